@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void fd_close(int *fd)
+{
+    int saved = errno;
+    if (*fd >= 0)
+        close(*fd);
+    errno = saved;
+}
+
+void mem_free(void *pointer_to_pointer)
+{
+    free(*(void **)pointer_to_pointer);
+}
+
+int cairn_fail(struct cairn_error *err, enum cairn_code code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    err->code = code;
+    err->hint[0] = '\0';
+    vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int cairn_fail_errno(struct cairn_error *err, const char *fmt, ...)
+{
+    int saved = errno;
+    va_list ap;
+    va_start(ap, fmt);
+    err->code = CAIRN_EIO;
+    err->hint[0] = '\0';
+    int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof(err->msg))
+        snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", strerror(saved));
+    errno = saved;
+    return -1;
+}
+
+int cairn_hint(struct cairn_error *err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err->hint, sizeof(err->hint), fmt, ap);
+    va_end(ap);
+    return -1;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Errors: one idiom.
+ *
+ * A function that can fail returns 0 or -1 and, when it fails, fills the error it was given with a message
+ * that names the thing.  Callers add context or pass it on; only cli prints.  The struct lives on the
+ * caller's stack, so that an error can be told when memory is gone. */
+#ifndef CAIRN_BASE_ERROR_H
+#define CAIRN_BASE_ERROR_H
+
+#include "base/cleanup.h"
+
+enum cairn_code {
+    CAIRN_OK,
+    CAIRN_EIO,     /* the system said no: open, read, spawn */
+    CAIRN_EFORMAT, /* a file or a value is not what it should be */
+    CAIRN_EUSAGE,  /* the user asked for something that does not exist */
+    CAIRN_ELACK,   /* this machine lacks something */
+    CAIRN_ENOMEM,
+};
+
+struct cairn_error {
+    enum cairn_code code;
+    char msg[512];  /* lower case, no full stop, names the object */
+    char hint[256]; /* what to do about it; may be empty */
+};
+
+/* Both set the error and always return -1, so that a failure is one line: return cairn_fail(…). */
+int cairn_fail(struct cairn_error *err, enum cairn_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Adds ": strerror(errno)". */
+int cairn_fail_errno(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Adds the remedy to an error that is already set; returns -1. */
+int cairn_hint(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The seam to the outside: every outside call (open, read, readdir, spawn, mmap) asks fault_hit() first.
+ *
+ * A test arms it so that the nth such call fails; otherwise it is one comparison.  Not thread safe: only
+ * tests arm it, before they start anything. */
+#ifndef CAIRN_BASE_FAULT_H
+#define CAIRN_BASE_FAULT_H
+
+#include <stdbool.h>
+
+/* The nth outside call from now on fails with this errno (n counts from 1). */
+void fault_arm(int nth, int error);
+/* Ends it; true if the fault was reached, false if fewer calls were made. */
+bool fault_disarm(void);
+/* True: the caller must behave as if the call had failed; errno is set. */
+bool fault_hit(void);
+
+#endif

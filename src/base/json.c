@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include "base/str.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* struct json is json_t under another name, so that no other file meets the library. */
+static json_t *inner(const struct json *v)
+{
+    return (json_t *)(uintptr_t)v;
+}
+
+static struct json *outer(json_t *v)
+{
+    return (struct json *)v;
+}
+
+static json_t *must(json_t *v)
+{
+    if (!v) {
+        fputs("cairn: out of memory (json)\n", stderr);
+        abort();
+    }
+    return v;
+}
+
+static void put(struct json *parent, const char *key, json_t *v)
+{
+    int r = key ? json_object_set_new_nocheck(inner(parent), key, must(v))
+                : json_array_append_new(inner(parent), must(v));
+    if (r)
+        must(NULL);
+}
+
+struct json *json_new_object(void)
+{
+    return outer(must(json_object()));
+}
+
+struct json *json_add_object(struct json *parent, const char *key)
+{
+    json_t *v = json_object();
+    put(parent, key, v);
+    return outer(v);
+}
+
+struct json *json_add_array(struct json *parent, const char *key)
+{
+    json_t *v = json_array();
+    put(parent, key, v);
+    return outer(v);
+}
+
+void json_add_text(struct json *parent, const char *key, const char *text)
+{
+    if (!text) {
+        put(parent, key, json_null());
+        return;
+    }
+    CLEANUP(str_release) struct str clean = { 0 };
+    size_t len = strlen(text);
+    for (size_t at = 0; at < len;) {
+        size_t n = str_clean_span(text + at, len - at);
+        str_addn(&clean, text + at, n);
+        at += n;
+        if (at < len) {
+            bool blank = text[at] == '\n' || text[at] == '\t';
+            str_addn(&clean, blank ? text + at : "?", 1);
+            at++;
+        }
+    }
+    put(parent, key, json_stringn(clean.s ? clean.s : "", clean.len));
+}
+
+void json_add_int(struct json *parent, const char *key, int64_t v)
+{
+    put(parent, key, json_integer(v));
+}
+
+void json_add_real(struct json *parent, const char *key, double v)
+{
+    put(parent, key, json_real(v));
+}
+
+void json_add_bool(struct json *parent, const char *key, bool v)
+{
+    put(parent, key, json_boolean(v));
+}
+
+void json_add_null(struct json *parent, const char *key)
+{
+    put(parent, key, json_null());
+}
+
+void json_print(const struct json *v, FILE *out)
+{
+    json_dumpf(inner(v), out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    fputc('\n', out);
+}
+
+void json_free(struct json *v)
+{
+    json_decref(inner(v));
+}
+
+void json_cleanup(struct json **v)
+{
+    json_free(*v);
+}
+
+int json_parse(const char *text, size_t len, struct json **out, struct cairn_error *err)
+{
+    json_error_t e;
+    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
+    if (!v)
+        return cairn_fail(err, CAIRN_EFORMAT, "line %d: %s", e.line, e.text);
+    *out = outer(v);
+    return 0;
+}
+
+const struct json *json_get(const struct json *v, const char *key)
+{
+    return outer(json_object_get(inner(v), key));
+}
+
+const char *json_text(const struct json *v)
+{
+    return json_string_value(inner(v));
+}
+
+bool json_bool(const struct json *v, bool otherwise)
+{
+    return json_is_boolean(inner(v)) ? json_is_true(inner(v)) : otherwise;
+}
+
+int64_t json_int(const struct json *v, int64_t otherwise)
+{
+    return json_is_integer(inner(v)) ? (int64_t)json_integer_value(inner(v)) : otherwise;
+}
+
+size_t json_length(const struct json *array)
+{
+    return json_array_size(inner(array));
+}
+
+const struct json *json_at(const struct json *array, size_t i)
+{
+    return outer(json_array_get(inner(array), i));
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON values: built for --json, parsed from files.  The only module that knows the library behind it.
+ *
+ * A value made by json_new_* or json_parse is owned by the caller (json_free); a value put into a parent
+ * belongs to the parent.  Text that is not UTF-8 (a damaged sysfs file) is put in with '?' for each bad byte. */
+#ifndef CAIRN_BASE_JSON_H
+#define CAIRN_BASE_JSON_H
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json;
+
+struct json *json_new_object(void);
+/* key is NULL when the parent is an array.  Both return the new child. */
+struct json *json_add_object(struct json *parent, const char *key);
+struct json *json_add_array(struct json *parent, const char *key);
+void json_add_text(struct json *parent, const char *key, const char *text); /* NULL gives null */
+void json_add_int(struct json *parent, const char *key, int64_t v);
+void json_add_real(struct json *parent, const char *key, double v);
+void json_add_bool(struct json *parent, const char *key, bool v);
+void json_add_null(struct json *parent, const char *key);
+
+/* One line feed at the end.  Key order is the order of adding. */
+void json_print(const struct json *v, FILE *out);
+void json_free(struct json *v);
+void json_cleanup(struct json **v); /* for CLEANUP */
+
+/* Duplicate keys and trailing text are errors; the message has the line. */
+int json_parse(const char *text, size_t len, struct json **out, struct cairn_error *err);
+/* Look-ups return NULL (or the default) when v is NULL, has another type, or has no such key. */
+const struct json *json_get(const struct json *v, const char *key);
+const char *json_text(const struct json *v);
+bool json_bool(const struct json *v, bool otherwise);
+int64_t json_int(const struct json *v, int64_t otherwise);
+size_t json_length(const struct json *array);
+const struct json *json_at(const struct json *array, size_t i);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void str_reserve(struct str *t, size_t more)
+{
+    if (t->cap - t->len > more)
+        return;
+    size_t cap = t->cap ? t->cap : 64;
+    while (cap - t->len <= more) {
+        if (cap > SIZE_MAX / 2)
+            abort();
+        cap *= 2;
+    }
+    char *s = realloc(t->s, cap);
+    if (!s) {
+        fprintf(stderr, "cairn: out of memory (%zu bytes)\n", cap);
+        abort();
+    }
+    t->s = s;
+    t->cap = cap;
+}
+
+void str_addn(struct str *t, const char *s, size_t n)
+{
+    str_reserve(t, n);
+    if (n)
+        memcpy(t->s + t->len, s, n);
+    t->len += n;
+    t->s[t->len] = '\0';
+}
+
+void str_add(struct str *t, const char *s)
+{
+    str_addn(t, s, strlen(s));
+}
+
+void str_addf(struct str *t, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n > 0) {
+        str_reserve(t, (size_t)n);
+        vsnprintf(t->s + t->len, (size_t)n + 1, fmt, again);
+        t->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+void str_release(struct str *t)
+{
+    free(t->s);
+    *t = (struct str){ 0 };
+}
+
+bool str_eq(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+    return !strncmp(s, prefix, strlen(prefix));
+}
+
+bool str_ends(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && !strcmp(s + n - m, suffix);
+}
+
+bool str_list_has(const char *list, char sep, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; p; p = strchr(p, sep), p = p ? p + 1 : NULL)
+        if (!strncmp(p, word, n) && (p[n] == sep || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+int str_compare_natural(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (is_digit(*a) && is_digit(*b)) {
+            a += strspn(a, "0");
+            b += strspn(b, "0");
+            size_t na = strspn(a, "0123456789"), nb = strspn(b, "0123456789");
+            int order = na != nb ? (na < nb ? -1 : 1) : strncmp(a, b, na);
+            if (order)
+                return order;
+            a += na;
+            b += nb;
+        } else if (*a != *b) {
+            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        } else {
+            a++, b++;
+        }
+    }
+    return (*a != '\0') - (*b != '\0');
+}
+
+/* Length of the UTF-8 character at s, or 0 if it is not a valid one (overlong, surrogate, out of range). */
+static size_t utf8_char(const unsigned char *s, size_t len)
+{
+    static const struct { unsigned char mask, lead; uint32_t least; } form[] = {
+        { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 },
+    };
+    for (size_t n = 1; n <= ARRAY_LEN(form); n++) {
+        if ((s[0] & form[n - 1].mask) != form[n - 1].lead)
+            continue;
+        if (n > len)
+            return 0;
+        uint32_t c = (uint32_t)(s[0] & (unsigned char)~form[n - 1].mask);
+        for (size_t i = 1; i < n; i++) {
+            if ((s[i] & 0xc0) != 0x80)
+                return 0;
+            c = c << 6 | (s[i] & 0x3f);
+        }
+        bool surrogate = c >= 0xd800 && c <= 0xdfff;
+        return c < form[n - 1].least || surrogate || c > 0x10ffff ? 0 : n;
+    }
+    return 0;
+}
+
+size_t str_clean_span(const char *s, size_t len)
+{
+    size_t at = 0;
+    while (at < len) {
+        unsigned char c = (unsigned char)s[at];
+        if (c < 0x20 || c == 0x7f)
+            break;
+        size_t n = utf8_char((const unsigned char *)s + at, len - at);
+        if (!n)
+            break;
+        at += n;
+    }
+    return at;
+}

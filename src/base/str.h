@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text: a growing string, and the few questions everybody asks about strings.
+ *
+ * `struct str` owns heap memory; {0} is an empty string; s is always NUL-terminated once something was
+ * added.  Release it with str_release, or CLEANUP(str_release). */
+#ifndef CAIRN_BASE_STR_H
+#define CAIRN_BASE_STR_H
+
+#include "base/cleanup.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct str {
+    char *s;
+    size_t len, cap;
+};
+
+void str_add(struct str *t, const char *s);
+void str_addn(struct str *t, const char *s, size_t n);
+void str_addf(struct str *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void str_release(struct str *t);
+
+bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+/* Is word one of the entries of list, which are separated by sep?  Whole entries only. */
+bool str_list_has(const char *list, char sep, const char *word);
+/* Orders "node2" before "node10": runs of digits compare as numbers. */
+int str_compare_natural(const char *a, const char *b);
+/* How many bytes of s a terminal and JSON can take as they are: valid UTF-8, no control characters. */
+size_t str_clean_span(const char *s, size_t len);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The commands; the list of them is in main.c. */
+#ifndef CAIRN_CLI_COMMANDS_H
+#define CAIRN_CLI_COMMANDS_H
+
+enum exit_code { EXIT_FINE = 0, EXIT_TROUBLE = 1, EXIT_USAGE = 2, EXIT_LACKS = 3 };
+
+/* argv[0] is the command's name.  Returns the exit code. */
+int cmd_gpu(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_env(int argc, char **argv);
+
+#endif

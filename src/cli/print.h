@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How things look on a terminal: colour, sizes in words, wrapped text.  stdout is data, stderr is talk. */
+#ifndef CAIRN_CLI_PRINT_H
+#define CAIRN_CLI_PRINT_H
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum print_color { COLOR_PLAIN, COLOR_BOLD, COLOR_DIM, COLOR_GREEN, COLOR_YELLOW, COLOR_RED, COLOR_CYAN };
+
+/* "auto", "always" or "never"; false for anything else. */
+bool print_color_mode(const char *mode);
+/* The escape that starts (or, for COLOR_PLAIN, ends) a colour on stdout; "" when colour is off. */
+const char *print_color(enum print_color c);
+/* "512 MiB", "24.0 GiB"; buf holds 24 bytes and is returned. */
+const char *print_bytes(int64_t bytes, char *buf);
+/* Text wrapped at width columns, each line after `indent` spaces (the first line starts where the cursor is). */
+void print_wrapped(FILE *out, const char *text, int indent, int width);
+/* Columns of the terminal on stdout, 100 when it is not one or wider. */
+int print_width(void);
+/* "cairn: message" and the hint, on stderr; returns the exit code that fits the error's kind. */
+int print_error(const struct cairn_error *err);
+
+#endif

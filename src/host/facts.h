@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What this machine is: the facts that every command starts from.
+ *
+ * Facts are read from sysfs, /proc and installed files in a few milliseconds; nothing is run.  A value that
+ * is not known says so, by a `from` of NULL: it is never 0 and never guessed.  `from` is the file (or rule)
+ * that the value came from.  What was odd on the way (a damaged file, a number out of range) is in
+ * `problems`.  Everything lives in one arena; facts_release frees all of it.  Read-only after facts_read. */
+#ifndef CAIRN_HOST_FACTS_H
+#define CAIRN_HOST_FACTS_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/parse.h"
+#include "host/root.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct num {
+    int64_t v;
+    const char *from; /* NULL: not known */
+};
+struct text {
+    const char *s; /* NULL: not known */
+    const char *from;
+};
+/* The gfx targets that something carries code for: "gfx1100", "gfx90a", "gfx11-generic". */
+struct targets {
+    const char **name;
+    size_t n;
+    const char *from; /* NULL: not known; an empty list with `from` set means it carries none */
+};
+bool targets_has(const struct targets *t, const char *gfx);
+
+struct problems {
+    const char **text;
+    size_t n;
+};
+
+enum tri { TRI_UNKNOWN, TRI_NO, TRI_YES };
+
+enum gpu_kind { GPU_KIND_UNKNOWN, GPU_DISCRETE, GPU_INTEGRATED };
+
+struct gpu_process {
+    int64_t pid;
+    const char *name; /* NULL: not ours to read */
+    int64_t vram_bytes;
+};
+
+/* A device node in /dev, as seen by this user. */
+enum node_access {
+    NODE_UNKNOWN, /* a capture without /dev */
+    NODE_MISSING,
+    NODE_DENIED,
+    NODE_OPEN,
+    NODE_OPEN_BY_ACL, /* only a seat's ACL opens it: a desktop login works, ssh and services do not */
+};
+struct dev_node {
+    const char *path;
+    enum node_access access;
+    int64_t gid;       /* -1: not known */
+    const char *group; /* its name, or NULL */
+    unsigned mode;
+};
+
+struct gpu_facts {
+    int hip_index; /* position among KFD's GPU nodes; -1 when KFD does not have it */
+    struct num kfd_node, gpu_id;
+    struct text gfx; /* "gfx1151"; from is "kfd", "ip_discovery", "device_id" or "--gfx" */
+    struct text name;
+    enum gpu_kind kind;
+    const char *kind_from;
+    struct text pci;    /* "0000:c5:00.0" */
+    struct text card;   /* PCI address of the physical card; the same for all its partitions */
+    struct text driver; /* amdgpu, radeon, vfio-pci */
+    struct num vendor_id, device_id, revision;
+    struct text uuid; /* "GPU-0123456789abcdef", as ROCR_VISIBLE_DEVICES takes it; APUs have none */
+    struct num compute_units, wave_size;
+    struct num vram_total_bytes, vram_used_bytes, vis_vram_total_bytes, gtt_total_bytes, gtt_used_bytes;
+    struct num kfd_bank_bytes; /* what HIP reports as the device's total */
+    struct num usable_bytes;
+    const char *usable_reason;
+    struct num busy_percent, temperature_mc, power_uw, clock_mhz, memory_clock_mhz, fan_rpm;
+    struct num link_width, link_width_max;
+    struct text link_speed, link_speed_max;
+    struct text runtime_status; /* "suspended": live figures were not read, to let it sleep */
+    enum tri pcie_atomics;      /* TRI_UNKNOWN when no link says */
+    enum tri has_cwsr_size;     /* the kernel publishes the context-save size */
+    struct num mes_fw, mec_fw, sdma_fw, smc_fw;
+    struct text render_node; /* "/dev/dri/renderD128" */
+    struct dev_node render;
+    struct gpu_process *processes;
+    size_t n_processes;
+    bool rocm_capable;
+    struct problems problems;
+};
+
+struct param {
+    const char *module, *name, *value, *from;
+};
+
+struct host_facts {
+    struct text kernel, os_id, os_name, cmdline, amdgpu_version;
+    struct version kernel_version;
+    enum tri amdgpu_loaded, kfd_present; /* kfd_present: the topology directory is there */
+    bool kfd_masked; /* some node's files answered EPERM: a container hides GPUs */
+    struct param *params; /* of amdgpu, ttm and amdttm: what is live, or what the command line says */
+    size_t n_params;
+    struct num memory_total_bytes, memory_available_bytes;
+    struct num swap_total_bytes, zram_bytes; /* zram: the part of swap that is compressed memory */
+    struct num cgroup_limit_bytes, cgroup_used_bytes;
+    struct text thp;       /* "always", "madvise", "never" */
+    struct text container; /* "docker", "podman", "lxc", … ; unknown: none seen */
+    bool wsl;
+    struct dev_node kfd_node;
+    int64_t uid;             /* -1 in a capture */
+    int64_t render_gid, video_gid; /* -1: no such group */
+    bool in_render_group, in_video_group;
+    const char *user;
+};
+/* NULL when it is not known. */
+const struct param *host_param(const struct host_facts *h, const char *module, const char *name);
+
+enum rocm_kind { ROCM_CLASSIC, ROCM_THEROCK, ROCM_DISTRO, ROCM_WHEEL };
+struct rocm_facts {
+    const char *path;
+    enum rocm_kind kind;
+    struct text version;
+    struct version parsed;
+    struct text hip_library; /* the libamdhip64 in it */
+    struct text miopen_version;
+    struct targets rocblas, hipblaslt;
+    bool has_rocminfo;
+};
+
+enum torch_build { TORCH_BUILD_UNKNOWN, TORCH_ROCM, TORCH_CUDA, TORCH_CPU, TORCH_XPU };
+
+/* A Python package beside torch. */
+struct package_facts {
+    struct text version;    /* unknown: not installed */
+    struct version parsed;
+    enum tri fits;          /* its binary part fits this torch; TRI_YES for pure Python */
+    const char *why;        /* of fits */
+    struct targets targets; /* what its binary part carries, if that can be read */
+};
+
+struct torch_facts {
+    const char *site;   /* the site-packages directory that holds it */
+    const char *python; /* the interpreter that would import it; NULL if not known */
+    const char *how;    /* how it was found: "--torch", "VIRTUAL_ENV", "./venv", "PATH" … */
+    bool below_root;    /* site is to be read inside the root (else on this machine's own /) */
+    struct text version, hip, cuda;
+    struct version parsed, hip_parsed;
+    enum torch_build build;
+    bool therock; /* loads _rocm_sdk_* wheels instead of carrying ROCm */
+    bool kpack;   /* its device code is split off into device wheels */
+    struct targets compiled, device_wheels;
+    struct targets rocblas, hipblaslt, miopen, aotriton;
+    struct text hip_library; /* the libamdhip64 this torch loads */
+    struct text miopen_version, aotriton_version;
+    struct package_facts bitsandbytes, triton, flash_attn, accelerate;
+    struct problems problems;
+};
+
+struct disk_facts {
+    const char *path; /* where caches and checkpoints go */
+    const char *what; /* "cache", "work" */
+    struct num free_bytes, total_bytes;
+};
+
+struct facts {
+    struct arena arena;
+    struct root root;
+    struct gpu_facts *gpus; /* KFD order first, then those KFD does not have */
+    size_t n_gpus;
+    int default_gpu; /* index into gpus; -1: none that can train */
+    struct host_facts host;
+    struct rocm_facts *rocms;
+    size_t n_rocms;
+    struct torch_facts *torches; /* in the order in which a shell would find them */
+    size_t n_torches;
+    struct disk_facts *disks;
+    size_t n_disks;
+    const char *const *env; /* the user's environment, "NAME=value", NULL-terminated */
+    struct problems problems;
+};
+
+enum facts_parts { FACTS_HARDWARE = 1, FACTS_SOFTWARE = 2, FACTS_ALL = 3 };
+struct facts_options {
+    const char *root;          /* NULL: this machine */
+    const char *torch_dir;     /* --torch: never below root */
+    const char *rocm_dir;      /* --rocm: never below root */
+    const char *const *env;    /* NULL-terminated */
+    enum facts_parts parts;
+};
+
+/* Fails only for a root that is not a directory, or a --torch/--rocm that is not there. */
+int facts_read(struct facts *f, const struct facts_options *o, struct cairn_error *err);
+void facts_release(struct facts *f);
+
+/* The user tells the chip by hand (--gfx): replaces the target of GPU 0, or adds one GPU that is only
+ * a target.  Fails for a text that is not a target's name. */
+int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err);
+
+/* The user's value of a variable, or NULL. */
+const char *facts_env(const struct facts *f, const char *name);
+/* The torch that would be used: the first one found; NULL if none. */
+const struct torch_facts *facts_torch(const struct facts *f);
+
+/* For the readers in this folder. */
+void problems_add(struct problems *p, struct arena *a, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void targets_add(struct targets *t, struct arena *a, const char *gfx, size_t len);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The environment that a trainer should get on this machine, and why: a function of facts and rules.
+ *
+ * A plan never contains two variables that contradict each other.  The user's own setting wins unless it is
+ * known to harm; then it is in `unset`, with its replacement (if any) in `set`. */
+#ifndef CAIRN_RULES_PLAN_H
+#define CAIRN_RULES_PLAN_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "host/facts.h"
+
+struct plan_var {
+    const char *name, *value, *why, *source;
+};
+
+struct plan {
+    const struct gpu_facts *gpu; /* the one planned for; NULL: no GPU that can train */
+    struct plan_var *set, *unset, *keep;
+    size_t n_set, n_unset, n_keep;
+    struct problems warnings;
+};
+
+struct plan_options {
+    int gpu;                 /* HIP index; -1: the default */
+    bool debug;              /* add the debugging set */
+    bool windows;            /* plan for Windows, where HSA_* does not exist */
+    const char *trainer;     /* NULL: any */
+    const char *const *keep; /* names to keep even if they harm; NULL-terminated or NULL */
+    const char *const *with; /* "NAME=VALUE" to add; NULL-terminated or NULL */
+};
+
+/* Fails for a GPU that does not exist, an unknown trainer, or a --with without '='. */
+int plan_build(const struct facts *f, const struct plan_options *o, struct arena *a, struct plan *out,
+               struct cairn_error *err);
+const struct plan_var *plan_find(const struct plan_var *vars, size_t n, const char *name);
+
+#endif
