@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include "check.h"
+
+/* What json_print writes; the caller frees it. */
+static char *printed(const struct json *v)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    json_print(v, f);
+    fclose(f);
+    return text;
+}
+
+static void prints_in_the_order_of_adding(void)
+{
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "schema", 1);
+    json_add_text(v, "gfx", "gfx1151");
+    json_add_null(v, "power_w");
+    json_add_bool(v, "unified_memory", true);
+    json_add_real(v, "busy", 0.5);
+    struct json *list = json_add_array(v, "a");
+    json_add_int(list, NULL, -3);
+    json_add_text(list, NULL, NULL);
+    json_add_bool(json_add_object(list, NULL), "x", false);
+    CLEANUP(mem_free) char *text = printed(v);
+    CHECK_STR(text, "{\n"
+                    "  \"schema\": 1,\n"
+                    "  \"gfx\": \"gfx1151\",\n"
+                    "  \"power_w\": null,\n"
+                    "  \"unified_memory\": true,\n"
+                    "  \"busy\": 0.5,\n"
+                    "  \"a\": [\n"
+                    "    -3,\n"
+                    "    null,\n"
+                    "    {\n"
+                    "      \"x\": false\n"
+                    "    }\n"
+                    "  ]\n"
+                    "}\n");
+}
+
+static void integers_are_whole(void)
+{
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "max", INT64_MAX);
+    json_add_int(v, "min", INT64_MIN);
+    CLEANUP(mem_free) char *text = printed(v);
+    CHECK_HAS(text, "9223372036854775807");
+    CHECK_HAS(text, "-9223372036854775808");
+    CLEANUP(json_cleanup) struct json *back = NULL;
+    struct cairn_error err = { 0 };
+    REQUIRE(json_parse(text, strlen(text), &back, &err) == 0);
+    CHECK_INT(json_int(json_get(back, "max"), 0), INT64_MAX);
+    CHECK_INT(json_int(json_get(back, "min"), 0), INT64_MIN);
+}
+
+static void damaged_text_stays_printable(void)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        { "plain", "plain" },
+        { "", "" },
+        { "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+        { "a\xff\xfe"
+          "b",
+          "a??b" },
+        { "\x1b[31mred", "?[31mred" },
+        { "two\nlines\tand", "two\nlines\tand" },
+        { "cut \xe2\x82", "cut ??" },
+        { "quote \" and \\", "quote \" and \\" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(json_cleanup) struct json *v = json_new_object();
+        json_add_text(v, "t", rows[i].text);
+        CHECK_STR(json_text(json_get(v, "t")), rows[i].want);
+        CLEANUP(mem_free) char *text = printed(v);
+        CLEANUP(json_cleanup) struct json *back = NULL;
+        struct cairn_error err = { 0 };
+        REQUIRE(json_parse(text, strlen(text), &back, &err) == 0);
+        CHECK_STR(json_text(json_get(back, "t")), rows[i].want);
+    }
+}
+
+static void parse_reads_every_type(void)
+{
+    static const char text[] =
+        "{\"t\": \"x\", \"n\": 7, \"b\": true, \"z\": null, \"a\": [1, 2, 3], \"r\": 1.5}";
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error err = { 0 };
+    REQUIRE(json_parse(text, strlen(text), &v, &err) == 0);
+    CHECK_STR(json_text(json_get(v, "t")), "x");
+    CHECK_INT(json_int(json_get(v, "n"), -1), 7);
+    CHECK(json_bool(json_get(v, "b"), false));
+    CHECK_INT(json_length(json_get(v, "a")), 3);
+    CHECK_INT(json_int(json_at(json_get(v, "a"), 2), -1), 3);
+}
+
+/* A file that is not what it should be is asked the same questions. */
+static void lookups_survive_the_wrong_type(void)
+{
+    static const char text[] = "{\"t\": \"x\", \"n\": 7, \"z\": null}";
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error err = { 0 };
+    REQUIRE(json_parse(text, strlen(text), &v, &err) == 0);
+    CHECK(json_get(v, "absent") == NULL);
+    CHECK(json_get(NULL, "t") == NULL);
+    CHECK(json_get(json_get(v, "t"), "t") == NULL);
+    CHECK(json_text(json_get(v, "n")) == NULL);
+    CHECK(json_text(NULL) == NULL);
+    CHECK_INT(json_int(json_get(v, "t"), -5), -5);
+    CHECK_INT(json_int(json_get(v, "z"), -5), -5);
+    CHECK(json_bool(json_get(v, "n"), true));
+    CHECK(!json_bool(NULL, false));
+    CHECK_INT(json_length(json_get(v, "t")), 0);
+    CHECK_INT(json_length(NULL), 0);
+    CHECK(json_at(json_get(v, "t"), 0) == NULL);
+    CHECK(json_at(NULL, 0) == NULL);
+}
+
+static void bad_text_is_an_error_with_its_line(void)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        { "", "line" },
+        { "{", "line 1" },
+        { "{\n\"a\": 1,\n\"a\": 2}", "line 3" }, /* the same key twice */
+        { "{} x", "line 1" },
+        { "{\n\n\"a\": nope}", "line 3" },
+        { "{\"a\": \"\xff\"}", "line 1" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct json *v = NULL;
+        struct cairn_error err = { 0 };
+        CHECK_INT(json_parse(rows[i].text, strlen(rows[i].text), &v, &err), -1);
+        CHECK(v == NULL);
+        CHECK_INT(err.code, CAIRN_EFORMAT);
+        CHECK_HAS(err.msg, rows[i].says);
+    }
+}
+
+/* The text is not a string: the length counts, and there may be no terminator. */
+static void parse_stops_at_the_length(void)
+{
+    static const char text[] = { '{', '}', 'g', 'a', 'r', 'b', 'a', 'g', 'e' };
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error err = { 0 };
+    CHECK_INT(json_parse(text, 2, &v, &err), 0);
+    CHECK(v != NULL);
+}
+
+static void cleanup_takes_null(void)
+{
+    struct json *none = NULL;
+    json_cleanup(&none);
+    json_free(NULL);
+    CHECK(none == NULL);
+}
+
+int main(void)
+{
+    RUN(prints_in_the_order_of_adding);
+    RUN(integers_are_whole);
+    RUN(damaged_text_stays_printable);
+    RUN(parse_reads_every_type);
+    RUN(lookups_survive_the_wrong_type);
+    RUN(bad_text_is_an_error_with_its_line);
+    RUN(parse_stops_at_the_length);
+    RUN(cleanup_takes_null);
+    return check_done();
+}
