@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front: Meson and ninja do the work.  `make help` lists the targets.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SECONDS ?= 60
+BUILD   ?= build
+T       ?=
+
+CLANG_ENV = CC=clang
+SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false
+# A wrong answer of a sanitizer must end the test; leaks count.
+SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
+.PHONY: all test test-long lint asan bench fuzz install clean help
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@scripts/setup
+	@meson setup $(BUILD)
+
+test: all
+	@scripts/setup --test
+	@scripts/test $(BUILD) --no-suite long $(T)
+
+test-long: all
+	@scripts/test $(BUILD) --suite long $(T)
+
+lint: all
+	@scripts/setup --test
+	@scripts/test $(BUILD) --suite lint
+
+build-asan/build.ninja:
+	@scripts/setup --test
+	@meson setup build-asan $(SANITIZE)
+
+asan: build-asan/build.ninja
+	@ninja -C build-asan
+	@$(SANITIZE_ENV) scripts/test build-asan --no-suite long --no-suite lint $(T)
+
+bench: all
+	@meson test -C $(BUILD) --benchmark --verbose
+
+build-fuzz/build.ninja:
+	@scripts/setup --clang
+	@$(CLANG_ENV) meson setup build-fuzz -Dfuzzers=true $(SANITIZE)
+
+fuzz: build-fuzz/build.ninja
+	@ninja -C build-fuzz
+	@tests/fuzz/run build-fuzz $(SECONDS)
+
+install: all
+	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+clean:
+	@rm -rf $(BUILD) build-asan build-clang build-fuzz
+
+help:
+	@echo 'make                    install missing packages (scripts/setup), build $(BUILD)/cairn'
+	@echo 'make test               all tests and lint; T=name runs one'
+	@echo 'make lint               layers, headers, options against the man page, format, shell'
+	@echo 'make asan               the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make fuzz SECONDS=60    the parsers under libFuzzer, that long in total (clang)'
+	@echo 'make bench              how long cairn takes to look'
+	@echo 'make test-long          tests that take minutes'
+	@echo 'make install PREFIX=/usr/local DESTDIR='
+	@echo 'make clean'

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lint programs share: the list of files, and TAP.
+
+A lint is a list of (title, findings) pairs; a finding is a line of text that names the place.
+"""
+import os
+import subprocess
+import sys
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
+
+
+def tracked():
+    """Every file of the project, as a path from the top; what git ignores is left out."""
+    git = ['git', '-C', TOP, 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
+    if os.path.exists(os.path.join(TOP, '.git')):
+        listed = subprocess.run(git, stdout=subprocess.PIPE, check=True).stdout.decode().split('\0')
+    else:
+        listed = walk()
+    return sorted(f for f in listed if f and os.path.isfile(os.path.join(TOP, f)))
+
+
+def walk():
+    for folder, below, files in os.walk(TOP):
+        below[:] = [d for d in below if not d.startswith(('build', '.git', '__pycache__'))]
+        for name in files:
+            yield os.path.relpath(os.path.join(folder, name), TOP)
+
+
+def files(*ends, under=''):
+    """Project files below a folder whose names have one of these ends; captured data is not ours to judge."""
+    return [f for f in tracked() if f.startswith(under) and f.endswith(ends) and not f.startswith('tests/data/')]
+
+
+def read(path):
+    with open(os.path.join(TOP, path), encoding='utf-8', errors='replace') as f:
+        return f.read()
+
+
+def lines(path):
+    """(number, line) pairs, counting from 1."""
+    return enumerate(read(path).splitlines(), 1)
+
+
+def run(*command, **options):
+    """The finished process, with its output as text."""
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8',
+                          errors='replace', cwd=TOP, **options)
+
+
+def skip(reason):
+    print(f'1..0 # SKIP {reason}')
+    sys.exit(0)
+
+
+def report(*results):
+    bad = 0
+    for number, (title, findings) in enumerate(results, 1):
+        findings = list(findings)
+        for finding in findings:
+            print(f'# {finding}')
+        print(f'{"not " if findings else ""}ok {number} - {title}')
+        bad += bool(findings)
+    print(f'1..{len(results)}')
+    sys.exit(1 if bad else 0)

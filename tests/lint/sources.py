@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small rules that hold for every file: licence, length, no goto, no trace of somebody's desk."""
+import os
+import re
+
+import lint
+
+LONGEST = 650
+CODE = ('.c', '.h', '.py', '.sh', '.bash', '.fish', '.k')
+SCRIPTS = ('Makefile', 'scripts/', '.ci/', 'completions/', 'tests/fuzz/run')
+
+# Places and words that mean something to one person only.
+DESK = re.compile(r'''(?x)
+      (?<![\w.])/work/  |  (?<![\w/])(?:\.\./)+shared\b  |  (?<![\w/.-])shared/(?!lib)
+    | /tmp/bld  |  (?<![\w.])/root/\.  |  (?<![\w])/home/(?!user\b|\$|<|you\b|\w*\*)[a-z]+/
+    | \b[Ii]ssue\ \#\d  |  \b[Ss]eed\ document
+''')
+
+
+def code():
+    return [f for f in lint.tracked()
+            if not f.startswith('tests/data/') and (f.endswith(CODE) or f.startswith(SCRIPTS))]
+
+
+def licence_findings():
+    for path in code():
+        if 'SPDX-License-Identifier: Apache-2.0' not in '\n'.join(lint.read(path).splitlines()[:3]):
+            yield f'{path}: no SPDX line at the top'
+
+
+def goto_findings():
+    for path in lint.files('.c', '.h'):
+        for number, line in lint.lines(path):
+            if re.search(r'^\s*goto\s+\w+\s*;', line):
+                yield f'{path}:{number}: goto'
+
+
+def length_findings():
+    for path in code():
+        count = len(lint.read(path).splitlines())
+        if count > LONGEST:
+            yield f'{path}: {count} lines; two nouns in one file?'
+
+
+def desk_findings():
+    for path in lint.tracked():
+        if path == os.path.relpath(os.path.realpath(__file__), lint.TOP):
+            continue
+        if path.startswith('tests/data/') and not path.endswith('SOURCE'):
+            continue
+        for number, line in lint.lines(path):
+            found = DESK.search(line)
+            if found:
+                yield f'{path}:{number}: {found.group(0)!r} means nothing to a reader'
+
+
+def blank_findings():
+    for path in lint.files(*CODE, '.md', '.build', '.1') + ['Makefile']:
+        text = lint.read(path)
+        if not text.endswith('\n') and text:
+            yield f'{path}: no line feed at the end'
+        for number, line in enumerate(text.split('\n'), 1):
+            if line != line.rstrip():
+                yield f'{path}:{number}: white space at the end'
+
+
+lint.report(
+    ('every source names its licence', licence_findings()),
+    ('no goto', goto_findings()),
+    (f'no file over {LONGEST} lines', length_findings()),
+    ('the project speaks of itself alone', desk_findings()),
+    ('lines end cleanly', blank_findings()),
+)
