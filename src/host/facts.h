@@ -197,8 +197,8 @@ struct facts_options {
 int facts_read(struct facts *f, const struct facts_options *o, struct cairn_error *err);
 void facts_release(struct facts *f);
 
-/* The user tells the chip by hand (--gfx): replaces the target of GPU 0, or adds one GPU that is only
- * a target.  Fails for a text that is not a target's name. */
+/* The user tells the chip by hand (--gfx): replaces the target of the default GPU (or of the first),
+ * or adds one GPU that is only a target.  Fails for a text that is not a target's name. */
 int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err);
 
 /* The user's value of a variable, or NULL. */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/chips.h"
+
+#include "base/json.h"
+#include "cli/gpu_json.h"
+#include "cli/print.h"
+#include "host/chip.h"
+#include "rules/gfx_table.h"
+#include <stdio.h>
+
+static const char *or_dash(const char *s)
+{
+    return s ? s : "-";
+}
+
+/* MI300 exists in both kinds; every other chip has one. */
+static const char *kind_of(const struct gfx_chip *c)
+{
+    const char *kind = gpu_kind_name(chip_kind(c->gfx, (struct num){ 0 }));
+    return kind ? kind : "both";
+}
+
+void chips_print_table(void)
+{
+    printf("%s%-8s %-18s %-8s %-10s %-8s %-6s %-4s %-9s %s%s\n", print_color(COLOR_BOLD), "TARGET", "CODE NAME",
+           "FAMILY", "KIND", "BF16", "MATRIX", "FP8", "WHEEL", "THEROCK", print_color(COLOR_PLAIN));
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
+        char wheel[16] = "-";
+        if (c->wheel_major)
+            snprintf(wheel, sizeof(wheel), "%s%d.%d", c->wheel_rocm7 ? "(7) " : "", c->wheel_major, c->wheel_minor);
+        printf("%-8s %-18.18s %-8s %-10s %-8s %-6s %-4s %-9s %s\n", c->gfx, c->codename, gfx_family_name(c->family),
+               kind_of(c), c->bf16, or_dash(c->matrix_core), or_dash(c->fp8), wheel, or_dash(c->therock));
+        printf("         ");
+        print_wrapped(stdout, c->products, 9, 100);
+        if (!c->problems)
+            continue;
+        printf("         %s", print_color(COLOR_YELLOW));
+        print_wrapped(stdout, c->problems, 9, 100);
+        printf("%s", print_color(COLOR_PLAIN));
+    }
+    printf("\nWHEEL: the first pytorch.org version that carries it; (7): until 2.10 only in builds with ROCm >= 7.0.\n"
+           "THEROCK: AMD's own wheels: ready = released for it, build = built but not qualified.\n"
+           "Reviewed %s.\n",
+           RULES_REVIEWED);
+}
+
+void chips_print_json(void)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "reviewed", RULES_REVIEWED);
+    struct json *list = json_add_array(top, "chips");
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
+        struct json *o = json_add_object(list, NULL);
+        json_add_text(o, "gfx", c->gfx);
+        json_add_text(o, "codename", c->codename);
+        json_add_text(o, "products", c->products);
+        json_add_text(o, "family", gfx_family_name(c->family));
+        json_add_text(o, "kind", gpu_kind_name(chip_kind(c->gfx, (struct num){ 0 })));
+        json_add_int(o, "wave_size", c->wave);
+        json_add_int(o, "vgpr_kib", c->vgpr_kib);
+        json_add_text(o, "generic", c->generic);
+        json_add_text(o, "bf16", c->bf16);
+        json_add_bool(o, "fp16_dot", c->fp16_dot);
+        json_add_text(o, "matrix_core", c->matrix_core ? c->matrix_core : "none");
+        json_add_text(o, "fp8", c->fp8 ? c->fp8 : "none");
+        json_add_text(o, "wheel", c->wheel);
+        json_add_text(o, "therock", c->therock);
+        json_add_text(o, "support", c->support);
+        json_add_text(o, "problems", c->problems);
+        json_add_text(o, "source", c->source);
+    }
+    json_print(top, stdout);
+}
+
+void chips_print_markdown(void)
+{
+    printf("# AMD GPU targets\n\n"
+           "Made by `cairn gpu --chips --markdown` from the table that cairn itself uses; reviewed %s.\n\n"
+           "Wheel: the first pytorch.org ROCm wheel that carries the target. TheRock: AMD's own wheels (ready: released\n"
+           "for it; build: built but not qualified). VGPR: vector registers per compute unit in KiB; code tuned for 384\n"
+           "must not run on 256.\n\n"
+           "| target | products | code name | family | kind | wave | VGPR | bf16 | matrix unit | fp8 | wheel | TheRock | AMD "
+           "support (Linux) |\n"
+           "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+           RULES_REVIEWED);
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        printf("| %s | %s | %s | %s | %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", c->gfx, c->products, c->codename,
+               gfx_family_name(c->family), kind_of(c), c->wave, c->vgpr_kib, c->bf16, or_dash(c->matrix_core),
+               or_dash(c->fp8), or_dash(c->wheel), or_dash(c->therock), or_dash(c->support));
+    printf("\n## Known problems\n\n");
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (c->problems)
+            printf("- **%s**: %s\n  Source: %s\n", c->gfx, c->problems, c->source);
+}

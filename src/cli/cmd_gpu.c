@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "cli/chips.h"
+#include "cli/commands.h"
+#include "cli/gpu_json.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "rules/gfx_table.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char *num_or_dash(struct num v, int64_t unit, const char *suffix, char *buf, size_t size)
+{
+    if (!v.from)
+        return "-";
+    snprintf(buf, size, "%lld%s", (long long)((v.v + unit / 2) / unit), suffix);
+    return buf;
+}
+
+/* What the memory column calls the total: VRAM of a card, the bound of an APU. */
+static struct num total_memory(const struct gpu_facts *g)
+{
+    if (g->kind == GPU_INTEGRATED && g->gtt_total_bytes.v > g->vram_total_bytes.v)
+        return g->gtt_total_bytes;
+    return g->vram_total_bytes.from ? g->vram_total_bytes : g->kfd_bank_bytes;
+}
+
+static const char *memory_cell(const struct gpu_facts *g, char *buf, size_t size)
+{
+    char usable[24] = "-", total[24] = "-";
+    struct num all = total_memory(g);
+    if (g->usable_bytes.from)
+        print_bytes(g->usable_bytes.v, usable);
+    if (all.from)
+        print_bytes(all.v, total);
+    snprintf(buf, size, "%s / %s", usable, total);
+    return buf;
+}
+
+static void print_note(const char *mark, enum print_color color, const char *text)
+{
+    printf("    %s%s%s ", print_color(color), mark, print_color(COLOR_PLAIN));
+    print_wrapped(stdout, text, 5 + (int)strlen(mark), print_width());
+}
+
+static void print_details(const struct gpu_facts *g)
+{
+    printf("    %sPCI %s, driver %s, %s, KFD node %lld%s\n", print_color(COLOR_DIM), g->pci.s ? g->pci.s : "-",
+           g->driver.s ? g->driver.s : "-", g->render_node.s ? g->render_node.s : "no render node",
+           g->kfd_node.from ? (long long)g->kfd_node.v : -1LL, print_color(COLOR_PLAIN));
+    printf("    %starget from %s, name from %s%s\n", print_color(COLOR_DIM), g->gfx.from ? g->gfx.from : "-",
+           g->name.from ? g->name.from : "-", print_color(COLOR_PLAIN));
+    if (g->usable_reason)
+        print_note("usable:", COLOR_DIM, g->usable_reason);
+    char size[24];
+    for (size_t i = 0; i < g->n_processes; i++)
+        printf("    held by %s (pid %lld): %s\n", g->processes[i].name ? g->processes[i].name : "another user's process",
+               (long long)g->processes[i].pid, print_bytes(g->processes[i].vram_bytes, size));
+}
+
+static void print_gpu(const struct facts *f, size_t i, bool verbose)
+{
+    const struct gpu_facts *g = &f->gpus[i];
+    char index[16] = "-", memory[56], busy[16], temp[16], power[16], clock[16];
+    if (g->hip_index >= 0)
+        snprintf(index, sizeof(index), "%d%s", g->hip_index, (int)i == f->default_gpu ? "*" : "");
+    const char *kind = gpu_kind_name(g->kind);
+    printf("%-3s %s%-8s%s %-29.29s %-10s %-19s %5s %6s %6s %5s\n", index,
+           print_color(g->rocm_capable ? COLOR_GREEN : COLOR_RED), g->gfx.s ? g->gfx.s : "unknown",
+           print_color(COLOR_PLAIN), g->name.s ? g->name.s : "unknown AMD GPU", kind ? kind : "-",
+           memory_cell(g, memory, sizeof(memory)), num_or_dash(g->busy_percent, 1, "%", busy, sizeof(busy)),
+           num_or_dash(g->temperature_mc, 1000, " C", temp, sizeof(temp)),
+           num_or_dash(g->power_uw, 1000000, " W", power, sizeof(power)),
+           num_or_dash(g->clock_mhz, 1, "", clock, sizeof(clock)));
+    if (verbose)
+        print_details(g);
+    for (size_t k = 0; k < g->problems.n; k++)
+        print_note("problem:", COLOR_YELLOW, g->problems.text[k]);
+}
+
+static void print_host(const struct facts *f)
+{
+    char total[24], available[24];
+    printf("host: Linux %s", f->host.kernel.s ? f->host.kernel.s : "(version unknown)");
+    if (f->host.memory_total_bytes.from)
+        printf(", RAM %s", print_bytes(f->host.memory_total_bytes.v, total));
+    if (f->host.memory_available_bytes.from)
+        printf(" (%s available)", print_bytes(f->host.memory_available_bytes.v, available));
+    if (f->host.container.s)
+        printf(", in a container (%s)", f->host.container.s);
+    putchar('\n');
+    for (size_t i = 0; i < f->problems.n; i++)
+        print_note("problem:", COLOR_YELLOW, f->problems.text[i]);
+}
+
+static void print_table(const struct facts *f, bool verbose)
+{
+    if (!f->n_gpus) {
+        puts("No AMD GPU found: no GPU node in KFD, no AMD device in /sys/class/drm or on the PCI bus.");
+        print_host(f);
+        return;
+    }
+    printf("%s%-3s %-8s %-29s %-10s %-19s %5s %6s %6s %5s%s\n", print_color(COLOR_BOLD), "GPU", "CHIP", "NAME", "KIND",
+           "USABLE / TOTAL", "BUSY", "TEMP", "POWER", "MHZ", print_color(COLOR_PLAIN));
+    for (size_t i = 0; i < f->n_gpus; i++)
+        print_gpu(f, i, verbose);
+    print_host(f);
+    if (f->default_gpu >= 0 && f->n_gpus > 1)
+        puts("* the GPU that cairn would train on");
+}
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int sig)
+{
+    (void)sig;
+    stopped = 1;
+}
+
+static int show_once(const struct facts_options *o, bool json, bool verbose)
+{
+    struct facts f;
+    struct cairn_error err = { 0 };
+    if (facts_read(&f, o, &err))
+        return print_error(&err);
+    if (json) {
+        CLEANUP(json_cleanup) struct json *v = gpu_json(&f);
+        json_print(v, stdout);
+    } else {
+        print_table(&f, verbose);
+    }
+    int code = f.n_gpus ? EXIT_FINE : EXIT_LACKS;
+    facts_release(&f);
+    return code;
+}
+
+/* Like watch(1): the screen is redrawn in place, and Ctrl-C ends it. */
+static int show_again(const struct facts_options *o, bool json, bool verbose, double seconds)
+{
+    struct sigaction stop = { .sa_handler = on_stop };
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    bool terminal = isatty(STDOUT_FILENO) && !json;
+    int code = EXIT_FINE;
+    while (!stopped) {
+        if (terminal)
+            fputs("\033[H\033[2J", stdout);
+        code = show_once(o, json, verbose);
+        if (code == EXIT_TROUBLE || fflush(stdout))
+            break;
+        struct timespec pause = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+        if (!stopped)
+            nanosleep(&pause, NULL);
+    }
+    return code;
+}
+
+static bool parse_seconds(const char *text, double *out)
+{
+    char end;
+    *out = 1;
+    return !*text || (sscanf(text, "%lf%c", out, &end) == 1 && *out >= 0.1 && *out <= 86400);
+}
+
+int cmd_gpu(int argc, char **argv)
+{
+    const char *root = NULL, *watch = NULL;
+    bool json = false, chips = false, markdown = false, verbose = false;
+    const struct opt_row rows[] = {
+        OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+        OPT_FLAG('v', "verbose", &verbose, "also show addresses, who holds memory, and where each fact came from"),
+        OPT_OPTIONAL('w', "watch", &watch, "SECONDS", "show again every second, or every SECONDS; Ctrl-C ends it"),
+        OPT_FLAG('c', "chips", &chips, "print the table of all gfx targets instead"),
+        OPT_FLAG(0, "markdown", &markdown, "with --chips: as Markdown"),
+        OPT_STR(0, "root", &root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn gpu [options]",
+        "Lists the AMD GPUs with their chip, the memory a training job can really use, load, and what is wrong with "
+        "them. All of it is read from sysfs; nothing is run.",
+        "  cairn gpu --json | jq .gpus[0].gfx\n  cairn gpu --watch 2\n  cairn gpu --chips\n",
+    };
+    int rest;
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    if (rest < argc)
+        return options_error(argv[0], "does not take \"%s\"", argv[rest]);
+    double seconds = 0;
+    if (watch && !parse_seconds(watch, &seconds))
+        return options_error(argv[0], "--watch wants seconds between 0.1 and 86400, not \"%s\"", watch);
+    if (chips)
+        return (json ? chips_print_json : markdown ? chips_print_markdown : chips_print_table)(), EXIT_FINE;
+    struct facts_options o = { .root = root, .env = (const char *const *)environ, .parts = FACTS_HARDWARE };
+    return watch ? show_again(&o, json, verbose, seconds) : show_once(&o, json, verbose);
+}

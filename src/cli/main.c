@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "config.h"
+#include "rules/gfx_table.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+};
+
+/* The only list of commands. */
+static const struct command commands[] = {
+    { "gpu", cmd_gpu, "list the GPUs: chip, memory, load, and what is wrong with them" },
+    { "doctor", cmd_doctor, "check the whole stack, with a reason and a remedy for each finding" },
+    { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
+};
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: cairn <command> [options]\n\n"
+          "Tells the truth about an AMD GPU machine, and what to change so that training works.\n\n"
+          "commands:\n",
+          out);
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
+    fputs("\n  cairn help COMMAND    all about one command\n"
+          "  cairn --version       the version, and when its knowledge was last reviewed\n",
+          out);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    fprintf(stderr, "cairn: there is no command \"%s\"\n  try: cairn help\n", name);
+    return EXIT_USAGE;
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    if (argc < 2)
+        return print_usage(stdout), EXIT_FINE;
+    const struct command *c = find_command(argv[1]);
+    if (!c)
+        return unknown_command(argv[1]);
+    char help[] = "--help";
+    char *args[] = { argv[1], help, NULL };
+    return c->run(2, args);
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2)
+        return print_usage(stderr), EXIT_USAGE;
+    const char *word = argv[1];
+    if (!strcmp(word, "help"))
+        return cmd_help(argc - 1, argv + 1);
+    if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+        return print_usage(stdout), EXIT_FINE;
+    if (!strcmp(word, "--version") || !strcmp(word, "version")) {
+        printf("cairn %s\nknowledge reviewed %s\n", CAIRN_VERSION, RULES_REVIEWED);
+        return EXIT_FINE;
+    }
+    if (!strcmp(word, "--list-commands")) {
+        for (int i = 0; i < N_COMMANDS; i++)
+            printf("%s\t%s\n", commands[i].name, commands[i].about);
+        return EXIT_FINE;
+    }
+    const struct command *c = find_command(word);
+    return c ? c->run(argc - 1, argv + 1) : unknown_command(word);
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    /* A full disk must not look like success; a reader that has seen enough (head) may leave. */
+    if (fflush(stdout) || ferror(stdout)) {
+        if (errno == EPIPE)
+            return code;
+        fprintf(stderr, "cairn: write to standard output: %s\n", strerror(errno));
+        return EXIT_TROUBLE;
+    }
+    return code;
+}

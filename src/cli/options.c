@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/print.h"
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OPTIONS = 48, CODE_FIRST = 256, CODE_HELP = 200, CODE_COLOR, CODE_LIST };
+
+void opt_list_release(struct opt_list *l)
+{
+    free(l->item);
+    *l = (struct opt_list){ 0 };
+}
+
+static void opt_list_add(struct opt_list *l, const char *item)
+{
+    const char **bigger = realloc(l->item, (l->n + 2) * sizeof(*bigger));
+    if (!bigger)
+        abort();
+    bigger[l->n++] = item;
+    bigger[l->n] = NULL;
+    l->item = bigger;
+}
+
+int options_error(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "cairn %s: ", command);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "\n  try: cairn %s --help\n", command);
+    return EXIT_USAGE;
+}
+
+/* "  -j, --json          print JSON on stdout" */
+static void print_row(char short_name, const char *name, const char *arg, bool optional, const char *help)
+{
+    char left[64];
+    char mark[5] = "    ";
+    if (short_name)
+        snprintf(mark, sizeof(mark), "-%c, ", short_name);
+    snprintf(left, sizeof(left), "  %s--%s%s%s%s", mark, name, !arg ? "" : optional ? "[=" : " ", arg ? arg : "",
+             arg && optional ? "]" : "");
+    printf("%-30s ", left);
+    if (strlen(left) > 30)
+        printf("\n%31s", "");
+    print_wrapped(stdout, help, 31, print_width());
+}
+
+static void print_help(const struct opt_row *rows, const struct opt_usage *usage)
+{
+    printf("usage: %s\n\n", usage->synopsis);
+    print_wrapped(stdout, usage->about, 0, print_width());
+    puts("\noptions:");
+    for (const struct opt_row *r = rows; r->type; r++)
+        print_row(r->short_name, r->name, r->arg, r->type == OPT_TYPE_OPTIONAL, r->help);
+    print_row(0, "color", "WHEN", false, "auto, always or never");
+    print_row('h', "help", NULL, false, "this text");
+    if (usage->examples)
+        printf("\nexamples:\n%s", usage->examples);
+}
+
+/* For completion and for the test of the man page: name, argument (or -), help; a tab between. */
+static void print_list(const struct opt_row *rows)
+{
+    for (const struct opt_row *r = rows; r->type; r++)
+        printf("--%s\t%s\t%s\n", r->name, r->arg ? r->arg : "-", r->help);
+    puts("--color\tWHEN\tauto, always or never\n--help\t-\tthis text");
+}
+
+static int take_value(const char *command, const struct opt_row *row, const char *value)
+{
+    uint64_t number;
+    switch (row->type) {
+    case OPT_TYPE_FLAG:
+        *(bool *)row->at = true;
+        return OPTIONS_GO;
+    case OPT_TYPE_INT:
+        if (!cairn_parse_u64(value, &number) || number > INT_MAX)
+            return options_error(command, "--%s wants a whole number, not \"%s\"", row->name, value);
+        *(int *)row->at = (int)number;
+        return OPTIONS_GO;
+    case OPT_TYPE_STR:
+        *(const char **)row->at = value;
+        return OPTIONS_GO;
+    case OPT_TYPE_OPTIONAL:
+        *(const char **)row->at = value ? value : "";
+        return OPTIONS_GO;
+    case OPT_TYPE_LIST:
+        opt_list_add(row->at, value);
+        return OPTIONS_GO;
+    case OPT_TYPE_END:
+        break;
+    }
+    return EXIT_USAGE;
+}
+
+struct table {
+    struct option longs[MOST_OPTIONS + 4];
+    char shorts[2 * MOST_OPTIONS + 8];
+    size_t n;
+};
+
+static void add_option(struct table *t, const char *name, int has_arg, int code)
+{
+    t->longs[t->n++] = (struct option){ name, has_arg, NULL, code };
+}
+
+static void build_table(const struct opt_row *rows, struct table *t)
+{
+    size_t s = 0;
+    t->shorts[s++] = '+'; /* operands end the options: cairn run -- python --json */
+    t->shorts[s++] = ':';
+    t->shorts[s++] = 'h';
+    for (int i = 0; rows[i].type; i++) {
+        int has_arg = rows[i].type == OPT_TYPE_FLAG       ? no_argument
+                      : rows[i].type == OPT_TYPE_OPTIONAL ? optional_argument
+                                                          : required_argument;
+        add_option(t, rows[i].name, has_arg, CODE_FIRST + i);
+        if (rows[i].short_name) {
+            t->shorts[s++] = rows[i].short_name;
+            if (has_arg == required_argument)
+                t->shorts[s++] = ':';
+        }
+    }
+    add_option(t, "help", no_argument, CODE_HELP);
+    add_option(t, "color", required_argument, CODE_COLOR);
+    add_option(t, "list-options", no_argument, CODE_LIST);
+}
+
+static const struct opt_row *row_of(const struct opt_row *rows, int code)
+{
+    if (code >= CODE_FIRST)
+        return &rows[code - CODE_FIRST];
+    for (const struct opt_row *r = rows; r->type; r++)
+        if (r->short_name == code)
+            return r;
+    return NULL;
+}
+
+static const char *wrong_option(char **argv)
+{
+    static char mark[3] = "-?";
+    const char *word = argv[optind - 1];
+    if (optopt == 0 || optopt >= CODE_HELP || str_starts(word, "--"))
+        return word;
+    mark[1] = (char)optopt;
+    return mark;
+}
+
+int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest)
+{
+    struct table t = { .n = 0 };
+    build_table(rows, &t);
+    optind = 0; /* GNU: start anew */
+    opterr = 0;
+    for (int code; (code = getopt_long(argc, argv, t.shorts, t.longs, NULL)) != -1;) {
+        if (code == 'h' || code == CODE_HELP)
+            return print_help(rows, usage), EXIT_FINE;
+        if (code == CODE_LIST)
+            return print_list(rows), EXIT_FINE;
+        if (code == '?')
+            return options_error(argv[0], "unknown option %s", wrong_option(argv));
+        if (code == ':')
+            return options_error(argv[0], "%s wants an argument", argv[optind - 1]);
+        if (code == CODE_COLOR) {
+            if (!print_color_mode(optarg))
+                return options_error(argv[0], "--color wants auto, always or never, not \"%s\"", optarg);
+            continue;
+        }
+        const struct opt_row *row = row_of(rows, code);
+        /* An optional argument may also be the next word: --explain NAME and --explain=NAME both work. */
+        const char *value = optarg;
+        if (row->type == OPT_TYPE_OPTIONAL && !value && optind < argc && argv[optind][0] != '-')
+            value = argv[optind++];
+        int r = take_value(argv[0], row, value);
+        if (r != OPTIONS_GO)
+            return r;
+    }
+    *rest = optind;
+    return OPTIONS_GO;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/print.h"
+
+#include "base/str.h"
+#include "cli/commands.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Written once by the option parser, before anything is printed. */
+static int color_mode = -1; /* -1 auto, 0 never, 1 always */
+
+bool print_color_mode(const char *mode)
+{
+    static const char *const modes[] = { "auto", "never", "always" };
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(mode, modes[i]))
+            continue;
+        color_mode = i - 1;
+        return true;
+    }
+    return false;
+}
+
+static bool color_is_on(void)
+{
+    if (color_mode >= 0)
+        return color_mode;
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
+}
+
+const char *print_color(enum print_color c)
+{
+    static const char *const escapes[] = {
+        [COLOR_PLAIN] = "\033[0m",  [COLOR_BOLD] = "\033[1m",    [COLOR_DIM] = "\033[2m",  [COLOR_GREEN] = "\033[32m",
+        [COLOR_YELLOW] = "\033[33m", [COLOR_RED] = "\033[31m", [COLOR_CYAN] = "\033[36m",
+    };
+    return color_is_on() ? escapes[c] : "";
+}
+
+const char *print_bytes(int64_t bytes, char *buf)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double v = (double)bytes;
+    size_t unit = 0;
+    while (v >= 1024 && unit + 1 < ARRAY_LEN(units)) {
+        v /= 1024;
+        unit++;
+    }
+    snprintf(buf, 24, v < 100 && unit >= 3 ? "%.1f %s" : "%.0f %s", v, units[unit]);
+    return buf;
+}
+
+/* Text from the machine may hold escapes; a terminal must not obey them. */
+static void put_clean(FILE *out, const char *s, size_t len)
+{
+    for (size_t at = 0; at < len;) {
+        size_t n = str_clean_span(s + at, len - at);
+        fwrite(s + at, 1, n, out);
+        at += n;
+        if (at < len) {
+            fputc('?', out);
+            at++;
+        }
+    }
+}
+
+/* Columns of UTF-8 text, one for each character: good enough for what we print. */
+static int columns(const char *s, size_t len)
+{
+    int n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return n;
+}
+
+void print_wrapped(FILE *out, const char *text, int indent, int width)
+{
+    int col = indent;
+    for (const char *p = text; *p;) {
+        if (*p == '\n') {
+            fprintf(out, "\n%*s", indent, "");
+            col = indent;
+            p++;
+            continue;
+        }
+        size_t n = strcspn(p, " \n");
+        int w = columns(p, n);
+        if (col > indent && col + 1 + w > width) {
+            fprintf(out, "\n%*s", indent, "");
+            col = indent;
+        } else if (col > indent) {
+            fputc(' ', out);
+            col++;
+        }
+        put_clean(out, p, n);
+        col += w;
+        p += n;
+        while (*p == ' ')
+            p++;
+    }
+    fputc('\n', out);
+}
+
+int print_width(void)
+{
+    struct winsize w;
+    if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col >= 40 && w.ws_col < 100)
+        return w.ws_col;
+    return 100;
+}
+
+int print_error(const struct cairn_error *err)
+{
+    fputs("cairn: ", stderr);
+    put_clean(stderr, err->msg, strlen(err->msg));
+    fputc('\n', stderr);
+    if (err->hint[0])
+        fprintf(stderr, "  %s\n", err->hint);
+    switch (err->code) {
+    case CAIRN_EUSAGE:
+        return EXIT_USAGE;
+    case CAIRN_ELACK:
+        return EXIT_LACKS;
+    default:
+        return EXIT_TROUBLE;
+    }
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/facts.h"
+
+#include "base/fault.h"
+#include "base/str.h"
+#include "host/chip.h"
+#include "host/gpus.h"
+#include "host/kernel.h"
+#include "host/memory.h"
+#include "host/rocm.h"
+#include "host/torch.h"
+#include <stdarg.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+void problems_add(struct problems *p, struct arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    *ARENA_PUSH(a, p->text, p->n) = arena_vprintf(a, fmt, ap);
+    va_end(ap);
+}
+
+bool targets_has(const struct targets *t, const char *gfx)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (!strcmp(t->name[i], gfx))
+            return true;
+    return false;
+}
+
+void targets_add(struct targets *t, struct arena *a, const char *gfx, size_t len)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (!strncmp(t->name[i], gfx, len) && !t->name[i][len])
+            return;
+    *ARENA_PUSH(a, t->name, t->n) = arena_strndup(a, gfx, len);
+}
+
+const char *facts_env(const struct facts *f, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *const *e = f->env; e && *e; e++)
+        if (!strncmp(*e, name, n) && (*e)[n] == '=')
+            return *e + n + 1;
+    return NULL;
+}
+
+const struct torch_facts *facts_torch(const struct facts *f)
+{
+    return f->n_torches ? &f->torches[0] : NULL;
+}
+
+static void disk_add(struct facts *f, const char *what, const char *path)
+{
+    struct statvfs st;
+    /* The cache directory may not exist yet; what counts is the file system it will be on. */
+    char *probe = arena_strdup(&f->arena, path);
+    while (fault_hit() || statvfs(probe, &st)) {
+        char *slash = strrchr(probe, '/');
+        if (!slash || slash == probe)
+            return;
+        *slash = '\0';
+    }
+    struct disk_facts *d = ARENA_PUSH(&f->arena, f->disks, f->n_disks);
+    *d = (struct disk_facts){ .path = path, .what = what };
+    d->free_bytes = (struct num){ (int64_t)(st.f_bavail * st.f_frsize), probe };
+    d->total_bytes = (struct num){ (int64_t)(st.f_blocks * st.f_frsize), probe };
+}
+
+/* Sizes of this machine's disks say nothing about a captured tree. */
+static void disks_read(struct facts *f)
+{
+    if (!f->root.live)
+        return;
+    const char *home = facts_env(f, "HOME"), *cache = facts_env(f, "XDG_CACHE_HOME");
+    if (cache && *cache == '/')
+        disk_add(f, "cache", cache);
+    else if (home && *home == '/')
+        disk_add(f, "cache", arena_printf(&f->arena, "%s/.cache", home));
+    disk_add(f, "work", ".");
+}
+
+int facts_read(struct facts *f, const struct facts_options *o, struct cairn_error *err)
+{
+    *f = (struct facts){ .env = o->env, .default_gpu = -1 };
+    if (root_open(&f->root, o->root, err))
+        return -1;
+    int r = 0;
+    kernel_read(f);
+    memory_read(f);
+    if (o->parts & FACTS_HARDWARE)
+        gpus_read(f);
+    if (o->parts & FACTS_SOFTWARE) {
+        disks_read(f);
+        r = torch_find(f, o, err);
+        if (!r)
+            r = rocm_find(f, o, err);
+    }
+    if (r)
+        facts_release(f);
+    return r;
+}
+
+void facts_release(struct facts *f)
+{
+    root_close(&f->root);
+    arena_release(&f->arena);
+    *f = (struct facts){ .default_gpu = -1, .root.fd = -1 };
+}
+
+int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err)
+{
+    int major, minor, stepping;
+    if (!chip_name_split(gfx, &major, &minor, &stepping)) {
+        cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is not a gfx target", gfx);
+        return cairn_hint(err, "a name such as gfx1031 or gfx90a; `cairn gpu --chips` lists them");
+    }
+    if (!f->n_gpus)
+        ARENA_PUSH(&f->arena, f->gpus, f->n_gpus);
+    struct gpu_facts *g = &f->gpus[f->default_gpu >= 0 ? f->default_gpu : 0];
+    bool other = !str_eq(g->gfx.s, gfx);
+    g->gfx = (struct text){ arena_strdup(&f->arena, gfx), "--gfx" };
+    if (g->hip_index < 0)
+        g->hip_index = 0;
+    g->rocm_capable = true;
+    if (other) {
+        g->kind = chip_kind(gfx, g->device_id);
+        g->kind_from = "--gfx";
+    }
+    gpus_choose_default(f);
+    return 0;
+}

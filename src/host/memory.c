@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/memory.h"
+
+#include "base/parse.h"
+#include "base/str.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { PAGE = 4096 };
+#define GIB(bytes) ((double)(bytes) / (1024.0 * 1024.0 * 1024.0))
+
+/* "MemTotal:       98304000 kB" */
+static struct num meminfo_value(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    unsigned long long kib;
+    if (!at || (at != text && at[-1] != '\n') || sscanf(at + strlen(key), " %llu kB", &kib) != 1 ||
+        kib > (unsigned long long)INT64_MAX / 1024)
+        return (struct num){ 0 };
+    return (struct num){ (int64_t)kib * 1024, "/proc/meminfo" };
+}
+
+static void read_meminfo(struct facts *f)
+{
+    const char *text = root_read(&f->root, &f->arena, "/proc/meminfo", NULL);
+    if (!text)
+        return;
+    f->host.memory_total_bytes = meminfo_value(text, "MemTotal:");
+    f->host.memory_available_bytes = meminfo_value(text, "MemAvailable:");
+    f->host.swap_total_bytes = meminfo_value(text, "SwapTotal:");
+}
+
+/* Lines of /proc/swaps: "/dev/zram0  partition  8388604  0  100", sizes in KiB. */
+static void read_zram(struct facts *f)
+{
+    const char *text = root_read(&f->root, &f->arena, "/proc/swaps", NULL);
+    if (!text)
+        return;
+    int64_t sum = 0;
+    for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
+        unsigned long long kib;
+        if (str_starts(line + 1, "/dev/zram") && sscanf(line + 1, "%*s %*s %llu", &kib) == 1 && kib < 1ULL << 40)
+            sum += (int64_t)kib * 1024;
+    }
+    f->host.zram_bytes = (struct num){ sum, "/proc/swaps" };
+}
+
+/* "max", or v1's huge number, means no limit. */
+static struct num read_limit(struct facts *f, const char *path)
+{
+    const char *text = root_read(&f->root, &f->arena, path, NULL);
+    uint64_t v;
+    if (!text || !cairn_parse_u64(text, &v) || v > (uint64_t)1 << 60)
+        return (struct num){ 0 };
+    return (struct num){ (int64_t)v, path };
+}
+
+/* Keeps the limit with the least room left. */
+static void take_cgroup(struct facts *f, const char *dir, const char *limit_file, const char *used_file)
+{
+    struct arena *a = &f->arena;
+    struct num limit = read_limit(f, arena_printf(a, "%s/%s", dir, limit_file));
+    if (!limit.from)
+        return;
+    struct num used = read_limit(f, arena_printf(a, "%s/%s", dir, used_file));
+    struct host_facts *h = &f->host;
+    if (h->cgroup_limit_bytes.from && h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v <= limit.v - used.v)
+        return;
+    h->cgroup_limit_bytes = limit;
+    h->cgroup_used_bytes = used;
+}
+
+/* A limit may sit on any ancestor of our own group. */
+static void walk_cgroups(struct facts *f, const char *mount, const char *own, const char *limit_file,
+                         const char *used_file)
+{
+    char *path = arena_strdup(&f->arena, own);
+    for (;;) {
+        take_cgroup(f, arena_printf(&f->arena, "%s%s", mount, path), limit_file, used_file);
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return;
+        *slash = '\0';
+    }
+}
+
+/* The text after "0::" (v2) or ":memory:" (v1) in /proc/self/cgroup; "" if it is not told. */
+static const char *own_cgroup(struct facts *f, const char *mark)
+{
+    const char *text = root_read(&f->root, &f->arena, "/proc/self/cgroup", NULL);
+    const char *at = text ? strstr(text, mark) : NULL;
+    if (!at)
+        return "";
+    at += strlen(mark);
+    char *path = arena_strndup(&f->arena, at, strcspn(at, "\n"));
+    return str_eq(path, "/") || strstr(path, "..") ? "" : path;
+}
+
+void memory_read(struct facts *f)
+{
+    read_meminfo(f);
+    read_zram(f);
+    walk_cgroups(f, "/sys/fs/cgroup", own_cgroup(f, "0::"), "memory.max", "memory.current");
+    if (!f->host.cgroup_limit_bytes.from)
+        walk_cgroups(f, "/sys/fs/cgroup/memory", own_cgroup(f, ":memory:"), "memory.limit_in_bytes",
+                     "memory.usage_in_bytes");
+}
+
+static struct num param_pages(const struct host_facts *h, const char *module)
+{
+    const struct param *p = host_param(h, module, "pages_limit");
+    uint64_t pages;
+    if (!p || !cairn_parse_u64(p->value, &pages) || pages > (uint64_t)INT64_MAX / PAGE)
+        return (struct num){ 0 };
+    return (struct num){ (int64_t)pages * PAGE, p->from };
+}
+
+static bool gttsize_is_set(const struct host_facts *h)
+{
+    const struct param *p = host_param(h, "amdgpu", "gttsize");
+    return p && strcmp(p->value, "-1");
+}
+
+struct num memory_ttm_limit(const struct host_facts *h)
+{
+    struct num set = param_pages(h, "ttm");
+    if (!set.from)
+        set = param_pages(h, "amdttm");
+    if (set.from)
+        return set;
+    /* GTT follows the page limit unless gttsize moved it; only then does the default need to be known. */
+    if (gttsize_is_set(h) && h->memory_total_bytes.from)
+        return (struct num){ h->memory_total_bytes.v / 2, "the kernel's default, half of RAM" };
+    return (struct num){ 0 };
+}
+
+/* Lowers *best to v if v is known and less; the reason then names v. */
+static void take_least(struct num *best, const char **reason, struct num v, const char *what)
+{
+    if (!v.from || (best->from && best->v <= v.v))
+        return;
+    *best = v;
+    *reason = what;
+}
+
+static void judge_integrated(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
+{
+    struct num best = { 0 };
+    const char *reason = NULL;
+    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
+    if (vram.from && gtt.from && vram.v >= gtt.v) {
+        take_least(&best, &reason, vram, "the BIOS carve-out, which is larger than GTT; the two do not add");
+    } else {
+        take_least(&best, &reason, gtt, "GTT, the system memory the GPU may map; the carve-out does not add to it");
+        take_least(&best, &reason, memory_ttm_limit(h), "ttm.pages_limit, which is smaller than GTT");
+        take_least(&best, &reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
+        if (!best.from)
+            take_least(&best, &reason, vram, "the BIOS carve-out; GTT is not known");
+        struct num ram = h->memory_available_bytes;
+        take_least(&best, &reason, ram, "the memory now available on this host; GTT is a ceiling, not free memory");
+        if (!ram.from)
+            take_least(&best, &reason, h->memory_total_bytes, "this host's RAM; GTT is a ceiling, not memory");
+        if (h->cgroup_limit_bytes.from) {
+            int64_t room = h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v;
+            struct num left = { room > 0 ? room : 0, h->cgroup_limit_bytes.from };
+            take_least(&best, &reason, left, "what the cgroup's memory limit leaves");
+        }
+    }
+    g->usable_bytes = best;
+    g->usable_reason = reason;
+    if (gtt.from && !memory_ttm_limit(h).from && gttsize_is_set(h))
+        problems_add(&g->problems, a,
+                     "amdgpu.gttsize raised GTT to %.1f GiB, but HIP is limited by ttm.pages_limit, which is not known "
+                     "here (default: half of RAM)",
+                     GIB(gtt.v));
+}
+
+static void judge_discrete(struct gpu_facts *g)
+{
+    if (!g->vram_total_bytes.from) {
+        g->usable_bytes = g->kfd_bank_bytes;
+        g->usable_reason = g->kfd_bank_bytes.from ? "the total that KFD reports to HIP; use is not known" : NULL;
+        return;
+    }
+    g->usable_bytes = g->vram_total_bytes;
+    g->usable_reason = "VRAM; how much of it is in use is not known";
+    if (g->vram_used_bytes.from && g->vram_used_bytes.v <= g->vram_total_bytes.v) {
+        g->usable_bytes.v -= g->vram_used_bytes.v;
+        g->usable_reason = "VRAM less what all processes hold, the desktop included";
+    }
+}
+
+static void find_problems(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
+{
+    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes, ttm = memory_ttm_limit(h);
+    if (g->kind != GPU_INTEGRATED) {
+        if (g->vis_vram_total_bytes.from && vram.from && g->vis_vram_total_bytes.v < vram.v)
+            problems_add(&g->problems, a,
+                         "resizable BAR is off: the CPU sees %.2f of %.1f GiB VRAM; switch it (and Above 4G Decoding) on "
+                         "in the BIOS",
+                         GIB(g->vis_vram_total_bytes.v), GIB(vram.v));
+        return;
+    }
+    if (gtt.from && h->memory_total_bytes.from && gtt.v > h->memory_total_bytes.v)
+        problems_add(&g->problems, a, "GTT (%.1f GiB) is larger than this host's RAM (%.1f GiB)", GIB(gtt.v),
+                     GIB(h->memory_total_bytes.v));
+    if (gtt.from && ttm.from && ttm.v < gtt.v)
+        problems_add(&g->problems, a, "ttm.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP gets the smaller",
+                     GIB(ttm.v), GIB(gtt.v));
+    if (vram.from && gtt.from && vram.v >= gtt.v)
+        problems_add(&g->problems, a,
+                     "the BIOS carve-out (%.1f GiB) is larger than GTT (%.1f GiB): HIP uses the carve-out alone, and "
+                     "Linux has lost that RAM",
+                     GIB(vram.v), GIB(gtt.v));
+}
+
+void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
+{
+    /* A device of unknown kind with far more GTT than VRAM is treated as sharing memory, which is the bound
+     * that a training job meets first. */
+    bool shares = g->kind == GPU_INTEGRATED || (g->kind == GPU_KIND_UNKNOWN && g->gtt_total_bytes.from &&
+                                                g->gtt_total_bytes.v / 8 >= g->vram_total_bytes.v);
+    if (shares)
+        judge_integrated(h, a, g);
+    else
+        judge_discrete(g);
+    find_problems(h, a, g);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory: what the host has, and how much of it a GPU can really use. */
+#ifndef CAIRN_HOST_MEMORY_H
+#define CAIRN_HOST_MEMORY_H
+
+#include "host/facts.h"
+
+void memory_read(struct facts *f);
+/* Fills usable_bytes, usable_reason and the problems that go with memory, from what is known already. */
+void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g);
+
+/* ttm.pages_limit in bytes: as set, else what the kernel defaults to where that can be told. */
+struct num memory_ttm_limit(const struct host_facts *h);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/root.h"
+
+#include "base/fault.h"
+#include "base/str.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int root_open(struct root *r, const char *dir, struct cairn_error *err)
+{
+    const char *path = dir && *dir ? dir : "/";
+    int fd = fault_hit() ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return cairn_fail_errno(err, "root %s", path);
+    *r = (struct root){ .fd = fd, .live = !strcmp(path, "/"), .path = path };
+    return 0;
+}
+
+void root_close(struct root *r)
+{
+    if (r->path)
+        fd_close(&r->fd);
+    *r = (struct root){ .fd = -1 };
+}
+
+/* In a capture, links must not lead out into this machine's own files.  openat2 sees to that; kernels
+ * before 5.6 do not have it, and there relative links still stay inside. */
+static int open_inside(const struct root *r, const char *path, int flags)
+{
+    if (fault_hit())
+        return -1;
+    flags |= O_CLOEXEC;
+    if (r->live)
+        return open(path, flags);
+    struct open_how how = { .flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT };
+    int fd = (int)syscall(SYS_openat2, r->fd, path, &how, sizeof(how));
+    if (fd < 0 && errno == ENOSYS)
+        fd = openat(r->fd, path + strspn(path, "/"), flags);
+    return fd;
+}
+
+int root_open_file(const struct root *r, const char *path)
+{
+    /* Without O_NONBLOCK a fifo would wait for a writer. */
+    int fd = open_inside(r, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    struct stat st;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    return -1;
+}
+
+int root_stat(const struct root *r, const char *path, struct stat *st)
+{
+    CLEANUP(fd_close) int fd = open_inside(r, path, O_PATH);
+    return fd < 0 ? -1 : fstat(fd, st);
+}
+
+bool root_exists(const struct root *r, const char *path)
+{
+    struct stat st;
+    return !root_stat(r, path, &st);
+}
+
+char *root_read(const struct root *r, struct arena *a, const char *path, size_t *len)
+{
+    CLEANUP(fd_close) int fd = root_open_file(r, path);
+    if (fd < 0)
+        return NULL;
+    char page[4096];
+    CLEANUP(str_release) struct str all = { 0 };
+    for (;;) {
+        ssize_t n = fault_hit() ? -1 : read(fd, page, sizeof(page));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return NULL;
+        if (n == 0 || all.len >= ROOT_TEXT_MAX)
+            break;
+        str_addn(&all, page, (size_t)n);
+    }
+    while (all.len && strchr(" \t\r\n", all.s[all.len - 1]))
+        all.len--;
+    if (len)
+        *len = all.len;
+    return arena_strndup(a, all.s ? all.s : "", all.len);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    int order = str_compare_natural(x, y);
+    return order ? order : strcmp(x, y);
+}
+
+static void dir_close(DIR **d)
+{
+    if (*d)
+        closedir(*d);
+}
+
+int root_list(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n)
+{
+    int fd = open_inside(r, path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return -1;
+    CLEANUP(dir_close) DIR *d = fdopendir(fd);
+    if (!d) {
+        fd_close(&fd);
+        return -1;
+    }
+    char **list = NULL;
+    size_t count = 0;
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            *ARENA_PUSH(a, list, count) = arena_strdup(a, e->d_name);
+    if (count > 1)
+        qsort(list, count, sizeof(*list), compare_names);
+    *names = list;
+    *n = count;
+    return 0;
+}
+
+/* What the kernel calls an open file. */
+static char *fd_path(struct arena *a, int fd)
+{
+    char link[64], target[PATH_MAX];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, target, sizeof(target));
+    return n > 0 && (size_t)n < sizeof(target) ? arena_strndup(a, target, (size_t)n) : NULL;
+}
+
+char *root_resolve(const struct root *r, struct arena *a, const char *path)
+{
+    CLEANUP(fd_close) int fd = open_inside(r, path, O_PATH);
+    if (fd < 0)
+        return NULL;
+    char *full = fd_path(a, fd);
+    if (!full || r->live)
+        return full;
+    const char *top = fd_path(a, r->fd);
+    size_t n = top ? strlen(top) : 0;
+    if (!n || strncmp(full, top, n) || (full[n] != '/' && full[n] != '\0'))
+        return NULL;
+    return full[n] ? full + n : arena_strdup(a, "/");
+}
+
+char *root_link(const struct root *r, struct arena *a, const char *path)
+{
+    CLEANUP(fd_close) int fd = open_inside(r, path, O_PATH | O_NOFOLLOW);
+    char target[PATH_MAX];
+    ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target));
+    return n > 0 && (size_t)n < sizeof(target) ? arena_strndup(a, target, (size_t)n) : NULL;
+}
