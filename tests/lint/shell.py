@@ -15,7 +15,7 @@ def scripts():
 
 def findings():
     for path in scripts():
-        done = lint.run('shellcheck', '-x', '-P', 'SCRIPTDIR', path)
+        done = lint.run('shellcheck', path)
         if done.returncode:
             yield from [f'{path}:'] + done.stdout.splitlines()
 

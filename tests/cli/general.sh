@@ -1,0 +1,241 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What every command has in common: help, usage errors, exit codes, stdout for data and stderr for talk.
+. "$(dirname "$0")/lib.sh"
+
+fixture=$data/sysfs/gfx1103-phoenix-780m-laptop
+commands=$("$cairn" --list-commands | cut -f 1)
+
+without_a_command_it_shows_usage()
+{
+    run
+    status_is 2
+    out_is_empty
+    err_has 'usage: cairn'
+}
+
+tells_its_version_and_the_age_of_its_knowledge()
+{
+    run --version
+    status_is 0
+    err_is_empty
+    out_has "cairn $CAIRN_VERSION"
+    grep -Eq 'reviewed 20[0-9]{2}-[01][0-9]-[0-3][0-9]' "$out" || fail 'no date'
+}
+
+help_lists_every_command()
+{
+    for word in help --help -h; do
+        run "$word"
+        status_is 0
+        err_is_empty
+        for command in $commands; do
+            out_has "  $command "
+        done
+    done
+}
+
+help_of_a_command_is_its_help()
+{
+    for command in $commands; do
+        run help "$command"
+        status_is 0
+        cp "$out" "$tmp/first"
+        run "$command" --help
+        status_is 0
+        err_is_empty
+        out_has "usage: cairn $command"
+        cmp -s "$out" "$tmp/first" || fail 'differs from cairn help'
+    done
+}
+
+help_shows_every_option_with_words()
+{
+    for command in $commands; do
+        run "$command" --list-options
+        status_is 0
+        cp "$out" "$tmp/rows"
+        run "$command" --help
+        while IFS=$'\t' read -r name argument help; do
+            out_has "$name"
+            [ "$argument" = - ] || out_has "$argument"
+            [ "${#help}" -ge 5 ] || fail "$name has no help"
+        done <"$tmp/rows"
+    done
+}
+
+help_fits_a_terminal()
+{
+    for command in $commands; do
+        run "$command" --help
+        long=$(awk 'length($0) > 100' "$out")
+        [ -z "$long" ] || fail "over 100 columns: $long"
+    done
+}
+
+unknown_command_is_named()
+{
+    run gqu
+    status_is 2
+    out_is_empty
+    err_has '"gqu"'
+    run help gqu
+    status_is 2
+    err_has '"gqu"'
+}
+
+unknown_option_is_named()
+{
+    for command in $commands; do
+        for option in --nonsense -Z; do
+            run "$command" "$option"
+            status_is 2
+            out_is_empty
+            err_has "$option"
+            err_has "cairn $command --help"
+        done
+    done
+}
+
+missing_argument_is_named()
+{
+    for command in $commands; do
+        run "$command" --root
+        status_is 2
+        out_is_empty
+        err_has --root
+    done
+}
+
+an_operand_too_many_is_refused()
+{
+    for command in gpu doctor env; do
+        run "$command" --root "$fixture" surplus
+        status_is 2
+        out_is_empty
+        err_has surplus
+    done
+}
+
+a_number_must_be_one()
+{
+    for value in x -1 1.5 '' 99999999999999; do
+        run env --root "$fixture" --gpu "$value"
+        status_is 2
+        out_is_empty
+    done
+}
+
+a_color_must_be_known()
+{
+    for command in $commands; do
+        run "$command" --color=pink
+        status_is 2
+        err_has pink
+    done
+}
+
+color_only_when_asked()
+{
+    escape=$(printf '\033')
+    run doctor --root "$fixture"
+    out_lacks "$escape"
+    run doctor --root "$fixture" --color=always
+    out_has "$escape"
+    run doctor --root "$fixture" --color=never
+    out_lacks "$escape"
+}
+
+json_is_one_object_with_a_schema()
+{
+    for command in gpu doctor env; do
+        run "$command" --json --root "$fixture"
+        err_is_empty
+        json_is 'd["schema"] == 1'
+    done
+}
+
+a_root_that_is_not_there_is_an_error()
+{
+    : >"$tmp/file"
+    for root in "$tmp/nothing" "$tmp/file"; do
+        for command in $commands; do
+            run "$command" --root "$root"
+            [ "$status" = 1 ] || [ "$status" = 2 ] || fail "exit $status"
+            out_is_empty
+            err_has "$root"
+        done
+    done
+}
+
+an_empty_root_lacks_a_gpu()
+{
+    mkdir -p "$tmp/empty"
+    run gpu --root "$tmp/empty"
+    status_is 3
+    run doctor --root "$tmp/empty"
+    status_is 3
+}
+
+a_full_disk_is_not_success()
+{
+    for arguments in --version help 'gpu --chips' "gpu --root $fixture" "doctor --root $fixture" \
+        "env --root $fixture"; do
+        said="cairn $arguments"
+        # shellcheck disable=SC2086 # words
+        "$cairn" $arguments >/dev/full 2>"$err"
+        status=$?
+        status_is 1
+        err_has 'No space left'
+    done
+}
+
+a_closed_stdin_and_stderr_are_fine()
+{
+    said='cairn gpu, stdin and stderr closed'
+    "$cairn" gpu --root "$fixture" >"$out" <&- 2>&-
+    status=$?
+    status_is 0
+    out_has gfx1103
+}
+
+a_reader_may_leave_early()
+{
+    said='cairn gpu --chips | head'
+    "$cairn" gpu --chips 2>"$err" | head -n 1 >"$out"
+    err_is_empty
+    [ -s "$out" ] || fail 'nothing was read'
+}
+
+the_environment_can_be_evaluated()
+{
+    for machine in "$data"/sysfs/*; do
+        run env --root "$machine"
+        cp "$out" "$tmp/script"
+        said="sh, on cairn env --root $machine"
+        sh -eu "$tmp/script" >"$out" 2>"$err" || fail 'the output is no script'
+        out_is_empty
+    done
+}
+
+it without_a_command_it_shows_usage
+it tells_its_version_and_the_age_of_its_knowledge
+it help_lists_every_command
+it help_of_a_command_is_its_help
+it help_shows_every_option_with_words
+it help_fits_a_terminal
+it unknown_command_is_named
+it unknown_option_is_named
+it missing_argument_is_named
+it an_operand_too_many_is_refused
+it a_number_must_be_one
+it a_color_must_be_known
+it color_only_when_asked
+it json_is_one_object_with_a_schema
+it a_root_that_is_not_there_is_an_error
+it an_empty_root_lacks_a_gpu
+it a_full_disk_is_not_success
+it a_closed_stdin_and_stderr_are_fine
+it a_reader_may_leave_early
+it the_environment_can_be_evaluated
+finish
