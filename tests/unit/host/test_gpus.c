@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The joined list of GPUs, on trees made for one trap each.  Whole machines are in tests/cli/gpu. */
+#include "check.h"
+#include "host/facts.h"
+#include "tree.h"
+
+#define NODES "sys/class/kfd/kfd/topology/nodes/"
+#define DRM "sys/class/drm/"
+
+static struct tree tree;
+static struct facts facts;
+
+static void look(void)
+{
+    struct cairn_error err = { 0 };
+    struct facts_options o = { .root = tree.dir, .parts = FACTS_HARDWARE };
+    if (facts_read(&facts, &o, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(99);
+    }
+}
+
+static void done(void)
+{
+    facts_release(&facts);
+    tree_remove(&tree);
+}
+
+static void card(const char *name, const char *slot, const char *id, const char *driver)
+{
+    char path[128], text[256];
+    snprintf(path, sizeof(path), DRM "%s/device/uevent", name);
+    snprintf(text, sizeof(text), "DRIVER=%s\nPCI_CLASS=30000\nPCI_ID=%s\nPCI_SLOT_NAME=%s\n", driver, id, slot);
+    tree_put(&tree, path, text);
+}
+
+static void card_order_is_not_node_order(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, NODES "1/properties", "simd_count 80\ngfx_target_version 100301\nlocation_id 768\ndevice_id 29663\n");
+    tree_put(&tree, NODES "2/properties", "simd_count 4\ngfx_target_version 100306\nlocation_id 4608\ndevice_id 5710\n");
+    card("card0", "0000:12:00.0", "1002:164E", "amdgpu");
+    card("card1", "0000:03:00.0", "1002:73DF", "amdgpu");
+    tree_put(&tree, DRM "card0/device/mem_info_vram_total", "536870912\n");
+    tree_put(&tree, DRM "card1/device/mem_info_vram_total", "12868124672\n");
+    tree_put(&tree, DRM "card1-DP-1/status", "connected\n");
+    look();
+    REQUIRE(facts.n_gpus == 2);
+    CHECK_STR(facts.gpus[0].gfx.s, "gfx1031");
+    CHECK_INT(facts.gpus[0].vram_total_bytes.v, 12868124672);
+    CHECK_INT(facts.gpus[1].vram_total_bytes.v, 536870912);
+    CHECK_INT(facts.gpus[1].hip_index, 1);
+    CHECK_INT(facts.default_gpu, 0);
+    done();
+}
+
+static void other_vendors_are_not_listed(void)
+{
+    tree_make(&tree);
+    card("card0", "0000:01:00.0", "10DE:2684", "nvidia");
+    card("card1", "0000:00:02.0", "8086:A780", "i915");
+    tree_put(&tree, "sys/bus/pci/devices/0000:05:00.0/uevent", "DRIVER=snd_hda_intel\nPCI_CLASS=40300\nPCI_ID=1002:AB30\n");
+    look();
+    CHECK_INT(facts.n_gpus, 0);
+    CHECK_INT(facts.default_gpu, -1);
+    done();
+}
+
+static void a_card_given_to_a_virtual_machine(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/uevent",
+             "DRIVER=vfio-pci\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0\n");
+    look();
+    REQUIRE(facts.n_gpus == 1);
+    CHECK_STR(facts.gpus[0].gfx.s, "gfx1100");
+    CHECK_STR(facts.gpus[0].gfx.from, "device_id");
+    CHECK(!facts.gpus[0].rocm_capable);
+    CHECK_HAS(facts.gpus[0].problems.text[0], "virtual machine");
+    done();
+}
+
+static void sleeping_cards_are_not_woken(void)
+{
+    tree_make(&tree);
+    card("card0", "0000:03:00.0", "1002:73FF", "amdgpu");
+    tree_put(&tree, DRM "card0/device/power/runtime_status", "suspended\n");
+    tree_put(&tree, DRM "card0/device/gpu_busy_percent", "7\n");
+    tree_put(&tree, DRM "card0/device/mem_info_vram_total", "8573157376\n");
+    look();
+    REQUIRE(facts.n_gpus == 1);
+    CHECK(!facts.gpus[0].busy_percent.from);
+    CHECK_INT(facts.gpus[0].vram_total_bytes.v, 8573157376);
+    done();
+}
+
+static void a_chip_outside_the_tables(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, NODES "1/properties", "simd_count 64\ngfx_target_version 130000\nlocation_id 50432\n");
+    tree_put(&tree, NODES "1/mem_banks/0/properties", "heap_type 1\nsize_in_bytes 64000000000\n");
+    card("card0", "0000:c5:00.0", "1002:FFF0", "amdgpu");
+    tree_put(&tree, DRM "card0/device/mem_info_vram_total", "512000000\n");
+    tree_put(&tree, DRM "card0/device/mem_info_gtt_total", "64000000000\n");
+    look();
+    REQUIRE(facts.n_gpus == 1);
+    CHECK_STR(facts.gpus[0].gfx.s, "gfx1300");
+    CHECK_INT(facts.gpus[0].kind, GPU_INTEGRATED); /* the bank is GTT, and GTT dwarfs VRAM */
+    CHECK(facts.gpus[0].rocm_capable);
+    done();
+}
+
+static void one_sign_is_not_enough(void)
+{
+    tree_make(&tree);
+    card("card0", "0000:c5:00.0", "1002:FFF0", "amdgpu");
+    tree_put(&tree, DRM "card0/device/mem_info_vram_total", "512000000\n");
+    tree_put(&tree, DRM "card0/device/mem_info_gtt_total", "64000000000\n");
+    look();
+    REQUIRE(facts.n_gpus == 1);
+    CHECK_INT(facts.gpus[0].kind, GPU_KIND_UNKNOWN);
+    done();
+}
+
+static void garbage_gives_problems_not_numbers(void)
+{
+    tree_make(&tree);
+    tree_put_bytes(&tree, NODES "1/properties", "\x7f""ELF\0\0\xff", 7);
+    tree_put(&tree, NODES "2/properties", "simd_count 80\ngfx_target_version 991616\n");
+    card("card0", "not an address", "1002:744C", "amdgpu");
+    tree_put(&tree, DRM "card0/device/mem_info_vram_total", "lots\n");
+    tree_put(&tree, DRM "card0/device/mem_info_gtt_total", "-5\n");
+    tree_put(&tree, DRM "card0/device/gpu_busy_percent", "250\n");
+    tree_link(&tree, DRM "card1", "card1");
+    look();
+    REQUIRE(facts.n_gpus == 2);
+    CHECK_INT(facts.problems.n, 1);
+    CHECK(!facts.gpus[0].gfx.s && !facts.gpus[0].rocm_capable);
+    CHECK_HAS(facts.gpus[0].problems.text[0], "991616");
+    CHECK(!facts.gpus[1].vram_total_bytes.from && !facts.gpus[1].gtt_total_bytes.from);
+    CHECK(!facts.gpus[1].busy_percent.from && !facts.gpus[1].pci.s);
+    CHECK(facts.gpus[1].problems.n >= 3);
+    CHECK_INT(facts.default_gpu, -1);
+    done();
+}
+
+static void who_holds_the_memory(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, NODES "1/properties", "simd_count 80\ngfx_target_version 100300\n");
+    tree_put(&tree, NODES "1/gpu_id", "41001\n");
+    tree_put(&tree, "sys/class/kfd/kfd/proc/4242/vram_41001", "1073741824\n");
+    tree_put(&tree, "sys/class/kfd/kfd/proc/4243/vram_41001", "0\n");
+    tree_put(&tree, "proc/4242/comm", "python3\n");
+    look();
+    REQUIRE(facts.n_gpus == 1 && facts.gpus[0].n_processes == 1);
+    CHECK_INT(facts.gpus[0].processes[0].pid, 4242);
+    CHECK_STR(facts.gpus[0].processes[0].name, "python3");
+    CHECK_INT(facts.gpus[0].processes[0].vram_bytes, 1073741824);
+    done();
+}
+
+static void names_from_the_installed_lists(void)
+{
+    tree_make(&tree);
+    card("card0", "0000:03:00.0", "1002:744C", "amdgpu");
+    look();
+    CHECK_STR(facts.gpus[0].name.s, "AMD Radeon RX 7900 XT/XTX/GRE");
+    facts_release(&facts);
+    tree_put(&tree, "usr/share/misc/pci.ids",
+             "1001  Kolter\n\t744c  Wrong\n1002  AMD\n\t744c  Navi 31 [Radeon RX 7900 Test]\n\t744d  X [Y]\n1003  ULSI\n");
+    look();
+    CHECK_STR(facts.gpus[0].name.s, "AMD Radeon RX 7900 Test");
+    facts_release(&facts);
+    tree_put(&tree, "usr/share/libdrm/amdgpu.ids", "# ids\n1.0.0\n744C,\tC8,\tAMD Radeon RX 7900 XTX\n744C,\tCC,\tOther\n");
+    tree_put(&tree, DRM "card0/device/revision", "0xc8\n");
+    look();
+    CHECK_STR(facts.gpus[0].name.s, "AMD Radeon RX 7900 XTX");
+    CHECK_STR(facts.gpus[0].name.from, "/usr/share/libdrm/amdgpu.ids");
+    done();
+}
+
+static void the_chip_told_by_hand(void)
+{
+    struct cairn_error err = { 0 };
+    tree_make(&tree);
+    look();
+    CHECK_INT(facts_set_gfx(&facts, "gfx10", &err), -1);
+    CHECK_HAS(err.msg, "gfx10");
+    REQUIRE(!facts_set_gfx(&facts, "gfx1031", &err));
+    REQUIRE(facts.n_gpus == 1 && facts.default_gpu == 0);
+    CHECK_INT(facts.gpus[0].kind, GPU_DISCRETE);
+    CHECK(facts.gpus[0].rocm_capable);
+    done();
+}
+
+int main(void)
+{
+    RUN(card_order_is_not_node_order);
+    RUN(other_vendors_are_not_listed);
+    RUN(a_card_given_to_a_virtual_machine);
+    RUN(sleeping_cards_are_not_woken);
+    RUN(a_chip_outside_the_tables);
+    RUN(one_sign_is_not_enough);
+    RUN(garbage_gives_problems_not_numbers);
+    RUN(who_holds_the_memory);
+    RUN(names_from_the_installed_lists);
+    RUN(the_chip_told_by_hand);
+    return check_done();
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
+#include "host/memory.h"
+#include "host/kernel.h"
+#include "tree.h"
+
+#define GIB ((int64_t)1 << 30)
+
+static struct arena arena;
+
+static struct num known(int64_t v)
+{
+    return (struct num){ v, "test" };
+}
+
+static void carve_out_and_gtt_do_not_add(void)
+{
+    struct host_facts h = { 0 };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED, .vram_total_bytes = known(GIB), .gtt_total_bytes = known(60 * GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 60 * GIB);
+    CHECK_HAS(g.usable_reason, "GTT");
+}
+
+static void a_larger_carve_out_wins(void)
+{
+    struct host_facts h = { .memory_available_bytes = known(20 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .vram_total_bytes = known(96 * GIB),
+                           .gtt_total_bytes = known(16 * GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 96 * GIB); /* the carve-out is not part of the host's memory */
+    REQUIRE(g.problems.n == 1);
+    CHECK_HAS(g.problems.text[0], "carve-out");
+}
+
+static void page_limit_below_gtt(void)
+{
+    struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
+    struct host_facts h = { .params = &limit, .n_params = 1 };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED, .vram_total_bytes = known(GIB), .gtt_total_bytes = known(60 * GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 4 * GIB);
+    CHECK_HAS(g.usable_reason, "pages_limit");
+    REQUIRE(g.problems.n == 1);
+    CHECK_HAS(g.problems.text[0], "4.0 GiB");
+}
+
+static void raised_gttsize_alone_does_not_help(void)
+{
+    struct param gtt = { "amdgpu", "gttsize", "131072", "/proc/cmdline" };
+    struct host_facts h = { .params = &gtt, .n_params = 1, .memory_total_bytes = known(124 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED, .vram_total_bytes = known(GIB), .gtt_total_bytes = known(128 * GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 62 * GIB);
+    gtt.value = "-1"; /* the default: GTT follows the page limit */
+    h.memory_total_bytes = known(200 * GIB);
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 128 * GIB);
+}
+
+static void host_and_cgroup_bound_an_apu(void)
+{
+    struct host_facts h = { .memory_total_bytes = known(90 * GIB), .memory_available_bytes = known(50 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED, .gtt_total_bytes = known(100 * GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 50 * GIB);
+    h.cgroup_limit_bytes = known(8 * GIB);
+    h.cgroup_used_bytes = known(3 * GIB);
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 5 * GIB);
+    CHECK_HAS(g.usable_reason, "cgroup");
+    h.cgroup_used_bytes = known(9 * GIB);
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 0);
+}
+
+static void old_kernels_give_hip_the_carve_out_only(void)
+{
+    struct host_facts h = { 0 };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .vram_total_bytes = known(GIB / 2),
+                           .gtt_total_bytes = known(60 * GIB),
+                           .kfd_bank_bytes = known(GIB / 2) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, GIB / 2);
+    CHECK_HAS(g.usable_reason, "KFD");
+}
+
+static void a_card_has_what_nobody_holds(void)
+{
+    struct host_facts h = { .memory_available_bytes = known(GIB) };
+    struct gpu_facts g = { .kind = GPU_DISCRETE, .vram_total_bytes = known(16 * GIB), .gtt_total_bytes = known(GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 16 * GIB);
+    g.vram_used_bytes = known(3 * GIB);
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 13 * GIB);
+    g.vram_used_bytes = known(17 * GIB); /* more than there is: not believed */
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 16 * GIB);
+}
+
+static void nothing_known_is_unknown(void)
+{
+    struct host_facts h = { 0 };
+    struct gpu_facts apu = { .kind = GPU_INTEGRATED }, card = { .kind = GPU_DISCRETE };
+    memory_judge_gpu(&h, &arena, &apu);
+    memory_judge_gpu(&h, &arena, &card);
+    CHECK(!apu.usable_bytes.from && !apu.usable_reason);
+    CHECK(!card.usable_bytes.from && !card.usable_reason);
+}
+
+static void reads_the_host(void)
+{
+    struct tree t;
+    struct cairn_error err;
+    struct facts f = { 0 };
+    tree_make(&t);
+    tree_put(&t, "proc/meminfo", "MemTotal:       1024 kB\nMemAvailable:   512 kB\nSwapTotal: 12 kB\nHMemTotal: 3 kB\n");
+    tree_put(&t, "proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 4 0 -2\n/dev/zram0 partition 8 0 100\n");
+    tree_put(&t, "proc/self/cgroup", "0::/a/b\n");
+    tree_put(&t, "sys/fs/cgroup/a/b/memory.max", "max\n");
+    tree_put(&t, "sys/fs/cgroup/a/memory.max", "4096\n");
+    tree_put(&t, "sys/fs/cgroup/a/memory.current", "96\n");
+    REQUIRE(!root_open(&f.root, t.dir, &err));
+    memory_read(&f);
+    CHECK_INT(f.host.memory_total_bytes.v, 1 << 20);
+    CHECK_INT(f.host.memory_available_bytes.v, 1 << 19);
+    CHECK_INT(f.host.swap_total_bytes.v, 12 << 10);
+    CHECK_INT(f.host.zram_bytes.v, 8 << 10);
+    CHECK_INT(f.host.cgroup_limit_bytes.v, 4096);
+    CHECK_INT(f.host.cgroup_used_bytes.v, 96);
+    facts_release(&f);
+    tree_remove(&t);
+}
+
+static void cgroup_v1(void)
+{
+    struct tree t;
+    struct cairn_error err;
+    struct facts f = { 0 };
+    tree_make(&t);
+    tree_put(&t, "proc/self/cgroup", "5:memory:/docker/x\n4:cpu:/\n");
+    tree_put(&t, "sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "9223372036854771712\n");
+    tree_put(&t, "sys/fs/cgroup/memory/memory.limit_in_bytes", "8192\n");
+    tree_put(&t, "sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+    REQUIRE(!root_open(&f.root, t.dir, &err));
+    memory_read(&f);
+    CHECK_INT(f.host.cgroup_limit_bytes.v, 8192);
+    facts_release(&f);
+    tree_remove(&t);
+}
+
+static void reads_parameters_and_the_system(void)
+{
+    struct tree t;
+    struct cairn_error err;
+    struct facts f = { 0 };
+    tree_make(&t);
+    tree_put(&t, "proc/version", "Linux version 6.18.0-rc6-custom (gcc) #1\n");
+    tree_put(&t, "proc/cmdline", "quiet amdgpu.gttsize=1 xamdgpu.gttsize=9 amdgpu.gttsize=2 ttm.pages_limit=7\n");
+    tree_put(&t, "sys/module/ttm/parameters/pages_limit", "29360128\n");
+    tree_put(&t, "sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    tree_put(&t, "etc/os-release", "NAME=x\nID=ubuntu\nPRETTY_NAME=\"Ubuntu 24.04\"\n");
+    tree_put(&t, "etc/group", "root:x:0:\nrender:x:993:me\nvideo:x:44:\n");
+    tree_put(&t, "run/systemd/container", "lxc\n");
+    tree_put(&t, "dev/null", "");
+    REQUIRE(!root_open(&f.root, t.dir, &err));
+    kernel_read(&f);
+    CHECK_STR(f.host.kernel.s, "6.18.0-rc6-custom");
+    CHECK(f.host.kernel_version.pre && version_below(f.host.kernel_version, 6, 18, 0));
+    CHECK_STR(f.host.os_id.s, "ubuntu");
+    CHECK_STR(f.host.os_name.s, "Ubuntu 24.04");
+    CHECK_STR(f.host.thp.s, "madvise");
+    CHECK_STR(f.host.container.s, "lxc");
+    CHECK_INT(f.host.render_gid, 993);
+    REQUIRE(host_param(&f.host, "amdgpu", "gttsize") && host_param(&f.host, "ttm", "pages_limit"));
+    CHECK_STR(host_param(&f.host, "amdgpu", "gttsize")->value, "2");
+    CHECK_STR(host_param(&f.host, "ttm", "pages_limit")->value, "29360128"); /* live beats asked for */
+    CHECK(!host_param(&f.host, "amdgpu", "cwsr_enable"));
+    CHECK_INT(f.host.kfd_node.access, NODE_MISSING);
+    facts_release(&f);
+    tree_remove(&t);
+}
+
+int main(void)
+{
+    RUN(carve_out_and_gtt_do_not_add);
+    RUN(a_larger_carve_out_wins);
+    RUN(page_limit_below_gtt);
+    RUN(raised_gttsize_alone_does_not_help);
+    RUN(host_and_cgroup_bound_an_apu);
+    RUN(old_kernels_give_hip_the_carve_out_only);
+    RUN(a_card_has_what_nobody_holds);
+    RUN(nothing_known_is_unknown);
+    RUN(reads_the_host);
+    RUN(cgroup_v1);
+    RUN(reads_parameters_and_the_system);
+    arena_release(&arena);
+    return check_done();
+}
