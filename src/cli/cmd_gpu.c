@@ -51,9 +51,12 @@ static void print_note(const char *mark, enum print_color color, const char *tex
 
 static void print_details(const struct gpu_facts *g)
 {
-    printf("    %sPCI %s, driver %s, %s, KFD node %lld%s\n", print_color(COLOR_DIM), g->pci.s ? g->pci.s : "-",
-           g->driver.s ? g->driver.s : "-", g->render_node.s ? g->render_node.s : "no render node",
-           g->kfd_node.from ? (long long)g->kfd_node.v : -1LL, print_color(COLOR_PLAIN));
+    char node[32] = "no KFD node";
+    if (g->kfd_node.from)
+        snprintf(node, sizeof(node), "KFD node %lld", (long long)g->kfd_node.v);
+    printf("    %sPCI %s, driver %s, %s, %s%s\n", print_color(COLOR_DIM), g->pci.s ? g->pci.s : "unknown",
+           g->driver.s ? g->driver.s : "unknown", g->render_node.s ? g->render_node.s : "no render node", node,
+           print_color(COLOR_PLAIN));
     printf("    %starget from %s, name from %s%s\n", print_color(COLOR_DIM), g->gfx.from ? g->gfx.from : "-",
            g->name.from ? g->name.from : "-", print_color(COLOR_PLAIN));
     if (g->usable_reason)

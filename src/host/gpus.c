@@ -182,6 +182,9 @@ static void take_chip(struct facts *f, struct gpu_facts *g)
         g->kind_from = "target";
     else
         guess_kind(f, g);
+    /* The framebuffer banks of a card are its VRAM; those of an APU are not. */
+    if (g->kind == GPU_DISCRETE && !g->vram_total_bytes.from)
+        g->vram_total_bytes = g->kfd_bank_bytes;
     if (!g->wave_size.from && g->gfx.s && chip_name_split(g->gfx.s, &major, &minor, &stepping))
         g->wave_size = (struct num){ major >= 10 ? 32 : 64, "target" };
 }

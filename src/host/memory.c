@@ -177,11 +177,8 @@ static void judge_integrated(const struct host_facts *h, struct arena *a, struct
 
 static void judge_discrete(struct gpu_facts *g)
 {
-    if (!g->vram_total_bytes.from) {
-        g->usable_bytes = g->kfd_bank_bytes;
-        g->usable_reason = g->kfd_bank_bytes.from ? "the total that KFD reports to HIP; use is not known" : NULL;
+    if (!g->vram_total_bytes.from)
         return;
-    }
     g->usable_bytes = g->vram_total_bytes;
     g->usable_reason = "VRAM; how much of it is in use is not known";
     if (g->vram_used_bytes.from && g->vram_used_bytes.v <= g->vram_total_bytes.v) {

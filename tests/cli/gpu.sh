@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# cairn gpu: the captured machines against reviewed answers, then the shapes of the output and bad input.
+. "$(dirname "$0")/lib.sh"
+
+golden()
+{
+    run gpu --json --root "$1"
+    status_is 0
+    err_is_empty
+    python3 - "$out" "$data/golden/gpu/$(basename "$1").json" >"$tmp/diff" <<'PYTHON' || fail "$(cat "$tmp/diff")"
+import json, sys
+got, want = (json.load(open(p, encoding='utf-8')) for p in sys.argv[1:3])
+def differ(a, b, at):
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [x for k in sorted(a.keys() | b.keys()) for x in differ(a.get(k, 'no key'), b.get(k, 'no key'), f'{at}.{k}')]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [x for i, (p, q) in enumerate(zip(a, b)) for x in differ(p, q, f'{at}[{i}]')]
+    return [] if a == b else [f'{at}: got {a!r}, want {b!r}']
+found = differ(got, want, '')
+print('; '.join(found[:4]))
+sys.exit(bool(found))
+PYTHON
+}
+
+every_answer_has_its_machine()
+{
+    for want in "$data"/golden/gpu/*.json; do
+        name=$(basename "$want" .json)
+        [ -d "$data/sysfs/$name" ] || [ -d "$data/sysfs-synthetic/$name" ] || fail "no machine for $name"
+    done
+}
+
+fits_a_hundred_columns()
+{
+    for machine in "$data"/sysfs/* "$data"/sysfs-synthetic/*; do
+        run gpu --verbose --root "$machine"
+        status_is 0
+        longest=$(awk '{ if (length($0) > n) n = length($0) } END { print n }' "$out")
+        [ "$longest" -le 100 ] || fail "$(basename "$machine"): a line of $longest columns"
+    done
+}
+
+no_gpu_is_exit_3()
+{
+    mkdir -p "$tmp/empty/sys"
+    run gpu --root "$tmp/empty"
+    status_is 3
+    out_has "No AMD GPU found"
+    run gpu --json --root "$tmp/empty"
+    status_is 3
+    json_is 'd["gpus"] == [] and d["default_gpu"] is None and d["schema"] == 1'
+}
+
+missing_sysfs_is_said()
+{
+    mkdir -p "$tmp/nothing"
+    run gpu --json --root "$tmp/nothing"
+    status_is 3
+    json_is 'any("sys is not there" in p for p in d["problems"])'
+}
+
+a_root_that_is_no_directory()
+{
+    : >"$tmp/file"
+    run gpu --root "$tmp/file"
+    status_is 1
+    out_is_empty
+    err_has "$tmp/file: Not a directory"
+    run gpu --root "$tmp/no-such"
+    status_is 1
+    err_has "No such file"
+}
+
+device_nodes_are_problems()
+{
+    cp -r "$data/sysfs/gfx1030-rx6900xt-desktop-kfd-excerpt" "$tmp/nodev"
+    mkdir "$tmp/nodev/dev"
+    run gpu --json --root "$tmp/nodev"
+    status_is 0
+    json_is 'd["gpus"][0]["rocm_capable"] is True'
+    json_is 'any("/dev/kfd is not there" in p for p in d["gpus"][0]["problems"])'
+    json_is 'any("/dev/dri/renderD128 is not there" in p for p in d["gpus"][0]["problems"])'
+}
+
+the_table_of_chips()
+{
+    run gpu --chips
+    status_is 0
+    out_has gfx1151
+    out_has "Strix Halo"
+    run gpu --chips --json
+    json_is 'len(d["chips"]) > 25 and all(c["gfx"].startswith("gfx") and c["source"] for c in d["chips"])'
+    run gpu --chips --markdown
+    out_has "| gfx1201 |"
+}
+
+wrong_usage()
+{
+    run gpu --watch=soon
+    status_is 2
+    err_has "--watch wants seconds"
+    run gpu extra
+    status_is 2
+    err_has '"extra"'
+}
+
+watch_ends_on_interrupt()
+{
+    timeout -s INT 1 "$cairn" gpu --watch 0.2 --root "$data/sysfs/gfx908-mi100" >"$out" 2>"$err"
+    said="cairn gpu --watch"
+    n=$(grep -c gfx908 "$out")
+    [ "$n" -ge 2 ] || fail "shown $n times in a second"
+}
+
+full_disk_is_not_success()
+{
+    [ -w /dev/full ] || return 0
+    said="cairn gpu >/dev/full"
+    status=0
+    "$cairn" gpu --json --root "$data/sysfs/gfx908-mi100" >/dev/full 2>"$err" || status=$?
+    status_is 1
+    err_has "No space left"
+}
+
+for machine in "$data"/sysfs/* "$data"/sysfs-synthetic/*; do
+    this() { golden "$machine"; }
+    it this "$(basename "$machine")"
+done
+it every_answer_has_its_machine
+it fits_a_hundred_columns
+it no_gpu_is_exit_3
+it missing_sysfs_is_said
+it a_root_that_is_no_directory
+it device_nodes_are_problems
+it the_table_of_chips
+it wrong_usage
+it watch_ends_on_interrupt
+it full_disk_is_not_success
+finish
