@@ -10,8 +10,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Each library can be replaced in one place.
 OWNERS = {
     'jansson.h': ['src/base/json.c'],
-    'zstd.h': ['src/host/codeobj.c'],
-    'zlib.h': ['src/host/codeobj.c'],
+    'zstd.h': ['src/host/bundle.c'],
+    'zlib.h': ['src/host/bundle.c'],
     'getopt.h': ['src/cli/options.c'],
 }
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is written about the program is what the program has: man page, README, docs/chips.md."""
+import re
+import shutil
+import sys
+
+import lint
+
+cairn = sys.argv[1]
+MAN = 'docs/cairn.1'
+SHARED = 'All commands'
+
+
+def ask(*arguments):
+    done = lint.run(cairn, *arguments)
+    if done.returncode:
+        sys.exit(f'cairn {" ".join(arguments)}: exit {done.returncode}: {done.stdout}')
+    return done.stdout
+
+
+def commands():
+    return [line.split('\t')[0] for line in ask('--list-commands').splitlines()]
+
+
+def options(command):
+    """{long name: (short letter, argument)} as the program tells them."""
+    shorts = dict((name, letter) for letter, name in re.findall(r'^  -(.), (--[a-z-]+)', ask(command, '--help'), re.M))
+    rows = [line.split('\t') for line in ask(command, '--list-options').splitlines()]
+    return {name: (shorts.get(name, ''), '' if argument == '-' else argument) for name, argument, _ in rows}
+
+
+def manual():
+    """{section: {long name: (short letter, argument)}} as the man page tells them."""
+    sections, here = {}, None
+    for _, line in lint.lines(MAN):
+        if line.startswith(('.Sh ', '.Ss ')):
+            here = sections.setdefault(line[4:].strip('"'), {})
+        match = re.match(r'\.It (?:Fl (\w) , )?Fl -([a-z-]+)(.*)', line)
+        if match and here is not None:
+            letter, name, rest = match.groups()
+            argument = re.search(r'\bAr (\S+)', rest)
+            here['--' + name] = ('' if letter is None else letter, argument.group(1) if argument else '')
+    return sections
+
+
+def shared_options():
+    """Those that every command has; the man page tells them once."""
+    every = [options(c) for c in commands()]
+    return {name: row for name, row in every[0].items() if name in ('--help', '--color')}
+
+
+def option_findings():
+    pages, shared = manual(), shared_options()
+    yield from compare(SHARED, shared, pages.get(SHARED, {}))
+    for command in commands():
+        own = {name: row for name, row in options(command).items() if name not in shared}
+        yield from compare(f'cairn {command}', own, pages.get(f'cairn {command}', {}))
+
+
+def compare(section, have, told):
+    for name in sorted(have.keys() | told.keys()):
+        if name not in told:
+            yield f'{MAN}: {section}: {name} is missing'
+        elif name not in have:
+            yield f'{MAN}: {section}: {name} does not exist'
+        elif have[name] != told[name]:
+            yield f'{MAN}: {section}: {name}: the page has {told[name]}, the program {have[name]}'
+
+
+def command_findings():
+    readme, pages = lint.read('README.md'), manual()
+    for command in commands():
+        if f'cairn {command}' not in readme:
+            yield f'README.md: nothing about cairn {command}'
+        if f'cairn {command}' not in pages:
+            yield f'{MAN}: no section "cairn {command}"'
+    for section in pages:
+        if section.startswith('cairn ') and section[6:] not in commands():
+            yield f'{MAN}: there is no "{section}"'
+
+
+def chips_findings():
+    if lint.read('docs/chips.md') != ask('gpu', '--chips', '--markdown'):
+        yield 'docs/chips.md is old; run: cairn gpu --chips --markdown >docs/chips.md'
+
+
+def link_findings():
+    """A link in a page leads to a file that is there."""
+    tracked = set(lint.tracked())
+    folders = {'/'.join(f.split('/')[:n]) for f in tracked for n in range(1, f.count('/') + 1)}
+    for path in lint.files('.md'):
+        folder = path.rpartition('/')[0]
+        for number, line in lint.lines(path):
+            for target in re.findall(r'\]\(([^)#]+)', line):
+                whole = normal(folder, target)
+                if '://' not in target and whole not in tracked and whole not in folders:
+                    yield f'{path}:{number}: no file {target}'
+
+
+def normal(folder, target):
+    parts = folder.split('/') if folder else []
+    for part in target.rstrip('/').split('/'):
+        if part == '..' and parts:
+            parts.pop()
+        elif part != '.':
+            parts.append(part)
+    return '/'.join(parts)
+
+
+def man_findings():
+    if not shutil.which('mandoc'):
+        return lint.Skip('no mandoc')
+    done = lint.run('mandoc', '-T', 'lint', '-W', 'warning', MAN)
+    return done.stdout.splitlines() if done.returncode else []
+
+
+lint.report(
+    ('the man page has every option, and no other', option_findings()),
+    ('README and man page have every command', command_findings()),
+    ('docs/chips.md is the table', chips_findings()),
+    ('links lead somewhere', link_findings()),
+    ('the man page is well formed', man_findings()),
+)
