@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is written about the program is what the program has: man page, README, docs/chips.md."""
+import os
 import re
 import shutil
 import sys
 
 import lint
 
-cairn = sys.argv[1]
+cairn = os.path.realpath(sys.argv[1])
 MAN = 'docs/cairn.1'
 SHARED = 'All commands'
 
