@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The doctor: every check of the training stack as a row of one table, and the verdict over all of them.
+ *
+ * A check looks at facts and at the planned environment and answers with a finding; it reads no file and
+ * runs nothing.  The rows stand in the order in which things have to be true (the card before its driver,
+ * the driver before PyTorch), so the first failure is the first thing to fix.  Strings in a finding live in
+ * the arena that was given to doctor_run, in facts, or in the program. */
+#ifndef CAIRN_RULES_CHECKS_H
+#define CAIRN_RULES_CHECKS_H
+
+#include "base/arena.h"
+#include "host/facts.h"
+#include "rules/gfx_table.h"
+#include "rules/plan.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+enum check_status {
+    CHECK_SKIP, /* does not apply to this machine */
+    CHECK_OK,
+    CHECK_WARN,
+    CHECK_FAIL,
+    CHECK_UNKNOWN, /* the facts it needs are not known */
+};
+const char *check_status_name(enum check_status s);
+
+struct finding {
+    enum check_status status;
+    const char *fact;   /* what is so */
+    const char *why;    /* why it matters; NULL where the fact says it all */
+    const char *remedy; /* what to type, filled with this machine's own values; NULL: nothing to do */
+};
+
+/* What a check may look at.  gpu is the one planned for, else the first one, else NULL; chip and torch are
+ * NULL when there is none or it is not known. */
+struct look {
+    const struct facts *facts;
+    const struct plan *plan;
+    const struct gpu_facts *gpu;
+    const struct gfx_chip *chip;
+    const struct torch_facts *torch;
+    struct arena *arena;
+};
+
+enum check_flags {
+    CHECK_NEEDED = 1, /* as long as it is unknown, so is the verdict */
+    CHECK_ADVICE = 2, /* a warning of it is worth reading but does not make the machine "degraded" */
+};
+
+struct check {
+    const char *id, *group, *what, *source;
+    unsigned flags;
+    struct finding (*look)(const struct look *l);
+};
+const struct check *checks_table(size_t *n);
+bool checks_has_group(const char *group);
+
+enum verdict { VERDICT_WORKS, VERDICT_DEGRADED, VERDICT_BROKEN, VERDICT_UNKNOWN };
+const char *verdict_name(enum verdict v);
+
+struct doctor_line {
+    const struct check *check;
+    struct finding found;
+};
+struct doctor {
+    struct doctor_line *lines; /* one for each row of the table, in its order */
+    size_t n;
+    size_t counts[CHECK_UNKNOWN + 1]; /* by enum check_status */
+    enum verdict verdict;
+    const struct doctor_line *first; /* what decided: the one thing to fix; NULL when all is well */
+    const char *summary;             /* one sentence or two, without first's remedy */
+    bool lacks_gpu;                  /* no GPU that KFD can use */
+};
+
+void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out);
+
+#endif

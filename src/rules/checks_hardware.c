@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/looks.h"
+
+#include "base/str.h"
+#include "rules/remedy.h"
+#include <string.h>
+
+static const char *kind_word(const struct gpu_facts *g)
+{
+    return g->kind == GPU_DISCRETE ? ", discrete" : g->kind == GPU_INTEGRATED ? ", integrated" : "";
+}
+
+static const char *list_gpus(const struct look *l)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    for (size_t i = 0; i < l->facts->n_gpus; i++) {
+        const struct gpu_facts *g = &l->facts->gpus[i];
+        str_addf(&s, "%s%s%s", i ? "; " : "", say_gpu(l, g), kind_word(g));
+    }
+    return say(l, "%s", s.s);
+}
+
+struct finding check_gpu_present(const struct look *l)
+{
+    if (l->facts->n_gpus)
+        return found_ok(l, "%s", list_gpus(l));
+    if (l->facts->host.wsl)
+        return found_unknown(
+            "WSL: sysfs does not describe the GPU behind /dev/dxg",
+            "under WSL the GPU is reached through librocdxg, not through KFD; only a program that uses it "
+            "can tell",
+            "cairn doctor --probe");
+    return found(CHECK_FAIL, "no AMD GPU found",
+                 "neither KFD nor DRM knows a device of vendor 1002; training with ROCm needs an AMD GPU "
+                 "(gfx900 or newer) "
+                 "with the amdgpu driver",
+                 "lspci -nnk -d 1002:    # if it lists a GPU without a driver: sudo modprobe amdgpu");
+}
+
+struct finding check_gpu_in_kfd(const struct look *l)
+{
+    const struct facts *f = l->facts;
+    if (!f->n_gpus)
+        return found_skip("no GPU");
+    size_t n = look_capable(l);
+    if (n)
+        return found_ok(l, "%zu of %zu GPU%s can run ROCm", n, f->n_gpus, f->n_gpus == 1 ? "" : "s");
+    const struct problems *p = &f->gpus[0].problems;
+    return found(CHECK_FAIL, "no GPU here can run ROCm",
+                 p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
+                 "cairn gpu    # lists each GPU with its problem; cairn gpu --chips shows which chips can");
+}
+
+static const char *driver_remedy(const struct look *l, const struct gpu_facts *g)
+{
+    if (str_eq(g->driver.s, "radeon"))
+        return remedy_kernel_add(
+            l, "radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1");
+    if (!g->pci.s || !str_eq(g->driver.s, "vfio-pci"))
+        return "lspci -nnk -d 1002:";
+    return say(l,
+               "sudo sh -c 'echo > /sys/bus/pci/devices/%s/driver_override; echo %s > "
+               "/sys/bus/pci/drivers/%s/unbind; echo %s > /sys/bus/pci/drivers_probe'",
+               g->pci.s, g->pci.s, g->driver.s, g->pci.s);
+}
+
+struct finding check_gpu_driver(const struct look *l)
+{
+    const struct facts *f = l->facts;
+    if (!f->n_gpus)
+        return found_skip("no GPU");
+    bool known = false;
+    for (size_t i = 0; i < f->n_gpus; i++) {
+        const struct gpu_facts *g = &f->gpus[i];
+        known = known || g->driver.s || g->rocm_capable;
+        if (!g->driver.s || str_eq(g->driver.s, "amdgpu"))
+            continue;
+        return found(look_capable(l) ? CHECK_WARN : CHECK_FAIL,
+                     say(l, "%s is bound to %s, not to amdgpu", say_gpu(l, g), g->driver.s),
+                     "only the amdgpu driver gives a GPU to KFD, and so to ROCm", driver_remedy(l, g));
+    }
+    if (!known)
+        return found_unknown("which driver has the GPU is not known", "no uevent file names it",
+                             "lspci -nnk -d 1002:");
+    return found_ok(l, "bound to amdgpu");
+}
+
+struct finding check_gpu_target(const struct look *l)
+{
+    if (!l->gpu)
+        return found_skip("no GPU");
+    if (!l->gpu->gfx.s)
+        return found_unknown("the GPU's gfx target is not known", "without it no library can be judged",
+                             "cairn doctor --gfx gfx1100    # with the real target");
+    if (!l->chip)
+        return found(CHECK_WARN, say(l, "%s is not in cairn's tables", l->gpu->gfx.s),
+                     "the tables were reviewed on " RULES_REVIEWED "; a newer chip cannot be judged by them",
+                     "cairn gpu --chips");
+    return found_ok(l, "%s, %s, %s (from %s)", l->chip->gfx, l->chip->codename,
+                    gfx_family_name(l->chip->family), l->gpu->gfx.from);
+}
+
+struct finding check_gpu_support(const struct look *l)
+{
+    const struct gfx_chip *c = l->chip;
+    if (!c)
+        return found_skip("no GPU of a known chip");
+    if (!c->wheel && !c->therock)
+        return found(CHECK_FAIL, say(l, "no PyTorch wheel carries code for %s (%s)", c->gfx, c->products),
+                     c->problems ? c->problems : say(l, "AMD's support for it: %s", c->support),
+                     "cairn gpu --chips    # the chips that can");
+    if (!c->wheel_major && !str_eq(c->therock, "ready"))
+        return found(
+            CHECK_WARN, say(l, "%s is built for, but not qualified", c->gfx),
+            "AMD's own wheels contain its code without a test behind it; pytorch.org's do not contain it",
+            "cairn doctor --probe    # runs conversions and a matrix product on it");
+    return found_ok(l, "%s: AMD's support: %s; pytorch.org wheel: %s; AMD wheel: %s", c->gfx, c->support,
+                    c->wheel ? c->wheel : "none", c->therock ? c->therock : "none");
+}
+
+static const struct gpu_facts *find_integrated(const struct look *l)
+{
+    for (size_t i = 0; i < l->facts->n_gpus; i++) {
+        const struct gpu_facts *g = &l->facts->gpus[i];
+        if (g != l->gpu && g->rocm_capable && g->kind == GPU_INTEGRATED)
+            return g;
+    }
+    return NULL;
+}
+
+/* The user's own choice of devices that leaves this GPU out, unless the plan found it wrong. */
+static const char *user_hides(const struct look *l, const struct gpu_facts *g)
+{
+    static const char *const names[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                         "CUDA_VISIBLE_DEVICES" };
+    const char *index = say(l, "%d", g->hip_index);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *v = facts_env(l->facts, names[i]);
+        if (v && *v && !str_list_has(v, ',', index) && !plan_find(l->plan->unset, l->plan->n_unset, names[i]))
+            return say(l, "%s=%s", names[i], v);
+    }
+    return NULL;
+}
+
+struct finding check_gpu_integrated(const struct look *l)
+{
+    if (!l->gpu || l->gpu->kind != GPU_DISCRETE)
+        return found_skip("no discrete GPU");
+    const struct gpu_facts *other = find_integrated(l);
+    if (!other)
+        return found_ok(l, "no integrated GPU beside the discrete one");
+    const char *choice = user_hides(l, other);
+    if (choice)
+        return found_ok(l, "%s hides the integrated GPU", choice);
+    const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, "ROCR_VISIBLE_DEVICES");
+    return found(CHECK_WARN, say(l, "%s is visible beside %s", say_gpu(l, other), say_gpu(l, l->gpu)),
+                 "a visible integrated GPU crashes libraries that have no code for it, can become the "
+                 "default device, and "
+                 "makes PyTorch turn hipBLASLt off for all devices",
+                 v ? say(l, "export %s=%s", v->name, v->value)
+                   : say(l, "export ROCR_VISIBLE_DEVICES=%d", l->gpu->hip_index));
+}
+
+struct finding check_gpu_asleep(const struct look *l)
+{
+    if (!l->gpu)
+        return found_skip("no GPU");
+    if (!l->gpu->runtime_status.s)
+        return found_skip("the kernel does not tell its power state");
+    if (!str_eq(l->gpu->runtime_status.s, "suspended"))
+        return found_ok(l, "%s", l->gpu->runtime_status.s);
+    return found_unknown(
+        "the GPU sleeps: its memory use, load and temperature were not read",
+        "reading them would wake it; it wakes by itself at first use",
+        l->gpu->pci.s ? say(l, "echo on | sudo tee /sys/bus/pci/devices/%s/power/control    # keeps it awake",
+                            l->gpu->pci.s)
+                      : NULL);
+}
+
+struct finding check_gpu_bf16(const struct look *l)
+{
+    const struct gfx_chip *c = l->chip;
+    if (!c)
+        return found_skip("no GPU of a known chip");
+    if (str_eq(c->bf16, "native"))
+        return found_ok(l, "%s computes bf16 in hardware", c->gfx);
+    return found(CHECK_WARN, say(l, "%s has no bf16 arithmetic", c->gfx),
+                 "torch.cuda.is_bf16_supported() says True on every ROCm device; here bf16 is widened to "
+                 "fp32, which is slow, "
+                 "and Triton kernels that multiply in bf16 crash the compiler",
+                 "accelerate launch --mixed_precision fp16 TRAIN.py    # fp16 with loss scaling");
+}
+
+struct finding check_pcie_atomics(const struct look *l)
+{
+    const struct gpu_facts *g = l->gpu;
+    if (!g || g->kind == GPU_INTEGRATED)
+        return found_skip("no discrete GPU");
+    if (g->pcie_atomics == TRI_UNKNOWN)
+        return found_unknown("whether the slot has PCIe atomics is not known",
+                             "KFD publishes no link for this GPU", NULL);
+    if (g->pcie_atomics == TRI_YES)
+        return found_ok(l, "PCIe atomics reach the GPU");
+    return found(
+        CHECK_WARN, "the slot has no PCIe atomics",
+        "signals from GPU to CPU (printf, assert, some synchronisation) do not work, and older GPUs are "
+        "skipped by KFD altogether; a slot wired to the CPU has them",
+        g->pci.s ? say(l, "sudo lspci -vvv -s %s | grep -i atomicops    # then move the card", g->pci.s)
+                 : NULL);
+}
+
+struct finding check_pcie_link(const struct look *l)
+{
+    const struct gpu_facts *g = l->gpu;
+    if (!g || g->kind == GPU_INTEGRATED)
+        return found_skip("no discrete GPU");
+    if (!g->link_width.from || !g->link_width_max.from)
+        return found_unknown("the PCIe link's width is not known", "the kernel shows no current_link_width",
+                             NULL);
+    const char *fact =
+        say(l, "PCIe x%lld of x%lld%s%s", (long long)g->link_width.v, (long long)g->link_width_max.v,
+            g->link_speed.s ? " at " : "", g->link_speed.s ? g->link_speed.s : "");
+    /* The speed falls at rest to save power; the width does not. */
+    if (g->link_width.v >= g->link_width_max.v)
+        return found_ok(l, "%s", fact);
+    return found(CHECK_WARN, fact,
+                 "fewer lanes than the card has: copies between RAM and VRAM (offloading, block swap, "
+                 "loading) are slower; the "
+                 "slot, a riser, or a second card shares the lanes",
+                 g->pci.s ? say(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", g->pci.s) : NULL);
+}
+
+struct finding check_resizable_bar(const struct look *l)
+{
+    const struct gpu_facts *g = l->gpu;
+    if (!g || g->kind == GPU_INTEGRATED)
+        return found_skip("no discrete GPU");
+    if (!g->vis_vram_total_bytes.from || !g->vram_total_bytes.from)
+        return found_unknown("whether resizable BAR is on is not known", "the driver shows no mem_info files",
+                             NULL);
+    if (g->vis_vram_total_bytes.v >= g->vram_total_bytes.v)
+        return found_ok(l, "the CPU sees all %s of VRAM", say_bytes(l, g->vram_total_bytes.v));
+    return found(CHECK_WARN,
+                 say(l, "resizable BAR is off: the CPU sees %s of %s VRAM",
+                     say_bytes(l, g->vis_vram_total_bytes.v), say_bytes(l, g->vram_total_bytes.v)),
+                 "copies go through a small window, and peer access between cards is not possible",
+                 "switch on \"Above 4G Decoding\" and \"Re-Size BAR\" in the BIOS (systemctl reboot "
+                 "--firmware-setup)");
+}

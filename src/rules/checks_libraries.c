@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/looks.h"
+
+#include "base/str.h"
+#include "rules/remedy.h"
+
+/* The libraries beside PyTorch matter only if it is a ROCm build for a GPU of known target. */
+static const char *library_target(const struct look *l)
+{
+    return l->torch && l->torch->build == TORCH_ROCM ? look_target(l) : NULL;
+}
+
+static const char skipped[] = "no ROCm build of PyTorch, or no GPU of known target";
+
+/* Findings that differ only in the library's name and in what happens without its kernels. */
+static struct finding judge_library(const struct look *l, const char *name, const struct targets *t,
+                                    enum check_status without, const char *why, const char *remedy)
+{
+    const char *target = library_target(l);
+    if (!t->from)
+        return found_unknown(say(l, "whether %s has kernels for %s is not known", name, target),
+                             "its files were not found", NULL);
+    if (look_carries(t, target))
+        return found_ok(l, "%s has kernels for %s", name, target);
+    return found(without, say(l, "%s has no kernels for %s", name, target), why, remedy);
+}
+
+struct finding check_rocblas(const struct look *l)
+{
+    if (!library_target(l))
+        return found_skip(skipped);
+    return judge_library(
+        l, "rocBLAS", &l->torch->rocblas, CHECK_FAIL,
+        "it prints \"Cannot read TensileLibrary\" and aborts the process at the first matrix product",
+        remedy_torch(l));
+}
+
+struct finding check_hipblaslt(const struct look *l)
+{
+    if (!library_target(l))
+        return found_skip(skipped);
+    if (l->chip && !l->chip->matrix_core)
+        return found_skip("hipBLASLt is made for chips with matrix cores");
+    return judge_library(
+        l, "hipBLASLt", &l->torch->hipblaslt, CHECK_WARN,
+        "PyTorch then uses rocBLAS for everything: slower products, no fused bias or activation",
+        remedy_torch(l));
+}
+
+struct finding check_aotriton(const struct look *l)
+{
+    const char *target = library_target(l);
+    if (!target)
+        return found_skip(skipped);
+    if (l->chip && !l->chip->matrix_core)
+        return found(
+            CHECK_WARN, say(l, "there is no fused attention for %s", l->gpu->gfx.s),
+            "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, whose "
+            "memory grows with "
+            "the square of the sequence",
+            "use the trainer's sliced or chunked attention (sub-quadratic, --sdpa with small images)");
+    struct finding f = judge_library(
+        l, "AOTriton", &l->torch->aotriton, CHECK_WARN,
+        "fused attention is not there: attention takes the plain path, slow and hungry for memory",
+        remedy_torch(l));
+    const struct plan_var *v =
+        plan_find(l->plan->set, l->plan->n_set, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL");
+    if (f.status != CHECK_OK || !v || facts_env(l->facts, v->name))
+        return f;
+    return found(CHECK_WARN, say(l, "fused attention for %s is there but switched off", target), v->why,
+                 say(l, "export %s=%s", v->name, v->value));
+}
+
+struct finding check_miopen_db(const struct look *l)
+{
+    const char *mode = look_planned(l, "MIOPEN_FIND_MODE");
+    if (!library_target(l))
+        return found_skip(skipped);
+    struct finding f = judge_library(
+        l, "MIOpen", &l->torch->miopen, CHECK_WARN,
+        "its database has no tuned convolutions for this chip, so the first epoch searches: minutes for "
+        "a VAE or UNet. FAST skips the search, and suits jobs with many image sizes",
+        "export MIOPEN_FIND_MODE=FAST");
+    if (f.status == CHECK_WARN && mode)
+        return found_ok(l, "%s; MIOPEN_FIND_MODE=%s is set", f.fact, mode);
+    return f;
+}
+
+struct finding check_miopen_version(const struct look *l)
+{
+    if (!look_is(l, "gfx1151") || !l->torch || l->torch->build != TORCH_ROCM)
+        return found_skip("not gfx1151 with a ROCm build of PyTorch");
+    const char *v = l->torch->miopen_version.s;
+    return found_unknown(v ? say(l, "MIOpen %s", v) : "the version of MIOpen is not known",
+                         "a claim goes round that 3.5.1 or newer cures batch-normalisation errors on "
+                         "gfx1151; no public source "
+                         "confirms or refutes it",
+                         NULL);
+}
+
+static const char *say_package(const struct look *l, const char *name, const struct package_facts *p)
+{
+    return say(l, "%s %s", name, p->version.s);
+}
+
+/* The part that all Python packages with binary code share. */
+static struct finding judge_package(const struct look *l, const char *name, const struct package_facts *p,
+                                    const char *remedy)
+{
+    const char *gfx = l->gpu ? l->gpu->gfx.s : NULL;
+    if (p->fits == TRI_NO)
+        return found(CHECK_WARN, say(l, "%s does not fit this PyTorch", say_package(l, name, p)), p->why,
+                     remedy);
+    if (gfx && p->targets.from && p->targets.n && !look_carries(&p->targets, gfx))
+        return found(CHECK_WARN, say(l, "%s has no code for %s", say_package(l, name, p), gfx),
+                     "its kernels fail with \"invalid device function\" on this GPU", remedy);
+    if (p->fits == TRI_UNKNOWN)
+        return found_unknown(say(l, "whether %s fits is not known", say_package(l, name, p)), p->why, NULL);
+    return found_ok(l, "%s", say_package(l, name, p));
+}
+
+struct finding check_bitsandbytes(const struct look *l)
+{
+    const struct package_facts *p = l->torch ? &l->torch->bitsandbytes : NULL;
+    if (!p || !p->version.s)
+        return found_skip("bitsandbytes is not installed");
+    return judge_package(l, "bitsandbytes", p,
+                         remedy_pip(l, "--upgrade bitsandbytes    # 0.50 or newer has ROCm libraries"));
+}
+
+struct finding check_rocminfo(const struct look *l)
+{
+    const char *target = library_target(l);
+    if (!target || !l->torch->bitsandbytes.version.s)
+        return found_skip("nothing here asks rocminfo");
+    for (size_t i = 0; i < l->facts->n_rocms; i++)
+        if (l->facts->rocms[i].has_rocminfo)
+            return found_ok(l, "rocminfo is in %s", l->facts->rocms[i].path);
+    return found(CHECK_WARN, "rocminfo was not found",
+                 "bitsandbytes runs it to learn the GPU's target, and prints errors without it; it goes on "
+                 "all the same",
+                 remedy_install(l, "rocminfo"));
+}
+
+struct finding check_triton(const struct look *l)
+{
+    if (!l->torch || l->torch->build != TORCH_ROCM)
+        return found_skip("no ROCm build of PyTorch");
+    const struct package_facts *p = &l->torch->triton;
+    if (!p->version.s)
+        return found(CHECK_WARN, "Triton is not installed",
+                     "torch.compile and many fused kernels need it; it comes with PyTorch's wheel",
+                     remedy_torch(l));
+    return judge_package(l, "Triton", p, remedy_torch(l));
+}
+
+struct finding check_flash_attn(const struct look *l)
+{
+    const struct package_facts *p = l->torch ? &l->torch->flash_attn : NULL;
+    static const char name[] = "FLASH_ATTENTION_TRITON_AMD_ENABLE";
+    if (!p || !p->version.s)
+        return found_skip("flash-attn is not installed");
+    struct finding f =
+        judge_package(l, "flash-attn", p, remedy_pip(l, "--no-build-isolation --force-reinstall flash-attn"));
+    bool radeon = l->chip && l->chip->family >= GFX_RDNA1;
+    const char *value = look_planned(l, name);
+    if (f.status == CHECK_WARN || !radeon || str_eq(value, "TRUE"))
+        return f;
+    return found(CHECK_WARN,
+                 say(l, "%s would use its CK kernels on this Radeon", say_package(l, "flash-attn", p)),
+                 "its Triton kernels are the ones for RDNA; the switch must be the exact word TRUE, at "
+                 "install and at run time",
+                 say(l, "export %s=TRUE", name));
+}
+
+struct finding check_accelerate(const struct look *l)
+{
+    if (!l->torch)
+        return found_skip("no PyTorch");
+    const struct package_facts *p = &l->torch->accelerate;
+    if (!p->version.s)
+        return found(CHECK_WARN, "accelerate is not installed", "most trainers start through it",
+                     remedy_pip(l, "accelerate"));
+    return judge_package(l, "accelerate", p, remedy_pip(l, "--upgrade accelerate"));
+}
+
+struct finding check_rccl(const struct look *l)
+{
+    static const char without[] = "gfx1103 gfx1150 gfx1152 gfx1153";
+    if (look_capable(l) < 2 || !l->gpu || !l->gpu->gfx.s)
+        return found_skip("fewer than two GPUs");
+    if (!str_list_has(without, ' ', l->gpu->gfx.s))
+        return found_ok(l, "RCCL is built for %s", l->gpu->gfx.s);
+    return found(CHECK_WARN, say(l, "RCCL is not built for %s", l->gpu->gfx.s),
+                 "training on several GPUs falls back to gloo, through the CPU",
+                 "accelerate launch --num_processes 1 TRAIN.py");
+}

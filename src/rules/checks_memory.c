@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/looks.h"
+
+#include "base/str.h"
+#include "rules/remedy.h"
+
+/* The limit that suits so much shared RAM, in whole GiB; a fifth, but no more than 16 GiB, stays with Linux. */
+static int64_t wanted_limit(int64_t ram)
+{
+    int64_t reserve = ram / 5 < 16 * GIB ? ram / 5 : 16 * GIB;
+    return (ram - reserve) / GIB * GIB;
+}
+
+static const char *limit_remedy(const struct look *l, int64_t bytes)
+{
+    /* AMD's DKMS driver has its own copy of TTM, under another name. */
+    bool dkms = host_param(&l->facts->host, "amdttm", "pages_limit") != NULL;
+    return remedy_kernel_set(l, dkms ? "amdttm.pages_limit" : "ttm.pages_limit", bytes / PAGE_BYTES);
+}
+
+/* KFD uses the larger of the two, never the sum. */
+static bool carve_out_rules(const struct gpu_facts *g)
+{
+    return g->vram_total_bytes.from && g->gtt_total_bytes.from &&
+           g->vram_total_bytes.v >= g->gtt_total_bytes.v;
+}
+
+struct finding check_carve_out(const struct look *l)
+{
+    enum { SMALL_GIB = 4 };
+    struct num ram = l->facts->host.memory_total_bytes;
+    if (!look_integrated(l))
+        return found_skip("no integrated GPU in use");
+    struct num vram = l->gpu->vram_total_bytes;
+    if (!vram.from)
+        return found_unknown("the size of the BIOS carve-out is not known",
+                             "the driver shows no mem_info_vram_total", NULL);
+    const char *size = say_bytes(l, vram.v);
+    if (!carve_out_rules(l->gpu) && (vram.v <= SMALL_GIB * GIB || (ram.from && vram.v <= ram.v / 8)))
+        return found_ok(l, "the BIOS keeps %s for graphics; the rest is shared", size);
+    const char *then = ram.from ? limit_remedy(l, wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
+                                : "raise ttm.pages_limit";
+    return found(CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
+                 carve_out_rules(l->gpu) ? "a large carve-out is the wrong way round on Linux: that RAM is "
+                                           "lost to loading and data, and HIP "
+                                           "gets the carve-out alone, not the sum with GTT"
+                                         : "a large carve-out is the wrong way round on Linux: HIP uses GTT "
+                                           "here, so that RAM is lost to both",
+                 say(l, "set the graphics memory in the BIOS to its least (512 MB), then: %s", then));
+}
+
+struct finding check_ttm_limit(const struct look *l)
+{
+    struct num ram = l->facts->host.memory_total_bytes;
+    int64_t limit;
+    if (!look_integrated(l))
+        return found_skip("no integrated GPU in use");
+    if (carve_out_rules(l->gpu))
+        return found_skip("the carve-out is larger than GTT and counts instead");
+    if (!look_ttm_limit(l, &limit))
+        return found_unknown("how much memory the GPU may map is not known",
+                             "neither ttm.pages_limit nor GTT was readable",
+                             "cat /sys/module/ttm/parameters/pages_limit    # times 4096 bytes");
+    if (!ram.from)
+        return found_unknown(say(l, "the GPU may map %s", say_bytes(l, limit)),
+                             "the size of RAM is not known, so the limit cannot be judged", NULL);
+    int64_t want = wanted_limit(ram.v);
+    if (limit >= want / 10 * 8)
+        return found_ok(l, "the GPU may map %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v));
+    return found(CHECK_WARN,
+                 say(l, "the GPU may map only %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v)),
+                 say(l,
+                     "the kernel's default is half of RAM; %s leaves Linux enough. PyTorch fails with \"out "
+                     "of memory\" at "
+                     "this limit, whatever is free",
+                     say_bytes(l, want)),
+                 limit_remedy(l, want));
+}
+
+struct finding check_gtt_over_ttm(const struct look *l)
+{
+    int64_t limit;
+    struct num ram = l->facts->host.memory_total_bytes;
+    if (!look_integrated(l) || carve_out_rules(l->gpu))
+        return found_skip("no integrated GPU that uses GTT");
+    struct num gtt = l->gpu->gtt_total_bytes;
+    if (!gtt.from || !look_ttm_limit(l, &limit))
+        return found_unknown("GTT and the TTM limit cannot be compared", "one of them is not known", NULL);
+    if (gtt.v <= limit)
+        return found_ok(l, "GTT (%s) is within the TTM limit", say_bytes(l, gtt.v));
+    int64_t want = ram.from && wanted_limit(ram.v) < gtt.v ? wanted_limit(ram.v) : gtt.v;
+    return found(CHECK_WARN,
+                 say(l, "GTT says %s, but the TTM limit is %s", say_bytes(l, gtt.v), say_bytes(l, limit)),
+                 "HIP gives the smaller; tools that read GTT (and HIP's own \"free\") promise memory that is "
+                 "not there",
+                 limit_remedy(l, want));
+}
+
+struct finding check_gtt_over_ram(const struct look *l)
+{
+    struct num ram = l->facts->host.memory_total_bytes;
+    if (!look_integrated(l) || carve_out_rules(l->gpu))
+        return found_skip("no integrated GPU that uses GTT");
+    struct num gtt = l->gpu->gtt_total_bytes;
+    if (!gtt.from || !ram.from)
+        return found_unknown("GTT and RAM cannot be compared", "one of them is not known", NULL);
+    if (gtt.v <= ram.v)
+        return found_ok(l, "GTT (%s) is less than RAM (%s)", say_bytes(l, gtt.v), say_bytes(l, ram.v));
+    return found(CHECK_WARN,
+                 say(l, "GTT (%s) is larger than RAM (%s)", say_bytes(l, gtt.v), say_bytes(l, ram.v)),
+                 "GTT is a ceiling, not memory: a job sized by it ends in the out-of-memory killer",
+                 limit_remedy(l, wanted_limit(ram.v)));
+}
+
+struct finding check_memory_available(const struct look *l)
+{
+    const struct host_facts *h = &l->facts->host;
+    if (!h->memory_total_bytes.from || !h->memory_available_bytes.from)
+        return found_unknown("how much memory is free is not known", "/proc/meminfo does not tell", NULL);
+    int64_t total = h->memory_total_bytes.v, left = h->memory_available_bytes.v;
+    const char *fact = say(l, "%s of %s RAM available", say_bytes(l, left), say_bytes(l, total));
+    int64_t least = total / 10 > 4 * GIB ? total / 10 : 4 * GIB;
+    if (left >= least)
+        return found_ok(l, "%s", fact);
+    return found(CHECK_WARN, fact,
+                 look_integrated(l) ? "an integrated GPU takes its memory from the same RAM"
+                                    : "models are loaded through RAM before they reach the GPU",
+                 "ps -eo pid,rss,comm --sort=-rss | head");
+}
+
+struct finding check_cgroup_limit(const struct look *l)
+{
+    const struct host_facts *h = &l->facts->host;
+    if (!h->cgroup_limit_bytes.from)
+        return found_skip("no memory limit on this cgroup");
+    if (!h->memory_total_bytes.from)
+        return found_unknown("the cgroup's memory limit cannot be judged", "the size of RAM is not known",
+                             NULL);
+    const char *limit = say_bytes(l, h->cgroup_limit_bytes.v);
+    if (h->cgroup_limit_bytes.v >= h->memory_total_bytes.v / 10 * 9)
+        return found_ok(l, "the cgroup allows %s", limit);
+    return found(
+        CHECK_WARN,
+        say(l, "this cgroup is limited to %s of %s RAM", limit, say_bytes(l, h->memory_total_bytes.v)),
+        "a job that passes it is killed without a word in its own log; page cache of mapped weights counts "
+        "too",
+        h->container.s ? "start the container without --memory"
+                       : "systemd-run --user --scope -p MemoryMax=infinity YOUR-COMMAND    # or raise the "
+                         "limit of its slice");
+}
+
+/* What a GPU of this size trains, and what the host needs beside it while weights are loaded and cast. */
+static const struct model_class {
+    int64_t gpu_gib, host_gib;
+    const char *what;
+} classes[] = {
+    { 24, 64, "14B video LoRA" },
+    { 12, 32, "image LoRA, or 14B in fp8 with block swap" },
+    { 0, 16, "small LoRA" },
+};
+
+static bool gpu_capacity(const struct look *l, int64_t *bytes)
+{
+    if (!l->gpu)
+        return false;
+    *bytes = l->gpu->vram_total_bytes.v;
+    if (look_integrated(l) && !carve_out_rules(l->gpu))
+        return look_ttm_limit(l, bytes);
+    return l->gpu->vram_total_bytes.from != NULL;
+}
+
+struct finding check_swap(const struct look *l)
+{
+    const struct host_facts *h = &l->facts->host;
+    int64_t capacity;
+    if (!gpu_capacity(l, &capacity))
+        return found_skip("no GPU of a known size");
+    if (!h->memory_total_bytes.from || !h->swap_total_bytes.from)
+        return found_unknown("RAM and swap are not known", "/proc/meminfo does not tell", NULL);
+    const struct model_class *c = classes;
+    while (capacity < c->gpu_gib * GIB / 10 * 9)
+        c++;
+    /* Weights do not compress, so zram is no room for them. */
+    int64_t swap = h->swap_total_bytes.v - (h->zram_bytes.from ? h->zram_bytes.v : 0);
+    swap = swap > 0 ? swap : 0;
+    int64_t have = sum_bytes(h->memory_total_bytes.v, swap), need = c->host_gib * GIB;
+    const char *fact =
+        say(l, "%s RAM and %s swap on disk", say_bytes(l, h->memory_total_bytes.v), say_bytes(l, swap));
+    if (have >= need / 10 * 9)
+        return found_ok(l, "%s; %s wants %lld GiB", fact, c->what, (long long)c->host_gib);
+    long long add = (long long)((need - have + 8 * GIB - 1) / (8 * GIB) * 8);
+    return found(CHECK_WARN, fact,
+                 say(l,
+                     "loading for %s, which this GPU can hold, wants %lld GiB of RAM and swap together; zram "
+                     "does not count",
+                     c->what, (long long)c->host_gib),
+                 say(l,
+                     "sudo fallocate -l %lldG /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile "
+                     "&& sudo swapon "
+                     "/swapfile",
+                     add));
+}
+
+struct finding check_huge_pages(const struct look *l)
+{
+    const struct text *thp = &l->facts->host.thp;
+    if (!l->gpu)
+        return found_skip("no GPU");
+    if (!thp->s)
+        return found_unknown("whether transparent huge pages are on is not known", "sysfs does not tell",
+                             NULL);
+    if (!str_eq(thp->s, "never"))
+        return found_ok(l, "transparent huge pages: %s", thp->s);
+    return found(
+        CHECK_WARN, "transparent huge pages are off",
+        "large host buffers then consist of 4 KiB pages, which makes pinning and mapping them slower",
+        "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+}
+
+struct finding check_gpu_processes(const struct look *l)
+{
+    CLEANUP(str_release) struct str pids = { 0 }, names = { 0 };
+    int64_t held = 0;
+    if (!l->gpu)
+        return found_skip("no GPU");
+    for (size_t i = 0; i < l->gpu->n_processes; i++) {
+        const struct gpu_process *p = &l->gpu->processes[i];
+        if (p->vram_bytes < 256 * MIB)
+            continue;
+        held = sum_bytes(held, p->vram_bytes);
+        str_addf(&pids, " %lld", (long long)p->pid);
+        str_addf(&names, "%s%s (%lld) %s", names.len ? ", " : "", p->name ? p->name : "process",
+                 (long long)p->pid, say_bytes(l, p->vram_bytes));
+    }
+    if (!held && !l->facts->root.live)
+        return found_unknown("who holds memory on this GPU is not known", "a captured tree does not tell",
+                             NULL);
+    if (!held)
+        return found_ok(l, "no compute process holds memory on this GPU");
+    return found(CHECK_WARN, say(l, "other processes hold GPU memory: %s", names.s),
+                 say(l,
+                     "%s of it is not there for a new job; a trainer that was stopped badly stays like this",
+                     say_bytes(l, held)),
+                 say(l, "kill%s    # after looking: ps -fp%s", pids.s, pids.s));
+}
+
+struct finding check_vram_in_use(const struct look *l)
+{
+    const struct gpu_facts *g = l->gpu;
+    if (!g || g->kind == GPU_INTEGRATED)
+        return found_skip("no discrete GPU");
+    if (!g->vram_total_bytes.from || !g->vram_used_bytes.from)
+        return found_unknown(
+            "how much VRAM is in use is not known",
+            str_eq(g->runtime_status.s, "suspended") ? "the GPU sleeps" : "the driver does not tell", NULL);
+    const char *fact = say(l, "%s of %s VRAM in use", say_bytes(l, g->vram_used_bytes.v),
+                           say_bytes(l, g->vram_total_bytes.v));
+    if (g->vram_used_bytes.v <= g->vram_total_bytes.v / 5)
+        return found_ok(l, "%s", fact);
+    return found(CHECK_WARN, fact,
+                 "desktop, browser and video players hold VRAM too, and HIP's own \"free\" does not see them",
+                 "cairn gpu    # lists who holds it; close what is not needed");
+}
+
+struct finding check_gpu_memory(const struct look *l)
+{
+    enum { SMALL_GIB = 6 };
+    if (!l->gpu)
+        return found_skip("no GPU");
+    if (!l->gpu->usable_bytes.from)
+        return found_unknown("how much memory the GPU can use is not known",
+                             "the driver shows no memory files", NULL);
+    const char *fact = say(l, "%s usable: %s", say_bytes(l, l->gpu->usable_bytes.v), l->gpu->usable_reason);
+    if (l->gpu->usable_bytes.v >= SMALL_GIB * GIB)
+        return found_ok(l, "%s", fact);
+    return found(
+        CHECK_WARN, fact,
+        "most image models need more even for a LoRA: expect fp8 weights, block swap and small images",
+        "cairn gpu    # what the figure is made of, and who holds memory now");
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/looks.h"
+
+#include "base/str.h"
+#include "rules/remedy.h"
+#include <string.h>
+
+static const char *say_version(const struct look *l, struct version v)
+{
+    if (v.n < 3)
+        return say(l, "%d.%d", v.part[0], v.n > 1 ? v.part[1] : 0);
+    return say(l, "%d.%d.%d", v.part[0], v.part[1], v.part[2]);
+}
+
+static const struct rocm_facts *newest_rocm(const struct look *l)
+{
+    const struct rocm_facts *best = NULL;
+    for (size_t i = 0; i < l->facts->n_rocms; i++)
+        if (!best || version_compare(l->facts->rocms[i].parsed, best->parsed) > 0)
+            best = &l->facts->rocms[i];
+    return best;
+}
+
+static bool has_rocm_kind(const struct look *l, enum rocm_kind kind)
+{
+    for (size_t i = 0; i < l->facts->n_rocms; i++)
+        if (l->facts->rocms[i].kind == kind)
+            return true;
+    return false;
+}
+
+struct finding check_rocm_present(const struct look *l)
+{
+    const struct torch_facts *t = l->torch;
+    const struct rocm_facts *r = newest_rocm(l);
+    if (t && t->build == TORCH_ROCM && t->therock && !has_rocm_kind(l, ROCM_WHEEL))
+        return found(CHECK_FAIL, "this PyTorch loads ROCm from rocm_sdk wheels, and there are none beside it",
+                     "import torch fails without _rocm_sdk_core in the same site-packages", remedy_torch(l));
+    if (t && t->build == TORCH_ROCM && t->hip_library.s)
+        return found_ok(l, "PyTorch brings its own ROCm %s; the system needs none",
+                        say_version(l, look_torch_rocm(t)));
+    if (r)
+        return found_ok(l, "ROCm %s in %s", r->version.s ? r->version.s : "of unknown version", r->path);
+    if (!l->facts->root.live && !t)
+        return found_unknown("no ROCm in this captured tree", "it may hold the hardware's files only", NULL);
+    return found(CHECK_WARN, "no ROCm found",
+                 "not needed for PyTorch, whose ROCm wheels bring their own; compilers, rocminfo and "
+                 "rocm-smi come with it",
+                 remedy_torch(l));
+}
+
+struct finding check_rocm_floor(const struct look *l)
+{
+    const struct gfx_chip *c = l->chip;
+    if (!c || !c->rocm_major)
+        return found_skip("no ROCm version is known to be too old for this chip");
+    struct version have = look_torch_rocm(l->torch);
+    const struct rocm_facts *r = newest_rocm(l);
+    bool of_torch = have.n > 0;
+    if (!of_torch && r)
+        have = r->parsed;
+    const char *floor = say(l, "%d.%d.%d", c->rocm_major, c->rocm_minor, c->rocm_patch);
+    if (!have.n)
+        return found_unknown(say(l, "no ROCm version is known; %s wants %s", c->gfx, floor), c->support,
+                             NULL);
+    /* A wheel tells major and minor only; a patch level must not fail it. */
+    int patch = have.n < 3 ? 0 : c->rocm_patch;
+    if (version_at_least(have, c->rocm_major, c->rocm_minor, patch))
+        return found_ok(l, "ROCm %s, and %s is supported from %s", say_version(l, have), c->gfx, floor);
+    return found(
+        CHECK_WARN,
+        say(l, "ROCm %s is older than %s, the first that supports %s", say_version(l, have), floor, c->gfx),
+        "an older runtime may not know the chip at all and then drops it without a word",
+        of_torch ? remedy_torch(l) : "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/");
+}
+
+/* The installation that a library belongs to. */
+static const struct rocm_facts *rocm_of(const struct look *l, const char *library)
+{
+    for (size_t i = 0; library && i < l->facts->n_rocms; i++) {
+        const struct rocm_facts *r = &l->facts->rocms[i];
+        size_t n = strlen(r->path);
+        if (!strncmp(library, r->path, n) && library[n] == '/')
+            return r;
+    }
+    return NULL;
+}
+
+struct finding check_rocm_loaded(const struct look *l)
+{
+    const struct torch_facts *t = l->torch;
+    if (!t || t->build != TORCH_ROCM)
+        return found_skip("no ROCm build of PyTorch");
+    if (!t->hip_library.s)
+        return found_unknown("which libamdhip64 this PyTorch loads is not known",
+                             "it carries none, so the loader's search path decides", "cairn doctor --probe");
+    const struct rocm_facts *r = rocm_of(l, t->hip_library.s);
+    if (r && r->parsed.n && t->hip_parsed.n && r->parsed.part[0] != t->hip_parsed.part[0])
+        return found(
+            CHECK_FAIL,
+            say(l, "PyTorch is built for HIP %s but loads ROCm %s from %s", t->hip.s, r->version.s, r->path),
+            "another major version has other symbols: an import error, or a crash later", remedy_torch(l));
+    return found_ok(l, "PyTorch loads %s", t->hip_library.s);
+}
+
+struct finding check_rocm_cwsr(const struct look *l)
+{
+    int64_t enabled;
+    if (!look_is(l, "gfx1151"))
+        return found_skip("not gfx1151");
+    struct version v = look_torch_rocm(l->torch);
+    if (look_param(l, "amdgpu", "cwsr_enable", &enabled) && enabled == 0)
+        return found_ok(l, "amdgpu.cwsr_enable=0: the runtime's half of the context-save fix is not needed");
+    if (!v.n)
+        return found_unknown("whether the runtime has the context-save fix is not known",
+                             "no ROCm build of PyTorch was found", NULL);
+    if (version_at_least(v, 7, 3, 0) || (v.n > 2 && version_at_least(v, 7, 2, 1)))
+        return found_ok(l, "ROCm %s has the runtime's half of the context-save fix", say_version(l, v));
+    if (v.n < 3 && version_at_least(v, 7, 2, 0))
+        return found_unknown(
+            say(l, "ROCm %s: whether it has the context-save fix is not known", say_version(l, v)),
+            "7.2.1 has it, 7.2.0 does not, and the wheel does not tell the patch level", NULL);
+    return found(CHECK_WARN,
+                 say(l, "ROCm %s lacks the runtime's half of the context-save fix", say_version(l, v)),
+                 "with a fixed kernel the runtime must allocate the larger area too (7.2.1); before, compute "
+                 "on gfx1151 can hang",
+                 remedy_torch(l));
+}
+
+/* Releases that are known to fail on a chip.  from and below are versions of the ROCm that torch was built
+ * with; the kernel's bound is from that version on. */
+static const struct bad_rocm {
+    const char *gfx;
+    int from[3], below[3];
+    int kernel[2];
+    enum check_status status;
+    const char *why;
+} bad_rocms[] = {
+    { "gfx1151",
+      { 7, 10, 0 },
+      { 7, 11, 0 },
+      { 7, 2 },
+      CHECK_FAIL,
+      "its HSA runtime crashes at start on Linux 7.2 and newer; 7.13 works" },
+    { "gfx1151",
+      { 7, 0, 0 },
+      { 7, 1, 0 },
+      { 0, 0 },
+      CHECK_WARN,
+      "torch.compile took whole systems down with ROCm 7.0.2" },
+    { "gfx90c",
+      { 0, 0, 0 },
+      { 6, 1, 0 },
+      { 0, 0 },
+      CHECK_WARN,
+      "copies hang on this chip; HSA_ENABLE_SDMA=0 avoids it, ROCm 6.1 fixes it" },
+};
+
+static bool bad_row_fits(const struct look *l, const struct bad_rocm *b, struct version v)
+{
+    struct version k = l->facts->host.kernel_version;
+    if (!look_is(l, b->gfx) || !version_at_least(v, b->from[0], b->from[1], b->from[2]))
+        return false;
+    if (!version_below(v, b->below[0], b->below[1], b->below[2]))
+        return false;
+    return !b->kernel[0] || version_at_least(k, b->kernel[0], b->kernel[1], 0);
+}
+
+struct finding check_rocm_known_bad(const struct look *l)
+{
+    struct version v = look_torch_rocm(l->torch);
+    if (!l->gpu || !l->torch || l->torch->build != TORCH_ROCM)
+        return found_skip("no ROCm build of PyTorch");
+    if (!v.n)
+        return found_unknown("the ROCm version of this PyTorch is not known", NULL, NULL);
+    v.pre = false; /* a nightly of 7.10 has 7.10's faults */
+    for (size_t i = 0; i < ARRAY_LEN(bad_rocms); i++)
+        if (bad_row_fits(l, &bad_rocms[i], v))
+            return found(bad_rocms[i].status, say(l, "ROCm %s on %s", say_version(l, v), bad_rocms[i].gfx),
+                         bad_rocms[i].why, remedy_torch(l));
+    return found_ok(l, "no fault of ROCm %s on this chip is known", say_version(l, v));
+}

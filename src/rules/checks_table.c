@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/checks.h"
+
+#include "base/str.h"
+#include "rules/looks.h"
+
+#define KERNEL_SRC "https://github.com/torvalds/linux drivers/gpu/drm/amd/"
+#define KERNEL_PARAMS "https://kernel.org/doc/html/latest/gpu/amdgpu/module-parameters.html"
+#define ROCR_SRC "https://github.com/ROCm/rocm-systems projects/rocr-runtime/"
+#define LEGACY_ISSUE "https://github.com/ROCm/legacy-rocm-build/issues/"
+#define TORCH_SRC "https://github.com/pytorch/pytorch "
+#define INSTALL_DOC "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/install/prerequisites.html"
+#define MUSUBI "https://github.com/kohya-ss/musubi-tuner docs/wan.md"
+#define THEROCK "https://github.com/ROCm/TheRock "
+#define BNB "https://github.com/bitsandbytes-foundation/bitsandbytes bitsandbytes/"
+
+/* In the order in which things have to be true; a group's rows stand together. */
+/* clang-format off */
+static const struct check table[] = {
+    { "gpu-present", "hardware", "an AMD GPU is in the machine",
+      KERNEL_SRC "amdkfd/kfd_topology.c", CHECK_NEEDED, check_gpu_present },
+    { "gpu-in-kfd", "hardware", "KFD, the kernel's compute driver, has a node of known target for a GPU",
+      ROCR_SRC "libhsakmt/src/topology.c", CHECK_NEEDED, check_gpu_in_kfd },
+    { "gpu-driver", "hardware", "amdgpu is bound to the GPU, not radeon or vfio-pci",
+      "https://docs.kernel.org/driver-api/vfio.html", 0, check_gpu_driver },
+    { "gpu-target", "hardware", "the gfx target is known and in the tables",
+      "https://llvm.org/docs/AMDGPUUsage.html", CHECK_NEEDED, check_gpu_target },
+    { "gpu-support", "hardware", "some PyTorch wheel carries code for the chip",
+      THEROCK "SUPPORTED_GPUS.md", 0, check_gpu_support },
+    { "gpu-integrated", "hardware", "no integrated GPU is visible beside the discrete one",
+      "https://github.com/unslothai/unsloth/issues/7307", 0, check_gpu_integrated },
+    { "gpu-bf16", "hardware", "the chip computes bf16",
+      "https://github.com/unslothai/unsloth/pull/7682", CHECK_ADVICE, check_gpu_bf16 },
+    { "gpu-asleep", "hardware", "the GPU is awake, so that its figures are known",
+      "https://docs.kernel.org/power/runtime_pm.html", CHECK_ADVICE, check_gpu_asleep },
+    { "pcie-atomics", "hardware", "PCIe atomics reach a discrete GPU",
+      KERNEL_SRC "amdkfd/kfd_device.c", 0, check_pcie_atomics },
+    { "pcie-link", "hardware", "the PCIe link is as wide as the card",
+      "https://docs.kernel.org/admin-guide/abi-testing.html (current_link_width)", CHECK_ADVICE, check_pcie_link },
+    { "resizable-bar", "hardware", "the CPU can address all of a discrete GPU's memory",
+      KERNEL_SRC "amdgpu/amdgpu_vram_mgr.c", CHECK_ADVICE, check_resizable_bar },
+
+    { "wsl", "kernel", "this is Linux on the machine itself, not WSL",
+      "https://rocm.docs.amd.com/projects/radeon-ryzen/en/latest/docs/install/installrad/wsl/install-radeon.html", 0, check_wsl },
+    { "amdgpu-module", "kernel", "the amdgpu module is loaded",
+      KERNEL_SRC "amdgpu/amdgpu_drv.c", 0, check_amdgpu_module },
+    { "kfd", "kernel", "the kernel has KFD",
+      KERNEL_SRC "amdkfd/Kconfig", 0, check_kfd_topology },
+    { "kernel-chip", "kernel", "the kernel is not older than the chip needs",
+      LEGACY_ISSUE "5844", 0, check_kernel_chip },
+    { "kernel-unified", "kernel", "the kernel lets ROCm use the shared memory of an integrated GPU",
+      KERNEL_SRC "amdkfd/kfd_topology.c", 0, check_kernel_unified },
+    { "cwsr", "kernel", "the context-save area is large enough for gfx1151's registers",
+      "https://github.com/ROCm/TheRock/issues/2151", 0, check_cwsr_kernel },
+    { "mes-firmware", "kernel", "the scheduler firmware is not a release known to hang",
+      LEGACY_ISSUE "5724", 0, check_mes_firmware },
+    { "gttsize", "kernel", "the deprecated amdgpu.gttsize is not set",
+      LEGACY_ISSUE "6004", 0, check_gttsize },
+    { "page-pool", "kernel", "ttm.page_pool_size does not pin most of RAM",
+      "https://github.com/torvalds/linux drivers/gpu/drm/ttm/ttm_pool.c", CHECK_ADVICE, check_page_pool },
+    { "system-mem-limit", "kernel", "KFD's cap on pinned system memory is in force",
+      KERNEL_PARAMS, CHECK_ADVICE, check_system_mem_limit },
+    { "vram-limits", "kernel", "no left-over parameter hides video memory",
+      KERNEL_PARAMS, 0, check_vram_limits },
+    { "iommu-off", "kernel", "the IOMMU is not switched off",
+      "https://docs.kernel.org/admin-guide/kernel-parameters.html (amd_iommu)", CHECK_ADVICE, check_iommu_off },
+    { "iommu-pt", "kernel", "with several GPUs, iommu=pt is set",
+      "https://github.com/ROCm/rccl src/init.cc", 0, check_iommu_pt },
+
+    { "kfd-access", "permissions", "this user can open /dev/kfd",
+      INSTALL_DOC, 0, check_kfd_access },
+    { "render-access", "permissions", "this user can open every GPU's render node; one that is forbidden hides all GPUs",
+      ROCR_SRC "libhsakmt/src/topology.c", 0, check_render_access },
+    { "seat-acl", "permissions", "access does not hang on a desktop login",
+      "https://github.com/systemd/systemd rules.d/50-udev-default.rules.in", CHECK_ADVICE, check_seat_acl },
+    { "container", "permissions", "a container has the GPUs it should have",
+      "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html", 0, check_container },
+
+    { "carve-out", "memory", "the BIOS does not keep a large part of RAM for an integrated GPU",
+      KERNEL_SRC "amdkfd/kfd_topology.c", 0, check_carve_out },
+    { "ttm-limit", "memory", "an integrated GPU may map most of RAM (ttm.pages_limit)",
+      LEGACY_ISSUE "5595", 0, check_ttm_limit },
+    { "gtt-over-ttm", "memory", "GTT promises no more than the TTM limit gives",
+      LEGACY_ISSUE "6004", 0, check_gtt_over_ttm },
+    { "gtt-over-ram", "memory", "GTT is not larger than RAM",
+      "https://github.com/Hal0ai/hal0", 0, check_gtt_over_ram },
+    { "gpu-memory", "memory", "the GPU has memory enough to train",
+      MUSUBI, 0, check_gpu_memory },
+    { "vram-in-use", "memory", "the memory of a discrete GPU is not taken by the desktop",
+      "https://github.com/ggml-org/llama.cpp/issues/24906", CHECK_ADVICE, check_vram_in_use },
+    { "gpu-processes", "memory", "no other compute process holds memory on the GPU",
+      KERNEL_SRC "amdkfd/kfd_process.c", CHECK_ADVICE, check_gpu_processes },
+    { "memory-available", "memory", "enough RAM is free now",
+      "https://docs.kernel.org/filesystems/proc.html (MemAvailable)", CHECK_ADVICE, check_memory_available },
+    { "cgroup-limit", "memory", "no cgroup limit is far below the machine's RAM",
+      "https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.max)", 0, check_cgroup_limit },
+    { "swap", "memory", "RAM and swap hold a model of the class this GPU trains while it is loaded",
+      "https://github.com/tdrussell/diffusion-pipe/issues/149; " MUSUBI, CHECK_ADVICE, check_swap },
+    { "huge-pages", "memory", "transparent huge pages are on",
+      "https://docs.kernel.org/admin-guide/mm/transhuge.html", CHECK_ADVICE, check_huge_pages },
+
+    { "rocm-present", "rocm", "there is a ROCm for PyTorch to use, its own or the system's",
+      THEROCK "docs/packaging/python_packaging.md", CHECK_ADVICE, check_rocm_present },
+    { "rocm-loaded", "rocm", "PyTorch loads a HIP runtime of the major version it was built for",
+      TORCH_SRC "torch/__init__.py", 0, check_rocm_loaded },
+    { "rocm-floor", "rocm", "ROCm is not older than the first release that supports the chip",
+      "https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html", 0, check_rocm_floor },
+    { "rocm-cwsr", "rocm", "the runtime has its half of gfx1151's context-save fix",
+      "https://github.com/ROCm/rocm-systems/pull/2200", 0, check_rocm_cwsr },
+    { "rocm-known-bad", "rocm", "this ROCm release has no known fault on this chip",
+      LEGACY_ISSUE "5572; " LEGACY_ISSUE "2781; https://github.com/Niko1221/Strata", 0, check_rocm_known_bad },
+
+    { "torch-present", "pytorch", "PyTorch is installed",
+      "https://pytorch.org/get-started/locally/", CHECK_NEEDED, check_torch_present },
+    { "torch-build", "pytorch", "it is a ROCm build",
+      TORCH_SRC "torch/version.py.tpl", CHECK_NEEDED, check_torch_build },
+    { "torch-several", "pytorch", "there is one PyTorch, or they are alike",
+      "https://docs.python.org/3/library/site.html", CHECK_ADVICE, check_torch_several },
+    { "torch-target", "pytorch", "it has code for this GPU, or an override makes code that fits run",
+      TORCH_SRC ".ci/docker/manywheel/build.sh", CHECK_NEEDED, check_torch_target },
+    { "torch-device-wheels", "pytorch", "where device code is split off, this GPU's device wheel is installed",
+      THEROCK "RELEASES.md", 0, check_torch_device_wheels },
+    { "torch-files", "pytorch", "its files can be read and agree with each other",
+      TORCH_SRC "torch/version.py.tpl", 0, check_torch_files },
+    { "torch-known-bad", "pytorch", "this PyTorch release has no known fault on this chip",
+      "https://github.com/ROCm/TheRock/issues/1315", 0, check_torch_known_bad },
+
+    { "rocblas", "libraries", "rocBLAS has kernels for the GPU (it aborts without)",
+      "https://github.com/ROCm/rocm-libraries projects/rocblas/library/src/tensile_host.cpp", 0, check_rocblas },
+    { "hipblaslt", "libraries", "hipBLASLt has kernels for the GPU",
+      "https://github.com/ROCm/rocm-libraries projects/hipblaslt", 0, check_hipblaslt },
+    { "aotriton", "libraries", "fused attention is there for the GPU, and switched on",
+      "https://github.com/ROCm/aotriton v3src/util.cc", 0, check_aotriton },
+    { "miopen-db", "libraries", "MIOpen has tuned convolutions for the GPU, or is told not to search",
+      "https://rocm.docs.amd.com/projects/MIOpen/en/latest/how-to/find-and-immediate.html", CHECK_ADVICE, check_miopen_db },
+    { "miopen-version", "libraries", "which MIOpen gfx1151 gets (a claim about 3.5.1 is not settled)",
+      "https://github.com/ROCm/rocm-libraries projects/miopen", CHECK_ADVICE, check_miopen_version },
+    { "triton", "libraries", "Triton is installed and fits this PyTorch",
+      "https://github.com/triton-lang/triton", 0, check_triton },
+    { "accelerate", "libraries", "accelerate is installed",
+      "https://huggingface.co/docs/accelerate", CHECK_ADVICE, check_accelerate },
+    { "bitsandbytes", "libraries", "bitsandbytes, if installed, has a library for this ROCm and this GPU",
+      BNB "cuda_specs.py", CHECK_ADVICE, check_bitsandbytes },
+    { "rocminfo", "libraries", "rocminfo is there if bitsandbytes will ask it",
+      BNB "cuda_specs.py", CHECK_ADVICE, check_rocminfo },
+    { "flash-attn", "libraries", "flash-attn, if installed, fits and uses the kernels made for the chip",
+      "https://github.com/Dao-AILab/flash-attention README.md", CHECK_ADVICE, check_flash_attn },
+    { "rccl", "libraries", "with several GPUs, RCCL is built for them",
+      THEROCK "cmake/therock_amdgpu_targets.cmake", 0, check_rccl },
+
+    { "override", "environment", "HSA_OVERRIDE_GFX_VERSION is unset, or well formed and right for the chip and the wheel",
+      ROCR_SRC "libhsakmt/src/topology.c", 0, check_override },
+    { "visible-devices", "environment", "the variables that select GPUs name ones that exist",
+      "https://github.com/ROCm/clr rocclr/device/rocm/rocdevice.cpp", 0, check_visible_devices },
+    { "env-harmful", "environment", "no variable is set that harms training or does nothing",
+      "https://github.com/ROCm/clr rocclr/utils/flags.hpp", 0, check_env_harmful },
+    { "env-planned", "environment", "what training on this GPU should have is set",
+      "https://docs.pytorch.org/docs/stable/notes/hip.html", 0, check_env_planned },
+    { "env-warnings", "environment", "nothing about the environment is doubtful",
+      "https://docs.pytorch.org/docs/stable/notes/hip.html", CHECK_ADVICE, check_env_warnings },
+    { "ld-library-path", "environment", "LD_LIBRARY_PATH puts no second ROCm before PyTorch's",
+      "https://man7.org/linux/man-pages/man8/ld.so.8.html", 0, check_ld_library_path },
+    { "ld-preload", "environment", "LD_PRELOAD forces no ROCm library into PyTorch",
+      "https://man7.org/linux/man-pages/man8/ld.so.8.html", 0, check_ld_preload },
+
+    { "disk-cache", "disk", "there is room for kernel caches and downloads",
+      "https://rocm.docs.amd.com/projects/MIOpen/en/latest/conceptual/cache.html", CHECK_ADVICE, check_disk_cache },
+    { "disk-work", "disk", "there is room for checkpoints in the working directory",
+      MUSUBI, CHECK_ADVICE, check_disk_work },
+};
+/* clang-format on */
+
+const struct check *checks_table(size_t *n)
+{
+    *n = ARRAY_LEN(table);
+    return table;
+}
+
+bool checks_has_group(const char *group)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (str_eq(table[i].group, group))
+            return true;
+    return false;
+}

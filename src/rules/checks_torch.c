@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/looks.h"
+
+#include "base/str.h"
+#include "rules/remedy.h"
+
+static const char *build_word(enum torch_build b)
+{
+    static const char *const words[] = {
+        [TORCH_BUILD_UNKNOWN] = "unknown",
+        [TORCH_ROCM] = "ROCm",
+        [TORCH_CUDA] = "CUDA",
+        [TORCH_CPU] = "CPU",
+        [TORCH_XPU] = "XPU",
+    };
+    return words[b];
+}
+
+static const char *say_torch(const struct look *l, const struct torch_facts *t)
+{
+    return say(l, "torch %s in %s", t->version.s ? t->version.s : "of unknown version", t->site);
+}
+
+struct finding check_torch_present(const struct look *l)
+{
+    if (l->torch)
+        return found_ok(l, "%s (%s)", say_torch(l, l->torch), l->torch->how);
+    if (!l->facts->root.live)
+        return found_unknown("no PyTorch in this captured tree", "it may hold the hardware's files only",
+                             "cairn doctor --torch DIR");
+    return found(CHECK_FAIL, "no PyTorch found",
+                 "looked in the active virtual environment, ./venv, ./.venv, conda and the python3 on PATH",
+                 remedy_torch(l) ? remedy_torch(l) : "cairn doctor --torch DIR    # if it is somewhere else");
+}
+
+struct finding check_torch_build(const struct look *l)
+{
+    const struct torch_facts *t = l->torch;
+    if (!t)
+        return found_skip("no PyTorch");
+    if (t->build == TORCH_ROCM)
+        return found_ok(l, "built for ROCm (HIP %s)", t->hip.s ? t->hip.s : "of unknown version");
+    if (t->build == TORCH_BUILD_UNKNOWN)
+        return found_unknown("what this PyTorch was built for is not known", "torch/version.py does not tell",
+                             "cairn doctor --probe");
+    return found(CHECK_FAIL, say(l, "%s is a %s build", say_torch(l, t), build_word(t->build)),
+                 "it cannot use an AMD GPU; pip takes such a wheel when no ROCm index is named, or when one "
+                 "is installed already",
+                 remedy_torch(l));
+}
+
+struct finding check_torch_several(const struct look *l)
+{
+    const struct facts *f = l->facts;
+    if (f->n_torches < 2)
+        return found_skip("not more than one PyTorch");
+    CLEANUP(str_release) struct str others = { 0 };
+    for (size_t i = 1; i < f->n_torches; i++)
+        str_addf(&others, "%s%s", i > 1 ? ", " : "", say_torch(l, &f->torches[i]));
+    bool differ = false;
+    for (size_t i = 1; i < f->n_torches; i++)
+        differ = differ || f->torches[i].build != f->torches[0].build ||
+                 version_compare(f->torches[i].parsed, f->torches[0].parsed);
+    if (!differ)
+        return found_ok(l, "%zu copies of the same PyTorch; %s is used", f->n_torches, f->torches[0].site);
+    return found(CHECK_WARN,
+                 say(l, "%s is used (%s); there is also %s", say_torch(l, &f->torches[0]), f->torches[0].how,
+                     others.s),
+                 "which one a trainer gets depends on how its Python is started",
+                 "cairn doctor --torch DIR    # judges another one");
+}
+
+static bool override_is_set(const struct look *l)
+{
+    if (facts_env(l->facts, "HSA_OVERRIDE_GFX_VERSION"))
+        return true;
+    return l->gpu->kfd_node.from &&
+           facts_env(l->facts, say(l, "HSA_OVERRIDE_GFX_VERSION_%lld", (long long)l->gpu->kfd_node.v));
+}
+
+/* "export NAME=value" for the override that the plan wants. */
+static const char *override_line(const struct look *l)
+{
+    for (size_t i = 0; i < l->plan->n_set; i++)
+        if (str_starts(l->plan->set[i].name, "HSA_OVERRIDE_GFX_VERSION"))
+            return say(l, "export %s=%s", l->plan->set[i].name, l->plan->set[i].value);
+    return NULL;
+}
+
+static struct finding judge_override(const struct look *l, const char *target)
+{
+    const char *line = override_line(l), *gfx = l->gpu->gfx.s;
+    if (!line && override_is_set(l))
+        return found_ok(l, "no %s code, but the override makes it run %s code, which fits", gfx, target);
+    return found(CHECK_WARN,
+                 say(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
+                 "same instructions and no more registers than the chip has; without it the first kernel "
+                 "fails with \"invalid "
+                 "device function\"",
+                 line ? line : remedy_torch(l));
+}
+
+struct finding check_torch_target(const struct look *l)
+{
+    const struct torch_facts *t = l->torch;
+    const char *target = look_target(l);
+    if (!t || t->build != TORCH_ROCM || !target)
+        return found_skip("no ROCm build of PyTorch, or no GPU of known target");
+    const char *gfx = l->gpu->gfx.s;
+    if (!t->compiled.from)
+        return found_unknown(say(l, "whether this PyTorch has code for %s is not known", gfx),
+                             "its list of targets was not readable", "cairn doctor --probe");
+    if (look_carries(&t->compiled, gfx))
+        return found_ok(l, "this PyTorch has code for %s (from %s)", gfx, t->compiled.from);
+    if (!str_eq(target, gfx) && look_carries(&t->compiled, target))
+        return judge_override(l, target);
+    CLEANUP(str_release) struct str list = { 0 };
+    for (size_t i = 0; i < t->compiled.n; i++)
+        str_addf(&list, " %s", t->compiled.name[i]);
+    const char *remedy = remedy_torch(l);
+    return found(
+        CHECK_FAIL, say(l, "this PyTorch has no code for %s", gfx),
+        say(l, "it has%s; the first kernel fails with \"invalid device function\", and no override fits",
+            list.len ? list.s : " none"),
+        remedy ? remedy : "cairn gpu --chips    # no wheel carries this chip");
+}
+
+struct finding check_torch_device_wheels(const struct look *l)
+{
+    const struct torch_facts *t = l->torch;
+    if (!t || !t->kpack || !l->gpu || !l->gpu->gfx.s)
+        return found_skip("device code is not split off");
+    const char *gfx = l->gpu->gfx.s;
+    if (!t->device_wheels.from)
+        return found_unknown("which device wheels are installed is not known", NULL, NULL);
+    if (look_carries(&t->device_wheels, gfx))
+        return found_ok(l, "the device wheel for %s is installed", gfx);
+    return found(CHECK_FAIL, say(l, "the device wheel for %s is not installed", gfx),
+                 "the libraries load without it and fail at the first kernel", remedy_torch(l));
+}
+
+struct finding check_torch_files(const struct look *l)
+{
+    const struct torch_facts *t = l->torch;
+    if (!t)
+        return found_skip("no PyTorch");
+    if (!t->problems.n)
+        return found_ok(l, "its files read well");
+    return found(CHECK_WARN, t->problems.text[0],
+                 t->problems.n > 1 ? say(l, "and %zu more of this kind: an unfinished or mixed installation",
+                                         t->problems.n - 1)
+                                   : "an unfinished or mixed installation",
+                 remedy_torch(l));
+}
+
+struct finding check_torch_known_bad(const struct look *l)
+{
+    const struct torch_facts *t = l->torch;
+    if (!t || t->build != TORCH_ROCM || !l->gpu)
+        return found_skip("no ROCm build of PyTorch");
+    if (!t->parsed.n)
+        return found_unknown("the version of this PyTorch is not known", NULL, NULL);
+    bool aotriton_011 =
+        t->aotriton_version.s
+            ? str_starts(t->aotriton_version.s, "0.11.0") || str_starts(t->aotriton_version.s, "0.11b")
+            : version_at_least(t->parsed, 2, 9, 0) && version_below(t->parsed, 2, 10, 0);
+    if (look_is(l, "gfx1100") && aotriton_011)
+        return found(
+            CHECK_WARN, say(l, "torch %s carries AOTriton 0.11b", t->version.s),
+            "its fused attention loses accuracy and can give NaN on gfx1100; 0.11.1 (torch 2.10) fixes it",
+            remedy_torch(l));
+    return found_ok(l, "no fault of torch %s on this chip is known", t->version.s);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/looks.h"
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "host/chip.h"
+#include "host/memory.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+char *say(const struct look *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *s = arena_vprintf(l->arena, fmt, ap);
+    va_end(ap);
+    return s;
+}
+
+const char *say_bytes(const struct look *l, int64_t bytes)
+{
+    if (bytes < GIB)
+        return say(l, "%lld MiB", (long long)(bytes / MIB));
+    if (bytes % GIB == 0 || bytes >= 100 * GIB)
+        return say(l, "%lld GiB", (long long)(bytes / GIB + (bytes % GIB >= GIB / 2)));
+    return say(l, "%.1f GiB", (double)bytes / (double)GIB);
+}
+
+const char *say_gpu(const struct look *l, const struct gpu_facts *g)
+{
+    const char *what = g->name.s ? g->name.s : g->pci.s ? g->pci.s : "AMD GPU";
+    const char *gfx = g->gfx.s ? say(l, ", %s", g->gfx.s) : "";
+    if (g->hip_index < 0)
+        return say(l, "%s%s", what, gfx);
+    return say(l, "GPU %d (%s%s)", g->hip_index, what, gfx);
+}
+
+struct finding found(enum check_status status, const char *fact, const char *why, const char *remedy)
+{
+    return (struct finding){ status, fact, why, remedy };
+}
+
+struct finding found_ok(const struct look *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *fact = arena_vprintf(l->arena, fmt, ap);
+    va_end(ap);
+    return found(CHECK_OK, fact, NULL, NULL);
+}
+
+struct finding found_skip(const char *why)
+{
+    return found(CHECK_SKIP, why, NULL, NULL);
+}
+
+struct finding found_unknown(const char *fact, const char *why, const char *remedy)
+{
+    return found(CHECK_UNKNOWN, fact, why, remedy);
+}
+
+int64_t sum_bytes(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+bool look_integrated(const struct look *l)
+{
+    return l->gpu && l->gpu->kind == GPU_INTEGRATED;
+}
+
+size_t look_capable(const struct look *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->facts->n_gpus; i++)
+        n += l->facts->gpus[i].rocm_capable;
+    return n;
+}
+
+bool look_is(const struct look *l, const char *gfx)
+{
+    return l->gpu && str_eq(l->gpu->gfx.s, gfx);
+}
+
+/* AOTriton names its images after a family: gfx110x. */
+static bool family_covers(const char *name, const char *gfx)
+{
+    size_t n = strlen(name);
+    return n == strlen(gfx) && n > 1 && name[n - 1] == 'x' && !strncmp(name, gfx, n - 1);
+}
+
+bool look_carries(const struct targets *t, const char *gfx)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (gfx_code_runs(t->name[i], gfx) || family_covers(t->name[i], gfx))
+            return true;
+    return false;
+}
+
+const char *look_planned(const struct look *l, const char *name)
+{
+    const struct plan *p = l->plan;
+    const struct plan_var *v = plan_find(p->set, p->n_set, name);
+    if (v)
+        return v->value;
+    if (plan_find(p->unset, p->n_unset, name))
+        return NULL;
+    return facts_env(l->facts, name);
+}
+
+/* "10.3.0" stands for gfx1030. */
+static const char *override_target(const struct look *l, const char *value)
+{
+    unsigned major, minor, step;
+    char name[CHIP_NAME_MAX], rest;
+    if (sscanf(value, "%3u.%2u.%2u%c", &major, &minor, &step, &rest) != 3 ||
+        !chip_name_from_kfd((uint64_t)major * 10000 + minor * 100 + step, name))
+        return NULL;
+    return arena_strdup(l->arena, name);
+}
+
+const char *look_target(const struct look *l)
+{
+    if (!l->gpu || !l->gpu->gfx.s)
+        return NULL;
+    const char *value = NULL;
+    if (l->gpu->kfd_node.from)
+        value = look_planned(l, say(l, "HSA_OVERRIDE_GFX_VERSION_%lld", (long long)l->gpu->kfd_node.v));
+    if (!value)
+        value = look_planned(l, "HSA_OVERRIDE_GFX_VERSION");
+    const char *target = value ? override_target(l, value) : NULL;
+    return target ? target : l->gpu->gfx.s;
+}
+
+struct version look_torch_rocm(const struct torch_facts *t)
+{
+    struct version v = { 0 };
+    const char *local = t && t->version.s ? strstr(t->version.s, "+rocm") : NULL;
+    if (local && version_parse(local + strlen("+rocm"), &v))
+        return v;
+    v = (struct version){ 0 };
+    if (!t || t->hip_parsed.n < 2)
+        return v;
+    /* HIP's third number counts commits; it is not ROCm's patch level. */
+    return (struct version){ 2, { t->hip_parsed.part[0], t->hip_parsed.part[1], 0 }, false };
+}
+
+bool look_param(const struct look *l, const char *module, const char *name, int64_t *out)
+{
+    const struct param *p = host_param(&l->facts->host, module, name);
+    return p && cairn_parse_i64(p->value, out);
+}
+
+bool look_ttm_limit(const struct look *l, int64_t *bytes)
+{
+    struct num limit = memory_ttm_limit(&l->facts->host);
+    /* GTT follows the page limit unless amdgpu.gttsize moved it. */
+    if (!limit.from && l->gpu)
+        limit = l->gpu->gtt_total_bytes;
+    *bytes = limit.v;
+    return limit.from != NULL;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/remedy.h"
+
+#include "base/str.h"
+#include "rules/looks.h"
+#include <string.h>
+
+/* Where a distribution keeps the kernel command line. */
+enum boot_tool { BOOT_OTHER, BOOT_GRUB_FILE, BOOT_GRUBBY, BOOT_KERNELSTUB, BOOT_RPM_OSTREE, BOOT_NIXOS };
+
+#define BACKPORTS "\"$(. /etc/os-release; echo $VERSION_CODENAME)-backports\""
+#define INITRAMFS " && sudo update-initramfs -u && sudo reboot"
+
+/* Distributions that are kept in the same way are one row. */
+static const struct distro {
+    const char *ids; /* ID of os-release */
+    enum boot_tool boot;
+    const char *grub_update;
+    const char *install;
+    const char *newer_kernel, *newer_firmware;
+} distros[] = {
+    {
+        .ids = "debian raspbian devuan kali proxmox",
+        .boot = BOOT_GRUB_FILE,
+        .grub_update = "sudo update-grub",
+        .install = "sudo apt install",
+        .newer_kernel =
+            "echo deb http://deb.debian.org/debian " BACKPORTS " main | sudo tee "
+            "/etc/apt/sources.list.d/backports.list && sudo apt update && sudo apt install -t " BACKPORTS
+            " linux-image-amd64 && sudo reboot",
+        .newer_firmware = "sudo apt update && sudo apt install firmware-amd-graphics" INITRAMFS,
+    },
+    {
+        .ids = "ubuntu linuxmint neon zorin elementary",
+        .boot = BOOT_GRUB_FILE,
+        .grub_update = "sudo update-grub",
+        .install = "sudo apt install",
+        .newer_kernel = "sudo apt update && sudo apt install --install-recommends \"linux-generic-hwe-$(. "
+                        "/etc/os-release; echo $VERSION_ID)\" && sudo reboot",
+        .newer_firmware =
+            "sudo apt purge -y amdgpu-dkms-firmware; sudo apt update && sudo apt install --reinstall "
+            "linux-firmware" INITRAMFS,
+    },
+    {
+        .ids = "pop",
+        .boot = BOOT_KERNELSTUB,
+        .install = "sudo apt install",
+        .newer_kernel = "sudo apt update && sudo apt full-upgrade && sudo reboot",
+        .newer_firmware = "sudo apt update && sudo apt install --reinstall linux-firmware" INITRAMFS,
+    },
+    {
+        .ids = "bazzite aurora bluefin ublue fedora-atomic",
+        .boot = BOOT_RPM_OSTREE,
+        .install = "rpm-ostree install",
+        .newer_kernel = "rpm-ostree upgrade && systemctl reboot",
+        .newer_firmware = "rpm-ostree upgrade && systemctl reboot",
+    },
+    {
+        .ids = "fedora rhel centos rocky almalinux nobara ol",
+        .boot = BOOT_GRUBBY,
+        .install = "sudo dnf install",
+        .newer_kernel = "sudo dnf upgrade --refresh kernel && sudo reboot",
+        .newer_firmware = "sudo dnf upgrade --refresh amd-gpu-firmware && sudo dracut -f && sudo reboot",
+    },
+    {
+        .ids = "arch manjaro endeavouros cachyos garuda",
+        .boot = BOOT_GRUB_FILE,
+        .grub_update = "sudo grub-mkconfig -o /boot/grub/grub.cfg",
+        .install = "sudo pacman -S",
+        .newer_kernel = "sudo pacman -Syu && sudo reboot",
+        .newer_firmware = "sudo pacman -Syu linux-firmware-amdgpu && sudo mkinitcpio -P && sudo reboot",
+    },
+    {
+        .ids = "opensuse-tumbleweed opensuse-leap opensuse-slowroll sles",
+        .boot = BOOT_GRUB_FILE,
+        .grub_update = "sudo grub2-mkconfig -o /boot/grub2/grub.cfg",
+        .install = "sudo zypper install",
+        .newer_kernel = "sudo zypper refresh && sudo zypper update kernel-default && sudo reboot",
+        .newer_firmware = "sudo zypper update kernel-firmware-amdgpu && sudo dracut -f && sudo reboot",
+    },
+    {
+        .ids = "nixos",
+        .boot = BOOT_NIXOS,
+        .install = "nix-shell -p",
+        .newer_kernel =
+            "boot.kernelPackages = pkgs.linuxPackages_latest;    # in configuration.nix; then: sudo "
+            "nixos-rebuild boot",
+        .newer_firmware = "sudo nix-channel --update && sudo nixos-rebuild boot && sudo reboot",
+    },
+    /* Anything else: say what is wanted in words. */
+    {
+        .boot = BOOT_OTHER,
+        .install = "install the package",
+        .newer_kernel = "install a newer kernel with the distribution's own tools, and reboot",
+        .newer_firmware =
+            "update linux-firmware with the distribution's own tools, rebuild the initramfs, and reboot",
+    },
+};
+
+/* Fedora's image-based editions share its ID. */
+static const char *distro_id(const struct host_facts *h)
+{
+    static const char *const atomic[] = { "Silverblue", "Kinoite", "Atomic", "CoreOS" };
+    for (size_t i = 0; i < ARRAY_LEN(atomic); i++)
+        if (str_eq(h->os_id.s, "fedora") && h->os_name.s && strstr(h->os_name.s, atomic[i]))
+            return "fedora-atomic";
+    return h->os_id.s;
+}
+
+static const struct distro *distro_find(const struct look *l)
+{
+    const struct distro *d = distros;
+    const char *id = distro_id(&l->facts->host);
+    while (d->ids && !(id && str_list_has(d->ids, ' ', id)))
+        d++;
+    return d;
+}
+
+/* For sed: the dot of "amdgpu.gttsize" must not match anything else. */
+static const char *escape_dots(const struct look *l, const char *s)
+{
+    char *out = arena_alloc(l->arena, 2 * strlen(s) + 1);
+    for (char *p = out; *s; s++) {
+        if (*s == '.')
+            *p++ = '\\';
+        *p++ = *s;
+    }
+    return out;
+}
+
+/* The sed script that edits the command line in /etc/default/grub. */
+static const char *grub_script(const struct look *l, const char *name, const char *params)
+{
+    const char *drop = name ? say(l, "s/ *\\b%s=[^ \"]*//g", escape_dots(l, name)) : "";
+    const char *add =
+        params ? say(l, "s/^\\(GRUB_CMDLINE_LINUX_DEFAULT=\"[^\"]*\\)\"/\\1 %s\"/", params) : "";
+    return say(l, "%s%s%s", drop, name && params ? "; " : "", add);
+}
+
+/* "--delete-if-present=… --append-if-missing=…", one for each parameter. */
+static const char *kargs(const struct look *l, const char *name, const char *params)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    if (name)
+        str_addf(&s, " --delete-if-present=%s", name);
+    for (const char *at = params; at && *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        str_addf(&s, " --append-if-missing=%.*s", (int)n, at);
+        at += n;
+    }
+    return say(l, "sudo rpm-ostree kargs%s && systemctl reboot", s.s ? s.s : "");
+}
+
+static const char *other_loader(const struct look *l, const char *name, const char *params)
+{
+    if (name && params)
+        return say(l, "replace %s by %s in the boot loader's kernel command line, and reboot", name, params);
+    if (name)
+        return say(l, "remove %s from the boot loader's kernel command line, and reboot", name);
+    return say(l, "add %s to the boot loader's kernel command line, and reboot", params);
+}
+
+/* "amdgpu.gttsize=131072" as it stands on the command line: the tools want the value too.  NULL: not there. */
+static const char *on_cmdline(const struct look *l, const char *name)
+{
+    const char *line = l->facts->host.cmdline.s;
+    size_t n = strlen(name);
+    for (const char *at = line; at && (at = strstr(at, name)) != NULL; at += n)
+        if ((at == line || at[-1] == ' ') && (at[n] == '=' || at[n] == ' ' || !at[n]))
+            return arena_strndup(l->arena, at, strcspn(at, " \n"));
+    return NULL;
+}
+
+const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params)
+{
+    const struct distro *d = distro_find(l);
+    const char *gone = name ? on_cmdline(l, name) : "", *added = params ? params : "";
+    if (!gone &&
+        l->facts->host.cmdline.s) { /* live, yet not on the command line: a file of modprobe sets it */
+        const char *dot = strchr(name, '.');
+        const char *where =
+            say(l, "grep -rn '%s' /etc/modprobe.d    # remove it there", dot ? dot + 1 : name);
+        return params ? say(l, "%s; then %s", where, remedy_kernel_add(l, params)) : where;
+    }
+    gone = gone ? gone : name;
+    switch (d->boot) {
+    case BOOT_GRUB_FILE:
+        return say(l, "sudo sed -i '%s' /etc/default/grub && %s && sudo reboot", grub_script(l, name, params),
+                   d->grub_update);
+    case BOOT_KERNELSTUB:
+        return say(l, "sudo kernelstub%s%s && sudo reboot", name ? say(l, " -d %s", gone) : "",
+                   params ? say(l, " -a \"%s\"", added) : "");
+    case BOOT_GRUBBY:
+        return say(l, "sudo grubby --update-kernel=ALL%s%s && sudo reboot",
+                   name ? say(l, " --remove-args=\"%s\"", gone) : "",
+                   params ? say(l, " --args=\"%s\"", added) : "");
+    case BOOT_RPM_OSTREE: return kargs(l, name ? gone : NULL, params);
+    case BOOT_NIXOS:
+        return say(
+            l, "boot.kernelParams = [ \"%s\" ];    # in configuration.nix%s%s; then: sudo nixos-rebuild boot",
+            added, name ? ", without " : "", gone);
+    case BOOT_OTHER: break;
+    }
+    return other_loader(l, name, params);
+}
+
+const char *remedy_kernel_add(const struct look *l, const char *params)
+{
+    return remedy_kernel_replace(l, NULL, params);
+}
+
+const char *remedy_kernel_set(const struct look *l, const char *name, int64_t value)
+{
+    const char *param = say(l, "%s=%lld", name, (long long)value);
+    return on_cmdline(l, name) ? remedy_kernel_replace(l, name, param) : remedy_kernel_add(l, param);
+}
+
+const char *remedy_kernel_newer(const struct look *l)
+{
+    return distro_find(l)->newer_kernel;
+}
+
+const char *remedy_firmware_newer(const struct look *l)
+{
+    return distro_find(l)->newer_firmware;
+}
+
+const char *remedy_install(const struct look *l, const char *package)
+{
+    return say(l, "%s %s", distro_find(l)->install, package);
+}
+
+const char *remedy_container(const struct look *l)
+{
+    const struct host_facts *h = &l->facts->host;
+    const struct dev_node *render = l->gpu ? &l->gpu->render : NULL;
+    int64_t gid = render && render->gid >= 0 ? render->gid : h->render_gid;
+    if (str_eq(h->container.s, "podman"))
+        return "podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups --security-opt "
+               "seccomp=unconfined --ipc=host IMAGE";
+    if (str_eq(h->container.s, "lxc"))
+        return "in the container's configuration on the host: dev0: /dev/kfd,gid=G and dev1: "
+               "/dev/dri/renderD128,gid=G, G "
+               "being the container's render group";
+    /* By number: the name may stand for another group inside. */
+    const char *group = gid >= 0 ? say(l, "%lld", (long long)gid) : "\"$(stat -c %g /dev/dri/renderD128)\"";
+    return say(
+        l,
+        "docker run --device=/dev/kfd --device=/dev/dri --group-add %s --security-opt seccomp=unconfined "
+        "--ipc=host IMAGE",
+        group);
+}
+
+const char *remedy_node_access(const struct look *l, const struct dev_node *node)
+{
+    const struct host_facts *h = &l->facts->host;
+    const char *user = h->user ? h->user : "$USER";
+    if (h->container.s)
+        return remedy_container(l);
+    const char *group = node->group;
+    if (!group || str_eq(group, "root"))
+        return say(
+            l,
+            "echo 'SUBSYSTEM==\"kfd\", KERNEL==\"kfd\", GROUP=\"render\", MODE=\"0660\"' | sudo tee "
+            "/etc/udev/rules.d/70-kfd.rules && sudo udevadm control --reload && sudo udevadm trigger && sudo "
+            "usermod -aG render %s",
+            user);
+    return say(l, "sudo usermod -aG %s %s && newgrp %s    # or log out and in again", group, user, group);
+}
+
+/* pip refuses to touch a Python that belongs to the distribution (PEP 668), so that one gets an environment. */
+static bool python_is_system(const char *python)
+{
+    return !python || str_starts(python, "/usr/bin/") || str_starts(python, "/bin/");
+}
+
+const char *remedy_pip(const struct look *l, const char *arguments)
+{
+    const char *python = l->torch ? l->torch->python : NULL;
+    if (python_is_system(python))
+        return say(l, "python3 -m venv .venv && .venv/bin/python3 -m pip install %s", arguments);
+    return say(l, "%s -m pip install %s", python, arguments);
+}
+
+/* pytorch.org's newest ROCm index, and AMD's own with one device package a chip (TheRock's RELEASES.md). */
+#define PYTORCH_INDEX "https://download.pytorch.org/whl/rocm7.2"
+#define AMD_INDEX "https://repo.amd.com/rocm/whl-multi-arch/"
+
+const char *remedy_torch(const struct look *l)
+{
+    const struct gfx_chip *c = l->chip;
+    if (c && !c->wheel_major && !c->therock)
+        return NULL;
+    bool amd = c && c->therock && (!c->wheel_major || (l->torch && l->torch->therock));
+    const char *again = l->torch ? "--force-reinstall " : "";
+    if (!amd)
+        return remedy_pip(l, say(l, "%storch torchvision torchaudio --index-url " PYTORCH_INDEX, again));
+    return remedy_pip(
+        l, say(l, "%s\"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio --index-url " AMD_INDEX,
+               again, c->gfx, c->gfx));
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Commands that a person can paste, for this machine's distribution, chip, user and Python.
+ * All of them return text in the look's arena. */
+#ifndef CAIRN_RULES_REMEDY_H
+#define CAIRN_RULES_REMEDY_H
+
+#include "rules/checks.h"
+#include <stdint.h>
+
+/* Adds "ttm.pages_limit=27787264" (or several, separated by spaces) to the kernel command line. */
+const char *remedy_kernel_add(const struct look *l, const char *params);
+/* The same for one parameter, in place of the value that may stand there already. */
+const char *remedy_kernel_set(const struct look *l, const char *name, int64_t value);
+/* Takes "amdgpu.gttsize" away from it, and adds params unless that is NULL. */
+const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params);
+const char *remedy_kernel_newer(const struct look *l);
+const char *remedy_firmware_newer(const struct look *l);
+const char *remedy_install(const struct look *l, const char *package);
+
+/* Lets this user open a device node. */
+const char *remedy_node_access(const struct look *l, const struct dev_node *node);
+/* How to start the container so that it has the GPU. */
+const char *remedy_container(const struct look *l);
+
+/* "/home/a/venv/bin/python3 -m pip install …"; the interpreter is that of the torch found. */
+const char *remedy_pip(const struct look *l, const char *arguments);
+/* Installs the PyTorch wheel that carries code for the GPU; NULL when no wheel does. */
+const char *remedy_torch(const struct look *l);
+
+#endif
