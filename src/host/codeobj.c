@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/codeobj.h"
+
+#include "host/bundle.h"
+#include "host/elf.h"
+#include "host/gfxname.h"
+#include "host/kpack.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* EF_AMDGPU_MACH of a code object's e_flags.
+ * https://github.com/llvm/llvm-project/blob/main/llvm/include/llvm/BinaryFormat/ELF.h */
+static const struct {
+    unsigned char mach;
+    const char *gfx;
+} machs[] = {
+    { 0x20, "gfx600" },          { 0x21, "gfx601" },          { 0x22, "gfx700" },
+    { 0x23, "gfx701" },          { 0x24, "gfx702" },          { 0x25, "gfx703" },
+    { 0x26, "gfx704" },          { 0x28, "gfx801" },          { 0x29, "gfx802" },
+    { 0x2a, "gfx803" },          { 0x2b, "gfx810" },          { 0x2c, "gfx900" },
+    { 0x2d, "gfx902" },          { 0x2e, "gfx904" },          { 0x2f, "gfx906" },
+    { 0x30, "gfx908" },          { 0x31, "gfx909" },          { 0x32, "gfx90c" },
+    { 0x33, "gfx1010" },         { 0x34, "gfx1011" },         { 0x35, "gfx1012" },
+    { 0x36, "gfx1030" },         { 0x37, "gfx1031" },         { 0x38, "gfx1032" },
+    { 0x39, "gfx1033" },         { 0x3a, "gfx602" },          { 0x3b, "gfx705" },
+    { 0x3c, "gfx805" },          { 0x3d, "gfx1035" },         { 0x3e, "gfx1034" },
+    { 0x3f, "gfx90a" },          { 0x40, "gfx940" },          { 0x41, "gfx1100" },
+    { 0x42, "gfx1013" },         { 0x43, "gfx1150" },         { 0x44, "gfx1103" },
+    { 0x45, "gfx1036" },         { 0x46, "gfx1101" },         { 0x47, "gfx1102" },
+    { 0x48, "gfx1200" },         { 0x49, "gfx1250" },         { 0x4a, "gfx1151" },
+    { 0x4b, "gfx941" },          { 0x4c, "gfx942" },          { 0x4e, "gfx1201" },
+    { 0x4f, "gfx950" },          { 0x50, "gfx1310" },         { 0x51, "gfx9-generic" },
+    { 0x52, "gfx10-1-generic" }, { 0x53, "gfx10-3-generic" }, { 0x54, "gfx11-generic" },
+    { 0x55, "gfx1152" },         { 0x57, "gfx1154" },         { 0x58, "gfx1153" },
+    { 0x59, "gfx12-generic" },   { 0x5a, "gfx1251" },         { 0x5b, "gfx12-5-generic" },
+    { 0x5c, "gfx1172" },         { 0x5d, "gfx1170" },         { 0x5e, "gfx1171" },
+    { 0x5f, "gfx9-4-generic" },  { 0x62, "gfx11-7-generic" }, { 0x63, "gfx13-generic" },
+};
+
+static int read_single(const struct binary *b, struct arena *a, const struct elf *e, struct codeobj *out,
+                       struct cairn_error *err)
+{
+    unsigned char mach = e->flags & 0xff;
+    for (size_t i = 0; i < ARRAY_LEN(machs); i++)
+        if (machs[i].mach == mach) {
+            out->kind = CODEOBJ_SINGLE;
+            out->targets.from = b->path;
+            targets_add(&out->targets, a, machs[i].gfx, strlen(machs[i].gfx));
+            return 0;
+        }
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: code object for a target that is not known (0x%02x)", b->path,
+                      mach);
+}
+
+static int read_bundles(const struct binary *b, uint64_t at, uint64_t size, struct arena *a,
+                        struct codeobj *out, struct cairn_error *err)
+{
+    struct bundle_set set;
+    if (bundle_scan(b, at, size, a, &set, err))
+        return -1;
+    out->targets = set.targets;
+    out->spirv = set.spirv;
+    out->n_bundles = set.n_bundles;
+    out->n_read = set.n_read;
+    out->all_found = set.all_found;
+    return 0;
+}
+
+/* The wrapper that the runtime registers says "HIPF" for code in the library, "HIPK" for code elsewhere. */
+static int is_split(const struct binary *b, const struct elf *e, bool *out, struct cairn_error *err)
+{
+    static const uint32_t hipk = 0x4b504948;
+    const struct elf_section *wrapper = elf_section(e, ".hipFatBinSegment");
+    unsigned char magic[4];
+    *out = elf_section(e, ".rocm_kpack_ref") != NULL;
+    if (*out || !wrapper || wrapper->size < sizeof(magic))
+        return 0;
+    if (binary_read(b, wrapper->at, magic, sizeof(magic), err))
+        return -1;
+    *out = le32(magic) == hipk;
+    return 0;
+}
+
+static int read_library(const struct binary *b, struct arena *a, struct codeobj *out, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena scratch = { 0 };
+    struct elf e;
+    bool split;
+    if (elf_read(b, &scratch, &e, err) || elf_needs(b, &e, &scratch, "libamdhip64", &out->needs_hip, err) ||
+        is_split(b, &e, &split, err))
+        return -1;
+    const struct elf_section *fat = elf_section(&e, ".hip_fatbin");
+    if (split) {
+        out->kind = CODEOBJ_SPLIT;
+        return 0;
+    }
+    if (!fat || !fat->size)
+        return 0;
+    out->kind = CODEOBJ_FAT;
+    return read_bundles(b, fat->at, fat->size, a, out, err);
+}
+
+static int read_elf(const struct binary *b, struct arena *a, struct codeobj *out, struct cairn_error *err)
+{
+    struct elf e;
+    if (elf_read_header(b, &e, err))
+        return -1;
+    if (e.machine == ELF_MACHINE_AMDGPU)
+        return read_single(b, a, &e, out, err);
+    return read_library(b, a, out, err);
+}
+
+int codeobj_read(int fd, const char *path, struct arena *a, struct codeobj *out, struct cairn_error *err)
+{
+    struct binary b;
+    struct codeobj c = { .all_found = true };
+    char start[24];
+    size_t n;
+    if (binary_init(&b, fd, path, err) || binary_read_some(&b, 0, b.size, start, sizeof(start), &n, err))
+        return -1;
+    int r;
+    if (elf_is(&b)) {
+        r = read_elf(&b, a, &c, err);
+    } else if (bundle_is(start, n)) {
+        c.kind = CODEOBJ_BUNDLE;
+        r = read_bundles(&b, 0, b.size, a, &c, err);
+    } else if (kpack_is(start, n)) {
+        c.kind = CODEOBJ_KPACK;
+        r = kpack_read(&b, a, &c.targets, err);
+    } else {
+        r = cairn_fail(err, CAIRN_EFORMAT, "%s: not an ELF file, an offload bundle or a kpack archive", path);
+    }
+    if (r)
+        return -1;
+    *out = c;
+    return 0;
+}
+
+enum {
+    TEXT_CHUNK = 128 * 1024,
+    RUN_MAX = 2048,                /* longer than any list of targets */
+    NOT_ELF_MAX = 8 * 1024 * 1024, /* how much of something else is searched */
+};
+
+static size_t features_span(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && s[i] == ':') {
+        size_t k = i + 1;
+        while (k < n && s[k] >= 'a' && s[k] <= 'z')
+            k++;
+        if (k == n || (s[k] != '+' && s[k] != '-'))
+            break;
+        i = k + 1;
+    }
+    return i;
+}
+
+/* The run of target names that starts at s: how many, and its length in bytes. */
+static size_t run_span(const char *s, size_t n, size_t *count)
+{
+    size_t at = 0;
+    *count = 0;
+    for (;;) {
+        size_t len = gfxname_span(s + at, n - at);
+        if (!len)
+            return at; /* a separator with nothing behind it belongs to nobody */
+        at += len + features_span(s + at + len, n - at - len);
+        ++*count;
+        if (at >= n || (s[at] != ' ' && s[at] != ';'))
+            return at;
+        at++;
+    }
+}
+
+/* The best run so far: one that is a whole string beats one inside prose, then the longer one wins. */
+struct best {
+    size_t count;
+    bool whole;
+    struct targets targets;
+};
+
+static void take_run(struct best *best, struct arena *a, const char *s, size_t n, size_t count, bool whole)
+{
+    if (count < 2 || whole < best->whole || (whole == best->whole && count <= best->count))
+        return;
+    *best = (struct best){ .count = count, .whole = whole };
+    for (size_t at = 0; at < n;) {
+        size_t len = gfxname_span(s + at, n - at);
+        if (!len)
+            break;
+        targets_add(&best->targets, a, s + at, len);
+        at += len + features_span(s + at + len, n - at - len) + 1;
+    }
+}
+
+/* Looks at runs that start in the first `starts` of the n bytes; gives the place to go on from. */
+static size_t search_chunk(struct best *best, struct arena *a, const char *p, size_t starts, size_t n)
+{
+    size_t at = 0;
+    while (at < starts) {
+        const char *hit = memmem(p + at, n - at, "gfx", 3);
+        if (!hit)
+            return starts;
+        size_t i = (size_t)(hit - p), count;
+        if (i >= starts)
+            return i;
+        size_t len = run_span(hit, n - i, &count);
+        bool whole = (i == 0 || p[i - 1] == '\0') && (i + len == n || p[i + len] == '\0');
+        take_run(best, a, hit, len, count, whole);
+        at = i + (len ? len : 3);
+    }
+    return at;
+}
+
+static int search_region(const struct binary *b, uint64_t at, uint64_t size, struct arena *a,
+                         struct best *best, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena scratch = { 0 };
+    char *chunk = arena_alloc(&scratch, TEXT_CHUNK);
+    for (uint64_t end = at + size; at < end;) {
+        size_t n;
+        if (binary_read_some(b, at, end, chunk, TEXT_CHUNK, &n, err))
+            return -1;
+        if (!n)
+            return 0;
+        bool last = at + n >= end;
+        at += search_chunk(best, a, chunk, last ? n : n - RUN_MAX, n);
+    }
+    return 0;
+}
+
+int codeobj_arch_list(int fd, const char *path, struct arena *a, struct targets *out, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena scratch = { 0 };
+    struct binary b;
+    struct elf e;
+    struct best best = { 0 };
+    struct cairn_error not_elf = { 0 };
+    if (binary_init(&b, fd, path, err))
+        return -1;
+    bool elf = !elf_read(&b, &scratch, &e, &not_elf);
+    const struct elf_section *data = elf ? elf_section(&e, ".rodata") : NULL;
+    uint64_t at = data ? data->at : 0;
+    uint64_t size = data ? data->size : b.size < NOT_ELF_MAX ? b.size : NOT_ELF_MAX;
+    if (search_region(&b, at, size, a, &best, err))
+        return -1;
+    if (!best.count && !elf) {
+        *err = not_elf;
+        return -1;
+    }
+    if (best.count)
+        best.targets.from = path;
+    *out = best.targets;
+    return 0;
+}

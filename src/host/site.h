@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A directory that Python imports from (site-packages, dist-packages): what is installed in it, by name.
+ *
+ * Listed once; all questions are answered from the names.  Memory is the arena's; the root must outlive it. */
+#ifndef CAIRN_HOST_SITE_H
+#define CAIRN_HOST_SITE_H
+
+#include "base/arena.h"
+#include "host/facts.h"
+#include "host/root.h"
+
+struct site {
+    const struct root *root;
+    struct arena *a;
+    const char *path;
+    char **names;
+    size_t n;
+};
+
+/* A directory that cannot be listed is an empty one. */
+void site_read(struct site *s, const struct root *root, struct arena *a, const char *path);
+bool site_has(const struct site *s, const char *name);
+/* "<site>/<name>" */
+const char *site_path(const struct site *s, const char *name);
+/* The version of an installed distribution, from the name of its metadata ("torch-2.9.1+rocm6.4.dist-info");
+ * unknown if it is not installed.  Case and the signs - _ . do not matter in names. */
+struct text site_version(const struct site *s, const char *distribution);
+/* Calls back for each distribution whose normalised name starts with `start`; rest is what follows that,
+ * info the path of the metadata directory. */
+void site_each(const struct site *s, const char *start,
+               void (*visit)(void *context, const char *rest, size_t len, const char *info), void *context);
+
+#endif
