@@ -3,27 +3,28 @@
 
 #include <errno.h>
 
-static int countdown; /* 0: not armed; <0: has fired */
+static int countdown; /* calls until the one that fails; 0: not armed, or over */
 static int fault_errno;
+static bool fired;
 
 void fault_arm(int nth, int error)
 {
-    countdown = nth;
     fault_errno = error;
+    fired = false;
+    __atomic_store_n(&countdown, nth, __ATOMIC_RELEASE);
 }
 
 bool fault_disarm(void)
 {
-    bool fired = countdown < 0;
-    countdown = 0;
+    __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
     return fired;
 }
 
 bool fault_hit(void)
 {
-    if (countdown <= 0 || --countdown > 0)
+    if (__atomic_load_n(&countdown, __ATOMIC_RELAXED) <= 0 || __atomic_sub_fetch(&countdown, 1, __ATOMIC_ACQ_REL) != 0)
         return false;
-    countdown = -1;
+    fired = true;
     errno = fault_errno;
     return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The seam to the outside: every outside call (open, read, readdir, spawn, mmap) asks fault_hit() first.
  *
- * A test arms it so that the nth such call fails; otherwise it is one comparison.  Not thread safe: only
- * tests arm it, before they start anything. */
+ * A test arms it so that the nth such call fails; otherwise it is one comparison.  Only tests arm it, before
+ * they start threads; asking is safe from any thread. */
 #ifndef CAIRN_BASE_FAULT_H
 #define CAIRN_BASE_FAULT_H
 

@@ -17,6 +17,14 @@ static struct json *outer(json_t *v)
     return (struct json *)v;
 }
 
+/* The library's own names for these are macros. */
+#undef json_is_object
+#undef json_is_array
+static json_type json_typeof_or_null(const struct json *v)
+{
+    return v ? json_typeof(inner(v)) : JSON_NULL;
+}
+
 static json_t *must(json_t *v)
 {
     if (!v) {
@@ -65,9 +73,9 @@ void json_add_text(struct json *parent, const char *key, const char *text)
         size_t n = str_clean_span(text + at, len - at);
         str_addn(&clean, text + at, n);
         at += n;
-        if (at < len) {
-            bool blank = text[at] == '\n' || text[at] == '\t';
-            str_addn(&clean, blank ? text + at : "?", 1);
+        if (at < len) { /* a control character, which the library escapes, or no UTF-8 */
+            bool control = (unsigned char)text[at] < 0x80;
+            str_addn(&clean, control ? text + at : "?", 1);
             at++;
         }
     }
@@ -98,6 +106,14 @@ void json_print(const struct json *v, FILE *out)
 {
     json_dumpf(inner(v), out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     fputc('\n', out);
+}
+
+char *json_to_string(const struct json *v)
+{
+    char *s = json_dumps(inner(v), JSON_COMPACT);
+    if (!s)
+        must(NULL);
+    return s;
 }
 
 void json_free(struct json *v)
@@ -148,4 +164,39 @@ size_t json_length(const struct json *array)
 const struct json *json_at(const struct json *array, size_t i)
 {
     return outer(json_array_get(inner(array), i));
+}
+
+bool json_is_array(const struct json *v)
+{
+    return json_typeof_or_null(v) == JSON_ARRAY;
+}
+
+bool json_is_object(const struct json *v)
+{
+    return json_typeof_or_null(v) == JSON_OBJECT;
+}
+
+bool json_to_u64(const struct json *v, uint64_t *out)
+{
+    if (json_typeof_or_null(v) != JSON_INTEGER || json_integer_value(inner(v)) < 0)
+        return false;
+    *out = (uint64_t)json_integer_value(inner(v));
+    return true;
+}
+
+static struct json_member member_at(void *place)
+{
+    if (!place)
+        return (struct json_member){ 0 };
+    return (struct json_member){ json_object_iter_key(place), outer(json_object_iter_value(place)), place };
+}
+
+struct json_member json_first(const struct json *object)
+{
+    return member_at(json_object_iter(inner(object)));
+}
+
+struct json_member json_next(const struct json *object, struct json_member m)
+{
+    return member_at(json_object_iter_next(inner(object), m.place));
 }

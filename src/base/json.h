@@ -26,6 +26,7 @@ void json_add_null(struct json *parent, const char *key);
 
 /* One line feed at the end.  Key order is the order of adding. */
 void json_print(const struct json *v, FILE *out);
+char *json_to_string(const struct json *v); /* compact, on the heap: free() it */
 void json_free(struct json *v);
 void json_cleanup(struct json **v); /* for CLEANUP */
 
@@ -38,5 +39,19 @@ bool json_bool(const struct json *v, bool otherwise);
 int64_t json_int(const struct json *v, int64_t otherwise);
 size_t json_length(const struct json *array);
 const struct json *json_at(const struct json *array, size_t i);
+bool json_is_object(const struct json *v);
+bool json_is_array(const struct json *v);
+/* A whole number >= 0; false for anything else. */
+bool json_to_u64(const struct json *v, uint64_t *out);
+
+/* The members of an object in their order:
+ *     for (struct json_member m = json_first(v); m.key; m = json_next(v, m)) … m.key, m.value … */
+struct json_member {
+    const char *key; /* NULL: there are no more */
+    const struct json *value;
+    void *place;
+};
+struct json_member json_first(const struct json *object);
+struct json_member json_next(const struct json *object, struct json_member m);
 
 #endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include "base/fault.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *must(char *s)
+{
+    if (!s) {
+        fputs("cairn: out of memory\n", stderr);
+        abort();
+    }
+    return s;
+}
+
+/* The mode a new file would get from the user's umask; mkstemp gives 0600. */
+static mode_t new_file_mode(const char *path)
+{
+    struct stat st;
+    if (!stat(path, &st))
+        return st.st_mode & 07777;
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+static int check_target(const char *path, bool replace, struct cairn_error *err)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return errno == ENOENT ? 0 : cairn_fail_errno(err, "%s", path);
+    if (S_ISDIR(st.st_mode))
+        return cairn_fail(err, CAIRN_EUSAGE, "%s is a directory", path);
+    if (replace && S_ISREG(st.st_mode))
+        return 0;
+    if (!S_ISREG(st.st_mode))
+        return cairn_fail(err, CAIRN_EUSAGE, "%s is not a regular file", path);
+    cairn_fail(err, CAIRN_EUSAGE, "%s exists", path);
+    return cairn_hint(err, "--force replaces it");
+}
+
+int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err)
+{
+    *f = (struct file_out){ .fd = -1, .replace = replace };
+    if (check_target(path, replace, err))
+        return -1;
+    char *temp;
+    if (asprintf(&temp, "%s.XXXXXX.tmp", path) < 0)
+        must(NULL);
+    int fd = fault_hit() ? -1 : mkostemps(temp, 4, O_CLOEXEC);
+    if (fd < 0) {
+        cairn_fail_errno(err, "create %s", temp);
+        free(temp);
+        return -1;
+    }
+    *f = (struct file_out){ fd, must(strdup(path)), temp, replace };
+    fchmod(fd, new_file_mode(path));
+    /* EOPNOTSUPP: a file system without reservation finds out later. */
+    int r = size ? (fault_hit() ? errno : posix_fallocate(fd, 0, (off_t)size)) : 0;
+    if (r == ENOSPC || r == EFBIG || r == EIO || r == EDQUOT) {
+        errno = r;
+        cairn_fail_errno(err, "reserve %llu bytes for %s", (unsigned long long)size, path);
+        file_out_close(f);
+        return -1;
+    }
+    return 0;
+}
+
+int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at, struct cairn_error *err)
+{
+    const char *p = bytes;
+    while (n) {
+        ssize_t w = fault_hit() ? -1 : pwrite(f->fd, p, n, (off_t)at);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0)
+            return cairn_fail_errno(err, "write %s", f->temp);
+        p += w;
+        n -= (size_t)w;
+        at += (uint64_t)w;
+    }
+    return 0;
+}
+
+static int sync_directory(const char *path, struct cairn_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    CLEANUP(mem_free) char *dir = must(slash ? strndup(path, n ? n : 1) : strdup("."));
+    CLEANUP(fd_close) int fd = fault_hit() ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fault_hit() || fsync(fd))
+        return cairn_fail_errno(err, "flush directory %s", dir);
+    return 0;
+}
+
+/* Without replace the name is claimed by link(2), which fails if somebody has made the file meanwhile. */
+static int take_name(struct file_out *f, struct cairn_error *err)
+{
+    if (fault_hit())
+        return cairn_fail_errno(err, "rename %s to %s", f->temp, f->path);
+    if (!f->replace && !link(f->temp, f->path)) {
+        unlink(f->temp);
+        return 0;
+    }
+    if (!f->replace && errno == EEXIST)
+        return cairn_fail_errno(err, "%s", f->path);
+    return rename(f->temp, f->path) ? cairn_fail_errno(err, "rename %s to %s", f->temp, f->path) : 0;
+}
+
+int file_out_commit(struct file_out *f, struct cairn_error *err)
+{
+    int fd = f->fd;
+    if (fault_hit() || fsync(fd))
+        return cairn_fail_errno(err, "flush %s", f->temp);
+    f->fd = -1;
+    if (close(fd))
+        return cairn_fail_errno(err, "close %s", f->temp);
+    if (take_name(f, err))
+        return -1;
+    free(f->temp);
+    f->temp = NULL;
+    return sync_directory(f->path, err);
+}
+
+void file_out_close(struct file_out *f)
+{
+    if (f->temp) {
+        fd_close(&f->fd);
+        unlink(f->temp);
+    }
+    free(f->temp);
+    free(f->path);
+    *f = (struct file_out){ .fd = -1 };
+}
+
+int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, struct cairn_error *err)
+{
+    char *p = into;
+    while (n) {
+        ssize_t r = fault_hit() ? -1 : pread(fd, p, n, (off_t)at);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return cairn_fail_errno(err, "read %s at byte %llu", path, (unsigned long long)at);
+        if (r == 0)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s ends at byte %llu, %zu bytes too early", path,
+                              (unsigned long long)at, n);
+        p += r;
+        n -= (size_t)r;
+        at += (uint64_t)r;
+    }
+    return 0;
+}
+
+int file_open(const char *path, int *out, uint64_t *size, struct cairn_error *err)
+{
+    CLEANUP(fd_close) int fd = fault_hit() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0 || fault_hit() || fstat(fd, &st))
+        return cairn_fail_errno(err, "open %s", path);
+    if (!S_ISREG(st.st_mode))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is %s, not a file", path,
+                          S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
+    *size = (uint64_t)st.st_size;
+    *out = fd;
+    fd = -1;
+    return 0;
+}

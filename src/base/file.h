@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files that are whole or not there: writing goes to a temporary beside the target, which replaces it only when
+ * all bytes are on the disk.  And reading exactly what was asked for. */
+#ifndef CAIRN_BASE_FILE_H
+#define CAIRN_BASE_FILE_H
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct file_out {
+    int fd;         /* -1: not open */
+    char *path;     /* what it will be called */
+    char *temp;     /* what it is called now, in the same directory */
+    bool replace;   /* an existing file may be replaced */
+};
+
+/* Fails at once if path exists and replace is false, or is a directory.  size is reserved on the disk (0: not
+ * known), so that a full disk is said before hours of work. */
+int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err);
+/* Writes all of it at an offset; several threads may write to different places at once. */
+int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at, struct cairn_error *err);
+/* Flushes, renames, flushes the directory.  After a failure the target is as it was. */
+int file_out_commit(struct file_out *f, struct cairn_error *err);
+/* Removes the temporary of a file that was not committed; accepts a closed or zeroed one. */
+void file_out_close(struct file_out *f);
+
+/* Reads exactly n bytes at an offset; less is an error that says the file is cut short. */
+int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, struct cairn_error *err);
+/* A regular file, read-only, and its size. */
+int file_open(const char *path, int *fd, uint64_t *size, struct cairn_error *err);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * safetensors files: looking, reading, writing.
+ *
+ * A file is a u64 header length, a JSON header {name: {dtype, shape, data_offsets}}, then the data.  What the
+ * reference implementation accepts is accepted here and nothing else, but for three differences: a name that
+ * appears twice is refused, so is a NUL character in a name or metadata, and a tensor of a dtype we do not know
+ * is listed (it cannot be converted).  Every offset and size is checked before a byte of data is touched.
+ *
+ * A sharded model opens by its index ("….safetensors.index.json"): one list of tensors over several files.
+ * Looking costs the header only; data is read with pread into the caller's memory, never mapped, because mapped
+ * files count twice where CPU and GPU share memory.  An open file may be read from several threads. */
+#ifndef CAIRN_TENSOR_SAFETENSORS_H
+#define CAIRN_TENSOR_SAFETENSORS_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "tensor/dtype.h"
+#include <stdint.h>
+
+enum { ST_HEADER_MAX = 100000000, ST_RANK_MAX = 64 };
+
+struct st_tensor {
+    const char *name;
+    enum dtype dtype;
+    const char *dtype_text; /* as in the file: "F8_E8M0" */
+    const uint64_t *shape;
+    int rank;
+    uint64_t elements, bytes;
+    uint64_t at;  /* offset in its file */
+    size_t shard; /* which file */
+};
+
+struct st_meta {
+    const char *key, *value;
+};
+
+struct st_shard {
+    char *path;
+    int fd;
+    uint64_t size, data_at;
+};
+
+struct st_file {
+    struct arena arena;
+    struct st_shard *shards;
+    size_t n_shards;
+    struct st_tensor *tensors; /* in the order of their data; shard after shard */
+    size_t n_tensors;
+    const struct st_tensor **by_name;
+    struct st_meta *meta; /* of the first shard */
+    size_t n_meta;
+};
+
+int st_open(struct st_file *f, const char *path, struct cairn_error *err);
+void st_close(struct st_file *f);
+const struct st_tensor *st_find(const struct st_file *f, const char *name); /* NULL: no such tensor */
+const char *st_meta_find(const struct st_file *f, const char *key);
+
+/* Elements first … first+n-1 as they are in the file. */
+int st_read(const struct st_file *f, const struct st_tensor *t, uint64_t first, uint64_t n, void *into,
+            struct cairn_error *err);
+/* The same, converted on the way; both kinds must be floating. */
+int st_read_as(const struct st_file *f, const struct st_tensor *t, uint64_t first, uint64_t n, enum dtype as,
+               void *into, struct cairn_error *err);
+/* Tells the kernel that the pages of this file are not needed again. */
+void st_drop_cache(const struct st_file *f);
+
+/* For the fuzzer and for st_open: checks a header against the size of the data that follows it. */
+int st_parse_header(const char *json, size_t len, uint64_t data_bytes, struct arena *a, struct st_tensor **tensors,
+                    size_t *n, struct st_meta **meta, size_t *n_meta, struct cairn_error *err);
+
+enum st_order {
+    ST_ORDER_REFERENCE, /* by dtype and name, as the reference writer does */
+    ST_ORDER_GIVEN,
+};
+
+/* Writing: the layout is fixed at the start, data may come in any order and from several threads, and the file
+ * appears under its name only when it is whole. */
+struct st_writer {
+    struct file_out out;
+    uint64_t *at; /* by the caller's index: where its data goes */
+    size_t n;
+    uint64_t data_at, size;
+};
+
+/* Of each tensor: name, dtype (or dtype_text with bytes, for kinds we do not know), shape and rank count. */
+int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor *tensors, size_t n,
+                   const struct st_meta *meta, size_t n_meta, enum st_order order, bool replace,
+                   struct cairn_error *err);
+int st_writer_put(struct st_writer *w, size_t tensor, uint64_t byte, const void *bytes, size_t n,
+                  struct cairn_error *err);
+int st_writer_commit(struct st_writer *w, struct cairn_error *err);
+void st_writer_close(struct st_writer *w); /* drops what was not committed */
+
+#endif

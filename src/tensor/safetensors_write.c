@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing safetensors: lay out, reserve, fill from any thread, replace at once. */
+#include "base/json.h"
+#include "base/str.h"
+#include "tensor/safetensors.h"
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The reference writer puts larger dtypes first; this is the order of its enumeration, from the last. */
+static const char *const reference_order[] = {
+    "U64",  "I64",     "F64",     "C64", "F32", "U32",     "I32",     "BF16", "F16", "U16",
+    "I16",  "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8",  "U8",  "F6_E3M2", "F6_E2M3", "F4",   "BOOL",
+};
+
+static size_t reference_rank(const struct st_tensor *t)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(reference_order) && strcmp(reference_order[i], t->dtype_text))
+        i++;
+    return i;
+}
+
+struct entry {
+    const struct st_tensor *tensor;
+    size_t index, rank;
+};
+
+static int by_reference(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return strcmp(x->tensor->name, y->tensor->name);
+}
+
+static void add_tensor(struct json *top, const struct st_tensor *t, uint64_t at)
+{
+    struct json *o = json_add_object(top, t->name);
+    json_add_text(o, "dtype", t->dtype_text);
+    struct json *shape = json_add_array(o, "shape");
+    for (int i = 0; i < t->rank; i++)
+        json_add_int(shape, NULL, (int64_t)t->shape[i]);
+    struct json *offsets = json_add_array(o, "data_offsets");
+    json_add_int(offsets, NULL, (int64_t)at);
+    json_add_int(offsets, NULL, (int64_t)(at + t->bytes));
+}
+
+/* The header's text, padded with spaces so that the data starts on a multiple of eight. */
+static char *make_header(const struct entry *entries, size_t n, const struct st_meta *meta, size_t n_meta,
+                         uint64_t *at, size_t *len)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    if (n_meta) {
+        struct json *m = json_add_object(top, "__metadata__");
+        for (size_t i = 0; i < n_meta; i++)
+            json_add_text(m, meta[i].key, meta[i].value);
+    }
+    uint64_t place = 0;
+    for (size_t i = 0; i < n; i++) {
+        at[entries[i].index] = place;
+        add_tensor(top, entries[i].tensor, place);
+        place += entries[i].tensor->bytes;
+    }
+    char *text = json_to_string(top);
+    size_t used = strlen(text);
+    *len = (used + 7) & ~(size_t)7;
+    char *padded = realloc(text, *len + 1);
+    if (!padded)
+        abort();
+    memset(padded + used, ' ', *len - used);
+    return padded;
+}
+
+static uint64_t total_bytes(const struct st_tensor *tensors, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += tensors[i].bytes;
+    return sum;
+}
+
+static int write_header(struct st_writer *w, const char *text, size_t len, struct cairn_error *err)
+{
+    uint64_t prefix = htole64(len);
+    if (file_out_write(&w->out, &prefix, sizeof(prefix), 0, err))
+        return -1;
+    return file_out_write(&w->out, text, len, sizeof(prefix), err);
+}
+
+int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor *tensors, size_t n,
+                   const struct st_meta *meta, size_t n_meta, enum st_order order, bool replace,
+                   struct cairn_error *err)
+{
+    *w = (struct st_writer){ .out.fd = -1, .n = n };
+    CLEANUP(mem_free) struct entry *entries = calloc(n + 1, sizeof(*entries));
+    w->at = calloc(n + 1, sizeof(*w->at));
+    if (!entries || !w->at) {
+        st_writer_close(w);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu tensors", path, n);
+    }
+    for (size_t i = 0; i < n; i++)
+        entries[i] = (struct entry){ &tensors[i], i, reference_rank(&tensors[i]) };
+    if (order == ST_ORDER_REFERENCE && n > 1)
+        qsort(entries, n, sizeof(*entries), by_reference);
+    size_t len;
+    CLEANUP(mem_free) char *header = make_header(entries, n, meta, n_meta, w->at, &len);
+    w->data_at = sizeof(uint64_t) + len;
+    w->size = w->data_at + total_bytes(tensors, n);
+    if (len > ST_HEADER_MAX) {
+        st_writer_close(w);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: a header of %zu bytes is more than the format allows", path, len);
+    }
+    if (file_out_open(&w->out, path, w->size, replace, err) || write_header(w, header, len, err)) {
+        st_writer_close(w);
+        return -1;
+    }
+    return 0;
+}
+
+int st_writer_put(struct st_writer *w, size_t tensor, uint64_t byte, const void *bytes, size_t n,
+                  struct cairn_error *err)
+{
+    return file_out_write(&w->out, bytes, n, w->data_at + w->at[tensor] + byte, err);
+}
+
+int st_writer_commit(struct st_writer *w, struct cairn_error *err)
+{
+    return file_out_commit(&w->out, err);
+}
+
+void st_writer_close(struct st_writer *w)
+{
+    file_out_close(&w->out);
+    free(w->at);
+    *w = (struct st_writer){ .out.fd = -1 };
+}
