@@ -100,6 +100,8 @@ void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, st
         d.lines[i] = (struct doctor_line){ &table[i], table[i].look(&l) };
         d.counts[d.lines[i].found.status]++;
     }
+    d.gpu = l.gpu;
+    d.target = look_target(&l);
     d.lacks_gpu = look_capable(&l) == 0;
     d.first = decide(&d);
     d.summary = summarise(&l, d.verdict, d.first);

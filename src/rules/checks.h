@@ -26,9 +26,11 @@ const char *check_status_name(enum check_status s);
 
 struct finding {
     enum check_status status;
-    const char *fact;   /* what is so */
-    const char *why;    /* why it matters; NULL where the fact says it all */
-    const char *remedy; /* what to type, filled with this machine's own values; NULL: nothing to do */
+    const char *fact; /* what is so */
+    const char *why;  /* why it matters; NULL where the fact says it all */
+    /* What to type, filled with this machine's own values; NULL: nothing to do.  Lines of a shell, so that all
+     * of it can be pasted: what a person has to do by hand is a comment. */
+    const char *remedy;
 };
 
 /* What a check may look at.  gpu is the one planned for, else the first one, else NULL; chip and torch are
@@ -67,6 +69,8 @@ struct doctor {
     size_t n;
     size_t counts[CHECK_UNKNOWN + 1]; /* by enum check_status */
     enum verdict verdict;
+    const struct gpu_facts *gpu; /* the one judged; NULL: none */
+    const char *target;          /* whose code it will be given: its own, or an override's; NULL: not known */
     const struct doctor_line *first; /* what decided: the one thing to fix; NULL when all is well */
     const char *summary;             /* one sentence or two, without first's remedy */
     bool lacks_gpu;                  /* no GPU that KFD can use */

@@ -18,7 +18,7 @@ static struct finding judge_disk(const struct look *l, const char *what, int64_t
     if (d->free_bytes.v >= warn_gib * GIB)
         return found_ok(l, "%s", fact);
     return found(d->free_bytes.v < fail_gib * GIB ? CHECK_FAIL : CHECK_WARN, fact, why,
-                 say(l, "du -xh --max-depth=2 %s | sort -h | tail", d->path));
+                 say(l, "du -xh --max-depth=2 %s | sort -h | tail", say_word(l, d->path)));
 }
 
 struct finding check_disk_cache(const struct look *l)

@@ -32,7 +32,7 @@ static const struct plan_var *find_harmful(const struct look *l, bool (*is)(cons
 static const char *replace_line(const struct look *l, const struct plan_var *bad)
 {
     const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, bad->name);
-    return v ? say(l, "export %s='%s'", v->name, v->value) : say(l, "unset %s", bad->name);
+    return v ? say(l, "export %s=%s", v->name, say_word(l, v->value)) : say(l, "unset %s", bad->name);
 }
 
 /* Three numbers with dots between, and nothing else: the runtime's own rule (libhsakmt, topology.c). */
@@ -134,7 +134,8 @@ struct finding check_env_warnings(const struct look *l)
     CLEANUP(str_release) struct str all = { 0 };
     for (size_t i = 1; i < w->n; i++)
         str_addf(&all, "%s%s", i > 1 ? "; " : "", w->text[i]);
-    return found(CHECK_WARN, w->text[0], all.len ? say(l, "%s", all.s) : NULL,
+    return found(CHECK_WARN, w->text[0],
+                 all.len ? say(l, "%s", all.s) : "the plan for this GPU met it on the way",
                  "cairn env    # prints them with the plan");
 }
 

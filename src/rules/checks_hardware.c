@@ -56,7 +56,7 @@ static const char *driver_remedy(const struct look *l, const struct gpu_facts *g
     if (str_eq(g->driver.s, "radeon"))
         return remedy_kernel_add(
             l, "radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1");
-    if (!g->pci.s || !str_eq(g->driver.s, "vfio-pci"))
+    if (!g->pci.s || !str_eq(g->driver.s, "vfio-pci") || say_word(l, g->pci.s) != g->pci.s)
         return "lspci -nnk -d 1002:";
     return say(l,
                "sudo sh -c 'echo > /sys/bus/pci/devices/%s/driver_override; echo %s > "
@@ -173,7 +173,7 @@ struct finding check_gpu_asleep(const struct look *l)
         "the GPU sleeps: its memory use, load and temperature were not read",
         "reading them would wake it; it wakes by itself at first use",
         l->gpu->pci.s ? say(l, "echo on | sudo tee /sys/bus/pci/devices/%s/power/control    # keeps it awake",
-                            l->gpu->pci.s)
+                            say_word(l, l->gpu->pci.s))
                       : NULL);
 }
 
@@ -205,7 +205,8 @@ struct finding check_pcie_atomics(const struct look *l)
         CHECK_WARN, "the slot has no PCIe atomics",
         "signals from GPU to CPU (printf, assert, some synchronisation) do not work, and older GPUs are "
         "skipped by KFD altogether; a slot wired to the CPU has them",
-        g->pci.s ? say(l, "sudo lspci -vvv -s %s | grep -i atomicops    # then move the card", g->pci.s)
+        g->pci.s ? say(l, "sudo lspci -vvv -s %s | grep -i atomicops    # then move the card",
+                       say_word(l, g->pci.s))
                  : NULL);
 }
 
@@ -227,7 +228,8 @@ struct finding check_pcie_link(const struct look *l)
                  "fewer lanes than the card has: copies between RAM and VRAM (offloading, block swap, "
                  "loading) are slower; the "
                  "slot, a riser, or a second card shares the lanes",
-                 g->pci.s ? say(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", g->pci.s) : NULL);
+                 g->pci.s ? say(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", say_word(l, g->pci.s))
+                          : NULL);
 }
 
 struct finding check_resizable_bar(const struct look *l)
@@ -244,6 +246,6 @@ struct finding check_resizable_bar(const struct look *l)
                  say(l, "resizable BAR is off: the CPU sees %s of %s VRAM",
                      say_bytes(l, g->vis_vram_total_bytes.v), say_bytes(l, g->vram_total_bytes.v)),
                  "copies go through a small window, and peer access between cards is not possible",
-                 "switch on \"Above 4G Decoding\" and \"Re-Size BAR\" in the BIOS (systemctl reboot "
+                 "# switch on \"Above 4G Decoding\" and \"Re-Size BAR\" in the BIOS (systemctl reboot "
                  "--firmware-setup)");
 }

@@ -45,7 +45,7 @@ struct finding check_kfd_topology(const struct look *l)
                  "the kernel was built without CONFIG_HSA_AMD, or amdgpu has no GPU that KFD knows",
                  say(l,
                      "grep HSA_AMD /boot/config-%s    # =y is wanted; the distribution's own kernel has it",
-                     h->kernel.s ? h->kernel.s : "$(uname -r)"));
+                     h->kernel.s ? say_word(l, h->kernel.s) : "$(uname -r)"));
 }
 
 /* Kernels before these hang on the chip. */

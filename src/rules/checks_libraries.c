@@ -58,7 +58,7 @@ struct finding check_aotriton(const struct look *l)
             "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, whose "
             "memory grows with "
             "the square of the sequence",
-            "use the trainer's sliced or chunked attention (sub-quadratic, --sdpa with small images)");
+            "# use the trainer's sliced or chunked attention (sub-quadratic, --sdpa with small images)");
     struct finding f = judge_library(
         l, "AOTriton", &l->torch->aotriton, CHECK_WARN,
         "fused attention is not there: attention takes the plain path, slow and hungry for memory",

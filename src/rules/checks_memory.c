@@ -39,14 +39,14 @@ struct finding check_carve_out(const struct look *l)
     if (!carve_out_rules(l->gpu) && (vram.v <= SMALL_GIB * GIB || (ram.from && vram.v <= ram.v / 8)))
         return found_ok(l, "the BIOS keeps %s for graphics; the rest is shared", size);
     const char *then = ram.from ? limit_remedy(l, wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
-                                : "raise ttm.pages_limit";
+                                : "# raise ttm.pages_limit";
     return found(CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
                  carve_out_rules(l->gpu) ? "a large carve-out is the wrong way round on Linux: that RAM is "
                                            "lost to loading and data, and HIP "
                                            "gets the carve-out alone, not the sum with GTT"
                                          : "a large carve-out is the wrong way round on Linux: HIP uses GTT "
                                            "here, so that RAM is lost to both",
-                 say(l, "set the graphics memory in the BIOS to its least (512 MB), then: %s", then));
+                 say(l, "# set the graphics memory in the BIOS to its least (512 MB), then\n%s", then));
 }
 
 struct finding check_ttm_limit(const struct look *l)
@@ -144,7 +144,7 @@ struct finding check_cgroup_limit(const struct look *l)
         say(l, "this cgroup is limited to %s of %s RAM", limit, say_bytes(l, h->memory_total_bytes.v)),
         "a job that passes it is killed without a word in its own log; page cache of mapped weights counts "
         "too",
-        h->container.s ? "start the container without --memory"
+        h->container.s ? "# start the container without --memory"
                        : "systemd-run --user --scope -p MemoryMax=infinity YOUR-COMMAND    # or raise the "
                          "limit of its slice");
 }

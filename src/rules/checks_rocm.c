@@ -71,7 +71,7 @@ struct finding check_rocm_floor(const struct look *l)
         CHECK_WARN,
         say(l, "ROCm %s is older than %s, the first that supports %s", say_version(l, have), floor, c->gfx),
         "an older runtime may not know the chip at all and then drops it without a word",
-        of_torch ? remedy_torch(l) : "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/");
+        of_torch ? remedy_torch(l) : "# https://rocm.docs.amd.com/projects/install-on-linux/en/latest/");
 }
 
 /* The installation that a library belongs to. */

@@ -27,6 +27,19 @@ const char *say_bytes(const struct look *l, int64_t bytes)
     return say(l, "%.1f GiB", (double)bytes / (double)GIB);
 }
 
+const char *say_word(const struct look *l, const char *s)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+@,=-";
+    if (*s && strspn(s, plain) == strlen(s))
+        return s;
+    CLEANUP(str_release) struct str t = { 0 };
+    str_add(&t, "'");
+    for (const char *p = s; *p; p++)
+        str_addn(&t, *p == '\'' ? "'\\''" : p, *p == '\'' ? 4 : 1);
+    str_add(&t, "'");
+    return arena_strdup(l->arena, t.s);
+}
+
 const char *say_gpu(const struct look *l, const struct gpu_facts *g)
 {
     const char *what = g->name.s ? g->name.s : g->pci.s ? g->pci.s : "AMD GPU";

@@ -15,6 +15,8 @@ enum { PAGE_BYTES = 4096 };
 /* Text in the look's arena. */
 char *say(const struct look *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 const char *say_bytes(const struct look *l, int64_t bytes); /* "512 MiB", "112 GiB", "62.5 GiB" */
+/* As one word of a shell, quoted if it holds anything but plain characters: a remedy is made to be pasted. */
+const char *say_word(const struct look *l, const char *s);
 /* "GPU 0 (AMD Radeon 8060S, gfx1151)" */
 const char *say_gpu(const struct look *l, const struct gpu_facts *g);
 

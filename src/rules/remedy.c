@@ -82,16 +82,15 @@ static const struct distro {
         .ids = "nixos",
         .boot = BOOT_NIXOS,
         .install = "nix-shell -p",
-        .newer_kernel =
-            "boot.kernelPackages = pkgs.linuxPackages_latest;    # in configuration.nix; then: sudo "
-            "nixos-rebuild boot",
+        .newer_kernel = "# in configuration.nix: boot.kernelPackages = pkgs.linuxPackages_latest;\nsudo "
+                        "nixos-rebuild boot",
         .newer_firmware = "sudo nix-channel --update && sudo nixos-rebuild boot && sudo reboot",
     },
     /* Anything else: say what is wanted in words. */
     {
         .boot = BOOT_OTHER,
-        .install = "install the package",
-        .newer_kernel = "install a newer kernel with the distribution's own tools, and reboot",
+        .install = "# install the package",
+        .newer_kernel = "# install a newer kernel with the distribution's own tools, and reboot",
         .newer_firmware =
             "update linux-firmware with the distribution's own tools, rebuild the initramfs, and reboot",
     },
@@ -154,10 +153,11 @@ static const char *kargs(const struct look *l, const char *name, const char *par
 static const char *other_loader(const struct look *l, const char *name, const char *params)
 {
     if (name && params)
-        return say(l, "replace %s by %s in the boot loader's kernel command line, and reboot", name, params);
+        return say(l, "# replace %s by %s in the boot loader's kernel command line, and reboot", name,
+                   params);
     if (name)
-        return say(l, "remove %s from the boot loader's kernel command line, and reboot", name);
-    return say(l, "add %s to the boot loader's kernel command line, and reboot", params);
+        return say(l, "# remove %s from the boot loader's kernel command line, and reboot", name);
+    return say(l, "# add %s to the boot loader's kernel command line, and reboot", params);
 }
 
 /* "amdgpu.gttsize=131072" as it stands on the command line: the tools want the value too.  NULL: not there. */
@@ -165,9 +165,12 @@ static const char *on_cmdline(const struct look *l, const char *name)
 {
     const char *line = l->facts->host.cmdline.s;
     size_t n = strlen(name);
-    for (const char *at = line; at && (at = strstr(at, name)) != NULL; at += n)
-        if ((at == line || at[-1] == ' ') && (at[n] == '=' || at[n] == ' ' || !at[n]))
-            return arena_strndup(l->arena, at, strcspn(at, " \n"));
+    for (const char *at = line; at && (at = strstr(at, name)) != NULL; at += n) {
+        if ((at != line && at[-1] != ' ') || (at[n] != '=' && at[n] != ' ' && at[n]))
+            continue;
+        const char *whole = arena_strndup(l->arena, at, strcspn(at, " \n"));
+        return say_word(l, whole) == whole ? whole : name; /* a value with quotes in it is not for a shell */
+    }
     return NULL;
 }
 
@@ -180,7 +183,7 @@ const char *remedy_kernel_replace(const struct look *l, const char *name, const 
         const char *dot = strchr(name, '.');
         const char *where =
             say(l, "grep -rn '%s' /etc/modprobe.d    # remove it there", dot ? dot + 1 : name);
-        return params ? say(l, "%s; then %s", where, remedy_kernel_add(l, params)) : where;
+        return params ? say(l, "%s\n%s", where, remedy_kernel_add(l, params)) : where;
     }
     gone = gone ? gone : name;
     switch (d->boot) {
@@ -196,9 +199,8 @@ const char *remedy_kernel_replace(const struct look *l, const char *name, const 
                    params ? say(l, " --args=\"%s\"", added) : "");
     case BOOT_RPM_OSTREE: return kargs(l, name ? gone : NULL, params);
     case BOOT_NIXOS:
-        return say(
-            l, "boot.kernelParams = [ \"%s\" ];    # in configuration.nix%s%s; then: sudo nixos-rebuild boot",
-            added, name ? ", without " : "", gone);
+        return say(l, "# in configuration.nix: boot.kernelParams = [ \"%s\" ];%s%s\nsudo nixos-rebuild boot",
+                   added, name ? ", without " : "", gone);
     case BOOT_OTHER: break;
     }
     return other_loader(l, name, params);
@@ -239,7 +241,7 @@ const char *remedy_container(const struct look *l)
         return "podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups --security-opt "
                "seccomp=unconfined --ipc=host IMAGE";
     if (str_eq(h->container.s, "lxc"))
-        return "in the container's configuration on the host: dev0: /dev/kfd,gid=G and dev1: "
+        return "# in the container's configuration on the host: dev0: /dev/kfd,gid=G and dev1: "
                "/dev/dri/renderD128,gid=G, G "
                "being the container's render group";
     /* By number: the name may stand for another group inside. */
@@ -254,7 +256,7 @@ const char *remedy_container(const struct look *l)
 const char *remedy_node_access(const struct look *l, const struct dev_node *node)
 {
     const struct host_facts *h = &l->facts->host;
-    const char *user = h->user ? h->user : "$USER";
+    const char *user = h->user ? say_word(l, h->user) : "$USER";
     if (h->container.s)
         return remedy_container(l);
     const char *group = node->group;
@@ -265,6 +267,7 @@ const char *remedy_node_access(const struct look *l, const struct dev_node *node
             "/etc/udev/rules.d/70-kfd.rules && sudo udevadm control --reload && sudo udevadm trigger && sudo "
             "usermod -aG render %s",
             user);
+    group = say_word(l, group);
     return say(l, "sudo usermod -aG %s %s && newgrp %s    # or log out and in again", group, user, group);
 }
 
@@ -279,7 +282,7 @@ const char *remedy_pip(const struct look *l, const char *arguments)
     const char *python = l->torch ? l->torch->python : NULL;
     if (python_is_system(python))
         return say(l, "python3 -m venv .venv && .venv/bin/python3 -m pip install %s", arguments);
-    return say(l, "%s -m pip install %s", python, arguments);
+    return say(l, "%s -m pip install %s", say_word(l, python), arguments);
 }
 
 /* pytorch.org's newest ROCm index, and AMD's own with one device package a chip (TheRock's RELEASES.md). */

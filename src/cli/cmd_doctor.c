@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/doctor_print.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/probe.h"
+#include "rules/checks.h"
+#include <signal.h>
+#include <stdio.h>
+
+extern char **environ;
+
+struct doctor_options {
+    const char *root, *torch_dir, *rocm_dir, *gfx, *only;
+    int gpu, timeout_s;
+    bool json, list, all, probe;
+};
+
+/* The rule of the exit code: 3 without a GPU that KFD can use, 1 when something fails, else 0. */
+static int exit_code(const struct doctor_view *v)
+{
+    enum verdict verdict = doctor_verdict(v);
+    if (v->probe && v->probe->reality != VERDICT_UNKNOWN && verdict != VERDICT_BROKEN)
+        return EXIT_FINE; /* it was seen to work */
+    if (v->doctor->lacks_gpu)
+        return EXIT_LACKS;
+    return verdict == VERDICT_BROKEN ? EXIT_TROUBLE : EXIT_FINE;
+}
+
+static int show(const struct doctor_options *o, const struct doctor *d, const struct probe_report *probe)
+{
+    const struct doctor_view v = { .doctor = d, .probe = probe, .only = o->only, .all = o->all };
+    (o->json ? doctor_print_json : doctor_print_text)(&v);
+    return exit_code(&v);
+}
+
+/* Ends as the signal would have ended us, so that a shell loop stops too. */
+static int stop_by(int sig)
+{
+    raise(sig);
+    return 128 + sig;
+}
+
+static int probe_and_show(const struct doctor_options *o, const struct facts *f, const struct plan *p,
+                          const struct doctor *d, struct arena *a)
+{
+    const struct torch_facts *t = facts_torch(f);
+    const struct probe_options po = {
+        .python = t && t->python ? t->python : "python3",
+        .site = t ? t->site : NULL,
+        .env = probe_environment(f, p, a),
+        .timeout_s = o->timeout_s,
+    };
+    struct cairn_error err = { 0 };
+    CLEANUP(probe_release) struct probe probe = { 0 };
+    if (probe_run(&po, a, &probe, &err))
+        return print_error(&err);
+    if (probe.end == PROBE_INTERRUPTED)
+        return stop_by(probe.code);
+    struct probe_report report;
+    probe_judge(&probe, f, d, o->timeout_s, a, &report);
+    return show(o, d, &report);
+}
+
+static int examine(const struct doctor_options *o, struct facts *f, struct arena *a)
+{
+    struct cairn_error err = { 0 };
+    if (o->gfx && facts_set_gfx(f, o->gfx, &err))
+        return print_error(&err);
+    struct plan plan = { 0 };
+    const struct plan_options po = { .gpu = o->gpu };
+    if (plan_build(f, &po, a, &plan, &err))
+        return print_error(&err);
+    struct doctor d;
+    doctor_run(f, &plan, a, &d);
+    return o->probe ? probe_and_show(o, f, &plan, &d, a) : show(o, &d, NULL);
+}
+
+static int run_doctor(const struct doctor_options *o)
+{
+    const struct facts_options fo = {
+        .root = o->root,
+        .torch_dir = o->torch_dir,
+        .rocm_dir = o->rocm_dir,
+        .env = (const char *const *)environ,
+        .parts = FACTS_ALL,
+    };
+    struct cairn_error err = { 0 };
+    CLEANUP(facts_release) struct facts f;
+    if (facts_read(&f, &fo, &err)) {
+        f = (struct facts){ .root.fd = -1 };
+        return print_error(&err);
+    }
+    CLEANUP(arena_release) struct arena a = { 0 };
+    return examine(o, &f, &a);
+}
+
+static int refuse(const struct doctor_options *o, const char *command)
+{
+    if (o->only && !checks_has_group(o->only))
+        return options_error(command, "there is no group \"%s\"", o->only);
+    if (o->probe && o->list)
+        return options_error(command, "--list and --probe do not go together");
+    if (o->probe && o->root && !o->torch_dir)
+        return options_error(command,
+                             "--probe runs this machine's own Python; with --root it wants --torch too");
+    if (o->timeout_s < 1)
+        return options_error(command, "--probe-timeout wants at least one second");
+    return OPTIONS_GO;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct doctor_options o = { .gpu = -1, .timeout_s = 120 };
+    const struct opt_row rows[] = {
+        OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
+        OPT_FLAG('a', "all", &o.all, "also show the checks that do not apply here"),
+        OPT_FLAG('l', "list", &o.list, "list every check with what it looks at and its source"),
+        OPT_STR(0, "only", &o.only, "GROUP",
+                "show one group only: hardware, kernel, permissions, memory, rocm, pytorch, "
+                "libraries, environment or disk"),
+        OPT_FLAG('p', "probe", &o.probe,
+                 "also start Python once and compare the prediction with what PyTorch does"),
+        OPT_INT(0, "probe-timeout", &o.timeout_s, "SECONDS", "give Python so long to answer (default 120)"),
+        OPT_INT('g', "gpu", &o.gpu, "N", "judge for GPU N, as HIP counts them"),
+        OPT_STR(0, "gfx", &o.gfx, "NAME", "take this for the GPU's target"),
+        OPT_STR(0, "torch", &o.torch_dir, "DIR",
+                "judge the PyTorch in this virtual environment or site-packages"),
+        OPT_STR(0, "rocm", &o.rocm_dir, "DIR", "judge this ROCm"),
+        OPT_STR(0, "root", &o.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn doctor [options]",
+        "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
+        "environment, "
+        "with the reason and a remedy that can be pasted for each finding. Exit status: 0 when training will "
+        "work, 1 when "
+        "something fails, 3 when there is no GPU that ROCm can use.",
+        "  cairn doctor\n  cairn doctor --only memory\n  cairn doctor --probe\n  cairn doctor --json | jq -r "
+        ".summary\n",
+    };
+    int rest;
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    if (rest < argc)
+        return options_error(argv[0], "does not take \"%s\"", argv[rest]);
+    r = refuse(&o, argv[0]);
+    if (r != OPTIONS_GO)
+        return r;
+    if (o.list)
+        return (o.json ? doctor_list_json : doctor_list_text)(o.only), EXIT_FINE;
+    return run_doctor(&o);
+}

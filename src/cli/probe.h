@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What really happens when this machine's Python uses the GPU: the doctor's prediction put to the test.
+ *
+ * One child process runs the text of probe.py, in a process group of its own, without input, for a limited
+ * time.  However it ends (or we do), nothing of it stays.  That it crashes or hangs is an answer, not an
+ * error. */
+#ifndef CAIRN_CLI_PROBE_H
+#define CAIRN_CLI_PROBE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "rules/checks.h"
+#include <stdbool.h>
+
+enum probe_end {
+    PROBE_ANSWERED,    /* result is there */
+    PROBE_SILENT,      /* the process ended by itself without a result; code is its exit status */
+    PROBE_CRASHED,     /* code is the signal */
+    PROBE_HUNG,        /* killed after the time limit */
+    PROBE_NO_PYTHON,   /* the interpreter could not be started; code is errno */
+    PROBE_INTERRUPTED, /* we were told to stop; code is the signal */
+};
+
+struct probe_options {
+    const char *python;     /* looked up in PATH if it has no slash */
+    const char *site;       /* where torch is to come from; NULL: as the interpreter finds it */
+    const char *const *env; /* NULL-terminated */
+    int timeout_s;
+};
+
+struct probe {
+    enum probe_end end;
+    int code;
+    const char *stage;   /* the step it was at; NULL: none began */
+    const char *tail;    /* the last line it printed; NULL: none */
+    struct json *result; /* owned; see probe.py */
+    bool stuck;          /* it sleeps inside the kernel and even SIGKILL has to wait */
+    double seconds;
+};
+
+/* Fails only if no pipe or signal descriptor can be had. */
+int probe_run(const struct probe_options *o, struct arena *a, struct probe *out, struct cairn_error *err);
+void probe_release(struct probe *p);
+
+/* The user's environment with the plan applied; NULL-terminated, in the arena. */
+const char *const *probe_environment(const struct facts *f, const struct plan *p, struct arena *a);
+
+/* A prediction beside what was found. */
+struct probe_line {
+    const char *id;
+    const char *predicted; /* NULL: nothing was predicted */
+    struct finding found;
+    bool differs; /* from the prediction */
+};
+struct probe_report {
+    struct probe_line *lines;
+    size_t n;
+    enum verdict reality;
+    bool agrees; /* prediction and reality say the same */
+    const char *summary;
+};
+void probe_judge(const struct probe *p, const struct facts *f, const struct doctor *d, int timeout_s,
+                 struct arena *a, struct probe_report *out);
+
+#endif
