@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The rules that set variables, and the notes that go with a machine: rows with a condition, a value, a reason
+ * and a source.  The plan is a loop over them.
+ *
+ * A condition looks at a situation: the machine as the trainer will see it, once GPUs are hidden and renamed.
+ * Empty fields mean any.  A range of versions that is given is not met by a version that is not known. */
+#ifndef CAIRN_RULES_ENV_RULES_H
+#define CAIRN_RULES_ENV_RULES_H
+
+#include "host/facts.h"
+#include "rules/gfx_table.h"
+
+enum env_os { ENV_OS_ANY, ENV_OS_LINUX, ENV_OS_WINDOWS };
+enum env_gpus { ENV_GPUS_ANY, ENV_GPUS_SEVERAL };
+enum env_library { ENV_LIBRARY_ANY, ENV_LIBRARY_HIPBLASLT, ENV_LIBRARY_AOTRITON };
+
+struct env_when {
+    const char *gfx;    /* patterns with spaces between: "gfx1100 gfx115*" */
+    const char *family; /* names of families with spaces between: "RDNA3 RDNA4" */
+    enum tri unified;   /* CPU and GPU share memory */
+    const char *torch_from, *torch_below;
+    const char *rocm_from, *rocm_below;
+    const char *aotriton_from, *aotriton_below;
+    const char *kernel_from, *kernel_below;
+    enum env_os os;
+    enum env_gpus gpus;       /* that stay visible */
+    enum env_library library; /* not known to lack code for the chip */
+    bool debug;               /* with --debug only */
+    const char *trainer;
+};
+
+/* Values that depend on more than a condition; the plan works them out, NULL when there is none to set. */
+enum env_value {
+    ENV_VALUE_LITERAL,
+    ENV_VALUE_VISIBLE,   /* the GPUs to show */
+    ENV_VALUE_OVERRIDE,  /* the target to stand for all visible GPUs */
+    ENV_VALUE_NODES,     /* the same for single KFD nodes; the name ends in the node's number */
+    ENV_VALUE_ALLOCATOR, /* options of torch's allocator */
+    ENV_VALUE_PATH,      /* PATH with ROCm's bin at its end */
+    ENV_N_VALUES,
+};
+
+struct env_rule {
+    const char *name, *value;
+    enum env_value computed;
+    struct env_when when;
+    const char *why, *source;
+};
+struct env_note {
+    struct env_when when;
+    const char *text, *source;
+};
+
+struct situation {
+    const char *gfx;             /* the target that torch sees, after any override; NULL: not known */
+    const struct gfx_chip *chip; /* its row; NULL: not in the table */
+    enum tri unified;
+    struct version torch, rocm, aotriton, kernel; /* n is 0 where not known */
+    const struct torch_facts *lists;              /* of that torch; NULL: no ROCm build found */
+    size_t n_visible;
+    bool windows, debug;
+    const char *trainer;
+};
+
+/* The tables; both end with a row of NULLs. */
+const struct env_rule *env_rules(void);
+const struct env_note *env_notes(void);
+
+bool env_when_met(const struct env_when *when, const struct situation *s);
+/* Is text one of the patterns?  A '*' at the end stands for any rest. */
+bool env_glob_list(const char *patterns, const char *text);
+/* The AOTriton that a pytorch.org wheel of this version bundles. */
+struct version env_aotriton_of_torch(struct version torch);
+/* Does a list of targets or of families (gfx115x) name this chip?  Unknown when the list is. */
+enum tri env_targets_cover(const struct targets *t, const char *gfx);
+
+#endif

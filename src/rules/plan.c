@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/plan.h"
+
+#include "base/str.h"
+#include "rules/env_sources.h"
+#include "rules/plan_work.h"
+#include "rules/trainers.h"
+#include <stdarg.h>
+#include <string.h>
+
+const struct plan_var *plan_find(const struct plan_var *vars, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(vars[i].name, name))
+            return &vars[i];
+    return NULL;
+}
+
+struct env_var *work_var(const struct work *w, const char *name)
+{
+    for (size_t i = 0; i < w->n_vars; i++)
+        if (!strcmp(w->vars[i].name, name))
+            return w->vars[i].state == VAR_REFUSED ? NULL : &w->vars[i];
+    return NULL;
+}
+
+const char *work_value(const struct work *w, const char *name)
+{
+    const struct env_var *v = work_var(w, name);
+    return v ? v->value : NULL;
+}
+
+bool work_refuse(struct work *w, struct env_var *v, const char *source, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    v->why = arena_vprintf(w->a, fmt, ap);
+    va_end(ap);
+    v->source = source;
+    v->state = v->forced ? VAR_ACCEPTED : VAR_REFUSED;
+    if (v->forced)
+        work_warn(w, "%s=%s stays because of --%s, although: %s", v->name, v->value, v->given ? "with" : "keep", v->why);
+    return !v->forced;
+}
+
+void work_accept(struct work *w, struct env_var *v, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    v->why = arena_vprintf(w->a, fmt, ap);
+    va_end(ap);
+    v->state = VAR_ACCEPTED;
+    v->source = v->row ? v->row->source : NULL;
+}
+
+void work_warn(struct work *w, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    problems_add(&w->plan->warnings, w->a, "%s", arena_vprintf(w->a, fmt, ap));
+    va_end(ap);
+}
+
+void work_set(struct work *w, const char *name, const char *value, const char *why, const char *source)
+{
+    if (!plan_find(w->plan->set, w->plan->n_set, name))
+        *ARENA_PUSH(w->a, w->plan->set, w->plan->n_set) = (struct plan_var){ name, value, why, source };
+}
+
+const char *work_gpu_text(const struct work *w, const struct gpu_facts *g)
+{
+    return arena_printf(w->a, "GPU %d (%s)", g->hip_index, g->gfx.s ? g->gfx.s : "chip unknown");
+}
+
+const char *work_torch_text(const struct work *w)
+{
+    const struct torch_facts *t = w->s.lists;
+    return t && t->version.s ? arena_printf(w->a, "torch %s", t->version.s) : "this PyTorch";
+}
+
+static bool is_forced(const struct plan_options *o, const char *name)
+{
+    for (const char *const *k = o->keep; k && *k; k++)
+        if (!strcmp(*k, name))
+            return true;
+    return false;
+}
+
+static void add_var(struct work *w, const char *name, const char *value, bool given)
+{
+    const struct env_name *row = env_name_find(name);
+    if (!row && !given)
+        return;
+    for (size_t i = 0; i < w->n_vars; i++)
+        if (!strcmp(w->vars[i].name, name))
+            return;
+    *ARENA_PUSH(w->a, w->vars, w->n_vars) = (struct env_var){
+        .name = name, .value = value, .row = row, .forced = given || is_forced(w->o, name), .given = given
+    };
+}
+
+static bool is_variable_name(const char *name, size_t n)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+    if (!n || !strchr(letters, name[0]))
+        return false;
+    for (size_t i = 1; i < n; i++)
+        if (!strchr(letters, name[i]) && !strchr("0123456789", name[i]))
+            return false;
+    return true;
+}
+
+static int add_given(struct work *w, struct cairn_error *err)
+{
+    for (const char *const *g = w->o->with; g && *g; g++) {
+        size_t n = strcspn(*g, "=");
+        if (!(*g)[n])
+            return cairn_fail(err, CAIRN_EUSAGE, "--with wants NAME=VALUE, not \"%s\"", *g);
+        if (!is_variable_name(*g, n))
+            return cairn_fail(err, CAIRN_EUSAGE, "--with: \"%.*s\" is not a variable's name", (int)n, *g);
+        add_var(w, arena_strndup(w->a, *g, n), arena_strdup(w->a, *g + n + 1), true);
+    }
+    return 0;
+}
+
+/* A name one or two letters off a known one is a typo that nothing else would tell. */
+static void warn_of_typo(struct work *w, const char *name)
+{
+    static const char *const prefixes[] = { "HSA_", "HIP_", "ROCR_", "ROCM_", "PYTORCH_", "TORCH_", "MIOPEN_", "AMD_",
+                                            "CUDA_VIS", "ROCBLAS_", "HIPBLASLT_", "FLASH_ATTENTION_" };
+    const char *near = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (str_starts(name, prefixes[i]) && env_name_nearest(name, &near, 1) && env_name_distance(name, near) <= 2)
+            work_warn(w, "%s is not known to cairn; did you mean %s?", name, near);
+}
+
+/* --with first: it stands for the user's own value of the same name. */
+static int add_vars(struct work *w, struct cairn_error *err)
+{
+    if (add_given(w, err))
+        return -1;
+    for (const char *const *e = w->f->env; e && *e; e++) {
+        size_t n = strcspn(*e, "=");
+        if (!(*e)[n])
+            continue;
+        const char *name = arena_strndup(w->a, *e, n);
+        add_var(w, name, arena_strdup(w->a, *e + n + 1), false);
+        if (!env_name_find(name))
+            warn_of_typo(w, name);
+    }
+    for (const char *const *k = w->o->keep; k && *k; k++)
+        if (!work_var(w, *k))
+            work_warn(w, "--keep %s: there is no such variable in the environment", *k);
+    return 0;
+}
+
+/* "6.4" of "2.9.1+rocm6.4"; HIP's own number where the version does not say. */
+static struct version rocm_of_torch(const struct torch_facts *t)
+{
+    struct version v = { 0 };
+    const char *local = t->version.s ? strstr(t->version.s, "+rocm") : NULL;
+    if (!local || !version_parse(local + strlen("+rocm"), &v))
+        v = t->hip_parsed;
+    return v;
+}
+
+static void look_at_torch(struct work *w)
+{
+    const struct torch_facts *t = facts_torch(w->f);
+    if (t && (t->build == TORCH_ROCM || (t->build == TORCH_BUILD_UNKNOWN && t->hip.s))) {
+        w->s.lists = t;
+        w->s.torch = t->parsed;
+        w->s.torch.pre = false; /* a nightly has what its release will have */
+        w->s.rocm = rocm_of_torch(t);
+        if (!t->aotriton_version.s || !version_parse(t->aotriton_version.s, &w->s.aotriton))
+            w->s.aotriton = env_aotriton_of_torch(w->s.torch);
+    } else if (w->f->n_rocms) {
+        w->s.rocm = w->f->rocms[0].parsed;
+    }
+    /* AOTriton's tags end in a "b" that means nothing. */
+    w->s.rocm.pre = w->s.aotriton.pre = false;
+}
+
+static void warn_of_torch(struct work *w)
+{
+    const struct torch_facts *t = facts_torch(w->f);
+    if (!t)
+        work_warn(w, "no PyTorch was found (--torch DIR tells where it is): only rules that do not depend on it apply");
+    else if (!w->s.lists)
+        work_warn(w, "%s in %s is %s: it cannot use an AMD GPU; install a ROCm build", t->version.s ? t->version.s :
+                  "the PyTorch", t->site, t->build == TORCH_CUDA ? "a CUDA build" : t->build == TORCH_CPU ?
+                  "a CPU build" : t->build == TORCH_XPU ? "a build for Intel GPUs" : "no ROCm build");
+}
+
+static void warn_of_gpu(struct work *w)
+{
+    const struct gpu_facts *g = w->plan->gpu;
+    if (!g)
+        work_warn(w, w->f->n_gpus ? "none of the GPUs can be used by ROCm, so there is nothing to plan for"
+                                  : "there is no AMD GPU, so there is nothing to plan for");
+    else if (!g->gfx.s)
+        work_warn(w, "the chip of GPU %d is not known (--gfx NAME tells it)", g->hip_index);
+    else if (!gfx_find(g->gfx.s))
+        work_warn(w, "%s is not in cairn's table: no rule is known for it", g->gfx.s);
+}
+
+/* What the system must keep on shared memory: a fifth, at most 16 GiB. */
+static void warn_of_reserve(struct work *w)
+{
+    const struct gpu_facts *g = w->plan->gpu;
+    if (w->s.unified != TRI_YES || !g->usable_bytes.from || g->usable_bytes.v <= 0)
+        return;
+    const double gib = 1024.0 * 1024 * 1024;
+    double usable = (double)g->usable_bytes.v, reserve = usable / 5 < 16 * gib ? usable / 5 : 16 * gib;
+    double total = g->kfd_bank_bytes.from && g->kfd_bank_bytes.v > 0 ? (double)g->kfd_bank_bytes.v : usable;
+    double share = (usable - reserve) / total;
+    work_warn(w, "CPU and GPU share memory: of %.1f GiB usable leave %.1f GiB to the system (in the trainer: "
+                 "torch.cuda.set_per_process_memory_fraction(%.2f))", usable / gib, reserve / gib,
+              share < 1 ? share : 1.0);
+}
+
+static void apply_notes(struct work *w, const struct env_note *notes)
+{
+    for (const struct env_note *n = notes; n->text; n++)
+        if (env_when_met(&n->when, &w->s))
+            work_warn(w, "%s (%s)", n->text, n->source);
+}
+
+static void apply_rule(struct work *w, const struct env_rule *r)
+{
+    const struct computed *c = &w->computed[r->computed];
+    const char *value = r->computed ? c->value : r->value;
+    const struct env_var *v = work_var(w, r->name);
+    if (r->computed == ENV_VALUE_NODES) {
+        for (size_t i = 0; i < w->n_nodes; i++)
+            work_set(w, w->nodes[i].name, w->nodes[i].value, w->nodes[i].why, w->nodes[i].source);
+        return;
+    }
+    if (value && (!v || v->state == VAR_QUIET))
+        work_set(w, r->name, value, c->why && r->computed ? c->why : r->why,
+                 c->source && r->computed ? c->source : r->source);
+}
+
+static void apply_rules(struct work *w)
+{
+    for (const struct env_rule *r = env_rules(); r->name && w->plan->gpu; r++)
+        if (env_when_met(&r->when, &w->s))
+            apply_rule(w, r);
+}
+
+static void emit(struct work *w)
+{
+    struct plan *p = w->plan;
+    for (size_t i = 0; i < w->n_vars; i++) {
+        const struct env_var *v = &w->vars[i];
+        struct plan_var out = { v->name, v->value, v->why ? v->why : "yours", v->source };
+        if (v->given)
+            work_set(w, v->name, v->value, "given with --with", v->source ? v->source : "--with");
+        else if (v->state == VAR_REFUSED)
+            *ARENA_PUSH(w->a, p->unset, p->n_unset) = out;
+        else if (v->state != VAR_QUIET)
+            *ARENA_PUSH(w->a, p->keep, p->n_keep) = out;
+    }
+}
+
+/* Windows has no HSA runtime and no ld.so, so their variables say nothing there. */
+static void refuse_for_windows(struct work *w)
+{
+    for (size_t i = 0; i < w->n_vars && w->o->windows; i++)
+        if (w->vars[i].row && w->vars[i].row->linux_only)
+            work_refuse(w, &w->vars[i], SRC_WINDOWS, "not read on Windows");
+}
+
+static int find_trainer(struct work *w, struct cairn_error *err)
+{
+    if (!w->o->trainer)
+        return 0;
+    const struct trainer *t = trainer_find(w->o->trainer);
+    const char *near = trainer_nearest(w->o->trainer);
+    if (t) {
+        w->s.trainer = t->name;
+        return 0;
+    }
+    cairn_fail(err, CAIRN_EUSAGE, "no trainer \"%s\" is known", w->o->trainer);
+    return cairn_hint(err, near ? "did you mean %s?" : "leave --trainer out%s", near ? near : "");
+}
+
+int plan_build(const struct facts *f, const struct plan_options *o, struct arena *a, struct plan *out,
+               struct cairn_error *err)
+{
+    struct plan plan = { 0 };
+    struct work w = { .f = f, .o = o, .a = a, .plan = &plan };
+    w.s.windows = o->windows;
+    w.s.debug = o->debug;
+    w.s.kernel = o->windows ? (struct version){ 0 } : f->host.kernel_version;
+    if (find_trainer(&w, err) || add_vars(&w, err))
+        return -1;
+    look_at_torch(&w);
+    refuse_for_windows(&w);
+    if (devices_plan(&w, err))
+        return -1;
+    w.s.n_visible = w.n_visible;
+    if (plan.gpu && plan.gpu->kind != GPU_KIND_UNKNOWN)
+        w.s.unified = plan.gpu->kind == GPU_INTEGRATED ? TRI_YES : TRI_NO;
+    override_plan(&w);
+    allocator_plan(&w);
+    paths_plan(&w);
+    judge_rest(&w);
+    apply_rules(&w);
+    emit(&w);
+    warn_of_gpu(&w);
+    warn_of_torch(&w);
+    if (plan.gpu) {
+        warn_of_reserve(&w);
+        apply_notes(&w, env_notes());
+        apply_notes(&w, trainer_notes());
+    }
+    *out = plan;
+    return 0;
+}

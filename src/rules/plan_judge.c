@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/plan_work.h"
+
+#include "base/str.h"
+#include "rules/env_sources.h"
+#include <string.h>
+#include <strings.h>
+
+static bool is_number(const char *text, uint64_t *out)
+{
+    return cairn_parse_u64(text, out);
+}
+
+/* Any value but 0, false and nothing. */
+static bool is_on(const char *text)
+{
+    return *text && strcmp(text, "0") && strcasecmp(text, "false") && strcasecmp(text, "off") &&
+           strcasecmp(text, "no");
+}
+
+static void accept_by_row(struct work *w, struct env_var *v)
+{
+    work_accept(w, v, "%s%s%s", v->row->effect, v->row->advice ? "; " : "", v->row->advice ? v->row->advice : "");
+}
+
+/* By spelling and value, whether caching is off depends on the torch. */
+static void judge_no_caching(struct work *w, struct env_var *v)
+{
+    bool cuda_name = strstr(v->name, "CUDA"), one = str_eq(v->value, "1");
+    struct version torch = w->s.torch;
+    if (cuda_name && version_below(torch, 2, 6, 0))
+        work_accept(w, v, "not read: on ROCm this spelling counts from torch 2.6 on");
+    else if (!one && version_at_least(torch, 2, 7, 0))
+        work_accept(w, v, "changes nothing: from torch 2.7 on only 1 counts");
+    else if (w->o->debug)
+        work_accept(w, v, "kept for debugging: no caching allocator, so each tensor is allocated by the driver");
+    else if (!one && torch.n)
+        work_refuse(w, v, DOC_ALLOCATOR, "in this torch any value, even 0, switches the caching allocator off: each "
+                                         "tensor costs a synchronous hipMalloc, and graph capture breaks");
+    else
+        work_refuse(w, v, DOC_ALLOCATOR, "switches the caching allocator off: each tensor costs a synchronous hipMalloc "
+                                         "and hipFree; it cures nothing on shared memory, where cached blocks are real");
+}
+
+static void judge_serialize(struct work *w, struct env_var *v)
+{
+    uint64_t mode;
+    if (!is_number(v->value, &mode) || mode > 3)
+        work_refuse(w, v, DOC_DEBUGGING, "takes 0, 1, 2 or 3");
+    else if (mode && !w->o->debug)
+        work_refuse(w, v, DOC_DEBUGGING, "waits around every %s, which is slow; for debugging only (--debug)",
+                    strstr(v->name, "COPY") ? "copy" : "kernel");
+    else if (!mode && w->o->debug)
+        work_refuse(w, v, DOC_DEBUGGING, "0 contradicts --debug");
+    else
+        work_accept(w, v, mode ? "kept for debugging" : "off, as by default: changes nothing");
+}
+
+static void judge_launch_blocking(struct work *w, struct env_var *v)
+{
+    if (is_on(v->value) && !w->o->debug)
+        work_refuse(w, v, DOC_DEBUGGING, "waits after every kernel, which is slow; for debugging only (--debug)");
+    else if (!is_on(v->value) && w->o->debug)
+        work_refuse(w, v, DOC_DEBUGGING, "%s contradicts --debug", v->value[0] ? v->value : "an empty value");
+    else
+        work_accept(w, v, is_on(v->value) ? "kept for debugging, though AMD_SERIALIZE_KERNEL=3 says more"
+                                          : "off, as by default: changes nothing");
+}
+
+static void judge_log_level(struct work *w, struct env_var *v)
+{
+    uint64_t level;
+    if (!is_number(v->value, &level))
+        work_refuse(w, v, DOC_DEBUGGING, "takes a number");
+    else if (!level && w->o->debug)
+        work_refuse(w, v, DOC_DEBUGGING, "0 contradicts --debug");
+    else
+        accept_by_row(w, v);
+}
+
+static void judge_xnack(struct work *w, struct env_var *v)
+{
+    enum gfx_family family = w->s.chip ? w->s.chip->family : GFX_GCN;
+    if (w->s.chip && family >= GFX_RDNA2)
+        work_refuse(w, v, SRC_HSA_ISA, "%s has no page-fault retry: it does nothing here", w->s.gfx);
+    else if (str_eq(v->value, "1") && family >= GFX_CDNA && family <= GFX_CDNA4)
+        work_accept(w, v, "page-fault retry; needs code built with xnack+, which wheels may lack");
+    else
+        accept_by_row(w, v);
+}
+
+/* Can hipBLASLt start on this chip?  By the wheel's files, else by the chip. */
+static enum tri has_hipblaslt(const struct work *w)
+{
+    enum tri files = w->s.lists ? env_targets_cover(&w->s.lists->hipblaslt, w->s.gfx) : TRI_UNKNOWN;
+    if (files || !w->s.chip)
+        return files;
+    return env_glob_list("GCN Vega RDNA1 RDNA2", gfx_family_name(w->s.chip->family)) ? TRI_NO : TRI_UNKNOWN;
+}
+
+static void judge_rocblas_lt(struct work *w, struct env_var *v)
+{
+    bool one = str_eq(v->value, "1");
+    if (w->o->windows)
+        work_refuse(w, v, DOC_HIPBLASLT, "not read: rocBLAS for Windows is built without hipBLASLt");
+    else if (one && has_hipblaslt(w) == TRI_NO)
+        work_refuse(w, v, DOC_HIPBLASLT, "hipBLASLt has no code for %s: rocBLAS aborts the process when it cannot start",
+                    w->s.gfx);
+    else if (version_below(w->s.rocm, 6, 3, 0))
+        work_accept(w, v, "not read before ROCm 6.3");
+    else if (!one)
+        work_accept(w, v, "rocBLAS never uses hipBLASLt");
+    else if (str_eq(w->s.gfx, "gfx1151"))
+        work_accept(w, v, "faster forward products on gfx1151, but weight gradients were measured up to 3.7 times "
+                          "slower: compare a few steps with and without");
+    else
+        work_accept(w, v, "rocBLAS hands products to hipBLASLt; pointless where torch calls it anyway");
+}
+
+static void judge_torch_lt(struct work *w, struct env_var *v)
+{
+    if (str_eq(v->value, "1") && has_hipblaslt(w) == TRI_NO)
+        work_accept(w, v, "hipBLASLt has no code for %s: torch warns and uses hipBLAS", w->s.gfx);
+    else
+        accept_by_row(w, v);
+}
+
+/* Whether a rule would set this variable to this value here. */
+static bool rule_wants(const struct work *w, const char *name, const char *value)
+{
+    for (const struct env_rule *r = env_rules(); r->name; r++)
+        if (str_eq(r->name, name) && str_eq(r->value, value) && env_when_met(&r->when, &w->s))
+            return true;
+    return false;
+}
+
+static void judge_aotriton(struct work *w, struct env_var *v)
+{
+    if (str_eq(v->value, "0"))
+        work_accept(w, v, "off by your choice%s",
+                    rule_wants(w, v->name, "1") ? ": attention takes the slow math path on this chip" : "");
+    else if (rule_wants(w, v->name, "1"))
+        work_accept(w, v, "right: the bundled AOTriton calls this chip experimental");
+    else if (!w->s.gfx || !w->s.aotriton.n)
+        work_accept(w, v, "counts where the bundled AOTriton calls the chip experimental, which is not known here");
+    else
+        work_accept(w, v, "changes nothing: %s is not on the experimental list of this AOTriton", w->s.gfx);
+}
+
+static void judge_addmm(struct work *w, struct env_var *v)
+{
+    if (version_at_least(w->s.torch, 2, 5, 0))
+        work_refuse(w, v, v->row->source, "not read from torch 2.5 on; the name is DISABLE_ADDMM_CUDA_LT, even on ROCm");
+    else
+        accept_by_row(w, v);
+}
+
+static void judge_use_cpu(struct work *w, struct env_var *v)
+{
+    accept_by_row(w, v);
+    if (is_on(v->value))
+        work_warn(w, "ACCELERATE_USE_CPU=%s makes Accelerate train on the CPU", v->value);
+}
+
+static void judge_mixed_precision(struct work *w, struct env_var *v)
+{
+    accept_by_row(w, v);
+    if (str_eq(v->value, "bf16") && w->s.chip && str_eq(w->s.chip->bf16, "none"))
+        work_warn(w, "ACCELERATE_MIXED_PRECISION=bf16, but %s has no bf16 arithmetic: use fp16", w->s.chip->gfx);
+}
+
+/* Those whose verdict needs more than the row of names. */
+static const struct {
+    const char *name;
+    void (*judge)(struct work *w, struct env_var *v);
+} judges[] = {
+    { "PYTORCH_NO_HIP_MEMORY_CACHING", judge_no_caching },
+    { "PYTORCH_NO_CUDA_MEMORY_CACHING", judge_no_caching },
+    { "AMD_SERIALIZE_KERNEL", judge_serialize },
+    { "AMD_SERIALIZE_COPY", judge_serialize },
+    { "HIP_LAUNCH_BLOCKING", judge_launch_blocking },
+    { "AMD_LOG_LEVEL", judge_log_level },
+    { "HSAKMT_DEBUG_LEVEL", judge_log_level },
+    { "HSA_XNACK", judge_xnack },
+    { "ROCBLAS_USE_HIPBLASLT", judge_rocblas_lt },
+    { "TORCH_BLAS_PREFER_HIPBLASLT", judge_torch_lt },
+    { "TORCH_BLAS_PREFER_CUBLASLT", judge_torch_lt },
+    { "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", judge_aotriton },
+    { "DISABLE_ADDMM_HIP_LT", judge_addmm },
+    { "ACCELERATE_USE_CPU", judge_use_cpu },
+    { "ACCELERATE_MIXED_PRECISION", judge_mixed_precision },
+};
+
+/* What a word for yes or no was meant to be. */
+static const char *meant_flag(const char *text)
+{
+    static const char *const yes[] = { "true", "yes", "on", "y", "t", "enable", "enabled" };
+    static const char *const no[] = { "false", "no", "off", "n", "f", "disable", "disabled" };
+    for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+        if (!strcasecmp(text, yes[i]))
+            return "1";
+        if (!strcasecmp(text, no[i]))
+            return "0";
+    }
+    return NULL;
+}
+
+static bool word_is_known(const char *words, const char *text)
+{
+    size_t n = strlen(text);
+    for (const char *p = words; p; p = strchr(p, '|'), p = p ? p + 1 : NULL)
+        if (!strncasecmp(p, text, n) && (p[n] == '|' || !p[n]))
+            return n > 0;
+    return false;
+}
+
+/* What is wrong with the value as such; *better is what was meant, if that can be told. */
+static const char *flaw_of_syntax(const struct env_var *v, const char **better)
+{
+    uint64_t number;
+    bool flag = str_eq(v->value, "0") || str_eq(v->value, "1");
+    *better = NULL;
+    switch (v->row->syntax) {
+    case ENV_FLAG:
+        *better = meant_flag(v->value);
+        return flag ? NULL : "only 0 and 1 are read; this value is ignored";
+    case ENV_HIP_FLAG:
+        *better = meant_flag(v->value);
+        return is_number(v->value, &number) || str_eq(v->value, "true") ? NULL : "takes a number or the word true";
+    case ENV_TRUE:
+        if (!is_on(v->value) || str_eq(v->value, "TRUE"))
+            return NULL;
+        *better = "TRUE";
+        return "only the exact word TRUE is read; this value is ignored";
+    case ENV_NUMBER: return is_number(v->value, &number) ? NULL : "takes a whole number";
+    case ENV_WORD: return word_is_known(v->row->values, v->value) ? NULL : "not a value that it takes";
+    case ENV_TEXT: break;
+    }
+    return NULL;
+}
+
+static void judge_value(struct work *w, struct env_var *v)
+{
+    for (size_t i = 0; i < ARRAY_LEN(judges); i++)
+        if (str_eq(judges[i].name, v->name)) {
+            judges[i].judge(w, v);
+            return;
+        }
+    if (v->row->verdict == ENV_UNREAD)
+        work_refuse(w, v, v->row->source, "read by nobody%s%s", v->row->advice ? "; " : "",
+                    v->row->advice ? v->row->advice : "");
+    else
+        accept_by_row(w, v);
+}
+
+static void judge_one(struct work *w, struct env_var *v)
+{
+    const char *better, *flaw = flaw_of_syntax(v, &better);
+    if (!flaw) {
+        judge_value(w, v);
+        return;
+    }
+    if (!work_refuse(w, v, v->row->source, "%s", flaw) || !better)
+        return;
+    /* The value that was meant is judged like one that had been written right. */
+    struct env_var meant = { .name = v->name, .value = better, .row = v->row };
+    judge_value(w, &meant);
+    if (meant.state == VAR_ACCEPTED)
+        work_set(w, v->name, better, "your value, as its reader wants it", v->row->source);
+}
+
+void judge_rest(struct work *w)
+{
+    for (size_t i = 0; i < w->n_vars; i++)
+        if (w->vars[i].state == VAR_OPEN && w->vars[i].row)
+            judge_one(w, &w->vars[i]);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/plan_work.h"
+
+#include "base/str.h"
+#include "host/chip.h"
+#include "rules/env_sources.h"
+#include <stdio.h>
+#include <string.h>
+
+#define PLAIN "HSA_OVERRIDE_GFX_VERSION"
+
+/* The targets that the installed PyTorch has code for; `from` is NULL when that is not known. */
+static struct targets wheel_targets(struct work *w, bool *by_version)
+{
+    const struct torch_facts *t = w->s.lists;
+    struct targets none = { 0 }, list = { 0 };
+    *by_version = false;
+    if (!t)
+        return none;
+    if (t->kpack && t->device_wheels.from)
+        return t->device_wheels;
+    if (t->compiled.from)
+        return t->compiled;
+    if (t->therock || !t->parsed.n)
+        return none;
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (gfx_in_wheel(c, w->s.torch, w->s.rocm) == TRI_YES)
+            targets_add(&list, w->a, c->gfx, strlen(c->gfx));
+    list.from = list.n ? "its version" : NULL;
+    *by_version = list.n;
+    return list;
+}
+
+static enum tri has_code(struct work *w, const char *gfx)
+{
+    bool by_version;
+    struct targets list = wheel_targets(w, &by_version);
+    const struct gfx_chip *c = gfx_find(gfx);
+    if (by_version)
+        return c ? gfx_in_wheel(c, w->s.torch, w->s.rocm) : TRI_UNKNOWN;
+    return env_targets_cover(&list, gfx);
+}
+
+/* Exactly three decimal numbers with dots, as libhsakmt's sscanf with a trailing %c insists. */
+static bool split_override(const char *value, int part[3])
+{
+    for (int i = 0; i < 3; i++) {
+        size_t n = strspn(value, "0123456789");
+        if (!n || n > 3)
+            return false;
+        part[i] = 0;
+        for (size_t k = 0; k < n; k++)
+            part[i] = part[i] * 10 + (value[k] - '0');
+        value += n;
+        if (*value != (i < 2 ? '.' : '\0'))
+            return false;
+        value += i < 2;
+    }
+    return part[0] <= 63 && part[1] <= 255 && part[2] <= 255;
+}
+
+static const struct gfx_chip *chip_of_override(const int part[3])
+{
+    int major, minor, stepping;
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (chip_name_split(c->gfx, &major, &minor, &stepping) && major == part[0] && minor == part[1] &&
+            stepping == part[2])
+            return c;
+    return NULL;
+}
+
+/* May code for `code` run on `real`, as far as instructions and registers go? */
+static bool is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *real)
+{
+    return code->generic && str_eq(code->generic, real->generic) && code->vgpr_kib <= real->vgpr_kib &&
+           (!code->fp16_dot || real->fp16_dot);
+}
+
+/* What is wrong with a well-formed override on one GPU, given what PyTorch carries; NULL: nothing. */
+static const char *flaw_by_wheel(struct work *w, const struct gfx_chip *as, const struct gfx_chip *real)
+{
+    const char *torch = work_torch_text(w);
+    enum tri native = has_code(w, real->gfx), foreign = has_code(w, as->gfx);
+    if (native == TRI_YES && foreign == TRI_NO)
+        return arena_printf(w->a, "%s carries %s and not %s: every kernel lookup would fail (invalid device function)",
+                            torch, real->gfx, as->gfx);
+    if (native == TRI_YES)
+        return arena_printf(w->a, "%s carries %s itself; the override swaps its kernels for those of %s", torch,
+                            real->gfx, as->gfx);
+    if (foreign == TRI_NO)
+        return arena_printf(w->a, "%s has no code for %s: every kernel lookup would fail (invalid device function)",
+                            torch, as->gfx);
+    if (native == TRI_UNKNOWN && real->wheel_major)
+        return arena_printf(w->a, "obsolete: pytorch.org wheels carry %s since %s, and with such a wheel the override "
+                                  "breaks or swaps every kernel", real->gfx, real->wheel);
+    return NULL;
+}
+
+static const char *flaw_on_chip(struct work *w, const struct gfx_chip *as, const struct gfx_chip *real,
+                                const char *value)
+{
+    int am, rm, minor, stepping;
+    if (as == real)
+        return arena_printf(w->a, "%s is the real version of %s: it changes nothing", value, real->gfx);
+    if (chip_name_split(as->gfx, &am, &minor, &stepping) && chip_name_split(real->gfx, &rm, &minor, &stepping) &&
+        am != rm)
+        return arena_printf(w->a, "%s is of another generation than %s: its code faults here", as->gfx, real->gfx);
+    const char *flaw = flaw_by_wheel(w, as, real);
+    if (flaw)
+        return flaw;
+    if (as->vgpr_kib > real->vgpr_kib)
+        return arena_printf(w->a, "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
+                                  "may need registers that do not exist, and hang", as->gfx, real->gfx, as->vgpr_kib,
+                            real->vgpr_kib);
+    if (!is_safe_relative(as, real))
+        return arena_printf(w->a, "%s is not close enough to %s to run its code", real->gfx, as->gfx);
+    return NULL;
+}
+
+static const char *override_flaw(struct work *w, const char *value, const struct gpu_facts *g)
+{
+    int part[3];
+    if (!split_override(value, part))
+        return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
+               "PyTorch sees no GPU at all";
+    const struct gfx_chip *as = chip_of_override(part), *real = g && g->gfx.s ? gfx_find(g->gfx.s) : NULL;
+    if (!as)
+        return "no chip has this version: the GPU would vanish";
+    return real ? flaw_on_chip(w, as, real, value) : NULL;
+}
+
+static void judge_plain(struct work *w, struct env_var *v)
+{
+    const char *flaw = w->n_visible ? NULL : override_flaw(w, v->value, NULL);
+    for (size_t i = 0; i < w->n_visible && !flaw; i++)
+        flaw = override_flaw(w, v->value, w->visible[i]);
+    if (flaw)
+        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw);
+    else
+        work_accept(w, v, "your override; nothing known speaks against it here");
+}
+
+static const struct gpu_facts *gpu_at_node(const struct work *w, const char *digits, bool *visible)
+{
+    int64_t node;
+    if (!cairn_parse_i64(digits, &node))
+        return NULL;
+    for (size_t i = 0; i < w->f->n_gpus; i++) {
+        const struct gpu_facts *g = &w->f->gpus[i];
+        if (!g->kfd_node.from || g->kfd_node.v != node)
+            continue;
+        *visible = false;
+        for (size_t k = 0; k < w->n_visible; k++)
+            *visible |= w->visible[k] == g;
+        return g;
+    }
+    return NULL;
+}
+
+static void judge_node(struct work *w, struct env_var *v)
+{
+    bool visible = false;
+    const char *digits = v->name + strlen(PLAIN "_");
+    const struct gpu_facts *g = gpu_at_node(w, digits, &visible);
+    const char *flaw = override_flaw(w, v->value, g);
+    if (flaw)
+        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw);
+    else if (w->s.rocm.n && version_below(w->s.rocm, 6, 3, 0))
+        work_refuse(w, v, DOC_OVERRIDE, "not read before ROCm 6.3");
+    else if (w->plan->gpu && !g)
+        work_refuse(w, v, DOC_OVERRIDE, "KFD node %s is no GPU (CPUs are counted: %s is node %lld)", digits,
+                    work_gpu_text(w, w->plan->gpu), (long long)w->plan->gpu->kfd_node.v);
+    else if (g && !visible)
+        work_refuse(w, v, DOC_OVERRIDE, "%s is hidden, so renaming it does nothing", work_gpu_text(w, g));
+    else
+        work_accept(w, v, "your override for one GPU; nothing known speaks against it here");
+}
+
+static bool is_node_name(const char *name)
+{
+    return str_starts(name, PLAIN "_");
+}
+
+static const char *node_name(struct work *w, const struct gpu_facts *g)
+{
+    return arena_printf(w->a, PLAIN "_%lld", (long long)g->kfd_node.v);
+}
+
+/* Nearest first: of the same minor version, then the lowest. */
+static int relative_rank(const char *code, const char *real)
+{
+    int major, minor, stepping, rmajor, rminor, rstepping;
+    if (!chip_name_split(code, &major, &minor, &stepping) || !chip_name_split(real, &rmajor, &rminor, &rstepping))
+        return 1 << 20;
+    return (minor == rminor ? 0 : 1 << 16) + minor * 256 + stepping;
+}
+
+/* The target whose code the GPU can run in place of its own; NULL: none needed, or none there. */
+static const struct gfx_chip *stand_in(struct work *w, const struct gpu_facts *g)
+{
+    const struct gfx_chip *real = g->gfx.s ? gfx_find(g->gfx.s) : NULL, *best = NULL;
+    if (!real || has_code(w, real->gfx) != TRI_NO)
+        return NULL;
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
+        if (c == real || !is_safe_relative(c, real) || has_code(w, c->gfx) != TRI_YES)
+            continue;
+        /* rocBLAS aborts on a target that its files do not have. */
+        if (w->s.lists && env_targets_cover(&w->s.lists->rocblas, c->gfx) == TRI_NO)
+            continue;
+        if (!best || relative_rank(c->gfx, real->gfx) < relative_rank(best->gfx, real->gfx))
+            best = c;
+    }
+    return best;
+}
+
+static void warn_no_code(struct work *w, const struct gpu_facts *g)
+{
+    const struct gfx_chip *c = g->gfx.s ? gfx_find(g->gfx.s) : NULL;
+    const char *wheel = c && c->wheel_major ? arena_printf(w->a, "pytorch.org wheels from %s", c->wheel) : NULL;
+    const char *therock = c && c->therock ? "AMD's TheRock wheels" : NULL;
+    if (w->s.lists->kpack)
+        therock = arena_printf(w->a, "the device wheels rocm-sdk-device-%s and amd-torch-device-%s", g->gfx.s, g->gfx.s);
+    work_warn(w, "%s has no code for %s, and none for a relative whose code it could run; %s%s%s%s",
+              work_torch_text(w), work_gpu_text(w, g), wheel ? wheel : "", wheel && therock ? " or " : "",
+              therock ? therock : "", wheel || therock ? " carry it" : "no wheel that is known carries it");
+}
+
+static void set_plain(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g, bool by_version)
+{
+    char value[16];
+    struct computed *c = &w->computed[ENV_VALUE_OVERRIDE];
+    gfx_override_value(as->gfx, value);
+    c->value = arena_strdup(w->a, value);
+    c->why = arena_printf(w->a, "%s has no code for %s but for %s, whose code this chip runs%s", work_torch_text(w),
+                          g->gfx.s, as->gfx, by_version ? " (by its version: its own list could not be read)" : "");
+}
+
+static void set_node(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g)
+{
+    char value[16];
+    gfx_override_value(as->gfx, value);
+    *ARENA_PUSH(w->a, w->nodes, w->n_nodes) = (struct plan_var){
+        .name = node_name(w, g),
+        .value = arena_strdup(w->a, value),
+        .why = arena_printf(w->a, "%s has no code for %s but for %s; only this GPU is renamed, because another one "
+                                  "stays visible", work_torch_text(w), g->gfx.s, as->gfx),
+        .source = DOC_OVERRIDE,
+    };
+}
+
+static void choose(struct work *w)
+{
+    const struct gfx_chip *first = NULL;
+    size_t n = 0;
+    bool alike = true, by_version;
+    for (size_t i = 0; i < w->n_visible; i++) {
+        const struct gfx_chip *as = work_value(w, node_name(w, w->visible[i])) ? NULL : stand_in(w, w->visible[i]);
+        if (!as) {
+            alike = false;
+            if (has_code(w, w->visible[i]->gfx.s) == TRI_NO && !work_value(w, node_name(w, w->visible[i])))
+                warn_no_code(w, w->visible[i]);
+            continue;
+        }
+        alike &= !n++ || as == first;
+        first = first ? first : as;
+    }
+    wheel_targets(w, &by_version);
+    if (n && alike)
+        set_plain(w, first, w->plan->gpu, by_version);
+    else if (n && !version_at_least(w->s.rocm, 6, 3, 0))
+        work_warn(w, "the GPUs you show need different overrides, which ROCm can do from 6.3 on: show one only");
+    else
+        for (size_t i = 0; i < w->n_visible; i++) {
+            const struct gfx_chip *as = stand_in(w, w->visible[i]);
+            if (as && w->visible[i]->kfd_node.from && !work_value(w, node_name(w, w->visible[i])))
+                set_node(w, as, w->visible[i]);
+        }
+}
+
+/* What torch will take the GPU for. */
+static const char *seen_target(struct work *w)
+{
+    const char *value = work_value(w, node_name(w, w->plan->gpu));
+    const struct plan_var *ours = plan_find(w->nodes, w->n_nodes, node_name(w, w->plan->gpu));
+    value = value ? value : ours ? ours->value : work_value(w, PLAIN);
+    value = value ? value : w->computed[ENV_VALUE_OVERRIDE].value;
+    int part[3];
+    const struct gfx_chip *as = value && split_override(value, part) ? chip_of_override(part) : NULL;
+    return as ? as->gfx : w->plan->gpu->gfx.s;
+}
+
+void override_plan(struct work *w)
+{
+    struct env_var *plain = work_var(w, PLAIN);
+    if (plain)
+        judge_plain(w, plain);
+    for (size_t i = 0; i < w->n_vars; i++)
+        if (is_node_name(w->vars[i].name) && w->vars[i].row && w->vars[i].state == VAR_OPEN)
+            judge_node(w, &w->vars[i]);
+    if (!w->plan->gpu)
+        return;
+    if (w->o->windows && has_code(w, w->plan->gpu->gfx.s) == TRI_NO)
+        warn_no_code(w, w->plan->gpu);
+    else if (!w->o->windows && !work_value(w, PLAIN))
+        choose(w);
+    w->s.gfx = seen_target(w);
+    w->s.chip = w->s.gfx ? gfx_find(w->s.gfx) : NULL;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/plan_work.h"
+
+#include "base/str.h"
+#include "rules/env_sources.h"
+#include <string.h>
+
+/* A wheel that brings its own HIP, one that uses the system's, or no telling. */
+enum runtime { RUNTIME_UNKNOWN, RUNTIME_BUNDLED, RUNTIME_SYSTEM };
+
+static enum runtime torch_runtime(const struct work *w)
+{
+    const struct torch_facts *t = w->s.lists;
+    if (!t)
+        return RUNTIME_UNKNOWN;
+    if (t->therock || (t->hip_library.s && t->site && str_starts(t->hip_library.s, t->site)))
+        return RUNTIME_BUNDLED;
+    return t->hip_library.s ? RUNTIME_SYSTEM : RUNTIME_UNKNOWN;
+}
+
+static bool is_runtime_name(const char *file)
+{
+    return str_starts(file, "libamdhip64.so") || str_starts(file, "libhsa-runtime64.so");
+}
+
+/* Does the directory hold a HIP or HSA runtime?  One that is not in the tree is told by its name. */
+static bool holds_runtime(struct work *w, const char *dir)
+{
+    char **names;
+    size_t n;
+    if (*dir != '/')
+        return false;
+    if (root_list(&w->f->root, w->a, dir, &names, &n))
+        return str_starts(dir, "/opt/rocm");
+    for (size_t i = 0; i < n; i++)
+        if (is_runtime_name(names[i]))
+            return true;
+    return false;
+}
+
+static bool is_torch_dir(const struct work *w, const char *dir)
+{
+    const char *lib = w->s.lists ? w->s.lists->hip_library.s : NULL;
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/')
+        n--;
+    const char *slash = lib ? strrchr(lib, '/') : NULL;
+    return slash && (size_t)(slash - lib) == n && !strncmp(lib, dir, n);
+}
+
+static bool shadows_by_dir(struct work *w, const char *dir)
+{
+    return holds_runtime(w, dir) && !is_torch_dir(w, dir);
+}
+
+static bool shadows_by_file(struct work *w, const char *file)
+{
+    (void)w;
+    const char *slash = strrchr(file, '/');
+    return is_runtime_name(slash ? slash + 1 : file);
+}
+
+/* The list without the entries that put a second runtime in front; *bad names those. */
+static const char *without_runtimes(struct work *w, const char *list, const char *separators,
+                                    bool (*shadows)(struct work *, const char *), const char **bad)
+{
+    const char *rest = NULL;
+    for (const char *p = list; *p; p += strspn(p, separators)) {
+        size_t n = strcspn(p, separators);
+        const char *entry = arena_strndup(w->a, p, n);
+        p += n;
+        if (!n)
+            continue;
+        if (shadows(w, entry))
+            *bad = *bad ? arena_printf(w->a, "%s and %s", *bad, entry) : entry;
+        else
+            rest = rest ? arena_printf(w->a, "%s%c%s", rest, separators[0], entry) : entry;
+    }
+    return rest;
+}
+
+static void judge_loader(struct work *w, const char *name, const char *separators,
+                         bool (*shadows)(struct work *, const char *))
+{
+    struct env_var *v = work_var(w, name);
+    const char *bad = NULL;
+    if (!v)
+        return;
+    const char *rest = without_runtimes(w, v->value, separators, shadows, &bad);
+    enum runtime runtime = torch_runtime(w);
+    if (!bad || runtime == RUNTIME_SYSTEM) {
+        work_accept(w, v, bad ? "this PyTorch uses the system's ROCm" : "no second HIP or HSA runtime in it");
+        return;
+    }
+    const char *which = runtime == RUNTIME_BUNDLED ? "this PyTorch brings its own"
+                                                   : "PyTorch wheels bring their own, and no PyTorch that uses it "
+                                                     "was found";
+    if (work_refuse(w, v, DOC_RUNTIMES, "%s puts a second HIP and HSA runtime in front (%s): symbol errors or crashes",
+                    bad, which) &&
+        rest)
+        work_set(w, name, rest, "your value without the second runtime", DOC_RUNTIMES);
+}
+
+/* Does a directory of kernels have an index for the target? */
+static bool has_kernels(struct work *w, const char *dir, const char *gfx)
+{
+    char **names;
+    size_t n;
+    if (root_list(&w->f->root, w->a, dir, &names, &n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!gfx || (str_starts(names[i], "TensileLibrary") && strstr(names[i], gfx)))
+            return true;
+    return false;
+}
+
+static void judge_kernel_dir(struct work *w, const char *name, const char *result)
+{
+    struct env_var *v = work_var(w, name);
+    if (!v)
+        return;
+    if (!root_exists(&w->f->root, v->value))
+        work_refuse(w, v, v->row->source, "there is no such directory: %s", result);
+    else if (!has_kernels(w, v->value, w->s.gfx))
+        work_refuse(w, v, v->row->source, "no kernels for %s in it: %s", w->s.gfx ? w->s.gfx : "any chip", result);
+    else
+        work_accept(w, v, "your kernel directory; it has the chip");
+}
+
+static void judge_path(struct work *w, const char *name, const char *fine, const char *result)
+{
+    struct env_var *v = work_var(w, name);
+    if (!v)
+        return;
+    if (v->value[0] != '/' || !root_exists(&w->f->root, v->value))
+        work_refuse(w, v, v->row->source, "there is no such place: %s", result);
+    else
+        work_accept(w, v, "%s", fine);
+}
+
+static void judge_home(struct work *w, const char *name)
+{
+    struct env_var *v = work_var(w, name);
+    if (!v)
+        return;
+    bool there = v->value[0] == '/' && root_exists(&w->f->root, v->value);
+    work_accept(w, v, "%s%s", v->row->effect, there || w->o->windows ? "" : "; there is no such directory");
+}
+
+static bool path_finds(struct work *w, const char *path, const char *program)
+{
+    for (const char *p = path; *p; p += strspn(p, ":")) {
+        size_t n = strcspn(p, ":");
+        if (n && *p == '/' && root_exists(&w->f->root, arena_printf(w->a, "%.*s/%s", (int)n, p, program)))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+static const char *rocminfo_dir(struct work *w)
+{
+    for (size_t i = 0; i < w->f->n_rocms; i++) {
+        const char *dir = arena_printf(w->a, "%s/bin", w->f->rocms[i].path);
+        if (w->f->rocms[i].has_rocminfo && root_exists(&w->f->root, arena_printf(w->a, "%s/rocminfo", dir)))
+            return dir;
+    }
+    return NULL;
+}
+
+static void judge_program_path(struct work *w)
+{
+    struct env_var *v = work_var(w, "PATH");
+    if (!v || v->given)
+        return;
+    bool needed = w->s.lists && w->s.lists->bitsandbytes.version.s;
+    const char *dir = needed && !path_finds(w, v->value, "rocminfo") ? rocminfo_dir(w) : NULL;
+    if (dir)
+        w->computed[ENV_VALUE_PATH].value = arena_printf(w->a, "%s:%s", v->value, dir);
+    if (!dir && strstr(v->value, "rocm"))
+        work_accept(w, v, "ROCm's tools are found; PyTorch itself does not need them");
+    else
+        v->state = VAR_QUIET;
+}
+
+void paths_plan(struct work *w)
+{
+    judge_program_path(w);
+    judge_home(w, "ROCM_PATH");
+    judge_home(w, "ROCM_HOME");
+    judge_home(w, "HIP_PATH");
+    if (w->o->windows)
+        return;
+    judge_loader(w, "LD_LIBRARY_PATH", ":", shadows_by_dir);
+    judge_loader(w, "LD_PRELOAD", ": ", shadows_by_file);
+    judge_kernel_dir(w, "ROCBLAS_TENSILE_LIBPATH", "rocBLAS aborts");
+    judge_kernel_dir(w, "HIPBLASLT_TENSILE_LIBPATH", "hipBLASLt cannot start");
+    judge_path(w, "HIPBLASLT_EXT_OP_LIBRARY_PATH", "your library file", "hipBLASLt loses its extra operations");
+    judge_path(w, "TRITON_LIBHIP_PATH", "your choice of HIP library for Triton", "Triton cannot start");
+    judge_path(w, "DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it", "compilers fail");
+    judge_path(w, "HIP_DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it", "compilers fail");
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The bench on which a plan is made; private to plan*.c.
+ *
+ * The user's variables come in as `vars`.  Each part judges those it knows together (devices, override,
+ * allocator, paths), then the rest is judged one by one; at the end every variable is accepted or refused.
+ * Values that a rule cannot state are left in `computed`.  A variable that the user insists on (--keep, --with)
+ * is never removed: refusing it adds a warning instead. */
+#ifndef CAIRN_RULES_PLAN_WORK_H
+#define CAIRN_RULES_PLAN_WORK_H
+
+#include "rules/env_names.h"
+#include "rules/env_rules.h"
+#include "rules/plan.h"
+
+enum var_state {
+    VAR_OPEN,     /* not judged yet */
+    VAR_ACCEPTED,
+    VAR_REFUSED,
+    VAR_QUIET,    /* nothing to say about it (PATH) */
+};
+
+struct env_var {
+    const char *name, *value;
+    const struct env_name *row; /* NULL only for an unknown name given with --with */
+    bool forced;                /* by --keep or --with */
+    bool given;                 /* by --with: belongs into `set` */
+    enum var_state state;
+    const char *why, *source;
+};
+
+struct computed {
+    const char *value, *why, *source; /* why and source NULL: the rule's own */
+};
+
+struct work {
+    const struct facts *f;
+    const struct plan_options *o;
+    struct arena *a;
+    struct plan *plan;
+    struct env_var *vars;
+    size_t n_vars;
+    const struct gpu_facts **visible; /* that the trainer will see; the one planned for among them */
+    size_t n_visible;
+    struct situation s;
+    struct computed computed[ENV_N_VALUES];
+    struct plan_var *nodes; /* HSA_OVERRIDE_GFX_VERSION_<n> to set */
+    size_t n_nodes;
+};
+
+/* The user's variable while it is in force, else NULL. */
+struct env_var *work_var(const struct work *w, const char *name);
+/* Its value while it is in force, else NULL. */
+const char *work_value(const struct work *w, const char *name);
+/* Removes the variable, with the reason; false if the user insists on it. */
+bool work_refuse(struct work *w, struct env_var *v, const char *source, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void work_accept(struct work *w, struct env_var *v, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void work_warn(struct work *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void work_set(struct work *w, const char *name, const char *value, const char *why, const char *source);
+/* "GPU 1 (gfx1036)" */
+const char *work_gpu_text(const struct work *w, const struct gpu_facts *g);
+/* "torch 2.9.1+rocm6.4", or "this PyTorch" when the version is not known. */
+const char *work_torch_text(const struct work *w);
+
+/* The parts, in the order in which they run. */
+int devices_plan(struct work *w, struct cairn_error *err);
+void override_plan(struct work *w);
+void allocator_plan(struct work *w);
+void paths_plan(struct work *w);
+void judge_rest(struct work *w);
+
+#endif
