@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The sub-commands of `cairn tensor`; the table of them is in cmd_tensor.c.
+ *
+ * argv[0] is "tensor NAME".  Each returns the exit code. */
+#ifndef CAIRN_CLI_TENSOR_COMMANDS_H
+#define CAIRN_CLI_TENSOR_COMMANDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tensor_source;
+
+int tensor_ls(int argc, char **argv);
+int tensor_check(int argc, char **argv);
+int tensor_convert(int argc, char **argv);
+int tensor_diff(int argc, char **argv);
+int tensor_extract(int argc, char **argv);
+int tensor_merge(int argc, char **argv);
+
+/* `convert IN OUT --lora DIALECT`: rewrites the names and folds alpha; in tensor_lora.c.  dtype NULL keeps each
+ * tensor's own. */
+int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force);
+
+/* Says what is wrong when fewer or more than `want` operands are there; 0 if all is well, else the exit code. */
+int tensor_operands(int argc, char **argv, int rest, int want, const char *what);
+
+#endif

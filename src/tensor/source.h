@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A file with tensors, whatever its format: one list and one way to read.
+ *
+ * safetensors, a sharded index ("….index.json") and torch's zip files (.pth, .pt) are told apart by their content.
+ * The list is in the order of the data and never changes while the source is open; names, shapes and metadata
+ * belong to the source and die with it.  An open source may be read from several threads. */
+#ifndef CAIRN_TENSOR_SOURCE_H
+#define CAIRN_TENSOR_SOURCE_H
+
+#include "tensor/safetensors.h"
+
+struct source_format;
+struct source_stamp;
+
+struct tensor_source {
+    const char *path;
+    const char *format; /* "safetensors", "torch" */
+    const struct st_tensor *tensors;
+    size_t n_tensors;
+    const struct st_meta *meta;
+    size_t n_meta;
+    size_t n_files; /* more than one: shards */
+
+    /* Inside. */
+    const struct source_format *how;
+    void *file;
+    struct arena arena;
+    const struct st_tensor **by_name;
+    struct source_stamp *stamps;
+};
+
+int source_open(struct tensor_source *s, const char *path, struct cairn_error *err);
+void source_close(struct tensor_source *s); /* accepts a zeroed one; for CLEANUP */
+
+const struct st_tensor *source_find(const struct tensor_source *s,
+                                    const char *name); /* NULL: no such tensor */
+const char *source_meta_find(const struct tensor_source *s, const char *key);
+/* The file that holds this tensor: the path, or a shard's. */
+const char *source_path_of(const struct tensor_source *s, const struct st_tensor *t);
+
+/* Elements first … first+n-1 as they are in the file.  The error names file, tensor and offset. */
+int source_read(const struct tensor_source *s, const struct st_tensor *t, uint64_t first, uint64_t n,
+                void *into, struct cairn_error *err);
+/* The same, converted on the way; both kinds must be floating. */
+int source_read_as(const struct tensor_source *s, const struct st_tensor *t, uint64_t first, uint64_t n,
+                   enum dtype as, void *into, struct cairn_error *err);
+/* Bytes of a tensor, also of one whose dtype we do not know.  Where the dtype is known, the range must be whole
+ * elements. */
+int source_read_bytes(const struct tensor_source *s, const struct st_tensor *t, uint64_t byte, uint64_t n,
+                      void *into, struct cairn_error *err);
+/* The descriptor and offset of a tensor whose bytes lie in one piece; false if they do not. */
+bool source_place(const struct tensor_source *s, const struct st_tensor *t, int *fd, uint64_t *at);
+/* Fails if a file was written to since it was opened: what was read may be a mixture. */
+int source_unchanged(const struct tensor_source *s, struct cairn_error *err);
+
+/* Does the name match one of the shell patterns?  No patterns match everything. */
+bool source_name_matches(const char *name, const char *const *globs, size_t n);
+
+#endif
