@@ -208,6 +208,10 @@ static void add_python(struct search *s, struct python p)
 
 static void add_prefix(struct search *s, const char *prefix, const char *how)
 {
+    size_t n = strlen(prefix);
+    while (n > 1 && prefix[n - 1] == '/')
+        n--;
+    prefix = arena_strndup(s->a, prefix, n);
     if (*prefix == '/' && is_dir(s, prefix))
         add_python(s, prefix_python(s, prefix, how));
 }

@@ -178,8 +178,12 @@ static void add_system(struct search *s)
     static const char *const variables[] = { "ROCM_PATH", "ROCM_HOME", "HIP_PATH" };
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
         const char *dir = facts_env(s->f, variables[i]);
+        size_t n = dir ? strlen(dir) : 0;
+        while (n > 1 && dir[n - 1] == '/')
+            n--;
+        dir = dir ? arena_strndup(s->a, dir, n) : NULL;
         /* A variable may say /usr, where the distribution's libraries are. */
-        if (dir && *dir == '/' && strcmp(dir, "/") && strcmp(dir, "/usr"))
+        if (dir && *dir == '/' && n > 1 && strcmp(dir, "/usr"))
             add_prefix(s, dir);
     }
     add_prefix(s, "/opt/rocm");

@@ -134,18 +134,20 @@ static void read_hip_library(struct reading *r)
     CLEANUP(fd_close) int fd = open_library(r, "libtorch_hip.so", &path);
     if (fd < 0)
         return;
-    if (codeobj_read(fd, path, r->a, &c, &err)) {
+    bool known = r->t->compiled.from != NULL;
+    if (known ? codeobj_look(fd, path, r->a, &c, &err) : codeobj_read(fd, path, r->a, &c, &err)) {
         problems_add(&r->t->problems, r->a, "%s", err.msg);
         return;
     }
     r->t->kpack = c.kind == CODEOBJ_SPLIT;
-    if (!r->t->compiled.from && c.targets.n)
+    if (!known && c.targets.n)
         r->t->compiled = c.targets;
 }
 
 struct wheel_list {
     struct reading *r;
     struct targets targets;
+    bool any; /* a wheel of this kind is installed, whole or not */
 };
 
 /* A device wheel is its .kpack archive; where hidden files were lost in a copy only the metadata is left. */
@@ -169,6 +171,7 @@ static bool archive_is_lost(struct reading *r, const char *info)
 static void take_wheel(void *context, const char *rest, size_t len, const char *info)
 {
     struct wheel_list *w = context;
+    w->any = true;
     if (gfxname_span(rest, len) == len && !archive_is_lost(w->r, info))
         targets_add(&w->targets, w->r->a, rest, len);
 }
@@ -191,7 +194,8 @@ static void read_device_wheels(struct reading *r)
     site_each(r->site, "amd_torch_device_", take_wheel, &torch);
     take_archives(r, &torch.targets);
     site_each(r->site, "rocm_sdk_device_", take_wheel, &rocm);
-    struct targets *found = torch.targets.n ? &torch.targets : &rocm.targets;
+    /* Before torch's own code was split off there were only ROCm's device wheels. */
+    struct targets *found = torch.any || torch.targets.n ? &torch.targets : &rocm.targets;
     if (!found->n && !r->t->kpack)
         return;
     found->from = r->site->path;

@@ -3,21 +3,17 @@
  * handed out holds only names of targets. */
 #include "host/codeobj.h"
 
+#include "fuzz.h"
 #include "host/gfxname.h"
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 static void check_names(const struct targets *t)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (gfxname_span(t->name[i], strlen(t->name[i])) != strlen(t->name[i]))
-            abort();
+        FUZZ_REQUIRE(gfxname_span(t->name[i], strlen(t->name[i])) == strlen(t->name[i]));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(fd_close) int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -29,8 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct targets t;
     if (!codeobj_read(fd, "fuzz", &a, &c, &err))
         check_names(&c.targets);
-    else if (err.code != CAIRN_EFORMAT || !err.msg[0])
-        abort();
+    else
+        FUZZ_REQUIRE(err.code == CAIRN_EFORMAT && err.msg[0]);
     if (!codeobj_arch_list(fd, "fuzz", &a, &t, &err))
         check_names(&t);
     return 0;

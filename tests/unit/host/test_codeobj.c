@@ -300,8 +300,7 @@ static void split_libraries(void)
     struct part by_wrapper[] = { { ".hipFatBinSegment", &wrapper }, { ".hip_fatbin", &zeros } };
     struct part by_section[] = { { ".rocm_kpack_ref", &ref }, { ".hip_fatbin", &zeros } };
     CLEANUP(str_release)
-    struct str a = library(by_wrapper, 2, EM_X86_64, 0),
-               b = library(by_section, 2, EM_X86_64, 0);
+    struct str a = library(by_wrapper, 2, EM_X86_64, 0), b = library(by_section, 2, EM_X86_64, 0);
     CLEANUP(result_release) struct result ra = read_bytes(&a), rb = read_bytes(&b);
     CHECK_INT(ra.r, 0);
     CHECK_INT(ra.c.kind, CODEOBJ_SPLIT);

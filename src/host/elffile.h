@@ -3,8 +3,8 @@
  *
  * Reads headers and names only, never contents.  Every section that is listed lies in the file.  All memory
  * is the arena's. */
-#ifndef CAIRN_HOST_ELF_H
-#define CAIRN_HOST_ELF_H
+#ifndef CAIRN_HOST_ELFFILE_H
+#define CAIRN_HOST_ELFFILE_H
 
 #include "base/arena.h"
 #include "host/binary.h"

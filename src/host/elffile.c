@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/elf.h"
+#include "host/elffile.h"
 
 #include "base/str.h"
 #include <elf.h>
