@@ -2,21 +2,21 @@
 #include "host/packages.h"
 
 #include "host/torch.h"
-#include "tree.h"
+#include "machine.h"
 
 #define SITE "venv/lib/python3.11/site-packages/"
 
-static const struct torch_facts *find_in(struct tree *t, const char *const *env)
+static const struct torch_facts *find_in(struct machine *t, const char *const *env)
 {
     struct facts_options o = { 0 };
     struct cairn_error err = { 0 };
-    tree_open(t, t->path, env);
+    machine_open(t, t->path, env);
     CHECK_INT(torch_find(&t->f, &o, &err), 0);
     CHECK_INT(t->f.n_torches, 1);
     return t->f.n_torches == 1 ? &t->f.torches[0] : NULL;
 }
 
-static const struct torch_facts *find(struct tree *t)
+static const struct torch_facts *find(struct machine *t)
 {
     static const char *const env[] = { "PATH=/usr/bin", NULL };
     return find_in(t, env);
@@ -42,23 +42,23 @@ static void which_library_bitsandbytes_loads(void)
         { "6.4.43484", "0.44.0:cuda128:gfx1100", TRI_NO, "no library for ROCm", "" },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
+        CLEANUP(machine_release) struct machine t = machine_new();
         char options[256];
         snprintf(options, sizeof(options), "--hip %s --bnb %s", rows[i].hip, rows[i].bnb);
-        tree_make(&t, options);
+        machine_make(&t, options);
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
         CHECK_HAS(rows[i].bnb, p->bitsandbytes.version.s);
         CHECK_INT(p->bitsandbytes.fits, rows[i].fits);
         CHECK_HAS(p->bitsandbytes.why, rows[i].why);
-        CHECK_STR(tree_names(&p->bitsandbytes.targets), rows[i].targets);
+        CHECK_STR(machine_names(&p->bitsandbytes.targets), rows[i].targets);
     }
 }
 
 static void the_user_may_choose_the_library(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--hip 7.2.1 --bnb 0.49.0:rocm64+rocm71:gfx1100");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--hip 7.2.1 --bnb 0.49.0:rocm64+rocm71:gfx1100");
     static const char *const env[] = { "PATH=/usr/bin", "BNB_ROCM_VERSION=71", NULL };
     const struct torch_facts *p = find_in(&t, env);
     REQUIRE(p);
@@ -68,9 +68,9 @@ static void the_user_may_choose_the_library(void)
 
 static void damaged_library(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--bnb 0.49.0:rocm64:gfx1100");
-    tree_put(&t, SITE "bitsandbytes/libbitsandbytes_rocm64.so", "not a library");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--bnb 0.49.0:rocm64:gfx1100");
+    machine_put(&t, SITE "bitsandbytes/libbitsandbytes_rocm64.so", "not a library");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK_INT(p->bitsandbytes.fits, TRI_NO);
@@ -83,19 +83,19 @@ static void triton_under_all_its_names(void)
     static const char *const names[] = { "triton", "pytorch_triton_rocm", "pytorch-triton-rocm",
                                          "triton_rocm", "Pytorch.Triton_ROCm" };
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
+        CLEANUP(machine_release) struct machine t = machine_new();
         char options[256];
         snprintf(options, sizeof(options), "--triton 3.5.1+gitbfeb0668 --triton-name %s", names[i]);
-        tree_make(&t, options);
+        machine_make(&t, options);
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
         CHECK_STR(p->triton.version.s, "3.5.1+gitbfeb0668");
         CHECK_INT(p->triton.parsed.part[1], 5);
         CHECK_INT(p->triton.fits, TRI_YES);
     }
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "");
-    tree_put(&t, SITE "triton/__init__.py", "\"\"\"isort\"\"\"\n__version__ = '3.4.0'\n");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "");
+    machine_put(&t, SITE "triton/__init__.py", "\"\"\"isort\"\"\"\n__version__ = '3.4.0'\n");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK_STR(p->triton.version.s, "3.4.0");
@@ -115,8 +115,8 @@ static void flash_attention_of_three_kinds(void)
         { "--flash-attn 2.8.3:none", "Triton back end", TRI_YES, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
-        tree_make(&t, rows[i].option);
+        CLEANUP(machine_release) struct machine t = machine_new();
+        machine_make(&t, rows[i].option);
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
         CHECK_STR(p->flash_attn.version.s, "2.8.3");
@@ -128,8 +128,8 @@ static void flash_attention_of_three_kinds(void)
 
 static void pure_python_always_fits(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--hip none --torch 2.9.1+cpu --accelerate 1.12.0 --bnb 0.49.0:rocm64:gfx1100");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--hip none --torch 2.9.1+cpu --accelerate 1.12.0 --bnb 0.49.0:rocm64:gfx1100");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK_STR(p->accelerate.version.s, "1.12.0");
@@ -142,16 +142,16 @@ static void pure_python_always_fits(void)
 /* A package may be in another site of the same Python than torch is. */
 static void packages_of_all_sites(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--layout debian --torch 2.9.1+rocm6.4");
-    tree_put(&t, "usr/local/lib/python3.11/dist-packages/accelerate-1.12.0.dist-info/METADATA", "");
-    tree_put(&t, "usr/lib/python3/dist-packages/accelerate-0.21.0-py3.11.egg-info", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--layout debian --torch 2.9.1+rocm6.4");
+    machine_put(&t, "usr/local/lib/python3.11/dist-packages/accelerate-1.12.0.dist-info/METADATA", "");
+    machine_put(&t, "usr/lib/python3/dist-packages/accelerate-0.21.0-py3.11.egg-info", "");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK_STR(p->site, "/usr/lib/python3/dist-packages");
     CHECK_STR(p->accelerate.version.s, "1.12.0");
-    unlink(tree_path(&t, "usr/local/lib/python3.11/dist-packages/accelerate-1.12.0.dist-info/METADATA"));
-    rmdir(tree_path(&t, "usr/local/lib/python3.11/dist-packages/accelerate-1.12.0.dist-info"));
+    unlink(machine_path(&t, "usr/local/lib/python3.11/dist-packages/accelerate-1.12.0.dist-info/METADATA"));
+    rmdir(machine_path(&t, "usr/local/lib/python3.11/dist-packages/accelerate-1.12.0.dist-info"));
     p = find(&t);
     REQUIRE(p);
     CHECK_STR(p->accelerate.version.s, "0.21.0");

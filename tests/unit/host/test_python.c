@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/python.h"
 
-#include "tree.h"
+#include "machine.h"
 
 #define ENV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define SITE "lib/python3.11/site-packages"
 
-static struct pythons find(struct tree *t, const char *const *env)
+static struct pythons find(struct machine *t, const char *const *env)
 {
     struct pythons out = { 0 };
     struct facts_options o = { .env = env };
     struct cairn_error err = { 0 };
-    tree_open(t, t->path, env);
+    machine_open(t, t->path, env);
     CHECK_INT(pythons_find(&t->f, &o, NULL, &out, &err), 0);
     return out;
 }
 
-static void venv(const struct tree *t, const char *name, const char *config)
+static void venv(const struct machine *t, const char *name, const char *config)
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/pyvenv.cfg", name);
-    tree_put(t, path, config);
+    machine_put(t, path, config);
     snprintf(path, sizeof(path), "%s/" SITE "/six.py", name);
-    tree_put(t, path, "");
+    machine_put(t, path, "");
     snprintf(path, sizeof(path), "%s/bin/python3", name);
-    tree_link(t, path, "/usr/bin/python3");
+    machine_link(t, path, "/usr/bin/python3");
 }
 
 /* /usr as Debian has it, and a user's own site. */
-static void debian(const struct tree *t)
+static void debian(const struct machine *t)
 {
-    tree_program(t, "usr/bin/python3.11",
-                 "\x7f"
-                 "ELF");
-    tree_link(t, "usr/bin/python3", "python3.11");
-    tree_put(t, "usr/lib/python3/dist-packages/six.py", "");
-    tree_put(t, "usr/local/lib/python3.11/dist-packages/six.py", "");
-    tree_put(t, "home/me/.local/lib/python3.11/site-packages/six.py", "");
-    tree_put(t, "home/me/.local/lib/python3.12/site-packages/six.py", "");
+    machine_program(t, "usr/bin/python3.11",
+                    "\x7f"
+                    "ELF");
+    machine_link(t, "usr/bin/python3", "python3.11");
+    machine_put(t, "usr/lib/python3/dist-packages/six.py", "");
+    machine_put(t, "usr/local/lib/python3.11/dist-packages/six.py", "");
+    machine_put(t, "home/me/.local/lib/python3.11/site-packages/six.py", "");
+    machine_put(t, "home/me/.local/lib/python3.12/site-packages/six.py", "");
 }
 
 static void active_environment_comes_first(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     debian(&t);
     venv(&t, "home/me/env", "home = /usr/bin\nversion = 3.11.2\n");
     struct pythons p = find(&t, ENV("VIRTUAL_ENV=/home/me/env/", "PATH=/usr/bin", "HOME=/nowhere"));
@@ -56,7 +56,7 @@ static void active_environment_comes_first(void)
 
 static void sites_of_a_system_python(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     debian(&t);
     struct pythons p = find(&t, ENV("PATH=/nowhere:/usr/bin", "HOME=/home/me"));
     REQUIRE(p.n == 1);
@@ -73,14 +73,14 @@ static void sites_of_a_system_python(void)
 
 static void fedora_has_two_library_directories(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_program(&t, "usr/bin/python3.13",
-                 "\x7f"
-                 "ELF");
-    tree_link(&t, "usr/bin/python3", "python3.13");
-    tree_link(&t, "bin", "usr/bin");
-    tree_put(&t, "usr/lib64/python3.13/site-packages/six.py", "");
-    tree_put(&t, "usr/lib/python3.13/site-packages/six.py", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_program(&t, "usr/bin/python3.13",
+                    "\x7f"
+                    "ELF");
+    machine_link(&t, "usr/bin/python3", "python3.13");
+    machine_link(&t, "bin", "usr/bin");
+    machine_put(&t, "usr/lib64/python3.13/site-packages/six.py", "");
+    machine_put(&t, "usr/lib/python3.13/site-packages/six.py", "");
     struct pythons p = find(&t, ENV("PATH=/bin"));
     REQUIRE(p.n == 1);
     CHECK_INT(p.item[0].n_sites, 2);
@@ -88,11 +88,11 @@ static void fedora_has_two_library_directories(void)
 
 static void environment_on_path(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     debian(&t);
     venv(&t, "srv/env", "home = /usr/bin\nversion_info = 3.11.2.final.0\n");
-    unlink(tree_path(&t, "srv/env/bin/python3"));
-    tree_link(&t, "srv/env/bin/python3", "/usr/bin/python3.11");
+    unlink(machine_path(&t, "srv/env/bin/python3"));
+    machine_link(&t, "srv/env/bin/python3", "/usr/bin/python3.11");
     struct pythons p = find(&t, ENV("PATH=/srv/env/bin:/usr/bin", "HOME=/home/me"));
     REQUIRE(p.n == 1);
     CHECK_INT(p.item[0].n_sites, 1);
@@ -101,7 +101,7 @@ static void environment_on_path(void)
 
 static void environment_with_system_packages(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     debian(&t);
     venv(&t, "e", "home=/usr/bin\ninclude-system-site-packages =  true \nversion = 3.11.2\n");
     struct pythons p = find(&t, ENV("VIRTUAL_ENV=/e", "PATH=/nowhere", "HOME=/home/me"));
@@ -112,20 +112,20 @@ static void environment_with_system_packages(void)
 
 static void shims_of_pyenv(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     debian(&t);
-    tree_program(&t, "home/me/.pyenv/shims/python3", "#!/usr/bin/env bash\nexec pyenv exec\n");
-    tree_put(&t, "home/me/.pyenv/version", "3.10\n");
+    machine_program(&t, "home/me/.pyenv/shims/python3", "#!/usr/bin/env bash\nexec pyenv exec\n");
+    machine_put(&t, "home/me/.pyenv/version", "3.10\n");
     static const char *const versions[] = { "3.10.4", "3.10.14", "3.12.1" };
     char path[256];
     for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
         snprintf(path, sizeof(path), "home/me/.pyenv/versions/%s/lib/python%.4s/site-packages/six.py",
                  versions[i], versions[i]);
-        tree_put(&t, path, "");
+        machine_put(&t, path, "");
         snprintf(path, sizeof(path), "home/me/.pyenv/versions/%s/bin/python3", versions[i]);
-        tree_program(&t, path,
-                     "\x7f"
-                     "ELF");
+        machine_program(&t, path,
+                        "\x7f"
+                        "ELF");
     }
     const char *shims = "PATH=/home/me/.pyenv/shims:/usr/bin";
     struct pythons p = find(&t, ENV(shims));
@@ -142,13 +142,13 @@ static void shims_of_pyenv(void)
 
 static void conda_prefix(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_program(&t, "c/envs/train/bin/python3.12",
-                 "\x7f"
-                 "ELF");
-    tree_link(&t, "c/envs/train/bin/python3", "python3.12");
-    tree_put(&t, "c/envs/train/lib/python3.12/site-packages/six.py", "");
-    tree_put(&t, "c/envs/train/lib/python3.1/site-packages/six.py", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_program(&t, "c/envs/train/bin/python3.12",
+                    "\x7f"
+                    "ELF");
+    machine_link(&t, "c/envs/train/bin/python3", "python3.12");
+    machine_put(&t, "c/envs/train/lib/python3.12/site-packages/six.py", "");
+    machine_put(&t, "c/envs/train/lib/python3.1/site-packages/six.py", "");
     struct pythons p = find(&t, ENV("CONDA_PREFIX=/c/envs/train", "PATH=/c/envs/train/bin"));
     REQUIRE(p.n == 2);
     CHECK_STR(p.item[0].how, "CONDA_PREFIX");
@@ -159,7 +159,7 @@ static void conda_prefix(void)
 
 static void usual_places_in_a_capture(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     venv(&t, "opt/venv", "");
     venv(&t, "opt/my-venv", "");
     venv(&t, "workspace/venv", "");
@@ -171,7 +171,7 @@ static void usual_places_in_a_capture(void)
 
 static void environment_in_the_working_directory(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     venv(&t, "venv", "version = 3.11\n");
     venv(&t, ".venv", "version = 3.11\n");
     char before[1024];
@@ -179,7 +179,7 @@ static void environment_in_the_working_directory(void)
     struct pythons p = { 0 };
     struct facts_options o = { 0 };
     struct cairn_error err = { 0 };
-    tree_open(&t, NULL, ENV("PATH=/nowhere"));
+    machine_open(&t, NULL, ENV("PATH=/nowhere"));
     CHECK_INT(pythons_find(&t.f, &o, NULL, &p, &err), 0);
     REQUIRE(!chdir(before) && p.n == 2);
     CHECK_STR(p.item[0].how, "./venv");
@@ -189,28 +189,28 @@ static void environment_in_the_working_directory(void)
 
 static void what_the_user_gave(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
+    CLEANUP(machine_release) struct machine t = machine_new();
     venv(&t, "e", "version = 3.11.2\n");
-    tree_put(&t, "e/" SITE "/torch/version.py", "");
-    tree_put(&t, "file", "");
+    machine_put(&t, "e/" SITE "/torch/version.py", "");
+    machine_put(&t, "file", "");
     CLEANUP(root_close) struct root live = { .fd = -1 };
     struct cairn_error err = { 0 };
     REQUIRE(!root_open(&live, NULL, &err));
     const char *const good[] = { "e", "e/" SITE, "e/" SITE "/torch" };
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         struct pythons p = { 0 };
-        struct facts_options o = { .torch_dir = tree_path(&t, good[i]) };
-        tree_open(&t, t.path, ENV("PATH=/usr/bin"));
+        struct facts_options o = { .torch_dir = machine_path(&t, good[i]) };
+        machine_open(&t, t.path, ENV("PATH=/usr/bin"));
         CHECK_INT(pythons_find(&t.f, &o, &live, &p, &err), 0);
         REQUIRE(p.n == 1 && p.item[0].n_sites == 1);
         CHECK_STR(p.item[0].how, "--torch");
-        CHECK_STR(p.item[0].sites[0], tree_path(&t, "e/" SITE));
-        CHECK_STR(p.item[0].exe, tree_path(&t, "e/bin/python3"));
+        CHECK_STR(p.item[0].sites[0], machine_path(&t, "e/" SITE));
+        CHECK_STR(p.item[0].exe, machine_path(&t, "e/bin/python3"));
     }
     const char *const bad[] = { "not-there", "file" };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct pythons p = { 0 };
-        struct facts_options o = { .torch_dir = tree_path(&t, bad[i]) };
+        struct facts_options o = { .torch_dir = machine_path(&t, bad[i]) };
         CHECK_INT(pythons_find(&t.f, &o, &live, &p, &err), -1);
         CHECK_INT(err.code, CAIRN_EUSAGE);
         CHECK_HAS(err.msg, bad[i]);
@@ -219,12 +219,12 @@ static void what_the_user_gave(void)
 
 static void strange_files_do_no_harm(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_put(&t, "e/pyvenv.cfg/file", "");
-    tree_link(&t, "e/lib", "lib");
-    tree_link(&t, "bin/python3", "python3");
-    tree_program(&t, "scripts/python3", "#!/bin/sh\n");
-    tree_program(&t, "alone/python3", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "e/pyvenv.cfg/file", "");
+    machine_link(&t, "e/lib", "lib");
+    machine_link(&t, "bin/python3", "python3");
+    machine_program(&t, "scripts/python3", "#!/bin/sh\n");
+    machine_program(&t, "alone/python3", "");
     struct pythons p =
         find(&t, ENV("VIRTUAL_ENV=/e", "CONDA_PREFIX=", "PATH=:/bin:/scripts:/alone:", "HOME=relative"));
     CHECK_INT(p.n, 0);

@@ -3,24 +3,24 @@
 
 #include "base/fault.h"
 #include "host/prefix.h"
-#include "tree.h"
+#include "machine.h"
 #include <errno.h>
 
 #define ENV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-static size_t find(struct tree *t, const char *const *env)
+static size_t find(struct machine *t, const char *const *env)
 {
     struct facts_options o = { 0 };
     struct cairn_error err = { 0 };
-    tree_open(t, t->path, env);
+    machine_open(t, t->path, env);
     CHECK_INT(rocm_find(&t->f, &o, &err), 0);
     return t->f.n_rocms;
 }
 
 static void classic_installation(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--rocm 6.4.1 --targets gfx1030,gfx1100 --libs hipblaslt=gfx1100");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--rocm 6.4.1 --targets gfx1030,gfx1100 --libs hipblaslt=gfx1100");
     REQUIRE(find(&t, ENV("PATH=/usr/bin", "ROCM_PATH=/opt/rocm/")) == 1);
     const struct rocm_facts *r = &t.f.rocms[0];
     CHECK_INT(r->kind, ROCM_CLASSIC);
@@ -28,8 +28,8 @@ static void classic_installation(void)
     CHECK_STR(r->version.s, "6.4.1-83");
     CHECK_INT(r->parsed.part[2], 1);
     CHECK_HAS(r->hip_library.s, "lib/libamdhip64.so.6");
-    CHECK_STR(tree_names(&r->rocblas), "gfx1030 gfx1100");
-    CHECK_STR(tree_names(&r->hipblaslt), "gfx1100");
+    CHECK_STR(machine_names(&r->rocblas), "gfx1030 gfx1100");
+    CHECK_STR(machine_names(&r->hipblaslt), "gfx1100");
     CHECK_STR(r->miopen_version.s, "3.4.0");
     CHECK_HAS(r->miopen_version.from, FROM_VERSION);
     CHECK(r->has_rocminfo);
@@ -37,12 +37,12 @@ static void classic_installation(void)
 
 static void several_versions(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--rocm 6.2.0");
-    tree_make(&t, "--rocm 6.10.1");
-    tree_put(&t, "opt/rocm-7.0.2/.info/version-utils", "7.0.2-56\n");
-    tree_put(&t, "opt/rocm-5.7.1/bin/rocminfo", "");
-    tree_put(&t, "opt/rocm-leftover/share/file", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--rocm 6.2.0");
+    machine_make(&t, "--rocm 6.10.1");
+    machine_put(&t, "opt/rocm-7.0.2/.info/version-utils", "7.0.2-56\n");
+    machine_put(&t, "opt/rocm-5.7.1/bin/rocminfo", "");
+    machine_put(&t, "opt/rocm-leftover/share/file", "");
     REQUIRE(find(&t, ENV("PATH=/usr/bin")) == 4);
     CHECK_STR(t.f.rocms[0].path, "/opt/rocm");
     CHECK_STR(t.f.rocms[0].version.s, "6.10.1-83");
@@ -54,9 +54,9 @@ static void several_versions(void)
 
 static void the_environment_comes_first(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--rocm 6.2.0");
-    tree_put(&t, "srv/rocm/.info/version", "7.1.0\n");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--rocm 6.2.0");
+    machine_put(&t, "srv/rocm/.info/version", "7.1.0\n");
     REQUIRE(find(&t, ENV("PATH=/usr/bin", "HIP_PATH=/srv/rocm", "ROCM_PATH=/not-there")) == 2);
     CHECK_STR(t.f.rocms[0].path, "/srv/rocm");
     CHECK_STR(t.f.rocms[0].miopen_version.s, "3.5.1");
@@ -64,12 +64,12 @@ static void the_environment_comes_first(void)
 
 static void packages_of_therock(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_put(&t, "opt/rocm/core-7.14/share/therock/therock_manifest.json",
-             "{\"rocm_version\": \"7.14.0\", \"submodules\": []}");
-    tree_put(&t, "opt/rocm/core-7.14/lib/libamdhip64.so.7", "");
-    tree_put(&t, "opt/rocm/core-7.13/share/therock/therock_manifest.json", "{ damaged");
-    tree_link(&t, "opt/rocm/core", "core-7.14");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "opt/rocm/core-7.14/share/therock/therock_manifest.json",
+                "{\"rocm_version\": \"7.14.0\", \"submodules\": []}");
+    machine_put(&t, "opt/rocm/core-7.14/lib/libamdhip64.so.7", "");
+    machine_put(&t, "opt/rocm/core-7.13/share/therock/therock_manifest.json", "{ damaged");
+    machine_link(&t, "opt/rocm/core", "core-7.14");
     REQUIRE(find(&t, ENV("PATH=/usr/bin")) == 2);
     CHECK_STR(t.f.rocms[0].path, "/opt/rocm/core");
     CHECK_INT(t.f.rocms[0].kind, ROCM_THEROCK);
@@ -80,37 +80,37 @@ static void packages_of_therock(void)
 
 static void packages_of_debian(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_put(&t, "usr/lib/x86_64-linux-gnu/libamdhip64.so.5.2.21153-0", "");
-    tree_link(&t, "usr/lib/x86_64-linux-gnu/libamdhip64.so.5", "libamdhip64.so.5.2.21153-0");
-    tree_put(&t, "usr/lib/x86_64-linux-gnu/rocblas/2.46.0/library/TensileLibrary_lazy_gfx1030.dat", "");
-    tree_put(&t, "usr/bin/rocminfo", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "usr/lib/x86_64-linux-gnu/libamdhip64.so.5.2.21153-0", "");
+    machine_link(&t, "usr/lib/x86_64-linux-gnu/libamdhip64.so.5", "libamdhip64.so.5.2.21153-0");
+    machine_put(&t, "usr/lib/x86_64-linux-gnu/rocblas/2.46.0/library/TensileLibrary_lazy_gfx1030.dat", "");
+    machine_put(&t, "usr/bin/rocminfo", "");
     REQUIRE(find(&t, ENV("PATH=/usr/bin", "ROCM_PATH=/usr")) == 1);
     const struct rocm_facts *r = &t.f.rocms[0];
     CHECK_INT(r->kind, ROCM_DISTRO);
     CHECK_STR(r->path, "/usr");
     CHECK_STR(r->version.s, "5.2");
-    CHECK_STR(tree_names(&r->rocblas), "gfx1030");
+    CHECK_STR(machine_names(&r->rocblas), "gfx1030");
     CHECK(r->has_rocminfo);
 }
 
 static void packages_of_fedora(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_put(&t, "usr/lib64/libamdhip64.so.6.4.60403", "");
-    tree_link(&t, "usr/lib64/libamdhip64.so.6", "libamdhip64.so.6.4.60403");
-    tree_put(&t, "usr/lib64/rocblas/library/TensileLibrary_lazy_gfx90a.dat", "");
-    tree_put(&t, "usr/lib64/rocm/gfx11/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat", "");
-    tree_put(&t, "usr/lib64/rocm/gfx9/lib/rocblas/library/TensileLibrary_lazy_gfx942.dat", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "usr/lib64/libamdhip64.so.6.4.60403", "");
+    machine_link(&t, "usr/lib64/libamdhip64.so.6", "libamdhip64.so.6.4.60403");
+    machine_put(&t, "usr/lib64/rocblas/library/TensileLibrary_lazy_gfx90a.dat", "");
+    machine_put(&t, "usr/lib64/rocm/gfx11/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat", "");
+    machine_put(&t, "usr/lib64/rocm/gfx9/lib/rocblas/library/TensileLibrary_lazy_gfx942.dat", "");
     REQUIRE(find(&t, ENV("PATH=/usr/bin")) == 1);
     CHECK_STR(t.f.rocms[0].version.s, "6.4.3");
-    CHECK_STR(tree_names(&t.f.rocms[0].rocblas), "gfx90a gfx942 gfx1100");
+    CHECK_STR(machine_names(&t.f.rocms[0].rocblas), "gfx90a gfx942 gfx1100");
 }
 
 static void wheels_in_a_python(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--layout therock --hip 7.2.1 --rocm 7.2.1rc1 --targets gfx1151,gfx1201");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--layout therock --hip 7.2.1 --rocm 7.2.1rc1 --targets gfx1151,gfx1201");
     REQUIRE(find(&t, ENV("PATH=/usr/bin", "VIRTUAL_ENV=/venv")) == 1);
     const struct rocm_facts *r = &t.f.rocms[0];
     CHECK_INT(r->kind, ROCM_WHEEL);
@@ -118,21 +118,22 @@ static void wheels_in_a_python(void)
     CHECK_STR(r->version.s, "7.2.1rc1");
     CHECK_HAS(r->version.from, "rocm_sdk_core");
     CHECK_HAS(r->hip_library.s, r->path);
-    CHECK_STR(tree_names(&r->rocblas), "gfx1151 gfx1201");
+    CHECK_STR(machine_names(&r->rocblas), "gfx1151 gfx1201");
     CHECK(r->has_rocminfo);
 }
 
 static void versions_of_miopen(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_put(&t, "opt/rocm/.info/version", "6.4.0\n");
-    tree_put(&t, "opt/rocm/lib/libMIOpen.so.1.0.60300", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "opt/rocm/.info/version", "6.4.0\n");
+    machine_put(&t, "opt/rocm/lib/libMIOpen.so.1.0.60300", "");
     find(&t, ENV("PATH=/usr/bin"));
     CHECK_STR(t.f.rocms[0].miopen_version.s, "3.3.0"); /* the file tells more than the release */
-    tree_put(&t, "opt/rocm/lib/cmake/miopen/miopen-config-version.cmake", "set(PACKAGE_VERSION \"3.4.1\")\n");
+    machine_put(&t, "opt/rocm/lib/cmake/miopen/miopen-config-version.cmake",
+                "set(PACKAGE_VERSION \"3.4.1\")\n");
     find(&t, ENV("PATH=/usr/bin"));
     CHECK_STR(t.f.rocms[0].miopen_version.s, "3.4.1");
-    tree_put(
+    machine_put(
         &t, "opt/rocm/include/miopen/version.h",
         "#define MIOPEN_VERSION_MAJOR 3\n#define MIOPEN_VERSION_MINOR 5\n#define MIOPEN_VERSION_PATCH 1\n");
     find(&t, ENV("PATH=/usr/bin"));
@@ -142,25 +143,25 @@ static void versions_of_miopen(void)
 
 static void nothing_there(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_put(&t, "opt/rocm/README", "");
-    tree_link(&t, "opt/rocm-9.9", "rocm-9.9");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "opt/rocm/README", "");
+    machine_link(&t, "opt/rocm-9.9", "rocm-9.9");
     CHECK_INT(find(&t, ENV("PATH=/usr/bin", "ROCM_PATH=relative", "HIP_PATH=/")), 0);
 }
 
 static void given_by_the_user(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new(), empty = tree_new();
-    tree_make(&t, "--rocm 6.4.1");
+    CLEANUP(machine_release) struct machine t = machine_new(), empty = machine_new();
+    machine_make(&t, "--rocm 6.4.1");
     struct cairn_error err = { 0 };
-    struct facts_options o = { .rocm_dir = tree_path(&t, "opt/rocm") };
-    tree_open(&t, empty.path, ENV("PATH=/usr/bin"));
+    struct facts_options o = { .rocm_dir = machine_path(&t, "opt/rocm") };
+    machine_open(&t, empty.path, ENV("PATH=/usr/bin"));
     CHECK_INT(rocm_find(&t.f, &o, &err), 0);
     REQUIRE(t.f.n_rocms == 1);
     CHECK_STR(t.f.rocms[0].version.s, "6.4.1-83");
     const char *const bad[] = { "not-there", "venv" };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        o.rocm_dir = tree_path(&t, bad[i]);
+        o.rocm_dir = machine_path(&t, bad[i]);
         CHECK_INT(rocm_find(&t.f, &o, &err), -1);
         CHECK_INT(err.code, CAIRN_EUSAGE);
         CHECK_HAS(err.msg, bad[i]);
@@ -169,12 +170,12 @@ static void given_by_the_user(void)
 
 static void every_outside_call_may_fail(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--rocm 6.4.1");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--rocm 6.4.1");
     struct facts_options o = { 0 };
     for (int nth = 1;; nth++) {
         struct cairn_error err = { 0 };
-        tree_open(&t, t.path, ENV("PATH=/usr/bin"));
+        machine_open(&t, t.path, ENV("PATH=/usr/bin"));
         fault_arm(nth, EIO);
         int r = rocm_find(&t.f, &o, &err);
         if (!fault_disarm())

@@ -3,7 +3,7 @@
 
 #include "base/fault.h"
 #include "host/prefix.h"
-#include "tree.h"
+#include "machine.h"
 #include <errno.h>
 #include <time.h>
 
@@ -12,11 +12,11 @@
 static const char *const no_env[] = { "PATH=/usr/bin", NULL };
 
 /* The torch of a tree; NULL if there is not just one. */
-static const struct torch_facts *find(struct tree *t)
+static const struct torch_facts *find(struct machine *t)
 {
     struct facts_options o = { 0 };
     struct cairn_error err = { 0 };
-    tree_open(t, t->path, no_env);
+    machine_open(t, t->path, no_env);
     CHECK_INT(torch_find(&t->f, &o, &err), 0);
     CHECK_INT(t->f.n_torches, 1);
     return t->f.n_torches == 1 ? &t->f.torches[0] : NULL;
@@ -24,9 +24,10 @@ static const struct torch_facts *find(struct tree *t)
 
 static void wheel_of_pytorch_org(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--torch 2.9.1+rocm6.4 --hip 6.4.43484-123eb5128 --targets gfx900,gfx90a,gfx1030,gfx1100 "
-                  "--libs hipblaslt=gfx90a+gfx1100,miopen=gfx90a+gfx1030");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t,
+                 "--torch 2.9.1+rocm6.4 --hip 6.4.43484-123eb5128 --targets gfx900,gfx90a,gfx1030,gfx1100 "
+                 "--libs hipblaslt=gfx90a+gfx1100,miopen=gfx90a+gfx1030");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK_STR(p->site, "/venv/lib/python3.11/site-packages");
@@ -37,11 +38,11 @@ static void wheel_of_pytorch_org(void)
     CHECK_INT(p->hip_parsed.part[1], 4);
     CHECK_INT(p->build, TORCH_ROCM);
     CHECK(!p->therock && !p->kpack);
-    CHECK_STR(tree_names(&p->compiled), "gfx900 gfx90a gfx1030 gfx1100");
+    CHECK_STR(machine_names(&p->compiled), "gfx900 gfx90a gfx1030 gfx1100");
     CHECK_HAS(p->compiled.from, "libtorch_python.so");
-    CHECK_STR(tree_names(&p->rocblas), "gfx90a gfx900 gfx1030 gfx1100");
-    CHECK_STR(tree_names(&p->hipblaslt), "gfx90a gfx1100");
-    CHECK_STR(tree_names(&p->miopen), "gfx90a gfx1030");
+    CHECK_STR(machine_names(&p->rocblas), "gfx90a gfx900 gfx1030 gfx1100");
+    CHECK_STR(machine_names(&p->hipblaslt), "gfx90a gfx1100");
+    CHECK_STR(machine_names(&p->miopen), "gfx90a gfx1030");
     CHECK_HAS(p->hip_library.s, "torch/lib/libamdhip64.so");
     CHECK_STR(p->miopen_version.s, "3.4.0");
     CHECK_HAS(p->miopen_version.from, FROM_VERSION);
@@ -55,14 +56,14 @@ static void targets_from_code_objects(void)
 {
     static const char *const kinds[] = { "plain", "ccob1", "ccob2", "ccob3", "ccob2-zlib", "ccob3-zlib" };
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
+        CLEANUP(machine_release) struct machine t = machine_new();
         char options[256];
         snprintf(options, sizeof(options), "--no-arch-string --targets gfx1151,gfx90a:xnack- --bundle %s",
                  kinds[i]);
-        tree_make(&t, options);
+        machine_make(&t, options);
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
-        CHECK_STR(tree_names(&p->compiled), "gfx1151 gfx90a");
+        CHECK_STR(machine_names(&p->compiled), "gfx1151 gfx90a");
         CHECK_HAS(p->compiled.from, "libtorch_hip.so");
         CHECK_INT(p->problems.n, 0);
     }
@@ -93,9 +94,9 @@ static void version_files_of_all_ages(void)
         { "", NULL, NULL, NULL, TORCH_BUILD_UNKNOWN, 1 },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
-        tree_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
-        tree_put(&t, SITE "torch/version.py", rows[i].text);
+        CLEANUP(machine_release) struct machine t = machine_new();
+        machine_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
+        machine_put(&t, SITE "torch/version.py", rows[i].text);
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
         CHECK_STR(p->version.s, rows[i].version);
@@ -108,11 +109,11 @@ static void version_files_of_all_ages(void)
 
 static void metadata_when_the_file_is_not_readable(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
-    tree_put(&t, SITE "torch/version.py/a-directory", "");
-    tree_put(&t, SITE "torch/__init__.py", "");
-    tree_put(&t, SITE "torch-2.9.1+rocm6.4.dist-info/METADATA", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
+    machine_put(&t, SITE "torch/version.py/a-directory", "");
+    machine_put(&t, SITE "torch/__init__.py", "");
+    machine_put(&t, SITE "torch-2.9.1+rocm6.4.dist-info/METADATA", "");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK_STR(p->version.s, "2.9.1+rocm6.4");
@@ -135,11 +136,11 @@ static void by_version_when_files_do_not_tell(void)
         { "2.10.0+rocm6.4", "6.4.43484", "gfx1151", "gfx1031" },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
+        CLEANUP(machine_release) struct machine t = machine_new();
         char text[256];
         snprintf(text, sizeof(text), "__version__ = '%s'\nhip = '%s'\n", rows[i].version, rows[i].hip);
-        tree_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
-        tree_put(&t, SITE "torch/version.py", text);
+        machine_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
+        machine_put(&t, SITE "torch/version.py", text);
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
         CHECK_HAS(p->compiled.from, FROM_VERSION);
@@ -150,11 +151,11 @@ static void by_version_when_files_do_not_tell(void)
     static const char *const others[] = { "2.9.1+rocm7.2.1.lw.git0123abc", "2.9.0a0+git1234", "2.9.1",
                                           "2.3.0+rocm6.0" };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
+        CLEANUP(machine_release) struct machine t = machine_new();
         char text[256];
         snprintf(text, sizeof(text), "__version__ = '%s'\nhip = '6.4.1'\n", others[i]);
-        tree_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
-        tree_put(&t, SITE "torch/version.py", text);
+        machine_put(&t, "venv/pyvenv.cfg", "version = 3.11\n");
+        machine_put(&t, SITE "torch/version.py", text);
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
         CHECK_STR(p->compiled.from, NULL);
@@ -163,35 +164,36 @@ static void by_version_when_files_do_not_tell(void)
 
 static void therock_wheels(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--layout therock --torch 2.10.0+rocm7.14.0 --hip 7.14.60850 --targets gfx1150,gfx1151 "
-                  "--aotriton 0.12.0");
-    tree_put(&t, SITE "_rocm_sdk_libraries_gfx1031/lib/rocblas/library/TensileLibrary_lazy_gfx1031.dat", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--layout therock --torch 2.10.0+rocm7.14.0 --hip 7.14.60850 --targets gfx1150,gfx1151 "
+                     "--aotriton 0.12.0");
+    machine_put(&t, SITE "_rocm_sdk_libraries_gfx1031/lib/rocblas/library/TensileLibrary_lazy_gfx1031.dat",
+                "");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK(p->therock && !p->kpack);
     CHECK_HAS(p->hip_library.s, "_rocm_sdk_core/lib/libamdhip64.so.7");
-    CHECK_STR(tree_names(&p->rocblas), "gfx1150 gfx1151 gfx1031");
+    CHECK_STR(machine_names(&p->rocblas), "gfx1150 gfx1151 gfx1031");
     CHECK_STR(p->aotriton_version.s, "0.12.0");
     CHECK_HAS(p->aotriton_version.from, "libaotriton_v2.so.0.12.0");
-    CHECK_STR(tree_names(&p->aotriton), "gfx1150 gfx1151 gfx1152 gfx1153");
+    CHECK_STR(machine_names(&p->aotriton), "gfx1150 gfx1151 gfx1152 gfx1153");
 }
 
 static void device_wheels(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t,
-              "--layout kpack --torch 2.11.0+rocm7.14.0 --hip 7.14.60850 --targets gfx1100,gfx1151,gfx1201 "
-              "--device gfx1151");
-    tree_put(&t, SITE "amd_torch_device_gfx115x-2.11.0.dist-info/METADATA", "");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(
+        &t, "--layout kpack --torch 2.11.0+rocm7.14.0 --hip 7.14.60850 --targets gfx1100,gfx1151,gfx1201 "
+            "--device gfx1151");
+    machine_put(&t, SITE "amd_torch_device_gfx115x-2.11.0.dist-info/METADATA", "");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK(p->therock && p->kpack);
-    CHECK_STR(tree_names(&p->compiled), "gfx1100 gfx1151 gfx1201");
-    CHECK_STR(tree_names(&p->device_wheels), "gfx1151");
+    CHECK_STR(machine_names(&p->compiled), "gfx1100 gfx1151 gfx1201");
+    CHECK_STR(machine_names(&p->device_wheels), "gfx1151");
     CHECK_INT(p->problems.n, 0);
     /* A copy without hidden files leaves metadata that promises too much. */
-    unlink(tree_path(&t, SITE "torch/.kpack/torch_gfx1151.kpack"));
+    unlink(machine_path(&t, SITE "torch/.kpack/torch_gfx1151.kpack"));
     p = find(&t);
     REQUIRE(p);
     CHECK(p->device_wheels.from);
@@ -202,11 +204,11 @@ static void device_wheels(void)
 
 static void device_wheels_are_the_only_list(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--layout kpack --hip 7.14.60850 --targets gfx1151 --device gfx1151 --no-arch-string");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--layout kpack --hip 7.14.60850 --targets gfx1151 --device gfx1151 --no-arch-string");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
-    CHECK_STR(tree_names(&p->compiled), "gfx1151");
+    CHECK_STR(machine_names(&p->compiled), "gfx1151");
 }
 
 static void families_of_attention_kernels(void)
@@ -219,59 +221,59 @@ static void families_of_attention_kernels(void)
           "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx90a gfx1200 gfx1201" },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(tree_release) struct tree t = tree_new();
-        tree_make(&t, i ? "--targets gfx900 --aotriton 0.11.2 --libs aotriton=gfx90a"
-                        : "--targets gfx900 --aotriton 0.11.0 --libs aotriton=gfx90a");
-        tree_put(&t, SITE "torch/lib/aotriton.images/amd-gfx11xx/flash/x.aks2", "");
-        tree_put(&t, SITE "torch/lib/aotriton.images/amd-gfx120x/flash/x.aks2", "");
+        CLEANUP(machine_release) struct machine t = machine_new();
+        machine_make(&t, i ? "--targets gfx900 --aotriton 0.11.2 --libs aotriton=gfx90a"
+                           : "--targets gfx900 --aotriton 0.11.0 --libs aotriton=gfx90a");
+        machine_put(&t, SITE "torch/lib/aotriton.images/amd-gfx11xx/flash/x.aks2", "");
+        machine_put(&t, SITE "torch/lib/aotriton.images/amd-gfx120x/flash/x.aks2", "");
         const struct torch_facts *p = find(&t);
         REQUIRE(p);
         CHECK_STR(p->aotriton_version.s, rows[i].version);
-        CHECK_STR(tree_names(&p->aotriton), rows[i].want);
+        CHECK_STR(machine_names(&p->aotriton), rows[i].want);
     }
 }
 
 static void library_without_its_kernels(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--libs none --targets gfx1100");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--libs none --targets gfx1100");
     const struct torch_facts *p = find(&t);
     REQUIRE(p);
     CHECK_STR(p->rocblas.from, NULL);
-    tree_put(&t, SITE "torch/lib/librocblas.so", "");
+    machine_put(&t, SITE "torch/lib/librocblas.so", "");
     p = find(&t);
     REQUIRE(p);
     CHECK_HAS(p->rocblas.from, "rocblas");
     CHECK_INT(p->rocblas.n, 0);
     /* An index counts, kernels without one do not. */
-    tree_put(&t, SITE "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat", "");
-    tree_put(&t, SITE "torch/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco", "");
-    tree_put(&t, SITE "torch/lib/rocblas/library/gfx1151/TensileLibrary_lazy_gfx1151.dat", "");
+    machine_put(&t, SITE "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat", "");
+    machine_put(&t, SITE "torch/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco", "");
+    machine_put(&t, SITE "torch/lib/rocblas/library/gfx1151/TensileLibrary_lazy_gfx1151.dat", "");
     p = find(&t);
     REQUIRE(p);
-    CHECK_STR(tree_names(&p->rocblas), "gfx1030 gfx1151");
+    CHECK_STR(machine_names(&p->rocblas), "gfx1030 gfx1151");
 }
 
 static void huge_file_that_is_no_library(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--targets gfx1100,gfx1101");
-    tree_put(&t, SITE "torch/lib/libtorch_hip.so", "");
-    REQUIRE(!truncate(tree_path(&t, SITE "torch/lib/libtorch_hip.so"), (off_t)10 << 30));
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--targets gfx1100,gfx1101");
+    machine_put(&t, SITE "torch/lib/libtorch_hip.so", "");
+    REQUIRE(!truncate(machine_path(&t, SITE "torch/lib/libtorch_hip.so"), (off_t)10 << 30));
     const struct torch_facts *p = find(&t);
     REQUIRE(p && p->problems.n == 1);
     CHECK_HAS(p->problems.text[0], "torch/lib/libtorch_hip.so");
     CHECK_HAS(p->problems.text[0], "not an ELF file");
-    CHECK_STR(tree_names(&p->compiled), "gfx1100 gfx1101");
+    CHECK_STR(machine_names(&p->compiled), "gfx1100 gfx1101");
 }
 
 static void unreadable_things_are_told(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--targets gfx1100,gfx1101");
-    unlink(tree_path(&t, SITE "torch/lib/libtorch_python.so"));
-    tree_put(&t, SITE "torch/lib/libtorch_python.so/file", "");
-    REQUIRE(!truncate(tree_path(&t, SITE "torch/lib/libtorch_hip.so"), 5000));
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--targets gfx1100,gfx1101");
+    unlink(machine_path(&t, SITE "torch/lib/libtorch_python.so"));
+    machine_put(&t, SITE "torch/lib/libtorch_python.so/file", "");
+    REQUIRE(!truncate(machine_path(&t, SITE "torch/lib/libtorch_hip.so"), 5000));
     const struct torch_facts *p = find(&t);
     REQUIRE(p && p->problems.n == 2);
     CHECK_HAS(p->problems.text[0], "libtorch_python.so: Is a directory");
@@ -281,19 +283,19 @@ static void unreadable_things_are_told(void)
 
 static void each_torch_once(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--targets gfx1100");
-    tree_make(&t, "--layout debian --hip none --torch 1.13.1");
-    tree_link(&t, "alias", "venv");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--targets gfx1100");
+    machine_make(&t, "--layout debian --hip none --torch 1.13.1");
+    machine_link(&t, "alias", "venv");
     struct facts_options o = { 0 };
     struct cairn_error err = { 0 };
     static const char *const env[] = { "VIRTUAL_ENV=/alias", "PATH=/venv/bin:/usr/bin", NULL };
-    tree_open(&t, t.path, env);
+    machine_open(&t, t.path, env);
     CHECK_INT(torch_find(&t.f, &o, &err), 0);
     REQUIRE(t.f.n_torches == 1);
     CHECK_STR(t.f.torches[0].how, "VIRTUAL_ENV");
     static const char *const both[] = { "VIRTUAL_ENV=/alias", "PATH=/usr/bin", NULL };
-    tree_open(&t, t.path, both);
+    machine_open(&t, t.path, both);
     CHECK_INT(torch_find(&t.f, &o, &err), 0);
     REQUIRE(t.f.n_torches == 2);
     CHECK_INT(t.f.torches[0].build, TORCH_ROCM);
@@ -303,17 +305,17 @@ static void each_torch_once(void)
 
 static void given_by_the_user(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new(), empty = tree_new();
-    tree_make(&t, "--targets gfx1100,gfx1151");
-    struct facts_options o = { .torch_dir = tree_path(&t, "venv") };
+    CLEANUP(machine_release) struct machine t = machine_new(), empty = machine_new();
+    machine_make(&t, "--targets gfx1100,gfx1151");
+    struct facts_options o = { .torch_dir = machine_path(&t, "venv") };
     struct cairn_error err = { 0 };
-    tree_open(&t, empty.path, no_env);
+    machine_open(&t, empty.path, no_env);
     CHECK_INT(torch_find(&t.f, &o, &err), 0);
     REQUIRE(t.f.n_torches == 1);
     CHECK(!t.f.torches[0].below_root);
-    CHECK_STR(tree_names(&t.f.torches[0].compiled), "gfx1100 gfx1151");
+    CHECK_STR(machine_names(&t.f.torches[0].compiled), "gfx1100 gfx1151");
     o.torch_dir = empty.path;
-    tree_open(&t, empty.path, no_env);
+    machine_open(&t, empty.path, no_env);
     CHECK_INT(torch_find(&t.f, &o, &err), -1);
     CHECK_INT(err.code, CAIRN_EUSAGE);
     CHECK_HAS(err.msg, "holds no PyTorch");
@@ -322,14 +324,14 @@ static void given_by_the_user(void)
 
 static void every_outside_call_may_fail(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--layout kpack --hip 7.14.60850 --targets gfx1151,gfx1100 --bnb 0.50.0:rocm714:gfx1151 "
-                  "--triton 3.5.1 "
-                  "--flash-attn 2.8.3 --accelerate 1.12.0");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--layout kpack --hip 7.14.60850 --targets gfx1151,gfx1100 --bnb 0.50.0:rocm714:gfx1151 "
+                     "--triton 3.5.1 "
+                     "--flash-attn 2.8.3 --accelerate 1.12.0");
     struct facts_options o = { 0 };
     for (int nth = 1;; nth++) {
         struct cairn_error err = { 0 };
-        tree_open(&t, t.path, no_env);
+        machine_open(&t, t.path, no_env);
         fault_arm(nth, EIO);
         int r = torch_find(&t.f, &o, &err);
         if (!fault_disarm())
@@ -352,13 +354,13 @@ static double now_ms(void)
  * sanitizers and busy machines; reading all of it would take seconds. */
 static void true_sizes_take_milliseconds(void)
 {
-    CLEANUP(tree_release) struct tree t = tree_new();
-    tree_make(&t, "--big --no-arch-string --targets gfx900,gfx1030,gfx1100");
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--big --no-arch-string --targets gfx900,gfx1030,gfx1100");
     REQUIRE(find(&t));
     double start = now_ms();
     const struct torch_facts *p = find(&t);
     CHECK(now_ms() - start < 500);
-    CHECK_STR(tree_names(&p->compiled), "gfx900 gfx1030 gfx1100");
+    CHECK_STR(machine_names(&p->compiled), "gfx900 gfx1030 gfx1100");
 }
 
 int main(void)

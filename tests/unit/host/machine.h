@@ -2,11 +2,11 @@
  * Trees of files for tests of the readers: a new directory below $TMPDIR, filled by hand or by mktree.py, and
  * removed at the end of the scope.
  *
- *     CLEANUP(tree_release) struct tree t = tree_new();
- *     tree_put(&t, "venv/pyvenv.cfg", "home = /usr/bin\n");
- *     tree_make(&t, "--torch 2.9.1+rocm6.4 --hip 6.4.43484"); */
-#ifndef CAIRN_TESTS_TREE_H
-#define CAIRN_TESTS_TREE_H
+ *     CLEANUP(machine_release) struct machine t = machine_new();
+ *     machine_put(&t, "venv/pyvenv.cfg", "home = /usr/bin\n");
+ *     machine_make(&t, "--torch 2.9.1+rocm6.4 --hip 6.4.43484"); */
+#ifndef CAIRN_TESTS_MACHINE_H
+#define CAIRN_TESTS_MACHINE_H
 
 #include "base/cleanup.h"
 #include "check.h"
@@ -15,14 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct tree {
+struct machine {
     char path[256];
     struct facts f;
 };
 
-static inline struct tree tree_new(void)
+static inline struct machine machine_new(void)
 {
-    struct tree t = { .f.root.fd = -1 };
+    struct machine t = { .f.root.fd = -1 };
     const char *tmp = getenv("TMPDIR");
     snprintf(t.path, sizeof(t.path), "%s/cairn-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(t.path))
@@ -30,21 +30,21 @@ static inline struct tree tree_new(void)
     return t;
 }
 
-static inline int tree_remove_(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static inline int machine_remove_(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
     return remove(path);
 }
 
-static inline void tree_release(struct tree *t)
+static inline void machine_release(struct machine *t)
 {
     facts_release(&t->f);
     if (*t->path)
-        nftw(t->path, tree_remove_, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(t->path, machine_remove_, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* "<tree>/<relative>"; the buffer is reused by the next call but three. */
-static inline const char *tree_path(const struct tree *t, const char *relative)
+static inline const char *machine_path(const struct machine *t, const char *relative)
 {
     static char buf[4][1024];
     static int turn;
@@ -53,7 +53,7 @@ static inline const char *tree_path(const struct tree *t, const char *relative)
     return out;
 }
 
-static inline void tree_parents_(const struct tree *t, const char *relative)
+static inline void machine_parents_(const struct machine *t, const char *relative)
 {
     char path[1024];
     snprintf(path, sizeof(path), "%s/%s", t->path, relative);
@@ -64,30 +64,30 @@ static inline void tree_parents_(const struct tree *t, const char *relative)
     }
 }
 
-static inline void tree_put(const struct tree *t, const char *relative, const char *text)
+static inline void machine_put(const struct machine *t, const char *relative, const char *text)
 {
-    tree_parents_(t, relative);
-    FILE *f = fopen(tree_path(t, relative), "w");
+    machine_parents_(t, relative);
+    FILE *f = fopen(machine_path(t, relative), "w");
     if (!f || fputs(text, f) < 0 || fclose(f))
         abort();
 }
 
-static inline void tree_program(const struct tree *t, const char *relative, const char *text)
+static inline void machine_program(const struct machine *t, const char *relative, const char *text)
 {
-    tree_put(t, relative, text);
-    if (chmod(tree_path(t, relative), 0755))
+    machine_put(t, relative, text);
+    if (chmod(machine_path(t, relative), 0755))
         abort();
 }
 
-static inline void tree_link(const struct tree *t, const char *relative, const char *to)
+static inline void machine_link(const struct machine *t, const char *relative, const char *to)
 {
-    tree_parents_(t, relative);
-    if (symlink(to, tree_path(t, relative)))
+    machine_parents_(t, relative);
+    if (symlink(to, machine_path(t, relative)))
         abort();
 }
 
 /* Runs mktree.py on the tree with these options. */
-static inline void tree_make(const struct tree *t, const char *options)
+static inline void machine_make(const struct machine *t, const char *options)
 {
     char command[2048];
     snprintf(command, sizeof(command), "python3 -B '%s' '%s' %s", check_data("../tools/mktree.py"), t->path,
@@ -99,7 +99,7 @@ static inline void tree_make(const struct tree *t, const char *options)
 }
 
 /* Facts of which only the root and the environment are there; for the finders. */
-static inline void tree_open(struct tree *t, const char *root, const char *const *env)
+static inline void machine_open(struct machine *t, const char *root, const char *const *env)
 {
     struct cairn_error err = { 0 };
     facts_release(&t->f);
@@ -109,7 +109,7 @@ static inline void tree_open(struct tree *t, const char *root, const char *const
 }
 
 /* "gfx900 gfx906"; the buffer is reused by the next call but three. */
-static inline const char *tree_names(const struct targets *t)
+static inline const char *machine_names(const struct targets *t)
 {
     static char buf[4][1024];
     static int turn;
