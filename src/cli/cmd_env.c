@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/env_print.h"
+#include "cli/options.h"
+#include "cli/print.h"
+
+extern char **environ;
+
+struct env_options {
+    const char *root, *torch_dir, *rocm_dir, *gfx, *trainer, *shell, *os, *explain;
+    int gpu;
+    bool json, debug;
+    struct opt_list keep, with;
+    enum shell dialect;
+};
+
+static int show(const struct env_options *o, const struct facts *f, const struct plan *p)
+{
+    if (o->explain && *o->explain) {
+        env_explain(o->explain, p, o->json);
+        return EXIT_FINE;
+    }
+    if (o->json)
+        env_print_json(p);
+    else
+        env_print_shell(f, p, o->dialect);
+    return p->gpu ? EXIT_FINE : EXIT_LACKS;
+}
+
+static int plan_and_show(const struct env_options *o, struct facts *f)
+{
+    struct cairn_error err = { 0 };
+    if (o->gfx && facts_set_gfx(f, o->gfx, &err))
+        return print_error(&err);
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const struct plan_options po = {
+        .gpu = o->gpu,
+        .debug = o->debug,
+        .windows = str_eq(o->os, "windows"),
+        .trainer = o->trainer,
+        .keep = o->keep.item,
+        .with = o->with.item,
+    };
+    struct plan plan;
+    if (plan_build(f, &po, &a, &plan, &err))
+        return print_error(&err);
+    return show(o, f, &plan);
+}
+
+static int run_env(const struct env_options *o)
+{
+    const struct facts_options fo = {
+        .root = o->root,
+        .torch_dir = o->torch_dir,
+        .rocm_dir = o->rocm_dir,
+        .env = (const char *const *)environ,
+        .parts = FACTS_ALL,
+    };
+    struct facts f;
+    struct cairn_error err = { 0 };
+    if (facts_read(&f, &fo, &err))
+        return print_error(&err);
+    int code = plan_and_show(o, &f);
+    facts_release(&f);
+    return code;
+}
+
+static int check_words(struct env_options *o, const char *command)
+{
+    if (o->shell && !shell_find(o->shell, &o->dialect))
+        return options_error(command, "--shell wants sh, fish, powershell, dotenv or json, not \"%s\"", o->shell);
+    if (o->os && !str_eq(o->os, "linux") && !str_eq(o->os, "windows"))
+        return options_error(command, "--os wants linux or windows, not \"%s\"", o->os);
+    o->json |= o->dialect == SHELL_JSON;
+    return OPTIONS_GO;
+}
+
+static int run_command(struct env_options *o, int argc, char **argv)
+{
+    const struct opt_row rows[] = {
+        OPT_FLAG('j', "json", &o->json, "print JSON on stdout"),
+        OPT_OPTIONAL('e', "explain", &o->explain, "NAME",
+                     "what is known about one variable, or about all of them"),
+        OPT_INT('g', "gpu", &o->gpu, "N", "plan for GPU N only, and hide the others"),
+        OPT_STR('t', "trainer", &o->trainer, "NAME", "plan for this trainer"),
+        OPT_FLAG('d', "debug", &o->debug, "add the variables that help to find an error; they make training slow"),
+        OPT_STR('s', "shell", &o->shell, "NAME", "lines for sh, fish, powershell, dotenv or json"),
+        OPT_LIST(0, "keep", &o->keep, "NAME", "keep this variable of yours even if it harms; may be repeated"),
+        OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),
+        OPT_STR(0, "os", &o->os, "NAME", "plan for linux or windows"),
+        OPT_STR(0, "gfx", &o->gfx, "NAME", "the chip, told by hand"),
+        OPT_STR(0, "torch", &o->torch_dir, "DIR", "the PyTorch in this site-packages or virtual environment"),
+        OPT_STR(0, "rocm", &o->rocm_dir, "DIR", "the ROCm in this directory"),
+        OPT_STR(0, "root", &o->root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn env [options]",
+        "Prints the environment that a trainer should get on this machine, with the reason for each variable: what to "
+        "set, which of your own to remove because they harm, and which are kept. On a supported card with a matching "
+        "PyTorch that is little or nothing.",
+        "  eval \"$(cairn env)\"\n  cairn env --shell dotenv > .env\n  cairn env --explain HSA_OVERRIDE_GFX_VERSION\n",
+    };
+    int rest;
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    if (rest < argc)
+        return options_error(argv[0], "does not take \"%s\"", argv[rest]);
+    r = check_words(o, argv[0]);
+    if (r != OPTIONS_GO)
+        return r;
+    if (o->explain && !*o->explain)
+        return env_explain_all(o->json), EXIT_FINE;
+    return run_env(o);
+}
+
+int cmd_env(int argc, char **argv)
+{
+    struct env_options o = { .gpu = -1 };
+    int code = run_command(&o, argc, argv);
+    opt_list_release(&o.keep);
+    opt_list_release(&o.with);
+    return code;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shell_text.h"
+
+#include <string.h>
+
+enum { REMARK_WIDTH = 100 };
+
+static const struct {
+    const char *name;
+    const char *before, *between; /* a setting is before NAME between 'value' */
+    const char *remove, *after;
+} shells[] = {
+    [SHELL_SH] = { "sh", "export ", "=", "unset ", "" },
+    [SHELL_FISH] = { "fish", "set -gx ", " ", "set -e ", "" },
+    [SHELL_POWERSHELL] = { "powershell", "$env:", " = ", "Remove-Item -ErrorAction SilentlyContinue Env:", "" },
+    [SHELL_DOTENV] = { "dotenv", "", "=", "# leave out ", "" },
+    [SHELL_JSON] = { "json", "", "", "", "" },
+};
+
+bool shell_find(const char *name, enum shell *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
+        if (!strcmp(shells[i].name, name)) {
+            *out = (enum shell)i;
+            return true;
+        }
+    return false;
+}
+
+/* PowerShell takes the four typographic single quotes (U+2018 to U+201B) for a quote too. */
+static size_t powershell_quote_at(const char *s)
+{
+    if (s[0] == '\'')
+        return 1;
+    bool typographic = (unsigned char)s[0] == 0xe2 && (unsigned char)s[1] == 0x80 && (unsigned char)s[2] >= 0x98 &&
+                       (unsigned char)s[2] <= 0x9b;
+    return typographic ? 3 : 0;
+}
+
+static void quote_dotenv(const char *value, struct str *out)
+{
+    str_add(out, "\"");
+    for (const char *p = value; *p; p++) {
+        if (*p == '\n' || *p == '\r') {
+            str_add(out, *p == '\n' ? "\\n" : "\\r");
+            continue;
+        }
+        if (strchr("\"\\$`", *p))
+            str_add(out, "\\");
+        str_addn(out, p, 1);
+    }
+    str_add(out, "\"");
+}
+
+static void quote_char(enum shell s, const char **p, struct str *out)
+{
+    size_t n = s == SHELL_POWERSHELL ? powershell_quote_at(*p) : 0;
+    if (s == SHELL_SH && **p == '\'') {
+        str_add(out, "'\\''");
+        n = 1;
+    } else if (s == SHELL_FISH && strchr("'\\", **p)) {
+        str_addf(out, "\\%c", **p);
+        n = 1;
+    } else {
+        str_addn(out, *p, n); /* doubled, where it is a quote */
+        n = n ? n : 1;
+        str_addn(out, *p, n);
+    }
+    *p += n;
+}
+
+void shell_quote(enum shell s, const char *value, struct str *out)
+{
+    if (s == SHELL_DOTENV && strpbrk(value, "'\n\r")) {
+        quote_dotenv(value, out);
+        return;
+    }
+    str_add(out, "'");
+    for (const char *p = value; *p;)
+        quote_char(s, &p, out);
+    str_add(out, "'");
+}
+
+void shell_set(enum shell s, const char *name, const char *value, struct str *out)
+{
+    str_addf(out, "%s%s%s", shells[s].before, name, shells[s].between);
+    shell_quote(s, value, out);
+    str_add(out, "\n");
+}
+
+void shell_unset(enum shell s, const char *name, struct str *out)
+{
+    str_addf(out, "%s%s%s\n", shells[s].remove, name, shells[s].after);
+}
+
+/* Control characters and what is not UTF-8 become a question mark. */
+static void add_clean(const char *text, struct str *out)
+{
+    for (size_t n = strlen(text); n;) {
+        size_t clean = str_clean_span(text, n);
+        str_addn(out, text, clean);
+        if (clean < n)
+            str_add(out, "?"), clean++;
+        text += clean;
+        n -= clean;
+    }
+}
+
+void shell_remark(const char *text, FILE *out)
+{
+    CLEANUP(str_release) struct str clean = { 0 };
+    str_add(&clean, "");
+    add_clean(text, &clean);
+    for (const char *p = clean.s; *p;) {
+        size_t n = strlen(p);
+        if (n > REMARK_WIDTH - 2) {
+            for (n = REMARK_WIDTH - 2; n && p[n] != ' '; n--)
+                ;
+            n = n ? n : strcspn(p, " ");
+        }
+        fprintf(out, "# %.*s\n", (int)n, p);
+        p += n;
+        p += strspn(p, " ");
+    }
+}

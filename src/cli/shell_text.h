@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lines that a shell can run: setting, removing, remarks.  Any value is quoted so that the shell takes it as it
+ * is, whatever quotes, dollars or line feeds are in it. */
+#ifndef CAIRN_CLI_SHELL_TEXT_H
+#define CAIRN_CLI_SHELL_TEXT_H
+
+#include "base/str.h"
+#include <stdio.h>
+
+enum shell { SHELL_SH, SHELL_FISH, SHELL_POWERSHELL, SHELL_DOTENV, SHELL_JSON };
+
+/* False for a name that is not known. */
+bool shell_find(const char *name, enum shell *out);
+void shell_quote(enum shell s, const char *value, struct str *out);
+/* One line: export NAME='value', set -gx …, $env:… = …, NAME='value'. */
+void shell_set(enum shell s, const char *name, const char *value, struct str *out);
+/* A .env file can only leave a variable out, so there it is a remark. */
+void shell_unset(enum shell s, const char *name, struct str *out);
+/* Remarks: wrapped, every line behind "# ", and no character in it that could end the line. */
+void shell_remark(const char *text, FILE *out);
+
+#endif
