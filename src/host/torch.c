@@ -244,17 +244,21 @@ static void read_aotriton(struct reading *r)
     t->aotriton_version = version ? (struct text){ version, file } : wheels_aotriton(r->a, t->parsed);
     if (t->aotriton_version.s)
         version_parse(t->aotriton_version.s, &parsed);
-    struct site images;
+    char **images;
+    size_t n;
     const char *dir = site_path(&r->lib, "aotriton.images");
     if (!site_has(&r->lib, "aotriton.images")) {
         if (version) /* the library without its images */
             t->aotriton.from = dir;
         return;
     }
-    site_read(&images, r->root, r->a, dir);
+    if (root_list(r->root, r->a, dir, &images, &n)) { /* unreadable is not empty */
+        problems_add(&t->problems, r->a, "%s: %s", dir, strerror(errno));
+        return;
+    }
     t->aotriton.from = dir;
-    for (size_t i = 0; i < images.n; i++)
-        wheels_aotriton_targets(r->a, images.names[i], parsed, &t->aotriton);
+    for (size_t i = 0; i < n; i++)
+        wheels_aotriton_targets(r->a, images[i], parsed, &t->aotriton);
 }
 
 static void read_rocm_parts(struct reading *r)
@@ -291,11 +295,18 @@ static bool has_torch(const struct site *s)
                                     root_exists(s->root, site_path(s, "torch/__init__.py")));
 }
 
+/* The path without links, or as it is where that cannot be told. */
+static const char *real_path(const struct site *s, const char *path)
+{
+    const char *real = root_resolve(s->root, s->a, path);
+    return real ? real : path;
+}
+
 static bool is_listed(struct facts *f, const struct site *s)
 {
-    const char *real = root_resolve(s->root, s->a, s->path);
-    for (size_t i = 0; real && i < f->n_torches; i++)
-        if (str_eq(root_resolve(s->root, s->a, f->torches[i].site), real))
+    const char *real = real_path(s, s->path);
+    for (size_t i = 0; i < f->n_torches; i++)
+        if (str_eq(f->torches[i].site, s->path) || str_eq(real_path(s, f->torches[i].site), real))
             return true;
     return false;
 }

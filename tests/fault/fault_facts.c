@@ -8,7 +8,7 @@
 #include "host/facts.h"
 #include <errno.h>
 
-static const char *const no_env[] = { NULL };
+static const char *const env[] = { "VIRTUAL_ENV=/venv", NULL };
 
 /* Found again by address, since a lost directory moves the others up. */
 static const struct gpu_facts *same_gpu(const struct facts *healthy, const struct gpu_facts *g)
@@ -58,6 +58,41 @@ static size_t identified(const struct facts *f)
     return n;
 }
 
+/* A list of targets is whole, or not known, or comes from elsewhere; half a list would be a wrong answer. */
+static void check_targets(const char *what, const struct targets *t, const struct targets *h, int nth)
+{
+    if (!t->from || !h->from || strcmp(t->from, h->from) != 0)
+        return;
+    bool same = t->n == h->n;
+    for (size_t i = 0; same && i < t->n; i++)
+        same = targets_has(h, t->name[i]);
+    if (!same)
+        CHECK_FAIL_("call %d: %s of %s: %zu targets, %zu when healthy", nth, what, t->from, t->n, h->n);
+}
+
+static void check_torch(const struct torch_facts *t, const struct torch_facts *h, int nth)
+{
+    if (t->version.s && h->version.s && strcmp(t->version.s, h->version.s) != 0)
+        CHECK_FAIL_("call %d: torch %s, was %s", nth, t->version.s, h->version.s);
+    CHECK(t->build == TORCH_BUILD_UNKNOWN || t->build == h->build);
+    check_targets("compiled", &t->compiled, &h->compiled, nth);
+    check_targets("device wheels", &t->device_wheels, &h->device_wheels, nth);
+    check_targets("rocblas", &t->rocblas, &h->rocblas, nth);
+    check_targets("hipblaslt", &t->hipblaslt, &h->hipblaslt, nth);
+    check_targets("miopen", &t->miopen, &h->miopen, nth);
+    check_targets("aotriton", &t->aotriton, &h->aotriton, nth);
+    check_problems(&t->problems);
+}
+
+static void check_software(const struct facts *f, const struct facts *healthy, int nth)
+{
+    CHECK(f->n_torches <= healthy->n_torches && f->n_rocms <= healthy->n_rocms);
+    for (size_t i = 0; i < f->n_torches; i++)
+        for (size_t k = 0; k < healthy->n_torches; k++)
+            if (!strcmp(f->torches[i].site, healthy->torches[k].site))
+                check_torch(&f->torches[i], &healthy->torches[k], nth);
+}
+
 static void check_facts(const struct facts *f, const struct facts *healthy, int nth)
 {
     CHECK(f->default_gpu >= -1 && f->default_gpu < (int)f->n_gpus);
@@ -73,6 +108,7 @@ static void check_facts(const struct facts *f, const struct facts *healthy, int 
     const struct gpu_facts wrap_h = { .vram_total_bytes = healthy->host.memory_total_bytes,
                                       .gfx = healthy->host.kernel };
     check_gpu(&wrap_g, &wrap_h, nth);
+    check_software(f, healthy, nth);
     check_problems(&f->problems);
 }
 
@@ -80,7 +116,7 @@ static void check_facts(const struct facts *f, const struct facts *healthy, int 
 static int fail_each_call(const char *machine, int error)
 {
     struct cairn_error err = { 0 };
-    struct facts_options o = { .root = check_data(machine), .env = no_env, .parts = FACTS_ALL };
+    struct facts_options o = { .root = machine, .env = env, .parts = FACTS_ALL };
     struct facts healthy;
     if (facts_read(&healthy, &o, &err)) {
         CHECK_FAIL_("%s: %s", machine, err.msg);
@@ -104,20 +140,29 @@ static int fail_each_call(const char *machine, int error)
     return nth - 2;
 }
 
-static const char *const machines[] = {
+static const char *const captures[] = {
     "sysfs/gfx1103-phoenix-780m-laptop",
     "sysfs/gfx1032-gfx1036-rx6600-plus-raphael-igpu",
     "sysfs/gfx1151-strixhalo-hal0-lxc-container",
     "sysfs/nokfd-r7-240-amdgpu-gcn1",
 };
 
+/* Trees with PyTorch in them, from the command line. */
+static char **trees;
+
+static void one_machine(const char *machine, int error)
+{
+    int calls = fail_each_call(machine, error);
+    printf("# %s: %d calls\n", machine, calls);
+    CHECK(calls > 10); /* otherwise the seam is not where the calls are */
+}
+
 static void every_machine(int error)
 {
-    for (size_t i = 0; i < ARRAY_LEN(machines); i++) {
-        int calls = fail_each_call(machines[i], error);
-        printf("# %s: %d calls\n", machines[i], calls);
-        CHECK(calls > 10); /* otherwise the seam is not where the calls are */
-    }
+    for (size_t i = 0; i < ARRAY_LEN(captures); i++)
+        one_machine(check_data(captures[i]), error);
+    for (char **t = trees; *t; t++)
+        one_machine(*t, error);
 }
 
 static void each_call_fails_with_eio(void)
@@ -135,8 +180,23 @@ static void each_call_runs_out_of_files(void)
     every_machine(EMFILE);
 }
 
-int main(void)
+static void trees_have_a_torch(void)
 {
+    REQUIRE(*trees);
+    for (char **t = trees; *t; t++) {
+        struct cairn_error err = { 0 };
+        struct facts_options o = { .root = *t, .env = env, .parts = FACTS_ALL };
+        struct facts f;
+        REQUIRE(!facts_read(&f, &o, &err));
+        CHECK(f.n_torches > 0 && f.torches[0].version.s && f.torches[0].compiled.n > 0);
+        facts_release(&f);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    trees = argv + (argc > 0);
+    RUN(trees_have_a_torch);
     RUN(each_call_fails_with_eio);
     RUN(each_call_is_denied);
     RUN(each_call_runs_out_of_files);
