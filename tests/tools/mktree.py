@@ -120,30 +120,34 @@ def flat(blob):
     return bytes(data)
 
 
-def zstd_frame(data, size=0):
-    """A valid zstd frame of raw blocks: `data`, then zeros up to `size`."""
-    total = max(len(data), size)
-    out = Blob(struct.pack("<IBI", 0xFD2FB528, 0xA0, total))
-    at, done = 9, 0
+def zstd_frames(data, unpacked, packed):
+    """Valid zstd by hand: a frame of `data` in raw blocks and of zeros up to `unpacked` bytes in run-length
+    blocks, then a frame to be skipped, a hole up to `packed` bytes."""
+    unpacked = max(unpacked, len(data))
+    body, done = struct.pack("<IBI", 0xFD2FB528, 0xA0, unpacked), 0
     while True:
-        n = min(128 * 1024, total - done)
-        last = done + n == total
-        out.put(at, struct.pack("<I", last | n << 3)[:3] + data[done:done + n])
-        at, done = at + 3 + n, done + n
-        out.size = max(out.size, at)
+        raw = done < len(data)
+        n = min(128 * 1024, (len(data) if raw else unpacked) - done)
+        last = done + n == unpacked
+        body += struct.pack("<I", last | (not raw) << 1 | n << 3)[:3] + (data[done:done + n] if raw else b"\0")
+        done += n
         if last:
-            return out
+            break
+    if len(body) + 8 >= packed:
+        return Blob(body)
+    return Blob(body + struct.pack("<II", 0x184D2A50, packed - len(body) - 8), packed)
 
 
 def pack(blob, kind, size=0):
-    """Compresses a plain bundle: "plain", "ccob1", "ccob2" or "ccob3", "-zlib" behind it for zlib."""
+    """Compresses a plain bundle: "plain", "ccob1", "ccob2" or "ccob3", "-zlib" behind it for zlib.  `size` is
+    the least that it takes in the file."""
     if kind == "plain":
         blob.size = max(blob.size, size)
         return blob
     version, method = int(kind[4]), 0 if kind.endswith("-zlib") else 1
     data = flat(blob)
-    body = zstd_frame(data, size) if method else Blob(zlib.compress(data))
-    unpacked = max(len(data), size if method else 0)
+    unpacked = max(len(data), 4 * size if method else 0)
+    body = zstd_frames(data, unpacked, size) if method else Blob(zlib.compress(data))
     head = b"CCOB" + struct.pack("<HH", version, method)
     if version == 1:
         head += struct.pack("<IQ", unpacked, 0)
