@@ -42,6 +42,19 @@ static int stop_by(int sig)
     return 128 + sig;
 }
 
+/* The doctor's word for the environment that the probe's child gets, which is the planned one. */
+static void predict(const struct doctor_options *o, const struct facts *f, const char *const *env,
+                    struct arena *a, struct doctor *out)
+{
+    const struct plan_options po = { .gpu = o->gpu };
+    struct facts planned = *f;
+    struct plan plan = { 0 };
+    struct cairn_error ignored = { 0 };
+    planned.env = env;
+    if (!plan_build(&planned, &po, a, &plan, &ignored))
+        doctor_run(&planned, &plan, a, out);
+}
+
 static int probe_and_show(const struct doctor_options *o, const struct facts *f, const struct plan *p,
                           const struct doctor *d, struct arena *a)
 {
@@ -58,8 +71,10 @@ static int probe_and_show(const struct doctor_options *o, const struct facts *f,
         return print_error(&err);
     if (probe.end == PROBE_INTERRUPTED)
         return stop_by(probe.code);
+    struct doctor predicted = *d;
+    predict(o, f, po.env, a, &predicted);
     struct probe_report report;
-    probe_judge(&probe, f, d, o->timeout_s, a, &report);
+    probe_judge(&probe, f, &predicted, o->timeout_s, a, &report);
     return show(o, d, &report);
 }
 

@@ -188,7 +188,8 @@ enum verdict doctor_verdict(const struct doctor_view *v)
 {
     if (!v->probe || v->probe->reality == VERDICT_UNKNOWN)
         return v->doctor->verdict;
-    return v->probe->reality;
+    bool limits = v->probe->prediction == VERDICT_DEGRADED && v->probe->reality == VERDICT_WORKS;
+    return limits ? VERDICT_DEGRADED : v->probe->reality; /* it computes, and the warnings stand */
 }
 
 static void add_finding(struct json *o, const struct finding *f)
@@ -202,7 +203,7 @@ static void add_finding(struct json *o, const struct finding *f)
 static void add_probe(struct json *top, const struct doctor_view *v)
 {
     struct json *o = json_add_object(top, "probe");
-    json_add_text(o, "prediction", verdict_name(v->doctor->verdict));
+    json_add_text(o, "prediction", verdict_name(v->probe->prediction));
     json_add_text(o, "reality", verdict_name(v->probe->reality));
     json_add_bool(o, "agrees", v->probe->agrees);
     struct json *lines = json_add_array(o, "lines");

@@ -46,7 +46,7 @@ void probe_release(struct probe *p);
 /* The user's environment with the plan applied; NULL-terminated, in the arena. */
 const char *const *probe_environment(const struct facts *f, const struct plan *p, struct arena *a);
 
-/* A prediction beside what was found. */
+/* A prediction beside what was found.  The prediction is the doctor's for the environment that the child got. */
 struct probe_line {
     const char *id;
     const char *predicted; /* NULL: nothing was predicted */
@@ -56,7 +56,7 @@ struct probe_line {
 struct probe_report {
     struct probe_line *lines;
     size_t n;
-    enum verdict reality;
+    enum verdict prediction, reality;
     bool agrees; /* prediction and reality say the same */
     const char *summary;
 };

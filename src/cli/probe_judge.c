@@ -111,7 +111,8 @@ static void judge_device(struct judge *j)
     struct probe_line *line;
     if (available)
         line = add(j, "probe-device", predicted, CHECK_OK,
-                   arena_printf(j->arena, "%s, through %s", result_text(j, "device"), hip ? "HIP" : "CUDA"));
+                   arena_printf(j->arena, "the device is %s, through %s", result_text(j, "device"),
+                                hip ? "HIP" : "CUDA"));
     else
         line = add(j, "probe-device", predicted, CHECK_FAIL, "torch.cuda.is_available() is False");
     line->found.why = error ? error : available ? NULL : "PyTorch sees no GPU";
@@ -123,7 +124,8 @@ static void judge_target(struct judge *j)
     const char *target = result_text(j, "target"), *predicted = j->doctor->target;
     if (!target)
         return;
-    struct probe_line *line = add(j, "probe-target", predicted, CHECK_OK, target);
+    struct probe_line *line =
+        add(j, "probe-target", predicted, CHECK_OK, arena_printf(j->arena, "it runs as %s", target));
     line->differs = predicted && !str_eq(target, predicted);
     if (!line->differs)
         return;
@@ -156,7 +158,7 @@ static void judge_archs(struct judge *j)
     for (size_t i = 0; known && i < j->torch->compiled.n; i++)
         str_addf(&predicted, "%s%s", i ? " " : "", j->torch->compiled.name[i]);
     struct probe_line *line = add(j, "probe-archs", known ? arena_strdup(j->arena, predicted.s) : NULL,
-                                  CHECK_OK, arena_strdup(j->arena, found.s));
+                                  CHECK_OK, arena_printf(j->arena, "PyTorch is compiled for %s", found.s));
     line->differs = known && !same_targets(archs, &j->torch->compiled);
 }
 
@@ -170,7 +172,7 @@ static void judge_memory(struct judge *j)
         return;
     double gib = 1024.0 * 1024 * 1024;
     struct probe_line *line = add(j, "probe-memory", NULL, CHECK_OK,
-                                  arena_printf(j->arena, "%.1f GiB in all", (double)total / gib));
+                                  arena_printf(j->arena, "it has %.1f GiB in all", (double)total / gib));
     if (!predicted.from)
         return;
     line->predicted = arena_printf(j->arena, "%.1f GiB", (double)predicted.v / gib);
@@ -251,7 +253,7 @@ static void conclude(struct judge *j)
     r->reality = fail ? VERDICT_BROKEN : warn ? VERDICT_DEGRADED : VERDICT_WORKS;
     if (j->probe->end == PROBE_NO_PYTHON)
         r->reality = VERDICT_UNKNOWN;
-    enum verdict predicted = j->doctor->verdict;
+    enum verdict predicted = r->prediction = j->doctor->verdict;
     bool open = predicted == VERDICT_UNKNOWN || r->reality == VERDICT_UNKNOWN;
     r->agrees = open || (predicted == VERDICT_BROKEN) == (r->reality == VERDICT_BROKEN);
     const char *device = result_text(j, "device");

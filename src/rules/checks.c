@@ -86,8 +86,9 @@ static const char *summarise(const struct look *l, enum verdict v, const struct 
     }
     if (!l->gpu)
         return say(l, "Training with PyTorch on ROCm will not work on this machine: no AMD GPU was found.");
-    return say(l, "Training with PyTorch will not work on %s yet. Fix first: %s (%s).", where,
-               line->found.fact, line->check->id);
+    return say(l, "Training with PyTorch will not work on %s. %s%s (%s).", where,
+               line->found.remedy ? "Fix first: " : "Nothing can be done about it: ", line->found.fact,
+               line->check->id);
 }
 
 void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out)

@@ -126,17 +126,37 @@ struct finding check_env_planned(const struct look *l)
                  "cairn env --explain gives the reason for each", "eval \"$(cairn env)\"");
 }
 
+/* The plan also notes what other checks say; here counts what is about a variable the user has set. */
+static bool is_about_environment(const struct look *l, const char *warning)
+{
+    if (str_starts(warning, "your choice"))
+        return true;
+    for (const char *const *e = l->facts->env; e && *e; e++) {
+        const char *name = arena_strndup(l->arena, *e, strcspn(*e, "="));
+        if (strchr(name, '_') && strstr(warning, name))
+            return true;
+    }
+    return false;
+}
+
 struct finding check_env_warnings(const struct look *l)
 {
-    const struct problems *w = &l->plan->warnings;
-    if (!w->n)
+    CLEANUP(str_release) struct str more = { 0 };
+    const char *first = NULL;
+    for (size_t i = 0; i < l->plan->warnings.n; i++) {
+        const char *text = l->plan->warnings.text[i];
+        if (!is_about_environment(l, text))
+            continue;
+        if (first)
+            str_addf(&more, "%s%s", more.len ? "; " : "", text);
+        else
+            first = text;
+    }
+    if (!first)
         return found_ok(l, "nothing in the environment is doubtful");
-    CLEANUP(str_release) struct str all = { 0 };
-    for (size_t i = 1; i < w->n; i++)
-        str_addf(&all, "%s%s", i > 1 ? "; " : "", w->text[i]);
-    return found(CHECK_WARN, w->text[0],
-                 all.len ? say(l, "%s", all.s) : "the plan for this GPU met it on the way",
-                 "cairn env    # prints them with the plan");
+    return found(CHECK_WARN, first,
+                 more.len ? say(l, "%s", more.s) : "the plan for this GPU met it on the way",
+                 "cairn env    # shows the plan with what it met");
 }
 
 /* The ROCm installation that a directory of a search path belongs to. */

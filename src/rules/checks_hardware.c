@@ -46,9 +46,12 @@ struct finding check_gpu_in_kfd(const struct look *l)
     if (n)
         return found_ok(l, "%zu of %zu GPU%s can run ROCm", n, f->n_gpus, f->n_gpus == 1 ? "" : "s");
     const struct problems *p = &f->gpus[0].problems;
+    bool hope = false; /* a chip with a target can have a node, once what hides it is gone */
+    for (size_t i = 0; i < f->n_gpus; i++)
+        hope = hope || f->gpus[i].gfx.s;
     return found(CHECK_FAIL, "no GPU here can run ROCm",
                  p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
-                 "cairn gpu    # lists each GPU with its problem; cairn gpu --chips shows which chips can");
+                 hope ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
 }
 
 static const char *driver_remedy(const struct look *l, const struct gpu_facts *g)
@@ -107,8 +110,9 @@ struct finding check_gpu_support(const struct look *l)
         return found_skip("no GPU of a known chip");
     if (!c->wheel && !c->therock)
         return found(CHECK_FAIL, say(l, "no PyTorch wheel carries code for %s (%s)", c->gfx, c->products),
-                     c->problems ? c->problems : say(l, "AMD's support for it: %s", c->support),
-                     "cairn gpu --chips    # the chips that can");
+                     say(l, "%s; `cairn gpu --chips` lists the chips that can",
+                         c->problems ? c->problems : say(l, "AMD's support for it: %s", c->support)),
+                     NULL);
     if (!c->wheel_major && !str_eq(c->therock, "ready"))
         return found(
             CHECK_WARN, say(l, "%s is built for, but not qualified", c->gfx),

@@ -65,6 +65,8 @@ struct finding check_ttm_limit(const struct look *l)
         return found_unknown(say(l, "the GPU may map %s", say_bytes(l, limit)),
                              "the size of RAM is not known, so the limit cannot be judged", NULL);
     int64_t want = wanted_limit(ram.v);
+    if (limit > ram.v)
+        return found_skip("the limit is larger than RAM, which another check judges");
     if (limit >= want / 10 * 8)
         return found_ok(l, "the GPU may map %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v));
     return found(CHECK_WARN,

@@ -41,6 +41,9 @@ struct finding check_rocm_present(const struct look *l)
                         say_version(l, look_torch_rocm(t)));
     if (r)
         return found_ok(l, "ROCm %s in %s", r->version.s ? r->version.s : "of unknown version", r->path);
+    if (t && t->build == TORCH_ROCM)
+        return found(CHECK_WARN, "no libamdhip64 was found for this PyTorch",
+                     "it brings none, and there is no ROCm installation either", remedy_torch(l));
     if (!l->facts->root.live && !t)
         return found_unknown("no ROCm in this captured tree", "it may hold the hardware's files only", NULL);
     return found(CHECK_WARN, "no ROCm found",

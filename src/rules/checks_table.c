@@ -19,8 +19,6 @@
 static const struct check table[] = {
     { "gpu-present", "hardware", "an AMD GPU is in the machine",
       KERNEL_SRC "amdkfd/kfd_topology.c", CHECK_NEEDED, check_gpu_present },
-    { "gpu-in-kfd", "hardware", "KFD, the kernel's compute driver, has a node of known target for a GPU",
-      ROCR_SRC "libhsakmt/src/topology.c", CHECK_NEEDED, check_gpu_in_kfd },
     { "gpu-driver", "hardware", "amdgpu is bound to the GPU, not radeon or vfio-pci",
       "https://docs.kernel.org/driver-api/vfio.html", 0, check_gpu_driver },
     { "gpu-target", "hardware", "the gfx target is known and in the tables",
@@ -46,6 +44,8 @@ static const struct check table[] = {
       KERNEL_SRC "amdgpu/amdgpu_drv.c", 0, check_amdgpu_module },
     { "kfd", "kernel", "the kernel has KFD",
       KERNEL_SRC "amdkfd/Kconfig", 0, check_kfd_topology },
+    { "gpu-in-kfd", "kernel", "KFD, the kernel's compute driver, has a node of known target for a GPU",
+      ROCR_SRC "libhsakmt/src/topology.c", CHECK_NEEDED, check_gpu_in_kfd },
     { "kernel-chip", "kernel", "the kernel is not older than the chip needs",
       LEGACY_ISSUE "5844", 0, check_kernel_chip },
     { "kernel-unified", "kernel", "the kernel lets ROCm use the shared memory of an integrated GPU",

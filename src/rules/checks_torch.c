@@ -92,7 +92,7 @@ static struct finding judge_override(const struct look *l, const char *target)
     const char *line = override_line(l), *gfx = l->gpu->gfx.s;
     if (!line && override_is_set(l))
         return found_ok(l, "no %s code, but the override makes it run %s code, which fits", gfx, target);
-    return found(CHECK_WARN,
+    return found(CHECK_FAIL,
                  say(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
                  "same instructions and no more registers than the chip has; without it the first kernel "
                  "fails with \"invalid "

@@ -22,9 +22,11 @@ const char *say_bytes(const struct look *l, int64_t bytes)
 {
     if (bytes < GIB)
         return say(l, "%lld MiB", (long long)(bytes / MIB));
-    if (bytes % GIB == 0 || bytes >= 100 * GIB)
-        return say(l, "%lld GiB", (long long)(bytes / GIB + (bytes % GIB >= GIB / 2)));
-    return say(l, "%.1f GiB", (double)bytes / (double)GIB);
+    /* Rounded to tenths; parted first, for a damaged file may say the largest number there is. */
+    int64_t tenths = bytes / GIB * 10 + (bytes % GIB * 10 + GIB / 2) / GIB;
+    if (tenths % 10 == 0 || tenths >= 1000)
+        return say(l, "%lld GiB", (long long)((tenths + 5) / 10));
+    return say(l, "%lld.%lld GiB", (long long)(tenths / 10), (long long)(tenths % 10));
 }
 
 const char *say_word(const struct look *l, const char *s)
@@ -42,7 +44,7 @@ const char *say_word(const struct look *l, const char *s)
 
 const char *say_gpu(const struct look *l, const struct gpu_facts *g)
 {
-    const char *what = g->name.s ? g->name.s : g->pci.s ? g->pci.s : "AMD GPU";
+    const char *what = g->name.s ? g->name.s : g->pci.s ? g->pci.s : "the AMD GPU";
     const char *gfx = g->gfx.s ? say(l, ", %s", g->gfx.s) : "";
     if (g->hip_index < 0)
         return say(l, "%s%s", what, gfx);

@@ -174,7 +174,7 @@ static const char *on_cmdline(const struct look *l, const char *name)
     return NULL;
 }
 
-const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params)
+static const char *kernel_line(const struct look *l, const char *name, const char *params)
 {
     const struct distro *d = distro_find(l);
     const char *gone = name ? on_cmdline(l, name) : "", *added = params ? params : "";
@@ -183,7 +183,7 @@ const char *remedy_kernel_replace(const struct look *l, const char *name, const 
         const char *dot = strchr(name, '.');
         const char *where =
             say(l, "grep -rn '%s' /etc/modprobe.d    # remove it there", dot ? dot + 1 : name);
-        return params ? say(l, "%s\n%s", where, remedy_kernel_add(l, params)) : where;
+        return params ? say(l, "%s\n%s", where, kernel_line(l, NULL, params)) : where;
     }
     gone = gone ? gone : name;
     switch (d->boot) {
@@ -204,6 +204,12 @@ const char *remedy_kernel_replace(const struct look *l, const char *name, const 
     case BOOT_OTHER: break;
     }
     return other_loader(l, name, params);
+}
+
+const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params)
+{
+    const char *line = kernel_line(l, name, params);
+    return l->facts->host.container.s ? say(l, "# on the host, not in this container:\n%s", line) : line;
 }
 
 const char *remedy_kernel_add(const struct look *l, const char *params)

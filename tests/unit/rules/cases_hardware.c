@@ -34,6 +34,7 @@ SPOIL(bar_unknown) { GPU.vis_vram_total_bytes = (struct num){ 0 }; }
 SPOIL(module_missing) { not_in_kfd(m); HOST.amdgpu_loaded = TRI_NO; }
 SPOIL(module_unknown) { not_in_kfd(m); HOST.amdgpu_loaded = TRI_UNKNOWN; }
 SPOIL(kfd_missing) { not_in_kfd(m); HOST.kfd_present = TRI_NO; }
+SPOIL(kfd_missing_old_chip) { kfd_missing(m); GPU.gfx = (struct text){ 0 }; }
 SPOIL(old_kernel) { machine_kernel(m, "6.8.0-60-generic"); }
 SPOIL(no_kernel) { HOST.kernel = (struct text){ 0 }; HOST.kernel_version = (struct version){ 0 }; }
 SPOIL(small_save_area) { GPU.has_cwsr_size = TRI_NO; machine_kernel(m, "6.17.4"); }
@@ -81,7 +82,8 @@ SPOIL(limit_on_cmdline) { default_limit(m); HOST.cmdline = text_of("ttm.pages_li
 SPOIL(limit_unknown) { HOST.n_params = 0; GPU.gtt_total_bytes = (struct num){ 0 }; }
 SPOIL(ram_unknown) { HOST.memory_total_bytes = (struct num){ 0 }; }
 SPOIL(gttsize_only) { m->params[0].value = "16384000"; m->params[2].value = "131072"; GPU.gtt_total_bytes = num_of(120 * GIB); }
-SPOIL(gtt_above_ram) { GPU.gtt_total_bytes = num_of(128 * GIB); }
+SPOIL(gtt_above_ram) { HOST.n_params = 0; GPU.gtt_total_bytes = num_of(128 * GIB); }
+SPOIL(in_container_above_ram) { gtt_above_ram(m); HOST.container = text_of("lxc"); }
 SPOIL(small_gpu) { GPU.usable_bytes = num_of(3 * GIB); }
 SPOIL(size_unknown) { GPU.usable_bytes = (struct num){ 0 }; }
 SPOIL(vram_taken) { GPU.vram_used_bytes = num_of(9 * GIB); }
@@ -148,6 +150,7 @@ const struct check_case hardware_cases[] = {
     { "amdgpu-module", machine_card, module_unknown, CHECK_UNKNOWN, NULL },
     { "amdgpu-module", machine_card, NULL, CHECK_OK, NULL },
     { "kfd", machine_card, kfd_missing, CHECK_FAIL, "/boot/config-6.19.12" },
+    { "kfd", machine_card, kfd_missing_old_chip, CHECK_SKIP, NULL },
     { "kfd", machine_card, NULL, CHECK_OK, NULL },
     { "kernel-chip", machine_halo, krackan, CHECK_WARN, "6.19.10" },
     { "kernel-chip", machine_halo, krackan_unknown, CHECK_UNKNOWN, NULL },
@@ -221,12 +224,14 @@ const struct check_case hardware_cases[] = {
     { "ttm-limit", machine_halo, limit_unknown, CHECK_UNKNOWN, NULL },
     { "ttm-limit", machine_halo, ram_unknown, CHECK_UNKNOWN, NULL },
     { "ttm-limit", machine_halo, carve_96, CHECK_SKIP, NULL },
+    { "ttm-limit", machine_halo, gtt_above_ram, CHECK_SKIP, "larger than RAM" },
     { "ttm-limit", machine_halo, NULL, CHECK_OK, "112 GiB of 125 GiB" },
     { "gtt-over-ttm", machine_halo, gttsize_only, CHECK_WARN, "ttm.pages_limit=28573696" },
     { "gtt-over-ttm", machine_halo, limit_unknown, CHECK_UNKNOWN, NULL },
     { "gtt-over-ttm", machine_halo, NULL, CHECK_OK, NULL },
     { "gtt-over-ram", machine_halo, gtt_above_ram, CHECK_WARN, "128 GiB" },
     { "gtt-over-ram", machine_halo, ram_unknown, CHECK_UNKNOWN, NULL },
+    { "gtt-over-ram", machine_halo, in_container_above_ram, CHECK_WARN, "# on the host" },
     { "gtt-over-ram", machine_halo, NULL, CHECK_OK, NULL },
     { "gpu-memory", machine_card, small_gpu, CHECK_WARN, "3 GiB" },
     { "gpu-memory", machine_card, size_unknown, CHECK_UNKNOWN, NULL },

@@ -69,7 +69,7 @@ SPOIL(bnb_with_rocminfo) { bnb(m); system_rocm(m); }
 SPOIL(flash) { TORCH.flash_attn = (struct package_facts){ .version = text_of("2.8.3"), .fits = TRI_YES }; }
 SPOIL(flash_triton) { flash(m); machine_env(m, "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE"); }
 SPOIL(flash_wrong_word) { flash(m); machine_env(m, "FLASH_ATTENTION_TRITON_AMD_ENABLE=1"); }
-SPOIL(two_apus) { m->gpus[1] = m->gpus[0]; m->facts.n_gpus = 2; GPU.gfx = text_of("gfx1150"); }
+SPOIL(two_apus) { GPU.gfx = text_of("gfx1150"); m->gpus[1] = m->gpus[0]; m->facts.n_gpus = 2; }
 SPOIL(two_cards) { m->gpus[1] = m->gpus[0]; m->facts.n_gpus = 2; }
 
 SPOIL(override_word) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "gfx1031"); }
@@ -85,7 +85,8 @@ SPOIL(devices_beyond) { machine_unset(m, "ROCR_VISIBLE_DEVICES", "3"); }
 SPOIL(serialized) { machine_unset(m, "AMD_SERIALIZE_KERNEL", "3"); machine_unset(m, "PYTORCH_NO_HIP_MEMORY_CACHING", "1"); override_word(m); }
 SPOIL(something_planned) { machine_set(m, "PYTORCH_ALLOC_CONF", "garbage_collection_threshold:0.8"); }
 SPOIL(planned_and_set) { something_planned(m); machine_env(m, "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8"); }
-SPOIL(plan_doubts) { m->warnings[0] = "both ROCR_ and HIP_VISIBLE_DEVICES are set"; m->plan.warnings.n = 1; }
+SPOIL(plan_doubts) { machine_env(m, "ACCELERATE_USE_CPU=1"); m->warnings[0] = "ACCELERATE_USE_CPU=1 makes Accelerate train on the CPU"; m->plan.warnings.n = 1; }
+SPOIL(plan_notes) { m->warnings[0] = "CPU and GPU share memory"; m->plan.warnings.n = 1; }
 SPOIL(path_second_rocm) { system_rocm(m); machine_env(m, "LD_LIBRARY_PATH=/usr/local/lib:/opt/rocm-6.4.1/lib"); }
 SPOIL(path_opt_rocm) { machine_env(m, "LD_LIBRARY_PATH=/opt/rocm/lib"); }
 SPOIL(path_planned) { machine_unset(m, "LD_LIBRARY_PATH", "/somewhere/lib"); machine_set(m, "LD_LIBRARY_PATH", "/else"); }
@@ -130,7 +131,7 @@ const struct check_case software_cases[] = {
     { "torch-several", machine_card, NULL, CHECK_SKIP, NULL },
     { "torch-target", machine_card, no_code, CHECK_FAIL, "gfx1100" },
     { "torch-target", machine_card, navi22, CHECK_FAIL, "device-gfx1031" },
-    { "torch-target", machine_card, navi22_planned, CHECK_WARN, "export HSA_OVERRIDE_GFX_VERSION=10.3.0" },
+    { "torch-target", machine_card, navi22_planned, CHECK_FAIL, "export HSA_OVERRIDE_GFX_VERSION=10.3.0" },
     { "torch-target", machine_card, navi22_overridden, CHECK_OK, "gfx1030" },
     { "torch-target", machine_card, navi22_by_node, CHECK_OK, "gfx1030" },
     { "torch-target", machine_card, navi22_generic, CHECK_OK, NULL },
@@ -206,7 +207,8 @@ const struct check_case software_cases[] = {
     { "env-planned", machine_card, something_planned, CHECK_WARN, "eval \"$(cairn env)\"" },
     { "env-planned", machine_card, planned_and_set, CHECK_OK, NULL },
     { "env-planned", machine_bare, NULL, CHECK_SKIP, NULL },
-    { "env-warnings", machine_card, plan_doubts, CHECK_WARN, "both" },
+    { "env-warnings", machine_card, plan_doubts, CHECK_WARN, "ACCELERATE_USE_CPU" },
+    { "env-warnings", machine_card, plan_notes, CHECK_OK, NULL },
     { "env-warnings", machine_card, NULL, CHECK_OK, NULL },
     { "ld-library-path", machine_card, path_second_rocm, CHECK_WARN, "/opt/rocm-6.4.1/lib" },
     { "ld-library-path", machine_card, path_opt_rocm, CHECK_WARN, "/opt/rocm/lib" },
@@ -218,6 +220,7 @@ const struct check_case software_cases[] = {
     { "ld-preload", machine_card, preload_malloc, CHECK_OK, NULL },
     { "ld-preload", machine_card, NULL, CHECK_OK, NULL },
     { "rocm-present", machine_card, therock_whole, CHECK_OK, NULL },
+    { "rocm-present", machine_card, no_hip_library, CHECK_WARN, "libamdhip64" },
     { 0 },
 };
 /* clang-format on */
