@@ -98,6 +98,16 @@ def link_findings():
                     yield f'{path}:{number}: no file {target}'
 
 
+def evidence_findings():
+    """A page that a rule names as its source is there."""
+    tracked = set(lint.tracked())
+    for path in lint.files('.c', '.h', '.py', under='src/'):
+        for number, line in lint.lines(path):
+            for page in re.findall(r'\bdocs/[\w./-]+\.md', line):
+                if page not in tracked:
+                    yield f'{path}:{number}: no page {page}'
+
+
 def normal(folder, target):
     parts = folder.split('/') if folder else []
     for part in target.rstrip('/').split('/'):
@@ -120,5 +130,6 @@ lint.report(
     ('README and man page have every command', command_findings()),
     ('docs/chips.md is the table', chips_findings()),
     ('links lead somewhere', link_findings()),
+    ('pages that rules name are there', evidence_findings()),
     ('the man page is well formed', man_findings()),
 )

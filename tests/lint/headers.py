@@ -6,7 +6,7 @@ import lint
 
 build, compiler = sys.argv[1], sys.argv[2:]
 FLAGS = ['-std=gnu11', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Wshadow', '-Werror', '-Wno-unused-function',
-         '-Wno-unused-variable', '-Isrc', '-I' + build, '-fsyntax-only', '-x', 'c']
+         '-Wno-unused-variable', '-Isrc', '-Itests', '-I' + build, '-fsyntax-only', '-x', 'c']
 
 
 def findings(header):

@@ -69,7 +69,7 @@ static void damaged_text_stays_printable(void)
         { "a\xff\xfe"
           "b",
           "a??b" },
-        { "\x1b[31mred", "?[31mred" },
+        { "\x1b[31mred", "\x1b[31mred" }, /* a control character is text; printing escapes it */
         { "two\nlines\tand", "two\nlines\tand" },
         { "cut \xe2\x82", "cut ??" },
         { "quote \" and \\", "quote \" and \\" },
@@ -84,6 +84,59 @@ static void damaged_text_stays_printable(void)
         REQUIRE(json_parse(text, strlen(text), &back, &err) == 0);
         CHECK_STR(json_text(json_get(back, "t")), rows[i].want);
     }
+}
+
+static void control_characters_are_escaped(void)
+{
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_text(v, "t", "\x1b[31m\x7f");
+    CLEANUP(mem_free) char *text = printed(v);
+    CHECK_HAS(text, "\\u001B[31m");
+    CHECK(!strchr(text, '\x1b'));
+}
+
+static void compact_text_is_one_line(void)
+{
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "b", 1);
+    json_add_int(json_add_array(v, "a"), NULL, 2);
+    CLEANUP(mem_free) char *text = json_to_string(v);
+    CHECK_STR(text, "{\"b\":1,\"a\":[2]}");
+}
+
+static void members_come_in_the_order_of_the_text(void)
+{
+    static const char text[] = "{\"zeta\": 1, \"alpha\": 2, \"mid\": 3}";
+    static const char *const keys[] = { "zeta", "alpha", "mid" };
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error err = { 0 };
+    REQUIRE(json_parse(text, strlen(text), &v, &err) == 0);
+    size_t n = 0;
+    for (struct json_member m = json_first(v); m.key; m = json_next(v, m)) {
+        REQUIRE(n < ARRAY_LEN(keys));
+        CHECK_STR(m.key, keys[n]);
+        CHECK_INT(json_int(m.value, -1), n + 1);
+        n++;
+    }
+    CHECK_INT(n, 3);
+    CHECK(json_first(json_get(v, "zeta")).key == NULL);
+    CHECK(json_first(NULL).key == NULL);
+}
+
+static void types_and_whole_numbers(void)
+{
+    static const char text[] = "{\"o\": {}, \"a\": [], \"n\": 9223372036854775807, \"m\": -1, \"r\": 1.0}";
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error err = { 0 };
+    REQUIRE(json_parse(text, strlen(text), &v, &err) == 0);
+    CHECK(json_is_object(json_get(v, "o")) && !json_is_array(json_get(v, "o")));
+    CHECK(json_is_array(json_get(v, "a")) && !json_is_object(json_get(v, "a")));
+    CHECK(!json_is_object(NULL) && !json_is_array(NULL));
+    uint64_t n = 5;
+    CHECK(json_to_u64(json_get(v, "n"), &n) && n == INT64_MAX);
+    n = 5;
+    CHECK(!json_to_u64(json_get(v, "m"), &n) && !json_to_u64(json_get(v, "r"), &n) && !json_to_u64(NULL, &n));
+    CHECK_INT(n, 5);
 }
 
 static void parse_reads_every_type(void)
@@ -167,6 +220,10 @@ int main(void)
     RUN(prints_in_the_order_of_adding);
     RUN(integers_are_whole);
     RUN(damaged_text_stays_printable);
+    RUN(control_characters_are_escaped);
+    RUN(compact_text_is_one_line);
+    RUN(members_come_in_the_order_of_the_text);
+    RUN(types_and_whole_numbers);
     RUN(parse_reads_every_type);
     RUN(lookups_survive_the_wrong_type);
     RUN(bad_text_is_an_error_with_its_line);
