@@ -91,7 +91,7 @@ static int take_form(struct walk *w, const struct form *f, struct item *out, str
 
 static int take_item(struct walk *w, struct item *out, struct cairn_error *err)
 {
-    unsigned char c;
+    unsigned char c = 0;
     if (++w->items > ITEMS_MAX)
         return bad(w, err);
     if (take(w, &c, 1, err))
