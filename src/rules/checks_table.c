@@ -10,7 +10,8 @@
 #define LEGACY_ISSUE "https://github.com/ROCm/legacy-rocm-build/issues/"
 #define TORCH_SRC "https://github.com/pytorch/pytorch "
 #define INSTALL_DOC "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/install/prerequisites.html"
-#define MUSUBI "https://github.com/kohya-ss/musubi-tuner docs/wan.md"
+#define MUSUBI "https://github.com/kohya-ss/musubi-tuner README.md"
+#define MIOPEN_CACHE "https://rocm.docs.amd.com/projects/MIOpen/en/latest/conceptual/cache.html"
 #define THEROCK "https://github.com/ROCm/TheRock "
 #define BNB "https://github.com/bitsandbytes-foundation/bitsandbytes bitsandbytes/"
 
@@ -34,12 +35,13 @@ static const struct check table[] = {
     { "pcie-atomics", "hardware", "PCIe atomics reach a discrete GPU",
       KERNEL_SRC "amdkfd/kfd_device.c", 0, check_pcie_atomics },
     { "pcie-link", "hardware", "the PCIe link is as wide as the card",
-      "https://docs.kernel.org/admin-guide/abi-testing.html (current_link_width)", CHECK_ADVICE, check_pcie_link },
+      "https://docs.kernel.org/admin-guide/abi-testing.html (current_link_width)", CHECK_ADVICE,
+      check_pcie_link },
     { "resizable-bar", "hardware", "the CPU can address all of a discrete GPU's memory",
       KERNEL_SRC "amdgpu/amdgpu_vram_mgr.c", CHECK_ADVICE, check_resizable_bar },
 
     { "wsl", "kernel", "this is Linux on the machine itself, not WSL",
-      "https://rocm.docs.amd.com/projects/radeon-ryzen/en/latest/docs/install/installrad/wsl/install-radeon.html", 0, check_wsl },
+      "https://github.com/ROCm/librocdxg", 0, check_wsl },
     { "amdgpu-module", "kernel", "the amdgpu module is loaded",
       KERNEL_SRC "amdgpu/amdgpu_drv.c", 0, check_amdgpu_module },
     { "kfd", "kernel", "the kernel has KFD",
@@ -69,7 +71,8 @@ static const struct check table[] = {
 
     { "kfd-access", "permissions", "this user can open /dev/kfd",
       INSTALL_DOC, 0, check_kfd_access },
-    { "render-access", "permissions", "this user can open every GPU's render node; one that is forbidden hides all GPUs",
+    { "render-access", "permissions",
+      "this user can open every GPU's render node; one that is forbidden hides all GPUs",
       ROCR_SRC "libhsakmt/src/topology.c", 0, check_render_access },
     { "seat-acl", "permissions", "access does not hang on a desktop login",
       "https://github.com/systemd/systemd rules.d/50-udev-default.rules.in", CHECK_ADVICE, check_seat_acl },
@@ -100,7 +103,7 @@ static const struct check table[] = {
       "https://docs.kernel.org/admin-guide/mm/transhuge.html", CHECK_ADVICE, check_huge_pages },
 
     { "rocm-present", "rocm", "there is a ROCm for PyTorch to use, its own or the system's",
-      THEROCK "docs/packaging/python_packaging.md", CHECK_ADVICE, check_rocm_present },
+      THEROCK "RELEASES.md", CHECK_ADVICE, check_rocm_present },
     { "rocm-loaded", "rocm", "PyTorch loads a HIP runtime of the major version it was built for",
       TORCH_SRC "torch/__init__.py", 0, check_rocm_loaded },
     { "rocm-floor", "rocm", "ROCm is not older than the first release that supports the chip",
@@ -113,7 +116,7 @@ static const struct check table[] = {
     { "torch-present", "pytorch", "PyTorch is installed",
       "https://pytorch.org/get-started/locally/", CHECK_NEEDED, check_torch_present },
     { "torch-build", "pytorch", "it is a ROCm build",
-      TORCH_SRC "torch/version.py.tpl", CHECK_NEEDED, check_torch_build },
+      TORCH_SRC "tools/generate_torch_version.py", CHECK_NEEDED, check_torch_build },
     { "torch-several", "pytorch", "there is one PyTorch, or they are alike",
       "https://docs.python.org/3/library/site.html", CHECK_ADVICE, check_torch_several },
     { "torch-target", "pytorch", "it has code for this GPU, or an override makes code that fits run",
@@ -121,7 +124,7 @@ static const struct check table[] = {
     { "torch-device-wheels", "pytorch", "where device code is split off, this GPU's device wheel is installed",
       THEROCK "RELEASES.md", 0, check_torch_device_wheels },
     { "torch-files", "pytorch", "its files can be read and agree with each other",
-      TORCH_SRC "torch/version.py.tpl", 0, check_torch_files },
+      TORCH_SRC "tools/generate_torch_version.py", 0, check_torch_files },
     { "torch-known-bad", "pytorch", "this PyTorch release has no known fault on this chip",
       "https://github.com/ROCm/TheRock/issues/1315", 0, check_torch_known_bad },
 
@@ -132,7 +135,8 @@ static const struct check table[] = {
     { "aotriton", "libraries", "fused attention is there for the GPU, and switched on",
       "https://github.com/ROCm/aotriton v3src/util.cc", 0, check_aotriton },
     { "miopen-db", "libraries", "MIOpen has tuned convolutions for the GPU, or is told not to search",
-      "https://rocm.docs.amd.com/projects/MIOpen/en/latest/how-to/find-and-immediate.html", CHECK_ADVICE, check_miopen_db },
+      "https://rocm.docs.amd.com/projects/MIOpen/en/latest/how-to/find-and-immediate.html", CHECK_ADVICE,
+      check_miopen_db },
     { "miopen-version", "libraries", "which MIOpen gfx1151 gets (a claim about 3.5.1 is not settled)",
       "https://github.com/ROCm/rocm-libraries projects/miopen", CHECK_ADVICE, check_miopen_version },
     { "triton", "libraries", "Triton is installed and fits this PyTorch",
@@ -148,7 +152,8 @@ static const struct check table[] = {
     { "rccl", "libraries", "with several GPUs, RCCL is built for them",
       THEROCK "cmake/therock_amdgpu_targets.cmake", 0, check_rccl },
 
-    { "override", "environment", "HSA_OVERRIDE_GFX_VERSION is unset, or well formed and right for the chip and the wheel",
+    { "override", "environment",
+      "HSA_OVERRIDE_GFX_VERSION is unset, or well formed and right for the chip and the wheel",
       ROCR_SRC "libhsakmt/src/topology.c", 0, check_override },
     { "visible-devices", "environment", "the variables that select GPUs name ones that exist",
       "https://github.com/ROCm/clr rocclr/device/rocm/rocdevice.cpp", 0, check_visible_devices },
@@ -164,7 +169,7 @@ static const struct check table[] = {
       "https://man7.org/linux/man-pages/man8/ld.so.8.html", 0, check_ld_preload },
 
     { "disk-cache", "disk", "there is room for kernel caches and downloads",
-      "https://rocm.docs.amd.com/projects/MIOpen/en/latest/conceptual/cache.html", CHECK_ADVICE, check_disk_cache },
+      MIOPEN_CACHE, CHECK_ADVICE, check_disk_cache },
     { "disk-work", "disk", "there is room for checkpoints in the working directory",
       MUSUBI, CHECK_ADVICE, check_disk_work },
 };
