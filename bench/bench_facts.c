@@ -88,7 +88,9 @@ int main(int argc, char **argv)
     const struct {
         const char *what, **argv;
         int most; /* doctor ends with 1 when it finds trouble */
-    } cases[] = { { "python3 -c pass", python, 0 }, { "cairn gpu", gpu, 0 }, { "cairn doctor", doctor, 1 },
+    } cases[] = { { "python3 -c pass", python, 0 },
+                  { "cairn gpu", gpu, 0 },
+                  { "cairn doctor", doctor, 1 },
                   { "cairn env", env, 0 } };
     double base = 0;
     puts("case,median_ms,least_ms,share_of_python");

@@ -17,47 +17,47 @@
 
 static int check_count, check_failed, check_bad_here;
 
-#define CHECK_FAIL_(...)                                  \
-    do {                                                  \
-        check_bad_here++;                                 \
-        printf("# %s:%d: ", __FILE__, __LINE__);          \
-        printf(__VA_ARGS__);                              \
-        putchar('\n');                                    \
+#define CHECK_FAIL_(...)                         \
+    do {                                         \
+        check_bad_here++;                        \
+        printf("# %s:%d: ", __FILE__, __LINE__); \
+        printf(__VA_ARGS__);                     \
+        putchar('\n');                           \
     } while (0)
 
-#define CHECK(cond)                       \
-    do {                                  \
-        if (!(cond))                      \
-            CHECK_FAIL_("%s", #cond);     \
+#define CHECK(cond)                   \
+    do {                              \
+        if (!(cond))                  \
+            CHECK_FAIL_("%s", #cond); \
     } while (0)
 
-#define REQUIRE(cond)                     \
-    do {                                  \
-        if (!(cond)) {                    \
-            CHECK_FAIL_("%s", #cond);     \
-            return;                       \
-        }                                 \
+#define REQUIRE(cond)                 \
+    do {                              \
+        if (!(cond)) {                \
+            CHECK_FAIL_("%s", #cond); \
+            return;                   \
+        }                             \
     } while (0)
 
-#define CHECK_INT(got, want)                                                                    \
-    do {                                                                                        \
-        int64_t got_ = (int64_t)(got), want_ = (int64_t)(want);                                 \
-        if (got_ != want_)                                                                      \
-            CHECK_FAIL_("%s is %" PRId64 ", want %" PRId64, #got, got_, want_);                 \
+#define CHECK_INT(got, want)                                                    \
+    do {                                                                        \
+        int64_t got_ = (int64_t)(got), want_ = (int64_t)(want);                 \
+        if (got_ != want_)                                                      \
+            CHECK_FAIL_("%s is %" PRId64 ", want %" PRId64, #got, got_, want_); \
     } while (0)
 
-#define CHECK_STR(got, want)                                                                    \
-    do {                                                                                        \
-        const char *got_ = (got), *want_ = (want);                                              \
-        if (!got_ || !want_ ? got_ != want_ : strcmp(got_, want_) != 0)                         \
-            CHECK_FAIL_("%s is \"%s\", want \"%s\"", #got, got_ ? got_ : "(null)",              \
-                        want_ ? want_ : "(null)");                                              \
+#define CHECK_STR(got, want)                                                       \
+    do {                                                                           \
+        const char *got_ = (got), *want_ = (want);                                 \
+        if (!got_ || !want_ ? got_ != want_ : strcmp(got_, want_) != 0)            \
+            CHECK_FAIL_("%s is \"%s\", want \"%s\"", #got, got_ ? got_ : "(null)", \
+                        want_ ? want_ : "(null)");                                 \
     } while (0)
 
-#define CHECK_HAS(text, part)                                                                   \
-    do {                                                                                        \
-        const char *text_ = (text), *part_ = (part);                                            \
-        if (!text_ || !strstr(text_, part_))                                                    \
+#define CHECK_HAS(text, part)                                                                       \
+    do {                                                                                            \
+        const char *text_ = (text), *part_ = (part);                                                \
+        if (!text_ || !strstr(text_, part_))                                                        \
             CHECK_FAIL_("%s is \"%s\", want \"%s\" in it", #text, text_ ? text_ : "(null)", part_); \
     } while (0)
 

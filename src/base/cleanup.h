@@ -9,11 +9,11 @@
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
 /* Hands a pointer over: *out = TAKE(p);  leaves NULL behind for the cleanup. */
-#define TAKE(p)                      \
-    ({                               \
-        __typeof__(p) taken_ = (p);  \
-        (p) = NULL;                  \
-        taken_;                      \
+#define TAKE(p)                     \
+    ({                              \
+        __typeof__(p) taken_ = (p); \
+        (p) = NULL;                 \
+        taken_;                     \
     })
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

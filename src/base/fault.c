@@ -22,7 +22,8 @@ bool fault_disarm(void)
 
 bool fault_hit(void)
 {
-    if (__atomic_load_n(&countdown, __ATOMIC_RELAXED) <= 0 || __atomic_sub_fetch(&countdown, 1, __ATOMIC_ACQ_REL) != 0)
+    if (__atomic_load_n(&countdown, __ATOMIC_RELAXED) <= 0 ||
+        __atomic_sub_fetch(&countdown, 1, __ATOMIC_ACQ_REL) != 0)
         return false;
     fired = true;
     errno = fault_errno;

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 struct file_out {
-    int fd;         /* -1: not open */
-    char *path;     /* what it will be called */
-    char *temp;     /* what it is called now, in the same directory */
-    bool replace;   /* an existing file may be replaced */
+    int fd;       /* -1: not open */
+    char *path;   /* what it will be called */
+    char *temp;   /* what it is called now, in the same directory */
+    bool replace; /* an existing file may be replaced */
 };
 
 /* Fails at once if path exists and replace is false, or is a directory.  size is reserved on the disk (0: not

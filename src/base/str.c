@@ -115,8 +115,14 @@ int str_compare_natural(const char *a, const char *b)
 /* Length of the UTF-8 character at s, or 0 if it is not a valid one (overlong, surrogate, out of range). */
 static size_t utf8_char(const unsigned char *s, size_t len)
 {
-    static const struct { unsigned char mask, lead; uint32_t least; } form[] = {
-        { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 },
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } form[] = {
+        { 0x80, 0x00, 0 },
+        { 0xe0, 0xc0, 0x80 },
+        { 0xf0, 0xe0, 0x800 },
+        { 0xf8, 0xf0, 0x10000 },
     };
     for (size_t n = 1; n <= ARRAY_LEN(form); n++) {
         if ((s[0] & form[n - 1].mask) != form[n - 1].lead)

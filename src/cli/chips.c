@@ -22,14 +22,17 @@ static const char *kind_of(const struct gfx_chip *c)
 
 void chips_print_table(void)
 {
-    printf("%s%-8s %-18s %-8s %-10s %-8s %-6s %-4s %-9s %s%s\n", print_color(COLOR_BOLD), "TARGET", "CODE NAME",
-           "FAMILY", "KIND", "BF16", "MATRIX", "FP8", "WHEEL", "THEROCK", print_color(COLOR_PLAIN));
+    printf("%s%-8s %-18s %-8s %-10s %-8s %-6s %-4s %-9s %s%s\n", print_color(COLOR_BOLD), "TARGET",
+           "CODE NAME", "FAMILY", "KIND", "BF16", "MATRIX", "FP8", "WHEEL", "THEROCK",
+           print_color(COLOR_PLAIN));
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
         char wheel[16] = "-";
         if (c->wheel_major)
-            snprintf(wheel, sizeof(wheel), "%s%d.%d", c->wheel_rocm7 ? "(7) " : "", c->wheel_major, c->wheel_minor);
-        printf("%-8s %-18.18s %-8s %-10s %-8s %-6s %-4s %-9s %s\n", c->gfx, c->codename, gfx_family_name(c->family),
-               kind_of(c), c->bf16, or_dash(c->matrix_core), or_dash(c->fp8), wheel, or_dash(c->therock));
+            snprintf(wheel, sizeof(wheel), "%s%d.%d", c->wheel_rocm7 ? "(7) " : "", c->wheel_major,
+                     c->wheel_minor);
+        printf("%-8s %-18.18s %-8s %-10s %-8s %-6s %-4s %-9s %s\n", c->gfx, c->codename,
+               gfx_family_name(c->family), kind_of(c), c->bf16, or_dash(c->matrix_core), or_dash(c->fp8),
+               wheel, or_dash(c->therock));
         printf("         ");
         print_wrapped(stdout, c->products, 9, 100);
         if (!c->problems)
@@ -38,10 +41,11 @@ void chips_print_table(void)
         print_wrapped(stdout, c->problems, 9, 100);
         printf("%s", print_color(COLOR_PLAIN));
     }
-    printf("\nWHEEL: the first pytorch.org version that carries it; (7): until 2.10 only in builds with ROCm >= 7.0.\n"
-           "THEROCK: AMD's own wheels: ready = released for it, build = built but not qualified.\n"
-           "Reviewed %s.\n",
-           RULES_REVIEWED);
+    printf(
+        "\nWHEEL: the first pytorch.org version that carries it; (7): until 2.10 only in builds with ROCm >= 7.0.\n"
+        "THEROCK: AMD's own wheels: ready = released for it, build = built but not qualified.\n"
+        "Reviewed %s.\n",
+        RULES_REVIEWED);
 }
 
 void chips_print_json(void)
@@ -75,19 +79,21 @@ void chips_print_json(void)
 
 void chips_print_markdown(void)
 {
-    printf("# AMD GPU targets\n\n"
-           "Made by `cairn gpu --chips --markdown` from the table that cairn itself uses; reviewed %s.\n\n"
-           "Wheel: the first pytorch.org ROCm wheel that carries the target. TheRock: AMD's own wheels (ready: released\n"
-           "for it; build: built but not qualified). VGPR: vector registers per compute unit in KiB; code tuned for 384\n"
-           "must not run on 256.\n\n"
-           "| target | products | code name | family | kind | wave | VGPR | bf16 | matrix unit | fp8 | wheel | TheRock | AMD "
-           "support (Linux) |\n"
-           "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-           RULES_REVIEWED);
+    printf(
+        "# AMD GPU targets\n\n"
+        "Made by `cairn gpu --chips --markdown` from the table that cairn itself uses; reviewed %s.\n\n"
+        "Wheel: the first pytorch.org ROCm wheel that carries the target. TheRock: AMD's own wheels (ready: released\n"
+        "for it; build: built but not qualified). VGPR: vector registers per compute unit in KiB; code tuned for 384\n"
+        "must not run on 256.\n\n"
+        "| target | products | code name | family | kind | wave | VGPR | bf16 | matrix unit | fp8 | wheel | TheRock | AMD "
+        "support (Linux) |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        RULES_REVIEWED);
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
-        printf("| %s | %s | %s | %s | %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", c->gfx, c->products, c->codename,
-               gfx_family_name(c->family), kind_of(c), c->wave, c->vgpr_kib, c->bf16, or_dash(c->matrix_core),
-               or_dash(c->fp8), or_dash(c->wheel), or_dash(c->therock), or_dash(c->support));
+        printf("| %s | %s | %s | %s | %s | %d | %d | %s | %s | %s | %s | %s | %s |\n", c->gfx, c->products,
+               c->codename, gfx_family_name(c->family), kind_of(c), c->wave, c->vgpr_kib, c->bf16,
+               or_dash(c->matrix_core), or_dash(c->fp8), or_dash(c->wheel), or_dash(c->therock),
+               or_dash(c->support));
     printf("\n## Known problems\n\n");
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
         if (c->problems)

@@ -55,15 +55,16 @@ static void print_details(const struct gpu_facts *g)
     if (g->kfd_node.from)
         snprintf(node, sizeof(node), "KFD node %lld", (long long)g->kfd_node.v);
     printf("    %sPCI %s, driver %s, %s, %s%s\n", print_color(COLOR_DIM), g->pci.s ? g->pci.s : "unknown",
-           g->driver.s ? g->driver.s : "unknown", g->render_node.s ? g->render_node.s : "no render node", node,
-           print_color(COLOR_PLAIN));
+           g->driver.s ? g->driver.s : "unknown", g->render_node.s ? g->render_node.s : "no render node",
+           node, print_color(COLOR_PLAIN));
     printf("    %starget from %s, name from %s%s\n", print_color(COLOR_DIM), g->gfx.from ? g->gfx.from : "-",
            g->name.from ? g->name.from : "-", print_color(COLOR_PLAIN));
     if (g->usable_reason)
         print_note("usable:", COLOR_DIM, g->usable_reason);
     char size[24];
     for (size_t i = 0; i < g->n_processes; i++)
-        printf("    held by %s (pid %lld): %s\n", g->processes[i].name ? g->processes[i].name : "another user's process",
+        printf("    held by %s (pid %lld): %s\n",
+               g->processes[i].name ? g->processes[i].name : "another user's process",
                (long long)g->processes[i].pid, print_bytes(g->processes[i].vram_bytes, size));
 }
 
@@ -109,8 +110,8 @@ static void print_table(const struct facts *f, bool verbose)
         print_host(f);
         return;
     }
-    printf("%s%-3s %-8s %-29s %-10s %-19s %5s %6s %6s %5s%s\n", print_color(COLOR_BOLD), "GPU", "CHIP", "NAME", "KIND",
-           "USABLE / TOTAL", "BUSY", "TEMP", "POWER", "MHZ", print_color(COLOR_PLAIN));
+    printf("%s%-3s %-8s %-29s %-10s %-19s %5s %6s %6s %5s%s\n", print_color(COLOR_BOLD), "GPU", "CHIP",
+           "NAME", "KIND", "USABLE / TOTAL", "BUSY", "TEMP", "POWER", "MHZ", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < f->n_gpus; i++)
         print_gpu(f, i, verbose);
     print_host(f);
@@ -177,8 +178,10 @@ int cmd_gpu(int argc, char **argv)
     bool json = false, chips = false, markdown = false, verbose = false;
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
-        OPT_FLAG('v', "verbose", &verbose, "also show addresses, who holds memory, and where each fact came from"),
-        OPT_OPTIONAL('w', "watch", &watch, "SECONDS", "show again every second, or every SECONDS; Ctrl-C ends it"),
+        OPT_FLAG('v', "verbose", &verbose,
+                 "also show addresses, who holds memory, and where each fact came from"),
+        OPT_OPTIONAL('w', "watch", &watch, "SECONDS",
+                     "show again every second, or every SECONDS; Ctrl-C ends it"),
         OPT_FLAG('c', "chips", &chips, "print the table of all gfx targets instead"),
         OPT_FLAG(0, "markdown", &markdown, "with --chips: as Markdown"),
         OPT_STR(0, "root", &root, "DIR", "look at the tree DIR instead of this machine's /"),

@@ -73,7 +73,11 @@ static void add_row(struct json *o, const struct row *row, struct num v)
     case HEX8:
     case HEX16:
     case HEX32:
-        snprintf(hex, sizeof(hex), "0x%0*x", row->shape == HEX8 ? 2 : row->shape == HEX16 ? 4 : 8, (unsigned)v.v);
+        snprintf(hex, sizeof(hex), "0x%0*x",
+                 row->shape == HEX8    ? 2
+                 : row->shape == HEX16 ? 4
+                                       : 8,
+                 (unsigned)v.v);
         json_add_text(o, row->key, hex);
     }
 }
@@ -111,8 +115,9 @@ static void add_sources(struct json *o, const struct gpu_facts *g)
     const struct {
         const char *key;
         const char *from;
-    } texts[] = { { "gfx", g->gfx.from },       { "name", g->name.from },     { "kind", g->kind_from },
-                  { "pci", g->pci.from },       { "driver", g->driver.from }, { "render_node", g->render_node.from },
+    } texts[] = { { "gfx", g->gfx.from },          { "name", g->name.from },
+                  { "kind", g->kind_from },        { "pci", g->pci.from },
+                  { "driver", g->driver.from },    { "render_node", g->render_node.from },
                   { "kfd_node", g->kfd_node.from } };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (texts[i].from)

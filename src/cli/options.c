@@ -48,8 +48,11 @@ static void print_row(char short_name, const char *name, const char *arg, bool o
     char mark[5] = "    ";
     if (short_name)
         snprintf(mark, sizeof(mark), "-%c, ", short_name);
-    snprintf(left, sizeof(left), "  %s--%s%s%s%s", mark, name, !arg ? "" : optional ? "[=" : " ", arg ? arg : "",
-             arg && optional ? "]" : "");
+    snprintf(left, sizeof(left), "  %s--%s%s%s%s", mark, name,
+             !arg       ? ""
+             : optional ? "[="
+                        : " ",
+             arg ? arg : "", arg && optional ? "]" : "");
     printf("%-30s ", left);
     if (strlen(left) > 30)
         printf("\n%31s", "");

@@ -39,12 +39,14 @@ struct opt_row {
     const char *arg; /* what the help calls the argument */
     const char *help;
 };
+/* clang-format off */
 #define OPT_FLAG(c, n, p, h) { OPT_TYPE_FLAG, c, n, p, NULL, h }
 #define OPT_INT(c, n, p, a, h) { OPT_TYPE_INT, c, n, p, a, h }
 #define OPT_STR(c, n, p, a, h) { OPT_TYPE_STR, c, n, p, a, h }
 #define OPT_LIST(c, n, p, a, h) { OPT_TYPE_LIST, c, n, p, a, h }
 #define OPT_OPTIONAL(c, n, p, a, h) { OPT_TYPE_OPTIONAL, c, n, p, a, h }
 #define OPT_END { OPT_TYPE_END, 0, NULL, NULL, NULL, NULL }
+/* clang-format on */
 
 struct opt_usage {
     const char *synopsis; /* "cairn env [options]" */
@@ -57,7 +59,8 @@ enum { OPTIONS_GO = -1 };
 /* OPTIONS_GO: go on; *rest is the index of the first operand in argv.  Otherwise the exit code.  Every command
  * also has --help and --color, which are handled here.  With --list-options (for completion) the
  * rows are printed, one a line. */
-int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest);
+int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
+                  int *rest);
 /* "cairn env: <message>", and the hint to --help; returns 2. */
 int options_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -34,8 +34,9 @@ static bool color_is_on(void)
 const char *print_color(enum print_color c)
 {
     static const char *const escapes[] = {
-        [COLOR_PLAIN] = "\033[0m",  [COLOR_BOLD] = "\033[1m",    [COLOR_DIM] = "\033[2m",  [COLOR_GREEN] = "\033[32m",
-        [COLOR_YELLOW] = "\033[33m", [COLOR_RED] = "\033[31m", [COLOR_CYAN] = "\033[36m",
+        [COLOR_PLAIN] = "\033[0m",  [COLOR_BOLD] = "\033[1m",    [COLOR_DIM] = "\033[2m",
+        [COLOR_GREEN] = "\033[32m", [COLOR_YELLOW] = "\033[33m", [COLOR_RED] = "\033[31m",
+        [COLOR_CYAN] = "\033[36m",
     };
     return color_is_on() ? escapes[c] : "";
 }

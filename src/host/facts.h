@@ -102,7 +102,7 @@ struct host_facts {
     struct text kernel, os_id, os_name, cmdline, amdgpu_version;
     struct version kernel_version;
     enum tri amdgpu_loaded, kfd_present; /* kfd_present: the topology directory is there */
-    bool kfd_masked; /* some node's files answered EPERM: a container hides GPUs */
+    bool kfd_masked;                     /* some node's files answered EPERM: a container hides GPUs */
     struct param *params; /* of amdgpu, ttm and amdttm: what is live, or what the command line says */
     size_t n_params;
     struct num memory_total_bytes, memory_available_bytes;
@@ -112,7 +112,7 @@ struct host_facts {
     struct text container; /* "docker", "podman", "lxc", … ; unknown: none seen */
     bool wsl;
     struct dev_node kfd_node;
-    int64_t uid;             /* -1 in a capture */
+    int64_t uid;                   /* -1 in a capture */
     int64_t render_gid, video_gid; /* -1: no such group */
     bool in_render_group, in_video_group;
     const char *user;
@@ -136,7 +136,7 @@ enum torch_build { TORCH_BUILD_UNKNOWN, TORCH_ROCM, TORCH_CUDA, TORCH_CPU, TORCH
 
 /* A Python package beside torch. */
 struct package_facts {
-    struct text version;    /* unknown: not installed */
+    struct text version; /* unknown: not installed */
     struct version parsed;
     enum tri fits;          /* its binary part fits this torch; TRI_YES for pure Python */
     const char *why;        /* of fits */
@@ -186,10 +186,10 @@ struct facts {
 
 enum facts_parts { FACTS_HARDWARE = 1, FACTS_SOFTWARE = 2, FACTS_ALL = 3 };
 struct facts_options {
-    const char *root;          /* NULL: this machine */
-    const char *torch_dir;     /* --torch: never below root */
-    const char *rocm_dir;      /* --rocm: never below root */
-    const char *const *env;    /* NULL-terminated */
+    const char *root;       /* NULL: this machine */
+    const char *torch_dir;  /* --torch: never below root */
+    const char *rocm_dir;   /* --rocm: never below root */
+    const char *const *env; /* NULL-terminated */
     enum facts_parts parts;
 };
 

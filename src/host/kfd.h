@@ -30,7 +30,7 @@ bool kfd_node_is_gpu(const struct kfd_node *n);
 void kfd_read(const struct root *r, struct arena *a, struct kfd_topology *out, struct problems *p);
 
 /* For the fuzzer: fills node from the text of a properties file; path is for messages. */
-void kfd_parse_properties(const char *text, size_t len, const char *path, struct arena *a, struct kfd_node *node,
-                          struct problems *p);
+void kfd_parse_properties(const char *text, size_t len, const char *path, struct arena *a,
+                          struct kfd_node *node, struct problems *p);
 
 #endif

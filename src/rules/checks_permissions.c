@@ -17,7 +17,8 @@ struct finding check_kfd_access(const struct look *l)
         return found_skip("no GPU that KFD could have");
     switch (d->access) {
     case NODE_OPEN:
-    case NODE_OPEN_BY_ACL: return found_ok(l, "/dev/kfd opens for this user");
+    case NODE_OPEN_BY_ACL:
+        return found_ok(l, "/dev/kfd opens for this user");
     case NODE_MISSING:
         return found(CHECK_FAIL, "/dev/kfd is not there",
                      l->facts->host.container.s ? "the container was started without the device"
@@ -29,7 +30,8 @@ struct finding check_kfd_access(const struct look *l)
                          d->group ? d->group : "unknown", d->mode),
                      "ROCm opens it before anything else; without it there are no GPUs",
                      remedy_node_access(l, d));
-    case NODE_UNKNOWN: break;
+    case NODE_UNKNOWN:
+        break;
     }
     return found_unknown("whether /dev/kfd opens is not known", "a captured tree does not tell", NULL);
 }

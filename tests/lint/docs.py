@@ -103,7 +103,7 @@ def evidence_findings():
     tracked = set(lint.tracked())
     for path in lint.files('.c', '.h', '.py', under='src/'):
         for number, line in lint.lines(path):
-            for page in re.findall(r'\bdocs/[\w./-]+\.md', line):
+            for page in re.findall(r'"(docs/[\w./-]+\.md)', line):
                 if page not in tracked:
                     yield f'{path}:{number}: no page {page}'
 

@@ -33,9 +33,8 @@ static void names_split(void)
     CHECK_INT(major * 10000 + minor * 100 + stepping, 90010);
     REQUIRE(chip_name_split("gfx1151", &major, &minor, &stepping));
     CHECK_INT(major * 10000 + minor * 100 + stepping, 110501);
-    static const char *const bad[] = { "",        "gfx",      "gfx90",    "gfx90G",       "gfx11510",
-                                       "1151",    "gfx1151 ", "GFX1151",  "gfx11-generic", "gfx-101",
-                                       "gfx10\x01" };
+    static const char *const bad[] = { "",         "gfx",     "gfx90",         "gfx90G",  "gfx11510", "1151",
+                                       "gfx1151 ", "GFX1151", "gfx11-generic", "gfx-101", "gfx10\x01" };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         if (chip_name_split(bad[i], &major, &minor, &stepping))
             CHECK_FAIL_("\"%s\" was taken for a name", bad[i]);

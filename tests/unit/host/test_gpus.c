@@ -30,15 +30,18 @@ static void card(const char *name, const char *slot, const char *id, const char 
 {
     char path[128], text[256];
     snprintf(path, sizeof(path), DRM "%s/device/uevent", name);
-    snprintf(text, sizeof(text), "DRIVER=%s\nPCI_CLASS=30000\nPCI_ID=%s\nPCI_SLOT_NAME=%s\n", driver, id, slot);
+    snprintf(text, sizeof(text), "DRIVER=%s\nPCI_CLASS=30000\nPCI_ID=%s\nPCI_SLOT_NAME=%s\n", driver, id,
+             slot);
     tree_put(&tree, path, text);
 }
 
 static void card_order_is_not_node_order(void)
 {
     tree_make(&tree);
-    tree_put(&tree, NODES "1/properties", "simd_count 80\ngfx_target_version 100301\nlocation_id 768\ndevice_id 29663\n");
-    tree_put(&tree, NODES "2/properties", "simd_count 4\ngfx_target_version 100306\nlocation_id 4608\ndevice_id 5710\n");
+    tree_put(&tree, NODES "1/properties",
+             "simd_count 80\ngfx_target_version 100301\nlocation_id 768\ndevice_id 29663\n");
+    tree_put(&tree, NODES "2/properties",
+             "simd_count 4\ngfx_target_version 100306\nlocation_id 4608\ndevice_id 5710\n");
     card("card0", "0000:12:00.0", "1002:164E", "amdgpu");
     card("card1", "0000:03:00.0", "1002:73DF", "amdgpu");
     tree_put(&tree, DRM "card0/device/mem_info_vram_total", "536870912\n");
@@ -59,7 +62,8 @@ static void other_vendors_are_not_listed(void)
     tree_make(&tree);
     card("card0", "0000:01:00.0", "10DE:2684", "nvidia");
     card("card1", "0000:00:02.0", "8086:A780", "i915");
-    tree_put(&tree, "sys/bus/pci/devices/0000:05:00.0/uevent", "DRIVER=snd_hda_intel\nPCI_CLASS=40300\nPCI_ID=1002:AB30\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:05:00.0/uevent",
+             "DRIVER=snd_hda_intel\nPCI_CLASS=40300\nPCI_ID=1002:AB30\n");
     look();
     CHECK_INT(facts.n_gpus, 0);
     CHECK_INT(facts.default_gpu, -1);
@@ -125,7 +129,10 @@ static void one_sign_is_not_enough(void)
 static void garbage_gives_problems_not_numbers(void)
 {
     tree_make(&tree);
-    tree_put_bytes(&tree, NODES "1/properties", "\x7f""ELF\0\0\xff", 7);
+    tree_put_bytes(&tree, NODES "1/properties",
+                   "\x7f"
+                   "ELF\0\0\xff",
+                   7);
     tree_put(&tree, NODES "2/properties", "simd_count 80\ngfx_target_version 991616\n");
     card("card0", "not an address", "1002:744C", "amdgpu");
     tree_put(&tree, DRM "card0/device/mem_info_vram_total", "lots\n");
@@ -167,12 +174,14 @@ static void names_from_the_installed_lists(void)
     look();
     CHECK_STR(facts.gpus[0].name.s, "AMD Radeon RX 7900 XT/XTX/GRE");
     facts_release(&facts);
-    tree_put(&tree, "usr/share/misc/pci.ids",
-             "1001  Kolter\n\t744c  Wrong\n1002  AMD\n\t744c  Navi 31 [Radeon RX 7900 Test]\n\t744d  X [Y]\n1003  ULSI\n");
+    tree_put(
+        &tree, "usr/share/misc/pci.ids",
+        "1001  Kolter\n\t744c  Wrong\n1002  AMD\n\t744c  Navi 31 [Radeon RX 7900 Test]\n\t744d  X [Y]\n1003  ULSI\n");
     look();
     CHECK_STR(facts.gpus[0].name.s, "AMD Radeon RX 7900 Test");
     facts_release(&facts);
-    tree_put(&tree, "usr/share/libdrm/amdgpu.ids", "# ids\n1.0.0\n744C,\tC8,\tAMD Radeon RX 7900 XTX\n744C,\tCC,\tOther\n");
+    tree_put(&tree, "usr/share/libdrm/amdgpu.ids",
+             "# ids\n1.0.0\n744C,\tC8,\tAMD Radeon RX 7900 XTX\n744C,\tCC,\tOther\n");
     tree_put(&tree, DRM "card0/device/revision", "0xc8\n");
     look();
     CHECK_STR(facts.gpus[0].name.s, "AMD Radeon RX 7900 XTX");

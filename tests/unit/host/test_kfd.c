@@ -17,8 +17,9 @@ static struct kfd_node parse(const char *text, size_t len, struct problems *p)
 static void takes_what_it_knows(void)
 {
     struct problems p = { 0 };
-    const char *text = "simd_count 80\nsomething_new 18446744073709551615\ngfx_target_version 110501\nunique_id 0\n"
-                       "drm_render_minor 128"; /* no final newline */
+    const char *text =
+        "simd_count 80\nsomething_new 18446744073709551615\ngfx_target_version 110501\nunique_id 0\n"
+        "drm_render_minor 128"; /* no final newline */
     struct kfd_node n = parse(text, strlen(text), &p);
     CHECK_INT(n.simd_count.v, 80);
     CHECK_INT(n.gfx_target_version.v, 110501);
@@ -46,7 +47,8 @@ static void damage_is_named_and_never_a_number(void)
     static const char text[] = "simd_count 99999999999\nvendor_id -1\ndevice_id 0x1586\nlocation_id 12 34\n"
                                "domain 18446744073709551616\n\0\x01\xff\nwave_front_size 32\n";
     struct kfd_node n = parse(text, sizeof(text) - 1, &p);
-    CHECK(!n.simd_count.from && !n.vendor_id.from && !n.device_id.from && !n.location_id.from && !n.domain.from);
+    CHECK(!n.simd_count.from && !n.vendor_id.from && !n.device_id.from && !n.location_id.from &&
+          !n.domain.from);
     CHECK_INT(n.wave_front_size.v, 32);
     REQUIRE(p.n == 2);
     CHECK_HAS(p.text[0], "simd_count 99999999999 is out of range");

@@ -16,7 +16,9 @@ static struct num known(int64_t v)
 static void carve_out_and_gtt_do_not_add(void)
 {
     struct host_facts h = { 0 };
-    struct gpu_facts g = { .kind = GPU_INTEGRATED, .vram_total_bytes = known(GIB), .gtt_total_bytes = known(60 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .vram_total_bytes = known(GIB),
+                           .gtt_total_bytes = known(60 * GIB) };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 60 * GIB);
     CHECK_HAS(g.usable_reason, "GTT");
@@ -38,7 +40,9 @@ static void page_limit_below_gtt(void)
 {
     struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
     struct host_facts h = { .params = &limit, .n_params = 1 };
-    struct gpu_facts g = { .kind = GPU_INTEGRATED, .vram_total_bytes = known(GIB), .gtt_total_bytes = known(60 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .vram_total_bytes = known(GIB),
+                           .gtt_total_bytes = known(60 * GIB) };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 4 * GIB);
     CHECK_HAS(g.usable_reason, "pages_limit");
@@ -50,7 +54,9 @@ static void raised_gttsize_alone_does_not_help(void)
 {
     struct param gtt = { "amdgpu", "gttsize", "131072", "/proc/cmdline" };
     struct host_facts h = { .params = &gtt, .n_params = 1, .memory_total_bytes = known(124 * GIB) };
-    struct gpu_facts g = { .kind = GPU_INTEGRATED, .vram_total_bytes = known(GIB), .gtt_total_bytes = known(128 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .vram_total_bytes = known(GIB),
+                           .gtt_total_bytes = known(128 * GIB) };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 62 * GIB);
     gtt.value = "-1"; /* the default: GTT follows the page limit */
@@ -61,7 +67,8 @@ static void raised_gttsize_alone_does_not_help(void)
 
 static void host_and_cgroup_bound_an_apu(void)
 {
-    struct host_facts h = { .memory_total_bytes = known(90 * GIB), .memory_available_bytes = known(50 * GIB) };
+    struct host_facts h = { .memory_total_bytes = known(90 * GIB),
+                            .memory_available_bytes = known(50 * GIB) };
     struct gpu_facts g = { .kind = GPU_INTEGRATED, .gtt_total_bytes = known(100 * GIB) };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 50 * GIB);
@@ -90,7 +97,9 @@ static void old_kernels_give_hip_the_carve_out_only(void)
 static void a_card_has_what_nobody_holds(void)
 {
     struct host_facts h = { .memory_available_bytes = known(GIB) };
-    struct gpu_facts g = { .kind = GPU_DISCRETE, .vram_total_bytes = known(16 * GIB), .gtt_total_bytes = known(GIB) };
+    struct gpu_facts g = { .kind = GPU_DISCRETE,
+                           .vram_total_bytes = known(16 * GIB),
+                           .gtt_total_bytes = known(GIB) };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 16 * GIB);
     g.vram_used_bytes = known(3 * GIB);
@@ -117,8 +126,10 @@ static void reads_the_host(void)
     struct cairn_error err;
     struct facts f = { 0 };
     tree_make(&t);
-    tree_put(&t, "proc/meminfo", "MemTotal:       1024 kB\nMemAvailable:   512 kB\nSwapTotal: 12 kB\nHMemTotal: 3 kB\n");
-    tree_put(&t, "proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 4 0 -2\n/dev/zram0 partition 8 0 100\n");
+    tree_put(&t, "proc/meminfo",
+             "MemTotal:       1024 kB\nMemAvailable:   512 kB\nSwapTotal: 12 kB\nHMemTotal: 3 kB\n");
+    tree_put(&t, "proc/swaps",
+             "Filename Type Size Used Priority\n/dev/sda2 partition 4 0 -2\n/dev/zram0 partition 8 0 100\n");
     tree_put(&t, "proc/self/cgroup", "0::/a/b\n");
     tree_put(&t, "sys/fs/cgroup/a/b/memory.max", "max\n");
     tree_put(&t, "sys/fs/cgroup/a/memory.max", "4096\n");
@@ -159,7 +170,8 @@ static void reads_parameters_and_the_system(void)
     struct facts f = { 0 };
     tree_make(&t);
     tree_put(&t, "proc/version", "Linux version 6.18.0-rc6-custom (gcc) #1\n");
-    tree_put(&t, "proc/cmdline", "quiet amdgpu.gttsize=1 xamdgpu.gttsize=9 amdgpu.gttsize=2 ttm.pages_limit=7\n");
+    tree_put(&t, "proc/cmdline",
+             "quiet amdgpu.gttsize=1 xamdgpu.gttsize=9 amdgpu.gttsize=2 ttm.pages_limit=7\n");
     tree_put(&t, "sys/module/ttm/parameters/pages_limit", "29360128\n");
     tree_put(&t, "sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     tree_put(&t, "etc/os-release", "NAME=x\nID=ubuntu\nPRETTY_NAME=\"Ubuntu 24.04\"\n");
