@@ -65,7 +65,8 @@ static void print_help(const struct opt_row *rows, const struct opt_usage *usage
     print_wrapped(stdout, usage->about, 0, print_width());
     puts("\noptions:");
     for (const struct opt_row *r = rows; r->type; r++)
-        print_row(r->short_name, r->name, r->arg, r->type == OPT_TYPE_OPTIONAL, r->help);
+        print_row(r->short_name, r->name, r->arg, r->type == OPT_TYPE_OPTIONAL || r->type == OPT_TYPE_ATTACHED,
+                  r->help);
     print_row(0, "color", "WHEN", false, "auto, always or never");
     print_row('h', "help", NULL, false, "this text");
     if (usage->examples)
@@ -96,6 +97,7 @@ static int take_value(const char *command, const struct opt_row *row, const char
         *(const char **)row->at = value;
         return OPTIONS_GO;
     case OPT_TYPE_OPTIONAL:
+    case OPT_TYPE_ATTACHED:
         *(const char **)row->at = value ? value : "";
         return OPTIONS_GO;
     case OPT_TYPE_LIST:
@@ -118,16 +120,18 @@ static void add_option(struct table *t, const char *name, int has_arg, int code)
     t->longs[t->n++] = (struct option){ name, has_arg, NULL, code };
 }
 
-static void build_table(const struct opt_row *rows, struct table *t)
+static void build_table(const struct opt_row *rows, bool mixed, struct table *t)
 {
     size_t s = 0;
-    t->shorts[s++] = '+'; /* operands end the options: cairn run -- python --json */
+    if (!mixed)
+        t->shorts[s++] = '+'; /* operands end the options: cairn run -- python --json */
     t->shorts[s++] = ':';
     t->shorts[s++] = 'h';
     for (int i = 0; rows[i].type; i++) {
-        int has_arg = rows[i].type == OPT_TYPE_FLAG       ? no_argument
-                      : rows[i].type == OPT_TYPE_OPTIONAL ? optional_argument
-                                                          : required_argument;
+        bool optional = rows[i].type == OPT_TYPE_OPTIONAL || rows[i].type == OPT_TYPE_ATTACHED;
+        int has_arg = rows[i].type == OPT_TYPE_FLAG ? no_argument
+                      : optional                    ? optional_argument
+                                                    : required_argument;
         add_option(t, rows[i].name, has_arg, CODE_FIRST + i);
         if (rows[i].short_name) {
             t->shorts[s++] = rows[i].short_name;
@@ -163,7 +167,7 @@ static const char *wrong_option(char **argv)
 int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest)
 {
     struct table t = { .n = 0 };
-    build_table(rows, &t);
+    build_table(rows, usage->mixed, &t);
     optind = 0; /* GNU: start anew */
     opterr = 0;
     for (int code; (code = getopt_long(argc, argv, t.shorts, t.longs, NULL)) != -1;) {

@@ -23,6 +23,7 @@ enum opt_type {
     OPT_TYPE_STR,      /* const char ** */
     OPT_TYPE_LIST,     /* struct opt_list *: may be given several times */
     OPT_TYPE_OPTIONAL, /* const char **: an argument may follow; "" when none does */
+    OPT_TYPE_ATTACHED, /* the same, but only as --name=ARG, so that an operand may follow --name */
 };
 
 struct opt_list {
@@ -45,6 +46,7 @@ struct opt_row {
 #define OPT_STR(c, n, p, a, h) { OPT_TYPE_STR, c, n, p, a, h }
 #define OPT_LIST(c, n, p, a, h) { OPT_TYPE_LIST, c, n, p, a, h }
 #define OPT_OPTIONAL(c, n, p, a, h) { OPT_TYPE_OPTIONAL, c, n, p, a, h }
+#define OPT_ATTACHED(c, n, p, a, h) { OPT_TYPE_ATTACHED, c, n, p, a, h }
 #define OPT_END { OPT_TYPE_END, 0, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
@@ -52,6 +54,7 @@ struct opt_usage {
     const char *synopsis; /* "cairn env [options]" */
     const char *about;    /* a paragraph for --help */
     const char *examples; /* lines, or NULL */
+    bool mixed;           /* options may also stand after operands: convert IN OUT --dtype f32 */
 };
 
 enum { OPTIONS_GO = -1 };
