@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/progress.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total)
+{
+    *p = (struct progress){ .out = isatty(fileno(out)) ? out : NULL, .what = what, .total = total };
+    p->started = p->shown = now();
+}
+
+/* The first moments tell nothing about the rest. */
+static void left_text(double seconds, char *buf, size_t size)
+{
+    long s = (long)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(buf, size, "%ld:%02ld:%02ld left", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(buf, size, "%ld:%02ld left", s / 60, s % 60);
+}
+
+void progress_text(const struct progress *p, uint64_t done, double seconds, char *buf, size_t size)
+{
+    double total = (double)p->total, part = p->total ? (double)done / total : 1;
+    double speed = seconds > 0 ? (double)done / seconds : 0;
+    char left[32] = "";
+    if (speed > 0 && seconds >= 0.5 && done < p->total)
+        left_text((total - (double)done) / speed, left, sizeof(left));
+    snprintf(buf, size, "%s %3d%%  %.1f of %.1f GB  %.2f GB/s  %s", p->what, (int)(part * 100),
+             (double)done / 1e9, total / 1e9, speed / 1e9, left);
+}
+
+static void show(struct progress *p, uint64_t done, double at)
+{
+    char line[128];
+    progress_text(p, done, at - p->started, line, sizeof(line));
+    fprintf(p->out, "\r%s\033[K", line);
+    fflush(p->out);
+    p->shown = at;
+}
+
+void progress_add(struct progress *p, uint64_t bytes)
+{
+    if (!p || !p->out)
+        return;
+    uint64_t done = __atomic_add_fetch(&p->done, bytes, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&p->busy, true, __ATOMIC_ACQUIRE))
+        return;
+    double at = now();
+    if (at - p->shown >= 0.1)
+        show(p, done, at);
+    __atomic_store_n(&p->busy, false, __ATOMIC_RELEASE);
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->out) {
+        fputs("\r\033[K", p->out);
+        fflush(p->out);
+    }
+    p->out = NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How far long work has come: one line on a terminal, rewritten in place, and nothing anywhere else.
+ *
+ * Amounts are bytes.  Any thread may add; one of them rewrites the line, a few times a second. */
+#ifndef CAIRN_BASE_PROGRESS_H
+#define CAIRN_BASE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct progress {
+    FILE *out;        /* NULL: silent */
+    const char *what; /* "convert"; belongs to the caller */
+    uint64_t total;
+    uint64_t done;    /* atomic */
+    double started, shown; /* seconds of the monotonic clock */
+    bool busy;        /* atomic: a thread is writing the line */
+};
+
+/* Silent unless out is a terminal. */
+void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total);
+/* p may be NULL. */
+void progress_add(struct progress *p, uint64_t bytes);
+/* Takes the line away, so that what is said next starts on an empty one. */
+void progress_end(struct progress *p);
+
+/* The line for an amount done after some seconds: "convert  43%  12.3 of 28.6 GB  1.21 GB/s  0:13 left". */
+void progress_text(const struct progress *p, uint64_t done, double seconds, char *buf, size_t size);
+
+#endif
