@@ -65,31 +65,40 @@ static bool rocm_library(const char *name, struct version *out)
     return true;
 }
 
-/* Up to 0.49 bitsandbytes wants the very file of torch's HIP version, and writes 7.14 as 7 * 10 + 14 = 84;
- * later releases take the nearest minor version of the same major, the lower one of two.
- * https://github.com/bitsandbytes-foundation/bitsandbytes, cextension.py, pull 1980, issue 2014. */
+/* Of two libraries of torch's major version: the very one, else the highest lower one, else the lowest. */
+static bool is_better(struct version v, struct version than, struct version hip)
+{
+    bool low = v.part[1] <= hip.part[1], than_low = than.part[1] <= hip.part[1];
+    if (low != than_low)
+        return low;
+    return low ? v.part[1] > than.part[1] : v.part[1] < than.part[1];
+}
+
+static const char *nearest_library(const struct site *files, struct version hip)
+{
+    const char *best = NULL;
+    struct version best_version = { 0 }, v;
+    for (size_t i = 0; i < files->n; i++)
+        if (rocm_library(files->names[i], &v) && v.part[0] == hip.part[0] &&
+            (!best || is_better(v, best_version, hip))) {
+            best = files->names[i];
+            best_version = v;
+        }
+    return best;
+}
+
+/* Up to 0.49 bitsandbytes wants the very file of torch's HIP version, writes 7.14 as 7 * 10 + 14 = 84, and
+ * reads no BNB_ROCM_VERSION; see its cextension.py and cuda_specs.py, and
+ * https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1980. */
 static const char *pick_library(const struct look *l, const struct site *files, const struct package_facts *p)
 {
     const struct version hip = l->t->hip_parsed;
-    if (l->bnb_version || version_below(p->parsed, 0, 50, 0)) {
-        const char *want =
-            l->bnb_version ? arena_printf(l->a, "libbitsandbytes_rocm%s.so", l->bnb_version)
-                           : arena_printf(l->a, "libbitsandbytes_rocm%d.so", hip.part[0] * 10 + hip.part[1]);
-        return site_has(files, want) ? want : NULL;
-    }
-    const char *best = NULL;
-    int best_away = 0;
-    for (size_t i = 0; i < files->n; i++) {
-        struct version v;
-        if (!rocm_library(files->names[i], &v) || v.part[0] != hip.part[0])
-            continue;
-        int away = abs(v.part[1] - hip.part[1]);
-        if (!best || away < best_away) {
-            best = files->names[i];
-            best_away = away;
-        }
-    }
-    return best;
+    bool old = version_below(p->parsed, 0, 50, 0);
+    if (!old && !l->bnb_version)
+        return nearest_library(files, hip);
+    const char *want = old ? arena_printf(l->a, "libbitsandbytes_rocm%d.so", hip.part[0] * 10 + hip.part[1])
+                           : arena_printf(l->a, "libbitsandbytes_rocm%s.so", l->bnb_version);
+    return site_has(files, want) ? want : NULL;
 }
 
 static const char *rocm_libraries(const struct look *l, const struct site *files)

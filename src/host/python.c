@@ -373,8 +373,11 @@ static void search_all(struct search *s)
 
 static bool is_torch(const struct search *s, const char *dir)
 {
-    return root_exists(s->root, join(s->a, dir, "version.py")) ||
-           root_exists(s->root, join(s->a, dir, "__init__.py"));
+    static const char *const marks[] = { "version.py", "__init__.py", "lib" };
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        if (root_exists(s->root, join(s->a, dir, marks[i])))
+            return true;
+    return false;
 }
 
 /* What the user gave: a prefix, a site or torch itself. */

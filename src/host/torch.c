@@ -269,7 +269,7 @@ static void read_rocm_parts(struct reading *r)
     read_device_wheels(r);
     read_aotriton(r);
     if (!r->t->compiled.from && r->t->version.s && !r->t->therock)
-        wheels_targets(r->a, r->t->version.s, r->t->hip_parsed, &r->t->compiled);
+        wheels_targets(r->a, r->t->version.s, &r->t->compiled);
 }
 
 static void torch_read(struct facts *f, struct torch_facts *t, const struct python *p, struct site *sites,
@@ -291,15 +291,13 @@ static void torch_read(struct facts *f, struct torch_facts *t, const struct pyth
 /* A directory named torch with nothing of PyTorch in it is somebody else's. */
 static bool has_torch(const struct site *s)
 {
-    return site_has(s, "torch") && (root_exists(s->root, site_path(s, "torch/version.py")) ||
-                                    root_exists(s->root, site_path(s, "torch/__init__.py")));
-}
-
-/* The path without links, or as it is where that cannot be told. */
-static const char *real_path(const struct site *s, const char *path)
-{
-    const char *real = root_resolve(s->root, s->a, path);
-    return real ? real : path;
+    static const char *const marks[] = { "torch/version.py", "torch/__init__.py", "torch/lib" };
+    if (!site_has(s, "torch"))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        if (root_exists(s->root, site_path(s, marks[i])))
+            return true;
+    return false;
 }
 
 static bool is_listed(struct facts *f, const struct site *s)

@@ -25,25 +25,27 @@ static const struct {
       "gfx1151" },
 };
 
-/* pytorch.org's own releases are "2.9.1+rocm6.4"; other builders add more, or have none of it. */
-static bool is_upstream(const char *version)
+/* pytorch.org's own releases are "2.9.1+rocm6.4"; other builders add more, or have none of it.  Gives the
+ * text behind "+rocm", or NULL. */
+static const char *upstream_rocm(const char *version)
 {
     const char *plus = strchr(version, '+');
     if (!plus || strspn(version, "0123456789.") != (size_t)(plus - version) || !str_starts(plus, "+rocm"))
-        return false;
+        return NULL;
     const char *rest = plus + strlen("+rocm");
-    return *rest && rest[strspn(rest, "0123456789.")] == '\0';
+    return rest[strspn(rest, "0123456789.")] == '\0' ? rest : NULL;
 }
 
-void wheels_targets(struct arena *a, const char *version, struct version hip, struct targets *out)
+void wheels_targets(struct arena *a, const char *version, struct targets *out)
 {
-    struct version v;
+    struct version v, rocm;
     size_t best = ARRAY_LEN(build_lists);
-    if (!is_upstream(version) || !version_parse(version, &v) || !hip.n)
+    const char *local = upstream_rocm(version);
+    if (!local || !version_parse(local, &rocm) || !version_parse(version, &v))
         return;
     for (size_t i = 0; i < ARRAY_LEN(build_lists); i++)
         if (version_at_least(v, build_lists[i].major, build_lists[i].minor, 0) &&
-            hip.part[0] >= build_lists[i].rocm)
+            rocm.part[0] >= build_lists[i].rocm)
             best = i;
     if (best == ARRAY_LEN(build_lists))
         return;

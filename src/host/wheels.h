@@ -8,7 +8,7 @@
 
 /* The targets that pytorch.org builds this release for; unknown for other versions than its own
  * ("2.9.1+rocm6.4").  from begins with FROM_VERSION. */
-void wheels_targets(struct arena *a, const char *version, struct version hip, struct targets *out);
+void wheels_targets(struct arena *a, const char *version, struct targets *out);
 /* The AOTriton of this release; unknown for releases that are not in the table. */
 struct text wheels_aotriton(struct arena *a, struct version torch);
 /* Adds the targets that an image directory of AOTriton ("amd-gfx11xx", "amd-gfx90a") serves, as of this version

@@ -34,7 +34,13 @@ static void which_library_bitsandbytes_loads(void)
         /* Up to 0.49 the very file, written 7 * 10 + 14. */
         { "6.3.42133", "0.49.0:rocm62+rocm64:gfx1100", TRI_NO, "6.2, 6.4", "" },
         { "7.14.60850", "0.49.2:rocm714:gfx1100", TRI_NO, "7.14", "" },
-        /* Then the nearest of the same major. */
+        /* Then the highest that is not newer, else the lowest, of the same major. */
+        { "7.14.60850", "0.50.2:rocm71+rocm72+rocm714+rocm715:gfx1100", TRI_YES, "libbitsandbytes_rocm714.so",
+          "gfx1100" },
+        { "7.13.60850", "0.50.2:rocm71+rocm72+rocm714+rocm715:gfx1100", TRI_YES, "libbitsandbytes_rocm72.so",
+          "gfx1100" },
+        { "7.0.51831", "0.50.2:rocm64+rocm714+rocm72:gfx1100", TRI_YES, "libbitsandbytes_rocm72.so",
+          "gfx1100" },
         { "6.3.42133", "0.50.0:rocm60+rocm62+rocm64+rocm70:gfx1100", TRI_YES, "libbitsandbytes_rocm62.so",
           "gfx1100" },
         { "7.14.60850", "0.50.1:rocm70+rocm713:gfx1100", TRI_YES, "libbitsandbytes_rocm713.so", "gfx1100" },
@@ -58,7 +64,7 @@ static void which_library_bitsandbytes_loads(void)
 static void the_user_may_choose_the_library(void)
 {
     CLEANUP(machine_release) struct machine t = machine_new();
-    machine_make(&t, "--hip 7.2.1 --bnb 0.49.0:rocm64+rocm71:gfx1100");
+    machine_make(&t, "--hip 7.2.1 --bnb 0.50.0:rocm64+rocm71+rocm72:gfx1100");
     static const char *const env[] = { "PATH=/usr/bin", "BNB_ROCM_VERSION=71", NULL };
     const struct torch_facts *p = find_in(&t, env);
     REQUIRE(p);

@@ -119,6 +119,7 @@ static void metadata_when_the_file_is_not_readable(void)
     CHECK_STR(p->version.s, "2.9.1+rocm6.4");
     CHECK_HAS(p->version.from, "dist-info");
     CHECK_INT(p->build, TORCH_ROCM);
+    CHECK(targets_has(&p->compiled, "gfx1100"));
     REQUIRE(p->problems.n == 1);
     CHECK_HAS(p->problems.text[0], "version.py");
 }
