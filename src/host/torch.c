@@ -300,6 +300,13 @@ static bool has_torch(const struct site *s)
     return false;
 }
 
+/* The path without links, or as it is where that cannot be told. */
+static const char *real_path(const struct site *s, const char *path)
+{
+    const char *real = root_resolve(s->root, s->a, path);
+    return real ? real : path;
+}
+
 static bool is_listed(struct facts *f, const struct site *s)
 {
     const char *real = real_path(s, s->path);
