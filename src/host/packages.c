@@ -140,8 +140,8 @@ static void read_bitsandbytes(const struct look *l)
     if (library) {
         judge_library(l, &files, library, p);
     } else if (!has) {
-        p->fits = TRI_NO;
-        p->why = "it carries no library for ROCm";
+        p->fits = files.unreadable ? TRI_UNKNOWN : TRI_NO;
+        p->why = files.unreadable ? "its files cannot be listed" : "it carries no library for ROCm";
     } else if (l->t->hip_parsed.n < 2) {
         p->fits = TRI_UNKNOWN;
         p->why = arena_printf(l->a, "it has libraries for ROCm %s; torch's HIP version is not known", has);
@@ -182,7 +182,7 @@ static void read_triton(const struct look *l)
     }
     if (!s || !is_rocm(l, p))
         return;
-    bool amd = root_exists(s->root, site_path(s, "triton/backends/amd"));
+    bool amd = !site_lacks(s, "triton/backends/amd");
     /* Before 3.0 the back end was a file of another name. */
     if (!amd && version_below(p->parsed, 3, 0, 0)) {
         p->fits = TRI_UNKNOWN;

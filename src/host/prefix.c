@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "host/gfxname.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,17 +77,19 @@ static bool read_tensile(struct dir *d, const char *path, struct targets *out)
     return true;
 }
 
-/* "<lib>/rocblas/library", and "<lib>/rocblas/<version>/library" as Debian has it. */
+/* "<lib>/rocblas/library", and "<lib>/rocblas/<version>/library" as Debian has it.  False only if there is no
+ * such directory: one that cannot be read may hold anything. */
 static bool read_kernels(struct dir *d, const char *lib, const char *name, struct targets *out)
 {
     const char *top = arena_printf(d->scratch, "%s/%s", lib, name);
-    if (read_tensile(d, arena_printf(d->scratch, "%s/library", top), out))
+    if (read_tensile(d, arena_printf(d->scratch, "%s/library", top), out) || errno != ENOENT)
         return true;
     struct dir versions = *d;
+    if (!dir_list(&versions, top))
+        return errno != ENOENT;
     bool any = false;
-    if (dir_list(&versions, top))
-        for (size_t i = 0; i < versions.n; i++)
-            any |= read_tensile(d, arena_printf(d->scratch, "%s/%s/library", top, versions.names[i]), out);
+    for (size_t i = 0; i < versions.n; i++)
+        any |= read_tensile(d, arena_printf(d->scratch, "%s/%s/library", top, versions.names[i]), out);
     return any;
 }
 

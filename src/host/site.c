@@ -2,13 +2,16 @@
 #include "host/site.h"
 
 #include "base/str.h"
+#include <errno.h>
 #include <string.h>
 
 void site_read(struct site *s, const struct root *root, struct arena *a, const char *path)
 {
     *s = (struct site){ .root = root, .a = a, .path = path };
-    if (root_list(root, a, path, &s->names, &s->n))
+    if (root_list(root, a, path, &s->names, &s->n)) {
         s->n = 0;
+        s->unreadable = errno != ENOENT;
+    }
 }
 
 bool site_has(const struct site *s, const char *name)
@@ -17,6 +20,11 @@ bool site_has(const struct site *s, const char *name)
         if (!strcmp(s->names[i], name))
             return true;
     return false;
+}
+
+bool site_lacks(const struct site *s, const char *relative)
+{
+    return !root_exists(s->root, site_path(s, relative)) && errno == ENOENT;
 }
 
 const char *site_path(const struct site *s, const char *name)

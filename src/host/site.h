@@ -15,11 +15,14 @@ struct site {
     const char *path;
     char **names;
     size_t n;
+    bool unreadable; /* it is there and could not be listed: what it lacks is not known */
 };
 
 /* A directory that cannot be listed is an empty one. */
 void site_read(struct site *s, const struct root *root, struct arena *a, const char *path);
 bool site_has(const struct site *s, const char *name);
+/* Is there surely no such path below it?  False where that cannot be told. */
+bool site_lacks(const struct site *s, const char *relative);
 /* "<site>/<name>" */
 const char *site_path(const struct site *s, const char *name);
 /* The version of an installed distribution, from the name of its metadata ("torch-2.9.1+rocm6.4.dist-info");

@@ -158,10 +158,11 @@ static bool archive_is_lost(struct reading *r, const char *info)
         size_t n = strcspn(line, ",\n");
         if (n < 6 || strncmp(line + n - 6, ".kpack", 6))
             continue;
-        const char *path = arena_printf(r->a, "%s/%.*s", r->site->path, (int)n, line);
-        if (root_exists(r->root, path))
+        const char *name = arena_strndup(r->a, line, n);
+        if (!site_lacks(r->site, name))
             continue;
-        problems_add(&r->t->problems, r->a, "%s: missing, though its wheel is installed", path);
+        problems_add(&r->t->problems, r->a, "%s: missing, though its wheel is installed",
+                     site_path(r->site, name));
         return true;
     }
     return false;

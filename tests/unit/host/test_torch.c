@@ -255,6 +255,21 @@ static void library_without_its_kernels(void)
     CHECK_STR(machine_names(&p->rocblas), "gfx1030 gfx1151");
 }
 
+/* What cannot be read may hold anything: not known, and not "none". */
+static void unreadable_is_not_empty(void)
+{
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_make(&t, "--libs none --targets gfx1100");
+    machine_put(&t, SITE "torch/lib/librocblas.so", "");
+    machine_link(&t, SITE "torch/lib/rocblas/library", "library");
+    machine_put(&t, SITE "bitsandbytes-0.49.0.dist-info/METADATA", "");
+    machine_link(&t, SITE "bitsandbytes", "bitsandbytes");
+    const struct torch_facts *p = find(&t);
+    REQUIRE(p);
+    CHECK_STR(p->rocblas.from, NULL);
+    CHECK_INT(p->bitsandbytes.fits, TRI_UNKNOWN);
+}
+
 static void huge_file_that_is_no_library(void)
 {
     CLEANUP(machine_release) struct machine t = machine_new();
@@ -376,6 +391,7 @@ int main(void)
     RUN(device_wheels_are_the_only_list);
     RUN(families_of_attention_kernels);
     RUN(library_without_its_kernels);
+    RUN(unreadable_is_not_empty);
     RUN(huge_file_that_is_no_library);
     RUN(unreadable_things_are_told);
     RUN(each_torch_once);
