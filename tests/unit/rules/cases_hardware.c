@@ -11,6 +11,7 @@ SPOIL(in_wsl) { HOST.wsl = true; HOST.kfd_present = TRI_NO; }
 SPOIL(not_in_kfd) { GPU.rocm_capable = false; m->facts.default_gpu = -1; m->plan.gpu = NULL; }
 SPOIL(radeon_driver) { not_in_kfd(m); GPU.driver = text_of("radeon"); }
 SPOIL(vfio_driver) { not_in_kfd(m); GPU.driver = text_of("vfio-pci"); }
+SPOIL(vfio_odd_address) { vfio_driver(m); GPU.pci = text_of("0000:03:00.0'; reboot #"); }
 SPOIL(second_at_vfio) { m->gpus[1].driver = text_of("vfio-pci"); m->gpus[1].rocm_capable = false; }
 SPOIL(no_driver_known) { not_in_kfd(m); GPU.driver = (struct text){ 0 }; }
 SPOIL(no_target) { GPU.gfx = (struct text){ 0 }; }
@@ -22,6 +23,7 @@ SPOIL(krackan) { GPU.gfx = text_of("gfx1152"); machine_kernel(m, "6.17.0"); }
 SPOIL(krackan_new) { GPU.gfx = text_of("gfx1152"); }
 SPOIL(krackan_unknown) { GPU.gfx = text_of("gfx1152"); HOST.kernel_version = (struct version){ 0 }; }
 SPOIL(nothing_hidden) { m->env[0] = NULL; machine_set(m, "ROCR_VISIBLE_DEVICES", "0"); }
+SPOIL(other_not_in_kfd) { m->env[0] = NULL; m->gpus[1].rocm_capable = false; }
 SPOIL(both_chosen) { m->env[0] = "HIP_VISIBLE_DEVICES=0,1"; }
 SPOIL(suspended) { GPU.runtime_status = text_of("suspended"); }
 SPOIL(no_atomics) { GPU.pcie_atomics = TRI_NO; }
@@ -39,6 +41,7 @@ SPOIL(old_kernel) { machine_kernel(m, "6.8.0-60-generic"); }
 SPOIL(no_kernel) { HOST.kernel = (struct text){ 0 }; HOST.kernel_version = (struct version){ 0 }; }
 SPOIL(small_save_area) { GPU.has_cwsr_size = TRI_NO; machine_kernel(m, "6.17.4"); }
 SPOIL(save_area_off) { small_save_area(m); machine_param(m, "amdgpu", "cwsr_enable", "0"); }
+SPOIL(save_area_on) { small_save_area(m); machine_param(m, "amdgpu", "cwsr_enable", "1"); }
 SPOIL(save_area_fixed) { GPU.has_cwsr_size = TRI_NO; machine_kernel(m, "6.18.4"); }
 SPOIL(save_area_unknown) { GPU.has_cwsr_size = TRI_UNKNOWN; no_kernel(m); }
 SPOIL(mes_83) { GPU.mes_fw = num_of(0x83); }
@@ -74,9 +77,18 @@ SPOIL(docker_odd_group) { docker(m); GPU.render = (struct dev_node){ "/dev/dri/r
 SPOIL(carve_96) { GPU.vram_total_bytes = num_of(96 * GIB); GPU.gtt_total_bytes = num_of(15 * GIB);
                   HOST.memory_total_bytes = num_of(31 * GIB); }
 SPOIL(carve_32) { GPU.vram_total_bytes = num_of(32 * GIB); }
+SPOIL(carve_8) { GPU.vram_total_bytes = num_of(8 * GIB); }
 SPOIL(carve_unknown) { GPU.vram_total_bytes = (struct num){ 0 }; }
 SPOIL(default_limit) { m->params[0].value = "16384000"; GPU.gtt_total_bytes = num_of(16384000LL * 4096); }
 SPOIL(default_limit_debian) { default_limit(m); HOST.os_id = text_of("debian"); }
+SPOIL(default_limit_pop) { default_limit(m); HOST.os_id = text_of("pop"); }
+SPOIL(default_limit_atomic) { default_limit(m); HOST.os_name = text_of("Fedora Linux 43 (Silverblue)"); }
+SPOIL(default_limit_nixos) { default_limit(m); HOST.os_id = text_of("nixos"); }
+SPOIL(default_limit_suse) { default_limit(m); HOST.os_id = text_of("opensuse-tumbleweed"); }
+SPOIL(default_limit_other) { default_limit(m); HOST.os_id = text_of("gentoo"); }
+SPOIL(gttsize_debian) { gttsize_set(m); HOST.os_id = text_of("debian"); }
+SPOIL(gttsize_atomic) { gttsize_set(m); HOST.os_id = text_of("bazzite"); }
+SPOIL(gttsize_quoted) { gttsize_set(m); HOST.cmdline = text_of("amdgpu.gttsize=$(reboot)"); }
 SPOIL(default_limit_dkms) { default_limit(m); m->params[0].module = "amdttm"; }
 SPOIL(limit_on_cmdline) { default_limit(m); HOST.cmdline = text_of("ttm.pages_limit=16384000 quiet"); }
 SPOIL(limit_unknown) { HOST.n_params = 0; GPU.gtt_total_bytes = (struct num){ 0 }; }
@@ -92,11 +104,13 @@ SPOIL(trainer_left) { m->processes[0] = (struct gpu_process){ 4711, "python3", 1
                       GPU.processes = m->processes; GPU.n_processes = 1; }
 SPOIL(not_live) { m->facts.root.live = false; }
 SPOIL(ram_full) { HOST.memory_available_bytes = num_of(2 * GIB); }
+SPOIL(ram_low) { HOST.memory_available_bytes = num_of(5 * GIB); }
 SPOIL(free_unknown) { HOST.memory_available_bytes = (struct num){ 0 }; }
 SPOIL(tight_cgroup) { HOST.cgroup_limit_bytes = num_of(16 * GIB); }
 SPOIL(wide_cgroup) { HOST.cgroup_limit_bytes = num_of(64 * GIB); }
 SPOIL(little_ram) { HOST.memory_total_bytes = num_of(31 * GIB); HOST.swap_total_bytes = num_of(8 * GIB); HOST.zram_bytes = num_of(8 * GIB); }
 SPOIL(little_ram_swap) { little_ram(m); HOST.swap_total_bytes = num_of(40 * GIB); }
+SPOIL(small_card) { GPU.vram_total_bytes = num_of(8 * GIB); HOST.memory_total_bytes = num_of(16 * GIB); }
 SPOIL(swap_unknown) { HOST.swap_total_bytes = (struct num){ 0 }; }
 SPOIL(no_thp) { HOST.thp = text_of("never"); }
 SPOIL(thp_unknown) { HOST.thp = (struct text){ 0 }; }
@@ -109,12 +123,14 @@ SPOIL(no_disks) { m->facts.n_disks = 0; }
 const struct check_case hardware_cases[] = {
     { "gpu-present", machine_bare, NULL, CHECK_FAIL, "no AMD GPU found" },
     { "gpu-present", machine_bare, in_wsl, CHECK_UNKNOWN, "/dev/dxg" },
-    { "gpu-present", machine_both, NULL, CHECK_OK, "gfx1036" },
-    { "gpu-in-kfd", machine_card, not_in_kfd, CHECK_FAIL, NULL },
+    { "gpu-present", machine_both, NULL, CHECK_OK, "gfx1036), integrated" },
+    { "gpu-present", machine_both, NULL, CHECK_OK, "gfx1100), discrete; GPU 1" },
+    { "gpu-in-kfd", machine_card, not_in_kfd, CHECK_FAIL, "dmesg" },
     { "gpu-in-kfd", machine_card, NULL, CHECK_OK, "1 of 1" },
     { "gpu-in-kfd", machine_bare, NULL, CHECK_SKIP, NULL },
     { "gpu-driver", machine_card, radeon_driver, CHECK_FAIL, "amdgpu.si_support=1" },
     { "gpu-driver", machine_card, vfio_driver, CHECK_FAIL, "echo 0000:03:00.0 > /sys/bus/pci/drivers/vfio-pci/unbind" },
+    { "gpu-driver", machine_card, vfio_odd_address, CHECK_FAIL, "lspci -nnk -d 1002:" },
     { "gpu-driver", machine_both, second_at_vfio, CHECK_WARN, NULL },
     { "gpu-driver", machine_card, no_driver_known, CHECK_UNKNOWN, NULL },
     { "gpu-driver", machine_card, NULL, CHECK_OK, "amdgpu" },
@@ -127,6 +143,7 @@ const struct check_case hardware_cases[] = {
     { "gpu-integrated", machine_both, nothing_hidden, CHECK_WARN, "export ROCR_VISIBLE_DEVICES=0" },
     { "gpu-integrated", machine_both, both_chosen, CHECK_WARN, NULL },
     { "gpu-integrated", machine_both, NULL, CHECK_OK, "ROCR_VISIBLE_DEVICES=0 hides" },
+    { "gpu-integrated", machine_both, other_not_in_kfd, CHECK_OK, "no integrated GPU" },
     { "gpu-integrated", machine_card, NULL, CHECK_OK, NULL },
     { "gpu-integrated", machine_halo, NULL, CHECK_SKIP, NULL },
     { "gpu-bf16", machine_card, navi22, CHECK_WARN, "fp16" },
@@ -161,6 +178,7 @@ const struct check_case hardware_cases[] = {
     { "kernel-unified", machine_halo, NULL, CHECK_OK, NULL },
     { "kernel-unified", machine_card, old_kernel, CHECK_SKIP, NULL },
     { "cwsr", machine_halo, small_save_area, CHECK_WARN, "amdgpu.cwsr_enable=0" },
+    { "cwsr", machine_halo, save_area_on, CHECK_WARN, NULL },
     { "cwsr", machine_halo, save_area_unknown, CHECK_UNKNOWN, NULL },
     { "cwsr", machine_halo, save_area_off, CHECK_OK, "cwsr_enable=0" },
     { "cwsr", machine_halo, save_area_fixed, CHECK_OK, "6.18.4" },
@@ -194,7 +212,7 @@ const struct check_case hardware_cases[] = {
     { "iommu-pt", machine_both, NULL, CHECK_SKIP, NULL },
 
     { "kfd-access", machine_card, kfd_node_missing, CHECK_FAIL, NULL },
-    { "kfd-access", machine_card, kfd_node_denied, CHECK_FAIL, "sudo usermod -aG render user" },
+    { "kfd-access", machine_card, kfd_node_denied, CHECK_FAIL, "sudo usermod -aG render user && newgrp render" },
     { "kfd-access", machine_card, kfd_node_of_root, CHECK_FAIL, "udevadm" },
     { "kfd-access", machine_card, kfd_node_in_docker, CHECK_FAIL, "--device=/dev/kfd --device=/dev/dri --group-add 105" },
     { "kfd-access", machine_card, NULL, CHECK_OK, NULL },
@@ -214,11 +232,20 @@ const struct check_case hardware_cases[] = {
 
     { "carve-out", machine_halo, carve_96, CHECK_WARN, "ttm.pages_limit=28835840" },
     { "carve-out", machine_halo, carve_32, CHECK_WARN, "wrong way round" },
+    { "carve-out", machine_halo, carve_8, CHECK_OK, "8 GiB" },
     { "carve-out", machine_halo, carve_unknown, CHECK_UNKNOWN, NULL },
     { "carve-out", machine_halo, NULL, CHECK_OK, "512 MiB" },
     { "carve-out", machine_card, NULL, CHECK_SKIP, NULL },
     { "ttm-limit", machine_halo, default_limit, CHECK_WARN, "sudo grubby --update-kernel=ALL --args=\"ttm.pages_limit=28573696\"" },
     { "ttm-limit", machine_halo, default_limit_debian, CHECK_WARN, "\\1 ttm.pages_limit=28573696\"/' /etc/default/grub" },
+    { "ttm-limit", machine_halo, default_limit_pop, CHECK_WARN, "kernelstub -a \"ttm.pages_limit=28573696\"" },
+    { "ttm-limit", machine_halo, default_limit_atomic, CHECK_WARN, "kargs --append-if-missing=ttm.pages_limit=28573696" },
+    { "ttm-limit", machine_halo, default_limit_nixos, CHECK_WARN, "boot.kernelParams = [ \"ttm.pages_limit=28573696\" ];" },
+    { "ttm-limit", machine_halo, default_limit_suse, CHECK_WARN, "/etc/default/grub && sudo grub2-mkconfig" },
+    { "ttm-limit", machine_halo, default_limit_other, CHECK_WARN, "# add ttm.pages_limit=28573696" },
+    { "gttsize", machine_halo, gttsize_debian, CHECK_WARN, "s/ *\\bamdgpu\\.gttsize=[^ \"]*//g; s/^" },
+    { "gttsize", machine_halo, gttsize_atomic, CHECK_WARN, "--delete-if-present=amdgpu.gttsize=131072 --append" },
+    { "gttsize", machine_halo, gttsize_quoted, CHECK_WARN, "--remove-args=\"amdgpu.gttsize\"" },
     { "ttm-limit", machine_halo, default_limit_dkms, CHECK_WARN, "amdttm.pages_limit=28573696" },
     { "ttm-limit", machine_halo, limit_on_cmdline, CHECK_WARN, "--remove-args=\"ttm.pages_limit=16384000\"" },
     { "ttm-limit", machine_halo, limit_unknown, CHECK_UNKNOWN, NULL },
@@ -243,6 +270,7 @@ const struct check_case hardware_cases[] = {
     { "gpu-processes", machine_card, not_live, CHECK_UNKNOWN, NULL },
     { "gpu-processes", machine_card, NULL, CHECK_OK, NULL },
     { "memory-available", machine_card, ram_full, CHECK_WARN, "2 GiB of 64 GiB" },
+    { "memory-available", machine_card, ram_low, CHECK_WARN, "5 GiB of 64 GiB" },
     { "memory-available", machine_card, free_unknown, CHECK_UNKNOWN, NULL },
     { "memory-available", machine_card, NULL, CHECK_OK, NULL },
     { "cgroup-limit", machine_card, tight_cgroup, CHECK_WARN, "16 GiB of 64 GiB" },
@@ -250,6 +278,7 @@ const struct check_case hardware_cases[] = {
     { "cgroup-limit", machine_card, NULL, CHECK_SKIP, NULL },
     { "swap", machine_card, little_ram, CHECK_WARN, "fallocate -l 40G" },
     { "swap", machine_card, little_ram_swap, CHECK_OK, NULL },
+    { "swap", machine_card, small_card, CHECK_OK, "small LoRA" },
     { "swap", machine_card, swap_unknown, CHECK_UNKNOWN, NULL },
     { "swap", machine_halo, NULL, CHECK_OK, "14B" },
     { "huge-pages", machine_card, no_thp, CHECK_WARN, "transparent_hugepage" },

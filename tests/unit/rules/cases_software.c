@@ -12,15 +12,22 @@ SPOIL(therock_whole) { therock_alone(m); m->rocms[0] = (struct rocm_facts){ .pat
 SPOIL(not_live) { m->facts.root.live = false; }
 SPOIL(system_rocm) { m->rocms[0] = (struct rocm_facts){ .path = "/opt/rocm-6.4.1", .kind = ROCM_CLASSIC, .version = text_of("6.4.1"),
                      .parsed = { 3, { 6, 4, 1 }, false }, .has_rocminfo = true }; m->facts.n_rocms = 1; }
+SPOIL(two_rocms) { m->facts.n_torches = 0; system_rocm(m); m->rocms[1] = (struct rocm_facts){ .path = "/opt/rocm-7.1.0",
+                   .version = text_of("7.1.0"), .parsed = { 3, { 7, 1, 0 }, false } }; m->facts.n_rocms = 2; }
+SPOIL(only_system_rocm) { system_rocm(m); m->facts.n_torches = 0; }
 SPOIL(old_rocm) { machine_torch(m, "2.2.0+rocm5.6"); }
 SPOIL(preview_rocm) { machine_torch(m, "2.8.0+rocm6.4.1"); }
 SPOIL(rocm_by_hip) { machine_torch(m, "2.12.0+git1234"); }
 SPOIL(rocm_unknown) { rocm_by_hip(m); TORCH.hip_parsed = (struct version){ 0 }; }
 SPOIL(foreign_hip) { system_rocm(m); TORCH.hip_library = text_of("/opt/rocm-6.4.1/lib/libamdhip64.so.6"); }
+SPOIL(hip_of_a_neighbour) { system_rocm(m); TORCH.hip_library = text_of("/opt/rocm-6.4.10/lib/libamdhip64.so.6"); }
 SPOIL(no_hip_library) { TORCH.hip_library = (struct text){ 0 }; }
 SPOIL(rocm_71) { machine_torch(m, "2.10.0+rocm7.1"); }
 SPOIL(rocm_72) { machine_torch(m, "2.11.0+rocm7.2"); }
 SPOIL(rocm_71_cwsr_off) { rocm_71(m); machine_param(m, "amdgpu", "cwsr_enable", "0"); }
+SPOIL(rocm_71_cwsr_on) { rocm_71(m); machine_param(m, "amdgpu", "cwsr_enable", "1"); }
+SPOIL(renoir) { GPU.gfx = text_of("gfx90c"); machine_torch(m, "2.3.0+rocm6.0"); }
+SPOIL(renoir_new) { renoir(m); machine_torch(m, "2.6.0+rocm6.2.4"); }
 SPOIL(rocm_710_new_kernel) { machine_torch(m, "2.10.0a0+rocm7.10.0a20251015"); machine_kernel(m, "7.2.1"); }
 SPOIL(rocm_710_old_kernel) { machine_torch(m, "2.10.0a0+rocm7.10.0a20251015"); }
 SPOIL(rocm_702) { machine_torch(m, "2.9.0+rocm7.0.2"); }
@@ -35,6 +42,7 @@ SPOIL(second_torch) { m->torches[1] = m->torches[0]; m->facts.n_torches = 2; }
 SPOIL(second_is_cpu) { second_torch(m); m->torches[1].build = TORCH_CPU; m->torches[1].site = "/usr/lib/python3/dist-packages"; }
 SPOIL(navi22) { GPU.gfx = text_of("gfx1031"); TORCH.compiled = TORCH.rocblas = targets_of(m, "gfx1030 gfx1100"); }
 SPOIL(navi22_planned) { navi22(m); machine_set(m, "HSA_OVERRIDE_GFX_VERSION", "10.3.0"); }
+SPOIL(override_replaced) { navi22_planned(m); machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "gfx1031"); }
 SPOIL(navi22_overridden) { navi22(m); machine_env(m, "HSA_OVERRIDE_GFX_VERSION=10.3.0"); }
 SPOIL(navi22_by_node) { navi22(m); machine_env(m, "HSA_OVERRIDE_GFX_VERSION_1=10.3.0"); }
 SPOIL(navi22_generic) { navi22(m); TORCH.compiled = targets_of(m, "gfx10-3-generic"); }
@@ -44,7 +52,9 @@ SPOIL(kpack_missing) { TORCH.kpack = TORCH.therock = true; TORCH.device_wheels =
 SPOIL(kpack_there) { TORCH.kpack = TORCH.therock = true; TORCH.device_wheels = targets_of(m, "gfx1151"); }
 SPOIL(kpack_unknown) { TORCH.kpack = true; }
 SPOIL(damaged_torch) { m->broken[0] = "libtorch_hip.so is not an ELF file"; TORCH.problems = (struct problems){ m->broken, 1 }; }
+SPOIL(very_damaged_torch) { damaged_torch(m); m->broken[1] = "version.py is empty"; TORCH.problems.n = 2; }
 SPOIL(torch_29) { machine_torch(m, "2.9.1+rocm6.4"); }
+SPOIL(torch_29_named) { torch_29(m); TORCH.aotriton_version = text_of("0.11b"); }
 SPOIL(torch_29_fixed) { torch_29(m); TORCH.aotriton_version = text_of("0.11.1b"); }
 
 SPOIL(no_rocblas) { TORCH.rocblas = targets_of(m, "gfx1030"); }
@@ -62,6 +72,7 @@ SPOIL(no_triton) { TORCH.triton = (struct package_facts){ 0 }; }
 SPOIL(foreign_triton) { TORCH.triton.fits = TRI_NO; TORCH.triton.why = "it is the CUDA build"; }
 SPOIL(triton_unknown) { TORCH.triton.fits = TRI_UNKNOWN; }
 SPOIL(no_accelerate) { TORCH.accelerate = (struct package_facts){ 0 }; }
+SPOIL(no_accelerate_odd_path) { no_accelerate(m); TORCH.python = "/home/user/it's/bin/python3"; }
 SPOIL(bnb) { TORCH.bitsandbytes = (struct package_facts){ .version = text_of("0.50.0"), .fits = TRI_YES, .targets = targets_of(m, "gfx1100 gfx1151") }; }
 SPOIL(bnb_misfit) { bnb(m); TORCH.bitsandbytes.fits = TRI_NO; TORCH.bitsandbytes.why = "no libbitsandbytes_rocm72.so"; }
 SPOIL(bnb_other_chip) { bnb(m); TORCH.bitsandbytes.targets = targets_of(m, "gfx90a gfx942"); }
@@ -79,7 +90,6 @@ SPOIL(override_other_major) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "10.3
 SPOIL(override_no_chip) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.9.9"); }
 SPOIL(override_no_code) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.0.0"); TORCH.compiled = targets_of(m, "gfx1151"); }
 SPOIL(override_same) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.5.1"); }
-SPOIL(override_replaced) { navi22(m); machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "gfx1031"); machine_set(m, "HSA_OVERRIDE_GFX_VERSION", "10.3.0"); }
 SPOIL(devices_empty) { machine_unset(m, "HIP_VISIBLE_DEVICES", ""); }
 SPOIL(devices_beyond) { machine_unset(m, "ROCR_VISIBLE_DEVICES", "3"); }
 SPOIL(serialized) { machine_unset(m, "AMD_SERIALIZE_KERNEL", "3"); machine_unset(m, "PYTORCH_NO_HIP_MEMORY_CACHING", "1"); override_word(m); }
@@ -91,6 +101,8 @@ SPOIL(path_second_rocm) { system_rocm(m); machine_env(m, "LD_LIBRARY_PATH=/usr/l
 SPOIL(path_opt_rocm) { machine_env(m, "LD_LIBRARY_PATH=/opt/rocm/lib"); }
 SPOIL(path_planned) { machine_unset(m, "LD_LIBRARY_PATH", "/somewhere/lib"); machine_set(m, "LD_LIBRARY_PATH", "/else"); }
 SPOIL(path_harmless) { machine_env(m, "LD_LIBRARY_PATH=/usr/local/lib"); }
+SPOIL(path_itself) { system_rocm(m); m->rocms[0].path = "/srv/rocm"; machine_env(m, "LD_LIBRARY_PATH=/srv/rocm"); }
+SPOIL(path_for_cpu_build) { cpu_build(m); path_opt_rocm(m); }
 SPOIL(path_of_torch) { foreign_hip(m); machine_env(m, "LD_LIBRARY_PATH=/opt/rocm-6.4.1/lib"); }
 SPOIL(preload_hip) { machine_env(m, "LD_PRELOAD=/opt/rocm/lib/libamdhip64.so.7"); }
 SPOIL(preload_malloc) { machine_env(m, "LD_PRELOAD=/usr/lib/libtcmalloc.so.4"); }
@@ -100,21 +112,27 @@ const struct check_case software_cases[] = {
     { "rocm-present", machine_card, no_torch, CHECK_WARN, "download.pytorch.org/whl/rocm" },
     { "rocm-present", machine_card, no_torch_capture, CHECK_UNKNOWN, NULL },
     { "rocm-present", machine_card, system_rocm, CHECK_OK, "7.2.1" },
+    { "rocm-present", machine_card, two_rocms, CHECK_OK, "/opt/rocm-7.1.0" },
     { "rocm-loaded", machine_card, foreign_hip, CHECK_FAIL, "/opt/rocm-6.4.1" },
+    { "rocm-loaded", machine_card, hip_of_a_neighbour, CHECK_OK, NULL },
     { "rocm-loaded", machine_card, no_hip_library, CHECK_UNKNOWN, NULL },
     { "rocm-loaded", machine_card, NULL, CHECK_OK, "libamdhip64" },
     { "rocm-floor", machine_card, old_rocm, CHECK_WARN, "5.7.0" },
     { "rocm-floor", machine_halo, preview_rocm, CHECK_WARN, "6.4.4" },
+    { "rocm-floor", machine_halo, only_system_rocm, CHECK_WARN, "ROCm 6.4.1 is older" },
     { "rocm-floor", machine_halo, rocm_unknown, CHECK_UNKNOWN, NULL },
     { "rocm-floor", machine_halo, rocm_by_hip, CHECK_OK, "7.2" },
     { "rocm-floor", machine_card, NULL, CHECK_OK, NULL },
     { "rocm-cwsr", machine_halo, rocm_71, CHECK_WARN, "7.2.1" },
+    { "rocm-cwsr", machine_halo, rocm_71_cwsr_on, CHECK_WARN, NULL },
     { "rocm-cwsr", machine_halo, rocm_72, CHECK_UNKNOWN, NULL },
     { "rocm-cwsr", machine_halo, rocm_71_cwsr_off, CHECK_OK, NULL },
     { "rocm-cwsr", machine_halo, NULL, CHECK_OK, NULL },
     { "rocm-cwsr", machine_card, rocm_71, CHECK_SKIP, NULL },
     { "rocm-known-bad", machine_halo, rocm_710_new_kernel, CHECK_FAIL, "7.13" },
     { "rocm-known-bad", machine_halo, rocm_702, CHECK_WARN, "torch.compile" },
+    { "rocm-known-bad", machine_halo, renoir, CHECK_WARN, "HSA_ENABLE_SDMA=0" },
+    { "rocm-known-bad", machine_halo, renoir_new, CHECK_OK, NULL },
     { "rocm-known-bad", machine_halo, rocm_710_old_kernel, CHECK_OK, NULL },
     { "rocm-known-bad", machine_card, rocm_702, CHECK_OK, NULL },
 
@@ -132,6 +150,7 @@ const struct check_case software_cases[] = {
     { "torch-target", machine_card, no_code, CHECK_FAIL, "gfx1100" },
     { "torch-target", machine_card, navi22, CHECK_FAIL, "device-gfx1031" },
     { "torch-target", machine_card, navi22_planned, CHECK_FAIL, "export HSA_OVERRIDE_GFX_VERSION=10.3.0" },
+    { "torch-target", machine_card, override_replaced, CHECK_FAIL, "export HSA_OVERRIDE_GFX_VERSION=10.3.0" },
     { "torch-target", machine_card, navi22_overridden, CHECK_OK, "gfx1030" },
     { "torch-target", machine_card, navi22_by_node, CHECK_OK, "gfx1030" },
     { "torch-target", machine_card, navi22_generic, CHECK_OK, NULL },
@@ -142,8 +161,10 @@ const struct check_case software_cases[] = {
     { "torch-device-wheels", machine_halo, kpack_there, CHECK_OK, NULL },
     { "torch-device-wheels", machine_halo, NULL, CHECK_SKIP, NULL },
     { "torch-files", machine_card, damaged_torch, CHECK_WARN, "not an ELF" },
+    { "torch-files", machine_card, very_damaged_torch, CHECK_WARN, "and 1 more" },
     { "torch-files", machine_card, NULL, CHECK_OK, NULL },
     { "torch-known-bad", machine_card, torch_29, CHECK_WARN, "0.11b" },
+    { "torch-known-bad", machine_card, torch_29_named, CHECK_WARN, "0.11b" },
     { "torch-known-bad", machine_card, torch_29_fixed, CHECK_OK, NULL },
     { "torch-known-bad", machine_halo, torch_29, CHECK_OK, NULL },
     { "torch-known-bad", machine_card, NULL, CHECK_OK, NULL },
@@ -173,6 +194,7 @@ const struct check_case software_cases[] = {
     { "triton", machine_card, triton_unknown, CHECK_UNKNOWN, NULL },
     { "triton", machine_card, NULL, CHECK_OK, NULL },
     { "accelerate", machine_card, no_accelerate, CHECK_WARN, "/home/user/venv/bin/python3 -m pip install accelerate" },
+    { "accelerate", machine_card, no_accelerate_odd_path, CHECK_WARN, "'/home/user/it'\\''s/bin/python3' -m pip" },
     { "accelerate", machine_card, NULL, CHECK_OK, NULL },
     { "bitsandbytes", machine_card, bnb_misfit, CHECK_WARN, "rocm72" },
     { "bitsandbytes", machine_card, bnb_other_chip, CHECK_WARN, "gfx1100" },
@@ -186,6 +208,7 @@ const struct check_case software_cases[] = {
     { "flash-attn", machine_card, flash_triton, CHECK_OK, NULL },
     { "rccl", machine_halo, two_apus, CHECK_WARN, "gloo" },
     { "rccl", machine_card, two_cards, CHECK_OK, NULL },
+    { "rccl", machine_both, NULL, CHECK_SKIP, NULL },
     { "rccl", machine_card, NULL, CHECK_SKIP, NULL },
 
     { "override", machine_card, override_word, CHECK_FAIL, "unset HSA_OVERRIDE_GFX_VERSION" },
@@ -203,6 +226,8 @@ const struct check_case software_cases[] = {
     { "visible-devices", machine_both, NULL, CHECK_OK, "ROCR_VISIBLE_DEVICES=0" },
     { "env-harmful", machine_card, serialized, CHECK_WARN, "unset AMD_SERIALIZE_KERNEL PYTORCH_NO_HIP_MEMORY_CACHING" },
     { "env-harmful", machine_card, override_word, CHECK_OK, NULL },
+    { "env-harmful", machine_card, devices_empty, CHECK_OK, NULL },
+    { "env-harmful", machine_card, path_planned, CHECK_OK, NULL },
     { "env-harmful", machine_card, NULL, CHECK_OK, NULL },
     { "env-planned", machine_card, something_planned, CHECK_WARN, "eval \"$(cairn env)\"" },
     { "env-planned", machine_card, planned_and_set, CHECK_OK, NULL },
@@ -214,6 +239,8 @@ const struct check_case software_cases[] = {
     { "ld-library-path", machine_card, path_opt_rocm, CHECK_WARN, "/opt/rocm/lib" },
     { "ld-library-path", machine_card, path_planned, CHECK_WARN, "export LD_LIBRARY_PATH=/else" },
     { "ld-library-path", machine_card, path_harmless, CHECK_OK, NULL },
+    { "ld-library-path", machine_card, path_itself, CHECK_WARN, "/srv/rocm" },
+    { "ld-library-path", machine_card, path_for_cpu_build, CHECK_SKIP, NULL },
     { "ld-library-path", machine_card, path_of_torch, CHECK_OK, NULL },
     { "ld-library-path", machine_card, NULL, CHECK_OK, NULL },
     { "ld-preload", machine_card, preload_hip, CHECK_WARN, "unset LD_PRELOAD" },

@@ -192,6 +192,22 @@ static void warnings_degrade_and_advice_does_not(void)
     machine_release(&m);
 }
 
+static void choose_second(struct machine *m)
+{
+    m->plan.gpu = &m->gpus[1];
+}
+
+static void the_planned_gpu_is_judged(void)
+{
+    struct machine m;
+    struct doctor d;
+    judge(machine_both, choose_second, &m, &d);
+    CHECK(d.gpu == &m.gpus[1]);
+    CHECK_STR(d.target, "gfx1036");
+    CHECK_INT(line_of(&d, "gpu-bf16")->found.status, CHECK_WARN);
+    machine_release(&m);
+}
+
 /* A finding that is not well says why or what to do; one that is well stays short. */
 static void findings_are_complete(void)
 {
@@ -222,6 +238,7 @@ int main(void)
     RUN(the_first_failure_is_named);
     RUN(no_gpu_is_said_plainly);
     RUN(warnings_degrade_and_advice_does_not);
+    RUN(the_planned_gpu_is_judged);
     RUN(findings_are_complete);
     return check_done();
 }
