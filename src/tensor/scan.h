@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the numbers of a tensor look like: range, mean, and how many are zero, NaN, infinite or subnormal.
+ *
+ * Range and sums are over the finite values.  A tensor is scanned in chunks of fixed size; within a chunk, value i
+ * is added to lane i % 16 in f32, and the lanes of all chunks are added in f64, in order.  So neither the number
+ * of threads nor the CPU changes a bit of the result. */
+#ifndef CAIRN_TENSOR_SCAN_H
+#define CAIRN_TENSOR_SCAN_H
+
+#include "tensor/source.h"
+
+struct progress;
+
+struct scan_stats {
+    uint64_t n, zero, nan, inf, subnormal;
+    uint64_t zero_head, zero_tail; /* with how many zeros it begins and ends */
+    double min, max;               /* min > max: no value is finite */
+    double sum, squares;
+};
+
+enum { SCAN_CHUNK = 4096 };
+
+void scan_init(struct scan_stats *s);
+/* Values that follow the ones before; every call but the last brings a multiple of SCAN_CHUNK.  Not for
+ * DTYPE_OTHER. */
+void scan_add(struct scan_stats *s, enum dtype t, const void *values, size_t n);
+/* Stats of a part that follows, itself begun at a multiple of SCAN_CHUNK. */
+void scan_merge(struct scan_stats *s, const struct scan_stats *next);
+
+bool scan_has_range(const struct scan_stats *s); /* some value is finite */
+double scan_mean(const struct scan_stats *s);    /* 0 if none is */
+double scan_std(const struct scan_stats *s);
+double scan_absmax(const struct scan_stats *s);
+
+/* All tensors of a source on `threads` threads (0: all); out has n_tensors elements.  Tensors of unknown dtype get
+ * empty stats.  progress may be NULL. */
+int scan_source(const struct tensor_source *src, int threads, struct scan_stats *out,
+                struct progress *progress, struct cairn_error *err);
+
+/* For tests and benches: the table behind scan_add for a set of CPU features (enum in dtype.h). */
+enum { SCAN_LANES = 16 };
+struct scan_lanes {
+    float min[SCAN_LANES], max[SCAN_LANES], sum[SCAN_LANES], squares[SCAN_LANES];
+    uint64_t zero, subnormal, nan, inf;
+};
+/* n is at most SCAN_CHUNK; smallest is the bits of the format's smallest normal number, as f32. */
+typedef void scan_kernel(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes);
+struct scan_ops {
+    scan_kernel *f32, *bf16, *f16;
+};
+void scan_ops_init(struct scan_ops *ops, unsigned cpu);
+void scan_ops_init_avx2(struct scan_ops *ops);
+void scan_ops_init_avx512(struct scan_ops *ops);
+void scan_add_with(const struct scan_ops *ops, struct scan_stats *s, enum dtype t, const void *values,
+                   size_t n);
+
+#endif
