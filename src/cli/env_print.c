@@ -26,7 +26,7 @@ static void print_header(const struct facts *f, const struct plan *p)
         remark("PyTorch %s in %s (found by %s)", t->version.s ? t->version.s : "of unknown version", t->site,
                t->how ? t->how : "looking around");
     if (p->gpu && !p->n_set && !p->n_unset)
-        remark("nothing to set: what is there is right");
+        remark("nothing to set");
 }
 
 static void print_unset(const struct plan *p, enum shell s)

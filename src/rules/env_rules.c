@@ -54,7 +54,7 @@ static const struct env_rule rules[] = {
 
     { .name = "TORCH_BLAS_PREFER_HIPBLASLT", .value = "1",
       .when = { .gfx = "gfx1100", .torch_from = "2.6", .torch_below = "2.10", .library = ENV_LIBRARY_HIPBLASLT },
-      .why = "hipBLASLt has tuned kernels for this chip, and this PyTorch does not yet choose it by itself",
+      .why = "hipBLASLt has tuned kernels for gfx1100, and this PyTorch does not yet choose it by itself",
       .source = DOC_HIPBLASLT },
 
     { .name = "PYTORCH_HIP_ALLOC_CONF", .computed = ENV_VALUE_ALLOCATOR, .when = { .torch_below = "2.12" },
@@ -93,8 +93,8 @@ static const struct env_note notes[] = {
               "length, so use sliced attention" },
     { .when = { .gfx = "gfx1100", .aotriton_from = "0.11", .aotriton_below = "0.11.1" },
       .source = "https://github.com/ROCm/TheRock/issues/1315",
-      .text = "fused attention is off on this chip with AOTriton 0.11b (torch 2.9), whose kernels lose accuracy or "
-              "give NaN here; torch 2.8 or 2.10 have good ones (to try all the same: --with " AOTRITON "=1)" },
+      .text = "fused attention stays off with AOTriton 0.11b (torch 2.9), whose gfx1100 kernels lose accuracy or give "
+              "NaN; torch 2.8 and 2.10 have good ones (to try all the same: --with " AOTRITON "=1)" },
     { .when = { .gfx = "gfx1151", .rocm_from = "7.0", .rocm_below = "7.1" }, .source = SRC_LEGACY "5572",
       .text = "torch.compile took the whole system down on this chip with ROCm 7.0.2: use a newer ROCm, or "
               "--with TORCH_COMPILE_DISABLE=1" },
@@ -151,12 +151,9 @@ enum tri env_targets_cover(const struct targets *t, const char *gfx)
 {
     if (!t->from || !gfx)
         return TRI_UNKNOWN;
-    for (size_t i = 0; i < t->n; i++) {
-        size_t len = strlen(t->name[i]);
-        bool family = len && (t->name[i][len - 1] == 'x' || t->name[i][len - 1] == 'X');
-        if (gfx_code_runs(t->name[i], gfx) || (family && !strncmp(t->name[i], gfx, len - 1)))
+    for (size_t i = 0; i < t->n; i++)
+        if (gfx_code_runs(t->name[i], gfx))
             return TRI_YES;
-    }
     return TRI_NO;
 }
 
@@ -191,19 +188,4 @@ bool env_when_met(const struct env_when *w, const struct situation *s)
     if ((w->debug && !s->debug) || (w->trainer && !str_eq(w->trainer, s->trainer)))
         return false;
     return library_may_run(w->library, s);
-}
-
-struct version env_aotriton_of_torch(struct version torch)
-{
-    static const struct { int minor; const char *aotriton; } bundled[] = {
-        { 12, "0.12" }, { 11, "0.11.2" }, { 10, "0.11.1" }, { 9, "0.11" }, { 8, "0.10" },
-        { 7, "0.9" },   { 6, "0.8" },     { 5, "0.7" },     { 4, "0.6" },  { 3, "0.4" },
-    };
-    struct version v = { 0 };
-    for (size_t i = 0; i < ARRAY_LEN(bundled); i++)
-        if (version_at_least(torch, 2, bundled[i].minor, 0)) {
-            version_parse(bundled[i].aotriton, &v);
-            break;
-        }
-    return v;
 }

@@ -69,9 +69,7 @@ const struct env_note *env_notes(void);
 bool env_when_met(const struct env_when *when, const struct situation *s);
 /* Is text one of the patterns?  A '*' at the end stands for any rest. */
 bool env_glob_list(const char *patterns, const char *text);
-/* The AOTriton that a pytorch.org wheel of this version bundles. */
-struct version env_aotriton_of_torch(struct version torch);
-/* Does a list of targets or of families (gfx115x) name this chip?  Unknown when the list is. */
+/* Does something in the list run on this chip?  Unknown when the list is. */
 enum tri env_targets_cover(const struct targets *t, const char *gfx);
 
 #endif

@@ -238,18 +238,3 @@ bool gfx_override_value(const char *gfx, char *out)
     snprintf(out, 16, "%u.%u.%u", major & 0xffu, minor & 0xffu, stepping & 0xffu);
     return true;
 }
-
-enum tri gfx_in_wheel(const struct gfx_chip *c, struct version torch, struct version rocm)
-{
-    if (!torch.n || version_below(torch, 2, 5, 0))
-        return TRI_UNKNOWN;
-    if (!c->wheel_major)
-        return c->wheel ? TRI_UNKNOWN : TRI_NO;
-    if (version_below(torch, c->wheel_major, c->wheel_minor, 0))
-        return TRI_NO;
-    if (!c->wheel_rocm7 || version_at_least(torch, 2, 10, 0))
-        return TRI_YES;
-    if (!rocm.n)
-        return TRI_UNKNOWN;
-    return version_at_least(rocm, 7, 0, 0) ? TRI_YES : TRI_NO;
-}

@@ -4,7 +4,6 @@
 #define CAIRN_RULES_GFX_TABLE_H
 
 #include "base/parse.h"
-#include "host/facts.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -57,8 +56,5 @@ const struct gfx_chip *gfx_table(void);
 bool gfx_code_runs(const char *code, const char *gfx);
 /* The value for HSA_OVERRIDE_GFX_VERSION ("10.3.0") that stands for a target; out holds 16 bytes. */
 bool gfx_override_value(const char *gfx, char *out);
-/* Does a pytorch.org wheel of this torch and ROCm list the chip?  By its version alone, for the case that the
- * wheel's own list cannot be read; unknown before torch 2.5. */
-enum tri gfx_in_wheel(const struct gfx_chip *c, struct version torch, struct version rocm);
 
 #endif

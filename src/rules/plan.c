@@ -164,6 +164,17 @@ static struct version rocm_of_torch(const struct torch_facts *t)
     return v;
 }
 
+/* Its library's name tells; wheels from 2.12 on carry 0.12 or newer, and which is not known. */
+static struct version aotriton_of_torch(const struct torch_facts *t)
+{
+    struct version v = { 0 };
+    if (t->aotriton_version.s && version_parse(t->aotriton_version.s, &v))
+        return v;
+    if (version_at_least(t->parsed, 2, 12, 0))
+        version_parse("0.12", &v);
+    return v;
+}
+
 static void look_at_torch(struct work *w)
 {
     const struct torch_facts *t = facts_torch(w->f);
@@ -172,8 +183,7 @@ static void look_at_torch(struct work *w)
         w->s.torch = t->parsed;
         w->s.torch.pre = false; /* a nightly has what its release will have */
         w->s.rocm = rocm_of_torch(t);
-        if (!t->aotriton_version.s || !version_parse(t->aotriton_version.s, &w->s.aotriton))
-            w->s.aotriton = env_aotriton_of_torch(w->s.torch);
+        w->s.aotriton = aotriton_of_torch(t);
     } else if (w->f->n_rocms) {
         w->s.rocm = w->f->rocms[0].parsed;
     }

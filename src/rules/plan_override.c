@@ -3,42 +3,27 @@
 
 #include "base/str.h"
 #include "host/chip.h"
+#include "host/prefix.h"
 #include "rules/env_sources.h"
 #include <stdio.h>
 #include <string.h>
 
 #define PLAIN "HSA_OVERRIDE_GFX_VERSION"
 
-/* The targets that the installed PyTorch has code for; `from` is NULL when that is not known. */
-static struct targets wheel_targets(struct work *w, bool *by_version)
+/* The targets that the installed PyTorch has code for; `from` is NULL when that is not known.  Where the device
+ * code comes in wheels of its own, those count. */
+static const struct targets *wheel_targets(const struct work *w)
 {
+    static const struct targets unknown;
     const struct torch_facts *t = w->s.lists;
-    struct targets none = { 0 }, list = { 0 };
-    *by_version = false;
     if (!t)
-        return none;
-    if (t->kpack && t->device_wheels.from)
-        return t->device_wheels;
-    if (t->compiled.from)
-        return t->compiled;
-    if (t->therock || !t->parsed.n)
-        return none;
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
-        if (gfx_in_wheel(c, w->s.torch, w->s.rocm) == TRI_YES)
-            targets_add(&list, w->a, c->gfx, strlen(c->gfx));
-    list.from = list.n ? "its version" : NULL;
-    *by_version = list.n;
-    return list;
+        return &unknown;
+    return t->kpack && t->device_wheels.from ? &t->device_wheels : &t->compiled;
 }
 
-static enum tri has_code(struct work *w, const char *gfx)
+static enum tri has_code(const struct work *w, const char *gfx)
 {
-    bool by_version;
-    struct targets list = wheel_targets(w, &by_version);
-    const struct gfx_chip *c = gfx_find(gfx);
-    if (by_version)
-        return c ? gfx_in_wheel(c, w->s.torch, w->s.rocm) : TRI_UNKNOWN;
-    return env_targets_cover(&list, gfx);
+    return env_targets_cover(wheel_targets(w), gfx);
 }
 
 /* Exactly three decimal numbers with dots, as libhsakmt's sscanf with a trailing %c insists. */
@@ -195,22 +180,50 @@ static int relative_rank(const char *code, const char *real)
     return (minor == rminor ? 0 : 1 << 16) + minor * 256 + stepping;
 }
 
-/* The target whose code the GPU can run in place of its own; NULL: none needed, or none there. */
-static const struct gfx_chip *stand_in(struct work *w, const struct gpu_facts *g)
+static const struct gfx_chip *nearest_relative(const struct work *w, const struct gfx_chip *real,
+                                               bool (*serves)(const struct work *, const struct gfx_chip *))
 {
-    const struct gfx_chip *real = g->gfx.s ? gfx_find(g->gfx.s) : NULL, *best = NULL;
-    if (!real || has_code(w, real->gfx) != TRI_NO)
-        return NULL;
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
-        if (c == real || !is_safe_relative(c, real) || has_code(w, c->gfx) != TRI_YES)
-            continue;
-        /* rocBLAS aborts on a target that its files do not have. */
-        if (w->s.lists && env_targets_cover(&w->s.lists->rocblas, c->gfx) == TRI_NO)
-            continue;
-        if (!best || relative_rank(c->gfx, real->gfx) < relative_rank(best->gfx, real->gfx))
+    const struct gfx_chip *best = NULL;
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (c != real && is_safe_relative(c, real) && serves(w, c) &&
+            (!best || relative_rank(c->gfx, real->gfx) < relative_rank(best->gfx, real->gfx)))
             best = c;
-    }
     return best;
+}
+
+/* rocBLAS aborts on a target that its files do not have. */
+static bool is_carried(const struct work *w, const struct gfx_chip *c)
+{
+    return has_code(w, c->gfx) == TRI_YES && env_targets_cover(&w->s.lists->rocblas, c->gfx) != TRI_NO;
+}
+
+static bool is_in_wheels(const struct work *w, const struct gfx_chip *c)
+{
+    (void)w;
+    return c->wheel_major;
+}
+
+/* The target whose code the GPU can run in place of its own; NULL: none needed, or none there. */
+static const struct gfx_chip *stand_in(const struct work *w, const struct gpu_facts *g)
+{
+    const struct gfx_chip *real = g->gfx.s ? gfx_find(g->gfx.s) : NULL;
+    return real && has_code(w, real->gfx) == TRI_NO ? nearest_relative(w, real, is_carried) : NULL;
+}
+
+/* Without a PyTorch nothing can be decided, but what is usual can be said. */
+static void warn_without_torch(struct work *w)
+{
+    const struct gfx_chip *real = w->plan->gpu->gfx.s ? gfx_find(w->plan->gpu->gfx.s) : NULL;
+    if (!real || real->wheel_major)
+        return;
+    const struct gfx_chip *as = nearest_relative(w, real, is_in_wheels);
+    const char *therock = real->therock ? "; AMD's TheRock wheels carry it, and need no override" : "";
+    char value[16];
+    if (as && gfx_override_value(as->gfx, value))
+        work_warn(w, "pytorch.org wheels have no code for %s: with one of them, " PLAIN "=%s is needed%s", real->gfx,
+                  value, therock);
+    else
+        work_warn(w, "pytorch.org wheels have no code for %s, nor for a relative%s", real->gfx, therock);
 }
 
 static void warn_no_code(struct work *w, const struct gpu_facts *g)
@@ -225,9 +238,10 @@ static void warn_no_code(struct work *w, const struct gpu_facts *g)
               therock ? therock : "", wheel || therock ? " carry it" : "no wheel that is known carries it");
 }
 
-static void set_plain(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g, bool by_version)
+static void set_plain(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g)
 {
     char value[16];
+    bool by_version = str_starts(wheel_targets(w)->from, FROM_VERSION);
     struct computed *c = &w->computed[ENV_VALUE_OVERRIDE];
     gfx_override_value(as->gfx, value);
     c->value = arena_strdup(w->a, value);
@@ -252,7 +266,7 @@ static void choose(struct work *w)
 {
     const struct gfx_chip *first = NULL;
     size_t n = 0;
-    bool alike = true, by_version;
+    bool alike = true;
     for (size_t i = 0; i < w->n_visible; i++) {
         const struct gfx_chip *as = work_value(w, node_name(w, w->visible[i])) ? NULL : stand_in(w, w->visible[i]);
         if (!as) {
@@ -264,9 +278,8 @@ static void choose(struct work *w)
         alike &= !n++ || as == first;
         first = first ? first : as;
     }
-    wheel_targets(w, &by_version);
     if (n && alike)
-        set_plain(w, first, w->plan->gpu, by_version);
+        set_plain(w, first, w->plan->gpu);
     else if (n && !version_at_least(w->s.rocm, 6, 3, 0))
         work_warn(w, "the GPUs you show need different overrides, which ROCm can do from 6.3 on: show one only");
     else
@@ -299,6 +312,8 @@ void override_plan(struct work *w)
             judge_node(w, &w->vars[i]);
     if (!w->plan->gpu)
         return;
+    if (!w->s.lists && !work_value(w, PLAIN) && !w->o->windows)
+        warn_without_torch(w);
     if (w->o->windows && has_code(w, w->plan->gpu->gfx.s) == TRI_NO)
         warn_no_code(w, w->plan->gpu);
     else if (!w->o->windows && !work_value(w, PLAIN))

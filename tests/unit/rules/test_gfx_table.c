@@ -4,13 +4,6 @@
 #include "check.h"
 #include "host/chip.h"
 
-static struct version version(const char *text)
-{
-    struct version v = { 0 };
-    version_parse(text, &v);
-    return v;
-}
-
 static void every_row_is_whole(void)
 {
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
@@ -60,26 +53,10 @@ static void overrides_are_decimal(void)
     CHECK(!gfx_override_value("navi", out));
 }
 
-static void wheels_list_chips_by_version(void)
-{
-    struct version rocm6 = version("6.4"), rocm7 = version("7.0"), none = { 0 };
-    const struct gfx_chip *halo = gfx_find("gfx1151"), *navi33 = gfx_find("gfx1102");
-    CHECK_INT(gfx_in_wheel(halo, version("2.9.1+rocm6.4"), rocm6), TRI_NO);
-    CHECK_INT(gfx_in_wheel(halo, version("2.9.1"), rocm7), TRI_YES);
-    CHECK_INT(gfx_in_wheel(halo, version("2.9.1"), none), TRI_UNKNOWN);
-    CHECK_INT(gfx_in_wheel(halo, version("2.10.0"), rocm6), TRI_YES);
-    CHECK_INT(gfx_in_wheel(navi33, version("2.6.0"), rocm6), TRI_NO);
-    CHECK_INT(gfx_in_wheel(navi33, version("2.7.0"), rocm6), TRI_YES);
-    CHECK_INT(gfx_in_wheel(gfx_find("gfx1031"), version("2.12.0"), rocm7), TRI_NO);
-    CHECK_INT(gfx_in_wheel(gfx_find("gfx1103"), version("2.12.0"), rocm7), TRI_UNKNOWN);
-    CHECK_INT(gfx_in_wheel(gfx_find("gfx1030"), version("2.4.0"), rocm6), TRI_UNKNOWN);
-}
-
 int main(void)
 {
     RUN(every_row_is_whole);
     RUN(code_runs_exactly_or_by_generic_target);
     RUN(overrides_are_decimal);
-    RUN(wheels_list_chips_by_version);
     return check_done();
 }
