@@ -147,14 +147,14 @@ int cmd_doctor(int argc, char **argv)
         OPT_END,
     };
     const struct opt_usage usage = {
-        "cairn doctor [options]",
-        "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
-        "environment, "
-        "with the reason and a remedy that can be pasted for each finding. Exit status: 0 when training will "
-        "work, 1 when "
-        "something fails, 3 when there is no GPU that ROCm can use.",
-        "  cairn doctor\n  cairn doctor --only memory\n  cairn doctor --probe\n  cairn doctor --json | jq -r "
-        ".summary\n",
+        .synopsis = "cairn doctor [options]",
+        .about = "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
+                 "environment, with the reason and a remedy that can be pasted for each finding. Exit status: "
+                 "0 when training will work, 1 when something fails, 3 when there is no GPU that ROCm can use.",
+        .examples = "  cairn doctor\n"
+                    "  cairn doctor --only memory\n"
+                    "  cairn doctor --probe\n"
+                    "  cairn doctor --json | jq -r .summary\n",
     };
     int rest;
     int r = options_parse(argc, argv, rows, &usage, &rest);

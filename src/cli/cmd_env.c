@@ -69,7 +69,8 @@ static int run_env(const struct env_options *o)
 static int check_words(struct env_options *o, const char *command)
 {
     if (o->shell && !shell_find(o->shell, &o->dialect))
-        return options_error(command, "--shell wants sh, fish, powershell, dotenv or json, not \"%s\"", o->shell);
+        return options_error(command, "--shell wants sh, fish, powershell, dotenv or json, not \"%s\"",
+                             o->shell);
     if (o->os && !str_eq(o->os, "linux") && !str_eq(o->os, "windows"))
         return options_error(command, "--os wants linux or windows, not \"%s\"", o->os);
     o->json |= o->dialect == SHELL_JSON;
@@ -84,9 +85,11 @@ static int run_command(struct env_options *o, int argc, char **argv)
                      "what is known about one variable, or about all of them"),
         OPT_INT('g', "gpu", &o->gpu, "N", "plan for GPU N only, and hide the others"),
         OPT_STR('t', "trainer", &o->trainer, "NAME", "plan for this trainer"),
-        OPT_FLAG('d', "debug", &o->debug, "add the variables that help to find an error; they make training slow"),
+        OPT_FLAG('d', "debug", &o->debug,
+                 "add the variables that help to find an error; they make training slow"),
         OPT_STR('s', "shell", &o->shell, "NAME", "lines for sh, fish, powershell, dotenv or json"),
-        OPT_LIST(0, "keep", &o->keep, "NAME", "keep this variable of yours even if it harms; may be repeated"),
+        OPT_LIST(0, "keep", &o->keep, "NAME",
+                 "keep this variable of yours even if it harms; may be repeated"),
         OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),
         OPT_STR(0, "os", &o->os, "NAME", "plan for linux or windows"),
         OPT_STR(0, "gfx", &o->gfx, "NAME", "the chip, told by hand"),
@@ -96,11 +99,13 @@ static int run_command(struct env_options *o, int argc, char **argv)
         OPT_END,
     };
     const struct opt_usage usage = {
-        "cairn env [options]",
-        "Prints the environment that a trainer should get on this machine, with the reason for each variable: what to "
-        "set, which of your own to remove because they harm, and which are kept. On a supported card with a matching "
-        "PyTorch that is little or nothing.",
-        "  eval \"$(cairn env)\"\n  cairn env --shell dotenv > .env\n  cairn env --explain HSA_OVERRIDE_GFX_VERSION\n",
+        .synopsis = "cairn env [options]",
+        .about = "Prints the environment that a trainer should get on this machine, with the reason for each "
+                 "variable: what to set, which of your own to remove because they harm, and which are kept. On a "
+                 "supported card with a matching PyTorch that is little or nothing.",
+        .examples = "  eval \"$(cairn env)\"\n"
+                    "  cairn env --shell dotenv > .env\n"
+                    "  cairn env --explain HSA_OVERRIDE_GFX_VERSION\n",
     };
     int rest;
     int r = options_parse(argc, argv, rows, &usage, &rest);

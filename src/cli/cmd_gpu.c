@@ -188,10 +188,12 @@ int cmd_gpu(int argc, char **argv)
         OPT_END,
     };
     const struct opt_usage usage = {
-        "cairn gpu [options]",
-        "Lists the AMD GPUs with their chip, the memory a training job can really use, load, and what is wrong with "
-        "them. All of it is read from sysfs; nothing is run.",
-        "  cairn gpu --json | jq .gpus[0].gfx\n  cairn gpu --watch 2\n  cairn gpu --chips\n",
+        .synopsis = "cairn gpu [options]",
+        .about = "Lists the AMD GPUs with their chip, the memory a training job can really use, load, and what is "
+                 "wrong with them. All of it is read from sysfs; nothing is run.",
+        .examples = "  cairn gpu --json | jq .gpus[0].gfx\n"
+                    "  cairn gpu --watch 2\n"
+                    "  cairn gpu --chips\n",
     };
     int rest;
     int r = options_parse(argc, argv, rows, &usage, &rest);
