@@ -93,6 +93,14 @@ static bool is_digit(char c)
 
 int str_compare_natural(const char *a, const char *b)
 {
+    /* What both begin with decides nothing, and in a folder of kernels it is most of the name. */
+    size_t same = 0;
+    while (a[same] && a[same] == b[same])
+        same++;
+    while (same && is_digit(a[same - 1]))
+        same--;
+    a += same;
+    b += same;
     while (*a && *b) {
         if (is_digit(*a) && is_digit(*b)) {
             a += strspn(a, "0");
