@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/str.h"
+#include "host/caches.h"
 #include "host/chip.h"
 #include "host/gpus.h"
 #include "host/kernel.h"
@@ -93,6 +94,7 @@ int facts_read(struct facts *f, const struct facts_options *o, struct cairn_erro
         gpus_read(f);
     if (o->parts & FACTS_SOFTWARE) {
         disks_read(f);
+        caches_read(f);
         r = torch_find(f, o, err);
         if (!r)
             r = rocm_find(f, o, err);

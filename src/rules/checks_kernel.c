@@ -44,7 +44,7 @@ static bool has_target(const struct look *l)
 struct finding check_kfd_topology(const struct look *l)
 {
     const struct host_facts *h = &l->facts->host;
-    if (!has_target(l) || h->wsl)
+    if (!has_target(l) || h->wsl || look_told(l))
         return found_skip("no GPU that KFD could have");
     if (h->kfd_present == TRI_YES)
         return found_ok(l, "KFD is there");

@@ -98,6 +98,38 @@ struct finding check_miopen_version(const struct look *l)
                          NULL);
 }
 
+/* Is a cache folder ("3.4.0.a85ca8a54") of this version ("3.4.0")? */
+static bool cache_is_of(const char *folder, struct version v)
+{
+    struct version of;
+    return version_parse(folder, &of) && of.part[0] == v.part[0] && of.part[1] == v.part[1] &&
+           of.part[2] == v.part[2];
+}
+
+struct finding check_miopen_cache(const struct look *l)
+{
+    const struct targets *caches = &l->facts->miopen_caches;
+    CLEANUP(str_release) struct str names = { 0 }, paths = { 0 };
+    struct version used;
+    if (!library_target(l) || !caches->n)
+        return found_skip("MIOpen has cached nothing");
+    if (!l->torch->miopen_version.s || !version_parse(l->torch->miopen_version.s, &used))
+        return found_unknown("whether MIOpen's cache fits is not known", "the version of MIOpen is not known",
+                             NULL);
+    for (size_t i = 0; i < caches->n; i++) {
+        if (cache_is_of(caches->name[i], used))
+            continue;
+        str_addf(&names, " %s", caches->name[i]);
+        str_addf(&paths, " %s", say_word(l, say(l, "%s/%s", caches->from, caches->name[i])));
+    }
+    if (!names.len)
+        return found_ok(l, "MIOpen's cache is of %s, the version in use", l->torch->miopen_version.s);
+    return found(
+        CHECK_WARN, say(l, "MIOpen's cache holds folders of other versions:%s", names.s),
+        "left-overs of an upgrade; a series of crashes on gfx1151 ended after MIOpen's caches were cleared",
+        say(l, "rm -r%s    # and the old files in ~/.config/miopen", paths.s));
+}
+
 static const char *say_package(const struct look *l, const char *name, const struct package_facts *p)
 {
     return say(l, "%s %s", name, p->version.s);

@@ -13,7 +13,7 @@ static const char *missing_remedy(const struct look *l)
 struct finding check_kfd_access(const struct look *l)
 {
     const struct dev_node *d = &l->facts->host.kfd_node;
-    if (!l->facts->n_gpus || l->facts->host.wsl)
+    if (!l->facts->n_gpus || l->facts->host.wsl || look_told(l))
         return found_skip("no GPU that KFD could have");
     switch (d->access) {
     case NODE_OPEN:

@@ -139,6 +139,8 @@ static const struct check table[] = {
       check_miopen_db },
     { "miopen-version", "libraries", "which MIOpen gfx1151 gets (a claim about 3.5.1 is not settled)",
       "https://github.com/ROCm/rocm-libraries projects/miopen", CHECK_ADVICE, check_miopen_version },
+    { "miopen-cache", "libraries", "MIOpen's cache was written by the MIOpen that will be used",
+      LEGACY_ISSUE "6034", CHECK_ADVICE, check_miopen_cache },
     { "triton", "libraries", "Triton is installed and fits this PyTorch",
       "https://github.com/triton-lang/triton", 0, check_triton },
     { "accelerate", "libraries", "accelerate is installed",

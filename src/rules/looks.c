@@ -44,7 +44,10 @@ const char *say_word(const struct look *l, const char *s)
 
 const char *say_gpu(const struct look *l, const struct gpu_facts *g)
 {
-    const char *what = g->name.s ? g->name.s : g->pci.s ? g->pci.s : "the AMD GPU";
+    const char *what = g->name.s ? g->name.s : g->pci.s ? g->pci.s : NULL;
+    if (!what && g->gfx.s && g->hip_index >= 0)
+        return say(l, "GPU %d (%s)", g->hip_index, g->gfx.s);
+    what = what ? what : "the AMD GPU";
     const char *gfx = g->gfx.s ? say(l, ", %s", g->gfx.s) : "";
     if (g->hip_index < 0)
         return say(l, "%s%s", what, gfx);
@@ -79,6 +82,11 @@ int64_t sum_bytes(int64_t a, int64_t b)
 {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+bool look_told(const struct look *l)
+{
+    return l->gpu && str_eq(l->gpu->gfx.from, "--gfx") && !l->gpu->kfd_node.from && !l->gpu->pci.s;
 }
 
 bool look_integrated(const struct look *l)

@@ -28,6 +28,7 @@ struct finding found(enum check_status status, const char *fact, const char *why
 int64_t sum_bytes(int64_t a, int64_t b); /* stays at the largest number: a damaged file may say anything */
 
 /* Facts in the shape that several checks ask for. */
+bool look_told(const struct look *l); /* the GPU is only a target that the user gave with --gfx */
 bool look_integrated(const struct look *l);
 size_t look_capable(const struct look *l); /* how many GPUs KFD can use */
 bool look_is(const struct look *l, const char *gfx);
@@ -107,6 +108,7 @@ CHECK_LOOK(rocblas);
 CHECK_LOOK(hipblaslt);
 CHECK_LOOK(miopen_db);
 CHECK_LOOK(miopen_version);
+CHECK_LOOK(miopen_cache);
 CHECK_LOOK(aotriton);
 CHECK_LOOK(bitsandbytes);
 CHECK_LOOK(rocminfo);

@@ -37,6 +37,9 @@ SPOIL(module_missing) { not_in_kfd(m); HOST.amdgpu_loaded = TRI_NO; }
 SPOIL(module_unknown) { not_in_kfd(m); HOST.amdgpu_loaded = TRI_UNKNOWN; }
 SPOIL(kfd_missing) { not_in_kfd(m); HOST.kfd_present = TRI_NO; }
 SPOIL(kfd_missing_old_chip) { kfd_missing(m); GPU.gfx = (struct text){ 0 }; }
+SPOIL(told_by_hand) { GPU = (struct gpu_facts){ .gfx = { "gfx1151", "--gfx" }, .kind = GPU_INTEGRATED, .rocm_capable = true };
+                      m->facts.n_gpus = 1; m->facts.default_gpu = 0; m->plan.gpu = &GPU;
+                      HOST.kfd_present = TRI_NO; HOST.kfd_node.access = NODE_MISSING; }
 SPOIL(old_kernel) { machine_kernel(m, "6.8.0-60-generic"); }
 SPOIL(no_kernel) { HOST.kernel = (struct text){ 0 }; HOST.kernel_version = (struct version){ 0 }; }
 SPOIL(small_save_area) { GPU.has_cwsr_size = TRI_NO; machine_kernel(m, "6.17.4"); }
@@ -167,6 +170,9 @@ const struct check_case hardware_cases[] = {
     { "amdgpu-module", machine_card, module_unknown, CHECK_UNKNOWN, NULL },
     { "amdgpu-module", machine_card, NULL, CHECK_OK, NULL },
     { "kfd", machine_card, kfd_missing, CHECK_FAIL, "/boot/config-6.19.12" },
+    { "kfd", machine_bare, told_by_hand, CHECK_SKIP, NULL },
+    { "kfd-access", machine_bare, told_by_hand, CHECK_SKIP, NULL },
+    { "gpu-present", machine_bare, told_by_hand, CHECK_OK, "GPU 0 (gfx1151)" },
     { "kfd", machine_card, kfd_missing_old_chip, CHECK_SKIP, NULL },
     { "kfd", machine_card, NULL, CHECK_OK, NULL },
     { "kernel-chip", machine_halo, krackan, CHECK_WARN, "6.19.10" },

@@ -68,6 +68,9 @@ SPOIL(no_miopen_db) { TORCH.miopen = targets_of(m, "gfx1030"); }
 SPOIL(miopen_fast) { no_miopen_db(m); machine_env(m, "MIOPEN_FIND_MODE=FAST"); }
 SPOIL(miopen_db_unknown) { TORCH.miopen = (struct targets){ 0 }; }
 SPOIL(miopen_version_unknown) { TORCH.miopen_version = (struct text){ 0 }; }
+SPOIL(own_cache) { m->facts.miopen_caches = targets_of(m, "3.5.1.f00f"); m->facts.miopen_caches.from = "/home/user/.cache/miopen"; }
+SPOIL(old_caches) { m->facts.miopen_caches = targets_of(m, "3.3.0.abc123 3.5.1.f00f"); m->facts.miopen_caches.from = "/home/user/.cache/miopen"; }
+SPOIL(old_caches_unknown) { old_caches(m); miopen_version_unknown(m); }
 SPOIL(no_triton) { TORCH.triton = (struct package_facts){ 0 }; }
 SPOIL(foreign_triton) { TORCH.triton.fits = TRI_NO; TORCH.triton.why = "it is the CUDA build"; }
 SPOIL(triton_unknown) { TORCH.triton.fits = TRI_UNKNOWN; }
@@ -189,6 +192,10 @@ const struct check_case software_cases[] = {
     { "miopen-version", machine_halo, NULL, CHECK_UNKNOWN, "3.5.1" },
     { "miopen-version", machine_halo, miopen_version_unknown, CHECK_UNKNOWN, NULL },
     { "miopen-version", machine_card, NULL, CHECK_SKIP, NULL },
+    { "miopen-cache", machine_card, old_caches, CHECK_WARN, "rm -r /home/user/.cache/miopen/3.3.0.abc123" },
+    { "miopen-cache", machine_card, old_caches_unknown, CHECK_UNKNOWN, NULL },
+    { "miopen-cache", machine_card, own_cache, CHECK_OK, "3.5.1" },
+    { "miopen-cache", machine_card, NULL, CHECK_SKIP, NULL },
     { "triton", machine_card, no_triton, CHECK_WARN, "not installed" },
     { "triton", machine_card, foreign_triton, CHECK_WARN, "CUDA build" },
     { "triton", machine_card, triton_unknown, CHECK_UNKNOWN, NULL },

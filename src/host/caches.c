@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/caches.h"
+
+#include "base/parse.h"
+#include <string.h>
+
+/* MIOpen's src/binary_cache.cpp: one folder a version, "3.4.0.a85ca8a54", below the user's cache. */
+static const char *miopen_folder(struct facts *f)
+{
+    const char *own = facts_env(f, "MIOPEN_CUSTOM_CACHE_DIR"), *home = facts_env(f, "HOME");
+    if (own && *own == '/')
+        return own;
+    return home && *home == '/' ? arena_printf(&f->arena, "%s/.cache/miopen", home) : NULL;
+}
+
+void caches_read(struct facts *f)
+{
+    const char *dir = f->root.live ? miopen_folder(f) : NULL;
+    char **names = NULL;
+    size_t n = 0;
+    if (!dir)
+        return;
+    f->miopen_caches.from = dir;
+    if (root_list(&f->root, &f->arena, dir, &names, &n))
+        return; /* no cache yet */
+    struct version v;
+    for (size_t i = 0; i < n; i++)
+        if (version_parse(names[i], &v))
+            targets_add(&f->miopen_caches, &f->arena, names[i], strlen(names[i]));
+}
