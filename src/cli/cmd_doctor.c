@@ -148,9 +148,10 @@ int cmd_doctor(int argc, char **argv)
     };
     const struct opt_usage usage = {
         .synopsis = "cairn doctor [options]",
-        .about = "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
-                 "environment, with the reason and a remedy that can be pasted for each finding. Exit status: "
-                 "0 when training will work, 1 when something fails, 3 when there is no GPU that ROCm can use.",
+        .about =
+            "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
+            "environment, with the reason and a remedy that can be pasted for each finding. Exit status: "
+            "0 when training will work, 1 when something fails, 3 when there is no GPU that ROCm can use.",
         .examples = "  cairn doctor\n"
                     "  cairn doctor --only memory\n"
                     "  cairn doctor --probe\n"

@@ -100,9 +100,10 @@ static int run_command(struct env_options *o, int argc, char **argv)
     };
     const struct opt_usage usage = {
         .synopsis = "cairn env [options]",
-        .about = "Prints the environment that a trainer should get on this machine, with the reason for each "
-                 "variable: what to set, which of your own to remove because they harm, and which are kept. On a "
-                 "supported card with a matching PyTorch that is little or nothing.",
+        .about =
+            "Prints the environment that a trainer should get on this machine, with the reason for each "
+            "variable: what to set, which of your own to remove because they harm, and which are kept. On a "
+            "supported card with a matching PyTorch that is little or nothing.",
         .examples = "  eval \"$(cairn env)\"\n"
                     "  cairn env --shell dotenv > .env\n"
                     "  cairn env --explain HSA_OVERRIDE_GFX_VERSION\n",

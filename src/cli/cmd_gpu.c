@@ -189,8 +189,9 @@ int cmd_gpu(int argc, char **argv)
     };
     const struct opt_usage usage = {
         .synopsis = "cairn gpu [options]",
-        .about = "Lists the AMD GPUs with their chip, the memory a training job can really use, load, and what is "
-                 "wrong with them. All of it is read from sysfs; nothing is run.",
+        .about =
+            "Lists the AMD GPUs with their chip, the memory a training job can really use, load, and what is "
+            "wrong with them. All of it is read from sysfs; nothing is run.",
         .examples = "  cairn gpu --json | jq .gpus[0].gfx\n"
                     "  cairn gpu --watch 2\n"
                     "  cairn gpu --chips\n",
