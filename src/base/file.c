@@ -89,6 +89,18 @@ int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at,
     return 0;
 }
 
+void file_out_start_flush(struct file_out *f, uint64_t at, uint64_t n)
+{
+    sync_file_range(f->fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+
+void file_out_drop(struct file_out *f, uint64_t at, uint64_t n)
+{
+    sync_file_range(f->fd, (off_t)at, (off_t)n,
+                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    posix_fadvise(f->fd, (off_t)at, (off_t)n, POSIX_FADV_DONTNEED);
+}
+
 static int sync_directory(const char *path, struct cairn_error *err)
 {
     const char *slash = strrchr(path, '/');

@@ -14,9 +14,9 @@ struct progress {
     FILE *out;        /* NULL: silent */
     const char *what; /* "convert"; belongs to the caller */
     uint64_t total;
-    uint64_t done;    /* atomic */
+    uint64_t done;         /* atomic */
     double started, shown; /* seconds of the monotonic clock */
-    bool busy;        /* atomic: a thread is writing the line */
+    bool busy;             /* atomic: a thread is writing the line */
 };
 
 /* Silent unless out is a terminal. */

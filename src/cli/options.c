@@ -65,8 +65,8 @@ static void print_help(const struct opt_row *rows, const struct opt_usage *usage
     print_wrapped(stdout, usage->about, 0, print_width());
     puts("\noptions:");
     for (const struct opt_row *r = rows; r->type; r++)
-        print_row(r->short_name, r->name, r->arg, r->type == OPT_TYPE_OPTIONAL || r->type == OPT_TYPE_ATTACHED,
-                  r->help);
+        print_row(r->short_name, r->name, r->arg,
+                  r->type == OPT_TYPE_OPTIONAL || r->type == OPT_TYPE_ATTACHED, r->help);
     print_row(0, "color", "WHEN", false, "auto, always or never");
     print_row('h', "help", NULL, false, "this text");
     if (usage->examples)

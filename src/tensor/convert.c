@@ -5,13 +5,14 @@
 #include "base/thread.h"
 #include "tensor/convert_plan.h"
 #include "tensor/mend.h"
-#include <inttypes.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Elements of a piece: what is read and what is written stay in the second-level cache together. */
 enum { PIECE = 128 * 1024 };
+/* With --direct, a piece leaves the page cache when this many later ones are written: by then it is on the disk. */
+enum { DROP_AFTER = 64 };
 
 struct piece {
     size_t step;
@@ -63,7 +64,8 @@ static struct scratch *scratch_take(struct job *j, struct cairn_error *err)
     size_t n = j->longest;
     s = calloc(1, sizeof(*s));
     if (s)
-        *s = (struct scratch){ NULL, malloc(n * 8), malloc(n * 8), malloc(n * sizeof(float)), malloc(n * sizeof(float)) };
+        *s = (struct scratch){ NULL, malloc(n * 8), malloc(n * 8), malloc(n * sizeof(float)),
+                               malloc(n * sizeof(float)) };
     if (s && s->in && s->out && s->wide && s->scales)
         return s;
     scratch_free(s);
@@ -107,13 +109,49 @@ struct work {
     struct mend_counts counts;
 };
 
+/* Bytes of one element as pieces count them. */
+static uint64_t unit_of(const struct convert_step *s, enum dtype t)
+{
+    return s->action == CONVERT_COPY ? 1 : dtype_size(t);
+}
+
+/* Where a piece lies in the new file. */
+static uint64_t place_of(const struct job *j, const struct piece *p, uint64_t *bytes)
+{
+    const struct convert_step *s = &j->plan.steps[p->step];
+    uint64_t unit = unit_of(s, s->out.dtype);
+    *bytes = p->n * unit;
+    return j->writer.data_at + j->writer.at[p->step] + p->first * unit;
+}
+
+static void drop_input(const struct job *j, const struct piece *p)
+{
+    const struct convert_step *s = &j->plan.steps[p->step];
+    uint64_t at, unit = unit_of(s, s->from->dtype);
+    int fd;
+    if (source_place(j->src, s->from, &fd, &at))
+        posix_fadvise(fd, (off_t)(at + p->first * unit), (off_t)(p->n * unit), POSIX_FADV_DONTNEED);
+}
+
+/* A disk that starts early ends early: most of the file is on it before the last flush. */
+static void settle(struct job *j, size_t piece)
+{
+    uint64_t bytes, at = place_of(j, &j->pieces[piece], &bytes);
+    if (bytes >= PIECE)
+        file_out_start_flush(&j->writer.out, at, bytes);
+    if (!j->o->direct)
+        return;
+    drop_input(j, &j->pieces[piece]);
+    if (piece >= DROP_AFTER) {
+        at = place_of(j, &j->pieces[piece - DROP_AFTER], &bytes);
+        file_out_drop(&j->writer.out, at, bytes);
+    }
+}
+
 static int put(struct work *w, const void *bytes, struct cairn_error *err)
 {
-    size_t size = w->step->action == CONVERT_COPY ? 1 : dtype_size(w->step->out.dtype);
-    if (st_writer_put(&w->j->writer, w->index, w->first * size, bytes, w->n * size, err))
-        return -1;
-    progress_add(w->j->o->progress, w->n * size);
-    return 0;
+    uint64_t unit = unit_of(w->step, w->step->out.dtype);
+    return st_writer_put(&w->j->writer, w->index, w->first * unit, bytes, w->n * unit, err);
 }
 
 static int do_copy(struct work *w, struct cairn_error *err)
@@ -156,15 +194,16 @@ static void unscale_run(struct work *w, uint64_t scale, uint64_t at, uint64_t n)
     enum dtype to = w->step->out.dtype;
     struct dtype_how how = w->how;
     how.first += at;
-    fp8_dequantise(w->s->out + at * dtype_size(to), to, w->s->in + at, w->step->from->dtype, n, w->s->scales[scale],
-                   &how);
+    fp8_dequantise(w->s->out + at * dtype_size(to), to, w->s->in + at, w->step->from->dtype, n,
+                   w->s->scales[scale], &how);
 }
 
 static int do_unscale(struct work *w, struct cairn_error *err)
 {
     const struct tensor_source *src = w->j->src;
     enum dtype from = w->step->from->dtype, to = w->step->out.dtype;
-    if (source_read_as(src, w->step->scale, w->first / w->step->block, scales_of(w), DTYPE_F32, w->s->scales, err) ||
+    if (source_read_as(src, w->step->scale, w->first / w->step->block, scales_of(w), DTYPE_F32, w->s->scales,
+                       err) ||
         source_read(src, w->step->from, w->first, w->n, w->s->in, err))
         return -1;
     each_run(w, unscale_run);
@@ -201,7 +240,8 @@ static int put_scales(struct work *w, struct cairn_error *err)
     enum dtype to = w->j->plan.steps[w->step->scale_step].out.dtype;
     uint64_t n = scales_of(w), first = w->first / w->step->block;
     dtype_convert(w->s->in, to, w->s->scales, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    return st_writer_put(&w->j->writer, w->step->scale_step, first * dtype_size(to), w->s->in, n * dtype_size(to), err);
+    return st_writer_put(&w->j->writer, w->step->scale_step, first * dtype_size(to), w->s->in,
+                         n * dtype_size(to), err);
 }
 
 static int do_scale(struct work *w, struct cairn_error *err)
@@ -240,7 +280,14 @@ static int run_piece(struct job *j, size_t index, int (*action)(struct work *w, 
 
 static int convert_piece(void *context, size_t index, struct cairn_error *err)
 {
-    return run_piece(context, index, NULL, err);
+    struct job *j = context;
+    uint64_t bytes;
+    if (run_piece(j, index, NULL, err))
+        return -1;
+    settle(j, index);
+    place_of(j, &j->pieces[index], &bytes);
+    progress_add(j->o->progress, bytes);
+    return 0;
 }
 
 static int measure(struct work *w, struct cairn_error *err)
@@ -335,7 +382,8 @@ static uint64_t data_bytes(const struct convert_plan *p)
 static int run_job(struct job *j, const char *path, struct convert_report *report, struct cairn_error *err)
 {
     bool two_readings = j->o->scaled != FP8_PLAIN && report->scaled;
-    if (make_pieces(j, err) || (two_readings && parallel_for(j->n_pieces, j->o->threads, measure_piece, j, err)) ||
+    if (make_pieces(j, err) ||
+        (two_readings && parallel_for(j->n_pieces, j->o->threads, measure_piece, j, err)) ||
         open_writer(j, path, err))
         return -1;
     if (j->o->progress)

@@ -19,18 +19,18 @@ struct convert_options {
     enum dtype to;           /* DTYPE_OTHER: every tensor keeps its own */
     const char *const *only; /* shell patterns of the names to convert; the others are copied */
     size_t n_only;
-    bool drop_others;   /* leave out what `only` does not name, instead of copying it */
-    bool clamp;         /* what is beyond the largest finite value becomes that value; so do infinities */
+    bool drop_others; /* leave out what `only` does not name, instead of copying it */
+    bool clamp;       /* what is beyond the largest finite value becomes that value; so do infinities */
     bool replace_nan;
-    double nan;         /* what replaces NaN */
-    bool stochastic;    /* instead of nearest-even */
+    double nan;      /* what replaces NaN */
+    bool stochastic; /* instead of nearest-even */
     uint64_t seed;
     enum fp8_grain scaled; /* to fp8: with scales of this grain; from fp8: apply the scales that are there */
     bool replace;          /* an existing file may be replaced */
     bool direct;           /* keep neither file in the page cache */
     int threads;           /* 0: all */
-    struct progress *progress;            /* or NULL; counts bytes written */
-    const volatile sig_atomic_t *stop;    /* or NULL; when it becomes true, convert fails */
+    struct progress *progress;         /* or NULL; counts bytes written */
+    const volatile sig_atomic_t *stop; /* or NULL; when it becomes true, convert fails */
 };
 
 struct convert_report {

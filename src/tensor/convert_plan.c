@@ -31,7 +31,8 @@ static bool is_wanted(const struct planner *p, const struct st_tensor *t)
     return source_name_matches(t->name, p->o->only, p->o->n_only);
 }
 
-static struct convert_step *add_step(struct planner *p, enum convert_action action, const struct st_tensor *from)
+static struct convert_step *add_step(struct planner *p, enum convert_action action,
+                                     const struct st_tensor *from)
 {
     struct convert_step *s = ARENA_PUSH(&p->plan->arena, p->plan->steps, p->plan->n);
     *s = (struct convert_step){ .action = action, .from = from, .counter = p->counter };
@@ -142,7 +143,8 @@ static int add_marker(struct planner *p, struct cairn_error *err)
         return 0;
     if (!p->report->scaled) {
         cairn_fail(err, CAIRN_EUSAGE, "%s: no tensor to scale", p->src->path);
-        return cairn_hint(err, "--only GLOB names them; by default these are matrices NAME.<number>.….weight");
+        return cairn_hint(err,
+                          "--only GLOB names them; by default these are matrices NAME.<number>.….weight");
     }
     struct convert_step *s = add_step(p, CONVERT_NOTHING, NULL);
     s->out = (struct st_tensor){ .name = FP8_MARKER, .rank = 1 };
@@ -202,8 +204,8 @@ static void align_order(struct convert_plan *p)
     p->steps = sorted;
 }
 
-int convert_plan_make(struct convert_plan *plan, const struct tensor_source *src, const struct convert_options *o,
-                      struct convert_report *report, struct cairn_error *err)
+int convert_plan_make(struct convert_plan *plan, const struct tensor_source *src,
+                      const struct convert_options *o, struct convert_report *report, struct cairn_error *err)
 {
     *plan = (struct convert_plan){ 0 };
     struct planner p = { .plan = plan, .src = src, .o = o, .report = report };

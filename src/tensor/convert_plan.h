@@ -15,7 +15,7 @@ enum convert_action {
 
 struct convert_step {
     enum convert_action action;
-    const struct st_tensor *from;  /* NULL: the new file alone has it */
+    const struct st_tensor *from; /* NULL: the new file alone has it */
     struct st_tensor out;
     const struct st_tensor *scale; /* UNSCALE: where the scales are */
     size_t scale_step;             /* SCALE: the step that holds them */
@@ -32,8 +32,9 @@ struct convert_plan {
 };
 
 /* Fills the counts of tensors in the report.  Names in the plan belong to it and to the source. */
-int convert_plan_make(struct convert_plan *p, const struct tensor_source *src, const struct convert_options *o,
-                      struct convert_report *report, struct cairn_error *err);
+int convert_plan_make(struct convert_plan *p, const struct tensor_source *src,
+                      const struct convert_options *o, struct convert_report *report,
+                      struct cairn_error *err);
 void convert_plan_release(struct convert_plan *p);
 
 #endif

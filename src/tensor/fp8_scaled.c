@@ -111,7 +111,8 @@ static const char *shape_text(const struct st_tensor *t, char *buf, size_t size)
 static bool fits_rows(const struct st_tensor *weight, const struct st_tensor *scale)
 {
     return weight->rank >= 2 && scale->rank >= 1 && scale->shape[0] == weight->shape[0] && weight->elements &&
-           scale->elements && (weight->elements / weight->shape[0]) % (scale->elements / scale->shape[0]) == 0;
+           scale->elements &&
+           (weight->elements / weight->shape[0]) % (scale->elements / scale->shape[0]) == 0;
 }
 
 int fp8_block_of(const struct st_tensor *weight, const struct st_tensor *scale, uint64_t *block,
@@ -138,7 +139,9 @@ void fp8_scale_tensor(struct arena *a, const struct st_tensor *weight, uint64_t 
     uint64_t *shape = ARENA_NEW(a, uint64_t, 3);
     uint64_t n = block ? weight->elements / block : 1;
     bool whole = n == 1 && block == weight->elements;
-    *out = (struct st_tensor){ .name = fp8_scale_name(a, weight->name), .shape = shape, .rank = 1, .elements = n };
+    *out = (struct st_tensor){
+        .name = fp8_scale_name(a, weight->name), .shape = shape, .rank = 1, .elements = n
+    };
     shape[0] = 1;
     if (!whole) {
         shape[0] = weight->shape[0];

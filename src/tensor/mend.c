@@ -48,23 +48,23 @@ struct block_counts {
 };
 
 /* The same three lines for each width; with a constant length the compiler makes vectors of them. */
-#define COUNT_WIDTH(width)                                                                                   \
-    static inline struct block_counts count_##width(const void *p, size_t n, const struct code *c)          \
-    {                                                                                                        \
-        typedef uint##width##_t any __attribute__((aligned(1), may_alias));                                  \
-        const any *v = p;                                                                                    \
-        uint##width##_t magnitude = (uint##width##_t)c->magnitude, largest = (uint##width##_t)c->largest;    \
-        uint##width##_t zero = 0, special = 0;                                                               \
-        for (size_t i = 0; i < n; i++) {                                                                     \
-            uint##width##_t m = v[i] & magnitude;                                                            \
-            zero = (uint##width##_t)(zero + (m == 0));                                                       \
-            special = (uint##width##_t)(special + (m > largest));                                            \
-        }                                                                                                    \
-        return (struct block_counts){ (unsigned)zero, (unsigned)special };                                   \
-    }                                                                                                        \
-    static struct block_counts block_##width(const void *p, size_t n, const struct code *c)                 \
-    {                                                                                                        \
-        return n == BLOCK ? count_##width(p, BLOCK, c) : count_##width(p, n, c);                             \
+#define COUNT_WIDTH(width)                                                                                \
+    static inline struct block_counts count_##width(const void *p, size_t n, const struct code *c)        \
+    {                                                                                                     \
+        typedef uint##width##_t any __attribute__((aligned(1), may_alias));                               \
+        const any *v = p;                                                                                 \
+        uint##width##_t magnitude = (uint##width##_t)c->magnitude, largest = (uint##width##_t)c->largest; \
+        uint##width##_t zero = 0, special = 0;                                                            \
+        for (size_t i = 0; i < n; i++) {                                                                  \
+            uint##width##_t m = v[i] & magnitude;                                                         \
+            zero = (uint##width##_t)(zero + (m == 0));                                                    \
+            special = (uint##width##_t)(special + (m > largest));                                         \
+        }                                                                                                 \
+        return (struct block_counts){ (unsigned)zero, (unsigned)special };                                \
+    }                                                                                                     \
+    static struct block_counts block_##width(const void *p, size_t n, const struct code *c)               \
+    {                                                                                                     \
+        return n == BLOCK ? count_##width(p, BLOCK, c) : count_##width(p, n, c);                          \
     }
 COUNT_WIDTH(8)
 COUNT_WIDTH(16)
@@ -74,10 +74,14 @@ COUNT_WIDTH(64)
 static struct block_counts count_block(const void *p, enum dtype t, size_t n)
 {
     switch (dtype_size(t)) {
-    case 1: return block_8(p, n, &codes[t]);
-    case 2: return block_16(p, n, &codes[t]);
-    case 4: return block_32(p, n, &codes[t]);
-    default: return block_64(p, n, &codes[t]);
+    case 1:
+        return block_8(p, n, &codes[t]);
+    case 2:
+        return block_16(p, n, &codes[t]);
+    case 4:
+        return block_32(p, n, &codes[t]);
+    default:
+        return block_64(p, n, &codes[t]);
     }
 }
 
@@ -94,7 +98,8 @@ static bool is_infinite(const void *p, enum dtype t, size_t i)
 
 static void replace_nan(void *dst, enum dtype to, size_t i, double value)
 {
-    dtype_convert((char *)dst + i * dtype_size(to), to, &value, DTYPE_F64, 1, &(struct dtype_how){ .saturate = true });
+    dtype_convert((char *)dst + i * dtype_size(to), to, &value, DTYPE_F64, 1,
+                  &(struct dtype_how){ .saturate = true });
 }
 
 static void mend_block(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
