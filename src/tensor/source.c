@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/str.h"
+#include "tensor/torchfile.h"
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -80,6 +81,58 @@ static const struct source_format safetensors = {
     .path = safetensors_path,
 };
 
+static int torch_open(struct tensor_source *s, struct cairn_error *err)
+{
+    struct torch_file *f = ARENA_NEW(&s->arena, struct torch_file, 1);
+    if (torch_file_open(f, s->path, err))
+        return -1;
+    s->file = f;
+    s->tensors = f->tensors;
+    s->n_tensors = f->n_tensors;
+    s->n_files = 1;
+    return 0;
+}
+
+static void torch_close(struct tensor_source *s)
+{
+    torch_file_close(s->file);
+}
+
+static int torch_descriptor(const struct tensor_source *s, size_t file)
+{
+    (void)file;
+    return ((const struct torch_file *)s->file)->fd;
+}
+
+static const char *torch_path(const struct tensor_source *s, size_t file)
+{
+    (void)file;
+    return s->path;
+}
+
+static int torch_read(const struct tensor_source *s, const struct st_tensor *t, uint64_t byte, uint64_t n,
+                      void *into, struct cairn_error *err)
+{
+    return torch_file_read_bytes(s->file, t, byte, n, into, err);
+}
+
+static bool torch_place(const struct tensor_source *s, const struct st_tensor *t, int *fd, uint64_t *at)
+{
+    *fd = torch_descriptor(s, 0);
+    *at = t->at;
+    return t->at != 0;
+}
+
+static const struct source_format torch = {
+    .name = "torch",
+    .open = torch_open,
+    .close = torch_close,
+    .read = torch_read,
+    .place = torch_place,
+    .descriptor = torch_descriptor,
+    .path = torch_path,
+};
+
 /* How other files begin.  A safetensors file begins with the length of its header, and its ninth byte is '{'. */
 static const struct {
     const char *magic;
@@ -87,7 +140,8 @@ static const struct {
     const struct source_format *how;
     const char *refusal;
 } magics[] = {
-    { "PK\003\004", 4, NULL, "is a zip archive; torch files are not supported" },
+    { "PK\003\004", 4, &torch, NULL },
+    { "\x80\002\x8a\012\x6c\xfc", 6, &torch, NULL }, /* the format before torch 1.6; it says so itself */
     { "GGUF", 4, NULL, "is a GGUF file, which is not supported" },
     { "\x89HDF", 4, NULL, "is an HDF5 file, which is not supported" },
 };

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/torchfile.h"
+
+#include "base/str.h"
+#include "tensor/torch_pickle.h"
+#include "tensor/zip.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    /* A tensor may repeat the elements of its storage (stride 0), so that a few bytes can claim any size. */
+    REPEAT_MAX = 1 << 28,
+    RUN_BYTES = 4096, /* pieces of at least this size are read one by one */
+};
+
+struct torch_strided {
+    uint64_t at; /* of its first element, in the file */
+    size_t size; /* bytes of one element */
+    const uint64_t *stride;
+    bool whole; /* its elements lie in one piece, in order */
+};
+
+/* What an archive offers besides the pickle. */
+struct archive {
+    struct zip zip;
+    const char *prefix; /* "archive/" */
+    struct torch_named *found;
+    size_t n;
+};
+
+/* The old format begins with a pickled number, 0x1950a86a20f9469cfc6c. */
+static const unsigned char legacy_magic[] = { 0x80, 2,    0x8a, 10,   0x6c, 0xfc,
+                                              0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8 };
+
+static int check_kind(const struct torch_file *f, struct cairn_error *err)
+{
+    unsigned char start[sizeof(legacy_magic)] = { 0 };
+    size_t n = f->size < sizeof(start) ? (size_t)f->size : sizeof(start);
+    if (file_read_at(f->fd, f->path, start, n, 0, err))
+        return -1;
+    if (!memcmp(start, legacy_magic, sizeof(start))) {
+        cairn_fail(err, CAIRN_EFORMAT, "%s is a torch file of the format before 1.6, which is not read",
+                   f->path);
+        return cairn_hint(err, "torch.save(torch.load(FILE, weights_only=True), NEW) writes the present one");
+    }
+    if (memcmp(start, "PK\003\004", 4))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not a torch file: it is no zip archive", f->path);
+    return 0;
+}
+
+/* "archive/data.pkl": the one such entry gives the prefix of all. */
+static int find_prefix(struct torch_file *f, struct archive *z, const struct zip_entry **pickle,
+                       struct cairn_error *err)
+{
+    static const char last[] = "data.pkl";
+    *pickle = NULL;
+    for (size_t i = 0; i < z->zip.n_entries; i++) {
+        const char *name = z->zip.entries[i].name, *slash = strchr(name, '/');
+        if (strcmp(slash ? slash + 1 : name, last))
+            continue;
+        if (*pickle)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: two pickles: %s and %s", f->path, (*pickle)->name,
+                              name);
+        *pickle = &z->zip.entries[i];
+        z->prefix = arena_strndup(&f->arena, name, strlen(name) - strlen(last));
+    }
+    if (!*pickle)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not a torch file: a zip archive without data.pkl",
+                          f->path);
+    return 0;
+}
+
+/* Files before torch 2.1 have no such entry; they are little-endian in practice. */
+static int check_byte_order(struct torch_file *f, const struct archive *z, struct cairn_error *err)
+{
+    char text[8] = "";
+    uint64_t at;
+    const struct zip_entry *e = zip_find(&z->zip, arena_printf(&f->arena, "%sbyteorder", z->prefix));
+    if (!e)
+        return 0;
+    if (zip_locate(&z->zip, e, &at, err))
+        return -1;
+    if (file_read_at(f->fd, f->path, text, e->size < sizeof(text) ? (size_t)e->size : sizeof(text) - 1, at,
+                     err))
+        return -1;
+    if (strcmp(text, "little"))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: the byte order is not little-endian", f->path);
+    return 0;
+}
+
+static int read_pickle(struct torch_file *f, struct archive *z, const struct zip_entry *e,
+                       struct cairn_error *err)
+{
+    uint64_t at;
+    struct cairn_error why = { 0 };
+    if (zip_locate(&z->zip, e, &at, err))
+        return -1;
+    if (e->size > PICKLE_MAX)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has %" PRIu64 " bytes, more than the %d that are read",
+                          f->path, e->name, e->size, PICKLE_MAX);
+    CLEANUP(mem_free) char *bytes = malloc((size_t)e->size + 1);
+    if (!bytes)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %" PRIu64 " bytes", f->path, e->size);
+    if (file_read_at(f->fd, f->path, bytes, (size_t)e->size, at, err))
+        return -1;
+    if (!torch_pickle_read(bytes, (size_t)e->size, &f->arena, &z->found, &z->n, &why))
+        return 0;
+    cairn_fail(err, why.code, "%s: %s: %.400s", f->path, e->name, why.msg);
+    return why.hint[0] ? cairn_hint(err, "%s", why.hint) : -1;
+}
+
+/* How many elements of the storage the view reaches over; false on overflow. */
+static bool view_reach(const struct torch_view *v, uint64_t *elements, uint64_t *reach)
+{
+    uint64_t last = v->offset, step;
+    *elements = 1;
+    for (int i = 0; i < v->rank; i++)
+        if (__builtin_mul_overflow(*elements, v->shape[i], elements))
+            return false;
+    if (!*elements) {
+        *reach = v->offset;
+        return true;
+    }
+    for (int i = 0; i < v->rank; i++)
+        if (__builtin_mul_overflow(v->shape[i] - 1, v->stride[i], &step) ||
+            __builtin_add_overflow(last, step, &last))
+            return false;
+    return !__builtin_add_overflow(last, 1, reach);
+}
+
+static bool view_is_whole(const struct torch_view *v, uint64_t elements)
+{
+    uint64_t want = 1;
+    for (int i = v->rank; elements && i-- > 0;) {
+        if (v->shape[i] > 1 && v->stride[i] != want)
+            return false;
+        want *= v->shape[i];
+    }
+    return true;
+}
+
+static int add_tensor(struct torch_file *f, const struct archive *z, const struct torch_named *named,
+                      struct st_tensor *t, struct torch_strided *how, struct cairn_error *err)
+{
+    const struct torch_view *v = named->view;
+    uint64_t elements, reach, bytes, reach_bytes, at;
+    const struct zip_entry *e =
+        zip_find(&z->zip, arena_printf(&f->arena, "%sdata/%s", z->prefix, v->storage->key));
+    if (!e)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s: no entry %sdata/%s in the archive", f->path,
+                          named->name, z->prefix, v->storage->key);
+    if (zip_locate(&z->zip, e, &at, err))
+        return -1;
+    if (!view_reach(v, &elements, &reach) || __builtin_mul_overflow(elements, v->type->size, &bytes) ||
+        __builtin_mul_overflow(reach, v->type->size, &reach_bytes))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s: shape overflows 64 bits", f->path, named->name);
+    if (reach_bytes > e->size)
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s: tensor %s reaches %" PRIu64 " bytes into %s (at byte %" PRIu64
+                          "), which has %" PRIu64,
+                          f->path, named->name, reach_bytes, e->name, at, e->size);
+    if (bytes > e->size && elements > REPEAT_MAX)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s repeats %" PRIu64 " bytes to %" PRIu64, f->path,
+                          named->name, e->size, bytes);
+    at += v->offset * v->type->size;
+    *how = (struct torch_strided){ at, v->type->size, v->stride, view_is_whole(v, elements) };
+    *t = (struct st_tensor){
+        .name = named->name,
+        .dtype = v->type->dtype,
+        .dtype_text = v->type->safetensors,
+        .shape = v->shape,
+        .rank = v->rank,
+        .elements = elements,
+        .bytes = bytes,
+        .at = how->whole ? at : 0,
+    };
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* {"a.b": …, "a": {"b": …}} has one name for two tensors. */
+static int check_names(const struct torch_file *f, const struct archive *z, struct cairn_error *err)
+{
+    CLEANUP(mem_free) const char **names = calloc(z->n + 1, sizeof(*names));
+    if (!names)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu names", f->path, z->n);
+    for (size_t i = 0; i < z->n; i++)
+        names[i] = z->found[i].name;
+    qsort(names, z->n, sizeof(*names), compare_names);
+    for (size_t i = 1; i < z->n; i++)
+        if (!strcmp(names[i - 1], names[i]))
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s comes twice", f->path, names[i]);
+    return 0;
+}
+
+static int read_archive(struct torch_file *f, struct cairn_error *err)
+{
+    struct archive z = { 0 };
+    const struct zip_entry *pickle;
+    if (check_kind(f, err) || zip_read(&z.zip, f->fd, f->path, f->size, &f->arena, err) ||
+        find_prefix(f, &z, &pickle, err) || check_byte_order(f, &z, err) || read_pickle(f, &z, pickle, err) ||
+        check_names(f, &z, err))
+        return -1;
+    struct torch_strided *strided = ARENA_NEW(&f->arena, struct torch_strided, z.n + 1);
+    f->tensors = ARENA_NEW(&f->arena, struct st_tensor, z.n + 1);
+    for (size_t i = 0; i < z.n; i++)
+        if (add_tensor(f, &z, &z.found[i], &f->tensors[i], &strided[i], err))
+            return -1;
+    f->strided = strided;
+    f->n_tensors = z.n;
+    return 0;
+}
+
+int torch_file_open(struct torch_file *f, const char *path, struct cairn_error *err)
+{
+    *f = (struct torch_file){ .fd = -1 };
+    f->path = arena_strdup(&f->arena, path);
+    if (file_open(path, &f->fd, &f->size, err) || read_archive(f, err)) {
+        torch_file_close(f);
+        return -1;
+    }
+    return 0;
+}
+
+void torch_file_close(struct torch_file *f)
+{
+    if (f->path)
+        fd_close(&f->fd);
+    arena_release(&f->arena);
+    *f = (struct torch_file){ .fd = -1 };
+}
+
+/* A walk over the elements of a tensor in the order of its shape. */
+struct walk {
+    const struct st_tensor *t;
+    const struct torch_strided *how;
+    uint64_t index[ST_RANK_MAX];
+    uint64_t place; /* of the present element in the storage, from the tensor's first */
+};
+
+static void walk_start(struct walk *w, const struct st_tensor *t, const struct torch_strided *how,
+                       uint64_t first)
+{
+    w->t = t;
+    w->how = how;
+    w->place = 0;
+    for (int i = t->rank; i-- > 0; first /= t->shape[i]) {
+        w->index[i] = first % t->shape[i];
+        w->place += w->index[i] * how->stride[i];
+    }
+}
+
+/* Steps over n elements of dimension d, of which at least n are left before its end. */
+static void walk_step(struct walk *w, int d, uint64_t n)
+{
+    w->index[d] += n;
+    w->place += n * w->how->stride[d];
+    for (; d > 0 && w->index[d] == w->t->shape[d]; d--) {
+        w->place += w->how->stride[d - 1] - w->index[d] * w->how->stride[d];
+        w->index[d] = 0;
+        w->index[d - 1]++;
+    }
+}
+
+/* Rows that lie in one piece are read one by one. */
+static int read_rows(const struct torch_file *f, struct walk *w, uint64_t n, char *into,
+                     struct cairn_error *err)
+{
+    int last = w->t->rank - 1;
+    size_t size = w->how->size;
+    while (n) {
+        uint64_t left = w->t->shape[last] - w->index[last], run = n < left ? n : left;
+        if (file_read_at(f->fd, f->path, into, run * size, w->how->at + w->place * size, err))
+            return -1;
+        walk_step(w, last, run);
+        into += run * size;
+        n -= run;
+    }
+    return 0;
+}
+
+/* The part of the storage that elements first … first+n-1 lie in.  Above the first dimension in which the two ends
+ * differ there is nothing to choose; below it anything may be touched. */
+static void touched(const struct st_tensor *t, const struct torch_strided *how, uint64_t first, uint64_t n,
+                    uint64_t *from, uint64_t *to)
+{
+    struct walk a, b;
+    int d = 0;
+    walk_start(&a, t, how, first);
+    walk_start(&b, t, how, first + n - 1);
+    *from = *to = 0;
+    for (; d < t->rank && a.index[d] == b.index[d]; d++)
+        *from += a.index[d] * how->stride[d];
+    *to = *from;
+    if (d < t->rank) {
+        *from += a.index[d] * how->stride[d];
+        *to += b.index[d] * how->stride[d];
+    }
+    for (d++; d < t->rank; d++)
+        *to += (t->shape[d] - 1) * how->stride[d];
+}
+
+/* Elements that lie anywhere: the part of the storage that holds them is read at once, then picked from. */
+static int read_scattered(const struct torch_file *f, struct walk *w, uint64_t first, uint64_t n, char *into,
+                          struct cairn_error *err)
+{
+    uint64_t from, to;
+    size_t size = w->how->size;
+    touched(w->t, w->how, first, n, &from, &to);
+    size_t bytes = (size_t)(to - from + 1) * size;
+    CLEANUP(mem_free) char *part = malloc(bytes);
+    if (!part)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: tensor %s: no memory for the %zu bytes it is spread over",
+                          f->path, w->t->name, bytes);
+    if (file_read_at(f->fd, f->path, part, bytes, w->how->at + from * size, err))
+        return -1;
+    for (; n; n--, into += size) {
+        memcpy(into, part + (w->place - from) * size, size);
+        walk_step(w, w->t->rank - 1, 1);
+    }
+    return 0;
+}
+
+int torch_file_read_bytes(const struct torch_file *f, const struct st_tensor *t, uint64_t byte, uint64_t n,
+                          void *into, struct cairn_error *err)
+{
+    const struct torch_strided *how = &f->strided[t - f->tensors];
+    struct walk w;
+    if (byte > t->bytes || n > t->bytes - byte || byte % how->size || n % how->size)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s has no bytes %" PRIu64 " to %" PRIu64, f->path,
+                          t->name, byte, byte + n);
+    if (!n)
+        return 0;
+    if (how->whole)
+        return file_read_at(f->fd, f->path, into, n, how->at + byte, err);
+    walk_start(&w, t, how, byte / how->size);
+    int last = t->rank - 1;
+    if (how->stride[last] == 1 && t->shape[last] * how->size >= RUN_BYTES)
+        return read_rows(f, &w, n / how->size, into, err);
+    return read_scattered(f, &w, byte / how->size, n / how->size, into, err);
+}
+
+int torch_file_read(const struct torch_file *f, const struct st_tensor *t, uint64_t first, uint64_t n,
+                    void *into, struct cairn_error *err)
+{
+    uint64_t size = dtype_size(t->dtype);
+    if (!size || first > t->elements || n > t->elements - first)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s (%s) has no elements %" PRIu64 " to %" PRIu64,
+                          f->path, t->name, t->dtype_text, first, first + n);
+    return torch_file_read_bytes(f, t, first * size, n * size, into, err);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Zip archives, as far as torch writes them: the directory, and where each entry's bytes lie.
+ *
+ * ZIP64 is understood.  Entries are used in place, so they must be stored: a compressed or encrypted one can be
+ * listed and is refused by name when it is asked for.  Every offset is checked against the size of the file.
+ * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3 and 4.5.3. */
+#ifndef CAIRN_TENSOR_ZIP_H
+#define CAIRN_TENSOR_ZIP_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include <stdint.h>
+
+enum { ZIP_DIRECTORY_MAX = 256 << 20 };
+
+struct zip_entry {
+    const char *name;
+    uint64_t size;      /* of its data */
+    uint64_t header_at; /* of its local header, which lies before the data */
+    uint16_t method, flags;
+};
+
+struct zip {
+    int fd; /* borrowed */
+    const char *path;
+    uint64_t size;
+    struct zip_entry *entries; /* by name; no name comes twice */
+    size_t n_entries;
+};
+
+/* Reads the directory; the entries live in the arena.  path and fd must outlive the zip. */
+int zip_read(struct zip *z, int fd, const char *path, uint64_t size, struct arena *a,
+             struct cairn_error *err);
+const struct zip_entry *zip_find(const struct zip *z, const char *name); /* NULL: no such entry */
+/* The offset in the file of a stored entry's first byte. */
+int zip_locate(const struct zip *z, const struct zip_entry *e, uint64_t *at, struct cairn_error *err);
+
+#endif
