@@ -175,7 +175,7 @@ void doctor_print_text(const struct doctor_view *v)
         print_finding(&line->found, NULL);
     }
     putchar('\n');
-    printf("%zu ok, %zu warnings, %zu failures, %zu unknown; knowledge reviewed %s\n", d->counts[CHECK_OK],
+    printf("%zu ok, %zu warn, %zu fail, %zu unknown; knowledge reviewed %s\n", d->counts[CHECK_OK],
            d->counts[CHECK_WARN], d->counts[CHECK_FAIL], d->counts[CHECK_UNKNOWN], RULES_REVIEWED);
     print_wrapped(stdout, d->summary, 0, print_width());
     if (d->first && d->first->found.remedy)

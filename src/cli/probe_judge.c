@@ -58,7 +58,8 @@ static const char *describe_end(const struct judge *j)
                             stage);
     case PROBE_NO_PYTHON:
         return arena_printf(j->arena, "%s could not be started: %s", python_of(j), strerror(p->code));
-    default: return arena_printf(j->arena, "Python ended with status %d at: %s", p->code, stage);
+    default:
+        return arena_printf(j->arena, "Python ended with status %d at: %s", p->code, stage);
     }
 }
 

@@ -74,7 +74,8 @@ static const char *summarise(const struct look *l, enum verdict v, const struct 
 {
     const char *where = l->gpu ? say_gpu(l, l->gpu) : "this machine";
     switch (v) {
-    case VERDICT_WORKS: return say(l, "Training with PyTorch will work on %s.", where);
+    case VERDICT_WORKS:
+        return say(l, "Training with PyTorch will work on %s.", where);
     case VERDICT_DEGRADED:
         return say(l,
                    "Training with PyTorch will work on %s, below what it could do. Improve first: %s (%s).",
@@ -82,7 +83,8 @@ static const char *summarise(const struct look *l, enum verdict v, const struct 
     case VERDICT_UNKNOWN:
         return say(l, "Whether training with PyTorch will work on %s is not known: %s (%s).", where,
                    line->found.fact, line->check->id);
-    case VERDICT_BROKEN: break;
+    case VERDICT_BROKEN:
+        break;
     }
     if (!l->gpu)
         return say(l, "Training with PyTorch on ROCm will not work on this machine: no AMD GPU was found.");

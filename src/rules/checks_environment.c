@@ -133,7 +133,7 @@ static bool is_about_environment(const struct look *l, const char *warning)
         return true;
     for (const char *const *e = l->facts->env; e && *e; e++) {
         const char *name = arena_strndup(l->arena, *e, strcspn(*e, "="));
-        if (strchr(name, '_') && strstr(warning, name))
+        if (strlen(name) > 4 && strstr(warning, name))
             return true;
     }
     return false;

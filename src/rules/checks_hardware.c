@@ -195,6 +195,19 @@ struct finding check_gpu_bf16(const struct look *l)
                  "accelerate launch --mixed_precision fp16 TRAIN.py    # fp16 with loss scaling");
 }
 
+struct finding check_gpu_attention(const struct look *l)
+{
+    const struct gfx_chip *c = l->chip;
+    if (!c)
+        return found_skip("no GPU of a known chip");
+    if (c->matrix_core)
+        return found_ok(l, "%s has matrix cores (%s), which fused attention needs", c->gfx, c->matrix_core);
+    return found(CHECK_WARN, say(l, "there is no fused attention for %s", c->gfx),
+                 "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, "
+                 "whose memory grows with the square of the sequence",
+                 "# use the trainer's sliced or chunked attention, and small images first");
+}
+
 struct finding check_pcie_atomics(const struct look *l)
 {
     const struct gpu_facts *g = l->gpu;

@@ -53,12 +53,7 @@ struct finding check_aotriton(const struct look *l)
     if (!target)
         return found_skip(skipped);
     if (l->chip && !l->chip->matrix_core)
-        return found(
-            CHECK_WARN, say(l, "there is no fused attention for %s", l->gpu->gfx.s),
-            "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, whose "
-            "memory grows with "
-            "the square of the sequence",
-            "# use the trainer's sliced or chunked attention (sub-quadratic, --sdpa with small images)");
+        return found_skip("AOTriton is made for chips with matrix cores");
     struct finding f = judge_library(
         l, "AOTriton", &l->torch->aotriton, CHECK_WARN,
         "fused attention is not there: attention takes the plain path, slow and hungry for memory",

@@ -30,6 +30,8 @@ static const struct check table[] = {
       "https://github.com/unslothai/unsloth/issues/7307", 0, check_gpu_integrated },
     { "gpu-bf16", "hardware", "the chip computes bf16",
       "https://github.com/unslothai/unsloth/pull/7682", CHECK_ADVICE, check_gpu_bf16 },
+    { "gpu-attention", "hardware", "the chip has the matrix cores that fused attention needs",
+      "https://github.com/ROCm/aotriton python/gpu_targets.py", CHECK_ADVICE, check_gpu_attention },
     { "gpu-asleep", "hardware", "the GPU is awake, so that its figures are known",
       "https://docs.kernel.org/power/runtime_pm.html", CHECK_ADVICE, check_gpu_asleep },
     { "pcie-atomics", "hardware", "PCIe atomics reach a discrete GPU",

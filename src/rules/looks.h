@@ -55,6 +55,7 @@ CHECK_LOOK(gpu_support);
 CHECK_LOOK(gpu_integrated);
 CHECK_LOOK(gpu_asleep);
 CHECK_LOOK(gpu_bf16);
+CHECK_LOOK(gpu_attention);
 CHECK_LOOK(pcie_atomics);
 CHECK_LOOK(pcie_link);
 CHECK_LOOK(resizable_bar);

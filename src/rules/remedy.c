@@ -197,11 +197,13 @@ static const char *kernel_line(const struct look *l, const char *name, const cha
         return say(l, "sudo grubby --update-kernel=ALL%s%s && sudo reboot",
                    name ? say(l, " --remove-args=\"%s\"", gone) : "",
                    params ? say(l, " --args=\"%s\"", added) : "");
-    case BOOT_RPM_OSTREE: return kargs(l, name ? gone : NULL, params);
+    case BOOT_RPM_OSTREE:
+        return kargs(l, name ? gone : NULL, params);
     case BOOT_NIXOS:
         return say(l, "# in configuration.nix: boot.kernelParams = [ \"%s\" ];%s%s\nsudo nixos-rebuild boot",
                    added, name ? ", without " : "", gone);
-    case BOOT_OTHER: break;
+    case BOOT_OTHER:
+        break;
     }
     return other_loader(l, name, params);
 }

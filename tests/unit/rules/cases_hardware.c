@@ -151,6 +151,8 @@ const struct check_case hardware_cases[] = {
     { "gpu-integrated", machine_halo, NULL, CHECK_SKIP, NULL },
     { "gpu-bf16", machine_card, navi22, CHECK_WARN, "fp16" },
     { "gpu-bf16", machine_card, NULL, CHECK_OK, NULL },
+    { "gpu-attention", machine_card, navi22, CHECK_WARN, "gfx1031" },
+    { "gpu-attention", machine_card, NULL, CHECK_OK, "WMMA" },
     { "gpu-asleep", machine_card, suspended, CHECK_UNKNOWN, "/sys/bus/pci/devices/0000:03:00.0/power/control" },
     { "gpu-asleep", machine_card, NULL, CHECK_OK, NULL },
     { "pcie-atomics", machine_card, no_atomics, CHECK_WARN, "lspci -vvv -s 0000:03:00.0" },

@@ -99,7 +99,8 @@ SPOIL(serialized) { machine_unset(m, "AMD_SERIALIZE_KERNEL", "3"); machine_unset
 SPOIL(something_planned) { machine_set(m, "PYTORCH_ALLOC_CONF", "garbage_collection_threshold:0.8"); }
 SPOIL(planned_and_set) { something_planned(m); machine_env(m, "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8"); }
 SPOIL(plan_doubts) { machine_env(m, "ACCELERATE_USE_CPU=1"); m->warnings[0] = "ACCELERATE_USE_CPU=1 makes Accelerate train on the CPU"; m->plan.warnings.n = 1; }
-SPOIL(plan_notes) { m->warnings[0] = "CPU and GPU share memory"; m->plan.warnings.n = 1; }
+SPOIL(plan_chooses) { m->warnings[0] = "your choice of GPUs hides every GPU"; m->plan.warnings.n = 1; }
+SPOIL(plan_notes) { machine_env(m, "_=/usr/bin/env"); m->warnings[0] = "torch.cuda.is_bf16_supported() says it has bf16"; m->plan.warnings.n = 1; }
 SPOIL(path_second_rocm) { system_rocm(m); machine_env(m, "LD_LIBRARY_PATH=/usr/local/lib:/opt/rocm-6.4.1/lib"); }
 SPOIL(path_opt_rocm) { machine_env(m, "LD_LIBRARY_PATH=/opt/rocm/lib"); }
 SPOIL(path_planned) { machine_unset(m, "LD_LIBRARY_PATH", "/somewhere/lib"); machine_set(m, "LD_LIBRARY_PATH", "/else"); }
@@ -181,7 +182,7 @@ const struct check_case software_cases[] = {
     { "hipblaslt", machine_card, navi22, CHECK_SKIP, NULL },
     { "hipblaslt", machine_card, NULL, CHECK_OK, NULL },
     { "aotriton", machine_card, no_aotriton, CHECK_WARN, NULL },
-    { "aotriton", machine_card, navi22, CHECK_WARN, "gfx1031" },
+    { "aotriton", machine_card, navi22, CHECK_SKIP, NULL },
     { "aotriton", machine_halo, aotriton_off, CHECK_WARN, "export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1" },
     { "aotriton", machine_halo, aotriton_on, CHECK_OK, NULL },
     { "aotriton", machine_card, NULL, CHECK_OK, NULL },
@@ -241,6 +242,7 @@ const struct check_case software_cases[] = {
     { "env-planned", machine_bare, NULL, CHECK_SKIP, NULL },
     { "env-warnings", machine_card, plan_doubts, CHECK_WARN, "ACCELERATE_USE_CPU" },
     { "env-warnings", machine_card, plan_notes, CHECK_OK, NULL },
+    { "env-warnings", machine_card, plan_chooses, CHECK_WARN, NULL },
     { "env-warnings", machine_card, NULL, CHECK_OK, NULL },
     { "ld-library-path", machine_card, path_second_rocm, CHECK_WARN, "/opt/rocm-6.4.1/lib" },
     { "ld-library-path", machine_card, path_opt_rocm, CHECK_WARN, "/opt/rocm/lib" },
