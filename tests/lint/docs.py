@@ -23,10 +23,20 @@ def commands():
     return [line.split('\t')[0] for line in ask('--list-commands').splitlines()]
 
 
-def options(command):
+def verbs():
+    """Commands, and the commands below them ("tensor ls"): whatever has options of its own."""
+    for command in commands():
+        yield command
+        below = lint.run(cairn, command, '--list-commands')
+        if below.returncode == 0:
+            yield from (f'{command} {line.split()[0]}' for line in below.stdout.splitlines())
+
+
+def options(verb):
     """{long name: (short letter, argument)} as the program tells them."""
-    shorts = dict((name, letter) for letter, name in re.findall(r'^  -(.), (--[a-z-]+)', ask(command, '--help'), re.M))
-    rows = [line.split('\t') for line in ask(command, '--list-options').splitlines()]
+    help_text = ask(*verb.split(), '--help')
+    shorts = dict((name, letter) for letter, name in re.findall(r'^  -(.), (--[a-z-]+)', help_text, re.M))
+    rows = [line.split('\t') for line in ask(*verb.split(), '--list-options').splitlines()]
     return {name: (shorts.get(name, ''), '' if argument == '-' else argument) for name, argument, _ in rows}
 
 
@@ -53,9 +63,9 @@ def shared_options():
 def option_findings():
     pages, shared = manual(), shared_options()
     yield from compare(SHARED, shared, pages.get(SHARED, {}))
-    for command in commands():
-        own = {name: row for name, row in options(command).items() if name not in shared}
-        yield from compare(f'cairn {command}', own, pages.get(f'cairn {command}', {}))
+    for verb in verbs():
+        own = {name: row for name, row in options(verb).items() if name not in shared}
+        yield from compare(f'cairn {verb}', own, pages.get(f'cairn {verb}', {}))
 
 
 def compare(section, have, told):
@@ -73,10 +83,11 @@ def command_findings():
     for command in commands():
         if f'cairn {command}' not in readme:
             yield f'README.md: nothing about cairn {command}'
-        if f'cairn {command}' not in pages:
-            yield f'{MAN}: no section "cairn {command}"'
+    for verb in verbs():
+        if f'cairn {verb}' not in pages:
+            yield f'{MAN}: no section "cairn {verb}"'
     for section in pages:
-        if section.startswith('cairn ') and section[6:] not in commands():
+        if section.startswith('cairn ') and section[len('cairn '):] not in verbs():
             yield f'{MAN}: there is no "{section}"'
 
 
