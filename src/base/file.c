@@ -46,6 +46,17 @@ static int check_target(const char *path, bool replace, struct cairn_error *err)
     return cairn_hint(err, "--force replaces it");
 }
 
+/* The system call and not posix_fallocate, which on a file system without reservation writes to every block: such
+ * a file system finds out later. */
+static int reserve(int fd, uint64_t size)
+{
+    int r;
+    do {
+        r = fault_hit() ? -1 : fallocate(fd, 0, 0, (off_t)size);
+    } while (r && errno == EINTR);
+    return r && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
+}
+
 int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err)
 {
     *f = (struct file_out){ .fd = -1, .replace = replace };
@@ -62,10 +73,7 @@ int file_out_open(struct file_out *f, const char *path, uint64_t size, bool repl
     }
     *f = (struct file_out){ fd, must(strdup(path)), temp, replace };
     fchmod(fd, new_file_mode(path));
-    /* EOPNOTSUPP: a file system without reservation finds out later. */
-    int r = size ? (fault_hit() ? errno : posix_fallocate(fd, 0, (off_t)size)) : 0;
-    if (r == ENOSPC || r == EFBIG || r == EIO || r == EDQUOT) {
-        errno = r;
+    if (size && reserve(fd, size)) {
         cairn_fail_errno(err, "reserve %llu bytes for %s", (unsigned long long)size, path);
         file_out_close(f);
         return -1;
@@ -101,15 +109,13 @@ void file_out_drop(struct file_out *f, uint64_t at, uint64_t n)
     posix_fadvise(f->fd, (off_t)at, (off_t)n, POSIX_FADV_DONTNEED);
 }
 
-static int sync_directory(const char *path, struct cairn_error *err)
+static int open_directory(const char *path, int *out, struct cairn_error *err)
 {
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
     CLEANUP(mem_free) char *dir = must(slash ? strndup(path, n ? n : 1) : strdup("."));
-    CLEANUP(fd_close) int fd = fault_hit() ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fault_hit() || fsync(fd))
-        return cairn_fail_errno(err, "flush directory %s", dir);
-    return 0;
+    *out = fault_hit() ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *out < 0 ? cairn_fail_errno(err, "open directory %s", dir) : 0;
 }
 
 /* Without replace the name is claimed by link(2), which fails if somebody has made the file meanwhile. */
@@ -129,6 +135,9 @@ static int take_name(struct file_out *f, struct cairn_error *err)
 int file_out_commit(struct file_out *f, struct cairn_error *err)
 {
     int fd = f->fd;
+    CLEANUP(fd_close) int directory = -1;
+    if (open_directory(f->path, &directory, err))
+        return -1;
     if (fault_hit() || fsync(fd))
         return cairn_fail_errno(err, "flush %s", f->temp);
     f->fd = -1;
@@ -138,7 +147,9 @@ int file_out_commit(struct file_out *f, struct cairn_error *err)
         return -1;
     free(f->temp);
     f->temp = NULL;
-    return sync_directory(f->path, err);
+    if (fault_hit() || fsync(directory))
+        return cairn_fail_errno(err, "flush the directory of %s (the file is written)", f->path);
+    return 0;
 }
 
 void file_out_close(struct file_out *f)

@@ -25,7 +25,8 @@ int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at,
 void file_out_start_flush(struct file_out *f, uint64_t at, uint64_t n);
 /* Waits for these bytes and lets the page cache forget them.  Both only help: what they cannot do, commit does. */
 void file_out_drop(struct file_out *f, uint64_t at, uint64_t n);
-/* Flushes, renames, flushes the directory.  After a failure the target is as it was. */
+/* Flushes, renames, flushes the directory.  After a failure the target is as it was, unless it is that last flush
+ * that failed: then the new file is in place, whole, and the message says so. */
 int file_out_commit(struct file_out *f, struct cairn_error *err);
 /* Removes the temporary of a file that was not committed; accepts a closed or zeroed one. */
 void file_out_close(struct file_out *f);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include "base/fault.h"
+#include "check.h"
+#include "tree.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+
+static struct tree tree;
+
+static char *slurp(const char *path)
+{
+    static char buf[2][256];
+    static int turn;
+    char *text = buf[turn++ % 2];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return NULL;
+    text[fread(text, 1, sizeof(buf[0]) - 1, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+static int files_in(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* A folder of its own for each test, so that what is left over can be counted. */
+static const char *fresh(const char *name)
+{
+    char relative[128];
+    snprintf(relative, sizeof(relative), "%s/out", name);
+    return tree_path(&tree, relative);
+}
+
+static const char *dir_of(const char *name)
+{
+    static char dir[PATH_MAX];
+    snprintf(dir, sizeof(dir), "%s/%s", tree.dir, name);
+    return dir;
+}
+
+static int write_new(const char *path, const char *text, bool replace, struct cairn_error *err)
+{
+    struct file_out f;
+    size_t n = strlen(text);
+    if (file_out_open(&f, path, n, replace, err))
+        return -1;
+    int r = file_out_write(&f, text, n, 0, err) || file_out_commit(&f, err) ? -1 : 0;
+    file_out_close(&f);
+    return r;
+}
+
+static void appears_at_commit(void)
+{
+    struct cairn_error err = { 0 };
+    struct file_out f;
+    const char *path = fresh("appears");
+    REQUIRE(file_out_open(&f, path, 6, false, &err) == 0);
+    CHECK(access(path, F_OK) != 0);
+    CHECK(file_out_write(&f, "def", 3, 3, &err) == 0);
+    CHECK(file_out_write(&f, "abc", 3, 0, &err) == 0);
+    file_out_start_flush(&f, 0, 3);
+    file_out_drop(&f, 0, 6);
+    CHECK(access(path, F_OK) != 0);
+    CHECK(file_out_commit(&f, &err) == 0);
+    file_out_close(&f);
+    CHECK_STR(slurp(path), "abcdef");
+    CHECK_INT(files_in(dir_of("appears")), 1);
+}
+
+static void a_file_that_is_not_committed_is_gone(void)
+{
+    struct cairn_error err = { 0 };
+    struct file_out f, zeroed = { 0 };
+    REQUIRE(file_out_open(&f, fresh("gone"), 0, false, &err) == 0);
+    CHECK(file_out_write(&f, "x", 1, 0, &err) == 0);
+    CHECK_INT(files_in(dir_of("gone")), 1);
+    file_out_close(&f);
+    CHECK_INT(files_in(dir_of("gone")), 0);
+    file_out_close(&f);
+    file_out_close(&zeroed);
+}
+
+static void refuses_to_replace_unasked(void)
+{
+    struct cairn_error err = { 0 };
+    const char *path = fresh("keep");
+    REQUIRE(write_new(path, "old", false, &err) == 0);
+    CHECK(write_new(path, "new", false, &err) == -1);
+    CHECK_INT(err.code, CAIRN_EUSAGE);
+    CHECK_HAS(err.msg, "keep/out exists");
+    CHECK_HAS(err.hint, "--force");
+    CHECK_STR(slurp(path), "old");
+    CHECK(write_new(path, "new", true, &err) == 0);
+    CHECK_STR(slurp(path), "new");
+    CHECK_INT(files_in(dir_of("keep")), 1);
+}
+
+/* Somebody makes the file between open and commit: theirs stays. */
+static void does_not_win_a_race_unasked(void)
+{
+    struct cairn_error err = { 0 };
+    struct file_out f;
+    const char *path = fresh("race");
+    REQUIRE(file_out_open(&f, path, 3, false, &err) == 0);
+    CHECK(file_out_write(&f, "new", 3, 0, &err) == 0);
+    tree_put(&tree, "race/out", "theirs");
+    CHECK(file_out_commit(&f, &err) == -1);
+    CHECK_HAS(err.msg, "File exists");
+    file_out_close(&f);
+    CHECK_STR(slurp(tree_path(&tree, "race/out")), "theirs");
+    CHECK_INT(files_in(dir_of("race")), 1);
+}
+
+static void refuses_what_is_no_file(void)
+{
+    struct cairn_error err = { 0 };
+    fresh("kinds/dir/x");
+    CHECK(write_new(tree_path(&tree, "kinds/dir"), "x", true, &err) == -1);
+    CHECK_HAS(err.msg, "is a directory");
+    const char *pipe = tree_path(&tree, "kinds/pipe");
+    REQUIRE(mkfifo(pipe, 0600) == 0);
+    CHECK(write_new(pipe, "x", true, &err) == -1);
+    CHECK_HAS(err.msg, "not a regular file");
+    CHECK(write_new("/no-such-directory/x", "x", false, &err) == -1);
+    CHECK_HAS(err.msg, "No such file");
+}
+
+static void keeps_the_mode_of_what_it_replaces(void)
+{
+    struct cairn_error err = { 0 };
+    struct stat st;
+    const char *path = fresh("mode");
+    mode_t before = umask(027);
+    CHECK(write_new(path, "a", false, &err) == 0);
+    CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0640);
+    CHECK(chmod(path, 0604) == 0);
+    CHECK(write_new(path, "b", true, &err) == 0);
+    CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0604);
+    umask(before);
+}
+
+static void a_disk_too_small_is_said_first(void)
+{
+    struct cairn_error err = { 0 };
+    struct file_out f;
+    CHECK(file_out_open(&f, fresh("full"), (uint64_t)1 << 60, false, &err) == -1);
+    CHECK_HAS(err.msg, "reserve 1152921504606846976 bytes for");
+    CHECK_INT(files_in(dir_of("full")), 0);
+}
+
+/* Each outside call fails once: the old file is whole, and nothing is left beside it.  Only the flush of the
+ * directory comes after the new file took its name. */
+static void every_failure_leaves_the_old_file(bool replace, int error)
+{
+    const char *path = fresh("fault");
+    int nth = 0;
+    for (bool reached = true; reached;) {
+        struct cairn_error err = { 0 };
+        unlink(path);
+        if (replace)
+            tree_put(&tree, "fault/out", "old");
+        fault_arm(++nth, error);
+        int r = write_new(path, "new", replace, &err);
+        reached = fault_disarm();
+        bool written = r == 0 || strstr(err.msg, "the file is written");
+        CHECK_INT(r, reached ? -1 : 0);
+        CHECK(!reached || strstr(err.msg, strerror(error)));
+        CHECK_STR(slurp(path), written ? "new" : replace ? "old" : NULL);
+        CHECK_INT(files_in(dir_of("fault")), written || replace);
+        REQUIRE(nth < 100);
+    }
+    CHECK(nth > 6);
+}
+
+static void faults(void)
+{
+    every_failure_leaves_the_old_file(true, EIO);
+    every_failure_leaves_the_old_file(false, ENOSPC);
+}
+
+static void reads_exactly(void)
+{
+    struct cairn_error err = { 0 };
+    char buf[8] = "";
+    int fd;
+    uint64_t size;
+    tree_put(&tree, "read", "0123456789");
+    const char *path = tree_path(&tree, "read");
+    REQUIRE(file_open(path, &fd, &size, &err) == 0);
+    CHECK_INT(size, 10);
+    CHECK(file_read_at(fd, path, buf, 4, 6, &err) == 0);
+    CHECK_STR(buf, "6789");
+    CHECK(file_read_at(fd, path, buf, 0, 99, &err) == 0);
+    CHECK(file_read_at(fd, path, buf, 4, 8, &err) == -1);
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    CHECK_HAS(err.msg, "ends at byte 10, 2 bytes too early");
+    fault_arm(1, EIO);
+    CHECK(file_read_at(fd, path, buf, 4, 2, &err) == -1);
+    CHECK(fault_disarm());
+    CHECK_HAS(err.msg, "at byte 2: Input/output error");
+    close(fd);
+}
+
+/* A pipe nobody writes to would hold an ordinary open for ever. */
+static void opens_files_only(void)
+{
+    struct cairn_error err = { 0 };
+    int fd = -1;
+    uint64_t size;
+    const char *pipe = tree_path(&tree, "pipe");
+    REQUIRE(mkfifo(pipe, 0600) == 0);
+    CHECK(file_open(pipe, &fd, &size, &err) == -1);
+    CHECK_HAS(err.msg, "a device or pipe, not a file");
+    CHECK(file_open(tree.dir, &fd, &size, &err) == -1);
+    CHECK_HAS(err.msg, "a directory, not a file");
+    CHECK(file_open("/no/such", &fd, &size, &err) == -1);
+    CHECK_HAS(err.msg, "open /no/such: No such file");
+    CHECK_INT(fd, -1);
+}
+
+int main(void)
+{
+    tree_make(&tree);
+    RUN(appears_at_commit);
+    RUN(a_file_that_is_not_committed_is_gone);
+    RUN(refuses_to_replace_unasked);
+    RUN(does_not_win_a_race_unasked);
+    RUN(refuses_what_is_no_file);
+    RUN(keeps_the_mode_of_what_it_replaces);
+    RUN(a_disk_too_small_is_said_first);
+    RUN(faults);
+    RUN(reads_exactly);
+    RUN(opens_files_only);
+    tree_remove(&tree);
+    return check_done();
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/progress.h"
+
+#include "check.h"
+#include <pty.h>
+#include <unistd.h>
+
+static void the_line(void)
+{
+    static const struct {
+        uint64_t done, total;
+        double seconds;
+        const char *text;
+    } rows[] = {
+        { 0, 4000000000, 0, "work   0%  0.0 of 4.0 GB  0.00 GB/s  " },
+        { 1000000000, 4000000000, 0.25, "work  25%  1.0 of 4.0 GB  4.00 GB/s  " }, /* too early to guess */
+        { 1000000000, 4000000000, 2, "work  25%  1.0 of 4.0 GB  0.50 GB/s  0:06 left" },
+        { 1000000000, 29000000000, 30, "work   3%  1.0 of 29.0 GB  0.03 GB/s  14:00 left" },
+        { 1000000000, 1000000000000, 10, "work   0%  1.0 of 1000.0 GB  0.10 GB/s  2:46:30 left" },
+        { 4000000000, 4000000000, 8, "work 100%  4.0 of 4.0 GB  0.50 GB/s  " },
+        { 0, 0, 1, "work 100%  0.0 of 0.0 GB  0.00 GB/s  " },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct progress p = { .what = "work", .total = rows[i].total };
+        char buf[128];
+        progress_text(&p, rows[i].done, rows[i].seconds, buf, sizeof(buf));
+        CHECK_STR(buf, rows[i].text);
+    }
+}
+
+static void silent_without_a_terminal(void)
+{
+    FILE *f = tmpfile();
+    struct progress p;
+    progress_start(&p, f, "work", 10);
+    p.shown = 0; /* long ago */
+    progress_add(&p, 5);
+    progress_end(&p);
+    progress_add(NULL, 5);
+    fseek(f, 0, SEEK_END);
+    CHECK_INT(ftell(f), 0);
+    fclose(f);
+}
+
+/* On a terminal the line is written, not too often, and taken away at the end. */
+static void rewrites_its_line(void)
+{
+    int master, slave;
+    char seen[512] = "";
+    if (openpty(&master, &slave, NULL, NULL, NULL)) /* no /dev/pts in a bare container */
+        return;
+    FILE *f = fdopen(slave, "w");
+    struct progress p;
+    progress_start(&p, f, "work", 1000);
+    progress_add(&p, 100);
+    p.shown -= 1; /* a second passes */
+    progress_add(&p, 400);
+    progress_add(&p, 400);
+    progress_end(&p);
+    ssize_t n = read(master, seen, sizeof(seen) - 1);
+    CHECK(n > 0);
+    CHECK_HAS(seen, "\rwork  50%");
+    CHECK(!strstr(seen, "10%") && !strstr(seen, "90%"));
+    CHECK(strlen(seen) > 4 && !strcmp(seen + strlen(seen) - 4, "\r\033[K"));
+    fclose(f);
+    close(master);
+}
+
+int main(void)
+{
+    RUN(the_line);
+    RUN(silent_without_a_terminal);
+    RUN(rewrites_its_line);
+    return check_done();
+}
