@@ -21,7 +21,7 @@ struct plan_case {
     const char *targets; /* NULL: pytorch.org's */
     const char *file;    /* of tests/data/env */
     const char *env[6];
-    const char *kernel, *trainer, *keep, *with;
+    const char *kernel, *aotriton, *trainer, *keep, *with;
     int gpu;       /* 0: not asked for; else the index plus 1 */
     size_t cards;  /* this many like the first one; 0: as captured */
     bool debug, windows, therock;
@@ -52,6 +52,8 @@ static const struct plan_case cases[] = {
     { "the partitions of a card all stay", MI300, .torch = "2.9.1+rocm6.4", .want = { "nothing" } },
     { "several cards without XGMI", TINYBOX, .torch = "2.10.0+rocm7.0", .cards = 4,
       .want = { "set HSA_FORCE_FINE_GRAIN_PCIE=1", "noset ROCR_VISIBLE_DEVICES" } },
+    { "one of two integrated GPUs", HALO, .torch = "2.10.0+rocm7.0", .cards = 2,
+      .want = { "gpu 0", "set ROCR_VISIBLE_DEVICES=0" } },
     { "one of several cards", TINYBOX, .torch = "2.10.0+rocm7.0", .cards = 4, .gpu = 3,
       .want = { "gpu 2", "set ROCR_VISIBLE_DEVICES=2", "noset HSA_FORCE_FINE_GRAIN_PCIE" } },
     { "the user's valid choice is kept", RX6600, .env = { "ROCR_VISIBLE_DEVICES=1" },
@@ -221,6 +223,10 @@ static const struct plan_case cases[] = {
 
     /* Attention and matrix products. */
     { "fused attention that is off", HALO, .torch = "2.10.0+rocm7.0",
+      .want = { "set TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1" } },
+    { "fused attention that is on by default", HALO, .torch = "2.12.0+rocm7.2", .aotriton = "0.13.0",
+      .want = { "noset TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL" } },
+    { "fused attention that stays experimental", NULL, "gfx1150", .torch = "2.12.0+rocm7.2", .aotriton = "0.13b",
       .want = { "set TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1" } },
     { "gfx1100 with torch 2.5", TINYBOX, .torch = "2.5.1+rocm6.2", .gpu = 1,
       .want = { "set TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1", "noset TORCH_BLAS_PREFER_HIPBLASLT" } },
@@ -392,6 +398,8 @@ static bool set_up(struct planning *p, const struct plan_case *c)
     p->torch.therock = c->therock;
     if (c->targets)
         planning_targets(p, c->targets);
+    if (c->aotriton)
+        p->torch.aotriton_version = (struct text){ c->aotriton, "test" };
     if (c->file && !planning_env_file(p, c->file))
         return false;
     for (size_t i = 0; i < 6 && c->env[i]; i++)

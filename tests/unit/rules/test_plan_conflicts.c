@@ -56,6 +56,8 @@ static const char *const environments[][10] = {
     ENV("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128", "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:256",
         "PYTORCH_ALLOC_CONF=max_split_size_mb:512"),
     ENV("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8"),
+    ENV("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128"),
+    ENV("PYTORCH_ALLOC_CONF=max_split_size_mb:128"),
     ENV("PYTORCH_ALLOC_CONF=expandable_segments:True", "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True"),
     ENV("PYTORCH_ALLOC_CONF=backend:malloc,max_split_size_mb:64", "PYTORCH_CUDA_ALLOC_CONF=backend:malloc"),
     ENV("PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:2,expandable_segments:True"),
