@@ -36,7 +36,10 @@ static bool a_child_is_left(void)
 
 static void every_call_may_fail(void)
 {
-    const char *const env[] = { "PATH=/usr/bin:/bin", "FAKE_TORCH=fine", NULL };
+    /* Python finds its library by looking for itself on PATH: it must be the one that started it. */
+    char path[4096];
+    snprintf(path, sizeof(path), "PATH=%s", getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+    const char *const env[] = { path, "FAKE_TORCH=fine", NULL };
     const struct probe_options o = { "python3", check_data("fake_torch"), env, 60 };
     int before = count_descriptors(), nth = 1;
     for (bool reached = true; reached; nth++) {
