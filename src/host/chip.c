@@ -49,15 +49,15 @@ static const struct gc_row {
     int major, minor, revision;
     const char *gfx;
 } gc_rows[] = {
-    { 9, 0, 1, "gfx900" },    { 9, 1, 0, "gfx902" },    { 9, 2, 2, "gfx902" },    { 9, 2, 1, "gfx904" },
-    { 9, 3, 0, "gfx90c" },    { 9, 4, 0, "gfx906" },    { 9, 4, 1, "gfx908" },    { 9, 4, 2, "gfx90a" },
-    { 9, 4, 3, "gfx942" },    { 9, 4, 4, "gfx942" },    { 9, 5, 0, "gfx950" },    { 10, 1, 10, "gfx1010" },
-    { 10, 1, 2, "gfx1011" },  { 10, 1, 1, "gfx1012" },  { 10, 1, 3, "gfx1013" },  { 10, 1, 4, "gfx1013" },
-    { 10, 3, 0, "gfx1030" },  { 10, 3, 2, "gfx1031" },  { 10, 3, 4, "gfx1032" },  { 10, 3, 1, "gfx1033" },
-    { 10, 3, 5, "gfx1034" },  { 10, 3, 3, "gfx1035" },  { 10, 3, 6, "gfx1036" },  { 10, 3, 7, "gfx1036" },
-    { 11, 0, 0, "gfx1100" },  { 11, 0, 3, "gfx1101" },  { 11, 0, 2, "gfx1102" },  { 11, 0, 1, "gfx1103" },
-    { 11, 0, 4, "gfx1103" },  { 11, 5, 0, "gfx1150" },  { 11, 5, 1, "gfx1151" },  { 11, 5, 2, "gfx1152" },
-    { 11, 5, 3, "gfx1153" },  { 12, 0, 0, "gfx1200" },  { 12, 0, 1, "gfx1201" },
+    { 9, 0, 1, "gfx900" },   { 9, 1, 0, "gfx902" },   { 9, 2, 2, "gfx902" },   { 9, 2, 1, "gfx904" },
+    { 9, 3, 0, "gfx90c" },   { 9, 4, 0, "gfx906" },   { 9, 4, 1, "gfx908" },   { 9, 4, 2, "gfx90a" },
+    { 9, 4, 3, "gfx942" },   { 9, 4, 4, "gfx942" },   { 9, 5, 0, "gfx950" },   { 10, 1, 10, "gfx1010" },
+    { 10, 1, 2, "gfx1011" }, { 10, 1, 1, "gfx1012" }, { 10, 1, 3, "gfx1013" }, { 10, 1, 4, "gfx1013" },
+    { 10, 3, 0, "gfx1030" }, { 10, 3, 2, "gfx1031" }, { 10, 3, 4, "gfx1032" }, { 10, 3, 1, "gfx1033" },
+    { 10, 3, 5, "gfx1034" }, { 10, 3, 3, "gfx1035" }, { 10, 3, 6, "gfx1036" }, { 10, 3, 7, "gfx1036" },
+    { 11, 0, 0, "gfx1100" }, { 11, 0, 3, "gfx1101" }, { 11, 0, 2, "gfx1102" }, { 11, 0, 1, "gfx1103" },
+    { 11, 0, 4, "gfx1103" }, { 11, 5, 0, "gfx1150" }, { 11, 5, 1, "gfx1151" }, { 11, 5, 2, "gfx1152" },
+    { 11, 5, 3, "gfx1153" }, { 12, 0, 0, "gfx1200" }, { 12, 0, 1, "gfx1201" },
 };
 
 const char *chip_from_gc(int major, int minor, int revision)
@@ -112,8 +112,9 @@ const char *chip_from_device_id(uint64_t device_id)
 /* The chips for which the kernel sets its own APU flag. */
 static const char apus[] = "gfx700 gfx801 gfx902 gfx909 gfx90c gfx1013 gfx1033 gfx1035 gfx1036 gfx1103 "
                            "gfx1150 gfx1151 gfx1152 gfx1153";
-static const char cards[] = "gfx701 gfx802 gfx803 gfx900 gfx904 gfx906 gfx908 gfx90a gfx950 gfx1010 gfx1011 gfx1012 "
-                            "gfx1030 gfx1031 gfx1032 gfx1034 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201";
+static const char cards[] =
+    "gfx701 gfx802 gfx803 gfx900 gfx904 gfx906 gfx908 gfx90a gfx950 gfx1010 gfx1011 gfx1012 "
+    "gfx1030 gfx1031 gfx1032 gfx1034 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201";
 
 enum gpu_kind chip_kind(const char *gfx, struct num device_id)
 {

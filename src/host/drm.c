@@ -14,7 +14,8 @@ enum { VENDOR_AMD = 0x1002 };
 
 bool drm_is_pci_address(const char *s)
 {
-    return strspn(s, "0123456789abcdef") >= 4 && s[4] == ':' && strlen(s) == 12 && s[7] == ':' && s[10] == '.';
+    return strspn(s, "0123456789abcdef") >= 4 && s[4] == ':' && strlen(s) == 12 && s[7] == ':' &&
+           s[10] == '.';
 }
 
 struct num drm_read_num(const struct root *r, struct arena *a, const char *path, struct problems *p)
@@ -83,7 +84,8 @@ static void read_graphics_block(const struct root *r, struct arena *a, struct dr
     static const char *const part[] = { "major", "minor", "revision" };
     uint64_t v[3];
     for (int i = 0; i < 3; i++) {
-        const char *text = root_read(r, a, arena_printf(a, "%s/ip_discovery/die/0/11/0/%s", d->dir, part[i]), NULL);
+        const char *text =
+            root_read(r, a, arena_printf(a, "%s/ip_discovery/die/0/11/0/%s", d->dir, part[i]), NULL);
         if (!text || !cairn_parse_u64(text, &v[i]) || v[i] > 255)
             return;
     }
@@ -141,8 +143,8 @@ static void finish_device(const struct root *r, struct arena *a, struct drm_devi
 }
 
 /* Cards first, then render nodes, so that a render node finds its card.  "card0-DP-1" is a connector. */
-static void read_drm_names(const struct root *r, struct arena *a, char **names, size_t n_names, const char *prefix,
-                           struct drm_device **list, size_t *n)
+static void read_drm_names(const struct root *r, struct arena *a, char **names, size_t n_names,
+                           const char *prefix, struct drm_device **list, size_t *n)
 {
     for (size_t i = 0; i < n_names; i++) {
         int minor = minor_of(names[i], prefix);

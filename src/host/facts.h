@@ -180,7 +180,8 @@ struct facts {
     size_t n_torches;
     struct disk_facts *disks;
     size_t n_disks;
-    struct targets miopen_caches; /* not targets: the versions of MIOpen that have a folder in the cache `from` */
+    struct targets
+        miopen_caches;      /* not targets: the versions of MIOpen that have a folder in the cache `from` */
     const char *const *env; /* the user's environment, "NAME=value", NULL-terminated */
     struct problems problems;
 };

@@ -62,11 +62,12 @@ static void take_target(struct arena *a, const struct kfd_node *node, struct gpu
     if (chip_name_from_kfd((uint64_t)node->gfx_target_version.v, name))
         g->gfx = (struct text){ arena_strdup(a, name), "kfd" };
     else
-        problems_add(&g->problems, a, "%s: gfx_target_version %lld is not a target", node->gfx_target_version.from,
-                     (long long)node->gfx_target_version.v);
+        problems_add(&g->problems, a, "%s: gfx_target_version %lld is not a target",
+                     node->gfx_target_version.from, (long long)node->gfx_target_version.v);
 }
 
-static void take_node(struct arena *a, const struct kfd_topology *t, const struct kfd_node *node, struct gpu_facts *g)
+static void take_node(struct arena *a, const struct kfd_topology *t, const struct kfd_node *node,
+                      struct gpu_facts *g)
 {
     g->kfd_node = (struct num){ node->number, node->simd_count.from };
     g->gpu_id = node->gpu_id;
@@ -80,10 +81,12 @@ static void take_node(struct arena *a, const struct kfd_topology *t, const struc
     if (node->wave_front_size.v > 0)
         g->wave_size = node->wave_front_size;
     if (node->drm_render_minor.from && node->drm_render_minor.v > 0)
-        g->render_node = (struct text){ arena_printf(a, "/dev/dri/renderD%lld", (long long)node->drm_render_minor.v),
-                                        node->drm_render_minor.from };
+        g->render_node =
+            (struct text){ arena_printf(a, "/dev/dri/renderD%lld", (long long)node->drm_render_minor.v),
+                           node->drm_render_minor.from };
     else if (node->drm_render_minor.from)
-        problems_add(&g->problems, a, "KFD names no render node for this GPU: the HSA runtime then finds no GPU at all");
+        problems_add(&g->problems, a,
+                     "KFD names no render node for this GPU: the HSA runtime then finds no GPU at all");
     take_address(a, t, node, g);
     take_target(a, node, g);
 }
@@ -100,7 +103,8 @@ static void take_compute_units(const struct kfd_node *node, struct gpu_facts *g)
 }
 
 /* By render node, then by PCI address, then by device id, each only among devices nobody has taken. */
-static struct drm_device *find_device(struct devices *d, const struct kfd_node *node, const struct gpu_facts *g)
+static struct drm_device *find_device(struct devices *d, const struct kfd_node *node,
+                                      const struct gpu_facts *g)
 {
     for (int step = 0; step < 3; step++) {
         for (size_t i = 0; i < d->n; i++) {
@@ -265,10 +269,10 @@ static void read_processes(struct facts *f)
             struct gpu_facts *g = &f->gpus[k];
             if (!g->gpu_id.from)
                 continue;
-            struct num held = drm_read_num(&f->root, a,
-                                           arena_printf(a, "/sys/class/kfd/kfd/proc/%s/vram_%lld", pids[i],
-                                                        (long long)g->gpu_id.v),
-                                           &g->problems);
+            struct num held = drm_read_num(
+                &f->root, a,
+                arena_printf(a, "/sys/class/kfd/kfd/proc/%s/vram_%lld", pids[i], (long long)g->gpu_id.v),
+                &g->problems);
             if (held.from && held.v > 0)
                 *ARENA_PUSH(a, g->processes, g->n_processes) =
                     (struct gpu_process){ (int64_t)pid, process_name(f, pids[i]), held.v };

@@ -28,7 +28,8 @@ static void read_version(struct facts *f)
         }
     }
     if (h->kernel.s && !version_parse(h->kernel.s, &h->kernel_version))
-        problems_add(&f->problems, &f->arena, "%s: \"%.40s\" is not a kernel version", h->kernel.from, h->kernel.s);
+        problems_add(&f->problems, &f->arena, "%s: \"%.40s\" is not a kernel version", h->kernel.from,
+                     h->kernel.s);
 }
 
 /* NAME=value or NAME="value" of a shell-like file. */
@@ -61,12 +62,23 @@ static const char *const param_modules[] = { "amdgpu", "ttm", "amdttm" };
 static const struct {
     const char *module, *name;
 } params[] = {
-    { "ttm", "pages_limit" },       { "ttm", "page_pool_size" },  { "amdttm", "pages_limit" },
-    { "amdttm", "page_pool_size" }, { "amdgpu", "gttsize" },      { "amdgpu", "cwsr_enable" },
-    { "amdgpu", "noretry" },        { "amdgpu", "mes" },          { "amdgpu", "no_system_mem_limit" },
-    { "amdgpu", "sched_policy" },   { "amdgpu", "vramlimit" },    { "amdgpu", "vis_vramlimit" },
-    { "amdgpu", "gpu_recovery" },   { "amdgpu", "lockup_timeout" }, { "amdgpu", "ppfeaturemask" },
-    { "amdgpu", "runpm" },          { "amdgpu", "vm_fragment_size" },
+    { "ttm", "pages_limit" },
+    { "ttm", "page_pool_size" },
+    { "amdttm", "pages_limit" },
+    { "amdttm", "page_pool_size" },
+    { "amdgpu", "gttsize" },
+    { "amdgpu", "cwsr_enable" },
+    { "amdgpu", "noretry" },
+    { "amdgpu", "mes" },
+    { "amdgpu", "no_system_mem_limit" },
+    { "amdgpu", "sched_policy" },
+    { "amdgpu", "vramlimit" },
+    { "amdgpu", "vis_vramlimit" },
+    { "amdgpu", "gpu_recovery" },
+    { "amdgpu", "lockup_timeout" },
+    { "amdgpu", "ppfeaturemask" },
+    { "amdgpu", "runpm" },
+    { "amdgpu", "vm_fragment_size" },
 };
 
 const struct param *host_param(const struct host_facts *h, const char *module, const char *name)
@@ -100,9 +112,11 @@ static void read_params(struct facts *f)
         struct text v = { 0 };
         for (size_t m = 0; m < ARRAY_LEN(param_modules); m++)
             if (loaded[m] && !strcmp(param_modules[m], params[i].module))
-                v = read_text(f, arena_printf(a, "/sys/module/%s/parameters/%s", params[i].module, params[i].name));
+                v = read_text(
+                    f, arena_printf(a, "/sys/module/%s/parameters/%s", params[i].module, params[i].name));
         if (!v.s && f->host.cmdline.s) {
-            v.s = cmdline_value(a, f->host.cmdline.s, arena_printf(a, "%s.%s", params[i].module, params[i].name));
+            v.s = cmdline_value(a, f->host.cmdline.s,
+                                arena_printf(a, "%s.%s", params[i].module, params[i].name));
             v.from = "/proc/cmdline";
         }
         if (v.s)
@@ -127,7 +141,9 @@ static void read_container(struct facts *f)
 {
     static const struct {
         const char *path, *name;
-    } marks[] = { { "/run/.containerenv", "podman" }, { "/.dockerenv", "docker" }, { "/run/.toolboxenv", "toolbox" } };
+    } marks[] = { { "/run/.containerenv", "podman" },
+                  { "/.dockerenv", "docker" },
+                  { "/run/.toolboxenv", "toolbox" } };
     struct host_facts *h = &f->host;
     struct text v = read_text(f, "/proc/version");
     if (!v.s)
@@ -238,8 +254,9 @@ struct dev_node kernel_dev_node(struct facts *f, const char *path)
 void kernel_read(struct facts *f)
 {
     if (!root_exists(&f->root, "/sys"))
-        problems_add(&f->problems, &f->arena, "%s%ssys is not there: nothing can be told about this machine's GPUs",
-                     f->root.path, str_ends(f->root.path, "/") ? "" : "/");
+        problems_add(&f->problems, &f->arena,
+                     "%s%ssys is not there: nothing can be told about this machine's GPUs", f->root.path,
+                     str_ends(f->root.path, "/") ? "" : "/");
     read_version(f);
     read_os(f);
     read_params(f);

@@ -106,8 +106,8 @@ static void node_other(void *into, const char *name, uint64_t value, struct aren
         node->has_cwsr_size = TRI_YES;
 }
 
-void kfd_parse_properties(const char *text, size_t len, const char *path, struct arena *a, struct kfd_node *node,
-                          struct problems *p)
+void kfd_parse_properties(const char *text, size_t len, const char *path, struct arena *a,
+                          struct kfd_node *node, struct problems *p)
 {
     node->has_cwsr_size = TRI_NO;
     struct property_file f = { path, node_properties, ARRAY_LEN(node_properties), node, node_other };

@@ -39,7 +39,8 @@ static void read_zram(struct facts *f)
     int64_t sum = 0;
     for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
         unsigned long long kib;
-        if (str_starts(line + 1, "/dev/zram") && sscanf(line + 1, "%*s %*s %llu", &kib) == 1 && kib < 1ULL << 40)
+        if (str_starts(line + 1, "/dev/zram") && sscanf(line + 1, "%*s %*s %llu", &kib) == 1 &&
+            kib < 1ULL << 40)
             sum += (int64_t)kib * 1024;
     }
     f->host.zram_bytes = (struct num){ sum, "/proc/swaps" };
@@ -151,15 +152,18 @@ static void judge_integrated(const struct host_facts *h, struct arena *a, struct
     if (vram.from && gtt.from && vram.v >= gtt.v) {
         take_least(&best, &reason, vram, "the BIOS carve-out, which is larger than GTT; the two do not add");
     } else {
-        take_least(&best, &reason, gtt, "GTT, the system memory the GPU may map; the carve-out does not add to it");
+        take_least(&best, &reason, gtt,
+                   "GTT, the system memory the GPU may map; the carve-out does not add to it");
         take_least(&best, &reason, memory_ttm_limit(h), "ttm.pages_limit, which is smaller than GTT");
         take_least(&best, &reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
         if (!best.from)
             take_least(&best, &reason, vram, "the BIOS carve-out; GTT is not known");
         struct num ram = h->memory_available_bytes;
-        take_least(&best, &reason, ram, "the memory now available on this host; GTT is a ceiling, not free memory");
+        take_least(&best, &reason, ram,
+                   "the memory now available on this host; GTT is a ceiling, not free memory");
         if (!ram.from)
-            take_least(&best, &reason, h->memory_total_bytes, "this host's RAM; GTT is a ceiling, not memory");
+            take_least(&best, &reason, h->memory_total_bytes,
+                       "this host's RAM; GTT is a ceiling, not memory");
         if (h->cgroup_limit_bytes.from) {
             int64_t room = h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v;
             struct num left = { room > 0 ? room : 0, h->cgroup_limit_bytes.from };
@@ -169,10 +173,11 @@ static void judge_integrated(const struct host_facts *h, struct arena *a, struct
     g->usable_bytes = best;
     g->usable_reason = reason;
     if (gtt.from && !memory_ttm_limit(h).from && gttsize_is_set(h))
-        problems_add(&g->problems, a,
-                     "amdgpu.gttsize raised GTT to %.1f GiB, but HIP is limited by ttm.pages_limit, which is not known "
-                     "here (default: half of RAM)",
-                     GIB(gtt.v));
+        problems_add(
+            &g->problems, a,
+            "amdgpu.gttsize raised GTT to %.1f GiB, but HIP is limited by ttm.pages_limit, which is not known "
+            "here (default: half of RAM)",
+            GIB(gtt.v));
 }
 
 static void judge_discrete(struct gpu_facts *g)
@@ -192,23 +197,26 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
     struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes, ttm = memory_ttm_limit(h);
     if (g->kind != GPU_INTEGRATED) {
         if (g->vis_vram_total_bytes.from && vram.from && g->vis_vram_total_bytes.v < vram.v)
-            problems_add(&g->problems, a,
-                         "resizable BAR is off: the CPU sees %.2f of %.1f GiB VRAM; switch it (and Above 4G Decoding) on "
-                         "in the BIOS",
-                         GIB(g->vis_vram_total_bytes.v), GIB(vram.v));
+            problems_add(
+                &g->problems, a,
+                "resizable BAR is off: the CPU sees %.2f of %.1f GiB VRAM; switch it (and Above 4G Decoding) on "
+                "in the BIOS",
+                GIB(g->vis_vram_total_bytes.v), GIB(vram.v));
         return;
     }
     if (gtt.from && h->memory_total_bytes.from && gtt.v > h->memory_total_bytes.v)
         problems_add(&g->problems, a, "GTT (%.1f GiB) is larger than this host's RAM (%.1f GiB)", GIB(gtt.v),
                      GIB(h->memory_total_bytes.v));
     if (gtt.from && ttm.from && ttm.v < gtt.v)
-        problems_add(&g->problems, a, "ttm.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP gets the smaller",
+        problems_add(&g->problems, a,
+                     "ttm.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP gets the smaller",
                      GIB(ttm.v), GIB(gtt.v));
     if (vram.from && gtt.from && vram.v >= gtt.v)
-        problems_add(&g->problems, a,
-                     "the BIOS carve-out (%.1f GiB) is larger than GTT (%.1f GiB): HIP uses the carve-out alone, and "
-                     "Linux has lost that RAM",
-                     GIB(vram.v), GIB(gtt.v));
+        problems_add(
+            &g->problems, a,
+            "the BIOS carve-out (%.1f GiB) is larger than GTT (%.1f GiB): HIP uses the carve-out alone, and "
+            "Linux has lost that RAM",
+            GIB(vram.v), GIB(gtt.v));
 }
 
 void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g)

@@ -161,7 +161,8 @@ static const char *find_builtin(struct num device, struct num revision, struct n
 }
 
 /* "1586,\tC1,\tAMD Radeon 8060S Graphics" */
-static const char *find_in_amdgpu_ids(struct arena *a, const char *text, struct num device, struct num revision)
+static const char *find_in_amdgpu_ids(struct arena *a, const char *text, struct num device,
+                                      struct num revision)
 {
     char key[32];
     snprintf(key, sizeof(key), "\n%04X,\t%02X,", (unsigned)device.v & 0xffff, (unsigned)revision.v & 0xff);
@@ -174,9 +175,11 @@ static const char *find_in_amdgpu_ids(struct arena *a, const char *text, struct 
     return n ? arena_strndup(a, at, n) : NULL;
 }
 
-static struct text from_amdgpu_ids(const struct root *r, struct arena *a, struct num device, struct num revision)
+static struct text from_amdgpu_ids(const struct root *r, struct arena *a, struct num device,
+                                   struct num revision)
 {
-    static const char *const paths[] = { "/usr/share/libdrm/amdgpu.ids", "/opt/amdgpu/share/libdrm/amdgpu.ids" };
+    static const char *const paths[] = { "/usr/share/libdrm/amdgpu.ids",
+                                         "/opt/amdgpu/share/libdrm/amdgpu.ids" };
     for (size_t i = 0; i < ARRAY_LEN(paths) && revision.from; i++) {
         const char *text = root_read(r, a, paths[i], NULL);
         const char *name = text ? find_in_amdgpu_ids(a, text, device, revision) : NULL;

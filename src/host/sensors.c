@@ -54,8 +54,8 @@ static struct num *field(struct gpu_facts *g, size_t at)
     return (struct num *)((char *)g + at);
 }
 
-static void read_places(const struct root *r, struct arena *a, const char *dir, const struct place *rows, size_t n,
-                        struct gpu_facts *g)
+static void read_places(const struct root *r, struct arena *a, const char *dir, const struct place *rows,
+                        size_t n, struct gpu_facts *g)
 {
     for (size_t i = 0; i < n; i++) {
         struct num *into = field(g, rows[i].at);

@@ -224,7 +224,8 @@ static void f32_to_f64(double *dst, const float *src, size_t n)
     }
 }
 
-static void widen(const struct dtype_ops *ops, float *dst, const void *src, enum dtype from, size_t n, bool to_odd)
+static void widen(const struct dtype_ops *ops, float *dst, const void *src, enum dtype from, size_t n,
+                  bool to_odd)
 {
     switch (from) {
     case DTYPE_F64:
@@ -247,7 +248,8 @@ static void widen(const struct dtype_ops *ops, float *dst, const void *src, enum
     }
 }
 
-static void narrow(const struct dtype_ops *ops, void *dst, enum dtype to, const float *src, size_t n, bool saturate)
+static void narrow(const struct dtype_ops *ops, void *dst, enum dtype to, const float *src, size_t n,
+                   bool saturate)
 {
     switch (to) {
     case DTYPE_F64:
@@ -270,15 +272,16 @@ static void narrow(const struct dtype_ops *ops, void *dst, enum dtype to, const 
     }
 }
 
-static void narrow_stochastic(void *dst, enum dtype to, const float *src, size_t n, const struct dtype_how *how,
-                              uint64_t first)
+static void narrow_stochastic(void *dst, enum dtype to, const float *src, size_t n,
+                              const struct dtype_how *how, uint64_t first)
 {
     const struct scalar_format *f = to == DTYPE_BF16      ? &scalar_bf16
                                     : to == DTYPE_F16     ? &scalar_f16
                                     : to == DTYPE_F8_E4M3 ? &scalar_e4m3
                                                           : &scalar_e5m2;
     for (size_t i = 0; i < n; i++) {
-        uint32_t code = scalar_narrow(f, scalar_bits(&src[i]), scalar_random(how->seed, first + i), how->saturate);
+        uint32_t code =
+            scalar_narrow(f, scalar_bits(&src[i]), scalar_random(how->seed, first + i), how->saturate);
         if (dtype_size(to) == 1)
             ((uint8_t *)dst)[i] = (uint8_t)code;
         else
@@ -300,8 +303,8 @@ static void saturate_f64(double *dst, size_t n)
 }
 
 /* One step where a kernel does it whole; otherwise block by block through f32. */
-static bool convert_direct(const struct dtype_ops *ops, void *dst, enum dtype to, const void *src, enum dtype from,
-                           size_t n, const struct dtype_how *how)
+static bool convert_direct(const struct dtype_ops *ops, void *dst, enum dtype to, const void *src,
+                           enum dtype from, size_t n, const struct dtype_how *how)
 {
     if (from == to && !how->saturate) {
         if (dst != src)
@@ -325,7 +328,8 @@ static bool convert_direct(const struct dtype_ops *ops, void *dst, enum dtype to
     return false;
 }
 
-void dtype_convert(void *dst, enum dtype to, const void *src, enum dtype from, size_t n, const struct dtype_how *how)
+void dtype_convert(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
+                   const struct dtype_how *how)
 {
     const struct dtype_ops *ops = best_ops();
     if (n == 0 || convert_direct(ops, dst, to, src, from, n, how))

@@ -36,8 +36,8 @@ enum dtype {
     DTYPE_COUNT,
 };
 
-size_t dtype_size(enum dtype t);            /* bytes of one element; 0 for DTYPE_OTHER */
-const char *dtype_name(enum dtype t);       /* "bf16"; "other" */
+size_t dtype_size(enum dtype t);             /* bytes of one element; 0 for DTYPE_OTHER */
+const char *dtype_name(enum dtype t);        /* "bf16"; "other" */
 const char *dtype_safetensors(enum dtype t); /* "BF16"; NULL for DTYPE_OTHER */
 bool dtype_is_float(enum dtype t);
 /* "bf16", "BF16", "bfloat16", "f8_e4m3", "float8_e4m3fn" …; DTYPE_OTHER if it is none. */
@@ -56,7 +56,8 @@ struct dtype_how {
 
 /* dst and src hold n elements and do not overlap, except that dst == src is allowed when the sizes are equal.
  * No alignment is asked for.  Both kinds must be floating; equal kinds copy the bits (and saturate if asked). */
-void dtype_convert(void *dst, enum dtype to, const void *src, enum dtype from, size_t n, const struct dtype_how *how);
+void dtype_convert(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
+                   const struct dtype_how *how);
 bool dtype_can_convert(enum dtype from, enum dtype to);
 
 /* For tests and benches: the table behind dtype_convert for a given set of CPU features. */

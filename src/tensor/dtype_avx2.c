@@ -117,7 +117,8 @@ static inline __m256i to_bf16(__m256i v, __m256i most)
     __m256i code = _mm256_min_epu32(_mm256_srli_epi32(rounded, 16), most);
     __m256i nan = _mm256_or_si256(_mm256_srli_epi32(abs, 16), quiet);
     code = _mm256_blendv_epi8(code, nan, is_nan);
-    return _mm256_or_si256(code, _mm256_srli_epi32(_mm256_andnot_si256(_mm256_set1_epi32(0x7fffffff), v), 16));
+    return _mm256_or_si256(code,
+                           _mm256_srli_epi32(_mm256_andnot_si256(_mm256_set1_epi32(0x7fffffff), v), 16));
 }
 
 static void f32_to_bf16(void *to, const void *from, size_t n, bool saturate)
@@ -145,7 +146,8 @@ static void f32_to_f16(void *to, const void *from, size_t n, bool saturate)
     const __m128i clamp = _mm_set1_epi16(saturate ? -1 : 0);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        __m128i v = _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(src + i)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        __m128i v = _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(src + i)),
+                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
         /* One less than infinity is the largest finite value. */
         __m128i is_inf = _mm_and_si128(_mm_cmpeq_epi16(_mm_and_si128(v, abs_mask), inf), clamp);
         _mm_storeu_si128((void *)(dst + i), _mm_add_epi16(v, is_inf));
@@ -155,13 +157,13 @@ static void f32_to_f16(void *to, const void *from, size_t n, bool saturate)
 }
 
 struct narrow8 {
-    int drop;           /* mantissa bits of f32 that are cut */
-    __m256i rebias;     /* difference of the biases, in f32's exponent place */
-    __m256i smallest;   /* bits of the smallest normal number */
-    __m256 magic;       /* adding it leaves a subnormal's code in the low bits, rounded by the FPU */
-    __m256i most;       /* largest code that may come out of rounding */
-    __m256i nan;        /* of positive sign, payload 0 */
-    __m256i payload;    /* bits of a NaN's code that are its payload */
+    int drop;         /* mantissa bits of f32 that are cut */
+    __m256i rebias;   /* difference of the biases, in f32's exponent place */
+    __m256i smallest; /* bits of the smallest normal number */
+    __m256 magic;     /* adding it leaves a subnormal's code in the low bits, rounded by the FPU */
+    __m256i most;     /* largest code that may come out of rounding */
+    __m256i nan;      /* of positive sign, payload 0 */
+    __m256i payload;  /* bits of a NaN's code that are its payload */
 };
 
 /* f8 codes in eight 32-bit lanes. */

@@ -88,8 +88,8 @@ static void e5m2_to_f32(void *to, const void *from, size_t n)
     bool stream = streams(dst, n * sizeof(*dst));
     const __m512 scale = _mm512_set1_ps(0x1p112f);
     const __m512i top = _mm512_set1_epi32(0x7b);
-    const __m512i special = _mm512_setr_epi32(0x7f800000, 0x7fe00000, 0x7fc00000, 0x7fe00000, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                              0, 0, 0);
+    const __m512i special =
+        _mm512_setr_epi32(0x7f800000, 0x7fe00000, 0x7fc00000, 0x7fe00000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     size_t i = 0;
     for (; i + 16 <= n; i += 16)
         put(dst + i, widen16(_mm_loadu_si128((const void *)(src + i)), 21, scale, top, special), stream);
@@ -102,7 +102,8 @@ static inline __m256i to_bf16(__m512i v, __m512i most)
 {
     __m512i abs = _mm512_and_si512(v, _mm512_set1_epi32(0x7fffffff)), top = _mm512_srli_epi32(abs, 16);
     __m512i odd = _mm512_and_si512(top, _mm512_set1_epi32(1));
-    __m512i code = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(abs, _mm512_set1_epi32(0x7fff)), odd), 16);
+    __m512i code =
+        _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(abs, _mm512_set1_epi32(0x7fff)), odd), 16);
     code = _mm512_min_epu32(code, most);
     __mmask16 is_nan = _mm512_cmpgt_epi32_mask(abs, _mm512_set1_epi32(0x7f800000));
     code = _mm512_mask_or_epi32(code, is_nan, top, _mm512_set1_epi32(0x40));

@@ -50,11 +50,13 @@ static inline uint32_t scalar_round(uint32_t mantissa, int drop, uint64_t random
     if (drop > 62) /* far below half of the smallest number */
         return 0;
     uint64_t m = mantissa, unit = (uint64_t)1 << drop;
-    uint64_t add = random == SCALAR_HALF ? (unit >> 1) - (drop > 0) + (m >> drop & (drop > 0)) : random & (unit - 1);
+    uint64_t add =
+        random == SCALAR_HALF ? (unit >> 1) - (drop > 0) + (m >> drop & (drop > 0)) : random & (unit - 1);
     return (uint32_t)((m + add) >> drop);
 }
 
-static inline uint32_t scalar_narrow(const struct scalar_format *f, uint32_t bits, uint64_t random, bool saturate)
+static inline uint32_t scalar_narrow(const struct scalar_format *f, uint32_t bits, uint64_t random,
+                                     bool saturate)
 {
     int width = f->exponent_bits + f->mantissa_bits;
     uint32_t sign = (bits >> 31) << width, abs = bits & 0x7fffffff;
@@ -75,8 +77,8 @@ static inline uint32_t scalar_narrow(const struct scalar_format *f, uint32_t bit
         drop += lowest - exponent;
     uint32_t kept = scalar_round(mantissa, drop, random);
     /* Carrying into the exponent is what rounding up to the next power of two means. */
-    uint32_t code = exponent < lowest ? kept
-                                      : kept + ((uint32_t)(exponent + f->bias - 1) << f->mantissa_bits);
+    uint32_t code =
+        exponent < lowest ? kept : kept + ((uint32_t)(exponent + f->bias - 1) << f->mantissa_bits);
     if (code > f->max_code)
         code = saturate ? f->max_code : f->overflow;
     return sign | code;
@@ -88,7 +90,8 @@ static inline uint32_t scalar_from_bf16(uint16_t v)
 }
 
 /* Exponent and mantissa of a small format in f32's places, then the bias corrected; a subnormal is normalised. */
-static inline uint32_t scalar_widen(uint32_t sign, uint32_t exponent, uint32_t mantissa, int mantissa_bits, int bias)
+static inline uint32_t scalar_widen(uint32_t sign, uint32_t exponent, uint32_t mantissa, int mantissa_bits,
+                                    int bias)
 {
     if (exponent == 0) {
         if (mantissa == 0)

@@ -15,7 +15,8 @@ static const struct {
     const char *name;
     unsigned bits;
 } other_dtypes[] = {
-    { "F4", 4 }, { "F6_E2M3", 6 }, { "F6_E3M2", 6 }, { "F8_E8M0", 8 }, { "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "C64", 64 },
+    { "F4", 4 },          { "F6_E2M3", 6 },     { "F6_E3M2", 6 }, { "F8_E8M0", 8 },
+    { "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "C64", 64 },
 };
 
 /* 0: not known. */
@@ -38,12 +39,14 @@ static int read_shape(const struct json *v, struct arena *a, struct st_tensor *t
 {
     size_t rank = json_length(v);
     if (!json_is_array(v) || rank > ST_RANK_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape must be a list of at most %d numbers", t->name, ST_RANK_MAX);
+        return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape must be a list of at most %d numbers",
+                          t->name, ST_RANK_MAX);
     uint64_t *shape = ARENA_NEW(a, uint64_t, rank + 1);
     t->elements = 1;
     for (size_t i = 0; i < rank; i++) {
         if (!json_to_u64(json_at(v, i), &shape[i]))
-            return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape[%zu] is not a whole number >= 0", t->name, i);
+            return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape[%zu] is not a whole number >= 0", t->name,
+                              i);
         if (__builtin_mul_overflow(t->elements, shape[i], &t->elements))
             return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape overflows 64 bits", t->name);
     }
@@ -55,14 +58,16 @@ static int read_shape(const struct json *v, struct arena *a, struct st_tensor *t
 static int read_extent(const struct json *v, struct st_tensor *t, struct cairn_error *err)
 {
     uint64_t begin, end;
-    if (json_length(v) != 2 || !json_to_u64(json_at(v, 0), &begin) || !json_to_u64(json_at(v, 1), &end) || end < begin)
+    if (json_length(v) != 2 || !json_to_u64(json_at(v, 0), &begin) || !json_to_u64(json_at(v, 1), &end) ||
+        end < begin)
         return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: data_offsets must be [begin, end]", t->name);
     t->at = begin;
     t->bytes = end - begin;
     return 0;
 }
 
-static int read_tensor(const struct json_member *m, struct arena *a, struct st_tensor *t, struct cairn_error *err)
+static int read_tensor(const struct json_member *m, struct arena *a, struct st_tensor *t,
+                       struct cairn_error *err)
 {
     const char *dtype = json_text(json_get(m->value, "dtype"));
     t->name = arena_strdup(a, m->key);
@@ -79,12 +84,14 @@ static int read_tensor(const struct json_member *m, struct arena *a, struct st_t
     if (__builtin_mul_overflow(t->elements, bits, &all_bits))
         return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape overflows 64 bits", t->name);
     if (all_bits % 8 || all_bits / 8 != t->bytes)
-        return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: %" PRIu64 " elements of %s do not fill %" PRIu64 " bytes", t->name,
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "tensor %s: %" PRIu64 " elements of %s do not fill %" PRIu64 " bytes", t->name,
                           t->elements, dtype, t->bytes);
     return 0;
 }
 
-static int read_meta(const struct json *v, struct arena *a, struct st_meta **meta, size_t *n, struct cairn_error *err)
+static int read_meta(const struct json *v, struct arena *a, struct st_meta **meta, size_t *n,
+                     struct cairn_error *err)
 {
     if (!json_is_object(v))
         return cairn_fail(err, CAIRN_EFORMAT, "__metadata__ must be an object");
@@ -112,20 +119,25 @@ static int check_cover(const struct st_tensor *t, size_t n, uint64_t data_bytes,
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
         if (t[i].at != at)
-            return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: data starts at %" PRIu64 ", %s (want %" PRIu64 ")", t[i].name,
+            return cairn_fail(err, CAIRN_EFORMAT,
+                              "tensor %s: data starts at %" PRIu64 ", %s (want %" PRIu64 ")", t[i].name,
                               t[i].at, t[i].at < at ? "inside another tensor's" : "which leaves a hole", at);
         at += t[i].bytes;
     }
     if (at > data_bytes)
-        return cairn_fail(err, CAIRN_EFORMAT, "the file is cut short: the header describes %" PRIu64 " bytes of data, %" PRIu64
-                          " are there", at, data_bytes);
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "the file is cut short: the header describes %" PRIu64 " bytes of data, %" PRIu64
+                          " are there",
+                          at, data_bytes);
     if (at < data_bytes)
-        return cairn_fail(err, CAIRN_EFORMAT, "%" PRIu64 " bytes after the last tensor belong to none", data_bytes - at);
+        return cairn_fail(err, CAIRN_EFORMAT, "%" PRIu64 " bytes after the last tensor belong to none",
+                          data_bytes - at);
     return 0;
 }
 
-int st_parse_header(const char *text, size_t len, uint64_t data_bytes, struct arena *a, struct st_tensor **tensors,
-                    size_t *n, struct st_meta **meta, size_t *n_meta, struct cairn_error *err)
+int st_parse_header(const char *text, size_t len, uint64_t data_bytes, struct arena *a,
+                    struct st_tensor **tensors, size_t *n, struct st_meta **meta, size_t *n_meta,
+                    struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
     struct cairn_error why;
@@ -161,14 +173,17 @@ static int read_header(struct st_file *f, struct st_shard *s, struct st_tensor *
 {
     uint64_t len;
     if (s->size < sizeof(len))
-        return cairn_fail(err, CAIRN_EFORMAT, "%" PRIu64 " bytes are too few for a safetensors file", s->size);
+        return cairn_fail(err, CAIRN_EFORMAT, "%" PRIu64 " bytes are too few for a safetensors file",
+                          s->size);
     if (file_read_at(s->fd, s->path, &len, sizeof(len), 0, err))
         return -1;
     len = le64toh(len);
     if (len > ST_HEADER_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "header of %" PRIu64 " bytes; not a safetensors file, or damaged", len);
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "header of %" PRIu64 " bytes; not a safetensors file, or damaged", len);
     if (len > s->size - sizeof(len))
-        return cairn_fail(err, CAIRN_EFORMAT, "the file is cut short: header of %" PRIu64 " bytes in a file of %" PRIu64, len,
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "the file is cut short: header of %" PRIu64 " bytes in a file of %" PRIu64, len,
                           s->size);
     CLEANUP(mem_free) char *text = malloc(len ? len : 1);
     if (!text)
@@ -201,7 +216,8 @@ static int open_shard(struct st_file *f, const char *path, struct cairn_error *e
 }
 
 /* A shard's name comes from a file; it must stay beside the index. */
-static int shard_path(struct st_file *f, const char *index, const char *name, char **out, struct cairn_error *err)
+static int shard_path(struct st_file *f, const char *index, const char *name, char **out,
+                      struct cairn_error *err)
 {
     if (!*name || strchr(name, '/') || !strcmp(name, ".."))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" is not a file name", index, name);
@@ -313,8 +329,8 @@ int st_read(const struct st_file *f, const struct st_tensor *t, uint64_t first, 
     const struct st_shard *s = &f->shards[t->shard];
     size_t size = dtype_size(t->dtype);
     if (!size || first > t->elements || n > t->elements - first)
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s has no elements %" PRIu64 " to %" PRIu64, s->path, t->name, first,
-                          first + n);
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s has no elements %" PRIu64 " to %" PRIu64, s->path,
+                          t->name, first, first + n);
     if (file_read_at(s->fd, s->path, into, n * size, t->at + first * size, err))
         return cairn_hint(err, "tensor %.200s", t->name);
     return 0;
@@ -326,8 +342,8 @@ int st_read_as(const struct st_file *f, const struct st_tensor *t, uint64_t firs
     if (t->dtype == as)
         return st_read(f, t, first, n, into, err);
     if (!dtype_can_convert(t->dtype, as))
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is %s, which does not convert to %s", f->shards[t->shard].path, t->name,
-                          t->dtype_text, dtype_name(as));
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is %s, which does not convert to %s",
+                          f->shards[t->shard].path, t->name, t->dtype_text, dtype_name(as));
     enum { PIECE = 256 * 1024 };
     CLEANUP(mem_free) char *piece = malloc(PIECE);
     if (!piece)

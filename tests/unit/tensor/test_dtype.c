@@ -64,7 +64,8 @@ static unsigned nearest(const struct format *f, double v)
         else
             hi = mid;
     }
-    double down = v - f->value[lo], up = f->value[hi] - v; /* exact: all are doubles of few bits, or far apart */
+    double down = v - f->value[lo],
+           up = f->value[hi] - v; /* exact: all are doubles of few bits, or far apart */
     return down < up || (down == up && !(lo & 1)) ? lo : hi;
 }
 
@@ -122,7 +123,8 @@ static void check_narrow(const struct format *f, uint32_t bits, unsigned code, b
     }
     right = right && (code >= half) == (bits >> 31);
     if (!right && (*bad)++ < 5)
-        CHECK_FAIL_("%s of %08x (%g)%s is %04x", dtype_name(f->type), bits, (double)v, saturate ? ", saturating" : "", code);
+        CHECK_FAIL_("%s of %08x (%g)%s is %04x", dtype_name(f->type), bits, (double)v,
+                    saturate ? ", saturating" : "", code);
 }
 
 static void f32_narrows_to_the_nearest(void)
@@ -176,7 +178,8 @@ static void every_pair_of_formats(void)
                 uint16_t in = (uint16_t)c, out = 0;
                 dtype_convert(&out, to->type, &in, from->type, 1, &(struct dtype_how){ 0 });
                 if (get(&out, dtype_size(to->type), 0) != nearest(to, from->value[c]) && bad++ < 3)
-                    CHECK_FAIL_("%s %04x to %s is %04x", dtype_name(from->type), c, dtype_name(to->type), out);
+                    CHECK_FAIL_("%s %04x to %s is %04x", dtype_name(from->type), c, dtype_name(to->type),
+                                out);
             }
         }
     }
