@@ -73,6 +73,9 @@ int st_parse_header(const char *json, size_t len, uint64_t data_bytes, struct ar
 enum st_order {
     ST_ORDER_REFERENCE, /* by dtype and name, as the reference writer does */
     ST_ORDER_GIVEN,
+    /* As given; but where that leaves a tensor at no multiple of its element's size, which torch cannot map,
+     * tensors of larger elements come first and the order is otherwise kept. */
+    ST_ORDER_ALIGNED,
 };
 
 /* Writing: the layout is fixed at the start, data may come in any order and from several threads, and the file

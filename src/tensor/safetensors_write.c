@@ -36,6 +36,39 @@ static int by_reference(const void *a, const void *b)
     return strcmp(x->tensor->name, y->tensor->name);
 }
 
+static size_t element_size(const struct st_tensor *t)
+{
+    return t->dtype == DTYPE_OTHER ? 8 : dtype_size(t->dtype);
+}
+
+static int by_element(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    size_t left = element_size(x->tensor), right = element_size(y->tensor);
+    return left != right ? (left > right ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
+}
+
+static bool is_aligned(const struct st_tensor *tensors, size_t n)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (tensors[i].dtype != DTYPE_OTHER && at % dtype_size(tensors[i].dtype))
+            return false;
+        at += tensors[i].bytes;
+    }
+    return true;
+}
+
+static void put_in_order(struct entry *entries, size_t n, const struct st_tensor *tensors, enum st_order order)
+{
+    for (size_t i = 0; i < n; i++)
+        entries[i] = (struct entry){ &tensors[i], i, reference_rank(&tensors[i]) };
+    if (order == ST_ORDER_REFERENCE && n > 1)
+        qsort(entries, n, sizeof(*entries), by_reference);
+    if (order == ST_ORDER_ALIGNED && !is_aligned(tensors, n))
+        qsort(entries, n, sizeof(*entries), by_element);
+}
+
 static void add_tensor(struct json *top, const struct st_tensor *t, uint64_t at)
 {
     struct json *o = json_add_object(top, t->name);
@@ -101,10 +134,7 @@ int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor
         st_writer_close(w);
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu tensors", path, n);
     }
-    for (size_t i = 0; i < n; i++)
-        entries[i] = (struct entry){ &tensors[i], i, reference_rank(&tensors[i]) };
-    if (order == ST_ORDER_REFERENCE && n > 1)
-        qsort(entries, n, sizeof(*entries), by_reference);
+    put_in_order(entries, n, tensors, order);
     size_t len;
     CLEANUP(mem_free) char *header = make_header(entries, n, meta, n_meta, w->at, &len);
     w->data_at = sizeof(uint64_t) + len;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/stop.h"
+
+#include "base/cleanup.h"
+#include "cli/commands.h"
+#include <stdio.h>
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int sig)
+{
+    stopped = sig;
+}
+
+const volatile sig_atomic_t *stop_catch(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        struct sigaction now, stop = { .sa_handler = on_stop };
+        if (!sigaction(signals[i], NULL, &now) && now.sa_handler != SIG_IGN)
+            sigaction(signals[i], &stop, NULL);
+    }
+    return &stopped;
+}
+
+int stop_end(void)
+{
+    fputs("cairn: interrupted; nothing was written\n", stderr);
+    signal(stopped, SIG_DFL);
+    raise(stopped);
+    return EXIT_TROUBLE;
+}

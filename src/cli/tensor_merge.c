@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cairn tensor merge: a LoRA made part of its base model. */
+#include "base/json.h"
+#include "base/progress.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/stop.h"
+#include "cli/tensor_commands.h"
+#include "tensor/merge.h"
+#include <math.h>
+#include <stdlib.h>
+
+struct paths {
+    const char *base, *lora, *out;
+};
+
+static void print_json(const struct paths *p, const struct merge_options *o, const struct merge_report *r)
+{
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "schema", 1);
+    json_add_text(v, "base", p->base);
+    json_add_text(v, "lora", p->lora);
+    json_add_text(v, "out", p->out);
+    json_add_text(v, "dialect", r->dialect == LORA_ANY ? NULL : lora_dialect_name(r->dialect));
+    json_add_real(v, "scale", o->scale);
+    json_add_int(v, "modules_merged", (int64_t)r->modules);
+    json_add_int(v, "tensors_changed", (int64_t)r->changed);
+    json_add_int(v, "tensors_copied", (int64_t)r->copied);
+    json_add_int(v, "fp8_rescaled", (int64_t)r->rescaled);
+    json_add_int(v, "written_bytes", (int64_t)r->bytes);
+    json_print(v, stdout);
+}
+
+static void print_text(const struct paths *p, const struct merge_options *o, const struct merge_report *r)
+{
+    char size[24];
+    printf("%s: %zu modules merged", p->out, r->modules);
+    if (o->scale != 1)
+        printf(" at %g", o->scale);
+    printf(", %zu tensors changed, %zu copied, %s\n", r->changed, r->copied,
+           print_bytes((int64_t)r->bytes, size));
+    if (r->rescaled)
+        fprintf(stderr, "cairn: the scales of %zu fp8 weights grew, so that the sums fit\n", r->rescaled);
+}
+
+static int open_and_merge(const struct paths *p, const struct merge_options *o, struct merge_report *report,
+                          struct cairn_error *err)
+{
+    CLEANUP(source_close) struct tensor_source base = { 0 };
+    CLEANUP(lora_close) struct lora lora = { 0 };
+    if (source_open(&base, p->base, err) || lora_open(&lora, p->lora, err))
+        return -1;
+    return merge_lora(&base, &lora, p->out, o, report, err);
+}
+
+static int merge(const struct paths *p, struct merge_options *o, bool json)
+{
+    struct merge_report report;
+    struct cairn_error err = { 0 };
+    struct progress progress;
+    progress_start(&progress, stderr, "merge", 0);
+    o->progress = &progress;
+    o->stop = stop_catch();
+    int r = open_and_merge(p, o, &report, &err);
+    progress_end(&progress);
+    if (r && *o->stop)
+        return stop_end();
+    if (r)
+        return print_error(&err);
+    (json ? print_json : print_text)(p, o, &report);
+    return EXIT_FINE;
+}
+
+/* -1: all is well; otherwise the exit code. */
+static int read_wish(const char *command, const char *scale, const char *dtype, struct merge_options *o)
+{
+    char *end = NULL;
+    o->scale = scale ? strtod(scale, &end) : 1;
+    if (scale && (end == scale || *end || !isfinite(o->scale)))
+        return options_error(command, "--scale wants a number, not \"%s\"", scale);
+    o->dtype = dtype ? dtype_parse(dtype) : DTYPE_OTHER;
+    if (dtype && !dtype_is_float(o->dtype))
+        return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
+                             dtype);
+    return -1;
+}
+
+int tensor_merge(int argc, char **argv)
+{
+    const char *scale = NULL, *dtype = NULL;
+    bool force = false, json = false;
+    int threads = 0, rest;
+    const struct opt_row rows[] = {
+        OPT_STR('s', "scale", &scale, "S",
+                "strength: 1 is as trained, 0.5 half of it, negative takes it away"),
+        OPT_STR('d', "dtype", &dtype, "DTYPE", "dtype of the new file; without it each tensor keeps its own"),
+        OPT_FLAG('f', "force", &force, "replace OUT if it is there"),
+        OPT_INT(0, "threads", &threads, "N", "use N threads instead of all cores"),
+        OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn tensor merge BASE LORA OUT [options]",
+        "Adds a LoRA to the weights of its base model: W + scale * (alpha / rank) * up * down, summed in f32. LORA may "
+        "be in any dialect (musubi, ComfyUI, diffusers); BASE may be f32, f16, bf16 or fp8, with or without scales. A "
+        "module that BASE does not have is an error. OUT appears only when it is whole and on the disk.",
+        "  cairn tensor merge wan2.1_t2v_14B_bf16.safetensors style.safetensors merged.safetensors\n"
+        "  cairn tensor merge wan-fp8.safetensors style.safetensors merged.safetensors --scale 0.8 --dtype bf16\n",
+        .mixed = true,
+    };
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r == OPTIONS_GO)
+        r = tensor_operands(argc, argv, rest, 3, "BASE, LORA and OUT") ?: OPTIONS_GO;
+    struct merge_options o = { .replace = force, .threads = threads };
+    if (r == OPTIONS_GO)
+        r = read_wish(argv[0], scale, dtype, &o);
+    if (r != OPTIONS_GO)
+        return r;
+    return merge(&(struct paths){ argv[rest], argv[rest + 1], argv[rest + 2] }, &o, json);
+}

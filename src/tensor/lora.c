@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/lora.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A tensor and what its name says. */
+struct entry {
+    const struct st_tensor *tensor;
+    struct lora_name name;
+};
+
+static int by_module(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int c = strcmp(x->name.module, y->name.module);
+    return c ? c : (x->tensor > y->tensor) - (x->tensor < y->tensor);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct lora_module *x = a, *y = b;
+    const struct st_tensor *first[2] = { NULL, NULL };
+    for (int i = 0; i < LORA_PART_COUNT; i++) {
+        if (x->part[i] && (!first[0] || x->part[i] < first[0]))
+            first[0] = x->part[i];
+        if (y->part[i] && (!first[1] || y->part[i] < first[1]))
+            first[1] = y->part[i];
+    }
+    return (first[0] > first[1]) - (first[0] < first[1]);
+}
+
+/* One file speaks one dialect and is made for one model. */
+static int check_alike(const struct entry *e, enum lora_dialect *dialect, const struct entry *first,
+                       const char *path, struct cairn_error *err)
+{
+    if (*dialect == LORA_ANY)
+        *dialect = e->name.dialect;
+    if (e->name.dialect != LORA_ANY && e->name.dialect != *dialect)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: mixes dialects: %.150s is %s, the keys before it are %s",
+                          path, e->tensor->name, lora_dialect_name(e->name.dialect),
+                          lora_dialect_name(*dialect));
+    if (e->name.expert == first->name.expert)
+        return 0;
+    cairn_fail(err, CAIRN_EFORMAT, "%s: holds the LoRAs of two models: %.120s and %.120s", path,
+               first->tensor->name, e->tensor->name);
+    return cairn_hint(err, "take one of them first: cairn tensor extract FILE OUT --only '*transformer_1.*'");
+}
+
+static int read_names(struct lora *l, struct entry *entries, struct cairn_error *err)
+{
+    struct cairn_error why;
+    for (size_t i = 0; i < l->source.n_tensors; i++) {
+        entries[i].tensor = &l->source.tensors[i];
+        if (lora_name_parse(entries[i].tensor->name, &entries[i].name, &why))
+            return cairn_fail(err, why.code, "%s: %s", l->source.path, why.msg);
+        if (check_alike(&entries[i], &l->dialect, &entries[0], l->source.path, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int put_part(struct lora *l, struct lora_module *m, const struct entry *e, struct cairn_error *err)
+{
+    const struct st_tensor *before = m->part[e->name.part];
+    if (before)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s and %.150s are the same part of %.80s",
+                          l->source.path, before->name, e->tensor->name, m->name);
+    if (e->name.part != LORA_ALPHA && !dtype_is_float(e->tensor->dtype))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a floating kind", l->source.path,
+                          e->tensor->name, e->tensor->dtype_text);
+    m->part[e->name.part] = e->tensor;
+    return 0;
+}
+
+static int group_modules(struct lora *l, const struct entry *entries, struct cairn_error *err)
+{
+    struct arena *a = &l->source.arena;
+    for (size_t i = 0; i < l->source.n_tensors; i++) {
+        const struct lora_name *name = &entries[i].name;
+        if (!i || strcmp(name->module, entries[i - 1].name.module))
+            *ARENA_PUSH(a, l->modules, l->n_modules) = (struct lora_module){
+                .name = arena_strdup(a, name->module), .known = name->known, .scale = 1
+            };
+        if (put_part(l, &l->modules[l->n_modules - 1], &entries[i], err))
+            return -1;
+    }
+    if (l->n_modules > 1)
+        qsort(l->modules, l->n_modules, sizeof(*l->modules), by_place);
+    return 0;
+}
+
+/* A convolution's matrices are [rank, in, …] and [out, rank, 1, …]: flat, they multiply all the same. */
+static int read_shapes(const struct lora *l, struct lora_module *m, struct cairn_error *err)
+{
+    const struct st_tensor *down = m->part[LORA_DOWN], *up = m->part[LORA_UP];
+    if (!down || !up)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has no %s matrix beside it", l->source.path,
+                          (down ? down
+                           : up ? up
+                                : m->part[LORA_ALPHA])
+                              ->name,
+                          down ? "up" : "down");
+    if (down->rank < 2 || up->rank < 2 || !down->elements || !up->elements)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s and %.150s are not two matrices", l->source.path,
+                          down->name, up->name);
+    m->rank = down->shape[0];
+    m->in = down->elements / m->rank;
+    m->out = up->shape[0];
+    if (up->shape[1] != m->rank || up->elements != m->out * m->rank)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has rank %" PRIu64 ", %.150s has %" PRIu64,
+                          l->source.path, down->name, m->rank, up->name, up->elements / m->out);
+    return 0;
+}
+
+/* Some programs write alpha as an integer. */
+static int read_number(const struct tensor_source *s, const struct st_tensor *t, double *out,
+                       struct cairn_error *err)
+{
+    float f;
+    int64_t wide;
+    int32_t narrow;
+    if (t->elements != 1)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has %" PRIu64 " elements, not one", s->path, t->name,
+                          t->elements);
+    if (dtype_is_float(t->dtype)) {
+        int r = source_read_as(s, t, 0, 1, DTYPE_F32, &f, err);
+        *out = r ? 0 : (double)f;
+        return r;
+    }
+    if (t->dtype == DTYPE_I64) {
+        int r = source_read(s, t, 0, 1, &wide, err);
+        *out = r ? 0 : (double)wide;
+        return r;
+    }
+    if (t->dtype == DTYPE_I32) {
+        int r = source_read(s, t, 0, 1, &narrow, err);
+        *out = r ? 0 : (double)narrow;
+        return r;
+    }
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a number", s->path, t->name, t->dtype_text);
+}
+
+static int read_scale(const struct lora *l, struct lora_module *m, struct cairn_error *err)
+{
+    const struct st_tensor *alpha = m->part[LORA_ALPHA];
+    m->alpha = (double)m->rank;
+    if (alpha && read_number(&l->source, alpha, &m->alpha, err))
+        return -1;
+    if (!isfinite(m->alpha))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is not a finite number", l->source.path, alpha->name);
+    m->scale = m->alpha / (double)m->rank;
+    return 0;
+}
+
+static int read_module(const struct lora *l, struct lora_module *m, struct cairn_error *err)
+{
+    bool matrices = m->part[LORA_DOWN] || m->part[LORA_UP] || m->part[LORA_ALPHA];
+    return matrices && (read_shapes(l, m, err) || read_scale(l, m, err)) ? -1 : 0;
+}
+
+static int read_modules(struct lora *l, struct cairn_error *err)
+{
+    if (!l->source.n_tensors)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: holds no tensors", l->source.path);
+    CLEANUP(mem_free) struct entry *entries = calloc(l->source.n_tensors, sizeof(*entries));
+    if (!entries)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu names", l->source.path,
+                          l->source.n_tensors);
+    if (read_names(l, entries, err))
+        return -1;
+    qsort(entries, l->source.n_tensors, sizeof(*entries), by_module);
+    if (group_modules(l, entries, err))
+        return -1;
+    for (size_t i = 0; i < l->n_modules; i++)
+        if (read_module(l, &l->modules[i], err))
+            return -1;
+    return 0;
+}
+
+int lora_open(struct lora *l, const char *path, struct cairn_error *err)
+{
+    *l = (struct lora){ 0 };
+    if (source_open(&l->source, path, err))
+        return -1;
+    if (read_modules(l, err)) {
+        lora_close(l);
+        return -1;
+    }
+    return 0;
+}
+
+void lora_close(struct lora *l)
+{
+    source_close(&l->source);
+    *l = (struct lora){ 0 };
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * LoRA files: which modules they change and by how much, and their dialects rewritten into one another.
+ *
+ * A module's weight changes by scale * up * down, where scale is alpha / rank, or 1 where the file has no alpha.
+ * The dialect is told by the keys.  A file is refused, by name of the key, when it mixes dialects or experts, when
+ * a part is missing or there twice, when shapes do not fit, and when a key is no part of a LoRA. */
+#ifndef CAIRN_TENSOR_LORA_H
+#define CAIRN_TENSOR_LORA_H
+
+#include "tensor/lora_names.h"
+#include "tensor/source.h"
+
+struct lora_module {
+    const char *name;                              /* the model's own name: "blocks.3.self_attn.q" */
+    bool known;                                    /* has a name in every dialect */
+    const struct st_tensor *part[LORA_PART_COUNT]; /* NULL: not there; down and up come together */
+    uint64_t rank, in, out;                        /* of down [rank, in] and up [out, rank] */
+    double alpha;                                  /* rank where the file has none */
+    double scale;                                  /* alpha / rank */
+};
+
+struct lora {
+    struct tensor_source source;
+    enum lora_dialect dialect;   /* LORA_ANY when no key tells */
+    struct lora_module *modules; /* in the order of the file */
+    size_t n_modules;
+};
+
+/* Names and modules belong to l and die with it. */
+int lora_open(struct lora *l, const char *path, struct cairn_error *err);
+void lora_close(struct lora *l); /* accepts a zeroed one; for CLEANUP */
+
+/* Rewrites a file in another dialect.  Where alpha is not 1 per rank, it is folded into the matrices: both times
+ * the root of the scale for comfy; all of it into down for diffusers, with powers of two moved to up as diffusers'
+ * own reader does.  For musubi it is kept, or written as the rank.  dtype DTYPE_OTHER keeps each tensor's own;
+ * alpha is never narrowed.  Order and metadata are carried over, but for the hashes of the old data. */
+struct lora_report {
+    enum lora_dialect from;
+    size_t modules, folded; /* folded: those whose matrices were scaled */
+};
+int lora_convert(const char *in, const char *out, enum lora_dialect to, enum dtype dtype, bool force,
+                 struct lora_report *report, struct cairn_error *err);
+/* Metadata that holds a hash of the data, and is wrong once the data is changed. */
+bool lora_meta_is_hash(const char *key);
+
+#endif

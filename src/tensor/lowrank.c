@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/lowrank.h"
+
+#include "tensor/dtype.h"
+#include <string.h>
+
+typedef float vec4 __attribute__((vector_size(16)));
+typedef float vec8 __attribute__((vector_size(32)));
+enum { COLS = 16, ROWS = 4, DEEP = 256 };
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* COLS columns of down, side by side: in the matrix itself they are often a power of two apart, which fills one
+ * set of the cache.  Columns behind the edge are zero. */
+static void pack(float *panel, const float *down, size_t cols, size_t at, size_t from, size_t deep)
+{
+    size_t n = cols - at < COLS ? cols - at : COLS;
+    for (size_t k = 0; k < deep; k++) {
+        memset(panel + k * COLS, 0, COLS * sizeof(float));
+        memcpy(panel + k * COLS, down + (from + k) * cols + at, n * sizeof(float));
+    }
+}
+
+/* ROWS rows by two vectors of the product; rows behind the last repeat the first.  The sums have names, since gcc
+ * keeps an array of them in memory. */
+#define DEFINE_TILE(name, vec)                                                                               \
+    INLINE void name(float *out, const float *up, size_t rank, size_t rows, const float *panel, size_t deep) \
+    {                                                                                                        \
+        const float *u0 = up, *u1 = up + (rows > 1 ? 1 : 0) * rank, *u2 = up + (rows > 2 ? 2 : 0) * rank,    \
+                    *u3 = up + (rows > 3 ? 3 : 0) * rank;                                                    \
+        vec a0 = { 0 }, b0 = a0, a1 = a0, b1 = a0, a2 = a0, b2 = a0, a3 = a0, b3 = a0;                       \
+        for (size_t k = 0; k < deep; k++) {                                                                  \
+            vec a, b;                                                                                        \
+            memcpy(&a, panel + k * COLS, sizeof(a));                                                         \
+            memcpy(&b, panel + k * COLS + sizeof(a) / sizeof(float), sizeof(b));                             \
+            a0 += u0[k] * a, b0 += u0[k] * b;                                                                \
+            a1 += u1[k] * a, b1 += u1[k] * b;                                                                \
+            a2 += u2[k] * a, b2 += u2[k] * b;                                                                \
+            a3 += u3[k] * a, b3 += u3[k] * b;                                                                \
+        }                                                                                                    \
+        const vec sums[ROWS][2] = { { a0, b0 }, { a1, b1 }, { a2, b2 }, { a3, b3 } };                        \
+        for (size_t r = 0; r < ROWS; r++)                                                                    \
+            memcpy(out + r * COLS, sums[r], sizeof(sums[r]));                                                \
+    }
+DEFINE_TILE(tile4, vec4)
+#ifdef __x86_64__
+DEFINE_TILE(tile8, vec8)
+#endif
+
+typedef void tile_fn(float *out, const float *up, size_t rank, size_t rows, const float *panel, size_t deep);
+
+static void add_tile(float *w, size_t cols, const float *product, size_t rows, size_t n, float scale)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < n; c++)
+            w[r * cols + c] += scale * product[r * COLS + c];
+}
+
+/* All rows against one panel. */
+INLINE void add_panel(tile_fn *tile, size_t width, float *w, size_t rows, size_t cols, size_t n,
+                      const float *up, size_t rank, const float *panel, size_t deep, float scale)
+{
+    float product[ROWS * COLS];
+    for (size_t r = 0; r < rows; r += ROWS) {
+        size_t m = rows - r < ROWS ? rows - r : ROWS;
+        for (size_t c = 0; c < COLS; c += width)
+            tile(product + c, up + r * rank, rank, m, panel + c, deep);
+        add_tile(w + r * cols, cols, product, m, n, scale);
+    }
+}
+
+INLINE void add(tile_fn *tile, size_t width, float *w, size_t rows, size_t cols, const float *up,
+                const float *down, size_t rank, float scale)
+{
+    float panel[DEEP * COLS];
+    for (size_t from = 0; from < rank; from += DEEP) {
+        size_t deep = rank - from < DEEP ? rank - from : DEEP;
+        for (size_t at = 0; at < cols; at += COLS) {
+            pack(panel, down, cols, at, from, deep);
+            add_panel(tile, width, w + at, rows, cols, cols - at < COLS ? cols - at : COLS, up + from, rank,
+                      panel, deep, scale);
+        }
+    }
+}
+
+static void add_plain(float *w, size_t rows, size_t cols, const float *up, const float *down, size_t rank,
+                      float scale)
+{
+    add(tile4, 8, w, rows, cols, up, down, rank, scale);
+}
+
+#ifdef __x86_64__
+/* Without FMA on purpose: it would round differently than a machine that lacks it. */
+__attribute__((target("avx2,no-fma"))) static void
+add_avx2(float *w, size_t rows, size_t cols, const float *up, const float *down, size_t rank, float scale)
+{
+    add(tile8, 16, w, rows, cols, up, down, rank, scale);
+}
+#else
+#define add_avx2 add_plain
+#endif
+
+void lowrank_add_with(unsigned cpu, float *w, size_t rows, size_t cols, const float *up, const float *down,
+                      size_t rank, float scale)
+{
+    (cpu & DTYPE_CPU_AVX2 ? add_avx2 : add_plain)(w, rows, cols, up, down, rank, scale);
+}
+
+void lowrank_add(float *w, size_t rows, size_t cols, const float *up, const float *down, size_t rank,
+                 float scale)
+{
+    lowrank_add_with(dtype_cpu(), w, rows, cols, up, down, rank, scale);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/merge_tensor.h"
+
+#include "base/progress.h"
+#include "base/thread.h"
+#include "tensor/fp8_scaled.h"
+#include "tensor/lowrank.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1024 * 1024 }; /* elements */
+
+struct work {
+    struct merge_run *run;
+    const struct merge_job *job;
+    uint64_t unit; /* pieces are whole multiples of it: a row where rows count, else one element */
+    uint64_t per_piece;
+    float *down, *up; /* of the module */
+    float *scales;    /* fp8: one for each `block` elements, as they are in the base; then as they will be */
+    float *old_scales;
+    uint32_t *most; /* bits of the largest magnitude under each scale; atomic */
+    size_t n_scales;
+    uint64_t block;
+};
+
+static void work_release(struct work *w)
+{
+    free(w->down);
+    free(w->up);
+    free(w->scales);
+    free(w->old_scales);
+    free(w->most);
+}
+
+static int no_memory(const struct work *w, struct cairn_error *err)
+{
+    return cairn_fail(err, CAIRN_ENOMEM, "no memory to merge %s", w->job->from->name);
+}
+
+static int load_wide(const struct work *w, const struct tensor_source *s, const struct st_tensor *t,
+                     float **out, struct cairn_error *err)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(t->elements, sizeof(float), &bytes) || !(*out = malloc(bytes)))
+        return no_memory(w, err);
+    return source_read_as(s, t, 0, t->elements, DTYPE_F32, *out, err);
+}
+
+static int load_scales(struct work *w, struct cairn_error *err)
+{
+    const struct st_tensor *scale = w->job->scale;
+    if (fp8_block_of(w->job->from, scale, &w->block, err) ||
+        load_wide(w, w->run->base, scale, &w->old_scales, err))
+        return -1;
+    w->n_scales = scale->elements;
+    w->scales = malloc(w->n_scales * sizeof(float));
+    w->most = calloc(w->n_scales, sizeof(*w->most));
+    if (!w->scales || !w->most)
+        return no_memory(w, err);
+    memcpy(w->scales, w->old_scales, w->n_scales * sizeof(float));
+    return 0;
+}
+
+static int work_init(struct work *w, struct cairn_error *err)
+{
+    const struct lora_module *m = w->job->module;
+    if (w->job->scale && load_scales(w, err))
+        return -1;
+    if (m && (load_wide(w, w->run->lora, m->part[LORA_DOWN], &w->down, err) ||
+              load_wide(w, w->run->lora, m->part[LORA_UP], &w->up, err)))
+        return -1;
+    w->unit = m ? m->in : w->block && w->block < PIECE ? w->block : 1;
+    w->per_piece = w->unit < PIECE ? PIECE / w->unit * w->unit : w->unit;
+    return 0;
+}
+
+/* v times or divided by the scales that cover it, run by run. */
+static void each_scale(const struct work *w, float *v, uint64_t first, size_t n,
+                       void (*fn)(const struct work *w, float *v, size_t n, size_t scale))
+{
+    for (size_t done = 0; done < n;) {
+        uint64_t at = first + done, left = w->block - at % w->block;
+        size_t m = left < n - done ? (size_t)left : n - done;
+        fn(w, v + done, m, (size_t)(at / w->block));
+        done += m;
+    }
+}
+
+static void apply_scale(const struct work *w, float *v, size_t n, size_t scale)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] *= w->old_scales[scale];
+}
+
+static void remove_scale(const struct work *w, float *v, size_t n, size_t scale)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] /= w->scales[scale];
+}
+
+/* Magnitudes order like their bits. */
+static void note_most(const struct work *w, float *v, size_t n, size_t scale)
+{
+    float most = fp8_absmax(v, n);
+    uint32_t bits, seen = __atomic_load_n(&w->most[scale], __ATOMIC_RELAXED);
+    memcpy(&bits, &most, sizeof(bits));
+    while (bits > seen && !__atomic_compare_exchange_n(&w->most[scale], &seen, bits, true, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED))
+        ;
+}
+
+static int add_diff(const struct work *w, float *v, uint64_t first, size_t n, struct cairn_error *err)
+{
+    CLEANUP(mem_free) float *d = malloc(n * sizeof(float));
+    float scale = (float)w->run->options->scale;
+    if (!d)
+        return no_memory(w, err);
+    if (source_read_as(w->run->lora, w->job->diff, first, n, DTYPE_F32, d, err))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        v[i] += scale * d[i];
+    return 0;
+}
+
+/* The new weights of one piece, in f32. */
+static int merge_piece(const struct work *w, uint64_t first, size_t n, float *v, struct cairn_error *err)
+{
+    const struct lora_module *m = w->job->module;
+    if (source_read_as(w->run->base, w->job->from, first, n, DTYPE_F32, v, err))
+        return -1;
+    if (w->scales)
+        each_scale(w, v, first, n, apply_scale);
+    if (m)
+        lowrank_add(v, (size_t)(n / m->in), (size_t)m->in, w->up + first / m->in * m->rank, w->down,
+                    (size_t)m->rank, (float)(w->run->options->scale * m->scale));
+    return w->job->diff ? add_diff(w, v, first, n, err) : 0;
+}
+
+static int check_stop(const struct work *w, struct cairn_error *err)
+{
+    const volatile sig_atomic_t *stop = w->run->options->stop;
+    return stop && *stop ? cairn_fail(err, CAIRN_EIO, "stopped") : 0;
+}
+
+static size_t piece_size(const struct work *w, size_t piece)
+{
+    uint64_t left = w->job->from->elements - piece * w->per_piece;
+    return (size_t)(left < w->per_piece ? left : w->per_piece);
+}
+
+static int measure_piece(void *context, size_t piece, struct cairn_error *err)
+{
+    struct work *w = context;
+    uint64_t first = piece * w->per_piece;
+    size_t n = piece_size(w, piece);
+    CLEANUP(mem_free) float *v = malloc(n * sizeof(float));
+    if (!v)
+        return no_memory(w, err);
+    if (check_stop(w, err) || merge_piece(w, first, n, v, err))
+        return -1;
+    each_scale(w, v, first, n, note_most);
+    return 0;
+}
+
+/* An infinite weight in place of a large one would ruin the model without a word; fp8 saturates by custom. */
+static int check_fits(const struct work *w, const float *v, size_t n, struct cairn_error *err)
+{
+    float most = w->job->dtype == DTYPE_F16 ? fp8_absmax(v, n) : 0;
+    if (isinf(most) || most < 65520) /* rounds to infinity from here on; an infinity was there before */
+        return 0;
+    cairn_fail(err, CAIRN_EFORMAT, "%s: a weight of %s becomes %g, which f16 cannot hold", w->run->base->path,
+               w->job->from->name, (double)most);
+    return cairn_hint(err, "--dtype bf16 can");
+}
+
+static int write_piece(struct work *w, uint64_t first, size_t n, float *v, void *narrow,
+                       struct cairn_error *err)
+{
+    const struct merge_job *j = w->job;
+    size_t size = dtype_size(j->dtype);
+    if (j->keep_scale)
+        each_scale(w, v, first, n, remove_scale);
+    if (check_fits(w, v, n, err))
+        return -1;
+    dtype_convert(narrow, j->dtype, v, DTYPE_F32, n, &(struct dtype_how){ .saturate = fp8_is(j->dtype) });
+    if (st_writer_put(w->run->writer, j->out, first * size, narrow, n * size, err))
+        return -1;
+    progress_add(w->run->options->progress, n * size);
+    return 0;
+}
+
+static int change_piece(void *context, size_t piece, struct cairn_error *err)
+{
+    struct work *w = context;
+    size_t n = piece_size(w, piece);
+    CLEANUP(mem_free) float *v = malloc(n * sizeof(float));
+    CLEANUP(mem_free) void *narrow = malloc(n * dtype_size(w->job->dtype));
+    if (!v || !narrow)
+        return no_memory(w, err);
+    if (check_stop(w, err) || merge_piece(w, piece * w->per_piece, n, v, err))
+        return -1;
+    return write_piece(w, piece * w->per_piece, n, v, narrow, err);
+}
+
+/* What still rounds to the largest code: half a step beyond it.  Saturating there costs no more than rounding. */
+static float largest_that_fits(enum dtype fp8)
+{
+    return fp8 == DTYPE_F8_E4M3 ? 464 : 61440;
+}
+
+/* As the file will hold it. */
+static float stored_scale(float scale, enum dtype kept_as)
+{
+    char bytes[sizeof(double)];
+    float back;
+    dtype_convert(bytes, kept_as, &scale, DTYPE_F32, 1, &(struct dtype_how){ 0 });
+    dtype_convert(&back, DTYPE_F32, bytes, kept_as, 1, &(struct dtype_how){ 0 });
+    return back;
+}
+
+/* A scale that still fits is kept: a new one would round again every weight it covers. */
+static void grow_scales(struct work *w)
+{
+    bool grown = false;
+    for (size_t i = 0; i < w->n_scales; i++) {
+        float most;
+        memcpy(&most, &w->most[i], sizeof(most));
+        if (isinf(most) || most <= fabsf(w->old_scales[i]) * largest_that_fits(w->job->dtype))
+            continue;
+        float scale = stored_scale(fp8_scale_for(most, w->job->dtype), w->job->scale->dtype);
+        if (!isfinite(scale) || scale == 0)
+            continue;
+        w->scales[i] = scale;
+        grown = true;
+    }
+    w->run->rescaled += grown;
+}
+
+static int write_scales(struct work *w, struct cairn_error *err)
+{
+    enum dtype kept_as = w->job->scale->dtype;
+    size_t bytes = w->n_scales * dtype_size(kept_as);
+    CLEANUP(mem_free) char *stored = malloc(bytes);
+    if (!stored)
+        return no_memory(w, err);
+    dtype_convert(stored, kept_as, w->scales, DTYPE_F32, w->n_scales, &(struct dtype_how){ 0 });
+    progress_add(w->run->options->progress, bytes);
+    return st_writer_put(w->run->writer, w->job->scale_out, 0, stored, bytes, err);
+}
+
+static int change_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err)
+{
+    CLEANUP(work_release) struct work w = { .run = run, .job = job };
+    if (work_init(&w, err))
+        return -1;
+    size_t pieces = (size_t)((job->from->elements + w.per_piece - 1) / w.per_piece);
+    int threads = run->options->threads;
+    if (job->keep_scale) {
+        if (parallel_for(pieces, threads, measure_piece, &w, err))
+            return -1;
+        grow_scales(&w);
+        if (write_scales(&w, err))
+            return -1;
+    }
+    return parallel_for(pieces, threads, change_piece, &w, err);
+}
+
+enum { COPY = 4 * 1024 * 1024 };
+
+/* Whole elements in each piece, whatever their size. */
+static int copy_piece(void *context, size_t piece, struct cairn_error *err)
+{
+    struct work *w = context;
+    const struct merge_job *j = w->job;
+    uint64_t at = (uint64_t)piece * COPY, left = j->from->bytes - at;
+    size_t n = left < COPY ? (size_t)left : COPY;
+    CLEANUP(mem_free) void *bytes = malloc(n);
+    if (!bytes)
+        return no_memory(w, err);
+    if (check_stop(w, err) || source_read_bytes(w->run->base, j->from, at, n, bytes, err) ||
+        st_writer_put(w->run->writer, j->out, at, bytes, n, err))
+        return -1;
+    progress_add(w->run->options->progress, n);
+    return 0;
+}
+
+int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err)
+{
+    struct work w = { .run = run, .job = job };
+    if (!job->from->bytes)
+        return 0;
+    if (job->module || job->diff || job->dtype != job->from->dtype)
+        return change_tensor(run, job, err);
+    return parallel_for((size_t)((job->from->bytes + COPY - 1) / COPY), run->options->threads, copy_piece, &w,
+                        err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Merging, one tensor: read, widen, add, narrow, write; in pieces on all cores. */
+#ifndef CAIRN_TENSOR_MERGE_TENSOR_H
+#define CAIRN_TENSOR_MERGE_TENSOR_H
+
+#include "tensor/merge.h"
+
+/* What happens to a tensor of the base.  Plain data; the plan in merge.c makes it. */
+struct merge_job {
+    const struct st_tensor *from;
+    size_t out;                       /* its number in the writer */
+    enum dtype dtype;                 /* of the output */
+    const struct lora_module *module; /* its low-rank change, or NULL */
+    const struct st_tensor *diff;     /* its whole difference, or NULL */
+    const struct st_tensor *scale;    /* of an fp8 weight, or NULL */
+    bool keep_scale;                  /* the output has scales too: number scale_out in the writer */
+    size_t scale_out;
+    bool written_elsewhere; /* scales: by the job of their weight */
+};
+
+struct merge_run {
+    const struct tensor_source *base, *lora;
+    const struct merge_options *options;
+    struct st_writer *writer;
+    size_t rescaled;
+};
+
+int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err);
+
+#endif
