@@ -4,6 +4,7 @@
 A lint is a list of (title, findings) pairs; a finding is a line of text that names the place.
 """
 import os
+import shutil
 import subprocess
 import sys
 
@@ -12,17 +13,21 @@ TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 
 def tracked():
     """Every file of the project, as a path from the top; what git ignores is left out."""
-    git = ['git', '-C', TOP, 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
-    if os.path.exists(os.path.join(TOP, '.git')):
-        listed = subprocess.run(git, stdout=subprocess.PIPE, check=True).stdout.decode().split('\0')
-    else:
-        listed = walk()
-    return sorted(f for f in listed if f and os.path.isfile(os.path.join(TOP, f)))
+    return sorted(f for f in git_files() or walk() if f and os.path.isfile(os.path.join(TOP, f)))
+
+
+def git_files():
+    """Nothing if this is not a checkout, or there is no git, or it refuses a folder of another user."""
+    command = ['git', '-C', TOP, 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
+    if not os.path.exists(os.path.join(TOP, '.git')) or not shutil.which('git'):
+        return []
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return done.stdout.decode().split('\0') if done.returncode == 0 else []
 
 
 def walk():
     for folder, below, files in os.walk(TOP):
-        below[:] = [d for d in below if not d.startswith(('build', '.git', '__pycache__'))]
+        below[:] = [d for d in below if d not in ('build', '.git', '__pycache__') and not d.startswith('build-')]
         for name in files:
             yield os.path.relpath(os.path.join(folder, name), TOP)
 
