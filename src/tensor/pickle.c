@@ -172,7 +172,7 @@ static int op_pop(struct machine *m, int arg, struct cairn_error *err)
 
 static int op_pop_mark(struct machine *m, int arg, struct cairn_error *err)
 {
-    size_t n;
+    size_t n = 0;
     (void)arg;
     if (above_mark(m, &n, err))
         return -1;
@@ -272,7 +272,7 @@ static int op_empty(struct machine *m, int kind, struct cairn_error *err)
 /* From the mark upwards. */
 static int op_gather(struct machine *m, int kind, struct cairn_error *err)
 {
-    size_t n;
+    size_t n = 0;
     if (above_mark(m, &n, err) || gather(m, (enum pickle_kind)kind, n, err))
         return -1;
     struct pickle_value *made = pop(m, err);
@@ -304,7 +304,7 @@ static int op_add_one(struct machine *m, int kind, struct cairn_error *err)
 
 static int op_add_all(struct machine *m, int kind, struct cairn_error *err)
 {
-    size_t n;
+    size_t n = 0;
     return above_mark(m, &n, err) ? -1 : add_top(m, (enum pickle_kind)kind, n, 1, err);
 }
 
