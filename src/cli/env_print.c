@@ -99,7 +99,8 @@ struct here {
 
 static struct here find_here(const struct plan *p, const char *name)
 {
-    const struct plan_var *set = plan_find(p->set, p->n_set, name), *unset = plan_find(p->unset, p->n_unset, name);
+    const struct plan_var *set = plan_find(p->set, p->n_set, name),
+                          *unset = plan_find(p->unset, p->n_unset, name);
     const struct plan_var *keep = plan_find(p->keep, p->n_keep, name);
     if (set)
         return (struct here){ "set", set };
@@ -119,7 +120,8 @@ static void add_row(struct json *v, const struct env_name *r)
     json_add_text(v, "source", r->source);
 }
 
-static void explain_json(const char *name, const struct env_name *r, const struct here *h, const char **near, size_t n)
+static void explain_json(const char *name, const struct env_name *r, const struct here *h, const char **near,
+                         size_t n)
 {
     CLEANUP(json_cleanup) struct json *root = json_new_object();
     json_add_int(root, "schema", 1);
@@ -153,7 +155,8 @@ static void print_here(const struct here *h)
         print_field("here", "not set by you, and nothing to set");
 }
 
-static void explain_text(const char *name, const struct env_name *r, const struct here *h, const char **near, size_t n)
+static void explain_text(const char *name, const struct env_name *r, const struct here *h, const char **near,
+                         size_t n)
 {
     printf("%s%s%s\n", print_color(COLOR_BOLD), name, print_color(COLOR_PLAIN));
     if (!r) {
@@ -201,7 +204,8 @@ void env_explain_all(bool json)
         explain_all_json();
         return;
     }
-    printf("%s%-43s %-18s %s%s\n", print_color(COLOR_BOLD), "VARIABLE", "CAIRN", "EFFECT", print_color(COLOR_PLAIN));
+    printf("%s%-43s %-18s %s%s\n", print_color(COLOR_BOLD), "VARIABLE", "CAIRN", "EFFECT",
+           print_color(COLOR_PLAIN));
     const struct env_name *r;
     for (size_t i = 0; (r = env_name_at(i)); i++)
         printf("%-43s %-18s %s\n", r->name, env_verdict_name(r->verdict), r->effect);

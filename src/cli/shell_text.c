@@ -12,7 +12,8 @@ static const struct {
 } shells[] = {
     [SHELL_SH] = { "sh", "export ", "=", "unset ", "" },
     [SHELL_FISH] = { "fish", "set -gx ", " ", "set -e ", "" },
-    [SHELL_POWERSHELL] = { "powershell", "$env:", " = ", "Remove-Item -ErrorAction SilentlyContinue Env:", "" },
+    [SHELL_POWERSHELL] = { "powershell", "$env:", " = ",
+                           "Remove-Item -ErrorAction SilentlyContinue Env:", "" },
     [SHELL_DOTENV] = { "dotenv", "", "=", "# leave out ", "" },
     [SHELL_JSON] = { "json", "", "", "", "" },
 };
@@ -32,8 +33,8 @@ static size_t powershell_quote_at(const char *s)
 {
     if (s[0] == '\'')
         return 1;
-    bool typographic = (unsigned char)s[0] == 0xe2 && (unsigned char)s[1] == 0x80 && (unsigned char)s[2] >= 0x98 &&
-                       (unsigned char)s[2] <= 0x9b;
+    bool typographic = (unsigned char)s[0] == 0xe2 && (unsigned char)s[1] == 0x80 &&
+                       (unsigned char)s[2] >= 0x98 && (unsigned char)s[2] <= 0x9b;
     return typographic ? 3 : 0;
 }
 

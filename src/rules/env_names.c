@@ -10,12 +10,8 @@ static const struct env_name *const parts[] = { env_names_device, env_names_torc
 const char *env_verdict_name(enum env_verdict v)
 {
     static const char *const names[] = {
-        [ENV_SETS] = "sets",
-        [ENV_DEBUGS] = "sets with --debug",
-        [ENV_REFUSES] = "refuses",
-        [ENV_LEAVES] = "leaves alone",
-        [ENV_BUILDS] = "build time only",
-        [ENV_UNREAD] = "nobody reads it",
+        [ENV_SETS] = "sets",           [ENV_DEBUGS] = "sets with --debug", [ENV_REFUSES] = "refuses",
+        [ENV_LEAVES] = "leaves alone", [ENV_BUILDS] = "build time only",   [ENV_UNREAD] = "nobody reads it",
     };
     return names[v];
 }

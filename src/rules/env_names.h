@@ -10,12 +10,12 @@
 #include <stddef.h>
 
 enum env_verdict {
-    ENV_SETS,     /* cairn sets it where a rule asks for it */
-    ENV_DEBUGS,   /* set with --debug; harmful or useless otherwise */
-    ENV_REFUSES,  /* removed where it is found */
-    ENV_LEAVES,   /* the user's business */
-    ENV_BUILDS,   /* read by compilers and builds only */
-    ENV_UNREAD,   /* nobody reads it */
+    ENV_SETS,    /* cairn sets it where a rule asks for it */
+    ENV_DEBUGS,  /* set with --debug; harmful or useless otherwise */
+    ENV_REFUSES, /* removed where it is found */
+    ENV_LEAVES,  /* the user's business */
+    ENV_BUILDS,  /* read by compilers and builds only */
+    ENV_UNREAD,  /* nobody reads it */
 };
 const char *env_verdict_name(enum env_verdict v);
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #define AOTRITON "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"
-#define AOTRITON_WHY                                                                                       \
+#define AOTRITON_WHY                                                                                        \
     "PyTorch ships fused attention for this chip but keeps it off, because the bundled AOTriton calls the " \
     "chip experimental; without it attention is slow and memory hungry"
-#define ALLOCATOR_WHY                                                                                      \
+#define ALLOCATOR_WHY                                                                                       \
     "CPU and GPU share memory, so what torch caches is taken from the system; old cached blocks are freed " \
     "above this share (once the trainer sets a memory fraction)"
 
@@ -179,7 +179,8 @@ bool env_when_met(const struct env_when *w, const struct situation *s)
         return false;
     if (w->unified && w->unified != s->unified)
         return false;
-    if (!in_range(s->torch, w->torch_from, w->torch_below) || !in_range(s->rocm, w->rocm_from, w->rocm_below) ||
+    if (!in_range(s->torch, w->torch_from, w->torch_below) ||
+        !in_range(s->rocm, w->rocm_from, w->rocm_below) ||
         !in_range(s->aotriton, w->aotriton_from, w->aotriton_below) ||
         !in_range(s->kernel, w->kernel_from, w->kernel_below))
         return false;

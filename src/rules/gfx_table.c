@@ -13,16 +13,16 @@
 #define ROCM_ISSUE "https://github.com/ROCm/legacy-rocm-build/issues/"
 
 #define IN_OLD_WHEELS .wheel = "2.5 or earlier", .wheel_major = 2, .wheel_minor = 5
-#define IN_ROCM7_WHEELS                                                                                    \
-    .wheel = "2.9 when built with ROCm 7.0 or newer, every ROCm wheel from 2.10", .wheel_major = 2,        \
+#define IN_ROCM7_WHEELS                                                                             \
+    .wheel = "2.9 when built with ROCm 7.0 or newer, every ROCm wheel from 2.10", .wheel_major = 2, \
     .wheel_minor = 9, .wheel_rocm7 = true
 
 #define RDNA2_LIMITS "no bf16 arithmetic (train in fp16 with loss scaling), no fused attention, no hipBLASLt"
-#define NO_UPSTREAM_WHEEL                                                                                  \
-    "; pytorch.org wheels have no code for it (\"invalid device function\"): override with 10.3.0, "          \
+#define NO_UPSTREAM_WHEEL                                                                            \
+    "; pytorch.org wheels have no code for it (\"invalid device function\"): override with 10.3.0, " \
     "or use a TheRock wheel"
-#define DESKTOP_QUEUES                                                                                     \
-    "shown 100 % busy and drawing power when idle while a process holds several queues: "                  \
+#define DESKTOP_QUEUES                                                                    \
+    "shown 100 % busy and drawing power when idle while a process holds several queues: " \
     "GPU_MAX_HW_QUEUES=1 or newer firmware (" ROCM_ISSUE "2625)"
 #define CARVE_OUT "memory total may be reported as half of the RAM until ttm.pages_limit is raised"
 
@@ -197,8 +197,8 @@ static const struct gfx_chip chips[] = {
 const char *gfx_family_name(enum gfx_family f)
 {
     static const char *const names[] = {
-        [GFX_GCN] = "GCN",     [GFX_VEGA] = "Vega",   [GFX_CDNA] = "CDNA",   [GFX_CDNA2] = "CDNA2",
-        [GFX_CDNA3] = "CDNA3", [GFX_CDNA4] = "CDNA4", [GFX_RDNA1] = "RDNA1", [GFX_RDNA2] = "RDNA2",
+        [GFX_GCN] = "GCN",     [GFX_VEGA] = "Vega",      [GFX_CDNA] = "CDNA",   [GFX_CDNA2] = "CDNA2",
+        [GFX_CDNA3] = "CDNA3", [GFX_CDNA4] = "CDNA4",    [GFX_RDNA1] = "RDNA1", [GFX_RDNA2] = "RDNA2",
         [GFX_RDNA3] = "RDNA3", [GFX_RDNA35] = "RDNA3.5", [GFX_RDNA4] = "RDNA4",
     };
     return (size_t)f < ARRAY_LEN(names) ? names[f] : NULL;

@@ -31,19 +31,19 @@ struct gfx_chip {
     const char *products;
     enum gfx_family family;
     int wave;
-    int vgpr_kib;            /* vector registers per compute unit: code tuned for 384 must not run on 256 */
-    const char *generic;     /* "gfx11-generic", or NULL */
-    const char *bf16;        /* "none", "emulated", "native" */
+    int vgpr_kib;        /* vector registers per compute unit: code tuned for 384 must not run on 256 */
+    const char *generic; /* "gfx11-generic", or NULL */
+    const char *bf16;    /* "none", "emulated", "native" */
     bool fp16_dot;
-    const char *matrix_core; /* "WMMA", "MFMA", or NULL */
-    const char *fp8;         /* "OCP", "FNUZ", or NULL */
-    const char *wheel;       /* first pytorch.org wheel that lists it, in words; NULL: none */
-    int wheel_major, wheel_minor; /* the same as a torch version; 0: none */
-    bool wheel_rocm7;        /* before torch 2.10 only in wheels built with ROCm >= 7.0 */
-    const char *therock;     /* "ready", "build", or NULL */
+    const char *matrix_core;                /* "WMMA", "MFMA", or NULL */
+    const char *fp8;                        /* "OCP", "FNUZ", or NULL */
+    const char *wheel;                      /* first pytorch.org wheel that lists it, in words; NULL: none */
+    int wheel_major, wheel_minor;           /* the same as a torch version; 0: none */
+    bool wheel_rocm7;                       /* before torch 2.10 only in wheels built with ROCm >= 7.0 */
+    const char *therock;                    /* "ready", "build", or NULL */
     int rocm_major, rocm_minor, rocm_patch; /* ROCm from which AMD supports it; 0: never, or not known */
-    const char *support;     /* AMD's support in words */
-    const char *problems;    /* what is known to break, in words; NULL: nothing known */
+    const char *support;                    /* AMD's support in words */
+    const char *problems;                   /* what is known to break, in words; NULL: nothing known */
     const char *source;
 };
 

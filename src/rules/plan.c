@@ -39,7 +39,8 @@ bool work_refuse(struct work *w, struct env_var *v, const char *source, const ch
     v->source = source;
     v->state = v->forced ? VAR_ACCEPTED : VAR_REFUSED;
     if (v->forced)
-        work_warn(w, "%s=%s stays because of --%s, although: %s", v->name, v->value, v->given ? "with" : "keep", v->why);
+        work_warn(w, "%s=%s stays because of --%s, although: %s", v->name, v->value,
+                  v->given ? "with" : "keep", v->why);
     return !v->forced;
 }
 
@@ -126,11 +127,13 @@ static int add_given(struct work *w, struct cairn_error *err)
 /* A name one or two letters off a known one is a typo that nothing else would tell. */
 static void warn_of_typo(struct work *w, const char *name)
 {
-    static const char *const prefixes[] = { "HSA_", "HIP_", "ROCR_", "ROCM_", "PYTORCH_", "TORCH_", "MIOPEN_", "AMD_",
+    static const char *const prefixes[] = { "HSA_",     "HIP_",     "ROCR_",      "ROCM_",
+                                            "PYTORCH_", "TORCH_",   "MIOPEN_",    "AMD_",
                                             "CUDA_VIS", "ROCBLAS_", "HIPBLASLT_", "FLASH_ATTENTION_" };
     const char *near = NULL;
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-        if (str_starts(name, prefixes[i]) && env_name_nearest(name, &near, 1) && env_name_distance(name, near) <= 2)
+        if (str_starts(name, prefixes[i]) && env_name_nearest(name, &near, 1) &&
+            env_name_distance(name, near) <= 2)
             work_warn(w, "%s is not known to cairn; did you mean %s?", name, near);
 }
 
@@ -195,11 +198,16 @@ static void warn_of_torch(struct work *w)
 {
     const struct torch_facts *t = facts_torch(w->f);
     if (!t)
-        work_warn(w, "no PyTorch was found (--torch DIR tells where it is): only rules that do not depend on it apply");
+        work_warn(
+            w,
+            "no PyTorch was found (--torch DIR tells where it is): only rules that do not depend on it apply");
     else if (!w->s.lists)
-        work_warn(w, "%s in %s is %s: it cannot use an AMD GPU; install a ROCm build", t->version.s ? t->version.s :
-                  "the PyTorch", t->site, t->build == TORCH_CUDA ? "a CUDA build" : t->build == TORCH_CPU ?
-                  "a CPU build" : t->build == TORCH_XPU ? "a build for Intel GPUs" : "no ROCm build");
+        work_warn(w, "%s in %s is %s: it cannot use an AMD GPU; install a ROCm build",
+                  t->version.s ? t->version.s : "the PyTorch", t->site,
+                  t->build == TORCH_CUDA  ? "a CUDA build"
+                  : t->build == TORCH_CPU ? "a CPU build"
+                  : t->build == TORCH_XPU ? "a build for Intel GPUs"
+                                          : "no ROCm build");
 }
 
 static void warn_of_gpu(struct work *w)
@@ -224,9 +232,10 @@ static void warn_of_reserve(struct work *w)
     double usable = (double)g->usable_bytes.v, reserve = usable / 5 < 16 * gib ? usable / 5 : 16 * gib;
     double total = g->kfd_bank_bytes.from && g->kfd_bank_bytes.v > 0 ? (double)g->kfd_bank_bytes.v : usable;
     double share = (usable - reserve) / total;
-    work_warn(w, "CPU and GPU share memory: of %.1f GiB usable leave %.1f GiB to the system (in the trainer: "
-                 "torch.cuda.set_per_process_memory_fraction(%.2f))", usable / gib, reserve / gib,
-              share < 1 ? share : 1.0);
+    work_warn(w,
+              "CPU and GPU share memory: of %.1f GiB usable leave %.1f GiB to the system (in the trainer: "
+              "torch.cuda.set_per_process_memory_fraction(%.2f))",
+              usable / gib, reserve / gib, share < 1 ? share : 1.0);
 }
 
 static void apply_notes(struct work *w, const struct env_note *notes)

@@ -52,7 +52,8 @@ static enum tri can_expand(const struct situation *s)
     if (!s->torch.n || !s->rocm.n)
         return s->torch.n && version_below(s->torch, 2, 11, 0) ? TRI_NO : TRI_UNKNOWN;
     bool amd = s->lists && s->lists->therock;
-    return version_at_least(s->rocm, 7, 0, 0) && version_at_least(s->torch, 2, amd ? 11 : 12, 0) ? TRI_YES : TRI_NO;
+    return version_at_least(s->rocm, 7, 0, 0) && version_at_least(s->torch, 2, amd ? 11 : 12, 0) ? TRI_YES
+                                                                                                 : TRI_NO;
 }
 
 /* ROCm 7.14 waits for a fence that the driver sets from its interface 3.64 (Linux 6.16) on: the first
@@ -86,8 +87,11 @@ static bool next_option(struct work *w, const char **at, struct option_text *out
 static const char *flaw_of_split_size(struct work *w, const char *value)
 {
     uint64_t mb;
-    return cairn_parse_u64(value, &mb) && mb > 20 ? NULL : arena_printf(w->a, "PyTorch stops at max_split_size_mb:%s; "
-                                                                              "it has to be above 20", value);
+    return cairn_parse_u64(value, &mb) && mb > 20 ? NULL
+                                                  : arena_printf(w->a,
+                                                                 "PyTorch stops at max_split_size_mb:%s; "
+                                                                 "it has to be above 20",
+                                                                 value);
 }
 
 static const char *flaw_of_threshold(struct work *w, const char *value)
@@ -95,15 +99,20 @@ static const char *flaw_of_threshold(struct work *w, const char *value)
     double share;
     char end;
     bool fine = sscanf(value, "%lf%c", &share, &end) == 1 && share > 0 && share < 1;
-    return fine ? NULL : arena_printf(w->a, "PyTorch stops at garbage_collection_threshold:%s; it has to lie between "
-                                            "0 and 1", value);
+    return fine ? NULL
+                : arena_printf(w->a,
+                               "PyTorch stops at garbage_collection_threshold:%s; it has to lie between "
+                               "0 and 1",
+                               value);
 }
 
 static const char *flaw_of_backend(struct work *w, const char *value)
 {
-    bool known = str_eq(value, "native") || str_eq(value, "cudaMallocAsync") || str_eq(value, "hipMallocAsync");
-    return known ? NULL : arena_printf(w->a, "PyTorch stops at backend:%s; only native and cudaMallocAsync exist",
-                                       value);
+    bool known =
+        str_eq(value, "native") || str_eq(value, "cudaMallocAsync") || str_eq(value, "hipMallocAsync");
+    return known ? NULL
+                 : arena_printf(w->a, "PyTorch stops at backend:%s; only native and cudaMallocAsync exist",
+                                value);
 }
 
 static const char *flaw_of_expandable(struct work *w, const char *value)
@@ -143,10 +152,15 @@ static const char *remark_on(struct work *w, const struct option_text *o)
         return NULL;
     switch (can_expand(&w->s)) {
     case TRI_NO:
-        return arena_printf(w->a, "%s ignores expandable_segments on ROCm, with one warning: it needs torch 2.12 and "
-                                  "ROCm 7.0", work_torch_text(w));
-    case TRI_YES: return "expandable_segments is active here; one report of a hang exists, so try a short run first";
-    default: return "expandable_segments counts from torch 2.12 with ROCm 7.0 on, and is ignored before";
+        return arena_printf(
+            w->a,
+            "%s ignores expandable_segments on ROCm, with one warning: it needs torch 2.12 and "
+            "ROCm 7.0",
+            work_torch_text(w));
+    case TRI_YES:
+        return "expandable_segments is active here; one report of a hang exists, so try a short run first";
+    default:
+        return "expandable_segments counts from torch 2.12 with ROCm 7.0 on, and is ignored before";
     }
 }
 
@@ -185,8 +199,9 @@ static void own_policy(struct work *w)
     if (w->s.unified != TRI_YES || !w->s.torch.n)
         return;
     bool expand = can_expand(&w->s) == TRI_YES && version_at_least(w->s.torch, 2, 12, 0) && !kernel_is_old(w);
-    w->computed[ENV_VALUE_ALLOCATOR].value =
-        expand ? "garbage_collection_threshold:0.8,expandable_segments:True" : "garbage_collection_threshold:0.8";
+    w->computed[ENV_VALUE_ALLOCATOR].value = expand
+                                                 ? "garbage_collection_threshold:0.8,expandable_segments:True"
+                                                 : "garbage_collection_threshold:0.8";
     if (expand)
         w->computed[ENV_VALUE_ALLOCATOR].why =
             "CPU and GPU share memory, so what torch caches is taken from the system: old cached blocks are freed "
@@ -214,7 +229,8 @@ static void judge_leader(struct work *w, struct env_var *v, const char *const *n
     } else if (!flaw && !is_read(names, v->name) &&
                work_refuse(w, v, DOC_ALLOCATOR, "%s does not read this name on ROCm; %s is the one it reads",
                            work_torch_text(w), name)) {
-        move_text(w, text, arena_printf(w->a, "your options, under the name that %s reads", work_torch_text(w)));
+        move_text(w, text,
+                  arena_printf(w->a, "your options, under the name that %s reads", work_torch_text(w)));
     } else if (!flaw) {
         work_accept(w, v, "your options for the allocator%s%s", remark ? "; " : "", remark ? remark : "");
     }
@@ -226,7 +242,8 @@ static void judge_follower(struct work *w, struct env_var *v, const struct env_v
     if (same && stays)
         work_accept(w, v, "says the same as %s: redundant", leader->name);
     else
-        work_refuse(w, v, DOC_ALLOCATOR, same ? "said the same as %s" : "differs from %s, which is the one that counts",
+        work_refuse(w, v, DOC_ALLOCATOR,
+                    same ? "said the same as %s" : "differs from %s, which is the one that counts",
                     leader->name);
 }
 

@@ -76,14 +76,16 @@ static const char *token_flaw(struct work *w, const char *token, const char *tri
                               const struct gpu_list *among, const struct gpu_list *shown)
 {
     if (!d.trims && strcmp(token, trimmed))
-        return arena_printf(w->a, "the space before or after \"%s\" ends the list: no spaces are allowed", trimmed);
+        return arena_printf(w->a, "the space before or after \"%s\" ends the list: no spaces are allowed",
+                            trimmed);
     if (!token_is_plain(trimmed))
         return arena_printf(w->a, "\"%s\" is neither an index nor a GPU- id; the list ends there", trimmed);
     if (!d.counts)
         return NULL;
     const struct gpu_facts *g = token_gpu(trimmed, among);
     if (!g)
-        return arena_printf(w->a, "there is no GPU %s (%zu to choose from, counted from 0); the list ends there",
+        return arena_printf(w->a,
+                            "there is no GPU %s (%zu to choose from, counted from 0); the list ends there",
                             trimmed, among->n);
     if (list_has(shown, g))
         return arena_printf(w->a, "GPU %s is named twice; the list ends there", trimmed);
@@ -113,7 +115,8 @@ static void read_token(struct work *w, const char *token, struct dialect d, cons
         list_add(w, &r->meant, g);
 }
 
-static struct reading read_list(struct work *w, const char *text, struct dialect d, const struct gpu_list *among)
+static struct reading read_list(struct work *w, const char *text, struct dialect d,
+                                const struct gpu_list *among)
 {
     struct reading r = { 0 };
     if (!text[strspn(text, " \t")]) {
@@ -163,7 +166,8 @@ static struct env_var *hip_variable(struct work *w)
     if (!hip || !cuda)
         return hip ? hip : cuda;
     if (str_eq(hip->value, cuda->value)) {
-        work_accept(w, cuda, "says the same as HIP_VISIBLE_DEVICES, which is the one that HIP reads: redundant");
+        work_accept(w, cuda,
+                    "says the same as HIP_VISIBLE_DEVICES, which is the one that HIP reads: redundant");
         return hip;
     }
     if (!hip->value[0] && work_refuse(w, hip, DOC_VISIBLE, "an empty value hides every GPU"))
@@ -174,8 +178,8 @@ static struct env_var *hip_variable(struct work *w)
 }
 
 /* Both chained: HIP's indices count within ROCr's list, which nobody remembers; one variable is to say it. */
-static void judge_chain(struct work *w, struct env_var *rocr, struct env_var *hip, const struct gpu_list *first,
-                        struct choice *c)
+static void judge_chain(struct work *w, struct env_var *rocr, struct env_var *hip,
+                        const struct gpu_list *first, struct choice *c)
 {
     if (str_eq(rocr->value, hip->value) && list_same(first, &c->shown)) {
         work_accept(w, hip, "changes nothing beside ROCR_VISIBLE_DEVICES: redundant");
@@ -183,9 +187,11 @@ static void judge_chain(struct work *w, struct env_var *rocr, struct env_var *hi
     }
     for (struct env_var *v = hip; v; v = v == hip ? work_var(w, "CUDA_VISIBLE_DEVICES") : NULL)
         work_refuse(w, v, DOC_VISIBLE,
-                    "its indices count within the list of ROCR_VISIBLE_DEVICES=%s; one variable is enough", rocr->value);
+                    "its indices count within the list of ROCR_VISIBLE_DEVICES=%s; one variable is enough",
+                    rocr->value);
     if (!list_same(first, &c->shown))
-        c->anew = work_refuse(w, rocr, DOC_VISIBLE, "%s narrows it further; one variable is to say both", hip->name);
+        c->anew = work_refuse(w, rocr, DOC_VISIBLE, "%s narrows it further; one variable is to say both",
+                              hip->name);
 }
 
 static struct choice user_choice(struct work *w, const struct gpu_list *all)
@@ -240,7 +246,8 @@ static const char *hidden_text(struct work *w, const struct gpu_list *all, const
     return text;
 }
 
-static void show(struct work *w, const struct gpu_list *all, const struct gpu_list *shown, const char *because)
+static void show(struct work *w, const struct gpu_list *all, const struct gpu_list *shown,
+                 const char *because)
 {
     const char *hides = hidden_text(w, all, shown);
     struct computed *c = &w->computed[ENV_VALUE_VISIBLE];
@@ -248,8 +255,11 @@ static void show(struct work *w, const struct gpu_list *all, const struct gpu_li
     if (because)
         c->why = hides ? arena_printf(w->a, "%s; %s", because, hides) : because;
     else if (hides)
-        c->why = arena_printf(w->a, "%s: beside the GPU to train on it crashes libraries, and it switches hipBLASLt "
-                                    "off for all", hides);
+        c->why =
+            arena_printf(w->a,
+                         "%s: beside the GPU to train on it crashes libraries, and it switches hipBLASLt "
+                         "off for all",
+                         hides);
     else
         c->why = "puts the GPU to train on first";
     if (w->o->windows)
@@ -276,8 +286,11 @@ static void warn_of_choice(struct work *w, const struct gpu_list *all, const str
         if (all->gpu[i]->kind == GPU_DISCRETE && !list_has(shown, all->gpu[i]))
             other = all->gpu[i];
     if (integrated && discrete)
-        work_warn(w, "your choice leaves the integrated %s visible beside %s: libraries crash on it, and hipBLASLt is "
-                     "switched off for all", work_gpu_text(w, integrated), work_gpu_text(w, discrete));
+        work_warn(
+            w,
+            "your choice leaves the integrated %s visible beside %s: libraries crash on it, and hipBLASLt is "
+            "switched off for all",
+            work_gpu_text(w, integrated), work_gpu_text(w, discrete));
     else if (integrated && other)
         work_warn(w, "your choice is the integrated %s, though the discrete %s is there",
                   work_gpu_text(w, integrated), work_gpu_text(w, other));
@@ -286,9 +299,11 @@ static void warn_of_choice(struct work *w, const struct gpu_list *all, const str
 }
 
 /* --gpu N outranks the variables. */
-static void use_asked(struct work *w, const struct gpu_list *all, struct choice *c, const struct gpu_facts *asked)
+static void use_asked(struct work *w, const struct gpu_list *all, struct choice *c,
+                      const struct gpu_facts *asked)
 {
-    static const char *const names[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES" };
+    static const char *const names[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                         "CUDA_VISIBLE_DEVICES" };
     struct gpu_list only = { 0 };
     list_add(w, &only, asked);
     bool stays = c->in_force && !c->anew && list_same(&c->shown, &only) && !w->o->windows;
@@ -329,12 +344,14 @@ static struct gpu_list usable_gpus(struct work *w)
 int devices_plan(struct work *w, struct cairn_error *err)
 {
     struct gpu_list all = usable_gpus(w);
-    const struct gpu_facts *preferred = w->f->default_gpu >= 0 ? &w->f->gpus[w->f->default_gpu] : NULL, *asked = NULL;
+    const struct gpu_facts *preferred = w->f->default_gpu >= 0 ? &w->f->gpus[w->f->default_gpu] : NULL,
+                           *asked = NULL;
     for (size_t i = 0; i < all.n; i++)
         if (all.gpu[i]->hip_index == w->o->gpu)
             asked = all.gpu[i];
     if (w->o->gpu >= 0 && all.n && !asked)
-        return cairn_fail(err, CAIRN_EUSAGE, "there is no GPU %d (%zu GPUs, counted from 0)", w->o->gpu, all.n);
+        return cairn_fail(err, CAIRN_EUSAGE, "there is no GPU %d (%zu GPUs, counted from 0)", w->o->gpu,
+                          all.n);
     struct choice c = user_choice(w, &all);
     if (!all.n)
         return 0;

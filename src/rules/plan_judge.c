@@ -20,7 +20,8 @@ static bool is_on(const char *text)
 
 static void accept_by_row(struct work *w, struct env_var *v)
 {
-    work_accept(w, v, "%s%s%s", v->row->effect, v->row->advice ? "; " : "", v->row->advice ? v->row->advice : "");
+    work_accept(w, v, "%s%s%s", v->row->effect, v->row->advice ? "; " : "",
+                v->row->advice ? v->row->advice : "");
 }
 
 /* By spelling and value, whether caching is off depends on the torch. */
@@ -33,13 +34,16 @@ static void judge_no_caching(struct work *w, struct env_var *v)
     else if (!one && version_at_least(torch, 2, 7, 0))
         work_accept(w, v, "changes nothing: from torch 2.7 on only 1 counts");
     else if (w->o->debug)
-        work_accept(w, v, "kept for debugging: no caching allocator, so each tensor is allocated by the driver");
+        work_accept(w, v,
+                    "kept for debugging: no caching allocator, so each tensor is allocated by the driver");
     else if (!one && torch.n)
-        work_refuse(w, v, DOC_ALLOCATOR, "in this torch any value, even 0, switches the caching allocator off: each "
-                                         "tensor costs a synchronous hipMalloc, and graph capture breaks");
+        work_refuse(w, v, DOC_ALLOCATOR,
+                    "in this torch any value, even 0, switches the caching allocator off: each "
+                    "tensor costs a synchronous hipMalloc, and graph capture breaks");
     else
-        work_refuse(w, v, DOC_ALLOCATOR, "switches the caching allocator off: each tensor costs a synchronous hipMalloc "
-                                         "and hipFree; it cures nothing on shared memory, where cached blocks are real");
+        work_refuse(w, v, DOC_ALLOCATOR,
+                    "switches the caching allocator off: each tensor costs a synchronous hipMalloc "
+                    "and hipFree; it cures nothing on shared memory, where cached blocks are real");
 }
 
 static void judge_serialize(struct work *w, struct env_var *v)
@@ -59,12 +63,14 @@ static void judge_serialize(struct work *w, struct env_var *v)
 static void judge_launch_blocking(struct work *w, struct env_var *v)
 {
     if (is_on(v->value) && !w->o->debug)
-        work_refuse(w, v, DOC_DEBUGGING, "waits after every kernel, which is slow; for debugging only (--debug)");
+        work_refuse(w, v, DOC_DEBUGGING,
+                    "waits after every kernel, which is slow; for debugging only (--debug)");
     else if (!is_on(v->value) && w->o->debug)
         work_refuse(w, v, DOC_DEBUGGING, "%s contradicts --debug", v->value[0] ? v->value : "an empty value");
     else
-        work_accept(w, v, is_on(v->value) ? "kept for debugging, though AMD_SERIALIZE_KERNEL=3 says more"
-                                          : "off, as by default: changes nothing");
+        work_accept(w, v,
+                    is_on(v->value) ? "kept for debugging, though AMD_SERIALIZE_KERNEL=3 says more"
+                                    : "off, as by default: changes nothing");
 }
 
 static void judge_log_level(struct work *w, struct env_var *v)
@@ -104,15 +110,17 @@ static void judge_rocblas_lt(struct work *w, struct env_var *v)
     if (w->o->windows)
         work_refuse(w, v, DOC_HIPBLASLT, "not read: rocBLAS for Windows is built without hipBLASLt");
     else if (one && has_hipblaslt(w) == TRI_NO)
-        work_refuse(w, v, DOC_HIPBLASLT, "hipBLASLt has no code for %s: rocBLAS aborts the process when it cannot start",
+        work_refuse(w, v, DOC_HIPBLASLT,
+                    "hipBLASLt has no code for %s: rocBLAS aborts the process when it cannot start",
                     w->s.gfx);
     else if (version_below(w->s.rocm, 6, 3, 0))
         work_accept(w, v, "not read before ROCm 6.3");
     else if (!one)
         work_accept(w, v, "rocBLAS never uses hipBLASLt");
     else if (str_eq(w->s.gfx, "gfx1151"))
-        work_accept(w, v, "faster forward products on gfx1151, but weight gradients were measured up to 3.7 times "
-                          "slower: compare a few steps with and without");
+        work_accept(w, v,
+                    "faster forward products on gfx1151, but weight gradients were measured up to 3.7 times "
+                    "slower: compare a few steps with and without");
     else
         work_accept(w, v, "rocBLAS hands products to hipBLASLt; pointless where torch calls it anyway");
 }
@@ -142,7 +150,8 @@ static void judge_aotriton(struct work *w, struct env_var *v)
     else if (rule_wants(w, v->name, "1"))
         work_accept(w, v, "right: the bundled AOTriton calls this chip experimental");
     else if (!w->s.gfx || !w->s.aotriton.n)
-        work_accept(w, v, "counts where the bundled AOTriton calls the chip experimental, which is not known here");
+        work_accept(w, v,
+                    "counts where the bundled AOTriton calls the chip experimental, which is not known here");
     else
         work_accept(w, v, "changes nothing: %s is not on the experimental list of this AOTriton", w->s.gfx);
 }
@@ -150,7 +159,8 @@ static void judge_aotriton(struct work *w, struct env_var *v)
 static void judge_addmm(struct work *w, struct env_var *v)
 {
     if (version_at_least(w->s.torch, 2, 5, 0))
-        work_refuse(w, v, v->row->source, "not read from torch 2.5 on; the name is DISABLE_ADDMM_CUDA_LT, even on ROCm");
+        work_refuse(w, v, v->row->source,
+                    "not read from torch 2.5 on; the name is DISABLE_ADDMM_CUDA_LT, even on ROCm");
     else
         accept_by_row(w, v);
 }
@@ -166,7 +176,8 @@ static void judge_mixed_precision(struct work *w, struct env_var *v)
 {
     accept_by_row(w, v);
     if (str_eq(v->value, "bf16") && w->s.chip && str_eq(w->s.chip->bf16, "none"))
-        work_warn(w, "ACCELERATE_MIXED_PRECISION=bf16, but %s has no bf16 arithmetic: use fp16", w->s.chip->gfx);
+        work_warn(w, "ACCELERATE_MIXED_PRECISION=bf16, but %s has no bf16 arithmetic: use fp16",
+                  w->s.chip->gfx);
 }
 
 /* Those whose verdict needs more than the row of names. */
@@ -226,15 +237,19 @@ static const char *flaw_of_syntax(const struct env_var *v, const char **better)
         return flag ? NULL : "only 0 and 1 are read; this value is ignored";
     case ENV_HIP_FLAG:
         *better = meant_flag(v->value);
-        return is_number(v->value, &number) || str_eq(v->value, "true") ? NULL : "takes a number or the word true";
+        return is_number(v->value, &number) || str_eq(v->value, "true") ? NULL
+                                                                        : "takes a number or the word true";
     case ENV_TRUE:
         if (!is_on(v->value) || str_eq(v->value, "TRUE"))
             return NULL;
         *better = "TRUE";
         return "only the exact word TRUE is read; this value is ignored";
-    case ENV_NUMBER: return is_number(v->value, &number) ? NULL : "takes a whole number";
-    case ENV_WORD: return word_is_known(v->row->values, v->value) ? NULL : "not a value that it takes";
-    case ENV_TEXT: break;
+    case ENV_NUMBER:
+        return is_number(v->value, &number) ? NULL : "takes a whole number";
+    case ENV_WORD:
+        return word_is_known(v->row->values, v->value) ? NULL : "not a value that it takes";
+    case ENV_TEXT:
+        break;
     }
     return NULL;
 }

@@ -67,17 +67,22 @@ static const char *flaw_by_wheel(struct work *w, const struct gfx_chip *as, cons
     const char *torch = work_torch_text(w);
     enum tri native = has_code(w, real->gfx), foreign = has_code(w, as->gfx);
     if (native == TRI_YES && foreign == TRI_NO)
-        return arena_printf(w->a, "%s carries %s and not %s: every kernel lookup would fail (invalid device function)",
-                            torch, real->gfx, as->gfx);
+        return arena_printf(
+            w->a, "%s carries %s and not %s: every kernel lookup would fail (invalid device function)", torch,
+            real->gfx, as->gfx);
     if (native == TRI_YES)
-        return arena_printf(w->a, "%s carries %s itself; the override swaps its kernels for those of %s", torch,
-                            real->gfx, as->gfx);
+        return arena_printf(w->a, "%s carries %s itself; the override swaps its kernels for those of %s",
+                            torch, real->gfx, as->gfx);
     if (foreign == TRI_NO)
-        return arena_printf(w->a, "%s has no code for %s: every kernel lookup would fail (invalid device function)",
+        return arena_printf(w->a,
+                            "%s has no code for %s: every kernel lookup would fail (invalid device function)",
                             torch, as->gfx);
     if (native == TRI_UNKNOWN && real->wheel_major)
-        return arena_printf(w->a, "obsolete: pytorch.org wheels carry %s since %s, and with such a wheel the override "
-                                  "breaks or swaps every kernel", real->gfx, real->wheel);
+        return arena_printf(
+            w->a,
+            "obsolete: pytorch.org wheels carry %s since %s, and with such a wheel the override "
+            "breaks or swaps every kernel",
+            real->gfx, real->wheel);
     return NULL;
 }
 
@@ -87,16 +92,19 @@ static const char *flaw_on_chip(struct work *w, const struct gfx_chip *as, const
     int am, rm, minor, stepping;
     if (as == real)
         return arena_printf(w->a, "%s is the real version of %s: it changes nothing", value, real->gfx);
-    if (chip_name_split(as->gfx, &am, &minor, &stepping) && chip_name_split(real->gfx, &rm, &minor, &stepping) &&
-        am != rm)
-        return arena_printf(w->a, "%s is of another generation than %s: its code faults here", as->gfx, real->gfx);
+    if (chip_name_split(as->gfx, &am, &minor, &stepping) &&
+        chip_name_split(real->gfx, &rm, &minor, &stepping) && am != rm)
+        return arena_printf(w->a, "%s is of another generation than %s: its code faults here", as->gfx,
+                            real->gfx);
     const char *flaw = flaw_by_wheel(w, as, real);
     if (flaw)
         return flaw;
     if (as->vgpr_kib > real->vgpr_kib)
-        return arena_printf(w->a, "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
-                                  "may need registers that do not exist, and hang", as->gfx, real->gfx, as->vgpr_kib,
-                            real->vgpr_kib);
+        return arena_printf(
+            w->a,
+            "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
+            "may need registers that do not exist, and hang",
+            as->gfx, real->gfx, as->vgpr_kib, real->vgpr_kib);
     if (!is_safe_relative(as, real))
         return arena_printf(w->a, "%s is not close enough to %s to run its code", real->gfx, as->gfx);
     return NULL;
@@ -175,7 +183,8 @@ static const char *node_name(struct work *w, const struct gpu_facts *g)
 static int relative_rank(const char *code, const char *real)
 {
     int major, minor, stepping, rmajor, rminor, rstepping;
-    if (!chip_name_split(code, &major, &minor, &stepping) || !chip_name_split(real, &rmajor, &rminor, &rstepping))
+    if (!chip_name_split(code, &major, &minor, &stepping) ||
+        !chip_name_split(real, &rmajor, &rminor, &rstepping))
         return 1 << 20;
     return (minor == rminor ? 0 : 1 << 16) + minor * 256 + stepping;
 }
@@ -220,8 +229,8 @@ static void warn_without_torch(struct work *w)
     const char *therock = real->therock ? "; AMD's TheRock wheels carry it, and need no override" : "";
     char value[16];
     if (as && gfx_override_value(as->gfx, value))
-        work_warn(w, "pytorch.org wheels have no code for %s: with one of them, " PLAIN "=%s is needed%s", real->gfx,
-                  value, therock);
+        work_warn(w, "pytorch.org wheels have no code for %s: with one of them, " PLAIN "=%s is needed%s",
+                  real->gfx, value, therock);
     else
         work_warn(w, "pytorch.org wheels have no code for %s, nor for a relative%s", real->gfx, therock);
 }
@@ -229,10 +238,12 @@ static void warn_without_torch(struct work *w)
 static void warn_no_code(struct work *w, const struct gpu_facts *g)
 {
     const struct gfx_chip *c = g->gfx.s ? gfx_find(g->gfx.s) : NULL;
-    const char *wheel = c && c->wheel_major ? arena_printf(w->a, "pytorch.org wheels from %s", c->wheel) : NULL;
+    const char *wheel =
+        c && c->wheel_major ? arena_printf(w->a, "pytorch.org wheels from %s", c->wheel) : NULL;
     const char *therock = c && c->therock ? "AMD's TheRock wheels" : NULL;
     if (w->s.lists->kpack)
-        therock = arena_printf(w->a, "the device wheels rocm-sdk-device-%s and amd-torch-device-%s", g->gfx.s, g->gfx.s);
+        therock = arena_printf(w->a, "the device wheels rocm-sdk-device-%s and amd-torch-device-%s", g->gfx.s,
+                               g->gfx.s);
     work_warn(w, "%s has no code for %s, and none for a relative whose code it could run; %s%s%s%s",
               work_torch_text(w), work_gpu_text(w, g), wheel ? wheel : "", wheel && therock ? " or " : "",
               therock ? therock : "", wheel || therock ? " carry it" : "no wheel that is known carries it");
@@ -245,8 +256,9 @@ static void set_plain(struct work *w, const struct gfx_chip *as, const struct gp
     struct computed *c = &w->computed[ENV_VALUE_OVERRIDE];
     gfx_override_value(as->gfx, value);
     c->value = arena_strdup(w->a, value);
-    c->why = arena_printf(w->a, "%s has no code for %s but for %s, whose code this chip runs%s", work_torch_text(w),
-                          g->gfx.s, as->gfx, by_version ? " (by its version: its own list could not be read)" : "");
+    c->why = arena_printf(w->a, "%s has no code for %s but for %s, whose code this chip runs%s",
+                          work_torch_text(w), g->gfx.s, as->gfx,
+                          by_version ? " (by its version: its own list could not be read)" : "");
 }
 
 static void set_node(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g)
@@ -256,8 +268,10 @@ static void set_node(struct work *w, const struct gfx_chip *as, const struct gpu
     *ARENA_PUSH(w->a, w->nodes, w->n_nodes) = (struct plan_var){
         .name = node_name(w, g),
         .value = arena_strdup(w->a, value),
-        .why = arena_printf(w->a, "%s has no code for %s but for %s; only this GPU is renamed, because another one "
-                                  "stays visible", work_torch_text(w), g->gfx.s, as->gfx),
+        .why = arena_printf(w->a,
+                            "%s has no code for %s but for %s; only this GPU is renamed, because another one "
+                            "stays visible",
+                            work_torch_text(w), g->gfx.s, as->gfx),
         .source = DOC_OVERRIDE,
     };
 }
@@ -268,7 +282,8 @@ static void choose(struct work *w)
     size_t n = 0;
     bool alike = true;
     for (size_t i = 0; i < w->n_visible; i++) {
-        const struct gfx_chip *as = work_value(w, node_name(w, w->visible[i])) ? NULL : stand_in(w, w->visible[i]);
+        const struct gfx_chip *as =
+            work_value(w, node_name(w, w->visible[i])) ? NULL : stand_in(w, w->visible[i]);
         if (!as) {
             alike = false;
             if (has_code(w, w->visible[i]->gfx.s) == TRI_NO && !work_value(w, node_name(w, w->visible[i])))
@@ -281,7 +296,8 @@ static void choose(struct work *w)
     if (n && alike)
         set_plain(w, first, w->plan->gpu);
     else if (n && !version_at_least(w->s.rocm, 6, 3, 0))
-        work_warn(w, "the GPUs you show need different overrides, which ROCm can do from 6.3 on: show one only");
+        work_warn(w,
+                  "the GPUs you show need different overrides, which ROCm can do from 6.3 on: show one only");
     else
         for (size_t i = 0; i < w->n_visible; i++) {
             const struct gfx_chip *as = stand_in(w, w->visible[i]);

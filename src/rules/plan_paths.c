@@ -92,11 +92,13 @@ static void judge_loader(struct work *w, const char *name, const char *separator
         work_accept(w, v, bad ? "this PyTorch uses the system's ROCm" : "no second HIP or HSA runtime in it");
         return;
     }
-    const char *which = runtime == RUNTIME_BUNDLED ? "this PyTorch brings its own"
-                                                   : "PyTorch wheels bring their own, and no PyTorch that uses it "
-                                                     "was found";
-    if (work_refuse(w, v, DOC_RUNTIMES, "%s puts a second HIP and HSA runtime in front (%s): symbol errors or crashes",
-                    bad, which) &&
+    const char *which = runtime == RUNTIME_BUNDLED
+                            ? "this PyTorch brings its own"
+                            : "PyTorch wheels bring their own, and no PyTorch that uses it "
+                              "was found";
+    if (work_refuse(w, v, DOC_RUNTIMES,
+                    "%s puts a second HIP and HSA runtime in front (%s): symbol errors or crashes", bad,
+                    which) &&
         rest)
         work_set(w, name, rest, "your value without the second runtime", DOC_RUNTIMES);
 }
@@ -122,7 +124,8 @@ static void judge_kernel_dir(struct work *w, const char *name, const char *resul
     if (!root_exists(&w->f->root, v->value))
         work_refuse(w, v, v->row->source, "there is no such directory: %s", result);
     else if (!has_kernels(w, v->value, w->s.gfx))
-        work_refuse(w, v, v->row->source, "no kernels for %s in it: %s", w->s.gfx ? w->s.gfx : "any chip", result);
+        work_refuse(w, v, v->row->source, "no kernels for %s in it: %s", w->s.gfx ? w->s.gfx : "any chip",
+                    result);
     else
         work_accept(w, v, "your kernel directory; it has the chip");
 }
@@ -195,8 +198,11 @@ void paths_plan(struct work *w)
     judge_loader(w, "LD_PRELOAD", ": ", shadows_by_file);
     judge_kernel_dir(w, "ROCBLAS_TENSILE_LIBPATH", "rocBLAS aborts");
     judge_kernel_dir(w, "HIPBLASLT_TENSILE_LIBPATH", "hipBLASLt cannot start");
-    judge_path(w, "HIPBLASLT_EXT_OP_LIBRARY_PATH", "your library file", "hipBLASLt loses its extra operations");
+    judge_path(w, "HIPBLASLT_EXT_OP_LIBRARY_PATH", "your library file",
+               "hipBLASLt loses its extra operations");
     judge_path(w, "TRITON_LIBHIP_PATH", "your choice of HIP library for Triton", "Triton cannot start");
-    judge_path(w, "DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it", "compilers fail");
-    judge_path(w, "HIP_DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it", "compilers fail");
+    judge_path(w, "DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it",
+               "compilers fail");
+    judge_path(w, "HIP_DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it",
+               "compilers fail");
 }

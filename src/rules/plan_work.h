@@ -13,10 +13,10 @@
 #include "rules/plan.h"
 
 enum var_state {
-    VAR_OPEN,     /* not judged yet */
+    VAR_OPEN, /* not judged yet */
     VAR_ACCEPTED,
     VAR_REFUSED,
-    VAR_QUIET,    /* nothing to say about it (PATH) */
+    VAR_QUIET, /* nothing to say about it (PATH) */
 };
 
 struct env_var {
@@ -52,7 +52,8 @@ struct env_var *work_var(const struct work *w, const char *name);
 /* Its value while it is in force, else NULL. */
 const char *work_value(const struct work *w, const char *name);
 /* Removes the variable, with the reason; false if the user insists on it. */
-bool work_refuse(struct work *w, struct env_var *v, const char *source, const char *fmt, ...) PRINTF_LIKE(4, 5);
+bool work_refuse(struct work *w, struct env_var *v, const char *source, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
 void work_accept(struct work *w, struct env_var *v, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void work_warn(struct work *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void work_set(struct work *w, const char *name, const char *value, const char *why, const char *source);

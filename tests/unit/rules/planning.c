@@ -17,7 +17,8 @@ bool planning_open(struct planning *p, const char *capture)
 {
     struct cairn_error err = { 0 };
     *p = (struct planning){ .options.gpu = -1 };
-    struct facts_options o = { .root = data_path(p, capture ? capture : "env"), .env = p->env,
+    struct facts_options o = { .root = data_path(p, capture ? capture : "env"),
+                               .env = p->env,
                                .parts = FACTS_HARDWARE };
     if (facts_read(&p->facts, &o, &err)) {
         printf("# %s\n", err.msg);

@@ -132,8 +132,13 @@ static void what_is_said_to_be_set_is_set(void)
 
 static struct situation situation(const char *gfx, const char *torch, const char *rocm, const char *aotriton)
 {
-    return (struct situation){ .gfx = gfx, .chip = gfx ? gfx_find(gfx) : NULL, .unified = TRI_NO, .n_visible = 1,
-                               .torch = version(torch), .rocm = version(rocm), .aotriton = version(aotriton) };
+    return (struct situation){ .gfx = gfx,
+                               .chip = gfx ? gfx_find(gfx) : NULL,
+                               .unified = TRI_NO,
+                               .n_visible = 1,
+                               .torch = version(torch),
+                               .rocm = version(rocm),
+                               .aotriton = version(aotriton) };
 }
 
 static void conditions_mean_what_they_say(void)
@@ -174,7 +179,8 @@ static void a_library_that_lacks_the_chip_counts(void)
     const char *names[] = { "gfx1100" };
     struct torch_facts t = { .hipblaslt = { names, 1, "test" }, .aotriton = { NULL, 0, "test" } };
     struct situation s = situation("gfx1100", "2.8", "6.4", "0.10");
-    struct env_when lt = { .library = ENV_LIBRARY_HIPBLASLT }, attention = { .library = ENV_LIBRARY_AOTRITON };
+    struct env_when lt = { .library = ENV_LIBRARY_HIPBLASLT },
+                    attention = { .library = ENV_LIBRARY_AOTRITON };
     CHECK(env_when_met(&lt, &s));
     s.lists = &t;
     CHECK(env_when_met(&lt, &s));
@@ -188,7 +194,9 @@ static void a_library_that_lacks_the_chip_counts(void)
 /* The experimental list of each tag of AOTriton, as read there; gfx1100 of 0.11b is left out on purpose. */
 static void aotriton_lists_are_right(void)
 {
-    static const struct { const char *aotriton, *gfx; } tags[] = {
+    static const struct {
+        const char *aotriton, *gfx;
+    } tags[] = {
         { "0.4", "" },
         { "0.7", "gfx1100" },
         { "0.8", "" },
@@ -205,7 +213,8 @@ static void aotriton_lists_are_right(void)
             struct situation s = situation(c->gfx, "2.9", "6.4", tags[i].aotriton);
             bool set = false;
             for (const struct env_rule *r = env_rules(); r->name; r++)
-                set |= str_eq(r->name, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL") && env_when_met(&r->when, &s);
+                set |=
+                    str_eq(r->name, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL") && env_when_met(&r->when, &s);
             if (set != str_list_has(tags[i].gfx, ' ', c->gfx))
                 CHECK_FAIL_("AOTriton %s, %s: %s", tags[i].aotriton, c->gfx, set ? "set" : "not set");
         }

@@ -22,8 +22,8 @@ struct plan_case {
     const char *file;    /* of tests/data/env */
     const char *env[6];
     const char *kernel, *aotriton, *trainer, *keep, *with;
-    int gpu;       /* 0: not asked for; else the index plus 1 */
-    size_t cards;  /* this many like the first one; 0: as captured */
+    int gpu;      /* 0: not asked for; else the index plus 1 */
+    size_t cards; /* this many like the first one; 0: as captured */
     bool debug, windows, therock;
     /* "set NAME=value", "noset NAME", "unset NAME: part of why", "keep NAME: part", "warn: part", "nowarn: part",
      * "gpu 0" */
@@ -417,8 +417,12 @@ static void run_case(const struct plan_case *c)
     struct cairn_error err = { 0 };
     const char *keep[] = { c->keep, NULL }, *with[] = { c->with, NULL };
     REQUIRE(set_up(&p, c));
-    p.options = (struct plan_options){ .gpu = c->gpu - 1, .debug = c->debug, .windows = c->windows,
-                                       .trainer = c->trainer, .keep = keep, .with = with };
+    p.options = (struct plan_options){ .gpu = c->gpu - 1,
+                                       .debug = c->debug,
+                                       .windows = c->windows,
+                                       .trainer = c->trainer,
+                                       .keep = keep,
+                                       .with = with };
     int r = planning_run(&p, &err), bad = check_bad_here;
     if (r)
         CHECK_FAIL_("%s: %s", c->title, err.msg);

@@ -14,12 +14,30 @@
 #include <dirent.h>
 
 static const char *const torches[] = {
-    NULL, "2.9.1+cpu", "2.9.1+cu128", "2.4.0+rocm6.0", "2.5.1+rocm6.2", "2.6.0+rocm6.2", "2.7.1+rocm6.3", "2.8.0+rocm6.4",
-    "2.9.1+rocm6.4", "2.9.1+rocm7.0", "2.10.0+rocm7.0", "2.11.0+rocm7.2", "2.12.0+rocm7.2", "2.12.0+rocm7.14",
-    "2.13.0+rocm7.2", "2.14.0.dev20260901+rocm10.0", "therock 2.9.1+rocm7.10", "therock 2.11.0+rocm7.14",
+    NULL,
+    "2.9.1+cpu",
+    "2.9.1+cu128",
+    "2.4.0+rocm6.0",
+    "2.5.1+rocm6.2",
+    "2.6.0+rocm6.2",
+    "2.7.1+rocm6.3",
+    "2.8.0+rocm6.4",
+    "2.9.1+rocm6.4",
+    "2.9.1+rocm7.0",
+    "2.10.0+rocm7.0",
+    "2.11.0+rocm7.2",
+    "2.12.0+rocm7.2",
+    "2.12.0+rocm7.14",
+    "2.13.0+rocm7.2",
+    "2.14.0.dev20260901+rocm10.0",
+    "therock 2.9.1+rocm7.10",
+    "therock 2.11.0+rocm7.14",
 };
 
-#define ENV(...) { __VA_ARGS__, NULL }
+#define ENV(...)          \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
 static const char *const environments[][10] = {
     { NULL },
     ENV("HSA_OVERRIDE_GFX_VERSION=gfx1031", "HIP_VISIBLE_DEVICES=0", "CUDA_VISIBLE_DEVICES=0",
@@ -27,14 +45,15 @@ static const char *const environments[][10] = {
     ENV("HSA_OVERRIDE_GFX_VERSION=10.3.1", "HIP_VISIBLE_DEVICES=0"),
     ENV("HSA_OVERRIDE_GFX_VERSION=11.0.0", "PYTORCH_MAX_SPLIT_SIZE_MB=512", "PYTORCH_NO_HIP_MEMORY_CACHING=1",
         "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1"),
-    ENV("HSA_OVERRIDE_GFX_VERSION=11.0.0", "ROCBLAS_USE_HIPBLASLT=1", "LD_LIBRARY_PATH=/opt/rocm/lib:",
-        "DEVICE_LIB_PATH=/opt/rocm/llvm/amdgcn/bitcode", "AMD_SERIALIZE_KERNEL=3", "TORCH_USE_HIP_DSA=1",
-        "HIP_LAUNCH_BLOCKING=0", "HIP_VISIBLE_DEVICES=0"),
+    ENV("HSA_OVERRIDE_GFX_VERSION=11.0.0", "ROCBLAS_USE_HIPBLASLT=1",
+        "LD_LIBRARY_PATH=/opt/rocm/lib:", "DEVICE_LIB_PATH=/opt/rocm/llvm/amdgcn/bitcode",
+        "AMD_SERIALIZE_KERNEL=3", "TORCH_USE_HIP_DSA=1", "HIP_LAUNCH_BLOCKING=0", "HIP_VISIBLE_DEVICES=0"),
     ENV("HSA_OVERRIDE_GFX_VERSION=10.3.0"),
     ENV("HSA_OVERRIDE_GFX_VERSION=9.0.0", "HSA_OVERRIDE_GFX_VERSION_1=10.3.0"),
     ENV("HSA_OVERRIDE_GFX_VERSION=11.0.2"),
     ENV("HSA_OVERRIDE_GFX_VERSION="),
-    ENV("HSA_OVERRIDE_GFX_VERSION_0=10.3.0", "HSA_OVERRIDE_GFX_VERSION_1=11.0.0", "HSA_OVERRIDE_GFX_VERSION_2=10.3.0"),
+    ENV("HSA_OVERRIDE_GFX_VERSION_0=10.3.0", "HSA_OVERRIDE_GFX_VERSION_1=11.0.0",
+        "HSA_OVERRIDE_GFX_VERSION_2=10.3.0"),
     ENV("HSA_OVERRIDE_GFX_VERSION_1=10.3.0", "ROCR_VISIBLE_DEVICES=1"),
     ENV("HIP_VISIBLE_DEVICES=0, 1"),
     ENV("HIP_VISIBLE_DEVICES="),
@@ -67,10 +86,13 @@ static const char *const environments[][10] = {
     ENV("HSA_XNACK=1", "HSA_ENABLE_SDMA=0", "HSA_ENABLE_INTERRUPT=0", "HSA_UNALIGNED_ACCESS_MODE=1"),
     ENV("HSA_XNACK=true", "TORCH_BLAS_PREFER_HIPBLASLT=yes", "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=on",
         "FLASH_ATTENTION_TRITON_AMD_ENABLE=true", "MIOPEN_FIND_MODE=QUICK", "GPU_MAX_HW_QUEUES=two"),
-    ENV("LD_LIBRARY_PATH=/opt/rocm/lib:/opt/rocm-6.4.0/lib:/usr/local/lib", "LD_PRELOAD=/opt/rocm/lib/libamdhip64.so.6",
-        "ROCBLAS_TENSILE_LIBPATH=/opt/rocm/lib/rocblas/library", "ROCM_PATH=/opt/rocm"),
-    ENV("TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=0", "TORCH_BLAS_PREFER_HIPBLASLT=0", "ROCBLAS_USE_HIPBLASLT=0"),
-    ENV("HIP_VISIBLE_DEVICES=0, 1", "ROCR_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=0 ", "HSA_OVERRIDE_GFX_VERSION=10.3"),
+    ENV("LD_LIBRARY_PATH=/opt/rocm/lib:/opt/rocm-6.4.0/lib:/usr/local/lib",
+        "LD_PRELOAD=/opt/rocm/lib/libamdhip64.so.6", "ROCBLAS_TENSILE_LIBPATH=/opt/rocm/lib/rocblas/library",
+        "ROCM_PATH=/opt/rocm"),
+    ENV("TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=0", "TORCH_BLAS_PREFER_HIPBLASLT=0",
+        "ROCBLAS_USE_HIPBLASLT=0"),
+    ENV("HIP_VISIBLE_DEVICES=0, 1", "ROCR_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=0 ",
+        "HSA_OVERRIDE_GFX_VERSION=10.3"),
 };
 
 struct mode {
@@ -79,7 +101,7 @@ struct mode {
     bool debug, windows;
 };
 static const struct mode modes[] = {
-    { "plain", -1, false, false }, { "--gpu 0", 0, false, false }, { "--gpu 1", 1, false, false },
+    { "plain", -1, false, false },  { "--gpu 0", 0, false, false },      { "--gpu 1", 1, false, false },
     { "--debug", -1, true, false }, { "--os windows", -1, false, true },
 };
 
@@ -238,7 +260,8 @@ static const char *overrides(struct planning *p, const struct result *r)
     for (size_t i = 0; i < r->n; i++) {
         bool node = str_starts(r->name[i], "HSA_OVERRIDE_GFX_VERSION_"), shown = false;
         for (size_t k = 0; node && k < n; k++)
-            shown |= p->facts.gpus[list[k]].kfd_node.v == atoi(r->name[i] + strlen("HSA_OVERRIDE_GFX_VERSION_"));
+            shown |=
+                p->facts.gpus[list[k]].kfd_node.v == atoi(r->name[i] + strlen("HSA_OVERRIDE_GFX_VERSION_"));
         if (node && p->plan.gpu && !shown)
             return "an override of a GPU that is hidden or not there";
     }
@@ -247,7 +270,8 @@ static const char *overrides(struct planning *p, const struct result *r)
 
 static const char *allocator(struct planning *p, const struct result *r)
 {
-    static const char *const names[] = { "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF" };
+    static const char *const names[] = { "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+                                         "PYTORCH_ALLOC_CONF" };
     const char *text = NULL;
     bool read = false, known = p->torch.build == TORCH_ROCM && p->facts.n_torches;
     int minor = p->torch.parsed.part[1];
@@ -262,7 +286,8 @@ static const char *allocator(struct planning *p, const struct result *r)
     }
     if (text && known && !read)
         return "allocator options under a name that this torch does not read";
-    if (text && (strstr(text, "backend:malloc") || strstr(text, "split_size_mb:8") || strstr(text, "threshold:2")))
+    if (text &&
+        (strstr(text, "backend:malloc") || strstr(text, "split_size_mb:8") || strstr(text, "threshold:2")))
         return "an allocator option that stops torch";
     return NULL;
 }
@@ -270,7 +295,8 @@ static const char *allocator(struct planning *p, const struct result *r)
 static const char *debugging(struct planning *p, const struct result *r)
 {
     const char *kernel = result_get(r, "AMD_SERIALIZE_KERNEL"), *copy = result_get(r, "AMD_SERIALIZE_COPY");
-    const char *blocking = result_get(r, "HIP_LAUNCH_BLOCKING"), *hip = result_get(r, "PYTORCH_NO_HIP_MEMORY_CACHING");
+    const char *blocking = result_get(r, "HIP_LAUNCH_BLOCKING"),
+               *hip = result_get(r, "PYTORCH_NO_HIP_MEMORY_CACHING");
     bool on = (kernel && atoi(kernel)) || (copy && atoi(copy)) || (blocking && atoi(blocking));
     if (on && !p->options.debug)
         return "debugging that was not asked for";
@@ -306,8 +332,8 @@ static const char *the_rest(struct planning *p, const struct result *r)
 static bool is_whole(const struct plan_var *v, size_t n, bool source)
 {
     for (size_t i = 0; i < n; i++)
-        if (!v[i].name || !v[i].value || !v[i].why || !*v[i].why || (source && (!v[i].source || !*v[i].source)) ||
-            plan_find(v, n, v[i].name) != &v[i])
+        if (!v[i].name || !v[i].value || !v[i].why || !*v[i].why ||
+            (source && (!v[i].source || !*v[i].source)) || plan_find(v, n, v[i].name) != &v[i])
             return false;
     return true;
 }
@@ -334,7 +360,8 @@ static const char *shape(struct planning *p, const struct result *r)
 
 static const look looks[] = { devices, overrides, allocator, debugging, the_rest, shape };
 
-static void say(const struct planning *p, const char *where, const char *torch, const struct mode *m, const char *what)
+static void say(const struct planning *p, const char *where, const char *torch, const struct mode *m,
+                const char *what)
 {
     CHECK_FAIL_("%s, torch %s, %s: %s", where, torch ? torch : "none", m->name, what);
     for (size_t i = 0; i < p->n_env; i++)
