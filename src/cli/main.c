@@ -17,6 +17,7 @@ static const struct command commands[] = {
     { "gpu", cmd_gpu, "list the GPUs: chip, memory, load, and what is wrong with them" },
     { "doctor", cmd_doctor, "check the whole stack, with a reason and a remedy for each finding" },
     { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
+    { "tensor", cmd_tensor, "look at, check and convert tensor files" },
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -55,8 +56,8 @@ static int cmd_help(int argc, char **argv)
     if (!c)
         return unknown_command(argv[1]);
     char help[] = "--help";
-    char *args[] = { argv[1], help, NULL };
-    return c->run(2, args);
+    char *args[] = { argv[1], argc > 2 ? argv[2] : help, argc > 2 ? help : NULL, NULL };
+    return c->run(argc > 2 ? 3 : 2, args);
 }
 
 static int run(int argc, char **argv)

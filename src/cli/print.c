@@ -77,6 +77,19 @@ static int columns(const char *s, size_t len)
     return n;
 }
 
+int print_columns(const char *text)
+{
+    return columns(text, strlen(text));
+}
+
+void print_padded(FILE *out, const char *text, int width)
+{
+    put_clean(out, text, strlen(text));
+    int n = print_columns(text);
+    if (n < width)
+        fprintf(out, "%*s", width - n, "");
+}
+
 void print_wrapped(FILE *out, const char *text, int indent, int width)
 {
     int col = indent;

@@ -16,6 +16,11 @@ bool print_color_mode(const char *mode);
 const char *print_color(enum print_color c);
 /* "512 MiB", "24.0 GiB"; buf holds 24 bytes and is returned. */
 const char *print_bytes(int64_t bytes, char *buf);
+/* Text from outside, with '?' for each byte that a terminal might obey, padded with spaces to at least width
+ * columns. */
+void print_padded(FILE *out, const char *text, int width);
+/* Columns of UTF-8 text, one for each character. */
+int print_columns(const char *text);
 /* Text wrapped at width columns, each line after `indent` spaces (the first line starts where the cursor is). */
 void print_wrapped(FILE *out, const char *text, int indent, int width);
 /* Columns of the terminal on stdout, 100 when it is not one or wider. */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cairn tensor: finds the sub-command. */
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/tensor_commands.h"
+#include "base/cleanup.h"
+#include "base/str.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The only list of sub-commands. */
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+} commands[] = {
+    { "ls", tensor_ls, "list the tensors of a file: dtype, shape, size" },
+    { "check", tensor_check, "find files with zeros, NaN, Inf or impossible numbers; walks folders" },
+    { "convert", tensor_convert, "write a file with other number formats or LoRA names" },
+    { "extract", tensor_extract, "write a file with some of the tensors" },
+    { "merge", tensor_merge, "add a LoRA to its base model" },
+};
+
+int tensor_operands(int argc, char **argv, int rest, int want, const char *what)
+{
+    if (argc - rest < want)
+        return options_error(argv[0], "wants %s", what);
+    if (argc - rest > want)
+        return options_error(argv[0], "wants %s, does not take \"%s\"", what, argv[rest + want]);
+    return 0;
+}
+
+/* What stands before a sub-command: --help and the like. */
+static int own_options(int argc, char **argv)
+{
+    CLEANUP(str_release) struct str examples = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        str_addf(&examples, "  cairn tensor %-9s %s\n", commands[i].name, commands[i].about);
+    const struct opt_row rows[] = { OPT_END };
+    const struct opt_usage usage = {
+        .synopsis = "cairn tensor COMMAND [options] FILE...",
+        .about = "Looks at, checks and converts files with tensors: safetensors, sharded models by their "
+                 ".index.json, and PyTorch's .pth and .pt, of which nothing is executed. \"cairn help tensor "
+                 "COMMAND\" tells all about one command.",
+        .examples = examples.s,
+    };
+    int rest, r = options_parse(argc, argv, rows, &usage, &rest);
+    return r != OPTIONS_GO ? r : options_error(argv[0], "wants a command");
+}
+
+static int list_commands(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        printf("%s\t%s\n", commands[i].name, commands[i].about);
+    return EXIT_FINE;
+}
+
+int cmd_tensor(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "--list-commands"))
+        return list_commands();
+    if (argc < 2 || argv[1][0] == '-')
+        return own_options(argc, argv);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (strcmp(argv[1], commands[i].name))
+            continue;
+        char name[32];
+        snprintf(name, sizeof(name), "tensor %s", commands[i].name);
+        argv[1] = name;
+        return commands[i].run(argc - 1, argv + 1);
+    }
+    return options_error(argv[0], "there is no command \"%s\"", argv[1]);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tensor_check.h"
+
+#include "cli/print.h"
+#include "cli/tensor_json.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static enum print_color color_of(enum tensor_health v, bool damaged)
+{
+    if (damaged)
+        return COLOR_RED;
+    return v == TENSOR_OK ? COLOR_GREEN : COLOR_YELLOW;
+}
+
+static void print_verdict(enum tensor_health v, bool damaged)
+{
+    printf("%s%-10s%s  ", print_color(color_of(v, damaged)), tensor_health_name(v), print_color(COLOR_PLAIN));
+}
+
+static void print_line(const char *label, const char *text)
+{
+    printf("%12s%s", "", label);
+    print_wrapped(stdout, text, 12 + print_columns(label), print_width());
+}
+
+static void print_damage(const struct file_verdict *v)
+{
+    if (v->name) {
+        printf("%12s", "");
+        print_padded(stdout, v->name, 0);
+        fputs(": ", stdout);
+        print_wrapped(stdout, v->why, 12, print_width());
+    } else {
+        print_line("", v->why);
+    }
+    if (v->n_damaged > 1)
+        printf("%12sand %zu more of its tensors\n", "", v->n_damaged - 1);
+    print_line("to do: ", v->todo);
+}
+
+static void print_tensor(const struct st_tensor *t, const struct scan_stats *s,
+                         const struct tensor_verdict *v)
+{
+    char shape[TENSOR_SHAPE_TEXT];
+    fputs("  ", stdout);
+    print_verdict(v->verdict, v->damaged);
+    print_padded(stdout, t->name, 0);
+    putchar(' ');
+    print_padded(stdout, t->dtype_text, 0);
+    printf(" %s\n", tensor_shape_text(t, shape));
+    if (scan_has_range(s))
+        printf("%14smin %.6g  max %.6g  mean %.6g  std %.6g  absmax %.6g\n", "", s->min, s->max, scan_mean(s),
+               scan_std(s), scan_absmax(s));
+    if (s->zero || s->nan || s->inf || s->subnormal)
+        printf("%14szero %" PRIu64 "  NaN %" PRIu64 "  Inf %" PRIu64 "  subnormal %" PRIu64 " of %" PRIu64
+               "\n",
+               "", s->zero, s->nan, s->inf, s->subnormal, s->n);
+    if (v->why)
+        print_line("  ", v->why);
+}
+
+static void print_file(const struct checked_file *f, bool verbose)
+{
+    char size[24];
+    print_verdict(f->verdict.verdict, f->verdict.damaged);
+    print_padded(stdout, f->path, 0);
+    if (f->format && !f->verdict.damaged)
+        printf("  (%zu tensor%s, %s)", f->n_tensors, f->n_tensors == 1 ? "" : "s",
+               print_bytes((int64_t)f->data_bytes, size));
+    putchar('\n');
+    if (f->verdict.damaged)
+        print_damage(&f->verdict);
+    for (size_t i = 0; verbose && f->tensors && i < f->n_tensors; i++)
+        print_tensor(&f->tensors[i], &f->stats[i], &f->verdicts[i]);
+}
+
+/* Healthy files that were found in a folder are only counted: there are thousands. */
+void check_print_table(const struct checked_file *files, size_t n, bool verbose)
+{
+    size_t damaged = 0;
+    for (size_t i = 0; i < n; i++) {
+        damaged += files[i].verdict.damaged;
+        if (files[i].verdict.damaged || files[i].named || verbose)
+            print_file(&files[i], verbose);
+    }
+    if (n > 1 || !files[0].named)
+        printf("%zu file%s checked: %zu damaged, %zu healthy\n", n, n == 1 ? "" : "s", damaged, n - damaged);
+}
+
+static void add_tensor(struct json *list, const struct st_tensor *t, const struct scan_stats *s,
+                       const struct tensor_verdict *v)
+{
+    struct json *o = json_add_object(list, NULL);
+    bool known = scan_has_range(s);
+    tensor_json_head(o, t);
+    json_add_text(o, "verdict", tensor_health_name(v->verdict));
+    json_add_bool(o, "damaged", v->damaged);
+    json_add_text(o, "why", v->why);
+    if (v->verdict == TENSOR_SKIPPED)
+        return;
+    const struct {
+        const char *key;
+        double value;
+    } reals[] = { { "min", s->min },
+                  { "max", s->max },
+                  { "mean", scan_mean(s) },
+                  { "absmax", scan_absmax(s) },
+                  { "std", scan_std(s) } };
+    for (size_t i = 0; i < ARRAY_LEN(reals); i++) {
+        if (known)
+            tensor_json_real(o, reals[i].key, reals[i].value);
+        else
+            json_add_null(o, reals[i].key);
+    }
+    json_add_int(o, "zero", (int64_t)s->zero);
+    json_add_int(o, "nan", (int64_t)s->nan);
+    json_add_int(o, "inf", (int64_t)s->inf);
+    json_add_int(o, "subnormal", (int64_t)s->subnormal);
+}
+
+static void add_file(struct json *list, const struct checked_file *f)
+{
+    struct json *o = json_add_object(list, NULL);
+    json_add_text(o, "path", f->path);
+    json_add_text(o, "format", f->format);
+    json_add_text(o, "verdict", tensor_health_name(f->verdict.verdict));
+    json_add_bool(o, "damaged", f->verdict.damaged);
+    json_add_text(o, "tensor", f->verdict.name);
+    json_add_text(o, "why", f->verdict.why);
+    json_add_text(o, "todo", f->verdict.todo);
+    json_add_int(o, "damaged_tensors", (int64_t)f->verdict.n_damaged);
+    json_add_int(o, "data_bytes", (int64_t)f->data_bytes);
+    struct json *tensors = json_add_array(o, "tensors");
+    for (size_t i = 0; f->tensors && i < f->n_tensors; i++)
+        add_tensor(tensors, &f->tensors[i], &f->stats[i], &f->verdicts[i]);
+}
+
+void check_print_json(const struct checked_file *files, size_t n)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    size_t damaged = 0;
+    for (size_t i = 0; i < n; i++)
+        damaged += files[i].verdict.damaged;
+    json_add_int(top, "schema", 1);
+    json_add_int(top, "checked", (int64_t)n);
+    json_add_int(top, "damaged", (int64_t)damaged);
+    json_add_int(top, "healthy", (int64_t)(n - damaged));
+    struct json *list = json_add_array(top, "files");
+    for (size_t i = 0; i < n; i++)
+        add_file(list, &files[i]);
+    json_print(top, stdout);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cairn tensor extract: a conversion that keeps every dtype and leaves tensors out. */
+#include "base/json.h"
+#include "base/progress.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/stop.h"
+#include "cli/tensor_commands.h"
+#include "tensor/convert.h"
+#include <stdio.h>
+
+static void print_result(const char *in, const char *out, const struct convert_report *r, bool json)
+{
+    char size[24];
+    if (!json) {
+        print_padded(stdout, out, 0);
+        printf(": %zu tensors, %s; %zu left out\n", r->copied, print_bytes((int64_t)r->bytes_out, size),
+               r->dropped);
+        return;
+    }
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "schema", 1);
+    json_add_text(v, "in", in);
+    json_add_text(v, "out", out);
+    json_add_int(v, "tensors", (int64_t)r->copied);
+    json_add_int(v, "dropped", (int64_t)r->dropped);
+    json_add_int(v, "written_bytes", (int64_t)r->bytes_out);
+    json_print(v, stdout);
+}
+
+/* A pattern that names nothing is a typing error; an empty file would hide it. */
+static int check_patterns(const struct tensor_source *s, const struct opt_list *only, struct cairn_error *err)
+{
+    for (size_t k = 0; k < only->n; k++) {
+        size_t i = 0;
+        while (i < s->n_tensors && !source_name_matches(s->tensors[i].name, &only->item[k], 1))
+            i++;
+        if (i == s->n_tensors)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: no tensor is named like \"%s\"", s->path,
+                              only->item[k]);
+    }
+    return 0;
+}
+
+static int extract(const char *in, const char *out, struct convert_options *o, const struct opt_list *only,
+                   bool json)
+{
+    CLEANUP(source_close) struct tensor_source src = { 0 };
+    struct cairn_error err = { 0 };
+    struct convert_report report;
+    struct progress progress;
+    if (source_open(&src, in, &err) || check_patterns(&src, only, &err))
+        return print_error(&err);
+    o->stop = stop_catch();
+    o->progress = &progress;
+    progress_start(&progress, stderr, "extract", 0);
+    int r = convert_file(&src, out, o, &report, &err);
+    progress_end(&progress);
+    if (r)
+        return *o->stop ? stop_end() : print_error(&err);
+    print_result(in, out, &report, json);
+    return EXIT_FINE;
+}
+
+int tensor_extract(int argc, char **argv)
+{
+    CLEANUP(opt_list_release) struct opt_list only = { 0 };
+    bool json = false;
+    struct convert_options o = { .to = DTYPE_OTHER, .drop_others = true };
+    const struct opt_row rows[] = {
+        OPT_LIST(0, "only", &only, "GLOB", "take tensors whose name matches; may be repeated"),
+        OPT_FLAG('f', "force", &o.replace, "replace OUT if it is there"),
+        OPT_INT(0, "threads", &o.threads, "N", "use N threads instead of all cores"),
+        OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn tensor extract IN OUT --only GLOB [options]",
+        "Writes some of the tensors of IN to the safetensors file OUT, bit for bit, with order and metadata. OUT appears "
+        "only when it is whole and on the disk.",
+        "  cairn tensor extract wan.safetensors block0.safetensors --only 'blocks.0.*'\n"
+        "  cairn tensor extract models_t5_umt5-xxl-enc-bf16.pth t5.safetensors --only '*'\n",
+        .mixed = true,
+    };
+    int rest, r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r == OPTIONS_GO)
+        r = tensor_operands(argc, argv, rest, 2, "IN and OUT") ?: OPTIONS_GO;
+    if (r != OPTIONS_GO)
+        return r;
+    if (!only.n)
+        return options_error(argv[0], "wants --only GLOB: which tensors");
+    o.only = only.item;
+    o.n_only = only.n;
+    return extract(argv[rest], argv[rest + 1], &o, &only, json);
+}

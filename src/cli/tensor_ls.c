@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cairn tensor ls */
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/tensor_commands.h"
+#include "cli/tensor_json.h"
+#include "tensor/source.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+struct wish {
+    struct opt_list only;
+    bool json, verbose;
+};
+
+struct total {
+    size_t n;
+    uint64_t elements, bytes;
+};
+
+static bool wanted(const struct wish *w, const struct st_tensor *t)
+{
+    return source_name_matches(t->name, w->only.item, w->only.n);
+}
+
+static struct total count(const struct tensor_source *s, const struct wish *w)
+{
+    struct total sum = { 0 };
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        if (!wanted(w, &s->tensors[i]))
+            continue;
+        sum.n++;
+        sum.elements += s->tensors[i].elements;
+        sum.bytes += s->tensors[i].bytes;
+    }
+    return sum;
+}
+
+static void print_json(const struct tensor_source *s, const struct wish *w)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    struct total sum = count(s, w);
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "path", s->path);
+    json_add_text(top, "format", s->format);
+    json_add_int(top, "files", (int64_t)s->n_files);
+    json_add_int(top, "tensor_count", (int64_t)sum.n);
+    json_add_int(top, "elements", (int64_t)sum.elements);
+    json_add_int(top, "data_bytes", (int64_t)sum.bytes);
+    struct json *meta = json_add_object(top, "metadata");
+    for (size_t i = 0; i < s->n_meta; i++)
+        json_add_text(meta, s->meta[i].key, s->meta[i].value);
+    struct json *list = json_add_array(top, "tensors");
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        const struct st_tensor *t = &s->tensors[i];
+        int fd;
+        uint64_t at;
+        if (!wanted(w, t))
+            continue;
+        struct json *o = json_add_object(list, NULL);
+        tensor_json_head(o, t);
+        json_add_text(o, "file", source_path_of(s, t));
+        if (source_place(s, t, &fd, &at))
+            json_add_int(o, "offset_bytes", (int64_t)at);
+        else
+            json_add_null(o, "offset_bytes");
+    }
+    json_print(top, stdout);
+}
+
+static int widest_name(const struct tensor_source *s, const struct wish *w)
+{
+    int widest = 4;
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        int n = wanted(w, &s->tensors[i]) ? print_columns(s->tensors[i].name) : 0;
+        widest = n > widest ? n : widest;
+    }
+    return widest < 60 ? widest : 60;
+}
+
+static void print_tensor(const struct st_tensor *t, int width)
+{
+    char shape[TENSOR_SHAPE_TEXT], size[24];
+    print_padded(stdout, t->name, width);
+    putchar(' ');
+    print_padded(stdout, t->dtype_text, 9);
+    printf(" %-20s %9s\n", tensor_shape_text(t, shape), print_bytes((int64_t)t->bytes, size));
+}
+
+static void print_metadata(const struct tensor_source *s)
+{
+    for (size_t i = 0; i < s->n_meta; i++) {
+        print_padded(stdout, s->meta[i].key, 0);
+        fputs(" = ", stdout);
+        print_wrapped(stdout, s->meta[i].value, 4, print_width());
+    }
+    if (s->n_meta)
+        putchar('\n');
+}
+
+static void print_table(const struct tensor_source *s, const struct wish *w)
+{
+    int width = widest_name(s, w);
+    char size[24];
+    if (w->verbose)
+        print_metadata(s);
+    printf("%s%-*s %-9s %-20s %9s%s\n", print_color(COLOR_BOLD), width, "NAME", "DTYPE", "SHAPE", "SIZE",
+           print_color(COLOR_PLAIN));
+    for (size_t i = 0; i < s->n_tensors; i++)
+        if (wanted(w, &s->tensors[i]))
+            print_tensor(&s->tensors[i], width);
+    struct total sum = count(s, w);
+    printf("%zu tensor%s, %" PRIu64 " values, %s (%" PRIu64 " bytes)", sum.n, sum.n == 1 ? "" : "s",
+           sum.elements, print_bytes((int64_t)sum.bytes, size), sum.bytes);
+    if (s->n_files > 1)
+        printf(" in %zu files", s->n_files);
+    if (s->n_meta && !w->verbose)
+        printf("; %zu metadata entr%s (--verbose)", s->n_meta, s->n_meta == 1 ? "y" : "ies");
+    putchar('\n');
+}
+
+static int list(const char *path, const struct wish *w)
+{
+    CLEANUP(source_close) struct tensor_source s = { 0 };
+    struct cairn_error err = { 0 };
+    if (source_open(&s, path, &err))
+        return print_error(&err);
+    (w->json ? print_json : print_table)(&s, w);
+    return EXIT_FINE;
+}
+
+int tensor_ls(int argc, char **argv)
+{
+    struct wish w = { .json = false };
+    const struct opt_row rows[] = {
+        OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
+        OPT_FLAG('v', "verbose", &w.verbose, "also show the metadata"),
+        OPT_LIST(0, "only", &w.only, "GLOB", "only tensors whose name matches; may be repeated"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn tensor ls FILE [options]",
+        "Lists the tensors of a file in the order of their data. Only the header is read, and all of it is checked.",
+        "  cairn tensor ls wan2.1_t2v_14B.safetensors --only 'blocks.0.*'\n"
+        "  cairn tensor ls model.safetensors.index.json --json | jq .data_bytes\n",
+        .mixed = true,
+    };
+    int rest, r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r == OPTIONS_GO)
+        r = tensor_operands(argc, argv, rest, 1, "one FILE") ?: list(argv[rest], &w);
+    opt_list_release(&w.only);
+    return r;
+}

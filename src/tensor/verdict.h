@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Is a tensor file whole?  A judgement from names, shapes and the statistics of a scan; nothing is read here.
+ *
+ * NaN and Inf are damage wherever they are.  Zeros are not always: a bias, a fresh LoRA's second matrix or an
+ * optimizer's state may be all zero by right.  So an all-zero or constant tensor is damage only if it is a cached
+ * latent or text embedding, if every weight of the file is like that, or if it is a matrix whose twins in other
+ * blocks are not.  Otherwise its verdict is said, but the file counts as healthy. */
+#ifndef CAIRN_TENSOR_VERDICT_H
+#define CAIRN_TENSOR_VERDICT_H
+
+#include "tensor/scan.h"
+
+enum tensor_health { /* from good to bad */
+                     TENSOR_OK,
+                     TENSOR_SKIPPED,    /* a dtype we cannot scan */
+                     TENSOR_SUSPICIOUS, /* half of it zero, numbers that cannot be */
+                     TENSOR_CONSTANT,
+                     TENSOR_ALL_ZERO,
+                     TENSOR_HAS_INF,
+                     TENSOR_HAS_NAN,
+                     TENSOR_TRUNCATED,
+                     TENSOR_UNREADABLE,
+                     TENSOR_COUNT,
+};
+const char *tensor_health_name(enum tensor_health v); /* "all-zero" */
+
+struct tensor_verdict {
+    enum tensor_health verdict;
+    bool damaged;
+    const char *why; /* NULL when there is nothing to say */
+};
+
+struct file_verdict {
+    enum tensor_health verdict; /* of the worst damaged tensor; TENSOR_OK when none is */
+    bool damaged;
+    size_t n_damaged; /* tensors */
+    const char *name; /* of that tensor; NULL when the verdict is about the file */
+    const char *why, *todo;
+};
+
+/* out has an element for each tensor of the source; text is in the arena. */
+void verdict_judge(const struct tensor_source *src, const struct scan_stats *stats, struct arena *a,
+                   struct tensor_verdict *out, struct file_verdict *file);
+/* A file that could not be opened or read to its end. */
+void verdict_unread(const char *path, const struct cairn_error *err, struct arena *a,
+                    struct file_verdict *file);
+
+#endif
