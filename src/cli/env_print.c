@@ -23,8 +23,8 @@ static void print_header(const struct facts *f, const struct plan *p)
         remark("GPU %d: %s%s%s", p->gpu->hip_index, p->gpu->gfx.s ? p->gpu->gfx.s : "chip unknown",
                p->gpu->name.s ? ", " : "", p->gpu->name.s ? p->gpu->name.s : "");
     if (t)
-        remark("PyTorch %s in %s (found by %s)", t->version.s ? t->version.s : "of unknown version", t->site,
-               t->how ? t->how : "looking around");
+        remark("PyTorch %s in %s%s%s", t->version.s ? t->version.s : "of unknown version", t->site,
+               t->how ? ", found through " : "", t->how ? t->how : "");
     if (p->gpu && !p->n_set && !p->n_unset)
         remark("nothing to set");
 }

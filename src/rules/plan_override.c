@@ -238,10 +238,11 @@ static void warn_without_torch(struct work *w)
 static void warn_no_code(struct work *w, const struct gpu_facts *g)
 {
     const struct gfx_chip *c = g->gfx.s ? gfx_find(g->gfx.s) : NULL;
+    bool split = w->s.lists->kpack;
     const char *wheel =
-        c && c->wheel_major ? arena_printf(w->a, "pytorch.org wheels from %s", c->wheel) : NULL;
+        c && c->wheel_major && !split ? arena_printf(w->a, "pytorch.org wheels (since %s)", c->wheel) : NULL;
     const char *therock = c && c->therock ? "AMD's TheRock wheels" : NULL;
-    if (w->s.lists->kpack)
+    if (split)
         therock = arena_printf(w->a, "the device wheels rocm-sdk-device-%s and amd-torch-device-%s", g->gfx.s,
                                g->gfx.s);
     work_warn(w, "%s has no code for %s, and none for a relative whose code it could run; %s%s%s%s",

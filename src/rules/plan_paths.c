@@ -13,9 +13,8 @@ static enum runtime torch_runtime(const struct work *w)
     const struct torch_facts *t = w->s.lists;
     if (!t)
         return RUNTIME_UNKNOWN;
-    if (t->therock || (t->hip_library.s && t->site && str_starts(t->hip_library.s, t->site)))
-        return RUNTIME_BUNDLED;
-    return t->hip_library.s ? RUNTIME_SYSTEM : RUNTIME_UNKNOWN;
+    bool own = t->hip_library.s && t->site && str_starts(t->hip_library.s, t->site);
+    return t->therock || own ? RUNTIME_BUNDLED : RUNTIME_SYSTEM;
 }
 
 static bool is_runtime_name(const char *file)

@@ -94,6 +94,38 @@ plans_for_windows()
     json_is 'any(v["name"] == "AMD_SERIALIZE_KERNEL" for v in d["set"])'
 }
 
+takes_second_runtimes_out()
+{
+    make_torch "$tmp/tree" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx1100
+    mkdir -p "$tmp/tree/srv/lib" "$tmp/tree/srv/other"
+    touch "$tmp/tree/srv/lib/libamdhip64.so.6"
+    LD_LIBRARY_PATH=/srv/lib:/srv/other run env --json --root "$tmp/tree" --gfx gfx1100
+    json_is '[v["value"] for v in d["set"] if v["name"] == "LD_LIBRARY_PATH"] == ["/srv/other"]'
+    json_is '[v["value"] for v in d["unset"]] == ["/srv/lib:/srv/other"]'
+    make_torch "$tmp/debian" --layout debian --torch 2.6.0 --hip 6.1.0 --targets gfx1100
+    LD_LIBRARY_PATH=/opt/rocm/lib run env --json --root "$tmp/debian" --gfx gfx1100
+    json_is 'd["unset"] == [] and "system" in d["keep"][0]["why"]'
+}
+
+extends_path_for_bitsandbytes()
+{
+    make_torch "$tmp/bnb" --torch 2.10.0+rocm7.0 --hip 7.0.51831 --targets gfx1100 --bnb 0.49.0:rocm70:gfx1100 --rocm 7.0.1
+    run env --json --root "$tmp/bnb" --gfx gfx1100
+    json_is '[v["value"] for v in d["set"] if v["name"] == "PATH"] == ["/usr/bin:/bin:/opt/rocm/bin"]'
+    PATH=$PATH:/opt/rocm/bin run env --json --root "$tmp/bnb" --gfx gfx1100
+    json_is 'd["set"] == [] and d["keep"][0]["name"] == "PATH"'
+}
+
+knows_that_device_code_comes_apart()
+{
+    make_torch "$tmp/split" --layout kpack --torch 2.11.0+rocm7.14 --hip 7.14.0 --targets gfx1030,gfx1100 --device gfx1100
+    run env --json --root "$tmp/split" --gfx gfx1100
+    json_is 'd["set"] == [] and d["warnings"] == []'
+    HSA_OVERRIDE_GFX_VERSION=10.3.0 run env --json --root "$tmp/split" --gfx gfx1031
+    json_is 'd["unset"][0]["name"] == "HSA_OVERRIDE_GFX_VERSION" and d["set"] == []'
+    json_is 'any("amd-torch-device-gfx1031" in w for w in d["warnings"])'
+}
+
 warns_of_a_build_without_rocm()
 {
     run env --json --root "$mi100" --torch "$tmp/cpu/venv"
@@ -228,7 +260,8 @@ refuses_wrong_usage()
 }
 
 for case in prints_lines_that_a_shell_runs prints_the_contract_as_json sets_nothing_on_a_supported_card \
-    plans_for_shared_memory lacks_a_gpu takes_the_chip_by_hand plans_for_windows warns_of_a_build_without_rocm \
+    plans_for_shared_memory lacks_a_gpu takes_the_chip_by_hand plans_for_windows takes_second_runtimes_out \
+    extends_path_for_bitsandbytes knows_that_device_code_comes_apart warns_of_a_build_without_rocm \
     keeps_and_adds_on_demand quotes_for_sh quotes_for_dotenv quotes_for_fish_and_powershell \
     lets_no_value_break_out_of_a_remark explains_every_variable explains_one_variable \
     is_honest_about_what_it_does_not_know refuses_wrong_usage; do

@@ -139,7 +139,7 @@ static const struct plan_case cases[] = {
     { "the nearest relative of a small chip", NULL, "gfx1152", .torch = "2.10.0+rocm7.0",
       .want = { "set HSA_OVERRIDE_GFX_VERSION=11.5.0" } },
     { "no relative is small enough", NULL, "gfx1102", .torch = "2.6.0+rocm6.2",
-      .want = { "noset HSA_OVERRIDE_GFX_VERSION", "warn: pytorch.org wheels from 2.7" } },
+      .want = { "noset HSA_OVERRIDE_GFX_VERSION", "warn: pytorch.org wheels (since 2.7)" } },
     { "an integrated Vega", NULL, "gfx90c", .torch = "2.9.1+rocm6.4", .want = { "set HSA_OVERRIDE_GFX_VERSION=9.0.0" } },
     { "no override across instruction sets", NULL, "gfx1010", .torch = "2.9.1+rocm6.4", .targets = "gfx1011 gfx1012",
       .want = { "noset HSA_OVERRIDE_GFX_VERSION", "warn: TheRock" } },
