@@ -133,8 +133,8 @@ int cmd_doctor(int argc, char **argv)
         OPT_FLAG('a', "all", &o.all, "also show the checks that do not apply here"),
         OPT_FLAG('l', "list", &o.list, "list every check with what it looks at and its source"),
         OPT_STR(0, "only", &o.only, "GROUP",
-                "show one group only: hardware, kernel, permissions, memory, rocm, pytorch, "
-                "libraries, environment or disk"),
+                "show one group only: hardware, kernel, permissions, memory, rocm, pytorch, libraries, "
+                "environment or disk"),
         OPT_FLAG('p', "probe", &o.probe,
                  "also start Python once and compare the prediction with what PyTorch does"),
         OPT_INT(0, "probe-timeout", &o.timeout_s, "SECONDS", "give Python so long to answer (default 120)"),
@@ -150,12 +150,11 @@ int cmd_doctor(int argc, char **argv)
         .synopsis = "cairn doctor [options]",
         .about =
             "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
-            "environment, with the reason and a remedy that can be pasted for each finding. Exit status: "
-            "0 when training will work, 1 when something fails, 3 when there is no GPU that ROCm can use.",
-        .examples = "  cairn doctor\n"
-                    "  cairn doctor --only memory\n"
-                    "  cairn doctor --probe\n"
-                    "  cairn doctor --json | jq -r .summary\n",
+            "environment, with the reason and a remedy that can be pasted for each finding. Exit status: 0 "
+            "when training will work, 1 when something fails, 3 when there is no GPU that ROCm can use.",
+        .examples =
+            "  cairn doctor\n  cairn doctor --only memory\n  cairn doctor --probe\n  cairn doctor --json | "
+            "jq -r .summary\n",
     };
     int rest;
     int r = options_parse(argc, argv, rows, &usage, &rest);

@@ -76,10 +76,11 @@ static void judge_end(struct judge *j)
     if (p->end == PROBE_NO_PYTHON)
         line->found.remedy = "cairn doctor --probe --torch DIR    # with the environment that has PyTorch";
     else
-        line->found.remedy = arena_printf(j->arena,
-                                          "HSAKMT_DEBUG_LEVEL=4 AMD_LOG_LEVEL=3 %s -c 'import torch; "
-                                          "print(torch.ones(2, device=\"cuda\"))'",
-                                          python_of(j));
+        line->found.remedy =
+            arena_printf(j->arena,
+                         "HSAKMT_DEBUG_LEVEL=4 AMD_LOG_LEVEL=3 %s -c 'import torch; print(torch.ones(2, "
+                         "device=\"cuda\"))'",
+                         python_of(j));
 }
 
 static void judge_torch(struct judge *j)

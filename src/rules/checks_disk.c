@@ -30,7 +30,8 @@ struct finding check_disk_cache(const struct look *l)
 
 struct finding check_disk_work(const struct look *l)
 {
-    return judge_disk(l, "work", 2, 50,
-                      "a 14B model is 28 GB in bf16, and checkpoints with the optimizer's state are several "
-                      "times the weights");
+    return judge_disk(
+        l, "work", 2, 50,
+        "a 14B model is 28 GB in bf16, and checkpoints with the optimizer's state are several times the "
+        "weights");
 }

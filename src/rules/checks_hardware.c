@@ -30,11 +30,11 @@ struct finding check_gpu_present(const struct look *l)
             "under WSL the GPU is reached through librocdxg, not through KFD; only a program that uses it "
             "can tell",
             "cairn doctor --probe");
-    return found(CHECK_FAIL, "no AMD GPU found",
-                 "neither KFD nor DRM knows a device of vendor 1002; training with ROCm needs an AMD GPU "
-                 "(gfx900 or newer) "
-                 "with the amdgpu driver",
-                 "lspci -nnk -d 1002:    # if it lists a GPU without a driver: sudo modprobe amdgpu");
+    return found(
+        CHECK_FAIL, "no AMD GPU found",
+        "neither KFD nor DRM knows a device of vendor 1002; training with ROCm needs an AMD GPU (gfx900 or "
+        "newer) with the amdgpu driver",
+        "lspci -nnk -d 1002:    # if it lists a GPU without a driver: sudo modprobe amdgpu");
 }
 
 struct finding check_gpu_in_kfd(const struct look *l)
@@ -157,12 +157,12 @@ struct finding check_gpu_integrated(const struct look *l)
     if (choice)
         return found_ok(l, "%s hides the integrated GPU", choice);
     const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, "ROCR_VISIBLE_DEVICES");
-    return found(CHECK_WARN, say(l, "%s is visible beside %s", say_gpu(l, other), say_gpu(l, l->gpu)),
-                 "a visible integrated GPU crashes libraries that have no code for it, can become the "
-                 "default device, and "
-                 "makes PyTorch turn hipBLASLt off for all devices",
-                 v ? say(l, "export %s=%s", v->name, v->value)
-                   : say(l, "export ROCR_VISIBLE_DEVICES=%d", l->gpu->hip_index));
+    return found(
+        CHECK_WARN, say(l, "%s is visible beside %s", say_gpu(l, other), say_gpu(l, l->gpu)),
+        "a visible integrated GPU crashes libraries that have no code for it, can become the default device, "
+        "and makes PyTorch turn hipBLASLt off for all devices",
+        v ? say(l, "export %s=%s", v->name, v->value)
+          : say(l, "export ROCR_VISIBLE_DEVICES=%d", l->gpu->hip_index));
 }
 
 struct finding check_gpu_asleep(const struct look *l)
@@ -188,11 +188,11 @@ struct finding check_gpu_bf16(const struct look *l)
         return found_skip("no GPU of a known chip");
     if (str_eq(c->bf16, "native"))
         return found_ok(l, "%s computes bf16 in hardware", c->gfx);
-    return found(CHECK_WARN, say(l, "%s has no bf16 arithmetic", c->gfx),
-                 "torch.cuda.is_bf16_supported() says True on every ROCm device; here bf16 is widened to "
-                 "fp32, which is slow, "
-                 "and Triton kernels that multiply in bf16 crash the compiler",
-                 "accelerate launch --mixed_precision fp16 TRAIN.py    # fp16 with loss scaling");
+    return found(
+        CHECK_WARN, say(l, "%s has no bf16 arithmetic", c->gfx),
+        "torch.cuda.is_bf16_supported() says True on every ROCm device; here bf16 is widened to fp32, which "
+        "is slow, and Triton kernels that multiply in bf16 crash the compiler",
+        "accelerate launch --mixed_precision fp16 TRAIN.py    # fp16 with loss scaling");
 }
 
 struct finding check_gpu_attention(const struct look *l)
@@ -202,10 +202,11 @@ struct finding check_gpu_attention(const struct look *l)
         return found_skip("no GPU of a known chip");
     if (c->matrix_core)
         return found_ok(l, "%s has matrix cores (%s), which fused attention needs", c->gfx, c->matrix_core);
-    return found(CHECK_WARN, say(l, "there is no fused attention for %s", c->gfx),
-                 "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, "
-                 "whose memory grows with the square of the sequence",
-                 "# use the trainer's sliced or chunked attention, and small images first");
+    return found(
+        CHECK_WARN, say(l, "there is no fused attention for %s", c->gfx),
+        "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, whose memory "
+        "grows with the square of the sequence",
+        "# use the trainer's sliced or chunked attention, and small images first");
 }
 
 struct finding check_pcie_atomics(const struct look *l)
@@ -241,12 +242,11 @@ struct finding check_pcie_link(const struct look *l)
     /* The speed falls at rest to save power; the width does not. */
     if (g->link_width.v >= g->link_width_max.v)
         return found_ok(l, "%s", fact);
-    return found(CHECK_WARN, fact,
-                 "fewer lanes than the card has: copies between RAM and VRAM (offloading, block swap, "
-                 "loading) are slower; the "
-                 "slot, a riser, or a second card shares the lanes",
-                 g->pci.s ? say(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", say_word(l, g->pci.s))
-                          : NULL);
+    return found(
+        CHECK_WARN, fact,
+        "fewer lanes than the card has: copies between RAM and VRAM (offloading, block swap, loading) are "
+        "slower; the slot, a riser, or a second card shares the lanes",
+        g->pci.s ? say(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", say_word(l, g->pci.s)) : NULL);
 }
 
 struct finding check_resizable_bar(const struct look *l)

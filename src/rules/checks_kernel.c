@@ -9,11 +9,11 @@ struct finding check_wsl(const struct look *l)
 {
     if (!l->facts->host.wsl)
         return found_skip("not WSL");
-    return found(CHECK_WARN, "this is WSL: there is no KFD, the GPU is behind /dev/dxg",
-                 "the HSA variables, sysfs and module parameters of this doctor do not apply; ROCm needs its "
-                 "WSL build and the "
-                 "bridge library librocdxg",
-                 "ls -l /dev/dxg && cairn doctor --probe");
+    return found(
+        CHECK_WARN, "this is WSL: there is no KFD, the GPU is behind /dev/dxg",
+        "the HSA variables, sysfs and module parameters of this doctor do not apply; ROCm needs its WSL "
+        "build and the bridge library librocdxg",
+        "ls -l /dev/dxg && cairn doctor --probe");
 }
 
 struct finding check_amdgpu_module(const struct look *l)
@@ -100,7 +100,7 @@ struct finding check_kernel_unified(const struct look *l)
         remedy_kernel_newer(l));
 }
 
-/* gfx1151 is the one of its family with the large register file; its context-save area was sized for the small. */
+/* gfx1151 is the one of its family with the large register file; its save area was sized for the small one. */
 struct finding check_cwsr_kernel(const struct look *l)
 {
     const struct host_facts *h = &l->facts->host;
@@ -119,9 +119,9 @@ struct finding check_cwsr_kernel(const struct look *l)
     return found(
         CHECK_WARN, say(l, "Linux %s makes the context-save area too small for gfx1151", h->kernel.s),
         "compute hangs or faults when waves are saved; fixed in 6.18.4 and in some distribution kernels "
-        "(which this "
-        "cannot see); until then saving can be switched off",
-        say(l, "%s    # or: %s", remedy_kernel_newer(l), remedy_kernel_add(l, "amdgpu.cwsr_enable=0")));
+        "(which this cannot see); until then saving can be switched off",
+        say(l, "# until there is a kernel from 6.18.4 on:\n%s",
+            remedy_kernel_add(l, "amdgpu.cwsr_enable=0")));
 }
 
 /* What sysfs shows has the API version above bit 12 on some kernels. */
@@ -134,8 +134,8 @@ static const struct bad_firmware {
     const char *why;
 } bad_firmware[] = {
     { "gfx1151", 0x83, CHECK_FAIL,
-      "this firmware (linux-firmware 20251125, old amdgpu-dkms-firmware) hangs under compute; AMD's "
-      "advice is 0x80 or a later release" },
+      "this firmware (linux-firmware 20251125, old amdgpu-dkms-firmware) hangs under compute; AMD's advice "
+      "was to go back to 0x80, and later packages carry others" },
     { "gfx1151", 0x86, CHECK_WARN, "there is an open report of hangs with it; 0x80 is known to be good" },
 };
 
@@ -249,11 +249,11 @@ struct finding check_iommu_off(const struct look *l)
         return param_unknown("amd_iommu", l);
     if (!str_list_has(h->cmdline.s, ' ', "amd_iommu=off"))
         return found_ok(l, "the IOMMU is not switched off");
-    return found(CHECK_WARN, "amd_iommu=off is on the kernel command line",
-                 "a little faster on some integrated GPUs, but AMD asks reporters of faults to remove it, "
-                 "and devices such as the "
-                 "NPU stop working",
-                 remedy_kernel_replace(l, "amd_iommu", NULL));
+    return found(
+        CHECK_WARN, "amd_iommu=off is on the kernel command line",
+        "a little faster on some integrated GPUs, but AMD asks reporters of faults to remove it, and devices "
+        "such as the NPU stop working",
+        remedy_kernel_replace(l, "amd_iommu", NULL));
 }
 
 struct finding check_iommu_pt(const struct look *l)

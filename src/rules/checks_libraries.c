@@ -73,8 +73,8 @@ struct finding check_miopen_db(const struct look *l)
         return found_skip(skipped);
     struct finding f = judge_library(
         l, "MIOpen", &l->torch->miopen, CHECK_WARN,
-        "its database has no tuned convolutions for this chip, so the first epoch searches: minutes for "
-        "a VAE or UNet. FAST skips the search, and suits jobs with many image sizes",
+        "its database has no tuned convolutions for this chip, so the first epoch searches: minutes for a "
+        "VAE or UNet. FAST skips the search, and suits jobs with many image sizes",
         "export MIOPEN_FIND_MODE=FAST");
     if (f.status == CHECK_WARN && mode)
         return found_ok(l, "%s; MIOPEN_FIND_MODE=%s is set", f.fact, mode);
@@ -86,11 +86,11 @@ struct finding check_miopen_version(const struct look *l)
     if (!look_is(l, "gfx1151") || !l->torch || l->torch->build != TORCH_ROCM)
         return found_skip("not gfx1151 with a ROCm build of PyTorch");
     const char *v = l->torch->miopen_version.s;
-    return found_unknown(v ? say(l, "MIOpen %s", v) : "the version of MIOpen is not known",
-                         "a claim goes round that 3.5.1 or newer cures batch-normalisation errors on "
-                         "gfx1151; no public source "
-                         "confirms or refutes it",
-                         NULL);
+    return found_unknown(
+        v ? say(l, "MIOpen %s", v) : "the version of MIOpen is not known",
+        "a claim goes round that 3.5.1 or newer cures batch-normalisation errors on gfx1151; no public "
+        "source confirms or refutes it",
+        NULL);
 }
 
 /* Is a cache folder ("3.4.0.a85ca8a54") of this version ("3.4.0")? */
@@ -163,10 +163,11 @@ struct finding check_rocminfo(const struct look *l)
     for (size_t i = 0; i < l->facts->n_rocms; i++)
         if (l->facts->rocms[i].has_rocminfo)
             return found_ok(l, "rocminfo is in %s", l->facts->rocms[i].path);
-    return found(CHECK_WARN, "rocminfo was not found",
-                 "bitsandbytes runs it to learn the GPU's target, and prints errors without it; it goes on "
-                 "all the same",
-                 remedy_install(l, "rocminfo"));
+    return found(
+        CHECK_WARN, "rocminfo was not found",
+        "bitsandbytes runs it to learn the GPU's target, and prints errors without it; it goes on all the "
+        "same",
+        remedy_install(l, "rocminfo"));
 }
 
 struct finding check_triton(const struct look *l)
@@ -193,11 +194,11 @@ struct finding check_flash_attn(const struct look *l)
     const char *value = look_planned(l, name);
     if (f.status == CHECK_WARN || !radeon || str_eq(value, "TRUE"))
         return f;
-    return found(CHECK_WARN,
-                 say(l, "%s would use its CK kernels on this Radeon", say_package(l, "flash-attn", p)),
-                 "its Triton kernels are the ones for RDNA; the switch must be the exact word TRUE, at "
-                 "install and at run time",
-                 say(l, "export %s=TRUE", name));
+    return found(
+        CHECK_WARN, say(l, "%s would use its CK kernels on this Radeon", say_package(l, "flash-attn", p)),
+        "its Triton kernels are the ones for RDNA; the switch must be the exact word TRUE, at install and at "
+        "run time",
+        say(l, "export %s=TRUE", name));
 }
 
 struct finding check_accelerate(const struct look *l)

@@ -40,13 +40,14 @@ struct finding check_carve_out(const struct look *l)
         return found_ok(l, "the BIOS keeps %s for graphics; the rest is shared", size);
     const char *then = ram.from ? limit_remedy(l, wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
                                 : "# raise ttm.pages_limit";
-    return found(CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
-                 carve_out_rules(l->gpu) ? "a large carve-out is the wrong way round on Linux: that RAM is "
-                                           "lost to loading and data, and HIP "
-                                           "gets the carve-out alone, not the sum with GTT"
-                                         : "a large carve-out is the wrong way round on Linux: HIP uses GTT "
-                                           "here, so that RAM is lost to both",
-                 say(l, "# set the graphics memory in the BIOS to its least (512 MB), then\n%s", then));
+    return found(
+        CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
+        carve_out_rules(l->gpu)
+            ? "a large carve-out is the wrong way round on Linux: that RAM is lost to loading and data, and "
+              "HIP gets the carve-out alone, not the sum with GTT"
+            : "a large carve-out is the wrong way round on Linux: HIP uses GTT here, so that RAM is lost to "
+              "both",
+        say(l, "# set the graphics memory in the BIOS to its least (512 MB), then\n%s", then));
 }
 
 struct finding check_ttm_limit(const struct look *l)
@@ -69,14 +70,13 @@ struct finding check_ttm_limit(const struct look *l)
         return found_skip("the limit is larger than RAM, which another check judges");
     if (limit >= want / 10 * 8)
         return found_ok(l, "the GPU may map %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v));
-    return found(CHECK_WARN,
-                 say(l, "the GPU may map only %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v)),
-                 say(l,
-                     "the kernel's default is half of RAM; %s leaves Linux enough. PyTorch fails with \"out "
-                     "of memory\" at "
-                     "this limit, whatever is free",
-                     say_bytes(l, want)),
-                 limit_remedy(l, want));
+    return found(
+        CHECK_WARN, say(l, "the GPU may map only %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v)),
+        say(l,
+            "the kernel's default is half of RAM; %s leaves Linux enough. PyTorch fails with \"out of "
+            "memory\" at this limit, whatever is free",
+            say_bytes(l, want)),
+        limit_remedy(l, want));
 }
 
 struct finding check_gtt_over_ttm(const struct look *l)
@@ -91,11 +91,11 @@ struct finding check_gtt_over_ttm(const struct look *l)
     if (gtt.v <= limit)
         return found_ok(l, "GTT (%s) is within the TTM limit", say_bytes(l, gtt.v));
     int64_t want = ram.from && wanted_limit(ram.v) < gtt.v ? wanted_limit(ram.v) : gtt.v;
-    return found(CHECK_WARN,
-                 say(l, "GTT says %s, but the TTM limit is %s", say_bytes(l, gtt.v), say_bytes(l, limit)),
-                 "HIP gives the smaller; tools that read GTT (and HIP's own \"free\") promise memory that is "
-                 "not there",
-                 limit_remedy(l, want));
+    return found(
+        CHECK_WARN, say(l, "GTT says %s, but the TTM limit is %s", say_bytes(l, gtt.v), say_bytes(l, limit)),
+        "HIP gives the smaller; tools that read GTT (and HIP's own \"free\") promise memory that is not "
+        "there",
+        limit_remedy(l, want));
 }
 
 struct finding check_gtt_over_ram(const struct look *l)
@@ -146,9 +146,10 @@ struct finding check_cgroup_limit(const struct look *l)
         say(l, "this cgroup is limited to %s of %s RAM", limit, say_bytes(l, h->memory_total_bytes.v)),
         "a job that passes it is killed without a word in its own log; page cache of mapped weights counts "
         "too",
-        h->container.s ? "# start the container without --memory"
-                       : "systemd-run --user --scope -p MemoryMax=infinity YOUR-COMMAND    # or raise the "
-                         "limit of its slice");
+        h->container.s
+            ? "# start the container without --memory"
+            : "systemd-run --user --scope -p MemoryMax=infinity YOUR-COMMAND    # or raise the limit of its "
+              "slice");
 }
 
 /* What a GPU of this size trains, and what the host needs beside it while weights are loaded and cast. */
@@ -191,16 +192,16 @@ struct finding check_swap(const struct look *l)
     if (have >= need / 10 * 9)
         return found_ok(l, "%s; %s wants %lld GiB", fact, c->what, (long long)c->host_gib);
     long long add = (long long)((need - have + 8 * GIB - 1) / (8 * GIB) * 8);
-    return found(CHECK_WARN, fact,
-                 say(l,
-                     "loading for %s, which this GPU can hold, wants %lld GiB of RAM and swap together; zram "
-                     "does not count",
-                     c->what, (long long)c->host_gib),
-                 say(l,
-                     "sudo fallocate -l %lldG /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile "
-                     "&& sudo swapon "
-                     "/swapfile",
-                     add));
+    return found(
+        CHECK_WARN, fact,
+        say(l,
+            "loading for %s, which this GPU can hold, wants %lld GiB of RAM and swap together; zram does not "
+            "count",
+            c->what, (long long)c->host_gib),
+        say(l,
+            "sudo fallocate -l %lldG /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo "
+            "swapon /swapfile",
+            add));
 }
 
 struct finding check_huge_pages(const struct look *l)

@@ -88,10 +88,11 @@ struct finding check_container(const struct look *l)
     if (!h->container.s)
         return found_skip("not in a container");
     if (h->kfd_masked)
-        return found(CHECK_WARN, say(l, "this %s container hides some GPUs of the host", h->container.s),
-                     "KFD answers \"not permitted\" for GPUs whose device was not passed in, though sysfs "
-                     "shows the cards",
-                     remedy_container(l));
+        return found(
+            CHECK_WARN, say(l, "this %s container hides some GPUs of the host", h->container.s),
+            "KFD answers \"not permitted\" for GPUs whose device was not passed in, though sysfs shows the "
+            "cards",
+            remedy_container(l));
     const struct dev_node *render = l->gpu ? &l->gpu->render : NULL;
     if (render && render->access == NODE_DENIED && render->gid >= 0 && !render->group)
         return found(

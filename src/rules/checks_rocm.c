@@ -46,10 +46,11 @@ struct finding check_rocm_present(const struct look *l)
                      "it brings none, and there is no ROCm installation either", remedy_torch(l));
     if (!l->facts->root.live && !t)
         return found_unknown("no ROCm in this captured tree", "it may hold the hardware's files only", NULL);
-    return found(CHECK_WARN, "no ROCm found",
-                 "not needed for PyTorch, whose ROCm wheels bring their own; compilers, rocminfo and "
-                 "rocm-smi come with it",
-                 remedy_torch(l));
+    return found(
+        CHECK_WARN, "no ROCm found",
+        "not needed for PyTorch, whose ROCm wheels bring their own; compilers, rocminfo and rocm-smi come "
+        "with it",
+        remedy_torch(l));
 }
 
 struct finding check_rocm_floor(const struct look *l)
@@ -123,11 +124,11 @@ struct finding check_rocm_cwsr(const struct look *l)
         return found_unknown(
             say(l, "ROCm %s: whether it has the context-save fix is not known", say_version(l, v)),
             "7.2.1 has it, 7.2.0 does not, and the wheel does not tell the patch level", NULL);
-    return found(CHECK_WARN,
-                 say(l, "ROCm %s lacks the runtime's half of the context-save fix", say_version(l, v)),
-                 "with a fixed kernel the runtime must allocate the larger area too (7.2.1); before, compute "
-                 "on gfx1151 can hang",
-                 remedy_torch(l));
+    return found(
+        CHECK_WARN, say(l, "ROCm %s lacks the runtime's half of the context-save fix", say_version(l, v)),
+        "with a fixed kernel the runtime must allocate the larger area too (7.2.1); before, compute on "
+        "gfx1151 can hang",
+        remedy_torch(l));
 }
 
 /* Releases that are known to fail on a chip.  from and below are versions of the ROCm that torch was built

@@ -43,10 +43,11 @@ struct finding check_torch_build(const struct look *l)
     if (t->build == TORCH_BUILD_UNKNOWN)
         return found_unknown("what this PyTorch was built for is not known", "torch/version.py does not tell",
                              "cairn doctor --probe");
-    return found(CHECK_FAIL, say(l, "%s is a %s build", say_torch(l, t), build_word(t->build)),
-                 "it cannot use an AMD GPU; pip takes such a wheel when no ROCm index is named, or when one "
-                 "is installed already",
-                 remedy_torch(l));
+    return found(
+        CHECK_FAIL, say(l, "%s is a %s build", say_torch(l, t), build_word(t->build)),
+        "it cannot use an AMD GPU; pip takes such a wheel when no ROCm index is named, or when one is "
+        "installed already",
+        remedy_torch(l));
 }
 
 struct finding check_torch_several(const struct look *l)
@@ -92,12 +93,11 @@ static struct finding judge_override(const struct look *l, const char *target)
     const char *line = override_line(l), *gfx = l->gpu->gfx.s;
     if (!line && override_is_set(l))
         return found_ok(l, "no %s code, but the override makes it run %s code, which fits", gfx, target);
-    return found(CHECK_FAIL,
-                 say(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
-                 "same instructions and no more registers than the chip has; without it the first kernel "
-                 "fails with \"invalid "
-                 "device function\"",
-                 line ? line : remedy_torch(l));
+    return found(
+        CHECK_FAIL, say(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
+        "same instructions and no more registers than the chip has; without it the first kernel fails with "
+        "\"invalid device function\"",
+        line ? line : remedy_torch(l));
 }
 
 struct finding check_torch_target(const struct look *l)

@@ -25,9 +25,9 @@ static const struct distro {
         .grub_update = "sudo update-grub",
         .install = "sudo apt install",
         .newer_kernel =
-            "echo deb http://deb.debian.org/debian " BACKPORTS " main | sudo tee "
-            "/etc/apt/sources.list.d/backports.list && sudo apt update && sudo apt install -t " BACKPORTS
-            " linux-image-amd64 && sudo reboot",
+            "echo deb http://deb.debian.org/debian " BACKPORTS
+            " main | sudo tee /etc/apt/sources.list.d/backports.list && sudo apt update && sudo apt install "
+            "-t " BACKPORTS " linux-image-amd64 && sudo reboot",
         .newer_firmware = "sudo apt update && sudo apt install firmware-amd-graphics" INITRAMFS,
     },
     {
@@ -82,8 +82,9 @@ static const struct distro {
         .ids = "nixos",
         .boot = BOOT_NIXOS,
         .install = "nix-shell -p",
-        .newer_kernel = "# in configuration.nix: boot.kernelPackages = pkgs.linuxPackages_latest;\nsudo "
-                        "nixos-rebuild boot",
+        .newer_kernel =
+            "# in configuration.nix: boot.kernelPackages = pkgs.linuxPackages_latest;\nsudo nixos-rebuild "
+            "boot",
         .newer_firmware = "sudo nix-channel --update && sudo nixos-rebuild boot && sudo reboot",
     },
     /* Anything else: say what is wanted in words. */
@@ -250,8 +251,7 @@ const char *remedy_container(const struct look *l)
                "seccomp=unconfined --ipc=host IMAGE";
     if (str_eq(h->container.s, "lxc"))
         return "# in the container's configuration on the host: dev0: /dev/kfd,gid=G and dev1: "
-               "/dev/dri/renderD128,gid=G, G "
-               "being the container's render group";
+               "/dev/dri/renderD128,gid=G, G being the container's render group";
     /* By number: the name may stand for another group inside. */
     const char *group = gid >= 0 ? say(l, "%lld", (long long)gid) : "\"$(stat -c %g /dev/dri/renderD128)\"";
     return say(
