@@ -173,8 +173,8 @@ int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, st
         if (r < 0)
             return cairn_fail_errno(err, "read %s at byte %llu", path, (unsigned long long)at);
         if (r == 0)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s ends at byte %llu, %zu bytes too early", path,
-                              (unsigned long long)at, n);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s is cut short: at byte %llu, %zu more were expected",
+                              path, (unsigned long long)at, n);
         p += r;
         n -= (size_t)r;
         at += (uint64_t)r;

@@ -353,7 +353,7 @@ static int open_writer(struct job *j, const char *path, struct cairn_error *err)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu tensors", j->plan.n);
     for (size_t i = 0; i < j->plan.n; i++)
         out[i] = j->plan.steps[i].out;
-    return st_writer_open(&j->writer, path, out, j->plan.n, j->plan.meta, j->plan.n_meta, ST_ORDER_GIVEN,
+    return st_writer_open(&j->writer, path, out, j->plan.n, j->plan.meta, j->plan.n_meta, ST_ORDER_ALIGNED,
                           j->o->replace, err);
 }
 
@@ -366,6 +366,7 @@ static void fill_report(const struct job *j, struct convert_report *r)
     r->bytes_out = j->writer.size;
     for (size_t i = 0; i < j->plan.n; i++) {
         const struct convert_step *s = &j->plan.steps[i];
+        r->reordered |= i && j->writer.at[i] < j->writer.at[i - 1];
         r->bytes_in += s->from ? s->from->bytes : 0;
         r->values += s->action != CONVERT_COPY && s->from ? s->from->elements : 0;
     }

@@ -171,39 +171,6 @@ static int check_names(const struct planner *p, struct cairn_error *err)
     return 0;
 }
 
-static size_t element_size(const struct convert_step *s)
-{
-    return s->out.dtype == DTYPE_OTHER ? 8 : dtype_size(s->out.dtype);
-}
-
-static bool is_aligned(const struct convert_plan *p)
-{
-    uint64_t at = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->steps[i].out.dtype != DTYPE_OTHER && at % element_size(&p->steps[i]))
-            return false;
-        at += p->steps[i].out.bytes;
-    }
-    return true;
-}
-
-/* By size of the elements, larger first; otherwise as it was.  Four sizes, four sweeps. */
-static void align_order(struct convert_plan *p)
-{
-    struct convert_step *sorted = ARENA_NEW(&p->arena, struct convert_step, p->n);
-    size_t *now_at = ARENA_NEW(&p->arena, size_t, p->n), n = 0;
-    for (size_t size = 8; size; size /= 2)
-        for (size_t i = 0; i < p->n; i++)
-            if (element_size(&p->steps[i]) == size) {
-                now_at[i] = n;
-                sorted[n++] = p->steps[i];
-            }
-    for (size_t i = 0; i < n; i++)
-        if (sorted[i].action == CONVERT_SCALE)
-            sorted[i].scale_step = now_at[sorted[i].scale_step];
-    p->steps = sorted;
-}
-
 int convert_plan_make(struct convert_plan *plan, const struct tensor_source *src,
                       const struct convert_options *o, struct convert_report *report, struct cairn_error *err)
 {
@@ -217,9 +184,6 @@ int convert_plan_make(struct convert_plan *plan, const struct tensor_source *src
     if (add_marker(&p, err) || check_names(&p, err))
         return -1;
     add_meta(&p);
-    report->reordered = !is_aligned(plan);
-    if (report->reordered)
-        align_order(plan);
     return 0;
 }
 

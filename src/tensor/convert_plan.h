@@ -25,7 +25,7 @@ struct convert_step {
 
 struct convert_plan {
     struct arena arena;
-    struct convert_step *steps; /* in the order of the new file */
+    struct convert_step *steps; /* in the order of the source */
     size_t n;
     struct st_meta *meta;
     size_t n_meta;

@@ -204,7 +204,7 @@ static void reads_exactly(void)
     CHECK(file_read_at(fd, path, buf, 0, 99, &err) == 0);
     CHECK(file_read_at(fd, path, buf, 4, 8, &err) == -1);
     CHECK_INT(err.code, CAIRN_EFORMAT);
-    CHECK_HAS(err.msg, "ends at byte 10, 2 bytes too early");
+    CHECK_HAS(err.msg, "is cut short: at byte 10, 2 more were expected");
     fault_arm(1, EIO);
     CHECK(file_read_at(fd, path, buf, 4, 2, &err) == -1);
     CHECK(fault_disarm());

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cairn tensor convert: options, progress, Ctrl-C, and what is said afterwards. */
+#include "base/json.h"
+#include "base/parse.h"
+#include "base/progress.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/tensor_commands.h"
+#include "tensor/convert.h"
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wish {
+    const char *dtype, *nan, *scaled, *seed, *lora;
+    struct opt_list only;
+    bool clamp, force, direct, json;
+    int threads;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int sig)
+{
+    stopped = sig;
+}
+
+static const int stop_signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+/* A signal that was ignored (nohup) stays ignored. */
+static void catch_stops(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
+        struct sigaction now, stop = { .sa_handler = on_stop };
+        if (!sigaction(stop_signals[i], NULL, &now) && now.sa_handler != SIG_IGN)
+            sigaction(stop_signals[i], &stop, NULL);
+    }
+}
+
+/* The temporary is gone; now end as the signal would have, so that a shell's loop ends too. */
+static int end_by_signal(void)
+{
+    fputs("cairn: interrupted; nothing was written\n", stderr);
+    signal(stopped, SIG_DFL);
+    raise(stopped);
+    return EXIT_TROUBLE;
+}
+
+static bool parse_number(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !*end;
+}
+
+/* -1: all is well; otherwise the exit code. */
+static int read_wish(const char *command, const struct wish *w, struct convert_options *o)
+{
+    o->to = w->dtype ? dtype_parse(w->dtype) : DTYPE_OTHER;
+    if (w->dtype && !dtype_is_float(o->to))
+        return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
+                             w->dtype);
+    if (!w->dtype && !w->clamp && !w->nan)
+        return options_error(command, "nothing to do: give --dtype, --clamp, --nan or --lora");
+    if (w->nan && (!parse_number(w->nan, &o->nan) || isnan(o->nan)))
+        return options_error(command, "--nan wants a number, not \"%s\"", w->nan);
+    if (w->seed && !cairn_parse_u64(w->seed, &o->seed))
+        return options_error(command, "--stochastic wants a whole number as its seed, not \"%s\"", w->seed);
+    if (w->scaled && !w->dtype)
+        return options_error(command, "--scaled wants a --dtype");
+    if (w->scaled && !fp8_grain_parse(*w->scaled ? w->scaled : "tensor", &o->scaled))
+        return options_error(command, "--scaled wants tensor, channel or block64, not \"%s\"", w->scaled);
+    return -1;
+}
+
+static void print_json(const char *in, const char *out, const struct convert_report *r)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } rows[] = {
+        { "converted", r->converted },
+        { "copied", r->copied },
+        { "dropped", r->dropped },
+        { "scaled", r->scaled },
+        { "unscaled", r->unscaled },
+        { "scales_ignored", r->scales_ignored },
+        { "values", r->values },
+        { "overflowed", r->overflowed },
+        { "underflowed", r->underflowed },
+        { "clamped", r->clamped },
+        { "nans_replaced", r->nans_replaced },
+        { "read_bytes", r->bytes_in },
+        { "written_bytes", r->bytes_out },
+    };
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "schema", 1);
+    json_add_text(v, "in", in);
+    json_add_text(v, "out", out);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        json_add_int(v, rows[i].key, (int64_t)rows[i].value);
+    json_add_bool(v, "reordered", r->reordered);
+    json_print(v, stdout);
+}
+
+static void note(uint64_t n, const char *text)
+{
+    if (n)
+        fprintf(stderr, "cairn: %" PRIu64 " %s\n", n, text);
+}
+
+/* What the user would want to have been told. */
+static void print_notes(const struct convert_report *r)
+{
+    note(r->scaled, "weights got scales; the marker " FP8_MARKER " says so to other programs");
+    note(r->unscaled, "weights were multiplied by their scales, which are not in the new file");
+    note(r->scales_ignored, "fp8 weights have scales that were NOT applied: the numbers are off by them; "
+                            "--scaled applies them");
+    note(r->clamped, "values were beyond the largest finite one and became that");
+    note(r->nans_replaced, "NaN were replaced");
+    note(r->overflowed, "finite values became Inf (NaN in f8_e4m3); --clamp keeps them finite");
+    note(r->underflowed, "values became zero, too small for the new dtype");
+    if (r->reordered)
+        fputs("cairn: the order of tensors was changed to keep each at a multiple of its element's size\n",
+              stderr);
+}
+
+static void print_summary(const char *out, const struct convert_report *r)
+{
+    char before[24], after[24];
+    printf("%s: %zu tensors converted, %zu copied", out, r->converted, r->copied);
+    if (r->dropped)
+        printf(", %zu left out", r->dropped);
+    printf(", %s to %s\n", print_bytes((int64_t)r->bytes_in, before),
+           print_bytes((int64_t)r->bytes_out, after));
+}
+
+static int convert(const char *in, const char *out, const struct wish *w, struct convert_options *o)
+{
+    CLEANUP(source_close) struct tensor_source src = { 0 };
+    struct cairn_error err = { 0 };
+    struct convert_report report;
+    struct progress progress;
+    if (source_open(&src, in, &err))
+        return print_error(&err);
+    catch_stops();
+    progress_start(&progress, stderr, "convert", 0);
+    o->progress = &progress;
+    o->stop = &stopped;
+    int r = convert_file(&src, out, o, &report, &err);
+    progress_end(&progress);
+    if (r && stopped)
+        return end_by_signal();
+    if (r)
+        return print_error(&err);
+    print_notes(&report);
+    if (w->json)
+        print_json(in, out, &report);
+    else
+        print_summary(out, &report);
+    return EXIT_FINE;
+}
+
+static int run(int argc, char **argv, int rest, struct wish *w)
+{
+    struct convert_options o = { .clamp = w->clamp,
+                                 .replace_nan = w->nan,
+                                 .stochastic = w->seed,
+                                 .replace = w->force,
+                                 .direct = w->direct,
+                                 .threads = w->threads,
+                                 .only = w->only.item,
+                                 .n_only = w->only.n };
+    int r = tensor_operands(argc, argv, rest, 2, "IN and OUT");
+    if (r)
+        return r;
+    if (w->lora)
+        return tensor_lora_convert(argv[rest], argv[rest + 1], w->lora, w->dtype, w->force);
+    r = read_wish(argv[0], w, &o);
+    return r >= 0 ? r : convert(argv[rest], argv[rest + 1], w, &o);
+}
+
+int tensor_convert(int argc, char **argv)
+{
+    CLEANUP(opt_list_release) struct opt_list only = { 0 };
+    struct wish w = { 0 };
+    const struct opt_row rows[] = {
+        OPT_STR('d', "dtype", &w.dtype, "DTYPE",
+                "f64, f32, f16, bf16, f8_e4m3 or f8_e5m2; without it each keeps its own"),
+        OPT_LIST(0, "only", &only, "GLOB",
+                 "convert tensors with such a name, copy the others; may be repeated"),
+        OPT_FLAG(0, "clamp", &w.clamp, "values too large, and infinities, become the largest finite value"),
+        OPT_STR(0, "nan", &w.nan, "VALUE", "replace NaN by VALUE"),
+        OPT_ATTACHED(
+            0, "scaled", &w.scaled, "GRAIN",
+            "to fp8: write scales for each tensor (default), channel or block64; from fp8: apply them"),
+        OPT_STR(0, "stochastic", &w.seed, "SEED",
+                "round at random, in proportion, instead of to nearest even"),
+        OPT_STR(0, "lora", &w.lora, "DIALECT", "rewrite a LoRA file for musubi, comfy or diffusers"),
+        OPT_FLAG('f', "force", &w.force, "replace OUT if it is there"),
+        OPT_INT(0, "threads", &w.threads, "N", "use N threads instead of all cores"),
+        OPT_FLAG(0, "direct", &w.direct, "do not keep the files in the page cache"),
+        OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn tensor convert IN OUT --dtype DTYPE [options]",
+        "Writes the tensors of IN to the safetensors file OUT in another floating dtype; whole-number tensors, order and "
+        "metadata are carried over. Rounds to nearest even, keeps subnormals and NaN; what is too large becomes "
+        "Inf unless --clamp is given. OUT appears only when it is whole and on the disk.",
+        "  cairn tensor convert model.safetensors model-f32.safetensors --dtype f32\n"
+        "  cairn tensor convert wan.safetensors wan-fp8.safetensors --dtype f8_e4m3 --scaled\n"
+        "  cairn tensor convert wan-fp8.safetensors wan.safetensors --dtype bf16 --scaled\n"
+        "  cairn tensor convert damaged.safetensors repaired.safetensors --clamp --nan 0\n",
+        .mixed = true,
+    };
+    int rest;
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    w.only = only;
+    return run(argc, argv, rest, &w);
+}
