@@ -163,3 +163,14 @@ size_t str_clean_span(const char *s, size_t len)
     }
     return at;
 }
+
+bool str_is_utf8(const char *s)
+{
+    size_t len = strlen(s);
+    for (size_t at = 0, n; at < len; at += n) {
+        n = utf8_char((const unsigned char *)s + at, len - at);
+        if (!n)
+            return false;
+    }
+    return true;
+}

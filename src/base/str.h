@@ -29,5 +29,7 @@ bool str_list_has(const char *list, char sep, const char *word);
 int str_compare_natural(const char *a, const char *b);
 /* How many bytes of s a terminal and JSON can take as they are: valid UTF-8, no control characters. */
 size_t str_clean_span(const char *s, size_t len);
+/* Valid UTF-8; control characters are fine. */
+bool str_is_utf8(const char *s);
 
 #endif

@@ -244,7 +244,7 @@ static const struct pickle_host host = { NULL, on_global, on_call, on_persistent
 
 /* One list may hang in many places, each of them in many others: the tree can be larger than the pickle.  So what
  * is walked over is counted. */
-enum { WALK_MAX = 2 * PICKLE_MAX };
+enum { WALK_MAX = 16 << 20 };
 
 /* The way down to a value; the names of its tensors are made of it. */
 struct walk {

@@ -251,6 +251,14 @@ static void refuses_a_missing_storage(void)
     refuses_damaged(&c, "tensor tensor: no entry");
 }
 
+/* A new file each time: writing over one makes some file systems wait for the disk. */
+static const char *put_new(const char *name, const struct copy *c)
+{
+    unlink(tree_path(&tmp, name));
+    tree_put_bytes(&tmp, name, c->bytes, c->n);
+    return tree_path(&tmp, name);
+}
+
 /* No prefix of a file opens, and none crashes. */
 static void refuses_every_cut(void)
 {
@@ -261,8 +269,7 @@ static void refuses_every_cut(void)
     for (c.n = 0; c.n < whole; c.n += 1 + c.n % 7) {
         struct cairn_error err = { 0 };
         struct torch_file f;
-        tree_put_bytes(&tmp, "cut.pth", c.bytes, c.n);
-        if (!torch_file_open(&f, tree_path(&tmp, "cut.pth"), &err)) {
+        if (!torch_file_open(&f, put_new("cut.pth", &c), &err)) {
             CHECK_FAIL_("opens when cut to %zu bytes", c.n);
             torch_file_close(&f);
         }
@@ -280,9 +287,9 @@ static void survives_every_changed_byte(void)
         struct torch_file f;
         unsigned char was = c.bytes[i], into[4096];
         c.bytes[i] ^= (unsigned char)(1 << i % 8 | 0x80);
-        tree_put_bytes(&tmp, "bit.pth", c.bytes, c.n);
+        const char *path = put_new("bit.pth", &c);
         c.bytes[i] = was;
-        if (torch_file_open(&f, tree_path(&tmp, "bit.pth"), &err)) {
+        if (torch_file_open(&f, path, &err)) {
             CHECK(err.msg[0]);
             continue;
         }
