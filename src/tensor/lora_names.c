@@ -208,10 +208,13 @@ static bool own_name(const char *text, char dot, char *module, bool *known, unsi
 {
     const char *number = NULL;
     const struct module_row *row = find_module(text, dot, &number, spelling);
+    if (!row) {
+        text = skip_base_prefix(text);
+        row = find_module(text, '.', &number, spelling);
+    }
     *known = row != NULL;
     if (row)
         return fill(row->own, number, '.', module, LORA_NAME_MAX);
-    text = skip_base_prefix(text);
     return *text && (size_t)snprintf(module, LORA_NAME_MAX, "%s", text) < LORA_NAME_MAX;
 }
 

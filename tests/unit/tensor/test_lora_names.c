@@ -127,6 +127,7 @@ static void spellings_of_other_programs_are_read(void)
         { "transformer.blocks.3.attn1.to_q.lora_linear_layer.up.weight", LORA_UP, LORA_DIFFUSERS, 0 },
         { "base_model.model.blocks.3.attn1.to_q.lora_A.default.weight", LORA_DOWN, LORA_DIFFUSERS, 0 },
         { "blocks.3.self_attn.q.lora_B.default.weight", LORA_UP, LORA_COMFY, 0 },
+        { "model.diffusion_model.blocks.3.self_attn.q.lora_B.weight", LORA_UP, LORA_COMFY, 0 },
         { "lora_unet__blocks_3_self_attn_q.lora_down.weight", LORA_DOWN, LORA_MUSUBI, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
