@@ -8,6 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The functions behind the macros. */
+#undef cairn_fail
+#undef cairn_fail_errno
+#undef cairn_hint
+
 void fd_close(int *fd)
 {
     int saved = errno;

@@ -31,4 +31,21 @@ int cairn_fail_errno(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(
 /* Adds the remedy to an error that is already set; returns -1. */
 int cairn_hint(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* The compiler sees that a failure is -1, and so does not warn of outputs that were left alone. */
+#define cairn_fail(...)          \
+    ({                           \
+        cairn_fail(__VA_ARGS__); \
+        -1;                      \
+    })
+#define cairn_fail_errno(...)          \
+    ({                                 \
+        cairn_fail_errno(__VA_ARGS__); \
+        -1;                            \
+    })
+#define cairn_hint(...)          \
+    ({                           \
+        cairn_hint(__VA_ARGS__); \
+        -1;                      \
+    })
+
 #endif
