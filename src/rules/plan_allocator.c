@@ -222,9 +222,7 @@ static void judge_leader(struct work *w, struct env_var *v, const char *const *n
 {
     const char *flaw = NULL, *remark = NULL, *text = clean_text(w, v->value, &flaw, &remark);
     const char *name = name_to_set(w->s.torch);
-    if (!text && !flaw) {
-        work_accept(w, v, "empty: changes nothing");
-    } else if (flaw && work_refuse(w, v, DOC_ALLOCATOR, "%s", flaw)) {
+    if (flaw && work_refuse(w, v, DOC_ALLOCATOR, "%s", flaw)) {
         move_text(w, text, "your options without the one that harms");
     } else if (!flaw && !is_read(names, v->name) &&
                work_refuse(w, v, DOC_ALLOCATOR, "%s does not read this name on ROCm; %s is the one it reads",
@@ -247,9 +245,20 @@ static void judge_follower(struct work *w, struct env_var *v, const struct env_v
                     leader->name);
 }
 
+/* An empty one hides another name from torch all the same. */
+static void drop_empty(struct work *w)
+{
+    for (int i = 0; i < 3; i++) {
+        struct env_var *v = work_var(w, any_torch[i]);
+        if (v && !v->value[strspn(v->value, " ,")])
+            work_refuse(w, v, DOC_ALLOCATOR, "empty: it says nothing");
+    }
+}
+
 void allocator_plan(struct work *w)
 {
     const char *const *names = names_read(w->s.torch);
+    drop_empty(w);
     struct env_var *leader = leading_var(w, names);
     if (!leader) {
         own_policy(w);

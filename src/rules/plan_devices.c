@@ -78,6 +78,8 @@ static const char *token_flaw(struct work *w, const char *token, const char *tri
     if (!d.trims && strcmp(token, trimmed))
         return arena_printf(w->a, "the space before or after \"%s\" ends the list: no spaces are allowed",
                             trimmed);
+    if (!*trimmed)
+        return "a comma too many ends the list";
     if (!token_is_plain(trimmed))
         return arena_printf(w->a, "\"%s\" is neither an index nor a GPU- id; the list ends there", trimmed);
     if (!d.counts)
