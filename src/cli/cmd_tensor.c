@@ -17,6 +17,7 @@ static const struct {
     { "ls", tensor_ls, "list the tensors of a file: dtype, shape, size" },
     { "check", tensor_check, "find files with zeros, NaN, Inf or impossible numbers; walks folders" },
     { "convert", tensor_convert, "write a file with other number formats or LoRA names" },
+    { "diff", tensor_diff, "compare two files, tensor by tensor" },
     { "extract", tensor_extract, "write a file with some of the tensors" },
     { "merge", tensor_merge, "add a LoRA to its base model" },
 };

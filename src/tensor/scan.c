@@ -72,6 +72,14 @@ static void (*const widen[DTYPE_COUNT])(double *dst, const void *src, size_t n) 
     [DTYPE_U8] = widen_u8,   [DTYPE_BOOL] = widen_u8,
 };
 
+void scan_widen(double *dst, enum dtype t, const void *values, size_t n)
+{
+    if (widen[t])
+        widen[t](dst, values, n);
+    else
+        dtype_convert(dst, DTYPE_F64, values, t, n, &(struct dtype_how){ 0 });
+}
+
 void scan_init(struct scan_stats *s)
 {
     *s = (struct scan_stats){ .min = INFINITY, .max = -INFINITY };

@@ -32,6 +32,9 @@ double scan_mean(const struct scan_stats *s);    /* 0 if none is */
 double scan_std(const struct scan_stats *s);
 double scan_absmax(const struct scan_stats *s);
 
+/* Any dtype but DTYPE_OTHER as f64; exact, but for whole numbers beyond 2^53. */
+void scan_widen(double *dst, enum dtype t, const void *values, size_t n);
+
 /* All tensors of a source on `threads` threads (0: all); out has n_tensors elements.  Tensors of unknown dtype get
  * empty stats.  progress may be NULL. */
 int scan_source(const struct tensor_source *src, int threads, struct scan_stats *out,
