@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cairn tensor convert: options, progress, Ctrl-C, and what is said afterwards. */
+ * cairn tensor convert: the options, and what is said afterwards. */
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/stop.h"
 #include "cli/tensor_commands.h"
 #include "tensor/convert.h"
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct wish {
     const char *dtype, *nan, *scaled, *seed, *lora;
@@ -21,34 +20,6 @@ struct wish {
     bool clamp, force, direct, json;
     int threads;
 };
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-    stopped = sig;
-}
-
-static const int stop_signals[] = { SIGINT, SIGTERM, SIGHUP };
-
-/* A signal that was ignored (nohup) stays ignored. */
-static void catch_stops(void)
-{
-    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
-        struct sigaction now, stop = { .sa_handler = on_stop };
-        if (!sigaction(stop_signals[i], NULL, &now) && now.sa_handler != SIG_IGN)
-            sigaction(stop_signals[i], &stop, NULL);
-    }
-}
-
-/* The temporary is gone; now end as the signal would have, so that a shell's loop ends too. */
-static int end_by_signal(void)
-{
-    fputs("cairn: interrupted; nothing was written\n", stderr);
-    signal(stopped, SIG_DFL);
-    raise(stopped);
-    return EXIT_TROUBLE;
-}
 
 static bool parse_number(const char *text, double *out)
 {
@@ -147,16 +118,13 @@ static int convert(const char *in, const char *out, const struct wish *w, struct
     struct progress progress;
     if (source_open(&src, in, &err))
         return print_error(&err);
-    catch_stops();
     progress_start(&progress, stderr, "convert", 0);
     o->progress = &progress;
-    o->stop = &stopped;
+    o->stop = stop_catch();
     int r = convert_file(&src, out, o, &report, &err);
     progress_end(&progress);
-    if (r && stopped)
-        return end_by_signal();
     if (r)
-        return print_error(&err);
+        return *o->stop ? stop_end() : print_error(&err);
     print_notes(&report);
     if (w->json)
         print_json(in, out, &report);
