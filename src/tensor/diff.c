@@ -91,7 +91,7 @@ static void compare_chunk(const struct job *j, const struct diff_pair *p, struct
         double by = distance(x[i], y[i]);
         if (whole && by == 0 && memcmp(a + i * size, b + i * size, size))
             by = 1;
-        if (by > 0 && !(by <= j->o->atol + j->o->rtol * fabs(y[i])))
+        if (isinf(by) || by > j->o->atol + j->o->rtol * fabs(y[i]))
             note(r, first + i, x[i], y[i], by);
     }
 }
