@@ -219,20 +219,40 @@ static const struct gfx_chip *stand_in(const struct work *w, const struct gpu_fa
     return real && has_code(w, real->gfx) == TRI_NO ? nearest_relative(w, real, is_carried) : NULL;
 }
 
-/* Without a PyTorch nothing can be decided, but what is usual can be said. */
-static void warn_without_torch(struct work *w)
+/* What the user had, if it was refused. */
+static const char *refused_value(const struct work *w, const char *name)
+{
+    for (size_t i = 0; i < w->n_vars; i++)
+        if (!strcmp(w->vars[i].name, name) && w->vars[i].state == VAR_REFUSED)
+            return w->vars[i].value;
+    return NULL;
+}
+
+/* Without a PyTorch nothing can be decided, but what is usual can be said; and a user who tried to override gets
+ * the value that was meant. */
+static void plan_without_torch(struct work *w)
 {
     const struct gfx_chip *real = w->plan->gpu->gfx.s ? gfx_find(w->plan->gpu->gfx.s) : NULL;
     if (!real || real->wheel_major)
         return;
     const struct gfx_chip *as = nearest_relative(w, real, is_in_wheels);
     const char *therock = real->therock ? "; AMD's TheRock wheels carry it, and need no override" : "";
+    const char *tried = refused_value(w, PLAIN);
     char value[16];
-    if (as && gfx_override_value(as->gfx, value))
+    if (!as || !gfx_override_value(as->gfx, value)) {
+        work_warn(w, "pytorch.org wheels have no code for %s, nor for a relative%s", real->gfx, therock);
+    } else if (tried) {
+        w->computed[ENV_VALUE_OVERRIDE] = (struct computed){
+            .value = arena_strdup(w->a, value),
+            .why = arena_printf(w->a,
+                                "in place of your \"%s\": no PyTorch was found to look into, but pytorch.org wheels "
+                                "have no code for %s, and that of %s runs on it",
+                                tried, real->gfx, as->gfx),
+        };
+    } else {
         work_warn(w, "pytorch.org wheels have no code for %s: with one of them, " PLAIN "=%s is needed%s",
                   real->gfx, value, therock);
-    else
-        work_warn(w, "pytorch.org wheels have no code for %s, nor for a relative%s", real->gfx, therock);
+    }
 }
 
 static void warn_no_code(struct work *w, const struct gpu_facts *g)
@@ -330,7 +350,7 @@ void override_plan(struct work *w)
     if (!w->plan->gpu)
         return;
     if (!w->s.lists && !work_value(w, PLAIN) && !w->o->windows)
-        warn_without_torch(w);
+        plan_without_torch(w);
     if (w->o->windows && has_code(w, w->plan->gpu->gfx.s) == TRI_NO)
         warn_no_code(w, w->plan->gpu);
     else if (!w->o->windows && !work_value(w, PLAIN))

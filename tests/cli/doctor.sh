@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 halo=$data/sysfs-synthetic/gfx1151-kernel7-with-cwsr-size
-both=$data/sysfs-synthetic/seed-rx6750xt-gfx1031-plus-igpu-gfx1036
+both=$data/sysfs-synthetic/gfx1031-gfx1036-rx6750xt-plus-igpu
 fake=$data/fake_torch
 
 # status_of ID STATUS: the check of the last --json run.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
-desktop=$data/sysfs-synthetic/seed-rx6750xt-gfx1031-plus-igpu-gfx1036
+desktop=$data/sysfs-synthetic/gfx1031-gfx1036-rx6750xt-plus-igpu
 halo=$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt
 mi100=$data/sysfs/gfx908-mi100
 nothing=$tmp/nothing

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "check.h"
 
-#define RX6750 "sysfs-synthetic/seed-rx6750xt-gfx1031-plus-igpu-gfx1036"
+#define RX6750 "sysfs-synthetic/gfx1031-gfx1036-rx6750xt-plus-igpu"
 #define RX6600 "sysfs/gfx1032-gfx1036-rx6600-plus-raphael-igpu"
 #define HALO "sysfs/gfx1151-strixhalo-aurora-112g-gtt"
 #define TINYBOX "sysfs/gfx1100-rx7900xtx-tinybox"
@@ -159,6 +159,10 @@ static const struct plan_case cases[] = {
       .want = { "keep HSA_OVERRIDE_GFX_VERSION_1: your override", "noset HSA_OVERRIDE_GFX_VERSION" } },
     { "without a PyTorch an override of a native chip is old", HALO, .env = { "HSA_OVERRIDE_GFX_VERSION=11.0.0" },
       .want = { "unset HSA_OVERRIDE_GFX_VERSION: obsolete" } },
+    { "without a PyTorch a wrong override is replaced by the usual one", RX6750,
+      .env = { "HSA_OVERRIDE_GFX_VERSION=gfx1031" },
+      .want = { "unset HSA_OVERRIDE_GFX_VERSION: malformed", "set HSA_OVERRIDE_GFX_VERSION=10.3.0",
+                "nowarn: is needed" } },
     { "without a PyTorch a usual override is kept", RX6750, .env = { "HSA_OVERRIDE_GFX_VERSION=10.3.0" },
       .want = { "keep HSA_OVERRIDE_GFX_VERSION: your override" } },
 
