@@ -116,9 +116,11 @@ struct finding check_env_planned(const struct look *l)
         return found_skip("no GPU to plan for");
     for (size_t i = 0; i < l->plan->n_set; i++) {
         const struct plan_var *v = &l->plan->set[i];
-        if (!is_override(v->name) && !is_selection(v->name) &&
-            !str_eq(facts_env(l->facts, v->name), v->value))
-            str_addf(&names, "%s%s=%s", names.len ? ", " : "", v->name, v->value);
+        if (is_override(v->name) || is_selection(v->name) || str_eq(facts_env(l->facts, v->name), v->value))
+            continue;
+        str_addf(&names, "%s%s", names.len ? ", " : "", v->name);
+        if (strlen(v->value) < 60) /* a list of folders would fill the screen */
+            str_addf(&names, "=%s", v->value);
     }
     if (!names.len)
         return found_ok(l, "nothing is missing in the environment");

@@ -179,7 +179,7 @@ struct finding check_swap(const struct look *l)
     if (!gpu_capacity(l, &capacity))
         return found_skip("no GPU of a known size");
     if (!h->memory_total_bytes.from || !h->swap_total_bytes.from)
-        return found_unknown("RAM and swap are not known", "/proc/meminfo does not tell", NULL);
+        return found_unknown("the size of RAM or swap is not known", "/proc/meminfo does not tell", NULL);
     const struct model_class *c = classes;
     while (capacity < c->gpu_gib * GIB / 10 * 9)
         c++;
