@@ -41,7 +41,7 @@ static void print_text(const struct paths *p, const struct merge_options *o, con
     printf(", %zu tensors changed, %zu copied, %s\n", r->changed, r->copied,
            print_bytes((int64_t)r->bytes, size));
     if (r->rescaled)
-        fprintf(stderr, "cairn: the scales of %zu fp8 weights grew, so that the sums fit\n", r->rescaled);
+        fprintf(stderr, "cairn: %zu fp8 weights got larger scales, so that the sums fit\n", r->rescaled);
 }
 
 static int open_and_merge(const struct paths *p, const struct merge_options *o, struct merge_report *report,
@@ -72,7 +72,7 @@ static int merge(const struct paths *p, struct merge_options *o, bool json)
     return EXIT_FINE;
 }
 
-/* -1: all is well; otherwise the exit code. */
+/* 0: all is well; otherwise the exit code. */
 static int read_wish(const char *command, const char *scale, const char *dtype, struct merge_options *o)
 {
     char *end = NULL;
@@ -83,7 +83,7 @@ static int read_wish(const char *command, const char *scale, const char *dtype, 
     if (dtype && !dtype_is_float(o->dtype))
         return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
                              dtype);
-    return -1;
+    return 0;
 }
 
 int tensor_merge(int argc, char **argv)
@@ -110,12 +110,11 @@ int tensor_merge(int argc, char **argv)
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
-    if (r == OPTIONS_GO)
-        r = tensor_operands(argc, argv, rest, 3, "BASE, LORA and OUT") ?: OPTIONS_GO;
-    struct merge_options o = { .replace = force, .threads = threads };
-    if (r == OPTIONS_GO)
-        r = read_wish(argv[0], scale, dtype, &o);
     if (r != OPTIONS_GO)
+        return r;
+    struct merge_options o = { .replace = force, .threads = threads };
+    if ((r = tensor_operands(argc, argv, rest, 3, "BASE, LORA and OUT")) ||
+        (r = read_wish(argv[0], scale, dtype, &o)))
         return r;
     return merge(&(struct paths){ argv[rest], argv[rest + 1], argv[rest + 2] }, &o, json);
 }

@@ -175,6 +175,18 @@ static int check_fits(const struct work *w, const float *v, size_t n, struct cai
     return cairn_hint(err, "--dtype bf16 can");
 }
 
+/* Large pieces go to the disk at once, so that little is left for the flush at the end. */
+static int put(struct work *w, uint64_t at, const void *bytes, size_t n, struct cairn_error *err)
+{
+    struct st_writer *to = w->run->writer;
+    if (st_writer_put(to, w->job->out, at, bytes, n, err))
+        return -1;
+    if (n >= 1024 * 1024)
+        file_out_start_flush(&to->out, to->data_at + to->at[w->job->out] + at, n);
+    progress_add(w->run->options->progress, n);
+    return 0;
+}
+
 static int write_piece(struct work *w, uint64_t first, size_t n, float *v, void *narrow,
                        struct cairn_error *err)
 {
@@ -185,10 +197,7 @@ static int write_piece(struct work *w, uint64_t first, size_t n, float *v, void 
     if (check_fits(w, v, n, err))
         return -1;
     dtype_convert(narrow, j->dtype, v, DTYPE_F32, n, &(struct dtype_how){ .saturate = fp8_is(j->dtype) });
-    if (st_writer_put(w->run->writer, j->out, first * size, narrow, n * size, err))
-        return -1;
-    progress_add(w->run->options->progress, n * size);
-    return 0;
+    return put(w, first * size, narrow, n * size, err);
 }
 
 static int change_piece(void *context, size_t piece, struct cairn_error *err)
@@ -269,7 +278,6 @@ static int change_tensor(struct merge_run *run, const struct merge_job *job, str
 
 enum { COPY = 4 * 1024 * 1024 };
 
-/* Whole elements in each piece, whatever their size. */
 static int copy_piece(void *context, size_t piece, struct cairn_error *err)
 {
     struct work *w = context;
@@ -279,11 +287,9 @@ static int copy_piece(void *context, size_t piece, struct cairn_error *err)
     CLEANUP(mem_free) void *bytes = malloc(n);
     if (!bytes)
         return no_memory(w, err);
-    if (check_stop(w, err) || source_read_bytes(w->run->base, j->from, at, n, bytes, err) ||
-        st_writer_put(w->run->writer, j->out, at, bytes, n, err))
+    if (check_stop(w, err) || source_read_bytes(w->run->base, j->from, at, n, bytes, err))
         return -1;
-    progress_add(w->run->options->progress, n);
-    return 0;
+    return put(w, at, bytes, n, err);
 }
 
 int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err)
