@@ -106,7 +106,7 @@ int tensor_merge(int argc, char **argv)
         "be in any dialect (musubi, ComfyUI, diffusers); BASE may be f32, f16, bf16 or fp8, with or without scales. A "
         "module that BASE does not have is an error. OUT appears only when it is whole and on the disk.",
         "  cairn tensor merge wan2.1_t2v_14B_bf16.safetensors style.safetensors merged.safetensors\n"
-        "  cairn tensor merge wan-fp8.safetensors style.safetensors merged.safetensors --scale 0.8 --dtype bf16\n",
+        "  cairn tensor merge wan-fp8.safetensors style.safetensors new.safetensors --scale 0.8 --dtype bf16\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
