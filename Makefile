@@ -12,7 +12,7 @@ SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false
 # A wrong answer of a sanitizer must end the test; leaks count.
 SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-.PHONY: all test test-long lint asan bench fuzz install clean help
+.PHONY: all test test-interop test-long lint asan bench fuzz install clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -24,6 +24,10 @@ $(BUILD)/build.ninja:
 test: all
 	@scripts/setup --test
 	@scripts/test $(BUILD) --no-suite long $(T)
+
+test-interop: all
+	@scripts/setup --test
+	@scripts/test $(BUILD) --suite interop $(T)
 
 test-long: all
 	@scripts/test $(BUILD) --suite long $(T)
@@ -61,6 +65,7 @@ clean:
 help:
 	@echo 'make                    install missing packages (scripts/setup), build $(BUILD)/cairn'
 	@echo 'make test               all tests and lint; T=name runs one'
+	@echo 'make test-interop       against the Python package of safetensors (pip installs it into $(BUILD))'
 	@echo 'make lint               layers, headers, options against the man page, format, shell'
 	@echo 'make asan               the tests under the address and undefined-behaviour sanitizers'
 	@echo 'make fuzz SECONDS=60    the parsers under libFuzzer, that long in total (clang)'

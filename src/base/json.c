@@ -20,6 +20,7 @@ static struct json *outer(json_t *v)
 /* The library's own names for these are macros. */
 #undef json_is_object
 #undef json_is_array
+#undef json_is_null
 static json_type json_typeof_or_null(const struct json *v)
 {
     return v ? json_typeof(inner(v)) : JSON_NULL;
@@ -169,6 +170,11 @@ const struct json *json_at(const struct json *array, size_t i)
 bool json_is_array(const struct json *v)
 {
     return json_typeof_or_null(v) == JSON_ARRAY;
+}
+
+bool json_is_null(const struct json *v)
+{
+    return v && json_typeof_or_null(v) == JSON_NULL;
 }
 
 bool json_is_object(const struct json *v)

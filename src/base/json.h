@@ -41,6 +41,7 @@ size_t json_length(const struct json *array);
 const struct json *json_at(const struct json *array, size_t i);
 bool json_is_object(const struct json *v);
 bool json_is_array(const struct json *v);
+bool json_is_null(const struct json *v); /* the value null; not a missing one */
 /* A whole number >= 0; false for anything else. */
 bool json_to_u64(const struct json *v, uint64_t *out);
 

@@ -93,6 +93,8 @@ static int read_tensor(const struct json_member *m, struct arena *a, struct st_t
 static int read_meta(const struct json *v, struct arena *a, struct st_meta **meta, size_t *n,
                      struct cairn_error *err)
 {
+    if (json_is_null(v))
+        return 0;
     if (!json_is_object(v))
         return cairn_fail(err, CAIRN_EFORMAT, "__metadata__ must be an object");
     for (struct json_member m = json_first(v); m.key; m = json_next(v, m)) {

@@ -2,9 +2,11 @@
  * safetensors files: looking, reading, writing.
  *
  * A file is a u64 header length, a JSON header {name: {dtype, shape, data_offsets}}, then the data.  What the
- * reference implementation accepts is accepted here and nothing else, but for three differences: a name that
- * appears twice is refused, so is a NUL character in a name or metadata, and a tensor of a dtype we do not know
- * is listed (it cannot be converted).  Every offset and size is checked before a byte of data is touched.
+ * reference implementation accepts is accepted here and nothing else, but for these differences: a name that
+ * appears twice is refused, so is a NUL character in a name or metadata, an integer of 2^63 or more and a shape of
+ * more than 64 numbers; a tensor of a dtype we do not know is listed (it cannot be converted), -0 counts as 0, and
+ * unknown fields may be nested deeper than 127 levels.  Every offset and size is checked before a byte of data is
+ * touched.
  *
  * A sharded model opens by its index ("….safetensors.index.json"): one list of tensors over several files.
  * Looking costs the header only; data is read with pread into the caller's memory, never mapped, because mapped

@@ -23,7 +23,8 @@ DESTDIR=$tmp meson install -C "$BUILD" --no-rebuild --quiet >"$tmp/log" 2>&1
 ok $? "installs"
 pc=$(dirname "$(find "$tmp" -name cairn-tensor.pc)")
 library=$(dirname "$(find "$tmp" -name 'libcairn-tensor.so')")
-export PKG_CONFIG_LIBDIR=$pc:$(pkg-config --variable pc_path pkg-config) PKG_CONFIG_SYSROOT_DIR=
+known=$(pkg-config --variable pc_path pkg-config)
+export PKG_CONFIG_LIBDIR=$pc:$known PKG_CONFIG_SYSROOT_DIR=
 flags()
 {
     # The prefix in the file is the one of a real installation; here it lies below a folder.

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run.py BUILD-DIR PROGRAM [ARGUMENT…]: runs an interop program in a virtual environment with the packages it needs.
+
+The environment is made once, in BUILD-DIR/interop-venv, by pip.  Where that is not possible the test is skipped and
+the reason is told.  torch is not installed by itself; INTEROP_PYTHON=/path/to/python uses a Python that has it.
+"""
+import os
+import subprocess
+import sys
+
+PACKAGES = ['safetensors>=0.5', 'numpy', 'ml_dtypes']
+
+
+def skip(reason):
+    print(f'1..0 # SKIP {reason}')
+    sys.exit(0)
+
+
+def quiet(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8', errors='replace')
+    return '' if done.returncode == 0 else (done.stdout.strip().splitlines() or ['it failed'])[-1]
+
+
+def environment(build):
+    folder = os.path.join(build, 'interop-venv')
+    python, mark = os.path.join(folder, 'bin', 'python'), os.path.join(folder, 'complete')
+    if os.path.exists(mark):
+        return python
+    trouble = quiet(sys.executable, '-m', 'venv', '--clear', folder)
+    if trouble:
+        skip(f'no virtual environment: {trouble}')
+    trouble = quiet(python, '-m', 'pip', 'install', '--quiet', '--retries', '1', '--timeout', '20',
+                    '--disable-pip-version-check', '--only-binary', ':all:', *PACKAGES)
+    if trouble:
+        skip(f'pip has no {" ".join(PACKAGES)}: {trouble}')
+    with open(mark, 'w', encoding='utf-8') as f:
+        f.write('ok\n')
+    return python
+
+
+def preload(environ):
+    """A library with the address sanitizer in it needs the sanitizer first; leaks of Python are not ours."""
+    library = environ.get('INTEROP_PRELOAD')
+    if library:
+        environ['LD_PRELOAD'] = library
+        environ['ASAN_OPTIONS'] = environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'
+    return environ
+
+
+def main(build, *program):
+    python = os.environ.get('INTEROP_PYTHON') or environment(build)
+    os.execve(python, [python, *program], preload(dict(os.environ)))
+
+
+main(*sys.argv[1:])
