@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor check: scans files on all cores, judges them, and tells which are damaged. */
+#include "cli/tensor_check.h"
+
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/str.h"
@@ -7,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/tensor_check.h"
 #include "cli/tensor_commands.h"
 #include "tensor/find.h"
 #include <stdio.h>
