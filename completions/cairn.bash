@@ -2,10 +2,10 @@
 # shellcheck shell=bash
 # Completion for bash.  Commands and options are asked of the program itself, so they are always those it has.
 
-# The name of the argument that an option takes; "-" if it takes none, nothing if there is no such option.
-_cairn_argument()
+# The commands of the program, or those below a command ("tensor").
+_cairn_commands()
 {
-    "$1" "$2" --list-options 2>/dev/null | awk -F '\t' -v option="$3" '$1 == option { print $2 }'
+    "$@" --list-commands 2>/dev/null | cut -f 1
 }
 
 _cairn_values()
@@ -18,28 +18,42 @@ _cairn_values()
     esac
 }
 
+# The value of the option before the word; else an option; else a file.
+_cairn_arguments()
+{
+    local before=$1 word=$2 rows argument
+    shift 2
+    rows=$("$@" --list-options 2>/dev/null)
+    argument=$(awk -F '\t' -v option="$before" '$1 == option { print $2 }' <<<"$rows")
+    if [ -n "$argument" ] && [ "$argument" != - ]; then
+        _cairn_values "$argument" "$word"
+    elif [ -z "$word" ] || [ "${word#-}" != "$word" ]; then
+        compgen -W "$(cut -f 1 <<<"$rows")" -- "$word"
+    else
+        compgen -f -- "$word"
+    fi
+}
+
 _cairn()
 {
-    local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]}
-    local before=${COMP_WORDS[COMP_CWORD - 1]} argument words
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} at=1 below
+    local -a verb=("${COMP_WORDS[0]}")
+    # Readline cuts --color=never into three words.
     [ "$before" != = ] || before=${COMP_WORDS[COMP_CWORD - 2]}
-    if [ "$word" = = ]; then
-        word=
-    fi
+    [ "$word" != = ] || word=
     COMPREPLY=()
-    if [ "$COMP_CWORD" = 1 ] || { [ "$COMP_CWORD" = 2 ] && [ "$command" = help ]; }; then
-        words=$("$program" --list-commands 2>/dev/null | cut -f 1)
-        [ "$COMP_CWORD" != 1 ] || words="$words help --help --version"
-        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-        return
-    fi
-    argument=$(_cairn_argument "$program" "$command" "$before")
-    if [ -n "$argument" ] && [ "$argument" != - ]; then
-        mapfile -t COMPREPLY < <(_cairn_values "$argument" "$word")
-        return
-    fi
-    words=$("$program" "$command" --list-options 2>/dev/null | cut -f 1)
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+    # "cairn help tensor" knows the same commands as "cairn tensor".
+    [ "$COMP_CWORD" -lt 2 ] || [ "${COMP_WORDS[1]}" != help ] || at=2
+    while below=$(_cairn_commands "${verb[@]}") && [ -n "$below" ]; do
+        if [ "$at" = "$COMP_CWORD" ]; then
+            [ "$at" != 1 ] || below="$below help --help --version"
+            mapfile -t COMPREPLY < <(compgen -W "$below" -- "$word")
+            return
+        fi
+        verb+=("${COMP_WORDS[at]}")
+        at=$((at + 1))
+    done
+    mapfile -t COMPREPLY < <(_cairn_arguments "$before" "$word" "${verb[@]}")
 }
 
 complete -o filenames -F _cairn cairn

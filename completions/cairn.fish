@@ -1,19 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion for fish.  Commands and options are asked of the program itself, so they are always those it has.
 
-function __cairn_command
-    set -l words (commandline -opc)
-    test (count $words) -gt 1; and echo $words[2]
-end
-
-function __cairn_options
-    cairn (__cairn_command) --list-options 2>/dev/null | while read -l -d \t name argument help
+# What can follow the words so far: commands, or the options of the command that they name.
+function __cairn_next
+    set -l words (commandline -opc)[2..-1]
+    set -l verb
+    set -l help (test "$words[1]" = help; and echo yes)
+    test -n "$help"; and set -e words[1]
+    while set -l below (cairn $verb --list-commands 2>/dev/null)
+        if test (count $words) -eq 0
+            printf '%s\n' $below
+            test (count $verb) -eq 0 -a -z "$help"; and printf 'help\tall about one command\n--version\tthe version\n'
+            return
+        end
+        set -a verb $words[1]
+        set -e words[1]
+    end
+    test -n "$help"; and return
+    cairn $verb --list-options 2>/dev/null | while read -l -d \t name argument help
         printf '%s\t%s\n' $name $help
     end
 end
 
-complete -c cairn -n __fish_use_subcommand -f -a '(cairn --list-commands)'
-complete -c cairn -n __fish_use_subcommand -f -a 'help\t"all about one command"'
-complete -c cairn -n __fish_use_subcommand -l version -d 'the version, and when its knowledge was reviewed'
-complete -c cairn -n '__fish_seen_subcommand_from help' -f -a '(cairn --list-commands)'
-complete -c cairn -n 'not __fish_use_subcommand' -a '(__cairn_options)'
+# Without a file where only a command can stand.
+function __cairn_wants_command
+    set -l words (commandline -opc)
+    test (count $words) -lt 2; or test "$words[2]" = help; or begin
+        test (count $words) -eq 2
+        and cairn $words[2] --list-commands >/dev/null 2>&1
+    end
+end
+
+complete -c cairn -n __cairn_wants_command -f
+complete -c cairn -a '(__cairn_next)'

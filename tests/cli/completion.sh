@@ -39,11 +39,30 @@ offers_commands_after_help()
 offers_every_option()
 {
     for command in $("$cairn" --list-commands | cut -f 1); do
+        ! "$cairn" "$command" --list-commands >"$out" 2>&1 || continue
         complete_words "$command" --
         "$cairn" "$command" --list-options | cut -f 1 | sort >"$tmp/want"
         sort "$out" | diff "$tmp/want" - >"$tmp/diff" || fail "$(cat "$tmp/diff")"
         [ -s "$tmp/want" ] || fail "$command lists no options"
     done
+}
+
+offers_the_commands_below_a_command()
+{
+    found=no
+    for command in $("$cairn" --list-commands | cut -f 1); do
+        below=$("$cairn" "$command" --list-commands 2>"$err" | cut -f 1)
+        [ -n "$below" ] || continue
+        found=yes
+        for words in "$command" "help $command"; do
+            # shellcheck disable=SC2086 # words
+            complete_words $words ''
+            [ "$(cat "$out")" = "$below" ] || fail "offered: $(tr '\n' ' ' <"$out")"
+        done
+        complete_words "$command" "${below%%$'\n'*}" --
+        "$cairn" "$command" "${below%%$'\n'*}" --list-options | cut -f 1 | cmp -s - "$out" || fail 'other options'
+    done
+    [ "$found" = yes ] || fail 'no command has commands below it'
 }
 
 offers_the_values_of_a_choice()
@@ -66,6 +85,7 @@ it offers_every_command
 it offers_commands_that_begin_so
 it offers_commands_after_help
 it offers_every_option
+it offers_the_commands_below_a_command
 it offers_the_values_of_a_choice
 it offers_folders_for_a_folder
 finish
