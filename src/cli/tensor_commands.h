@@ -19,7 +19,8 @@ int tensor_merge(int argc, char **argv);
 
 /* `convert IN OUT --lora DIALECT`: rewrites the names and folds alpha; in tensor_lora.c.  dtype NULL keeps each
  * tensor's own. */
-int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force);
+int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force,
+                        bool json);
 
 /* Says what is wrong when fewer or more than `want` operands are there; 0 if all is well, else the exit code. */
 int tensor_operands(int argc, char **argv, int rest, int want, const char *what);

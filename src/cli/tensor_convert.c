@@ -147,7 +147,7 @@ static int run(int argc, char **argv, int rest, struct wish *w)
     if (r)
         return r;
     if (w->lora)
-        return tensor_lora_convert(argv[rest], argv[rest + 1], w->lora, w->dtype, w->force);
+        return tensor_lora_convert(argv[rest], argv[rest + 1], w->lora, w->dtype, w->force, w->json);
     r = read_wish(argv[0], w, &o);
     return r >= 0 ? r : convert(argv[rest], argv[rest + 1], w, &o);
 }

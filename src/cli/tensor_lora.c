@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor convert --lora: the dialects of LoRA files. */
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -7,7 +8,30 @@
 #include "tensor/lora.h"
 #include <stdio.h>
 
-int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force)
+static void print_json(const char *in, const char *out, enum lora_dialect to, const struct lora_report *r)
+{
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    json_add_int(v, "schema", 1);
+    json_add_text(v, "in", in);
+    json_add_text(v, "out", out);
+    json_add_text(v, "from", r->from == LORA_ANY ? NULL : lora_dialect_name(r->from));
+    json_add_text(v, "to", lora_dialect_name(to));
+    json_add_int(v, "modules", (int64_t)r->modules);
+    json_add_int(v, "alpha_folded", (int64_t)r->folded);
+    json_print(v, stdout);
+}
+
+static void print_text(const char *in, const char *out, enum lora_dialect to, const struct lora_report *r)
+{
+    (void)in;
+    printf("%s: %zu modules, %s to %s", out, r->modules, lora_dialect_name(r->from), lora_dialect_name(to));
+    if (r->folded)
+        printf(", alpha folded into %zu", r->folded);
+    putchar('\n');
+}
+
+int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force,
+                        bool json)
 {
     static const char command[] = "tensor convert";
     enum lora_dialect to = lora_dialect_parse(dialect);
@@ -21,10 +45,6 @@ int tensor_lora_convert(const char *in, const char *out, const char *dialect, co
                              dtype);
     if (lora_convert(in, out, to, type, force, &report, &err))
         return print_error(&err);
-    printf("%s: %zu modules, %s to %s", out, report.modules, lora_dialect_name(report.from),
-           lora_dialect_name(to));
-    if (report.folded)
-        printf(", alpha folded into %zu", report.folded);
-    putchar('\n');
+    (json ? print_json : print_text)(in, out, to, &report);
     return EXIT_FINE;
 }

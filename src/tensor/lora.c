@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/lora.h"
 
+#include "tensor/fp8_scaled.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -196,4 +197,15 @@ void lora_close(struct lora *l)
 {
     source_close(&l->source);
     *l = (struct lora){ 0 };
+}
+
+int lora_check_fits(const struct st_tensor *t, const float *v, size_t n, enum dtype to,
+                    struct cairn_error *err)
+{
+    double most = (double)fp8_absmax(v, n);
+    if (isinf(most) || most <= dtype_max(to)) /* an infinity was there before */
+        return 0;
+    cairn_fail(err, CAIRN_EFORMAT, "%s: a value of %g is more than %s can hold", t->name, most,
+               dtype_name(to));
+    return cairn_hint(err, "--dtype bf16 or f32 can");
 }

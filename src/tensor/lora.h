@@ -40,6 +40,10 @@ struct lora_report {
 };
 int lora_convert(const char *in, const char *out, enum lora_dialect to, enum dtype dtype, bool force,
                  struct lora_report *report, struct cairn_error *err);
+/* Fails, naming the tensor, when a finite number is beyond what the kind can hold: an infinite weight in its place
+ * would ruin a model without a word. */
+int lora_check_fits(const struct st_tensor *t, const float *v, size_t n, enum dtype to,
+                    struct cairn_error *err);
 /* Metadata that holds a hash of the data, and is wrong once the data is changed. */
 bool lora_meta_is_hash(const char *key);
 

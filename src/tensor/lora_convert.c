@@ -147,6 +147,8 @@ static int read_piece(const struct conversion *c, size_t i, uint64_t first, size
     if (source_read_as(&c->lora->source, from, first, n, DTYPE_F32, wide, err))
         return -1;
     multiply(wide, n, c->parts[i].factor);
+    if (lora_check_fits(from, wide, n, to, err))
+        return -1;
     dtype_convert(out, to, wide, DTYPE_F32, n, &(struct dtype_how){ 0 });
     return 0;
 }

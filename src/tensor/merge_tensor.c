@@ -164,17 +164,6 @@ static int measure_piece(void *context, size_t piece, struct cairn_error *err)
     return 0;
 }
 
-/* An infinite weight in place of a large one would ruin the model without a word; fp8 saturates by custom. */
-static int check_fits(const struct work *w, const float *v, size_t n, struct cairn_error *err)
-{
-    float most = w->job->dtype == DTYPE_F16 ? fp8_absmax(v, n) : 0;
-    if (isinf(most) || most < 65520) /* rounds to infinity from here on; an infinity was there before */
-        return 0;
-    cairn_fail(err, CAIRN_EFORMAT, "%s: a weight of %s becomes %g, which f16 cannot hold", w->run->base->path,
-               w->job->from->name, (double)most);
-    return cairn_hint(err, "--dtype bf16 can");
-}
-
 /* Large pieces go to the disk at once, so that little is left for the flush at the end. */
 static int put(struct work *w, uint64_t at, const void *bytes, size_t n, struct cairn_error *err)
 {
@@ -194,7 +183,7 @@ static int write_piece(struct work *w, uint64_t first, size_t n, float *v, void 
     size_t size = dtype_size(j->dtype);
     if (j->keep_scale)
         each_scale(w, v, first, n, remove_scale);
-    if (check_fits(w, v, n, err))
+    if (!fp8_is(j->dtype) && lora_check_fits(j->from, v, n, j->dtype, err)) /* fp8 saturates by custom */
         return -1;
     dtype_convert(narrow, j->dtype, v, DTYPE_F32, n, &(struct dtype_how){ .saturate = fp8_is(j->dtype) });
     return put(w, first * size, narrow, n * size, err);

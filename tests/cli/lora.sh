@@ -93,6 +93,8 @@ says_that_alpha_was_folded()
     out_has "musubi to comfy, alpha folded into 20"
     run tensor convert "$lora/diffusers.safetensors" same.safetensors --lora comfy
     out_lacks "folded"
+    run tensor convert "$lora/musubi.safetensors" folded.safetensors --lora diffusers --force --json
+    json_is "d['from'] == 'musubi' and d['to'] == 'diffusers' and d['modules'] == 20 and d['alpha_folded'] == 20"
 }
 
 keeps_what_is_there_without_force()

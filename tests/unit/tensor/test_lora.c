@@ -268,6 +268,24 @@ static void a_bad_file_is_refused_and_nothing_written(void)
     tree_remove(&t);
 }
 
+static void a_number_too_large_for_the_dtype_is_refused(void)
+{
+    struct tree t;
+    tree_make(&t);
+    char in[128], out[128];
+    strcpy(in, tree_path(&t, "in.safetensors"));
+    strcpy(out, tree_path(&t, "out.safetensors"));
+    put_file(in, (struct put[]){ { Q ".lora_A.weight", DTYPE_BF16, 2, 3, 70000, 0 }, UP(Q, 3, 2), { 0 } });
+    struct lora_report report;
+    struct cairn_error err = { 0 };
+    CHECK(lora_convert(in, out, LORA_MUSUBI, DTYPE_F16, true, &report, &err) == -1);
+    CHECK_HAS(err.msg, Q ".lora_A.weight");
+    CHECK_HAS(err.msg, "f16");
+    CHECK_INT(count_files(t.dir), 1);
+    CHECK_INT(convert(in, out, LORA_MUSUBI, DTYPE_F32), 0);
+    tree_remove(&t);
+}
+
 static void a_whole_difference_goes_where_it_has_a_name(void)
 {
     struct tree t;
@@ -330,6 +348,7 @@ int main(void)
     RUN(diffusers_shares_the_scale_by_powers_of_two);
     RUN(alpha_and_dtype_are_kept);
     RUN(a_bad_file_is_refused_and_nothing_written);
+    RUN(a_number_too_large_for_the_dtype_is_refused);
     RUN(a_whole_difference_goes_where_it_has_a_name);
     RUN(any_outside_call_may_fail);
     return check_done();
