@@ -186,8 +186,8 @@ static void print_table(const struct work *k, const struct wish *w)
             print_pair(&k->pairs[i]);
     if (w->metadata)
         print_meta(&k->a, &k->b);
-    printf("%zu tensor%s the same, %zu differ, %zu only in the first, %zu only in the second\n", k->same,
-           k->same == 1 ? " is" : "s are", k->differ, k->only_a, k->only_b);
+    printf("%zu tensor%s the same, %zu differ%s, %zu only in the first, %zu only in the second\n", k->same,
+           k->same == 1 ? " is" : "s are", k->differ, k->differ == 1 ? "s" : "", k->only_a, k->only_b);
 }
 
 static void add_value(struct json *o, const char *key, double v)

@@ -417,10 +417,13 @@ void verdict_unread(const char *path, const struct cairn_error *err, struct aren
 {
     enum tensor_health v = is_cut(err) ? TENSOR_TRUNCATED : TENSOR_UNREADABLE;
     bool cache = err->code == CAIRN_EFORMAT && is_cache_path(path);
+    /* Beside the verdict the path need not be said again. */
+    size_t n = strlen(path);
+    bool told = str_starts(err->msg, path) && str_starts(err->msg + n, ": ");
     *file = (struct file_verdict){
         .verdict = v,
         .damaged = true,
-        .why = arena_strdup(a, err->msg),
+        .why = arena_strdup(a, told ? err->msg + n + 2 : err->msg),
         .todo = remedy(v, cache ? PART_CACHE : PART_WEIGHT),
     };
 }
