@@ -45,14 +45,14 @@ static void compare_tensor(const struct torch_file *f, const struct st_tensor *t
     free(b);
 }
 
-static void check_twins(const char *name)
+static void check_pair(const char *name, const char *twin_name)
 {
     struct cairn_error err = { 0 };
     struct torch_file f;
     struct st_file twin;
     if (torch_file_open(&f, data(name, "pth"), &err))
         CHECK_FAIL_("%s", err.msg);
-    REQUIRE(!err.msg[0] && !st_open(&twin, data(name, "safetensors"), &err));
+    REQUIRE(!err.msg[0] && !st_open(&twin, data(twin_name, "safetensors"), &err));
     CHECK_INT(f.n_tensors, twin.n_tensors);
     CHECK(f.n_tensors > 0);
     for (size_t i = 0; i < f.n_tensors; i++) {
@@ -64,6 +64,11 @@ static void check_twins(const char *name)
     }
     torch_file_close(&f);
     st_close(&twin);
+}
+
+static void check_twins(const char *name)
+{
+    check_pair(name, name);
 }
 
 static void reads_every_dtype(void)
@@ -90,6 +95,16 @@ static void reads_protocols_4_and_5(void)
 {
     check_twins("protocol4");
     check_twins("protocol5");
+}
+
+static void reads_wide_rows_one_by_one(void)
+{
+    check_twins("wide");
+}
+
+static void reads_an_archive_with_64_bit_offsets(void)
+{
+    check_pair("zip64", "views");
 }
 
 static void names_a_lone_tensor(void)
@@ -356,6 +371,8 @@ int main(void)
     RUN(reads_a_checkpoint_of_nested_containers);
     RUN(reads_views_slices_and_tied_weights);
     RUN(reads_protocols_4_and_5);
+    RUN(reads_wide_rows_one_by_one);
+    RUN(reads_an_archive_with_64_bit_offsets);
     RUN(names_a_lone_tensor);
     RUN(tells_the_place_of_what_lies_in_one_piece);
     RUN(lists_complex_numbers_and_copies_their_bytes);
