@@ -244,10 +244,11 @@ static void plan_without_torch(struct work *w)
     } else if (tried) {
         w->computed[ENV_VALUE_OVERRIDE] = (struct computed){
             .value = arena_strdup(w->a, value),
-            .why = arena_printf(w->a,
-                                "in place of your \"%s\": no PyTorch was found to look into, but pytorch.org wheels "
-                                "have no code for %s, and that of %s runs on it",
-                                tried, real->gfx, as->gfx),
+            .why = arena_printf(
+                w->a,
+                "in place of your \"%s\": no PyTorch was found to look into, but pytorch.org wheels "
+                "have no code for %s, and that of %s runs on it",
+                tried, real->gfx, as->gfx),
         };
     } else {
         work_warn(w, "pytorch.org wheels have no code for %s: with one of them, " PLAIN "=%s is needed%s",

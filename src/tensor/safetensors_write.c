@@ -11,8 +11,8 @@
 
 /* The reference writer puts larger dtypes first; this is the order of its enumeration, from the last. */
 static const char *const reference_order[] = {
-    "U64",  "I64",     "F64",     "C64", "F32", "U32",     "I32",     "BF16", "F16", "U16",
-    "I16",  "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8",  "U8",  "F6_E3M2", "F6_E2M3", "F4",   "BOOL",
+    "U64", "I64",     "F64",     "C64",     "F32", "U32", "I32",     "BF16",    "F16", "U16",
+    "I16", "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8",  "U8",  "F6_E3M2", "F6_E2M3", "F4",  "BOOL",
 };
 
 static size_t reference_rank(const struct st_tensor *t)
@@ -59,7 +59,8 @@ static bool is_aligned(const struct st_tensor *tensors, size_t n)
     return true;
 }
 
-static void put_in_order(struct entry *entries, size_t n, const struct st_tensor *tensors, enum st_order order)
+static void put_in_order(struct entry *entries, size_t n, const struct st_tensor *tensors,
+                         enum st_order order)
 {
     for (size_t i = 0; i < n; i++)
         entries[i] = (struct entry){ &tensors[i], i, reference_rank(&tensors[i]) };
@@ -141,7 +142,8 @@ int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor
     w->size = w->data_at + total_bytes(tensors, n);
     if (len > ST_HEADER_MAX) {
         st_writer_close(w);
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: a header of %zu bytes is more than the format allows", path, len);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: a header of %zu bytes is more than the format allows",
+                          path, len);
     }
     if (file_out_open(&w->out, path, w->size, replace, err) || write_header(w, header, len, err)) {
         st_writer_close(w);
