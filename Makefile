@@ -45,7 +45,7 @@ asan: build-asan/build.ninja
 	@$(SANITIZE_ENV) scripts/test build-asan --no-suite long --no-suite lint $(T)
 
 bench: all
-	@meson test -C $(BUILD) --benchmark --verbose
+	@CAIRN_COMMIT=$$(git rev-parse --short HEAD 2>/dev/null) meson test -C $(BUILD) --benchmark --verbose
 
 build-fuzz/build.ninja:
 	@scripts/setup --clang
