@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/progress.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -35,8 +36,6 @@ static int read_wish(const char *command, const struct wish *w, struct convert_o
     if (w->dtype && !dtype_is_float(o->to))
         return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
                              w->dtype);
-    if (!w->dtype && !w->clamp && !w->nan)
-        return options_error(command, "nothing to do: give --dtype, --clamp, --nan or --lora");
     if (w->nan && (!parse_number(w->nan, &o->nan) || isnan(o->nan)))
         return options_error(command, "--nan wants a number, not \"%s\"", w->nan);
     if (w->seed && !cairn_parse_u64(w->seed, &o->seed))
@@ -110,7 +109,14 @@ static void print_summary(const char *out, const struct convert_report *r)
            print_bytes((int64_t)r->bytes_out, after));
 }
 
-static int convert(const char *in, const char *out, const struct wish *w, struct convert_options *o)
+/* Another format, or one file of many, is a wish by itself. */
+static bool has_nothing_to_do(const struct wish *w, const struct tensor_source *src)
+{
+    return !w->dtype && !w->clamp && !w->nan && str_eq(src->format, "safetensors") && src->n_files == 1;
+}
+
+static int convert(const char *command, const char *in, const char *out, const struct wish *w,
+                   struct convert_options *o)
 {
     CLEANUP(source_close) struct tensor_source src = { 0 };
     struct cairn_error err = { 0 };
@@ -118,6 +124,8 @@ static int convert(const char *in, const char *out, const struct wish *w, struct
     struct progress progress;
     if (source_open(&src, in, &err))
         return print_error(&err);
+    if (has_nothing_to_do(w, &src))
+        return options_error(command, "nothing to do: give --dtype, --clamp, --nan or --lora");
     progress_start(&progress, stderr, "convert", 0);
     o->progress = &progress;
     o->stop = stop_catch();
@@ -149,7 +157,7 @@ static int run(int argc, char **argv, int rest, struct wish *w)
     if (w->lora)
         return tensor_lora_convert(argv[rest], argv[rest + 1], w->lora, w->dtype, w->force, w->json);
     r = read_wish(argv[0], w, &o);
-    return r >= 0 ? r : convert(argv[rest], argv[rest + 1], w, &o);
+    return r >= 0 ? r : convert(argv[0], argv[rest], argv[rest + 1], w, &o);
 }
 
 int tensor_convert(int argc, char **argv)
@@ -176,14 +184,15 @@ int tensor_convert(int argc, char **argv)
         OPT_END,
     };
     const struct opt_usage usage = {
-        "cairn tensor convert IN OUT --dtype DTYPE [options]",
+        "cairn tensor convert IN OUT [--dtype DTYPE] [options]",
         "Writes the tensors of IN to the safetensors file OUT in another floating dtype; whole-number tensors, order and "
         "metadata are carried over. Rounds to nearest even, keeps subnormals and NaN; what is too large becomes "
         "Inf unless --clamp is given. OUT appears only when it is whole and on the disk.",
         "  cairn tensor convert model.safetensors model-f32.safetensors --dtype f32\n"
         "  cairn tensor convert wan.safetensors wan-fp8.safetensors --dtype f8_e4m3 --scaled\n"
         "  cairn tensor convert wan-fp8.safetensors wan.safetensors --dtype bf16 --scaled\n"
-        "  cairn tensor convert damaged.safetensors repaired.safetensors --clamp --nan 0\n",
+        "  cairn tensor convert damaged.safetensors repaired.safetensors --clamp --nan 0\n"
+        "  cairn tensor convert Wan2.1_VAE.pth wan_2.1_vae.safetensors\n",
         .mixed = true,
     };
     int rest;
