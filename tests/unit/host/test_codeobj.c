@@ -53,7 +53,7 @@ static struct str plain_bundle(const char *names, size_t part)
         add64(&t, part);
         add64(&t, n);
         str_addn(&t, p, n);
-        p += n + 1;
+        p += n + (p[n] == ',');
     }
     pad_to(&t, 4096);
     while (t.len < at)
