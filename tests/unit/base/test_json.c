@@ -215,6 +215,15 @@ static void cleanup_takes_null(void)
     CHECK(none == NULL);
 }
 
+static void tells_null_from_nothing(void)
+{
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error err;
+    REQUIRE(!json_parse("{\"a\":null,\"b\":0}", 16, &v, &err));
+    CHECK(json_is_null(json_get(v, "a")) && !json_is_null(json_get(v, "b")) &&
+          !json_is_null(json_get(v, "c")));
+}
+
 int main(void)
 {
     RUN(prints_in_the_order_of_adding);
@@ -229,5 +238,6 @@ int main(void)
     RUN(bad_text_is_an_error_with_its_line);
     RUN(parse_stops_at_the_length);
     RUN(cleanup_takes_null);
+    RUN(tells_null_from_nothing);
     return check_done();
 }

@@ -153,6 +153,13 @@ static void clean_span_is_valid_utf8(void)
     CHECK_INT(str_clean_span("\xe2\x82\xac", 2), 0); /* the length counts, not the terminator */
 }
 
+static void knows_utf8(void)
+{
+    CHECK(str_is_utf8("") && str_is_utf8("w\xc3\xa4r\n") && str_is_utf8("\xf0\x9f\x99\x82"));
+    CHECK(!str_is_utf8("\xff") && !str_is_utf8("a\xc3") && !str_is_utf8("\xc0\x80") &&
+          !str_is_utf8("\xed\xa0\x80"));
+}
+
 int main(void)
 {
     RUN(grows_from_nothing);
@@ -164,5 +171,6 @@ int main(void)
     RUN(list_matches_whole_entries);
     RUN(natural_order);
     RUN(clean_span_is_valid_utf8);
+    RUN(knows_utf8);
     return check_done();
 }
