@@ -54,7 +54,7 @@ bool cairn_parse_hex(const char *text, uint64_t *out)
 
 bool cairn_parse_pair(const char *line, char *name, size_t size, uint64_t *out)
 {
-    size_t len = strcspn(line, "\n"), key = strcspn(line, " ");
+    size_t len = strcspn(line, "\r\n"), key = strcspn(line, " ");
     uint64_t v;
     if (key == 0 || key >= size || key + 1 >= len || !parse_digits(line + key + 1, len - key - 1, 10, &v))
         return false;

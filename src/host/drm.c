@@ -44,7 +44,7 @@ static const char *uevent_value(struct arena *a, const char *text, const char *k
     size_t n = strlen(key);
     for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
         if (!strncmp(line, key, n) && line[n] == '=')
-            return arena_strndup(a, line + n + 1, strcspn(line + n + 1, "\n"));
+            return arena_strndup(a, line + n + 1, strcspn(line + n + 1, "\r\n"));
     return NULL;
 }
 
@@ -79,17 +79,23 @@ static bool read_uevent(const struct root *r, struct arena *a, struct drm_device
     return !class || !cairn_parse_hex(class, &v) || v >> 16 == DISPLAY;
 }
 
+/* The graphics block, GC, has the hardware id 11; the kernel links its name to that, and a capture may have
+ * followed the link. */
 static void read_graphics_block(const struct root *r, struct arena *a, struct drm_device *d)
 {
-    static const char *const part[] = { "major", "minor", "revision" };
-    uint64_t v[3];
-    for (int i = 0; i < 3; i++) {
-        const char *text =
-            root_read(r, a, arena_printf(a, "%s/ip_discovery/die/0/11/0/%s", d->dir, part[i]), NULL);
-        if (!text || !cairn_parse_u64(text, &v[i]) || v[i] > 255)
-            return;
+    static const char *const blocks[] = { "11", "GC" }, *const part[] = { "major", "minor", "revision" };
+    for (size_t b = 0; b < ARRAY_LEN(blocks) && !d->gfx.s; b++) {
+        uint64_t v[3];
+        size_t i = 0;
+        for (; i < 3; i++) {
+            const char *text = root_read(
+                r, a, arena_printf(a, "%s/ip_discovery/die/0/%s/0/%s", d->dir, blocks[b], part[i]), NULL);
+            if (!text || !cairn_parse_u64(text, &v[i]) || v[i] > 255)
+                break;
+        }
+        if (i == 3)
+            d->gfx.s = chip_from_gc((int)v[0], (int)v[1], (int)v[2]);
     }
-    d->gfx.s = chip_from_gc((int)v[0], (int)v[1], (int)v[2]);
     d->gfx.from = d->gfx.s ? "ip_discovery" : NULL;
 }
 
