@@ -36,7 +36,8 @@ static bool is_partition(const struct kfd_topology *t, const struct kfd_node *no
         return true;
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct kfd_node *other = &t->nodes[i];
-        if (other != node && kfd_node_is_gpu(other) && node->uuid && str_eq(node->uuid, other->uuid) &&
+        bool same_part = node->uuid ? str_eq(node->uuid, other->uuid) : server_part;
+        if (other != node && kfd_node_is_gpu(other) && same_part && other->location_id.from &&
             other->domain.v == node->domain.v && other->location_id.v >> 3 == node->location_id.v >> 3)
             return true;
     }
@@ -299,12 +300,25 @@ void gpus_choose_default(struct facts *f)
     }
 }
 
+/* DRM tells the memory of the whole card; a partition has the share that KFD names, and how much of that is in
+ * use nobody tells. */
+static void take_share(struct gpu_facts *g)
+{
+    if (!g->kfd_bank_bytes.from || g->kfd_bank_bytes.v >= g->vram_total_bytes.v)
+        return;
+    g->vram_total_bytes = g->kfd_bank_bytes;
+    g->vram_used_bytes = g->vis_vram_total_bytes = (struct num){ 0 };
+}
+
 /* node is NULL for a device that KFD does not have. */
-static void finish(struct facts *f, const struct kfd_node *node, struct gpu_facts *g)
+static void finish(struct facts *f, const struct kfd_topology *t, const struct kfd_node *node,
+                   struct gpu_facts *g)
 {
     take_chip(f, g);
     if (node)
         take_compute_units(node, g);
+    if (node && is_partition(t, node))
+        take_share(g);
     g->name = name_find(&f->root, &f->arena, g->device_id, g->revision, g->compute_units);
     judge(f, g);
 }
@@ -328,7 +342,7 @@ void gpus_read(struct facts *f)
         struct drm_device *dev = find_device(&devices, &t.nodes[i], g);
         if (dev)
             take_device(f, dev, g);
-        finish(f, &t.nodes[i], g);
+        finish(f, &t, &t.nodes[i], g);
     }
     for (size_t i = 0; i < devices.n; i++) {
         if (devices.item[i].taken)
@@ -336,7 +350,7 @@ void gpus_read(struct facts *f)
         struct gpu_facts *g = ARENA_PUSH(a, f->gpus, f->n_gpus);
         g->hip_index = -1;
         take_device(f, &devices.item[i], g);
-        finish(f, NULL, g);
+        finish(f, &t, NULL, g);
     }
     read_processes(f);
     gpus_choose_default(f);

@@ -111,9 +111,23 @@ static struct num param_pages(const struct host_facts *h, const char *module)
 {
     const struct param *p = host_param(h, module, "pages_limit");
     uint64_t pages;
-    if (!p || !cairn_parse_u64(p->value, &pages) || pages > (uint64_t)INT64_MAX / PAGE)
+    /* 0 asks for the default. */
+    if (!p || !cairn_parse_u64(p->value, &pages) || !pages || pages > (uint64_t)INT64_MAX / PAGE)
         return (struct num){ 0 };
     return (struct num){ (int64_t)pages * PAGE, p->from };
+}
+
+/* Of the two copies of TTM the live one counts: AMD's DKMS driver brings amdttm, and then ttm's limit, which
+ * another driver or a guide may have set, means nothing to it. */
+static const char *ttm_module(const struct host_facts *h)
+{
+    static const char *const modules[] = { "amdttm", "ttm" };
+    for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
+        struct num limit = param_pages(h, modules[i]);
+        if (limit.from && str_starts(limit.from, "/sys/module/"))
+            return modules[i];
+    }
+    return param_pages(h, "ttm").from ? "ttm" : "amdttm";
 }
 
 static bool gttsize_is_set(const struct host_facts *h)
@@ -124,9 +138,7 @@ static bool gttsize_is_set(const struct host_facts *h)
 
 struct num memory_ttm_limit(const struct host_facts *h)
 {
-    struct num set = param_pages(h, "ttm");
-    if (!set.from)
-        set = param_pages(h, "amdttm");
+    struct num set = param_pages(h, ttm_module(h));
     if (set.from)
         return set;
     /* GTT follows the page limit unless gttsize moved it; only then does the default need to be known. */
@@ -144,31 +156,45 @@ static void take_least(struct num *best, const char **reason, struct num v, cons
     *reason = what;
 }
 
+/* What the host leaves to a GPU that takes its memory from the host's. */
+static void take_host_limits(const struct host_facts *h, struct num *best, const char **reason)
+{
+    struct num ram = h->memory_available_bytes;
+    take_least(best, reason, ram, "the memory now available on this host; GTT is a ceiling, not free memory");
+    if (!ram.from)
+        take_least(best, reason, h->memory_total_bytes, "this host's RAM; GTT is a ceiling, not memory");
+    if (h->cgroup_limit_bytes.from) {
+        int64_t room = h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v;
+        struct num left = { room > 0 ? room : 0, h->cgroup_limit_bytes.from };
+        take_least(best, reason, left, "what the cgroup's memory limit leaves");
+    }
+}
+
+bool memory_is_one_pool(const struct gpu_facts *g)
+{
+    return g->kind == GPU_INTEGRATED && str_eq(g->gfx.s, "gfx942");
+}
+
 static void judge_integrated(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
 {
     struct num best = { 0 };
     const char *reason = NULL;
     struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
-    if (vram.from && gtt.from && vram.v >= gtt.v) {
+    if (memory_is_one_pool(g) && vram.from) {
+        take_least(&best, &reason, vram, "the HBM, which CPU and GPU share");
+        take_host_limits(h, &best, &reason);
+    } else if (vram.from && gtt.from && vram.v >= gtt.v) {
         take_least(&best, &reason, vram, "the BIOS carve-out, which is larger than GTT; the two do not add");
     } else {
         take_least(&best, &reason, gtt,
                    "GTT, the system memory the GPU may map; the carve-out does not add to it");
-        take_least(&best, &reason, memory_ttm_limit(h), "ttm.pages_limit, which is smaller than GTT");
+        take_least(&best, &reason, memory_ttm_limit(h),
+                   arena_printf(a, "%s.pages_limit%s", ttm_module(h),
+                                gtt.from ? ", which is smaller than GTT" : "; GTT is not known"));
         take_least(&best, &reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
         if (!best.from)
             take_least(&best, &reason, vram, "the BIOS carve-out; GTT is not known");
-        struct num ram = h->memory_available_bytes;
-        take_least(&best, &reason, ram,
-                   "the memory now available on this host; GTT is a ceiling, not free memory");
-        if (!ram.from)
-            take_least(&best, &reason, h->memory_total_bytes,
-                       "this host's RAM; GTT is a ceiling, not memory");
-        if (h->cgroup_limit_bytes.from) {
-            int64_t room = h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v;
-            struct num left = { room > 0 ? room : 0, h->cgroup_limit_bytes.from };
-            take_least(&best, &reason, left, "what the cgroup's memory limit leaves");
-        }
+        take_host_limits(h, &best, &reason);
     }
     g->usable_bytes = best;
     g->usable_reason = reason;
@@ -182,8 +208,11 @@ static void judge_integrated(const struct host_facts *h, struct arena *a, struct
 
 static void judge_discrete(struct gpu_facts *g)
 {
-    if (!g->vram_total_bytes.from)
+    if (!g->vram_total_bytes.from) {
+        g->usable_bytes = g->kfd_bank_bytes;
+        g->usable_reason = g->kfd_bank_bytes.from ? "the total that KFD reports to HIP" : NULL;
         return;
+    }
     g->usable_bytes = g->vram_total_bytes;
     g->usable_reason = "VRAM; how much of it is in use is not known";
     if (g->vram_used_bytes.from && g->vram_used_bytes.v <= g->vram_total_bytes.v) {
@@ -204,13 +233,15 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
                 GIB(g->vis_vram_total_bytes.v), GIB(vram.v));
         return;
     }
+    if (memory_is_one_pool(g))
+        return;
     if (gtt.from && h->memory_total_bytes.from && gtt.v > h->memory_total_bytes.v)
         problems_add(&g->problems, a, "GTT (%.1f GiB) is larger than this host's RAM (%.1f GiB)", GIB(gtt.v),
                      GIB(h->memory_total_bytes.v));
     if (gtt.from && ttm.from && ttm.v < gtt.v)
         problems_add(&g->problems, a,
-                     "ttm.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP gets the smaller",
-                     GIB(ttm.v), GIB(gtt.v));
+                     "%s.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP gets the smaller",
+                     ttm_module(h), GIB(ttm.v), GIB(gtt.v));
     if (vram.from && gtt.from && vram.v >= gtt.v)
         problems_add(
             &g->problems, a,
@@ -223,8 +254,9 @@ void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_fa
 {
     /* A device of unknown kind with far more GTT than VRAM is treated as sharing memory, which is the bound
      * that a training job meets first. */
-    bool shares = g->kind == GPU_INTEGRATED || (g->kind == GPU_KIND_UNKNOWN && g->gtt_total_bytes.from &&
-                                                g->gtt_total_bytes.v / 8 >= g->vram_total_bytes.v);
+    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
+    bool shares = g->kind == GPU_INTEGRATED ||
+                  (g->kind == GPU_KIND_UNKNOWN && gtt.from && vram.from && gtt.v / 8 >= vram.v);
     if (shares)
         judge_integrated(h, a, g);
     else

@@ -9,6 +9,9 @@ void memory_read(struct facts *f);
 /* Fills usable_bytes, usable_reason and the problems that go with memory, from what is known already. */
 void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g);
 
+/* MI300A: its memory is the host's, all of it; there is no carve-out, and GTT is no limit. */
+bool memory_is_one_pool(const struct gpu_facts *g);
+
 /* ttm.pages_limit in bytes: as set, else what the kernel defaults to where that can be told. */
 struct num memory_ttm_limit(const struct host_facts *h);
 

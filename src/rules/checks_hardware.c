@@ -255,8 +255,8 @@ struct finding check_resizable_bar(const struct look *l)
     if (!g || g->kind == GPU_INTEGRATED)
         return found_skip("no discrete GPU");
     if (!g->vis_vram_total_bytes.from || !g->vram_total_bytes.from)
-        return found_unknown("whether resizable BAR is on is not known", "the driver shows no mem_info files",
-                             NULL);
+        return found_unknown("whether resizable BAR is on is not known",
+                             "the driver shows no mem_info_vis_vram_total", NULL);
     if (g->vis_vram_total_bytes.v >= g->vram_total_bytes.v)
         return found_ok(l, "the CPU sees all %s of VRAM", say_bytes(l, g->vram_total_bytes.v));
     return found(CHECK_WARN,

@@ -2,6 +2,7 @@
 #include "rules/looks.h"
 
 #include "base/str.h"
+#include "host/memory.h"
 #include "rules/remedy.h"
 
 /* The limit that suits so much shared RAM, in whole GiB; a fifth, but no more than 16 GiB, stays with Linux. */
@@ -21,16 +22,16 @@ static const char *limit_remedy(const struct look *l, int64_t bytes)
 /* KFD uses the larger of the two, never the sum. */
 static bool carve_out_rules(const struct gpu_facts *g)
 {
-    return g->vram_total_bytes.from && g->gtt_total_bytes.from &&
-           g->vram_total_bytes.v >= g->gtt_total_bytes.v;
+    return memory_is_one_pool(g) || (g->vram_total_bytes.from && g->gtt_total_bytes.from &&
+                                     g->vram_total_bytes.v >= g->gtt_total_bytes.v);
 }
 
 struct finding check_carve_out(const struct look *l)
 {
     enum { SMALL_GIB = 4 };
     struct num ram = l->facts->host.memory_total_bytes;
-    if (!look_integrated(l))
-        return found_skip("no integrated GPU in use");
+    if (!look_integrated(l) || memory_is_one_pool(l->gpu))
+        return found_skip("no integrated GPU with a carve-out in use");
     struct num vram = l->gpu->vram_total_bytes;
     if (!vram.from)
         return found_unknown("the size of the BIOS carve-out is not known",
@@ -57,7 +58,7 @@ struct finding check_ttm_limit(const struct look *l)
     if (!look_integrated(l))
         return found_skip("no integrated GPU in use");
     if (carve_out_rules(l->gpu))
-        return found_skip("the carve-out is larger than GTT and counts instead");
+        return found_skip("GTT does not limit this GPU");
     if (!look_ttm_limit(l, &limit))
         return found_unknown("how much memory the GPU may map is not known",
                              "neither ttm.pages_limit nor GTT was readable",

@@ -114,6 +114,58 @@ static void a_chip_outside_the_tables(void)
     done();
 }
 
+/* DRM tells the whole card's memory, and only for the first partition. */
+static void a_partition_has_a_share_of_the_memory(void)
+{
+    tree_make(&tree);
+    for (int i = 0; i < 2; i++) {
+        char path[128], text[256];
+        snprintf(path, sizeof(path), NODES "%d/properties", i + 1);
+        snprintf(text, sizeof(text),
+                 "simd_count 608\nsimd_per_cu 4\ngfx_target_version 90402\ndevice_id 29857\nlocation_id %d\n"
+                 "drm_render_minor %d\n",
+                 0xc00 + i, 128 + i);
+        tree_put(&tree, path, text);
+        snprintf(path, sizeof(path), NODES "%d/mem_banks/0/properties", i + 1);
+        tree_put(&tree, path, "heap_type 1\nsize_in_bytes 103079215104\n");
+    }
+    card("card1", "0000:0c:00.0", "1002:74A1", "amdgpu");
+    card("renderD128", "0000:0c:00.0", "1002:74A1", "amdgpu");
+    tree_put(&tree, DRM "card1/device/mem_info_vram_total", "206158430208\n");
+    tree_put(&tree, DRM "card1/device/mem_info_vram_used", "1000\n");
+    look();
+    REQUIRE(facts.n_gpus == 2);
+    for (int i = 0; i < 2; i++) {
+        CHECK_STR(facts.gpus[i].card.s, "0000:0c:00.0");
+        CHECK_INT(facts.gpus[i].usable_bytes.v, 103079215104);
+        CHECK_INT(facts.gpus[i].vram_total_bytes.v, 103079215104);
+        CHECK(!facts.gpus[i].vram_used_bytes.from);
+    }
+    done();
+}
+
+/* A copy made on another system may have its lines' ends, and the name GC in place of the number 11. */
+static void copies_of_a_tree(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, NODES "1/properties",
+             "simd_count 80\r\ngfx_target_version 110501\r\nlocation_id 50432\r\n");
+    card("card0", "0000:c5:00.0", "1002:1586", "amdgpu\r");
+    tree_put(&tree, DRM "card1/device/uevent",
+             "DRIVER=amdgpu\r\nPCI_ID=1002:FFF0\r\nPCI_SLOT_NAME=0000:c6:00.0\r\n");
+    tree_put(&tree, DRM "card1/device/ip_discovery/die/0/GC/0/major", "11\n");
+    tree_put(&tree, DRM "card1/device/ip_discovery/die/0/GC/0/minor", "0\n");
+    tree_put(&tree, DRM "card1/device/ip_discovery/die/0/GC/0/revision", "1\n");
+    look();
+    REQUIRE(facts.n_gpus == 2);
+    CHECK_INT(facts.problems.n, 0);
+    CHECK_STR(facts.gpus[0].gfx.s, "gfx1151");
+    CHECK_STR(facts.gpus[0].driver.s, "amdgpu");
+    CHECK_STR(facts.gpus[1].gfx.s, "gfx1103");
+    CHECK_STR(facts.gpus[1].pci.s, "0000:c6:00.0");
+    done();
+}
+
 static void one_sign_is_not_enough(void)
 {
     tree_make(&tree);
@@ -210,6 +262,8 @@ int main(void)
     RUN(a_card_given_to_a_virtual_machine);
     RUN(sleeping_cards_are_not_woken);
     RUN(a_chip_outside_the_tables);
+    RUN(a_partition_has_a_share_of_the_memory);
+    RUN(copies_of_a_tree);
     RUN(one_sign_is_not_enough);
     RUN(garbage_gives_problems_not_numbers);
     RUN(who_holds_the_memory);

@@ -50,6 +50,50 @@ static void page_limit_below_gtt(void)
     CHECK_HAS(g.problems.text[0], "4.0 GiB");
 }
 
+/* With AMD's DKMS driver only amdttm's limit counts, and a limit of 0 stands for the default. */
+static void the_live_copy_of_ttm_counts(void)
+{
+    struct param limits[] = {
+        { "ttm", "pages_limit", "1048576", "/proc/cmdline" },
+        { "amdttm", "pages_limit", "2097152", "/sys/module/amdttm/parameters/pages_limit" },
+    };
+    struct host_facts h = { .params = limits, .n_params = 2 };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .vram_total_bytes = known(GIB),
+                           .gtt_total_bytes = known(60 * GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 8 * GIB);
+    CHECK_HAS(g.usable_reason, "amdttm.pages_limit");
+    limits[1].value = "0";
+    CHECK_INT(memory_ttm_limit(&h).v, 4 * GIB);
+    h.params = &limits[1];
+    h.n_params = 1;
+    CHECK(!memory_ttm_limit(&h).from);
+}
+
+static void a_limit_without_gtt(void)
+{
+    struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
+    struct host_facts h = { .params = &limit, .n_params = 1 };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 4 * GIB);
+    CHECK_STR(g.usable_reason, "ttm.pages_limit; GTT is not known");
+}
+
+static void an_mi300a_has_no_carve_out(void)
+{
+    struct host_facts h = { .memory_total_bytes = known(128 * GIB),
+                            .memory_available_bytes = known(100 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .gfx = { "gfx942", "kfd" },
+                           .vram_total_bytes = known(128 * GIB),
+                           .gtt_total_bytes = known(64 * GIB) };
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 100 * GIB);
+    CHECK_INT(g.problems.n, 0);
+}
+
 static void raised_gttsize_alone_does_not_help(void)
 {
     struct param gtt = { "amdgpu", "gttsize", "131072", "/proc/cmdline" };
@@ -118,6 +162,9 @@ static void nothing_known_is_unknown(void)
     memory_judge_gpu(&h, &arena, &card);
     CHECK(!apu.usable_bytes.from && !apu.usable_reason);
     CHECK(!card.usable_bytes.from && !card.usable_reason);
+    struct gpu_facts odd = { .kfd_bank_bytes = known(16 * GIB) }; /* a chip outside the tables */
+    memory_judge_gpu(&h, &arena, &odd);
+    CHECK_INT(odd.usable_bytes.v, 16 * GIB);
 }
 
 static void reads_the_host(void)
@@ -201,6 +248,9 @@ int main(void)
     RUN(carve_out_and_gtt_do_not_add);
     RUN(a_larger_carve_out_wins);
     RUN(page_limit_below_gtt);
+    RUN(the_live_copy_of_ttm_counts);
+    RUN(a_limit_without_gtt);
+    RUN(an_mi300a_has_no_carve_out);
     RUN(raised_gttsize_alone_does_not_help);
     RUN(host_and_cgroup_bound_an_apu);
     RUN(old_kernels_give_hip_the_carve_out_only);
