@@ -54,18 +54,22 @@ static void print_details(const struct gpu_facts *g)
     char node[32] = "no KFD node";
     if (g->kfd_node.from)
         snprintf(node, sizeof(node), "KFD node %lld", (long long)g->kfd_node.v);
-    printf("    %sPCI %s, driver %s, %s, %s%s\n", print_color(COLOR_DIM), g->pci.s ? g->pci.s : "unknown",
-           g->driver.s ? g->driver.s : "unknown", g->render_node.s ? g->render_node.s : "no render node",
-           node, print_color(COLOR_PLAIN));
+    printf("    %sPCI %s, driver ", print_color(COLOR_DIM), g->pci.s ? g->pci.s : "unknown");
+    print_padded(stdout, g->driver.s ? g->driver.s : "unknown", 0);
+    printf(", %s, %s%s\n", g->render_node.s ? g->render_node.s : "no render node", node,
+           print_color(COLOR_PLAIN));
     printf("    %starget from %s, name from %s%s\n", print_color(COLOR_DIM), g->gfx.from ? g->gfx.from : "-",
            g->name.from ? g->name.from : "-", print_color(COLOR_PLAIN));
     if (g->usable_reason)
         print_note("usable:", COLOR_DIM, g->usable_reason);
     char size[24];
-    for (size_t i = 0; i < g->n_processes; i++)
-        printf("    held by %s (pid %lld): %s\n",
-               g->processes[i].name ? g->processes[i].name : "another user's process",
-               (long long)g->processes[i].pid, print_bytes(g->processes[i].vram_bytes, size));
+    for (size_t i = 0; i < g->n_processes; i++) {
+        const char *name = g->processes[i].name ? g->processes[i].name : "another user's process";
+        fputs("    held by ", stdout);
+        print_padded(stdout, name, 0);
+        printf(" (pid %lld): %s\n", (long long)g->processes[i].pid,
+               print_bytes(g->processes[i].vram_bytes, size));
+    }
 }
 
 static void print_gpu(const struct facts *f, size_t i, bool verbose)
@@ -75,10 +79,11 @@ static void print_gpu(const struct facts *f, size_t i, bool verbose)
     if (g->hip_index >= 0)
         snprintf(index, sizeof(index), "%d%s", g->hip_index, (int)i == f->default_gpu ? "*" : "");
     const char *kind = gpu_kind_name(g->kind);
-    printf("%-3s %s%-8s%s %-29.29s %-10s %-19s %5s %6s %6s %5s\n", index,
-           print_color(g->rocm_capable ? COLOR_GREEN : COLOR_RED), g->gfx.s ? g->gfx.s : "unknown",
-           print_color(COLOR_PLAIN), g->name.s ? g->name.s : "unknown AMD GPU", kind ? kind : "-",
-           memory_cell(g, memory, sizeof(memory)), num_or_dash(g->busy_percent, 1, "%", busy, sizeof(busy)),
+    printf("%-3s %s%-8s%s ", index, print_color(g->rocm_capable ? COLOR_GREEN : COLOR_RED),
+           g->gfx.s ? g->gfx.s : "unknown", print_color(COLOR_PLAIN));
+    print_cell(stdout, g->name.s ? g->name.s : "unknown AMD GPU", 29);
+    printf(" %-10s %-19s %5s %6s %6s %5s\n", kind ? kind : "-", memory_cell(g, memory, sizeof(memory)),
+           num_or_dash(g->busy_percent, 1, "%", busy, sizeof(busy)),
            num_or_dash(g->temperature_mc, 1000, " C", temp, sizeof(temp)),
            num_or_dash(g->power_uw, 1000000, " W", power, sizeof(power)),
            num_or_dash(g->clock_mhz, 1, "", clock, sizeof(clock)));

@@ -90,6 +90,17 @@ void print_padded(FILE *out, const char *text, int width)
         fprintf(out, "%*s", width - n, "");
 }
 
+void print_cell(FILE *out, const char *text, int width)
+{
+    size_t len = strlen(text), n = 0;
+    int shown = 0;
+    for (; n < len && (shown < width || ((unsigned char)text[n] & 0xc0) == 0x80); n++)
+        shown += ((unsigned char)text[n] & 0xc0) != 0x80;
+    put_clean(out, text, n);
+    if (shown < width)
+        fprintf(out, "%*s", width - shown, "");
+}
+
 void print_wrapped(FILE *out, const char *text, int indent, int width)
 {
     int col = indent;

@@ -19,6 +19,8 @@ const char *print_bytes(int64_t bytes, char *buf);
 /* Text from outside, with '?' for each byte that a terminal might obey, padded with spaces to at least width
  * columns. */
 void print_padded(FILE *out, const char *text, int width);
+/* The same, cut to width columns: a cell of a table. */
+void print_cell(FILE *out, const char *text, int width);
 /* Columns of UTF-8 text, one for each character. */
 int print_columns(const char *text);
 /* Text wrapped at width columns, each line after `indent` spaces (the first line starts where the cursor is). */

@@ -41,6 +41,27 @@ fits_a_hundred_columns()
     done
 }
 
+names_are_cut_and_cleaned()
+{
+    mkdir -p "$tmp/odd"
+    cp -r "$data/sysfs/gfx1030-rx6900xt-desktop-kfd-excerpt/sys" "$tmp/odd/sys"
+    dir=$tmp/odd/sys/class/drm/card0/device
+    mkdir -p "$dir" "$tmp/odd/usr/share/libdrm"
+    printf 'DRIVER=amd\033gpu\nPCI_ID=1002:73BF\n' >"$dir/uevent"
+    echo 0xc0 >"$dir/revision"
+    for name in 'Karte \377\033[31m' "$(printf '\\303\\251%.0s' $(seq 60))"; do
+        printf '1.0.0\n73BF,\tC0,\t%b\n' "$name" >"$tmp/odd/usr/share/libdrm/amdgpu.ids"
+        run gpu --verbose --root "$tmp/odd"
+        status_is 0
+        python3 - "$out" <<'PYTHON' || fail "not clean UTF-8 of 100 columns"
+import sys
+text = open(sys.argv[1], encoding='utf-8').read()
+sys.exit('\033' in text or max(map(len, text.splitlines())) > 100)
+PYTHON
+    done
+    out_has éé
+}
+
 no_gpu_is_exit_3()
 {
     mkdir -p "$tmp/empty/sys"
@@ -129,6 +150,7 @@ for machine in "$data"/sysfs/* "$data"/sysfs-synthetic/*; do
 done
 it every_answer_has_its_machine
 it fits_a_hundred_columns
+it names_are_cut_and_cleaned
 it no_gpu_is_exit_3
 it missing_sysfs_is_said
 it a_root_that_is_no_directory
