@@ -35,32 +35,11 @@ static const char *replace_line(const struct look *l, const struct plan_var *bad
     return v ? say(l, "export %s=%s", v->name, say_word(l, v->value)) : say(l, "unset %s", bad->name);
 }
 
-/* Three numbers with dots between, and nothing else: the runtime's own rule (libhsakmt, topology.c). */
-static bool override_is_well_formed(const char *v)
-{
-    int parts = 0;
-    for (;; v++) {
-        size_t n = strspn(v, "0123456789");
-        if (!n || n > 3)
-            return false;
-        v += n;
-        parts++;
-        if (*v != '.')
-            return parts == 3 && !*v;
-    }
-}
-
-/* Is it fatal rather than useless?  Malformed, of another major family, or a target without code here. */
+/* Is it fatal rather than useless?  Malformed, of another generic family, or a target without code here. */
 static bool override_is_fatal(const struct look *l, const char *value)
 {
     const char *gfx = l->gpu ? l->gpu->gfx.s : NULL;
-    if (!override_is_well_formed(value))
-        return true;
-    const struct gfx_chip *as = NULL;
-    char text[16];
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
-        if (gfx_override_value(c->gfx, text) && str_eq(text, value))
-            as = c;
+    const struct gfx_chip *as = gfx_find_override(value);
     if (!as || (l->chip && !str_eq(as->generic, l->chip->generic)))
         return true;
     if (str_eq(as->gfx, gfx) || !l->torch || !l->torch->compiled.from)

@@ -238,3 +238,39 @@ bool gfx_override_value(const char *gfx, char *out)
     snprintf(out, 16, "%u.%u.%u", major & 0xffu, minor & 0xffu, stepping & 0xffu);
     return true;
 }
+
+/* Exactly three decimal numbers with dots, as libhsakmt's sscanf with a trailing %c insists. */
+static bool split_override(const char *value, int part[3])
+{
+    for (int i = 0; i < 3; i++) {
+        size_t n = strspn(value, "0123456789");
+        if (!n || n > 3)
+            return false;
+        part[i] = 0;
+        for (size_t k = 0; k < n; k++)
+            part[i] = part[i] * 10 + (value[k] - '0');
+        value += n;
+        if (*value != (i < 2 ? '.' : '\0'))
+            return false;
+        value += i < 2;
+    }
+    return part[0] <= 63 && part[1] <= 255 && part[2] <= 255;
+}
+
+bool gfx_override_is_valid(const char *value)
+{
+    int part[3];
+    return split_override(value, part);
+}
+
+const struct gfx_chip *gfx_find_override(const char *value)
+{
+    int part[3], major, minor, stepping;
+    if (!split_override(value, part))
+        return NULL;
+    for (const struct gfx_chip *c = chips; c->gfx; c++)
+        if (chip_name_split(c->gfx, &major, &minor, &stepping) && major == part[0] && minor == part[1] &&
+            stepping == part[2])
+            return c;
+    return NULL;
+}

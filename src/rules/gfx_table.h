@@ -56,5 +56,9 @@ const struct gfx_chip *gfx_table(void);
 bool gfx_code_runs(const char *code, const char *gfx);
 /* The value for HSA_OVERRIDE_GFX_VERSION ("10.3.0") that stands for a target; out holds 16 bytes. */
 bool gfx_override_value(const char *gfx, char *out);
+/* Is it a value that the runtime reads?  Anything else stops it. */
+bool gfx_override_is_valid(const char *value);
+/* The target that such a value stands for; NULL if it is not valid, or none in the table has this version. */
+const struct gfx_chip *gfx_find_override(const char *value);
 
 #endif

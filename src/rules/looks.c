@@ -3,10 +3,8 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-#include "host/chip.h"
 #include "host/memory.h"
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 char *say(const struct look *l, const char *fmt, ...)
@@ -133,17 +131,6 @@ const char *look_planned(const struct look *l, const char *name)
     return facts_env(l->facts, name);
 }
 
-/* "10.3.0" stands for gfx1030. */
-static const char *override_target(const struct look *l, const char *value)
-{
-    unsigned major, minor, step;
-    char name[CHIP_NAME_MAX], rest;
-    if (sscanf(value, "%3u.%2u.%2u%c", &major, &minor, &step, &rest) != 3 ||
-        !chip_name_from_kfd((uint64_t)major * 10000 + minor * 100 + step, name))
-        return NULL;
-    return arena_strdup(l->arena, name);
-}
-
 const char *look_target(const struct look *l)
 {
     if (!l->gpu || !l->gpu->gfx.s)
@@ -153,8 +140,8 @@ const char *look_target(const struct look *l)
         value = look_planned(l, say(l, "HSA_OVERRIDE_GFX_VERSION_%lld", (long long)l->gpu->kfd_node.v));
     if (!value)
         value = look_planned(l, "HSA_OVERRIDE_GFX_VERSION");
-    const char *target = value ? override_target(l, value) : NULL;
-    return target ? target : l->gpu->gfx.s;
+    const struct gfx_chip *as = value ? gfx_find_override(value) : NULL;
+    return as ? as->gfx : l->gpu->gfx.s;
 }
 
 struct version look_torch_rocm(const struct torch_facts *t)

@@ -26,34 +26,6 @@ static enum tri has_code(const struct work *w, const char *gfx)
     return env_targets_cover(wheel_targets(w), gfx);
 }
 
-/* Exactly three decimal numbers with dots, as libhsakmt's sscanf with a trailing %c insists. */
-static bool split_override(const char *value, int part[3])
-{
-    for (int i = 0; i < 3; i++) {
-        size_t n = strspn(value, "0123456789");
-        if (!n || n > 3)
-            return false;
-        part[i] = 0;
-        for (size_t k = 0; k < n; k++)
-            part[i] = part[i] * 10 + (value[k] - '0');
-        value += n;
-        if (*value != (i < 2 ? '.' : '\0'))
-            return false;
-        value += i < 2;
-    }
-    return part[0] <= 63 && part[1] <= 255 && part[2] <= 255;
-}
-
-static const struct gfx_chip *chip_of_override(const int part[3])
-{
-    int major, minor, stepping;
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
-        if (chip_name_split(c->gfx, &major, &minor, &stepping) && major == part[0] && minor == part[1] &&
-            stepping == part[2])
-            return c;
-    return NULL;
-}
-
 /* May code for `code` run on `real`, as far as instructions and registers go? */
 static bool is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *real)
 {
@@ -112,11 +84,10 @@ static const char *flaw_on_chip(struct work *w, const struct gfx_chip *as, const
 
 static const char *override_flaw(struct work *w, const char *value, const struct gpu_facts *g)
 {
-    int part[3];
-    if (!split_override(value, part))
+    if (!gfx_override_is_valid(value))
         return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
                "PyTorch sees no GPU at all";
-    const struct gfx_chip *as = chip_of_override(part), *real = g && g->gfx.s ? gfx_find(g->gfx.s) : NULL;
+    const struct gfx_chip *as = gfx_find_override(value), *real = g && g->gfx.s ? gfx_find(g->gfx.s) : NULL;
     if (!as)
         return "no chip has this version: the GPU would vanish";
     return real ? flaw_on_chip(w, as, real, value) : NULL;
@@ -335,8 +306,7 @@ static const char *seen_target(struct work *w)
     const struct plan_var *ours = plan_find(w->nodes, w->n_nodes, node_name(w, w->plan->gpu));
     value = value ? value : ours ? ours->value : work_value(w, PLAIN);
     value = value ? value : w->computed[ENV_VALUE_OVERRIDE].value;
-    int part[3];
-    const struct gfx_chip *as = value && split_override(value, part) ? chip_of_override(part) : NULL;
+    const struct gfx_chip *as = value ? gfx_find_override(value) : NULL;
     return as ? as->gfx : w->plan->gpu->gfx.s;
 }
 

@@ -53,10 +53,26 @@ static void overrides_are_decimal(void)
     CHECK(!gfx_override_value("navi", out));
 }
 
+/* Whatever the runtime's own parser refuses, and numbers that no chip has. */
+static void overrides_are_read_as_the_runtime_reads_them(void)
+{
+    static const char *const refused[] = { "",         "10",      "10.3",     "10.3.",   "10.3.0.",
+                                           "10.3.0.1", "10.3.0 ", " 10.3.0",  "gfx1030", "10.3.-1",
+                                           "0x10.3.0", "10..0",   "1000.3.0", "64.0.0",  "10.256.0" };
+    char out[16];
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        CHECK(gfx_override_value(c->gfx, out) && gfx_find_override(out) == c);
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        CHECK(!gfx_override_is_valid(refused[i]) && !gfx_find_override(refused[i]));
+    CHECK(gfx_override_is_valid("10.3.9") && !gfx_find_override("10.3.9"));
+    CHECK(gfx_find_override("10.03.0") == gfx_find("gfx1030"));
+}
+
 int main(void)
 {
     RUN(every_row_is_whole);
     RUN(code_runs_exactly_or_by_generic_target);
     RUN(overrides_are_decimal);
+    RUN(overrides_are_read_as_the_runtime_reads_them);
     return check_done();
 }
