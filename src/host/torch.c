@@ -346,3 +346,15 @@ int torch_find(struct facts *f, const struct facts_options *o, struct cairn_erro
     cairn_fail(err, CAIRN_EUSAGE, "--torch %s: holds no PyTorch", o->torch_dir);
     return cairn_hint(err, "give a virtual environment, a site-packages directory or the torch directory");
 }
+
+struct version torch_rocm(const struct torch_facts *t)
+{
+    struct version v = { 0 };
+    const char *local = t->version.s ? strstr(t->version.s, "+rocm") : NULL;
+    if (local && version_parse(local + strlen("+rocm"), &v))
+        return v;
+    /* HIP's third number counts commits; it is not ROCm's patch level. */
+    if (t->hip_parsed.n >= 2)
+        v = (struct version){ 2, { t->hip_parsed.part[0], t->hip_parsed.part[1], 0 }, false };
+    return v;
+}

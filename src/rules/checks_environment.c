@@ -60,15 +60,13 @@ struct finding check_override(const struct look *l)
 
 struct finding check_visible_devices(const struct look *l)
 {
-    static const char *const names[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                         "CUDA_VISIBLE_DEVICES" };
     const struct plan_var *bad = find_harmful(l, is_selection);
     if (bad)
         return found(l->gpu ? CHECK_FAIL : CHECK_WARN, say(l, "%s='%s'", bad->name, bad->value), bad->why,
                      replace_line(l, bad));
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (facts_env(l->facts, names[i]))
-            return found_ok(l, "%s=%s", names[i], facts_env(l->facts, names[i]));
+    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
+        if (facts_env(l->facts, plan_selectors[i]))
+            return found_ok(l, "%s=%s", plan_selectors[i], facts_env(l->facts, plan_selectors[i]));
     return found_ok(l, "no variable hides a GPU");
 }
 
@@ -140,25 +138,13 @@ struct finding check_env_warnings(const struct look *l)
                  "cairn env    # shows the plan with what it met");
 }
 
-/* The ROCm installation that a directory of a search path belongs to. */
-static const struct rocm_facts *rocm_of_dir(const struct look *l, const char *dir, size_t len)
-{
-    for (size_t i = 0; i < l->facts->n_rocms; i++) {
-        const struct rocm_facts *r = &l->facts->rocms[i];
-        size_t n = strlen(r->path);
-        if (n <= len && !strncmp(dir, r->path, n) && (n == len || dir[n] == '/'))
-            return r;
-    }
-    return NULL;
-}
-
 /* The first entry of LD_LIBRARY_PATH that leads into a ROCm which is not the one torch loads. */
 static const char *foreign_entry(const struct look *l, const char *path)
 {
     const char *own = l->torch->hip_library.s;
     for (const char *at = path; at; at = strchr(at, ':'), at = at ? at + 1 : NULL) {
         size_t n = strcspn(at, ":");
-        bool rocm = rocm_of_dir(l, at, n) || (n >= 9 && !strncmp(at, "/opt/rocm", 9));
+        bool rocm = look_rocm_of(l, at, n) || (n >= 9 && !strncmp(at, "/opt/rocm", 9));
         if (rocm && !(own && !strncmp(own, at, n) && own[n] == '/'))
             return arena_strndup(l->arena, at, n);
     }

@@ -46,12 +46,10 @@ struct finding check_gpu_in_kfd(const struct look *l)
     if (n)
         return found_ok(l, "%zu of %zu GPU%s can run ROCm", n, f->n_gpus, f->n_gpus == 1 ? "" : "s");
     const struct problems *p = &f->gpus[0].problems;
-    bool hope = false; /* a chip with a target can have a node, once what hides it is gone */
-    for (size_t i = 0; i < f->n_gpus; i++)
-        hope = hope || f->gpus[i].gfx.s;
     return found(CHECK_FAIL, "no GPU here can run ROCm",
                  p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
-                 hope ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
+                 /* a chip with a target can have a node, once what hides it is gone */
+                 look_has_target(l) ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
 }
 
 static const char *driver_remedy(const struct look *l, const struct gpu_facts *g)
@@ -135,13 +133,12 @@ static const struct gpu_facts *find_integrated(const struct look *l)
 /* The user's own choice of devices that leaves this GPU out, unless the plan found it wrong. */
 static const char *user_hides(const struct look *l, const struct gpu_facts *g)
 {
-    static const char *const names[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                         "CUDA_VISIBLE_DEVICES" };
     const char *index = say(l, "%d", g->hip_index);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const char *v = facts_env(l->facts, names[i]);
-        if (v && *v && !str_list_has(v, ',', index) && !plan_find(l->plan->unset, l->plan->n_unset, names[i]))
-            return say(l, "%s=%s", names[i], v);
+    for (size_t i = 0; i < PLAN_N_SELECTORS; i++) {
+        const char *v = facts_env(l->facts, plan_selectors[i]);
+        if (v && *v && !str_list_has(v, ',', index) &&
+            !plan_find(l->plan->unset, l->plan->n_unset, plan_selectors[i]))
+            return say(l, "%s=%s", plan_selectors[i], v);
     }
     return NULL;
 }

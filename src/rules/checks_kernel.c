@@ -32,19 +32,10 @@ struct finding check_amdgpu_module(const struct look *l)
         "sudo modprobe amdgpu; sudo dmesg | grep -iE 'amdgpu|secure boot'; grep -rn amdgpu /etc/modprobe.d");
 }
 
-/* KFD knows the chips that have a gfx target; older ones it never takes. */
-static bool has_target(const struct look *l)
-{
-    for (size_t i = 0; i < l->facts->n_gpus; i++)
-        if (l->facts->gpus[i].gfx.s)
-            return true;
-    return false;
-}
-
 struct finding check_kfd_topology(const struct look *l)
 {
     const struct host_facts *h = &l->facts->host;
-    if (!has_target(l) || h->wsl || look_told(l))
+    if (!look_has_target(l) || h->wsl || look_told(l))
         return found_skip("no GPU that KFD could have");
     if (h->kfd_present == TRI_YES)
         return found_ok(l, "KFD is there");

@@ -38,7 +38,7 @@ struct finding check_rocm_present(const struct look *l)
                      "import torch fails without _rocm_sdk_core in the same site-packages", remedy_torch(l));
     if (t && t->build == TORCH_ROCM && t->hip_library.s)
         return found_ok(l, "PyTorch brings its own ROCm %s; the system needs none",
-                        say_version(l, look_torch_rocm(t)));
+                        say_version(l, look_torch_rocm(l)));
     if (r)
         return found_ok(l, "ROCm %s in %s", r->version.s ? r->version.s : "of unknown version", r->path);
     if (t && t->build == TORCH_ROCM)
@@ -58,7 +58,7 @@ struct finding check_rocm_floor(const struct look *l)
     const struct gfx_chip *c = l->chip;
     if (!c || !c->rocm_major)
         return found_skip("no ROCm version is known to be too old for this chip");
-    struct version have = look_torch_rocm(l->torch);
+    struct version have = look_torch_rocm(l);
     const struct rocm_facts *r = newest_rocm(l);
     bool of_torch = have.n > 0;
     if (!of_torch && r)
@@ -78,18 +78,6 @@ struct finding check_rocm_floor(const struct look *l)
         of_torch ? remedy_torch(l) : "# https://rocm.docs.amd.com/projects/install-on-linux/en/latest/");
 }
 
-/* The installation that a library belongs to. */
-static const struct rocm_facts *rocm_of(const struct look *l, const char *library)
-{
-    for (size_t i = 0; library && i < l->facts->n_rocms; i++) {
-        const struct rocm_facts *r = &l->facts->rocms[i];
-        size_t n = strlen(r->path);
-        if (!strncmp(library, r->path, n) && library[n] == '/')
-            return r;
-    }
-    return NULL;
-}
-
 struct finding check_rocm_loaded(const struct look *l)
 {
     const struct torch_facts *t = l->torch;
@@ -98,7 +86,7 @@ struct finding check_rocm_loaded(const struct look *l)
     if (!t->hip_library.s)
         return found_unknown("which libamdhip64 this PyTorch loads is not known",
                              "it carries none, so the loader's search path decides", "cairn doctor --probe");
-    const struct rocm_facts *r = rocm_of(l, t->hip_library.s);
+    const struct rocm_facts *r = look_rocm_of(l, t->hip_library.s, strlen(t->hip_library.s));
     if (r && r->parsed.n && t->hip_parsed.n && r->parsed.part[0] != t->hip_parsed.part[0])
         return found(
             CHECK_FAIL,
@@ -112,7 +100,7 @@ struct finding check_rocm_cwsr(const struct look *l)
     int64_t enabled;
     if (!look_is(l, "gfx1151"))
         return found_skip("not gfx1151");
-    struct version v = look_torch_rocm(l->torch);
+    struct version v = look_torch_rocm(l);
     if (look_param(l, "amdgpu", "cwsr_enable", &enabled) && enabled == 0)
         return found_ok(l, "amdgpu.cwsr_enable=0: the runtime's half of the context-save fix is not needed");
     if (!v.n)
@@ -172,7 +160,7 @@ static bool bad_row_fits(const struct look *l, const struct bad_rocm *b, struct 
 
 struct finding check_rocm_known_bad(const struct look *l)
 {
-    struct version v = look_torch_rocm(l->torch);
+    struct version v = look_torch_rocm(l);
     if (!l->gpu || !l->torch || l->torch->build != TORCH_ROCM)
         return found_skip("no ROCm build of PyTorch");
     if (!v.n)

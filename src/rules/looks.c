@@ -4,6 +4,8 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "host/memory.h"
+#include "host/torch.h"
+#include "rules/env_rules.h"
 #include <stdarg.h>
 #include <string.h>
 
@@ -100,24 +102,22 @@ size_t look_capable(const struct look *l)
     return n;
 }
 
+bool look_has_target(const struct look *l)
+{
+    for (size_t i = 0; i < l->facts->n_gpus; i++)
+        if (l->facts->gpus[i].gfx.s)
+            return true;
+    return false;
+}
+
 bool look_is(const struct look *l, const char *gfx)
 {
     return l->gpu && str_eq(l->gpu->gfx.s, gfx);
 }
 
-/* AOTriton names its images after a family: gfx110x. */
-static bool family_covers(const char *name, const char *gfx)
-{
-    size_t n = strlen(name);
-    return n == strlen(gfx) && n > 1 && name[n - 1] == 'x' && !strncmp(name, gfx, n - 1);
-}
-
 bool look_carries(const struct targets *t, const char *gfx)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (gfx_code_runs(t->name[i], gfx) || family_covers(t->name[i], gfx))
-            return true;
-    return false;
+    return env_targets_cover(t, gfx) == TRI_YES;
 }
 
 const char *look_planned(const struct look *l, const char *name)
@@ -144,17 +144,20 @@ const char *look_target(const struct look *l)
     return as ? as->gfx : l->gpu->gfx.s;
 }
 
-struct version look_torch_rocm(const struct torch_facts *t)
+struct version look_torch_rocm(const struct look *l)
 {
-    struct version v = { 0 };
-    const char *local = t && t->version.s ? strstr(t->version.s, "+rocm") : NULL;
-    if (local && version_parse(local + strlen("+rocm"), &v))
-        return v;
-    v = (struct version){ 0 };
-    if (!t || t->hip_parsed.n < 2)
-        return v;
-    /* HIP's third number counts commits; it is not ROCm's patch level. */
-    return (struct version){ 2, { t->hip_parsed.part[0], t->hip_parsed.part[1], 0 }, false };
+    return l->torch ? torch_rocm(l->torch) : (struct version){ 0 };
+}
+
+const struct rocm_facts *look_rocm_of(const struct look *l, const char *path, size_t len)
+{
+    for (size_t i = 0; i < l->facts->n_rocms; i++) {
+        const struct rocm_facts *r = &l->facts->rocms[i];
+        size_t n = strlen(r->path);
+        if (n <= len && !strncmp(path, r->path, n) && (n == len || path[n] == '/'))
+            return r;
+    }
+    return NULL;
 }
 
 bool look_param(const struct look *l, const char *module, const char *name, int64_t *out)

@@ -30,9 +30,10 @@ int64_t sum_bytes(int64_t a, int64_t b); /* stays at the largest number: a damag
 /* Facts in the shape that several checks ask for. */
 bool look_told(const struct look *l); /* the GPU is only a target that the user gave with --gfx */
 bool look_integrated(const struct look *l);
-size_t look_capable(const struct look *l); /* how many GPUs KFD can use */
+size_t look_capable(const struct look *l);  /* how many GPUs KFD can use */
+bool look_has_target(const struct look *l); /* some GPU has a gfx target; KFD never takes older ones */
 bool look_is(const struct look *l, const char *gfx);
-/* Does something that carries these targets run on gfx?  Understands generic targets, and "gfx110x". */
+/* Is something that carries these targets known to run on gfx? */
 bool look_carries(const struct targets *t, const char *gfx);
 /* The user's variable, or what the plan would set; NULL when neither has it or the plan removes it. */
 const char *look_planned(const struct look *l, const char *name);
@@ -40,7 +41,9 @@ const char *look_planned(const struct look *l, const char *name);
  * for.  NULL when the GPU's target is not known. */
 const char *look_target(const struct look *l);
 /* The ROCm that torch was built with; n is 0 when not known. */
-struct version look_torch_rocm(const struct torch_facts *t);
+struct version look_torch_rocm(const struct look *l);
+/* The ROCm installation that the path, of this length, is in; NULL: none. */
+const struct rocm_facts *look_rocm_of(const struct look *l, const char *path, size_t len);
 /* A module parameter as a number. */
 bool look_param(const struct look *l, const char *module, const char *name, int64_t *out);
 /* The kernel's limit of memory that the GPU may map; false when not known. */

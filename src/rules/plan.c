@@ -2,6 +2,7 @@
 #include "rules/plan.h"
 
 #include "base/str.h"
+#include "host/torch.h"
 #include "rules/env_sources.h"
 #include "rules/plan_work.h"
 #include "rules/trainers.h"
@@ -157,16 +158,6 @@ static int add_vars(struct work *w, struct cairn_error *err)
     return 0;
 }
 
-/* "6.4" of "2.9.1+rocm6.4"; HIP's own number where the version does not say. */
-static struct version rocm_of_torch(const struct torch_facts *t)
-{
-    struct version v = { 0 };
-    const char *local = t->version.s ? strstr(t->version.s, "+rocm") : NULL;
-    if (!local || !version_parse(local + strlen("+rocm"), &v))
-        v = t->hip_parsed;
-    return v;
-}
-
 /* Its library's name tells; wheels from 2.12 on carry 0.12 or newer, and which is not known. */
 static struct version aotriton_of_torch(const struct torch_facts *t)
 {
@@ -185,7 +176,7 @@ static void look_at_torch(struct work *w)
         w->s.lists = t;
         w->s.torch = t->parsed;
         w->s.torch.pre = false; /* a nightly has what its release will have */
-        w->s.rocm = rocm_of_torch(t);
+        w->s.rocm = torch_rocm(t);
         w->s.aotriton = aotriton_of_torch(t);
     } else if (w->f->n_rocms) {
         w->s.rocm = w->f->rocms[0].parsed;

@@ -35,4 +35,8 @@ int plan_build(const struct facts *f, const struct plan_options *o, struct arena
                struct cairn_error *err);
 const struct plan_var *plan_find(const struct plan_var *vars, size_t n, const char *name);
 
+/* The variables that select GPUs, in the order in which they are applied. */
+enum { PLAN_N_SELECTORS = 3 };
+extern const char *const plan_selectors[PLAN_N_SELECTORS];
+
 #endif

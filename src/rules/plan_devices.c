@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+const char *const plan_selectors[PLAN_N_SELECTORS] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                                       "CUDA_VISIBLE_DEVICES" };
+
 struct gpu_list {
     const struct gpu_facts **gpu;
     size_t n;
@@ -304,13 +307,11 @@ static void warn_of_choice(struct work *w, const struct gpu_list *all, const str
 static void use_asked(struct work *w, const struct gpu_list *all, struct choice *c,
                       const struct gpu_facts *asked)
 {
-    static const char *const names[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                         "CUDA_VISIBLE_DEVICES" };
     struct gpu_list only = { 0 };
     list_add(w, &only, asked);
     bool stays = c->in_force && !c->anew && list_same(&c->shown, &only) && !w->o->windows;
-    for (size_t i = 0; i < ARRAY_LEN(names) && !stays; i++) {
-        struct env_var *v = work_var(w, names[i]);
+    for (size_t i = 0; i < PLAN_N_SELECTORS && !stays; i++) {
+        struct env_var *v = work_var(w, plan_selectors[i]);
         if (v && !work_refuse(w, v, DOC_VISIBLE, "--gpu %d asks for another selection", asked->hip_index))
             stays = true;
     }

@@ -6,12 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_number(const char *text, uint64_t *out)
-{
-    return cairn_parse_u64(text, out);
-}
-
-/* Any value but 0, false and nothing. */
+/* Any value but 0, a word for no, and nothing. */
 static bool is_on(const char *text)
 {
     return *text && strcmp(text, "0") && strcasecmp(text, "false") && strcasecmp(text, "off") &&
@@ -49,7 +44,7 @@ static void judge_no_caching(struct work *w, struct env_var *v)
 static void judge_serialize(struct work *w, struct env_var *v)
 {
     uint64_t mode;
-    if (!is_number(v->value, &mode) || mode > 3)
+    if (!cairn_parse_u64(v->value, &mode) || mode > 3)
         work_refuse(w, v, DOC_DEBUGGING, "takes 0, 1, 2 or 3");
     else if (mode && !w->o->debug)
         work_refuse(w, v, DOC_DEBUGGING, "waits around every %s, which is slow; for debugging only (--debug)",
@@ -76,7 +71,7 @@ static void judge_launch_blocking(struct work *w, struct env_var *v)
 static void judge_log_level(struct work *w, struct env_var *v)
 {
     uint64_t level;
-    if (!is_number(v->value, &level))
+    if (!cairn_parse_u64(v->value, &level))
         work_refuse(w, v, DOC_DEBUGGING, "takes a number");
     else if (!level && w->o->debug)
         work_refuse(w, v, DOC_DEBUGGING, "0 contradicts --debug");
@@ -237,15 +232,16 @@ static const char *flaw_of_syntax(const struct env_var *v, const char **better)
         return flag ? NULL : "only 0 and 1 are read; this value is ignored";
     case ENV_HIP_FLAG:
         *better = meant_flag(v->value);
-        return is_number(v->value, &number) || str_eq(v->value, "true") ? NULL
-                                                                        : "takes a number or the word true";
+        return cairn_parse_u64(v->value, &number) || str_eq(v->value, "true")
+                   ? NULL
+                   : "takes a number or the word true";
     case ENV_TRUE:
         if (!is_on(v->value) || str_eq(v->value, "TRUE"))
             return NULL;
         *better = "TRUE";
         return "only the exact word TRUE is read; this value is ignored";
     case ENV_NUMBER:
-        return is_number(v->value, &number) ? NULL : "takes a whole number";
+        return cairn_parse_u64(v->value, &number) ? NULL : "takes a whole number";
     case ENV_WORD:
         return word_is_known(v->row->values, v->value) ? NULL : "not a value that it takes";
     case ENV_TEXT:

@@ -123,7 +123,7 @@ static void add_torch(struct machine *m, const char *target)
     t->build = TORCH_ROCM;
     t->hip_library = text_of("/home/user/venv/lib/python3.12/site-packages/torch/lib/libamdhip64.so");
     t->compiled = t->rocblas = t->hipblaslt = t->miopen = targets_of(m, target);
-    t->aotriton = targets_of(m, "gfx110x gfx115x");
+    t->aotriton = targets_of(m, "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153");
     t->miopen_version = text_of("3.5.1");
     t->triton = package_of("3.6.0");
     t->accelerate = package_of("1.12.0");
