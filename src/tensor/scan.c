@@ -18,19 +18,19 @@ static const uint32_t smallest_normal[DTYPE_COUNT] = {
 static void scan_f32(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
 {
     for (size_t i = 0; i < n; i++)
-        scan_one(lanes, i % SCAN_LANES, scalar_bits((const f32_any *)values + i), smallest);
+        scan_one(lanes, SCAN_LANE_F32(i), scalar_bits((const f32_any *)values + i), smallest);
 }
 
 static void scan_bf16(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
 {
     for (size_t i = 0; i < n; i++)
-        scan_one(lanes, i % SCAN_LANES, scalar_from_bf16(((const u16_any *)values)[i]), smallest);
+        scan_one(lanes, SCAN_LANE_BF16(i), scan_bf16_bits(((const u16_any *)values)[i]), smallest);
 }
 
 static void scan_f16(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
 {
     for (size_t i = 0; i < n; i++)
-        scan_one(lanes, i % SCAN_LANES, scalar_from_f16(((const u16_any *)values)[i]), smallest);
+        scan_one(lanes, SCAN_LANE_F16(i), scan_f16_bits(((const u16_any *)values)[i]), smallest);
 }
 
 void scan_ops_init(struct scan_ops *ops, unsigned cpu)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the numbers of a tensor look like: range, mean, and how many are zero, NaN, infinite or subnormal.
  *
- * Range and sums are over the finite values.  A tensor is scanned in chunks of fixed size; within a chunk, value i
- * is added to lane i % 16 in f32, and the lanes of all chunks are added in f64, in order.  So neither the number
- * of threads nor the CPU changes a bit of the result. */
+ * Range and sums are over the finite values.  A tensor is scanned in chunks of fixed size; within a chunk every
+ * value belongs to one of sixteen lanes, which are summed in f32; the lanes of all chunks are added in f64, in order.
+ * So neither the number of threads nor the CPU changes a bit of the result. */
 #ifndef CAIRN_TENSOR_SCAN_H
 #define CAIRN_TENSOR_SCAN_H
 

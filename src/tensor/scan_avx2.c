@@ -89,39 +89,130 @@ static inline void take_four(struct lanes *v, const __m256 x[4], uint32_t smalle
             take_and_count(v, k % 2, x[k], least);
 }
 
-static inline __m256 load_f32(const void *values, size_t i)
+static void scan_f32(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
 {
-    return _mm256_loadu_ps((const void *)((const f32_any *)values + i));
-}
-
-static inline __m256 load_bf16(const void *values, size_t i)
-{
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)((const u16_any *)values + i)));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
-}
-
-static inline __m256 load_f16(const void *values, size_t i)
-{
-    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)((const u16_any *)values + i)));
-}
-
-#define SCAN(name, widen_one)                                                                                \
-    static void scan_##name(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)       \
-    {                                                                                                        \
-        struct lanes v = lanes_load(lanes);                                                                  \
-        size_t i = 0;                                                                                        \
-        for (; i + 32 <= n; i += 32) {                                                                       \
-            __m256 x[4] = { load_##name(values, i), load_##name(values, i + 8), load_##name(values, i + 16), \
-                            load_##name(values, i + 24) };                                                   \
-            take_four(&v, x, smallest);                                                                      \
-        }                                                                                                    \
-        lanes_store(&v, lanes);                                                                              \
-        for (; i < n; i++)                                                                                   \
-            scan_one(lanes, i % SCAN_LANES, widen_one, smallest);                                            \
+    const f32_any *src = values;
+    struct lanes v = lanes_load(lanes);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m256 x[4];
+        for (int k = 0; k < 4; k++)
+            x[k] = _mm256_loadu_ps((const void *)(src + i + 8 * k));
+        take_four(&v, x, smallest);
     }
-SCAN(f32, scalar_bits((const f32_any *)values + i))
-SCAN(bf16, scalar_from_bf16(((const u16_any *)values)[i]))
-SCAN(f16, scalar_from_f16(((const u16_any *)values)[i]))
+    lanes_store(&v, lanes);
+    for (; i < n; i++)
+        scan_one(lanes, SCAN_LANE_F32(i), scalar_bits(src + i), smallest);
+}
+
+/* Numbers of 16 bits are looked at as whole numbers, 16 at a time, and widened only for the sums. */
+struct range16 {
+    __m256i min, max; /* keys, which are ordered as their numbers are */
+};
+
+static inline __m256i key16(__m256i raw)
+{
+    return _mm256_xor_si256(raw, _mm256_and_si256(_mm256_srai_epi16(raw, 15), _mm256_set1_epi16(0x7fff)));
+}
+
+static inline __m256i special16(__m256i raw, int least, int inf)
+{
+    __m256i m = _mm256_and_si256(raw, _mm256_set1_epi16(0x7fff));
+    __m256i above = _mm256_sub_epi16(m, _mm256_set1_epi16((short)least));
+    return _mm256_cmpeq_epi16(_mm256_max_epu16(above, _mm256_set1_epi16((short)(inf - least))), above);
+}
+
+static inline void take_sums(struct lanes *v, int h, __m256 x)
+{
+    v->sum[h] = _mm256_add_ps(v->sum[h], x);
+    v->squares[h] = _mm256_add_ps(v->squares[h], _mm256_mul_ps(x, x));
+}
+
+/* x[0], x[1] and the half of the lanes that each goes to; raw is the k-th register of a group. */
+static inline void widen_bf16(__m256i raw, int k, __m256 x[2], int h[2])
+{
+    x[0] = _mm256_castsi256_ps(_mm256_slli_epi32(raw, 16));
+    x[1] = _mm256_castsi256_ps(_mm256_and_si256(raw, _mm256_set1_epi32((int)0xffff0000)));
+    h[0] = h[1] = k % 2;
+}
+
+static inline void widen_f16(__m256i raw, int k, __m256 x[2], int h[2])
+{
+    (void)k;
+    x[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(raw));
+    x[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(raw, 1));
+    h[0] = 0, h[1] = 1;
+}
+
+typedef void widen16(__m256i raw, int k, __m256 x[2], int h[2]);
+
+static inline void take_raw(struct lanes *v, struct range16 *r, __m256i raw, int k, widen16 *widen)
+{
+    __m256i key = key16(raw);
+    __m256 x[2];
+    int h[2];
+    widen(raw, k, x, h);
+    r->min = _mm256_min_epi16(r->min, key);
+    r->max = _mm256_max_epi16(r->max, key);
+    take_sums(v, h[0], x[0]);
+    take_sums(v, h[1], x[1]);
+}
+
+static inline void count_raw(struct lanes *v, __m256i raw, int k, uint32_t smallest, widen16 *widen)
+{
+    __m256i least = _mm256_set1_epi32((int)smallest);
+    __m256 x[2];
+    int h[2];
+    widen(raw, k, x, h);
+    take_and_count(v, h[0], x[0], least);
+    take_and_count(v, h[1], x[1], least);
+}
+
+static void range16_join(const struct range16 *r, uint32_t (*widen_one)(uint16_t), struct scan_lanes *lanes)
+{
+    int16_t min[16], max[16];
+    _mm256_storeu_si256((void *)min, r->min);
+    _mm256_storeu_si256((void *)max, r->max);
+    for (int i = 1; i < 16; i++) {
+        min[0] = min[i] < min[0] ? min[i] : min[0];
+        max[0] = max[i] > max[0] ? max[i] : max[0];
+    }
+    scan_join_keys(lanes, min[0], max[0], widen_one);
+}
+
+static inline size_t scan_16(const u16_any *src, size_t n, int least, int inf, uint32_t smallest,
+                             widen16 *widen, struct lanes *v, struct range16 *r)
+{
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __m256i raw[4], any = _mm256_setzero_si256();
+        for (int k = 0; k < 4; k++) {
+            raw[k] = _mm256_loadu_si256((const void *)(src + i + 16 * k));
+            any = _mm256_or_si256(any, special16(raw[k], least, inf));
+        }
+        if (__builtin_expect(_mm256_testz_si256(any, any), 1))
+            for (int k = 0; k < 4; k++)
+                take_raw(v, r, raw[k], k, widen);
+        else
+            for (int k = 0; k < 4; k++)
+                count_raw(v, raw[k], k, smallest, widen);
+    }
+    return i;
+}
+
+#define SCAN(name, least, inf, lane)                                                                   \
+    static void scan_##name(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes) \
+    {                                                                                                  \
+        struct lanes v = lanes_load(lanes);                                                            \
+        struct range16 r = { _mm256_set1_epi16(INT16_MAX), _mm256_set1_epi16(INT16_MIN) };             \
+        size_t i = scan_16(values, n, least, inf, smallest, widen_##name, &v, &r);                     \
+        lanes_store(&v, lanes);                                                                        \
+        range16_join(&r, scan_##name##_bits, lanes);                                                   \
+        for (; i < n; i++)                                                                             \
+            scan_one(lanes, lane(i), scan_##name##_bits(((const u16_any *)values)[i]), smallest);      \
+    }
+SCAN(bf16, SCAN_BF16_LEAST, SCAN_BF16_INF, SCAN_LANE_BF16)
+SCAN(f16, SCAN_F16_LEAST, SCAN_F16_INF, SCAN_LANE_F16)
 
 void scan_ops_init_avx2(struct scan_ops *ops)
 {
