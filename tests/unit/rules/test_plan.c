@@ -143,6 +143,8 @@ static const struct plan_case cases[] = {
     { "an integrated Vega", NULL, "gfx90c", .torch = "2.9.1+rocm6.4", .want = { "set HSA_OVERRIDE_GFX_VERSION=9.0.0" } },
     { "no override across instruction sets", NULL, "gfx1010", .torch = "2.9.1+rocm6.4", .targets = "gfx1011 gfx1012",
       .want = { "noset HSA_OVERRIDE_GFX_VERSION", "warn: TheRock" } },
+    { "no override across formats of fp8", NULL, "gfx950", .torch = "2.9.1+rocm6.4",
+      .want = { "noset HSA_OVERRIDE_GFX_VERSION", "warn: pytorch.org wheels" } },
     { "none helps this chip", NULL, "gfx803", .torch = "2.9.1+rocm6.4",
       .want = { "noset HSA_OVERRIDE_GFX_VERSION", "warn: no wheel that is known" } },
     { "the right chip beside one that stays visible", RX6750, .torch = "2.9.1+rocm7.2", .targets = "gfx1036 gfx1030",
