@@ -42,7 +42,7 @@ void chips_print_table(void)
         printf("%s", print_color(COLOR_PLAIN));
     }
     printf(
-        "\nWHEEL: the first pytorch.org version that carries it; (7): until 2.10 only in builds with ROCm >= 7.0.\n"
+        "\nWHEEL: the first pytorch.org version that carries it; (7): before 2.10 only built with ROCm >= 7.0.\n"
         "THEROCK: AMD's own wheels: ready = released for it, build = built but not qualified.\n"
         "Reviewed %s.\n",
         RULES_REVIEWED);

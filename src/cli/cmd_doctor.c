@@ -103,10 +103,8 @@ static int run_doctor(const struct doctor_options *o)
     };
     struct cairn_error err = { 0 };
     CLEANUP(facts_release) struct facts f;
-    if (facts_read(&f, &fo, &err)) {
-        f = (struct facts){ .root.fd = -1 };
+    if (facts_read(&f, &fo, &err))
         return print_error(&err);
-    }
     CLEANUP(arena_release) struct arena a = { 0 };
     return examine(o, &f, &a);
 }
@@ -151,17 +149,14 @@ int cmd_doctor(int argc, char **argv)
         .about =
             "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
             "environment, with the reason and a remedy that can be pasted for each finding. Exit status: 0 "
-            "when training will work, 1 when something fails, 3 when there is no GPU that ROCm can use.",
+            "when nothing fails, 1 when something does, 3 when there is no GPU that ROCm can use.",
         .examples =
             "  cairn doctor\n  cairn doctor --only memory\n  cairn doctor --probe\n  cairn doctor --json | "
             "jq -r .summary\n",
     };
-    int rest;
-    int r = options_parse(argc, argv, rows, &usage, &rest);
+    int r = options_parse(argc, argv, rows, &usage, NULL);
     if (r != OPTIONS_GO)
         return r;
-    if (rest < argc)
-        return options_error(argv[0], "does not take \"%s\"", argv[rest]);
     r = refuse(&o, argv[0]);
     if (r != OPTIONS_GO)
         return r;

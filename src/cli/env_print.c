@@ -95,6 +95,8 @@ void env_print_json(const struct plan *p)
 struct here {
     const char *action; /* "set", "unset", "keep", or NULL */
     const struct plan_var *var;
+    const struct plan_var
+        *instead_of; /* the user's own value, removed for the one that is set; may be NULL */
 };
 
 static struct here find_here(const struct plan *p, const char *name)
@@ -103,10 +105,10 @@ static struct here find_here(const struct plan *p, const char *name)
                           *unset = plan_find(p->unset, p->n_unset, name);
     const struct plan_var *keep = plan_find(p->keep, p->n_keep, name);
     if (set)
-        return (struct here){ "set", set };
+        return (struct here){ "set", set, unset };
     if (unset)
-        return (struct here){ "unset", unset };
-    return (struct here){ keep ? "keep" : NULL, keep };
+        return (struct here){ "unset", unset, NULL };
+    return (struct here){ keep ? "keep" : NULL, keep, NULL };
 }
 
 static void add_row(struct json *v, const struct env_name *r)
@@ -149,6 +151,8 @@ static void print_field(const char *name, const char *text)
 static void print_here(const struct here *h)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
+    if (h->instead_of)
+        print_field("yours", arena_printf(&a, "unset '%s': %s", h->instead_of->value, h->instead_of->why));
     if (h->action)
         print_field("here", arena_printf(&a, "%s '%s': %s", h->action, h->var->value, h->var->why));
     else
@@ -207,6 +211,8 @@ void env_explain_all(bool json)
     printf("%s%-43s %-18s %s%s\n", print_color(COLOR_BOLD), "VARIABLE", "CAIRN", "EFFECT",
            print_color(COLOR_PLAIN));
     const struct env_name *r;
-    for (size_t i = 0; (r = env_name_at(i)); i++)
-        printf("%-43s %-18s %s\n", r->name, env_verdict_name(r->verdict), r->effect);
+    for (size_t i = 0; (r = env_name_at(i)); i++) {
+        printf("%-43s %-18s ", r->name, env_verdict_name(r->verdict));
+        print_wrapped(stdout, r->effect, 63, print_width() < 90 ? 90 : print_width());
+    }
 }

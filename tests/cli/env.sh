@@ -202,6 +202,7 @@ explains_every_variable()
     run env --explain
     status_is 0
     out_has HSA_OVERRIDE_GFX_VERSION
+    ! grep -q '.\{101\}' "$out" || fail "a line of more than 100 columns"
     run env --explain --json
     json_is 'len(d["variables"]) > 120 and all(v["name"] and v["verdict"] and v["reader"] and v["source"] for v in d["variables"])'
     while read -r name; do
@@ -222,6 +223,10 @@ explains_one_variable()
     status_is 0
     out_has "libhsakmt"
     out_has "unset '10.3'"
+    HSA_OVERRIDE_GFX_VERSION=gfx1031 run env --explain=HSA_OVERRIDE_GFX_VERSION --root "$desktop" \
+        --torch "$tmp/wheel/venv"
+    out_has "unset 'gfx1031'"
+    out_has "set '10.3.0'"
     run env --explain TORCH_USE_HIP_DSA
     out_has "nobody reads it"
     run env --explain PYTORCH_ROCM_ARCH
@@ -253,6 +258,9 @@ refuses_wrong_usage()
     run env --root "$mi100" --trainer musubi-tunr
     status_is 2
     err_has "musubi-tuner"
+    run env --root "$mi100" --trainer photoshop
+    status_is 2
+    err_has "known: ai-toolkit, "
     run env --root "$mi100" --with NAME
     status_is 2
     run env --root "$tmp/absent"

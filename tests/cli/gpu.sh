@@ -110,6 +110,7 @@ the_table_of_chips()
     status_is 0
     out_has gfx1151
     out_has "Strix Halo"
+    ! grep -q '.\{101\}' "$out" || fail "a line of more than 100 columns"
     run gpu --chips --json
     json_is 'len(d["chips"]) > 25 and all(c["gfx"].startswith("gfx") and c["source"] for c in d["chips"])'
     run gpu --chips --markdown
