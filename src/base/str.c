@@ -55,6 +55,18 @@ void str_addf(struct str *t, const char *fmt, ...)
     va_end(again);
 }
 
+void str_add_clean(struct str *t, const char *s, size_t n)
+{
+    str_addn(t, "", 0);
+    for (size_t at = 0; at < n; at++) {
+        size_t clean = str_clean_span(s + at, n - at);
+        str_addn(t, s + at, clean);
+        at += clean;
+        if (at < n)
+            str_addn(t, "?", 1);
+    }
+}
+
 void str_release(struct str *t)
 {
     free(t->s);
@@ -173,4 +185,10 @@ bool str_is_utf8(const char *s)
             return false;
     }
     return true;
+}
+
+const char *str_next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end ? end + 1 : NULL;
 }

@@ -18,6 +18,8 @@ struct str {
 void str_add(struct str *t, const char *s);
 void str_addn(struct str *t, const char *s, size_t n);
 void str_addf(struct str *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Text from outside, with '?' for each byte that a terminal might obey: controls, and what is not UTF-8. */
+void str_add_clean(struct str *t, const char *s, size_t n);
 void str_release(struct str *t);
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
@@ -31,5 +33,7 @@ int str_compare_natural(const char *a, const char *b);
 size_t str_clean_span(const char *s, size_t len);
 /* Valid UTF-8; control characters are fine. */
 bool str_is_utf8(const char *s);
+/* The line after this one; NULL behind the last. */
+const char *str_next_line(const char *line);
 
 #endif

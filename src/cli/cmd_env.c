@@ -57,13 +57,11 @@ static int run_env(const struct env_options *o)
         .env = (const char *const *)environ,
         .parts = FACTS_ALL,
     };
-    struct facts f;
+    CLEANUP(facts_release) struct facts f;
     struct cairn_error err = { 0 };
     if (facts_read(&f, &fo, &err))
         return print_error(&err);
-    int code = plan_and_show(o, &f);
-    facts_release(&f);
-    return code;
+    return plan_and_show(o, &f);
 }
 
 static int check_words(struct env_options *o, const char *command)
@@ -108,12 +106,9 @@ static int run_command(struct env_options *o, int argc, char **argv)
                     "  cairn env --shell dotenv > .env\n"
                     "  cairn env --explain HSA_OVERRIDE_GFX_VERSION\n",
     };
-    int rest;
-    int r = options_parse(argc, argv, rows, &usage, &rest);
+    int r = options_parse(argc, argv, rows, &usage, NULL);
     if (r != OPTIONS_GO)
         return r;
-    if (rest < argc)
-        return options_error(argv[0], "does not take \"%s\"", argv[rest]);
     r = check_words(o, argv[0]);
     if (r != OPTIONS_GO)
         return r;

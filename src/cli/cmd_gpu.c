@@ -5,9 +5,8 @@
 #include "cli/gpu_json.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/stop.h"
 #include "rules/gfx_table.h"
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -124,17 +123,9 @@ static void print_table(const struct facts *f, bool verbose)
         puts("* the GPU that cairn would train on");
 }
 
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-    (void)sig;
-    stopped = 1;
-}
-
 static int show_once(const struct facts_options *o, bool json, bool verbose)
 {
-    struct facts f;
+    CLEANUP(facts_release) struct facts f;
     struct cairn_error err = { 0 };
     if (facts_read(&f, o, &err))
         return print_error(&err);
@@ -144,27 +135,23 @@ static int show_once(const struct facts_options *o, bool json, bool verbose)
     } else {
         print_table(&f, verbose);
     }
-    int code = f.n_gpus ? EXIT_FINE : EXIT_LACKS;
-    facts_release(&f);
-    return code;
+    return f.n_gpus ? EXIT_FINE : EXIT_LACKS;
 }
 
 /* Like watch(1): the screen is redrawn in place, and Ctrl-C ends it. */
 static int show_again(const struct facts_options *o, bool json, bool verbose, double seconds)
 {
-    struct sigaction stop = { .sa_handler = on_stop };
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
+    const volatile sig_atomic_t *stopped = stop_catch();
     bool terminal = isatty(STDOUT_FILENO) && !json;
     int code = EXIT_FINE;
-    while (!stopped) {
+    while (!*stopped) {
         if (terminal)
             fputs("\033[H\033[2J", stdout);
         code = show_once(o, json, verbose);
         if (code == EXIT_TROUBLE || fflush(stdout))
             break;
         struct timespec pause = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
-        if (!stopped)
+        if (!*stopped)
             nanosleep(&pause, NULL);
     }
     return code;
@@ -201,12 +188,9 @@ int cmd_gpu(int argc, char **argv)
                     "  cairn gpu --watch 2\n"
                     "  cairn gpu --chips\n",
     };
-    int rest;
-    int r = options_parse(argc, argv, rows, &usage, &rest);
+    int r = options_parse(argc, argv, rows, &usage, NULL);
     if (r != OPTIONS_GO)
         return r;
-    if (rest < argc)
-        return options_error(argv[0], "does not take \"%s\"", argv[rest]);
     double seconds = 0;
     if (watch && !parse_seconds(watch, &seconds))
         return options_error(argv[0], "--watch wants seconds between 0.1 and 86400, not \"%s\"", watch);

@@ -93,28 +93,14 @@ static void print_remedy_line(const char *line, bool *first)
         print_comment(note + strlen("    # "), first);
 }
 
-/* Names from the machine may hold escapes; a terminal must not obey them. */
-static void add_clean(struct str *to, const char *s, size_t len)
-{
-    for (size_t at = 0; at < len;) {
-        size_t n = str_clean_span(s + at, len - at);
-        str_addn(to, s + at, n);
-        at += n;
-        if (at < len) {
-            str_add(to, "?");
-            at++;
-        }
-    }
-}
-
 static void print_remedy(const char *remedy)
 {
     bool first = true;
     for (const char *at = remedy; *at;) {
         CLEANUP(str_release) struct str line = { 0 };
         size_t n = strcspn(at, "\n");
-        add_clean(&line, at, n);
-        print_remedy_line(line.s ? line.s : "", &first);
+        str_add_clean(&line, at, n);
+        print_remedy_line(line.s, &first);
         at += n + (at[n] == '\n');
     }
 }

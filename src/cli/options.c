@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/print.h"
+#include <assert.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -122,7 +123,10 @@ static void add_option(struct table *t, const char *name, int has_arg, int code)
 
 static void build_table(const struct opt_row *rows, bool mixed, struct table *t)
 {
-    size_t s = 0;
+    size_t s = 0, n_rows = 0;
+    while (rows[n_rows].type)
+        n_rows++;
+    assert(n_rows <= MOST_OPTIONS);
     if (!mixed)
         t->shorts[s++] = '+'; /* operands end the options: cairn run -- python --json */
     t->shorts[s++] = ':';
@@ -193,6 +197,9 @@ int options_parse(int argc, char **argv, const struct opt_row *rows, const struc
         if (r != OPTIONS_GO)
             return r;
     }
-    *rest = optind;
+    if (!rest && optind < argc)
+        return options_error(argv[0], "does not take \"%s\"", argv[optind]);
+    if (rest)
+        *rest = optind;
     return OPTIONS_GO;
 }

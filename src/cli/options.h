@@ -13,6 +13,7 @@
 #ifndef CAIRN_CLI_OPTIONS_H
 #define CAIRN_CLI_OPTIONS_H
 
+#include "base/cleanup.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -59,12 +60,12 @@ struct opt_usage {
 
 enum { OPTIONS_GO = -1 };
 
-/* OPTIONS_GO: go on; *rest is the index of the first operand in argv.  Otherwise the exit code.  Every command
- * also has --help and --color, which are handled here.  With --list-options (for completion) the
- * rows are printed, one a line. */
+/* OPTIONS_GO: go on; *rest is the index of the first operand in argv (NULL: the command takes none, and one is
+ * wrong usage).  Otherwise the exit code.  Every command also has --help and --color, which are handled here.
+ * With --list-options (for completion) the rows are printed, one a line. */
 int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
                   int *rest);
 /* "cairn env: <message>", and the hint to --help; returns 2. */
-int options_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int options_error(const char *command, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

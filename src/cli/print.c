@@ -54,18 +54,11 @@ const char *print_bytes(int64_t bytes, char *buf)
     return buf;
 }
 
-/* Text from the machine may hold escapes; a terminal must not obey them. */
 static void put_clean(FILE *out, const char *s, size_t len)
 {
-    for (size_t at = 0; at < len;) {
-        size_t n = str_clean_span(s + at, len - at);
-        fwrite(s + at, 1, n, out);
-        at += n;
-        if (at < len) {
-            fputc('?', out);
-            at++;
-        }
-    }
+    CLEANUP(str_release) struct str clean = { 0 };
+    str_add_clean(&clean, s, len);
+    fputs(clean.s, out);
 }
 
 /* Columns of UTF-8 text, one for each character: good enough for what we print. */

@@ -8,14 +8,13 @@ enum { REMARK_WIDTH = 100 };
 static const struct {
     const char *name;
     const char *before, *between; /* a setting is before NAME between 'value' */
-    const char *remove, *after;
+    const char *remove;
 } shells[] = {
-    [SHELL_SH] = { "sh", "export ", "=", "unset ", "" },
-    [SHELL_FISH] = { "fish", "set -gx ", " ", "set -e ", "" },
-    [SHELL_POWERSHELL] = { "powershell", "$env:", " = ",
-                           "Remove-Item -ErrorAction SilentlyContinue Env:", "" },
-    [SHELL_DOTENV] = { "dotenv", "", "=", "# leave out ", "" },
-    [SHELL_JSON] = { "json", "", "", "", "" },
+    [SHELL_SH] = { "sh", "export ", "=", "unset " },
+    [SHELL_FISH] = { "fish", "set -gx ", " ", "set -e " },
+    [SHELL_POWERSHELL] = { "powershell", "$env:", " = ", "Remove-Item -ErrorAction SilentlyContinue Env:" },
+    [SHELL_DOTENV] = { "dotenv", "", "=", "# leave out " },
+    [SHELL_JSON] = { "json", "", "", "" },
 };
 
 bool shell_find(const char *name, enum shell *out)
@@ -91,27 +90,13 @@ void shell_set(enum shell s, const char *name, const char *value, struct str *ou
 
 void shell_unset(enum shell s, const char *name, struct str *out)
 {
-    str_addf(out, "%s%s%s\n", shells[s].remove, name, shells[s].after);
-}
-
-/* Control characters and what is not UTF-8 become a question mark. */
-static void add_clean(const char *text, struct str *out)
-{
-    for (size_t n = strlen(text); n;) {
-        size_t clean = str_clean_span(text, n);
-        str_addn(out, text, clean);
-        if (clean < n)
-            str_add(out, "?"), clean++;
-        text += clean;
-        n -= clean;
-    }
+    str_addf(out, "%s%s\n", shells[s].remove, name);
 }
 
 void shell_remark(const char *text, FILE *out)
 {
     CLEANUP(str_release) struct str clean = { 0 };
-    str_add(&clean, "");
-    add_clean(text, &clean);
+    str_add_clean(&clean, text, strlen(text));
     for (const char *p = clean.s; *p;) {
         size_t n = strlen(p);
         if (n > REMARK_WIDTH - 2) {

@@ -195,7 +195,8 @@ struct facts_options {
     enum facts_parts parts;
 };
 
-/* Fails only for a root that is not a directory, or a --torch/--rocm that is not there. */
+/* Fails only for a root that is not a directory, or a --torch/--rocm that is not there; f is empty then, and may be
+ * released all the same. */
 int facts_read(struct facts *f, const struct facts_options *o, struct cairn_error *err);
 void facts_release(struct facts *f);
 

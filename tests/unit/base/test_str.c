@@ -160,6 +160,25 @@ static void knows_utf8(void)
           !str_is_utf8("\xed\xa0\x80"));
 }
 
+static void cleaning_replaces_each_bad_byte(void)
+{
+    CLEANUP(str_release) struct str t = { 0 };
+    str_add_clean(&t, "", 0);
+    CHECK_STR(t.s, "");
+    static const char text[] = "\x1b[31mgr\xc3\xbcn\xff\xc3\n";
+    str_add_clean(&t, text, sizeof(text) - 1);
+    CHECK_STR(t.s, "?[31mgr\xc3\xbcn???");
+}
+
+static void lines_are_walked(void)
+{
+    const char *line = "one\n\nthree";
+    CHECK_STR(line = str_next_line(line), "\nthree");
+    CHECK_STR(line = str_next_line(line), "three");
+    CHECK(!str_next_line(line));
+    CHECK_STR(str_next_line("a\n"), "");
+}
+
 int main(void)
 {
     RUN(grows_from_nothing);
@@ -172,5 +191,7 @@ int main(void)
     RUN(natural_order);
     RUN(clean_span_is_valid_utf8);
     RUN(knows_utf8);
+    RUN(cleaning_replaces_each_bad_byte);
+    RUN(lines_are_walked);
     return check_done();
 }
