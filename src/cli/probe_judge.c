@@ -6,7 +6,6 @@
 struct judge {
     const struct probe *probe;
     const struct json *result;
-    const struct facts *facts;
     const struct doctor *doctor;
     const struct gpu_facts *gpu;
     const struct torch_facts *torch;
@@ -267,9 +266,7 @@ static void conclude(struct judge *j)
 void probe_judge(const struct probe *p, const struct facts *f, const struct doctor *d, int timeout_s,
                  struct arena *a, struct probe_report *out)
 {
-    struct judge j = {
-        .probe = p, .result = p->result, .facts = f, .doctor = d, .timeout_s = timeout_s, .arena = a
-    };
+    struct judge j = { .probe = p, .result = p->result, .doctor = d, .timeout_s = timeout_s, .arena = a };
     j.gpu = d->gpu;
     j.torch = facts_torch(f);
     judge_end(&j);

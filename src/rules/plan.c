@@ -286,13 +286,17 @@ static int find_trainer(struct work *w, struct cairn_error *err)
     if (!w->o->trainer)
         return 0;
     const struct trainer *t = trainer_find(w->o->trainer);
-    const char *near = trainer_nearest(w->o->trainer);
+    const char *near = trainer_nearest(w->o->trainer), *all = "";
     if (t) {
         w->s.trainer = t->name;
         return 0;
     }
     cairn_fail(err, CAIRN_EUSAGE, "no trainer \"%s\" is known", w->o->trainer);
-    return cairn_hint(err, near ? "did you mean %s?" : "leave --trainer out%s", near ? near : "");
+    if (near)
+        return cairn_hint(err, "did you mean %s?", near);
+    for (size_t i = 0; (t = trainer_at(i)); i++)
+        all = arena_printf(w->a, "%s%s%s", all, i ? ", " : "", t->name);
+    return cairn_hint(err, "known: %s; or leave --trainer out", all);
 }
 
 int plan_build(const struct facts *f, const struct plan_options *o, struct arena *a, struct plan *out,

@@ -93,7 +93,7 @@ static const struct distro {
         .install = "# install the package",
         .newer_kernel = "# install a newer kernel with the distribution's own tools, and reboot",
         .newer_firmware =
-            "update linux-firmware with the distribution's own tools, rebuild the initramfs, and reboot",
+            "# update linux-firmware with the distribution's own tools, rebuild the initramfs, and reboot",
     },
 };
 
@@ -179,8 +179,8 @@ static const char *kernel_line(const struct look *l, const char *name, const cha
 {
     const struct distro *d = distro_find(l);
     const char *gone = name ? on_cmdline(l, name) : "", *added = params ? params : "";
-    if (!gone &&
-        l->facts->host.cmdline.s) { /* live, yet not on the command line: a file of modprobe sets it */
+    /* Live, yet not on the command line: a file of modprobe sets it. */
+    if (!gone && l->facts->host.cmdline.s) {
         const char *dot = strchr(name, '.');
         const char *where =
             say(l, "grep -rn '%s' /etc/modprobe.d    # remove it there", dot ? dot + 1 : name);

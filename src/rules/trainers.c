@@ -8,16 +8,16 @@
 #include <strings.h>
 
 static const struct trainer trainers[] = {
-    { "ai-toolkit", "aitoolkit ostris", "https://github.com/ostris/ai-toolkit" },
-    { "musubi-tuner", "musubi", "https://github.com/kohya-ss/musubi-tuner" },
-    { "sd-scripts", "sdscripts", "https://github.com/kohya-ss/sd-scripts" },
-    { "kohya_ss", "kohya kohya-ss", "https://github.com/bmaltais/kohya_ss" },
-    { "onetrainer", "ot", "https://github.com/Nerogar/OneTrainer" },
-    { "simpletuner", "simple-tuner", "https://github.com/bghira/SimpleTuner" },
-    { "diffusion-pipe", "diffusionpipe", "https://github.com/tdrussell/diffusion-pipe" },
-    { "unsloth", NULL, "https://github.com/unslothai/unsloth" },
-    { "comfyui", "comfy", "https://github.com/comfyanonymous/ComfyUI" },
-    { "accelerate", "diffusers transformers", "https://github.com/huggingface/accelerate" },
+    { "ai-toolkit", "aitoolkit ostris" },
+    { "musubi-tuner", "musubi" },
+    { "sd-scripts", "sdscripts" },
+    { "kohya_ss", "kohya kohya-ss" },
+    { "onetrainer", "ot" },
+    { "simpletuner", "simple-tuner" },
+    { "diffusion-pipe", "diffusionpipe" },
+    { "unsloth", NULL },
+    { "comfyui", "comfy" },
+    { "accelerate", "diffusers transformers" },
 };
 
 /* clang-format off */

@@ -8,7 +8,6 @@
 struct trainer {
     const char *name;
     const char *aliases; /* with spaces between; NULL: none */
-    const char *source;
 };
 
 /* By name or alias, whatever the case; NULL if it is not known. */

@@ -49,6 +49,7 @@ SPOIL(save_area_fixed) { GPU.has_cwsr_size = TRI_NO; machine_kernel(m, "6.18.4")
 SPOIL(save_area_unknown) { GPU.has_cwsr_size = TRI_UNKNOWN; no_kernel(m); }
 SPOIL(mes_83) { GPU.mes_fw = num_of(0x83); }
 SPOIL(mes_83_with_api) { GPU.mes_fw = num_of(0x7d083); HOST.os_id = text_of("ubuntu"); }
+SPOIL(mes_83_other) { GPU.mes_fw = num_of(0x83); HOST.os_id = text_of("gentoo"); }
 SPOIL(mes_86) { GPU.mes_fw = num_of(0x86); }
 SPOIL(mes_unknown) { GPU.mes_fw = (struct num){ 0 }; }
 SPOIL(gttsize_set) { m->params[2].value = "131072"; HOST.cmdline = text_of("quiet amdgpu.gttsize=131072"); }
@@ -194,6 +195,7 @@ const struct check_case hardware_cases[] = {
     { "cwsr", machine_card, old_kernel, CHECK_SKIP, NULL },
     { "mes-firmware", machine_halo, mes_83, CHECK_FAIL, "amd-gpu-firmware" },
     { "mes-firmware", machine_halo, mes_83_with_api, CHECK_FAIL, "linux-firmware" },
+    { "mes-firmware", machine_halo, mes_83_other, CHECK_FAIL, "# update linux-firmware" },
     { "mes-firmware", machine_halo, mes_86, CHECK_WARN, "0x86" },
     { "mes-firmware", machine_halo, mes_unknown, CHECK_UNKNOWN, NULL },
     { "mes-firmware", machine_halo, NULL, CHECK_OK, "0x80" },
