@@ -84,8 +84,9 @@ static void note(uint64_t n, const char *text)
 }
 
 /* What the user would want to have been told. */
-static void print_notes(const struct convert_report *r)
+static void print_notes(const struct convert_options *o, const struct convert_report *r)
 {
+    bool plain_fp8 = fp8_is(o->to) && o->scaled == FP8_PLAIN;
     note(r->scaled, "weights got scales; the marker " FP8_MARKER " says so to other programs");
     note(r->unscaled, "weights were multiplied by their scales, which are not in the new file");
     note(r->scales_ignored, "fp8 weights have scales that were NOT applied: the numbers are off by them; "
@@ -93,7 +94,9 @@ static void print_notes(const struct convert_report *r)
     note(r->clamped, "values were beyond the largest finite one and became that");
     note(r->nans_replaced, "NaN were replaced");
     note(r->overflowed, "finite values became Inf (NaN in f8_e4m3); --clamp keeps them finite");
-    note(r->underflowed, "values became zero, too small for the new dtype");
+    note(r->underflowed, plain_fp8
+                             ? "values became zero, too small for the new dtype; --scaled keeps most of them"
+                             : "values became zero, too small for the new dtype");
     if (r->reordered)
         fputs("cairn: the order of tensors was changed to keep each at a multiple of its element's size\n",
               stderr);
@@ -133,7 +136,7 @@ static int convert(const char *command, const char *in, const char *out, const s
     progress_end(&progress);
     if (r)
         return *o->stop ? stop_end() : print_error(&err);
-    print_notes(&report);
+    print_notes(o, &report);
     if (w->json)
         print_json(in, out, &report);
     else

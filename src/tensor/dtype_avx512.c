@@ -53,49 +53,92 @@ static void f16_to_f32(void *to, const void *from, size_t n)
     _mm_sfence();
 }
 
-/* A mask takes the place of AVX2's table: e4m3 has one special code, e5m2 four. */
-static inline __m512i widen16(__m128i codes, int shift, __m512 scale, __m512i top, __m512i special)
+/* Every fp8 value is a bf16 value, which is the upper half of an f32: the magnitudes 0 … 127 are looked up.  A
+ * multiplication would do without tables, but it is several times slower for subnormals. */
+/* clang-format off */
+static const uint16_t e4m3_magnitudes[128] = {
+    0x0000, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60, 0x3c80, 0x3c90, 0x3ca0, 0x3cb0,
+    0x3cc0, 0x3cd0, 0x3ce0, 0x3cf0, 0x3d00, 0x3d10, 0x3d20, 0x3d30, 0x3d40, 0x3d50, 0x3d60, 0x3d70,
+    0x3d80, 0x3d90, 0x3da0, 0x3db0, 0x3dc0, 0x3dd0, 0x3de0, 0x3df0, 0x3e00, 0x3e10, 0x3e20, 0x3e30,
+    0x3e40, 0x3e50, 0x3e60, 0x3e70, 0x3e80, 0x3e90, 0x3ea0, 0x3eb0, 0x3ec0, 0x3ed0, 0x3ee0, 0x3ef0,
+    0x3f00, 0x3f10, 0x3f20, 0x3f30, 0x3f40, 0x3f50, 0x3f60, 0x3f70, 0x3f80, 0x3f90, 0x3fa0, 0x3fb0,
+    0x3fc0, 0x3fd0, 0x3fe0, 0x3ff0, 0x4000, 0x4010, 0x4020, 0x4030, 0x4040, 0x4050, 0x4060, 0x4070,
+    0x4080, 0x4090, 0x40a0, 0x40b0, 0x40c0, 0x40d0, 0x40e0, 0x40f0, 0x4100, 0x4110, 0x4120, 0x4130,
+    0x4140, 0x4150, 0x4160, 0x4170, 0x4180, 0x4190, 0x41a0, 0x41b0, 0x41c0, 0x41d0, 0x41e0, 0x41f0,
+    0x4200, 0x4210, 0x4220, 0x4230, 0x4240, 0x4250, 0x4260, 0x4270, 0x4280, 0x4290, 0x42a0, 0x42b0,
+    0x42c0, 0x42d0, 0x42e0, 0x42f0, 0x4300, 0x4310, 0x4320, 0x4330, 0x4340, 0x4350, 0x4360, 0x4370,
+    0x4380, 0x4390, 0x43a0, 0x43b0, 0x43c0, 0x43d0, 0x43e0, 0x7fc0,
+};
+static const uint16_t e5m2_magnitudes[128] = {
+    0x0000, 0x3780, 0x3800, 0x3840, 0x3880, 0x38a0, 0x38c0, 0x38e0, 0x3900, 0x3920, 0x3940, 0x3960,
+    0x3980, 0x39a0, 0x39c0, 0x39e0, 0x3a00, 0x3a20, 0x3a40, 0x3a60, 0x3a80, 0x3aa0, 0x3ac0, 0x3ae0,
+    0x3b00, 0x3b20, 0x3b40, 0x3b60, 0x3b80, 0x3ba0, 0x3bc0, 0x3be0, 0x3c00, 0x3c20, 0x3c40, 0x3c60,
+    0x3c80, 0x3ca0, 0x3cc0, 0x3ce0, 0x3d00, 0x3d20, 0x3d40, 0x3d60, 0x3d80, 0x3da0, 0x3dc0, 0x3de0,
+    0x3e00, 0x3e20, 0x3e40, 0x3e60, 0x3e80, 0x3ea0, 0x3ec0, 0x3ee0, 0x3f00, 0x3f20, 0x3f40, 0x3f60,
+    0x3f80, 0x3fa0, 0x3fc0, 0x3fe0, 0x4000, 0x4020, 0x4040, 0x4060, 0x4080, 0x40a0, 0x40c0, 0x40e0,
+    0x4100, 0x4120, 0x4140, 0x4160, 0x4180, 0x41a0, 0x41c0, 0x41e0, 0x4200, 0x4220, 0x4240, 0x4260,
+    0x4280, 0x42a0, 0x42c0, 0x42e0, 0x4300, 0x4320, 0x4340, 0x4360, 0x4380, 0x43a0, 0x43c0, 0x43e0,
+    0x4400, 0x4420, 0x4440, 0x4460, 0x4480, 0x44a0, 0x44c0, 0x44e0, 0x4500, 0x4520, 0x4540, 0x4560,
+    0x4580, 0x45a0, 0x45c0, 0x45e0, 0x4600, 0x4620, 0x4640, 0x4660, 0x4680, 0x46a0, 0x46c0, 0x46e0,
+    0x4700, 0x4720, 0x4740, 0x4760, 0x7f80, 0x7fe0, 0x7fc0, 0x7fe0,
+};
+/* clang-format on */
+
+struct fp8_table {
+    __m512i part[4];   /* 32 magnitudes each */
+    __m512i low, high; /* which of 32 halves goes to the upper half of each f32 */
+};
+
+static inline struct fp8_table fp8_table_load(const uint16_t *magnitudes)
 {
-    __m512i v = _mm512_cvtepu8_epi32(codes), abs = _mm512_and_si512(v, _mm512_set1_epi32(0x7f));
-    __m512i sign = _mm512_slli_epi32(_mm512_srli_epi32(v, 7), 31);
-    __m512i bits = _mm512_sll_epi32(abs, _mm_cvtsi32_si128(shift));
-    __m512i out = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(bits), scale));
-    __mmask16 beyond = _mm512_cmpgt_epi32_mask(abs, top);
-    __m512i index = _mm512_and_si512(abs, _mm512_set1_epi32(3));
-    out = _mm512_mask_permutexvar_epi32(out, beyond, index, special);
-    return _mm512_or_si512(out, sign);
+    struct fp8_table t;
+    for (int i = 0; i < 4; i++)
+        t.part[i] = _mm512_loadu_si512(magnitudes + 32 * i);
+    t.low = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 16);
+    t.high = _mm512_add_epi32(t.low, _mm512_set1_epi32(16 << 16));
+    return t;
+}
+
+/* A look-up takes the lower six bits of a code; the seventh chooses between two of them, the eighth is the sign. */
+static inline __m512i fp8_halves(const struct fp8_table *t, __m256i codes)
+{
+    __m512i v = _mm512_cvtepu8_epi16(codes);
+    __m512i small = _mm512_permutex2var_epi16(t->part[0], v, t->part[1]);
+    __mmask32 large = _mm512_test_epi16_mask(v, _mm512_set1_epi16(0x40));
+    __m512i m = _mm512_mask_blend_epi16(large, small, _mm512_permutex2var_epi16(t->part[2], v, t->part[3]));
+    __m512i sign = _mm512_and_si512(_mm512_slli_epi16(v, 8), _mm512_set1_epi16((short)0x8000));
+    return _mm512_or_si512(m, sign);
+}
+
+static inline size_t widen_fp8(f32_any *dst, const uint8_t *src, size_t n, const uint16_t *magnitudes)
+{
+    const __mmask32 upper = 0xaaaaaaaa;
+    const struct fp8_table t = fp8_table_load(magnitudes);
+    bool stream = streams(dst, n * sizeof(*dst));
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m512i halves = fp8_halves(&t, _mm256_loadu_si256((const void *)(src + i)));
+        put(dst + i, _mm512_maskz_permutexvar_epi16(upper, t.low, halves), stream);
+        put(dst + i + 16, _mm512_maskz_permutexvar_epi16(upper, t.high, halves), stream);
+    }
+    _mm_sfence();
+    return i;
 }
 
 static void e4m3_to_f32(void *to, const void *from, size_t n)
 {
     f32_any *dst = to;
     const uint8_t *src = from;
-    bool stream = streams(dst, n * sizeof(*dst));
-    const __m512 scale = _mm512_set1_ps(0x1p120f);
-    const __m512i top = _mm512_set1_epi32(0x7e), special = _mm512_set1_epi32(0x7fc00000);
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        put(dst + i, widen16(_mm_loadu_si128((const void *)(src + i)), 20, scale, top, special), stream);
-    for (; i < n; i++)
+    for (size_t i = widen_fp8(dst, src, n, e4m3_magnitudes); i < n; i++)
         dst[i] = scalar_f32(scalar_from_e4m3(src[i]));
-    _mm_sfence();
 }
 
 static void e5m2_to_f32(void *to, const void *from, size_t n)
 {
     f32_any *dst = to;
     const uint8_t *src = from;
-    bool stream = streams(dst, n * sizeof(*dst));
-    const __m512 scale = _mm512_set1_ps(0x1p112f);
-    const __m512i top = _mm512_set1_epi32(0x7b);
-    const __m512i special =
-        _mm512_setr_epi32(0x7f800000, 0x7fe00000, 0x7fc00000, 0x7fe00000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        put(dst + i, widen16(_mm_loadu_si128((const void *)(src + i)), 21, scale, top, special), stream);
-    for (; i < n; i++)
+    for (size_t i = widen_fp8(dst, src, n, e5m2_magnitudes); i < n; i++)
         dst[i] = scalar_f32(scalar_from_e5m2(src[i]));
-    _mm_sfence();
 }
 
 static inline __m256i to_bf16(__m512i v, __m512i most)
