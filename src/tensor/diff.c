@@ -26,7 +26,12 @@ struct job {
 
 bool diff_same_shape(const struct st_tensor *a, const struct st_tensor *b)
 {
-    return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(*a->shape));
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return false;
+    return true;
 }
 
 static bool is_known(const struct st_tensor *t)

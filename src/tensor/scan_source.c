@@ -33,9 +33,10 @@ static int scan_piece(void *context, size_t i, struct cairn_error *err)
     struct piece *p = &j->pieces[i];
     size_t size = dtype_size(p->tensor->dtype);
     uint64_t most = BUFFER_BYTES / size;
-    CLEANUP(mem_free) void *buffer = aligned_alloc(64, BUFFER_BYTES);
+    size_t bytes = (size_t)(p->n < most ? p->n : most) * size;
+    CLEANUP(mem_free) void *buffer = malloc(bytes);
     if (!buffer)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %d bytes", BUFFER_BYTES);
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu bytes", bytes);
     for (uint64_t done = 0; done < p->n;) {
         uint64_t n = p->n - done < most ? p->n - done : most;
         if (source_read(j->src, p->tensor, p->first + done, n, buffer, err))
