@@ -25,11 +25,25 @@ static bool dir_list(struct dir *d, const char *path)
     return !root_list(d->root, d->scratch, path, &d->names, &d->n);
 }
 
-/* Joins: a list that was not known becomes known. */
-static void targets_join(struct targets *t, struct arena *a, const struct targets *more)
+/* The same in no order, for folders of kernels. */
+static bool dir_list_unsorted(struct dir *d, const char *path)
+{
+    d->path = path;
+    return !root_list_unsorted(d->root, d->scratch, path, &d->names, &d->n);
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    return str_compare_natural(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Joins: a list that was not known becomes known.  Sorts what is added, which comes from an unsorted folder. */
+static void targets_join(struct targets *t, struct arena *a, struct targets *more)
 {
     if (!t->from)
         t->from = arena_strdup(a, more->from);
+    if (more->n > 1)
+        qsort(more->name, more->n, sizeof(*more->name), compare_targets);
     for (size_t i = 0; i < more->n; i++)
         targets_add(t, a, more->name[i], strlen(more->name[i]));
 }
@@ -59,7 +73,7 @@ static bool is_target_dir(const struct dir *d, const char *name)
 /* The kernels of rocBLAS and hipBLASLt.  Where there are indexes only they count; old releases have none. */
 static bool read_tensile(struct dir *d, const char *path, struct targets *out)
 {
-    if (!dir_list(d, path))
+    if (!dir_list_unsorted(d, path))
         return false;
     struct targets indexed = { .from = path }, named = { .from = path };
     for (size_t i = 0; i < d->n; i++) {
@@ -95,7 +109,7 @@ static bool read_kernels(struct dir *d, const char *lib, const char *name, struc
 
 static void read_miopen_db(struct dir *d, const char *prefix, struct targets *out)
 {
-    if (!dir_list(d, arena_printf(d->scratch, "%s/share/miopen/db", prefix)))
+    if (!dir_list_unsorted(d, arena_printf(d->scratch, "%s/share/miopen/db", prefix)))
         return;
     struct targets t = { .from = d->path };
     for (size_t i = 0; i < d->n; i++) {

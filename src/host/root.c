@@ -110,7 +110,7 @@ static void dir_close(DIR **d)
         closedir(*d);
 }
 
-int root_list(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n)
+int root_list_unsorted(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n)
 {
     int fd = open_inside(r, path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
@@ -125,10 +125,17 @@ int root_list(const struct root *r, struct arena *a, const char *path, char ***n
     for (struct dirent *e; (e = readdir(d)) != NULL;)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             *ARENA_PUSH(a, list, count) = arena_strdup(a, e->d_name);
-    if (count > 1)
-        qsort(list, count, sizeof(*list), compare_names);
     *names = list;
     *n = count;
+    return 0;
+}
+
+int root_list(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n)
+{
+    if (root_list_unsorted(r, a, path, names, n))
+        return -1;
+    if (*n > 1)
+        qsort(*names, *n, sizeof(**names), compare_names);
     return 0;
 }
 

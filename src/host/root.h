@@ -36,6 +36,8 @@ bool root_exists(const struct root *r, const char *path);
 char *root_read(const struct root *r, struct arena *a, const char *path, size_t *len);
 /* The names in a directory in natural order ("node2" before "node10"), without . and .. */
 int root_list(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n);
+/* In the order of the file system: for folders of thousands of files, where sorting is most of the time. */
+int root_list_unsorted(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n);
 /* The path with all symbolic links resolved, inside the tree; NULL if it does not exist. */
 char *root_resolve(const struct root *r, struct arena *a, const char *path);
 /* The target of a link, unresolved; NULL if it is not one. */

@@ -75,6 +75,10 @@ static void lists_in_natural_order(void)
     CHECK_STR(names[1], "2");
     CHECK_STR(names[2], "10");
     CHECK(root_list(&root, &arena, "/sys/none", &names, &n) == -1 && errno == ENOENT);
+    size_t unsorted;
+    REQUIRE(!root_list(&root, &arena, "/sys/nodes", &names, &n));
+    REQUIRE(!root_list_unsorted(&root, &arena, "/sys/nodes", &names, &unsorted));
+    CHECK_INT(unsorted, n);
 }
 
 static void refuses_what_is_no_directory(void)
