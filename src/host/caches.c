@@ -2,7 +2,6 @@
 #include "host/caches.h"
 
 #include "base/parse.h"
-#include <string.h>
 
 /* MIOpen's src/binary_cache.cpp: one folder a version, "3.4.0.a85ca8a54", below the user's cache. */
 static const char *miopen_folder(struct facts *f)
@@ -20,11 +19,12 @@ void caches_read(struct facts *f)
     size_t n = 0;
     if (!dir)
         return;
-    f->miopen_caches.from = dir;
+    struct miopen_cache *c = &f->miopen_cache;
+    c->dir = dir;
     if (root_list(&f->root, &f->arena, dir, &names, &n))
         return; /* no cache yet */
     struct version v;
     for (size_t i = 0; i < n; i++)
         if (version_parse(names[i], &v))
-            targets_add(&f->miopen_caches, &f->arena, names[i], strlen(names[i]));
+            *ARENA_PUSH(&f->arena, c->version, c->n_versions) = names[i];
 }

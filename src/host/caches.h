@@ -5,7 +5,7 @@
 
 #include "host/facts.h"
 
-/* Fills miopen_caches; looks at this machine only, since a captured tree is somebody else's home. */
+/* Fills miopen_cache; looks at this machine only, since a captured tree is somebody else's home. */
 void caches_read(struct facts *f);
 
 #endif

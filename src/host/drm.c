@@ -42,7 +42,7 @@ static struct num read_hex(const struct root *r, struct arena *a, const char *pa
 static const char *uevent_value(struct arena *a, const char *text, const char *key)
 {
     size_t n = strlen(key);
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+    for (const char *line = text; line && *line; line = str_next_line(line))
         if (!strncmp(line, key, n) && line[n] == '=')
             return arena_strndup(a, line + n + 1, strcspn(line + n + 1, "\r\n"));
     return NULL;

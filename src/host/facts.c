@@ -14,6 +14,12 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+struct text text_read(const struct root *r, struct arena *a, const char *path)
+{
+    const char *s = root_read(r, a, path, NULL);
+    return s && *s ? (struct text){ s, path } : (struct text){ 0 };
+}
+
 void problems_add(struct problems *p, struct arena *a, const char *fmt, ...)
 {
     va_list ap;
@@ -66,7 +72,6 @@ static void disk_add(struct facts *f, const char *what, const char *path)
     struct disk_facts *d = ARENA_PUSH(&f->arena, f->disks, f->n_disks);
     *d = (struct disk_facts){ .path = path, .what = what };
     d->free_bytes = (struct num){ (int64_t)(st.f_bavail * st.f_frsize), probe };
-    d->total_bytes = (struct num){ (int64_t)(st.f_blocks * st.f_frsize), probe };
 }
 
 /* Sizes of this machine's disks say nothing about a captured tree. */

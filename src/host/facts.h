@@ -81,7 +81,7 @@ struct gpu_facts {
     const char *usable_reason;
     struct num busy_percent, temperature_mc, power_uw, clock_mhz, memory_clock_mhz, fan_rpm;
     struct num link_width, link_width_max;
-    struct text link_speed, link_speed_max;
+    struct text link_speed;
     struct text runtime_status; /* "suspended": live figures were not read, to let it sleep */
     enum tri pcie_atomics;      /* TRI_UNKNOWN when no link says */
     enum tri has_cwsr_size;     /* the kernel publishes the context-save size */
@@ -112,10 +112,8 @@ struct host_facts {
     struct text container; /* "docker", "podman", "lxc", … ; unknown: none seen */
     bool wsl;
     struct dev_node kfd_node;
-    int64_t uid;                   /* -1 in a capture */
-    int64_t render_gid, video_gid; /* -1: no such group */
-    bool in_render_group, in_video_group;
-    const char *user;
+    int64_t render_gid; /* -1: no such group */
+    const char *user;   /* NULL in a capture */
 };
 /* NULL when it is not known. */
 const struct param *host_param(const struct host_facts *h, const char *module, const char *name);
@@ -147,7 +145,6 @@ struct torch_facts {
     const char *site;   /* the site-packages directory that holds it */
     const char *python; /* the interpreter that would import it; NULL if not known */
     const char *how;    /* how it was found: "--torch", "VIRTUAL_ENV", "./venv", "PATH" … */
-    bool below_root;    /* site is to be read inside the root (else on this machine's own /) */
     struct text version, hip, cuda;
     struct version parsed, hip_parsed;
     enum torch_build build;
@@ -164,7 +161,13 @@ struct torch_facts {
 struct disk_facts {
     const char *path; /* where caches and checkpoints go */
     const char *what; /* "cache", "work" */
-    struct num free_bytes, total_bytes;
+    struct num free_bytes;
+};
+
+struct miopen_cache {
+    const char *dir;      /* NULL: not known */
+    const char **version; /* of the MIOpens that have a folder in it: "3.4.0.a85ca8a54" */
+    size_t n_versions;
 };
 
 struct facts {
@@ -180,8 +183,7 @@ struct facts {
     size_t n_torches;
     struct disk_facts *disks;
     size_t n_disks;
-    struct targets
-        miopen_caches;      /* not targets: the versions of MIOpen that have a folder in the cache `from` */
+    struct miopen_cache miopen_cache;
     const char *const *env; /* the user's environment, "NAME=value", NULL-terminated */
     struct problems problems;
 };
@@ -210,6 +212,8 @@ const char *facts_env(const struct facts *f, const char *name);
 const struct torch_facts *facts_torch(const struct facts *f);
 
 /* For the readers in this folder. */
+/* A small file's text; unknown if it is not there or empty. */
+struct text text_read(const struct root *r, struct arena *a, const char *path);
 void problems_add(struct problems *p, struct arena *a, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void targets_add(struct targets *t, struct arena *a, const char *gfx, size_t len);
 

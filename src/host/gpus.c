@@ -250,8 +250,7 @@ static void judge(struct facts *f, struct gpu_facts *g)
 
 static const char *process_name(struct facts *f, const char *pid)
 {
-    const char *name = root_read(&f->root, &f->arena, arena_printf(&f->arena, "/proc/%s/comm", pid), NULL);
-    return name && *name ? name : NULL;
+    return text_read(&f->root, &f->arena, arena_printf(&f->arena, "/proc/%s/comm", pid)).s;
 }
 
 /* /sys/class/kfd/kfd/proc/PID/vram_GPUID: how much VRAM a compute process holds. */

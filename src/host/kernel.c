@@ -11,8 +11,7 @@
 
 static struct text read_text(struct facts *f, const char *path)
 {
-    const char *s = root_read(&f->root, &f->arena, path, NULL);
-    return s && *s ? (struct text){ s, path } : (struct text){ 0 };
+    return text_read(&f->root, &f->arena, path);
 }
 
 static void read_version(struct facts *f)
@@ -36,7 +35,7 @@ static void read_version(struct facts *f)
 static struct text read_assignment(struct arena *a, struct text file, const char *name)
 {
     size_t n = strlen(name);
-    for (const char *line = file.s; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+    for (const char *line = file.s; line && *line; line = str_next_line(line)) {
         if (strncmp(line, name, n) || line[n] != '=')
             continue;
         const char *v = line + n + 1;
@@ -57,30 +56,6 @@ static void read_os(struct facts *f)
     f->host.os_name = read_assignment(&f->arena, file, "PRETTY_NAME");
 }
 
-static const char *const param_modules[] = { "amdgpu", "ttm", "amdttm" };
-
-static const struct {
-    const char *module, *name;
-} params[] = {
-    { "ttm", "pages_limit" },
-    { "ttm", "page_pool_size" },
-    { "amdttm", "pages_limit" },
-    { "amdttm", "page_pool_size" },
-    { "amdgpu", "gttsize" },
-    { "amdgpu", "cwsr_enable" },
-    { "amdgpu", "noretry" },
-    { "amdgpu", "mes" },
-    { "amdgpu", "no_system_mem_limit" },
-    { "amdgpu", "sched_policy" },
-    { "amdgpu", "vramlimit" },
-    { "amdgpu", "vis_vramlimit" },
-    { "amdgpu", "gpu_recovery" },
-    { "amdgpu", "lockup_timeout" },
-    { "amdgpu", "ppfeaturemask" },
-    { "amdgpu", "runpm" },
-    { "amdgpu", "vm_fragment_size" },
-};
-
 const struct param *host_param(const struct host_facts *h, const char *module, const char *name)
 {
     for (size_t i = 0; i < h->n_params; i++)
@@ -100,30 +75,36 @@ static const char *cmdline_value(struct arena *a, const char *cmdline, const cha
     return found;
 }
 
-/* /sys/module is what is live; not every parameter is exported there, and then the command line tells. */
-static void read_params(struct facts *f)
+/* /sys/module is what is live; not every parameter is exported there, and then the command line tells.  True if the
+ * module is loaded. */
+static bool read_module(struct facts *f, const char *module, const char *const *names)
 {
     struct arena *a = &f->arena;
-    f->host.cmdline = read_text(f, "/proc/cmdline");
-    bool loaded[ARRAY_LEN(param_modules)];
-    for (size_t m = 0; m < ARRAY_LEN(param_modules); m++)
-        loaded[m] = root_exists(&f->root, arena_printf(a, "/sys/module/%s", param_modules[m]));
-    for (size_t i = 0; i < ARRAY_LEN(params); i++) {
+    bool loaded = root_exists(&f->root, arena_printf(a, "/sys/module/%s", module));
+    for (; *names; names++) {
         struct text v = { 0 };
-        for (size_t m = 0; m < ARRAY_LEN(param_modules); m++)
-            if (loaded[m] && !strcmp(param_modules[m], params[i].module))
-                v = read_text(
-                    f, arena_printf(a, "/sys/module/%s/parameters/%s", params[i].module, params[i].name));
+        if (loaded)
+            v = read_text(f, arena_printf(a, "/sys/module/%s/parameters/%s", module, *names));
         if (!v.s && f->host.cmdline.s) {
-            v.s = cmdline_value(a, f->host.cmdline.s,
-                                arena_printf(a, "%s.%s", params[i].module, params[i].name));
+            v.s = cmdline_value(a, f->host.cmdline.s, arena_printf(a, "%s.%s", module, *names));
             v.from = "/proc/cmdline";
         }
         if (v.s)
-            *ARENA_PUSH(a, f->host.params, f->host.n_params) =
-                (struct param){ params[i].module, params[i].name, v.s, v.from };
+            *ARENA_PUSH(a, f->host.params, f->host.n_params) = (struct param){ module, *names, v.s, v.from };
     }
-    f->host.amdgpu_loaded = loaded[0] ? TRI_YES : root_exists(&f->root, "/sys/module") ? TRI_NO : TRI_UNKNOWN;
+    return loaded;
+}
+
+static void read_params(struct facts *f)
+{
+    static const char *const amdgpu[] = { "gttsize",   "cwsr_enable",   "no_system_mem_limit",
+                                          "vramlimit", "vis_vramlimit", NULL };
+    static const char *const ttm[] = { "pages_limit", "page_pool_size", NULL };
+    f->host.cmdline = read_text(f, "/proc/cmdline");
+    bool loaded = read_module(f, "amdgpu", amdgpu);
+    read_module(f, "ttm", ttm);
+    read_module(f, "amdttm", ttm); /* the copy that AMD's DKMS driver brings */
+    f->host.amdgpu_loaded = loaded ? TRI_YES : root_exists(&f->root, "/sys/module") ? TRI_NO : TRI_UNKNOWN;
     f->host.amdgpu_version = read_text(f, "/sys/module/amdgpu/version");
 }
 
@@ -163,67 +144,53 @@ static void read_container(struct facts *f)
             h->container = (struct text){ env + at + 10, "/proc/1/environ" };
 }
 
-/* "render:x:110:alice,bob" */
+/* A line of /etc/group, "render:x:110:alice,bob": the length of its name, and its number.  False if it is none. */
+static bool group_read(const char *line, size_t *name_len, int64_t *gid)
+{
+    *name_len = strcspn(line, ":\n");
+    const char *second = line + *name_len;
+    second += *second == ':' ? 1 + strcspn(second + 1, ":\n") : 0;
+    if (*second != ':' || second[1] < '0' || second[1] > '9')
+        return false;
+    *gid = strtol(second + 1, NULL, 10);
+    return true;
+}
+
 static int64_t group_find(const char *text, const char *name)
 {
-    size_t n = strlen(name);
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
-        if (strncmp(line, name, n) || line[n] != ':')
-            continue;
-        const char *gid = strchr(line + n + 1, ':');
-        if (gid)
-            return strtol(gid + 1, NULL, 10);
-    }
+    size_t n;
+    int64_t gid;
+    for (const char *line = text; line; line = str_next_line(line))
+        if (group_read(line, &n, &gid) && n == strlen(name) && !strncmp(line, name, n))
+            return gid;
     return -1;
 }
 
-static const char *group_name(struct arena *a, const char *text, int64_t gid)
+static const char *group_name(struct arena *a, const char *text, int64_t wanted)
 {
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
-        size_t n = strcspn(line, ":\n");
-        const char *second = line[n] == ':' ? strchr(line + n + 1, ':') : NULL;
-        char *end;
-        if (second && strtol(second + 1, &end, 10) == gid && end != second + 1)
+    size_t n;
+    int64_t gid;
+    for (const char *line = text; line; line = str_next_line(line))
+        if (group_read(line, &n, &gid) && gid == wanted)
             return arena_strndup(a, line, n);
-    }
     return NULL;
-}
-
-static bool in_group(const gid_t *groups, int n, int64_t gid)
-{
-    for (int i = 0; i < n && gid >= 0; i++)
-        if (groups[i] == (gid_t)gid)
-            return true;
-    return gid >= 0 && getegid() == (gid_t)gid;
 }
 
 static void read_user(struct facts *f)
 {
     struct host_facts *h = &f->host;
-    const char *groups_text = root_read(&f->root, &f->arena, "/etc/group", NULL);
-    h->render_gid = group_find(groups_text, "render");
-    h->video_gid = group_find(groups_text, "video");
-    h->uid = -1;
-    if (!f->root.live)
-        return;
-    h->uid = geteuid();
-    h->user = facts_env(f, "USER");
-    gid_t groups[256];
-    int n = getgroups(ARRAY_LEN(groups), groups);
-    h->in_render_group = in_group(groups, n, h->render_gid);
-    h->in_video_group = in_group(groups, n, h->video_gid);
+    h->render_gid = group_find(root_read(&f->root, &f->arena, "/etc/group", NULL), "render");
+    h->user = f->root.live ? facts_env(f, "USER") : NULL;
 }
 
 /* Would the mode bits alone let this user in?  If not, and access() says yes, an ACL does. */
 static bool mode_allows(const struct stat *st)
 {
-    gid_t groups[256];
-    int n = getgroups(ARRAY_LEN(groups), groups);
     if (geteuid() == 0)
         return true;
     if (st->st_uid == geteuid())
         return (st->st_mode & 0600) == 0600;
-    if (in_group(groups, n, st->st_gid))
+    if (group_member(st->st_gid))
         return (st->st_mode & 0060) == 0060;
     return (st->st_mode & 0006) == 0006;
 }

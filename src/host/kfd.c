@@ -19,7 +19,6 @@ struct property {
 };
 
 static const struct property node_properties[] = {
-    { "cpu_cores_count", offsetof(struct kfd_node, cpu_cores_count), 1u << 20 },
     { "simd_count", offsetof(struct kfd_node, simd_count), 1u << 16 },
     { "simd_per_cu", offsetof(struct kfd_node, simd_per_cu), 64 },
     { "wave_front_size", offsetof(struct kfd_node, wave_front_size), 1024 },

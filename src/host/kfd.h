@@ -12,7 +12,7 @@
 struct kfd_node {
     int number; /* of the directory */
     struct num gpu_id;
-    struct num cpu_cores_count, simd_count, simd_per_cu, wave_front_size;
+    struct num simd_count, simd_per_cu, wave_front_size;
     struct num gfx_target_version, vendor_id, device_id, location_id, domain, drm_render_minor;
     struct num bank_bytes; /* framebuffer banks, public and private, added up */
     const char *uuid;      /* "GPU-<16 hex>"; NULL when the chip has none */

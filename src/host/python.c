@@ -118,7 +118,7 @@ static void add_base_sites(const struct search *s, struct python *p, const char 
 /* The value of a "name = value" line of pyvenv.cfg; NULL if it has none. */
 static const char *config_value(struct arena *a, const char *text, const char *name)
 {
-    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+    for (const char *line = text; line; line = str_next_line(line)) {
         size_t n = strlen(name);
         line += strspn(line, " \t");
         if (strncmp(line, name, n) || !strchr(" \t=", line[n]))

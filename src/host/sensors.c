@@ -85,7 +85,7 @@ static struct num read_clock(const struct root *r, struct arena *a, const char *
 {
     const char *text = root_read(r, a, path, NULL);
     struct num best = { 0 };
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+    for (const char *line = text; line && *line; line = str_next_line(line)) {
         size_t n = strcspn(line, "\n");
         const char *colon = memchr(line, ':', n);
         if (!colon || !memchr(line, '*', n))
@@ -123,19 +123,12 @@ static const char *find_hwmon(const struct root *r, struct arena *a, const char 
     return NULL;
 }
 
-static struct text read_text(const struct root *r, struct arena *a, const char *path)
-{
-    const char *s = root_read(r, a, path, NULL);
-    return s && *s ? (struct text){ s, path } : (struct text){ 0 };
-}
-
 void drm_read_details(const struct root *r, struct arena *a, const struct drm_device *d, struct gpu_facts *g)
 {
     read_places(r, a, d->dir, still, ARRAY_LEN(still), g);
     read_firmware(r, a, d->dir, g);
-    g->link_speed = read_text(r, a, arena_printf(a, "%s/current_link_speed", d->dir));
-    g->link_speed_max = read_text(r, a, arena_printf(a, "%s/max_link_speed", d->dir));
-    g->runtime_status = read_text(r, a, arena_printf(a, "%s/power/runtime_status", d->dir));
+    g->link_speed = text_read(r, a, arena_printf(a, "%s/current_link_speed", d->dir));
+    g->runtime_status = text_read(r, a, arena_printf(a, "%s/power/runtime_status", d->dir));
     if (str_eq(g->runtime_status.s, "suspended"))
         return;
     read_places(r, a, d->dir, live, ARRAY_LEN(live), g);

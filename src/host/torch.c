@@ -29,7 +29,7 @@ static const char *python_value(struct arena *a, const char *text, const char *n
 {
     size_t n = strlen(name);
     *found = false;
-    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+    for (const char *line = text; line; line = str_next_line(line)) {
         if (strncmp(line, name, n) || !strchr(" \t:=", line[n]))
             continue;
         const char *p = line + n + strcspn(line + n, "=\n");
@@ -154,7 +154,7 @@ struct wheel_list {
 static bool archive_is_lost(struct reading *r, const char *info)
 {
     const char *record = root_read(r->root, r->a, arena_printf(r->a, "%s/RECORD", info), NULL);
-    for (const char *line = record; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+    for (const char *line = record; line && *line; line = str_next_line(line)) {
         size_t n = strcspn(line, ",\n");
         if (n < 6 || strncmp(line + n - 6, ".kpack", 6))
             continue;
@@ -280,7 +280,6 @@ static void torch_read(struct facts *f, struct torch_facts *t, const struct pyth
     t->site = sites[which].path;
     t->python = p->exe;
     t->how = p->how;
-    t->below_root = !p->root->live;
     r.dir = site_path(r.site, "torch");
     site_read(&r.lib, r.root, r.a, site_path(r.site, "torch/lib"));
     read_version(&r);

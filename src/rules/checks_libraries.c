@@ -103,19 +103,19 @@ static bool cache_is_of(const char *folder, struct version v)
 
 struct finding check_miopen_cache(const struct look *l)
 {
-    const struct targets *caches = &l->facts->miopen_caches;
+    const struct miopen_cache *cache = &l->facts->miopen_cache;
     CLEANUP(str_release) struct str names = { 0 }, paths = { 0 };
     struct version used;
-    if (!library_target(l) || !caches->n)
+    if (!library_target(l) || !cache->n_versions)
         return found_skip("MIOpen has cached nothing");
     if (!l->torch->miopen_version.s || !version_parse(l->torch->miopen_version.s, &used))
         return found_unknown("whether MIOpen's cache fits is not known", "the version of MIOpen is not known",
                              NULL);
-    for (size_t i = 0; i < caches->n; i++) {
-        if (cache_is_of(caches->name[i], used))
+    for (size_t i = 0; i < cache->n_versions; i++) {
+        if (cache_is_of(cache->version[i], used))
             continue;
-        str_addf(&names, " %s", caches->name[i]);
-        str_addf(&paths, " %s", say_word(l, say(l, "%s/%s", caches->from, caches->name[i])));
+        str_addf(&names, " %s", cache->version[i]);
+        str_addf(&paths, " %s", say_word(l, say(l, "%s/%s", cache->dir, cache->version[i])));
     }
     if (!names.len)
         return found_ok(l, "MIOpen's cache is of %s, the version in use", l->torch->miopen_version.s);

@@ -16,8 +16,8 @@ static void check_num(struct num n)
 static void check_node(const struct kfd_node *n)
 {
     const struct num all[] = {
-        n->cpu_cores_count, n->simd_count, n->simd_per_cu, n->wave_front_size, n->gfx_target_version,
-        n->vendor_id,       n->device_id,  n->location_id, n->domain,          n->drm_render_minor,
+        n->simd_count, n->simd_per_cu, n->wave_front_size, n->gfx_target_version, n->vendor_id,
+        n->device_id,  n->location_id, n->domain,          n->drm_render_minor,
     };
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         check_num(all[i]);

@@ -66,7 +66,7 @@ SPOIL(two_cards) { m->gpus[1].kind = GPU_DISCRETE; m->gpus[1].gfx = text_of("gfx
 SPOIL(two_cards_pt) { two_cards(m); HOST.cmdline = text_of("iommu=pt quiet"); }
 
 SPOIL(kfd_node_missing) { HOST.kfd_node.access = NODE_MISSING; }
-SPOIL(kfd_node_denied) { HOST.kfd_node.access = NODE_DENIED; HOST.in_render_group = false; }
+SPOIL(kfd_node_denied) { HOST.kfd_node.access = NODE_DENIED; }
 SPOIL(kfd_node_of_root) { kfd_node_denied(m); HOST.kfd_node.group = "root"; }
 SPOIL(kfd_node_in_docker) { kfd_node_missing(m); HOST.container = text_of("docker"); }
 SPOIL(render_denied) { m->gpus[1].render.access = NODE_DENIED; }

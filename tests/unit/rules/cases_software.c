@@ -68,8 +68,9 @@ SPOIL(no_miopen_db) { TORCH.miopen = targets_of(m, "gfx1030"); }
 SPOIL(miopen_fast) { no_miopen_db(m); machine_env(m, "MIOPEN_FIND_MODE=FAST"); }
 SPOIL(miopen_db_unknown) { TORCH.miopen = (struct targets){ 0 }; }
 SPOIL(miopen_version_unknown) { TORCH.miopen_version = (struct text){ 0 }; }
-SPOIL(own_cache) { m->facts.miopen_caches = targets_of(m, "3.5.1.f00f"); m->facts.miopen_caches.from = "/home/user/.cache/miopen"; }
-SPOIL(old_caches) { m->facts.miopen_caches = targets_of(m, "3.3.0.abc123 3.5.1.f00f"); m->facts.miopen_caches.from = "/home/user/.cache/miopen"; }
+static const char *cached[] = { "3.5.1.f00f", "3.3.0.abc123" };
+SPOIL(own_cache) { m->facts.miopen_cache = (struct miopen_cache){ "/home/user/.cache/miopen", cached, 1 }; }
+SPOIL(old_caches) { own_cache(m); m->facts.miopen_cache.n_versions = 2; }
 SPOIL(old_caches_unknown) { old_caches(m); miopen_version_unknown(m); }
 SPOIL(no_triton) { TORCH.triton = (struct package_facts){ 0 }; }
 SPOIL(foreign_triton) { TORCH.triton.fits = TRI_NO; TORCH.triton.why = "it is the CUDA build"; }

@@ -101,12 +101,10 @@ void machine_bare(struct machine *m)
     h->zram_bytes = num_of(0);
     h->thp = text_of("madvise");
     h->kfd_node = (struct dev_node){ "/dev/kfd", NODE_OPEN, 105, "render", 0660 };
-    h->uid = 1000;
     h->user = "user";
     h->render_gid = 105;
-    h->in_render_group = true;
-    m->disks[0] = (struct disk_facts){ "/home/user/.cache", "cache", num_of(200 * GIB), num_of(900 * GIB) };
-    m->disks[1] = (struct disk_facts){ "/home/user/train", "work", num_of(200 * GIB), num_of(900 * GIB) };
+    m->disks[0] = (struct disk_facts){ "/home/user/.cache", "cache", num_of(200 * GIB) };
+    m->disks[1] = (struct disk_facts){ "/home/user/train", "work", num_of(200 * GIB) };
     m->facts.n_disks = 2;
 }
 
@@ -214,7 +212,6 @@ void machine_blank(struct machine *m)
         (struct gpu_facts){ .gfx = text_of("gfx1151"), .kind = GPU_INTEGRATED, .rocm_capable = true };
     m->facts.n_gpus = 1;
     m->facts.default_gpu = 0;
-    m->facts.host.uid = -1;
     m->facts.host.render_gid = -1;
     m->plan.gpu = &m->gpus[0];
 }
