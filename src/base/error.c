@@ -4,27 +4,12 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The functions behind the macros. */
 #undef cairn_fail
 #undef cairn_fail_errno
 #undef cairn_hint
-
-void fd_close(int *fd)
-{
-    int saved = errno;
-    if (*fd >= 0)
-        close(*fd);
-    errno = saved;
-}
-
-void mem_free(void *pointer_to_pointer)
-{
-    free(*(void **)pointer_to_pointer);
-}
 
 int cairn_fail(struct cairn_error *err, enum cairn_code code, const char *fmt, ...)
 {

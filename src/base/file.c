@@ -4,7 +4,6 @@
 #include "base/fault.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@ static char *must(char *s)
     return s;
 }
 
-/* The mode a new file would get from the user's umask; mkstemp gives 0600. */
+/* That of the file to be replaced, else what the user's umask gives a new one; mkostemps gives 0600. */
 static mode_t new_file_mode(const char *path)
 {
     struct stat st;

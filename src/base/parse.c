@@ -81,7 +81,7 @@ bool version_parse(const char *text, struct version *out)
     for (;;) {
         size_t n = strspn(p, "0123456789");
         uint64_t part;
-        if (n == 0 || n > 9 || !parse_digits(p, n, 10, &part) || part > 999999999)
+        if (n > 9 || !parse_digits(p, n, 10, &part))
             return false;
         v.part[v.n++] = (int)part;
         p += n;

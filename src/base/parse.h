@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Numbers and versions out of text.  Every function takes the whole text or refuses it: a typo is never
- * read as 0, and an out-of-range number is never wrapped. */
+ * Numbers and versions out of text.  A number is the whole text, or it is refused: a typo is never read as 0, and an
+ * out-of-range number is never wrapped. */
 #ifndef CAIRN_BASE_PARSE_H
 #define CAIRN_BASE_PARSE_H
 

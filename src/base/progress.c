@@ -17,7 +17,6 @@ void progress_start(struct progress *p, FILE *out, const char *what, uint64_t to
     p->started = p->shown = now();
 }
 
-/* The first moments tell nothing about the rest. */
 static void left_text(double seconds, char *buf, size_t size)
 {
     long s = (long)(seconds + 0.5);
@@ -32,6 +31,7 @@ void progress_text(const struct progress *p, uint64_t done, double seconds, char
     double total = (double)p->total, part = p->total ? (double)done / total : 1;
     double speed = seconds > 0 ? (double)done / seconds : 0;
     char left[32] = "";
+    /* The first moments tell nothing about the rest. */
     if (speed > 0 && seconds >= 0.5 && done < p->total)
         left_text((total - (double)done) / speed, left, sizeof(left));
     snprintf(buf, size, "%s %3d%%  %.1f of %.1f GB  %.2f GB/s  %s", p->what, (int)(part * 100),

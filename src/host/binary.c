@@ -2,10 +2,9 @@
 #include "host/binary.h"
 
 #include "base/fault.h"
-#include <errno.h>
+#include "base/file.h"
 #include <inttypes.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 int binary_init(struct binary *b, int fd, const char *path, struct cairn_error *err)
 {
@@ -27,20 +26,7 @@ int binary_read(const struct binary *b, uint64_t at, void *buf, size_t n, struct
         return cairn_fail(err, CAIRN_EFORMAT,
                           "%s: want %zu bytes at offset %" PRIu64 ", the file has %" PRIu64, b->path, n, at,
                           b->size);
-    unsigned char *to = buf;
-    while (n) {
-        ssize_t got = fault_hit() ? -1 : pread(b->fd, to, n, (off_t)at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return cairn_fail_errno(err, "read %s", b->path);
-        if (got == 0)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: shrank while it was read", b->path);
-        to += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return 0;
+    return file_read_at(b->fd, b->path, buf, n, at, err);
 }
 
 int binary_read_some(const struct binary *b, uint64_t at, uint64_t end, void *buf, size_t n, size_t *got,

@@ -5,7 +5,6 @@
 #include "host/elffile.h"
 #include "host/gfxname.h"
 #include "host/kpack.h"
-#include <inttypes.h>
 #include <string.h>
 
 /* EF_AMDGPU_MACH of a code object's e_flags.

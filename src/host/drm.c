@@ -5,9 +5,6 @@
 #include "base/str.h"
 #include "host/chip.h"
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { VENDOR_AMD = 0x1002 };
@@ -157,7 +154,6 @@ static void read_drm_names(const struct root *r, struct arena *a, char **names, 
         if (minor < 0)
             continue;
         struct drm_device d = { .dir = arena_printf(a, "/sys/class/drm/%s/device", names[i]),
-                                .name = names[i],
                                 .render_minor = prefix[0] == 'r' ? minor : -1 };
         if (!read_device(r, a, &d))
             continue;
@@ -185,7 +181,6 @@ static void read_pci_rest(const struct root *r, struct arena *a, struct drm_devi
         for (size_t k = 0; k < *n && !known; k++)
             known = str_eq((*list)[k].pci.s, names[i]);
         struct drm_device d = { .dir = arena_printf(a, "/sys/bus/pci/devices/%s", names[i]),
-                                .name = names[i],
                                 .render_minor = -1 };
         if (known || !drm_is_pci_address(names[i]) || !read_uevent(r, a, &d) || !d.vendor_id.from ||
             d.vendor_id.v != VENDOR_AMD)

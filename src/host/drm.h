@@ -10,7 +10,6 @@
 
 struct drm_device {
     const char *dir;  /* "/sys/class/drm/card1/device" */
-    const char *name; /* "card1", "renderD128", or the PCI address of a device without DRM names */
     int render_minor; /* -1: no such name seen */
     struct text pci;  /* "0000:03:00.0" */
     struct text driver;

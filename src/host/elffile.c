@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/elffile.h"
 
-#include "base/str.h"
 #include <elf.h>
 #include <string.h>
 

@@ -49,7 +49,7 @@ static size_t span_generic(const char *s, size_t n)
 
 size_t gfxname_span(const char *s, size_t n)
 {
-    if (n < STEM + SHORTEST - 2 || memcmp(s, stem, STEM) != 0)
+    if (n <= STEM || memcmp(s, stem, STEM) != 0)
         return 0;
     size_t len = span_generic(s, n);
     if (!len) {

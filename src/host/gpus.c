@@ -9,8 +9,6 @@
 #include "host/kfd.h"
 #include "host/memory.h"
 #include "host/names.h"
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 struct devices {

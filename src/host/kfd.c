@@ -2,11 +2,9 @@
 #include "host/kfd.h"
 
 #include "base/parse.h"
-#include "base/str.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"

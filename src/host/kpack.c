@@ -138,8 +138,10 @@ static int take_targets(struct walk *w, struct arena *a, struct targets *t, stru
     for (uint64_t i = 0; i < list.size; i++) {
         if (take_item(w, &it, err))
             return -1;
-        if (it.kind != KIND_TEXT || it.size > sizeof(name) || take(w, name, (size_t)it.size, err))
+        if (it.kind != KIND_TEXT || it.size > sizeof(name))
             return bad(w, err);
+        if (take(w, name, (size_t)it.size, err))
+            return -1;
         size_t len = gfxname_span(name, (size_t)it.size);
         if (len)
             targets_add(t, a, name, len);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/names.h"
 
-#include "base/parse.h"
-#include "base/str.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -200,7 +200,8 @@ static int header_number(const char *text, const char *name)
         return -1;
     at += strlen(name);
     at += strspn(at, " \t(");
-    return *at >= '0' && *at <= '9' ? atoi(at) : -1;
+    size_t digits = strspn(at, "0123456789");
+    return digits && digits < 6 ? atoi(at) : -1;
 }
 
 static struct text miopen_from_header(const struct dir *d, const char *prefix)

@@ -27,21 +27,10 @@ static const char *parent(struct arena *a, const char *path)
     return !slash || slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
 }
 
-static const char *join(struct arena *a, const char *dir, const char *name)
-{
-    return arena_printf(a, "%s%s%s", dir, str_ends(dir, "/") ? "" : "/", name);
-}
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-static bool is_dir(const struct search *s, const char *path)
-{
-    struct stat st;
-    return !root_stat(s->root, path, &st) && S_ISDIR(st.st_mode);
 }
 
 static void add_site(const struct search *s, struct python *p, const char *path)
@@ -49,7 +38,7 @@ static void add_site(const struct search *s, struct python *p, const char *path)
     for (size_t i = 0; i < p->n_sites; i++)
         if (!strcmp(p->sites[i], path))
             return;
-    if (is_dir(s, path))
+    if (root_is_dir(s->root, path))
         *ARENA_PUSH(s->a, p->sites, p->n_sites) = path;
 }
 
@@ -173,7 +162,7 @@ static void add_venv_sites(const struct search *s, struct python *p, const char 
     const char *home = config_value(s->a, config, "home");
     const char *base, *base_version;
     if (system && !strcasecmp(system, "true") && home &&
-        resolve_exe(s, join(s->a, home, "python3"), &base, &base_version))
+        resolve_exe(s, path_join(s->a, home, "python3"), &base, &base_version))
         add_base_sites(s, p, base, base_version);
 }
 
@@ -181,7 +170,7 @@ static void add_venv_sites(const struct search *s, struct python *p, const char 
 static struct python prefix_python(const struct search *s, const char *prefix, const char *how)
 {
     struct python p = { .root = s->root, .how = how, .exe = find_exe(s, prefix) };
-    const char *config = root_read(s->root, s->a, join(s->a, prefix, "pyvenv.cfg"), NULL);
+    const char *config = root_read(s->root, s->a, path_join(s->a, prefix, "pyvenv.cfg"), NULL);
     const char *unused, *version = NULL;
     add_python_path(s, &p);
     size_t before = p.n_sites;
@@ -212,7 +201,7 @@ static void add_prefix(struct search *s, const char *prefix, const char *how)
     while (n > 1 && prefix[n - 1] == '/')
         n--;
     prefix = arena_strndup(s->a, prefix, n);
-    if (*prefix == '/' && is_dir(s, prefix))
+    if (*prefix == '/' && root_is_dir(s->root, prefix))
         add_python(s, prefix_python(s, prefix, how));
 }
 
@@ -245,10 +234,10 @@ static const char *pyenv_version(const struct search *s, const char *pyenv)
     char cwd[PATH_MAX];
     bool here = s->root->live && !fault_hit() && getcwd(cwd, sizeof(cwd));
     for (const char *dir = cwd; here && !version; dir = parent(s->a, dir)) {
-        version = first_word(s, join(s->a, dir, ".python-version"));
+        version = first_word(s, path_join(s->a, dir, ".python-version"));
         here = strcmp(dir, "/") != 0;
     }
-    return version ? version : first_word(s, join(s->a, pyenv, "version"));
+    return version ? version : first_word(s, path_join(s->a, pyenv, "version"));
 }
 
 /* "3.11" stands for the newest 3.11.x that is installed. */
@@ -258,7 +247,7 @@ static const char *pyenv_prefix(const struct search *s, const char *pyenv, const
     const char *exact = arena_printf(s->a, "%s/%s", dir, version);
     char **names;
     size_t n, len = strlen(version);
-    if (is_dir(s, exact))
+    if (root_is_dir(s->root, exact))
         return exact;
     if (root_list(s->root, s->a, dir, &names, &n))
         return NULL;
@@ -287,7 +276,7 @@ static bool add_shim(struct search *s, const char *exe)
 static bool add_exe(struct search *s, const char *exe)
 {
     const char *top = parent(s->a, parent(s->a, exe)), *prefix, *version;
-    if (root_exists(s->root, join(s->a, top, "pyvenv.cfg"))) {
+    if (root_exists(s->root, path_join(s->a, top, "pyvenv.cfg"))) {
         add_prefix(s, top, "PATH");
         return true;
     }
@@ -331,7 +320,7 @@ static void add_from_here(struct search *s)
     if (!s->root->live || fault_hit() || !getcwd(cwd, sizeof(cwd)))
         return;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        add_prefix(s, join(s->a, cwd, names[i]), arena_printf(s->a, "./%s", names[i]));
+        add_prefix(s, path_join(s->a, cwd, names[i]), arena_printf(s->a, "./%s", names[i]));
 }
 
 /* Directories in `dir` whose name has `part` in it. */
@@ -343,7 +332,7 @@ static void add_inside(struct search *s, const char *dir, const char *part)
         return;
     for (size_t i = 0; i < n; i++)
         if (strstr(names[i], part))
-            add_prefix(s, join(s->a, dir, names[i]), "a usual place in containers");
+            add_prefix(s, path_join(s->a, dir, names[i]), "a usual place in containers");
 }
 
 /* Nobody activated anything in a captured tree: these are where container images keep their Python. */
@@ -371,11 +360,11 @@ static void search_all(struct search *s)
         add_usual_places(s);
 }
 
-static bool is_torch(const struct search *s, const char *dir)
+bool python_is_torch(const struct root *r, struct arena *a, const char *dir)
 {
     static const char *const marks[] = { "version.py", "__init__.py", "lib" };
     for (size_t i = 0; i < ARRAY_LEN(marks); i++)
-        if (root_exists(s->root, join(s->a, dir, marks[i])))
+        if (root_exists(r, path_join(a, dir, marks[i])))
             return true;
     return false;
 }
@@ -384,9 +373,9 @@ static bool is_torch(const struct search *s, const char *dir)
 static void add_given(struct search *s, const char *dir)
 {
     const char *site = NULL;
-    if (!strcmp(base_name(dir), "torch") && is_torch(s, dir))
+    if (!strcmp(base_name(dir), "torch") && python_is_torch(s->root, s->a, dir))
         site = parent(s->a, dir);
-    else if (is_torch(s, join(s->a, dir, "torch")))
+    else if (python_is_torch(s->root, s->a, path_join(s->a, dir, "torch")))
         site = dir;
     if (!site) {
         add_prefix(s, dir, "--torch");
@@ -408,12 +397,8 @@ int pythons_find(struct facts *f, const struct facts_options *o, const struct ro
         *out = s.found;
         return 0;
     }
-    char cwd[PATH_MAX];
-    const char *given = o->torch_dir;
-    if (*given != '/' && !fault_hit() && getcwd(cwd, sizeof(cwd)))
-        given = join(s.a, cwd, given);
-    const char *dir = root_resolve(live, s.a, given);
-    if (!dir || !is_dir(&s, dir))
+    const char *dir = root_resolve_dir(live, s.a, o->torch_dir);
+    if (!dir)
         return cairn_fail(err, CAIRN_EUSAGE, "--torch %s: no such directory", o->torch_dir);
     add_given(&s, dir);
     *out = s.found;

@@ -29,5 +29,7 @@ struct pythons {
  * directory. */
 int pythons_find(struct facts *f, const struct facts_options *o, const struct root *live, struct pythons *out,
                  struct cairn_error *err);
+/* Does the directory, called torch, hold something of PyTorch?  If not it is somebody else's. */
+bool python_is_torch(const struct root *r, struct arena *a, const char *dir);
 
 #endif

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/rocm.h"
 
-#include "base/fault.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "host/prefix.h"
 #include "host/python.h"
 #include "host/site.h"
-#include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 struct search {
     struct facts *f;
@@ -21,7 +18,7 @@ struct search {
 
 static const char *join(const struct search *s, const char *dir, const char *name)
 {
-    return arena_printf(s->a, "%s/%s", strcmp(dir, "/") ? dir : "", name);
+    return path_join(s->a, dir, name);
 }
 
 static bool has(const struct search *s, const char *dir, const char *name)
@@ -214,13 +211,8 @@ static void add_wheel(struct search *s, const char *site_dir)
 
 static int add_given(struct search *s, const char *given, struct cairn_error *err)
 {
-    char cwd[PATH_MAX];
-    const char *path = given;
-    if (*given != '/' && !fault_hit() && getcwd(cwd, sizeof(cwd)))
-        path = join(s, cwd, given);
-    const char *dir = root_resolve(s->root, s->a, path);
-    struct stat st;
-    if (!dir || root_stat(s->root, dir, &st) || !S_ISDIR(st.st_mode))
+    const char *dir = root_resolve_dir(s->root, s->a, given);
+    if (!dir)
         return cairn_fail(err, CAIRN_EUSAGE, "--rocm %s: no such directory", given);
     /* TheRock's packages put the installation one level further down. */
     if (add_prefix(s, dir) || (has(s, dir, "core") && add_prefix(s, join(s, dir, "core"))))

@@ -54,7 +54,11 @@ int root_open_file(const struct root *r, const char *path)
     if (fd < 0)
         return -1;
     struct stat st;
-    if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+    if (fstat(fd, &st)) {
+        fd_close(&fd);
+        return -1;
+    }
+    if (S_ISREG(st.st_mode))
         return fd;
     close(fd);
     errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
@@ -71,6 +75,17 @@ bool root_exists(const struct root *r, const char *path)
 {
     struct stat st;
     return !root_stat(r, path, &st);
+}
+
+bool root_is_dir(const struct root *r, const char *path)
+{
+    struct stat st;
+    return !root_stat(r, path, &st) && S_ISDIR(st.st_mode);
+}
+
+char *path_join(struct arena *a, const char *dir, const char *name)
+{
+    return arena_printf(a, "%s%s%s", dir, str_ends(dir, "/") ? "" : "/", name);
 }
 
 char *root_read(const struct root *r, struct arena *a, const char *path, size_t *len)
@@ -161,6 +176,16 @@ char *root_resolve(const struct root *r, struct arena *a, const char *path)
     if (!n || strncmp(full, top, n) || (full[n] != '/' && full[n] != '\0'))
         return NULL;
     return full[n] ? full + n : arena_strdup(a, "/");
+}
+
+char *root_resolve_dir(const struct root *r, struct arena *a, const char *given)
+{
+    char cwd[PATH_MAX];
+    const char *path = given;
+    if (*given != '/' && !fault_hit() && getcwd(cwd, sizeof(cwd)))
+        path = path_join(a, cwd, given);
+    char *dir = root_resolve(r, a, path);
+    return dir && root_is_dir(r, dir) ? dir : NULL;
 }
 
 char *root_link(const struct root *r, struct arena *a, const char *path)

@@ -31,6 +31,7 @@ void root_close(struct root *r);
 int root_open_file(const struct root *r, const char *path);
 int root_stat(const struct root *r, const char *path, struct stat *st); /* follows links */
 bool root_exists(const struct root *r, const char *path);
+bool root_is_dir(const struct root *r, const char *path);
 /* The text of a small file, cut at ROOT_TEXT_MAX, NUL-terminated, white space at the end removed.  *len (may
  * be NULL) is the length, which strlen does not tell when the file holds NUL bytes. */
 char *root_read(const struct root *r, struct arena *a, const char *path, size_t *len);
@@ -40,7 +41,11 @@ int root_list(const struct root *r, struct arena *a, const char *path, char ***n
 int root_list_unsorted(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n);
 /* The path with all symbolic links resolved, inside the tree; NULL if it does not exist. */
 char *root_resolve(const struct root *r, struct arena *a, const char *path);
+/* The same for a directory that the user named, perhaps from the working directory; NULL if there is none. */
+char *root_resolve_dir(const struct root *r, struct arena *a, const char *given);
 /* The target of a link, unresolved; NULL if it is not one. */
 char *root_link(const struct root *r, struct arena *a, const char *path);
+/* "<dir>/<name>", with one slash between. */
+char *path_join(struct arena *a, const char *dir, const char *name);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/str.h"
 #include "host/drm.h"
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

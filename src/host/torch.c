@@ -14,7 +14,6 @@
 
 /* One torch while it is read. */
 struct reading {
-    struct facts *f;
     struct torch_facts *t;
     struct arena *a;
     const struct root *root;
@@ -276,7 +275,7 @@ static void read_rocm_parts(struct reading *r)
 static void torch_read(struct facts *f, struct torch_facts *t, const struct python *p, struct site *sites,
                        size_t which)
 {
-    struct reading r = { .f = f, .t = t, .a = &f->arena, .root = p->root, .site = &sites[which] };
+    struct reading r = { .t = t, .a = &f->arena, .root = p->root, .site = &sites[which] };
     t->site = sites[which].path;
     t->python = p->exe;
     t->how = p->how;
@@ -288,16 +287,9 @@ static void torch_read(struct facts *f, struct torch_facts *t, const struct pyth
     packages_read(t, sites, p->n_sites, facts_env(f, "BNB_ROCM_VERSION"));
 }
 
-/* A directory named torch with nothing of PyTorch in it is somebody else's. */
 static bool has_torch(const struct site *s)
 {
-    static const char *const marks[] = { "torch/version.py", "torch/__init__.py", "torch/lib" };
-    if (!site_has(s, "torch"))
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
-        if (root_exists(s->root, site_path(s, marks[i])))
-            return true;
-    return false;
+    return site_has(s, "torch") && python_is_torch(s->root, s->a, site_path(s, "torch"));
 }
 
 /* The path without links, or as it is where that cannot be told. */
