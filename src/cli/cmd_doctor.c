@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/doctor_print.h"
 #include "cli/options.h"

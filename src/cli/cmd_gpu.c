@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/str.h"
 #include "cli/chips.h"
 #include "cli/commands.h"
 #include "cli/gpu_json.h"

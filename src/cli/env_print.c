@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "cli/print.h"
 #include "rules/env_names.h"
-#include <string.h>
 
 static void remark(const char *fmt, ...) PRINTF_LIKE(1, 2);
 static void remark(const char *fmt, ...)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/checks.h"
 
-#include "base/str.h"
 #include "rules/looks.h"
 
 const char *check_status_name(enum check_status s)

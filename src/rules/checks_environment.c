@@ -2,7 +2,6 @@
 #include "rules/looks.h"
 
 #include "base/str.h"
-#include "rules/remedy.h"
 #include <string.h>
 
 static bool is_override(const char *name)

@@ -3,7 +3,6 @@
 
 #include "base/str.h"
 #include "rules/remedy.h"
-#include <string.h>
 
 static const char *kind_word(const struct gpu_facts *g)
 {

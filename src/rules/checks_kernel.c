@@ -3,7 +3,6 @@
 
 #include "base/str.h"
 #include "rules/remedy.h"
-#include <string.h>
 
 struct finding check_wsl(const struct look *l)
 {

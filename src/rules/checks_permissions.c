@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/looks.h"
 
-#include "base/str.h"
 #include "rules/remedy.h"
 
 static const char *missing_remedy(const struct look *l)

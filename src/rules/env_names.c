@@ -2,7 +2,6 @@
 #include "rules/env_names.h"
 
 #include "base/cleanup.h"
-#include "base/str.h"
 #include <string.h>
 
 static const struct env_name *const parts[] = { env_names_device, env_names_torch, env_names_library };

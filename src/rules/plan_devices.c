@@ -3,7 +3,6 @@
 
 #include "base/str.h"
 #include "rules/env_sources.h"
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

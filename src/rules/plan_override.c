@@ -5,7 +5,6 @@
 #include "host/chip.h"
 #include "host/prefix.h"
 #include "rules/env_sources.h"
-#include <stdio.h>
 #include <string.h>
 
 #define PLAIN "HSA_OVERRIDE_GFX_VERSION"
