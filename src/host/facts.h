@@ -103,6 +103,7 @@ struct host_facts {
     struct version kernel_version;
     enum tri amdgpu_loaded, kfd_present; /* kfd_present: the topology directory is there */
     bool kfd_masked;                     /* some node's files answered EPERM: a container hides GPUs */
+    bool kfd_unreadable;                 /* some node's files did not read for another reason */
     struct param *params; /* of amdgpu, ttm and amdttm: what is live, or what the command line says */
     size_t n_params;
     struct num memory_total_bytes, memory_available_bytes;

@@ -205,6 +205,8 @@ static const char *why_no_node(const struct facts *f, const struct gpu_facts *g)
         return "the amdgpu kernel module is not loaded";
     if (f->host.kfd_masked)
         return "KFD hides it from this container: give the container its /dev/dri/renderD* and /dev/kfd";
+    if (f->host.kfd_unreadable)
+        return "not all of /sys/class/kfd is readable, so whether KFD has a node for it is not known";
     if (!g->gfx.s && g->device_id.from)
         return "KFD has no node for it, and its device id is in no table of chips that ROCm knows: too old, or newer than "
                "this cairn";
@@ -329,6 +331,7 @@ void gpus_read(struct facts *f)
     drm_read(&f->root, a, &devices.item, &devices.n, &f->problems);
     f->host.kfd_present = t.present;
     f->host.kfd_masked = t.masked;
+    f->host.kfd_unreadable = t.unreadable;
     int hip_index = 0;
     for (size_t i = 0; i < t.n_nodes; i++) {
         if (!kfd_node_is_gpu(&t.nodes[i]))

@@ -162,10 +162,12 @@ static bool read_node(const struct root *r, struct arena *a, struct kfd_node *no
     char *path = arena_printf(a, NODES "/%d/properties", node->number);
     size_t len;
     const char *text = root_read(r, a, path, &len);
-    if (!text && errno == EPERM)
+    if (!text && errno == EPERM) {
         t->masked = true;
-    else if (!text && errno != ENOENT)
+    } else if (!text && errno != ENOENT) {
         problems_add(p, a, "read %s: %s", path, strerror(errno));
+        t->unreadable = true;
+    }
     if (!text)
         return false;
     kfd_parse_properties(text, len, path, a, node, p);
@@ -189,10 +191,13 @@ void kfd_read(const struct root *r, struct arena *a, struct kfd_topology *out, s
     char **names;
     size_t n;
     if (root_list(r, a, NODES, &names, &n)) {
-        if (errno == EPERM)
+        if (errno == EPERM) {
             t.masked = true;
-        else if (errno != ENOENT)
+        } else if (errno != ENOENT) {
             problems_add(p, a, "list " NODES ": %s", strerror(errno));
+            t.unreadable = true;
+        }
+        t.present = t.masked || t.unreadable ? TRI_UNKNOWN : TRI_NO;
         *out = t;
         return;
     }

@@ -21,7 +21,8 @@ struct kfd_node {
 
 struct kfd_topology {
     enum tri present;
-    bool masked; /* some files answered EPERM: a container hides them */
+    bool masked;     /* some files answered EPERM: a container hides them */
+    bool unreadable; /* some did not read for another reason: what KFD has is not all known */
     struct kfd_node *nodes;
     size_t n_nodes;
 };

@@ -166,6 +166,26 @@ static void copies_of_a_tree(void)
     done();
 }
 
+/* What could not be read is not absent. */
+static void an_unreadable_topology(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, NODES "1/properties/file", "a directory where a file should be\n");
+    card("card0", "0000:03:00.0", "1002:73FF", "amdgpu");
+    look();
+    REQUIRE(facts.n_gpus == 1 && facts.gpus[0].problems.n == 1);
+    CHECK_HAS(facts.gpus[0].problems.text[0], "not all of /sys/class/kfd is readable");
+    done();
+    tree_make(&tree);
+    tree_put(&tree, "sys/class/kfd/kfd/topology/nodes", "a file where a directory should be\n");
+    card("card0", "0000:03:00.0", "1002:73FF", "amdgpu");
+    look();
+    REQUIRE(facts.n_gpus == 1 && facts.gpus[0].problems.n == 1);
+    CHECK_INT(facts.host.kfd_present, TRI_UNKNOWN);
+    CHECK_HAS(facts.gpus[0].problems.text[0], "not all of /sys/class/kfd is readable");
+    done();
+}
+
 static void one_sign_is_not_enough(void)
 {
     tree_make(&tree);
@@ -264,6 +284,7 @@ int main(void)
     RUN(a_chip_outside_the_tables);
     RUN(a_partition_has_a_share_of_the_memory);
     RUN(copies_of_a_tree);
+    RUN(an_unreadable_topology);
     RUN(one_sign_is_not_enough);
     RUN(garbage_gives_problems_not_numbers);
     RUN(who_holds_the_memory);
