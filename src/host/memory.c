@@ -263,3 +263,9 @@ void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_fa
         judge_discrete(g);
     find_problems(h, a, g);
 }
+
+int64_t memory_reserve(int64_t bytes)
+{
+    const int64_t most = (int64_t)16 << 30;
+    return bytes / 5 < most ? bytes / 5 : most;
+}

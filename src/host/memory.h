@@ -14,5 +14,7 @@ bool memory_is_one_pool(const struct gpu_facts *g);
 
 /* ttm.pages_limit in bytes: as set, else what the kernel defaults to where that can be told. */
 struct num memory_ttm_limit(const struct host_facts *h);
+/* What Linux should keep of memory that it shares with a GPU: a fifth, but no more than 16 GiB. */
+int64_t memory_reserve(int64_t bytes);
 
 #endif

@@ -5,11 +5,10 @@
 #include "host/memory.h"
 #include "rules/remedy.h"
 
-/* The limit that suits so much shared RAM, in whole GiB; a fifth, but no more than 16 GiB, stays with Linux. */
+/* The limit that suits so much shared RAM, in whole GiB. */
 static int64_t wanted_limit(int64_t ram)
 {
-    int64_t reserve = ram / 5 < 16 * GIB ? ram / 5 : 16 * GIB;
-    return (ram - reserve) / GIB * GIB;
+    return (ram - memory_reserve(ram)) / GIB * GIB;
 }
 
 static const char *limit_remedy(const struct look *l, int64_t bytes)

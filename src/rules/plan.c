@@ -2,6 +2,7 @@
 #include "rules/plan.h"
 
 #include "base/str.h"
+#include "host/memory.h"
 #include "host/torch.h"
 #include "rules/env_sources.h"
 #include "rules/plan_work.h"
@@ -213,14 +214,13 @@ static void warn_of_gpu(struct work *w)
         work_warn(w, "%s is not in cairn's table: no rule is known for it", g->gfx.s);
 }
 
-/* What the system must keep on shared memory: a fifth, at most 16 GiB. */
 static void warn_of_reserve(struct work *w)
 {
     const struct gpu_facts *g = w->plan->gpu;
     if (w->s.unified != TRI_YES || !g->usable_bytes.from || g->usable_bytes.v <= 0)
         return;
     const double gib = 1024.0 * 1024 * 1024;
-    double usable = (double)g->usable_bytes.v, reserve = usable / 5 < 16 * gib ? usable / 5 : 16 * gib;
+    double usable = (double)g->usable_bytes.v, reserve = (double)memory_reserve(g->usable_bytes.v);
     double total = g->kfd_bank_bytes.from && g->kfd_bank_bytes.v > 0 ? (double)g->kfd_bank_bytes.v : usable;
     double share = (usable - reserve) / total;
     work_warn(w,
