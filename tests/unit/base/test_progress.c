@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/progress.h"
 
+#include "base/str.h"
 #include "check.h"
+#include <poll.h>
 #include <pty.h>
 #include <unistd.h>
 
@@ -42,6 +44,19 @@ static void silent_without_a_terminal(void)
     fclose(f);
 }
 
+/* A terminal hands out what was written to it piece by piece: reads until the text ends so, or nothing more comes. */
+static void read_until(int fd, const char *end, char *text, size_t size)
+{
+    struct pollfd ready = { .fd = fd, .events = POLLIN };
+    size_t len = 0;
+    ssize_t n = 1;
+    while (!str_ends(text, end) && poll(&ready, 1, 5000) > 0 && n > 0) {
+        n = read(fd, text + len, size - 1 - len);
+        len += n > 0 ? (size_t)n : 0;
+        text[len] = '\0';
+    }
+}
+
 /* On a terminal the line is written, not too often, and taken away at the end. */
 static void rewrites_its_line(void)
 {
@@ -57,11 +72,10 @@ static void rewrites_its_line(void)
     progress_add(&p, 400);
     progress_add(&p, 400);
     progress_end(&p);
-    ssize_t n = read(master, seen, sizeof(seen) - 1);
-    CHECK(n > 0);
+    read_until(master, "\r\033[K", seen, sizeof(seen));
     CHECK_HAS(seen, "\rwork  50%");
     CHECK(!strstr(seen, "10%") && !strstr(seen, "90%"));
-    CHECK(strlen(seen) > 4 && !strcmp(seen + strlen(seen) - 4, "\r\033[K"));
+    CHECK(str_ends(seen, "\r\033[K"));
     fclose(f);
     close(master);
 }
