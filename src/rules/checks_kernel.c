@@ -2,7 +2,9 @@
 #include "rules/looks.h"
 
 #include "base/str.h"
+#include "host/memory.h"
 #include "rules/remedy.h"
+#include <string.h>
 
 struct finding check_wsl(const struct look *l)
 {
@@ -160,6 +162,19 @@ static struct finding param_unknown(const char *name, const struct look *l)
                          "neither /sys/module nor /proc/cmdline was readable", NULL);
 }
 
+/* The limit that gttsize was meant to raise, no larger than RAM allows; NULL: it is set already, or there is no
+ * telling. */
+static const char *limit_for_gttsize(const struct look *l, int64_t mib)
+{
+    struct num ram = l->facts->host.memory_total_bytes;
+    const char *cmdline = l->facts->host.cmdline.s;
+    if (!look_integrated(l) || mib < 256 || mib >= 1 << 30 ||
+        (cmdline && strstr(cmdline, "ttm.pages_limit=")))
+        return NULL;
+    int64_t want = mib * MIB, most = ram.from ? (ram.v - memory_reserve(ram.v)) / GIB * GIB : want;
+    return say(l, "ttm.pages_limit=%lld", (long long)((want < most ? want : most) / PAGE_BYTES));
+}
+
 struct finding check_gttsize(const struct look *l)
 {
     int64_t mib;
@@ -169,13 +184,11 @@ struct finding check_gttsize(const struct look *l)
         return param_unknown("amdgpu.gttsize", l);
     if (!look_param(l, "amdgpu", "gttsize", &mib) || mib < 0)
         return found_ok(l, "amdgpu.gttsize is not set");
-    bool sane = mib >= 256 && mib < 1 << 30;
-    const char *limit = sane ? say(l, "ttm.pages_limit=%lld", (long long)(mib * MIB / PAGE_BYTES)) : NULL;
     return found(
         CHECK_WARN, say(l, "amdgpu.gttsize=%lld is set", (long long)mib),
         "it is deprecated and changes only the figure that DRM shows, not what HIP gives; the limit is "
         "ttm.pages_limit",
-        remedy_kernel_replace(l, "amdgpu.gttsize", look_integrated(l) ? limit : NULL));
+        remedy_kernel_replace(l, "amdgpu.gttsize", limit_for_gttsize(l, mib)));
 }
 
 struct finding check_page_pool(const struct look *l)

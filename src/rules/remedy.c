@@ -20,7 +20,7 @@ static const struct distro {
     const char *newer_kernel, *newer_firmware;
 } distros[] = {
     {
-        .ids = "debian raspbian devuan kali proxmox",
+        .ids = "debian proxmox",
         .boot = BOOT_GRUB_FILE,
         .grub_update = "sudo update-grub",
         .install = "sudo apt install",
@@ -31,7 +31,27 @@ static const struct distro {
         .newer_firmware = "sudo apt update && sudo apt install firmware-amd-graphics" INITRAMFS,
     },
     {
-        .ids = "ubuntu linuxmint neon zorin elementary",
+        .ids = "raspbian devuan kali",
+        .boot = BOOT_GRUB_FILE,
+        .grub_update = "sudo update-grub",
+        .install = "sudo apt install",
+        .newer_kernel = "sudo apt update && sudo apt full-upgrade && sudo reboot",
+        .newer_firmware = "sudo apt update && sudo apt install firmware-amd-graphics" INITRAMFS,
+    },
+    /* These count their own versions; the codename is that of the Ubuntu below. */
+    {
+        .ids = "linuxmint zorin elementary",
+        .boot = BOOT_GRUB_FILE,
+        .grub_update = "sudo update-grub",
+        .install = "sudo apt install",
+        .newer_kernel =
+            "sudo apt update && sudo apt install --install-recommends \"linux-generic-hwe-$(. "
+            "/etc/os-release; case $UBUNTU_CODENAME in jammy) echo 22.04;; *) echo 24.04;; esac)\" && "
+            "sudo reboot",
+        .newer_firmware = "sudo apt update && sudo apt install --reinstall linux-firmware" INITRAMFS,
+    },
+    {
+        .ids = "ubuntu neon",
         .boot = BOOT_GRUB_FILE,
         .grub_update = "sudo update-grub",
         .install = "sudo apt install",
@@ -201,8 +221,12 @@ static const char *kernel_line(const struct look *l, const char *name, const cha
     case BOOT_RPM_OSTREE:
         return kargs(l, name ? gone : NULL, params);
     case BOOT_NIXOS:
+        if (!params)
+            return say(
+                l, "# in configuration.nix: take \"%s\" out of boot.kernelParams\nsudo nixos-rebuild boot",
+                gone);
         return say(l, "# in configuration.nix: boot.kernelParams = [ \"%s\" ];%s%s\nsudo nixos-rebuild boot",
-                   added, name ? ", without " : "", gone);
+                   added, name ? "    # without " : "", gone);
     case BOOT_OTHER:
         break;
     }

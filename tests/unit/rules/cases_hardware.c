@@ -53,6 +53,7 @@ SPOIL(mes_83_other) { GPU.mes_fw = num_of(0x83); HOST.os_id = text_of("gentoo");
 SPOIL(mes_86) { GPU.mes_fw = num_of(0x86); }
 SPOIL(mes_unknown) { GPU.mes_fw = (struct num){ 0 }; }
 SPOIL(gttsize_set) { m->params[2].value = "131072"; HOST.cmdline = text_of("quiet amdgpu.gttsize=131072"); }
+SPOIL(gttsize_beside_limit) { gttsize_set(m); HOST.cmdline = text_of("amdgpu.gttsize=131072 ttm.pages_limit=9"); }
 SPOIL(gttsize_by_modprobe) { m->params[2].value = "65536"; }
 SPOIL(no_params) { HOST.n_params = 0; HOST.cmdline = (struct text){ 0 }; }
 SPOIL(huge_pool) { m->params[1].value = "29360128"; }
@@ -90,6 +91,8 @@ SPOIL(default_limit_atomic) { default_limit(m); HOST.os_name = text_of("Fedora L
 SPOIL(default_limit_nixos) { default_limit(m); HOST.os_id = text_of("nixos"); }
 SPOIL(default_limit_suse) { default_limit(m); HOST.os_id = text_of("opensuse-tumbleweed"); }
 SPOIL(default_limit_other) { default_limit(m); HOST.os_id = text_of("gentoo"); }
+SPOIL(iommu_off_nixos) { iommu_off(m); HOST.os_id = text_of("nixos"); }
+SPOIL(old_kernel_mint) { old_kernel(m); HOST.os_id = text_of("linuxmint"); }
 SPOIL(gttsize_debian) { gttsize_set(m); HOST.os_id = text_of("debian"); }
 SPOIL(gttsize_atomic) { gttsize_set(m); HOST.os_id = text_of("bazzite"); }
 SPOIL(gttsize_quoted) { gttsize_set(m); HOST.cmdline = text_of("amdgpu.gttsize=$(reboot)"); }
@@ -183,6 +186,7 @@ const struct check_case hardware_cases[] = {
     { "kernel-chip", machine_halo, krackan_new, CHECK_OK, NULL },
     { "kernel-chip", machine_card, old_kernel, CHECK_SKIP, NULL },
     { "kernel-unified", machine_halo, old_kernel, CHECK_WARN, "dnf upgrade" },
+    { "kernel-unified", machine_halo, old_kernel_mint, CHECK_WARN, "case $UBUNTU_CODENAME in jammy) echo 22.04" },
     { "kernel-unified", machine_halo, no_kernel, CHECK_UNKNOWN, NULL },
     { "kernel-unified", machine_halo, NULL, CHECK_OK, NULL },
     { "kernel-unified", machine_card, old_kernel, CHECK_SKIP, NULL },
@@ -201,7 +205,9 @@ const struct check_case hardware_cases[] = {
     { "mes-firmware", machine_halo, NULL, CHECK_OK, "0x80" },
     { "mes-firmware", machine_card, mes_83, CHECK_SKIP, NULL },
     { "gttsize", machine_halo, gttsize_set, CHECK_WARN,
-      "grubby --update-kernel=ALL --remove-args=\"amdgpu.gttsize=131072\" --args=\"ttm.pages_limit=33554432\"" },
+      "grubby --update-kernel=ALL --remove-args=\"amdgpu.gttsize=131072\" --args=\"ttm.pages_limit=28573696\"" },
+    { "gttsize", machine_halo, gttsize_beside_limit, CHECK_WARN,
+      "grubby --update-kernel=ALL --remove-args=\"amdgpu.gttsize=131072\" && sudo reboot" },
     { "gttsize", machine_halo, gttsize_by_modprobe, CHECK_WARN, "grep -rn 'gttsize' /etc/modprobe.d" },
     { "gttsize", machine_halo, no_params, CHECK_UNKNOWN, NULL },
     { "gttsize", machine_halo, NULL, CHECK_OK, NULL },
@@ -214,6 +220,7 @@ const struct check_case hardware_cases[] = {
     { "system-mem-limit", machine_halo, no_params, CHECK_UNKNOWN, NULL },
     { "vram-limits", machine_card, vram_cut, CHECK_WARN, "amdgpu\\.vramlimit" },
     { "vram-limits", machine_card, NULL, CHECK_OK, NULL },
+    { "iommu-off", machine_halo, iommu_off_nixos, CHECK_WARN, "take \"amd_iommu=off\" out of boot.kernelParams" },
     { "iommu-off", machine_halo, iommu_off, CHECK_WARN, "--remove-args=\"amd_iommu=off\"" },
     { "iommu-off", machine_halo, no_cmdline, CHECK_UNKNOWN, NULL },
     { "iommu-off", machine_halo, NULL, CHECK_OK, NULL },
