@@ -101,9 +101,19 @@ static void take_compute_units(const struct kfd_node *node, struct gpu_facts *g)
         g->compute_units = (struct num){ node->simd_count.v / per_cu, node->simd_count.from };
 }
 
-/* By render node, then by PCI address, then by device id, each only among devices nobody has taken. */
-static struct drm_device *find_device(struct devices *d, const struct kfd_node *node,
-                                      const struct gpu_facts *g)
+static size_t count_gpus(const struct kfd_topology *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_nodes; i++)
+        n += kfd_node_is_gpu(&t->nodes[i]);
+    return n;
+}
+
+/* By render node, then by PCI address, then by device id, each only among devices nobody has taken.  One GPU
+ * here and one device there that does not say which it is (a container shows only part of its files): the
+ * same. */
+static struct drm_device *find_device(struct devices *d, const struct kfd_topology *t,
+                                      const struct kfd_node *node, const struct gpu_facts *g)
 {
     for (int step = 0; step < 3; step++) {
         for (size_t i = 0; i < d->n; i++) {
@@ -120,7 +130,8 @@ static struct drm_device *find_device(struct devices *d, const struct kfd_node *
                 return dev;
         }
     }
-    return NULL;
+    bool lone = d->n == 1 && count_gpus(t) == 1 && !d->item->taken;
+    return lone && !d->item->pci.s && !d->item->device_id.from ? d->item : NULL;
 }
 
 static void take_device(struct facts *f, struct drm_device *dev, struct gpu_facts *g)
@@ -339,7 +350,7 @@ void gpus_read(struct facts *f)
         struct gpu_facts *g = ARENA_PUSH(a, f->gpus, f->n_gpus);
         g->hip_index = hip_index++;
         take_node(a, &t, &t.nodes[i], g);
-        struct drm_device *dev = find_device(&devices, &t.nodes[i], g);
+        struct drm_device *dev = find_device(&devices, &t, &t.nodes[i], g);
         if (dev)
             take_device(f, dev, g);
         finish(f, &t, &t.nodes[i], g);

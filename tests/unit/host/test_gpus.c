@@ -57,6 +57,25 @@ static void card_order_is_not_node_order(void)
     done();
 }
 
+static void a_device_that_does_not_say_which_it_is(void)
+{
+    for (int nodes = 1; nodes <= 2; nodes++) {
+        tree_make(&tree);
+        tree_put(&tree, NODES "1/properties",
+                 "simd_count 80\ngfx_target_version 110501\nlocation_id 50432\n");
+        if (nodes == 2)
+            tree_put(&tree, NODES "2/properties",
+                     "simd_count 96\ngfx_target_version 110000\nlocation_id 768\n");
+        tree_put(&tree, DRM "card1/device/vendor", "0x1002\n");
+        tree_put(&tree, DRM "card1/device/mem_info_gtt_total", "118111600640\n");
+        look();
+        REQUIRE(facts.n_gpus == (nodes == 1 ? 1 : 3));
+        CHECK_STR(facts.gpus[0].gfx.s, "gfx1151");
+        CHECK_INT(facts.gpus[0].gtt_total_bytes.v, nodes == 1 ? 118111600640 : 0);
+        done();
+    }
+}
+
 static void other_vendors_are_not_listed(void)
 {
     tree_make(&tree);
@@ -278,6 +297,7 @@ static void the_chip_told_by_hand(void)
 int main(void)
 {
     RUN(card_order_is_not_node_order);
+    RUN(a_device_that_does_not_say_which_it_is);
     RUN(other_vendors_are_not_listed);
     RUN(a_card_given_to_a_virtual_machine);
     RUN(sleeping_cards_are_not_woken);
