@@ -60,7 +60,7 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-asan build-clang build-fuzz
+	@rm -rf $(BUILD) build-asan build-clang build-fuzz build-static
 
 help:
 	@echo 'make                    install missing packages (scripts/setup), build $(BUILD)/cairn'
