@@ -48,7 +48,7 @@ struct finding check_gpu_in_kfd(const struct look *l)
     return found(CHECK_FAIL, "no GPU here can run ROCm",
                  p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
                  /* a chip with a target can have a node, once what hides it is gone */
-                 look_has_target(l) ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
+                 look_may_have_target(l) ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
 }
 
 static const char *driver_remedy(const struct look *l, const struct gpu_facts *g)
@@ -75,8 +75,10 @@ struct finding check_gpu_driver(const struct look *l)
         known = known || g->driver.s || g->rocm_capable;
         if (!g->driver.s || str_eq(g->driver.s, "amdgpu"))
             continue;
-        return found(look_capable(l) ? CHECK_WARN : CHECK_FAIL,
-                     say(l, "%s is bound to %s, not to amdgpu", say_gpu(l, g), g->driver.s),
+        const char *fact = say(l, "%s is bound to %s, not to amdgpu", say_gpu(l, g), g->driver.s);
+        if (g->device_id.from && !g->gfx.s)
+            return found(CHECK_WARN, fact, "ROCm knows no target for this chip, under any driver", NULL);
+        return found(look_capable(l) ? CHECK_WARN : CHECK_FAIL, fact,
                      "only the amdgpu driver gives a GPU to KFD, and so to ROCm", driver_remedy(l, g));
     }
     if (!known)
@@ -90,7 +92,10 @@ struct finding check_gpu_target(const struct look *l)
     if (!l->gpu)
         return found_skip("no GPU");
     if (!l->gpu->gfx.s)
-        return found_unknown("the GPU's gfx target is not known", "without it no library can be judged",
+        return found_unknown("the GPU's gfx target is not known",
+                             l->gpu->device_id.from
+                                 ? "its device id is in no table: older than ROCm, or newer than this cairn"
+                                 : "without it no library can be judged",
                              "cairn doctor --gfx gfx1100    # with the real target");
     if (!l->chip)
         return found(CHECK_WARN, say(l, "%s is not in cairn's tables", l->gpu->gfx.s),

@@ -36,7 +36,7 @@ struct finding check_amdgpu_module(const struct look *l)
 struct finding check_kfd_topology(const struct look *l)
 {
     const struct host_facts *h = &l->facts->host;
-    if (!look_has_target(l) || h->wsl || look_told(l))
+    if (!look_may_have_target(l) || h->wsl || look_told(l))
         return found_skip("no GPU that KFD could have");
     if (h->kfd_present == TRI_YES)
         return found_ok(l, "KFD is there");

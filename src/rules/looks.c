@@ -102,10 +102,10 @@ size_t look_capable(const struct look *l)
     return n;
 }
 
-bool look_has_target(const struct look *l)
+bool look_may_have_target(const struct look *l)
 {
     for (size_t i = 0; i < l->facts->n_gpus; i++)
-        if (l->facts->gpus[i].gfx.s)
+        if (l->facts->gpus[i].gfx.s || !l->facts->gpus[i].device_id.from)
             return true;
     return false;
 }

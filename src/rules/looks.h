@@ -30,8 +30,9 @@ int64_t sum_bytes(int64_t a, int64_t b); /* stays at the largest number: a damag
 /* Facts in the shape that several checks ask for. */
 bool look_told(const struct look *l); /* the GPU is only a target that the user gave with --gfx */
 bool look_integrated(const struct look *l);
-size_t look_capable(const struct look *l);  /* how many GPUs KFD can use */
-bool look_has_target(const struct look *l); /* some GPU has a gfx target; KFD never takes older ones */
+size_t look_capable(const struct look *l); /* how many GPUs KFD can use */
+/* Some GPU has a gfx target, or nothing tells what it is; KFD never takes chips without one. */
+bool look_may_have_target(const struct look *l);
 bool look_is(const struct look *l, const char *gfx);
 /* Is something that carries these targets known to run on gfx? */
 bool look_carries(const struct targets *t, const char *gfx);

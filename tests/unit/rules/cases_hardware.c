@@ -36,7 +36,9 @@ SPOIL(bar_unknown) { GPU.vis_vram_total_bytes = (struct num){ 0 }; }
 SPOIL(module_missing) { not_in_kfd(m); HOST.amdgpu_loaded = TRI_NO; }
 SPOIL(module_unknown) { not_in_kfd(m); HOST.amdgpu_loaded = TRI_UNKNOWN; }
 SPOIL(kfd_missing) { not_in_kfd(m); HOST.kfd_present = TRI_NO; }
-SPOIL(kfd_missing_old_chip) { kfd_missing(m); GPU.gfx = (struct text){ 0 }; }
+SPOIL(kfd_missing_no_name) { kfd_missing(m); GPU.gfx = (struct text){ 0 }; }
+SPOIL(kfd_missing_old_chip) { kfd_missing_no_name(m); GPU.device_id = num_of(0x6818); }
+SPOIL(radeon_old_chip) { kfd_missing_old_chip(m); GPU.driver = text_of("radeon"); }
 SPOIL(told_by_hand) { GPU = (struct gpu_facts){ .gfx = { "gfx1151", "--gfx" }, .kind = GPU_INTEGRATED, .rocm_capable = true };
                       m->facts.n_gpus = 1; m->facts.default_gpu = 0; m->plan.gpu = &GPU;
                       HOST.kfd_present = TRI_NO; HOST.kfd_node.access = NODE_MISSING; }
@@ -136,6 +138,7 @@ const struct check_case hardware_cases[] = {
     { "gpu-in-kfd", machine_card, NULL, CHECK_OK, "1 of 1" },
     { "gpu-in-kfd", machine_bare, NULL, CHECK_SKIP, NULL },
     { "gpu-driver", machine_card, radeon_driver, CHECK_FAIL, "amdgpu.si_support=1" },
+    { "gpu-driver", machine_card, radeon_old_chip, CHECK_WARN, "no target" },
     { "gpu-driver", machine_card, vfio_driver, CHECK_FAIL, "echo 0000:03:00.0 > /sys/bus/pci/drivers/vfio-pci/unbind" },
     { "gpu-driver", machine_card, vfio_odd_address, CHECK_FAIL, "lspci -nnk -d 1002:" },
     { "gpu-driver", machine_both, second_at_vfio, CHECK_WARN, NULL },
@@ -179,6 +182,7 @@ const struct check_case hardware_cases[] = {
     { "kfd", machine_bare, told_by_hand, CHECK_SKIP, NULL },
     { "kfd-access", machine_bare, told_by_hand, CHECK_SKIP, NULL },
     { "gpu-present", machine_bare, told_by_hand, CHECK_OK, "GPU 0 (gfx1151)" },
+    { "kfd", machine_card, kfd_missing_no_name, CHECK_FAIL, NULL },
     { "kfd", machine_card, kfd_missing_old_chip, CHECK_SKIP, NULL },
     { "kfd", machine_card, NULL, CHECK_OK, NULL },
     { "kernel-chip", machine_halo, krackan, CHECK_WARN, "6.19.10" },
