@@ -38,7 +38,7 @@ static void check_pair(const char *text)
         return;
     size_t key = strlen(name), digits = strspn(text + key + 1, "0123456789");
     FUZZ_REQUIRE(key > 0 && key < sizeof(name) && !strncmp(text, name, key) && text[key] == ' ');
-    FUZZ_REQUIRE(strchr("\n", text[key + 1 + digits])); /* nothing but digits up to the end of the line */
+    FUZZ_REQUIRE(strchr("\r\n", text[key + 1 + digits])); /* nothing but digits up to the end of the line */
     const char *from = text + key + 1;
     size_t zeros = strspn(from, "0"), skip = zeros < digits ? zeros : digits - 1;
     snprintf(number, sizeof(number), "%.*s", (int)(digits - skip), from + skip);
