@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kernels.py rows OUT FILE.k …          the table of kernels, and their texts, as C
+kernels.py host OUT STORAGE VARIANT FILE.k …   one C file with all kernels for one format and CPU"""
+import os
+import re
+import sys
+
+STORAGES = ['f32', 'bf16', 'f16']
+
+
+def read(path):
+    with open(path, encoding='utf-8') as f:
+        return f.read()
+
+
+def parse(path):
+    """The kernels of a file: (name, struct of its arguments)."""
+    return re.findall(r'^K_KERNEL\((\w+), (\w+)\)', read(path), re.M)
+
+
+def name_of(path):
+    return os.path.basename(path)[:-len('.k')]
+
+
+def c_string(text):
+    escapes = {'\\': '\\\\', '"': '\\"', '\n': '\\n'}
+    lines = [''.join(escapes.get(c, c) for c in line) for line in text.splitlines(keepends=True)]
+    return '\n'.join('    "%s"' % line for line in lines)
+
+
+def without_includes(text):
+    return re.sub(r'^#include .*\n', '', text, flags=re.M)
+
+
+def write_rows(out, variants, files):
+    folder = os.path.dirname(files[0])
+    lines = ['/* Made by kernels.py; do not edit. */', '#include "gpu/kernel_rows.h"', '']
+    lines += ['#include "gpu/kernels/%s.h"' % name_of(f) for f in files]
+    lines += ['', 'const char kernel_types[] =', c_string(read(folder + '/types.h')) + ';',
+              'const char kernel_prelude[] =', c_string(read(folder + '/prelude.k')) + ';']
+    lines += ['', 'const struct kernel_text kernel_texts[] = {']
+    for f in files:
+        lines += ['    { "%s",' % name_of(f), c_string(without_includes(read(f[:-1] + 'h'))) + ',',
+                  c_string(read(f)) + ' },']
+    lines += ['};', 'const size_t n_kernel_texts = sizeof(kernel_texts) / sizeof(kernel_texts[0]);', '']
+    rows = []
+    for i, f in enumerate(files):
+        group = int(re.search(r'^#define K_WG (\d+)', read(f), re.M).group(1))
+        for kernel, args in parse(f):
+            names = [['%s_%s_%s' % (kernel, s, v) for v in variants] for s in STORAGES]
+            for column in names:
+                lines += ['kernel_fn %s;' % ', '.join(column)]
+            table = ', '.join('{ %s }' % ', '.join(column) for column in names)
+            rows += ['    { "%s", &kernel_texts[%d], sizeof(struct %s), %d, { %s } },' % (kernel, i, args, group, table)]
+    lines += ['', 'const struct kernel_row kernel_rows[] = {'] + rows + ['};']
+    lines += ['const size_t n_kernel_rows = sizeof(kernel_rows) / sizeof(kernel_rows[0]);', '']
+    with open(out, 'w', encoding='utf-8') as f:
+        f.write('\n'.join(lines))
+
+
+def write_host(out, storage, variant, files):
+    lines = ['/* Made by kernels.py; do not edit. */', '#define K_STORAGE %d' % STORAGES.index(storage),
+             '#define K_VARIANT _%s' % variant, '#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"']
+    for f in files:
+        lines += ['#include "gpu/kernels/%s.h"' % name_of(f), '#include "gpu/kernels/%s.k"' % name_of(f), '#undef K_WG']
+    with open(out, 'w', encoding='utf-8') as f:
+        f.write('\n'.join(lines) + '\n')
+
+
+if sys.argv[1] == 'rows':
+    write_rows(sys.argv[2], sys.argv[3].split(','), sys.argv[4:])
+else:
+    write_host(sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:])

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a kind of device must do.  gpu.c speaks to a device through this table only. */
+#ifndef CAIRN_GPU_BACKEND_H
+#define CAIRN_GPU_BACKEND_H
+
+#include "gpu/gpu.h"
+#include "gpu/kernel_rows.h"
+
+struct gpu_kernel {
+    const struct kernel_row *row;
+    enum gpu_storage storage;
+    void *handle; /* the backend's */
+};
+
+struct gpu_backend {
+    enum gpu_api api;
+    /* Adds the devices that are there.  0 also when there are none; -1 with the reason why the library is of no
+     * use. */
+    int (*list)(struct arena *a, struct gpu_info **infos, size_t *n, struct cairn_error *err);
+    int (*open)(struct gpu *g, struct cairn_error *err); /* g->info is filled in */
+    void (*close)(struct gpu *g);
+    int (*memory)(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);
+    int (*alloc)(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err);
+    void (*free)(struct gpu *g, enum gpu_mem kind, void *p);
+    int (*stream_open)(struct gpu *g, struct gpu_stream **out, struct cairn_error *err);
+    void (*stream_close)(struct gpu *g, struct gpu_stream *s);
+    int (*wait)(struct gpu *g, struct gpu_stream *s, struct cairn_error *err);
+    int (*event_open)(struct gpu *g, struct gpu_event **out, struct cairn_error *err);
+    void (*event_close)(struct gpu *g, struct gpu_event *e);
+    int (*event_record)(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err);
+    int (*event_wait)(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, struct cairn_error *err);
+    int (*event_ms)(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
+                    struct cairn_error *err);
+    int (*copy)(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
+                struct cairn_error *err);
+    int (*clear)(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err);
+    int (*kernel)(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err); /* fills k->handle */
+    int (*launch)(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
+                  const void *args, size_t args_size, struct cairn_error *err);
+};
+enum { GPU_UP, GPU_DOWN, GPU_WITHIN }; /* directions of a copy */
+
+struct gpu {
+    const struct gpu_backend *backend;
+    struct gpu_info info;
+    void *state;                 /* the backend's */
+    struct gpu_kernel **kernels; /* [row * GPU_STORAGES + storage]; NULL until asked for */
+    struct cairn_error lost;     /* code set: the device is gone, and why */
+};
+
+extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;
+
+#endif

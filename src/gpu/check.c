@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/check.h"
+
+#include "base/str.h"
+#include "gpu/compile.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct check {
+    struct gpu *g;
+    enum gpu_storage storage;
+    struct arena arena;
+    void **device; /* to be freed */
+    size_t n_device;
+    uint64_t random;
+    struct check_result *result;
+    struct cairn_error err; /* code set: a call failed */
+    bool wrong;
+};
+
+static const struct {
+    const struct check_case *cases;
+    const size_t *n;
+} tables[] = {
+    { checks_norm, &n_checks_norm },
+};
+
+struct gpu *check_gpu(struct check *c)
+{
+    return c->g;
+}
+
+enum gpu_storage check_storage(const struct check *c)
+{
+    return c->storage;
+}
+
+bool check_ok(const struct check *c)
+{
+    return !c->err.code && !c->wrong;
+}
+
+void check_complain(struct check *c, const char *fmt, ...)
+{
+    va_list ap;
+    if (!check_ok(c))
+        return;
+    c->wrong = true;
+    va_start(ap, fmt);
+    vsnprintf(c->result->why, sizeof(c->result->why), fmt, ap);
+    va_end(ap);
+}
+
+/* splitmix64 */
+static uint64_t next_random(struct check *c)
+{
+    uint64_t z = c->random += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+double check_random(struct check *c)
+{
+    return ((double)(next_random(c) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static float normal(struct check *c)
+{
+    return (float)(sqrt(-2.0 * log(check_random(c))) * cos(6.283185307179586 * check_random(c)));
+}
+
+/* ---- formats, by definition ---- */
+
+static uint16_t to_half(float f, int mantissa, int least_exponent)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    uint16_t infinity = (uint16_t)(0x7fff & ~((1 << mantissa) - 1));
+    if (isnan(f))
+        return (uint16_t)(sign | infinity | 1 << (mantissa - 1));
+    if (isinf(f))
+        return sign | infinity;
+    int e;
+    frexp(fabs((double)f), &e); /* |f| = m 2^e with m in [0.5, 1) */
+    e = e - 1 < least_exponent ? least_exponent : e - 1;
+    double steps = nearbyint(ldexp(fabs((double)f), mantissa - e)); /* of the spacing there; ties to even */
+    double code = (e - least_exponent) * ldexp(1, mantissa) + steps;
+    return (uint16_t)(sign | (code > infinity ? infinity : (uint16_t)code));
+}
+
+static float from_half(uint16_t h, int mantissa, int least_exponent)
+{
+    int exponent = (h & 0x7fff) >> mantissa, top = 0x7fff >> mantissa, part = h & ((1 << mantissa) - 1);
+    double v = exponent == top ? (part ? (double)NAN : (double)INFINITY)
+               : exponent      ? ldexp(part + (1 << mantissa), exponent - 1 + least_exponent - mantissa)
+                               : ldexp(part, least_exponent - mantissa);
+    return (float)(h & 0x8000 ? -v : v);
+}
+
+static uint16_t narrow(enum gpu_storage s, float f)
+{
+    return s == GPU_BF16 ? to_half(f, 7, -126) : to_half(f, 10, -14);
+}
+
+static float widen(enum gpu_storage s, uint16_t h)
+{
+    return s == GPU_BF16 ? from_half(h, 7, -126) : from_half(h, 10, -14);
+}
+
+static bool is_f32(const struct check *c, const struct check_tensor *t)
+{
+    return t->f32 || c->storage == GPU_F32;
+}
+
+/* ---- memory ---- */
+
+static void *take_device(struct check *c, size_t size)
+{
+    void *p = NULL;
+    if (!check_ok(c) || gpu_alloc(c->g, GPU_MEM_DEVICE, size, &p, &c->err))
+        return NULL;
+    *ARENA_PUSH(&c->arena, c->device, c->n_device) = p;
+    return p;
+}
+
+static void upload(struct check *c, void *device, const void *bytes, size_t n)
+{
+    if (check_ok(c) && !gpu_upload(c->g, NULL, device, bytes, n, &c->err))
+        gpu_wait(c->g, NULL, &c->err);
+}
+
+void check_read_bytes(struct check *c, void *into, const void *device, size_t n)
+{
+    if (check_ok(c) && !gpu_download(c->g, NULL, into, device, n, &c->err))
+        gpu_wait(c->g, NULL, &c->err);
+}
+
+void *check_bytes(struct check *c, const void *bytes, size_t n)
+{
+    void *p = take_device(c, n);
+    upload(c, p, bytes, n);
+    return p;
+}
+
+static void send(struct check *c, struct check_tensor *t)
+{
+    if (is_f32(c, t)) {
+        t->device = check_bytes(c, t->host, t->n * sizeof(float));
+        return;
+    }
+    uint16_t *codes = arena_alloc(&c->arena, t->n * sizeof(*codes));
+    for (size_t i = 0; i < t->n; i++) {
+        codes[i] = narrow(c->storage, t->host[i]);
+        t->host[i] = widen(c->storage, codes[i]);
+    }
+    t->device = check_bytes(c, codes, t->n * sizeof(*codes));
+}
+
+static struct check_tensor make(struct check *c, size_t n, bool f32)
+{
+    return (struct check_tensor){ .n = n, .f32 = f32, .host = arena_alloc(&c->arena, n * sizeof(float)) };
+}
+
+static struct check_tensor input(struct check *c, size_t n, float scale, bool f32)
+{
+    struct check_tensor t = make(c, n, f32);
+    for (size_t i = 0; i < n; i++)
+        t.host[i] = normal(c) * scale;
+    send(c, &t);
+    return t;
+}
+
+struct check_tensor check_input(struct check *c, size_t n, float scale)
+{
+    return input(c, n, scale, false);
+}
+
+struct check_tensor check_input_f32(struct check *c, size_t n, float scale)
+{
+    return input(c, n, scale, true);
+}
+
+struct check_tensor check_values(struct check *c, size_t n, const float *values)
+{
+    struct check_tensor t = make(c, n, false);
+    memcpy(t.host, values, n * sizeof(float));
+    send(c, &t);
+    return t;
+}
+
+static struct check_tensor output(struct check *c, size_t n, bool f32)
+{
+    struct check_tensor t = make(c, n, f32);
+    for (size_t i = 0; i < n; i++)
+        t.host[i] = NAN;
+    send(c, &t);
+    return t;
+}
+
+struct check_tensor check_output(struct check *c, size_t n)
+{
+    return output(c, n, false);
+}
+
+struct check_tensor check_output_f32(struct check *c, size_t n)
+{
+    return output(c, n, true);
+}
+
+double *check_doubles(struct check *c, size_t n)
+{
+    return arena_alloc(&c->arena, n * sizeof(double));
+}
+
+/* ---- work ---- */
+
+void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args, size_t args_size)
+{
+    const struct gpu_kernel *k;
+    if (!check_ok(c) || gpu_kernel(c->g, kernel, c->storage, &k, &c->err))
+        return;
+    if (!gpu_launch(c->g, NULL, k, grid, args, args_size, &c->err))
+        gpu_wait(c->g, NULL, &c->err);
+}
+
+void check_fetch(struct check *c, struct check_tensor *t)
+{
+    if (is_f32(c, t)) {
+        check_read_bytes(c, t->host, t->device, t->n * sizeof(float));
+        return;
+    }
+    uint16_t *codes = arena_alloc(&c->arena, t->n * sizeof(*codes));
+    check_read_bytes(c, codes, t->device, t->n * sizeof(*codes));
+    for (size_t i = 0; i < t->n; i++)
+        t->host[i] = widen(c->storage, codes[i]);
+}
+
+void check_equal_bytes(struct check *c, const void *device, const void *want, size_t n)
+{
+    unsigned char *got = arena_alloc(&c->arena, n ? n : 1);
+    check_read_bytes(c, got, device, n);
+    for (size_t i = 0; i < n && check_ok(c); i++)
+        if (got[i] != ((const unsigned char *)want)[i])
+            check_complain(c, "byte %zu of %zu is 0x%02x, not 0x%02x", i, n, got[i],
+                           ((const unsigned char *)want)[i]);
+}
+
+void check_compare(struct check *c, struct check_tensor *got, const double *want, double slack)
+{
+    static const double spacing[] = { 0x1p-24, 0x1p-9, 0x1p-12 };
+    check_fetch(c, got);
+    double largest = 0;
+    for (size_t i = 0; i < got->n; i++)
+        largest = fmax(largest, fabs(want[i]));
+    /* Sums in f32 lose a little whatever they are stored in. */
+    double unit = (is_f32(c, got) ? spacing[GPU_F32] : spacing[c->storage] + 8 * spacing[GPU_F32]) * slack;
+    for (size_t i = 0; i < got->n && check_ok(c); i++) {
+        double off = fabs(got->host[i] - want[i]) / (largest > 0 ? largest : 1);
+        if (!(off <= unit))
+            check_complain(c, "number %zu of %zu is %.9g, not %.9g", i, got->n, (double)got->host[i], want[i]);
+        c->result->relative = fmax(c->result->relative, off);
+        c->result->error = fmax(c->result->error, off / unit);
+    }
+}
+
+static uint64_t seed_of(const char *name)
+{
+    uint64_t h = 14695981039346656037u;
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 1099511628211u;
+    return h;
+}
+
+static void run_case(struct gpu *g, const struct check_case *row, enum gpu_storage storage,
+                     struct check_result *result)
+{
+    struct check c = { .g = g, .storage = storage, .random = seed_of(row->kernel), .result = result };
+    *result = (struct check_result){ .kernel = row->kernel, .storage = storage };
+    row->run(&c);
+    if (c.err.code)
+        snprintf(result->why, sizeof(result->why), "%s", c.err.msg);
+    result->ok = check_ok(&c);
+    for (size_t i = 0; i < c.n_device; i++)
+        gpu_free(g, GPU_MEM_DEVICE, c.device[i]);
+    arena_release(&c.arena);
+}
+
+static size_t count_cases(void)
+{
+    size_t n = 0;
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        n += *tables[t].n * GPU_STORAGES;
+    return n;
+}
+
+int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
+              struct cairn_error *err)
+{
+    *n = 0;
+    *out = calloc(count_cases(), sizeof(**out));
+    if (!*out)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for the results");
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (size_t i = 0; i < *tables[t].n; i++) {
+            const struct check_case *row = &tables[t].cases[i];
+            for (int s = 0; s < (row->f32_only ? 1 : GPU_STORAGES); s++)
+                if ((!only || strstr(row->kernel, only)) && !(stop && stop()))
+                    run_case(g, row, (enum gpu_storage)s, &(*out)[(*n)++]);
+        }
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every kernel on a device against a plain definition in double precision.
+ *
+ * A case makes inputs, launches, and says what should have come out.  Inputs are rounded to the format under test
+ * first, so that both sides begin with the same numbers.  Functions do nothing after the first failure; a case
+ * need not look.  Memory of a case is given back when it ends. */
+#ifndef CAIRN_GPU_CHECK_H
+#define CAIRN_GPU_CHECK_H
+
+#include "gpu/gpu.h"
+
+struct check; /* a case in progress */
+
+struct check_tensor {
+    size_t n;
+    bool f32;     /* always f32, whatever the format under test */
+    float *host;  /* inputs: the numbers; outputs: what came back, after check_fetch */
+    void *device;
+};
+
+/* Normal numbers times scale, the same for the same case. */
+struct check_tensor check_input(struct check *c, size_t n, float scale);
+struct check_tensor check_input_f32(struct check *c, size_t n, float scale);
+/* Given numbers, rounded to the format. */
+struct check_tensor check_values(struct check *c, size_t n, const float *values);
+/* Room for results; holds NaN, so that a number that was not written is seen. */
+struct check_tensor check_output(struct check *c, size_t n);
+struct check_tensor check_output_f32(struct check *c, size_t n);
+/* Bytes on the device, for whole numbers and states; NULL after a failure. */
+void *check_bytes(struct check *c, const void *bytes, size_t n);
+void check_read_bytes(struct check *c, void *into, const void *device, size_t n);
+/* Double precision results; owned by the case. */
+double *check_doubles(struct check *c, size_t n);
+
+#define CHECK_LAUNCH(c, name, grid, args) check_launch(c, name, grid, &(args), sizeof(args))
+void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args, size_t args_size);
+void check_fetch(struct check *c, struct check_tensor *t);
+/* Compares: |got - want| is measured against the largest |want|; what remains is the error of the case.  `slack`
+ * is how many roundings of the output's format (or of f32, whichever is larger) are fine. */
+void check_compare(struct check *c, struct check_tensor *got, const double *want, double slack);
+void check_equal_bytes(struct check *c, const void *device, const void *want, size_t n);
+void check_complain(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the result is wrong */
+
+struct gpu *check_gpu(struct check *c);
+enum gpu_storage check_storage(const struct check *c);
+bool check_ok(const struct check *c); /* nothing failed so far */
+double check_random(struct check *c); /* uniform in (0, 1) */
+
+/* A row of the table: one kernel, shown under its name, tried for each format. */
+struct check_case {
+    const char *kernel;
+    void (*run)(struct check *c);
+    bool f32_only; /* has no storage of its own */
+};
+extern const struct check_case checks_norm[];
+extern const size_t n_checks_norm;
+
+struct check_result {
+    const char *kernel;
+    enum gpu_storage storage;
+    bool ok;
+    double error;   /* worst, in units of the slack: 1 is just allowed */
+    double relative; /* worst, relative to the largest number */
+    char why[256];  /* of a failure */
+};
+
+/* Runs every case on the device; *out is malloced.  -1 only when nothing could be run.  `stop` may be NULL; it is
+ * asked between cases. */
+int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
+              struct cairn_error *err);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/compile.h"
+
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "config.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LIMIT_S = 120, KEPT_LOG = 4096 };
+
+const char *compile_storage_name(enum gpu_storage s)
+{
+    static const char *const names[] = { "f32", "bf16", "f16" };
+    return names[s];
+}
+
+/* FNV-1a over 128 bits. */
+static void hash_add(unsigned __int128 *h, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    const unsigned __int128 prime = ((unsigned __int128)1 << 88) + 0x13b;
+    for (size_t i = 0; i < n; i++)
+        *h = (*h ^ p[i]) * prime;
+}
+
+static unsigned __int128 hash_start(void)
+{
+    return (unsigned __int128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
+}
+
+static void hash_text(char out[33], unsigned __int128 h)
+{
+    snprintf(out, 33, "%016llx%016llx", (unsigned long long)(h >> 64), (unsigned long long)h);
+}
+
+/* ---- the cache ---- */
+
+struct entry_head {
+    char magic[8];
+    uint64_t size;
+    unsigned char hash[16];
+};
+static const char magic[8] = "cairnkc1";
+
+static void make_folders(char *path)
+{
+    for (char *p = path + 1; *p; p++)
+        if (*p == '/') {
+            *p = '\0';
+            mkdir(path, 0755);
+            *p = '/';
+        }
+}
+
+static bool entry_path(const struct compile_job *job, const char *source, struct str *out)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && cache[0] == '/')
+        str_addf(out, "%s/cairn/kernels/", cache);
+    else if (home && home[0] == '/')
+        str_addf(out, "%s/.cache/cairn/kernels/", home);
+    else
+        return false;
+    char hash[33];
+    unsigned __int128 h = hash_start();
+    hash_add(&h, CAIRN_VERSION, sizeof(CAIRN_VERSION));
+    hash_add(&h, job->arch, strlen(job->arch) + 1);
+    hash_add(&h, &job->api, sizeof(job->api));
+    hash_add(&h, source, strlen(source));
+    hash_text(hash, h);
+    str_addf(out, "%s-%s-%.20s-%s.co", job->text->file, compile_storage_name(job->storage), job->arch, hash);
+    return true;
+}
+
+static int entry_read(const char *path, void **code, size_t *size)
+{
+    struct cairn_error err;
+    CLEANUP(fd_close) int fd = -1;
+    CLEANUP(mem_free) void *bytes = NULL;
+    struct entry_head head;
+    uint64_t whole;
+    if (file_open(path, &fd, &whole, &err) || whole < sizeof(head) ||
+        file_read_at(fd, path, &head, sizeof(head), 0, &err) || memcmp(head.magic, magic, sizeof(magic)) ||
+        head.size != whole - sizeof(head))
+        return -1;
+    bytes = malloc(head.size + 1);
+    unsigned __int128 h = hash_start();
+    if (!bytes || file_read_at(fd, path, bytes, head.size, sizeof(head), &err))
+        return -1;
+    hash_add(&h, bytes, head.size);
+    if (memcmp(&h, head.hash, sizeof(head.hash)))
+        return -1;
+    *code = TAKE(bytes);
+    *size = head.size;
+    return 0;
+}
+
+/* What goes wrong here costs the next start some time, and nothing else. */
+static void entry_write(char *path, const void *code, size_t size)
+{
+    struct cairn_error err;
+    struct entry_head head = { .size = size };
+    memcpy(head.magic, magic, sizeof(magic));
+    unsigned __int128 h = hash_start();
+    hash_add(&h, code, size);
+    memcpy(head.hash, &h, sizeof(head.hash));
+    make_folders(path);
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    if (file_out_open(&f, path, sizeof(head) + size, true, &err) ||
+        file_out_write(&f, &head, sizeof(head), 0, &err) ||
+        file_out_write(&f, code, size, sizeof(head), &err))
+        return;
+    file_out_commit(&f, &err);
+}
+
+/* ---- the child ---- */
+
+/* Beside the program (a build folder, an unpacked archive), else where `make install` puts it. */
+static int find_compiler(char *path, size_t size, struct cairn_error *err)
+{
+    char self[512];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    const char *slash = NULL;
+    if (n > 0) {
+        self[n] = '\0';
+        slash = strrchr(self, '/');
+    }
+    static const char *const places[] = { "", "../libexec/cairn/", "../../../" };
+    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
+        snprintf(path, size, "%.*s/%scairn-kc", (int)(slash - self), self, places[i]);
+        if (!access(path, X_OK))
+            return 0;
+    }
+    return cairn_fail(err, CAIRN_ELACK, "cairn-kc, the compiler of kernels, is not beside %s nor in ../libexec/cairn",
+                      slash ? self : "the program");
+}
+
+struct child {
+    int in, out, log; /* memory files */
+};
+
+static void child_close(struct child *c)
+{
+    fd_close(&c->in);
+    fd_close(&c->out);
+    fd_close(&c->log);
+}
+
+static int child_files(struct child *c, const char *source, struct cairn_error *err)
+{
+    c->in = fault_hit() ? -1 : memfd_create("kernel text", MFD_CLOEXEC);
+    c->out = fault_hit() ? -1 : memfd_create("kernel code", MFD_CLOEXEC);
+    c->log = fault_hit() ? -1 : memfd_create("compiler's log", MFD_CLOEXEC);
+    size_t n = strlen(source);
+    if (c->in < 0 || c->out < 0 || c->log < 0 || pwrite(c->in, source, n, 0) != (ssize_t)n)
+        return cairn_fail_errno(err, "memory for the compiler's files");
+    return 0;
+}
+
+static int child_spawn(const struct child *c, const struct compile_job *job, pid_t *pid, struct cairn_error *err)
+{
+    char path[600], parent[16];
+    if (find_compiler(path, sizeof(path), err))
+        return -1;
+    snprintf(parent, sizeof(parent), "%d", (int)getpid());
+    const char *argv[] = { path, job->api == GPU_API_HIP ? "hip" : "cuda", job->arch, job->text->file, parent, NULL };
+    posix_spawn_file_actions_t fa;
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_adddup2(&fa, c->in, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&fa, c->out, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&fa, c->log, STDERR_FILENO);
+    int r = fault_hit() ? errno : posix_spawn(pid, path, &fa, NULL, (char **)argv, environ);
+    posix_spawn_file_actions_destroy(&fa);
+    errno = r;
+    return r ? cairn_fail_errno(err, "start %s", path) : 0;
+}
+
+static int child_wait(pid_t pid, int *status)
+{
+    struct timespec begin, now, nap = { 0, 1000000 };
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (;;) {
+        pid_t r = waitpid(pid, status, WNOHANG);
+        if (r == pid)
+            return 0;
+        if (r < 0 && errno != EINTR)
+            return -1;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec - begin.tv_sec >= LIMIT_S) {
+            kill(pid, SIGKILL);
+            waitpid(pid, status, 0);
+            return -1;
+        }
+        nanosleep(&nap, NULL);
+        nap.tv_nsec = nap.tv_nsec < 16000000 ? nap.tv_nsec * 2 : nap.tv_nsec;
+    }
+}
+
+static int child_verdict(const struct child *c, const struct compile_job *job, int status, struct cairn_error *err)
+{
+    char log[KEPT_LOG];
+    ssize_t n = pread(c->log, log, sizeof(log) - 1, 0);
+    log[n > 0 ? n : 0] = '\0';
+    log[strcspn(log, "\n")] = '\0'; /* the first complaint is the cause of the rest */
+    if (WIFSIGNALED(status)) {
+        cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler was ended by signal %d%s%s", job->text->file,
+                   job->arch, WTERMSIG(status), log[0] ? ": " : "", log);
+        return cairn_hint(err, "this ROCm may be older than the chip; a newer one knows it");
+    }
+    return cairn_fail(err, WEXITSTATUS(status) == 3 ? CAIRN_ELACK : CAIRN_EFORMAT, "compile %s for %s: %s",
+                      job->text->file, job->arch, log[0] ? log : "the compiler gave no reason");
+}
+
+static int run_compiler(const struct compile_job *job, const char *source, void **code, size_t *size,
+                        struct cairn_error *err)
+{
+    CLEANUP(child_close) struct child c = { -1, -1, -1 };
+    pid_t pid;
+    int status;
+    if (child_files(&c, source, err) || child_spawn(&c, job, &pid, err))
+        return -1;
+    if (child_wait(pid, &status))
+        return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: no end after %d s", job->text->file, job->arch,
+                          LIMIT_S);
+    if (!WIFEXITED(status) || WEXITSTATUS(status))
+        return child_verdict(&c, job, status, err);
+    struct stat st;
+    if (fstat(c.out, &st) || st.st_size <= 0)
+        return cairn_fail(err, CAIRN_EFORMAT, "compile %s for %s: the compiler gave no code", job->text->file,
+                          job->arch);
+    CLEANUP(mem_free) void *bytes = malloc((size_t)st.st_size);
+    if (!bytes)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %lld bytes of code", (long long)st.st_size);
+    if (file_read_at(c.out, "the compiler's output", bytes, (size_t)st.st_size, 0, err))
+        return -1;
+    *code = TAKE(bytes);
+    *size = (size_t)st.st_size;
+    return 0;
+}
+
+int compile_kernels(const struct compile_job *job, void **code, size_t *size, struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str source = { 0 }, path = { 0 };
+    str_addf(&source, "#define K_STORAGE %d\n%s", (int)job->storage, job->debug ? "#define K_DEBUG 1\n" : "");
+    str_addf(&source, "#line 1 \"types.h\"\n%s#line 1 \"%s.h\"\n%s", kernel_types, job->text->file, job->text->args);
+    str_addf(&source, "#line 1 \"prelude.k\"\n%s#line 1 \"%s.k\"\n%s", kernel_prelude, job->text->file,
+             job->text->body);
+    bool keep = entry_path(job, source.s, &path);
+    if (keep && !entry_read(path.s, code, size))
+        return 0;
+    if (run_compiler(job, source.s, code, size, err))
+        return -1;
+    if (keep)
+        entry_write(path.s, *code, *size);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernel text to code for one chip, in a child process, kept on disk.
+ *
+ * The vendors' compilers may abort (hiprtc does on a chip it does not know), and bring a whole LLVM with them:
+ * so they live in a small program of their own, cairn-kc, with a time limit.  Whatever happens there is an
+ * ordinary error here.  The result is kept in $XDG_CACHE_HOME/cairn/kernels under a hash of all that went into it:
+ * text, options, chip, and the compiler's own library file (its path, size and time).  A file that is damaged is
+ * made anew; a cache that cannot be written costs time only. */
+#ifndef CAIRN_GPU_COMPILE_H
+#define CAIRN_GPU_COMPILE_H
+
+#include "gpu/kernel_rows.h"
+
+struct compile_job {
+    enum gpu_api api;
+    const char *arch; /* "gfx1151", "sm_90" */
+    const struct kernel_text *text;
+    enum gpu_storage storage;
+    bool debug;
+};
+
+/* *code is malloced. */
+int compile_kernels(const struct compile_job *job, void **code, size_t *size, struct cairn_error *err);
+const char *compile_storage_name(enum gpu_storage s); /* "bf16" */
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A GPU, whoever made it: what HIP and the CUDA driver have in common. */
+#include "base/fault.h"
+#include "base/str.h"
+#include "gpu/compile.h"
+#include "gpu/device_api.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct module {
+    void *handle; /* NULL: not loaded */
+};
+
+struct device {
+    const struct device_api *api;
+    void *first_stream;
+    struct module *modules; /* [text * GPU_STORAGES + storage] */
+};
+
+enum { STREAM_NON_BLOCKING = 1, TIMED_EVENT = 0 };
+
+static bool is_in(int code, const int *list, size_t n)
+{
+    for (size_t i = 0; i < n && list[i]; i++)
+        if (list[i] == code)
+            return true;
+    return false;
+}
+
+int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what, struct cairn_error *err)
+{
+    const char *name = api->error_name(code);
+    const char *who = g ? g->info.name : api->prefix;
+    const struct device_codes *c = api->codes;
+    if (code == c->no_memory)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: %s: out of memory (%s)", who, what, name);
+    cairn_fail(err, CAIRN_EIO, "%s: %s: %s (%d)", who, what, name, code);
+    if (g && is_in(code, c->lost, ARRAY_LEN(c->lost))) {
+        cairn_hint(err, "the device is of no use to this process any more; `dmesg` tells what happened, and a new "
+                        "process may find it well again");
+        g->lost = *err;
+    }
+    return -1;
+}
+
+static int check(struct gpu *g, int code, const char *what, struct cairn_error *err)
+{
+    const struct device *d = g->state;
+    return code ? device_fail(g, d->api, code, what, err) : 0;
+}
+
+/* A call that a test lets fail answers with a number that no runtime has. */
+#define CALL(g, field, ...) (fault_hit() ? -1 : ((struct device *)(g)->state)->api->field(__VA_ARGS__))
+
+static void describe(const struct device_api *api, struct gpu_info *info)
+{
+    size_t total = 0;
+    api->device_name(info->title, sizeof(info->title), info->index);
+    api->device_pci(info->pci, sizeof(info->pci), info->index);
+    for (char *p = info->pci; *p; p++)
+        *p = *p >= 'A' && *p <= 'F' ? (char)(*p + 32) : *p;
+    if (!api->device_total(&total, info->index))
+        info->total_bytes = total;
+    const struct device_codes *c = api->codes;
+    int shared = 0, unified = 0;
+    api->device_attribute(&info->units, c->units, info->index);
+    api->device_attribute(&info->wave, c->wave, info->index);
+    api->device_attribute(&shared, c->shared, info->index);
+    api->device_attribute(&unified, c->unified, info->index);
+    info->shared_bytes = shared > 0 ? (size_t)shared : 0;
+    info->unified = unified > 0;
+}
+
+int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, struct gpu_info **infos, size_t *n,
+                struct cairn_error *err)
+{
+    const struct device_codes *c = api->codes;
+    int count = 0, code = api->init(0);
+    if (!code)
+        code = api->device_count(&count);
+    if (is_in(code, c->none, ARRAY_LEN(c->none)))
+        return cairn_fail(err, CAIRN_ELACK, "%s finds no device", api->library);
+    if (code)
+        return device_fail(NULL, api, code, api->library, err);
+    for (int i = 0; i < count; i++) {
+        struct gpu_info info = { .api = kind, .index = i };
+        snprintf(info.name, sizeof(info.name), "%s:%d", api->prefix, i);
+        snprintf(info.library, sizeof(info.library), "%s", api->library);
+        describe(api, &info);
+        if (api->describe(&info, err))
+            return -1;
+        *ARENA_PUSH(a, *infos, *n) = info;
+    }
+    return 0;
+}
+
+int device_open(struct gpu *g, struct device_api *api, struct cairn_error *err)
+{
+    struct device *d = calloc(1, sizeof(*d));
+    if (d)
+        d->modules = calloc(n_kernel_texts * GPU_STORAGES, sizeof(*d->modules));
+    g->state = d;
+    if (!d || !d->modules)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", g->info.name);
+    d->api = api;
+    if (api->bind(g, err))
+        return -1;
+    return check(g, CALL(g, stream_create, &d->first_stream, STREAM_NON_BLOCKING), "create a stream", err);
+}
+
+void device_close(struct gpu *g)
+{
+    struct device *d = g->state;
+    if (!d)
+        return;
+    /* A lost device may hang or crash in its own cleanup: the process's end does it better. */
+    if (d->api && !g->lost.code) {
+        for (size_t i = 0; i < n_kernel_texts * GPU_STORAGES; i++)
+            if (d->modules[i].handle)
+                d->api->module_unload(d->modules[i].handle);
+        if (d->first_stream)
+            d->api->stream_destroy(d->first_stream);
+        d->api->unbind(g);
+    }
+    free(d->modules);
+    free(d);
+}
+
+static void *queue(struct gpu *g, struct gpu_stream *s)
+{
+    return s ? (void *)s : ((struct device *)g->state)->first_stream;
+}
+
+int device_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err)
+{
+    size_t f, t;
+    if (check(g, CALL(g, memory_info, &f, &t), "ask for free memory", err))
+        return -1;
+    *free_bytes = f;
+    *total_bytes = t;
+    return 0;
+}
+
+int device_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
+{
+    char what[64];
+    snprintf(what, sizeof(what), "allocate %zu bytes%s", size, kind == GPU_MEM_STAGING ? " of staging" : "");
+    size_t n = size ? size : 1;
+    void *p = NULL;
+    int code = kind == GPU_MEM_STAGING ? CALL(g, host_alloc, &p, n, 0) : CALL(g, alloc, &p, n);
+    if (check(g, code, what, err))
+        return -1;
+    *out = p;
+    return 0;
+}
+
+void device_free(struct gpu *g, enum gpu_mem kind, void *p)
+{
+    const struct device *d = g->state;
+    if (g->lost.code)
+        return;
+    if (kind == GPU_MEM_STAGING)
+        d->api->host_free(p);
+    else
+        d->api->free(p);
+}
+
+int device_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)
+{
+    void *s;
+    if (check(g, CALL(g, stream_create, &s, STREAM_NON_BLOCKING), "create a stream", err))
+        return -1;
+    *out = s;
+    return 0;
+}
+
+void device_stream_close(struct gpu *g, struct gpu_stream *s)
+{
+    const struct device *d = g->state;
+    if (!g->lost.code)
+        d->api->stream_destroy(s);
+}
+
+int device_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
+{
+    return check(g, CALL(g, stream_wait, queue(g, s)), "wait for the device", err);
+}
+
+int device_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *err)
+{
+    void *e;
+    if (check(g, CALL(g, event_create, &e, TIMED_EVENT), "create an event", err))
+        return -1;
+    *out = e;
+    return 0;
+}
+
+void device_event_close(struct gpu *g, struct gpu_event *e)
+{
+    const struct device *d = g->state;
+    if (!g->lost.code)
+        d->api->event_destroy(e);
+}
+
+int device_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err)
+{
+    return check(g, CALL(g, event_record, e, queue(g, s)), "record an event", err);
+}
+
+int device_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, struct cairn_error *err)
+{
+    return check(g, CALL(g, stream_wait_event, queue(g, s), e, 0), "wait for an event", err);
+}
+
+int device_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
+                    struct cairn_error *err)
+{
+    return check(g, CALL(g, event_elapsed, ms, from, to), "read two events", err);
+}
+
+int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
+                struct cairn_error *err)
+{
+    static const char *const words[] = { "to the device", "from the device", "on the device" };
+    void *q = queue(g, s), *from = (void *)src;
+    int code = direction == GPU_UP     ? CALL(g, copy_up, dst, from, n, q)
+               : direction == GPU_DOWN ? CALL(g, copy_down, dst, from, n, q)
+                                       : CALL(g, copy_within, dst, from, n, q);
+    char what[64];
+    snprintf(what, sizeof(what), "copy %zu bytes %s", n, words[direction]);
+    return check(g, code, what, err);
+}
+
+int device_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err)
+{
+    return check(g, CALL(g, set_bytes, dst, 0, n, queue(g, s)), "clear memory", err);
+}
+
+static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module **out, struct cairn_error *err)
+{
+    struct device *d = g->state;
+    struct module *m = &d->modules[(size_t)(k->row->text - kernel_texts) * GPU_STORAGES + k->storage];
+    *out = m;
+    if (m->handle)
+        return 0;
+    struct compile_job job = {
+        .api = g->info.api, .arch = g->info.arch, .text = k->row->text, .storage = k->storage
+    };
+    CLEANUP(mem_free) void *code = NULL;
+    size_t size;
+    if (compile_kernels(&job, &code, &size, err))
+        return -1;
+    char what[128];
+    snprintf(what, sizeof(what), "load the kernels %s for %s", k->row->text->file, g->info.arch);
+    return check(g, CALL(g, module_load, &m->handle, code), what, err);
+}
+
+int device_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err)
+{
+    struct module *m;
+    char name[96];
+    if (load_module(g, k, &m, err))
+        return -1;
+    snprintf(name, sizeof(name), "%s_%s", k->row->name, compile_storage_name(k->storage));
+    return check(g, CALL(g, module_function, &k->handle, m->handle, name), name, err);
+}
+
+int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
+                  const void *args, size_t args_size, struct cairn_error *err)
+{
+    (void)args_size; /* one argument: the struct itself */
+    void *arguments[] = { (void *)args };
+    int code = CALL(g, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0, queue(g, s), arguments,
+                    NULL);
+    char what[96];
+    snprintf(what, sizeof(what), "launch %s_%s", k->row->name, compile_storage_name(k->storage));
+    return check(g, code, what, err);
+}

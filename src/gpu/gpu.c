@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/backend.h"
+
+#include "base/str.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* In the order of trial. */
+static const struct gpu_backend *const backends[] = { &gpu_hip, &gpu_cuda, &gpu_host };
+
+const struct kernel_row *kernel_find(const char *name)
+{
+    for (size_t i = 0; i < n_kernel_rows; i++)
+        if (!strcmp(kernel_rows[i].name, name))
+            return &kernel_rows[i];
+    return NULL;
+}
+
+void gpu_list(struct arena *a, struct gpu_info **out, size_t *n, char ***reasons, size_t *n_reasons)
+{
+    *out = NULL, *n = 0, *reasons = NULL, *n_reasons = 0;
+    for (size_t i = 0; i < ARRAY_LEN(backends); i++) {
+        struct cairn_error err = { 0 };
+        if (backends[i]->list(a, out, n, &err))
+            *ARENA_PUSH(a, *reasons, *n_reasons) =
+                arena_printf(a, "%s%s%s", err.msg, err.hint[0] ? "; " : "", err.hint);
+    }
+}
+
+/* "hip" stands for its first device. */
+static bool is_asked_for(const struct gpu_info *info, const char *name)
+{
+    const char *colon = strchr(info->name, ':');
+    size_t api = colon ? (size_t)(colon - info->name) : strlen(info->name);
+    return !strcmp(name, "auto") || !strcmp(name, info->name) ||
+           (strlen(name) == api && !strncmp(name, info->name, api));
+}
+
+static int find_device(const char *name, struct gpu_info *out, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    CLEANUP(str_release) struct str why = { 0 };
+    struct gpu_info *infos;
+    char **reasons;
+    size_t n, n_reasons;
+    gpu_list(&a, &infos, &n, &reasons, &n_reasons);
+    for (size_t i = 0; i < n; i++)
+        if (is_asked_for(&infos[i], name)) {
+            *out = infos[i];
+            return 0;
+        }
+    for (size_t i = 0; i < n; i++)
+        str_addf(&why, "%s%s", i ? ", " : "there are ", infos[i].name);
+    for (size_t i = 0; i < n_reasons; i++)
+        str_addf(&why, "; %s", reasons[i]);
+    cairn_fail(err, CAIRN_ELACK, "no device %s", name);
+    return cairn_hint(err, "%s", why.s);
+}
+
+int gpu_open(const char *name, struct gpu **out, struct cairn_error *err)
+{
+    struct gpu_info info;
+    if (find_device(name, &info, err))
+        return -1;
+    struct gpu *g = calloc(1, sizeof(*g));
+    if (g)
+        g->kernels = calloc(n_kernel_rows * GPU_STORAGES, sizeof(*g->kernels));
+    if (!g || !g->kernels) {
+        free(g);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", info.name);
+    }
+    g->info = info;
+    for (size_t i = 0; i < ARRAY_LEN(backends); i++)
+        if (backends[i]->api == info.api)
+            g->backend = backends[i];
+    if (g->backend->open(g, err)) {
+        gpu_close(g);
+        return -1;
+    }
+    *out = g;
+    return 0;
+}
+
+void gpu_close(struct gpu *g)
+{
+    if (!g)
+        return;
+    g->backend->close(g);
+    for (size_t i = 0; i < n_kernel_rows * GPU_STORAGES; i++)
+        free(g->kernels[i]);
+    free(g->kernels);
+    free(g);
+}
+
+const struct gpu_info *gpu_info(const struct gpu *g)
+{
+    return &g->info;
+}
+
+/* A device that is gone says so at once, in the words of the call that found it out. */
+static bool is_lost(struct gpu *g, struct cairn_error *err)
+{
+    if (g->lost.code)
+        *err = g->lost;
+    return g->lost.code != CAIRN_OK;
+}
+
+int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->memory(g, free_bytes, total_bytes, err);
+}
+
+int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->alloc(g, kind, size, out, err);
+}
+
+void gpu_free(struct gpu *g, enum gpu_mem kind, void *p)
+{
+    if (p)
+        g->backend->free(g, kind, p);
+}
+
+int gpu_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->stream_open(g, out, err);
+}
+
+void gpu_stream_close(struct gpu *g, struct gpu_stream *s)
+{
+    if (s)
+        g->backend->stream_close(g, s);
+}
+
+int gpu_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->wait(g, s, err);
+}
+
+int gpu_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->event_open(g, out, err);
+}
+
+void gpu_event_close(struct gpu *g, struct gpu_event *e)
+{
+    if (e)
+        g->backend->event_close(g, e);
+}
+
+int gpu_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->event_record(g, e, s, err);
+}
+
+int gpu_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->event_wait(g, s, e, err);
+}
+
+int gpu_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
+                 struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->event_ms(g, from, to, ms, err);
+}
+
+static int copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
+                struct cairn_error *err)
+{
+    if (is_lost(g, err))
+        return -1;
+    return n ? g->backend->copy(g, s, dst, src, n, direction, err) : 0;
+}
+
+int gpu_upload(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
+               struct cairn_error *err)
+{
+    return copy(g, s, dst, src, n, GPU_UP, err);
+}
+
+int gpu_download(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
+                 struct cairn_error *err)
+{
+    return copy(g, s, dst, src, n, GPU_DOWN, err);
+}
+
+int gpu_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
+             struct cairn_error *err)
+{
+    return copy(g, s, dst, src, n, GPU_WITHIN, err);
+}
+
+int gpu_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err)
+{
+    if (is_lost(g, err))
+        return -1;
+    return n ? g->backend->clear(g, s, dst, n, err) : 0;
+}
+
+int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const struct gpu_kernel **out,
+               struct cairn_error *err)
+{
+    const struct kernel_row *row = kernel_find(name);
+    if (!row)
+        return cairn_fail(err, CAIRN_EUSAGE, "there is no kernel %s", name);
+    struct gpu_kernel **slot = &g->kernels[(size_t)(row - kernel_rows) * GPU_STORAGES + storage];
+    if (!*slot) {
+        if (is_lost(g, err))
+            return -1;
+        struct gpu_kernel *k = calloc(1, sizeof(*k));
+        if (!k)
+            return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", name);
+        *k = (struct gpu_kernel){ .row = row, .storage = storage };
+        if (g->backend->kernel(g, k, err)) {
+            free(k);
+            return -1;
+        }
+        *slot = k;
+    }
+    *out = *slot;
+    return 0;
+}
+
+int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
+               const void *args, size_t args_size, struct cairn_error *err)
+{
+    if (is_lost(g, err))
+        return -1;
+    if (args_size != k->row->args_size)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s takes %zu bytes of arguments, not %zu", k->row->name,
+                          k->row->args_size, args_size);
+    grid.x += !grid.x, grid.y += !grid.y, grid.z += !grid.z;
+    return g->backend->launch(g, s, k, grid, args, args_size, err);
+}

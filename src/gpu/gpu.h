@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A device that computes: an AMD GPU through HIP, an NVIDIA GPU through the CUDA driver, or the CPU.
+ *
+ * Nothing is linked: the vendors' libraries are opened at run time, and a machine without them has the CPU.
+ * Opening or listing devices never aborts the process.  Kernels are text in the binary (kernels/), compiled for
+ * the exact chip when first used (compile.h) and kept on disk.
+ *
+ * A struct gpu and everything made from it belong to one thread at a time.  Work is queued on streams and runs in
+ * order on each; copies and launches return before they are done, and their errors may come from a later
+ * call.  After an error of the kind GPU_LOST every later call fails at once with the same words. */
+#ifndef CAIRN_GPU_GPU_H
+#define CAIRN_GPU_GPU_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpu;        /* an open device */
+struct gpu_stream; /* a queue of work */
+struct gpu_event;  /* a point in a queue */
+struct gpu_kernel; /* a kernel that is ready to launch */
+
+enum gpu_api { GPU_API_HOST, GPU_API_HIP, GPU_API_CUDA };
+
+struct gpu_info {
+    enum gpu_api api;
+    int index;                   /* among the devices of its api */
+    char name[16];               /* "cpu", "hip:0", "cuda:1": what gpu_open takes */
+    char title[128];             /* "AMD Radeon 8060S" */
+    char arch[64];               /* "gfx1151", "gfx90a:sramecc+:xnack-", "sm_90", "avx512" */
+    char pci[16];                /* "0000:c5:00.0"; empty for the CPU */
+    uint64_t total_bytes;        /* as the runtime tells; host/ knows better on shared memory */
+    int units;                   /* compute units, multiprocessors, threads */
+    int wave;                    /* work-items in lock step */
+    size_t shared_bytes;         /* for one group */
+    bool unified;                /* the CPU's memory is the device's */
+    int driver, runtime;         /* versions as the libraries number them; 0: not known */
+    char library[256];           /* the file that was opened */
+};
+
+/* Every device that can be opened, the CPU last.  What kept a library or a device out is in `reasons`, a line
+ * each. */
+void gpu_list(struct arena *a, struct gpu_info **out, size_t *n, char ***reasons, size_t *n_reasons);
+
+/* "auto" is the first of gpu_list; "hip", "cuda" and "cpu" the first of their kind. */
+int gpu_open(const char *name, struct gpu **out, struct cairn_error *err);
+void gpu_close(struct gpu *g);
+const struct gpu_info *gpu_info(const struct gpu *g);
+int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);
+
+/* Memory.  GPU_MEM_STAGING is the host's, where the device can copy from and to without help. */
+enum gpu_mem { GPU_MEM_DEVICE, GPU_MEM_STAGING };
+/* CAIRN_ENOMEM when there is not enough; size 0 gives a pointer that may be freed. */
+int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err);
+void gpu_free(struct gpu *g, enum gpu_mem kind, void *p);
+
+/* Queues.  NULL stands for the device's own first stream everywhere. */
+int gpu_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err);
+void gpu_stream_close(struct gpu *g, struct gpu_stream *s);
+int gpu_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *err); /* until all of it is done */
+int gpu_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *err);
+void gpu_event_close(struct gpu *g, struct gpu_event *e);
+int gpu_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err);
+int gpu_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, struct cairn_error *err);
+/* Both must have passed. */
+int gpu_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
+                 struct cairn_error *err);
+
+int gpu_upload(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
+               struct cairn_error *err);
+int gpu_download(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
+                 struct cairn_error *err);
+int gpu_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
+             struct cairn_error *err);
+int gpu_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err);
+
+/* Kernels, by their name in the table and the format of their tensors.  The first call for a file of kernels
+ * compiles it or takes it from the cache; the handle lives as long as the device. */
+enum gpu_storage { GPU_F32, GPU_BF16, GPU_F16, GPU_STORAGES };
+int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const struct gpu_kernel **out,
+               struct cairn_error *err);
+struct gpu_grid {
+    unsigned x, y, z; /* groups; 0 counts as 1 */
+};
+/* args is the kernel's own struct (kernels/NAME.h); it is copied. */
+int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
+               const void *args, size_t args_size, struct cairn_error *err);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NVIDIA GPUs through the driver's own library; the toolkit's runtime is not needed. */
+#include "gpu/device_api.h"
+
+#include <stdio.h>
+
+static const struct device_codes codes = {
+    .no_memory = 2,
+    .none = { 100, 101 },
+    .lost = { 46, 214, 700, 702, 709, 710, 719, 999 },
+    .units = 16,
+    .wave = 10,
+    .shared = 8,
+    .unified = 18,
+};
+enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
+
+static struct {
+    struct device_api api;
+    int (*context_retain)(void **, int);
+    int (*context_release)(int);
+    int (*context_set)(void *);
+    int (*error_name)(int, const char **);
+    bool tried;
+    struct cairn_error failed;
+} cuda;
+
+#define AS_ROW(field, hip_name, cuda_name, args) \
+    { #cuda_name, offsetof(__typeof__(cuda), api) + offsetof(struct device_api, field), false },
+static const struct dl_symbol symbols[] = {
+    DEVICE_SYMBOLS(AS_ROW)
+    { "cuDevicePrimaryCtxRetain", offsetof(__typeof__(cuda), context_retain), false },
+    { "cuDevicePrimaryCtxRelease_v2", offsetof(__typeof__(cuda), context_release), false },
+    { "cuCtxSetCurrent", offsetof(__typeof__(cuda), context_set), false },
+    { "cuGetErrorName", offsetof(__typeof__(cuda), error_name), false },
+};
+
+static const char *error_name(int code)
+{
+    const char *name = NULL;
+    if (code < 0)
+        return "failure for a test";
+    return cuda.error_name(code, &name) || !name ? "an error without a name" : name;
+}
+
+static int bind(struct gpu *g, struct cairn_error *err)
+{
+    void *context;
+    int code = cuda.context_retain(&context, g->info.index);
+    if (!code)
+        code = cuda.context_set(context);
+    return code ? device_fail(g, &cuda.api, code, "choose the device", err) : 0;
+}
+
+static void unbind(struct gpu *g)
+{
+    cuda.context_set(NULL);
+    cuda.context_release(g->info.index);
+}
+
+static int describe(struct gpu_info *info, struct cairn_error *err)
+{
+    int major = 0, minor = 0;
+    if (cuda.api.device_attribute(&major, ATTRIBUTE_MAJOR, info->index) ||
+        cuda.api.device_attribute(&minor, ATTRIBUTE_MINOR, info->index))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: the driver does not name the chip", info->name);
+    snprintf(info->arch, sizeof(info->arch), "sm_%d%d", major, minor);
+    cuda.api.driver_version(&info->driver);
+    info->runtime = info->driver;
+    return 0;
+}
+
+static int load(struct cairn_error *err)
+{
+    static const char *const names[] = { "libcuda.so.1", NULL };
+    void *library;
+    if (dl_open(names, NULL, &library, cuda.api.library, sizeof(cuda.api.library), err))
+        return -1;
+    cuda.api.codes = &codes;
+    cuda.api.prefix = "cuda";
+    cuda.api.bind = bind;
+    cuda.api.unbind = unbind;
+    cuda.api.describe = describe;
+    cuda.api.error_name = error_name;
+    return dl_resolve(library, cuda.api.library, symbols, ARRAY_LEN(symbols), &cuda, err);
+}
+
+static int ready(struct cairn_error *err)
+{
+    if (!cuda.tried) {
+        cuda.tried = true;
+        load(&cuda.failed);
+    }
+    if (cuda.failed.code)
+        *err = cuda.failed;
+    return cuda.failed.code ? -1 : 0;
+}
+
+static int list(struct arena *a, struct gpu_info **infos, size_t *n, struct cairn_error *err)
+{
+    return ready(err) ? -1 : device_list(&cuda.api, GPU_API_CUDA, a, infos, n, err);
+}
+
+static int open_device(struct gpu *g, struct cairn_error *err)
+{
+    return ready(err) ? -1 : device_open(g, &cuda.api, err);
+}
+
+const struct gpu_backend gpu_cuda = { .api = GPU_API_CUDA, .list = list, .open = open_device, DEVICE_BACKEND };

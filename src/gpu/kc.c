@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cairn-kc: the compiler of kernels, in a process of its own, since the vendors' compilers may abort.
+ *
+ *     cairn-kc hip|cuda ARCH NAME PARENT <text >code
+ *
+ * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
+#include "gpu/dl.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct rtc {
+    int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *);
+    int (*compile)(void *, int, const char *const *);
+    int (*log_size)(void *, size_t *);
+    int (*log)(void *, char *);
+    int (*code_size)(void *, size_t *);
+    int (*code)(void *, char *);
+    const char *(*error)(int);
+};
+
+#define ROW(field, name) { name, offsetof(struct rtc, field), false }
+static const struct dl_symbol hip_symbols[] = {
+    ROW(create, "hiprtcCreateProgram"), ROW(compile, "hiprtcCompileProgram"), ROW(log_size, "hiprtcGetProgramLogSize"),
+    ROW(log, "hiprtcGetProgramLog"),    ROW(code_size, "hiprtcGetCodeSize"),  ROW(code, "hiprtcGetCode"),
+    ROW(error, "hiprtcGetErrorString"),
+};
+static const struct dl_symbol cuda_symbols[] = {
+    ROW(create, "nvrtcCreateProgram"), ROW(compile, "nvrtcCompileProgram"), ROW(log_size, "nvrtcGetProgramLogSize"),
+    ROW(log, "nvrtcGetProgramLog"),    ROW(code_size, "nvrtcGetCUBINSize"), ROW(code, "nvrtcGetCUBIN"),
+    ROW(error, "nvrtcGetErrorString"),
+};
+
+static const char *const hip_names[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so",
+                                         /* ROCm 5 and 6 have the compiler in the runtime as well */
+                                         "libamdhip64.so.6", "libamdhip64.so.5", NULL };
+static const char *const cuda_names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so",
+                                          NULL };
+
+enum { DONE = 0, BAD_TEXT = 1, NO_COMPILER = 3 };
+
+static int fail(int code, const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    return code;
+}
+
+static char *read_text(void)
+{
+    struct stat st;
+    if (fstat(STDIN_FILENO, &st) || st.st_size <= 0)
+        return NULL;
+    char *text = calloc(1, (size_t)st.st_size + 1);
+    if (text && pread(STDIN_FILENO, text, (size_t)st.st_size, 0) != st.st_size) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int load(struct rtc *rtc, bool hip, struct cairn_error *err)
+{
+    char folder[256], path[512];
+    const char *root = getenv(hip ? "ROCM_PATH" : "CUDA_HOME");
+    snprintf(folder, sizeof(folder), "%s/%s", root && root[0] ? root : hip ? "/opt/rocm" : "/usr/local/cuda",
+             hip ? "lib" : "lib64");
+    const char *const folders[] = { folder, NULL };
+    void *library;
+    if (dl_open(hip ? hip_names : cuda_names, folders, &library, path, sizeof(path), err))
+        return -1;
+    return hip ? dl_resolve(library, path, hip_symbols, sizeof(hip_symbols) / sizeof(hip_symbols[0]), rtc, err)
+               : dl_resolve(library, path, cuda_symbols, sizeof(cuda_symbols) / sizeof(cuda_symbols[0]), rtc, err);
+}
+
+static int write_all(const char *bytes, size_t n)
+{
+    while (n) {
+        ssize_t w = write(STDOUT_FILENO, bytes, n);
+        if (w <= 0)
+            return -1;
+        bytes += w, n -= (size_t)w;
+    }
+    return 0;
+}
+
+static void show_log(const struct rtc *rtc, void *program)
+{
+    size_t n = 0;
+    if (rtc->log_size(program, &n) || n < 2)
+        return;
+    char *log = calloc(1, n + 1);
+    if (log && !rtc->log(program, log))
+        fprintf(stderr, "%s", log);
+    free(log);
+}
+
+static int compile(const struct rtc *rtc, bool hip, const char *arch, const char *name, const char *text)
+{
+    char target[96];
+    snprintf(target, sizeof(target), hip ? "--offload-arch=%s" : "--gpu-architecture=%s", arch);
+    const char *const hip_options[] = { target, "-O3", "-ffp-contract=off" };
+    const char *const cuda_options[] = { target, "--fmad=false", "--extra-device-vectorization" };
+    void *program;
+    int r = rtc->create(&program, text, name, 0, NULL, NULL);
+    if (!r)
+        r = rtc->compile(program, 3, hip ? hip_options : cuda_options);
+    if (r) {
+        show_log(rtc, program);
+        return fail(BAD_TEXT, rtc->error(r));
+    }
+    size_t n = 0;
+    char *code = rtc->code_size(program, &n) || !n ? NULL : malloc(n);
+    if (!code || rtc->code(program, code) || write_all(code, n))
+        return fail(BAD_TEXT, "the code could not be written");
+    return DONE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5)
+        return fail(2, "cairn-kc is started by cairn");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != atoi(argv[4]))
+        return fail(2, "cairn has ended");
+    bool hip = !strcmp(argv[1], "hip");
+    struct cairn_error err = { 0 };
+    struct rtc rtc;
+    char *text = read_text();
+    if (!text)
+        return fail(BAD_TEXT, "no text on standard input");
+    if (load(&rtc, hip, &err))
+        return fail(NO_COMPILER, err.msg);
+    /* No return through the compiler's own end: ROCm 5's may crash there. */
+    int code = compile(&rtc, hip, argv[2], argv[3], text);
+    fflush(stderr);
+    _exit(code);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every kernel of kernels/: its text, and the same text compiled for the CPU.  The tables are made from the
+ * files themselves when cairn is built (scripts/kernels.py). */
+#ifndef CAIRN_GPU_KERNEL_ROWS_H
+#define CAIRN_GPU_KERNEL_ROWS_H
+
+#include "gpu/gpu.h"
+#include "gpu/kernels/types.h"
+
+/* What the CPU has decides which of a kernel's versions runs; each has the bits of the plain one. */
+enum kernel_variant { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512, KERNEL_VARIANTS };
+
+/* Runs one group. */
+typedef void kernel_fn(const void *args, struct k_place place);
+
+struct kernel_text {
+    const char *file;       /* "norm" */
+    const char *args, *body; /* between them stands the prelude */
+};
+
+struct kernel_row {
+    const char *name; /* "layer_norm" */
+    const struct kernel_text *text;
+    size_t args_size;
+    unsigned group; /* work-items */
+    kernel_fn *host[GPU_STORAGES][KERNEL_VARIANTS];
+};
+
+extern const char kernel_types[], kernel_prelude[];
+extern const struct kernel_text kernel_texts[];
+extern const size_t n_kernel_texts;
+extern const struct kernel_row kernel_rows[];
+extern const size_t n_kernel_rows;
+
+const struct kernel_row *kernel_find(const char *name); /* NULL: there is none */
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Types that kernels and their callers share.  This text is part of every kernel: it includes nothing. */
+#ifndef CAIRN_GPU_KERNELS_TYPES_H
+#define CAIRN_GPU_KERNELS_TYPES_H
+
+typedef unsigned char k_u8;
+typedef signed char k_i8;
+typedef unsigned short k_u16;
+typedef unsigned int k_u32;
+typedef unsigned long long k_u64;
+typedef long long k_i64;
+
+/* A group's place in the grid. */
+struct k_place {
+    int x, y, z;
+};
+
+/* Where a kernel of the debug build reports its first fault; the first work-item to claim it wins. */
+struct k_fault {
+    k_u32 claimed;
+    k_u32 line, block, item;
+    k_u32 kind; /* K_FAULT_… */
+    k_i64 index, limit;
+};
+enum { K_FAULT_NONE, K_FAULT_INDEX, K_FAULT_NAN, K_FAULT_ASSERT };
+
+#endif
