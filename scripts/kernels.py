@@ -60,7 +60,7 @@ def write_rows(out, variants, files):
 
 def write_host(out, storage, variant, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#define K_STORAGE %d' % STORAGES.index(storage),
-             '#define K_VARIANT _%s' % variant, '#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"']
+             '#define K_VARIANT _%s' % variant] + ['#define K_DEBUG 1'] * (variant == 'debug') + [ '#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"']
     for f in files:
         lines += ['#include "gpu/kernels/%s.h"' % name_of(f), '#include "gpu/kernels/%s.k"' % name_of(f), '#undef K_WG']
     with open(out, 'w', encoding='utf-8') as f:

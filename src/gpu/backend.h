@@ -37,6 +37,12 @@ struct gpu_backend {
     int (*kernel)(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err); /* fills k->handle */
     int (*launch)(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
                   const void *args, size_t args_size, struct cairn_error *err);
+    /* NULL in a backend without graphs. */
+    int (*graph_begin)(struct gpu *g, struct gpu_stream *s, struct cairn_error *err);
+    int (*graph_end)(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err);
+    int (*graph_launch)(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s,
+                        struct cairn_error *err);
+    void (*graph_close)(struct gpu *g, struct gpu_graph *graph);
 };
 enum { GPU_UP, GPU_DOWN, GPU_WITHIN }; /* directions of a copy */
 
@@ -46,6 +52,7 @@ struct gpu {
     void *state;                 /* the backend's */
     struct gpu_kernel **kernels; /* [row * GPU_STORAGES + storage]; NULL until asked for */
     struct cairn_error lost;     /* code set: the device is gone, and why */
+    struct k_fault *fault;       /* on the device; NULL: not debugging */
 };
 
 extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;

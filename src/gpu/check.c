@@ -220,7 +220,8 @@ double *check_doubles(struct check *c, size_t n)
 
 /* ---- work ---- */
 
-void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args, size_t args_size)
+void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args,
+                  size_t args_size)
 {
     const struct gpu_kernel *k;
     if (!check_ok(c) || gpu_kernel(c->g, kernel, c->storage, &k, &c->err))
@@ -263,7 +264,8 @@ void check_compare(struct check *c, struct check_tensor *got, const double *want
     for (size_t i = 0; i < got->n && check_ok(c); i++) {
         double off = fabs(got->host[i] - want[i]) / (largest > 0 ? largest : 1);
         if (!(off <= unit))
-            check_complain(c, "number %zu of %zu is %.9g, not %.9g", i, got->n, (double)got->host[i], want[i]);
+            check_complain(c, "number %zu of %zu is %.9g, not %.9g", i, got->n, (double)got->host[i],
+                           want[i]);
         c->result->relative = fmax(c->result->relative, off);
         c->result->error = fmax(c->result->error, off / unit);
     }

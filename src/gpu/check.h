@@ -13,8 +13,8 @@ struct check; /* a case in progress */
 
 struct check_tensor {
     size_t n;
-    bool f32;     /* always f32, whatever the format under test */
-    float *host;  /* inputs: the numbers; outputs: what came back, after check_fetch */
+    bool f32;    /* always f32, whatever the format under test */
+    float *host; /* inputs: the numbers; outputs: what came back, after check_fetch */
     void *device;
 };
 
@@ -33,7 +33,8 @@ void check_read_bytes(struct check *c, void *into, const void *device, size_t n)
 double *check_doubles(struct check *c, size_t n);
 
 #define CHECK_LAUNCH(c, name, grid, args) check_launch(c, name, grid, &(args), sizeof(args))
-void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args, size_t args_size);
+void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args,
+                  size_t args_size);
 void check_fetch(struct check *c, struct check_tensor *t);
 /* Compares: |got - want| is measured against the largest |want|; what remains is the error of the case.  `slack`
  * is how many roundings of the output's format (or of f32, whichever is larger) are fine. */
@@ -59,9 +60,9 @@ struct check_result {
     const char *kernel;
     enum gpu_storage storage;
     bool ok;
-    double error;   /* worst, in units of the slack: 1 is just allowed */
+    double error;    /* worst, in units of the slack: 1 is just allowed */
     double relative; /* worst, relative to the largest number */
-    char why[256];  /* of a failure */
+    char why[256];   /* of a failure */
 };
 
 /* Runs every case on the device; *out is malloced.  -1 only when nothing could be run.  `stop` may be NULL; it is

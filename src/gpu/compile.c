@@ -143,7 +143,8 @@ static int find_compiler(char *path, size_t size, struct cairn_error *err)
         if (!access(path, X_OK))
             return 0;
     }
-    return cairn_fail(err, CAIRN_ELACK, "cairn-kc, the compiler of kernels, is not beside %s nor in ../libexec/cairn",
+    return cairn_fail(err, CAIRN_ELACK,
+                      "cairn-kc, the compiler of kernels, is not beside %s nor in ../libexec/cairn",
                       slash ? self : "the program");
 }
 
@@ -169,13 +170,15 @@ static int child_files(struct child *c, const char *source, struct cairn_error *
     return 0;
 }
 
-static int child_spawn(const struct child *c, const struct compile_job *job, pid_t *pid, struct cairn_error *err)
+static int child_spawn(const struct child *c, const struct compile_job *job, pid_t *pid,
+                       struct cairn_error *err)
 {
     char path[600], parent[16];
     if (find_compiler(path, sizeof(path), err))
         return -1;
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
-    const char *argv[] = { path, job->api == GPU_API_HIP ? "hip" : "cuda", job->arch, job->text->file, parent, NULL };
+    const char *argv[] = { path, job->api == GPU_API_HIP ? "hip" : "cuda", job->arch, job->text->file, parent,
+                           NULL };
     posix_spawn_file_actions_t fa;
     posix_spawn_file_actions_init(&fa);
     posix_spawn_file_actions_adddup2(&fa, c->in, STDIN_FILENO);
@@ -208,15 +211,16 @@ static int child_wait(pid_t pid, int *status)
     }
 }
 
-static int child_verdict(const struct child *c, const struct compile_job *job, int status, struct cairn_error *err)
+static int child_verdict(const struct child *c, const struct compile_job *job, int status,
+                         struct cairn_error *err)
 {
     char log[KEPT_LOG];
     ssize_t n = pread(c->log, log, sizeof(log) - 1, 0);
     log[n > 0 ? n : 0] = '\0';
     log[strcspn(log, "\n")] = '\0'; /* the first complaint is the cause of the rest */
     if (WIFSIGNALED(status)) {
-        cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler was ended by signal %d%s%s", job->text->file,
-                   job->arch, WTERMSIG(status), log[0] ? ": " : "", log);
+        cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler was ended by signal %d%s%s",
+                   job->text->file, job->arch, WTERMSIG(status), log[0] ? ": " : "", log);
         return cairn_hint(err, "this ROCm may be older than the chip; a newer one knows it");
     }
     return cairn_fail(err, WEXITSTATUS(status) == 3 ? CAIRN_ELACK : CAIRN_EFORMAT, "compile %s for %s: %s",
@@ -232,8 +236,8 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
     if (child_files(&c, source, err) || child_spawn(&c, job, &pid, err))
         return -1;
     if (child_wait(pid, &status))
-        return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: no end after %d s", job->text->file, job->arch,
-                          LIMIT_S);
+        return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: no end after %d s", job->text->file,
+                          job->arch, LIMIT_S);
     if (!WIFEXITED(status) || WEXITSTATUS(status))
         return child_verdict(&c, job, status, err);
     struct stat st;
@@ -254,7 +258,8 @@ int compile_kernels(const struct compile_job *job, void **code, size_t *size, st
 {
     CLEANUP(str_release) struct str source = { 0 }, path = { 0 };
     str_addf(&source, "#define K_STORAGE %d\n%s", (int)job->storage, job->debug ? "#define K_DEBUG 1\n" : "");
-    str_addf(&source, "#line 1 \"types.h\"\n%s#line 1 \"%s.h\"\n%s", kernel_types, job->text->file, job->text->args);
+    str_addf(&source, "#line 1 \"types.h\"\n%s#line 1 \"%s.h\"\n%s", kernel_types, job->text->file,
+             job->text->args);
     str_addf(&source, "#line 1 \"prelude.k\"\n%s#line 1 \"%s.k\"\n%s", kernel_prelude, job->text->file,
              job->text->body);
     bool keep = entry_path(job, source.s, &path);

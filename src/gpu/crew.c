@@ -13,9 +13,9 @@ struct crew {
     pthread_t threads[MOST_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    int sleepers;  /* under lock */
-    unsigned call; /* atomic: counts crew_run; a change means work */
-    bool ending;   /* atomic */
+    int sleepers;              /* under lock */
+    unsigned call;             /* atomic: counts crew_run; a change means work */
+    bool ending;               /* atomic */
     size_t pieces, next, busy; /* next and busy are atomic */
     void (*fn)(void *context, size_t piece);
     void *context;

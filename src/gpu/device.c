@@ -28,7 +28,8 @@ static bool is_in(int code, const int *list, size_t n)
     return false;
 }
 
-int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what, struct cairn_error *err)
+int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what,
+                struct cairn_error *err)
 {
     const char *name = api->error_name(code);
     const char *who = g ? g->info.name : api->prefix;
@@ -37,8 +38,9 @@ int device_fail(struct gpu *g, const struct device_api *api, int code, const cha
         return cairn_fail(err, CAIRN_ENOMEM, "%s: %s: out of memory (%s)", who, what, name);
     cairn_fail(err, CAIRN_EIO, "%s: %s: %s (%d)", who, what, name, code);
     if (g && is_in(code, c->lost, ARRAY_LEN(c->lost))) {
-        cairn_hint(err, "the device is of no use to this process any more; `dmesg` tells what happened, and a new "
-                        "process may find it well again");
+        cairn_hint(err,
+                   "the device is of no use to this process any more; `dmesg` tells what happened, and a new "
+                   "process may find it well again");
         g->lost = *err;
     }
     return -1;
@@ -72,8 +74,8 @@ static void describe(const struct device_api *api, struct gpu_info *info)
     info->unified = unified > 0;
 }
 
-int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, struct gpu_info **infos, size_t *n,
-                struct cairn_error *err)
+int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, struct gpu_info **infos,
+                size_t *n, struct cairn_error *err)
 {
     const struct device_codes *c = api->codes;
     int count = 0, code = api->init(0);
@@ -237,16 +239,19 @@ int device_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struc
     return check(g, CALL(g, set_bytes, dst, 0, n, queue(g, s)), "clear memory", err);
 }
 
-static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module **out, struct cairn_error *err)
+static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module **out,
+                       struct cairn_error *err)
 {
     struct device *d = g->state;
     struct module *m = &d->modules[(size_t)(k->row->text - kernel_texts) * GPU_STORAGES + k->storage];
     *out = m;
     if (m->handle)
         return 0;
-    struct compile_job job = {
-        .api = g->info.api, .arch = g->info.arch, .text = k->row->text, .storage = k->storage
-    };
+    struct compile_job job = { .api = g->info.api,
+                               .arch = g->info.arch,
+                               .text = k->row->text,
+                               .storage = k->storage,
+                               .debug = g->fault };
     CLEANUP(mem_free) void *code = NULL;
     size_t size;
     if (compile_kernels(&job, &code, &size, err))
@@ -271,9 +276,45 @@ int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *
 {
     (void)args_size; /* one argument: the struct itself */
     void *arguments[] = { (void *)args };
-    int code = CALL(g, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0, queue(g, s), arguments,
-                    NULL);
+    int code = CALL(g, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0, queue(g, s),
+                    arguments, NULL);
     char what[96];
     snprintf(what, sizeof(what), "launch %s_%s", k->row->name, compile_storage_name(k->storage));
     return check(g, code, what, err);
+}
+
+enum { CAPTURE_THIS_THREAD = 1 };
+
+int device_graph_begin(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
+{
+    const struct device_api *api = ((struct device *)g->state)->api;
+    if (!api->capture_begin || !api->capture_end || !api->graph_make || !api->graph_launch ||
+        !api->graph_destroy || !api->graph_end)
+        return cairn_fail(err, CAIRN_ELACK, "%s has no graphs: %s is too old", g->info.name, api->library);
+    return check(g, CALL(g, capture_begin, queue(g, s), CAPTURE_THIS_THREAD), "begin a graph", err);
+}
+
+int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err)
+{
+    const struct device_api *api = ((struct device *)g->state)->api;
+    void *graph = NULL, *made = NULL;
+    if (check(g, CALL(g, capture_end, queue(g, s), &graph), "end a graph", err))
+        return -1;
+    int code = CALL(g, graph_make, &made, graph, 0);
+    api->graph_destroy(graph);
+    if (check(g, code, "make a graph", err))
+        return -1;
+    *out = made;
+    return 0;
+}
+
+int device_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s, struct cairn_error *err)
+{
+    return check(g, CALL(g, graph_launch, graph, queue(g, s)), "launch a graph", err);
+}
+
+void device_graph_close(struct gpu *g, struct gpu_graph *graph)
+{
+    if (!g->lost.code)
+        ((struct device *)g->state)->api->graph_end(graph);
 }

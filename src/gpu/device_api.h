@@ -9,45 +9,57 @@
 
 /*  X(field, HIP's name, CUDA's name, arguments)
  * Handles are void *: HIP's and CUDA's device addresses, streams, events, modules and functions are as wide. */
-#define DEVICE_SYMBOLS(X)                                                                                       \
-    X(init, hipInit, cuInit, (unsigned))                                                                        \
-    X(driver_version, hipDriverGetVersion, cuDriverGetVersion, (int *))                                         \
-    X(device_count, hipGetDeviceCount, cuDeviceGetCount, (int *))                                               \
-    X(device_name, hipDeviceGetName, cuDeviceGetName, (char *, int, int))                                       \
-    X(device_attribute, hipDeviceGetAttribute, cuDeviceGetAttribute, (int *, int, int))                         \
-    X(device_pci, hipDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *, int, int))                                \
-    X(device_total, hipDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *, int))                                    \
-    X(memory_info, hipMemGetInfo, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
-    X(alloc, hipMalloc, cuMemAlloc_v2, (void **, size_t))                                                       \
-    X(free, hipFree, cuMemFree_v2, (void *))                                                                    \
-    X(host_alloc, hipHostMalloc, cuMemHostAlloc, (void **, size_t, unsigned))                                   \
-    X(host_free, hipHostFree, cuMemFreeHost, (void *))                                                          \
-    X(copy_up, hipMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (void *, void *, size_t, void *))                      \
-    X(copy_down, hipMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *, void *, size_t, void *))                    \
-    X(copy_within, hipMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (void *, void *, size_t, void *))                  \
-    X(set_bytes, hipMemsetD8Async, cuMemsetD8Async, (void *, unsigned char, size_t, void *))                    \
-    X(stream_create, hipStreamCreateWithFlags, cuStreamCreate, (void **, unsigned))                             \
-    X(stream_destroy, hipStreamDestroy, cuStreamDestroy_v2, (void *))                                           \
-    X(stream_wait, hipStreamSynchronize, cuStreamSynchronize, (void *))                                         \
-    X(stream_wait_event, hipStreamWaitEvent, cuStreamWaitEvent, (void *, void *, unsigned))                     \
-    X(event_create, hipEventCreateWithFlags, cuEventCreate, (void **, unsigned))                                \
-    X(event_destroy, hipEventDestroy, cuEventDestroy_v2, (void *))                                              \
-    X(event_record, hipEventRecord, cuEventRecord, (void *, void *))                                            \
-    X(event_elapsed, hipEventElapsedTime, cuEventElapsedTime, (float *, void *, void *))                        \
-    X(module_load, hipModuleLoadData, cuModuleLoadData, (void **, const void *))                                \
-    X(module_unload, hipModuleUnload, cuModuleUnload, (void *))                                                 \
-    X(module_function, hipModuleGetFunction, cuModuleGetFunction, (void **, void *, const char *))              \
-    X(launch, hipModuleLaunchKernel, cuLaunchKernel,                                                            \
-      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
+#define DEVICE_SYMBOLS(X)                                                                             \
+    X(init, hipInit, cuInit, (unsigned))                                                              \
+    X(driver_version, hipDriverGetVersion, cuDriverGetVersion, (int *))                               \
+    X(device_count, hipGetDeviceCount, cuDeviceGetCount, (int *))                                     \
+    X(device_name, hipDeviceGetName, cuDeviceGetName, (char *, int, int))                             \
+    X(device_attribute, hipDeviceGetAttribute, cuDeviceGetAttribute, (int *, int, int))               \
+    X(device_pci, hipDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *, int, int))                      \
+    X(device_total, hipDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *, int))                          \
+    X(memory_info, hipMemGetInfo, cuMemGetInfo_v2, (size_t *, size_t *))                              \
+    X(alloc, hipMalloc, cuMemAlloc_v2, (void **, size_t))                                             \
+    X(free, hipFree, cuMemFree_v2, (void *))                                                          \
+    X(host_alloc, hipHostMalloc, cuMemHostAlloc, (void **, size_t, unsigned))                         \
+    X(host_free, hipHostFree, cuMemFreeHost, (void *))                                                \
+    X(copy_up, hipMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (void *, void *, size_t, void *))            \
+    X(copy_down, hipMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *, void *, size_t, void *))          \
+    X(copy_within, hipMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (void *, void *, size_t, void *))        \
+    X(set_bytes, hipMemsetD8Async, cuMemsetD8Async, (void *, unsigned char, size_t, void *))          \
+    X(stream_create, hipStreamCreateWithFlags, cuStreamCreate, (void **, unsigned))                   \
+    X(stream_destroy, hipStreamDestroy, cuStreamDestroy_v2, (void *))                                 \
+    X(stream_wait, hipStreamSynchronize, cuStreamSynchronize, (void *))                               \
+    X(stream_wait_event, hipStreamWaitEvent, cuStreamWaitEvent, (void *, void *, unsigned))           \
+    X(event_create, hipEventCreateWithFlags, cuEventCreate, (void **, unsigned))                      \
+    X(event_destroy, hipEventDestroy, cuEventDestroy_v2, (void *))                                    \
+    X(event_record, hipEventRecord, cuEventRecord, (void *, void *))                                  \
+    X(event_elapsed, hipEventElapsedTime, cuEventElapsedTime, (float *, void *, void *))              \
+    X(module_load, hipModuleLoadData, cuModuleLoadData, (void **, const void *))                      \
+    X(module_unload, hipModuleUnload, cuModuleUnload, (void *))                                       \
+    X(module_function, hipModuleGetFunction, cuModuleGetFunction, (void **, void *, const char *))    \
+    X(launch, hipModuleLaunchKernel, cuLaunchKernel,                                                  \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, \
+       void **))
+
+/* Optional: older libraries lack them. */
+#define DEVICE_GRAPH_SYMBOLS(X)                                                     \
+    X(capture_begin, hipStreamBeginCapture, cuStreamBeginCapture_v2, (void *, int)) \
+    X(capture_end, hipStreamEndCapture, cuStreamEndCapture, (void *, void **))      \
+    X(graph_make, hipGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,        \
+      (void **, void *, unsigned long long))                                        \
+    X(graph_launch, hipGraphLaunch, cuGraphLaunch, (void *, void *))                \
+    X(graph_destroy, hipGraphDestroy, cuGraphDestroy, (void *))                     \
+    X(graph_end, hipGraphExecDestroy, cuGraphExecDestroy, (void *))
 
 struct device_api {
 #define AS_FIELD(field, hip, cuda, args) int(*field) args;
     DEVICE_SYMBOLS(AS_FIELD)
+    DEVICE_GRAPH_SYMBOLS(AS_FIELD)
 #undef AS_FIELD
     /* Where the two differ. */
-    int (*bind)(struct gpu *g, struct cairn_error *err);   /* makes the device current in this thread */
-    void (*unbind)(struct gpu *g);                         /* ends what the first bind began */
-    const char *(*error_name)(int code);                   /* "hipErrorInvalidValue" */
+    int (*bind)(struct gpu *g, struct cairn_error *err); /* makes the device current in this thread */
+    void (*unbind)(struct gpu *g);                       /* ends what the first bind began */
+    const char *(*error_name)(int code);                 /* "hipErrorInvalidValue" */
     int (*describe)(struct gpu_info *info, struct cairn_error *err); /* arch and versions */
     const struct device_codes *codes;
     const char *prefix; /* "hip" */
@@ -63,17 +75,20 @@ struct device_codes {
 };
 
 /* The three functions a vendor's backend has of its own; the rest is shared. */
-int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, struct gpu_info **infos, size_t *n,
-                struct cairn_error *err);
+int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, struct gpu_info **infos,
+                size_t *n, struct cairn_error *err);
 int device_open(struct gpu *g, struct device_api *api, struct cairn_error *err);
-int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what, struct cairn_error *err);
+int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what,
+                struct cairn_error *err);
 
-#define DEVICE_BACKEND                                                                                      \
-    .close = device_close, .memory = device_memory, .alloc = device_alloc, .free = device_free,             \
-    .stream_open = device_stream_open, .stream_close = device_stream_close, .wait = device_wait,            \
-    .event_open = device_event_open, .event_close = device_event_close,                                     \
-    .event_record = device_event_record, .event_wait = device_event_wait, .event_ms = device_event_ms,      \
-    .copy = device_copy, .clear = device_clear, .kernel = device_kernel, .launch = device_launch
+#define DEVICE_BACKEND                                                                                       \
+    .close = device_close, .memory = device_memory, .alloc = device_alloc, .free = device_free,              \
+    .stream_open = device_stream_open, .stream_close = device_stream_close, .wait = device_wait,             \
+    .event_open = device_event_open, .event_close = device_event_close, .event_record = device_event_record, \
+    .event_wait = device_event_wait, .event_ms = device_event_ms, .copy = device_copy,                       \
+    .clear = device_clear, .kernel = device_kernel, .launch = device_launch,                                 \
+    .graph_begin = device_graph_begin, .graph_end = device_graph_end, .graph_launch = device_graph_launch,   \
+    .graph_close = device_graph_close
 
 void device_close(struct gpu *g);
 int device_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);
@@ -94,5 +109,10 @@ int device_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struc
 int device_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err);
 int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
                   const void *args, size_t args_size, struct cairn_error *err);
+int device_graph_begin(struct gpu *g, struct gpu_stream *s, struct cairn_error *err);
+int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err);
+int device_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s,
+                        struct cairn_error *err);
+void device_graph_close(struct gpu *g, struct gpu_graph *graph);
 
 #endif

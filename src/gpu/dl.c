@@ -21,8 +21,8 @@ static void *open_one(const char *folder, const char *name, char *path, size_t p
     return library;
 }
 
-int dl_open(const char *const *names, const char *const *folders, void **library, char *path, size_t path_size,
-            struct cairn_error *err)
+int dl_open(const char *const *names, const char *const *folders, void **library, char *path,
+            size_t path_size, struct cairn_error *err)
 {
     char found[512];
     for (int f = -1; f < 0 || (folders && folders[f]); f++)

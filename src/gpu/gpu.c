@@ -85,6 +85,7 @@ void gpu_close(struct gpu *g)
 {
     if (!g)
         return;
+    gpu_free(g, GPU_MEM_DEVICE, g->fault);
     g->backend->close(g);
     for (size_t i = 0; i < n_kernel_rows * GPU_STORAGES; i++)
         free(g->kernels[i]);
@@ -221,14 +222,83 @@ int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const 
     return 0;
 }
 
+int gpu_set_debug(struct gpu *g, struct cairn_error *err)
+{
+    void *p;
+    if (gpu_alloc(g, GPU_MEM_DEVICE, sizeof(*g->fault), &p, err))
+        return -1;
+    g->fault = p;
+    return gpu_clear(g, NULL, p, sizeof(*g->fault), err);
+}
+
+static int check_fault(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k,
+                       struct cairn_error *err)
+{
+    struct k_fault f;
+    if (gpu_download(g, s, &f, g->fault, sizeof(f), err) || gpu_wait(g, s, err))
+        return -1;
+    if (!f.claimed)
+        return 0;
+    const char *file = k->row->text->file;
+    if (f.kind == K_FAULT_NAN)
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s: kernel %s (%s.k:%u): a number that is not finite, group %u, item %u",
+                          g->info.name, k->row->name, file, f.line, f.block, f.item);
+    return cairn_fail(err, CAIRN_EFORMAT,
+                      "%s: kernel %s (%s.k:%u): index %lld where 0 to %lld are allowed, group %u, item %u",
+                      g->info.name, k->row->name, file, f.line, (long long)f.index, (long long)f.limit - 1,
+                      f.block, f.item);
+}
+
+/* The first field of every argument struct is the place for faults. */
+enum { ARGS_MOST = 1024 };
+static int launch_checked(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k,
+                          struct gpu_grid grid, const void *args, size_t args_size, struct cairn_error *err)
+{
+    _Alignas(16) char copy_of_args[ARGS_MOST];
+    memcpy(copy_of_args, args, args_size);
+    memcpy(copy_of_args, &g->fault, sizeof(g->fault));
+    if (gpu_clear(g, s, g->fault, sizeof(*g->fault), err) ||
+        g->backend->launch(g, s, k, grid, copy_of_args, args_size, err))
+        return -1;
+    return check_fault(g, s, k, err);
+}
+
 int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
                const void *args, size_t args_size, struct cairn_error *err)
 {
     if (is_lost(g, err))
         return -1;
-    if (args_size != k->row->args_size)
+    if (args_size != k->row->args_size || args_size > ARGS_MOST)
         return cairn_fail(err, CAIRN_EUSAGE, "%s takes %zu bytes of arguments, not %zu", k->row->name,
                           k->row->args_size, args_size);
     grid.x += !grid.x, grid.y += !grid.y, grid.z += !grid.z;
-    return g->backend->launch(g, s, k, grid, args, args_size, err);
+    return g->fault ? launch_checked(g, s, k, grid, args, args_size, err)
+                    : g->backend->launch(g, s, k, grid, args, args_size, err);
+}
+
+int gpu_graph_begin(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
+{
+    if (is_lost(g, err))
+        return -1;
+    if (!g->backend->graph_begin || g->fault)
+        return cairn_fail(err, CAIRN_ELACK, "%s has no graphs%s", g->info.name,
+                          g->fault ? " while debugging" : "");
+    return g->backend->graph_begin(g, s, err);
+}
+
+int gpu_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->graph_end(g, s, out, err);
+}
+
+int gpu_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : g->backend->graph_launch(g, graph, s, err);
+}
+
+void gpu_graph_close(struct gpu *g, struct gpu_graph *graph)
+{
+    if (graph)
+        g->backend->graph_close(g, graph);
 }

@@ -26,18 +26,18 @@ enum gpu_api { GPU_API_HOST, GPU_API_HIP, GPU_API_CUDA };
 
 struct gpu_info {
     enum gpu_api api;
-    int index;                   /* among the devices of its api */
-    char name[16];               /* "cpu", "hip:0", "cuda:1": what gpu_open takes */
-    char title[128];             /* "AMD Radeon 8060S" */
-    char arch[64];               /* "gfx1151", "gfx90a:sramecc+:xnack-", "sm_90", "avx512" */
-    char pci[16];                /* "0000:c5:00.0"; empty for the CPU */
-    uint64_t total_bytes;        /* as the runtime tells; host/ knows better on shared memory */
-    int units;                   /* compute units, multiprocessors, threads */
-    int wave;                    /* work-items in lock step */
-    size_t shared_bytes;         /* for one group */
-    bool unified;                /* the CPU's memory is the device's */
-    int driver, runtime;         /* versions as the libraries number them; 0: not known */
-    char library[256];           /* the file that was opened */
+    int index;            /* among the devices of its api */
+    char name[16];        /* "cpu", "hip:0", "cuda:1": what gpu_open takes */
+    char title[128];      /* "AMD Radeon 8060S" */
+    char arch[64];        /* "gfx1151", "gfx90a:sramecc+:xnack-", "sm_90", "avx512" */
+    char pci[16];         /* "0000:c5:00.0"; empty for the CPU */
+    uint64_t total_bytes; /* as the runtime tells; host/ knows better on shared memory */
+    int units;            /* compute units, multiprocessors, threads */
+    int wave;             /* work-items in lock step */
+    size_t shared_bytes;  /* for one group */
+    bool unified;         /* the CPU's memory is the device's */
+    int driver, runtime;  /* versions as the libraries number them; 0: not known */
+    char library[256];    /* the file that was opened */
 };
 
 /* Every device that can be opened, the CPU last.  What kept a library or a device out is in `reasons`, a line
@@ -48,6 +48,9 @@ void gpu_list(struct arena *a, struct gpu_info **out, size_t *n, char ***reasons
 int gpu_open(const char *name, struct gpu **out, struct cairn_error *err);
 void gpu_close(struct gpu *g);
 const struct gpu_info *gpu_info(const struct gpu *g);
+/* For finding faults, before the first kernel is asked for: kernels check indices and numbers, and each launch is
+ * waited for, so that its error names it. */
+int gpu_set_debug(struct gpu *g, struct cairn_error *err);
 int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);
 
 /* Memory.  GPU_MEM_STAGING is the host's, where the device can copy from and to without help. */
@@ -87,5 +90,14 @@ struct gpu_grid {
 /* args is the kernel's own struct (kernels/NAME.h); it is copied. */
 int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
                const void *args, size_t args_size, struct cairn_error *err);
+
+/* Graphs: what is queued on a stream between begin and end is kept instead of done, and can then be launched as a
+ * whole again and again, with the same arguments.  CAIRN_ELACK where the device has none; the caller then queues
+ * as usual. */
+struct gpu_graph;
+int gpu_graph_begin(struct gpu *g, struct gpu_stream *s, struct cairn_error *err);
+int gpu_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err);
+int gpu_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s, struct cairn_error *err);
+void gpu_graph_close(struct gpu *g, struct gpu_graph *graph);
 
 #endif

@@ -27,9 +27,11 @@ static struct {
 
 #define AS_ROW(field, hip_name, cuda_name, args) \
     { #cuda_name, offsetof(__typeof__(cuda), api) + offsetof(struct device_api, field), false },
+#define AS_OPTIONAL_ROW(field, hip_name, cuda_name, args) \
+    { #cuda_name, offsetof(__typeof__(cuda), api) + offsetof(struct device_api, field), true },
 static const struct dl_symbol symbols[] = {
-    DEVICE_SYMBOLS(AS_ROW)
-    { "cuDevicePrimaryCtxRetain", offsetof(__typeof__(cuda), context_retain), false },
+    DEVICE_SYMBOLS(AS_ROW) DEVICE_GRAPH_SYMBOLS(AS_OPTIONAL_ROW){
+        "cuDevicePrimaryCtxRetain", offsetof(__typeof__(cuda), context_retain), false },
     { "cuDevicePrimaryCtxRelease_v2", offsetof(__typeof__(cuda), context_release), false },
     { "cuCtxSetCurrent", offsetof(__typeof__(cuda), context_set), false },
     { "cuGetErrorName", offsetof(__typeof__(cuda), error_name), false },
@@ -106,4 +108,6 @@ static int open_device(struct gpu *g, struct cairn_error *err)
     return ready(err) ? -1 : device_open(g, &cuda.api, err);
 }
 
-const struct gpu_backend gpu_cuda = { .api = GPU_API_CUDA, .list = list, .open = open_device, DEVICE_BACKEND };
+const struct gpu_backend gpu_cuda = {
+    .api = GPU_API_CUDA, .list = list, .open = open_device, DEVICE_BACKEND
+};

@@ -26,7 +26,7 @@ static struct {
     int (*set_device)(int);
     int (*runtime_version)(int *);
     const char *(*error_name)(int);
-    int (*properties)(void *, int);       /* 6.0 and newer */
+    int (*properties)(void *, int);        /* 6.0 and newer */
     int (*properties_before)(void *, int); /* in the old layout, also in newer libraries */
     bool tried;
     struct cairn_error failed;
@@ -34,9 +34,11 @@ static struct {
 
 #define AS_ROW(field, hip_name, cuda_name, args) \
     { #hip_name, offsetof(__typeof__(hip), api) + offsetof(struct device_api, field), false },
+#define AS_OPTIONAL_ROW(field, hip_name, cuda_name, args) \
+    { #hip_name, offsetof(__typeof__(hip), api) + offsetof(struct device_api, field), true },
 static const struct dl_symbol symbols[] = {
     DEVICE_SYMBOLS(AS_ROW)
-    { "hipSetDevice", offsetof(__typeof__(hip), set_device), false },
+        DEVICE_GRAPH_SYMBOLS(AS_OPTIONAL_ROW){ "hipSetDevice", offsetof(__typeof__(hip), set_device), false },
     { "hipRuntimeGetVersion", offsetof(__typeof__(hip), runtime_version), false },
     { "hipGetErrorName", offsetof(__typeof__(hip), error_name), false },
     { "hipGetDevicePropertiesR0600", offsetof(__typeof__(hip), properties), true },

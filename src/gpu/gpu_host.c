@@ -52,7 +52,7 @@ static void read_title(char *title, size_t size)
 static int host_list(struct arena *a, struct gpu_info **infos, size_t *n, struct cairn_error *err)
 {
     (void)err;
-    static const char *const names[] = { "plain", "avx2", "avx512" };
+    static const char *const names[] = { "debug", "plain", "avx2", "avx512" };
     struct gpu_info *info = ARENA_PUSH(a, *infos, *n);
     *info = (struct gpu_info){ .api = GPU_API_HOST, .name = "cpu", .wave = 1, .unified = true };
     read_title(info->title, sizeof(info->title));
@@ -134,7 +134,8 @@ static void host_event_close(struct gpu *g, struct gpu_event *e)
     free(e);
 }
 
-static int host_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err)
+static int host_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s,
+                             struct cairn_error *err)
 {
     (void)g, (void)s, (void)err;
     struct timespec t;
@@ -200,7 +201,7 @@ static int host_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *
 {
     (void)err;
     const struct host *h = g->state;
-    int v = h->variant;
+    int v = g->fault ? KERNEL_DEBUG : (int)h->variant;
     while (v > KERNEL_PLAIN && !k->row->host[k->storage][v])
         v--;
     k->handle = (void *)k->row->host[k->storage][v];

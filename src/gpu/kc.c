@@ -24,23 +24,28 @@ struct rtc {
     const char *(*error)(int);
 };
 
-#define ROW(field, name) { name, offsetof(struct rtc, field), false }
+#define ROW(field, name)                         \
+    {                                            \
+        name, offsetof(struct rtc, field), false \
+    }
 static const struct dl_symbol hip_symbols[] = {
-    ROW(create, "hiprtcCreateProgram"), ROW(compile, "hiprtcCompileProgram"), ROW(log_size, "hiprtcGetProgramLogSize"),
-    ROW(log, "hiprtcGetProgramLog"),    ROW(code_size, "hiprtcGetCodeSize"),  ROW(code, "hiprtcGetCode"),
+    ROW(create, "hiprtcCreateProgram"),       ROW(compile, "hiprtcCompileProgram"),
+    ROW(log_size, "hiprtcGetProgramLogSize"), ROW(log, "hiprtcGetProgramLog"),
+    ROW(code_size, "hiprtcGetCodeSize"),      ROW(code, "hiprtcGetCode"),
     ROW(error, "hiprtcGetErrorString"),
 };
 static const struct dl_symbol cuda_symbols[] = {
-    ROW(create, "nvrtcCreateProgram"), ROW(compile, "nvrtcCompileProgram"), ROW(log_size, "nvrtcGetProgramLogSize"),
-    ROW(log, "nvrtcGetProgramLog"),    ROW(code_size, "nvrtcGetCUBINSize"), ROW(code, "nvrtcGetCUBIN"),
+    ROW(create, "nvrtcCreateProgram"),       ROW(compile, "nvrtcCompileProgram"),
+    ROW(log_size, "nvrtcGetProgramLogSize"), ROW(log, "nvrtcGetProgramLog"),
+    ROW(code_size, "nvrtcGetCUBINSize"),     ROW(code, "nvrtcGetCUBIN"),
     ROW(error, "nvrtcGetErrorString"),
 };
 
 static const char *const hip_names[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so",
                                          /* ROCm 5 and 6 have the compiler in the runtime as well */
                                          "libamdhip64.so.6", "libamdhip64.so.5", NULL };
-static const char *const cuda_names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so",
-                                          NULL };
+static const char *const cuda_names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
+                                          "libnvrtc.so", NULL };
 
 enum { DONE = 0, BAD_TEXT = 1, NO_COMPILER = 3 };
 
@@ -67,14 +72,19 @@ static int load(struct rtc *rtc, bool hip, struct cairn_error *err)
 {
     char folder[256], path[512];
     const char *root = getenv(hip ? "ROCM_PATH" : "CUDA_HOME");
-    snprintf(folder, sizeof(folder), "%s/%s", root && root[0] ? root : hip ? "/opt/rocm" : "/usr/local/cuda",
+    snprintf(folder, sizeof(folder), "%s/%s",
+             root && root[0] ? root
+             : hip           ? "/opt/rocm"
+                             : "/usr/local/cuda",
              hip ? "lib" : "lib64");
     const char *const folders[] = { folder, NULL };
     void *library;
     if (dl_open(hip ? hip_names : cuda_names, folders, &library, path, sizeof(path), err))
         return -1;
-    return hip ? dl_resolve(library, path, hip_symbols, sizeof(hip_symbols) / sizeof(hip_symbols[0]), rtc, err)
-               : dl_resolve(library, path, cuda_symbols, sizeof(cuda_symbols) / sizeof(cuda_symbols[0]), rtc, err);
+    return hip ? dl_resolve(library, path, hip_symbols, sizeof(hip_symbols) / sizeof(hip_symbols[0]), rtc,
+                            err)
+               : dl_resolve(library, path, cuda_symbols, sizeof(cuda_symbols) / sizeof(cuda_symbols[0]), rtc,
+                            err);
 }
 
 static int write_all(const char *bytes, size_t n)

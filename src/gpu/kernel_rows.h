@@ -7,14 +7,15 @@
 #include "gpu/gpu.h"
 #include "gpu/kernels/types.h"
 
-/* What the CPU has decides which of a kernel's versions runs; each has the bits of the plain one. */
-enum kernel_variant { KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512, KERNEL_VARIANTS };
+/* What the CPU has decides which of a kernel's versions runs; each has the bits of the plain one.  KERNEL_DEBUG
+ * checks indices and numbers. */
+enum kernel_variant { KERNEL_DEBUG, KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512, KERNEL_VARIANTS };
 
 /* Runs one group. */
 typedef void kernel_fn(const void *args, struct k_place place);
 
 struct kernel_text {
-    const char *file;       /* "norm" */
+    const char *file;        /* "norm" */
     const char *args, *body; /* between them stands the prelude */
 };
 

@@ -11,7 +11,7 @@
 
 struct norm_args {
     struct k_fault *fault;
-    void *y;           /* out */
+    void *y;            /* out */
     float *mean, *rstd; /* out, one per row; mean is not touched by rms_norm */
     const void *x;
     const float *w, *b;
