@@ -266,8 +266,11 @@ void check_compare(struct check *c, struct check_tensor *got, const double *want
         if (!(off <= unit))
             check_complain(c, "number %zu of %zu is %.9g, not %.9g", i, got->n, (double)got->host[i],
                            want[i]);
-        c->result->relative = fmax(c->result->relative, off);
-        c->result->error = fmax(c->result->error, off / unit);
+        if (!(off / unit < c->result->error)) {
+            c->result->error = off / unit;
+            c->result->relative = off;
+            c->result->tolerance = unit;
+        }
     }
 }
 

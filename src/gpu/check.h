@@ -60,9 +60,10 @@ struct check_result {
     const char *kernel;
     enum gpu_storage storage;
     bool ok;
-    double error;    /* worst, in units of the slack: 1 is just allowed */
-    double relative; /* worst, relative to the largest number */
-    char why[256];   /* of a failure */
+    double error;     /* worst, in units of what is allowed */
+    double relative;  /* that error, relative to the largest number */
+    double tolerance; /* what is allowed there */
+    char why[256];    /* of a failure */
 };
 
 /* Runs every case on the device; *out is malloced.  -1 only when nothing could be run.  `stop` may be NULL; it is

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/self_env.h"
+#include "cli/selftest_print.h"
+#include "cli/stop.h"
+#include <stdlib.h>
+
+struct run {
+    const char *device, *only; /* NULL: all */
+    struct selftest *tests;
+    size_t n;
+    bool wrong;
+};
+
+static const volatile sig_atomic_t *stopped;
+
+static bool is_stopped(void)
+{
+    return *stopped != 0;
+}
+
+static int test_device(struct run *r, struct arena *a, const char *name, struct cairn_error *err)
+{
+    struct gpu *g;
+    if (gpu_open(name, &g, err))
+        return -1;
+    struct selftest *t = ARENA_PUSH(a, r->tests, r->n);
+    t->info = *gpu_info(g);
+    int code = check_all(g, r->only, is_stopped, &t->results, &t->n, err);
+    gpu_close(g);
+    for (size_t i = 0; i < t->n; i++)
+        r->wrong |= !t->results[i].ok;
+    return code;
+}
+
+static int test_devices(struct run *r, struct arena *a, struct cairn_error *err)
+{
+    struct gpu_info *infos;
+    char **reasons;
+    size_t n, n_reasons;
+    if (r->device)
+        return test_device(r, a, r->device, err);
+    gpu_list(a, &infos, &n, &reasons, &n_reasons);
+    for (size_t i = 0; i < n && !*stopped; i++)
+        if (test_device(r, a, infos[i].name, err))
+            return -1;
+    return 0;
+}
+
+static void run_release(struct run *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->tests[i].results);
+}
+
+static int run_tests(const char *device, const char *only, bool json)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    CLEANUP(run_release) struct run r = { .device = device, .only = only };
+    struct cairn_error err = { 0 };
+    stopped = stop_catch();
+    self_env_apply();
+    int code = test_devices(&r, &a, &err);
+    if (*stopped)
+        return stop_end();
+    if (code)
+        return print_error(&err);
+    if (!r.tests[0].n)
+        return options_error("selftest", "no kernel has \"%s\" in its name", only);
+    for (size_t i = 0; i < r.n && !json; i++)
+        selftest_print(&r.tests[i]);
+    if (json)
+        selftest_print_json(r.tests, r.n);
+    return r.wrong ? EXIT_TROUBLE : EXIT_FINE;
+}
+
+int cmd_selftest(int argc, char **argv)
+{
+    const char *device = NULL, *only = NULL;
+    bool json = false;
+    const struct opt_row rows[] = {
+        OPT_STR('d', "device", &device, "NAME", "only this device: cpu, hip:0, cuda:0, or auto"),
+        OPT_STR(0, "only", &only, "KERNEL", "only kernels with this in their name"),
+        OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        .synopsis = "cairn selftest [options]",
+        .about =
+            "Runs every kernel of cairn on every device found and compares the results with plain definitions in "
+            "double precision. The table names chip, driver and library: paste it into a report. Exit status 1 "
+            "when a result is wrong.",
+        .examples = "  cairn selftest\n"
+                    "  cairn selftest --device hip:0 --json > report.json\n",
+    };
+    int r = options_parse(argc, argv, rows, &usage, NULL);
+    return r != OPTIONS_GO ? r : run_tests(device, only, json);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The verdict of `cairn env` applied to this process, before it opens a GPU runtime: a variable left over in the shell
+ * (HSA_OVERRIDE_GFX_VERSION=gfx1031) must not leave it without a GPU. */
+#ifndef CAIRN_CLI_SELF_ENV_H
+#define CAIRN_CLI_SELF_ENV_H
+
+/* Says on stderr what it removes.  Call it before the first thread is started. */
+void self_env_apply(void);
+
+#endif

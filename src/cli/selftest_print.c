@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/selftest_print.h"
+
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/print.h"
+#include "config.h"
+#include "gpu/compile.h"
+#include <stdio.h>
+#include <string.h>
+
+/* HIP and CUDA number their versions differently: 60342134 is 6.3.42134, 13000 is 13.0. */
+static const char *version_text(enum gpu_api api, int version, char *buf, size_t size)
+{
+    if (!version)
+        snprintf(buf, size, "-");
+    else if (api == GPU_API_HIP)
+        snprintf(buf, size, "%d.%d.%d", version / 10000000, version / 100000 % 100, version % 100000);
+    else
+        snprintf(buf, size, "%d.%d", version / 1000, version / 10 % 100);
+    return buf;
+}
+
+static void print_head(const struct gpu_info *g)
+{
+    char memory[24], driver[32], runtime[32];
+    printf("%s%s%s  ", print_color(COLOR_BOLD), g->name, print_color(COLOR_PLAIN));
+    print_padded(stdout, g->title, 0);
+    printf("  %s\n", g->arch);
+    printf("  cairn %s, %s, %d %s", CAIRN_VERSION, print_bytes((int64_t)g->total_bytes, memory), g->units,
+           g->api == GPU_API_HOST ? "threads" : "compute units");
+    if (g->api != GPU_API_HOST)
+        printf(", waves of %d, driver %s, runtime %s\n  ", g->wave,
+               version_text(g->api, g->driver, driver, sizeof(driver)),
+               version_text(g->api, g->runtime, runtime, sizeof(runtime)));
+    print_padded(stdout, g->library, 0);
+    putchar('\n');
+}
+
+static void print_cell_of(const struct check_result *r)
+{
+    char text[16];
+    snprintf(text, sizeof(text), r->ok ? "%.1e" : "WRONG", r->relative);
+    printf("  %s%8s%s", print_color(r->ok ? COLOR_GREEN : COLOR_RED), text, print_color(COLOR_PLAIN));
+}
+
+/* The results of a kernel stand together, in the order of the formats. */
+static size_t print_kernel(const struct selftest *t, size_t at)
+{
+    const char *name = t->results[at].kernel;
+    double worst = 0;
+    printf("  %-28s", name);
+    for (int s = 0; s < GPU_STORAGES; s++) {
+        if (at < t->n && str_eq(t->results[at].kernel, name) &&
+            t->results[at].storage == (enum gpu_storage)s) {
+            worst = t->results[at].error > worst ? t->results[at].error : worst;
+            print_cell_of(&t->results[at++]);
+        } else {
+            printf("  %8s", "-");
+        }
+    }
+    printf("  %6.2f\n", worst);
+    return at;
+}
+
+void selftest_print(const struct selftest *t)
+{
+    size_t bad = 0;
+    print_head(&t->info);
+    printf("  %s%-28s  %8s  %8s  %8s  %6s%s\n", print_color(COLOR_BOLD), "KERNEL", "F32", "BF16", "F16",
+           "LIMIT", print_color(COLOR_PLAIN));
+    for (size_t i = 0; i < t->n;)
+        i = print_kernel(t, i);
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->results[i].ok)
+            continue;
+        bad++;
+        printf("  %s%s %s%s: ", print_color(COLOR_RED), t->results[i].kernel,
+               compile_storage_name(t->results[i].storage), print_color(COLOR_PLAIN));
+        print_padded(stdout, t->results[i].why, 0);
+        putchar('\n');
+    }
+    printf(
+        "  %zu checks, %zu wrong; errors are relative to the largest number, LIMIT is their worst share of what "
+        "is allowed\n",
+        t->n, bad);
+}
+
+static void add_device(struct json *array, const struct gpu_info *g)
+{
+    struct json *d = json_add_object(array, NULL);
+    json_add_text(d, "name", g->name);
+    json_add_text(d, "title", g->title);
+    json_add_text(d, "arch", g->arch);
+    json_add_text(d, "pci", g->pci[0] ? g->pci : NULL);
+    json_add_int(d, "memory_bytes", (int64_t)g->total_bytes);
+    json_add_int(d, "units", g->units);
+    json_add_int(d, "wave", g->wave);
+    char text[32];
+    json_add_text(d, "driver", g->driver ? version_text(g->api, g->driver, text, sizeof(text)) : NULL);
+    json_add_text(d, "runtime", g->runtime ? version_text(g->api, g->runtime, text, sizeof(text)) : NULL);
+    json_add_text(d, "library", g->library[0] ? g->library : NULL);
+}
+
+static void add_result(struct json *array, const char *device, const struct check_result *r)
+{
+    struct json *k = json_add_object(array, NULL);
+    json_add_text(k, "device", device);
+    json_add_text(k, "name", r->kernel);
+    json_add_text(k, "storage", compile_storage_name(r->storage));
+    json_add_bool(k, "ok", r->ok);
+    json_add_real(k, "worst_error", r->relative);
+    json_add_real(k, "tolerance", r->tolerance);
+    json_add_text(k, "error", r->ok ? NULL : r->why);
+}
+
+void selftest_print_json(const struct selftest *tests, size_t n)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "version", CAIRN_VERSION);
+    json_add_text(top, "device", n ? tests[0].info.name : NULL);
+    struct json *devices = json_add_array(top, "devices"), *kernels = json_add_array(top, "kernels");
+    for (size_t i = 0; i < n; i++) {
+        add_device(devices, &tests[i].info);
+        for (size_t k = 0; k < tests[i].n; k++)
+            add_result(kernels, tests[i].info.name, &tests[i].results[k]);
+    }
+    json_print(top, stdout);
+}
