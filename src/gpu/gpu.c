@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/backend.h"
+#include "gpu/gpu.h"
 
 #include "base/str.h"
+#include "gpu/backend.h"
 #include <stdlib.h>
 #include <string.h>
 
