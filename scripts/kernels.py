@@ -14,8 +14,9 @@ def read(path):
 
 
 def parse(path):
-    """The kernels of a file: (name, struct of its arguments)."""
-    return re.findall(r'^K_KERNEL\((\w+), (\w+)\)', read(path), re.M)
+    """The kernels of a file: (name, struct of its arguments, formats it is for)."""
+    rows = re.findall(r'^K_KERNEL(_16)?\((\w+), (\w+)\)', read(path), re.M)
+    return [(name, args, STORAGES[1:] if narrow else STORAGES) for narrow, name, args in rows]
 
 
 def name_of(path):
@@ -46,11 +47,11 @@ def write_rows(out, variants, files):
     rows = []
     for i, f in enumerate(files):
         group = int(re.search(r'^#define K_WG (\d+)', read(f), re.M).group(1))
-        for kernel, args in parse(f):
-            names = [['%s_%s_%s' % (kernel, s, v) for v in variants] for s in STORAGES]
-            for column in names:
+        for kernel, args, storages in parse(f):
+            names = [['%s_%s_%s' % (kernel, s, v) for v in variants] if s in storages else [] for s in STORAGES]
+            for column in filter(None, names):
                 lines += ['kernel_fn %s;' % ', '.join(column)]
-            table = ', '.join('{ %s }' % ', '.join(column) for column in names)
+            table = ', '.join('{ %s }' % ', '.join(column or ['NULL']) for column in names)
             rows += ['    { "%s", &kernel_texts[%d], sizeof(struct %s), %d, { %s } },' % (kernel, i, args, group, table)]
     lines += ['', 'const struct kernel_row kernel_rows[] = {'] + rows + ['};']
     lines += ['const size_t n_kernel_rows = sizeof(kernel_rows) / sizeof(kernel_rows[0]);', '']

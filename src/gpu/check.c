@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "gpu/compile.h"
+#include "gpu/kernel_rows.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ static const struct {
     const struct check_case *cases;
     const size_t *n;
 } tables[] = {
+    { checks_gemm, &n_checks_gemm },
     { checks_norm, &n_checks_norm },
 };
 
@@ -304,6 +306,13 @@ static size_t count_cases(void)
     return n;
 }
 
+/* A case that is not named after a kernel is there for all formats. */
+static bool exists(const struct check_case *row, int storage)
+{
+    const struct kernel_row *kernel = kernel_find(row->kernel);
+    return !kernel || kernel->host[storage][KERNEL_PLAIN];
+}
+
 int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
               struct cairn_error *err)
 {
@@ -315,7 +324,7 @@ int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_
         for (size_t i = 0; i < *tables[t].n; i++) {
             const struct check_case *row = &tables[t].cases[i];
             for (int s = 0; s < (row->f32_only ? 1 : GPU_STORAGES); s++)
-                if ((!only || strstr(row->kernel, only)) && !(stop && stop()))
+                if ((!only || strstr(row->kernel, only)) && exists(row, s) && !(stop && stop()))
                     run_case(g, row, (enum gpu_storage)s, &(*out)[(*n)++]);
         }
     return 0;

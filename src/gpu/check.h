@@ -47,14 +47,14 @@ enum gpu_storage check_storage(const struct check *c);
 bool check_ok(const struct check *c); /* nothing failed so far */
 double check_random(struct check *c); /* uniform in (0, 1) */
 
-/* A row of the table: one kernel, shown under its name, tried for each format. */
+/* A row of the table: one kernel, shown under its name, tried for each format that it is there for. */
 struct check_case {
     const char *kernel;
     void (*run)(struct check *c);
     bool f32_only; /* has no storage of its own */
 };
-extern const struct check_case checks_norm[];
-extern const size_t n_checks_norm;
+extern const struct check_case checks_gemm[], checks_norm[];
+extern const size_t n_checks_gemm, n_checks_norm;
 
 struct check_result {
     const char *kernel;

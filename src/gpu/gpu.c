@@ -205,6 +205,8 @@ int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const 
     const struct kernel_row *row = kernel_find(name);
     if (!row)
         return cairn_fail(err, CAIRN_EUSAGE, "there is no kernel %s", name);
+    if (!row->host[storage][KERNEL_PLAIN])
+        return cairn_fail(err, CAIRN_EUSAGE, "%s is for 16-bit tensors only", name);
     struct gpu_kernel **slot = &g->kernels[(size_t)(row - kernel_rows) * GPU_STORAGES + storage];
     if (!*slot) {
         if (is_lost(g, err))

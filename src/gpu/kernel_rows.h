@@ -23,8 +23,8 @@ struct kernel_row {
     const char *name; /* "layer_norm" */
     const struct kernel_text *text;
     size_t args_size;
-    unsigned group; /* work-items */
-    kernel_fn *host[GPU_STORAGES][KERNEL_VARIANTS];
+    unsigned group;                                 /* work-items */
+    kernel_fn *host[GPU_STORAGES][KERNEL_VARIANTS]; /* all NULL: there is none for this format, anywhere */
 };
 
 extern const char kernel_types[], kernel_prelude[];

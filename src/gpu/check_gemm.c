@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/check.h"
+#include "gpu/kernels/gemm.h"
+#include <math.h>
+
+struct matrix_case {
+    size_t m, n, k, batches;
+    bool a_transposed, b_transposed;
+    bool bias, bias_rows, gelu, residual, c_f32;
+    float alpha, beta;
+    size_t pad; /* of every row */
+};
+
+static const struct matrix_case small[] = {
+    { 1, 1, 1, 1, .alpha = 1 },
+    { 5, 3, 7, 2, .alpha = 1, .bias = true },
+    { 3, 130, 33, 1, .b_transposed = true, .alpha = 0.5f, .beta = 2, .pad = 3 },
+    { 129, 17, 40, 1, .a_transposed = true, .alpha = 1, .bias = true, .gelu = true, .pad = 8 },
+    { 70, 66, 31, 3, .a_transposed = true, .b_transposed = true, .alpha = 1, .residual = true, .pad = 1 },
+    { 128, 128, 64, 1, .b_transposed = true, .alpha = 1, .bias = true, .bias_rows = true, .gelu = true,
+      .residual = true },
+    { 31, 140, 65, 1, .a_transposed = true, .alpha = 1, .beta = 1, .c_f32 = true },
+    { 8, 8, 0, 1, .alpha = 1, .bias = true },
+};
+static const struct matrix_case medium = { 300, 260, 520, 1, .b_transposed = true, .alpha = 1, .bias = true };
+
+static double gelu(double x)
+{
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+struct operands {
+    struct check_tensor a, b, c, before, residual, bias;
+    size_t a_stride, b_stride, c_stride, a_size, b_size, c_size;
+};
+
+static struct operands make_operands(struct check *c, const struct matrix_case *s)
+{
+    struct operands o = { .a_stride = (s->a_transposed ? s->m : s->k) + s->pad,
+                          .b_stride = (s->b_transposed ? s->k : s->n) + s->pad,
+                          .c_stride = s->n + s->pad };
+    o.a_size = o.a_stride * (s->a_transposed ? s->k : s->m);
+    o.b_size = o.b_stride * (s->b_transposed ? s->n : s->k);
+    o.c_size = o.c_stride * s->m;
+    o.a = check_input(c, o.a_size * s->batches, 1);
+    o.b = check_input(c, o.b_size * s->batches, 1);
+    /* What lies between the rows must stay as it was. */
+    o.c = s->c_f32 ? check_input_f32(c, o.c_size * s->batches, 1) : check_input(c, o.c_size * s->batches, 1);
+    o.before = check_input(c, o.c_size * s->batches, 1);
+    o.residual = check_input(c, o.c_size * s->batches, 1);
+    o.bias = check_input_f32(c, s->m > s->n ? s->m : s->n, 1);
+    return o;
+}
+
+static void reference(const struct matrix_case *s, const struct operands *o, size_t batch, double *c,
+                      double *before)
+{
+    const float *a = o->a.host + batch * o->a_size, *b = o->b.host + batch * o->b_size;
+    for (size_t i = 0; i < s->m; i++)
+        for (size_t j = 0; j < s->n; j++) {
+            double sum = 0;
+            size_t at = batch * o->c_size + i * o->c_stride + j;
+            for (size_t k = 0; k < s->k; k++)
+                sum += (double)a[s->a_transposed ? k * o->a_stride + i : i * o->a_stride + k] *
+                       b[s->b_transposed ? j * o->b_stride + k : k * o->b_stride + j];
+            sum = sum * s->alpha + (s->bias ? o->bias.host[s->bias_rows ? i : j] : 0);
+            before[at] = sum;
+            sum = s->gelu ? gelu(sum) : sum;
+            c[at] = sum + (s->residual ? o->residual.host[at] : 0) + s->beta * c[at];
+        }
+}
+
+static double *numbers_of(struct check *c, const struct check_tensor *t)
+{
+    double *d = check_doubles(c, t->n);
+    for (size_t i = 0; i < t->n; i++)
+        d[i] = t->host[i];
+    return d;
+}
+
+static void multiply(struct check *c, const char *kernel, const struct matrix_case *s)
+{
+    struct operands o = make_operands(c, s);
+    struct gemm_args args = {
+        .c = o.c.device,
+        .before = s->gelu ? o.before.device : NULL,
+        .a = o.a.device,
+        .b = o.b.device,
+        .residual = s->residual ? o.residual.device : NULL,
+        .bias = s->bias ? o.bias.device : NULL,
+        .m = (k_i64)s->m,
+        .n = (k_i64)s->n,
+        .k = (k_i64)s->k,
+        .a_stride = (k_i64)o.a_stride,
+        .b_stride = (k_i64)o.b_stride,
+        .c_stride = (k_i64)o.c_stride,
+        .a_batch = (k_i64)o.a_size,
+        .b_batch = (k_i64)o.b_size,
+        .c_batch = (k_i64)o.c_size,
+        .alpha = s->alpha,
+        .beta = s->beta,
+        .a_transposed = s->a_transposed,
+        .b_transposed = s->b_transposed,
+        .c_f32 = s->c_f32,
+        .bias_rows = s->bias_rows,
+        .gelu = s->gelu,
+    };
+    double *want = numbers_of(c, &o.c), *before = numbers_of(c, &o.before);
+    for (size_t b = 0; b < s->batches; b++)
+        reference(s, &o, b, want, before);
+    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ gemm_tiles(s->m, s->n), 1, (unsigned)s->batches }), args);
+    double slack = 2 + sqrt((double)s->k);
+    check_compare(c, &o.c, want, s->c_f32 || check_storage(c) == GPU_F32 ? slack : 2);
+    if (s->gelu)
+        check_compare(c, &o.before, before, check_storage(c) == GPU_F32 ? slack : 2);
+}
+
+static void multiply_all(struct check *c, const char *kernel)
+{
+    for (size_t i = 0; i < ARRAY_LEN(small); i++)
+        multiply(c, kernel, &small[i]);
+    multiply(c, kernel, &medium);
+}
+
+static void gemm(struct check *c)
+{
+    multiply_all(c, "gemm");
+}
+
+const struct check_case checks_gemm[] = {
+    { "gemm", gemm, false },
+};
+const size_t n_checks_gemm = ARRAY_LEN(checks_gemm);
