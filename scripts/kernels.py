@@ -5,7 +5,15 @@ import os
 import re
 import sys
 
+KERNELS = os.path.dirname(os.path.abspath(__file__)) + '/../src/gpu/kernels'
 STORAGES = ['f32', 'bf16', 'f16']
+# What a variant for the CPU defines; those after the first are ways in which tests run a kernel.
+VARIANTS = {
+    'debug': ['#define K_DEBUG 1'],
+    'reversed': ['#define K_ORDER(i) (K_WG - 1 - (i))'],
+    'strided': ['#define K_ORDER(i) ((i) * 97 % K_WG)'],
+    'fiber': ['#define K_FIBER 1'],
+}
 
 
 def read(path):
@@ -34,11 +42,10 @@ def without_includes(text):
 
 
 def write_rows(out, variants, files):
-    folder = os.path.dirname(files[0])
     lines = ['/* Made by kernels.py; do not edit. */', '#include "gpu/kernel_rows.h"', '']
-    lines += ['#include "gpu/kernels/%s.h"' % name_of(f) for f in files]
-    lines += ['', 'const char kernel_types[] =', c_string(read(folder + '/types.h')) + ';',
-              'const char kernel_prelude[] =', c_string(read(folder + '/prelude.k')) + ';']
+    lines += ['#include "%s.h"' % os.path.abspath(f)[:-len('.k')] for f in files]
+    lines += ['', 'const char kernel_types[] =', c_string(read(KERNELS + '/types.h')) + ';',
+              'const char kernel_prelude[] =', c_string(read(KERNELS + '/prelude.k')) + ';']
     lines += ['', 'const struct kernel_text kernel_texts[] = {']
     for f in files:
         lines += ['    { "%s",' % name_of(f), c_string(without_includes(read(f[:-1] + 'h'))) + ',',
@@ -61,9 +68,11 @@ def write_rows(out, variants, files):
 
 def write_host(out, storage, variant, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#define K_STORAGE %d' % STORAGES.index(storage),
-             '#define K_VARIANT _%s' % variant] + ['#define K_DEBUG 1'] * (variant == 'debug') + [ '#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"']
+             '#define K_VARIANT _%s' % variant] + VARIANTS.get(variant, [])
+    lines += ['#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"']
     for f in files:
-        lines += ['#include "gpu/kernels/%s.h"' % name_of(f), '#include "gpu/kernels/%s.k"' % name_of(f), '#undef K_WG']
+        path = os.path.abspath(f)[:-len('.k')]
+        lines += ['#include "%s.h"' % path, '#include "%s.k"' % path, '#undef K_WG']
     with open(out, 'w', encoding='utf-8') as f:
         f.write('\n'.join(lines) + '\n')
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fiber.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#else
+#define __sanitizer_start_switch_fiber(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
+#define __sanitizer_finish_switch_fiber(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
+#endif
+
+enum { MOST_ITEMS = 1024, STACK = 256 * 1024, GUARD = 4096 };
+
+struct fiber {
+    ucontext_t context;
+    char *stack;      /* with a page below it that must not be touched */
+    void *fake_stack; /* the address sanitizer's */
+    int line;         /* of the barrier it waits at; 0: it has ended */
+};
+
+/* One group at a time in each thread. */
+static _Thread_local struct group {
+    struct fiber *fibers;
+    ucontext_t scheduler;
+    const void *scheduler_stack;
+    size_t scheduler_size;
+    int items;
+    void (*once)(const void *args, struct k_place place);
+    const void *args;
+    struct k_place place;
+    float shuffle[MOST_ITEMS];
+} group;
+_Thread_local int k_item;
+static bool is_reversed;
+
+void k_fiber_set_reversed(bool reversed)
+{
+    is_reversed = reversed;
+}
+
+static void to_scheduler(struct fiber *f)
+{
+    __sanitizer_start_switch_fiber(f->line ? &f->fake_stack : NULL, group.scheduler_stack,
+                                   group.scheduler_size);
+    swapcontext(&f->context, &group.scheduler);
+    __sanitizer_finish_switch_fiber(f->fake_stack, &group.scheduler_stack, &group.scheduler_size);
+}
+
+static void begin(void)
+{
+    struct fiber *f = &group.fibers[k_item];
+    __sanitizer_finish_switch_fiber(NULL, &group.scheduler_stack, &group.scheduler_size);
+    group.once(group.args, group.place);
+    f->line = 0;
+    to_scheduler(f);
+}
+
+static void to_fiber(struct fiber *f)
+{
+    void *fake_stack = NULL;
+    __sanitizer_start_switch_fiber(&fake_stack, f->stack, STACK);
+    swapcontext(&group.scheduler, &f->context);
+    __sanitizer_finish_switch_fiber(fake_stack, NULL, NULL);
+}
+
+/* Never given back: a thread keeps its fibers for all its groups. */
+static void *take_memory(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        perror("fiber: memory");
+        abort();
+    }
+    return p;
+}
+
+static char *new_stack(void)
+{
+    char *p = take_memory(GUARD + STACK);
+    mprotect(p, GUARD, PROT_NONE);
+    return p + GUARD;
+}
+
+static void prepare(struct fiber *f)
+{
+    if (!f->stack)
+        f->stack = new_stack();
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK;
+    f->fake_stack = NULL;
+    f->line = -1;
+    makecontext(&f->context, begin, 0);
+}
+
+/* After a round all must wait at the same barrier, or all must have ended. */
+static void judge_round(void)
+{
+    int line = group.fibers[0].line;
+    for (int i = 1; i < group.items; i++) {
+        int other = group.fibers[i].line;
+        if (other == line)
+            continue;
+        if (!other || !line)
+            fprintf(stderr, "fiber: work-item %d has ended while %d waits at the barrier of line %d\n",
+                    other ? 0 : i, other ? i : 0, other ? other : line);
+        else
+            fprintf(stderr, "fiber: work-item 0 waits at the barrier of line %d, %d at that of line %d\n",
+                    line, i, other);
+        abort();
+    }
+}
+
+void k_fiber_group(void (*once)(const void *args, struct k_place place), const void *args,
+                   struct k_place place, int items)
+{
+    if (!group.fibers)
+        group.fibers = take_memory(MOST_ITEMS * sizeof(*group.fibers));
+    if (items > MOST_ITEMS)
+        abort();
+    group.items = items;
+    group.once = once;
+    group.args = args;
+    group.place = place;
+    for (int i = 0; i < items; i++)
+        prepare(&group.fibers[i]);
+    do {
+        for (int i = 0; i < items; i++) {
+            k_item = is_reversed ? items - 1 - i : i;
+            to_fiber(&group.fibers[k_item]);
+        }
+        judge_round();
+    } while (group.fibers[0].line);
+}
+
+void k_fiber_wait(int line)
+{
+    struct fiber *f = &group.fibers[k_item];
+    f->line = line;
+    to_scheduler(f);
+}
+
+float k_fiber_shuffle_xor(float v, int mask)
+{
+    int item = k_item;
+    group.shuffle[item] = v;
+    k_fiber_wait(__LINE__);
+    v = group.shuffle[item ^ mask];
+    k_fiber_wait(__LINE__);
+    return v;
+}
