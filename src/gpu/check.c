@@ -27,6 +27,7 @@ static const struct {
     const struct check_case *cases;
     const size_t *n;
 } tables[] = {
+    { checks_attention, &n_checks_attention },
     { checks_gemm, &n_checks_gemm },
     { checks_norm, &n_checks_norm },
 };

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/check.h"
+
+#include "gpu/kernels/attention.h"
+#include <math.h>
+
+static const struct attention_case {
+    size_t samples, heads, kv_heads, queries, keys, size;
+    bool causal;
+    int shift;
+} shapes[] = {
+    { 1, 1, 1, 1, 1, 4, false, 0 },     { 2, 3, 3, 5, 5, 7, true, 0 },      { 1, 4, 2, 33, 47, 20, false, 0 },
+    { 1, 2, 1, 40, 40, 64, true, 0 },   { 1, 2, 2, 19, 70, 33, true, 51 },  { 1, 1, 1, 40, 20, 96, true, -3 },
+    { 1, 2, 1, 65, 33, 128, false, 0 }, { 2, 4, 2, 130, 130, 80, true, 0 },
+};
+
+struct operands {
+    const struct attention_case *s;
+    struct check_tensor q, k, v, o, lse, d_o, delta, dq, dk, dv;
+    double *want_o, *want_lse, *want_delta, *want_dq, *want_dk, *want_dv;
+    double scale;
+};
+
+/* [sample][token][head][size], as a projection leaves it. */
+static struct attention_stride strides(size_t tokens, size_t heads, size_t size)
+{
+    return (struct attention_stride){ (k_i64)(tokens * heads * size), (k_i64)(heads * size), (k_i64)size };
+}
+
+static size_t place(size_t tokens, size_t heads, size_t size, size_t sample, size_t token, size_t head)
+{
+    return ((sample * tokens + token) * heads + head) * size;
+}
+
+static struct operands make_operands(struct check *c, const struct attention_case *s)
+{
+    size_t nq = s->samples * s->queries * s->heads * s->size,
+           nk = s->samples * s->keys * s->kv_heads * s->size;
+    size_t rows = s->samples * s->heads * s->queries;
+    struct operands o = { .s = s, .scale = (float)(1 / sqrt((double)s->size)) };
+    o.q = check_input(c, nq, 1);
+    o.k = check_input(c, nk, 1);
+    o.v = check_input(c, nk, 1);
+    o.d_o = check_input(c, nq, 1);
+    o.o = check_output(c, nq);
+    o.dq = check_output(c, nq);
+    o.dk = check_output(c, nk);
+    o.dv = check_output(c, nk);
+    o.lse = check_output_f32(c, rows);
+    o.delta = check_output_f32(c, rows);
+    double **results[] = { &o.want_o, &o.want_dq, &o.want_dk, &o.want_dv, &o.want_lse, &o.want_delta };
+    const size_t sizes[] = { nq, nq, nk, nk, rows, rows };
+    for (size_t i = 0; i < ARRAY_LEN(results); i++) {
+        *results[i] = check_doubles(c, sizes[i]);
+        for (size_t j = 0; j < sizes[i]; j++)
+            (*results[i])[j] = 0;
+    }
+    return o;
+}
+
+static double dot(const float *x, const float *y, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * y[i];
+    return sum;
+}
+
+/* One query: its weights over the keys into p; false when it sees none. */
+static bool weigh(const struct operands *o, size_t query, const float *q, size_t kv, double *p, double *lse)
+{
+    const struct attention_case *s = o->s;
+    double most = -INFINITY, sum = 0;
+    size_t step = s->kv_heads * s->size;
+    for (size_t j = 0; j < s->keys; j++) {
+        bool seen = !s->causal || (long)j <= (long)query + s->shift;
+        p[j] = seen ? dot(q, o->k.host + kv + j * step, s->size) * o->scale : -INFINITY;
+        most = fmax(most, p[j]);
+    }
+    for (size_t j = 0; j < s->keys; j++) {
+        p[j] = isinf(most) ? 0 : exp(p[j] - most);
+        sum += p[j];
+    }
+    for (size_t j = 0; j < s->keys && sum > 0; j++)
+        p[j] /= sum;
+    *lse = most + log(sum);
+    return sum > 0;
+}
+
+static void reference_row(struct operands *o, size_t sample, size_t head, size_t query, double *p)
+{
+    const struct attention_case *s = o->s;
+    size_t kv_head = head / (s->heads / s->kv_heads), row = (sample * s->heads + head) * s->queries + query;
+    size_t at = place(s->queries, s->heads, s->size, sample, query, head);
+    size_t kv = place(s->keys, s->kv_heads, s->size, sample, 0, kv_head), step = s->kv_heads * s->size;
+    const float *d_o = o->d_o.host + at;
+    double delta = 0;
+    if (!weigh(o, query, o->q.host + at, kv, p, &o->want_lse[row]))
+        return;
+    for (size_t j = 0; j < s->keys; j++)
+        for (size_t d = 0; d < s->size; d++)
+            o->want_o[at + d] += p[j] * o->v.host[kv + j * step + d];
+    for (size_t d = 0; d < s->size; d++)
+        delta += o->want_o[at + d] * d_o[d];
+    o->want_delta[row] = delta;
+    for (size_t j = 0; j < s->keys; j++) {
+        double ds = p[j] * (dot(d_o, o->v.host + kv + j * step, s->size) - delta) * o->scale;
+        for (size_t d = 0; d < s->size; d++) {
+            o->want_dq[at + d] += ds * o->k.host[kv + j * step + d];
+            o->want_dk[kv + j * step + d] += ds * o->q.host[at + d];
+            o->want_dv[kv + j * step + d] += p[j] * d_o[d];
+        }
+    }
+}
+
+static void reference(struct check *c, struct operands *o)
+{
+    double *p = check_doubles(c, o->s->keys);
+    for (size_t sample = 0; sample < o->s->samples; sample++)
+        for (size_t head = 0; head < o->s->heads; head++)
+            for (size_t query = 0; query < o->s->queries; query++)
+                reference_row(o, sample, head, query, p);
+}
+
+static struct gpu_grid grid_of(size_t rows, size_t heads, size_t samples)
+{
+    return (struct gpu_grid){ (unsigned)((rows + ATTENTION_ROWS - 1) / ATTENTION_ROWS), (unsigned)heads,
+                              (unsigned)samples };
+}
+
+/* Rows that see nothing have a lse of minus infinity, which no difference can be taken of. */
+static void compare_lse(struct check *c, struct operands *o)
+{
+    check_fetch(c, &o->lse);
+    double worst = 0;
+    for (size_t i = 0; i < o->lse.n; i++)
+        if (!isinf(o->want_lse[i]) || (double)o->lse.host[i] != o->want_lse[i])
+            worst = fmax(worst, fabs(o->lse.host[i] - o->want_lse[i]));
+    if (!(worst < 1e-5))
+        check_complain(c, "lse is off by %.3g", worst);
+}
+
+static void run_forward(struct check *c, const char *kernel, struct operands *o)
+{
+    const struct attention_case *s = o->s;
+    struct attention_stride q = strides(s->queries, s->heads, s->size),
+                            k = strides(s->keys, s->kv_heads, s->size);
+    struct attention_args args = {
+        .o = o->o.device,
+        .lse = o->lse.device,
+        .q = o->q.device,
+        .k = o->k.device,
+        .v = o->v.device,
+        .o_by = q,
+        .q_by = q,
+        .k_by = k,
+        .v_by = k,
+        .heads = (k_i64)s->heads,
+        .kv_heads = (k_i64)s->kv_heads,
+        .queries = (k_i64)s->queries,
+        .keys = (k_i64)s->keys,
+        .size = (k_i64)s->size,
+        .causal_shift = s->shift,
+        .causal = s->causal,
+        .scale = (float)o->scale,
+    };
+    CHECK_LAUNCH(c, kernel, grid_of(s->queries, s->heads, s->samples), args);
+}
+
+static void run_delta(struct check *c, struct operands *o)
+{
+    const struct attention_case *s = o->s;
+    struct attention_stride q = strides(s->queries, s->heads, s->size);
+    struct attention_delta_args args = {
+        .delta = o->delta.device,
+        .o = o->o.device,
+        .d_o = o->d_o.device,
+        .o_by = q,
+        .d_o_by = q,
+        .heads = (k_i64)s->heads,
+        .queries = (k_i64)s->queries,
+        .size = (k_i64)s->size,
+    };
+    CHECK_LAUNCH(c, "attention_delta", grid_of(s->queries, s->heads, s->samples), args);
+}
+
+static void run_backward(struct check *c, const char *kernel, struct operands *o, bool rows_are_keys)
+{
+    const struct attention_case *s = o->s;
+    struct attention_stride q = strides(s->queries, s->heads, s->size),
+                            k = strides(s->keys, s->kv_heads, s->size);
+    struct attention_backward_args args = {
+        .dq = o->dq.device,
+        .dk = o->dk.device,
+        .dv = o->dv.device,
+        .q = o->q.device,
+        .k = o->k.device,
+        .v = o->v.device,
+        .d_o = o->d_o.device,
+        .lse = o->lse.device,
+        .delta = o->delta.device,
+        .dq_by = q,
+        .dk_by = k,
+        .dv_by = k,
+        .q_by = q,
+        .k_by = k,
+        .v_by = k,
+        .d_o_by = q,
+        .heads = (k_i64)s->heads,
+        .kv_heads = (k_i64)s->kv_heads,
+        .queries = (k_i64)s->queries,
+        .keys = (k_i64)s->keys,
+        .size = (k_i64)s->size,
+        .causal_shift = s->shift,
+        .causal = s->causal,
+        .scale = (float)o->scale,
+    };
+    CHECK_LAUNCH(c, kernel,
+                 rows_are_keys ? grid_of(s->keys, s->kv_heads, s->samples)
+                               : grid_of(s->queries, s->heads, s->samples),
+                 args);
+}
+
+/* In f32 sums of a few hundred products; in 16 bits the rounding of the result, and in backward of o too. */
+static double slack(struct check *c, double narrow)
+{
+    return check_storage(c) == GPU_F32 ? 32 : narrow;
+}
+
+static void forward(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct operands o = make_operands(c, &shapes[i]);
+        reference(c, &o);
+        run_forward(c, "attention", &o);
+        check_compare(c, &o.o, o.want_o, slack(c, 2));
+        compare_lse(c, &o);
+    }
+}
+
+static void delta(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct operands o = make_operands(c, &shapes[i]);
+        reference(c, &o);
+        run_forward(c, "attention", &o);
+        run_delta(c, &o);
+        check_fetch(c, &o.o);
+        for (size_t row = 0; row < o.delta.n; row++) {
+            size_t query = row % shapes[i].queries, head = row / shapes[i].queries % shapes[i].heads;
+            size_t at = place(shapes[i].queries, shapes[i].heads, shapes[i].size,
+                              row / shapes[i].queries / shapes[i].heads, query, head);
+            o.want_delta[row] = dot(o.o.host + at, o.d_o.host + at, shapes[i].size);
+        }
+        check_compare(c, &o.delta, o.want_delta, 16);
+    }
+}
+
+static void backward_q(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct operands o = make_operands(c, &shapes[i]);
+        reference(c, &o);
+        run_forward(c, "attention", &o);
+        run_delta(c, &o);
+        run_backward(c, "attention_dq", &o, false);
+        check_compare(c, &o.dq, o.want_dq, slack(c, 8));
+    }
+}
+
+static void backward_kv(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct operands o = make_operands(c, &shapes[i]);
+        reference(c, &o);
+        run_forward(c, "attention", &o);
+        run_delta(c, &o);
+        run_backward(c, "attention_dkv", &o, true);
+        check_compare(c, &o.dk, o.want_dk, slack(c, 8));
+        check_compare(c, &o.dv, o.want_dv, slack(c, 8));
+    }
+}
+
+const struct check_case checks_attention[] = {
+    { "attention", forward, false },
+    { "attention_delta", delta, false },
+    { "attention_dq", backward_q, false },
+    { "attention_dkv", backward_kv, false },
+};
+const size_t n_checks_attention = ARRAY_LEN(checks_attention);

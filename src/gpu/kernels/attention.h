@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention without a matrix of scores in memory: o = softmax(scale q kᵀ) v for each sample and head.
+ *
+ * Heads of q share heads of k and v in turn: head h uses head h / (heads / kv_heads).  With `causal`, query i sees
+ * the keys up to i + causal_shift; a query that sees none gets zeros.  The numbers of a head are neighbours in
+ * memory; from sample to sample, token to token and head to head the strides lead.  Head sizes go to
+ * ATTENTION_SIZE.
+ *
+ * Forward leaves the logarithm of each row's sum of exponentials in lse; backward makes the scores anew from it.
+ * Groups: (tiles of rows, heads, samples), the rows being queries; keys and kv_heads for attention_dkv. */
+#ifndef CAIRN_GPU_KERNELS_ATTENTION_H
+#define CAIRN_GPU_KERNELS_ATTENTION_H
+
+#include "gpu/kernels/types.h"
+
+enum { ATTENTION_SIZE = 128, ATTENTION_ROWS = 32 /* of a tile */ };
+
+struct attention_stride {
+    k_i64 sample, token, head;
+};
+
+struct attention_args {
+    struct k_fault *fault;
+    void *o;    /* out */
+    float *lse; /* out, [sample][head][query] */
+    const void *q, *k, *v;
+    struct attention_stride o_by, q_by, k_by, v_by;
+    k_i64 heads, kv_heads, queries, keys, size;
+    k_i64 causal_shift;
+    k_u32 causal;
+    float scale;
+};
+
+/* delta = the sum of o * d_o over a head's numbers, for each row: what the backward kernels need of o.  One group
+ * takes ATTENTION_ROWS rows. */
+struct attention_delta_args {
+    struct k_fault *fault;
+    float *delta; /* out, as lse */
+    const void *o, *d_o;
+    struct attention_stride o_by, d_o_by;
+    k_i64 heads, queries, size;
+};
+
+/* attention_dq writes dq; attention_dkv writes dk and dv. */
+struct attention_backward_args {
+    struct k_fault *fault;
+    void *dq, *dk, *dv; /* out */
+    const void *q, *k, *v, *d_o;
+    const float *lse, *delta;
+    struct attention_stride dq_by, dk_by, dv_by, q_by, k_by, v_by, d_o_by;
+    k_i64 heads, kv_heads, queries, keys, size;
+    k_i64 causal_shift;
+    k_u32 causal;
+    float scale;
+};
+
+#endif
