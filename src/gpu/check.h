@@ -8,6 +8,7 @@
 #define CAIRN_GPU_CHECK_H
 
 #include "gpu/gpu.h"
+#include <stdint.h>
 
 struct check; /* a case in progress */
 
@@ -46,6 +47,9 @@ struct gpu *check_gpu(struct check *c);
 enum gpu_storage check_storage(const struct check *c);
 bool check_ok(const struct check *c); /* nothing failed so far */
 double check_random(struct check *c); /* uniform in (0, 1) */
+/* The format under test by its definition; codes have the bits of a number, 16 or 32 of them. */
+float check_widen(const struct check *c, uint32_t code);
+uint32_t check_narrow(const struct check *c, float f);
 
 /* A row of the table: one kernel, shown under its name, tried for each format that it is there for. */
 struct check_case {
@@ -53,8 +57,8 @@ struct check_case {
     void (*run)(struct check *c);
     bool f32_only; /* has no storage of its own */
 };
-extern const struct check_case checks_attention[], checks_gemm[], checks_norm[];
-extern const size_t n_checks_attention, n_checks_gemm, n_checks_norm;
+extern const struct check_case checks_attention[], checks_elementwise[], checks_gemm[], checks_norm[];
+extern const size_t n_checks_attention, n_checks_elementwise, n_checks_gemm, n_checks_norm;
 
 struct check_result {
     const char *kernel;

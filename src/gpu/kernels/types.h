@@ -10,6 +10,13 @@ typedef unsigned int k_u32;
 typedef unsigned long long k_u64;
 typedef long long k_i64;
 
+/* How much a group takes, where it is not a row: K_SHARE numbers of an array, or as many rows of a matrix as make
+ * about that.  The grid is K_GROUPS(n) or K_ROW_GROUPS(rows, columns) groups in x. */
+#define K_SHARE 4096
+#define K_GROUPS(n) (((n) + K_SHARE - 1) / K_SHARE)
+#define K_GROUP_ROWS(columns) ((columns) < K_SHARE / 2 ? K_SHARE / (columns) : 1)
+#define K_ROW_GROUPS(rows, columns) (((rows) + K_GROUP_ROWS(columns) - 1) / K_GROUP_ROWS(columns))
+
 /* A group's place in the grid. */
 struct k_place {
     int x, y, z;
