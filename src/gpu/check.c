@@ -28,6 +28,7 @@ static const struct {
     const size_t *n;
 } tables[] = {
     { checks_attention, &n_checks_attention },
+    { checks_columns, &n_checks_columns },
     { checks_elementwise, &n_checks_elementwise },
     { checks_gemm, &n_checks_gemm },
     { checks_norm, &n_checks_norm },

@@ -57,8 +57,9 @@ struct check_case {
     void (*run)(struct check *c);
     bool f32_only; /* has no storage of its own */
 };
-extern const struct check_case checks_attention[], checks_elementwise[], checks_gemm[], checks_norm[];
-extern const size_t n_checks_attention, n_checks_elementwise, n_checks_gemm, n_checks_norm;
+extern const struct check_case checks_attention[], checks_columns[], checks_elementwise[], checks_gemm[],
+    checks_norm[];
+extern const size_t n_checks_attention, n_checks_columns, n_checks_elementwise, n_checks_gemm, n_checks_norm;
 
 struct check_result {
     const char *kernel;

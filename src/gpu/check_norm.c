@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
+#include "gpu/kernels/columns.h"
 #include "gpu/kernels/norm.h"
 #include <math.h>
 
@@ -66,8 +67,143 @@ static void rms_norm(struct check *c)
         norm_shape(c, &shapes[i], "rms_norm", false);
 }
 
+/* ---- backward ---- */
+
+struct gradients {
+    double *dx, *dw, *db; /* dw, db: one vector for each set */
+};
+
+/* By the chain rule from y = xhat (w + w_plus) + b, where xhat depends on x through the row's moments too. */
+static void norm_gradients(const struct shape *s, const struct norm_backward_args *a, bool centre,
+                           const float *x, const float *dy, const float *w, struct gradients *out)
+{
+    size_t n = s->columns;
+    for (size_t r = 0; r < s->rows; r++, x += n, dy += n, out->dx += n) {
+        size_t set = s->rows_per_w ? r / s->rows_per_w * n : 0;
+        double mean, rstd, g_mean = 0, dot_mean = 0;
+        row_moments(x, n, centre, 1e-5f, &mean, &rstd);
+        for (size_t i = 0; i < n; i++) {
+            double xhat = (x[i] - mean) * rstd, g = dy[i] * ((double)w[set + i] + a->w_plus);
+            g_mean += centre ? g / (double)n : 0;
+            dot_mean += g * xhat / (double)n;
+            out->dw[set + i] += dy[i] * xhat;
+            out->db[set + i] += dy[i];
+        }
+        for (size_t i = 0; i < n; i++)
+            out->dx[i] =
+                rstd * (dy[i] * ((double)w[set + i] + a->w_plus) - g_mean - (x[i] - mean) * rstd * dot_mean);
+    }
+}
+
+static double *zeros(struct check *c, size_t n)
+{
+    double *d = check_doubles(c, n);
+    for (size_t i = 0; i < n; i++)
+        d[i] = 0;
+    return d;
+}
+
+static void check_weights(struct check *c, const struct shape *s, const struct norm_backward_args *a,
+                          const double *dw, const double *db)
+{
+    size_t per_set = s->rows_per_w ? s->rows_per_w : s->rows, sets = s->rows / per_set,
+           parts = K_PARTS(per_set, 2);
+    unsigned tiles = (unsigned)K_TILES(s->columns);
+    struct check_tensor part_w = check_output_f32(c, sets * parts * s->columns),
+                        part_b = check_output_f32(c, sets * parts * s->columns),
+                        w = check_output_f32(c, sets * s->columns),
+                        b = check_output_f32(c, sets * s->columns);
+    struct norm_weights_args args = { .dw = part_w.device,
+                                      .db = part_b.device,
+                                      .dy = a->dy,
+                                      .x = a->x,
+                                      .mean = a->mean,
+                                      .rstd = a->rstd,
+                                      .rows = a->rows,
+                                      .columns = a->columns,
+                                      .rows_per_w = a->rows_per_w,
+                                      .rows_per_part = 2 };
+    CHECK_LAUNCH(c, "norm_backward_w", ((struct gpu_grid){ .x = (unsigned)(sets * parts), .y = tiles }),
+                 args);
+    struct fold_args fold = {
+        .y = w.device, .sums = part_w.device, .parts = (k_i64)parts, .columns = a->columns
+    };
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    fold.y = b.device, fold.sums = part_b.device;
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    check_compare(c, &w, dw, 32);
+    check_compare(c, &b, db, 16);
+}
+
+enum what { DX, WEIGHTS };
+
+static void backward_shape(struct check *c, const struct shape *s, bool centre, enum what what)
+{
+    size_t n = s->rows * s->columns, sets = s->rows_per_w ? s->rows / s->rows_per_w : 1;
+    struct check_tensor x = check_input(c, n, 2), dy = check_input(c, n, 1),
+                        w = check_input_f32(c, sets * s->columns, 1), y = check_output(c, n),
+                        mean = check_output_f32(c, s->rows), rstd = check_output_f32(c, s->rows);
+    struct gpu_grid rows = { .x = (unsigned)s->rows };
+    struct norm_args forward = { .y = y.device,
+                                 .mean = mean.device,
+                                 .rstd = rstd.device,
+                                 .x = x.device,
+                                 .rows = (k_i64)s->rows,
+                                 .columns = (k_i64)s->columns,
+                                 .epsilon = 1e-5f };
+    CHECK_LAUNCH(c, centre ? "layer_norm" : "rms_norm", rows, forward);
+    struct norm_backward_args args = { .dx = y.device,
+                                       .dy = dy.device,
+                                       .x = x.device,
+                                       .w = w.device,
+                                       .mean = centre ? mean.device : NULL,
+                                       .rstd = rstd.device,
+                                       .rows = (k_i64)s->rows,
+                                       .columns = (k_i64)s->columns,
+                                       .rows_per_w = (k_i64)s->rows_per_w,
+                                       .w_plus = s->rows_per_w ? 1 : 0 };
+    struct gradients want = { check_doubles(c, n), zeros(c, w.n), zeros(c, w.n) };
+    norm_gradients(s, &args, centre, x.host, dy.host, w.host,
+                   &(struct gradients){ want.dx, want.dw, want.db });
+    if (what == WEIGHTS) {
+        check_weights(c, s, &args, want.dw, want.db);
+        return;
+    }
+    CHECK_LAUNCH(c, centre ? "layer_norm_backward" : "rms_norm_backward", rows, args);
+    check_compare(c, &y, want.dx, 16);
+    args.add = 1;
+    CHECK_LAUNCH(c, centre ? "layer_norm_backward" : "rms_norm_backward", rows, args);
+    for (size_t i = 0; i < n; i++)
+        want.dx[i] *= 2;
+    check_compare(c, &y, want.dx, 16);
+}
+
+static void layer_norm_backward(struct check *c)
+{
+    for (size_t i = 1; i < ARRAY_LEN(shapes); i++) /* in a column alone the terms cancel */
+        backward_shape(c, &shapes[i], true, DX);
+}
+
+static void rms_norm_backward(struct check *c)
+{
+    for (size_t i = 1; i < ARRAY_LEN(shapes); i++)
+        backward_shape(c, &shapes[i], false, DX);
+}
+
+static void norm_backward_w(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        backward_shape(c, &shapes[i], false, WEIGHTS);
+        if (i) /* xhat of a column alone is nothing but rounding */
+            backward_shape(c, &shapes[i], true, WEIGHTS);
+    }
+}
+
 const struct check_case checks_norm[] = {
     { "layer_norm", layer_norm, false },
     { "rms_norm", rms_norm, false },
+    { "layer_norm_backward", layer_norm_backward, false },
+    { "rms_norm_backward", rms_norm_backward, false },
+    { "norm_backward_w", norm_backward_w, false },
 };
 const size_t n_checks_norm = ARRAY_LEN(checks_norm);

@@ -19,20 +19,21 @@ struct norm_args {
     float epsilon, w_plus;
 };
 
-/* dx = the gradient of x; dw and db are summed over the rows that share them in a second kernel, norm_fold, from
- * `parts` rows of partial sums: part p of norm_backward_w has the sums over its share of rows. */
+/* layer_norm_backward, rms_norm_backward: dx is the gradient of x; each group takes a row. */
 struct norm_backward_args {
     struct k_fault *fault;
     void *dx;
     const void *dy, *x;
-    const float *w, *mean, *rstd;
+    const float *w, *mean, *rstd; /* as the forward kernel left them */
     k_i64 rows, columns, rows_per_w;
     float w_plus;
     k_u32 add; /* to what is in dx already */
 };
+
+/* norm_backward_w: the gradients of w and b in parts, for fold (types.h); a set has rows_per_w rows. */
 struct norm_weights_args {
     struct k_fault *fault;
-    float *dw, *db; /* [w index][part][columns]; db may be NULL */
+    float *dw, *db; /* [set][part][columns]; db may be NULL */
     const void *dy, *x;
     const float *mean, *rstd; /* mean is NULL for rms_norm */
     k_i64 rows, columns, rows_per_w, rows_per_part;

@@ -17,6 +17,14 @@ typedef long long k_i64;
 #define K_GROUP_ROWS(columns) ((columns) < K_SHARE / 2 ? K_SHARE / (columns) : 1)
 #define K_ROW_GROUPS(rows, columns) (((rows) + K_GROUP_ROWS(columns) - 1) / K_GROUP_ROWS(columns))
 
+/* Sums over rows are made in two passes.  The rows come in sets of rows_per_set (0: all are one set), each with its
+ * own sum.  A group of the first pass sums up one part of a set, rows_per_part rows, over K_TILE columns: the
+ * grid is sets * K_PARTS groups in x and K_TILES in y, the result [set][part][columns] in f32.  The second pass is
+ * the kernel fold. */
+#define K_TILE 256
+#define K_TILES(columns) (((columns) + K_TILE - 1) / K_TILE)
+#define K_PARTS(rows_per_set, rows_per_part) (((rows_per_set) + (rows_per_part)-1) / (rows_per_part))
+
 /* A group's place in the grid. */
 struct k_place {
     int x, y, z;

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/check.h"
+#include "gpu/kernels/columns.h"
+
+/* rows_per_set 0: one set. */
+static const struct shape {
+    size_t rows, columns, rows_per_set, rows_per_part;
+} shapes[] = {
+    { 1, 1, 0, 8 },     { 13, 7, 0, 5 },  { 300, 64, 100, 32 },
+    { 70, 257, 35, 9 }, { 9, 768, 1, 4 }, { 33, 5120, 11, 16 },
+};
+
+static struct gpu_grid row_groups(const struct shape *s)
+{
+    return (struct gpu_grid){ .x = (unsigned)K_ROW_GROUPS(s->rows, s->columns) };
+}
+
+static size_t set_of(const struct shape *s, size_t row)
+{
+    return s->rows_per_set ? row / s->rows_per_set : 0;
+}
+
+static size_t sets_of(const struct shape *s)
+{
+    return set_of(s, s->rows - 1) + 1;
+}
+
+static void bias_shape(struct check *c, const struct shape *s)
+{
+    size_t n = s->rows * s->columns;
+    struct check_tensor x = check_input(c, n, 1), b = check_input_f32(c, s->columns, 1),
+                        y = check_output(c, n);
+    struct bias_args args = {
+        .y = y.device, .x = x.device, .bias = b.device, .rows = (k_i64)s->rows, .columns = (k_i64)s->columns
+    };
+    CHECK_LAUNCH(c, "bias", row_groups(s), args);
+    double *want = check_doubles(c, n);
+    for (size_t i = 0; i < n; i++)
+        want[i] = (double)x.host[i] + b.host[i % s->columns];
+    check_compare(c, &y, want, 1);
+}
+
+static void gate_shape(struct check *c, const struct shape *s)
+{
+    size_t n = s->rows * s->columns;
+    struct check_tensor x = check_input(c, n, 1), z = check_input(c, n, 1),
+                        gate = check_input_f32(c, sets_of(s) * s->columns, 1);
+    double *want = check_doubles(c, n);
+    for (int alone = 0; alone < 2; alone++) {
+        struct check_tensor y = check_output(c, n);
+        struct gate_args args = { .y = y.device,
+                                  .x = alone ? NULL : x.device,
+                                  .z = z.device,
+                                  .gate = gate.device,
+                                  .rows = (k_i64)s->rows,
+                                  .columns = (k_i64)s->columns,
+                                  .rows_per_gate = (k_i64)s->rows_per_set };
+        CHECK_LAUNCH(c, "gate", row_groups(s), args);
+        for (size_t i = 0; i < n; i++)
+            want[i] = (alone ? 0 : x.host[i]) +
+                      (double)z.host[i] * gate.host[set_of(s, i / s->columns) * s->columns + i % s->columns];
+        check_compare(c, &y, want, 1);
+    }
+}
+
+/* Both passes, twice: the second time added to the first. */
+static void sum_shape(struct check *c, const struct shape *s, const char *kernel, bool dot)
+{
+    size_t n = s->rows * s->columns, sets = sets_of(s);
+    size_t parts = K_PARTS(s->rows_per_set ? s->rows_per_set : s->rows, s->rows_per_part);
+    struct check_tensor x = check_input(c, n, 1), z = check_input(c, n, 1),
+                        sums = check_output_f32(c, sets * parts * s->columns),
+                        y = check_output_f32(c, sets * s->columns);
+    struct column_sum_args args = { .sums = sums.device,
+                                    .x = x.device,
+                                    .z = z.device,
+                                    .rows = (k_i64)s->rows,
+                                    .columns = (k_i64)s->columns,
+                                    .rows_per_set = (k_i64)s->rows_per_set,
+                                    .rows_per_part = (k_i64)s->rows_per_part };
+    struct fold_args fold = {
+        .y = y.device, .sums = sums.device, .parts = (k_i64)parts, .columns = (k_i64)s->columns
+    };
+    unsigned tiles = (unsigned)K_TILES(s->columns);
+    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)(sets * parts), .y = tiles }), args);
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    fold.add = 1;
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    double *want = check_doubles(c, y.n);
+    for (size_t i = 0; i < y.n; i++)
+        want[i] = 0;
+    for (size_t i = 0; i < n; i++)
+        want[set_of(s, i / s->columns) * s->columns + i % s->columns] +=
+            2 * (dot ? (double)x.host[i] * z.host[i] : x.host[i]);
+    check_compare(c, &y, want, 32);
+}
+
+static void bias(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        bias_shape(c, &shapes[i]);
+}
+
+static void gate(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        gate_shape(c, &shapes[i]);
+}
+
+static void column_sum(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        sum_shape(c, &shapes[i], "column_sum", false);
+}
+
+static void column_dot(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        sum_shape(c, &shapes[i], "column_dot", true);
+}
+
+/* Many parts of one set. */
+static void fold(struct check *c)
+{
+    const struct shape s = { 1000, 130, 0, 1 };
+    sum_shape(c, &s, "column_sum", false);
+}
+
+const struct check_case checks_columns[] = {
+    { "bias", bias, false },
+    { "gate", gate, false },
+    { "column_sum", column_sum, false },
+    { "column_dot", column_dot, false },
+    { "fold", fold, false },
+};
+const size_t n_checks_columns = ARRAY_LEN(checks_columns);
