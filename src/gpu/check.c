@@ -31,7 +31,9 @@ static const struct {
     { checks_columns, &n_checks_columns },
     { checks_elementwise, &n_checks_elementwise },
     { checks_gemm, &n_checks_gemm },
+    { checks_move, &n_checks_move },
     { checks_norm, &n_checks_norm },
+    { checks_rope, &n_checks_rope },
 };
 
 struct gpu *check_gpu(struct check *c)

@@ -58,8 +58,9 @@ struct check_case {
     bool f32_only; /* has no storage of its own */
 };
 extern const struct check_case checks_attention[], checks_columns[], checks_elementwise[], checks_gemm[],
-    checks_norm[];
-extern const size_t n_checks_attention, n_checks_columns, n_checks_elementwise, n_checks_gemm, n_checks_norm;
+    checks_move[], checks_norm[], checks_rope[];
+extern const size_t n_checks_attention, n_checks_columns, n_checks_elementwise, n_checks_gemm, n_checks_move,
+    n_checks_norm, n_checks_rope;
 
 struct check_result {
     const char *kernel;
