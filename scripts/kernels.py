@@ -41,11 +41,15 @@ def without_includes(text):
     return re.sub(r'^#include .*\n', '', text, flags=re.M)
 
 
+def prelude():
+    return read(KERNELS + '/prelude.k') + '#line 1 "library.k"\n' + read(KERNELS + '/library.k')
+
+
 def write_rows(out, variants, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#include "gpu/kernel_rows.h"', '']
     lines += ['#include "%s.h"' % os.path.abspath(f)[:-len('.k')] for f in files]
     lines += ['', 'const char kernel_types[] =', c_string(read(KERNELS + '/types.h')) + ';',
-              'const char kernel_prelude[] =', c_string(read(KERNELS + '/prelude.k')) + ';']
+              'const char kernel_prelude[] =', c_string(prelude()) + ';']
     lines += ['', 'const struct kernel_text kernel_texts[] = {']
     for f in files:
         lines += ['    { "%s",' % name_of(f), c_string(without_includes(read(f[:-1] + 'h'))) + ',',
@@ -69,7 +73,8 @@ def write_rows(out, variants, files):
 def write_host(out, storage, variant, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#define K_STORAGE %d' % STORAGES.index(storage),
              '#define K_VARIANT _%s' % variant] + VARIANTS.get(variant, [])
-    lines += ['#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"']
+    lines += ['#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"',
+              '#include "gpu/kernels/library.k"']
     for f in files:
         path = os.path.abspath(f)[:-len('.k')]
         lines += ['#include "%s.h"' % path, '#include "%s.k"' % path, '#undef K_WG']
