@@ -57,4 +57,8 @@ struct gpu {
 
 extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;
 
+/* Of the CPU only: what its kernels were compiled for, and work on all of its threads (crew.h). */
+enum kernel_variant gpu_host_variant(const struct gpu *g);
+void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
-#include "gpu/kernels/gemm.h"
+
+#include "gpu/gemm_cpu.h"
 #include <math.h>
 
 struct matrix_case {
@@ -78,6 +79,20 @@ static double *numbers_of(struct check *c, const struct check_tensor *t)
     return d;
 }
 
+/* A kernel on the device, or NULL for what the CPU has instead of one. */
+static void launch(struct check *c, const char *kernel, const struct matrix_case *s,
+                   const struct gemm_args *args)
+{
+    struct gemm_room room = { 0 };
+    struct cairn_error err = { 0 };
+    if (kernel)
+        CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ gemm_tiles(s->m, s->n), 1, (unsigned)s->batches }),
+                     *args);
+    else if (check_ok(c) && gemm_cpu_run(check_gpu(c), check_storage(c), args, s->batches, &room, &err))
+        check_complain(c, "%s", err.msg);
+    gemm_room_release(&room);
+}
+
 static void multiply(struct check *c, const char *kernel, const struct matrix_case *s)
 {
     struct operands o = make_operands(c, s);
@@ -108,7 +123,7 @@ static void multiply(struct check *c, const char *kernel, const struct matrix_ca
     double *want = numbers_of(c, &o.c), *before = numbers_of(c, &o.before);
     for (size_t b = 0; b < s->batches; b++)
         reference(s, &o, b, want, before);
-    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ gemm_tiles(s->m, s->n), 1, (unsigned)s->batches }), args);
+    launch(c, kernel, s, &args);
     double slack = 2 + sqrt((double)s->k);
     check_compare(c, &o.c, want, s->c_f32 || check_storage(c) == GPU_F32 ? slack : 2);
     if (s->gelu)
@@ -127,7 +142,14 @@ static void gemm(struct check *c)
     multiply_all(c, "gemm");
 }
 
+static void gemm_cpu(struct check *c)
+{
+    if (gpu_info(check_gpu(c))->api == GPU_API_HOST)
+        multiply_all(c, NULL);
+}
+
 const struct check_case checks_gemm[] = {
     { "gemm", gemm, false },
+    { "gemm_cpu", gemm_cpu, false },
 };
 const size_t n_checks_gemm = ARRAY_LEN(checks_gemm);

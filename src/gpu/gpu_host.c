@@ -235,6 +235,18 @@ static int host_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_ker
     return 0;
 }
 
+enum kernel_variant gpu_host_variant(const struct gpu *g)
+{
+    const struct host *h = g->state;
+    return h->variant;
+}
+
+void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context)
+{
+    struct host *h = g->state;
+    crew_run(h->crew, pieces, fn, context);
+}
+
 const struct gpu_backend gpu_host = {
     .api = GPU_API_HOST,
     .list = host_list,

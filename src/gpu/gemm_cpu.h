@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Matrices on the CPU: packed panels and a tile in registers, compiled for each format and set of instructions.
+ *
+ * A panel of a holds `rows` rows and one of b `columns` columns, both as f32 with k running slowest, zeros past the
+ * end; the format and the transpose end with the packing.  Sums run over k in order, GEMM_CPU_DEPTH at a time, so
+ * that the bits depend on the shape alone, never on threads or tiles. */
+#ifndef CAIRN_GPU_GEMM_CPU_H
+#define CAIRN_GPU_GEMM_CPU_H
+
+#include "gpu/gpu.h"
+#include "gpu/kernel_rows.h"
+#include "gpu/kernels/gemm.h"
+
+enum { GEMM_CPU_DEPTH = 192, GEMM_CPU_ROWS = 192, GEMM_CPU_COLUMNS = 192 /* of a tile of c */ };
+
+/* What one thread does at a time: the result's rows and columns from row, column. */
+struct gemm_cpu_tile {
+    const struct gemm_args *args;
+    size_t batch, row, column, rows, columns;
+    const float *a, *b; /* their panels */
+};
+
+struct gemm_cpu {
+    size_t rows, columns; /* of a panel */
+    /* `n` rows of a from `row`, or columns of b, at most a panel's. */
+    void (*pack_a)(const struct gemm_args *args, size_t batch, size_t row, size_t n, float *panel);
+    void (*pack_b)(const struct gemm_args *args, size_t batch, size_t column, size_t n, float *panel);
+    void (*tile)(const struct gemm_cpu_tile *t);
+};
+
+/* NULL where the build has none for these instructions. */
+extern const struct gemm_cpu *const gemm_cpus[GPU_STORAGES][KERNEL_VARIANTS];
+
+/* Memory for packed panels, kept from call to call; begins as zeros. */
+struct gemm_room {
+    float *at;
+    size_t n;
+};
+void gemm_room_release(struct gemm_room *room);
+
+/* c = … as gemm.h says, on all threads of the CPU device g; pointers are the host's. */
+int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
+                 struct gemm_room *room, struct cairn_error *err);
+
+#endif
