@@ -22,9 +22,9 @@ def read(path):
 
 
 def parse(path):
-    """The kernels of a file: (name, struct of its arguments, formats it is for)."""
-    rows = re.findall(r'^K_KERNEL(_16)?\((\w+), (\w+)\)', read(path), re.M)
-    return [(name, args, STORAGES[1:] if narrow else STORAGES) for narrow, name, args in rows]
+    """The kernels of a file: (name, struct of its arguments, formats it is for, whether it takes matrix cores)."""
+    rows = re.findall(r'^K_KERNEL(_MMA)?\((\w+), (\w+)\)', read(path), re.M)
+    return [(name, args, STORAGES[1:] if mma else STORAGES, bool(mma)) for mma, name, args in rows]
 
 
 def name_of(path):
@@ -42,7 +42,8 @@ def without_includes(text):
 
 
 def prelude():
-    return read(KERNELS + '/prelude.k') + '#line 1 "library.k"\n' + read(KERNELS + '/library.k')
+    return read(KERNELS + '/prelude.k') + ''.join(
+        '#line 1 "%s"\n%s' % (name, read(KERNELS + '/' + name)) for name in ('library.k', 'mma.k'))
 
 
 def write_rows(out, variants, files):
@@ -58,12 +59,13 @@ def write_rows(out, variants, files):
     rows = []
     for i, f in enumerate(files):
         group = int(re.search(r'^#define K_WG (\d+)', read(f), re.M).group(1))
-        for kernel, args, storages in parse(f):
+        for kernel, args, storages, mma in parse(f):
             names = [['%s_%s_%s' % (kernel, s, v) for v in variants] if s in storages else [] for s in STORAGES]
             for column in filter(None, names):
                 lines += ['kernel_fn %s;' % ', '.join(column)]
             table = ', '.join('{ %s }' % ', '.join(column or ['NULL']) for column in names)
-            rows += ['    { "%s", &kernel_texts[%d], sizeof(struct %s), %d, { %s } },' % (kernel, i, args, group, table)]
+            rows += ['    { "%s", &kernel_texts[%d], sizeof(struct %s), %d, %s, { %s } },' %
+                     (kernel, i, args, group, str(mma).lower(), table)]
     lines += ['', 'const struct kernel_row kernel_rows[] = {'] + rows + ['};']
     lines += ['const size_t n_kernel_rows = sizeof(kernel_rows) / sizeof(kernel_rows[0]);', '']
     with open(out, 'w', encoding='utf-8') as f:
@@ -74,7 +76,7 @@ def write_host(out, storage, variant, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#define K_STORAGE %d' % STORAGES.index(storage),
              '#define K_VARIANT _%s' % variant] + VARIANTS.get(variant, [])
     lines += ['#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"',
-              '#include "gpu/kernels/library.k"']
+              '#include "gpu/kernels/library.k"', '#include "gpu/kernels/mma.k"']
     for f in files:
         path = os.path.abspath(f)[:-len('.k')]
         lines += ['#include "%s.h"' % path, '#include "%s.k"' % path, '#undef K_WG']

@@ -326,10 +326,10 @@ static size_t count_cases(void)
 }
 
 /* A case that is not named after a kernel is there for all formats. */
-static bool exists(const struct check_case *row, int storage)
+static bool exists(struct gpu *g, const struct check_case *row, int storage)
 {
     const struct kernel_row *kernel = kernel_find(row->kernel);
-    return !kernel || kernel->host[storage][KERNEL_PLAIN];
+    return !kernel || !kernel->mma || (storage != GPU_F32 && gpu_has_mma(g));
 }
 
 int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
@@ -343,7 +343,7 @@ int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_
         for (size_t i = 0; i < *tables[t].n; i++) {
             const struct check_case *row = &tables[t].cases[i];
             for (int s = 0; s < (row->f32_only ? 1 : GPU_STORAGES); s++)
-                if ((!only || strstr(row->kernel, only)) && exists(row, s) && !(stop && stop()))
+                if ((!only || strstr(row->kernel, only)) && exists(g, row, s) && !(stop && stop()))
                     run_case(g, row, (enum gpu_storage)s, &(*out)[(*n)++]);
         }
     return 0;

@@ -142,6 +142,11 @@ static void gemm(struct check *c)
     multiply_all(c, "gemm");
 }
 
+static void gemm_mma(struct check *c)
+{
+    multiply_all(c, "gemm_mma");
+}
+
 static void gemm_cpu(struct check *c)
 {
     if (gpu_info(check_gpu(c))->api == GPU_API_HOST)
@@ -150,6 +155,7 @@ static void gemm_cpu(struct check *c)
 
 const struct check_case checks_gemm[] = {
     { "gemm", gemm, false },
+    { "gemm_mma", gemm_mma, false },
     { "gemm_cpu", gemm_cpu, false },
 };
 const size_t n_checks_gemm = ARRAY_LEN(checks_gemm);

@@ -2,6 +2,7 @@
  * Compiled once for each K_STORAGE and K_VARIANT. */
 #include "gpu/gemm_cpu.h"
 #include "gpu/kernels/prelude.k"
+#include "gpu/kernels/library.k"
 
 #include <string.h>
 #ifdef __x86_64__

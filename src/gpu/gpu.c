@@ -99,6 +99,15 @@ const struct gpu_info *gpu_info(const struct gpu *g)
     return &g->info;
 }
 
+bool gpu_has_mma(const struct gpu *g)
+{
+    static const char *const chips[] = { "gfx11", "gfx12", "sm_8", "sm_9", "sm_1" };
+    for (size_t i = 0; i < ARRAY_LEN(chips); i++)
+        if (!strncmp(g->info.arch, chips[i], strlen(chips[i])))
+            return true;
+    return g->info.api == GPU_API_HOST;
+}
+
 /* A device that is gone says so at once, in the words of the call that found it out. */
 static bool is_lost(struct gpu *g, struct cairn_error *err)
 {
@@ -205,8 +214,10 @@ int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const 
     const struct kernel_row *row = kernel_find(name);
     if (!row)
         return cairn_fail(err, CAIRN_EUSAGE, "there is no kernel %s", name);
-    if (!row->host[storage][KERNEL_PLAIN])
-        return cairn_fail(err, CAIRN_EUSAGE, "%s is for 16-bit tensors only", name);
+    if (row->mma && (storage == GPU_F32 || !gpu_has_mma(g)))
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "%s is for 16-bit tensors on chips with matrix cores, not for %s", name,
+                          g->info.arch);
     struct gpu_kernel **slot = &g->kernels[(size_t)(row - kernel_rows) * GPU_STORAGES + storage];
     if (!*slot) {
         if (is_lost(g, err))

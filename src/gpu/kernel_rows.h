@@ -23,7 +23,8 @@ struct kernel_row {
     const char *name; /* "layer_norm" */
     const struct kernel_text *text;
     size_t args_size;
-    unsigned group;                                 /* work-items */
+    unsigned group; /* work-items */
+    bool mma;       /* for devices with matrix cores only, and 16-bit tensors */
     kernel_fn *host[GPU_STORAGES][KERNEL_VARIANTS]; /* all NULL: there is none for this format, anywhere */
 };
 
