@@ -84,7 +84,24 @@ def write_host(out, storage, variant, files):
         f.write('\n'.join(lines) + '\n')
 
 
-if sys.argv[1] == 'rows':
-    write_rows(sys.argv[2], sys.argv[3].split(','), sys.argv[4:])
-else:
-    write_host(sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:])
+def device_text(storage, files):
+    """All kernels as one text for a GPU's compiler."""
+    parts = ['#define K_STORAGE %d\n' % STORAGES.index(storage)]
+    for path in [KERNELS + '/types.h', KERNELS + '/prelude.k']:
+        parts += ['#line 1 "%s"\n' % os.path.basename(path), read(path)]
+    for f in files:
+        for path in [f[:-1] + 'h', f]:
+            parts += ['#line 1 "%s"\n' % os.path.basename(path), re.sub(r'^#include .*', '', read(path), flags=re.M)]
+        parts += ['#undef K_WG\n']
+    return ''.join(parts)
+
+
+def main():
+    if sys.argv[1] == 'rows':
+        write_rows(sys.argv[2], sys.argv[3].split(','), sys.argv[4:])
+    else:
+        write_host(sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:])
+
+
+if __name__ == '__main__':
+    main()

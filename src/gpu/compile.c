@@ -127,17 +127,20 @@ static void entry_write(char *path, const void *code, size_t size)
 
 /* ---- the child ---- */
 
-/* Beside the program (a build folder, an unpacked archive), else where `make install` puts it. */
+/* CAIRN_KC tells it; else beside the program (a build folder, an unpacked archive), else where `make install` puts
+ * it. */
 static int find_compiler(char *path, size_t size, struct cairn_error *err)
 {
+    const char *told = getenv("CAIRN_KC");
+    if (told && told[0]) {
+        snprintf(path, size, "%s", told);
+        return access(path, X_OK) ? cairn_fail_errno(err, "CAIRN_KC: %s", told) : 0;
+    }
     char self[512];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    const char *slash = NULL;
-    if (n > 0) {
-        self[n] = '\0';
-        slash = strrchr(self, '/');
-    }
-    static const char *const places[] = { "", "../libexec/cairn/", "../../../" };
+    self[n > 0 ? n : 0] = '\0';
+    const char *slash = strrchr(self, '/');
+    static const char *const places[] = { "", "../libexec/cairn/" };
     for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
         snprintf(path, size, "%.*s/%scairn-kc", (int)(slash - self), self, places[i]);
         if (!access(path, X_OK))

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,6 +136,7 @@ int main(int argc, char **argv)
     if (argc != 5)
         return fail(2, "cairn-kc is started by cairn");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }); /* a compiler that aborts leaves no core behind */
     if (getppid() != atoi(argv[4]))
         return fail(2, "cairn has ended");
     bool hip = !strcmp(argv[1], "hip");
