@@ -17,6 +17,12 @@ static bool selects_gpus(const char *name)
     return false;
 }
 
+/* What the loader reads it has read already; the child that compiles kernels must find the same libraries. */
+static bool is_for_the_loader(const char *name)
+{
+    return str_starts(name, "LD_");
+}
+
 /* PyTorch is not asked about: cairn brings its own kernels, and needs no other chip's name. */
 void self_env_apply(void)
 {
@@ -29,11 +35,13 @@ void self_env_apply(void)
     if (facts_read(&f, &fo, &err) || plan_build(&f, &po, &a, &plan, &err))
         return; /* what cannot be judged stays as it is */
     for (size_t i = 0; i < plan.n_unset; i++) {
-        fprintf(stderr, "cairn: leaves out %s=%s: %s\n", plan.unset[i].name, plan.unset[i].value,
-                plan.unset[i].why);
-        unsetenv(plan.unset[i].name);
+        const struct plan_var *v = &plan.unset[i];
+        if (is_for_the_loader(v->name))
+            continue;
+        fprintf(stderr, "cairn: leaves out %s=%s: %s\n", v->name, v->value, v->why);
+        unsetenv(v->name);
     }
     for (size_t i = 0; i < plan.n_set; i++)
-        if (!selects_gpus(plan.set[i].name))
+        if (!selects_gpus(plan.set[i].name) && !is_for_the_loader(plan.set[i].name))
             setenv(plan.set[i].name, plan.set[i].value, 1);
 }
