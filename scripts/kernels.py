@@ -86,9 +86,8 @@ def write_host(out, storage, variant, files):
 
 def device_text(storage, files):
     """All kernels as one text for a GPU's compiler."""
-    parts = ['#define K_STORAGE %d\n' % STORAGES.index(storage)]
-    for path in [KERNELS + '/types.h', KERNELS + '/prelude.k']:
-        parts += ['#line 1 "%s"\n' % os.path.basename(path), read(path)]
+    parts = ['#define K_STORAGE %d\n' % STORAGES.index(storage), read(KERNELS + '/types.h'),
+             '#line 1 "prelude.k"\n', prelude()]
     for f in files:
         for path in [f[:-1] + 'h', f]:
             parts += ['#line 1 "%s"\n' % os.path.basename(path), re.sub(r'^#include .*', '', read(path), flags=re.M)]

@@ -21,17 +21,32 @@ static bool is_stopped(void)
     return *stopped != 0;
 }
 
+static int test_open(struct run *r, struct gpu *g, struct selftest *t, struct cairn_error *err)
+{
+    bool wrong = false;
+    t->info = *gpu_info(g);
+    if (check_all(g, r->only, is_stopped, &t->results, &t->n, err))
+        return -1;
+    for (size_t i = 0; i < t->n; i++)
+        wrong |= !t->results[i].ok;
+    /* A device that has failed already has nothing to add. */
+    t->has_conversions = !r->only && !*stopped && !wrong;
+    if (t->has_conversions && conversions_run(g, t->conversions, err))
+        return -1;
+    for (int i = 0; i < CONVERSIONS; i++)
+        for (int p = 0; p < CONVERSION_PATHS; p++)
+            wrong |= t->conversions[i].wrong[p] != 0;
+    r->wrong |= wrong;
+    return 0;
+}
+
 static int test_device(struct run *r, struct arena *a, const char *name, struct cairn_error *err)
 {
     struct gpu *g;
     if (gpu_open(name, &g, err))
         return -1;
-    struct selftest *t = ARENA_PUSH(a, r->tests, r->n);
-    t->info = *gpu_info(g);
-    int code = check_all(g, r->only, is_stopped, &t->results, &t->n, err);
+    int code = test_open(r, g, ARENA_PUSH(a, r->tests, r->n), err);
     gpu_close(g);
-    for (size_t i = 0; i < t->n; i++)
-        r->wrong |= !t->results[i].ok;
     return code;
 }
 

@@ -63,6 +63,22 @@ static size_t print_kernel(const struct selftest *t, size_t at)
     return at;
 }
 
+static void print_conversions(const struct selftest *t)
+{
+    printf("  %s%-36s  %8s  %8s  %8s  %8s%s\n", print_color(COLOR_BOLD), "WRONG VALUES AFTER", "OF", "DIRECT",
+           "STAGED", "MOVED", print_color(COLOR_PLAIN));
+    for (size_t i = 0; i < CONVERSIONS; i++) {
+        const struct conversion *c = &t->conversions[i];
+        char what[64];
+        snprintf(what, sizeof(what), "%s to %s %s", c->from, c->to, c->where);
+        printf("  %-36s  %8zu", what, c->values);
+        for (int p = 0; p < CONVERSION_PATHS; p++)
+            printf("  %s%8zu%s", print_color(c->wrong[p] ? COLOR_RED : COLOR_GREEN), c->wrong[p],
+                   print_color(COLOR_PLAIN));
+        putchar('\n');
+    }
+}
+
 void selftest_print(const struct selftest *t)
 {
     size_t bad = 0;
@@ -84,6 +100,8 @@ void selftest_print(const struct selftest *t)
         "  %zu checks, %zu wrong; errors are relative to the largest number, LIMIT is their worst share of what "
         "is allowed\n",
         t->n, bad);
+    if (t->has_conversions)
+        print_conversions(t);
 }
 
 static void add_device(struct json *array, const struct gpu_info *g)
@@ -114,17 +132,33 @@ static void add_result(struct json *array, const char *device, const struct chec
     json_add_text(k, "error", r->ok ? NULL : r->why);
 }
 
+static void add_conversion(struct json *array, const char *device, const struct conversion *c)
+{
+    static const char *const keys[] = { "wrong_direct", "wrong_staged", "wrong_moved" };
+    struct json *row = json_add_object(array, NULL);
+    json_add_text(row, "device", device);
+    json_add_text(row, "from", c->from);
+    json_add_text(row, "to", c->to);
+    json_add_text(row, "where", c->where);
+    json_add_int(row, "values", (int64_t)c->values);
+    for (int p = 0; p < CONVERSION_PATHS; p++)
+        json_add_int(row, keys[p], (int64_t)c->wrong[p]);
+}
+
 void selftest_print_json(const struct selftest *tests, size_t n)
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
     json_add_text(top, "version", CAIRN_VERSION);
     json_add_text(top, "device", n ? tests[0].info.name : NULL);
-    struct json *devices = json_add_array(top, "devices"), *kernels = json_add_array(top, "kernels");
+    struct json *devices = json_add_array(top, "devices"), *kernels = json_add_array(top, "kernels"),
+                *conversions = json_add_array(top, "conversions");
     for (size_t i = 0; i < n; i++) {
         add_device(devices, &tests[i].info);
         for (size_t k = 0; k < tests[i].n; k++)
             add_result(kernels, tests[i].info.name, &tests[i].results[k]);
+        for (size_t k = 0; k < CONVERSIONS && tests[i].has_conversions; k++)
+            add_conversion(conversions, tests[i].info.name, &tests[i].conversions[k]);
     }
     json_print(top, stdout);
 }

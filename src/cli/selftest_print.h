@@ -4,12 +4,15 @@
 #define CAIRN_CLI_SELFTEST_PRINT_H
 
 #include "gpu/check.h"
+#include "gpu/conversions.h"
 
 /* One device; the strings of results belong to the tables of kernels. */
 struct selftest {
     struct gpu_info info;
     struct check_result *results; /* malloced */
     size_t n;
+    struct conversion conversions[CONVERSIONS];
+    bool has_conversions;
 };
 
 void selftest_print(const struct selftest *t);

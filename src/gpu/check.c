@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "gpu/compile.h"
+#include "gpu/half.h"
 #include "gpu/kernel_rows.h"
 #include <math.h>
 #include <stdarg.h>
@@ -81,57 +82,20 @@ static float normal(struct check *c)
     return (float)(sqrt(-2.0 * log(check_random(c))) * cos(6.283185307179586 * check_random(c)));
 }
 
-/* ---- formats, by definition ---- */
-
-static uint16_t to_half(float f, int mantissa, int least_exponent)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof(bits));
-    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
-    uint16_t infinity = (uint16_t)(0x7fff & ~((1 << mantissa) - 1));
-    if (isnan(f))
-        return (uint16_t)(sign | infinity | 1 << (mantissa - 1));
-    if (isinf(f) || f == 0)
-        return f == 0 ? sign : sign | infinity;
-    int e;
-    frexp(fabs((double)f), &e); /* |f| = m 2^e with m in [0.5, 1) */
-    e = e - 1 < least_exponent ? least_exponent : e - 1;
-    double steps = nearbyint(ldexp(fabs((double)f), mantissa - e)); /* of the spacing there; ties to even */
-    double code = (e - least_exponent) * ldexp(1, mantissa) + steps;
-    return (uint16_t)(sign | (code > infinity ? infinity : (uint16_t)code));
-}
-
-static float from_half(uint16_t h, int mantissa, int least_exponent)
-{
-    int exponent = (h & 0x7fff) >> mantissa, top = 0x7fff >> mantissa, part = h & ((1 << mantissa) - 1);
-    double v = exponent == top ? (part ? (double)NAN : (double)INFINITY)
-               : exponent      ? ldexp(part + (1 << mantissa), exponent - 1 + least_exponent - mantissa)
-                               : ldexp(part, least_exponent - mantissa);
-    return (float)(h & 0x8000 ? -v : v);
-}
-
-static uint16_t narrow(enum gpu_storage s, float f)
-{
-    return s == GPU_BF16 ? to_half(f, 7, -126) : to_half(f, 10, -14);
-}
-
-static float widen(enum gpu_storage s, uint16_t h)
-{
-    return s == GPU_BF16 ? from_half(h, 7, -126) : from_half(h, 10, -14);
-}
+/* ---- formats ---- */
 
 float check_widen(const struct check *c, uint32_t code)
 {
     float f;
     memcpy(&f, &code, sizeof(f));
-    return c->storage == GPU_F32 ? f : widen(c->storage, (uint16_t)code);
+    return c->storage == GPU_F32 ? f : half_to_float(c->storage, (uint16_t)code);
 }
 
 uint32_t check_narrow(const struct check *c, float f)
 {
     uint32_t bits;
     memcpy(&bits, &f, sizeof(bits));
-    return c->storage == GPU_F32 ? bits : narrow(c->storage, f);
+    return c->storage == GPU_F32 ? bits : half_from_float(c->storage, f);
 }
 
 static bool is_f32(const struct check *c, const struct check_tensor *t)
@@ -177,8 +141,8 @@ static void send(struct check *c, struct check_tensor *t)
     }
     uint16_t *codes = arena_alloc(&c->arena, t->n * sizeof(*codes));
     for (size_t i = 0; i < t->n; i++) {
-        codes[i] = narrow(c->storage, t->host[i]);
-        t->host[i] = widen(c->storage, codes[i]);
+        codes[i] = half_from_float(c->storage, t->host[i]);
+        t->host[i] = half_to_float(c->storage, codes[i]);
     }
     t->device = check_bytes(c, codes, t->n * sizeof(*codes));
 }
@@ -260,7 +224,7 @@ void check_fetch(struct check *c, struct check_tensor *t)
     uint16_t *codes = arena_alloc(&c->arena, t->n * sizeof(*codes));
     check_read_bytes(c, codes, t->device, t->n * sizeof(*codes));
     for (size_t i = 0; i < t->n; i++)
-        t->host[i] = widen(c->storage, codes[i]);
+        t->host[i] = half_to_float(c->storage, codes[i]);
 }
 
 void check_equal_bytes(struct check *c, const void *device, const void *want, size_t n)

@@ -17,6 +17,7 @@ every_kernel_agrees()
     json_is 'all(k["ok"] and k["device"] == "hip:0" for k in d["kernels"]) and len(d["kernels"]) >= 6'
     json_is 'd["devices"][0]["arch"] == "gfx1100" and d["devices"][0]["pci"] == "0000:c0:00.0"'
     json_is 'd["devices"][0]["driver"] == "7.0.51831" and d["devices"][0]["wave"] == 32'
+    json_is 'len(d["conversions"]) == 6 and not any(c["wrong_direct"] + c["wrong_staged"] + c["wrong_moved"] for c in d["conversions"])'
     [ "$(entries)" -ge 3 ] || fail "$(entries) entries in the cache"
 }
 

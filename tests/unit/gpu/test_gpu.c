@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Devices in general, on the CPU; tests/gpu has the way to a GPU. */
+#include "gpu/gpu.h"
+
+#include "check.h"
+#include "gpu/backend.h"
+#include "gpu/check.h"
+
+static void an_unknown_name_lists_the_devices(void)
+{
+    static const char *const wrong[] = { "frob", "", "cp", "cpu:1", "hip:99", "hip:", "HIP" };
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct gpu *g = NULL;
+        struct cairn_error err = { 0 };
+        if (gpu_open(wrong[i], &g, &err) != -1)
+            CHECK_FAIL_("\"%s\" was opened", wrong[i]);
+        CHECK_INT(err.code, CAIRN_ELACK);
+        CHECK_HAS(err.hint, "there are ");
+        CHECK_HAS(err.hint, "cpu");
+        gpu_close(g);
+    }
+}
+
+static void the_cpu_is_always_there_and_last(void)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct gpu_info *infos;
+    char **reasons;
+    size_t n, n_reasons;
+    gpu_list(&a, &infos, &n, &reasons, &n_reasons);
+    REQUIRE(n >= 1);
+    CHECK_STR(infos[n - 1].name, "cpu");
+    CHECK(infos[n - 1].units >= 1 && infos[n - 1].total_bytes > 0);
+}
+
+static void memory_and_copies(void)
+{
+    struct gpu *g;
+    struct cairn_error err = { 0 };
+    char text[] = "numbers", back[sizeof(text)] = "";
+    void *p, *q, *none;
+    REQUIRE(!gpu_open("cpu", &g, &err));
+    REQUIRE(!gpu_alloc(g, GPU_MEM_DEVICE, sizeof(text), &p, &err));
+    REQUIRE(!gpu_alloc(g, GPU_MEM_STAGING, sizeof(text), &q, &err));
+    CHECK(!gpu_alloc(g, GPU_MEM_DEVICE, 0, &none, &err));
+    CHECK_INT(gpu_alloc(g, GPU_MEM_DEVICE, SIZE_MAX / 2, &none, &err), -1);
+    CHECK_INT(err.code, CAIRN_ENOMEM);
+    CHECK(!gpu_upload(g, NULL, p, text, sizeof(text), &err));
+    CHECK(!gpu_copy(g, NULL, q, p, sizeof(text), &err));
+    CHECK(!gpu_clear(g, NULL, p, sizeof(text), &err));
+    CHECK(!gpu_download(g, NULL, back, q, sizeof(text), &err) && !gpu_wait(g, NULL, &err));
+    CHECK_STR(back, text);
+    CHECK_STR(p, "");
+    gpu_free(g, GPU_MEM_DEVICE, none);
+    gpu_free(g, GPU_MEM_DEVICE, p);
+    gpu_free(g, GPU_MEM_STAGING, q);
+    gpu_free(g, GPU_MEM_STAGING, NULL);
+    gpu_close(g);
+}
+
+static void a_kernel_wants_its_own_arguments(void)
+{
+    struct gpu *g;
+    struct cairn_error err = { 0 };
+    const struct gpu_kernel *k, *again;
+    char args[8] = { 0 };
+    REQUIRE(!gpu_open("cpu", &g, &err));
+    REQUIRE(!gpu_kernel(g, "rms_norm", GPU_BF16, &k, &err));
+    REQUIRE(!gpu_kernel(g, "rms_norm", GPU_BF16, &again, &err));
+    CHECK(k == again);
+    CHECK_INT(gpu_launch(g, NULL, k, (struct gpu_grid){ 0, 0, 0 }, args, sizeof(args), &err), -1);
+    CHECK_INT(err.code, CAIRN_EUSAGE);
+    CHECK_HAS(err.msg, "rms_norm takes");
+    CHECK_INT(gpu_kernel(g, "nosuch", GPU_F32, &k, &err), -1);
+    CHECK_STR(err.msg, "there is no kernel nosuch");
+    gpu_close(g);
+}
+
+/* A kernel that no check launches is a kernel that nobody knows to be right. */
+static void every_kernel_is_checked(void)
+{
+    struct gpu *g;
+    struct cairn_error err = { 0 };
+    struct check_result *results;
+    size_t n;
+    REQUIRE(!gpu_open("cpu", &g, &err));
+    REQUIRE(!check_all(g, NULL, NULL, &results, &n, &err));
+    for (size_t i = 0; i < n_kernel_rows; i++) {
+        bool launched = false;
+        for (int s = 0; s < GPU_STORAGES; s++)
+            launched |= g->kernels[i * GPU_STORAGES + (size_t)s] != NULL;
+        if (!launched)
+            CHECK_FAIL_("no check launches %s", kernel_rows[i].name);
+    }
+    free(results);
+    gpu_close(g);
+}
+
+int main(void)
+{
+    RUN(an_unknown_name_lists_the_devices);
+    RUN(the_cpu_is_always_there_and_last);
+    RUN(memory_and_copies);
+    RUN(a_kernel_wants_its_own_arguments);
+    RUN(every_kernel_is_checked);
+    return check_done();
+}
