@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 #include "config.h"
+#include "gpu/compile.h"
 #include "rules/gfx_table.h"
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ static const struct command commands[] = {
     { "gpu", cmd_gpu, "list the GPUs: chip, memory, load, and what is wrong with them" },
     { "doctor", cmd_doctor, "check the whole stack, with a reason and a remedy for each finding" },
     { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
+    { "bench", cmd_bench, "measure a device: copies, and cairn's kernels against its own speed" },
     { "selftest", cmd_selftest, "run every kernel on a device and compare with plain definitions" },
     { "tensor", cmd_tensor, "look at, check and convert tensor files" },
 };
@@ -31,7 +33,7 @@ static void print_usage(FILE *out)
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
     fputs("\n  cairn help COMMAND    all about one command\n"
-          "  cairn --version       the version, and when its knowledge was last reviewed\n",
+          "  cairn --version       the version, and when its knowledge was last reviewed; --kernels: its kernels\n",
           out);
 }
 
@@ -61,6 +63,28 @@ static int cmd_help(int argc, char **argv)
     return c->run(argc > 2 ? 3 : 2, args);
 }
 
+/* The hash is of all the text that a kernel is made of. */
+static void print_kernels(void)
+{
+    char hash[33];
+    for (size_t i = 0; i < n_kernel_rows; i++) {
+        compile_text_hash(kernel_rows[i].text, hash);
+        printf("%s  %-12s %s\n", hash, kernel_rows[i].text->file, kernel_rows[i].name);
+    }
+}
+
+static int print_version(const char *more)
+{
+    if (more && strcmp(more, "--kernels")) {
+        fprintf(stderr, "cairn: --version takes --kernels, not \"%s\"\n", more);
+        return EXIT_USAGE;
+    }
+    printf("cairn %s\nknowledge reviewed %s\n", CAIRN_VERSION, RULES_REVIEWED);
+    if (more)
+        print_kernels();
+    return EXIT_FINE;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2)
@@ -70,10 +94,8 @@ static int run(int argc, char **argv)
         return cmd_help(argc - 1, argv + 1);
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         return print_usage(stdout), EXIT_FINE;
-    if (!strcmp(word, "--version") || !strcmp(word, "version")) {
-        printf("cairn %s\nknowledge reviewed %s\n", CAIRN_VERSION, RULES_REVIEWED);
-        return EXIT_FINE;
-    }
+    if (!strcmp(word, "--version") || !strcmp(word, "version"))
+        return print_version(argc > 2 ? argv[2] : NULL);
     if (!strcmp(word, "--list-commands")) {
         for (int i = 0; i < N_COMMANDS; i++)
             printf("%s\t%s\n", commands[i].name, commands[i].about);

@@ -45,6 +45,15 @@ static void hash_text(char out[33], unsigned __int128 h)
     snprintf(out, 33, "%016llx%016llx", (unsigned long long)(h >> 64), (unsigned long long)h);
 }
 
+void compile_text_hash(const struct kernel_text *t, char out[33])
+{
+    const char *const parts[] = { kernel_types, t->args, kernel_prelude, t->body };
+    unsigned __int128 h = hash_start();
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        hash_add(&h, parts[i], strlen(parts[i]));
+    hash_text(out, h);
+}
+
 /* ---- the cache ---- */
 
 struct entry_head {

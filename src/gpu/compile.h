@@ -21,6 +21,8 @@ struct compile_job {
 
 /* *code is malloced. */
 int compile_kernels(const struct compile_job *job, void **code, size_t *size, struct cairn_error *err);
+/* Of all the text that a kernel of this file is made of: equal hashes, equal kernels.  In hexadecimal. */
+void compile_text_hash(const struct kernel_text *t, char out[33]);
 const char *compile_storage_name(enum gpu_storage s); /* "bf16" */
 
 #endif

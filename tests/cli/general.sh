@@ -37,6 +37,16 @@ tells_its_version_and_the_age_of_its_knowledge()
     grep -Eq 'reviewed 20[0-9]{2}-[01][0-9]-[0-3][0-9]' "$out" || fail 'no date'
 }
 
+tells_its_kernels()
+{
+    run --version --kernels
+    status_is 0
+    grep -Eq '^[0-9a-f]{32}  norm +layer_norm$' "$out" || fail 'no layer_norm'
+    run --version --frob
+    status_is 2
+    err_has 'not "--frob"'
+}
+
 help_lists_every_command()
 {
     for word in help --help -h; do
@@ -235,6 +245,7 @@ the_environment_can_be_evaluated()
 it three_commands_look_at_the_machine
 it without_a_command_it_shows_usage
 it tells_its_version_and_the_age_of_its_knowledge
+it tells_its_kernels
 it help_lists_every_command
 it help_of_a_command_is_its_help
 it help_shows_every_option_with_words

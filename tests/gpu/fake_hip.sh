@@ -95,7 +95,7 @@ a_lost_device_is_told_once_and_stays_lost()
     CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 run selftest --device hip:0 --only norm
     status_is 1
     out_has 'hip:0: launch layer_norm_f32: hipErrorIllegalAddress (700)'
-    [ "$(grep -c WRONG "$out")" = "$(grep -c '_norm .*WRONG.*WRONG.*WRONG' "$out")" ] || fail 'some work after the loss'
+    ! grep -qE '[0-9]e[-+][0-9]' "$out" || fail 'a check passed after the loss'
 }
 
 a_failed_call_names_itself()
