@@ -32,9 +32,10 @@ static void print_usage(FILE *out)
           out);
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fputs("\n  cairn help COMMAND    all about one command\n"
-          "  cairn --version       the version, and when its knowledge was last reviewed; --kernels: its kernels\n",
-          out);
+    fputs(
+        "\n  cairn help COMMAND    all about one command\n"
+        "  cairn --version       the version, and when its knowledge was last reviewed; --kernels: its kernels\n",
+        out);
 }
 
 static const struct command *find_command(const char *name)
