@@ -280,6 +280,30 @@ static void names_from_the_installed_lists(void)
     done();
 }
 
+/* A container that got one of two: the runtime counts on without the other. */
+static void a_gpu_without_its_render_node(void)
+{
+    for (int passed = 0; passed < 2; passed++) {
+        tree_make(&tree);
+        tree_put(&tree, NODES "1/properties",
+                 "simd_count 192\ngfx_target_version 110000\nlocation_id 768\ndrm_render_minor 128\n");
+        tree_put(&tree, NODES "2/properties",
+                 "simd_count 80\ngfx_target_version 100301\nlocation_id 1792\ndrm_render_minor 129\n");
+        tree_put(&tree, "dev/kfd", "");
+        if (passed)
+            tree_put(&tree, "dev/dri/renderD129", "");
+        look();
+        REQUIRE(facts.n_gpus == 2);
+        CHECK_INT(facts.gpus[0].hip_index, passed ? -1 : 0);
+        CHECK_INT(facts.gpus[1].hip_index, passed ? 0 : 1);
+        CHECK_INT(facts.default_gpu, passed ? 1 : 0);
+        CHECK(facts.gpus[0].rocm_capable);
+        REQUIRE(facts.gpus[0].problems.n == 1);
+        CHECK_HAS(facts.gpus[0].problems.text[0], "renderD128 is not there");
+        done();
+    }
+}
+
 static void the_chip_told_by_hand(void)
 {
     struct cairn_error err = { 0 };
@@ -309,6 +333,7 @@ int main(void)
     RUN(garbage_gives_problems_not_numbers);
     RUN(who_holds_the_memory);
     RUN(names_from_the_installed_lists);
+    RUN(a_gpu_without_its_render_node);
     RUN(the_chip_told_by_hand);
     return check_done();
 }
