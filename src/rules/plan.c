@@ -217,7 +217,7 @@ static void warn_of_gpu(struct work *w)
 static void warn_of_reserve(struct work *w)
 {
     const struct gpu_facts *g = w->plan->gpu;
-    if (w->s.unified != TRI_YES || !g->usable_bytes.from || g->usable_bytes.v <= 0)
+    if (w->s.unified != TRI_YES || memory_is_carve_out(g) || !g->usable_bytes.from || g->usable_bytes.v <= 0)
         return;
     const double gib = 1024.0 * 1024 * 1024;
     double usable = (double)g->usable_bytes.v, reserve = (double)memory_reserve(g->usable_bytes.v);

@@ -103,7 +103,9 @@ static void raised_gttsize_alone_does_not_help(void)
                            .gtt_total_bytes = known(128 * GIB) };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 62 * GIB);
-    gtt.value = "-1"; /* the default: GTT follows the page limit */
+    CHECK_STR(g.usable_reason,
+              "ttm.pages_limit, which is smaller than GTT"); /* no sign of AMD's own amdttm */
+    gtt.value = "-1";                                        /* the default: GTT follows the page limit */
     h.memory_total_bytes = known(200 * GIB);
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 128 * GIB);
@@ -136,6 +138,14 @@ static void old_kernels_give_hip_the_carve_out_only(void)
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, GIB / 2);
     CHECK_HAS(g.usable_reason, "KFD");
+
+    /* What the host has left, and TTM's limit, are about other memory. */
+    struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
+    h = (struct host_facts){ .memory_available_bytes = known(2 * GIB), .params = &limit, .n_params = 1 };
+    g.vram_total_bytes = g.kfd_bank_bytes = known(16 * GIB);
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 16 * GIB);
+    CHECK_INT(g.problems.n, 0);
 }
 
 static void a_card_has_what_nobody_holds(void)
