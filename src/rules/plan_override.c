@@ -25,12 +25,22 @@ static enum tri has_code(const struct work *w, const char *gfx)
     return env_targets_cover(wheel_targets(w), gfx);
 }
 
+/* A higher minor version within a generation has instructions that a lower one lacks: RDNA3.5 computes floats in its
+ * scalar unit, RDNA3 does not (LLVM's AMDGPU.td, FeatureISAVersion11_5_Common). */
+static bool has_more_instructions(const char *code, const char *real)
+{
+    int major, minor, stepping, real_minor;
+    return chip_name_split(code, &major, &minor, &stepping) &&
+           chip_name_split(real, &major, &real_minor, &stepping) && minor > real_minor;
+}
+
 /* May code for `code` run on `real`, as far as instructions and registers go?  The same fp8 instruction means another
  * format on gfx942 than on gfx950. */
 static bool is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *real)
 {
     return code->generic && str_eq(code->generic, real->generic) && code->vgpr_kib <= real->vgpr_kib &&
-           (!code->fp16_dot || real->fp16_dot) && (!code->fp8 || str_eq(code->fp8, real->fp8));
+           !has_more_instructions(code->gfx, real->gfx) && (!code->fp16_dot || real->fp16_dot) &&
+           (!code->fp8 || str_eq(code->fp8, real->fp8));
 }
 
 /* What is wrong with a well-formed override on one GPU, given what PyTorch carries; NULL: nothing. */
