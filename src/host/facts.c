@@ -65,9 +65,9 @@ static void disk_add(struct facts *f, const char *what, const char *path)
     char *probe = arena_strdup(&f->arena, path);
     while (fault_hit() || statvfs(probe, &st)) {
         char *slash = strrchr(probe, '/');
-        if (!slash || slash == probe)
+        if (!slash || !probe[1])
             return;
-        *slash = '\0';
+        slash[slash == probe] = '\0'; /* the last one stays */
     }
     struct disk_facts *d = ARENA_PUSH(&f->arena, f->disks, f->n_disks);
     *d = (struct disk_facts){ .path = path, .what = what };

@@ -93,7 +93,7 @@ static const char *own_cgroup(struct facts *f, const char *mark)
     if (!at)
         return "";
     at += strlen(mark);
-    char *path = arena_strndup(&f->arena, at, strcspn(at, "\n"));
+    char *path = arena_strndup(&f->arena, at, strcspn(at, "\r\n"));
     return str_eq(path, "/") || strstr(path, "..") ? "" : path;
 }
 

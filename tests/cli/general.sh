@@ -180,6 +180,13 @@ a_root_that_is_not_there_is_an_error()
             err_has "$root"
         done
     done
+    # An unset shell variable is not this machine.
+    for command in $looking; do
+        run "$command" --root ''
+        status_is 2
+        out_is_empty
+        err_has 'root: an empty name'
+    done
 }
 
 an_empty_root_lacks_a_gpu()

@@ -253,6 +253,26 @@ static void reads_parameters_and_the_system(void)
     tree_remove(&t);
 }
 
+/* A capture that went through Windows. */
+static void lines_may_end_in_crlf(void)
+{
+    struct tree t;
+    struct cairn_error err;
+    struct facts f = { 0 };
+    tree_make(&t);
+    tree_put(&t, "proc/self/cgroup", "0::/a\r\n1:name=x:/\r\n");
+    tree_put(&t, "sys/fs/cgroup/a/memory.max", "4096\r\n");
+    tree_put(&t, "etc/os-release", "ID=fedora\r\nPRETTY_NAME=\"Fedora Linux 43\"\r\n");
+    REQUIRE(!root_open(&f.root, t.dir, &err));
+    kernel_read(&f);
+    memory_read(&f);
+    CHECK_INT(f.host.cgroup_limit_bytes.v, 4096);
+    CHECK_STR(f.host.os_id.s, "fedora");
+    CHECK_STR(f.host.os_name.s, "Fedora Linux 43");
+    facts_release(&f);
+    tree_remove(&t);
+}
+
 int main(void)
 {
     RUN(carve_out_and_gtt_do_not_add);
@@ -270,5 +290,6 @@ int main(void)
     RUN(cgroup_v1);
     RUN(reads_parameters_and_the_system);
     arena_release(&arena);
+    RUN(lines_may_end_in_crlf);
     return check_done();
 }
