@@ -41,7 +41,7 @@ struct finding check_kfd_topology(const struct look *l)
     if (h->kfd_present == TRI_YES)
         return found_ok(l, "KFD is there");
     if (h->kfd_present == TRI_UNKNOWN)
-        return found_unknown("whether KFD is there is not known", "/sys/class is not readable", NULL);
+        return found_unknown("whether KFD is there is not known", "/sys/class/kfd is not readable", NULL);
     return found(CHECK_FAIL, "KFD, the kernel's compute driver, is not there",
                  "the kernel was built without CONFIG_HSA_AMD, or amdgpu has no GPU that KFD knows",
                  say(l,

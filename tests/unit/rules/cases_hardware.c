@@ -9,6 +9,7 @@
 /* clang-format off */
 SPOIL(in_wsl) { HOST.wsl = true; HOST.kfd_present = TRI_NO; }
 SPOIL(not_in_kfd) { GPU.rocm_capable = false; m->facts.default_gpu = -1; m->plan.gpu = NULL; }
+SPOIL(kfd_unreadable) { not_in_kfd(m); HOST.kfd_unreadable = true; }
 SPOIL(radeon_driver) { not_in_kfd(m); GPU.driver = text_of("radeon"); }
 SPOIL(vfio_driver) { not_in_kfd(m); GPU.driver = text_of("vfio-pci"); }
 SPOIL(vfio_odd_address) { vfio_driver(m); GPU.pci = text_of("0000:03:00.0'; reboot #"); }
@@ -141,6 +142,7 @@ const struct check_case hardware_cases[] = {
     { "gpu-present", machine_both, NULL, CHECK_OK, "gfx1036), integrated" },
     { "gpu-present", machine_both, NULL, CHECK_OK, "gfx1100), discrete; GPU 1" },
     { "gpu-in-kfd", machine_card, not_in_kfd, CHECK_FAIL, "dmesg" },
+    { "gpu-in-kfd", machine_card, kfd_unreadable, CHECK_UNKNOWN, "not all of KFD" },
     { "gpu-in-kfd", machine_card, NULL, CHECK_OK, "1 of 1" },
     { "gpu-in-kfd", machine_bare, NULL, CHECK_SKIP, NULL },
     { "gpu-driver", machine_card, radeon_driver, CHECK_FAIL, "amdgpu.si_support=1" },
