@@ -47,7 +47,8 @@ struct finding check_gpu_in_kfd(const struct look *l)
     const struct problems *p = &f->gpus[0].problems;
     if (f->host.kfd_unreadable)
         return found_unknown("whether a GPU here can run ROCm is not known",
-                             "not all of KFD's topology in /sys/class/kfd is readable", "cairn gpu --verbose");
+                             "not all of KFD's topology in /sys/class/kfd is readable",
+                             "cairn gpu --verbose");
     return found(CHECK_FAIL, "no GPU here can run ROCm",
                  p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
                  /* a chip with a target can have a node, once what hides it is gone */
