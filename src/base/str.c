@@ -98,6 +98,15 @@ bool str_list_has(const char *list, char sep, const char *word)
     return false;
 }
 
+const char *str_env(const char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+    for (; env && *env; env++)
+        if (!strncmp(*env, name, n) && (*env)[n] == '=')
+            return *env + n + 1;
+    return NULL;
+}
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';

@@ -17,6 +17,7 @@ static const struct command commands[] = {
     { "gpu", cmd_gpu, "list the GPUs: chip, memory, load, and what is wrong with them" },
     { "doctor", cmd_doctor, "check the whole stack, with a reason and a remedy for each finding" },
     { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
+    { "run", cmd_run, "start a trainer with that environment, watch it, and try again with a change" },
     { "tensor", cmd_tensor, "look at, check and convert tensor files" },
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -46,11 +46,7 @@ void targets_add(struct targets *t, struct arena *a, const char *gfx, size_t len
 
 const char *facts_env(const struct facts *f, const char *name)
 {
-    size_t n = strlen(name);
-    for (const char *const *e = f->env; e && *e; e++)
-        if (!strncmp(*e, name, n) && (*e)[n] == '=')
-            return *e + n + 1;
-    return NULL;
+    return str_env(f->env, name);
 }
 
 const struct torch_facts *facts_torch(const struct facts *f)

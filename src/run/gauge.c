@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/gauge.h"
+
+#include "base/parse.h"
+#include "host/memory.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { LOW_READINGS = 2 };
+
+/* On a machine that is already short of memory the guard would stop every run at once: there half of what is free
+ * has to do. */
+static int64_t guard_for(int64_t total, int64_t available)
+{
+    int64_t reserve = memory_reserve(total);
+    return available < 0 || available > reserve ? reserve : available / 2;
+}
+
+void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *gpu)
+{
+    *g = (struct gauge){ .root = &f->root, .host_total_bytes = f->host.memory_total_bytes.v };
+    if (gpu) {
+        g->vram = gpu->vram_used_bytes.from;
+        g->gtt = gpu->gtt_used_bytes.from;
+        g->busy = gpu->busy_percent.from;
+    }
+    g->peak = (struct gauge_reading){ -1, -1, -1, -1 };
+    gauge_read(g);
+    g->low = 0;
+    if (gpu && gpu->kind == GPU_INTEGRATED && g->host_total_bytes)
+        g->guard_bytes = guard_for(g->host_total_bytes, g->now.host_available_bytes);
+}
+
+static int64_t read_number(const struct root *root, struct arena *a, const char *path)
+{
+    const char *text = path ? root_read(root, a, path, NULL) : NULL;
+    int64_t v;
+    return text && cairn_parse_i64(text, &v) && v >= 0 ? v : -1;
+}
+
+static int64_t read_available(const struct root *root, struct arena *a)
+{
+    const char *text = root_read(root, a, "/proc/meminfo", NULL);
+    const char *at = text ? strstr(text, "\nMemAvailable:") : NULL;
+    long long kib;
+    return at && sscanf(at, " MemAvailable: %lld", &kib) == 1 && kib >= 0 ? kib * 1024 : -1;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void gauge_read(struct gauge *g)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const struct gauge_reading r = {
+        .host_available_bytes = read_available(g->root, &a),
+        .vram_used_bytes = read_number(g->root, &a, g->vram),
+        .gtt_used_bytes = read_number(g->root, &a, g->gtt),
+        .busy_percent = read_number(g->root, &a, g->busy),
+    };
+    int64_t least = g->peak.host_available_bytes;
+    g->now = r;
+    g->peak = (struct gauge_reading){
+        .host_available_bytes = least < 0 || (r.host_available_bytes >= 0 && r.host_available_bytes < least)
+                                    ? r.host_available_bytes
+                                    : least,
+        .vram_used_bytes = larger(g->peak.vram_used_bytes, r.vram_used_bytes),
+        .gtt_used_bytes = larger(g->peak.gtt_used_bytes, r.gtt_used_bytes),
+        .busy_percent = larger(g->peak.busy_percent, r.busy_percent),
+    };
+    bool low = g->guard_bytes && r.host_available_bytes >= 0 && r.host_available_bytes < g->guard_bytes;
+    g->low = low ? g->low + 1 : 0;
+}
+
+bool gauge_guard(const struct gauge *g)
+{
+    return g->low >= LOW_READINGS || (g->low && g->now.host_available_bytes < g->guard_bytes / 4);
+}
+
+int64_t gauge_gpu_bytes(const struct gauge_reading *r)
+{
+    if (r->vram_used_bytes < 0 && r->gtt_used_bytes < 0)
+        return -1;
+    return larger(r->vram_used_bytes, 0) + larger(r->gtt_used_bytes, 0);
+}
+
+static void add_number(struct json *into, const char *key, int64_t v)
+{
+    if (v < 0)
+        json_add_null(into, key);
+    else
+        json_add_int(into, key, v);
+}
+
+void gauge_json(const struct gauge_reading *r, struct json *into)
+{
+    add_number(into, "host_available_bytes", r->host_available_bytes);
+    add_number(into, "vram_used_bytes", r->vram_used_bytes);
+    add_number(into, "gtt_used_bytes", r->gtt_used_bytes);
+    add_number(into, "busy_percent", r->busy_percent);
+}
