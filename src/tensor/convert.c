@@ -2,6 +2,7 @@
 #include "tensor/convert.h"
 
 #include "base/progress.h"
+#include "base/scratch.h"
 #include "base/thread.h"
 #include "tensor/convert_plan.h"
 #include "tensor/mend.h"
@@ -19,9 +20,8 @@ struct piece {
     uint64_t first, n; /* elements; bytes for a copy */
 };
 
-/* Memory of one thread; kept from piece to piece, since fresh pages cost as much as converting into them. */
-struct scratch {
-    struct scratch *next;
+/* Memory of one piece. */
+struct buffers {
     char *in, *out;
     float *wide, *scales;
 };
@@ -36,48 +36,20 @@ struct job {
     uint64_t longest; /* elements of the longest piece */
     float *absmax;    /* by step: of a tensor that gets one scale */
     struct st_writer writer;
-    pthread_mutex_t lock; /* over the two below */
-    struct scratch *idle;
+    struct scratch scratch;
+    pthread_mutex_t lock; /* over absmax and counts */
     struct mend_counts counts;
 };
 
-static void scratch_free(struct scratch *s)
+static struct buffers buffers_in(void *block, size_t n)
 {
-    if (s) {
-        free(s->in);
-        free(s->out);
-        free(s->wide);
-        free(s->scales);
-    }
-    free(s);
+    char *at = block;
+    return (struct buffers){ at, at + n * 8, (float *)(at + n * 16), (float *)(at + n * 20) };
 }
 
-static struct scratch *scratch_take(struct job *j, struct cairn_error *err)
+static void add_counts(struct job *j, const struct mend_counts *counts)
 {
     pthread_mutex_lock(&j->lock);
-    struct scratch *s = j->idle;
-    if (s)
-        j->idle = s->next;
-    pthread_mutex_unlock(&j->lock);
-    if (s)
-        return s;
-    size_t n = j->longest;
-    s = calloc(1, sizeof(*s));
-    if (s)
-        *s = (struct scratch){ NULL, malloc(n * 8), malloc(n * 8), malloc(n * sizeof(float)),
-                               malloc(n * sizeof(float)) };
-    if (s && s->in && s->out && s->wide && s->scales)
-        return s;
-    scratch_free(s);
-    cairn_fail(err, CAIRN_ENOMEM, "no memory for pieces of %zu elements", n);
-    return NULL;
-}
-
-static void scratch_give(struct job *j, struct scratch *s, const struct mend_counts *counts)
-{
-    pthread_mutex_lock(&j->lock);
-    s->next = j->idle;
-    j->idle = s;
     j->counts.overflowed += counts->overflowed;
     j->counts.underflowed += counts->underflowed;
     j->counts.clamped += counts->clamped;
@@ -87,11 +59,7 @@ static void scratch_give(struct job *j, struct scratch *s, const struct mend_cou
 
 static void job_release(struct job *j)
 {
-    while (j->idle) {
-        struct scratch *s = j->idle;
-        j->idle = s->next;
-        scratch_free(s);
-    }
+    scratch_release(&j->scratch);
     free(j->pieces);
     free(j->absmax);
     st_writer_close(&j->writer);
@@ -104,7 +72,7 @@ struct work {
     const struct convert_step *step;
     size_t index; /* of the step */
     uint64_t first, n;
-    struct scratch *s;
+    struct buffers mem;
     struct dtype_how how;
     struct mend_counts counts;
 };
@@ -156,20 +124,20 @@ static int put(struct work *w, const void *bytes, struct cairn_error *err)
 
 static int do_copy(struct work *w, struct cairn_error *err)
 {
-    if (source_read_bytes(w->j->src, w->step->from, w->first, w->n, w->s->in, err))
+    if (source_read_bytes(w->j->src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
-    return put(w, w->s->in, err);
+    return put(w, w->mem.in, err);
 }
 
 static int do_cast(struct work *w, struct cairn_error *err)
 {
     enum dtype from = w->step->from->dtype, to = w->step->out.dtype;
-    if (source_read(w->j->src, w->step->from, w->first, w->n, w->s->in, err))
+    if (source_read(w->j->src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
-    dtype_convert(w->s->out, to, w->s->in, from, w->n, &w->how);
+    dtype_convert(w->mem.out, to, w->mem.in, from, w->n, &w->how);
     if (mend_is_needed(to, from, &w->j->mend))
-        mend(w->s->out, to, w->s->in, from, w->n, &w->j->mend, &w->counts);
-    return put(w, w->s->out, err);
+        mend(w->mem.out, to, w->mem.in, from, w->n, &w->j->mend, &w->counts);
+    return put(w, w->mem.out, err);
 }
 
 /* Calls fn for each run of elements that share a scale: `at` and `n` within the piece. */
@@ -194,29 +162,29 @@ static void unscale_run(struct work *w, uint64_t scale, uint64_t at, uint64_t n)
     enum dtype to = w->step->out.dtype;
     struct dtype_how how = w->how;
     how.first += at;
-    fp8_dequantise(w->s->out + at * dtype_size(to), to, w->s->in + at, w->step->from->dtype, n,
-                   w->s->scales[scale], &how);
+    fp8_dequantise(w->mem.out + at * dtype_size(to), to, w->mem.in + at, w->step->from->dtype, n,
+                   w->mem.scales[scale], &how);
 }
 
 static int do_unscale(struct work *w, struct cairn_error *err)
 {
     const struct tensor_source *src = w->j->src;
     enum dtype from = w->step->from->dtype, to = w->step->out.dtype;
-    if (source_read_as(src, w->step->scale, w->first / w->step->block, scales_of(w), DTYPE_F32, w->s->scales,
+    if (source_read_as(src, w->step->scale, w->first / w->step->block, scales_of(w), DTYPE_F32, w->mem.scales,
                        err) ||
-        source_read(src, w->step->from, w->first, w->n, w->s->in, err))
+        source_read(src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
     each_run(w, unscale_run);
-    mend(w->s->out, to, w->s->in, from, w->n, &w->j->mend, &w->counts);
-    return put(w, w->s->out, err);
+    mend(w->mem.out, to, w->mem.in, from, w->n, &w->j->mend, &w->counts);
+    return put(w, w->mem.out, err);
 }
 
 static int read_wide(struct work *w, struct cairn_error *err)
 {
-    if (source_read(w->j->src, w->step->from, w->first, w->n, w->s->in, err))
+    if (source_read(w->j->src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
-    dtype_convert(w->s->wide, DTYPE_F32, w->s->in, w->step->from->dtype, w->n, &(struct dtype_how){ 0 });
-    if (fp8_absmax(w->s->wide, w->n) <= dtype_max(DTYPE_F32))
+    dtype_convert(w->mem.wide, DTYPE_F32, w->mem.in, w->step->from->dtype, w->n, &(struct dtype_how){ 0 });
+    if (fp8_absmax(w->mem.wide, w->n) <= dtype_max(DTYPE_F32))
         return 0;
     cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s has NaN or Inf, which no scale can keep",
                source_path_of(w->j->src, w->step->from), w->step->from->name);
@@ -226,21 +194,21 @@ static int read_wide(struct work *w, struct cairn_error *err)
 static void scale_run(struct work *w, uint64_t scale, uint64_t at, uint64_t n)
 {
     enum dtype to = w->step->out.dtype;
-    float *wide = w->s->wide + at;
+    float *wide = w->mem.wide + at;
     bool whole = w->step->block == w->step->from->elements;
     float absmax = whole ? w->j->absmax[w->index] : fp8_absmax(wide, n);
     struct dtype_how how = w->how;
     how.first += at;
-    w->s->scales[scale] = fp8_scale_for(absmax, to);
-    fp8_quantise(w->s->out + at, to, wide, n, w->s->scales[scale], &how);
+    w->mem.scales[scale] = fp8_scale_for(absmax, to);
+    fp8_quantise(w->mem.out + at, to, wide, n, w->mem.scales[scale], &how);
 }
 
 static int put_scales(struct work *w, struct cairn_error *err)
 {
     enum dtype to = w->j->plan.steps[w->step->scale_step].out.dtype;
     uint64_t n = scales_of(w), first = w->first / w->step->block;
-    dtype_convert(w->s->in, to, w->s->scales, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    return st_writer_put(&w->j->writer, w->step->scale_step, first * dtype_size(to), w->s->in,
+    dtype_convert(w->mem.in, to, w->mem.scales, DTYPE_F32, n, &(struct dtype_how){ 0 });
+    return st_writer_put(&w->j->writer, w->step->scale_step, first * dtype_size(to), w->mem.in,
                          n * dtype_size(to), err);
 }
 
@@ -249,7 +217,7 @@ static int do_scale(struct work *w, struct cairn_error *err)
     if (read_wide(w, err))
         return -1;
     each_run(w, scale_run);
-    return put_scales(w, err) || put(w, w->s->out, err) ? -1 : 0;
+    return put_scales(w, err) || put(w, w->mem.out, err) ? -1 : 0;
 }
 
 static int (*const actions[])(struct work *w, struct cairn_error *err) = {
@@ -266,15 +234,17 @@ static int run_piece(struct job *j, size_t index, int (*action)(struct work *w, 
     const struct convert_step *step = &j->plan.steps[p->step];
     if (j->o->stop && *j->o->stop)
         return cairn_fail(err, CAIRN_EIO, "interrupted");
-    struct scratch *s = scratch_take(j, err);
-    if (!s)
+    void *block = scratch_take(&j->scratch, err);
+    if (!block)
         return -1;
-    struct work w = { .j = j, .step = step, .index = p->step, .first = p->first, .n = p->n, .s = s };
+    struct work w = { .j = j, .step = step, .index = p->step, .first = p->first, .n = p->n };
+    w.mem = buffers_in(block, j->longest);
     w.how = (struct dtype_how){ .round = j->o->stochastic ? DTYPE_STOCHASTIC : DTYPE_NEAREST,
                                 .seed = j->o->seed,
                                 .first = step->counter + p->first };
     int r = action ? action(&w, err) : actions[step->action](&w, err);
-    scratch_give(j, s, &w.counts);
+    scratch_give(&j->scratch, block);
+    add_counts(j, &w.counts);
     return r;
 }
 
@@ -294,7 +264,7 @@ static int measure(struct work *w, struct cairn_error *err)
 {
     if (read_wide(w, err))
         return -1;
-    float most = fp8_absmax(w->s->wide, w->n);
+    float most = fp8_absmax(w->mem.wide, w->n);
     pthread_mutex_lock(&w->j->lock);
     if (most > w->j->absmax[w->index])
         w->j->absmax[w->index] = most;
@@ -343,6 +313,7 @@ static int make_pieces(struct job *j, struct cairn_error *err)
         if (j->plan.steps[i].action != CONVERT_COPY && most > j->longest)
             j->longest = most;
     }
+    scratch_init(&j->scratch, j->longest * 24);
     return 0;
 }
 

@@ -155,15 +155,24 @@ void fp8_scale_tensor(struct arena *a, const struct st_tensor *weight, uint64_t 
     out->bytes = n * dtype_size(out->dtype);
 }
 
+/* Magnitudes order like their bits, and NaN lies above infinity.  The compiler makes vectors of the lanes. */
 float fp8_absmax(const float *w, size_t n)
 {
-    /* Magnitudes order like their bits, and NaN lies above infinity. */
-    uint32_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = scalar_bits((const f32_any *)&w[i]) & 0x7fffffff;
+    enum { LANES = 16 };
+    int32_t lane[LANES] = { 0 }, most = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            int32_t bits = (int32_t)(scalar_bits((const f32_any *)&w[i + k]) & 0x7fffffff);
+            lane[k] = bits > lane[k] ? bits : lane[k];
+        }
+    for (; i < n; i++) {
+        int32_t bits = (int32_t)(scalar_bits((const f32_any *)&w[i]) & 0x7fffffff);
         most = bits > most ? bits : most;
     }
-    return scalar_f32(most > 0x7f800000 ? 0x7f800000 : most);
+    for (int k = 0; k < LANES; k++)
+        most = lane[k] > most ? lane[k] : most;
+    return scalar_f32(most > 0x7f800000 ? 0x7f800000 : (uint32_t)most);
 }
 
 float fp8_scale_for(float absmax, enum dtype to)

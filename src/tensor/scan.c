@@ -213,8 +213,7 @@ void scan_add_with(const struct scan_ops *ops, struct scan_stats *s, enum dtype 
     }
 }
 
-/* Written once, by the first caller; the same values whoever is first.  Asking the CPU each time would be slow:
- * in a virtual machine the question traps. */
+/* Written once, by the first caller; the same values whoever is first. */
 static const struct scan_ops *best_ops(void)
 {
     static struct scan_ops ops;
