@@ -74,11 +74,20 @@ DEFINE_TILE(tile16, vec16)
 
 typedef void tile_fn(float *out, const float *up, size_t rank, size_t rows, const float *panel, size_t deep);
 
-static void add_tile(float *w, size_t cols, const float *product, size_t rows, size_t n, float scale)
+INLINE void add_row(float *w, const float *product, size_t n, float scale)
+{
+    for (size_t c = 0; c < n; c++)
+        w[c] += scale * product[c];
+}
+
+/* With a constant length the compiler makes vectors of a row. */
+INLINE void add_tile(float *w, size_t cols, const float *product, size_t rows, size_t n, float scale)
 {
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < n; c++)
-            w[r * cols + c] += scale * product[r * COLS + c];
+        if (n == COLS)
+            add_row(w + r * cols, product + r * COLS, COLS, scale);
+        else
+            add_row(w + r * cols, product + r * COLS, n, scale);
 }
 
 /* All rows against one panel. */
