@@ -21,7 +21,8 @@ struct file_out {
 int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err);
 /* Writes all of it at an offset; several threads may write to different places at once. */
 int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at, struct cairn_error *err);
-/* Sets the disk to work on bytes that are written, without waiting, so that the commit finds little left to do. */
+/* After a write of these bytes: sets the disk to work, now and then and without waiting, so that the commit finds little
+ * left to do. */
 void file_out_start_flush(struct file_out *f, uint64_t at, uint64_t n);
 /* Waits for these bytes and lets the page cache forget them.  Both only help: what they cannot do, commit does. */
 void file_out_drop(struct file_out *f, uint64_t at, uint64_t n);

@@ -105,8 +105,7 @@ static void drop_input(const struct job *j, const struct piece *p)
 static void settle(struct job *j, size_t piece)
 {
     uint64_t bytes, at = place_of(j, &j->pieces[piece], &bytes);
-    if (bytes >= PIECE)
-        file_out_start_flush(&j->writer.out, at, bytes);
+    file_out_start_flush(&j->writer.out, at, bytes);
     if (!j->o->direct)
         return;
     drop_input(j, &j->pieces[piece]);

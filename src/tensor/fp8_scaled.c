@@ -156,9 +156,9 @@ void fp8_scale_tensor(struct arena *a, const struct st_tensor *weight, uint64_t 
 }
 
 /* Magnitudes order like their bits, and NaN lies above infinity.  The compiler makes vectors of the lanes. */
-float fp8_absmax(const float *w, size_t n)
+static inline __attribute__((always_inline)) float absmax(const float *w, size_t n)
 {
-    enum { LANES = 16 };
+    enum { LANES = 32 };
     int32_t lane[LANES] = { 0 }, most = 0;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
@@ -173,6 +173,20 @@ float fp8_absmax(const float *w, size_t n)
     for (int k = 0; k < LANES; k++)
         most = lane[k] > most ? lane[k] : most;
     return scalar_f32(most > 0x7f800000 ? 0x7f800000 : (uint32_t)most);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static float absmax_avx2(const float *w, size_t n)
+{
+    return absmax(w, n);
+}
+#else
+#define absmax_avx2 absmax
+#endif
+
+float fp8_absmax(const float *w, size_t n)
+{
+    return dtype_cpu() & DTYPE_CPU_AVX2 ? absmax_avx2(w, n) : absmax(w, n);
 }
 
 float fp8_scale_for(float absmax, enum dtype to)

@@ -194,14 +194,12 @@ static int measure_piece(struct work *w, const struct buffers *b, uint64_t first
     return 0;
 }
 
-/* Large pieces go to the disk at once, so that little is left for the flush at the end. */
 static int put(struct work *w, uint64_t at, const void *bytes, size_t n, struct cairn_error *err)
 {
     struct st_writer *to = w->run->writer;
     if (st_writer_put(to, w->job->out, at, bytes, n, err))
         return -1;
-    if (n >= PIECE)
-        file_out_start_flush(&to->out, to->data_at + to->at[w->job->out] + at, n);
+    file_out_start_flush(&to->out, to->data_at + to->at[w->job->out] + at, n);
     progress_add(w->run->options->progress, n);
     return 0;
 }
