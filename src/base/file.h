@@ -34,6 +34,9 @@ void file_out_close(struct file_out *f);
 
 /* Reads exactly n bytes at an offset; less is an error that says the file is cut short. */
 int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, struct cairn_error *err);
+/* From now on file_read_at reads this descriptor past the page cache (O_DIRECT), whatever the alignment of what is asked
+ * for; best in pieces of a MiB or more, as nothing reads ahead.  False if the file system refuses: then nothing changes. */
+bool file_set_direct(int fd);
 /* A regular file, read-only, and its size. */
 int file_open(const char *path, int *fd, uint64_t *size, struct cairn_error *err);
 

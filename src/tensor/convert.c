@@ -6,14 +6,14 @@
 #include "base/thread.h"
 #include "tensor/convert_plan.h"
 #include "tensor/mend.h"
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Elements of a piece: what is read and what is written stay in the second-level cache together. */
-enum { PIECE = 128 * 1024 };
+/* Elements of a piece: what is read and what is written stay in the second-level cache together.  Past the page cache
+ * nothing reads ahead, and larger pieces make up for it. */
+enum { PIECE = 128 * 1024, DIRECT_PIECE = 1024 * 1024 };
 /* With --direct, a piece leaves the page cache when this many later ones are written: by then it is on the disk. */
-enum { DROP_AFTER = 64 };
+enum { DROP_AFTER = 16 };
 
 struct piece {
     size_t step;
@@ -92,24 +92,12 @@ static uint64_t place_of(const struct job *j, const struct piece *p, uint64_t *b
     return j->writer.data_at + j->writer.at[p->step] + p->first * unit;
 }
 
-static void drop_input(const struct job *j, const struct piece *p)
-{
-    const struct convert_step *s = &j->plan.steps[p->step];
-    uint64_t at, unit = unit_of(s, s->from->dtype);
-    int fd;
-    if (source_place(j->src, s->from, &fd, &at))
-        posix_fadvise(fd, (off_t)(at + p->first * unit), (off_t)(p->n * unit), POSIX_FADV_DONTNEED);
-}
-
 /* A disk that starts early ends early: most of the file is on it before the last flush. */
 static void settle(struct job *j, size_t piece)
 {
     uint64_t bytes, at = place_of(j, &j->pieces[piece], &bytes);
     file_out_start_flush(&j->writer.out, at, bytes);
-    if (!j->o->direct)
-        return;
-    drop_input(j, &j->pieces[piece]);
-    if (piece >= DROP_AFTER) {
+    if (j->o->direct && piece >= DROP_AFTER) {
         at = place_of(j, &j->pieces[piece - DROP_AFTER], &bytes);
         file_out_drop(&j->writer.out, at, bytes);
     }
@@ -281,13 +269,14 @@ static int measure_piece(void *context, size_t index, struct cairn_error *err)
 }
 
 /* Whole blocks where scales are made, so that each is made once. */
-static uint64_t piece_length(const struct convert_step *s)
+static uint64_t piece_length(const struct job *j, const struct convert_step *s)
 {
+    uint64_t piece = j->src->direct ? DIRECT_PIECE : PIECE;
     if (s->action == CONVERT_COPY)
-        return PIECE * 8;
+        return piece * 8;
     if (s->action == CONVERT_SCALE && s->block < s->from->elements)
-        return s->block < PIECE ? PIECE / s->block * s->block : s->block;
-    return PIECE;
+        return s->block < piece ? piece / s->block * s->block : s->block;
+    return piece;
 }
 
 static uint64_t step_length(const struct convert_step *s)
@@ -299,14 +288,14 @@ static int make_pieces(struct job *j, struct cairn_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < j->plan.n; i++)
-        n += step_length(&j->plan.steps[i]) / piece_length(&j->plan.steps[i]) + 1;
+        n += step_length(&j->plan.steps[i]) / piece_length(j, &j->plan.steps[i]) + 1;
     j->pieces = calloc(n + 1, sizeof(*j->pieces));
     j->absmax = calloc(j->plan.n + 1, sizeof(*j->absmax));
     if (!j->pieces || !j->absmax)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu pieces", n);
-    j->longest = PIECE;
+    j->longest = j->src->direct ? DIRECT_PIECE : PIECE;
     for (size_t i = 0; i < j->plan.n; i++) {
-        uint64_t length = step_length(&j->plan.steps[i]), most = piece_length(&j->plan.steps[i]);
+        uint64_t length = step_length(&j->plan.steps[i]), most = piece_length(j, &j->plan.steps[i]);
         for (uint64_t at = 0; at < length; at += most)
             j->pieces[j->n_pieces++] = (struct piece){ i, at, length - at < most ? length - at : most };
         if (j->plan.steps[i].action != CONVERT_COPY && most > j->longest)

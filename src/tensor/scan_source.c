@@ -9,7 +9,7 @@
 
 /* A piece is one thread's work; it is read a buffer at a time, small enough to be scanned while it is in L2.  Both
  * are whole chunks of every dtype. */
-enum { PIECE_BYTES = 8 << 20, BUFFER_BYTES = 256 << 10 };
+enum { PIECE_BYTES = 8 << 20, BUFFER_BYTES = 256 << 10, DIRECT_BUFFER_BYTES = 4 << 20 };
 
 struct piece {
     const struct st_tensor *tensor;
@@ -21,6 +21,7 @@ struct job {
     const struct tensor_source *src;
     struct piece *pieces;
     struct progress *progress;
+    size_t buffer_bytes;
     struct scratch scratch;
 };
 
@@ -32,7 +33,7 @@ static uint64_t pieces_of(const struct st_tensor *t)
 static int scan_into(struct job *j, struct piece *p, void *buffer, struct cairn_error *err)
 {
     size_t size = dtype_size(p->tensor->dtype);
-    uint64_t most = BUFFER_BYTES / size;
+    uint64_t most = j->buffer_bytes / size;
     for (uint64_t done = 0; done < p->n;) {
         uint64_t n = p->n - done < most ? p->n - done : most;
         if (source_read(j->src, p->tensor, p->first + done, n, buffer, err))
@@ -79,7 +80,8 @@ int scan_source(const struct tensor_source *src, int threads, struct scan_stats 
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to scan it", src->path);
     cut(src, pieces);
     struct job job = { .src = src, .pieces = pieces, .progress = progress };
-    scratch_init(&job.scratch, BUFFER_BYTES);
+    job.buffer_bytes = src->direct ? DIRECT_BUFFER_BYTES : BUFFER_BYTES;
+    scratch_init(&job.scratch, job.buffer_bytes);
     int r = parallel_for(n, threads, scan_piece, &job, err);
     scratch_release(&job.scratch);
     if (r || source_unchanged(src, err))
