@@ -350,6 +350,8 @@ static int run_job(struct job *j, const char *path, struct convert_report *repor
         j->o->progress->total = data_bytes(&j->plan);
     if (parallel_for(j->n_pieces, j->o->threads, convert_piece, j, err) || source_unchanged(j->src, err))
         return -1;
+    if (j->o->direct)
+        file_out_drop(&j->writer.out, 0, j->writer.size);
     fill_report(j, report);
     return st_writer_commit(&j->writer, err);
 }

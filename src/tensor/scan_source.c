@@ -81,6 +81,8 @@ int scan_source(const struct tensor_source *src, int threads, struct scan_stats 
     cut(src, pieces);
     struct job job = { .src = src, .pieces = pieces, .progress = progress };
     job.buffer_bytes = src->direct ? DIRECT_BUFFER_BYTES : BUFFER_BYTES;
+    if (src->direct && threads <= 0)
+        threads = 2 * parallel_threads(); /* half of them wait for the disk */
     scratch_init(&job.scratch, job.buffer_bytes);
     int r = parallel_for(n, threads, scan_piece, &job, err);
     scratch_release(&job.scratch);
