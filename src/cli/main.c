@@ -18,6 +18,7 @@ static const struct command commands[] = {
     { "doctor", cmd_doctor, "check the whole stack, with a reason and a remedy for each finding" },
     { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
     { "run", cmd_run, "start a trainer with that environment, watch it, and try again with a change" },
+    { "diagnose", cmd_diagnose, "name cause and fix of a failed run from its log" },
     { "tensor", cmd_tensor, "look at, check and convert tensor files" },
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

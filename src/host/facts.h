@@ -156,6 +156,8 @@ struct torch_facts {
     struct text hip_library; /* the libamdhip64 this torch loads */
     struct text miopen_version, aotriton_version;
     struct package_facts bitsandbytes, triton, flash_attn, accelerate;
+    const char
+        *bnb_rocm; /* the digits of the ROCm library in bitsandbytes that is nearest to torch's; NULL: none */
     struct problems problems;
 };
 

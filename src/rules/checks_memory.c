@@ -5,12 +5,6 @@
 #include "host/memory.h"
 #include "rules/remedy.h"
 
-static const char *limit_remedy(const struct look *l, int64_t bytes)
-{
-    const char *name = say(l, "%s.pages_limit", memory_ttm_module(&l->facts->host));
-    return remedy_kernel_set(l, name, bytes / PAGE_BYTES);
-}
-
 /* KFD gives the larger of carve-out and GTT, never the sum. */
 static bool is_limited_by_gtt(const struct look *l)
 {
@@ -34,7 +28,7 @@ struct finding check_carve_out(const struct look *l)
     const char *size = say_bytes(l, vram.v);
     if (!rules && (vram.v <= SMALL_GIB * GIB || (ram.from && vram.v <= ram.v / 8)))
         return found_ok(l, "the BIOS keeps %s for graphics; the rest is shared", size);
-    const char *then = ram.from ? limit_remedy(l, memory_wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
+    const char *then = ram.from ? remedy_limit(l, memory_wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
                                 : "# raise ttm.pages_limit";
     return found(
         CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
@@ -72,7 +66,7 @@ struct finding check_ttm_limit(const struct look *l)
             "the kernel's default is half of RAM; %s leaves Linux enough. PyTorch fails with \"out of "
             "memory\" at this limit, whatever is free",
             say_bytes(l, want)),
-        limit_remedy(l, want));
+        remedy_limit(l, want));
 }
 
 struct finding check_gtt_over_ttm(const struct look *l)
@@ -90,7 +84,7 @@ struct finding check_gtt_over_ttm(const struct look *l)
         CHECK_WARN, say(l, "GTT says %s, but the TTM limit is %s", say_bytes(l, gtt.v), say_bytes(l, limit)),
         "HIP gives the smaller; tools that read GTT (and HIP's own \"free\") promise memory that is not "
         "there",
-        limit_remedy(l, ram.from ? memory_wanted_limit(ram.v) : gtt.v));
+        remedy_limit(l, ram.from ? memory_wanted_limit(ram.v) : gtt.v));
 }
 
 struct finding check_gtt_over_ram(const struct look *l)
@@ -106,7 +100,7 @@ struct finding check_gtt_over_ram(const struct look *l)
     return found(CHECK_WARN,
                  say(l, "GTT (%s) is larger than RAM (%s)", say_bytes(l, gtt.v), say_bytes(l, ram.v)),
                  "GTT is a ceiling, not memory: a job sized by it ends in the out-of-memory killer",
-                 limit_remedy(l, memory_wanted_limit(ram.v)));
+                 remedy_limit(l, memory_wanted_limit(ram.v)));
 }
 
 struct finding check_memory_available(const struct look *l)

@@ -45,4 +45,7 @@ const char *const *plan_change(const char *const *env, const struct plan_var *se
 enum { PLAN_N_SELECTORS = 3 };
 extern const char *const plan_selectors[PLAN_N_SELECTORS];
 
+/* The name under which this torch reads its allocator's options; that of old ones when the version is not known. */
+const char *plan_allocator_name(struct version torch);
+
 #endif
