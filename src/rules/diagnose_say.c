@@ -340,6 +340,19 @@ static const char *value_of(const struct judgement *j, const char *name, size_t 
     return NULL;
 }
 
+/* A value may come from the log; a remedy may have several lines. */
+static void add_value(struct str *to, const char *value)
+{
+    for (;;) {
+        size_t n = strcspn(value, "\n");
+        str_add_clean(to, value, n);
+        if (!value[n])
+            return;
+        str_add(to, "\n");
+        value += n + 1;
+    }
+}
+
 /* Adds the text with its {keys} filled in; false when one is not known. */
 static bool fill(const struct judgement *j, struct str *to, const char *text, size_t n)
 {
@@ -354,7 +367,7 @@ static bool fill(const struct judgement *j, struct str *to, const char *text, si
         if (!value)
             return false;
         str_addn(to, text, (size_t)(open - text));
-        str_add_clean(to, value, strlen(value));
+        add_value(to, value);
         text = close + 1;
     }
     return true;

@@ -136,11 +136,11 @@ leaves_healthy_and_foreign_logs_alone()
 tells_this_machine_from_another()
 {
     printf 'Device 0: AMD Radeon RX 6700 XT, gfx1031\nRuntimeError: HIP error: invalid device function\n' >log
-    run diagnose --json --root "$data/sysfs/gfx1151-strixhalo-gtr9pro-gttsize-only" log
+    run diagnose --json --root "$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt" log
     class_is no-kernel-image
     json_is 'any("gfx1031, which this machine does not have" in f for f in d["facts_used"])'
     printf 'HIP out of memory. Tried to allocate 8.00 GiB. GPU 0 has a total capacity of 62.00 GiB of which 1.00 GiB is free.\n' >log
-    run diagnose --json --root "$data/sysfs/gfx1151-strixhalo-gtr9pro-gttsize-only" log
+    run diagnose --json --root "$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt" log
     class_is oom-unified-limit
     json_is 'any("ttm.pages_limit=" in f["text"] for f in d["fix"])'
 }
