@@ -74,7 +74,7 @@ void json_add_text(struct json *parent, const char *key, const char *text)
         size_t n = str_clean_span(text + at, len - at);
         str_addn(&clean, text + at, n);
         at += n;
-        if (at < len) { /* a control character, which the library escapes, or no UTF-8 */
+        if (at < len) { /* a control, which the library escapes, or not clean */
             bool control = (unsigned char)text[at] < 0x80;
             str_addn(&clean, control ? text + at : "?", 1);
             at++;

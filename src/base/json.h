@@ -2,7 +2,8 @@
  * JSON values: built for --json, parsed from files.  The only module that knows the library behind it.
  *
  * A value made by json_new_* or json_parse is owned by the caller (json_free); a value put into a parent
- * belongs to the parent.  Text that is not UTF-8 (a damaged sysfs file) is put in with '?' for each bad byte. */
+ * belongs to the parent.  Text from a damaged file is put in with '?' for each byte that is not UTF-8, or of a C1
+ * control. */
 #ifndef CAIRN_BASE_JSON_H
 #define CAIRN_BASE_JSON_H
 

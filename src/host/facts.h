@@ -211,6 +211,8 @@ int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err);
 
 /* The user's value of a variable, or NULL. */
 const char *facts_env(const struct facts *f, const char *name);
+/* HIP shows it and its target is known: a job can be planned for it. */
+bool gpu_can_train(const struct gpu_facts *g);
 /* The torch that would be used: the first one found; NULL if none. */
 const struct torch_facts *facts_torch(const struct facts *f);
 

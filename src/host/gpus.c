@@ -29,7 +29,8 @@ static bool is_partition(const struct kfd_topology *t, const struct kfd_node *no
 {
     if (!node->location_id.from)
         return false;
-    bool server_part = node->gfx_target_version.v / 10000 == 9 && node->gfx_target_version.v >= 90402;
+    enum { GFX942 = 90402, GFX10 = 100000 };
+    bool server_part = node->gfx_target_version.v >= GFX942 && node->gfx_target_version.v < GFX10;
     if (server_part && (node->location_id.v & 7))
         return true;
     for (size_t i = 0; i < t->n_nodes; i++) {
@@ -302,7 +303,7 @@ void gpus_choose_default(struct facts *f)
     for (size_t i = 0; i < f->n_gpus; i++) {
         const struct gpu_facts *g = &f->gpus[i];
         const struct gpu_facts *best = f->default_gpu >= 0 ? &f->gpus[f->default_gpu] : NULL;
-        if (!g->rocm_capable || g->hip_index < 0)
+        if (!gpu_can_train(g))
             continue;
         if (!best || rank(g->kind) > rank(best->kind) ||
             (rank(g->kind) == rank(best->kind) && g->usable_bytes.v > best->usable_bytes.v))

@@ -280,7 +280,7 @@ struct finding check_iommu_pt(const struct look *l)
     const struct host_facts *h = &l->facts->host;
     size_t cards = 0;
     for (size_t i = 0; i < l->facts->n_gpus; i++)
-        cards += l->facts->gpus[i].rocm_capable && l->facts->gpus[i].kind == GPU_DISCRETE;
+        cards += gpu_can_train(&l->facts->gpus[i]) && l->facts->gpus[i].kind == GPU_DISCRETE;
     if (cards < 2)
         return found_skip("fewer than two discrete GPUs");
     if (!h->cmdline.s)

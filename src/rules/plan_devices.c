@@ -341,7 +341,7 @@ static struct gpu_list usable_gpus(struct work *w)
 {
     struct gpu_list all = { 0 };
     for (size_t i = 0; i < w->f->n_gpus; i++)
-        if (w->f->gpus[i].rocm_capable && w->f->gpus[i].hip_index >= 0)
+        if (gpu_can_train(&w->f->gpus[i]))
             list_add(w, &all, &w->f->gpus[i]);
     return all;
 }

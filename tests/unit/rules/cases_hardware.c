@@ -72,6 +72,7 @@ SPOIL(vram_cut) { machine_param(m, "amdgpu", "vramlimit", "4096"); HOST.cmdline 
 SPOIL(iommu_off) { HOST.cmdline = text_of("quiet amd_iommu=off"); }
 SPOIL(no_cmdline) { HOST.cmdline = (struct text){ 0 }; }
 SPOIL(two_cards) { m->gpus[1].kind = GPU_DISCRETE; m->gpus[1].gfx = text_of("gfx1100"); }
+SPOIL(two_cards_one_shown) { two_cards(m); m->gpus[1].hip_index = -1; }
 SPOIL(two_cards_pt) { two_cards(m); HOST.cmdline = text_of("iommu=pt quiet"); }
 
 SPOIL(kfd_node_missing) { HOST.kfd_node.access = NODE_MISSING; }
@@ -244,6 +245,7 @@ const struct check_case hardware_cases[] = {
     { "iommu-off", machine_halo, NULL, CHECK_OK, NULL },
     { "iommu-pt", machine_both, two_cards, CHECK_WARN, "\\1 iommu=pt\"/' /etc/default/grub && sudo update-grub" },
     { "iommu-pt", machine_both, two_cards_pt, CHECK_OK, NULL },
+    { "iommu-pt", machine_both, two_cards_one_shown, CHECK_SKIP, NULL },
     { "iommu-pt", machine_both, NULL, CHECK_SKIP, NULL },
 
     { "kfd-access", machine_card, kfd_node_missing, CHECK_FAIL, NULL },
