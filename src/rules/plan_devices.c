@@ -137,6 +137,20 @@ static struct reading read_list(struct work *w, const char *text, struct dialect
     }
 }
 
+/* Do the variables hide every GPU as they are, read as the runtimes read them? */
+static bool is_blind(struct work *w, const struct gpu_list *all)
+{
+    const char *rocr = facts_env(w->f, "ROCR_VISIBLE_DEVICES"), *hip = facts_env(w->f, "HIP_VISIBLE_DEVICES");
+    struct gpu_list shown = *all;
+    if (!hip || !*hip) /* then the other name counts, where it is set */
+        hip = facts_env(w->f, "CUDA_VISIBLE_DEVICES") ? facts_env(w->f, "CUDA_VISIBLE_DEVICES") : hip;
+    if (rocr)
+        shown = read_list(w, rocr, (struct dialect){ .trims = true, .counts = true }, &shown).shown;
+    if (hip)
+        shown = read_list(w, hip, (struct dialect){ .counts = true }, &shown).shown;
+    return all->n && !shown.n;
+}
+
 /* What the user's own variables select. */
 struct choice {
     struct gpu_list shown; /* at the end of the chain */
@@ -357,6 +371,7 @@ int devices_plan(struct work *w, struct cairn_error *err)
     if (w->o->gpu >= 0 && all.n && !asked)
         return cairn_fail(err, CAIRN_EUSAGE, "there is no GPU %d (%zu GPUs, counted from 0)", w->o->gpu,
                           all.n);
+    w->plan->blind = !w->o->windows && is_blind(w, &all);
     struct choice c = user_choice(w, &all);
     if (!all.n)
         return 0;
