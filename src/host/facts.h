@@ -86,7 +86,8 @@ struct gpu_facts {
     enum tri pcie_atomics;      /* TRI_UNKNOWN when no link says */
     enum tri has_cwsr_size;     /* the kernel publishes the context-save size */
     struct num mes_fw, mec_fw, sdma_fw, smc_fw;
-    struct text render_node; /* "/dev/dri/renderD128" */
+    struct text render_node;  /* "/dev/dri/renderD128" */
+    bool kfd_names_no_render; /* KFD says minor 0, at which the HSA runtime gives up on all GPUs */
     struct dev_node render;
     struct gpu_process *processes;
     size_t n_processes;

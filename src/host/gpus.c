@@ -84,7 +84,8 @@ static void take_node(struct arena *a, const struct kfd_topology *t, const struc
         g->render_node =
             (struct text){ arena_printf(a, "/dev/dri/renderD%lld", (long long)node->drm_render_minor.v),
                            node->drm_render_minor.from };
-    else if (node->drm_render_minor.from)
+    g->kfd_names_no_render = node->drm_render_minor.from && node->drm_render_minor.v == 0;
+    if (g->kfd_names_no_render)
         problems_add(&g->problems, a,
                      "KFD names no render node for this GPU: the HSA runtime then finds no GPU at all");
     take_address(a, t, node, g);
