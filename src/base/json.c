@@ -74,7 +74,7 @@ void json_add_text(struct json *parent, const char *key, const char *text)
         size_t n = str_clean_span(text + at, len - at);
         str_addn(&clean, text + at, n);
         at += n;
-        if (at < len) { /* a control, which the library escapes, or not clean */
+        if (at < len) { /* a control character, which the library escapes, or no UTF-8 */
             bool control = (unsigned char)text[at] < 0x80;
             str_addn(&clean, control ? text + at : "?", 1);
             at++;
@@ -155,6 +155,11 @@ bool json_bool(const struct json *v, bool otherwise)
 int64_t json_int(const struct json *v, int64_t otherwise)
 {
     return json_is_integer(inner(v)) ? (int64_t)json_integer_value(inner(v)) : otherwise;
+}
+
+double json_number(const struct json *v, double otherwise)
+{
+    return json_is_number(inner(v)) ? json_number_value(inner(v)) : otherwise;
 }
 
 size_t json_length(const struct json *array)

@@ -2,8 +2,7 @@
  * JSON values: built for --json, parsed from files.  The only module that knows the library behind it.
  *
  * A value made by json_new_* or json_parse is owned by the caller (json_free); a value put into a parent
- * belongs to the parent.  Text from a damaged file is put in with '?' for each byte that is not UTF-8, or of a C1
- * control. */
+ * belongs to the parent.  Text that is not UTF-8 (a damaged sysfs file) is put in with '?' for each bad byte. */
 #ifndef CAIRN_BASE_JSON_H
 #define CAIRN_BASE_JSON_H
 
@@ -38,6 +37,7 @@ const struct json *json_get(const struct json *v, const char *key);
 const char *json_text(const struct json *v);
 bool json_bool(const struct json *v, bool otherwise);
 int64_t json_int(const struct json *v, int64_t otherwise);
+double json_number(const struct json *v, double otherwise); /* whole or not */
 size_t json_length(const struct json *array);
 const struct json *json_at(const struct json *array, size_t i);
 bool json_is_object(const struct json *v);

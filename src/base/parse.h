@@ -11,7 +11,7 @@
 bool cairn_parse_u64(const char *text, uint64_t *out); /* decimal digits only */
 bool cairn_parse_i64(const char *text, int64_t *out);  /* may have a minus */
 bool cairn_parse_hex(const char *text, uint64_t *out); /* with or without 0x */
-/* "name number", one space, name shorter than size.  A line end (LF, CRLF) is fine. */
+/* "name number", one space, name shorter than size.  A line feed at the end is fine. */
 bool cairn_parse_pair(const char *line, char *name, size_t size, uint64_t *out);
 
 /* A dotted version.  n is how many parts were there; 0 means not known, and compares below everything. */

@@ -146,6 +146,71 @@ void run_print_end(const struct supervise_result *r, char *const *argv, const st
         say("journal: %s", j->dir);
 }
 
+void run_print_outputs(const struct outputs *o)
+{
+    for (size_t i = 0; i < o->n_damaged; i++) {
+        const struct outputs_finding *f = &o->damaged[i];
+        say("DAMAGED %s: %s%s%s", f->path, f->verdict, f->why ? ": " : "", f->why ? f->why : "");
+        if (f->todo)
+            say("  %s", f->todo);
+    }
+    if (o->n_files)
+        say("checked %zu written safetensors files%s: %zu damaged", o->n_files,
+            o->cut ? " (there are more)" : "", o->n_damaged);
+}
+
+static void print_run(const struct history_run *h)
+{
+    char end[32];
+    if (h->ended)
+        snprintf(end, sizeof(end), "exit %lld", (long long)h->code);
+    else
+        snprintf(end, sizeof(end), "%s", h->running ? "running" : "cut short");
+    printf("%-21s %-9s ", h->started ? h->started : h->name, end);
+    print_cell(stdout, h->class_id ? h->class_id : "", 20);
+    putchar(' ');
+    print_padded(stdout, h->command ? h->command : h->name, 0);
+    putchar('\n');
+    if (h->change) {
+        printf("%54s", "");
+        print_padded(stdout, h->change, 0);
+        putchar('\n');
+    }
+}
+
+static void add_run(struct json *list, const struct history_run *h)
+{
+    struct json *v = json_add_object(list, NULL);
+    json_add_text(v, "dir", h->dir);
+    json_add_text(v, "started", h->started);
+    json_add_text(v, "command", h->command);
+    json_add_text(v, "state", h->ended ? "ended" : h->running ? "running" : "cut-short");
+    if (h->ended)
+        json_add_int(v, "code", h->code);
+    else
+        json_add_null(v, "code");
+    json_add_int(v, "attempts", h->attempts);
+    json_add_real(v, "seconds", h->seconds);
+    json_add_text(v, "class", h->class_id);
+    json_add_text(v, "change", h->change);
+}
+
+void run_print_history(const struct history_run *runs, size_t n, bool json)
+{
+    CLEANUP(json_cleanup) struct json *root = json_new_object();
+    json_add_int(root, "schema", 1);
+    struct json *list = json_add_array(root, "runs");
+    for (size_t i = 0; i < n; i++)
+        if (json)
+            add_run(list, &runs[i]);
+        else
+            print_run(&runs[i]);
+    if (json)
+        json_print(root, stdout);
+    else if (!n)
+        puts("no runs yet");
+}
+
 char *run_env_text(const struct plan *p)
 {
     struct str text = { 0 };
@@ -174,7 +239,7 @@ static void add_try(struct json *list, const struct supervise_try *t)
         json_add_text(evidence, NULL, t->diagnosis.evidence[i].text);
 }
 
-struct json *run_verdict_json(const struct supervise_result *r, char *const *argv)
+struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv)
 {
     struct json *root = json_new_object();
     json_add_int(root, "schema", 1);
@@ -187,5 +252,9 @@ struct json *run_verdict_json(const struct supervise_result *r, char *const *arg
     for (size_t i = 0; i < r->n_tries; i++)
         add_try(tries, &r->tries[i]);
     gauge_json(&r->peak, json_add_object(root, "peak"));
+    json_add_int(root, "outputs_checked", (int64_t)o->n_files);
+    struct json *damaged = json_add_array(root, "outputs_damaged");
+    for (size_t i = 0; i < o->n_damaged; i++)
+        json_add_text(damaged, NULL, o->damaged[i].path);
     return root;
 }

@@ -5,6 +5,8 @@
 
 #include "rules/checks.h"
 #include "rules/plan.h"
+#include "run/history.h"
+#include "run/outputs.h"
 #include "run/supervise.h"
 
 /* "cairn: …" on stderr, wrapped; also while the terminal is the trainer's. */
@@ -15,9 +17,13 @@ size_t run_print_preflight(const struct doctor *d);
 void run_print_summary(const struct facts *f, const struct plan *p, bool applied);
 /* How it ended. */
 void run_print_end(const struct supervise_result *r, char *const *argv, const struct journal *j);
+/* What a look at its outputs found. */
+void run_print_outputs(const struct outputs *o);
+/* The runs of the past. */
+void run_print_history(const struct history_run *runs, size_t n, bool json);
 /* The plan's part of an environment, as lines for a shell. */
 char *run_env_text(const struct plan *p);
 /* verdict.json; the caller frees it. */
-struct json *run_verdict_json(const struct supervise_result *r, char *const *argv);
+struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv);
 
 #endif

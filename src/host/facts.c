@@ -49,11 +49,6 @@ const char *facts_env(const struct facts *f, const char *name)
     return str_env(f->env, name);
 }
 
-bool gpu_can_train(const struct gpu_facts *g)
-{
-    return g->rocm_capable && g->hip_index >= 0;
-}
-
 const struct torch_facts *facts_torch(const struct facts *f)
 {
     return f->n_torches ? &f->torches[0] : NULL;

@@ -86,8 +86,7 @@ struct gpu_facts {
     enum tri pcie_atomics;      /* TRI_UNKNOWN when no link says */
     enum tri has_cwsr_size;     /* the kernel publishes the context-save size */
     struct num mes_fw, mec_fw, sdma_fw, smc_fw;
-    struct text render_node;  /* "/dev/dri/renderD128" */
-    bool kfd_names_no_render; /* KFD says minor 0, at which the HSA runtime gives up on all GPUs */
+    struct text render_node; /* "/dev/dri/renderD128" */
     struct dev_node render;
     struct gpu_process *processes;
     size_t n_processes;
@@ -212,8 +211,6 @@ int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err);
 
 /* The user's value of a variable, or NULL. */
 const char *facts_env(const struct facts *f, const char *name);
-/* HIP shows it and its target is known: a job can be planned for it. */
-bool gpu_can_train(const struct gpu_facts *g);
 /* The torch that would be used: the first one found; NULL if none. */
 const struct torch_facts *facts_torch(const struct facts *f);
 

@@ -29,8 +29,7 @@ static bool is_partition(const struct kfd_topology *t, const struct kfd_node *no
 {
     if (!node->location_id.from)
         return false;
-    enum { GFX942 = 90402, GFX10 = 100000 };
-    bool server_part = node->gfx_target_version.v >= GFX942 && node->gfx_target_version.v < GFX10;
+    bool server_part = node->gfx_target_version.v / 10000 == 9 && node->gfx_target_version.v >= 90402;
     if (server_part && (node->location_id.v & 7))
         return true;
     for (size_t i = 0; i < t->n_nodes; i++) {
@@ -84,8 +83,7 @@ static void take_node(struct arena *a, const struct kfd_topology *t, const struc
         g->render_node =
             (struct text){ arena_printf(a, "/dev/dri/renderD%lld", (long long)node->drm_render_minor.v),
                            node->drm_render_minor.from };
-    g->kfd_names_no_render = node->drm_render_minor.from && node->drm_render_minor.v == 0;
-    if (g->kfd_names_no_render)
+    else if (node->drm_render_minor.from)
         problems_add(&g->problems, a,
                      "KFD names no render node for this GPU: the HSA runtime then finds no GPU at all");
     take_address(a, t, node, g);
@@ -304,7 +302,7 @@ void gpus_choose_default(struct facts *f)
     for (size_t i = 0; i < f->n_gpus; i++) {
         const struct gpu_facts *g = &f->gpus[i];
         const struct gpu_facts *best = f->default_gpu >= 0 ? &f->gpus[f->default_gpu] : NULL;
-        if (!gpu_can_train(g))
+        if (!g->rocm_capable || g->hip_index < 0)
             continue;
         if (!best || rank(g->kind) > rank(best->kind) ||
             (rank(g->kind) == rank(best->kind) && g->usable_bytes.v > best->usable_bytes.v))

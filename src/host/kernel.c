@@ -229,9 +229,6 @@ void kernel_read(struct facts *f)
     read_params(f);
     read_thp(f);
     read_container(f);
-    if (f->host.wsl)
-        problems_add(&f->problems, &f->arena,
-                     "this is WSL: the GPU is behind /dev/dxg, which sysfs does not describe");
     read_user(f);
     f->host.kfd_node = kernel_dev_node(f, "/dev/kfd");
 }

@@ -122,8 +122,7 @@ static bool read_small(const struct root *r, struct arena *a, struct property_fi
 
 static void read_banks(const struct root *r, struct arena *a, struct kfd_node *node, struct problems *p)
 {
-    enum { BANKS_MOST = 16 };
-    for (int k = 0; k < BANKS_MOST; k++) {
+    for (int k = 0; k < 16; k++) {
         struct bank b = { 0 };
         char *path = arena_printf(a, NODES "/%d/mem_banks/%d/properties", node->number, k);
         struct property_file f = { path, bank_properties, ARRAY_LEN(bank_properties), &b, NULL };
@@ -140,8 +139,8 @@ static void read_banks(const struct root *r, struct arena *a, struct kfd_node *n
 /* The first PCIe link of a GPU leads to its CPU.  The other flag bits count only if bit 0 is set. */
 static void read_links(const struct root *r, struct arena *a, struct kfd_node *node, struct problems *p)
 {
-    enum { TYPE_PCIE = 2, OVERRIDE = 1 << 0, NO_ATOMICS = 1 << 2 | 1 << 3, LINKS_MOST = 4 };
-    for (int k = 0; k < LINKS_MOST && node->pcie_atomics == TRI_UNKNOWN; k++) {
+    enum { TYPE_PCIE = 2, OVERRIDE = 1 << 0, NO_ATOMICS = 1 << 2 | 1 << 3 };
+    for (int k = 0; k < 4 && node->pcie_atomics == TRI_UNKNOWN; k++) {
         struct link l = { 0 };
         char *path = arena_printf(a, NODES "/%d/io_links/%d/properties", node->number, k);
         struct property_file f = { path, link_properties, ARRAY_LEN(link_properties), &l, NULL };
@@ -205,7 +204,7 @@ void kfd_read(const struct root *r, struct arena *a, struct kfd_topology *out, s
     t.present = TRI_YES;
     for (size_t i = 0; i < n; i++) {
         uint64_t number;
-        if (!cairn_parse_u64(names[i], &number) || number > INT32_MAX)
+        if (!cairn_parse_u64(names[i], &number) || number > 100000)
             continue;
         struct kfd_node node = { .number = (int)number };
         if (read_node(r, a, &node, &t, p))

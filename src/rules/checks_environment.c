@@ -61,8 +61,8 @@ struct finding check_visible_devices(const struct look *l)
 {
     const struct plan_var *bad = find_harmful(l, is_selection);
     if (bad)
-        return found(l->plan->blind ? CHECK_FAIL : CHECK_WARN, say(l, "%s='%s'", bad->name, bad->value),
-                     bad->why, replace_line(l, bad));
+        return found(l->gpu ? CHECK_FAIL : CHECK_WARN, say(l, "%s='%s'", bad->name, bad->value), bad->why,
+                     replace_line(l, bad));
     for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
         if (facts_env(l->facts, plan_selectors[i]))
             return found_ok(l, "%s=%s", plan_selectors[i], facts_env(l->facts, plan_selectors[i]));

@@ -132,7 +132,7 @@ static const struct gpu_facts *find_integrated(const struct look *l)
 {
     for (size_t i = 0; i < l->facts->n_gpus; i++) {
         const struct gpu_facts *g = &l->facts->gpus[i];
-        if (g != l->gpu && gpu_can_train(g) && g->kind == GPU_INTEGRATED)
+        if (g != l->gpu && g->rocm_capable && g->hip_index >= 0 && g->kind == GPU_INTEGRATED)
             return g;
     }
     return NULL;

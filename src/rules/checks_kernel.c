@@ -275,24 +275,12 @@ struct finding check_iommu_off(const struct look *l)
         remedy_kernel_replace(l, "amd_iommu", NULL));
 }
 
-/* Partitions of one card count once. */
-static size_t count_cards(const struct facts *f)
-{
-    size_t cards = 0;
-    for (size_t i = 0; i < f->n_gpus; i++) {
-        const struct gpu_facts *g = &f->gpus[i];
-        bool first = gpu_can_train(g) && g->kind == GPU_DISCRETE;
-        for (size_t k = 0; k < i && g->card.s; k++)
-            first = first && !str_eq(f->gpus[k].card.s, g->card.s);
-        cards += first;
-    }
-    return cards;
-}
-
 struct finding check_iommu_pt(const struct look *l)
 {
     const struct host_facts *h = &l->facts->host;
-    size_t cards = count_cards(l->facts);
+    size_t cards = 0;
+    for (size_t i = 0; i < l->facts->n_gpus; i++)
+        cards += l->facts->gpus[i].rocm_capable && l->facts->gpus[i].kind == GPU_DISCRETE;
     if (cards < 2)
         return found_skip("fewer than two discrete GPUs");
     if (!h->cmdline.s)

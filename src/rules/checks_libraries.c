@@ -217,7 +217,7 @@ struct finding check_rccl(const struct look *l)
     static const char without[] = "gfx1103 gfx1150 gfx1152 gfx1153";
     size_t alike = 0;
     for (size_t i = 0; l->gpu && i < l->facts->n_gpus; i++)
-        alike += gpu_can_train(&l->facts->gpus[i]) && str_eq(l->facts->gpus[i].gfx.s, l->gpu->gfx.s);
+        alike += l->facts->gpus[i].rocm_capable && str_eq(l->facts->gpus[i].gfx.s, l->gpu->gfx.s);
     if (alike < 2 || !l->gpu->gfx.s)
         return found_skip("fewer than two GPUs of a kind");
     if (!str_list_has(without, ' ', l->gpu->gfx.s))

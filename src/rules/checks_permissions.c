@@ -41,10 +41,6 @@ struct finding check_render_access(const struct look *l)
     size_t seen = 0, open = 0;
     for (size_t i = 0; i < l->facts->n_gpus; i++) {
         const struct gpu_facts *g = &l->facts->gpus[i];
-        if (g->kfd_names_no_render)
-            return found(CHECK_FAIL, say(l, "KFD names no render node for %s", say_gpu(l, g)),
-                         "the runtime gives up on all GPUs when one of KFD's has none",
-                         "sudo dmesg | grep -iE 'amdgpu|kfd'    # why the driver made none");
         if (!g->rocm_capable || !g->render_node.s)
             continue;
         seen++;

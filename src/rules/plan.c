@@ -205,11 +205,7 @@ static void warn_of_torch(struct work *w)
 static void warn_of_gpu(struct work *w)
 {
     const struct gpu_facts *g = w->plan->gpu;
-    if (!g && w->f->host.wsl)
-        work_warn(
-            w, "under WSL sysfs does not describe the GPU, so there is nothing to plan for (--gfx NAME tells "
-               "the chip)");
-    else if (!g)
+    if (!g)
         work_warn(w, w->f->n_gpus ? "none of the GPUs can be used by ROCm, so there is nothing to plan for"
                                   : "there is no AMD GPU, so there is nothing to plan for");
     else if (!g->gfx.s)

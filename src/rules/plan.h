@@ -16,7 +16,6 @@ struct plan_var {
 
 struct plan {
     const struct gpu_facts *gpu; /* the one planned for; NULL: no GPU that can train */
-    bool blind;                  /* without the plan, the user's own variables hide every GPU */
     struct plan_var *set, *unset, *keep;
     size_t n_set, n_unset, n_keep;
     struct problems warnings;

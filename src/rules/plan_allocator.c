@@ -2,7 +2,6 @@
 #include "rules/plan_work.h"
 
 #include "base/str.h"
-#include "host/memory.h"
 #include "rules/env_sources.h"
 #include <stdio.h>
 #include <string.h>
@@ -194,7 +193,7 @@ static struct env_var *leading_var(struct work *w, const char *const *names)
     return NULL;
 }
 
-/* On shared memory, what torch keeps is missing elsewhere; in a carve-out it is missing for itself. */
+/* On shared memory, what torch keeps is missing elsewhere. */
 static void own_policy(struct work *w)
 {
     if (w->s.unified != TRI_YES || !w->s.torch.n)
@@ -203,12 +202,10 @@ static void own_policy(struct work *w)
     w->computed[ENV_VALUE_ALLOCATOR].value = expand
                                                  ? "garbage_collection_threshold:0.8,expandable_segments:True"
                                                  : "garbage_collection_threshold:0.8";
-    w->computed[ENV_VALUE_ALLOCATOR].why = arena_printf(
-        w->a, "%sold cached blocks are freed above this share (once the trainer sets a memory fraction)%s",
-        memory_is_carve_out(w->plan->gpu)
-            ? ""
-            : "CPU and GPU share memory, so what torch caches is taken from the system: ",
-        expand ? ", and expandable segments end fragmentation" : "");
+    if (expand)
+        w->computed[ENV_VALUE_ALLOCATOR].why =
+            "CPU and GPU share memory, so what torch caches is taken from the system: old cached blocks are freed "
+            "above this share (once the trainer sets a memory fraction), and expandable segments end fragmentation";
 }
 
 static void move_text(struct work *w, const char *text, const char *why)

@@ -137,20 +137,6 @@ static struct reading read_list(struct work *w, const char *text, struct dialect
     }
 }
 
-/* Do the variables hide every GPU as they are, read as the runtimes read them? */
-static bool is_blind(struct work *w, const struct gpu_list *all)
-{
-    const char *rocr = facts_env(w->f, "ROCR_VISIBLE_DEVICES"), *hip = facts_env(w->f, "HIP_VISIBLE_DEVICES");
-    struct gpu_list shown = *all;
-    if (!hip || !*hip) /* then the other name counts, where it is set */
-        hip = facts_env(w->f, "CUDA_VISIBLE_DEVICES") ? facts_env(w->f, "CUDA_VISIBLE_DEVICES") : hip;
-    if (rocr)
-        shown = read_list(w, rocr, (struct dialect){ .trims = true, .counts = true }, &shown).shown;
-    if (hip)
-        shown = read_list(w, hip, (struct dialect){ .counts = true }, &shown).shown;
-    return all->n && !shown.n;
-}
-
 /* What the user's own variables select. */
 struct choice {
     struct gpu_list shown; /* at the end of the chain */
@@ -355,7 +341,7 @@ static struct gpu_list usable_gpus(struct work *w)
 {
     struct gpu_list all = { 0 };
     for (size_t i = 0; i < w->f->n_gpus; i++)
-        if (gpu_can_train(&w->f->gpus[i]))
+        if (w->f->gpus[i].rocm_capable && w->f->gpus[i].hip_index >= 0)
             list_add(w, &all, &w->f->gpus[i]);
     return all;
 }
@@ -371,7 +357,6 @@ int devices_plan(struct work *w, struct cairn_error *err)
     if (w->o->gpu >= 0 && all.n && !asked)
         return cairn_fail(err, CAIRN_EUSAGE, "there is no GPU %d (%zu GPUs, counted from 0)", w->o->gpu,
                           all.n);
-    w->plan->blind = !w->o->windows && is_blind(w, &all);
     struct choice c = user_choice(w, &all);
     if (!all.n)
         return 0;

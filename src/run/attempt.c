@@ -271,7 +271,7 @@ static void step_down(struct life *l, double now)
     }
 }
 
-static void on_tick(struct life *l, double now)
+static void say_troubles(struct life *l)
 {
     const char *trouble = recorder_trouble(l->recorder);
     const struct cairn_error *journal = journal_trouble(l->o->journal);
@@ -279,6 +279,11 @@ static void on_tick(struct life *l, double now)
         talk_say(l->o->talk, "the log is not kept: %s", trouble);
     if (journal)
         talk_say(l->o->talk, "the journal is not kept: %s", journal->msg);
+}
+
+static void on_tick(struct life *l, double now)
+{
+    say_troubles(l);
     gauge_read(l->o->gauge);
     say_memory(l, now);
     step_down(l, now);
@@ -410,9 +415,16 @@ static void finish(struct life *l)
         return; /* a reader that does not read: the threads are left to the end of the process */
     pump_join(l->out);
     pump_join(l->err);
-    l->result.saw_step = l->recorder && recorder_saw_step(l->recorder);
-    recorder_stop(l->recorder);
     fd_close(&l->done);
+    if (!l->recorder)
+        return;
+    uint64_t lost = recorder_stop(l->recorder);
+    if (lost)
+        talk_say(l->o->talk, "%llu bytes of its output are missing in the log: the disk was too slow",
+                 (unsigned long long)lost);
+    say_troubles(l);
+    l->result.saw_step = recorder_saw_step(l->recorder);
+    recorder_free(l->recorder);
 }
 
 int attempt_run(const struct attempt_options *o, struct attempt *out, struct cairn_error *err)

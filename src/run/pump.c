@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 128 << 10, PIPE_BYTES = 1 << 20, MOST_LATE_BYTES = 8 << 20 };
+enum { PIECE_BYTES = 256 << 10, PIPE_BYTES = 1 << 20, MOST_LATE_BYTES = 8 << 20 };
 
 struct pump {
     int from, to, done, hurry;
@@ -77,7 +77,10 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
     if (!p)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory to carry a run's output");
     *p = (struct pump){ .from = from, .to = to, .done = done, .recorder = r };
-    fcntl(from, F_SETPIPE_SZ, PIPE_BYTES); /* fewer turns; a terminal refuses, which is fine */
+    /* Fewer turns; what is no pipe refuses, which is fine. */
+    fcntl(from, F_SETPIPE_SZ, PIPE_BYTES);
+    if (fcntl(to, F_GETPIPE_SZ) > 0)
+        fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
     p->hurry = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC);
     int e = p->hurry < 0 || fault_hit() ? errno : pthread_create(&p->thread, NULL, carry, p);
     if (e) {

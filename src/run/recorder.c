@@ -193,8 +193,10 @@ const char *recorder_trouble(struct recorder *r)
     return news ? r->trouble : NULL;
 }
 
-static void recorder_free(struct recorder *r)
+void recorder_free(struct recorder *r)
 {
+    if (!r)
+        return;
     fd_close(&r->log.fd);
     fd_close(&r->copy.fd);
     free(r->log.path);
@@ -232,14 +234,10 @@ int recorder_start(struct recorder **out, const struct recorder_options *o, stru
 
 uint64_t recorder_stop(struct recorder *r)
 {
-    if (!r)
-        return 0;
     pthread_mutex_lock(&r->lock);
     r->stop = true;
     pthread_cond_signal(&r->filled);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
-    uint64_t lost = r->lost;
-    recorder_free(r);
-    return lost;
+    return r->lost;
 }

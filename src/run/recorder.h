@@ -34,7 +34,8 @@ void recorder_put(struct recorder *r, const char *bytes, size_t n);
 bool recorder_saw_step(struct recorder *r);
 /* The first thing that went wrong with a log file; NULL: nothing has.  Said once: the next call gives NULL. */
 const char *recorder_trouble(struct recorder *r);
-/* Waits until all is written, and frees it; NULL is fine.  Returns how many bytes were left out. */
+/* Waits until all is written; returns how many bytes were left out. */
 uint64_t recorder_stop(struct recorder *r);
+void recorder_free(struct recorder *r); /* one that was stopped; NULL is fine */
 
 #endif

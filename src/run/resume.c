@@ -104,6 +104,15 @@ const char *resume_trainer(char *const *argv)
     return NULL;
 }
 
+const char *resume_name(char *const *argv)
+{
+    const char *trainer = resume_trainer(argv), *script = script_of(argv);
+    if (trainer || script == argv[0])
+        return trainer;
+    const char *slash = strrchr(script, '/');
+    return slash ? slash + 1 : script;
+}
+
 const char *resume_option(char *const *argv, const char *name)
 {
     size_t n = strlen(name);

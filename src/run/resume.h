@@ -26,6 +26,8 @@ struct resume {
 
 /* The trainer that a command line starts, as --trainer knows it; NULL if it is none that we know. */
 const char *resume_trainer(char *const *argv);
+/* The same, or the name of a script that we do not know; NULL for what is no Python script either. */
+const char *resume_name(char *const *argv);
 /* The value of "--name value" or "--name=value" in a command line; NULL if it is not there. */
 const char *resume_option(char *const *argv, const char *name);
 /* argv with the value of an option replaced, or the option added at the end. */

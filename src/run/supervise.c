@@ -167,14 +167,21 @@ static void clear_caches(struct run *r)
         talk_say(r->o->talk, "%s", trouble);
 }
 
-static void apply(struct run *r, const struct diagnose_fix *fix)
+static void apply_env(struct run *r, const struct diagnose_fix *fix)
 {
     static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
-    r->change = ladder_describe(fix, r->a);
-    if (fix->n_set || fix->n_unset)
+    if (fix->action != DIAGNOSE_ACT_CPU)
         change_env(r, fix->set, fix->n_set, fix->unset, fix->n_unset);
-    else if (fix->action == DIAGNOSE_ACT_CPU)
-        change_env(r, &no_gpu, 1, NULL, 0);
+    else if (fix->n_set) /* the CPU is the last resort, not something to remember */
+        r->env = plan_change(r->env, fix->set, fix->n_set, fix->unset, fix->n_unset, r->a);
+    else
+        r->env = plan_change(r->env, &no_gpu, 1, NULL, 0, r->a);
+}
+
+static void apply(struct run *r, const struct diagnose_fix *fix)
+{
+    r->change = ladder_describe(fix, r->a);
+    apply_env(r, fix);
     if (fix->action == DIAGNOSE_ACT_CLEAR_CACHES)
         clear_caches(r);
     if (fix->action == DIAGNOSE_ACT_OPTIMIZER) {
@@ -280,7 +287,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
     } while (t->diagnosis.class_id && climb(&r, t));
     r.result.code = t->attempt.code;
     r.result.peak = r.gauge.peak;
-    r.result.trainer = o->trainer ? o->trainer : resume_trainer(o->argv);
+    r.result.trainer = o->trainer ? o->trainer : resume_name(o->argv);
     *out = r.result;
     return 0;
 }

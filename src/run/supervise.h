@@ -51,7 +51,7 @@ struct supervise_result {
     size_t n_set;
     const char **unset;
     size_t n_unset;
-    const char *trainer; /* recognised; or NULL */
+    const char *trainer; /* its name, or its script's; or NULL */
 };
 
 /* Everything in the result is in the arena.  Fails only if no attempt could be made at all. */

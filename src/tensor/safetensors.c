@@ -3,9 +3,12 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Names of the format that are no dtype of ours, with their size in bits. */
 static const struct {
@@ -333,4 +336,33 @@ int st_read(const struct st_file *f, const struct st_tensor *t, uint64_t first, 
     if (file_read_at(s->fd, s->path, into, n * size, t->at + first * size, err))
         return cairn_hint(err, "tensor %.200s", t->name);
     return 0;
+}
+
+int st_read_as(const struct st_file *f, const struct st_tensor *t, uint64_t first, uint64_t n, enum dtype as,
+               void *into, struct cairn_error *err)
+{
+    if (t->dtype == as)
+        return st_read(f, t, first, n, into, err);
+    if (!dtype_can_convert(t->dtype, as))
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is %s, which does not convert to %s",
+                          f->shards[t->shard].path, t->name, t->dtype_text, dtype_name(as));
+    enum { PIECE = 256 * 1024 };
+    CLEANUP(mem_free) char *piece = malloc(PIECE);
+    if (!piece)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %d bytes", PIECE);
+    uint64_t most = PIECE / dtype_size(t->dtype);
+    for (uint64_t done = 0; done < n;) {
+        uint64_t m = n - done < most ? n - done : most;
+        if (st_read(f, t, first + done, m, piece, err))
+            return -1;
+        dtype_convert((char *)into + done * dtype_size(as), as, piece, t->dtype, m, &(struct dtype_how){ 0 });
+        done += m;
+    }
+    return 0;
+}
+
+void st_drop_cache(const struct st_file *f)
+{
+    for (size_t i = 0; i < f->n_shards; i++)
+        posix_fadvise(f->shards[i].fd, 0, 0, POSIX_FADV_DONTNEED);
 }

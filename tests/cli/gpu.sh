@@ -65,18 +65,6 @@ PYTHON
     out_has éé
 }
 
-wsl_is_not_a_machine_without_gpu()
-{
-    mkdir -p "$tmp/wsl/sys" "$tmp/wsl/proc"
-    echo 'Linux version 6.6.87.2-microsoft-standard-WSL2 (root@x) (gcc)' >"$tmp/wsl/proc/version"
-    run gpu --root "$tmp/wsl"
-    status_is 3
-    out_has 'this is WSL'
-    run env --root "$tmp/wsl"
-    status_is 3
-    out_has 'under WSL'
-}
-
 no_gpu_is_exit_3()
 {
     mkdir -p "$tmp/empty/sys"
@@ -167,7 +155,6 @@ done
 it every_answer_has_its_machine
 it fits_a_hundred_columns
 it names_are_cut_and_cleaned
-it wsl_is_not_a_machine_without_gpu
 it no_gpu_is_exit_3
 it missing_sysfs_is_said
 it a_root_that_is_no_directory

@@ -22,6 +22,16 @@ static void a_block_is_used_again(void)
     scratch_release(&(struct scratch){ .bytes = 0 });
 }
 
+static void no_memory_is_told(void)
+{
+    struct cairn_error err = { 0 };
+    struct scratch s;
+    scratch_init(&s, (size_t)1 << 62);
+    CHECK(!scratch_take(&s, &err));
+    CHECK(err.code == CAIRN_ENOMEM);
+    scratch_release(&s);
+}
+
 enum { WORDS = 1000 };
 
 /* Nobody else writes to a block that is taken. */
@@ -53,6 +63,7 @@ static void threads_have_their_own(void)
 int main(void)
 {
     RUN(a_block_is_used_again);
+    RUN(no_memory_is_told);
     RUN(threads_have_their_own);
     return check_done();
 }

@@ -72,8 +72,6 @@ SPOIL(vram_cut) { machine_param(m, "amdgpu", "vramlimit", "4096"); HOST.cmdline 
 SPOIL(iommu_off) { HOST.cmdline = text_of("quiet amd_iommu=off"); }
 SPOIL(no_cmdline) { HOST.cmdline = (struct text){ 0 }; }
 SPOIL(two_cards) { m->gpus[1].kind = GPU_DISCRETE; m->gpus[1].gfx = text_of("gfx1100"); }
-SPOIL(two_cards_one_shown) { two_cards(m); m->gpus[1].hip_index = -1; }
-SPOIL(one_card_in_two) { two_cards(m); GPU.card = m->gpus[1].card = text_of("0000:05:00.0"); }
 SPOIL(two_cards_pt) { two_cards(m); HOST.cmdline = text_of("iommu=pt quiet"); }
 
 SPOIL(kfd_node_missing) { HOST.kfd_node.access = NODE_MISSING; }
@@ -83,7 +81,6 @@ SPOIL(kfd_node_in_docker) { kfd_node_missing(m); HOST.container = text_of("docke
 SPOIL(render_denied) { m->gpus[1].render.access = NODE_DENIED; }
 SPOIL(render_missing) { GPU.render.access = NODE_MISSING; }
 SPOIL(other_render_missing) { m->gpus[1].render.access = NODE_MISSING; }
-SPOIL(render_unnamed) { m->gpus[1].kfd_names_no_render = true; }
 SPOIL(render_unknown) { GPU.render.access = NODE_UNKNOWN; }
 SPOIL(seat_only) { GPU.render.access = NODE_OPEN_BY_ACL; }
 SPOIL(docker) { HOST.container = text_of("docker"); }
@@ -247,8 +244,6 @@ const struct check_case hardware_cases[] = {
     { "iommu-off", machine_halo, NULL, CHECK_OK, NULL },
     { "iommu-pt", machine_both, two_cards, CHECK_WARN, "\\1 iommu=pt\"/' /etc/default/grub && sudo update-grub" },
     { "iommu-pt", machine_both, two_cards_pt, CHECK_OK, NULL },
-    { "iommu-pt", machine_both, two_cards_one_shown, CHECK_SKIP, NULL },
-    { "iommu-pt", machine_both, one_card_in_two, CHECK_SKIP, NULL },
     { "iommu-pt", machine_both, NULL, CHECK_SKIP, NULL },
 
     { "kfd-access", machine_card, kfd_node_missing, CHECK_FAIL, NULL },
@@ -261,7 +256,6 @@ const struct check_case hardware_cases[] = {
     { "render-access", machine_both, render_denied, CHECK_FAIL, "/dev/dri/renderD129" },
     { "render-access", machine_card, render_missing, CHECK_FAIL, NULL },
     { "render-access", machine_both, other_render_missing, CHECK_WARN, "/dev/dri/renderD129" },
-    { "render-access", machine_both, render_unnamed, CHECK_FAIL, "gives up on all GPUs" },
     { "render-access", machine_card, render_unknown, CHECK_UNKNOWN, NULL },
     { "render-access", machine_both, NULL, CHECK_OK, NULL },
     { "seat-acl", machine_card, seat_only, CHECK_WARN, "usermod -aG render user" },

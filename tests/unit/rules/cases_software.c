@@ -94,9 +94,8 @@ SPOIL(override_other_major) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "10.3
 SPOIL(override_no_chip) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.9.9"); }
 SPOIL(override_no_code) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.0.0"); TORCH.compiled = targets_of(m, "gfx1151"); }
 SPOIL(override_same) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.5.1"); }
-SPOIL(devices_empty) { machine_unset(m, "HIP_VISIBLE_DEVICES", ""); m->plan.blind = true; }
-SPOIL(devices_beyond) { machine_unset(m, "ROCR_VISIBLE_DEVICES", "3"); m->plan.blind = true; }
-SPOIL(devices_twice) { machine_unset(m, "CUDA_VISIBLE_DEVICES", "1"); }
+SPOIL(devices_empty) { machine_unset(m, "HIP_VISIBLE_DEVICES", ""); }
+SPOIL(devices_beyond) { machine_unset(m, "ROCR_VISIBLE_DEVICES", "3"); }
 SPOIL(serialized) { machine_unset(m, "AMD_SERIALIZE_KERNEL", "3"); machine_unset(m, "PYTORCH_NO_HIP_MEMORY_CACHING", "1"); override_word(m); }
 SPOIL(something_planned) { machine_set(m, "PYTORCH_ALLOC_CONF", "garbage_collection_threshold:0.8"); }
 SPOIL(planned_and_set) { something_planned(m); machine_env(m, "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8"); }
@@ -233,7 +232,6 @@ const struct check_case software_cases[] = {
     { "override", machine_card, NULL, CHECK_OK, NULL },
     { "visible-devices", machine_card, devices_empty, CHECK_FAIL, "unset HIP_VISIBLE_DEVICES" },
     { "visible-devices", machine_card, devices_beyond, CHECK_FAIL, NULL },
-    { "visible-devices", machine_card, devices_twice, CHECK_WARN, "unset CUDA_VISIBLE_DEVICES" },
     { "visible-devices", machine_both, NULL, CHECK_OK, "ROCR_VISIBLE_DEVICES=0" },
     { "env-harmful", machine_card, serialized, CHECK_WARN, "unset AMD_SERIALIZE_KERNEL PYTORCH_NO_HIP_MEMORY_CACHING" },
     { "env-harmful", machine_card, override_word, CHECK_OK, NULL },

@@ -28,6 +28,7 @@ static void keeps_every_byte(void)
     }
     CHECK(recorder_trouble(r) == NULL);
     CHECK_INT(recorder_stop(r), 0);
+    recorder_free(r);
     CHECK_INT(size_of(log), 200 * 100003);
     CHECK_INT(size_of(copy), 200 * 100003);
     FILE *f = fopen(log, "re");
@@ -53,6 +54,7 @@ static void rotates_and_keeps_the_beginning(void)
         snprintf(line, sizeof(line), "line %02d %91s\n", i, "");
         recorder_put(r, line, 100);
         recorder_stop(r);
+        recorder_free(r);
     }
     CHECK(!strncmp(scratch_read(scratch("rotated.first")), "line 00", 7));
     CHECK(size_of(scratch("rotated")) <= 1000 && size_of(scratch("rotated.previous")) <= 1000);
@@ -75,6 +77,7 @@ static void goes_on_without_a_log(void)
     CHECK(recorder_trouble(r) == NULL); /* said once */
     recorder_put(r, " more", 5);
     recorder_stop(r);
+    recorder_free(r);
     CHECK_STR(scratch_read(scratch("kept")), "bytes more");
 }
 
@@ -108,6 +111,7 @@ static void a_stuck_disk_costs_bytes_not_time(void)
     usleep(10000);
     CHECK(recorder_trouble(r) == NULL);
     uint64_t lost = recorder_stop(r);
+    recorder_free(r);
     CHECK(lost > (20u << 20) && lost < (32u << 20));
     close(hold);
     pthread_join(reader, NULL);

@@ -4,7 +4,6 @@
 
 #include "base/fault.h"
 #include "check.h"
-#include "tensor/source.h"
 #include "tree.h"
 #include <dirent.h>
 #include <errno.h>
@@ -177,31 +176,11 @@ static void finds_and_reads(void)
     CHECK(st_read(&f, i, 3, 0, bytes, &err) == 0);
     CHECK(st_read(&f, i, 2, 2, bytes, &err) == -1);
     CHECK(st_read(&f, i, 1, UINT64_MAX, bytes, &err) == -1);
-    CHECK(st_read(&f, w, 0, 2, wide, &err) == 0);
+    CHECK(st_read_as(&f, w, 0, 2, DTYPE_F32, wide, &err) == 0);
+    CHECK(st_read_as(&f, i, 0, 2, DTYPE_F32, wide, &err) == -1);
+    CHECK_HAS(err.msg, "i is I16, which does not convert to f32");
+    st_drop_cache(&f);
     st_close(&f);
-}
-
-/* The same file as a source, through the page cache and past it. */
-static void read_as_another_kind(void)
-{
-    struct tensor_source s;
-    struct cairn_error err = { 0 };
-    float narrow[2];
-    double wide[2];
-    for (int direct = 0; direct < 2; direct++) {
-        REQUIRE(source_open(&s, put("source", small, 0, 14), &err) == 0);
-        CHECK(!s.direct);
-        if (direct)
-            CHECK(source_set_direct(&s) == s.direct);
-        const struct st_tensor *i = source_find(&s, "i"), *w = source_find(&s, "w");
-        REQUIRE(i && w);
-        CHECK(source_read(&s, w, 0, 2, narrow, &err) == 0);
-        CHECK(source_read_as(&s, w, 0, 2, DTYPE_F64, wide, &err) == 0);
-        CHECK(wide[0] == (double)narrow[0] && wide[1] == (double)narrow[1]);
-        CHECK(source_read_as(&s, i, 0, 2, DTYPE_F32, narrow, &err) == -1);
-        CHECK_HAS(err.msg, "i is I16, which does not convert to f32");
-        source_close(&s);
-    }
 }
 
 /* The file shrinks after it was opened: the error names file, place and tensor. */
@@ -390,7 +369,10 @@ static void every_call_of_the_reader_fails_once(void)
         fault_arm(++nth, EIO);
         int r = st_open(&f, path, &err);
         if (!r)
-            r = st_read(&f, st_find(&f, "w"), 0, 2, wide, &err);
+            r = st_read_as(&f, st_find(&f, "w"), 0, 2, DTYPE_F64, (double[2]){ 0 }, &err) ||
+                        st_read(&f, st_find(&f, "w"), 0, 2, wide, &err)
+                    ? -1
+                    : 0;
         reached = fault_disarm();
         CHECK_INT(r, reached ? -1 : 0);
         CHECK(!reached || strstr(err.msg, "Input/output error"));
@@ -408,7 +390,6 @@ int main(void)
     RUN(a_long_shape);
     RUN(cut_at_every_byte);
     RUN(finds_and_reads);
-    RUN(read_as_another_kind);
     RUN(shrinks_while_read);
     RUN(shards);
     RUN(wrong_indexes);
