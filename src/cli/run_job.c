@@ -213,6 +213,7 @@ static int train(struct stage *s)
         .facts = s->facts,
         .plan = &s->plan,
         .env = o->no_env ? s->facts->env : plan_environment(s->facts, &s->plan, &s->arena),
+        .keep = o->keep.item,
         .gfx = o->gfx,
         .trainer = o->trainer,
         .resume_cmd = o->resume_cmd,

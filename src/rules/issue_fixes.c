@@ -169,6 +169,9 @@ const struct issue_fix issue_fixes[] = {
       "try another version of PyTorch's ROCm, or another kernel" },
     { ISSUE_MEMORY_FAULT, CPU, FIX_ALWAYS, NULL, NULL, ON_CPU },
 
+    { ISSUE_NATIVE_CRASH, ENV, FIX_NO_CACHING, NULL,
+      "PYTORCH_NO_HIP_MEMORY_CACHING PYTORCH_NO_CUDA_MEMORY_CACHING",
+      "let PyTorch's allocator keep memory: without that rocBLAS and MIOpen have been seen to crash while they start" },
     { ISSUE_NATIVE_CRASH, ENV, FIX_ALWAYS, "PYTHONFAULTHANDLER=1", NULL,
       "run once more with Python naming the line that crashes" },
     { ISSUE_NATIVE_CRASH, ENV, FIX_ALWAYS, "TORCHDYNAMO_DISABLE=1", NULL,

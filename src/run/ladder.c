@@ -55,9 +55,30 @@ static bool changes_environment(const struct diagnose_fix *fix, const char *cons
     return false;
 }
 
+static bool is_kept(const char *const *keep, const char *name)
+{
+    for (; keep && *keep; keep++)
+        if (!strcmp(*keep, name))
+            return true;
+    return false;
+}
+
+static bool touches_kept(const struct diagnose_fix *fix, const char *const *keep)
+{
+    for (size_t i = 0; i < fix->n_set; i++)
+        if (is_kept(keep, fix->set[i].name))
+            return true;
+    for (size_t i = 0; i < fix->n_unset; i++)
+        if (is_kept(keep, fix->unset[i]))
+            return true;
+    return false;
+}
+
 /* Is it ours to do, and would it change anything? */
 static bool applies(const struct diagnose_fix *fix, const struct ladder_look *look)
 {
+    if (touches_kept(fix, look->keep))
+        return false;
     switch (fix->action) {
     case DIAGNOSE_ACT_ENV:
     case DIAGNOSE_ACT_OTHER_GPU:

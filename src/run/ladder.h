@@ -17,7 +17,8 @@ struct ladder {
 
 struct ladder_look {
     const struct diagnosis *diagnosis;
-    const char *const *env; /* that it ran with */
+    const char *const *env;  /* that it ran with */
+    const char *const *keep; /* names that the user wants to keep as they are; NULL-terminated or NULL */
     int retries_left;
     bool allow_cpu;
     bool can_optimize; /* the command has an option that selects an 8-bit optimizer */

@@ -10,7 +10,7 @@
 
 /* Exit codes for a trainer that we stopped and that then said all was well: timeout's, and the kernel's for a
  * process that was killed. */
-enum { CODE_HUNG = 124, CODE_KILLED = 137 };
+enum { CODE_HUNG = 124, CODE_KILLED = 137, MOST_REMEDIES = 3 };
 
 struct run {
     const struct supervise_options *o;
@@ -223,6 +223,20 @@ static void journal_change(struct run *r, const struct diagnose_fix *fix)
     journal_add(r->o->journal, event);
 }
 
+/* What is left for a person; a remedy may have several lines. */
+static void say_remedies(struct run *r, const struct diagnosis *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n_fixes && n < MOST_REMEDIES; i++) {
+        if (d->fixes[i].automatic)
+            continue;
+        const char *mark = "- ";
+        for (const char *line = d->fixes[i].text; line; line = str_next_line(line), mark = "  ")
+            talk_say(r->o->talk, "  %s%.*s", mark, (int)strcspn(line, "\n"), line);
+        n++;
+    }
+}
+
 /* Prepares the next attempt; false: there is none. */
 static bool climb(struct run *r, const struct supervise_try *t)
 {
@@ -231,6 +245,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
     const struct ladder_look look = {
         .diagnosis = &t->diagnosis,
         .env = r->env,
+        .keep = r->o->keep,
         .retries_left = r->o->retries - ((int)r->result.n_tries - 1),
         .allow_cpu = r->o->allow_cpu,
         .can_optimize = optimizer_replace(r->original, r->a).argv != NULL,
@@ -244,7 +259,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
     else if (step.word == LADDER_STOP)
         talk_say(r->o->talk, "%s", step.why);
     if (step.word != LADDER_RETRY)
-        return false;
+        return say_remedies(r, &t->diagnosis), false;
     ladder_note(&r->ladder, step.fix, r->a);
     apply(r, step.fix);
     r->argv = r->original;

@@ -20,11 +20,12 @@ struct supervise_options {
     char *const *argv;
     const struct facts *facts;
     const struct plan *plan;
-    const char *const *env; /* of the first attempt */
-    const char *gfx;        /* --gfx; or NULL */
-    const char *trainer;    /* --trainer; or NULL */
-    const char *resume_cmd; /* --resume-cmd; or NULL */
-    const char *keep_log;   /* --keep-log; or NULL */
+    const char *const *env;  /* of the first attempt */
+    const char *const *keep; /* --keep; or NULL */
+    const char *gfx;         /* --gfx; or NULL */
+    const char *trainer;     /* --trainer; or NULL */
+    const char *resume_cmd;  /* --resume-cmd; or NULL */
+    const char *keep_log;    /* --keep-log; or NULL */
     int retries;
     int hang_after_s;
     bool hang_explicit, allow_cpu, detached;

@@ -53,6 +53,18 @@ static void a_value_that_is_set_already_is_no_change(void)
     arena_release(&a);
 }
 
+static void what_the_user_keeps_stays(void)
+{
+    struct arena a = { 0 };
+    struct ladder l = { 0 };
+    static const char *const keep[] = { "HSA_OVERRIDE_GFX_VERSION", NULL };
+    const struct ladder_look look = {
+        .diagnosis = &diagnosis, .env = plain, .keep = keep, .retries_left = 2
+    };
+    CHECK_STR(ladder_next(&l, &look, &a).fix->text, "sdma");
+    arena_release(&a);
+}
+
 static void some_steps_need_leave(void)
 {
     struct arena a = { 0 };
@@ -123,6 +135,7 @@ int main(void)
 {
     RUN(takes_the_first_that_is_automatic_and_changes_something);
     RUN(a_value_that_is_set_already_is_no_change);
+    RUN(what_the_user_keeps_stays);
     RUN(some_steps_need_leave);
     RUN(never_destroys_work);
     RUN(ends_with_the_retries);
