@@ -103,6 +103,23 @@ static void a_card_given_to_a_virtual_machine(void)
     done();
 }
 
+static void a_pci_device_without_uevent(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/vendor", "0x1002\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/device", "0x73df\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/class", "0x030000\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.1/vendor", "0x1002\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.1/device", "0xab28\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.1/class", "0x040300\n");
+    look();
+    REQUIRE(facts.n_gpus == 1);
+    CHECK_STR(facts.gpus[0].gfx.s, "gfx1031");
+    CHECK_STR(facts.gpus[0].pci.s, "0000:03:00.0");
+    CHECK(!facts.gpus[0].rocm_capable);
+    done();
+}
+
 static void sleeping_cards_are_not_woken(void)
 {
     tree_make(&tree);
@@ -324,6 +341,7 @@ int main(void)
     RUN(a_device_that_does_not_say_which_it_is);
     RUN(other_vendors_are_not_listed);
     RUN(a_card_given_to_a_virtual_machine);
+    RUN(a_pci_device_without_uevent);
     RUN(sleeping_cards_are_not_woken);
     RUN(a_chip_outside_the_tables);
     RUN(a_partition_has_a_share_of_the_memory);
