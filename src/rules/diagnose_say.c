@@ -8,6 +8,7 @@
 #include "rules/env_rules.h"
 #include "rules/looks.h"
 #include "rules/remedy.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -337,6 +338,7 @@ static const char *value_of(const struct judgement *j, const char *name, size_t 
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         if (strlen(keys[i].name) == n && !memcmp(keys[i].name, name, n))
             return keys[i].value(j);
+    assert(!"a text of the tables has a key that does not exist");
     return NULL;
 }
 

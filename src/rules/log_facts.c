@@ -281,28 +281,54 @@ static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, siz
     return nothing;
 }
 
+/* 0 for a number that is zero, 1 for one above, -1 for anything else: all that most questions need. */
+static int number_kind(const char *s, size_t n)
+{
+    size_t digits = 0;
+    for (size_t i = 0; i < n && (isdigit((unsigned char)s[i]) || s[i] == '.'); i++) {
+        if (s[i] > '0' && s[i] <= '9')
+            return 1;
+        digits += s[i] == '0';
+    }
+    return digits ? 0 : -1;
+}
+
+static bool has_title_of_training(const char *s, size_t n)
+{
+    static const char *const titles[] = { "step", "Step", "poch", "rain", "iter" };
+    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
+        if (has(s, n, titles[i]))
+            return true;
+    return false;
+}
+
+static bool has_letters(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isalpha((unsigned char)s[i]))
+            return true;
+    return false;
+}
+
 /* A bar without a title, or with one of training, that has passed its first step. */
 static struct log_find see_bar(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    static const char *const titles[] = { "step", "Step", "poch", "rain", "loss", "iter" };
     const char *bar = memchr(s, '|', at), *count = memrchr(s, '|', at);
-    size_t used = 0;
-    if (!bar || count == bar || has(s, (size_t)(bar - s), "oad"))
+    if (!bar || count == bar)
         return nothing;
-    bool titled = false, training = false;
-    for (const char *p = s; p < bar; p++)
-        titled |= isalpha((unsigned char)*p) != 0;
-    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
-        training |= has(s, (size_t)(bar - s), titles[i]) || has(count, n - (size_t)(count - s), titles[i]);
-    count += 1 + strspn(count + 1, " ");
-    if ((!titled || training) && number_at(count, n - (size_t)(count - s), &used) >= 1)
+    size_t title = (size_t)(bar - s);
+    for (count++; count < s + n && *count == ' ';)
+        count++;
+    if (number_kind(count, n - (size_t)(count - s)) == 1 &&
+        (!has_letters(s, title) || has_title_of_training(s, title)))
         f->steps++;
     return nothing;
 }
 
 static bool is_nan(const char *s, size_t n)
 {
-    return n >= 3 && !strncasecmp(s, "nan", 3) && (n == 3 || !isalnum((unsigned char)s[3]));
+    return n >= 3 && (*s | 0x20) == 'n' && !strncasecmp(s, "nan", 3) &&
+           (n == 3 || !isalnum((unsigned char)s[3]));
 }
 
 /* Where the value of 'key': 0.5, key=0.5, key: 0.5 or "key 0.5" starts; n: nowhere. */
@@ -330,28 +356,27 @@ static struct log_find see_grad_norm(struct log_facts *f, const char *s, size_t 
 static bool is_zero_at(const char *s, size_t n, const char *key)
 {
     const char *at = memmem(s, n, key, strlen(key));
-    size_t v = at ? value_of(s, n, (size_t)(at - s) + strlen(key)) : n, used = 0;
-    return v < n && number_at(s + v, n - v, &used) == 0.0;
+    size_t v = at ? value_of(s, n, (size_t)(at - s) + strlen(key)) : n;
+    return v < n && number_kind(s + v, n - v) == 0;
 }
 
 /* The loss of a training step; that of an evaluation over nothing may well be nan. */
 static struct log_find see_loss(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    size_t v = value_of(s, n, at + 4), used = 0;
-    if (v >= n || (at >= 4 && !strncasecmp(s + at - 4, "val", 3)) ||
-        (at >= 5 && !strncasecmp(s + at - 5, "eval", 4)))
+    size_t v = value_of(s, n, at + 4);
+    bool evaluation = at >= 4 && (s[at - 2] | 0x20) == 'l' && !strncasecmp(s + at - 4, "val", 3);
+    if (v >= n || evaluation)
         return nothing;
     if (is_nan(s + v, n - v)) {
         f->loss_fine = false;
         return (struct log_find){ ISSUE_NAN, 86, RULE_CUDA };
     }
-    double loss = number_at(s + v, n - v, &used);
+    int loss = number_kind(s + v, n - v);
     if (loss < 0)
         return nothing;
     f->steps++;
-    bool zero = loss == 0.0 && is_zero_at(s, n, "grad_norm");
     f->loss_fine = loss > 0;
-    return zero ? (struct log_find){ ISSUE_NAN, 82, RULE_CUDA } : nothing;
+    return !loss && is_zero_at(s, n, "grad_norm") ? (struct log_find){ ISSUE_NAN, 82, RULE_CUDA } : nothing;
 }
 
 static struct log_find see_question(struct log_facts *f, const char *s, size_t n, size_t at)
