@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "rules/diagnose_work.h"
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,12 +149,15 @@ static int build_set(struct diagnoser *d, struct cairn_error *err)
     const char *texts[MATCH_MOST];
     size_t n = 0;
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
-        for (const struct issue_rule *r = tables[t]; r->text && d->n_rules < MOST_RULES; r++) {
+        for (const struct issue_rule *r = tables[t]; r->text; r++) {
+            assert(d->n_rules < MOST_RULES);
             d->rules[d->n_rules++] = r;
             texts[n++] = r->text;
         }
-    for (; issue_signs[d->n_signs].text && d->n_signs < MOST_SIGNS; d->n_signs++)
+    for (; issue_signs[d->n_signs].text; d->n_signs++) {
+        assert(d->n_signs < MOST_SIGNS);
         texts[n++] = issue_signs[d->n_signs].text;
+    }
     for (size_t i = 0; log_facts_text(i); i++)
         texts[n++] = log_facts_text(i);
     return match_set_new(texts, n, &d->set, err);

@@ -255,6 +255,15 @@ static void score_exit(struct judgement *j)
         raise(j, ISSUE_HOST_OOM, 95);
 }
 
+static enum issue top(const struct judgement *j, enum issue but)
+{
+    enum issue best = ISSUE_UNKNOWN;
+    for (int i = 0; i < ISSUE_NO_FAILURE; i++)
+        if (i != (int)but && j->score[i] > (best == ISSUE_UNKNOWN ? 0 : j->score[best]))
+            best = (enum issue)i;
+    return best;
+}
+
 /* Rulings: each is a sentence of the order of judgement in docs/diagnose.md. */
 
 /* The class of "out of memory" is in the figures. */
@@ -265,13 +274,18 @@ static void rule_out_of_memory(struct judgement *j)
     int score = j->score[ISSUE_OOM_VRAM];
     if (score < LEAST)
         return;
+    /* No card has such a size: those of 48, 64 and 192 GiB and more exist. */
+    bool shared =
+        judge_is_integrated(j->chip) ||
+        (!j->chip && o->seen &&
+         ((o->total > 49 * gib && o->total < 63.5 * gib) || (o->total > 65 * gib && o->total < 185 * gib)));
     bool tiny_device = o->seen && o->total > 0 && o->total <= 2 * gib;
     enum issue is = ISSUE_OOM_VRAM;
     if (o->capped)
         is = ISSUE_OOM_VRAM;
     else if (tiny_device && (j->igpu || !judge_is_integrated(j->chip)))
         is = ISSUE_WRONG_GPU;
-    else if (judge_is_integrated(j->chip))
+    else if (shared)
         is = ISSUE_OOM_UNIFIED;
     else if (o->seen && o->unused > 0 && o->want > 0 &&
              (o->unused >= o->want || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want)))
@@ -343,6 +357,11 @@ static void rule_wrong_gpu(struct judgement *j)
     bool invalid = j->family && j->d->hits[ISSUE_NO_KERNEL_IMAGE][WEIGHT_HARD][0].best.score == 88;
     if (best >= LEAST && (desktop || beside || invalid))
         raise(j, ISSUE_WRONG_GPU, best + 3);
+    size_t current = (size_t)j->log->current;
+    enum issue worst = top(j, N_ISSUES);
+    if (current && current <= j->log->devices.n && j->igpu &&
+        str_eq(j->log->devices.name[current - 1], j->igpu->gfx) && !issue_classes[worst].any_machine)
+        raise(j, ISSUE_WRONG_GPU, j->score[worst] + 3);
 }
 
 /* GPUs vanish when more than one variable chooses, or one that does not choose the first. */
@@ -399,15 +418,6 @@ static void (*const rulings[])(struct judgement *j) = {
 };
 
 /* The verdict. */
-
-static enum issue top(const struct judgement *j, enum issue but)
-{
-    enum issue best = ISSUE_UNKNOWN;
-    for (int i = 0; i < ISSUE_NO_FAILURE; i++)
-        if (i != (int)but && j->score[i] > (best == ISSUE_UNKNOWN ? 0 : j->score[best]))
-            best = (enum issue)i;
-    return best;
-}
 
 static enum issue top_warning(const struct judgement *j)
 {

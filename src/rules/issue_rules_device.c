@@ -97,6 +97,12 @@ const struct issue_rule issue_rules_device[] = {
       "trainers" },
     { "is_available(): False", NULL, NULL, ISSUE_NO_DEVICE, 60, RULE_CUDA | RULE_SOFT, "trainers" },
 
+    { "o devices found", "ROCm|HIP|rocm|hip", "Tensile", ISSUE_NO_DEVICE, 78, RULE_SOFT, "HIP programs" },
+    { "umber of HIP devices", ": 0|= 0|returned 0", NULL, ISSUE_NO_DEVICE, 80, 0, "HIP programs" },
+    { "hipGetDeviceCount", "returned 0|error 100|no ROCm", NULL, ISSUE_NO_DEVICE, 80, 0, "HIP programs" },
+    { "Module amdgpu not found", NULL, NULL, ISSUE_NO_DEVICE, 90, 0, "modprobe" },
+    { "amdgpu", "module is not loaded|module not loaded|not loaded", NULL, ISSUE_NO_DEVICE, 86, 0,
+      "ROCm tools" },
     /* device-permission */
     { "/dev/kfd", "ermission denied|peration not permitted|wrong permissions|EACCES|EPERM|ermissions",
       "kfd driver not loaded", ISSUE_PERMISSION, 95, 0, ROCMINFO },
@@ -110,6 +116,8 @@ const struct issue_rule issue_rules_device[] = {
     { "crw------- ", "kfd", NULL, ISSUE_PERMISSION, 85, 0, "ls -l" },
     { "libdrm: unable to open", "renderD", NULL, ISSUE_PERMISSION, 80, 0, "libdrm" },
 
+    { "render group", "not |must |add |Add ", "is member of", ISSUE_PERMISSION, 86, 0, "ROCm tools" },
+    { "video group", "not |must |add |Add ", "is member of", ISSUE_PERMISSION, 84, 0, "ROCm tools" },
     /* wrong-gpu; most of it is judged from the list of GPUs */
     { "is an integrated GPU", "skip|unsupported|ignor", NULL, ISSUE_WRONG_GPU, 55, RULE_SOFT, "ollama" },
 
@@ -141,6 +149,10 @@ const struct issue_rule issue_rules_device[] = {
       "Linux, firmware_loader" },
     { "amdgpu", "Failed to load firmware|failed to load ucode|Failed to init gfx|failed to load sos", NULL,
       ISSUE_DRIVER_OLD, 80, RULE_KERNEL, "amdgpu" },
+    { "early_init of IP block", "failed", NULL, ISSUE_DRIVER_OLD, 82, RULE_KERNEL, "amdgpu" },
+    { "amdgpu_discovery", "failed|rror", NULL, ISSUE_DRIVER_OLD, 78, RULE_KERNEL, "amdgpu" },
+    { "hsa api call failure", NULL, NULL, ISSUE_DRIVER_OLD, 58, RULE_SOFT, ROCMINFO },
+    { "HSA_STATUS_ERROR: A generic error", NULL, NULL, ISSUE_DRIVER_OLD, 60, RULE_SOFT, ROCMINFO },
     { "hipErrorInsufficientDriver", NULL, NULL, ISSUE_DRIVER_OLD, 90, 0, HIP_ERRORS },
     { "driver version is insufficient", NULL, NULL, ISSUE_DRIVER_OLD, 84, RULE_CUDA, HIP_ERRORS },
     { "hipErrorNotInitialized", NULL, NULL, ISSUE_DRIVER_OLD, 55, 0, HIP_ERRORS },

@@ -30,11 +30,18 @@ const struct issue_rule issue_rules_other[] = {
     { "invalid value encountered in cast", NULL, NULL, ISSUE_NAN, 76, RULE_SOFT, "NumPy, on black images" },
     { "nan tensor(True", NULL, NULL, ISSUE_NAN, 82, 0, "people" },
     { "contains NaN", "ensor|radient|ctivation|atent|output", "No |no |never", ISSUE_NAN, 80, 0, "trainers" },
+    { "[nan, nan", NULL, NULL, ISSUE_NAN, 84, RULE_CUDA, "people" },
+    { "mean=nan", NULL, NULL, ISSUE_NAN, 82, RULE_CUDA, "people" },
     { "isnan().any()", "True", NULL, ISSUE_NAN, 80, 0, "people" },
 
     /* not-rocm */
     { "device-side assert triggered", NULL, NULL, ISSUE_NOT_ROCM, 92, 0, "PyTorch" },
     { "Assertion `", "ndex|target|t >= 0|cur_target", NULL, ISSUE_NOT_ROCM, 90, 0, "PyTorch, kernels" },
+    { "cannot open shared object file",
+      "libGL|libgomp|libsndfile|libpython|libffi|libtcmalloc|libxcb|libglib", NULL, ISSUE_NOT_ROCM, 86, 0,
+      "glibc, ld.so" },
+    { "Weights only load failed", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "PyTorch" },
+    { "onnectFullMesh failed", NULL, NULL, ISSUE_NOT_ROCM, 82, 0, "Gloo" },
     { "ModuleNotFoundError: No module named", NULL, NULL, ISSUE_NOT_ROCM, 88, RULE_SOFT, "Python" },
     { "ImportError: cannot import name", NULL, NULL, ISSUE_NOT_ROCM, 88, RULE_SOFT, "Python" },
     { "ERROR: Could not find a version that satisfies", NULL, NULL, ISSUE_NOT_ROCM, 86, 0, "pip" },
@@ -120,6 +127,7 @@ const struct issue_sign issue_signs[] = {
     { "[ZLUDA]", NULL, NULL, 2 },
     { "Triton Error [HIP]", NULL, NULL, 4 },
     { "TRITON_HIP", NULL, NULL, 3 },
+    { "Hardware limit: 65536", NULL, NULL, 4 }, /* the LDS of every AMD chip */
     { "NVIDIA GeForce", NULL, NULL, -6 },
     { "GeForce", NULL, "NVIDIA GeForce", -4 },
     { "NVIDIA RTX", NULL, NULL, -6 },

@@ -98,13 +98,6 @@ static size_t name_span(const char *s, size_t n)
     return i;
 }
 
-static struct log_find see_product(struct log_facts *f, const char *s, size_t n, size_t at)
-{
-    if (!f->product[0])
-        copy_text(f->product, sizeof(f->product), s + at, name_span(s + at, n - at));
-    return nothing;
-}
-
 /* Is one of the table's product names, such as "MI210" or "RX 7900 XTX/XT/GRE", in the text? */
 static bool is_product_of(const struct gfx_chip *c, const char *text)
 {
@@ -112,12 +105,24 @@ static bool is_product_of(const struct gfx_chip *c, const char *text)
         size_t len = strcspn(p, "/,");
         const char *word = p + (!strncmp(p, "Radeon ", 7) ? 7 : 0);
         len -= (size_t)(word - p);
-        if (len >= 4 && memmem(text, strlen(text), word, len))
+        const char *at = len >= 4 ? memmem(text, strlen(text), word, len) : NULL;
+        if (at && !isalnum((unsigned char)at[len])) /* "RX 6800" is not in "RX 6800M" */
             return true;
         p = word + len;
         p += strspn(p, "/, ");
     }
     return false;
+}
+
+/* A name that the table has tells the chip. */
+static struct log_find see_product(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    char name[LOG_TEXT];
+    copy_text(name, sizeof(name), s + at, name_span(s + at, n - at));
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (is_product_of(c, name))
+            gfx_add(&f->devices, c->gfx, strlen(c->gfx));
+    return nothing;
 }
 
 /* rocminfo prints the target, then the product: do they fit? */
@@ -325,9 +330,12 @@ static struct log_find see_bar(struct log_facts *f, const char *s, size_t n, siz
     return nothing;
 }
 
+/* Or infinite. */
 static bool is_nan(const char *s, size_t n)
 {
-    return n >= 3 && (*s | 0x20) == 'n' && !strncasecmp(s, "nan", 3) &&
+    if (n < 3 || ((*s | 0x20) != 'n' && (*s | 0x20) != 'i'))
+        return false;
+    return (!strncasecmp(s, "nan", 3) || !strncasecmp(s, "inf", 3)) &&
            (n == 3 || !isalnum((unsigned char)s[3]));
 }
 
@@ -377,6 +385,16 @@ static struct log_find see_loss(struct log_facts *f, const char *s, size_t n, si
     f->steps++;
     f->loss_fine = loss > 0;
     return !loss && is_zero_at(s, n, "grad_norm") ? (struct log_find){ ISSUE_NAN, 82, RULE_CUDA } : nothing;
+}
+
+/* The number of the device that failed, as ggml prints it. */
+static struct log_find see_current(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t used = 0;
+    double number =
+        number_at(s + at + strlen("current device: "), n - at - strlen("current device: "), &used);
+    f->current = number >= 0 && number < LOG_MOST_GFX ? (int)number + 1 : 0;
+    return nothing;
 }
 
 static struct log_find see_question(struct log_facts *f, const char *s, size_t n, size_t at)
@@ -472,6 +490,7 @@ static const struct {
     { "loss", see_loss },
     { "Loss", see_loss },
     { "grad_norm", see_grad_norm },
+    { "current device: ", see_current },
     { "is_available()", see_question },
     { "device_count()", see_question },
     { "WinError", see_windows },

@@ -48,8 +48,7 @@ struct log_facts {
     char failing[LOG_GFX];  /* the one that code was missing for */
     char torch[LOG_TEXT];   /* "2.9.1+rocm6.4" */
     enum torch_build build;
-    char product[LOG_TEXT]; /* the first GPU's name */
-    bool misnamed;          /* rocminfo calls a product by another chip's target */
+    bool misnamed; /* rocminfo calls a product by another chip's target */
     struct {
         bool set;
         char value[LOG_TEXT];
@@ -60,6 +59,7 @@ struct log_facts {
     uint64_t steps; /* training steps seen */
     bool loss_fine; /* the last loss was a number other than 0 */
     int asked_for;  /* lines in which the answer to "is there a GPU" may come */
+    int current;    /* the device that failed, from 1, as they are listed; 0: not said */
     char last_gfx[LOG_GFX];
 };
 

@@ -265,7 +265,7 @@ static void check_rule(const struct issue_rule *r)
     for (size_t i = 0; i < a.d.n_also; i++)
         named |= str_eq(a.d.also[i].class_id, issue_classes[r->issue].id);
     if (!named && r->score >= 50)
-        CHECK_FAIL_("\"%s\": %s, want %s", line.s, a.d.class_id, issue_classes[r->issue].id);
+        CHECK_FAIL_("\"%s\": %s, want %s", r->text, a.d.class_id, issue_classes[r->issue].id);
 }
 
 static void every_rule_can_be_met(void)
