@@ -233,6 +233,7 @@ static const struct {
     int score;
 } exits[] = {
     { 124, ISSUE_HANG, 60 },
+    { 127, ISSUE_NOT_ROCM, 60 },            /* a shell found no such command */
     { 134, ISSUE_NATIVE_CRASH, 30 },        /* SIGABRT */
     { 135, ISSUE_NATIVE_CRASH, 60 },        /* SIGBUS */
     { 137, ISSUE_HOST_OOM, 74 },            /* SIGKILL */
