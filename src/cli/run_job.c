@@ -142,12 +142,20 @@ static void open_journal(struct stage *s)
     journal_write(&s->journal, "facts.json", facts);
 }
 
+/* A failure that the environment may be to blame for; a script's own mistakes are not. */
+static bool failed_here(const struct supervise_result *r)
+{
+    const struct supervise_try *last = &r->tries[r->n_tries - 1];
+    return last->diagnosis.class_id && last->diagnosis.confidence > 0;
+}
+
 /* What worked is kept; what was kept and does not work any more is forgotten. */
 static void learn(struct stage *s, const struct supervise_result *r)
 {
     struct cairn_error err = { 0 };
     bool worked = supervise_worked(r);
-    if (!s->key.trainer || (worked && !r->n_set && !r->n_unset) || (!worked && !s->known.trainer))
+    if (!s->key.trainer || (worked && !r->n_set && !r->n_unset) ||
+        (!worked && !(s->known.trainer && failed_here(r))))
         return;
     struct known_good all = s->known;
     for (size_t i = 0; i < r->n_set; i++) {

@@ -20,7 +20,7 @@
 
 /* After the trainer's end its children may finish a line; a reader of ours that does not read is waited for only as
  * long as nobody told us to stop. */
-static const double linger_s = 2, drain_s = 2, tick_s = 1;
+static const double linger_s = 2, drain_s = 2, tick_s = 1, stuck_s = 4;
 enum { MEMORY_EVENT_S = 10, MEMORY_EVENT_LATER_S = 60, MEMORY_OFTEN_S = 600 };
 
 /* How a trainer is stopped: asked, asked again, told. */
@@ -43,11 +43,12 @@ struct life {
     struct pump *out, *err;
     int done, n_done, n_pumps; /* pumps that have ended */
     struct watchdog watchdog;
-    double start, next_tick, next_memory;
+    double start, next_tick, next_memory, next_watch;
     int stops;       /* how often we were told to stop */
     double stopping; /* since when we stop it ourselves; 0: we do not */
     size_t next_step_down;
-    double ended; /* when the trainer ended; 0: it runs */
+    double killed; /* when it got its SIGKILL; 0: not yet */
+    double ended;  /* when the trainer ended; 0: it runs */
     struct attempt result;
 };
 
@@ -65,13 +66,18 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static void kill_it(struct life *l)
+{
+    guardian_signal_all(&l->launch.guardian, SIGKILL);
+    l->killed = l->killed > 0 ? l->killed : now_s();
+}
+
 /* Told to stop: the first time the trainer is told, the second time it is killed. */
 static void told_to_stop(struct life *l, int sig, bool pass_on)
 {
-    if (l->result.end == ATTEMPT_ENDED)
-        l->result.end = ATTEMPT_INTERRUPTED;
+    l->result.end = ATTEMPT_INTERRUPTED; /* whatever we were about to do: nothing is tried again */
     if (l->stops++)
-        guardian_signal_all(&l->launch.guardian, SIGKILL);
+        kill_it(l);
     else if (pass_on)
         guardian_signal(&l->launch.guardian, sig);
 }
@@ -121,6 +127,7 @@ static void on_keys(struct life *l)
 {
     char keys[1024];
     ssize_t n = read(l->launch.keys.fd, keys, sizeof(keys));
+    l->launch.keys.raw = n > 0; /* the terminal may be gone */
     for (ssize_t i = 0; i < n; i++) {
         char what = terminal_key(l->launch.master, (unsigned char)keys[i]);
         if (what == 'z' && tcgetpgrp(l->launch.master) == l->launch.trainer) {
@@ -207,7 +214,8 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, 
     CLEANUP(mem_free) char *file = NULL;
     if (asprintf(&file, "%s.txt", name) < 0)
         abort();
-    l->result.end = why;
+    if (l->result.end == ATTEMPT_ENDED) /* one that was told to stop before stays so */
+        l->result.end = why;
     l->stopping = now;
     save_evidence(l, t, file);
     struct json *event = journal_event(name);
@@ -267,7 +275,10 @@ static void step_down(struct life *l, double now)
         l->next_step_down++;
         if (s->sig == SIGABRT && !evidence_catches("/proc", (int)l->launch.trainer, SIGABRT))
             continue;
-        (s->all ? guardian_signal_all : guardian_signal)(&l->launch.guardian, s->sig);
+        if (s->sig == SIGKILL)
+            kill_it(l);
+        else
+            (s->all ? guardian_signal_all : guardian_signal)(&l->launch.guardian, s->sig);
     }
 }
 
@@ -281,16 +292,27 @@ static void say_troubles(struct life *l)
         talk_say(l->o->talk, "the journal is not kept: %s", journal->msg);
 }
 
+/* To list all processes costs milliseconds, so it is done no more often than the time to judge asks for. */
+static double watch_interval(double hang_after_s)
+{
+    double tenth = hang_after_s / 10;
+    return tenth < tick_s ? tick_s : tenth > 10 ? 10 : tenth;
+}
+
 static void on_tick(struct life *l, double now)
 {
     say_troubles(l);
     gauge_read(l->o->gauge);
     say_memory(l, now);
     step_down(l, now);
-    if (l->stopping > 0 || l->ended > 0)
+    if (l->killed > 0 && now - l->killed > stuck_s && !l->ended)
+        ended(l, SIGKILL); /* it sleeps inside the kernel, perhaps for ever */
+    bool due = now >= l->next_watch || gauge_guard(l->o->gauge);
+    if (l->stopping > 0 || l->ended > 0 || !due)
         return;
     CLEANUP(tree_release) struct tree t;
     tree_read(&t, "/proc", l->launch.guardian.pid);
+    l->next_watch = now + watch_interval(l->o->hang_after_s);
     watch(l, &t, now);
     if (!l->stopping)
         guard_memory(l, &t, now);
@@ -371,6 +393,17 @@ static void drain(struct life *l)
     }
 }
 
+/* A full disk behind our own output must not look like success. */
+static void say_lost_output(struct life *l)
+{
+    int e = pump_error(l->out) ? pump_error(l->out) : pump_error(l->err);
+    if (!e)
+        return;
+    talk_say(l->o->talk, "its output could not be passed on to the end: %s", strerror(e));
+    if (l->result.code == 0)
+        l->result.code = 1;
+}
+
 static int start_pumps(struct life *l, struct cairn_error *err)
 {
     int null = l->o->detached ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
@@ -413,6 +446,7 @@ static void finish(struct life *l)
     l->result.abandoned = l->n_done < l->n_pumps;
     if (l->result.abandoned)
         return; /* a reader that does not read: the threads are left to the end of the process */
+    say_lost_output(l);
     pump_join(l->out);
     pump_join(l->err);
     fd_close(&l->done);

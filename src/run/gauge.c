@@ -2,6 +2,7 @@
 #include "run/gauge.h"
 
 #include "base/parse.h"
+#include "base/str.h"
 #include "host/memory.h"
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +17,20 @@ static int64_t guard_for(int64_t total, int64_t available)
     return available < 0 || available > reserve ? reserve : available / 2;
 }
 
+/* Of a GPU that sleeps the live figures are not among the facts, but where they are is known from the others. */
+static void find_files(struct gauge *g, const struct gpu_facts *gpu)
+{
+    const char *total = gpu ? gpu->vram_total_bytes.from : NULL;
+    const char *slash = total ? strrchr(total, '/') : NULL;
+    if (!slash || *total != '/')
+        return;
+    snprintf(g->dir, sizeof(g->dir), "%.*s", (int)(slash - total), total);
+}
+
 void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *gpu)
 {
     *g = (struct gauge){ .root = &f->root, .host_total_bytes = f->host.memory_total_bytes.v };
-    if (gpu) {
-        g->vram = gpu->vram_used_bytes.from;
-        g->gtt = gpu->gtt_used_bytes.from;
-        g->busy = gpu->busy_percent.from;
-    }
+    find_files(g, gpu);
     g->peak = (struct gauge_reading){ -1, -1, -1, -1 };
     gauge_read(g);
     g->low = 0;
@@ -31,11 +38,19 @@ void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *
         g->guard_bytes = guard_for(g->host_total_bytes, g->now.host_available_bytes);
 }
 
-static int64_t read_number(const struct root *root, struct arena *a, const char *path)
+static int64_t read_number(const struct gauge *g, struct arena *a, const char *name)
 {
-    const char *text = path ? root_read(root, a, path, NULL) : NULL;
+    const char *text = root_read(g->root, a, path_join(a, g->dir, name), NULL);
     int64_t v;
     return text && cairn_parse_i64(text, &v) && v >= 0 ? v : -1;
+}
+
+/* To ask a sleeping GPU for its load wakes it up. */
+static bool is_awake(const struct gauge *g, struct arena *a)
+{
+    const char *status =
+        g->dir[0] ? root_read(g->root, a, path_join(a, g->dir, "power/runtime_status"), NULL) : NULL;
+    return g->dir[0] && !str_eq(status, "suspended");
 }
 
 static int64_t read_available(const struct root *root, struct arena *a)
@@ -54,11 +69,12 @@ static int64_t larger(int64_t a, int64_t b)
 void gauge_read(struct gauge *g)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
+    bool awake = is_awake(g, &a);
     const struct gauge_reading r = {
         .host_available_bytes = read_available(g->root, &a),
-        .vram_used_bytes = read_number(g->root, &a, g->vram),
-        .gtt_used_bytes = read_number(g->root, &a, g->gtt),
-        .busy_percent = read_number(g->root, &a, g->busy),
+        .vram_used_bytes = awake ? read_number(g, &a, "mem_info_vram_used") : -1,
+        .gtt_used_bytes = awake ? read_number(g, &a, "mem_info_gtt_used") : -1,
+        .busy_percent = awake ? read_number(g, &a, "gpu_busy_percent") : -1,
     };
     int64_t least = g->peak.host_available_bytes;
     g->now = r;

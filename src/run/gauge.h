@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How full things are while a trainer runs: the GPU's memory and load, and the host's memory.
  *
- * The files are those that the facts came from, so a captured tree can be watched as well.  On a machine where the
+ * The files lie beside those that the facts came from, so a captured tree can be watched as well.  On a machine where the
  * GPU shares the host's memory, running out of it freezes everything; gauge_guard says when to stop before that. */
 #ifndef CAIRN_RUN_GAUGE_H
 #define CAIRN_RUN_GAUGE_H
@@ -17,7 +17,7 @@ struct gauge_reading { /* -1: not known */
 
 struct gauge {
     const struct root *root;
-    const char *vram, *gtt, *busy; /* NULL: not known */
+    char dir[256]; /* of the GPU's files; "": not known */
     int64_t host_total_bytes;
     int64_t guard_bytes;            /* of the host's memory that must stay free; 0: no guard */
     int low;                        /* readings below it in a row */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_BYTES = 1 << 20, MOST_ENTRIES = 64 };
 
@@ -61,20 +62,28 @@ static const char *file_of(const char *state, struct arena *a)
     return arena_printf(a, "%s/known-good.json", state);
 }
 
-/* NULL when there is no file, or none that can be read: what worked will be found again. */
-static struct json *load(const char *path)
+/* *out is NULL when there is no file, or a damaged one: what worked will be found again.  Fails when there is one that
+ * cannot be read, which must not be written over. */
+static int load(const char *path, struct json **out, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *text = NULL;
     CLEANUP(fd_close) int fd = -1;
     struct cairn_error ignored = { 0 };
-    struct json *root = NULL;
     uint64_t size;
-    if (file_open(path, &fd, &size, &ignored) || size > MOST_BYTES)
-        return NULL;
+    *out = NULL;
+    if (access(path, F_OK) && errno == ENOENT)
+        return 0;
+    if (file_open(path, &fd, &size, err))
+        return -1;
+    size = size < MOST_BYTES ? size : MOST_BYTES;
     text = malloc(size + 1);
-    if (!text || file_read_at(fd, path, text, size, 0, &ignored) || json_parse(text, size, &root, &ignored))
-        return NULL;
-    return root;
+    if (!text)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", path);
+    if (file_read_at(fd, path, text, size, 0, err))
+        return -1;
+    if (json_parse(text, size, out, &ignored))
+        *out = NULL;
+    return 0;
 }
 
 static bool same_owner(const struct json *e, const struct known_good_key *k)
@@ -112,7 +121,9 @@ static void read_entry(const struct json *e, struct arena *a, struct known_good 
 size_t known_good_list(const char *state, const struct known_good_key *key, struct arena *a,
                        struct known_good **out)
 {
-    CLEANUP(json_cleanup) struct json *root = load(file_of(state, a));
+    CLEANUP(json_cleanup) struct json *root = NULL;
+    struct cairn_error ignored = { 0 };
+    load(file_of(state, a), &root, &ignored);
     const struct json *entries = json_get(root, "entries");
     size_t n = 0;
     *out = NULL;
@@ -166,7 +177,9 @@ static int replace(const char *state, const struct known_good_key *key, const st
     CLEANUP(fd_close) int lock = fault_hit() ? -1 : open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0 || flock(lock, LOCK_EX))
         return cairn_fail_errno(err, "lock %s", lock_path);
-    CLEANUP(json_cleanup) struct json *old = load(file_of(state, &a)), *new = json_new_object();
+    CLEANUP(json_cleanup) struct json *old = NULL, *new = json_new_object();
+    if (load(file_of(state, &a), &old, err))
+        return -1;
     const struct json *entries = json_get(old, "entries");
     json_add_int(new, "schema", 1);
     struct json *list = json_add_array(new, "entries");

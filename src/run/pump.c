@@ -19,6 +19,7 @@ struct pump {
     struct recorder *recorder;
     pthread_t thread;
     atomic_uint_fast64_t bytes;
+    atomic_int error;
     char piece[PIECE_BYTES];
 };
 
@@ -39,7 +40,7 @@ static bool write_whole(int fd, const char *bytes, size_t n)
 }
 
 /* Waits for bytes; false when hurried and there are none. */
-static bool wait_for_bytes(struct pump *p, bool *hurried)
+static bool wait_for_bytes(const struct pump *p, bool *hurried)
 {
     struct pollfd fds[] = { { p->from, POLLIN, 0 }, { *hurried ? -1 : p->hurry, POLLIN, 0 } };
     while (poll(fds, 2, *hurried ? 0 : -1) < 0 && errno == EINTR)
@@ -48,22 +49,32 @@ static bool wait_for_bytes(struct pump *p, bool *hurried)
     return fds[0].revents || !*hurried;
 }
 
+/* Reads without asking first whether there is something, as there mostly is; -1 or 0: the end. */
+static ssize_t next_piece(struct pump *p, bool *hurried)
+{
+    for (;;) {
+        ssize_t n = read(p->from, p->piece, sizeof(p->piece));
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR)) /* EIO: nobody has the terminal any more */
+            return n;
+        if (errno == EAGAIN && !wait_for_bytes(p, hurried))
+            return -1;
+    }
+}
+
 static void *carry(void *context)
 {
     struct pump *p = context;
     bool hurried = false;
     size_t late = 0;
-    while (wait_for_bytes(p, &hurried) && late < MOST_LATE_BYTES) {
-        ssize_t n = read(p->from, p->piece, sizeof(p->piece));
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n <= 0) /* the end, or EIO: nobody has the terminal any more */
-            break;
+    for (ssize_t n; late < MOST_LATE_BYTES && (n = next_piece(p, &hurried)) > 0;) {
         late += hurried ? (size_t)n : 0;
         atomic_fetch_add(&p->bytes, (uint64_t)n);
         recorder_put(p->recorder, p->piece, (size_t)n);
-        if (!write_whole(p->to, p->piece, (size_t)n))
+        if (p->error || write_whole(p->to, p->piece, (size_t)n))
+            continue;
+        if (errno == EPIPE)
             break;
+        atomic_store(&p->error, errno);
     }
     close(p->from);
     p->from = -1;
@@ -79,6 +90,7 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
     *p = (struct pump){ .from = from, .to = to, .done = done, .recorder = r };
     /* Fewer turns; what is no pipe refuses, which is fine. */
     fcntl(from, F_SETPIPE_SZ, PIPE_BYTES);
+    fcntl(from, F_SETFL, O_NONBLOCK);
     if (fcntl(to, F_GETPIPE_SZ) > 0)
         fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
     p->hurry = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC);
@@ -96,6 +108,11 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
 uint64_t pump_bytes(const struct pump *p)
 {
     return p ? atomic_load(&p->bytes) : 0;
+}
+
+int pump_error(const struct pump *p)
+{
+    return p ? atomic_load(&p->error) : 0;
 }
 
 void pump_hurry(struct pump *p)

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 1, PIECE_BYTES = 256 << 10 };
+enum { PATIENCE_MS = 1000, GATHER_MS = 20, PIECE_BYTES = 256 << 10 };
 
 struct log_file {
     char *path; /* NULL: none */
@@ -115,6 +115,26 @@ static void keep_gap(struct recorder *r, uint64_t lost)
     log_write(r, &r->copy, text, (size_t)n);
 }
 
+/* A deadline on the clock of pthread_cond_timedwait. */
+static struct timespec after_ms(long ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += ms % 1000 * 1000000;
+    t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+/* Under the lock: a trainer prints line by line, and to wake up for each of them would cost it a part of its core. */
+static void wait_for_more(struct recorder *r)
+{
+    struct timespec until = after_ms(GATHER_MS);
+    while (!r->stop && r->used < PIECE_BYTES)
+        if (pthread_cond_timedwait(&r->filled, &r->lock, &until))
+            return;
+}
+
 static void *write_all(void *context)
 {
     struct recorder *r = context;
@@ -122,6 +142,7 @@ static void *write_all(void *context)
     while (r->used || !r->stop) {
         if (!r->used) {
             pthread_cond_wait(&r->filled, &r->lock);
+            wait_for_more(r);
             continue;
         }
         size_t n = RECORDER_RING_BYTES - r->head;
@@ -149,9 +170,9 @@ static void *write_all(void *context)
 /* Under the lock: waits for room, within reason. */
 static void wait_for_room(struct recorder *r)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_S;
+    if (r->used < RECORDER_RING_BYTES)
+        return;
+    struct timespec until = after_ms(PATIENCE_MS);
     while (r->used == RECORDER_RING_BYTES && !r->impatient)
         r->impatient = pthread_cond_timedwait(&r->emptied, &r->lock, &until) == ETIMEDOUT;
 }
@@ -170,7 +191,7 @@ void recorder_put(struct recorder *r, const char *bytes, size_t n)
         part = part < room ? part : room;
         part = part < n ? part : n;
         memcpy(r->ring + at, bytes, part);
-        if (!r->used)
+        if (!r->used || (r->used < PIECE_BYTES && r->used + part >= PIECE_BYTES))
             pthread_cond_signal(&r->filled);
         r->used += part;
         bytes += part;

@@ -6,11 +6,12 @@
 #include "run/optimizer.h"
 #include "run/resume.h"
 #include "run/stale.h"
+#include <poll.h>
 #include <string.h>
 
 /* Exit codes for a trainer that we stopped and that then said all was well: timeout's, and the kernel's for a
  * process that was killed. */
-enum { CODE_HUNG = 124, CODE_KILLED = 137, MOST_REMEDIES = 3 };
+enum { CODE_HUNG = 124, CODE_KILLED = 137, MOST_REMEDIES = 3, SETTLE_MS = 3000 };
 
 struct run {
     const struct supervise_options *o;
@@ -21,6 +22,7 @@ struct run {
     char *const *argv;     /* of the next attempt */
     const char *const *env;
     const char *change, *resumed;
+    bool trained; /* some attempt made a step: starting from the beginning would lose it */
     struct supervise_result result;
 };
 
@@ -134,26 +136,33 @@ static void say_verdict(struct run *r, const struct supervise_try *t)
 
 /* --- between two attempts ------------------------------------------------------------------------------------- */
 
-/* Keeps one list of all changes, each name once. */
-static void remember_change(struct run *r, const struct plan_var *set, size_t n_set, const char *const *unset,
-                            size_t n_unset)
+/* The environment of the next attempt, and one list of all changes, each name once. */
+static void change_env(struct run *r, const struct diagnose_fix *fix)
 {
     struct supervise_result *out = &r->result;
-    for (size_t i = 0; i < n_set; i++) {
-        struct plan_var *known = (struct plan_var *)plan_find(out->set, out->n_set, set[i].name);
+    r->env = plan_change(r->env, fix->set, fix->n_set, fix->unset, fix->n_unset, r->a);
+    for (size_t i = 0; i < fix->n_set; i++) {
+        struct plan_var *known = (struct plan_var *)plan_find(out->set, out->n_set, fix->set[i].name);
         if (!known)
             known = ARENA_PUSH(r->a, out->set, out->n_set);
-        *known = set[i];
+        *known = fix->set[i];
     }
-    for (size_t i = 0; i < n_unset; i++)
-        *ARENA_PUSH(r->a, out->unset, out->n_unset) = unset[i];
+    for (size_t i = 0; i < fix->n_unset; i++)
+        *ARENA_PUSH(r->a, out->unset, out->n_unset) = fix->unset[i];
 }
 
-static void change_env(struct run *r, const struct plan_var *set, size_t n_set, const char *const *unset,
-                       size_t n_unset)
+/* The last resort, and not something to remember. */
+static void use_cpu(struct run *r)
 {
-    r->env = plan_change(r->env, set, n_set, unset, n_unset, r->a);
-    remember_change(r, set, n_set, unset, n_unset);
+    static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
+    r->env = plan_change(r->env, &no_gpu, 1, NULL, 0, r->a);
+}
+
+/* A GPU that was reset takes its time; whoever wants to stop us meanwhile is heard. */
+static void let_it_settle(struct run *r)
+{
+    struct pollfd signals = { r->o->signals->fd, POLLIN, 0 };
+    poll(&signals, 1, SETTLE_MS);
 }
 
 static void clear_caches(struct run *r)
@@ -167,49 +176,77 @@ static void clear_caches(struct run *r)
         talk_say(r->o->talk, "%s", trouble);
 }
 
-static void apply_env(struct run *r, const struct diagnose_fix *fix)
+static void use_optimizer(struct run *r)
 {
-    static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
-    if (fix->action != DIAGNOSE_ACT_CPU)
-        change_env(r, fix->set, fix->n_set, fix->unset, fix->n_unset);
-    else if (fix->n_set) /* the CPU is the last resort, not something to remember */
-        r->env = plan_change(r->env, fix->set, fix->n_set, fix->unset, fix->n_unset, r->a);
-    else
-        r->env = plan_change(r->env, &no_gpu, 1, NULL, 0, r->a);
+    struct optimizer_change c = optimizer_replace(r->original, r->a);
+    if (!c.argv)
+        return;
+    r->original = c.argv;
+    r->change = c.text;
 }
 
 static void apply(struct run *r, const struct diagnose_fix *fix)
 {
     r->change = ladder_describe(fix, r->a);
-    apply_env(r, fix);
-    if (fix->action == DIAGNOSE_ACT_CLEAR_CACHES)
+    switch (fix->action) {
+    case DIAGNOSE_ACT_ENV:
+    case DIAGNOSE_ACT_OTHER_GPU:
+        change_env(r, fix);
+        break;
+    case DIAGNOSE_ACT_RESTART:
+        let_it_settle(r);
+        break;
+    case DIAGNOSE_ACT_CLEAR_CACHES:
         clear_caches(r);
-    if (fix->action == DIAGNOSE_ACT_OPTIMIZER) {
-        struct optimizer_change c = optimizer_replace(r->original, r->a);
-        r->original = c.argv ? c.argv : r->original;
-        r->change = c.text ? c.text : r->change;
+        break;
+    case DIAGNOSE_ACT_CPU:
+        use_cpu(r);
+        break;
+    case DIAGNOSE_ACT_OPTIMIZER:
+        use_optimizer(r);
+        break;
+    case DIAGNOSE_ACT_NONE:
+        break;
     }
+}
+
+/* A word as a shell takes it. */
+static void add_quoted(struct str *text, const char *word)
+{
+    if (*word &&
+        !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_")]) {
+        str_add(text, word);
+        return;
+    }
+    str_add(text, "'");
+    for (; *word; word++)
+        str_addf(text, *word == '\'' ? "'\\''" : "%c", *word);
+    str_add(text, "'");
 }
 
 /* The command that a person would type to try it. */
 static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
 {
     CLEANUP(str_release) struct str text = { 0 };
-    str_add(&text, "cairn run");
-    for (size_t i = 0; i < fix->n_set; i++)
-        str_addf(&text, " --with %s=%s", fix->set[i].name, fix->set[i].value);
-    if (fix->action == DIAGNOSE_ACT_CPU)
-        str_add(&text, " --allow-cpu");
-    str_add(&text, " --");
-    for (char *const *arg = r->original; *arg; arg++)
-        str_addf(&text, strpbrk(*arg, " \t\n'\"$&;|<>()*?") ? " '%s'" : " %s", *arg);
+    for (size_t i = 0; i < fix->n_unset; i++)
+        str_addf(&text, "%s -u %s", i ? "" : "env", fix->unset[i]);
+    str_addf(&text, "%scairn run", text.len ? " " : "");
+    for (size_t i = 0; i < fix->n_set; i++) {
+        str_addf(&text, " --with %s=", fix->set[i].name);
+        add_quoted(&text, fix->set[i].value);
+    }
+    str_add(&text, fix->action == DIAGNOSE_ACT_CPU ? " --allow-cpu --" : " --");
+    for (char *const *arg = r->original; *arg; arg++) {
+        str_add(&text, " ");
+        add_quoted(&text, *arg);
+    }
     return arena_strdup(r->a, text.s);
 }
 
 static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
 {
     talk_say(r->o->talk, "next would be: %s (%s)", step->fix->text, step->why);
-    if (resume->way == RESUME_UNKNOWN && resume->why)
+    if (r->trained && resume->way == RESUME_UNKNOWN)
         talk_say(r->o->talk, "%s", resume->why);
     talk_say(r->o->talk, "to try it: %s", suggestion(r, step->fix));
 }
@@ -250,7 +287,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
         .allow_cpu = r->o->allow_cpu,
         .can_optimize = optimizer_replace(r->original, r->a).argv != NULL,
         .has_caches = stale_exists(r->env),
-        .saw_step = t->attempt.saw_step,
+        .saw_step = r->trained,
         .can_resume = resume.way != RESUME_UNKNOWN,
     };
     struct ladder_step step = ladder_next(&r->ladder, &look, r->a);
@@ -264,9 +301,9 @@ static bool climb(struct run *r, const struct supervise_try *t)
     apply(r, step.fix);
     r->argv = r->original;
     r->resumed = NULL;
-    if (t->attempt.saw_step) {
-        resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a,
-                    &resume); /* the optimizer may have changed */
+    if (r->trained) {
+        /* Once more, since the optimizer may have changed. */
+        resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
         r->argv = resume.argv;
         r->resumed = resume.why;
     }
@@ -297,6 +334,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
             return -1;
         t = ARENA_PUSH(a, r.result.tries, r.result.n_tries);
         *t = made;
+        r.trained |= made.attempt.saw_step;
         journal_verdict(&r, t);
         say_verdict(&r, t);
     } while (t->diagnosis.class_id && climb(&r, t));

@@ -95,6 +95,18 @@ def a_reader_that_leaves_ends_the_writer():
             yield f'exit {run.returncode}'
 
 
+def a_full_disk_behind_us_is_no_success():
+    with Home() as home:
+        with open('/dev/full', 'wb') as full:
+            run = home.start('--', 'sh', '-c', 'echo words; sleep 1; echo more', stdout=full, stderr=subprocess.PIPE)
+            _, errors = run.communicate(timeout=60)
+        if run.returncode != 1 or b'could not be passed on' not in errors:
+            yield errors
+        with open(home.runs()[-1] + '/log', encoding='utf-8') as f:
+            if f.read() != 'words\nmore\n':
+                yield 'the log is not whole'
+
+
 def a_child_that_closes_its_output_is_waited_for():
     with Home() as home:
         done = home.run('--retries', '0', '--', 'sh', '-c', 'exec >&- 2>&-; sleep 1; exit 5')
@@ -223,6 +235,16 @@ def ends_a_hang_and_keeps_the_evidence():
             yield home.verdict()
 
 
+def asks_python_for_its_stacks():
+    """With --debug Python's faulthandler waits for SIGABRT."""
+    script = 'import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n' \
+             'def stuck_here():\n    time.sleep(600)\nstuck_here()\n'
+    with Home() as home:
+        done = home.run('--retries', '0', '--debug', '--hang-after', '1', '--', *python(home, script))
+        if b'in stuck_here' not in done.stderr or done.returncode != 128 + signal.SIGABRT:
+            yield done
+
+
 def a_busy_child_does_not_hang():
     with Home() as home:
         done = home.run('--retries', '0', '--hang-after', '1', '--', sys.executable, '-c',
@@ -238,6 +260,7 @@ tap.run([
     passes_stdin_on,
     keeps_the_users_preload,
     a_reader_that_leaves_ends_the_writer,
+    a_full_disk_behind_us_is_no_success,
     a_child_that_closes_its_output_is_waited_for,
     ends_what_the_trainer_left,
     killed_outright_leaves_nothing,
@@ -247,5 +270,6 @@ tap.run([
     stops_and_continues,
     detached_it_outlives_us,
     ends_a_hang_and_keeps_the_evidence,
+    asks_python_for_its_stacks,
     a_busy_child_does_not_hang,
 ])

@@ -211,6 +211,26 @@ def resumes_from_the_saved_state():
             yield done
 
 
+def a_resumed_training_is_never_started_anew():
+    """The second attempt resumes and dies before it has made a step; the third has to resume as well."""
+    script = START + '''
+open("resumed", "a").write("r" if "--resume" in sys.argv else "n")
+if os.environ.get("HSA_ENABLE_SDMA") == "0":
+    sys.exit(0)
+if first:
+    os.makedirs("out/lora-state")
+    for name in ("optimizer.bin", "random_states_0.pkl"):
+        open("out/lora-state/" + name, "w").write("state")
+    print("step 1 loss 0.5", flush=True)
+    sys.exit("RuntimeError: HIP error: invalid device function")
+sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)")
+'''
+    with Home() as home:
+        done = attempt(home, script, '--trainer', 'musubi', argv=('--output_dir', 'out'))
+        if done.returncode or home.read('resumed') != 'nrr':
+            yield home.read('resumed'), done
+
+
 def resumes_by_command():
     with Home() as home:
         done = attempt(home, RESUMES, '--resume-cmd', 'echo continued; exit 0')
@@ -305,6 +325,7 @@ def what_worked_is_used_first():
             yield told.decode()
         # What does not work any more is forgotten.
         attempt(home, START + 'sys.exit(1)')
+        attempt(home, START + 'sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)")', '--retries', '0')
         with open(home.path + '/state/cairn/known-good.json', encoding='utf-8') as f:
             if json.load(f)['entries']:
                 yield 'not forgotten'
@@ -321,6 +342,7 @@ tap.run([
     one_change_at_a_time_until_the_retries_end,
     work_is_not_destroyed,
     resumes_from_the_saved_state,
+    a_resumed_training_is_never_started_anew,
     resumes_by_command,
     a_launchers_workers_count,
     a_busy_worker_is_no_hang,

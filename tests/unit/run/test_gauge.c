@@ -16,9 +16,7 @@ static void set_available(int64_t bytes)
 
 static struct gpu_facts gpu = {
     .kind = GPU_INTEGRATED,
-    .vram_used_bytes = { 0, "/sys/vram" },
-    .gtt_used_bytes = { 0, "/sys/gtt" },
-    .busy_percent = { 0, "/sys/busy" },
+    .vram_total_bytes = { 1 << 20, "/sys/mem_info_vram_total" },
 };
 
 static struct facts make_machine(int64_t available)
@@ -26,9 +24,9 @@ static struct facts make_machine(int64_t available)
     struct facts f = { .host.memory_total_bytes = { 128 * gib, "/proc/meminfo" } };
     struct cairn_error err = { 0 };
     set_available(available);
-    scratch_file("sys/vram", "1000\n");
-    scratch_file("sys/gtt", "20\n");
-    scratch_file("sys/busy", "55\n");
+    scratch_file("sys/mem_info_vram_used", "1000\n");
+    scratch_file("sys/mem_info_gtt_used", "20\n");
+    scratch_file("sys/gpu_busy_percent", "55\n");
     if (root_open(&f.root, scratch(""), &err))
         abort();
     return f;
@@ -43,10 +41,10 @@ static void reads_and_keeps_the_peak(void)
     CHECK_INT(gauge_gpu_bytes(&g.now), 1020);
     CHECK_INT(g.now.busy_percent, 55);
     CHECK_INT(g.now.host_available_bytes, 100 * gib);
-    scratch_file("sys/vram", "9000\n");
+    scratch_file("sys/mem_info_vram_used", "9000\n");
     set_available(40 * gib);
     gauge_read(&g);
-    scratch_file("sys/vram", "10\n");
+    scratch_file("sys/mem_info_vram_used", "10\n");
     set_available(90 * gib);
     gauge_read(&g);
     CHECK_INT(g.now.vram_used_bytes, 10);
@@ -101,13 +99,26 @@ static void a_discrete_card_has_no_guard(void)
     root_close(&f.root);
 }
 
+static void a_sleeping_gpu_is_left_asleep(void)
+{
+    struct facts f = make_machine(100 * gib);
+    struct gauge g;
+    scratch_file("sys/power/runtime_status", "suspended\n");
+    gauge_init(&g, &f, &gpu);
+    CHECK_INT(g.now.busy_percent, -1);
+    scratch_file("sys/power/runtime_status", "active\n");
+    gauge_read(&g);
+    CHECK_INT(g.now.busy_percent, 55);
+    root_close(&f.root);
+}
+
 static void what_cannot_be_read_is_not_known(void)
 {
     struct facts f = make_machine(100 * gib);
     struct gauge g;
     gauge_init(&g, &f, &gpu);
     remove(scratch("proc/meminfo"));
-    scratch_file("sys/busy", "many\n");
+    scratch_file("sys/gpu_busy_percent", "many\n");
     gauge_read(&g);
     gauge_read(&g);
     CHECK_INT(g.now.host_available_bytes, -1);
@@ -122,6 +133,7 @@ int main(void)
     RUN(guards_memory_that_is_shared);
     RUN(a_full_machine_is_not_stopped_at_once);
     RUN(a_discrete_card_has_no_guard);
+    RUN(a_sleeping_gpu_is_left_asleep);
     RUN(what_cannot_be_read_is_not_known);
     return check_done();
 }
