@@ -15,7 +15,6 @@ enum {
     KERNEL_BONUS = 8, /* what the kernel says beats what Python says */
     SOFT_LOSS = 15,   /* a hard error beside it */
     UNSURE_LOSS = 8,  /* nothing says whose GPU it is */
-    LEAST = 40,       /* below this nothing is named */
 };
 
 bool judge_is_integrated(const struct gfx_chip *c)
@@ -173,7 +172,7 @@ static uint64_t first_order(const struct judgement *j)
     return first;
 }
 
-static void raise(struct judgement *j, enum issue i, int score)
+void judge_raise(struct judgement *j, enum issue i, int score)
 {
     j->score[i] = score > j->score[i] ? score : j->score[i];
 }
@@ -199,16 +198,16 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, int cud
     if (h->recovered)
         score /= 3;
     if (!counts(j, i, h, cuda)) {
-        raise(j, ISSUE_NOT_ROCM, score);
+        judge_raise(j, ISSUE_NOT_ROCM, score);
         return;
     }
-    raise(j, i, cuda && j->vendor == VENDOR_UNKNOWN ? score - UNSURE_LOSS : score);
+    judge_raise(j, i, cuda && j->vendor == VENDOR_UNKNOWN ? score - UNSURE_LOSS : score);
 }
 
-static bool any_error(const struct judgement *j)
+bool judge_any_error(const struct judgement *j)
 {
     for (int i = 0; i < N_ISSUES; i++)
-        if (j->score[i] >= LEAST)
+        if (j->score[i] >= JUDGE_LEAST)
             return true;
     return false;
 }
@@ -216,13 +215,13 @@ static bool any_error(const struct judgement *j)
 /* Warnings and echoes count where nothing better explains a failure. */
 static void score_rest(struct judgement *j)
 {
-    bool better = any_error(j);
+    bool better = judge_any_error(j);
     for (int i = 0; i < N_ISSUES; i++)
         for (int w = WEIGHT_WARN; w <= WEIGHT_ECHO; w++)
             for (int c = 0; c < 2; c++) {
                 const struct hits *h = &j->d->hits[i][w][c];
                 if (h->seen && counts(j, i, h, c))
-                    raise(j, i, better ? LEAST / 2 : h->best.score);
+                    judge_raise(j, i, better ? JUDGE_LEAST / 2 : h->best.score);
             }
 }
 
@@ -233,6 +232,7 @@ static const struct {
     int score;
 } exits[] = {
     { 124, ISSUE_HANG, 60 },
+    { 127, ISSUE_NOT_ROCM, 60 },            /* a shell found no such command */
     { 134, ISSUE_NATIVE_CRASH, 30 },        /* SIGABRT */
     { 135, ISSUE_NATIVE_CRASH, 60 },        /* SIGBUS */
     { 137, ISSUE_HOST_OOM, 74 },            /* SIGKILL */
@@ -248,14 +248,14 @@ static void score_exit(struct judgement *j)
 {
     for (size_t i = 0; i < ARRAY_LEN(exits); i++)
         if (exits[i].code == j->ctx->exit_code)
-            raise(j, exits[i].issue, hard_beside(j, exits[i].issue) ? LEAST : exits[i].score);
+            judge_raise(j, exits[i].issue, hard_beside(j, exits[i].issue) ? JUDGE_LEAST : exits[i].score);
     if (j->ctx->hung)
-        raise(j, ISSUE_HANG, 85);
+        judge_raise(j, ISSUE_HANG, 85);
     if (j->ctx->memory_guard)
-        raise(j, ISSUE_HOST_OOM, 95);
+        judge_raise(j, ISSUE_HOST_OOM, 95);
 }
 
-static enum issue top(const struct judgement *j, enum issue but)
+enum issue judge_top(const struct judgement *j, enum issue but)
 {
     enum issue best = ISSUE_UNKNOWN;
     for (int i = 0; i < ISSUE_NO_FAILURE; i++)
@@ -263,159 +263,6 @@ static enum issue top(const struct judgement *j, enum issue but)
             best = (enum issue)i;
     return best;
 }
-
-/* Rulings: each is a sentence of the order of judgement in docs/diagnose.md. */
-
-/* The class of "out of memory" is in the figures. */
-static void rule_out_of_memory(struct judgement *j)
-{
-    const struct log_oom *o = &j->log->oom;
-    const double gib = 1 << 30;
-    int score = j->score[ISSUE_OOM_VRAM];
-    if (score < LEAST)
-        return;
-    /* No card has such a size: those of 48, 64 and 192 GiB and more exist. */
-    bool shared =
-        judge_is_integrated(j->chip) ||
-        (!j->chip && o->seen &&
-         ((o->total > 49 * gib && o->total < 63.5 * gib) || (o->total > 65 * gib && o->total < 185 * gib)));
-    bool tiny_device = o->seen && o->total > 0 && o->total <= 2 * gib;
-    enum issue is = ISSUE_OOM_VRAM;
-    if (o->capped)
-        is = ISSUE_OOM_VRAM;
-    else if (tiny_device && (j->igpu || !judge_is_integrated(j->chip)))
-        is = ISSUE_WRONG_GPU;
-    else if (shared)
-        is = ISSUE_OOM_UNIFIED;
-    else if (o->seen && o->unused > 0 && o->want > 0 &&
-             (o->unused >= o->want || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want)))
-        is = ISSUE_OOM_FRAGMENTATION;
-    else if (o->seen && o->want > 0 && o->free > 2 * o->want && o->free > 0.05 * o->total)
-        is = ISSUE_OOM_FRAGMENTATION;
-    if (is == ISSUE_OOM_VRAM)
-        return;
-    raise(j, is, score + 2);
-    j->score[ISSUE_OOM_VRAM] = score / 2 + 10;
-}
-
-/* The best score among some classes. */
-static int best_of(const struct judgement *j, const enum issue *group, size_t n)
-{
-    int best = 0;
-    for (size_t k = 0; k < n; k++)
-        best = j->score[group[k]] > best ? j->score[group[k]] : best;
-    return best;
-}
-
-/* The environment beats the message. */
-static bool override_fits(const struct judgement *j, const char *value)
-{
-    const struct gfx_chip *as = gfx_find_override(value);
-    if (!as || !j->chip)
-        return false;
-    return as != j->chip && !j->chip->wheel_major && gfx_is_safe_relative(as, j->chip);
-}
-
-static bool another_generation(const struct judgement *j, const char *value)
-{
-    int major, minor, stepping;
-    return j->chip && chip_name_split(j->chip->gfx, &major, &minor, &stepping) && atoi(value) != major;
-}
-
-static void rule_override(struct judgement *j)
-{
-    static const enum issue broken[] = { ISSUE_MEMORY_FAULT,    ISSUE_HANG,           ISSUE_GPU_RESET,
-                                         ISSUE_NATIVE_CRASH,    ISSUE_NO_DEVICE,      ISSUE_DRIVER_OLD,
-                                         ISSUE_NO_KERNEL_IMAGE, ISSUE_TENSILE_MISSING };
-    static const enum issue faults[] = { ISSUE_MEMORY_FAULT, ISSUE_HANG, ISSUE_GPU_RESET };
-    static const enum issue crashes[] = { ISSUE_NATIVE_CRASH, ISSUE_NO_KERNEL_IMAGE };
-    const char *value = judge_var(j, LOG_OVERRIDE);
-    int best = 0;
-    if (j->windows)
-        return;
-    if (!value && j->log->override_asked)
-        best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be there, and is not exported */
-    else if (value && (!gfx_override_is_valid(value) || another_generation(j, value)))
-        best = best_of(j, broken, ARRAY_LEN(broken));
-    else if (value && !override_fits(j, value))
-        best = best_of(j, faults, ARRAY_LEN(faults));
-    if (j->log->misnamed)
-        best = best_of(j, broken, ARRAY_LEN(broken)) > best ? best_of(j, broken, ARRAY_LEN(broken)) : best;
-    if (best >= LEAST)
-        raise(j, ISSUE_OVERRIDE_BAD, best + 5);
-}
-
-/* The small GPU of a desktop processor is never the one to train on. */
-static void rule_wrong_gpu(struct judgement *j)
-{
-    static const enum issue missing[] = { ISSUE_TENSILE_MISSING, ISSUE_NO_KERNEL_IMAGE };
-    int best = best_of(j, missing, ARRAY_LEN(missing));
-    const struct gfx_chip *failing = j->log->failing[0] ? gfx_find(j->log->failing) : NULL;
-    bool desktop = j->chip && str_eq(j->chip->gfx, "gfx1036");
-    bool beside = j->igpu && (!failing || judge_is_integrated(failing));
-    /* A wheel of the family has code for the card, so the device without code is another one. */
-    bool invalid = j->family && j->d->hits[ISSUE_NO_KERNEL_IMAGE][WEIGHT_HARD][0].best.score == 88;
-    if (best >= LEAST && (desktop || beside || invalid))
-        raise(j, ISSUE_WRONG_GPU, best + 3);
-    size_t current = (size_t)j->log->current;
-    enum issue worst = top(j, N_ISSUES);
-    if (current && current <= j->log->devices.n && j->igpu &&
-        str_eq(j->log->devices.name[current - 1], j->igpu->gfx) && !issue_classes[worst].any_machine)
-        raise(j, ISSUE_WRONG_GPU, j->score[worst] + 3);
-}
-
-/* GPUs vanish when more than one variable chooses, or one that does not choose the first. */
-static void rule_visible(struct judgement *j)
-{
-    const char *rocr = judge_var(j, LOG_ROCR_VISIBLE), *hip = judge_var(j, LOG_HIP_VISIBLE);
-    const char *cuda = judge_var(j, LOG_CUDA_VISIBLE);
-    const char *inner = hip ? hip : cuda;
-    bool odd = (rocr && inner) || (rocr && !str_eq(rocr, "0")) || (inner && !str_eq(inner, "0"));
-    int score = j->score[ISSUE_NO_DEVICE];
-    bool explained =
-        j->d->hits[ISSUE_NO_DEVICE][WEIGHT_HARD][0].best.score >= 90; /* by the kernel or a tool */
-    if (odd && score >= LEAST && !explained)
-        raise(j, ISSUE_VISIBLE_DEVICES, score + 4);
-}
-
-/* A device node that is there and cannot be opened explains that there is no GPU. */
-static void rule_permission(struct judgement *j)
-{
-    if (j->same_machine && j->ctx->facts->host.kfd_node.access == NODE_DENIED &&
-        j->score[ISSUE_NO_DEVICE] >= LEAST)
-        raise(j, ISSUE_PERMISSION, j->score[ISSUE_NO_DEVICE] + 5);
-}
-
-/* A PyTorch that cannot use this GPU explains everything behind it. */
-static void rule_build(struct judgement *j)
-{
-    bool amd_hardware = j->n_chips > 0, wrong = j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU;
-    if (wrong && amd_hardware && !j->nvidia_device && (any_error(j) || j->ctx->exit_code > 0)) {
-        raise(j, ISSUE_TORCH_NOT_ROCM, 88);
-        j->score[ISSUE_NO_DEVICE] /= 2;
-    }
-    if (j->log->build == TORCH_ROCM && j->score[ISSUE_TORCH_NOT_ROCM] < 88)
-        j->score[ISSUE_TORCH_NOT_ROCM] /= 2;
-}
-
-/* A copy engine that fails takes the GPU with it; a reset follows from a page fault or leads to one. */
-static void rule_echoes(struct judgement *j)
-{
-    if (j->score[ISSUE_SDMA] >= 84 && j->score[ISSUE_GPU_RESET] >= j->score[ISSUE_SDMA])
-        j->score[ISSUE_GPU_RESET] = j->score[ISSUE_SDMA] - 5;
-    if (j->score[ISSUE_GPU_RESET] >= 85 && j->score[ISSUE_MEMORY_FAULT] >= j->score[ISSUE_GPU_RESET])
-        j->score[ISSUE_MEMORY_FAULT] = j->score[ISSUE_GPU_RESET] - 5;
-    if (j->score[ISSUE_GPU_RESET] >= 80 && j->score[ISSUE_HANG] >= j->score[ISSUE_GPU_RESET])
-        j->score[ISSUE_HANG] = j->score[ISSUE_GPU_RESET] - 5;
-    if (j->score[ISSUE_RCCL] >= 80 && j->score[ISSUE_INVALID_ARGUMENT] >= j->score[ISSUE_RCCL])
-        j->score[ISSUE_INVALID_ARGUMENT] = j->score[ISSUE_RCCL] - 5;
-    if (j->log->loss_fine && j->score[ISSUE_NAN] < 88)
-        j->score[ISSUE_NAN] /= 2;
-}
-
-static void (*const rulings[])(struct judgement *j) = {
-    rule_build, rule_out_of_memory, rule_echoes, rule_visible, rule_permission, rule_wrong_gpu, rule_override,
-};
 
 /* The verdict. */
 
@@ -446,7 +293,7 @@ static void conclude(struct judgement *j, enum issue i, enum diagnose_severity s
 static double confidence_of(const struct judgement *j, enum issue best)
 {
     enum { NEAR = 10 };
-    enum issue second = top(j, best);
+    enum issue second = judge_top(j, best);
     int gap = second == ISSUE_UNKNOWN ? NEAR : j->score[best] - j->score[second];
     double c = j->score[best] / 100.0 - (gap < NEAR ? (NEAR - gap) * 0.02 : 0);
     return c > 0.97 ? 0.97 : c < 0.05 ? 0.05 : c;
@@ -478,10 +325,9 @@ static bool was_stopped_by_person(int64_t code)
 static void conclude_failed(struct judgement *j)
 {
     score_rest(j);
-    for (size_t i = 0; i < ARRAY_LEN(rulings); i++)
-        rulings[i](j);
-    enum issue best = top(j, N_ISSUES);
-    if (best != ISSUE_UNKNOWN && j->score[best] >= LEAST) {
+    rulings_apply(j);
+    enum issue best = judge_top(j, N_ISSUES);
+    if (best != ISSUE_UNKNOWN && j->score[best] >= JUDGE_LEAST) {
         conclude(j, best, DIAGNOSE_ERROR, confidence_of(j, best));
         return;
     }
@@ -504,7 +350,7 @@ void judge(struct judgement *j)
             for (int c = 0; c < 2; c++)
                 score_hits(j, i, w, c, first);
     score_exit(j);
-    bool errors = any_error(j);
+    bool errors = judge_any_error(j);
     for (int c = 0; !errors && c < 2; c++)
         errors = j->d->hits[ISSUE_NATIVE_CRASH][WEIGHT_ECHO][c].seen;
     if (j->ctx->exit_code <= 0 && !errors) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The bench on which a diagnosis is made; private to diagnose*.c.
  *
- * diagnose.c reads the log and keeps hits; diagnose_judge.c turns them into one score a class and picks;
- * diagnose_say.c writes cause and fixes. */
+ * diagnose.c reads the log and keeps hits; diagnose_judge.c turns them into one score a class, lets
+ * diagnose_rulings.c move the scores, and picks;
+ * diagnose_say.c writes cause and fixes, with diagnose_keys.c for what is this machine's. */
 #ifndef CAIRN_RULES_DIAGNOSE_WORK_H
 #define CAIRN_RULES_DIAGNOSE_WORK_H
 
@@ -75,14 +76,21 @@ struct judgement {
     const char *reason; /* of "unknown" */
 };
 
+enum { JUDGE_LEAST = 40 }; /* below this score nothing is named */
+
 void judge(struct judgement *j);
 /* The value of a variable in the process of the log; NULL: not set, as far as is known. */
 const char *judge_var(const struct judgement *j, enum log_var v);
 bool judge_is_integrated(const struct gfx_chip *c);
-/* The chip whose code can stand in for j->chip; NULL: none is needed or known. */
-const struct gfx_chip *judge_stand_in(const struct judgement *j);
 bool judge_expandable(const struct judgement *j);
+bool judge_any_error(const struct judgement *j);
+void judge_raise(struct judgement *j, enum issue i, int score); /* to at least this score */
+/* The class with the highest score, but for one; ISSUE_UNKNOWN: none has any. */
+enum issue judge_top(const struct judgement *j, enum issue but);
+void rulings_apply(struct judgement *j);
 
+/* The value of a {key} of the tables' texts; NULL: not known. */
+const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
 void diagnose_say(const struct judgement *j, struct diagnosis *out);
 
 #endif

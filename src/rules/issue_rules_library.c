@@ -135,6 +135,8 @@ const struct issue_rule issue_rules_library[] = {
       "PyTorch, ATen/Context.cpp" },
     { "Attempting to use hipBLASLt on a", "Warning|Overriding", NULL, ISSUE_HIPBLASLT, 60, RULE_WARN,
       "PyTorch, ATen/Context.cpp" },
+    { "HIPBLAS_STATUS_NOT_SUPPORTED", NULL, "hipblasLt", ISSUE_HIPBLASLT, 66, 0,
+      "PyTorch, ATen/hip/HIPBlas.cpp" },
     { "hipblasLt", "STATUS", "Will attempt to recover", ISSUE_HIPBLASLT, 91, 0,
       "PyTorch, ATen/hip/HIPBlas.cpp" },
     { "hipblasLt", "Will attempt to recover", NULL, ISSUE_HIPBLASLT, 64, RULE_WARN,

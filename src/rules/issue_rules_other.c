@@ -40,6 +40,7 @@ const struct issue_rule issue_rules_other[] = {
     { "cannot open shared object file",
       "libGL|libgomp|libsndfile|libpython|libffi|libtcmalloc|libxcb|libglib", NULL, ISSUE_NOT_ROCM, 86, 0,
       "glibc, ld.so" },
+    { "command not found", NULL, NULL, ISSUE_NOT_ROCM, 78, RULE_SOFT, "shells" },
     { "Weights only load failed", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "PyTorch" },
     { "onnectFullMesh failed", NULL, NULL, ISSUE_NOT_ROCM, 82, 0, "Gloo" },
     { "ModuleNotFoundError: No module named", NULL, NULL, ISSUE_NOT_ROCM, 88, RULE_SOFT, "Python" },

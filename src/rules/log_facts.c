@@ -397,21 +397,28 @@ static struct log_find see_current(struct log_facts *f, const char *s, size_t n,
     return nothing;
 }
 
+/* Somebody asks PyTorch for a GPU; root may get another answer. */
 static struct log_find see_question(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    (void)s, (void)n, (void)at;
+    (void)n;
     f->asked_for = 3;
+    f->asked_by_root = has(s, at, "sudo ");
     return nothing;
 }
 
 struct log_find log_facts_answer(struct log_facts *f, const char *s, size_t n)
 {
     f->asked_for--;
-    if ((n == 5 && !memcmp(s, "False", 5)) || (n == 1 && *s == '0')) {
-        f->asked_for = 0;
+    bool no = (n == 5 && !memcmp(s, "False", 5)) || (n == 1 && *s == '0'),
+         yes = n == 4 && !memcmp(s, "True", 4);
+    if (!no && !yes)
+        return nothing;
+    f->asked_for = 0;
+    f->answered_no |= no && !f->asked_by_root;
+    if (no)
         return (struct log_find){ ISSUE_NO_DEVICE, 62, RULE_CUDA };
-    }
-    return nothing;
+    return f->asked_by_root && f->answered_no ? (struct log_find){ ISSUE_PERMISSION, 84, RULE_CUDA }
+                                              : nothing;
 }
 
 static struct log_find see_windows(struct log_facts *f, const char *s, size_t n, size_t at)

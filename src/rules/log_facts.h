@@ -59,7 +59,8 @@ struct log_facts {
     uint64_t steps; /* training steps seen */
     bool loss_fine; /* the last loss was a number other than 0 */
     int asked_for;  /* lines in which the answer to "is there a GPU" may come */
-    int current;    /* the device that failed, from 1, as they are listed; 0: not said */
+    bool asked_by_root, answered_no;
+    int current; /* the device that failed, from 1, as they are listed; 0: not said */
     char last_gfx[LOG_GFX];
 };
 

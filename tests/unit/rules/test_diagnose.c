@@ -96,6 +96,15 @@ static void the_environment_beats_the_message(void)
                 "hsa-override-bad");
 }
 
+static void root_gets_another_answer(void)
+{
+    check_class("torch 2.9.1+rocm6.4\n$ python -c 'print(torch.cuda.is_available())'\nFalse\n", nothing,
+                "no-device");
+    check_class("torch 2.9.1+rocm6.4\n$ python -c 'print(torch.cuda.is_available())'\nFalse\n"
+                "$ sudo python -c 'print(torch.cuda.is_available())'\nTrue\n",
+                nothing, "device-permission");
+}
+
 static void out_of_memory_is_in_the_figures(void)
 {
     check_class(OOM("2.00", "24.00", "0.50", "23.00", "0.20"), nothing, "oom-vram");
@@ -303,6 +312,7 @@ int main(void)
 {
     RUN(the_supervisor_knows_more);
     RUN(the_environment_beats_the_message);
+    RUN(root_gets_another_answer);
     RUN(out_of_memory_is_in_the_figures);
     RUN(fragmentation_has_a_ladder);
     RUN(a_hang_is_tried_step_by_step);
