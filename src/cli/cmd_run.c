@@ -91,6 +91,15 @@ static int check_words(struct run_options *o, const char *command)
     return o->keep_log ? check_log(o->keep_log) : OPTIONS_GO;
 }
 
+/* Pipes must not take the places of descriptors that we were started without. */
+static void fill_standard_places(void)
+{
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+        ;
+    fd_close(&fd);
+}
+
 static int run_command(struct run_options *o, int argc, char **argv)
 {
     const struct opt_row rows[] = {
@@ -148,6 +157,7 @@ static int run_command(struct run_options *o, int argc, char **argv)
         return r;
     if (o->history)
         return show_history(o->json);
+    fill_standard_places();
     return o->detach ? run_detached(o) : run_job(o, -1);
 }
 

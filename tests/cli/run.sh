@@ -146,6 +146,17 @@ no_state_folder_does_not_stop_it()
     err_has "neither XDG_STATE_HOME nor HOME"
 }
 
+starts_without_descriptors()
+{
+    for closed in '<&-' '>&-' '2>&-' '<&- 2>&-' '<&- >&- 2>&-'; do
+        rm -f seen
+        # shellcheck disable=SC2016
+        CAIRN=$cairn sh -c '"$CAIRN" run -- sh -c "echo words; echo words >&2; cat; echo done >seen" </dev/null '"$closed" >"$out" 2>"$err" || fail "$closed: exit $?"
+        [ -e seen ] || fail "$closed: it did not come to its end"
+        [ "$closed" != '<&-' ] || out_has words
+    done
+}
+
 preloading_is_not_there_yet()
 {
     run run --preload=auto -- echo words
@@ -206,6 +217,7 @@ it debugging_adds_variables
 it a_log_must_be_a_file
 it a_full_disk_does_not_stop_it
 it no_state_folder_does_not_stop_it
+it starts_without_descriptors
 it preloading_is_not_there_yet
 it lists_the_runs
 it checks_what_was_written
