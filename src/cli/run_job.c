@@ -244,7 +244,8 @@ static int train(struct stage *s)
     signals_close(&signals);
     struct outputs outputs = { 0 };
     look_at_outputs(s, &result, &outputs);
-    learn(s, &result);
+    if (!outputs.n_damaged) /* what wrote zeros did not work */
+        learn(s, &result);
     close_journal(s, &result, &outputs);
     run_print_end(&result, o->argv, &s->journal);
     return result.code;
@@ -261,9 +262,9 @@ static int prepare_and_train(struct stage *s)
         return print_error(&err);
     open_journal(s);
     run_print_summary(s->facts, &s->plan, !s->o->no_env);
-    if (s->o->detach && s->journal.dir)
-        run_say(
-            arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(), s->journal.dir));
+    if (s->o->detach)
+        run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
+                             s->journal.dir ? s->journal.dir : "none, so its output is lost"));
     detach(s);
     signal(SIGPIPE, SIG_IGN);
     clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */
