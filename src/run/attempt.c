@@ -465,6 +465,7 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
 {
     struct life l = { .o = o, .done = -1, .start = now_s(), .launch.guardian.fd = -1 };
     watchdog_init(&l.watchdog, o->hang_after_s);
+    gauge_begin(o->gauge);
     l.launch.master = l.launch.out = l.launch.err = l.launch.keys.fd = l.launch.screen.fd = -1;
     int r = start(&l, err);
     if (!r)

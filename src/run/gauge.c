@@ -9,14 +9,6 @@
 
 enum { LOW_READINGS = 2 };
 
-/* On a machine that is already short of memory the guard would stop every run at once: there half of what is free
- * has to do. */
-static int64_t guard_for(int64_t total, int64_t available)
-{
-    int64_t reserve = memory_reserve(total);
-    return available < 0 || available > reserve ? reserve : available / 2;
-}
-
 /* Of a GPU that sleeps the live figures are not among the facts, but where they are is known from the others. */
 static void find_files(struct gauge *g, const struct gpu_facts *gpu)
 {
@@ -29,13 +21,21 @@ static void find_files(struct gauge *g, const struct gpu_facts *gpu)
 
 void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *gpu)
 {
-    *g = (struct gauge){ .root = &f->root, .host_total_bytes = f->host.memory_total_bytes.v };
+    *g = (struct gauge){ .root = &f->root };
     find_files(g, gpu);
     g->peak = (struct gauge_reading){ -1, -1, -1, -1 };
+    if (gpu && gpu->kind == GPU_INTEGRATED)
+        g->reserve_bytes = memory_reserve(f->host.memory_total_bytes.v);
+    gauge_begin(g);
+}
+
+void gauge_begin(struct gauge *g)
+{
+    g->guard_bytes = g->reserve_bytes;
     gauge_read(g);
+    if (g->now.host_available_bytes >= 0 && g->now.host_available_bytes <= g->reserve_bytes)
+        g->guard_bytes = g->now.host_available_bytes / 2;
     g->low = 0;
-    if (gpu && gpu->kind == GPU_INTEGRATED && g->host_total_bytes)
-        g->guard_bytes = guard_for(g->host_total_bytes, g->now.host_available_bytes);
 }
 
 static int64_t read_number(const struct gauge *g, struct arena *a, const char *name)
@@ -86,6 +86,8 @@ void gauge_read(struct gauge *g)
         .gtt_used_bytes = larger(g->peak.gtt_used_bytes, r.gtt_used_bytes),
         .busy_percent = larger(g->peak.busy_percent, r.busy_percent),
     };
+    if (r.host_available_bytes > g->reserve_bytes)
+        g->guard_bytes = g->reserve_bytes;
     bool low = g->guard_bytes && r.host_available_bytes >= 0 && r.host_available_bytes < g->guard_bytes;
     g->low = low ? g->low + 1 : 0;
 }

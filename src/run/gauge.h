@@ -17,15 +17,18 @@ struct gauge_reading { /* -1: not known */
 
 struct gauge {
     const struct root *root;
-    char dir[256]; /* of the GPU's files; "": not known */
-    int64_t host_total_bytes;
-    int64_t guard_bytes;            /* of the host's memory that must stay free; 0: no guard */
+    char dir[256];                  /* of the GPU's files; "": not known */
+    int64_t reserve_bytes;          /* what the host should keep; 0: no guard */
+    int64_t guard_bytes;            /* what must stay free now */
     int low;                        /* readings below it in a row */
     struct gauge_reading now, peak; /* peak.host_available_bytes is the least that was left */
 };
 
 /* gpu may be NULL.  Takes the first reading. */
 void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *gpu);
+/* An attempt begins: takes a reading and sets the guard.  Where memory is short already, the reserve would stop it at
+ * once, so until there is more again half of what is free has to do. */
+void gauge_begin(struct gauge *g);
 void gauge_read(struct gauge *g);
 /* The host's memory is about to run out: below the guard in two readings, or far below it in one. */
 bool gauge_guard(const struct gauge *g);

@@ -155,6 +155,8 @@ time.sleep(600)
         if b'memory is nearly used up' not in done.stderr:
             yield done.stderr.decode()
             return
+        if done.returncode or len(home.verdict()['attempts']) != 2:
+            yield f'exit {done.returncode}, attempts {home.verdict()["attempts"]}'
         first = home.verdict()['attempts'][0]
         if first['end'] != 'out-of-host-memory' or first['class'] != 'host-oom':
             yield first

@@ -82,6 +82,16 @@ static void a_full_machine_is_not_stopped_at_once(void)
     gauge_read(&g);
     gauge_read(&g);
     CHECK(!gauge_guard(&g));
+    set_available(90 * gib); /* there is more again, and it is guarded as usual */
+    gauge_read(&g);
+    CHECK_INT(g.guard_bytes, 16 * gib);
+    set_available(10 * gib);
+    gauge_read(&g);
+    gauge_read(&g);
+    CHECK(gauge_guard(&g));
+    gauge_begin(&g); /* a second attempt */
+    CHECK(!gauge_guard(&g));
+    CHECK_INT(g.guard_bytes, 5 * gib);
     root_close(&f.root);
 }
 
