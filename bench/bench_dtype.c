@@ -17,7 +17,7 @@
 
 struct bench {
     enum dtype from, to; /* to DTYPE_OTHER: the scan */
-    size_t n;
+    size_t n, bytes;     /* elements; room for them, as f32 or f64 */
     int threads;
     char *src, *dst, *peer_src, *peer_dst;
     size_t peer_bytes; /* read by the peer; written too, when it is memcpy */
@@ -167,7 +167,8 @@ static const struct {
     { "f8_e4m3 to f32", DTYPE_F8_E4M3, DTYPE_F32 }, { "f32 to f8_e4m3", DTYPE_F32, DTYPE_F8_E4M3 },
     { "f8_e5m2 to f32", DTYPE_F8_E5M2, DTYPE_F32 }, { "f32 to f8_e5m2", DTYPE_F32, DTYPE_F8_E5M2 },
     { "scan f32", DTYPE_F32, DTYPE_OTHER },         { "scan bf16", DTYPE_BF16, DTYPE_OTHER },
-    { "scan f16", DTYPE_F16, DTYPE_OTHER },
+    { "scan f16", DTYPE_F16, DTYPE_OTHER },         { "scan f64", DTYPE_F64, DTYPE_OTHER },
+    { "scan f8_e4m3", DTYPE_F8_E4M3, DTYPE_OTHER }, { "scan f8_e5m2", DTYPE_F8_E5M2, DTYPE_OTHER },
 };
 
 /* Weights as they are: finite f32 around zero, in the kind the case starts from. */
@@ -203,6 +204,7 @@ static int run_case(struct bench *b, size_t i, int rounds)
     int all = parallel_threads();
     b->from = cases[i].from;
     b->to = cases[i].to;
+    b->n = b->bytes / (b->from == DTYPE_F64 ? sizeof(double) : sizeof(float));
     fill(b, b->from);
     b->threads = 1;
     if (measure(b, cases[i].name, rounds))
@@ -214,7 +216,7 @@ static int run_case(struct bench *b, size_t i, int rounds)
 static int bench_all(size_t megabytes, int rounds)
 {
     size_t bytes = megabytes << 20;
-    struct bench b = { .n = bytes / sizeof(float) };
+    struct bench b = { .bytes = bytes };
     int failed = take_memory(&b, bytes);
     if (!failed)
         puts("machine,commit,case,threads,gb_per_s,peer,peer_gb_per_s,share");

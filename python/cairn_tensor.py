@@ -26,6 +26,7 @@ __all__ = ['Error', 'MemoryEfficientSafeOpen', 'load_file', 'safe_open', 'save_f
 
 SONAME = 'libcairn-tensor.so.1'
 REPLACE, KEEP_ORDER = 1, 2
+DIRECT = 1
 NOT_FOUND = ctypes.c_size_t(-1).value
 NO_PLACE = 2 ** 64 - 1
 
@@ -72,7 +73,8 @@ class _Info(ctypes.Structure):
 _size, _u64, _text, _handle = ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p
 _PROTOTYPES = {
     'version': (ctypes.c_int, []),
-    'open': (ctypes.c_int, [_text, ctypes.POINTER(_handle), ctypes.POINTER(_Error)]),
+    'open_with': (ctypes.c_int, [_text, ctypes.c_uint, ctypes.POINTER(_handle), ctypes.POINTER(_Error)]),
+    'is_direct': (ctypes.c_int, [_handle]),
     'close': (None, [_handle]),
     'count': (_size, [_handle]),
     'get': (ctypes.c_int, [_handle, _size, ctypes.POINTER(_Info)]),
@@ -230,17 +232,19 @@ class safe_open:
     """An open tensor file.
 
     framework is 'pt', 'np' or 'plain'; None takes the first that is there.  device is where get_tensor puts tensors
-    unless it is told otherwise.
+    unless it is told otherwise.  direct reads past the page cache; the attribute of that name tells whether the file
+    system can.
     """
 
-    def __init__(self, filename, framework=None, device=None):
+    def __init__(self, filename, framework=None, device=None, direct=False):
         self.filename = filename
         self._handle = None
         self._framework = _framework(framework)
         self._device = device
         handle = _handle()
-        _call('open', os.fsencode(filename), ctypes.byref(handle))
+        _call('open_with', os.fsencode(filename), DIRECT if direct else 0, ctypes.byref(handle))
         self._handle = handle
+        self.direct = bool(_lib().cairn_tensor_is_direct(handle))
         self._index = {}
         for i in range(_lib().cairn_tensor_count(handle)):
             self._index[self._info(i).name.decode()] = i
@@ -374,9 +378,9 @@ class safe_open:
 MemoryEfficientSafeOpen = safe_open
 
 
-def load_file(filename, device=None, dtype=None, framework=None):
+def load_file(filename, device=None, dtype=None, framework=None, direct=False):
     """Every tensor of a file, by name."""
-    with safe_open(filename, framework, device) as f:
+    with safe_open(filename, framework, device, direct) as f:
         return {name: f.get_tensor(name, dtype=dtype) for name in f.keys()}
 
 

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Grows when something is added; a library never takes away what an older header promised. */
-#define CAIRN_TENSOR_VERSION 1
+#define CAIRN_TENSOR_VERSION 2
 int cairn_tensor_version(void); /* of the library that is loaded */
 
 enum cairn_tensor_code {
@@ -59,6 +59,14 @@ struct cairn_tensor_file;
 
 int cairn_tensor_open(const char *path, struct cairn_tensor_file **out, struct cairn_tensor_error *err);
 void cairn_tensor_close(struct cairn_tensor_file *f); /* accepts NULL */
+
+/* Since version 2.  With CAIRN_TENSOR_DIRECT data is read past the page cache (O_DIRECT), which keeps memory free for the
+ * GPU where it shares it with the CPU, and is slower for a file that is in the cache.  A file system that has no such way
+ * is read as usual, and cairn_tensor_is_direct is 0. */
+enum { CAIRN_TENSOR_DIRECT = 1 };
+int cairn_tensor_open_with(const char *path, unsigned flags, struct cairn_tensor_file **out,
+                           struct cairn_tensor_error *err);
+int cairn_tensor_is_direct(const struct cairn_tensor_file *f);
 
 /* Tensors by number, from 0, in the order of their data. */
 size_t cairn_tensor_count(const struct cairn_tensor_file *f);

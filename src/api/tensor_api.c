@@ -47,9 +47,14 @@ int cairn_tensor_version(void)
     return CAIRN_TENSOR_VERSION;
 }
 
-int cairn_tensor_open(const char *path, struct cairn_tensor_file **out, struct cairn_tensor_error *err)
+int cairn_tensor_open_with(const char *path, unsigned flags, struct cairn_tensor_file **out,
+                           struct cairn_tensor_error *err)
 {
     struct cairn_error why = { 0 };
+    if (flags & ~(unsigned)CAIRN_TENSOR_DIRECT) {
+        cairn_fail(&why, CAIRN_EUSAGE, "%s: there are no flags %u", path, flags);
+        return tell(err, &why);
+    }
     struct cairn_tensor_file *f = calloc(1, sizeof(*f));
     if (!f)
         cairn_fail(&why, CAIRN_ENOMEM, "%s: no memory", path);
@@ -57,8 +62,20 @@ int cairn_tensor_open(const char *path, struct cairn_tensor_file **out, struct c
         free(f);
         return tell(err, &why);
     }
+    if (flags & CAIRN_TENSOR_DIRECT)
+        source_set_direct(&f->source);
     *out = f;
     return 0;
+}
+
+int cairn_tensor_open(const char *path, struct cairn_tensor_file **out, struct cairn_tensor_error *err)
+{
+    return cairn_tensor_open_with(path, 0, out, err);
+}
+
+int cairn_tensor_is_direct(const struct cairn_tensor_file *f)
+{
+    return f->source.direct;
 }
 
 void cairn_tensor_close(struct cairn_tensor_file *f)

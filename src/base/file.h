@@ -21,7 +21,8 @@ struct file_out {
 int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err);
 /* Writes all of it at an offset; several threads may write to different places at once. */
 int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at, struct cairn_error *err);
-/* Sets the disk to work on bytes that are written, without waiting, so that the commit finds little left to do. */
+/* After a write of these bytes: sets the disk to work, now and then and without waiting, so that the commit finds little
+ * left to do. */
 void file_out_start_flush(struct file_out *f, uint64_t at, uint64_t n);
 /* Waits for these bytes and lets the page cache forget them.  Both only help: what they cannot do, commit does. */
 void file_out_drop(struct file_out *f, uint64_t at, uint64_t n);
@@ -33,6 +34,9 @@ void file_out_close(struct file_out *f);
 
 /* Reads exactly n bytes at an offset; less is an error that says the file is cut short. */
 int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, struct cairn_error *err);
+/* From now on file_read_at reads this descriptor past the page cache (O_DIRECT), whatever the alignment of what is asked
+ * for; best in pieces of a MiB or more, as nothing reads ahead.  False if the file system refuses: then nothing changes. */
+bool file_set_direct(int fd);
 /* A regular file, read-only, and its size. */
 int file_open(const char *path, int *fd, uint64_t *size, struct cairn_error *err);
 

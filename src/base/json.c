@@ -157,6 +157,11 @@ int64_t json_int(const struct json *v, int64_t otherwise)
     return json_is_integer(inner(v)) ? (int64_t)json_integer_value(inner(v)) : otherwise;
 }
 
+double json_number(const struct json *v, double otherwise)
+{
+    return json_is_number(inner(v)) ? json_number_value(inner(v)) : otherwise;
+}
+
 size_t json_length(const struct json *array)
 {
     return json_array_size(inner(array));

@@ -37,6 +37,7 @@ const struct json *json_get(const struct json *v, const char *key);
 const char *json_text(const struct json *v);
 bool json_bool(const struct json *v, bool otherwise);
 int64_t json_int(const struct json *v, int64_t otherwise);
+double json_number(const struct json *v, double otherwise); /* whole or not */
 size_t json_length(const struct json *array);
 const struct json *json_at(const struct json *array, size_t i);
 bool json_is_object(const struct json *v);

@@ -98,6 +98,15 @@ bool str_list_has(const char *list, char sep, const char *word)
     return false;
 }
 
+const char *str_env(const char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+    for (; env && *env; env++)
+        if (!strncmp(*env, name, n) && (*env)[n] == '=')
+            return *env + n + 1;
+    return NULL;
+}
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -165,11 +174,10 @@ size_t str_clean_span(const char *s, size_t len)
 {
     size_t at = 0;
     while (at < len) {
-        unsigned char c = (unsigned char)s[at];
-        if (c < 0x20 || c == 0x7f)
-            break;
-        size_t n = utf8_char((const unsigned char *)s + at, len - at);
-        if (!n)
+        const unsigned char *p = (const unsigned char *)s + at;
+        size_t n = utf8_char(p, len - at);
+        /* U+0080 to U+009F are controls too: U+009B begins an escape sequence. */
+        if (!n || p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0))
             break;
         at += n;
     }

@@ -61,7 +61,7 @@ static int probe_and_show(const struct doctor_options *o, const struct facts *f,
     const struct probe_options po = {
         .python = t && t->python ? t->python : "python3",
         .site = t ? t->site : NULL,
-        .env = probe_environment(f, p, a),
+        .env = plan_environment(f, p, a),
         .timeout_s = o->timeout_s,
     };
     struct cairn_error err = { 0 };

@@ -4,6 +4,9 @@
 #include "cli/env_print.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "rules/trainers.h"
+#include "run/known_good.h"
+#include "run/state.h"
 
 extern char **environ;
 
@@ -28,6 +31,27 @@ static int show(const struct env_options *o, const struct facts *f, const struct
     return p->gpu ? EXIT_FINE : EXIT_LACKS;
 }
 
+/* What `cairn run` has learned here: part of the plan for that trainer, and a hint to it for any other. */
+static void add_known_good(const struct facts *f, const struct plan_options *po, struct arena *a,
+                           struct plan *p)
+{
+    struct cairn_error ignored = { 0 };
+    const char *state;
+    struct known_good_key key;
+    struct known_good *found;
+    const struct trainer *t = po->trainer ? trainer_find(po->trainer) : NULL;
+    if (po->windows || state_dir(f->env, a, &state, &ignored))
+        return;
+    known_good_key_for(f, p->gpu, t ? t->name : NULL, a, &key);
+    size_t n = known_good_list(state, &key, a, &found);
+    for (size_t i = 0; i < n; i++)
+        if (t)
+            known_good_apply(&found[i], f, po, a, p);
+        else
+            problems_add(&p->warnings, a, "on %s %s worked here with: %s", found[i].date, found[i].trainer,
+                         known_good_text(&found[i], a));
+}
+
 static int plan_and_show(const struct env_options *o, struct facts *f)
 {
     struct cairn_error err = { 0 };
@@ -45,6 +69,7 @@ static int plan_and_show(const struct env_options *o, struct facts *f)
     struct plan plan;
     if (plan_build(f, &po, &a, &plan, &err))
         return print_error(&err);
+    add_known_good(f, &po, &a, &plan);
     return show(o, f, &plan);
 }
 

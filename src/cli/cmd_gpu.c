@@ -94,13 +94,17 @@ static void print_gpu(const struct facts *f, size_t i, bool verbose)
 static void print_host(const struct facts *f)
 {
     char total[24], available[24];
-    printf("host: Linux %s", f->host.kernel.s ? f->host.kernel.s : "(version unknown)");
+    fputs("host: Linux ", stdout);
+    print_padded(stdout, f->host.kernel.s ? f->host.kernel.s : "(version unknown)", 0);
     if (f->host.memory_total_bytes.from)
         printf(", RAM %s", print_bytes(f->host.memory_total_bytes.v, total));
     if (f->host.memory_available_bytes.from)
         printf(" (%s available)", print_bytes(f->host.memory_available_bytes.v, available));
-    if (f->host.container.s)
-        printf(", in a container (%s)", f->host.container.s);
+    if (f->host.container.s) {
+        fputs(", in a container (", stdout);
+        print_padded(stdout, f->host.container.s, 0);
+        putchar(')');
+    }
     putchar('\n');
     for (size_t i = 0; i < f->problems.n; i++)
         print_note("problem:", COLOR_YELLOW, f->problems.text[i]);

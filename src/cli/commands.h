@@ -9,6 +9,8 @@ enum exit_code { EXIT_FINE = 0, EXIT_TROUBLE = 1, EXIT_USAGE = 2, EXIT_LACKS = 3
 int cmd_gpu(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_env(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_diagnose(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_tensor(int argc, char **argv);

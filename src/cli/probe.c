@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/str.h"
+#include "run/signals.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +11,6 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,38 +26,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The signals that end us are read from a descriptor while a child lives, so that it never outlives us. */
-struct watch {
-    sigset_t before;
-    struct sigaction child_before;
-    int fd;
-};
-
-static void watch_close(struct watch *w)
-{
-    if (w->fd < 0)
-        return;
-    close(w->fd);
-    sigaction(SIGCHLD, &w->child_before, NULL);
-    sigprocmask(SIG_SETMASK, &w->before, NULL);
-    w->fd = -1;
-}
-
-static int watch_open(struct watch *w, struct cairn_error *err)
-{
-    static const int stops[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(stops); i++)
-        sigaddset(&set, stops[i]);
-    w->fd = fault_hit() ? -1 : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (w->fd < 0)
-        return cairn_fail_errno(err, "signalfd");
-    struct sigaction plain = { .sa_handler = SIG_DFL };
-    sigaction(SIGCHLD, &plain, &w->child_before); /* an ignored SIGCHLD would take the exit status away */
-    sigprocmask(SIG_BLOCK, &set, &w->before);
-    return 0;
-}
+/* A signal that ends us ends the child first. */
+static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
 
 struct pipe_pair {
     int in, out; /* we read from in */
@@ -93,7 +63,7 @@ static int pipe_open(struct pipe_pair *p, struct cairn_error *err)
     return 0;
 }
 
-static int spawn(const struct probe_options *o, const struct watch *w, const struct pipe_pair *result,
+static int spawn(const struct probe_options *o, const struct signals *w, const struct pipe_pair *result,
                  const struct pipe_pair *talk, pid_t *pid)
 {
     char parent[16];
@@ -155,17 +125,16 @@ static bool has_ended(pid_t pid)
 }
 
 /* The signal that tells us to stop, or 0. */
-static int read_stop(int fd)
+static int read_stop(const struct signals *w)
 {
-    struct signalfd_siginfo s;
-    while (read(fd, &s, sizeof(s)) == (ssize_t)sizeof(s))
-        if (s.ssi_signo != SIGCHLD)
-            return (int)s.ssi_signo;
-    return 0;
+    int sig;
+    while ((sig = signals_read(w)) == SIGCHLD)
+        ;
+    return sig;
 }
 
 /* Until the child ends, the time is over (*end is PROBE_HUNG), or we are stopped. */
-static void attend(struct child *c, const struct watch *w, double until, struct probe *p)
+static void attend(struct child *c, const struct signals *w, double until, struct probe *p)
 {
     struct pollfd fds[] = { { w->fd, POLLIN, 0 }, { c->result.in, POLLIN, 0 }, { c->talk.in, POLLIN, 0 } };
     while (!has_ended(c->pid)) {
@@ -180,7 +149,7 @@ static void attend(struct child *c, const struct watch *w, double until, struct 
         for (size_t i = 1; i < ARRAY_LEN(fds); i++)
             if (fds[i].revents & POLLHUP)
                 fds[i].fd = -1; /* closed: SIGCHLD tells the rest */
-        p->code = read_stop(w->fd);
+        p->code = read_stop(w);
         if (p->code) {
             p->end = PROBE_INTERRUPTED;
             return;
@@ -245,9 +214,10 @@ static void conclude(const struct child *c, int status, struct arena *a, struct 
 
 int probe_run(const struct probe_options *o, struct arena *a, struct probe *out, struct cairn_error *err)
 {
-    CLEANUP(watch_close) struct watch w = { .fd = -1 };
+    CLEANUP(signals_close) struct signals w = { .fd = -1 };
     CLEANUP(child_close) struct child c = { .result = { -1, -1 }, .talk = { -1, -1 } };
-    if (pipe_open(&c.result, err) || pipe_open(&c.talk, err) || watch_open(&w, err))
+    if (pipe_open(&c.result, err) || pipe_open(&c.talk, err) ||
+        signals_open(&w, watched, ARRAY_LEN(watched), err))
         return -1;
     struct probe p = { .end = PROBE_SILENT };
     double start = now();
@@ -270,19 +240,4 @@ void probe_release(struct probe *p)
 {
     json_free(p->result);
     p->result = NULL;
-}
-
-const char *const *probe_environment(const struct facts *f, const struct plan *p, struct arena *a)
-{
-    const char **env = NULL;
-    size_t n = 0;
-    for (const char *const *e = f->env; e && *e; e++) {
-        const char *name = arena_strndup(a, *e, strcspn(*e, "="));
-        if (!plan_find(p->unset, p->n_unset, name) && !plan_find(p->set, p->n_set, name))
-            *ARENA_PUSH(a, env, n) = *e;
-    }
-    for (size_t i = 0; i < p->n_set; i++)
-        *ARENA_PUSH(a, env, n) = arena_printf(a, "%s=%s", p->set[i].name, p->set[i].value);
-    *ARENA_PUSH(a, env, n) = NULL;
-    return env;
 }

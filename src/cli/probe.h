@@ -43,9 +43,6 @@ struct probe {
 int probe_run(const struct probe_options *o, struct arena *a, struct probe *out, struct cairn_error *err);
 void probe_release(struct probe *p);
 
-/* The user's environment with the plan applied; NULL-terminated, in the arena. */
-const char *const *probe_environment(const struct facts *f, const struct plan *p, struct arena *a);
-
 /* A prediction beside what was found.  The prediction is the doctor's for the environment that the child got. */
 struct probe_line {
     const char *id;

@@ -20,6 +20,8 @@ const volatile sig_atomic_t *stop_catch(void)
         if (!sigaction(signals[i], NULL, &now) && now.sa_handler != SIG_IGN)
             sigaction(signals[i], &stop, NULL);
     }
+    signal(SIGXFSZ,
+           SIG_IGN); /* a limit on the size of files then is an error of writing, and is cleaned up after */
     return &stopped;
 }
 

@@ -18,7 +18,7 @@
 enum { LARGE_BYTES = 64 << 20 };
 
 struct wish {
-    bool json, verbose;
+    bool json, verbose, direct;
     int threads;
 };
 
@@ -27,6 +27,7 @@ struct job {
     const struct found_files *found;
     struct checked_file *checked;
     struct progress progress;
+    int not_direct; /* atomic: files whose file system refused */
 };
 
 static void keep_tensors(struct checked_file *c, const struct tensor_source *s)
@@ -77,6 +78,8 @@ static int check_source(struct job *j, struct checked_file *c, const struct foun
         return cairn_fail(err, CAIRN_EIO, "%s", f->error);
     if (source_open(&s, f->path, err))
         return -1;
+    if (j->wish->direct && !source_set_direct(&s))
+        __atomic_fetch_add(&j->not_direct, 1, __ATOMIC_RELAXED);
     c->format = s.format;
     c->n_tensors = is_index(f) ? 0 : s.n_tensors;
     for (size_t i = 0; i < c->n_tensors; i++)
@@ -121,6 +124,10 @@ static void check_all(struct job *j)
         if (j->found->file[i].bytes >= LARGE_BYTES)
             check_file(j, i, j->wish->threads);
     progress_end(&j->progress);
+    if (j->not_direct)
+        fprintf(stderr,
+                "cairn: %d files were read through the page cache: their file system has no other way\n",
+                j->not_direct);
 }
 
 static int report(const struct job *j)
@@ -169,6 +176,7 @@ int tensor_check(int argc, char **argv)
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_FLAG('v', "verbose", &w.verbose, "list every tensor with its statistics"),
         OPT_INT(0, "threads", &w.threads, "N", "use N threads instead of all cores"),
+        OPT_FLAG(0, "direct", &w.direct, "read past the page cache (O_DIRECT)"),
         OPT_END,
     };
     const struct opt_usage usage = {

@@ -129,6 +129,8 @@ static int convert(const char *command, const char *in, const char *out, const s
         return print_error(&err);
     if (has_nothing_to_do(w, &src))
         return options_error(command, "nothing to do: give --dtype, --clamp, --nan or --lora");
+    if (w->direct && !source_set_direct(&src))
+        fprintf(stderr, "cairn: %s is read through the page cache: its file system has no other way\n", in);
     progress_start(&progress, stderr, "convert", 0);
     o->progress = &progress;
     o->stop = stop_catch();
@@ -182,7 +184,8 @@ int tensor_convert(int argc, char **argv)
         OPT_STR(0, "lora", &w.lora, "DIALECT", "rewrite a LoRA file for musubi, comfy or diffusers"),
         OPT_FLAG('f', "force", &w.force, "replace OUT if it is there"),
         OPT_INT(0, "threads", &w.threads, "N", "use N threads instead of all cores"),
-        OPT_FLAG(0, "direct", &w.direct, "do not keep the files in the page cache"),
+        OPT_FLAG(0, "direct", &w.direct,
+                 "read past the page cache (O_DIRECT), and keep nothing of OUT in it"),
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_END,
     };

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/stop.h"
 #include "cli/tensor_commands.h"
 #include "tensor/lora.h"
 #include <stdio.h>
@@ -43,8 +44,9 @@ int tensor_lora_convert(const char *in, const char *out, const char *dialect, co
     if (dtype && !dtype_is_float(type))
         return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
                              dtype);
-    if (lora_convert(in, out, to, type, force, &report, &err))
-        return print_error(&err);
+    struct lora_options o = { .to = to, .dtype = type, .replace = force, .stop = stop_catch() };
+    if (lora_convert(in, out, &o, &report, &err))
+        return *o.stop ? stop_end() : print_error(&err);
     (json ? print_json : print_text)(in, out, to, &report);
     return EXIT_FINE;
 }

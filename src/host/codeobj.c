@@ -155,8 +155,9 @@ int codeobj_look(int fd, const char *path, struct arena *a, struct codeobj *out,
 
 enum {
     TEXT_CHUNK = 128 * 1024,
-    RUN_MAX = 2048,                /* longer than any list of targets */
-    NOT_ELF_MAX = 8 * 1024 * 1024, /* how much of something else is searched */
+    RUN_MAX = 2048,                 /* longer than any list of targets */
+    NOT_ELF_MAX = 8 * 1024 * 1024,  /* how much of something else is searched */
+    RODATA_MAX = 256 * 1024 * 1024, /* real ones have some 10 MiB */
 };
 
 static size_t features_span(const char *s, size_t n)
@@ -268,8 +269,9 @@ int codeobj_arch_list(int fd, const char *path, struct arena *a, struct targets 
         return -1;
     bool elf = !elf_read(&b, &scratch, &e, &not_elf);
     const struct elf_section *data = elf ? elf_section(&e, ".rodata") : NULL;
-    uint64_t at = data ? data->at : 0;
-    uint64_t size = data ? data->size : b.size < NOT_ELF_MAX ? b.size : NOT_ELF_MAX;
+    uint64_t at = data ? data->at : 0, size = data ? data->size : b.size;
+    uint64_t most = data ? RODATA_MAX : NOT_ELF_MAX;
+    size = size < most ? size : most;
     if (search_region(&b, at, size, a, &best, err))
         return -1;
     if (!best.count && !elf) {

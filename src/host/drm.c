@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { VENDOR_AMD = 0x1002 };
+enum { VENDOR_AMD = 0x1002, CLASS_DISPLAY = 0x03 };
 
 bool drm_is_pci_address(const char *s)
 {
@@ -72,8 +72,7 @@ static bool read_uevent(const struct root *r, struct arena *a, struct drm_device
     take_pci_id(a, uevent_value(a, text, "PCI_ID"), path, d);
     const char *class = uevent_value(a, text, "PCI_CLASS");
     uint64_t v;
-    enum { DISPLAY = 0x03 };
-    return !class || !cairn_parse_hex(class, &v) || v >> 16 == DISPLAY;
+    return !class || !cairn_parse_hex(class, &v) || v >> 16 == CLASS_DISPLAY;
 }
 
 /* The graphics block, GC, has the hardware id 11; the kernel links its name to that, and a capture may have
@@ -169,6 +168,24 @@ static void read_drm_names(const struct root *r, struct arena *a, char **names, 
     }
 }
 
+/* A PCI device by its own files, where it has no uevent. */
+static bool read_pci_files(const struct root *r, struct arena *a, const char *address, struct drm_device *d)
+{
+    struct num class = read_hex(r, a, arena_printf(a, "%s/class", d->dir), 0xffffff);
+    d->vendor_id = read_hex(r, a, arena_printf(a, "%s/vendor", d->dir), 0xffff);
+    d->device_id = read_hex(r, a, arena_printf(a, "%s/device", d->dir), 0xffff);
+    d->pci = (struct text){ address, d->dir };
+    return class.from && class.v >> 16 == CLASS_DISPLAY;
+}
+
+static bool is_amd_display(const struct root *r, struct arena *a, const char *address, struct drm_device *d)
+{
+    bool display = read_uevent(r, a, d);
+    if (!d->vendor_id.from)
+        display = read_pci_files(r, a, address, d);
+    return display && d->vendor_id.from && d->vendor_id.v == VENDOR_AMD;
+}
+
 /* AMD display controllers that DRM does not know: no driver, or given to a virtual machine. */
 static void read_pci_rest(const struct root *r, struct arena *a, struct drm_device **list, size_t *n)
 {
@@ -182,8 +199,7 @@ static void read_pci_rest(const struct root *r, struct arena *a, struct drm_devi
             known = str_eq((*list)[k].pci.s, names[i]);
         struct drm_device d = { .dir = arena_printf(a, "/sys/bus/pci/devices/%s", names[i]),
                                 .render_minor = -1 };
-        if (known || !drm_is_pci_address(names[i]) || !read_uevent(r, a, &d) || !d.vendor_id.from ||
-            d.vendor_id.v != VENDOR_AMD)
+        if (known || !drm_is_pci_address(names[i]) || !is_amd_display(r, a, names[i], &d))
             continue;
         finish_device(r, a, &d);
         *ARENA_PUSH(a, *list, *n) = d;

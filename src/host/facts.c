@@ -46,11 +46,7 @@ void targets_add(struct targets *t, struct arena *a, const char *gfx, size_t len
 
 const char *facts_env(const struct facts *f, const char *name)
 {
-    size_t n = strlen(name);
-    for (const char *const *e = f->env; e && *e; e++)
-        if (!strncmp(*e, name, n) && (*e)[n] == '=')
-            return *e + n + 1;
-    return NULL;
+    return str_env(f->env, name);
 }
 
 const struct torch_facts *facts_torch(const struct facts *f)
@@ -65,9 +61,9 @@ static void disk_add(struct facts *f, const char *what, const char *path)
     char *probe = arena_strdup(&f->arena, path);
     while (fault_hit() || statvfs(probe, &st)) {
         char *slash = strrchr(probe, '/');
-        if (!slash || slash == probe)
+        if (!slash || !probe[1])
             return;
-        *slash = '\0';
+        slash[slash == probe] = '\0'; /* the last one stays */
     }
     struct disk_facts *d = ARENA_PUSH(&f->arena, f->disks, f->n_disks);
     *d = (struct disk_facts){ .path = path, .what = what };

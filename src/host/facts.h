@@ -63,7 +63,7 @@ struct dev_node {
 };
 
 struct gpu_facts {
-    int hip_index; /* position among KFD's GPU nodes; -1 when KFD does not have it */
+    int hip_index; /* position among the KFD nodes that the runtime shows; -1: it does not show this one */
     struct num kfd_node, gpu_id;
     struct text gfx; /* "gfx1151"; from is "kfd", "ip_discovery", "device_id" or "--gfx" */
     struct text name;
@@ -156,6 +156,8 @@ struct torch_facts {
     struct text hip_library; /* the libamdhip64 this torch loads */
     struct text miopen_version, aotriton_version;
     struct package_facts bitsandbytes, triton, flash_attn, accelerate;
+    const char
+        *bnb_rocm; /* the digits of the ROCm library in bitsandbytes that is nearest to torch's; NULL: none */
     struct problems problems;
 };
 

@@ -302,7 +302,7 @@ void gpus_choose_default(struct facts *f)
     for (size_t i = 0; i < f->n_gpus; i++) {
         const struct gpu_facts *g = &f->gpus[i];
         const struct gpu_facts *best = f->default_gpu >= 0 ? &f->gpus[f->default_gpu] : NULL;
-        if (!g->rocm_capable)
+        if (!g->rocm_capable || g->hip_index < 0)
             continue;
         if (!best || rank(g->kind) > rank(best->kind) ||
             (rank(g->kind) == rank(best->kind) && g->usable_bytes.v > best->usable_bytes.v))
@@ -318,6 +318,19 @@ static void take_share(struct gpu_facts *g)
         return;
     g->vram_total_bytes = g->kfd_bank_bytes;
     g->vram_used_bytes = g->vis_vram_total_bytes = (struct num){ 0 };
+}
+
+/* The runtime leaves out a GPU whose render node is not in /dev, as in a container that got only some, and counts
+ * on without it.  Where no node is there at all, that is one problem of the whole machine. */
+static void count_shown(struct facts *f)
+{
+    bool any = false;
+    int next = 0;
+    for (size_t i = 0; i < f->n_gpus; i++)
+        any |= f->gpus[i].hip_index >= 0 && f->gpus[i].render.access != NODE_MISSING;
+    for (size_t i = 0; i < f->n_gpus && any; i++)
+        if (f->gpus[i].hip_index >= 0)
+            f->gpus[i].hip_index = f->gpus[i].render.access == NODE_MISSING ? -1 : next++;
 }
 
 /* node is NULL for a device that KFD does not have. */
@@ -364,5 +377,6 @@ void gpus_read(struct facts *f)
         finish(f, &t, NULL, g);
     }
     read_processes(f);
+    count_shown(f);
     gpus_choose_default(f);
 }

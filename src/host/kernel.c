@@ -40,7 +40,7 @@ static struct text read_assignment(struct arena *a, struct text file, const char
             continue;
         const char *v = line + n + 1;
         bool quoted = *v == '"' || *v == '\'';
-        char end[3] = { quoted ? *v : '\n', '\n', '\0' };
+        char end[] = { quoted ? *v : '\n', '\r', '\n', '\0' };
         v += quoted;
         return (struct text){ arena_strndup(a, v, strcspn(v, end)), file.from };
     }

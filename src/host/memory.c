@@ -93,7 +93,7 @@ static const char *own_cgroup(struct facts *f, const char *mark)
     if (!at)
         return "";
     at += strlen(mark);
-    char *path = arena_strndup(&f->arena, at, strcspn(at, "\n"));
+    char *path = arena_strndup(&f->arena, at, strcspn(at, "\r\n"));
     return str_eq(path, "/") || strstr(path, "..") ? "" : path;
 }
 
@@ -119,7 +119,7 @@ static struct num param_pages(const struct host_facts *h, const char *module)
 
 /* Of the two copies of TTM the live one counts: AMD's DKMS driver brings amdttm, and then ttm's limit, which
  * another driver or a guide may have set, means nothing to it. */
-static const char *ttm_module(const struct host_facts *h)
+const char *memory_ttm_module(const struct host_facts *h)
 {
     static const char *const modules[] = { "amdttm", "ttm" };
     for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
@@ -127,7 +127,7 @@ static const char *ttm_module(const struct host_facts *h)
         if (limit.from && str_starts(limit.from, "/sys/module/"))
             return modules[i];
     }
-    return param_pages(h, "ttm").from ? "ttm" : "amdttm";
+    return param_pages(h, "amdttm").from && !param_pages(h, "ttm").from ? "amdttm" : "ttm";
 }
 
 static bool gttsize_is_set(const struct host_facts *h)
@@ -138,7 +138,7 @@ static bool gttsize_is_set(const struct host_facts *h)
 
 struct num memory_ttm_limit(const struct host_facts *h)
 {
-    struct num set = param_pages(h, ttm_module(h));
+    struct num set = param_pages(h, memory_ttm_module(h));
     if (set.from)
         return set;
     /* GTT follows the page limit unless gttsize moved it; only then does the default need to be known. */
@@ -175,6 +175,14 @@ bool memory_is_one_pool(const struct gpu_facts *g)
     return g->kind == GPU_INTEGRATED && str_eq(g->gfx.s, "gfx942");
 }
 
+bool memory_is_carve_out(const struct gpu_facts *g)
+{
+    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes, bank = g->kfd_bank_bytes;
+    if (g->kind == GPU_DISCRETE || memory_is_one_pool(g) || !vram.from)
+        return false;
+    return (gtt.from && vram.v >= gtt.v) || (bank.from && bank.v <= vram.v);
+}
+
 static void judge_integrated(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
 {
     struct num best = { 0 };
@@ -183,13 +191,16 @@ static void judge_integrated(const struct host_facts *h, struct arena *a, struct
     if (memory_is_one_pool(g) && vram.from) {
         take_least(&best, &reason, vram, "the HBM, which CPU and GPU share");
         take_host_limits(h, &best, &reason);
-    } else if (vram.from && gtt.from && vram.v >= gtt.v) {
-        take_least(&best, &reason, vram, "the BIOS carve-out, which is larger than GTT; the two do not add");
+    } else if (memory_is_carve_out(g)) {
+        take_least(&best, &reason, vram,
+                   gtt.from && vram.v >= gtt.v
+                       ? "the BIOS carve-out, which is larger than GTT; the two do not add"
+                       : "the BIOS carve-out, which is all that this kernel's KFD gives to HIP");
     } else {
         take_least(&best, &reason, gtt,
                    "GTT, the system memory the GPU may map; the carve-out does not add to it");
         take_least(&best, &reason, memory_ttm_limit(h),
-                   arena_printf(a, "%s.pages_limit%s", ttm_module(h),
+                   arena_printf(a, "%s.pages_limit%s", memory_ttm_module(h),
                                 gtt.from ? ", which is smaller than GTT" : "; GTT is not known"));
         take_least(&best, &reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
         if (!best.from)
@@ -233,7 +244,13 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
                 GIB(g->vis_vram_total_bytes.v), GIB(vram.v));
         return;
     }
-    if (memory_is_one_pool(g))
+    if (vram.from && gtt.from && vram.v >= gtt.v && memory_is_carve_out(g))
+        problems_add(
+            &g->problems, a,
+            "the BIOS carve-out (%.1f GiB) is larger than GTT (%.1f GiB): HIP uses the carve-out alone, and "
+            "Linux has lost that RAM",
+            GIB(vram.v), GIB(gtt.v));
+    if (memory_is_one_pool(g) || memory_is_carve_out(g))
         return;
     if (gtt.from && h->memory_total_bytes.from && gtt.v > h->memory_total_bytes.v)
         problems_add(&g->problems, a, "GTT (%.1f GiB) is larger than this host's RAM (%.1f GiB)", GIB(gtt.v),
@@ -241,13 +258,7 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
     if (gtt.from && ttm.from && ttm.v < gtt.v)
         problems_add(&g->problems, a,
                      "%s.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP gets the smaller",
-                     ttm_module(h), GIB(ttm.v), GIB(gtt.v));
-    if (vram.from && gtt.from && vram.v >= gtt.v)
-        problems_add(
-            &g->problems, a,
-            "the BIOS carve-out (%.1f GiB) is larger than GTT (%.1f GiB): HIP uses the carve-out alone, and "
-            "Linux has lost that RAM",
-            GIB(vram.v), GIB(gtt.v));
+                     memory_ttm_module(h), GIB(ttm.v), GIB(gtt.v));
 }
 
 void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
@@ -268,4 +279,10 @@ int64_t memory_reserve(int64_t bytes)
 {
     const int64_t most = (int64_t)16 << 30;
     return bytes / 5 < most ? bytes / 5 : most;
+}
+
+int64_t memory_wanted_limit(int64_t ram)
+{
+    const int64_t gib = (int64_t)1 << 30;
+    return (ram - memory_reserve(ram)) / gib * gib;
 }

@@ -11,10 +11,17 @@ void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_fa
 
 /* MI300A: its memory is the host's, all of it; there is no carve-out, and GTT is no limit. */
 bool memory_is_one_pool(const struct gpu_facts *g);
+/* HIP gets the BIOS carve-out of this APU and nothing else: it is larger than GTT, or KFD counts only it, as kernels
+ * before 6.10 do.  That memory is not the host's, so what the host has left does not bound it. */
+bool memory_is_carve_out(const struct gpu_facts *g);
 
-/* ttm.pages_limit in bytes: as set, else what the kernel defaults to where that can be told. */
+/* "ttm", or "amdttm" with AMD's DKMS driver: the module whose pages_limit counts. */
+const char *memory_ttm_module(const struct host_facts *h);
+/* Its pages_limit in bytes: as set, else what the kernel defaults to where that can be told. */
 struct num memory_ttm_limit(const struct host_facts *h);
 /* What Linux should keep of memory that it shares with a GPU: a fifth, but no more than 16 GiB. */
 int64_t memory_reserve(int64_t bytes);
+/* The page limit that suits so much shared RAM: what the reserve leaves, in whole GiB. */
+int64_t memory_wanted_limit(int64_t ram);
 
 #endif

@@ -135,7 +135,11 @@ static void read_bitsandbytes(const struct look *l)
         return;
     struct site files;
     site_read(&files, s->root, l->a, site_path(s, "bitsandbytes"));
-    const char *has = rocm_libraries(l, &files);
+    const char *has = rocm_libraries(l, &files), *nearest = nearest_library(&files, l->t->hip_parsed);
+    if (nearest) {
+        nearest += strcspn(nearest, "0123456789");
+        l->t->bnb_rocm = arena_strndup(l->a, nearest, strspn(nearest, "0123456789"));
+    }
     const char *library = l->t->hip_parsed.n >= 2 ? pick_library(l, &files, p) : NULL;
     if (library) {
         judge_library(l, &files, library, p);

@@ -16,7 +16,9 @@
 
 int root_open(struct root *r, const char *dir, struct cairn_error *err)
 {
-    const char *path = dir && *dir ? dir : "/";
+    const char *path = dir ? dir : "/";
+    if (!*path) /* a shell variable that was not set; this machine is not what was asked for */
+        return cairn_fail(err, CAIRN_EUSAGE, "root: an empty name; want a directory");
     int fd = fault_hit() ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return cairn_fail_errno(err, "root %s", path);
@@ -137,9 +139,11 @@ int root_list_unsorted(const struct root *r, struct arena *a, const char *path, 
     }
     char **list = NULL;
     size_t count = 0;
-    for (struct dirent *e; (e = readdir(d)) != NULL;)
+    for (struct dirent *e; errno = 0, (e = readdir(d)) != NULL;)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             *ARENA_PUSH(a, list, count) = arena_strdup(a, e->d_name);
+    if (errno) /* half a list is not a list */
+        return -1;
     *names = list;
     *n = count;
     return 0;

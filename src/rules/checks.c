@@ -23,17 +23,6 @@ const char *verdict_name(enum verdict v)
     return names[v];
 }
 
-static struct look look_at(const struct facts *f, const struct plan *p, struct arena *a)
-{
-    struct look l = { .facts = f, .plan = p, .arena = a };
-    l.gpu = p->gpu;
-    if (!l.gpu && f->n_gpus)
-        l.gpu = &f->gpus[f->default_gpu >= 0 ? f->default_gpu : 0];
-    l.chip = l.gpu && l.gpu->gfx.s ? gfx_find(l.gpu->gfx.s) : NULL;
-    l.torch = facts_torch(f);
-    return l;
-}
-
 /* The first line of this status that counts for the verdict. */
 static const struct doctor_line *first_line(const struct doctor *d, enum check_status s)
 {

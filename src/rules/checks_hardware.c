@@ -45,6 +45,10 @@ struct finding check_gpu_in_kfd(const struct look *l)
     if (n)
         return found_ok(l, "%zu of %zu GPU%s can run ROCm", n, f->n_gpus, f->n_gpus == 1 ? "" : "s");
     const struct problems *p = &f->gpus[0].problems;
+    if (f->host.kfd_unreadable)
+        return found_unknown("whether a GPU here can run ROCm is not known",
+                             "not all of KFD's topology in /sys/class/kfd is readable",
+                             "cairn gpu --verbose");
     return found(CHECK_FAIL, "no GPU here can run ROCm",
                  p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
                  /* a chip with a target can have a node, once what hides it is gone */
@@ -128,7 +132,7 @@ static const struct gpu_facts *find_integrated(const struct look *l)
 {
     for (size_t i = 0; i < l->facts->n_gpus; i++) {
         const struct gpu_facts *g = &l->facts->gpus[i];
-        if (g != l->gpu && g->rocm_capable && g->kind == GPU_INTEGRATED)
+        if (g != l->gpu && g->rocm_capable && g->hip_index >= 0 && g->kind == GPU_INTEGRATED)
             return g;
     }
     return NULL;

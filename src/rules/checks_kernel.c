@@ -41,7 +41,7 @@ struct finding check_kfd_topology(const struct look *l)
     if (h->kfd_present == TRI_YES)
         return found_ok(l, "KFD is there");
     if (h->kfd_present == TRI_UNKNOWN)
-        return found_unknown("whether KFD is there is not known", "/sys/class is not readable", NULL);
+        return found_unknown("whether KFD is there is not known", "/sys/class/kfd is not readable", NULL);
     return found(CHECK_FAIL, "KFD, the kernel's compute driver, is not there",
                  "the kernel was built without CONFIG_HSA_AMD, or amdgpu has no GPU that KFD knows",
                  say(l,
@@ -77,17 +77,33 @@ struct finding check_kernel_chip(const struct look *l)
     return found_ok(l, "Linux %s is new enough for %s (%s)", h->kernel.s, row->gfx, floor);
 }
 
+/* What KFD counts tells more than a version, since distributions backport; where GTT is the smaller it tells nothing. */
+static enum tri gives_shared_memory(const struct look *l)
+{
+    const struct gpu_facts *g = l->gpu;
+    struct version kernel = l->facts->host.kernel_version;
+    if (g->kfd_bank_bytes.from && g->vram_total_bytes.from && g->gtt_total_bytes.from &&
+        g->vram_total_bytes.v < g->gtt_total_bytes.v)
+        return memory_is_carve_out(g) ? TRI_NO : TRI_YES;
+    return !kernel.n ? TRI_UNKNOWN : version_at_least(kernel, 6, 10, 0) ? TRI_YES : TRI_NO;
+}
+
 struct finding check_kernel_unified(const struct look *l)
 {
     const struct host_facts *h = &l->facts->host;
-    if (!look_integrated(l))
-        return found_skip("no integrated GPU in use");
-    if (!h->kernel_version.n)
+    if (!look_integrated(l) || memory_is_one_pool(l->gpu))
+        return found_skip("no integrated GPU with a carve-out in use");
+    const char *kernel = h->kernel.s ? say(l, "Linux %s", h->kernel.s) : "this kernel";
+    switch (gives_shared_memory(l)) {
+    case TRI_UNKNOWN:
         return found_unknown("the kernel's version is not known; shared memory wants 6.10", NULL, "uname -r");
-    if (version_at_least(h->kernel_version, 6, 10, 0))
-        return found_ok(l, "Linux %s gives ROCm the shared memory of an integrated GPU", h->kernel.s);
+    case TRI_YES:
+        return found_ok(l, "%s gives ROCm the shared memory of an integrated GPU", kernel);
+    case TRI_NO:
+        break;
+    }
     return found(
-        CHECK_WARN, say(l, "Linux %s gives ROCm the BIOS carve-out only", h->kernel.s),
+        CHECK_WARN, say(l, "%s gives ROCm the BIOS carve-out only", kernel),
         "before 6.10 KFD counts only the carve-out as an integrated GPU's memory, however much RAM there is",
         remedy_kernel_newer(l));
 }
@@ -162,8 +178,8 @@ static struct finding param_unknown(const char *name, const struct look *l)
                          "neither /sys/module nor /proc/cmdline was readable", NULL);
 }
 
-/* The limit that gttsize was meant to raise, no larger than RAM allows; NULL: it is set already, or there is no
- * telling. */
+/* The limit that gttsize was meant to raise, as other checks want it where RAM is known; NULL: it is set already, or
+ * there is no telling. */
 static const char *limit_for_gttsize(const struct look *l, int64_t mib)
 {
     struct num ram = l->facts->host.memory_total_bytes;
@@ -171,8 +187,8 @@ static const char *limit_for_gttsize(const struct look *l, int64_t mib)
     if (!look_integrated(l) || mib < 256 || mib >= 1 << 30 ||
         (cmdline && strstr(cmdline, "ttm.pages_limit=")))
         return NULL;
-    int64_t want = mib * MIB, most = ram.from ? (ram.v - memory_reserve(ram.v)) / GIB * GIB : want;
-    return say(l, "ttm.pages_limit=%lld", (long long)((want < most ? want : most) / PAGE_BYTES));
+    int64_t want = ram.from ? memory_wanted_limit(ram.v) : mib * MIB;
+    return say(l, "%s.pages_limit=%lld", memory_ttm_module(&l->facts->host), (long long)(want / PAGE_BYTES));
 }
 
 struct finding check_gttsize(const struct look *l)

@@ -5,24 +5,10 @@
 #include "host/memory.h"
 #include "rules/remedy.h"
 
-/* The limit that suits so much shared RAM, in whole GiB. */
-static int64_t wanted_limit(int64_t ram)
+/* KFD gives the larger of carve-out and GTT, never the sum. */
+static bool is_limited_by_gtt(const struct look *l)
 {
-    return (ram - memory_reserve(ram)) / GIB * GIB;
-}
-
-static const char *limit_remedy(const struct look *l, int64_t bytes)
-{
-    /* AMD's DKMS driver has its own copy of TTM, under another name. */
-    bool dkms = host_param(&l->facts->host, "amdttm", "pages_limit") != NULL;
-    return remedy_kernel_set(l, dkms ? "amdttm.pages_limit" : "ttm.pages_limit", bytes / PAGE_BYTES);
-}
-
-/* KFD uses the larger of the two, never the sum. */
-static bool carve_out_rules(const struct gpu_facts *g)
-{
-    return memory_is_one_pool(g) || (g->vram_total_bytes.from && g->gtt_total_bytes.from &&
-                                     g->vram_total_bytes.v >= g->gtt_total_bytes.v);
+    return look_integrated(l) && !memory_is_one_pool(l->gpu) && !memory_is_carve_out(l->gpu);
 }
 
 struct finding check_carve_out(const struct look *l)
@@ -35,14 +21,18 @@ struct finding check_carve_out(const struct look *l)
     if (!vram.from)
         return found_unknown("the size of the BIOS carve-out is not known",
                              "the driver shows no mem_info_vram_total", NULL);
+    struct num gtt = l->gpu->gtt_total_bytes;
+    bool rules = gtt.from && vram.v >= gtt.v;
+    if (!rules && memory_is_carve_out(l->gpu))
+        return found_skip("this kernel's KFD gives nothing but the carve-out, which another check judges");
     const char *size = say_bytes(l, vram.v);
-    if (!carve_out_rules(l->gpu) && (vram.v <= SMALL_GIB * GIB || (ram.from && vram.v <= ram.v / 8)))
+    if (!rules && (vram.v <= SMALL_GIB * GIB || (ram.from && vram.v <= ram.v / 8)))
         return found_ok(l, "the BIOS keeps %s for graphics; the rest is shared", size);
-    const char *then = ram.from ? limit_remedy(l, wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
+    const char *then = ram.from ? remedy_limit(l, memory_wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
                                 : "# raise ttm.pages_limit";
     return found(
         CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
-        carve_out_rules(l->gpu)
+        rules
             ? "a large carve-out is the wrong way round on Linux: that RAM is lost to loading and data, and "
               "HIP gets the carve-out alone, not the sum with GTT"
             : "a large carve-out is the wrong way round on Linux: HIP uses GTT here, so that RAM is lost to "
@@ -56,7 +46,7 @@ struct finding check_ttm_limit(const struct look *l)
     int64_t limit;
     if (!look_integrated(l))
         return found_skip("no integrated GPU in use");
-    if (carve_out_rules(l->gpu))
+    if (!is_limited_by_gtt(l))
         return found_skip("GTT does not limit this GPU");
     if (!look_ttm_limit(l, &limit))
         return found_unknown("how much memory the GPU may map is not known",
@@ -65,7 +55,7 @@ struct finding check_ttm_limit(const struct look *l)
     if (!ram.from)
         return found_unknown(say(l, "the GPU may map %s", say_bytes(l, limit)),
                              "the size of RAM is not known, so the limit cannot be judged", NULL);
-    int64_t want = wanted_limit(ram.v);
+    int64_t want = memory_wanted_limit(ram.v);
     if (limit > ram.v)
         return found_skip("the limit is larger than RAM, which another check judges");
     if (limit >= want / 10 * 8)
@@ -76,32 +66,31 @@ struct finding check_ttm_limit(const struct look *l)
             "the kernel's default is half of RAM; %s leaves Linux enough. PyTorch fails with \"out of "
             "memory\" at this limit, whatever is free",
             say_bytes(l, want)),
-        limit_remedy(l, want));
+        remedy_limit(l, want));
 }
 
 struct finding check_gtt_over_ttm(const struct look *l)
 {
     int64_t limit;
     struct num ram = l->facts->host.memory_total_bytes;
-    if (!look_integrated(l) || carve_out_rules(l->gpu))
+    if (!is_limited_by_gtt(l))
         return found_skip("no integrated GPU that uses GTT");
     struct num gtt = l->gpu->gtt_total_bytes;
     if (!gtt.from || !look_ttm_limit(l, &limit))
         return found_unknown("GTT and the TTM limit cannot be compared", "one of them is not known", NULL);
     if (gtt.v <= limit)
         return found_ok(l, "GTT (%s) is within the TTM limit", say_bytes(l, gtt.v));
-    int64_t want = ram.from && wanted_limit(ram.v) < gtt.v ? wanted_limit(ram.v) : gtt.v;
     return found(
         CHECK_WARN, say(l, "GTT says %s, but the TTM limit is %s", say_bytes(l, gtt.v), say_bytes(l, limit)),
         "HIP gives the smaller; tools that read GTT (and HIP's own \"free\") promise memory that is not "
         "there",
-        limit_remedy(l, want));
+        remedy_limit(l, ram.from ? memory_wanted_limit(ram.v) : gtt.v));
 }
 
 struct finding check_gtt_over_ram(const struct look *l)
 {
     struct num ram = l->facts->host.memory_total_bytes;
-    if (!look_integrated(l) || carve_out_rules(l->gpu))
+    if (!is_limited_by_gtt(l))
         return found_skip("no integrated GPU that uses GTT");
     struct num gtt = l->gpu->gtt_total_bytes;
     if (!gtt.from || !ram.from)
@@ -111,7 +100,7 @@ struct finding check_gtt_over_ram(const struct look *l)
     return found(CHECK_WARN,
                  say(l, "GTT (%s) is larger than RAM (%s)", say_bytes(l, gtt.v), say_bytes(l, ram.v)),
                  "GTT is a ceiling, not memory: a job sized by it ends in the out-of-memory killer",
-                 limit_remedy(l, wanted_limit(ram.v)));
+                 remedy_limit(l, memory_wanted_limit(ram.v)));
 }
 
 struct finding check_memory_available(const struct look *l)
@@ -167,7 +156,7 @@ static bool gpu_capacity(const struct look *l, int64_t *bytes)
     if (!l->gpu)
         return false;
     *bytes = l->gpu->vram_total_bytes.v;
-    if (look_integrated(l) && !carve_out_rules(l->gpu))
+    if (is_limited_by_gtt(l))
         return look_ttm_limit(l, bytes);
     return l->gpu->vram_total_bytes.from != NULL;
 }

@@ -2,12 +2,14 @@
 #include "rules/diagnose.h"
 
 #include "base/cleanup.h"
+#include "rules/diagnose_work.h"
+#include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct diagnoser {
-    bool saw_step;
-};
+static const struct issue_rule *const tables[] = { issue_rules_device, issue_rules_fault, issue_rules_memory,
+                                                   issue_rules_library, issue_rules_other };
 
 const char *diagnose_severity_name(enum diagnose_severity s)
 {
@@ -17,18 +19,148 @@ const char *diagnose_severity_name(enum diagnose_severity s)
 
 const char *diagnose_action_name(enum diagnose_action a)
 {
-    static const char *const names[] = { "none",      "env", "restart",  "clear-caches",
-                                         "other-gpu", "cpu", "optimizer" };
+    static const char *const names[] = {
+        "none", "env", "restart", "clear-caches", "other-gpu", "cpu", "optimizer",
+    };
     return (size_t)a < ARRAY_LEN(names) ? names[a] : NULL;
 }
 
-const struct diagnose_class *diagnose_classes(void)
+struct diagnose_class diagnose_class(size_t i)
 {
-    static const struct diagnose_class classes[] = {
-        { "unknown", "nothing that is known explains it" },
-        { NULL, NULL },
+    if (i >= N_ISSUES)
+        return (struct diagnose_class){ 0 };
+    return (struct diagnose_class){ issue_classes[i].id, issue_classes[i].about };
+}
+
+/* Is one of the alternatives, separated by '|', in the text? */
+static bool has_any(const char *s, size_t n, const char *alternatives)
+{
+    for (const char *p = alternatives; *p;) {
+        size_t len = strcspn(p, "|");
+        if (memmem(s, n, p, len))
+            return true;
+        p += len + (p[len] == '|');
+    }
+    return false;
+}
+
+static bool conditions_met(const struct diagnoser *d, const char *with, const char *without)
+{
+    return (!with || has_any(d->text, d->n, with)) && (!without || !has_any(d->text, d->n, without));
+}
+
+/* A word that is all of the line behind some prefix ("[rank0]: ", "web-1  | ", "… ERROR "), or a shell's report on a job:
+ * "run.sh: line 3: 61044 Killed   python train.py", "zsh: killed  python", "[1]+  Killed  …". */
+static bool is_report(const char *s, size_t n, size_t at, size_t len)
+{
+    size_t before = at, after = at + len;
+    while (before && s[before - 1] == ' ')
+        before--;
+    while (after < n && s[after] == ' ')
+        after++;
+    if (after == n)
+        return !before || strchr(":|]>+-", s[before - 1]) || isupper((unsigned char)s[before - 1]);
+    if (before == at || after < at + len + 2)
+        return before >= 4 && !memcmp(s + before - 4, "zsh:", 4);
+    return isdigit((unsigned char)s[before - 1]) || s[before - 1] == '+' || s[before - 1] == '-' ||
+           s[before - 1] == ':';
+}
+
+static void keep_text(char to[HIT_TEXT], const char *s, size_t n, size_t at)
+{
+    /* Of a long line, what is around the place. */
+    size_t from = n < HIT_TEXT || at < 60 ? 0 : at - 60;
+    size_t len = n - from < HIT_TEXT - 1 ? n - from : HIT_TEXT - 1;
+    memcpy(to, s + from, len);
+    to[len] = '\0';
+}
+
+static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_t flags, size_t at)
+{
+    enum weight w = flags & RULE_WARN   ? WEIGHT_WARN
+                    : flags & RULE_ECHO ? WEIGHT_ECHO
+                    : flags & RULE_SOFT ? WEIGHT_SOFT
+                                        : WEIGHT_HARD;
+    struct hits *h = &d->hits[issue][w][(flags & RULE_CUDA) != 0];
+    h->last_file = d->n_files;
+    h->last_steps = d->facts.steps;
+    h->recovered = false;
+    if (h->seen && score <= h->best.score)
+        return;
+    struct hit hit = {
+        .line = d->line,
+        .order = ++d->order,
+        .file = d->n_files,
+        .score = score,
+        .kernel = (flags & RULE_KERNEL) != 0,
     };
-    return classes;
+    keep_text(hit.text, d->text, d->n, at);
+    h->best = hit;
+    if (!h->seen)
+        h->first = hit;
+    h->seen = true;
+}
+
+static void try_rule(struct diagnoser *d, const struct issue_rule *r, size_t at)
+{
+    if (!conditions_met(d, r->with, r->without))
+        return;
+    if (r->flags & RULE_WORD && !is_report(d->text, d->n, at, strlen(r->text)))
+        return;
+    add_hit(d, r->issue, r->score, r->flags, at);
+}
+
+static void add_find(struct diagnoser *d, struct log_find f, size_t at)
+{
+    if (f.score)
+        add_hit(d, f.issue, f.score, f.flags, at);
+}
+
+static void found(void *to, size_t i, size_t at)
+{
+    struct diagnoser *d = to;
+    if (i < d->n_rules) {
+        try_rule(d, d->rules[i], at);
+        return;
+    }
+    i -= d->n_rules;
+    if (i < d->n_signs) {
+        if (!d->signs[i])
+            d->signs[i] = conditions_met(d, issue_signs[i].with, issue_signs[i].without);
+        return;
+    }
+    add_find(d, log_facts_see(&d->facts, i - d->n_signs, d->text, d->n, at), at);
+}
+
+static void see_piece(void *to, uint64_t line, const char *text, size_t n)
+{
+    struct diagnoser *d = to;
+    d->text = text;
+    d->n = n;
+    d->line = line;
+    d->any_text |= n != 0;
+    if (d->facts.asked_for > 0)
+        add_find(d, log_facts_answer(&d->facts, text, n), 0);
+    match_set_find(d->set, text, n, found, d);
+}
+
+static int build_set(struct diagnoser *d, struct cairn_error *err)
+{
+    const char *texts[MATCH_MOST];
+    size_t n = 0;
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct issue_rule *r = tables[t]; r->text; r++) {
+            assert(d->n_rules < MOST_RULES);
+            d->rules[d->n_rules++] = r;
+            texts[n++] = r->text;
+        }
+    for (; issue_signs[d->n_signs].text; d->n_signs++) {
+        assert(d->n_signs < MOST_SIGNS);
+        texts[n++] = issue_signs[d->n_signs].text;
+    }
+    for (size_t i = 0; log_facts_text(i); i++)
+        texts[n++] = log_facts_text(i);
+    return match_set_new(texts, n, &d->set, err);
 }
 
 int diagnoser_new(struct diagnoser **out, struct cairn_error *err)
@@ -36,38 +168,68 @@ int diagnoser_new(struct diagnoser **out, struct cairn_error *err)
     struct diagnoser *d = calloc(1, sizeof(*d));
     if (!d)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory to read a log");
+    d->lines.piece = see_piece;
+    d->lines.to = d;
+    if (build_set(d, err)) {
+        diagnoser_free(d);
+        return -1;
+    }
     *out = d;
     return 0;
 }
 
 void diagnoser_feed(struct diagnoser *d, const char *bytes, size_t n)
 {
-    d->saw_step |= memmem(bytes, n, "it/s]", 5) || memmem(bytes, n, "s/it", 4);
+    log_lines_feed(&d->lines, bytes, n);
+}
+
+/* The end of one file: what was printed there and did not stop the training did no lasting harm. */
+static void end_file(struct diagnoser *d)
+{
+    enum { STEPS_BEHIND = 3 };
+    log_lines_end(&d->lines);
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int w = 0; w < N_WEIGHTS; w++)
+            for (int c = 0; c < 2; c++) {
+                struct hits *h = &d->hits[i][w][c];
+                if (h->seen && h->last_file == d->n_files)
+                    h->recovered = d->facts.steps >= h->last_steps + STEPS_BEHIND;
+            }
+    d->facts.asked_for = 0;
 }
 
 void diagnoser_mark_file(struct diagnoser *d, const char *name)
 {
-    (void)d;
-    (void)name;
+    end_file(d);
+    char **grown = realloc(d->files, (d->n_files + 1) * sizeof(*grown));
+    char *copy = strdup(name);
+    if (!grown || !copy)
+        abort();
+    d->files = grown;
+    d->files[d->n_files++] = copy;
 }
 
 bool diagnoser_saw_step(const struct diagnoser *d)
 {
-    return d->saw_step;
+    return d->facts.steps > 0;
 }
 
 void diagnoser_finish(struct diagnoser *d, const struct diagnose_context *ctx, struct arena *a,
                       struct diagnosis *out)
 {
-    (void)d;
-    (void)ctx;
-    (void)a;
-    *out = (struct diagnosis){ .class_id = "unknown",
-                               .severity = DIAGNOSE_ERROR,
-                               .cause = "nothing that is known explains it" };
+    end_file(d);
+    struct judgement j = { .d = d, .ctx = ctx, .a = a, .log = &d->facts };
+    judge(&j);
+    diagnose_say(&j, out);
 }
 
 void diagnoser_free(struct diagnoser *d)
 {
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->n_files; i++)
+        free(d->files[i]);
+    free(d->files);
+    match_set_free(d->set);
     free(d);
 }

@@ -45,7 +45,7 @@ struct diagnose_fix {
 };
 
 struct diagnose_evidence {
-    uint64_t line;    /* from 1, in its file; 0: not from a line (an exit status) */
+    uint64_t line;    /* from 1, in its file */
     const char *text; /* fit for a terminal */
     const char *file; /* as given to diagnoser_mark_file, or NULL */
 };
@@ -56,7 +56,7 @@ struct diagnose_other {
 };
 
 struct diagnosis {
-    const char *class_id; /* a row of diagnose_classes; never NULL */
+    const char *class_id; /* one of diagnose_class; never NULL */
     enum diagnose_severity severity;
     double confidence; /* 0 to 1 */
     const char *cause; /* sentences for a person */
@@ -93,10 +93,10 @@ void diagnoser_finish(struct diagnoser *d, const struct diagnose_context *ctx, s
                       struct diagnosis *out);
 void diagnoser_free(struct diagnoser *d); /* NULL is fine */
 
-/* Every class that a diagnosis may name, with a line that says what it is; ends with a row whose id is NULL. */
+/* Every class that a diagnosis may name, with a line that says what it is, by number; id is NULL behind the last. */
 struct diagnose_class {
     const char *id, *about;
 };
-const struct diagnose_class *diagnose_classes(void);
+struct diagnose_class diagnose_class(size_t i);
 
 #endif

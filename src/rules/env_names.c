@@ -30,8 +30,8 @@ static bool name_matches(const char *pattern, const char *name)
     if (strncmp(pattern, name, n))
         return false;
     const char *rest = name + n;
-    if (pattern[n] == '*')
-        return *rest;
+    if (pattern[n] == '*') /* what a shell could not unset is not a variable's name */
+        return *rest && rest[strspn(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
     if (pattern[n] == '<')
         return *rest && rest[strspn(rest, "0123456789")] == '\0';
     return !*rest;

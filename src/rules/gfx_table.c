@@ -274,3 +274,48 @@ const struct gfx_chip *gfx_find_override(const char *value)
             return c;
     return NULL;
 }
+
+/* A higher minor version within a generation has instructions that a lower one lacks: RDNA3.5 computes floats in its
+ * scalar unit, RDNA3 does not (LLVM's AMDGPU.td, FeatureISAVersion11_5_Common). */
+static bool has_more_instructions(const char *code, const char *real)
+{
+    int major, minor, stepping, real_minor;
+    return chip_name_split(code, &major, &minor, &stepping) &&
+           chip_name_split(real, &major, &real_minor, &stepping) && minor > real_minor;
+}
+
+/* The same fp8 instruction means another format on gfx942 than on gfx950. */
+bool gfx_is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *real)
+{
+    return code->generic && str_eq(code->generic, real->generic) && code->vgpr_kib <= real->vgpr_kib &&
+           !has_more_instructions(code->gfx, real->gfx) && (!code->fp16_dot || real->fp16_dot) &&
+           (!code->fp8 || str_eq(code->fp8, real->fp8));
+}
+
+/* Nearest first: of the same minor version, then the lowest. */
+static int relative_rank(const char *code, const char *real)
+{
+    int major, minor, stepping, rmajor, rminor, rstepping;
+    if (!chip_name_split(code, &major, &minor, &stepping) ||
+        !chip_name_split(real, &rmajor, &rminor, &rstepping))
+        return 1 << 20;
+    return (minor == rminor ? 0 : 1 << 16) + minor * 256 + stepping;
+}
+
+const struct gfx_chip *gfx_stand_in(const struct gfx_chip *real,
+                                    bool (*serves)(const void *data, const struct gfx_chip *c),
+                                    const void *data)
+{
+    const struct gfx_chip *best = NULL;
+    for (const struct gfx_chip *c = chips; c->gfx; c++)
+        if (c != real && gfx_is_safe_relative(c, real) && serves(data, c) &&
+            (!best || relative_rank(c->gfx, real->gfx) < relative_rank(best->gfx, real->gfx)))
+            best = c;
+    return best;
+}
+
+bool gfx_is_in_wheels(const void *unused, const struct gfx_chip *c)
+{
+    (void)unused;
+    return c->wheel_major;
+}

@@ -61,4 +61,13 @@ bool gfx_override_is_valid(const char *value);
 /* The target that such a value stands for; NULL if it is not valid, or none in the table has this version. */
 const struct gfx_chip *gfx_find_override(const char *value);
 
+/* May code for `code` run on `real`, as far as instructions and registers go? */
+bool gfx_is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *real);
+/* The nearest chip whose code may run in place of the chip's own, among those that serve; NULL: none. */
+const struct gfx_chip *gfx_stand_in(const struct gfx_chip *real,
+                                    bool (*serves)(const void *data, const struct gfx_chip *c),
+                                    const void *data);
+/* For gfx_stand_in: those that pytorch.org wheels carry. */
+bool gfx_is_in_wheels(const void *unused, const struct gfx_chip *c);
+
 #endif

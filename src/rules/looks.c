@@ -9,6 +9,17 @@
 #include <stdarg.h>
 #include <string.h>
 
+struct look look_at(const struct facts *f, const struct plan *p, struct arena *a)
+{
+    struct look l = { .facts = f, .plan = p, .arena = a };
+    l.gpu = p ? p->gpu : NULL;
+    if (!l.gpu && f->n_gpus)
+        l.gpu = &f->gpus[f->default_gpu >= 0 ? f->default_gpu : 0];
+    l.chip = l.gpu && l.gpu->gfx.s ? gfx_find(l.gpu->gfx.s) : NULL;
+    l.torch = facts_torch(f);
+    return l;
+}
+
 char *say(const struct look *l, const char *fmt, ...)
 {
     va_list ap;

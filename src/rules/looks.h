@@ -12,6 +12,9 @@
 #define MIB ((int64_t)1 << 20)
 enum { PAGE_BYTES = 4096 };
 
+/* The plan may be NULL for remedies; checks need it. */
+struct look look_at(const struct facts *f, const struct plan *p, struct arena *a);
+
 /* Text in the look's arena. */
 char *say(const struct look *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 const char *say_bytes(const struct look *l, int64_t bytes); /* "512 MiB", "112 GiB", "62.5 GiB" */

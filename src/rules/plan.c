@@ -217,7 +217,7 @@ static void warn_of_gpu(struct work *w)
 static void warn_of_reserve(struct work *w)
 {
     const struct gpu_facts *g = w->plan->gpu;
-    if (w->s.unified != TRI_YES || !g->usable_bytes.from || g->usable_bytes.v <= 0)
+    if (w->s.unified != TRI_YES || memory_is_carve_out(g) || !g->usable_bytes.from || g->usable_bytes.v <= 0)
         return;
     const double gib = 1024.0 * 1024 * 1024;
     double usable = (double)g->usable_bytes.v, reserve = (double)memory_reserve(g->usable_bytes.v);
@@ -331,4 +331,36 @@ int plan_build(const struct facts *f, const struct plan_options *o, struct arena
     }
     *out = plan;
     return 0;
+}
+
+static bool has_name(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+const char *const *plan_change(const char *const *env, const struct plan_var *set, size_t n_set,
+                               const char *const *unset, size_t n_unset, struct arena *a)
+{
+    const char **out = NULL;
+    size_t n = 0;
+    for (const char *const *e = env; e && *e; e++) {
+        const char *name = arena_strndup(a, *e, strcspn(*e, "="));
+        if (!has_name(unset, n_unset, name) && !plan_find(set, n_set, name))
+            *ARENA_PUSH(a, out, n) = *e;
+    }
+    for (size_t i = 0; i < n_set; i++)
+        *ARENA_PUSH(a, out, n) = arena_printf(a, "%s=%s", set[i].name, set[i].value);
+    *ARENA_PUSH(a, out, n) = NULL;
+    return out;
+}
+
+const char *const *plan_environment(const struct facts *f, const struct plan *p, struct arena *a)
+{
+    const char **unset = ARENA_NEW(a, const char *, p->n_unset + 1);
+    for (size_t i = 0; i < p->n_unset; i++)
+        unset[i] = p->unset[i].name;
+    return plan_change(f->env, p->set, p->n_set, unset, p->n_unset, a);
 }

@@ -35,8 +35,17 @@ int plan_build(const struct facts *f, const struct plan_options *o, struct arena
                struct cairn_error *err);
 const struct plan_var *plan_find(const struct plan_var *vars, size_t n, const char *name);
 
+/* The user's environment with the plan applied; NULL-terminated, in the arena. */
+const char *const *plan_environment(const struct facts *f, const struct plan *p, struct arena *a);
+/* An environment with one change applied: these variables set, those taken out. */
+const char *const *plan_change(const char *const *env, const struct plan_var *set, size_t n_set,
+                               const char *const *unset, size_t n_unset, struct arena *a);
+
 /* The variables that select GPUs, in the order in which they are applied. */
 enum { PLAN_N_SELECTORS = 3 };
 extern const char *const plan_selectors[PLAN_N_SELECTORS];
+
+/* The name under which this torch reads its allocator's options; that of old ones when the version is not known. */
+const char *plan_allocator_name(struct version torch);
 
 #endif

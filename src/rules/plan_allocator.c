@@ -41,7 +41,7 @@ static bool is_read(const char *const *names, const char *name)
     return false;
 }
 
-static const char *name_to_set(struct version torch)
+const char *plan_allocator_name(struct version torch)
 {
     return version_at_least(torch, 2, 12, 0) ? NEW_NAME : HIP_NAME;
 }
@@ -221,7 +221,7 @@ static void move_text(struct work *w, const char *text, const char *why)
 static void judge_leader(struct work *w, struct env_var *v, const char *const *names)
 {
     const char *flaw = NULL, *remark = NULL, *text = clean_text(w, v->value, &flaw, &remark);
-    const char *name = name_to_set(w->s.torch);
+    const char *name = plan_allocator_name(w->s.torch);
     if (flaw && work_refuse(w, v, DOC_ALLOCATOR, "%s", flaw)) {
         move_text(w, text, "your options without the one that harms");
     } else if (!flaw && !is_read(names, v->name) &&

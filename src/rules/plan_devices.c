@@ -2,6 +2,7 @@
 #include "rules/plan_work.h"
 
 #include "base/str.h"
+#include "host/memory.h"
 #include "rules/env_sources.h"
 #include <string.h>
 #include <strings.h>
@@ -218,13 +219,15 @@ static struct choice user_choice(struct work *w, const struct gpu_list *all)
     return c;
 }
 
-/* What to show of its own accord: the GPU chosen, and its like (a second card, the partitions of one). */
+/* What to show of its own accord: the GPU chosen, and its like (a second card, the partitions of one, the other
+ * sockets of a board of MI300A). */
 static struct gpu_list like_gpus(struct work *w, const struct gpu_list *all, const struct gpu_facts *chosen)
 {
     struct gpu_list l = { 0 };
+    bool alone = chosen->kind == GPU_INTEGRATED && !memory_is_one_pool(chosen);
     list_add(w, &l, chosen);
-    for (size_t i = 0; i < all->n; i++)
-        if (all->gpu[i] != chosen && chosen->kind != GPU_INTEGRATED && all->gpu[i]->kind != GPU_INTEGRATED &&
+    for (size_t i = 0; i < all->n && !alone; i++)
+        if (all->gpu[i] != chosen && all->gpu[i]->kind == chosen->kind &&
             str_eq(all->gpu[i]->gfx.s, chosen->gfx.s))
             list_add(w, &l, all->gpu[i]);
     return l;

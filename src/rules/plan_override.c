@@ -25,14 +25,6 @@ static enum tri has_code(const struct work *w, const char *gfx)
     return env_targets_cover(wheel_targets(w), gfx);
 }
 
-/* May code for `code` run on `real`, as far as instructions and registers go?  The same fp8 instruction means another
- * format on gfx942 than on gfx950. */
-static bool is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *real)
-{
-    return code->generic && str_eq(code->generic, real->generic) && code->vgpr_kib <= real->vgpr_kib &&
-           (!code->fp16_dot || real->fp16_dot) && (!code->fp8 || str_eq(code->fp8, real->fp8));
-}
-
 /* What is wrong with a well-formed override on one GPU, given what PyTorch carries; NULL: nothing. */
 static const char *flaw_by_wheel(struct work *w, const struct gfx_chip *as, const struct gfx_chip *real)
 {
@@ -77,7 +69,7 @@ static const char *flaw_on_chip(struct work *w, const struct gfx_chip *as, const
             "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
             "may need registers that do not exist, and hang",
             as->gfx, real->gfx, as->vgpr_kib, real->vgpr_kib);
-    if (!is_safe_relative(as, real))
+    if (!gfx_is_safe_relative(as, real))
         return arena_printf(w->a, "%s is not close enough to %s to run its code", real->gfx, as->gfx);
     return NULL;
 }
@@ -150,44 +142,18 @@ static const char *node_name(struct work *w, const struct gpu_facts *g)
     return arena_printf(w->a, PLAIN "_%lld", (long long)g->kfd_node.v);
 }
 
-/* Nearest first: of the same minor version, then the lowest. */
-static int relative_rank(const char *code, const char *real)
-{
-    int major, minor, stepping, rmajor, rminor, rstepping;
-    if (!chip_name_split(code, &major, &minor, &stepping) ||
-        !chip_name_split(real, &rmajor, &rminor, &rstepping))
-        return 1 << 20;
-    return (minor == rminor ? 0 : 1 << 16) + minor * 256 + stepping;
-}
-
-static const struct gfx_chip *nearest_relative(const struct work *w, const struct gfx_chip *real,
-                                               bool (*serves)(const struct work *, const struct gfx_chip *))
-{
-    const struct gfx_chip *best = NULL;
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
-        if (c != real && is_safe_relative(c, real) && serves(w, c) &&
-            (!best || relative_rank(c->gfx, real->gfx) < relative_rank(best->gfx, real->gfx)))
-            best = c;
-    return best;
-}
-
 /* rocBLAS aborts on a target that its files do not have. */
-static bool is_carried(const struct work *w, const struct gfx_chip *c)
+static bool is_carried(const void *work, const struct gfx_chip *c)
 {
+    const struct work *w = work;
     return has_code(w, c->gfx) == TRI_YES && env_targets_cover(&w->s.lists->rocblas, c->gfx) != TRI_NO;
-}
-
-static bool is_in_wheels(const struct work *w, const struct gfx_chip *c)
-{
-    (void)w;
-    return c->wheel_major;
 }
 
 /* The target whose code the GPU can run in place of its own; NULL: none needed, or none there. */
 static const struct gfx_chip *stand_in(const struct work *w, const struct gpu_facts *g)
 {
     const struct gfx_chip *real = g->gfx.s ? gfx_find(g->gfx.s) : NULL;
-    return real && has_code(w, real->gfx) == TRI_NO ? nearest_relative(w, real, is_carried) : NULL;
+    return real && has_code(w, real->gfx) == TRI_NO ? gfx_stand_in(real, is_carried, w) : NULL;
 }
 
 /* What the user had, if it was refused. */
@@ -206,7 +172,7 @@ static void plan_without_torch(struct work *w)
     const struct gfx_chip *real = w->plan->gpu->gfx.s ? gfx_find(w->plan->gpu->gfx.s) : NULL;
     if (!real || real->wheel_major)
         return;
-    const struct gfx_chip *as = nearest_relative(w, real, is_in_wheels);
+    const struct gfx_chip *as = gfx_stand_in(real, gfx_is_in_wheels, NULL);
     const char *therock = real->therock ? "; AMD's TheRock wheels carry it, and need no override" : "";
     const char *tried = refused_value(w, PLAIN);
     char value[16];

@@ -2,6 +2,7 @@
 #include "rules/remedy.h"
 
 #include "base/str.h"
+#include "host/memory.h"
 #include "rules/looks.h"
 #include <string.h>
 
@@ -248,6 +249,12 @@ const char *remedy_kernel_set(const struct look *l, const char *name, int64_t va
 {
     const char *param = say(l, "%s=%lld", name, (long long)value);
     return on_cmdline(l, name) ? remedy_kernel_replace(l, name, param) : remedy_kernel_add(l, param);
+}
+
+const char *remedy_limit(const struct look *l, int64_t bytes)
+{
+    const char *name = say(l, "%s.pages_limit", memory_ttm_module(&l->facts->host));
+    return remedy_kernel_set(l, name, bytes / PAGE_BYTES);
 }
 
 const char *remedy_kernel_newer(const struct look *l)

@@ -2,26 +2,26 @@
 #include "tensor/convert.h"
 
 #include "base/progress.h"
+#include "base/scratch.h"
 #include "base/thread.h"
 #include "tensor/convert_plan.h"
 #include "tensor/mend.h"
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Elements of a piece: what is read and what is written stay in the second-level cache together. */
-enum { PIECE = 128 * 1024 };
+/* Elements of a piece: what is read and what is written stay in the second-level cache together.  Past the page cache
+ * nothing reads ahead, and larger pieces make up for it. */
+enum { PIECE = 128 * 1024, DIRECT_PIECE = 1024 * 1024 };
 /* With --direct, a piece leaves the page cache when this many later ones are written: by then it is on the disk. */
-enum { DROP_AFTER = 64 };
+enum { DROP_AFTER = 16 };
 
 struct piece {
     size_t step;
     uint64_t first, n; /* elements; bytes for a copy */
 };
 
-/* Memory of one thread; kept from piece to piece, since fresh pages cost as much as converting into them. */
-struct scratch {
-    struct scratch *next;
+/* Memory of one piece. */
+struct buffers {
     char *in, *out;
     float *wide, *scales;
 };
@@ -36,48 +36,20 @@ struct job {
     uint64_t longest; /* elements of the longest piece */
     float *absmax;    /* by step: of a tensor that gets one scale */
     struct st_writer writer;
-    pthread_mutex_t lock; /* over the two below */
-    struct scratch *idle;
+    struct scratch scratch;
+    pthread_mutex_t lock; /* over absmax and counts */
     struct mend_counts counts;
 };
 
-static void scratch_free(struct scratch *s)
+static struct buffers buffers_in(void *block, size_t n)
 {
-    if (s) {
-        free(s->in);
-        free(s->out);
-        free(s->wide);
-        free(s->scales);
-    }
-    free(s);
+    char *at = block;
+    return (struct buffers){ at, at + n * 8, (float *)(at + n * 16), (float *)(at + n * 20) };
 }
 
-static struct scratch *scratch_take(struct job *j, struct cairn_error *err)
+static void add_counts(struct job *j, const struct mend_counts *counts)
 {
     pthread_mutex_lock(&j->lock);
-    struct scratch *s = j->idle;
-    if (s)
-        j->idle = s->next;
-    pthread_mutex_unlock(&j->lock);
-    if (s)
-        return s;
-    size_t n = j->longest;
-    s = calloc(1, sizeof(*s));
-    if (s)
-        *s = (struct scratch){ NULL, malloc(n * 8), malloc(n * 8), malloc(n * sizeof(float)),
-                               malloc(n * sizeof(float)) };
-    if (s && s->in && s->out && s->wide && s->scales)
-        return s;
-    scratch_free(s);
-    cairn_fail(err, CAIRN_ENOMEM, "no memory for pieces of %zu elements", n);
-    return NULL;
-}
-
-static void scratch_give(struct job *j, struct scratch *s, const struct mend_counts *counts)
-{
-    pthread_mutex_lock(&j->lock);
-    s->next = j->idle;
-    j->idle = s;
     j->counts.overflowed += counts->overflowed;
     j->counts.underflowed += counts->underflowed;
     j->counts.clamped += counts->clamped;
@@ -87,11 +59,7 @@ static void scratch_give(struct job *j, struct scratch *s, const struct mend_cou
 
 static void job_release(struct job *j)
 {
-    while (j->idle) {
-        struct scratch *s = j->idle;
-        j->idle = s->next;
-        scratch_free(s);
-    }
+    scratch_release(&j->scratch);
     free(j->pieces);
     free(j->absmax);
     st_writer_close(&j->writer);
@@ -104,7 +72,7 @@ struct work {
     const struct convert_step *step;
     size_t index; /* of the step */
     uint64_t first, n;
-    struct scratch *s;
+    struct buffers mem;
     struct dtype_how how;
     struct mend_counts counts;
 };
@@ -124,25 +92,12 @@ static uint64_t place_of(const struct job *j, const struct piece *p, uint64_t *b
     return j->writer.data_at + j->writer.at[p->step] + p->first * unit;
 }
 
-static void drop_input(const struct job *j, const struct piece *p)
-{
-    const struct convert_step *s = &j->plan.steps[p->step];
-    uint64_t at, unit = unit_of(s, s->from->dtype);
-    int fd;
-    if (source_place(j->src, s->from, &fd, &at))
-        posix_fadvise(fd, (off_t)(at + p->first * unit), (off_t)(p->n * unit), POSIX_FADV_DONTNEED);
-}
-
 /* A disk that starts early ends early: most of the file is on it before the last flush. */
 static void settle(struct job *j, size_t piece)
 {
     uint64_t bytes, at = place_of(j, &j->pieces[piece], &bytes);
-    if (bytes >= PIECE)
-        file_out_start_flush(&j->writer.out, at, bytes);
-    if (!j->o->direct)
-        return;
-    drop_input(j, &j->pieces[piece]);
-    if (piece >= DROP_AFTER) {
+    file_out_start_flush(&j->writer.out, at, bytes);
+    if (j->o->direct && piece >= DROP_AFTER) {
         at = place_of(j, &j->pieces[piece - DROP_AFTER], &bytes);
         file_out_drop(&j->writer.out, at, bytes);
     }
@@ -156,20 +111,20 @@ static int put(struct work *w, const void *bytes, struct cairn_error *err)
 
 static int do_copy(struct work *w, struct cairn_error *err)
 {
-    if (source_read_bytes(w->j->src, w->step->from, w->first, w->n, w->s->in, err))
+    if (source_read_bytes(w->j->src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
-    return put(w, w->s->in, err);
+    return put(w, w->mem.in, err);
 }
 
 static int do_cast(struct work *w, struct cairn_error *err)
 {
     enum dtype from = w->step->from->dtype, to = w->step->out.dtype;
-    if (source_read(w->j->src, w->step->from, w->first, w->n, w->s->in, err))
+    if (source_read(w->j->src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
-    dtype_convert(w->s->out, to, w->s->in, from, w->n, &w->how);
+    dtype_convert(w->mem.out, to, w->mem.in, from, w->n, &w->how);
     if (mend_is_needed(to, from, &w->j->mend))
-        mend(w->s->out, to, w->s->in, from, w->n, &w->j->mend, &w->counts);
-    return put(w, w->s->out, err);
+        mend(w->mem.out, to, w->mem.in, from, w->n, &w->j->mend, &w->counts);
+    return put(w, w->mem.out, err);
 }
 
 /* Calls fn for each run of elements that share a scale: `at` and `n` within the piece. */
@@ -194,29 +149,29 @@ static void unscale_run(struct work *w, uint64_t scale, uint64_t at, uint64_t n)
     enum dtype to = w->step->out.dtype;
     struct dtype_how how = w->how;
     how.first += at;
-    fp8_dequantise(w->s->out + at * dtype_size(to), to, w->s->in + at, w->step->from->dtype, n,
-                   w->s->scales[scale], &how);
+    fp8_dequantise(w->mem.out + at * dtype_size(to), to, w->mem.in + at, w->step->from->dtype, n,
+                   w->mem.scales[scale], &how);
 }
 
 static int do_unscale(struct work *w, struct cairn_error *err)
 {
     const struct tensor_source *src = w->j->src;
     enum dtype from = w->step->from->dtype, to = w->step->out.dtype;
-    if (source_read_as(src, w->step->scale, w->first / w->step->block, scales_of(w), DTYPE_F32, w->s->scales,
+    if (source_read_as(src, w->step->scale, w->first / w->step->block, scales_of(w), DTYPE_F32, w->mem.scales,
                        err) ||
-        source_read(src, w->step->from, w->first, w->n, w->s->in, err))
+        source_read(src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
     each_run(w, unscale_run);
-    mend(w->s->out, to, w->s->in, from, w->n, &w->j->mend, &w->counts);
-    return put(w, w->s->out, err);
+    mend(w->mem.out, to, w->mem.in, from, w->n, &w->j->mend, &w->counts);
+    return put(w, w->mem.out, err);
 }
 
 static int read_wide(struct work *w, struct cairn_error *err)
 {
-    if (source_read(w->j->src, w->step->from, w->first, w->n, w->s->in, err))
+    if (source_read(w->j->src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
-    dtype_convert(w->s->wide, DTYPE_F32, w->s->in, w->step->from->dtype, w->n, &(struct dtype_how){ 0 });
-    if (fp8_absmax(w->s->wide, w->n) <= dtype_max(DTYPE_F32))
+    dtype_convert(w->mem.wide, DTYPE_F32, w->mem.in, w->step->from->dtype, w->n, &(struct dtype_how){ 0 });
+    if (fp8_absmax(w->mem.wide, w->n) <= dtype_max(DTYPE_F32))
         return 0;
     cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s has NaN or Inf, which no scale can keep",
                source_path_of(w->j->src, w->step->from), w->step->from->name);
@@ -226,21 +181,21 @@ static int read_wide(struct work *w, struct cairn_error *err)
 static void scale_run(struct work *w, uint64_t scale, uint64_t at, uint64_t n)
 {
     enum dtype to = w->step->out.dtype;
-    float *wide = w->s->wide + at;
+    float *wide = w->mem.wide + at;
     bool whole = w->step->block == w->step->from->elements;
     float absmax = whole ? w->j->absmax[w->index] : fp8_absmax(wide, n);
     struct dtype_how how = w->how;
     how.first += at;
-    w->s->scales[scale] = fp8_scale_for(absmax, to);
-    fp8_quantise(w->s->out + at, to, wide, n, w->s->scales[scale], &how);
+    w->mem.scales[scale] = fp8_scale_for(absmax, to);
+    fp8_quantise(w->mem.out + at, to, wide, n, w->mem.scales[scale], &how);
 }
 
 static int put_scales(struct work *w, struct cairn_error *err)
 {
     enum dtype to = w->j->plan.steps[w->step->scale_step].out.dtype;
     uint64_t n = scales_of(w), first = w->first / w->step->block;
-    dtype_convert(w->s->in, to, w->s->scales, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    return st_writer_put(&w->j->writer, w->step->scale_step, first * dtype_size(to), w->s->in,
+    dtype_convert(w->mem.in, to, w->mem.scales, DTYPE_F32, n, &(struct dtype_how){ 0 });
+    return st_writer_put(&w->j->writer, w->step->scale_step, first * dtype_size(to), w->mem.in,
                          n * dtype_size(to), err);
 }
 
@@ -249,7 +204,7 @@ static int do_scale(struct work *w, struct cairn_error *err)
     if (read_wide(w, err))
         return -1;
     each_run(w, scale_run);
-    return put_scales(w, err) || put(w, w->s->out, err) ? -1 : 0;
+    return put_scales(w, err) || put(w, w->mem.out, err) ? -1 : 0;
 }
 
 static int (*const actions[])(struct work *w, struct cairn_error *err) = {
@@ -266,15 +221,17 @@ static int run_piece(struct job *j, size_t index, int (*action)(struct work *w, 
     const struct convert_step *step = &j->plan.steps[p->step];
     if (j->o->stop && *j->o->stop)
         return cairn_fail(err, CAIRN_EIO, "interrupted");
-    struct scratch *s = scratch_take(j, err);
-    if (!s)
+    void *block = scratch_take(&j->scratch, err);
+    if (!block)
         return -1;
-    struct work w = { .j = j, .step = step, .index = p->step, .first = p->first, .n = p->n, .s = s };
+    struct work w = { .j = j, .step = step, .index = p->step, .first = p->first, .n = p->n };
+    w.mem = buffers_in(block, j->longest);
     w.how = (struct dtype_how){ .round = j->o->stochastic ? DTYPE_STOCHASTIC : DTYPE_NEAREST,
                                 .seed = j->o->seed,
                                 .first = step->counter + p->first };
     int r = action ? action(&w, err) : actions[step->action](&w, err);
-    scratch_give(j, s, &w.counts);
+    scratch_give(&j->scratch, block);
+    add_counts(j, &w.counts);
     return r;
 }
 
@@ -294,7 +251,7 @@ static int measure(struct work *w, struct cairn_error *err)
 {
     if (read_wide(w, err))
         return -1;
-    float most = fp8_absmax(w->s->wide, w->n);
+    float most = fp8_absmax(w->mem.wide, w->n);
     pthread_mutex_lock(&w->j->lock);
     if (most > w->j->absmax[w->index])
         w->j->absmax[w->index] = most;
@@ -312,13 +269,14 @@ static int measure_piece(void *context, size_t index, struct cairn_error *err)
 }
 
 /* Whole blocks where scales are made, so that each is made once. */
-static uint64_t piece_length(const struct convert_step *s)
+static uint64_t piece_length(const struct job *j, const struct convert_step *s)
 {
+    uint64_t piece = j->src->direct ? DIRECT_PIECE : PIECE;
     if (s->action == CONVERT_COPY)
-        return PIECE * 8;
+        return piece * 8;
     if (s->action == CONVERT_SCALE && s->block < s->from->elements)
-        return s->block < PIECE ? PIECE / s->block * s->block : s->block;
-    return PIECE;
+        return s->block < piece ? piece / s->block * s->block : s->block;
+    return piece;
 }
 
 static uint64_t step_length(const struct convert_step *s)
@@ -330,19 +288,20 @@ static int make_pieces(struct job *j, struct cairn_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < j->plan.n; i++)
-        n += step_length(&j->plan.steps[i]) / piece_length(&j->plan.steps[i]) + 1;
+        n += step_length(&j->plan.steps[i]) / piece_length(j, &j->plan.steps[i]) + 1;
     j->pieces = calloc(n + 1, sizeof(*j->pieces));
     j->absmax = calloc(j->plan.n + 1, sizeof(*j->absmax));
     if (!j->pieces || !j->absmax)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu pieces", n);
-    j->longest = PIECE;
+    j->longest = j->src->direct ? DIRECT_PIECE : PIECE;
     for (size_t i = 0; i < j->plan.n; i++) {
-        uint64_t length = step_length(&j->plan.steps[i]), most = piece_length(&j->plan.steps[i]);
+        uint64_t length = step_length(&j->plan.steps[i]), most = piece_length(j, &j->plan.steps[i]);
         for (uint64_t at = 0; at < length; at += most)
             j->pieces[j->n_pieces++] = (struct piece){ i, at, length - at < most ? length - at : most };
         if (j->plan.steps[i].action != CONVERT_COPY && most > j->longest)
             j->longest = most;
     }
+    scratch_init(&j->scratch, j->longest * 24);
     return 0;
 }
 
@@ -391,6 +350,8 @@ static int run_job(struct job *j, const char *path, struct convert_report *repor
         j->o->progress->total = data_bytes(&j->plan);
     if (parallel_for(j->n_pieces, j->o->threads, convert_piece, j, err) || source_unchanged(j->src, err))
         return -1;
+    if (j->o->direct)
+        file_out_drop(&j->writer.out, 0, j->writer.size);
     fill_report(j, report);
     return st_writer_commit(&j->writer, err);
 }

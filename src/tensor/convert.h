@@ -27,7 +27,7 @@ struct convert_options {
     uint64_t seed;
     enum fp8_grain scaled; /* to fp8: with scales of this grain; from fp8: apply the scales that are there */
     bool replace;          /* an existing file may be replaced */
-    bool direct;           /* keep neither file in the page cache */
+    bool direct;           /* keep nothing of the new file in the page cache */
     int threads;           /* 0: all */
     struct progress *progress;         /* or NULL; counts bytes written */
     const volatile sig_atomic_t *stop; /* or NULL; when it becomes true, convert fails */

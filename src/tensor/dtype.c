@@ -172,7 +172,7 @@ void dtype_ops_init(struct dtype_ops *ops, unsigned cpu)
 #endif
 }
 
-unsigned dtype_cpu(void)
+static unsigned ask_cpu(void)
 {
     unsigned cpu = 0;
 #ifdef __x86_64__
@@ -184,6 +184,19 @@ unsigned dtype_cpu(void)
         cpu |= DTYPE_CPU_AVX512;
 #endif
     return cpu;
+}
+
+/* The CPU is asked once: in a virtual machine the question traps. */
+unsigned dtype_cpu(void)
+{
+    static unsigned known; /* atomic; with a bit that says so */
+    enum { ASKED = 1 << 30 };
+    unsigned cpu = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!cpu) {
+        cpu = ask_cpu() | ASKED;
+        __atomic_store_n(&known, cpu, __ATOMIC_RELAXED);
+    }
+    return cpu & ~(unsigned)ASKED;
 }
 
 /* Written once, by the first caller; the same values whoever is first. */

@@ -155,15 +155,38 @@ void fp8_scale_tensor(struct arena *a, const struct st_tensor *weight, uint64_t 
     out->bytes = n * dtype_size(out->dtype);
 }
 
-float fp8_absmax(const float *w, size_t n)
+/* Magnitudes order like their bits, and NaN lies above infinity.  The compiler makes vectors of the lanes. */
+static inline __attribute__((always_inline)) float absmax(const float *w, size_t n)
 {
-    /* Magnitudes order like their bits, and NaN lies above infinity. */
-    uint32_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = scalar_bits((const f32_any *)&w[i]) & 0x7fffffff;
+    enum { LANES = 32 };
+    int32_t lane[LANES] = { 0 }, most = 0;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            int32_t bits = (int32_t)(scalar_bits((const f32_any *)&w[i + k]) & 0x7fffffff);
+            lane[k] = bits > lane[k] ? bits : lane[k];
+        }
+    for (; i < n; i++) {
+        int32_t bits = (int32_t)(scalar_bits((const f32_any *)&w[i]) & 0x7fffffff);
         most = bits > most ? bits : most;
     }
-    return scalar_f32(most > 0x7f800000 ? 0x7f800000 : most);
+    for (int k = 0; k < LANES; k++)
+        most = lane[k] > most ? lane[k] : most;
+    return scalar_f32(most > 0x7f800000 ? 0x7f800000 : (uint32_t)most);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static float absmax_avx2(const float *w, size_t n)
+{
+    return absmax(w, n);
+}
+#else
+#define absmax_avx2 absmax
+#endif
+
+float fp8_absmax(const float *w, size_t n)
+{
+    return dtype_cpu() & DTYPE_CPU_AVX2 ? absmax_avx2(w, n) : absmax(w, n);
 }
 
 float fp8_scale_for(float absmax, enum dtype to)

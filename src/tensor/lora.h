@@ -9,6 +9,7 @@
 
 #include "tensor/lora_names.h"
 #include "tensor/source.h"
+#include <signal.h>
 
 struct lora_module {
     const char *name;                              /* the model's own name: "blocks.3.self_attn.q" */
@@ -34,12 +35,18 @@ void lora_close(struct lora *l); /* accepts a zeroed one; for CLEANUP */
  * the root of the scale for comfy; all of it into down for diffusers, with powers of two moved to up as diffusers'
  * own reader does.  For musubi it is kept, or written as the rank.  dtype DTYPE_OTHER keeps each tensor's own;
  * alpha is never narrowed.  Order and metadata are carried over, but for the hashes of the old data. */
+struct lora_options {
+    enum lora_dialect to;
+    enum dtype dtype;
+    bool replace;                      /* an existing file may be replaced */
+    const volatile sig_atomic_t *stop; /* or NULL; when it becomes true, converting fails */
+};
 struct lora_report {
     enum lora_dialect from;
     size_t modules, folded; /* folded: those whose matrices were scaled */
 };
-int lora_convert(const char *in, const char *out, enum lora_dialect to, enum dtype dtype, bool force,
-                 struct lora_report *report, struct cairn_error *err);
+int lora_convert(const char *in, const char *out, const struct lora_options *o, struct lora_report *report,
+                 struct cairn_error *err);
 /* Fails, naming the tensor, when a finite number is beyond what the kind can hold: an infinite weight in its place
  * would ruin a model without a word. */
 int lora_check_fits(const struct st_tensor *t, const float *v, size_t n, enum dtype to,

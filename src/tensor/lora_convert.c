@@ -15,8 +15,7 @@ struct part {
 
 struct conversion {
     const struct lora *lora;
-    enum lora_dialect to;
-    enum dtype dtype;
+    const struct lora_options *o;
     struct arena arena;
     struct st_tensor *tensors; /* of the output, with parts beside them */
     struct part *parts;
@@ -68,13 +67,13 @@ static int add_part(struct conversion *c, const struct lora_module *m, enum lora
     if (!m->known)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %.200s is no module of a model whose names are known",
                           c->lora->source.path, from->name);
-    if (lora_name_format(m->name, part, c->to, key, sizeof(key), &why))
+    if (lora_name_format(m->name, part, c->o->to, key, sizeof(key), &why))
         return cairn_fail(err, why.code, "%s: %.150s: %s", c->lora->source.path, from->name, why.msg);
     struct st_tensor *t = ARENA_PUSH(&c->arena, c->tensors, c->n);
     *t = *from;
     t->name = arena_strdup(&c->arena, key);
-    if (part != LORA_ALPHA && c->dtype != DTYPE_OTHER)
-        t->dtype = c->dtype;
+    if (part != LORA_ALPHA && c->o->dtype != DTYPE_OTHER)
+        t->dtype = c->o->dtype;
     t->dtype_text = dtype_safetensors(t->dtype);
     t->bytes = t->elements * dtype_size(t->dtype);
     *ARENA_PUSH(&c->arena, c->parts, c->n_parts) = (struct part){ from, factor };
@@ -87,7 +86,7 @@ static int add_alpha(struct conversion *c, const struct lora_module *m, struct c
     char key[2 * LORA_NAME_MAX];
     if (m->part[LORA_ALPHA] || !m->part[LORA_DOWN])
         return add_part(c, m, LORA_ALPHA, 1, err);
-    if (lora_name_format(m->name, LORA_ALPHA, c->to, key, sizeof(key), err))
+    if (lora_name_format(m->name, LORA_ALPHA, c->o->to, key, sizeof(key), err))
         return -1;
     *ARENA_PUSH(&c->arena, c->tensors, c->n) = (struct st_tensor){
         .name = arena_strdup(&c->arena, key),
@@ -106,12 +105,12 @@ static int add_module(struct conversion *c, const struct lora_module *m, struct 
 {
     double down = 1, up = 1;
     if (m->scale != 1)
-        dialects[c->to].fold(m->scale, &down, &up);
+        dialects[c->o->to].fold(m->scale, &down, &up);
     report->modules++;
     report->folded += down != 1 || up != 1;
     if (add_part(c, m, LORA_DOWN, down, err) || add_part(c, m, LORA_UP, up, err))
         return -1;
-    if (dialects[c->to].has_alpha && add_alpha(c, m, err))
+    if (dialects[c->o->to].has_alpha && add_alpha(c, m, err))
         return -1;
     return add_part(c, m, LORA_DIFF, 1, err) || add_part(c, m, LORA_DIFF_B, 1, err) ? -1 : 0;
 }
@@ -167,6 +166,8 @@ static int write_tensor(void *context, size_t i, struct cairn_error *err)
     if (!wide || !out)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for a piece of it", t->name);
     for (uint64_t first = 0; first < t->elements; first += PIECE) {
+        if (c->o->stop && *c->o->stop)
+            return cairn_fail(err, CAIRN_EIO, "stopped");
         size_t n = t->elements - first < PIECE ? (size_t)(t->elements - first) : PIECE;
         if (read_piece(c, i, first, n, wide, out, err) ||
             st_writer_put(c->writer, i, first * size, out, n * size, err))
@@ -175,38 +176,38 @@ static int write_tensor(void *context, size_t i, struct cairn_error *err)
     return 0;
 }
 
-static int write_all(struct conversion *c, const char *out, bool force, struct cairn_error *err)
+static int write_all(struct conversion *c, const char *out, struct cairn_error *err)
 {
     const struct tensor_source *s = &c->lora->source;
     struct st_meta *meta = NULL;
     size_t n_meta = keep_meta(s, &c->arena, &meta);
     CLEANUP(st_writer_close) struct st_writer w = { .out.fd = -1 };
     c->writer = &w;
-    if (st_writer_open(&w, out, c->tensors, c->n, meta, n_meta, ST_ORDER_ALIGNED, force, err))
+    if (st_writer_open(&w, out, c->tensors, c->n, meta, n_meta, ST_ORDER_ALIGNED, c->o->replace, err))
         return -1;
     if (parallel_for(c->n, 0, write_tensor, c, err) || source_unchanged(s, err))
         return -1;
     return st_writer_commit(&w, err);
 }
 
-static int convert_open(const struct lora *l, struct conversion *c, const char *out, bool force,
+static int convert_open(const struct lora *l, struct conversion *c, const char *out,
                         struct lora_report *report, struct cairn_error *err)
 {
     for (size_t i = 0; i < l->n_modules; i++)
         if (add_module(c, &l->modules[i], report, err))
             return -1;
-    return write_all(c, out, force, err);
+    return write_all(c, out, err);
 }
 
-int lora_convert(const char *in, const char *out, enum lora_dialect to, enum dtype dtype, bool force,
-                 struct lora_report *report, struct cairn_error *err)
+int lora_convert(const char *in, const char *out, const struct lora_options *o, struct lora_report *report,
+                 struct cairn_error *err)
 {
     CLEANUP(lora_close) struct lora l = { 0 };
     if (lora_open(&l, in, err))
         return -1;
     *report = (struct lora_report){ .from = l.dialect };
-    struct conversion c = { .lora = &l, .to = to, .dtype = dtype };
-    int r = convert_open(&l, &c, out, force, report, err);
+    struct conversion c = { .lora = &l, .o = o };
+    int r = convert_open(&l, &c, out, report, err);
     arena_release(&c.arena);
     return r;
 }

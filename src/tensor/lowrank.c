@@ -6,18 +6,42 @@
 
 typedef float vec4 __attribute__((vector_size(16)));
 typedef float vec8 __attribute__((vector_size(32)));
-enum { COLS = 16, ROWS = 4, DEEP = 256 };
+typedef float vec16 __attribute__((vector_size(64)));
+enum { COLS = 32, ROWS = 4, DEEP = 256 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* COLS columns of down, side by side: in the matrix itself they are often a power of two apart, which fills one
- * set of the cache.  Columns behind the edge are zero. */
-static void pack(float *panel, const float *down, size_t cols, size_t at, size_t from, size_t deep)
+static size_t smaller(size_t a, size_t b)
 {
-    size_t n = cols - at < COLS ? cols - at : COLS;
-    for (size_t k = 0; k < deep; k++) {
-        memset(panel + k * COLS, 0, COLS * sizeof(float));
-        memcpy(panel + k * COLS, down + (from + k) * cols + at, n * sizeof(float));
+    return a < b ? a : b;
+}
+
+static size_t panels_of(size_t cols)
+{
+    return (cols + COLS - 1) / COLS;
+}
+
+size_t lowrank_packed(size_t cols, size_t rank)
+{
+    return panels_of(cols) * COLS * rank;
+}
+
+/* A panel is COLS columns side by side, to a depth of DEEP: in the matrix itself they are often a power of two apart,
+ * which fills one set of the cache.  Columns behind the edge are zero. */
+static void pack_panel(float *panel, const float *down, size_t cols, size_t at, size_t deep)
+{
+    size_t n = smaller(cols - at, COLS);
+    memset(panel, 0, deep * COLS * sizeof(float));
+    for (size_t k = 0; k < deep; k++)
+        memcpy(panel + k * COLS, down + k * cols + at, n * sizeof(float));
+}
+
+void lowrank_pack(float *packed, const float *down, size_t cols, size_t rank)
+{
+    for (size_t from = 0; from < rank; from += DEEP) {
+        size_t deep = smaller(rank - from, DEEP);
+        for (size_t at = 0; at < cols; at += COLS, packed += deep * COLS)
+            pack_panel(packed, down + from * cols, cols, at, deep);
     }
 }
 
@@ -45,15 +69,25 @@ static void pack(float *panel, const float *down, size_t cols, size_t at, size_t
 DEFINE_TILE(tile4, vec4)
 #ifdef __x86_64__
 DEFINE_TILE(tile8, vec8)
+DEFINE_TILE(tile16, vec16)
 #endif
 
 typedef void tile_fn(float *out, const float *up, size_t rank, size_t rows, const float *panel, size_t deep);
 
-static void add_tile(float *w, size_t cols, const float *product, size_t rows, size_t n, float scale)
+INLINE void add_row(float *w, const float *product, size_t n, float scale)
+{
+    for (size_t c = 0; c < n; c++)
+        w[c] += scale * product[c];
+}
+
+/* With a constant length the compiler makes vectors of a row. */
+INLINE void add_tile(float *w, size_t cols, const float *product, size_t rows, size_t n, float scale)
 {
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < n; c++)
-            w[r * cols + c] += scale * product[r * COLS + c];
+        if (n == COLS)
+            add_row(w + r * cols, product + r * COLS, COLS, scale);
+        else
+            add_row(w + r * cols, product + r * COLS, n, scale);
 }
 
 /* All rows against one panel. */
@@ -70,44 +104,61 @@ INLINE void add_panel(tile_fn *tile, size_t width, float *w, size_t rows, size_t
 }
 
 INLINE void add(tile_fn *tile, size_t width, float *w, size_t rows, size_t cols, const float *up,
-                const float *down, size_t rank, float scale)
+                const float *packed, size_t rank, float scale)
 {
-    float panel[DEEP * COLS];
     for (size_t from = 0; from < rank; from += DEEP) {
-        size_t deep = rank - from < DEEP ? rank - from : DEEP;
-        for (size_t at = 0; at < cols; at += COLS) {
-            pack(panel, down, cols, at, from, deep);
-            add_panel(tile, width, w + at, rows, cols, cols - at < COLS ? cols - at : COLS, up + from, rank,
-                      panel, deep, scale);
-        }
+        size_t deep = smaller(rank - from, DEEP);
+        for (size_t at = 0; at < cols; at += COLS, packed += deep * COLS)
+            add_panel(tile, width, w + at, rows, cols, smaller(cols - at, COLS), up + from, rank, packed,
+                      deep, scale);
     }
 }
 
-static void add_plain(float *w, size_t rows, size_t cols, const float *up, const float *down, size_t rank,
+typedef void add_fn(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank,
+                    float scale);
+
+static void add_plain(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank,
                       float scale)
 {
-    add(tile4, 8, w, rows, cols, up, down, rank, scale);
+    add(tile4, 8, w, rows, cols, up, packed, rank, scale);
 }
 
 #ifdef __x86_64__
 /* Without FMA on purpose: it would round differently than a machine that lacks it. */
 __attribute__((target("avx2,no-fma"))) static void
-add_avx2(float *w, size_t rows, size_t cols, const float *up, const float *down, size_t rank, float scale)
+add_avx2(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank, float scale)
 {
-    add(tile8, 16, w, rows, cols, up, down, rank, scale);
+    add(tile8, 16, w, rows, cols, up, packed, rank, scale);
 }
-#else
-#define add_avx2 add_plain
+
+/* This set cannot be had without FMA; -ffp-contract=off keeps the compiler from it. */
+__attribute__((target("avx512f"))) static void add_avx512(float *w, size_t rows, size_t cols, const float *up,
+                                                          const float *packed, size_t rank, float scale)
+{
+    add(tile16, 32, w, rows, cols, up, packed, rank, scale);
+}
 #endif
 
-void lowrank_add_with(unsigned cpu, float *w, size_t rows, size_t cols, const float *up, const float *down,
-                      size_t rank, float scale)
+static add_fn *choose(unsigned cpu)
 {
-    (cpu & DTYPE_CPU_AVX2 ? add_avx2 : add_plain)(w, rows, cols, up, down, rank, scale);
+#ifdef __x86_64__
+    if (cpu & DTYPE_CPU_AVX512)
+        return add_avx512;
+    if (cpu & DTYPE_CPU_AVX2)
+        return add_avx2;
+#endif
+    (void)cpu;
+    return add_plain;
 }
 
-void lowrank_add(float *w, size_t rows, size_t cols, const float *up, const float *down, size_t rank,
+void lowrank_add_with(unsigned cpu, float *w, size_t rows, size_t cols, const float *up, const float *packed,
+                      size_t rank, float scale)
+{
+    choose(cpu)(w, rows, cols, up, packed, rank, scale);
+}
+
+void lowrank_add(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank,
                  float scale)
 {
-    lowrank_add_with(dtype_cpu(), w, rows, cols, up, down, rank, scale);
+    lowrank_add_with(dtype_cpu(), w, rows, cols, up, packed, rank, scale);
 }

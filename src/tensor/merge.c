@@ -247,7 +247,10 @@ static int write_file(const struct plan *p, const char *out, struct merge_report
         return -1;
     if (p->o->progress)
         p->o->progress->total = w.size - w.data_at;
-    if (run_jobs(p, &run, err) || st_writer_commit(&w, err))
+    merge_run_init(&run, p->jobs, p->n_jobs);
+    int r = run_jobs(p, &run, err);
+    scratch_release(&run.scratch);
+    if (r || st_writer_commit(&w, err))
         return -1;
     report->rescaled = run.rescaled;
     report->bytes = w.size;

@@ -10,14 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1024 * 1024 }; /* elements */
+/* Elements of a piece: as f32 and as they are in the file they stay in the second-level cache. */
+enum { PIECE = 128 * 1024 };
+
+struct work;
+struct buffers;
+typedef int piece_action(struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                         struct cairn_error *err);
 
 struct work {
     struct merge_run *run;
     const struct merge_job *job;
     uint64_t unit; /* pieces are whole multiples of it: a row where rows count, else one element */
-    uint64_t per_piece;
-    float *down, *up; /* of the module */
+    uint64_t length, per_piece;
+    piece_action *action;
+    float *down, *up; /* of the module; down is packed */
     float *scales;    /* fp8: one for each `block` elements, as they are in the base; then as they will be */
     float *old_scales;
     uint32_t *most; /* bits of the largest magnitude under each scale; atomic */
@@ -63,13 +70,25 @@ static int load_scales(struct work *w, struct cairn_error *err)
     return 0;
 }
 
+static int load_module(struct work *w, const struct lora_module *m, struct cairn_error *err)
+{
+    CLEANUP(mem_free) float *down = NULL;
+    if (load_wide(w, w->run->lora, m->part[LORA_DOWN], &down, err) ||
+        load_wide(w, w->run->lora, m->part[LORA_UP], &w->up, err))
+        return -1;
+    w->down = malloc(lowrank_packed(m->in, m->rank) * sizeof(float));
+    if (!w->down)
+        return no_memory(w, err);
+    lowrank_pack(w->down, down, m->in, m->rank);
+    return 0;
+}
+
 static int work_init(struct work *w, struct cairn_error *err)
 {
     const struct lora_module *m = w->job->module;
     if (w->job->scale && load_scales(w, err))
         return -1;
-    if (m && (load_wide(w, w->run->lora, m->part[LORA_DOWN], &w->down, err) ||
-              load_wide(w, w->run->lora, m->part[LORA_UP], &w->up, err)))
+    if (m && load_module(w, m, err))
         return -1;
     w->unit = m ? m->in : w->block && w->block < PIECE ? w->block : 1;
     w->per_piece = w->unit < PIECE ? PIECE / w->unit * w->unit : w->unit;
@@ -111,31 +130,53 @@ static void note_most(const struct work *w, float *v, size_t n, size_t scale)
         ;
 }
 
-static int add_diff(const struct work *w, float *v, uint64_t first, size_t n, struct cairn_error *err)
+/* Memory of one piece: as f32, as in a file (before or after), and a difference. */
+struct buffers {
+    float *v, *diff;
+    char *raw;
+};
+
+static struct buffers buffers_in(void *block, size_t n)
 {
-    CLEANUP(mem_free) float *d = malloc(n * sizeof(float));
+    char *at = block;
+    return (struct buffers){ block, (float *)(at + n * sizeof(float)), at + 2 * n * sizeof(float) };
+}
+
+void merge_run_init(struct merge_run *run, const struct merge_job *jobs, size_t n)
+{
+    run->longest = PIECE;
+    for (size_t i = 0; i < n; i++)
+        if (jobs[i].module && jobs[i].module->in > run->longest)
+            run->longest = jobs[i].module->in;
+    scratch_init(&run->scratch, run->longest * (2 * sizeof(float) + sizeof(double)));
+}
+
+static int add_diff(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                    struct cairn_error *err)
+{
     float scale = (float)w->run->options->scale;
-    if (!d)
-        return no_memory(w, err);
-    if (source_read_as(w->run->lora, w->job->diff, first, n, DTYPE_F32, d, err))
+    if (source_read_as(w->run->lora, w->job->diff, first, n, DTYPE_F32, b->diff, err))
         return -1;
     for (size_t i = 0; i < n; i++)
-        v[i] += scale * d[i];
+        b->v[i] += scale * b->diff[i];
     return 0;
 }
 
 /* The new weights of one piece, in f32. */
-static int merge_piece(const struct work *w, uint64_t first, size_t n, float *v, struct cairn_error *err)
+static int merge_piece(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                       struct cairn_error *err)
 {
     const struct lora_module *m = w->job->module;
-    if (source_read_as(w->run->base, w->job->from, first, n, DTYPE_F32, v, err))
+    const struct st_tensor *from = w->job->from;
+    if (source_read(w->run->base, from, first, n, b->raw, err))
         return -1;
+    dtype_convert(b->v, DTYPE_F32, b->raw, from->dtype, n, &(struct dtype_how){ 0 });
     if (w->scales)
-        each_scale(w, v, first, n, apply_scale);
+        each_scale(w, b->v, first, n, apply_scale);
     if (m)
-        lowrank_add(v, (size_t)(n / m->in), (size_t)m->in, w->up + first / m->in * m->rank, w->down,
+        lowrank_add(b->v, (size_t)(n / m->in), (size_t)m->in, w->up + first / m->in * m->rank, w->down,
                     (size_t)m->rank, (float)(w->run->options->scale * m->scale));
-    return w->job->diff ? add_diff(w, v, first, n, err) : 0;
+    return w->job->diff ? add_diff(w, b, first, n, err) : 0;
 }
 
 static int check_stop(const struct work *w, struct cairn_error *err)
@@ -144,62 +185,70 @@ static int check_stop(const struct work *w, struct cairn_error *err)
     return stop && *stop ? cairn_fail(err, CAIRN_EIO, "stopped") : 0;
 }
 
-static size_t piece_size(const struct work *w, size_t piece)
+static int measure_piece(struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                         struct cairn_error *err)
 {
-    uint64_t left = w->job->from->elements - piece * w->per_piece;
-    return (size_t)(left < w->per_piece ? left : w->per_piece);
-}
-
-static int measure_piece(void *context, size_t piece, struct cairn_error *err)
-{
-    struct work *w = context;
-    uint64_t first = piece * w->per_piece;
-    size_t n = piece_size(w, piece);
-    CLEANUP(mem_free) float *v = malloc(n * sizeof(float));
-    if (!v)
-        return no_memory(w, err);
-    if (check_stop(w, err) || merge_piece(w, first, n, v, err))
+    if (merge_piece(w, b, first, n, err))
         return -1;
-    each_scale(w, v, first, n, note_most);
+    each_scale(w, b->v, first, n, note_most);
     return 0;
 }
 
-/* Large pieces go to the disk at once, so that little is left for the flush at the end. */
 static int put(struct work *w, uint64_t at, const void *bytes, size_t n, struct cairn_error *err)
 {
     struct st_writer *to = w->run->writer;
     if (st_writer_put(to, w->job->out, at, bytes, n, err))
         return -1;
-    if (n >= 1024 * 1024)
-        file_out_start_flush(&to->out, to->data_at + to->at[w->job->out] + at, n);
+    file_out_start_flush(&to->out, to->data_at + to->at[w->job->out] + at, n);
     progress_add(w->run->options->progress, n);
     return 0;
 }
 
-static int write_piece(struct work *w, uint64_t first, size_t n, float *v, void *narrow,
-                       struct cairn_error *err)
+static int change_piece(struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                        struct cairn_error *err)
 {
     const struct merge_job *j = w->job;
     size_t size = dtype_size(j->dtype);
-    if (j->keep_scale)
-        each_scale(w, v, first, n, remove_scale);
-    if (!fp8_is(j->dtype) && lora_check_fits(j->from, v, n, j->dtype, err)) /* fp8 saturates by custom */
+    if (merge_piece(w, b, first, n, err))
         return -1;
-    dtype_convert(narrow, j->dtype, v, DTYPE_F32, n, &(struct dtype_how){ .saturate = fp8_is(j->dtype) });
-    return put(w, first * size, narrow, n * size, err);
+    if (j->keep_scale)
+        each_scale(w, b->v, first, n, remove_scale);
+    if (!fp8_is(j->dtype) && lora_check_fits(j->from, b->v, n, j->dtype, err)) /* fp8 saturates by custom */
+        return -1;
+    dtype_convert(b->raw, j->dtype, b->v, DTYPE_F32, n, &(struct dtype_how){ .saturate = fp8_is(j->dtype) });
+    return put(w, first * size, b->raw, n * size, err);
 }
 
-static int change_piece(void *context, size_t piece, struct cairn_error *err)
+/* `first` and n count bytes. */
+static int copy_piece(struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                      struct cairn_error *err)
+{
+    if (source_read_bytes(w->run->base, w->job->from, first, n, b->raw, err))
+        return -1;
+    return put(w, first, b->raw, n, err);
+}
+
+static int run_piece(void *context, size_t piece, struct cairn_error *err)
 {
     struct work *w = context;
-    size_t n = piece_size(w, piece);
-    CLEANUP(mem_free) float *v = malloc(n * sizeof(float));
-    CLEANUP(mem_free) void *narrow = malloc(n * dtype_size(w->job->dtype));
-    if (!v || !narrow)
-        return no_memory(w, err);
-    if (check_stop(w, err) || merge_piece(w, piece * w->per_piece, n, v, err))
+    uint64_t first = piece * w->per_piece, left = w->length - first;
+    if (check_stop(w, err))
         return -1;
-    return write_piece(w, piece * w->per_piece, n, v, narrow, err);
+    void *block = scratch_take(&w->run->scratch, err);
+    if (!block)
+        return -1;
+    size_t n = (size_t)(left < w->per_piece ? left : w->per_piece);
+    struct buffers b = buffers_in(block, w->run->longest);
+    int r = w->action(w, &b, first, n, err);
+    scratch_give(&w->run->scratch, block);
+    return r;
+}
+
+static int run_pieces(struct work *w, piece_action *action, struct cairn_error *err)
+{
+    w->action = action;
+    return parallel_for((size_t)((w->length + w->per_piece - 1) / w->per_piece), w->run->options->threads,
+                        run_piece, w, err);
 }
 
 /* What still rounds to the largest code: half a step beyond it.  Saturating there costs no more than rounding. */
@@ -248,46 +297,28 @@ static int write_scales(struct work *w, struct cairn_error *err)
     return st_writer_put(w->run->writer, w->job->scale_out, 0, stored, bytes, err);
 }
 
-static int change_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err)
+static int change_tensor(struct work *w, struct cairn_error *err)
 {
-    CLEANUP(work_release) struct work w = { .run = run, .job = job };
-    if (work_init(&w, err))
+    if (work_init(w, err))
         return -1;
-    size_t pieces = (size_t)((job->from->elements + w.per_piece - 1) / w.per_piece);
-    int threads = run->options->threads;
-    if (job->keep_scale) {
-        if (parallel_for(pieces, threads, measure_piece, &w, err))
+    if (w->job->keep_scale) {
+        if (run_pieces(w, measure_piece, err))
             return -1;
-        grow_scales(&w);
-        if (write_scales(&w, err))
+        grow_scales(w);
+        if (write_scales(w, err))
             return -1;
     }
-    return parallel_for(pieces, threads, change_piece, &w, err);
-}
-
-enum { COPY = 4 * 1024 * 1024 };
-
-static int copy_piece(void *context, size_t piece, struct cairn_error *err)
-{
-    struct work *w = context;
-    const struct merge_job *j = w->job;
-    uint64_t at = (uint64_t)piece * COPY, left = j->from->bytes - at;
-    size_t n = left < COPY ? (size_t)left : COPY;
-    CLEANUP(mem_free) void *bytes = malloc(n);
-    if (!bytes)
-        return no_memory(w, err);
-    if (check_stop(w, err) || source_read_bytes(w->run->base, j->from, at, n, bytes, err))
-        return -1;
-    return put(w, at, bytes, n, err);
+    return run_pieces(w, change_piece, err);
 }
 
 int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err)
 {
-    struct work w = { .run = run, .job = job };
+    CLEANUP(work_release) struct work w = { .run = run, .job = job, .length = job->from->elements };
     if (!job->from->bytes)
         return 0;
     if (job->module || job->diff || job->dtype != job->from->dtype)
-        return change_tensor(run, job, err);
-    return parallel_for((size_t)((job->from->bytes + COPY - 1) / COPY), run->options->threads, copy_piece, &w,
-                        err);
+        return change_tensor(&w, err);
+    w.length = job->from->bytes;
+    w.per_piece = PIECE * sizeof(double);
+    return run_pieces(&w, copy_piece, err);
 }

@@ -3,6 +3,7 @@
 #ifndef CAIRN_TENSOR_MERGE_TENSOR_H
 #define CAIRN_TENSOR_MERGE_TENSOR_H
 
+#include "base/scratch.h"
 #include "tensor/merge.h"
 
 /* What happens to a tensor of the base.  Plain data; the plan in merge.c makes it. */
@@ -23,7 +24,12 @@ struct merge_run {
     const struct merge_options *options;
     struct st_writer *writer;
     size_t rescaled;
+    uint64_t longest;       /* elements of the longest piece */
+    struct scratch scratch; /* of a piece */
 };
+
+/* Sizes the working memory for these jobs; scratch_release(&run->scratch) gives it back. */
+void merge_run_init(struct merge_run *run, const struct merge_job *jobs, size_t n);
 
 int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err);
 

@@ -2,7 +2,6 @@
 #include "tensor/scan.h"
 
 #include "tensor/scan_scalar.h"
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@ static const uint32_t smallest_normal[DTYPE_COUNT] = {
     [DTYPE_BF16] = 0x00800000,    /* the same exponents */
     [DTYPE_F16] = 0x38800000,     /* 2^-14 */
     [DTYPE_F8_E5M2] = 0x38800000, /* 2^-14 */
-    [DTYPE_F8_E4M3] = 0x3c800000, /* 2^-6 */
+    [DTYPE_F8_E4M3] = 0x38800000, /* 2^-6, of which 1/256 is scanned */
 };
 
 static void scan_f32(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
@@ -33,9 +32,26 @@ static void scan_f16(const void *values, size_t n, uint32_t smallest, struct sca
         scan_one(lanes, SCAN_LANE_F16(i), scan_f16_bits(((const u16_any *)values)[i]), smallest);
 }
 
+static void scan_e4m3(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
+{
+    for (size_t i = 0; i < n; i++)
+        scan_one(lanes, SCAN_LANE_F8(i), scan_e4m3_bits(((const uint8_t *)values)[i]), smallest);
+}
+
+static void scan_e5m2(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
+{
+    for (size_t i = 0; i < n; i++)
+        scan_one(lanes, SCAN_LANE_F8(i), scan_e5m2_bits(((const uint8_t *)values)[i]), smallest);
+}
+
+static void scan_f64_c(const void *values, size_t n, struct scan_wide_lanes *lanes)
+{
+    scan_wide_values(values, n, lanes);
+}
+
 void scan_ops_init(struct scan_ops *ops, unsigned cpu)
 {
-    *ops = (struct scan_ops){ scan_f32, scan_bf16, scan_f16 };
+    *ops = (struct scan_ops){ scan_f32, scan_bf16, scan_f16, scan_e4m3, scan_e5m2, scan_f64_c };
 #ifdef __x86_64__
     if (cpu & DTYPE_CPU_AVX2)
         scan_ops_init_avx2(ops);
@@ -46,7 +62,7 @@ void scan_ops_init(struct scan_ops *ops, unsigned cpu)
 #endif
 }
 
-/* Integers, bool and f64 are scanned as f64. */
+/* Integers and bool are scanned as f64. */
 #define WIDEN(name, type)                                             \
     static void widen_##name(double *dst, const void *src, size_t n)  \
     {                                                                 \
@@ -100,43 +116,47 @@ void scan_merge(struct scan_stats *s, const struct scan_stats *next)
     s->squares += next->squares;
 }
 
-static void count_edges(struct scan_stats *part, const void *values, size_t n,
-                        bool (*is_zero)(const void *, size_t))
+/* Of a floating kind: no bit but the sign. */
+static bool is_zero(const void *values, size_t size, size_t i)
+{
+    uint64_t v = 0;
+    memcpy(&v, (const char *)values + i * size, size); /* the formats are little-endian, as files are */
+    return v << (65 - 8 * size) == 0;
+}
+
+static void count_edges(struct scan_stats *part, const void *values, size_t size, size_t n)
 {
     if (!part->zero)
         return;
-    while (part->zero_head < n && is_zero(values, part->zero_head))
+    while (part->zero_head < n && is_zero(values, size, part->zero_head))
         part->zero_head++;
-    while (part->zero_tail < n && is_zero(values, n - 1 - part->zero_tail))
+    while (part->zero_tail < n && is_zero(values, size, n - 1 - part->zero_tail))
         part->zero_tail++;
 }
 
-static bool is_zero_f32(const void *values, size_t i)
+/* Zero has no sign in the range: which of the two came first would depend on the lanes. */
+static void widen_range(struct scan_stats *part, double min, double max)
 {
-    return ((const float *)values)[i] == 0;
+    part->min = (min < part->min ? min : part->min) + 0.0;
+    part->max = (max > part->max ? max : part->max) + 0.0;
 }
 
-static bool is_zero_f64(const void *values, size_t i)
+static void scan_wide(const struct scan_ops *ops, struct scan_stats *part, const void *v, size_t n)
 {
-    return ((const double *)values)[i] == 0;
-}
-
-static void scan_wide(struct scan_stats *part, const double *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double magnitude = fabs(v[i]);
-        part->zero += magnitude == 0;
-        part->subnormal += magnitude > 0 && magnitude < DBL_MIN;
-        part->nan += isnan(v[i]) != 0;
-        part->inf += isinf(v[i]) != 0;
-        if (!isfinite(v[i]))
-            continue;
-        part->min = v[i] < part->min ? v[i] : part->min;
-        part->max = v[i] > part->max ? v[i] : part->max;
-        part->sum += v[i];
-        part->squares += v[i] * v[i];
+    struct scan_wide_lanes l = { .zero = { 0 } };
+    for (int i = 0; i < SCAN_WIDE_LANES; i++)
+        l.min[i] = INFINITY, l.max[i] = -INFINITY;
+    ops->f64(v, n, &l);
+    for (int i = 0; i < SCAN_WIDE_LANES; i++) {
+        part->zero += (uint64_t)l.zero[i];
+        part->subnormal += (uint64_t)(l.small[i] - l.zero[i]);
+        part->nan += (uint64_t)l.nan[i];
+        part->inf += (uint64_t)(l.special[i] - l.nan[i]);
+        part->sum += l.sum[i];
+        part->squares += l.squares[i];
+        widen_range(part, l.min[i], l.max[i]);
     }
-    count_edges(part, v, n, is_zero_f64);
+    count_edges(part, v, sizeof(double), n);
 }
 
 /* Values so large that their f32 sums overflow are added again in f64. */
@@ -151,46 +171,66 @@ static void sum_again(struct scan_stats *part, const float *v, size_t n)
 
 static void reduce_lanes(struct scan_stats *part, const struct scan_lanes *l)
 {
+    double sum[4] = { 0 }, squares[4] = { 0 }; /* additions that need not wait for each other */
+    float min = l->min[0], max = l->max[0];
     part->zero = l->zero;
     part->nan = l->nan;
     part->inf = l->inf;
     part->subnormal = l->subnormal;
     for (int i = 0; i < SCAN_LANES; i++) {
-        part->min = l->min[i] < part->min ? l->min[i] : part->min;
-        part->max = l->max[i] > part->max ? l->max[i] : part->max;
-        part->sum += l->sum[i];
-        part->squares += l->squares[i];
+        min = l->min[i] < min ? l->min[i] : min;
+        max = l->max[i] > max ? l->max[i] : max;
+        sum[i % 4] += l->sum[i];
+        squares[i % 4] += l->squares[i];
     }
+    widen_range(part, min, max);
+    part->sum = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    part->squares = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+}
+
+static void scale_back(struct scan_stats *part, double scale)
+{
+    part->min /= scale;
+    part->max /= scale;
+    part->sum /= scale;
+    part->squares /= scale * scale;
 }
 
 static void scan_narrow(const struct scan_ops *ops, struct scan_stats *part, enum dtype t, const void *values,
                         size_t n)
 {
-    float wide[SCAN_CHUNK];
+    scan_kernel *const kernels[DTYPE_COUNT] = { [DTYPE_F32] = ops->f32,
+                                                [DTYPE_BF16] = ops->bf16,
+                                                [DTYPE_F16] = ops->f16,
+                                                [DTYPE_F8_E4M3] = ops->e4m3,
+                                                [DTYPE_F8_E5M2] = ops->e5m2 };
     struct scan_lanes l = { .zero = 0 };
     for (int i = 0; i < SCAN_LANES; i++)
         l.min[i] = INFINITY, l.max[i] = -INFINITY;
-    scan_kernel *const direct[DTYPE_COUNT] = {
-        [DTYPE_F32] = ops->f32, [DTYPE_BF16] = ops->bf16, [DTYPE_F16] = ops->f16
-    };
-    if (direct[t]) {
-        direct[t](values, n, smallest_normal[t], &l);
-    } else {
-        dtype_convert(wide, DTYPE_F32, values, t, n, &(struct dtype_how){ 0 });
-        ops->f32(wide, n, smallest_normal[t], &l);
-    }
+    kernels[t](values, n, smallest_normal[t], &l);
     reduce_lanes(part, &l);
-    bool all_zero = l.zero == n, sums_hold = isfinite(part->sum) && isfinite(part->squares);
-    if (all_zero)
-        part->zero_head = part->zero_tail = n;
-    if ((all_zero || !l.zero) && sums_hold)
+    if (t == DTYPE_F8_E4M3)
+        scale_back(part, SCAN_E4M3_SCALE);
+    count_edges(part, values, dtype_size(t), n);
+    if (isfinite(part->sum) && isfinite(part->squares))
         return;
-    if (direct[t])
-        dtype_convert(wide, DTYPE_F32, values, t, n, &(struct dtype_how){ 0 });
-    if (!all_zero)
-        count_edges(part, wide, n, is_zero_f32);
-    if (!sums_hold)
-        sum_again(part, wide, n);
+    float wide[SCAN_CHUNK];
+    dtype_convert(wide, DTYPE_F32, values, t, n, &(struct dtype_how){ 0 });
+    sum_again(part, wide, n);
+}
+
+static void scan_chunk(const struct scan_ops *ops, struct scan_stats *part, enum dtype t, const void *values,
+                       size_t n)
+{
+    double wide[SCAN_CHUNK];
+    if (t == DTYPE_F64)
+        scan_wide(ops, part, values, n);
+    else if (!widen[t])
+        scan_narrow(ops, part, t, values, n);
+    else {
+        widen[t](wide, values, n);
+        scan_wide(ops, part, wide, n);
+    }
 }
 
 void scan_add_with(const struct scan_ops *ops, struct scan_stats *s, enum dtype t, const void *values,
@@ -198,23 +238,15 @@ void scan_add_with(const struct scan_ops *ops, struct scan_stats *s, enum dtype 
 {
     for (size_t at = 0; at < n; at += SCAN_CHUNK) {
         size_t m = n - at < SCAN_CHUNK ? n - at : SCAN_CHUNK;
-        const char *from = (const char *)values + at * dtype_size(t);
         struct scan_stats part;
         scan_init(&part);
         part.n = m;
-        if (widen[t]) {
-            double wide[SCAN_CHUNK];
-            widen[t](wide, from, m);
-            scan_wide(&part, wide, m);
-        } else {
-            scan_narrow(ops, &part, t, from, m);
-        }
+        scan_chunk(ops, &part, t, (const char *)values + at * dtype_size(t), m);
         scan_merge(s, &part);
     }
 }
 
-/* Written once, by the first caller; the same values whoever is first.  Asking the CPU each time would be slow:
- * in a virtual machine the question traps. */
+/* Written once, by the first caller; the same values whoever is first. */
 static const struct scan_ops *best_ops(void)
 {
     static struct scan_ops ops;

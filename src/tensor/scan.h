@@ -2,8 +2,8 @@
  * What the numbers of a tensor look like: range, mean, and how many are zero, NaN, infinite or subnormal.
  *
  * Range and sums are over the finite values.  A tensor is scanned in chunks of fixed size; within a chunk every
- * value belongs to one of sixteen lanes, which are summed in f32; the lanes of all chunks are added in f64, in order.
- * So neither the number of threads nor the CPU changes a bit of the result. */
+ * value belongs to one of a few lanes, which are summed in f32 (in f64 for f64 and whole numbers); the lanes of all
+ * chunks are added in f64, in order.  So neither the number of threads nor the CPU changes a bit of the result. */
 #ifndef CAIRN_TENSOR_SCAN_H
 #define CAIRN_TENSOR_SCAN_H
 
@@ -18,7 +18,7 @@ struct scan_stats {
     double sum, squares;
 };
 
-enum { SCAN_CHUNK = 4096 };
+enum { SCAN_CHUNK = 8192 };
 
 void scan_init(struct scan_stats *s);
 /* Values that follow the ones before; every call but the last brings a multiple of SCAN_CHUNK.  Not for
@@ -41,15 +41,23 @@ int scan_source(const struct tensor_source *src, int threads, struct scan_stats 
                 struct progress *progress, struct cairn_error *err);
 
 /* For tests and benches: the table behind scan_add for a set of CPU features (enum in dtype.h). */
-enum { SCAN_LANES = 16 };
+enum { SCAN_LANES = 32, SCAN_WIDE_LANES = 8 };
 struct scan_lanes {
     float min[SCAN_LANES], max[SCAN_LANES], sum[SCAN_LANES], squares[SCAN_LANES];
     uint64_t zero, subnormal, nan, inf;
 };
-/* n is at most SCAN_CHUNK; smallest is the bits of the format's smallest normal number, as f32. */
+struct scan_wide_lanes {
+    double min[SCAN_WIDE_LANES], max[SCAN_WIDE_LANES], sum[SCAN_WIDE_LANES], squares[SCAN_WIDE_LANES];
+    /* small: zero or subnormal; special: NaN or infinite */
+    int64_t zero[SCAN_WIDE_LANES], small[SCAN_WIDE_LANES], nan[SCAN_WIDE_LANES], special[SCAN_WIDE_LANES];
+};
+/* n is at most SCAN_CHUNK; smallest is the bits of the format's smallest normal number, as f32.  e4m3 is scanned as
+ * 1/256 of its value. */
 typedef void scan_kernel(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes);
+typedef void scan_wide_kernel(const void *values, size_t n, struct scan_wide_lanes *lanes);
 struct scan_ops {
-    scan_kernel *f32, *bf16, *f16;
+    scan_kernel *f32, *bf16, *f16, *e4m3, *e5m2;
+    scan_wide_kernel *f64;
 };
 void scan_ops_init(struct scan_ops *ops, unsigned cpu);
 void scan_ops_init_avx2(struct scan_ops *ops);

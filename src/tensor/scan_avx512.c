@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scanning with AVX-512: one register holds the sixteen lanes. */
+ * Scanning with AVX-512: one register holds sixteen lanes. */
 #include "tensor/scan_scalar.h"
 
 #ifdef __x86_64__
@@ -8,21 +8,23 @@
 /* Counts are kept in lanes as well.  (Not with popcnt: gcc 12 stores a 16-bit mask that it has no register for, and
  * counts the 32 bits it finds there.) */
 struct lanes {
-    __m512 min, max, sum, squares;
+    __m512 min, max, sum[2], squares[2];
     __m512i zero, small, nan, inf; /* small: zero or subnormal */
 };
 
 static inline struct lanes lanes_load(const struct scan_lanes *l)
 {
     __m512i none = _mm512_setzero_si512();
-    return (struct lanes){ _mm512_loadu_ps(l->min),
-                           _mm512_loadu_ps(l->max),
-                           _mm512_loadu_ps(l->sum),
-                           _mm512_loadu_ps(l->squares),
-                           none,
-                           none,
-                           none,
-                           none };
+    return (struct lanes){
+        .min = _mm512_loadu_ps(l->min),
+        .max = _mm512_loadu_ps(l->max),
+        .sum = { _mm512_loadu_ps(l->sum), _mm512_loadu_ps(l->sum + 16) },
+        .squares = { _mm512_loadu_ps(l->squares), _mm512_loadu_ps(l->squares + 16) },
+        .zero = none,
+        .small = none,
+        .nan = none,
+        .inf = none,
+    };
 }
 
 static inline uint64_t total(__m512i counts)
@@ -34,8 +36,10 @@ static inline void lanes_store(const struct lanes *v, struct scan_lanes *l)
 {
     _mm512_storeu_ps(l->min, v->min);
     _mm512_storeu_ps(l->max, v->max);
-    _mm512_storeu_ps(l->sum, v->sum);
-    _mm512_storeu_ps(l->squares, v->squares);
+    for (int h = 0; h < 2; h++) {
+        _mm512_storeu_ps(l->sum + 16 * h, v->sum[h]);
+        _mm512_storeu_ps(l->squares + 16 * h, v->squares[h]);
+    }
     l->zero += total(v->zero);
     l->subnormal += total(v->small) - total(v->zero);
     l->nan += total(v->nan);
@@ -57,8 +61,8 @@ static inline void take(struct lanes *v, __m512 x)
 {
     v->min = _mm512_min_ps(x, v->min);
     v->max = _mm512_max_ps(x, v->max);
-    v->sum = _mm512_add_ps(v->sum, x);
-    v->squares = _mm512_add_ps(v->squares, _mm512_mul_ps(x, x));
+    v->sum[0] = _mm512_add_ps(v->sum[0], x);
+    v->squares[0] = _mm512_add_ps(v->squares[0], _mm512_mul_ps(x, x));
 }
 
 static inline __m512i count(__m512i counts, __mmask16 mask)
@@ -66,14 +70,15 @@ static inline __m512i count(__m512i counts, __mmask16 mask)
     return _mm512_mask_sub_epi32(counts, mask, counts, _mm512_set1_epi32(-1));
 }
 
-static inline void take_and_count(struct lanes *v, __m512 x, __m512i smallest)
+/* h: which half of the lanes. */
+static inline void take_and_count(struct lanes *v, int h, __m512 x, __m512i smallest)
 {
     __m512i m = magnitude(x), inf = _mm512_set1_epi32(SCAN_INF_BITS);
     __mmask16 finite = _mm512_cmplt_epu32_mask(m, inf);
     v->min = _mm512_mask_min_ps(v->min, finite, x, v->min);
     v->max = _mm512_mask_max_ps(v->max, finite, x, v->max);
-    v->sum = _mm512_mask_add_ps(v->sum, finite, v->sum, x);
-    v->squares = _mm512_mask_add_ps(v->squares, finite, v->squares, _mm512_mul_ps(x, x));
+    v->sum[h] = _mm512_mask_add_ps(v->sum[h], finite, v->sum[h], x);
+    v->squares[h] = _mm512_mask_add_ps(v->squares[h], finite, v->squares[h], _mm512_mul_ps(x, x));
     v->zero = count(v->zero, _mm512_testn_epi32_mask(m, m));
     v->small = count(v->small, _mm512_cmplt_epu32_mask(m, smallest));
     v->inf = count(v->inf, _mm512_cmpeq_epu32_mask(m, inf));
@@ -91,7 +96,7 @@ static inline void take_four(struct lanes *v, const __m512 x[4], uint32_t smalle
             take(v, x[k]);
     else
         for (int k = 0; k < 4; k++)
-            take_and_count(v, x[k], least);
+            take_and_count(v, 0, x[k], least);
 }
 
 static void scan_f32(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)
@@ -130,10 +135,10 @@ static inline __mmask32 special16(__m512i raw, int least, int inf)
 }
 
 /* The square of a 16-bit number is exact in f32, so that fusing it into the sum rounds no other way. */
-static inline void take_sums(struct lanes *v, __m512 x)
+static inline void take_sums(struct lanes *v, int h, __m512 x)
 {
-    v->sum = _mm512_add_ps(v->sum, x);
-    v->squares = _mm512_fmadd_ps(x, x, v->squares);
+    v->sum[h] = _mm512_add_ps(v->sum[h], x);
+    v->squares[h] = _mm512_fmadd_ps(x, x, v->squares[h]);
 }
 
 static inline void widen_bf16(__m512i raw, __m512 x[2])
@@ -157,8 +162,8 @@ static inline void take_raw(struct lanes *v, struct range16 *r, __m512i raw, wid
     widen(raw, x);
     r->min = _mm512_min_epi16(r->min, key);
     r->max = _mm512_max_epi16(r->max, key);
-    take_sums(v, x[0]);
-    take_sums(v, x[1]);
+    take_sums(v, 0, x[0]);
+    take_sums(v, 1, x[1]);
 }
 
 static inline void count_raw(struct lanes *v, __m512i raw, uint32_t smallest, widen16 *widen)
@@ -166,8 +171,8 @@ static inline void count_raw(struct lanes *v, __m512i raw, uint32_t smallest, wi
     __m512i least = _mm512_set1_epi32((int)smallest);
     __m512 x[2];
     widen(raw, x);
-    take_and_count(v, x[0], least);
-    take_and_count(v, x[1], least);
+    take_and_count(v, 0, x[0], least);
+    take_and_count(v, 1, x[1], least);
 }
 
 static void range16_join(const struct range16 *r, uint32_t (*widen_one)(uint16_t), struct scan_lanes *lanes)
@@ -218,8 +223,110 @@ static inline size_t scan_16(const u16_any *src, size_t n, int least, int inf, u
 SCAN(bf16, SCAN_BF16_LEAST, SCAN_BF16_INF, SCAN_LANE_BF16)
 SCAN(f16, SCAN_F16_LEAST, SCAN_F16_INF, SCAN_LANE_F16)
 
+/* Numbers of 8 bits, 64 at a time: compared and counted as bytes, widened through f16 for the sums. */
+struct range8 {
+    __m512i min, max, least, most;
+};
+
+static inline void range8_take(struct range8 *r, __m512i raw)
+{
+    r->min = _mm512_min_epi8(r->min, raw);
+    r->max = _mm512_max_epi8(r->max, raw);
+    r->least = _mm512_min_epu8(r->least, raw);
+    r->most = _mm512_max_epu8(r->most, raw);
+}
+
+static void range8_join(const struct range8 *r, uint32_t (*widen_one)(uint8_t), struct scan_lanes *lanes)
+{
+    int8_t min[64], max[64];
+    uint8_t least[64], most[64];
+    _mm512_storeu_si512(min, r->min);
+    _mm512_storeu_si512(max, r->max);
+    _mm512_storeu_si512(least, r->least);
+    _mm512_storeu_si512(most, r->most);
+    struct scan_range8 all = scan_range8_of(min, max, least, most, 64);
+    scan_join_range8(lanes, &all, widen_one);
+}
+
+/* The numbers at even and at odd places, as f16. */
+typedef void expand8(__m512i raw, __m512i f16[2]);
+
+static inline void expand_e5m2(__m512i raw, __m512i f16[2])
+{
+    f16[0] = _mm512_slli_epi16(raw, 8);
+    f16[1] = _mm512_and_si512(raw, _mm512_set1_epi16((short)0xff00));
+}
+
+static inline __m512i shift_e4m3(__m512i upper)
+{
+    enum { A_OR_B_AND_C = 0xf8 };
+    __m512i magnitude = _mm512_and_si512(_mm512_srli_epi16(upper, 1), _mm512_set1_epi16(0x3f80));
+    return _mm512_ternarylogic_epi32(magnitude, upper, _mm512_set1_epi16((short)0x8000), A_OR_B_AND_C);
+}
+
+static inline void expand_e4m3(__m512i raw, __m512i f16[2])
+{
+    f16[0] = shift_e4m3(_mm512_slli_epi16(raw, 8));
+    f16[1] = shift_e4m3(raw);
+}
+
+static inline void take_8(struct lanes *v, __m512i raw, expand8 *expand)
+{
+    __m512i f16[2];
+    expand(raw, f16);
+    for (int k = 0; k < 2; k++) {
+        take_sums(v, 0, _mm512_cvtph_ps(_mm512_castsi512_si256(f16[k])));
+        take_sums(v, 1, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(f16[k], 1)));
+    }
+}
+
+static inline uint64_t count8(__mmask64 mask)
+{
+    return (uint64_t)_mm_popcnt_u64(mask);
+}
+
+/* Zeros and subnormals are common in 8 bits and are counted on the way; the few groups with a value that is not finite
+ * are done one by one. */
+#define SCAN_8(name, first_normal, end)                                                                   \
+    static void scan_##name(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)    \
+    {                                                                                                     \
+        const uint8_t *src = values;                                                                      \
+        struct lanes v = lanes_load(lanes);                                                               \
+        struct range8 r = { _mm512_set1_epi8(INT8_MAX), _mm512_set1_epi8(INT8_MIN), _mm512_set1_epi8(-1), \
+                            _mm512_setzero_si512() };                                                     \
+        uint64_t zero = 0, small = 0;                                                                     \
+        size_t i = 0;                                                                                     \
+        for (; i + 64 <= n; i += 64) {                                                                    \
+            __m512i raw = _mm512_loadu_si512(src + i), m = _mm512_and_si512(raw, _mm512_set1_epi8(0x7f)); \
+            if (__builtin_expect(_mm512_cmpge_epu8_mask(m, _mm512_set1_epi8(end)) != 0, 0)) {             \
+                lanes_store(&v, lanes);                                                                   \
+                for (size_t k = i; k < i + 64; k++)                                                       \
+                    scan_one(lanes, SCAN_LANE_F8(k), scan_##name##_bits(src[k]), smallest);               \
+                v = lanes_load(lanes);                                                                    \
+                continue;                                                                                 \
+            }                                                                                             \
+            zero += count8(_mm512_testn_epi8_mask(m, m));                                                 \
+            small += count8(_mm512_cmplt_epu8_mask(m, _mm512_set1_epi8(first_normal)));                   \
+            range8_take(&r, raw);                                                                         \
+            take_8(&v, raw, expand_##name);                                                               \
+        }                                                                                                 \
+        lanes_store(&v, lanes);                                                                           \
+        range8_join(&r, scan_##name##_bits, lanes);                                                       \
+        lanes->zero += zero;                                                                              \
+        lanes->subnormal += small - zero;                                                                 \
+        for (; i < n; i++)                                                                                \
+            scan_one(lanes, SCAN_LANE_F8(i), scan_##name##_bits(src[i]), smallest);                       \
+    }
+SCAN_8(e4m3, SCAN_E4M3_LEAST, SCAN_E4M3_END)
+SCAN_8(e5m2, SCAN_E5M2_LEAST, SCAN_E5M2_END)
+
+static void scan_f64_avx512(const void *values, size_t n, struct scan_wide_lanes *lanes)
+{
+    scan_wide_values(values, n, lanes);
+}
+
 void scan_ops_init_avx512(struct scan_ops *ops)
 {
-    *ops = (struct scan_ops){ scan_f32, scan_bf16, scan_f16 };
+    *ops = (struct scan_ops){ scan_f32, scan_bf16, scan_f16, scan_e4m3, scan_e5m2, scan_f64_avx512 };
 }
 #endif

@@ -218,6 +218,14 @@ void source_close(struct tensor_source *s)
     *s = (struct tensor_source){ 0 };
 }
 
+bool source_set_direct(struct tensor_source *s)
+{
+    s->direct = true;
+    for (size_t i = 0; i < s->n_files; i++)
+        s->direct &= file_set_direct(s->how->descriptor(s, i));
+    return s->direct;
+}
+
 const struct st_tensor *source_find(const struct tensor_source *s, const char *name)
 {
     struct st_tensor key = { .name = name };
@@ -265,16 +273,16 @@ int source_read(const struct tensor_source *s, const struct st_tensor *t, uint64
 int source_read_as(const struct tensor_source *s, const struct st_tensor *t, uint64_t first, uint64_t n,
                    enum dtype as, void *into, struct cairn_error *err)
 {
-    enum { PIECE = 256 * 1024 };
+    size_t bytes = s->direct ? 4 << 20 : 256 << 10;
     if (t->dtype == as)
         return source_read(s, t, first, n, into, err);
     if (!dtype_can_convert(t->dtype, as))
         return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s is %s, which does not convert to %s",
                           source_path_of(s, t), t->name, t->dtype_text, dtype_name(as));
-    CLEANUP(mem_free) char *piece = malloc(PIECE);
+    CLEANUP(mem_free) char *piece = malloc(bytes);
     if (!piece)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %d bytes", PIECE);
-    uint64_t most = PIECE / dtype_size(t->dtype);
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu bytes", bytes);
+    uint64_t most = bytes / dtype_size(t->dtype);
     for (uint64_t done = 0; done < n;) {
         uint64_t m = n - done < most ? n - done : most;
         if (source_read(s, t, first + done, m, piece, err))

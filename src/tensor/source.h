@@ -20,6 +20,7 @@ struct tensor_source {
     const struct st_meta *meta;
     size_t n_meta;
     size_t n_files; /* more than one: shards */
+    bool direct;    /* data is read past the page cache; in pieces of a MiB or more, if possible */
 
     /* Inside. */
     const struct source_format *how;
@@ -31,6 +32,9 @@ struct tensor_source {
 
 int source_open(struct tensor_source *s, const char *path, struct cairn_error *err);
 void source_close(struct tensor_source *s); /* accepts a zeroed one; for CLEANUP */
+
+/* Asks for that, before the first read; false if the file system of a file refuses, which then is read as usual. */
+bool source_set_direct(struct tensor_source *s);
 
 const struct st_tensor *source_find(const struct tensor_source *s,
                                     const char *name); /* NULL: no such tensor */

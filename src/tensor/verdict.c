@@ -357,7 +357,7 @@ static const struct {
     { TENSOR_HAS_NAN, -1, "get this file again, or repair it: cairn tensor convert FILE NEW --nan 0" },
     { TENSOR_HAS_INF, -1, "get this file again, or repair it: cairn tensor convert FILE NEW --clamp" },
     { TENSOR_TRUNCATED, -1, "get this file again: its end is missing" },
-    { TENSOR_UNREADABLE, -1, "get this file again, or see who may read it" },
+    { TENSOR_UNREADABLE, -1, "get this file again: it is damaged, or no tensor file" },
     { TENSOR_COUNT, -1, "get this file again, or convert it again from its source" },
 };
 
@@ -425,6 +425,7 @@ void verdict_unread(const char *path, const struct cairn_error *err, struct aren
         .verdict = v,
         .damaged = true,
         .why = arena_strdup(a, told ? err->msg + n + 2 : err->msg),
-        .todo = remedy(v, cache ? PART_CACHE : PART_WEIGHT),
+        .todo = err->code == CAIRN_EFORMAT ? remedy(v, cache ? PART_CACHE : PART_WEIGHT)
+                                           : "see that the path is right, and who may read it",
     };
 }

@@ -162,15 +162,77 @@ bad_input_writes_nothing()
     err_has "no-such-folder/new.st"
 }
 
+# Every command that writes; m.st is a model, l.st a LoRA for it.
+writers=("convert m.st NEW --dtype f64" "extract m.st NEW --only *" "merge m.st l.st NEW" "convert l.st NEW --lora musubi")
+
+make_model()
+{
+    make m.st '[("blocks.0.ffn.0.weight", "F32", [64, 64], b"\0" * 16384)]'
+    make l.st '[("diffusion_model.blocks.0.ffn.0.lora_A.weight", "F32", [32, 64], b"\0" * 8192),
+        ("diffusion_model.blocks.0.ffn.0.lora_B.weight", "F32", [64, 32], b"\0" * 8192)]'
+}
+
+# write_to NEW COMMAND: a command of the list above.
+write_to()
+{
+    local -a words
+    read -ra words <<<"${2/NEW/"$1"}"
+    run tensor "${words[@]}"
+}
+
+# The signal that a limit on file sizes sends must not end the program before it has cleaned up.
 a_full_disk()
 {
-    make c.st '[("x", "F32", [4096], b"\0" * 16384)]'
-    said="convert with a limit on file sizes"
-    status=0
-    (ulimit -f 4; trap '' XFSZ; exec "$cairn" tensor convert c.st full.st --dtype f64 >"$out" 2>"$err") || status=$?
-    status_is 1
-    err_has "full.st"
-    nothing_new full.st
+    make_model
+    for command in "${writers[@]}"; do
+        status=0
+        (ulimit -f 4; write_to full.st "$command"; exit "$status") || status=$?
+        said="$command, with a limit on file sizes"
+        status_is 1
+        err_has "full.st"
+        nothing_new full.st
+    done
+}
+
+no_place_for_the_new_file()
+{
+    make_model
+    mkdir -p folder
+    ln -s nowhere link
+    for command in "${writers[@]}"; do
+        write_to missing/new.st "$command"
+        status_is 1
+        err_has "create missing/new.st: No such file or directory"
+        err_has "mkdir -p 'missing'"
+        write_to folder "$command"
+        status_is 2
+        err_has "folder is a directory"
+        write_to link "$command"
+        status_is 2
+        err_has "link exists: a link that leads nowhere"
+        write_to /dev/null "$command"
+        status_is 2
+        err_has "/dev/null is not a regular file"
+        nothing_new nowhere
+    done
+    run tensor convert m.st "" --dtype f16
+    status_is 2
+    err_has "has no name"
+}
+
+# Whether the file system of the test can is its own business; the numbers are the same, and a refusal is said once.
+past_the_page_cache()
+{
+    make i.st '[("x", "BF16", [9000], bytes(i % 60 for i in range(18000))), ("y", "I8", [3], b"abc")]'
+    run tensor convert i.st one.st --dtype f32
+    run tensor convert i.st two.st --dtype f32 --direct
+    status_is 0
+    [ ! -s "$err" ] || err_has "i.st is read through the page cache"
+    cmp -s one.st two.st || fail "--direct changes the file"
+    run tensor check one.st --json
+    cp "$out" plain
+    run tensor check one.st --json --direct
+    cmp -s "$out" plain || fail "--direct changes the answer"
 }
 
 # A sparse file of 8 GiB takes many seconds to convert; the first of them must be enough to stop.
@@ -219,6 +281,8 @@ it a_seed_repeats
 it keeps_an_old_file
 it bad_input_writes_nothing
 it a_full_disk
+it no_place_for_the_new_file
+it past_the_page_cache
 it stops_and_cleans_up
 it wrong_usage
 finish

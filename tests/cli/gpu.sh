@@ -49,6 +49,9 @@ names_are_cut_and_cleaned()
     mkdir -p "$dir" "$tmp/odd/usr/share/libdrm"
     printf 'DRIVER=amd\033gpu\nPCI_ID=1002:73BF\n' >"$dir/uevent"
     echo 0xc0 >"$dir/revision"
+    mkdir -p "$tmp/odd/proc/sys/kernel" "$tmp/odd/run/systemd"
+    printf '6.17\033]0;x\007\n' >"$tmp/odd/proc/sys/kernel/osrelease"
+    printf 'lxc\033[2J\n' >"$tmp/odd/run/systemd/container"
     for name in 'Karte \377\033[31m' "$(printf '\\303\\251%.0s' $(seq 60))"; do
         printf '1.0.0\n73BF,\tC0,\t%b\n' "$name" >"$tmp/odd/usr/share/libdrm/amdgpu.ids"
         run gpu --verbose --root "$tmp/odd"

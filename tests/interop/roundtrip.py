@@ -90,7 +90,8 @@ def cairn_reads_what_the_package_wrote():
 def cairn_reads_what_cairn_wrote():
     for path, tensors, metadata in each(50, KINDS):
         cairn_tensor.save_file(tensors, path, metadata, keep_order=True)
-        yield from differences(cairn_tensor.load_file(path, framework='np'), tensors, path)
+        for direct in False, True:
+            yield from differences(cairn_tensor.load_file(path, framework='np', direct=direct), tensors, path)
         with cairn_tensor.safe_open(path) as f:
             # Empty tensors lie at the place of their neighbour, so only the others have an order.
             order = [n for n in f.keys() if tensors[n].size]

@@ -96,6 +96,11 @@ def chips_findings():
         yield 'docs/chips.md is old; run: cairn gpu --chips --markdown >docs/chips.md'
 
 
+def classes_findings():
+    if ask('diagnose', '--list', '--markdown') not in lint.read('docs/diagnose.md'):
+        yield 'docs/diagnose.md: the list of classes is old; run: cairn diagnose --list --markdown'
+
+
 def link_findings():
     """A link in a page leads to a file that is there."""
     tracked = set(lint.tracked())
@@ -140,6 +145,7 @@ lint.report(
     ('the man page has every option, and no other', option_findings()),
     ('README and man page have every command', command_findings()),
     ('docs/chips.md is the table', chips_findings()),
+    ('docs/diagnose.md has every class', classes_findings()),
     ('links lead somewhere', link_findings()),
     ('pages that rules name are there', evidence_findings()),
     ('the man page is well formed', man_findings()),

@@ -98,13 +98,17 @@ static void reads_a_large_tensor_in_pieces(void)
         x[i] = (float)i;
     CHECK(!cairn_tensor_writer_put(w, 0, 0, x, N * sizeof(*x), &err) && !cairn_tensor_writer_commit(w, &err));
     cairn_tensor_writer_close(w);
-    REQUIRE(!cairn_tensor_open(path, &f, &err));
-    CHECK(!cairn_tensor_read(f, 0, 7, N - 7, "f64", 3, y, N * sizeof(*y), &err));
-    int wrong = 0;
-    for (int i = 7; i < N; i++)
-        wrong += y[i - 7] != i;
-    CHECK_INT(wrong, 0);
-    cairn_tensor_close(f);
+    for (unsigned flags = 0; flags <= CAIRN_TENSOR_DIRECT; flags++) {
+        REQUIRE(!cairn_tensor_open_with(path, flags, &f, &err));
+        CHECK(flags || !cairn_tensor_is_direct(f));
+        memset(y, 0, N * sizeof(*y));
+        CHECK(!cairn_tensor_read(f, 0, 7, N - 7, "f64", 3, y, N * sizeof(*y), &err));
+        int wrong = 0;
+        for (int i = 7; i < N; i++)
+            wrong += y[i - 7] != i;
+        CHECK_INT(wrong, 0);
+        cairn_tensor_close(f);
+    }
     free(x);
     free(y);
 }
@@ -125,6 +129,7 @@ static void refuses_to_read_what_is_not_there(void)
     refuses(cairn_tensor_open("/nonexistent/file", &f, &err), CAIRN_TENSOR_EIO, "/nonexistent/file");
     refuses(cairn_tensor_open(tmp.dir, &f, &err), CAIRN_TENSOR_EFORMAT, "directory");
     CHECK_INT(cairn_tensor_open("/nonexistent/file", &f, NULL), -1);
+    refuses(cairn_tensor_open_with(path, 8, &f, &err), CAIRN_TENSOR_EUSAGE, "no flags 8");
     REQUIRE(!write_two(path, 0) && !cairn_tensor_open(path, &f, &err));
     refuses(cairn_tensor_read(f, 9, 0, 1, NULL, 0, into, 64, &err), CAIRN_TENSOR_EUSAGE, "no tensor 9");
     refuses(cairn_tensor_read(f, 0, 4, 3, NULL, 0, into, 64, &err), CAIRN_TENSOR_EUSAGE,

@@ -212,6 +212,60 @@ static void reads_exactly(void)
     close(fd);
 }
 
+/* Any part of a file that ends in the middle of a block, into memory of any alignment.  Where the file system refuses,
+ * the same must hold. */
+static void reads_past_the_page_cache(void)
+{
+    enum { N = 3 * 4096 + 100 };
+    static const size_t places[] = { 0, 1, 511, 4095, 4096, 4097, 8192, 3 * 4096, N - 1, N };
+    static char all[N], part[N + 64];
+    struct cairn_error err = { 0 };
+    int fd;
+    uint64_t size;
+    for (int i = 0; i < N; i++)
+        all[i] = (char)(i * 7 + i / 256);
+    tree_put_bytes(&tree, "direct", all, N);
+    const char *path = tree_path(&tree, "direct");
+    REQUIRE(file_open(path, &fd, &size, &err) == 0);
+    bool direct = file_set_direct(fd);
+    for (size_t a = 0; a < ARRAY_LEN(places); a++)
+        for (size_t b = a; b < ARRAY_LEN(places); b++) {
+            size_t n = places[b] - places[a];
+            char *into = part + (a * 7 + b) % 64;
+            CHECK(file_read_at(fd, path, into, n, places[a], &err) == 0 && !memcmp(into, all + places[a], n));
+        }
+    CHECK(file_read_at(fd, path, part, 50, N - 20, &err) == -1);
+    CHECK_HAS(err.msg, "is cut short: at byte 12388, 30 more were expected");
+    CHECK(file_read_at(fd, path, part, 5, N + 9000, &err) == -1);
+    fault_arm(1, EIO);
+    CHECK(file_read_at(fd, path, part, 4, 2, &err) == -1 && fault_disarm());
+    CHECK_HAS(err.msg, "at byte 2: Input/output error");
+    CHECK_INT((fcntl(fd, F_GETFL) & O_DIRECT) != 0, direct);
+    close(fd);
+}
+
+/* The flag is refused, or taken and the first read refused. */
+static void a_refusal_changes_nothing(void)
+{
+    struct cairn_error err = { 0 };
+    char buf[8] = "";
+    int fd;
+    uint64_t size;
+    tree_put(&tree, "refused", "0123456789");
+    const char *path = tree_path(&tree, "refused");
+    for (int nth = 1; nth <= 2; nth++) {
+        REQUIRE(file_open(path, &fd, &size, &err) == 0);
+        fault_arm(nth, EINVAL);
+        bool direct = file_set_direct(fd);
+        if (fault_disarm()) /* a file system that refuses by itself makes one call only */
+            CHECK(!direct);
+        CHECK(direct || !(fcntl(fd, F_GETFL) & O_DIRECT));
+        CHECK(file_read_at(fd, path, buf, 4, 6, &err) == 0);
+        CHECK_STR(buf, "6789");
+        close(fd);
+    }
+}
+
 /* A pipe nobody writes to would hold an ordinary open for ever. */
 static void opens_files_only(void)
 {
@@ -241,6 +295,8 @@ int main(void)
     RUN(a_disk_too_small_is_said_first);
     RUN(faults);
     RUN(reads_exactly);
+    RUN(reads_past_the_page_cache);
+    RUN(a_refusal_changes_nothing);
     RUN(opens_files_only);
     tree_remove(&tree);
     return check_done();

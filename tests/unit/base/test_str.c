@@ -140,6 +140,10 @@ static const struct {
     { "\xf4\x90\x80\x80", 0 },   /* above U+10FFFF */
     { "\xf4\x8f\xbf\xbf", 4 },   /* U+10FFFF itself */
     { "\xe2\x28\xa1", 0 },       /* wrong second byte */
+    { "a\xc2\x9b"
+      "31m",
+      1 },                     /* U+009B, which some terminals obey like ESC [ */
+    { "\xc2\xa0\xc2\xb5", 4 }, /* a hard space, the micro sign */
 };
 
 static void clean_span_is_valid_utf8(void)

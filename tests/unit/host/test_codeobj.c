@@ -450,6 +450,29 @@ static struct targets arch_list(struct arena *a, const char *text, size_t n, int
     return t;
 }
 
+/* A hole of a gigabyte that says to be read-only data is not read to its end. */
+static void the_search_for_the_list_ends(void)
+{
+    CLEANUP(str_release) struct str data = { 0 };
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const uint64_t gib = (uint64_t)1 << 30;
+    str_add(&data, "some text");
+    CLEANUP(str_release) struct str so = library(&(struct part){ ".rodata", &data }, 1, EM_X86_64, 0);
+    Elf64_Ehdr h;
+    Elf64_Shdr rodata;
+    memcpy(&h, so.s, sizeof(h));
+    memcpy(&rodata, so.s + h.e_shoff + sizeof(rodata), sizeof(rodata));
+    rodata.sh_size = gib - rodata.sh_offset;
+    memcpy(so.s + h.e_shoff + sizeof(rodata), &rodata, sizeof(rodata));
+    CLEANUP(fd_close) int fd = file_of(&so, so.len);
+    static const char list[] = "\0gfx900 gfx906";
+    REQUIRE(!ftruncate(fd, (off_t)gib) && pwrite(fd, list, sizeof(list), (off_t)(gib / 10 * 9)) > 0);
+    struct targets t = { 0 };
+    struct cairn_error err = { 0 };
+    CHECK_INT(codeobj_arch_list(fd, "libtorch_python.so", &a, &t, &err), 0);
+    CHECK(!t.from);
+}
+
 static void arch_list_in_read_only_data(void)
 {
     static const struct {
@@ -562,6 +585,7 @@ int main(void)
     RUN(hostile_numbers);
     RUN(huge_file_that_is_nothing);
     RUN(arch_list_in_read_only_data);
+    RUN(the_search_for_the_list_ends);
     RUN(arch_list_at_any_place);
     RUN(every_outside_call_may_fail);
     RUN(names_of_targets);

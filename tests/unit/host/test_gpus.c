@@ -103,6 +103,23 @@ static void a_card_given_to_a_virtual_machine(void)
     done();
 }
 
+static void a_pci_device_without_uevent(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/vendor", "0x1002\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/device", "0x73df\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/class", "0x030000\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.1/vendor", "0x1002\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.1/device", "0xab28\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.1/class", "0x040300\n");
+    look();
+    REQUIRE(facts.n_gpus == 1);
+    CHECK_STR(facts.gpus[0].gfx.s, "gfx1031");
+    CHECK_STR(facts.gpus[0].pci.s, "0000:03:00.0");
+    CHECK(!facts.gpus[0].rocm_capable);
+    done();
+}
+
 static void sleeping_cards_are_not_woken(void)
 {
     tree_make(&tree);
@@ -280,6 +297,30 @@ static void names_from_the_installed_lists(void)
     done();
 }
 
+/* A container that got one of two: the runtime counts on without the other. */
+static void a_gpu_without_its_render_node(void)
+{
+    for (int passed = 0; passed < 2; passed++) {
+        tree_make(&tree);
+        tree_put(&tree, NODES "1/properties",
+                 "simd_count 192\ngfx_target_version 110000\nlocation_id 768\ndrm_render_minor 128\n");
+        tree_put(&tree, NODES "2/properties",
+                 "simd_count 80\ngfx_target_version 100301\nlocation_id 1792\ndrm_render_minor 129\n");
+        tree_put(&tree, "dev/kfd", "");
+        if (passed)
+            tree_put(&tree, "dev/dri/renderD129", "");
+        look();
+        REQUIRE(facts.n_gpus == 2);
+        CHECK_INT(facts.gpus[0].hip_index, passed ? -1 : 0);
+        CHECK_INT(facts.gpus[1].hip_index, passed ? 0 : 1);
+        CHECK_INT(facts.default_gpu, passed ? 1 : 0);
+        CHECK(facts.gpus[0].rocm_capable);
+        REQUIRE(facts.gpus[0].problems.n == 1);
+        CHECK_HAS(facts.gpus[0].problems.text[0], "renderD128 is not there");
+        done();
+    }
+}
+
 static void the_chip_told_by_hand(void)
 {
     struct cairn_error err = { 0 };
@@ -300,6 +341,7 @@ int main(void)
     RUN(a_device_that_does_not_say_which_it_is);
     RUN(other_vendors_are_not_listed);
     RUN(a_card_given_to_a_virtual_machine);
+    RUN(a_pci_device_without_uevent);
     RUN(sleeping_cards_are_not_woken);
     RUN(a_chip_outside_the_tables);
     RUN(a_partition_has_a_share_of_the_memory);
@@ -309,6 +351,7 @@ int main(void)
     RUN(garbage_gives_problems_not_numbers);
     RUN(who_holds_the_memory);
     RUN(names_from_the_installed_lists);
+    RUN(a_gpu_without_its_render_node);
     RUN(the_chip_told_by_hand);
     return check_done();
 }

@@ -103,7 +103,9 @@ static void raised_gttsize_alone_does_not_help(void)
                            .gtt_total_bytes = known(128 * GIB) };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 62 * GIB);
-    gtt.value = "-1"; /* the default: GTT follows the page limit */
+    CHECK_STR(g.usable_reason,
+              "ttm.pages_limit, which is smaller than GTT"); /* no sign of AMD's own amdttm */
+    gtt.value = "-1";                                        /* the default: GTT follows the page limit */
     h.memory_total_bytes = known(200 * GIB);
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 128 * GIB);
@@ -136,6 +138,14 @@ static void old_kernels_give_hip_the_carve_out_only(void)
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, GIB / 2);
     CHECK_HAS(g.usable_reason, "KFD");
+
+    /* What the host has left, and TTM's limit, are about other memory. */
+    struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
+    h = (struct host_facts){ .memory_available_bytes = known(2 * GIB), .params = &limit, .n_params = 1 };
+    g.vram_total_bytes = g.kfd_bank_bytes = known(16 * GIB);
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 16 * GIB);
+    CHECK_INT(g.problems.n, 0);
 }
 
 static void a_card_has_what_nobody_holds(void)
@@ -243,6 +253,26 @@ static void reads_parameters_and_the_system(void)
     tree_remove(&t);
 }
 
+/* A capture that went through Windows. */
+static void lines_may_end_in_crlf(void)
+{
+    struct tree t;
+    struct cairn_error err;
+    struct facts f = { 0 };
+    tree_make(&t);
+    tree_put(&t, "proc/self/cgroup", "0::/a\r\n1:name=x:/\r\n");
+    tree_put(&t, "sys/fs/cgroup/a/memory.max", "4096\r\n");
+    tree_put(&t, "etc/os-release", "ID=fedora\r\nPRETTY_NAME=\"Fedora Linux 43\"\r\n");
+    REQUIRE(!root_open(&f.root, t.dir, &err));
+    kernel_read(&f);
+    memory_read(&f);
+    CHECK_INT(f.host.cgroup_limit_bytes.v, 4096);
+    CHECK_STR(f.host.os_id.s, "fedora");
+    CHECK_STR(f.host.os_name.s, "Fedora Linux 43");
+    facts_release(&f);
+    tree_remove(&t);
+}
+
 int main(void)
 {
     RUN(carve_out_and_gtt_do_not_add);
@@ -260,5 +290,6 @@ int main(void)
     RUN(cgroup_v1);
     RUN(reads_parameters_and_the_system);
     arena_release(&arena);
+    RUN(lines_may_end_in_crlf);
     return check_done();
 }

@@ -9,6 +9,7 @@
 /* clang-format off */
 SPOIL(in_wsl) { HOST.wsl = true; HOST.kfd_present = TRI_NO; }
 SPOIL(not_in_kfd) { GPU.rocm_capable = false; m->facts.default_gpu = -1; m->plan.gpu = NULL; }
+SPOIL(kfd_unreadable) { not_in_kfd(m); HOST.kfd_unreadable = true; }
 SPOIL(radeon_driver) { not_in_kfd(m); GPU.driver = text_of("radeon"); }
 SPOIL(vfio_driver) { not_in_kfd(m); GPU.driver = text_of("vfio-pci"); }
 SPOIL(vfio_odd_address) { vfio_driver(m); GPU.pci = text_of("0000:03:00.0'; reboot #"); }
@@ -23,6 +24,7 @@ SPOIL(krackan) { GPU.gfx = text_of("gfx1152"); machine_kernel(m, "6.17.0"); }
 SPOIL(krackan_new) { GPU.gfx = text_of("gfx1152"); }
 SPOIL(krackan_unknown) { GPU.gfx = text_of("gfx1152"); HOST.kernel_version = (struct version){ 0 }; }
 SPOIL(nothing_hidden) { m->env[0] = NULL; machine_set(m, "ROCR_VISIBLE_DEVICES", "0"); }
+SPOIL(other_not_shown) { m->env[0] = NULL; m->gpus[1].hip_index = -1; }
 SPOIL(other_not_in_kfd) { m->env[0] = NULL; m->gpus[1].rocm_capable = false; }
 SPOIL(both_chosen) { m->env[0] = "HIP_VISIBLE_DEVICES=0,1"; }
 SPOIL(suspended) { GPU.runtime_status = text_of("suspended"); }
@@ -43,6 +45,9 @@ SPOIL(told_by_hand) { GPU = (struct gpu_facts){ .gfx = { "gfx1151", "--gfx" }, .
                       m->facts.n_gpus = 1; m->facts.default_gpu = 0; m->plan.gpu = &GPU;
                       HOST.kfd_present = TRI_NO; HOST.kfd_node.access = NODE_MISSING; }
 SPOIL(old_kernel) { machine_kernel(m, "6.8.0-60-generic"); }
+SPOIL(backported) { old_kernel(m); GPU.kfd_bank_bytes = GPU.gtt_total_bytes; }
+SPOIL(carve_out_only) { old_kernel(m); GPU.kfd_bank_bytes = GPU.vram_total_bytes = num_of(16 * GIB); }
+SPOIL(mi300a_old_kernel) { carve_out_only(m); GPU.gfx = text_of("gfx942"); }
 SPOIL(no_kernel) { HOST.kernel = (struct text){ 0 }; HOST.kernel_version = (struct version){ 0 }; }
 SPOIL(small_save_area) { GPU.has_cwsr_size = TRI_NO; machine_kernel(m, "6.17.4"); }
 SPOIL(save_area_off) { small_save_area(m); machine_param(m, "amdgpu", "cwsr_enable", "0"); }
@@ -57,6 +62,7 @@ SPOIL(mes_unknown) { GPU.mes_fw = (struct num){ 0 }; }
 SPOIL(gttsize_set) { m->params[2].value = "131072"; HOST.cmdline = text_of("quiet amdgpu.gttsize=131072"); }
 SPOIL(gttsize_beside_limit) { gttsize_set(m); HOST.cmdline = text_of("amdgpu.gttsize=131072 ttm.pages_limit=9"); }
 SPOIL(gttsize_by_modprobe) { m->params[2].value = "65536"; }
+SPOIL(gttsize_of_half) { m->params[2].value = "65536"; HOST.cmdline = text_of("amdgpu.gttsize=65536"); }
 SPOIL(no_params) { HOST.n_params = 0; HOST.cmdline = (struct text){ 0 }; }
 SPOIL(huge_pool) { m->params[1].value = "29360128"; }
 SPOIL(absurd_pool) { m->params[1].value = "9223372036854775807"; }
@@ -103,6 +109,7 @@ SPOIL(limit_on_cmdline) { default_limit(m); HOST.cmdline = text_of("ttm.pages_li
 SPOIL(limit_unknown) { HOST.n_params = 0; GPU.gtt_total_bytes = (struct num){ 0 }; }
 SPOIL(ram_unknown) { HOST.memory_total_bytes = (struct num){ 0 }; }
 SPOIL(gttsize_only) { m->params[0].value = "16384000"; m->params[2].value = "131072"; GPU.gtt_total_bytes = num_of(120 * GIB); }
+SPOIL(gtt_a_bit_above) { default_limit(m); GPU.gtt_total_bytes = num_of(64 * GIB); }
 SPOIL(gtt_above_ram) { HOST.n_params = 0; GPU.gtt_total_bytes = num_of(128 * GIB); }
 SPOIL(in_container_above_ram) { gtt_above_ram(m); HOST.container = text_of("lxc"); }
 SPOIL(small_gpu) { GPU.usable_bytes = num_of(3 * GIB); }
@@ -135,6 +142,7 @@ const struct check_case hardware_cases[] = {
     { "gpu-present", machine_both, NULL, CHECK_OK, "gfx1036), integrated" },
     { "gpu-present", machine_both, NULL, CHECK_OK, "gfx1100), discrete; GPU 1" },
     { "gpu-in-kfd", machine_card, not_in_kfd, CHECK_FAIL, "dmesg" },
+    { "gpu-in-kfd", machine_card, kfd_unreadable, CHECK_UNKNOWN, "not all of KFD" },
     { "gpu-in-kfd", machine_card, NULL, CHECK_OK, "1 of 1" },
     { "gpu-in-kfd", machine_bare, NULL, CHECK_SKIP, NULL },
     { "gpu-driver", machine_card, radeon_driver, CHECK_FAIL, "amdgpu.si_support=1" },
@@ -154,6 +162,7 @@ const struct check_case hardware_cases[] = {
     { "gpu-integrated", machine_both, both_chosen, CHECK_WARN, NULL },
     { "gpu-integrated", machine_both, NULL, CHECK_OK, "ROCR_VISIBLE_DEVICES=0 hides" },
     { "gpu-integrated", machine_both, other_not_in_kfd, CHECK_OK, "no integrated GPU" },
+    { "gpu-integrated", machine_both, other_not_shown, CHECK_OK, "no integrated GPU" },
     { "gpu-integrated", machine_card, NULL, CHECK_OK, NULL },
     { "gpu-integrated", machine_halo, NULL, CHECK_SKIP, NULL },
     { "gpu-bf16", machine_card, navi22, CHECK_WARN, "fp16" },
@@ -191,6 +200,9 @@ const struct check_case hardware_cases[] = {
     { "kernel-chip", machine_card, old_kernel, CHECK_SKIP, NULL },
     { "kernel-unified", machine_halo, old_kernel, CHECK_WARN, "dnf upgrade" },
     { "kernel-unified", machine_halo, old_kernel_mint, CHECK_WARN, "case $UBUNTU_CODENAME in jammy) echo 22.04" },
+    { "kernel-unified", machine_halo, backported, CHECK_OK, "6.8.0" },
+    { "kernel-unified", machine_halo, carve_out_only, CHECK_WARN, "carve-out only" },
+    { "kernel-unified", machine_halo, mi300a_old_kernel, CHECK_SKIP, NULL },
     { "kernel-unified", machine_halo, no_kernel, CHECK_UNKNOWN, NULL },
     { "kernel-unified", machine_halo, NULL, CHECK_OK, NULL },
     { "kernel-unified", machine_card, old_kernel, CHECK_SKIP, NULL },
@@ -210,6 +222,8 @@ const struct check_case hardware_cases[] = {
     { "mes-firmware", machine_card, mes_83, CHECK_SKIP, NULL },
     { "gttsize", machine_halo, gttsize_set, CHECK_WARN,
       "grubby --update-kernel=ALL --remove-args=\"amdgpu.gttsize=131072\" --args=\"ttm.pages_limit=28573696\"" },
+    /* The same figure as ttm-limit's, whatever gttsize says. */
+    { "gttsize", machine_halo, gttsize_of_half, CHECK_WARN, "--args=\"ttm.pages_limit=28573696\"" },
     { "gttsize", machine_halo, gttsize_beside_limit, CHECK_WARN,
       "grubby --update-kernel=ALL --remove-args=\"amdgpu.gttsize=131072\" && sudo reboot" },
     { "gttsize", machine_halo, gttsize_by_modprobe, CHECK_WARN, "grep -rn 'gttsize' /etc/modprobe.d" },
@@ -255,6 +269,7 @@ const struct check_case hardware_cases[] = {
     { "carve-out", machine_halo, carve_32, CHECK_WARN, "wrong way round" },
     { "carve-out", machine_halo, carve_8, CHECK_OK, "8 GiB" },
     { "carve-out", machine_halo, carve_unknown, CHECK_UNKNOWN, NULL },
+    { "carve-out", machine_halo, carve_out_only, CHECK_SKIP, "nothing but the carve-out" },
     { "carve-out", machine_halo, NULL, CHECK_OK, "512 MiB" },
     { "carve-out", machine_card, NULL, CHECK_SKIP, NULL },
     { "ttm-limit", machine_halo, default_limit, CHECK_WARN, "sudo grubby --update-kernel=ALL --args=\"ttm.pages_limit=28573696\"" },
@@ -272,9 +287,12 @@ const struct check_case hardware_cases[] = {
     { "ttm-limit", machine_halo, limit_unknown, CHECK_UNKNOWN, NULL },
     { "ttm-limit", machine_halo, ram_unknown, CHECK_UNKNOWN, NULL },
     { "ttm-limit", machine_halo, carve_96, CHECK_SKIP, NULL },
+    { "ttm-limit", machine_halo, carve_out_only, CHECK_SKIP, NULL },
     { "ttm-limit", machine_halo, gtt_above_ram, CHECK_SKIP, "larger than RAM" },
     { "ttm-limit", machine_halo, NULL, CHECK_OK, "112 GiB of 125 GiB" },
     { "gtt-over-ttm", machine_halo, gttsize_only, CHECK_WARN, "ttm.pages_limit=28573696" },
+    { "gtt-over-ttm", machine_halo, gtt_a_bit_above, CHECK_WARN, "ttm.pages_limit=28573696" },
+    { "gtt-over-ttm", machine_halo, carve_out_only, CHECK_SKIP, NULL },
     { "gtt-over-ttm", machine_halo, limit_unknown, CHECK_UNKNOWN, NULL },
     { "gtt-over-ttm", machine_halo, NULL, CHECK_OK, NULL },
     { "gtt-over-ram", machine_halo, gtt_above_ram, CHECK_WARN, "128 GiB" },

@@ -57,6 +57,7 @@ static void patterns_match_what_they_should(void)
     CHECK(!env_name_find("HSA_OVERRIDE_GFX_VERSION_x"));
     CHECK_STR(env_name_find("UCX_TLS")->name, "UCX_TLS");
     CHECK_STR(env_name_find("UCX_NET_DEVICES")->name, "UCX_*");
+    CHECK(!env_name_find("UCX_X;reboot")); /* would be a command in `unset` */
     CHECK_STR(env_name_find("MIOPEN_DEBUG_CONV_DIRECT")->name, "MIOPEN_DEBUG_CONV_DIRECT");
     CHECK_STR(env_name_find("MIOPEN_DEBUG_CONV_FFT")->name, "MIOPEN_DEBUG_CONV_*");
     CHECK(!env_name_find("UCX_"));

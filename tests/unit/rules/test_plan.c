@@ -22,8 +22,10 @@ struct plan_case {
     const char *file;    /* of tests/data/env */
     const char *env[6];
     const char *kernel, *aotriton, *trainer, *keep, *with;
-    int gpu;      /* 0: not asked for; else the index plus 1 */
-    size_t cards; /* this many like the first one; 0: as captured */
+    int gpu;            /* 0: not asked for; else the index plus 1 */
+    size_t cards;       /* this many like the first one; 0: as captured */
+    enum gpu_kind kind; /* of the first one; 0: as captured */
+    int64_t vram_gib;   /* the same */
     bool debug, windows, therock;
     /* "set NAME=value", "noset NAME", "unset NAME: part of why", "keep NAME: part", "warn: part", "nowarn: part",
      * "gpu 0" */
@@ -54,6 +56,14 @@ static const struct plan_case cases[] = {
       .want = { "set HSA_FORCE_FINE_GRAIN_PCIE=1", "noset ROCR_VISIBLE_DEVICES" } },
     { "one of two integrated GPUs", HALO, .torch = "2.10.0+rocm7.0", .cards = 2,
       .want = { "gpu 0", "set ROCR_VISIBLE_DEVICES=0" } },
+    { "the sockets of a board of MI300A", NULL, "gfx942", .torch = "2.9.1+rocm6.4", .cards = 4, .kind = GPU_INTEGRATED,
+      .want = { "gpu 0", "noset ROCR_VISIBLE_DEVICES", "nowarn: crash" } },
+    { "RDNA3 lacks instructions of RDNA3.5", TINYBOX, .torch = "2.9.1+rocm7.10.0", .therock = true,
+      .targets = "gfx1150 gfx1151", .gpu = 1,
+      .want = { "noset HSA_OVERRIDE_GFX_VERSION", "warn: no code for GPU 0 (gfx1100)" } },
+    { "and a user's override to it is refused", TINYBOX, .torch = "2.9.1+rocm7.10.0", .therock = true,
+      .targets = "gfx1150 gfx1151", .gpu = 1, .env = { "HSA_OVERRIDE_GFX_VERSION=11.5.1" },
+      .want = { "unset HSA_OVERRIDE_GFX_VERSION: not close enough" } },
     { "one of several cards", TINYBOX, .torch = "2.10.0+rocm7.0", .cards = 4, .gpu = 3,
       .want = { "gpu 2", "set ROCR_VISIBLE_DEVICES=2", "noset HSA_FORCE_FINE_GRAIN_PCIE" } },
     { "the user's valid choice is kept", RX6600, .env = { "ROCR_VISIBLE_DEVICES=1" },
@@ -172,6 +182,8 @@ static const struct plan_case cases[] = {
     { "shared memory before 2.12", HALO, .torch = "2.11.0+rocm7.2",
       .want = { "set PYTORCH_HIP_ALLOC_CONF=garbage_collection_threshold:0.8", "noset PYTORCH_ALLOC_CONF",
                 "warn: leave 16.0 GiB to the system" } },
+    { "a large carve-out is not shared", HALO, .torch = "2.11.0+rocm7.2", .vram_gib = 120,
+      .want = { "set PYTORCH_HIP_ALLOC_CONF=garbage_collection_threshold:0.8", "nowarn: to the system" } },
     { "shared memory from 2.12", HALO, .torch = "2.12.0+rocm7.2", .kernel = "6.18.4",
       .want = { "set PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8,expandable_segments:True",
                 "noset PYTORCH_HIP_ALLOC_CONF" } },
@@ -401,6 +413,10 @@ static bool set_up(struct planning *p, const struct plan_case *c)
     struct cairn_error err = { 0 };
     if (!planning_open(p, c->capture) || (c->gfx && facts_set_gfx(&p->facts, c->gfx, &err)))
         return false;
+    if (c->kind)
+        p->facts.gpus[0].kind = c->kind;
+    if (c->vram_gib)
+        p->facts.gpus[0].vram_total_bytes = (struct num){ c->vram_gib << 30, "test" };
     if (c->cards)
         multiply(p, c->cards);
     planning_torch(p, c->torch);

@@ -57,7 +57,11 @@ static int convert(const char *in, const char *out, const struct convert_options
                    struct cairn_error *err)
 {
     CLEANUP(source_close) struct tensor_source src = { 0 };
-    return source_open(&src, in, err) || convert_file(&src, out, o, r, err) ? -1 : 0;
+    if (source_open(&src, in, err))
+        return -1;
+    if (o->direct)
+        source_set_direct(&src);
+    return convert_file(&src, out, o, r, err);
 }
 
 /* Converts in/NAME to out/NAME and opens that; the caller closes. */
@@ -139,7 +143,7 @@ static void keeps_addresses_even(void)
 /* Large enough for several pieces, with every length of the last one; threads do not change a bit. */
 static void pieces_and_threads(void)
 {
-    enum { N = 300001 };
+    enum { N = 1100001 };
     CLEANUP(mem_free) float *data = malloc(N * sizeof(float));
     CLEANUP(mem_free) uint16_t *want = malloc(N * 2);
     for (uint32_t i = 0; i < N; i++)

@@ -92,7 +92,8 @@ static int convert(const char *in, const char *out, enum lora_dialect to, enum d
 {
     struct lora_report report;
     struct cairn_error err = { 0 };
-    int r = lora_convert(in, out, to, dtype, true, &report, &err);
+    int r = lora_convert(in, out, &(struct lora_options){ .to = to, .dtype = dtype, .replace = true },
+                         &report, &err);
     if (r)
         CHECK_FAIL_("%s", err.msg);
     return r;
@@ -260,7 +261,9 @@ static void a_bad_file_is_refused_and_nothing_written(void)
         struct lora_report report;
         struct cairn_error err = { 0 };
         put_file(in, bad[i].rows);
-        CHECK(lora_convert(in, out, LORA_MUSUBI, DTYPE_OTHER, true, &report, &err) == -1);
+        CHECK(lora_convert(in, out,
+                           &(struct lora_options){ .to = LORA_MUSUBI, .dtype = DTYPE_OTHER, .replace = true },
+                           &report, &err) == -1);
         CHECK_HAS(err.msg, bad[i].says);
         CHECK_HAS(err.msg, in);
         CHECK_INT(count_files(t.dir), 1);
@@ -278,7 +281,9 @@ static void a_number_too_large_for_the_dtype_is_refused(void)
     put_file(in, (struct put[]){ { Q ".lora_A.weight", DTYPE_BF16, 2, 3, 70000, 0 }, UP(Q, 3, 2), { 0 } });
     struct lora_report report;
     struct cairn_error err = { 0 };
-    CHECK(lora_convert(in, out, LORA_MUSUBI, DTYPE_F16, true, &report, &err) == -1);
+    CHECK(lora_convert(in, out,
+                       &(struct lora_options){ .to = LORA_MUSUBI, .dtype = DTYPE_F16, .replace = true },
+                       &report, &err) == -1);
     CHECK_HAS(err.msg, Q ".lora_A.weight");
     CHECK_HAS(err.msg, "f16");
     CHECK_INT(count_files(t.dir), 1);
@@ -304,7 +309,9 @@ static void a_whole_difference_goes_where_it_has_a_name(void)
     free(a), free(b);
     struct lora_report report;
     struct cairn_error err = { 0 };
-    CHECK(lora_convert(in, out, LORA_DIFFUSERS, DTYPE_OTHER, true, &report, &err) == -1);
+    CHECK(lora_convert(in, out,
+                       &(struct lora_options){ .to = LORA_DIFFUSERS, .dtype = DTYPE_OTHER, .replace = true },
+                       &report, &err) == -1);
     CHECK_HAS(err.msg, "diffusion_model.blocks.0.norm3.diff");
     tree_remove(&t);
 }
@@ -320,7 +327,9 @@ static void any_outside_call_may_fail(void)
         struct lora_report report;
         struct cairn_error err = { 0 };
         fault_arm(nth, EIO);
-        int r = lora_convert(golden("musubi"), out, LORA_COMFY, DTYPE_BF16, true, &report, &err);
+        int r = lora_convert(golden("musubi"), out,
+                             &(struct lora_options){ .to = LORA_COMFY, .dtype = DTYPE_BF16, .replace = true },
+                             &report, &err);
         if (!fault_disarm()) {
             CHECK(r == 0 && nth > 100);
             break;
@@ -340,6 +349,20 @@ static void any_outside_call_may_fail(void)
     tree_remove(&t);
 }
 
+static void a_stop_leaves_nothing(void)
+{
+    sig_atomic_t stop = 1;
+    struct lora_report report;
+    struct cairn_error err = { 0 };
+    struct tree t;
+    tree_make(&t);
+    CHECK(lora_convert(golden("musubi"), tree_path(&t, "out.safetensors"),
+                       &(struct lora_options){ .to = LORA_COMFY, .stop = &stop }, &report, &err) == -1);
+    CHECK_STR(err.msg, "stopped");
+    CHECK_INT(count_files(t.dir), 0);
+    tree_remove(&t);
+}
+
 int main(void)
 {
     RUN(every_dialect_gives_the_change);
@@ -351,5 +374,6 @@ int main(void)
     RUN(a_number_too_large_for_the_dtype_is_refused);
     RUN(a_whole_difference_goes_where_it_has_a_name);
     RUN(any_outside_call_may_fail);
+    RUN(a_stop_leaves_nothing);
     return check_done();
 }

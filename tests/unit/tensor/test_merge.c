@@ -352,12 +352,17 @@ static void the_product_is_right_and_the_same_on_every_cpu(void)
         for (size_t i = 0; i < rank * cols; i++)
             down[i] = put_random(&state);
         for (size_t i = 0; i < rows * cols; i++)
-            plain[i] = fast[i] = put_random(&state);
+            plain[i] = put_random(&state);
         float *before = calloc(rows * cols, 4);
         memcpy(before, plain, rows * cols * 4);
-        lowrank_add_with(0, plain, rows, cols, up, down, rank, 0.3f);
-        lowrank_add_with(dtype_cpu(), fast, rows, cols, up, down, rank, 0.3f);
-        CHECK(!memcmp(plain, fast, rows * cols * 4));
+        float *packed = calloc(lowrank_packed(cols, rank), 4);
+        lowrank_pack(packed, down, cols, rank);
+        lowrank_add_with(0, plain, rows, cols, up, packed, rank, 0.3f);
+        for (unsigned cpu = 1, have = dtype_cpu(); cpu <= have; cpu++) {
+            memcpy(fast, before, rows * cols * 4);
+            lowrank_add_with(cpu & have, fast, rows, cols, up, packed, rank, 0.3f);
+            CHECK(!memcmp(plain, fast, rows * cols * 4));
+        }
         for (size_t i = 0; i < rows * cols; i++) {
             double sum = 0;
             for (size_t k = 0; k < rank; k++)
@@ -365,7 +370,7 @@ static void the_product_is_right_and_the_same_on_every_cpu(void)
             CHECK(fabs((double)plain[i] - (double)before[i] - (double)0.3f * sum) <
                   1e-6 * (double)(rank + 1));
         }
-        free(up), free(down), free(plain), free(fast), free(before);
+        free(up), free(down), free(plain), free(fast), free(before), free(packed);
     }
 }
 

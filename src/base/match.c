@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/match.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Each string is known by two windows of three bytes, one byte apart, where it is least like other text.  One of them starts
+ * at an even place of the text wherever the string lies, so only every other place has to be looked at.  A bit tells
+ * whether a window's hash belongs to any string: 8 KiB, which stay in the first cache.  Only where it is set are
+ * the strings compared. */
+enum { WINDOW = 3, STRIDE = 2, HASH_BITS = 16, HASHES = 1 << HASH_BITS };
+
+struct entry {
+    const char *s;
+    uint16_t len, offset; /* of the window */
+    uint16_t next;        /* index + 1 in the chain of one hash */
+};
+
+struct match_set {
+    uint64_t bits[HASHES / 64];
+    uint16_t head[HASHES];  /* index + 1; 0: none */
+    struct entry entries[]; /* STRIDE for each string */
+};
+
+/* Of the first three bytes, whatever the fourth is. */
+static uint32_t hash_of(uint32_t little_endian)
+{
+    return ((little_endian << 8) * 2654435761u) >> (32 - HASH_BITS);
+}
+
+static uint32_t hash_at(const char *p)
+{
+    uint32_t v = 0;
+    memcpy(&v, p, WINDOW);
+    return hash_of(le32toh(v));
+}
+
+/* How much a byte tells: logs are full of small letters, digits, spaces and dots. */
+static void fill_weights(uint8_t weights[256])
+{
+    static const char common[] = " etaoinsrlcdu0123456789./-";
+    for (int c = 0; c < 256; c++)
+        weights[c] = strchr(common, c) ? 1 : c >= 'a' && c <= 'z' ? 3 : 6;
+}
+
+/* Where both windows tell most. */
+static size_t best_offset(const uint8_t weights[256], const char *s, size_t len)
+{
+    size_t best = 0;
+    int most = -1;
+    for (size_t i = 0; i + WINDOW + STRIDE - 1 <= len; i++) {
+        int sum = 0;
+        for (size_t k = 0; k < WINDOW + STRIDE - 1; k++)
+            sum += weights[(unsigned char)s[i + k]];
+        if (sum > most) {
+            most = sum;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void add_string(struct match_set *m, size_t i, const char *s, size_t len, size_t offset)
+{
+    for (size_t k = 0; k < STRIDE; k++) {
+        size_t e = i * STRIDE + k;
+        uint32_t h = hash_at(s + offset + k);
+        m->entries[e] = (struct entry){ s, (uint16_t)len, (uint16_t)(offset + k), m->head[h] };
+        m->head[h] = (uint16_t)(e + 1);
+        m->bits[h / 64] |= (uint64_t)1 << h % 64;
+    }
+}
+
+int match_set_new(const char *const *strings, size_t n, struct match_set **out, struct cairn_error *err)
+{
+    if (n > MATCH_MOST)
+        return cairn_fail(err, CAIRN_EUSAGE, "%zu strings to look for at once, at most %d", n, MATCH_MOST);
+    struct match_set *m = calloc(1, sizeof(*m) + n * STRIDE * sizeof(m->entries[0]));
+    if (!m)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu strings to look for", n);
+    uint8_t weights[256];
+    fill_weights(weights);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(strings[i]);
+        if (len < MATCH_SHORTEST || len > UINT16_MAX) {
+            match_set_free(m);
+            return cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is too short or too long to look for", strings[i]);
+        }
+        add_string(m, i, strings[i], len, best_offset(weights, strings[i], len));
+    }
+    *out = m;
+    return 0;
+}
+
+void match_set_free(struct match_set *m)
+{
+    free(m);
+}
+
+static void compare_at(const struct match_set *m, uint32_t h, const char *text, size_t n, size_t at,
+                       void (*found)(void *to, size_t index, size_t at), void *to)
+{
+    for (size_t i = m->head[h]; i; i = m->entries[i - 1].next) {
+        const struct entry *e = &m->entries[i - 1];
+        if (at < e->offset || n - (at - e->offset) < e->len)
+            continue;
+        const char *start = text + at - e->offset;
+        if (*start == *e->s && !memcmp(start, e->s, e->len))
+            found(to, (i - 1) / STRIDE, at - e->offset);
+    }
+}
+
+void match_set_find(const struct match_set *m, const char *text, size_t n,
+                    void (*found)(void *to, size_t index, size_t at), void *to)
+{
+    size_t i = 0;
+    for (; i + sizeof(uint32_t) <= n; i += STRIDE) {
+        uint32_t v;
+        memcpy(&v, text + i, sizeof(v));
+        uint32_t h = hash_of(le32toh(v));
+        if (__builtin_expect(m->bits[h / 64] >> h % 64 & 1, 0))
+            compare_at(m, h, text, n, i, found, to);
+    }
+    if (i + WINDOW <= n)
+        compare_at(m, hash_at(text + i), text, n, i, found, to);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/diagnose_print.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "host/logfile.h"
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct diagnose_options {
+    const char *root, *torch_dir, *rocm_dir, *gfx, *exit_text;
+    bool json, list, markdown, no_machine;
+    int64_t exit_code;
+};
+
+static void feed(void *to, const char *bytes, size_t n)
+{
+    diagnoser_feed(to, bytes, n);
+}
+
+static int read_log(struct diagnoser *d, const char *path, struct cairn_error *err)
+{
+    diagnoser_mark_file(d, str_eq(path, "-") ? "standard input" : path);
+    return logfile_read(path, feed, d, err);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+/* The exit status that `cairn run` noted in its journal; -1: none. */
+static int64_t journal_exit(const char *path)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct cairn_error err = { 0 };
+    if (!is_file(path) || logfile_read(path, logfile_into_str, &text, &err) ||
+        json_parse(text.s, text.len, &v, &err))
+        return -1;
+    return json_int(json_get(v, "code"), -1);
+}
+
+/* A folder is a journal of `cairn run`: what it changed in the environment, the log, how it ended. */
+static int read_journal(struct diagnoser *d, const char *dir, int64_t *exit_code, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *log = arena_printf(&a, "%s/log", dir), *env = arena_printf(&a, "%s/env", dir);
+    if (!is_file(log)) {
+        cairn_fail(err, CAIRN_EFORMAT,
+                   "%s is a directory, and has no file \"log\" as a journal of cairn run has", dir);
+        return cairn_hint(err, "give the log file itself");
+    }
+    if (is_file(env) && read_log(d, env, err))
+        return -1;
+    if (*exit_code < 0)
+        *exit_code = journal_exit(arena_printf(&a, "%s/verdict.json", dir));
+    return read_log(d, log, err);
+}
+
+/* "…/log" beside "events.jsonl" is part of a journal. */
+static const char *journal_of(const char *path, struct arena *a)
+{
+    const char *slash = strrchr(path, '/');
+    const char *dir = slash ? arena_strndup(a, path, (size_t)(slash - path)) : ".";
+    bool is_log = str_eq(slash ? slash + 1 : path, "log");
+    return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
+}
+
+static int read_operand(struct diagnoser *d, const char *path, int64_t *exit_code, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct stat st;
+    bool folder = !str_eq(path, "-") && !stat(path, &st) && S_ISDIR(st.st_mode);
+    const char *journal = folder ? path : journal_of(path, &a);
+    return journal ? read_journal(d, journal, exit_code, err) : read_log(d, path, err);
+}
+
+static int show(const struct diagnose_options *o, const struct diagnosis *d)
+{
+    if (o->json) {
+        CLEANUP(json_cleanup) struct json *v = diagnose_json(d);
+        json_print(v, stdout);
+    } else {
+        diagnose_print_text(d);
+    }
+    return str_eq(d->class_id, "unknown") ? EXIT_TROUBLE : EXIT_FINE;
+}
+
+static void finish_and_release(struct diagnoser **d)
+{
+    diagnoser_free(*d);
+}
+
+static int run_diagnose(struct diagnose_options *o, int n, char **paths)
+{
+    static char standard_input[] = "-", *only[] = { standard_input };
+    CLEANUP(finish_and_release) struct diagnoser *d = NULL;
+    CLEANUP(facts_release) struct facts f = { 0 };
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct cairn_error err = { 0 };
+    const struct facts_options fo = {
+        .root = o->root,
+        .torch_dir = o->torch_dir,
+        .rocm_dir = o->rocm_dir,
+        .env = (const char *const *)environ,
+        .parts = FACTS_ALL,
+    };
+    if (diagnoser_new(&d, &err))
+        return print_error(&err);
+    if (!n)
+        paths = only, n = 1;
+    for (int i = 0; i < n; i++)
+        if (read_operand(d, paths[i], &o->exit_code, &err))
+            return print_error(&err);
+    if (!o->no_machine && facts_read(&f, &fo, &err))
+        return print_error(&err);
+    const struct diagnose_context ctx = {
+        .facts = o->no_machine ? NULL : &f,
+        .gfx = o->gfx,
+        .exit_code = o->exit_code,
+    };
+    struct diagnosis out;
+    diagnoser_finish(d, &ctx, &a, &out);
+    return show(o, &out);
+}
+
+/* "gfx1031", "gfx1031+gfx90c", "gfx120X".  A target that is not in the table is no error: nothing is known of it. */
+static bool is_gfx_list(const char *text)
+{
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, "+");
+        if (n < 4 || n > 8 || strncmp(p, "gfx", 3) != 0 || strspn(p + 3, "0123456789abcdefxX") < n - 3)
+            return false;
+        p += n;
+        if (!*p)
+            return true;
+    }
+}
+
+static int check_words(struct diagnose_options *o, const char *command)
+{
+    uint64_t code;
+    o->exit_code = -1;
+    if (o->exit_text && (!cairn_parse_u64(o->exit_text, &code) || code > UINT32_MAX))
+        return options_error(command, "--exit wants an exit status or 128 + signal, not \"%s\"",
+                             o->exit_text);
+    if (o->exit_text)
+        o->exit_code = (int64_t)code;
+    if (o->gfx && !is_gfx_list(o->gfx))
+        return options_error(
+            command, "--gfx wants a target such as gfx1031, gfx1031+gfx90c or gfx120X, not \"%s\"", o->gfx);
+    if (o->no_machine && (o->root || o->torch_dir || o->rocm_dir))
+        return options_error(command, "--no-machine does not go together with --root, --torch or --rocm");
+    return OPTIONS_GO;
+}
+
+int cmd_diagnose(int argc, char **argv)
+{
+    struct diagnose_options o = { 0 };
+    const struct opt_row rows[] = {
+        OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
+        OPT_STR('x', "exit", &o.exit_text, "CODE", "the exit status of the run, or 128 + signal"),
+        OPT_STR(0, "gfx", &o.gfx, "NAME",
+                "the GPU that the log is of: gfx1031, gfx1031+gfx90c for several, gfx120X for a family"),
+        OPT_FLAG('n', "no-machine", &o.no_machine, "do not look at this machine: the log is of another one"),
+        OPT_FLAG('l', "list", &o.list, "list every class of failure"),
+        OPT_FLAG(0, "markdown", &o.markdown, "with --list: as Markdown"),
+        OPT_STR(0, "torch", &o.torch_dir, "DIR", "the PyTorch in this site-packages or virtual environment"),
+        OPT_STR(0, "rocm", &o.rocm_dir, "DIR", "the ROCm in this directory"),
+        OPT_STR(0, "root", &o.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        .synopsis = "cairn diagnose [options] [FILE...]",
+        .about =
+            "Names the cause of a failed run from its log, with what to do about it, in the order in which to try. Several files "
+            "are taken together: the trainer's log and the output of dmesg. A folder is a journal of cairn run; - or nothing is "
+            "standard input. Exit status: 0 when the log could be explained (also when nothing failed), 1 when it could not be "
+            "explained or read.",
+        .examples =
+            "  cairn diagnose train.log\n  sudo dmesg | cairn diagnose train.log -\n  cairn diagnose --exit 137 --json train.log\n",
+        .mixed = true,
+    };
+    int rest = 0;
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r == OPTIONS_GO)
+        r = check_words(&o, argv[0]);
+    if (r != OPTIONS_GO)
+        return r;
+    if (o.list)
+        return (o.json       ? diagnose_list_json
+                : o.markdown ? diagnose_list_markdown
+                             : diagnose_list_text)(),
+               EXIT_FINE;
+    if (rest == argc && isatty(STDIN_FILENO))
+        return options_error(argv[0], "give the log of a run, or - for standard input");
+    return run_diagnose(&o, argc - rest, argv + rest);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/run_job.h"
+#include "cli/run_print.h"
+#include "run/history.h"
+#include "run/state.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { DEFAULT_HANG_S = 600, DEFAULT_RETRIES = 2 };
+
+/* Returns in the parent when the run has started, or with its exit code if it did not come so far. */
+static int run_detached(const struct run_options *o)
+{
+    int fds[2], status = 0;
+    struct cairn_error err = { 0 };
+    if (pipe2(fds, O_CLOEXEC)) {
+        cairn_fail_errno(&err, "pipe");
+        return print_error(&err);
+    }
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0) {
+        cairn_fail_errno(&err, "fork");
+        return print_error(&err);
+    }
+    if (pid == 0) {
+        close(fds[0]);
+        setsid();
+        return run_job(o, fds[1]);
+    }
+    close(fds[1]);
+    char started;
+    if (read(fds[0], &started, 1) == 1)
+        return EXIT_FINE;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : RUN_CODE_OURS;
+}
+
+static int show_history(bool json)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *state;
+    struct cairn_error err = { 0 };
+    struct history_run *runs;
+    if (state_dir((const char *const *)environ, &a, &state, &err))
+        return print_error(&err);
+    size_t n = history_read(state, &a, &runs);
+    run_print_history(runs, n, json);
+    return EXIT_FINE;
+}
+
+static int check_log(const char *path)
+{
+    struct cairn_error err = { 0 };
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd < 0) {
+        cairn_fail_errno(&err, "open %s", path);
+        cairn_hint(&err, "--keep-log wants a file that can be written");
+        print_error(&err);
+        return EXIT_USAGE;
+    }
+    close(fd);
+    return OPTIONS_GO;
+}
+
+static int check_words(struct run_options *o, const char *command)
+{
+    uint64_t seconds;
+    if (o->json && !o->history)
+        return options_error(command, "--json goes with --history; --json-events FILE tells of a run");
+    if (o->history && o->argv[0])
+        return options_error(command, "--history takes no command");
+    if (o->history)
+        return OPTIONS_GO;
+    if (!o->argv[0])
+        return options_error(command, "wants a command: cairn run [options] -- COMMAND [arguments]");
+    if (o->hang && (!cairn_parse_u64(o->hang, &seconds) || seconds > 30 * 24 * 3600))
+        return options_error(command, "--hang-after wants seconds, not \"%s\"", o->hang);
+    o->hang_after_s = o->hang ? (int)seconds : DEFAULT_HANG_S;
+    if (o->preload && !str_eq(o->preload, "auto") && !str_eq(o->preload, "none"))
+        run_say("this build has no library to preload; running without it");
+    return o->keep_log ? check_log(o->keep_log) : OPTIONS_GO;
+}
+
+/* Pipes must not take the places of descriptors that we were started without. */
+static void fill_standard_places(void)
+{
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+        ;
+    fd_close(&fd);
+}
+
+static int run_command(struct run_options *o, int argc, char **argv)
+{
+    const struct opt_row rows[] = {
+        OPT_INT('g', "gpu", &o->gpu, "N", "train on GPU N only, and hide the others"),
+        OPT_STR('t', "trainer", &o->trainer, "NAME", "the trainer, where the command does not show it"),
+        OPT_INT('r', "retries", &o->retries, "N",
+                "try again at most N times, with one change each (default 2)"),
+        OPT_STR(0, "hang-after", &o->hang, "SECONDS",
+                "stop it when nothing moves for so long (default 600; 0: never)"),
+        OPT_STR(0, "resume-cmd", &o->resume_cmd, "CMD",
+                "a shell command that resumes the training; used for retries after its first step"),
+        OPT_FLAG(0, "allow-cpu", &o->allow_cpu, "as the last resort train on the CPU"),
+        OPT_FLAG('d', "debug", &o->debug,
+                 "add the variables that help to find an error; they make training slow"),
+        OPT_FLAG(0, "no-env", &o->no_env, "leave the environment as it is"),
+        OPT_LIST(0, "keep", &o->keep, "NAME",
+                 "keep this variable of yours even if it harms; may be repeated"),
+        OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),
+        OPT_FLAG(0, "strict", &o->strict, "do not start where the doctor finds a failure (exit 3)"),
+        OPT_FLAG(0, "no-preflight", &o->no_preflight, "do not ask the doctor first"),
+        OPT_FLAG(0, "check-outputs", &o->check_outputs,
+                 "check every safetensors file that it wrote, not only caches of latents"),
+        OPT_FLAG(0, "detach", &o->detach,
+                 "run in the background; the trainer outlives the terminal and cairn itself"),
+        OPT_STR(0, "keep-log", &o->keep_log, "FILE",
+                "also append everything that the trainer prints to FILE"),
+        OPT_STR(0, "json-events", &o->json_events, "FILE",
+                "also write the journal's events to FILE, one JSON object a line"),
+        OPT_FLAG(0, "history", &o->history, "list the runs of the past"),
+        OPT_FLAG('j', "json", &o->json, "with --history: print JSON on stdout"),
+        OPT_STR(0, "preload", &o->preload, "WHAT",
+                "auto or none; libraries to preload are not in this build"),
+        OPT_STR(0, "gfx", &o->gfx, "NAME", "the chip, told by hand"),
+        OPT_STR(0, "torch", &o->torch_dir, "DIR", "the PyTorch in this site-packages or virtual environment"),
+        OPT_STR(0, "rocm", &o->rocm_dir, "DIR", "the ROCm in this directory"),
+        OPT_STR(0, "root", &o->root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        .synopsis = "cairn run [options] [--] COMMAND [arguments]",
+        .about =
+            "Starts a trainer with the environment that this machine needs, keeps its output, watches it, and says what "
+            "went wrong when it fails. Where that cannot destroy work it tries again, with one change at a time. "
+            "Returns the trainer's exit status, or 128 and the signal that ended it; 127 if there is no such "
+            "command, 126 if it cannot be executed.",
+        .examples = "  cairn run -- python train.py --config my.yaml\n"
+                    "  cairn run --retries 0 --hang-after 1800 -- accelerate launch train_network.py\n",
+    };
+    int rest, r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    o->argv = argv + rest;
+    r = check_words(o, argv[0]);
+    if (r != OPTIONS_GO)
+        return r;
+    if (o->history)
+        return show_history(o->json);
+    fill_standard_places();
+    return o->detach ? run_detached(o) : run_job(o, -1);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct run_options o = { .gpu = -1, .retries = DEFAULT_RETRIES };
+    int code = run_command(&o, argc, argv);
+    opt_list_release(&o.keep);
+    opt_list_release(&o.with);
+    return code;
+}

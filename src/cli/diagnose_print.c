@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/diagnose_print.h"
+
+#include "base/str.h"
+#include "cli/print.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { INDENT = 2, NUMBER = 5 };
+
+static enum print_color severity_color(enum diagnose_severity s)
+{
+    return s == DIAGNOSE_ERROR ? COLOR_RED : s == DIAGNOSE_WARNING ? COLOR_YELLOW : COLOR_GREEN;
+}
+
+static void print_evidence(const struct diagnose_evidence *e)
+{
+    CLEANUP(str_release) struct str place = { 0 };
+    if (e->file)
+        str_addf(&place, "%s:%" PRIu64 ": ", e->file, e->line);
+    else
+        str_addf(&place, "line %" PRIu64 ": ", e->line);
+    printf("%*s%s%s%s", INDENT, "", print_color(COLOR_DIM), place.s, print_color(COLOR_PLAIN));
+    print_wrapped(stdout, e->text + strspn(e->text, " \t"), INDENT + 2, print_width());
+}
+
+static void print_variables(const struct diagnose_fix *f)
+{
+    for (size_t i = 0; i < f->n_set; i++)
+        printf("%*s%sexport %s='%s'%s\n", NUMBER, "", print_color(COLOR_BOLD), f->set[i].name,
+               f->set[i].value, print_color(COLOR_PLAIN));
+    for (size_t i = 0; i < f->n_unset; i++)
+        printf("%*s%sunset %s%s\n", NUMBER, "", print_color(COLOR_BOLD), f->unset[i],
+               print_color(COLOR_PLAIN));
+}
+
+static void print_fixes(const struct diagnosis *d)
+{
+    if (d->n_fixes)
+        printf("\nWhat to do, in this order%s:\n", d->severity == DIAGNOSE_WARNING ? ", if it disturbs" : "");
+    for (size_t i = 0; i < d->n_fixes; i++) {
+        printf("%*s%zu. ", i < 9 ? INDENT : INDENT - 1, "", i + 1);
+        print_wrapped(stdout, d->fixes[i].text, NUMBER, print_width());
+        print_variables(&d->fixes[i]);
+    }
+}
+
+static void print_list(const char *title, const char *text)
+{
+    if (!text)
+        return;
+    printf("%s: ", title);
+    print_wrapped(stdout, text, INDENT, print_width());
+}
+
+static void print_context(const struct diagnosis *d)
+{
+    CLEANUP(str_release) struct str also = { 0 }, facts = { 0 };
+    for (size_t i = 0; i < d->n_also; i++)
+        str_addf(&also, "%s%s (%.0f %%)", i ? ", " : "", d->also[i].class_id, 100 * d->also[i].confidence);
+    for (size_t i = 0; i < d->n_facts_used; i++)
+        str_addf(&facts, "%s%s", i ? ", " : "", d->facts_used[i]);
+    if (also.s || facts.s)
+        putchar('\n');
+    print_list("It could also be", also.s);
+    print_list("Taken into account", facts.s);
+}
+
+void diagnose_print_text(const struct diagnosis *d)
+{
+    const char *word = d->severity == DIAGNOSE_WARNING ? ", harmless unless the run failed" : "";
+    printf("%s%s%s  (%.0f %% sure%s)\n", print_color(severity_color(d->severity)), d->class_id,
+           print_color(COLOR_PLAIN), 100 * d->confidence, word);
+    print_wrapped(stdout, d->cause, 0, print_width());
+    if (d->n_evidence)
+        puts("\nWhat says so:");
+    for (size_t i = 0; i < d->n_evidence; i++)
+        print_evidence(&d->evidence[i]);
+    print_fixes(d);
+    print_context(d);
+}
+
+static void add_fix(struct json *list, const struct diagnose_fix *f)
+{
+    struct json *o = json_add_object(list, NULL);
+    json_add_text(o, "text", f->text);
+    json_add_bool(o, "auto", f->automatic);
+    json_add_text(o, "action", diagnose_action_name(f->action));
+    struct json *set = json_add_object(o, "set");
+    for (size_t i = 0; i < f->n_set; i++)
+        json_add_text(set, f->set[i].name, f->set[i].value);
+    struct json *unset = json_add_array(o, "unset");
+    for (size_t i = 0; i < f->n_unset; i++)
+        json_add_text(unset, NULL, f->unset[i]);
+}
+
+/* Two digits are more than is known. */
+static double rounded(double confidence)
+{
+    return (double)(int)(confidence * 100 + 0.5) / 100;
+}
+
+struct json *diagnose_json(const struct diagnosis *d)
+{
+    struct json *top = json_new_object();
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "class", d->class_id);
+    json_add_text(top, "severity", diagnose_severity_name(d->severity));
+    json_add_real(top, "confidence", rounded(d->confidence));
+    json_add_text(top, "cause", d->cause);
+    struct json *list = json_add_array(top, "evidence");
+    for (size_t i = 0; i < d->n_evidence; i++) {
+        struct json *o = json_add_object(list, NULL);
+        json_add_int(o, "line", (int64_t)d->evidence[i].line);
+        json_add_text(o, "text", d->evidence[i].text);
+        json_add_text(o, "file", d->evidence[i].file);
+    }
+    list = json_add_array(top, "fix");
+    for (size_t i = 0; i < d->n_fixes; i++)
+        add_fix(list, &d->fixes[i]);
+    list = json_add_array(top, "also");
+    for (size_t i = 0; i < d->n_also; i++) {
+        struct json *o = json_add_object(list, NULL);
+        json_add_text(o, "class", d->also[i].class_id);
+        json_add_real(o, "confidence", rounded(d->also[i].confidence));
+    }
+    list = json_add_array(top, "facts_used");
+    for (size_t i = 0; i < d->n_facts_used; i++)
+        json_add_text(list, NULL, d->facts_used[i]);
+    return top;
+}
+
+void diagnose_list_text(void)
+{
+    for (size_t i = 0; diagnose_class(i).id; i++)
+        printf("%s%-24s%s %s\n", print_color(COLOR_BOLD), diagnose_class(i).id, print_color(COLOR_PLAIN),
+               diagnose_class(i).about);
+}
+
+void diagnose_list_json(void)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    json_add_int(top, "schema", 1);
+    struct json *list = json_add_array(top, "classes");
+    for (size_t i = 0; diagnose_class(i).id; i++) {
+        struct json *o = json_add_object(list, NULL);
+        json_add_text(o, "class", diagnose_class(i).id);
+        json_add_text(o, "what", diagnose_class(i).about);
+    }
+    json_print(top, stdout);
+}
+
+void diagnose_list_markdown(void)
+{
+    puts("| class | what it is |\n|---|---|");
+    for (size_t i = 0; diagnose_class(i).id; i++)
+        printf("| `%s` | %s |\n", diagnose_class(i).id, diagnose_class(i).about);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_job.h"
+
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/gpu_json.h"
+#include "cli/print.h"
+#include "cli/run_print.h"
+#include "rules/checks.h"
+#include "rules/trainers.h"
+#include "run/known_good.h"
+#include "run/resume.h"
+#include "run/state.h"
+#include "run/supervise.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* What a run needs from its beginning to its end. */
+struct stage {
+    const struct run_options *o;
+    struct facts *facts;
+    struct plan_options planning;
+    struct plan plan;
+    const char *state;         /* NULL: there is no folder to remember in */
+    struct known_good_key key; /* trainer NULL: nothing to remember */
+    struct known_good known;   /* what this plan took from an earlier run; trainer NULL: nothing */
+    struct timespec since;     /* files that are younger may be the trainer's */
+    struct journal journal;
+    struct arena arena;
+    int parent; /* the pipe to the one who waits for our start; -1: nobody does */
+};
+
+static void say_and_note(void *context, const char *text)
+{
+    struct stage *s = context;
+    struct json *event = journal_event("note");
+    json_add_text(event, "text", text);
+    journal_add(&s->journal, event);
+    run_say(text);
+}
+
+/* What worked before comes first, unless the environment is to be left alone. */
+static void use_known_good(struct stage *s)
+{
+    const char *trainer = s->o->trainer ? trainer_find(s->o->trainer)->name : resume_name(s->o->argv);
+    struct known_good *found;
+    if (!trainer || !s->state || s->o->no_env)
+        return;
+    known_good_key_for(s->facts, s->plan.gpu, trainer, &s->arena, &s->key);
+    size_t n = known_good_list(s->state, &s->key, &s->arena, &found);
+    if (!n)
+        return;
+    s->known = found[n - 1];
+    known_good_apply(&s->known, s->facts, &s->planning, &s->arena, &s->plan);
+}
+
+/* Where a crash leaves its memory. */
+static const char *core_hint(struct stage *s)
+{
+    const char *pattern = root_read(&s->facts->root, &s->arena, "/proc/sys/kernel/core_pattern", NULL);
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_CORE, &limit) && limit.rlim_cur == 0 && !(pattern && *pattern == '|'))
+        return "a crash leaves no core file: ulimit -c unlimited allows it";
+    return arena_printf(&s->arena, "a crash leaves its core where kernel.core_pattern says: %s",
+                        pattern ? pattern : "not known");
+}
+
+/* Python prints its stacks when it crashes, or when the watchdog asks for them. */
+static void add_debugging(struct stage *s)
+{
+    if (!s->o->debug)
+        return;
+    run_say(core_hint(s));
+    if (facts_env(s->facts, "PYTHONFAULTHANDLER"))
+        return;
+    *ARENA_PUSH(&s->arena, s->plan.set, s->plan.n_set) =
+        (struct plan_var){ "PYTHONFAULTHANDLER", "1",
+                           "prints the stack of every thread when Python crashes or hangs",
+                           "https://docs.python.org/3/library/faulthandler.html" };
+}
+
+static int make_plan(struct stage *s, struct cairn_error *err)
+{
+    const struct run_options *o = s->o;
+    struct cairn_error why = { 0 };
+    s->planning = (struct plan_options){
+        .gpu = o->gpu,
+        .debug = o->debug,
+        .trainer = o->trainer,
+        .keep = o->keep.item,
+        .with = o->with.item,
+    };
+    if (o->gfx && facts_set_gfx(s->facts, o->gfx, err))
+        return -1;
+    if (plan_build(s->facts, &s->planning, &s->arena, &s->plan, err))
+        return -1;
+    if (state_dir(s->facts->env, &s->arena, &s->state, &why))
+        run_say(arena_printf(&s->arena, "the journal is not kept: %s", why.msg));
+    use_known_good(s);
+    add_debugging(s);
+    return 0;
+}
+
+/* False: --strict, and something is wrong. */
+static bool preflight(struct stage *s)
+{
+    struct doctor d = { 0 };
+    if (s->o->no_preflight)
+        return true;
+    struct facts planned = *s->facts;
+    if (!s->o->no_env)
+        planned.env = plan_environment(s->facts, &s->plan, &s->arena);
+    struct plan plan = { 0 };
+    const struct plan_options po = { .gpu = s->o->gpu, .debug = s->o->debug };
+    struct cairn_error ignored = { 0 };
+    if (plan_build(&planned, &po, &s->arena, &plan, &ignored))
+        plan = s->plan;
+    doctor_run(&planned, &plan, &s->arena, &d);
+    size_t failures = run_print_preflight(&d);
+    if (failures && s->o->strict)
+        run_say("not started, because of --strict");
+    return !failures || !s->o->strict;
+}
+
+static void open_journal(struct stage *s)
+{
+    CLEANUP(mem_free) char *env = run_env_text(&s->plan);
+    CLEANUP(json_cleanup) struct json *facts = gpu_json(s->facts);
+    struct json *event = journal_event("start");
+    struct json *command = json_add_array(event, "command");
+    for (char **arg = s->o->argv; *arg; arg++)
+        json_add_text(command, NULL, *arg);
+    json_add_int(event, "pid", getpid());
+    journal_add(&s->journal, event);
+    journal_write_text(&s->journal, "env", s->o->no_env ? "" : env);
+    journal_write(&s->journal, "facts.json", facts);
+}
+
+/* A failure that the environment may be to blame for; a script's own mistakes are not. */
+static bool failed_here(const struct supervise_result *r)
+{
+    const struct supervise_try *last = &r->tries[r->n_tries - 1];
+    return last->diagnosis.class_id && last->diagnosis.confidence > 0;
+}
+
+/* What worked is kept; what was kept and does not work any more is forgotten. */
+static void learn(struct stage *s, const struct supervise_result *r)
+{
+    struct cairn_error err = { 0 };
+    bool worked = supervise_worked(r);
+    if (!s->key.trainer || (worked && !r->n_set && !r->n_unset) ||
+        (!worked && !(s->known.trainer && failed_here(r))))
+        return;
+    struct known_good all = s->known;
+    for (size_t i = 0; i < r->n_set; i++) {
+        struct plan_var *old = (struct plan_var *)plan_find(all.set, all.n_set, r->set[i].name);
+        *(old ? old : ARENA_PUSH(&s->arena, all.set, all.n_set)) = r->set[i];
+    }
+    for (size_t i = 0; i < r->n_unset; i++)
+        *ARENA_PUSH(&s->arena, all.unset, all.n_unset) = r->unset[i];
+    if (r->n_tries > 1)
+        all.class_id = r->tries[0].diagnosis.class_id;
+    int failed =
+        worked ? known_good_keep(s->state, &s->key, &all, &err) : known_good_forget(s->state, &s->key, &err);
+    if (failed)
+        say_and_note(s, arena_printf(&s->arena, "what worked is not remembered: %s", err.msg));
+    else if (worked)
+        say_and_note(s, "what worked is remembered for the next run");
+}
+
+static void look_at_outputs(struct stage *s, struct supervise_result *r, struct outputs *out)
+{
+    if (r->code)
+        return;
+    outputs_check(s->o->argv, s->since, s->o->check_outputs, &s->arena, out);
+    run_print_outputs(out);
+    if (out->n_damaged)
+        r->code = EXIT_TROUBLE;
+}
+
+static void close_journal(struct stage *s, const struct supervise_result *r, const struct outputs *o)
+{
+    CLEANUP(json_cleanup) struct json *verdict = run_verdict_json(r, o, s->o->argv);
+    struct json *event = journal_event("end");
+    json_add_int(event, "code", r->code);
+    journal_add(&s->journal, event);
+    journal_write(&s->journal, "verdict.json", verdict);
+    const struct cairn_error *trouble = journal_trouble(&s->journal);
+    if (trouble)
+        say_and_note(s, arena_printf(&s->arena, "the journal is not kept: %s", trouble->msg));
+}
+
+/* The one who started us may go; from here on we talk to the journal alone. */
+static void detach(struct stage *s)
+{
+    if (s->parent < 0)
+        return;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd < 3; fd++)
+        dup2(null, fd);
+    (void)!write(s->parent, "", 1);
+    close(s->parent);
+}
+
+static int train(struct stage *s)
+{
+    static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
+                                     SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT };
+    const struct run_options *o = s->o;
+    const struct talk talk = { say_and_note, s };
+    struct cairn_error err = { 0 };
+    CLEANUP(signals_close) struct signals signals = { .fd = -1 };
+    const struct supervise_options so = {
+        .argv = o->argv,
+        .facts = s->facts,
+        .plan = &s->plan,
+        .env = o->no_env ? s->facts->env : plan_environment(s->facts, &s->plan, &s->arena),
+        .keep = o->keep.item,
+        .gfx = o->gfx,
+        .trainer = o->trainer,
+        .resume_cmd = o->resume_cmd,
+        .keep_log = o->keep_log,
+        .retries = o->retries,
+        .hang_after_s = o->hang_after_s,
+        .hang_explicit = o->hang != NULL,
+        .allow_cpu = o->allow_cpu,
+        .detached = o->detach,
+        .journal = &s->journal,
+        .signals = &signals,
+        .talk = &talk,
+    };
+    struct supervise_result result;
+    if (signals_open(&signals, forwarded, ARRAY_LEN(forwarded), &err) ||
+        supervise(&so, &s->arena, &result, &err))
+        return print_error(&err), RUN_CODE_OURS;
+    while (signals_read(&signals))
+        ; /* those that came too late for the trainer */
+    signals_close(&signals);
+    struct outputs outputs = { 0 };
+    look_at_outputs(s, &result, &outputs);
+    if (!outputs.n_damaged) /* what wrote zeros did not work */
+        learn(s, &result);
+    close_journal(s, &result, &outputs);
+    run_print_end(&result, o->argv, &s->journal);
+    return result.code;
+}
+
+static int prepare_and_train(struct stage *s)
+{
+    struct cairn_error err = { 0 };
+    if (make_plan(s, &err))
+        return print_error(&err);
+    if (!preflight(s))
+        return EXIT_LACKS;
+    if (journal_open(&s->journal, s->state, s->o->json_events, &err))
+        return print_error(&err);
+    open_journal(s);
+    run_print_summary(s->facts, &s->plan, !s->o->no_env);
+    if (s->o->detach)
+        run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
+                             s->journal.dir ? s->journal.dir : "none, so its output is lost"));
+    detach(s);
+    signal(SIGPIPE, SIG_IGN);
+    clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */
+    int code = train(s);
+    if (s->state)
+        journal_prune(s->state);
+    return code;
+}
+
+int run_job(const struct run_options *o, int parent)
+{
+    const struct facts_options fo = {
+        .root = o->root,
+        .torch_dir = o->torch_dir,
+        .rocm_dir = o->rocm_dir,
+        .env = (const char *const *)environ,
+        .parts = FACTS_ALL,
+    };
+    CLEANUP(facts_release) struct facts f;
+    struct cairn_error err = { 0 };
+    if (facts_read(&f, &fo, &err))
+        return print_error(&err);
+    struct stage s = { .o = o, .facts = &f, .parent = parent };
+    int code = prepare_and_train(&s);
+    journal_close(&s.journal);
+    arena_release(&s.arena);
+    return code;
+}

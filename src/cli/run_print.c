@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_print.h"
+
+#include "base/str.h"
+#include "cli/print.h"
+#include "cli/shell_text.h"
+#include <stdio.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { WIDTH = 100, LEAD = 7 /* "cairn: " */ };
+
+/* The trainer's keys make the terminal raw, and then a line feed alone does not go to the left. */
+static const char *line_end(void)
+{
+    struct termios t;
+    return !tcgetattr(STDERR_FILENO, &t) && !(t.c_oflag & OPOST) ? "\r\n" : "\n";
+}
+
+/* Broken at spaces; a word longer than a line stays whole, so that a path can be copied. */
+void run_say(const char *text)
+{
+    CLEANUP(str_release) struct str clean = { 0 }, out = { 0 };
+    const char *end = line_end();
+    str_add_clean(&clean, text, strlen(text));
+    str_add(&out, "cairn: ");
+    int column = LEAD;
+    const char *at = clean.s ? clean.s : "";
+    for (; *at == ' '; at++, column++)
+        str_add(&out, " ");
+    for (bool first = true; *at; first = false) {
+        size_t n = strcspn(at, " ");
+        if (!first && column + 1 + (int)n > WIDTH) {
+            str_addf(&out, "%s%*s", end, LEAD + 2, "");
+            column = LEAD + 2;
+        } else if (!first) {
+            str_add(&out, " ");
+            column++;
+        }
+        str_addn(&out, at, n);
+        column += (int)n;
+        at += n + (at[n] == ' ');
+    }
+    str_add(&out, end);
+    fputs(out.s, stderr);
+}
+
+static void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
+static void say(const char *fmt, ...)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    va_list ap;
+    va_start(ap, fmt);
+    run_say(arena_vprintf(&a, fmt, ap));
+    va_end(ap);
+}
+
+static void say_remedy(const char *remedy)
+{
+    for (const char *line = remedy; line; line = str_next_line(line)) {
+        size_t n = strcspn(line, "\n");
+        if (n)
+            fprintf(stderr, "         %.*s\n", (int)n, line);
+    }
+}
+
+size_t run_print_preflight(const struct doctor *d)
+{
+    if (d->lacks_gpu) {
+        say("this machine has no AMD GPU that can be used; running the command all the same");
+        return 1;
+    }
+    for (size_t i = 0; i < d->n; i++) {
+        const struct finding *f = &d->lines[i].found;
+        if (f->status != CHECK_FAIL)
+            continue;
+        say("FAIL %s: %s%s%s", d->lines[i].check->id, f->fact, f->why ? ": " : "", f->why ? f->why : "");
+        say_remedy(f->remedy);
+    }
+    return d->counts[CHECK_FAIL];
+}
+
+static void say_gpu(const struct gpu_facts *g)
+{
+    char usable[24];
+    say("GPU %d: %s (%s)%s%s%s%s", g->hip_index, g->name.s ? g->name.s : "unnamed",
+        g->gfx.s ? g->gfx.s : "chip not known", g->usable_bytes.from ? ", " : "",
+        g->usable_bytes.from ? print_bytes(g->usable_bytes.v, usable) : "",
+        g->usable_bytes.from ? " for training" : "",
+        g->kind == GPU_INTEGRATED ? ", shared with the system" : "");
+}
+
+void run_print_summary(const struct facts *f, const struct plan *p, bool applied)
+{
+    const struct torch_facts *t = facts_torch(f);
+    if (p->gpu)
+        say_gpu(p->gpu);
+    if (p->gpu && t && t->version.s)
+        say("PyTorch %s in %s", t->version.s, t->site);
+    for (size_t i = 0; applied && i < p->n_set; i++)
+        say("set %s=%s: %s", p->set[i].name, p->set[i].value, p->set[i].why);
+    for (size_t i = 0; applied && i < p->n_unset; i++)
+        if (!plan_find(p->set, p->n_set, p->unset[i].name))
+            say("without %s=%s: %s", p->unset[i].name, p->unset[i].value, p->unset[i].why);
+    for (size_t i = 0; applied && p->gpu && i < p->warnings.n; i++)
+        say("note: %s", p->warnings.text[i]);
+    if (applied && p->gpu && !p->n_set && !p->n_unset)
+        say("the environment is as it should be");
+}
+
+static void say_peak(const struct gauge_reading *peak)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    char size[24];
+    if (peak->vram_used_bytes >= 0)
+        str_addf(&text, ", %s of VRAM", print_bytes(peak->vram_used_bytes, size));
+    if (peak->gtt_used_bytes >= 0)
+        str_addf(&text, ", %s of GTT", print_bytes(peak->gtt_used_bytes, size));
+    if (peak->host_available_bytes >= 0)
+        str_addf(&text, ", %s of host memory left at the least",
+                 print_bytes(peak->host_available_bytes, size));
+    if (text.len)
+        say("peak:%s", text.s + 1);
+}
+
+static void say_last(const struct supervise_result *r, char *const *argv)
+{
+    const struct attempt *last = &r->tries[r->n_tries - 1].attempt;
+    if (last->end == ATTEMPT_NOT_STARTED) {
+        say("cannot run %s: %s", argv[0], strerror(last->error));
+        return;
+    }
+    say("exit status %d after %.1f s%s%s", r->code, last->seconds,
+        r->n_tries > 1 ? ", at the last attempt" : "",
+        last->end == ATTEMPT_INTERRUPTED ? " (interrupted)" : "");
+}
+
+void run_print_end(const struct supervise_result *r, char *const *argv, const struct journal *j)
+{
+    say_last(r, argv);
+    if (r->tries[r->n_tries - 1].attempt.end == ATTEMPT_NOT_STARTED)
+        return;
+    say_peak(&r->peak);
+    if (j->dir)
+        say("journal: %s", j->dir);
+}
+
+void run_print_outputs(const struct outputs *o)
+{
+    for (size_t i = 0; i < o->n_damaged; i++) {
+        const struct outputs_finding *f = &o->damaged[i];
+        say("DAMAGED %s: %s%s%s", f->path, f->verdict, f->why ? ": " : "", f->why ? f->why : "");
+        if (f->todo)
+            say("  %s", f->todo);
+    }
+    if (o->n_files)
+        say("checked %zu written safetensors files%s: %zu damaged", o->n_files,
+            o->cut ? " (there are more)" : "", o->n_damaged);
+}
+
+static void print_run(const struct history_run *h)
+{
+    char end[32];
+    if (h->ended)
+        snprintf(end, sizeof(end), "exit %lld", (long long)h->code);
+    else
+        snprintf(end, sizeof(end), "%s", h->running ? "running" : "cut short");
+    printf("%-21s %-9s ", h->started ? h->started : h->name, end);
+    print_cell(stdout, h->class_id ? h->class_id : "", 20);
+    putchar(' ');
+    print_padded(stdout, h->command ? h->command : h->name, 0);
+    putchar('\n');
+    if (h->change) {
+        printf("%54s", "");
+        print_padded(stdout, h->change, 0);
+        putchar('\n');
+    }
+}
+
+static void add_run(struct json *list, const struct history_run *h)
+{
+    struct json *v = json_add_object(list, NULL);
+    json_add_text(v, "dir", h->dir);
+    json_add_text(v, "started", h->started);
+    json_add_text(v, "command", h->command);
+    json_add_text(v, "state", h->ended ? "ended" : h->running ? "running" : "cut-short");
+    if (h->ended)
+        json_add_int(v, "code", h->code);
+    else
+        json_add_null(v, "code");
+    json_add_int(v, "attempts", h->attempts);
+    json_add_real(v, "seconds", h->seconds);
+    json_add_text(v, "class", h->class_id);
+    json_add_text(v, "change", h->change);
+}
+
+void run_print_history(const struct history_run *runs, size_t n, bool json)
+{
+    CLEANUP(json_cleanup) struct json *root = json_new_object();
+    json_add_int(root, "schema", 1);
+    struct json *list = json_add_array(root, "runs");
+    for (size_t i = 0; i < n; i++)
+        if (json)
+            add_run(list, &runs[i]);
+        else
+            print_run(&runs[i]);
+    if (json)
+        json_print(root, stdout);
+    else if (!n)
+        puts("no runs yet");
+}
+
+char *run_env_text(const struct plan *p)
+{
+    struct str text = { 0 };
+    for (size_t i = 0; i < p->n_unset; i++)
+        shell_unset(SHELL_SH, p->unset[i].name, &text);
+    for (size_t i = 0; i < p->n_set; i++)
+        shell_set(SHELL_SH, p->set[i].name, p->set[i].value, &text);
+    str_add(&text, "");
+    return text.s;
+}
+
+static void add_try(struct json *list, const struct supervise_try *t)
+{
+    struct json *v = json_add_object(list, NULL);
+    json_add_text(v, "end", attempt_end_name(t->attempt.end));
+    json_add_int(v, "code", t->attempt.code);
+    json_add_real(v, "seconds", t->attempt.seconds);
+    json_add_bool(v, "saw_step", t->attempt.saw_step);
+    json_add_text(v, "change", t->change);
+    json_add_text(v, "resumed", t->resumed);
+    json_add_text(v, "class", t->diagnosis.class_id);
+    json_add_real(v, "confidence", t->diagnosis.confidence);
+    json_add_text(v, "cause", t->diagnosis.cause);
+    struct json *evidence = json_add_array(v, "evidence");
+    for (size_t i = 0; i < t->diagnosis.n_evidence; i++)
+        json_add_text(evidence, NULL, t->diagnosis.evidence[i].text);
+}
+
+struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv)
+{
+    struct json *root = json_new_object();
+    json_add_int(root, "schema", 1);
+    json_add_int(root, "code", r->code);
+    struct json *command = json_add_array(root, "command");
+    for (; *argv; argv++)
+        json_add_text(command, NULL, *argv);
+    json_add_text(root, "trainer", r->trainer);
+    struct json *tries = json_add_array(root, "attempts");
+    for (size_t i = 0; i < r->n_tries; i++)
+        add_try(tries, &r->tries[i]);
+    gauge_json(&r->peak, json_add_object(root, "peak"));
+    json_add_int(root, "outputs_checked", (int64_t)o->n_files);
+    struct json *damaged = json_add_array(root, "outputs_damaged");
+    for (size_t i = 0; i < o->n_damaged; i++)
+        json_add_text(damaged, NULL, o->damaged[i].path);
+    return root;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `cairn run` says around a run: all of it on stderr, since stdout is the trainer's. */
+#ifndef CAIRN_CLI_RUN_PRINT_H
+#define CAIRN_CLI_RUN_PRINT_H
+
+#include "rules/checks.h"
+#include "rules/plan.h"
+#include "run/history.h"
+#include "run/outputs.h"
+#include "run/supervise.h"
+
+/* "cairn: …" on stderr, wrapped; also while the terminal is the trainer's. */
+void run_say(const char *text);
+/* The findings that stop training; how many there were. */
+size_t run_print_preflight(const struct doctor *d);
+/* Which GPU, how much memory, which variables and why; applied is false with --no-env. */
+void run_print_summary(const struct facts *f, const struct plan *p, bool applied);
+/* How it ended. */
+void run_print_end(const struct supervise_result *r, char *const *argv, const struct journal *j);
+/* What a look at its outputs found. */
+void run_print_outputs(const struct outputs *o);
+/* The runs of the past. */
+void run_print_history(const struct history_run *runs, size_t n, bool json);
+/* The plan's part of an environment, as lines for a shell. */
+char *run_env_text(const struct plan *p);
+/* verdict.json; the caller frees it. */
+struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv);
+
+#endif

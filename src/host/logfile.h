@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A log from a file, a pipe or standard input ("-"), plain or compressed with gzip, in pieces of bounded size. */
+#ifndef CAIRN_HOST_LOGFILE_H
+#define CAIRN_HOST_LOGFILE_H
+
+#include "base/error.h"
+#include <stddef.h>
+
+/* A gzip file that is cut short gives what it has, and is no error: so does a log that is still written. */
+int logfile_read(const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
+                 struct cairn_error *err);
+/* For take: to is a struct str *. */
+void logfile_into_str(void *to, const char *bytes, size_t n);
+
+#endif

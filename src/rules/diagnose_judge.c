@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From hits to one class.  Each class gets a score, how sure it is in percent: that of its best rule, then moved by
+ * rulings, which know what the rules cannot: which error came first, what the environment and the chip say, and which
+ * errors are echoes of others. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "host/chip.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FIRST_BONUS = 6,  /* the first error explains those behind it */
+    KERNEL_BONUS = 8, /* what the kernel says beats what Python says */
+    SOFT_LOSS = 15,   /* a hard error beside it */
+    UNSURE_LOSS = 8,  /* nothing says whose GPU it is */
+};
+
+bool judge_is_integrated(const struct gfx_chip *c)
+{
+    return c && chip_kind(c->gfx, (struct num){ 0 }) == GPU_INTEGRATED;
+}
+
+static const char *env_value(const char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+    for (; env && *env; env++)
+        if (!strncmp(*env, name, n) && (*env)[n] == '=')
+            return *env + n + 1;
+    return NULL;
+}
+
+const char *judge_var(const struct judgement *j, enum log_var v)
+{
+    if (j->ctx->env)
+        return env_value(j->ctx->env, log_var_name(v));
+    if (j->log->vars[v].set)
+        return j->log->vars[v].value;
+    return j->same_machine ? facts_env(j->ctx->facts, log_var_name(v)) : NULL;
+}
+
+bool judge_expandable(const struct judgement *j)
+{
+    for (int v = LOG_ALLOC_HIP; v <= LOG_ALLOC_NEW; v++) {
+        const char *value = judge_var(j, v);
+        if (value && (strstr(value, "expandable_segments:True") || strstr(value, "expandable_segments:true")))
+            return true;
+    }
+    return false;
+}
+
+/* Whose GPUs. */
+
+static void add_chip(struct judgement *j, const char *gfx)
+{
+    const struct gfx_chip *c = gfx_find(gfx);
+    for (size_t i = 0; c && i < j->n_chips; i++)
+        if (j->chips[i] == c)
+            return;
+    if (c && j->n_chips < LOG_MOST_GFX)
+        j->chips[j->n_chips++] = c;
+}
+
+/* "gfx120X": any chip whose name starts so will do. */
+static void add_family(struct judgement *j, const char *name)
+{
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (!strncmp(c->gfx, name, strlen(name) - 1)) {
+            j->family = true;
+            add_chip(j, c->gfx);
+            return;
+        }
+}
+
+static void add_told(struct judgement *j)
+{
+    for (const char *p = j->ctx->gfx; p && *p;) {
+        size_t len = strcspn(p, "+");
+        const char *name = arena_strndup(j->a, p, len);
+        if (len && (name[len - 1] == 'X' || name[len - 1] == 'x'))
+            add_family(j, name);
+        else
+            add_chip(j, name);
+        p += len + (p[len] == '+');
+    }
+}
+
+static bool machine_has(const struct facts *f, const char *gfx)
+{
+    for (size_t i = 0; f && i < f->n_gpus; i++)
+        if (str_eq(f->gpus[i].gfx.s, gfx))
+            return true;
+    return false;
+}
+
+static void find_chips(struct judgement *j)
+{
+    const struct facts *f = j->ctx->facts;
+    const struct log_gfx *log = &j->log->devices;
+    bool foreign = log->n > 0;
+    for (size_t i = 0; i < log->n; i++)
+        foreign &= !machine_has(f, log->name[i]);
+    j->same_machine = f && f->n_gpus && !j->ctx->gfx && !foreign;
+    add_told(j);
+    for (size_t i = 0; i < log->n; i++)
+        add_chip(j, log->name[i]);
+    for (size_t i = 0; j->same_machine && i < f->n_gpus; i++)
+        if (f->gpus[i].gfx.s)
+            add_chip(j, f->gpus[i].gfx.s);
+}
+
+static void pick_chip(struct judgement *j)
+{
+    const struct gfx_chip *card = NULL, *small = NULL;
+    for (size_t i = j->n_chips; i-- > 0;)
+        *(judge_is_integrated(j->chips[i]) ? &small : &card) = j->chips[i];
+    j->igpu = card ? small : NULL;
+    if (j->log->misnamed && !j->ctx->gfx)
+        return; /* what the log calls it is not what it is */
+    j->chip = j->log->failing[0] ? gfx_find(j->log->failing) : card ? card : small;
+}
+
+/* The part of each sign is counted once, however often it was seen. */
+static void find_vendor(struct judgement *j)
+{
+    enum { NAMED = -6, TOLD = 4, MACHINE = 3 };
+    int amd = j->ctx->gfx ? TOLD : j->same_machine ? MACHINE : 0, nvidia = 0;
+    for (size_t i = 0; i < j->d->n_signs; i++) {
+        int weight = j->d->signs[i] ? issue_signs[i].weight : 0;
+        amd += weight > 0 ? weight : 0;
+        nvidia -= weight < 0 ? weight : 0;
+        j->nvidia_device |= weight <= NAMED;
+    }
+    amd += j->log->devices.n ? TOLD : 0;
+    j->vendor = amd > nvidia ? VENDOR_AMD : nvidia ? VENDOR_NVIDIA : VENDOR_UNKNOWN;
+}
+
+/* Scores. */
+
+static bool says_cuda(const struct hit *h)
+{
+    return strstr(h->text, "CUDA") || strstr(h->text, "cuda") || strstr(h->text, "NCCL") ||
+           strstr(h->text, ".cu");
+}
+
+/* Do these hits speak for their own class, and not for another vendor's GPU? */
+static bool counts(const struct judgement *j, enum issue i, const struct hits *h, bool cuda_words)
+{
+    if (issue_classes[i].any_machine)
+        return true;
+    if (j->vendor == VENDOR_NVIDIA)
+        return i == ISSUE_TORCH_NOT_ROCM && !j->nvidia_device;
+    return !cuda_words || j->vendor == VENDOR_AMD || !says_cuda(&h->best);
+}
+
+static bool is_hard(const struct judgement *j, enum issue i, int cuda)
+{
+    const struct hits *h = &j->d->hits[i][WEIGHT_HARD][cuda];
+    return h->seen && !h->recovered && counts(j, i, h, cuda);
+}
+
+static uint64_t first_order(const struct judgement *j)
+{
+    uint64_t first = UINT64_MAX;
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int c = 0; c < 2; c++) {
+            const struct hits *h = &j->d->hits[i][WEIGHT_HARD][c];
+            if (is_hard(j, i, c) && h->first.order < first)
+                first = h->first.order;
+        }
+    return first;
+}
+
+void judge_raise(struct judgement *j, enum issue i, int score)
+{
+    j->score[i] = score > j->score[i] ? score : j->score[i];
+}
+
+static bool hard_beside(const struct judgement *j, enum issue but)
+{
+    for (int i = 0; i < N_ISSUES; i++)
+        if (i != (int)but && (is_hard(j, i, 0) || is_hard(j, i, 1)))
+            return true;
+    return false;
+}
+
+static void score_hits(struct judgement *j, enum issue i, enum weight w, int cuda, uint64_t first)
+{
+    const struct hits *h = &j->d->hits[i][w][cuda];
+    if (!h->seen || w >= WEIGHT_WARN)
+        return;
+    int score = h->best.score;
+    if (w == WEIGHT_HARD)
+        score += (h->first.order == first ? FIRST_BONUS : 0) + (h->best.kernel ? KERNEL_BONUS : 0);
+    else if (hard_beside(j, i))
+        score -= SOFT_LOSS;
+    if (h->recovered)
+        score /= 3;
+    if (!counts(j, i, h, cuda)) {
+        judge_raise(j, ISSUE_NOT_ROCM, score);
+        return;
+    }
+    judge_raise(j, i, cuda && j->vendor == VENDOR_UNKNOWN ? score - UNSURE_LOSS : score);
+}
+
+bool judge_any_error(const struct judgement *j)
+{
+    for (int i = 0; i < N_ISSUES; i++)
+        if (j->score[i] >= JUDGE_LEAST)
+            return true;
+    return false;
+}
+
+/* Warnings and echoes count where nothing better explains a failure. */
+static void score_rest(struct judgement *j)
+{
+    bool better = judge_any_error(j);
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int w = WEIGHT_WARN; w <= WEIGHT_ECHO; w++)
+            for (int c = 0; c < 2; c++) {
+                const struct hits *h = &j->d->hits[i][w][c];
+                if (h->seen && counts(j, i, h, c))
+                    judge_raise(j, i, better ? JUDGE_LEAST / 2 : h->best.score);
+            }
+}
+
+/* A status that a signal or Windows left. */
+static const struct {
+    int64_t code;
+    enum issue issue;
+    int score;
+} exits[] = {
+    { 124, ISSUE_HANG, 60 },
+    { 127, ISSUE_NOT_ROCM, 60 },            /* a shell found no such command */
+    { 134, ISSUE_NATIVE_CRASH, 30 },        /* SIGABRT */
+    { 135, ISSUE_NATIVE_CRASH, 60 },        /* SIGBUS */
+    { 137, ISSUE_HOST_OOM, 74 },            /* SIGKILL */
+    { 139, ISSUE_NATIVE_CRASH, 64 },        /* SIGSEGV */
+    { 3221225477, ISSUE_NATIVE_CRASH, 82 }, /* 0xC0000005, access violation */
+    { 3221226356, ISSUE_NATIVE_CRASH, 76 }, /* 0xC0000374, heap corruption */
+    { 3221226505, ISSUE_NATIVE_CRASH, 72 }, /* 0xC0000409, stack buffer overrun: an abort */
+    { 3221225781, ISSUE_LIB_LOAD, 80 },     /* 0xC0000135, DLL not found */
+    { 3221225785, ISSUE_LIB_LOAD, 78 },     /* 0xC0000139, entry point not found */
+};
+
+static void score_exit(struct judgement *j)
+{
+    for (size_t i = 0; i < ARRAY_LEN(exits); i++)
+        if (exits[i].code == j->ctx->exit_code)
+            judge_raise(j, exits[i].issue, hard_beside(j, exits[i].issue) ? JUDGE_LEAST : exits[i].score);
+    if (j->ctx->hung)
+        judge_raise(j, ISSUE_HANG, 85);
+    if (j->ctx->memory_guard)
+        judge_raise(j, ISSUE_HOST_OOM, 95);
+}
+
+enum issue judge_top(const struct judgement *j, enum issue but)
+{
+    enum issue best = ISSUE_UNKNOWN;
+    for (int i = 0; i < ISSUE_NO_FAILURE; i++)
+        if (i != (int)but && j->score[i] > (best == ISSUE_UNKNOWN ? 0 : j->score[best]))
+            best = (enum issue)i;
+    return best;
+}
+
+/* The verdict. */
+
+static enum issue top_warning(const struct judgement *j)
+{
+    enum { WORTH_SAYING = 50 };
+    enum issue best = ISSUE_UNKNOWN;
+    int score = WORTH_SAYING - 1;
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int w = issue_classes[i].often_caught ? WEIGHT_SOFT : WEIGHT_WARN; w <= WEIGHT_WARN; w++) {
+            const struct hits *h = &j->d->hits[i][w][0];
+            if (h->seen && counts(j, i, h, false) && h->best.score > score) {
+                best = (enum issue)i;
+                score = h->best.score;
+            }
+        }
+    return best;
+}
+
+static void conclude(struct judgement *j, enum issue i, enum diagnose_severity s, double confidence)
+{
+    j->verdict = i;
+    j->severity = s;
+    j->confidence = confidence;
+}
+
+/* Of two that are near to each other neither is sure. */
+static double confidence_of(const struct judgement *j, enum issue best)
+{
+    enum { NEAR = 10 };
+    enum issue second = judge_top(j, best);
+    int gap = second == ISSUE_UNKNOWN ? NEAR : j->score[best] - j->score[second];
+    double c = j->score[best] / 100.0 - (gap < NEAR ? (NEAR - gap) * 0.02 : 0);
+    return c > 0.97 ? 0.97 : c < 0.05 ? 0.05 : c;
+}
+
+/* Did it end as it should, as far as is known? */
+static void conclude_quiet(struct judgement *j)
+{
+    enum issue warning = top_warning(j);
+    bool ended = j->ctx->exit_code == 0;
+    if (!j->d->any_text && !ended) {
+        j->reason = "the log is empty";
+        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, 0.9);
+    } else if (warning != ISSUE_UNKNOWN) {
+        conclude(j, warning, DIAGNOSE_WARNING, 0.75);
+    } else if (!ended && j->log->exception) {
+        j->reason = "a Python error that is not in the tables";
+        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.5);
+    } else {
+        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, ended ? 0.95 : j->log->steps ? 0.85 : 0.55);
+    }
+}
+
+static bool was_stopped_by_person(int64_t code)
+{
+    return code == 130 || code == 143 || code == 129;
+}
+
+static void conclude_failed(struct judgement *j)
+{
+    score_rest(j);
+    rulings_apply(j);
+    enum issue best = judge_top(j, N_ISSUES);
+    if (best != ISSUE_UNKNOWN && j->score[best] >= JUDGE_LEAST) {
+        conclude(j, best, DIAGNOSE_ERROR, confidence_of(j, best));
+        return;
+    }
+    j->reason = j->d->any_text ? "no line of the log is in the tables" : "the log is empty";
+    if (j->vendor == VENDOR_NVIDIA)
+        conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_ERROR, 0.7);
+    else
+        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.5);
+}
+
+void judge(struct judgement *j)
+{
+    j->windows = j->log->windows && !j->log->wsl;
+    find_chips(j);
+    pick_chip(j);
+    find_vendor(j);
+    uint64_t first = first_order(j);
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int w = 0; w < N_WEIGHTS; w++)
+            for (int c = 0; c < 2; c++)
+                score_hits(j, i, w, c, first);
+    score_exit(j);
+    bool errors = judge_any_error(j);
+    for (int c = 0; !errors && c < 2; c++)
+        errors = j->d->hits[ISSUE_NATIVE_CRASH][WEIGHT_ECHO][c].seen;
+    if (j->ctx->exit_code <= 0 && !errors) {
+        conclude_quiet(j);
+    } else if (!errors && was_stopped_by_person(j->ctx->exit_code)) {
+        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
+    } else {
+        conclude_failed(j);
+        /* It was printed, and the program went on. */
+        if (j->ctx->exit_code == 0 && j->verdict != ISSUE_NAN) {
+            j->severity = DIAGNOSE_WARNING;
+            j->confidence *= 0.85;
+        }
+    }
+}

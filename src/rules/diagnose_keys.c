@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the {keys} of the tables' texts stand for, from the log and from this machine. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "host/memory.h"
+#include "rules/env_rules.h"
+#include "rules/looks.h"
+#include "rules/remedy.h"
+#include <assert.h>
+#include <string.h>
+
+/* Values of keys; NULL: not known. */
+
+static const char *key_gfx(const struct judgement *j)
+{
+    return j->chip && !j->family ? j->chip->gfx : NULL;
+}
+
+static const char *key_igpu(const struct judgement *j)
+{
+    return j->igpu ? j->igpu->gfx : judge_is_integrated(j->chip) ? j->chip->gfx : NULL;
+}
+
+static const char *key_torch(const struct judgement *j)
+{
+    const struct torch_facts *t = j->same_machine ? facts_torch(j->ctx->facts) : NULL;
+    if (j->log->torch[0])
+        return j->log->torch;
+    return t ? t->version.s : NULL;
+}
+
+/* Does a printed list, the installed torch, or a wheel have code for it? */
+static bool is_listed(const void *data, const struct gfx_chip *c)
+{
+    const struct judgement *j = data;
+    const struct torch_facts *t = j->same_machine ? facts_torch(j->ctx->facts) : NULL;
+    for (size_t i = 0; i < j->log->listed.n; i++)
+        if (str_eq(j->log->listed.name[i], c->gfx))
+            return true;
+    if (j->verdict == ISSUE_TENSILE_MISSING && j->log->listed.n)
+        return false;
+    if (t && t->build == TORCH_ROCM && t->compiled.from)
+        return env_targets_cover(&t->compiled, c->gfx) == TRI_YES;
+    return c->wheel_major;
+}
+
+/* The chip whose code can stand in for the GPU's own. */
+static const struct gfx_chip *stand_in(const struct judgement *j)
+{
+    return j->chip && !j->family && !j->windows ? gfx_stand_in(j->chip, is_listed, j) : NULL;
+}
+
+static const char *key_as(const struct judgement *j)
+{
+    const struct gfx_chip *c = stand_in(j);
+    return c ? c->gfx : NULL;
+}
+
+static const char *key_override(const struct judgement *j)
+{
+    const struct gfx_chip *c = stand_in(j);
+    char value[16];
+    return c && gfx_override_value(c->gfx, value) ? arena_strdup(j->a, value) : NULL;
+}
+
+static const char *key_override_value(const struct judgement *j)
+{
+    return judge_var(j, LOG_OVERRIDE);
+}
+
+static struct version torch_version(const struct judgement *j)
+{
+    struct version v = { 0 };
+    const char *text = key_torch(j);
+    if (text)
+        version_parse(text, &v);
+    return v;
+}
+
+static const char *key_alloc(const struct judgement *j)
+{
+    return plan_allocator_name(torch_version(j));
+}
+
+static const char *key_alloc_names(const struct judgement *j)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    for (int v = LOG_ALLOC_HIP; v <= LOG_ALLOC_NEW; v++)
+        if (judge_var(j, v))
+            str_addf(&s, "%s%s", s.len ? " " : "", log_var_name(v));
+    return s.len ? arena_strdup(j->a, s.s) : NULL;
+}
+
+static struct look look_of(const struct judgement *j)
+{
+    return look_at(j->ctx->facts, j->ctx->plan, j->a);
+}
+
+static const char *say_size(const struct judgement *j, double bytes)
+{
+    const struct look l = { .arena = j->a };
+    return bytes >= 0 ? say_bytes(&l, (int64_t)bytes) : NULL;
+}
+
+static const char *key_want(const struct judgement *j)
+{
+    return j->log->oom.seen ? say_size(j, j->log->oom.want) : NULL;
+}
+
+static const char *key_total(const struct judgement *j)
+{
+    return j->log->oom.seen ? say_size(j, j->log->oom.total) : NULL;
+}
+
+static const char *key_free(const struct judgement *j)
+{
+    return j->log->oom.seen ? say_size(j, j->log->oom.free) : NULL;
+}
+
+static const char *key_unused(const struct judgement *j)
+{
+    return j->log->oom.seen ? say_size(j, j->log->oom.unused) : NULL;
+}
+
+/* What neither this process nor the free list has. */
+static const char *key_others(const struct judgement *j)
+{
+    const struct log_oom *o = &j->log->oom;
+    if (o->capped)
+        return "The program had limited itself to less than the card has.";
+    if (!o->seen || o->total <= 0 || o->free < 0 || o->used < 0 || o->unused < 0)
+        return NULL;
+    double others = o->total - o->free - o->used - o->unused;
+    return others > 0.1 * o->total
+               ? arena_printf(j->a, "About %s of it belong to other processes.", say_size(j, others))
+               : NULL;
+}
+
+static const char *key_expandable(const struct judgement *j)
+{
+    return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
+}
+
+static int64_t ram_bytes(const struct judgement *j)
+{
+    const struct host_facts *h = j->same_machine ? &j->ctx->facts->host : NULL;
+    return h && h->memory_total_bytes.from ? h->memory_total_bytes.v : 0;
+}
+
+static const char *key_ram(const struct judgement *j)
+{
+    return ram_bytes(j) ? say_size(j, (double)ram_bytes(j)) : NULL;
+}
+
+static const char *key_limit(const struct judgement *j)
+{
+    return ram_bytes(j) ? say_size(j, (double)memory_wanted_limit(ram_bytes(j))) : NULL;
+}
+
+static const char *key_pages(const struct judgement *j)
+{
+    if (!ram_bytes(j))
+        return NULL;
+    return arena_printf(j->a, "%lld", (long long)(memory_wanted_limit(ram_bytes(j)) / PAGE_BYTES));
+}
+
+static const char *key_cmd_pages(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!ram_bytes(j))
+        return NULL;
+    l = look_of(j);
+    return remedy_limit(&l, memory_wanted_limit(ram_bytes(j)));
+}
+
+static const struct dev_node *denied_node(const struct judgement *j)
+{
+    const struct facts *f = j->ctx->facts;
+    if (!j->same_machine)
+        return NULL;
+    if (f->host.kfd_node.access == NODE_DENIED)
+        return &f->host.kfd_node;
+    for (size_t i = 0; i < f->n_gpus; i++)
+        if (f->gpus[i].render.access == NODE_DENIED)
+            return &f->gpus[i].render;
+    return NULL;
+}
+
+static const char *key_user(const struct judgement *j)
+{
+    return denied_node(j) ? j->ctx->facts->host.user : NULL;
+}
+
+static const char *key_group(const struct judgement *j)
+{
+    return denied_node(j) ? denied_node(j)->group : NULL;
+}
+
+static const char *key_cmd_node(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!denied_node(j))
+        return NULL;
+    l = look_of(j);
+    return remedy_node_access(&l, denied_node(j));
+}
+
+static const char *key_cmd_container(const struct judgement *j)
+{
+    static const struct facts nobody = { .host = { .render_gid = -1 } };
+    struct look l = j->ctx->facts ? look_of(j) : look_at(&nobody, NULL, j->a);
+    return remedy_container(&l);
+}
+
+static const char *key_cmd_torch(const struct judgement *j)
+{
+    static const struct facts nobody;
+    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+    l.chip = j->family ? NULL : j->chip;
+    return remedy_torch(&l);
+}
+
+static const char *key_cmd_bnb(const struct judgement *j)
+{
+    static const struct facts nobody;
+    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+    return remedy_pip(&l, "--upgrade bitsandbytes");
+}
+
+static const char *key_cmd_kernel(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!j->same_machine)
+        return NULL;
+    l = look_of(j);
+    return remedy_kernel_newer(&l);
+}
+
+static const char *key_cmd_firmware(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!j->same_machine)
+        return NULL;
+    l = look_of(j);
+    return remedy_firmware_newer(&l);
+}
+
+static const char *key_bnb(const struct judgement *j)
+{
+    const struct torch_facts *t = j->same_machine ? facts_torch(j->ctx->facts) : NULL;
+    bool reads_it =
+        t && !version_below(t->bitsandbytes.parsed, 0, 50, 0); /* older ones do not know the variable */
+    return reads_it ? t->bnb_rocm : NULL;
+}
+
+/* On Linux the earlier filter is the stronger one. */
+static const char *key_visible_name(const struct judgement *j)
+{
+    return j->windows ? "HIP_VISIBLE_DEVICES" : "ROCR_VISIBLE_DEVICES";
+}
+
+static const char *key_best_gpu(const struct judgement *j)
+{
+    const struct facts *f = j->ctx->facts;
+    if (j->same_machine && f->default_gpu >= 0 && f->gpus[f->default_gpu].kind == GPU_DISCRETE)
+        return arena_printf(j->a, "%d", f->gpus[f->default_gpu].hip_index);
+    for (size_t i = 0; j->igpu && !j->same_machine && i < j->n_chips; i++)
+        if (!judge_is_integrated(j->chips[i]))
+            return arena_printf(j->a, "%zu", i);
+    return NULL;
+}
+
+static const char *key_visible(const struct judgement *j)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    for (int v = LOG_ROCR_VISIBLE; v <= LOG_CUDA_VISIBLE; v++)
+        if (judge_var(j, v))
+            str_addf(&s, "%s%s=%s", s.len ? ", " : "", log_var_name(v), judge_var(j, v));
+    return s.len ? arena_strdup(j->a, s.s) : NULL;
+}
+
+static const char *key_vendor(const struct judgement *j)
+{
+    return j->vendor == VENDOR_NVIDIA ? "the log is of an NVIDIA GPU" : NULL;
+}
+
+static const char *key_progress(const struct judgement *j)
+{
+    return j->log->steps ? "Training was making progress." : NULL;
+}
+
+static const char *key_reason(const struct judgement *j)
+{
+    return j->reason;
+}
+
+static const struct {
+    const char *name;
+    const char *(*value)(const struct judgement *j);
+} keys[] = {
+    { "gfx", key_gfx },
+    { "igpu", key_igpu },
+    { "torch", key_torch },
+    { "as", key_as },
+    { "override", key_override },
+    { "override_value", key_override_value },
+    { "alloc", key_alloc },
+    { "alloc_names", key_alloc_names },
+    { "want", key_want },
+    { "total", key_total },
+    { "free", key_free },
+    { "unused", key_unused },
+    { "others", key_others },
+    { "expandable", key_expandable },
+    { "ram", key_ram },
+    { "limit", key_limit },
+    { "pages", key_pages },
+    { "cmd_pages", key_cmd_pages },
+    { "user", key_user },
+    { "group", key_group },
+    { "cmd_node", key_cmd_node },
+    { "cmd_container", key_cmd_container },
+    { "cmd_torch", key_cmd_torch },
+    { "cmd_bnb", key_cmd_bnb },
+    { "cmd_kernel", key_cmd_kernel },
+    { "cmd_firmware", key_cmd_firmware },
+    { "bnb", key_bnb },
+    { "visible_name", key_visible_name },
+    { "best_gpu", key_best_gpu },
+    { "visible", key_visible },
+    { "vendor", key_vendor },
+    { "progress", key_progress },
+    { "reason", key_reason },
+};
+
+const char *diagnose_key(const struct judgement *j, const char *name, size_t n)
+{
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (strlen(keys[i].name) == n && !memcmp(keys[i].name, name, n))
+            return keys[i].value(j);
+    assert(!"a text of the tables has a key that does not exist");
+    return NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rulings: what the rows of the tables cannot know.  Each is a sentence of the order of judgement in docs/diagnose.md. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "host/chip.h"
+#include <stdlib.h>
+
+/* No card has such a size; those of 48, 64 and 192 GiB and more exist. */
+static bool is_shared_size(double total)
+{
+    const double gib = 1 << 30;
+    return (total > 49 * gib && total < 63.5 * gib) || (total > 65 * gib && total < 185 * gib);
+}
+
+/* What the allocator had reserved and could not use would have been enough, or much was free. */
+static bool is_fragmented(const struct log_oom *o)
+{
+    if (o->want <= 0 || o->total <= 0)
+        return false;
+    bool reserved = o->unused >= o->want || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want);
+    return reserved || (o->free > 2 * o->want && o->free > 0.05 * o->total);
+}
+
+static enum issue kind_of_oom(const struct judgement *j)
+{
+    enum { TINY = 2 }; /* GiB: only the carve-out of an integrated GPU is so small */
+    const struct log_oom *o = &j->log->oom;
+    bool integrated = judge_is_integrated(j->chip);
+    if (o->seen && o->capped)
+        return ISSUE_OOM_VRAM;
+    if (o->seen && o->total > 0 && o->total <= TINY * (double)(1 << 30) && (j->igpu || !integrated))
+        return ISSUE_WRONG_GPU;
+    if (integrated || (!j->chip && o->seen && is_shared_size(o->total)))
+        return ISSUE_OOM_UNIFIED;
+    return o->seen && is_fragmented(o) ? ISSUE_OOM_FRAGMENTATION : ISSUE_OOM_VRAM;
+}
+
+/* The class of "out of memory" is in the figures. */
+static void rule_out_of_memory(struct judgement *j)
+{
+    int score = j->score[ISSUE_OOM_VRAM];
+    enum issue kind = kind_of_oom(j);
+    if (score < JUDGE_LEAST || kind == ISSUE_OOM_VRAM)
+        return;
+    judge_raise(j, kind, score + 2);
+    j->score[ISSUE_OOM_VRAM] = score / 2 + 10;
+}
+
+/* The best score among some classes. */
+static int best_of(const struct judgement *j, const enum issue *group, size_t n)
+{
+    int best = 0;
+    for (size_t k = 0; k < n; k++)
+        best = j->score[group[k]] > best ? j->score[group[k]] : best;
+    return best;
+}
+
+/* The environment beats the message. */
+static bool override_fits(const struct judgement *j, const char *value)
+{
+    const struct gfx_chip *as = gfx_find_override(value);
+    if (!as || !j->chip)
+        return false;
+    return as != j->chip && !j->chip->wheel_major && gfx_is_safe_relative(as, j->chip);
+}
+
+static bool another_generation(const struct judgement *j, const char *value)
+{
+    int major, minor, stepping;
+    return j->chip && chip_name_split(j->chip->gfx, &major, &minor, &stepping) && atoi(value) != major;
+}
+
+static void rule_override(struct judgement *j)
+{
+    static const enum issue broken[] = { ISSUE_MEMORY_FAULT,    ISSUE_HANG,           ISSUE_GPU_RESET,
+                                         ISSUE_NATIVE_CRASH,    ISSUE_NO_DEVICE,      ISSUE_DRIVER_OLD,
+                                         ISSUE_NO_KERNEL_IMAGE, ISSUE_TENSILE_MISSING };
+    static const enum issue faults[] = { ISSUE_MEMORY_FAULT, ISSUE_HANG, ISSUE_GPU_RESET };
+    static const enum issue crashes[] = { ISSUE_NATIVE_CRASH, ISSUE_NO_KERNEL_IMAGE };
+    const char *value = judge_var(j, LOG_OVERRIDE);
+    int best = 0;
+    if (j->windows)
+        return;
+    if (!value && j->log->override_asked)
+        best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be there, and is not exported */
+    else if (value && (!gfx_override_is_valid(value) || another_generation(j, value)))
+        best = best_of(j, broken, ARRAY_LEN(broken));
+    else if (value && !override_fits(j, value))
+        best = best_of(j, faults, ARRAY_LEN(faults));
+    if (j->log->misnamed)
+        best = best_of(j, broken, ARRAY_LEN(broken)) > best ? best_of(j, broken, ARRAY_LEN(broken)) : best;
+    if (best >= JUDGE_LEAST)
+        judge_raise(j, ISSUE_OVERRIDE_BAD, best + 5);
+}
+
+/* The small GPU of a desktop processor is never the one to train on. */
+static void rule_wrong_gpu(struct judgement *j)
+{
+    static const enum issue missing[] = { ISSUE_TENSILE_MISSING, ISSUE_NO_KERNEL_IMAGE };
+    int best = best_of(j, missing, ARRAY_LEN(missing));
+    const struct gfx_chip *failing = j->log->failing[0] ? gfx_find(j->log->failing) : NULL;
+    bool desktop = j->chip && str_eq(j->chip->gfx, "gfx1036");
+    bool beside = j->igpu && (!failing || judge_is_integrated(failing));
+    /* A wheel of the family has code for the card, so the device without code is another one. */
+    bool invalid = j->family && j->d->hits[ISSUE_NO_KERNEL_IMAGE][WEIGHT_HARD][0].best.score == 88;
+    if (best >= JUDGE_LEAST && (desktop || beside || invalid))
+        judge_raise(j, ISSUE_WRONG_GPU, best + 3);
+    size_t current = (size_t)j->log->current;
+    enum issue worst = judge_top(j, N_ISSUES);
+    if (current && current <= j->log->devices.n && j->igpu &&
+        str_eq(j->log->devices.name[current - 1], j->igpu->gfx) && !issue_classes[worst].any_machine)
+        judge_raise(j, ISSUE_WRONG_GPU, j->score[worst] + 3);
+}
+
+/* GPUs vanish when more than one variable chooses, or one that does not choose the first. */
+static void rule_visible(struct judgement *j)
+{
+    const char *rocr = judge_var(j, LOG_ROCR_VISIBLE), *hip = judge_var(j, LOG_HIP_VISIBLE);
+    const char *cuda = judge_var(j, LOG_CUDA_VISIBLE);
+    const char *inner = hip ? hip : cuda;
+    bool odd = (rocr && inner) || (rocr && !str_eq(rocr, "0")) || (inner && !str_eq(inner, "0"));
+    int score = j->score[ISSUE_NO_DEVICE];
+    bool explained =
+        j->d->hits[ISSUE_NO_DEVICE][WEIGHT_HARD][0].best.score >= 90; /* by the kernel or a tool */
+    if (odd && score >= JUDGE_LEAST && !explained)
+        judge_raise(j, ISSUE_VISIBLE_DEVICES, score + 4);
+}
+
+/* A device node that is there and cannot be opened explains that there is no GPU. */
+static void rule_permission(struct judgement *j)
+{
+    if (j->same_machine && j->ctx->facts->host.kfd_node.access == NODE_DENIED &&
+        j->score[ISSUE_NO_DEVICE] >= JUDGE_LEAST)
+        judge_raise(j, ISSUE_PERMISSION, j->score[ISSUE_NO_DEVICE] + 5);
+}
+
+/* A PyTorch that cannot use this GPU explains everything behind it. */
+static void rule_build(struct judgement *j)
+{
+    bool amd_hardware = j->n_chips > 0, wrong = j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU;
+    if (wrong && amd_hardware && !j->nvidia_device && (judge_any_error(j) || j->ctx->exit_code > 0)) {
+        judge_raise(j, ISSUE_TORCH_NOT_ROCM, 88);
+        j->score[ISSUE_NO_DEVICE] /= 2;
+    }
+    if (j->log->build == TORCH_ROCM && j->score[ISSUE_TORCH_NOT_ROCM] < 88)
+        j->score[ISSUE_TORCH_NOT_ROCM] /= 2;
+}
+
+/* A copy engine that fails takes the GPU with it; a reset follows from a page fault or leads to one. */
+static void rule_echoes(struct judgement *j)
+{
+    if (j->score[ISSUE_SDMA] >= 84 && j->score[ISSUE_GPU_RESET] >= j->score[ISSUE_SDMA])
+        j->score[ISSUE_GPU_RESET] = j->score[ISSUE_SDMA] - 5;
+    if (j->score[ISSUE_GPU_RESET] >= 85 && j->score[ISSUE_MEMORY_FAULT] >= j->score[ISSUE_GPU_RESET])
+        j->score[ISSUE_MEMORY_FAULT] = j->score[ISSUE_GPU_RESET] - 5;
+    if (j->score[ISSUE_GPU_RESET] >= 80 && j->score[ISSUE_HANG] >= j->score[ISSUE_GPU_RESET])
+        j->score[ISSUE_HANG] = j->score[ISSUE_GPU_RESET] - 5;
+    if (j->score[ISSUE_RCCL] >= 80 && j->score[ISSUE_INVALID_ARGUMENT] >= j->score[ISSUE_RCCL])
+        j->score[ISSUE_INVALID_ARGUMENT] = j->score[ISSUE_RCCL] - 5;
+    if (j->log->loss_fine && j->score[ISSUE_NAN] < 88)
+        j->score[ISSUE_NAN] /= 2;
+}
+
+static void (*const rulings[])(struct judgement *) = {
+    rule_build, rule_out_of_memory, rule_echoes, rule_visible, rule_permission, rule_wrong_gpu, rule_override,
+};
+
+void rulings_apply(struct judgement *j)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rulings); i++)
+        rulings[i](j);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sentences for a person, from the tables' texts and what is known of the machine. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* A value may come from the log; a remedy may have several lines. */
+static void add_value(struct str *to, const char *value)
+{
+    for (;;) {
+        size_t n = strcspn(value, "\n");
+        str_add_clean(to, value, n);
+        if (!value[n])
+            return;
+        str_add(to, "\n");
+        value += n + 1;
+    }
+}
+
+/* Adds the text with its {keys} filled in; false when one is not known. */
+static bool fill(const struct judgement *j, struct str *to, const char *text, size_t n)
+{
+    for (const char *end = text + n; text < end;) {
+        const char *open = memchr(text, '{', (size_t)(end - text));
+        const char *close = open ? memchr(open, '}', (size_t)(end - open)) : NULL;
+        if (!close) {
+            str_addn(to, text, (size_t)(end - text));
+            return true;
+        }
+        const char *value = diagnose_key(j, open + 1, (size_t)(close - open - 1));
+        if (!value)
+            return false;
+        str_addn(to, text, (size_t)(open - text));
+        add_value(to, value);
+        text = close + 1;
+    }
+    return true;
+}
+
+/* NULL when a key is not known. */
+static const char *filled(const struct judgement *j, const char *text)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    return fill(j, &s, text, strlen(text)) ? arena_strdup(j->a, s.s) : NULL;
+}
+
+/* What stands in brackets is left out when a key in it is not known. */
+static const char *sentence(const struct judgement *j, const char *text)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    while (*text) {
+        size_t plain = strcspn(text, "[");
+        str_addn(&s, text, plain);
+        text += plain;
+        if (!*text)
+            break;
+        size_t inner = strcspn(text, "]");
+        size_t before = s.len;
+        if (!fill(j, &s, text + 1, inner - 1) && s.s)
+            s.s[s.len = before] = '\0';
+        text += inner + (text[inner] == ']');
+    }
+    return arena_strdup(j->a, s.s);
+}
+
+/* Fixes. */
+
+static bool is_on(const char *value)
+{
+    return value && !str_eq(value, "0") && *value;
+}
+
+static bool attention_waits(const struct judgement *j)
+{
+    return !is_on(judge_var(j, LOG_AOTRITON)) && j->d->hits[ISSUE_ATTENTION][WEIGHT_WARN][0].seen;
+}
+
+static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
+{
+    bool hsa = f->set && str_starts(f->set, "HSA_");
+    if (j->windows && hsa)
+        return false;
+    switch (f->when) {
+    case FIX_LINUX:
+        return !j->windows;
+    case FIX_EXPANDABLE:
+        return judge_expandable(j);
+    case FIX_NO_CACHING:
+        return judge_var(j, LOG_NO_CACHING_HIP) || judge_var(j, LOG_NO_CACHING_CUDA);
+    case FIX_SDMA_ON:
+        return !str_eq(judge_var(j, LOG_SDMA), "0");
+    case FIX_INTERRUPT_ON:
+        return !str_eq(judge_var(j, LOG_INTERRUPT), "0");
+    case FIX_AOTRITON_ON:
+        return is_on(judge_var(j, LOG_AOTRITON));
+    case FIX_AOTRITON_OFF:
+        return attention_waits(j) || (j->verdict == ISSUE_ATTENTION && !is_on(judge_var(j, LOG_AOTRITON)));
+    case FIX_OVERRIDE_SET:
+        return judge_var(j, LOG_OVERRIDE) != NULL;
+    case FIX_LIBRARY_PATH:
+        return judge_var(j, LOG_LIBRARY_PATH) != NULL;
+    case FIX_SEVERAL_GPUS:
+        return j->igpu != NULL;
+    case FIX_HIPBLASLT_ON:
+        return !str_eq(judge_var(j, LOG_HIPBLASLT), "0");
+    case FIX_P2P_ON:
+        return !is_on(judge_var(j, LOG_P2P));
+    case FIX_ALWAYS:
+        break;
+    }
+    return true;
+}
+
+static void add_set(const struct judgement *j, struct diagnose_fix *fix, const char *assignment,
+                    const char *why)
+{
+    const char *eq = strchr(assignment, '=');
+    *ARENA_PUSH(j->a, fix->set, fix->n_set) = (struct plan_var){
+        .name = arena_strndup(j->a, assignment, (size_t)(eq - assignment)),
+        .value = eq + 1,
+        .why = why,
+    };
+}
+
+static void add_unset(const struct judgement *j, struct diagnose_fix *fix, const char *names)
+{
+    for (const char *p = names; *p;) {
+        size_t n = strcspn(p, " ");
+        *ARENA_PUSH(j->a, fix->unset, fix->n_unset) = arena_strndup(j->a, p, n);
+        p += n + (p[n] == ' ');
+    }
+}
+
+static void add_fix(const struct judgement *j, const struct issue_fix *row, struct diagnosis *out)
+{
+    const char *text = filled(j, row->text), *set = row->set ? filled(j, row->set) : NULL;
+    const char *unset = row->unset ? filled(j, row->unset) : NULL;
+    if (!text || (row->set && !set) || (row->unset && !unset) || !fix_applies(j, row))
+        return;
+    struct diagnose_fix *fix = ARENA_PUSH(j->a, out->fixes, out->n_fixes);
+    *fix = (struct diagnose_fix){ .text = text,
+                                  .action = row->action,
+                                  .automatic = row->action != DIAGNOSE_ACT_NONE };
+    if (set)
+        add_set(j, fix, set, text);
+    if (unset)
+        add_unset(j, fix, unset);
+}
+
+/* Evidence. */
+
+static void add_evidence(const struct judgement *j, struct diagnosis *out, const struct hit *h)
+{
+    const char *file = h->file ? j->d->files[h->file - 1] : NULL;
+    for (size_t i = 0; i < out->n_evidence; i++)
+        if (out->evidence[i].line == h->line && str_eq(out->evidence[i].file, file))
+            return;
+    CLEANUP(str_release) struct str clean = { 0 };
+    str_add_clean(&clean, h->text, strlen(h->text));
+    *ARENA_PUSH(j->a, out->evidence, out->n_evidence) =
+        (struct diagnose_evidence){ h->line, arena_strdup(j->a, clean.s ? clean.s : ""), file };
+}
+
+static bool speaks_for(const struct judgement *j, int issue, enum weight w)
+{
+    bool quiet = w == WEIGHT_WARN || w == WEIGHT_ECHO;
+    return issue == (int)j->verdict ||
+           (j->verdict == ISSUE_NOT_ROCM && !quiet && !issue_classes[issue].any_machine);
+}
+
+static void find_evidence(const struct judgement *j, struct diagnosis *out)
+{
+    for (int w = 0; w < N_WEIGHTS; w++)
+        for (int i = 0; i < N_ISSUES; i++)
+            for (int c = 0; c < 2; c++) {
+                const struct hits *h = &j->d->hits[i][w][c];
+                if (!h->seen || !speaks_for(j, i, w))
+                    continue;
+                add_evidence(j, out, &h->first);
+                add_evidence(j, out, &h->best);
+            }
+}
+
+/* Of a verdict that a ruling made, the evidence is that of the class it was made from. */
+static void borrow_evidence(const struct judgement *j, struct diagnosis *out)
+{
+    const struct hits *best = NULL;
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int w = 0; w < N_WEIGHTS; w++)
+            for (int c = 0; c < 2; c++) {
+                const struct hits *h = &j->d->hits[i][w][c];
+                if (h->seen && (!best || h->best.score > best->best.score))
+                    best = h;
+            }
+    if (best)
+        add_evidence(j, out, &best->best);
+}
+
+/* The runners-up. */
+
+static int compare_other(const void *a, const void *b)
+{
+    const struct diagnose_other *x = a, *y = b;
+    return (x->confidence < y->confidence) - (x->confidence > y->confidence);
+}
+
+static void add_other(const struct judgement *j, struct diagnosis *out, enum issue i, double confidence)
+{
+    *ARENA_PUSH(j->a, out->also, out->n_also) = (struct diagnose_other){ issue_classes[i].id, confidence };
+}
+
+static void find_others(const struct judgement *j, struct diagnosis *out)
+{
+    enum { MOST = 3, WORTH = 35 };
+    if (j->severity == DIAGNOSE_WARNING)
+        add_other(j, out, ISSUE_NO_FAILURE, 1 - j->confidence);
+    for (int i = 0; i < ISSUE_NO_FAILURE; i++)
+        if (i != (int)j->verdict && j->score[i] >= WORTH)
+            add_other(j, out, i, (1 - j->confidence) * j->score[i] / 100.0);
+    if (out->n_also)
+        qsort(out->also, out->n_also, sizeof(out->also[0]), compare_other);
+    out->n_also = out->n_also < MOST ? out->n_also : MOST;
+}
+
+static void use_fact(const struct judgement *j, struct diagnosis *out, const char *text)
+{
+    if (text)
+        *ARENA_PUSH(j->a, out->facts_used, out->n_facts_used) = text;
+}
+
+static const char *exit_text(const struct judgement *j)
+{
+    long long code = j->ctx->exit_code;
+    if (code > 128 && code < 192)
+        return arena_printf(j->a, "exit status %lld (signal %lld)", code, code - 128);
+    return code > 255 ? arena_printf(j->a, "exit status %lld (0x%llX)", code, code)
+                      : arena_printf(j->a, "exit status %lld", code);
+}
+
+static void find_facts(const struct judgement *j, struct diagnosis *out)
+{
+    if (j->ctx->exit_code >= 0)
+        use_fact(j, out, exit_text(j));
+    if (j->verdict == ISSUE_NO_FAILURE || j->verdict == ISSUE_UNKNOWN)
+        return;
+    for (size_t i = 0; i < j->n_chips; i++)
+        use_fact(j, out, j->chips[i]->gfx);
+    const char *torch = diagnose_key(j, "torch", strlen("torch"));
+    if (torch)
+        use_fact(j, out, arena_printf(j->a, "torch %s", torch));
+    if (judge_var(j, LOG_OVERRIDE))
+        use_fact(j, out, arena_printf(j->a, "HSA_OVERRIDE_GFX_VERSION=%s", judge_var(j, LOG_OVERRIDE)));
+    const struct facts *f = j->ctx->facts;
+    if (f && f->n_gpus && j->log->devices.n && !j->same_machine && !j->ctx->gfx)
+        use_fact(j, out,
+                 arena_printf(j->a, "the log names %s, which this machine does not have: the log counts",
+                              j->log->devices.name[0]));
+}
+
+void diagnose_say(const struct judgement *j, struct diagnosis *out)
+{
+    *out = (struct diagnosis){
+        .class_id = issue_classes[j->verdict].id,
+        .severity = j->severity,
+        .confidence = j->confidence,
+        .cause = sentence(j, issue_classes[j->verdict].cause),
+    };
+    find_evidence(j, out);
+    if (!out->n_evidence && j->severity != DIAGNOSE_NONE)
+        borrow_evidence(j, out);
+    for (const struct issue_fix *f = issue_fixes; f->text; f++)
+        if (f->issue == j->verdict && (j->severity != DIAGNOSE_WARNING || f->action != DIAGNOSE_ACT_CPU))
+            add_fix(j, f, out);
+    find_others(j, out);
+    find_facts(j, out);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The bench on which a diagnosis is made; private to diagnose*.c.
+ *
+ * diagnose.c reads the log and keeps hits; diagnose_judge.c turns them into one score a class, lets
+ * diagnose_rulings.c move the scores, and picks;
+ * diagnose_say.c writes cause and fixes, with diagnose_keys.c for what is this machine's. */
+#ifndef CAIRN_RULES_DIAGNOSE_WORK_H
+#define CAIRN_RULES_DIAGNOSE_WORK_H
+
+#include "base/match.h"
+#include "rules/gfx_table.h"
+#include "rules/issue_rules.h"
+#include "rules/log_facts.h"
+#include "rules/log_lines.h"
+
+/* How a rule's hits count; see enum issue_flags. */
+enum weight { WEIGHT_HARD, WEIGHT_SOFT, WEIGHT_WARN, WEIGHT_ECHO, N_WEIGHTS };
+
+enum { HIT_TEXT = 240, MOST_RULES = 1024, MOST_SIGNS = 128 };
+
+struct hit {
+    uint64_t line, order;
+    size_t file; /* index into files */
+    uint8_t score;
+    bool kernel;
+    char text[HIT_TEXT];
+};
+
+/* The hits of one class and weight; those whose words a CUDA process prints too are kept apart. */
+struct hits {
+    bool seen, recovered;   /* recovered: training went on behind the last one, in the same file */
+    struct hit first, best; /* best: the highest score, the first of them */
+    size_t last_file;
+    uint64_t last_steps;
+};
+
+struct diagnoser {
+    struct match_set *set;
+    const struct issue_rule *rules[MOST_RULES];
+    size_t n_rules, n_signs; /* the set holds rules, then signs, then the texts of log_facts */
+    struct log_lines lines;
+    struct log_facts facts;
+    struct hits hits[N_ISSUES][N_WEIGHTS][2];
+    bool signs[MOST_SIGNS];
+    char **files;
+    size_t n_files;
+    uint64_t order; /* counts hits */
+    bool any_text;
+    /* The piece at hand. */
+    const char *text;
+    size_t n;
+    uint64_t line;
+};
+
+enum vendor { VENDOR_UNKNOWN, VENDOR_AMD, VENDOR_NVIDIA };
+
+struct judgement {
+    const struct diagnoser *d;
+    const struct diagnose_context *ctx;
+    struct arena *a;
+    const struct log_facts *log;
+    enum vendor vendor;
+    bool nvidia_device; /* such a GPU is named */
+    bool same_machine;  /* the log may well be of the machine whose facts there are */
+    bool windows;
+    /* The GPUs of the log, told by hand, in the log, or the machine's, in this order. */
+    const struct gfx_chip *chips[LOG_MOST_GFX];
+    size_t n_chips;
+    bool family;                 /* told as "gfx120X" */
+    const struct gfx_chip *chip; /* the one it is about; NULL: not known */
+    const struct gfx_chip *igpu; /* an integrated one beside a card; NULL: none */
+    int score[N_ISSUES];         /* 0: nothing speaks for it */
+    enum issue verdict;
+    enum diagnose_severity severity;
+    double confidence;
+    const char *reason; /* of "unknown" */
+};
+
+enum { JUDGE_LEAST = 40 }; /* below this score nothing is named */
+
+void judge(struct judgement *j);
+/* The value of a variable in the process of the log; NULL: not set, as far as is known. */
+const char *judge_var(const struct judgement *j, enum log_var v);
+bool judge_is_integrated(const struct gfx_chip *c);
+bool judge_expandable(const struct judgement *j);
+bool judge_any_error(const struct judgement *j);
+void judge_raise(struct judgement *j, enum issue i, int score); /* to at least this score */
+/* The class with the highest score, but for one; ISSUE_UNKNOWN: none has any. */
+enum issue judge_top(const struct judgement *j, enum issue but);
+void rulings_apply(struct judgement *j);
+
+/* The value of a {key} of the tables' texts; NULL: not known. */
+const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
+void diagnose_say(const struct judgement *j, struct diagnosis *out);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What failures look like: the classes, the texts by which a log gives them away, and the ladder of fixes of each.
+ * Everything here is data; rules/diagnose.c is the loop over it. */
+#ifndef CAIRN_RULES_ISSUE_RULES_H
+#define CAIRN_RULES_ISSUE_RULES_H
+
+#include "rules/diagnose.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum issue {
+    ISSUE_NO_KERNEL_IMAGE,
+    ISSUE_TENSILE_MISSING,
+    ISSUE_OVERRIDE_BAD,
+    ISSUE_INVALID_ARGUMENT,
+    ISSUE_NO_DEVICE,
+    ISSUE_PERMISSION,
+    ISSUE_TORCH_NOT_ROCM,
+    ISSUE_OOM_VRAM,
+    ISSUE_OOM_FRAGMENTATION,
+    ISSUE_OOM_UNIFIED,
+    ISSUE_HOST_OOM,
+    ISSUE_HANG,
+    ISSUE_GPU_RESET,
+    ISSUE_MEMORY_FAULT,
+    ISSUE_NATIVE_CRASH,
+    ISSUE_MIOPEN,
+    ISSUE_HIPBLASLT,
+    ISSUE_ATTENTION,
+    ISSUE_BITSANDBYTES,
+    ISSUE_NAN,
+    ISSUE_TRITON,
+    ISSUE_LIB_LOAD,
+    ISSUE_RCCL,
+    ISSUE_WRONG_GPU,
+    ISSUE_VISIBLE_DEVICES,
+    ISSUE_DRIVER_OLD,
+    ISSUE_SDMA,
+    ISSUE_SAFETENSORS,
+    ISSUE_DISK_FULL,
+    ISSUE_NOT_ROCM,
+    ISSUE_NO_FAILURE,
+    ISSUE_UNKNOWN,
+    N_ISSUES,
+};
+
+/* One row a class, in the order of the enum; the texts are for a person. */
+struct issue_class {
+    const char *id, *about;
+    const char *
+        cause; /* with {keys} that diagnose_say fills; what stands in [brackets] is left out when one is unknown */
+    bool any_machine;  /* has nothing to do with the GPU's make */
+    bool often_caught; /* often printed only, while the run goes on */
+};
+extern const struct issue_class issue_classes[N_ISSUES];
+
+enum issue_flags {
+    RULE_SOFT = 1,   /* often caught by the program: a real error beside it counts more */
+    RULE_WARN = 2,   /* harmless unless the run failed and nothing else explains it */
+    RULE_ECHO = 4,   /* follows from another error; counts only when that is not in the log */
+    RULE_KERNEL = 8, /* written by the kernel */
+    RULE_CUDA = 16,  /* the same words come from a CUDA process */
+    RULE_WORD = 32,  /* the whole line, or the last of a shell's report on a job */
+};
+
+/* A line holds `text`, and one of `with`, and none of `without` (both separated by '|', NULL: no condition).  score is
+ * how sure the class is when nothing else is known, in percent. */
+struct issue_rule {
+    const char *text, *with, *without;
+    enum issue issue;
+    uint8_t score;
+    uint8_t flags;
+    const char *source; /* who prints it */
+};
+
+/* The rows of one file; each table ends with a row whose text is NULL. */
+extern const struct issue_rule issue_rules_device[], issue_rules_fault[], issue_rules_memory[],
+    issue_rules_library[], issue_rules_other[];
+
+/* A sign of the vendor of the GPU that the log is of; weight is how much it says. */
+struct issue_sign {
+    const char *text, *with, *without;
+    int8_t weight; /* above 0: AMD, below: NVIDIA */
+};
+extern const struct issue_sign issue_signs[];
+
+/* A rung of a class's ladder.  The text has {keys} as above, and a row with a key that is not known is left out, as is
+ * one whose condition is not met. */
+enum fix_when {
+    FIX_ALWAYS,
+    FIX_LINUX,        /* HSA variables do not exist on Windows */
+    FIX_EXPANDABLE,   /* expandable segments are on */
+    FIX_NO_CACHING,   /* the caching allocator is off */
+    FIX_SDMA_ON,      /* the copy engines have not been switched off */
+    FIX_INTERRUPT_ON, /* interrupts have not been switched off */
+    FIX_AOTRITON_ON,
+    FIX_AOTRITON_OFF, /* on Linux or not: the flag is not set, and the chip's attention waits for it */
+    FIX_OVERRIDE_SET,
+    FIX_LIBRARY_PATH, /* LD_LIBRARY_PATH is set, and is not known to be needed */
+    FIX_SEVERAL_GPUS,
+    FIX_HIPBLASLT_ON,
+    FIX_P2P_ON,
+};
+struct issue_fix {
+    enum issue issue;
+    enum diagnose_action action; /* DIAGNOSE_ACT_NONE: for a person */
+    enum fix_when when;
+    const char *set;   /* "NAME=value", with {keys}; NULL: none */
+    const char *unset; /* names separated by spaces */
+    const char *text;
+};
+extern const struct issue_fix issue_fixes[]; /* ends with a row whose text is NULL */
+
+#endif

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/log_facts.h"
+
+#include "base/cleanup.h"
+#include "host/gfxname.h"
+#include "rules/gfx_table.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct log_find nothing;
+
+static bool has(const char *s, size_t n, const char *part)
+{
+    return memmem(s, n, part, strlen(part)) != NULL;
+}
+
+static void copy_text(char *to, size_t size, const char *s, size_t n)
+{
+    n = n < size ? n : size - 1;
+    memcpy(to, s, n);
+    to[n] = '\0';
+}
+
+/* A number at s, with the rest of the piece behind it; -1: none.  strtod wants an end. */
+static double number_at(const char *s, size_t n, size_t *used)
+{
+    char buf[32], *end;
+    copy_text(buf, sizeof(buf), s, n);
+    if (!isdigit((unsigned char)buf[0]) && buf[0] != '.')
+        return -1;
+    double v = strtod(buf, &end);
+    *used = (size_t)(end - buf);
+    return v;
+}
+
+static void gfx_add(struct log_gfx *g, const char *s, size_t n)
+{
+    char name[LOG_GFX];
+    copy_text(name, sizeof(name), s, n);
+    for (size_t i = 0; i < g->n; i++)
+        if (!strcmp(g->name[i], name))
+            return;
+    if (g->n < LOG_MOST_GFX)
+        strcpy(g->name[g->n++], name);
+}
+
+/* Lines in which a target is not one of this machine's GPUs. */
+static bool is_list(const char *s, size_t n)
+{
+    static const char *const words[] = { "TensileLibrary", ".kdb",         "--offload-arch", "_ARCH",
+                                         "_TARGETS",       "upported",     "upport",         "/whl/",
+                                         ".whl",           "device-gfx",   "rocm-sdk",       "arch_list",
+                                         "nightlies",      "compiled",     "built for",      "http",
+                                         "pip install",    "libraries_gfx" };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (has(s, n, words[i]))
+            return true;
+    return false;
+}
+
+/* The code was missing for this one. */
+static bool is_failing(const char *s, size_t n, size_t at)
+{
+    static const char *const before[] = { "GPU arch :", "GPU arch:", "code objects found for",
+                                          "not supported by" };
+    for (size_t i = 0; i < ARRAY_LEN(before); i++)
+        if (has(s, n, before[i]) && (at > strlen(before[i]) || i == 3))
+            return true;
+    return false;
+}
+
+static struct log_find see_gfx(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    char name[LOG_GFX];
+    size_t len = gfxname_span(s + at, n - at);
+    copy_text(name, sizeof(name), s + at, len);
+    if (!len || len >= sizeof(name) || !gfx_find(name))
+        return nothing;
+    copy_text(f->last_gfx, sizeof(f->last_gfx), name, len);
+    if (is_failing(s, n, at)) {
+        copy_text(f->failing, sizeof(f->failing), name, len);
+        gfx_add(&f->devices, name, len);
+    } else {
+        gfx_add(is_list(s, n) ? &f->listed : &f->devices, name, len);
+    }
+    return nothing;
+}
+
+/* The text up to the end of a name: a comma, a bracket, two spaces. */
+static size_t name_span(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !strchr(",()[]|'\"\t", s[i]) && !(s[i] == ' ' && i + 1 < n && s[i + 1] == ' '))
+        i++;
+    return i;
+}
+
+/* Is one of the table's product names, such as "MI210" or "RX 7900 XTX/XT/GRE", in the text? */
+static bool is_product_of(const struct gfx_chip *c, const char *text)
+{
+    for (const char *p = c->products; *p;) {
+        size_t len = strcspn(p, "/,");
+        const char *word = p + (!strncmp(p, "Radeon ", 7) ? 7 : 0);
+        len -= (size_t)(word - p);
+        const char *at = len >= 4 ? memmem(text, strlen(text), word, len) : NULL;
+        if (at && !isalnum((unsigned char)at[len])) /* "RX 6800" is not in "RX 6800M" */
+            return true;
+        p = word + len;
+        p += strspn(p, "/, ");
+    }
+    return false;
+}
+
+/* A name that the table has tells the chip. */
+static struct log_find see_product(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    char name[LOG_TEXT];
+    copy_text(name, sizeof(name), s + at, name_span(s + at, n - at));
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (is_product_of(c, name))
+            gfx_add(&f->devices, c->gfx, strlen(c->gfx));
+    return nothing;
+}
+
+/* rocminfo prints the target, then the product: do they fit? */
+static struct log_find see_marketing(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    char text[LOG_TEXT];
+    at += strlen("Marketing Name:");
+    copy_text(text, sizeof(text), s + at, n - at);
+    const struct gfx_chip *named = f->last_gfx[0] ? gfx_find(f->last_gfx) : NULL;
+    if (!named || is_product_of(named, text))
+        return nothing;
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        f->misnamed |= c != named && is_product_of(c, text);
+    return nothing;
+}
+
+/* "2.9.1" before, and "rocm6.4" after a plus sign. */
+static struct log_find see_torch(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t from = at, to = at + 1;
+    while (from && (isalnum((unsigned char)s[from - 1]) || s[from - 1] == '.'))
+        from--;
+    while (to < n && (isalnum((unsigned char)s[to]) || s[to] == '.'))
+        to++;
+    /* torchvision counts from 0, and what pip takes away is not what is used. */
+    if (!isdigit((unsigned char)s[from]) || s[from] == '0' || has(s, n, "Uninstalling") ||
+        has(s, n, "ninstalled"))
+        return nothing;
+    copy_text(f->torch, sizeof(f->torch), s + from, to - from);
+    f->build = s[at + 1] == 'r' ? TORCH_ROCM : s[at + 2] == 'u' ? TORCH_CUDA : TORCH_CPU;
+    return nothing;
+}
+
+static const char *const variables[LOG_N_VARS] = {
+    [LOG_OVERRIDE] = "HSA_OVERRIDE_GFX_VERSION",
+    [LOG_ROCR_VISIBLE] = "ROCR_VISIBLE_DEVICES",
+    [LOG_HIP_VISIBLE] = "HIP_VISIBLE_DEVICES",
+    [LOG_CUDA_VISIBLE] = "CUDA_VISIBLE_DEVICES",
+    [LOG_ALLOC_HIP] = "PYTORCH_HIP_ALLOC_CONF",
+    [LOG_ALLOC_CUDA] = "PYTORCH_CUDA_ALLOC_CONF",
+    [LOG_ALLOC_NEW] = "PYTORCH_ALLOC_CONF",
+    [LOG_NO_CACHING_HIP] = "PYTORCH_NO_HIP_MEMORY_CACHING",
+    [LOG_NO_CACHING_CUDA] = "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    [LOG_AOTRITON] = "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL",
+    [LOG_SDMA] = "HSA_ENABLE_SDMA",
+    [LOG_INTERRUPT] = "HSA_ENABLE_INTERRUPT",
+    [LOG_LIBRARY_PATH] = "LD_LIBRARY_PATH",
+    [LOG_HIPBLASLT] = "TORCH_BLAS_PREFER_HIPBLASLT",
+    [LOG_P2P] = "NCCL_P2P_DISABLE",
+};
+
+const char *log_var_name(enum log_var v)
+{
+    return variables[v];
+}
+
+/* Advice is no setting: messages name variables that would help. */
+static bool is_advice(const char *s, size_t n)
+{
+    static const char *const words[] = { "try setting", "nable it with", "to avoid fragmentation",
+                                         "consider",    "Please ",       "please ",
+                                         "Try ",        "You can",       "you can",
+                                         "hint",        "Set ",          "should ",
+                                         "recommend",   "NOSET_" };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (has(s, n, words[i]))
+            return true;
+    return false;
+}
+
+/* NAME=value, NAME: value, or fish's set -gx NAME value; the value may be quoted, or missing. */
+static bool value_span(const char *s, size_t n, size_t at, size_t after, size_t *from, size_t *len)
+{
+    bool fish = at >= 4 && has(s, at, "set -") && after < n && s[after] == ' ';
+    if (at && (isalnum((unsigned char)s[at - 1]) || s[at - 1] == '_' || s[at - 1] == '$' || s[at - 1] == '{'))
+        return false;
+    if (after >= n ||
+        (s[after] != '=' && !(s[after] == ':' && after + 1 < n && s[after + 1] == ' ') && !fish))
+        return false;
+    size_t i = after + 1 + (s[after] == ':');
+    char quote = i < n && (s[i] == '"' || s[i] == '\'') ? s[i++] : 0;
+    size_t end = i;
+    while (end < n && (quote ? s[end] != quote : !strchr(" ;&|)'\"\t\r", s[end])))
+        end++;
+    *from = i;
+    *len = end - i;
+    return true;
+}
+
+static struct log_find see_variable(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    for (int v = 0; v < LOG_N_VARS; v++) {
+        size_t len = strlen(variables[v]), from, value;
+        if (n - at < len || memcmp(s + at, variables[v], len) != 0 || is_advice(s, n))
+            continue;
+        if (v == LOG_OVERRIDE)
+            f->override_asked |= has(s, at, "grep ") || has(s, at, "printenv ") || (at && s[at - 1] == '$');
+        if (!value_span(s, n, at, at + len, &from, &value))
+            continue;
+        f->vars[v].set = true;
+        copy_text(f->vars[v].value, sizeof(f->vars[v].value), s + from, value);
+    }
+    return nothing;
+}
+
+/* "6.64 GiB" behind a word, in bytes; -1: not there. */
+static double bytes_after(const char *s, size_t n, const char *word)
+{
+    static const struct {
+        const char *unit;
+        double bytes;
+    } units[] = { { " GiB", 1 << 30 }, { " MiB", 1 << 20 }, { " KiB", 1 << 10 }, { " bytes", 1 } };
+    const char *at = memmem(s, n, word, strlen(word));
+    if (!at)
+        return -1;
+    at += strlen(word);
+    size_t left = n - (size_t)(at - s), used = 0;
+    double v = number_at(at, left, &used);
+    for (size_t i = 0; v >= 0 && i < ARRAY_LEN(units); i++)
+        if (left - used >= strlen(units[i].unit) && !memcmp(at + used, units[i].unit, strlen(units[i].unit)))
+            return v * units[i].bytes;
+    return -1;
+}
+
+/* "7.10 GiB is reserved": the number stands before the word. */
+static double bytes_before(const char *s, size_t n, const char *word)
+{
+    const char *at = memmem(s, n, word, strlen(word));
+    if (!at)
+        return -1;
+    const char *p = at;
+    while (p > s && p[-1] == ' ')
+        p--;
+    for (int spaces = 0; p > s; p--)
+        if (p[-1] == ' ' && ++spaces == 2)
+            break;
+    return bytes_after(p, n - (size_t)(p - s), "");
+}
+
+static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    if (f->oom.seen)
+        return nothing;
+    struct log_oom o = { .seen = true };
+    s += at;
+    n -= at;
+    o.want = bytes_after(s, n, "Tried to allocate ");
+    o.total = bytes_after(s, n, "total capacity of ");
+    o.free = bytes_before(s, n, "is free");
+    o.used = bytes_before(s, n, "is allocated by PyTorch");
+    o.unused = bytes_before(s, n, "is reserved by PyTorch but unallocated");
+    if (o.total < 0) { /* as up to torch 2.0 */
+        double reserved = bytes_before(s, n, "reserved in total");
+        o.used = bytes_before(s, n, "already allocated");
+        o.total = bytes_before(s, n, "total capacity");
+        o.free = bytes_before(s, n, "free;");
+        o.unused = reserved >= 0 && o.used >= 0 ? reserved - o.used : -1;
+    }
+    o.capped = has(s, n, "allowed;");
+    f->oom = o;
+    return nothing;
+}
+
+/* 0 for a number that is zero, 1 for one above, -1 for anything else: all that most questions need. */
+static int number_kind(const char *s, size_t n)
+{
+    size_t digits = 0;
+    for (size_t i = 0; i < n && (isdigit((unsigned char)s[i]) || s[i] == '.'); i++) {
+        if (s[i] > '0' && s[i] <= '9')
+            return 1;
+        digits += s[i] == '0';
+    }
+    return digits ? 0 : -1;
+}
+
+static bool has_title_of_training(const char *s, size_t n)
+{
+    static const char *const titles[] = { "step", "Step", "poch", "rain", "iter" };
+    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
+        if (has(s, n, titles[i]))
+            return true;
+    return false;
+}
+
+static bool has_letters(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isalpha((unsigned char)s[i]))
+            return true;
+    return false;
+}
+
+/* A bar without a title, or with one of training, that has passed its first step. */
+static struct log_find see_bar(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    const char *bar = memchr(s, '|', at), *count = memrchr(s, '|', at);
+    if (!bar || count == bar)
+        return nothing;
+    size_t title = (size_t)(bar - s);
+    for (count++; count < s + n && *count == ' ';)
+        count++;
+    if (number_kind(count, n - (size_t)(count - s)) == 1 &&
+        (!has_letters(s, title) || has_title_of_training(s, title)))
+        f->steps++;
+    return nothing;
+}
+
+/* Or infinite. */
+static bool is_nan(const char *s, size_t n)
+{
+    if (n < 3 || ((*s | 0x20) != 'n' && (*s | 0x20) != 'i'))
+        return false;
+    return (!strncasecmp(s, "nan", 3) || !strncasecmp(s, "inf", 3)) &&
+           (n == 3 || !isalnum((unsigned char)s[3]));
+}
+
+/* Where the value of 'key': 0.5, key=0.5, key: 0.5 or "key 0.5" starts; n: nowhere. */
+static size_t value_of(const char *s, size_t n, size_t after)
+{
+    size_t i = after;
+    while (i < n && strchr("'\" ", s[i]))
+        i++;
+    if (i < n && (s[i] == ':' || s[i] == '='))
+        i++;
+    else if (i == after)
+        return n;
+    while (i < n && strchr(" ('\"", s[i]))
+        i++;
+    return i;
+}
+
+static struct log_find see_grad_norm(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t v = value_of(s, n, at + strlen("grad_norm"));
+    (void)f;
+    return v < n && is_nan(s + v, n - v) ? (struct log_find){ ISSUE_NAN, 80, RULE_CUDA } : nothing;
+}
+
+static bool is_zero_at(const char *s, size_t n, const char *key)
+{
+    const char *at = memmem(s, n, key, strlen(key));
+    size_t v = at ? value_of(s, n, (size_t)(at - s) + strlen(key)) : n;
+    return v < n && number_kind(s + v, n - v) == 0;
+}
+
+/* The loss of a training step; that of an evaluation over nothing may well be nan. */
+static struct log_find see_loss(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t v = value_of(s, n, at + 4);
+    bool evaluation = at >= 4 && (s[at - 2] | 0x20) == 'l' && !strncasecmp(s + at - 4, "val", 3);
+    if (v >= n || evaluation)
+        return nothing;
+    if (is_nan(s + v, n - v)) {
+        f->loss_fine = false;
+        return (struct log_find){ ISSUE_NAN, 86, RULE_CUDA };
+    }
+    int loss = number_kind(s + v, n - v);
+    if (loss < 0)
+        return nothing;
+    f->steps++;
+    f->loss_fine = loss > 0;
+    return !loss && is_zero_at(s, n, "grad_norm") ? (struct log_find){ ISSUE_NAN, 82, RULE_CUDA } : nothing;
+}
+
+/* The number of the device that failed, as ggml prints it. */
+static struct log_find see_current(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t used = 0;
+    double number =
+        number_at(s + at + strlen("current device: "), n - at - strlen("current device: "), &used);
+    f->current = number >= 0 && number < LOG_MOST_GFX ? (int)number + 1 : 0;
+    return nothing;
+}
+
+/* Somebody asks PyTorch for a GPU; root may get another answer. */
+static struct log_find see_question(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)n;
+    f->asked_for = 3;
+    f->asked_by_root = has(s, at, "sudo ");
+    return nothing;
+}
+
+struct log_find log_facts_answer(struct log_facts *f, const char *s, size_t n)
+{
+    f->asked_for--;
+    bool no = (n == 5 && !memcmp(s, "False", 5)) || (n == 1 && *s == '0'),
+         yes = n == 4 && !memcmp(s, "True", 4);
+    if (!no && !yes)
+        return nothing;
+    f->asked_for = 0;
+    f->answered_no |= no && !f->asked_by_root;
+    if (no)
+        return (struct log_find){ ISSUE_NO_DEVICE, 62, RULE_CUDA };
+    return f->asked_by_root && f->answered_no ? (struct log_find){ ISSUE_PERMISSION, 84, RULE_CUDA }
+                                              : nothing;
+}
+
+static struct log_find see_windows(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    f->windows = true;
+    return nothing;
+}
+
+static struct log_find see_wsl(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    f->wsl = true;
+    return nothing;
+}
+
+static struct log_find see_traceback(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    f->traceback = true;
+    return nothing;
+}
+
+/* Python's own kinds of error, which the program's code is to blame for. */
+static struct log_find see_exception(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    static const char *const kinds[] = { "ValueError:",         "KeyError:",           "TypeError:",
+                                         "AttributeError:",     "IndexError:",         "AssertionError:",
+                                         "NotImplementedError", "ZeroDivisionError:",  "NameError:",
+                                         "UnboundLocalError:",  "UnicodeDecodeError:", "OverflowError:",
+                                         "StopIteration",       "RecursionError:",     "PermissionError:" };
+    while (at && (isalnum((unsigned char)s[at - 1]) || s[at - 1] == '_'))
+        at--;
+    if (!f->traceback && at)
+        return nothing;
+    f->exception = true;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (n - at >= strlen(kinds[i]) && !memcmp(s + at, kinds[i], strlen(kinds[i])))
+            return (struct log_find){ ISSUE_NOT_ROCM, 60, RULE_SOFT };
+    return nothing;
+}
+
+/* Each variable leads to one function, which finds out which it is. */
+static const struct {
+    const char *text;
+    struct log_find (*see)(struct log_facts *f, const char *s, size_t n, size_t at);
+} extractors[] = {
+    { "gfx1", see_gfx },
+    { "gfx9", see_gfx },
+    { "gfx8", see_gfx },
+    { "gfx7", see_gfx },
+    { "Marketing Name:", see_marketing },
+    { "AMD Radeon", see_product },
+    { "Radeon RX", see_product },
+    { "AMD Instinct", see_product },
+    { "+rocm", see_torch },
+    { "+cu1", see_torch },
+    { "+cpu", see_torch },
+    { "HSA_OVERRIDE_GFX_VERSION", see_variable },
+    { "ROCR_VISIBLE_DEVICES", see_variable },
+    { "HIP_VISIBLE_DEVICES", see_variable },
+    { "CUDA_VISIBLE_DEVICES", see_variable },
+    { "PYTORCH_HIP_ALLOC_CONF", see_variable },
+    { "PYTORCH_CUDA_ALLOC_CONF", see_variable },
+    { "PYTORCH_ALLOC_CONF", see_variable },
+    { "PYTORCH_NO_HIP_MEMORY_CACHING", see_variable },
+    { "PYTORCH_NO_CUDA_MEMORY_CACHING", see_variable },
+    { "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", see_variable },
+    { "HSA_ENABLE_", see_variable },
+    { "LD_LIBRARY_PATH", see_variable },
+    { "TORCH_BLAS_PREFER_HIPBLASLT", see_variable },
+    { "NCCL_P2P_DISABLE", see_variable },
+    { "ut of memory. Tried to allocate", see_oom },
+    { "it/s", see_bar },
+    { "s/it", see_bar },
+    { "loss", see_loss },
+    { "Loss", see_loss },
+    { "grad_norm", see_grad_norm },
+    { "current device: ", see_current },
+    { "is_available()", see_question },
+    { "device_count()", see_question },
+    { "WinError", see_windows },
+    { "\\site-packages", see_windows },
+    { "Windows fatal", see_windows },
+    { ".dll", see_windows },
+    { "Windows 1", see_windows },
+    { "Windows-1", see_windows },
+    { "PS C:\\", see_windows },
+    { "microsoft-standard-WSL", see_wsl },
+    { "WSL2", see_wsl },
+    { "Traceback (most recent call last)", see_traceback },
+    { "Error:", see_exception },
+    { "NotImplementedError", see_exception },
+    { "StopIteration", see_exception },
+};
+
+const char *log_facts_text(size_t i)
+{
+    return i < ARRAY_LEN(extractors) ? extractors[i].text : NULL;
+}
+
+struct log_find log_facts_see(struct log_facts *f, size_t i, const char *s, size_t n, size_t at)
+{
+    return extractors[i].see(f, s, n, at);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/attempt.h"
+
+#include "base/fault.h"
+#include "base/str.h"
+#include "run/evidence.h"
+#include "run/launch.h"
+#include "run/pump.h"
+#include "run/tree.h"
+#include "run/watchdog.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* After the trainer's end its children may finish a line; a reader of ours that does not read is waited for only as
+ * long as nobody told us to stop. */
+static const double linger_s = 2, drain_s = 2, tick_s = 1, stuck_s = 4;
+enum { MEMORY_EVENT_S = 10, MEMORY_EVENT_LATER_S = 60, MEMORY_OFTEN_S = 600 };
+
+/* How a trainer is stopped: asked, asked again, told. */
+struct step_down {
+    double after_s;
+    int sig;
+    bool all; /* the whole tree, not only its process group */
+};
+static const struct step_down step_downs[] = {
+    { 0, SIGINT, false },
+    { 5, SIGABRT, false }, /* only where Python's faulthandler waits for it, which then prints every stack */
+    { 7, SIGTERM, true },
+    { 11, SIGKILL, true },
+};
+
+struct life {
+    const struct attempt_options *o;
+    struct launch launch;
+    struct recorder *recorder;
+    struct pump *out, *err;
+    int done, n_done, n_pumps; /* pumps that have ended */
+    struct watchdog watchdog;
+    double start, next_tick, next_memory, next_watch;
+    int stops;       /* how often we were told to stop */
+    double stopping; /* since when we stop it ourselves; 0: we do not */
+    size_t next_step_down;
+    double killed; /* when it got its SIGKILL; 0: not yet */
+    double ended;  /* when the trainer ended; 0: it runs */
+    struct attempt result;
+};
+
+const char *attempt_end_name(enum attempt_end e)
+{
+    static const char *const names[] = { "ended", "not-started", "hung", "out-of-host-memory",
+                                         "interrupted" };
+    return names[e];
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void kill_it(struct life *l)
+{
+    guardian_signal_all(&l->launch.guardian, SIGKILL);
+    l->killed = l->killed > 0 ? l->killed : now_s();
+}
+
+/* Told to stop: the first time the trainer is told, the second time it is killed. */
+static void told_to_stop(struct life *l, int sig, bool pass_on)
+{
+    l->result.end = ATTEMPT_INTERRUPTED; /* whatever we were about to do: nothing is tried again */
+    if (l->stops++)
+        kill_it(l);
+    else if (pass_on)
+        guardian_signal(&l->launch.guardian, sig);
+}
+
+/* Ctrl-Z: the trainer stops, the terminal is given back, we stop; and all the way back when we are continued. */
+static void pause_all(struct life *l)
+{
+    guardian_signal_all(&l->launch.guardian, SIGSTOP);
+    if (l->launch.keys.raw)
+        terminal_restore(&l->launch.keys);
+    raise(SIGSTOP);
+    if (l->launch.master >= 0)
+        terminal_make_raw(&l->launch.keys);
+    guardian_signal_all(&l->launch.guardian, SIGCONT);
+    watchdog_rest(&l->watchdog);
+}
+
+static void on_signal(struct life *l, int sig)
+{
+    switch (sig) {
+    case SIGWINCH:
+        if (l->launch.master >= 0)
+            terminal_copy_size(&l->launch.screen, l->launch.master);
+        else
+            guardian_signal(&l->launch.guardian, sig);
+        break;
+    case SIGTSTP:
+        pause_all(l);
+        break;
+    case SIGCONT: /* also after a SIGSTOP that we did not see */
+        if (l->launch.master >= 0)
+            terminal_make_raw(&l->launch.keys);
+        watchdog_rest(&l->watchdog);
+        break;
+    case SIGUSR1:
+    case SIGUSR2:
+        guardian_signal(&l->launch.guardian, sig);
+        break;
+    default:
+        told_to_stop(l, sig, true);
+    }
+}
+
+/* Keys go to the trainer's terminal, which makes signals of some.  One that suspends is ours, since the kernel does
+ * not suspend a session without a parent shell; unless the trainer runs a shell of its own, with its own groups. */
+static void on_keys(struct life *l)
+{
+    char keys[1024];
+    ssize_t n = read(l->launch.keys.fd, keys, sizeof(keys));
+    l->launch.keys.raw = n > 0; /* the terminal may be gone */
+    for (ssize_t i = 0; i < n; i++) {
+        char what = terminal_key(l->launch.master, (unsigned char)keys[i]);
+        if (what == 'z' && tcgetpgrp(l->launch.master) == l->launch.trainer) {
+            kill(0, SIGTSTP);
+            continue;
+        }
+        launch_type(&l->launch, &keys[i], 1);
+        if (what == 'c')
+            told_to_stop(l, SIGINT, false);
+    }
+}
+
+static void ended(struct life *l, int status)
+{
+    l->ended = now_s();
+    l->result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Stopped for reading from the terminal in the background: it gets the foreground, which is ours to give. */
+static void on_stopped(struct life *l, int sig)
+{
+    watchdog_rest(&l->watchdog);
+    if ((sig != SIGTTIN && sig != SIGTTOU) || l->launch.master >= 0 || !terminal_is_ours(&l->launch.keys))
+        return;
+    terminal_give(&l->launch.keys, l->launch.trainer);
+    guardian_signal(&l->launch.guardian, SIGCONT);
+}
+
+static void on_report(struct life *l)
+{
+    struct guardian_report r;
+    while ((r = guardian_read(&l->launch.guardian)).event != GUARDIAN_NOTHING) {
+        switch (r.event) {
+        case GUARDIAN_STARTED:
+            l->launch.trainer = (pid_t)r.value;
+            break;
+        case GUARDIAN_REFUSED:
+            l->ended = now_s();
+            l->result.end = ATTEMPT_NOT_STARTED;
+            l->result.error = r.value;
+            l->result.code = r.value == ENOENT || r.value == ENOTDIR ? 127 : 126;
+            return;
+        case GUARDIAN_STOPPED:
+            on_stopped(l, r.value);
+            break;
+        case GUARDIAN_ENDED:
+            ended(l, r.value);
+            break;
+        default:
+            if (!l->ended)
+                ended(l, SIGKILL); /* the guardian was killed, and with it the trainer */
+            return;
+        }
+    }
+}
+
+/* --- once a second ------------------------------------------------------------------------------------------- */
+
+static uint64_t output_bytes(const struct life *l)
+{
+    return pump_bytes(l->out) + pump_bytes(l->err);
+}
+
+static void say_memory(struct life *l, double now)
+{
+    if (now < l->next_memory)
+        return;
+    struct json *event = journal_event("memory");
+    gauge_json(&l->o->gauge->now, event);
+    journal_add(l->o->journal, event);
+    l->next_memory = now + (now - l->start < MEMORY_OFTEN_S ? MEMORY_EVENT_S : MEMORY_EVENT_LATER_S);
+}
+
+static void save_evidence(struct life *l, const struct tree *t, const char *name)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    evidence_collect(t, "/proc", l->o->gauge, &text);
+    journal_write_text(l->o->journal, name, text.s);
+}
+
+static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, double now)
+{
+    const char *name = why == ATTEMPT_HUNG ? "hang" : "memory-guard";
+    CLEANUP(mem_free) char *file = NULL;
+    if (asprintf(&file, "%s.txt", name) < 0)
+        abort();
+    if (l->result.end == ATTEMPT_ENDED) /* one that was told to stop before stays so */
+        l->result.end = why;
+    l->stopping = now;
+    save_evidence(l, t, file);
+    struct json *event = journal_event(name);
+    gauge_json(&l->o->gauge->now, event);
+    journal_add(l->o->journal, event);
+}
+
+/* Reasons for standing still that are none to stop it. */
+static bool is_excused(struct life *l, const struct tree *t)
+{
+    if (tree_is_stopped(t))
+        return true;
+    if (l->o->hang_explicit)
+        return false;
+    if (!recorder_saw_step(l->recorder) && now_s() - l->start < 2 * l->o->hang_after_s)
+        return true; /* the start may take its time */
+    return tree_waits_for_input(t, "/proc") || tree_listens(t, "/proc");
+}
+
+static void watch(struct life *l, const struct tree *t, double now)
+{
+    const struct watch_sample s = {
+        .now_s = now,
+        .output_bytes = output_bytes(l),
+        .cpu_ticks = tree_ticks(t),
+        .ticks_per_s = (int)sysconf(_SC_CLK_TCK),
+        .busy_percent = l->o->gauge->now.busy_percent,
+        .gpu_bytes = gauge_gpu_bytes(&l->o->gauge->now),
+    };
+    if (!watchdog_feed(&l->watchdog, &s))
+        return;
+    if (is_excused(l, t)) {
+        watchdog_rest(&l->watchdog);
+        return;
+    }
+    talk_say(l->o->talk, "no output, no CPU time and no progress on the GPU for %.0f s: stopping it",
+             now - l->watchdog.since_s);
+    stop_it(l, t, ATTEMPT_HUNG, now);
+}
+
+static void guard_memory(struct life *l, const struct tree *t, double now)
+{
+    if (!gauge_guard(l->o->gauge))
+        return;
+    talk_say(l->o->talk,
+             "the host's memory is nearly used up (%.1f GiB left): stopping it before the machine freezes",
+             (double)l->o->gauge->now.host_available_bytes / (1 << 30));
+    stop_it(l, t, ATTEMPT_MEMORY, now);
+}
+
+static void step_down(struct life *l, double now)
+{
+    while (l->stopping > 0 && l->next_step_down < ARRAY_LEN(step_downs)) {
+        const struct step_down *s = &step_downs[l->next_step_down];
+        if (now - l->stopping < s->after_s)
+            return;
+        l->next_step_down++;
+        if (s->sig == SIGABRT && !evidence_catches("/proc", (int)l->launch.trainer, SIGABRT))
+            continue;
+        if (s->sig == SIGKILL)
+            kill_it(l);
+        else
+            (s->all ? guardian_signal_all : guardian_signal)(&l->launch.guardian, s->sig);
+    }
+}
+
+static void say_troubles(struct life *l)
+{
+    const char *trouble = recorder_trouble(l->recorder);
+    const struct cairn_error *journal = journal_trouble(l->o->journal);
+    if (trouble)
+        talk_say(l->o->talk, "the log is not kept: %s", trouble);
+    if (journal)
+        talk_say(l->o->talk, "the journal is not kept: %s", journal->msg);
+}
+
+/* To list all processes costs milliseconds, so it is done no more often than the time to judge asks for. */
+static double watch_interval(double hang_after_s)
+{
+    double tenth = hang_after_s / 10;
+    return tenth < tick_s ? tick_s : tenth > 10 ? 10 : tenth;
+}
+
+static void on_tick(struct life *l, double now)
+{
+    say_troubles(l);
+    gauge_read(l->o->gauge);
+    say_memory(l, now);
+    step_down(l, now);
+    if (l->killed > 0 && now - l->killed > stuck_s && !l->ended)
+        ended(l, SIGKILL); /* it sleeps inside the kernel, perhaps for ever */
+    bool due = now >= l->next_watch || gauge_guard(l->o->gauge);
+    if (l->stopping > 0 || l->ended > 0 || !due)
+        return;
+    CLEANUP(tree_release) struct tree t;
+    tree_read(&t, "/proc", l->launch.guardian.pid);
+    l->next_watch = now + watch_interval(l->o->hang_after_s);
+    watch(l, &t, now);
+    if (!l->stopping)
+        guard_memory(l, &t, now);
+    step_down(l, now);
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------------- */
+
+static void handle(struct life *l, const struct pollfd *fds)
+{
+    eventfd_t count;
+    if (fds[1].revents)
+        on_report(l);
+    if (fds[2].revents && !eventfd_read(l->done, &count))
+        l->n_done += (int)count;
+    if (fds[3].revents)
+        on_keys(l);
+    for (int sig; fds[0].revents && (sig = signals_read(l->o->signals)) != 0;)
+        on_signal(l, sig);
+}
+
+/* Until the trainer has ended and its output is carried, or nobody wants to wait for that any longer. */
+static bool is_over(const struct life *l, double now)
+{
+    if (!l->ended)
+        return false;
+    return l->result.end == ATTEMPT_NOT_STARTED || l->n_done == l->n_pumps || now - l->ended > linger_s;
+}
+
+static void attend(struct life *l)
+{
+    for (double now = now_s(); !is_over(l, now); now = now_s()) {
+        if (now >= l->next_tick) {
+            on_tick(l, now);
+            l->next_tick = now + tick_s;
+        }
+        bool typing = l->launch.keys.raw && !l->ended && terminal_is_ours(&l->launch.keys);
+        struct pollfd fds[] = {
+            { l->o->signals->fd, POLLIN, 0 },
+            { l->ended > 0 ? -1 : l->launch.guardian.fd, POLLIN, 0 },
+            { l->done, POLLIN, 0 },
+            { typing ? l->launch.keys.fd : -1, POLLIN, 0 },
+        };
+        double left = l->next_tick - now_s();
+        poll(fds, ARRAY_LEN(fds), left > 0 ? (int)(left * 1000) + 1 : 0);
+        handle(l, fds);
+    }
+}
+
+/* What the trainer left behind is said, since it may hold the GPU's memory. */
+static void say_leftovers(const struct life *l)
+{
+    CLEANUP(tree_release) struct tree t;
+    CLEANUP(str_release) struct str names = { 0 };
+    tree_read(&t, "/proc", l->launch.guardian.pid);
+    if (!tree_is_alive(&t) || l->result.end != ATTEMPT_ENDED)
+        return;
+    for (size_t i = 0; i < t.n && i < 4; i++)
+        str_addf(&names, "%s%s (%d)", i ? ", " : "", t.process[i].name, (int)t.process[i].pid);
+    talk_say(l->o->talk, "the trainer has ended but left processes behind, which are ended too: %s%s",
+             names.s, t.n > 4 ? " …" : "");
+}
+
+/* All writers are dead, so the pumps come to their ends, unless our own reader does not read. */
+static void drain(struct life *l)
+{
+    pump_hurry(l->out);
+    pump_hurry(l->err);
+    double until = now_s() + drain_s;
+    while (l->n_done < l->n_pumps && !(l->stops && now_s() > until)) {
+        struct pollfd fds[] = { { l->o->signals->fd, POLLIN, 0 }, { l->done, POLLIN, 0 } };
+        eventfd_t count;
+        poll(fds, 2, 100);
+        if (fds[1].revents && !eventfd_read(l->done, &count))
+            l->n_done += (int)count;
+        for (int sig; (sig = signals_read(l->o->signals)) != 0;)
+            l->stops += sig != SIGWINCH && sig != SIGCONT;
+    }
+}
+
+/* A full disk behind our own output must not look like success. */
+static void say_lost_output(struct life *l)
+{
+    int e = pump_error(l->out) ? pump_error(l->out) : pump_error(l->err);
+    if (!e)
+        return;
+    talk_say(l->o->talk, "its output could not be passed on to the end: %s", strerror(e));
+    if (l->result.code == 0)
+        l->result.code = 1;
+}
+
+static int start_pumps(struct life *l, struct cairn_error *err)
+{
+    int null = l->o->detached ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    if (pump_start(&l->out, l->launch.out, null < 0 ? STDOUT_FILENO : null, l->recorder, l->done, err))
+        return -1;
+    l->launch.out = -1;
+    l->n_pumps = 1;
+    if (l->launch.err < 0)
+        return 0;
+    if (pump_start(&l->err, l->launch.err, null < 0 ? STDERR_FILENO : null, l->recorder, l->done, err))
+        return -1;
+    l->launch.err = -1;
+    l->n_pumps = 2;
+    return 0;
+}
+
+static int start(struct life *l, struct cairn_error *err)
+{
+    const struct attempt_options *o = l->o;
+    CLEANUP(mem_free) char *log = journal_path(o->journal, "log");
+    const struct launch_options lo = {
+        .argv = o->argv, .env = o->env, .mask = o->signals->before, .detached = o->detached
+    };
+    const struct recorder_options ro = { .log = log, .copy = o->copy, .diagnoser = o->diagnoser };
+    l->done = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->done < 0)
+        return cairn_fail_errno(err, "eventfd");
+    /* Forks first, threads after. */
+    if (launch_start(&l->launch, &lo, err) || recorder_start(&l->recorder, &ro, err))
+        return -1;
+    return start_pumps(l, err);
+}
+
+static void finish(struct life *l)
+{
+    if (l->result.end == ATTEMPT_ENDED && l->ended > 0)
+        say_leftovers(l);
+    l->result.clean = launch_end(&l->launch);
+    drain(l);
+    l->result.abandoned = l->n_done < l->n_pumps;
+    if (l->result.abandoned)
+        return; /* a reader that does not read: the threads are left to the end of the process */
+    say_lost_output(l);
+    pump_join(l->out);
+    pump_join(l->err);
+    fd_close(&l->done);
+    if (!l->recorder)
+        return;
+    uint64_t lost = recorder_stop(l->recorder);
+    if (lost)
+        talk_say(l->o->talk, "%llu bytes of its output are missing in the log: the disk was too slow",
+                 (unsigned long long)lost);
+    say_troubles(l);
+    l->result.saw_step = recorder_saw_step(l->recorder);
+    recorder_free(l->recorder);
+}
+
+int attempt_run(const struct attempt_options *o, struct attempt *out, struct cairn_error *err)
+{
+    struct life l = { .o = o, .done = -1, .start = now_s(), .launch.guardian.fd = -1 };
+    watchdog_init(&l.watchdog, o->hang_after_s);
+    gauge_begin(o->gauge);
+    l.launch.master = l.launch.out = l.launch.err = l.launch.keys.fd = l.launch.screen.fd = -1;
+    int r = start(&l, err);
+    if (!r)
+        attend(&l);
+    finish(&l);
+    l.result.seconds = now_s() - l.start;
+    if (!r)
+        *out = l.result;
+    return r;
+}

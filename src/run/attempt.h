@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One attempt: starts the trainer, carries its output, forwards signals, watches it, and returns when nothing of it
+ * is left. */
+#ifndef CAIRN_RUN_ATTEMPT_H
+#define CAIRN_RUN_ATTEMPT_H
+
+#include "base/error.h"
+#include "run/gauge.h"
+#include "run/journal.h"
+#include "run/recorder.h"
+#include "run/signals.h"
+#include "run/talk.h"
+#include <stdbool.h>
+
+struct attempt_options {
+    char *const *argv;
+    const char *const *env;
+    bool detached;
+    double hang_after_s; /* 0: no watchdog */
+    bool hang_explicit;  /* the user gave the time: no grace at the start, no excuses for servers */
+    const char *copy;    /* --keep-log; may be NULL */
+    struct diagnoser *diagnoser;
+    struct gauge *gauge;
+    struct journal *journal;
+    const struct signals *signals;
+    const struct talk *talk;
+};
+
+enum attempt_end {
+    ATTEMPT_ENDED,       /* by itself */
+    ATTEMPT_NOT_STARTED, /* code is 126 or 127, error is errno */
+    ATTEMPT_HUNG,        /* stopped by the watchdog */
+    ATTEMPT_MEMORY,      /* stopped because the host's memory ran out */
+    ATTEMPT_INTERRUPTED, /* we were told to stop, and passed it on */
+};
+const char *attempt_end_name(enum attempt_end e);
+
+struct attempt {
+    enum attempt_end end;
+    int code;  /* exit status, or 128 + signal */
+    int error; /* errno, when it was not started */
+    bool saw_step;
+    bool clean;     /* nothing of it is left */
+    bool abandoned; /* its output could not be passed on to the end: the diagnoser is still in use */
+    double seconds;
+};
+
+/* Fails only where the attempt could not be made at all (no pipe, no process). */
+int attempt_run(const struct attempt_options *o, struct attempt *out, struct cairn_error *err);
+
+#endif

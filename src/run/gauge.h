@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How full things are while a trainer runs: the GPU's memory and load, and the host's memory.
+ *
+ * The files lie beside those that the facts came from, so a captured tree can be watched as well.  On a machine where the
+ * GPU shares the host's memory, running out of it freezes everything; gauge_guard says when to stop before that. */
+#ifndef CAIRN_RUN_GAUGE_H
+#define CAIRN_RUN_GAUGE_H
+
+#include "base/json.h"
+#include "host/facts.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gauge_reading { /* -1: not known */
+    int64_t host_available_bytes, vram_used_bytes, gtt_used_bytes, busy_percent;
+};
+
+struct gauge {
+    const struct root *root;
+    char dir[256];                  /* of the GPU's files; "": not known */
+    int64_t reserve_bytes;          /* what the host should keep; 0: no guard */
+    int64_t guard_bytes;            /* what must stay free now */
+    int low;                        /* readings below it in a row */
+    struct gauge_reading now, peak; /* peak.host_available_bytes is the least that was left */
+};
+
+/* gpu may be NULL.  Takes the first reading. */
+void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *gpu);
+/* An attempt begins: takes a reading and sets the guard.  Where memory is short already, the reserve would stop it at
+ * once, so until there is more again half of what is free has to do. */
+void gauge_begin(struct gauge *g);
+void gauge_read(struct gauge *g);
+/* The host's memory is about to run out: below the guard in two readings, or far below it in one. */
+bool gauge_guard(const struct gauge *g);
+/* Bytes in use on the GPU, both kinds; -1: not known. */
+int64_t gauge_gpu_bytes(const struct gauge_reading *r);
+void gauge_json(const struct gauge_reading *r, struct json *into);
+
+#endif

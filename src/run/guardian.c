@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/guardian.h"
+
+#include "base/fault.h"
+#include "run/terminal.h"
+#include "run/tree.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KILL_WAIT_MS = 3000, END_WAIT_MS = 4000, POLL_MS = 20 };
+
+enum order_kind { ORDER_SIGNAL, ORDER_SIGNAL_ALL, ORDER_END };
+struct order {
+    enum order_kind kind;
+    int sig;
+};
+
+static void report(int fd, enum guardian_event event, int value)
+{
+    const struct guardian_report r = { event, value };
+    (void)!send(fd, &r, sizeof(r), MSG_NOSIGNAL);
+}
+
+/* In the trainer-to-be.  Only what may be called between fork and exec. */
+static void become_trainer(const struct guardian_spec *s, pid_t guardian, int trouble)
+{
+    if (!s->detached) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != guardian)
+            _exit(125); /* it died before the kernel knew */
+    }
+    if (s->session) {
+        setsid();
+        ioctl(s->out, TIOCSCTTY, 0);
+    } else {
+        setpgid(0, 0);
+    }
+    const int from[] = { s->in, s->out, s->err };
+    for (int i = 0; i < 3; i++)
+        if (from[i] == i)
+            fcntl(i, F_SETFD, 0);
+        else
+            dup2(from[i], i);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &s->mask, NULL);
+    environ = (char **)s->env;
+    execvp(s->argv[0], s->argv);
+    int e = errno;
+    (void)!write(trouble, &e, sizeof(e));
+    _exit(e == ENOENT ? 127 : 126);
+}
+
+/* 0, or the errno of exec. */
+static int start_trainer(const struct guardian_spec *s, pid_t *pid)
+{
+    int pipes[2], e = 0;
+    if (pipe2(pipes, O_CLOEXEC))
+        return errno;
+    pid_t guardian = getpid();
+    *pid = fork();
+    if (*pid < 0)
+        return errno;
+    if (*pid == 0)
+        become_trainer(s, guardian, pipes[1]);
+    close(pipes[1]);
+    if (!s->session)
+        setpgid(*pid, *pid); /* both do it: the first signal may come before the trainer has run at all */
+    while (read(pipes[0], &e, sizeof(e)) < 0 && errno == EINTR)
+        ;
+    close(pipes[0]);
+    return e;
+}
+
+static void signal_all(int sig)
+{
+    struct tree t;
+    if (tree_read(&t, "/proc", getpid()))
+        for (size_t i = 0; i < t.n; i++)
+            kill(t.process[i].pid, sig);
+    tree_release(&t);
+}
+
+/* The end of everything below, also where /proc cannot be read: then the group has to do. */
+static void kill_all(pid_t trainer)
+{
+    if (trainer > 0)
+        kill(-trainer, SIGKILL);
+    tree_kill(getpid(), "/proc", KILL_WAIT_MS);
+}
+
+/* Collects whoever ended, orphans included.  *trainer becomes 0 when its number is free. */
+static void collect(int fd, pid_t *trainer)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
+        if (pid != *trainer)
+            continue;
+        if (WIFSTOPPED(status)) {
+            report(fd, GUARDIAN_STOPPED, WSTOPSIG(status));
+            continue;
+        }
+        *trainer = 0;
+        report(fd, GUARDIAN_ENDED, status);
+    }
+}
+
+/* False when it is time to go. */
+static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
+{
+    struct order o;
+    ssize_t n = recv(fd, &o, sizeof(o), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (n != (ssize_t)sizeof(o)) { /* our owner died */
+        if (s->terminal)
+            terminal_restore(s->terminal);
+        if (!s->detached)
+            kill_all(trainer);
+        return false;
+    }
+    if (o.kind == ORDER_END)
+        return kill_all(trainer), false;
+    if (o.kind == ORDER_SIGNAL_ALL && o.sig == SIGKILL)
+        kill_all(0);
+    else if (o.kind == ORDER_SIGNAL_ALL)
+        signal_all(o.sig);
+    else if (trainer > 0)
+        kill(-trainer, o.sig);
+    return true;
+}
+
+/* Keeps only the socket and the terminal: whoever reads from our pipes must see them end. */
+static void close_others(int fd, int terminal)
+{
+    int low = fd < terminal || terminal < 0 ? fd : terminal, high = fd < terminal ? terminal : fd;
+    if (low > 0)
+        close_range(0, (unsigned)low - 1, 0);
+    if (high - low > 1)
+        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+    close_range((unsigned)high + 1, ~0U, 0);
+}
+
+static void guard(const struct guardian_spec *s, int fd)
+{
+    sigset_t all, child;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    signal(SIGCHLD, SIG_DFL); /* an ignored one would take the exit status away */
+    setpgid(0, 0);
+    prctl(PR_SET_NAME, "cairn-guardian");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t trainer = 0;
+    int e = start_trainer(s, &trainer);
+    if (e) {
+        report(fd, GUARDIAN_REFUSED, e);
+        return;
+    }
+    report(fd, GUARDIAN_STARTED, (int)trainer);
+    close_others(fd, s->terminal ? s->terminal->fd : -1);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    int signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    for (;;) {
+        struct pollfd p[] = { { fd, POLLIN, 0 }, { signals, POLLIN, 0 } };
+        struct signalfd_siginfo info;
+        poll(p, 2, signals < 0 ? POLL_MS : -1);
+        while (signals >= 0 && read(signals, &info, sizeof(info)) > 0)
+            ;
+        collect(fd, &trainer);
+        if (p[0].revents && !obey(s, fd, trainer))
+            return;
+    }
+}
+
+int guardian_start(const struct guardian_spec *s, struct guardian *out, struct cairn_error *err)
+{
+    int pair[2];
+    if (fault_hit() || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        return cairn_fail_errno(err, "socketpair");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t pid = fault_hit() ? -1 : fork();
+    if (pid < 0) {
+        cairn_fail_errno(err, "fork");
+        close(pair[0]);
+        close(pair[1]);
+        return -1;
+    }
+    if (pid == 0) {
+        close(pair[0]);
+        guard(s, pair[1]);
+        _exit(0);
+    }
+    close(pair[1]);
+    *out = (struct guardian){ .pid = pid, .fd = pair[0] };
+    return 0;
+}
+
+struct guardian_report guardian_read(const struct guardian *g)
+{
+    struct guardian_report r = { GUARDIAN_NOTHING, 0 };
+    ssize_t n = recv(g->fd, &r, sizeof(r), MSG_DONTWAIT);
+    if (n == (ssize_t)sizeof(r))
+        return r;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return (struct guardian_report){ GUARDIAN_NOTHING, 0 };
+    return (struct guardian_report){ GUARDIAN_GONE, 0 };
+}
+
+static void give_order(const struct guardian *g, enum order_kind kind, int sig)
+{
+    const struct order o = { kind, sig };
+    (void)!send(g->fd, &o, sizeof(o), MSG_NOSIGNAL);
+}
+
+void guardian_signal(const struct guardian *g, int sig)
+{
+    give_order(g, ORDER_SIGNAL, sig);
+}
+
+void guardian_signal_all(const struct guardian *g, int sig)
+{
+    give_order(g, ORDER_SIGNAL_ALL, sig);
+}
+
+bool guardian_end(struct guardian *g)
+{
+    if (g->pid <= 0)
+        return true;
+    give_order(g, ORDER_END, 0);
+    bool ended = false;
+    for (int waited = 0; !ended && waited < END_WAIT_MS; waited += POLL_MS) {
+        ended = waitpid(g->pid, NULL, WNOHANG) != 0;
+        if (!ended)
+            poll(NULL, 0, POLL_MS);
+    }
+    if (!ended)
+        kill(g->pid, SIGKILL);
+    /* Whatever the guardian could not end, or left because it was killed, is below us now. */
+    bool clean = tree_kill(getpid(), "/proc", ended ? 200 : KILL_WAIT_MS);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    close(g->fd);
+    *g = (struct guardian){ .pid = 0, .fd = -1 };
+    return clean;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/history.h"
+
+#include "base/json.h"
+#include "base/str.h"
+#include "host/root.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct json *parse(const char *text, size_t n)
+{
+    struct json *v = NULL;
+    struct cairn_error ignored = { 0 };
+    return text && !json_parse(text, n, &v, &ignored) ? v : NULL;
+}
+
+static const char *join_words(const struct json *list, struct arena *a)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    for (size_t i = 0; i < json_length(list); i++)
+        if (json_text(json_at(list, i)))
+            str_addf(&text, "%s%s", i ? " " : "", json_text(json_at(list, i)));
+    return text.len ? arena_strdup(a, text.s) : NULL;
+}
+
+/* The first event says when and what. */
+static void read_start(const struct root *r, struct history_run *out, struct arena *a)
+{
+    const char *text = root_read(r, a, path_join(a, out->dir, "events.jsonl"), NULL);
+    CLEANUP(json_cleanup) struct json *start = parse(text, text ? strcspn(text, "\n") : 0);
+    out->started = arena_strdup(a, json_text(json_get(start, "time")));
+    out->command = join_words(json_get(start, "command"), a);
+    int64_t pid = json_int(json_get(start, "pid"), 0);
+    out->running = pid > 0 && (!kill((pid_t)pid, 0) || errno == EPERM);
+}
+
+static void read_verdict(const struct root *r, struct history_run *out, struct arena *a)
+{
+    size_t n = 0;
+    const char *text = root_read(r, a, path_join(a, out->dir, "verdict.json"), &n);
+    CLEANUP(json_cleanup) struct json *v = parse(text, n);
+    const struct json *tries = json_get(v, "attempts");
+    if (!v)
+        return;
+    out->ended = true;
+    out->running = false;
+    out->code = json_int(json_get(v, "code"), -1);
+    out->attempts = (int64_t)json_length(tries);
+    for (size_t i = 0; i < json_length(tries); i++) {
+        const struct json *t = json_at(tries, i);
+        const char *class_id = json_text(json_get(t, "class")), *change = json_text(json_get(t, "change"));
+        out->seconds += json_number(json_get(t, "seconds"), 0);
+        out->class_id = class_id ? arena_strdup(a, class_id) : out->class_id;
+        out->change = change ? arena_strdup(a, change) : out->change;
+    }
+}
+
+size_t history_read(const char *state, struct arena *a, struct history_run **out)
+{
+    const char *dir = path_join(a, state, "runs");
+    struct root here = { .fd = -1 };
+    struct cairn_error ignored = { 0 };
+    char **names;
+    size_t n_names = 0, n = 0;
+    *out = NULL;
+    if (root_open(&here, NULL, &ignored))
+        return 0;
+    if (root_list(&here, a, dir, &names, &n_names))
+        n_names = 0;
+    for (size_t i = 0; i < n_names; i++) {
+        const char *run = path_join(a, dir, names[i]);
+        if (!root_is_dir(&here, run))
+            continue;
+        struct history_run *h = ARENA_PUSH(a, *out, n);
+        *h = (struct history_run){ .dir = run, .name = names[i] };
+        read_start(&here, h, a);
+        read_verdict(&here, h, a);
+    }
+    root_close(&here);
+    return n;
+}

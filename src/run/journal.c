@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/journal.h"
+
+#include "base/arena.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "host/root.h"
+#include "run/state.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { YOUNG_S = 24 * 3600 };
+
+static void utc(const char *format, char *buf, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    gmtime_r(&now, &tm);
+    strftime(buf, size, format, &tm);
+}
+
+/* Keeps the first reason only. */
+static void troubled(struct journal *j, const struct cairn_error *err)
+{
+    if (!j->trouble.code)
+        j->trouble = *err;
+}
+
+static int make_dir(struct journal *j, const char *state, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    char stamp[32];
+    utc("%Y%m%dT%H%M%SZ", stamp, sizeof(stamp));
+    const char *dir = arena_printf(&a, "%s/runs/%s-%d", state, stamp, (int)getpid());
+    if (state_make_dir(dir, err))
+        return -1;
+    const char *events = path_join(&a, dir, "events.jsonl");
+    j->events = fault_hit() ? NULL : fopen(events, "ae");
+    if (!j->events)
+        return cairn_fail_errno(err, "open %s", events);
+    j->dir = strdup(dir);
+    return 0;
+}
+
+int journal_open(struct journal *j, const char *state, const char *copy, struct cairn_error *err)
+{
+    *j = (struct journal){ 0 };
+    if (copy) {
+        j->copy = fault_hit() ? NULL : fopen(copy, "we");
+        if (!j->copy)
+            return cairn_fail_errno(err, "open %s", copy);
+    }
+    struct cairn_error why = { 0 };
+    if (state && make_dir(j, state, &why))
+        troubled(j, &why);
+    return 0;
+}
+
+void journal_close(struct journal *j)
+{
+    if (j->events)
+        fclose(j->events);
+    if (j->copy)
+        fclose(j->copy);
+    free(j->dir);
+    *j = (struct journal){ 0 };
+}
+
+char *journal_path(const struct journal *j, const char *name)
+{
+    char *path = NULL;
+    if (j->dir && asprintf(&path, "%s/%s", j->dir, name) < 0)
+        abort();
+    return path;
+}
+
+struct json *journal_event(const char *name)
+{
+    char now[32];
+    utc("%Y-%m-%dT%H:%M:%SZ", now, sizeof(now));
+    struct json *v = json_new_object();
+    json_add_text(v, "event", name);
+    json_add_text(v, "time", now);
+    return v;
+}
+
+static void add_line(struct journal *j, FILE **f, const char *line)
+{
+    if (!*f || (!fault_hit() && fprintf(*f, "%s\n", line) >= 0 && !fflush(*f)))
+        return;
+    struct cairn_error err = { 0 };
+    cairn_fail_errno(&err, "write the run's events");
+    troubled(j, &err);
+    fclose(*f);
+    *f = NULL;
+}
+
+void journal_add(struct journal *j, struct json *event)
+{
+    CLEANUP(mem_free) char *line = json_to_string(event);
+    add_line(j, &j->events, line);
+    add_line(j, &j->copy, line);
+    json_free(event);
+}
+
+void journal_write_text(struct journal *j, const char *name, const char *text)
+{
+    CLEANUP(mem_free) char *path = journal_path(j, name);
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    struct cairn_error err = { 0 };
+    if (path && (file_out_open(&f, path, 0, true, &err) || file_out_write(&f, text, strlen(text), 0, &err) ||
+                 file_out_commit(&f, &err)))
+        troubled(j, &err);
+}
+
+void journal_write(struct journal *j, const char *name, const struct json *v)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    CLEANUP(mem_free) char *line = json_to_string(v);
+    str_add(&text, line);
+    str_add(&text, "\n");
+    journal_write_text(j, name, text.s);
+}
+
+const struct cairn_error *journal_trouble(struct journal *j)
+{
+    if (!j->trouble.code || j->trouble_said)
+        return NULL;
+    j->trouble_said = true;
+    return &j->trouble;
+}
+
+/* "20260131T120000Z-4711": when it began and who ran it. */
+static bool may_go(const char *dir, const char *name)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct stat st;
+    const char *pid = strchr(name, '-');
+    if (strlen(name) < 18 || name[8] != 'T' || !pid || lstat(path_join(&a, dir, name), &st) ||
+        !S_ISDIR(st.st_mode))
+        return false;
+    return time(NULL) - st.st_mtime > YOUNG_S && (kill((pid_t)atol(pid + 1), 0) && errno == ESRCH);
+}
+
+/* One level deep: a run's folder holds files only.  Links are removed, never followed. */
+static void remove_run(const char *dir, const char *name)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *run = path_join(&a, dir, name);
+    DIR *d = opendir(run);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
+    rmdir(run);
+}
+
+void journal_prune(const char *state)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *dir = path_join(&a, state, "runs");
+    struct root here = { .fd = -1 };
+    struct cairn_error ignored = { 0 };
+    char **names;
+    size_t n;
+    if (root_open(&here, NULL, &ignored))
+        return;
+    /* Names begin with the time, so the oldest come first. */
+    if (!root_list(&here, &a, dir, &names, &n))
+        for (size_t i = 0; i + JOURNAL_KEEP < n; i++)
+            if (may_go(dir, names[i]))
+                remove_run(dir, names[i]);
+    root_close(&here);
+}

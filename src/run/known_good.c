@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/known_good.h"
+
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "run/ladder.h"
+#include "run/state.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 1 << 20, MOST_ENTRIES = 64 };
+
+/* The fields of a key, in the file and in the struct. */
+static const struct {
+    const char *name;
+    size_t at;
+} fields[] = {
+    { "machine", offsetof(struct known_good_key, machine) },
+    { "trainer", offsetof(struct known_good_key, trainer) },
+    { "torch", offsetof(struct known_good_key, torch) },
+    { "rocm", offsetof(struct known_good_key, rocm) },
+    { "kernel", offsetof(struct known_good_key, kernel) },
+    { "gfx", offsetof(struct known_good_key, gfx) },
+};
+
+static const char *field(const struct known_good_key *k, size_t i)
+{
+    return *(const char *const *)((const char *)k + fields[i].at);
+}
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+void known_good_key_for(const struct facts *f, const struct gpu_facts *gpu, const char *trainer,
+                        struct arena *a, struct known_good_key *out)
+{
+    const struct torch_facts *t = facts_torch(f);
+    const char *rocm = t && t->hip.s ? t->hip.s : f->n_rocms ? f->rocms[0].version.s : NULL;
+    *out = (struct known_good_key){
+        .machine = or_empty(root_read(&f->root, a, "/etc/machine-id", NULL)),
+        .trainer = trainer,
+        .torch = or_empty(t ? t->version.s : NULL),
+        .rocm = or_empty(rocm),
+        .kernel = or_empty(f->host.kernel.s),
+        .gfx = or_empty(gpu ? gpu->gfx.s : NULL),
+    };
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------- */
+
+static const char *file_of(const char *state, struct arena *a)
+{
+    return arena_printf(a, "%s/known-good.json", state);
+}
+
+/* *out is NULL when there is no file, or a damaged one: what worked will be found again.  Fails when there is one that
+ * cannot be read, which must not be written over. */
+static int load(const char *path, struct json **out, struct cairn_error *err)
+{
+    CLEANUP(mem_free) char *text = NULL;
+    CLEANUP(fd_close) int fd = -1;
+    struct cairn_error ignored = { 0 };
+    uint64_t size;
+    *out = NULL;
+    if (access(path, F_OK) && errno == ENOENT)
+        return 0;
+    if (file_open(path, &fd, &size, err))
+        return -1;
+    size = size < MOST_BYTES ? size : MOST_BYTES;
+    text = malloc(size + 1);
+    if (!text)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", path);
+    if (file_read_at(fd, path, text, size, 0, err))
+        return -1;
+    if (json_parse(text, size, out, &ignored))
+        *out = NULL;
+    return 0;
+}
+
+static bool same_owner(const struct json *e, const struct known_good_key *k)
+{
+    return str_eq(json_text(json_get(e, "machine")), k->machine) &&
+           (!k->trainer || str_eq(json_text(json_get(e, "trainer")), k->trainer));
+}
+
+static bool holds(const struct json *e, const struct known_good_key *k)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        if (field(k, i) && !str_eq(json_text(json_get(e, fields[i].name)), field(k, i)))
+            return false;
+    return true;
+}
+
+static void read_entry(const struct json *e, struct arena *a, struct known_good *out)
+{
+    const struct json *set = json_get(e, "set"), *unset = json_get(e, "unset");
+    *out = (struct known_good){
+        .trainer = arena_strdup(a, json_text(json_get(e, "trainer"))),
+        .date = arena_strdup(a, or_empty(json_text(json_get(e, "date")))),
+        .class_id = arena_strdup(a, or_empty(json_text(json_get(e, "class")))),
+    };
+    for (struct json_member m = json_first(set); m.key; m = json_next(set, m))
+        if (json_text(m.value))
+            *ARENA_PUSH(a, out->set, out->n_set) =
+                (struct plan_var){ .name = arena_strdup(a, m.key),
+                                   .value = arena_strdup(a, json_text(m.value)) };
+    for (size_t i = 0; i < json_length(unset); i++)
+        if (json_text(json_at(unset, i)))
+            *ARENA_PUSH(a, out->unset, out->n_unset) = arena_strdup(a, json_text(json_at(unset, i)));
+}
+
+size_t known_good_list(const char *state, const struct known_good_key *key, struct arena *a,
+                       struct known_good **out)
+{
+    CLEANUP(json_cleanup) struct json *root = NULL;
+    struct cairn_error ignored = { 0 };
+    load(file_of(state, a), &root, &ignored);
+    const struct json *entries = json_get(root, "entries");
+    size_t n = 0;
+    *out = NULL;
+    for (size_t i = 0; i < json_length(entries); i++)
+        if (holds(json_at(entries, i), key))
+            read_entry(json_at(entries, i), a, ARENA_PUSH(a, *out, n));
+    return n;
+}
+
+static void add_entry(struct json *list, const struct known_good_key *k, const struct known_good *g)
+{
+    struct json *e = json_add_object(list, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        json_add_text(e, fields[i].name, field(k, i));
+    json_add_text(e, "date", g->date);
+    json_add_text(e, "class", g->class_id);
+    struct json *set = json_add_object(e, "set"), *unset = json_add_array(e, "unset");
+    for (size_t i = 0; i < g->n_set; i++)
+        json_add_text(set, g->set[i].name, g->set[i].value);
+    for (size_t i = 0; i < g->n_unset; i++)
+        json_add_text(unset, NULL, g->unset[i]);
+}
+
+static void copy_entry(struct json *list, const struct json *e, struct arena *a)
+{
+    struct known_good g;
+    struct known_good_key k = { 0 };
+    read_entry(e, a, &g);
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        *(const char **)((char *)&k + fields[i].at) = or_empty(json_text(json_get(e, fields[i].name)));
+    add_entry(list, &k, &g);
+}
+
+static int write_json(const char *path, const struct json *root, struct cairn_error *err)
+{
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    CLEANUP(mem_free) char *text = json_to_string(root);
+    if (file_out_open(&f, path, 0, true, err) || file_out_write(&f, text, strlen(text), 0, err))
+        return -1;
+    return file_out_commit(&f, err);
+}
+
+/* The old entries without that of this machine and trainer, and the new one (or NULL) behind them. */
+static int replace(const char *state, const struct known_good_key *key, const struct known_good *entry,
+                   struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    if (state_make_dir(state, err))
+        return -1;
+    const char *lock_path = arena_printf(&a, "%s/known-good.lock", state);
+    CLEANUP(fd_close) int lock = fault_hit() ? -1 : open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX))
+        return cairn_fail_errno(err, "lock %s", lock_path);
+    CLEANUP(json_cleanup) struct json *old = NULL, *new = json_new_object();
+    if (load(file_of(state, &a), &old, err))
+        return -1;
+    const struct json *entries = json_get(old, "entries");
+    json_add_int(new, "schema", 1);
+    struct json *list = json_add_array(new, "entries");
+    size_t n = json_length(entries), first = n > MOST_ENTRIES ? n - MOST_ENTRIES : 0;
+    for (size_t i = first; i < n; i++)
+        if (!same_owner(json_at(entries, i), key))
+            copy_entry(list, json_at(entries, i), &a);
+    if (entry)
+        add_entry(list, key, entry);
+    return write_json(file_of(state, &a), new, err);
+}
+
+int known_good_keep(const char *state, const struct known_good_key *key, const struct known_good *entry,
+                    struct cairn_error *err)
+{
+    char today[16];
+    time_t now = time(NULL);
+    struct tm tm;
+    struct known_good dated = *entry;
+    strftime(today, sizeof(today), "%Y-%m-%d", gmtime_r(&now, &tm));
+    dated.date = today;
+    return replace(state, key, &dated, err);
+}
+
+int known_good_forget(const char *state, const struct known_good_key *key, struct cairn_error *err)
+{
+    return replace(state, key, NULL, err);
+}
+
+const char *known_good_text(const struct known_good *g, struct arena *a)
+{
+    const struct diagnose_fix same = {
+        .set = g->set, .n_set = g->n_set, .unset = g->unset, .n_unset = g->n_unset, .action = DIAGNOSE_ACT_ENV
+    };
+    return ladder_describe(&same, a);
+}
+
+/* --- in a plan ------------------------------------------------------------------------------------------------ */
+
+/* --with NAME=VALUE or --keep NAME */
+static bool asked_for(const struct plan_options *o, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *const *w = o->with; w && *w; w++)
+        if (!strncmp(*w, name, n) && (*w)[n] == '=')
+            return true;
+    for (const char *const *k = o->keep; k && *k; k++)
+        if (!strcmp(*k, name))
+            return true;
+    return false;
+}
+
+static void take_out(struct plan_var *vars, size_t *n, const char *name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (strcmp(vars[i].name, name))
+            vars[kept++] = vars[i];
+    *n = kept;
+}
+
+void known_good_apply(const struct known_good *g, const struct facts *f, const struct plan_options *o,
+                      struct arena *a, struct plan *p)
+{
+    const char *why = arena_printf(a, "%s worked with it here on %s%s%s", g->trainer, g->date,
+                                   *g->class_id ? ", after " : "", g->class_id);
+    static const char source[] = "known-good.json of cairn run";
+    for (size_t i = 0; i < g->n_set; i++) {
+        const char *name = g->set[i].name;
+        if (asked_for(o, name))
+            continue;
+        take_out(p->set, &p->n_set, name);
+        take_out(p->keep, &p->n_keep, name);
+        *ARENA_PUSH(a, p->set, p->n_set) = (struct plan_var){ name, g->set[i].value, why, source };
+    }
+    for (size_t i = 0; i < g->n_unset; i++) {
+        const char *name = g->unset[i], *value = facts_env(f, name);
+        if (asked_for(o, name))
+            continue;
+        take_out(p->set, &p->n_set, name);
+        take_out(p->keep, &p->n_keep, name);
+        if (value && !plan_find(p->unset, p->n_unset, name))
+            *ARENA_PUSH(a, p->unset, p->n_unset) = (struct plan_var){ name, value, why, source };
+    }
+}

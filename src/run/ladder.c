@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/ladder.h"
+
+#include "base/str.h"
+#include <string.h>
+
+const char *ladder_describe(const struct diagnose_fix *fix, struct arena *a)
+{
+    static const char *const words[] = {
+        [DIAGNOSE_ACT_NONE] = "nothing",
+        [DIAGNOSE_ACT_RESTART] = "start again without a change",
+        [DIAGNOSE_ACT_CLEAR_CACHES] = "stale kernel caches moved aside",
+        [DIAGNOSE_ACT_OTHER_GPU] = "another GPU",
+        [DIAGNOSE_ACT_CPU] = "the CPU",
+        [DIAGNOSE_ACT_OPTIMIZER] = "an optimizer without bitsandbytes",
+    };
+    CLEANUP(str_release) struct str text = { 0 };
+    const char *word = (size_t)fix->action < ARRAY_LEN(words) ? words[fix->action] : NULL;
+    if (word && !fix->n_set && !fix->n_unset)
+        return word;
+    for (size_t i = 0; i < fix->n_set; i++)
+        str_addf(&text, "%s%s=%s", i ? ", " : "", fix->set[i].name, fix->set[i].value);
+    for (size_t i = 0; i < fix->n_unset; i++)
+        str_addf(&text, "%swithout %s", text.len ? ", " : "", fix->unset[i]);
+    return text.len ? arena_strdup(a, text.s) : "nothing";
+}
+
+static const char *key_of(const struct diagnose_fix *fix, struct arena *a)
+{
+    return arena_printf(a, "%s: %s", diagnose_action_name(fix->action), ladder_describe(fix, a));
+}
+
+void ladder_note(struct ladder *l, const struct diagnose_fix *fix, struct arena *a)
+{
+    *ARENA_PUSH(a, l->tried, l->n_tried) = key_of(fix, a);
+}
+
+static bool was_tried(const struct ladder *l, const struct diagnose_fix *fix, struct arena *a)
+{
+    const char *key = key_of(fix, a);
+    for (size_t i = 0; i < l->n_tried; i++)
+        if (!strcmp(l->tried[i], key))
+            return true;
+    return false;
+}
+
+static bool changes_environment(const struct diagnose_fix *fix, const char *const *env)
+{
+    for (size_t i = 0; i < fix->n_set; i++)
+        if (!str_eq(str_env(env, fix->set[i].name), fix->set[i].value))
+            return true;
+    for (size_t i = 0; i < fix->n_unset; i++)
+        if (str_env(env, fix->unset[i]))
+            return true;
+    return false;
+}
+
+static bool is_kept(const char *const *keep, const char *name)
+{
+    for (; keep && *keep; keep++)
+        if (!strcmp(*keep, name))
+            return true;
+    return false;
+}
+
+static bool touches_kept(const struct diagnose_fix *fix, const char *const *keep)
+{
+    for (size_t i = 0; i < fix->n_set; i++)
+        if (is_kept(keep, fix->set[i].name))
+            return true;
+    for (size_t i = 0; i < fix->n_unset; i++)
+        if (is_kept(keep, fix->unset[i]))
+            return true;
+    return false;
+}
+
+/* Is it ours to do, and would it change anything? */
+static bool applies(const struct diagnose_fix *fix, const struct ladder_look *look)
+{
+    if (touches_kept(fix, look->keep))
+        return false;
+    switch (fix->action) {
+    case DIAGNOSE_ACT_ENV:
+    case DIAGNOSE_ACT_OTHER_GPU:
+        return changes_environment(fix, look->env);
+    case DIAGNOSE_ACT_RESTART:
+        return true;
+    case DIAGNOSE_ACT_CLEAR_CACHES:
+        return look->has_caches;
+    case DIAGNOSE_ACT_CPU:
+        return look->allow_cpu;
+    case DIAGNOSE_ACT_OPTIMIZER:
+        return look->can_optimize;
+    case DIAGNOSE_ACT_NONE:
+        break;
+    }
+    return false;
+}
+
+static const struct diagnose_fix *next_fix(const struct ladder *l, const struct ladder_look *look,
+                                           struct arena *a)
+{
+    const struct diagnosis *d = look->diagnosis;
+    for (size_t i = 0; i < d->n_fixes; i++)
+        if (d->fixes[i].automatic && applies(&d->fixes[i], look) && !was_tried(l, &d->fixes[i], a))
+            return &d->fixes[i];
+    return NULL;
+}
+
+struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look *look, struct arena *a)
+{
+    if (look->diagnosis->severity != DIAGNOSE_ERROR)
+        return (struct ladder_step){ LADDER_STOP, NULL, "nothing is known to be wrong" };
+    const struct diagnose_fix *fix = next_fix(l, look, a);
+    if (!fix)
+        return (struct ladder_step){ LADDER_STOP, NULL,
+                                     "nothing is left that could be tried without a person" };
+    if (look->retries_left <= 0)
+        return (struct ladder_step){ LADDER_SUGGEST, fix, "there are no retries left" };
+    if (look->saw_step && !look->can_resume)
+        return (struct ladder_step){ LADDER_SUGGEST, fix,
+                                     "starting again would lose the steps that were trained" };
+    return (struct ladder_step){ LADDER_RETRY, fix, NULL };
+}

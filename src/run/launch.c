@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/launch.h"
+
+#include "base/fault.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+/* The trainer's ends; ours are in struct launch. */
+struct ends {
+    int in, out, err, null;
+};
+
+static void close_end(int *fd)
+{
+    if (*fd > STDERR_FILENO)
+        close(*fd);
+    *fd = -1;
+}
+
+static void ends_close(struct ends *e)
+{
+    if (e->err != e->out)
+        close_end(&e->err);
+    if (e->in != e->out)
+        close_end(&e->in);
+    close_end(&e->out);
+    close_end(&e->null);
+}
+
+static int open_pipe(int *ours, int *theirs, struct cairn_error *err)
+{
+    int fds[2];
+    if (fault_hit() || pipe2(fds, O_CLOEXEC))
+        return cairn_fail_errno(err, "pipe");
+    *ours = fds[0];
+    *theirs = fds[1];
+    return 0;
+}
+
+/* True if the trainer has a terminal now. */
+static bool open_terminal(struct launch *l, struct ends *e)
+{
+    if (l->screen.fd < 0 || !terminal_new_pair(&l->screen, &l->master, &e->out))
+        return false;
+    l->out = fcntl(l->master, F_DUPFD_CLOEXEC, 3);
+    fcntl(l->master, F_SETFL, O_RDWR | O_NONBLOCK); /* a trainer that does not read must not hold us up */
+    if (l->keys.fd >= 0)
+        e->in = e->out;
+    return true;
+}
+
+static int open_ends(struct launch *l, const struct launch_options *o, struct ends *e,
+                     struct cairn_error *err)
+{
+    e->in = STDIN_FILENO;
+    if (o->detached) {
+        e->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        e->in = e->null < 0 ? STDIN_FILENO : e->null;
+    }
+    bool tty = open_terminal(l, e);
+    if (!tty && open_pipe(&l->out, &e->out, err))
+        return -1;
+    if (tty && isatty(STDERR_FILENO))
+        e->err = e->out;
+    else if (open_pipe(&l->err, &e->err, err))
+        return -1;
+    return 0;
+}
+
+int launch_start(struct launch *l, const struct launch_options *o, struct cairn_error *err)
+{
+    *l = (struct launch){
+        .guardian = { .fd = -1 }, .screen.fd = -1, .keys.fd = -1, .master = -1, .out = -1, .err = -1
+    };
+    if (!o->detached) {
+        terminal_open(&l->screen, STDOUT_FILENO);
+        terminal_open(&l->keys, STDIN_FILENO);
+    }
+    CLEANUP(ends_close) struct ends e = { -1, -1, -1, -1 };
+    if (open_ends(l, o, &e, err))
+        return -1;
+    const struct guardian_spec spec = {
+        .argv = o->argv,
+        .env = o->env,
+        .in = e.in,
+        .out = e.out,
+        .err = e.err,
+        .session = l->master >= 0,
+        .detached = o->detached,
+        .mask = o->mask,
+        .terminal = l->keys.fd >= 0 ? &l->keys : NULL,
+    };
+    if (guardian_start(&spec, &l->guardian, err))
+        return -1;
+    if (l->master >= 0)
+        terminal_make_raw(&l->keys);
+    return 0;
+}
+
+void launch_type(const struct launch *l, const char *keys, size_t n)
+{
+    while (n) {
+        ssize_t done = write(l->master, keys, n);
+        if (done < 0 && errno != EINTR)
+            return;
+        keys += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+}
+
+bool launch_end(struct launch *l)
+{
+    bool clean = guardian_end(&l->guardian);
+    /* It may have been given the foreground. */
+    if (l->master < 0 && l->keys.fd >= 0 && l->trainer > 0 && tcgetpgrp(l->keys.fd) == l->trainer)
+        terminal_give(&l->keys, getpgrp());
+    terminal_close(&l->keys);
+    terminal_close(&l->screen);
+    fd_close(&l->master);
+    l->master = -1;
+    fd_close(&l->out);
+    fd_close(&l->err);
+    l->out = l->err = -1;
+    return clean;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/outputs.h"
+
+#include "base/str.h"
+#include "host/root.h"
+#include "run/resume.h"
+#include "tensor/verdict.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_DEPTH = 8, MOST_ENTRIES = 50000, MOST_FILES = 2000 };
+
+/* Options of the known trainers that name a folder which they write to. */
+static const char *const folder_options[] = { "--output_dir", "--cache_directory", "--cache_dir",
+                                              "--save_dir", "--logging_dir" };
+
+struct walk {
+    struct timespec since;
+    bool all;
+    size_t entries;
+    const char **seen; /* folders that were walked, resolved */
+    size_t n_seen;
+    struct arena *a;
+    struct outputs *out;
+};
+
+/* "cache", "latents_cache", ".cache/latents": a part of the path says so. */
+static bool looks_like_cache(const char *path)
+{
+    return strcasestr(path, "cache") || strcasestr(path, "latent");
+}
+
+static bool is_younger(const struct stat *st, struct timespec since)
+{
+    return st->st_mtim.tv_sec > since.tv_sec ||
+           (st->st_mtim.tv_sec == since.tv_sec && st->st_mtim.tv_nsec >= since.tv_nsec);
+}
+
+static int judge(const char *path, struct arena *a, struct file_verdict *out, struct cairn_error *err)
+{
+    CLEANUP(source_close) struct tensor_source s = { 0 };
+    if (source_open(&s, path, err))
+        return -1;
+    CLEANUP(mem_free) struct scan_stats *stats = calloc(s.n_tensors + 1, sizeof(*stats));
+    CLEANUP(mem_free) struct tensor_verdict *verdicts = calloc(s.n_tensors + 1, sizeof(*verdicts));
+    if (!stats || !verdicts)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to check it", path);
+    if (scan_source(&s, 0, stats, NULL, err))
+        return -1;
+    struct file_verdict v;
+    verdict_judge(&s, stats, a, verdicts, &v);
+    v.why = arena_strdup(a, v.why);
+    v.todo = arena_strdup(a, v.todo);
+    *out = v;
+    return 0;
+}
+
+static void look_at(struct walk *w, const char *path)
+{
+    struct file_verdict v = { 0 };
+    struct cairn_error err = { 0 };
+    if (w->out->n_files == MOST_FILES) {
+        w->out->cut = true;
+        return;
+    }
+    w->out->n_files++;
+    if (judge(path, w->a, &v, &err))
+        verdict_unread(path, &err, w->a, &v);
+    if (v.damaged)
+        *ARENA_PUSH(w->a, w->out->damaged, w->out->n_damaged) =
+            (struct outputs_finding){ arena_strdup(w->a, path), tensor_health_name(v.verdict), v.why,
+                                      v.todo };
+}
+
+static bool was_seen(struct walk *w, const char *dir)
+{
+    char whole[PATH_MAX];
+    if (!realpath(dir, whole))
+        return true;
+    for (size_t i = 0; i < w->n_seen; i++)
+        if (!strcmp(w->seen[i], whole))
+            return true;
+    *ARENA_PUSH(w->a, w->seen, w->n_seen) = arena_strdup(w->a, whole);
+    return false;
+}
+
+static void walk_folder(struct walk *w, const char *dir, int depth)
+{
+    if (depth > MOST_DEPTH || was_seen(w, dir))
+        return;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        struct stat st;
+        if (e->d_name[0] == '.') /* downloads of models lie in hidden folders */
+            continue;
+        if (w->entries++ >= MOST_ENTRIES) {
+            w->out->cut = true;
+            break;
+        }
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+            continue;
+        const char *path = path_join(w->a, dir, e->d_name);
+        if (S_ISDIR(st.st_mode))
+            walk_folder(w, path, depth + 1);
+        else if (S_ISREG(st.st_mode) && str_ends(e->d_name, ".safetensors") && is_younger(&st, w->since) &&
+                 (w->all || looks_like_cache(dir)))
+            look_at(w, path);
+    }
+    if (d)
+        closedir(d);
+}
+
+void outputs_check(char *const *argv, struct timespec since, bool all, struct arena *a, struct outputs *out)
+{
+    *out = (struct outputs){ 0 };
+    struct walk w = { .since = since, .all = all, .a = a, .out = out };
+    char here[PATH_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(folder_options); i++) {
+        const char *dir = resume_option(argv, folder_options[i]);
+        if (dir)
+            walk_folder(&w, dir, 0);
+    }
+    if (getcwd(here, sizeof(here)))
+        walk_folder(&w, here, 0);
+}

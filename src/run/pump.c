@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/pump.h"
+
+#include "base/fault.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 256 << 10, PIPE_BYTES = 1 << 20, MOST_LATE_BYTES = 8 << 20 };
+
+struct pump {
+    int from, to, done, hurry;
+    struct recorder *recorder;
+    pthread_t thread;
+    atomic_uint_fast64_t bytes;
+    atomic_int error;
+    char piece[PIECE_BYTES];
+};
+
+static bool write_whole(int fd, const char *bytes, size_t n)
+{
+    while (n) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno == EAGAIN)
+            poll(&(struct pollfd){ fd, POLLOUT, 0 }, 1, -1); /* somebody else made it so */
+        else if (done < 0 && errno != EINTR)
+            return false;
+        if (done > 0) {
+            bytes += done;
+            n -= (size_t)done;
+        }
+    }
+    return true;
+}
+
+/* Waits for bytes; false when hurried and there are none. */
+static bool wait_for_bytes(const struct pump *p, bool *hurried)
+{
+    struct pollfd fds[] = { { p->from, POLLIN, 0 }, { *hurried ? -1 : p->hurry, POLLIN, 0 } };
+    while (poll(fds, 2, *hurried ? 0 : -1) < 0 && errno == EINTR)
+        ;
+    *hurried |= fds[1].revents != 0;
+    return fds[0].revents || !*hurried;
+}
+
+/* Reads without asking first whether there is something, as there mostly is; -1 or 0: the end. */
+static ssize_t next_piece(struct pump *p, bool *hurried)
+{
+    for (;;) {
+        ssize_t n = read(p->from, p->piece, sizeof(p->piece));
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR)) /* EIO: nobody has the terminal any more */
+            return n;
+        if (errno == EAGAIN && !wait_for_bytes(p, hurried))
+            return -1;
+    }
+}
+
+static void *carry(void *context)
+{
+    struct pump *p = context;
+    bool hurried = false;
+    size_t late = 0;
+    for (ssize_t n; late < MOST_LATE_BYTES && (n = next_piece(p, &hurried)) > 0;) {
+        late += hurried ? (size_t)n : 0;
+        atomic_fetch_add(&p->bytes, (uint64_t)n);
+        recorder_put(p->recorder, p->piece, (size_t)n);
+        if (p->error || write_whole(p->to, p->piece, (size_t)n))
+            continue;
+        if (errno == EPIPE)
+            break;
+        atomic_store(&p->error, errno);
+    }
+    close(p->from);
+    p->from = -1;
+    eventfd_write(p->done, 1);
+    return NULL;
+}
+
+int pump_start(struct pump **out, int from, int to, struct recorder *r, int done, struct cairn_error *err)
+{
+    struct pump *p = calloc(1, sizeof(*p));
+    if (!p)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to carry a run's output");
+    *p = (struct pump){ .from = from, .to = to, .done = done, .recorder = r };
+    /* Fewer turns; what is no pipe refuses, which is fine. */
+    fcntl(from, F_SETPIPE_SZ, PIPE_BYTES);
+    fcntl(from, F_SETFL, O_NONBLOCK);
+    if (fcntl(to, F_GETPIPE_SZ) > 0)
+        fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
+    p->hurry = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC);
+    int e = p->hurry < 0 || fault_hit() ? errno : pthread_create(&p->thread, NULL, carry, p);
+    if (e) {
+        fd_close(&p->hurry);
+        free(p);
+        errno = e;
+        return cairn_fail_errno(err, "start a thread");
+    }
+    *out = p;
+    return 0;
+}
+
+uint64_t pump_bytes(const struct pump *p)
+{
+    return p ? atomic_load(&p->bytes) : 0;
+}
+
+int pump_error(const struct pump *p)
+{
+    return p ? atomic_load(&p->error) : 0;
+}
+
+void pump_hurry(struct pump *p)
+{
+    if (p)
+        eventfd_write(p->hurry, 1);
+}
+
+void pump_join(struct pump *p)
+{
+    if (!p)
+        return;
+    pthread_join(p->thread, NULL);
+    close(p->hurry);
+    free(p);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kernel caches of MIOpen and Triton, which may hold what an older driver or library compiled.
+ *
+ * They are never deleted: a cache is renamed to a backup beside it, and the libraries make a new one. */
+#ifndef CAIRN_RUN_STALE_H
+#define CAIRN_RUN_STALE_H
+
+#include "base/arena.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct stale_move {
+    const char *from, *to;
+};
+
+/* Is there a cache that this environment's libraries would use? */
+bool stale_exists(const char *const *env);
+/* Moves all of them; what was moved is in the arena.  *trouble is NULL, or what could not be moved and why. */
+size_t stale_move(const char *const *env, struct arena *a, struct stale_move **out, const char **trouble);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where cairn keeps what it remembers: $XDG_STATE_HOME/cairn, or ~/.local/state/cairn. */
+#ifndef CAIRN_RUN_STATE_H
+#define CAIRN_RUN_STATE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* The folder, made by nobody yet.  Fails when the environment names neither. */
+int state_dir(const char *const *env, struct arena *a, const char **out, struct cairn_error *err);
+/* Makes a folder and those above it, for this user alone. */
+int state_make_dir(const char *path, struct cairn_error *err);
+
+#endif

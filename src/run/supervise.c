@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/supervise.h"
+
+#include "base/str.h"
+#include "run/ladder.h"
+#include "run/optimizer.h"
+#include "run/resume.h"
+#include "run/stale.h"
+#include <poll.h>
+#include <string.h>
+
+/* Exit codes for a trainer that we stopped and that then said all was well: timeout's, and the kernel's for a
+ * process that was killed. */
+enum { CODE_HUNG = 124, CODE_KILLED = 137, MOST_REMEDIES = 3, SETTLE_MS = 3000 };
+
+struct run {
+    const struct supervise_options *o;
+    struct arena *a;
+    struct ladder ladder;
+    struct gauge gauge;
+    char *const *original; /* the command, before any state to resume from was added */
+    char *const *argv;     /* of the next attempt */
+    const char *const *env;
+    const char *change, *resumed;
+    bool trained; /* some attempt made a step: starting from the beginning would lose it */
+    struct supervise_result result;
+};
+
+/* --- before an attempt ---------------------------------------------------------------------------------------- */
+
+static void add_argv(struct json *event, char *const *argv)
+{
+    struct json *list = json_add_array(event, "command");
+    for (; *argv; argv++)
+        json_add_text(list, NULL, *argv);
+}
+
+static void journal_attempt(struct run *r)
+{
+    struct json *event = journal_event("attempt");
+    json_add_int(event, "attempt", (int64_t)r->result.n_tries + 1);
+    add_argv(event, r->argv);
+    json_add_text(event, "change", r->change);
+    json_add_text(event, "resumed", r->resumed);
+    journal_add(r->o->journal, event);
+}
+
+/* --- after an attempt ----------------------------------------------------------------------------------------- */
+
+static void journal_verdict(struct run *r, const struct supervise_try *t)
+{
+    struct json *event = journal_event("verdict");
+    json_add_int(event, "attempt", (int64_t)r->result.n_tries);
+    json_add_text(event, "end", attempt_end_name(t->attempt.end));
+    json_add_int(event, "code", t->attempt.code);
+    json_add_real(event, "seconds", t->attempt.seconds);
+    json_add_bool(event, "saw_step", t->attempt.saw_step);
+    json_add_text(event, "class", t->diagnosis.class_id);
+    json_add_text(event, "cause", t->diagnosis.cause);
+    journal_add(r->o->journal, event);
+}
+
+static bool needs_diagnosis(const struct attempt *a)
+{
+    return !a->abandoned && a->end != ATTEMPT_NOT_STARTED && a->end != ATTEMPT_INTERRUPTED && a->code != 0;
+}
+
+static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t)
+{
+    const struct diagnose_context ctx = {
+        .facts = r->o->facts,
+        .gfx = r->o->gfx,
+        .exit_code = t->attempt.code,
+        .hung = t->attempt.end == ATTEMPT_HUNG,
+        .memory_guard = t->attempt.end == ATTEMPT_MEMORY,
+        .env = r->env,
+        .plan = r->o->plan,
+    };
+    if (needs_diagnosis(&t->attempt))
+        diagnoser_finish(d, &ctx, r->a, &t->diagnosis);
+}
+
+static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_error *err)
+{
+    struct diagnoser *d = NULL;
+    if (diagnoser_new(&d, err))
+        return -1;
+    const struct attempt_options ao = {
+        .argv = r->argv,
+        .env = r->env,
+        .detached = r->o->detached,
+        .hang_after_s = r->o->hang_after_s,
+        .hang_explicit = r->o->hang_explicit,
+        .copy = r->o->keep_log,
+        .diagnoser = d,
+        .gauge = &r->gauge,
+        .journal = r->o->journal,
+        .signals = r->o->signals,
+        .talk = r->o->talk,
+    };
+    journal_attempt(r);
+    int failed = attempt_run(&ao, &t->attempt, err);
+    if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_HUNG)
+        t->attempt.code = CODE_HUNG;
+    if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_MEMORY)
+        t->attempt.code = CODE_KILLED;
+    if (!failed)
+        diagnose(r, d, t);
+    if (failed || !t->attempt.abandoned)
+        diagnoser_free(d);
+    t->change = r->change;
+    t->resumed = r->resumed;
+    return failed;
+}
+
+static void say_verdict(struct run *r, const struct supervise_try *t)
+{
+    const struct diagnosis *d = &t->diagnosis;
+    const struct attempt *a = &t->attempt;
+    if (!a->clean)
+        talk_say(r->o->talk, "some process of the run is stuck inside the kernel and could not be ended");
+    if (!d->class_id)
+        return;
+    if (a->code > 128)
+        talk_say(r->o->talk, "the trainer was ended by signal %d (%s)", a->code - 128,
+                 strsignal(a->code - 128));
+    else
+        talk_say(r->o->talk, "the trainer failed with exit status %d", a->code);
+    if (d->confidence > 0)
+        talk_say(r->o->talk, "diagnosis: %s, %.0f %% sure: %s", d->class_id, d->confidence * 100, d->cause);
+    else
+        talk_say(r->o->talk, "%s", d->cause);
+    for (size_t i = 0; i < d->n_evidence && i < 3; i++)
+        talk_say(r->o->talk, "  %s", d->evidence[i].text);
+}
+
+/* --- between two attempts ------------------------------------------------------------------------------------- */
+
+/* The environment of the next attempt, and one list of all changes, each name once. */
+static void change_env(struct run *r, const struct diagnose_fix *fix)
+{
+    struct supervise_result *out = &r->result;
+    r->env = plan_change(r->env, fix->set, fix->n_set, fix->unset, fix->n_unset, r->a);
+    for (size_t i = 0; i < fix->n_set; i++) {
+        struct plan_var *known = (struct plan_var *)plan_find(out->set, out->n_set, fix->set[i].name);
+        if (!known)
+            known = ARENA_PUSH(r->a, out->set, out->n_set);
+        *known = fix->set[i];
+    }
+    for (size_t i = 0; i < fix->n_unset; i++)
+        *ARENA_PUSH(r->a, out->unset, out->n_unset) = fix->unset[i];
+}
+
+/* The last resort, and not something to remember. */
+static void use_cpu(struct run *r)
+{
+    static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
+    r->env = plan_change(r->env, &no_gpu, 1, NULL, 0, r->a);
+}
+
+/* A GPU that was reset takes its time; whoever wants to stop us meanwhile is heard. */
+static void let_it_settle(struct run *r)
+{
+    struct pollfd signals = { r->o->signals->fd, POLLIN, 0 };
+    poll(&signals, 1, SETTLE_MS);
+}
+
+static void clear_caches(struct run *r)
+{
+    struct stale_move *moved;
+    const char *trouble;
+    size_t n = stale_move(r->env, r->a, &moved, &trouble);
+    for (size_t i = 0; i < n; i++)
+        talk_say(r->o->talk, "moved %s to %s", moved[i].from, moved[i].to);
+    if (trouble)
+        talk_say(r->o->talk, "%s", trouble);
+}
+
+static void use_optimizer(struct run *r)
+{
+    struct optimizer_change c = optimizer_replace(r->original, r->a);
+    if (!c.argv)
+        return;
+    r->original = c.argv;
+    r->change = c.text;
+}
+
+static void apply(struct run *r, const struct diagnose_fix *fix)
+{
+    r->change = ladder_describe(fix, r->a);
+    switch (fix->action) {
+    case DIAGNOSE_ACT_ENV:
+    case DIAGNOSE_ACT_OTHER_GPU:
+        change_env(r, fix);
+        break;
+    case DIAGNOSE_ACT_RESTART:
+        let_it_settle(r);
+        break;
+    case DIAGNOSE_ACT_CLEAR_CACHES:
+        clear_caches(r);
+        break;
+    case DIAGNOSE_ACT_CPU:
+        use_cpu(r);
+        break;
+    case DIAGNOSE_ACT_OPTIMIZER:
+        use_optimizer(r);
+        break;
+    case DIAGNOSE_ACT_NONE:
+        break;
+    }
+}
+
+/* A word as a shell takes it. */
+static void add_quoted(struct str *text, const char *word)
+{
+    if (*word &&
+        !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_")]) {
+        str_add(text, word);
+        return;
+    }
+    str_add(text, "'");
+    for (; *word; word++)
+        str_addf(text, *word == '\'' ? "'\\''" : "%c", *word);
+    str_add(text, "'");
+}
+
+/* The command that a person would type to try it. */
+static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    for (size_t i = 0; i < fix->n_unset; i++)
+        str_addf(&text, "%s -u %s", i ? "" : "env", fix->unset[i]);
+    str_addf(&text, "%scairn run", text.len ? " " : "");
+    for (size_t i = 0; i < fix->n_set; i++) {
+        str_addf(&text, " --with %s=", fix->set[i].name);
+        add_quoted(&text, fix->set[i].value);
+    }
+    str_add(&text, fix->action == DIAGNOSE_ACT_CPU ? " --allow-cpu --" : " --");
+    for (char *const *arg = r->original; *arg; arg++) {
+        str_add(&text, " ");
+        add_quoted(&text, *arg);
+    }
+    return arena_strdup(r->a, text.s);
+}
+
+static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
+{
+    talk_say(r->o->talk, "next would be: %s (%s)", step->fix->text, step->why);
+    if (r->trained && resume->way == RESUME_UNKNOWN)
+        talk_say(r->o->talk, "%s", resume->why);
+    talk_say(r->o->talk, "to try it: %s", suggestion(r, step->fix));
+}
+
+static void journal_change(struct run *r, const struct diagnose_fix *fix)
+{
+    struct json *event = journal_event("change");
+    json_add_text(event, "action", diagnose_action_name(fix->action));
+    json_add_text(event, "change", r->change);
+    json_add_text(event, "why", fix->text);
+    journal_add(r->o->journal, event);
+}
+
+/* What is left for a person; a remedy may have several lines. */
+static void say_remedies(struct run *r, const struct diagnosis *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n_fixes && n < MOST_REMEDIES; i++) {
+        if (d->fixes[i].automatic)
+            continue;
+        const char *mark = "- ";
+        for (const char *line = d->fixes[i].text; line; line = str_next_line(line), mark = "  ")
+            talk_say(r->o->talk, "  %s%.*s", mark, (int)strcspn(line, "\n"), line);
+        n++;
+    }
+}
+
+/* Prepares the next attempt; false: there is none. */
+static bool climb(struct run *r, const struct supervise_try *t)
+{
+    struct resume resume;
+    resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
+    const struct ladder_look look = {
+        .diagnosis = &t->diagnosis,
+        .env = r->env,
+        .keep = r->o->keep,
+        .retries_left = r->o->retries - ((int)r->result.n_tries - 1),
+        .allow_cpu = r->o->allow_cpu,
+        .can_optimize = optimizer_replace(r->original, r->a).argv != NULL,
+        .has_caches = stale_exists(r->env),
+        .saw_step = r->trained,
+        .can_resume = resume.way != RESUME_UNKNOWN,
+    };
+    struct ladder_step step = ladder_next(&r->ladder, &look, r->a);
+    if (step.word == LADDER_SUGGEST)
+        say_suggestion(r, &step, &resume);
+    else if (step.word == LADDER_STOP)
+        talk_say(r->o->talk, "%s", step.why);
+    if (step.word != LADDER_RETRY)
+        return say_remedies(r, &t->diagnosis), false;
+    ladder_note(&r->ladder, step.fix, r->a);
+    apply(r, step.fix);
+    r->argv = r->original;
+    r->resumed = NULL;
+    if (r->trained) {
+        /* Once more, since the optimizer may have changed. */
+        resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
+        r->argv = resume.argv;
+        r->resumed = resume.why;
+    }
+    journal_change(r, step.fix);
+    talk_say(r->o->talk, "trying again with: %s", r->change);
+    talk_say(r->o->talk, "  %s", step.fix->text);
+    if (r->resumed)
+        talk_say(r->o->talk, "  %s", r->resumed);
+    return true;
+}
+
+bool supervise_worked(const struct supervise_result *r)
+{
+    const struct attempt *last = r->n_tries ? &r->tries[r->n_tries - 1].attempt : NULL;
+    return last && ((last->end == ATTEMPT_ENDED && last->code == 0) ||
+                    (last->end == ATTEMPT_INTERRUPTED && last->saw_step));
+}
+
+int supervise(const struct supervise_options *o, struct arena *a, struct supervise_result *out,
+              struct cairn_error *err)
+{
+    struct run r = { .o = o, .a = a, .original = o->argv, .argv = o->argv, .env = o->env };
+    gauge_init(&r.gauge, o->facts, o->plan ? o->plan->gpu : NULL);
+    struct supervise_try *t;
+    do {
+        struct supervise_try made = { 0 };
+        if (one_attempt(&r, &made, err))
+            return -1;
+        t = ARENA_PUSH(a, r.result.tries, r.result.n_tries);
+        *t = made;
+        r.trained |= made.attempt.saw_step;
+        journal_verdict(&r, t);
+        say_verdict(&r, t);
+    } while (t->diagnosis.class_id && climb(&r, t));
+    r.result.code = t->attempt.code;
+    r.result.peak = r.gauge.peak;
+    r.result.trainer = o->trainer ? o->trainer : resume_name(o->argv);
+    *out = r.result;
+    return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/terminal.h"
+
+#include "base/fault.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+void terminal_open(struct terminal *t, int fd)
+{
+    *t = (struct terminal){ .fd = -1 };
+    if (!isatty(fd) || tcgetattr(fd, &t->before))
+        return;
+    t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+void terminal_close(struct terminal *t)
+{
+    if (t->fd < 0)
+        return;
+    if (t->raw)
+        terminal_restore(t);
+    close(t->fd);
+    *t = (struct terminal){ .fd = -1 };
+}
+
+bool terminal_is_ours(const struct terminal *t)
+{
+    return t->fd >= 0 && tcgetpgrp(t->fd) == getpgrp();
+}
+
+void terminal_make_raw(struct terminal *t)
+{
+    if (!terminal_is_ours(t))
+        return;
+    struct termios raw = t->before;
+    cfmakeraw(&raw);
+    t->raw = !tcsetattr(t->fd, TCSADRAIN, &raw);
+}
+
+void terminal_restore(const struct terminal *t)
+{
+    /* From the background the kernel would stop us for it, unless the signal is blocked. */
+    sigset_t stop, before;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &stop, &before);
+    tcsetattr(t->fd, TCSANOW, &t->before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void terminal_copy_size(const struct terminal *from, int to)
+{
+    struct winsize size;
+    if (from->fd >= 0 && !ioctl(from->fd, TIOCGWINSZ, &size))
+        ioctl(to, TIOCSWINSZ, &size);
+}
+
+void terminal_give(const struct terminal *t, int group)
+{
+    sigset_t stop, before;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &stop, &before);
+    tcsetpgrp(t->fd, group);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int open_slave(int master)
+{
+    char name[64];
+    if (grantpt(master) || unlockpt(master) || ptsname_r(master, name, sizeof(name)))
+        return -1;
+    return open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+bool terminal_new_pair(const struct terminal *like, int *master, int *slave)
+{
+    *master = fault_hit() ? -1 : posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (*master < 0)
+        return false;
+    *slave = open_slave(*master);
+    if (*slave < 0) {
+        close(*master);
+        return false;
+    }
+    tcsetattr(*slave, TCSANOW, &like->before);
+    terminal_copy_size(like, *slave);
+    return true;
+}
+
+char terminal_key(int master, unsigned char key)
+{
+    struct termios now;
+    if (tcgetattr(master, &now) || !(now.c_lflag & ISIG))
+        return 0;
+    return key == now.c_cc[VINTR] ? 'c' : key == now.c_cc[VSUSP] ? 'z' : 0;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/tree.h"
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KILL_PAUSE_MS = 10 };
+
+static void dir_close(DIR **d)
+{
+    if (*d)
+        closedir(*d);
+}
+
+/* The beginning of a file of /proc, NUL-terminated; false if it cannot be read. */
+static bool read_start(const char *path, char *buf, size_t size)
+{
+    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+    if (n < 0)
+        return false;
+    buf[n] = 0;
+    return true;
+}
+
+/* "pid (name) state ppid …": the name may hold spaces and parentheses, so the last one ends it. */
+static bool parse_stat(const char *text, struct tree_process *out)
+{
+    const char *open = strchr(text, '('), *close = strrchr(text, ')');
+    unsigned long long user, system;
+    long long waited_user, waited_system;
+    int parent;
+    if (!open || !close || close < open)
+        return false;
+    if (sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &out->state,
+               &parent, &user, &system, &waited_user, &waited_system) != 6)
+        return false;
+    out->parent = (pid_t)parent;
+    out->ticks = user + system + (uint64_t)waited_user + (uint64_t)waited_system;
+    snprintf(out->name, sizeof(out->name), "%.*s", (int)(close - open - 1), open + 1);
+    return true;
+}
+
+static bool read_process(const char *proc, const char *name, struct tree_process *out)
+{
+    char path[512], text[1024];
+    uint64_t pid;
+    if (!cairn_parse_u64(name, &pid) || pid > INT32_MAX)
+        return false;
+    out->pid = (pid_t)pid;
+    snprintf(path, sizeof(path), "%s/%s/stat", proc, name);
+    return read_start(path, text, sizeof(text)) && parse_stat(text, out);
+}
+
+static void push(struct tree *t, const struct tree_process *p)
+{
+    if (t->n % 64 == 0) {
+        void *bigger = realloc(t->process, (t->n + 64) * sizeof(*t->process));
+        if (!bigger)
+            abort();
+        t->process = bigger;
+    }
+    t->process[t->n++] = *p;
+}
+
+static bool read_all(struct tree *t, const char *proc)
+{
+    CLEANUP(dir_close) DIR *d = opendir(proc);
+    if (!d)
+        return false;
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        struct tree_process p;
+        if (read_process(proc, e->d_name, &p))
+            push(t, &p);
+    }
+    return true;
+}
+
+static bool has_pid(const struct tree_process *p, size_t n, pid_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* Moves the descendants to the front, generation by generation; processes are few thousand, the tree is small. */
+static void keep_descendants(struct tree *t, pid_t root)
+{
+    size_t kept = 0;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = kept; i < t->n; i++) {
+            struct tree_process p = t->process[i];
+            if (p.parent != root && !has_pid(t->process, kept, p.parent))
+                continue;
+            t->process[i] = t->process[kept];
+            t->process[kept++] = p;
+            more = true;
+        }
+    }
+    t->n = kept;
+}
+
+bool tree_read(struct tree *t, const char *proc, pid_t root)
+{
+    *t = (struct tree){ 0 };
+    if (!read_all(t, proc))
+        return false;
+    keep_descendants(t, root);
+    return true;
+}
+
+void tree_release(struct tree *t)
+{
+    free(t->process);
+    *t = (struct tree){ 0 };
+}
+
+uint64_t tree_ticks(const struct tree *t)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < t->n; i++)
+        sum += t->process[i].ticks;
+    return sum;
+}
+
+bool tree_is_stopped(const struct tree *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->process[i].state == 'T' || t->process[i].state == 't')
+            return true;
+    return false;
+}
+
+bool tree_is_alive(const struct tree *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->process[i].state != 'Z' && t->process[i].state != 'X')
+            return true;
+    return false;
+}
+
+bool tree_waits_for_input(const struct tree *t, const char *proc)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        char path[512], text[64];
+        snprintf(path, sizeof(path), "%s/%d/wchan", proc, (int)t->process[i].pid);
+        if (read_start(path, text, sizeof(text)) && str_starts(text, "n_tty_read"))
+            return true;
+    }
+    return false;
+}
+
+/* Inodes of listening sockets out of /proc/PID/net/tcp: state 0A, the inode is the tenth word. */
+static bool lists_inode(const char *path, unsigned long inode)
+{
+    char line[512];
+    FILE *f = fopen(path, "re");
+    bool found = false;
+    while (f && !found && fgets(line, sizeof(line), f)) {
+        unsigned state;
+        unsigned long got;
+        found = sscanf(line, " %*[^:]: %*s %*s %x %*s %*s %*s %*s %*s %lu", &state, &got) == 2 &&
+                state == 0x0a && got == inode;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static bool process_listens(const char *proc, pid_t pid)
+{
+    char path[512], tcp[512], tcp6[512], target[64];
+    snprintf(path, sizeof(path), "%s/%d/fd", proc, (int)pid);
+    snprintf(tcp, sizeof(tcp), "%s/%d/net/tcp", proc, (int)pid);
+    snprintf(tcp6, sizeof(tcp6), "%s/%d/net/tcp6", proc, (int)pid);
+    CLEANUP(dir_close) DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        unsigned long inode;
+        ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+        target[n > 0 ? n : 0] = 0;
+        if (sscanf(target, "socket:[%lu]", &inode) == 1 &&
+            (lists_inode(tcp, inode) || lists_inode(tcp6, inode)))
+            return true;
+    }
+    return false;
+}
+
+bool tree_listens(const struct tree *t, const char *proc)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (process_listens(proc, t->process[i].pid))
+            return true;
+    return false;
+}
+
+bool tree_kill(pid_t root, const char *proc, int wait_ms)
+{
+    for (int waited = 0;; waited += KILL_PAUSE_MS) {
+        CLEANUP(tree_release) struct tree t;
+        if (!tree_read(&t, proc, root))
+            return true;
+        for (size_t i = 0; i < t.n; i++)
+            kill(t.process[i].pid, SIGKILL);
+        if (!tree_is_alive(&t))
+            return true;
+        if (waited >= wait_ms)
+            return false;
+        poll(NULL, 0, KILL_PAUSE_MS);
+    }
+}

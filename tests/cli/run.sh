@@ -1,0 +1,224 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Options and bad input of `cairn run`; processes, terminals and retries are in tests/run.
+. "$(dirname "$0")/lib.sh"
+
+desktop=$data/sysfs-synthetic/gfx1031-gfx1036-rx6750xt-plus-igpu
+python3 -B "$data/../tools/mktree.py" "$tmp/wheel" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx1030,gfx1100 || exit 1
+on_desktop=(run --root "$desktop" --torch "$tmp/wheel/venv")
+export XDG_STATE_HOME=$tmp/state
+
+newest()
+{
+    find "$tmp/state/cairn/runs" -mindepth 1 -maxdepth 1 | sort | tail -n 1
+}
+
+wants_a_command()
+{
+    run run
+    status_is 2
+    err_has "wants a command"
+    run run --
+    status_is 2
+    run run --retries many -- true
+    status_is 2
+    err_has "many"
+    run run --hang-after soon -- true
+    status_is 2
+    err_has "soon"
+    run run --with NOEQUALS -- true
+    status_is 2
+    run run --trainer musuby-tuner -- true
+    status_is 2
+    err_has "musubi-tuner"
+    run run --json -- true
+    status_is 2
+    err_has "--history"
+    run run --history -- true
+    status_is 2
+}
+
+options_end_at_the_command()
+{
+    run run -- echo --json -x
+    status_is 0
+    [ "$(cat "$out")" = "--json -x" ] || fail "the command's options were taken"
+    run run echo --retries
+    status_is 0
+    [ "$(cat "$out")" = "--retries" ] || fail "without --"
+}
+
+gives_the_planned_environment()
+{
+    # shellcheck disable=SC2016 # the inner shell expands it
+    HSA_OVERRIDE_GFX_VERSION=gfx1031 run "${on_desktop[@]}" -- sh -c 'echo "$HSA_OVERRIDE_GFX_VERSION $ROCR_VISIBLE_DEVICES"'
+    status_is 0
+    [ "$(cat "$out")" = "10.3.0 0" ] || fail "got $(cat "$out")"
+    err_has "set HSA_OVERRIDE_GFX_VERSION=10.3.0"
+    err_has "GPU 0: AMD Radeon RX 6700 XT/6750 XT (gfx1031)"
+    grep -q "HSA_OVERRIDE_GFX_VERSION='10.3.0'" "$(newest)/env" || fail "not in the journal's env"
+    # shellcheck disable=SC2016
+    HSA_OVERRIDE_GFX_VERSION=11.0.0 run "${on_desktop[@]}" --no-env -- sh -c 'echo "$HSA_OVERRIDE_GFX_VERSION"'
+    [ "$(cat "$out")" = "11.0.0" ] || fail "--no-env: got $(cat "$out")"
+    # shellcheck disable=SC2016
+    run "${on_desktop[@]}" --with FOO=bar -- sh -c 'echo "$FOO"'
+    [ "$(cat "$out")" = "bar" ] || fail "--with: got $(cat "$out")"
+}
+
+says_what_the_doctor_finds_first()
+{
+    run "${on_desktop[@]}" -- true
+    status_is 0
+    run "${on_desktop[@]}" --gfx gfx1010 -- true
+    status_is 0
+    err_has "FAIL"
+    run "${on_desktop[@]}" --gfx gfx1010 --strict -- touch started
+    status_is 3
+    err_has "--strict"
+    [ ! -e started ] || fail "it was started"
+    run "${on_desktop[@]}" --gfx gfx1010 --no-preflight --strict -- true
+    status_is 0
+    ! grep -q FAIL "$err" || fail "--no-preflight looked all the same"
+}
+
+a_machine_without_a_gpu_runs_it_all_the_same()
+{
+    mkdir -p empty
+    run run --root empty -- echo ran
+    status_is 0
+    out_has ran
+    [ "$(grep -c 'no AMD GPU' "$err")" = 1 ] || fail "not said once"
+    run run --root empty --strict -- echo ran
+    status_is 3
+    out_is_empty
+}
+
+debugging_adds_variables()
+{
+    # shellcheck disable=SC2016
+    run "${on_desktop[@]}" --debug -- sh -c 'echo "$AMD_SERIALIZE_KERNEL $PYTHONFAULTHANDLER"'
+    [ "$(cat "$out")" = "3 1" ] || fail "got $(cat "$out")"
+    err_has core
+}
+
+a_log_must_be_a_file()
+{
+    mkdir -p folder
+    run run --keep-log folder -- touch started2
+    status_is 2
+    err_has folder
+    [ ! -e started2 ] || fail "it was started"
+    run run --keep-log kept -- echo words
+    run run --keep-log kept -- echo more
+    [ "$(cat kept)" = "words
+more" ] || fail "kept: $(cat kept)"
+    run run --json-events /nonexistent/x -- touch started3
+    status_is 1
+    err_has /nonexistent/x
+    [ ! -e started3 ] || fail "it was started"
+    run run --json-events events -- true
+    python3 -c 'import json, sys; e = [json.loads(l) for l in open("events")]; sys.exit(e[0]["event"] != "start" or e[-1]["event"] != "end")' ||
+        fail "events: $(cat events)"
+}
+
+a_full_disk_does_not_stop_it()
+{
+    run run --keep-log /dev/full -- echo words
+    status_is 0
+    out_has words
+    [ "$(grep -c 'log is not kept' "$err")" = 1 ] || fail "not said once"
+    run run --json-events /dev/full -- echo words
+    status_is 0
+    [ "$(grep -c 'journal is not kept' "$err")" = 1 ] || fail "not said once"
+}
+
+no_state_folder_does_not_stop_it()
+{
+    : >blocked
+    XDG_STATE_HOME=$tmp/blocked run run -- echo words
+    status_is 0
+    out_has words
+    [ "$(grep -c 'journal is not kept' "$err")" = 1 ] || fail "not said once"
+    err_has blocked
+    XDG_STATE_HOME='' HOME='' run run -- echo words
+    status_is 0
+    out_has words
+    err_has "neither XDG_STATE_HOME nor HOME"
+}
+
+starts_without_descriptors()
+{
+    for closed in '<&-' '>&-' '2>&-' '<&- 2>&-' '<&- >&- 2>&-'; do
+        rm -f seen
+        # shellcheck disable=SC2016
+        CAIRN=$cairn sh -c '"$CAIRN" run -- sh -c "echo words; echo words >&2; cat; echo done >seen" </dev/null '"$closed" >"$out" 2>"$err" || fail "$closed: exit $?"
+        [ -e seen ] || fail "$closed: it did not come to its end"
+        [ "$closed" != '<&-' ] || out_has words
+    done
+}
+
+preloading_is_not_there_yet()
+{
+    run run --preload=auto -- echo words
+    status_is 0
+    ! grep -q preload "$err" || fail "auto is said"
+    run run --preload=all -- echo words
+    status_is 0
+    err_has "no library to preload"
+}
+
+lists_the_runs()
+{
+    XDG_STATE_HOME=$tmp/other run run --history
+    status_is 0
+    out_has "no runs"
+    XDG_STATE_HOME=$tmp/other run run --retries 0 -- sh -c 'exit 6'
+    XDG_STATE_HOME=$tmp/other run run --history
+    status_is 0
+    out_has "exit 6"
+    out_has "sh -c exit 6"
+    XDG_STATE_HOME=$tmp/other run run --history --json
+    json_is 'd["schema"] == 1 and d["runs"][0]["code"] == 6 and d["runs"][0]["state"] == "ended"'
+    json_is 'd["runs"][0]["attempts"] == 1'
+}
+
+checks_what_was_written()
+{
+    mkdir -p job && cd job || exit 1
+    cat >write.py <<'PYTHON'
+import json, os, struct, sys
+os.makedirs(sys.argv[1], exist_ok=True)
+header = json.dumps({"latents_1x4x4_float32": {"dtype": "F32", "shape": [16], "data_offsets": [0, 64]}}).encode()
+with open(sys.argv[1] + "/a_wan.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(header)) + header + b"".join(struct.pack("<f", float(sys.argv[2]) * i) for i in range(16)))
+PYTHON
+    run run -- python3 write.py cache 0.5
+    status_is 0
+    err_has "1 written safetensors"
+    run run -- python3 write.py cache 0
+    status_is 1
+    err_has "DAMAGED"
+    err_has "all-zero"
+    run run -- python3 write.py weights 0
+    status_is 0
+    run run --check-outputs -- python3 write.py weights 0
+    status_is 1
+    run run -- true
+    status_is 0 # what lies there from before is not its work
+    cd ..
+}
+
+it wants_a_command
+it options_end_at_the_command
+it gives_the_planned_environment
+it says_what_the_doctor_finds_first
+it a_machine_without_a_gpu_runs_it_all_the_same
+it debugging_adds_variables
+it a_log_must_be_a_file
+it a_full_disk_does_not_stop_it
+it no_state_folder_does_not_stop_it
+it starts_without_descriptors
+it preloading_is_not_there_yet
+it lists_the_runs
+it checks_what_was_written
+finish

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `cairn run` does with processes and their output: nothing is left behind, nothing is changed, no code is lost."""
+import os
+import signal
+import subprocess
+import sys
+
+import tap
+from supervised import Home, all_gone, children, is_alive, until
+
+# Starts a grandchild in a session of its own, whose parent is gone, and says its number.
+ORPHANS = '''
+import os, subprocess, sys, time
+for name in ("one", "two"):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open(name, "w").write(f"{os.getpid()}\\n")
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+while not all(os.path.exists(n) and open(n).read() for n in ("one", "two")):
+    time.sleep(0.01)
+open("trainer", "w").write(f"{os.getpid()}\\n")
+time.sleep(float(sys.argv[1]))
+'''
+
+
+def python(home, text, *arguments):
+    return sys.executable, home.file('child.py', text), *arguments
+
+
+def returns_the_code():
+    with Home() as home:
+        for code in (0, 1, 7, 255):
+            if home.run('--retries', '0', '--', 'sh', '-c', f'exit {code}').returncode != code:
+                yield f'not {code}'
+        for sig in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
+            done = home.run('--retries', '0', '--', 'sh', '-c', f'kill -{int(sig)} $$')
+            if done.returncode != 128 + sig:
+                yield f'{sig.name}: {done.returncode}'
+
+
+def says_why_it_did_not_start():
+    with Home() as home:
+        done = home.run('--', '/nonexistent/trainer')
+        if done.returncode != 127 or b'cannot run /nonexistent/trainer: No such file' not in done.stderr:
+            yield done
+        done = home.run('--', home.file('no-program', 'x'))
+        if done.returncode != 126 or b'Permission denied' not in done.stderr:
+            yield done
+        done = home.run('--', home.path)
+        if done.returncode != 126:
+            yield done
+        done = home.run('--')
+        if done.returncode != 2 or b'wants a command' not in done.stderr:
+            yield done
+
+
+def keeps_both_streams_apart_and_whole():
+    script = 'import os, sys; os.write(1, bytes(range(256)) * 8192); os.write(2, b"\\0\\xff" * 65536)'
+    with Home() as home:
+        done = home.run('--no-preflight', '--', *python(home, script))
+        if done.stdout != bytes(range(256)) * 8192:
+            yield f'stdout: {len(done.stdout)} bytes'
+        if b'\0\xff' * 65536 not in done.stderr:
+            yield 'stderr is not whole'
+        with open(home.runs()[-1] + '/log', 'rb') as f:
+            if len(f.read()) != 256 * 8192 + 131072:
+                yield 'the log is not whole'
+
+
+def passes_stdin_on():
+    with Home() as home:
+        path = home.file('input', 'one\ntwo\n')
+        with open(path, 'rb') as f:
+            done = home.run('--', 'cat', stdin=f)
+        if done.stdout != b'one\ntwo\n':
+            yield done.stdout
+
+
+def keeps_the_users_preload():
+    with Home() as home:
+        done = home.run('--', 'sh', '-c', 'echo "$LD_PRELOAD"', env={'LD_PRELOAD': 'libm.so.6', 'ASAN_OPTIONS': 'verify_asan_link_order=0'})
+        if done.stdout != b'libm.so.6\n':
+            yield done
+
+
+def a_reader_that_leaves_ends_the_writer():
+    with Home() as home:
+        run = home.start('--retries', '0', '--', 'yes', stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        run.stdout.read(100)
+        run.stdout.close()
+        if run.wait(60) != 128 + signal.SIGPIPE:
+            yield f'exit {run.returncode}'
+
+
+def a_full_disk_behind_us_is_no_success():
+    with Home() as home:
+        with open('/dev/full', 'wb') as full:
+            run = home.start('--', 'sh', '-c', 'echo words; sleep 1; echo more', stdout=full, stderr=subprocess.PIPE)
+            _, errors = run.communicate(timeout=60)
+        if run.returncode != 1 or b'could not be passed on' not in errors:
+            yield errors
+        with open(home.runs()[-1] + '/log', encoding='utf-8') as f:
+            if f.read() != 'words\nmore\n':
+                yield 'the log is not whole'
+
+
+def a_child_that_closes_its_output_is_waited_for():
+    with Home() as home:
+        done = home.run('--retries', '0', '--', 'sh', '-c', 'exec >&- 2>&-; sleep 1; exit 5')
+        if done.returncode != 5:
+            yield done
+
+
+def ends_what_the_trainer_left():
+    with Home() as home:
+        done = home.run('--', *python(home, ORPHANS, '0'))
+        pids = [int(home.read(n)) for n in ('one', 'two')]
+        if done.returncode:
+            yield done
+        if any(is_alive(p) for p in pids):
+            yield 'an orphan lives'
+        if b'left processes behind' not in done.stderr:
+            yield 'nothing was said'
+
+
+def killed_outright_leaves_nothing():
+    with Home() as home:
+        run = home.start('--', *python(home, ORPHANS, '600'), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        pids = [int(home.wait_for(n)) for n in ('trainer', 'one', 'two')]
+        pids += children(run.pid)
+        run.kill()
+        run.wait()
+        all_gone(pids)
+
+
+def a_killed_guardian_takes_all_with_it():
+    with Home() as home:
+        run = home.start('--retries', '0', '--', *python(home, ORPHANS, '600'), stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)
+        pids = [int(home.wait_for(n)) for n in ('trainer', 'one', 'two')]
+        with open(f'/proc/{pids[0]}/stat', encoding='utf-8') as f:
+            guardian = int(f.read().rpartition(')')[2].split()[1])
+        os.kill(guardian, signal.SIGKILL)
+        if run.wait(60) != 137:
+            yield f'exit {run.returncode}'
+        all_gone(pids)
+
+
+def forwards_signals():
+    script = '''
+import os, signal, sys, time
+def told(number, frame):
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
+    if number == signal.SIGTERM:
+        sys.exit(9)
+for s in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(s, told)
+open("ready", "w").write("yes\\n")
+while True:
+    time.sleep(0.05)
+'''
+    with Home() as home:
+        with open(os.path.join(home.path, 'out'), 'wb') as out:
+            run = home.start('--', *python(home, script), stdout=out, stderr=subprocess.DEVNULL)
+        home.wait_for('ready')
+        for sig in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):
+            run.send_signal(sig)
+            until(lambda: sig.name in home.read('out'), sig.name)
+        if run.wait(60) != 9:
+            yield f'exit {run.returncode}'
+        if home.verdict()['attempts'][0]['end'] != 'interrupted':
+            yield home.verdict()
+
+
+def a_second_signal_kills():
+    script = 'import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: os.write(1, b"no\\n"))\n' \
+             'open("ready", "w").write("yes\\n")\nwhile True: time.sleep(0.05)\n'
+    with Home() as home:
+        with open(os.path.join(home.path, 'out'), 'wb') as out:
+            run = home.start('--', *python(home, script), stdout=out, stderr=subprocess.DEVNULL)
+        home.wait_for('ready')
+        run.terminate()
+        until(lambda: 'no' in home.read('out'), 'the first one')
+        run.terminate()
+        if run.wait(60) != 137:
+            yield f'exit {run.returncode}'
+
+
+def stops_and_continues():
+    with Home() as home:
+        run = home.start('--', *python(home, ORPHANS, '600'), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        pids = [int(home.wait_for(n)) for n in ('trainer', 'one', 'two')]
+        for sig, state in ((signal.SIGTSTP, 'T'), (signal.SIGCONT, 'S')):
+            run.send_signal(sig)
+            for pid in [run.pid] + pids:
+                until(lambda: states(pid) == state or (state == 'S' and states(pid) in 'RS'), f'{pid} in {state}')
+        run.terminate()
+        run.wait(60)
+        all_gone(pids)
+
+
+def states(pid):
+    with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as f:
+        return f.read().rpartition(')')[2].split()[0]
+
+
+def detached_it_outlives_us():
+    with Home() as home:
+        done = home.run('--detach', '--', *python(home, ORPHANS, '600'))
+        if done.returncode or b'detached as process' not in done.stderr:
+            yield done
+            return
+        supervisor = int(done.stderr.split(b'detached as process ')[1].split(b',')[0])
+        pids = [int(home.wait_for(n)) for n in ('trainer', 'one', 'two')]
+        os.kill(supervisor, signal.SIGKILL)
+        until(lambda: not is_alive(supervisor), 'its end')
+        if not all(is_alive(p) for p in pids):
+            yield 'the trainer died'
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        all_gone(pids)
+
+
+def ends_a_hang_and_keeps_the_evidence():
+    with Home() as home:
+        done = home.run('--retries', '0', '--hang-after', '1', '--', 'sleep', '600')
+        if done.returncode not in (130, 143, 137) or b'no output, no CPU time' not in done.stderr:
+            yield done
+        if 'sleep' not in open(home.runs()[-1] + '/hang.txt', encoding='utf-8', errors='replace').read():
+            yield 'no evidence'
+        if home.verdict()['attempts'][0]['end'] != 'hung':
+            yield home.verdict()
+
+
+def asks_python_for_its_stacks():
+    """With --debug Python's faulthandler waits for SIGABRT."""
+    script = 'import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n' \
+             'def stuck_here():\n    time.sleep(600)\nstuck_here()\n'
+    with Home() as home:
+        done = home.run('--retries', '0', '--debug', '--hang-after', '1', '--', *python(home, script))
+        if b'in stuck_here' not in done.stderr or done.returncode != 128 + signal.SIGABRT:
+            yield done
+
+
+def a_busy_child_does_not_hang():
+    with Home() as home:
+        done = home.run('--retries', '0', '--hang-after', '1', '--', sys.executable, '-c',
+                        'import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass')
+        if done.returncode:
+            yield done
+
+
+tap.run([
+    returns_the_code,
+    says_why_it_did_not_start,
+    keeps_both_streams_apart_and_whole,
+    passes_stdin_on,
+    keeps_the_users_preload,
+    a_reader_that_leaves_ends_the_writer,
+    a_full_disk_behind_us_is_no_success,
+    a_child_that_closes_its_output_is_waited_for,
+    ends_what_the_trainer_left,
+    killed_outright_leaves_nothing,
+    a_killed_guardian_takes_all_with_it,
+    forwards_signals,
+    a_second_signal_kills,
+    stops_and_continues,
+    detached_it_outlives_us,
+    ends_a_hang_and_keeps_the_evidence,
+    asks_python_for_its_stacks,
+    a_busy_child_does_not_hang,
+])

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainers that fail in known ways: each is recognised, tried again with the right change, and then succeeds.
+
+The scripts succeed only if the right variable really is in their environment; `tries` counts how often they were started.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import tap
+from supervised import CAIRN, DATA, Home, environment
+
+HALO = os.path.join(DATA, 'sysfs/gfx1151-strixhalo-aurora-112g-gtt')
+
+START = '''
+import os, signal, sys, time
+with open("tries", "a") as f:
+    f.write("x")
+first = os.path.getsize("tries") == 1
+print("torch 2.9.1+rocm6.4, AMD Radeon RX 6750 XT gfx1031", flush=True)
+def train():
+    for step in range(1, 4):
+        print(f"step {step} loss {1 / step:.3f}", flush=True)
+    sys.exit(0)
+'''
+
+INVALID_FUNCTION = START + '''
+if os.environ.get("HSA_OVERRIDE_GFX_VERSION") == "10.3.0":
+    train()
+print("RuntimeError: HIP error: invalid device function", file=sys.stderr)
+sys.exit(1)
+'''
+
+INVALID_ARGUMENT = START + '''
+if os.environ.get("HSA_ENABLE_SDMA") == "0":
+    train()
+sys.stderr.write("""Traceback (most recent call last):
+  File "train.py", line 12, in <module>
+    model = model.to(device)
+  File "torch/nn/modules/module.py", line 1343, in convert
+    return t.to(
+torch.AcceleratorError: HIP error: invalid argument
+""")
+sys.exit(1)
+'''
+
+FRAGMENTED = START + '''
+if any("max_split_size_mb:512" in os.environ.get(f"PYTORCH_{n}ALLOC_CONF", "") for n in ("HIP_", "CUDA_", "")):
+    train()
+print("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 11.98 GiB of "
+      "which 120.00 MiB is free. Of the allocated memory 5.10 GiB is allocated by PyTorch, and 6.20 GiB is reserved by "
+      "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
+      "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.", file=sys.stderr)
+sys.exit(1)
+'''
+
+DRIVER_CRASH = START + '''
+if "PYTORCH_NO_HIP_MEMORY_CACHING" not in os.environ:
+    train()
+sys.stderr.write("""Fatal Python error: Segmentation fault
+
+Current thread 0x00007f0000000000 (most recent call first):
+  File "torch/nn/modules/linear.py", line 125 in forward
+#4 rocblas_create_handle () from librocblas.so.4
+""")
+sys.stderr.flush()
+signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+os.kill(os.getpid(), signal.SIGSEGV)
+'''
+
+HANG = START + '''
+if os.environ.get("HSA_ENABLE_INTERRUPT") == "0":
+    train()
+time.sleep(600)
+'''
+
+HOST_OOM = START + '''
+if not first:
+    train()
+os.kill(os.getpid(), signal.SIGKILL)
+'''
+
+
+def attempt(home, text, *options, env=None, argv=()):
+    path = home.file('train.py', text)
+    return home.run(*options, '--', sys.executable, path, *argv, env=env)
+
+
+def recovers(text, expected, change, *options, env=None):
+    """Findings of a script that must fail with this class, and succeed after this change."""
+    with Home() as home:
+        done = attempt(home, text, *options, env=env)
+        verdict = home.verdict() if home.runs() else {'attempts': []}
+        tries = verdict['attempts']
+        if done.returncode or len(home.read('tries')) != 2 or len(tries) != 2:
+            return [f'exit {done.returncode}, {len(home.read("tries"))} tries', done.stderr.decode()]
+        if tries[0]['class'] != expected:
+            return [f'class {tries[0]["class"]}']
+        if change not in (tries[1]['change'] or ''):
+            return [f'change {tries[1]["change"]}']
+        events = [e['event'] for e in home.events()]
+        return [] if events.count('verdict') == 2 and 'change' in events else [events]
+
+
+def invalid_device_function():
+    return recovers(INVALID_FUNCTION, 'no-kernel-image', 'HSA_OVERRIDE_GFX_VERSION=10.3.0')
+
+
+def invalid_argument_in_to():
+    return recovers(INVALID_ARGUMENT, 'hip-invalid-argument', 'HSA_ENABLE_SDMA=0')
+
+
+def out_of_memory_with_much_reserved():
+    return recovers(FRAGMENTED, 'oom-fragmentation', 'max_split_size_mb:512')
+
+
+def driver_crash():
+    return recovers(DRIVER_CRASH, 'native-crash', 'without PYTORCH_NO_HIP_MEMORY_CACHING', '--no-env',
+                    env={'PYTORCH_NO_HIP_MEMORY_CACHING': '1'})
+
+
+def silent_hang():
+    return recovers(HANG, 'hang', 'HSA_ENABLE_INTERRUPT=0', '--hang-after', '2')
+
+
+def host_out_of_memory():
+    return recovers(HOST_OOM, 'host-oom', 'start again')
+
+
+def shared_memory_that_runs_out():
+    """The machine is a captured one, whose memory figure the script lowers as if it used it up."""
+    with Home() as home:
+        tree = os.path.join(home.path, 'machine')
+        shutil.copytree(HALO + '/sys', tree + '/sys', symlinks=True)
+        os.makedirs(tree + '/proc')
+        meminfo = os.path.join(tree, 'proc/meminfo')
+        figures = 'MemTotal: 130000000 kB\\nMemFree: 1 kB\\nMemAvailable: %d kB\\n'
+        script = START + f'''
+def available(kib):
+    with open({meminfo!r} + ".new", "w") as f:
+        f.write("{figures}" % kib)
+    os.replace({meminfo!r} + ".new", {meminfo!r})
+available(100000000)
+if not first:
+    train()
+time.sleep(1.5)
+available(1000000)
+time.sleep(600)
+'''
+        with open(meminfo, 'w', encoding='utf-8') as f:
+            f.write(figures.replace('\\n', '\n') % 100000000)
+        done = attempt(home, script, '--root', tree, '--no-preflight')
+        if b'memory is nearly used up' not in done.stderr:
+            yield done.stderr.decode()
+            return
+        if done.returncode or len(home.verdict()['attempts']) != 2:
+            yield f'exit {done.returncode}, attempts {home.verdict()["attempts"]}'
+        first = home.verdict()['attempts'][0]
+        if first['end'] != 'out-of-host-memory' or first['class'] != 'host-oom':
+            yield first
+        if not os.path.exists(home.runs()[-1] + '/memory-guard.txt'):
+            yield 'no evidence'
+        if home.verdict()['peak']['host_available_bytes'] != 1000000 * 1024:
+            yield home.verdict()['peak']
+
+
+def one_change_at_a_time_until_the_retries_end():
+    with Home() as home:
+        done = attempt(home, START + 'print("RuntimeError: HIP error: invalid argument at t.to(device)")\nsys.exit(3)',
+                       '--retries', '1')
+        if done.returncode != 3 or len(home.read('tries')) > 2:
+            yield done
+        attempt(home, INVALID_FUNCTION, '--retries', '0')
+        if len(home.verdict()['attempts']) != 1:
+            yield home.verdict()
+
+
+def work_is_not_destroyed():
+    script = START + '''
+print("step 1 loss 0.5", flush=True)
+print("RuntimeError: HIP error: invalid device function", file=sys.stderr)
+sys.exit(1)
+'''
+    with Home() as home:
+        done = attempt(home, script)
+        if done.returncode != 1 or len(home.read('tries')) != 1:
+            yield done
+        if b'to try it: cairn run --with HSA_OVERRIDE_GFX_VERSION=10.3.0 --' not in b' '.join(done.stderr.split()):
+            yield done.stderr.decode()
+
+
+RESUMES = START + '''
+if "--resume" in sys.argv:
+    print("resumed from", sys.argv[sys.argv.index("--resume") + 1])
+    train()
+state = "out/lora-000001-state"
+os.makedirs(state)
+for name in ("optimizer.bin", "random_states_0.pkl"):
+    with open(os.path.join(state, name), "w") as f:
+        f.write("state")
+print("step 1 loss 0.5", flush=True)
+print("RuntimeError: HIP error: invalid device function", file=sys.stderr)
+sys.exit(1)
+'''
+
+
+def resumes_from_the_saved_state():
+    with Home() as home:
+        done = attempt(home, RESUMES, '--trainer', 'musubi', argv=('--output_dir', 'out'))
+        if done.returncode or b'resumed from out/lora-000001-state' not in done.stdout:
+            yield done
+
+
+def a_resumed_training_is_never_started_anew():
+    """The second attempt resumes and dies before it has made a step; the third has to resume as well."""
+    script = START + '''
+open("resumed", "a").write("r" if "--resume" in sys.argv else "n")
+if os.environ.get("HSA_ENABLE_SDMA") == "0":
+    sys.exit(0)
+if first:
+    os.makedirs("out/lora-state")
+    for name in ("optimizer.bin", "random_states_0.pkl"):
+        open("out/lora-state/" + name, "w").write("state")
+    print("step 1 loss 0.5", flush=True)
+    sys.exit("RuntimeError: HIP error: invalid device function")
+sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)")
+'''
+    with Home() as home:
+        done = attempt(home, script, '--trainer', 'musubi', argv=('--output_dir', 'out'))
+        if done.returncode or home.read('resumed') != 'nrr':
+            yield home.read('resumed'), done
+
+
+def resumes_by_command():
+    with Home() as home:
+        done = attempt(home, RESUMES, '--resume-cmd', 'echo continued; exit 0')
+        if done.returncode or not done.stdout.endswith(b'continued\n'):
+            yield done
+
+
+LAUNCHER = START + '''
+import subprocess
+worker = subprocess.run([sys.executable, "-c", """
+import os, sys
+print('worker', os.environ.get('HSA_OVERRIDE_GFX_VERSION'), flush=True)
+if os.environ.get('HSA_OVERRIDE_GFX_VERSION') == '10.3.0':
+    sys.exit(0)
+sys.exit('RuntimeError: HIP error: invalid device function')
+"""], start_new_session=True)
+if worker.returncode:
+    print("subprocess.CalledProcessError: Command returned non-zero exit status 1.", file=sys.stderr)
+sys.exit(worker.returncode)
+'''
+
+
+def a_launchers_workers_count():
+    return recovers(LAUNCHER, 'no-kernel-image', 'HSA_OVERRIDE_GFX_VERSION=10.3.0')
+
+
+def a_busy_worker_is_no_hang():
+    script = START + '''
+import subprocess
+subprocess.run([sys.executable, "-c", """
+import time
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    pass
+"""], start_new_session=True)
+'''
+    with Home() as home:
+        done = attempt(home, script, '--hang-after', '2', '--retries', '0')
+        if done.returncode:
+            yield done
+
+
+def caches_are_moved_aside_and_kept():
+    script = START + '''
+if not os.path.exists(os.environ["HOME"] + "/.cache/miopen"):
+    train()
+print("MIOpen(HIP): Error [EvaluateInvokers] miopenStatusUnknownError", file=sys.stderr)
+print("RuntimeError: miopenStatusUnknownError", file=sys.stderr)
+sys.exit(1)
+'''
+    with Home() as home:
+        os.makedirs(os.path.join(home.path, '.cache/miopen/3.4.0'))
+        home.file('.cache/miopen/3.4.0/kernel', 'bytes')
+        done = attempt(home, script)
+        backups = [n for n in os.listdir(home.path + '/.cache') if n.startswith('miopen.cairn-backup-')]
+        if done.returncode or len(backups) != 1:
+            yield done
+        elif home.read(f'.cache/{backups[0]}/3.4.0/kernel') != 'bytes':
+            yield 'the backup is not whole'
+
+
+def another_optimizer_where_bitsandbytes_has_none():
+    script = START + '''
+if "AdamW" in sys.argv:
+    train()
+print("Could not find the bitsandbytes ROCm binary at PosixPath('libbitsandbytes_rocm64.so')", file=sys.stderr)
+print("RuntimeError: Configured ROCm binary not found at libbitsandbytes_rocm64.so", file=sys.stderr)
+sys.exit(1)
+'''
+    with Home() as home:
+        done = attempt(home, script, argv=('--optimizer_type', 'AdamW8bit'))
+        if done.returncode or 'AdamW in place of AdamW8bit' not in str(home.verdict()['attempts'][-1]['change']):
+            yield done.stderr.decode()
+
+
+def what_worked_is_used_first():
+    with Home() as home:
+        attempt(home, INVALID_FUNCTION)
+        os.unlink(home.path + '/tries')
+        done = attempt(home, INVALID_FUNCTION)
+        if done.returncode or len(home.read('tries')) != 1:
+            yield done
+        with open(home.path + '/state/cairn/known-good.json', encoding='utf-8') as f:
+            entry = json.load(f)['entries'][0]
+        if entry['set'] != {'HSA_OVERRIDE_GFX_VERSION': '10.3.0'} or entry['trainer'] != 'train.py':
+            yield entry
+        if entry['date'].encode() not in done.stderr:
+            yield done.stderr.decode()
+        # `cairn env` tells of it.
+        told = subprocess.run([CAIRN, 'env'], env=environment(home.path), stdout=subprocess.PIPE, check=False).stdout
+        if b'train.py worked here with: HSA_OVERRIDE_GFX_VERSION=10.3.0' not in b' '.join(told.replace(b'#', b'').split()):
+            yield told.decode()
+        # What does not work any more is forgotten.
+        attempt(home, START + 'sys.exit(1)')
+        attempt(home, START + 'sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)")', '--retries', '0')
+        with open(home.path + '/state/cairn/known-good.json', encoding='utf-8') as f:
+            if json.load(f)['entries']:
+                yield 'not forgotten'
+
+
+tap.run([
+    invalid_device_function,
+    invalid_argument_in_to,
+    out_of_memory_with_much_reserved,
+    driver_crash,
+    silent_hang,
+    host_out_of_memory,
+    shared_memory_that_runs_out,
+    one_change_at_a_time_until_the_retries_end,
+    work_is_not_destroyed,
+    resumes_from_the_saved_state,
+    a_resumed_training_is_never_started_anew,
+    resumes_by_command,
+    a_launchers_workers_count,
+    a_busy_worker_is_no_hang,
+    caches_are_moved_aside_and_kept,
+    another_optimizer_where_bitsandbytes_has_none,
+    what_worked_is_used_first,
+])

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The diagnosis beside its accuracy: context, ladders, traps, and the tables themselves. */
+#include "rules/diagnose.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "check.h"
+#include "machine.h"
+#include "rules/issue_rules.h"
+
+struct answer {
+    struct arena arena;
+    struct diagnosis d;
+    bool saw_step;
+};
+
+static struct answer ask(const char *log, struct diagnose_context ctx)
+{
+    struct answer a = { 0 };
+    struct cairn_error err = { 0 };
+    struct diagnoser *d = NULL;
+    if (diagnoser_new(&d, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    diagnoser_feed(d, log, strlen(log));
+    diagnoser_finish(d, &ctx, &a.arena, &a.d);
+    a.saw_step = diagnoser_saw_step(d);
+    diagnoser_free(d);
+    return a;
+}
+
+static void release(struct answer *a)
+{
+    arena_release(&a->arena);
+}
+#define ANSWER CLEANUP(release) struct answer
+
+static const struct diagnose_context nothing = { .exit_code = -1 };
+
+static void check_class(const char *log, struct diagnose_context ctx, const char *want)
+{
+    ANSWER a = ask(log, ctx);
+    CHECK_STR(a.d.class_id, want);
+}
+
+/* The set that holds name, or NULL. */
+static const char *set_by(const struct diagnosis *d, const char *name, size_t *rung)
+{
+    for (size_t i = 0; i < d->n_fixes; i++)
+        for (size_t k = 0; k < d->fixes[i].n_set; k++)
+            if (str_eq(d->fixes[i].set[k].name, name)) {
+                *rung = i;
+                return d->fixes[i].set[k].value;
+            }
+    return NULL;
+}
+
+static bool has_unset(const struct diagnosis *d, const char *name)
+{
+    for (size_t i = 0; i < d->n_fixes; i++)
+        for (size_t k = 0; k < d->fixes[i].n_unset; k++)
+            if (str_eq(d->fixes[i].unset[k], name))
+                return true;
+    return false;
+}
+
+#define FAULT \
+    "Memory access fault by GPU node-1 on address 0x1e4000. Reason: Page not present or supervisor privilege.\n"
+#define OOM(want, total, free, used, unused)                                                                \
+    "torch.OutOfMemoryError: HIP out of memory. Tried to allocate " want                                    \
+    " GiB. GPU 0 has a total capacity of " total " GiB of which " free                                      \
+    " GiB is free. Of the allocated memory " used " GiB is allocated by PyTorch, and " unused               \
+    " GiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting " \
+    "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n"
+
+static void the_supervisor_knows_more(void)
+{
+    check_class("step 1 loss 0.5\n", (struct diagnose_context){ .exit_code = 143, .hung = true }, "hang");
+    check_class("step 1 loss 0.5\n", (struct diagnose_context){ .exit_code = 137, .memory_guard = true },
+                "host-oom");
+    check_class("GPU reset begin!\n", (struct diagnose_context){ .exit_code = 143, .hung = true },
+                "gpu-reset");
+    check_class("step 1 loss 0.5\n", (struct diagnose_context){ .exit_code = 130 }, "no-failure");
+}
+
+static void the_environment_beats_the_message(void)
+{
+    static const char *const bad[] = { "HSA_OVERRIDE_GFX_VERSION=gfx1031", NULL };
+    static const char *const right[] = { "HSA_OVERRIDE_GFX_VERSION=10.3.0", NULL };
+    check_class(FAULT, (struct diagnose_context){ .exit_code = 134, .gfx = "gfx1031", .env = bad },
+                "hsa-override-bad");
+    check_class(FAULT, (struct diagnose_context){ .exit_code = 134, .gfx = "gfx1031", .env = right },
+                "gpu-memory-fault");
+    check_class(FAULT, (struct diagnose_context){ .exit_code = 134, .gfx = "gfx1100", .env = right },
+                "hsa-override-bad");
+}
+
+static void root_gets_another_answer(void)
+{
+    check_class("torch 2.9.1+rocm6.4\n$ python -c 'print(torch.cuda.is_available())'\nFalse\n", nothing,
+                "no-device");
+    check_class("torch 2.9.1+rocm6.4\n$ python -c 'print(torch.cuda.is_available())'\nFalse\n"
+                "$ sudo python -c 'print(torch.cuda.is_available())'\nTrue\n",
+                nothing, "device-permission");
+}
+
+static void out_of_memory_is_in_the_figures(void)
+{
+    check_class(OOM("2.00", "24.00", "0.50", "23.00", "0.20"), nothing, "oom-vram");
+    check_class(OOM("2.00", "24.00", "0.50", "15.00", "8.00"), nothing, "oom-fragmentation");
+    check_class(OOM("2.00", "62.00", "0.50", "60.00", "0.20"),
+                (struct diagnose_context){ .exit_code = 1, .gfx = "gfx1151" }, "oom-unified-limit");
+    check_class(OOM("0.10", "0.50", "0.05", "0.30", "0.01"),
+                (struct diagnose_context){ .exit_code = 1, .gfx = "gfx1100+gfx1036" }, "wrong-gpu");
+    ANSWER a = ask(OOM("1.00", "24.00", "0.00", "4.00", "0.00"), nothing);
+    CHECK_HAS(a.d.cause, "20 GiB of it belong to other processes");
+}
+
+static void fragmentation_has_a_ladder(void)
+{
+    ANSWER a = ask("torch 2.12.0+rocm7.2\n" OOM("2.00", "24.00", "0.50", "15.00", "8.00"), nothing);
+    static const char *const want[] = { "512", "256", "128" };
+    size_t k = 0;
+    for (size_t i = 0; i < a.d.n_fixes; i++)
+        if (a.d.fixes[i].n_set) {
+            CHECK_STR(a.d.fixes[i].set[0].name, "PYTORCH_ALLOC_CONF");
+            REQUIRE(k < 3);
+            CHECK_HAS(a.d.fixes[i].set[0].value, want[k++]);
+            CHECK(a.d.fixes[i].automatic && a.d.fixes[i].action == DIAGNOSE_ACT_ENV);
+        }
+    CHECK_INT(k, 3);
+    CHECK_INT(a.d.fixes[a.d.n_fixes - 1].action, DIAGNOSE_ACT_CPU);
+}
+
+static void a_hang_is_tried_step_by_step(void)
+{
+    static const char *const env[] = { "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True", NULL };
+    ANSWER a = ask("", (struct diagnose_context){ .exit_code = 143, .hung = true, .env = env });
+    size_t interrupt = 0, sdma = 0;
+    CHECK_STR(a.d.class_id, "hang");
+    CHECK(has_unset(&a.d, "PYTORCH_HIP_ALLOC_CONF"));
+    CHECK_STR(set_by(&a.d, "HSA_ENABLE_INTERRUPT", &interrupt), "0");
+    CHECK_STR(set_by(&a.d, "HSA_ENABLE_SDMA", &sdma), "0");
+    CHECK(interrupt < sdma);
+}
+
+/* HSA variables do not exist there. */
+static void windows_gets_no_override(void)
+{
+    ANSWER a =
+        ask("C:\\venv\\Lib\\site-packages\\torch\\lib\nRuntimeError: HIP error: invalid device function\r\n",
+            (struct diagnose_context){ .exit_code = 1, .gfx = "gfx1031" });
+    size_t rung = 0;
+    CHECK_STR(a.d.class_id, "no-kernel-image");
+    CHECK(!set_by(&a.d, "HSA_OVERRIDE_GFX_VERSION", &rung));
+}
+
+static void the_first_error_of_nested_ones_counts(void)
+{
+    check_class(
+        "Traceback (most recent call last):\nRuntimeError: HIP error: invalid argument\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "Traceback (most recent call last):\nValueError: x\nsubprocess.CalledProcessError: died\nAborted (core dumped)\n",
+        nothing, "hip-invalid-argument");
+}
+
+static void what_training_survives_is_no_failure(void)
+{
+    static const char log[] =
+        "HIP out of memory, batch skipped\nstep 1 loss 0.5\nstep 2 loss 0.4\nstep 3 loss 0.4\nstep 4 loss 0.3\n";
+    check_class(log, nothing, "no-failure");
+    check_class(log, (struct diagnose_context){ .exit_code = 0 }, "no-failure");
+}
+
+static void steps_are_told_from_loading(void)
+{
+    static const struct {
+        const char *line;
+        bool step;
+    } lines[] = {
+        { "steps:   6%|6   | 356/5820 [1:12:10<18:27:50, 12.17s/it, avr_loss=0.0629]\n", true },
+        { "  1%|#        | 10/1856 [04:16<13:02:24, 25.43s/it]\n", true },
+        { "{'loss': 1.25, 'grad_norm': 0.4}\n", true },
+        { "Epoch 1: loss: 0.25\n", true },
+        { "  0%|         | 0/1856 [00:00<?, ?it/s]\n", false },
+        { "Loading checkpoint shards: 100%|####| 2/2 [02:07<00:00, 63.63s/it]\n", false },
+        { "Fetching 5 files: 100%|####| 5/5 [00:01<00:00,  4.10it/s]\n", false },
+        { "loss function: mse\n", false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        ANSWER a = ask(lines[i].line, nothing);
+        if (a.saw_step != lines[i].step)
+            CHECK_FAIL_("%s", lines[i].line);
+    }
+}
+
+static void this_machine_fills_the_texts(void)
+{
+    struct machine m;
+    machine_halo(&m);
+    ANSWER a = ask(OOM("8.00", "62.00", "1.00", "60.00", "0.10"),
+                   (struct diagnose_context){ .exit_code = 1, .facts = &m.facts, .plan = &m.plan });
+    CHECK_STR(a.d.class_id, "oom-unified-limit");
+    bool told = false;
+    for (size_t i = 0; i < a.d.n_fixes; i++)
+        told |= strstr(a.d.fixes[i].text, "ttm.pages_limit=") && strstr(a.d.fixes[i].text, "grubby");
+    CHECK(told);
+    ANSWER b = ask("Device 0: gfx1031\nHIP error: invalid device function\n",
+                   (struct diagnose_context){ .exit_code = 1, .facts = &m.facts });
+    CHECK_STR(b.d.class_id, "no-kernel-image");
+    CHECK_HAS(b.d.facts_used[b.d.n_facts_used - 1], "gfx1031, which this machine does not have");
+    machine_release(&m);
+}
+
+static void the_other_gpu_is_named(void)
+{
+    struct machine m;
+    machine_both(&m);
+    ANSWER a = ask("rocBLAS error: Cannot read TensileLibrary.dat: Illegal seek for GPU arch : gfx1036\n",
+                   (struct diagnose_context){ .exit_code = 134, .facts = &m.facts });
+    CHECK_STR(a.d.class_id, "wrong-gpu");
+    CHECK_INT(a.d.fixes[0].action, DIAGNOSE_ACT_OTHER_GPU);
+    CHECK_STR(a.d.fixes[0].set[0].name, "ROCR_VISIBLE_DEVICES");
+    CHECK_STR(a.d.fixes[0].set[0].value, "0");
+    machine_release(&m);
+}
+
+static void advice_is_no_setting(void)
+{
+    ANSWER a = ask(OOM("2.00", "24.00", "0.50", "23.00", "0.20"), nothing);
+    CHECK(!has_unset(&a.d, "PYTORCH_HIP_ALLOC_CONF"));
+}
+
+static void evidence_is_clean(void)
+{
+    ANSWER a = ask("\377\033[31mHIP error: invalid argument\001\n", nothing);
+    REQUIRE(a.d.n_evidence == 1);
+    CHECK_STR(a.d.evidence[0].text, "?HIP error: invalid argument?");
+    CHECK_INT(a.d.evidence[0].line, 1);
+}
+
+static void files_are_told_apart(void)
+{
+    struct cairn_error err = { 0 };
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    struct diagnoser *d = NULL;
+    struct diagnosis out;
+    REQUIRE(!diagnoser_new(&d, &err));
+    diagnoser_mark_file(d, "train.log");
+    diagnoser_feed(d, FAULT, strlen(FAULT));
+    diagnoser_mark_file(d, "dmesg");
+    diagnoser_feed(d, "x\namdgpu: GPU reset begin!", 27);
+    diagnoser_finish(d, &nothing, &arena, &out);
+    CHECK_STR(out.class_id, "gpu-reset");
+    CHECK_STR(out.evidence[0].file, "dmesg");
+    CHECK_INT(out.evidence[0].line, 2);
+    diagnoser_free(d);
+    diagnoser_free(NULL);
+}
+
+/* The tables. */
+
+static const struct issue_rule *const tables[] = { issue_rules_device, issue_rules_fault, issue_rules_memory,
+                                                   issue_rules_library, issue_rules_other };
+
+static void check_rule(const struct issue_rule *r)
+{
+    CLEANUP(str_release) struct str line = { 0 };
+    str_addf(&line, "+rocm6.4 AMD Radeon HIP error\n%s%s%.*s\n", r->text, r->flags & RULE_WORD ? "" : " ",
+             r->with ? (int)strcspn(r->with, "|") : 0, r->with ? r->with : "");
+    ANSWER a = ask(line.s, (struct diagnose_context){ .exit_code = r->flags & RULE_WARN ? 0 : 1 });
+    bool named = str_eq(a.d.class_id, issue_classes[r->issue].id);
+    for (size_t i = 0; i < a.d.n_also; i++)
+        named |= str_eq(a.d.also[i].class_id, issue_classes[r->issue].id);
+    if (!named && r->score >= 50)
+        CHECK_FAIL_("\"%s\": %s, want %s", r->text, a.d.class_id, issue_classes[r->issue].id);
+}
+
+static void every_rule_can_be_met(void)
+{
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct issue_rule *r = tables[t]; r->text; r++) {
+            CHECK(r->source && *r->source && r->score > 0 && r->score <= 100);
+            check_rule(r);
+        }
+}
+
+static void every_class_is_told(void)
+{
+    for (int i = 0; i < N_ISSUES; i++) {
+        CHECK(issue_classes[i].id && issue_classes[i].about && issue_classes[i].cause);
+        size_t fixes = 0;
+        for (const struct issue_fix *f = issue_fixes; f->text; f++)
+            fixes += f->issue == (enum issue)i;
+        CHECK(fixes > 0 || i == ISSUE_NOT_ROCM || i == ISSUE_NO_FAILURE);
+        CHECK_STR(diagnose_class((size_t)i).id, issue_classes[i].id);
+    }
+    CHECK(!diagnose_class(N_ISSUES).id);
+}
+
+static void a_rung_changes_one_thing(void)
+{
+    for (const struct issue_fix *f = issue_fixes; f->text; f++) {
+        CHECK(!f->set || (strchr(f->set, '=') && !f->unset));
+        CHECK(f->action != DIAGNOSE_ACT_ENV || f->set || f->unset);
+        CHECK(f->action != DIAGNOSE_ACT_NONE || (!f->set && !f->unset));
+    }
+}
+
+int main(void)
+{
+    RUN(the_supervisor_knows_more);
+    RUN(the_environment_beats_the_message);
+    RUN(root_gets_another_answer);
+    RUN(out_of_memory_is_in_the_figures);
+    RUN(fragmentation_has_a_ladder);
+    RUN(a_hang_is_tried_step_by_step);
+    RUN(windows_gets_no_override);
+    RUN(the_first_error_of_nested_ones_counts);
+    RUN(what_training_survives_is_no_failure);
+    RUN(steps_are_told_from_loading);
+    RUN(this_machine_fills_the_texts);
+    RUN(the_other_gpu_is_named);
+    RUN(advice_is_no_setting);
+    RUN(evidence_is_clean);
+    RUN(files_are_told_apart);
+    RUN(every_rule_can_be_met);
+    RUN(every_class_is_told);
+    RUN(a_rung_changes_one_thing);
+    return check_done();
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/gauge.h"
+
+#include "check.h"
+#include "scratch.h"
+
+static const int64_t gib = (int64_t)1 << 30;
+
+static void set_available(int64_t bytes)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "MemTotal: 134217728 kB\nMemFree: 1 kB\nMemAvailable:   %lld kB\n",
+             (long long)bytes / 1024);
+    scratch_file("proc/meminfo", text);
+}
+
+static struct gpu_facts gpu = {
+    .kind = GPU_INTEGRATED,
+    .vram_total_bytes = { 1 << 20, "/sys/mem_info_vram_total" },
+};
+
+static struct facts make_machine(int64_t available)
+{
+    struct facts f = { .host.memory_total_bytes = { 128 * gib, "/proc/meminfo" } };
+    struct cairn_error err = { 0 };
+    set_available(available);
+    scratch_file("sys/mem_info_vram_used", "1000\n");
+    scratch_file("sys/mem_info_gtt_used", "20\n");
+    scratch_file("sys/gpu_busy_percent", "55\n");
+    if (root_open(&f.root, scratch(""), &err))
+        abort();
+    return f;
+}
+
+static void reads_and_keeps_the_peak(void)
+{
+    struct facts f = make_machine(100 * gib);
+    struct gauge g;
+    gauge_init(&g, &f, &gpu);
+    CHECK_INT(g.now.vram_used_bytes, 1000);
+    CHECK_INT(gauge_gpu_bytes(&g.now), 1020);
+    CHECK_INT(g.now.busy_percent, 55);
+    CHECK_INT(g.now.host_available_bytes, 100 * gib);
+    scratch_file("sys/mem_info_vram_used", "9000\n");
+    set_available(40 * gib);
+    gauge_read(&g);
+    scratch_file("sys/mem_info_vram_used", "10\n");
+    set_available(90 * gib);
+    gauge_read(&g);
+    CHECK_INT(g.now.vram_used_bytes, 10);
+    CHECK_INT(g.peak.vram_used_bytes, 9000);
+    CHECK_INT(g.peak.host_available_bytes, 40 * gib);
+    root_close(&f.root);
+}
+
+static void guards_memory_that_is_shared(void)
+{
+    struct facts f = make_machine(100 * gib);
+    struct gauge g;
+    gauge_init(&g, &f, &gpu);
+    CHECK_INT(g.guard_bytes, 16 * gib);
+    set_available(15 * gib);
+    gauge_read(&g);
+    CHECK(!gauge_guard(&g)); /* once may be chance */
+    gauge_read(&g);
+    CHECK(gauge_guard(&g));
+    set_available(50 * gib);
+    gauge_read(&g);
+    CHECK(!gauge_guard(&g));
+    set_available(1 * gib); /* no time for a second look */
+    gauge_read(&g);
+    CHECK(gauge_guard(&g));
+    root_close(&f.root);
+}
+
+static void a_full_machine_is_not_stopped_at_once(void)
+{
+    struct facts f = make_machine(10 * gib);
+    struct gauge g;
+    gauge_init(&g, &f, &gpu);
+    CHECK_INT(g.guard_bytes, 5 * gib);
+    gauge_read(&g);
+    gauge_read(&g);
+    CHECK(!gauge_guard(&g));
+    set_available(90 * gib); /* there is more again, and it is guarded as usual */
+    gauge_read(&g);
+    CHECK_INT(g.guard_bytes, 16 * gib);
+    set_available(10 * gib);
+    gauge_read(&g);
+    gauge_read(&g);
+    CHECK(gauge_guard(&g));
+    gauge_begin(&g); /* a second attempt */
+    CHECK(!gauge_guard(&g));
+    CHECK_INT(g.guard_bytes, 5 * gib);
+    root_close(&f.root);
+}
+
+static void a_discrete_card_has_no_guard(void)
+{
+    struct facts f = make_machine(100 * gib);
+    struct gpu_facts card = { .kind = GPU_DISCRETE };
+    struct gauge g;
+    gauge_init(&g, &f, &card);
+    set_available(0);
+    gauge_read(&g);
+    gauge_read(&g);
+    CHECK(!gauge_guard(&g));
+    CHECK_INT(gauge_gpu_bytes(&g.now), -1);
+    root_close(&f.root);
+}
+
+static void a_sleeping_gpu_is_left_asleep(void)
+{
+    struct facts f = make_machine(100 * gib);
+    struct gauge g;
+    scratch_file("sys/power/runtime_status", "suspended\n");
+    gauge_init(&g, &f, &gpu);
+    CHECK_INT(g.now.busy_percent, -1);
+    scratch_file("sys/power/runtime_status", "active\n");
+    gauge_read(&g);
+    CHECK_INT(g.now.busy_percent, 55);
+    root_close(&f.root);
+}
+
+static void what_cannot_be_read_is_not_known(void)
+{
+    struct facts f = make_machine(100 * gib);
+    struct gauge g;
+    gauge_init(&g, &f, &gpu);
+    remove(scratch("proc/meminfo"));
+    scratch_file("sys/gpu_busy_percent", "many\n");
+    gauge_read(&g);
+    gauge_read(&g);
+    CHECK_INT(g.now.host_available_bytes, -1);
+    CHECK_INT(g.now.busy_percent, -1);
+    CHECK(!gauge_guard(&g));
+    root_close(&f.root);
+}
+
+int main(void)
+{
+    RUN(reads_and_keeps_the_peak);
+    RUN(guards_memory_that_is_shared);
+    RUN(a_full_machine_is_not_stopped_at_once);
+    RUN(a_discrete_card_has_no_guard);
+    RUN(a_sleeping_gpu_is_left_asleep);
+    RUN(what_cannot_be_read_is_not_known);
+    return check_done();
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/history.h"
+
+#include "check.h"
+#include "scratch.h"
+
+static void lists_what_ended_what_runs_and_what_was_cut(void)
+{
+    struct arena a = { 0 };
+    struct history_run *h;
+    char running[256];
+    scratch_file(
+        "state/runs/20260101T000000Z-1/events.jsonl",
+        "{\"event\":\"start\",\"time\":\"2026-01-01T00:00:00Z\",\"command\":[\"python\",\"t.py\"],\"pid\":99999999}\n");
+    scratch_file(
+        "state/runs/20260101T000000Z-1/verdict.json",
+        "{\"schema\":1,\"code\":0,\"attempts\":[{\"code\":1,\"class\":\"no-kernel-image\",\"seconds\":1.5,\"change\":null},"
+        "{\"code\":0,\"class\":null,\"seconds\":2,\"change\":\"A=1\"}]}");
+    snprintf(running, sizeof(running), "{\"event\":\"start\",\"command\":[\"x\"],\"pid\":%d}\n",
+             (int)getpid());
+    scratch_file("state/runs/20260102T000000Z-2/events.jsonl", running);
+    scratch_file("state/runs/20260103T000000Z-3/events.jsonl", "{\"event\":\"sta");
+    scratch_file("state/runs/a-file", "");
+    REQUIRE(history_read(scratch("state"), &a, &h) == 3);
+    CHECK_STR(h[0].command, "python t.py");
+    CHECK_STR(h[0].class_id, "no-kernel-image");
+    CHECK_STR(h[0].change, "A=1");
+    CHECK(h[0].ended && !h[0].running && h[0].code == 0 && h[0].attempts == 2 && h[0].seconds == 3.5);
+    CHECK(!h[1].ended && h[1].running);
+    CHECK(!h[2].ended && !h[2].running && h[2].command == NULL);
+    arena_release(&a);
+}
+
+static void no_folder_is_no_history(void)
+{
+    struct arena a = { 0 };
+    struct history_run *h;
+    CHECK_INT(history_read(scratch("nothing"), &a, &h), 0);
+    arena_release(&a);
+}
+
+int main(void)
+{
+    RUN(lists_what_ended_what_runs_and_what_was_cut);
+    RUN(no_folder_is_no_history);
+    return check_done();
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/journal.h"
+
+#include "check.h"
+#include "scratch.h"
+#include <fcntl.h>
+
+static void keeps_events_and_files(void)
+{
+    struct journal j;
+    struct cairn_error err = { 0 };
+    REQUIRE(!journal_open(&j, scratch("state"), scratch("copy"), &err));
+    REQUIRE(j.dir);
+    struct json *event = journal_event("start");
+    json_add_int(event, "pid", 7);
+    journal_add(&j, event);
+    journal_write_text(&j, "env", "export A=1\n");
+    char *path = journal_path(&j, "events.jsonl"), *env = journal_path(&j, "env");
+    CHECK_HAS(scratch_read(path), "\"event\":\"start\"");
+    CHECK_HAS(scratch_read(scratch("copy")), "\"pid\":7");
+    CHECK_STR(scratch_read(env), "export A=1\n");
+    CHECK(journal_trouble(&j) == NULL);
+    free(path);
+    free(env);
+    journal_close(&j);
+}
+
+static void falls_silent_once(void)
+{
+    struct journal j;
+    struct cairn_error err = { 0 };
+    scratch_file("blocked", "");
+    CHECK(!journal_open(&j, scratch("blocked"), NULL, &err));
+    CHECK(j.dir == NULL);
+    journal_add(&j, journal_event("start"));
+    journal_write_text(&j, "env", "");
+    const struct cairn_error *trouble = journal_trouble(&j);
+    REQUIRE(trouble);
+    CHECK_HAS(trouble->msg, "blocked/runs");
+    CHECK(journal_trouble(&j) == NULL);
+    journal_close(&j);
+    CHECK(!journal_open(&j, NULL, "/dev/full", &err));
+    journal_add(&j, journal_event("start"));
+    CHECK(journal_trouble(&j) != NULL);
+    journal_close(&j);
+}
+
+static void a_copy_that_was_asked_for_must_open(void)
+{
+    struct journal j;
+    struct cairn_error err = { 0 };
+    CHECK(journal_open(&j, NULL, scratch("no/such/folder"), &err) == -1);
+    CHECK_HAS(err.msg, "no/such/folder");
+    journal_close(&j);
+}
+
+static void age(const char *path, int days)
+{
+    struct timespec when[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
+    struct stat st;
+    if (stat(path, &st))
+        abort();
+    when[0].tv_sec = when[1].tv_sec = st.st_mtime - days * 86400;
+    when[0].tv_nsec = when[1].tv_nsec = 0;
+    utimensat(AT_FDCWD, path, when, 0);
+}
+
+static void prunes_the_oldest_only(void)
+{
+    char name[64];
+    for (int i = 0; i < JOURNAL_KEEP + 6; i++) {
+        snprintf(name, sizeof(name), "old/runs/202601%02dT0000%02dZ-%d/log", 1 + i / 60, i % 60, 99999999);
+        scratch_file(name, "x");
+        *strrchr(name, '/') = 0;
+        age(scratch(name), i == 0 ? 0 : 30); /* the first is young, whatever its name says */
+    }
+    scratch_file("old/runs/mine", "not a run");
+    snprintf(name, sizeof(name), "old/runs/20260101T000001Z-%d", getpid());
+    scratch_file("victim/file", "somebody's");
+    CHECK(!rename(scratch("old/runs/20260101T000001Z-99999999"), scratch(name))); /* still running */
+    CHECK(!symlink(scratch("victim"), scratch("old/runs/20260101T000000Z-99999999/link")));
+    CHECK(!symlink(scratch("victim"), scratch("old/runs/20260101T000000X-99999999")));
+    CHECK(!symlink(scratch("victim"), scratch("old/runs/20260101T000002Z-99999999/link")));
+    age(scratch("old/runs/20260101T000002Z-99999999"), 30);
+    journal_prune(scratch("old"));
+    CHECK(!access(scratch("old/runs/20260101T000000Z-99999999"), F_OK));
+    CHECK(!access(scratch(name), F_OK));
+    CHECK(access(scratch("old/runs/20260101T000002Z-99999999"), F_OK));
+    CHECK(!access(scratch("old/runs/20260101T000055Z-99999999"), F_OK));
+    CHECK(!access(scratch("old/runs/mine"), F_OK));
+    CHECK_STR(scratch_read(scratch("victim/file")), "somebody's");
+}
+
+int main(void)
+{
+    RUN(keeps_events_and_files);
+    RUN(falls_silent_once);
+    RUN(a_copy_that_was_asked_for_must_open);
+    RUN(prunes_the_oldest_only);
+    return check_done();
+}

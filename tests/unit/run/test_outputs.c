@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/outputs.h"
+
+#include "check.h"
+#include "scratch.h"
+#include <fcntl.h>
+
+/* One F32 tensor of four values. */
+static void make_file(const char *name, const float *values)
+{
+    static const char header[] =
+        "{\"latents_1x2x2_float32\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}";
+    uint64_t n = sizeof(header) - 1;
+    const char *path = scratch_file(name, "");
+    FILE *f = fopen(path, "we");
+    fwrite(&n, 8, 1, f);
+    fwrite(header, 1, n, f);
+    fwrite(values, 4, 4, f);
+    fclose(f);
+}
+
+static const float good[] = { 0.5f, -1.25f, 0.125f, 2.0f }, zero[4] = { 0 };
+
+static struct outputs check(const char *command, time_t since, bool all, struct arena *a)
+{
+    struct outputs o;
+    const struct timespec when = { .tv_sec = since };
+    outputs_check(scratch_command(command), when, all, a, &o);
+    return o;
+}
+
+static void finds_caches_without_numbers(void)
+{
+    struct arena a = { 0 };
+    make_file("work/cache/a_wan.safetensors", good);
+    make_file("work/cache/b_wan.safetensors", zero);
+    make_file("work/models/c.safetensors", zero);
+    REQUIRE(!chdir(scratch("work")));
+    struct outputs o = check("t", 0, false, &a);
+    CHECK_INT(o.n_files, 2);
+    REQUIRE(o.n_damaged == 1);
+    CHECK_HAS(o.damaged[0].path, "/cache/b_wan.safetensors");
+    CHECK_STR(o.damaged[0].verdict, "all-zero");
+    o = check("t", 0, true, &a);
+    CHECK_INT(o.n_files, 3);
+    arena_release(&a);
+}
+
+static void looks_where_the_command_says(void)
+{
+    struct arena a = { 0 };
+    char command[512];
+    make_file("elsewhere/lora.safetensors", good);
+    snprintf(command, sizeof(command), "t --output_dir %s", scratch("elsewhere"));
+    REQUIRE(!chdir(scratch("work/models")));
+    CHECK_INT(check(command, 0, true, &a).n_files, 2);
+    CHECK_INT(check(command, 0, false, &a).n_files, 0);
+    arena_release(&a);
+}
+
+static void old_files_are_not_its_work(void)
+{
+    struct arena a = { 0 };
+    REQUIRE(!chdir(scratch("work")));
+    CHECK_INT(check("t", time(NULL) + 1000, true, &a).n_files, 0);
+    arena_release(&a);
+}
+
+static void does_not_follow_links(void)
+{
+    struct arena a = { 0 };
+    make_file("outside/cache/x.safetensors", zero);
+    mkdir(scratch("inside"), 0700);
+    REQUIRE(!symlink(scratch("outside"), scratch("inside/link")));
+    REQUIRE(!symlink(scratch("outside/cache/x.safetensors"), scratch("inside/y.safetensors")));
+    REQUIRE(!chdir(scratch("inside")));
+    CHECK_INT(check("t", 0, true, &a).n_files, 0);
+    arena_release(&a);
+}
+
+static void a_broken_file_is_damaged(void)
+{
+    struct arena a = { 0 };
+    scratch_file("broken/cut.safetensors", "nonsense");
+    REQUIRE(!chdir(scratch("broken")));
+    struct outputs o = check("t", 0, true, &a);
+    CHECK_INT(o.n_damaged, 1);
+    arena_release(&a);
+}
+
+int main(void)
+{
+    RUN(finds_caches_without_numbers);
+    RUN(looks_where_the_command_says);
+    RUN(old_files_are_not_its_work);
+    RUN(does_not_follow_links);
+    RUN(a_broken_file_is_damaged);
+    return check_done();
+}
