@@ -52,7 +52,7 @@ build-fuzz/build.ninja:
 	@$(CLANG_ENV) meson setup build-fuzz -Dfuzzers=true $(SANITIZE)
 
 fuzz: build-fuzz/build.ninja
-	@ninja -C build-fuzz
+	@ninja -C build-fuzz fuzzers
 	@tests/fuzz/run build-fuzz $(SECONDS)
 
 install: all
