@@ -31,10 +31,12 @@ static const struct {
     { checks_attention, &n_checks_attention },
     { checks_columns, &n_checks_columns },
     { checks_elementwise, &n_checks_elementwise },
+    { checks_embedding, &n_checks_embedding },
     { checks_gemm, &n_checks_gemm },
     { checks_move, &n_checks_move },
     { checks_norm, &n_checks_norm },
     { checks_rope, &n_checks_rope },
+    { checks_softmax, &n_checks_softmax },
 };
 
 struct gpu *check_gpu(struct check *c)
