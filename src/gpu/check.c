@@ -35,6 +35,10 @@ static const struct {
     { checks_gemm, &n_checks_gemm },
     { checks_move, &n_checks_move },
     { checks_norm, &n_checks_norm },
+    { checks_optim, &n_checks_optim },
+    { checks_quant, &n_checks_quant },
+    { checks_random, &n_checks_random },
+    { checks_reduce, &n_checks_reduce },
     { checks_rope, &n_checks_rope },
     { checks_softmax, &n_checks_softmax },
 };
