@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
 
-#include "gpu/gemm_cpu.h"
+#include "gpu/blas.h"
 #include <math.h>
 
 struct matrix_case {
@@ -29,6 +29,10 @@ static double gelu(double x)
 {
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
+
+/* Of the case that runs. */
+static struct blas *blas;
+static struct cairn_error blas_error;
 
 struct operands {
     struct check_tensor a, b, c, before, residual, bias;
@@ -79,18 +83,15 @@ static double *numbers_of(struct check *c, const struct check_tensor *t)
     return d;
 }
 
-/* A kernel on the device, or NULL for what the CPU has instead of one. */
+/* A kernel of the table, or a way of blas. */
 static void launch(struct check *c, const char *kernel, const struct matrix_case *s,
                    const struct gemm_args *args)
 {
-    struct gemm_room room = { 0 };
-    struct cairn_error err = { 0 };
     if (kernel)
         CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ gemm_tiles(s->m, s->n), 1, (unsigned)s->batches }),
                      *args);
-    else if (check_ok(c) && gemm_cpu_run(check_gpu(c), check_storage(c), args, s->batches, &room, &err))
-        check_complain(c, "%s", err.msg);
-    gemm_room_release(&room);
+    else if (check_ok(c) && blas_gemm(blas, NULL, check_storage(c), args, s->batches, &blas_error))
+        check_complain(c, "%s", blas_error.msg);
 }
 
 static void multiply(struct check *c, const char *kernel, const struct matrix_case *s)
@@ -147,15 +148,25 @@ static void gemm_mma(struct check *c)
     multiply_all(c, "gemm_mma");
 }
 
-static void gemm_cpu(struct check *c)
+/* Every way of blas that this device has, and then the choice between them. */
+static void all_ways(struct check *c)
 {
-    if (gpu_info(check_gpu(c))->api == GPU_API_HOST)
-        multiply_all(c, NULL);
+    const char *way, *why;
+    if (blas_open(check_gpu(c), &blas, &blas_error)) {
+        check_complain(c, "%s", blas_error.msg);
+        return;
+    }
+    for (size_t i = 0; (way = blas_way(blas, i, &why)); i++)
+        if (!why[0] && !blas_force(blas, way, &blas_error))
+            multiply_all(c, NULL);
+    blas_force(blas, NULL, &blas_error);
+    multiply(c, NULL, &medium);
+    blas_close(blas);
 }
 
 const struct check_case checks_gemm[] = {
     { "gemm", gemm, false },
     { "gemm_mma", gemm_mma, false },
-    { "gemm_cpu", gemm_cpu, false },
+    { "blas", all_ways, false },
 };
 const size_t n_checks_gemm = ARRAY_LEN(checks_gemm);

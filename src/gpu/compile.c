@@ -73,16 +73,25 @@ static void make_folders(char *path)
         }
 }
 
-static bool entry_path(const struct compile_job *job, const char *source, struct str *out)
+bool compile_cache_folder(const char *what, char *out, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (cache && cache[0] == '/')
-        str_addf(out, "%s/cairn/kernels/", cache);
+        snprintf(out, size, "%s/cairn/%s/", cache, what);
     else if (home && home[0] == '/')
-        str_addf(out, "%s/.cache/cairn/kernels/", home);
+        snprintf(out, size, "%s/.cache/cairn/%s/", home, what);
     else
         return false;
-    char hash[33];
+    make_folders(out);
+    return true;
+}
+
+static bool entry_path(const struct compile_job *job, const char *source, struct str *out)
+{
+    char folder[512], hash[33];
+    if (!compile_cache_folder("kernels", folder, sizeof(folder)))
+        return false;
+    str_add(out, folder);
     unsigned __int128 h = hash_start();
     hash_add(&h, CAIRN_VERSION, sizeof(CAIRN_VERSION));
     hash_add(&h, job->arch, strlen(job->arch) + 1);
@@ -117,7 +126,7 @@ static int entry_read(const char *path, void **code, size_t *size)
 }
 
 /* What goes wrong here costs the next start some time, and nothing else. */
-static void entry_write(char *path, const void *code, size_t size)
+static void entry_write(const char *path, const void *code, size_t size)
 {
     struct cairn_error err;
     struct entry_head head = { .size = size };
@@ -125,7 +134,6 @@ static void entry_write(char *path, const void *code, size_t size)
     unsigned __int128 h = hash_start();
     hash_add(&h, code, size);
     memcpy(head.hash, &h, sizeof(head.hash));
-    make_folders(path);
     CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
     if (file_out_open(&f, path, sizeof(head) + size, true, &err) ||
         file_out_write(&f, &head, sizeof(head), 0, &err) ||
@@ -182,15 +190,14 @@ static int child_files(struct child *c, const char *source, struct cairn_error *
     return 0;
 }
 
-static int child_spawn(const struct child *c, const struct compile_job *job, pid_t *pid,
-                       struct cairn_error *err)
+static int child_spawn(const struct child *c, const char *mode, const char *target, const char *name,
+                       pid_t *pid, struct cairn_error *err)
 {
     char path[600], parent[16];
     if (find_compiler(path, sizeof(path), err))
         return -1;
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
-    const char *argv[] = { path, job->api == GPU_API_HIP ? "hip" : "cuda", job->arch, job->text->file, parent,
-                           NULL };
+    const char *argv[] = { path, mode, target, name, parent, NULL };
     posix_spawn_file_actions_t fa;
     posix_spawn_file_actions_init(&fa);
     posix_spawn_file_actions_adddup2(&fa, c->in, STDIN_FILENO);
@@ -245,7 +252,8 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
     CLEANUP(child_close) struct child c = { -1, -1, -1 };
     pid_t pid;
     int status;
-    if (child_files(&c, source, err) || child_spawn(&c, job, &pid, err))
+    if (child_files(&c, source, err) ||
+        child_spawn(&c, job->api == GPU_API_HIP ? "hip" : "cuda", job->arch, job->text->file, &pid, err))
         return -1;
     if (child_wait(pid, &status))
         return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: no end after %d s", job->text->file,
@@ -281,5 +289,36 @@ int compile_kernels(const struct compile_job *job, void **code, size_t *size, st
         return -1;
     if (keep)
         entry_write(path.s, *code, *size);
+    return 0;
+}
+
+int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err)
+{
+    char folder[512], path[700] = "", device[16];
+    if (compile_cache_folder("probe", folder, sizeof(folder)))
+        snprintf(path, sizeof(path), "%s%s-%.40s-%d", folder, library, info->arch, info->driver);
+    if (path[0] && !access(path, F_OK))
+        return 0;
+    CLEANUP(child_close) struct child c = { -1, -1, -1 };
+    pid_t pid;
+    int status;
+    snprintf(device, sizeof(device), "%d", info->index);
+    if (child_files(&c, "", err) || child_spawn(&c, "probe", device, library, &pid, err))
+        return -1;
+    if (child_wait(pid, &status))
+        return cairn_fail(err, CAIRN_ELACK, "%s: no answer after %d s", library, LIMIT_S);
+    if (WIFSIGNALED(status))
+        return cairn_fail(err, CAIRN_ELACK, "%s ends the process on %s (signal %d)", library, info->arch,
+                          WTERMSIG(status));
+    char log[KEPT_LOG];
+    ssize_t n = pread(c.log, log, sizeof(log) - 1, 0);
+    log[n > 0 ? n : 0] = '\0';
+    log[strcspn(log, "\n")] = '\0';
+    if (WEXITSTATUS(status))
+        return cairn_fail(err, CAIRN_ELACK, "%s: %s", library, log[0] ? log : "it gave no reason");
+    /* Only what went well is kept: whoever mends an installation need not wait. */
+    FILE *f = path[0] ? fopen(path, "we") : NULL;
+    if (f)
+        fclose(f);
     return 0;
 }

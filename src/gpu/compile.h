@@ -23,6 +23,11 @@ struct compile_job {
 int compile_kernels(const struct compile_job *job, void **code, size_t *size, struct cairn_error *err);
 /* Of all the text that a kernel of this file is made of: equal hashes, equal kernels.  In hexadecimal. */
 void compile_text_hash(const struct kernel_text *t, char out[33]);
+/* Whether a library that may end the process ("rocblas", "hipblaslt") can be opened on an AMD device: tried in the
+ * same child.  A good answer is kept for the chip and the driver's version. */
+int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err);
+/* "$XDG_CACHE_HOME/cairn/WHAT/", made if it can be; false where there is no home. */
+bool compile_cache_folder(const char *what, char *out, size_t size);
 const char *compile_storage_name(enum gpu_storage s); /* "bf16" */
 
 #endif

@@ -129,7 +129,7 @@ void device_close(struct gpu *g)
     free(d);
 }
 
-static void *queue(struct gpu *g, struct gpu_stream *s)
+void *device_queue(struct gpu *g, struct gpu_stream *s)
 {
     return s ? (void *)s : ((struct device *)g->state)->first_stream;
 }
@@ -186,7 +186,7 @@ void device_stream_close(struct gpu *g, struct gpu_stream *s)
 
 int device_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
 {
-    return check(g, CALL(g, stream_wait, queue(g, s)), "wait for the device", err);
+    return check(g, CALL(g, stream_wait, device_queue(g, s)), "wait for the device", err);
 }
 
 int device_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *err)
@@ -207,12 +207,12 @@ void device_event_close(struct gpu *g, struct gpu_event *e)
 
 int device_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err)
 {
-    return check(g, CALL(g, event_record, e, queue(g, s)), "record an event", err);
+    return check(g, CALL(g, event_record, e, device_queue(g, s)), "record an event", err);
 }
 
 int device_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, struct cairn_error *err)
 {
-    return check(g, CALL(g, stream_wait_event, queue(g, s), e, 0), "wait for an event", err);
+    return check(g, CALL(g, stream_wait_event, device_queue(g, s), e, 0), "wait for an event", err);
 }
 
 int device_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
@@ -225,7 +225,7 @@ int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src,
                 struct cairn_error *err)
 {
     static const char *const words[] = { "to the device", "from the device", "on the device" };
-    void *q = queue(g, s), *from = (void *)src;
+    void *q = device_queue(g, s), *from = (void *)src;
     int code = direction == GPU_UP     ? CALL(g, copy_up, dst, from, n, q)
                : direction == GPU_DOWN ? CALL(g, copy_down, dst, from, n, q)
                                        : CALL(g, copy_within, dst, from, n, q);
@@ -236,7 +236,7 @@ int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src,
 
 int device_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err)
 {
-    return check(g, CALL(g, set_bytes, dst, 0, n, queue(g, s)), "clear memory", err);
+    return check(g, CALL(g, set_bytes, dst, 0, n, device_queue(g, s)), "clear memory", err);
 }
 
 static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module **out,
@@ -276,7 +276,7 @@ int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *
 {
     (void)args_size; /* one argument: the struct itself */
     void *arguments[] = { (void *)args };
-    int code = CALL(g, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0, queue(g, s),
+    int code = CALL(g, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0, device_queue(g, s),
                     arguments, NULL);
     char what[96];
     snprintf(what, sizeof(what), "launch %s_%s", k->row->name, compile_storage_name(k->storage));
@@ -291,14 +291,14 @@ int device_graph_begin(struct gpu *g, struct gpu_stream *s, struct cairn_error *
     if (!api->capture_begin || !api->capture_end || !api->graph_make || !api->graph_launch ||
         !api->graph_destroy || !api->graph_end)
         return cairn_fail(err, CAIRN_ELACK, "%s has no graphs: %s is too old", g->info.name, api->library);
-    return check(g, CALL(g, capture_begin, queue(g, s), CAPTURE_THIS_THREAD), "begin a graph", err);
+    return check(g, CALL(g, capture_begin, device_queue(g, s), CAPTURE_THIS_THREAD), "begin a graph", err);
 }
 
 int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err)
 {
     const struct device_api *api = ((struct device *)g->state)->api;
     void *graph = NULL, *made = NULL;
-    if (check(g, CALL(g, capture_end, queue(g, s), &graph), "end a graph", err))
+    if (check(g, CALL(g, capture_end, device_queue(g, s), &graph), "end a graph", err))
         return -1;
     int code = CALL(g, graph_make, &made, graph, 0);
     api->graph_destroy(graph);
@@ -310,7 +310,7 @@ int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out
 
 int device_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s, struct cairn_error *err)
 {
-    return check(g, CALL(g, graph_launch, graph, queue(g, s)), "launch a graph", err);
+    return check(g, CALL(g, graph_launch, graph, device_queue(g, s)), "launch a graph", err);
 }
 
 void device_graph_close(struct gpu *g, struct gpu_graph *graph)

@@ -81,6 +81,9 @@ int device_open(struct gpu *g, struct device_api *api, struct cairn_error *err);
 int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what,
                 struct cairn_error *err);
 
+/* The runtime's own handle of a stream, for libraries that stand on it. */
+void *device_queue(struct gpu *g, struct gpu_stream *s);
+
 #define DEVICE_BACKEND                                                                                       \
     .close = device_close, .memory = device_memory, .alloc = device_alloc, .free = device_free,              \
     .stream_open = device_stream_open, .stream_close = device_stream_close, .wait = device_wait,             \

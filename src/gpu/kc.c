@@ -2,7 +2,9 @@
  * cairn-kc: the compiler of kernels, in a process of its own, since the vendors' compilers may abort.
  *
  *     cairn-kc hip|cuda ARCH NAME PARENT <text >code
+ *     cairn-kc probe DEVICE rocblas|hipblaslt PARENT
  *
+ * The second opens a library that may end the process on a chip it does not know, to see whether it does.
  * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
 #include "gpu/dl.h"
 
@@ -131,6 +133,53 @@ static int compile(const struct rtc *rtc, bool hip, const char *arch, const char
     return DONE;
 }
 
+/* ---- libraries that may abort ---- */
+
+struct probed {
+    int (*set_device)(int);
+    int (*create)(void **handle);
+    void (*initialize)(void); /* rocBLAS loads its files for the chip here */
+};
+
+static int probe(int device, const char *library)
+{
+    static const char *const hip[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", NULL };
+    static const char *const rocblas[] = { "librocblas.so.5", "librocblas.so.4", "librocblas.so.3",
+                                           "librocblas.so.0", "librocblas.so",   NULL };
+    static const char *const hipblaslt[] = { "libhipblaslt.so.1", "libhipblaslt.so.0", "libhipblaslt.so",
+                                             NULL };
+    static const struct dl_symbol hip_rows[] = { { "hipSetDevice", offsetof(struct probed, set_device),
+                                                   false } };
+    static const struct dl_symbol rocblas_rows[] = {
+        { "rocblas_create_handle", offsetof(struct probed, create), false },
+        { "rocblas_initialize", offsetof(struct probed, initialize), false },
+    };
+    static const struct dl_symbol hipblaslt_rows[] = {
+        { "hipblasLtCreate", offsetof(struct probed, create), false },
+    };
+    bool roc = !strcmp(library, "rocblas");
+    const char *root = getenv("ROCM_PATH");
+    char folder[256], path[512];
+    snprintf(folder, sizeof(folder), "%s/lib", root && root[0] ? root : "/opt/rocm");
+    const char *const folders[] = { folder, NULL };
+    struct cairn_error err = { 0 };
+    struct probed p = { 0 };
+    void *handle, *opened;
+    if (dl_open(hip, folders, &opened, path, sizeof(path), &err) ||
+        dl_resolve(opened, path, hip_rows, 1, &p, &err) ||
+        dl_open(roc ? rocblas : hipblaslt, folders, &opened, path, sizeof(path), &err) ||
+        (roc ? dl_resolve(opened, path, rocblas_rows, 2, &p, &err)
+             : dl_resolve(opened, path, hipblaslt_rows, 1, &p, &err)))
+        return fail(NO_COMPILER, err.msg);
+    if (p.set_device(device))
+        return fail(BAD_TEXT, "the device cannot be chosen");
+    if (p.create(&handle))
+        return fail(BAD_TEXT, "the library cannot be set up for the device");
+    if (p.initialize)
+        p.initialize();
+    return DONE;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 5)
@@ -139,6 +188,8 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }); /* a compiler that aborts leaves no core behind */
     if (getppid() != atoi(argv[4]))
         return fail(2, "cairn has ended");
+    if (!strcmp(argv[1], "probe"))
+        _exit(probe(atoi(argv[2]), argv[3]));
     bool hip = !strcmp(argv[1], "hip");
     struct cairn_error err = { 0 };
     struct rtc rtc;

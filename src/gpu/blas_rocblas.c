@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * rocBLAS, which ends the process on a chip it has no files for: it is opened here only after a child survived it. */
+#include "gpu/blas_way.h"
+#include "gpu/device_api.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct rocblas {
+    int (*create)(void **handle);
+    int (*destroy)(void *handle);
+    int (*set_stream)(void *handle, void *stream);
+    int (*gemm)(void *handle, int a_op, int b_op, int m, int n, int k, const void *alpha, const void *a,
+                int a_type, int a_ld, int64_t a_stride, const void *b, int b_type, int b_ld, int64_t b_stride,
+                const void *beta, const void *c, int c_type, int c_ld, int64_t c_stride, void *d, int d_type,
+                int d_ld, int64_t d_stride, int batches, int compute_type, int algorithm, int32_t solution,
+                uint32_t flags);
+    void *handle;
+};
+enum { AS_IT_IS = 111, TRANSPOSED = 112, TYPE_F16 = 150, TYPE_F32 = 151, TYPE_BF16 = 168 };
+
+static void close_library(struct gpu *g, void *state)
+{
+    (void)g;
+    struct rocblas *r = state;
+    if (r && r->handle)
+        r->destroy(r->handle);
+    free(r);
+}
+
+static int open_library(struct gpu *g, void **state, struct cairn_error *err)
+{
+    static const char *const names[] = { "librocblas.so.5", "librocblas.so.4", "librocblas.so.3",
+                                         "librocblas.so.0", "librocblas.so",   NULL };
+    static const struct dl_symbol symbols[] = {
+        { "rocblas_create_handle", offsetof(struct rocblas, create), false },
+        { "rocblas_destroy_handle", offsetof(struct rocblas, destroy), false },
+        { "rocblas_set_stream", offsetof(struct rocblas, set_stream), false },
+        { "rocblas_gemm_strided_batched_ex", offsetof(struct rocblas, gemm), false },
+    };
+    const char *root = getenv("ROCM_PATH");
+    char folder[256], path[256];
+    snprintf(folder, sizeof(folder), "%s/lib", root && root[0] ? root : "/opt/rocm");
+    const char *const folders[] = { folder, NULL };
+    void *library;
+    if (blas_probe(g, "rocblas", err))
+        return -1;
+    struct rocblas *r = calloc(1, sizeof(*r));
+    if (!r)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for rocBLAS");
+    if (dl_open(names, folders, &library, path, sizeof(path), err) ||
+        dl_resolve(library, path, symbols, ARRAY_LEN(symbols), r, err)) {
+        free(r);
+        return -1;
+    }
+    int code = r->create(&r->handle);
+    if (code) {
+        close_library(g, r);
+        return cairn_fail(err, CAIRN_EIO, "rocblas: %s: status %d", path, code);
+    }
+    *state = r;
+    return 0;
+}
+
+static bool fits(const struct gpu *g, const struct blas_call *c)
+{
+    (void)g;
+    const struct gemm_args *a = c->args;
+    return a->k > 0 && a->m < INT_MAX && a->n < INT_MAX && a->k < INT_MAX && a->a_stride < INT_MAX &&
+           a->b_stride < INT_MAX && a->c_stride < INT_MAX;
+}
+
+/* It counts columns first, so that our rows are its columns: cᵀ = bᵀ aᵀ. */
+static int run(struct gpu *g, void *state, const struct blas_call *call, struct cairn_error *err)
+{
+    static const int types[] = { TYPE_F32, TYPE_BF16, TYPE_F16 };
+    struct rocblas *r = state;
+    const struct gemm_args *a = call->args;
+    int type = types[call->storage], c_type = a->c_f32 ? TYPE_F32 : type;
+    int code = r->set_stream(r->handle, device_queue(g, call->stream));
+    if (!code)
+        code = r->gemm(r->handle, a->b_transposed ? TRANSPOSED : AS_IT_IS,
+                       a->a_transposed ? TRANSPOSED : AS_IT_IS, (int)a->n, (int)a->m, (int)a->k, &a->alpha,
+                       a->b, type, (int)a->b_stride, a->b_batch, a->a, type, (int)a->a_stride, a->a_batch,
+                       &a->beta, a->c, c_type, (int)a->c_stride, a->c_batch, a->c, c_type, (int)a->c_stride,
+                       a->c_batch, (int)call->batches, TYPE_F32, 0, 0, 0);
+    return code ? cairn_fail(err, CAIRN_EIO, "rocblas: multiply: status %d", code) : 0;
+}
+
+const struct blas_way blas_rocblas = { "rocblas",    GPU_API_HIP,   false, false,
+                                       open_library, close_library, fits,  run };
