@@ -30,6 +30,7 @@ static const struct {
 } tables[] = {
     { checks_attention, &n_checks_attention },
     { checks_columns, &n_checks_columns },
+    { checks_conv, &n_checks_conv },
     { checks_elementwise, &n_checks_elementwise },
     { checks_embedding, &n_checks_embedding },
     { checks_gemm, &n_checks_gemm },

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Convolution of one sample (kernels/conv.h) through columns and blas, in pieces that fit into the room given.
+ *
+ * y and dy are [filters][out.t][out.h][out.w], weights [filters][channels × kernel].  `room` is device memory of
+ * conv_room_least bytes or more; the more, the fewer pieces. */
+#ifndef CAIRN_GPU_CONV_H
+#define CAIRN_GPU_CONV_H
+
+#include "gpu/blas.h"
+#include "gpu/kernels/conv.h"
+
+struct conv {
+    struct blas *blas;
+    struct gpu *g;
+    struct gpu_stream *stream;
+    enum gpu_storage storage;
+    struct conv_shape shape;
+    k_i64 filters;
+    void *room;
+    size_t room_bytes;
+};
+
+/* One frame of the result's columns; 0 where the product can do without (kernel 1 × 1 × 1, stride 1). */
+size_t conv_room_least(const struct conv *c);
+int conv_forward(const struct conv *c, void *y, const void *x, const void *past, const void *weights,
+                 const float *bias, struct cairn_error *err);
+int conv_backward_data(const struct conv *c, void *dx, const void *dy, const void *weights,
+                       struct cairn_error *err);
+/* dw is f32, and is added to. */
+int conv_backward_weights(const struct conv *c, float *dw, const void *dy, const void *x, const void *past,
+                          struct cairn_error *err);
+
+#endif
