@@ -122,10 +122,14 @@ static void reference(struct check *c, struct operands *o)
                 reference_row(o, sample, head, query, p);
 }
 
+static struct gpu_grid grid_by(size_t tile, size_t rows, size_t heads, size_t samples)
+{
+    return (struct gpu_grid){ (unsigned)((rows + tile - 1) / tile), (unsigned)heads, (unsigned)samples };
+}
+
 static struct gpu_grid grid_of(size_t rows, size_t heads, size_t samples)
 {
-    return (struct gpu_grid){ (unsigned)((rows + ATTENTION_ROWS - 1) / ATTENTION_ROWS), (unsigned)heads,
-                              (unsigned)samples };
+    return grid_by(ATTENTION_ROWS, rows, heads, samples);
 }
 
 /* Rows that see nothing have a lse of minus infinity, which no difference can be taken of. */
@@ -140,7 +144,7 @@ static void compare_lse(struct check *c, struct operands *o)
         check_complain(c, "lse is off by %.3g", worst);
 }
 
-static void run_forward(struct check *c, const char *kernel, struct operands *o)
+static void run_forward(struct check *c, const char *kernel, size_t tile, struct operands *o)
 {
     const struct attention_case *s = o->s;
     struct attention_stride q = strides(s->queries, s->heads, s->size),
@@ -164,7 +168,7 @@ static void run_forward(struct check *c, const char *kernel, struct operands *o)
         .causal = s->causal,
         .scale = (float)o->scale,
     };
-    CHECK_LAUNCH(c, kernel, grid_of(s->queries, s->heads, s->samples), args);
+    CHECK_LAUNCH(c, kernel, grid_by(tile, s->queries, s->heads, s->samples), args);
 }
 
 static void run_delta(struct check *c, struct operands *o)
@@ -227,15 +231,26 @@ static double slack(struct check *c, double narrow)
     return check_storage(c) == GPU_F32 ? 32 : narrow;
 }
 
-static void forward(struct check *c)
+static void forward_by(struct check *c, const char *kernel, size_t tile, double narrow)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         struct operands o = make_operands(c, &shapes[i]);
         reference(c, &o);
-        run_forward(c, "attention", &o);
-        check_compare(c, &o.o, o.want_o, slack(c, 2));
+        run_forward(c, kernel, tile, &o);
+        check_compare(c, &o.o, o.want_o, slack(c, narrow));
         compare_lse(c, &o);
     }
+}
+
+static void forward(struct check *c)
+{
+    forward_by(c, "attention", ATTENTION_ROWS, 2);
+}
+
+/* Weights are rounded to 16 bits before they multiply. */
+static void forward_mma(struct check *c)
+{
+    forward_by(c, "attention_mma", ATTENTION_MMA_ROWS, 4);
 }
 
 static void delta(struct check *c)
@@ -243,7 +258,7 @@ static void delta(struct check *c)
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         struct operands o = make_operands(c, &shapes[i]);
         reference(c, &o);
-        run_forward(c, "attention", &o);
+        run_forward(c, "attention", ATTENTION_ROWS, &o);
         run_delta(c, &o);
         check_fetch(c, &o.o);
         for (size_t row = 0; row < o.delta.n; row++) {
@@ -261,7 +276,7 @@ static void backward_q(struct check *c)
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         struct operands o = make_operands(c, &shapes[i]);
         reference(c, &o);
-        run_forward(c, "attention", &o);
+        run_forward(c, "attention", ATTENTION_ROWS, &o);
         run_delta(c, &o);
         run_backward(c, "attention_dq", &o, false);
         check_compare(c, &o.dq, o.want_dq, slack(c, 8));
@@ -273,7 +288,7 @@ static void backward_kv(struct check *c)
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         struct operands o = make_operands(c, &shapes[i]);
         reference(c, &o);
-        run_forward(c, "attention", &o);
+        run_forward(c, "attention", ATTENTION_ROWS, &o);
         run_delta(c, &o);
         run_backward(c, "attention_dkv", &o, true);
         check_compare(c, &o.dk, o.want_dk, slack(c, 8));
@@ -282,9 +297,8 @@ static void backward_kv(struct check *c)
 }
 
 const struct check_case checks_attention[] = {
-    { "attention", forward, false },
-    { "attention_delta", delta, false },
-    { "attention_dq", backward_q, false },
+    { "attention", forward, false },         { "attention_mma", forward_mma, false },
+    { "attention_delta", delta, false },     { "attention_dq", backward_q, false },
     { "attention_dkv", backward_kv, false },
 };
 const size_t n_checks_attention = ARRAY_LEN(checks_attention);

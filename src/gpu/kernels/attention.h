@@ -13,7 +13,11 @@
 
 #include "gpu/kernels/types.h"
 
-enum { ATTENTION_SIZE = 128, ATTENTION_ROWS = 32 /* of a tile */ };
+enum {
+    ATTENTION_SIZE = 128,
+    ATTENTION_ROWS = 32 /* of a tile */,
+    ATTENTION_MMA_ROWS = 64 /* of attention_mma's */
+};
 
 struct attention_stride {
     k_i64 sample, token, head;
