@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/log_trace.h"
+
+#include "check.h"
+
+static struct log_find line(struct log_trace *t, const char *s)
+{
+    return log_trace_line(t, s, strlen(s));
+}
+
+static void the_last_line_names_the_exception(void)
+{
+    struct log_trace t = { 0 };
+    log_trace_begin(&t, 0);
+    CHECK(!line(&t, "  File \"a.py\", line 1, in f").score && t.open);
+    CHECK(!line(&t, "").score && t.open);
+    struct log_find f = line(&t, "trainer.errors.NoImages: the folder is empty");
+    CHECK(f.issue == ISSUE_NOT_ROCM && f.score < 50 && t.exception && !t.open);
+}
+
+static void behind_any_prefix(void)
+{
+    struct log_trace t = { 0 };
+    log_trace_begin(&t, strlen("[rank0]: "));
+    CHECK(!line(&t, "[rank0]:     x = f(y)").score && t.open);
+    CHECK(line(&t, "[rank0]: KeyError: 'width'").score == 60);
+}
+
+static void what_speaks_of_the_gpu_is_left_to_the_tables(void)
+{
+    struct log_trace t = { 0 };
+    log_trace_begin(&t, 0);
+    CHECK(!line(&t, "RuntimeError: HIP error: something new").score && t.exception);
+}
+
+static void launchers_only_repeat(void)
+{
+    struct log_trace t = { 0 };
+    log_trace_begin(&t, 0);
+    CHECK(!line(&t, "subprocess.CalledProcessError: Command 'x' returned 1").score && !t.exception);
+    log_trace_begin(&t, 0);
+    CHECK(!line(&t, "KeyboardInterrupt").score && !t.exception);
+}
+
+static void without_a_traceback_it_starts_its_line(void)
+{
+    static const char alone[] = "ValueError: no", inside[] = "caught a ValueError: no";
+    struct log_trace t = { 0 };
+    CHECK(log_trace_exception(&t, alone, strlen(alone), 5).score > 0);
+    CHECK(!log_trace_exception(&t, inside, strlen(inside), 14).score);
+}
+
+static bool looks_bad(const char *s, const char *word)
+{
+    return log_trace_word(s, strlen(s), (size_t)(strstr(s, word) - s)).score > 0;
+}
+
+static void words_of_errors(void)
+{
+    CHECK(looks_bad("E0612 worker.cc:7] rank 1 failed to join", "ailed"));
+    CHECK(looks_bad("backend error: 17", "rror:"));
+    CHECK(!looks_bad("12 passed, 0 failed", "ailed"));
+    CHECK(!looks_bad("UserWarning: Failed to load image extension", "ailed"));
+    CHECK(!looks_bad("finished without error: good", "rror:"));
+}
+
+int main(void)
+{
+    RUN(the_last_line_names_the_exception);
+    RUN(behind_any_prefix);
+    RUN(what_speaks_of_the_gpu_is_left_to_the_tables);
+    RUN(launchers_only_repeat);
+    RUN(without_a_traceback_it_starts_its_line);
+    RUN(words_of_errors);
+    return check_done();
+}
