@@ -71,12 +71,13 @@ static bool is_failing(const char *s, size_t n, size_t at)
     return false;
 }
 
-/* "Device 1: AMD Radeon Graphics, gfx1036", as ggml lists what it runs on, and ComfyUI's word for the same. */
+/* "Device 1: AMD Radeon Graphics, gfx1036", as ggml lists what it runs on, and others' words for the same. */
 static bool is_used(const char *s, size_t at)
 {
     const char *device = memmem(s, at, "Device ", strlen("Device "));
     size_t i = device ? (size_t)(device - s) + strlen("Device ") : at;
-    return has(s, at, "AMD arch:") || (i + 1 < at && isdigit((unsigned char)s[i]) && s[i + 1] == ':');
+    return has(s, at, "AMD arch:") || has(s, at, "sing device") ||
+           (i + 1 < at && isdigit((unsigned char)s[i]) && s[i + 1] == ':');
 }
 
 static struct log_find see_gfx(struct log_facts *f, const char *s, size_t n, size_t at)
@@ -369,8 +370,8 @@ static struct log_find see_wsl(struct log_facts *f, const char *s, size_t n, siz
 
 static struct log_find see_traceback(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    (void)s, (void)n;
-    log_trace_begin(&f->trace, at);
+    (void)n;
+    log_trace_begin(&f->trace, s, at);
     return nothing;
 }
 

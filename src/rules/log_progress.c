@@ -101,11 +101,19 @@ static bool is_whole_loss(const char *s, size_t at)
     return false;
 }
 
+static bool is_tiny(const char *s, size_t n)
+{
+    size_t len = 0;
+    while (len < n && (isdigit((unsigned char)s[len]) || s[len] == '.'))
+        len++;
+    return match_any(s, n < 4 ? n : 4, "0.00") || (n - len >= 2 && !memcmp(s + len, "e-", 2));
+}
+
 /* Again and again exactly 0 is no success: the numbers are lost. */
 static struct log_find see_zero_loss(struct log_progress *p, const char *s, size_t n, size_t at)
 {
     enum { TWICE = 2 };
-    if (!is_whole_loss(s, at))
+    if (!is_whole_loss(s, at) || p->loss_tiny)
         return nothing;
     p->zero_losses++;
     if (is_zero_at(s, n, "grad_norm"))
@@ -131,6 +139,7 @@ struct log_find log_progress_loss(struct log_progress *p, const char *s, size_t 
     p->loss_fine = loss > 0;
     if (!loss)
         return see_zero_loss(p, s, n, at);
+    p->loss_tiny = is_tiny(s + v, n - v);
     p->zero_losses = 0;
     return nothing;
 }

@@ -8,6 +8,7 @@
 struct log_progress {
     uint64_t steps;       /* training steps seen */
     bool loss_fine;       /* the last loss was a number other than 0 */
+    bool loss_tiny;       /* so small that the next may be printed as 0 */
     unsigned zero_losses; /* the last ones that were exactly 0 */
 };
 

@@ -11,6 +11,8 @@ enum {
     NAMES_VARIABLE = 84,
 };
 
+enum { BOX = 0xe2 }; /* the first byte of the lines that boxes are drawn with, in UTF-8 */
+
 static const struct log_find nothing;
 
 static bool is_name(char c)
@@ -18,20 +20,23 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* The length of an exception's name at s, with its modules; 0: there is none. */
+/* The length of an exception's name at s, with its modules; 0: there is none.  Classes start with a capital. */
 static size_t name_span(const char *s, size_t n)
 {
-    size_t len = 0;
-    while (len < n && is_name(s[len]))
-        len++;
+    enum { SHORTEST = 4 };
+    size_t len = 0, class_at = 0;
+    for (; len < n && is_name(s[len]); len++)
+        class_at = s[len] == '.' ? len + 1 : class_at;
     bool ends = len == n || s[len] == ':';
-    return ends && len > 3 && isalpha((unsigned char)*s) && s[len - 1] != '.' ? len : 0;
+    return ends && len >= class_at + SHORTEST && isupper((unsigned char)s[class_at]) ? len : 0;
 }
 
 /* Launchers end so when a child failed, whatever its failure was; and a person may end anything. */
-static bool is_echo(const char *s, size_t n)
+static bool is_echo(const char *s, size_t n, size_t name)
 {
-    return match_any(s, n,
+    if (match_any(s, n, "root cause|background process|failed with code|exited with code"))
+        return true;
+    return match_any(s, name,
                      "CalledProcessError|ChildFailedError|ProcessExitedException|ProcessRaisedException|"
                      "SystemExit|KeyboardInterrupt|RayTaskError|BrokenProcessPool|EngineDeadError|Warning");
 }
@@ -53,7 +58,7 @@ static bool is_own_fault(const char *s, size_t n)
 /* The exception whose name of len bytes, and then its message, stand at s. */
 static struct log_find judge_exception(struct log_trace *t, const char *s, size_t n, size_t len)
 {
-    if (is_echo(s, len))
+    if (is_echo(s, n, len))
         return nothing;
     t->exception = true;
     if (match_any(s, n, "VISIBLE_DEVICES"))
@@ -63,16 +68,24 @@ static struct log_find judge_exception(struct log_trace *t, const char *s, size_
     return speaks_of_gpu(s, n) ? nothing : (struct log_find){ ISSUE_NOT_ROCM, ANY_FAULT, RULE_SOFT };
 }
 
-void log_trace_begin(struct log_trace *t, size_t at)
+/* Does something other than a launcher's prefix stand before it?  Rich draws a box, Jupyter prints the name, and both end
+ * in the first column. */
+static bool is_decorated(const char *s, size_t at)
+{
+    size_t blanks = strspn(s, " ");
+    return (unsigned char)s[0] == BOX || (blanks < at && at >= 2 && s[at - 1] == ' ' && s[at - 2] == ' ');
+}
+
+void log_trace_begin(struct log_trace *t, const char *s, size_t at)
 {
     if (!t->open)
-        t->column = at;
+        t->column = is_decorated(s, at) ? 0 : at;
     t->open = t->seen = true;
 }
 
 struct log_find log_trace_line(struct log_trace *t, const char *s, size_t n)
 {
-    if (n <= t->column || s[t->column] == ' ' || s[t->column] == '\t')
+    if (n <= t->column || strchr(" \t", s[t->column]) || (unsigned char)s[t->column] == BOX)
         return nothing;
     t->open = false;
     s += t->column;
@@ -81,13 +94,20 @@ struct log_find log_trace_line(struct log_trace *t, const char *s, size_t n)
     return len ? judge_exception(t, s, n, len) : nothing;
 }
 
-/* Without its traceback it has to be the first of its line. */
+/* Is it the first of its line, but for the prefix of a logger? */
+static bool starts_line(const char *s, size_t at)
+{
+    while (at && s[at - 1] == ' ')
+        at--;
+    return !at || strchr(":]|)>-", s[at - 1]);
+}
+
 struct log_find log_trace_exception(struct log_trace *t, const char *s, size_t n, size_t at)
 {
     while (at && is_name(s[at - 1]))
         at--;
     size_t len = name_span(s + at, n - at);
-    return len && (t->seen || !at) ? judge_exception(t, s + at, n - at, len) : nothing;
+    return len && (t->seen || starts_line(s, at)) ? judge_exception(t, s + at, n - at, len) : nothing;
 }
 
 struct log_find log_trace_word(const char *s, size_t n, size_t at)

@@ -17,7 +17,7 @@ struct log_trace {
 };
 
 /* A header or a frame begins at a place of a piece. */
-void log_trace_begin(struct log_trace *t, size_t at);
+void log_trace_begin(struct log_trace *t, const char *s, size_t at);
 /* To be called with each piece while it is open. */
 struct log_find log_trace_line(struct log_trace *t, const char *s, size_t n);
 /* A word such as "Error:" ends an exception's name. */

@@ -27,6 +27,14 @@ static void zero_again_and_again_is_a_failure(void)
     CHECK(loss(&p, "steps: 5%| 5/90 [00:05, avr_loss=0.000]").score > 0);
 }
 
+static void a_loss_that_shrinks_may_end_at_zero(void)
+{
+    struct log_progress p = { 0 };
+    CHECK(!loss(&p, "loss: 0.210000").score && !loss(&p, "loss: 0.004100").score);
+    CHECK(!loss(&p, "loss: 0.000000").score && !loss(&p, "loss: 0.000000").score);
+    CHECK(!loss(&p, "loss: 8.1e-05").score && !loss(&p, "loss: 0.0").score && !loss(&p, "loss: 0.0").score);
+}
+
 static void a_part_of_the_loss_may_be_zero(void)
 {
     struct log_progress p = { 0 };
@@ -49,6 +57,7 @@ int main(void)
 {
     RUN(a_loss_is_a_step);
     RUN(zero_again_and_again_is_a_failure);
+    RUN(a_loss_that_shrinks_may_end_at_zero);
     RUN(a_part_of_the_loss_may_be_zero);
     RUN(bars_count_behind_their_first_step);
     return check_done();
