@@ -322,7 +322,7 @@ static bool looks_bad(const struct judgement *j)
 static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
-    bool ended = j->ctx->exit_code == 0, bad = looks_bad(j) || j->log->trace.exception;
+    bool ended = j->ctx->exit_code == 0, bad = looks_bad(j);
     if (!j->d->any_text && !ended) {
         j->reason = "the log is empty";
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, 0.9);

@@ -441,6 +441,7 @@ static const struct {
     { "NotImplementedError", see_exception },
     { "StopIteration", see_exception },
     { "rror:", see_error },
+    { "Exception:", see_error },
     { "ERROR", see_error },
     { "Error ", see_error },
     { "rror code", see_error },

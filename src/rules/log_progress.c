@@ -115,6 +115,7 @@ static struct log_find see_zero_loss(struct log_progress *p, const char *s, size
     enum { TWICE = 2 };
     if (!is_whole_loss(s, at) || p->loss_tiny)
         return nothing;
+    p->loss_fine = false;
     p->zero_losses++;
     if (is_zero_at(s, n, "grad_norm"))
         return (struct log_find){ ISSUE_NAN, 82, RULE_CUDA };
@@ -136,9 +137,9 @@ struct log_find log_progress_loss(struct log_progress *p, const char *s, size_t 
     if (loss < 0)
         return nothing;
     p->steps++;
-    p->loss_fine = loss > 0;
     if (!loss)
         return see_zero_loss(p, s, n, at);
+    p->loss_fine = true;
     p->loss_tiny = is_tiny(s + v, n - v);
     p->zero_losses = 0;
     return nothing;

@@ -9,6 +9,7 @@ enum {
     OWN_FAULT = 60, /* Python's own kinds of error, which the program's code is to blame for */
     ANY_FAULT = 46, /* any other that does not speak of the GPU */
     NAMES_VARIABLE = 84,
+    LOOKS_BAD = 30, /* too little to name a class */
 };
 
 enum { BOX = 0xe2 }; /* the first byte of the lines that boxes are drawn with, in UTF-8 */
@@ -56,16 +57,17 @@ static bool is_own_fault(const char *s, size_t n)
 }
 
 /* The exception whose name of len bytes, and then its message, stand at s. */
-static struct log_find judge_exception(struct log_trace *t, const char *s, size_t n, size_t len)
+static struct log_find judge_exception(const char *s, size_t n, size_t len)
 {
     if (is_echo(s, n, len))
         return nothing;
-    t->exception = true;
     if (match_any(s, n, "VISIBLE_DEVICES"))
         return (struct log_find){ ISSUE_VISIBLE_DEVICES, NAMES_VARIABLE, RULE_SOFT | RULE_CUDA };
     if (is_own_fault(s, len))
         return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
-    return speaks_of_gpu(s, n) ? nothing : (struct log_find){ ISSUE_NOT_ROCM, ANY_FAULT, RULE_SOFT };
+    if (speaks_of_gpu(s, n))
+        return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
+    return (struct log_find){ ISSUE_NOT_ROCM, ANY_FAULT, RULE_SOFT };
 }
 
 /* Does something other than a launcher's prefix stand before it?  Rich draws a box, Jupyter prints the name, and both end
@@ -91,7 +93,7 @@ struct log_find log_trace_line(struct log_trace *t, const char *s, size_t n)
     s += t->column;
     n -= t->column;
     size_t len = name_span(s, n);
-    return len ? judge_exception(t, s, n, len) : nothing;
+    return len ? judge_exception(s, n, len) : nothing;
 }
 
 /* Is it the first of its line, but for the prefix of a logger? */
@@ -102,17 +104,16 @@ static bool starts_line(const char *s, size_t at)
     return !at || strchr(":]|)>-", s[at - 1]);
 }
 
-struct log_find log_trace_exception(struct log_trace *t, const char *s, size_t n, size_t at)
+struct log_find log_trace_exception(const struct log_trace *t, const char *s, size_t n, size_t at)
 {
     while (at && is_name(s[at - 1]))
         at--;
     size_t len = name_span(s + at, n - at);
-    return len && (t->seen || starts_line(s, at)) ? judge_exception(t, s + at, n - at, len) : nothing;
+    return len && (t->seen || starts_line(s, at)) ? judge_exception(s + at, n - at, len) : nothing;
 }
 
 struct log_find log_trace_word(const char *s, size_t n, size_t at)
 {
-    enum { LOOKS_BAD = 30 };
     size_t from = at > 24 ? at - 24 : 0, to = n - at > 24 ? at + 24 : n;
     if (match_any(s, n, "WARN|arning|INFO|DEBUG|rror_|_error|rrors=|rror rate"))
         return nothing;

@@ -10,10 +10,9 @@
 #include "rules/issue_rules.h"
 
 struct log_trace {
-    bool open;      /* its last line has not come */
-    size_t column;  /* where it began */
-    bool seen;      /* there was one */
-    bool exception; /* an exception was named */
+    bool open;     /* its last line has not come */
+    size_t column; /* where it began */
+    bool seen;     /* there was one */
 };
 
 /* A header or a frame begins at a place of a piece. */
@@ -21,7 +20,7 @@ void log_trace_begin(struct log_trace *t, const char *s, size_t at);
 /* To be called with each piece while it is open. */
 struct log_find log_trace_line(struct log_trace *t, const char *s, size_t n);
 /* A word such as "Error:" ends an exception's name. */
-struct log_find log_trace_exception(struct log_trace *t, const char *s, size_t n, size_t at);
+struct log_find log_trace_exception(const struct log_trace *t, const char *s, size_t n, size_t at);
 /* A word that errors are told with. */
 struct log_find log_trace_word(const char *s, size_t n, size_t at);
 

@@ -38,8 +38,10 @@ static void a_loss_that_shrinks_may_end_at_zero(void)
 static void a_part_of_the_loss_may_be_zero(void)
 {
     struct log_progress p = { 0 };
+    CHECK(!loss(&p, "step 8 loss=1.5").score);
     for (int i = 0; i < 4; i++)
         CHECK(!loss(&p, "step 8 aux_loss=0.0").score && !loss(&p, "step 8 prior_loss=0").score);
+    CHECK(p.loss_fine);
 }
 
 static void bars_count_behind_their_first_step(void)
