@@ -101,12 +101,15 @@ static bool is_whole_loss(const char *s, size_t at)
     return false;
 }
 
+/* "0.0012" or "8.1e-05". */
 static bool is_tiny(const char *s, size_t n)
 {
-    size_t len = 0;
-    while (len < n && (isdigit((unsigned char)s[len]) || s[len] == '.'))
-        len++;
-    return match_any(s, n < 4 ? n : 4, "0.00") || (n - len >= 2 && !memcmp(s + len, "e-", 2));
+    if (n >= 4 && !memcmp(s, "0.00", 4))
+        return true;
+    size_t i = 0;
+    while (i < n && (isdigit((unsigned char)s[i]) || s[i] == '.'))
+        i++;
+    return n - i >= 2 && s[i] == 'e' && s[i + 1] == '-';
 }
 
 /* Again and again exactly 0 is no success: the numbers are lost. */
