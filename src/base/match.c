@@ -125,3 +125,14 @@ void match_set_find(const struct match_set *m, const char *text, size_t n,
     if (i + WINDOW <= n)
         compare_at(m, hash_at(text + i), text, n, i, found, to);
 }
+
+bool match_any(const char *text, size_t n, const char *alternatives)
+{
+    for (const char *p = alternatives; *p;) {
+        size_t len = strcspn(p, "|");
+        if (memmem(text, n, p, len))
+            return true;
+        p += len + (p[len] == '|');
+    }
+    return false;
+}

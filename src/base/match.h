@@ -24,4 +24,7 @@ void match_set_free(struct match_set *m); /* NULL is fine */
 void match_set_find(const struct match_set *m, const char *text, size_t n,
                     void (*found)(void *to, size_t index, size_t at), void *to);
 
+/* Is one of some alternatives, separated by '|', in the text? */
+bool match_any(const char *text, size_t n, const char *alternatives);
+
 #endif

@@ -32,21 +32,9 @@ struct diagnose_class diagnose_class(size_t i)
     return (struct diagnose_class){ issue_classes[i].id, issue_classes[i].about };
 }
 
-/* Is one of the alternatives, separated by '|', in the text? */
-static bool has_any(const char *s, size_t n, const char *alternatives)
-{
-    for (const char *p = alternatives; *p;) {
-        size_t len = strcspn(p, "|");
-        if (memmem(s, n, p, len))
-            return true;
-        p += len + (p[len] == '|');
-    }
-    return false;
-}
-
 static bool conditions_met(const struct diagnoser *d, const char *with, const char *without)
 {
-    return (!with || has_any(d->text, d->n, with)) && (!without || !has_any(d->text, d->n, without));
+    return (!with || match_any(d->text, d->n, with)) && (!without || !match_any(d->text, d->n, without));
 }
 
 /* A word that is all of the line behind some prefix ("[rank0]: ", "web-1  | ", "… ERROR "), or a shell's report on a job:
@@ -75,15 +63,22 @@ static void keep_text(char to[HIT_TEXT], const char *s, size_t n, size_t at)
     to[len] = '\0';
 }
 
+/* A line that the HIP runtime writes at AMD_LOG_LEVEL 2 and above, ":3:hip_module.cpp ...": healthy runs have them too. */
+static bool is_runtime_trace(const char *s, size_t n)
+{
+    return n > 4 && s[0] == ':' && s[1] >= '2' && s[1] <= '9' && s[2] == ':' && isalpha((unsigned char)s[3]);
+}
+
 static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_t flags, size_t at)
 {
+    bool echo = flags & RULE_ECHO || is_runtime_trace(d->text, d->n);
     enum weight w = flags & RULE_WARN   ? WEIGHT_WARN
-                    : flags & RULE_ECHO ? WEIGHT_ECHO
+                    : echo              ? WEIGHT_ECHO
                     : flags & RULE_SOFT ? WEIGHT_SOFT
                                         : WEIGHT_HARD;
     struct hits *h = &d->hits[issue][w][(flags & RULE_CUDA) != 0];
     h->last_file = d->n_files;
-    h->last_steps = d->facts.steps;
+    h->last_steps = d->facts.progress.steps;
     h->recovered = false;
     if (h->seen && score <= h->best.score)
         return;
@@ -141,6 +136,8 @@ static void see_piece(void *to, uint64_t line, const char *text, size_t n)
     d->any_text |= n != 0;
     if (d->facts.asked_for > 0)
         add_find(d, log_facts_answer(&d->facts, text, n), 0);
+    if (d->facts.trace.open)
+        add_find(d, log_trace_line(&d->facts.trace, text, n), 0);
     match_set_find(d->set, text, n, found, d);
 }
 
@@ -193,9 +190,10 @@ static void end_file(struct diagnoser *d)
             for (int c = 0; c < 2; c++) {
                 struct hits *h = &d->hits[i][w][c];
                 if (h->seen && h->last_file == d->n_files)
-                    h->recovered = d->facts.steps >= h->last_steps + STEPS_BEHIND;
+                    h->recovered = d->facts.progress.steps >= h->last_steps + STEPS_BEHIND;
             }
     d->facts.asked_for = 0;
+    d->facts.trace.open = false;
 }
 
 void diagnoser_mark_file(struct diagnoser *d, const char *name)
@@ -211,7 +209,7 @@ void diagnoser_mark_file(struct diagnoser *d, const char *name)
 
 bool diagnoser_saw_step(const struct diagnoser *d)
 {
-    return d->facts.steps > 0;
+    return d->facts.progress.steps > 0;
 }
 
 void diagnoser_finish(struct diagnoser *d, const struct diagnose_context *ctx, struct arena *a,

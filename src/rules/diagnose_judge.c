@@ -15,6 +15,7 @@ enum {
     KERNEL_BONUS = 8, /* what the kernel says beats what Python says */
     SOFT_LOSS = 15,   /* a hard error beside it */
     UNSURE_LOSS = 8,  /* nothing says whose GPU it is */
+    SURVIVED = 50,    /* with exit status 0 anything below this was caught */
 };
 
 bool judge_is_integrated(const struct gfx_chip *c)
@@ -204,12 +205,17 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, int cud
     judge_raise(j, i, cuda && j->vendor == VENDOR_UNKNOWN ? score - UNSURE_LOSS : score);
 }
 
-bool judge_any_error(const struct judgement *j)
+static bool any_score(const struct judgement *j, int least)
 {
     for (int i = 0; i < N_ISSUES; i++)
-        if (j->score[i] >= JUDGE_LEAST)
+        if (j->score[i] >= least)
             return true;
     return false;
+}
+
+bool judge_any_error(const struct judgement *j)
+{
+    return any_score(j, JUDGE_LEAST);
 }
 
 /* Warnings and echoes count where nothing better explains a failure. */
@@ -233,15 +239,21 @@ static const struct {
 } exits[] = {
     { 124, ISSUE_HANG, 60 },
     { 127, ISSUE_NOT_ROCM, 60 },            /* a shell found no such command */
+    { 132, ISSUE_NATIVE_CRASH, 60 },        /* SIGILL */
     { 134, ISSUE_NATIVE_CRASH, 30 },        /* SIGABRT */
     { 135, ISSUE_NATIVE_CRASH, 60 },        /* SIGBUS */
+    { 136, ISSUE_NATIVE_CRASH, 60 },        /* SIGFPE */
     { 137, ISSUE_HOST_OOM, 74 },            /* SIGKILL */
     { 139, ISSUE_NATIVE_CRASH, 64 },        /* SIGSEGV */
     { 3221225477, ISSUE_NATIVE_CRASH, 82 }, /* 0xC0000005, access violation */
+    { 3221225501, ISSUE_NATIVE_CRASH, 74 }, /* 0xC000001D, illegal instruction */
+    { 3221225620, ISSUE_NATIVE_CRASH, 74 }, /* 0xC0000094, division by zero */
+    { 3221225725, ISSUE_NATIVE_CRASH, 66 }, /* 0xC00000FD, stack overflow */
     { 3221226356, ISSUE_NATIVE_CRASH, 76 }, /* 0xC0000374, heap corruption */
     { 3221226505, ISSUE_NATIVE_CRASH, 72 }, /* 0xC0000409, stack buffer overrun: an abort */
     { 3221225781, ISSUE_LIB_LOAD, 80 },     /* 0xC0000135, DLL not found */
     { 3221225785, ISSUE_LIB_LOAD, 78 },     /* 0xC0000139, entry point not found */
+    { 3221225794, ISSUE_LIB_LOAD, 76 },     /* 0xC0000142, a DLL failed to initialize */
 };
 
 static void score_exit(struct judgement *j)
@@ -299,21 +311,30 @@ static double confidence_of(const struct judgement *j, enum issue best)
     return c > 0.97 ? 0.97 : c < 0.05 ? 0.05 : c;
 }
 
+/* A line that looks like an error, that is in no table, and that training did not survive. */
+static bool looks_bad(const struct judgement *j)
+{
+    const struct hits *h = &j->d->hits[ISSUE_UNKNOWN][WEIGHT_ECHO][0];
+    return h->seen && !h->recovered;
+}
+
 /* Did it end as it should, as far as is known? */
 static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
-    bool ended = j->ctx->exit_code == 0;
+    bool ended = j->ctx->exit_code == 0, bad = looks_bad(j);
     if (!j->d->any_text && !ended) {
         j->reason = "the log is empty";
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, 0.9);
     } else if (warning != ISSUE_UNKNOWN) {
         conclude(j, warning, DIAGNOSE_WARNING, 0.75);
-    } else if (!ended && j->log->exception) {
-        j->reason = "a Python error that is not in the tables";
-        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.5);
+    } else if (!ended && bad) {
+        j->reason = "a line looks like an error, and is not in the tables";
+        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.45);
+    } else if (bad) {
+        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
     } else {
-        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, ended ? 0.95 : j->log->steps ? 0.85 : 0.55);
+        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, ended ? 0.95 : j->log->progress.steps ? 0.85 : 0.55);
     }
 }
 
@@ -350,7 +371,8 @@ void judge(struct judgement *j)
             for (int c = 0; c < 2; c++)
                 score_hits(j, i, w, c, first);
     score_exit(j);
-    bool errors = judge_any_error(j);
+    bool ended = j->ctx->exit_code == 0;
+    bool errors = any_score(j, ended ? SURVIVED : JUDGE_LEAST);
     for (int c = 0; !errors && c < 2; c++)
         errors = j->d->hits[ISSUE_NATIVE_CRASH][WEIGHT_ECHO][c].seen;
     if (j->ctx->exit_code <= 0 && !errors) {
@@ -360,7 +382,7 @@ void judge(struct judgement *j)
     } else {
         conclude_failed(j);
         /* It was printed, and the program went on. */
-        if (j->ctx->exit_code == 0 && j->verdict != ISSUE_NAN) {
+        if (ended && j->verdict != ISSUE_NAN) {
             j->severity = DIAGNOSE_WARNING;
             j->confidence *= 0.85;
         }

@@ -288,7 +288,7 @@ static const char *key_vendor(const struct judgement *j)
 
 static const char *key_progress(const struct judgement *j)
 {
-    return j->log->steps ? "Training was making progress." : NULL;
+    return j->log->progress.steps ? "Training was making progress." : NULL;
 }
 
 static const char *key_reason(const struct judgement *j)

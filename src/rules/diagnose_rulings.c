@@ -19,8 +19,20 @@ static bool is_fragmented(const struct log_oom *o)
 {
     if (o->want <= 0 || o->total <= 0)
         return false;
-    bool reserved = o->unused >= o->want || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want);
+    bool much = o->unused > 0.05 * o->total; /* a little is always left over on a full card */
+    bool reserved =
+        much && (o->unused >= o->want || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want));
     return reserved || (o->free > 2 * o->want && o->free > 0.05 * o->total);
+}
+
+/* The BIOS gave the GPU so much of an APU's memory that the kernel's limit is not what was reached; and it is in use. */
+static bool is_full_carve_out(const struct log_oom *o)
+{
+    static const double sizes[] = { 32, 48, 64, 96 }; /* GiB */
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        if (o->total > (sizes[i] - 0.1) * (1 << 30) && o->total < (sizes[i] + 0.1) * (1 << 30))
+            return o->free >= 0 && o->want > o->free && o->used > 0.5 * o->total;
+    return false;
 }
 
 static enum issue kind_of_oom(const struct judgement *j)
@@ -32,6 +44,8 @@ static enum issue kind_of_oom(const struct judgement *j)
         return ISSUE_OOM_VRAM;
     if (o->seen && o->total > 0 && o->total <= TINY * (double)(1 << 30) && (j->igpu || !integrated))
         return ISSUE_WRONG_GPU;
+    if (o->seen && (integrated || !j->chip) && is_full_carve_out(o))
+        return ISSUE_OOM_VRAM;
     if (integrated || (!j->chip && o->seen && is_shared_size(o->total)))
         return ISSUE_OOM_UNIFIED;
     return o->seen && is_fragmented(o) ? ISSUE_OOM_FRAGMENTATION : ISSUE_OOM_VRAM;
@@ -42,9 +56,14 @@ static void rule_out_of_memory(struct judgement *j)
 {
     int score = j->score[ISSUE_OOM_VRAM];
     enum issue kind = kind_of_oom(j);
-    if (score < JUDGE_LEAST || kind == ISSUE_OOM_VRAM)
+    if (score < JUDGE_LEAST)
         return;
-    judge_raise(j, kind, score + 2);
+    if (kind == ISSUE_OOM_VRAM) {
+        if (judge_is_integrated(j->chip))
+            judge_raise(j, ISSUE_OOM_UNIFIED, score - 5);
+        return;
+    }
+    judge_raise(j, kind, j->log->oom.seen ? score + 2 : score);
     j->score[ISSUE_OOM_VRAM] = score / 2 + 10;
 }
 
@@ -85,7 +104,7 @@ static void rule_override(struct judgement *j)
         return;
     if (!value && j->log->override_asked)
         best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be there, and is not exported */
-    else if (value && (!gfx_override_is_valid(value) || another_generation(j, value)))
+    else if (value && (!gfx_find_override(value) || another_generation(j, value)))
         best = best_of(j, broken, ARRAY_LEN(broken));
     else if (value && !override_fits(j, value))
         best = best_of(j, faults, ARRAY_LEN(faults));
@@ -93,6 +112,19 @@ static void rule_override(struct judgement *j)
         best = best_of(j, broken, ARRAY_LEN(broken)) > best ? best_of(j, broken, ARRAY_LEN(broken)) : best;
     if (best >= JUDGE_LEAST)
         judge_raise(j, ISSUE_OVERRIDE_BAD, best + 5);
+}
+
+/* Did the program run on this chip?  The device that failed tells, or else what the program listed. */
+static bool runs_on(const struct judgement *j, const char *gfx)
+{
+    const struct log_facts *log = j->log;
+    size_t current = (size_t)log->current;
+    if (current)
+        return current <= log->devices.n && str_eq(log->devices.name[current - 1], gfx);
+    for (size_t i = 0; i < log->used.n; i++)
+        if (str_eq(log->used.name[i], gfx))
+            return true;
+    return false;
 }
 
 /* The small GPU of a desktop processor is never the one to train on. */
@@ -107,10 +139,8 @@ static void rule_wrong_gpu(struct judgement *j)
     bool invalid = j->family && j->d->hits[ISSUE_NO_KERNEL_IMAGE][WEIGHT_HARD][0].best.score == 88;
     if (best >= JUDGE_LEAST && (desktop || beside || invalid))
         judge_raise(j, ISSUE_WRONG_GPU, best + 3);
-    size_t current = (size_t)j->log->current;
     enum issue worst = judge_top(j, N_ISSUES);
-    if (current && current <= j->log->devices.n && j->igpu &&
-        str_eq(j->log->devices.name[current - 1], j->igpu->gfx) && !issue_classes[worst].any_machine)
+    if (j->igpu && runs_on(j, j->igpu->gfx) && worst < ISSUE_NO_FAILURE && !issue_classes[worst].any_machine)
         judge_raise(j, ISSUE_WRONG_GPU, j->score[worst] + 3);
 }
 
@@ -159,7 +189,7 @@ static void rule_echoes(struct judgement *j)
         j->score[ISSUE_HANG] = j->score[ISSUE_GPU_RESET] - 5;
     if (j->score[ISSUE_RCCL] >= 80 && j->score[ISSUE_INVALID_ARGUMENT] >= j->score[ISSUE_RCCL])
         j->score[ISSUE_INVALID_ARGUMENT] = j->score[ISSUE_RCCL] - 5;
-    if (j->log->loss_fine && j->score[ISSUE_NAN] < 88)
+    if (j->log->progress.loss_fine && j->score[ISSUE_NAN] < 88)
         j->score[ISSUE_NAN] /= 2;
 }
 

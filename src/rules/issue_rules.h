@@ -73,9 +73,19 @@ struct issue_rule {
     const char *source; /* who prints it */
 };
 
+/* A name of HIP's errors in both spellings, hipErrorNoDevice and, as TensorFlow prints it, HIP_ERROR_NoDevice: the first
+ * two fields of a row. */
+#define HIP_ERROR(name) name, "hipError" name "|HIP_ERROR_" name
+
 /* The rows of one file; each table ends with a row whose text is NULL. */
 extern const struct issue_rule issue_rules_device[], issue_rules_fault[], issue_rules_memory[],
     issue_rules_library[], issue_rules_other[];
+
+/* What was found in a log without a row, as a row would say it; score 0: nothing. */
+struct log_find {
+    enum issue issue;
+    uint8_t score, flags;
+};
 
 /* A sign of the vendor of the GPU that the log is of; weight is how much it says. */
 struct issue_sign {

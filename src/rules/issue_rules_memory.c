@@ -7,7 +7,14 @@
 const struct issue_rule issue_rules_memory[] = {
     /* oom-* */
     { "HIP out of memory", NULL, NULL, ISSUE_OOM_VRAM, 86, 0, "PyTorch, c10/hip/HIPCachingAllocator.cpp" },
-    { "hipErrorOutOfMemory", NULL, NULL, ISSUE_OOM_VRAM, 85, 0, "HIP, hip_error.cpp" },
+    { HIP_ERROR("OutOfMemory"), NULL, ISSUE_OOM_VRAM, 85, 0, "HIP, hip_error.cpp" },
+    { HIP_ERROR("MemoryAllocation"), NULL, ISSUE_OOM_VRAM, 84, 0, "HIP before 4" },
+    { "hipSuccess (2 vs", NULL, NULL, ISSUE_OOM_VRAM, 74, 0, "HIP programs" },
+    { "rocblas_status_memory_error", NULL, NULL, ISSUE_OOM_VRAM, 70, 0, "rocBLAS" },
+    { "No available memory for the cache blocks", NULL, NULL, ISSUE_OOM_VRAM, 82, RULE_CUDA, "vLLM" },
+    { "is less than desired GPU memory utilization", NULL, NULL, ISSUE_OOM_VRAM, 82, RULE_CUDA, "vLLM" },
+    { "Buffer eviction failed", NULL, NULL, ISSUE_OOM_VRAM, 70, RULE_KERNEL, "Linux, ttm_bo.c" },
+    { "amdgpu_vm_validate", "failed", NULL, ISSUE_OOM_VRAM, 66, RULE_KERNEL, "amdgpu, amdgpu_cs.c" },
     { "CUDA out of memory", NULL, NULL, ISSUE_OOM_VRAM, 82, RULE_CUDA, "PyTorch, c10/cuda" },
     { "OutOfMemoryError", NULL, "java.lang", ISSUE_OOM_VRAM, 76, RULE_CUDA, "PyTorch" },
     { "error: out of memory", NULL, NULL, ISSUE_OOM_VRAM, 80, RULE_CUDA, "PyTorch, ggml" },
@@ -26,7 +33,7 @@ const struct issue_rule issue_rules_memory[] = {
       "amdgpu, amdgpu_cs.c" },
     { "Failed to allocate VRAM", NULL, NULL, ISSUE_OOM_VRAM, 75, RULE_KERNEL, "amdgpu" },
     { "No space in VRAM", NULL, NULL, ISSUE_OOM_VRAM, 75, RULE_KERNEL, "amdgpu" },
-    { "expandable_segments not supported on this platform", NULL, NULL, ISSUE_OOM_FRAGMENTATION, 62,
+    { "expandable_segments not supported on this platform", NULL, NULL, ISSUE_OOM_FRAGMENTATION, 48,
       RULE_WARN, "PyTorch, AllocatorConfig" },
     { "M of GTT memory ready", NULL, NULL, ISSUE_OOM_UNIFIED, 20, RULE_WARN, "amdgpu, amdgpu_ttm.c" },
 
@@ -53,6 +60,8 @@ const struct issue_rule issue_rules_memory[] = {
     { "(SIGKILL)", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "torch elastic" },
     { "exitcode: -9", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "torch elastic" },
     { "exitcode  : -9", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "torch elastic" },
+    { "code 137", "exit|Exit", NULL, ISSUE_HOST_OOM, 82, 0, "docker, Kubernetes and IDEs" },
+    { "oom-kill'", NULL, NULL, ISSUE_HOST_OOM, 93, 0, "systemd" },
     { "exit status -9", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "Python, subprocess" },
     { "exit code 137", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "docker" },
     { "exited with code 137", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "docker compose" },
@@ -66,7 +75,6 @@ const struct issue_rule issue_rules_memory[] = {
     { "std::bad_alloc", NULL, NULL, ISSUE_HOST_OOM, 78, 0, "libstdc++" },
     { "aging file is too small", NULL, NULL, ISSUE_HOST_OOM, 92, 0, "Windows, error 1455" },
     { "WinError 1455", NULL, NULL, ISSUE_HOST_OOM, 92, 0, "Windows" },
-    { "might be insufficient shared memory (shm)", NULL, NULL, ISSUE_HOST_OOM, 84, 0, "PyTorch, DataLoader" },
     { "out of shared memory", NULL, NULL, ISSUE_HOST_OOM, 84, 0, "PyTorch, DataLoader" },
 
     /* disk-full */
@@ -91,6 +99,9 @@ const struct issue_rule issue_rules_memory[] = {
     { "WinError 112", NULL, NULL, ISSUE_DISK_FULL, 94, 0, "Windows" },
     { "database or disk is full", NULL, NULL, ISSUE_DISK_FULL, 88, 0, "SQLite" },
     { "[Errno 5] Input/output error", NULL, NULL, ISSUE_DISK_FULL, 66, 0, "Python" },
+    { "nput/output error", "write|Write|sav|Sav|flush|fsync", "[Errno 5]|read():", ISSUE_DISK_FULL, 74, 0,
+      "PyTorch, libc" },
+    { "os error 5)", "seriali|writ|sav", "deseriali", ISSUE_DISK_FULL, 74, 0, "Rust" },
     { "Not enough free disk space", NULL, NULL, ISSUE_DISK_FULL, 80, RULE_SOFT, "huggingface_hub" },
 
     /* safetensors-file */
@@ -104,6 +115,8 @@ const struct issue_rule issue_rules_memory[] = {
     { "SafetensorError", NULL, "serializing: I|code: 28|No space|StorageFull", ISSUE_SAFETENSORS, 72, 0,
       "safetensors" },
     { "PytorchStreamReader failed", NULL, NULL, ISSUE_SAFETENSORS, 80, 0, "PyTorch, inline_container.cc" },
+    { "Unable to load weights from", "heckpoint|safetensors", NULL, ISSUE_SAFETENSORS, 74, 0,
+      "transformers, diffusers" },
     { "failed finding central directory", NULL, NULL, ISSUE_SAFETENSORS, 84, 0,
       "PyTorch, inline_container.cc" },
     { "The file might be corrupted", NULL, NULL, ISSUE_SAFETENSORS, 80, 0, "PyTorch" },

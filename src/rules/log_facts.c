@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct log_find nothing;
 
@@ -72,6 +71,15 @@ static bool is_failing(const char *s, size_t n, size_t at)
     return false;
 }
 
+/* "Device 1: AMD Radeon Graphics, gfx1036", as ggml lists what it runs on, and others' words for the same. */
+static bool is_used(const char *s, size_t at)
+{
+    const char *device = memmem(s, at, "Device ", strlen("Device "));
+    size_t i = device ? (size_t)(device - s) + strlen("Device ") : at;
+    return has(s, at, "AMD arch:") || has(s, at, "sing device") ||
+           (i + 1 < at && isdigit((unsigned char)s[i]) && s[i + 1] == ':');
+}
+
 static struct log_find see_gfx(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     char name[LOG_GFX];
@@ -80,6 +88,8 @@ static struct log_find see_gfx(struct log_facts *f, const char *s, size_t n, siz
     if (!len || len >= sizeof(name) || !gfx_find(name))
         return nothing;
     copy_text(f->last_gfx, sizeof(f->last_gfx), name, len);
+    if (is_used(s, at))
+        gfx_add(&f->used, name, len);
     if (is_failing(s, n, at)) {
         copy_text(f->failing, sizeof(f->failing), name, len);
         gfx_add(&f->devices, name, len);
@@ -262,6 +272,22 @@ static double bytes_before(const char *s, size_t n, const char *word)
     return bytes_after(p, n - (size_t)(p - s), "");
 }
 
+/* The number of the device that failed, behind a word. */
+static void see_failed_device(struct log_facts *f, const char *s, size_t n, const char *word)
+{
+    const char *at = memmem(s, n, word, strlen(word));
+    size_t used = 0, from = at ? (size_t)(at - s) + strlen(word) : n;
+    double number = from < n ? number_at(s + from, n - from, &used) : -1;
+    f->current = number >= 0 && number < LOG_MOST_GFX ? (int)number + 1 : 0;
+}
+
+/* As ggml prints it. */
+static struct log_find see_current(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    see_failed_device(f, s + at, n - at, "current device: ");
+    return nothing;
+}
+
 static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     if (f->oom.seen)
@@ -270,7 +296,7 @@ static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, siz
     s += at;
     n -= at;
     o.want = bytes_after(s, n, "Tried to allocate ");
-    o.total = bytes_after(s, n, "total capacity of ");
+    o.total = bytes_after(s, n, has(s, n, "total capacity of ") ? "total capacity of " : "total capacty of ");
     o.free = bytes_before(s, n, "is free");
     o.used = bytes_before(s, n, "is allocated by PyTorch");
     o.unused = bytes_before(s, n, "is reserved by PyTorch but unallocated");
@@ -282,119 +308,26 @@ static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, siz
         o.unused = reserved >= 0 && o.used >= 0 ? reserved - o.used : -1;
     }
     o.capped = has(s, n, "allowed;");
+    see_failed_device(f, s, n, "GPU ");
     f->oom = o;
     return nothing;
 }
 
-/* 0 for a number that is zero, 1 for one above, -1 for anything else: all that most questions need. */
-static int number_kind(const char *s, size_t n)
-{
-    size_t digits = 0;
-    for (size_t i = 0; i < n && (isdigit((unsigned char)s[i]) || s[i] == '.'); i++) {
-        if (s[i] > '0' && s[i] <= '9')
-            return 1;
-        digits += s[i] == '0';
-    }
-    return digits ? 0 : -1;
-}
-
-static bool has_title_of_training(const char *s, size_t n)
-{
-    static const char *const titles[] = { "step", "Step", "poch", "rain", "iter" };
-    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
-        if (has(s, n, titles[i]))
-            return true;
-    return false;
-}
-
-static bool has_letters(const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (isalpha((unsigned char)s[i]))
-            return true;
-    return false;
-}
-
-/* A bar without a title, or with one of training, that has passed its first step. */
 static struct log_find see_bar(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    const char *bar = memchr(s, '|', at), *count = memrchr(s, '|', at);
-    if (!bar || count == bar)
-        return nothing;
-    size_t title = (size_t)(bar - s);
-    for (count++; count < s + n && *count == ' ';)
-        count++;
-    if (number_kind(count, n - (size_t)(count - s)) == 1 &&
-        (!has_letters(s, title) || has_title_of_training(s, title)))
-        f->steps++;
+    log_progress_bar(&f->progress, s, n, at);
     return nothing;
 }
 
-/* Or infinite. */
-static bool is_nan(const char *s, size_t n)
+static struct log_find see_loss(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    if (n < 3 || ((*s | 0x20) != 'n' && (*s | 0x20) != 'i'))
-        return false;
-    return (!strncasecmp(s, "nan", 3) || !strncasecmp(s, "inf", 3)) &&
-           (n == 3 || !isalnum((unsigned char)s[3]));
-}
-
-/* Where the value of 'key': 0.5, key=0.5, key: 0.5 or "key 0.5" starts; n: nowhere. */
-static size_t value_of(const char *s, size_t n, size_t after)
-{
-    size_t i = after;
-    while (i < n && strchr("'\" ", s[i]))
-        i++;
-    if (i < n && (s[i] == ':' || s[i] == '='))
-        i++;
-    else if (i == after)
-        return n;
-    while (i < n && strchr(" ('\"", s[i]))
-        i++;
-    return i;
+    return log_progress_loss(&f->progress, s, n, at);
 }
 
 static struct log_find see_grad_norm(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    size_t v = value_of(s, n, at + strlen("grad_norm"));
     (void)f;
-    return v < n && is_nan(s + v, n - v) ? (struct log_find){ ISSUE_NAN, 80, RULE_CUDA } : nothing;
-}
-
-static bool is_zero_at(const char *s, size_t n, const char *key)
-{
-    const char *at = memmem(s, n, key, strlen(key));
-    size_t v = at ? value_of(s, n, (size_t)(at - s) + strlen(key)) : n;
-    return v < n && number_kind(s + v, n - v) == 0;
-}
-
-/* The loss of a training step; that of an evaluation over nothing may well be nan. */
-static struct log_find see_loss(struct log_facts *f, const char *s, size_t n, size_t at)
-{
-    size_t v = value_of(s, n, at + 4);
-    bool evaluation = at >= 4 && (s[at - 2] | 0x20) == 'l' && !strncasecmp(s + at - 4, "val", 3);
-    if (v >= n || evaluation)
-        return nothing;
-    if (is_nan(s + v, n - v)) {
-        f->loss_fine = false;
-        return (struct log_find){ ISSUE_NAN, 86, RULE_CUDA };
-    }
-    int loss = number_kind(s + v, n - v);
-    if (loss < 0)
-        return nothing;
-    f->steps++;
-    f->loss_fine = loss > 0;
-    return !loss && is_zero_at(s, n, "grad_norm") ? (struct log_find){ ISSUE_NAN, 82, RULE_CUDA } : nothing;
-}
-
-/* The number of the device that failed, as ggml prints it. */
-static struct log_find see_current(struct log_facts *f, const char *s, size_t n, size_t at)
-{
-    size_t used = 0;
-    double number =
-        number_at(s + at + strlen("current device: "), n - at - strlen("current device: "), &used);
-    f->current = number >= 0 && number < LOG_MOST_GFX ? (int)number + 1 : 0;
-    return nothing;
+    return log_progress_grad_norm(s, n, at);
 }
 
 /* Somebody asks PyTorch for a GPU; root may get another answer. */
@@ -437,28 +370,20 @@ static struct log_find see_wsl(struct log_facts *f, const char *s, size_t n, siz
 
 static struct log_find see_traceback(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    (void)s, (void)n, (void)at;
-    f->traceback = true;
+    (void)n;
+    log_trace_begin(&f->trace, s, at);
     return nothing;
 }
 
-/* Python's own kinds of error, which the program's code is to blame for. */
 static struct log_find see_exception(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    static const char *const kinds[] = { "ValueError:",         "KeyError:",           "TypeError:",
-                                         "AttributeError:",     "IndexError:",         "AssertionError:",
-                                         "NotImplementedError", "ZeroDivisionError:",  "NameError:",
-                                         "UnboundLocalError:",  "UnicodeDecodeError:", "OverflowError:",
-                                         "StopIteration",       "RecursionError:",     "PermissionError:" };
-    while (at && (isalnum((unsigned char)s[at - 1]) || s[at - 1] == '_'))
-        at--;
-    if (!f->traceback && at)
-        return nothing;
-    f->exception = true;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (n - at >= strlen(kinds[i]) && !memcmp(s + at, kinds[i], strlen(kinds[i])))
-            return (struct log_find){ ISSUE_NOT_ROCM, 60, RULE_SOFT };
-    return nothing;
+    return log_trace_exception(&f->trace, s, n, at);
+}
+
+static struct log_find see_error(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)f;
+    return log_trace_word(s, n, at);
 }
 
 /* Each variable leads to one function, which finds out which it is. */
@@ -510,9 +435,20 @@ static const struct {
     { "microsoft-standard-WSL", see_wsl },
     { "WSL2", see_wsl },
     { "Traceback (most recent call last)", see_traceback },
+    { "  File \"", see_traceback },
     { "Error:", see_exception },
+    { "Exception:", see_exception },
     { "NotImplementedError", see_exception },
     { "StopIteration", see_exception },
+    { "rror:", see_error },
+    { "Exception:", see_error },
+    { "ERROR", see_error },
+    { "Error ", see_error },
+    { "rror code", see_error },
+    { "FAILED", see_error },
+    { "ailed", see_error },
+    { "FATAL", see_error },
+    { "atal error", see_error },
 };
 
 const char *log_facts_text(size_t i)

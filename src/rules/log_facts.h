@@ -7,6 +7,8 @@
 
 #include "host/facts.h"
 #include "rules/issue_rules.h"
+#include "rules/log_progress.h"
+#include "rules/log_trace.h"
 
 enum { LOG_GFX = 16, LOG_MOST_GFX = 8, LOG_TEXT = 64 };
 
@@ -44,6 +46,7 @@ struct log_oom {
 
 struct log_facts {
     struct log_gfx devices; /* that the machine of the log has */
+    struct log_gfx used;    /* those of them that the program said it runs on */
     struct log_gfx listed;  /* that a library has files for */
     char failing[LOG_GFX];  /* the one that code was missing for */
     char torch[LOG_TEXT];   /* "2.9.1+rocm6.4" */
@@ -54,20 +57,14 @@ struct log_facts {
         char value[LOG_TEXT];
     } vars[LOG_N_VARS];
     bool override_asked; /* somebody asked the environment for the override */
-    bool windows, wsl, traceback, exception;
+    bool windows, wsl;
+    struct log_trace trace;
     struct log_oom oom;
-    uint64_t steps; /* training steps seen */
-    bool loss_fine; /* the last loss was a number other than 0 */
-    int asked_for;  /* lines in which the answer to "is there a GPU" may come */
+    struct log_progress progress;
+    int asked_for; /* lines in which the answer to "is there a GPU" may come */
     bool asked_by_root, answered_no;
     int current; /* the device that failed, from 1, as they are listed; 0: not said */
     char last_gfx[LOG_GFX];
-};
-
-/* What an extractor saw that is a failure by itself; score 0: nothing. */
-struct log_find {
-    enum issue issue;
-    uint8_t score, flags;
 };
 
 /* The texts that lead to an extractor, by number; NULL behind the last. */

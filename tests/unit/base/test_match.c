@@ -98,11 +98,19 @@ static void refuses_short_strings(void)
     CHECK(!m);
 }
 
+static void any_of_some(void)
+{
+    CHECK(match_any("out of memory", 13, "disk|memory"));
+    CHECK(!match_any("out of memory", 12, "disk|memory"));
+    CHECK(!match_any("", 0, "a|b"));
+}
+
 int main(void)
 {
     RUN(finds_at_every_place);
     RUN(agrees_with_the_plain_search);
     RUN(nothing_in_nothing);
     RUN(refuses_short_strings);
+    RUN(any_of_some);
     return check_done();
 }

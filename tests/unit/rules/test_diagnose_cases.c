@@ -11,8 +11,6 @@
 #include "base/str.h"
 #include "check.h"
 
-enum { NEEDED_PERCENT = 95 };
-
 struct tally {
     size_t n, first, second; /* second: the class, or one that is acceptable, among the first two */
 };
@@ -129,23 +127,29 @@ static bool run_file(const char *path, struct tally *all)
     return fine;
 }
 
-static void check_file(const char *name)
+static void check_file(const char *name, int needed_percent)
 {
     struct tally all = { 0 };
     CHECK(run_file(check_data(name), &all));
     CHECK(all.n > 0);
-    if (percent(all.first, all.n) < NEEDED_PERCENT)
-        CHECK_FAIL_("%s: top-1 is below %d %%", name, NEEDED_PERCENT);
+    if (percent(all.first, all.n) < needed_percent)
+        CHECK_FAIL_("%s: top-1 is below %d %%", name, needed_percent);
 }
 
 static void reported_failures(void)
 {
-    check_file("diagnose/cases.jsonl");
+    check_file("diagnose/cases.jsonl", 95);
 }
 
 static void failures_and_healthy_runs_by_message(void)
 {
-    check_file("diagnose/more.jsonl");
+    check_file("diagnose/more.jsonl", 95);
+}
+
+/* Collected by somebody who had not seen the rules. */
+static void failures_that_were_blind_once(void)
+{
+    check_file("diagnose/blind.jsonl", 90);
 }
 
 /* Sure of itself as often as it is right, within a tenth. */
@@ -167,6 +171,7 @@ int main(int argc, char **argv)
     verbose = true;
     RUN(reported_failures);
     RUN(failures_and_healthy_runs_by_message);
+    RUN(failures_that_were_blind_once);
     RUN(confidence_is_calibrated);
     return check_done();
 }
