@@ -29,7 +29,8 @@ struct adamw_args {
     struct k_fault *fault;
     struct optim_weights to;
     float *m, *v;
-    float beta1, beta2, epsilon, correction1, correction2;
+    float beta1, beta2, rest1, rest2; /* rest = 1 - beta, which f32 would get wrong in the fifth digit */
+    float epsilon, correction1, correction2;
 };
 
 /* adamw8: AdamW whose m and v are codes of 8 bits (optim8.h), with one factor, the block's maximum, for each
@@ -41,8 +42,9 @@ struct adamw8_args {
     struct optim_weights to;
     k_u8 *m, *v;
     float *m_max, *v_max;
-    const float *tables; /* of optim8_tables */
-    float beta1, beta2, epsilon, correction1, correction2;
+    const float *tables;              /* of optim8_tables */
+    float beta1, beta2, rest1, rest2; /* rest = 1 - beta, which f32 would get wrong in the fifth digit */
+    float epsilon, correction1, correction2;
 };
 
 /* square_sum: parts[group] = the sum of squares of its share; K_GROUPS(n) groups.  Several arrays may leave their
