@@ -152,6 +152,12 @@ static void failures_that_were_blind_once(void)
     check_file("diagnose/blind.jsonl", 90);
 }
 
+/* So were these, and no rule was written for them. */
+static void failures_that_no_rule_was_written_for(void)
+{
+    check_file("diagnose/unseen.jsonl", 90);
+}
+
 /* Sure of itself as often as it is right, within a tenth. */
 static void confidence_is_calibrated(void)
 {
@@ -172,6 +178,7 @@ int main(int argc, char **argv)
     RUN(reported_failures);
     RUN(failures_and_healthy_runs_by_message);
     RUN(failures_that_were_blind_once);
+    RUN(failures_that_no_rule_was_written_for);
     RUN(confidence_is_calibrated);
     return check_done();
 }
