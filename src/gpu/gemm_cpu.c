@@ -6,7 +6,7 @@
 
 #define ROW(storage, variant) gemm_cpu_##storage##_##variant
 extern const struct gemm_cpu ROW(f32, plain), ROW(bf16, plain), ROW(f16, plain);
-#ifdef __x86_64__
+#ifdef KERNELS_WIDE /* the build has them */
 extern const struct gemm_cpu ROW(f32, avx2), ROW(bf16, avx2), ROW(f16, avx2);
 extern const struct gemm_cpu ROW(f32, avx512), ROW(bf16, avx512), ROW(f16, avx512);
 #define ROWS(storage)                                                           \

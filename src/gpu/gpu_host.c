@@ -22,7 +22,7 @@ struct gpu_event {
 
 static enum kernel_variant best_variant(void)
 {
-#ifdef __x86_64__
+#ifdef KERNELS_WIDE /* the build has them */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
         return KERNEL_PLAIN;
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
