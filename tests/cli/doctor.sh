@@ -353,11 +353,13 @@ an_interrupt_leaves_nothing_behind()
     for signal in INT TERM HUP; do
         rm -f "$tmp/log"
         said="cairn doctor --probe, SIG$signal"
-        # A job in the background of a script ignores SIGINT; python3 starts it as a terminal would.
+        # A job in the background of a script ignores SIGINT, and one under nohup SIGHUP; python3 starts it as a
+        # terminal would.
         FAKE_TORCH=children FAKE_TORCH_LOG=$tmp/log python3 - "$signal" "$tmp/log" "$cairn" doctor --probe \
             --torch "$fake" --root "$halo" >"$out" 2>"$err" <<'PYTHON' || fail 'did not end by the signal'
 import os, signal, subprocess, sys, time
 number, log = getattr(signal, 'SIG' + sys.argv[1]), sys.argv[2]
+signal.signal(number, signal.SIG_DFL)
 child = subprocess.Popen(sys.argv[3:])
 for _ in range(200):
     time.sleep(0.05)

@@ -20,6 +20,8 @@ import time
 CAIRN = os.environ['CAIRN']
 DATA = os.environ['CAIRN_TEST_DATA']
 PATIENCE = 60
+# Whoever started the tests may ignore it (nohup does), and what they start would inherit that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def environment(home, **more):
