@@ -10,7 +10,7 @@ T       ?=
 CLANG_ENV = CC=clang
 SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false -Dkernels=plain
 # A wrong answer of a sanitizer must end the test; leaks count.
-SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 .PHONY: all test test-interop test-long lint asan bench fuzz install clean help
 

@@ -92,7 +92,9 @@ out_of_memory()
 
 a_lost_device_is_told_once_and_stays_lost()
 {
-    CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 run selftest --device hip:0 --only norm
+    # What belongs to a lost device is not given back: its runtime may hang in that.
+    ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 \
+        run selftest --device hip:0 --only norm
     status_is 1
     out_has 'hip:0: launch layer_norm_f32: hipErrorIllegalAddress (700)'
     ! grep -qE '[0-9]e[-+][0-9]' "$out" || fail 'a check passed after the loss'
