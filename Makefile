@@ -42,7 +42,7 @@ build-asan/build.ninja:
 
 asan: build-asan/build.ninja
 	@ninja -C build-asan
-	@$(SANITIZE_ENV) scripts/test build-asan --no-suite long --no-suite lint $(T)
+	@$(SANITIZE_ENV) scripts/test build-asan --no-suite long --no-suite lint --no-suite interop $(T)
 
 bench: all
 	@CAIRN_COMMIT=$$(git rev-parse --short HEAD 2>/dev/null) meson test -C $(BUILD) --benchmark --verbose
