@@ -11,8 +11,7 @@ SCRIPTS = ('Makefile', 'scripts/', '.ci/', 'completions/', 'tests/fuzz/run')
 
 # Places and words that mean something to one person only.
 DESK = re.compile(r'''(?x)
-      (?<![\w.])/work/  |  (?<![\w/])(?:\.\./)+shared\b  |  \bshared/(?:facts|fixtures|origin|goldens|checks|diagnose|[A-Z])
-    | /tmp/bld  |  (?<![\w.])/root/\.
+      (?<![\w.])/root/\.
     | \b[Ii]ssue\ \#\d  |  \b[Ss]eed\ document
 ''')
 
