@@ -57,6 +57,16 @@ static struct operands make_operands(struct check *c, const struct matrix_case *
     return o;
 }
 
+/* What the product of one place becomes. */
+static void finish(const struct matrix_case *s, const struct operands *o, size_t i, size_t j, size_t at,
+                   double product, double *c, double *before)
+{
+    double sum = product * s->alpha + (s->bias ? o->bias.host[s->bias_rows ? i : j] : 0);
+    before[at] = sum;
+    sum = s->gelu ? gelu(sum) : sum;
+    c[at] = sum + (s->residual ? o->residual.host[at] : 0) + s->beta * c[at];
+}
+
 static void reference(const struct matrix_case *s, const struct operands *o, size_t batch, double *c,
                       double *before)
 {
@@ -68,10 +78,7 @@ static void reference(const struct matrix_case *s, const struct operands *o, siz
             for (size_t k = 0; k < s->k; k++)
                 sum += (double)a[s->a_transposed ? k * o->a_stride + i : i * o->a_stride + k] *
                        b[s->b_transposed ? j * o->b_stride + k : k * o->b_stride + j];
-            sum = sum * s->alpha + (s->bias ? o->bias.host[s->bias_rows ? i : j] : 0);
-            before[at] = sum;
-            sum = s->gelu ? gelu(sum) : sum;
-            c[at] = sum + (s->residual ? o->residual.host[at] : 0) + s->beta * c[at];
+            finish(s, o, i, j, at, sum, c, before);
         }
 }
 
@@ -94,25 +101,24 @@ static void launch(struct check *c, const char *kernel, const struct matrix_case
         check_complain(c, "%s", blas_error.msg);
 }
 
-static void multiply(struct check *c, const char *kernel, const struct matrix_case *s)
+static struct gemm_args args_of(const struct matrix_case *s, const struct operands *o)
 {
-    struct operands o = make_operands(c, s);
-    struct gemm_args args = {
-        .c = o.c.device,
-        .before = s->gelu ? o.before.device : NULL,
-        .a = o.a.device,
-        .b = o.b.device,
-        .residual = s->residual ? o.residual.device : NULL,
-        .bias = s->bias ? o.bias.device : NULL,
+    return (struct gemm_args){
+        .c = o->c.device,
+        .before = s->gelu ? o->before.device : NULL,
+        .a = o->a.device,
+        .b = o->b.device,
+        .residual = s->residual ? o->residual.device : NULL,
+        .bias = s->bias ? o->bias.device : NULL,
         .m = (k_i64)s->m,
         .n = (k_i64)s->n,
         .k = (k_i64)s->k,
-        .a_stride = (k_i64)o.a_stride,
-        .b_stride = (k_i64)o.b_stride,
-        .c_stride = (k_i64)o.c_stride,
-        .a_batch = (k_i64)o.a_size,
-        .b_batch = (k_i64)o.b_size,
-        .c_batch = (k_i64)o.c_size,
+        .a_stride = (k_i64)o->a_stride,
+        .b_stride = (k_i64)o->b_stride,
+        .c_stride = (k_i64)o->c_stride,
+        .a_batch = (k_i64)o->a_size,
+        .b_batch = (k_i64)o->b_size,
+        .c_batch = (k_i64)o->c_size,
         .alpha = s->alpha,
         .beta = s->beta,
         .a_transposed = s->a_transposed,
@@ -121,6 +127,12 @@ static void multiply(struct check *c, const char *kernel, const struct matrix_ca
         .bias_rows = s->bias_rows,
         .gelu = s->gelu,
     };
+}
+
+static void multiply(struct check *c, const char *kernel, const struct matrix_case *s)
+{
+    struct operands o = make_operands(c, s);
+    struct gemm_args args = args_of(s, &o);
     double *want = numbers_of(c, &o.c), *before = numbers_of(c, &o.before);
     for (size_t b = 0; b < s->batches; b++)
         reference(s, &o, b, want, before);
@@ -148,6 +160,27 @@ static void gemm_mma(struct check *c)
     multiply_all(c, "gemm_mma");
 }
 
+/* What c holds is the product; the kernel comes after a library that cannot do the rest. */
+static void epilogue(struct check *c)
+{
+    for (size_t k = 0; k < ARRAY_LEN(small); k++) {
+        struct matrix_case s = small[k];
+        s.beta = 0;
+        struct operands o = make_operands(c, &s);
+        struct gemm_args args = args_of(&s, &o);
+        double *want = numbers_of(c, &o.c), *before = numbers_of(c, &o.before);
+        for (size_t row = 0; row < s.batches * s.m; row++)
+            for (size_t j = 0; j < s.n; j++) {
+                size_t at = row / s.m * o.c_size + row % s.m * o.c_stride + j;
+                finish(&s, &o, row % s.m, j, at, o.c.host[at], want, before);
+            }
+        CHECK_LAUNCH(c, "gemm_epilogue", ((struct gpu_grid){ (unsigned)s.m, 1, (unsigned)s.batches }), args);
+        check_compare(c, &o.c, want, 2);
+        if (s.gelu)
+            check_compare(c, &o.before, before, 2);
+    }
+}
+
 /* Every way of blas that this device has, and then the choice between them. */
 static void all_ways(struct check *c)
 {
@@ -167,6 +200,7 @@ static void all_ways(struct check *c)
 const struct check_case checks_gemm[] = {
     { "gemm", gemm, false },
     { "gemm_mma", gemm_mma, false },
+    { "gemm_epilogue", epilogue, false },
     { "blas", all_ways, false },
 };
 const size_t n_checks_gemm = ARRAY_LEN(checks_gemm);
