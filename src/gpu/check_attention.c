@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
 
-#include "gpu/kernels/attention.h"
+#include "gpu/attention.h"
 #include <math.h>
 
 static const struct attention_case {
@@ -144,12 +144,12 @@ static void compare_lse(struct check *c, struct operands *o)
         check_complain(c, "lse is off by %.3g", worst);
 }
 
-static void run_forward(struct check *c, const char *kernel, size_t tile, struct operands *o)
+static struct attention_args forward_args(const struct operands *o)
 {
     const struct attention_case *s = o->s;
     struct attention_stride q = strides(s->queries, s->heads, s->size),
                             k = strides(s->keys, s->kv_heads, s->size);
-    struct attention_args args = {
+    return (struct attention_args){
         .o = o->o.device,
         .lse = o->lse.device,
         .q = o->q.device,
@@ -168,47 +168,31 @@ static void run_forward(struct check *c, const char *kernel, size_t tile, struct
         .causal = s->causal,
         .scale = (float)o->scale,
     };
-    CHECK_LAUNCH(c, kernel, grid_by(tile, s->queries, s->heads, s->samples), args);
 }
 
-static void run_delta(struct check *c, struct operands *o)
-{
-    const struct attention_case *s = o->s;
-    struct attention_stride q = strides(s->queries, s->heads, s->size);
-    struct attention_delta_args args = {
-        .delta = o->delta.device,
-        .o = o->o.device,
-        .d_o = o->d_o.device,
-        .o_by = q,
-        .d_o_by = q,
-        .heads = (k_i64)s->heads,
-        .queries = (k_i64)s->queries,
-        .size = (k_i64)s->size,
-    };
-    CHECK_LAUNCH(c, "attention_delta", grid_of(s->queries, s->heads, s->samples), args);
-}
-
-static void run_backward(struct check *c, const char *kernel, struct operands *o, bool rows_are_keys)
+static struct attention_backward_args backward_args(const struct operands *o)
 {
     const struct attention_case *s = o->s;
     struct attention_stride q = strides(s->queries, s->heads, s->size),
                             k = strides(s->keys, s->kv_heads, s->size);
-    struct attention_backward_args args = {
+    return (struct attention_backward_args){
         .dq = o->dq.device,
         .dk = o->dk.device,
         .dv = o->dv.device,
+        .delta = o->delta.device,
         .q = o->q.device,
         .k = o->k.device,
         .v = o->v.device,
+        .o = o->o.device,
         .d_o = o->d_o.device,
         .lse = o->lse.device,
-        .delta = o->delta.device,
         .dq_by = q,
         .dk_by = k,
         .dv_by = k,
         .q_by = q,
         .k_by = k,
         .v_by = k,
+        .o_by = q,
         .d_o_by = q,
         .heads = (k_i64)s->heads,
         .kv_heads = (k_i64)s->kv_heads,
@@ -219,6 +203,19 @@ static void run_backward(struct check *c, const char *kernel, struct operands *o
         .causal = s->causal,
         .scale = (float)o->scale,
     };
+}
+
+static void run_forward(struct check *c, const char *kernel, size_t tile, struct operands *o)
+{
+    const struct attention_case *s = o->s;
+    struct attention_args args = forward_args(o);
+    CHECK_LAUNCH(c, kernel, grid_by(tile, s->queries, s->heads, s->samples), args);
+}
+
+static void run_backward(struct check *c, const char *kernel, struct operands *o, bool rows_are_keys)
+{
+    const struct attention_case *s = o->s;
+    struct attention_backward_args args = backward_args(o);
     CHECK_LAUNCH(c, kernel,
                  rows_are_keys ? grid_of(s->keys, s->kv_heads, s->samples)
                                : grid_of(s->queries, s->heads, s->samples),
@@ -259,7 +256,7 @@ static void delta(struct check *c)
         struct operands o = make_operands(c, &shapes[i]);
         reference(c, &o);
         run_forward(c, "attention", ATTENTION_ROWS, &o);
-        run_delta(c, &o);
+        run_backward(c, "attention_delta", &o, false);
         check_fetch(c, &o.o);
         for (size_t row = 0; row < o.delta.n; row++) {
             size_t query = row % shapes[i].queries, head = row / shapes[i].queries % shapes[i].heads;
@@ -277,7 +274,7 @@ static void backward_q(struct check *c)
         struct operands o = make_operands(c, &shapes[i]);
         reference(c, &o);
         run_forward(c, "attention", ATTENTION_ROWS, &o);
-        run_delta(c, &o);
+        run_backward(c, "attention_delta", &o, false);
         run_backward(c, "attention_dq", &o, false);
         check_compare(c, &o.dq, o.want_dq, slack(c, 8));
     }
@@ -289,8 +286,35 @@ static void backward_kv(struct check *c)
         struct operands o = make_operands(c, &shapes[i]);
         reference(c, &o);
         run_forward(c, "attention", ATTENTION_ROWS, &o);
-        run_delta(c, &o);
+        run_backward(c, "attention_delta", &o, false);
         run_backward(c, "attention_dkv", &o, true);
+        check_compare(c, &o.dk, o.want_dk, slack(c, 8));
+        check_compare(c, &o.dv, o.want_dv, slack(c, 8));
+    }
+}
+
+/* As others call it: by the kernels that attention.h chooses. */
+static void run_whole(struct check *c, const struct operands *o)
+{
+    struct attention_args there = forward_args(o);
+    struct attention_backward_args back = backward_args(o);
+    struct cairn_error err = { 0 };
+    k_i64 samples = (k_i64)o->s->samples;
+    if (check_ok(c) && (attention_forward(check_gpu(c), NULL, check_storage(c), samples, &there, &err) ||
+                        attention_backward(check_gpu(c), NULL, check_storage(c), samples, &back, &err) ||
+                        gpu_wait(check_gpu(c), NULL, &err)))
+        check_complain(c, "%s", err.msg);
+}
+
+static void whole(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct operands o = make_operands(c, &shapes[i]);
+        reference(c, &o);
+        run_whole(c, &o);
+        check_compare(c, &o.o, o.want_o, slack(c, 4));
+        compare_lse(c, &o);
+        check_compare(c, &o.dq, o.want_dq, slack(c, 8));
         check_compare(c, &o.dk, o.want_dk, slack(c, 8));
         check_compare(c, &o.dv, o.want_dv, slack(c, 8));
     }
@@ -299,6 +323,6 @@ static void backward_kv(struct check *c)
 const struct check_case checks_attention[] = {
     { "attention", forward, false },         { "attention_mma", forward_mma, false },
     { "attention_delta", delta, false },     { "attention_dq", backward_q, false },
-    { "attention_dkv", backward_kv, false },
+    { "attention_dkv", backward_kv, false }, { "attention_whole", whole, false },
 };
 const size_t n_checks_attention = ARRAY_LEN(checks_attention);

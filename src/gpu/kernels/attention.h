@@ -35,23 +35,15 @@ struct attention_args {
     float scale;
 };
 
-/* delta = the sum of o * d_o over a head's numbers, for each row: what the backward kernels need of o.  One group
- * takes ATTENTION_ROWS rows. */
-struct attention_delta_args {
-    struct k_fault *fault;
-    float *delta; /* out, as lse */
-    const void *o, *d_o;
-    struct attention_stride o_by, d_o_by;
-    k_i64 heads, queries, size;
-};
-
-/* attention_dq writes dq; attention_dkv writes dk and dv. */
+/* attention_delta writes delta: the sum of o * d_o over a head's numbers for each row, all that the others need of o.
+ * attention_dq writes dq; attention_dkv writes dk and dv. */
 struct attention_backward_args {
     struct k_fault *fault;
     void *dq, *dk, *dv; /* out */
-    const void *q, *k, *v, *d_o;
-    const float *lse, *delta;
-    struct attention_stride dq_by, dk_by, dv_by, q_by, k_by, v_by, d_o_by;
+    float *delta;       /* as lse */
+    const void *q, *k, *v, *o, *d_o;
+    const float *lse;
+    struct attention_stride dq_by, dk_by, dv_by, q_by, k_by, v_by, o_by, d_o_by;
     k_i64 heads, kv_heads, queries, keys, size;
     k_i64 causal_shift;
     k_u32 causal;
