@@ -6,6 +6,7 @@
 #include "cli/print.h"
 #include "cli/self_env.h"
 #include "cli/stop.h"
+#include "cli/watch_calls.h"
 #include "config.h"
 #include "gpu/bench.h"
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static void print_results_json(const struct gpu_info *g, const struct bench_resu
     json_print(top, stdout);
 }
 
-static int run_bench(const char *device, const char *group, bool json)
+static int run_bench(const char *device, const char *group, int limit_s, bool json)
 {
     CLEANUP(mem_free) struct bench_result *results = NULL;
     struct cairn_error err = { 0 };
@@ -69,7 +70,7 @@ static int run_bench(const char *device, const char *group, bool json)
     size_t n;
     stopped = stop_catch();
     self_env_apply();
-    if (gpu_open(device ? device : "auto", &g, &err))
+    if (watch_calls(limit_s, &err) || gpu_open(device ? device : "auto", &g, &err))
         return print_error(&err);
     int code = bench_run(g, group, is_stopped, &results, &n, &err);
     if (!code && !*stopped)
@@ -90,10 +91,11 @@ int cmd_bench(int argc, char **argv)
 {
     const char *device = NULL;
     bool json = false;
-    int rest;
+    int rest, limit_s = WATCH_DEFAULT_S;
     const struct opt_row rows[] = {
         OPT_STR('d', "device", &device, "NAME",
                 "this device: cpu, hip:0, cuda:0; the first if none is given"),
+        WATCH_OPTION(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };
@@ -115,5 +117,5 @@ int cmd_bench(int argc, char **argv)
     if (group && !is_group(group))
         return options_error(argv[0], "there is no bench \"%s\"; copy, norm, gemm and attention are there",
                              group);
-    return run_bench(device, group, json);
+    return run_bench(device, group, limit_s, json);
 }

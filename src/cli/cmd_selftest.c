@@ -5,6 +5,7 @@
 #include "cli/self_env.h"
 #include "cli/selftest_print.h"
 #include "cli/stop.h"
+#include "cli/watch_calls.h"
 #include <stdlib.h>
 
 struct run {
@@ -27,6 +28,7 @@ static int test_open(struct run *r, struct gpu *g, struct selftest *t, struct ca
     t->info = *gpu_info(g);
     if (check_all(g, r->only, is_stopped, &t->results, &t->n, err))
         return -1;
+    t->lost = gpu_lost(g);
     for (size_t i = 0; i < t->n; i++)
         wrong |= !t->results[i].ok;
     /* A device that has failed already has nothing to add. */
@@ -70,14 +72,14 @@ static void run_release(struct run *r)
         free(r->tests[i].results);
 }
 
-static int run_tests(const char *device, const char *only, bool json)
+static int run_tests(const char *device, const char *only, int limit_s, bool json)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     CLEANUP(run_release) struct run r = { .device = device, .only = only };
     struct cairn_error err = { 0 };
     stopped = stop_catch();
     self_env_apply();
-    int code = test_devices(&r, &a, &err);
+    int code = watch_calls(limit_s, &err) || test_devices(&r, &a, &err);
     if (*stopped)
         return stop_end();
     if (code)
@@ -95,9 +97,11 @@ int cmd_selftest(int argc, char **argv)
 {
     const char *device = NULL, *only = NULL;
     bool json = false;
+    int limit_s = WATCH_DEFAULT_S;
     const struct opt_row rows[] = {
         OPT_STR('d', "device", &device, "NAME", "only this device: cpu, hip:0, cuda:0, or auto"),
         OPT_STR(0, "only", &only, "KERNEL", "only kernels with this in their name"),
+        WATCH_OPTION(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };
@@ -111,5 +115,5 @@ int cmd_selftest(int argc, char **argv)
                     "  cairn selftest --device hip:0 --json > report.json\n",
     };
     int r = options_parse(argc, argv, rows, &usage, NULL);
-    return r != OPTIONS_GO ? r : run_tests(device, only, json);
+    return r != OPTIONS_GO ? r : run_tests(device, only, limit_s, json);
 }

@@ -2,10 +2,12 @@
 #include "cli/commands.h"
 #include "config.h"
 #include "gpu/compile.h"
+#include "gpu/watch.h"
 #include "rules/gfx_table.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct command {
     const char *name;
@@ -108,15 +110,19 @@ static int run(int argc, char **argv)
     return c ? c->run(argc - 1, argv + 1) : unknown_command(word);
 }
 
+/* A full disk must not look like success; a reader that has seen enough (head) may leave. */
+static int flush_output(int code)
+{
+    if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
+        return code;
+    fprintf(stderr, "cairn: write to standard output: %s\n", strerror(errno));
+    return EXIT_TROUBLE;
+}
+
 int main(int argc, char **argv)
 {
-    int code = run(argc, argv);
-    /* A full disk must not look like success; a reader that has seen enough (head) may leave. */
-    if (fflush(stdout) || ferror(stdout)) {
-        if (errno == EPIPE)
-            return code;
-        fprintf(stderr, "cairn: write to standard output: %s\n", strerror(errno));
-        return EXIT_TROUBLE;
-    }
+    int code = flush_output(run(argc, argv));
+    if (watch_saw_hang())
+        _exit(code); /* not through the cleanup of a runtime that would wait for its device */
     return code;
 }

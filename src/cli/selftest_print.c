@@ -79,6 +79,20 @@ static void print_conversions(const struct selftest *t)
     }
 }
 
+/* One failure after another mostly has the same remedy. */
+static void print_hints(const struct selftest *t)
+{
+    const char *last = "";
+    for (size_t i = 0; i < t->n; i++) {
+        const char *hint = t->results[i].hint;
+        if (hint[0] && strcmp(hint, last))
+            printf("  %s\n", hint);
+        last = hint[0] ? hint : last;
+    }
+    if (t->lost)
+        puts("  the device was lost; what comes after was not checked");
+}
+
 void selftest_print(const struct selftest *t)
 {
     size_t bad = 0;
@@ -96,6 +110,7 @@ void selftest_print(const struct selftest *t)
         print_padded(stdout, t->results[i].why, 0);
         putchar('\n');
     }
+    print_hints(t);
     printf(
         "  %zu checks, %zu wrong; errors are relative to the largest number, LIMIT is their worst share of what "
         "is allowed\n",
@@ -130,6 +145,7 @@ static void add_result(struct json *array, const char *device, const struct chec
     json_add_real(k, "worst_error", r->relative);
     json_add_real(k, "tolerance", r->tolerance);
     json_add_text(k, "error", r->ok ? NULL : r->why);
+    json_add_text(k, "hint", r->hint[0] ? r->hint : NULL);
 }
 
 static void add_conversion(struct json *array, const char *device, const struct conversion *c)

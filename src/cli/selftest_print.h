@@ -13,6 +13,7 @@ struct selftest {
     size_t n;
     struct conversion conversions[CONVERSIONS];
     bool has_conversions;
+    bool lost; /* before the last check */
 };
 
 void selftest_print(const struct selftest *t);

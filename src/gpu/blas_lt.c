@@ -5,6 +5,7 @@
 
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
+#include "gpu/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,9 @@ static int open_library(struct gpu *g, const struct lt_codes *codes, const char 
         free(lt);
         return -1;
     }
+    watch_enter(g->info.name, codes->name);
     int code = lt->api.create(&lt->handle);
+    watch_leave();
     if (code || gpu_alloc(g, GPU_MEM_DEVICE, WORKSPACE, &lt->workspace, err)) {
         if (code)
             fail(lt, code, path, err);
@@ -241,9 +244,11 @@ static int run(struct gpu *g, void *state, const struct blas_call *call, struct 
         return -1;
     if (p->none)
         return cairn_fail(err, CAIRN_ELACK, "%s has no algorithm for this shape", lt->codes->name);
+    watch_enter(g->info.name, lt->codes->name);
     int code =
         lt->api.matmul(lt->handle, p->operation, &a->alpha, a->b, p->a, a->a, p->b, &a->beta, a->c, p->c,
                        a->c, p->c, p->algorithm, lt->workspace, WORKSPACE, device_queue(g, call->stream));
+    watch_leave();
     return code ? fail(lt, code, "multiply", err) : 0;
 }
 

@@ -2,6 +2,7 @@
  * rocBLAS, which ends the process on a chip it has no files for: it is opened here only after a child survived it. */
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
+#include "gpu/watch.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -54,7 +55,9 @@ static int open_library(struct gpu *g, void **state, struct cairn_error *err)
         free(r);
         return -1;
     }
+    watch_enter(g->info.name, "rocblas");
     int code = r->create(&r->handle);
+    watch_leave();
     if (code) {
         close_library(g, r);
         return cairn_fail(err, CAIRN_EIO, "rocblas: %s: status %d", path, code);
@@ -78,6 +81,7 @@ static int run(struct gpu *g, void *state, const struct blas_call *call, struct 
     struct rocblas *r = state;
     const struct gemm_args *a = call->args;
     int type = types[call->storage], c_type = a->c_f32 ? TYPE_F32 : type;
+    watch_enter(g->info.name, "rocblas");
     int code = r->set_stream(r->handle, device_queue(g, call->stream));
     if (!code)
         code = r->gemm(r->handle, a->b_transposed ? TRANSPOSED : AS_IT_IS,
@@ -85,6 +89,7 @@ static int run(struct gpu *g, void *state, const struct blas_call *call, struct 
                        a->b, type, (int)a->b_stride, a->b_batch, a->a, type, (int)a->a_stride, a->a_batch,
                        &a->beta, a->c, c_type, (int)a->c_stride, a->c_batch, a->c, c_type, (int)a->c_stride,
                        a->c_batch, (int)call->batches, TYPE_F32, 0, 0, 0);
+    watch_leave();
     return code ? cairn_fail(err, CAIRN_EIO, "rocblas: multiply: status %d", code) : 0;
 }
 

@@ -273,8 +273,10 @@ static void run_case(struct gpu *g, const struct check_case *row, enum gpu_stora
     struct check c = { .g = g, .storage = storage, .random = seed_of(row->kernel), .result = result };
     *result = (struct check_result){ .kernel = row->kernel, .storage = storage };
     row->run(&c);
-    if (c.err.code)
+    if (c.err.code) {
         snprintf(result->why, sizeof(result->why), "%s", c.err.msg);
+        snprintf(result->hint, sizeof(result->hint), "%s", c.err.hint);
+    }
     result->ok = check_ok(&c);
     for (size_t i = 0; i < c.n_device; i++)
         gpu_free(g, GPU_MEM_DEVICE, c.device[i]);
@@ -307,7 +309,8 @@ int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_
         for (size_t i = 0; i < *tables[t].n; i++) {
             const struct check_case *row = &tables[t].cases[i];
             for (int s = 0; s < (row->f32_only ? 1 : GPU_STORAGES); s++)
-                if ((!only || strstr(row->kernel, only)) && exists(g, row, s) && !(stop && stop()))
+                if ((!only || strstr(row->kernel, only)) && exists(g, row, s) && !gpu_lost(g) &&
+                    !(stop && stop()))
                     run_case(g, row, (enum gpu_storage)s, &(*out)[(*n)++]);
         }
     return 0;

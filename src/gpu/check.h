@@ -72,10 +72,11 @@ struct check_result {
     double relative;  /* that error, relative to the largest number */
     double tolerance; /* what is allowed there */
     char why[256];    /* of a failure */
+    char hint[256];   /* what to do about it; may be empty */
 };
 
 /* Runs every case on the device; *out is malloced.  -1 only when nothing could be run.  `stop` may be NULL; it is
- * asked between cases. */
+ * asked between cases.  A lost device ends it: there are fewer results then. */
 int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
               struct cairn_error *err);
 

@@ -240,7 +240,9 @@ static int child_verdict(const struct child *c, const struct compile_job *job, i
     if (WIFSIGNALED(status)) {
         cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler was ended by signal %d%s%s",
                    job->text->file, job->arch, WTERMSIG(status), log[0] ? ": " : "", log);
-        return cairn_hint(err, "this ROCm may be older than the chip; a newer one knows it");
+        return cairn_hint(err, WTERMSIG(status) == SIGKILL
+                                   ? "somebody ended it: `dmesg` tells whether memory had run out; try again"
+                                   : "this ROCm may be older than the chip; a newer one knows it");
     }
     return cairn_fail(err, WEXITSTATUS(status) == 3 ? CAIRN_ELACK : CAIRN_EFORMAT, "compile %s for %s: %s",
                       job->text->file, job->arch, log[0] ? log : "the compiler gave no reason");

@@ -4,9 +4,13 @@
 #include "base/str.h"
 #include "gpu/compile.h"
 #include "gpu/device_api.h"
+#include "gpu/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { LAST_ROOM = 96 };
 
 struct module {
     void *handle; /* NULL: not loaded */
@@ -16,6 +20,7 @@ struct device {
     const struct device_api *api;
     void *first_stream;
     struct module *modules; /* [text * GPU_STORAGES + storage] */
+    char last[LAST_ROOM];   /* what was queued last, for the words of an error */
 };
 
 enum { STREAM_NON_BLOCKING = 1, TIMED_EVENT = 0 };
@@ -28,6 +33,18 @@ static bool is_in(int code, const int *list, size_t n)
     return false;
 }
 
+static const char *lost_hint(const struct device_codes *c, int code)
+{
+    if (code == c->bad_memory)
+        return "the device's memory had an error that it could not correct, and `dmesg` names the place; if it "
+               "happens again, the card is faulty: do not trust what it computes";
+    if (is_in(code, c->gone, ARRAY_LEN(c->gone)))
+        return "the driver has gone or has dropped the device, and `dmesg` tells why; start again when `cairn gpu` "
+               "shows the device without problems";
+    return "the device is of no use to this process any more; `dmesg` tells what happened, and a new process may "
+           "find it well again";
+}
+
 int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what,
                 struct cairn_error *err)
 {
@@ -38,9 +55,7 @@ int device_fail(struct gpu *g, const struct device_api *api, int code, const cha
         return cairn_fail(err, CAIRN_ENOMEM, "%s: %s: out of memory (%s)", who, what, name);
     cairn_fail(err, CAIRN_EIO, "%s: %s: %s (%d)", who, what, name, code);
     if (g && is_in(code, c->lost, ARRAY_LEN(c->lost))) {
-        cairn_hint(err,
-                   "the device is of no use to this process any more; `dmesg` tells what happened, and a new "
-                   "process may find it well again");
+        cairn_hint(err, "%s", lost_hint(c, code));
         g->lost = *err;
     }
     return -1;
@@ -52,8 +67,19 @@ static int check(struct gpu *g, int code, const char *what, struct cairn_error *
     return code ? device_fail(g, d->api, code, what, err) : 0;
 }
 
+#define WATCHED(who, what, call)    \
+    ({                              \
+        watch_enter(who, what);     \
+        int code_of_call_ = (call); \
+        watch_leave();              \
+        code_of_call_;              \
+    })
 /* A call that a test lets fail answers with a number that no runtime has. */
-#define CALL(g, field, ...) (fault_hit() ? -1 : ((struct device *)(g)->state)->api->field(__VA_ARGS__))
+#define CALL(g, what, field, ...) \
+    (fault_hit() ? -1 : WATCHED((g)->info.name, what, ((struct device *)(g)->state)->api->field(__VA_ARGS__)))
+/* For calls that give something back: nobody could do anything about their errors. */
+#define GIVE_BACK(g, what, field, ...) \
+    WATCHED((g)->info.name, what, ((struct device *)(g)->state)->api->field(__VA_ARGS__))
 
 static void describe(const struct device_api *api, struct gpu_info *info)
 {
@@ -78,9 +104,9 @@ int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, stru
                 size_t *n, struct cairn_error *err)
 {
     const struct device_codes *c = api->codes;
-    int count = 0, code = api->init(0);
+    int count = 0, code = WATCHED(api->prefix, "begin", api->init(0));
     if (!code)
-        code = api->device_count(&count);
+        code = WATCHED(api->prefix, "count the devices", api->device_count(&count));
     if (is_in(code, c->none, ARRAY_LEN(c->none)))
         return cairn_fail(err, CAIRN_ELACK, "%s finds no device", api->library);
     if (code)
@@ -97,6 +123,12 @@ int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, stru
     return 0;
 }
 
+static int create_stream(struct gpu *g, void **out, struct cairn_error *err)
+{
+    const char *what = "create a stream";
+    return check(g, CALL(g, what, stream_create, out, STREAM_NON_BLOCKING), what, err);
+}
+
 int device_open(struct gpu *g, struct device_api *api, struct cairn_error *err)
 {
     struct device *d = calloc(1, sizeof(*d));
@@ -108,7 +140,7 @@ int device_open(struct gpu *g, struct device_api *api, struct cairn_error *err)
     d->api = api;
     if (api->bind(g, err))
         return -1;
-    return check(g, CALL(g, stream_create, &d->first_stream, STREAM_NON_BLOCKING), "create a stream", err);
+    return create_stream(g, &d->first_stream, err);
 }
 
 void device_close(struct gpu *g)
@@ -120,9 +152,9 @@ void device_close(struct gpu *g)
     if (d->api && !g->lost.code) {
         for (size_t i = 0; i < n_kernel_texts * GPU_STORAGES; i++)
             if (d->modules[i].handle)
-                d->api->module_unload(d->modules[i].handle);
+                GIVE_BACK(g, "unload kernels", module_unload, d->modules[i].handle);
         if (d->first_stream)
-            d->api->stream_destroy(d->first_stream);
+            GIVE_BACK(g, "close a stream", stream_destroy, d->first_stream);
         d->api->unbind(g);
     }
     free(d->modules);
@@ -137,11 +169,24 @@ void *device_queue(struct gpu *g, struct gpu_stream *s)
 int device_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err)
 {
     size_t f, t;
-    if (check(g, CALL(g, memory_info, &f, &t), "ask for free memory", err))
+    const char *what = "ask for free memory";
+    if (check(g, CALL(g, what, memory_info, &f, &t), what, err))
         return -1;
     *free_bytes = f;
     *total_bytes = t;
     return 0;
+}
+
+/* What there is instead of what was asked for. */
+static void hint_memory(struct gpu *g, enum gpu_mem kind, struct cairn_error *err)
+{
+    size_t f, t;
+    if (kind == GPU_MEM_STAGING)
+        cairn_hint(err, "the host has no more memory that the device can reach; end what else uses it");
+    else if (!GIVE_BACK(g, "ask for free memory", memory_info, &f, &t))
+        cairn_hint(err,
+                   "%zu of %zu MiB are free; end what else uses the device, or take a smaller model or batch",
+                   f >> 20, t >> 20);
 }
 
 int device_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
@@ -150,28 +195,30 @@ int device_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, stru
     snprintf(what, sizeof(what), "allocate %zu bytes%s", size, kind == GPU_MEM_STAGING ? " of staging" : "");
     size_t n = size ? size : 1;
     void *p = NULL;
-    int code = kind == GPU_MEM_STAGING ? CALL(g, host_alloc, &p, n, 0) : CALL(g, alloc, &p, n);
-    if (check(g, code, what, err))
+    int code = kind == GPU_MEM_STAGING ? CALL(g, what, host_alloc, &p, n, 0) : CALL(g, what, alloc, &p, n);
+    if (check(g, code, what, err)) {
+        if (err->code == CAIRN_ENOMEM)
+            hint_memory(g, kind, err);
         return -1;
+    }
     *out = p;
     return 0;
 }
 
 void device_free(struct gpu *g, enum gpu_mem kind, void *p)
 {
-    const struct device *d = g->state;
     if (g->lost.code)
         return;
     if (kind == GPU_MEM_STAGING)
-        d->api->host_free(p);
+        GIVE_BACK(g, "free staging memory", host_free, p);
     else
-        d->api->free(p);
+        GIVE_BACK(g, "free memory", free, p);
 }
 
 int device_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)
 {
     void *s;
-    if (check(g, CALL(g, stream_create, &s, STREAM_NON_BLOCKING), "create a stream", err))
+    if (create_stream(g, &s, err))
         return -1;
     *out = s;
     return 0;
@@ -179,20 +226,53 @@ int device_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_erro
 
 void device_stream_close(struct gpu *g, struct gpu_stream *s)
 {
-    const struct device *d = g->state;
     if (!g->lost.code)
-        d->api->stream_destroy(s);
+        GIVE_BACK(g, "close a stream", stream_destroy, s);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Asks until the queue is empty: at first without a pause, since most waits are short. */
+static int wait_limited(struct gpu *g, void *queue, int limit_s, struct cairn_error *err)
+{
+    struct device *d = g->state;
+    const char *what = "ask how far the device is";
+    double begin = now_s(), spent = 0;
+    int code;
+    while ((code = CALL(g, what, stream_query, queue)) == d->api->codes->not_ready) {
+        spent = now_s() - begin;
+        if (spent > limit_s) {
+            cairn_fail(err, CAIRN_EIO, "%s: %s: no end after %d s", g->info.name, d->last, limit_s);
+            cairn_hint(err, "%s", watch_hint);
+            g->lost = *err;
+            watch_note_hang();
+            return -1;
+        }
+        if (spent > 0.001)
+            nanosleep(&(struct timespec){ 0, spent < 0.1 ? 50000 : 1000000 }, NULL);
+    }
+    return check(g, code, what, err);
 }
 
 int device_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
 {
-    return check(g, CALL(g, stream_wait, device_queue(g, s)), "wait for the device", err);
+    const char *what = "wait for the device";
+    void *queue = device_queue(g, s);
+    if (watch_limit_s() && wait_limited(g, queue, watch_limit_s(), err))
+        return -1;
+    return check(g, CALL(g, what, stream_wait, queue), what, err);
 }
 
 int device_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *err)
 {
     void *e;
-    if (check(g, CALL(g, event_create, &e, TIMED_EVENT), "create an event", err))
+    const char *what = "create an event";
+    if (check(g, CALL(g, what, event_create, &e, TIMED_EVENT), what, err))
         return -1;
     *out = e;
     return 0;
@@ -200,25 +280,27 @@ int device_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error 
 
 void device_event_close(struct gpu *g, struct gpu_event *e)
 {
-    const struct device *d = g->state;
     if (!g->lost.code)
-        d->api->event_destroy(e);
+        GIVE_BACK(g, "close an event", event_destroy, e);
 }
 
 int device_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err)
 {
-    return check(g, CALL(g, event_record, e, device_queue(g, s)), "record an event", err);
+    const char *what = "record an event";
+    return check(g, CALL(g, what, event_record, e, device_queue(g, s)), what, err);
 }
 
 int device_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, struct cairn_error *err)
 {
-    return check(g, CALL(g, stream_wait_event, device_queue(g, s), e, 0), "wait for an event", err);
+    const char *what = "wait for an event";
+    return check(g, CALL(g, what, stream_wait_event, device_queue(g, s), e, 0), what, err);
 }
 
 int device_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
                     struct cairn_error *err)
 {
-    return check(g, CALL(g, event_elapsed, ms, from, to), "read two events", err);
+    const char *what = "read two events";
+    return check(g, CALL(g, what, event_elapsed, ms, from, to), what, err);
 }
 
 int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
@@ -226,17 +308,19 @@ int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src,
 {
     static const char *const words[] = { "to the device", "from the device", "on the device" };
     void *q = device_queue(g, s), *from = (void *)src;
-    int code = direction == GPU_UP     ? CALL(g, copy_up, dst, from, n, q)
-               : direction == GPU_DOWN ? CALL(g, copy_down, dst, from, n, q)
-                                       : CALL(g, copy_within, dst, from, n, q);
-    char what[64];
-    snprintf(what, sizeof(what), "copy %zu bytes %s", n, words[direction]);
+    char *what = ((struct device *)g->state)->last;
+    snprintf(what, LAST_ROOM, "copy %zu bytes %s", n, words[direction]);
+    int code = direction == GPU_UP     ? CALL(g, what, copy_up, dst, from, n, q)
+               : direction == GPU_DOWN ? CALL(g, what, copy_down, dst, from, n, q)
+                                       : CALL(g, what, copy_within, dst, from, n, q);
     return check(g, code, what, err);
 }
 
 int device_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err)
 {
-    return check(g, CALL(g, set_bytes, dst, 0, n, device_queue(g, s)), "clear memory", err);
+    char *what = ((struct device *)g->state)->last;
+    snprintf(what, LAST_ROOM, "clear %zu bytes", n);
+    return check(g, CALL(g, what, set_bytes, dst, 0, n, device_queue(g, s)), what, err);
 }
 
 static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module **out,
@@ -258,7 +342,7 @@ static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module 
         return -1;
     char what[128];
     snprintf(what, sizeof(what), "load the kernels %s for %s", k->row->text->file, g->info.arch);
-    return check(g, CALL(g, module_load, &m->handle, code), what, err);
+    return check(g, CALL(g, what, module_load, &m->handle, code), what, err);
 }
 
 int device_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err)
@@ -268,7 +352,7 @@ int device_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err)
     if (load_module(g, k, &m, err))
         return -1;
     snprintf(name, sizeof(name), "%s_%s", k->row->name, compile_storage_name(k->storage));
-    return check(g, CALL(g, module_function, &k->handle, m->handle, name), name, err);
+    return check(g, CALL(g, name, module_function, &k->handle, m->handle, name), name, err);
 }
 
 int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
@@ -276,10 +360,10 @@ int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *
 {
     (void)args_size; /* one argument: the struct itself */
     void *arguments[] = { (void *)args };
-    int code = CALL(g, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0, device_queue(g, s),
-                    arguments, NULL);
-    char what[96];
-    snprintf(what, sizeof(what), "launch %s_%s", k->row->name, compile_storage_name(k->storage));
+    char *what = ((struct device *)g->state)->last;
+    snprintf(what, LAST_ROOM, "launch %s_%s", k->row->name, compile_storage_name(k->storage));
+    int code = CALL(g, what, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0,
+                    device_queue(g, s), arguments, NULL);
     return check(g, code, what, err);
 }
 
@@ -291,18 +375,19 @@ int device_graph_begin(struct gpu *g, struct gpu_stream *s, struct cairn_error *
     if (!api->capture_begin || !api->capture_end || !api->graph_make || !api->graph_launch ||
         !api->graph_destroy || !api->graph_end)
         return cairn_fail(err, CAIRN_ELACK, "%s has no graphs: %s is too old", g->info.name, api->library);
-    return check(g, CALL(g, capture_begin, device_queue(g, s), CAPTURE_THIS_THREAD), "begin a graph", err);
+    const char *what = "begin a graph";
+    return check(g, CALL(g, what, capture_begin, device_queue(g, s), CAPTURE_THIS_THREAD), what, err);
 }
 
 int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err)
 {
-    const struct device_api *api = ((struct device *)g->state)->api;
+    const char *end = "end a graph", *make = "make a graph";
     void *graph = NULL, *made = NULL;
-    if (check(g, CALL(g, capture_end, device_queue(g, s), &graph), "end a graph", err))
+    if (check(g, CALL(g, end, capture_end, device_queue(g, s), &graph), end, err))
         return -1;
-    int code = CALL(g, graph_make, &made, graph, 0);
-    api->graph_destroy(graph);
-    if (check(g, code, "make a graph", err))
+    int code = CALL(g, make, graph_make, &made, graph, 0);
+    GIVE_BACK(g, make, graph_destroy, graph);
+    if (check(g, code, make, err))
         return -1;
     *out = made;
     return 0;
@@ -310,11 +395,13 @@ int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out
 
 int device_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s, struct cairn_error *err)
 {
-    return check(g, CALL(g, graph_launch, graph, device_queue(g, s)), "launch a graph", err);
+    char *what = ((struct device *)g->state)->last;
+    snprintf(what, LAST_ROOM, "launch a graph");
+    return check(g, CALL(g, what, graph_launch, graph, device_queue(g, s)), what, err);
 }
 
 void device_graph_close(struct gpu *g, struct gpu_graph *graph)
 {
     if (!g->lost.code)
-        ((struct device *)g->state)->api->graph_end(graph);
+        GIVE_BACK(g, "close a graph", graph_end, graph);
 }

@@ -29,6 +29,7 @@
     X(stream_create, hipStreamCreateWithFlags, cuStreamCreate, (void **, unsigned))                   \
     X(stream_destroy, hipStreamDestroy, cuStreamDestroy_v2, (void *))                                 \
     X(stream_wait, hipStreamSynchronize, cuStreamSynchronize, (void *))                               \
+    X(stream_query, hipStreamQuery, cuStreamQuery, (void *))                                          \
     X(stream_wait_event, hipStreamWaitEvent, cuStreamWaitEvent, (void *, void *, unsigned))           \
     X(event_create, hipEventCreateWithFlags, cuEventCreate, (void **, unsigned))                      \
     X(event_destroy, hipEventDestroy, cuEventDestroy_v2, (void *))                                    \
@@ -70,7 +71,10 @@ struct device_api {
 struct device_codes {
     int no_memory;
     int none[3];                      /* answers of init and count that mean "no device"; 0 ends */
-    int lost[8];                      /* answers after which the device is of no use; 0 ends */
+    int lost[12];                     /* answers after which the device is of no use; 0 ends */
+    int gone[4];                      /* of those: the driver, or the device in it, is no more */
+    int bad_memory;                   /* of those: an error in the device's memory */
+    int not_ready;                    /* a stream's answer while it works */
     int units, wave, shared, unified; /* attributes */
 };
 

@@ -108,6 +108,11 @@ bool gpu_has_mma(const struct gpu *g)
     return g->info.api == GPU_API_HOST;
 }
 
+const struct cairn_error *gpu_lost(const struct gpu *g)
+{
+    return g->lost.code ? &g->lost : NULL;
+}
+
 /* A device that is gone says so at once, in the words of the call that found it out. */
 static bool is_lost(struct gpu *g, struct cairn_error *err)
 {

@@ -7,7 +7,8 @@
  *
  * A struct gpu and everything made from it belong to one thread at a time.  Work is queued on streams and runs in
  * order on each; copies and launches return before they are done, and their errors may come from a later
- * call.  After an error of the kind GPU_LOST every later call fails at once with the same words. */
+ * call.  After an error that loses the device (gpu_lost) every later call fails at once with the same words.  How long
+ * a wait or a call may take is for watch.h; without it, for ever. */
 #ifndef CAIRN_GPU_GPU_H
 #define CAIRN_GPU_GPU_H
 
@@ -53,6 +54,8 @@ bool gpu_has_mma(const struct gpu *g);
 /* For finding faults, before the first kernel is asked for: kernels check indices and numbers, and each launch is
  * waited for, so that its error names it. */
 int gpu_set_debug(struct gpu *g, struct cairn_error *err);
+/* Why every call fails; NULL: the device is well. */
+const struct cairn_error *gpu_lost(const struct gpu *g);
 int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);
 
 /* Memory.  GPU_MEM_STAGING is the host's, where the device can copy from and to without help. */

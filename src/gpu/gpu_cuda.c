@@ -7,7 +7,10 @@
 static const struct device_codes codes = {
     .no_memory = 2,
     .none = { 100, 101 },
-    .lost = { 46, 214, 700, 702, 709, 710, 719, 999 },
+    .lost = { 4, 46, 100, 214, 220, 700, 702, 709, 710, 719, 999 },
+    .gone = { 4, 46, 100 },
+    .bad_memory = 214,
+    .not_ready = 600,
     .units = 16,
     .wave = 10,
     .shared = 8,

@@ -12,7 +12,10 @@
 static const struct device_codes codes = {
     .no_memory = 2,
     .none = { 100, 101 }, /* hipInit answers "invalid device" where there is none */
-    .lost = { 214, 700, 702, 709, 710, 719, 999 },
+    .lost = { 3, 4, 100, 101, 214, 700, 702, 709, 710, 719, 999 },
+    .gone = { 3, 4, 100, 101 },
+    .bad_memory = 214,
+    .not_ready = 600,
     .units = 63,
     .wave = 87,
     .shared = 74,

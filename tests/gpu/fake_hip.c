@@ -7,8 +7,11 @@
  * words, separated by commas:
  *
  *     devices=2  memory=BYTES  version=NUMBER
- *     fail=hipMalloc:3:2     the third call of hipMalloc answers 2; after 700 and above so does every later call */
+ *
+ * and those of fake_told.h, which make calls fail. */
 #include "fake.h"
+#include "fake_kept.h"
+#include "fake_told.h"
 #include "gpu/kernel_rows.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,7 +40,18 @@ int hipRuntimeGetVersion(int *version);
 const char *hipGetErrorName(int code);
 int hipGetDevicePropertiesR0600(void *properties, int device);
 
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_BINARY = 209, NO_DEVICE = 100, NOT_FOUND = 500, LOST = 700 };
+enum {
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NO_DEVICE = 100,
+    NO_BINARY = 209,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    LOST = 700,
+    NOT_IN_CAPTURE = 900,
+    CAPTURE_BROKEN = 901,
+    NO_CAPTURE = 903
+};
 enum { MOST_BLOCKS = 4096, PAGE = 4096, ALIGNMENT = 256, ARCH_AT = 1160, PROPERTIES_SIZE = 1472, UNITS = 40 };
 
 /* ---- what is asked for by the environment ---- */
@@ -54,27 +68,11 @@ static const char *chip(void)
     return told && told[0] ? told : "gfx1151";
 }
 
-/* The answer that this call of `name` was told to give; 0: its own. */
-static int injected(const char *name)
-{
-    static int calls, lost;
-    const char *at = fake_word("fail");
-    size_t n = strlen(name);
-    if (lost)
-        return lost;
-    if (!at || strncmp(at, name, n) || at[n] != ':')
-        return 0;
-    int nth = 0, code = 0;
-    if (sscanf(at + n, ":%d:%d", &nth, &code) != 2 || ++calls != nth)
-        return 0;
-    lost = code >= LOST ? code : 0;
-    return code;
-}
-#define MAY_FAIL()                       \
-    do {                                 \
-        int answer = injected(__func__); \
-        if (answer)                      \
-            return answer;               \
+#define MAY_FAIL()                            \
+    do {                                      \
+        int answer = fake_injected(__func__); \
+        if (answer)                           \
+            return answer;                    \
     } while (0)
 
 /* ---- memory ---- */
@@ -154,12 +152,16 @@ int hipHostMalloc(void **p, size_t n, unsigned flags)
 {
     (void)flags;
     MAY_FAIL();
-    return posix_memalign(p, PAGE, n) ? OUT_OF_MEMORY : 0;
+    if (posix_memalign(p, PAGE, n))
+        return OUT_OF_MEMORY;
+    keep(*p);
+    return 0;
 }
 
 int hipHostFree(void *p)
 {
-    free(p);
+    MAY_FAIL();
+    drop(p);
     return 0;
 }
 
@@ -253,9 +255,88 @@ struct download {
     size_t n;
     char bytes[];
 };
+
+enum kind { COPY_UP, COPY_DOWN, COPY_WITHIN, SET_BYTES, RUN_KERNEL };
+struct function;
+struct work {
+    enum kind kind;
+    void *dst, *src;
+    size_t n;
+    unsigned char value;
+    const struct function *function;
+    unsigned grid[3];
+    _Alignas(16) char args[1024];
+};
+struct graph {
+    struct work *works;
+    size_t n;
+};
 struct stream {
     struct download *first, **last;
+    bool stuck;           /* what is on it never ends */
+    struct graph *record; /* NULL: work is done, not kept */
+    bool broken;          /* something was asked for that must not be while work is kept */
 };
+
+static void run_kernel(const struct function *f, const unsigned *grid, const void *args);
+
+static int download(struct stream *s, void *dst, const void *src, size_t n)
+{
+    struct download *d = malloc(sizeof(*d) + n);
+    if (!d)
+        return OUT_OF_MEMORY;
+    d->next = NULL, d->dst = dst, d->n = n;
+    memcpy(d->bytes, src, n);
+    *s->last = d;
+    s->last = &d->next;
+    return 0;
+}
+
+/* With the device's memory open. */
+static int do_work(struct stream *s, const struct work *w)
+{
+    if (w->kind == COPY_DOWN)
+        return download(s, w->dst, w->src, w->n);
+    if (w->kind == SET_BYTES)
+        memset(w->dst, w->value, w->n);
+    else if (w->kind == RUN_KERNEL)
+        run_kernel(w->function, w->grid, w->args);
+    else
+        memmove(w->dst, w->src, w->n);
+    return 0;
+}
+
+static bool is_valid(const struct work *w)
+{
+    return w->kind == RUN_KERNEL || ((w->kind == COPY_DOWN || is_device(w->dst, w->n)) &&
+                                     (w->kind == COPY_UP || w->kind == SET_BYTES || is_device(w->src, w->n)));
+}
+
+static int record(struct graph *g, const struct work *w)
+{
+    struct work *grown = realloc(g->works, (g->n + 1) * sizeof(*grown));
+    if (!grown)
+        return OUT_OF_MEMORY;
+    g->works = grown;
+    grown[g->n++] = *w;
+    return 0;
+}
+
+static int queue(struct stream *s, const struct work *w, bool stuck)
+{
+    if (!is_valid(w))
+        return INVALID_VALUE;
+    if (s->record)
+        return record(s->record, w);
+    s->stuck |= stuck;
+    fake_blocked |= stuck;
+    if (s->stuck)
+        return 0;
+    device_begins();
+    int code = do_work(s, w);
+    device_ends();
+    return code;
+}
 
 int hipStreamCreateWithFlags(void **stream, unsigned flags)
 {
@@ -265,14 +346,25 @@ int hipStreamCreateWithFlags(void **stream, unsigned flags)
     if (!s)
         return OUT_OF_MEMORY;
     s->last = &s->first;
-    *stream = s;
+    *stream = keep(s);
     return 0;
+}
+
+/* A stream whose work is being kept must not be asked or waited for: that ends the keeping. */
+static bool breaks_capture(struct stream *s)
+{
+    s->broken |= s->record != NULL;
+    return s->record;
 }
 
 int hipStreamSynchronize(void *stream)
 {
     MAY_FAIL();
     struct stream *s = stream;
+    if (breaks_capture(s))
+        return NOT_IN_CAPTURE;
+    if (s->stuck)
+        fake_never_return();
     while (s->first) {
         struct download *d = s->first;
         memcpy(d->dst, d->bytes, d->n);
@@ -283,78 +375,142 @@ int hipStreamSynchronize(void *stream)
     return 0;
 }
 
+int hipStreamQuery(void *stream)
+{
+    MAY_FAIL();
+    struct stream *s = stream;
+    if (breaks_capture(s))
+        return NOT_IN_CAPTURE;
+    return s->stuck ? NOT_READY : 0;
+}
+
 int hipStreamDestroy(void *stream)
 {
-    hipStreamSynchronize(stream);
-    free(stream);
-    return 0;
+    MAY_FAIL();
+    int code = hipStreamSynchronize(stream);
+    if (!code)
+        drop(stream);
+    return code;
 }
 
 int hipMemcpyHtoDAsync(void *dst, void *src, size_t n, void *stream)
 {
-    (void)stream;
     MAY_FAIL();
-    if (!is_device(dst, n))
-        return INVALID_VALUE;
-    device_begins();
-    memcpy(dst, src, n);
-    device_ends();
-    return 0;
+    return queue(stream, &(struct work){ .kind = COPY_UP, .dst = dst, .src = src, .n = n },
+                 fake_hangs(__func__));
 }
 
 int hipMemcpyDtoHAsync(void *dst, void *src, size_t n, void *stream)
 {
     MAY_FAIL();
-    struct stream *s = stream;
-    struct download *d = malloc(sizeof(*d) + n);
-    if (!d || !is_device(src, n)) {
-        free(d);
-        return INVALID_VALUE;
-    }
-    d->next = NULL, d->dst = dst, d->n = n;
-    device_begins();
-    memcpy(d->bytes, src, n);
-    device_ends();
-    *s->last = d;
-    s->last = &d->next;
-    return 0;
+    return queue(stream, &(struct work){ .kind = COPY_DOWN, .dst = dst, .src = src, .n = n },
+                 fake_hangs(__func__));
 }
 
 int hipMemcpyDtoDAsync(void *dst, void *src, size_t n, void *stream)
 {
-    (void)stream;
     MAY_FAIL();
-    if (!is_device(dst, n) || !is_device(src, n))
-        return INVALID_VALUE;
-    device_begins();
-    memmove(dst, src, n);
-    device_ends();
-    return 0;
+    return queue(stream, &(struct work){ .kind = COPY_WITHIN, .dst = dst, .src = src, .n = n },
+                 fake_hangs(__func__));
 }
 
 int hipMemsetD8Async(void *dst, unsigned char value, size_t n, void *stream)
 {
-    (void)stream;
     MAY_FAIL();
-    if (!is_device(dst, n))
-        return INVALID_VALUE;
-    device_begins();
-    memset(dst, value, n);
-    device_ends();
+    return queue(stream, &(struct work){ .kind = SET_BYTES, .dst = dst, .value = value, .n = n },
+                 fake_hangs(__func__));
+}
+
+/* ---- graphs ---- */
+
+int hipStreamBeginCapture(void *stream, int mode)
+{
+    (void)mode;
+    MAY_FAIL();
+    struct stream *s = stream;
+    if (s->record)
+        return NOT_IN_CAPTURE;
+    s->record = keep(calloc(1, sizeof(*s->record)));
+    s->broken = false;
+    return s->record ? 0 : OUT_OF_MEMORY;
+}
+
+static void graph_free(struct graph *g)
+{
+    free(g->works);
+    drop(g);
+}
+
+int hipStreamEndCapture(void *stream, void **graph)
+{
+    MAY_FAIL();
+    struct stream *s = stream;
+    struct graph *g = s->record;
+    if (!g)
+        return NO_CAPTURE;
+    s->record = NULL;
+    *graph = s->broken ? NULL : g;
+    if (s->broken)
+        graph_free(g);
+    return s->broken ? CAPTURE_BROKEN : 0;
+}
+
+int hipGraphInstantiateWithFlags(void **made, void *graph, unsigned long long flags)
+{
+    (void)flags;
+    MAY_FAIL();
+    const struct graph *from = graph;
+    struct graph *g = calloc(1, sizeof(*g));
+    if (!g)
+        return OUT_OF_MEMORY;
+    for (size_t i = 0; i < from->n; i++)
+        if (record(g, &from->works[i]))
+            return OUT_OF_MEMORY;
+    *made = keep(g);
     return 0;
 }
+
+int hipGraphLaunch(void *graph, void *stream)
+{
+    MAY_FAIL();
+    const struct graph *g = graph;
+    bool stuck = fake_hangs(__func__);
+    for (size_t i = 0; i < g->n; i++) {
+        int code = queue(stream, &g->works[i], stuck);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+int hipGraphDestroy(void *graph)
+{
+    MAY_FAIL();
+    graph_free(graph);
+    return 0;
+}
+
+int hipGraphExecDestroy(void *graph)
+{
+    MAY_FAIL();
+    graph_free(graph);
+    return 0;
+}
+
+/* ---- events ---- */
 
 int hipEventCreateWithFlags(void **event, unsigned flags)
 {
     (void)flags;
     MAY_FAIL();
-    *event = calloc(1, sizeof(struct timespec));
+    *event = keep(calloc(1, sizeof(struct timespec)));
     return *event ? 0 : OUT_OF_MEMORY;
 }
 
 int hipEventDestroy(void *event)
 {
-    free(event);
+    MAY_FAIL();
+    drop(event);
     return 0;
 }
 
@@ -400,7 +556,7 @@ int hipModuleLoadData(void **module, const void *image)
     snprintf(want, sizeof(want), FAKE_MAGIC "%s\n", chip());
     if (strncmp(image, want, strlen(want)))
         return NO_BINARY;
-    struct module *m = calloc(1, sizeof(*m));
+    struct module *m = keep(calloc(1, sizeof(*m)));
     *module = m;
     if (m)
         m->token = strdup(image);
@@ -409,6 +565,7 @@ int hipModuleLoadData(void **module, const void *image)
 
 int hipModuleUnload(void *module)
 {
+    MAY_FAIL();
     struct module *m = module;
     while (m->functions) {
         struct function *f = m->functions;
@@ -416,7 +573,7 @@ int hipModuleUnload(void *module)
         free(f);
     }
     free(m->token);
-    free(m);
+    drop(m);
     return 0;
 }
 
@@ -452,20 +609,26 @@ int hipModuleGetFunction(void **function, void *module, const char *name)
     return 0;
 }
 
+/* With the device's memory open. */
+static void run_kernel(const struct function *f, const unsigned *grid, const void *args)
+{
+    kernel_fn *fn = f->row->host[f->storage][KERNEL_PLAIN];
+    for (unsigned z = 0; z < grid[2]; z++)
+        for (unsigned y = 0; y < grid[1]; y++)
+            for (unsigned x = 0; x < grid[0]; x++)
+                fn(args, (struct k_place){ (int)x, (int)y, (int)z });
+}
+
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                           unsigned bz, unsigned shared, void *stream, void **arguments, void **extra)
 {
-    (void)stream, (void)extra;
+    (void)extra;
     MAY_FAIL();
     const struct function *f = function;
-    kernel_fn *fn = f->row->host[f->storage][KERNEL_PLAIN];
-    if (!fn || !gx || !gy || !gz || bx != f->row->group || by != 1 || bz != 1 || shared)
+    struct work w = { .kind = RUN_KERNEL, .function = f, .grid = { gx, gy, gz } };
+    if (!f->row->host[f->storage][KERNEL_PLAIN] || !gx || !gy || !gz || bx != f->row->group || by != 1 ||
+        bz != 1 || shared || f->row->args_size > sizeof(w.args))
         return INVALID_VALUE;
-    device_begins();
-    for (unsigned z = 0; z < gz; z++)
-        for (unsigned y = 0; y < gy; y++)
-            for (unsigned x = 0; x < gx; x++)
-                fn(arguments[0], (struct k_place){ (int)x, (int)y, (int)z });
-    device_ends();
-    return 0;
+    memcpy(w.args, arguments[0], f->row->args_size);
+    return queue(stream, &w, fake_hangs(__func__));
 }

@@ -88,16 +88,135 @@ out_of_memory()
     CAIRN_FAKE_HIP=memory=8192 run selftest --device hip:0 --only rms_norm
     status_is 1
     out_has 'out of memory (hipErrorOutOfMemory)'
+    out_has '0 of 0 MiB are free; end what else uses the device'
+    CAIRN_FAKE_HIP=memory=1048576 run bench --device hip:0 copy
+    status_is 1
+    err_has 'out of memory (hipErrorOutOfMemory)'
+    err_has 'of 1 MiB are free'
 }
 
 a_lost_device_is_told_once_and_stays_lost()
 {
-    # What belongs to a lost device is not given back: its runtime may hang in that.
-    ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 \
-        run selftest --device hip:0 --only norm
+    CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 run selftest --device hip:0 --only norm
     status_is 1
     out_has 'hip:0: launch layer_norm_f32: hipErrorIllegalAddress (700)'
+    out_has 'a new process may find it well again'
+    out_has '1 checks, 1 wrong'
     ! grep -qE '[0-9]e[-+][0-9]' "$out" || fail 'a check passed after the loss'
+}
+
+an_error_in_its_memory_is_told()
+{
+    CAIRN_FAKE_HIP=fail=hipStreamSynchronize:3:214 run selftest --device hip:0 --only norm --json
+    status_is 1
+    json_is 'd["kernels"][-1]["error"].endswith("(214)") and "the card is faulty" in d["kernels"][-1]["hint"]'
+    CAIRN_FAKE_HIP=fail=hipMemcpyDtoDAsync:1:214 run bench --device hip:0 copy
+    status_is 1
+    err_has 'hip:0: copy'
+    err_has 'the card is faulty'
+}
+
+# Wherever the driver goes: an error with a remedy, and nothing that keeps the next run from working.
+a_driver_that_goes_away()
+{
+    for call in hipStreamCreateWithFlags hipMalloc hipMemcpyHtoDAsync hipStreamQuery hipStreamSynchronize hipModuleLoadData \
+        hipModuleGetFunction hipModuleLaunchKernel hipMemcpyDtoHAsync; do
+        for code in 4 100 719; do
+            CAIRN_FAKE_HIP=gone=$call:1:$code run selftest --device hip:0 --only rms_norm
+            status_is 1
+            grep -q "($code)" "$out" "$err" || fail "$call: no word of $code"
+            grep -q "dmesg" "$out" "$err" || fail "$call: no remedy"
+        done
+    done
+    CAIRN_FAKE_HIP=gone=hipFree:1:999 run selftest --device hip:0 --only rms_norm
+    status_is 1
+    CAIRN_FAKE_HIP=gone=hipModuleUnload:1:999 run selftest --device hip:0 --only rms_norm
+    status_is 0
+    CAIRN_FAKE_HIP=gone=hipInit:1:999 run selftest --device hip:0 --only rms_norm
+    status_is 3
+    [ -z "$(find "$HOME/.cache/cairn" -name '*.tmp' -o -name '*lock*')" ] || fail 'something was left behind'
+    run selftest --device hip:0 --only rms_norm
+    status_is 0
+}
+
+# It queues what never ends: the wait for it does.
+a_hang_is_told()
+{
+    CAIRN_FAKE_HIP=hang=hipModuleLaunchKernel:2 run selftest --device hip:0 --only norm --hang-after 1
+    status_is 1
+    out_has 'hip:0: launch layer_norm_f32: no end after 1 s'
+    out_has 'dmesg'
+    CAIRN_FAKE_HIP=hang=hipMemcpyHtoDAsync:1 run selftest --device hip:0 --only rms_norm --hang-after 1 --json
+    status_is 1
+    json_is 'd["kernels"][-1]["error"].endswith("bytes to the device: no end after 1 s") and d["kernels"][-1]["hint"]'
+    CAIRN_FAKE_HIP=hang=hipMemcpyDtoHAsync:1 run selftest --device hip:0 --only rms_norm --hang-after 1
+    status_is 1
+    out_has 'bytes from the device: no end after 1 s'
+    CAIRN_FAKE_HIP=hang=hipMemcpyDtoDAsync:1 run bench --device hip:0 copy --hang-after 1
+    status_is 1
+    err_has 'bytes on the device: no end after 1 s'
+    CAIRN_FAKE_HIP=devices=2,hang=hipModuleLaunchKernel:1 run selftest --only rms_norm --hang-after 1 --json
+    status_is 1
+    json_is '[x["name"] for x in d["devices"]] == ["hip:0", "hip:1", "cpu"]'
+    json_is 'all(k["ok"] for k in d["kernels"] if k["device"] != "hip:0")'
+}
+
+# A call that never returns.
+a_stuck_driver_is_told()
+{
+    for call in hipInit hipMalloc hipMemcpyHtoDAsync hipStreamQuery hipStreamSynchronize hipModuleLoadData hipModuleLaunchKernel \
+        hipFree hipModuleUnload hipStreamDestroy; do
+        CAIRN_FAKE_HIP=block=$call:1 run selftest --device hip:0 --only rms_norm --hang-after 1
+        status_is 1
+        err_has 'the driver has not answered for 1 s'
+        err_has 'dmesg'
+    done
+    CAIRN_FAKE_HIP=block=hipModuleLaunchKernel:1 run selftest --device hip:0 --only rms_norm --hang-after 1
+    err_has 'hip:0: launch rms_norm_f32: '
+}
+
+as_somebody_else()
+{
+    if [ "$(id -u)" = 0 ]; then
+        chmod 755 "$tmp"
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+
+a_cache_that_may_only_be_read()
+{
+    local cache=$tmp/readonly
+    mkdir -p "$cache/cairn/kernels" && chmod -R a=rx "$cache"
+    if as_somebody_else test -w "$cache/cairn/kernels" || ! as_somebody_else test -x "$cairn"; then
+        echo '# left out: no way to a folder that cannot be written'
+        return
+    fi
+    said='with a cache that may only be read'
+    status=0
+    XDG_CACHE_HOME=$cache as_somebody_else "$cairn" selftest --device hip:0 --only rms_norm >"$out" 2>"$err" || status=$?
+    status_is 0
+    [ -z "$(find "$cache" -type f)" ] || fail 'it was written all the same'
+}
+
+a_disk_that_is_full()
+{
+    mkdir -p "$tmp/full"
+    # shellcheck disable=SC2016 # for the inner shell
+    local script='mount -t tmpfs -o size=16k none "$1" || exit 77
+        head -c 100000 /dev/zero >"$1/filler" 2>/dev/null
+        XDG_CACHE_HOME=$1 "$2" selftest --device hip:0 --only rms_norm || exit
+        find "$1" -size +0 ! -name filler -type f'
+    said='with a full disk'
+    status=0
+    unshare -rm sh -c "$script" - "$tmp/full" "$cairn" >"$out" 2>"$err" || status=$?
+    if [ "$status" = 77 ] || grep -q '^unshare' "$err"; then
+        echo '# left out: no small file system can be made here'
+        return
+    fi
+    status_is 0
+    ! grep -q '\.co' "$out" || fail 'an entry is there'
 }
 
 a_failed_call_names_itself()
@@ -120,6 +239,11 @@ a_compiler_may_fail()
     FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=abort run selftest --device hip:0 --only rms_norm
     status_is 1
     out_has 'the compiler was ended by signal 6'
+    out_has 'this ROCm may be older than the chip'
+    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=killed run selftest --device hip:0 --only rms_norm
+    status_is 1
+    out_has 'the compiler was ended by signal 9'
+    out_has 'whether memory had run out'
     FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=garbage run selftest --device hip:0 --only rms_norm
     status_is 1
     out_has 'load the kernels norm for gfx1: hipErrorOther (209)'
@@ -134,6 +258,12 @@ it several_devices
 it no_device_and_an_old_library
 it out_of_memory
 it a_lost_device_is_told_once_and_stays_lost
+it an_error_in_its_memory_is_told
+it a_driver_that_goes_away
+it a_hang_is_told
+it a_stuck_driver_is_told
+it a_cache_that_may_only_be_read
+it a_disk_that_is_full
 it a_failed_call_names_itself
 it a_compiler_may_fail
 finish

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A libhiprtc.so.7 for tests: "compiles" a text to a token with the names of its kernels.  compile=error, abort or
- * garbage in CAIRN_FAKE_HIP make it fail. */
+ * A libhiprtc.so.7 for tests: "compiles" a text to a token with the names of its kernels.  compile=error, abort,
+ * killed or garbage in CAIRN_FAKE_HIP make it fail. */
 #include "fake.h"
+#include <signal.h>
 #include <stdio.h>
 
 int hiprtcCreateProgram(void **program, const char *text, const char *name, int n, const char **headers,
@@ -48,6 +49,8 @@ int hiprtcCompileProgram(void *program, int n, const char **options)
             arch = options[i] + 15;
     if (how && !strncmp(how, "abort", 5))
         abort();
+    if (how && !strncmp(how, "killed", 6))
+        raise(SIGKILL);
     if (!arch || (how && !strncmp(how, "error", 5)))
         return COMPILATION;
     FILE *out = open_memstream(&token, &token_size);

@@ -157,6 +157,108 @@ static void too_much_memory_is_an_ordinary_error(void)
     CHECK_INT(before, after);
 }
 
+/* Ones into x, and its norm into y, kept and then done as often as asked. */
+static int record_norm(struct way *w, struct gpu_graph **out, struct cairn_error *err)
+{
+    if (gpu_graph_begin(w->g, NULL, err))
+        return -1;
+    int r = gpu_upload(w->g, NULL, w->x, w->staging, N * sizeof(float), err) || norm_rows(w, err);
+    if (!gpu_graph_end(w->g, NULL, out, err) && r) {
+        gpu_graph_close(w->g, *out);
+        *out = NULL;
+    }
+    return r || !*out ? -1 : 0;
+}
+
+static int launch_and_read(struct way *w, struct gpu_graph *graph, float *out, struct cairn_error *err)
+{
+    return gpu_graph_launch(w->g, graph, NULL, err) ||
+                   gpu_download(w->g, NULL, out, w->y, N * sizeof(float), err) || gpu_wait(w->g, NULL, err)
+               ? -1
+               : 0;
+}
+
+static int way_open(struct way *w, struct cairn_error *err)
+{
+    size_t n = N * sizeof(float);
+    return gpu_open("hip:0", &w->g, err) || gpu_alloc(w->g, GPU_MEM_DEVICE, n, &w->x, err) ||
+                   gpu_alloc(w->g, GPU_MEM_DEVICE, n, &w->y, err) ||
+                   gpu_alloc(w->g, GPU_MEM_DEVICE, ROWS * sizeof(float), &w->moments, err) ||
+                   gpu_alloc(w->g, GPU_MEM_STAGING, n, &w->staging, err) ||
+                   gpu_clear(w->g, NULL, w->y, n, err)
+               ? -1
+               : 0;
+}
+
+static int go_by_graph(float *out, struct cairn_error *err)
+{
+    CLEANUP(way_close) struct way w = { 0 };
+    const struct gpu_kernel *k;
+    struct gpu_graph *graph = NULL;
+    if (way_open(&w, err) || gpu_kernel(w.g, "rms_norm", GPU_F32, &k, err))
+        return -1;
+    for (int i = 0; i < N; i++)
+        ((float *)w.staging)[i] = 5;
+    int r = record_norm(&w, &graph, err) || launch_and_read(&w, graph, out, err);
+    gpu_graph_close(w.g, graph);
+    return r ? -1 : 0;
+}
+
+static void a_graph_does_what_was_kept(void)
+{
+    CLEANUP(way_close) struct way w = { 0 };
+    struct cairn_error err = { 0 };
+    struct gpu_graph *graph = NULL;
+    float out[N];
+    REQUIRE(!way_open(&w, &err));
+    float *in = w.staging;
+    for (int i = 0; i < N; i++)
+        in[i] = 5;
+    REQUIRE(!record_norm(&w, &graph, &err));
+    REQUIRE(!gpu_download(w.g, NULL, out, w.y, sizeof(out), &err) && !gpu_wait(w.g, NULL, &err));
+    CHECK(out[0] == 0 && out[N - 1] == 0); /* nothing was done yet */
+    REQUIRE(!launch_and_read(&w, graph, out, &err));
+    CHECK(out[0] == 1 && out[N - 1] == 1);
+    for (int i = 0; i < N; i++)
+        in[i] = -5; /* the same places, other numbers */
+    REQUIRE(!launch_and_read(&w, graph, out, &err));
+    CHECK(out[0] == -1 && out[N - 1] == -1);
+    gpu_graph_close(w.g, graph);
+}
+
+static void a_wait_inside_a_graph_is_refused(void)
+{
+    CLEANUP(way_close) struct way w = { 0 };
+    struct cairn_error err = { 0 };
+    struct gpu_graph *graph = NULL;
+    REQUIRE(!way_open(&w, &err));
+    REQUIRE(!gpu_graph_begin(w.g, NULL, &err));
+    CHECK_INT(gpu_wait(w.g, NULL, &err), -1);
+    CHECK_HAS(err.msg, "(900)");
+    CHECK_INT(gpu_graph_end(w.g, NULL, &graph, &err), -1);
+    CHECK_HAS(err.msg, "end a graph");
+    CHECK(!graph && !gpu_lost(w.g));
+    CHECK_INT(gpu_wait(w.g, NULL, &err), 0); /* the stream is well again */
+}
+
+static void every_call_of_a_graph_may_fail_once(void)
+{
+    bool reached = true;
+    int nth = 1;
+    for (; reached; nth++) {
+        struct cairn_error err = { 0 };
+        float out[N];
+        fault_arm(nth, EIO);
+        int r = go_by_graph(out, &err);
+        reached = fault_disarm();
+        if (r && (!reached || !err.msg[0]))
+            CHECK_FAIL_("call %d: \"%s\"", nth, err.msg);
+        if (!r && out[0] != 1)
+            CHECK_FAIL_("call %d: %g", nth, (double)out[0]);
+    }
+    CHECK(nth > 12);
+}
+
 static void arguments_of_another_size_are_refused(void)
 {
     CLEANUP(way_close) struct way w = { 0 };
@@ -179,6 +281,9 @@ int main(void)
     RUN(a_download_is_not_there_before_it_is_waited_for);
     RUN(too_much_memory_is_an_ordinary_error);
     RUN(arguments_of_another_size_are_refused);
+    RUN(a_graph_does_what_was_kept);
+    RUN(a_wait_inside_a_graph_is_refused);
+    RUN(every_call_of_a_graph_may_fail_once);
     RUN(every_call_may_fail_once);
     RUN(every_call_may_fail_once_with_a_cache);
     tree_remove(&cache);

@@ -37,15 +37,27 @@ static void numbers_are_those_of_the_header(void)
     CHECK_INT(codes.shared, hipDeviceAttributeMaxSharedMemoryPerBlock);
     CHECK_INT(codes.unified, hipDeviceAttributeIntegrated);
     CHECK_INT(ATTRIBUTE_PHYSICAL_UNITS, hipDeviceAttributePhysicalMultiProcessorCount);
+    CHECK_INT(codes.bad_memory, hipErrorECCNotCorrectable);
+    CHECK_INT(codes.not_ready, hipErrorNotReady);
     CHECK_INT(1, hipStreamNonBlocking);
     CHECK_INT(0, hipEventDefault);
 }
 
 static void a_lost_device_is_known_by_its_code(void)
 {
-    const int lost[] = { hipErrorECCNotCorrectable, hipErrorIllegalAddress,
-                         hipErrorLaunchTimeOut,     hipErrorAssert,
-                         hipErrorLaunchFailure,     hipErrorUnknown };
+    const int lost[] = {
+        hipErrorNotInitialized,
+        hipErrorDeinitialized,
+        hipErrorNoDevice,
+        hipErrorInvalidDevice,
+        hipErrorECCNotCorrectable,
+        hipErrorIllegalAddress,
+        hipErrorLaunchTimeOut,
+        hipErrorContextIsDestroyed,
+        hipErrorAssert,
+        hipErrorLaunchFailure,
+        hipErrorUnknown,
+    };
     for (size_t i = 0; i < ARRAY_LEN(lost); i++) {
         bool known = false;
         for (size_t k = 0; k < ARRAY_LEN(codes.lost); k++)

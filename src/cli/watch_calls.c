@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/watch_calls.h"
+
+#include "cli/print.h"
+#include "gpu/watch.h"
+#include <stdio.h>
+#include <unistd.h>
+
+/* The thread that made the call cannot go on, and so cannot end anything in good order. */
+static void end_here(const struct cairn_error *why)
+{
+    int code = print_error(why);
+    fflush(stderr);
+    _exit(code);
+}
+
+int watch_calls(int limit_s, struct cairn_error *err)
+{
+    return limit_s ? watch_start(limit_s, end_here, err) : 0;
+}

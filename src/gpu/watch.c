@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/watch.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+
+const char watch_hint[] =
+    "`dmesg` tells whether the driver saw it and reset the GPU; end what else computes on it, and if it stays so, "
+    "reboot; work that is merely slow wants a longer --hang-after";
+
+static struct {
+    int limit_s; /* 0: no watch */
+    void (*stuck)(const struct cairn_error *why);
+    const char *who, *what;
+    int64_t since_ms; /* atomic; 0: in no call */
+    bool hang;
+} watch;
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void *keep_watch(void *nothing)
+{
+    (void)nothing;
+    const struct timespec nap = { 0, 100000000 };
+    for (;;) {
+        nanosleep(&nap, NULL);
+        int64_t since = __atomic_load_n(&watch.since_ms, __ATOMIC_ACQUIRE);
+        if (!since || now_ms() - since < (int64_t)watch.limit_s * 1000)
+            continue;
+        struct cairn_error err = { 0 };
+        cairn_fail(&err, CAIRN_EIO, "%s: %s: the driver has not answered for %d s", watch.who, watch.what,
+                   watch.limit_s);
+        cairn_hint(&err, "%s", watch_hint);
+        watch.stuck(&err);
+        return NULL;
+    }
+}
+
+int watch_start(int limit_s, void (*stuck)(const struct cairn_error *why), struct cairn_error *err)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    watch.limit_s = limit_s;
+    watch.stuck = stuck;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are for the caller's thread */
+    int r = pthread_create(&thread, NULL, keep_watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r) {
+        watch.limit_s = 0;
+        return cairn_fail(err, CAIRN_ENOMEM, "no thread to watch the device's calls");
+    }
+    pthread_detach(thread);
+    return 0;
+}
+
+int watch_limit_s(void)
+{
+    return watch.limit_s;
+}
+
+void watch_enter(const char *who, const char *what)
+{
+    if (!watch.limit_s)
+        return;
+    watch.who = who;
+    watch.what = what;
+    __atomic_store_n(&watch.since_ms, now_ms(), __ATOMIC_RELEASE);
+}
+
+void watch_leave(void)
+{
+    if (watch.limit_s)
+        __atomic_store_n(&watch.since_ms, 0, __ATOMIC_RELEASE);
+}
+
+void watch_note_hang(void)
+{
+    watch.hang = true;
+}
+
+bool watch_saw_hang(void)
+{
+    return watch.hang;
+}

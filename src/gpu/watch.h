@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A watch over calls of a GPU's libraries that may never return.
+ *
+ * A wait for the device can end with an error after the limit (device.c does that).  A call that is stuck inside the
+ * driver cannot be ended from here: then the watch tells it, from a thread of its own, and whoever is told ends the
+ * process.  Calls of one thread at a time are watched. */
+#ifndef CAIRN_GPU_WATCH_H
+#define CAIRN_GPU_WATCH_H
+
+#include "base/error.h"
+#include <stdbool.h>
+
+/* Once in a process.  `stuck` is called at most once, from the watch's thread. */
+int watch_start(int limit_s, void (*stuck)(const struct cairn_error *why), struct cairn_error *err);
+int watch_limit_s(void); /* 0: nobody asked for one */
+
+/* Around a call; both texts stay as they are until it returns. */
+void watch_enter(const char *who, const char *what);
+void watch_leave(void);
+
+/* A wait that was given up: the process must not end through the runtime's own cleanup, which would wait too. */
+void watch_note_hang(void);
+bool watch_saw_hang(void);
+
+extern const char watch_hint[]; /* what to do about a device that does not answer */
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_told.h"
+
+#include "fake.h"
+#include <stdio.h>
+#include <unistd.h>
+
+enum { BAD_MEMORY = 214, LOST = 700 };
+
+/* Whether this call is the one that `word` names; its answer, where one is told.  One call is named at a time. */
+static bool is_told(const char *word, const char *name, int *calls, int *answer)
+{
+    const char *at = fake_word(word);
+    size_t n = strlen(name);
+    int nth = 0, code = 0;
+    if (!at || strncmp(at, name, n) || at[n] != ':' || sscanf(at + n, ":%d:%d", &nth, &code) < 1)
+        return false;
+    if (answer)
+        *answer = code;
+    return ++*calls == nth;
+}
+
+bool fake_blocked;
+
+void fake_never_return(void)
+{
+    fake_blocked = true;
+    for (;;)
+        pause();
+}
+
+/* The runtime waits for its device when the process ends. */
+__attribute__((destructor)) static void end(void)
+{
+    if (fake_blocked)
+        fake_never_return();
+}
+
+int fake_injected(const char *name)
+{
+    static int fails, goes, blocks, lost;
+    int code = 0;
+    if (lost)
+        return lost;
+    if (is_told("block", name, &blocks, NULL))
+        fake_never_return();
+    if (is_told("gone", name, &goes, &code))
+        return lost = code;
+    if (!is_told("fail", name, &fails, &code))
+        return 0;
+    lost = code >= LOST || code == BAD_MEMORY ? code : 0;
+    return code;
+}
+
+bool fake_hangs(const char *name)
+{
+    static int hung;
+    return is_told("hang", name, &hung, NULL);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the fake HIP is told to do wrong, in words of CAIRN_FAKE_HIP:
+ *
+ *     fail=hipMalloc:3:2                the third call of hipMalloc answers 2
+ *     gone=hipMalloc:3:999              so does every call after it, whatever is called
+ *     block=hipMalloc:3                 it never returns
+ *     hang=hipModuleLaunchKernel:3      what it queues never ends: its stream is not done, and a wait never returns
+ *
+ * After the answer of a lost device (214, 700 and above) every call gives it again, as the real one does. */
+#ifndef CAIRN_TESTS_GPU_FAKE_TOLD_H
+#define CAIRN_TESTS_GPU_FAKE_TOLD_H
+
+#include <stdbool.h>
+
+/* The answer that this call of `name` was told to give; 0: its own. */
+int fake_injected(const char *name);
+/* Whether what this call queues never ends. */
+bool fake_hangs(const char *name);
+void fake_never_return(void);
+extern bool fake_blocked; /* something will never return: nor does the end of the process */
+
+#endif
