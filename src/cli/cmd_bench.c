@@ -10,6 +10,7 @@
 #include "config.h"
 #include "gpu/bench.h"
 #include <stdlib.h>
+#include <unistd.h>
 
 static const volatile sig_atomic_t *stopped;
 
@@ -18,24 +19,32 @@ static bool is_stopped(void)
     return *stopped != 0;
 }
 
+/* The line is rewritten in place, and gone at the end. */
+static void show_progress(const char *name, const char *format, size_t done, size_t all)
+{
+    fprintf(stderr, "\rbench  %zu of %zu  %s %s\033[K", done + 1, all, name, format);
+    fflush(stderr);
+}
+
 static void print_results(const struct gpu_info *g, const struct bench_result *r, size_t n)
 {
     printf("%s%s%s  ", print_color(COLOR_BOLD), g->name, print_color(COLOR_PLAIN));
     print_padded(stdout, g->title, 0);
     printf("  %s, cairn %s\n", g->arch, CAIRN_VERSION);
-    printf("%s%-10s %-26s %-6s %-34s %9s %14s %6s%s\n", print_color(COLOR_BOLD), "BENCH", "NAME", "FORMAT",
-           "SHAPE", "MS", "RATE", "SHARE", print_color(COLOR_PLAIN));
+    printf("%s%-13s %-25s %-6s %-22s %9s %15s %6s  %s%s\n", print_color(COLOR_BOLD), "BENCH", "NAME",
+           "FORMAT", "SHAPE", "MS", "RATE", "SHARE", "BY", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < n; i++) {
         bool small = r[i].is_flops && r[i].rate < 1;
-        printf("%-10s %-26s %-6s %-34s %9.3f %7.1f %-7s %5.2f\n", r[i].group, r[i].name,
+        printf("%-13s %-25s %-6s %-22s %9.3f %7.1f %-7s %6.2f  %s\n", r[i].group, r[i].name,
                r[i].format ? r[i].format : "-", r[i].shape, r[i].ms, small ? r[i].rate * 1000 : r[i].rate,
                small           ? "GFLOP/s"
                : r[i].is_flops ? "TFLOP/s"
                                : "GB/s",
-               r[i].rate / r[i].ceiling);
+               r[i].rate / r[i].ceiling, r[i].way ? r[i].way : "-");
     }
     puts(
-        "SHARE: of the device's own copy, the best transfer, or the best row of that format, measured in this run");
+        "SHARE: of the device's own copy, the best transfer, or the best matrix product of that format, measured in "
+        "this run");
 }
 
 static void print_results_json(const struct gpu_info *g, const struct bench_result *r, size_t n)
@@ -46,6 +55,7 @@ static void print_results_json(const struct gpu_info *g, const struct bench_resu
     json_add_text(top, "device", g->name);
     json_add_text(top, "title", g->title);
     json_add_text(top, "arch", g->arch);
+    json_add_int(top, "driver", g->driver);
     struct json *results = json_add_array(top, "results");
     for (size_t i = 0; i < n; i++) {
         struct json *row = json_add_object(results, NULL);
@@ -53,6 +63,10 @@ static void print_results_json(const struct gpu_info *g, const struct bench_resu
         json_add_text(row, "name", r[i].name);
         json_add_text(row, "format", r[i].format);
         json_add_text(row, "shape", r[i].shape);
+        struct json *sizes = json_add_array(row, "sizes");
+        for (int k = 0; k < BENCH_SIZES && r[i].sizes[k]; k++)
+            json_add_int(sizes, NULL, r[i].sizes[k]);
+        json_add_text(row, "by", r[i].way);
         json_add_real(row, "time_ms", r[i].ms);
         json_add_text(row, "unit", r[i].is_flops ? "TFLOP/s" : "GB/s");
         json_add_real(row, "rate", r[i].rate);
@@ -62,21 +76,25 @@ static void print_results_json(const struct gpu_info *g, const struct bench_resu
     json_print(top, stdout);
 }
 
-static int run_bench(const char *device, const char *group, int limit_s, bool json)
+static int run_bench(const char *device, struct bench_options *o, int limit_s, bool json)
 {
     CLEANUP(mem_free) struct bench_result *results = NULL;
     struct cairn_error err = { 0 };
     struct gpu *g;
     size_t n;
     stopped = stop_catch();
+    o->stop = is_stopped;
+    o->watch = isatty(STDERR_FILENO) ? show_progress : NULL;
     self_env_apply();
     if (watch_calls(limit_s, &err) || gpu_open(device ? device : "auto", &g, &err))
         return print_error(&err);
-    int code = bench_run(g, group, is_stopped, &results, &n, &err);
-    if (!code && !*stopped)
+    int code = bench_run(g, o, &results, &n, &err);
+    if (o->watch)
+        fputs("\r\033[K", stderr);
+    if (!code)
         (json ? print_results_json : print_results)(gpu_info(g), results, n);
     gpu_close(g);
-    return *stopped ? stop_end() : code ? print_error(&err) : EXIT_FINE;
+    return code ? print_error(&err) : *stopped ? stop_end_shown() : EXIT_FINE;
 }
 
 static bool is_group(const char *name)
@@ -87,9 +105,16 @@ static bool is_group(const char *name)
     return false;
 }
 
+static bool parse_seconds(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !*end && *out > 0 && *out <= 3600;
+}
+
 int cmd_bench(int argc, char **argv)
 {
-    const char *device = NULL;
+    const char *device = NULL, *seconds = "0.4";
     bool json = false;
     int rest, limit_s = WATCH_DEFAULT_S;
     const struct opt_row rows[] = {
@@ -97,25 +122,32 @@ int cmd_bench(int argc, char **argv)
                 "this device: cpu, hip:0, cuda:0; the first if none is given"),
         WATCH_OPTION(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+        OPT_STR('s', "seconds", &seconds, "S", "measure each row for at most this long; 0.4 if not given"),
         OPT_END,
     };
     const struct opt_usage usage = {
-        .synopsis = "cairn bench [options] [copy|norm|gemm|attention]",
+        .synopsis = "cairn bench [options] [copy|norm|softmax|cross_entropy|adamw|gemm|attention]...",
         .about =
             "Measures a device: copies between it and the host, and what share of the device's own speed cairn's "
-            "kernels reach, each against a ceiling measured in the same run.",
+            "kernels reach, each against a ceiling measured in the same run.  Ctrl-C ends it early and shows what "
+            "was measured until then.",
         .examples = "  cairn bench\n"
-                    "  cairn bench --device cpu norm\n",
+                    "  cairn bench --device cpu norm gemm\n",
         .mixed = true,
     };
+    struct bench_options o = { 0 };
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
-    if (argc - rest > 1)
-        return options_error(argv[0], "one name at a time");
-    const char *group = rest < argc ? argv[rest] : NULL;
-    if (group && !is_group(group))
-        return options_error(argv[0], "there is no bench \"%s\"; copy, norm, gemm and attention are there",
-                             group);
-    return run_bench(device, group, limit_s, json);
+    for (int i = rest; i < argc; i++)
+        if (!is_group(argv[i]))
+            return options_error(
+                argv[0],
+                "there is no bench \"%s\"; copy, norm, softmax, cross_entropy, adamw, gemm and "
+                "attention are there",
+                argv[i]);
+    if (!parse_seconds(seconds, &o.seconds))
+        return options_error(argv[0], "--seconds wants a number from above 0 to 3600");
+    o.groups = rest < argc ? (const char *const *)&argv[rest] : NULL;
+    return run_bench(device, &o, limit_s, json);
 }

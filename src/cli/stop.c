@@ -25,10 +25,21 @@ const volatile sig_atomic_t *stop_catch(void)
     return &stopped;
 }
 
-int stop_end(void)
+static int end(const char *words)
 {
-    fputs("cairn: interrupted; nothing was written\n", stderr);
+    fprintf(stderr, "cairn: interrupted; %s\n", words);
+    fflush(stdout);
     signal(stopped, SIG_DFL);
     raise(stopped);
     return EXIT_TROUBLE;
+}
+
+int stop_end(void)
+{
+    return end("nothing was written");
+}
+
+int stop_end_shown(void)
+{
+    return end("this is what was done until then");
 }

@@ -1,29 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How fast a device is, and how much of that a kernel gets.
  *
- * Each row is timed on the device, best of several, after a warm-up.  Its ceiling is measured in the same run: the
- * device's own copy for what moves bytes, the best of the copies for what crosses to the host, the best row of the
- * format for what multiplies matrices.  Results are not checked here; gpu/check.h does that. */
+ * Each row is timed on the device, best of several rounds, after a warm-up, on random numbers (zeros take less power
+ * and flatter the clock).  Its ceiling is measured in the same run: the device's own copy for what moves bytes, the
+ * best of the copies for what crosses to the host, the best row of the format for what multiplies matrices.  Bytes
+ * are those that must move at least: every input once, every output once.  Results are not checked here;
+ * gpu/check.h does that. */
 #ifndef CAIRN_GPU_BENCH_H
 #define CAIRN_GPU_BENCH_H
 
 #include "gpu/gpu.h"
 
+enum { BENCH_SIZES = 4 };
+
 struct bench_result {
-    const char *group;  /* "norm": what `cairn bench` takes */
-    const char *name;   /* "layer_norm" */
-    const char *format; /* "bf16"; NULL: bytes */
-    char shape[48];
+    const char *group;            /* "norm": what `cairn bench` takes */
+    const char *name;             /* "layer_norm" */
+    const char *format;           /* "bf16"; NULL: bytes */
+    const char *way;              /* of several, the one that was chosen: "cublaslt"; NULL: there is one */
+    long long sizes[BENCH_SIZES]; /* rows and columns, or what the row has; 0 ends */
+    char shape[48];               /* the same in words */
     double ms;
     double rate;    /* GB/s, or TFLOP/s where is_flops */
     double ceiling; /* in the same unit */
     bool is_flops;
 };
 
+struct bench_options {
+    const char *const *groups; /* NULL: all; NULL ends */
+    double seconds;            /* at most, for each row, after its warm-up */
+    bool (*stop)(void);        /* asked between rows; what is there then is the result.  May be NULL */
+    void (*watch)(const char *name, const char *format, size_t done,
+                  size_t all); /* before each row; may be NULL */
+};
+
 /* The groups there are, in order; NULL ends. */
 extern const char *const bench_groups[];
-/* group NULL: all.  *out is malloced.  `stop` may be NULL; it is asked between rows. */
-int bench_run(struct gpu *g, const char *group, bool (*stop)(void), struct bench_result **out, size_t *n,
+/* *out is malloced. */
+int bench_run(struct gpu *g, const struct bench_options *o, struct bench_result **out, size_t *n,
               struct cairn_error *err);
 
 #endif

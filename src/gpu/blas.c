@@ -103,7 +103,7 @@ struct blas {
     struct gpu *g;
     void *state[WAYS];
     struct cairn_error why[WAYS]; /* code set: cannot be used */
-    int forced;                   /* -1: none */
+    int forced, last;             /* -1: none */
     struct choice *choices;
     size_t n_choices;
     char file[512]; /* where choices are kept; empty: nowhere */
@@ -179,7 +179,7 @@ int blas_open(struct gpu *g, struct blas **out, struct cairn_error *err)
     if (!b)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", g->info.name);
     b->g = g;
-    b->forced = -1;
+    b->forced = b->last = -1;
     for (int i = 0; i < WAYS; i++)
         if (!ways[i]->everywhere && ways[i]->api != g->info.api)
             cairn_fail(&b->why[i], CAIRN_ELACK, "not for %s", g->info.name);
@@ -208,6 +208,11 @@ const char *blas_way(const struct blas *b, size_t i, const char **why)
         return NULL;
     *why = b->why[i].msg;
     return ways[i]->name;
+}
+
+const char *blas_last(const struct blas *b)
+{
+    return b->last < 0 ? NULL : ways[b->last]->name;
 }
 
 int blas_force(struct blas *b, const char *way, struct cairn_error *err)
@@ -324,7 +329,10 @@ int blas_gemm(struct blas *b, struct gpu_stream *s, enum gpu_storage storage, co
     if (args->m <= 0 || args->n <= 0 || args->k < 0)
         return cairn_fail(err, CAIRN_EUSAGE, "matrices of %lld × %lld × %lld", (long long)args->m,
                           (long long)args->n, (long long)args->k);
-    return batches ? run_way(b, find_way(b, &c), &c, err) : 0;
+    if (!batches)
+        return 0;
+    b->last = find_way(b, &c);
+    return run_way(b, b->last, &c, err);
 }
 
 int blas_probe(const struct gpu *g, const char *library, struct cairn_error *err)

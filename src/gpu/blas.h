@@ -24,6 +24,8 @@ int blas_gemm(struct blas *b, struct gpu_stream *s, enum gpu_storage storage, co
 /* The ways there are, by number from 0; NULL past the last.  `why` of one that cannot be used says so, else it is
  * empty. */
 const char *blas_way(const struct blas *b, size_t i, const char **why);
+/* The way that the last product took; NULL before the first. */
+const char *blas_last(const struct blas *b);
 /* From now on only this way, where it fits; NULL: measure again.  For tests and benchmarks. */
 int blas_force(struct blas *b, const char *way, struct cairn_error *err);
 

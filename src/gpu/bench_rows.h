@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `cairn bench` measures, as a table: bench.c holds the clock. */
+#ifndef CAIRN_GPU_BENCH_ROWS_H
+#define CAIRN_GPU_BENCH_ROWS_H
+
+#include "gpu/bench.h"
+#include "gpu/blas.h"
+
+enum { BENCH_BUFFERS = 10 };
+
+struct bench {
+    struct gpu *g;
+    struct blas *blas;
+    enum gpu_storage storage; /* of the row that runs */
+    size_t bytes;             /* of each buffer */
+    void *device[BENCH_BUFFERS];
+    void *pageable, *staging;
+    void *pattern[GPU_STORAGES]; /* BENCH_PATTERN bytes of random normal numbers, which buffers repeat */
+    struct gpu_event *from, *to;
+};
+enum { BENCH_PATTERN = 4 << 20 };
+
+/* What one run of a row does. */
+struct bench_amount {
+    double bytes, flops;
+    long long sizes[BENCH_SIZES];
+    const char *way; /* NULL, or what was chosen */
+};
+
+struct bench_row;
+typedef int bench_fn(struct bench *b, const struct bench_row *r, struct bench_amount *a,
+                     struct cairn_error *err);
+
+enum bench_ceiling { BY_COPY, BY_TRANSFER, BY_MATRIX };
+struct bench_row {
+    const char *group, *name;
+    bench_fn *once; /* queues one run and sets the amount; called many times */
+    const char *by; /* a kernel, or a way of blas */
+    int inputs;     /* so many buffers hold random numbers */
+    int (*prepare)(struct bench *b, struct cairn_error *err); /* the others; may be NULL */
+    enum bench_ceiling ceiling;
+    bool has_formats, causal, a_transposed, b_transposed;
+};
+extern const struct bench_row bench_rows[];
+extern const size_t n_bench_rows;
+
+size_t bench_number_size(enum gpu_storage s);
+bool bench_is_cpu(const struct bench *b);
+/* A GPU's size, or a CPU's, or an eighth of that for kernels without vectors, which take so much longer. */
+long long bench_scale(const struct bench *b, long long gpu, long long cpu);
+/* Random normal numbers everywhere in buffer i. */
+int bench_fill(struct bench *b, int i, enum gpu_storage s, struct cairn_error *err);
+
+#endif
