@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 1000, GATHER_MS = 20, PIECE_BYTES = 256 << 10 };
+enum { PATIENCE_MS = 1000, PIECE_BYTES = 256 << 10 };
 
 struct log_file {
     char *path; /* NULL: none */
@@ -21,16 +21,29 @@ struct log_file {
     uint64_t size, rotate_at; /* rotate_at 0: never */
 };
 
+/* A thread that reads the ring at its own pace. */
+struct reader {
+    struct recorder *recorder;
+    void (*keep)(struct recorder *r, const char *bytes, size_t n);
+    void (*idle)(struct recorder *r); /* all was read */
+    long gather_ms; /* it sleeps so long for more, since to wake up for each line costs the trainer */
+    pthread_t thread;
+    bool started;
+    pthread_cond_t filled;
+    uint64_t at; /* under the lock */
+};
+
 struct recorder {
     struct log_file log, copy;
     struct diagnoser *diagnoser;
-    pthread_t thread;
+    struct reader readers[2];
+    size_t n_readers;
     pthread_mutex_t lock;
-    pthread_cond_t filled, emptied;
+    pthread_cond_t emptied;
     /* Under the lock. */
-    size_t head, used; /* bytes head … head+used of the ring wait to be written */
+    uint64_t put; /* bytes so far; byte i lies at i % RECORDER_RING_BYTES */
     uint64_t lost, lost_said;
-    bool impatient; /* the writer had its second; nobody waits until there is room again */
+    bool impatient; /* the readers had their second; nobody waits until there is room again */
     bool stop, trouble_said;
     char trouble[256];
     atomic_bool saw_step;
@@ -94,25 +107,31 @@ static void log_write(struct recorder *r, struct log_file *f, const char *bytes,
     }
 }
 
-static void keep(struct recorder *r, const char *bytes, size_t n)
+static void write_logs(struct recorder *r, const char *bytes, size_t n)
 {
     log_write(r, &r->log, bytes, n);
     log_write(r, &r->copy, bytes, n);
-    if (!r->diagnoser)
-        return;
-    diagnoser_feed(r->diagnoser, bytes, n);
-    if (!atomic_load(&r->saw_step) && diagnoser_saw_step(r->diagnoser))
-        atomic_store(&r->saw_step, true);
 }
 
 /* Says in the log itself that something is missing there. */
-static void keep_gap(struct recorder *r, uint64_t lost)
+static void write_gap(struct recorder *r)
 {
     char text[128];
+    pthread_mutex_lock(&r->lock);
+    uint64_t lost = r->lost - r->lost_said;
+    r->lost_said = r->lost;
+    pthread_mutex_unlock(&r->lock);
     int n = snprintf(text, sizeof(text), "\n[cairn: %llu bytes are missing here: the disk was too slow]\n",
                      (unsigned long long)lost);
-    log_write(r, &r->log, text, (size_t)n);
-    log_write(r, &r->copy, text, (size_t)n);
+    if (lost)
+        write_logs(r, text, (size_t)n);
+}
+
+static void diagnose(struct recorder *r, const char *bytes, size_t n)
+{
+    diagnoser_feed(r->diagnoser, bytes, n);
+    if (!atomic_load(&r->saw_step) && diagnoser_saw_step(r->diagnoser))
+        atomic_store(&r->saw_step, true);
 }
 
 /* A deadline on the clock of pthread_cond_timedwait. */
@@ -126,41 +145,57 @@ static struct timespec after_ms(long ms)
     return t;
 }
 
-/* Under the lock: a trainer prints line by line, and to wake up for each of them would cost it a part of its core. */
-static void wait_for_more(struct recorder *r)
+/* Under the lock: waits for a byte, then a while for more of them. */
+static void wait_for_bytes(struct recorder *r, struct reader *me)
 {
-    struct timespec until = after_ms(GATHER_MS);
-    while (!r->stop && r->used < PIECE_BYTES)
-        if (pthread_cond_timedwait(&r->filled, &r->lock, &until))
+    while (!r->stop && r->put == me->at)
+        pthread_cond_wait(&me->filled, &r->lock);
+    struct timespec until = after_ms(me->gather_ms);
+    while (!r->stop && r->put - me->at < PIECE_BYTES)
+        if (pthread_cond_timedwait(&me->filled, &r->lock, &until))
             return;
 }
 
-static void *write_all(void *context)
+/* Under the lock: room behind the slowest reader. */
+static size_t room_in(const struct recorder *r)
 {
-    struct recorder *r = context;
+    size_t room = RECORDER_RING_BYTES;
+    for (size_t i = 0; i < r->n_readers; i++) {
+        size_t its = RECORDER_RING_BYTES - (size_t)(r->put - r->readers[i].at);
+        room = its < room ? its : room;
+    }
+    return room;
+}
+
+/* Under the lock, which is released meanwhile. */
+static void read_piece(struct recorder *r, struct reader *me)
+{
+    size_t at = me->at % RECORDER_RING_BYTES, n = RECORDER_RING_BYTES - at;
+    n = n < r->put - me->at ? n : (size_t)(r->put - me->at);
+    n = n < PIECE_BYTES ? n : PIECE_BYTES;
+    pthread_mutex_unlock(&r->lock);
+    me->keep(r, r->ring + at, n);
     pthread_mutex_lock(&r->lock);
-    while (r->used || !r->stop) {
-        if (!r->used) {
-            pthread_cond_wait(&r->filled, &r->lock);
-            wait_for_more(r);
+    me->at += n;
+    r->impatient &= !room_in(r);
+    pthread_cond_broadcast(&r->emptied);
+}
+
+static void *read_all(void *context)
+{
+    struct reader *me = context;
+    struct recorder *r = me->recorder;
+    pthread_mutex_lock(&r->lock);
+    while (r->put != me->at || !r->stop) {
+        if (r->put == me->at) {
+            wait_for_bytes(r, me);
             continue;
         }
-        size_t n = RECORDER_RING_BYTES - r->head;
-        n = n < r->used ? n : r->used;
-        n = n < PIECE_BYTES ? n : PIECE_BYTES;
-        pthread_mutex_unlock(&r->lock);
-        keep(r, r->ring + r->head, n);
-        pthread_mutex_lock(&r->lock);
-        r->head = (r->head + n) % RECORDER_RING_BYTES;
-        r->used -= n;
-        r->impatient = false;
-        pthread_cond_broadcast(&r->emptied);
-        uint64_t lost = r->lost - r->lost_said;
-        if (!lost || r->used)
+        read_piece(r, me);
+        if (r->put != me->at || !me->idle)
             continue;
-        r->lost_said = r->lost;
         pthread_mutex_unlock(&r->lock);
-        keep_gap(r, lost);
+        me->idle(r);
         pthread_mutex_lock(&r->lock);
     }
     pthread_mutex_unlock(&r->lock);
@@ -170,11 +205,32 @@ static void *write_all(void *context)
 /* Under the lock: waits for room, within reason. */
 static void wait_for_room(struct recorder *r)
 {
-    if (r->used < RECORDER_RING_BYTES)
+    if (room_in(r))
         return;
     struct timespec until = after_ms(PATIENCE_MS);
-    while (r->used == RECORDER_RING_BYTES && !r->impatient)
+    while (!room_in(r) && !r->impatient)
         r->impatient = pthread_cond_timedwait(&r->emptied, &r->lock, &until) == ETIMEDOUT;
+}
+
+/* Under the lock: when all was read, the ring is used from its start again, so that little of it is ever touched. */
+static void rewind_if_empty(struct recorder *r)
+{
+    if (room_in(r) < RECORDER_RING_BYTES)
+        return;
+    r->put += (RECORDER_RING_BYTES - r->put % RECORDER_RING_BYTES) % RECORDER_RING_BYTES;
+    for (size_t i = 0; i < r->n_readers; i++)
+        r->readers[i].at = r->put;
+}
+
+/* Under the lock: wakes those who wait for a first byte or for a whole piece. */
+static void tell_readers(struct recorder *r, size_t more)
+{
+    for (size_t i = 0; i < r->n_readers; i++) {
+        uint64_t had = r->put - r->readers[i].at;
+        if (!had || (had < PIECE_BYTES && had + more >= PIECE_BYTES))
+            pthread_cond_signal(&r->readers[i].filled);
+    }
+    r->put += more;
 }
 
 void recorder_put(struct recorder *r, const char *bytes, size_t n)
@@ -182,7 +238,8 @@ void recorder_put(struct recorder *r, const char *bytes, size_t n)
     pthread_mutex_lock(&r->lock);
     while (n) {
         wait_for_room(r);
-        size_t room = RECORDER_RING_BYTES - r->used, at = (r->head + r->used) % RECORDER_RING_BYTES;
+        rewind_if_empty(r);
+        size_t room = room_in(r), at = r->put % RECORDER_RING_BYTES;
         if (!room) {
             r->lost += n;
             break;
@@ -191,9 +248,7 @@ void recorder_put(struct recorder *r, const char *bytes, size_t n)
         part = part < room ? part : room;
         part = part < n ? part : n;
         memcpy(r->ring + at, bytes, part);
-        if (!r->used || (r->used < PIECE_BYTES && r->used + part >= PIECE_BYTES))
-            pthread_cond_signal(&r->filled);
-        r->used += part;
+        tell_readers(r, part);
         bytes += part;
         n -= part;
     }
@@ -223,31 +278,51 @@ void recorder_free(struct recorder *r)
     free(r->log.path);
     free(r->copy.path);
     pthread_mutex_destroy(&r->lock);
-    pthread_cond_destroy(&r->filled);
     pthread_cond_destroy(&r->emptied);
+    for (size_t i = 0; i < r->n_readers; i++)
+        pthread_cond_destroy(&r->readers[i].filled);
     free(r);
 }
 
-int recorder_start(struct recorder **out, const struct recorder_options *o, struct cairn_error *err)
+static struct recorder *recorder_new(const struct recorder_options *o)
 {
     struct recorder *r = calloc(1, sizeof(*r));
     if (!r)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory to record a run");
+        return NULL;
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->filled, NULL);
     pthread_cond_init(&r->emptied, NULL);
     r->diagnoser = o->diagnoser;
     r->log = (struct log_file){ .path = o->log ? strdup(o->log) : NULL,
                                 .fd = -1,
                                 .rotate_at = o->rotate_bytes ? o->rotate_bytes : RECORDER_ROTATE_BYTES };
     r->copy = (struct log_file){ .path = o->copy ? strdup(o->copy) : NULL, .fd = -1 };
+    r->readers[r->n_readers++] = (struct reader){ .keep = write_logs, .idle = write_gap, .gather_ms = 20 };
+    if (r->diagnoser)
+        r->readers[r->n_readers++] = (struct reader){ .keep = diagnose, .gather_ms = 500 };
+    for (size_t i = 0; i < r->n_readers; i++) {
+        r->readers[i].recorder = r;
+        pthread_cond_init(&r->readers[i].filled, NULL);
+    }
+    return r;
+}
+
+int recorder_start(struct recorder **out, const struct recorder_options *o, struct cairn_error *err)
+{
+    struct recorder *r = recorder_new(o);
+    if (!r)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to record a run");
     log_open(r, &r->log);
     log_open(r, &r->copy);
-    int e = fault_hit() ? errno : pthread_create(&r->thread, NULL, write_all, r);
-    if (e) {
-        recorder_free(r);
-        errno = e;
-        return cairn_fail_errno(err, "start a thread");
+    for (size_t i = 0; i < r->n_readers; i++) {
+        struct reader *me = &r->readers[i];
+        int e = fault_hit() ? errno : pthread_create(&me->thread, NULL, read_all, me);
+        if (e) {
+            recorder_stop(r);
+            recorder_free(r);
+            errno = e;
+            return cairn_fail_errno(err, "start a thread");
+        }
+        me->started = true;
     }
     *out = r;
     return 0;
@@ -257,8 +332,11 @@ uint64_t recorder_stop(struct recorder *r)
 {
     pthread_mutex_lock(&r->lock);
     r->stop = true;
-    pthread_cond_signal(&r->filled);
+    for (size_t i = 0; i < r->n_readers; i++)
+        pthread_cond_signal(&r->readers[i].filled);
     pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
+    for (size_t i = 0; i < r->n_readers; i++)
+        if (r->readers[i].started)
+            pthread_join(r->readers[i].thread, NULL);
     return r->lost;
 }

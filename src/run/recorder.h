@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Keeps what a trainer prints: in a log file, and in a diagnoser that reads along.
  *
- * Bytes go into a ring of fixed size, and a thread of its own writes them, so that neither a slow disk nor a long
- * line holds the trainer up.  When the ring is full the writer is waited for, but no longer than a second: after
- * that bytes are left out, and the log says how many, until the writer has caught up.
+ * Bytes go into a ring of fixed size.  One thread writes them to the log and another feeds the diagnoser, each at its
+ * own pace, so that neither a slow disk nor a long line holds the trainer up.  When the ring is full the slower one is
+ * waited for, but no longer than a second: after that bytes are left out, and the log says how many, until there is
+ * room again.
  *
  * The log is rotated at a fixed size: the first part is kept as "log.first", since it tells the versions; of the
  * rest the last two parts, "log.previous" and "log".  A log that cannot be written (a full disk) is given up, the
@@ -25,7 +26,7 @@ struct recorder_options {
     struct diagnoser *diagnoser; /* the recorder's until recorder_stop; may be NULL */
     uint64_t rotate_bytes;       /* 0: RECORDER_ROTATE_BYTES */
 };
-enum { RECORDER_ROTATE_BYTES = 32 << 20, RECORDER_RING_BYTES = 4 << 20 };
+enum { RECORDER_ROTATE_BYTES = 32 << 20, RECORDER_RING_BYTES = 32 << 20 };
 
 /* Starts the thread.  Files that cannot be opened are not an error: see recorder_trouble. */
 int recorder_start(struct recorder **out, const struct recorder_options *o, struct cairn_error *err);
