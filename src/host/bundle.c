@@ -2,10 +2,9 @@
 #include "host/bundle.h"
 
 #include "host/gfxname.h"
+#include "host/unpack.h"
 #include <inttypes.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
 static const char plain_magic[] = "__CLANG_OFFLOAD_BUNDLE__";
 static const char packed_magic[] = "CCOB";
@@ -23,11 +22,9 @@ enum {
     BUNDLES_MAX = 65536,
 };
 
-enum method { METHOD_ZLIB, METHOD_ZSTD };
-
 /* A compressed bundle: where its data is, and how large it says to be when unpacked. */
 struct packed {
-    enum method method;
+    enum unpack_method method;
     uint64_t at, end, unpacked;
 };
 
@@ -39,20 +36,15 @@ struct scan {
     uint64_t searched;
     struct packed *packed;
     size_t n_packed;
-    ZSTD_DCtx *zstd;
+    struct unpack unpack;
     unsigned char *chunk, *head;
     struct bundle_set set;
 };
 
 static void scan_release(struct scan *s)
 {
-    ZSTD_freeDCtx(s->zstd);
+    unpack_release(&s->unpack);
     arena_release(&s->scratch);
-}
-
-static void zlib_end(z_stream *z)
-{
-    inflateEnd(z);
 }
 
 static int damaged(const struct scan *s, uint64_t at, const char *what, struct cairn_error *err)
@@ -141,13 +133,13 @@ static int read_packed(struct scan *s, uint64_t at, uint64_t *next, struct cairn
     unsigned version = got >= 8 ? le16(h + 4) : 0, method = got >= 8 ? le16(h + 6) : 0;
     if (version < 1 || version > 3 || got < header[version])
         return damaged(s, at, got < 8 ? "is cut off" : "has a compressed header that is not known", err);
-    if (method > METHOD_ZSTD)
+    if (method > UNPACK_ZSTD)
         return damaged(s, at, "is compressed by a method that is not known", err);
     uint64_t total = version == 1 ? 0 : version == 2 ? le32(h + 8) : le64(h + 8);
     if (version > 1 && (total < header[version] || total > s->end - at))
         return damaged(s, at, "says a size that is not there", err);
     *ARENA_PUSH(&s->scratch, s->packed, s->n_packed) = (struct packed){
-        .method = (enum method)method,
+        .method = (enum unpack_method)method,
         .at = at + header[version],
         .end = version == 1 ? s->end : at + total,
         .unpacked = version == 3 ? le64(h + 16) : le32(h + (version == 1 ? 8 : 12)),
@@ -173,7 +165,7 @@ static bool is_likely(const struct scan *s, uint64_t at, const unsigned char *p,
     if (n >= PLAIN_MAGIC && !memcmp(p, plain_magic, PLAIN_MAGIC))
         return true;
     return n >= 8 && !memcmp(p, packed_magic, PACKED_MAGIC) && le16(p + 4) >= 1 && le16(p + 4) <= 3 &&
-           le16(p + 6) <= METHOD_ZSTD;
+           le16(p + 6) <= UNPACK_ZSTD;
 }
 
 /* Where the first bundle starts among the first `starts` of the n bytes at p, which are the region's from
@@ -232,66 +224,12 @@ static int find_bundles(struct scan *s, uint64_t at, struct cairn_error *err)
     return 0;
 }
 
-/* Both unpackers write up to `want` bytes of the bundle's start to s->head. */
-static int unpack_zstd(struct scan *s, const struct packed *p, size_t want, size_t *got,
-                       struct cairn_error *err)
-{
-    if (!s->zstd)
-        s->zstd = ZSTD_createDCtx();
-    if (!s->zstd)
-        return cairn_fail(err, CAIRN_ENOMEM, "out of memory for zstd");
-    ZSTD_DCtx_reset(s->zstd, ZSTD_reset_session_only);
-    ZSTD_outBuffer out = { s->head, want, 0 };
-    for (uint64_t at = p->at; out.pos < out.size;) {
-        size_t n;
-        if (binary_read_some(s->b, at, p->end, s->chunk, CHUNK, &n, err))
-            return -1;
-        ZSTD_inBuffer in = { s->chunk, n, 0 };
-        size_t left = n ? 1 : 0;
-        while (in.pos < in.size && out.pos < out.size && left && !ZSTD_isError(left))
-            left = ZSTD_decompressStream(s->zstd, &out, &in);
-        if (ZSTD_isError(left))
-            return damaged(s, p->at, "is not valid zstd data", err);
-        if (!left)
-            break;
-        at += n;
-    }
-    *got = out.pos;
-    return 0;
-}
-
-static int unpack_zlib(struct scan *s, const struct packed *p, size_t want, size_t *got,
-                       struct cairn_error *err)
-{
-    CLEANUP(zlib_end) z_stream z = { 0 };
-    if (inflateInit(&z) != Z_OK)
-        return cairn_fail(err, CAIRN_ENOMEM, "out of memory for zlib");
-    z.next_out = s->head;
-    z.avail_out = (uInt)want;
-    int r = Z_OK;
-    for (uint64_t at = p->at; z.avail_out && r == Z_OK; at += CHUNK) {
-        size_t n;
-        if (binary_read_some(s->b, at, p->end, s->chunk, CHUNK, &n, err))
-            return -1;
-        if (!n)
-            break;
-        z.next_in = s->chunk;
-        z.avail_in = (uInt)n;
-        r = inflate(&z, Z_NO_FLUSH);
-    }
-    if (r != Z_OK && r != Z_STREAM_END)
-        return damaged(s, p->at, "is not valid zlib data", err);
-    *got = want - z.avail_out;
-    return 0;
-}
-
 static int read_targets(struct scan *s, const struct packed *p, struct cairn_error *err)
 {
     for (size_t want = HEAD_FIRST; want <= HEAD_MAX; want *= 4) {
         size_t got = 0;
         uint64_t end;
-        if (p->method == METHOD_ZSTD ? unpack_zstd(s, p, want, &got, err)
-                                     : unpack_zlib(s, p, want, &got, err))
+        if (unpack_start(&s->unpack, p->method, s->b, p->at, p->end, s->head, want, &got, err))
             return -1;
         enum parsed r = parse_table(s, s->head, got, p->unpacked, &end);
         if (r == PARSED) {

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/unpack.h"
+
+#include "base/cleanup.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum { CHUNK = 32 * 1024, GZIP_PIECE = 1 << 16 };
+
+/* A block of which a part was unpacked. */
+struct block {
+    const struct binary *b;
+    uint64_t at, end;
+    void *chunk, *out;
+    size_t want;
+};
+
+static void zlib_end(z_stream *z)
+{
+    inflateEnd(z);
+}
+
+static int damaged(const struct block *k, const char *what, struct cairn_error *err)
+{
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: no valid %s data at offset %" PRIu64, k->b->path, what, k->at);
+}
+
+static int start_zstd(ZSTD_DCtx *zstd, const struct block *k, size_t *got, struct cairn_error *err)
+{
+    ZSTD_DCtx_reset(zstd, ZSTD_reset_session_only);
+    ZSTD_outBuffer out = { k->out, k->want, 0 };
+    for (uint64_t at = k->at; out.pos < out.size;) {
+        size_t n;
+        if (binary_read_some(k->b, at, k->end, k->chunk, CHUNK, &n, err))
+            return -1;
+        ZSTD_inBuffer in = { k->chunk, n, 0 };
+        size_t left = n ? 1 : 0;
+        while (in.pos < in.size && out.pos < out.size && left && !ZSTD_isError(left))
+            left = ZSTD_decompressStream(zstd, &out, &in);
+        if (ZSTD_isError(left))
+            return damaged(k, "zstd", err);
+        if (!left)
+            break;
+        at += n;
+    }
+    *got = out.pos;
+    return 0;
+}
+
+static int start_zlib(const struct block *k, size_t *got, struct cairn_error *err)
+{
+    CLEANUP(zlib_end) z_stream z = { 0 };
+    if (inflateInit(&z) != Z_OK)
+        return cairn_fail(err, CAIRN_ENOMEM, "out of memory for zlib");
+    z.next_out = k->out;
+    z.avail_out = (uInt)k->want;
+    int r = Z_OK;
+    for (uint64_t at = k->at; z.avail_out && r == Z_OK; at += CHUNK) {
+        size_t n;
+        if (binary_read_some(k->b, at, k->end, k->chunk, CHUNK, &n, err))
+            return -1;
+        if (!n)
+            break;
+        z.next_in = k->chunk;
+        z.avail_in = (uInt)n;
+        r = inflate(&z, Z_NO_FLUSH);
+    }
+    if (r != Z_OK && r != Z_STREAM_END)
+        return damaged(k, "zlib", err);
+    *got = k->want - z.avail_out;
+    return 0;
+}
+
+int unpack_start(struct unpack *u, enum unpack_method method, const struct binary *b, uint64_t at,
+                 uint64_t end, void *out, size_t want, size_t *got, struct cairn_error *err)
+{
+    if (!u->chunk)
+        u->chunk = malloc(CHUNK);
+    if (!u->zstd && method == UNPACK_ZSTD)
+        u->zstd = ZSTD_createDCtx();
+    if (!u->chunk || (!u->zstd && method == UNPACK_ZSTD))
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to unpack a part of %s", b->path);
+    const struct block k = { b, at, end, u->chunk, out, want };
+    return method == UNPACK_ZSTD ? start_zstd(u->zstd, &k, got, err) : start_zlib(&k, got, err);
+}
+
+void unpack_release(struct unpack *u)
+{
+    ZSTD_freeDCtx(u->zstd);
+    free(u->chunk);
+    *u = (struct unpack){ 0 };
+}
+
+static void gz_done(gzFile *f)
+{
+    if (*f)
+        gzclose_r(*f);
+}
+
+int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
+                struct cairn_error *err)
+{
+    char buf[GZIP_PIECE];
+    int n, code = Z_OK;
+    CLEANUP(gz_done) gzFile f = gzdopen(fd, "rb");
+    if (!f) {
+        close(fd);
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to read %s", path);
+    }
+    gzbuffer(f, GZIP_PIECE);
+    while ((n = gzread(f, buf, sizeof(buf))) > 0)
+        take(to, buf, (size_t)n);
+    const char *why = gzerror(f, &code);
+    if (n == 0 || code == Z_BUF_ERROR)
+        return 0;
+    if (code == Z_ERRNO)
+        return cairn_fail_errno(err, "read %s", path);
+    cairn_fail(err, CAIRN_EFORMAT, "%s: damaged gzip file: %s", path, why);
+    return cairn_hint(err, "unpack what is left with gzip -dc, and give that");
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Compressed data: the start of a block inside a file (zlib, zstd), or a whole file (gzip). */
+#ifndef CAIRN_HOST_UNPACK_H
+#define CAIRN_HOST_UNPACK_H
+
+#include "base/error.h"
+#include "host/binary.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum unpack_method { UNPACK_ZLIB, UNPACK_ZSTD };
+
+/* Room to work in, used for one block after the other; zero. */
+struct unpack {
+    void *zstd, *chunk;
+};
+
+/* The first `want` bytes of the block that lies in [at, end) of the file; *got is less if it holds less. */
+int unpack_start(struct unpack *u, enum unpack_method method, const struct binary *b, uint64_t at,
+                 uint64_t end, void *out, size_t want, size_t *got, struct cairn_error *err);
+void unpack_release(struct unpack *u);
+
+/* All of a gzip file, or of one that is none, as it is.  One that is cut short gives what it has, and is no error.
+ * Closes fd; path is for messages. */
+int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
+                struct cairn_error *err);
+
+#endif
