@@ -4,17 +4,16 @@
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/diagnose_print.h"
-#include "cli/options.h"
+#include "cli/machine.h"
 #include "cli/print.h"
 #include "host/logfile.h"
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-extern char **environ;
-
 struct diagnose_options {
-    const char *root, *torch_dir, *rocm_dir, *gfx, *exit_text;
+    struct machine_options machine;
+    const char *gfx, *exit_text;
     bool json, list, markdown, no_machine;
     int64_t exit_code;
 };
@@ -106,13 +105,6 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     CLEANUP(facts_release) struct facts f = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
     struct cairn_error err = { 0 };
-    const struct facts_options fo = {
-        .root = o->root,
-        .torch_dir = o->torch_dir,
-        .rocm_dir = o->rocm_dir,
-        .env = (const char *const *)environ,
-        .parts = FACTS_ALL,
-    };
     if (diagnoser_new(&d, &err))
         return print_error(&err);
     if (!n)
@@ -120,7 +112,7 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     for (int i = 0; i < n; i++)
         if (read_operand(d, paths[i], &o->exit_code, &err))
             return print_error(&err);
-    if (!o->no_machine && facts_read(&f, &fo, &err))
+    if (!o->no_machine && machine_read(&o->machine, &f, &err))
         return print_error(&err);
     const struct diagnose_context ctx = {
         .facts = o->no_machine ? NULL : &f,
@@ -157,7 +149,7 @@ static int check_words(struct diagnose_options *o, const char *command)
     if (o->gfx && !is_gfx_list(o->gfx))
         return options_error(
             command, "--gfx wants a target such as gfx1031, gfx1031+gfx90c or gfx120X, not \"%s\"", o->gfx);
-    if (o->no_machine && (o->root || o->torch_dir || o->rocm_dir))
+    if (o->no_machine && (o->machine.root || o->machine.torch_dir || o->machine.rocm_dir))
         return options_error(command, "--no-machine does not go together with --root, --torch or --rocm");
     return OPTIONS_GO;
 }
@@ -173,9 +165,7 @@ int cmd_diagnose(int argc, char **argv)
         OPT_FLAG('n', "no-machine", &o.no_machine, "do not look at this machine: the log is of another one"),
         OPT_FLAG('l', "list", &o.list, "list every class of failure"),
         OPT_FLAG(0, "markdown", &o.markdown, "with --list: as Markdown"),
-        OPT_STR(0, "torch", &o.torch_dir, "DIR", "the PyTorch in this site-packages or virtual environment"),
-        OPT_STR(0, "rocm", &o.rocm_dir, "DIR", "the ROCm in this directory"),
-        OPT_STR(0, "root", &o.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_MACHINE(&o.machine),
         OPT_END,
     };
     const struct opt_usage usage = {

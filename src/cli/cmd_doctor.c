@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 #include "cli/doctor_print.h"
-#include "cli/options.h"
+#include "cli/machine.h"
 #include "cli/print.h"
 #include "cli/probe.h"
 #include "rules/checks.h"
 #include <signal.h>
 #include <stdio.h>
 
-extern char **environ;
-
 struct doctor_options {
-    const char *root, *torch_dir, *rocm_dir, *gfx, *only;
+    struct machine_options machine;
+    const char *only;
     int gpu, timeout_s;
     bool json, list, all, probe;
 };
@@ -80,8 +79,6 @@ static int probe_and_show(const struct doctor_options *o, const struct facts *f,
 static int examine(const struct doctor_options *o, struct facts *f, struct arena *a)
 {
     struct cairn_error err = { 0 };
-    if (o->gfx && facts_set_gfx(f, o->gfx, &err))
-        return print_error(&err);
     struct plan plan = { 0 };
     const struct plan_options po = { .gpu = o->gpu };
     if (plan_build(f, &po, a, &plan, &err))
@@ -93,16 +90,9 @@ static int examine(const struct doctor_options *o, struct facts *f, struct arena
 
 static int run_doctor(const struct doctor_options *o)
 {
-    const struct facts_options fo = {
-        .root = o->root,
-        .torch_dir = o->torch_dir,
-        .rocm_dir = o->rocm_dir,
-        .env = (const char *const *)environ,
-        .parts = FACTS_ALL,
-    };
     struct cairn_error err = { 0 };
     CLEANUP(facts_release) struct facts f;
-    if (facts_read(&f, &fo, &err))
+    if (machine_read(&o->machine, &f, &err))
         return print_error(&err);
     CLEANUP(arena_release) struct arena a = { 0 };
     return examine(o, &f, &a);
@@ -114,7 +104,7 @@ static int refuse(const struct doctor_options *o, const char *command)
         return options_error(command, "there is no group \"%s\"", o->only);
     if (o->probe && o->list)
         return options_error(command, "--list and --probe do not go together");
-    if (o->probe && o->root && !o->torch_dir)
+    if (o->probe && o->machine.root && !o->machine.torch_dir)
         return options_error(command,
                              "--probe runs this machine's own Python; with --root it wants --torch too");
     if (o->timeout_s < 1)
@@ -136,11 +126,8 @@ int cmd_doctor(int argc, char **argv)
                  "also start Python once and compare the prediction with what PyTorch does"),
         OPT_INT(0, "probe-timeout", &o.timeout_s, "SECONDS", "give Python so long to answer (default 120)"),
         OPT_INT('g', "gpu", &o.gpu, "N", "judge for GPU N, as HIP counts them"),
-        OPT_STR(0, "gfx", &o.gfx, "NAME", "take this for the GPU's target"),
-        OPT_STR(0, "torch", &o.torch_dir, "DIR",
-                "judge the PyTorch in this virtual environment or site-packages"),
-        OPT_STR(0, "rocm", &o.rocm_dir, "DIR", "judge this ROCm"),
-        OPT_STR(0, "root", &o.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_STR(0, "gfx", &o.machine.gfx, "NAME", "the chip, told by hand"),
+        OPT_MACHINE(&o.machine),
         OPT_END,
     };
     const struct opt_usage usage = {

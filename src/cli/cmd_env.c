@@ -2,16 +2,15 @@
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/env_print.h"
-#include "cli/options.h"
+#include "cli/machine.h"
 #include "cli/print.h"
 #include "rules/trainers.h"
 #include "run/known_good.h"
 #include "run/state.h"
 
-extern char **environ;
-
 struct env_options {
-    const char *root, *torch_dir, *rocm_dir, *gfx, *trainer, *shell, *os, *explain;
+    struct machine_options machine;
+    const char *trainer, *shell, *os, *explain;
     int gpu;
     bool json, debug;
     struct opt_list keep, with;
@@ -55,8 +54,6 @@ static void add_known_good(const struct facts *f, const struct plan_options *po,
 static int plan_and_show(const struct env_options *o, struct facts *f)
 {
     struct cairn_error err = { 0 };
-    if (o->gfx && facts_set_gfx(f, o->gfx, &err))
-        return print_error(&err);
     CLEANUP(arena_release) struct arena a = { 0 };
     const struct plan_options po = {
         .gpu = o->gpu,
@@ -75,16 +72,9 @@ static int plan_and_show(const struct env_options *o, struct facts *f)
 
 static int run_env(const struct env_options *o)
 {
-    const struct facts_options fo = {
-        .root = o->root,
-        .torch_dir = o->torch_dir,
-        .rocm_dir = o->rocm_dir,
-        .env = (const char *const *)environ,
-        .parts = FACTS_ALL,
-    };
     CLEANUP(facts_release) struct facts f;
     struct cairn_error err = { 0 };
-    if (facts_read(&f, &fo, &err))
+    if (machine_read(&o->machine, &f, &err))
         return print_error(&err);
     return plan_and_show(o, &f);
 }
@@ -115,10 +105,8 @@ static int run_command(struct env_options *o, int argc, char **argv)
                  "keep this variable of yours even if it harms; may be repeated"),
         OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),
         OPT_STR(0, "os", &o->os, "NAME", "plan for linux or windows"),
-        OPT_STR(0, "gfx", &o->gfx, "NAME", "the chip, told by hand"),
-        OPT_STR(0, "torch", &o->torch_dir, "DIR", "the PyTorch in this site-packages or virtual environment"),
-        OPT_STR(0, "rocm", &o->rocm_dir, "DIR", "the ROCm in this directory"),
-        OPT_STR(0, "root", &o->root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "the chip, told by hand"),
+        OPT_MACHINE(&o->machine),
         OPT_END,
     };
     const struct opt_usage usage = {

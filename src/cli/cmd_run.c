@@ -132,10 +132,8 @@ static int run_command(struct run_options *o, int argc, char **argv)
         OPT_FLAG('j', "json", &o->json, "with --history: print JSON on stdout"),
         OPT_STR(0, "preload", &o->preload, "WHAT",
                 "auto or none; libraries to preload are not in this build"),
-        OPT_STR(0, "gfx", &o->gfx, "NAME", "the chip, told by hand"),
-        OPT_STR(0, "torch", &o->torch_dir, "DIR", "the PyTorch in this site-packages or virtual environment"),
-        OPT_STR(0, "rocm", &o->rocm_dir, "DIR", "the ROCm in this directory"),
-        OPT_STR(0, "root", &o->root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "the chip, told by hand"),
+        OPT_MACHINE(&o->machine),
         OPT_END,
     };
     const struct opt_usage usage = {

@@ -19,8 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* What a run needs from its beginning to its end. */
 struct stage {
     const struct run_options *o;
@@ -96,8 +94,6 @@ static int make_plan(struct stage *s, struct cairn_error *err)
         .keep = o->keep.item,
         .with = o->with.item,
     };
-    if (o->gfx && facts_set_gfx(s->facts, o->gfx, err))
-        return -1;
     if (plan_build(s->facts, &s->planning, &s->arena, &s->plan, err))
         return -1;
     if (state_dir(s->facts->env, &s->arena, &s->state, &why))
@@ -222,7 +218,7 @@ static int train(struct stage *s)
         .plan = &s->plan,
         .env = o->no_env ? s->facts->env : plan_environment(s->facts, &s->plan, &s->arena),
         .keep = o->keep.item,
-        .gfx = o->gfx,
+        .gfx = o->machine.gfx,
         .trainer = o->trainer,
         .resume_cmd = o->resume_cmd,
         .keep_log = o->keep_log,
@@ -276,16 +272,9 @@ static int prepare_and_train(struct stage *s)
 
 int run_job(const struct run_options *o, int parent)
 {
-    const struct facts_options fo = {
-        .root = o->root,
-        .torch_dir = o->torch_dir,
-        .rocm_dir = o->rocm_dir,
-        .env = (const char *const *)environ,
-        .parts = FACTS_ALL,
-    };
     CLEANUP(facts_release) struct facts f;
     struct cairn_error err = { 0 };
-    if (facts_read(&f, &fo, &err))
+    if (machine_read(&o->machine, &f, &err))
         return print_error(&err);
     struct stage s = { .o = o, .facts = &f, .parent = parent };
     int code = prepare_and_train(&s);

@@ -4,11 +4,11 @@
 #ifndef CAIRN_CLI_RUN_JOB_H
 #define CAIRN_CLI_RUN_JOB_H
 
-#include "cli/options.h"
+#include "cli/machine.h"
 
 struct run_options {
-    const char *root, *torch_dir, *rocm_dir, *gfx, *trainer, *preload, *keep_log, *resume_cmd, *json_events,
-        *hang;
+    struct machine_options machine;
+    const char *trainer, *preload, *keep_log, *resume_cmd, *json_events, *hang;
     int gpu, retries, hang_after_s;
     bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, history, json;
     struct opt_list keep, with;
