@@ -178,11 +178,7 @@ static void range16_join(const struct range16 *r, uint32_t (*widen_one)(uint16_t
     int16_t min[16], max[16];
     _mm256_storeu_si256((void *)min, r->min);
     _mm256_storeu_si256((void *)max, r->max);
-    for (int i = 1; i < 16; i++) {
-        min[0] = min[i] < min[0] ? min[i] : min[0];
-        max[0] = max[i] > max[0] ? max[i] : max[0];
-    }
-    scan_join_keys(lanes, min[0], max[0], widen_one);
+    scan_join_keys(lanes, min, max, 16, widen_one);
 }
 
 static inline size_t scan_16(const u16_any *src, size_t n, int least, int inf, uint32_t smallest,
@@ -205,19 +201,13 @@ static inline size_t scan_16(const u16_any *src, size_t n, int least, int inf, u
     return i;
 }
 
-#define SCAN(name, least, inf, lane)                                                                   \
-    static void scan_##name(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes) \
-    {                                                                                                  \
-        struct lanes v = lanes_load(lanes);                                                            \
-        struct range16 r = { _mm256_set1_epi16(INT16_MAX), _mm256_set1_epi16(INT16_MIN) };             \
-        size_t i = scan_16(values, n, least, inf, smallest, widen_##name, &v, &r);                     \
-        lanes_store(&v, lanes);                                                                        \
-        range16_join(&r, scan_##name##_bits, lanes);                                                   \
-        for (; i < n; i++)                                                                             \
-            scan_one(lanes, lane(i), scan_##name##_bits(((const u16_any *)values)[i]), smallest);      \
-    }
-SCAN(bf16, SCAN_BF16_LEAST, SCAN_BF16_INF, SCAN_LANE_BF16)
-SCAN(f16, SCAN_F16_LEAST, SCAN_F16_INF, SCAN_LANE_F16)
+static inline struct range16 range16_none(void)
+{
+    return (struct range16){ _mm256_set1_epi16(INT16_MAX), _mm256_set1_epi16(INT16_MIN) };
+}
+
+SCAN_16(bf16, SCAN_BF16_LEAST, SCAN_BF16_INF, SCAN_LANE_BF16)
+SCAN_16(f16, SCAN_F16_LEAST, SCAN_F16_INF, SCAN_LANE_F16)
 
 /* Numbers of 8 bits: compared and counted as bytes, 64 at a time, widened through f16 for the sums. */
 struct range8 {

@@ -55,9 +55,15 @@ static inline uint32_t scan_e4m3_bits(uint8_t code)
 enum { SCAN_E4M3_LEAST = 0x08, SCAN_E4M3_END = 0x7f, SCAN_E5M2_LEAST = 0x04, SCAN_E5M2_END = 0x7c };
 
 /* A key is a 16-bit number with the magnitude of negative ones inverted, so that keys compare as the numbers do.
- * min > max: there was none. */
-static inline void scan_join_keys(struct scan_lanes *l, int16_t min, int16_t max, uint32_t (*bits)(uint16_t))
+ * Takes the ranges of n lanes; min > max: there was none. */
+static inline void scan_join_keys(struct scan_lanes *l, const int16_t *mins, const int16_t *maxs, size_t n,
+                                  uint32_t (*bits)(uint16_t))
 {
+    int16_t min = INT16_MAX, max = INT16_MIN;
+    for (size_t i = 0; i < n; i++) {
+        min = mins[i] < min ? mins[i] : min;
+        max = maxs[i] > max ? maxs[i] : max;
+    }
     if (min > max)
         return;
     float low = scalar_f32(bits((uint16_t)(min < 0 ? min ^ 0x7fff : min)));
@@ -113,6 +119,19 @@ static inline void scan_one(struct scan_lanes *l, size_t lane, uint32_t bits, ui
     l->sum[lane] += v;
     l->squares[lane] += v * v;
 }
+
+/* The scan of one 16-bit type, on the vectors of the file that includes this. */
+#define SCAN_16(name, least, inf, lane)                                                                \
+    static void scan_##name(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes) \
+    {                                                                                                  \
+        struct lanes v = lanes_load(lanes);                                                            \
+        struct range16 r = range16_none();                                                             \
+        size_t i = scan_16(values, n, least, inf, smallest, widen_##name, &v, &r);                     \
+        lanes_store(&v, lanes);                                                                        \
+        range16_join(&r, scan_##name##_bits, lanes);                                                   \
+        for (; i < n; i++)                                                                             \
+            scan_one(lanes, lane(i), scan_##name##_bits(((const u16_any *)values)[i]), smallest);      \
+    }
 
 /* One f64.  Without a branch, so that the compiler makes vectors of neighbours: what is not finite adds zero. */
 static inline void scan_one_wide(struct scan_wide_lanes *l, size_t lane, uint64_t bits)
