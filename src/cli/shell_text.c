@@ -69,7 +69,7 @@ static void quote_char(enum shell s, const char **p, struct str *out)
     *p += n;
 }
 
-void shell_quote(enum shell s, const char *value, struct str *out)
+static void quote(enum shell s, const char *value, struct str *out)
 {
     if (s == SHELL_DOTENV && strpbrk(value, "'\n\r")) {
         quote_dotenv(value, out);
@@ -84,7 +84,7 @@ void shell_quote(enum shell s, const char *value, struct str *out)
 void shell_set(enum shell s, const char *name, const char *value, struct str *out)
 {
     str_addf(out, "%s%s%s", shells[s].before, name, shells[s].between);
-    shell_quote(s, value, out);
+    quote(s, value, out);
     str_add(out, "\n");
 }
 

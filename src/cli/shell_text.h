@@ -11,7 +11,6 @@ enum shell { SHELL_SH, SHELL_FISH, SHELL_POWERSHELL, SHELL_DOTENV, SHELL_JSON };
 
 /* False for a name that is not known. */
 bool shell_find(const char *name, enum shell *out);
-void shell_quote(enum shell s, const char *value, struct str *out);
 /* One line: export NAME='value', set -gx …, $env:… = …, NAME='value'. */
 void shell_set(enum shell s, const char *name, const char *value, struct str *out);
 /* A .env file can only leave a variable out, so there it is a remark. */

@@ -9,7 +9,8 @@
 
 enum { VENDOR_AMD = 0x1002, CLASS_DISPLAY = 0x03 };
 
-bool drm_is_pci_address(const char *s)
+/* "0000:c5:00.0"? */
+static bool is_pci_address(const char *s)
 {
     return strspn(s, "0123456789abcdef") >= 4 && s[4] == ':' && strlen(s) == 12 && s[7] == ':' &&
            s[10] == '.';
@@ -67,7 +68,7 @@ static bool read_uevent(const struct root *r, struct arena *a, struct drm_device
     d->driver.from = d->driver.s ? path : NULL;
     d->pci.s = uevent_value(a, text, "PCI_SLOT_NAME");
     d->pci.from = d->pci.s ? path : NULL;
-    if (d->pci.s && !drm_is_pci_address(d->pci.s))
+    if (d->pci.s && !is_pci_address(d->pci.s))
         d->pci = (struct text){ 0 };
     take_pci_id(a, uevent_value(a, text, "PCI_ID"), path, d);
     const char *class = uevent_value(a, text, "PCI_CLASS");
@@ -102,7 +103,7 @@ static bool read_device(const struct root *r, struct arena *a, struct drm_device
     if (!d->pci.s) {
         const char *link = root_link(r, a, d->dir);
         const char *base = link ? strrchr(link, '/') : NULL;
-        if (base && drm_is_pci_address(base + 1))
+        if (base && is_pci_address(base + 1))
             d->pci = (struct text){ base + 1, d->dir };
     }
     if (!d->vendor_id.from)
@@ -199,7 +200,7 @@ static void read_pci_rest(const struct root *r, struct arena *a, struct drm_devi
             known = str_eq((*list)[k].pci.s, names[i]);
         struct drm_device d = { .dir = arena_printf(a, "/sys/bus/pci/devices/%s", names[i]),
                                 .render_minor = -1 };
-        if (known || !drm_is_pci_address(names[i]) || !is_amd_display(r, a, names[i], &d))
+        if (known || !is_pci_address(names[i]) || !is_amd_display(r, a, names[i], &d))
             continue;
         finish_device(r, a, &d);
         *ARENA_PUSH(a, *list, *n) = d;

@@ -23,8 +23,6 @@ void drm_read(const struct root *r, struct arena *a, struct drm_device **out, si
 /* Memory sizes, firmware, link; then, unless the device sleeps, load, temperature, power, clocks. */
 void drm_read_details(const struct root *r, struct arena *a, const struct drm_device *d, struct gpu_facts *g);
 
-/* "0000:c5:00.0"? */
-bool drm_is_pci_address(const char *s);
 /* A signed number from a file of one line; unknown if it is not there, and a problem if it is not a number. */
 struct num drm_read_num(const struct root *r, struct arena *a, const char *path, struct problems *p);
 

@@ -245,16 +245,11 @@ const char *remedy_kernel_add(const struct look *l, const char *params)
     return remedy_kernel_replace(l, NULL, params);
 }
 
-const char *remedy_kernel_set(const struct look *l, const char *name, int64_t value)
-{
-    const char *param = say(l, "%s=%lld", name, (long long)value);
-    return on_cmdline(l, name) ? remedy_kernel_replace(l, name, param) : remedy_kernel_add(l, param);
-}
-
 const char *remedy_limit(const struct look *l, int64_t bytes)
 {
     const char *name = say(l, "%s.pages_limit", memory_ttm_module(&l->facts->host));
-    return remedy_kernel_set(l, name, bytes / PAGE_BYTES);
+    const char *param = say(l, "%s=%lld", name, (long long)(bytes / PAGE_BYTES));
+    return on_cmdline(l, name) ? remedy_kernel_replace(l, name, param) : remedy_kernel_add(l, param);
 }
 
 const char *remedy_kernel_newer(const struct look *l)

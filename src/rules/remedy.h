@@ -9,8 +9,6 @@
 
 /* Adds "ttm.pages_limit=27787264" (or several, separated by spaces) to the kernel command line. */
 const char *remedy_kernel_add(const struct look *l, const char *params);
-/* The same for one parameter, in place of the value that may stand there already. */
-const char *remedy_kernel_set(const struct look *l, const char *name, int64_t value);
 /* Takes "amdgpu.gttsize" away from it, and adds params unless that is NULL. */
 const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params);
 /* Sets the limit of memory that a GPU may map. */

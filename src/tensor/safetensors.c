@@ -137,9 +137,10 @@ static int check_cover(const struct st_tensor *t, size_t n, uint64_t data_bytes,
     return 0;
 }
 
-int st_parse_header(const char *text, size_t len, uint64_t data_bytes, struct arena *a,
-                    struct st_tensor **tensors, size_t *n, struct st_meta **meta, size_t *n_meta,
-                    struct cairn_error *err)
+/* Checks it against the size of the data that follows. */
+static int parse_header(const char *text, size_t len, uint64_t data_bytes, struct arena *a,
+                        struct st_tensor **tensors, size_t *n, struct st_meta **meta, size_t *n_meta,
+                        struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
     struct cairn_error why;
@@ -193,7 +194,7 @@ static int read_header(struct st_file *f, struct st_shard *s, struct st_tensor *
     if (file_read_at(s->fd, s->path, text, len, sizeof(len), err))
         return -1;
     s->data_at = sizeof(len) + len;
-    return st_parse_header(text, len, s->size - s->data_at, &f->arena, tensors, n, meta, n_meta, err);
+    return parse_header(text, len, s->size - s->data_at, &f->arena, tensors, n, meta, n_meta, err);
 }
 
 static int open_shard(struct st_file *f, const char *path, struct cairn_error *err)
@@ -336,33 +337,4 @@ int st_read(const struct st_file *f, const struct st_tensor *t, uint64_t first, 
     if (file_read_at(s->fd, s->path, into, n * size, t->at + first * size, err))
         return cairn_hint(err, "tensor %.200s", t->name);
     return 0;
-}
-
-int st_read_as(const struct st_file *f, const struct st_tensor *t, uint64_t first, uint64_t n, enum dtype as,
-               void *into, struct cairn_error *err)
-{
-    if (t->dtype == as)
-        return st_read(f, t, first, n, into, err);
-    if (!dtype_can_convert(t->dtype, as))
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is %s, which does not convert to %s",
-                          f->shards[t->shard].path, t->name, t->dtype_text, dtype_name(as));
-    enum { PIECE = 256 * 1024 };
-    CLEANUP(mem_free) char *piece = malloc(PIECE);
-    if (!piece)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %d bytes", PIECE);
-    uint64_t most = PIECE / dtype_size(t->dtype);
-    for (uint64_t done = 0; done < n;) {
-        uint64_t m = n - done < most ? n - done : most;
-        if (st_read(f, t, first + done, m, piece, err))
-            return -1;
-        dtype_convert((char *)into + done * dtype_size(as), as, piece, t->dtype, m, &(struct dtype_how){ 0 });
-        done += m;
-    }
-    return 0;
-}
-
-void st_drop_cache(const struct st_file *f)
-{
-    for (size_t i = 0; i < f->n_shards; i++)
-        posix_fadvise(f->shards[i].fd, 0, 0, POSIX_FADV_DONTNEED);
 }

@@ -62,16 +62,6 @@ const char *st_meta_find(const struct st_file *f, const char *key);
 /* Elements first … first+n-1 as they are in the file. */
 int st_read(const struct st_file *f, const struct st_tensor *t, uint64_t first, uint64_t n, void *into,
             struct cairn_error *err);
-/* The same, converted on the way; both kinds must be floating. */
-int st_read_as(const struct st_file *f, const struct st_tensor *t, uint64_t first, uint64_t n, enum dtype as,
-               void *into, struct cairn_error *err);
-/* Tells the kernel that the pages of this file are not needed again. */
-void st_drop_cache(const struct st_file *f);
-
-/* For the fuzzer and for st_open: checks a header against the size of the data that follows it. */
-int st_parse_header(const char *json, size_t len, uint64_t data_bytes, struct arena *a,
-                    struct st_tensor **tensors, size_t *n, struct st_meta **meta, size_t *n_meta,
-                    struct cairn_error *err);
 
 enum st_order {
     ST_ORDER_REFERENCE, /* by dtype and name, as the reference writer does */

@@ -2,6 +2,7 @@
 #include "tensor/fp8_scaled.h"
 
 #include "check.h"
+#include "tensor/source.h"
 #include <math.h>
 
 static void grains(void)
@@ -125,7 +126,7 @@ static void largest_magnitude(void)
 
 /* Weights, scales, codes and their product from an independent program. */
 struct reference {
-    struct st_file file;
+    struct tensor_source file;
     float w[8 * 192], scale[24], want[8 * 192];
     uint8_t codes[8 * 192];
 };
@@ -135,12 +136,12 @@ static bool reference_read(struct reference *r, const char *what, const char *sc
     struct cairn_error err = { 0 };
     char codes[32];
     snprintf(codes, sizeof(codes), "%s.q", what);
-    const struct st_tensor *w = st_find(&r->file, "tensor.w"), *s = st_find(&r->file, scale);
-    const struct st_tensor *q = st_find(&r->file, codes), *p = st_find(&r->file, product);
-    return w && s && q && p && !st_read_as(&r->file, w, 0, 8 * 192, DTYPE_F32, r->w, &err) &&
-           !st_read_as(&r->file, s, 0, s->elements, DTYPE_F32, r->scale, &err) &&
-           !st_read(&r->file, q, 0, 8 * 192, r->codes, &err) &&
-           !st_read(&r->file, p, 0, 8 * 192, r->want, &err);
+    const struct st_tensor *w = source_find(&r->file, "tensor.w"), *s = source_find(&r->file, scale);
+    const struct st_tensor *q = source_find(&r->file, codes), *p = source_find(&r->file, product);
+    return w && s && q && p && !source_read_as(&r->file, w, 0, 8 * 192, DTYPE_F32, r->w, &err) &&
+           !source_read_as(&r->file, s, 0, s->elements, DTYPE_F32, r->scale, &err) &&
+           !source_read(&r->file, q, 0, 8 * 192, r->codes, &err) &&
+           !source_read(&r->file, p, 0, 8 * 192, r->want, &err);
 }
 
 static void check_codes(const struct reference *r, size_t block)
@@ -169,7 +170,7 @@ static void agrees_with_the_reference(void)
 {
     struct reference r;
     struct cairn_error err = { 0 };
-    REQUIRE(st_open(&r.file, check_data("tensor/fp8-scaled-reference.safetensors"), &err) == 0);
+    REQUIRE(source_open(&r.file, check_data("tensor/fp8-scaled-reference.safetensors"), &err) == 0);
     REQUIRE(reference_read(&r, "tensor", "tensor.scale", "tensor.deq"));
     check_codes(&r, 8 * 192);
     check_product(&r, 8 * 192);
@@ -177,7 +178,7 @@ static void agrees_with_the_reference(void)
     check_codes(&r, 64);
     REQUIRE(reference_read(&r, "block64", "block64.scale_weight", "block64.deq_bf16scale"));
     check_product(&r, 64);
-    st_close(&r.file);
+    source_close(&r.file);
 }
 
 /* To bf16 the product is rounded once: from the exact value, not from its f32. */
