@@ -2,6 +2,7 @@
 #include "cli/chips.h"
 #include "cli/commands.h"
 #include "cli/gpu_json.h"
+#include "cli/gpu_libraries.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stop.h"
@@ -110,7 +111,22 @@ static void print_host(const struct facts *f)
         print_note("problem:", COLOR_YELLOW, f->problems.text[i]);
 }
 
-static void print_table(const struct facts *f, bool verbose)
+/* They depend on the chip only: a line for each kind of chip. */
+static void print_libraries(const struct facts *f, const struct gpu_libraries *libraries, struct arena *a)
+{
+    for (size_t i = 0; i < f->n_gpus; i++) {
+        bool told = !libraries[i].n;
+        for (size_t k = 0; k < i && !told; k++)
+            told = libraries[k].n && !strcmp(f->gpus[k].gfx.s, f->gpus[i].gfx.s);
+        if (told)
+            continue;
+        printf("%s: ", f->gpus[i].gfx.s);
+        print_wrapped(stdout, gpu_libraries_text(&libraries[i], a), 4, print_width());
+    }
+}
+
+static void print_table(const struct facts *f, const struct gpu_libraries *libraries, struct arena *a,
+                        bool verbose)
 {
     if (!f->n_gpus) {
         puts("No AMD GPU found: no GPU node in KFD, no AMD device in /sys/class/drm or on the PCI bus.");
@@ -121,6 +137,7 @@ static void print_table(const struct facts *f, bool verbose)
            "NAME", "KIND", "USABLE / TOTAL", "BUSY", "TEMP", "POWER", "MHZ", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < f->n_gpus; i++)
         print_gpu(f, i, verbose);
+    print_libraries(f, libraries, a);
     print_host(f);
     if (f->default_gpu >= 0 && f->n_gpus > 1)
         puts("* the GPU that cairn would train on");
@@ -129,14 +146,16 @@ static void print_table(const struct facts *f, bool verbose)
 static int show_once(const struct facts_options *o, bool json, bool verbose)
 {
     CLEANUP(facts_release) struct facts f;
+    CLEANUP(arena_release) struct arena a = { 0 };
     struct cairn_error err = { 0 };
     if (facts_read(&f, o, &err))
         return print_error(&err);
+    const struct gpu_libraries *libraries = gpu_libraries_find(&f, o->root, &a);
     if (json) {
-        CLEANUP(json_cleanup) struct json *v = gpu_json(&f);
+        CLEANUP(json_cleanup) struct json *v = gpu_json(&f, libraries);
         json_print(v, stdout);
     } else {
-        print_table(&f, verbose);
+        print_table(&f, libraries, &a, verbose);
     }
     return f.n_gpus ? EXIT_FINE : EXIT_LACKS;
 }
@@ -186,7 +205,8 @@ int cmd_gpu(int argc, char **argv)
         .synopsis = "cairn gpu [options]",
         .about =
             "Lists the AMD GPUs with their chip, the memory a training job can really use, load, and what is "
-            "wrong with them. All of it is read from sysfs; nothing is run.",
+            "wrong with them; and with which libraries cairn would compute on them. All of it is read from sysfs and "
+            "from installed files; nothing is run or loaded.",
         .examples = "  cairn gpu --json | jq .gpus[0].gfx\n"
                     "  cairn gpu --watch 2\n"
                     "  cairn gpu --chips\n",

@@ -138,7 +138,20 @@ static void add_processes(struct json *o, const struct gpu_facts *g)
     }
 }
 
-static void add_gpu(struct json *list, const struct gpu_facts *g)
+static void add_libraries(struct json *o, const struct gpu_libraries *l)
+{
+    struct json *list = json_add_array(o, "libraries");
+    for (size_t i = 0; i < l->n; i++) {
+        struct json *row = json_add_object(list, NULL);
+        json_add_text(row, "purpose", l->row[i].purpose);
+        json_add_text(row, "name", l->row[i].name);
+        json_add_text(row, "path", l->row[i].path);
+        json_add_text(row, "use", library_use_name(l->row[i].use));
+        json_add_text(row, "why", l->row[i].why);
+    }
+}
+
+static void add_gpu(struct json *list, const struct gpu_facts *g, const struct gpu_libraries *l)
 {
     struct json *o = json_add_object(list, NULL);
     if (g->hip_index >= 0)
@@ -169,17 +182,19 @@ static void add_gpu(struct json *list, const struct gpu_facts *g)
         add_row(fw, &firmware[i], *field(g, &firmware[i]));
     add_processes(o, g);
     json_add_bool(o, "rocm_capable", g->rocm_capable);
+    if (l)
+        add_libraries(o, l);
     add_texts(o, "problems", &g->problems);
     add_sources(o, g);
 }
 
-struct json *gpu_json(const struct facts *f)
+struct json *gpu_json(const struct facts *f, const struct gpu_libraries *libraries)
 {
     struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
     struct json *list = json_add_array(top, "gpus");
     for (size_t i = 0; i < f->n_gpus; i++)
-        add_gpu(list, &f->gpus[i]);
+        add_gpu(list, &f->gpus[i], libraries ? &libraries[i] : NULL);
     if (f->default_gpu >= 0)
         json_add_int(top, "default_gpu", f->gpus[f->default_gpu].hip_index);
     else

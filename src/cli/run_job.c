@@ -127,7 +127,7 @@ static bool preflight(struct stage *s)
 static void open_journal(struct stage *s)
 {
     CLEANUP(mem_free) char *env = run_env_text(&s->plan);
-    CLEANUP(json_cleanup) struct json *facts = gpu_json(s->facts);
+    CLEANUP(json_cleanup) struct json *facts = gpu_json(s->facts, NULL);
     struct json *event = journal_event("start");
     struct json *command = json_add_array(event, "command");
     for (char **arg = s->o->argv; *arg; arg++)

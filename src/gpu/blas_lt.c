@@ -5,6 +5,7 @@
 
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
+#include "gpu/libraries.h"
 #include "gpu/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,18 +77,16 @@ static void close_library(struct gpu *g, void *state)
     free(lt);
 }
 
-static int open_library(struct gpu *g, const struct lt_codes *codes, const char *const *names,
-                        const char *folder, const struct dl_symbol *symbols, size_t n, void **state,
-                        struct cairn_error *err)
+static int open_library(struct gpu *g, const struct lt_codes *codes, enum library which,
+                        const struct dl_symbol *symbols, size_t n, void **state, struct cairn_error *err)
 {
-    const char *const folders[] = { folder, NULL };
     char path[256];
     void *library;
     struct lt *lt = calloc(1, sizeof(*lt));
     if (!lt)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %s", codes->name);
     lt->codes = codes;
-    if (dl_open(names, folders, &library, path, sizeof(path), err) ||
+    if (library_open(which, &library, path, sizeof(path), err) ||
         dl_resolve(library, path, symbols, n, &lt->api, err)) {
         free(lt);
         return -1;
@@ -107,26 +106,17 @@ static int open_library(struct gpu *g, const struct lt_codes *codes, const char 
 
 static int open_cuda(struct gpu *g, void **state, struct cairn_error *err)
 {
-    static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
-                                         NULL };
-    const char *home = getenv("CUDA_HOME");
-    char folder[256];
-    snprintf(folder, sizeof(folder), "%s/lib64", home && home[0] ? home : "/usr/local/cuda");
-    return open_library(g, &cublaslt, names, folder, cuda_symbols, ARRAY_LEN(cuda_symbols), state, err);
+    return open_library(g, &cublaslt, LIBRARY_CUBLASLT, cuda_symbols, ARRAY_LEN(cuda_symbols), state, err);
 }
 
 static int open_hip(struct gpu *g, void **state, struct cairn_error *err)
 {
-    static const char *const names[] = { "libhipblaslt.so.1", "libhipblaslt.so.0", "libhipblaslt.so", NULL };
-    const char *root = getenv("ROCM_PATH");
-    char folder[256];
-    snprintf(folder, sizeof(folder), "%s/lib", root && root[0] ? root : "/opt/rocm");
     /* Before 6.0 the numbers of types and computations were others. */
     if (g->info.runtime < 60000000)
         return cairn_fail(err, CAIRN_ELACK, "hipblaslt: ROCm 6.0 or newer is needed");
     if (blas_probe(g, "hipblaslt", err))
         return -1;
-    return open_library(g, &hipblaslt, names, folder, hip_symbols, ARRAY_LEN(hip_symbols), state, err);
+    return open_library(g, &hipblaslt, LIBRARY_HIPBLASLT, hip_symbols, ARRAY_LEN(hip_symbols), state, err);
 }
 
 static bool fits(const struct gpu *g, const struct blas_call *c)

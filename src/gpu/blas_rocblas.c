@@ -2,6 +2,7 @@
  * rocBLAS, which ends the process on a chip it has no files for: it is opened here only after a child survived it. */
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
+#include "gpu/libraries.h"
 #include "gpu/watch.h"
 
 #include <limits.h>
@@ -32,25 +33,20 @@ static void close_library(struct gpu *g, void *state)
 
 static int open_library(struct gpu *g, void **state, struct cairn_error *err)
 {
-    static const char *const names[] = { "librocblas.so.5", "librocblas.so.4", "librocblas.so.3",
-                                         "librocblas.so.0", "librocblas.so",   NULL };
     static const struct dl_symbol symbols[] = {
         { "rocblas_create_handle", offsetof(struct rocblas, create), false },
         { "rocblas_destroy_handle", offsetof(struct rocblas, destroy), false },
         { "rocblas_set_stream", offsetof(struct rocblas, set_stream), false },
         { "rocblas_gemm_strided_batched_ex", offsetof(struct rocblas, gemm), false },
     };
-    const char *root = getenv("ROCM_PATH");
-    char folder[256], path[256];
-    snprintf(folder, sizeof(folder), "%s/lib", root && root[0] ? root : "/opt/rocm");
-    const char *const folders[] = { folder, NULL };
+    char path[256];
     void *library;
     if (blas_probe(g, "rocblas", err))
         return -1;
     struct rocblas *r = calloc(1, sizeof(*r));
     if (!r)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for rocBLAS");
-    if (dl_open(names, folders, &library, path, sizeof(path), err) ||
+    if (library_open(LIBRARY_ROCBLAS, &library, path, sizeof(path), err) ||
         dl_resolve(library, path, symbols, ARRAY_LEN(symbols), r, err)) {
         free(r);
         return -1;

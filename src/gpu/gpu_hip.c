@@ -5,6 +5,7 @@
  * those that never changed since HIP 5.0. */
 #include "base/str.h"
 #include "gpu/device_api.h"
+#include "gpu/libraries.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,14 +87,8 @@ static int describe(struct gpu_info *info, struct cairn_error *err)
 
 static int load(struct cairn_error *err)
 {
-    static const char *const names[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
-                                         "libamdhip64.so", NULL };
-    char rocm[256];
-    const char *root = getenv("ROCM_PATH");
-    snprintf(rocm, sizeof(rocm), "%s/lib", root && root[0] ? root : "/opt/rocm");
-    const char *const folders[] = { rocm, "/opt/rocm/lib", NULL };
     void *library;
-    if (dl_open(names, folders, &library, hip.api.library, sizeof(hip.api.library), err))
+    if (library_open(LIBRARY_HIP, &library, hip.api.library, sizeof(hip.api.library), err))
         return -1;
     if (dl_resolve(library, hip.api.library, symbols, ARRAY_LEN(symbols), &hip, err))
         return -1;

@@ -7,6 +7,7 @@
  * The second opens a library that may end the process on a chip it does not know, to see whether it does.
  * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
 #include "gpu/dl.h"
+#include "gpu/libraries.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -44,12 +45,6 @@ static const struct dl_symbol cuda_symbols[] = {
     ROW(error, "nvrtcGetErrorString"),
 };
 
-static const char *const hip_names[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so",
-                                         /* ROCm 5 and 6 have the compiler in the runtime as well */
-                                         "libamdhip64.so.6", "libamdhip64.so.5", NULL };
-static const char *const cuda_names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
-                                          "libnvrtc.so", NULL };
-
 enum { DONE = 0, BAD_TEXT = 1, NO_COMPILER = 3 };
 
 static int fail(int code, const char *what)
@@ -73,16 +68,9 @@ static char *read_text(void)
 
 static int load(struct rtc *rtc, bool hip, struct cairn_error *err)
 {
-    char folder[256], path[512];
-    const char *root = getenv(hip ? "ROCM_PATH" : "CUDA_HOME");
-    snprintf(folder, sizeof(folder), "%s/%s",
-             root && root[0] ? root
-             : hip           ? "/opt/rocm"
-                             : "/usr/local/cuda",
-             hip ? "lib" : "lib64");
-    const char *const folders[] = { folder, NULL };
+    char path[512];
     void *library;
-    if (dl_open(hip ? hip_names : cuda_names, folders, &library, path, sizeof(path), err))
+    if (library_open(hip ? LIBRARY_HIPRTC : LIBRARY_NVRTC, &library, path, sizeof(path), err))
         return -1;
     return hip ? dl_resolve(library, path, hip_symbols, sizeof(hip_symbols) / sizeof(hip_symbols[0]), rtc,
                             err)
@@ -143,11 +131,6 @@ struct probed {
 
 static int probe(int device, const char *library)
 {
-    static const char *const hip[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", NULL };
-    static const char *const rocblas[] = { "librocblas.so.5", "librocblas.so.4", "librocblas.so.3",
-                                           "librocblas.so.0", "librocblas.so",   NULL };
-    static const char *const hipblaslt[] = { "libhipblaslt.so.1", "libhipblaslt.so.0", "libhipblaslt.so",
-                                             NULL };
     static const struct dl_symbol hip_rows[] = { { "hipSetDevice", offsetof(struct probed, set_device),
                                                    false } };
     static const struct dl_symbol rocblas_rows[] = {
@@ -158,16 +141,13 @@ static int probe(int device, const char *library)
         { "hipblasLtCreate", offsetof(struct probed, create), false },
     };
     bool roc = !strcmp(library, "rocblas");
-    const char *root = getenv("ROCM_PATH");
-    char folder[256], path[512];
-    snprintf(folder, sizeof(folder), "%s/lib", root && root[0] ? root : "/opt/rocm");
-    const char *const folders[] = { folder, NULL };
+    char path[512];
     struct cairn_error err = { 0 };
     struct probed p = { 0 };
     void *handle, *opened;
-    if (dl_open(hip, folders, &opened, path, sizeof(path), &err) ||
+    if (library_open(LIBRARY_HIP, &opened, path, sizeof(path), &err) ||
         dl_resolve(opened, path, hip_rows, 1, &p, &err) ||
-        dl_open(roc ? rocblas : hipblaslt, folders, &opened, path, sizeof(path), &err) ||
+        library_open(roc ? LIBRARY_ROCBLAS : LIBRARY_HIPBLASLT, &opened, path, sizeof(path), &err) ||
         (roc ? dl_resolve(opened, path, rocblas_rows, 2, &p, &err)
              : dl_resolve(opened, path, hipblaslt_rows, 1, &p, &err)))
         return fail(NO_COMPILER, err.msg);

@@ -107,6 +107,63 @@ device_nodes_are_problems()
     json_is 'any("/dev/dri/renderD128 is not there" in p for p in d["gpus"][0]["problems"])'
 }
 
+# Empty files: whoever loaded one would fail.
+put_libraries()
+{
+    mkdir -p "$1"
+    for name in "${@:2}"; do
+        : >"$1/$name"
+    done
+}
+
+libraries_by_their_files()
+{
+    machine=$tmp/machine
+    cp -r "$data/sysfs/gfx1030-rx6900xt-desktop-kfd-excerpt" "$machine"
+    lib=$machine/opt/rocm/lib
+    row='{(x["purpose"], x["name"]): x for x in d["gpus"][0]["libraries"]}'
+    run gpu --json --root "$machine"
+    json_is "all(x['use'] == 'no' for x in $row.values())"
+    put_libraries "$lib" libamdhip64.so.6 libhiprtc.so.6 librocblas.so.4 libhipblaslt.so.0
+    put_libraries "$lib/rocblas/library" TensileLibrary_lazy_gfx1100.dat
+    run gpu --json --root "$machine"
+    json_is "${row}['compile', 'hiprtc']['path'] == '/opt/rocm/lib/libhiprtc.so.6'"
+    json_is "${row}['compile', 'hiprtc']['use'] == 'if it opens' and ${row}['gemm', 'cairn']['use'] == 'yes'"
+    json_is "${row}['gemm', 'rocblas']['use'] == 'no' and 'no kernels for gfx1030' in ${row}['gemm', 'rocblas']['why']"
+    json_is "${row}['collectives', None]['use'] == 'no'"
+    put_libraries "$lib/rocblas/library" TensileLibrary_lazy_gfx1030.dat
+    put_libraries "$lib/hipblaslt/library" TensileLibrary_lazy_gfx1030.dat
+    run gpu --json --root "$machine"
+    json_is "${row}['gemm', 'rocblas']['use'] == ${row}['gemm', 'hipblaslt']['use'] == 'if it opens'"
+    run gpu --root "$machine"
+    out_has 'gfx1030: compiles with /opt/rocm/lib/libhiprtc.so.6 if it opens'
+    out_has 'whichever is fastest; no collectives'
+}
+
+# The loader's folders come first, a newer name before an older one, and ROCM_PATH is where to look last.
+libraries_in_the_order_of_the_loader()
+{
+    machine=$tmp/order
+    cp -r "$data/sysfs/gfx1030-rx6900xt-desktop-kfd-excerpt" "$machine"
+    put_libraries "$machine/opt/mine/lib" libamdhip64.so.7 libhiprtc.so.7
+    path='[x["path"] for x in d["gpus"][0]["libraries"]][0]'
+    run gpu --json --root "$machine"
+    json_is "$path is None"
+    ROCM_PATH=/opt/mine run gpu --json --root "$machine"
+    json_is "$path == '/opt/mine/lib/libamdhip64.so.7'"
+    put_libraries "$machine/usr/lib/x86_64-linux-gnu" libamdhip64.so.5 libhipblaslt.so.0
+    ROCM_PATH=/opt/mine run gpu --json --root "$machine"
+    json_is "$path == '/usr/lib/x86_64-linux-gnu/libamdhip64.so.5'"
+    json_is '[x["use"] for x in d["gpus"][0]["libraries"] if x["name"] == "hipblaslt"] == ["no"]'
+    mkdir -p "$machine/etc/ld.so.conf.d"
+    printf '# ROCm\n  /opt/mine/lib # here\n' >"$machine/etc/ld.so.conf.d/rocm.conf"
+    run gpu --json --root "$machine"
+    json_is "$path == '/opt/mine/lib/libamdhip64.so.7'"
+    put_libraries "$machine/opt/first" libamdhip64.so.7
+    LD_LIBRARY_PATH=/nowhere:/opt/first run gpu --json --root "$machine"
+    json_is "$path == '/opt/first/libamdhip64.so.7'"
+}
+
 the_table_of_chips()
 {
     run gpu --chips
@@ -134,7 +191,7 @@ watch_ends_on_interrupt()
 {
     timeout -s INT 1 "$cairn" gpu --watch 0.2 --root "$data/sysfs/gfx908-mi100" >"$out" 2>"$err"
     said="cairn gpu --watch"
-    n=$(grep -c gfx908 "$out")
+    n=$(grep -c "AMD Instinct MI100" "$out")
     [ "$n" -ge 2 ] || fail "shown $n times in a second"
 }
 
@@ -159,6 +216,8 @@ it no_gpu_is_exit_3
 it missing_sysfs_is_said
 it a_root_that_is_no_directory
 it device_nodes_are_problems
+it libraries_by_their_files
+it libraries_in_the_order_of_the_loader
 it the_table_of_chips
 it wrong_usage
 it watch_ends_on_interrupt

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which libraries cairn would use on a GPU, told from the files that are installed: nothing is run or loaded, so that
+ * what a library says when it is opened is not known here. */
+#ifndef CAIRN_CLI_GPU_LIBRARIES_H
+#define CAIRN_CLI_GPU_LIBRARIES_H
+
+#include "base/arena.h"
+#include "host/facts.h"
+
+enum library_use { USE_NO, USE_IF_IT_OPENS, USE_YES };
+struct gpu_library {
+    const char *purpose; /* "runtime", "compile", "gemm", "collectives" */
+    const char *name;    /* "rocblas"; NULL: there is none for it */
+    const char *path;    /* NULL: not there */
+    enum library_use use;
+    const char *why;
+};
+struct gpu_libraries {
+    struct gpu_library *row;
+    size_t n;
+};
+
+/* For each GPU of f->gpus; empty where ROCm cannot use the GPU.  Memory is the arena's. */
+struct gpu_libraries *gpu_libraries_find(const struct facts *f, const char *root, struct arena *a);
+const char *library_use_name(enum library_use use); /* "if it opens" */
+/* One sentence. */
+const char *gpu_libraries_text(const struct gpu_libraries *l, struct arena *a);
+
+#endif
