@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A libhiprtc.so.7 for tests: "compiles" a text to a token with the names of its kernels.  compile=error, abort,
- * killed or garbage in CAIRN_FAKE_HIP make it fail. */
+ * killed or garbage in CAIRN_FAKE_HIP make it fail; code=BYTES adds so many to what it
+ * makes. */
 #include "fake.h"
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void write_names(FILE *out)
 int hiprtcCompileProgram(void *program, int n, const char **options)
 {
     (void)program;
-    const char *how = fake_word("compile"), *arch = NULL;
+    const char *how = fake_word("compile"), *more = fake_word("code"), *arch = NULL;
     for (int i = 0; i < n; i++)
         if (!strncmp(options[i], "--offload-arch=", 15))
             arch = options[i] + 15;
@@ -57,6 +58,8 @@ int hiprtcCompileProgram(void *program, int n, const char **options)
     fprintf(out, FAKE_MAGIC "%s\n", how && !strncmp(how, "garbage", 7) ? "garbage" : arch);
     write_names(out);
     fputc('\0', out);
+    for (long left = more ? atol(more) : 0; left > 0; left--)
+        fputc('x', out);
     fclose(out);
     return 0;
 }
