@@ -96,6 +96,7 @@ static bool entry_path(const struct compile_job *job, const char *source, struct
     hash_add(&h, CAIRN_VERSION, sizeof(CAIRN_VERSION));
     hash_add(&h, job->arch, strlen(job->arch) + 1);
     hash_add(&h, &job->api, sizeof(job->api));
+    hash_add(&h, &job->version, sizeof(job->version));
     hash_add(&h, source, strlen(source));
     hash_text(hash, h);
     str_addf(out, "%s-%s-%.20s-%s.co", job->text->file, compile_storage_name(job->storage), job->arch, hash);
@@ -294,14 +295,71 @@ int compile_kernels(const struct compile_job *job, void **code, size_t *size, st
     return 0;
 }
 
-int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err)
+/* ---- libraries that may end the process ---- */
+
+/* What a child found out, for one chip and driver.  It holds while the library and the folder with its kernels are
+ * as they were. */
+struct finding {
+    char verdict[8], file[512], stamp[80], why[256];
+};
+
+static void make_stamp(const char *file, const char *library, char out[80])
 {
-    char folder[512], path[700] = "", device[16];
-    if (compile_cache_folder("probe", folder, sizeof(folder)))
-        snprintf(path, sizeof(path), "%s%s-%.40s-%d", folder, library, info->arch, info->driver);
-    if (path[0] && !access(path, F_OK))
-        return 0;
+    struct stat lib = { 0 }, kernels = { 0 };
+    char folder[700];
+    const char *slash = strrchr(file, '/');
+    snprintf(folder, sizeof(folder), "%.*s/%s/library", slash ? (int)(slash - file) : 0, file, library);
+    if (stat(file, &lib))
+        lib.st_size = -1;
+    stat(folder, &kernels);
+    snprintf(out, 80, "%lld %lld %lld", (long long)lib.st_size, (long long)lib.st_mtime,
+             (long long)kernels.st_mtime);
+}
+
+/* Kernels that a variable leads to elsewhere are not looked after. */
+static bool is_kept(const char *path)
+{
+    return path[0] && !getenv("ROCBLAS_TENSILE_LIBPATH") && !getenv("HIPBLASLT_TENSILE_LIBPATH");
+}
+
+static bool finding_read(const char *path, const char *library, struct finding *out)
+{
+    char now[80];
+    FILE *f = is_kept(path) ? fopen(path, "re") : NULL;
+    int n = f ? fscanf(f, "%7[a-z]\n%511[^\n]\n%79[^\n]\n%255[^\n]", out->verdict, out->file, out->stamp,
+                       out->why)
+              : 0;
+    if (f)
+        fclose(f);
+    if (n < 3)
+        return false;
+    make_stamp(out->file, library, now);
+    return !strcmp(now, out->stamp);
+}
+
+static void finding_write(const char *path, const char *library, struct finding *found)
+{
+    make_stamp(found->file, library, found->stamp);
+    FILE *f = is_kept(path) && found->file[0] ? fopen(path, "we") : NULL;
+    if (!f)
+        return;
+    fprintf(f, "%s\n%s\n%s\n%s\n", found->verdict, found->file, found->stamp, found->why);
+    fclose(f);
+}
+
+/* The first line of what the child wrote. */
+static void read_line(int fd, char *out, size_t size)
+{
+    ssize_t n = pread(fd, out, size - 1, 0);
+    out[n > 0 ? n : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+static int probe_in_child(const struct gpu_info *info, const char *library, struct finding *out,
+                          struct cairn_error *err)
+{
     CLEANUP(child_close) struct child c = { -1, -1, -1 };
+    char device[16], log[200];
     pid_t pid;
     int status;
     snprintf(device, sizeof(device), "%d", info->index);
@@ -309,18 +367,29 @@ int compile_probe(const struct gpu_info *info, const char *library, struct cairn
         return -1;
     if (child_wait(pid, &status))
         return cairn_fail(err, CAIRN_ELACK, "%s: no answer after %d s", library, LIMIT_S);
+    read_line(c.out, out->file, sizeof(out->file));
+    read_line(c.log, log, sizeof(log));
+    bool good = WIFEXITED(status) && !WEXITSTATUS(status);
+    snprintf(out->verdict, sizeof(out->verdict), good ? "good" : "bad");
     if (WIFSIGNALED(status))
-        return cairn_fail(err, CAIRN_ELACK, "%s ends the process on %s (signal %d)", library, info->arch,
-                          WTERMSIG(status));
-    char log[KEPT_LOG];
-    ssize_t n = pread(c.log, log, sizeof(log) - 1, 0);
-    log[n > 0 ? n : 0] = '\0';
-    log[strcspn(log, "\n")] = '\0';
-    if (WEXITSTATUS(status))
-        return cairn_fail(err, CAIRN_ELACK, "%s: %s", library, log[0] ? log : "it gave no reason");
-    /* Only what went well is kept: whoever mends an installation need not wait. */
-    FILE *f = path[0] ? fopen(path, "we") : NULL;
-    if (f)
-        fclose(f);
+        snprintf(out->why, sizeof(out->why), "ends the process on %s (signal %d)", info->arch,
+                 WTERMSIG(status));
+    else if (!good)
+        snprintf(out->why, sizeof(out->why), "%s", log[0] ? log : "it gave no reason");
     return 0;
+}
+
+int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err)
+{
+    char folder[512], path[700] = "";
+    struct finding f = { 0 };
+    if (compile_cache_folder("probe", folder, sizeof(folder)))
+        snprintf(path, sizeof(path), "%s%s-%.40s-%d", folder, library, info->arch, info->driver);
+    if (!finding_read(path, library, &f)) {
+        f = (struct finding){ 0 };
+        if (probe_in_child(info, library, &f, err))
+            return -1;
+        finding_write(path, library, &f);
+    }
+    return strcmp(f.verdict, "good") ? cairn_fail(err, CAIRN_ELACK, "%s: %s", library, f.why) : 0;
 }

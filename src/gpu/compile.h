@@ -4,8 +4,8 @@
  * The vendors' compilers may abort (hiprtc does on a chip it does not know), and bring a whole LLVM with them:
  * so they live in a small program of their own, cairn-kc, with a time limit.  Whatever happens there is an
  * ordinary error here.  The result is kept in $XDG_CACHE_HOME/cairn/kernels under a hash of all that went into it:
- * text, options, chip, and the compiler's own library file (its path, size and time).  A file that is damaged is
- * made anew; a cache that cannot be written costs time only. */
+ * text, chip, the version of the runtime that the compiler comes with, and cairn's own, which has the options.  A file
+ * that is damaged is made anew; a cache that cannot be written costs time only. */
 #ifndef CAIRN_GPU_COMPILE_H
 #define CAIRN_GPU_COMPILE_H
 
@@ -17,6 +17,7 @@ struct compile_job {
     const struct kernel_text *text;
     enum gpu_storage storage;
     bool debug;
+    int version; /* of the runtime; 0: not known */
 };
 
 /* *code is malloced. */
@@ -24,7 +25,8 @@ int compile_kernels(const struct compile_job *job, void **code, size_t *size, st
 /* Of all the text that a kernel of this file is made of: equal hashes, equal kernels.  In hexadecimal. */
 void compile_text_hash(const struct kernel_text *t, char out[33]);
 /* Whether a library that may end the process ("rocblas", "hipblaslt") can be opened on an AMD device: tried in the
- * same child.  A good answer is kept for the chip and the driver's version. */
+ * same child.  The answer, good or bad, is kept for the chip and the driver's version, until the library or its
+ * folder of kernels changes. */
 int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err);
 /* "$XDG_CACHE_HOME/cairn/WHAT/", made if it can be; false where there is no home. */
 bool compile_cache_folder(const char *what, char *out, size_t size);

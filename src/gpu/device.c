@@ -335,7 +335,8 @@ static int load_module(struct gpu *g, const struct gpu_kernel *k, struct module 
                                .arch = g->info.arch,
                                .text = k->row->text,
                                .storage = k->storage,
-                               .debug = g->fault };
+                               .debug = g->fault,
+                               .version = g->info.runtime };
     CLEANUP(mem_free) void *code = NULL;
     size_t size;
     if (compile_kernels(&job, &code, &size, err))

@@ -4,7 +4,8 @@
  *     cairn-kc hip|cuda ARCH NAME PARENT <text >code
  *     cairn-kc probe DEVICE rocblas|hipblaslt PARENT
  *
- * The second opens a library that may end the process on a chip it does not know, to see whether it does.
+ * The second opens a library that may end the process on a chip it does not know, to see whether it does, and prints the
+ * path of its file.
  * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
 #include "gpu/dl.h"
 #include "gpu/libraries.h"
@@ -151,6 +152,8 @@ static int probe(int device, const char *library)
         (roc ? dl_resolve(opened, path, rocblas_rows, 2, &p, &err)
              : dl_resolve(opened, path, hipblaslt_rows, 1, &p, &err)))
         return fail(NO_COMPILER, err.msg);
+    puts(path); /* which file it is about */
+    fflush(stdout);
     if (p.set_device(device))
         return fail(BAD_TEXT, "the device cannot be chosen");
     if (p.create(&handle))

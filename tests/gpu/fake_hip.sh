@@ -60,6 +60,16 @@ features_go_to_the_compiler()
     out_has 'gfx90a:sramecc+:xnack-'
 }
 
+# The libraries compute here, and refuse what the real ones would: what they are given is what they should be given.
+libraries_multiply()
+{
+    LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$LD_LIBRARY_PATH/../fake_blas FAKE_GFX=gfx1030 \
+        run selftest --device hip:0 --only blas
+    status_is 0
+    grep -q good "$HOME/.cache/cairn/probe/rocblas-gfx1030-"* || fail 'rocBLAS was not opened'
+    grep -q good "$HOME/.cache/cairn/probe/hipblaslt-gfx1030-"* || fail 'hipBLASLt was not opened'
+}
+
 several_devices()
 {
     CAIRN_FAKE_HIP=devices=2 run selftest --device hip:1 --only rms_norm
@@ -254,6 +264,7 @@ it the_cache_needs_no_compiler
 it a_damaged_entry_is_made_anew
 it works_without_a_cache
 it features_go_to_the_compiler
+it libraries_multiply
 it several_devices
 it no_device_and_an_old_library
 it out_of_memory
