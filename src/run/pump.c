@@ -10,13 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PIECE_BYTES = 256 << 10, PIPE_BYTES = 1 << 20, MOST_LATE_BYTES = 8 << 20 };
+/* A flood: so many pieces smaller than that, in so long a time. */
+enum { FLOOD_PIECES = 32, FLOOD_PIECE_BYTES = 4096, FLOOD_MS = 2, PAUSE_MS = 1 };
 
 struct pump {
     int from, to, done, hurry;
     struct recorder *recorder;
+    bool is_pipe, in_flood;
+    int small; /* pieces, since since_ns */
+    int64_t since_ns;
     pthread_t thread;
     atomic_uint_fast64_t bytes;
     atomic_int error;
@@ -61,6 +67,35 @@ static ssize_t next_piece(struct pump *p, bool *hurried)
     }
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
+}
+
+/* Lines come faster than it takes to carry one. */
+static bool is_flood(struct pump *p, size_t n)
+{
+    if (p->in_flood || n >= FLOOD_PIECE_BYTES)
+        return p->in_flood && n >= FLOOD_PIECE_BYTES;
+    if (++p->small < FLOOD_PIECES)
+        return false;
+    int64_t now = now_ns(), before = p->since_ns;
+    p->small = 0;
+    p->since_ns = now;
+    return now - before < FLOOD_MS * 1000000;
+}
+
+/* Each piece wakes us up, which costs the writer more than the bytes do, so in a flood we let them gather.  A terminal
+ * holds too little for that. */
+static void let_gather(struct pump *p, size_t n)
+{
+    p->in_flood = p->is_pipe && is_flood(p, n);
+    if (p->in_flood)
+        poll(&(struct pollfd){ p->hurry, POLLIN, 0 }, 1, PAUSE_MS);
+}
+
 static void *carry(void *context)
 {
     struct pump *p = context;
@@ -70,11 +105,13 @@ static void *carry(void *context)
         late += hurried ? (size_t)n : 0;
         atomic_fetch_add(&p->bytes, (uint64_t)n);
         recorder_put(p->recorder, p->piece, (size_t)n);
-        if (p->error || write_whole(p->to, p->piece, (size_t)n))
-            continue;
-        if (errno == EPIPE)
-            break;
-        atomic_store(&p->error, errno);
+        if (!p->error && !write_whole(p->to, p->piece, (size_t)n)) {
+            if (errno == EPIPE)
+                break;
+            atomic_store(&p->error, errno);
+        }
+        if (!hurried)
+            let_gather(p, (size_t)n);
     }
     close(p->from);
     p->from = -1;
@@ -89,7 +126,7 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
         return cairn_fail(err, CAIRN_ENOMEM, "no memory to carry a run's output");
     *p = (struct pump){ .from = from, .to = to, .done = done, .recorder = r };
     /* Fewer turns; what is no pipe refuses, which is fine. */
-    fcntl(from, F_SETPIPE_SZ, PIPE_BYTES);
+    p->is_pipe = fcntl(from, F_SETPIPE_SZ, PIPE_BYTES) > 0;
     fcntl(from, F_SETFL, O_NONBLOCK);
     if (fcntl(to, F_GETPIPE_SZ) > 0)
         fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);

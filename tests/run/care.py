@@ -70,6 +70,18 @@ def keeps_both_streams_apart_and_whole():
                 yield 'the log is not whole'
 
 
+def a_flood_of_lines_comes_whole_and_in_order():
+    script = 'import os\nfor i in range(50000): os.write(1, b"line %d\\n" % i)\nos.write(1, b"no end")'
+    wanted = b''.join(b'line %d\n' % i for i in range(50000)) + b'no end'
+    with Home() as home:
+        done = home.run('--no-preflight', '--', *python(home, script))
+        if done.stdout != wanted:
+            yield f'stdout: {len(done.stdout)} bytes of {len(wanted)}'
+        with open(home.runs()[-1] + '/log', 'rb') as f:
+            if f.read() != wanted:
+                yield 'the log is another'
+
+
 def passes_stdin_on():
     with Home() as home:
         path = home.file('input', 'one\ntwo\n')
@@ -257,6 +269,7 @@ tap.run([
     returns_the_code,
     says_why_it_did_not_start,
     keeps_both_streams_apart_and_whole,
+    a_flood_of_lines_comes_whole_and_in_order,
     passes_stdin_on,
     keeps_the_users_preload,
     a_reader_that_leaves_ends_the_writer,
