@@ -21,6 +21,8 @@
 /* After the trainer's end its children may finish a line; a reader of ours that does not read is waited for only as
  * long as nobody told us to stop. */
 static const double linger_s = 2, drain_s = 2, tick_s = 1, stuck_s = 4;
+/* A busy CPU is mostly a good sign, so without it a trainer is suspected only after so many times the usual patience. */
+static const double polling_patience = 3;
 enum { MEMORY_EVENT_S = 10, MEMORY_EVENT_LATER_S = 60, MEMORY_OFTEN_S = 600 };
 
 /* How a trainer is stopped: asked, asked again, told. */
@@ -41,8 +43,9 @@ struct life {
     struct launch launch;
     struct recorder *recorder;
     struct pump *out, *err;
-    int done, n_done, n_pumps; /* pumps that have ended */
-    struct watchdog watchdog;
+    int done, n_done, n_pumps;         /* pumps that have ended */
+    struct watchdog watchdog, polling; /* polling: whatever the CPU does */
+    bool polling_said;
     double start, next_tick, next_memory, next_watch;
     int stops;       /* how often we were told to stop */
     double stopping; /* since when we stop it ourselves; 0: we do not */
@@ -64,6 +67,13 @@ static double now_s(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Standing still was right until now. */
+static void rest(struct life *l)
+{
+    watchdog_rest(&l->watchdog);
+    watchdog_rest(&l->polling);
 }
 
 static void kill_it(struct life *l)
@@ -92,7 +102,7 @@ static void pause_all(struct life *l)
     if (l->launch.master >= 0)
         terminal_make_raw(&l->launch.keys);
     guardian_signal_all(&l->launch.guardian, SIGCONT);
-    watchdog_rest(&l->watchdog);
+    rest(l);
 }
 
 static void on_signal(struct life *l, int sig)
@@ -110,7 +120,7 @@ static void on_signal(struct life *l, int sig)
     case SIGCONT: /* also after a SIGSTOP that we did not see */
         if (l->launch.master >= 0)
             terminal_make_raw(&l->launch.keys);
-        watchdog_rest(&l->watchdog);
+        rest(l);
         break;
     case SIGUSR1:
     case SIGUSR2:
@@ -149,7 +159,7 @@ static void ended(struct life *l, int status)
 /* Stopped for reading from the terminal in the background: it gets the foreground, which is ours to give. */
 static void on_stopped(struct life *l, int sig)
 {
-    watchdog_rest(&l->watchdog);
+    rest(l);
     if ((sig != SIGTTIN && sig != SIGTTOU) || l->launch.master >= 0 || !terminal_is_ours(&l->launch.keys))
         return;
     terminal_give(&l->launch.keys, l->launch.trainer);
@@ -235,6 +245,27 @@ static bool is_excused(struct life *l, const struct tree *t)
     return tree_waits_for_input(t, "/proc") || tree_listens(t, "/proc");
 }
 
+/* A busy CPU may train, compile, or poll for ever for a GPU that does not answer.  Nobody can tell, so it is only said. */
+static void watch_polling(struct life *l, const struct tree *t, struct watch_sample s)
+{
+    if (l->polling_said || s.busy_percent < 0)
+        return;
+    s.cpu_ticks = 0;
+    s.output_bytes += tree_io_bytes(t, "/proc");
+    if (!watchdog_feed(&l->polling, &s))
+        return;
+    l->polling_said = !is_excused(l, t);
+    watchdog_rest(&l->polling);
+    if (!l->polling_said)
+        return;
+    save_evidence(l, t, "busy.txt");
+    talk_say(
+        l->o->talk,
+        "for %.0f s nothing was printed, read or written and the GPU made no progress, but a CPU is busy: it may "
+        "be polling for a GPU that does not answer. It is left alone; busy.txt in the journal has the details",
+        l->polling.after_s);
+}
+
 static void watch(struct life *l, const struct tree *t, double now)
 {
     const struct watch_sample s = {
@@ -245,6 +276,7 @@ static void watch(struct life *l, const struct tree *t, double now)
         .busy_percent = l->o->gauge->now.busy_percent,
         .gpu_bytes = gauge_gpu_bytes(&l->o->gauge->now),
     };
+    watch_polling(l, t, s);
     if (!watchdog_feed(&l->watchdog, &s))
         return;
     if (is_excused(l, t)) {
@@ -465,6 +497,7 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
 {
     struct life l = { .o = o, .done = -1, .start = now_s(), .launch.guardian.fd = -1 };
     watchdog_init(&l.watchdog, o->hang_after_s);
+    watchdog_init(&l.polling, o->hang_after_s * polling_patience);
     gauge_begin(o->gauge);
     l.launch.master = l.launch.out = l.launch.err = l.launch.keys.fd = l.launch.screen.fd = -1;
     int r = start(&l, err);

@@ -135,6 +135,19 @@ uint64_t tree_ticks(const struct tree *t)
     return sum;
 }
 
+uint64_t tree_io_bytes(const struct tree *t, const char *proc)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        char path[512], text[256];
+        unsigned long long in, out;
+        snprintf(path, sizeof(path), "%s/%d/io", proc, (int)t->process[i].pid);
+        if (read_start(path, text, sizeof(text)) && sscanf(text, "rchar: %llu wchar: %llu", &in, &out) == 2)
+            sum += in + out;
+    }
+    return sum;
+}
+
 bool tree_is_stopped(const struct tree *t)
 {
     for (size_t i = 0; i < t->n; i++)

@@ -28,6 +28,8 @@ bool tree_read(struct tree *t, const char *proc, pid_t root);
 void tree_release(struct tree *t);
 
 uint64_t tree_ticks(const struct tree *t);
+/* Bytes that the processes have read and written, files and pipes; those of ended ones are gone. */
+uint64_t tree_io_bytes(const struct tree *t, const char *proc);
 /* Some process is stopped (Ctrl-Z, a debugger), so that standing still means nothing. */
 bool tree_is_stopped(const struct tree *t);
 /* One that has not ended (zombies have). */

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import tap
-from supervised import Home, all_gone, children, is_alive, until
+from supervised import DATA, Home, all_gone, children, is_alive, until
 
 # Starts a grandchild in a session of its own, whose parent is gone, and says its number.
 ORPHANS = '''
@@ -265,6 +265,19 @@ def a_busy_child_does_not_hang():
             yield done
 
 
+def a_busy_child_beside_an_idle_gpu_is_remarked_on():
+    spin = 'import time\nend = time.monotonic() + 7\nwhile time.monotonic() < end: %s'
+    machine = DATA + '/sysfs/gfx1103-phoenix-780m-laptop'
+    for what, remark in (('pass', True), ('open("here", "w").write("x")', False)):
+        with Home() as home:
+            done = home.run('--retries', '0', '--hang-after', '1', '--root', machine, '--no-preflight', '--',
+                            sys.executable, '-c', spin % what)
+            if done.returncode or (b'but a CPU is busy' in done.stderr) != remark:
+                yield f'{what}: {done}'
+            if os.path.exists(home.runs()[-1] + '/busy.txt') != remark:
+                yield f'{what}: busy.txt'
+
+
 tap.run([
     returns_the_code,
     says_why_it_did_not_start,
@@ -285,4 +298,5 @@ tap.run([
     ends_a_hang_and_keeps_the_evidence,
     asks_python_for_its_stacks,
     a_busy_child_does_not_hang,
+    a_busy_child_beside_an_idle_gpu_is_remarked_on,
 ])

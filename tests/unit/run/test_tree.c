@@ -44,6 +44,9 @@ static void finds_descendants_of_every_generation(void)
     }
     CHECK(found);
     CHECK_INT(tree_ticks(&t), 100 + 50 + 1 + 7 + 4 * 6);
+    scratch_file("proc/11/io", "rchar: 100\nwchar: 20\nsyscr: 7\nsyscw: 7\n");
+    scratch_file("proc/20/io", "rchar: 1000\nwchar: 1000\nsyscr: 7\nsyscw: 7\n");
+    CHECK_INT(tree_io_bytes(&t, scratch("proc")), 120);
     tree_release(&t);
 }
 
