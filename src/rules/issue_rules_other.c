@@ -182,6 +182,11 @@ const struct issue_sign issue_signs[] = {
     { "CUDA_LAUNCH_BLOCKING=1", NULL, NULL, -3 },
     { "libbitsandbytes_cuda", "libbitsandbytes_cuda1|libbitsandbytes_cuda9",
       "not found|cannot open|No such file", -4 },
+    /* Frames of a stack: the code of the library ran. */
+    { "libcuda.so", "0x", "cannot open|No such file|not found", -5 },
+    { "libcudart.so", "0x", "cannot open|No such file|not found", -4 },
+    { "libc10_cuda.so", "0x", "cannot open|No such file|not found", -4 },
+    { "libtorch_cuda.so", "0x", "cannot open|No such file|not found", -4 },
     { "ATen/native/cuda/", NULL, NULL, -2 },
     { ".cu:", NULL, "ggml", -3 },
     { "\\ops.cu", NULL, NULL, -3 },

@@ -48,6 +48,12 @@ static bool speaks_of_gpu(const char *s, size_t n)
                      "HIP|hip|ROCm|ROCM|rocm|CUDA|cuda|GPU|gfx|amdgpu|MIOpen|miopen|riton|HSA|NCCL|kernel");
 }
 
+/* A package that is missing or too old; with a library that does not load it may be the machine. */
+static bool is_import_fault(const char *s, size_t n, size_t len)
+{
+    return match_any(s, len, "ImportError|ModuleNotFoundError") && !match_any(s, n, ".so|DLL|.dll");
+}
+
 static bool is_own_fault(const char *s, size_t n)
 {
     return match_any(s, n,
@@ -67,7 +73,7 @@ static struct log_find judge_exception(const char *s, size_t n, size_t len)
         return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
     if (speaks_of_gpu(s, n))
         return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
-    return (struct log_find){ ISSUE_NOT_ROCM, ANY_FAULT, RULE_SOFT };
+    return (struct log_find){ ISSUE_NOT_ROCM, is_import_fault(s, n, len) ? OWN_FAULT : ANY_FAULT, RULE_SOFT };
 }
 
 /* Does something other than a launcher's prefix stand before it?  Rich draws a box, Jupyter prints the name, and both end

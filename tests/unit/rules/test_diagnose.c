@@ -105,6 +105,26 @@ static void root_gets_another_answer(void)
                 nothing, "device-permission");
 }
 
+static void frames_of_a_stack_tell_whose_gpu_it_is(void)
+{
+    static const struct {
+        const char *frame, *want;
+    } rows[] = {
+        { "/usr/lib/libcuda.so.1(+0x2a5c4b)[0x7f0e2c2a5c4b]\n", "not-rocm" },
+        { "#0  0x0000148ff604fff7 in ?? () from /lib64/libcuda.so.1\n", "not-rocm" },
+        { "frame #1: f() + 0xa0 (0x7f8d3a in /opt/torch/lib/libc10_cuda.so)\n", "not-rocm" },
+        { "frame #1: f() + 0xa0 (0x7f8d3a in /opt/torch/lib/libc10_hip.so)\n", "native-crash" },
+        { "libcuda.so.1: cannot open shared object file\n", "torch-not-rocm" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char log[256];
+        snprintf(log, sizeof(log),
+                 "Fatal Python error: Segmentation fault\n%sSegmentation fault (core dumped)\n",
+                 rows[i].frame);
+        check_class(log, (struct diagnose_context){ .exit_code = 139 }, rows[i].want);
+    }
+}
+
 static void out_of_memory_is_in_the_figures(void)
 {
     check_class(OOM("2.00", "24.00", "0.50", "23.00", "0.20"), nothing, "oom-vram");
@@ -313,6 +333,7 @@ int main(void)
     RUN(the_supervisor_knows_more);
     RUN(the_environment_beats_the_message);
     RUN(root_gets_another_answer);
+    RUN(frames_of_a_stack_tell_whose_gpu_it_is);
     RUN(out_of_memory_is_in_the_figures);
     RUN(fragmentation_has_a_ladder);
     RUN(a_hang_is_tried_step_by_step);

@@ -44,6 +44,15 @@ static void what_speaks_of_the_gpu_is_left_to_the_tables(void)
     CHECK(line(&t, "RuntimeError: HIP error: something new").issue == ISSUE_UNKNOWN);
 }
 
+static void a_missing_package_is_the_environments_own(void)
+{
+    struct log_trace t = { 0 };
+    log_trace_begin(&t, "Traceback (most recent call last):", 0);
+    CHECK(line(&t, "ImportError: WanPipeline requires the ftfy library").score == 60);
+    log_trace_begin(&t, "Traceback (most recent call last):", 0);
+    CHECK(line(&t, "ImportError: libfoo.so.1: cannot open shared object file").score < 50);
+}
+
 static void launchers_only_repeat(void)
 {
     struct log_trace t = { 0 };
@@ -85,6 +94,7 @@ int main(void)
     RUN(behind_any_prefix);
     RUN(in_the_first_column_behind_a_box);
     RUN(what_speaks_of_the_gpu_is_left_to_the_tables);
+    RUN(a_missing_package_is_the_environments_own);
     RUN(launchers_only_repeat);
     RUN(without_a_traceback_it_starts_its_line);
     RUN(words_of_errors);
