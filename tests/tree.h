@@ -9,6 +9,7 @@
 #ifndef CAIRN_TESTS_TREE_H
 #define CAIRN_TESTS_TREE_H
 
+#include <dirent.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
@@ -42,6 +43,18 @@ static inline char *tree_path(const struct tree *t, const char *relative)
         mkdir(path, 0755);
     }
     return path;
+}
+
+/* How many files a folder holds, hidden ones apart. */
+static inline int tree_count(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
 }
 
 static inline void tree_put_bytes(const struct tree *t, const char *relative, const void *bytes, size_t n)

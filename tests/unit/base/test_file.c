@@ -4,7 +4,6 @@
 #include "base/fault.h"
 #include "check.h"
 #include "tree.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -21,17 +20,6 @@ static char *slurp(const char *path)
     text[fread(text, 1, sizeof(buf[0]) - 1, f)] = '\0';
     fclose(f);
     return text;
-}
-
-static int files_in(const char *dir)
-{
-    DIR *d = opendir(dir);
-    int n = 0;
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
 }
 
 /* A folder of its own for each test, so that what is left over can be counted. */
@@ -75,7 +63,7 @@ static void appears_at_commit(void)
     CHECK(file_out_commit(&f, &err) == 0);
     file_out_close(&f);
     CHECK_STR(slurp(path), "abcdef");
-    CHECK_INT(files_in(dir_of("appears")), 1);
+    CHECK_INT(tree_count(dir_of("appears")), 1);
 }
 
 static void a_file_that_is_not_committed_is_gone(void)
@@ -84,9 +72,9 @@ static void a_file_that_is_not_committed_is_gone(void)
     struct file_out f, zeroed = { 0 };
     REQUIRE(file_out_open(&f, fresh("gone"), 0, false, &err) == 0);
     CHECK(file_out_write(&f, "x", 1, 0, &err) == 0);
-    CHECK_INT(files_in(dir_of("gone")), 1);
+    CHECK_INT(tree_count(dir_of("gone")), 1);
     file_out_close(&f);
-    CHECK_INT(files_in(dir_of("gone")), 0);
+    CHECK_INT(tree_count(dir_of("gone")), 0);
     file_out_close(&f);
     file_out_close(&zeroed);
 }
@@ -103,7 +91,7 @@ static void refuses_to_replace_unasked(void)
     CHECK_STR(slurp(path), "old");
     CHECK(write_new(path, "new", true, &err) == 0);
     CHECK_STR(slurp(path), "new");
-    CHECK_INT(files_in(dir_of("keep")), 1);
+    CHECK_INT(tree_count(dir_of("keep")), 1);
 }
 
 /* Somebody makes the file between open and commit: theirs stays. */
@@ -119,7 +107,7 @@ static void does_not_win_a_race_unasked(void)
     CHECK_HAS(err.msg, "File exists");
     file_out_close(&f);
     CHECK_STR(slurp(tree_path(&tree, "race/out")), "theirs");
-    CHECK_INT(files_in(dir_of("race")), 1);
+    CHECK_INT(tree_count(dir_of("race")), 1);
 }
 
 static void refuses_what_is_no_file(void)
@@ -156,7 +144,7 @@ static void a_disk_too_small_is_said_first(void)
     struct file_out f;
     CHECK(file_out_open(&f, fresh("full"), (uint64_t)1 << 60, false, &err) == -1);
     CHECK_HAS(err.msg, "reserve 1152921504606846976 bytes for");
-    CHECK_INT(files_in(dir_of("full")), 0);
+    CHECK_INT(tree_count(dir_of("full")), 0);
 }
 
 /* Each outside call fails once: the old file is whole, and nothing is left beside it.  Only the flush of the
@@ -177,7 +165,7 @@ static void every_failure_leaves_the_old_file(bool replace, int error)
         CHECK_INT(r, reached ? -1 : 0);
         CHECK(!reached || strstr(err.msg, strerror(error)));
         CHECK_STR(slurp(path), written ? "new" : replace ? "old" : NULL);
-        CHECK_INT(files_in(dir_of("fault")), written || replace);
+        CHECK_INT(tree_count(dir_of("fault")), written || replace);
         REQUIRE(nth < 100);
     }
     CHECK(nth > 6);

@@ -4,7 +4,6 @@
 #include "base/fault.h"
 #include "check.h"
 #include "tree.h"
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 
@@ -361,17 +360,6 @@ static void refuses_to_scale(void)
     CHECK_HAS(err.msg, "no tensor to scale");
 }
 
-static int files_in(const char *dir)
-{
-    DIR *d = opendir(dir);
-    int n = 0;
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static const char *old_file(void)
 {
     tree_put(&tree, "d/out", "old");
@@ -386,7 +374,7 @@ static bool is_old_and_alone(void)
     if (f)
         fclose(f);
     snprintf(dir, sizeof(dir), "%s/d", tree.dir);
-    return n == 3 && !strcmp(text, "old") && files_in(dir) == 1;
+    return n == 3 && !strcmp(text, "old") && tree_count(dir) == 1;
 }
 
 static void interrupted(void)

@@ -6,7 +6,6 @@
 #include "check.h"
 #include "tensor/source.h"
 #include "tree.h"
-#include <dirent.h>
 #include <errno.h>
 
 static struct tree tree;
@@ -321,17 +320,6 @@ static void writes_in_order(void)
     check_order(ST_ORDER_ALIGNED, "szab");
 }
 
-static int files_in(const char *dir)
-{
-    DIR *d = opendir(dir);
-    int n = 0;
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static bool is_old(const char *path)
 {
     char text[8] = "";
@@ -359,7 +347,7 @@ static void every_call_of_the_writer_fails_once(void)
         CHECK_INT(r, reached ? -1 : 0);
         CHECK(!reached || strstr(err.msg, "No space left"));
         CHECK(is_old(path) == (reached && !strstr(err.msg, "the file is written")));
-        CHECK_INT(files_in(dir), 1);
+        CHECK_INT(tree_count(dir), 1);
         REQUIRE(nth < 100);
     }
     CHECK(nth > 10);
