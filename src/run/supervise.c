@@ -7,6 +7,7 @@
 #include "run/resume.h"
 #include "run/stale.h"
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 /* Exit codes for a trainer that we stopped and that then said all was well: timeout's, and the kernel's for a
@@ -113,6 +114,12 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     return failed;
 }
 
+/* As a shell counts them; a program's own status may lie beyond. */
+static bool is_signal(int code)
+{
+    return code > 128 && code - 128 <= SIGRTMAX;
+}
+
 static void say_verdict(struct run *r, const struct supervise_try *t)
 {
     const struct diagnosis *d = &t->diagnosis;
@@ -121,7 +128,7 @@ static void say_verdict(struct run *r, const struct supervise_try *t)
         talk_say(r->o->talk, "some process of the run is stuck inside the kernel and could not be ended");
     if (!d->class_id)
         return;
-    if (a->code > 128)
+    if (is_signal(a->code))
         talk_say(r->o->talk, "the trainer was ended by signal %d (%s)", a->code - 128,
                  strsignal(a->code - 128));
     else

@@ -40,13 +40,19 @@ void terminal_make_raw(struct terminal *t)
     t->raw = !tcsetattr(t->fd, TCSADRAIN, &raw);
 }
 
-void terminal_restore(const struct terminal *t)
+/* Whoever changes a terminal from the background is stopped by the kernel, unless the signal is blocked. */
+static void block_stopping(sigset_t *before)
 {
-    /* From the background the kernel would stop us for it, unless the signal is blocked. */
-    sigset_t stop, before;
+    sigset_t stop;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTTOU);
-    pthread_sigmask(SIG_BLOCK, &stop, &before);
+    pthread_sigmask(SIG_BLOCK, &stop, before);
+}
+
+void terminal_restore(const struct terminal *t)
+{
+    sigset_t before;
+    block_stopping(&before);
     tcsetattr(t->fd, TCSANOW, &t->before);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -60,10 +66,8 @@ void terminal_copy_size(const struct terminal *from, int to)
 
 void terminal_give(const struct terminal *t, int group)
 {
-    sigset_t stop, before;
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTTOU);
-    pthread_sigmask(SIG_BLOCK, &stop, &before);
+    sigset_t before;
+    block_stopping(&before);
     tcsetpgrp(t->fd, group);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

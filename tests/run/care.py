@@ -33,12 +33,13 @@ def python(home, text, *arguments):
 def returns_the_code():
     with Home() as home:
         for code in (0, 1, 7, 255):
-            if home.run('--retries', '0', '--', 'sh', '-c', f'exit {code}').returncode != code:
-                yield f'not {code}'
+            done = home.run('--retries', '0', '--', 'sh', '-c', f'exit {code}')
+            if done.returncode != code or b'signal' in done.stderr:
+                yield f'{code}: {done}'
         for sig in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
             done = home.run('--retries', '0', '--', 'sh', '-c', f'kill -{int(sig)} $$')
-            if done.returncode != 128 + sig:
-                yield f'{sig.name}: {done.returncode}'
+            if done.returncode != 128 + sig or b'ended by signal %d' % sig not in done.stderr:
+                yield f'{sig.name}: {done}'
 
 
 def says_why_it_did_not_start():
