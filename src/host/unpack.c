@@ -54,7 +54,7 @@ static int start_zlib(const struct block *k, size_t *got, struct cairn_error *er
 {
     CLEANUP(zlib_end) z_stream z = { 0 };
     if (inflateInit(&z) != Z_OK)
-        return cairn_fail(err, CAIRN_ENOMEM, "out of memory for zlib");
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to unpack a part of %s", k->b->path);
     z.next_out = k->out;
     z.avail_out = (uInt)k->want;
     int r = Z_OK;
