@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `cairn run` does with processes and their output: nothing is left behind, nothing is changed, no code is lost."""
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 
 import tap
 from supervised import DATA, Home, all_gone, children, is_alive, until
@@ -79,6 +81,27 @@ def a_flood_of_lines_comes_whole_and_in_order():
         if done.stdout != wanted:
             yield f'stdout: {len(done.stdout)} bytes of {len(wanted)}'
         with open(home.runs()[-1] + '/log', 'rb') as f:
+            if f.read() != wanted:
+                yield 'the log is another'
+
+
+def blocks_of_any_size_come_whole_and_in_order():
+    """Large ones take another way than small ones, and the reader is slow at times."""
+    script = 'import os, random\nr = random.Random(7)\n' \
+             'for i in range(1500): os.write(1, bytes([i % 251]) * r.choice((1, 100, 5000, 33000, 70000, 300000)))'
+    r = random.Random(7)
+    wanted = b''.join(bytes([i % 251]) * r.choice((1, 100, 5000, 33000, 70000, 300000)) for i in range(1500))
+    with Home() as home:
+        run = home.start('--no-preflight', '--keep-log', 'kept', '--', *python(home, script), stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL)
+        got = bytearray()
+        while piece := run.stdout.read(1 << 16):
+            got += piece
+            if len(got) % 7 == 0:
+                time.sleep(0.001)
+        if run.wait() or got != wanted:
+            yield f'stdout: {len(got)} bytes of {len(wanted)}'
+        with open(os.path.join(home.path, 'kept'), 'rb') as f:
             if f.read() != wanted:
                 yield 'the log is another'
 
@@ -284,6 +307,7 @@ tap.run([
     says_why_it_did_not_start,
     keeps_both_streams_apart_and_whole,
     a_flood_of_lines_comes_whole_and_in_order,
+    blocks_of_any_size_come_whole_and_in_order,
     passes_stdin_on,
     keeps_the_users_preload,
     a_reader_that_leaves_ends_the_writer,
