@@ -195,6 +195,12 @@ bool str_is_utf8(const char *s)
     return true;
 }
 
+const char *str_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 const char *str_next_line(const char *line)
 {
     const char *end = strchr(line, '\n');

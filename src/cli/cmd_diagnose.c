@@ -69,7 +69,7 @@ static const char *journal_of(const char *path, struct arena *a)
 {
     const char *slash = strrchr(path, '/');
     const char *dir = slash ? arena_strndup(a, path, (size_t)(slash - path)) : ".";
-    bool is_log = str_eq(slash ? slash + 1 : path, "log");
+    bool is_log = str_eq(str_file_name(path), "log");
     return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
 }
 
@@ -93,7 +93,7 @@ static int show(const struct diagnose_options *o, const struct diagnosis *d)
     return str_eq(d->class_id, "unknown") ? EXIT_TROUBLE : EXIT_FINE;
 }
 
-static void finish_and_release(struct diagnoser **d)
+static void release_diagnoser(struct diagnoser **d)
 {
     diagnoser_free(*d);
 }
@@ -101,7 +101,7 @@ static void finish_and_release(struct diagnoser **d)
 static int run_diagnose(struct diagnose_options *o, int n, char **paths)
 {
     static char standard_input[] = "-", *only[] = { standard_input };
-    CLEANUP(finish_and_release) struct diagnoser *d = NULL;
+    CLEANUP(release_diagnoser) struct diagnoser *d = NULL;
     CLEANUP(facts_release) struct facts f = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
     struct cairn_error err = { 0 };

@@ -27,12 +27,6 @@ static const char *parent(struct arena *a, const char *path)
     return !slash || slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void add_site(const struct search *s, struct python *p, const char *path)
 {
     for (size_t i = 0; i < p->n_sites; i++)
@@ -142,7 +136,7 @@ static bool resolve_exe(const struct search *s, const char *exe, const char **pr
     const char *real = root_resolve(s->root, s->a, exe);
     if (!real)
         return false;
-    *version = short_version(s->a, base_name(real));
+    *version = short_version(s->a, str_file_name(real));
     *prefix = parent(s->a, parent(s->a, real));
     return true;
 }
@@ -261,7 +255,7 @@ static const char *pyenv_prefix(const struct search *s, const char *pyenv, const
 static bool add_shim(struct search *s, const char *exe)
 {
     const char *shims = parent(s->a, exe), *pyenv = env(s, "PYENV_ROOT");
-    if (strcmp(base_name(shims), "shims"))
+    if (strcmp(str_file_name(shims), "shims"))
         return false;
     if (!pyenv)
         pyenv = parent(s->a, shims);
@@ -373,7 +367,7 @@ bool python_is_torch(const struct root *r, struct arena *a, const char *dir)
 static void add_given(struct search *s, const char *dir)
 {
     const char *site = NULL;
-    if (!strcmp(base_name(dir), "torch") && python_is_torch(s->root, s->a, dir))
+    if (!strcmp(str_file_name(dir), "torch") && python_is_torch(s->root, s->a, dir))
         site = parent(s->a, dir);
     else if (python_is_torch(s->root, s->a, path_join(s->a, dir, "torch")))
         site = dir;

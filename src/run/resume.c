@@ -86,10 +86,9 @@ static const char *script_of(char *const *argv)
 
 static bool row_fits(const struct known *k, const char *script)
 {
-    const char *slash = strrchr(script, '/');
     if (k->folder && !strstr(script, k->folder))
         return false;
-    return !k->scripts || matches_word(k->scripts, slash ? slash + 1 : script);
+    return !k->scripts || matches_word(k->scripts, str_file_name(script));
 }
 
 const char *resume_trainer(char *const *argv)
@@ -107,10 +106,7 @@ const char *resume_trainer(char *const *argv)
 const char *resume_name(char *const *argv)
 {
     const char *trainer = resume_trainer(argv), *script = script_of(argv);
-    if (trainer || script == argv[0])
-        return trainer;
-    const char *slash = strrchr(script, '/');
-    return slash ? slash + 1 : script;
+    return trainer || script == argv[0] ? trainer : str_file_name(script);
 }
 
 const char *resume_option(char *const *argv, const char *name)

@@ -183,6 +183,13 @@ static void lines_are_walked(void)
     CHECK_STR(str_next_line("a\n"), "");
 }
 
+static void a_file_has_a_name(void)
+{
+    CHECK_STR(str_file_name("/usr/bin/env"), "env");
+    CHECK_STR(str_file_name("env"), "env");
+    CHECK_STR(str_file_name("bin/"), "");
+}
+
 int main(void)
 {
     RUN(grows_from_nothing);
@@ -197,5 +204,6 @@ int main(void)
     RUN(knows_utf8);
     RUN(cleaning_replaces_each_bad_byte);
     RUN(lines_are_walked);
+    RUN(a_file_has_a_name);
     return check_done();
 }
