@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor: finds the sub-command. */
+#include "base/cleanup.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/tensor_commands.h"
-#include "base/cleanup.h"
-#include "base/str.h"
 #include <stdio.h>
 #include <string.h>
 
