@@ -16,14 +16,12 @@
 enum { PIECE_BYTES = 256 << 10, PIPE_BYTES = 1 << 20, MOST_LATE_BYTES = 8 << 20 };
 /* A flood: so many pieces smaller than that, in so long a time. */
 enum { FLOOD_PIECES = 32, FLOOD_PIECE_BYTES = 4096, FLOOD_MS = 2, PAUSE_MS = 1 };
-enum { TEE_PIECE_BYTES = 32 << 10 };
 
 struct pump {
     int from, to, done, hurry;
     struct recorder *recorder;
-    bool is_pipe, to_pipe, in_flood;
-    size_t last, ahead; /* bytes of the last piece; of those to come that were passed on already */
-    int small;          /* pieces, since since_ns */
+    bool is_pipe, in_flood;
+    int small; /* pieces, since since_ns */
     int64_t since_ns;
     pthread_t thread;
     atomic_uint_fast64_t bytes;
@@ -57,22 +55,11 @@ static bool wait_for_bytes(const struct pump *p, bool *hurried)
     return fds[0].revents || !*hurried;
 }
 
-/* Large pieces go from pipe to pipe without being copied.  Where that fails, for whatever reason, the usual way will
- * tell. */
-static void pass_ahead(struct pump *p)
-{
-    if (p->ahead || !p->is_pipe || !p->to_pipe || p->error || p->last < TEE_PIECE_BYTES)
-        return;
-    ssize_t n = tee(p->from, p->to, PIECE_BYTES, SPLICE_F_NONBLOCK);
-    p->ahead = n > 0 ? (size_t)n : 0;
-}
-
 /* Reads without asking first whether there is something, as there mostly is; -1 or 0: the end. */
 static ssize_t next_piece(struct pump *p, bool *hurried)
 {
     for (;;) {
-        pass_ahead(p);
-        ssize_t n = read(p->from, p->piece, p->ahead ? p->ahead : sizeof(p->piece));
+        ssize_t n = read(p->from, p->piece, sizeof(p->piece));
         if (n >= 0 || (errno != EAGAIN && errno != EINTR)) /* EIO: nobody has the terminal any more */
             return n;
         if (errno == EAGAIN && !wait_for_bytes(p, hurried))
@@ -118,10 +105,7 @@ static void *carry(void *context)
         late += hurried ? (size_t)n : 0;
         atomic_fetch_add(&p->bytes, (uint64_t)n);
         recorder_put(p->recorder, p->piece, (size_t)n);
-        p->last = (size_t)n;
-        if (p->ahead) {
-            p->ahead -= (size_t)n;
-        } else if (!p->error && !write_whole(p->to, p->piece, (size_t)n)) {
+        if (!p->error && !write_whole(p->to, p->piece, (size_t)n)) {
             if (errno == EPIPE)
                 break;
             atomic_store(&p->error, errno);
@@ -144,8 +128,7 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
     /* Fewer turns; what is no pipe refuses, which is fine. */
     p->is_pipe = fcntl(from, F_SETPIPE_SZ, PIPE_BYTES) > 0;
     fcntl(from, F_SETFL, O_NONBLOCK);
-    p->to_pipe = fcntl(to, F_GETPIPE_SZ) > 0;
-    if (p->to_pipe)
+    if (fcntl(to, F_GETPIPE_SZ) > 0)
         fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
     p->hurry = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC);
     int e = p->hurry < 0 || fault_hit() ? errno : pthread_create(&p->thread, NULL, carry, p);

@@ -86,7 +86,7 @@ def a_flood_of_lines_comes_whole_and_in_order():
 
 
 def blocks_of_any_size_come_whole_and_in_order():
-    """Large ones take another way than small ones, and the reader is slow at times."""
+    """The reader is slow at times."""
     script = 'import os, random\nr = random.Random(7)\n' \
              'for i in range(1500): os.write(1, bytes([i % 251]) * r.choice((1, 100, 5000, 33000, 70000, 300000)))'
     r = random.Random(7)
