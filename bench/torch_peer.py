@@ -159,8 +159,9 @@ PEERS = {'copy': copy, 'norm': norm, 'softmax': softmax, 'cross_entropy': cross_
          'gemm': gemm, 'attention': attention}
 
 
-def key_of(row):
-    return row['bench'], row['name'], row['format'], tuple(row['sizes'])
+def peer_of(row):
+    name = row['name'].split(',')[0] if row['bench'] == 'gemm' else row['name']
+    return row['bench'], name, row['format'], tuple(row['sizes'])
 
 
 def measure_cairn(args, device):
@@ -168,23 +169,27 @@ def measure_cairn(args, device):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
+def time_peer(row, device, clock):
+    """Milliseconds; None: PyTorch has no such thing."""
+    needs_grad = 'backward' in row['name'] or 'gradient' in row['name']
+    run = PEERS[row['bench']](row, device, DTYPES.get(row['format'], torch.float32))
+    with torch.set_grad_enabled(needs_grad):
+        return clock.best(run) if run else None
+
+
 def measure_torch(rows, device, clock):
+    """Ctrl-C ends it early, with the rows until then."""
     times = {}
-    with torch.no_grad():
+    try:
         for row in rows:
-            dtype = DTYPES.get(row['format'], torch.float32)
             # What several ways of cairn do is one thing for PyTorch.
-            peer = (row['bench'], row['name'].split(',')[0] if row['bench'] == 'gemm' else row['name'], row['format'],
-                    tuple(row['sizes']))
+            peer = peer_of(row)
             if peer not in times:
-                with torch.enable_grad():
-                    run = PEERS[row['bench']](row, device, dtype)
-                with torch.enable_grad() if 'backward' in row['name'] or 'gradient' in row['name'] else torch.no_grad():
-                    times[peer] = clock.best(run) if run else None
-                del run
+                times[peer] = time_peer(row, device, clock)
                 if clock.gpu:
                     torch.cuda.empty_cache()
-            times[key_of(row)] = times[peer]
+    except KeyboardInterrupt:
+        print('interrupted; the rows without a figure were not measured', file=sys.stderr)
     return times
 
 
@@ -224,7 +229,7 @@ def main():
     print(f"{'BENCH':13} {'NAME':28} {'FORMAT':6} {'SHAPE':22} {'BY':10} {'CAIRN ms':>9} {'TORCH ms':>9} {'RATE':>15} "
           f"{'RATIO':>6}")
     for row in cairn['results']:
-        ms = peers[key_of(row)]
+        ms = peers.get(peer_of(row))
         other, ratio = (f'{ms:9.3f}', f"{ms / row['time_ms']:6.2f}") if ms else ('-', '-')
         rate = f"{row['rate']:.1f} {row['unit']}"
         print(f"{row['bench']:13} {row['name']:28} {row['format'] or '-':6} {row['shape']:22} {row['by'] or '-':10} "

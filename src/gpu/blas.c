@@ -34,9 +34,10 @@ static bool fits_all(const struct gpu *g, const struct blas_call *c)
     return true;
 }
 
-static int run_gemm(struct gpu *g, void *state, const struct blas_call *c, struct cairn_error *err)
+static int run_gemm(struct gpu *g, void *state, const struct blas_call *c, bool *finished,
+                    struct cairn_error *err)
 {
-    (void)state;
+    (void)state, (void)finished;
     return launch(g, "gemm", c, tiles(c), c->args, err);
 }
 
@@ -45,9 +46,10 @@ static bool fits_mma(const struct gpu *g, const struct blas_call *c)
     return g->info.api != GPU_API_HOST && gpu_has_mma(g) && c->storage != GPU_F32;
 }
 
-static int run_mma(struct gpu *g, void *state, const struct blas_call *c, struct cairn_error *err)
+static int run_mma(struct gpu *g, void *state, const struct blas_call *c, bool *finished,
+                   struct cairn_error *err)
 {
-    (void)state;
+    (void)state, (void)finished;
     return launch(g, "gemm_mma", c, tiles(c), c->args, err);
 }
 
@@ -66,19 +68,23 @@ static void close_cpu(struct gpu *g, void *state)
     free(state);
 }
 
-static int run_cpu(struct gpu *g, void *state, const struct blas_call *c, struct cairn_error *err)
+static int run_cpu(struct gpu *g, void *state, const struct blas_call *c, bool *finished,
+                   struct cairn_error *err)
 {
+    (void)finished;
     return gemm_cpu_run(g, c->storage, c->args, c->batches, state, err);
 }
 
 /* Kernels are rows of the same table: a faster one for some chip or shape is a row with its own condition. */
-static const struct blas_way own_cpu = { .name = "cpu",
-                                         .api = GPU_API_HOST,
-                                         .finishes = true,
-                                         .open = open_cpu,
-                                         .close = close_cpu,
-                                         .fits = fits_all,
-                                         .run = run_cpu };
+static const struct blas_way own_cpu = {
+    .name = "cpu",
+    .api = GPU_API_HOST,
+    .finishes = true,
+    .open = open_cpu,
+    .close = close_cpu,
+    .fits = fits_all,
+    .run = run_cpu,
+};
 static const struct blas_way own_mma = {
     .name = "gemm_mma", .everywhere = true, .finishes = true, .fits = fits_mma, .run = run_mma
 };
@@ -94,9 +100,13 @@ enum { WAYS = ARRAY_LEN(ways) };
 
 /* ---- choices ---- */
 
+struct pick {
+    int way, variant;
+};
+
 struct choice {
     char shape[160]; /* all that the speed depends on */
-    int way;
+    struct pick pick;
 };
 
 struct blas {
@@ -109,14 +119,16 @@ struct blas {
     char file[512]; /* where choices are kept; empty: nowhere */
 };
 
-static void shape_text(char *out, size_t size, const struct blas_call *c)
+static void shape_text(const struct blas *b, char *out, size_t size, const struct blas_call *c)
 {
     const struct gemm_args *a = c->args;
-    snprintf(out, size, "%s%s%c%c-%lldx%lldx%lld-b%zu-s%lld,%lld,%lld%s%s%s",
+    size_t aligned = b->g->info.api == GPU_API_HOST ? 0 : blas_alignment(a); /* the CPU does not mind */
+    snprintf(out, size, "%s%s%c%c-%lldx%lldx%lld-b%zu-s%lld,%lld,%lld-u%zu%s%s%s%s",
              compile_storage_name(c->storage), a->c_f32 ? "f" : "", a->a_transposed ? 't' : 'n',
              a->b_transposed ? 't' : 'n', (long long)a->m, (long long)a->n, (long long)a->k, c->batches,
-             (long long)a->a_stride, (long long)a->b_stride, (long long)a->c_stride, a->gelu ? "-gelu" : "",
-             a->bias ? "-bias" : "", a->residual ? "-add" : "");
+             (long long)a->a_stride, (long long)a->b_stride, (long long)a->c_stride, aligned,
+             a->gelu ? "-gelu" : "", a->before ? "-before" : "", a->bias ? "-bias" : "",
+             a->residual ? "-add" : "");
 }
 
 static int way_named(const char *name)
@@ -127,7 +139,7 @@ static int way_named(const char *name)
     return -1;
 }
 
-static bool remember(struct blas *b, const char *shape, int way)
+static bool remember(struct blas *b, const char *shape, struct pick pick)
 {
     struct choice *grown = realloc(b->choices, (b->n_choices + 1) * sizeof(*grown));
     if (!grown)
@@ -135,29 +147,30 @@ static bool remember(struct blas *b, const char *shape, int way)
     b->choices = grown;
     struct choice *c = &grown[b->n_choices++];
     snprintf(c->shape, sizeof(c->shape), "%s", shape);
-    c->way = way;
+    c->pick = pick;
     return true;
 }
 
-/* A line each: shape, way.  What cannot be read is measured again. */
+/* A line each: shape, way, variant.  What cannot be read is measured again. */
 static void load_choices(struct blas *b)
 {
     FILE *f = b->file[0] ? fopen(b->file, "re") : NULL;
     char line[256], shape[160], name[32];
+    int variant;
     while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "%159s %31s", shape, name) == 2 && way_named(name) >= 0)
-            remember(b, shape, way_named(name));
+        if (sscanf(line, "%159s %31s %d", shape, name, &variant) == 3 && way_named(name) >= 0)
+            remember(b, shape, (struct pick){ way_named(name), variant });
     if (f)
         fclose(f);
 }
 
 /* One write of one line: several processes may add to the file. */
-static void save_choice(const struct blas *b, const char *shape, int way)
+static void save_choice(const struct blas *b, const char *shape, struct pick pick)
 {
     FILE *f = b->file[0] ? fopen(b->file, "ae") : NULL;
     if (!f)
         return;
-    fprintf(f, "%s %s\n", shape, ways[way]->name);
+    fprintf(f, "%s %s %d\n", shape, ways[pick.way]->name, pick.variant);
     fclose(f);
 }
 
@@ -225,6 +238,13 @@ int blas_force(struct blas *b, const char *way, struct cairn_error *err)
 
 /* ---- work ---- */
 
+size_t blas_alignment(const struct gemm_args *a)
+{
+    uintptr_t all = (uintptr_t)a->a | (uintptr_t)a->b | (uintptr_t)a->c | (uintptr_t)a->before |
+                    (uintptr_t)a->residual | BLAS_ALIGNED;
+    return all & -all;
+}
+
 /* Where GELU comes between the product and what is added after it, a kernel that comes later is too late. */
 static bool fits(const struct blas *b, int way, const struct blas_call *c)
 {
@@ -233,28 +253,41 @@ static bool fits(const struct blas *b, int way, const struct blas_call *c)
            (ways[way]->finishes || !(a->gelu && a->beta != 0.0f));
 }
 
-static int run_way(struct blas *b, int way, const struct blas_call *c, struct cairn_error *err)
+static int variants_of(struct blas *b, int way, const struct blas_call *c)
 {
-    const struct gemm_args *a = c->args;
-    if (ways[way]->run(b->g, b->state[way], c, err))
+    return !fits(b, way, c) ? 0 : ways[way]->variants ? ways[way]->variants(b->g, b->state[way], c) : 1;
+}
+
+static bool has_pick(struct blas *b, struct pick p, const struct blas_call *c)
+{
+    return p.variant >= 0 && p.variant < variants_of(b, p.way, c);
+}
+
+static int run_pick(struct blas *b, struct pick p, struct blas_call c, struct cairn_error *err)
+{
+    const struct gemm_args *a = c.args;
+    bool finished = ways[p.way]->finishes;
+    c.variant = p.variant;
+    if (ways[p.way]->run(b->g, b->state[p.way], &c, &finished, err))
         return -1;
-    if (ways[way]->finishes || !(a->bias || a->gelu || a->residual || a->before))
+    if (finished || !(a->bias || a->gelu || a->residual || a->before))
         return 0;
     struct gemm_args rest = *a;
     rest.alpha = 1, rest.beta = 0;
-    return launch(b->g, "gemm_epilogue", c, (struct gpu_grid){ (unsigned)a->m, 1, (unsigned)c->batches },
+    return launch(b->g, "gemm_epilogue", &c, (struct gpu_grid){ (unsigned)a->m, 1, (unsigned)c.batches },
                   &rest, err);
 }
 
 enum { TIMES = 4 };
-/* The best of a few, after one to warm up; infinity when it fails. */
-static double time_way(struct blas *b, int way, const struct blas_call *c, struct gpu_event **events)
+/* The best of a few, after one to warm up; infinity when it fails.  One that is far behind is tried no more. */
+static double time_pick(struct blas *b, struct pick p, const struct blas_call *c, double limit,
+                        struct gpu_event **events)
 {
     struct cairn_error err = { 0 };
     double best = INFINITY;
-    for (int i = 0; i <= TIMES; i++) {
+    for (int i = 0; i <= TIMES && (i < 2 || best < limit); i++) {
         float ms;
-        if (gpu_event_record(b->g, events[0], c->stream, &err) || run_way(b, way, c, &err) ||
+        if (gpu_event_record(b->g, events[0], c->stream, &err) || run_pick(b, p, *c, &err) ||
             gpu_event_record(b->g, events[1], c->stream, &err) || gpu_wait(b->g, c->stream, &err) ||
             gpu_event_ms(b->g, events[0], events[1], &ms, &err))
             return INFINITY;
@@ -263,76 +296,91 @@ static double time_way(struct blas *b, int way, const struct blas_call *c, struc
     return best;
 }
 
-/* Of two that are about as fast the first of the table is taken, so that noise does not choose. */
-static int fastest(struct blas *b, const struct blas_call *c, struct gpu_event **events)
+/* Of two that are about as fast the first is taken, so that noise does not choose. */
+static struct pick fastest(struct blas *b, const struct blas_call *c, struct gpu_event **events)
 {
-    int way = WAYS - 1;
+    struct pick found = { WAYS - 1, 0 };
     double best = INFINITY;
-    for (int i = 0; i < WAYS; i++) {
-        double ms = fits(b, i, c) ? time_way(b, i, c, events) : INFINITY;
-        if (ms < 0.95 * best)
-            best = ms, way = i;
-    }
-    return way;
+    for (int i = 0; i < WAYS; i++)
+        for (int v = 0, n = variants_of(b, i, c); v < n; v++) {
+            struct pick p = { i, v };
+            double ms = time_pick(b, p, c, 1.5 * best, events);
+            if (ms < 0.98 * best)
+                best = ms, found = p;
+        }
+    return found;
 }
 
-/* Into memory of its own: what c holds is the caller's, and may be added to only once.  Where there is no memory for
- * that, the first way that fits will do. */
-static int measure(struct blas *b, const struct blas_call *call)
+static struct pick first_that_fits(struct blas *b, const struct blas_call *c)
+{
+    struct pick p = { 0, 0 };
+    while (p.way < WAYS - 1 && !variants_of(b, p.way, c))
+        p.way++;
+    return p;
+}
+
+/* Into memory of its own, as much aligned as the caller's: what c holds may be added to only once.  Where there is no
+ * memory for that, the first way that fits will do. */
+static struct pick measure(struct blas *b, const struct blas_call *call)
 {
     struct cairn_error err = { 0 };
     const struct gemm_args *a = call->args;
     size_t width = a->c_f32 || call->storage == GPU_F32 ? 4 : 2;
     size_t n = (size_t)(a->m * a->c_stride) + (call->batches - 1) * (size_t)a->c_batch;
+    size_t room = n * width + BLAS_ALIGNED;
     struct gemm_args args = *a;
     struct blas_call c = *call;
     struct gpu_event *events[2] = { NULL, NULL };
-    void *scratch = NULL;
-    int way = 0;
-    while (way < WAYS - 1 && !fits(b, way, call))
-        way++;
-    if (!gpu_alloc(b->g, GPU_MEM_DEVICE, n * width, &scratch, &err) &&
-        !gpu_clear(b->g, call->stream, scratch, n * width, &err) && !gpu_event_open(b->g, &events[0], &err) &&
+    void *scratch = NULL, *before = NULL;
+    struct pick pick = first_that_fits(b, call);
+    if (!gpu_alloc(b->g, GPU_MEM_DEVICE, room, &scratch, &err) &&
+        (!a->before || !gpu_alloc(b->g, GPU_MEM_DEVICE, room, &before, &err)) &&
+        !gpu_clear(b->g, call->stream, scratch, room, &err) && !gpu_event_open(b->g, &events[0], &err) &&
         !gpu_event_open(b->g, &events[1], &err)) {
         c.args = &args;
-        args.c = scratch;
-        args.before = NULL;
-        way = fastest(b, &c, events);
+        args.c = (char *)scratch + (uintptr_t)a->c % BLAS_ALIGNED;
+        args.before = before ? (char *)before + (uintptr_t)a->before % BLAS_ALIGNED : NULL;
+        pick = fastest(b, &c, events);
     }
     gpu_event_close(b->g, events[0]);
     gpu_event_close(b->g, events[1]);
     gpu_free(b->g, GPU_MEM_DEVICE, scratch);
-    return way;
+    gpu_free(b->g, GPU_MEM_DEVICE, before);
+    return pick;
 }
 
-static int find_way(struct blas *b, const struct blas_call *c)
+static struct pick find_pick(struct blas *b, const struct blas_call *c)
 {
     char shape[160];
+    struct pick last = { WAYS - 1, 0 };
     if (b->g->fault) /* the kernel that checks itself */
-        return WAYS - 1;
-    if (b->forced >= 0)
-        return fits(b, b->forced, c) ? b->forced : WAYS - 1;
-    shape_text(shape, sizeof(shape), c);
+        return last;
+    if (b->forced >= 0) {
+        struct pick forced = { b->forced, 0 };
+        return has_pick(b, forced, c) ? forced : last;
+    }
+    shape_text(b, shape, sizeof(shape), c);
     for (size_t i = 0; i < b->n_choices; i++)
-        if (!strcmp(b->choices[i].shape, shape) && fits(b, b->choices[i].way, c))
-            return b->choices[i].way;
-    int way = measure(b, c);
-    if (remember(b, shape, way))
-        save_choice(b, shape, way);
-    return way;
+        if (!strcmp(b->choices[i].shape, shape) && has_pick(b, b->choices[i].pick, c))
+            return b->choices[i].pick;
+    struct pick pick = measure(b, c);
+    if (remember(b, shape, pick))
+        save_choice(b, shape, pick);
+    return pick;
 }
 
 int blas_gemm(struct blas *b, struct gpu_stream *s, enum gpu_storage storage, const struct gemm_args *args,
               size_t batches, struct cairn_error *err)
 {
-    struct blas_call c = { s, storage, args, batches };
+    struct blas_call c = { s, storage, args, batches, 0 };
     if (args->m <= 0 || args->n <= 0 || args->k < 0)
         return cairn_fail(err, CAIRN_EUSAGE, "matrices of %lld × %lld × %lld", (long long)args->m,
                           (long long)args->n, (long long)args->k);
     if (!batches)
         return 0;
-    b->last = find_way(b, &c);
-    return run_way(b, b->last, &c, err);
+    struct pick pick = find_pick(b, &c);
+    b->last = pick.way;
+    return run_pick(b, pick, c, err);
 }
 
 int blas_probe(const struct gpu *g, const char *library, struct cairn_error *err)

@@ -2,8 +2,12 @@
  * Matrices through the fastest way this device has: own kernels, cuBLASLt, hipBLASLt, rocBLAS, OpenBLAS.
  *
  * The vendors' libraries are opened at run time; one that may end the process (rocBLAS does on a chip it has no
- * files for) is tried in a child first.  Which way is fastest is measured when a shape is first met and kept in
- * $XDG_CACHE_HOME/cairn/gemm, so that the same machine makes the same choice, and the same bits, again.
+ * files for) is tried in a child first.  Which way is fastest, and which algorithm of cuBLASLt, is measured when a
+ * shape is first met and kept in $XDG_CACHE_HOME/cairn/gemm, so that the same machine makes the same choice, and the
+ * same bits, again.
+ *
+ * A library that does bias, GELU or residual with the product saves a pass over the result; cuBLASLt's bias then has the
+ * format of the result.
  *
  * hipBLASLt and rocBLAS have never run here on a real card. */
 #ifndef CAIRN_GPU_BLAS_H

@@ -1,50 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cuBLASLt and hipBLASLt.  Of their structs only the first field of a heuristic's answer is used, the algorithm, as
- * bytes that are passed back. */
+ * bytes that are passed back.
+ *
+ * Our matrices are rows first, theirs are columns first: the same memory is the transposed matrix, and cᵀ = bᵀ aᵀ.
+ * So nothing is copied, and their bias, one for each row, is ours, one for each column. */
 #include "gpu/blas_lt.h"
 
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
+#include "gpu/kernels/elementwise.h"
 #include "gpu/libraries.h"
 #include "gpu/watch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKSPACE = 32 << 20, RESULT_ROOM = 512 };
+enum { WORKSPACE = 32 << 20, RESULT_ROOM = 512, ALGORITHMS = 8, BIASES = 1 << 18 };
 
 /* Numbers that the two give different meanings. */
 struct lt_codes {
     const char *name;
     int compute_f32, as_it_is, transposed;
-    int op_a, op_b;                /* attributes of an operation */
+    int op_a, op_b; /* attributes of an operation */
+    int epilogue, bias, bias_type, aux, aux_ld, aux_batch;
     int batch_count, batch_stride; /* of a layout */
     int most_workspace;            /* of a preference */
+    int alignment;                 /* the first of four; 0: there is none */
+    size_t result_size;            /* of a heuristic's answer; 0: not known, so only one is asked for */
+    bool bias_f32;                 /* takes a bias in f32 to a 16-bit result; else it is rounded first */
 };
-static const struct lt_codes cublaslt = { "cublaslt", 68, 0, 1, 3, 4, 5, 6, 1 };
-static const struct lt_codes hipblaslt = { "hipblaslt", 2, 111, 112, 0, 1, 0, 1, 1 };
+static const struct lt_codes cublaslt = { "cublaslt", 68, 0,  1, 3, 4, 7, 8,  26,
+                                          11,         12, 13, 5, 6, 1, 5, 96, false };
+static const struct lt_codes hipblaslt = { "hipblaslt", 2,  111, 112, 0, 1, 2, 3, 4,
+                                           10,          11, 12,  0,   1, 1, 0, 0, true };
 enum { TYPE_F32 = 0, TYPE_F16 = 2, TYPE_BF16 = 14 };
+enum { EPILOGUE_NONE = 1, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_AUX = 128 };
 
 #define AS_CUDA(field, name, args) { "cublasLt" #name, offsetof(struct lt_api, field), false },
 #define AS_HIP(field, name, args) { "hipblasLt" #name, offsetof(struct lt_api, field), false },
 static const struct dl_symbol cuda_symbols[] = { LT_SYMBOLS(AS_CUDA) };
 static const struct dl_symbol hip_symbols[] = { LT_SYMBOLS(AS_HIP) };
 
-/* What was found out for a shape; the descriptors hold no pointers to numbers. */
+/* An operation and the algorithms for it, the library's favourite first. */
+struct recipe {
+    void *operation;
+    unsigned char algorithms[ALGORITHMS][RESULT_ROOM] __attribute__((aligned(16)));
+    int n;
+};
+
+/* All that an algorithm depends on. */
+struct plan_key {
+    k_i64 m, n, k, a_stride, b_stride, c_stride, a_batch, b_batch, c_batch;
+    size_t batches, alignment;
+    k_u32 storage, a_transposed, b_transposed, c_f32;
+    int epilogue; /* 0: there is nothing to fuse */
+};
+
 struct plan {
-    struct gemm_args key; /* pointers and factors 0, but for beta: 0 or 1 */
-    enum gpu_storage storage;
-    size_t batches;
-    void *operation, *a, *b, *c;
-    unsigned char algorithm[RESULT_ROOM] __attribute__((aligned(16)));
-    bool none; /* the library has no algorithm */
+    struct plan_key key;
+    void *a, *b, *c;
+    struct recipe fused, plain; /* with bias, GELU and residual, where the library has that; without */
 };
 
 struct lt {
     struct lt_api api;
     const struct lt_codes *codes;
-    void *handle, *workspace;
-    struct plan *plans;
+    void *handle, *workspace, *biases;
+    struct plan **plans;
     size_t n_plans;
 };
 
@@ -53,14 +75,17 @@ static int fail(const struct lt *lt, int code, const char *what, struct cairn_er
     return cairn_fail(err, CAIRN_EIO, "%s: %s: status %d", lt->codes->name, what, code);
 }
 
-static void plan_release(const struct lt *lt, struct plan *p)
+static void plan_free(const struct lt *lt, struct plan *p)
 {
     void *const layouts[] = { p->a, p->b, p->c };
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++)
         if (layouts[i])
             lt->api.layout_destroy(layouts[i]);
-    if (p->operation)
-        lt->api.operation_destroy(p->operation);
+    if (p->fused.operation)
+        lt->api.operation_destroy(p->fused.operation);
+    if (p->plain.operation)
+        lt->api.operation_destroy(p->plain.operation);
+    free(p);
 }
 
 static void close_library(struct gpu *g, void *state)
@@ -69,10 +94,11 @@ static void close_library(struct gpu *g, void *state)
     if (!lt)
         return;
     for (size_t i = 0; i < lt->n_plans; i++)
-        plan_release(lt, &lt->plans[i]);
+        plan_free(lt, lt->plans[i]);
     if (lt->handle)
         lt->api.destroy(lt->handle);
     gpu_free(g, GPU_MEM_DEVICE, lt->workspace);
+    gpu_free(g, GPU_MEM_DEVICE, lt->biases);
     free(lt->plans);
     free(lt);
 }
@@ -94,7 +120,8 @@ static int open_library(struct gpu *g, const struct lt_codes *codes, enum librar
     watch_enter(g->info.name, codes->name);
     int code = lt->api.create(&lt->handle);
     watch_leave();
-    if (code || gpu_alloc(g, GPU_MEM_DEVICE, WORKSPACE, &lt->workspace, err)) {
+    if (code || gpu_alloc(g, GPU_MEM_DEVICE, WORKSPACE, &lt->workspace, err) ||
+        gpu_alloc(g, GPU_MEM_DEVICE, BIASES * sizeof(k_u16), &lt->biases, err)) {
         if (code)
             fail(lt, code, path, err);
         close_library(g, lt);
@@ -146,103 +173,227 @@ static int layout(const struct lt *lt, void **out, int type, k_i64 rows, k_i64 c
     return code;
 }
 
-/* The library counts columns first, so that our rows are its columns: cᵀ = bᵀ aᵀ. */
+static const int types[] = { TYPE_F32, TYPE_BF16, TYPE_F16 };
+
 static int describe(const struct lt *lt, struct plan *p, const struct blas_call *call)
 {
-    static const int types[] = { TYPE_F32, TYPE_BF16, TYPE_F16 };
     const struct gemm_args *g = call->args;
     int type = types[call->storage], c_type = g->c_f32 ? TYPE_F32 : type;
-    int32_t op_a = g->b_transposed ? lt->codes->transposed : lt->codes->as_it_is;
-    int32_t op_b = g->a_transposed ? lt->codes->transposed : lt->codes->as_it_is;
-    int code = lt->api.operation_create(&p->operation, lt->codes->compute_f32, TYPE_F32);
-    if (!code)
-        code = lt->api.operation_set(p->operation, lt->codes->op_a, &op_a, sizeof(op_a));
-    if (!code)
-        code = lt->api.operation_set(p->operation, lt->codes->op_b, &op_b, sizeof(op_b));
-    if (!code)
-        code = layout(lt, &p->a, type, g->b_transposed ? g->n : g->k, g->b_transposed ? g->k : g->n,
+    int code = layout(lt, &p->a, type, g->b_transposed ? g->n : g->k, g->b_transposed ? g->k : g->n,
                       g->b_stride, call->batches, g->b_batch);
     if (!code)
         code = layout(lt, &p->b, type, g->a_transposed ? g->k : g->m, g->a_transposed ? g->m : g->k,
                       g->a_stride, call->batches, g->a_batch);
-    if (!code)
-        code = layout(lt, &p->c, c_type, g->m, g->n, g->c_stride, call->batches, g->c_batch);
+    return code ? code : layout(lt, &p->c, c_type, g->m, g->n, g->c_stride, call->batches, g->c_batch);
+}
+
+/* The library computes epilogue(alpha a b + beta c + bias), and c may be another matrix than the result: so bias, GELU
+ * with what it was given, or a residual.  In f32 our own GELU is the more exact one. */
+static bool can_fuse(const struct blas_call *call)
+{
+    const struct gemm_args *a = call->args;
+    if (call->storage == GPU_F32 || (a->bias && a->bias_rows) || (a->residual && (a->beta != 0 || a->c_f32)))
+        return false;
+    if (a->gelu && (a->beta != 0 || a->residual))
+        return false;
+    if (a->before && (!a->gelu || a->c_f32 || a->c_stride % 8 || a->c_batch % 8))
+        return false;
+    return (a->bias && a->n <= BIASES) || (!a->bias && (a->gelu || a->residual));
+}
+
+static bool rounds_bias(const struct lt *lt, const struct gemm_args *a)
+{
+    return a->bias && !a->c_f32 && !lt->codes->bias_f32;
+}
+
+static int set_operation(const struct lt *lt, void *operation, int attribute, int32_t value)
+{
+    return lt->api.operation_set(operation, attribute, &value, sizeof(value));
+}
+
+static int set_pointers(const struct lt *lt, void *operation, const struct gemm_args *a)
+{
+    const void *bias = rounds_bias(lt, a) ? lt->biases : a->bias;
+    int code = bias ? lt->api.operation_set(operation, lt->codes->bias, &bias, sizeof(bias)) : 0;
+    if (!code && a->before)
+        code = lt->api.operation_set(operation, lt->codes->aux, &a->before, sizeof(a->before));
     return code;
 }
 
-static int choose(const struct lt *lt, struct plan *p)
+static int epilogue_of(const struct gemm_args *a)
+{
+    int epilogue =
+        (a->bias ? EPILOGUE_BIAS : 0) | (a->gelu ? EPILOGUE_GELU : 0) | (a->before ? EPILOGUE_AUX : 0);
+    return epilogue ? epilogue : EPILOGUE_NONE;
+}
+
+static int set_epilogue(const struct lt *lt, void *operation, const struct gemm_args *a, int epilogue)
+{
+    int64_t ld = a->c_stride, batch = a->c_batch;
+    int code = set_operation(lt, operation, lt->codes->epilogue, epilogue);
+    if (!code && a->bias && !rounds_bias(lt, a)) /* else that of the result */
+        code = set_operation(lt, operation, lt->codes->bias_type, TYPE_F32);
+    if (!code && a->before)
+        code = lt->api.operation_set(operation, lt->codes->aux_ld, &ld, sizeof(ld));
+    if (!code && a->before)
+        code = lt->api.operation_set(operation, lt->codes->aux_batch, &batch, sizeof(batch));
+    return code ? code : set_pointers(lt, operation, a);
+}
+
+static int set_preference(const struct lt *lt, void *preference, size_t alignment)
 {
     uint64_t most = WORKSPACE;
+    uint32_t least = (uint32_t)alignment;
+    int code = lt->api.preference_set(preference, lt->codes->most_workspace, &most, sizeof(most));
+    for (int i = 0; i < 4 && !code && lt->codes->alignment; i++)
+        code = lt->api.preference_set(preference, lt->codes->alignment + i, &least, sizeof(least));
+    return code;
+}
+
+/* Finds none where the library does not offer what is asked for. */
+static void find_algorithms(const struct lt *lt, const struct plan *p, struct recipe *r)
+{
+    size_t size = lt->codes->result_size;
+    unsigned char results[ALGORITHMS * RESULT_ROOM] __attribute__((aligned(16))) = { 0 };
     void *preference;
-    int found = 0, code = lt->api.preference_create(&preference);
+    int found = 0;
+    if (lt->api.preference_create(&preference))
+        return;
+    if (!set_preference(lt, preference, p->key.alignment) &&
+        !lt->api.heuristic(lt->handle, r->operation, p->a, p->b, p->c, p->c, preference,
+                           size ? ALGORITHMS : 1, results, &found))
+        r->n = found;
+    for (int i = 0; i < r->n; i++)
+        memcpy(r->algorithms[i], results + (size_t)i * size, size ? size : RESULT_ROOM);
+    lt->api.preference_destroy(preference);
+}
+
+static int make_recipe(const struct lt *lt, const struct plan *p, struct recipe *r, const struct gemm_args *a,
+                       int epilogue)
+{
+    const struct lt_codes *c = lt->codes;
+    int code = lt->api.operation_create(&r->operation, c->compute_f32, TYPE_F32);
+    if (!code)
+        code = set_operation(lt, r->operation, c->op_a, a->b_transposed ? c->transposed : c->as_it_is);
+    if (!code)
+        code = set_operation(lt, r->operation, c->op_b, a->a_transposed ? c->transposed : c->as_it_is);
     if (code)
         return code;
-    code = lt->api.preference_set(preference, lt->codes->most_workspace, &most, sizeof(most));
-    if (!code)
-        code = lt->api.heuristic(lt->handle, p->operation, p->a, p->b, p->c, p->c, preference, 1,
-                                 p->algorithm, &found);
-    lt->api.preference_destroy(preference);
-    p->none = code || !found;
+    if (!epilogue || !set_epilogue(lt, r->operation, a, epilogue))
+        find_algorithms(lt, p, r);
     return 0;
 }
 
-static struct gemm_args key_of(const struct gemm_args *args)
+static struct plan_key key_of(const struct blas_call *call)
 {
-    struct gemm_args key;
-    memset(&key, 0, sizeof(key));
-    key.m = args->m, key.n = args->n, key.k = args->k;
-    key.a_stride = args->a_stride, key.b_stride = args->b_stride, key.c_stride = args->c_stride;
-    key.a_batch = args->a_batch, key.b_batch = args->b_batch, key.c_batch = args->c_batch;
-    key.a_transposed = args->a_transposed, key.b_transposed = args->b_transposed, key.c_f32 = args->c_f32;
+    const struct gemm_args *a = call->args;
+    struct plan_key key;
+    memset(&key, 0, sizeof(key)); /* what lies between the fields too */
+    key.m = a->m, key.n = a->n, key.k = a->k;
+    key.a_stride = a->a_stride, key.b_stride = a->b_stride, key.c_stride = a->c_stride;
+    key.a_batch = a->a_batch, key.b_batch = a->b_batch, key.c_batch = a->c_batch;
+    key.batches = call->batches;
+    key.alignment = blas_alignment(a);
+    key.storage = call->storage;
+    key.a_transposed = a->a_transposed, key.b_transposed = a->b_transposed, key.c_f32 = a->c_f32;
+    key.epilogue = can_fuse(call) ? epilogue_of(a) : 0;
     return key;
+}
+
+static int plan_make(const struct lt *lt, const struct blas_call *call, struct plan *p)
+{
+    int code = describe(lt, p, call);
+    if (!code)
+        code = make_recipe(lt, p, &p->plain, call->args, 0);
+    if (!code && p->key.epilogue)
+        code = make_recipe(lt, p, &p->fused, call->args, p->key.epilogue);
+    return code;
 }
 
 static int find_plan(struct lt *lt, const struct blas_call *call, struct plan **out, struct cairn_error *err)
 {
-    struct gemm_args key = key_of(call->args);
-    for (size_t i = 0; i < lt->n_plans; i++) {
-        *out = &lt->plans[i];
-        if ((*out)->storage == call->storage && (*out)->batches == call->batches &&
-            !memcmp(&(*out)->key, &key, sizeof(key)))
+    struct plan_key key = key_of(call);
+    for (size_t i = 0; i < lt->n_plans; i++)
+        if (!memcmp(&lt->plans[i]->key, &key, sizeof(key))) {
+            *out = lt->plans[i];
             return 0;
-    }
-    struct plan *grown = realloc(lt->plans, (lt->n_plans + 1) * sizeof(*grown));
-    if (!grown)
+        }
+    struct plan *p = calloc(1, sizeof(*p));
+    struct plan **grown = realloc(lt->plans, (lt->n_plans + 1) * sizeof(*grown));
+    lt->plans = grown ? grown : lt->plans;
+    if (!p || !grown) {
+        free(p);
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for a plan of %s", lt->codes->name);
-    lt->plans = grown;
-    struct plan *p = &grown[lt->n_plans];
-    memset(p, 0, sizeof(*p));
-    p->key = key, p->storage = call->storage, p->batches = call->batches;
-    int code = describe(lt, p, call);
-    if (!code)
-        code = choose(lt, p);
+    }
+    p->key = key;
+    int code = plan_make(lt, call, p);
     if (code) {
-        plan_release(lt, p);
+        plan_free(lt, p);
         return fail(lt, code, "describe the matrices", err);
     }
-    lt->n_plans++;
-    *out = p;
+    lt->plans[lt->n_plans++] = *out = p;
     return 0;
 }
 
-static int run(struct gpu *g, void *state, const struct blas_call *call, struct cairn_error *err)
+/* The algorithms that also do the rest, then those that do not. */
+static int variants(struct gpu *g, void *state, const struct blas_call *call)
+{
+    struct cairn_error err = { 0 };
+    struct plan *p;
+    (void)g;
+    return find_plan(state, call, &p, &err) ? 0 : p->fused.n + p->plain.n;
+}
+
+static int round_bias(struct gpu *g, const struct lt *lt, const struct blas_call *call,
+                      struct cairn_error *err)
+{
+    const struct gpu_kernel *k;
+    struct narrow_args args = { .y = lt->biases, .x = call->args->bias, .n = call->args->n };
+    if (gpu_kernel(g, "narrow", call->storage, &k, err))
+        return -1;
+    return gpu_launch(g, call->stream, k, (struct gpu_grid){ .x = (unsigned)K_GROUPS(args.n) }, &args,
+                      sizeof(args), err);
+}
+
+static int run(struct gpu *g, void *state, const struct blas_call *call, bool *finished,
+               struct cairn_error *err)
 {
     struct lt *lt = state;
     const struct gemm_args *a = call->args;
     struct plan *p;
     if (find_plan(lt, call, &p, err))
         return -1;
-    if (p->none)
-        return cairn_fail(err, CAIRN_ELACK, "%s has no algorithm for this shape", lt->codes->name);
+    *finished = call->variant < p->fused.n;
+    const struct recipe *r = *finished ? &p->fused : &p->plain;
+    int i = call->variant - (*finished ? 0 : p->fused.n);
+    if (i >= r->n)
+        return cairn_fail(err, CAIRN_ELACK, "%s has no algorithm %d for this shape", lt->codes->name, i);
+    if (*finished && rounds_bias(lt, a) && round_bias(g, lt, call, err))
+        return -1;
+    bool adds = *finished && a->residual;
+    const void *c = adds ? a->residual : a->c;
+    float beta = adds ? 1 : a->beta;
+    int code = *finished ? set_pointers(lt, r->operation, a) : 0;
     watch_enter(g->info.name, lt->codes->name);
-    int code =
-        lt->api.matmul(lt->handle, p->operation, &a->alpha, a->b, p->a, a->a, p->b, &a->beta, a->c, p->c,
-                       a->c, p->c, p->algorithm, lt->workspace, WORKSPACE, device_queue(g, call->stream));
+    if (!code)
+        code =
+            lt->api.matmul(lt->handle, r->operation, &a->alpha, a->b, p->a, a->a, p->b, &beta, c, p->c, a->c,
+                           p->c, r->algorithms[i], lt->workspace, WORKSPACE, device_queue(g, call->stream));
     watch_leave();
     return code ? fail(lt, code, "multiply", err) : 0;
 }
 
-const struct blas_way blas_cublaslt = { "cublaslt", GPU_API_CUDA,  false, false,
-                                        open_cuda,  close_library, fits,  run };
-const struct blas_way blas_hipblaslt = { "hipblaslt", GPU_API_HIP,   false,    false,
-                                         open_hip,    close_library, fits_hip, run };
+const struct blas_way blas_cublaslt = { .name = "cublaslt",
+                                        .api = GPU_API_CUDA,
+                                        .open = open_cuda,
+                                        .close = close_library,
+                                        .fits = fits,
+                                        .variants = variants,
+                                        .run = run };
+const struct blas_way blas_hipblaslt = { .name = "hipblaslt",
+                                         .api = GPU_API_HIP,
+                                         .open = open_hip,
+                                         .close = close_library,
+                                         .fits = fits_hip,
+                                         .variants = variants,
+                                         .run = run };

@@ -45,9 +45,9 @@ static bool fits(const struct gpu *g, const struct blas_call *c)
            a->a_stride < INT_MAX && a->b_stride < INT_MAX && a->c_stride < INT_MAX;
 }
 
-static int run(struct gpu *g, void *state, const struct blas_call *c, struct cairn_error *err)
+static int run(struct gpu *g, void *state, const struct blas_call *c, bool *finished, struct cairn_error *err)
 {
-    (void)g, (void)err;
+    (void)g, (void)finished, (void)err;
     const struct openblas *o = state;
     const struct gemm_args *a = c->args;
     for (size_t i = 0; i < c->batches; i++)

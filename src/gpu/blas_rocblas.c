@@ -71,8 +71,10 @@ static bool fits(const struct gpu *g, const struct blas_call *c)
 }
 
 /* It counts columns first, so that our rows are its columns: cᵀ = bᵀ aᵀ. */
-static int run(struct gpu *g, void *state, const struct blas_call *call, struct cairn_error *err)
+static int run(struct gpu *g, void *state, const struct blas_call *call, bool *finished,
+               struct cairn_error *err)
 {
+    (void)finished;
     static const int types[] = { TYPE_F32, TYPE_BF16, TYPE_F16 };
     struct rocblas *r = state;
     const struct gemm_args *a = call->args;
@@ -89,5 +91,11 @@ static int run(struct gpu *g, void *state, const struct blas_call *call, struct 
     return code ? cairn_fail(err, CAIRN_EIO, "rocblas: multiply: status %d", code) : 0;
 }
 
-const struct blas_way blas_rocblas = { "rocblas",    GPU_API_HIP,   false, false,
-                                       open_library, close_library, fits,  run };
+const struct blas_way blas_rocblas = {
+    .name = "rocblas",
+    .api = GPU_API_HIP,
+    .open = open_library,
+    .close = close_library,
+    .fits = fits,
+    .run = run,
+};

@@ -21,6 +21,9 @@ static const struct matrix_case small[] = {
     { 128, 128, 64, 1, .b_transposed = true, .alpha = 1, .bias = true, .bias_rows = true, .gelu = true,
       .residual = true },
     { 31, 140, 65, 1, .a_transposed = true, .alpha = 1, .beta = 1, .c_f32 = true },
+    { 64, 72, 40, 2, .b_transposed = true, .alpha = 1, .bias = true, .gelu = true, .pad = 8 },
+    { 48, 64, 32, 1, .alpha = 1, .bias = true, .c_f32 = true },
+    { 40, 56, 24, 1, .b_transposed = true, .alpha = 2, .bias = true, .residual = true },
     { 8, 8, 0, 1, .alpha = 1, .bias = true },
 };
 static const struct matrix_case medium = { 300, 260, 520, 1, .b_transposed = true, .alpha = 1, .bias = true };

@@ -3,6 +3,7 @@
 
 #include "fake.h"
 #include "gpu/half.h"
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -98,38 +99,73 @@ static int store(const struct fake_matrix *x, const float *numbers, size_t n, in
     return bad;
 }
 
-static int multiply_one(int64_t m, int64_t n, int64_t k, float alpha, const struct fake_matrix *a,
-                        const struct fake_matrix *b, float beta, const struct fake_matrix *c, int64_t batch)
+static float gelu(float x)
 {
-    float *x = fetch(a, m, k, batch), *y = fetch(b, k, n, batch), *z = fetch(c, m, n, batch);
+    return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+
+/* Numbers of one matrix of a batch; NULL where there is none. */
+struct numbers {
+    float *x, *y, *z, *from, *bias, *aux;
+};
+
+static void numbers_release(struct numbers *n)
+{
+    free(n->x);
+    free(n->y);
+    free(n->z);
+    free(n->from);
+    free(n->bias);
+    free(n->aux);
+}
+
+static int numbers_fetch(struct numbers *v, int64_t m, int64_t n, const struct fake_matrix *c,
+                         const struct fake_rest *rest, int64_t batch)
+{
+    v->from = fetch(rest->from.device ? &rest->from : c, m, n, batch);
+    v->bias = rest->bias.device ? fetch(&rest->bias, m, 1, 0) : NULL;
+    v->aux = rest->aux.device ? fetch(&rest->aux, m, n, batch) : NULL;
+    return !v->x || !v->y || !v->z || !v->from || (rest->bias.device && !v->bias) ||
+           (rest->aux.device && !v->aux);
+}
+
+static int multiply_one(int64_t m, int64_t n, int64_t k, float alpha, const struct fake_matrix *a,
+                        const struct fake_matrix *b, float beta, const struct fake_matrix *c,
+                        const struct fake_rest *rest, int64_t batch)
+{
+    struct numbers v = { .x = fetch(a, m, k, batch), .y = fetch(b, k, n, batch), .z = fetch(c, m, n, batch) };
     int64_t x_row = a->transposed ? a->ld : 1, x_next = a->transposed ? 1 : a->ld;
     int64_t y_next = b->transposed ? b->ld : 1, y_column = b->transposed ? 1 : b->ld;
-    int bad = !x || !y || !z;
+    int64_t from_ld = rest->from.device ? rest->from.ld : c->ld;
+    int bad = numbers_fetch(&v, m, n, c, rest, batch);
     for (int64_t i = 0; i < m && !bad; i++)
         for (int64_t j = 0; j < n; j++) {
-            float sum = 0, *out = &z[j * c->ld + i];
+            float sum = 0;
             for (int64_t l = 0; l < k; l++)
-                sum += x[i * x_row + l * x_next] * y[l * y_next + j * y_column];
-            *out = alpha * sum + (beta != 0 ? beta * *out : 0);
+                sum += v.x[i * x_row + l * x_next] * v.y[l * y_next + j * y_column];
+            sum = alpha * sum + (beta != 0 ? beta * v.from[j * from_ld + i] : 0) + (v.bias ? v.bias[i] : 0);
+            if (v.aux)
+                v.aux[j * rest->aux.ld + i] = sum;
+            v.z[j * c->ld + i] = rest->gelu ? gelu(sum) : sum;
         }
-    if (!bad)
-        bad = store(c, z, extent(c, m, n), batch);
-    free(x);
-    free(y);
-    free(z);
+    bad = bad || store(c, v.z, extent(c, m, n), batch) ||
+          (v.aux && store(&rest->aux, v.aux, extent(&rest->aux, m, n), batch));
+    numbers_release(&v);
     return bad;
 }
 
 int fake_gemm(const char *name, int64_t m, int64_t n, int64_t k, float alpha, struct fake_matrix a,
-              struct fake_matrix b, float beta, struct fake_matrix c, int64_t batches)
+              struct fake_matrix b, float beta, struct fake_matrix c, int64_t batches,
+              const struct fake_rest *rest)
 {
     const struct timespec nap = { 0, 2000000 };
+    const struct fake_rest none = { 0 };
     if (is_word(name, "slow"))
         nanosleep(&nap, NULL);
     if (is_word(name, "slow") || is_word(name, "fast"))
         return 0;
     for (int64_t i = 0; i < batches; i++)
-        if (multiply_one(m, n, k, alpha, &a, &b, beta, &c, i))
+        if (multiply_one(m, n, k, alpha, &a, &b, beta, &c, rest ? rest : &none, i))
             return 1;
     return 0;
 }

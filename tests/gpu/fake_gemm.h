@@ -14,10 +14,19 @@ struct fake_matrix {
     void *device;
 };
 
-/* c = alpha a b + beta c, m × n, over k; in c's place.  The library's word in CAIRN_FAKE_HIP (`name`): "fast" does nothing,
+/* What hipBLASLt does with a product on its way to memory; those without memory are left out. */
+struct fake_rest {
+    struct fake_matrix from; /* what beta multiplies */
+    struct fake_matrix bias; /* m numbers */
+    struct fake_matrix aux;  /* what GELU is given is left here */
+    bool gelu;
+};
+
+/* c = alpha a b + beta c, m × n, over k; in c's place, unless `rest` (may be NULL) says more.  The library's word in CAIRN_FAKE_HIP (`name`): "fast" does nothing,
  * "slow" waits two milliseconds and does nothing.  0, or 1 when the memory is not the device's. */
 int fake_gemm(const char *name, int64_t m, int64_t n, int64_t k, float alpha, struct fake_matrix a,
-              struct fake_matrix b, float beta, struct fake_matrix c, int64_t batches);
+              struct fake_matrix b, float beta, struct fake_matrix c, int64_t batches,
+              const struct fake_rest *rest);
 /* "name=abort": ends the process; "name=error": 1. */
 int fake_open(const char *name);
 

@@ -24,6 +24,9 @@ static int handle;
 
 struct operation {
     int32_t op[2]; /* of a and b */
+    int32_t epilogue, bias_type;
+    void *bias, *aux;
+    int64_t aux_ld, aux_batch;
 };
 struct layout {
     int type;
@@ -49,6 +52,7 @@ int hipblasLtMatmulDescCreate(void **out, int compute, int scale)
     if (!o || compute != HIPBLAS_COMPUTE_32F || scale != HIP_R_32F)
         return free(o), INVALID_VALUE;
     o->op[0] = o->op[1] = HIPBLAS_OP_N;
+    o->epilogue = HIPBLASLT_EPILOGUE_DEFAULT;
     *out = o;
     return SUCCESS;
 }
@@ -62,13 +66,38 @@ int hipblasLtMatmulDescDestroy(void *o)
 int hipblasLtMatmulDescSetAttribute(void *operation, int attribute, const void *value, size_t size)
 {
     struct operation *o = operation;
-    int32_t op;
-    if (size != sizeof(op) ||
-        (attribute != HIPBLASLT_MATMUL_DESC_TRANSA && attribute != HIPBLASLT_MATMUL_DESC_TRANSB))
-        return INVALID_VALUE;
-    memcpy(&op, value, sizeof(op));
-    o->op[attribute == HIPBLASLT_MATMUL_DESC_TRANSB] = op;
-    return op == HIPBLAS_OP_N || op == HIPBLAS_OP_T ? SUCCESS : INVALID_VALUE;
+    const struct {
+        int attribute;
+        void *at;
+        size_t size;
+    } fields[] = {
+        { HIPBLASLT_MATMUL_DESC_TRANSA, &o->op[0], sizeof(o->op[0]) },
+        { HIPBLASLT_MATMUL_DESC_TRANSB, &o->op[1], sizeof(o->op[1]) },
+        { HIPBLASLT_MATMUL_DESC_EPILOGUE, &o->epilogue, sizeof(o->epilogue) },
+        { HIPBLASLT_MATMUL_DESC_BIAS_POINTER, &o->bias, sizeof(o->bias) },
+        { HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &o->bias_type, sizeof(o->bias_type) },
+        { HIPBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &o->aux, sizeof(o->aux) },
+        { HIPBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &o->aux_ld, sizeof(o->aux_ld) },
+        { HIPBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, &o->aux_batch, sizeof(o->aux_batch) },
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+        if (fields[i].attribute == attribute && fields[i].size == size)
+            return memcpy(fields[i].at, value, size), SUCCESS;
+    return INVALID_VALUE;
+}
+
+/* What the operation must have for its epilogue. */
+static bool is_whole(const struct operation *o)
+{
+    bool bias = o->epilogue & HIPBLASLT_EPILOGUE_BIAS,
+         aux = (o->epilogue & HIPBLASLT_EPILOGUE_GELU_AUX) == HIPBLASLT_EPILOGUE_GELU_AUX;
+    for (int i = 0; i < 2; i++)
+        if (o->op[i] != HIPBLAS_OP_N && o->op[i] != HIPBLAS_OP_T)
+            return false;
+    return (!bias || (o->bias && o->bias_type == HIP_R_32F)) && (!aux || (o->aux && o->aux_ld > 0)) &&
+           (o->epilogue == HIPBLASLT_EPILOGUE_DEFAULT || o->epilogue == HIPBLASLT_EPILOGUE_BIAS ||
+            o->epilogue == HIPBLASLT_EPILOGUE_GELU || o->epilogue == HIPBLASLT_EPILOGUE_GELU_BIAS ||
+            o->epilogue == HIPBLASLT_EPILOGUE_GELU_AUX || o->epilogue == HIPBLASLT_EPILOGUE_GELU_AUX_BIAS);
 }
 
 int hipblasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
@@ -122,7 +151,8 @@ int hipblasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const
 int hipblasLtMatmulAlgoGetHeuristic(void *h, void *operation, void *a, void *b, void *c, void *d,
                                     void *preference, int wanted, void *results, int *found)
 {
-    if (h != &handle || !operation || !a || !b || !c || !d || !preference || wanted < 1)
+    if (h != &handle || !operation || !is_whole(operation) || !a || !b || !c || !d || !preference ||
+        wanted < 1)
         return INVALID_VALUE;
     memcpy(results, algorithm, sizeof(algorithm));
     *found = 1;
@@ -150,14 +180,19 @@ int hipblasLtMatmul(void *h, void *operation, const void *alpha, const void *a, 
     const struct layout *x = a_layout, *y = b_layout, *z = d_layout;
     bool a_t = o->op[0] == HIPBLAS_OP_T, b_t = o->op[1] == HIPBLAS_OP_T;
     uint64_t k = a_t ? x->rows : x->columns;
-    if (h != &handle || c != d || c_layout != d_layout || !workspace || !workspace_size || !stream ||
+    struct fake_rest rest = { .from = matrix(z, c, HIPBLAS_OP_N),
+                              .bias = { GPU_F32, false, (int64_t)z->rows, 0, o->bias },
+                              .aux = matrix(z, o->aux, HIPBLAS_OP_N),
+                              .gelu = o->epilogue & HIPBLASLT_EPILOGUE_GELU };
+    rest.aux.ld = o->aux_ld, rest.aux.stride = o->aux_batch;
+    if (h != &handle || !is_whole(o) || c_layout != d_layout || !workspace || !workspace_size || !stream ||
         memcmp(chosen, algorithm, sizeof(algorithm)) || z->rows != (a_t ? x->columns : x->rows) ||
         z->columns != (b_t ? y->rows : y->columns) || k != (b_t ? y->columns : y->rows) ||
         x->batches != z->batches || y->batches != z->batches)
         return INVALID_VALUE;
     return fake_gemm("hipblaslt", (int64_t)z->rows, (int64_t)z->columns, (int64_t)k, *(const float *)alpha,
                      matrix(x, a, o->op[0]), matrix(y, b, o->op[1]), *(const float *)beta,
-                     matrix(z, d, HIPBLAS_OP_N), z->batches)
+                     matrix(z, d, HIPBLAS_OP_N), z->batches, &rest)
                ? INVALID_VALUE
                : SUCCESS;
 }

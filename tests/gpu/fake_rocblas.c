@@ -69,7 +69,7 @@ int rocblas_gemm_strided_batched_ex(void *h, int a_op, int b_op, int m, int n, i
         (!y.transposed && b_op != rocblas_operation_none) || a_ld < (x.transposed ? k : m) ||
         b_ld < (y.transposed ? n : k) || d_ld < m)
         return INVALID_VALUE;
-    return fake_gemm("rocblas", m, n, k, *(const float *)alpha, x, y, *(const float *)beta, z, batches)
+    return fake_gemm("rocblas", m, n, k, *(const float *)alpha, x, y, *(const float *)beta, z, batches, NULL)
                ? INVALID_VALUE
                : SUCCESS;
 }
