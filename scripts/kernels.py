@@ -21,14 +21,34 @@ def read(path):
         return f.read()
 
 
-def parse(path):
+def sizes_of(path):
+    """What K_SIZE is, one after the other; a file without K_SIZES is compiled once."""
+    found = re.search(r'^#define K_SIZES (.*)', read(path), re.M)
+    return found.group(1).split() if found else ['']
+
+
+def parse(path, size):
     """The kernels of a file: (name, struct of its arguments, formats it is for, whether it takes matrix cores)."""
-    rows = re.findall(r'^K_KERNEL(_MMA)?\((\w+), (\w+)\)', read(path), re.M)
-    return [(name, args, STORAGES[1:] if mma else STORAGES, bool(mma)) for mma, name, args in rows]
+    rows = re.findall(r'^K_KERNEL(_MMA|_SIZED)?\((\w+), (\w+)\)', read(path), re.M)
+    return [(sized(name, size), args, STORAGES[1:] if kind else STORAGES, bool(kind)) for kind, name, args in rows]
+
+
+def sized(name, size):
+    return name + '_' + size if size else name
+
+
+def define(size):
+    return '#define K_SIZE %s\n' % size if size else ''
 
 
 def name_of(path):
     return os.path.basename(path)[:-len('.k')]
+
+
+def header_of(path):
+    """The arguments of NAME_WAY.k may be those of NAME.k."""
+    own = path[:-len('.k')] + '.h'
+    return own if os.path.exists(own) else path[:path.rindex('_')] + '.h'
 
 
 def c_string(text):
@@ -48,18 +68,19 @@ def prelude():
 
 def write_rows(out, variants, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#include "gpu/kernel_rows.h"', '']
-    lines += ['#include "%s.h"' % os.path.abspath(f)[:-len('.k')] for f in files]
+    lines += ['#include "%s"' % os.path.abspath(header_of(f)) for f in files]
     lines += ['', 'const char kernel_types[] =', c_string(read(KERNELS + '/types.h')) + ';',
               'const char kernel_prelude[] =', c_string(prelude()) + ';']
     lines += ['', 'const struct kernel_text kernel_texts[] = {']
-    for f in files:
-        lines += ['    { "%s",' % name_of(f), c_string(without_includes(read(f[:-1] + 'h'))) + ',',
+    texts = [(f, size) for f in files for size in sizes_of(f)]
+    for f, size in texts:
+        lines += ['    { "%s",' % sized(name_of(f), size), c_string(without_includes(read(header_of(f))) + define(size)) + ',',
                   c_string(read(f)) + ' },']
     lines += ['};', 'const size_t n_kernel_texts = sizeof(kernel_texts) / sizeof(kernel_texts[0]);', '']
     rows = []
-    for i, f in enumerate(files):
+    for i, (f, size) in enumerate(texts):
         group = int(re.search(r'^#define K_WG (\d+)', read(f), re.M).group(1))
-        for kernel, args, storages, mma in parse(f):
+        for kernel, args, storages, mma in parse(f, size):
             names = [['%s_%s_%s' % (kernel, s, v) for v in variants] if s in storages else [] for s in STORAGES]
             for column in filter(None, names):
                 lines += ['kernel_fn %s;' % ', '.join(column)]
@@ -78,8 +99,9 @@ def write_host(out, storage, variant, files):
     lines += ['#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"',
               '#include "gpu/kernels/library.k"', '#include "gpu/kernels/mma.k"']
     for f in files:
-        path = os.path.abspath(f)[:-len('.k')]
-        lines += ['#include "%s.h"' % path, '#include "%s.k"' % path, '#undef K_WG']
+        for size in sizes_of(f):
+            lines += ['#include "%s"' % os.path.abspath(header_of(f)), define(size) + '#include "%s"' % os.path.abspath(f),
+                      '#undef K_WG', '#undef K_SIZE']
     with open(out, 'w', encoding='utf-8') as f:
         f.write('\n'.join(lines) + '\n')
 
@@ -89,9 +111,11 @@ def device_text(storage, files):
     parts = ['#define K_STORAGE %d\n' % STORAGES.index(storage), read(KERNELS + '/types.h'),
              '#line 1 "prelude.k"\n', prelude()]
     for f in files:
-        for path in [f[:-1] + 'h', f]:
-            parts += ['#line 1 "%s"\n' % os.path.basename(path), re.sub(r'^#include .*', '', read(path), flags=re.M)]
-        parts += ['#undef K_WG\n']
+        for size in sizes_of(f):
+            for path in [header_of(f), f]:
+                parts += [define(size), '#line 1 "%s"\n' % os.path.basename(path),
+                          re.sub(r'^#include .*', '', read(path), flags=re.M)]
+            parts += ['#undef K_WG\n#undef K_SIZE\n']
     return ''.join(parts)
 
 

@@ -1,41 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/attention.h"
 
+enum way { FMA, MMA_64, MMA_128 };
+static const k_i64 rows_of[] = { ATTENTION_ROWS, ATTENTION_MMA_ROWS, ATTENTION_MMA_ROWS };
+
 /* The CPU has kernels for matrix cores too, but only to test them. */
-static bool takes_mma(const struct gpu *g, enum gpu_storage storage)
+static enum way choose(const struct gpu *g, enum gpu_storage storage, k_i64 size, float scale)
 {
-    return storage != GPU_F32 && gpu_has_mma(g) && gpu_info(g)->api != GPU_API_HOST;
+    bool mma = storage != GPU_F32 && gpu_has_mma(g) && gpu_info(g)->api != GPU_API_HOST && scale > 0;
+    return !mma ? FMA : size <= 64 ? MMA_64 : MMA_128;
 }
 
-static struct gpu_grid grid_of(k_i64 rows, k_i64 tile, k_i64 heads, k_i64 samples)
-{
-    return (struct gpu_grid){ (unsigned)((rows + tile - 1) / tile), (unsigned)heads, (unsigned)samples };
-}
+struct work {
+    struct gpu *g;
+    struct gpu_stream *stream;
+    enum gpu_storage storage;
+    k_i64 samples;
+    const void *args;
+    size_t args_size;
+};
 
-static int launch(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, const char *name,
-                  struct gpu_grid grid, const void *args, size_t size, struct cairn_error *err)
+static int launch(const struct work *w, const char *name, k_i64 rows, k_i64 tile, k_i64 heads,
+                  struct cairn_error *err)
 {
+    struct gpu_grid grid = { (unsigned)((rows + tile - 1) / tile), (unsigned)heads, (unsigned)w->samples };
     const struct gpu_kernel *k;
-    return gpu_kernel(g, name, storage, &k, err) || gpu_launch(g, s, k, grid, args, size, err) ? -1 : 0;
+    return gpu_kernel(w->g, name, w->storage, &k, err) ||
+                   gpu_launch(w->g, w->stream, k, grid, w->args, w->args_size, err)
+               ? -1
+               : 0;
 }
 
 int attention_forward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                       const struct attention_args *a, struct cairn_error *err)
 {
-    bool mma = takes_mma(g, storage);
-    return launch(g, s, storage, mma ? "attention_mma" : "attention",
-                  grid_of(a->queries, mma ? ATTENTION_MMA_ROWS : ATTENTION_ROWS, a->heads, samples), a,
-                  sizeof(*a), err);
+    static const char *const names[] = { "attention", "attention_mma_64", "attention_mma_128" };
+    struct work w = { g, s, storage, samples, a, sizeof(*a) };
+    enum way way = choose(g, storage, a->size, a->scale);
+    return launch(&w, names[way], a->queries, rows_of[way], a->heads, err);
 }
 
 int attention_backward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                        const struct attention_backward_args *a, struct cairn_error *err)
 {
-    struct gpu_grid queries = grid_of(a->queries, ATTENTION_ROWS, a->heads, samples);
-    struct gpu_grid keys = grid_of(a->keys, ATTENTION_ROWS, a->kv_heads, samples);
-    return launch(g, s, storage, "attention_delta", queries, a, sizeof(*a), err) ||
-                   launch(g, s, storage, "attention_dq", queries, a, sizeof(*a), err) ||
-                   launch(g, s, storage, "attention_dkv", keys, a, sizeof(*a), err)
+    static const char *const dq[] = { "attention_dq", "attention_dq_mma_64", "attention_dq_mma_128" };
+    static const char *const dkv[] = { "attention_dkv", "attention_dkv_mma_64", "attention_dkv_mma_128" };
+    struct work w = { g, s, storage, samples, a, sizeof(*a) };
+    enum way way = choose(g, storage, a->size, a->scale);
+    return launch(&w, "attention_delta", a->queries, ATTENTION_ROWS, a->heads, err) ||
+                   launch(&w, dq[way], a->queries, rows_of[way], a->heads, err) ||
+                   launch(&w, dkv[way], a->keys, rows_of[way], a->kv_heads, err)
                ? -1
                : 0;
 }

@@ -127,11 +127,6 @@ static struct gpu_grid grid_by(size_t tile, size_t rows, size_t heads, size_t sa
     return (struct gpu_grid){ (unsigned)((rows + tile - 1) / tile), (unsigned)heads, (unsigned)samples };
 }
 
-static struct gpu_grid grid_of(size_t rows, size_t heads, size_t samples)
-{
-    return grid_by(ATTENTION_ROWS, rows, heads, samples);
-}
-
 /* Rows that see nothing have a lse of minus infinity, which no difference can be taken of. */
 static void compare_lse(struct check *c, struct operands *o)
 {
@@ -212,13 +207,14 @@ static void run_forward(struct check *c, const char *kernel, size_t tile, struct
     CHECK_LAUNCH(c, kernel, grid_by(tile, s->queries, s->heads, s->samples), args);
 }
 
-static void run_backward(struct check *c, const char *kernel, struct operands *o, bool rows_are_keys)
+static void run_backward(struct check *c, const char *kernel, size_t tile, struct operands *o,
+                         bool rows_are_keys)
 {
     const struct attention_case *s = o->s;
     struct attention_backward_args args = backward_args(o);
     CHECK_LAUNCH(c, kernel,
-                 rows_are_keys ? grid_of(s->keys, s->kv_heads, s->samples)
-                               : grid_of(s->queries, s->heads, s->samples),
+                 rows_are_keys ? grid_by(tile, s->keys, s->kv_heads, s->samples)
+                               : grid_by(tile, s->queries, s->heads, s->samples),
                  args);
 }
 
@@ -228,35 +224,54 @@ static double slack(struct check *c, double narrow)
     return check_storage(c) == GPU_F32 ? 32 : narrow;
 }
 
-static void forward_by(struct check *c, const char *kernel, size_t tile, double narrow)
+/* Operands for shape i, with the results they should give. */
+static struct operands prepare(struct check *c, size_t i)
 {
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = make_operands(c, &shapes[i]);
-        reference(c, &o);
-        run_forward(c, kernel, tile, &o);
-        check_compare(c, &o.o, o.want_o, slack(c, narrow));
-        compare_lse(c, &o);
-    }
+    struct operands o = make_operands(c, &shapes[i]);
+    reference(c, &o);
+    return o;
+}
+
+static void forward_by(struct check *c, const char *kernel, size_t tile, size_t size, double narrow)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        if (shapes[i].size <= size) {
+            struct operands o = prepare(c, i);
+            run_forward(c, kernel, tile, &o);
+            check_compare(c, &o.o, o.want_o, slack(c, narrow));
+            compare_lse(c, &o);
+        }
 }
 
 static void forward(struct check *c)
 {
-    forward_by(c, "attention", ATTENTION_ROWS, 2);
+    forward_by(c, "attention", ATTENTION_ROWS, ATTENTION_SIZE, 2);
 }
 
 /* Weights are rounded to 16 bits before they multiply. */
-static void forward_mma(struct check *c)
+static void forward_64(struct check *c)
 {
-    forward_by(c, "attention_mma", ATTENTION_MMA_ROWS, 4);
+    forward_by(c, "attention_mma_64", ATTENTION_MMA_ROWS, 64, 4);
+}
+
+static void forward_128(struct check *c)
+{
+    forward_by(c, "attention_mma_128", ATTENTION_MMA_ROWS, 128, 4);
+}
+
+/* Forward and delta, which the backward kernels begin with. */
+static struct operands prepare_backward(struct check *c, size_t i)
+{
+    struct operands o = prepare(c, i);
+    run_forward(c, "attention", ATTENTION_ROWS, &o);
+    run_backward(c, "attention_delta", ATTENTION_ROWS, &o, false);
+    return o;
 }
 
 static void delta(struct check *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = make_operands(c, &shapes[i]);
-        reference(c, &o);
-        run_forward(c, "attention", ATTENTION_ROWS, &o);
-        run_backward(c, "attention_delta", &o, false);
+        struct operands o = prepare_backward(c, i);
         check_fetch(c, &o.o);
         for (size_t row = 0; row < o.delta.n; row++) {
             size_t query = row % shapes[i].queries, head = row / shapes[i].queries % shapes[i].heads;
@@ -268,29 +283,55 @@ static void delta(struct check *c)
     }
 }
 
-static void backward_q(struct check *c)
+static void dq_by(struct check *c, const char *kernel, size_t tile, size_t size)
 {
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = make_operands(c, &shapes[i]);
-        reference(c, &o);
-        run_forward(c, "attention", ATTENTION_ROWS, &o);
-        run_backward(c, "attention_delta", &o, false);
-        run_backward(c, "attention_dq", &o, false);
-        check_compare(c, &o.dq, o.want_dq, slack(c, 8));
-    }
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        if (shapes[i].size <= size) {
+            struct operands o = prepare_backward(c, i);
+            run_backward(c, kernel, tile, &o, false);
+            check_compare(c, &o.dq, o.want_dq, slack(c, 8));
+        }
 }
 
-static void backward_kv(struct check *c)
+static void dq(struct check *c)
 {
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = make_operands(c, &shapes[i]);
-        reference(c, &o);
-        run_forward(c, "attention", ATTENTION_ROWS, &o);
-        run_backward(c, "attention_delta", &o, false);
-        run_backward(c, "attention_dkv", &o, true);
-        check_compare(c, &o.dk, o.want_dk, slack(c, 8));
-        check_compare(c, &o.dv, o.want_dv, slack(c, 8));
-    }
+    dq_by(c, "attention_dq", ATTENTION_ROWS, ATTENTION_SIZE);
+}
+
+static void dq_64(struct check *c)
+{
+    dq_by(c, "attention_dq_mma_64", ATTENTION_MMA_ROWS, 64);
+}
+
+static void dq_128(struct check *c)
+{
+    dq_by(c, "attention_dq_mma_128", ATTENTION_MMA_ROWS, 128);
+}
+
+static void dkv_by(struct check *c, const char *kernel, size_t tile, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        if (shapes[i].size <= size) {
+            struct operands o = prepare_backward(c, i);
+            run_backward(c, kernel, tile, &o, true);
+            check_compare(c, &o.dk, o.want_dk, slack(c, 8));
+            check_compare(c, &o.dv, o.want_dv, slack(c, 8));
+        }
+}
+
+static void dkv(struct check *c)
+{
+    dkv_by(c, "attention_dkv", ATTENTION_ROWS, ATTENTION_SIZE);
+}
+
+static void dkv_64(struct check *c)
+{
+    dkv_by(c, "attention_dkv_mma_64", ATTENTION_MMA_ROWS, 64);
+}
+
+static void dkv_128(struct check *c)
+{
+    dkv_by(c, "attention_dkv_mma_128", ATTENTION_MMA_ROWS, 128);
 }
 
 /* As others call it: by the kernels that attention.h chooses. */
@@ -309,8 +350,7 @@ static void run_whole(struct check *c, const struct operands *o)
 static void whole(struct check *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = make_operands(c, &shapes[i]);
-        reference(c, &o);
+        struct operands o = prepare(c, i);
         run_whole(c, &o);
         check_compare(c, &o.o, o.want_o, slack(c, 4));
         compare_lse(c, &o);
@@ -321,8 +361,16 @@ static void whole(struct check *c)
 }
 
 const struct check_case checks_attention[] = {
-    { "attention", forward, false },         { "attention_mma", forward_mma, false },
-    { "attention_delta", delta, false },     { "attention_dq", backward_q, false },
-    { "attention_dkv", backward_kv, false }, { "attention_whole", whole, false },
+    { "attention", forward, false },
+    { "attention_mma_64", forward_64, false },
+    { "attention_mma_128", forward_128, false },
+    { "attention_delta", delta, false },
+    { "attention_dq", dq, false },
+    { "attention_dq_mma_64", dq_64, false },
+    { "attention_dq_mma_128", dq_128, false },
+    { "attention_dkv", dkv, false },
+    { "attention_dkv_mma_64", dkv_64, false },
+    { "attention_dkv_mma_128", dkv_128, false },
+    { "attention_whole", whole, false },
 };
 const size_t n_checks_attention = ARRAY_LEN(checks_attention);

@@ -34,10 +34,14 @@ static void write_names(FILE *out)
 {
     static const char *const suffixes[] = { "_f32", "_bf16", "_f16" };
     const char *storage = strstr(source, "#define K_STORAGE ");
+    const char *size = strstr(source, "#define K_SIZE ");
     int s = storage ? storage[strlen("#define K_STORAGE ")] - '0' : 0;
     for (const char *at = source; (at = strstr(at, "\nK_KERNEL")); at++) {
         const char *name = strchr(at, '(') + 1;
-        fprintf(out, "%.*s%s\n", (int)strcspn(name, ",)"), name, suffixes[s]);
+        fprintf(out, "%.*s", (int)strcspn(name, ",)"), name);
+        if (size && !strncmp(at, "\nK_KERNEL_SIZED", strlen("\nK_KERNEL_SIZED")))
+            fprintf(out, "_%d", atoi(size + strlen("#define K_SIZE ")));
+        fprintf(out, "%s\n", suffixes[s]);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fragments of matrix cores: the macros of mma.k against the layouts that the vendors publish, and the kernel for
- * matrices in each of them.  A wrong macro used by kernel and emulation alike would pass the second test alone.
+ * Fragments of matrix cores: the macros of mma.k against the layouts that the vendors publish, and the kernels for
+ * matrices and attention in each of them.  A wrong macro used by kernel and emulation alike would pass the second test alone.
  *
  * Compiled for each K_MMA_LAYOUT.  Sources: AMD's matrix instruction calculator
  * (https://github.com/ROCm/amd_matrix_instruction_calculator, v_wmma_f32_16x16x16_bf16 for RDNA3 and RDNA4) and the
@@ -13,6 +13,16 @@
 #include "gpu/kernels/mma.k"
 #include "gpu/kernels/gemm.h"
 #include "gpu/kernels/gemm.k"
+#undef K_WG
+#include "gpu/kernels/attention.h"
+#include "gpu/kernels/attention.k"
+#undef K_WG
+#define K_SIZE 64
+#include "gpu/kernels/attention_mma.k"
+#undef K_WG
+#undef K_SIZE
+#define K_SIZE 128
+#include "gpu/kernels/attention_mma.k"
 #include <math.h>
 #include <string.h>
 
@@ -112,11 +122,126 @@ static void matrices_are_multiplied(void)
     CHECK(worst < 1e-3);
 }
 
+/* Attention by multiply and add, which has tests of its own, beside attention by matrix cores: the same but for the
+ * rounding of weights and slopes. */
+enum { QUERIES = 70, KEYS = 90, HEADS = 2, MOST = KEYS * HEADS * 128 };
+struct outcome {
+    float lse[HEADS * QUERIES], delta[HEADS * QUERIES];
+    k_u16 o[MOST], dq[MOST], dk[MOST], dv[MOST];
+};
+typedef void kernel(const void *args, struct k_place place);
+
+static void every_group(kernel *k, const void *args, int rows, int tile, int heads)
+{
+    for (int head = 0; head < heads; head++)
+        for (int x = 0; x < (rows + tile - 1) / tile; x++)
+            k(args, (struct k_place){ x, head, 0 });
+}
+
+static void attend(struct outcome *out, int size, int causal, kernel *forward, kernel *dq, kernel *dkv,
+                   int tile)
+{
+    static k_u16 q[MOST], k[MOST], v[MOST], d_o[MOST];
+    for (int i = 0; i < MOST; i++) {
+        q[i] = k_float_to_bf16((float)(i * 7 % 31 - 15) / 8);
+        k[i] = k_float_to_bf16((float)(i * 5 % 29 - 14) / 16);
+        v[i] = k_float_to_bf16((float)(i * 11 % 37 - 18) / 16);
+        d_o[i] = k_float_to_bf16((float)(i * 13 % 41 - 20) / 16);
+    }
+    struct attention_stride by_q = { 0, HEADS * size, size }, by_k = { 0, size, size };
+    struct attention_args there = { .o = out->o,
+                                    .lse = out->lse,
+                                    .q = q,
+                                    .k = k,
+                                    .v = v,
+                                    .o_by = by_q,
+                                    .q_by = by_q,
+                                    .k_by = by_k,
+                                    .v_by = by_k,
+                                    .heads = HEADS,
+                                    .kv_heads = 1,
+                                    .queries = QUERIES,
+                                    .keys = KEYS,
+                                    .size = size,
+                                    .causal_shift = 3,
+                                    .causal = (k_u32)causal,
+                                    .scale = 0.125f };
+    struct attention_backward_args back = { .dq = out->dq,
+                                            .dk = out->dk,
+                                            .dv = out->dv,
+                                            .delta = out->delta,
+                                            .q = q,
+                                            .k = k,
+                                            .v = v,
+                                            .o = out->o,
+                                            .d_o = d_o,
+                                            .lse = out->lse,
+                                            .dq_by = by_q,
+                                            .dk_by = by_k,
+                                            .dv_by = by_k,
+                                            .q_by = by_q,
+                                            .k_by = by_k,
+                                            .v_by = by_k,
+                                            .o_by = by_q,
+                                            .d_o_by = by_q,
+                                            .heads = HEADS,
+                                            .kv_heads = 1,
+                                            .queries = QUERIES,
+                                            .keys = KEYS,
+                                            .size = size,
+                                            .causal_shift = 3,
+                                            .causal = (k_u32)causal,
+                                            .scale = 0.125f };
+    every_group(forward, &there, QUERIES, tile, HEADS);
+    every_group(K_NAME(attention_delta), &back, QUERIES, ATTENTION_ROWS, HEADS);
+    every_group(dq, &back, QUERIES, tile, HEADS);
+    every_group(dkv, &back, KEYS, tile, 1);
+}
+
+/* The largest difference, relative to the largest number. */
+static double apart(const k_u16 *x, const k_u16 *y, int n)
+{
+    double worst = 0, largest = 0;
+    for (int i = 0; i < n; i++) {
+        worst = fmax(worst, fabs(k_bf16_to_float(x[i]) - k_bf16_to_float(y[i])));
+        largest = fmax(largest, fabs(k_bf16_to_float(y[i])));
+    }
+    return largest > 0 ? worst / largest : 1;
+}
+
+static void compare(int size, int causal, kernel *forward, kernel *dq, kernel *dkv)
+{
+    static struct outcome got, want;
+    int nq = QUERIES * HEADS * size, nk = KEYS * size;
+    attend(&want, size, causal, K_NAME(attention), K_NAME(attention_dq), K_NAME(attention_dkv),
+           ATTENTION_ROWS);
+    attend(&got, size, causal, forward, dq, dkv, ATTENTION_MMA_ROWS);
+    for (int i = 0; i < HEADS * QUERIES; i++)
+        CHECK(fabs(got.lse[i] - want.lse[i]) < 1e-5);
+    CHECK(apart(got.o, want.o, nq) < 0.01);
+    CHECK(apart(got.dq, want.dq, nq) < 0.02);
+    CHECK(apart(got.dk, want.dk, nk) < 0.02);
+    CHECK(apart(got.dv, want.dv, nk) < 0.02);
+}
+
+static void attention_is_the_same(void)
+{
+    for (int causal = 0; causal < 2; causal++) {
+        compare(64, causal, K_NAME(attention_mma_64), K_NAME(attention_dq_mma_64),
+                K_NAME(attention_dkv_mma_64));
+        compare(50, causal, K_NAME(attention_mma_64), K_NAME(attention_dq_mma_64),
+                K_NAME(attention_dkv_mma_64));
+        compare(128, causal, K_NAME(attention_mma_128), K_NAME(attention_dq_mma_128),
+                K_NAME(attention_dkv_mma_128));
+    }
+}
+
 int main(void)
 {
     RUN(sums_are_where_the_vendor_has_them);
     RUN(fragments_are_where_the_vendor_has_them);
     RUN(every_number_is_in_a_fragment);
     RUN(matrices_are_multiplied);
+    RUN(attention_is_the_same);
     return check_done();
 }

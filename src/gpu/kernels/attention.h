@@ -7,7 +7,10 @@
  * ATTENTION_SIZE.
  *
  * Forward leaves the logarithm of each row's sum of exponentials in lse; backward makes the scores anew from it.
- * Groups: (tiles of rows, heads, samples), the rows being queries; keys and kv_heads for attention_dkv. */
+ * Groups: (tiles of rows, heads, samples), the rows being queries; keys and kv_heads for attention_dkv.
+ *
+ * By matrix cores (attention_mma.k): the same for 16-bit tensors and a scale above 0, with weights and slopes of the
+ * scores rounded to 16 bits; NAME_64 for heads of up to 64 numbers, NAME_128 for the others. */
 #ifndef CAIRN_GPU_KERNELS_ATTENTION_H
 #define CAIRN_GPU_KERNELS_ATTENTION_H
 
@@ -16,7 +19,7 @@
 enum {
     ATTENTION_SIZE = 128,
     ATTENTION_ROWS = 32 /* of a tile */,
-    ATTENTION_MMA_ROWS = 64 /* of attention_mma's */
+    ATTENTION_MMA_ROWS = 64 /* of those by matrix cores */
 };
 
 struct attention_stride {
