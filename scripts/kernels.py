@@ -29,8 +29,10 @@ def sizes_of(path):
 
 def parse(path, size):
     """The kernels of a file: (name, struct of its arguments, formats it is for, whether it takes matrix cores)."""
-    rows = re.findall(r'^K_KERNEL(_MMA|_SIZED)?\((\w+), (\w+)\)', read(path), re.M)
-    return [(sized(name, size), args, STORAGES[1:] if kind else STORAGES, bool(kind)) for kind, name, args in rows]
+    rows = re.findall(r'^K_KERNEL(_MMA|_SIZED|_BESIDE)?\((\w+), (\w+)(?:, \d+)?\)', read(path), re.M)
+    for_mma = ['_MMA', '_SIZED']
+    return [(sized(name, size), args, STORAGES[1:] if kind in for_mma else STORAGES, kind in for_mma)
+            for kind, name, args in rows]
 
 
 def sized(name, size):
@@ -63,7 +65,7 @@ def without_includes(text):
 
 def prelude():
     return read(KERNELS + '/prelude.k') + ''.join(
-        '#line 1 "%s"\n%s' % (name, read(KERNELS + '/' + name)) for name in ('library.k', 'mma.k'))
+        '#line 1 "%s"\n%s' % (name, read(KERNELS + '/' + name)) for name in ('library.k', 'rows.k', 'mma.k'))
 
 
 def write_rows(out, variants, files):
@@ -97,7 +99,7 @@ def write_host(out, storage, variant, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#define K_STORAGE %d' % STORAGES.index(storage),
              '#define K_VARIANT _%s' % variant] + VARIANTS.get(variant, [])
     lines += ['#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"',
-              '#include "gpu/kernels/library.k"', '#include "gpu/kernels/mma.k"']
+              '#include "gpu/kernels/library.k"', '#include "gpu/kernels/rows.k"', '#include "gpu/kernels/mma.k"']
     for f in files:
         for size in sizes_of(f):
             lines += ['#include "%s"' % os.path.abspath(header_of(f)), define(size) + '#include "%s"' % os.path.abspath(f),

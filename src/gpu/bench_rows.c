@@ -6,6 +6,7 @@
 #include "gpu/kernels/elementwise.h"
 #include "gpu/kernels/norm.h"
 #include "gpu/kernels/optim.h"
+#include "gpu/kernels/cross_entropy.h"
 #include "gpu/kernels/softmax.h"
 #include "gpu/optim8.h"
 #include <string.h>
@@ -91,6 +92,11 @@ static k_i64 set_matrix(const struct bench *b, struct bench_amount *a, k_i64 col
     return rows;
 }
 
+static struct gpu_grid whole_rows(k_i64 rows)
+{
+    return (struct gpu_grid){ .x = (unsigned)K_WHOLE_GROUPS(rows, NORM_COLUMNS) };
+}
+
 static int norm(struct bench *b, const struct bench_row *r, struct bench_amount *a, struct cairn_error *err)
 {
     k_i64 rows = set_matrix(b, a, NORM_COLUMNS, 2);
@@ -103,7 +109,7 @@ static int norm(struct bench *b, const struct bench_row *r, struct bench_amount 
                               .rows = rows,
                               .columns = NORM_COLUMNS,
                               .epsilon = 1e-5f };
-    return launch(b, r->by, (struct gpu_grid){ .x = (unsigned)rows }, &args, sizeof(args), err);
+    return launch(b, r->by, whole_rows(rows), &args, sizeof(args), err);
 }
 
 static int fill_weights(struct bench *b, struct cairn_error *err)
@@ -145,7 +151,7 @@ static int norm_backward(struct bench *b, const struct bench_row *r, struct benc
                                          .columns = NORM_COLUMNS,
                                          .rows_per_part = (rows + NORM_PARTS - 1) / NORM_PARTS };
     struct gpu_grid parts = { NORM_PARTS, K_TILES(NORM_COLUMNS), 1 };
-    if (launch(b, r->by, (struct gpu_grid){ .x = (unsigned)rows }, &args, sizeof(args), err) ||
+    if (launch(b, r->by, whole_rows(rows), &args, sizeof(args), err) ||
         launch(b, "norm_backward_w", parts, &weights, sizeof(weights), err) || fold(b, b->device[9], dw, err))
         return -1;
     return db ? fold(b, b->device[9], db, err) : 0;
@@ -158,7 +164,7 @@ static int softmax(struct bench *b, const struct bench_row *r, struct bench_amou
     struct softmax_args args = {
         .y = b->device[1], .x = b->device[0], .rows = rows, .columns = NORM_COLUMNS, .scale = 1
     };
-    return launch(b, r->by, (struct gpu_grid){ .x = (unsigned)rows }, &args, sizeof(args), err);
+    return launch(b, r->by, whole_rows(rows), &args, sizeof(args), err);
 }
 
 static int softmax_backward(struct bench *b, const struct bench_row *r, struct bench_amount *a,
@@ -171,7 +177,7 @@ static int softmax_backward(struct bench *b, const struct bench_row *r, struct b
                                           .rows = rows,
                                           .columns = NORM_COLUMNS,
                                           .scale = 1 };
-    return launch(b, r->by, (struct gpu_grid){ .x = (unsigned)rows }, &args, sizeof(args), err);
+    return launch(b, r->by, whole_rows(rows), &args, sizeof(args), err);
 }
 
 /* GPT-2's vocabulary, in rows that a matrix product likes. */

@@ -38,7 +38,7 @@ static void norm_shape(struct check *c, const struct shape *s, const char *kerne
         .epsilon = 1e-5f,
         .w_plus = s->rows_per_w ? 1 : 0,
     };
-    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)s->rows }), args);
+    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)K_WHOLE_GROUPS(s->rows, s->columns) }), args);
     double *want = check_doubles(c, n), *means = check_doubles(c, s->rows),
            *rstds = check_doubles(c, s->rows);
     for (size_t r = 0; r < s->rows; r++) {
@@ -143,7 +143,7 @@ static void backward_shape(struct check *c, const struct shape *s, bool centre, 
     struct check_tensor x = check_input(c, n, 2), dy = check_input(c, n, 1),
                         w = check_input_f32(c, sets * s->columns, 1), y = check_output(c, n),
                         mean = check_output_f32(c, s->rows), rstd = check_output_f32(c, s->rows);
-    struct gpu_grid rows = { .x = (unsigned)s->rows };
+    struct gpu_grid rows = { .x = (unsigned)K_WHOLE_GROUPS(s->rows, s->columns) };
     struct norm_args forward = { .y = y.device,
                                  .mean = mean.device,
                                  .rstd = rstd.device,

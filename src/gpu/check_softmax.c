@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
+#include "gpu/kernels/cross_entropy.h"
 #include "gpu/kernels/softmax.h"
 #include <math.h>
 
@@ -37,7 +38,8 @@ static void softmax(struct check *c)
                                      .rows_per_matrix = (k_i64)s->rows_per_matrix,
                                      .scale = s->scale,
                                      .causal = s->rows_per_matrix > 0 };
-        CHECK_LAUNCH(c, "softmax", ((struct gpu_grid){ .x = (unsigned)s->rows }), args);
+        CHECK_LAUNCH(c, "softmax", ((struct gpu_grid){ .x = (unsigned)K_WHOLE_GROUPS(s->rows, s->columns) }),
+                     args);
         double *want = check_doubles(c, n);
         for (size_t r = 0; r < s->rows; r++) {
             size_t m = s->rows_per_matrix, seen = m ? r % m + 1 + s->columns - m : s->columns;
@@ -65,7 +67,8 @@ static void softmax_backward(struct check *c)
                                               .rows = (k_i64)s->rows,
                                               .columns = (k_i64)s->columns,
                                               .scale = s->scale };
-        CHECK_LAUNCH(c, "softmax_backward", ((struct gpu_grid){ .x = (unsigned)s->rows }), args);
+        CHECK_LAUNCH(c, "softmax_backward",
+                     ((struct gpu_grid){ .x = (unsigned)K_WHOLE_GROUPS(s->rows, s->columns) }), args);
         for (size_t r = 0; r < s->rows; r++) {
             double dot = 0;
             for (size_t i = r * s->columns; i < (r + 1) * s->columns; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normalisation over the last dimension.  x is rows × columns; each group takes a row.
+ * Normalisation over the last dimension.  x is rows × columns; K_WHOLE_GROUPS groups.
  *
  * y = xhat * (w + w_plus) + b, where w and b are vectors of `columns` numbers.  Modulated layers (a scale and a
  * shift per sample, as in diffusion transformers) have one w and b for every `rows_per_w` rows, and w_plus 1;
@@ -19,7 +19,7 @@ struct norm_args {
     float epsilon, w_plus;
 };
 
-/* layer_norm_backward, rms_norm_backward: dx is the gradient of x; each group takes a row. */
+/* layer_norm_backward, rms_norm_backward: dx is the gradient of x; K_WHOLE_GROUPS groups. */
 struct norm_backward_args {
     struct k_fault *fault;
     void *dx;

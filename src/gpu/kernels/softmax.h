@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Softmax over rows, and the loss of a classifier.  Each group takes a row. */
+ * Softmax over rows.  K_WHOLE_GROUPS groups. */
 #ifndef CAIRN_GPU_KERNELS_SOFTMAX_H
 #define CAIRN_GPU_KERNELS_SOFTMAX_H
 
@@ -23,21 +23,6 @@ struct softmax_backward_args {
     const void *dy, *y;
     k_i64 rows, columns;
     float scale;
-};
-
-/* cross_entropy: loss[r] = -sum_c q[c] log softmax(logits[r])[c], where q is 1 at the target; with smoothing s it is
- * 1 - s there, plus s / columns everywhere.  dlogits = (softmax - q) * scale.  Rows whose target is `ignore` have
- * no loss and no gradient.  A target that is neither `ignore` nor a column gives NaN.  Rows lie `stride` numbers
- * apart; the gradient of what is past `columns` is 0. */
-struct cross_entropy_args {
-    struct k_fault *fault;
-    float *loss;
-    void *dlogits; /* may be logits; NULL: not wanted */
-    const void *logits;
-    const int *targets;
-    k_i64 rows, columns, stride;
-    float smoothing, scale;
-    int ignore;
 };
 
 #endif

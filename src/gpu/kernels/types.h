@@ -17,6 +17,11 @@ typedef long long k_i64;
 #define K_GROUP_ROWS(columns) ((columns) < K_SHARE / 2 ? K_SHARE / (columns) : 1)
 #define K_ROW_GROUPS(rows, columns) (((rows) + K_GROUP_ROWS(columns) - 1) / K_GROUP_ROWS(columns))
 
+/* Kernels that read a row more than once take whole rows, so many for each group.  The grid is K_WHOLE_GROUPS groups
+ * in x; more do nothing. */
+#define K_WHOLE_ROWS(columns) ((columns) > 4096 ? 1 : (columns) > 2048 ? 2 : (columns) > 1024 ? 4 : 8)
+#define K_WHOLE_GROUPS(rows, columns) (((rows) + K_WHOLE_ROWS(columns) - 1) / K_WHOLE_ROWS(columns))
+
 /* Sums over rows are made in two passes.  The rows come in sets of rows_per_set (0: all are one set), each with its
  * own sum.  A group of the first pass sums up one part of a set, rows_per_part rows, over K_TILE columns: the
  * grid is sets * K_PARTS groups in x and K_TILES in y, the result [set][part][columns] in f32.  The second pass is
