@@ -179,6 +179,12 @@ struct check_tensor check_values(struct check *c, size_t n, const float *values)
     return t;
 }
 
+void check_poison(struct check *c, struct check_tensor *t, size_t i)
+{
+    t->host[i] = NAN;
+    send(c, t);
+}
+
 static struct check_tensor output(struct check *c, size_t n, bool f32)
 {
     struct check_tensor t = make(c, n, f32);
@@ -247,7 +253,9 @@ void check_compare(struct check *c, struct check_tensor *got, const double *want
     /* Sums in f32 lose a little whatever they are stored in. */
     double unit = (is_f32(c, got) ? spacing[GPU_F32] : spacing[c->storage] + 8 * spacing[GPU_F32]) * slack;
     for (size_t i = 0; i < got->n && check_ok(c); i++) {
-        double off = fabs(got->host[i] - want[i]) / (largest > 0 ? largest : 1);
+        double off = isnan(want[i]) && isnan(got->host[i])
+                         ? 0
+                         : fabs(got->host[i] - want[i]) / (largest > 0 ? largest : 1);
         if (!(off <= unit))
             check_complain(c, "number %zu of %zu is %.9g, not %.9g", i, got->n, (double)got->host[i],
                            want[i]);

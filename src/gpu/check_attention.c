@@ -243,20 +243,36 @@ static void forward_by(struct check *c, const char *kernel, size_t tile, size_t 
         }
 }
 
+/* One query is not a number: its results are none either, and only those. */
+static void forward_of_nan(struct check *c, const char *kernel, size_t tile)
+{
+    struct operands o = prepare(c, 2);
+    size_t query = 5, head = 1;
+    size_t at = place(o.s->queries, o.s->heads, o.s->size, 0, query, head);
+    check_poison(c, &o.q, at + 3);
+    for (size_t d = 0; d < o.s->size; d++)
+        o.want_o[at + d] = NAN;
+    run_forward(c, kernel, tile, &o);
+    check_compare(c, &o.o, o.want_o, slack(c, 4));
+}
+
 static void forward(struct check *c)
 {
     forward_by(c, "attention", ATTENTION_ROWS, ATTENTION_SIZE, 2);
+    forward_of_nan(c, "attention", ATTENTION_ROWS);
 }
 
 /* Weights are rounded to 16 bits before they multiply. */
 static void forward_64(struct check *c)
 {
     forward_by(c, "attention_mma_64", ATTENTION_MMA_ROWS, 64, 4);
+    forward_of_nan(c, "attention_mma_64", ATTENTION_MMA_ROWS);
 }
 
 static void forward_128(struct check *c)
 {
     forward_by(c, "attention_mma_128", ATTENTION_MMA_ROWS, 128, 4);
+    forward_of_nan(c, "attention_mma_128", ATTENTION_MMA_ROWS);
 }
 
 /* Forward and delta, which the backward kernels begin with. */
