@@ -291,19 +291,35 @@ static void run_case(struct gpu *g, const struct check_case *row, enum gpu_stora
     arena_release(&c.arena);
 }
 
+/* A case that is not named after a kernel is there for all formats. */
+static bool exists(struct gpu *g, const struct check_case *row, int storage)
+{
+    const struct kernel_row *kernel = kernel_find(row->kernel);
+    return !kernel || !kernel->mma || (storage != GPU_F32 && gpu_has_mma(g));
+}
+
+bool check_run(struct gpu *g, const struct check_case *row, enum gpu_storage s, struct check_result *out)
+{
+    if ((row->f32_only && s != GPU_F32) || !exists(g, row, (int)s))
+        return false;
+    run_case(g, row, s, out);
+    return true;
+}
+
+const struct check_case *check_nth(size_t nth)
+{
+    for (size_t t = 0; t < ARRAY_LEN(tables); nth -= *tables[t++].n)
+        if (nth < *tables[t].n)
+            return &tables[t].cases[nth];
+    return NULL;
+}
+
 static size_t count_cases(void)
 {
     size_t n = 0;
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         n += *tables[t].n * GPU_STORAGES;
     return n;
-}
-
-/* A case that is not named after a kernel is there for all formats. */
-static bool exists(struct gpu *g, const struct check_case *row, int storage)
-{
-    const struct kernel_row *kernel = kernel_find(row->kernel);
-    return !kernel || !kernel->mma || (storage != GPU_F32 && gpu_has_mma(g));
 }
 
 int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
@@ -313,13 +329,10 @@ int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_
     *out = calloc(count_cases(), sizeof(**out));
     if (!*out)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for the results");
-    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
-        for (size_t i = 0; i < *tables[t].n; i++) {
-            const struct check_case *row = &tables[t].cases[i];
-            for (int s = 0; s < (row->f32_only ? 1 : GPU_STORAGES); s++)
-                if ((!only || strstr(row->kernel, only)) && exists(g, row, s) && !gpu_lost(g) &&
-                    !(stop && stop()))
-                    run_case(g, row, (enum gpu_storage)s, &(*out)[(*n)++]);
-        }
+    const struct check_case *row;
+    for (size_t i = 0; (row = check_nth(i)); i++)
+        for (int s = 0; s < GPU_STORAGES; s++)
+            if ((!only || strstr(row->kernel, only)) && !gpu_lost(g) && !(stop && stop()))
+                *n += check_run(g, row, (enum gpu_storage)s, &(*out)[*n]);
     return 0;
 }

@@ -77,6 +77,11 @@ struct check_result {
     char hint[256];   /* what to do about it; may be empty */
 };
 
+/* The nth case of all tables; NULL past the last. */
+const struct check_case *check_nth(size_t nth);
+/* One case; false: it is not there for this format on this device. */
+bool check_run(struct gpu *g, const struct check_case *row, enum gpu_storage s, struct check_result *out);
+
 /* Runs every case on the device; *out is malloced.  -1 only when nothing could be run.  `stop` may be NULL; it is
  * asked between cases.  A lost device ends it: there are fewer results then. */
 int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
