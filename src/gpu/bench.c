@@ -148,7 +148,7 @@ static int bench_init(struct bench *b, struct gpu *g, struct cairn_error *err)
     *b = (struct bench){ .g = g };
     if (gpu_memory(g, &free_bytes, &total, err))
         return -1;
-    b->bytes = (size_t)bench_scale(b, 256, 64) << 20; /* far more than any cache holds */
+    b->bytes = (size_t)bench_scale(b, 256, 128) << 20; /* far more than most caches hold */
     while (b->bytes > (1 << 24) && b->bytes * (BENCH_BUFFERS + 4) > free_bytes)
         b->bytes /= 2;
     b->pageable = malloc(b->bytes);

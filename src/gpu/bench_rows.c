@@ -326,7 +326,7 @@ static int gemm_gelu(struct bench *b, const struct bench_row *r, struct bench_am
                      struct cairn_error *err)
 {
     enum { IN = 768, OUT = 3072 };
-    k_i64 rows = bench_scale(b, 32768, 512);
+    k_i64 rows = bench_scale(b, 32768, 512); /* the weights fit into the smallest buffer, of 16 MiB */
     while ((size_t)(rows * OUT) * 4 > b->bytes)
         rows /= 2;
     struct gemm_args args = { .c = b->device[2],
