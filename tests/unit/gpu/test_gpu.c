@@ -76,6 +76,20 @@ static void a_kernel_wants_its_own_arguments(void)
     gpu_close(g);
 }
 
+/* Not there in a build with plain kernels only. */
+extern kernel_fn layer_norm_f32_debug, layer_norm_f32_plain;
+extern kernel_fn layer_norm_f32_avx2 __attribute__((weak)), layer_norm_f32_avx512 __attribute__((weak));
+
+static void each_version_of_a_kernel_is_in_its_place(void)
+{
+    const struct kernel_row *row = kernel_find("layer_norm");
+    REQUIRE(row);
+    CHECK(row->host[GPU_F32][KERNEL_DEBUG] == layer_norm_f32_debug);
+    CHECK(row->host[GPU_F32][KERNEL_PLAIN] == layer_norm_f32_plain);
+    CHECK(row->host[GPU_F32][KERNEL_AVX2] == layer_norm_f32_avx2);
+    CHECK(row->host[GPU_F32][KERNEL_AVX512] == layer_norm_f32_avx512);
+}
+
 /* A kernel that no check launches is a kernel that nobody knows to be right. */
 static void every_kernel_is_checked(void)
 {
@@ -102,6 +116,7 @@ int main(void)
     RUN(the_cpu_is_always_there_and_last);
     RUN(memory_and_copies);
     RUN(a_kernel_wants_its_own_arguments);
+    RUN(each_version_of_a_kernel_is_in_its_place);
     RUN(every_kernel_is_checked);
     return check_done();
 }
