@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a training job is told: a YAML file and --set in, one checked struct out.
+ *
+ *     struct train_config c;
+ *     config_init(&c, &arena);                                 the defaults
+ *     config_read(&c, path, err);                              the file
+ *     config_set(&c, "--set train.lr=1e-4", "train.lr", "1e-4", err);   in the order given
+ *     config_check(&c, err);                                   what cannot be together
+ *     …                                                        the shape of the model in model.path, if any
+ *     config_fill(&c, err);                                    zeros that mean "work it out"
+ *
+ * The table config_keys has a row for each key; reading, defaults, the file that a run keeps, and docs/config.md
+ * come from it.  Every text lives in the arena.  An error names file, line and column, or the option. */
+#ifndef CAIRN_TRAIN_CONFIG_H
+#define CAIRN_TRAIN_CONFIG_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum config_kind { CONFIG_KIND_GPT };
+enum config_norm { CONFIG_NORM_LAYER, CONFIG_NORM_RMS };
+enum config_position { CONFIG_POSITION_LEARNED, CONFIG_POSITION_ROPE };
+enum config_mlp { CONFIG_MLP_GELU, CONFIG_MLP_SWIGLU };
+enum config_quantize { CONFIG_QUANTIZE_NONE, CONFIG_QUANTIZE_INT8, CONFIG_QUANTIZE_FP8 };
+enum config_schedule { CONFIG_SCHEDULE_COSINE, CONFIG_SCHEDULE_LINEAR, CONFIG_SCHEDULE_CONSTANT };
+enum config_optimizer {
+    CONFIG_OPTIMIZER_ADAMW,
+    CONFIG_OPTIMIZER_ADAMW8,
+    CONFIG_OPTIMIZER_ADAFACTOR,
+    CONFIG_OPTIMIZER_LION,
+    CONFIG_OPTIMIZER_PRODIGY,
+};
+enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONFIG_DTYPE_F16 };
+enum config_master { CONFIG_MASTER_F32, CONFIG_MASTER_NONE, CONFIG_MASTER_STOCHASTIC };
+enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_BLOCKS };
+
+struct config_list {
+    const char **item;
+    size_t n;
+};
+
+/* Whole numbers are int64_t, so that products of them do not overflow by surprise. */
+struct config_model {
+    enum config_kind kind;
+    const char *path; /* "": new weights */
+    int64_t layers, heads, kv_heads, width, ffn, context;
+    int64_t vocab; /* 0 until the trainer puts in the tokenizer's */
+    enum config_norm norm;
+    double norm_eps;
+    enum config_position position;
+    double rope_theta;
+    enum config_mlp mlp;
+    bool bias, tied;
+    double dropout, init_std;
+    enum config_quantize quantize;
+};
+
+struct config_lora {
+    int64_t rank; /* 0: off */
+    double alpha, dropout;
+    struct config_list targets; /* globs; none: every linear of the blocks */
+};
+
+struct config_data {
+    struct config_list path;
+    const char *text_key;
+    const char *tokenizer; /* "bytes", "bpe", or a file */
+    int64_t vocab;
+    const char *val_path; /* "": val_split decides */
+    double val_split;
+};
+
+struct config_train {
+    int64_t steps, batch, accumulate, seq;
+    double lr, min_lr; /* min_lr is a share of lr */
+    int64_t warmup;
+    enum config_schedule schedule;
+    enum config_optimizer optimizer;
+    double beta1, beta2, eps, weight_decay, clip;
+    int64_t seed;
+    enum config_dtype dtype;
+    enum config_master master;
+    enum config_recompute recompute;
+    double ema, label_smoothing;
+    int64_t patience;
+    const char *device; /* "auto", or what gpu_open takes */
+    bool allow_cpu;
+};
+
+struct config_eval {
+    int64_t every, batches;
+};
+
+struct config_sample {
+    int64_t every, tokens;
+    double temperature;
+    int64_t top_k;
+    struct config_list prompts;
+};
+
+struct config_checkpoint {
+    int64_t every, keep;
+    bool async;
+};
+
+struct config_run {
+    const char *dir, *name;
+};
+
+struct train_config {
+    struct config_model model;
+    struct config_lora lora;
+    struct config_data data;
+    struct config_train train;
+    struct config_eval eval;
+    struct config_sample sample;
+    struct config_checkpoint checkpoint;
+    struct config_run run;
+
+    const char **place; /* one a row of config_keys: "job.yaml:3:10" or "--set …"; NULL: the default */
+    struct arena *arena;
+};
+
+/* Never fails: the defaults are right. */
+void config_init(struct train_config *c, struct arena *arena);
+int config_read(struct train_config *c, const char *path, struct cairn_error *err);
+/* The same for a file's text that is in memory already; name stands for it in messages. */
+int config_read_text(struct train_config *c, const char *name, const char *text, size_t len,
+                     struct cairn_error *err);
+/* One key by its dotted name.  A list may be written [a, b]; anything else is its only item.  `option` is what the
+ * user typed; messages begin with it. */
+int config_set(struct train_config *c, const char *option, const char *key, const char *value,
+               struct cairn_error *err);
+/* The argument of --set, "train.lr=1e-4". */
+int config_set_pair(struct train_config *c, const char *pair, struct cairn_error *err);
+/* Did the file or an option say it?  A name that is not in the table is a bug. */
+bool config_is_set(const struct train_config *c, const char *key);
+
+/* Keys that contradict each other, or that miss.  The shape of the model is looked at by config_fill, as it may
+ * come from the files in model.path. */
+int config_check(const struct train_config *c, struct cairn_error *err);
+/* Puts numbers where 0 means "work it out" (all but model.vocab), then checks the shape.  To be called once the keys
+ * of the shape that are not set were overwritten with what the files in model.path say. */
+int config_fill(struct train_config *c, struct cairn_error *err);
+
+/* A file with all keys in the table's order, each with its description; reading it gives the same struct. */
+void config_write(const struct train_config *c, struct str *out);
+
+enum config_type { CONFIG_INT, CONFIG_REAL, CONFIG_BOOL, CONFIG_WORD, CONFIG_TEXT, CONFIG_LIST };
+
+struct config_key {
+    const char *name; /* "train.steps" */
+    enum config_type type;
+    size_t at;                /* offset in struct train_config */
+    const char *preset;       /* the default, as one would write it */
+    double least, most;       /* numbers */
+    bool above, below;        /* …without least, without most */
+    const char *const *words; /* their index is the enum's value; NULL at the end */
+    const char *unit;         /* NULL: none */
+    const char *about;
+};
+extern const struct config_key config_keys[];
+extern const size_t n_config_keys;
+/* "a whole number, at least 1" */
+void config_allowed(const struct config_key *key, struct str *out);
+
+#endif
