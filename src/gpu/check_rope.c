@@ -5,12 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* frames, height, width: 0 for one axis of `tokens`. */
+/* frames, height, width: 0 for one axis of `tokens`.  beside: numbers after the heads of a token that stay. */
 static const struct shape {
-    size_t batch, tokens, heads, columns, pairs, frames, height, width;
+    size_t batch, tokens, heads, columns, pairs, frames, height, width, beside;
 } shapes[] = {
-    { 1, 1, 1, 2, 1, 0, 0, 0 },    { 2, 5, 3, 10, 3, 0, 0, 0 },    { 1, 70, 2, 64, 32, 0, 0, 0 },
-    { 2, 12, 2, 32, 16, 2, 3, 2 }, { 1, 30, 3, 128, 64, 1, 6, 5 }, { 1, 3, 1, 1040, 520, 0, 0, 0 },
+    { 1, 1, 1, 2, 1, 0, 0, 0, 0 },    { 2, 5, 3, 10, 3, 0, 0, 0, 0 },    { 1, 70, 2, 64, 32, 0, 0, 0, 32 },
+    { 2, 12, 2, 32, 16, 2, 3, 2, 0 }, { 1, 30, 3, 128, 64, 1, 6, 5, 0 }, { 1, 3, 1, 1040, 520, 0, 0, 0, 0 },
+    { 2, 5, 3, 10, 3, 0, 0, 0, 7 },
 };
 
 static double angle_of(const struct shape *s, size_t token, size_t pair)
@@ -58,26 +59,32 @@ static void upload_tables(struct check *c, const struct shape *s, struct rope_ar
 /* There, and back again in place. */
 static void rope_shape(struct check *c, const struct shape *s, const char *kernel, bool halves)
 {
-    size_t rows = s->batch * s->tokens * s->heads, n = rows * s->columns;
-    struct check_tensor x = check_input(c, n, 1), y = check_output(c, n);
+    size_t rows = s->batch * s->tokens * s->heads, stride = s->heads * s->columns + s->beside;
+    size_t n = s->batch * s->tokens * stride;
+    struct check_tensor x = check_input(c, n, 1), y = check_input(c, n, 1);
     struct rope_args args = { .y = y.device,
                               .x = x.device,
                               .rows = (k_i64)rows,
                               .columns = (k_i64)s->columns,
                               .pairs = (k_i64)s->pairs,
                               .rows_per_position = (k_i64)s->heads,
+                              .stride = (k_i64)stride,
                               .positions = (k_i64)s->tokens };
     struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(rows, s->pairs) };
     upload_tables(c, s, &args);
     CHECK_LAUNCH(c, kernel, grid, args);
     double *want = check_doubles(c, n);
-    for (size_t r = 0; r < rows; r++)
-        turn_row(s, r / s->heads % s->tokens, halves, x.host + r * s->columns, want + r * s->columns);
+    for (size_t i = 0; i < n; i++)
+        want[i] = y.host[i];
+    for (size_t r = 0; r < rows; r++) {
+        size_t at = r / s->heads * stride + r % s->heads * s->columns;
+        turn_row(s, r / s->heads % s->tokens, halves, x.host + at, want + at);
+    }
     check_compare(c, &y, want, 2);
     args.x = y.device, args.back = 1;
     CHECK_LAUNCH(c, kernel, grid, args);
     for (size_t i = 0; i < n; i++)
-        want[i] = x.host[i];
+        want[i] = i % stride < s->heads * s->columns ? x.host[i] : want[i];
     check_compare(c, &y, want, 6);
 }
 

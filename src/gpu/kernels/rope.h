@@ -5,7 +5,8 @@
  *
  * rope_halves pairs i with i + pairs (GPT-NeoX, Llama in HF's order); rope_pairs pairs 2i with 2i + 1 (GPT-J, Wan).
  * The position of row r is r / rows_per_position % positions: for B,T,H,D rows_per_position is H; for B,H,T,D it
- * is 1.  The gradient is the same with `back`: the inverse rotation.  y may be x.
+ * is 1.  The rows of a position are neighbours, and from a position to the next it is `stride` numbers.  The gradient
+ * is the same with `back`: the inverse rotation.  y may be x.
  * K_ROW_GROUPS(rows, pairs) groups. */
 #ifndef CAIRN_GPU_KERNELS_ROPE_H
 #define CAIRN_GPU_KERNELS_ROPE_H
@@ -17,7 +18,7 @@ struct rope_args {
     void *y;
     const void *x;
     const float *cos_, *sin_;
-    k_i64 rows, columns, pairs, rows_per_position, positions;
+    k_i64 rows, columns, pairs, rows_per_position, stride, positions;
     k_u32 back;
 };
 

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/gpt.h"
+#include "gpu/kernels/attention.h"
+#include "gpu/kernels/random.h"
+#include "gpu/rope.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VOCAB_MULTIPLE = 64 }; /* matrix cores like whole tiles */
+
+size_t gpt_head_size(const struct gpt_shape *s)
+{
+    return s->width / s->heads;
+}
+
+size_t gpt_qkv_rows(const struct gpt_shape *s)
+{
+    return (s->heads + 2 * s->kv_heads) * gpt_head_size(s);
+}
+
+bool gpt_is_gpt2(const struct gpt_shape *s)
+{
+    return !s->rope && !s->swiglu && s->norm == NN_NORM_LAYER && s->bias && s->kv_heads == s->heads;
+}
+
+int gpt_shape_check(const struct gpt_shape *s, struct cairn_error *err)
+{
+    if (!s->layers || !s->heads || !s->kv_heads || !s->width || !s->ffn || !s->context || !s->vocab)
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "layers, heads, width, the inner width, context and vocabulary must be above 0");
+    if (s->width % s->heads)
+        return cairn_fail(err, CAIRN_EUSAGE, "a width of %zu cannot be divided among %zu heads", s->width,
+                          s->heads);
+    if (s->heads % s->kv_heads)
+        return cairn_fail(err, CAIRN_EUSAGE, "%zu heads cannot share %zu heads of keys and values evenly",
+                          s->heads, s->kv_heads);
+    size_t size = gpt_head_size(s);
+    if (size < 4 || size > ATTENTION_SIZE)
+        return cairn_fail(err, CAIRN_EUSAGE, "heads of %zu numbers; 4 to %d can be computed", size,
+                          ATTENTION_SIZE);
+    if (s->rope && size % 2)
+        return cairn_fail(err, CAIRN_EUSAGE, "rotary positions need heads of an even size, not of %zu", size);
+    return 0;
+}
+
+/* ---- names ---- */
+
+void gpt_parts(const struct gpt_shape *s, enum gpt_matrix m, struct gpt_part out[GPT_PARTS])
+{
+    static const char *const gpt2[GPT_MATRICES] = { "attn.c_attn", "attn.c_proj", "mlp.c_fc", NULL,
+                                                    "mlp.c_proj" };
+    static const char *const llama[GPT_MATRICES] = { NULL, "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj",
+                                                     "mlp.down_proj" };
+    size_t rows = m == GPT_QKV ? gpt_qkv_rows(s) : m == GPT_FC || m == GPT_UP ? s->ffn : s->width;
+    size_t q = s->width, kv = s->kv_heads * gpt_head_size(s);
+    for (int i = 0; i < GPT_PARTS; i++)
+        out[i] = (struct gpt_part){ 0 };
+    if (m == GPT_UP && !s->swiglu)
+        return;
+    if (gpt_is_gpt2(s) || m != GPT_QKV) {
+        out[0] = (struct gpt_part){ gpt_is_gpt2(s) ? gpt2[m] : llama[m], 0, rows };
+        return;
+    }
+    out[0] = (struct gpt_part){ "self_attn.q_proj", 0, q };
+    out[1] = (struct gpt_part){ "self_attn.k_proj", q, kv };
+    out[2] = (struct gpt_part){ "self_attn.v_proj", q + kv, kv };
+}
+
+const char *gpt_blocks_name(const struct gpt_shape *s)
+{
+    return gpt_is_gpt2(s) ? "transformer.h" : "model.layers";
+}
+
+/* ---- parameters ---- */
+
+static struct gpt_norm add_norm(struct gpt *m, const char *name)
+{
+    struct gpt_norm n = { .w = params_add(&m->params, PARAM_VECTOR, 1, m->shape.width, "%s.weight", name) };
+    if (m->shape.bias && m->shape.norm == NN_NORM_LAYER)
+        n.b = params_add(&m->params, PARAM_VECTOR, 1, m->shape.width, "%s.bias", name);
+    return n;
+}
+
+static struct gpt_linear add_linear(struct gpt *m, enum param_kind kind, size_t out, size_t in,
+                                    const char *name)
+{
+    struct gpt_linear l = { .w = params_add(&m->params, kind, out, in, "%s.weight", name),
+                            .in = in,
+                            .out = out };
+    if (m->shape.bias)
+        l.b = params_add(&m->params, PARAM_VECTOR, 1, out, "%s.bias", name);
+    return l;
+}
+
+static void add_block(struct gpt *m, size_t layer, enum param_kind kind)
+{
+    const struct gpt_shape *s = &m->shape;
+    struct gpt_block *b = &m->blocks[layer];
+    char name[64];
+#define NAME(part) (snprintf(name, sizeof(name), "h.%zu." part, layer), name)
+    b->norm[0] = add_norm(m, NAME("ln_1"));
+    b->linear[GPT_QKV] = add_linear(m, kind, gpt_qkv_rows(s), s->width, NAME("attn.c_attn"));
+    b->linear[GPT_PROJ] = add_linear(m, kind, s->width, s->width, NAME("attn.c_proj"));
+    b->norm[1] = add_norm(m, NAME("ln_2"));
+    b->linear[GPT_FC] = add_linear(m, kind, s->ffn, s->width, NAME("mlp.c_fc"));
+    if (s->swiglu)
+        b->linear[GPT_UP] = add_linear(m, kind, s->ffn, s->width, NAME("mlp.c_up"));
+    b->linear[GPT_DOWN] = add_linear(m, kind, s->width, s->ffn, NAME("mlp.c_proj"));
+#undef NAME
+}
+
+static void add_params(struct gpt *m, enum gpt_quantize quantize)
+{
+    const struct gpt_shape *s = &m->shape;
+    m->vocab_kept = (s->vocab + VOCAB_MULTIPLE - 1) / VOCAB_MULTIPLE * VOCAB_MULTIPLE;
+    m->wte = params_add_kept(&m->params, s->vocab, s->width, m->vocab_kept, "wte.weight");
+    if (!s->rope)
+        m->wpe = params_add(&m->params, PARAM_MATRIX, s->context, s->width, "wpe.weight");
+    m->blocks = ARENA_NEW(&m->params.arena, struct gpt_block, s->layers);
+    for (size_t i = 0; i < s->layers; i++)
+        add_block(m, i, quantize == GPT_QUANTIZE_NONE ? PARAM_MATRIX : PARAM_BYTES);
+    m->norm = add_norm(m, "ln_f");
+    m->head =
+        s->tied ? m->wte : params_add_kept(&m->params, s->vocab, s->width, m->vocab_kept, "lm_head.weight");
+}
+
+static void add_lora(struct gpt *m, const struct lora_options *o)
+{
+    m->lora = (struct lora){ .rank = o->rank, .scale = o->alpha / (float)o->rank, .dropout = o->dropout };
+    for (size_t layer = 0; layer < m->shape.layers; layer++)
+        for (int i = 0; i < GPT_MATRICES; i++) {
+            struct gpt_linear *l = &m->blocks[layer].linear[i];
+            struct gpt_part parts[GPT_PARTS];
+            gpt_parts(&m->shape, (enum gpt_matrix)i, parts);
+            for (int k = 0; k < GPT_PARTS && parts[k].module; k++) {
+                char module[96];
+                snprintf(module, sizeof(module), "%s.%zu.%s", gpt_blocks_name(&m->shape), layer,
+                         parts[k].module);
+                if (lora_is_target(o, module))
+                    lora_add(&m->lora, &l->lora, module, parts[k].first, parts[k].rows, l->in);
+            }
+        }
+}
+
+/* ---- opening ---- */
+
+static int open_rope(struct gpt *m, struct cairn_error *err)
+{
+    size_t pairs = gpt_head_size(&m->shape) / 2, n = m->shape.context * pairs, bytes = n * sizeof(float);
+    CLEANUP(mem_free) float *tables = malloc(2 * bytes);
+    if (!tables)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for the tables of %zu positions", m->shape.context);
+    rope_table(0, m->shape.context, pairs, m->shape.rope_theta, tables, tables + n);
+    if (gpu_alloc(m->nn->g, GPU_MEM_DEVICE, bytes, (void **)&m->rope_cos, err) ||
+        gpu_alloc(m->nn->g, GPU_MEM_DEVICE, bytes, (void **)&m->rope_sin, err) ||
+        gpu_upload(m->nn->g, NULL, m->rope_cos, tables, bytes, err) ||
+        gpu_upload(m->nn->g, NULL, m->rope_sin, tables + n, bytes, err))
+        return -1;
+    return gpu_wait(m->nn->g, NULL, err);
+}
+
+static int open_memory(struct gpt *m, const struct gpt_options *o, struct cairn_error *err)
+{
+    struct gpu *g = m->nn->g;
+    enum weights_bytes format = o->quantize == GPT_QUANTIZE_FP8 ? WEIGHTS_FP8 : WEIGHTS_INT8;
+    if (weights_open(&m->weights, g, &m->params, m->nn->storage, format, err))
+        return -1;
+    if (m->lora.rank && weights_open(&m->lora.weights, g, &m->lora.params, m->nn->storage, format, err))
+        return -1;
+    return m->shape.rope ? open_rope(m, err) : 0;
+}
+
+int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
+             struct cairn_error *err)
+{
+    if (gpt_shape_check(s, err))
+        return -1;
+    struct gpt *m = calloc(1, sizeof(*m));
+    if (!m)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    m->nn = nn;
+    m->shape = *s;
+    add_params(m, o->quantize);
+    if (o->lora)
+        add_lora(m, o->lora);
+    if (o->lora && !m->lora.params.n) {
+        gpt_close(m);
+        return cairn_fail(err, CAIRN_EUSAGE, "no linear of the model is named by lora.targets");
+    }
+    if (open_memory(m, o, err)) {
+        gpt_close(m);
+        return -1;
+    }
+    *out = m;
+    return 0;
+}
+
+void gpt_close(struct gpt *m)
+{
+    if (!m)
+        return;
+    weights_close(&m->weights);
+    weights_close(&m->lora.weights);
+    if (m->rope_cos)
+        gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_cos);
+    if (m->rope_sin)
+        gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_sin);
+    params_release(&m->params);
+    params_release(&m->lora.params);
+    free(m);
+}
+
+const struct params *gpt_trained(const struct gpt *m)
+{
+    return m->lora.rank ? &m->lora.params : &m->params;
+}
+
+struct weights *gpt_trained_weights(struct gpt *m)
+{
+    return m->lora.rank ? &m->lora.weights : &m->weights;
+}
+
+/* ---- new weights ---- */
+
+/* The numbers come from the CPU, so that every device starts from the same. */
+static int put_normal(struct gpu *cpu, const struct weights *w, const struct param *p, float std,
+                      uint64_t seed, uint64_t stream, struct cairn_error *err)
+{
+    size_t n = p->rows * p->columns;
+    const struct gpu_kernel *k;
+    CLEANUP(mem_free) float *numbers = aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64);
+    if (!numbers)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
+    struct random_args args = { .y = numbers, .n = (k_i64)n, .seed = seed, .stream = stream, .scale = std };
+    struct gpu_grid grid = { .x = (unsigned)K_GROUPS(n) };
+    if (gpu_kernel(cpu, "random_normal", GPU_F32, &k, err) ||
+        gpu_launch(cpu, NULL, k, grid, &args, sizeof(args), err) || gpu_wait(cpu, NULL, err))
+        return -1;
+    return weights_put(w, p, numbers, err);
+}
+
+static int put_value(const struct weights *w, const struct param *p, float value, struct cairn_error *err)
+{
+    size_t n = p->rows * p->columns;
+    CLEANUP(mem_free) float *numbers = malloc(n * sizeof(*numbers));
+    if (!numbers)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = value;
+    return weights_put(w, p, numbers, err);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
+
+int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *err)
+{
+    struct gpu *cpu;
+    if (gpu_open("cpu", &cpu, err))
+        return -1;
+    int r = 0;
+    for (size_t i = 0; i < m->params.n && !r; i++) {
+        const struct param *p = &m->params.list[i];
+        bool added = ends_with(p->name, "c_proj.weight");
+        float std = added ? init_std / sqrtf(2 * (float)m->shape.layers) : init_std;
+        if (p->kind != PARAM_VECTOR)
+            r = put_normal(cpu, &m->weights, p, std, seed, i, err);
+        else
+            r = put_value(&m->weights, p, ends_with(p->name, ".bias") ? 0 : 1, err);
+    }
+    gpu_close(cpu);
+    return r;
+}
+
+int gpt_init_lora(struct gpt *m, uint64_t seed, struct cairn_error *err)
+{
+    struct gpu *cpu;
+    if (gpu_open("cpu", &cpu, err))
+        return -1;
+    int r = 0;
+    for (size_t i = 0; i < m->lora.params.n && !r; i++) {
+        const struct param *p = &m->lora.params.list[i];
+        if (ends_with(p->name, "lora_A.weight"))
+            r = put_normal(cpu, &m->lora.weights, p, 1 / sqrtf((float)p->columns), seed, m->params.n + i,
+                           err);
+        else
+            r = put_value(&m->lora.weights, p, 0, err);
+    }
+    gpu_close(cpu);
+    return r;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/lora.h"
+#include <assert.h>
+#include <fnmatch.h>
+#include <string.h>
+
+bool lora_is_target(const struct lora_options *o, const char *module)
+{
+    if (!o->n_targets)
+        return true;
+    for (size_t i = 0; i < o->n_targets; i++)
+        for (const char *end = module; end; end = strchr(end, '.')) {
+            end += *end == '.';
+            if (!fnmatch(o->targets[i], end, 0))
+                return true;
+        }
+    return false;
+}
+
+void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t first, size_t rows,
+              size_t in)
+{
+    assert(site->n < LORA_PAIRS);
+    site->pairs[site->n++] = (struct lora_pair){
+        .a = params_add(&l->params, PARAM_MATRIX, l->rank, in, "%s.lora_A.weight", module),
+        .b = params_add(&l->params, PARAM_MATRIX, rows, l->rank, "%s.lora_B.weight", module),
+        .first = first,
+        .rows = rows,
+    };
+    l->most_in = in > l->most_in ? in : l->most_in;
+}
+
+/* A pair's matrices; LoRA's are never in bytes, so that nothing is queued. */
+static void pair_of(const struct lora *l, const struct weights *w, const struct lora_pair *p, void **a,
+                    void **b)
+{
+    struct cairn_error none;
+    weights_matrix(w, NULL, &l->params.list[p->a], a, &none);
+    weights_matrix(w, NULL, &l->params.list[p->b], b, &none);
+}
+
+static int drop(struct nn *nn, const struct lora_call *c, const void **x, struct cairn_error *err)
+{
+    *x = c->x;
+    if (c->drop->rate == 0)
+        return 0;
+    *x = c->room->dropped;
+    return nn_dropout(nn, c->room->dropped, c->x, c->rows * c->in, c->drop, err);
+}
+
+static void *skip(const struct nn *nn, const void *p, size_t numbers)
+{
+    return (char *)p + numbers * storage_size(nn->storage);
+}
+
+static int forward_pair(struct nn *nn, const struct lora_call *c, const struct lora_pair *p, const void *x,
+                        void *y, struct cairn_error *err)
+{
+    void *a, *b;
+    pair_of(c->lora, &c->lora->weights, p, &a, &b);
+    struct nn_linear down = {
+        .x = x, .w = a, .y = c->room->small, .rows = c->rows, .in = c->in, .out = c->lora->rank
+    };
+    struct nn_linear up = {
+        .x = c->room->small,
+        .w = b,
+        .y = skip(nn, y, p->first),
+        .rows = c->rows,
+        .in = c->lora->rank,
+        .out = p->rows,
+        .y_stride = c->out,
+        .alpha = c->lora->scale,
+        .add = true,
+    };
+    return nn_linear(nn, &down, err) || nn_linear(nn, &up, err) ? -1 : 0;
+}
+
+int lora_forward(struct nn *nn, const struct lora_call *c, void *y, struct cairn_error *err)
+{
+    const void *x;
+    if (!c->site->n)
+        return 0;
+    if (drop(nn, c, &x, err))
+        return -1;
+    for (size_t i = 0; i < c->site->n; i++)
+        if (forward_pair(nn, c, &c->site->pairs[i], x, y, err))
+            return -1;
+    return 0;
+}
+
+/* small = x aᵀ again; db = scale dyᵀ small; small_back = scale dy b; da = small_backᵀ x; dx = small_back a. */
+static int back_pair(struct nn *nn, const struct lora_call *c, const struct lora_pair *p, const void *x,
+                     const void *dy, void *dx, bool add, const struct weights *grads, struct cairn_error *err)
+{
+    void *a, *b, *da, *db;
+    pair_of(c->lora, &c->lora->weights, p, &a, &b);
+    pair_of(c->lora, grads, p, &da, &db);
+    size_t rank = c->lora->rank;
+    struct nn_linear down = {
+        .x = x, .w = a, .y = c->room->small, .rows = c->rows, .in = c->in, .out = rank
+    };
+    struct nn_linear_back up_back = {
+        .dy = skip(nn, dy, p->first),
+        .x = c->room->small,
+        .w = b,
+        .dx = c->room->small_back,
+        .dw = db,
+        .rows = c->rows,
+        .in = rank,
+        .out = p->rows,
+        .dy_stride = c->out,
+        .alpha = c->lora->scale,
+    };
+    struct nn_linear_back down_back = {
+        .dy = c->room->small_back,
+        .x = x,
+        .w = a,
+        .dx = dx,
+        .dw = da,
+        .rows = c->rows,
+        .in = c->in,
+        .out = rank,
+        .add = add,
+    };
+    if (nn_linear(nn, &down, err) || nn_linear_back(nn, &up_back, err))
+        return -1;
+    return nn_linear_back(nn, &down_back, err);
+}
+
+/* With dropout the gradient of x passes through it: it is collected where the dropped x was, after that was used. */
+static int back_dropped(struct nn *nn, const struct lora_call *c, const void *dy, void *dx,
+                        const struct weights *grads, struct cairn_error *err)
+{
+    const void *x;
+    void *through = (char *)c->room->dropped + c->rows * c->lora->most_in * storage_size(nn->storage);
+    if (drop(nn, c, &x, err))
+        return -1;
+    for (size_t i = 0; i < c->site->n; i++)
+        if (back_pair(nn, c, &c->site->pairs[i], x, dy, dx ? through : NULL, i > 0, grads, err))
+            return -1;
+    if (!dx)
+        return 0;
+    return nn_dropout(nn, through, through, c->rows * c->in, c->drop, err) ||
+                   nn_add(nn, dx, dx, through, c->rows * c->in, err)
+               ? -1
+               : 0;
+}
+
+int lora_back(struct nn *nn, const struct lora_call *c, const void *dy, void *dx, const struct weights *grads,
+              struct cairn_error *err)
+{
+    if (c->site->n && c->drop->rate != 0)
+        return back_dropped(nn, c, dy, dx, grads, err);
+    for (size_t i = 0; i < c->site->n; i++)
+        if (back_pair(nn, c, &c->site->pairs[i], c->x, dy, dx, true, grads, err))
+            return -1;
+    return 0;
+}

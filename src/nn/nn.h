@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ops that models are made of, forward and backward, queued on one device.
+ *
+ * Tensors are bare pointers to device memory in the storage format; rows are tokens.  Gradients of parameters are f32
+ * and added to what is there.  Nothing is allocated and nothing is waited for, so that a step is a fixed list of
+ * launches.  Errors name the part of the model (`where`) that the model set before. */
+#ifndef CAIRN_NN_NN_H
+#define CAIRN_NN_NN_H
+
+#include "gpu/attention.h"
+#include "gpu/blas.h"
+#include "gpu/gpu.h"
+
+struct nn;
+
+/* An op that was just queued, for those who look on: a profiler, a search for the first NaN. */
+struct nn_event {
+    const char *op;
+    const char *where; /* "h.3.attn" */
+    const void *out;
+    size_t n;
+    enum gpu_storage storage;
+    double flops, bytes; /* that the op does and moves at least */
+};
+struct nn_watcher {
+    int (*after)(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err);
+};
+
+struct nn {
+    struct gpu *g;
+    struct gpu_stream *stream;
+    struct blas *blas;
+    enum gpu_storage storage;
+    void *sums; /* room for sums in parts */
+    size_t sums_bytes;
+    struct nn_watcher *watcher; /* may be NULL */
+    char where[64];
+};
+
+int nn_open(struct nn *nn, struct gpu *g, enum gpu_storage storage, struct cairn_error *err);
+void nn_close(struct nn *nn);
+/* Room for the gradients of vectors of up to `columns` numbers over so many rows. */
+int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err);
+void nn_at(struct nn *nn, const char *fmt, ...) PRINTF_LIKE(2, 3); /* sets where */
+
+/* y = x wᵀ + bias, through GELU where `before` is given (it gets what GELU was given), plus residual.  x is rows × in,
+ * w out × in. */
+struct nn_linear {
+    const void *x, *w;
+    const float *bias;    /* may be NULL */
+    void *y, *before;     /* before may be NULL */
+    const void *residual; /* may be NULL */
+    size_t rows, in, out;
+    size_t y_stride; /* from row to row of y, in numbers; 0: out */
+    float alpha;     /* 0 counts as 1 */
+    bool add;        /* to what is in y */
+};
+int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err);
+
+/* The gradient of x (may be NULL) from dy, rows × out, and that of w and bias, each where wanted. */
+struct nn_linear_back {
+    const void *dy, *x, *w;
+    void *dx;
+    float *dw, *dbias; /* added to; may be NULL */
+    size_t rows, in, out;
+    size_t dy_stride; /* 0: out */
+    float alpha;      /* of the forward; 0 counts as 1 */
+    bool add;         /* to what is in dx */
+};
+int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_error *err);
+
+enum nn_norm_kind { NN_NORM_LAYER, NN_NORM_RMS };
+struct nn_norm {
+    enum nn_norm_kind kind;
+    const void *x;
+    void *y;
+    const float *w, *b; /* b may be NULL */
+    float *mean, *rstd; /* a row each */
+    size_t rows, columns;
+    float epsilon;
+};
+int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err);
+/* dx of n->x from dy; added to what is in dx where `add`.  dw and db are added to; NULL: not wanted. */
+int nn_norm_back(struct nn *nn, const struct nn_norm *n, const void *dy, void *dx, bool add, float *dw,
+                 float *db, struct cairn_error *err);
+
+/* What attention.h says, with q, k and v side by side in rows of (heads + 2 kv_heads) * size numbers. */
+struct nn_attention {
+    const void *qkv;
+    void *o;
+    float *lse;
+    size_t samples, tokens, heads, kv_heads, size;
+    size_t past; /* tokens before these, whose rows lie before them; only with one sample */
+};
+int nn_attention(struct nn *nn, const struct nn_attention *a, struct cairn_error *err);
+int nn_attention_back(struct nn *nn, const struct nn_attention *a, const void *d_o, void *dqkv, float *delta,
+                      struct cairn_error *err);
+/* Turns q and k in place by their positions; tables of rope.h begin at the first of `tokens` positions. */
+int nn_rope(struct nn *nn, const struct nn_attention *a, void *qkv, const float *cos_, const float *sin_,
+            bool back, struct cairn_error *err);
+
+/* y = gelu(x), and dx = dy gelu'(x); in place where dx is dy. */
+int nn_gelu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
+int nn_gelu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err);
+int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n, struct cairn_error *err);
+int nn_swiglu_back(struct nn *nn, void *dgate, void *dup, const void *dy, const void *gate, const void *up,
+                   size_t n, struct cairn_error *err);
+int nn_add(struct nn *nn, void *y, const void *x, const void *z, size_t n, struct cairn_error *err);
+/* y = x with a share of it dropped and the rest grown; the same call with dy is the gradient.  rate 0 copies, or does
+ * nothing in place. */
+struct nn_drop {
+    float rate;
+    uint64_t seed, stream;
+};
+int nn_dropout(struct nn *nn, void *y, const void *x, size_t n, const struct nn_drop *d,
+               struct cairn_error *err);
+
+/* y = table[ids] + positions[row % n_positions]; positions may be NULL. */
+int nn_embedding(struct nn *nn, void *y, const void *table, const void *positions, const int *ids,
+                 size_t rows, size_t columns, size_t limit, size_t n_positions, struct cairn_error *err);
+/* dtable[id] += the rows of dy that have it, by lists on the device (gpu/lists.h). */
+int nn_embedding_back(struct nn *nn, float *dtable, const void *dy, const int *ids, const int *first,
+                      const int *members, size_t lists, size_t rows, size_t columns, size_t limit,
+                      struct cairn_error *err);
+
+/* loss of each row; where dlogits is given (it may be logits), their gradient times scale.  Rows lie `stride` apart. */
+int nn_cross_entropy(struct nn *nn, float *loss, void *dlogits, const void *logits, const int *targets,
+                     size_t rows, size_t columns, size_t stride, float scale, float smoothing,
+                     struct cairn_error *err);
+
+#endif

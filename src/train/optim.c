@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/optim.h"
+#include "gpu/kernels/elementwise.h"
+#include "gpu/kernels/optim.h"
+#include "gpu/optim8.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUPS = 2 /* matrices and vectors */, ARRAYS_MOST = 16 };
+
+/* The parameters of a kind, which one launch moves. */
+struct group {
+    size_t n;
+    enum gpu_storage storage;
+    bool eight; /* state in 8 bits */
+    void *w;
+    float *g;
+    float *master, *average; /* may be NULL */
+    float *m, *v;
+    uint8_t *m8, *v8;
+    float *m_max, *v_max;
+};
+
+struct optim {
+    struct gpu *g;
+    const struct params *params;
+    struct weights *weights;
+    struct optim_options o;
+    struct weights grads;
+    struct group groups[GROUPS];
+    struct optim_array arrays[ARRAYS_MOST];
+    size_t n_arrays;
+    float *parts;  /* of the norm */
+    float *result; /* norm, factor */
+    float *tables; /* of the 8-bit codes */
+    float *back;   /* result on the host */
+    uint64_t steps, tries;
+};
+
+/* ---- memory ---- */
+
+static size_t blocks(size_t n)
+{
+    return (n + OPTIM8_BLOCK - 1) / OPTIM8_BLOCK;
+}
+
+static void set_group(struct group *gr, const struct params *p, enum param_kind kind,
+                      enum gpu_storage storage, const struct optim_options *o)
+{
+    *gr = (struct group){ .n = p->numbers[kind], .storage = kind == PARAM_VECTOR ? GPU_F32 : storage };
+    gr->eight = o->kind == OPTIM_ADAMW8 && kind == PARAM_MATRIX;
+}
+
+/* One array of a group's state; `at` gets its place. */
+struct want {
+    const char *name;
+    enum dtype dtype;
+    size_t n;
+    void **at;
+};
+enum { WANTS = 6 };
+
+static size_t list_wants(struct group *gr, const struct optim_options *o, bool vectors, struct want w[WANTS])
+{
+    size_t n = 0;
+    if (!gr->n)
+        return 0;
+    if (o->master && gr->storage != GPU_F32)
+        w[n++] = (struct want){ "master", DTYPE_F32, gr->n, (void **)&gr->master };
+    if (o->ema > 0)
+        w[n++] =
+            (struct want){ vectors ? "vector.ema" : "matrix.ema", DTYPE_F32, gr->n, (void **)&gr->average };
+    if (gr->eight) {
+        w[n++] = (struct want){ "matrix.m", DTYPE_U8, gr->n, (void **)&gr->m8 };
+        w[n++] = (struct want){ "matrix.v", DTYPE_U8, gr->n, (void **)&gr->v8 };
+        w[n++] = (struct want){ "matrix.m.max", DTYPE_F32, blocks(gr->n), (void **)&gr->m_max };
+        w[n++] = (struct want){ "matrix.v.max", DTYPE_F32, blocks(gr->n), (void **)&gr->v_max };
+        return n;
+    }
+    w[n++] = (struct want){ vectors ? "vector.m" : "matrix.m", DTYPE_F32, gr->n, (void **)&gr->m };
+    if (o->kind != OPTIM_LION)
+        w[n++] = (struct want){ vectors ? "vector.v" : "matrix.v", DTYPE_F32, gr->n, (void **)&gr->v };
+    return n;
+}
+
+size_t optim_bytes(const struct params *p, enum gpu_storage storage, const struct optim_options *o)
+{
+    size_t sum = weights_size(p, GPU_F32); /* gradients */
+    for (int i = 0; i < GROUPS; i++) {
+        struct group gr;
+        struct want wants[WANTS];
+        set_group(&gr, p, i ? PARAM_VECTOR : PARAM_MATRIX, storage, o);
+        size_t n = list_wants(&gr, o, i, wants);
+        for (size_t k = 0; k < n; k++)
+            sum += wants[k].n * dtype_size(wants[k].dtype);
+    }
+    return sum;
+}
+
+static int open_group(struct optim *o, int which, struct cairn_error *err)
+{
+    struct group *gr = &o->groups[which];
+    struct want wants[WANTS];
+    set_group(gr, o->params, which ? PARAM_VECTOR : PARAM_MATRIX, o->weights->storage, &o->o);
+    gr->w = which ? (void *)o->weights->vectors : o->weights->matrices;
+    gr->g = which ? o->grads.vectors : o->grads.matrices;
+    size_t n = list_wants(gr, &o->o, which, wants);
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = wants[i].n * dtype_size(wants[i].dtype);
+        if (gpu_alloc(o->g, GPU_MEM_DEVICE, bytes, wants[i].at, err))
+            return -1;
+        o->arrays[o->n_arrays++] =
+            (struct optim_array){ wants[i].name, wants[i].dtype, wants[i].n, *wants[i].at };
+        if (gpu_clear(o->g, NULL, *wants[i].at, bytes, err))
+            return -1;
+    }
+    return 0;
+}
+
+static size_t norm_parts(const struct optim *o)
+{
+    return K_GROUPS(o->groups[0].n) + K_GROUPS(o->groups[1].n);
+}
+
+static int open_rest(struct optim *o, struct cairn_error *err)
+{
+    float tables[OPTIM8_TABLES];
+    if (gpu_alloc(o->g, GPU_MEM_DEVICE, norm_parts(o) * sizeof(float), (void **)&o->parts, err) ||
+        gpu_alloc(o->g, GPU_MEM_DEVICE, 2 * sizeof(float), (void **)&o->result, err) ||
+        gpu_alloc(o->g, GPU_MEM_STAGING, 2 * sizeof(float), (void **)&o->back, err))
+        return -1;
+    if (o->o.kind != OPTIM_ADAMW8)
+        return 0;
+    optim8_tables(tables);
+    if (gpu_alloc(o->g, GPU_MEM_DEVICE, sizeof(tables), (void **)&o->tables, err) ||
+        gpu_upload(o->g, NULL, o->tables, tables, sizeof(tables), err))
+        return -1;
+    return gpu_wait(o->g, NULL, err);
+}
+
+int optim_open(struct gpu *g, const struct params *p, struct weights *w, const struct optim_options *options,
+               struct optim **out, struct cairn_error *err)
+{
+    struct optim *o = calloc(1, sizeof(*o));
+    if (!o)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    *o = (struct optim){ .g = g, .params = p, .weights = w, .o = *options };
+    if (weights_open(&o->grads, g, p, GPU_F32, WEIGHTS_INT8, err) || open_group(o, 0, err) ||
+        open_group(o, 1, err) || open_rest(o, err) || optim_start(o, err)) {
+        optim_close(o);
+        return -1;
+    }
+    *out = o;
+    return 0;
+}
+
+void optim_close(struct optim *o)
+{
+    if (!o)
+        return;
+    weights_close(&o->grads);
+    for (size_t i = 0; i < o->n_arrays; i++)
+        gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
+    void *rest[] = { o->parts, o->result, o->tables };
+    for (size_t i = 0; i < ARRAY_LEN(rest); i++)
+        if (rest[i])
+            gpu_free(o->g, GPU_MEM_DEVICE, rest[i]);
+    if (o->back)
+        gpu_free(o->g, GPU_MEM_STAGING, o->back);
+    free(o);
+}
+
+/* ---- launching ---- */
+
+static int launch(struct optim *o, struct gpu_stream *s, const char *name, enum gpu_storage storage,
+                  size_t groups, const void *args, size_t size, struct cairn_error *err)
+{
+    const struct gpu_kernel *k;
+    if (gpu_kernel(o->g, name, storage, &k, err))
+        return -1;
+    return gpu_launch(o->g, s, k, (struct gpu_grid){ .x = (unsigned)groups }, args, size, err);
+}
+
+static int widen(struct optim *o, float *to, const struct group *gr, struct cairn_error *err)
+{
+    struct widen_args args = { .y = to, .x = gr->w, .n = (k_i64)gr->n };
+    return launch(o, NULL, "widen", gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
+}
+
+/* Of the 8-bit codes of m, zero is not 0. */
+static int clear_codes(struct optim *o, const struct group *gr, struct cairn_error *err)
+{
+    CLEANUP(mem_free) uint8_t *zero = malloc(gr->n);
+    if (!zero)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu codes", gr->n);
+    memset(zero, OPTIM8_ZERO_M, gr->n);
+    return gpu_upload(o->g, NULL, gr->m8, zero, gr->n, err) || gpu_wait(o->g, NULL, err) ? -1 : 0;
+}
+
+int optim_start(struct optim *o, struct cairn_error *err)
+{
+    for (int i = 0; i < GROUPS; i++) {
+        struct group *gr = &o->groups[i];
+        if ((gr->master && widen(o, gr->master, gr, err)) ||
+            (gr->average && widen(o, gr->average, gr, err)) || (gr->eight && clear_codes(o, gr, err)))
+            return -1;
+    }
+    return gpu_wait(o->g, NULL, err);
+}
+
+const struct weights *optim_grads(const struct optim *o)
+{
+    return &o->grads;
+}
+
+int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err)
+{
+    return weights_clear(&o->grads, o->params, s, err);
+}
+
+/* ---- a step ---- */
+
+static int measure(struct optim *o, struct gpu_stream *s, double unscale, struct cairn_error *err)
+{
+    size_t first = 0;
+    for (int i = 0; i < GROUPS; i++) {
+        const struct group *gr = &o->groups[i];
+        struct square_sum_args args = { .parts = o->parts + first, .x = gr->g, .n = (k_i64)gr->n };
+        if (gr->n && launch(o, s, "square_sum", GPU_F32, K_GROUPS(gr->n), &args, sizeof(args), err))
+            return -1;
+        first += K_GROUPS(gr->n);
+    }
+    struct clip_args clip = { .y = o->result,
+                              .parts = o->parts,
+                              .n = (k_i64)first,
+                              .max_norm = (float)o->o.clip,
+                              .unscale = (float)unscale };
+    return launch(o, s, "clip", GPU_F32, 1, &clip, sizeof(clip), err);
+}
+
+static struct optim_weights moved(const struct optim *o, int which, double rate)
+{
+    const struct group *gr = &o->groups[which];
+    return (struct optim_weights){
+        .w = gr->w,
+        .master = gr->master,
+        .g_f32 = gr->g,
+        .by = o->result + 1,
+        .n = (k_i64)gr->n,
+        .seed = o->o.seed,
+        .stream = o->tries,
+        .stochastic = o->o.stochastic && gr->storage != GPU_F32 && !gr->master,
+        .rate = (float)rate,
+        .decay = which ? 0 : (float)o->o.decay,
+    };
+}
+
+static int move(struct optim *o, struct gpu_stream *s, int which, double rate, struct cairn_error *err)
+{
+    const struct group *gr = &o->groups[which];
+    double step = (double)o->steps + 1, b1 = o->o.beta1, b2 = o->o.beta2;
+    struct optim_weights to = moved(o, which, rate);
+    struct adamw_args plain = {
+        .to = to,
+        .m = gr->m,
+        .v = gr->v,
+        .beta1 = (float)b1,
+        .beta2 = (float)b2,
+        .rest1 = (float)(1 - b1),
+        .rest2 = (float)(1 - b2),
+        .epsilon = (float)o->o.epsilon,
+        .correction1 = (float)(1 - pow(b1, step)),
+        .correction2 = (float)(1 - pow(b2, step)),
+    };
+    struct adamw8_args eight = {
+        .to = to,
+        .m = gr->m8,
+        .v = gr->v8,
+        .m_max = gr->m_max,
+        .v_max = gr->v_max,
+        .tables = o->tables,
+        .beta1 = plain.beta1,
+        .beta2 = plain.beta2,
+        .rest1 = plain.rest1,
+        .rest2 = plain.rest2,
+        .epsilon = plain.epsilon,
+        .correction1 = plain.correction1,
+        .correction2 = plain.correction2,
+    };
+    if (!gr->n)
+        return 0;
+    if (gr->eight)
+        return launch(o, s, "adamw8", gr->storage, blocks(gr->n), &eight, sizeof(eight), err);
+    return launch(o, s, o->o.kind == OPTIM_LION ? "lion" : "adamw", gr->storage, K_GROUPS(gr->n), &plain,
+                  sizeof(plain), err);
+}
+
+static int average(struct optim *o, struct gpu_stream *s, const struct group *gr, struct cairn_error *err)
+{
+    struct ema_args args = { .average = gr->average,
+                             .w = gr->master ? (void *)gr->master : gr->w,
+                             .n = (k_i64)gr->n,
+                             .decay = (float)o->o.ema };
+    if (!gr->average)
+        return 0;
+    return launch(o, s, "ema", gr->master ? GPU_F32 : gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
+}
+
+int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err)
+{
+    if (measure(o, s, unscale, err))
+        return -1;
+    for (int i = 0; i < GROUPS; i++)
+        if (move(o, s, i, rate, err) || average(o, s, &o->groups[i], err))
+            return -1;
+    return gpu_download(o->g, s, o->back, o->result, 2 * sizeof(float), err);
+}
+
+int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out, struct cairn_error *err)
+{
+    if (gpu_wait(o->g, s, err))
+        return -1;
+    *out = (struct optim_result){ .norm = (double)o->back[0], .moved = isfinite(o->back[1]) };
+    o->steps += out->moved;
+    o->tries++;
+    return 0;
+}
+
+uint64_t optim_steps(const struct optim *o)
+{
+    return o->steps;
+}
+
+uint64_t optim_tries(const struct optim *o)
+{
+    return o->tries;
+}
+
+const struct optim_array *optim_arrays(const struct optim *o, size_t *n)
+{
+    *n = o->n_arrays;
+    return o->arrays;
+}
+
+void optim_resume(struct optim *o, uint64_t steps, uint64_t tries)
+{
+    o->steps = steps;
+    o->tries = tries;
+}
+
+int optim_average(const struct optim *o, const struct param *p, float *into, struct cairn_error *err)
+{
+    const struct group *gr = &o->groups[p->kind == PARAM_VECTOR];
+    if (!gr->average)
+        return weights_get(o->weights, p, into, err);
+    return gpu_download(o->g, NULL, into, gr->average + p->at, p->rows * p->columns * sizeof(float), err) ||
+                   gpu_wait(o->g, NULL, err)
+               ? -1
+               : 0;
+}

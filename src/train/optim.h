@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What moves the weights: gradients, their norm, the optimizer's state, a master copy, a moving average.
+ *
+ * A step is queued like everything else; optim_finish waits and tells what became of it.  A step whose gradients are not
+ * finite is left out: weights and state stay as they are, and it does not count. */
+#ifndef CAIRN_TRAIN_OPTIM_H
+#define CAIRN_TRAIN_OPTIM_H
+
+#include "nn/weights.h"
+#include "tensor/dtype.h"
+
+enum optim_kind { OPTIM_ADAMW, OPTIM_ADAMW8, OPTIM_LION };
+
+struct optim_options {
+    enum optim_kind kind;
+    double beta1, beta2, epsilon;
+    double decay;    /* of matrices; vectors have none */
+    double clip;     /* largest norm of all gradients; 0: no limit */
+    bool master;     /* 16-bit weights have an f32 copy, which is what moves */
+    bool stochastic; /* without one: rounded up or down by chance */
+    double ema;      /* decay of a moving average of the weights; 0: none */
+    uint64_t seed;   /* of stochastic rounding */
+};
+
+struct optim;
+/* For the parameters of p, which have no bytes. */
+int optim_open(struct gpu *g, const struct params *p, struct weights *w, const struct optim_options *o,
+               struct optim **out, struct cairn_error *err);
+void optim_close(struct optim *o);
+/* What it takes of the device. */
+size_t optim_bytes(const struct params *p, enum gpu_storage storage, const struct optim_options *o);
+
+/* After weights were put in from outside: master copy and average start from them. */
+int optim_start(struct optim *o, struct cairn_error *err);
+const struct weights *optim_grads(const struct optim *o);
+int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err);
+
+/* unscale: 1 / what the loss was multiplied by.  optim_step is followed by optim_finish. */
+int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err);
+struct optim_result {
+    double norm; /* of the gradients, before they were clipped */
+    bool moved;
+};
+int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out, struct cairn_error *err);
+uint64_t optim_steps(const struct optim *o); /* that moved */
+uint64_t optim_tries(const struct optim *o); /* all of them */
+
+/* All that a later run needs to go on, as arrays on the device; the names are the optimizer's own. */
+struct optim_array {
+    const char *name;
+    enum dtype dtype;
+    size_t n;
+    void *at;
+};
+const struct optim_array *optim_arrays(const struct optim *o, size_t *n);
+/* After the arrays were filled from a file. */
+void optim_resume(struct optim *o, uint64_t steps, uint64_t tries);
+/* The moving average of a parameter, for the host; or the weights where there is no average. */
+int optim_average(const struct optim *o, const struct param *p, float *into, struct cairn_error *err);
+
+#endif
