@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-PACKAGES = ['safetensors>=0.5', 'numpy', 'ml_dtypes']
+PACKAGES = ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']
 
 
 def skip(reason):
@@ -21,10 +21,19 @@ def quiet(*command):
     return '' if done.returncode == 0 else (done.stdout.strip().splitlines() or ['it failed'])[-1]
 
 
+def written(path):
+    """What a file says; nothing if it is not there."""
+    try:
+        with open(path, encoding='utf-8') as f:
+            return f.read()
+    except FileNotFoundError:
+        return ''
+
+
 def environment(build):
     folder = os.path.join(build, 'interop-venv')
     python, mark = os.path.join(folder, 'bin', 'python'), os.path.join(folder, 'complete')
-    if os.path.exists(mark):
+    if written(mark) == ' '.join(PACKAGES):
         return python
     trouble = quiet(sys.executable, '-m', 'venv', '--clear', folder)
     if trouble:
@@ -34,7 +43,7 @@ def environment(build):
     if trouble:
         skip(f'pip has no {" ".join(PACKAGES)}: {trouble}')
     with open(mark, 'w', encoding='utf-8') as f:
-        f.write('ok\n')
+        f.write(' '.join(PACKAGES))
     return python
 
 
