@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is measured in a step of training: one line of a run's log.jsonl.
+ *
+ * Steps count from 1: step 120 means that 120 steps are done.  A figure that was not measured is not there, which is
+ * not 0.  One that is no number is null in the line, and the word stands beside it: "loss":null,"loss_is":"nan". */
+#ifndef CAIRN_TRAIN_MEASURE_H
+#define CAIRN_TRAIN_MEASURE_H
+
+#include "base/error.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum metric {
+    METRIC_LOSS,
+    METRIC_VAL_LOSS,
+    METRIC_LR,
+    METRIC_GRAD_NORM,
+    METRIC_TOKENS_PER_S,
+    METRIC_S_PER_IT,
+    METRIC_MEM_BYTES,
+    METRIC_LOSS_SCALE,
+    METRIC_ELAPSED_S, /* of training, pauses between two starts not counted; filled in by metrics_add */
+    METRIC_COUNT,
+};
+
+struct measure {
+    uint64_t step;
+    unsigned has; /* a bit for each metric */
+    double value[METRIC_COUNT];
+    const char *event; /* "eval", "checkpoint", "oom" …; NULL: an ordinary step */
+    const char *note;  /* a word to the event, or NULL */
+};
+
+/* The key in the log, which is also the tag of the curve. */
+const char *metric_key(enum metric m);
+
+void measure_set(struct measure *m, enum metric which, double value);
+bool measure_has(const struct measure *m, enum metric which);
+/* Adds the line, with its line feed. */
+void measure_add_line(const struct measure *m, struct str *out);
+/* Reads a line back; event and note are left out.  Keys it does not know are passed over. */
+int measure_parse(const char *line, size_t len, struct measure *out, struct cairn_error *err);
+
+#endif
