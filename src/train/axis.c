@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/axis.h"
+
+#include "base/cleanup.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double air = 0.04; /* of the range, at each end */
+
+struct axis axis_fit(double lo, double hi, bool is_log)
+{
+    is_log = is_log && lo > 0;
+    if (is_log) {
+        double by = hi > lo ? pow(hi / lo, air) : 1.1;
+        return (struct axis){ lo / by, hi * by, true };
+    }
+    double wide = hi > lo ? (hi - lo) * air : fmax(fabs(lo) * 0.1, 1e-9);
+    return (struct axis){ lo - wide, hi + wide, false };
+}
+
+double axis_place(const struct axis *a, double v)
+{
+    if (a->is_log)
+        return v > 0 ? log(v / a->lo) / log(a->hi / a->lo) : -1;
+    return (v - a->lo) / (a->hi - a->lo);
+}
+
+/* 1, 2 or 5 times a power of ten, not below v. */
+static double round_step(double v)
+{
+    double power = pow(10, floor(log10(v)));
+    static const double nice[] = { 1, 2, 5, 10 };
+    for (size_t i = 0; i < ARRAY_LEN(nice); i++)
+        if (v <= nice[i] * power * (1 + 1e-9))
+            return nice[i] * power;
+    return 10 * power;
+}
+
+static size_t straight_ticks(const struct axis *a, int want, double *ticks)
+{
+    double step = round_step((a->hi - a->lo) / want);
+    size_t n = 0;
+    for (double k = ceil(a->lo / step - 1e-9); k * step <= a->hi + 1e-9 * step && n < AXIS_TICKS_MOST; k++)
+        ticks[n++] = k == 0 ? 0 : k * step;
+    return n;
+}
+
+static size_t log_ticks(const struct axis *a, int want, double *ticks)
+{
+    double decades = log10(a->hi / a->lo);
+    double every = ceil(decades / want); /* powers of ten */
+    size_t n = 0;
+    for (double p = floor(log10(a->lo)); p <= log10(a->hi) && n + 3 <= AXIS_TICKS_MOST; p += every)
+        for (int m = 1; m <= (3 * decades <= want ? 5 : 1); m += m == 1 ? 1 : 3) /* 1, 2, 5 */
+            if (m * pow(10, p) >= a->lo && m * pow(10, p) <= a->hi)
+                ticks[n++] = m * pow(10, p);
+    return n;
+}
+
+size_t axis_ticks(const struct axis *a, int want, double ticks[AXIS_TICKS_MOST])
+{
+    /* Within a decade there are few powers of ten, and the marks of a straight axis serve better. */
+    return a->is_log && a->hi / a->lo >= 10 ? log_ticks(a, want, ticks) : straight_ticks(a, want, ticks);
+}
+
+/* "2e-04" is written 2e-4. */
+static void short_exponent(char *text)
+{
+    char *e = strchr(text, 'e');
+    if (e && (e[1] == '-' || e[1] == '+') && e[2] == '0')
+        memmove(e + 2, e + 3, strlen(e + 3) + 1);
+}
+
+const char *axis_label(double v, char *buf)
+{
+    static const struct {
+        double from;
+        const char *unit;
+    } rows[] = { { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e4, "k" } };
+    double size = fabs(v);
+    for (size_t i = 0; i < ARRAY_LEN(rows) && size < 1e15; i++)
+        if (size >= rows[i].from) {
+            double unit = rows[i].from == 1e4 ? 1e3 : rows[i].from;
+            snprintf(buf, AXIS_LABEL, "%.4g%s", v / unit, rows[i].unit);
+            return buf;
+        }
+    if (size == 0 || size >= 1e-3)
+        return snprintf(buf, AXIS_LABEL, "%.4g", v), short_exponent(buf), buf;
+    int power = (int)floor(log10(size) + 1e-9);
+    snprintf(buf, AXIS_LABEL, "%.3ge%d", v / pow(10, power), power);
+    return buf;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Curves for a terminal: a chart of block characters with axes, and a sparkline.  Plain ASCII on request. */
+#ifndef CAIRN_TRAIN_CHART_H
+#define CAIRN_TRAIN_CHART_H
+
+#include "base/str.h"
+#include "train/curve.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct chart_line {
+    struct curve curve; /* belongs to the caller; a value that is no number is left out */
+    const char *color;  /* the escape that begins it; NULL or "": none */
+};
+
+struct chart {
+    const struct chart_line *lines;
+    size_t n;
+    int width, height; /* of the inner field, in characters */
+    bool is_log;       /* the y axis */
+    bool utf8;         /* block characters; else ASCII */
+};
+
+/* Does the user's locale, by its variables, have UTF-8? */
+bool chart_locale_is_utf8(void);
+
+/* height lines, the axis and its labels.  Without colours several curves are told apart by their marks.  Nothing if no
+ * curve has a number. */
+void chart_draw(const struct chart *c, struct str *out);
+/* The mark of a curve in a chart without colours: "a" for the first. */
+char chart_mark(size_t line);
+
+/* One character a value, the least at the bottom; one that is no number is a blank. */
+void chart_sparkline(const double *values, size_t n, bool utf8, struct str *out);
+
+#endif

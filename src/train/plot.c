@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/plot.h"
+
+#include "base/file.h"
+#include "train/axis.h"
+#include "train/curve.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 960, LEFT = 66, RIGHT = 26, TOP = 54, LEGEND_LINE = 22, MAIN_HEIGHT = 340 };
+enum { SMALL_TOP = 62, SMALL_HEIGHT = 104, SMALL_GAP = 66, FOOT = 40, COLORS = 6 };
+
+static const struct {
+    const char *light, *dark;
+} colors[COLORS] = {
+    { "#2563eb", "#60a5fa" }, { "#ea580c", "#fb923c" }, { "#059669", "#34d399" },
+    { "#c026d3", "#e879f9" }, { "#ca8a04", "#facc15" }, { "#0891b2", "#22d3ee" },
+};
+
+struct panel {
+    double x, y, w, h;
+    struct axis steps, values;
+};
+
+struct plot {
+    const struct plot_run *runs;
+    size_t n;
+    const struct plot_options *o;
+    struct str *out;
+};
+
+static void add_style(struct str *out)
+{
+    str_add(out, "<style>"
+                 "text{font:12px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#6b7280}"
+                 ".title{font-size:17px;font-weight:600;fill:#111827}.name{font-size:13px;fill:#374151}"
+                 ".back{fill:#fff}.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af}.bad{stroke:#dc2626}"
+                 "path{fill:none;stroke-linejoin:round;stroke-linecap:round}"
+                 ".raw{stroke-width:1;opacity:.35}.mean{stroke-width:2.2}.small{stroke-width:1.5}"
+                 ".val{stroke-width:1.3;stroke-dasharray:4 3}circle{fill:#fff;stroke-width:2}");
+    for (int i = 0; i < COLORS; i++)
+        str_addf(out, ".c%d{stroke:%s}", i, colors[i].light);
+    str_add(out, "@media(prefers-color-scheme:dark){"
+                 "text{fill:#9ca3af}.title{fill:#f3f4f6}.name{fill:#d1d5db}.back{fill:#111827}"
+                 ".grid{stroke:#253041}.axis{stroke:#6b7280}.bad{stroke:#f87171}circle{fill:#111827}");
+    for (int i = 0; i < COLORS; i++)
+        str_addf(out, ".c%d{stroke:%s}", i, colors[i].dark);
+    str_add(out, "}</style>\n");
+}
+
+/* Text from outside, as XML may hold it. */
+static void add_text(struct str *out, const char *text)
+{
+    CLEANUP(str_release) struct str clean = { 0 };
+    str_add_clean(&clean, text, strlen(text));
+    for (const char *p = clean.s; *p; p++) {
+        if (*p == '&' || *p == '<' || *p == '>')
+            str_add(out, *p == '&' ? "&amp;" : *p == '<' ? "&lt;" : "&gt;");
+        else
+            str_addn(out, p, 1);
+    }
+}
+
+static double place_x(const struct panel *p, double step)
+{
+    return p->x + axis_place(&p->steps, step) * p->w;
+}
+
+static double place_y(const struct panel *p, double v)
+{
+    /* What lies far outside is cut off by the clip; a browser need not know how far. */
+    double at = fmax(-1, fmin(2, axis_place(&p->values, v)));
+    return p->y + (1 - at) * p->h;
+}
+
+static void add_axes(struct str *out, const struct panel *p, int want_x, int want_y)
+{
+    double ticks[AXIS_TICKS_MOST];
+    char label[AXIS_LABEL];
+    size_t n = axis_ticks(&p->values, want_y, ticks);
+    for (size_t i = 0; i < n; i++) {
+        double y = place_y(p, ticks[i]);
+        str_addf(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", p->x, y, p->x + p->w);
+        str_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", p->x - 8, y + 4,
+                 axis_label(ticks[i], label));
+    }
+    n = axis_ticks(&p->steps, want_x, ticks);
+    for (size_t i = 0; i < n; i++) {
+        double x = place_x(p, ticks[i]);
+        str_addf(out, "<path class=\"axis\" d=\"M%.1f %.1fv5\"/>", x, p->y + p->h);
+        str_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n", x, p->y + p->h + 19,
+                 axis_label(ticks[i], label));
+    }
+    str_addf(out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>\n", p->x, p->y + p->h, p->x + p->w);
+}
+
+/* What falls into one column of the picture. */
+struct column {
+    double first, last, least, most;
+    size_t count, next; /* next: the first point behind it */
+};
+
+static struct column column_at(const struct panel *p, const struct curve *c, size_t i)
+{
+    struct column k = { NAN, NAN, INFINITY, -INFINITY, 0, i };
+    double x = floor(place_x(p, c->step[i]));
+    for (; k.next < c->n && floor(place_x(p, c->step[k.next])) == x; k.next++) {
+        double v = c->value[k.next];
+        if (!isfinite(v))
+            continue;
+        k.first = k.count++ ? k.first : v;
+        k.last = v;
+        k.least = fmin(k.least, v);
+        k.most = fmax(k.most, v);
+    }
+    return k;
+}
+
+/* A column shows the extremes of what falls into it: nothing that could be seen is lost. */
+static void add_curve(struct str *out, const struct panel *p, const struct curve *c, const char *class,
+                      size_t run)
+{
+    bool any = false;
+    for (size_t i = 0, next; i < c->n; i = next) {
+        struct column k = column_at(p, c, i);
+        double x = place_x(p, c->step[i]);
+        next = k.next;
+        if (!k.count)
+            continue;
+        if (!any)
+            str_addf(out, "<path class=\"%s c%zu\" d=\"M", class, run % COLORS);
+        bool rises = k.last > k.first;
+        str_addf(out, "%s%.1f %.1f", any ? "L" : "", k.count == 1 ? x : floor(x) + 0.5,
+                 place_y(p, rises ? k.least : k.most));
+        if (k.least < k.most)
+            str_addf(out, "V%.1f", place_y(p, rises ? k.most : k.least));
+        any = true;
+    }
+    if (any)
+        str_add(out, "\"/>\n");
+}
+
+/* Smooth already, so one point a column is enough. */
+static void add_mean(struct str *out, const struct panel *p, const struct curve *c, size_t run)
+{
+    double drawn = -INFINITY;
+    for (size_t i = 0; i < c->n; i++) {
+        double x = place_x(p, c->step[i]);
+        if (!isfinite(c->value[i]) || (x < drawn + 1 && i + 1 < c->n))
+            continue;
+        if (drawn < 0)
+            str_addf(out, "<path class=\"mean c%zu\" d=\"M", run % COLORS);
+        str_addf(out, "%s%.1f %.1f", drawn < 0 ? "" : "L", x, place_y(p, c->value[i]));
+        drawn = x;
+    }
+    if (drawn >= 0)
+        str_add(out, "\"/>\n");
+}
+
+/* A curve of very many validations has no room for a circle each. */
+static void add_points(struct str *out, const struct panel *p, const struct curve *c, size_t run)
+{
+    add_curve(out, p, c, "val", run);
+    for (size_t i = 0; c->n <= 200 && i < c->n; i++)
+        if (isfinite(c->value[i]))
+            str_addf(
+                out,
+                "<circle class=\"c%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>step %.0f: %.5g</title></circle>\n",
+                run % COLORS, place_x(p, c->step[i]), place_y(p, c->value[i]), c->step[i], c->value[i]);
+}
+
+/* A cross where the loss first is no number. */
+static void add_bad(struct str *out, const struct panel *p, const struct curve *c)
+{
+    size_t i = 0;
+    while (i < c->n && isfinite(c->value[i]))
+        i++;
+    if (i == c->n)
+        return;
+    str_addf(
+        out,
+        "<path class=\"bad\" stroke-width=\"2\" d=\"M%.1f %.1fl8 8m-8 0l8 -8\"><title>step %.0f: the loss is %s"
+        "</title></path>\n",
+        place_x(p, c->step[i]) - 4, p->y + 4, c->step[i], isnan(c->value[i]) ? "nan" : "inf");
+}
+
+static void add_loss(const struct plot *q, const struct panel *p, size_t run)
+{
+    const struct series *s = q->runs[run].series;
+    CLEANUP(curve_release) struct curve loss = curve_of(s, METRIC_LOSS, 1);
+    CLEANUP(curve_release) struct curve val = curve_of(s, METRIC_VAL_LOSS, 1);
+    size_t window = q->o->smooth ? q->o->smooth : curve_window(&loss);
+    CLEANUP(curve_release) struct curve mean = curve_mean(&loss, window);
+    if (window > 1)
+        add_curve(q->out, p, &loss, "raw", run);
+    if (window > 1)
+        add_mean(q->out, p, &mean, run);
+    else
+        add_curve(q->out, p, &loss, "mean", run);
+    add_points(q->out, p, &val, run);
+    add_bad(q->out, p, &loss);
+}
+
+/* All steps of all runs; from 0 unless they begin late. */
+static struct axis step_axis(const struct plot *q)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    for (size_t i = 0; i < q->n; i++) {
+        const struct series *s = q->runs[i].series;
+        if (s->n) {
+            lo = fmin(lo, (double)s->point[0].step);
+            hi = fmax(hi, (double)s->point[s->n - 1].step);
+        }
+    }
+    if (!(lo <= hi))
+        return (struct axis){ 0, 1, false };
+    return (struct axis){ lo < hi / 10 ? 0 : lo, hi > lo ? hi : lo + 1, false };
+}
+
+static struct range range_of(const struct plot *q, enum metric which, double unit)
+{
+    struct range all = { INFINITY, -INFINITY };
+    for (size_t i = 0; i < q->n; i++) {
+        CLEANUP(curve_release) struct curve c = curve_of(q->runs[i].series, which, unit);
+        struct range r = curve_range(&c);
+        all = (struct range){ fmin(all.lo, r.lo), fmax(all.hi, r.hi) };
+    }
+    return all;
+}
+
+static void begin_clip(struct str *out, const struct panel *p, const char *name)
+{
+    str_addf(out,
+             "<clipPath id=\"%s\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath>",
+             name, p->x, p->y - 4, p->w + 4, p->h + 4);
+    str_addf(out, "<g clip-path=\"url(#%s)\">\n", name);
+}
+
+static void add_main(const struct plot *q, double top)
+{
+    struct range r = range_of(q, METRIC_LOSS, 1), val = range_of(q, METRIC_VAL_LOSS, 1);
+    r = (struct range){ fmin(r.lo, val.lo), fmax(r.hi, val.hi) };
+    if (!(r.lo <= r.hi)) {
+        str_addf(q->out, "<text x=\"%d\" y=\"%.0f\" text-anchor=\"middle\">no loss has been logged</text>\n",
+                 WIDTH / 2, top + MAIN_HEIGHT / 2.0);
+        return;
+    }
+    struct panel p = { LEFT,        top,          WIDTH - LEFT - RIGHT,
+                       MAIN_HEIGHT, step_axis(q), axis_fit(r.lo, r.hi, q->o->is_log) };
+    add_axes(q->out, &p, 8, 7);
+    str_addf(q->out, "<text x=\"%d\" y=\"%.0f\">loss%s</text>", LEFT, top - 9,
+             p.values.is_log ? " (logarithmic)" : "");
+    str_addf(q->out, "<text x=\"%d\" y=\"%.0f\" text-anchor=\"end\">step</text>\n", WIDTH - RIGHT,
+             top + MAIN_HEIGHT + 34);
+    begin_clip(q->out, &p, "main");
+    for (size_t i = 0; i < q->n; i++)
+        add_loss(q, &p, i);
+    str_add(q->out, "</g>\n");
+}
+
+struct small {
+    enum metric metric;
+    const char *title;
+    double unit;
+    struct range range;
+};
+
+static void add_small(const struct plot *q, const struct small *s, double x, double y, double w)
+{
+    struct panel p = {
+        x, y, w, SMALL_HEIGHT, step_axis(q), axis_fit(fmin(0, s->range.lo), s->range.hi, false)
+    };
+    char clip[16];
+    p.values.lo = fmin(0, s->range.lo); /* these begin at nothing */
+    add_axes(q->out, &p, w > 500 ? 8 : 3, 4);
+    str_addf(q->out, "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n", x, y - 9, s->title);
+    snprintf(clip, sizeof(clip), "small%d", (int)s->metric);
+    begin_clip(q->out, &p, clip);
+    for (size_t i = 0; i < q->n; i++) {
+        CLEANUP(curve_release) struct curve c = curve_of(q->runs[i].series, s->metric, s->unit);
+        add_curve(q->out, &p, &c, "small", i);
+    }
+    str_add(q->out, "</g>\n");
+}
+
+/* The small panels that there is something for; returns how many. */
+static size_t choose_smalls(const struct plot *q, struct small out[3])
+{
+    bool giga = range_of(q, METRIC_MEM_BYTES, 1).hi >= 1e9;
+    const struct small all[] = {
+        { METRIC_LR, "learning rate", 1, { 0, 0 } },
+        { METRIC_MEM_BYTES, giga ? "memory, GB" : "memory, MB", giga ? 1e9 : 1e6, { 0, 0 } },
+        { METRIC_TOKENS_PER_S, "tokens/s", 1, { 0, 0 } },
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        out[n] = all[i];
+        out[n].range = range_of(q, all[i].metric, all[i].unit);
+        n += out[n].range.lo <= out[n].range.hi;
+    }
+    return n;
+}
+
+static void add_legend_entry(struct str *out, double x, double y, const char *shape, size_t run,
+                             const char *text)
+{
+    if (!strcmp(shape, "val"))
+        str_addf(out, "<circle class=\"c%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>", run % COLORS, x + 11,
+                 y - 4);
+    else
+        str_addf(out, "<path class=\"%s c%zu\" d=\"M%.1f %.1fh22\"/>", shape, run % COLORS, x, y - 4);
+    str_addf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", x + 29, y);
+    add_text(out, text);
+    str_add(out, "</text>\n");
+}
+
+static double entry_width(const char *text)
+{
+    return 29 + 7.4 * (double)strlen(text) + 22;
+}
+
+/* One run: what the kinds of line are.  Several: whose they are.  Returns the height it took. */
+static double add_legend(const struct plot *q)
+{
+    char mean[64];
+    const struct series *first = q->runs[0].series;
+    CLEANUP(curve_release) struct curve loss = curve_of(first, METRIC_LOSS, 1);
+    size_t window = q->o->smooth ? q->o->smooth : curve_window(&loss);
+    bool thick = window > 1, val = series_last(first, METRIC_VAL_LOSS) != NULL;
+    snprintf(mean, sizeof(mean), "mean of %zu steps", window);
+    const char *shapes[] = { thick ? "raw" : "mean", thick ? "mean" : "val", "val" };
+    const char *words[] = { "each step", thick ? mean : "validation", "validation" };
+    size_t kinds = 1 + thick + val, n = q->n > 1 ? q->n : kinds;
+    double x = LEFT, y = TOP;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = q->n > 1 ? q->runs[i].name : words[i];
+        if (x > LEFT && x + entry_width(text) > WIDTH) {
+            x = LEFT;
+            y += LEGEND_LINE;
+        }
+        add_legend_entry(q->out, x, y, q->n > 1 ? "mean" : shapes[i], q->n > 1 ? i : 0, text);
+        x += entry_width(text);
+    }
+    return y - TOP + LEGEND_LINE;
+}
+
+static void add_smalls(const struct plot *q, const struct small *smalls, size_t n, double top)
+{
+    double w = n ? (WIDTH - LEFT - RIGHT - (double)(n - 1) * SMALL_GAP) / (double)n : 0;
+    for (size_t i = 0; i < n; i++)
+        add_small(q, &smalls[i], LEFT + (double)i * (w + SMALL_GAP), top, w);
+}
+
+void plot_svg(const struct plot_run *runs, size_t n, const struct plot_options *o, struct str *out)
+{
+    CLEANUP(str_release) struct str body = { 0 };
+    struct plot q = { runs, n, o, &body };
+    struct small smalls[4];
+    size_t n_smalls = choose_smalls(&q, smalls);
+    double top = TOP + add_legend(&q) + 18, below = top + MAIN_HEIGHT + SMALL_TOP;
+    double height = n_smalls ? below + SMALL_HEIGHT + FOOT : top + MAIN_HEIGHT + FOOT + 8;
+    add_main(&q, top);
+    add_smalls(&q, smalls, n_smalls, below);
+    str_addf(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" height=\"%.0f\">\n",
+        WIDTH, height, WIDTH, height);
+    add_style(out);
+    str_addf(out, "<rect class=\"back\" width=\"%d\" height=\"%.0f\" rx=\"8\"/>\n", WIDTH, height);
+    str_addf(out, "<text class=\"title\" x=\"%d\" y=\"28\">", LEFT);
+    add_text(out, n == 1 ? runs[0].name : "training loss");
+    str_add(out, "</text>\n");
+    str_addn(out, body.s ? body.s : "", body.len);
+    str_add(out, "</svg>\n");
+}
+
+int plot_write(const char *path, const struct plot_run *runs, size_t n, const struct plot_options *o,
+               struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str svg = { 0 };
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    plot_svg(runs, n, o, &svg);
+    return file_out_open(&f, path, 0, true, err) || file_out_write(&f, svg.s, svg.len, 0, err) ||
+                   file_out_commit(&f, err)
+               ? -1
+               : 0;
+}
+
+int plot_write_run(const char *dir, const char *name, struct cairn_error *err)
+{
+    CLEANUP(series_release) struct series s = { 0 };
+    CLEANUP(mem_free) char *log = NULL, *svg = NULL;
+    if (asprintf(&log, "%s/log.jsonl", dir) < 0 || asprintf(&svg, "%s/loss.svg", dir) < 0)
+        abort();
+    if (series_read(log, &s, err))
+        return -1;
+    return plot_write(svg, &(struct plot_run){ name, &s }, 1, &(struct plot_options){ 0 }, err);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What one sees while training runs: on a terminal one line, rewritten in place; anywhere else a plain line every few
+ * seconds.
+ *
+ *     step 120/1000  loss 3.214  1,850 tok/s  mem 1.2 GB  ETA 7:12  █▆▄▃▂▂▁▁
+ *
+ * One thread at a time. */
+#ifndef CAIRN_TRAIN_TICKER_H
+#define CAIRN_TRAIN_TICKER_H
+
+#include "base/cleanup.h"
+#include "train/measure.h"
+#include <stdio.h>
+
+enum { TICKER_BINS = 24, TICKER_LINE = 256 };
+
+struct ticker {
+    FILE *out; /* NULL: silent */
+    bool terminal, utf8;
+    uint64_t first, total;   /* the steps of this start: from first to total */
+    double started, shown;   /* monotonic seconds; shown is negative before the first line */
+    double bin[TICKER_BINS]; /* means of the loss over equal stretches, the last one growing */
+    size_t bins, per_bin, in_bin;
+    struct measure last;
+    uint64_t shown_step;
+};
+
+/* first is the first step to come. */
+void ticker_start(struct ticker *t, FILE *out, uint64_t first, uint64_t total);
+void ticker_step(struct ticker *t, const struct measure *m);
+/* Something worth a line of its own; the progress line goes on below it. */
+void ticker_say(struct ticker *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The last line stays. */
+void ticker_end(struct ticker *t);
+
+/* The line some seconds after the start for so many columns. */
+void ticker_text(const struct ticker *t, double seconds, int width, char buf[TICKER_LINE]);
+
+#endif

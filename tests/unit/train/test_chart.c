@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/chart.h"
+
+#include "check.h"
+#include "train/axis.h"
+#include <math.h>
+
+static void ticks_are_round(void)
+{
+    static const struct {
+        struct axis a;
+        int want;
+        const char *labels;
+    } rows[] = {
+        { { 0, 1000, false }, 5, "0 200 400 600 800 1000 " },
+        { { 2.41, 11.2, false }, 5, "4 6 8 10 " },
+        { { 0, 1e6, false }, 4, "0 500k 1M " },
+        { { 0, 3e-4, false }, 3, "0 1e-4 2e-4 3e-4 " },
+        { { -1, 1, false }, 4, "-1 -0.5 0 0.5 1 " },
+        { { 0.02, 30, true }, 12, "0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 " },
+        { { 1, 1e8, true }, 4, "1 100 10k 1M 100M " },
+        { { 2, 4, true }, 4, "2 2.5 3 3.5 4 " },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        double ticks[AXIS_TICKS_MOST];
+        char all[256] = "", one[AXIS_LABEL];
+        size_t n = axis_ticks(&rows[i].a, rows[i].want, ticks);
+        for (size_t k = 0; k < n; k++)
+            strcat(strcat(all, axis_label(ticks[k], one)), " ");
+        CHECK_STR(all, rows[i].labels);
+    }
+}
+
+static void an_axis_has_width(void)
+{
+    struct axis a = axis_fit(3, 3, false);
+    CHECK(a.lo < 3 && a.hi > 3 && axis_place(&a, 3) == 0.5);
+    a = axis_fit(0, 0, false);
+    CHECK(a.lo < a.hi);
+    a = axis_fit(2, 2, true);
+    CHECK(a.is_log && a.lo < 2 && a.hi > 2);
+    a = axis_fit(0, 5, true);
+    CHECK(!a.is_log);
+}
+
+static void draws_a_curve(void)
+{
+    double x[] = { 0, 1, 2, 3 }, y[] = { 4, 3, 2, 1 };
+    struct chart_line line = { { x, y, 4 }, NULL };
+    struct chart c = { &line, 1, 16, 4, false, false };
+    struct str out = { 0 };
+    chart_draw(&c, &out);
+    CHECK_STR(out.s, "       4 +*****\n"
+                     "         |     ****\n"
+                     "       2 +         ****\n"
+                     "         |             ***\n"
+                     "         ++---------+-----\n"
+                     "          0         2\n");
+    str_release(&out);
+    c.utf8 = true;
+    chart_draw(&c, &out);
+    CHECK_HAS(out.s, "▀");
+    CHECK_HAS(out.s, "└");
+    str_release(&out);
+}
+
+static void curves_have_marks(void)
+{
+    double x[] = { 1, 2 }, up[] = { 1, 2 }, down[] = { 2, 1 }, none[] = { NAN, NAN };
+    struct chart_line lines[] = { { { x, up, 2 }, "" }, { { x, down, 2 }, "" }, { { x, none, 2 }, "" } };
+    struct chart c = { lines, 3, 10, 3, false, true };
+    struct str out = { 0 };
+    chart_draw(&c, &out);
+    CHECK_HAS(out.s, "a");
+    CHECK_HAS(out.s, "b");
+    CHECK(!strchr(out.s, 'c'));
+    str_release(&out);
+    c = (struct chart){ lines + 2, 1, 10, 3, false, true };
+    chart_draw(&c, &out);
+    CHECK_INT(out.len, 0);
+    c = (struct chart){ &(struct chart_line){ { x, up, 0 }, "" }, 1, 10, 3, true, true };
+    chart_draw(&c, &out);
+    CHECK_INT(out.len, 0);
+}
+
+static void sparkline(void)
+{
+    double v[] = { 8, 4, NAN, 1 }, same[] = { 3, 3 };
+    struct str out = { 0 };
+    chart_sparkline(v, 4, true, &out);
+    CHECK_STR(out.s, "█▄ ▁");
+    str_release(&out);
+    chart_sparkline(v, 4, false, &out);
+    CHECK_STR(out.s, "#- _");
+    str_release(&out);
+    chart_sparkline(same, 2, false, &out);
+    CHECK_STR(out.s, "__");
+    str_release(&out);
+}
+
+static void the_first_variable_decides(void)
+{
+    unsetenv("LC_ALL");
+    setenv("LC_CTYPE", "", 1);
+    setenv("LANG", "de_DE.UTF-8", 1);
+    CHECK(chart_locale_is_utf8());
+    setenv("LC_ALL", "C", 1);
+    CHECK(!chart_locale_is_utf8());
+    setenv("LC_ALL", "C.utf8", 1);
+    CHECK(chart_locale_is_utf8());
+}
+
+int main(void)
+{
+    RUN(ticks_are_round);
+    RUN(an_axis_has_width);
+    RUN(draws_a_curve);
+    RUN(curves_have_marks);
+    RUN(sparkline);
+    RUN(the_first_variable_decides);
+    return check_done();
+}
