@@ -22,6 +22,7 @@ static const struct command commands[] = {
     { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
     { "run", cmd_run, "start a trainer with that environment, watch it, and try again with a change" },
     { "diagnose", cmd_diagnose, "name cause and fix of a failed run from its log" },
+    { "plot", cmd_plot, "show the curves of training runs, and compare them" },
     { "bench", cmd_bench, "measure a device: copies, and cairn's kernels against its own speed" },
     { "selftest", cmd_selftest, "run every kernel on a device and compare with plain definitions" },
     { "tensor", cmd_tensor, "look at, check and convert tensor files" },

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/train_list.h"
+#include "train/chart.h"
+#include "train/plot.h"
+#include "train/runs.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct wish {
+    const char *out;
+    bool json;
+    int smooth;
+    bool is_log;
+};
+
+struct compared {
+    const char *dir, *name;
+    struct series series;
+};
+
+struct comparison {
+    struct arena a;
+    struct compared *runs;
+    size_t n;
+};
+
+static void comparison_release(struct comparison *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        series_release(&c->runs[i].series);
+    arena_release(&c->a);
+}
+
+static int read_runs(struct comparison *c, char **names, size_t n, struct cairn_error *err)
+{
+    c->runs = ARENA_NEW(&c->a, struct compared, n);
+    for (size_t i = 0; i < n; i++) {
+        struct compared *r = &c->runs[i];
+        if (runs_find(names[i], &c->a, &r->dir, err) ||
+            series_read(arena_printf(&c->a, "%s/log.jsonl", r->dir), &r->series, err))
+            return -1;
+        r->name = runs_name(r->dir, &c->a);
+        c->n++;
+    }
+    return 0;
+}
+
+/* What is known of a run in a line. */
+struct summary {
+    const struct measure *loss, *best, *val, *best_val, *memory, *time;
+    double tokens_per_s;
+    uint64_t steps;
+};
+
+static struct summary summary_of(const struct series *s)
+{
+    return (struct summary){
+        .loss = series_last(s, METRIC_LOSS),
+        .best = series_least(s, METRIC_LOSS),
+        .val = series_last(s, METRIC_VAL_LOSS),
+        .best_val = series_least(s, METRIC_VAL_LOSS),
+        .memory = series_most(s, METRIC_MEM_BYTES),
+        .time = series_last(s, METRIC_ELAPSED_S),
+        .tokens_per_s = series_mean(s, METRIC_TOKENS_PER_S),
+        .steps = s->n ? s->point[s->n - 1].step : 0,
+    };
+}
+
+static void print_figure(const struct measure *m, enum metric which, int width)
+{
+    if (m)
+        printf(" %*.4g", width, m->value[which]);
+    else
+        printf(" %*s", width, "-");
+}
+
+static void print_time(const struct measure *m)
+{
+    char text[32] = "-";
+    long long s = m ? (long long)(m->value[METRIC_ELAPSED_S] + 0.5) : 0;
+    if (m)
+        snprintf(text, sizeof(text), "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    printf(" %10s\n", text);
+}
+
+static int name_width(const struct comparison *c)
+{
+    int widest = 3;
+    for (size_t i = 0; i < c->n; i++) {
+        int w = print_columns(c->runs[i].name);
+        widest = w > widest ? w : widest;
+    }
+    return widest < 32 ? widest : 32;
+}
+
+static const char *color_of(size_t run)
+{
+    static const enum print_color colors[] = { COLOR_CYAN, COLOR_YELLOW, COLOR_GREEN, COLOR_RED };
+    return print_color(colors[run % ARRAY_LEN(colors)]);
+}
+
+static void print_table(const struct comparison *c)
+{
+    int width = name_width(c);
+    printf("\n%s   %-*s %9s %9s %9s %9s %9s %10s %10s%s\n", print_color(COLOR_BOLD), width, "RUN", "STEPS",
+           "LOSS", "BEST", "VAL", "BEST VAL", "TOKENS/S", "TIME", print_color(COLOR_PLAIN));
+    for (size_t i = 0; i < c->n; i++) {
+        struct summary s = summary_of(&c->runs[i].series);
+        printf("%s%c%s  ", color_of(i), c->n > 1 ? chart_mark(i) : ' ', print_color(COLOR_PLAIN));
+        print_cell(stdout, c->runs[i].name, width);
+        printf(" %9" PRIu64, s.steps);
+        print_figure(s.loss, METRIC_LOSS, 9);
+        print_figure(s.best, METRIC_LOSS, 9);
+        print_figure(s.val, METRIC_VAL_LOSS, 9);
+        print_figure(s.best_val, METRIC_VAL_LOSS, 9);
+        if (isfinite(s.tokens_per_s))
+            printf(" %10.0f", s.tokens_per_s);
+        else
+            printf(" %10s", "-");
+        print_time(s.time);
+    }
+}
+
+static void add_figure(struct json *o, const char *key, const struct measure *m, enum metric which)
+{
+    if (m && isfinite(m->value[which]))
+        json_add_real(o, key, m->value[which]);
+    else
+        json_add_null(o, key);
+}
+
+static void add_run_json(struct json *list, const struct compared *r)
+{
+    struct summary s = summary_of(&r->series);
+    struct json *o = json_add_object(list, NULL);
+    json_add_text(o, "name", r->name);
+    json_add_text(o, "dir", r->dir);
+    json_add_int(o, "steps", (int64_t)s.steps);
+    add_figure(o, "loss", s.loss, METRIC_LOSS);
+    add_figure(o, "best_loss", s.best, METRIC_LOSS);
+    if (s.best)
+        json_add_int(o, "best_loss_step", (int64_t)s.best->step);
+    else
+        json_add_null(o, "best_loss_step");
+    add_figure(o, "val_loss", s.val, METRIC_VAL_LOSS);
+    add_figure(o, "best_val_loss", s.best_val, METRIC_VAL_LOSS);
+    if (isfinite(s.tokens_per_s))
+        json_add_real(o, "tokens_per_s", s.tokens_per_s);
+    else
+        json_add_null(o, "tokens_per_s");
+    add_figure(o, "peak_mem_bytes", s.memory, METRIC_MEM_BYTES);
+    add_figure(o, "time_s", s.time, METRIC_ELAPSED_S);
+    json_add_int(o, "bad_lines", (int64_t)r->series.bad_lines);
+}
+
+static void print_json(const struct comparison *c, const char *svg)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "svg", svg);
+    struct json *list = json_add_array(top, "runs");
+    for (size_t i = 0; i < c->n; i++)
+        add_run_json(list, &c->runs[i]);
+    json_print(top, stdout);
+}
+
+/* A terminal has fewer columns than a picture, so only the smoothed curve is drawn. */
+static void print_chart(const struct comparison *c, const struct wish *w)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    CLEANUP(mem_free) struct chart_line *lines = calloc(c->n, sizeof(*lines));
+    if (!lines)
+        abort();
+    for (size_t i = 0; i < c->n; i++) {
+        CLEANUP(curve_release) struct curve loss = curve_of(&c->runs[i].series, METRIC_LOSS, 1);
+        size_t window = w->smooth >= 0 ? (size_t)w->smooth : curve_window(&loss);
+        lines[i] = (struct chart_line){ curve_mean(&loss, window), color_of(i) };
+    }
+    int width = print_width() - 12;
+    struct chart chart = { lines, c->n, width < 60 ? width : 60, 12, w->is_log, chart_locale_is_utf8() };
+    chart_draw(&chart, &text);
+    fputs(text.len ? text.s : "no loss has been logged\n", stdout);
+    for (size_t i = 0; i < c->n; i++)
+        curve_release(&lines[i].curve);
+}
+
+static int write_svg(const struct comparison *c, const struct wish *w, const char *path,
+                     struct cairn_error *err)
+{
+    CLEANUP(mem_free) struct plot_run *runs = calloc(c->n, sizeof(*runs));
+    if (!runs)
+        abort();
+    for (size_t i = 0; i < c->n; i++)
+        runs[i] = (struct plot_run){ c->runs[i].name, &c->runs[i].series };
+    struct plot_options o = { w->is_log, w->smooth < 0 ? 0 : w->smooth < 1 ? 1 : (size_t)w->smooth };
+    return plot_write(path, runs, c->n, &o, err);
+}
+
+static void warn_of_bad_lines(const struct comparison *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->runs[i].series.bad_lines)
+            fprintf(stderr, "cairn: %s/log.jsonl: %zu line%s cannot be read\n", c->runs[i].dir,
+                    c->runs[i].series.bad_lines, c->runs[i].series.bad_lines == 1 ? "" : "s");
+}
+
+/* One run has a picture of its own, which is brought up to date. */
+static const char *svg_path(struct comparison *c, const struct wish *w)
+{
+    if (w->out || w->json || c->n > 1)
+        return w->out;
+    return arena_printf(&c->a, "%s/loss.svg", c->runs[0].dir);
+}
+
+static int compare(char **names, size_t n, const struct wish *w)
+{
+    CLEANUP(comparison_release) struct comparison c = { .n = 0 };
+    struct cairn_error err = { 0 };
+    if (read_runs(&c, names, n, &err))
+        return print_error(&err);
+    const char *svg = svg_path(&c, w);
+    warn_of_bad_lines(&c);
+    if (w->json) {
+        if (svg && write_svg(&c, w, svg, &err))
+            return print_error(&err);
+        print_json(&c, svg);
+        return EXIT_FINE;
+    }
+    print_chart(&c, w);
+    print_table(&c);
+    if (!svg)
+        return EXIT_FINE;
+    if (write_svg(&c, w, svg, &err))
+        return print_error(&err);
+    printf("\n%s\n", svg);
+    return EXIT_FINE;
+}
+
+int cmd_plot(int argc, char **argv)
+{
+    struct wish w = { .smooth = -1 };
+    const struct opt_row rows[] = {
+        OPT_STR('o', "out", &w.out, "FILE", "write the picture (SVG) there"),
+        OPT_FLAG(0, "log", &w.is_log, "a logarithmic axis for the loss"),
+        OPT_INT('s', "smooth", &w.smooth, "N",
+                "mean of N steps; 1: as it is; else what fits the run's length"),
+        OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        "cairn plot [RUN...] [options]",
+        "Shows the loss of training runs as a chart, and what came of them as a table.  RUN is the folder of a run, or its "
+        "name in ./runs or $XDG_STATE_HOME/cairn/train; none lists those that are there.  The picture of a single run "
+        "is its own loss.svg; that of several is written with --out.",
+        "  cairn plot runs/gpt-tiny\n"
+        "  cairn plot runs/a runs/b --out compare.svg --log\n",
+        .mixed = true,
+    };
+    int rest, r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    if (rest == argc && w.out)
+        return options_error(argv[0], "--out wants at least one RUN");
+    return rest == argc ? train_list(NULL, w.json) : compare(argv + rest, (size_t)(argc - rest), &w);
+}
