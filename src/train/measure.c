@@ -141,7 +141,7 @@ static const char *scan_word(const char *key, size_t len, const char *at, struct
     enum metric which = find_key(key, len, "_is");
     char word[8] = "";
     memcpy(word, at, n < sizeof(word) ? n : 0);
-    if (which < METRIC_COUNT)
+    if (which < METRIC_COUNT && !measure_has(out, which))
         set_word(out, which, word);
     return at[n] == '"' ? at + n + 1 : NULL;
 }

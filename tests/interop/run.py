@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """run.py BUILD-DIR PROGRAM [ARGUMENT…]: runs an interop program in a virtual environment with the packages it needs.
 
-The environment is made once, in BUILD-DIR/interop-venv, by pip.  Where that is not possible the test is skipped and
+The environment is made once, in BUILD-DIR, by pip.  Where that is not possible the test is skipped and
 the reason is told.  torch is not installed by itself; INTEROP_PYTHON=/path/to/python uses a Python that has it.
 """
 import os
 import subprocess
 import sys
 
-PACKAGES = ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']
+# The folder of the environment and what is in it, for a program, or else for all others.
+ENVIRONMENTS = {
+    'board.py': ('interop-venv-board', ['tensorboard>=2.12', 'setuptools<81']),
+    None: ('interop-venv', ['safetensors>=0.5', 'numpy', 'ml_dtypes', 'tokenizers>=0.20']),
+}
 
 
 def skip(reason):
@@ -30,20 +34,21 @@ def written(path):
         return ''
 
 
-def environment(build):
-    folder = os.path.join(build, 'interop-venv')
+def environment(build, program):
+    name, packages = ENVIRONMENTS.get(os.path.basename(program), ENVIRONMENTS[None])
+    folder = os.path.join(build, name)
     python, mark = os.path.join(folder, 'bin', 'python'), os.path.join(folder, 'complete')
-    if written(mark) == ' '.join(PACKAGES):
+    if written(mark) == ' '.join(packages):
         return python
     trouble = quiet(sys.executable, '-m', 'venv', '--clear', folder)
     if trouble:
         skip(f'no virtual environment: {trouble}')
     trouble = quiet(python, '-m', 'pip', 'install', '--quiet', '--retries', '1', '--timeout', '20',
-                    '--disable-pip-version-check', '--only-binary', ':all:', *PACKAGES)
+                    '--disable-pip-version-check', '--only-binary', ':all:', *packages)
     if trouble:
-        skip(f'pip has no {" ".join(PACKAGES)}: {trouble}')
+        skip(f'pip has no {" ".join(packages)}: {trouble}')
     with open(mark, 'w', encoding='utf-8') as f:
-        f.write(' '.join(PACKAGES))
+        f.write(' '.join(packages))
     return python
 
 
@@ -57,7 +62,7 @@ def preload(environ):
 
 
 def main(build, *program):
-    python = os.environ.get('INTEROP_PYTHON') or environment(build)
+    python = os.environ.get('INTEROP_PYTHON') or environment(build, program[0])
     os.execve(python, [python, *program], preload(dict(os.environ)))
 
 
