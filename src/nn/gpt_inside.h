@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a room is made of, for the two files that know: gpt_room.c plans it, gpt_pass.c goes through it. */
+#ifndef CAIRN_NN_GPT_INSIDE_H
+#define CAIRN_NN_GPT_INSIDE_H
+
+#include "nn/gpt_room.h"
+
+/* What a block makes on its way, in the storage format but for the statistics. */
+struct kept {
+    void *norm[2], *qkv, *attention, *middle, *fc, *up, *act;
+    float *mean[2], *rstd[2], *lse;
+};
+
+/* A batch on the device: ids, targets, and who has which id (lists.h). */
+struct slot {
+    int *ids, *targets, *list_ids, *list_first, *list_members;
+    size_t lists, n_targets;
+    int *staging; /* all five, one after the other, on the host */
+    float *loss;  /* of each row */
+};
+
+struct gpt_room {
+    struct gpt *m;
+    struct gpt_room_options o;
+    size_t rows;    /* samples * tokens */
+    size_t at_once; /* rows of scores */
+    void *memory;
+    struct slot *slots;
+    int *staging;
+    float *losses; /* on the host, of all slots */
+    /* positions: the lists of their ids */
+    int *position_ids, *position_first, *position_members;
+    void **x; /* what enters each block, and what leaves the last */
+    struct kept *kept;
+    void *last; /* normed */
+    float *last_mean, *last_rstd;
+    void *scores;
+    void *branch; /* what a block adds, before dropout */
+    /* the way back */
+    void *dx, *d_narrow, *d_qkv, *d_wide, *d_wide2;
+    float *delta;
+    struct lora_room lora;
+};
+
+/* Copies ints to the device by way of *staging, which moves on. */
+int gpt_send(struct gpt_room *r, int *to, int **staging, const int *from, size_t n, struct cairn_error *err);
+
+#endif
