@@ -40,6 +40,9 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
 int weights_put(const struct weights *w, const struct param *p, const float *from, struct cairn_error *err);
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err);
 
+/* The same from a copy of the weights that lies on the host. */
+void weights_read(const struct weights *copy, const struct param *p, float *into);
+
 size_t storage_size(enum gpu_storage s); /* the bytes of a number */
 
 #endif

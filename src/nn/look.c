@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/look.h"
+#include "gpu/kernels/reduce.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- the first number that is none ---- */
+
+static int reserve(struct look_finder *f, struct gpu *g, size_t bytes, struct cairn_error *err)
+{
+    if (bytes <= f->parts_bytes)
+        return 0;
+    if (f->parts)
+        gpu_free(g, GPU_MEM_DEVICE, f->parts);
+    f->parts = NULL;
+    f->parts_bytes = 0;
+    if (gpu_alloc(g, GPU_MEM_DEVICE, bytes, &f->parts, err))
+        return -1;
+    f->parts_bytes = bytes;
+    return 0;
+}
+
+static int count(struct look_finder *f, struct nn *nn, const struct nn_event *e, struct k_stats *out,
+                 struct cairn_error *err)
+{
+    size_t parts = K_GROUPS(e->n);
+    const struct gpu_kernel *k, *fold;
+    if (reserve(f, nn->g, (parts + 1) * sizeof(struct k_stats), err))
+        return -1;
+    struct k_stats *room = f->parts;
+    struct stats_args args = { .parts = room + 1, .x = e->out, .n = (k_i64)e->n };
+    struct stats_fold_args end = { .y = room, .parts = room + 1, .n = (k_i64)parts };
+    struct gpu_grid grid = { .x = (unsigned)parts }, one = { .x = 1 };
+    return gpu_kernel(nn->g, "stats", e->storage, &k, err) ||
+                   gpu_kernel(nn->g, "stats_fold", GPU_F32, &fold, err) ||
+                   gpu_launch(nn->g, nn->stream, k, grid, &args, sizeof(args), err) ||
+                   gpu_launch(nn->g, nn->stream, fold, one, &end, sizeof(end), err) ||
+                   gpu_download(nn->g, nn->stream, out, room, sizeof(*out), err) ||
+                   gpu_wait(nn->g, nn->stream, err)
+               ? -1
+               : 0;
+}
+
+static int find(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err)
+{
+    struct look_finder *f = (struct look_finder *)w;
+    struct k_stats s;
+    if (f->found || !e->out || !e->n)
+        return 0;
+    if (count(f, nn, e, &s, err))
+        return -1;
+    if (!s.nan && !s.infinite)
+        return 0;
+    f->found = true;
+    f->nan = s.nan;
+    f->infinite = s.infinite;
+    f->n = e->n;
+    snprintf(f->where, sizeof(f->where), "%s", e->where);
+    snprintf(f->op, sizeof(f->op), "%s", e->op);
+    return 0;
+}
+
+void look_finder_init(struct look_finder *f)
+{
+    *f = (struct look_finder){ .watcher = { find } };
+}
+
+void look_finder_release(struct look_finder *f, struct gpu *g)
+{
+    if (f->parts)
+        gpu_free(g, GPU_MEM_DEVICE, f->parts);
+    f->parts = NULL;
+}
+
+/* ---- time ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static struct look_row *row_of(struct look_profile *p, const char *op)
+{
+    size_t i = 0, most = sizeof(p->rows) / sizeof(p->rows[0]);
+    while (i < p->n && strcmp(p->rows[i].op, op) != 0)
+        i++;
+    if (i == p->n && p->n < most)
+        snprintf(p->rows[p->n++].op, sizeof(p->rows[i].op), "%s", op);
+    return &p->rows[i < most ? i : most - 1];
+}
+
+static int measure(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err)
+{
+    struct look_profile *p = (struct look_profile *)w;
+    if (gpu_wait(nn->g, nn->stream, err))
+        return -1;
+    double end = now();
+    struct look_row *r = row_of(p, e->op);
+    r->calls++;
+    r->seconds += end - p->last;
+    r->flops += e->flops;
+    r->bytes += e->bytes;
+    if (p->trace)
+        fprintf(
+            p->trace,
+            "%s{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":1,\"tid\":1}",
+            p->any ? ",\n" : "", e->op, e->where, (p->last - p->first) * 1e6, (end - p->last) * 1e6);
+    p->any = true;
+    p->last = now();
+    return 0;
+}
+
+void look_profile_start(struct look_profile *p, FILE *trace)
+{
+    *p = (struct look_profile){ .watcher = { measure }, .trace = trace };
+    p->first = p->last = now();
+    if (trace)
+        fputs("{\"traceEvents\":[\n", trace);
+}
+
+void look_profile_skip(struct look_profile *p)
+{
+    p->last = now();
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct look_row *x = a, *y = b;
+    return (x->seconds < y->seconds) - (x->seconds > y->seconds);
+}
+
+void look_profile_end(struct look_profile *p)
+{
+    qsort(p->rows, p->n, sizeof(p->rows[0]), by_time);
+    if (p->trace)
+        fputs("\n]}\n", p->trace);
+}
