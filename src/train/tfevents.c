@@ -25,8 +25,6 @@ enum {
     TENSOR_DTYPE_STRING = 7,
     TENSOR_SHAPE = 2,
     TENSOR_STRING = 8,
-    SHAPE_DIM = 2,
-    DIM_SIZE = 1,
 };
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
@@ -159,11 +157,9 @@ void tfevents_add_scalars(struct str *out, double time, uint64_t step, const str
 /* A tensor of one string. */
 static void add_text_tensor(struct str *value, const char *text)
 {
-    struct str tensor = { 0 }, shape = { 0 }, dim = { 0 };
+    struct str tensor = { 0 }, no_dimensions = { 0 };
     add_number(&tensor, TENSOR_DTYPE, TENSOR_DTYPE_STRING);
-    add_number(&dim, DIM_SIZE, 1);
-    add_message(&shape, SHAPE_DIM, &dim);
-    add_message(&tensor, TENSOR_SHAPE, &shape);
+    add_message(&tensor, TENSOR_SHAPE, &no_dimensions);
     add_bytes(&tensor, TENSOR_STRING, text, strlen(text));
     add_message(value, VALUE_TENSOR, &tensor);
 }
