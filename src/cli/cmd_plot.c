@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -37,6 +38,19 @@ static void comparison_release(struct comparison *c)
     arena_release(&c->a);
 }
 
+/* Runs of the same name are told apart by their folders. */
+static void name_runs(struct comparison *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        c->runs[i].name = runs_name(c->runs[i].dir, &c->a);
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = i + 1; k < c->n; k++)
+            if (str_eq(c->runs[i].name, c->runs[k].name)) {
+                c->runs[i].name = c->runs[i].dir;
+                c->runs[k].name = c->runs[k].dir;
+            }
+}
+
 static int read_runs(struct comparison *c, char **names, size_t n, struct cairn_error *err)
 {
     c->runs = ARENA_NEW(&c->a, struct compared, n);
@@ -45,9 +59,9 @@ static int read_runs(struct comparison *c, char **names, size_t n, struct cairn_
         if (runs_find(names[i], &c->a, &r->dir, err) ||
             series_read(arena_printf(&c->a, "%s/log.jsonl", r->dir), &r->series, err))
             return -1;
-        r->name = runs_name(r->dir, &c->a);
         c->n++;
     }
+    name_runs(c);
     return 0;
 }
 
@@ -210,7 +224,7 @@ static void warn_of_bad_lines(const struct comparison *c)
                     c->runs[i].series.bad_lines, c->runs[i].series.bad_lines == 1 ? "" : "s");
 }
 
-/* One run has a picture of its own, which is brought up to date. */
+/* One run has a picture of its own, which is brought up to date if that can be. */
 static const char *svg_path(struct comparison *c, const struct wish *w)
 {
     if (w->out || w->json || c->n > 1)
@@ -236,9 +250,12 @@ static int compare(char **names, size_t n, const struct wish *w)
     print_table(&c);
     if (!svg)
         return EXIT_FINE;
-    if (write_svg(&c, w, svg, &err))
+    if (!write_svg(&c, w, svg, &err))
+        printf("\n%s\n", svg);
+    else if (w->out)
         return print_error(&err);
-    printf("\n%s\n", svg);
+    else
+        fprintf(stderr, "cairn: no picture: %s\n", err.msg);
     return EXIT_FINE;
 }
 

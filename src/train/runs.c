@@ -37,6 +37,15 @@ static enum run_state state_of(const char *name)
     return RUN_UNKNOWN;
 }
 
+/* 0 is not known. */
+static void add_count(struct json *o, const char *key, uint64_t v)
+{
+    if (v)
+        json_add_int(o, key, (int64_t)v);
+    else
+        json_add_null(o, key);
+}
+
 static void add_time(struct json *o, const char *key, int64_t t)
 {
     char text[32];
@@ -65,13 +74,13 @@ int run_info_write(const char *dir, const struct run_info *info, struct cairn_er
     json_add_text(o, "name", info->name);
     json_add_text(o, "config_hash", info->config_hash);
     json_add_text(o, "model", info->model);
-    json_add_int(o, "parameters", (int64_t)info->parameters);
+    add_count(o, "parameters", info->parameters);
     json_add_text(o, "device", info->device);
     add_time(o, "started", info->started);
     add_time(o, "finished", info->finished);
-    json_add_int(o, "pid", info->pid);
+    add_count(o, "pid", (uint64_t)info->pid);
     json_add_text(o, "state", state_names[info->state]);
-    json_add_int(o, "steps", (int64_t)info->steps);
+    add_count(o, "steps", info->steps);
     json_add_text(o, "cairn_version", info->cairn_version);
     CLEANUP(mem_free) char *line = json_to_string(o);
     const char *text = arena_printf(&a, "%s\n", line);
@@ -299,7 +308,9 @@ int runs_find(const char *what, struct arena *a, const char **dir, struct cairn_
     size_t len = strlen(what);
     struct stat st;
     if (is_run(what, a)) {
-        *dir = what;
+        while (len > 1 && what[len - 1] == '/')
+            len--;
+        *dir = arena_strndup(a, what, len);
         return 0;
     }
     if ((str_ends(what, name) || !strcmp(what, name + 1)) && !stat(what, &st)) {

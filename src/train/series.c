@@ -3,8 +3,9 @@
 
 #include "base/file.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 static int add_point(struct series *s, const struct measure *m, struct cairn_error *err)
 {
@@ -43,38 +44,51 @@ static int take_line(struct series *s, const char *line, size_t len, struct cair
     return 0;
 }
 
-static int take_lines(struct series *s, const char *text, size_t len, struct cairn_error *err)
+static int take_lines(struct series *s, FILE *f, struct cairn_error *err)
 {
-    for (const char *end = text + len; text < end;) {
-        const char *feed = memchr(text, '\n', (size_t)(end - text));
-        size_t n = feed ? (size_t)(feed - text) + 1 : (size_t)(end - text);
-        if (!feed)
+    CLEANUP(mem_free) char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    while ((n = getline(&line, &room, f)) > 0) {
+        if (line[n - 1] != '\n')
             s->bad_lines++; /* torn */
-        else if (n > 1 && take_line(s, text, n, err))
+        else if (n > 1 && take_line(s, line, (size_t)n, err))
             return -1;
-        text += n;
     }
     return 0;
 }
 
-/* From a place on; the line that it lies in the middle of is left out. */
+/* What is left of the line that a place lies in the middle of. */
+static void skip_line(FILE *f)
+{
+    for (int c = getc(f); c != EOF && c != '\n';)
+        c = getc(f);
+}
+
+static void file_close(FILE **f)
+{
+    if (*f)
+        fclose(*f);
+}
+
 static int read_from(const char *path, uint64_t bytes, struct series *out, struct cairn_error *err)
 {
     CLEANUP(series_release) struct series s = { 0 };
-    CLEANUP(fd_close) int fd = -1;
     uint64_t size;
+    int fd;
     if (file_open(path, &fd, &size, err))
         return -1;
-    uint64_t at = bytes < size ? size - bytes : 0;
-    CLEANUP(mem_free) char *text = malloc(size - at + 1);
-    if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %llu bytes", path,
-                          (unsigned long long)(size - at));
-    if (file_read_at(fd, path, text, size - at, at, err))
+    CLEANUP(file_close) FILE *f = fdopen(fd, "r");
+    if (!f) {
+        close(fd);
+        return cairn_fail_errno(err, "open %s", path);
+    }
+    if (bytes < size && !fseeko(f, (off_t)(size - bytes), SEEK_SET))
+        skip_line(f);
+    if (take_lines(&s, f, err))
         return -1;
-    const char *feed = at ? memchr(text, '\n', size - at) : NULL, *begin = feed ? feed + 1 : text;
-    if (take_lines(&s, begin, size - at - (size_t)(begin - text), err))
-        return -1;
+    if (ferror(f))
+        return cairn_fail_errno(err, "read %s", path);
     *out = s;
     s = (struct series){ 0 };
     return 0;

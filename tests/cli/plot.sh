@@ -61,6 +61,26 @@ compares_two()
     [ ! -e runs/one/loss.svg ] || fail 'a picture nobody asked for'
 }
 
+tells_runs_of_one_name_apart()
+{
+    make_run runs/one 3
+    make_run elsewhere/one 3
+    run plot runs/one elsewhere/one
+    status_is 0
+    out_has 'a  runs/one '
+    out_has 'b  elsewhere/one '
+}
+
+shows_a_run_that_cannot_be_written_to()
+{
+    make_run runs/one 3
+    mkdir runs/one/loss.svg
+    run plot one
+    status_is 0
+    out_has '         3         4         4'
+    err_has 'no picture: '
+}
+
 tells_in_json()
 {
     make_run runs/one 100
@@ -148,6 +168,8 @@ refuses_what_is_no_run()
 it shows_a_run
 it plain_without_utf8
 it compares_two
+it tells_runs_of_one_name_apart
+it shows_a_run_that_cannot_be_written_to
 it tells_in_json
 it passes_over_a_torn_line
 it an_empty_log_is_no_error

@@ -169,6 +169,8 @@ static void finds_what_the_user_means(void)
     CHECK(!runs_find("one", &a, &dir, &err));
     CHECK_STR(dir, "runs/one");
     CHECK_STR(runs_name(dir, &a), "one");
+    CHECK(!runs_find("runs/one//", &a, &dir, &err));
+    CHECK_STR(dir, "runs/one");
     CHECK(!runs_find("runs/one/log.jsonl", &a, &dir, &err));
     CHECK_STR(dir, "runs/one");
     CHECK(!runs_find("two", &a, &dir, &err));
