@@ -113,10 +113,12 @@ static int name_width(const struct comparison *c)
     return widest < 32 ? widest : 32;
 }
 
-static const char *color_of(size_t run)
+static const enum print_color colors[] = { COLOR_CYAN, COLOR_YELLOW, COLOR_GREEN, COLOR_RED };
+
+/* More runs than there are colours are told apart by letters. */
+static const char *color_of(const struct comparison *c, size_t run)
 {
-    static const enum print_color colors[] = { COLOR_CYAN, COLOR_YELLOW, COLOR_GREEN, COLOR_RED };
-    return print_color(colors[run % ARRAY_LEN(colors)]);
+    return c->n > ARRAY_LEN(colors) ? "" : print_color(colors[run]);
 }
 
 static void print_table(const struct comparison *c)
@@ -126,7 +128,7 @@ static void print_table(const struct comparison *c)
            "LOSS", "BEST", "VAL", "BEST VAL", "TOKENS/S", "TIME", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < c->n; i++) {
         struct summary s = summary_of(&c->runs[i].series);
-        printf("%s%c%s  ", color_of(i), c->n > 1 ? chart_mark(i) : ' ', print_color(COLOR_PLAIN));
+        printf("%s%c%s  ", color_of(c, i), c->n > 1 ? chart_mark(i) : ' ', print_color(COLOR_PLAIN));
         print_cell(stdout, c->runs[i].name, width);
         printf(" %9" PRIu64, s.steps);
         print_figure(s.loss, METRIC_LOSS, 9);
@@ -194,7 +196,7 @@ static void print_chart(const struct comparison *c, const struct wish *w)
     for (size_t i = 0; i < c->n; i++) {
         CLEANUP(curve_release) struct curve loss = curve_of(&c->runs[i].series, METRIC_LOSS, 1);
         size_t window = w->smooth >= 0 ? (size_t)w->smooth : curve_window(&loss);
-        lines[i] = (struct chart_line){ curve_mean(&loss, window), color_of(i) };
+        lines[i] = (struct chart_line){ curve_mean(&loss, window), color_of(c, i) };
     }
     int width = print_width() - 12;
     struct chart chart = { lines, c->n, width < 60 ? width : 60, 12, w->is_log, chart_locale_is_utf8() };

@@ -20,6 +20,15 @@ static const struct {
     { "#c026d3", "#e879f9" }, { "#ca8a04", "#facc15" }, { "#0891b2", "#22d3ee" },
 };
 
+/* The seventh run has the first one's colour, and a broken line. */
+static const char *color_class(size_t run)
+{
+    static const char *const classes[] = { "c0",       "c1",       "c2",       "c3",
+                                           "c4",       "c5",       "c0 again", "c1 again",
+                                           "c2 again", "c3 again", "c4 again", "c5 again" };
+    return classes[run % ARRAY_LEN(classes)];
+}
+
 struct panel {
     double x, y, w, h;
     struct axis steps, values;
@@ -34,13 +43,15 @@ struct plot {
 
 static void add_style(struct str *out)
 {
-    str_add(out, "<style>"
-                 "text{font:12px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#6b7280}"
-                 ".title{font-size:17px;font-weight:600;fill:#111827}.name{font-size:13px;fill:#374151}"
-                 ".back{fill:#fff}.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af}.bad{stroke:#dc2626}"
-                 "path{fill:none;stroke-linejoin:round;stroke-linecap:round}"
-                 ".raw{stroke-width:1;opacity:.35}.mean{stroke-width:2.2}.small{stroke-width:1.5}"
-                 ".val{stroke-width:1.3;stroke-dasharray:4 3}circle{fill:#fff;stroke-width:2}");
+    str_add(
+        out,
+        "<style>"
+        "text{font:12px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#6b7280}"
+        ".title{font-size:17px;font-weight:600;fill:#111827}.name{font-size:13px;fill:#374151}"
+        ".back{fill:#fff}.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af}.bad{stroke:#dc2626}"
+        "path{fill:none;stroke-linejoin:round;stroke-linecap:round}"
+        ".raw{stroke-width:1;opacity:.35}.mean{stroke-width:2.2}.small{stroke-width:1.5}"
+        ".val{stroke-width:1.3;stroke-dasharray:4 3}circle{fill:#fff;stroke-width:2}.again{stroke-dasharray:8 4}circle.again{stroke-dasharray:none}");
     for (int i = 0; i < COLORS; i++)
         str_addf(out, ".c%d{stroke:%s}", i, colors[i].light);
     str_add(out, "@media(prefers-color-scheme:dark){"
@@ -131,7 +142,7 @@ static void add_curve(struct str *out, const struct panel *p, const struct curve
         if (!k.count)
             continue;
         if (!any)
-            str_addf(out, "<path class=\"%s c%zu\" d=\"M", class, run % COLORS);
+            str_addf(out, "<path class=\"%s %s\" d=\"M", class, color_class(run));
         bool rises = k.last > k.first;
         str_addf(out, "%s%.1f %.1f", any ? "L" : "", k.count == 1 ? x : floor(x) + 0.5,
                  place_y(p, rises ? k.least : k.most));
@@ -152,7 +163,7 @@ static void add_mean(struct str *out, const struct panel *p, const struct curve 
         if (!isfinite(c->value[i]) || (x < drawn + 1 && i + 1 < c->n))
             continue;
         if (drawn < 0)
-            str_addf(out, "<path class=\"mean c%zu\" d=\"M", run % COLORS);
+            str_addf(out, "<path class=\"mean %s\" d=\"M", color_class(run));
         str_addf(out, "%s%.1f %.1f", drawn < 0 ? "" : "L", x, place_y(p, c->value[i]));
         drawn = x;
     }
@@ -168,8 +179,8 @@ static void add_points(struct str *out, const struct panel *p, const struct curv
         if (isfinite(c->value[i]))
             str_addf(
                 out,
-                "<circle class=\"c%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>step %.0f: %.5g</title></circle>\n",
-                run % COLORS, place_x(p, c->step[i]), place_y(p, c->value[i]), c->step[i], c->value[i]);
+                "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>step %.0f: %.5g</title></circle>\n",
+                color_class(run), place_x(p, c->step[i]), place_y(p, c->value[i]), c->step[i], c->value[i]);
 }
 
 /* A cross where the loss first is no number. */
@@ -308,10 +319,10 @@ static void add_legend_entry(struct str *out, double x, double y, const char *sh
                              const char *text)
 {
     if (!strcmp(shape, "val"))
-        str_addf(out, "<circle class=\"c%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>", run % COLORS, x + 11,
+        str_addf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>", color_class(run), x + 11,
                  y - 4);
     else
-        str_addf(out, "<path class=\"%s c%zu\" d=\"M%.1f %.1fh22\"/>", shape, run % COLORS, x, y - 4);
+        str_addf(out, "<path class=\"%s %s\" d=\"M%.1f %.1fh22\"/>", shape, color_class(run), x, y - 4);
     str_addf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", x + 29, y);
     add_text(out, text);
     str_add(out, "</text>\n");

@@ -19,12 +19,11 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-void ticker_start(struct ticker *t, FILE *out, uint64_t first, uint64_t total)
+void ticker_start(struct ticker *t, FILE *out, uint64_t total)
 {
-    *t = (struct ticker){ .out = out, .first = first, .total = total, .shown = -1, .per_bin = 1 };
+    *t = (struct ticker){ .out = out, .total = total, .shown = -1, .per_bin = 1 };
     t->terminal = out && isatty(fileno(out));
     t->utf8 = chart_locale_is_utf8();
-    t->started = now();
 }
 
 /* Two bins become one. */
@@ -172,6 +171,10 @@ void ticker_step(struct ticker *t, const struct measure *m)
     if (measure_has(m, METRIC_LOSS))
         add_loss(t, m->value[METRIC_LOSS]);
     double at = now();
+    if (t->shown < 0) { /* the first step also makes everything ready, and tells nothing of the others */
+        t->started = at;
+        t->first = m->step + 1;
+    }
     if (t->shown < 0 || at - t->shown >= (t->terminal ? terminal_every_s : plain_every_s))
         show(t, at);
 }

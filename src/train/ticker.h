@@ -17,7 +17,7 @@ enum { TICKER_BINS = 24, TICKER_LINE = 256 };
 struct ticker {
     FILE *out; /* NULL: silent */
     bool terminal, utf8;
-    uint64_t first, total;   /* the steps of this start: from first to total */
+    uint64_t first, total;   /* the steps that are timed: from first to total */
     double started, shown;   /* monotonic seconds; shown is negative before the first line */
     double bin[TICKER_BINS]; /* means of the loss over equal stretches, the last one growing */
     size_t bins, per_bin, in_bin;
@@ -25,15 +25,15 @@ struct ticker {
     uint64_t shown_step;
 };
 
-/* first is the first step to come. */
-void ticker_start(struct ticker *t, FILE *out, uint64_t first, uint64_t total);
+/* total is the last step of the run. */
+void ticker_start(struct ticker *t, FILE *out, uint64_t total);
 void ticker_step(struct ticker *t, const struct measure *m);
 /* Something worth a line of its own; the progress line goes on below it. */
 void ticker_say(struct ticker *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The last line stays. */
 void ticker_end(struct ticker *t);
 
-/* The line some seconds after the start for so many columns. */
+/* The line for so many columns when the timed steps took so many seconds. */
 void ticker_text(const struct ticker *t, double seconds, int width, char buf[TICKER_LINE]);
 
 #endif

@@ -45,7 +45,7 @@ static void the_sparkline_spans_the_run(void)
     struct ticker t;
     char line[TICKER_LINE];
     FILE *f = tmpfile();
-    ticker_start(&t, f, 1, 100000);
+    ticker_start(&t, f, 100000);
     t.utf8 = false;
     for (uint64_t i = 1; i <= 5000; i++) {
         struct measure m = at_step(i, i <= 1000 ? 8 : 1);
@@ -61,12 +61,30 @@ static void the_sparkline_spans_the_run(void)
     fclose(f);
 }
 
+/* What is left is told by the steps after the first. */
+static void the_first_step_is_not_timed(void)
+{
+    struct ticker t;
+    char line[TICKER_LINE];
+    FILE *f = tmpfile();
+    ticker_start(&t, f, 1000);
+    struct measure m = at_step(101, 3);
+    ticker_step(&t, &m);
+    ticker_text(&t, 30, 80, line);
+    CHECK(!strstr(line, "ETA"));
+    m = at_step(103, 3);
+    ticker_step(&t, &m);
+    ticker_text(&t, 2, 80, line);
+    CHECK_HAS(line, "ETA 14:57");
+    fclose(f);
+}
+
 static void plain_lines_are_few(void)
 {
     struct ticker t;
     char text[1024];
     FILE *f = tmpfile();
-    ticker_start(&t, f, 1, 3);
+    ticker_start(&t, f, 3);
     for (uint64_t i = 1; i <= 3; i++) {
         struct measure m = at_step(i, (double)i);
         ticker_step(&t, &m);
@@ -104,7 +122,7 @@ static void one_line_on_a_terminal(void)
         return;
     FILE *f = fdopen(slave, "w");
     struct ticker t;
-    ticker_start(&t, f, 1, 9);
+    ticker_start(&t, f, 9);
     for (uint64_t i = 1; i <= 3; i++) {
         struct measure m = at_step(i, (double)i);
         ticker_step(&t, &m);
@@ -124,6 +142,7 @@ int main(void)
 {
     RUN(the_line);
     RUN(the_sparkline_spans_the_run);
+    RUN(the_first_step_is_not_timed);
     RUN(plain_lines_are_few);
     RUN(one_line_on_a_terminal);
     return check_done();
