@@ -13,7 +13,7 @@ static double now(void)
 
 void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total)
 {
-    *p = (struct progress){ .out = isatty(fileno(out)) ? out : NULL, .what = what, .total = total };
+    *p = (struct progress){ .out = out && isatty(fileno(out)) ? out : NULL, .what = what, .total = total };
     p->started = p->shown = now();
 }
 

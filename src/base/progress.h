@@ -19,7 +19,7 @@ struct progress {
     bool busy;             /* atomic: a thread is writing the line */
 };
 
-/* Silent unless out is a terminal. */
+/* Silent unless out is a terminal; it may be NULL. */
 void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total);
 /* p may be NULL. */
 void progress_add(struct progress *p, uint64_t bytes);

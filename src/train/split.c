@@ -154,10 +154,34 @@ static bool is_ascii_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/* A character that is no white space stands here; on the left it ends here. */
+static bool is_solid(const char *s, size_t n)
+{
+    size_t size;
+    return look(s, n, &size) != UNICODE_SPACE;
+}
+
+static bool is_solid_before(const char *s, size_t at)
+{
+    size_t begin = at - 1;
+    while (begin && at - begin < 4 && ((unsigned char)s[begin] & 0xc0) == 0x80)
+        begin--;
+    return is_solid(s + begin, at - begin);
+}
+
+bool split_may_cut(const char *s, size_t n, size_t at)
+{
+    if (at < 1 || at + 1 >= n)
+        return false;
+    if (s[at] == ' ')
+        return is_ascii_letter(s[at - 1]) && is_ascii_letter(s[at + 1]);
+    return s[at - 1] == '\n' && at > 1 && is_solid(s + at, n - at) && is_solid_before(s, at - 1);
+}
+
 size_t split_cut(const char *s, size_t n)
 {
-    for (size_t at = n; at-- > 2;)
-        if (is_ascii_letter(s[at]) && s[at - 1] == '\n' && s[at - 2] > ' ' && s[at - 2] < 0x7f)
+    for (size_t at = n; at-- > 1;)
+        if ((s[at] == ' ' || s[at - 1] == '\n') && split_may_cut(s, n, at))
             return at;
     return 0;
 }

@@ -20,9 +20,10 @@ bool split_find(const char *pattern, enum split_kind *out);
 /* How many bytes the first word of a text has; n > 0. */
 size_t split_next(enum split_kind kind, const char *s, size_t n);
 
-/* The last place, at most n, where a text can be cut in two without any of these expressions giving other words: the
- * begin of a line behind one that does not end with a space.  0 if there is none.  All n bytes are looked at if need
- * be. */
+/* May a text be cut in two before s[at], and none of these expressions gives other words?  Before a space between two
+ * letters it may, and between lines of which neither is empty nor has white space there. */
+bool split_may_cut(const char *s, size_t n, size_t at);
+/* The last such place; 0 if there is none. */
 size_t split_cut(const char *s, size_t n);
 
 #endif

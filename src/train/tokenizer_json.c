@@ -277,9 +277,9 @@ static int read_added_one(struct reader *r, const struct json *v)
     for (size_t i = 0; i < ARRAY_LEN(no); i++)
         if (json_bool(json_get(v, no[i]), false))
             return refuse(r, "the added token %.60s has %s, which is not supported", content, no[i]);
-    const char *feed = strchr(content, '\n');
-    if (feed && feed != content && feed[1])
-        return refuse(r, "the added token %.60s has a line feed inside, which is not supported", content);
+    /* Texts are cut for many threads, and a token must not be cut. */
+    if (split_cut(content, strlen(content)))
+        return refuse(r, "the added token %.60s holds two words or lines, which is not supported", content);
     if (!json_to_u64(json_get(r->vocab, content), &known)) {
         if (put_token(r, content, id, true))
             return -1;

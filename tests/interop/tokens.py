@@ -207,10 +207,10 @@ def added_tokens(folder):
     path = trained(folder, 'x.json', byte_level())
     t = tokenizers.Tokenizer.from_file(path)
     t.add_special_tokens(['<|im_start|>', '<|im_end|>', '日本'])
-    t.add_tokens(['hello', 'hello world', ' the', 'end', 'start|>x'])
+    t.add_tokens(['hello', 'hello, world', ' the', 'end', 'start|>x'])
     t.save(path)
-    some = texts() + ['<|im_start|>user\nhello world, hello<|im_end|> the end', '<|im_start|>xx', 'hello worl', '日本語 the日本',
-                      '<|im_start|<|im_start|>', 'helloendhello world']
+    some = texts() + ['<|im_start|>user\nhello, world, hello<|im_end|> the end', '<|im_start|>xx', 'hello, worl', '日本語 the日本',
+                      '<|im_start|<|im_start|>', 'helloendhello, world']
     yield from compare(path, some)
     t.pre_tokenizer = byte_level(prefix=True)
     t.save(path)

@@ -78,13 +78,17 @@ static void ends_of_words(enum split_kind kind, const char *s, size_t n, size_t 
 /* A text that is cut has the words that it had before. */
 static void cuts_change_nothing(void)
 {
-    static const char letters[] = "ab.'1 \n\r\tZ)s";
+    static const char *const letters[] = { "a",  "b", ".", "'", "1", " ",  " ",  "\n",     "\n",   "\r",
+                                           "\t", "Z", ")", "s", "é", "日", "。", "\u3000", "\xff", "\x80" };
     size_t cuts = 0;
     for (int round = 0; round < 20000; round++) {
         char s[32];
-        size_t n = 1 + dice(sizeof(s));
-        for (size_t i = 0; i < n; i++)
-            s[i] = letters[dice(sizeof(letters) - 1)];
+        size_t n = 0;
+        for (size_t want = 1 + dice(28); n < want;) {
+            const char *c = letters[dice(sizeof(letters) / sizeof(letters[0]))];
+            memcpy(s + n, c, strlen(c));
+            n += strlen(c);
+        }
         size_t cut = split_cut(s, n);
         cuts += cut > 0;
         for (int kind = SPLIT_GPT2; kind <= SPLIT_DIGITS && cut; kind++) {
