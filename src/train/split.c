@@ -29,12 +29,20 @@ bool split_find(const char *pattern, enum split_kind *out)
     return false;
 }
 
+/* Most text is ASCII. */
+static const unsigned char ascii[128] = {
+    ['a' ... 'z'] = UNICODE_LETTER,  ['A' ... 'Z'] = UNICODE_LETTER, ['0' ... '9'] = UNICODE_NUMBER,
+    ['\t' ... '\r'] = UNICODE_SPACE, [' '] = UNICODE_SPACE,
+};
+
 /* The class of the character at s, and its size; the end of the text is a space of no size. */
 static enum unicode_class look(const char *s, size_t n, size_t *size)
 {
-    *size = 0;
+    *size = n > 0;
     if (!n)
         return UNICODE_SPACE;
+    if ((unsigned char)s[0] < 0x80)
+        return ascii[(unsigned char)s[0]];
     uint32_t c;
     *size = unicode_next(s, n, &c);
     return unicode_class_of(c);
@@ -44,8 +52,12 @@ static enum unicode_class look(const char *s, size_t n, size_t *size)
 static size_t run(const char *s, size_t n, size_t at, enum unicode_class class, size_t most)
 {
     size_t begin = at, size;
-    while (most-- && at < n && look(s + at, n - at, &size) == class)
-        at += size;
+    for (; most && at < n; most--) {
+        unsigned char b = (unsigned char)s[at];
+        if (b < 0x80 ? ascii[b] != class : look(s + at, n - at, &size) != class)
+            break;
+        at += b < 0x80 ? 1 : size;
+    }
     return at - begin;
 }
 

@@ -169,8 +169,6 @@ static int encode_plain(struct encoder *e, const char *s, size_t n, bool begins,
 /* The longest added token at s. */
 static const struct added_token *added_at(const struct tokenizer *t, bool normalized, const char *s, size_t n)
 {
-    if (!t->added_begin[(unsigned char)s[0]])
-        return NULL;
     for (size_t i = 0; i < t->n_added; i++) {
         const struct added_token *a = &t->added[i];
         size_t size = t->tokens[a->id].n;
@@ -184,11 +182,16 @@ static const struct added_token *added_at(const struct tokenizer *t, bool normal
 static int encode_pass(struct encoder *e, int pass, const char *s, size_t n, bool begins,
                        struct cairn_error *err)
 {
-    if (pass == 2 || !e->t->n_added)
+    while (pass < 2 && !e->t->added_any[pass])
+        pass++;
+    if (pass == 2)
         return encode_plain(e, s, n, begins, err);
+    const bool *begin = e->t->added_begin[pass];
     size_t from = 0;
     for (size_t at = 0; at < n;) {
-        const struct added_token *a = added_at(e->t, pass == 1, s + at, n - at);
+        while (at < n && !begin[(unsigned char)s[at]])
+            at++;
+        const struct added_token *a = at < n ? added_at(e->t, pass == 1, s + at, n - at) : NULL;
         if (!a) {
             at++;
             continue;

@@ -294,7 +294,8 @@ static int read_added_one(struct reader *r, const struct json *v)
     bool special = json_bool(json_get(v, "special"), false);
     bool normalized = json_bool(json_get(v, "normalized"), !special);
     t->added[t->n_added++] = (struct added_token){ (uint32_t)id, normalized };
-    t->added_begin[(unsigned char)content[0]] = true;
+    t->added_any[normalized] = true;
+    t->added_begin[normalized][(unsigned char)content[0]] = true;
     return 0;
 }
 

@@ -35,7 +35,8 @@ struct tokenizer {
     size_t words_mask;
     struct added_token *added; /* longest first */
     size_t n_added;
-    bool added_begin[256]; /* bytes that an added token begins with */
+    bool added_any[2];        /* by their `normalized` */
+    bool added_begin[2][256]; /* bytes that they begin with */
     struct str json;
     uint64_t hash[2];
 };
