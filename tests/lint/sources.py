@@ -2,6 +2,7 @@
 """Small rules that hold for every file: licence, length, no goto, no trace of somebody's desk."""
 import os
 import re
+import sys
 
 import lint
 
@@ -63,10 +64,21 @@ def blank_findings():
                 yield f'{path}:{number}: white space at the end'
 
 
+def unicode_findings():
+    """The table of characters is what its script makes; another Python may have another Unicode."""
+    import unicodedata
+    table = lint.read('src/train/unicode_table.h')
+    if f'Unicode {unicodedata.unidata_version}.' not in table:
+        return lint.Skip(f'this Python has Unicode {unicodedata.unidata_version}')
+    made = lint.run(sys.executable, 'scripts/unicode.py').stdout
+    return [] if made == table else ['src/train/unicode_table.h is old; run: scripts/unicode.py >src/train/unicode_table.h']
+
+
 lint.report(
     ('every source names its licence', licence_findings()),
     ('no goto', goto_findings()),
     (f'no file over {LONGEST} lines', length_findings()),
     ('the project speaks of itself alone', desk_findings()),
     ('lines end cleanly', blank_findings()),
+    ('the table of characters is made by its script', unicode_findings()),
 )
