@@ -126,7 +126,7 @@ static int encode_word(struct encoder *e, const char *word, size_t n, struct cai
 /* Each step cuts the pieces that the one before it made. */
 static int encode_steps(struct encoder *e, int step, const char *s, size_t n, struct cairn_error *err)
 {
-    if (step == e->t->n_steps)
+    if (step == TOKENIZER_STEPS || step == e->t->n_steps)
         return n ? encode_word(e, s, n, err) : 0;
     for (size_t at = 0; at < n;) {
         size_t size = split_next(e->t->steps[step], s + at, n - at);
