@@ -117,6 +117,17 @@ char *json_to_string(const struct json *v)
     return s;
 }
 
+char *json_to_lines(const struct json *v)
+{
+    CLEANUP(mem_free) char *s = json_dumps(inner(v), JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    CLEANUP(str_release) struct str lines = { 0 };
+    if (!s)
+        must(NULL);
+    str_add(&lines, s);
+    str_add(&lines, "\n");
+    return TAKE(lines.s);
+}
+
 void json_free(struct json *v)
 {
     json_decref(inner(v));

@@ -27,6 +27,7 @@ void json_add_null(struct json *parent, const char *key);
 /* One line feed at the end.  Key order is the order of adding. */
 void json_print(const struct json *v, FILE *out);
 char *json_to_string(const struct json *v); /* compact, on the heap: free() it */
+char *json_to_lines(const struct json *v);  /* as json_print, but with nine digits, which tell any f32 */
 void json_free(struct json *v);
 void json_cleanup(struct json **v); /* for CLEANUP */
 
