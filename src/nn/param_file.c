@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/param_file.h"
+#include "base/thread.h"
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PIECE = 1 << 18, /* numbers, or one row of the file if that is longer */
+    TILE = 32,       /* of a matrix that is turned */
+    NAMES_SAID = 10, /* in a message */
+};
+
+void param_tensors_add(struct param_tensors *t, const struct param_tensor *tensor, const char *fmt, ...)
+{
+    struct param_tensor *new = ARENA_PUSH(&t->arena, t->list, t->n);
+    va_list ap;
+    *new = *tensor;
+    va_start(ap, fmt);
+    new->name = arena_vprintf(&t->arena, fmt, ap);
+    va_end(ap);
+}
+
+struct param_tensor param_tensor_whole(const struct param *p)
+{
+    return (struct param_tensor){ .param = p, .rows = p->kind == PARAM_VECTOR ? p->columns : p->rows };
+}
+
+void param_tensors_release(struct param_tensors *t)
+{
+    arena_release(&t->arena);
+    *t = (struct param_tensors){ 0 };
+}
+
+void param_report_release(struct param_report *r)
+{
+    str_release(&r->missing);
+    str_release(&r->unexpected);
+    *r = (struct param_report){ 0 };
+}
+
+void param_report_say(const struct param_report *r, struct str *out)
+{
+    str_addf(out, "%zu tensor%s", r->tensors, r->tensors == 1 ? "" : "s");
+    if (r->strided)
+        str_addf(out, "; %zu %s strided, made contiguous", r->strided, r->strided == 1 ? "was" : "were");
+    if (r->skipped)
+        str_addf(out, "; %zu of no use, skipped", r->skipped);
+}
+
+/* ---- shapes and pieces ---- */
+
+/* A tensor as rows in the file. */
+struct sheet {
+    size_t rows, columns;
+};
+
+static struct sheet sheet_of(const struct param_tensor *t)
+{
+    size_t columns = t->param->columns;
+    if (t->param->kind == PARAM_VECTOR)
+        return (struct sheet){ 1, t->rows };
+    return t->turned ? (struct sheet){ columns, t->rows } : (struct sheet){ t->rows, columns };
+}
+
+static int shape_of(const struct param_tensor *t, uint64_t shape[2])
+{
+    struct sheet s = sheet_of(t);
+    if (t->param->kind == PARAM_VECTOR) {
+        shape[0] = s.columns;
+        return 1;
+    }
+    shape[0] = s.rows;
+    shape[1] = s.columns;
+    return 2;
+}
+
+/* Where a tensor's first number is among those of its parameter. */
+static size_t start_of(const struct param_tensor *t)
+{
+    return t->param->kind == PARAM_VECTOR ? t->first : t->first * t->param->columns;
+}
+
+static size_t rows_of_piece(struct sheet s)
+{
+    return s.columns > PIECE ? 1 : PIECE / s.columns;
+}
+
+static size_t pieces_of(struct sheet s)
+{
+    size_t rows = rows_of_piece(s);
+    return (s.rows + rows - 1) / rows;
+}
+
+/* y[c][r] = x[r][c], where rows of x are x_stride apart and those of y y_stride. */
+static void turn(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows, size_t columns)
+{
+    for (size_t r0 = 0; r0 < rows; r0 += TILE)
+        for (size_t c0 = 0; c0 < columns; c0 += TILE)
+            for (size_t c = c0; c < columns && c < c0 + TILE; c++)
+                for (size_t r = r0; r < rows && r < r0 + TILE; r++)
+                    y[c * y_stride + r] = x[r * x_stride + c];
+}
+
+static bool is_finite(const void *numbers, enum dtype t, size_t n)
+{
+    uint32_t bad = 0;
+    if (t == DTYPE_F32) {
+        const uint32_t *bits = numbers;
+        for (size_t i = 0; i < n; i++)
+            bad |= (bits[i] & 0x7f800000) == 0x7f800000;
+    } else {
+        const uint16_t *bits = numbers, exponent = t == DTYPE_BF16 ? 0x7f80 : 0x7c00;
+        for (size_t i = 0; i < n; i++)
+            bad |= (bits[i] & exponent) == exponent;
+    }
+    return !bad;
+}
+
+/* The tensors of a parameter, from the first one on. */
+static size_t tensors_of(const struct param_tensors *t, size_t at)
+{
+    size_t n = 1;
+    while (at + n < t->n && t->list[at + n].param == t->list[at].param)
+        n++;
+    return n;
+}
+
+static float *room_for(const struct param *p, struct cairn_error *err)
+{
+    float *numbers = malloc(p->rows * p->columns * sizeof(*numbers));
+    if (!numbers)
+        cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", p->name, p->rows * p->columns);
+    return numbers;
+}
+
+/* ---- writing ---- */
+
+struct writing {
+    const struct param_tensor *tensor;
+    size_t index;
+    const float *numbers; /* of the whole parameter */
+    enum dtype dtype;
+    struct st_writer *writer;
+};
+
+static int refuse_numbers(const struct writing *w, const float *numbers, size_t n, struct cairn_error *err)
+{
+    if (!is_finite(numbers, DTYPE_F32, n))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that are not finite", w->tensor->name);
+    cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that %s cannot hold", w->tensor->name,
+               dtype_name(w->dtype));
+    return cairn_hint(err, "save as bf16 or f32");
+}
+
+static int write_piece(void *context, size_t piece, struct cairn_error *err)
+{
+    const struct writing *w = context;
+    const struct param_tensor *t = w->tensor;
+    struct sheet s = sheet_of(t);
+    size_t first = piece * rows_of_piece(s), most = rows_of_piece(s);
+    size_t rows = s.rows - first < most ? s.rows - first : most, n = rows * s.columns;
+    size_t size = dtype_size(w->dtype);
+    CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
+    CLEANUP(mem_free) void *bytes = malloc(n * size);
+    if (!bytes || (t->turned && !turned))
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
+    const float *from = w->numbers + start_of(t) + (t->turned ? first : first * s.columns);
+    if (t->turned)
+        turn(turned, s.columns, from, t->param->columns, t->rows, rows);
+    from = t->turned ? turned : from;
+    dtype_convert(bytes, w->dtype, from, DTYPE_F32, n, &(struct dtype_how){ 0 });
+    if (!is_finite(bytes, w->dtype, n))
+        return refuse_numbers(w, from, n, err);
+    return st_writer_put(w->writer, w->index, first * s.columns * size, bytes, n * size, err);
+}
+
+static int write_param(const struct param_tensors *t, size_t at, size_t n, const struct weights *weights,
+                       const struct param_getter *getter, struct writing w, struct cairn_error *err)
+{
+    const struct param *p = t->list[at].param;
+    CLEANUP(mem_free) float *numbers = room_for(p, err);
+    if (!numbers ||
+        (getter ? getter->get(getter->context, p, numbers, err) : weights_get(weights, p, numbers, err)))
+        return -1;
+    w.numbers = numbers;
+    for (size_t i = at; i < at + n; i++) {
+        w.tensor = &t->list[i];
+        w.index = i;
+        if (parallel_for(pieces_of(sheet_of(w.tensor)), 0, write_piece, &w, err))
+            return -1;
+    }
+    return 0;
+}
+
+static struct st_tensor *header_of(const struct param_tensors *t, enum dtype dtype, struct arena *a)
+{
+    struct st_tensor *list = ARENA_NEW(a, struct st_tensor, t->n);
+    for (size_t i = 0; i < t->n; i++) {
+        uint64_t *shape = ARENA_NEW(a, uint64_t, 2);
+        struct sheet s = sheet_of(&t->list[i]);
+        list[i] = (struct st_tensor){
+            .name = t->list[i].name,
+            .dtype = dtype,
+            .dtype_text = dtype_safetensors(dtype),
+            .shape = shape,
+            .rank = shape_of(&t->list[i], shape),
+            .elements = (uint64_t)s.rows * s.columns,
+            .bytes = (uint64_t)s.rows * s.columns * dtype_size(dtype),
+        };
+    }
+    return list;
+}
+
+int param_file_write(const struct param_tensors *t, const struct weights *w,
+                     const struct param_getter *getter, enum dtype dtype, const char *path,
+                     struct cairn_error *err)
+{
+    static const struct st_meta meta[] = { { "format", "pt" } };
+    CLEANUP(st_writer_close) struct st_writer writer = { .out.fd = -1 };
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    if (dtype != DTYPE_F32 && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: weights are saved as f32, f16 or bf16, not as %s", path,
+                          dtype_name(dtype));
+    if (st_writer_open(&writer, path, header_of(t, dtype, &arena), t->n, meta, ARRAY_LEN(meta),
+                       ST_ORDER_GIVEN, true, err))
+        return -1;
+    struct writing writing = { .dtype = dtype, .writer = &writer };
+    for (size_t i = 0, n; i < t->n; i += n) {
+        n = tensors_of(t, i);
+        if (write_param(t, i, n, w, getter, writing, err))
+            return -1;
+    }
+    return st_writer_commit(&writer, err);
+}
+
+/* ---- what a file has ---- */
+
+static bool can_read(enum dtype t)
+{
+    return t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F64;
+}
+
+static void shape_text(struct str *out, const uint64_t *shape, int rank)
+{
+    str_add(out, "[");
+    for (int i = 0; i < rank; i++)
+        str_addf(out, "%s%" PRIu64, i ? ", " : "", shape[i]);
+    str_add(out, "]");
+}
+
+static int check_tensor(const struct tensor_source *s, const struct param_tensor *t,
+                        const struct st_tensor *found, struct cairn_error *err)
+{
+    uint64_t shape[2];
+    int rank = shape_of(t, shape);
+    if (!can_read(found->dtype))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights are read from f32, f16, bf16 and f64",
+                          source_path_of(s, found), t->name, found->dtype_text);
+    if (found->rank == rank && !memcmp(found->shape, shape, (size_t)rank * sizeof(*shape)))
+        return 0;
+    CLEANUP(str_release) struct str want = { 0 }, have = { 0 };
+    shape_text(&want, shape, rank);
+    shape_text(&have, found->shape, found->rank);
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, and the model's is %s", source_path_of(s, found),
+                      t->name, have.s, want.s);
+}
+
+static bool is_unused(const struct param_file_rules *rules, const char *name)
+{
+    for (const char *const *glob = rules->unused; glob && *glob; glob++)
+        if (!fnmatch(*glob, name, 0))
+            return true;
+    return false;
+}
+
+/* The first few of a list of lines, and how many there are besides. */
+static void say_names(struct str *out, const char *what, const char *lines)
+{
+    size_t n = 0;
+    for (const char *l = lines; l && *l; l = str_next_line(l))
+        n++;
+    if (!n)
+        return;
+    str_addf(out, "%s%zu %s: ", out->len ? "; " : "", n, what);
+    size_t said = 0;
+    for (const char *l = lines; l && *l && said < NAMES_SAID; l = str_next_line(l), said++) {
+        str_add(out, said ? ", " : "");
+        str_addn(out, l, strcspn(l, "\n"));
+    }
+    if (n > said)
+        str_addf(out, " and %zu more", n - said);
+}
+
+static int check_names(const struct tensor_source *s, const struct param_report *r, struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    say_names(&text, "missing", r->missing.s);
+    say_names(&text, "not of this model", r->unexpected.s);
+    return text.len ? cairn_fail(err, CAIRN_EFORMAT, "%s: tensors: %s", s->path, text.s) : 0;
+}
+
+/* found[i] is the tensor of t->list[i]. */
+static int match(const struct param_tensors *t, const struct tensor_source *s,
+                 const struct param_file_rules *rules, const struct st_tensor **found, struct param_report *r,
+                 struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    bool *used = ARENA_NEW(&arena, bool, s->n_tensors + 1);
+    for (size_t i = 0; i < t->n; i++) {
+        found[i] = source_find(s, t->list[i].name);
+        if (found[i])
+            used[found[i] - s->tensors] = true;
+        else
+            str_addf(&r->missing, "%s\n", t->list[i].name);
+    }
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        const char *name = s->tensors[i].name;
+        if (used[i] || !str_starts(name, rules->under))
+            continue;
+        if (is_unused(rules, name))
+            r->skipped++;
+        else
+            str_addf(&r->unexpected, "%s\n", name);
+    }
+    if (check_names(s, r, err))
+        return -1;
+    for (size_t i = 0; i < t->n; i++)
+        if (check_tensor(s, &t->list[i], found[i], err))
+            return -1;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    const struct tensor_source *source;
+    const struct param_tensor *tensor;
+    const struct st_tensor *found;
+    float *numbers; /* of the whole parameter */
+    size_t most;    /* rows of a piece */
+};
+
+static int read_piece(void *context, size_t piece, struct cairn_error *err)
+{
+    const struct reading *r = context;
+    const struct param_tensor *t = r->tensor;
+    struct sheet s = sheet_of(t);
+    size_t first = piece * r->most, rows = s.rows - first < r->most ? s.rows - first : r->most;
+    size_t n = rows * s.columns;
+    CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
+    if (t->turned && !turned)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
+    float *to = r->numbers + start_of(t) + (t->turned ? first : first * s.columns);
+    float *into = t->turned ? turned : to;
+    if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err))
+        return -1;
+    if (!is_finite(into, DTYPE_F32, n))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has numbers that are not finite",
+                          source_path_of(r->source, r->found), t->name);
+    if (t->turned)
+        turn(to, t->param->columns, turned, s.columns, rows, s.columns);
+    return 0;
+}
+
+/* A strided tensor is read at once: each piece of it might need all of its storage. */
+static int read_tensor(struct reading *r, struct param_report *report, struct cairn_error *err)
+{
+    struct sheet s = sheet_of(r->tensor);
+    int fd;
+    uint64_t at;
+    bool strided = !source_place(r->source, r->found, &fd, &at);
+    r->most = strided ? s.rows : rows_of_piece(s);
+    report->tensors++;
+    report->strided += strided;
+    return parallel_for(strided ? 1 : pieces_of(s), 0, read_piece, r, err);
+}
+
+int param_file_read(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
+                    const struct param_file_rules *rules, struct param_report *report,
+                    struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    const struct st_tensor **found = ARENA_NEW(&arena, const struct st_tensor *, t->n + 1);
+    if (match(t, s, rules, found, report, err))
+        return -1;
+    struct reading r = { .source = s };
+    for (size_t i = 0, n; i < t->n; i += n) {
+        const struct param *p = t->list[i].param;
+        CLEANUP(mem_free) float *numbers = room_for(p, err);
+        n = tensors_of(t, i);
+        if (!numbers)
+            return -1;
+        r.numbers = numbers;
+        for (size_t k = i; k < i + n; k++) {
+            r.tensor = &t->list[k];
+            r.found = found[k];
+            if (read_tensor(&r, report, err))
+                return -1;
+        }
+        if (weights_put(w, p, numbers, err))
+            return -1;
+    }
+    return source_unchanged(s, err);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Parameters in files of tensors: a list says which tensor holds which rows of which parameter, and two functions move
+ * the numbers, one parameter at a time and in pieces on all cores.
+ *
+ * Numbers that are not finite are refused in both directions, by name: such a model is of no use to anybody. */
+#ifndef CAIRN_NN_PARAM_FILE_H
+#define CAIRN_NN_PARAM_FILE_H
+
+#include "base/str.h"
+#include "nn/weights.h"
+#include "tensor/source.h"
+
+struct param_tensor {
+    const char *name;
+    const struct param *param;
+    size_t first, rows; /* of a matrix; of a vector, its numbers */
+    bool turned;        /* columns × rows in the file */
+};
+/* Tensors of one parameter follow each other.  {0} is an empty list. */
+struct param_tensors {
+    struct arena arena;
+    struct param_tensor *list;
+    size_t n;
+};
+void param_tensors_add(struct param_tensors *t, const struct param_tensor *tensor, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+/* All of a parameter. */
+struct param_tensor param_tensor_whole(const struct param *p);
+void param_tensors_release(struct param_tensors *t);
+
+/* Where numbers come from, if not from the weights: an average of them. */
+struct param_getter {
+    int (*get)(void *context, const struct param *p, float *into, struct cairn_error *err);
+    void *context;
+};
+/* A safetensors file in the order of the list, for torch; it appears whole or not at all.  f32, f16 or bf16. */
+int param_file_write(const struct param_tensors *t, const struct weights *w,
+                     const struct param_getter *getter, enum dtype dtype, const char *path,
+                     struct cairn_error *err);
+
+struct param_report {
+    size_t tensors;                 /* that were read */
+    size_t strided;                 /* of them: did not lie in one piece, and were put in order */
+    size_t skipped;                 /* known to be of no use */
+    struct str missing, unexpected; /* a name a line */
+};
+void param_report_release(struct param_report *r);
+/* "148 tensors; 7 were strided, made contiguous" */
+void param_report_say(const struct param_report *r, struct str *out);
+
+struct param_file_rules {
+    const char *under;         /* names that begin otherwise are of somebody else */
+    const char *const *unused; /* patterns of names that are skipped; NULL at the end */
+};
+/* Checks all names, kinds and shapes before it reads.  After a failure later than that the weights are a mixture. */
+int param_file_read(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
+                    const struct param_file_rules *rules, struct param_report *report,
+                    struct cairn_error *err);
+
+#endif
