@@ -135,10 +135,11 @@ static int gather(struct machine *m, enum pickle_kind kind, size_t n, struct cai
     if (n > m->depth)
         return cairn_fail(err, CAIRN_EFORMAT, "no value on the stack");
     m->depth -= n;
-    if (no_marks(m->stack + m->depth, n, err))
-        return -1;
     made->kind = kind;
-    add_items(m, made, m->stack + m->depth, n);
+    if (n && no_marks(m->stack + m->depth, n, err))
+        return -1;
+    if (n)
+        add_items(m, made, m->stack + m->depth, n);
     return push(m, made, err);
 }
 
