@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/gpt_room.h"
+
 #include "nn/gpt_inside.h"
 #include "gpu/lists.h"
 #include <assert.h>
