@@ -5,7 +5,7 @@
 #include "base/progress.h"
 #include "gpu/compile.h"
 #include "train/permute.h"
-#include "train/source.h"
+#include "train/text_source.h"
 #include "train/token_file.h"
 #include "train/tokenizer_train.h"
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static int feed_flush(struct feed *f, struct cairn_error *err)
     return 0;
 }
 
-static int feed_add(void *context, const struct source_part *part, struct cairn_error *err)
+static int feed_add(void *context, const struct text_source_part *part, struct cairn_error *err)
 {
     struct feed *f = context;
     if (f->n == f->cap) {
@@ -88,7 +88,7 @@ static int feed_add(void *context, const struct source_part *part, struct cairn_
     return f->text.len >= TOGETHER ? feed_flush(f, err) : 0;
 }
 
-static int make_cache(struct source *s, const struct data_options *o, const struct tokenizer *t,
+static int make_cache(struct text_source *s, const struct data_options *o, const struct tokenizer *t,
                       const char *path, const uint64_t content[2], const uint64_t key[2],
                       struct cairn_error *err)
 {
@@ -99,7 +99,7 @@ static int make_cache(struct source *s, const struct data_options *o, const stru
     if (token_writer_open(&w, path, tokenizer_vocab(t), err))
         return -1;
     progress_start(&p, o->talk, "tokenize", s->bytes);
-    int r = source_read(s, o->text_key ? o->text_key : "text", feed_add, &f, now, &p, err);
+    int r = text_source_read(s, o->text_key ? o->text_key : "text", feed_add, &f, now, &p, err);
     progress_end(&p);
     if (r || feed_flush(&f, err))
         return -1;
@@ -111,7 +111,7 @@ static int make_cache(struct source *s, const struct data_options *o, const stru
 }
 
 /* What decides on the tokens: the content, how it is read, the tokenizer. */
-static void make_key(const struct source *s, const struct data_options *o, const struct tokenizer *t,
+static void make_key(const struct text_source *s, const struct data_options *o, const struct tokenizer *t,
                      const uint64_t content[2], uint64_t key[2])
 {
     struct hash h;
@@ -144,14 +144,14 @@ static int cache_path(const struct data_options *o, const uint64_t key[2], struc
 static int open_text(const char *path, const struct data_options *o, const struct tokenizer *t,
                      struct token_file *out, size_t *made, struct cairn_error *err)
 {
-    CLEANUP(source_close) struct source s;
+    CLEANUP(text_source_close) struct text_source s;
     CLEANUP(str_release) struct str file = { 0 };
     struct progress p;
     uint64_t content[2], key[2];
-    if (source_open(&s, path, err))
+    if (text_source_open(&s, path, err))
         return -1;
     progress_start(&p, o->talk, "read", s.bytes);
-    int r = source_hash(&s, content, &p, err);
+    int r = text_source_hash(&s, content, &p, err);
     progress_end(&p);
     if (r)
         return -1;
@@ -353,7 +353,7 @@ void data_val_batch(const struct data *d, uint64_t batch, size_t n, int32_t *ids
 
 /* ---- a tokenizer of one's own ---- */
 
-static int count_words(void *context, const struct source_part *part, struct cairn_error *err)
+static int count_words(void *context, const struct text_source_part *part, struct cairn_error *err)
 {
     return word_counts_add(context, part->text, part->n, err);
 }
@@ -361,16 +361,16 @@ static int count_words(void *context, const struct source_part *part, struct cai
 static int count_source(const char *path, const struct data_options *o, struct word_counts *w,
                         struct cairn_error *err)
 {
-    CLEANUP(source_close) struct source s = { 0 };
+    CLEANUP(text_source_close) struct text_source s = { 0 };
     struct progress p;
     uint64_t hash[2];
     if (str_ends(path, ".bin"))
         return cairn_fail(err, CAIRN_EUSAGE, "%s holds tokens and no text: give the tokenizer that made it",
                           path);
-    if (source_open(&s, path, err))
+    if (text_source_open(&s, path, err))
         return -1;
     progress_start(&p, o->talk, "count words", s.bytes);
-    int r = source_read(&s, o->text_key ? o->text_key : "text", count_words, w, hash, &p, err);
+    int r = text_source_read(&s, o->text_key ? o->text_key : "text", count_words, w, hash, &p, err);
     progress_end(&p);
     return r;
 }

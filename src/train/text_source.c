@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/source.h"
+#include "train/text_source.h"
 
 #include "base/fault.h"
 #include "base/file.h"
@@ -22,10 +22,10 @@ static bool is_jsonl(const char *path)
     return str_ends(path, ".jsonl") || str_ends(path, ".ndjson");
 }
 
-static void add_file(struct source *s, const char *path, uint64_t bytes)
+static void add_file(struct text_source *s, const char *path, uint64_t bytes)
 {
-    struct source_file *f = ARENA_PUSH(&s->arena, s->files, s->n_files);
-    *f = (struct source_file){ arena_strdup(&s->arena, path), is_jsonl(path), bytes };
+    struct text_source_file *f = ARENA_PUSH(&s->arena, s->files, s->n_files);
+    *f = (struct text_source_file){ arena_strdup(&s->arena, path), is_jsonl(path), bytes };
     s->bytes += bytes;
 }
 
@@ -35,7 +35,7 @@ static void close_folder(DIR **d)
         closedir(*d);
 }
 
-static int add_folder(struct source *s, const char *folder, int depth, struct cairn_error *err)
+static int add_folder(struct text_source *s, const char *folder, int depth, struct cairn_error *err)
 {
     CLEANUP(close_folder) DIR *d = fault_hit() ? NULL : opendir(folder);
     if (!d)
@@ -60,12 +60,12 @@ static int add_folder(struct source *s, const char *folder, int depth, struct ca
 
 static int compare_files(const void *a, const void *b)
 {
-    return strcmp(((const struct source_file *)a)->path, ((const struct source_file *)b)->path);
+    return strcmp(((const struct text_source_file *)a)->path, ((const struct text_source_file *)b)->path);
 }
 
-int source_open(struct source *s, const char *path, struct cairn_error *err)
+int text_source_open(struct text_source *s, const char *path, struct cairn_error *err)
 {
-    *s = (struct source){ .path = path };
+    *s = (struct text_source){ .path = path };
     struct stat st;
     if (fault_hit() || stat(path, &st))
         return cairn_fail_errno(err, "%s", path);
@@ -79,7 +79,7 @@ int source_open(struct source *s, const char *path, struct cairn_error *err)
         return 0;
     }
     if (add_folder(s, path, 0, err)) {
-        source_close(s);
+        text_source_close(s);
         return -1;
     }
     if (s->n_files)
@@ -87,17 +87,17 @@ int source_open(struct source *s, const char *path, struct cairn_error *err)
     return s->n_files ? 0 : cairn_fail(err, CAIRN_EFORMAT, "%s: no file in this folder", path);
 }
 
-void source_close(struct source *s)
+void text_source_close(struct text_source *s)
 {
     arena_release(&s->arena);
-    *s = (struct source){ 0 };
+    *s = (struct text_source){ 0 };
 }
 
 /* ---- bytes ---- */
 
 /* A file that is read from its begin to its end; the front of the buffer is what was not used yet. */
 struct reader {
-    const struct source_file *file;
+    const struct text_source_file *file;
     int fd;
     struct stat before;
     uint64_t at;
@@ -113,12 +113,12 @@ static void reader_close(struct reader *r)
     free(r->buf);
 }
 
-static int changed(const struct source_file *f, struct cairn_error *err)
+static int changed(const struct text_source_file *f, struct cairn_error *err)
 {
     return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", f->path);
 }
 
-static int reader_open(struct reader *r, const struct source_file *f, struct hash *h,
+static int reader_open(struct reader *r, const struct text_source_file *f, struct hash *h,
                        struct progress *progress, struct cairn_error *err)
 {
     uint64_t size;
@@ -174,7 +174,7 @@ static int reader_check(const struct reader *r, struct cairn_error *err)
     return 0;
 }
 
-static int hash_file(const struct source_file *f, struct hash *h, struct progress *progress,
+static int hash_file(const struct text_source_file *f, struct hash *h, struct progress *progress,
                      struct cairn_error *err)
 {
     CLEANUP(reader_close) struct reader r;
@@ -188,7 +188,8 @@ static int hash_file(const struct source_file *f, struct hash *h, struct progres
     return reader_check(&r, err);
 }
 
-int source_hash(const struct source *s, uint64_t hash[2], struct progress *progress, struct cairn_error *err)
+int text_source_hash(const struct text_source *s, uint64_t hash[2], struct progress *progress,
+                     struct cairn_error *err)
 {
     struct hash h;
     hash_init(&h);
@@ -202,7 +203,7 @@ int source_hash(const struct source *s, uint64_t hash[2], struct progress *progr
 /* ---- documents ---- */
 
 struct sink {
-    source_fn *fn;
+    text_source_fn *fn;
     void *context;
     const char *text_key;
     struct hash hash;
@@ -229,7 +230,7 @@ static int read_text(struct reader *r, struct sink *out, struct cairn_error *err
             continue;
         if (!n)
             n = any_cut(r->buf, r->have);
-        struct source_part part = { r->buf, n, begins, at_end(r) && n == r->have };
+        struct text_source_part part = { r->buf, n, begins, at_end(r) && n == r->have };
         if (out->fn(out->context, &part, err))
             return -1;
         reader_use(r, n);
@@ -264,7 +265,7 @@ static int read_line(const struct reader *r, const char *s, size_t n, size_t lin
     }
     if (!json_text(value))
         return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: \"%s\" is not a text", path, line, key);
-    struct source_part part = { json_text(value), strlen(json_text(value)), true, true };
+    struct text_source_part part = { json_text(value), strlen(json_text(value)), true, true };
     return part.n ? out->fn(out->context, &part, err) : 0;
 }
 
@@ -307,7 +308,7 @@ static int check_text(const struct reader *r, bool *skip, struct cairn_error *er
     return cairn_hint(err, "UTF-16? iconv -f utf-16 -t utf-8 makes text of it; tokens have the name .bin");
 }
 
-static int read_file(const struct source_file *f, bool folder, struct sink *out, bool *skipped,
+static int read_file(const struct text_source_file *f, bool folder, struct sink *out, bool *skipped,
                      struct cairn_error *err)
 {
     CLEANUP(reader_close) struct reader r;
@@ -326,8 +327,8 @@ static int read_file(const struct source_file *f, bool folder, struct sink *out,
     return reader_check(&r, err);
 }
 
-int source_read(struct source *s, const char *text_key, source_fn *fn, void *context, uint64_t hash[2],
-                struct progress *progress, struct cairn_error *err)
+int text_source_read(struct text_source *s, const char *text_key, text_source_fn *fn, void *context,
+                     uint64_t hash[2], struct progress *progress, struct cairn_error *err)
 {
     struct sink out = { .fn = fn, .context = context, .text_key = text_key, .progress = progress };
     hash_init(&out.hash);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/source.h"
+#include "train/text_source.h"
 
 #include "base/str.h"
 #include "check.h"
@@ -11,7 +11,7 @@ static struct cairn_error err;
 static struct tree dir;
 
 /* Documents in brackets; parts of one have a bar between them. */
-static int note(void *context, const struct source_part *part, struct cairn_error *e)
+static int note(void *context, const struct text_source_part *part, struct cairn_error *e)
 {
     struct str *out = context;
     (void)e;
@@ -23,13 +23,13 @@ static int note(void *context, const struct source_part *part, struct cairn_erro
 
 static int read_into(const char *path, const char *key, struct str *out, size_t *skipped)
 {
-    CLEANUP(source_close) struct source s = { 0 };
+    CLEANUP(text_source_close) struct text_source s = { 0 };
     uint64_t before[2], now[2];
     err = (struct cairn_error){ 0 };
     out->len = 0;
     str_add(out, "");
-    if (source_open(&s, path, &err) || source_hash(&s, before, NULL, &err) ||
-        source_read(&s, key, note, out, now, NULL, &err))
+    if (text_source_open(&s, path, &err) || text_source_hash(&s, before, NULL, &err) ||
+        text_source_read(&s, key, note, out, now, NULL, &err))
         return -1;
     CHECK(!memcmp(before, now, sizeof(now)));
     if (skipped)
@@ -131,7 +131,7 @@ static void large_files_come_in_parts(void)
     CHECK_INT(got.len, file.len + bars + 2);
 }
 
-static int touch(void *context, const struct source_part *part, struct cairn_error *e)
+static int touch(void *context, const struct text_source_part *part, struct cairn_error *e)
 {
     (void)part, (void)e;
     int fd = open(context, O_WRONLY | O_APPEND);
@@ -142,15 +142,15 @@ static int touch(void *context, const struct source_part *part, struct cairn_err
 
 static void a_file_that_changes(void)
 {
-    CLEANUP(source_close) struct source s = { 0 };
+    CLEANUP(text_source_close) struct text_source s = { 0 };
     uint64_t hash[2];
     char *path = tree_path(&dir, "changing.txt");
     tree_put(&dir, "changing.txt", "some text");
     path = tree_path(&dir, "changing.txt");
-    REQUIRE(!source_open(&s, path, &err));
-    CHECK(source_read(&s, "", touch, path, hash, NULL, &err) == -1);
+    REQUIRE(!text_source_open(&s, path, &err));
+    CHECK(text_source_read(&s, "", touch, path, hash, NULL, &err) == -1);
     CHECK_HAS(err.msg, "changing.txt changed while it was read");
-    CHECK(source_hash(&s, hash, NULL, &err) == -1);
+    CHECK(text_source_hash(&s, hash, NULL, &err) == -1);
     CHECK_HAS(err.msg, "changed");
 }
 
@@ -159,14 +159,15 @@ static void content_decides_on_the_hash(void)
     static const char *const texts[] = { "abc", "abd", "ab" };
     uint64_t seen[4][2];
     for (int i = 0; i < 3; i++) {
-        CLEANUP(source_close) struct source s = { 0 };
+        CLEANUP(text_source_close) struct text_source s = { 0 };
         tree_put(&dir, "h.txt", texts[i]);
-        REQUIRE(!source_open(&s, tree_path(&dir, "h.txt"), &err) && !source_hash(&s, seen[i], NULL, &err));
+        REQUIRE(!text_source_open(&s, tree_path(&dir, "h.txt"), &err) &&
+                !text_source_hash(&s, seen[i], NULL, &err));
     }
-    CLEANUP(source_close) struct source other = { 0 };
+    CLEANUP(text_source_close) struct text_source other = { 0 };
     tree_put(&dir, "another name", "abc");
-    REQUIRE(!source_open(&other, tree_path(&dir, "another name"), &err) &&
-            !source_hash(&other, seen[3], NULL, &err));
+    REQUIRE(!text_source_open(&other, tree_path(&dir, "another name"), &err) &&
+            !text_source_hash(&other, seen[3], NULL, &err));
     CHECK(!memcmp(seen[0], seen[3], 16) && memcmp(seen[0], seen[1], 16) && memcmp(seen[0], seen[2], 16));
 }
 
