@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/nearest.h"
 #include "cli/commands.h"
 #include "config.h"
 #include "gpu/compile.h"
@@ -53,7 +54,13 @@ static const struct command *find_command(const char *name)
 
 static int unknown_command(const char *name)
 {
-    fprintf(stderr, "cairn: there is no command \"%s\"\n  try: cairn help\n", name);
+    struct nearest near = { .word = name };
+    for (int i = 0; i < N_COMMANDS; i++)
+        nearest_try(&near, commands[i].name);
+    fprintf(stderr, "cairn: there is no command \"%s\"", name);
+    if (near.best)
+        fprintf(stderr, "; did you mean %s?", near.best);
+    fputs("\n  try: cairn help\n", stderr);
     return EXIT_USAGE;
 }
 

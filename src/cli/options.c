@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/commands.h"
@@ -168,6 +169,18 @@ static const char *wrong_option(char **argv)
     return mark;
 }
 
+static int unknown_option(const char *command, const char *word, const struct table *t)
+{
+    char name[64];
+    struct nearest near = { .word = name };
+    snprintf(name, sizeof(name), "%.*s", str_starts(word, "--") ? (int)strcspn(word + 2, "=") : 0, word + 2);
+    for (size_t i = 0; *name && i < t->n; i++)
+        nearest_try(&near, t->longs[i].name);
+    if (near.best)
+        return options_error(command, "unknown option %s; did you mean --%s?", word, near.best);
+    return options_error(command, "unknown option %s", word);
+}
+
 int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest)
 {
     struct table t = { .n = 0 };
@@ -180,7 +193,7 @@ int options_parse(int argc, char **argv, const struct opt_row *rows, const struc
         if (code == CODE_LIST)
             return print_list(rows), EXIT_FINE;
         if (code == '?')
-            return options_error(argv[0], "unknown option %s", wrong_option(argv));
+            return unknown_option(argv[0], wrong_option(argv), &t);
         if (code == ':')
             return options_error(argv[0], "%s wants an argument", argv[optind - 1]);
         if (code == CODE_COLOR) {

@@ -108,6 +108,25 @@ unknown_command_is_named()
     err_has '"gqu"'
 }
 
+a_mistyped_word_gets_the_nearest()
+{
+    run docter
+    status_is 2
+    err_has '"docter"; did you mean doctor?'
+    run tensor covnert
+    status_is 2
+    err_has '"covnert"; did you mean convert?'
+    run gpu --jsno
+    status_is 2
+    err_has 'unknown option --jsno; did you mean --json?'
+    run gpu --colour=never
+    status_is 2
+    err_has 'did you mean --color?'
+    run frobnicate
+    status_is 2
+    ! grep -q 'did you mean' "$err" || fail 'nothing is near'
+}
+
 unknown_option_is_named()
 {
     for command in $commands; do
@@ -259,6 +278,7 @@ it help_of_a_command_is_its_help
 it help_shows_every_option_with_words
 it help_fits_a_terminal
 it unknown_command_is_named
+it a_mistyped_word_gets_the_nearest
 it unknown_option_is_named
 it missing_argument_is_named
 it an_operand_too_many_is_refused

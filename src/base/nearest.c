@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/nearest.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { LONGEST = 63 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t nearest_distance(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b);
+    size_t row[LONGEST + 1][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST)
+        return SIZE_MAX;
+    for (size_t i = 0; i <= n; i++) {
+        for (size_t j = 0; j <= m; j++) {
+            if (!i || !j) {
+                row[i][j] = i + j;
+                continue;
+            }
+            size_t d = row[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            d = least(d, least(row[i - 1][j], row[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d = least(d, row[i - 2][j - 2] + 1);
+            row[i][j] = d;
+        }
+    }
+    return row[n][m];
+}
+
+/* A third of the letters may be wrong; of a short word, one. */
+void nearest_try(struct nearest *n, const char *candidate)
+{
+    size_t longer = strlen(n->word) > strlen(candidate) ? strlen(n->word) : strlen(candidate);
+    size_t d = nearest_distance(n->word, candidate);
+    if (d >= longer || d > (longer < 6 ? 1 : longer / 3) || (n->best && d >= n->distance))
+        return;
+    n->best = candidate;
+    n->distance = d;
+}
