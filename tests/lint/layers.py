@@ -10,6 +10,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Each library can be replaced in one place.
 OWNERS = {
     'jansson.h': 'src/base/json.c',
+    'yaml.h': 'src/base/yaml.c',
     'zstd.h': 'src/host/unpack.c',
     'zlib.h': 'src/host/unpack.c',
     'getopt.h': 'src/cli/options.c',
