@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/nearest.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "config.h"
 #include "gpu/compile.h"
 #include "gpu/watch.h"
 #include "rules/gfx_table.h"
+#include "train/config.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +42,7 @@ static void print_usage(FILE *out)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
     fputs(
         "\n  cairn help COMMAND    all about one command\n"
+        "  cairn help config     a file for a training job, with every key, its default and what it means\n"
         "  cairn --version       the version, and when its knowledge was last reviewed; --kernels: its kernels\n",
         out);
 }
@@ -64,10 +67,31 @@ static int unknown_command(const char *name)
     return EXIT_USAGE;
 }
 
+/* --markdown: the tables of docs/config.md. */
+static int help_config(const char *more)
+{
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    CLEANUP(str_release) struct str text = { 0 };
+    struct train_config c;
+    if (more && strcmp(more, "--markdown")) {
+        fprintf(stderr, "cairn: help config takes --markdown, not \"%s\"\n", more);
+        return EXIT_USAGE;
+    }
+    config_init(&c, &arena);
+    if (more)
+        config_write_markdown(&text);
+    else
+        config_write(&c, &text);
+    fputs(text.s, stdout);
+    return EXIT_FINE;
+}
+
 static int cmd_help(int argc, char **argv)
 {
     if (argc < 2)
         return print_usage(stdout), EXIT_FINE;
+    if (!strcmp(argv[1], "config"))
+        return help_config(argc > 2 ? argv[2] : NULL);
     const struct command *c = find_command(argv[1]);
     if (!c)
         return unknown_command(argv[1]);

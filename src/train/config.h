@@ -122,6 +122,7 @@ struct train_config {
     struct config_run run;
 
     const char **place; /* one a row of config_keys: "job.yaml:3:10" or "--set …"; NULL: the default */
+    const char *file;   /* that was read last; NULL: none */
     struct arena *arena;
 };
 
@@ -139,6 +140,8 @@ int config_set(struct train_config *c, const char *option, const char *key, cons
 int config_set_pair(struct train_config *c, const char *pair, struct cairn_error *err);
 /* Did the file or an option say it?  A name that is not in the table is a bug. */
 bool config_is_set(const struct train_config *c, const char *key);
+/* Where; NULL if nobody did. */
+const char *config_place(const struct train_config *c, const char *key);
 
 /* Keys that contradict each other, or that miss.  The shape of the model is looked at by config_fill, as it may
  * come from the files in model.path. */
@@ -165,7 +168,17 @@ struct config_key {
 };
 extern const struct config_key config_keys[];
 extern const size_t n_config_keys;
+
+/* In the order of the keys. */
+struct config_section {
+    const char *name, *about;
+};
+extern const struct config_section config_sections[];
+extern const size_t n_config_sections;
+
 /* "a whole number, at least 1" */
 void config_allowed(const struct config_key *key, struct str *out);
+/* The tables of docs/config.md. */
+void config_write_markdown(struct str *out);
 
 #endif

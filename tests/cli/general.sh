@@ -127,6 +127,18 @@ a_mistyped_word_gets_the_nearest()
     ! grep -q 'did you mean' "$err" || fail 'nothing is near'
 }
 
+help_config_is_a_file_with_every_key()
+{
+    run help config
+    status_is 0
+    err_is_empty
+    out_has 'train: #'
+    out_has '  steps: 1000 '
+    run help config --frob
+    status_is 2
+    err_has 'not "--frob"'
+}
+
 unknown_option_is_named()
 {
     for command in $commands; do
@@ -279,6 +291,7 @@ it help_shows_every_option_with_words
 it help_fits_a_terminal
 it unknown_command_is_named
 it a_mistyped_word_gets_the_nearest
+it help_config_is_a_file_with_every_key
 it unknown_option_is_named
 it missing_argument_is_named
 it an_operand_too_many_is_refused

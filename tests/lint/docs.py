@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is written about the program is what the program has: man page, README, docs/chips.md."""
+"""What is written about the program is what the program has: man page, README, tables in docs/."""
 import os
 import re
 import shutil
@@ -101,6 +101,11 @@ def classes_findings():
         yield 'docs/diagnose.md: the list of classes is old; run: cairn diagnose --list --markdown'
 
 
+def config_findings():
+    if ask('help', 'config', '--markdown') not in lint.read('docs/config.md'):
+        yield 'docs/config.md: the tables of keys are old; run: cairn help config --markdown'
+
+
 def link_findings():
     """A link in a page leads to a file that is there."""
     tracked = set(lint.tracked())
@@ -146,6 +151,7 @@ lint.report(
     ('README and man page have every command', command_findings()),
     ('docs/chips.md is the table', chips_findings()),
     ('docs/diagnose.md has every class', classes_findings()),
+    ('docs/config.md has every key', config_findings()),
     ('links lead somewhere', link_findings()),
     ('pages that rules name are there', evidence_findings()),
     ('the man page is well formed', man_findings()),

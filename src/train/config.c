@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/config.h"
+
+#include "base/nearest.h"
+#include "base/parse.h"
+#include "base/yaml.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Who says it: a file, whose nodes have places, or an option, which is its own. */
+struct source {
+    const char *name;
+    bool is_file;
+};
+
+static const char *place_of(struct train_config *c, struct source from, const struct yaml_node *n)
+{
+    return from.is_file ? arena_printf(c->arena, "%s:%d:%d", from.name, n->line, n->column) : from.name;
+}
+
+static const struct config_key *find_key(const char *name)
+{
+    for (size_t i = 0; i < n_config_keys; i++)
+        if (!strcmp(config_keys[i].name, name))
+            return &config_keys[i];
+    return NULL;
+}
+
+static bool is_section(const char *name)
+{
+    for (size_t i = 0; i < n_config_sections; i++)
+        if (!strcmp(config_sections[i].name, name))
+            return true;
+    return false;
+}
+
+const char *config_place(const struct train_config *c, const char *key)
+{
+    const struct config_key *k = find_key(key);
+    assert(k);
+    return c->place[k - config_keys];
+}
+
+bool config_is_set(const struct train_config *c, const char *key)
+{
+    return config_place(c, key) != NULL;
+}
+
+/* Text of the user's for a message: no controls, not endless. */
+static void add_shown(struct str *out, const char *text)
+{
+    enum { MOST = 60 };
+    size_t len = strlen(text), n = len;
+    if (len > MOST)
+        for (n = MOST; n && (text[n] & 0xc0) == 0x80;)
+            n--;
+    str_add_clean(out, text, n);
+    str_add(out, n < len ? "…" : "");
+}
+
+static void add_value(struct str *out, const struct yaml_node *n)
+{
+    if (n->kind != YAML_SCALAR || yaml_is_null(n)) {
+        str_add(out, n->kind == YAML_LIST ? "a list" : n->kind == YAML_MAP ? "a map" : "empty");
+        return;
+    }
+    const char *quote = n->style == YAML_PLAIN && *n->text ? "" : "\"";
+    str_add(out, quote);
+    add_shown(out, n->text);
+    str_add(out, quote);
+}
+
+static const char *number_trouble(const struct yaml_node *n)
+{
+    const char *s = n->text;
+    if (n->kind != YAML_SCALAR || !*s || !strchr("+-.0123456789", *s))
+        return "";
+    size_t digits = strspn(s, "+-.0123456789"), known = strspn(s, "+-.0123456789_eE");
+    if (n->style != YAML_PLAIN)
+        return " (in quotes it is a text)";
+    if (s[known] == '\0' && strchr(s, '_'))
+        return " (write it without _)";
+    if (s[digits] && strchr("kKmMgGtT", s[digits]))
+        return " (write all digits of the number)";
+    if (digits == strlen(s) && s[strspn(s, "+-")] == '0' && s[1])
+        return " (a 0 in front would make it octal)";
+    return "";
+}
+
+static void add_nearest_word(struct str *out, const struct config_key *k, const struct yaml_node *n)
+{
+    if (k->type != CONFIG_WORD || n->kind != YAML_SCALAR)
+        return;
+    struct nearest near = { .word = n->text };
+    for (size_t i = 0; k->words[i]; i++)
+        nearest_try(&near, k->words[i]);
+    if (near.best)
+        str_addf(out, "; did you mean %s?", near.best);
+}
+
+static int bad_value(struct train_config *c, const struct config_key *k, struct source from,
+                     const struct yaml_node *n, struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    str_addf(&s, "%s: %s is ", place_of(c, from, n), k->name);
+    add_value(&s, n);
+    str_add(&s, "; it must be ");
+    config_allowed(k, &s);
+    if (k->type == CONFIG_INT || k->type == CONFIG_REAL)
+        str_add(&s, number_trouble(n));
+    add_nearest_word(&s, k, n);
+    return cairn_fail(err, CAIRN_EFORMAT, "%s", s.s);
+}
+
+static bool in_range(const struct config_key *k, double v)
+{
+    return (k->above ? v > k->least : v >= k->least) && (k->below ? v < k->most : v <= k->most);
+}
+
+/* Digits, a point, an exponent: what YAML and JSON call a number, and 1e-4, which YAML 1.1 does not. */
+static bool parse_real(const char *s, double *out)
+{
+    const char *p = s + (*s == '-' || *s == '+');
+    size_t whole = strspn(p, "0123456789"), part = 0;
+    if (whole > 1 && *p == '0')
+        return false;
+    p += whole;
+    if (*p == '.')
+        p += 1 + (part = strspn(p + 1, "0123456789"));
+    if (!whole && !part)
+        return false;
+    if (*p == 'e' || *p == 'E') {
+        p += 1 + (p[1] == '-' || p[1] == '+');
+        size_t n = strspn(p, "0123456789");
+        if (!n)
+            return false;
+        p += n;
+    }
+    *out = strtod(s, NULL);
+    return !*p && isfinite(*out);
+}
+
+static bool parse_whole(const char *s, int64_t *out)
+{
+    const char *digits = s + (*s == '-');
+    return !(*digits == '0' && digits[1]) && cairn_parse_i64(s, out);
+}
+
+static bool parse_bool(const char *s, bool *out)
+{
+    static const char *const words[] = { "false", "true", "no", "yes", "off", "on" };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strcasecmp(s, words[i])) {
+            *out = i % 2;
+            return true;
+        }
+    return false;
+}
+
+static bool take_whole(const struct config_key *k, void *at, const struct yaml_node *n)
+{
+    int64_t v;
+    if (n->style != YAML_PLAIN || !parse_whole(n->text, &v) || !in_range(k, (double)v))
+        return false;
+    *(int64_t *)at = v;
+    return true;
+}
+
+static bool take_real(const struct config_key *k, void *at, const struct yaml_node *n)
+{
+    double v;
+    if (n->style != YAML_PLAIN || !parse_real(n->text, &v) || !in_range(k, v))
+        return false;
+    *(double *)at = v;
+    return true;
+}
+
+static bool take_word(const struct config_key *k, void *at, const struct yaml_node *n)
+{
+    for (int i = 0; k->words[i]; i++)
+        if (!strcmp(n->text, k->words[i])) {
+            memcpy(at, &i, sizeof(i)); /* an enum, whichever */
+            return true;
+        }
+    return false;
+}
+
+static bool take_scalar(const struct config_key *k, void *at, const struct yaml_node *n)
+{
+    switch (k->type) {
+    case CONFIG_INT:
+        return take_whole(k, at, n);
+    case CONFIG_REAL:
+        return take_real(k, at, n);
+    case CONFIG_BOOL:
+        return n->style == YAML_PLAIN && parse_bool(n->text, at);
+    case CONFIG_WORD:
+        return take_word(k, at, n);
+    case CONFIG_TEXT:
+        *(const char **)at = yaml_is_null(n) ? "" : n->text;
+        return true;
+    case CONFIG_LIST:
+        break;
+    }
+    return false;
+}
+
+/* A scalar is a list of itself; nothing is a list of nothing. */
+static int take_list(struct train_config *c, const struct config_key *k, struct source from,
+                     const struct yaml_node *n, struct cairn_error *err)
+{
+    struct config_list list = { 0 };
+    if (n->kind == YAML_SCALAR && !yaml_is_null(n))
+        *ARENA_PUSH(c->arena, list.item, list.n) = n->text;
+    for (const struct yaml_node *i = n->first; i; i = i->next) {
+        if (n->kind != YAML_LIST || i->kind != YAML_SCALAR || yaml_is_null(i))
+            return bad_value(c, k, from, n->kind == YAML_LIST ? i : n, err);
+        *ARENA_PUSH(c->arena, list.item, list.n) = i->text;
+    }
+    memcpy((char *)c + k->at, &list, sizeof(list));
+    return 0;
+}
+
+static int take(struct train_config *c, const struct config_key *k, struct source from,
+                const struct yaml_node *n, struct cairn_error *err)
+{
+    if (k->type == CONFIG_LIST) {
+        if (take_list(c, k, from, n, err))
+            return -1;
+    } else if (n->kind != YAML_SCALAR || !take_scalar(k, (char *)c + k->at, n)) {
+        return bad_value(c, k, from, n, err);
+    }
+    c->place[k - config_keys] = place_of(c, from, n);
+    return 0;
+}
+
+/* The key that may have been meant; NULL if none is near. */
+static const char *suggest(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    size_t section = dot ? (size_t)(dot + 1 - name) : 0;
+    struct nearest near = { .word = name + section };
+    for (size_t i = 0; section && i < n_config_keys; i++)
+        if (!strncmp(config_keys[i].name, name, section))
+            nearest_try(&near, config_keys[i].name + section);
+    if (near.best)
+        return near.best - section;
+    for (size_t i = 0; i < n_config_keys; i++) /* right, but in another section */
+        if (!strcmp(strchr(config_keys[i].name, '.') + 1, name + section))
+            return config_keys[i].name;
+    for (size_t i = 0; !section && i < n_config_sections; i++)
+        nearest_try(&near, config_sections[i].name);
+    return near.best;
+}
+
+static int unknown_key(const char *place, const char *name, struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    const char *meant = suggest(name), *dot = strchr(name, '.');
+    str_addf(&s, "%s: unknown key ", place);
+    add_shown(&s, name);
+    if (is_section(name))
+        str_add(&s, "; it is a section, with keys below it");
+    else if (find_key(name)) /* in a file, with its dot */
+        str_addf(&s, "; write %s below %.*s", dot + 1, (int)(dot - name), name);
+    else if (meant)
+        str_addf(&s, "; did you mean %s?", meant);
+    cairn_fail(err, CAIRN_EFORMAT, "%s", s.s);
+    return cairn_hint(err, "cairn help config lists the keys");
+}
+
+/* Whose value the section should have been. */
+static int no_map(const char *place, const char *what, const struct yaml_node *n, struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    str_addf(&s, "%s: %s is ", place, what);
+    add_value(&s, n);
+    str_add(&s, "; it must have keys below it");
+    return cairn_fail(err, CAIRN_EFORMAT, "%s", s.s);
+}
+
+static int read_section(struct train_config *c, struct source from, const char *section,
+                        const struct yaml_node *map, struct cairn_error *err)
+{
+    for (const struct yaml_node *n = map->first; n; n = n->next) {
+        const char *name = arena_printf(c->arena, "%s.%s", section, n->key->text);
+        const struct config_key *k = find_key(name);
+        if (!k)
+            return unknown_key(place_of(c, from, n->key), name, err);
+        if (take(c, k, from, n, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int read_sections(struct train_config *c, struct source from, const struct yaml_node *root,
+                         struct cairn_error *err)
+{
+    c->file = arena_strdup(c->arena, from.name);
+    if (root->kind != YAML_MAP && !yaml_is_null(root))
+        return no_map(place_of(c, from, root), "the file", root, err);
+    for (const struct yaml_node *n = root->first; n; n = n->next) {
+        const char *section = n->key->text;
+        if (!is_section(section))
+            return unknown_key(place_of(c, from, n->key), section, err);
+        if (n->kind != YAML_MAP && !yaml_is_null(n))
+            return no_map(place_of(c, from, n), section, n, err);
+        if (read_section(c, from, section, n, err))
+            return -1;
+    }
+    return 0;
+}
+
+int config_read_text(struct train_config *c, const char *name, const char *text, size_t len,
+                     struct cairn_error *err)
+{
+    struct yaml_node *root;
+    if (yaml_parse(name, text, len, c->arena, &root, err))
+        return -1;
+    return read_sections(c, (struct source){ name, true }, root, err);
+}
+
+int config_read(struct train_config *c, const char *path, struct cairn_error *err)
+{
+    struct yaml_node *root;
+    if (yaml_read(path, c->arena, &root, err))
+        return -1;
+    return read_sections(c, (struct source){ path, true }, root, err);
+}
+
+/* A text is taken as it is, whatever it would mean in YAML. */
+static int set_key(struct train_config *c, const struct config_key *k, const char *option, const char *value,
+                   struct cairn_error *err)
+{
+    bool is_text = k->type == CONFIG_TEXT || k->type == CONFIG_LIST;
+    struct yaml_node one = { .style = is_text ? YAML_QUOTED : YAML_PLAIN, .text = value }, *n = &one;
+    struct source from = { option, false };
+    if (k->type == CONFIG_LIST && *value == '[' &&
+        yaml_parse(option, value, strlen(value), c->arena, &n, err))
+        return bad_value(c, k, from, &one, err);
+    return take(c, k, from, n, err);
+}
+
+int config_set(struct train_config *c, const char *option, const char *key, const char *value,
+               struct cairn_error *err)
+{
+    const struct config_key *k = find_key(key);
+    if (!k)
+        return unknown_key(option, key, err);
+    if (!str_is_utf8(value))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is not UTF-8", option, k->name);
+    return set_key(c, k, arena_strdup(c->arena, option), arena_strdup(c->arena, value), err);
+}
+
+int config_set_pair(struct train_config *c, const char *pair, struct cairn_error *err)
+{
+    const char *equals = strchr(pair, '=');
+    CLEANUP(str_release) struct str shown = { 0 };
+    add_shown(&shown, pair);
+    if (!equals)
+        return cairn_fail(err, CAIRN_EUSAGE, "--set %s: it must be KEY=VALUE", shown.s);
+    const char *option = arena_printf(c->arena, "--set %s", shown.s);
+    return config_set(c, option, arena_strndup(c->arena, pair, (size_t)(equals - pair)), equals + 1, err);
+}
+
+void config_init(struct train_config *c, struct arena *arena)
+{
+    *c = (struct train_config){ .arena = arena, .place = ARENA_NEW(arena, const char *, n_config_keys) };
+    for (size_t i = 0; i < n_config_keys; i++) {
+        struct cairn_error err;
+        int failed = set_key(c, &config_keys[i], "default", config_keys[i].preset, &err);
+        assert(!failed);
+        (void)failed;
+        c->place[i] = NULL;
+    }
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The only list of keys. */
+#include "train/config.h"
+
+/* clang-format off */
+static const char *const kinds[] = { [CONFIG_KIND_GPT] = "gpt", NULL };
+static const char *const norms[] = { [CONFIG_NORM_LAYER] = "layer", [CONFIG_NORM_RMS] = "rms", NULL };
+static const char *const positions[] = { [CONFIG_POSITION_LEARNED] = "learned", [CONFIG_POSITION_ROPE] = "rope", NULL };
+static const char *const mlps[] = { [CONFIG_MLP_GELU] = "gelu", [CONFIG_MLP_SWIGLU] = "swiglu", NULL };
+static const char *const quantizes[] = { [CONFIG_QUANTIZE_NONE] = "none", [CONFIG_QUANTIZE_INT8] = "int8",
+    [CONFIG_QUANTIZE_FP8] = "fp8", NULL };
+static const char *const schedules[] = { [CONFIG_SCHEDULE_COSINE] = "cosine", [CONFIG_SCHEDULE_LINEAR] = "linear",
+    [CONFIG_SCHEDULE_CONSTANT] = "constant", NULL };
+static const char *const optimizers[] = { [CONFIG_OPTIMIZER_ADAMW] = "adamw", [CONFIG_OPTIMIZER_ADAMW8] = "adamw8",
+    [CONFIG_OPTIMIZER_ADAFACTOR] = "adafactor", [CONFIG_OPTIMIZER_LION] = "lion",
+    [CONFIG_OPTIMIZER_PRODIGY] = "prodigy", NULL };
+static const char *const dtypes[] = { [CONFIG_DTYPE_AUTO] = "auto", [CONFIG_DTYPE_F32] = "f32",
+    [CONFIG_DTYPE_BF16] = "bf16", [CONFIG_DTYPE_F16] = "f16", NULL };
+static const char *const masters[] = { [CONFIG_MASTER_F32] = "f32", [CONFIG_MASTER_NONE] = "none",
+    [CONFIG_MASTER_STOCHASTIC] = "stochastic", NULL };
+static const char *const recomputes[] = { [CONFIG_RECOMPUTE_NONE] = "none", [CONFIG_RECOMPUTE_BLOCKS] = "blocks", NULL };
+
+const struct config_section config_sections[] = {
+    { "model", "the network" },
+    { "lora", "small matrices that are trained instead of the network" },
+    { "data", "what it learns from" },
+    { "train", "how it learns" },
+    { "eval", "the loss on text that it does not learn from" },
+    { "sample", "text that it writes now and then" },
+    { "checkpoint", "what a run can be taken up from again" },
+    { "run", "where it all goes" },
+};
+const size_t n_config_sections = ARRAY_LEN(config_sections);
+
+/* The type follows from the field.  What stands behind the description: words, unit, range. */
+#define TYPE(field) _Generic(((struct train_config *)0)->field, int64_t: CONFIG_INT, double: CONFIG_REAL, \
+    bool: CONFIG_BOOL, const char *: CONFIG_TEXT, struct config_list: CONFIG_LIST, default: CONFIG_WORD)
+#define KEY(field, with, text, ...) { .name = #field, .type = TYPE(field), \
+    .at = offsetof(struct train_config, field), .preset = with, .about = text, __VA_ARGS__ }
+#define FROM(a, b) .least = (a), .most = (b)
+#define SHARE .below = true, .most = 1 /* 0 is one, 1 is not */
+#define ABOVE_0(b) .above = true, .most = (b)
+#define UNIT(u) .unit = (u)
+#define MANY 1000000000
+
+const struct config_key config_keys[] = {
+    KEY(model.kind, "gpt", "what kind of network", .words = kinds),
+    KEY(model.path, "", "folder or .safetensors file to start from; empty: new weights"),
+    KEY(model.layers, "6", "blocks, one behind the other", FROM(1, 1000)),
+    KEY(model.heads, "6", "heads of attention; divides width", FROM(1, 1024)),
+    KEY(model.kv_heads, "0", "heads of keys and values; divides heads; 0: as many as heads", FROM(0, 1024)),
+    KEY(model.width, "384", "numbers that stand for a token between blocks", FROM(1, 65536)),
+    KEY(model.ffn, "0", "inner width of the MLP; 0: 4 x width, for swiglu 8/3 x width, up to the next multiple of 64",
+        FROM(0, 1048576)),
+    KEY(model.context, "256", "the longest text it can look at", UNIT("tokens"), FROM(1, 1048576)),
+    KEY(model.vocab, "0", "tokens it knows; 0: those of the tokenizer", UNIT("tokens"), FROM(0, 16777216)),
+    KEY(model.norm, "layer", "layer norm, or RMS norm", .words = norms),
+    KEY(model.norm_eps, "1e-5", "what a norm adds to the variance", ABOVE_0(1)),
+    KEY(model.position, "learned", "a learned vector for each place, or rotation of queries and keys", .words = positions),
+    KEY(model.rope_theta, "10000", "base of the rotation's frequencies", ABOVE_0(1e12)),
+    KEY(model.mlp, "gelu", "what the MLP of a block does", .words = mlps),
+    KEY(model.bias, "true", "linears and layer norms add a bias"),
+    KEY(model.tied, "true", "the matrix of the output is that of the token embedding"),
+    KEY(model.dropout, "0", "share of the activations that is dropped in training", UNIT("share"), SHARE),
+    KEY(model.init_std, "0.02", "standard deviation of new weights", ABOVE_0(1)),
+    KEY(model.quantize, "none", "how the weights that are not trained are kept; needs lora.rank", .words = quantizes),
+
+    KEY(lora.rank, "0", "rank of the matrices; 0: no LoRA, all weights are trained", FROM(0, 65536)),
+    KEY(lora.alpha, "0", "their product is scaled by alpha / rank; 0: alpha is the rank", FROM(0, 1000000)),
+    KEY(lora.dropout, "0", "share of a LoRA's input that is dropped in training", UNIT("share"), SHARE),
+    KEY(lora.targets, "[]", "names of linears, with * and ?; none: every linear of the blocks"),
+
+    KEY(data.path, "[]", "text file, folder of them, .jsonl, or .bin of tokens; one or several; must be given"),
+    KEY(data.text_key, "text", "the key of the text in a line of .jsonl"),
+    KEY(data.tokenizer, "bytes", "bytes; bpe, which is trained on the data; or a tokenizer.json"),
+    KEY(data.vocab, "4096", "tokens of a bpe that is trained", UNIT("tokens"), FROM(256, 1048576)),
+    KEY(data.val_path, "", "text for the evaluation; empty: val_split of the data"),
+    KEY(data.val_split, "0.05", "share of the data that is kept for the evaluation; not used with val_path", UNIT("share"),
+        SHARE),
+
+    KEY(train.steps, "1000", "steps of the optimizer", UNIT("steps"), FROM(1, MANY)),
+    KEY(train.batch, "8", "sequences that go through the network at once", UNIT("sequences"), FROM(1, 1000000)),
+    KEY(train.accumulate, "1", "batches whose gradients make one step", UNIT("batches"), FROM(1, 1000000)),
+    KEY(train.seq, "0", "length of a sequence; 0: the model's context", UNIT("tokens"), FROM(0, 1048576)),
+    KEY(train.lr, "3e-4", "learning rate, at its highest; prodigy wants 1", ABOVE_0(100)),
+    KEY(train.min_lr, "0.1", "learning rate at the end, as a share of lr; not for constant", UNIT("share"), FROM(0, 1)),
+    KEY(train.warmup, "100", "steps in which the rate rises to lr; not given: at most a tenth of steps", UNIT("steps"),
+        FROM(0, MANY)),
+    KEY(train.schedule, "cosine", "how the rate falls after that", .words = schedules),
+    KEY(train.optimizer, "adamw", "adamw8 keeps its state in 8 bits", .words = optimizers),
+    KEY(train.beta1, "0.9", "decay of the mean gradient", SHARE),
+    KEY(train.beta2, "0.95", "decay of the mean square of the gradient", SHARE),
+    KEY(train.eps, "1e-8", "what the optimizer adds to a denominator", ABOVE_0(1)),
+    KEY(train.weight_decay, "0.1", "how strongly weights are drawn to 0; not norms and biases", FROM(0, 10)),
+    KEY(train.clip, "1.0", "largest norm of the gradient; 0: any", FROM(0, 1000000)),
+    KEY(train.seed, "1", "of new weights, the order of the data, dropout and samples", FROM(0, 9007199254740992)),
+    KEY(train.dtype, "auto", "format of weights and activations; auto: what the device is best at", .words = dtypes),
+    KEY(train.master, "f32", "beside 16-bit weights: a copy in f32; none; or none with stochastic rounding", .words = masters),
+    KEY(train.recompute, "none", "blocks: keep their inputs only and compute them again, for less memory",
+        .words = recomputes),
+    KEY(train.ema, "0", "decay of a running mean of the weights; 0: none is kept", SHARE),
+    KEY(train.label_smoothing, "0", "share of the target that is spread over all tokens", UNIT("share"), SHARE),
+    KEY(train.patience, "0", "stop after so many evaluations without a better loss; 0: never", UNIT("evaluations"),
+        FROM(0, MANY)),
+    KEY(train.device, "auto", "auto, cpu, hip:N or cuda:N"),
+    KEY(train.allow_cpu, "false", "go on with the CPU where there is no GPU, or it fails"),
+
+    KEY(eval.every, "100", "steps between evaluations; 0: none", UNIT("steps"), FROM(0, MANY)),
+    KEY(eval.batches, "20", "batches of an evaluation", UNIT("batches"), FROM(1, 1000000)),
+
+    KEY(sample.every, "0", "steps between samples; 0: none", UNIT("steps"), FROM(0, MANY)),
+    KEY(sample.tokens, "200", "length of a sample", UNIT("tokens"), FROM(1, 1000000)),
+    KEY(sample.temperature, "0.8", "below 1 likely tokens become likelier; 0: always the likeliest", FROM(0, 100)),
+    KEY(sample.top_k, "50", "choose among so many likeliest tokens; 0: among all", UNIT("tokens"), FROM(0, 16777216)),
+    KEY(sample.prompts, "[\"\\n\"]", "what the samples begin with, one sample each"),
+
+    KEY(checkpoint.every, "100", "steps between checkpoints; 0: only at the end", UNIT("steps"), FROM(0, MANY)),
+    KEY(checkpoint.keep, "3", "how many of the latest are kept; 0: all", FROM(0, 1000000)),
+    KEY(checkpoint.async, "true", "write them beside the training"),
+
+    KEY(run.dir, "", "folder of the run; empty: a new one"),
+    KEY(run.name, "", "what the run is called in lists and plots; empty: after its file"),
+};
+const size_t n_config_keys = ARRAY_LEN(config_keys);
+/* clang-format on */

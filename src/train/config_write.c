@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of keys as text: the file that a run keeps, and the documentation. */
+#include "base/yaml.h"
+#include "train/config.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As few digits as the number needs, in a form that YAML 1.1 takes for a number: 1.0e-05, not 1e-05. */
+static void add_real(struct str *out, double v)
+{
+    char text[32];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    size_t mantissa = strcspn(text, "e");
+    if (!text[mantissa] || strchr(text, '.'))
+        str_add(out, text);
+    else if (v >= 1 && v < 1e15)
+        str_addf(out, "%.0f", v);
+    else
+        str_addf(out, "%.*s.0%s", (int)mantissa, text, text + mantissa);
+}
+
+static void add_list(struct str *out, const struct config_list *list)
+{
+    str_add(out, "[");
+    for (size_t i = 0; i < list->n; i++) {
+        str_add(out, i ? ", " : "");
+        yaml_add_quoted(out, list->item[i]);
+    }
+    str_add(out, "]");
+}
+
+static void add_value(struct str *out, const struct train_config *c, const struct config_key *k)
+{
+    const void *at = (const char *)c + k->at;
+    int word;
+    switch (k->type) {
+    case CONFIG_INT:
+        str_addf(out, "%" PRId64, *(const int64_t *)at);
+        break;
+    case CONFIG_REAL:
+        add_real(out, *(const double *)at);
+        break;
+    case CONFIG_BOOL:
+        str_add(out, *(const bool *)at ? "true" : "false");
+        break;
+    case CONFIG_WORD:
+        memcpy(&word, at, sizeof(word));
+        str_add(out, k->words[word]);
+        break;
+    case CONFIG_TEXT:
+        yaml_add_quoted(out, *(const char *const *)at);
+        break;
+    case CONFIG_LIST:
+        add_list(out, at);
+        break;
+    }
+}
+
+static bool is_in(const struct config_key *k, const struct config_section *s)
+{
+    size_t n = strlen(s->name);
+    return !strncmp(k->name, s->name, n) && k->name[n] == '.';
+}
+
+static void add_words(struct str *out, const struct config_key *k)
+{
+    for (size_t i = 0; k->words[i]; i++)
+        str_addf(out, "%s%s", !i ? "" : k->words[i + 1] ? ", " : " or ", k->words[i]);
+}
+
+static void add_key(struct str *out, const struct train_config *c, const struct config_key *k)
+{
+    enum { COMMENTS = 30 };
+    size_t begin = out->len;
+    str_addf(out, "  %s: ", strchr(k->name, '.') + 1);
+    add_value(out, c, k);
+    size_t width = out->len - begin;
+    str_addf(out, "%*s# ", width < COMMENTS ? (int)(COMMENTS - width) : 1, "");
+    if (k->type == CONFIG_WORD && k->words[1]) {
+        add_words(out, k);
+        str_add(out, ": ");
+    }
+    str_add(out, k->about);
+    if (k->unit && !strstr(k->about, k->unit))
+        str_addf(out, " (%s)", k->unit);
+    str_add(out, "\n");
+}
+
+void config_write(const struct train_config *c, struct str *out)
+{
+    for (const struct config_section *s = config_sections; s < config_sections + n_config_sections; s++) {
+        str_addf(out, "%s%s: # %s\n", s == config_sections ? "" : "\n", s->name, s->about);
+        for (size_t i = 0; i < n_config_keys; i++)
+            if (is_in(&config_keys[i], s))
+                add_key(out, c, &config_keys[i]);
+    }
+}
+
+void config_allowed(const struct config_key *k, struct str *out)
+{
+    switch (k->type) {
+    case CONFIG_INT:
+    case CONFIG_REAL:
+        str_addf(out, "a %snumber, %s %.16g, %s %.16g", k->type == CONFIG_INT ? "whole " : "",
+                 k->above ? "above" : "at least", k->least, k->below ? "below" : "at most", k->most);
+        break;
+    case CONFIG_BOOL:
+        str_add(out, "true or false");
+        break;
+    case CONFIG_WORD:
+        add_words(out, k);
+        break;
+    case CONFIG_TEXT:
+        str_add(out, "a text");
+        break;
+    case CONFIG_LIST:
+        str_add(out, "a text or a list of texts");
+        break;
+    }
+}
+
+static void add_row(struct str *out, const struct config_key *k)
+{
+    bool quoted = k->type == CONFIG_TEXT && !*k->preset;
+    str_addf(out, "| `%s` | `%s` | ", k->name, quoted ? "\"\"" : k->preset);
+    config_allowed(k, out);
+    str_addf(out, "%s%s%s | %s |\n", k->unit ? " (" : "", k->unit ? k->unit : "", k->unit ? ")" : "",
+             k->about);
+}
+
+void config_write_markdown(struct str *out)
+{
+    for (const struct config_section *s = config_sections; s < config_sections + n_config_sections; s++) {
+        str_addf(out, "%s### `%s`: %s\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n",
+                 s == config_sections ? "" : "\n", s->name, s->about);
+        for (size_t i = 0; i < n_config_keys; i++)
+            if (is_in(&config_keys[i], s))
+                add_row(out, &config_keys[i]);
+    }
+}

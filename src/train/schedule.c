@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/schedule.h"
+
+#include <math.h>
+
+struct schedule schedule_of(const struct config_train *t)
+{
+    return (struct schedule){ t->schedule, t->lr, t->min_lr, t->warmup, t->steps };
+}
+
+/* From 1 down to 0, for progress from 0 to 1. */
+static double fall(enum config_schedule kind, double progress)
+{
+    switch (kind) {
+    case CONFIG_SCHEDULE_COSINE:
+        return 0.5 * (1 + cos(M_PI * progress));
+    case CONFIG_SCHEDULE_LINEAR:
+        return 1 - progress;
+    case CONFIG_SCHEDULE_CONSTANT:
+        break;
+    }
+    return 1;
+}
+
+double schedule_rate(const struct schedule *s, int64_t step)
+{
+    if (step < s->warmup) /* the first step already does something */
+        return s->lr * (double)(step + 1) / (double)(s->warmup + 1);
+    double progress = step < s->steps ? (double)(step - s->warmup) / (double)(s->steps - s->warmup) : 1;
+    return s->lr * (s->min_share + (1 - s->min_share) * fall(s->kind, progress));
+}
