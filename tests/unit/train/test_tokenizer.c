@@ -108,6 +108,17 @@ static void learns_in_order(void)
     CHECK_INT(tokenizer_end_of_text(t), 0);
 }
 
+/* All pairs twice: the smaller ids first, not what was seen first. */
+static void of_equal_pairs_the_smaller_ids(void)
+{
+    const char *text = "zb zb ab ab";
+    CLEANUP(tokenizer_cleanup) struct tokenizer *t = train(text, strlen(text), 1000);
+    REQUIRE(t);
+    CHECK_STR(ids_of(t, "ab"), "257");
+    CHECK_STR(ids_of(t, "zb"), "258");
+    CHECK_STR(ids_of(t, " ab"), "259");
+}
+
 static void the_same_text_gives_the_same_tokenizer(void)
 {
     CLEANUP(tokenizer_cleanup)
@@ -386,6 +397,7 @@ int main(void)
     RUN(random_bytes_come_back);
     RUN(bytes_are_ids);
     RUN(learns_in_order);
+    RUN(of_equal_pairs_the_smaller_ids);
     RUN(the_same_text_gives_the_same_tokenizer);
     RUN(too_small_a_vocabulary_is_refused);
     RUN(saved_and_opened_again);
