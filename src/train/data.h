@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Text in, batches of tokens out.
  *
- * Sources (source.h, and .bin files of tokens) are tokenized once; the tokens are kept in a cache file that is known by
+ * Sources (text_source.h, and .bin files of tokens) are tokenized once; the tokens are kept in a cache file that is known by
  * the content and the tokenizer, and mapped into memory.  All sources make one row of tokens, in the order given; the
  * end-of-text token stands behind each document.
  *
