@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/param_file.h"
 #include "base/thread.h"
+#include <float.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
@@ -341,7 +342,24 @@ struct reading {
     const struct st_tensor *found;
     float *numbers; /* of the whole parameter */
     size_t most;    /* rows of a piece */
+    enum gpu_storage storage;
 };
+
+/* The largest number that the parameter can hold.  NaN is within nothing. */
+static float limit_of(const struct reading *r)
+{
+    if (r->storage == GPU_F32 || r->tensor->param->kind == PARAM_VECTOR)
+        return FLT_MAX;
+    return (float)dtype_max(r->storage == GPU_F16 ? DTYPE_F16 : DTYPE_BF16);
+}
+
+static bool is_within(const float *numbers, size_t n, float limit)
+{
+    bool within = true;
+    for (size_t i = 0; i < n; i++)
+        within &= fabsf(numbers[i]) <= limit;
+    return within;
+}
 
 static int read_piece(void *context, size_t piece, struct cairn_error *err)
 {
@@ -357,9 +375,10 @@ static int read_piece(void *context, size_t piece, struct cairn_error *err)
     float *into = t->turned ? turned : to;
     if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err))
         return -1;
-    if (!is_finite(into, DTYPE_F32, n))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has numbers that are not finite",
-                          source_path_of(r->source, r->found), t->name);
+    if (!is_within(into, n, limit_of(r)))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has numbers that are not finite%s",
+                          source_path_of(r->source, r->found), t->name,
+                          r->storage == GPU_F32 ? "" : ", or too large for the model's 16 bits");
     if (t->turned)
         turn(to, t->param->columns, turned, s.columns, rows, s.columns);
     return 0;
@@ -386,7 +405,7 @@ int param_file_read(const struct param_tensors *t, const struct weights *w, cons
     const struct st_tensor **found = ARENA_NEW(&arena, const struct st_tensor *, t->n + 1);
     if (match(t, s, rules, found, report, err))
         return -1;
-    struct reading r = { .source = s };
+    struct reading r = { .source = s, .storage = w->storage };
     for (size_t i = 0, n; i < t->n; i += n) {
         const struct param *p = t->list[i].param;
         CLEANUP(mem_free) float *numbers = room_for(p, err);

@@ -407,6 +407,31 @@ static void a_folder_without_weights_is_refused(void)
     CHECK_HAS(err.msg, "/nowhere/at/all does not exist");
 }
 
+static void numbers_too_large_for_the_model_are_refused(void)
+{
+    struct cairn_error err = { 0 };
+    struct param_report report;
+    struct nn f16;
+    const char *dir = new_folder();
+    struct gpt *m = open_model(&f32, &kinds[0].shape, NULL);
+    const struct param *p = &m->params.list[m->wpe];
+    float numbers[8 * 32] = { [7] = 65504 };
+    REQUIRE(!nn_open(&f16, cpu, GPU_F16, &err));
+    struct gpt *small = open_model(&f16, &kinds[0].shape, NULL);
+    CHECK(!weights_put(&m->weights, p, numbers, &err));
+    CHECK(!gpt_file_save(m, dir, DTYPE_F32, NULL, &err));
+    CHECK(!gpt_file_load(small, dir, &report, &err));
+    numbers[7] = -65536;
+    CHECK(!weights_put(&m->weights, p, numbers, &err));
+    CHECK(!gpt_file_save(m, dir, DTYPE_F32, NULL, &err));
+    CHECK_INT(gpt_file_load(small, dir, &report, &err), -1);
+    CHECK_HAS(err.msg, "transformer.wpe.weight has numbers that are not finite, or too large");
+    param_report_release(&report);
+    gpt_close(small);
+    gpt_close(m);
+    nn_close(&f16);
+}
+
 static void numbers_that_are_not_finite_are_not_saved(void)
 {
     struct cairn_error err = { 0 };
@@ -447,6 +472,7 @@ static void all(void)
     RUN(all_missing_names_are_in_the_report);
     RUN(a_file_cut_short_is_refused);
     RUN(a_folder_without_weights_is_refused);
+    RUN(numbers_too_large_for_the_model_are_refused);
     RUN(numbers_that_are_not_finite_are_not_saved);
 }
 
