@@ -264,6 +264,27 @@ static void heads_must_be_told(void)
     CHECK_HAS(err.hint, "config.json");
 }
 
+/* Whether a head is another than the embedding, its numbers tell; of Llama's shape too little is in the tensors. */
+static void tensors_tell_what_they_can(void)
+{
+    static const size_t tried[] = { 1, 2 };
+    for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
+        struct cairn_error err = { 0 };
+        const char *dir = new_folder();
+        struct gpt_shape s = { .heads = 4 };
+        struct gpt *m = open_model(&f32, &kinds[tried[i]].shape, NULL);
+        fill(&m->params, &m->weights);
+        CHECK(!gpt_file_save(m, dir, DTYPE_F32, NULL, &err));
+        CHECK(!unlink(in_folder(dir, "config.json")));
+        CHECK_INT(gpt_file_shape(dir, &s, &err), i == 0 ? 0 : -1);
+        if (i == 0)
+            check_shape(&s, &kinds[tried[i]].shape);
+        else
+            CHECK_HAS(err.msg, "needs its config.json");
+        gpt_close(m);
+    }
+}
+
 /* ---- refusals ---- */
 
 /* A file of a model, and what to do to its tensors first. */
@@ -468,6 +489,7 @@ static void all(void)
     RUN(bytes_are_made_on_the_way);
     RUN(nanogpt_and_hugging_face_are_one);
     RUN(heads_must_be_told);
+    RUN(tensors_tell_what_they_can);
     RUN(damaged_files_are_refused_by_name);
     RUN(all_missing_names_are_in_the_report);
     RUN(a_file_cut_short_is_refused);
