@@ -264,6 +264,35 @@ static void heads_must_be_told(void)
     CHECK_HAS(err.hint, "config.json");
 }
 
+/* nanoGPT's layout, and without biases, which GPT-2 always has. */
+static void nanogpt_may_have_no_biases(void)
+{
+    static const size_t tried[] = { 0, 6 };
+    for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
+        struct cairn_error err = { 0 };
+        struct param_tensors t = { 0 };
+        struct param_report report = { 0 };
+        struct gpt_shape s = { .heads = 4 };
+        const char *path = in_folder(new_folder(), "ckpt.safetensors");
+        struct gpt *m = open_model(&f32, &kinds[tried[i]].shape, NULL);
+        struct gpt *again = open_model(&f32, &kinds[tried[i]].shape, NULL);
+        fill(&m->params, &m->weights);
+        for (size_t k = 0; k < m->params.n; k++) {
+            struct param_tensor whole = param_tensor_whole(&m->params.list[k]);
+            param_tensors_add(&t, &whole, "%s", whole.param->name);
+        }
+        CHECK(!param_file_write(&t, &m->weights, NULL, DTYPE_F32, path, &err));
+        if (gpt_file_shape(path, &s, &err) || gpt_file_load(again, path, &report, &err))
+            CHECK_FAIL_("%s", err.msg);
+        check_shape(&s, &kinds[tried[i]].shape);
+        check_same(&m->params, &m->weights, &again->weights);
+        param_report_release(&report);
+        param_tensors_release(&t);
+        gpt_close(again);
+        gpt_close(m);
+    }
+}
+
 /* Whether a head is another than the embedding, its numbers tell; of Llama's shape too little is in the tensors. */
 static void tensors_tell_what_they_can(void)
 {
@@ -489,6 +518,7 @@ static void all(void)
     RUN(bytes_are_made_on_the_way);
     RUN(nanogpt_and_hugging_face_are_one);
     RUN(heads_must_be_told);
+    RUN(nanogpt_may_have_no_biases);
     RUN(tensors_tell_what_they_can);
     RUN(damaged_files_are_refused_by_name);
     RUN(all_missing_names_are_in_the_report);
