@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "check.h"
 #include "train/permute.h"
+#include "train/tokenizer_parts.h"
 #include "tree.h"
 #include <errno.h>
 
@@ -431,6 +432,53 @@ static void too_short_a_text(void)
     CHECK_HAS(err.hint, "train.seq 5 would fit");
 }
 
+static void a_folder_without_text(void)
+{
+    tree_put_bytes(&dir, "pictures/a.png", "\x89PNG\0", 5);
+    tree_put(&dir, "pictures/b", "");
+    CLEANUP(mem_free) char *path = strdup(tree_path(&dir, "pictures"));
+    CHECK(!open_one(path, 0));
+    CHECK_HAS(err.msg, "pictures holds no text (2 files skipped)");
+}
+
+/* What the tokenizer refuses is said of the file. */
+static void the_tokenizer_refuses(void)
+{
+    CLEANUP(tokenizer_cleanup) struct tokenizer *nfc = NULL;
+    CLEANUP(str_release) struct str json = { 0 };
+    static const char none[] = "\"normalizer\":null";
+    const char *at = strstr(bytes->json.s, none);
+    REQUIRE(at);
+    str_addn(&json, bytes->json.s, (size_t)(at - bytes->json.s));
+    str_add(&json, "\"normalizer\":{\"type\":\"NFC\"}");
+    str_add(&json, at + sizeof(none) - 1);
+    REQUIRE(!tokenizer_parse("nfc", json.s, json.len, &nfc, &err));
+    CLEANUP(mem_free) char *path = strdup(tree_path(&dir, "open.txt"));
+    CLEANUP(mem_free) char *cache = strdup(tree_path(&dir, "nfccache/x"));
+    *strrchr(cache, '/') = '\0';
+    tree_put(&dir, "open.txt", "cafe\xcc\x81 and more of it");
+    CHECK_INT(made_now(path, cache, nfc), -1);
+    CHECK_HAS(err.msg, "open.txt: the tokenizer wants composed text");
+    CHECK_HAS(err.hint, "uconv");
+    CHECK_INT(tree_count(cache), 0);
+}
+
+static void lines_of_json_are_documents(void)
+{
+    tree_put(&dir, "x.jsonl", "{\"body\":\"abcd\"}\n{\"body\":\"efgh\"}\n");
+    CLEANUP(mem_free) char *path = strdup(tree_path(&dir, "x.jsonl"));
+    CLEANUP(data_cleanup) struct data *d = NULL;
+    const char *paths = path;
+    struct data_options o = options(&paths, 1);
+    int32_t ids[SEQ], targets[SEQ];
+    CHECK(data_open(&o, bytes, &d, &err) == -1);
+    CHECK_HAS(err.msg, "x.jsonl:1: no key \"text\"");
+    o.text_key = "body";
+    REQUIRE(!data_open(&o, bytes, &d, &err));
+    data_batch(d, 0, 0, 1, ids, targets);
+    CHECK(ids[0] == 'a' && ids[4] == 0 && ids[5] == 'e' && targets[7] == 'h');
+}
+
 static void options_that_make_no_sense(void)
 {
     CLEANUP(data_cleanup) struct data *d = NULL;
@@ -470,6 +518,9 @@ int main(void)
     RUN(the_head_of_llm_c_with_wide_tokens);
     RUN(ids_beyond_the_vocabulary);
     RUN(too_short_a_text);
+    RUN(a_folder_without_text);
+    RUN(the_tokenizer_refuses);
+    RUN(lines_of_json_are_documents);
     RUN(options_that_make_no_sense);
     tokenizer_free(bytes);
     tree_remove(&dir);
