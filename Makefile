@@ -12,7 +12,7 @@ SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false -Dkernels=plain
 # A wrong answer of a sanitizer must end the test; leaks count.
 SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-.PHONY: all test test-interop test-long lint asan bench fuzz install clean help
+.PHONY: all train-small train-small-rocm test test-interop test-long lint asan bench fuzz install clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -20,6 +20,13 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	@scripts/setup
 	@meson setup $(BUILD)
+
+# DATA=FILE trains on that text; ARGS are for cairn train.
+train-small: all
+	@scripts/train-small $(BUILD)/cairn "$(DATA)" $(ARGS)
+
+train-small-rocm: all
+	@scripts/train-small $(BUILD)/cairn "$(DATA)" --device hip $(ARGS) || { status=$$?; $(BUILD)/cairn doctor | grep -m 1 -A 3 FAIL; exit $$status; }
 
 test: all
 	@scripts/setup --test
@@ -64,6 +71,8 @@ clean:
 
 help:
 	@echo 'make                    install missing packages (scripts/setup), build $(BUILD)/cairn'
+	@echo 'make train-small        train a small GPT on the best device (DATA=text.txt; CPU if there is no GPU)'
+	@echo 'make train-small-rocm   the same on an AMD GPU, or say what is wrong with it'
 	@echo 'make test               all tests and lint; T=name runs one'
 	@echo 'make test-interop       against the Python package of safetensors (pip installs it into $(BUILD))'
 	@echo 'make lint               layers, headers, options against the man page, format, shell'

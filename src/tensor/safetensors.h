@@ -80,7 +80,7 @@ struct st_writer {
     uint64_t data_at, size;
 };
 
-/* Of each tensor: name, dtype (or dtype_text with bytes, for kinds we do not know), shape and rank count. */
+/* Of each tensor: name, dtype_text, shape, rank and bytes count. */
 int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor *tensors, size_t n,
                    const struct st_meta *meta, size_t n_meta, enum st_order order, bool replace,
                    struct cairn_error *err);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/self_env.h"
+#include "cli/train_list.h"
+#include "cli/watch_calls.h"
+#include "config.h"
+#include "train/train.h"
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct train_args {
+    const char *resume, *device, *gfx, *json_events, *profile;
+    struct opt_list set;
+    int steps, hang_after_s;
+    bool dry_run, debug, list, json;
+};
+
+/* ---- signals: the first stops after the step and saves, the second ends at once ---- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int sig)
+{
+    if (stop_signal)
+        _exit(128 + sig);
+    stop_signal = sig;
+    static const char words[] = "\ncairn: stopping after this step and saving; once more ends at once\n";
+    ssize_t n = write(STDERR_FILENO, words, sizeof(words) - 1);
+    (void)n;
+}
+
+static bool is_stopped(void)
+{
+    return stop_signal != 0;
+}
+
+static void catch_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        struct sigaction old, new = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &new, NULL);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of writing then */
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- the folder of the run ---- */
+
+static int make_folders(const char *path, struct cairn_error *err)
+{
+    char part[PATH_MAX];
+    snprintf(part, sizeof(part), "%s", path);
+    for (char *at = part + 1; *at; at++)
+        if (*at == '/') {
+            *at = 0;
+            if (mkdir(part, 0777) && errno != EEXIST)
+                return cairn_fail_errno(err, "make the folder %s", part);
+            *at = '/';
+        }
+    if (mkdir(part, 0777) && errno != EEXIST)
+        return cairn_fail_errno(err, "make the folder %s", part);
+    return 0;
+}
+
+static bool is_empty(const char *dir)
+{
+    DIR *d = opendir(dir);
+    bool empty = true;
+    if (!d)
+        return true;
+    for (struct dirent *e; (e = readdir(d));)
+        empty = empty && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."));
+    closedir(d);
+    return empty;
+}
+
+/* runs/NAME, where NAME is run.name or the file's. */
+static const char *run_dir(const struct train_config *c, struct arena *a, const char *file)
+{
+    const char *name = str_file_name(file), *dot = strrchr(name, '.');
+    if (c->run.dir[0])
+        return c->run.dir;
+    if (c->run.name[0])
+        return arena_printf(a, "runs/%s", c->run.name);
+    return arena_printf(a, "runs/%.*s", (int)(dot ? dot - name : (long)strlen(name)), name);
+}
+
+static int open_dir(const struct train_args *args, const char *dir, struct cairn_error *err)
+{
+    if (!args->resume && !is_empty(dir)) {
+        cairn_fail(err, CAIRN_EUSAGE, "%s is not empty", dir);
+        return cairn_hint(err, "--resume goes on with that run; --set run.dir=DIR starts one elsewhere");
+    }
+    return args->dry_run ? 0 : make_folders(dir, err);
+}
+
+/* ---- the device ---- */
+
+/* cuda:0 in a job file is PyTorch's name for a GPU of any maker. */
+static const char *device_name(const char *asked, bool has_cuda)
+{
+    if (!has_cuda && str_starts(asked, "cuda"))
+        return asked[4] == ':' && asked[5] == '0' ? "hip:0" : "hip";
+    return asked;
+}
+
+static int open_device(const struct train_config *c, struct gpu **g, struct arena *a, const char **why,
+                       struct cairn_error *err)
+{
+    struct gpu_info *list;
+    char **reasons;
+    size_t n, n_reasons;
+    bool has_cuda = false;
+    gpu_list(a, &list, &n, &reasons, &n_reasons);
+    for (size_t i = 0; i < n; i++)
+        has_cuda = has_cuda || list[i].api == GPU_API_CUDA;
+    const char *name = device_name(c->train.device, has_cuda);
+    if (gpu_open(name, g, err)) {
+        if (!err->hint[0] && n_reasons)
+            cairn_hint(err, "%s", reasons[0]);
+        return -1;
+    }
+    if (strcmp(name, "auto") != 0)
+        *why = "as asked";
+    else if (gpu_info(*g)->api != GPU_API_HOST)
+        *why = "the first GPU that works";
+    else
+        *why = n_reasons ? arena_printf(a, "no GPU can be used (%s)", reasons[0]) : "there is no GPU";
+    return 0;
+}
+
+/* ---- the command ---- */
+
+static int read_config(const struct train_args *args, const char *file, struct train_config *c,
+                       struct cairn_error *err)
+{
+    if (config_read(c, file, err))
+        return -1;
+    for (size_t i = 0; i < args->set.n; i++)
+        if (config_set_pair(c, args->set.item[i], err))
+            return -1;
+    char steps[32];
+    snprintf(steps, sizeof(steps), "%d", args->steps);
+    if (args->steps >= 0 && config_set(c, "--steps", "train.steps", steps, err))
+        return -1;
+    if (args->device && config_set(c, "--device", "train.device", args->device, err))
+        return -1;
+    return config_check(c, err);
+}
+
+static int exit_of(enum train_end end)
+{
+    return end == TRAIN_STOPPED ? 128 + SIGINT : EXIT_FINE;
+}
+
+static int train(const struct train_args *args, const char *file, struct arena *a)
+{
+    struct cairn_error err = { 0 };
+    struct train_config config;
+    struct train_options o = {
+        .config = &config,
+        .resume = args->resume != NULL,
+        .dry_run = args->dry_run,
+        .debug = args->debug,
+        .profile = args->profile,
+        .version = CAIRN_VERSION,
+        .talk = stderr,
+        .is_stopped = is_stopped,
+    };
+    enum train_end end;
+    config_init(&config, a);
+    if (read_config(args, file, &config, &err))
+        return print_error(&err);
+    o.dir = args->resume && args->resume[0] ? args->resume : run_dir(&config, a, file);
+    if (open_dir(args, o.dir, &err))
+        return print_error(&err);
+    if (args->json_events && !(o.events = fopen(args->json_events, "ae"))) {
+        cairn_fail_errno(&err, "open %s", args->json_events);
+        return print_error(&err);
+    }
+    self_env_apply();
+    catch_signals();
+    int r = watch_calls(args->hang_after_s, &err) || open_device(&config, &o.g, a, &o.why_device, &err) ||
+                    train_run(&o, &end, &err)
+                ? -1
+                : 0;
+    gpu_close(o.g);
+    if (o.events)
+        fclose(o.events);
+    return r ? print_error(&err) : exit_of(end);
+}
+
+int cmd_train(int argc, char **argv)
+{
+    struct train_args args = { .steps = -1, .hang_after_s = WATCH_DEFAULT_S };
+    struct arena arena = { 0 };
+    int rest;
+    const struct opt_row rows[] = {
+        OPT_LIST('s', "set", &args.set, "KEY=VALUE", "a key of the configuration, over the file's"),
+        OPT_ATTACHED('r', "resume", &args.resume, "DIR",
+                     "go on from the newest whole checkpoint (of the run in DIR)"),
+        OPT_STR('d', "device", &args.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
+        OPT_INT('n', "steps", &args.steps, "N", "train.steps"),
+        OPT_FLAG(0, "dry-run", &args.dry_run, "say what would be done, and what it takes; train nothing"),
+        OPT_FLAG(0, "debug", &args.debug, "kernels check their indices and numbers; slow"),
+        OPT_STR(0, "profile", &args.profile, "FILE",
+                "time every op of a few steps; a trace for Perfetto into FILE"),
+        OPT_STR(0, "json-events", &args.json_events, "FILE", "append a line of JSON for each step to FILE"),
+        OPT_FLAG('l', "list", &args.list, "list the runs (in DIR, if one is given)"),
+        OPT_FLAG('j', "json", &args.json, "with --list: print JSON on stdout"),
+        WATCH_OPTION(&args.hang_after_s),
+        OPT_END
+    };
+    static const struct opt_usage usage = {
+        "cairn train [options] CONFIG.yaml",
+        "Trains a model as the configuration says (docs/config.md), on the best device there is.  The run's folder gets\n"
+        "checkpoints, the log, samples and a plot.  Ctrl-C saves and stops; --resume goes on with the same bits.\n"
+        "Exit: 0 finished, 1 failed, 2 the configuration is wrong, 3 no such device, 130 stopped by Ctrl-C.",
+        "  cairn train configs/gpt-tiny.yaml --set data.path=book.txt\n"
+        "  cairn train configs/gpt-tiny.yaml --resume\n",
+        true,
+    };
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    if (args.list)
+        r = argc - rest > 1 ? options_error("train", "--list takes one folder at most")
+                            : train_list(argc > rest ? argv[rest] : NULL, args.json);
+    else if (argc - rest != 1)
+        r = options_error("train", argc > rest ? "one configuration at a time" : "which configuration?");
+    else
+        r = train(&args, argv[rest], &arena);
+    opt_list_release(&args.set);
+    arena_release(&arena);
+    return r;
+}

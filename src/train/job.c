@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/job.h"
+#include "base/str.h"
+#include "nn/gpt_file.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void job_say(struct job *j, const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (j->ticker.out)
+        ticker_say(&j->ticker, "%s", line);
+    else
+        fprintf(j->o->talk, "%s\n", line);
+}
+
+/* ---- data ---- */
+
+static struct data_options data_options(const struct job *j)
+{
+    const struct config_data *d = &j->c->data;
+    return (struct data_options){
+        .paths = d->path.item,
+        .n_paths = d->path.n,
+        .text_key = d->text_key,
+        .val_path = d->val_path,
+        .val_split = d->val_split,
+        .seq = (size_t)j->c->train.seq,
+        .batch = (size_t)(j->c->train.batch * j->c->train.accumulate),
+        .seed = (uint64_t)j->c->train.seed,
+        .talk = j->o->talk,
+    };
+}
+
+/* A tokenizer that was learned or read is kept with the run, so that it does not change under it. */
+static int open_tokenizer(struct job *j, struct cairn_error *err)
+{
+    const char *kind = j->c->data.tokenizer, *kept = arena_printf(&j->arena, "%s/tokenizer.json", j->o->dir);
+    struct data_options d = data_options(j);
+    if (!strcmp(kind, "bytes"))
+        return tokenizer_new_bytes(&j->tokenizer, err);
+    if (!access(kept, F_OK))
+        return tokenizer_open(kept, &j->tokenizer, err);
+    if (strcmp(kind, "bpe") != 0) {
+        if (tokenizer_open(kind, &j->tokenizer, err))
+            return -1;
+    } else {
+        job_say(j, "learning a vocabulary of %lld tokens", (long long)j->c->data.vocab);
+        if (data_train_tokenizer(&d, (uint32_t)j->c->data.vocab, &j->tokenizer, err))
+            return -1;
+    }
+    return j->o->dry_run ? 0 : tokenizer_save(j->tokenizer, kept, err);
+}
+
+int job_open_data(struct job *j, struct cairn_error *err)
+{
+    struct data_options d = data_options(j);
+    if (open_tokenizer(j, err) || data_open(&d, j->tokenizer, &j->data, err))
+        return -1;
+    if (!j->c->model.vocab)
+        j->c->model.vocab = tokenizer_vocab(j->tokenizer);
+    if (j->c->model.vocab < (int64_t)tokenizer_vocab(j->tokenizer))
+        return cairn_fail(err, CAIRN_EUSAGE, "model.vocab is %lld, but the tokenizer has %u tokens",
+                          (long long)j->c->model.vocab, tokenizer_vocab(j->tokenizer));
+    return 0;
+}
+
+/* ---- the model ---- */
+
+static struct gpt_shape shape_of(const struct config_model *m)
+{
+    return (struct gpt_shape){
+        .layers = (size_t)m->layers,
+        .heads = (size_t)m->heads,
+        .kv_heads = (size_t)m->kv_heads,
+        .width = (size_t)m->width,
+        .ffn = (size_t)m->ffn,
+        .context = (size_t)m->context,
+        .vocab = (size_t)m->vocab,
+        .norm = m->norm == CONFIG_NORM_RMS ? NN_NORM_RMS : NN_NORM_LAYER,
+        .rope = m->position == CONFIG_POSITION_ROPE,
+        .swiglu = m->mlp == CONFIG_MLP_SWIGLU,
+        .bias = m->bias,
+        .tied = m->tied,
+        .norm_epsilon = (float)m->norm_eps,
+        .rope_theta = (float)m->rope_theta,
+        .dropout = (float)m->dropout,
+    };
+}
+
+/* bf16 wherever the chip computes in it; f16 on RDNA 2, which has products of f16 pairs and no bf16. */
+static enum gpu_storage choose_storage(struct job *j)
+{
+    const struct gpu_info *g = gpu_info(j->o->g);
+    enum config_dtype asked = j->c->train.dtype;
+    j->why_storage = "as asked";
+    if (asked != CONFIG_DTYPE_AUTO)
+        return asked == CONFIG_DTYPE_F32 ? GPU_F32 : asked == CONFIG_DTYPE_BF16 ? GPU_BF16 : GPU_F16;
+    if (g->api == GPU_API_HOST) {
+        j->why_storage = "the CPU computes in it anyway";
+        return GPU_F32;
+    }
+    if (g->api == GPU_API_HIP && str_starts(g->arch, "gfx103")) {
+        j->why_storage = "this chip has fast products of f16 and none of bf16; the loss is scaled";
+        return GPU_F16;
+    }
+    j->why_storage = "with a copy of the weights in f32, which is what moves";
+    return GPU_BF16;
+}
+
+static struct optim_options optim_options(const struct job *j)
+{
+    static const enum optim_kind kinds[] = {
+        [CONFIG_OPTIMIZER_ADAMW] = OPTIM_ADAMW,
+        [CONFIG_OPTIMIZER_ADAMW8] = OPTIM_ADAMW8,
+        [CONFIG_OPTIMIZER_LION] = OPTIM_LION,
+    };
+    const struct config_train *t = &j->c->train;
+    return (struct optim_options){
+        .kind = kinds[t->optimizer],
+        .beta1 = t->beta1,
+        .beta2 = t->beta2,
+        .epsilon = t->eps,
+        .decay = t->weight_decay,
+        .clip = t->clip,
+        .master = t->master == CONFIG_MASTER_F32,
+        .stochastic = t->master == CONFIG_MASTER_STOCHASTIC,
+        .ema = t->ema,
+        .seed = (uint64_t)t->seed,
+    };
+}
+
+static int load_model(struct job *j, struct cairn_error *err)
+{
+    struct param_report report = { 0 };
+    CLEANUP(str_release) struct str said = { 0 };
+    int r = gpt_file_load(j->m, j->c->model.path, &report, err);
+    param_report_say(&report, &said);
+    if (!r)
+        job_say(j, "%s: %s", j->c->model.path, said.s);
+    param_report_release(&report);
+    return r;
+}
+
+static int fill_model(struct job *j, struct cairn_error *err)
+{
+    uint64_t seed = (uint64_t)j->c->train.seed;
+    if (j->lora.rank && gpt_init_lora(j->m, seed, err))
+        return -1;
+    return j->c->model.path[0] ? load_model(j, err) : gpt_init(j->m, (float)j->c->model.init_std, seed, err);
+}
+
+static int open_optim(struct job *j, struct cairn_error *err)
+{
+    enum config_optimizer kind = j->c->train.optimizer;
+    struct optim_options o = optim_options(j);
+    if (kind == CONFIG_OPTIMIZER_ADAFACTOR || kind == CONFIG_OPTIMIZER_PRODIGY)
+        return cairn_fail(err, CAIRN_EUSAGE, "train.optimizer: this one cannot be used yet");
+    j->planned_bytes[JOB_OPTIMIZER] = optim_bytes(gpt_trained(j->m), j->nn.storage, &o);
+    return optim_open(j->o->g, gpt_trained(j->m), gpt_trained_weights(j->m), &o, &j->optim, err);
+}
+
+/* What the files in model.path say of the shape holds where the configuration says nothing. */
+int job_read_shape(struct job *j, struct cairn_error *err)
+{
+    struct config_model *m = &j->c->model;
+    struct gpt_shape s = { .heads = config_is_set(j->c, "model.heads") ? (size_t)m->heads : 0 };
+    if (!m->path[0])
+        return config_fill(j->c, err);
+    if (gpt_file_shape(m->path, &s, err))
+        return -1;
+    const struct {
+        const char *key;
+        int64_t *at;
+        size_t value;
+    } sizes[] = {
+        { "model.layers", &m->layers, s.layers },
+        { "model.heads", &m->heads, s.heads },
+        { "model.kv_heads", &m->kv_heads, s.kv_heads },
+        { "model.width", &m->width, s.width },
+        { "model.ffn", &m->ffn, s.ffn },
+        { "model.context", &m->context, s.context },
+        { "model.vocab", &m->vocab, s.vocab },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        if (!config_is_set(j->c, sizes[i].key))
+            *sizes[i].at = (int64_t)sizes[i].value;
+    m->norm = s.norm == NN_NORM_RMS ? CONFIG_NORM_RMS : CONFIG_NORM_LAYER;
+    m->position = s.rope ? CONFIG_POSITION_ROPE : CONFIG_POSITION_LEARNED;
+    m->mlp = s.swiglu ? CONFIG_MLP_SWIGLU : CONFIG_MLP_GELU;
+    m->bias = s.bias;
+    m->tied = s.tied;
+    m->norm_eps = (double)s.norm_epsilon;
+    m->rope_theta = (double)s.rope_theta;
+    return config_fill(j->c, err);
+}
+
+int job_open_model(struct job *j, struct cairn_error *err)
+{
+    struct gpt_shape shape = shape_of(&j->c->model);
+    const struct config_lora *l = &j->c->lora;
+    struct gpt_options options = { .quantize = (enum gpt_quantize)j->c->model.quantize };
+    if (l->rank) {
+        j->lora = (struct lora_options){
+            .rank = (size_t)l->rank,
+            .alpha = (float)l->alpha,
+            .dropout = (float)l->dropout,
+            .targets = l->targets.item,
+            .n_targets = l->targets.n,
+        };
+        options.lora = &j->lora;
+    }
+    if (nn_open(&j->nn, j->o->g, choose_storage(j), err) || gpt_open(&j->nn, &shape, &options, &j->m, err) ||
+        fill_model(j, err) || open_optim(j, err))
+        return -1;
+    j->planned_bytes[JOB_WEIGHTS] = weights_size(&j->m->params, j->nn.storage);
+    if (j->lora.rank)
+        j->planned_bytes[JOB_WEIGHTS] += weights_size(&j->m->lora.params, j->nn.storage);
+    return 0;
+}
+
+/* ---- the room of a step ---- */
+
+size_t job_micros(const struct job *j)
+{
+    return (size_t)(j->c->train.batch * j->c->train.accumulate) / j->state.micro;
+}
+
+static struct gpt_room_options room_options(const struct job *j)
+{
+    return (struct gpt_room_options){
+        .samples = j->state.micro,
+        .tokens = (size_t)j->c->train.seq,
+        .slots = job_micros(j),
+        .train = true,
+        .recompute = j->state.recompute,
+    };
+}
+
+int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err)
+{
+    if (!j->state.recompute) {
+        j->state.recompute = true;
+        job_say(j, "out of memory (%s): from now on blocks are computed again on the way back", why->msg);
+        return 0;
+    }
+    if (j->state.micro % 2 == 0) {
+        j->state.micro /= 2;
+        job_say(j, "out of memory (%s): micro-batches of %zu samples, %zu of them a step", why->msg,
+                (size_t)j->state.micro, job_micros(j));
+        return 0;
+    }
+    *err = *why;
+    return cairn_hint(
+        err,
+        "micro-batches of %zu with recomputation do not fit: a shorter train.seq, a smaller model, "
+        "model.quantize with LoRA, or train.optimizer: adamw8",
+        (size_t)j->state.micro);
+}
+
+static int open_buffers(struct job *j, struct cairn_error *err)
+{
+    size_t n = j->state.micro * (size_t)j->c->train.seq;
+    free(j->ids);
+    free(j->targets);
+    j->ids = malloc(n * sizeof(*j->ids));
+    j->targets = malloc(n * sizeof(*j->targets));
+    if (!j->ids || !j->targets)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for a batch of %zu tokens", n);
+    return 0;
+}
+
+int job_open_room(struct job *j, struct cairn_error *err)
+{
+    gpt_room_close(j->room);
+    j->room = NULL;
+    for (;;) {
+        struct gpt_room_options o = room_options(j);
+        struct cairn_error why = { 0 };
+        j->planned_bytes[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &o);
+        if (!gpt_room_open(j->m, &o, &j->room, &why))
+            return open_buffers(j, err);
+        if (why.code != CAIRN_ENOMEM) {
+            *err = why;
+            return -1;
+        }
+        if (job_step_down(j, &why, err))
+            return -1;
+    }
+}
+
+struct checkpoint_model job_checkpoint_model(struct job *j)
+{
+    return (struct checkpoint_model){
+        .m = j->m, .lora = j->lora.rank ? &j->lora : NULL, .base = j->c->model.path, .optim = j->optim
+    };
+}
+
+void job_close(struct job *j)
+{
+    checkpoints_close(j->checkpoints);
+    sampler_close(j->sampler);
+    gpt_room_close(j->room);
+    optim_close(j->optim);
+    gpt_close(j->m);
+    nn_close(&j->nn);
+    data_close(j->data);
+    tokenizer_free(j->tokenizer);
+    free(j->ids);
+    free(j->targets);
+    arena_release(&j->arena);
+}
+
+/* ---- what is said ---- */
+
+uint64_t job_memory(const struct job *j)
+{
+    uint64_t free_bytes, total;
+    struct cairn_error ignored;
+    unsigned long pages = 0, resident = 0;
+    if (gpu_info(j->o->g)->api != GPU_API_HOST)
+        return gpu_memory(j->o->g, &free_bytes, &total, &ignored) ? 0 : total - free_bytes;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f) {
+        if (fscanf(f, "%lu %lu", &pages, &resident) != 2)
+            resident = 0;
+        fclose(f);
+    }
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void say_memory(struct job *j)
+{
+    const size_t *p = j->planned_bytes;
+    double mib = 1 << 20;
+    uint64_t free_bytes = 0, total = 0;
+    struct cairn_error ignored;
+    gpu_memory(j->o->g, &free_bytes, &total, &ignored);
+    job_say(
+        j,
+        "memory    %.0f MiB planned: weights %.0f, optimizer and gradients %.0f, activations %.0f%s; %.1f GiB "
+        "are there",
+        (double)(p[0] + p[1] + p[2]) / mib, (double)p[0] / mib, (double)p[1] / mib, (double)p[2] / mib,
+        j->state.recompute ? " (recomputed)" : "", (double)total / mib / 1024);
+}
+
+void job_summary(struct job *j)
+{
+    static const char *const formats[] = { "f32", "bf16", "f16" };
+    const struct gpu_info *g = gpu_info(j->o->g);
+    const struct gpt_shape *s = &j->m->shape;
+    struct data_info d;
+    data_info_get(j->data, &d);
+    job_say(j, "device    %s, %s (%s): %s", g->name, g->title, g->arch, j->o->why_device);
+    job_say(
+        j,
+        "model     %.1f M parameters: %zu layers of %zu heads, %zu wide, %zu tokens of context, vocabulary %zu",
+        (double)params_count(&j->m->params) / 1e6, s->layers, s->heads, s->width, s->context, s->vocab);
+    if (j->lora.rank)
+        job_say(j, "lora      rank %zu, %.2f M parameters in %zu matrices", j->lora.rank,
+                (double)params_count(&j->m->lora.params) / 1e6, j->m->lora.params.n / 2);
+    job_say(j, "data      %.2f M tokens to learn from, %.2f M to check with; %lld × %lld × %lld a step",
+            (double)d.tokens / 1e6, (double)d.val_tokens / 1e6, (long long)j->state.micro,
+            (long long)job_micros(j), (long long)j->c->train.seq);
+    job_say(j, "numbers   %s: %s", formats[j->nn.storage], j->why_storage);
+    say_memory(j);
+    job_say(j, "run       %s", j->o->dir);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * All that a training job has open: data, model, optimizer, files. */
+#ifndef CAIRN_TRAIN_JOB_H
+#define CAIRN_TRAIN_JOB_H
+
+#include "nn/gpt_room.h"
+#include "train/checkpoint.h"
+#include "train/data.h"
+#include "train/metrics.h"
+#include "train/optim.h"
+#include "train/sample.h"
+#include "train/schedule.h"
+#include "train/ticker.h"
+#include "train/train.h"
+
+struct job {
+    const struct train_options *o;
+    struct train_config *c;
+    struct arena arena;
+    struct nn nn;
+    struct tokenizer *tokenizer;
+    struct data *data;
+    struct gpt *m;
+    struct lora_options lora; /* rank 0: none */
+    struct optim *optim;
+    struct gpt_room *room;
+    struct sampler *sampler;
+    struct metrics *metrics;
+    struct checkpoints *checkpoints;
+    struct checkpoint_state state; /* as of the last step that is done */
+    struct schedule schedule;
+    struct ticker ticker;
+    const char *why_storage;
+    size_t planned_bytes[4]; /* by enum job_part */
+    int32_t *ids, *targets;  /* of a micro-batch */
+};
+
+enum job_part { JOB_WEIGHTS, JOB_OPTIMIZER, JOB_ACTIVATIONS, JOB_PARTS };
+
+/* In this order.  job_close accepts a half-open one. */
+int job_read_shape(struct job *j, struct cairn_error *err);
+int job_open_data(struct job *j, struct cairn_error *err);
+int job_open_model(struct job *j, struct cairn_error *err);
+/* Room for the passes of a step: smaller ones are tried when memory is short, and what was done is said. */
+int job_open_room(struct job *j, struct cairn_error *err);
+void job_close(struct job *j);
+
+/* One rung down: recompute, then micro-batches of half the size.  CAIRN_ENOMEM with `why` when there is none left. */
+int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err);
+size_t job_micros(const struct job *j); /* micro-batches of a step */
+struct checkpoint_model job_checkpoint_model(struct job *j);
+void job_say(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* What the process or the device holds now. */
+uint64_t job_memory(const struct job *j);
+void job_summary(struct job *j);
+
+#endif

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/train.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "nn/look.h"
+#include "train/job.h"
+#include "train/plot.h"
+#include "train/runs.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* f16: the loss is multiplied by a power of 2 that is halved when a gradient overflows. */
+static const double scale_first = 65536, scale_most = 16777216;
+enum { SCALE_GROW_AFTER = 200, PROFILE_STEPS = 3 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- one step ---- */
+
+struct step {
+    double loss, norm, seconds, rate, scale;
+    bool moved;
+};
+
+static int put_batches(struct job *j, struct cairn_error *err)
+{
+    for (size_t i = 0; i < job_micros(j); i++) {
+        data_batch(j->data, j->state.step, i, j->state.micro, j->ids, j->targets);
+        if (gpt_put(j->room, i, j->ids, j->targets, err))
+            return -1;
+    }
+    return 0;
+}
+
+static struct gpt_pass pass_of(const struct job *j, size_t micro, bool learn)
+{
+    double targets = (double)(j->c->train.batch * j->c->train.accumulate * j->c->train.seq);
+    return (struct gpt_pass){
+        .slot = micro,
+        .scale = (float)(j->state.loss_scale / targets),
+        .smoothing = learn ? (float)j->c->train.label_smoothing : 0,
+        .seed = (uint64_t)j->c->train.seed,
+        .stream = j->state.step * job_micros(j) + micro,
+        .learn = learn,
+    };
+}
+
+/* Forward and backward of every micro-batch. */
+static int passes(struct job *j, struct cairn_error *err)
+{
+    if (put_batches(j, err) || optim_clear_grads(j->optim, NULL, err))
+        return -1;
+    for (size_t i = 0; i < job_micros(j); i++) {
+        struct gpt_pass p = pass_of(j, i, true);
+        if (gpt_run(j->room, &p, optim_grads(j->optim), err))
+            return -1;
+    }
+    return 0;
+}
+
+static int mean_loss(struct job *j, double *loss, struct cairn_error *err)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < job_micros(j); i++) {
+        double part;
+        size_t targets;
+        if (gpt_loss(j->room, i, &part, &targets, err))
+            return -1;
+        sum += part;
+        n += targets;
+    }
+    *loss = sum / (double)n;
+    return 0;
+}
+
+static void adapt_scale(struct job *j, bool moved)
+{
+    struct checkpoint_state *s = &j->state;
+    if (j->nn.storage != GPU_F16)
+        return;
+    if (!moved) {
+        s->loss_scale = s->loss_scale > 1 ? s->loss_scale / 2 : 1;
+        s->scale_good = 0;
+    } else if (++s->scale_good >= SCALE_GROW_AFTER) {
+        s->loss_scale = s->loss_scale < scale_most ? s->loss_scale * 2 : scale_most;
+        s->scale_good = 0;
+    }
+}
+
+static int take_step(struct job *j, struct step *out, struct cairn_error *err)
+{
+    double begin = now();
+    struct optim_result r;
+    out->rate = schedule_rate(&j->schedule, (int64_t)j->state.step);
+    out->scale = j->state.loss_scale;
+    if (passes(j, err) || optim_step(j->optim, NULL, out->rate, 1 / j->state.loss_scale, err) ||
+        mean_loss(j, &out->loss, err) || optim_finish(j->optim, NULL, &r, err))
+        return -1;
+    out->norm = r.norm;
+    out->moved = r.moved;
+    out->seconds = now() - begin;
+    adapt_scale(j, r.moved);
+    return 0;
+}
+
+/* The same step again, with an eye on every op. */
+static int name_culprit(struct job *j, const struct step *s, struct cairn_error *err)
+{
+    struct look_finder f;
+    struct cairn_error other = { 0 };
+    look_finder_init(&f);
+    j->nn.watcher = &f.watcher;
+    int r = passes(j, &other) ? -1 : gpu_wait(j->o->g, NULL, &other);
+    j->nn.watcher = NULL;
+    if (r)
+        snprintf(f.where, sizeof(f.where), "(looking for it failed)");
+    look_finder_release(&f, j->o->g);
+    cairn_fail(err, CAIRN_EFORMAT, "step %" PRIu64 ": the loss is %g and the gradients' norm %g",
+               j->state.step + 1, s->loss, s->norm);
+    if (f.found)
+        cairn_fail(err, CAIRN_EFORMAT,
+                   "step %" PRIu64
+                   ": the loss is %g; the first numbers that are none came from %s, %s: %lld NaN and "
+                   "%lld infinite of %zu",
+                   j->state.step + 1, s->loss, f.where, f.op, f.nan, f.infinite, f.n);
+    return cairn_hint(
+        err, "nothing was saved since; a lower train.lr or a longer train.warmup, or train.dtype: f32, "
+             "and --resume");
+}
+
+/* A scale that cannot shrink any more, or numbers that nobody scaled. */
+static bool is_broken(const struct job *j, const struct step *s)
+{
+    if (s->moved && isfinite(s->loss))
+        return false;
+    return j->nn.storage != GPU_F16 || !isfinite(s->loss) || s->scale <= 1;
+}
+
+/* With less memory where the device has no more; nothing has moved yet. */
+static int step_with_less(struct job *j, struct step *s, struct cairn_error *err)
+{
+    for (;;) {
+        struct cairn_error why = { 0 };
+        if (!take_step(j, s, &why))
+            return 0;
+        if (why.code != CAIRN_ENOMEM || gpu_lost(j->o->g)) {
+            *err = why;
+            return -1;
+        }
+        if (job_step_down(j, &why, err) || job_open_room(j, err))
+            return -1;
+    }
+}
+
+/* ---- now and then ---- */
+
+static bool is_due(const struct job *j, int64_t every)
+{
+    return every > 0 &&
+           (j->state.step % (uint64_t)every == 0 || j->state.step == (uint64_t)j->c->train.steps);
+}
+
+static int evaluate(struct job *j, double *loss, struct cairn_error *err)
+{
+    struct data_info d;
+    data_info_get(j->data, &d);
+    uint64_t batches = d.val_windows / j->state.micro;
+    batches = batches > (uint64_t)j->c->eval.batches ? (uint64_t)j->c->eval.batches : batches;
+    batches = batches ? batches : 1;
+    double sum = 0;
+    size_t n = 0;
+    for (uint64_t i = 0; i < batches; i++) {
+        struct gpt_pass p = pass_of(j, 0, false);
+        double part;
+        size_t targets;
+        data_val_batch(j->data, i, j->state.micro, j->ids, j->targets);
+        if (gpt_put(j->room, 0, j->ids, j->targets, err) || gpt_run(j->room, &p, NULL, err) ||
+            gpt_loss(j->room, 0, &part, &targets, err))
+            return -1;
+        sum += part;
+        n += targets;
+    }
+    *loss = sum / (double)n;
+    return 0;
+}
+
+static void emit(struct job *j, const struct measure *m)
+{
+    metrics_add(j->metrics, m);
+    const struct cairn_error *trouble = metrics_trouble(j->metrics);
+    if (trouble)
+        job_say(j, "cannot write the log: %s; it is kept in memory until that works again", trouble->msg);
+    if (j->o->events) {
+        CLEANUP(str_release) struct str line = { 0 };
+        measure_add_line(m, &line);
+        fputs(line.s, j->o->events);
+        fflush(j->o->events);
+    }
+}
+
+static int evaluate_if_due(struct job *j, bool *enough, struct cairn_error *err)
+{
+    struct data_info d;
+    double loss;
+    data_info_get(j->data, &d);
+    if (!is_due(j, j->c->eval.every) || !d.val_windows)
+        return 0;
+    metrics_flush(j->metrics);
+    if (evaluate(j, &loss, err))
+        return -1;
+    struct measure m = { .step = j->state.step, .event = "eval" };
+    measure_set(&m, METRIC_VAL_LOSS, loss);
+    emit(j, &m);
+    bool better = !(loss >= j->state.best_val);
+    j->state.best_val = better ? loss : j->state.best_val;
+    j->state.waited = better ? 0 : j->state.waited + 1;
+    job_say(j, "step %" PRIu64 "  validation loss %.4f%s", j->state.step, loss,
+            better ? "" : " (not better)");
+    *enough = j->c->train.patience && j->state.waited >= (uint64_t)j->c->train.patience;
+    return 0;
+}
+
+static int save_sample(struct job *j, const char *text, struct cairn_error *err)
+{
+    char *dir = arena_printf(&j->arena, "%s/samples", j->o->dir);
+    char *path = arena_printf(&j->arena, "%s/step-%" PRIu64 ".txt", dir, j->state.step);
+    if (mkdir(dir, 0777) && errno != EEXIST)
+        return cairn_fail_errno(err, "make the folder %s", dir);
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    return file_out_open(&f, path, 0, true, err) || file_out_write(&f, text, strlen(text), 0, err) ||
+                   file_out_commit(&f, err)
+               ? -1
+               : 0;
+}
+
+static int sample(struct job *j, struct cairn_error *err)
+{
+    const struct config_sample *c = &j->c->sample;
+    CLEANUP(str_release) struct str all = { 0 }, clean = { 0 };
+    if (!j->sampler && sampler_open(j->m, j->tokenizer, j->m->shape.context, &j->sampler, err))
+        return -1;
+    for (size_t i = 0; i < c->prompts.n; i++) {
+        struct sample_options o = {
+            .tokens = (size_t)c->tokens,
+            .temperature = c->temperature,
+            .top_k = (size_t)c->top_k,
+            .seed = (uint64_t)j->c->train.seed * 1000003 + i,
+        };
+        if (sampler_run(j->sampler, c->prompts.item[i], &o, &all, err))
+            return -1;
+        str_add(&all, "\n");
+    }
+    metrics_add_text(j->metrics, j->state.step, "sample", all.s);
+    job_say(j, "---- sample at step %" PRIu64, j->state.step);
+    for (const char *line = all.s; line; line = str_next_line(line)) {
+        clean.len = 0;
+        str_add_clean(&clean, line, strcspn(line, "\n"));
+        job_say(j, "  %s", clean.len ? clean.s : "");
+    }
+    job_say(j, "----");
+    return save_sample(j, all.s, err);
+}
+
+/* A disk that is full costs a checkpoint, not the run. */
+static int save(struct job *j, bool wait, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    struct checkpoint_model m = job_checkpoint_model(j);
+    j->state.moves = optim_steps(j->optim);
+    j->state.tries = optim_tries(j->optim);
+    metrics_flush(j->metrics);
+    int r = checkpoints_save(j->checkpoints, &m, &j->state, &why);
+    if (wait && checkpoints_wait(j->checkpoints, NULL, r ? &(struct cairn_error){ 0 } : &why))
+        r = -1;
+    if (!r || gpu_lost(j->o->g)) {
+        if (r)
+            *err = why;
+        return r;
+    }
+    struct measure note = { .step = j->state.step, .event = "checkpoint-failed", .note = why.msg };
+    emit(j, &note);
+    job_say(j, "a checkpoint could not be written: %s; the older ones are as they were", why.msg);
+    if (wait)
+        *err = why;
+    return wait ? -1 : 0;
+}
+
+static void note_step(struct job *j, const struct step *s)
+{
+    struct measure m = { .step = j->state.step };
+    double tokens = (double)(j->c->train.batch * j->c->train.accumulate * j->c->train.seq);
+    measure_set(&m, METRIC_LOSS, s->loss);
+    measure_set(&m, METRIC_LR, s->rate);
+    measure_set(&m, METRIC_GRAD_NORM, s->norm);
+    measure_set(&m, METRIC_TOKENS_PER_S, tokens / s->seconds);
+    measure_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
+    if (j->nn.storage == GPU_F16)
+        measure_set(&m, METRIC_LOSS_SCALE, s->scale);
+    if (!s->moved)
+        m.event = "overflow";
+    emit(j, &m);
+    ticker_step(&j->ticker, &m);
+}
+
+/* ---- the loop ---- */
+
+static int train_steps(struct job *j, enum train_end *end, struct cairn_error *err)
+{
+    uint64_t saved = j->state.step;
+    bool enough = false;
+    *end = TRAIN_FINISHED;
+    while (j->state.step < (uint64_t)j->c->train.steps && !enough) {
+        struct step s;
+        if (step_with_less(j, &s, err))
+            return -1;
+        if (is_broken(j, &s))
+            return name_culprit(j, &s, err);
+        j->state.step++;
+        note_step(j, &s);
+        if (evaluate_if_due(j, &enough, err) || (is_due(j, j->c->sample.every) && sample(j, err)))
+            return -1;
+        bool stop = j->o->is_stopped && j->o->is_stopped();
+        if (is_due(j, j->c->checkpoint.every) || stop || enough) {
+            saved = j->state.step;
+            if (save(j, stop, err))
+                return -1;
+        }
+        if (stop) {
+            *end = TRAIN_STOPPED;
+            return 0;
+        }
+    }
+    if (enough)
+        job_say(j, "the validation loss was not better for %" PRIu64 " evaluations: that is enough",
+                j->state.waited);
+    if (saved != j->state.step || !j->state.step)
+        return save(j, true, err);
+    return checkpoints_wait(j->checkpoints, NULL, err);
+}
+
+static void print_profile(struct job *j, const struct look_profile *p)
+{
+    double all = 0;
+    for (size_t i = 0; i < p->n; i++)
+        all += p->rows[i].seconds;
+    job_say(j, "%-22s %7s %10s %7s %10s %9s", "OP", "CALLS", "MS/STEP", "SHARE", "GFLOP/S", "GB/S");
+    for (size_t i = 0; i < p->n; i++) {
+        const struct look_row *r = &p->rows[i];
+        job_say(j, "%-22s %7zu %10.3f %6.1f%% %10.1f %9.1f", r->op, r->calls / PROFILE_STEPS,
+                r->seconds * 1e3 / PROFILE_STEPS, 100 * r->seconds / all, r->flops / r->seconds / 1e9,
+                r->bytes / r->seconds / 1e9);
+    }
+}
+
+/* A few steps with a look at every op; nothing is saved. */
+static int profile(struct job *j, struct cairn_error *err)
+{
+    struct look_profile p;
+    struct step s;
+    if (take_step(j, &s, err)) /* what is measured once and compiled is out of the way */
+        return -1;
+    FILE *trace = fopen(j->o->profile, "we");
+    if (!trace)
+        return cairn_fail_errno(err, "open %s", j->o->profile);
+    look_profile_start(&p, trace);
+    j->nn.watcher = &p.watcher;
+    int r = 0;
+    for (int i = 0; i < PROFILE_STEPS && !r; i++) {
+        look_profile_skip(&p);
+        r = passes(j, err) ? -1 : gpu_wait(j->o->g, NULL, err);
+    }
+    j->nn.watcher = NULL;
+    look_profile_end(&p);
+    if (fclose(trace) && !r)
+        r = cairn_fail_errno(err, "write %s", j->o->profile);
+    if (!r)
+        print_profile(j, &p);
+    return r;
+}
+
+/* ---- start and end ---- */
+
+static void say_skipped(void *to, const char *path, const char *why)
+{
+    job_say(to, "%s is not whole (%s); an older one is looked for", path, why);
+}
+
+/* Where a run goes on: the newest whole checkpoint, or the start. */
+static int find_start(struct job *j, char **from, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    *from = NULL;
+    j->state = (struct checkpoint_state){
+        .loss_scale = 1,
+        .micro = (uint64_t)j->c->train.batch,
+        .recompute = j->c->train.recompute == CONFIG_RECOMPUTE_BLOCKS,
+        .best_val = NAN,
+    };
+    if (!j->o->resume)
+        return 0;
+    struct checkpoint_state found;
+    if (!checkpoints_newest(j->o->dir, &j->arena, from, &found, say_skipped, j, &why)) {
+        uint64_t all = (uint64_t)(j->c->train.batch * j->c->train.accumulate);
+        if (!found.micro || all % found.micro)
+            return cairn_fail(err, CAIRN_EUSAGE,
+                              "%s was made with micro-batches of %" PRIu64 ", which do not divide %" PRIu64,
+                              *from, found.micro, all);
+        j->state = found;
+        return 0;
+    }
+    if (why.code != CAIRN_ELACK) {
+        *err = why;
+        return -1;
+    }
+    job_say(j, "there is no whole checkpoint in %s: starting at step 0", j->o->dir);
+    return 0;
+}
+
+static int write_config(struct job *j, struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    char *path = arena_printf(&j->arena, "%s/config.yaml", j->o->dir);
+    config_write(j->c, &text);
+    return file_out_open(&f, path, 0, true, err) || file_out_write(&f, text.s, text.len, 0, err) ||
+                   file_out_commit(&f, err)
+               ? -1
+               : 0;
+}
+
+static const char *run_name(const struct job *j)
+{
+    return j->c->run.name[0] ? j->c->run.name : str_file_name(j->o->dir);
+}
+
+static struct run_info info_of(struct job *j, enum run_state state, int64_t started)
+{
+    return (struct run_info){
+        .name = run_name(j),
+        .model = arena_printf(&j->arena, "gpt %zu×%zu", j->m->shape.layers, j->m->shape.width),
+        .device = gpu_info(j->o->g)->name,
+        .cairn_version = j->o->version,
+        .parameters = params_count(&j->m->params),
+        .steps = (uint64_t)j->c->train.steps,
+        .started = started,
+        .finished = state == RUN_RUNNING ? 0 : (int64_t)time(NULL),
+        .pid = getpid(),
+        .state = state,
+    };
+}
+
+static int open_all(struct job *j, char *from, struct cairn_error *err)
+{
+    if (job_open_data(j, err) || job_open_model(j, err))
+        return -1;
+    if (!from && j->nn.storage == GPU_F16)
+        j->state.loss_scale = scale_first;
+    struct checkpoint_model m = job_checkpoint_model(j);
+    if (from && checkpoints_load(from, &m, &j->state, err))
+        return -1;
+    if (job_open_room(j, err))
+        return -1;
+    j->schedule = schedule_of(&j->c->train);
+    return 0;
+}
+
+static int finish(struct job *j, enum train_end end, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    if (metrics_close(j->metrics, &why))
+        job_say(j, "a part of the log was lost: %s", why.msg);
+    j->metrics = NULL;
+    if (plot_write_run(j->o->dir, run_name(j), err))
+        return -1;
+    job_say(j, "%s at step %" PRIu64 " of %lld; %s/checkpoints/latest, %s/loss.svg",
+            end == TRAIN_STOPPED ? "stopped" : "finished", j->state.step, (long long)j->c->train.steps,
+            j->o->dir, j->o->dir);
+    return 0;
+}
+
+static int run_open_job(struct job *j, const char *from, enum train_end *end, struct cairn_error *err)
+{
+    int64_t started = (int64_t)time(NULL);
+    struct run_info info = info_of(j, RUN_RUNNING, started);
+    struct cairn_error ignored;
+    if (metrics_open(j->o->dir, j->state.step + 1, &j->metrics, err) || write_config(j, err) ||
+        run_info_write(j->o->dir, &info, err) ||
+        checkpoints_open(j->o->dir, (size_t)j->c->checkpoint.keep, j->c->checkpoint.async, &j->checkpoints,
+                         err))
+        return -1;
+    if (from)
+        job_say(j, "going on from %s", from);
+    ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
+    int r = !from && j->c->sample.every && sample(j, err) ? -1 : train_steps(j, end, err);
+    ticker_end(&j->ticker);
+    j->ticker.out = NULL;
+    info = info_of(j, r ? RUN_CRASHED : *end == TRAIN_STOPPED ? RUN_STOPPED : RUN_FINISHED, started);
+    run_info_write(j->o->dir, &info, &ignored);
+    return r ? r : finish(j, *end, err);
+}
+
+static int run_job(struct job *j, enum train_end *end, struct cairn_error *err)
+{
+    char *from;
+    if (job_read_shape(j, err) || find_start(j, &from, err))
+        return -1;
+    if (from && j->state.step >= (uint64_t)j->c->train.steps) {
+        job_say(j, "%s has all its %lld steps already", j->o->dir, (long long)j->c->train.steps);
+        *end = TRAIN_WAS_FINISHED;
+        return 0;
+    }
+    if (open_all(j, from, err))
+        return -1;
+    job_summary(j);
+    *end = TRAIN_FINISHED;
+    if (j->o->dry_run)
+        return 0;
+    return j->o->profile ? profile(j, err) : run_open_job(j, from, end, err);
+}
+
+int train_run(const struct train_options *o, enum train_end *end, struct cairn_error *err)
+{
+    struct job j = { .o = o, .c = o->config };
+    int r = -1;
+    if (!o->debug || !gpu_set_debug(o->g, err))
+        r = run_job(&j, end, err);
+    if (j.metrics)
+        metrics_close(j.metrics, &(struct cairn_error){ 0 });
+    job_close(&j);
+    return r;
+}

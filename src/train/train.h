@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A training job from its configuration to its last checkpoint.
+ *
+ * Everything that decides the numbers is in the configuration; a run that is stopped and resumed makes the same bits as one
+ * that was not.  What is said goes to `talk`. */
+#ifndef CAIRN_TRAIN_TRAIN_H
+#define CAIRN_TRAIN_TRAIN_H
+
+#include "gpu/gpu.h"
+#include "train/config.h"
+#include <stdio.h>
+
+struct train_options {
+    struct train_config *config; /* read and set, but not filled in yet */
+    const char *dir;             /* of the run */
+    bool resume;                 /* from the newest whole checkpoint in dir, if there is one */
+    bool dry_run;                /* only say what would be done */
+    bool debug;                  /* kernels check their indices and numbers; slow */
+    const char *profile;         /* a file for a trace of a few steps, after which it ends; NULL: none */
+    const char *version;         /* of cairn */
+    struct gpu *g;               /* the device, and why it was chosen */
+    const char *why_device;
+    FILE *talk, *events; /* events: a line of JSON for each step; may be NULL */
+    bool (*is_stopped)(void);
+};
+
+enum train_end { TRAIN_FINISHED, TRAIN_STOPPED, TRAIN_WAS_FINISHED };
+int train_run(const struct train_options *o, enum train_end *end, struct cairn_error *err);
+
+#endif
