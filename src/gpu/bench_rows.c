@@ -252,19 +252,16 @@ static struct optim_weights weights_of(const struct bench *b, struct bench_amoun
                                    .decay = 0.1f };
 }
 
+#define ADAM                                                                                               \
+    .beta1 = 0.9f, .beta2 = 0.999f, .rest1 = 0.1f, .rest2 = 0.001f, .epsilon = 1e-8f, .correction1 = 0.1f, \
+    .correction2 = 0.001f
+
 static int adamw(struct bench *b, const struct bench_row *r, struct bench_amount *a, struct cairn_error *err)
 {
     bool lion = !strcmp(r->by, "lion");
-    struct adamw_args args = { .to = weights_of(b, a, lion ? 4 : 8),
-                               .m = b->device[3],
-                               .v = b->device[4],
-                               .beta1 = 0.9f,
-                               .beta2 = 0.999f,
-                               .rest1 = 0.1f,
-                               .rest2 = 0.001f,
-                               .epsilon = 1e-8f,
-                               .correction1 = 0.1f,
-                               .correction2 = 0.001f };
+    struct adamw_args args = {
+        .to = weights_of(b, a, lion ? 4 : 8), .m = b->device[3], .v = b->device[4], ADAM
+    };
     return launch(b, r->by, (struct gpu_grid){ .x = (unsigned)K_GROUPS(args.to.n) }, &args, sizeof(args),
                   err);
 }
@@ -277,13 +274,7 @@ static int adamw8(struct bench *b, const struct bench_row *r, struct bench_amoun
                                 .m_max = b->device[5],
                                 .v_max = b->device[6],
                                 .tables = b->device[7],
-                                .beta1 = 0.9f,
-                                .beta2 = 0.999f,
-                                .rest1 = 0.1f,
-                                .rest2 = 0.001f,
-                                .epsilon = 1e-8f,
-                                .correction1 = 0.1f,
-                                .correction2 = 0.001f };
+                                ADAM };
     unsigned blocks = (unsigned)((args.to.n + OPTIM8_BLOCK - 1) / OPTIM8_BLOCK);
     return launch(b, r->by, (struct gpu_grid){ .x = blocks }, &args, sizeof(args), err);
 }
