@@ -65,7 +65,7 @@ def without_includes(text):
 
 def prelude():
     return read(KERNELS + '/prelude.k') + ''.join(
-        '#line 1 "%s"\n%s' % (name, read(KERNELS + '/' + name)) for name in ('library.k', 'rows.k', 'mma.k'))
+        '#line 1 "%s"\n%s' % (name, read(KERNELS + '/' + name)) for name in ('library.k', 'rows.k', 'mma.k', 'debug.k'))
 
 
 def write_rows(out, variants, files):
@@ -99,7 +99,8 @@ def write_host(out, storage, variant, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#define K_STORAGE %d' % STORAGES.index(storage),
              '#define K_VARIANT _%s' % variant] + VARIANTS.get(variant, [])
     lines += ['#include "gpu/kernels/types.h"', '#include "gpu/kernels/prelude.k"',
-              '#include "gpu/kernels/library.k"', '#include "gpu/kernels/rows.k"', '#include "gpu/kernels/mma.k"']
+              '#include "gpu/kernels/library.k"', '#include "gpu/kernels/rows.k"', '#include "gpu/kernels/mma.k"',
+              '#include "gpu/kernels/debug.k"']
     for f in files:
         for size in sizes_of(f):
             lines += ['#include "%s"' % os.path.abspath(header_of(f)), define(size) + '#include "%s"' % os.path.abspath(f),

@@ -10,6 +10,7 @@
 
 struct run {
     const char *device, *only; /* NULL: all */
+    bool debug;
     struct selftest *tests;
     size_t n;
     bool wrong;
@@ -47,7 +48,9 @@ static int test_device(struct run *r, struct arena *a, const char *name, struct 
     struct gpu *g;
     if (gpu_open(name, &g, err))
         return -1;
-    int code = test_open(r, g, ARENA_PUSH(a, r->tests, r->n), err);
+    int code = r->debug ? gpu_set_debug(g, err) : 0;
+    if (!code)
+        code = test_open(r, g, ARENA_PUSH(a, r->tests, r->n), err);
     gpu_close(g);
     return code;
 }
@@ -72,10 +75,10 @@ static void run_release(struct run *r)
         free(r->tests[i].results);
 }
 
-static int run_tests(const char *device, const char *only, int limit_s, bool json)
+static int run_tests(const char *device, const char *only, bool debug, int limit_s, bool json)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    CLEANUP(run_release) struct run r = { .device = device, .only = only };
+    CLEANUP(run_release) struct run r = { .device = device, .only = only, .debug = debug };
     struct cairn_error err = { 0 };
     stopped = stop_catch();
     self_env_apply();
@@ -96,11 +99,12 @@ static int run_tests(const char *device, const char *only, int limit_s, bool jso
 int cmd_selftest(int argc, char **argv)
 {
     const char *device = NULL, *only = NULL;
-    bool json = false;
+    bool debug = false, json = false;
     int limit_s = WATCH_DEFAULT_S;
     const struct opt_row rows[] = {
         OPT_STR('d', "device", &device, "NAME", "only this device: cpu, hip:0, cuda:0, or auto"),
         OPT_STR(0, "only", &only, "KERNEL", "only kernels with this in their name"),
+        OPT_FLAG(0, "debug", &debug, "kernels check indices and numbers, and say where a fault is"),
         WATCH_OPTION(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
@@ -115,5 +119,5 @@ int cmd_selftest(int argc, char **argv)
                     "  cairn selftest --device hip:0 --json > report.json\n",
     };
     int r = options_parse(argc, argv, rows, &usage, NULL);
-    return r != OPTIONS_GO ? r : run_tests(device, only, limit_s, json);
+    return r != OPTIONS_GO ? r : run_tests(device, only, debug, limit_s, json);
 }

@@ -53,6 +53,7 @@ struct gpu {
     struct gpu_kernel **kernels; /* [row * GPU_STORAGES + storage]; NULL until asked for */
     struct cairn_error lost;     /* code set: the device is gone, and why */
     struct k_fault *fault;       /* on the device; NULL: not debugging */
+    struct k_fault last_fault;   /* what the last launch reported */
 };
 
 extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;

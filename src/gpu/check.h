@@ -26,6 +26,8 @@ struct check_tensor check_input_f32(struct check *c, size_t n, float scale);
 struct check_tensor check_values(struct check *c, size_t n, const float *values);
 /* Number i becomes NaN: what depends on it must too, or a fault upstream is hidden. */
 void check_poison(struct check *c, struct check_tensor *t, size_t i);
+/* From now on numbers are not finite: where the debug build says so, it is right. */
+void check_allow_odd(struct check *c);
 /* Room for results; holds NaN, so that a number that was not written is seen. */
 struct check_tensor check_output(struct check *c, size_t n);
 struct check_tensor check_output_f32(struct check *c, size_t n);

@@ -73,6 +73,7 @@ static void widen(struct check *c)
     all_codes(c, codes);
     struct check_tensor y = check_output_f32(c, CODES);
     struct widen_args args = { .y = y.device, .x = check_bytes(c, codes, CODES * code_size(c)), .n = CODES };
+    check_allow_odd(c);
     CHECK_LAUNCH(c, "widen", groups(CODES), args);
     check_fetch(c, &y);
     for (uint32_t i = 0; i < CODES && check_ok(c); i++) {
@@ -98,6 +99,7 @@ static void narrow(struct check *c)
     }
     struct check_tensor y = check_output(c, N);
     struct narrow_args args = { .y = y.device, .x = check_bytes(c, x, sizeof(x)), .n = N };
+    check_allow_odd(c);
     CHECK_LAUNCH(c, "narrow", groups(N), args);
     check_read_bytes(c, got, y.device, sizeof(got));
     for (size_t i = 0; i < N && check_ok(c); i++) {

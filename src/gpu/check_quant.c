@@ -45,6 +45,7 @@ static void dequantise_shape(struct check *c, const struct shape *s, const char 
                                     .rows = (k_i64)s->rows,
                                     .columns = (k_i64)s->columns,
                                     .per_row = (k_i64)s->per_row };
+    check_allow_odd(c);
     CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)K_ROW_GROUPS(s->rows, s->columns) }), args);
     check_fetch(c, &y);
     for (size_t i = 0; i < n && check_ok(c); i++) {

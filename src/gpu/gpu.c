@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "gpu/backend.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,23 +251,50 @@ int gpu_set_debug(struct gpu *g, struct cairn_error *err)
     return gpu_clear(g, NULL, p, sizeof(*g->fault), err);
 }
 
-static int check_fault(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k,
-                       struct cairn_error *err)
+const struct k_fault *gpu_fault(const struct gpu *g)
 {
-    struct k_fault f;
-    if (gpu_download(g, s, &f, g->fault, sizeof(f), err) || gpu_wait(g, s, err))
+    return &g->last_fault;
+}
+
+/* Which number of its array lies at the fault's place.  The array is the argument that begins last before it. */
+static unsigned long long number_of(const struct k_fault *f, const char *args, size_t args_size)
+{
+    uint64_t begin = 0, word;
+    for (size_t at = 0; at + sizeof(word) <= args_size; at += sizeof(word)) {
+        memcpy(&word, args + at, sizeof(word));
+        if (word <= f->place && word > begin)
+            begin = word;
+    }
+    return (f->place - begin) / f->bytes;
+}
+
+static void describe_fault(const struct k_fault *f, const char *args, size_t args_size, char *text,
+                           size_t size)
+{
+    unsigned long long number = f->kind == K_FAULT_INDEX ? 0 : number_of(f, args, args_size);
+    if (f->kind == K_FAULT_INDEX)
+        snprintf(text, size, "index %lld where 0 to %lld are allowed", (long long)f->index,
+                 (long long)f->limit - 1);
+    else if (f->kind == K_FAULT_READ)
+        snprintf(text, size, "what it reads has a NaN: number %llu of the array", number);
+    else
+        snprintf(text, size, "it makes %s: number %llu of the array",
+                 f->value != f->value ? "a NaN" : "an infinite number", number);
+}
+
+static int check_fault(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, const char *args,
+                       size_t args_size, struct cairn_error *err)
+{
+    struct k_fault *f = &g->last_fault;
+    char what[128];
+    if (gpu_download(g, s, f, g->fault, sizeof(*f), err) || gpu_wait(g, s, err))
         return -1;
-    if (!f.claimed)
+    if (!f->claimed)
         return 0;
-    const char *file = k->row->text->file;
-    if (f.kind == K_FAULT_NAN)
-        return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s: kernel %s (%s.k:%u): a number that is not finite, group %u, item %u",
-                          g->info.name, k->row->name, file, f.line, f.block, f.item);
-    return cairn_fail(err, CAIRN_EFORMAT,
-                      "%s: kernel %s (%s.k:%u): index %lld where 0 to %lld are allowed, group %u, item %u",
-                      g->info.name, k->row->name, file, f.line, (long long)f.index, (long long)f.limit - 1,
-                      f.block, f.item);
+    describe_fault(f, args, args_size, what, sizeof(what));
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: kernel %s (%s.k:%u): %s; group %u, %u, %u, item %u",
+                      g->info.name, k->row->name, k->row->text->file, f->line, what, f->group[0], f->group[1],
+                      f->group[2], f->item);
 }
 
 /* The first field of every argument struct is the place for faults. */
@@ -275,12 +303,13 @@ static int launch_checked(struct gpu *g, struct gpu_stream *s, const struct gpu_
                           struct gpu_grid grid, const void *args, size_t args_size, struct cairn_error *err)
 {
     _Alignas(16) char copy_of_args[ARGS_MOST];
+    g->last_fault = (struct k_fault){ 0 };
     memcpy(copy_of_args, args, args_size);
     memcpy(copy_of_args, &g->fault, sizeof(g->fault));
     if (gpu_clear(g, s, g->fault, sizeof(*g->fault), err) ||
         g->backend->launch(g, s, k, grid, copy_of_args, args_size, err))
         return -1;
-    return check_fault(g, s, k, err);
+    return check_fault(g, s, k, copy_of_args, args_size, err);
 }
 
 int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,

@@ -22,6 +22,7 @@ struct gpu;        /* an open device */
 struct gpu_stream; /* a queue of work */
 struct gpu_event;  /* a point in a queue */
 struct gpu_kernel; /* a kernel that is ready to launch */
+struct k_fault;
 
 enum gpu_api { GPU_API_HOST, GPU_API_HIP, GPU_API_CUDA };
 
@@ -54,6 +55,8 @@ bool gpu_has_mma(const struct gpu *g);
 /* For finding faults, before the first kernel is asked for: kernels check indices and numbers, and each launch is
  * waited for, so that its error names it. */
 int gpu_set_debug(struct gpu *g, struct cairn_error *err);
+/* What the last launch reported (kernels/types.h); all 0: nothing.  Its results are there all the same. */
+const struct k_fault *gpu_fault(const struct gpu *g);
 /* Why every call fails; NULL: the device is well. */
 const struct cairn_error *gpu_lost(const struct gpu *g);
 int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);

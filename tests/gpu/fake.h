@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The token is this, the chip, and the names of the kernels, a line each. */
+/* The token is this, the chip, and the names of the kernels, a line each; one more says that it is the debug build. */
 #define FAKE_MAGIC "fake code for "
+#define FAKE_DEBUG "\nK_DEBUG\n"
 
 /* What follows "name=" in CAIRN_FAKE_HIP, up to a comma or the end; NULL: not there. */
 static inline const char *fake_word(const char *name)

@@ -543,6 +543,7 @@ struct function {
     struct function *next;
     const struct kernel_row *row;
     enum gpu_storage storage;
+    enum kernel_variant variant;
 };
 struct module {
     char *token;
@@ -603,6 +604,7 @@ int hipModuleGetFunction(void **function, void *module, const char *name)
         free(f);
         return NOT_FOUND;
     }
+    f->variant = strstr(m->token, FAKE_DEBUG) ? KERNEL_DEBUG : KERNEL_PLAIN;
     f->next = m->functions;
     m->functions = f;
     *function = f;
@@ -612,7 +614,7 @@ int hipModuleGetFunction(void **function, void *module, const char *name)
 /* With the device's memory open. */
 static void run_kernel(const struct function *f, const unsigned *grid, const void *args)
 {
-    kernel_fn *fn = f->row->host[f->storage][KERNEL_PLAIN];
+    kernel_fn *fn = f->row->host[f->storage][f->variant];
     for (unsigned z = 0; z < grid[2]; z++)
         for (unsigned y = 0; y < grid[1]; y++)
             for (unsigned x = 0; x < grid[0]; x++)

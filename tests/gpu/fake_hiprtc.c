@@ -43,6 +43,8 @@ static void write_names(FILE *out)
             fprintf(out, "_%d", atoi(size + strlen("#define K_SIZE ")));
         fprintf(out, "%s\n", suffixes[s]);
     }
+    if (strstr(source, "#define K_DEBUG 1\n"))
+        fputs(&FAKE_DEBUG[1], out);
 }
 
 int hiprtcCompileProgram(void *program, int n, const char **options)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every kernel on a real NVIDIA GPU, the second witness for the one text: plain, then under compute-sanitizer's
-# memcheck, racecheck and synccheck where that tool is installed.  Not part of `make test`.
+# Every kernel on a real NVIDIA GPU, the second witness for the one text: plain, in the debug build, then under
+# compute-sanitizer's memcheck, racecheck and synccheck where that tool is installed.  Not part of `make test`.
 #
 #   tests/gpu/h200.sh [FOLDER with cairn and cairn-kc, build-static] [DEVICE, cuda:0]
 #
@@ -17,6 +17,8 @@ bad=0
 "$cairn" --version | head -n 1 || exit 1
 "$cairn" selftest --device "$device" --json >"$OUT/selftest.json" || bad=1
 "$cairn" selftest --device "$device" >"$OUT/selftest.txt"
+"$cairn" selftest --device "$device" --debug >"$OUT/debug.txt" || bad=1
+echo "debug build: $(grep -c -E 'WRONG' "$OUT/debug.txt") lines with WRONG"
 grep -E 'WRONG|wrong|WRONG VALUES' "$OUT/selftest.txt"
 python3 - "$OUT/selftest.json" <<'PYTHON' || bad=1
 import json, sys

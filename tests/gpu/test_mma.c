@@ -11,6 +11,7 @@
 #include "gpu/kernels/prelude.k"
 #include "gpu/kernels/library.k"
 #include "gpu/kernels/mma.k"
+#include "gpu/kernels/debug.k"
 #include "gpu/kernels/gemm.h"
 #include "gpu/kernels/gemm.k"
 #undef K_WG

@@ -12,10 +12,9 @@ static bool is_long;
 /* Of those that ROCm 5.2 knows.  In the short run each text is compiled in one format for one chip of a kind. */
 static const struct {
     const char *arch;
-    bool in_short;
-} chips[] = {
-    { "gfx1030", true }, { "gfx1031", false }, { "gfx1032", false }, { "gfx906", false }, { "gfx90a", true }
-};
+    bool in_short, debug;
+} chips[] = { { "gfx1030", true, false },  { "gfx1030", true, true },  { "gfx1031", false, false },
+              { "gfx1032", false, false }, { "gfx906", false, false }, { "gfx90a", true, false } };
 
 static struct compile_job job_of(size_t piece)
 {
@@ -25,6 +24,7 @@ static struct compile_job job_of(size_t piece)
         .arch = chips[chip].arch,
         .text = &kernel_texts[piece / ARRAY_LEN(chips) / GPU_STORAGES],
         .storage = (enum gpu_storage)storage,
+        .debug = chips[chip].debug,
     };
 }
 

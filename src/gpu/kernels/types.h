@@ -38,10 +38,15 @@ struct k_place {
 /* Where a kernel of the debug build reports its first fault; the first work-item to claim it wins. */
 struct k_fault {
     k_u32 claimed;
-    k_u32 line, block, item;
     k_u32 kind; /* K_FAULT_… */
-    k_i64 index, limit;
+    k_u32 line, item;
+    k_u32 group[3];
+    k_u32 bytes;        /* of a number that is not finite: its size, */
+    k_u64 place;        /* its address */
+    float value;        /* and itself, as it is stored */
+    k_i64 index, limit; /* of a bad index */
 };
-enum { K_FAULT_NONE, K_FAULT_INDEX, K_FAULT_NAN, K_FAULT_ASSERT };
+/* K_FAULT_READ is a NaN that was there before, K_FAULT_MADE a NaN or an infinite number that was not. */
+enum { K_FAULT_NONE, K_FAULT_INDEX, K_FAULT_READ, K_FAULT_MADE };
 
 #endif
