@@ -150,49 +150,16 @@ static void attend(struct outcome *out, int size, int causal, kernel *forward, k
         d_o[i] = k_float_to_bf16((float)(i * 13 % 41 - 20) / 16);
     }
     struct attention_stride by_q = { 0, HEADS * size, size }, by_k = { 0, size, size };
-    struct attention_args there = { .o = out->o,
-                                    .lse = out->lse,
-                                    .q = q,
-                                    .k = k,
-                                    .v = v,
-                                    .o_by = by_q,
-                                    .q_by = by_q,
-                                    .k_by = by_k,
-                                    .v_by = by_k,
-                                    .heads = HEADS,
-                                    .kv_heads = 1,
-                                    .queries = QUERIES,
-                                    .keys = KEYS,
-                                    .size = size,
-                                    .causal_shift = 3,
-                                    .causal = (k_u32)causal,
-                                    .scale = 0.125f };
-    struct attention_backward_args back = { .dq = out->dq,
-                                            .dk = out->dk,
-                                            .dv = out->dv,
-                                            .delta = out->delta,
-                                            .q = q,
-                                            .k = k,
-                                            .v = v,
-                                            .o = out->o,
-                                            .d_o = d_o,
-                                            .lse = out->lse,
-                                            .dq_by = by_q,
-                                            .dk_by = by_k,
-                                            .dv_by = by_k,
-                                            .q_by = by_q,
-                                            .k_by = by_k,
-                                            .v_by = by_k,
-                                            .o_by = by_q,
-                                            .d_o_by = by_q,
-                                            .heads = HEADS,
-                                            .kv_heads = 1,
-                                            .queries = QUERIES,
-                                            .keys = KEYS,
-                                            .size = size,
-                                            .causal_shift = 3,
-                                            .causal = (k_u32)causal,
-                                            .scale = 0.125f };
+/* What both take. */
+#define BOTH                                                                                          \
+    .q = q, .k = k, .v = v, .lse = out->lse, .q_by = by_q, .k_by = by_k, .v_by = by_k, .o_by = by_q,  \
+    .heads = HEADS, .kv_heads = 1, .queries = QUERIES, .keys = KEYS, .size = size, .causal_shift = 3, \
+    .causal = (k_u32)causal, .scale = 0.125f
+    struct attention_args there = { BOTH, .o = out->o };
+    struct attention_backward_args back = { BOTH,          .dq = out->dq,       .dk = out->dk,
+                                            .dv = out->dv, .delta = out->delta, .o = out->o,
+                                            .d_o = d_o,    .dq_by = by_q,       .dk_by = by_k,
+                                            .dv_by = by_k, .d_o_by = by_q };
     every_group(forward, &there, QUERIES, tile, HEADS);
     every_group(K_NAME(attention_delta), &back, QUERIES, ATTENTION_ROWS, HEADS);
     every_group(dq, &back, QUERIES, tile, HEADS);
