@@ -21,7 +21,7 @@
 #define __sanitizer_finish_switch_fiber(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
 #endif
 
-enum { MOST_ITEMS = 1024, STACK = 256 * 1024, GUARD = 4096 };
+enum { MOST_ITEMS = 1024, STACK = 256 * 1024, GUARD = 4096, WAVE = 32 };
 
 /* Where a fiber, or the scheduler, goes on.  swapcontext asks the kernel twice about signals, at every barrier of every
  * work-item: on x86-64 what a call must keep is pushed instead, and the stack exchanged. */
@@ -73,8 +73,9 @@ struct fiber {
     stop context;
     char *stack;      /* with a page below it that must not be touched */
     void *fake_stack; /* the address sanitizer's */
-    int line;         /* of the barrier it waits at; 0: it has ended */
+    int line;         /* of the barrier it waits at; 0: it has ended; SHUFFLE: it waits for its wave only */
 };
+enum { SHUFFLE = -1 };
 
 /* One group at a time in each thread. */
 static _Thread_local struct group {
@@ -90,10 +91,22 @@ static _Thread_local struct group {
 } group;
 _Thread_local int k_item;
 static bool is_reversed;
+static void (*seen_fn)(const void *place);
+static const void *left_out;
 
 void k_fiber_set_reversed(bool reversed)
 {
     is_reversed = reversed;
+}
+
+void k_fiber_set_seen(void (*seen)(const void *place))
+{
+    seen_fn = seen;
+}
+
+void k_fiber_leave_out(const void *place)
+{
+    left_out = place;
 }
 
 static void to_scheduler(struct fiber *f)
@@ -144,26 +157,53 @@ static void prepare(struct fiber *f)
     if (!f->stack)
         f->stack = new_stack();
     f->fake_stack = NULL;
-    f->line = -1;
+    f->line = 0;
     stop_make(&f->context, f->stack, STACK, begin);
 }
 
-/* After a round all must wait at the same barrier, or all must have ended. */
-static void judge_round(void)
+static const char *stop_name(int line)
 {
-    int line = group.fibers[0].line;
-    for (int i = 1; i < group.items; i++) {
+    static _Thread_local char name[2][48];
+    static _Thread_local int turn;
+    char *out = name[turn++ % 2];
+    snprintf(out, sizeof(name[0]), line == SHUFFLE ? "a shuffle" : "the barrier of line %d", line);
+    return out;
+}
+
+/* After a round all of the n must wait at the same barrier, or all must have ended. */
+static void judge_round(int first, int n)
+{
+    int line = group.fibers[first].line;
+    for (int i = first + 1; i < first + n; i++) {
         int other = group.fibers[i].line;
         if (other == line)
             continue;
         if (!other || !line)
-            fprintf(stderr, "fiber: work-item %d has ended while %d waits at the barrier of line %d\n",
-                    other ? 0 : i, other ? i : 0, other ? other : line);
+            fprintf(stderr, "fiber: work-item %d has ended while %d waits at %s\n", other ? first : i,
+                    other ? i : first, stop_name(other ? other : line));
         else
-            fprintf(stderr, "fiber: work-item 0 waits at the barrier of line %d, %d at that of line %d\n",
-                    line, i, other);
+            fprintf(stderr, "fiber: work-item %d waits at %s, %d at %s\n", first, stop_name(line), i,
+                    stop_name(other));
         abort();
     }
+}
+
+/* The nth of n in the order of this run. */
+static int turn_of(int nth, int n)
+{
+    return is_reversed ? n - 1 - nth : nth;
+}
+
+/* A wave goes on by itself until all of it waits at a barrier of the group: its shuffles hold up nobody else. */
+static void run_wave(int first, int n)
+{
+    do {
+        for (int i = 0; i < n; i++) {
+            k_item = first + turn_of(i, n);
+            to_fiber(&group.fibers[k_item]);
+        }
+        judge_round(first, n);
+    } while (group.fibers[first].line == SHUFFLE);
 }
 
 void k_fiber_group(void (*once)(const void *args, struct k_place place), const void *args,
@@ -179,28 +219,43 @@ void k_fiber_group(void (*once)(const void *args, struct k_place place), const v
     group.place = place;
     for (int i = 0; i < items; i++)
         prepare(&group.fibers[i]);
+    int waves = (items + WAVE - 1) / WAVE;
     do {
-        for (int i = 0; i < items; i++) {
-            k_item = is_reversed ? items - 1 - i : i;
-            to_fiber(&group.fibers[k_item]);
+        for (int w = 0; w < waves; w++) {
+            int first = turn_of(w, waves) * WAVE;
+            run_wave(first, items - first < WAVE ? items - first : WAVE);
         }
-        judge_round();
+        judge_round(0, items);
     } while (group.fibers[0].line);
 }
 
-void k_fiber_wait(int line)
+static void wait_here(int line)
 {
     struct fiber *f = &group.fibers[k_item];
     f->line = line;
     to_scheduler(f);
 }
 
+void k_fiber_wait(int line)
+{
+    const void *place = __builtin_return_address(0);
+    if (seen_fn)
+        seen_fn(place);
+    if (place != left_out)
+        wait_here(line);
+}
+
+void k_fiber_wave(void)
+{
+    wait_here(SHUFFLE);
+}
+
 float k_fiber_shuffle_xor(float v, int mask)
 {
     int item = k_item;
     group.shuffle[item] = v;
-    k_fiber_wait(__LINE__);
+    k_fiber_wave();
     v = group.shuffle[item ^ mask];
-    k_fiber_wait(__LINE__);
+    k_fiber_wave();
     return v;
 }
