@@ -60,6 +60,8 @@ extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;
 
 /* Of the CPU only: what its kernels were compiled for, and work on all of its threads (crew.h). */
 enum kernel_variant gpu_host_variant(const struct gpu *g);
+/* For tests, before the first kernel is asked for.  false: the build or the CPU lacks it. */
+bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant);
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context);
 
 #endif

@@ -241,6 +241,15 @@ enum kernel_variant gpu_host_variant(const struct gpu *g)
     return h->variant;
 }
 
+bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant)
+{
+    struct host *h = g->state;
+    if (variant > best_variant())
+        return false;
+    h->variant = variant;
+    return true;
+}
+
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context)
 {
     struct host *h = g->state;
