@@ -118,6 +118,14 @@ static int open_group(struct optim *o, int which, struct cairn_error *err)
     return 0;
 }
 
+/* The file of a 16-bit model rounds its vectors, too; these are what moves, and lie here as they are. */
+static void list_vectors(struct optim *o)
+{
+    if (o->weights->storage != GPU_F32 && o->groups[1].n)
+        o->arrays[o->n_arrays++] =
+            (struct optim_array){ "vector.w", DTYPE_F32, o->groups[1].n, o->weights->vectors };
+}
+
 static size_t norm_parts(const struct optim *o)
 {
     return K_GROUPS(o->groups[0].n) + K_GROUPS(o->groups[1].n);
@@ -151,6 +159,7 @@ int optim_open(struct gpu *g, const struct params *p, struct weights *w, const s
         optim_close(o);
         return -1;
     }
+    list_vectors(o);
     *out = o;
     return 0;
 }
@@ -161,7 +170,8 @@ void optim_close(struct optim *o)
         return;
     weights_close(&o->grads);
     for (size_t i = 0; i < o->n_arrays; i++)
-        gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
+        if (o->arrays[i].at != o->weights->vectors)
+            gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
     void *rest[] = { o->parts, o->result, o->tables };
     for (size_t i = 0; i < ARRAY_LEN(rest); i++)
         if (rest[i])
