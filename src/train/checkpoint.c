@@ -157,15 +157,19 @@ static int point_latest(const struct checkpoints *c, const char *name, struct ca
 
 struct keeping {
     const struct checkpoints *c;
+    size_t newer;
 };
 
-/* Renamed first: what is half removed must not look like a checkpoint. */
+/* Those of later steps were not whole, or the run would have gone on from there.  Renamed first: what is half removed
+ * must not look like a checkpoint. */
 static int drop_old(void *to, const char *path, size_t from_last)
 {
-    const struct keeping *k = to;
+    struct keeping *k = to;
     char gone[PATH_MOST];
     struct cairn_error ignored;
-    if (from_last < k->c->keep)
+    if (checkpoint_step_of(str_file_name(path)) > k->c->state.step)
+        k->newer++;
+    else if (!k->c->keep || from_last - k->newer < k->c->keep)
         return 0;
     snprintf(gone, sizeof(gone), "%s/.old-%s", k->c->dir, str_file_name(path));
     if (!rename(path, gone))
@@ -186,8 +190,7 @@ static int publish(struct checkpoints *c, const char *temp, struct cairn_error *
     if (checkpoint_flush_folder(c->dir, err) || point_latest(c, name, err))
         return -1;
     c->newest = c->state.step;
-    if (c->keep)
-        for_each(c->dir, is_step, drop_old, &(struct keeping){ c });
+    for_each(c->dir, is_step, drop_old, &(struct keeping){ c, 0 });
     return 0;
 }
 
@@ -235,11 +238,10 @@ static int reserve(struct copy *k, const struct params *p, const struct weights 
     if (size > k->size) {
         free(k->bytes);
         free(k->arrays);
-        *k = (struct copy){ .bytes = aligned_alloc(256, size),
-                            .arrays = calloc(n + 1, sizeof(void *)),
-                            .size = size };
+        *k = (struct copy){ .bytes = aligned_alloc(256, size), .arrays = calloc(n + 1, sizeof(void *)) };
         if (!k->bytes || !k->arrays)
             return cairn_fail(err, CAIRN_ENOMEM, "no memory for a copy of %zu bytes to save", size);
+        k->size = size;
     }
     k->weights = (struct weights){ .storage = w->storage, .matrices = k->bytes };
     k->weights.vectors = (float *)((char *)k->bytes + matrices);
