@@ -111,7 +111,7 @@ static int bad_value(struct train_config *c, const struct config_key *k, struct 
     if (k->type == CONFIG_INT || k->type == CONFIG_REAL)
         str_add(&s, number_trouble(n));
     add_nearest_word(&s, k, n);
-    return cairn_fail(err, CAIRN_EFORMAT, "%s", s.s);
+    return cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
 }
 
 static bool in_range(const struct config_key *k, double v)
@@ -267,7 +267,7 @@ static int unknown_key(const char *place, const char *name, struct cairn_error *
         str_addf(&s, "; write %s below %.*s", dot + 1, (int)(dot - name), name);
     else if (meant)
         str_addf(&s, "; did you mean %s?", meant);
-    cairn_fail(err, CAIRN_EFORMAT, "%s", s.s);
+    cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
     return cairn_hint(err, "cairn help config lists the keys");
 }
 
@@ -278,7 +278,7 @@ static int no_map(const char *place, const char *what, const struct yaml_node *n
     str_addf(&s, "%s: %s is ", place, what);
     add_value(&s, n);
     str_add(&s, "; it must have keys below it");
-    return cairn_fail(err, CAIRN_EFORMAT, "%s", s.s);
+    return cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
 }
 
 static int read_section(struct train_config *c, struct source from, const char *section,
@@ -350,7 +350,7 @@ int config_set(struct train_config *c, const char *option, const char *key, cons
     if (!k)
         return unknown_key(option, key, err);
     if (!str_is_utf8(value))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is not UTF-8", option, k->name);
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is not UTF-8", option, k->name);
     return set_key(c, k, arena_strdup(c->arena, option), arena_strdup(c->arena, value), err);
 }
 

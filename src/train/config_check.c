@@ -23,7 +23,7 @@ static int clash(const struct train_config *c, const char *key, const char *othe
         place = config_place(c, other);
     if (!place)
         place = c->file;
-    return cairn_fail(err, CAIRN_EFORMAT, "%s%s%s", place ? place : "", place ? ": " : "", text);
+    return cairn_fail(err, CAIRN_EUSAGE, "%s%s%s", place ? place : "", place ? ": " : "", text);
 }
 
 static int check_data(const struct train_config *c, struct cairn_error *err)
