@@ -22,6 +22,8 @@ struct train_args {
     struct opt_list set;
     int steps, hang_after_s;
     bool dry_run, debug, list, json;
+    int argc; /* as they were given, from "train" on */
+    char **argv;
 };
 
 /* ---- signals: the first stops after the step and saves, the second ends at once ---- */
@@ -161,7 +163,39 @@ static int read_config(const struct train_args *args, const char *file, struct t
 
 static int exit_of(enum train_end end)
 {
-    return end == TRAIN_STOPPED ? 128 + SIGINT : EXIT_FINE;
+    return end == TRAIN_STOPPED ? 128 + stop_signal : EXIT_FINE;
+}
+
+/* ---- a device that is lost ---- */
+
+enum { MOST_RESTARTS = 3 };
+static const char restarts_env[] = "CAIRN_TRAIN_RESTARTS";
+
+static int restarts_done(void)
+{
+    const char *text = getenv(restarts_env);
+    return text ? atoi(text) : 0;
+}
+
+/* A new process may find the device well again: this one becomes it, with --resume.  Returns where it cannot. */
+static void start_again(const struct train_args *args, struct arena *a, const struct cairn_error *why)
+{
+    int n = restarts_done() + 1;
+    if (n > MOST_RESTARTS || n < 1)
+        return;
+    char **argv = ARENA_NEW(a, char *, (size_t)args->argc + 3);
+    size_t at = 0;
+    argv[at++] = arena_strdup(a, "cairn");
+    argv[at++] = args->argv[0];
+    if (!args->resume)
+        argv[at++] = arena_strdup(a, "--resume");
+    for (int i = 1; i < args->argc; i++)
+        argv[at++] = args->argv[i];
+    setenv(restarts_env, arena_printf(a, "%d", n), 1);
+    fprintf(stderr, "cairn: %s\n  starting again from the last checkpoint, %d of at most %d times\n",
+            why->msg, n, MOST_RESTARTS);
+    execv("/proc/self/exe", argv);
+    fprintf(stderr, "cairn: start again: %s\n", strerror(errno));
 }
 
 static int train(const struct train_args *args, const char *file, struct arena *a)
@@ -185,7 +219,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
     o.dir = args->resume && args->resume[0] ? args->resume : run_dir(&config, a, file);
     if (open_dir(args, o.dir, &err))
         return print_error(&err);
-    if (args->json_events && !(o.events = fopen(args->json_events, "ae"))) {
+    if (args->json_events && !args->dry_run && !(o.events = fopen(args->json_events, "ae"))) {
         cairn_fail_errno(&err, "open %s", args->json_events);
         return print_error(&err);
     }
@@ -195,15 +229,18 @@ static int train(const struct train_args *args, const char *file, struct arena *
                     train_run(&o, &end, &err)
                 ? -1
                 : 0;
+    bool lost = r && o.g && gpu_lost(o.g) && !args->profile && !is_stopped();
     gpu_close(o.g);
     if (o.events)
         fclose(o.events);
+    if (lost)
+        start_again(args, a, &err);
     return r ? print_error(&err) : exit_of(end);
 }
 
 int cmd_train(int argc, char **argv)
 {
-    struct train_args args = { .steps = -1, .hang_after_s = WATCH_DEFAULT_S };
+    struct train_args args = { .steps = -1, .hang_after_s = WATCH_DEFAULT_S, .argc = argc, .argv = argv };
     struct arena arena = { 0 };
     int rest;
     const struct opt_row rows[] = {
@@ -226,7 +263,7 @@ int cmd_train(int argc, char **argv)
         "cairn train [options] CONFIG.yaml",
         "Trains a model as the configuration says (docs/config.md), on the best device there is.  The run's folder gets\n"
         "checkpoints, the log, samples and a plot.  Ctrl-C saves and stops; --resume goes on with the same bits.\n"
-        "Exit: 0 finished, 1 failed, 2 the configuration is wrong, 3 no such device, 130 stopped by Ctrl-C.",
+        "Exit: 0 finished, 1 failed, 2 the configuration is wrong, 3 no such device, 130 stopped by Ctrl-C (143: SIGTERM).",
         "  cairn train configs/gpt-tiny.yaml --set data.path=book.txt\n"
         "  cairn train configs/gpt-tiny.yaml --resume\n",
         true,

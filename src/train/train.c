@@ -434,6 +434,7 @@ static int write_config(struct job *j, struct cairn_error *err)
     CLEANUP(str_release) struct str text = { 0 };
     CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
     char *path = arena_printf(&j->arena, "%s/config.yaml", j->o->dir);
+    j->c->run.dir = j->o->dir; /* so that --resume with this file finds the run */
     config_write(j->c, &text);
     return file_out_open(&f, path, 0, true, err) || file_out_write(&f, text.s, text.len, 0, err) ||
                    file_out_commit(&f, err)
