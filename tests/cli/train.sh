@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# cairn train: what is said, what a run leaves, and what is refused.  The model is tiny, and the CPU trains it.
+. "$(dirname "$0")/lib.sh"
+
+awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("stone river path moss", 1 + i * 7 % 15, 6) }' >text.txt
+cat >job.yaml <<'YAML'
+data:
+  path: text.txt
+model:
+  layers: 1
+  heads: 2
+  width: 16
+  context: 16
+train:
+  steps: 6
+  batch: 4
+  device: cpu
+eval:
+  every: 3
+  batches: 2
+sample:
+  every: 3
+  tokens: 20
+checkpoint:
+  every: 3
+YAML
+
+# python_is EXPRESSION FILE: python, with the file's JSON as d (a list for .jsonl); must be true.
+python_is()
+{
+    python3 - "$1" "$2" 2>"$tmp/python" <<'PYTHON' || fail "not true of $2: $1: $(tail -n 1 "$tmp/python")"
+import json, sys
+with open(sys.argv[2], encoding='utf-8') as f:
+    d = [json.loads(line) for line in f] if sys.argv[2].endswith('.jsonl') else json.load(f)
+sys.exit(0 if eval(sys.argv[1]) else 1)
+PYTHON
+}
+
+same_weights()
+{
+    for name in model.safetensors optimizer.safetensors; do
+        cmp -s "$1/checkpoints/latest/$name" "$2/checkpoints/latest/$name" || fail "$1 and $2 differ in $name"
+    done
+}
+
+helps()
+{
+    run train --help
+    status_is 0
+    for word in --set --resume --steps --dry-run --json-events --list 'Exit: 0'; do
+        out_has "$word"
+    done
+    run train
+    status_is 2
+    err_has 'which configuration?'
+    run train job.yaml job.yaml
+    status_is 2
+}
+
+a_wrong_key_has_a_place()
+{
+    printf 'data:\n  path: text.txt\ntrain:\n  stepz: 3\n' >wrong.yaml
+    run train wrong.yaml
+    status_is 2
+    err_has 'wrong.yaml:4:3: unknown key train.stepz; did you mean train.steps?'
+    run train job.yaml --set model.heads=3
+    status_is 2
+    err_has '--set model.heads=3: model.heads is 3, which does not divide model.width, 16'
+    run train job.yaml --steps 0
+    status_is 2
+    err_has '--steps: train.steps is 0'
+    run train none.yaml
+    status_is 1
+    err_has 'open none.yaml: No such file'
+    [ -z "$(ls runs/job 2>&1)" ] || fail 'something was left'
+}
+
+data_that_is_not_there()
+{
+    : >empty.txt
+    run train job.yaml --set data.path=none.txt --set run.dir=nothing
+    status_is 1
+    err_has 'none.txt: No such file'
+    run train job.yaml --set data.path=empty.txt --set run.dir=nothing
+    status_is 1
+    err_has 'empty.txt is empty'
+    [ -z "$(ls nothing 2>&1)" ] || fail 'something was left'
+}
+
+a_device_that_is_not_there()
+{
+    run train job.yaml --device hip:77 --set run.dir=nothing
+    status_is 3
+    err_has 'no device hip:77'
+    run train job.yaml --device tpu --set run.dir=nothing
+    status_is 2
+    err_has '--device: train.device is "tpu"'
+}
+
+a_dry_run_writes_nothing()
+{
+    rm -rf dry && mkdir dry && cp text.txt job.yaml dry
+    cd dry || return
+    run train job.yaml --dry-run --json-events events.jsonl
+    cd ..
+    status_is 0
+    err_has 'memory '
+    err_has 'as asked'
+    [ "$(ls dry)" = "$(printf 'job.yaml\ntext.txt')" ] || fail "left: $(ls dry)"
+}
+
+a_run_leaves_its_files()
+{
+    rm -rf runs
+    run train job.yaml --json-events events.jsonl
+    status_is 0
+    out_is_empty
+    err_has 'finished at step 6 of 6; runs/job/checkpoints/latest, runs/job/loss.svg'
+    python_is '[x["step"] for x in d if "loss" in x] == [1, 2, 3, 4, 5, 6]' runs/job/log.jsonl
+    python_is '[x["step"] for x in d if x.get("event") == "eval" and x["val_loss"] > 0] == [3, 6]' runs/job/log.jsonl
+    python_is 'all(x["tokens_per_s"] > 0 and x["lr"] > 0 and x["grad_norm"] > 0 for x in d if "loss" in x)' runs/job/log.jsonl
+    python_is '[x["step"] for x in d if "loss" in x] == [1, 2, 3, 4, 5, 6]' events.jsonl
+    python_is 'd["schema"] == 1 and d["name"] == "job" and d["state"] == "finished" and d["steps"] == 6' runs/job/run.json
+    python_is 'd["device"] == "cpu" and d["finished"] >= d["started"]' runs/job/run.json
+    python_is 'd["step"] == 6 and len(d["files"]) == 3' runs/job/checkpoints/latest/state.json
+    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' runs/job/loss.svg || fail 'loss.svg'
+    for step in 0 3 6; do
+        [ "$(head -c 1 "runs/job/samples/step-$step.txt" | od -An -c | tr -d ' ')" = '\n' ] || fail "no prompt in sample $step"
+        [ "$(wc -c <"runs/job/samples/step-$step.txt")" -ge 22 ] || fail "sample $step is short"
+    done
+    run tensor check runs/job/checkpoints/latest/model.safetensors
+    status_is 0
+}
+
+its_configuration_is_the_same_job()
+{
+    run train runs/job/config.yaml --set run.dir=again
+    status_is 0
+    same_weights runs/job again
+    diff <(grep -v '^  dir:' runs/job/config.yaml) <(grep -v '^  dir:' again/config.yaml) >"$err" || fail 'other keys'
+    run train runs/job/config.yaml --resume
+    status_is 0
+    err_has 'runs/job has all its 6 steps already'
+}
+
+a_folder_that_is_not_empty()
+{
+    before=$(find runs/job -type f -exec cksum {} + | sort)
+    run train job.yaml
+    status_is 2
+    err_has 'runs/job is not empty'
+    err_has '--resume goes on with that run'
+    run train job.yaml --resume
+    status_is 0
+    err_has 'runs/job has all its 6 steps already'
+    [ "$before" = "$(find runs/job -type f -exec cksum {} + | sort)" ] || fail 'the run was changed'
+}
+
+resume_without_a_checkpoint()
+{
+    run train job.yaml --resume --set run.dir=fresh
+    status_is 0
+    err_has 'there is no whole checkpoint in fresh: starting at step 0'
+    same_weights runs/job fresh
+}
+
+# The rate is constant and the warmup given, since both follow from the steps.
+more_steps_go_on()
+{
+    keys=(--set train.schedule=constant --set train.warmup=1)
+    run train job.yaml --set run.dir=long "${keys[@]}"
+    status_is 0
+    run train job.yaml --set run.dir=short "${keys[@]}" --steps 4
+    status_is 0
+    err_has 'finished at step 4 of 4'
+    run train job.yaml --resume=short "${keys[@]}"
+    status_is 0
+    err_has 'going on from short/checkpoints/step-4'
+    same_weights long short
+    python_is '[x["step"] for x in d if "loss" in x] == [1, 2, 3, 4, 5, 6]' short/log.jsonl
+}
+
+keeps_so_many()
+{
+    run train job.yaml --set run.dir=kept --set checkpoint.every=1 --set checkpoint.keep=2
+    status_is 0
+    [ "$(cd kept/checkpoints && echo * .[!.]*)" = 'latest step-5 step-6 .[!.]*' ] || fail "$(ls -A kept/checkpoints)"
+    [ "$(readlink kept/checkpoints/latest)" = step-6 ] || fail "latest is $(readlink kept/checkpoints/latest)"
+}
+
+lists_runs()
+{
+    run train --list
+    status_is 0
+    out_has 'finished'
+    out_has 'runs/job'
+    run train --list --json runs
+    status_is 0
+    json_is '[(r["name"], r["state"], r["steps_done"]) for r in d["runs"]] == [("job", "finished", 6)]'
+    run train --list runs again
+    status_is 2
+}
+
+# Weights grow a thousandfold with each step.
+numbers_that_are_none()
+{
+    run train job.yaml --set run.dir=nan --set checkpoint.every=1 --set train.lr=100 --set train.weight_decay=10 \
+        --set train.schedule=constant --set train.warmup=0 --steps 50
+    status_is 1
+    err_has 'the first numbers that are none came from '
+    err_has 'a lower train.lr'
+    python_is 'd["state"] == "crashed"' nan/run.json
+    run tensor check nan/checkpoints/latest/model.safetensors
+    status_is 0
+}
+
+it helps
+it a_wrong_key_has_a_place
+it data_that_is_not_there
+it a_device_that_is_not_there
+it a_dry_run_writes_nothing
+it a_run_leaves_its_files
+it its_configuration_is_the_same_job
+it a_folder_that_is_not_empty
+it resume_without_a_checkpoint
+it more_steps_go_on
+it keeps_so_many
+it lists_runs
+it numbers_that_are_none
+finish
