@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 at any moment, --resume, and in the end the same bits as a run that nobody disturbed.
+
+`kills.py N` kills N times, shared among the kinds of jobs.
+"""
+import random
+import sys
+import time
+
+import tap
+from training import AHEAD, Home, differences
+
+KINDS = {
+    'plain': {},
+    'accumulated': {'train__accumulate': 2, 'train__batch': 1},
+    'adamw8': {'train__optimizer': 'adamw8'},
+    'dropout_and_average': {'model__dropout': 0.1, 'train__ema': 0.9},
+    'f16': {'train__dtype': 'f16'},
+    'bf16_rounded_by_chance': {'train__dtype': 'bf16', 'train__master': 'stochastic'},
+    'lora_on_int8': {'lora__rank': 2, 'lora__dropout': 0.1, 'model__quantize': 'int8'},
+}
+KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+SEED = 20261115
+
+
+def disturbed(kind, keys, kills):
+    chance = random.Random(f'{SEED} {kind}')
+    steps = (AHEAD + 5) * kills + 1
+    keys = {**keys, 'train__steps': steps, 'checkpoint__every': 3}
+    with Home() as home:
+        done = home.train('whole', **keys)
+        if done.returncode:
+            yield done.stderr
+            return
+        for n in range(kills):
+            run = home.start('killed', '--resume', **keys)
+            newest = max(home.steps('killed'), default=0)
+            # In the middle of the start, of a step, of a save, or of the removal of an old one.
+            if chance.random() < 0.8 and not run.reach(newest + chance.randint(1, 5)):
+                yield f'kill {n}: it ended before: {run.said()}'
+            time.sleep(chance.random() * 0.02)
+            run.kill()
+        done = home.train('killed', '--resume', **keys)
+        if done.returncode or 'is not whole' in done.stderr:
+            yield f'exit {done.returncode}: {done.stderr}'
+        yield from differences(home, 'killed', 'whole', steps)
+        if home.losses('killed') != home.losses('whole'):
+            yield 'the logs differ'
+
+
+def case_of(kind, keys, kills):
+    def case():
+        return disturbed(kind, keys, kills)
+    case.__name__ = f'{kind}_killed_{kills}_times'
+    return case
+
+
+SHARES = [KILLS // len(KINDS) + (i < KILLS % len(KINDS)) for i in range(len(KINDS))]
+tap.run([case_of(kind, keys, share) for (kind, keys), share in zip(KINDS.items(), SHARES)])

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn train` when things go wrong: signals, torn checkpoints, a full disk, a second process, memory, a lost device."""
+import os
+import resource
+import shutil
+import signal
+
+import tap
+from training import AHEAD, Home, differences
+
+FAKE = os.path.join(os.path.dirname(os.environ['CAIRN']), 'tests/gpu/fake')
+
+
+def fake(home, told=''):
+    """An AMD GPU that is none."""
+    if not os.path.exists(FAKE + '/libamdhip64.so.7'):
+        raise tap.Skip('the fake HIP is not built')
+    return {'LD_LIBRARY_PATH': FAKE, 'FAKE_GFX': 'gfx1100', 'CAIRN_FAKE_HIP': told, 'XDG_CACHE_HOME': home.path + '/cache'}
+
+
+def ctrl_c_saves_the_last_step():
+    keys = {'train__steps': 3 * AHEAD, 'checkpoint__every': 0}
+    with Home() as home:
+        home.train('whole', **keys)
+        run = home.start('stopped', **keys)
+        run.reach(3)
+        run.process.send_signal(signal.SIGINT)
+        status = run.end()
+        steps = home.steps('stopped')
+        if status != 130 or len(steps) != 1 or 'stopped at step' not in run.said():
+            yield f'exit {status}, checkpoints {steps}: {run.said()}'
+            return
+        if steps[0] != home.log('stopped')[-1]['step']:
+            yield f'saved at {steps[0]}, but the last step is {home.log("stopped")[-1]}'
+        done = home.train('stopped', '--resume', **keys)
+        if f'going on from stopped/checkpoints/step-{steps[0]}' not in done.stderr:
+            yield done.stderr
+        yield from differences(home, 'stopped', 'whole', 3 * AHEAD)
+
+
+def sigterm_does_the_same():
+    with Home() as home:
+        run = home.start('stopped', train__steps=3 * AHEAD, checkpoint__every=0)
+        run.reach(3)
+        run.process.send_signal(signal.SIGTERM)
+        if run.end() != 143 or not home.steps('stopped'):
+            yield run.said()
+
+
+def a_second_ctrl_c_ends_at_once():
+    """Nobody reads the steps, so that the run waits for room in the pipe, and cannot come to the end of a step."""
+    with Home() as home:
+        run = home.start('ended', train__steps=3 * AHEAD, checkpoint__every=0)
+        run.reach(1)
+        run.until_stuck()
+        for word in 'stopping after this step', '':
+            run.process.send_signal(signal.SIGINT)
+            run.wait_for(word)
+        status = run.end()
+        if status != 130 or home.steps('ended'):
+            yield f'exit {status}, checkpoints {home.steps("ended")}: {run.said()}'
+
+
+def truncate(path):
+    os.truncate(path + '/model.safetensors', os.path.getsize(path + '/model.safetensors') - 100)
+
+
+def flip(path):
+    with open(path + '/optimizer.safetensors', 'r+b') as f:
+        f.seek(-700, os.SEEK_END)
+        byte = f.read(1)
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte[0] ^ 1]))
+
+
+def lose_state(path):
+    os.unlink(path + '/state.json')
+
+
+def torn_checkpoints_are_passed_over():
+    keys = {'train__steps': 6, 'checkpoint__every': 2, 'train__schedule': 'constant'}
+    with Home() as home:
+        home.train('whole', **keys)
+        for tear in truncate, flip, lose_state:
+            shutil.copytree(home.path + '/whole', home.path + '/torn', symlinks=True)
+            tear(home.checkpoint('torn', 6))
+            done = home.train('torn', '--resume', **keys)
+            if done.returncode or 'step-6 is not whole' not in done.stderr or 'going on from torn/checkpoints/step-4' not in done.stderr:
+                yield f'{tear.__name__}: exit {done.returncode}: {done.stderr}'
+            yield from differences(home, 'torn', 'whole', 6)
+            shutil.rmtree(home.path + '/torn')
+
+
+def a_torn_one_does_not_push_out_a_whole_one():
+    keys = {'train__schedule': 'constant', 'train__warmup': 0, 'checkpoint__every': 0}
+    with Home() as home:
+        for steps in 2, 6:
+            home.train('run', '--resume', train__steps=steps, checkpoint__keep=0, **keys)
+        truncate(home.checkpoint('run', 6))
+        done = home.train('run', '--resume', train__steps=4, checkpoint__keep=1, **keys)
+        if done.returncode or home.steps('run') != [4]:
+            yield f'exit {done.returncode}, checkpoints {home.steps("run")}: {done.stderr}'
+
+
+def a_full_disk_costs_a_checkpoint_and_not_the_run():
+    """A limit on the size of files that holds for a while."""
+    keys = {'train__steps': 6 * AHEAD, 'checkpoint__every': 20}
+    with Home() as home:
+        home.train('whole', **keys)
+        run = home.start('full', **keys)
+        run.until(lambda: home.steps('full'), 'first checkpoint')
+        before = resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (20000, before[1]))
+        run.until(lambda: 'a checkpoint could not be written' in run.said(), 'word of the full disk')
+        resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, before)
+        whole = home.steps('full')
+        if not whole or home.weights('full', whole[-1]).keys() != {'model.safetensors', 'optimizer.safetensors'}:
+            yield f'checkpoints {whole}'
+        status = run.end()
+        if status:
+            yield f'exit {status}: {run.said()}'
+        left = [n for n in os.listdir(home.path + '/full/checkpoints') if n.startswith('.')]
+        if left:
+            yield f'left over: {left}'
+        if 'checkpoint-failed' not in [line.get('event') for line in home.log('full')]:
+            yield 'the log does not tell'
+        yield from differences(home, 'full', 'whole', 6 * AHEAD)
+
+
+def a_second_process_is_refused():
+    keys = {'train__steps': 3 * AHEAD, 'checkpoint__every': 1}
+    with Home() as home:
+        home.train('whole', **keys)
+        run = home.start('shared', **keys)
+        run.reach(3)
+        second = home.train('shared', '--resume', **keys)
+        if second.returncode != 2 or 'another process' not in second.stderr:
+            yield f'exit {second.returncode}: {second.stderr}'
+        status = run.end()
+        if status:
+            yield f'exit {status}: {run.said()}'
+        yield from differences(home, 'shared', 'whole', 3 * AHEAD)
+
+
+def less_memory_is_enough():
+    keys = {'train__steps': 8, 'train__device': 'hip:0', 'train__batch': 4, 'model__context': 16}
+    with Home() as home:
+        done = home.train('roomy', env=fake(home), **keys)
+        if done.returncode:
+            yield done.stderr
+        done = home.train('tight', env=fake(home, 'memory=300000'), **keys)
+        if done.returncode or 'blocks are computed again' not in done.stderr or 'micro-batches of 2 samples' not in done.stderr:
+            yield f'exit {done.returncode}: {done.stderr}'
+            return
+        pairs = list(zip(home.losses('roomy'), home.losses('tight')))
+        if len(pairs) != 8 or any(abs(a - b) > 1e-3 for a, b in pairs):
+            yield pairs
+
+
+def a_lost_device_is_tried_again():
+    """Each process loses it after so many launches; each has come further by then."""
+    keys = {'train__steps': 12, 'train__device': 'hip:0', 'checkpoint__every': 1, 'checkpoint__async': 'false'}
+    with Home() as home:
+        done = home.train('whole', env=fake(home), **keys)
+        if done.returncode:
+            yield done.stderr
+        done = home.train('lost', env=fake(home, 'fail=hipModuleLaunchKernel:300:700'), **keys)
+        starts = done.stderr.count('starting again from the last checkpoint')
+        if done.returncode or not 1 <= starts <= 3 or done.stderr.count('going on from') != starts:
+            yield f'exit {done.returncode}: {done.stderr}'
+        yield from differences(home, 'lost', 'whole', 12)
+
+
+def a_device_that_stays_lost_ends_it():
+    with Home() as home:
+        done = home.train('lost', env=fake(home, 'fail=hipModuleLaunchKernel:20:700'), train__device='hip:0')
+        if done.returncode != 1 or done.stderr.count('starting again') != 3 or 'dmesg' not in done.stderr:
+            yield f'exit {done.returncode}: {done.stderr}'
+
+
+tap.run([
+    ctrl_c_saves_the_last_step,
+    sigterm_does_the_same,
+    a_second_ctrl_c_ends_at_once,
+    torn_checkpoints_are_passed_over,
+    a_torn_one_does_not_push_out_a_whole_one,
+    a_full_disk_costs_a_checkpoint_and_not_the_run,
+    a_second_process_is_refused,
+    less_memory_is_enough,
+    a_lost_device_is_tried_again,
+    a_device_that_stays_lost_ends_it,
+])
