@@ -322,7 +322,7 @@ int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscal
     if (measure(o, s, unscale, err))
         return -1;
     for (int i = 0; i < GROUPS; i++)
-        if (move(o, s, i, rate, err) || average(o, s, &o->groups[i], err))
+        if (move(o, s, i, rate, err))
             return -1;
     return gpu_download(o->g, s, o->back, o->result, 2 * sizeof(float), err);
 }
@@ -334,6 +334,9 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
     *out = (struct optim_result){ .norm = (double)o->back[0], .moved = isfinite(o->back[1]) };
     o->steps += out->moved;
     o->tries++;
+    for (int i = 0; i < GROUPS && out->moved; i++) /* weights that stayed do not count twice */
+        if (average(o, s, &o->groups[i], err))
+            return -1;
     return 0;
 }
 
