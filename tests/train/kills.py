@@ -25,7 +25,7 @@ SEED = 20261115
 
 def disturbed(kind, keys, kills):
     chance = random.Random(f'{SEED} {kind}')
-    steps = (AHEAD + 5) * kills + 1
+    steps = (AHEAD + 7) * kills + 1
     keys = {**keys, 'train__steps': steps, 'checkpoint__every': 3}
     with Home() as home:
         done = home.train('whole', **keys)
@@ -35,13 +35,15 @@ def disturbed(kind, keys, kills):
         for n in range(kills):
             run = home.start('killed', '--resume', **keys)
             newest = max(home.steps('killed'), default=0)
-            # In the middle of the start, of a step, of a save, or of the removal of an old one.
-            if chance.random() < 0.8 and not run.reach(newest + chance.randint(1, 5)):
+            # In the middle of the start, of a step, of a save, or of the removal of an old one.  Before step 7 is told,
+            # that of step 3 is whole, since that of step 6 has waited for it.
+            ahead = chance.choice((0, 1, 2, 3, 4, 5, 6, 7)) if n else 7
+            if ahead and not run.reach(newest + ahead):
                 yield f'kill {n}: it ended before: {run.said()}'
             time.sleep(chance.random() * 0.02)
             run.kill()
         done = home.train('killed', '--resume', **keys)
-        if done.returncode or 'is not whole' in done.stderr:
+        if done.returncode or 'is not whole' in done.stderr or 'going on from' not in done.stderr:
             yield f'exit {done.returncode}: {done.stderr}'
         yield from differences(home, 'killed', 'whole', steps)
         if home.losses('killed') != home.losses('whole'):
