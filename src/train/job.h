@@ -30,6 +30,7 @@ struct job {
     struct checkpoint_state state; /* as of the last step that is done */
     struct schedule schedule;
     struct ticker ticker;
+    char config_hash[33];
     const char *why_storage;
     size_t planned_bytes[4]; /* by enum job_part */
     int32_t *ids, *targets;  /* of a micro-batch */

@@ -279,6 +279,7 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     struct checkpoint_model m = job_checkpoint_model(j);
+    snprintf(j->state.config, sizeof(j->state.config), "%s", j->config_hash);
     j->state.moves = optim_steps(j->optim);
     j->state.tries = optim_tries(j->optim);
     metrics_flush(j->metrics);
@@ -429,6 +430,21 @@ static int find_start(struct job *j, char **from, struct cairn_error *err)
     return 0;
 }
 
+/* What the checkpoints of this run are made from; the file also tells where the run lies, which does not count. */
+static void hash_config(struct job *j)
+{
+    struct train_config c = *j->c;
+    CLEANUP(str_release) struct str text = { 0 };
+    struct hash h;
+    uint64_t sum[2];
+    c.run = (struct config_run){ "", "" };
+    config_write(&c, &text);
+    hash_init(&h);
+    hash_add(&h, text.s, text.len);
+    hash_end(&h, sum);
+    hash_text(sum, j->config_hash);
+}
+
 static int write_config(struct job *j, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str text = { 0 };
@@ -451,6 +467,7 @@ static struct run_info info_of(struct job *j, enum run_state state, int64_t star
 {
     return (struct run_info){
         .name = run_name(j),
+        .config_hash = j->config_hash,
         .model = arena_printf(&j->arena, "gpt %zu×%zu", j->m->shape.layers, j->m->shape.width),
         .device = gpu_info(j->o->g)->name,
         .cairn_version = j->o->version,
@@ -475,6 +492,7 @@ static int open_all(struct job *j, char *from, struct cairn_error *err)
     if (job_open_room(j, err))
         return -1;
     j->schedule = schedule_of(&j->c->train);
+    hash_config(j);
     return 0;
 }
 
@@ -503,7 +521,8 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
                          err))
         return -1;
     if (from)
-        job_say(j, "going on from %s", from);
+        job_say(j, "going on from %s%s", from,
+                strcmp(j->state.config, j->config_hash) != 0 ? ", which was made with another configuration" : "");
     ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
     int r = !from && j->c->sample.every && sample(j, err) ? -1 : train_steps(j, end, err);
     ticker_end(&j->ticker);
