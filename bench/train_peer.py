@@ -35,7 +35,10 @@ eval: {{every: 0}}
 checkpoint: {{every: 0}}
 run: {{dir: {folder}/run}}
 ''')
-    subprocess.run([o.cairn, 'train', job, '--device', o.device], check=True, stderr=subprocess.DEVNULL)
+    device = 'cuda:0' if o.device == 'cuda' else o.device
+    done = subprocess.run([o.cairn, 'train', job, '--device', device], stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
     with open(os.path.join(folder, 'run', 'log.jsonl'), encoding='utf-8') as f:
         steps = [json.loads(line) for line in f]
     late = steps[len(steps) // 2:]
@@ -117,7 +120,7 @@ def main():
     import torch  # pylint: disable=import-outside-toplevel
     if o.device.startswith('cuda'):
         torch.set_float32_matmul_precision('high')
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir='.') as folder:
         speed, memory = by_cairn(o, folder)
     print(f'cairn          {speed:12.0f} tok/s  {memory / 2**20:8.0f} MiB')
     for compiled in (False, True) if o.compile else (False,):

@@ -12,7 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS_PER_PART = 64, IGNORE = -1 };
+enum { IGNORE = -1 };
+
+/* Sums over rows are made in parts: enough of them to keep a device busy, few enough to be added up quickly. */
+static size_t rows_per_part(size_t rows)
+{
+    enum { LEAST = 64, PARTS = 128 };
+    return rows <= (size_t)LEAST * PARTS ? LEAST : (rows + PARTS - 1) / PARTS;
+}
 
 int nn_open(struct nn *nn, struct gpu *g, enum gpu_storage storage, struct cairn_error *err)
 {
@@ -31,7 +38,7 @@ void nn_close(struct nn *nn)
 
 static size_t part_bytes(size_t rows, size_t columns)
 {
-    return K_PARTS(rows, ROWS_PER_PART) * columns * sizeof(float);
+    return K_PARTS(rows, rows_per_part(rows)) * columns * sizeof(float);
 }
 
 int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err)
@@ -151,8 +158,8 @@ static int add_row_sums(struct nn *nn, float *y, const void *x, size_t rows, siz
                                    .x = x,
                                    .rows = (k_i64)rows,
                                    .columns = (k_i64)columns,
-                                   .rows_per_part = ROWS_PER_PART };
-    size_t parts = K_PARTS(rows, ROWS_PER_PART);
+                                   .rows_per_part = (k_i64)rows_per_part(rows) };
+    size_t parts = K_PARTS(rows, rows_per_part(rows));
     struct fold_args fold = {
         .y = y, .sums = nn->sums, .parts = (k_i64)parts, .columns = (k_i64)columns, .add = 1
     };
@@ -225,7 +232,7 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
 static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const void *dy, float *dw, float *db,
                              struct cairn_error *err)
 {
-    size_t parts = K_PARTS(n->rows, ROWS_PER_PART);
+    size_t parts = K_PARTS(n->rows, rows_per_part(n->rows));
     float *sums = nn->sums, *bias_sums = db ? sums + parts * n->columns : NULL;
     struct norm_weights_args args = {
         .dw = sums,
@@ -236,7 +243,7 @@ static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const void 
         .rstd = n->rstd,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
-        .rows_per_part = ROWS_PER_PART,
+        .rows_per_part = (k_i64)rows_per_part(n->rows),
     };
     struct gpu_grid grid = { .x = (unsigned)parts, .y = (unsigned)K_TILES(n->columns) };
     struct gpu_grid one = { .x = 1, .y = grid.y };
