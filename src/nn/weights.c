@@ -198,7 +198,12 @@ int weights_put(const struct weights *w, const struct param *p, const float *fro
     if (!bytes)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
     dtype_convert(bytes, to, from, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    return gpu_upload(w->g, NULL, at, bytes, n * dtype_size(to), err) || gpu_wait(w->g, NULL, err) ? -1 : 0;
+    if (gpu_upload(w->g, NULL, at, bytes, n * dtype_size(to), err))
+        return -1;
+    if (w->master && p->kind == PARAM_MATRIX &&
+        gpu_upload(w->g, NULL, w->master + p->at, from, n * sizeof(float), err))
+        return -1;
+    return gpu_wait(w->g, NULL, err);
 }
 
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)

@@ -19,7 +19,8 @@ struct weights {
     float *vectors;
     uint8_t *bytes;
     float *scales;
-    void *room; /* for the largest matrix in bytes, widened */
+    void *room;    /* for the largest matrix in bytes, widened */
+    float *master; /* somebody's f32 copy of the matrices, which weights_put fills too; may be NULL */
 };
 
 /* Zeroed. */

@@ -218,7 +218,7 @@ int job_open_model(struct job *j, struct cairn_error *err)
         options.lora = &j->lora;
     }
     if (nn_open(&j->nn, j->o->g, choose_storage(j), err) || gpt_open(&j->nn, &shape, &options, &j->m, err) ||
-        fill_model(j, err) || open_optim(j, err))
+        open_optim(j, err) || fill_model(j, err) || optim_start(j->optim, err))
         return -1;
     j->planned_bytes[JOB_WEIGHTS] = weights_size(&j->m->params, j->nn.storage);
     if (j->lora.rank)

@@ -147,40 +147,6 @@ static int open_rest(struct optim *o, struct cairn_error *err)
     return gpu_wait(o->g, NULL, err);
 }
 
-int optim_open(struct gpu *g, const struct params *p, struct weights *w, const struct optim_options *options,
-               struct optim **out, struct cairn_error *err)
-{
-    struct optim *o = calloc(1, sizeof(*o));
-    if (!o)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    *o = (struct optim){ .g = g, .params = p, .weights = w, .o = *options };
-    if (weights_open(&o->grads, g, p, GPU_F32, WEIGHTS_INT8, err) || open_group(o, 0, err) ||
-        open_group(o, 1, err) || open_rest(o, err) || optim_start(o, err)) {
-        optim_close(o);
-        return -1;
-    }
-    list_vectors(o);
-    *out = o;
-    return 0;
-}
-
-void optim_close(struct optim *o)
-{
-    if (!o)
-        return;
-    weights_close(&o->grads);
-    for (size_t i = 0; i < o->n_arrays; i++)
-        if (o->arrays[i].at != o->weights->vectors)
-            gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
-    void *rest[] = { o->parts, o->result, o->tables };
-    for (size_t i = 0; i < ARRAY_LEN(rest); i++)
-        if (rest[i])
-            gpu_free(o->g, GPU_MEM_DEVICE, rest[i]);
-    if (o->back)
-        gpu_free(o->g, GPU_MEM_STAGING, o->back);
-    free(o);
-}
-
 /* ---- launching ---- */
 
 static int launch(struct optim *o, struct gpu_stream *s, const char *name, enum gpu_storage storage,
@@ -198,6 +164,16 @@ static int widen(struct optim *o, float *to, const struct group *gr, struct cair
     return launch(o, NULL, "widen", gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
 }
 
+/* What is in the weights already, and what is put into them from now on. */
+static int open_master(struct optim *o, struct cairn_error *err)
+{
+    const struct group *matrices = &o->groups[0];
+    if (!matrices->master)
+        return 0;
+    o->weights->master = matrices->master;
+    return widen(o, matrices->master, matrices, err);
+}
+
 /* Of the 8-bit codes of m, zero is not 0. */
 static int clear_codes(struct optim *o, const struct group *gr, struct cairn_error *err)
 {
@@ -208,15 +184,56 @@ static int clear_codes(struct optim *o, const struct group *gr, struct cairn_err
     return gpu_upload(o->g, NULL, gr->m8, zero, gr->n, err) || gpu_wait(o->g, NULL, err) ? -1 : 0;
 }
 
+static int start_average(struct optim *o, const struct group *gr, struct cairn_error *err)
+{
+    if (gr->master)
+        return gpu_copy(o->g, NULL, gr->average, gr->master, gr->n * sizeof(float), err);
+    return widen(o, gr->average, gr, err);
+}
+
 int optim_start(struct optim *o, struct cairn_error *err)
 {
     for (int i = 0; i < GROUPS; i++) {
         struct group *gr = &o->groups[i];
-        if ((gr->master && widen(o, gr->master, gr, err)) ||
-            (gr->average && widen(o, gr->average, gr, err)) || (gr->eight && clear_codes(o, gr, err)))
+        if ((gr->average && start_average(o, gr, err)) || (gr->eight && clear_codes(o, gr, err)))
             return -1;
     }
     return gpu_wait(o->g, NULL, err);
+}
+
+int optim_open(struct gpu *g, const struct params *p, struct weights *w, const struct optim_options *options,
+               struct optim **out, struct cairn_error *err)
+{
+    struct optim *o = calloc(1, sizeof(*o));
+    if (!o)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    *o = (struct optim){ .g = g, .params = p, .weights = w, .o = *options };
+    if (weights_open(&o->grads, g, p, GPU_F32, WEIGHTS_INT8, err) || open_group(o, 0, err) ||
+        open_group(o, 1, err) || open_rest(o, err) || open_master(o, err) || optim_start(o, err)) {
+        optim_close(o);
+        return -1;
+    }
+    list_vectors(o);
+    *out = o;
+    return 0;
+}
+
+void optim_close(struct optim *o)
+{
+    if (!o)
+        return;
+    weights_close(&o->grads);
+    o->weights->master = NULL;
+    for (size_t i = 0; i < o->n_arrays; i++)
+        if (o->arrays[i].at != o->weights->vectors)
+            gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
+    void *rest[] = { o->parts, o->result, o->tables };
+    for (size_t i = 0; i < ARRAY_LEN(rest); i++)
+        if (rest[i])
+            gpu_free(o->g, GPU_MEM_DEVICE, rest[i]);
+    if (o->back)
+        gpu_free(o->g, GPU_MEM_STAGING, o->back);
+    free(o);
 }
 
 const struct weights *optim_grads(const struct optim *o)

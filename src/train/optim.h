@@ -30,7 +30,7 @@ void optim_close(struct optim *o);
 /* What it takes of the device. */
 size_t optim_bytes(const struct params *p, enum gpu_storage storage, const struct optim_options *o);
 
-/* After weights were put in from outside: master copy and average start from them. */
+/* After weights were put in from outside, which the master copy gets too, unrounded: the average starts from them. */
 int optim_start(struct optim *o, struct cairn_error *err);
 const struct weights *optim_grads(const struct optim *o);
 int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err);
