@@ -48,7 +48,7 @@ helps()
 {
     run train --help
     status_is 0
-    for word in --set --resume --steps --dry-run --json-events --list 'Exit: 0'; do
+    for word in --set --resume --steps --dry-run --json-events --list 'Exit status: 0'; do
         out_has "$word"
     done
     run train
