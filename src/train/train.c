@@ -522,7 +522,8 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         return -1;
     if (from)
         job_say(j, "going on from %s%s", from,
-                strcmp(j->state.config, j->config_hash) != 0 ? ", which was made with another configuration" : "");
+                strcmp(j->state.config, j->config_hash) != 0 ? ", which was made with another configuration"
+                                                             : "");
     ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
     int r = !from && j->c->sample.every && sample(j, err) ? -1 : train_steps(j, end, err);
     ticker_end(&j->ticker);
