@@ -13,7 +13,7 @@ static bool is_long;
 static const struct {
     const char *arch;
     bool in_short, debug;
-} chips[] = { { "gfx1030", true, false },  { "gfx1030", false, true },  { "gfx1031", false, false },
+} chips[] = { { "gfx1030", true, false },  { "gfx1030", false, true }, { "gfx1031", false, false },
               { "gfx1032", false, false }, { "gfx906", false, false }, { "gfx90a", true, false } };
 
 static struct compile_job job_of(size_t piece)
