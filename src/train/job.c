@@ -246,6 +246,8 @@ static struct gpt_room_options room_options(const struct job *j)
 
 int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err)
 {
+    j->event = "oom";
+    snprintf(j->note, sizeof(j->note), "%s", why->msg);
     if (!j->state.recompute) {
         j->state.recompute = true;
         job_say(j, "out of memory (%s): from now on blocks are computed again on the way back", why->msg);

@@ -31,6 +31,8 @@ struct job {
     struct schedule schedule;
     struct ticker ticker;
     char config_hash[33];
+    const char *event; /* to be told in the next step's line, with the note; NULL: none */
+    char note[512];
     const char *why_storage;
     size_t planned_bytes[4]; /* by enum job_part */
     int32_t *ids, *targets;  /* of a micro-batch */

@@ -200,6 +200,7 @@ static int evaluate(struct job *j, double *loss, struct cairn_error *err)
 static void emit(struct job *j, const struct measure *m)
 {
     metrics_add(j->metrics, m);
+    ticker_step(&j->ticker, m);
     const struct cairn_error *trouble = metrics_trouble(j->metrics);
     if (trouble)
         job_say(j, "cannot write the log: %s; it is kept in memory until that works again", trouble->msg);
@@ -211,7 +212,8 @@ static void emit(struct job *j, const struct measure *m)
     }
 }
 
-static int evaluate_if_due(struct job *j, bool *enough, struct cairn_error *err)
+/* The step's line gets the validation loss. */
+static int evaluate_if_due(struct job *j, struct measure *m, bool *enough, struct cairn_error *err)
 {
     struct data_info d;
     double loss;
@@ -221,9 +223,8 @@ static int evaluate_if_due(struct job *j, bool *enough, struct cairn_error *err)
     metrics_flush(j->metrics);
     if (evaluate(j, &loss, err))
         return -1;
-    struct measure m = { .step = j->state.step, .event = "eval" };
-    measure_set(&m, METRIC_VAL_LOSS, loss);
-    emit(j, &m);
+    measure_set(m, METRIC_VAL_LOSS, loss);
+    m->event = m->event ? m->event : "eval";
     bool better = !(loss >= j->state.best_val);
     j->state.best_val = better ? loss : j->state.best_val;
     j->state.waited = better ? 0 : j->state.waited + 1;
@@ -291,17 +292,18 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
             *err = why;
         return r;
     }
-    struct measure note = { .step = j->state.step, .event = "checkpoint-failed", .note = why.msg };
-    emit(j, &note);
+    j->event = "checkpoint-failed";
+    snprintf(j->note, sizeof(j->note), "%s", why.msg);
     job_say(j, "a checkpoint could not be written: %s; the older ones are as they were", why.msg);
     if (wait)
         *err = why;
     return wait ? -1 : 0;
 }
 
-static void note_step(struct job *j, const struct step *s)
+/* One line a step; what went wrong since the last stands in it. */
+static struct measure measure_of(struct job *j, const struct step *s)
 {
-    struct measure m = { .step = j->state.step };
+    struct measure m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
     double tokens = (double)(j->c->train.batch * j->c->train.accumulate * j->c->train.seq);
     measure_set(&m, METRIC_LOSS, s->loss);
     measure_set(&m, METRIC_LR, s->rate);
@@ -310,10 +312,10 @@ static void note_step(struct job *j, const struct step *s)
     measure_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
     if (j->nn.storage == GPU_F16)
         measure_set(&m, METRIC_LOSS_SCALE, s->scale);
-    if (!s->moved)
+    if (!s->moved && !m.event)
         m.event = "overflow";
-    emit(j, &m);
-    ticker_step(&j->ticker, &m);
+    j->event = NULL;
+    return m;
 }
 
 /* ---- the loop ---- */
@@ -330,8 +332,11 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         if (is_broken(j, &s))
             return name_culprit(j, &s, err);
         j->state.step++;
-        note_step(j, &s);
-        if (evaluate_if_due(j, &enough, err) || (is_due(j, j->c->sample.every) && sample(j, err)))
+        struct measure m = measure_of(j, &s);
+        if (evaluate_if_due(j, &m, &enough, err))
+            return -1;
+        emit(j, &m);
+        if (is_due(j, j->c->sample.every) && sample(j, err))
             return -1;
         bool stop = j->o->is_stopped && j->o->is_stopped();
         if (is_due(j, j->c->checkpoint.every) || stop || enough) {
