@@ -12,8 +12,8 @@ static const char *const quantizes[] = { [CONFIG_QUANTIZE_NONE] = "none", [CONFI
 static const char *const schedules[] = { [CONFIG_SCHEDULE_COSINE] = "cosine", [CONFIG_SCHEDULE_LINEAR] = "linear",
     [CONFIG_SCHEDULE_CONSTANT] = "constant", NULL };
 static const char *const optimizers[] = { [CONFIG_OPTIMIZER_ADAMW] = "adamw", [CONFIG_OPTIMIZER_ADAMW8] = "adamw8",
-    [CONFIG_OPTIMIZER_ADAFACTOR] = "adafactor", [CONFIG_OPTIMIZER_LION] = "lion",
-    [CONFIG_OPTIMIZER_PRODIGY] = "prodigy", NULL };
+    [CONFIG_OPTIMIZER_LION] = "lion",
+    NULL };
 static const char *const dtypes[] = { [CONFIG_DTYPE_AUTO] = "auto", [CONFIG_DTYPE_F32] = "f32",
     [CONFIG_DTYPE_BF16] = "bf16", [CONFIG_DTYPE_F16] = "f16", NULL };
 static const char *const masters[] = { [CONFIG_MASTER_F32] = "f32", [CONFIG_MASTER_NONE] = "none",
@@ -82,7 +82,7 @@ const struct config_key config_keys[] = {
     KEY(train.batch, "8", "sequences that go through the network at once", UNIT("sequences"), FROM(1, 1000000)),
     KEY(train.accumulate, "1", "batches whose gradients make one step", UNIT("batches"), FROM(1, 1000000)),
     KEY(train.seq, "0", "length of a sequence; 0: the model's context", UNIT("tokens"), FROM(0, 1048576)),
-    KEY(train.lr, "3e-4", "learning rate, at its highest; prodigy wants 1", ABOVE_0(100)),
+    KEY(train.lr, "3e-4", "learning rate, at its highest", ABOVE_0(100)),
     KEY(train.min_lr, "0.1", "learning rate at the end, as a share of lr; not for constant", UNIT("share"), FROM(0, 1)),
     KEY(train.warmup, "100", "steps in which the rate rises to lr; not given: at most a tenth of steps", UNIT("steps"),
         FROM(0, MANY)),
