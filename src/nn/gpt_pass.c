@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/gpt_inside.h"
-#include "tensor/dtype.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -421,7 +420,7 @@ static int fetch(const struct gpt_room *r, const void *from, size_t rows, size_t
 {
     struct nn *nn = r->m->nn;
     size_t width = storage_size(nn->storage);
-    enum dtype t = nn->storage == GPU_F32 ? DTYPE_F32 : nn->storage == GPU_BF16 ? DTYPE_BF16 : DTYPE_F16;
+    enum dtype t = storage_dtype(nn->storage);
     CLEANUP(mem_free) char *bytes = malloc(rows * kept * width);
     if (!bytes)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu scores", rows * kept);

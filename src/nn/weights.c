@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/weights.h"
 #include "gpu/kernels/quant.h"
-#include "tensor/dtype.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +9,7 @@ size_t storage_size(enum gpu_storage s)
     return s == GPU_F32 ? sizeof(float) : sizeof(uint16_t);
 }
 
-static enum dtype storage_dtype(enum gpu_storage s)
+enum dtype storage_dtype(enum gpu_storage s)
 {
     return s == GPU_F32 ? DTYPE_F32 : s == GPU_BF16 ? DTYPE_BF16 : DTYPE_F16;
 }

@@ -8,6 +8,7 @@
 
 #include "gpu/gpu.h"
 #include "nn/params.h"
+#include "tensor/dtype.h"
 
 enum weights_bytes { WEIGHTS_INT8, WEIGHTS_FP8 };
 
@@ -45,5 +46,6 @@ int weights_get(const struct weights *w, const struct param *p, float *into, str
 void weights_read(const struct weights *copy, const struct param *p, float *into);
 
 size_t storage_size(enum gpu_storage s); /* the bytes of a number */
+enum dtype storage_dtype(enum gpu_storage s);
 
 #endif

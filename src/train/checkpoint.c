@@ -91,12 +91,6 @@ static int numbers_of(void *context, const struct param *p, float *into, struct 
     return 0;
 }
 
-static enum dtype saved_dtype(const struct checkpoints *c)
-{
-    enum gpu_storage s = c->copy.weights.storage;
-    return s == GPU_F32 ? DTYPE_F32 : s == GPU_BF16 ? DTYPE_BF16 : DTYPE_F16;
-}
-
 static int write_model(struct checkpoints *c, const char *dir, struct cairn_error *err)
 {
     struct param_getter from = { numbers_of, c };
@@ -104,12 +98,12 @@ static int write_model(struct checkpoints *c, const char *dir, struct cairn_erro
         .options = c->model.lora,
         .base = c->model.base,
         .copy = CHECKPOINT_LORA,
-        .dtype = saved_dtype(c),
+        .dtype = storage_dtype(c->copy.weights.storage),
         .average = &from,
     };
     if (c->model.lora)
         return gpt_file_save_lora(c->model.m, dir, &lora, err);
-    return gpt_file_save(c->model.m, dir, saved_dtype(c), &from, err);
+    return gpt_file_save(c->model.m, dir, storage_dtype(c->copy.weights.storage), &from, err);
 }
 
 static int write_optim(struct checkpoints *c, const char *dir, struct cairn_error *err)
