@@ -39,24 +39,30 @@ static struct data_options data_options(const struct job *j)
     };
 }
 
-/* A tokenizer that was learned or read is kept with the run, so that it does not change under it. */
+static const char *kept_tokenizer(struct job *j)
+{
+    return arena_printf(&j->arena, "%s/tokenizer.json", j->o->dir);
+}
+
 static int open_tokenizer(struct job *j, struct cairn_error *err)
 {
-    const char *kind = j->c->data.tokenizer, *kept = arena_printf(&j->arena, "%s/tokenizer.json", j->o->dir);
+    const char *kind = j->c->data.tokenizer, *kept = kept_tokenizer(j);
     struct data_options d = data_options(j);
     if (!strcmp(kind, "bytes"))
         return tokenizer_new_bytes(&j->tokenizer, err);
     if (!access(kept, F_OK))
         return tokenizer_open(kept, &j->tokenizer, err);
-    if (strcmp(kind, "bpe") != 0) {
-        if (tokenizer_open(kind, &j->tokenizer, err))
-            return -1;
-    } else {
-        job_say(j, "learning a vocabulary of %lld tokens", (long long)j->c->data.vocab);
-        if (data_train_tokenizer(&d, (uint32_t)j->c->data.vocab, &j->tokenizer, err))
-            return -1;
-    }
-    return j->o->dry_run ? 0 : tokenizer_save(j->tokenizer, kept, err);
+    if (strcmp(kind, "bpe") != 0)
+        return tokenizer_open(kind, &j->tokenizer, err);
+    job_say(j, "learning a vocabulary of %lld tokens", (long long)j->c->data.vocab);
+    return data_train_tokenizer(&d, (uint32_t)j->c->data.vocab, &j->tokenizer, err);
+}
+
+int job_keep_tokenizer(struct job *j, struct cairn_error *err)
+{
+    if (!strcmp(j->c->data.tokenizer, "bytes"))
+        return 0;
+    return tokenizer_save(j->tokenizer, kept_tokenizer(j), err);
 }
 
 int job_open_data(struct job *j, struct cairn_error *err)
@@ -159,10 +165,7 @@ static int fill_model(struct job *j, struct cairn_error *err)
 
 static int open_optim(struct job *j, struct cairn_error *err)
 {
-    enum config_optimizer kind = j->c->train.optimizer;
     struct optim_options o = optim_options(j);
-    if (kind == CONFIG_OPTIMIZER_ADAFACTOR || kind == CONFIG_OPTIMIZER_PRODIGY)
-        return cairn_fail(err, CAIRN_EUSAGE, "train.optimizer: this one cannot be used yet");
     j->planned_bytes[JOB_OPTIMIZER] = optim_bytes(gpt_trained(j->m), j->nn.storage, &o);
     return optim_open(j->o->g, gpt_trained(j->m), gpt_trained_weights(j->m), &o, &j->optim, err);
 }

@@ -13,6 +13,8 @@
 #include "train/ticker.h"
 #include "train/train.h"
 
+enum job_part { JOB_WEIGHTS, JOB_OPTIMIZER, JOB_ACTIVATIONS, JOB_PARTS };
+
 struct job {
     const struct train_options *o;
     struct train_config *c;
@@ -34,11 +36,9 @@ struct job {
     const char *event; /* to be told in the next step's line, with the note; NULL: none */
     char note[512];
     const char *why_storage;
-    size_t planned_bytes[4]; /* by enum job_part */
-    int32_t *ids, *targets;  /* of a micro-batch */
+    size_t planned_bytes[JOB_PARTS];
+    int32_t *ids, *targets; /* of a micro-batch */
 };
-
-enum job_part { JOB_WEIGHTS, JOB_OPTIMIZER, JOB_ACTIVATIONS, JOB_PARTS };
 
 /* In this order.  job_close accepts a half-open one. */
 int job_read_shape(struct job *j, struct cairn_error *err);
@@ -51,6 +51,8 @@ void job_close(struct job *j);
 /* One rung down: recompute, then micro-batches of half the size.  CAIRN_ENOMEM with `why` when there is none left. */
 int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err);
 size_t job_micros(const struct job *j); /* micro-batches of a step */
+/* A tokenizer that was learned or read is kept with the run, so that it does not change under it. */
+int job_keep_tokenizer(struct job *j, struct cairn_error *err);
 struct checkpoint_model job_checkpoint_model(struct job *j);
 void job_say(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* What the process or the device holds now. */

@@ -521,7 +521,7 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
     struct run_info info = info_of(j, RUN_RUNNING, started);
     struct cairn_error ignored;
     if (metrics_open(j->o->dir, j->state.step + 1, &j->metrics, err) || write_config(j, err) ||
-        run_info_write(j->o->dir, &info, err) ||
+        job_keep_tokenizer(j, err) || run_info_write(j->o->dir, &info, err) ||
         checkpoints_open(j->o->dir, (size_t)j->c->checkpoint.keep, j->c->checkpoint.async, &j->checkpoints,
                          err))
         return -1;
