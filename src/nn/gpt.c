@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/gpt.h"
+#include "base/str.h"
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/random.h"
 #include "gpu/rope.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { VOCAB_MULTIPLE = 64 }; /* matrix cores like whole tiles */
 
@@ -252,12 +252,6 @@ static int put_value(const struct weights *w, const struct param *p, float value
     return weights_put(w, p, numbers, err);
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && !strcmp(s + n - k, end);
-}
-
 int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *err)
 {
     struct gpu *cpu;
@@ -266,12 +260,12 @@ int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *e
     int r = 0;
     for (size_t i = 0; i < m->params.n && !r; i++) {
         const struct param *p = &m->params.list[i];
-        bool added = ends_with(p->name, "c_proj.weight");
+        bool added = str_ends(p->name, "c_proj.weight");
         float std = added ? init_std / sqrtf(2 * (float)m->shape.layers) : init_std;
         if (p->kind != PARAM_VECTOR)
             r = put_normal(cpu, &m->weights, p, std, seed, i, err);
         else
-            r = put_value(&m->weights, p, ends_with(p->name, ".bias") ? 0 : 1, err);
+            r = put_value(&m->weights, p, str_ends(p->name, ".bias") ? 0 : 1, err);
     }
     gpu_close(cpu);
     return r;
@@ -285,7 +279,7 @@ int gpt_init_lora(struct gpt *m, uint64_t seed, struct cairn_error *err)
     int r = 0;
     for (size_t i = 0; i < m->lora.params.n && !r; i++) {
         const struct param *p = &m->lora.params.list[i];
-        if (ends_with(p->name, "lora_A.weight"))
+        if (str_ends(p->name, "lora_A.weight"))
             r = put_normal(cpu, &m->lora.weights, p, 1 / sqrtf((float)p->columns), seed, m->params.n + i,
                            err);
         else

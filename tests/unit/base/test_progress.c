@@ -3,9 +3,8 @@
 
 #include "base/str.h"
 #include "check.h"
-#include <poll.h>
+#include "terminal.h"
 #include <pty.h>
-#include <unistd.h>
 
 static void the_line(void)
 {
@@ -42,19 +41,6 @@ static void silent_without_a_terminal(void)
     fseek(f, 0, SEEK_END);
     CHECK_INT(ftell(f), 0);
     fclose(f);
-}
-
-/* A terminal hands out what was written to it piece by piece: reads until the text ends so, or nothing more comes. */
-static void read_until(int fd, const char *end, char *text, size_t size)
-{
-    struct pollfd ready = { .fd = fd, .events = POLLIN };
-    size_t len = 0;
-    ssize_t n = 1;
-    while (!str_ends(text, end) && poll(&ready, 1, 5000) > 0 && n > 0) {
-        n = read(fd, text + len, size - 1 - len);
-        len += n > 0 ? (size_t)n : 0;
-        text[len] = '\0';
-    }
 }
 
 /* On a terminal the line is written, not too often, and taken away at the end. */

@@ -2,10 +2,9 @@
 #include "train/ticker.h"
 
 #include "check.h"
+#include "terminal.h"
 #include <math.h>
-#include <poll.h>
 #include <pty.h>
-#include <unistd.h>
 
 static struct measure at_step(uint64_t step, double loss)
 {
@@ -99,19 +98,6 @@ static void plain_lines_are_few(void)
     CHECK_HAS(text, "saved step-3\nstep 3/3  loss 3.000");
     CHECK(!strchr(text, '\r') && !strchr(text, '\033'));
     CHECK(str_ends(text, "GB\n"));
-}
-
-/* Reads until the text ends so, or nothing more comes. */
-static void read_until(int fd, const char *end, char *text, size_t size)
-{
-    struct pollfd ready = { .fd = fd, .events = POLLIN };
-    size_t len = 0;
-    ssize_t n = 1;
-    while (!str_ends(text, end) && poll(&ready, 1, 5000) > 0 && n > 0) {
-        n = read(fd, text + len, size - 1 - len);
-        len += n > 0 ? (size_t)n : 0;
-        text[len] = '\0';
-    }
 }
 
 static void one_line_on_a_terminal(void)
