@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/progress.h"
 
-#include <time.h>
+#include "base/clock.h"
 #include <unistd.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total)
 {
     *p = (struct progress){ .out = out && isatty(fileno(out)) ? out : NULL, .what = what, .total = total };
-    p->started = p->shown = now();
+    p->started = p->shown = clock_s();
 }
 
 static void left_text(double seconds, char *buf, size_t size)
@@ -54,7 +47,7 @@ void progress_add(struct progress *p, uint64_t bytes)
     uint64_t done = __atomic_add_fetch(&p->done, bytes, __ATOMIC_RELAXED);
     if (__atomic_exchange_n(&p->busy, true, __ATOMIC_ACQUIRE))
         return;
-    double at = now();
+    double at = clock_s();
     if (at - p->shown >= 0.1)
         show(p, done, at);
     __atomic_store_n(&p->busy, false, __ATOMIC_RELEASE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/probe.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/str.h"
 #include "run/signals.h"
@@ -12,19 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern const char probe_script[]; /* probe.py */
 
 enum { RESULT_FD = 3, RESULT_MOST = 1 << 20, TALK_MOST = 64 * 1024, KILL_WAIT_MS = 5000 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* A signal that ends us ends the child first. */
 static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
@@ -138,7 +131,7 @@ static void attend(struct child *c, const struct signals *w, double until, struc
 {
     struct pollfd fds[] = { { w->fd, POLLIN, 0 }, { c->result.in, POLLIN, 0 }, { c->talk.in, POLLIN, 0 } };
     while (!has_ended(c->pid)) {
-        double left = until - now();
+        double left = until - clock_s();
         if (left <= 0) {
             p->end = PROBE_HUNG;
             return;
@@ -220,7 +213,7 @@ int probe_run(const struct probe_options *o, struct arena *a, struct probe *out,
         signals_open(&w, watched, ARRAY_LEN(watched), err))
         return -1;
     struct probe p = { .end = PROBE_SILENT };
-    double start = now();
+    double start = clock_s();
     int r = spawn(o, &w, &c.result, &c.talk, &c.pid);
     end_close(&c.result.out);
     end_close(&c.talk.out);
@@ -231,7 +224,7 @@ int probe_run(const struct probe_options *o, struct arena *a, struct probe *out,
         attend(&c, &w, start + o->timeout_s, &p);
         conclude(&c, finish(&c, &p), a, &p);
     }
-    p.seconds = now() - start;
+    p.seconds = clock_s() - start;
     *out = p;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A GPU, whoever made it: what HIP and the CUDA driver have in common. */
 #include "base/fault.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "gpu/compile.h"
 #include "gpu/device_api.h"
@@ -230,22 +231,15 @@ void device_stream_close(struct gpu *g, struct gpu_stream *s)
         GIVE_BACK(g, "close a stream", stream_destroy, s);
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Asks until the queue is empty: at first without a pause, since most waits are short. */
 static int wait_limited(struct gpu *g, void *queue, int limit_s, struct cairn_error *err)
 {
     struct device *d = g->state;
     const char *what = "ask how far the device is";
-    double begin = now_s(), spent = 0;
+    double begin = clock_s(), spent = 0;
     int code;
     while ((code = CALL(g, what, stream_query, queue)) == d->api->codes->not_ready) {
-        spent = now_s() - begin;
+        spent = clock_s() - begin;
         if (spent > limit_s) {
             cairn_fail(err, CAIRN_EIO, "%s: %s: no end after %d s", g->info.name, d->last, limit_s);
             cairn_hint(err, "%s", watch_hint);

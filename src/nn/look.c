@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/look.h"
+#include "base/clock.h"
 #include "gpu/kernels/reduce.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- the first number that is none ---- */
 
@@ -75,13 +75,6 @@ void look_finder_release(struct look_finder *f, struct gpu *g)
 
 /* ---- time ---- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static struct look_row *row_of(struct look_profile *p, const char *op)
 {
     size_t i = 0, most = sizeof(p->rows) / sizeof(p->rows[0]);
@@ -97,7 +90,7 @@ static int measure(struct nn_watcher *w, struct nn *nn, const struct nn_event *e
     struct look_profile *p = (struct look_profile *)w;
     if (gpu_wait(nn->g, nn->stream, err))
         return -1;
-    double end = now();
+    double end = clock_s();
     struct look_row *r = row_of(p, e->op);
     r->calls++;
     r->seconds += end - p->last;
@@ -109,21 +102,21 @@ static int measure(struct nn_watcher *w, struct nn *nn, const struct nn_event *e
             "%s{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":1,\"tid\":1}",
             p->any ? ",\n" : "", e->op, e->where, (p->last - p->first) * 1e6, (end - p->last) * 1e6);
     p->any = true;
-    p->last = now();
+    p->last = clock_s();
     return 0;
 }
 
 void look_profile_start(struct look_profile *p, FILE *trace)
 {
     *p = (struct look_profile){ .watcher = { measure }, .trace = trace };
-    p->first = p->last = now();
+    p->first = p->last = clock_s();
     if (trace)
         fputs("{\"traceEvents\":[\n", trace);
 }
 
 void look_profile_skip(struct look_profile *p)
 {
-    p->last = now();
+    p->last = clock_s();
 }
 
 static int by_time(const void *a, const void *b)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/attempt.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/str.h"
 #include "run/evidence.h"
@@ -15,7 +16,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* After the trainer's end its children may finish a line; a reader of ours that does not read is waited for only as
@@ -62,13 +62,6 @@ const char *attempt_end_name(enum attempt_end e)
     return names[e];
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Standing still was right until now. */
 static void rest(struct life *l)
 {
@@ -79,7 +72,7 @@ static void rest(struct life *l)
 static void kill_it(struct life *l)
 {
     guardian_signal_all(&l->launch.guardian, SIGKILL);
-    l->killed = l->killed > 0 ? l->killed : now_s();
+    l->killed = l->killed > 0 ? l->killed : clock_s();
 }
 
 /* Told to stop: the first time the trainer is told, the second time it is killed. */
@@ -152,7 +145,7 @@ static void on_keys(struct life *l)
 
 static void ended(struct life *l, int status)
 {
-    l->ended = now_s();
+    l->ended = clock_s();
     l->result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -175,7 +168,7 @@ static void on_report(struct life *l)
             l->launch.trainer = (pid_t)r.value;
             break;
         case GUARDIAN_REFUSED:
-            l->ended = now_s();
+            l->ended = clock_s();
             l->result.end = ATTEMPT_NOT_STARTED;
             l->result.error = r.value;
             l->result.code = r.value == ENOENT || r.value == ENOTDIR ? 127 : 126;
@@ -240,7 +233,7 @@ static bool is_excused(struct life *l, const struct tree *t)
         return true;
     if (l->o->hang_explicit)
         return false;
-    if (!recorder_saw_step(l->recorder) && now_s() - l->start < 2 * l->o->hang_after_s)
+    if (!recorder_saw_step(l->recorder) && clock_s() - l->start < 2 * l->o->hang_after_s)
         return true; /* the start may take its time */
     return tree_waits_for_input(t, "/proc") || tree_listens(t, "/proc");
 }
@@ -376,7 +369,7 @@ static bool is_over(const struct life *l, double now)
 
 static void attend(struct life *l)
 {
-    for (double now = now_s(); !is_over(l, now); now = now_s()) {
+    for (double now = clock_s(); !is_over(l, now); now = clock_s()) {
         if (now >= l->next_tick) {
             on_tick(l, now);
             l->next_tick = now + tick_s;
@@ -388,7 +381,7 @@ static void attend(struct life *l)
             { l->done, POLLIN, 0 },
             { typing ? l->launch.keys.fd : -1, POLLIN, 0 },
         };
-        double left = l->next_tick - now_s();
+        double left = l->next_tick - clock_s();
         poll(fds, ARRAY_LEN(fds), left > 0 ? (int)(left * 1000) + 1 : 0);
         handle(l, fds);
     }
@@ -413,8 +406,8 @@ static void drain(struct life *l)
 {
     pump_hurry(l->out);
     pump_hurry(l->err);
-    double until = now_s() + drain_s;
-    while (l->n_done < l->n_pumps && !(l->stops && now_s() > until)) {
+    double until = clock_s() + drain_s;
+    while (l->n_done < l->n_pumps && !(l->stops && clock_s() > until)) {
         struct pollfd fds[] = { { l->o->signals->fd, POLLIN, 0 }, { l->done, POLLIN, 0 } };
         eventfd_t count;
         poll(fds, 2, 100);
@@ -495,7 +488,7 @@ static void finish(struct life *l)
 
 int attempt_run(const struct attempt_options *o, struct attempt *out, struct cairn_error *err)
 {
-    struct life l = { .o = o, .done = -1, .start = now_s(), .launch.guardian.fd = -1 };
+    struct life l = { .o = o, .done = -1, .start = clock_s(), .launch.guardian.fd = -1 };
     watchdog_init(&l.watchdog, o->hang_after_s);
     watchdog_init(&l.polling, o->hang_after_s * polling_patience);
     gauge_begin(o->gauge);
@@ -504,7 +497,7 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
     if (!r)
         attend(&l);
     finish(&l);
-    l.result.seconds = now_s() - l.start;
+    l.result.seconds = clock_s() - l.start;
     if (!r)
         *out = l.result;
     return r;

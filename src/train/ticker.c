@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ticker.h"
 
+#include "base/clock.h"
 #include "train/chart.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 static const double terminal_every_s = 0.1, plain_every_s = 10;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 void ticker_start(struct ticker *t, FILE *out, uint64_t total)
 {
@@ -170,7 +163,7 @@ void ticker_step(struct ticker *t, const struct measure *m)
     remember(t, m);
     if (measure_has(m, METRIC_LOSS))
         add_loss(t, m->value[METRIC_LOSS]);
-    double at = now();
+    double at = clock_s();
     if (t->shown < 0) { /* the first step also makes everything ready, and tells nothing of the others */
         t->started = at;
         t->first = m->step + 1;
@@ -190,7 +183,7 @@ void ticker_say(struct ticker *t, const char *fmt, ...)
     fputc('\n', t->out);
     va_end(ap);
     if (t->terminal && t->shown >= 0)
-        show(t, now());
+        show(t, clock_s());
     fflush(t->out);
 }
 
@@ -198,7 +191,7 @@ void ticker_end(struct ticker *t)
 {
     if (t->out && t->shown >= 0) {
         if (t->terminal || t->shown_step != t->last.step)
-            show(t, now());
+            show(t, clock_s());
         fputs(t->terminal ? "\n" : "", t->out);
         fflush(t->out);
     }

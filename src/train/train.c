@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/train.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -19,13 +20,6 @@
 /* f16: the loss is multiplied by a power of 2 that is halved when a gradient overflows. */
 static const double scale_first = 65536, scale_most = 16777216;
 enum { SCALE_GROW_AFTER = 200, PROFILE_STEPS = 3 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- one step ---- */
 
@@ -102,7 +96,7 @@ static void adapt_scale(struct job *j, bool moved)
 
 static int take_step(struct job *j, struct step *out, struct cairn_error *err)
 {
-    double begin = now();
+    double begin = clock_s();
     struct optim_result r;
     out->rate = schedule_rate(&j->schedule, (int64_t)j->state.step);
     out->scale = j->state.loss_scale;
@@ -111,7 +105,7 @@ static int take_step(struct job *j, struct step *out, struct cairn_error *err)
         return -1;
     out->norm = r.norm;
     out->moved = r.moved;
-    out->seconds = now() - begin;
+    out->seconds = clock_s() - begin;
     adapt_scale(j, r.moved);
     return 0;
 }
