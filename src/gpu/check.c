@@ -29,13 +29,21 @@ static const struct {
     const struct check_case *cases;
     const size_t *n;
 } tables[] = {
-    { checks_attention, &n_checks_attention }, { checks_columns, &n_checks_columns },
-    { checks_conv, &n_checks_conv },           { checks_elementwise, &n_checks_elementwise },
-    { checks_embedding, &n_checks_embedding }, { checks_gemm, &n_checks_gemm },
-    { checks_move, &n_checks_move },           { checks_norm, &n_checks_norm },
-    { checks_optim, &n_checks_optim },         { checks_quant, &n_checks_quant },
-    { checks_random, &n_checks_random },       { checks_reduce, &n_checks_reduce },
-    { checks_rope, &n_checks_rope },           { checks_softmax, &n_checks_softmax },
+    { checks_adafactor, &n_checks_adafactor },
+    { checks_attention, &n_checks_attention },
+    { checks_columns, &n_checks_columns },
+    { checks_conv, &n_checks_conv },
+    { checks_elementwise, &n_checks_elementwise },
+    { checks_embedding, &n_checks_embedding },
+    { checks_gemm, &n_checks_gemm },
+    { checks_move, &n_checks_move },
+    { checks_norm, &n_checks_norm },
+    { checks_optim, &n_checks_optim },
+    { checks_quant, &n_checks_quant },
+    { checks_random, &n_checks_random },
+    { checks_reduce, &n_checks_reduce },
+    { checks_rope, &n_checks_rope },
+    { checks_softmax, &n_checks_softmax },
 };
 
 struct gpu *check_gpu(struct check *c)

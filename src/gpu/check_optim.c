@@ -127,6 +127,120 @@ static void lion(struct check *c)
     }
 }
 
+/* Three steps of Prodigy over two arrays, with a master copy; the d of one step is that of the next. */
+struct prodigy_run {
+    struct check_tensor master[2], w[2], m[2], v[2], s[2];
+    double *p[2], *start[2], *pm[2], *pv[2], *ps[2];
+    double d, most, sum;
+    void *parts, *device_d;
+};
+static const double d0 = 0.1, beta3 = 0.995;
+
+static double *zeros(struct check *c, size_t n)
+{
+    double *d = check_doubles(c, n);
+    for (size_t i = 0; i < n; i++)
+        d[i] = 0;
+    return d;
+}
+
+static void prodigy_define(struct prodigy_run *r, const struct check_tensor *g, const size_t *n)
+{
+    double dot = 0, size = 0, was = r->d;
+    for (int a = 0; a < 2; a++)
+        for (size_t i = 0; i < n[a]; i++) {
+            double gi = g[a].host[i];
+            dot += gi * (r->start[a][i] - r->p[a][i]);
+            r->pm[a][i] = beta1 * r->pm[a][i] + (1 - beta1) * was * gi;
+            r->pv[a][i] = beta2 * r->pv[a][i] + (1 - beta2) * was * was * gi * gi;
+            r->ps[a][i] = beta3 * r->ps[a][i] + was / d0 * was * rate * gi;
+            size += fabs(r->ps[a][i]);
+        }
+    r->sum = beta3 * r->sum + was / d0 * was * rate * dot;
+    double estimate = 400 * r->sum / size;
+    r->d = was == d0 ? fmax(was, estimate) : was;
+    r->most = fmax(r->most, estimate);
+    r->d = fmin(r->most, r->d * 1.5);
+    for (int a = 0; a < 2; a++)
+        for (size_t i = 0; i < n[a]; i++)
+            r->p[a][i] = r->p[a][i] * (1 - rate * was * decay) -
+                         rate * was * r->pm[a][i] / (sqrt(r->pv[a][i]) + r->d * epsilon);
+}
+
+static void prodigy_step(struct check *c, struct prodigy_run *r, const struct check_tensor *g)
+{
+    size_t first = K_GROUPS(r->w[0].n);
+    struct prodigy_grow_args grow = { .parts = r->parts,
+                                      .d = r->device_d,
+                                      .n = (k_i64)(first + K_GROUPS(r->w[1].n)),
+                                      .beta3 = (float)beta3,
+                                      .rate = (float)rate,
+                                      .first = (float)d0,
+                                      .by_hand = 400,
+                                      .growth = 1.5f };
+    for (int pass = 0; pass < 2; pass++) {
+        for (int a = 0; a < 2; a++) {
+            struct adamw_args like = make_args(&r->w[a], &g[a], &r->m[a], &r->v[a]);
+            struct prodigy_args args = { .to = like.to,
+                                         .m = like.m,
+                                         .v = like.v,
+                                         .s = r->s[a].device,
+                                         .parts = (float *)r->parts + (a ? 2 * first : 0),
+                                         .d = r->device_d,
+                                         .beta1 = like.beta1,
+                                         .beta2 = like.beta2,
+                                         .rest1 = like.rest1,
+                                         .rest2 = like.rest2,
+                                         .beta3 = (float)beta3,
+                                         .epsilon = like.epsilon,
+                                         .first = (float)d0 };
+            struct gpu_grid grid = { .x = (unsigned)K_GROUPS(r->w[a].n) };
+            args.to.master = r->master[a].device;
+            args.start = check_bytes(c, r->master[a].host, r->w[a].n * sizeof(float));
+            CHECK_LAUNCH(c, pass ? "prodigy" : "prodigy_look", grid, args);
+        }
+        if (!pass)
+            CHECK_LAUNCH(c, "prodigy_grow", ((struct gpu_grid){ .x = 1 }), grow);
+    }
+}
+
+static void prodigy_sizes(struct check *c, const size_t *n)
+{
+    struct prodigy_run r = { .d = d0, .most = d0 };
+    const float d[PRODIGY_NUMBERS] = { (float)d0, (float)d0 };
+    struct check_tensor parts = check_output_f32(c, 2 * (K_GROUPS(n[0]) + K_GROUPS(n[1]))), g[2], kept;
+    for (int a = 0; a < 2; a++) {
+        r.master[a] = check_input_f32(c, n[a], 1);
+        r.w[a] = check_output(c, n[a]);
+        r.m[a] = zeros_f32(c, n[a]), r.v[a] = zeros_f32(c, n[a]), r.s[a] = zeros_f32(c, n[a]);
+        r.p[a] = widened(c, &r.master[a]), r.start[a] = widened(c, &r.master[a]);
+        r.pm[a] = zeros(c, n[a]), r.pv[a] = zeros(c, n[a]), r.ps[a] = zeros(c, n[a]);
+        g[a] = check_input_f32(c, n[a], 1); /* the same in every step: there is somewhere to go */
+    }
+    r.parts = parts.device;
+    r.device_d = check_bytes(c, d, sizeof(d));
+    kept = (struct check_tensor){ .n = 1, .f32 = true, .host = &(float){ 0 }, .device = r.device_d };
+    for (int t = 1; t <= STEPS && check_ok(c); t++) {
+        prodigy_step(c, &r, g);
+        prodigy_define(&r, g, n);
+    }
+    if (check_ok(c) && !(r.d > 1.2 * d0))
+        check_complain(c, "d stays at %g: nothing is shown", r.d);
+    check_compare(c, &kept, &r.d, 64);
+    for (int a = 0; a < 2; a++) {
+        check_compare(c, &r.master[a], r.p[a], 8);
+        check_compare(c, &r.w[a], r.p[a], 8);
+        check_compare(c, &r.m[a], r.pm[a], 64);
+        check_compare(c, &r.s[a], r.ps[a], 64);
+    }
+}
+
+static void prodigy(struct check *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        prodigy_sizes(c, (const size_t[]){ sizes[i], sizes[ARRAY_LEN(sizes) - 1 - i] });
+}
+
 /* ---- 8 bits ---- */
 
 /* The blocks' maxima, and for each number a code that no other comes nearer to it than; where two are as near, to
@@ -272,6 +386,6 @@ static void ema(struct check *c)
 const struct check_case checks_optim[] = {
     { "adamw", adamw, false },   { "adamw", adamw_stochastic, false }, { "lion", lion, false },
     { "adamw8", adamw8, false }, { "square_sum", square_sum, false },  { "clip", clip, false },
-    { "ema", ema, false },
+    { "ema", ema, false },       { "prodigy", prodigy, false },
 };
 const size_t n_checks_optim = ARRAY_LEN(checks_optim);

@@ -31,6 +31,8 @@ enum config_optimizer {
     CONFIG_OPTIMIZER_ADAMW,
     CONFIG_OPTIMIZER_ADAMW8,
     CONFIG_OPTIMIZER_LION,
+    CONFIG_OPTIMIZER_ADAFACTOR,
+    CONFIG_OPTIMIZER_PRODIGY,
 };
 enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONFIG_DTYPE_F16 };
 enum config_master { CONFIG_MASTER_F32, CONFIG_MASTER_NONE, CONFIG_MASTER_STOCHASTIC };
@@ -79,6 +81,9 @@ struct config_train {
     enum config_schedule schedule;
     enum config_optimizer optimizer;
     double beta1, beta2, eps, weight_decay, clip;
+    bool relative_step, scale_parameter; /* Adafactor */
+    double d0, d_coef, growth_rate;      /* Prodigy */
+    bool safeguard_warmup, bias_correction;
     int64_t seed;
     enum config_dtype dtype;
     enum config_master master;

@@ -150,6 +150,8 @@ int config_fill(struct train_config *c, struct cairn_error *err)
         t->seq = m->context;
     if (c->lora.alpha <= 0)
         c->lora.alpha = (double)c->lora.rank;
+    if (!config_is_set(c, "train.lr") && t->optimizer == CONFIG_OPTIMIZER_PRODIGY)
+        t->lr = 1;
     if (!config_is_set(c, "train.warmup") && t->warmup > t->steps / 10)
         t->warmup = t->steps / 10;
     return check_shape(c, err);

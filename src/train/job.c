@@ -124,9 +124,9 @@ static enum gpu_storage choose_storage(struct job *j)
 static struct optim_options optim_options(const struct job *j)
 {
     static const enum optim_kind kinds[] = {
-        [CONFIG_OPTIMIZER_ADAMW] = OPTIM_ADAMW,
-        [CONFIG_OPTIMIZER_ADAMW8] = OPTIM_ADAMW8,
-        [CONFIG_OPTIMIZER_LION] = OPTIM_LION,
+        [CONFIG_OPTIMIZER_ADAMW] = OPTIM_ADAMW,     [CONFIG_OPTIMIZER_ADAMW8] = OPTIM_ADAMW8,
+        [CONFIG_OPTIMIZER_LION] = OPTIM_LION,       [CONFIG_OPTIMIZER_ADAFACTOR] = OPTIM_ADAFACTOR,
+        [CONFIG_OPTIMIZER_PRODIGY] = OPTIM_PRODIGY,
     };
     const struct config_train *t = &j->c->train;
     return (struct optim_options){
@@ -140,6 +140,13 @@ static struct optim_options optim_options(const struct job *j)
         .stochastic = t->master == CONFIG_MASTER_STOCHASTIC,
         .ema = t->ema,
         .seed = (uint64_t)t->seed,
+        .relative = t->relative_step,
+        .scaled = t->scale_parameter,
+        .d0 = t->d0,
+        .d_coef = t->d_coef,
+        .growth = t->growth_rate,
+        .warm = t->safeguard_warmup,
+        .corrected = t->bias_correction,
     };
 }
 

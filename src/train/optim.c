@@ -1,42 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/optim.h"
 #include "gpu/kernels/elementwise.h"
-#include "gpu/kernels/optim.h"
 #include "gpu/optim8.h"
+#include "train/optim_inside.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { GROUPS = 2 /* matrices and vectors */, ARRAYS_MOST = 16 };
-
-/* The parameters of a kind, which one launch moves. */
-struct group {
-    size_t n;
-    enum gpu_storage storage;
-    bool eight; /* state in 8 bits */
-    void *w;
-    float *g;
-    float *master, *average; /* may be NULL */
-    float *m, *v;
-    uint8_t *m8, *v8;
-    float *m_max, *v_max;
-};
-
-struct optim {
-    struct gpu *g;
-    const struct params *params;
-    struct weights *weights;
-    struct optim_options o;
-    struct weights grads;
-    struct group groups[GROUPS];
-    struct optim_array arrays[ARRAYS_MOST];
-    size_t n_arrays;
-    float *parts;  /* of the norm */
-    float *result; /* norm, factor */
-    float *tables; /* of the 8-bit codes */
-    float *back;   /* result on the host */
-    uint64_t steps, tries;
-};
 
 /* ---- memory ---- */
 
@@ -60,8 +29,42 @@ struct want {
     void **at;
 };
 enum { WANTS = 6 };
+/* Its name begins with what it is of. */
+#define WANT(what, type, numbers, field)                                              \
+    (struct want)                                                                     \
+    {                                                                                 \
+        vectors ? "vector." what : "matrix." what, type, numbers, (void **)&gr->field \
+    }
 
-static size_t list_wants(struct group *gr, const struct optim_options *o, bool vectors, struct want w[WANTS])
+static size_t list_state(struct group *gr, const struct params *p, enum optim_kind kind, bool vectors,
+                         struct want *w)
+{
+    size_t n = 0;
+    if (gr->eight) {
+        w[n++] = WANT("m", DTYPE_U8, gr->n, m8);
+        w[n++] = WANT("v", DTYPE_U8, gr->n, v8);
+        w[n++] = WANT("m.max", DTYPE_F32, blocks(gr->n), m_max);
+        w[n++] = WANT("v.max", DTYPE_F32, blocks(gr->n), v_max);
+        return n;
+    }
+    if (kind == OPTIM_ADAFACTOR && !vectors) {
+        w[n++] = WANT("rows", DTYPE_F32, adafactor_rows(p), rows);
+        w[n++] = WANT("columns", DTYPE_F32, adafactor_columns(p), columns);
+        return n;
+    }
+    if (kind != OPTIM_ADAFACTOR)
+        w[n++] = WANT("m", DTYPE_F32, gr->n, m);
+    if (kind != OPTIM_LION)
+        w[n++] = WANT("v", DTYPE_F32, gr->n, v);
+    if (kind == OPTIM_PRODIGY) {
+        w[n++] = WANT("s", DTYPE_F32, gr->n, s);
+        w[n++] = WANT("start", DTYPE_F32, gr->n, start);
+    }
+    return n;
+}
+
+static size_t list_wants(struct group *gr, const struct params *p, const struct optim_options *o,
+                         bool vectors, struct want w[WANTS])
 {
     size_t n = 0;
     if (!gr->n)
@@ -69,19 +72,8 @@ static size_t list_wants(struct group *gr, const struct optim_options *o, bool v
     if (o->master && gr->storage != GPU_F32)
         w[n++] = (struct want){ "master", DTYPE_F32, gr->n, (void **)&gr->master };
     if (o->ema > 0)
-        w[n++] =
-            (struct want){ vectors ? "vector.ema" : "matrix.ema", DTYPE_F32, gr->n, (void **)&gr->average };
-    if (gr->eight) {
-        w[n++] = (struct want){ "matrix.m", DTYPE_U8, gr->n, (void **)&gr->m8 };
-        w[n++] = (struct want){ "matrix.v", DTYPE_U8, gr->n, (void **)&gr->v8 };
-        w[n++] = (struct want){ "matrix.m.max", DTYPE_F32, blocks(gr->n), (void **)&gr->m_max };
-        w[n++] = (struct want){ "matrix.v.max", DTYPE_F32, blocks(gr->n), (void **)&gr->v_max };
-        return n;
-    }
-    w[n++] = (struct want){ vectors ? "vector.m" : "matrix.m", DTYPE_F32, gr->n, (void **)&gr->m };
-    if (o->kind != OPTIM_LION)
-        w[n++] = (struct want){ vectors ? "vector.v" : "matrix.v", DTYPE_F32, gr->n, (void **)&gr->v };
-    return n;
+        w[n++] = WANT("ema", DTYPE_F32, gr->n, average);
+    return n + list_state(gr, p, o->kind, vectors, w + n);
 }
 
 size_t optim_bytes(const struct params *p, enum gpu_storage storage, const struct optim_options *o)
@@ -91,11 +83,38 @@ size_t optim_bytes(const struct params *p, enum gpu_storage storage, const struc
         struct group gr;
         struct want wants[WANTS];
         set_group(&gr, p, i ? PARAM_VECTOR : PARAM_MATRIX, storage, o);
-        size_t n = list_wants(&gr, o, i, wants);
+        size_t n = list_wants(&gr, p, o, i, wants);
         for (size_t k = 0; k < n; k++)
             sum += wants[k].n * dtype_size(wants[k].dtype);
     }
     return sum;
+}
+
+static int take(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
+{
+    if (gpu_alloc(o->g, GPU_MEM_DEVICE, bytes, out, err))
+        return -1;
+    if (!gpu_clear(o->g, NULL, *out, bytes, err))
+        return 0;
+    gpu_free(o->g, GPU_MEM_DEVICE, *out);
+    return -1;
+}
+
+int optim_room(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
+{
+    if (take(o, bytes, out, err))
+        return -1;
+    o->rooms[o->n_rooms++] = *out;
+    return 0;
+}
+
+int optim_add_array(struct optim *o, const char *name, enum dtype dtype, size_t n, void **out,
+                    struct cairn_error *err)
+{
+    if (take(o, n * dtype_size(dtype), out, err))
+        return -1;
+    o->arrays[o->n_arrays++] = (struct optim_array){ name, dtype, n, *out };
+    return 0;
 }
 
 static int open_group(struct optim *o, int which, struct cairn_error *err)
@@ -105,16 +124,10 @@ static int open_group(struct optim *o, int which, struct cairn_error *err)
     set_group(gr, o->params, which ? PARAM_VECTOR : PARAM_MATRIX, o->weights->storage, &o->o);
     gr->w = which ? (void *)o->weights->vectors : o->weights->matrices;
     gr->g = which ? o->grads.vectors : o->grads.matrices;
-    size_t n = list_wants(gr, &o->o, which, wants);
-    for (size_t i = 0; i < n; i++) {
-        size_t bytes = wants[i].n * dtype_size(wants[i].dtype);
-        if (gpu_alloc(o->g, GPU_MEM_DEVICE, bytes, wants[i].at, err))
+    size_t n = list_wants(gr, o->params, &o->o, which, wants);
+    for (size_t i = 0; i < n; i++)
+        if (optim_add_array(o, wants[i].name, wants[i].dtype, wants[i].n, wants[i].at, err))
             return -1;
-        o->arrays[o->n_arrays++] =
-            (struct optim_array){ wants[i].name, wants[i].dtype, wants[i].n, *wants[i].at };
-        if (gpu_clear(o->g, NULL, *wants[i].at, bytes, err))
-            return -1;
-    }
     return 0;
 }
 
@@ -131,31 +144,50 @@ static size_t norm_parts(const struct optim *o)
     return K_GROUPS(o->groups[0].n) + K_GROUPS(o->groups[1].n);
 }
 
-static int open_rest(struct optim *o, struct cairn_error *err)
+static int open_tables(struct optim *o, struct cairn_error *err)
 {
     float tables[OPTIM8_TABLES];
-    if (gpu_alloc(o->g, GPU_MEM_DEVICE, norm_parts(o) * sizeof(float), (void **)&o->parts, err) ||
-        gpu_alloc(o->g, GPU_MEM_DEVICE, 2 * sizeof(float), (void **)&o->result, err) ||
-        gpu_alloc(o->g, GPU_MEM_STAGING, 2 * sizeof(float), (void **)&o->back, err))
-        return -1;
-    if (o->o.kind != OPTIM_ADAMW8)
-        return 0;
     optim8_tables(tables);
-    if (gpu_alloc(o->g, GPU_MEM_DEVICE, sizeof(tables), (void **)&o->tables, err) ||
+    if (optim_room(o, sizeof(tables), (void **)&o->tables, err) ||
         gpu_upload(o->g, NULL, o->tables, tables, sizeof(tables), err))
         return -1;
     return gpu_wait(o->g, NULL, err);
 }
 
+static int open_rest(struct optim *o, struct cairn_error *err)
+{
+    if (optim_room(o, norm_parts(o) * sizeof(float), (void **)&o->parts, err) ||
+        optim_room(o, 2 * sizeof(float), (void **)&o->result, err) ||
+        gpu_alloc(o->g, GPU_MEM_STAGING, 3 * sizeof(float), (void **)&o->back, err))
+        return -1;
+    o->back[2] = 1;
+    switch (o->o.kind) {
+    case OPTIM_ADAMW8:
+        return open_tables(o, err);
+    case OPTIM_ADAFACTOR:
+        return adafactor_open(o, err);
+    case OPTIM_PRODIGY:
+        return prodigy_open(o, err);
+    default:
+        return 0;
+    }
+}
+
 /* ---- launching ---- */
 
-static int launch(struct optim *o, struct gpu_stream *s, const char *name, enum gpu_storage storage,
-                  size_t groups, const void *args, size_t size, struct cairn_error *err)
+int optim_launch(struct optim *o, struct gpu_stream *s, const char *name, enum gpu_storage storage,
+                 struct gpu_grid grid, const void *args, size_t size, struct cairn_error *err)
 {
     const struct gpu_kernel *k;
     if (gpu_kernel(o->g, name, storage, &k, err))
         return -1;
-    return gpu_launch(o->g, s, k, (struct gpu_grid){ .x = (unsigned)groups }, args, size, err);
+    return gpu_launch(o->g, s, k, grid, args, size, err);
+}
+
+static int launch(struct optim *o, struct gpu_stream *s, const char *name, enum gpu_storage storage,
+                  size_t groups, const void *args, size_t size, struct cairn_error *err)
+{
+    return optim_launch(o, s, name, storage, (struct gpu_grid){ .x = (unsigned)groups }, args, size, err);
 }
 
 static int widen(struct optim *o, float *to, const struct group *gr, struct cairn_error *err)
@@ -184,20 +216,23 @@ static int clear_codes(struct optim *o, const struct group *gr, struct cairn_err
     return gpu_upload(o->g, NULL, gr->m8, zero, gr->n, err) || gpu_wait(o->g, NULL, err) ? -1 : 0;
 }
 
-static int start_average(struct optim *o, const struct group *gr, struct cairn_error *err)
+int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)
 {
     if (gr->master)
-        return gpu_copy(o->g, NULL, gr->average, gr->master, gr->n * sizeof(float), err);
-    return widen(o, gr->average, gr, err);
+        return gpu_copy(o->g, NULL, to, gr->master, gr->n * sizeof(float), err);
+    return widen(o, to, gr, err);
 }
 
 int optim_start(struct optim *o, struct cairn_error *err)
 {
     for (int i = 0; i < GROUPS; i++) {
         struct group *gr = &o->groups[i];
-        if ((gr->average && start_average(o, gr, err)) || (gr->eight && clear_codes(o, gr, err)))
+        if ((gr->average && optim_copy_weights(o, gr, gr->average, err)) ||
+            (gr->eight && clear_codes(o, gr, err)))
             return -1;
     }
+    if (o->o.kind == OPTIM_PRODIGY && prodigy_start(o, err))
+        return -1;
     return gpu_wait(o->g, NULL, err);
 }
 
@@ -227,10 +262,8 @@ void optim_close(struct optim *o)
     for (size_t i = 0; i < o->n_arrays; i++)
         if (o->arrays[i].at != o->weights->vectors)
             gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
-    void *rest[] = { o->parts, o->result, o->tables };
-    for (size_t i = 0; i < ARRAY_LEN(rest); i++)
-        if (rest[i])
-            gpu_free(o->g, GPU_MEM_DEVICE, rest[i]);
+    for (size_t i = 0; i < o->n_rooms; i++)
+        gpu_free(o->g, GPU_MEM_DEVICE, o->rooms[i]);
     if (o->back)
         gpu_free(o->g, GPU_MEM_STAGING, o->back);
     free(o);
@@ -266,7 +299,7 @@ static int measure(struct optim *o, struct gpu_stream *s, double unscale, struct
     return launch(o, s, "clip", GPU_F32, 1, &clip, sizeof(clip), err);
 }
 
-static struct optim_weights moved(const struct optim *o, int which, double rate)
+struct optim_weights optim_moved(const struct optim *o, int which, double rate)
 {
     const struct group *gr = &o->groups[which];
     return (struct optim_weights){
@@ -287,7 +320,7 @@ static int move(struct optim *o, struct gpu_stream *s, int which, double rate, s
 {
     const struct group *gr = &o->groups[which];
     double step = (double)o->steps + 1, b1 = o->o.beta1, b2 = o->o.beta2;
-    struct optim_weights to = moved(o, which, rate);
+    struct optim_weights to = optim_moved(o, which, rate);
     struct adamw_args plain = {
         .to = to,
         .m = gr->m,
@@ -334,13 +367,19 @@ static int average(struct optim *o, struct gpu_stream *s, const struct group *gr
     return launch(o, s, "ema", gr->master ? GPU_F32 : gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
 }
 
+static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
+{
+    if (o->o.kind == OPTIM_ADAFACTOR)
+        return adafactor_step(o, s, rate, err);
+    if (o->o.kind == OPTIM_PRODIGY)
+        return prodigy_step(o, s, rate, err);
+    return move(o, s, 0, rate, err) || move(o, s, 1, rate, err) ? -1 : 0;
+}
+
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err)
 {
-    if (measure(o, s, unscale, err))
+    if (measure(o, s, unscale, err) || move_all(o, s, rate, err))
         return -1;
-    for (int i = 0; i < GROUPS; i++)
-        if (move(o, s, i, rate, err))
-            return -1;
     return gpu_download(o->g, s, o->back, o->result, 2 * sizeof(float), err);
 }
 
@@ -348,7 +387,9 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
 {
     if (gpu_wait(o->g, s, err))
         return -1;
-    *out = (struct optim_result){ .norm = (double)o->back[0], .moved = isfinite(o->back[1]) };
+    *out = (struct optim_result){ .norm = (double)o->back[0],
+                                  .d = (double)o->back[2],
+                                  .moved = isfinite(o->back[1]) };
     o->steps += out->moved;
     o->tries++;
     for (int i = 0; i < GROUPS && out->moved; i++) /* weights that stayed do not count twice */

@@ -9,7 +9,7 @@
 #include "nn/weights.h"
 #include "tensor/dtype.h"
 
-enum optim_kind { OPTIM_ADAMW, OPTIM_ADAMW8, OPTIM_LION };
+enum optim_kind { OPTIM_ADAMW, OPTIM_ADAMW8, OPTIM_LION, OPTIM_ADAFACTOR, OPTIM_PRODIGY };
 
 struct optim_options {
     enum optim_kind kind;
@@ -20,6 +20,12 @@ struct optim_options {
     bool stochastic; /* without one: rounded up or down by chance */
     double ema;      /* decay of a moving average of the weights; 0: none */
     uint64_t seed;   /* of stochastic rounding */
+    /* Adafactor: the rate follows from the step; steps in proportion to the weights. */
+    bool relative, scaled;
+    /* Prodigy: the first estimate, what it is multiplied by, how fast it may grow (0: as it likes); its estimate is
+     * made without the rate; Adam's correction of the first steps. */
+    double d0, d_coef, growth;
+    bool warm, corrected;
 };
 
 struct optim;
@@ -39,6 +45,7 @@ int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error 
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err);
 struct optim_result {
     double norm; /* of the gradients, before they were clipped */
+    double d;    /* Prodigy's step, which the rate is multiplied by; 1 of the others */
     bool moved;
 };
 int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out, struct cairn_error *err);

@@ -104,6 +104,7 @@ static int take_step(struct job *j, struct step *out, struct cairn_error *err)
         mean_loss(j, &out->loss, err) || optim_finish(j->optim, NULL, &r, err))
         return -1;
     out->norm = r.norm;
+    out->rate *= r.d;
     out->moved = r.moved;
     out->seconds = clock_s() - begin;
     adapt_scale(j, r.moved);

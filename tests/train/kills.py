@@ -14,6 +14,8 @@ KINDS = {
     'plain': {},
     'accumulated': {'train__accumulate': 2, 'train__batch': 1},
     'adamw8': {'train__optimizer': 'adamw8'},
+    'adafactor': {'train__optimizer': 'adafactor', 'train__scale_parameter': 'true'},
+    'prodigy': {'train__optimizer': 'prodigy', 'train__lr': 1, 'train__dtype': 'bf16'},
     'dropout_and_average': {'model__dropout': 0.1, 'train__ema': 0.9},
     'f16': {'train__dtype': 'f16'},
     'bf16_rounded_by_chance': {'train__dtype': 'bf16', 'train__master': 'stochastic'},

@@ -47,6 +47,33 @@ struct adamw8_args {
     float epsilon, correction1, correction2;
 };
 
+/* Prodigy (Mishchenko and Defazio, 2023, https://arxiv.org/abs/2306.06101): AdamW whose step d is estimated from how far
+ * the weights of all arrays went from where they started.  to.rate is what d is multiplied by.
+ *   prodigy_look   s = beta3 s + d / d0 (d if `warm`, else rate d) g; a part of <g, start - w> and of the sum of |s|
+ *   prodigy_grow   the next d from the parts of all arrays, which lie side by side; one group
+ *   prodigy        with the d of prodigy_look: m = beta1 m + (1 - beta1) d g; v = beta2 v + (1 - beta2) (d g)^2;
+ *                  w -= rate d decay w; w -= rate d m / (sqrt(v) + next d epsilon)
+ * The first and the last take K_GROUPS(n) groups. */
+enum { PRODIGY_D, PRODIGY_MOST, PRODIGY_SUM, PRODIGY_WAS, PRODIGY_NUMBERS };
+struct prodigy_args {
+    struct k_fault *fault;
+    struct optim_weights to;
+    float *m, *v, *s;
+    const float *start;
+    float *parts; /* two of each group */
+    float *d; /* PRODIGY_NUMBERS: d, the largest estimate so far, the running sum of products, the d before */
+    float beta1, beta2, rest1, rest2, beta3;
+    float epsilon, first; /* first: d0 */
+    k_u32 warm;           /* s does not follow the rate */
+};
+struct prodigy_grow_args {
+    struct k_fault *fault;
+    const float *parts, *by;
+    float *d;
+    k_i64 n;                                   /* pairs of parts */
+    float beta3, rate, first, by_hand, growth; /* by_hand: what the estimate is multiplied by */
+};
+
 /* square_sum: parts[group] = the sum of squares of its share; K_GROUPS(n) groups.  Several arrays may leave their
  * parts side by side. */
 struct square_sum_args {

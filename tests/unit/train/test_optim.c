@@ -172,12 +172,14 @@ static void is_left_out(const struct setup *s, size_t param, float value)
 
 static void a_step_that_is_no_number_changes_nothing(void)
 {
-    static const enum optim_kind kinds[] = { OPTIM_ADAMW, OPTIM_ADAMW8, OPTIM_LION };
+    static const enum optim_kind kinds[] = { OPTIM_ADAMW, OPTIM_ADAMW8, OPTIM_LION, OPTIM_ADAFACTOR,
+                                             OPTIM_PRODIGY };
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         struct setup s;
         struct optim_options o = lion();
         size_t size;
         o.kind = kinds[i];
+        o.d0 = o.d_coef = 1;
         o.master = true;
         o.ema = 0.9;
         o.clip = 1;
@@ -200,6 +202,18 @@ static void a_step_that_is_no_number_changes_nothing(void)
     }
 }
 
+/* Of a matrix Adafactor keeps a number for each row and column, of a vector each. */
+static void adafactor_keeps_little(void)
+{
+    struct params p = { 0 };
+    struct optim_options o = { .kind = OPTIM_ADAFACTOR }, none = { .kind = OPTIM_LION };
+    params_add(&p, PARAM_MATRIX, 4096, 1024, "matrix");
+    params_add(&p, PARAM_VECTOR, 1, 512, "vector");
+    CHECK_INT(optim_bytes(&p, GPU_F32, &none) - weights_size(&p, GPU_F32), 4 * (4096 * 1024 + 512));
+    CHECK_INT(optim_bytes(&p, GPU_F32, &o) - weights_size(&p, GPU_F32), 4 * (4096 + 1024 + 512));
+    params_release(&p);
+}
+
 int main(void)
 {
     if (gpu_open("cpu", &g, &err)) {
@@ -209,6 +223,7 @@ int main(void)
     RUN(rounding_by_chance_keeps_the_mean);
     RUN(a_master_copy_adds_small_steps_up);
     RUN(the_average_follows);
+    RUN(adafactor_keeps_little);
     RUN(a_step_that_is_no_number_changes_nothing);
     gpu_close(g);
     return check_done();

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/kernels/adafactor.h"
+#include "train/optim_inside.h"
+#include <math.h>
+#include <stdlib.h>
+
+static const double tiny = 1e-30, least = 1e-3, most = 1, exponent = -0.8;
+enum { PARTS_MOST = 128, ROWS_LEAST = 64 /* of a part */, USES = 3 };
+
+static size_t sum_of(const struct params *p, bool rows)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->list[i].kind == PARAM_MATRIX)
+            sum += rows ? p->list[i].rows : p->list[i].columns;
+    return sum;
+}
+
+size_t adafactor_rows(const struct params *p)
+{
+    return sum_of(p, true);
+}
+
+size_t adafactor_columns(const struct params *p)
+{
+    return sum_of(p, false);
+}
+
+static size_t rows_per_part(size_t rows)
+{
+    size_t n = (rows + PARTS_MOST - 1) / PARTS_MOST;
+    return n < ROWS_LEAST ? ROWS_LEAST : n;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static int open_places(struct optim *o, struct cairn_error *err)
+{
+    struct adafactor_room *a = &o->adafactor;
+    CLEANUP(mem_free) long long *places = calloc(2 * o->params->n + 1, sizeof(*places));
+    if (!places)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    for (size_t i = 0; i < o->params->n; i++) {
+        const struct param *p = &o->params->list[i];
+        if (p->kind != PARAM_VECTOR)
+            continue;
+        places[2 * a->vectors] = (long long)p->at;
+        places[2 * a->vectors++ + 1] = (long long)p->columns;
+    }
+    size_t bytes = (2 * a->vectors + 1) * sizeof(*places);
+    return optim_room(o, bytes, (void **)&a->places, err) ||
+                   gpu_upload(o->g, NULL, a->places, places, bytes, err) || gpu_wait(o->g, NULL, err)
+               ? -1
+               : 0;
+}
+
+/* Matrices follow each other: the room of the largest is enough for all. */
+int adafactor_open(struct optim *o, struct cairn_error *err)
+{
+    size_t sums = 0, sizes = 0;
+    for (size_t i = 0; i < o->params->n; i++) {
+        const struct param *p = &o->params->list[i];
+        if (p->kind != PARAM_MATRIX)
+            continue;
+        sums = larger(sums, K_PARTS(p->rows, rows_per_part(p->rows)) * p->columns);
+        sizes = larger(sizes, 2 * K_ROW_GROUPS(p->rows, p->columns));
+    }
+    struct adafactor_room *a = &o->adafactor;
+    return optim_room(o, (sums + 1) * sizeof(float), (void **)&a->sums, err) ||
+                   optim_room(o, (sizes + 1) * sizeof(float), (void **)&a->sizes, err) ||
+                   optim_room(o, USES * sizeof(float), (void **)&a->uses, err) || open_places(o, err)
+               ? -1
+               : 0;
+}
+
+static struct adafactor_step step_of(const struct optim *o, int which, double rate)
+{
+    struct optim_weights to = optim_moved(o, which, rate);
+    double t = (double)o->steps + 1, rest = pow(t, exponent);
+    return (struct adafactor_step){
+        .by = to.by,
+        .seed = to.seed,
+        .stream = to.stream,
+        .stochastic = to.stochastic,
+        .scaled = o->o.scaled,
+        .keep = (float)(1 - rest),
+        .rest = (float)rest,
+        .tiny = (float)tiny,
+        .least = (float)least,
+        .most = (float)most,
+        .rate = o->o.relative ? (float)fmin(1e-2, 1 / sqrt(t)) : to.rate,
+        .decay = to.decay,
+    };
+}
+
+static int move_matrix(struct optim *o, struct gpu_stream *s, const struct adafactor_args *a,
+                       struct cairn_error *err)
+{
+    size_t rows = (size_t)a->rows, columns = (size_t)a->columns, tiles = K_TILES(columns);
+    enum gpu_storage storage = o->groups[0].storage;
+    const struct {
+        const char *kernel;
+        size_t x, y;
+    } chain[] = {
+        { "adafactor_rows", K_WHOLE_GROUPS(rows, columns), 1 },
+        { "adafactor_columns", K_PARTS(rows, (size_t)a->rows_per_part), tiles },
+        { "adafactor_fold", tiles + 1, 1 },
+        { "adafactor_size", K_ROW_GROUPS(rows, columns), 1 },
+        { "adafactor_factor", 1, 1 },
+        { "adafactor", K_ROW_GROUPS(rows, columns), 1 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(chain); i++) {
+        struct gpu_grid grid = { .x = (unsigned)chain[i].x, .y = (unsigned)chain[i].y };
+        if (optim_launch(o, s, chain[i].kernel, storage, grid, a, sizeof(*a), err))
+            return -1;
+    }
+    return 0;
+}
+
+static int move_matrices(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
+{
+    const struct group *gr = &o->groups[0];
+    float *rows = gr->rows, *columns = gr->columns;
+    for (size_t i = 0; i < o->params->n; i++) {
+        const struct param *p = &o->params->list[i];
+        if (p->kind != PARAM_MATRIX)
+            continue;
+        struct adafactor_args args = {
+            .step = step_of(o, 0, rate),
+            .w = (char *)gr->w + p->at * storage_size(gr->storage),
+            .master = gr->master ? gr->master + p->at : NULL,
+            .g = gr->g + p->at,
+            .rows_mean = rows,
+            .columns_mean = columns,
+            .sums = o->adafactor.sums,
+            .sizes = o->adafactor.sizes,
+            .uses = o->adafactor.uses,
+            .rows = (k_i64)p->rows,
+            .columns = (k_i64)p->columns,
+            .rows_per_part = (k_i64)rows_per_part(p->rows),
+            .first = (k_i64)p->at,
+        };
+        if (move_matrix(o, s, &args, err))
+            return -1;
+        rows += p->rows;
+        columns += p->columns;
+    }
+    return 0;
+}
+
+int adafactor_step(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
+{
+    const struct group *gr = &o->groups[1];
+    struct adafactor_vector_args args = {
+        .step = step_of(o, 1, rate), .w = gr->w, .g = gr->g, .v = gr->v, .places = o->adafactor.places
+    };
+    struct gpu_grid grid = { .x = (unsigned)o->adafactor.vectors };
+    if (grid.x && optim_launch(o, s, "adafactor_vector", gr->storage, grid, &args, sizeof(args), err))
+        return -1;
+    return move_matrices(o, s, rate, err);
+}
