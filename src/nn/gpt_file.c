@@ -323,17 +323,25 @@ int gpt_file_shape(const char *path, struct gpt_shape *s, struct cairn_error *er
 
 /* ---- models ---- */
 
-int gpt_file_save(const struct gpt *m, const char *dir, enum dtype dtype, const struct param_getter *average,
-                  struct cairn_error *err)
+int gpt_file_save_tensors(const struct gpt *m, const char *path, enum dtype dtype,
+                          const struct param_getter *from, struct cairn_error *err)
 {
     CLEANUP(param_tensors_release) struct param_tensors tensors = { 0 };
     bool gpt2 = gpt_is_gpt2(&m->shape);
     struct naming n = { gpt2 ? LAYOUT_GPT2 : LAYOUT_LLAMA, "", gpt2 ? "transformer." : "model." };
     list_tensors(&tensors, m, &n);
-    if (gpt_config_write(&m->shape, dtype, arena_printf(&tensors.arena, "%s/config.json", dir), err))
+    return param_file_write(&tensors, &m->weights, from, dtype, path, err);
+}
+
+int gpt_file_save(const struct gpt *m, const char *dir, enum dtype dtype, const struct param_getter *from,
+                  struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str config = { 0 }, path = { 0 };
+    str_addf(&config, "%s/config.json", dir);
+    str_addf(&path, "%s/%s", dir, model_names[0]);
+    if (gpt_config_write(&m->shape, dtype, config.s, err))
         return -1;
-    const char *path = arena_printf(&tensors.arena, "%s/%s", dir, model_names[0]);
-    return param_file_write(&tensors, &m->weights, average, dtype, path, err);
+    return gpt_file_save_tensors(m, path.s, dtype, from, err);
 }
 
 /* Buffers that some versions of transformers stored; and a head that is tied to the embedding. */
@@ -433,20 +441,25 @@ static int save_lora_config(const struct gpt *m, const struct gpt_lora_file *f, 
     return gpt_config_save(c, path, err);
 }
 
+int gpt_file_save_lora_tensors(const struct gpt *m, const char *path, enum dtype dtype,
+                               const struct param_getter *from, struct cairn_error *err)
+{
+    CLEANUP(param_tensors_release) struct param_tensors t = { 0 };
+    list_lora(&t, m);
+    return param_file_write(&t, &m->lora.weights, from, dtype, path, err);
+}
+
 int gpt_file_save_lora(const struct gpt *m, const char *dir, const struct gpt_lora_file *f,
                        struct cairn_error *err)
 {
-    CLEANUP(param_tensors_release) struct param_tensors t = { 0 };
-    const struct weights *w = &m->lora.weights;
-    list_lora(&t, m);
-    if (save_lora_config(m, f, arena_printf(&t.arena, "%s/adapter_config.json", dir), err))
+    CLEANUP(str_release) struct str config = { 0 }, path = { 0 }, copy = { 0 };
+    str_addf(&config, "%s/adapter_config.json", dir);
+    str_addf(&path, "%s/%s", dir, adapter_names[0]);
+    str_addf(&copy, "%s/%s", dir, f->copy ? f->copy : "");
+    if (save_lora_config(m, f, config.s, err) ||
+        gpt_file_save_lora_tensors(m, path.s, f->dtype, f->from, err))
         return -1;
-    const char *path = arena_printf(&t.arena, "%s/%s", dir, adapter_names[0]);
-    if (param_file_write(&t, w, f->average, f->dtype, path, err))
-        return -1;
-    if (!f->copy)
-        return 0;
-    return param_file_write(&t, w, f->average, f->dtype, arena_printf(&t.arena, "%s/%s", dir, f->copy), err);
+    return f->copy ? gpt_file_save_lora_tensors(m, copy.s, f->dtype, f->from, err) : 0;
 }
 
 static bool is_set(const struct json *c, const char *key)

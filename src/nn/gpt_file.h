@@ -14,9 +14,12 @@
 #include "nn/gpt.h"
 #include "nn/param_file.h"
 
-/* Into a folder that exists: config.json first, so that no model is without it.  average may be NULL. */
-int gpt_file_save(const struct gpt *m, const char *dir, enum dtype dtype, const struct param_getter *average,
+/* Into a folder that exists: config.json first, so that no model is without it.  from may be NULL: the weights. */
+int gpt_file_save(const struct gpt *m, const char *dir, enum dtype dtype, const struct param_getter *from,
                   struct cairn_error *err);
+/* The tensors alone, into a file. */
+int gpt_file_save_tensors(const struct gpt *m, const char *path, enum dtype dtype,
+                          const struct param_getter *from, struct cairn_error *err);
 
 /* path: a folder or a file.  Without a config.json the tensors must tell; they do not tell the heads, which then are what
  * s->heads is on entry, and 0 is an error.  dropout is left at 0. */
@@ -30,11 +33,13 @@ struct gpt_lora_file {
     const char *base;                   /* the name or the folder of the model; NULL: not said */
     const char *copy;                   /* the name of a second file with the same tensors; NULL: none */
     enum dtype dtype;
-    const struct param_getter *average; /* may be NULL */
+    const struct param_getter *from; /* NULL: the weights */
 };
 /* adapter_config.json and adapter_model.safetensors into a folder that exists. */
 int gpt_file_save_lora(const struct gpt *m, const char *dir, const struct gpt_lora_file *f,
                        struct cairn_error *err);
+int gpt_file_save_lora_tensors(const struct gpt *m, const char *path, enum dtype dtype,
+                               const struct param_getter *from, struct cairn_error *err);
 /* path: such a folder, or a file of the tensors; an adapter_config.json beside it must agree with the model. */
 int gpt_file_load_lora(struct gpt *m, const char *path, struct param_report *report, struct cairn_error *err);
 

@@ -99,11 +99,42 @@ static int write_model(struct checkpoints *c, const char *dir, struct cairn_erro
         .base = c->model.base,
         .copy = CHECKPOINT_LORA,
         .dtype = storage_dtype(c->copy.weights.storage),
-        .average = &from,
+        .from = &from,
     };
     if (c->model.lora)
         return gpt_file_save_lora(c->model.m, dir, &lora, err);
     return gpt_file_save(c->model.m, dir, storage_dtype(c->copy.weights.storage), &from, err);
+}
+
+/* Of the moving average in the copy; NULL: there is none. */
+static const float *find_average(const struct checkpoints *c, enum param_kind kind)
+{
+    size_t n;
+    const struct optim_array *arrays = optim_arrays(c->model.optim, &n);
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(arrays[i].name, kind == PARAM_VECTOR ? "vector.ema" : "matrix.ema"))
+            return c->copy.arrays[i];
+    return NULL;
+}
+
+static int averages_of(void *context, const struct param *p, float *into, struct cairn_error *err)
+{
+    (void)err;
+    memcpy(into, find_average(context, p->kind) + p->at, p->rows * p->columns * sizeof(*into));
+    return 0;
+}
+
+static int write_average(struct checkpoints *c, const char *dir, struct cairn_error *err)
+{
+    struct param_getter from = { averages_of, c };
+    enum dtype dtype = storage_dtype(c->copy.weights.storage);
+    char path[PATH_MOST];
+    if (!find_average(c, PARAM_MATRIX))
+        return 0;
+    snprintf(path, sizeof(path), "%s/%s", dir, c->model.lora ? CHECKPOINT_LORA_EMA : CHECKPOINT_MODEL_EMA);
+    if (c->model.lora)
+        return gpt_file_save_lora_tensors(c->model.m, path, dtype, &from, err);
+    return gpt_file_save_tensors(c->model.m, path, dtype, &from, err);
 }
 
 static int write_optim(struct checkpoints *c, const char *dir, struct cairn_error *err)
@@ -196,7 +227,7 @@ static int write_all(struct checkpoints *c, struct cairn_error *err)
     checkpoint_remove(temp, &ignored);
     if (fault_hit() || mkdir(temp, 0777))
         return cairn_fail_errno(err, "make the folder %s", temp);
-    if (write_model(c, temp, err) || write_optim(c, temp, err) ||
+    if (write_model(c, temp, err) || write_average(c, temp, err) || write_optim(c, temp, err) ||
         checkpoint_state_write(temp, &c->state, err) || checkpoint_flush_folder(temp, err) ||
         publish(c, temp, err)) {
         checkpoint_remove(temp, &ignored);

@@ -108,7 +108,7 @@ const struct config_key config_keys[] = {
     KEY(train.master, "f32", "beside 16-bit weights: a copy in f32; none; or none with stochastic rounding", .words = masters),
     KEY(train.recompute, "none", "blocks: keep their inputs only and compute them again, for less memory",
         .words = recomputes),
-    KEY(train.ema, "0", "decay of a running mean of the weights; 0: none is kept", SHARE),
+    KEY(train.ema, "0", "decay of a running mean of the weights, which is saved beside them; 0: none", SHARE),
     KEY(train.label_smoothing, "0", "share of the target that is spread over all tokens", UNIT("share"), SHARE),
     KEY(train.patience, "0", "stop after so many evaluations without a better loss; 0: never", UNIT("evaluations"),
         FROM(0, MANY)),

@@ -419,14 +419,3 @@ void optim_resume(struct optim *o, uint64_t steps, uint64_t tries)
     o->steps = steps;
     o->tries = tries;
 }
-
-int optim_average(const struct optim *o, const struct param *p, float *into, struct cairn_error *err)
-{
-    const struct group *gr = &o->groups[p->kind == PARAM_VECTOR];
-    if (!gr->average)
-        return weights_get(o->weights, p, into, err);
-    return gpu_download(o->g, NULL, into, gr->average + p->at, p->rows * p->columns * sizeof(float), err) ||
-                   gpu_wait(o->g, NULL, err)
-               ? -1
-               : 0;
-}

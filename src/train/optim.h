@@ -52,7 +52,8 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
 uint64_t optim_steps(const struct optim *o); /* that moved */
 uint64_t optim_tries(const struct optim *o); /* all of them */
 
-/* All that a later run needs to go on, as arrays on the device; the names are the optimizer's own. */
+/* All that a later run needs to go on, as arrays on the device; the names are the optimizer's own.  The moving average is
+ * "matrix.ema" and "vector.ema", with the places of the parameters. */
 struct optim_array {
     const char *name;
     enum dtype dtype;
@@ -62,7 +63,5 @@ struct optim_array {
 const struct optim_array *optim_arrays(const struct optim *o, size_t *n);
 /* After the arrays were filled from a file. */
 void optim_resume(struct optim *o, uint64_t steps, uint64_t tries);
-/* The moving average of a parameter, for the host; or the weights where there is no average. */
-int optim_average(const struct optim *o, const struct param *p, float *into, struct cairn_error *err);
 
 #endif

@@ -19,7 +19,7 @@ KINDS = {
     'dropout_and_average': {'model__dropout': 0.1, 'train__ema': 0.9},
     'f16': {'train__dtype': 'f16'},
     'bf16_rounded_by_chance': {'train__dtype': 'bf16', 'train__master': 'stochastic'},
-    'lora_on_int8': {'lora__rank': 2, 'lora__dropout': 0.1, 'model__quantize': 'int8'},
+    'lora_on_int8': {'lora__rank': 2, 'lora__dropout': 0.1, 'model__quantize': 'int8', 'train__ema': 0.9},
 }
 KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 SEED = 20261115

@@ -3,6 +3,7 @@
 #include "train/checkpoint.h"
 
 #include "base/fault.h"
+#include "nn/gpt_file.h"
 #include "train/checkpoint_file.h"
 #include "unit/nn/models.h"
 #include <errno.h>
@@ -120,6 +121,44 @@ static void comes_back_bit_for_bit(void)
     gpt_close(again);
 }
 
+/* The running mean is a model of its own: what was put into the optimizer's arrays comes back as weights. */
+static void the_average_is_a_model(void)
+{
+    struct cairn_error err = { 0 };
+    struct checkpoints *c = NULL;
+    struct param_report report = { 0 };
+    struct gpt *again = open_model(&bf16, &kinds[0].shape, NULL);
+    const char *dir = new_folder();
+    const struct params *p = &model->params;
+    char path[300];
+    size_t n, found = 0;
+    const struct optim_array *arrays = optim_arrays(optim, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!strstr(arrays[i].name, ".ema"))
+            continue;
+        found++;
+        for (size_t k = 0; k < arrays[i].n; k++)
+            ((float *)arrays[i].at)[k] = (float)(k % 128); /* which bf16 can hold */
+    }
+    CHECK_INT(found, 2);
+    REQUIRE(!checkpoints_open(dir, 0, true, &c, &err));
+    CHECK(!save(c, 5, &err));
+    snprintf(path, sizeof(path), "%s/" CHECKPOINT_MODEL_EMA, step_path(dir, 5));
+    if (gpt_file_load(again, path, &report, &err))
+        CHECK_FAIL_("%s", err.msg);
+    param_report_release(&report);
+    for (size_t i = 0; i < p->n; i++) {
+        float *numbers = calloc(p->list[i].rows * p->list[i].columns, sizeof(float));
+        CHECK(!weights_get(&again->weights, &p->list[i], numbers, &err));
+        for (size_t k = 0; k < p->list[i].rows * p->list[i].columns; k++)
+            if (numbers[k] != (float)((p->list[i].at + k) % 128))
+                CHECK_FAIL_("%s: number %zu is %g", p->list[i].name, k, (double)numbers[k]);
+        free(numbers);
+    }
+    checkpoints_close(c);
+    gpt_close(again);
+}
+
 static void fail_in_turn(bool async)
 {
     struct cairn_error err = { 0 };
@@ -209,6 +248,7 @@ static void all(void)
     open_both(&bf16, &model, &optim);
     fill(&model->params, &model->weights);
     RUN(comes_back_bit_for_bit);
+    RUN(the_average_is_a_model);
     RUN(a_save_that_fails_leaves_the_older_one);
     RUN(a_thread_that_fails_leaves_the_older_one);
     RUN(keeps_the_newest_whole_ones);

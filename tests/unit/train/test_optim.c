@@ -121,10 +121,17 @@ static void the_average_follows(void)
     CHECK(step(&s, 0.5));
     CHECK(step(&s, 0.25));
     CHECK(matrix(&s)[N - 1] == 0.25f);
-    for (size_t i = 0; i < s.p.n; i++) {
-        CHECK(!optim_average(s.o, &s.p.list[i], average, &err));
+    size_t n, found = 0;
+    const struct optim_array *arrays = optim_arrays(s.o, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!strstr(arrays[i].name, ".ema"))
+            continue;
+        found++;
+        CHECK(!gpu_download(g, NULL, average, arrays[i].at, arrays[i].n * sizeof(float), &err) &&
+              !gpu_wait(g, NULL, &err));
         CHECK(fabs((double)average[5] - (0.9 * (0.9 + 0.1 * 0.5) + 0.1 * 0.25)) < 1e-6);
     }
+    CHECK_INT(found, 2);
     close_setup(&s);
 }
 
