@@ -86,7 +86,7 @@ static int run_bench(const char *device, struct bench_options *o, int limit_s, b
     o->stop = is_stopped;
     o->watch = isatty(STDERR_FILENO) ? show_progress : NULL;
     self_env_apply();
-    if (watch_calls(limit_s, &err) || gpu_open(device ? device : "auto", &g, &err))
+    if (watch_calls(limit_s, NULL, &err) || gpu_open(device ? device : "auto", &g, &err))
         return print_error(&err);
     int code = bench_run(g, o, &results, &n, &err);
     if (o->watch)

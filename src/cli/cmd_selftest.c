@@ -82,7 +82,7 @@ static int run_tests(const char *device, const char *only, bool debug, int limit
     struct cairn_error err = { 0 };
     stopped = stop_catch();
     self_env_apply();
-    int code = watch_calls(limit_s, &err) || test_devices(&r, &a, &err);
+    int code = watch_calls(limit_s, NULL, &err) || test_devices(&r, &a, &err);
     if (*stopped)
         return stop_end();
     if (code)

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/restart.h"
 #include "cli/self_env.h"
 #include "cli/train_list.h"
 #include "cli/watch_calls.h"
@@ -166,36 +167,11 @@ static int exit_of(enum train_end end)
     return end == TRAIN_STOPPED ? 128 + stop_signal : EXIT_FINE;
 }
 
-/* ---- a device that is lost ---- */
-
-enum { MOST_RESTARTS = 3 };
-static const char restarts_env[] = "CAIRN_TRAIN_RESTARTS";
-
-static int restarts_done(void)
+/* A call that never comes back, told by the thread that watches: nothing can be closed. */
+static void start_again_stuck(const struct cairn_error *why)
 {
-    const char *text = getenv(restarts_env);
-    return text ? atoi(text) : 0;
-}
-
-/* A new process may find the device well again: this one becomes it, with --resume.  Returns where it cannot. */
-static void start_again(const struct train_args *args, struct arena *a, const struct cairn_error *why)
-{
-    int n = restarts_done() + 1;
-    if (n > MOST_RESTARTS || n < 1)
-        return;
-    char **argv = ARENA_NEW(a, char *, (size_t)args->argc + 3);
-    size_t at = 0;
-    argv[at++] = arena_strdup(a, "cairn");
-    argv[at++] = args->argv[0];
-    if (!args->resume)
-        argv[at++] = arena_strdup(a, "--resume");
-    for (int i = 1; i < args->argc; i++)
-        argv[at++] = args->argv[i];
-    setenv(restarts_env, arena_printf(a, "%d", n), 1);
-    fprintf(stderr, "cairn: %s\n  starting again from the last checkpoint, %d of at most %d times\n",
-            why->msg, n, MOST_RESTARTS);
-    execv("/proc/self/exe", argv);
-    fprintf(stderr, "cairn: start again: %s\n", strerror(errno));
+    if (!is_stopped())
+        restart_now(why);
 }
 
 static int train(const struct train_args *args, const char *file, struct arena *a)
@@ -225,16 +201,18 @@ static int train(const struct train_args *args, const char *file, struct arena *
     }
     self_env_apply();
     catch_signals();
-    int r = watch_calls(args->hang_after_s, &err) || open_device(&config, &o.g, a, &o.why_device, &err) ||
-                    train_run(&o, &end, &err)
+    if (!args->profile && !args->dry_run)
+        restart_prepare(args->argc, args->argv, args->resume, a);
+    int r = watch_calls(args->hang_after_s, start_again_stuck, &err) ||
+                    open_device(&config, &o.g, a, &o.why_device, &err) || train_run(&o, &end, &err)
                 ? -1
                 : 0;
-    bool lost = r && o.g && gpu_lost(o.g) && !args->profile && !is_stopped();
+    bool lost = r && o.g && gpu_lost(o.g) && !is_stopped();
     gpu_close(o.g);
     if (o.events)
         fclose(o.events);
     if (lost)
-        start_again(args, a, &err);
+        restart_now(&err);
     return r ? print_error(&err) : exit_of(end);
 }
 

@@ -10,6 +10,7 @@ enum { WATCH_DEFAULT_S = 60 };
     OPT_INT(0, "hang-after", limit_s, "SECONDS", \
             "give up when the device does not answer for so long (default 60; 0: never)")
 
-int watch_calls(int limit_s, struct cairn_error *err);
+/* first: what is done about a call that never returns, before the process is ended; NULL: nothing. */
+int watch_calls(int limit_s, void (*first)(const struct cairn_error *why), struct cairn_error *err);
 
 #endif

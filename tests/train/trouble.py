@@ -171,11 +171,40 @@ def a_lost_device_is_tried_again():
         yield from differences(home, 'lost', 'whole', 12)
 
 
+def a_hang_is_tried_again():
+    """Work that never ends, and a call that never returns; the number of restarts is of another process."""
+    keys = {'train__steps': 12, 'train__device': 'hip:0', 'checkpoint__every': 1, 'checkpoint__async': 'false'}
+    with Home() as home:
+        done = home.train('whole', env=fake(home), **keys)
+        if done.returncode:
+            yield done.stderr
+        for way in 'hang', 'block':
+            env = {**fake(home, way + '=hipModuleLaunchKernel:300'), 'CAIRN_TRAIN_RESTARTS': '1:3'}
+            done = home.train(way, '--hang-after=1', env=env, **keys)
+            starts = done.stderr.count('starting again from the last checkpoint')
+            if done.returncode or not 1 <= starts <= 3 or done.stderr.count('going on from') != starts:
+                yield f'{way}: exit {done.returncode}: {done.stderr}'
+            yield from differences(home, way, 'whole', 12)
+
+
+def after_a_hang_ctrl_c_still_works():
+    keys = {'train__steps': 1000, 'train__device': 'hip:0', 'checkpoint__every': 1, 'checkpoint__async': 'false'}
+    with Home() as home:
+        run = home.start('hung', '--hang-after=1', env=fake(home, 'block=hipModuleLaunchKernel:300'), **keys)
+        run.until(lambda: 'going on from' in run.said(), 'second start')
+        run.reach(home.steps('hung')[-1] + 1)
+        run.process.send_signal(signal.SIGINT)
+        status = run.end()
+        if status != 130 or 'stopped at step' not in run.said():
+            yield f'exit {status}: {run.said()}'
+
+
 def a_device_that_stays_lost_ends_it():
     with Home() as home:
-        done = home.train('lost', env=fake(home, 'fail=hipModuleLaunchKernel:20:700'), train__device='hip:0')
-        if done.returncode != 1 or done.stderr.count('starting again') != 3 or 'dmesg' not in done.stderr:
-            yield f'exit {done.returncode}: {done.stderr}'
+        for told in 'fail=hipModuleLaunchKernel:20:700', 'block=hipModuleLaunchKernel:20':
+            done = home.train('lost', '--hang-after=1', '--resume', env=fake(home, told), train__device='hip:0')
+            if done.returncode != 1 or done.stderr.count('starting again') != 3 or 'dmesg' not in done.stderr:
+                yield f'{told}: exit {done.returncode}: {done.stderr}'
 
 
 tap.run([
@@ -188,5 +217,7 @@ tap.run([
     a_second_process_is_refused,
     less_memory_is_enough,
     a_lost_device_is_tried_again,
+    a_hang_is_tried_again,
+    after_a_hang_ctrl_c_still_works,
     a_device_that_stays_lost_ends_it,
 ])
