@@ -52,6 +52,10 @@ int weights_open(struct weights *w, struct gpu *g, const struct params *p, enum 
             weights_close(w);
             return -1;
         }
+    if (w->bytes && !(w->help = calloc(1, sizeof(*w->help)))) {
+        weights_close(w);
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    }
     if (weights_clear(w, p, NULL, err)) {
         weights_close(w);
         return -1;
@@ -67,6 +71,7 @@ void weights_close(struct weights *w)
     for (int i = 0; i < PARTS; i++)
         if (all[i])
             gpu_free(w->g, GPU_MEM_DEVICE, all[i]);
+    free(w->help);
     *w = (struct weights){ 0 };
 }
 
@@ -98,13 +103,9 @@ float *weights_vector(const struct weights *w, const struct param *p)
     return w->vectors + p->at;
 }
 
-int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct param *p, void **out,
-                   struct cairn_error *err)
+static int widen_bytes(const struct weights *w, struct gpu_stream *s, const struct param *p,
+                       struct cairn_error *err)
 {
-    if (p->kind == PARAM_MATRIX) {
-        *out = (char *)w->matrices + p->at * storage_size(w->storage);
-        return 0;
-    }
     const struct gpu_kernel *k;
     const char *kernel = w->format == WEIGHTS_INT8 ? "dequantise_int8" : "dequantise_e4m3";
     struct dequantise_args args = {
@@ -116,11 +117,10 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
         .per_row = 1,
     };
     struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(p->rows, p->columns) };
-    if (gpu_kernel(w->g, kernel, w->storage, &k, err) ||
-        gpu_launch(w->g, s, k, grid, &args, sizeof(args), err))
-        return -1;
-    *out = w->room;
-    return 0;
+    return gpu_kernel(w->g, kernel, w->storage, &k, err) ||
+                   gpu_launch(w->g, s, k, grid, &args, sizeof(args), err)
+               ? -1
+               : 0;
 }
 
 /* ---- from and to the host ---- */
@@ -177,6 +177,42 @@ static int get_bytes(const struct weights *w, const struct param *p, float *into
     for (size_t r = 0; r < p->rows; r++)
         row_from_bytes(w->format, into + r * p->columns, codes + r * p->columns, scales[r], p->columns);
     return 0;
+}
+
+/* The same on the host.  What was queued before may still read the room, and the upload comes behind it. */
+static int widen_by_host(const struct weights *w, struct gpu_stream *s, const struct param *p,
+                         struct cairn_error *err)
+{
+    size_t n = p->rows * p->columns, bytes = n * storage_size(w->storage);
+    CLEANUP(mem_free) float *wide = malloc(n * sizeof(*wide));
+    CLEANUP(mem_free) void *narrow = malloc(bytes);
+    if (!wide || !narrow)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
+    if (get_bytes(w, p, wide, err))
+        return -1;
+    dtype_convert(narrow, storage_dtype(w->storage), wide, DTYPE_F32, n, &(struct dtype_how){ 0 });
+    return gpu_upload(w->g, s, w->room, narrow, bytes, err) || gpu_wait(w->g, s, err) ? -1 : 0;
+}
+
+int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct param *p, void **out,
+                   struct cairn_error *err)
+{
+    if (p->kind == PARAM_MATRIX) {
+        *out = (char *)w->matrices + p->at * storage_size(w->storage);
+        return 0;
+    }
+    *out = w->room;
+    if (!w->help->by_host) {
+        struct cairn_error why = { 0 };
+        if (!widen_bytes(w, s, p, &why))
+            return 0;
+        if (why.code == CAIRN_ENOMEM || gpu_lost(w->g)) {
+            *err = why;
+            return -1;
+        }
+        *w->help = (struct weights_help){ true, why };
+    }
+    return widen_by_host(w, s, p, err);
 }
 
 static void *place(const struct weights *w, const struct param *p, enum dtype *t)

@@ -2,7 +2,8 @@
  * Memory on a device for the parameters of a table, or for their gradients (f32, no bytes).
  *
  * A matrix in bytes is int8 or fp8 (e4m3) with a factor for each row, the row's largest magnitude becoming the largest
- * code.  A product needs it in the storage format: weights_matrix makes that just before, in one room that all share. */
+ * code.  A product needs it in the storage format: weights_matrix makes that just before, in one room that all share.  Where
+ * the device has no working kernel for it, the host does the same, with the same bits, slowly. */
 #ifndef CAIRN_NN_WEIGHTS_H
 #define CAIRN_NN_WEIGHTS_H
 
@@ -12,6 +13,12 @@
 
 enum weights_bytes { WEIGHTS_INT8, WEIGHTS_FP8 };
 
+/* From when the device failed to widen bytes. */
+struct weights_help {
+    bool by_host;
+    struct cairn_error why;
+};
+
 struct weights {
     struct gpu *g;
     enum gpu_storage storage; /* of the matrices */
@@ -20,7 +27,8 @@ struct weights {
     float *vectors;
     uint8_t *bytes;
     float *scales;
-    void *room;    /* for the largest matrix in bytes, widened */
+    void *room;                /* for the largest matrix in bytes, widened */
+    struct weights_help *help; /* NULL: there are no bytes */
     float *master; /* somebody's f32 copy of the matrices, which weights_put fills too; may be NULL */
 };
 

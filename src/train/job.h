@@ -35,6 +35,7 @@ struct job {
     char config_hash[33];
     const char *event; /* to be told in the next step's line, with the note; NULL: none */
     char note[512];
+    bool told_help; /* that the host widens weights */
     const char *why_storage;
     size_t planned_bytes[JOB_PARTS];
     int32_t *ids, *targets; /* of a micro-batch */

@@ -313,6 +313,20 @@ static struct measure measure_of(struct job *j, const struct step *s)
     return m;
 }
 
+/* Weights in bytes that the host has to widen; said once. */
+static void tell_help(struct job *j)
+{
+    const struct weights_help *h = j->m->weights.help;
+    if (!h || !h->by_host || j->told_help)
+        return;
+    j->told_help = true;
+    j->event = "weights-by-host";
+    snprintf(j->note, sizeof(j->note), "%s", h->why.msg);
+    job_say(j,
+            "the device cannot widen quantised weights (%s): the host does it, with the same numbers, slowly",
+            h->why.msg);
+}
+
 /* ---- the loop ---- */
 
 static int train_steps(struct job *j, enum train_end *end, struct cairn_error *err)
@@ -327,6 +341,7 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         if (is_broken(j, &s))
             return name_culprit(j, &s, err);
         j->state.step++;
+        tell_help(j);
         struct measure m = measure_of(j, &s);
         if (evaluate_if_due(j, &m, &enough, err))
             return -1;

@@ -600,7 +600,7 @@ int hipModuleGetFunction(void **function, void *module, const char *name)
     char line[128];
     snprintf(line, sizeof(line), "\n%s\n", name);
     struct function *f = calloc(1, sizeof(*f));
-    if (!f || !strstr(m->token, line) || !split_name(name, f)) {
+    if (!f || !strstr(m->token, line) || !split_name(name, f) || fake_names("without", name)) {
         free(f);
         return NOT_FOUND;
     }
@@ -628,6 +628,8 @@ int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz,
     MAY_FAIL();
     const struct function *f = function;
     struct work w = { .kind = RUN_KERNEL, .function = f, .grid = { gx, gy, gz } };
+    if (fake_names("refuse", f->row->name))
+        return INVALID_VALUE;
     if (!f->row->host[f->storage][KERNEL_PLAIN] || !gx || !gy || !gz || bx != f->row->group || by != 1 ||
         bz != 1 || shared || f->row->args_size > sizeof(w.args))
         return INVALID_VALUE;

@@ -52,6 +52,13 @@ int fake_injected(const char *name)
     return code;
 }
 
+bool fake_names(const char *word, const char *kernel)
+{
+    const char *told = fake_word(word);
+    size_t n = told ? strcspn(told, ",") : 0;
+    return n && !strncmp(kernel, told, n);
+}
+
 bool fake_hangs(const char *name)
 {
     static int hung;

@@ -5,6 +5,8 @@
  *     gone=hipMalloc:3:999              so does every call after it, whatever is called
  *     block=hipMalloc:3                 it never returns
  *     hang=hipModuleLaunchKernel:3      what it queues never ends: its stream is not done, and a wait never returns
+ *     without=dequantise                no kernel is found whose name begins so
+ *     refuse=dequantise                 no such kernel can be launched
  *
  * After the answer of a lost device (214, 700 and above) every call gives it again, as the real one does. */
 #ifndef CAIRN_TESTS_GPU_FAKE_TOLD_H
@@ -14,6 +16,8 @@
 
 /* The answer that this call of `name` was told to give; 0: its own. */
 int fake_injected(const char *name);
+/* Whether a word names the beginning of this kernel. */
+bool fake_names(const char *word, const char *kernel);
 /* Whether what this call queues never ends. */
 bool fake_hangs(const char *name);
 void fake_never_return(void);

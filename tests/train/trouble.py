@@ -157,6 +157,25 @@ def less_memory_is_enough():
             yield pairs
 
 
+def what_the_device_cannot_widen_the_host_does():
+    """Weights in int8 and fp8, with no kernel for them, or one that cannot be launched: the same bits."""
+    keys = {'train__steps': 5, 'train__device': 'hip:0', 'lora__rank': 2}
+    with Home() as home:
+        for kind in 'int8', 'fp8':
+            done = home.train(kind, env=fake(home), model__quantize=kind, **keys)
+            if done.returncode or 'the host does it' in done.stderr:
+                yield f'{kind}: exit {done.returncode}: {done.stderr}'
+            for told in 'without', 'refuse':
+                run = f'{kind}-{told}'
+                done = home.train(run, env=fake(home, told + '=dequantise'), model__quantize=kind, **keys)
+                if done.returncode or done.stderr.count('the host does it') != 1:
+                    yield f'{run}: exit {done.returncode}: {done.stderr}'
+                    continue
+                if [line.get('event') for line in home.log(run)].count('weights-by-host') != 1:
+                    yield f'{run}: the log does not tell'
+                yield from differences(home, run, kind, 5)
+
+
 def a_lost_device_is_tried_again():
     """Each process loses it after so many launches; each has come further by then."""
     keys = {'train__steps': 12, 'train__device': 'hip:0', 'checkpoint__every': 1, 'checkpoint__async': 'false'}
@@ -216,6 +235,7 @@ tap.run([
     a_full_disk_costs_a_checkpoint_and_not_the_run,
     a_second_process_is_refused,
     less_memory_is_enough,
+    what_the_device_cannot_widen_the_host_does,
     a_lost_device_is_tried_again,
     a_hang_is_tried_again,
     after_a_hang_ctrl_c_still_works,
