@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/attention.h"
 
-enum way { FMA, MMA_64, MMA_128 };
-static const k_i64 rows_of[] = { ATTENTION_ROWS, ATTENTION_MMA_ROWS, ATTENTION_MMA_ROWS };
+#include "gpu/attention_cpu.h"
+#include "gpu/backend.h"
 
-/* The CPU has kernels for matrix cores too, but only to test them. */
+enum way { CPU, FMA, MMA_64, MMA_128 };
+static const k_i64 rows_of[] = { 0, ATTENTION_ROWS, ATTENTION_MMA_ROWS, ATTENTION_MMA_ROWS };
+
+/* The CPU has all kernels too: to test them, and to look into what they do. */
 static enum way choose(const struct gpu *g, enum gpu_storage storage, k_i64 size, float scale)
 {
-    bool mma = storage != GPU_F32 && gpu_has_mma(g) && gpu_info(g)->api != GPU_API_HOST && scale > 0;
+    if (gpu_info(g)->api == GPU_API_HOST)
+        return g->fault ? FMA : CPU;
+    bool mma = storage != GPU_F32 && gpu_has_mma(g) && scale > 0;
     return !mma ? FMA : size <= 64 ? MMA_64 : MMA_128;
 }
 
@@ -34,21 +39,27 @@ static int launch(const struct work *w, const char *name, k_i64 rows, k_i64 tile
 int attention_forward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                       const struct attention_args *a, struct cairn_error *err)
 {
-    static const char *const names[] = { "attention", "attention_mma_64", "attention_mma_128" };
+    static const char *const names[] = { NULL, "attention", "attention_mma_64", "attention_mma_128" };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
     enum way way = choose(g, storage, a->size, a->scale);
+    if (way == CPU)
+        return attention_cpu_forward(g, storage, samples, a, err);
     return launch(&w, names[way], a->queries, rows_of[way], a->heads, err);
 }
 
 int attention_backward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                        const struct attention_backward_args *a, struct cairn_error *err)
 {
-    static const char *const dq[] = { "attention_dq", "attention_dq_mma_64", "attention_dq_mma_128" };
-    static const char *const dkv[] = { "attention_dkv", "attention_dkv_mma_64", "attention_dkv_mma_128" };
+    static const char *const dq[] = { NULL, "attention_dq", "attention_dq_mma_64", "attention_dq_mma_128" };
+    static const char *const dkv[] = { NULL, "attention_dkv", "attention_dkv_mma_64",
+                                       "attention_dkv_mma_128" };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
     enum way way = choose(g, storage, a->size, a->scale);
-    return launch(&w, "attention_delta", a->queries, ATTENTION_ROWS, a->heads, err) ||
-                   launch(&w, dq[way], a->queries, rows_of[way], a->heads, err) ||
+    if (launch(&w, "attention_delta", a->queries, ATTENTION_ROWS, a->heads, err))
+        return -1;
+    if (way == CPU)
+        return attention_cpu_backward(g, storage, samples, a, err);
+    return launch(&w, dq[way], a->queries, rows_of[way], a->heads, err) ||
                    launch(&w, dkv[way], a->keys, rows_of[way], a->kv_heads, err)
                ? -1
                : 0;

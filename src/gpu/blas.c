@@ -53,26 +53,11 @@ static int run_mma(struct gpu *g, void *state, const struct blas_call *c, bool *
     return launch(g, "gemm_mma", c, tiles(c), c->args, err);
 }
 
-static int open_cpu(struct gpu *g, void **state, struct cairn_error *err)
-{
-    (void)g;
-    *state = calloc(1, sizeof(struct gemm_room));
-    return *state ? 0 : cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory");
-}
-
-static void close_cpu(struct gpu *g, void *state)
-{
-    (void)g;
-    if (state)
-        gemm_room_release(state);
-    free(state);
-}
-
 static int run_cpu(struct gpu *g, void *state, const struct blas_call *c, bool *finished,
                    struct cairn_error *err)
 {
-    (void)finished;
-    return gemm_cpu_run(g, c->storage, c->args, c->batches, state, err);
+    (void)state, (void)finished;
+    return gemm_cpu_run(g, c->storage, c->args, c->batches, err);
 }
 
 /* Kernels are rows of the same table: a faster one for some chip or shape is a row with its own condition. */
@@ -80,8 +65,6 @@ static const struct blas_way own_cpu = {
     .name = "cpu",
     .api = GPU_API_HOST,
     .finishes = true,
-    .open = open_cpu,
-    .close = close_cpu,
     .fits = fits_all,
     .run = run_cpu,
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The CPU's f32 matrices through OpenBLAS, where it is installed. */
+ * The CPU's f32 matrices through OpenBLAS, where it is installed.  It is called once on each of the device's threads,
+ * for a part of c: threads of its own look for work long after a call, and take the time of ours. */
 #include "gpu/blas_way.h"
 
+#include "gpu/backend.h"
 #include "gpu/dl.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -9,14 +11,19 @@
 struct openblas {
     void (*sgemm)(int order, int a_op, int b_op, int m, int n, int k, float alpha, const float *a, int a_ld,
                   const float *b, int b_ld, float beta, float *c, int c_ld);
+    void (*set_num_threads)(int n); /* NULL in a build without threads */
 };
+enum { PART_OF = 48 /* rows or columns: whole tiles of the library's */ };
 enum { ROWS_FIRST = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
 
 static int open_library(struct gpu *g, void **state, struct cairn_error *err)
 {
     (void)g;
     static const char *const names[] = { "libopenblas.so.0", NULL };
-    static const struct dl_symbol symbols[] = { { "cblas_sgemm", offsetof(struct openblas, sgemm), false } };
+    static const struct dl_symbol symbols[] = {
+        { "cblas_sgemm", offsetof(struct openblas, sgemm), false },
+        { "openblas_set_num_threads", offsetof(struct openblas, set_num_threads), true },
+    };
     char path[256];
     void *library;
     struct openblas api;
@@ -27,6 +34,8 @@ static int open_library(struct gpu *g, void **state, struct cairn_error *err)
     if (!o)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for OpenBLAS");
     *o = api;
+    if (o->set_num_threads)
+        o->set_num_threads(1);
     *state = o;
     return 0;
 }
@@ -45,16 +54,42 @@ static bool fits(const struct gpu *g, const struct blas_call *c)
            a->a_stride < INT_MAX && a->b_stride < INT_MAX && a->c_stride < INT_MAX;
 }
 
+struct job {
+    const struct openblas *openblas;
+    const struct gemm_args *args;
+    size_t rows, columns; /* of a part of c */
+    size_t down, across;  /* parts */
+};
+
+static void make_part(void *context, size_t piece)
+{
+    const struct job *j = context;
+    const struct gemm_args *g = j->args;
+    k_i64 batch = (k_i64)(piece / j->across / j->down);
+    k_i64 row = (k_i64)(piece / j->across % j->down * j->rows),
+          column = (k_i64)(piece % j->across * j->columns);
+    k_i64 m = g->m - row < (k_i64)j->rows ? g->m - row : (k_i64)j->rows;
+    k_i64 n = g->n - column < (k_i64)j->columns ? g->n - column : (k_i64)j->columns;
+    const float *a = (const float *)g->a + batch * g->a_batch + row * (g->a_transposed ? 1 : g->a_stride);
+    const float *b = (const float *)g->b + batch * g->b_batch + column * (g->b_transposed ? g->b_stride : 1);
+    float *c = (float *)g->c + batch * g->c_batch + row * g->c_stride + column;
+    j->openblas->sgemm(ROWS_FIRST, g->a_transposed ? TRANSPOSED : AS_IT_IS,
+                       g->b_transposed ? TRANSPOSED : AS_IT_IS, (int)m, (int)n, (int)g->k, g->alpha, a,
+                       (int)g->a_stride, b, (int)g->b_stride, g->beta, c, (int)g->c_stride);
+}
+
+/* The longer side of c is cut, into as many parts as there are threads. */
 static int run(struct gpu *g, void *state, const struct blas_call *c, bool *finished, struct cairn_error *err)
 {
-    (void)g, (void)finished, (void)err;
-    const struct openblas *o = state;
-    const struct gemm_args *a = c->args;
-    for (size_t i = 0; i < c->batches; i++)
-        o->sgemm(ROWS_FIRST, a->a_transposed ? TRANSPOSED : AS_IT_IS, a->b_transposed ? TRANSPOSED : AS_IT_IS,
-                 (int)a->m, (int)a->n, (int)a->k, a->alpha, (const float *)a->a + (k_i64)i * a->a_batch,
-                 (int)a->a_stride, (const float *)a->b + (k_i64)i * a->b_batch, (int)a->b_stride, a->beta,
-                 (float *)a->c + (k_i64)i * a->c_batch, (int)a->c_stride);
+    (void)finished, (void)err;
+    size_t m = (size_t)c->args->m, n = (size_t)c->args->n, threads = (size_t)g->info.units;
+    struct job j = { .openblas = state, .args = c->args, .rows = m, .columns = n };
+    size_t *cut = m >= n ? &j.rows : &j.columns;
+    *cut = (*cut + threads - 1) / threads;
+    *cut = (*cut + PART_OF - 1) / PART_OF * PART_OF;
+    j.down = (m + j.rows - 1) / j.rows;
+    j.across = (n + j.columns - 1) / j.columns;
+    gpu_host_run(g, c->batches * j.down * j.across, make_part, &j);
     return 0;
 }
 

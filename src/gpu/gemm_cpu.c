@@ -2,7 +2,6 @@
 #include "gpu/gemm_cpu.h"
 
 #include "gpu/backend.h"
-#include <stdlib.h>
 
 #define ROW(storage, variant) gemm_cpu_##storage##_##variant
 extern const struct gemm_cpu ROW(f32, plain), ROW(bf16, plain), ROW(f16, plain);
@@ -82,35 +81,15 @@ static size_t part_of(size_t n, size_t tile, k_i64 k)
     return at_most(pieces_of(n, tile) * tile, most ? most : tile);
 }
 
-void gemm_room_release(struct gemm_room *room)
-{
-    free(room->at);
-    *room = (struct gemm_room){ 0 };
-}
-
-static int room_grow(struct gemm_room *room, size_t n, struct cairn_error *err)
-{
-    if (n <= room->n)
-        return 0;
-    gemm_room_release(room);
-    if (posix_memalign((void **)&room->at, 64, n * sizeof(float))) {
-        room->at = NULL;
-        return cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory to pack %zu numbers of matrices", n);
-    }
-    room->n = n;
-    return 0;
-}
-
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
-                 struct gemm_room *room, struct cairn_error *err)
+                 struct cairn_error *err)
 {
     struct job j = { .cpu = gemm_cpus[storage][gpu_host_variant(g)], .args = args };
     size_t m = (size_t)args->m, n = (size_t)args->n, k = (size_t)args->k + !args->k;
     size_t rows = part_of(m, GEMM_CPU_ROWS, args->k), columns = part_of(n, GEMM_CPU_COLUMNS, args->k);
-    if (room_grow(room, (rows + columns) * k, err))
+    if (gpu_host_room(g, (rows + columns) * k, &j.a, err))
         return -1;
-    j.a = room->at;
-    j.b = room->at + rows * k;
+    j.b = j.a + rows * k;
     for (j.batch = 0; j.batch < batches; j.batch++)
         for (j.column = 0; j.column < n; j.column += columns) {
             j.columns = at_most(n - j.column, columns);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matrices on the CPU: packed panels and a tile in registers, compiled for each format and set of instructions.
- *
- * A panel of a holds `rows` rows and one of b `columns` columns, both as f32 with k running slowest, zeros past the
- * end; the format and the transpose end with the packing.  Sums run over k in order, GEMM_CPU_DEPTH at a time, so
- * that the bits depend on the shape alone, never on threads or tiles. */
+ * Matrices on the CPU by packed panels (cpu_tile.h), compiled for each format and set of instructions.  Sums run
+ * over k in order, GEMM_CPU_DEPTH at a time, so that the bits depend on the shape alone, never on threads or tiles. */
 #ifndef CAIRN_GPU_GEMM_CPU_H
 #define CAIRN_GPU_GEMM_CPU_H
 
@@ -31,15 +28,8 @@ struct gemm_cpu {
 /* NULL where the build has none for these instructions. */
 extern const struct gemm_cpu *const gemm_cpus[GPU_STORAGES][KERNEL_VARIANTS];
 
-/* Memory for packed panels, kept from call to call; begins as zeros. */
-struct gemm_room {
-    float *at;
-    size_t n;
-};
-void gemm_room_release(struct gemm_room *room);
-
 /* c = … as gemm.h says, on all threads of the CPU device g; pointers are the host's. */
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
-                 struct gemm_room *room, struct cairn_error *err);
+                 struct cairn_error *err);
 
 #endif

@@ -14,6 +14,8 @@
 struct host {
     struct crew *crew;
     enum kernel_variant variant;
+    float *room; /* kept from call to call */
+    size_t n_room;
 };
 
 struct gpu_event {
@@ -77,8 +79,10 @@ static int host_open(struct gpu *g, struct cairn_error *err)
 static void host_close(struct gpu *g)
 {
     struct host *h = g->state;
-    if (h)
+    if (h) {
         crew_free(h->crew);
+        free(h->room);
+    }
     free(h);
 }
 
@@ -248,6 +252,22 @@ bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant)
         return false;
     h->variant = variant;
     return true;
+}
+
+int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err)
+{
+    struct host *h = g->state;
+    if (n > h->n_room) {
+        free(h->room);
+        h->n_room = 0;
+        if (posix_memalign((void **)&h->room, 64, n * sizeof(float))) {
+            h->room = NULL;
+            return cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory to pack %zu numbers of matrices", n);
+        }
+        h->n_room = n;
+    }
+    *room = h->room;
+    return 0;
 }
 
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context)

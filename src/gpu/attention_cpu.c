@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/attention_cpu.h"
+
+#include "gpu/backend.h"
+
+#define ROW(storage, variant) attention_cpu_##storage##_##variant
+extern const struct attention_cpu ROW(f32, plain), ROW(bf16, plain), ROW(f16, plain);
+#ifdef KERNELS_WIDE /* the build has them */
+extern const struct attention_cpu ROW(f32, avx2), ROW(bf16, avx2), ROW(f16, avx2);
+extern const struct attention_cpu ROW(f32, avx512), ROW(bf16, avx512), ROW(f16, avx512);
+#define ROWS(storage)                                                           \
+    [KERNEL_PLAIN] = &ROW(storage, plain), [KERNEL_AVX2] = &ROW(storage, avx2), \
+    [KERNEL_AVX512] = &ROW(storage, avx512)
+#else
+#define ROWS(storage) [KERNEL_PLAIN] = &ROW(storage, plain)
+#endif
+static const struct attention_cpu *const cpus[GPU_STORAGES][KERNEL_VARIANTS] = {
+    [GPU_F32] = { ROWS(f32) },
+    [GPU_BF16] = { ROWS(bf16) },
+    [GPU_F16] = { ROWS(f16) },
+};
+
+/* Numbers that are packed at a time, if a head has no more. */
+enum { PACKED_MOST = 4 << 20 };
+
+static size_t pieces_of(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+/* All heads of all samples, as many at a time as there is room for. */
+static int run(struct gpu *g, const struct attention_cpu *cpu, struct attention_job *j, k_i64 samples,
+               void (*make)(void *job, size_t piece), struct cairn_error *err)
+{
+    const struct attention_backward_args *a = j->a;
+    size_t sharing = (size_t)(a->heads / a->kv_heads), heads = (size_t)(samples * a->kv_heads);
+    size_t streaming = j->keys_stream ? 1 : sharing,
+           making = j->keys_stream ? sharing : 1; /* for one head of keys */
+    size_t tokens = (size_t)(j->keys_stream ? a->keys : a->queries);
+    size_t panels = pieces_of((size_t)(j->keys_stream ? a->queries : a->keys), cpu->columns);
+    j->pitch = pieces_of(tokens, cpu->rows) * cpu->rows * pieces_of((size_t)a->size, cpu->rows) * cpu->rows;
+    size_t head = j->pitch * j->n_streamed * streaming,
+           most = head < PACKED_MOST ? PACKED_MOST / (head + !head) : 1;
+    if (most > heads)
+        most = heads;
+    if (gpu_host_room(g, most * head, &j->room, err))
+        return -1;
+    for (j->first = 0; j->first < heads; j->first += j->n) {
+        j->n = heads - j->first < most ? heads - j->first : most;
+        gpu_host_run(g, j->n * streaming * pieces_of(tokens, ATTENTION_CPU_BLOCK), cpu->pack, j);
+        gpu_host_run(g, j->n * making * panels, make, j);
+    }
+    return 0;
+}
+
+int attention_cpu_forward(struct gpu *g, enum gpu_storage storage, k_i64 samples,
+                          const struct attention_args *a, struct cairn_error *err)
+{
+    const struct attention_cpu *cpu = cpus[storage][gpu_host_variant(g)];
+    struct attention_backward_args shared = {
+        .q = a->q,
+        .k = a->k,
+        .v = a->v,
+        .q_by = a->q_by,
+        .k_by = a->k_by,
+        .v_by = a->v_by,
+        .heads = a->heads,
+        .kv_heads = a->kv_heads,
+        .queries = a->queries,
+        .keys = a->keys,
+        .size = a->size,
+        .causal_shift = a->causal_shift,
+        .causal = a->causal,
+        .scale = a->scale,
+    };
+    struct attention_job j = {
+        .a = &shared,
+        .forward = a,
+        .streamed = { { a->k, a->k_by, false }, { a->v, a->v_by, true } },
+        .n_streamed = 2,
+        .keys_stream = true,
+    };
+    return run(g, cpu, &j, samples, cpu->forward, err);
+}
+
+int attention_cpu_backward(struct gpu *g, enum gpu_storage storage, k_i64 samples,
+                           const struct attention_backward_args *a, struct cairn_error *err)
+{
+    const struct attention_cpu *cpu = cpus[storage][gpu_host_variant(g)];
+    struct attention_job dq = {
+        .a = a,
+        .streamed = { { a->k, a->k_by, false }, { a->v, a->v_by, false }, { a->k, a->k_by, true } },
+        .n_streamed = 3,
+        .keys_stream = true,
+    };
+    struct attention_job dkv = {
+        .a = a,
+        .streamed = { { a->q, a->q_by, false },
+                      { a->d_o, a->d_o_by, false },
+                      { a->q, a->q_by, true },
+                      { a->d_o, a->d_o_by, true } },
+        .n_streamed = 4,
+    };
+    return run(g, cpu, &dq, samples, cpu->dq, err) || run(g, cpu, &dkv, samples, cpu->dkv, err) ? -1 : 0;
+}
