@@ -103,16 +103,40 @@ static inline void turn(const float *src, size_t stride, float *dst, size_t widt
     *(loose_four *)(dst + 3 * width) = four_mix(c, d, 2, 3, 6, 7);
 }
 
-/* Along the panel's width the numbers are neighbours in memory. */
+/* Panels, one after the other, whose numbers are neighbours in memory along the width.  A few steps of k at a time:
+ * what is read together and what is written together lie in few pages. */
 static inline void pack_wide(const k_store *src, size_t stride, size_t depth, size_t n, size_t width,
-                             float *panel)
+                             float *panels)
 {
-    for (size_t k = 0; k < depth; k++, src += stride, panel += width) {
-        for (size_t i = 0; i < n; i++)
-            panel[i] = k_widen(src[i]);
-        for (size_t i = n; i < width; i++)
-            panel[i] = 0.0f;
+    enum { STEPS = 16 };
+    for (size_t first = 0; first < depth; first += STEPS) {
+        size_t end = depth - first < STEPS ? depth : first + STEPS;
+        for (size_t i = 0; i < n; i += width)
+            for (size_t k = first; k < end; k++) {
+                float *to = panels + i * depth + k * width;
+                if (n - i >= width)
+                    for (size_t x = 0; x < width; x++)
+                        to[x] = k_widen(src[k * stride + i + x]);
+                else
+                    for (size_t x = 0; x < width; x++)
+                        to[x] = x < n - i ? k_widen(src[k * stride + i + x]) : 0.0f;
+            }
     }
+}
+
+/* Four rows of `n` as f32, every *stride numbers: in `room` where they are not. */
+static inline const float *widen_rows(const k_store *src, size_t n, size_t *stride, float *room)
+{
+#if K_STORAGE == 0
+    (void)n, (void)stride, (void)room;
+    return src;
+#else
+    for (size_t r = 0; r < 4; r++)
+        for (size_t i = 0; i < n; i++)
+            room[r * n + i] = k_widen(src[r * *stride + i]);
+    *stride = n;
+    return room;
+#endif
 }
 
 /* Along k they are.  Rows are read a cache line at a time: their distance is often a multiple of 4096, and few such
@@ -124,12 +148,11 @@ static inline void pack_deep(const k_store *src, size_t stride, size_t depth, si
     size_t whole = n / 4 * 4, steps = depth / LINE * LINE;
     for (size_t k = 0; k < steps; k += LINE)
         for (size_t i = 0; i < whole; i += 4) {
-            float rows[4 * LINE];
-            for (size_t r = 0; r < 4; r++)
-                for (size_t l = 0; l < LINE; l++)
-                    rows[r * LINE + l] = k_widen(src[(i + r) * stride + k + l]);
+            float room[4 * LINE];
+            size_t by = stride;
+            const float *rows = widen_rows(src + i * stride + k, LINE, &by, room);
             for (size_t l = 0; l < LINE; l += 4)
-                turn(rows + l, LINE, panel + (k + l) * width + i, width);
+                turn(rows + l, by, panel + (k + l) * width + i, width);
         }
     for (size_t k = 0; k < depth; k++)
         for (size_t i = k < steps ? whole : 0; i < width; i++)

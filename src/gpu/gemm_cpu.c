@@ -20,8 +20,10 @@ const struct gemm_cpu *const gemm_cpus[GPU_STORAGES][KERNEL_VARIANTS] = {
     [GPU_F16] = { ROWS(f16) },
 };
 
-/* Packed panels of a part of the matrices: no more than this many numbers of each at a time. */
-enum { PACKED_MOST = 8 << 20 };
+/* Rows of a, or columns of b, that a thread packs at a time: whole panels of every kind. */
+enum { PACK = 48 };
+/* Numbers of a matrix that are packed at a time: while the other is packed whole, about what the caches hold. */
+enum { PACKED_MOST = 8 << 20, PACKED_BESIDE = 1 << 19 /* for each thread */ };
 
 struct job {
     const struct gemm_cpu *cpu;
@@ -29,7 +31,7 @@ struct job {
     size_t batch;
     size_t row, rows, column, columns; /* the part of c */
     float *a, *b;
-    size_t tiles_down;
+    size_t tile_rows, tile_columns, tiles_down;
 };
 
 static size_t at_most(size_t n, size_t most)
@@ -40,14 +42,14 @@ static size_t at_most(size_t n, size_t most)
 static void pack_a(void *context, size_t piece)
 {
     const struct job *j = context;
-    size_t at = piece * j->cpu->rows, n = at_most(j->rows - at, j->cpu->rows);
+    size_t at = piece * PACK, n = at_most(j->rows - at, PACK);
     j->cpu->pack_a(j->args, j->batch, j->row + at, n, j->a + at * (size_t)j->args->k);
 }
 
 static void pack_b(void *context, size_t piece)
 {
     const struct job *j = context;
-    size_t at = piece * j->cpu->columns, n = at_most(j->columns - at, j->cpu->columns);
+    size_t at = piece * PACK, n = at_most(j->columns - at, PACK);
     j->cpu->pack_b(j->args, j->batch, j->column + at, n, j->b + at * (size_t)j->args->k);
 }
 
@@ -55,14 +57,14 @@ static void pack_b(void *context, size_t piece)
 static void make_tile(void *context, size_t piece)
 {
     const struct job *j = context;
-    size_t row = piece % j->tiles_down * GEMM_CPU_ROWS, column = piece / j->tiles_down * GEMM_CPU_COLUMNS;
+    size_t row = piece % j->tiles_down * j->tile_rows, column = piece / j->tiles_down * j->tile_columns;
     struct gemm_cpu_tile t = {
         .args = j->args,
         .batch = j->batch,
         .row = j->row + row,
         .column = j->column + column,
-        .rows = at_most(j->rows - row, GEMM_CPU_ROWS),
-        .columns = at_most(j->columns - column, GEMM_CPU_COLUMNS),
+        .rows = at_most(j->rows - row, j->tile_rows),
+        .columns = at_most(j->columns - column, j->tile_columns),
         .a = j->a + row * (size_t)j->args->k,
         .b = j->b + column * (size_t)j->args->k,
     };
@@ -75,10 +77,36 @@ static size_t pieces_of(size_t n, size_t size)
 }
 
 /* Rows (or columns) that are packed at once: whole tiles, and whole panels since those divide a tile. */
-static size_t part_of(size_t n, size_t tile, k_i64 k)
+static size_t part_of(size_t n, size_t tile, size_t k, size_t most)
 {
-    size_t most = PACKED_MOST / (k > 0 ? (size_t)k : 1) / tile * tile;
-    return at_most(pieces_of(n, tile) * tile, most ? most : tile);
+    size_t part = most / k / tile * tile;
+    return at_most(pieces_of(n, tile) * tile, part ? part : tile);
+}
+
+/* n in as many parts as it takes, about equal; a whole number of panels in each. */
+static size_t even(size_t n, size_t most, size_t panel)
+{
+    size_t part = pieces_of(n, pieces_of(n, most));
+    return pieces_of(part, panel) * panel;
+}
+
+/* Tiles of about equal size, smaller ones where the threads would not have a few each.  Returns how many. */
+static size_t cut(struct job *j, size_t threads)
+{
+    enum { FEW = 3, LEAST = 48 };
+    size_t rows = GEMM_CPU_ROWS, columns = GEMM_CPU_COLUMNS;
+    for (;;) {
+        j->tile_rows = even(j->rows, rows, j->cpu->rows);
+        j->tile_columns = even(j->columns, columns, j->cpu->columns);
+        j->tiles_down = pieces_of(j->rows, j->tile_rows);
+        size_t tiles = j->tiles_down * pieces_of(j->columns, j->tile_columns);
+        if (tiles >= FEW * threads || (rows <= LEAST && columns <= LEAST))
+            return tiles;
+        if (rows >= columns)
+            rows /= 2;
+        else
+            columns /= 2;
+    }
 }
 
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
@@ -86,19 +114,26 @@ int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args
 {
     struct job j = { .cpu = gemm_cpus[storage][gpu_host_variant(g)], .args = args };
     size_t m = (size_t)args->m, n = (size_t)args->n, k = (size_t)args->k + !args->k;
-    size_t rows = part_of(m, GEMM_CPU_ROWS, args->k), columns = part_of(n, GEMM_CPU_COLUMNS, args->k);
+    size_t beside = PACKED_BESIDE * (size_t)g->info.units;
+    size_t rows = part_of(m, GEMM_CPU_ROWS, k, PACKED_MOST),
+           columns = part_of(n, GEMM_CPU_COLUMNS, k, PACKED_MOST);
+    bool a_whole = rows >= m, b_whole = columns >= n;
+    if (a_whole && (m <= n || !b_whole))
+        columns = part_of(n, GEMM_CPU_COLUMNS, k, beside);
+    else if (b_whole)
+        rows = part_of(m, GEMM_CPU_ROWS, k, beside);
     if (gpu_host_room(g, (rows + columns) * k, &j.a, err))
         return -1;
     j.b = j.a + rows * k;
     for (j.batch = 0; j.batch < batches; j.batch++)
         for (j.column = 0; j.column < n; j.column += columns) {
             j.columns = at_most(n - j.column, columns);
-            gpu_host_run(g, pieces_of(j.columns, j.cpu->columns), pack_b, &j);
+            gpu_host_run(g, pieces_of(j.columns, PACK), pack_b, &j);
             for (j.row = 0; j.row < m; j.row += rows) {
                 j.rows = at_most(m - j.row, rows);
-                j.tiles_down = pieces_of(j.rows, GEMM_CPU_ROWS);
-                gpu_host_run(g, pieces_of(j.rows, j.cpu->rows), pack_a, &j);
-                gpu_host_run(g, j.tiles_down * pieces_of(j.columns, GEMM_CPU_COLUMNS), make_tile, &j);
+                if (rows < m || !j.column) /* else it is there from the columns before */
+                    gpu_host_run(g, pieces_of(j.rows, PACK), pack_a, &j);
+                gpu_host_run(g, cut(&j, (size_t)g->info.units), make_tile, &j);
             }
         }
     return 0;

@@ -19,7 +19,7 @@ struct gemm_cpu_tile {
 
 struct gemm_cpu {
     size_t rows, columns; /* of a panel */
-    /* `n` rows of a from `row`, or columns of b, at most a panel's. */
+    /* `n` rows of a from `row`, or columns of b. */
     void (*pack_a)(const struct gemm_args *args, size_t batch, size_t row, size_t n, float *panel);
     void (*pack_b)(const struct gemm_args *args, size_t batch, size_t column, size_t n, float *panel);
     void (*tile)(const struct gemm_cpu_tile *t);

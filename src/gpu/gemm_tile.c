@@ -12,7 +12,9 @@ static void pack_a(const struct gemm_args *g, size_t batch, size_t row, size_t n
     if (g->a_transposed)
         pack_wide(a + row, stride, depth, n, PANEL_ROWS, panel);
     else
-        pack_deep(a + row * stride, stride, depth, n, PANEL_ROWS, panel);
+        for (size_t i = 0; i < n; i += PANEL_ROWS)
+            pack_deep(a + (row + i) * stride, stride, depth, n - i < PANEL_ROWS ? n - i : PANEL_ROWS,
+                      PANEL_ROWS, panel + i * depth);
 }
 
 static void pack_b(const struct gemm_args *g, size_t batch, size_t column, size_t n, float *panel)
@@ -20,34 +22,43 @@ static void pack_b(const struct gemm_args *g, size_t batch, size_t column, size_
     const k_store *b = K_CONST(g->b) + (k_i64)batch * g->b_batch;
     size_t stride = (size_t)g->b_stride, depth = (size_t)g->k;
     if (g->b_transposed)
-        pack_deep(b + column * stride, stride, depth, n, PANEL_COLUMNS, panel);
+        for (size_t i = 0; i < n; i += PANEL_COLUMNS)
+            pack_deep(b + (column + i) * stride, stride, depth, n - i < PANEL_COLUMNS ? n - i : PANEL_COLUMNS,
+                      PANEL_COLUMNS, panel + i * depth);
     else
         pack_wide(b + column, stride, depth, n, PANEL_COLUMNS, panel);
 }
 
 /* One row of the result, from its sums; the order of the steps is gemm_finish's. */
-static void finish(const struct gemm_args *g, size_t batch, size_t row, size_t column, size_t n, float *v)
+static void finish(const struct gemm_args *g, size_t batch, size_t row, size_t column, size_t n,
+                   float *restrict v)
 {
     k_i64 at = (k_i64)batch * g->c_batch + (k_i64)row * g->c_stride + (k_i64)column;
-    for (size_t i = 0; i < n && g->alpha != 1.0f; i++)
-        v[i] *= g->alpha;
-    for (size_t i = 0; i < n && g->bias; i++)
-        v[i] += g->bias[g->bias_rows ? row : column + i];
-    for (size_t i = 0; i < n && g->before; i++)
-        K_MUT(g->before)[at + (k_i64)i] = k_narrow(v[i]);
+    float alpha = g->alpha, beta = g->beta, row_bias = g->bias && g->bias_rows ? g->bias[row] : 0.0f;
+    const float *bias = g->bias && !g->bias_rows ? g->bias + column : NULL;
+    const k_store *residual = g->residual ? K_CONST(g->residual) + at : NULL;
+    k_store *before = g->before ? K_MUT(g->before) + at : NULL, *c = K_MUT(g->c) + at;
+    float *wide = g->c_f32 ? (float *)g->c + at : NULL;
+    for (size_t i = 0; i < n && alpha != 1.0f; i++)
+        v[i] *= alpha;
+    for (size_t i = 0; i < n && bias; i++)
+        v[i] += bias[i];
+    for (size_t i = 0; i < n && g->bias_rows; i++)
+        v[i] += row_bias;
+    for (size_t i = 0; i < n && before; i++)
+        before[i] = k_narrow(v[i]);
     for (size_t i = 0; i < n && g->gelu; i++)
         v[i] = k_gelu(v[i]);
-    for (size_t i = 0; i < n && g->residual; i++)
-        v[i] += k_widen(K_CONST(g->residual)[at + (k_i64)i]);
-    float *wide = (float *)g->c + at;
-    k_store *c = K_MUT(g->c) + at;
-    for (size_t i = 0; i < n && g->beta != 0.0f; i++)
-        v[i] = k_fma(g->beta, g->c_f32 ? wide[i] : k_widen(c[i]), v[i]);
-    if (g->c_f32)
-        memcpy(wide, v, n * sizeof(*v));
-    else
-        for (size_t i = 0; i < n; i++)
-            c[i] = k_narrow(v[i]);
+    for (size_t i = 0; i < n && residual; i++)
+        v[i] += k_widen(residual[i]);
+    for (size_t i = 0; i < n && beta != 0.0f && wide; i++)
+        v[i] = k_fma(beta, wide[i], v[i]);
+    for (size_t i = 0; i < n && beta != 0.0f && !wide; i++)
+        v[i] = k_fma(beta, k_widen(c[i]), v[i]);
+    for (size_t i = 0; i < n && wide; i++)
+        wide[i] = v[i];
+    for (size_t i = 0; i < n && !wide; i++)
+        c[i] = k_narrow(v[i]);
 }
 
 static void make_tile(const struct gemm_cpu_tile *t)
