@@ -6,7 +6,8 @@
                         [--batch N] [--steps N] [--compile]
 
 The default is GPT-2 (124 M parameters), 32 x 1024 tokens a step, bf16: PyTorch under autocast with fused AdamW, cairn with
-bf16 weights and their f32 copy; both clip gradients.  On the CPU both take f32.  The median of the last steps counts.
+bf16 weights and their f32 copy; both clip gradients.  On the CPU both take f32.  The median of the last steps counts,
+also as a share of the best matrix product that `cairn bench` finds.
 """
 import argparse
 import array
@@ -47,6 +48,13 @@ run: {{dir: {folder}/run}}
 
 def model_of(o, torch):
     nn, functional = torch.nn, torch.nn.functional
+    hidden = torch.ones(o.context, o.context, device=o.device).triu(1).bool()
+
+    def attend(q, k, v):
+        if hasattr(functional, 'scaled_dot_product_attention'):
+            return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        scores = q @ k.transpose(2, 3) * q.shape[3] ** -0.5
+        return scores.masked_fill(hidden, float('-inf')).softmax(3) @ v
 
     class Block(nn.Module):
         def __init__(self):
@@ -60,7 +68,7 @@ def model_of(o, torch):
             b, t, d = x.shape
             q, k, v = (p.view(b, t, o.heads, d // o.heads).transpose(1, 2)
                        for p in self.qkv(self.norm1(x)).split(d, 2))
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            y = attend(q, k, v)
             x = x + self.proj(y.transpose(1, 2).reshape(b, t, d))
             return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate='tanh'))
 
@@ -108,6 +116,19 @@ def by_torch(o, torch, compiled):
     return o.batch * o.context / statistics.median(times[o.steps // 2:]), memory
 
 
+def ceiling(o):
+    """Operations a second of the best matrix product that `cairn bench` finds."""
+    device = 'cuda:0' if o.device == 'cuda' else o.device
+    done = subprocess.run([o.cairn, 'bench', '--device', device, '--json', 'gemm'], stdout=subprocess.PIPE, check=True)
+    name = 'bf16' if o.device == 'cuda' else 'f32'
+    return max(r['rate'] for r in json.loads(done.stdout)['results'] if r['format'] == name) * 1e12
+
+
+def operations(o):
+    """Of products and of causal attention, for one token forward and backward."""
+    return 6 * (12 * o.layers * o.width**2 + o.vocab * o.width) + 6 * o.layers * o.width * o.context
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--cairn', default='build/cairn')
@@ -122,7 +143,9 @@ def main():
         torch.set_float32_matmul_precision('high')
     with tempfile.TemporaryDirectory(dir='.') as folder:
         speed, memory = by_cairn(o, folder)
-    print(f'cairn          {speed:12.0f} tok/s  {memory / 2**20:8.0f} MiB')
+    most = ceiling(o)
+    print(f'cairn          {speed:12.0f} tok/s  {memory / 2**20:8.0f} MiB  {operations(o) * speed / most:.2f} of the best '
+          f'matrix product, {most / 1e12:.4g} TFLOP/s')
     for compiled in (False, True) if o.compile else (False,):
         peer, peer_memory = by_torch(o, torch, compiled)
         name = 'torch.compile' if compiled else 'torch eager'

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,10 +95,21 @@ static int host_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_byte
     return 0;
 }
 
+/* Large pages for large memory: a matrix has more small ones than the CPU keeps the addresses of. */
+static int alloc_pages(size_t size, void **out)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    bool large = size >= 2 * HUGE_PAGE;
+    int r = posix_memalign(out, large ? HUGE_PAGE : 64, size ? size : 1);
+    if (!r && large)
+        (void)madvise(*out, size, MADV_HUGEPAGE); /* only faster: a kernel without them may refuse */
+    return r;
+}
+
 static int host_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
 {
     (void)g, (void)kind;
-    int r = posix_memalign(out, 64, size ? size : 1);
+    int r = alloc_pages(size, out);
     return r ? cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory for %zu bytes: %s", size, strerror(r)) : 0;
 }
 
@@ -260,7 +272,7 @@ int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err
     if (n > h->n_room) {
         free(h->room);
         h->n_room = 0;
-        if (posix_memalign((void **)&h->room, 64, n * sizeof(float))) {
+        if (alloc_pages(n * sizeof(float), (void **)&h->room)) {
             h->room = NULL;
             return cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory to pack %zu numbers of matrices", n);
         }
