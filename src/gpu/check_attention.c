@@ -244,7 +244,7 @@ static void forward_by(struct check *c, const char *kernel, size_t tile, size_t 
 }
 
 /* One query is not a number: its results are none either, and only those. */
-static void forward_of_nan(struct check *c, const char *kernel, size_t tile)
+static struct operands prepare_nan(struct check *c)
 {
     struct operands o = prepare(c, 2);
     size_t query = 5, head = 1;
@@ -252,6 +252,12 @@ static void forward_of_nan(struct check *c, const char *kernel, size_t tile)
     check_poison(c, &o.q, at + 3);
     for (size_t d = 0; d < o.s->size; d++)
         o.want_o[at + d] = NAN;
+    return o;
+}
+
+static void forward_of_nan(struct check *c, const char *kernel, size_t tile)
+{
+    struct operands o = prepare_nan(c);
     run_forward(c, kernel, tile, &o);
     check_compare(c, &o.o, o.want_o, slack(c, 4));
 }
@@ -365,6 +371,9 @@ static void whole(struct check *c)
         check_compare(c, &o.dk, o.want_dk, slack(c, 8));
         check_compare(c, &o.dv, o.want_dv, slack(c, 8));
     }
+    struct operands o = prepare_nan(c);
+    run_whole(c, &o);
+    check_compare(c, &o.o, o.want_o, slack(c, 4));
 }
 
 const struct check_case checks_attention[] = {
