@@ -7,6 +7,7 @@
 #ifndef CAIRN_GPU_CPU_TILE_H
 #define CAIRN_GPU_CPU_TILE_H
 
+#include "gpu/kernels/types.h"
 #include "gpu/kernels/prelude.k"
 #include "gpu/kernels/library.k"
 #include <stdbool.h>
@@ -70,8 +71,8 @@ K_FN void multiply_some(int vectors, size_t n, const float *a, const float *b, f
 }
 
 /* The same for the first `columns` of the panel, at least. */
-static void multiply(size_t columns, size_t n, const float *a, const float *b, float *sums, size_t stride,
-                     bool add)
+static inline void multiply(size_t columns, size_t n, const float *a, const float *b, float *sums,
+                            size_t stride, bool add)
 {
     if (columns > (VECTORS - 1) * LANES)
         multiply_some(VECTORS, n, a, b, sums, stride, add);
