@@ -162,7 +162,7 @@ static int load_model(struct job *j, struct cairn_error *err)
     return r;
 }
 
-static int fill_model(struct job *j, struct cairn_error *err)
+int job_fill_model(struct job *j, struct cairn_error *err)
 {
     uint64_t seed = (uint64_t)j->c->train.seed;
     if (j->lora.rank && gpt_init_lora(j->m, seed, err))
@@ -208,11 +208,12 @@ int job_read_shape(struct job *j, struct cairn_error *err)
     m->bias = s.bias;
     m->tied = s.tied;
     m->norm_eps = (double)s.norm_epsilon;
-    m->rope_theta = (double)s.rope_theta;
+    if (s.rope)
+        m->rope_theta = (double)s.rope_theta;
     return config_fill(j->c, err);
 }
 
-int job_open_model(struct job *j, struct cairn_error *err)
+int job_open_network(struct job *j, struct cairn_error *err)
 {
     struct gpt_shape shape = shape_of(&j->c->model);
     const struct config_lora *l = &j->c->lora;
@@ -227,8 +228,15 @@ int job_open_model(struct job *j, struct cairn_error *err)
         };
         options.lora = &j->lora;
     }
-    if (nn_open(&j->nn, j->o->g, choose_storage(j), err) || gpt_open(&j->nn, &shape, &options, &j->m, err) ||
-        open_optim(j, err) || fill_model(j, err) || optim_start(j->optim, err))
+    return nn_open(&j->nn, j->o->g, choose_storage(j), err) || gpt_open(&j->nn, &shape, &options, &j->m, err)
+               ? -1
+               : 0;
+}
+
+int job_open_model(struct job *j, struct cairn_error *err)
+{
+    if (job_open_network(j, err) || open_optim(j, err) || job_fill_model(j, err) ||
+        optim_start(j->optim, err))
         return -1;
     j->planned_bytes[JOB_WEIGHTS] = weights_size(&j->m->params, j->nn.storage);
     if (j->lora.rank)

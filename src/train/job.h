@@ -45,6 +45,9 @@ struct job {
 int job_read_shape(struct job *j, struct cairn_error *err);
 int job_open_data(struct job *j, struct cairn_error *err);
 int job_open_model(struct job *j, struct cairn_error *err);
+/* Parts of that: the network without its numbers; these, from model.path or new. */
+int job_open_network(struct job *j, struct cairn_error *err);
+int job_fill_model(struct job *j, struct cairn_error *err);
 /* Room for the passes of a step: smaller ones are tried when memory is short, and what was done is said. */
 int job_open_room(struct job *j, struct cairn_error *err);
 void job_close(struct job *j);

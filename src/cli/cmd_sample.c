@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/self_env.h"
+#include "cli/watch_calls.h"
+#include "train/trained.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct wish {
+    struct trained_options trained;
+    const char *device, *temperature;
+    struct opt_list prompts;
+    int tokens, top_k, seed, hang_after_s;
+    bool json;
+};
+
+/* For a terminal: lines and tabs stay, what it might obey does not. */
+static void add_shown(struct str *out, const char *s, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        size_t end = at;
+        while (end < n && s[end] != '\n' && s[end] != '\t')
+            end++;
+        str_add_clean(out, s + at, end - at);
+        if (end < n)
+            str_addn(out, s + end, 1);
+        at = end + 1;
+    }
+}
+
+static void print_text(const struct str *text)
+{
+    CLEANUP(str_release) struct str shown = { 0 };
+    if (isatty(STDOUT_FILENO))
+        add_shown(&shown, text->s, text->len);
+    else
+        str_addn(&shown, text->s, text->len);
+    fwrite(shown.s, 1, shown.len, stdout);
+    putchar('\n');
+}
+
+static void add_json(struct json *list, const char *prompt, const struct str *text)
+{
+    CLEANUP(str_release) struct str shown = { 0 };
+    struct json *o = json_add_object(list, NULL);
+    if (strlen(text->s) == text->len && str_is_utf8(text->s))
+        str_addn(&shown, text->s, text->len);
+    else
+        add_shown(&shown, text->s, text->len);
+    json_add_text(o, "prompt", prompt);
+    json_add_text(o, "text", shown.s);
+}
+
+static struct sample_options options_of(const struct wish *w, const struct train_config *c, size_t index)
+{
+    uint64_t seed = w->seed >= 0 ? (uint64_t)w->seed : (uint64_t)c->train.seed;
+    return (struct sample_options){
+        .tokens = w->tokens >= 0 ? (size_t)w->tokens : (size_t)c->sample.tokens,
+        .temperature = w->temperature ? strtod(w->temperature, NULL) : c->sample.temperature,
+        .top_k = w->top_k >= 0 ? (size_t)w->top_k : (size_t)c->sample.top_k,
+        .seed = seed * 1000003 + index, /* as in training */
+    };
+}
+
+static int write_samples(const struct wish *w, struct trained *t, struct json *list, struct cairn_error *err)
+{
+    bool own = w->prompts.n > 0;
+    size_t n = own ? w->prompts.n : t->config.sample.prompts.n;
+    struct job *j = &t->job;
+    if (sampler_open(j->m, j->tokenizer, j->m->shape.context, &j->sampler, err))
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        CLEANUP(str_release) struct str text = { 0 };
+        const char *prompt = own ? w->prompts.item[i] : t->config.sample.prompts.item[i];
+        struct sample_options o = options_of(w, &t->config, i);
+        if (sampler_run(j->sampler, prompt, &o, &text, err))
+            return -1;
+        if (list)
+            add_json(list, prompt, &text);
+        else
+            print_text(&text);
+    }
+    return 0;
+}
+
+static int sample(const struct wish *w, struct trained *t, struct cairn_error *err)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
+    if (!w->json)
+        return write_samples(w, t, NULL, err);
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "weights", t->weights);
+    if (t->step)
+        json_add_int(top, "step", (int64_t)t->step);
+    else
+        json_add_null(top, "step");
+    if (write_samples(w, t, json_add_array(top, "samples"), err))
+        return -1;
+    json_print(top, stdout);
+    return 0;
+}
+
+static int run_sample(struct wish *w)
+{
+    struct cairn_error err = { 0 };
+    struct trained t = { 0 };
+    self_env_apply();
+    w->trained.talk = stderr;
+    int r = watch_calls(w->hang_after_s, NULL, &err) ||
+            gpu_open(w->device ? w->device : "auto", &w->trained.g, &err) ||
+            trained_open(&t, &w->trained, &err) || sample(w, &t, &err);
+    trained_close(&t);
+    gpu_close(w->trained.g);
+    return r ? print_error(&err) : EXIT_FINE;
+}
+
+static bool is_temperature(const char *text)
+{
+    char *end;
+    double v = strtod(text, &end);
+    return end != text && !*end && isfinite(v) && v >= 0 && v <= 100;
+}
+
+int cmd_sample(int argc, char **argv)
+{
+    struct wish w = { .tokens = -1, .top_k = -1, .seed = -1, .hang_after_s = WATCH_DEFAULT_S };
+    int rest;
+    const struct opt_row rows[] = {
+        OPT_LIST('p', "prompt", &w.prompts, "TEXT",
+                 "what the text begins with (default: sample.prompts of the run)"),
+        OPT_INT('n', "tokens", &w.tokens, "N", "length of what follows (default: sample.tokens)"),
+        OPT_STR('t', "temperature", &w.temperature, "T",
+                "below 1 likely tokens become likelier; 0: always the likeliest"),
+        OPT_INT('k', "top-k", &w.top_k, "N", "choose among so many likeliest tokens; 0: among all"),
+        OPT_INT('s', "seed", &w.seed, "N", "the same one gives the same text (default: train.seed)"),
+        OPT_FLAG(0, "ema", &w.trained.average, "take the running mean of the run's weights"),
+        OPT_STR(0, "tokenizer", &w.trained.tokenizer, "FILE", "a tokenizer.json, for a model that has none"),
+        OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0"),
+        WATCH_OPTION(&w.hang_after_s),
+        OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
+        OPT_END
+    };
+    static const struct opt_usage usage = {
+        "cairn sample [options] RUN|MODEL",
+        "Prints text that a trained model writes: of a run, by its newest whole checkpoint; of one of its checkpoints; "
+        "or of a model's folder or file. Where nothing else is said, prompts, length and temperature are those of the "
+        "run's configuration.",
+        "  cairn sample runs/gpt-tiny --prompt 'Once upon' --tokens 100\n"
+        "  cairn sample runs/gpt-tiny/checkpoints/step-500 --temperature 0\n",
+        true,
+    };
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    if (argc - rest != 1)
+        r = options_error("sample", argc > rest ? "one model at a time" : "of which run or model?");
+    else if (w.temperature && !is_temperature(w.temperature))
+        r = options_error("sample", "--temperature is \"%s\"; it must be a number from 0 to 100",
+                          w.temperature);
+    else {
+        w.trained.what = argv[rest];
+        r = run_sample(&w);
+    }
+    opt_list_release(&w.prompts);
+    return r;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A model that was trained, with its tokenizer, opened to be used. */
+#ifndef CAIRN_TRAIN_TRAINED_H
+#define CAIRN_TRAIN_TRAINED_H
+
+#include "train/job.h"
+
+struct trained_options {
+    const char
+        *what; /* a run, one of its checkpoints or a file of weights in one, or a model's folder or file */
+    const char *tokenizer; /* a tokenizer.json, over that of the model; NULL: none */
+    bool average;          /* the running mean of a run's weights */
+    struct gpu *g;
+    FILE *talk;
+};
+
+struct trained {
+    struct arena arena;
+    struct train_config config; /* of the run; for a model, its shape and defaults */
+    struct train_options options;
+    struct job job; /* has the model and the tokenizer */
+    const char *weights;
+    uint64_t step; /* of the checkpoint; 0: it is none */
+};
+
+/* trained_close also where it fails. */
+int trained_open(struct trained *t, const struct trained_options *o, struct cairn_error *err);
+void trained_close(struct trained *t);
+
+#endif
