@@ -73,7 +73,7 @@ static int write_samples(const struct wish *w, struct trained *t, struct json *l
     bool own = w->prompts.n > 0;
     size_t n = own ? w->prompts.n : t->config.sample.prompts.n;
     struct job *j = &t->job;
-    if (sampler_open(j->m, j->tokenizer, j->m->shape.context, &j->sampler, err))
+    if (job_open_sampler(j, err))
         return -1;
     for (size_t i = 0; i < n; i++) {
         CLEANUP(str_release) struct str text = { 0 };

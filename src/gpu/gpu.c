@@ -92,6 +92,7 @@ void gpu_close(struct gpu *g)
     for (size_t i = 0; i < n_kernel_rows * GPU_STORAGES; i++)
         free(g->kernels[i]);
     free(g->kernels);
+    free(g->pieces);
     free(g);
 }
 
@@ -127,15 +128,58 @@ int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struc
     return is_lost(g, err) ? -1 : g->backend->memory(g, free_bytes, total_bytes, err);
 }
 
+struct gpu_taken gpu_taken(const struct gpu *g)
+{
+    return g->taken;
+}
+
+static int note_taken(struct gpu *g, const void *p, size_t size)
+{
+    if (g->n_pieces == g->room_pieces) {
+        size_t room = 2 * g->room_pieces + 16;
+        struct gpu_piece *more = realloc(g->pieces, room * sizeof(*more));
+        if (!more)
+            return -1;
+        g->pieces = more;
+        g->room_pieces = room;
+    }
+    g->pieces[g->n_pieces++] = (struct gpu_piece){ p, size };
+    g->taken.bytes += size;
+    if (g->taken.bytes > g->taken.most_bytes)
+        g->taken.most_bytes = g->taken.bytes;
+    return 0;
+}
+
+static void note_given(struct gpu *g, const void *p)
+{
+    for (size_t i = g->n_pieces; i-- > 0;)
+        if (g->pieces[i].at == p) {
+            g->taken.bytes -= g->pieces[i].bytes;
+            g->pieces[i] = g->pieces[--g->n_pieces];
+            return;
+        }
+}
+
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
 {
-    return is_lost(g, err) ? -1 : g->backend->alloc(g, kind, size, out, err);
+    void *p;
+    if (is_lost(g, err) || g->backend->alloc(g, kind, size, &p, err))
+        return -1;
+    if (kind == GPU_MEM_DEVICE && note_taken(g, p, size)) {
+        g->backend->free(g, kind, p);
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    }
+    *out = p;
+    return 0;
 }
 
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p)
 {
-    if (p)
-        g->backend->free(g, kind, p);
+    if (!p)
+        return;
+    if (kind == GPU_MEM_DEVICE)
+        note_given(g, p);
+    g->backend->free(g, kind, p);
 }
 
 int gpu_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)

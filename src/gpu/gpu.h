@@ -67,6 +67,12 @@ enum gpu_mem { GPU_MEM_DEVICE, GPU_MEM_STAGING };
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err);
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p);
 
+/* What gpu_alloc has given of the device's memory: now, and at most so far. */
+struct gpu_taken {
+    uint64_t bytes, most_bytes;
+};
+struct gpu_taken gpu_taken(const struct gpu *g);
+
 /* Queues.  NULL stands for the device's own first stream everywhere. */
 int gpu_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err);
 void gpu_stream_close(struct gpu *g, struct gpu_stream *s);

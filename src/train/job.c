@@ -170,11 +170,19 @@ int job_fill_model(struct job *j, struct cairn_error *err)
     return j->c->model.path[0] ? load_model(j, err) : gpt_init(j->m, (float)j->c->model.init_std, seed, err);
 }
 
+static uint64_t taken(const struct job *j)
+{
+    return gpu_taken(j->o->g).bytes;
+}
+
 static int open_optim(struct job *j, struct cairn_error *err)
 {
     struct optim_options o = optim_options(j);
+    uint64_t before = taken(j);
     j->planned_bytes[JOB_OPTIMIZER] = optim_bytes(gpt_trained(j->m), j->nn.storage, &o);
-    return optim_open(j->o->g, gpt_trained(j->m), gpt_trained_weights(j->m), &o, &j->optim, err);
+    int r = optim_open(j->o->g, gpt_trained(j->m), gpt_trained_weights(j->m), &o, &j->optim, err);
+    j->taken_bytes[JOB_OPTIMIZER] = taken(j) - before;
+    return r;
 }
 
 /* What the files in model.path say of the shape holds where the configuration says nothing. */
@@ -228,9 +236,12 @@ int job_open_network(struct job *j, struct cairn_error *err)
         };
         options.lora = &j->lora;
     }
-    return nn_open(&j->nn, j->o->g, choose_storage(j), err) || gpt_open(&j->nn, &shape, &options, &j->m, err)
-               ? -1
-               : 0;
+    if (nn_open(&j->nn, j->o->g, choose_storage(j), err))
+        return -1;
+    uint64_t before = taken(j);
+    int r = gpt_open(&j->nn, &shape, &options, &j->m, err);
+    j->taken_bytes[JOB_WEIGHTS] = taken(j) - before;
+    return r;
 }
 
 int job_open_model(struct job *j, struct cairn_error *err)
@@ -241,7 +252,19 @@ int job_open_model(struct job *j, struct cairn_error *err)
     j->planned_bytes[JOB_WEIGHTS] = weights_size(&j->m->params, j->nn.storage);
     if (j->lora.rank)
         j->planned_bytes[JOB_WEIGHTS] += weights_size(&j->m->lora.params, j->nn.storage);
+    struct gpt_room_options o = sampler_room(j->m, j->m->shape.context);
+    j->planned_bytes[JOB_SAMPLER] = j->c->sample.every ? gpt_room_bytes(j->m, &o) : 0;
     return 0;
+}
+
+int job_open_sampler(struct job *j, struct cairn_error *err)
+{
+    uint64_t before = taken(j);
+    if (j->sampler)
+        return 0;
+    int r = sampler_open(j->m, j->tokenizer, j->m->shape.context, &j->sampler, err);
+    j->taken_bytes[JOB_SAMPLER] = taken(j) - before;
+    return r;
 }
 
 /* ---- the room of a step ---- */
@@ -304,9 +327,12 @@ int job_open_room(struct job *j, struct cairn_error *err)
     for (;;) {
         struct gpt_room_options o = room_options(j);
         struct cairn_error why = { 0 };
+        uint64_t before = taken(j);
         j->planned_bytes[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &o);
-        if (!gpt_room_open(j->m, &o, &j->room, &why))
+        if (!gpt_room_open(j->m, &o, &j->room, &why)) {
+            j->taken_bytes[JOB_ACTIVATIONS] = taken(j) - before;
             return open_buffers(j, err);
+        }
         if (why.code != CAIRN_ENOMEM) {
             *err = why;
             return -1;
@@ -356,19 +382,45 @@ uint64_t job_memory(const struct job *j)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static const char *const parts[] = {
+    [JOB_WEIGHTS] = "weights",
+    [JOB_OPTIMIZER] = "optimizer and gradients",
+    [JOB_ACTIVATIONS] = "activations",
+    [JOB_SAMPLER] = "samples",
+};
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
 static void say_memory(struct job *j)
 {
-    const size_t *p = j->planned_bytes;
-    double mib = 1 << 20;
-    uint64_t free_bytes = 0, total = 0;
+    uint64_t free_bytes = 0, total = 0, sum = 0;
     struct cairn_error ignored;
+    CLEANUP(str_release) struct str list = { 0 };
     gpu_memory(j->o->g, &free_bytes, &total, &ignored);
-    job_say(
-        j,
-        "memory    %.0f MiB planned: weights %.0f, optimizer and gradients %.0f, activations %.0f%s; %.1f GiB "
-        "are there",
-        (double)(p[0] + p[1] + p[2]) / mib, (double)p[0] / mib, (double)p[1] / mib, (double)p[2] / mib,
-        j->state.recompute ? " (recomputed)" : "", (double)total / mib / 1024);
+    for (int i = 0; i < JOB_PARTS; i++) {
+        sum += j->planned_bytes[i];
+        if (j->planned_bytes[i])
+            str_addf(&list, "%s %s %.1f%s", list.len ? "," : ":", parts[i], mib(j->planned_bytes[i]),
+                     i == JOB_ACTIVATIONS && j->state.recompute ? " (recomputed)" : "");
+    }
+    job_say(j, "memory    %.1f MiB planned%s; %.1f GiB are there", mib(sum), list.s, mib(total) / 1024);
+}
+
+void job_say_taken(struct job *j)
+{
+    struct gpu_taken all = gpu_taken(j->o->g);
+    uint64_t rest = all.bytes;
+    CLEANUP(str_release) struct str list = { 0 };
+    for (int i = 0; i < JOB_PARTS; i++) {
+        rest -= j->taken_bytes[i];
+        if (j->taken_bytes[i])
+            str_addf(&list, "%s %.1f (%.1f), ", parts[i], mib(j->taken_bytes[i]), mib(j->planned_bytes[i]));
+    }
+    job_say(j, "memory    %.1f MiB taken at most; at the end (planned): %sthe rest %.1f", mib(all.most_bytes),
+            list.s ? list.s : "", mib(rest));
 }
 
 void job_summary(struct job *j)

@@ -13,7 +13,8 @@
 #include "train/ticker.h"
 #include "train/train.h"
 
-enum job_part { JOB_WEIGHTS, JOB_OPTIMIZER, JOB_ACTIVATIONS, JOB_PARTS };
+/* Of the device's memory. */
+enum job_part { JOB_WEIGHTS, JOB_OPTIMIZER, JOB_ACTIVATIONS, JOB_SAMPLER, JOB_PARTS };
 
 struct job {
     const struct train_options *o;
@@ -37,7 +38,7 @@ struct job {
     char note[512];
     bool told_help; /* that the host widens weights */
     const char *why_storage;
-    size_t planned_bytes[JOB_PARTS];
+    uint64_t planned_bytes[JOB_PARTS], taken_bytes[JOB_PARTS];
     int32_t *ids, *targets; /* of a micro-batch */
 };
 
@@ -50,6 +51,7 @@ int job_open_network(struct job *j, struct cairn_error *err);
 int job_fill_model(struct job *j, struct cairn_error *err);
 /* Room for the passes of a step: smaller ones are tried when memory is short, and what was done is said. */
 int job_open_room(struct job *j, struct cairn_error *err);
+int job_open_sampler(struct job *j, struct cairn_error *err); /* where it is not open yet */
 void job_close(struct job *j);
 
 /* One rung down: recompute, then micro-batches of half the size.  CAIRN_ENOMEM with `why` when there is none left. */
@@ -62,5 +64,7 @@ void job_say(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* What the process or the device holds now. */
 uint64_t job_memory(const struct job *j);
 void job_summary(struct job *j);
+/* At the end: what was planned, and what was taken. */
+void job_say_taken(struct job *j);
 
 #endif

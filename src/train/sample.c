@@ -18,15 +18,20 @@ struct sampler {
     } * choices;
 };
 
+struct gpt_room_options sampler_room(const struct gpt *m, size_t tokens)
+{
+    size_t window = tokens < m->shape.context ? tokens : m->shape.context;
+    return (struct gpt_room_options){ .samples = 1, .tokens = window < 2 ? m->shape.context : window };
+}
+
 int sampler_open(struct gpt *m, const struct tokenizer *t, size_t tokens, struct sampler **out,
                  struct cairn_error *err)
 {
     struct sampler *s = calloc(1, sizeof(*s));
     if (!s)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    *s = (struct sampler){ .m = m, .t = t, .window = tokens < m->shape.context ? tokens : m->shape.context };
-    s->window = s->window < 2 ? m->shape.context : s->window;
-    struct gpt_room_options o = { .samples = 1, .tokens = s->window };
+    struct gpt_room_options o = sampler_room(m, tokens);
+    *s = (struct sampler){ .m = m, .t = t, .window = o.tokens };
     s->ids = malloc(s->window * sizeof(*s->ids));
     s->scores = malloc(m->shape.vocab * sizeof(*s->scores));
     s->choices = malloc(m->shape.vocab * sizeof(*s->choices));

@@ -246,7 +246,7 @@ static int sample(struct job *j, struct cairn_error *err)
 {
     const struct config_sample *c = &j->c->sample;
     CLEANUP(str_release) struct str all = { 0 }, clean = { 0 };
-    if (!j->sampler && sampler_open(j->m, j->tokenizer, j->m->shape.context, &j->sampler, err))
+    if (job_open_sampler(j, err))
         return -1;
     for (size_t i = 0; i < c->prompts.n; i++) {
         struct sample_options o = {
@@ -519,6 +519,7 @@ static int finish(struct job *j, enum train_end end, struct cairn_error *err)
     j->metrics = NULL;
     if (plot_write_run(j->o->dir, run_name(j), err))
         return -1;
+    job_say_taken(j);
     job_say(j, "%s at step %" PRIu64 " of %lld; %s/checkpoints/latest, %s/loss.svg",
             end == TRAIN_STOPPED ? "stopped" : "finished", j->state.step, (long long)j->c->train.steps,
             j->o->dir, j->o->dir);

@@ -117,6 +117,16 @@ a_run_leaves_its_files()
     status_is 0
     out_is_empty
     err_has 'finished at step 6 of 6; runs/job/checkpoints/latest, runs/job/loss.svg'
+    python3 - "$err" 2>"$tmp/python" <<'PYTHON' || fail "memory: $(tail -n 1 "$tmp/python")"
+import re, sys
+said = [line for line in open(sys.argv[1]) if line.startswith('memory ')]
+parts = re.findall(r'[ ,]([a-z][a-z ]*) ([\d.]+) \(([\d.]+)\)', said[1])
+names = [name.strip() for name, _, _ in parts]
+assert 'planned: weights' in said[0] and 'taken at most' in said[1], said
+assert names == ['weights', 'optimizer and gradients', 'activations', 'samples'], said[1]
+assert all(abs(float(taken) - float(planned)) <= 0.1 for _, taken, planned in parts), said[1]
+assert any(float(taken) > 0 for _, taken, _ in parts), said[1]
+PYTHON
     python_is '[x["step"] for x in d] == [1, 2, 3, 4, 5, 6]' runs/job/log.jsonl
     python_is '[x["step"] for x in d if x.get("event") == "eval" and x["val_loss"] > 0] == [3, 6]' runs/job/log.jsonl
     python_is 'all(x["tokens_per_s"] > 0 and x["lr"] > 0 and x["grad_norm"] > 0 for x in d if "loss" in x)' runs/job/log.jsonl

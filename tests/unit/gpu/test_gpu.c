@@ -58,6 +58,27 @@ static void memory_and_copies(void)
     gpu_close(g);
 }
 
+static void taken_memory_is_counted(void)
+{
+    enum { PIECES = 40 }; /* more than the list has room for at first */
+    struct gpu *g;
+    struct cairn_error err = { 0 };
+    void *p[PIECES], *staging;
+    REQUIRE(!gpu_open("cpu", &g, &err));
+    for (size_t i = 0; i < PIECES; i++)
+        REQUIRE(!gpu_alloc(g, GPU_MEM_DEVICE, 100 + i, &p[i], &err));
+    REQUIRE(!gpu_alloc(g, GPU_MEM_STAGING, 1000, &staging, &err));
+    CHECK_INT(gpu_taken(g).bytes, PIECES * 100 + PIECES * (PIECES - 1) / 2);
+    gpu_free(g, GPU_MEM_STAGING, staging);
+    for (size_t i = 1; i < PIECES; i++)
+        gpu_free(g, GPU_MEM_DEVICE, p[i]);
+    CHECK_INT(gpu_taken(g).bytes, 100);
+    CHECK_INT(gpu_taken(g).most_bytes, PIECES * 100 + PIECES * (PIECES - 1) / 2);
+    gpu_free(g, GPU_MEM_DEVICE, p[0]);
+    CHECK_INT(gpu_taken(g).bytes, 0);
+    gpu_close(g);
+}
+
 static void a_kernel_wants_its_own_arguments(void)
 {
     struct gpu *g;
@@ -115,6 +136,7 @@ int main(void)
     RUN(an_unknown_name_lists_the_devices);
     RUN(the_cpu_is_always_there_and_last);
     RUN(memory_and_copies);
+    RUN(taken_memory_is_counted);
     RUN(a_kernel_wants_its_own_arguments);
     RUN(each_version_of_a_kernel_is_in_its_place);
     RUN(every_kernel_is_checked);
