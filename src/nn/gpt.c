@@ -225,66 +225,90 @@ struct weights *gpt_trained_weights(struct gpt *m)
 /* ---- new weights ---- */
 
 /* The numbers come from the CPU, so that every device starts from the same. */
-static int put_normal(struct gpu *cpu, const struct weights *w, const struct param *p, float std,
-                      uint64_t seed, uint64_t stream, struct cairn_error *err)
+struct maker {
+    struct gpu *cpu;
+    float *numbers; /* room for the largest parameter */
+    const struct weights *w;
+    uint64_t seed;
+};
+
+static void maker_close(struct maker *k)
+{
+    free(k->numbers);
+    gpu_close(k->cpu);
+}
+
+static int maker_open(struct maker *k, const struct params *p, const struct weights *w, uint64_t seed,
+                      struct cairn_error *err)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < p->n; i++)
+        most = p->list[i].rows * p->list[i].columns > most ? p->list[i].rows * p->list[i].columns : most;
+    *k = (struct maker){ .w = w, .seed = seed };
+    if (gpu_open("cpu", &k->cpu, err))
+        return -1;
+    k->numbers = aligned_alloc(64, (most * sizeof(float) + 63) / 64 * 64);
+    if (k->numbers)
+        return 0;
+    gpu_close(k->cpu);
+    return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu new weights", most);
+}
+
+static int put_normal(const struct maker *m, const struct param *p, float std, uint64_t stream,
+                      struct cairn_error *err)
 {
     size_t n = p->rows * p->columns;
     const struct gpu_kernel *k;
-    CLEANUP(mem_free) float *numbers = aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64);
-    if (!numbers)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
-    struct random_args args = { .y = numbers, .n = (k_i64)n, .seed = seed, .stream = stream, .scale = std };
+    struct random_args args = {
+        .y = m->numbers, .n = (k_i64)n, .seed = m->seed, .stream = stream, .scale = std
+    };
     struct gpu_grid grid = { .x = (unsigned)K_GROUPS(n) };
-    if (gpu_kernel(cpu, "random_normal", GPU_F32, &k, err) ||
-        gpu_launch(cpu, NULL, k, grid, &args, sizeof(args), err) || gpu_wait(cpu, NULL, err))
+    if (gpu_kernel(m->cpu, "random_normal", GPU_F32, &k, err) ||
+        gpu_launch(m->cpu, NULL, k, grid, &args, sizeof(args), err) || gpu_wait(m->cpu, NULL, err))
         return -1;
-    return weights_put(w, p, numbers, err);
+    return weights_put(m->w, p, m->numbers, err);
 }
 
-static int put_value(const struct weights *w, const struct param *p, float value, struct cairn_error *err)
+static int put_value(const struct maker *m, const struct param *p, float value, struct cairn_error *err)
 {
-    size_t n = p->rows * p->columns;
-    CLEANUP(mem_free) float *numbers = malloc(n * sizeof(*numbers));
-    if (!numbers)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
-    for (size_t i = 0; i < n; i++)
-        numbers[i] = value;
-    return weights_put(w, p, numbers, err);
+    for (size_t i = 0; i < p->rows * p->columns; i++)
+        m->numbers[i] = value;
+    return weights_put(m->w, p, m->numbers, err);
 }
 
 int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *err)
 {
-    struct gpu *cpu;
-    if (gpu_open("cpu", &cpu, err))
-        return -1;
+    struct maker k;
     int r = 0;
+    if (maker_open(&k, &m->params, &m->weights, seed, err))
+        return -1;
     for (size_t i = 0; i < m->params.n && !r; i++) {
         const struct param *p = &m->params.list[i];
         bool added = str_ends(p->name, "c_proj.weight");
         float std = added ? init_std / sqrtf(2 * (float)m->shape.layers) : init_std;
         if (p->kind != PARAM_VECTOR)
-            r = put_normal(cpu, &m->weights, p, std, seed, i, err);
+            r = put_normal(&k, p, std, i, err);
         else
-            r = put_value(&m->weights, p, str_ends(p->name, ".bias") ? 0 : 1, err);
+            r = put_value(&k, p, str_ends(p->name, ".bias") ? 0 : 1, err);
     }
-    gpu_close(cpu);
+    maker_close(&k);
     return r;
 }
 
 int gpt_init_lora(struct gpt *m, uint64_t seed, struct cairn_error *err)
 {
-    struct gpu *cpu;
-    if (gpu_open("cpu", &cpu, err))
-        return -1;
+    const struct params *all = &m->lora.params;
+    struct maker k;
     int r = 0;
-    for (size_t i = 0; i < m->lora.params.n && !r; i++) {
-        const struct param *p = &m->lora.params.list[i];
+    if (maker_open(&k, all, &m->lora.weights, seed, err))
+        return -1;
+    for (size_t i = 0; i < all->n && !r; i++) {
+        const struct param *p = &all->list[i];
         if (str_ends(p->name, "lora_A.weight"))
-            r = put_normal(cpu, &m->lora.weights, p, 1 / sqrtf((float)p->columns), seed, m->params.n + i,
-                           err);
+            r = put_normal(&k, p, 1 / sqrtf((float)p->columns), m->params.n + i, err);
         else
-            r = put_value(&m->lora.weights, p, 0, err);
+            r = put_value(&k, p, 0, err);
     }
-    gpu_close(cpu);
+    maker_close(&k);
     return r;
 }
