@@ -304,7 +304,7 @@ int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_err
     return cairn_hint(
         err,
         "micro-batches of %zu with recomputation do not fit: a shorter train.seq, a smaller model, "
-        "model.quantize with LoRA, or train.optimizer: adamw8",
+        "model.quantize with LoRA, or train.optimizer: adafactor",
         (size_t)j->state.micro);
 }
 
@@ -443,5 +443,8 @@ void job_summary(struct job *j)
             (long long)job_micros(j), (long long)j->c->train.seq);
     job_say(j, "numbers   %s: %s", formats[j->nn.storage], j->why_storage);
     say_memory(j);
+    if (j->c->train.optimizer == CONFIG_OPTIMIZER_PRODIGY && j->c->train.lr < 0.1)
+        job_say(j, "rate      prodigy finds its own and multiplies it by train.lr, which is %g: 1 is usual",
+                j->c->train.lr);
     job_say(j, "run       %s", j->o->dir);
 }

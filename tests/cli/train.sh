@@ -107,6 +107,10 @@ a_dry_run_writes_nothing()
     status_is 0
     err_has 'memory '
     err_has 'as asked'
+    run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy --set train.lr=1e-3
+    err_has 'train.lr, which is 0.001: 1 is usual'
+    run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy
+    ! grep -q '1 is usual' "$err" || fail 'a rate that nobody gave is told'
     [ "$(ls dry)" = "$(printf 'job.yaml\ntext.txt')" ] || fail "left: $(ls dry)"
 }
 
