@@ -29,7 +29,7 @@ def sizes_of(path):
 
 def parse(path, size):
     """The kernels of a file: (name, struct of its arguments, formats it is for, whether it takes matrix cores)."""
-    rows = re.findall(r'^K_KERNEL(_MMA|_SIZED|_BESIDE)?\((\w+), (\w+)(?:, \d+)?\)', read(path), re.M)
+    rows = re.findall(r'^K_KERNEL(_MMA|_SIZED|_BESIDE)?\((\w+), (\w+)(?:, [^)]+)?\)', read(path), re.M)
     for_mma = ['_MMA', '_SIZED']
     return [(sized(name, size), args, STORAGES[1:] if kind in for_mma else STORAGES, kind in for_mma)
             for kind, name, args in rows]

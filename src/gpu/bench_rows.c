@@ -109,7 +109,8 @@ static int norm(struct bench *b, const struct bench_row *r, struct bench_amount 
                               .rows = rows,
                               .columns = NORM_COLUMNS,
                               .epsilon = 1e-5f };
-    return launch(b, r->by, whole_rows(rows), &args, sizeof(args), err);
+    struct gpu_grid grid = { .x = (unsigned)K_NORM_GROUPS(rows, NORM_COLUMNS) };
+    return launch(b, r->by, grid, &args, sizeof(args), err);
 }
 
 static int fill_weights(struct bench *b, struct cairn_error *err)

@@ -38,7 +38,7 @@ static void norm_shape(struct check *c, const struct shape *s, const char *kerne
         .epsilon = 1e-5f,
         .w_plus = s->rows_per_w ? 1 : 0,
     };
-    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)K_WHOLE_GROUPS(s->rows, s->columns) }), args);
+    CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)K_NORM_GROUPS(s->rows, s->columns) }), args);
     double *want = check_doubles(c, n), *means = check_doubles(c, s->rows),
            *rstds = check_doubles(c, s->rows);
     for (size_t r = 0; r < s->rows; r++) {
@@ -55,16 +55,25 @@ static void norm_shape(struct check *c, const struct shape *s, const char *kerne
         check_compare(c, &mean, means, 64);
 }
 
-static void layer_norm(struct check *c)
+/* Forward, a group takes rows in turn: more than it has side by side. */
+static const struct shape turns[] = { { 5, 4096, 0 }, { 4099, 520, 0 } };
+
+static void norm_shapes(struct check *c, const char *kernel, bool centre)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-        norm_shape(c, &shapes[i], "layer_norm", true);
+        norm_shape(c, &shapes[i], kernel, centre);
+    for (size_t i = 0; i < ARRAY_LEN(turns); i++)
+        norm_shape(c, &turns[i], kernel, centre);
+}
+
+static void layer_norm(struct check *c)
+{
+    norm_shapes(c, "layer_norm", true);
 }
 
 static void rms_norm(struct check *c)
 {
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-        norm_shape(c, &shapes[i], "rms_norm", false);
+    norm_shapes(c, "rms_norm", false);
 }
 
 /* ---- backward ---- */

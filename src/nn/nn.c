@@ -224,7 +224,7 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
         .columns = (k_i64)n->columns,
         .epsilon = n->epsilon,
     };
-    struct gpu_grid grid = { .x = (unsigned)K_WHOLE_GROUPS(n->rows, n->columns) };
+    struct gpu_grid grid = { .x = (unsigned)K_NORM_GROUPS(n->rows, n->columns) };
     return QUEUE(nn, n->kind == NN_NORM_RMS ? "rms_norm" : "layer_norm", grid, args,
                  ((struct result){ n->y, n->rows * n->columns, 2 }), err);
 }

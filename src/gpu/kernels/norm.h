@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normalisation over the last dimension.  x is rows × columns; K_WHOLE_GROUPS groups.
+ * Normalisation over the last dimension.  x is rows × columns; K_NORM_GROUPS groups.
  *
  * y = xhat * (w + w_plus) + b, where w and b are vectors of `columns` numbers.  Modulated layers (a scale and a
  * shift per sample, as in diffusion transformers) have one w and b for every `rows_per_w` rows, and w_plus 1;
@@ -8,6 +8,14 @@
 #define CAIRN_GPU_KERNELS_NORM_H
 
 #include "gpu/kernels/types.h"
+
+/* Of many rows a group takes more: it reads w and b once. */
+#define K_NORM_ROWS(rows, columns)                                  \
+    (K_WHOLE_ROWS(columns) * ((columns) > 4096 || (rows) < 4096 ? 1 \
+                              : (rows) < 8192                   ? 2 \
+                              : (rows) < 16384                  ? 4 \
+                                                                : 8))
+#define K_NORM_GROUPS(rows, columns) (((rows) + K_NORM_ROWS(rows, columns) - 1) / K_NORM_ROWS(rows, columns))
 
 struct norm_args {
     struct k_fault *fault;
