@@ -6,6 +6,7 @@
 #include "cli/selftest_print.h"
 #include "cli/stop.h"
 #include "cli/watch_calls.h"
+#include "gpu/pool.h"
 #include <stdlib.h>
 
 struct run {
@@ -48,6 +49,8 @@ static int test_device(struct run *r, struct arena *a, const char *name, struct 
     struct gpu *g;
     if (gpu_open(name, &g, err))
         return -1;
+    /* Each array by itself, so that what a kernel writes beside it is not another array's. */
+    pool_set_direct(gpu_pool(g));
     int code = r->debug ? gpu_set_debug(g, err) : 0;
     if (!code)
         code = test_open(r, g, ARENA_PUSH(a, r->tests, r->n), err);

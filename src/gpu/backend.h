@@ -46,22 +46,15 @@ struct gpu_backend {
 };
 enum { GPU_UP, GPU_DOWN, GPU_WITHIN }; /* directions of a copy */
 
-struct gpu_piece {
-    const void *at;
-    size_t bytes;
-};
-
 struct gpu {
     const struct gpu_backend *backend;
     struct gpu_info info;
     void *state;                 /* the backend's */
+    struct pool *pool;           /* its memory */
     struct gpu_kernel **kernels; /* [row * GPU_STORAGES + storage]; NULL until asked for */
     struct cairn_error lost;     /* code set: the device is gone, and why */
     struct k_fault *fault;       /* on the device; NULL: not debugging */
     struct k_fault last_fault;   /* what the last launch reported */
-    struct gpu_piece *pieces;    /* of the device's memory that are taken */
-    size_t n_pieces, room_pieces;
-    struct gpu_taken taken;
 };
 
 extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "gpu/backend.h"
+#include "gpu/pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,19 +60,32 @@ static int find_device(const char *name, struct gpu_info *out, struct cairn_erro
     return cairn_hint(err, "%s", why.s);
 }
 
+/* The CPU's memory needs no pool; and with CAIRN_POOL=direct a tool that watches the device's memory sees each piece. */
+static bool is_direct(const struct gpu_info *info)
+{
+    const char *told = getenv("CAIRN_POOL");
+    return info->api == GPU_API_HOST || (told && !strcmp(told, "direct"));
+}
+
 int gpu_open(const char *name, struct gpu **out, struct cairn_error *err)
 {
     struct gpu_info info;
     if (find_device(name, &info, err))
         return -1;
     struct gpu *g = calloc(1, sizeof(*g));
-    if (g)
+    if (g) {
+        g->info = info;
         g->kernels = calloc(n_kernel_rows * GPU_STORAGES, sizeof(*g->kernels));
-    if (!g || !g->kernels) {
+        g->pool = pool_open(g, is_direct(&info));
+    }
+    if (!g || !g->kernels || !g->pool) {
+        if (g) {
+            pool_close(g->pool);
+            free(g->kernels);
+        }
         free(g);
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", info.name);
     }
-    g->info = info;
     for (size_t i = 0; i < ARRAY_LEN(backends); i++)
         if (backends[i]->api == info.api)
             g->backend = backends[i];
@@ -88,11 +102,11 @@ void gpu_close(struct gpu *g)
     if (!g)
         return;
     gpu_free(g, GPU_MEM_DEVICE, g->fault);
+    pool_close(g->pool);
     g->backend->close(g);
     for (size_t i = 0; i < n_kernel_rows * GPU_STORAGES; i++)
         free(g->kernels[i]);
     free(g->kernels);
-    free(g->pieces);
     free(g);
 }
 
@@ -130,72 +144,70 @@ int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struc
 
 struct gpu_taken gpu_taken(const struct gpu *g)
 {
-    return g->taken;
-}
-
-static int note_taken(struct gpu *g, const void *p, size_t size)
-{
-    if (g->n_pieces == g->room_pieces) {
-        size_t room = 2 * g->room_pieces + 16;
-        struct gpu_piece *more = realloc(g->pieces, room * sizeof(*more));
-        if (!more)
-            return -1;
-        g->pieces = more;
-        g->room_pieces = room;
-    }
-    g->pieces[g->n_pieces++] = (struct gpu_piece){ p, size };
-    g->taken.bytes += size;
-    if (g->taken.bytes > g->taken.most_bytes)
-        g->taken.most_bytes = g->taken.bytes;
-    return 0;
-}
-
-static void note_given(struct gpu *g, const void *p)
-{
-    for (size_t i = g->n_pieces; i-- > 0;)
-        if (g->pieces[i].at == p) {
-            g->taken.bytes -= g->pieces[i].bytes;
-            g->pieces[i] = g->pieces[--g->n_pieces];
-            return;
-        }
+    struct pool_stats st;
+    pool_stats_get(g->pool, &st);
+    return (struct gpu_taken){ st.allocated_bytes, st.peak_bytes };
 }
 
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
 {
-    void *p;
-    if (is_lost(g, err) || g->backend->alloc(g, kind, size, &p, err))
+    if (is_lost(g, err))
         return -1;
-    if (kind == GPU_MEM_DEVICE && note_taken(g, p, size)) {
-        g->backend->free(g, kind, p);
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    }
-    *out = p;
-    return 0;
+    return kind == GPU_MEM_DEVICE ? pool_alloc(g->pool, size, POOL_ANY, out, err)
+                                  : g->backend->alloc(g, kind, size, out, err);
 }
 
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p)
 {
-    if (!p)
-        return;
-    if (kind == GPU_MEM_DEVICE)
-        note_given(g, p);
-    g->backend->free(g, kind, p);
+    if (p && kind == GPU_MEM_DEVICE)
+        pool_free(g->pool, p, POOL_ANY);
+    else if (p)
+        g->backend->free(g, kind, p);
+}
+
+int gpu_alloc_on(struct gpu *g, struct gpu_stream *s, size_t size, void **out, struct cairn_error *err)
+{
+    return is_lost(g, err) ? -1 : pool_alloc(g->pool, size, s, out, err);
+}
+
+void gpu_free_on(struct gpu *g, struct gpu_stream *s, void *p)
+{
+    if (p)
+        pool_free(g->pool, p, s);
+}
+
+struct pool *gpu_pool(struct gpu *g)
+{
+    return g->pool;
 }
 
 int gpu_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)
 {
-    return is_lost(g, err) ? -1 : g->backend->stream_open(g, out, err);
+    struct gpu_stream *s;
+    if (is_lost(g, err) || g->backend->stream_open(g, &s, err))
+        return -1;
+    if (pool_add_stream(g->pool, s, err)) {
+        g->backend->stream_close(g, s);
+        return -1;
+    }
+    *out = s;
+    return 0;
 }
 
 void gpu_stream_close(struct gpu *g, struct gpu_stream *s)
 {
-    if (s)
-        g->backend->stream_close(g, s);
+    if (!s)
+        return;
+    pool_remove_stream(g->pool, s);
+    g->backend->stream_close(g, s);
 }
 
 int gpu_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
 {
-    return is_lost(g, err) ? -1 : g->backend->wait(g, s, err);
+    if (is_lost(g, err) || g->backend->wait(g, s, err))
+        return -1;
+    pool_note_wait(g->pool, s);
+    return 0;
 }
 
 int gpu_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *err)
@@ -289,6 +301,7 @@ int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const 
 int gpu_set_debug(struct gpu *g, struct cairn_error *err)
 {
     void *p;
+    pool_set_direct(g->pool);
     if (gpu_alloc(g, GPU_MEM_DEVICE, sizeof(*g->fault), &p, err))
         return -1;
     g->fault = p;

@@ -22,6 +22,7 @@ struct gpu;        /* an open device */
 struct gpu_stream; /* a queue of work */
 struct gpu_event;  /* a point in a queue */
 struct gpu_kernel; /* a kernel that is ready to launch */
+struct pool;       /* its memory: pool.h */
 struct k_fault;
 
 enum gpu_api { GPU_API_HOST, GPU_API_HIP, GPU_API_CUDA };
@@ -61,11 +62,17 @@ const struct k_fault *gpu_fault(const struct gpu *g);
 const struct cairn_error *gpu_lost(const struct gpu *g);
 int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);
 
-/* Memory.  GPU_MEM_STAGING is the host's, where the device can copy from and to without help. */
+/* Memory.  The device's comes from its pool, in pieces on 256 bytes or more.  GPU_MEM_STAGING is the host's, where the
+ * device can copy from and to without help.  What is freed may still be in use by work that is queued on any stream, and
+ * what is allocated is ready for all of them. */
 enum gpu_mem { GPU_MEM_DEVICE, GPU_MEM_STAGING };
 /* CAIRN_ENOMEM when there is not enough; size 0 gives a pointer that may be freed. */
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err);
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p);
+/* For what one stream alone needs for a while: without a wait where another has just freed it. */
+int gpu_alloc_on(struct gpu *g, struct gpu_stream *s, size_t size, void **out, struct cairn_error *err);
+void gpu_free_on(struct gpu *g, struct gpu_stream *s, void *p);
+struct pool *gpu_pool(struct gpu *g);
 
 /* What gpu_alloc has given of the device's memory: now, and at most so far. */
 struct gpu_taken {
