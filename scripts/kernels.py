@@ -7,11 +7,12 @@ import sys
 
 KERNELS = os.path.dirname(os.path.abspath(__file__)) + '/../src/gpu/kernels'
 STORAGES = ['f32', 'bf16', 'f16']
-# What a variant for the CPU defines; those after the first are ways in which tests run a kernel.
+# What a variant for the CPU defines; the last two are ways in which tests run a kernel.
 VARIANTS = {
     'debug': ['#define K_DEBUG 1'],
-    'reversed': ['#define K_ORDER(i) (K_WG - 1 - (i))'],
-    'strided': ['#define K_ORDER(i) ((i) * 97 % K_WG)'],
+    'avx2': ['#define K_NO_MMA 1'],
+    'avx512': ['#define K_NO_MMA 1'],
+    'order': ['#define K_ORDER 1'],
     'fiber': ['#define K_FIBER 1'],
 }
 
@@ -68,6 +69,11 @@ def prelude():
         '#line 1 "%s"\n%s' % (name, read(KERNELS + '/' + name)) for name in ('library.k', 'rows.k', 'mma.k', 'debug.k'))
 
 
+def version(variant, mma):
+    """Nobody waits for a kernel for matrix cores on a CPU: the plain version does for all of them."""
+    return 'plain' if mma and '#define K_NO_MMA 1' in VARIANTS.get(variant, []) else variant
+
+
 def write_rows(out, variants, files):
     lines = ['/* Made by kernels.py; do not edit. */', '#include "gpu/kernel_rows.h"', '']
     lines += ['#include "%s"' % os.path.abspath(header_of(f)) for f in files]
@@ -83,9 +89,10 @@ def write_rows(out, variants, files):
     for i, (f, size) in enumerate(texts):
         group = int(re.search(r'^#define K_WG (\d+)', read(f), re.M).group(1))
         for kernel, args, storages, mma in parse(f, size):
-            names = [['%s_%s_%s' % (kernel, s, v) for v in variants] if s in storages else [] for s in STORAGES]
+            names = [['%s_%s_%s' % (kernel, s, version(v, mma)) for v in variants] if s in storages else []
+                     for s in STORAGES]
             for column in filter(None, names):
-                lines += ['kernel_fn %s;' % ', '.join(column)]
+                lines += ['kernel_fn %s;' % ', '.join(dict.fromkeys(column))]
             table = ', '.join('{ %s }' % ', '.join(column or ['NULL']) for column in names)
             rows += ['    { "%s", &kernel_texts[%d], sizeof(struct %s), %d, %s, { %s } },' %
                      (kernel, i, args, group, str(mma).lower(), table)]

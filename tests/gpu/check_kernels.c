@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every kernel on the CPU against its definition, in the way that this program was linked with. */
+ * Every kernel on the CPU against its definition, in the way that this program was linked with: as fibers, or in the
+ * order that its argument names. */
 #include "gpu/check.h"
 #include "gpu/compile.h"
 #include "gpu/kernel_rows.h"
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 #ifdef FIBER
 #include "fiber.h"
+#else
+#include "order.h"
 #endif
 
 static int check_once(struct gpu *g, const char *title, size_t *count)
@@ -38,11 +41,25 @@ static bool is_way(void)
     return true;
 }
 
-int main(void)
+/* False: it is not known. */
+static bool set_order(int argc, char **argv)
+{
+#ifdef FIBER
+    return argc == 1 && argv;
+#else
+    return argc == 2 && k_order_set(argv[1]);
+#endif
+}
+
+int main(int argc, char **argv)
 {
     struct cairn_error err = { 0 };
     struct gpu *g;
     size_t count = 0;
+    if (!set_order(argc, argv)) {
+        printf("Bail out! no such order\n");
+        return 1;
+    }
     if (gpu_open("cpu", &g, &err)) {
         printf("Bail out! %s\n", err.msg);
         return 1;
