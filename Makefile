@@ -8,7 +8,8 @@ BUILD   ?= build
 T       ?=
 
 CLANG_ENV = CC=clang
-SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false -Dkernels=plain
+# Built in half the time of -O2, and as good at finding things.
+SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false -Dkernels=plain -Doptimization=1
 # A wrong answer of a sanitizer must end the test; leaks count.
 SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 

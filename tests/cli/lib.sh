@@ -39,6 +39,7 @@ said=
 cases=0
 failed=0
 bad=
+skipped=
 
 run()
 {
@@ -52,6 +53,18 @@ fail()
     bad=yes
     echo "# $said: $*"
     sed 's/^/#   stderr: /;5q' "$err"
+}
+
+# skip REASON; return: it can not be tried here.
+skip()
+{
+    skipped=$1
+}
+
+# The sanitizers make each run several times as long: a case that repeats itself need not repeat all of it there.
+is_sanitized()
+{
+    [ -n "${ASAN_OPTIONS:-}" ]
 }
 
 status_is()
@@ -100,6 +113,7 @@ it()
 {
     bad=
     said=
+    skipped=
     : >"$out"
     : >"$err"
     "$1"
@@ -108,7 +122,7 @@ it()
         failed=$((failed + 1))
         echo "not ok $cases - ${2:-$1}"
     else
-        echo "ok $cases - ${2:-$1}"
+        echo "ok $cases - ${2:-$1}${skipped:+ # SKIP $skipped}"
     fi
 }
 

@@ -9,12 +9,12 @@
 static struct tree cache;
 static bool is_long;
 
-/* Of those that ROCm 5.2 knows.  In the short run each text is compiled in one format for one chip of a kind. */
+/* Of those that ROCm 5.2 knows.  In the short run each text is compiled in one format, for one chip of each kind in turn. */
 static const struct {
     const char *arch;
-    bool in_short, debug;
-} chips[] = { { "gfx1030", true, false },  { "gfx1030", false, true }, { "gfx1031", false, false },
-              { "gfx1032", false, false }, { "gfx906", false, false }, { "gfx90a", true, false } };
+    bool debug;
+} chips[] = { { "gfx1030", false }, { "gfx1030", true }, { "gfx1031", false },
+              { "gfx1032", false }, { "gfx906", false }, { "gfx90a", false } };
 
 static struct compile_job job_of(size_t piece)
 {
@@ -28,11 +28,17 @@ static struct compile_job job_of(size_t piece)
     };
 }
 
+static bool is_in_short(const struct compile_job *job)
+{
+    const char *arch = (job->text - kernel_texts) % 2 ? "gfx90a" : "gfx1030";
+    return job->storage == GPU_BF16 && !job->debug && !strcmp(job->arch, arch);
+}
+
 static int compile_piece(void *context, size_t piece, struct cairn_error *err)
 {
     (void)context;
     struct compile_job job = job_of(piece);
-    if (!is_long && (!chips[piece % ARRAY_LEN(chips)].in_short || job.storage != GPU_BF16))
+    if (!is_long && !is_in_short(&job))
         return 0;
     void *code;
     size_t size;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 at any moment, --resume, and in the end the same bits as a run that nobody disturbed.
 
-`kills.py N` kills N times, shared among the kinds of jobs.
+`kills.py N` kills N times, shared among the kinds of jobs, and each kind at least once.
 """
 import random
 import sys
@@ -59,5 +59,5 @@ def case_of(kind, keys, kills):
     return case
 
 
-SHARES = [KILLS // len(KINDS) + (i < KILLS % len(KINDS)) for i in range(len(KINDS))]
+SHARES = [max(1, KILLS // len(KINDS) + (i < KILLS % len(KINDS))) for i in range(len(KINDS))]
 tap.run([case_of(kind, keys, share) for (kind, keys), share in zip(KINDS.items(), SHARES)])
