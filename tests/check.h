@@ -4,7 +4,7 @@
  *     static void adds_two(void) { CHECK_INT(1 + 1, 2); }
  *     int main(void) { RUN(adds_two); return check_done(); }
  *
- * A failed check does not end its function; REQUIRE does. */
+ * A failed check does not end its function; REQUIRE does, and SKIP, which says why it can not be tried here. */
 #ifndef CAIRN_TESTS_CHECK_H
 #define CAIRN_TESTS_CHECK_H
 
@@ -16,6 +16,7 @@
 #include <string.h>
 
 static int check_count, check_failed, check_bad_here;
+static const char *check_skipped; /* why, or NULL */
 
 #define CHECK_FAIL_(...)                         \
     do {                                         \
@@ -37,6 +38,12 @@ static int check_count, check_failed, check_bad_here;
             CHECK_FAIL_("%s", #cond); \
             return;                   \
         }                             \
+    } while (0)
+
+#define SKIP(why)            \
+    do {                     \
+        check_skipped = why; \
+        return;              \
     } while (0)
 
 #define CHECK_INT(got, want)                                                    \
@@ -64,10 +71,12 @@ static int check_count, check_failed, check_bad_here;
 static void check_run_(const char *name, void (*fn)(void))
 {
     check_bad_here = 0;
+    check_skipped = NULL;
     fn();
     check_count++;
     check_failed += check_bad_here != 0;
-    printf("%sok %d - %s\n", check_bad_here ? "not " : "", check_count, name);
+    printf("%sok %d - %s%s%s\n", check_bad_here ? "not " : "", check_count, name,
+           check_skipped ? " # SKIP " : "", check_skipped ? check_skipped : "");
     fflush(stdout);
 }
 #define RUN(fn) check_run_(#fn, fn)

@@ -17,7 +17,11 @@ class Session:
     def __enter__(self):
         self.home = Home().__enter__()
         path = self.home.file('child.py', self.script)
-        self.terminal = Terminal(self.home, '--retries', '0', *self.options, '--', sys.executable, path, **self.more)
+        try:
+            self.terminal = Terminal(self.home, '--retries', '0', *self.options, '--', sys.executable, path, **self.more)
+        except tap.Skip:
+            self.home.__exit__()
+            raise
         return self.home, self.terminal
 
     def __exit__(self, *_):

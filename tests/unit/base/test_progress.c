@@ -48,8 +48,8 @@ static void rewrites_its_line(void)
 {
     int master, slave;
     char seen[512] = "";
-    if (openpty(&master, &slave, NULL, NULL, NULL)) /* no /dev/pts in a bare container */
-        return;
+    if (openpty(&master, &slave, NULL, NULL, NULL))
+        SKIP("no terminal can be had here (/dev/pts)");
     FILE *f = fdopen(slave, "w");
     struct progress p;
     progress_start(&p, f, "work", 1000);

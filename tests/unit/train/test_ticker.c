@@ -104,8 +104,8 @@ static void one_line_on_a_terminal(void)
 {
     int master, slave;
     char seen[2048] = "";
-    if (openpty(&master, &slave, NULL, NULL, NULL)) /* no /dev/pts in a bare container */
-        return;
+    if (openpty(&master, &slave, NULL, NULL, NULL))
+        SKIP("no terminal can be had here (/dev/pts)");
     FILE *f = fdopen(slave, "w");
     struct ticker t;
     ticker_start(&t, f, 9);
