@@ -40,6 +40,8 @@ double *check_doubles(struct check *c, size_t n);
 #define CHECK_LAUNCH(c, name, grid, args) check_launch(c, name, grid, &(args), sizeof(args))
 void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args,
                   size_t args_size);
+/* What a case called itself has failed: so has the case, but where the debug build found an odd number that may be. */
+void check_gave_up(struct check *c, const struct cairn_error *err);
 void check_fetch(struct check *c, struct check_tensor *t);
 /* Compares: |got - want| is measured against the largest |want|; what remains is the error of the case.  `slack`
  * is how many roundings of the output's format (or of f32, whichever is larger) are fine. */

@@ -357,7 +357,7 @@ static void run_whole(struct check *c, const struct operands *o)
     if (check_ok(c) && (attention_forward(check_gpu(c), NULL, check_storage(c), samples, &there, &err) ||
                         attention_backward(check_gpu(c), NULL, check_storage(c), samples, &back, &err) ||
                         gpu_wait(check_gpu(c), NULL, &err)))
-        check_complain(c, "%s", err.msg);
+        check_gave_up(c, &err);
 }
 
 static void whole(struct check *c)
