@@ -20,7 +20,7 @@ static void say(const char *what, double value, const char *unit)
 
 static void *get(struct pool *p, size_t n)
 {
-    struct cairn_error err = { 0 };
+    static struct cairn_error err;
     void *at;
     if (pool_alloc(p, n, NULL, &at, &err)) {
         fprintf(stderr, "%s\n", err.msg);
@@ -95,7 +95,8 @@ int main(int argc, char **argv)
     say("a pair in the trace of a step", (bench_now() - begin) * 1e9 / (double)pairs, "ns");
     struct pool_stats st;
     pool_stats_get(p, &st);
-    say("fragmentation of the trace", 100 * st.fragmentation, "%");
+    say("fragmentation of the trace", 100 * (1 - (double)st.peak_bytes / (double)st.peak_reserved_bytes),
+        "%");
     say("reserved at most", (double)st.peak_reserved_bytes / (1 << 20), "MiB");
     gpu_close(g);
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/device_memory.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/restart.h"
@@ -134,6 +135,7 @@ static int open_device(const struct train_config *c, struct gpu **g, struct aren
             cairn_hint(err, "%s", reasons[0]);
         return -1;
     }
+    device_memory_apply(*g);
     if (strcmp(name, "auto") != 0)
         *why = "as asked";
     else if (gpu_info(*g)->api != GPU_API_HOST)

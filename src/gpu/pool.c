@@ -126,6 +126,18 @@ uint64_t pool_release(struct pool *p)
     return before - p->stats.reserved_bytes;
 }
 
+/* What the most that was ever in use takes, with a little more, is enough: once for each new peak, since a step that does
+ * not fit in it grows again, and then keeps what it took. */
+static uint64_t enough(struct pool *p, uint64_t released)
+{
+    uint64_t peak = p->stats.peak_bytes, want = round_up(peak + peak / 64, 2 * MIB),
+             kept = p->stats.reserved_bytes;
+    if (p->settled_peak == peak || want <= kept || want - kept >= released)
+        return released;
+    p->settled_peak = peak;
+    return want - kept;
+}
+
 void pool_settle(struct pool *p)
 {
     struct cairn_error ignored = { 0 };
@@ -136,7 +148,7 @@ void pool_settle(struct pool *p)
         return;
     uint64_t bytes = pool_release(p);
     if (bytes)
-        (void)grow_by(p, bytes, &ignored); /* else the next step takes what it needs */
+        (void)grow_by(p, enough(p, bytes), &ignored); /* else the next step takes what it needs */
 }
 
 /* ---- the ladder ---- */
@@ -224,23 +236,38 @@ static struct chunk *take_large(struct pool *p, size_t n, struct cairn_error *er
     return c;
 }
 
+/* 0 with nothing made: there is no room for a block. */
+static int make_small_block(struct pool *p, struct cairn_error *err)
+{
+    struct cairn_error full = { 0 };
+    struct chunk *home = pool_bins_find(&p->large, POOL_SMALL_BLOCK);
+    if (!home && grow(p, POOL_SMALL_BLOCK, &full)) {
+        if (full.code == CAIRN_ENOMEM)
+            return 0;
+        *err = full;
+        return -1;
+    }
+    home = pool_bins_find(&p->large, POOL_SMALL_BLOCK);
+    pool_cut(p, home, POOL_SMALL_BLOCK);
+    struct block *b = pool_block_new(p, home->at, POOL_SMALL_BLOCK);
+    b->home = home;
+    b->first->streams = home->streams;
+    b->first->stamp = home->stamp;
+    b->first->is_free = true;
+    pool_list_add(&p->small_blocks, b);
+    pool_bin_add(&p->small, b->first);
+    return 0;
+}
+
 static struct chunk *take_small(struct pool *p, size_t n, struct cairn_error *err)
 {
     struct chunk *c = pool_bins_find(&p->small, n);
     if (!c) {
-        struct chunk *home = pool_bins_find(&p->large, POOL_SMALL_BLOCK);
-        if (!home && grow(p, POOL_SMALL_BLOCK, err))
-            return err->code == CAIRN_ENOMEM ? take_large(p, round_up(n, POOL_PAGE), err) : NULL;
-        home = pool_bins_find(&p->large, POOL_SMALL_BLOCK);
-        pool_cut(p, home, POOL_SMALL_BLOCK);
-        struct block *b = pool_block_new(p, home->at, POOL_SMALL_BLOCK);
-        b->home = home;
-        c = b->first;
-        c->streams = home->streams;
-        c->stamp = home->stamp;
-        c->is_free = true;
-        pool_list_add(&p->small_blocks, b);
-        pool_bin_add(&p->small, c);
+        if (make_small_block(p, err))
+            return NULL;
+        c = pool_bins_find(&p->small, n);
+        if (!c)
+            return take_large(p, round_up(n, POOL_PAGE), err);
     }
     pool_cut(p, c, n);
     return c;
@@ -253,6 +280,7 @@ static struct chunk *take_direct(struct pool *p, size_t size, struct cairn_error
         if (err->code != CAIRN_ENOMEM || p->busy || !pool_evict_one(p))
             return NULL;
         p->stats.rungs[POOL_EVICTED]++;
+        *err = (struct cairn_error){ 0 };
         return take_direct(p, size, err);
     }
     b->direct = true;
@@ -282,17 +310,14 @@ static void give_chunk(struct pool *p, struct chunk *c)
 
 int pool_alloc(struct pool *p, size_t size, struct gpu_stream *s, void **out, struct cairn_error *err)
 {
-    struct cairn_error why = { 0 };
     size_t n = round_size(size);
-    struct chunk *c = p->direct         ? take_direct(p, size, &why)
-                      : n <= small_most ? take_small(p, n, &why)
-                                        : take_large(p, n, &why);
-    if (c && c->streams && pool_make_ready(p, c, s, &why)) {
+    struct chunk *c = p->direct         ? take_direct(p, size, err)
+                      : n <= small_most ? take_small(p, n, err)
+                                        : take_large(p, n, err);
+    if (!c)
+        return -1;
+    if (c->streams && pool_make_ready(p, c, s, err)) {
         give_chunk(p, c);
-        c = NULL;
-    }
-    if (!c) {
-        *err = why;
         return -1;
     }
     pool_table_add(p, c);
@@ -375,12 +400,28 @@ void pool_trace(struct pool *p, FILE *to)
     p->trace = to;
 }
 
+/* What is free beside the largest hole of each block. */
+static uint64_t holes(const struct pool *p)
+{
+    uint64_t sum = 0;
+    for (const struct block *b = p->blocks; b; b = b->next) {
+        uint64_t most = 0;
+        for (const struct chunk *c = b->first; c; c = c->above) {
+            uint64_t n = c->is_free ? c->size : 0;
+            sum += n;
+            most = n > most ? n : most;
+        }
+        sum -= most;
+    }
+    return sum;
+}
+
 void pool_stats_get(const struct pool *p, struct pool_stats *out)
 {
     *out = p->stats;
     uint64_t hole = pool_bins_largest(&p->large), small = pool_bins_largest(&p->small);
     out->hole_bytes = hole > small ? hole : small;
     out->cached_bytes = out->reserved_bytes - out->allocated_bytes;
-    if (out->peak_reserved_bytes)
-        out->fragmentation = 1 - (double)out->peak_bytes / (double)out->peak_reserved_bytes;
+    if (out->reserved_bytes)
+        out->fragmentation = (double)holes(p) / (double)out->reserved_bytes;
 }

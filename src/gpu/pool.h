@@ -31,9 +31,10 @@ struct pool_stats {
     uint64_t hole_bytes;      /* the largest free piece */
     uint64_t peak_bytes;      /* the most that was in use */
     uint64_t peak_reserved_bytes;
-    uint64_t host_bytes;  /* evicted */
-    uint64_t live;        /* pieces in use */
-    double fragmentation; /* the share of the most that was reserved that was never in use at once */
+    uint64_t host_bytes; /* evicted */
+    uint64_t live;       /* pieces in use */
+    double
+        fragmentation; /* the share of what is reserved that is free, but not in the largest hole of its block */
     uint64_t rungs[POOL_RUNGS];
 };
 

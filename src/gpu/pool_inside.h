@@ -60,6 +60,7 @@ struct pool {
     struct gpu *g;
     bool direct, busy; /* busy: on the ladder */
     uint64_t budget;
+    uint64_t settled_peak; /* for which pool_settle last gave back what was too much */
     struct bins small, large;
     struct block *blocks;       /* from the backend */
     struct block *small_blocks; /* in pieces of those; no order */

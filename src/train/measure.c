@@ -16,6 +16,15 @@ static const char *const keys[METRIC_COUNT] = {
     [METRIC_TOKENS_PER_S] = "tokens_per_s",
     [METRIC_S_PER_IT] = "s_per_it",
     [METRIC_MEM_BYTES] = "mem_bytes",
+    [METRIC_MEM_ALLOCATED] = "mem_allocated_bytes",
+    [METRIC_MEM_RESERVED] = "mem_reserved_bytes",
+    [METRIC_MEM_PEAK] = "mem_peak_bytes",
+    [METRIC_MEM_HOLE] = "mem_hole_bytes",
+    [METRIC_MEM_FRAGMENTATION] = "mem_fragmentation",
+    [METRIC_MEM_RELEASED] = "mem_released",
+    [METRIC_MEM_COMPACTED] = "mem_compacted",
+    [METRIC_MEM_EVICTED] = "mem_evicted",
+    [METRIC_MEM_REFUSED] = "mem_refused",
     [METRIC_LOSS_SCALE] = "loss_scale",
     [METRIC_ELAPSED_S] = "elapsed_s",
 };
@@ -54,7 +63,7 @@ static void add_metric(struct str *out, enum metric which, double v)
     str_addf(out, ",\"%s\":", keys[which]);
     if (!isfinite(v))
         str_addf(out, "null,\"%s_is\":\"%s\"", keys[which], isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
-    else if (which == METRIC_MEM_BYTES)
+    else if (which >= METRIC_MEM_BYTES && which <= METRIC_MEM_HOLE)
         str_addf(out, "%.0f", v);
     else if (which == METRIC_ELAPSED_S)
         str_addf(out, "%.3f", v);

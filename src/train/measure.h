@@ -20,6 +20,15 @@ enum metric {
     METRIC_TOKENS_PER_S,
     METRIC_S_PER_IT,
     METRIC_MEM_BYTES,
+    METRIC_MEM_ALLOCATED, /* these of the device's pool: gpu/pool.h */
+    METRIC_MEM_RESERVED,
+    METRIC_MEM_PEAK,
+    METRIC_MEM_HOLE,
+    METRIC_MEM_FRAGMENTATION,
+    METRIC_MEM_RELEASED, /* these count how often, and are not there while it is never */
+    METRIC_MEM_COMPACTED,
+    METRIC_MEM_EVICTED,
+    METRIC_MEM_REFUSED,
     METRIC_LOSS_SCALE,
     METRIC_ELAPSED_S, /* of training, pauses between two starts not counted; filled in by metrics_add */
     METRIC_COUNT,

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "gpu/pool.h"
 #include "nn/look.h"
 #include "train/job.h"
 #include "train/plot.h"
@@ -295,6 +296,20 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     return wait ? -1 : 0;
 }
 
+static void measure_pool(struct measure *m, struct gpu *g)
+{
+    struct pool_stats st;
+    pool_stats_get(gpu_pool(g), &st);
+    measure_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
+    measure_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
+    measure_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
+    measure_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
+    measure_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
+    for (int i = 0; i < POOL_RUNGS; i++)
+        if (st.rungs[i])
+            measure_set(m, METRIC_MEM_RELEASED + i, (double)st.rungs[i]);
+}
+
 /* One line a step; what went wrong since the last stands in it. */
 static struct measure measure_of(struct job *j, const struct step *s)
 {
@@ -305,6 +320,7 @@ static struct measure measure_of(struct job *j, const struct step *s)
     measure_set(&m, METRIC_GRAD_NORM, s->norm);
     measure_set(&m, METRIC_TOKENS_PER_S, tokens / s->seconds);
     measure_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
+    measure_pool(&m, j->o->g);
     if (j->nn.storage == GPU_F16)
         measure_set(&m, METRIC_LOSS_SCALE, s->scale);
     if (!s->moved && !m.event)

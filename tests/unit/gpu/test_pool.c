@@ -9,7 +9,9 @@ static void neighbours_become_one(void)
     void *a = get(p, 4 * MIB), *b = get(p, 4 * MIB), *c = get(p, 4 * MIB), *d = get(p, 4 * MIB);
     pool_free(p, a, NULL);
     pool_free(p, c, NULL);
+    CHECK(stats_of(p).fragmentation == 0.25); /* two holes of 4 MiB beside the one above */
     pool_free(p, b, NULL);
+    CHECK(stats_of(p).fragmentation == 12.0 / 32);
     CHECK(get(p, 12 * MIB) == a);
     CHECK_INT(stats_of(p).reserved_bytes, 32 * MIB);
     pool_free(p, a, NULL);
