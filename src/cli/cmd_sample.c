@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/device_memory.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/self_env.h"
@@ -64,7 +65,7 @@ static struct sample_options options_of(const struct wish *w, const struct train
         .tokens = w->tokens >= 0 ? (size_t)w->tokens : (size_t)c->sample.tokens,
         .temperature = w->temperature ? strtod(w->temperature, NULL) : c->sample.temperature,
         .top_k = w->top_k >= 0 ? (size_t)w->top_k : (size_t)c->sample.top_k,
-        .seed = seed * 1000003 + index, /* as in training */
+        .seed = sample_seed(seed, index),
     };
 }
 
@@ -114,8 +115,11 @@ static int run_sample(struct wish *w)
     self_env_apply();
     w->trained.talk = stderr;
     int r = watch_calls(w->hang_after_s, NULL, &err) ||
-            gpu_open(w->device ? w->device : "auto", &w->trained.g, &err) ||
-            trained_open(&t, &w->trained, &err) || sample(w, &t, &err);
+            gpu_open(w->device ? w->device : "auto", &w->trained.g, &err);
+    if (!r) {
+        device_memory_apply(w->trained.g);
+        r = trained_open(&t, &w->trained, &err) || sample(w, &t, &err);
+    }
     trained_close(&t);
     gpu_close(w->trained.g);
     return r ? print_error(&err) : EXIT_FINE;

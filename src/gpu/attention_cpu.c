@@ -2,23 +2,9 @@
 #include "gpu/attention_cpu.h"
 
 #include "gpu/backend.h"
+#include "gpu/cpu_rows.h"
 
-#define ROW(storage, variant) attention_cpu_##storage##_##variant
-extern const struct attention_cpu ROW(f32, plain), ROW(bf16, plain), ROW(f16, plain);
-#ifdef KERNELS_WIDE /* the build has them */
-extern const struct attention_cpu ROW(f32, avx2), ROW(bf16, avx2), ROW(f16, avx2);
-extern const struct attention_cpu ROW(f32, avx512), ROW(bf16, avx512), ROW(f16, avx512);
-#define ROWS(storage)                                                           \
-    [KERNEL_PLAIN] = &ROW(storage, plain), [KERNEL_AVX2] = &ROW(storage, avx2), \
-    [KERNEL_AVX512] = &ROW(storage, avx512)
-#else
-#define ROWS(storage) [KERNEL_PLAIN] = &ROW(storage, plain)
-#endif
-static const struct attention_cpu *const cpus[GPU_STORAGES][KERNEL_VARIANTS] = {
-    [GPU_F32] = { ROWS(f32) },
-    [GPU_BF16] = { ROWS(bf16) },
-    [GPU_F16] = { ROWS(f16) },
-};
+CPU_ROWS(attention_cpu, cpus);
 
 /* Numbers that are packed at a time, if a head has no more. */
 enum { PACKED_MOST = 4 << 20 };

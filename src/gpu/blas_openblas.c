@@ -11,9 +11,11 @@
 struct openblas {
     void (*sgemm)(int order, int a_op, int b_op, int m, int n, int k, float alpha, const float *a, int a_ld,
                   const float *b, int b_ld, float beta, float *c, int c_ld);
-    void (*set_num_threads)(int n); /* NULL in a build without threads */
+    void (*set_num_threads)(int n);
+    int (*get_parallel)(void);
 };
 enum { PART_OF = 48 /* rows or columns: whole tiles of the library's */ };
+enum { WITH_PTHREADS = 1 };
 enum { ROWS_FIRST = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
 
 static int open_library(struct gpu *g, void **state, struct cairn_error *err)
@@ -22,7 +24,8 @@ static int open_library(struct gpu *g, void **state, struct cairn_error *err)
     static const char *const names[] = { "libopenblas.so.0", NULL };
     static const struct dl_symbol symbols[] = {
         { "cblas_sgemm", offsetof(struct openblas, sgemm), false },
-        { "openblas_set_num_threads", offsetof(struct openblas, set_num_threads), true },
+        { "openblas_set_num_threads", offsetof(struct openblas, set_num_threads), false },
+        { "openblas_get_parallel", offsetof(struct openblas, get_parallel), false },
     };
     char path[256];
     void *library;
@@ -30,12 +33,14 @@ static int open_library(struct gpu *g, void **state, struct cairn_error *err)
     if (dl_open(names, NULL, &library, path, sizeof(path), err) ||
         dl_resolve(library, path, symbols, ARRAY_LEN(symbols), &api, err))
         return -1;
+    if (api.get_parallel() != WITH_PTHREADS)
+        return cairn_fail(err, CAIRN_ELACK, "%s is not the build with POSIX threads, which several may call",
+                          path);
     struct openblas *o = malloc(sizeof(*o));
     if (!o)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for OpenBLAS");
     *o = api;
-    if (o->set_num_threads)
-        o->set_num_threads(1);
+    o->set_num_threads(1);
     *state = o;
     return 0;
 }

@@ -2,23 +2,9 @@
 #include "gpu/gemm_cpu.h"
 
 #include "gpu/backend.h"
+#include "gpu/cpu_rows.h"
 
-#define ROW(storage, variant) gemm_cpu_##storage##_##variant
-extern const struct gemm_cpu ROW(f32, plain), ROW(bf16, plain), ROW(f16, plain);
-#ifdef KERNELS_WIDE /* the build has them */
-extern const struct gemm_cpu ROW(f32, avx2), ROW(bf16, avx2), ROW(f16, avx2);
-extern const struct gemm_cpu ROW(f32, avx512), ROW(bf16, avx512), ROW(f16, avx512);
-#define ROWS(storage)                                                           \
-    [KERNEL_PLAIN] = &ROW(storage, plain), [KERNEL_AVX2] = &ROW(storage, avx2), \
-    [KERNEL_AVX512] = &ROW(storage, avx512)
-#else
-#define ROWS(storage) [KERNEL_PLAIN] = &ROW(storage, plain)
-#endif
-const struct gemm_cpu *const gemm_cpus[GPU_STORAGES][KERNEL_VARIANTS] = {
-    [GPU_F32] = { ROWS(f32) },
-    [GPU_BF16] = { ROWS(bf16) },
-    [GPU_F16] = { ROWS(f16) },
-};
+CPU_ROWS(gemm_cpu, cpus);
 
 /* Rows of a, or columns of b, that a thread packs at a time: whole panels of every kind. */
 enum { PACK = 48 };
@@ -112,7 +98,7 @@ static size_t cut(struct job *j, size_t threads)
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
                  struct cairn_error *err)
 {
-    struct job j = { .cpu = gemm_cpus[storage][gpu_host_variant(g)], .args = args };
+    struct job j = { .cpu = cpus[storage][gpu_host_variant(g)], .args = args };
     size_t m = (size_t)args->m, n = (size_t)args->n, k = (size_t)args->k + !args->k;
     size_t beside = PACKED_BESIDE * (size_t)g->info.units;
     size_t rows = part_of(m, GEMM_CPU_ROWS, k, PACKED_MOST),

@@ -25,9 +25,6 @@ struct gemm_cpu {
     void (*tile)(const struct gemm_cpu_tile *t);
 };
 
-/* NULL where the build has none for these instructions. */
-extern const struct gemm_cpu *const gemm_cpus[GPU_STORAGES][KERNEL_VARIANTS];
-
 /* c = … as gemm.h says, on all threads of the CPU device g; pointers are the host's. */
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
                  struct cairn_error *err);

@@ -165,17 +165,6 @@ void gpu_free(struct gpu *g, enum gpu_mem kind, void *p)
         g->backend->free(g, kind, p);
 }
 
-int gpu_alloc_on(struct gpu *g, struct gpu_stream *s, size_t size, void **out, struct cairn_error *err)
-{
-    return is_lost(g, err) ? -1 : pool_alloc(g->pool, size, s, out, err);
-}
-
-void gpu_free_on(struct gpu *g, struct gpu_stream *s, void *p)
-{
-    if (p)
-        pool_free(g->pool, p, s);
-}
-
 struct pool *gpu_pool(struct gpu *g)
 {
     return g->pool;

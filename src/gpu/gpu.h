@@ -69,9 +69,6 @@ enum gpu_mem { GPU_MEM_DEVICE, GPU_MEM_STAGING };
 /* CAIRN_ENOMEM when there is not enough; size 0 gives a pointer that may be freed. */
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err);
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p);
-/* For what one stream alone needs for a while: without a wait where another has just freed it. */
-int gpu_alloc_on(struct gpu *g, struct gpu_stream *s, size_t size, void **out, struct cairn_error *err);
-void gpu_free_on(struct gpu *g, struct gpu_stream *s, void *p);
 struct pool *gpu_pool(struct gpu *g);
 
 /* What gpu_alloc has given of the device's memory: now, and at most so far. */

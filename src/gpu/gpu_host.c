@@ -275,7 +275,9 @@ int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err
         h->n_room = 0;
         if (alloc_pages(n * sizeof(float), (void **)&h->room)) {
             h->room = NULL;
-            return cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory to pack %zu numbers of matrices", n);
+            cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory to pack %zu numbers of matrices", n);
+            return cairn_hint(err,
+                              "take a shorter context or a smaller batch, or end what else uses the memory");
         }
         h->n_room = n;
     }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/pool.h"
 
-#include "base/str.h"
 #include "gpu/backend.h"
 #include "gpu/pool_inside.h"
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MIB ((size_t)1 << 20)
 static const size_t small_most = 128 << 10;
@@ -32,10 +29,11 @@ static int over_budget(const struct pool *p, size_t size, struct cairn_error *er
     const struct pool_stats *st = &p->stats;
     if (!p->budget || (size <= p->budget && st->reserved_bytes <= p->budget - size))
         return 0;
-    return cairn_fail(err, CAIRN_ENOMEM,
-                      "%s: allocate %zu bytes: out of memory: %" PRIu64 " of %" PRIu64
-                      " MiB that may be used are taken",
-                      p->g->info.name, size, st->reserved_bytes / MIB, p->budget / MIB);
+    cairn_fail(err, CAIRN_ENOMEM,
+               "%s: allocate %zu bytes: out of memory: %" PRIu64 " of %" PRIu64
+               " MiB that may be used are taken",
+               p->g->info.name, size, st->reserved_bytes / MIB, p->budget / MIB);
+    return cairn_hint(err, "take a smaller model or batch, or end what else uses the memory");
 }
 
 static void count_reserved(struct pool *p, size_t size)

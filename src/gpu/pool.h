@@ -27,7 +27,7 @@ enum pool_rung { POOL_RELEASED, POOL_COMPACTED, POOL_EVICTED, POOL_REFUSED, POOL
 struct pool_stats {
     uint64_t reserved_bytes;  /* taken from the backend */
     uint64_t allocated_bytes; /* of these, in use, as they were asked for */
-    uint64_t cached_bytes;    /* of these, free */
+    uint64_t cached_bytes;    /* the others: free, or lost to rounding */
     uint64_t hole_bytes;      /* the largest free piece */
     uint64_t peak_bytes;      /* the most that was in use */
     uint64_t peak_reserved_bytes;

@@ -63,7 +63,7 @@ struct pool {
     uint64_t settled_peak; /* for which pool_settle last gave back what was too much */
     struct bins small, large;
     struct block *blocks;       /* from the backend */
-    struct block *small_blocks; /* in pieces of those; no order */
+    struct block *small_blocks; /* in pieces of those */
     struct chunk *unused;       /* records */
     struct slab *slabs;
     struct chunk **table; /* pieces in use, by address */

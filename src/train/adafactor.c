@@ -158,6 +158,7 @@ int adafactor_step(struct optim *o, struct gpu_stream *s, double rate, struct ca
         .step = step_of(o, 1, rate), .w = gr->w, .g = gr->g, .v = gr->v, .places = o->adafactor.places
     };
     struct gpu_grid grid = { .x = (unsigned)o->adafactor.vectors };
+    o->rate = (double)args.step.rate;
     if (grid.x && optim_launch(o, s, "adafactor_vector", gr->storage, grid, &args, sizeof(args), err))
         return -1;
     return move_matrices(o, s, rate, err);

@@ -378,6 +378,7 @@ static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct c
 
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err)
 {
+    o->rate = rate;
     if (measure(o, s, unscale, err) || move_all(o, s, rate, err))
         return -1;
     return gpu_download(o->g, s, o->back, o->result, 2 * sizeof(float), err);
@@ -388,7 +389,7 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
     if (gpu_wait(o->g, s, err))
         return -1;
     *out = (struct optim_result){ .norm = (double)o->back[0],
-                                  .d = (double)o->back[2],
+                                  .rate = o->rate * (double)o->back[2],
                                   .moved = isfinite(o->back[1]) };
     o->steps += out->moved;
     o->tries++;

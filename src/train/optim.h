@@ -45,7 +45,7 @@ int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error 
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err);
 struct optim_result {
     double norm; /* of the gradients, before they were clipped */
-    double d;    /* Prodigy's step, which the rate is multiplied by; 1 of the others */
+    double rate; /* that the weights moved with: Adafactor and Prodigy may have one of their own */
     bool moved;
 };
 int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out, struct cairn_error *err);

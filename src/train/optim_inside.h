@@ -44,7 +44,8 @@ struct optim {
     float *parts;  /* of the norm */
     float *result; /* norm, factor */
     float *tables; /* of the 8-bit codes */
-    float *back;   /* on the host: norm, factor, Prodigy's d */
+    float *back;   /* on the host: norm, factor, Prodigy's d (else 1) */
+    double rate;   /* of the step, but for this d */
     struct adafactor_room adafactor;
     float *prodigy_parts, *prodigy_d;
     uint64_t steps, tries;

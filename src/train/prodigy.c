@@ -62,6 +62,7 @@ int prodigy_step(struct optim *o, struct gpu_stream *s, double rate, struct cair
     double step = (double)o->steps + 1;
     if (o->o.corrected)
         rate *= sqrt(1 - pow(o->o.beta2, step)) / (1 - pow(o->o.beta1, step));
+    o->rate = rate;
     struct prodigy_grow_args grow = {
         .parts = o->prodigy_parts,
         .by = o->result + 1,
@@ -77,5 +78,5 @@ int prodigy_step(struct optim *o, struct gpu_stream *s, double rate, struct cair
         optim_launch(o, s, "prodigy_grow", GPU_F32, (struct gpu_grid){ .x = 1 }, &grow, sizeof(grow), err) ||
         each_group(o, s, "prodigy", rate, err))
         return -1;
-    return gpu_download(o->g, s, o->back + 2, o->prodigy_d, sizeof(float), err);
+    return gpu_download(o->g, s, o->back + 2, o->prodigy_d + PRODIGY_WAS, sizeof(float), err);
 }

@@ -56,6 +56,11 @@ void sampler_close(struct sampler *s)
     free(s);
 }
 
+uint64_t sample_seed(uint64_t seed, size_t index)
+{
+    return seed * 1000003 + index;
+}
+
 static uint64_t next_word(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -72,11 +77,14 @@ static int by_score(const void *a, const void *b)
     return x->id - y->id;
 }
 
+/* A model may know more ids than its tokenizer has texts. */
 static int draw(struct sampler *s, const struct sample_options *o, uint64_t *state)
 {
-    size_t n = s->m->shape.vocab, kept = o->top_k && o->top_k < n ? o->top_k : n;
-    for (size_t i = 0; i < n; i++)
-        s->choices[i] = (struct choice){ s->scores[i], (int)i };
+    size_t n = 0;
+    for (size_t i = 0; i < s->m->shape.vocab; i++)
+        if (tokenizer_has(s->t, (uint32_t)i))
+            s->choices[n++] = (struct choice){ s->scores[i], (int)i };
+    size_t kept = o->top_k && o->top_k < n ? o->top_k : n;
     qsort(s->choices, n, sizeof(*s->choices), by_score);
     if (o->temperature <= 0)
         return s->choices[0].id;

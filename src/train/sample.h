@@ -13,6 +13,9 @@ struct sample_options {
     uint64_t seed;
 };
 
+/* Of a run's prompt, so that the same model says the same again. */
+uint64_t sample_seed(uint64_t seed, size_t index);
+
 struct sampler;
 /* Its room is for as many tokens as the model's context, or `tokens` if that is less. */
 int sampler_open(struct gpt *m, const struct tokenizer *t, size_t tokens, struct sampler **out,

@@ -19,6 +19,11 @@ uint32_t tokenizer_vocab(const struct tokenizer *t)
     return t->vocab;
 }
 
+bool tokenizer_has(const struct tokenizer *t, uint32_t id)
+{
+    return id < t->vocab && t->tokens[id].n;
+}
+
 int64_t tokenizer_end_of_text(const struct tokenizer *t)
 {
     return t->end_of_text;
@@ -336,7 +341,7 @@ int tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t n, s
                      struct cairn_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (ids[i] >= t->vocab || !t->tokens[ids[i]].n)
+        if (!tokenizer_has(t, ids[i]))
             return cairn_fail(err, CAIRN_EFORMAT, "token %zu: the tokenizer has no id %u", i, ids[i]);
         str_addn(out, text_of(t, ids[i]), t->tokens[ids[i]].n);
     }

@@ -37,9 +37,10 @@ int tokenizer_save(const struct tokenizer *t, const char *path, struct cairn_err
 void tokenizer_free(struct tokenizer *t);
 void tokenizer_cleanup(struct tokenizer **t); /* for CLEANUP */
 
-uint32_t tokenizer_vocab(const struct tokenizer *t);       /* ids are below it */
-int64_t tokenizer_end_of_text(const struct tokenizer *t);  /* -1: it has none */
-const uint64_t *tokenizer_hash(const struct tokenizer *t); /* two words; equal if it gives the same ids */
+uint32_t tokenizer_vocab(const struct tokenizer *t);        /* ids are below it */
+bool tokenizer_has(const struct tokenizer *t, uint32_t id); /* it stands for a text */
+int64_t tokenizer_end_of_text(const struct tokenizer *t);   /* -1: it has none */
+const uint64_t *tokenizer_hash(const struct tokenizer *t);  /* two words; equal if it gives the same ids */
 
 /* Appends the ids of a text.  On as many threads as are worth it; the ids are those of one. */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, struct token_list *out,

@@ -105,7 +105,7 @@ static int take_step(struct job *j, struct step *out, struct cairn_error *err)
         mean_loss(j, &out->loss, err) || optim_finish(j->optim, NULL, &r, err))
         return -1;
     out->norm = r.norm;
-    out->rate *= r.d;
+    out->rate = r.rate;
     out->moved = r.moved;
     out->seconds = clock_s() - begin;
     adapt_scale(j, r.moved);
@@ -254,7 +254,7 @@ static int sample(struct job *j, struct cairn_error *err)
             .tokens = (size_t)c->tokens,
             .temperature = c->temperature,
             .top_k = (size_t)c->top_k,
-            .seed = (uint64_t)j->c->train.seed * 1000003 + i,
+            .seed = sample_seed((uint64_t)j->c->train.seed, i),
         };
         if (sampler_run(j->sampler, c->prompts.item[i], &o, &all, err))
             return -1;
@@ -333,7 +333,7 @@ static struct measure measure_of(struct job *j, const struct step *s)
 static void tell_help(struct job *j)
 {
     const struct weights_help *h = j->m->weights.help;
-    if (!h || !h->by_host || j->told_help)
+    if (!h || !h->by_host || j->told_help || j->event)
         return;
     j->told_help = true;
     j->event = "weights-by-host";

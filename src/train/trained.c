@@ -43,13 +43,14 @@ struct place {
 static int find_place(struct trained *t, const char *what, struct place *out, struct cairn_error *err)
 {
     struct checkpoint_state s = { 0 };
+    struct cairn_error none = { 0 };
     const char *dir = folder_of(&t->arena, what), *run;
     char *newest;
     if (has(&t->arena, dir, CHECKPOINT_STATE) && has(&t->arena, dir, "../../config.yaml")) {
         *out = (struct place){ arena_printf(&t->arena, "%s/../..", dir), dir, is_folder(what) ? NULL : what };
         if (checkpoint_state_read(dir, &s, err))
             return -1;
-    } else if (!runs_find(what, &t->arena, &run, err)) {
+    } else if (!runs_find(what, &t->arena, &run, &none)) {
         if (checkpoints_newest(run, &t->arena, &newest, &s, say_skipped, &t->job, err))
             return -1;
         *out = (struct place){ run, newest, NULL };
@@ -132,8 +133,14 @@ int trained_open(struct trained *t, const struct trained_options *o, struct cair
     config_init(&t->config, &t->arena);
     t->options.config = &t->config;
     t->job = (struct job){ .o = &t->options, .c = &t->config };
-    if (find_place(t, o->what, &p, err) ||
-        (o->tokenizer && tokenizer_open(o->tokenizer, &t->job.tokenizer, err)) ||
+    if (find_place(t, o->what, &p, err))
+        return -1;
+    if (o->average && (!p.run || p.file)) {
+        cairn_fail(err, CAIRN_EUSAGE, "--ema is for a run or a checkpoint, and %s is a file or a model",
+                   o->what);
+        return cairn_hint(err, "the mean of the weights is %s in a checkpoint", CHECKPOINT_MODEL_EMA);
+    }
+    if ((o->tokenizer && tokenizer_open(o->tokenizer, &t->job.tokenizer, err)) ||
         (p.run ? open_run(t, &p, o->average, err) : open_model(t, o->what, err)))
         return -1;
     if (tokenizer_vocab(t->job.tokenizer) > t->job.m->shape.vocab)

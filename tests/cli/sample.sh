@@ -118,12 +118,24 @@ the_mean_of_the_weights()
     cp "$out" mean
     run sample run/checkpoints/step-6/model-ema.safetensors -d cpu -p stone
     same_as mean
+    run sample run/checkpoints/step-6/model.safetensors -d cpu -p stone --ema
+    status_is 2
+    err_has 'model.safetensors is a file or a model'
+    err_has model-ema.safetensors
     run sample run -d cpu -p stone
     cmp -s "$out" mean && fail 'the mean writes what the weights write'
     train without --set train.ema=0
     run sample without -d cpu --ema
     status_is 2
     err_has train.ema
+}
+
+# Ids without a text are never drawn, however likely.
+a_vocabulary_larger_than_the_tokenizer()
+{
+    train padded --set model.vocab=400
+    run sample padded -d cpu -p stone --temperature 100 --tokens 100
+    status_is 0
 }
 
 a_model_without_a_run()
@@ -153,6 +165,7 @@ it what_a_lora_wrote
 it with_its_own_tokenizer
 it asked_for_otherwise
 it the_mean_of_the_weights
+it a_vocabulary_larger_than_the_tokenizer
 it a_model_without_a_run
 it what_is_not_there
 finish

@@ -55,7 +55,8 @@ static void compare(const struct params *p, const struct weights *w, const char 
     }
 }
 
-static void follow(const char *run, const struct optim_options *o, double rate)
+/* first: the rate that the first step is said to have had. */
+static void follow(const char *run, const struct optim_options *o, double rate, double first)
 {
     struct params p = { 0 };
     struct weights w;
@@ -71,6 +72,8 @@ static void follow(const char *run, const struct optim_options *o, double rate)
         put(&p, optim_grads(optim), "grad", step);
         CHECK(!optim_step(optim, NULL, rate, 1, &err) && !optim_finish(optim, NULL, &r, &err));
         CHECK(r.moved);
+        if (step == 1)
+            CHECK(fabs(r.rate - first) <= 1e-6 * first);
         compare(&p, &w, run, step);
     }
     optim_close(optim);
@@ -80,11 +83,11 @@ static void follow(const char *run, const struct optim_options *o, double rate)
 
 static void adafactor_as_transformers(void)
 {
-    follow("adafactor.a", &(struct optim_options){ .kind = OPTIM_ADAFACTOR, .decay = 0.1 }, 0.01);
+    follow("adafactor.a", &(struct optim_options){ .kind = OPTIM_ADAFACTOR, .decay = 0.1 }, 0.01, 0.01);
     follow("adafactor.b",
-           &(struct optim_options){ .kind = OPTIM_ADAFACTOR, .relative = true, .scaled = true }, 1);
+           &(struct optim_options){ .kind = OPTIM_ADAFACTOR, .relative = true, .scaled = true }, 1, 0.01);
     follow("adafactor.c", &(struct optim_options){ .kind = OPTIM_ADAFACTOR, .decay = 0.1, .scaled = true },
-           0.02);
+           0.02, 0.02);
 }
 
 static void prodigy_as_prodigyopt(void)
@@ -93,7 +96,7 @@ static void prodigy_as_prodigyopt(void)
         "prodigy.a",
         &(struct optim_options){
             .kind = OPTIM_PRODIGY, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .d0 = 1e-6, .d_coef = 1 },
-        1);
+        1, 1e-6);
     follow("prodigy.b",
            &(struct optim_options){ .kind = OPTIM_PRODIGY,
                                     .beta1 = 0.8,
@@ -105,7 +108,7 @@ static void prodigy_as_prodigyopt(void)
                                     .growth = 1.5,
                                     .warm = true,
                                     .corrected = true },
-           2);
+           2, 2e-5 * sqrt(1 - 0.95) / (1 - 0.8));
 }
 
 int main(void)
