@@ -326,6 +326,8 @@ print(longest)
 '''
     with Home() as home:
         done = home.run(*BESIDE_A_GPU, *python(home, script))
+        if done.returncode and b'no CPU time' in done.stderr:  # a_busy_child_does_not_hang has seen that this is counted
+            raise tap.Skip('this machine is too busy: the child stood still for a second, without CPU time')
         if done.returncode:
             yield done
         elif float(done.stdout) > 1:
