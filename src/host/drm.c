@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { VENDOR_AMD = 0x1002, CLASS_DISPLAY = 0x03 };
+enum { VENDOR_AMD = 0x1002, VENDOR_NVIDIA = 0x10de, CLASS_DISPLAY = 0x03 };
 
 /* "0000:c5:00.0"? */
 static bool is_pci_address(const char *s)
@@ -179,12 +179,13 @@ static bool read_pci_files(const struct root *r, struct arena *a, const char *ad
     return class.from && class.v >> 16 == CLASS_DISPLAY;
 }
 
-static bool is_amd_display(const struct root *r, struct arena *a, const char *address, struct drm_device *d)
+static bool is_display(const struct root *r, struct arena *a, const char *address, int vendor,
+                       struct drm_device *d)
 {
     bool display = read_uevent(r, a, d);
     if (!d->vendor_id.from)
         display = read_pci_files(r, a, address, d);
-    return display && d->vendor_id.from && d->vendor_id.v == VENDOR_AMD;
+    return display && d->vendor_id.from && d->vendor_id.v == vendor;
 }
 
 /* AMD display controllers that DRM does not know: no driver, or given to a virtual machine. */
@@ -200,7 +201,7 @@ static void read_pci_rest(const struct root *r, struct arena *a, struct drm_devi
             known = str_eq((*list)[k].pci.s, names[i]);
         struct drm_device d = { .dir = arena_printf(a, "/sys/bus/pci/devices/%s", names[i]),
                                 .render_minor = -1 };
-        if (known || !is_pci_address(names[i]) || !is_amd_display(r, a, names[i], &d))
+        if (known || !is_pci_address(names[i]) || !is_display(r, a, names[i], VENDOR_AMD, &d))
             continue;
         finish_device(r, a, &d);
         *ARENA_PUSH(a, *list, *n) = d;
@@ -220,4 +221,18 @@ void drm_read(const struct root *r, struct arena *a, struct drm_device **out, si
         problems_add(p, a, "list /sys/class/drm: %s", strerror(errno));
     }
     read_pci_rest(r, a, out, n);
+}
+
+bool drm_has_nvidia(const struct root *r, struct arena *a)
+{
+    char **names;
+    size_t n;
+    if (root_list(r, a, "/sys/bus/pci/devices", &names, &n))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        struct drm_device d = { .dir = arena_printf(a, "/sys/bus/pci/devices/%s", names[i]) };
+        if (is_display(r, a, names[i], VENDOR_NVIDIA, &d))
+            return true;
+    }
+    return false;
 }

@@ -23,6 +23,9 @@ void drm_read(const struct root *r, struct arena *a, struct drm_device **out, si
 /* Memory sizes, firmware, link; then, unless the device sleeps, load, temperature, power, clocks. */
 void drm_read_details(const struct root *r, struct arena *a, const struct drm_device *d, struct gpu_facts *g);
 
+/* Is there a display controller of NVIDIA on the PCI bus? */
+bool drm_has_nvidia(const struct root *r, struct arena *a);
+
 /* A signed number from a file of one line; unknown if it is not there, and a problem if it is not a number. */
 struct num drm_read_num(const struct root *r, struct arena *a, const char *path, struct problems *p);
 

@@ -79,9 +79,15 @@ struct gpu_facts {
     struct num kfd_bank_bytes; /* what HIP reports as the device's total */
     struct num usable_bytes;
     const char *usable_reason;
-    struct num busy_percent, temperature_mc, power_uw, clock_mhz, memory_clock_mhz, fan_rpm;
+    struct num busy_percent,
+        memory_busy_percent; /* memory: the share of time in which it is read or written */
+    struct num temperature_mc, memory_temperature_mc;
+    struct num power_uw, power_cap_uw, power_cap_default_uw, power_cap_min_uw, power_cap_max_uw;
+    struct num clock_mhz, clock_max_mhz, memory_clock_mhz, memory_clock_max_mhz;
+    struct num fan_rpm, fan_duty; /* duty: of 255 */
     struct num link_width, link_width_max;
-    struct text link_speed;
+    struct text link_speed, link_speed_max; /* "16.0 GT/s PCIe" */
+    struct text vbios, serial;
     struct text runtime_status; /* "suspended": live figures were not read, to let it sleep */
     enum tri pcie_atomics;      /* TRI_UNKNOWN when no link says */
     enum tri has_cwsr_size;     /* the kernel publishes the context-save size */

@@ -183,30 +183,39 @@ bool memory_is_carve_out(const struct gpu_facts *g)
     return (gtt.from && vram.v >= gtt.v) || (bank.from && bank.v <= vram.v);
 }
 
+/* The most that HIP gives on a GPU which shares the host's memory, whatever the host has left. */
+static void take_ceiling(const struct host_facts *h, struct arena *a, const struct gpu_facts *g,
+                         struct num *best, const char **reason)
+{
+    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
+    if (memory_is_one_pool(g) && vram.from) {
+        take_least(best, reason, vram, "the HBM, which CPU and GPU share");
+        return;
+    }
+    if (memory_is_carve_out(g)) {
+        take_least(best, reason, vram,
+                   gtt.from && vram.v >= gtt.v
+                       ? "the BIOS carve-out, which is larger than GTT; the two do not add"
+                       : "the BIOS carve-out, which is all that this kernel's KFD gives to HIP");
+        return;
+    }
+    take_least(best, reason, gtt, "GTT, the system memory the GPU may map; the carve-out does not add to it");
+    take_least(best, reason, memory_ttm_limit(h),
+               arena_printf(a, "%s.pages_limit%s", memory_ttm_module(h),
+                            gtt.from ? ", which is smaller than GTT" : "; GTT is not known"));
+    take_least(best, reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
+    if (!best->from)
+        take_least(best, reason, vram, "the BIOS carve-out; GTT is not known");
+}
+
 static void judge_integrated(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
 {
     struct num best = { 0 };
     const char *reason = NULL;
-    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
-    if (memory_is_one_pool(g) && vram.from) {
-        take_least(&best, &reason, vram, "the HBM, which CPU and GPU share");
+    struct num gtt = g->gtt_total_bytes;
+    take_ceiling(h, a, g, &best, &reason);
+    if (!memory_is_carve_out(g))
         take_host_limits(h, &best, &reason);
-    } else if (memory_is_carve_out(g)) {
-        take_least(&best, &reason, vram,
-                   gtt.from && vram.v >= gtt.v
-                       ? "the BIOS carve-out, which is larger than GTT; the two do not add"
-                       : "the BIOS carve-out, which is all that this kernel's KFD gives to HIP");
-    } else {
-        take_least(&best, &reason, gtt,
-                   "GTT, the system memory the GPU may map; the carve-out does not add to it");
-        take_least(&best, &reason, memory_ttm_limit(h),
-                   arena_printf(a, "%s.pages_limit%s", memory_ttm_module(h),
-                                gtt.from ? ", which is smaller than GTT" : "; GTT is not known"));
-        take_least(&best, &reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
-        if (!best.from)
-            take_least(&best, &reason, vram, "the BIOS carve-out; GTT is not known");
-        take_host_limits(h, &best, &reason);
-    }
     g->usable_bytes = best;
     g->usable_reason = reason;
     if (gtt.from && !memory_ttm_limit(h).from && gttsize_is_set(h))
@@ -261,18 +270,47 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
                      memory_ttm_module(h), GIB(ttm.v), GIB(gtt.v));
 }
 
+/* A device of unknown kind with far more GTT than VRAM is treated as sharing memory, which is the bound that a
+ * training job meets first. */
+static bool shares_memory(const struct gpu_facts *g)
+{
+    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
+    return g->kind == GPU_INTEGRATED ||
+           (g->kind == GPU_KIND_UNKNOWN && gtt.from && vram.from && gtt.v / 8 >= vram.v);
+}
+
 void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
 {
-    /* A device of unknown kind with far more GTT than VRAM is treated as sharing memory, which is the bound
-     * that a training job meets first. */
-    struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
-    bool shares = g->kind == GPU_INTEGRATED ||
-                  (g->kind == GPU_KIND_UNKNOWN && gtt.from && vram.from && gtt.v / 8 >= vram.v);
-    if (shares)
+    if (shares_memory(g))
         judge_integrated(h, a, g);
     else
         judge_discrete(g);
     find_problems(h, a, g);
+}
+
+/* What the GPU holds of the host's memory is not available to the host, but is part of its budget all the same. */
+static struct memory_use shared_use(const struct host_facts *h, struct arena *a, const struct gpu_facts *g)
+{
+    struct memory_use m = { .used = memory_is_one_pool(g) ? g->vram_used_bytes : g->gtt_used_bytes };
+    struct num room = { 0 };
+    const char *ignored = NULL;
+    take_ceiling(h, a, g, &m.total, &ignored);
+    take_host_limits(h, &room, &ignored);
+    room.v += m.used.v;
+    take_least(&m.total, &ignored, room, NULL);
+    return m;
+}
+
+struct memory_use memory_use(const struct host_facts *h, struct arena *a, const struct gpu_facts *g)
+{
+    struct memory_use m = { .total = g->vram_total_bytes, .used = g->vram_used_bytes };
+    if (shares_memory(g) && !memory_is_carve_out(g))
+        m = shared_use(h, a, g);
+    else if (!m.total.from)
+        m.total = g->kfd_bank_bytes;
+    if (m.total.from && m.used.from)
+        m.free = (struct num){ m.total.v > m.used.v ? m.total.v - m.used.v : 0, m.total.from };
+    return m;
 }
 
 int64_t memory_reserve(int64_t bytes)

@@ -9,6 +9,13 @@ void memory_read(struct facts *f);
 /* Fills usable_bytes, usable_reason and the problems that go with memory, from what is known already. */
 void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g);
 
+/* As one counts the memory of a card: what there is, what all processes hold, and the difference.  On unified memory
+ * `total` is the budget: the limit of HIP, or what the GPU holds and the host could still give, if that is less. */
+struct memory_use {
+    struct num total, used, free;
+};
+struct memory_use memory_use(const struct host_facts *h, struct arena *a, const struct gpu_facts *g);
+
 /* MI300A: its memory is the host's, all of it; there is no carve-out, and GTT is no limit. */
 bool memory_is_one_pool(const struct gpu_facts *g);
 /* HIP gets the BIOS carve-out of this APU and nothing else: it is larger than GTT, or KFD counts only it, as kernels

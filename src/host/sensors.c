@@ -28,6 +28,7 @@ static const struct place live[] = {
     { "mem_info_vram_used", offsetof(struct gpu_facts, vram_used_bytes), 0, 64 * TIB },
     { "mem_info_gtt_used", offsetof(struct gpu_facts, gtt_used_bytes), 0, 64 * TIB },
     { "gpu_busy_percent", offsetof(struct gpu_facts, busy_percent), 0, 100 },
+    { "mem_busy_percent", offsetof(struct gpu_facts, memory_busy_percent), 0, 100 },
 };
 
 /* In order of preference: the first file that is there wins. */
@@ -35,7 +36,13 @@ static const struct place hwmon[] = {
     { "temp1_input", offsetof(struct gpu_facts, temperature_mc), -100000, 300000 },
     { "power1_average", offsetof(struct gpu_facts, power_uw), 0, 5000000000 },
     { "power1_input", offsetof(struct gpu_facts, power_uw), 0, 5000000000 },
+    { "temp3_input", offsetof(struct gpu_facts, memory_temperature_mc), -100000, 300000 }, /* label: mem */
+    { "power1_cap", offsetof(struct gpu_facts, power_cap_uw), 0, 5000000000 },
+    { "power1_cap_default", offsetof(struct gpu_facts, power_cap_default_uw), 0, 5000000000 },
+    { "power1_cap_min", offsetof(struct gpu_facts, power_cap_min_uw), 0, 5000000000 },
+    { "power1_cap_max", offsetof(struct gpu_facts, power_cap_max_uw), 0, 5000000000 },
     { "fan1_input", offsetof(struct gpu_facts, fan_rpm), 0, 100000 },
+    { "pwm1", offsetof(struct gpu_facts, fan_duty), 0, 255 },
 };
 
 static const struct {
@@ -79,35 +86,35 @@ static void read_firmware(const struct root *r, struct arena *a, const char *dir
     }
 }
 
-/* The line with a star is the clock in use: "1: 1100Mhz *". */
-static struct num read_clock(const struct root *r, struct arena *a, const char *path)
+/* Lines such as "1: 1100Mhz *", of which the one with a star is the clock in use. */
+static void read_levels(const struct root *r, struct arena *a, const char *path, struct num *now,
+                        struct num *most)
 {
     const char *text = root_read(r, a, path, NULL);
-    struct num best = { 0 };
     for (const char *line = text; line && *line; line = str_next_line(line)) {
         size_t n = strcspn(line, "\n");
         const char *colon = memchr(line, ':', n);
-        if (!colon || !memchr(line, '*', n))
+        char *end = NULL;
+        long mhz = colon ? strtol(colon + 1, &end, 10) : -1;
+        if (mhz < 0 || mhz >= 100000 || !(str_starts(end, "Mhz") || str_starts(end, "MHz")))
             continue;
-        char *end;
-        long mhz = strtol(colon + 1, &end, 10);
-        if ((str_starts(end, "Mhz") || str_starts(end, "MHz")) && mhz >= 0 && mhz < 100000)
-            best = (struct num){ mhz, path };
+        if (memchr(line, '*', n))
+            *now = (struct num){ mhz, path };
+        if (!most->from || mhz > most->v)
+            *most = (struct num){ mhz, path };
     }
-    return best;
 }
 
 static void read_clocks(const struct root *r, struct arena *a, const char *dir, const char *sensors,
                         struct gpu_facts *g)
 {
-    if (sensors) {
-        struct num hz = drm_read_num(r, a, arena_printf(a, "%s/freq1_input", sensors), NULL);
-        if (hz.from && hz.v >= 0 && hz.v < 100000000000)
-            g->clock_mhz = (struct num){ hz.v / 1000000, hz.from };
-    }
-    if (!g->clock_mhz.from)
-        g->clock_mhz = read_clock(r, a, arena_printf(a, "%s/pp_dpm_sclk", dir));
-    g->memory_clock_mhz = read_clock(r, a, arena_printf(a, "%s/pp_dpm_mclk", dir));
+    read_levels(r, a, arena_printf(a, "%s/pp_dpm_sclk", dir), &g->clock_mhz, &g->clock_max_mhz);
+    read_levels(r, a, arena_printf(a, "%s/pp_dpm_mclk", dir), &g->memory_clock_mhz, &g->memory_clock_max_mhz);
+    if (!sensors)
+        return;
+    struct num hz = drm_read_num(r, a, arena_printf(a, "%s/freq1_input", sensors), NULL);
+    if (hz.from && hz.v >= 0 && hz.v < 100000000000)
+        g->clock_mhz = (struct num){ hz.v / 1000000, hz.from };
 }
 
 static const char *find_hwmon(const struct root *r, struct arena *a, const char *dir)
@@ -127,6 +134,9 @@ void drm_read_details(const struct root *r, struct arena *a, const struct drm_de
     read_places(r, a, d->dir, still, ARRAY_LEN(still), g);
     read_firmware(r, a, d->dir, g);
     g->link_speed = text_read(r, a, arena_printf(a, "%s/current_link_speed", d->dir));
+    g->link_speed_max = text_read(r, a, arena_printf(a, "%s/max_link_speed", d->dir));
+    g->vbios = text_read(r, a, arena_printf(a, "%s/vbios_version", d->dir));
+    g->serial = text_read(r, a, arena_printf(a, "%s/serial_number", d->dir));
     g->runtime_status = text_read(r, a, arena_printf(a, "%s/power/runtime_status", d->dir));
     if (str_eq(g->runtime_status.s, "suspended"))
         return;

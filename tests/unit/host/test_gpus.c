@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The joined list of GPUs, on trees made for one trap each.  Whole machines are in tests/cli/gpu. */
 #include "check.h"
+#include "host/drm.h"
 #include "host/facts.h"
 #include "tree.h"
 
@@ -126,11 +127,57 @@ static void sleeping_cards_are_not_woken(void)
     card("card0", "0000:03:00.0", "1002:73FF", "amdgpu");
     tree_put(&tree, DRM "card0/device/power/runtime_status", "suspended\n");
     tree_put(&tree, DRM "card0/device/gpu_busy_percent", "7\n");
+    tree_put(&tree, DRM "card0/device/pp_dpm_sclk", "0: 500Mhz *\n");
+    tree_put(&tree, DRM "card0/device/hwmon/hwmon0/power1_cap", "100000000\n");
     tree_put(&tree, DRM "card0/device/mem_info_vram_total", "8573157376\n");
     look();
     REQUIRE(facts.n_gpus == 1);
-    CHECK(!facts.gpus[0].busy_percent.from);
+    CHECK(!facts.gpus[0].busy_percent.from && !facts.gpus[0].clock_max_mhz.from);
+    CHECK(!facts.gpus[0].power_cap_uw.from);
     CHECK_INT(facts.gpus[0].vram_total_bytes.v, 8573157376);
+    done();
+}
+
+static void limits_fan_and_levels(void)
+{
+    tree_make(&tree);
+    card("card0", "0000:03:00.0", "1002:744C", "amdgpu");
+    tree_put(&tree, DRM "card0/device/mem_busy_percent", "12\n");
+    tree_put(&tree, DRM "card0/device/vbios_version", "113-D7020100-102\n");
+    tree_put(&tree, DRM "card0/device/max_link_speed", "16.0 GT/s PCIe\n");
+    tree_put(&tree, DRM "card0/device/hwmon/hwmon4/temp3_input", "68000\n");
+    tree_put(&tree, DRM "card0/device/hwmon/hwmon4/power1_cap", "303000000\n");
+    tree_put(&tree, DRM "card0/device/hwmon/hwmon4/power1_cap_max", "348000000\n");
+    tree_put(&tree, DRM "card0/device/hwmon/hwmon4/pwm1", "102\n");
+    tree_put(&tree, DRM "card0/device/pp_dpm_sclk", "0: 500Mhz *\n1: 1124Mhz \n2: 2482Mhz \nS: junk\n");
+    tree_put(&tree, DRM "card0/device/pp_dpm_mclk", "0: 96Mhz \n1: 1249Mhz *\n");
+    look();
+    REQUIRE(facts.n_gpus == 1);
+    const struct gpu_facts *g = &facts.gpus[0];
+    CHECK_INT(g->memory_busy_percent.v, 12);
+    CHECK_STR(g->vbios.s, "113-D7020100-102");
+    CHECK_STR(g->link_speed_max.s, "16.0 GT/s PCIe");
+    CHECK_INT(g->memory_temperature_mc.v, 68000);
+    CHECK_INT(g->power_cap_uw.v, 303000000);
+    CHECK_INT(g->power_cap_max_uw.v, 348000000);
+    CHECK(!g->power_cap_min_uw.from);
+    CHECK_INT(g->fan_duty.v, 102);
+    CHECK_INT(g->clock_mhz.v, 500);
+    CHECK_INT(g->clock_max_mhz.v, 2482);
+    CHECK_INT(g->memory_clock_mhz.v, 1249);
+    CHECK_INT(g->memory_clock_max_mhz.v, 1249);
+    done();
+}
+
+static void an_nvidia_gpu_beside(void)
+{
+    tree_make(&tree);
+    tree_put(&tree, "sys/bus/pci/devices/0000:01:00.1/uevent", "PCI_CLASS=40300\nPCI_ID=10DE:22BA\n");
+    tree_put(&tree, "sys/bus/pci/devices/0000:03:00.0/uevent", "PCI_CLASS=30000\nPCI_ID=1002:744C\n");
+    look();
+    CHECK(!drm_has_nvidia(&facts.root, &facts.arena)); /* its sound is not its GPU */
+    tree_put(&tree, "sys/bus/pci/devices/0000:01:00.0/uevent", "PCI_CLASS=30200\nPCI_ID=10DE:2684\n");
+    CHECK(drm_has_nvidia(&facts.root, &facts.arena));
     done();
 }
 
@@ -343,6 +390,8 @@ int main(void)
     RUN(a_card_given_to_a_virtual_machine);
     RUN(a_pci_device_without_uevent);
     RUN(sleeping_cards_are_not_woken);
+    RUN(limits_fan_and_levels);
+    RUN(an_nvidia_gpu_beside);
     RUN(a_chip_outside_the_tables);
     RUN(a_partition_has_a_share_of_the_memory);
     RUN(copies_of_a_tree);

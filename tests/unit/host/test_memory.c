@@ -164,6 +164,58 @@ static void a_card_has_what_nobody_holds(void)
     CHECK_INT(g.usable_bytes.v, 16 * GIB);
 }
 
+static void what_a_card_has_and_holds(void)
+{
+    struct host_facts h = { .memory_available_bytes = known(GIB) };
+    struct gpu_facts g = { .kind = GPU_DISCRETE, .kfd_bank_bytes = known(16 * GIB) };
+    struct memory_use m = memory_use(&h, &arena, &g);
+    CHECK_INT(m.total.v, 16 * GIB);
+    CHECK(!m.used.from && !m.free.from);
+    g.vram_total_bytes = known(16 * GIB);
+    g.vram_used_bytes = known(3 * GIB);
+    m = memory_use(&h, &arena, &g);
+    CHECK_INT(m.total.v, 16 * GIB); /* the host's memory is not the card's */
+    CHECK_INT(m.used.v, 3 * GIB);
+    CHECK_INT(m.free.v, 13 * GIB);
+    g.vram_used_bytes = known(17 * GIB);
+    CHECK_INT(memory_use(&h, &arena, &g).free.v, 0);
+}
+
+/* The budget stays the same while a trainer fills it: what the GPU takes, the host has less. */
+static void the_budget_of_an_apu(void)
+{
+    struct host_facts h = { .memory_total_bytes = known(128 * GIB),
+                            .memory_available_bytes = known(90 * GIB) };
+    struct gpu_facts g = { .kind = GPU_INTEGRATED,
+                           .vram_total_bytes = known(GIB),
+                           .vram_used_bytes = known(GIB / 2),
+                           .gtt_total_bytes = known(112 * GIB),
+                           .gtt_used_bytes = known(10 * GIB) };
+    struct memory_use m = memory_use(&h, &arena, &g);
+    CHECK_INT(m.total.v, 100 * GIB);
+    CHECK_INT(m.used.v, 10 * GIB);
+    CHECK_INT(m.free.v, 90 * GIB);
+    g.gtt_used_bytes = known(70 * GIB);
+    h.memory_available_bytes = known(30 * GIB);
+    CHECK_INT(memory_use(&h, &arena, &g).total.v, 100 * GIB);
+    h.memory_available_bytes = known(120 * GIB);
+    m = memory_use(&h, &arena, &g);
+    CHECK_INT(m.total.v, 112 * GIB); /* no more than HIP gives */
+    CHECK_INT(m.free.v, 42 * GIB);
+    g.gtt_used_bytes = (struct num){ 0 };
+    m = memory_use(&h, &arena, &g);
+    CHECK_INT(m.total.v, 112 * GIB);
+    CHECK(!m.used.from && !m.free.from);
+    g = (struct gpu_facts){ .kind = GPU_INTEGRATED,
+                            .vram_total_bytes = known(96 * GIB),
+                            .vram_used_bytes = known(4 * GIB),
+                            .gtt_total_bytes = known(16 * GIB) };
+    h.memory_available_bytes = known(8 * GIB);
+    m = memory_use(&h, &arena, &g);
+    CHECK_INT(m.total.v, 96 * GIB); /* a carve-out is not the host's */
+    CHECK_INT(m.free.v, 92 * GIB);
+}
+
 static void nothing_known_is_unknown(void)
 {
     struct host_facts h = { 0 };
@@ -172,6 +224,7 @@ static void nothing_known_is_unknown(void)
     memory_judge_gpu(&h, &arena, &card);
     CHECK(!apu.usable_bytes.from && !apu.usable_reason);
     CHECK(!card.usable_bytes.from && !card.usable_reason);
+    CHECK(!memory_use(&h, &arena, &apu).total.from && !memory_use(&h, &arena, &card).total.from);
     struct gpu_facts odd = { .kfd_bank_bytes = known(16 * GIB) }; /* a chip outside the tables */
     memory_judge_gpu(&h, &arena, &odd);
     CHECK_INT(odd.usable_bytes.v, 16 * GIB);
@@ -285,6 +338,8 @@ int main(void)
     RUN(host_and_cgroup_bound_an_apu);
     RUN(old_kernels_give_hip_the_carve_out_only);
     RUN(a_card_has_what_nobody_holds);
+    RUN(what_a_card_has_and_holds);
+    RUN(the_budget_of_an_apu);
     RUN(nothing_known_is_unknown);
     RUN(reads_the_host);
     RUN(cgroup_v1);
