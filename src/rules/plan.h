@@ -44,6 +44,8 @@ const char *const *plan_change(const char *const *env, const struct plan_var *se
 /* The variables that select GPUs, in the order in which they are applied. */
 enum { PLAN_N_SELECTORS = 3 };
 extern const char *const plan_selectors[PLAN_N_SELECTORS];
+/* The GPUs that the HSA runtime shows to HIP with the user's ROCR_VISIBLE_DEVICES, in HIP's order. */
+size_t plan_shown(const struct facts *f, struct arena *a, const struct gpu_facts ***out);
 
 /* The name under which this torch reads its allocator's options; that of old ones when the version is not known. */
 const char *plan_allocator_name(struct version torch);

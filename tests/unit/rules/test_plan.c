@@ -488,9 +488,36 @@ static void wrong_usage_is_an_error(void)
     fails((struct plan_options){ .gpu = -1, .with = odd }, "not a variable's name", "");
 }
 
+static void shows(const char *env, const char *want)
+{
+    struct planning p;
+    const struct gpu_facts **shown;
+    char got[64] = "";
+    REQUIRE(planning_open(&p, MI210));
+    if (env)
+        planning_env(&p, env);
+    size_t n = plan_shown(&p.facts, &p.arena, &shown);
+    for (size_t i = 0; i < n; i++)
+        snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%d", i ? " " : "", shown[i]->hip_index);
+    CHECK_STR(got, want);
+    planning_release(&p);
+}
+
+/* The runtime's own rules: in the order of the list, up to the first mistake. */
+static void what_the_runtime_shows(void)
+{
+    shows(NULL, "0 1 2 3 4 5 6 7");
+    shows("ROCR_VISIBLE_DEVICES=3, 1", "3 1");
+    shows("ROCR_VISIBLE_DEVICES=GPU-51276ac12ce05db3,0", "1 0");
+    shows("ROCR_VISIBLE_DEVICES=2,9,1", "2");
+    shows("ROCR_VISIBLE_DEVICES=", "");
+    shows("HIP_VISIBLE_DEVICES=1", "0 1 2 3 4 5 6 7");
+}
+
 int main(void)
 {
     RUN(every_case);
+    RUN(what_the_runtime_shows);
     RUN(wrong_usage_is_an_error);
     return check_done();
 }
