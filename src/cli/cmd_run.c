@@ -122,6 +122,8 @@ static int run_command(struct run_options *o, int argc, char **argv)
         OPT_FLAG(0, "no-preflight", &o->no_preflight, "do not ask the doctor first"),
         OPT_FLAG(0, "check-outputs", &o->check_outputs,
                  "check every safetensors file that it wrote, not only caches of latents"),
+        OPT_FLAG(0, "with-smi", &o->with_smi,
+                 "give it an nvidia-smi that tells of the AMD GPUs (see `cairn smi`)"),
         OPT_FLAG(0, "detach", &o->detach,
                  "run in the background; the trainer outlives the terminal and cairn itself"),
         OPT_STR(0, "keep-log", &o->keep_log, "FILE",

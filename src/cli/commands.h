@@ -10,6 +10,7 @@ int cmd_gpu(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_smi(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_sample(int argc, char **argv);

@@ -24,6 +24,7 @@ static const struct command commands[] = {
     { "doctor", cmd_doctor, "check the whole stack, with a reason and a remedy for each finding" },
     { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
     { "run", cmd_run, "start a trainer with that environment, watch it, and try again with a change" },
+    { "smi", cmd_smi, "answer as nvidia-smi would, for programs that know no other tool" },
     { "diagnose", cmd_diagnose, "name cause and fix of a failed run from its log" },
     { "plot", cmd_plot, "show the curves of training runs, and compare them" },
     { "bench", cmd_bench, "measure a device: copies, and cairn's kernels against its own speed" },
@@ -124,8 +125,19 @@ static int print_version(const char *more)
     return EXIT_FINE;
 }
 
+/* The link that `cairn run --with-smi` makes. */
+static bool is_smi(const char *program)
+{
+    return program && str_eq(str_file_name(program), "nvidia-smi");
+}
+
 static int run(int argc, char **argv)
 {
+    static char smi[] = "smi";
+    if (argc && is_smi(argv[0])) {
+        argv[0] = smi;
+        return cmd_smi(argc, argv);
+    }
     if (argc < 2)
         return print_usage(stderr), EXIT_USAGE;
     const char *word = argv[1];

@@ -10,6 +10,7 @@
 #include "rules/trainers.h"
 #include "run/known_good.h"
 #include "run/resume.h"
+#include "run/smi_link.h"
 #include "run/state.h"
 #include "run/supervise.h"
 #include <fcntl.h>
@@ -30,6 +31,7 @@ struct stage {
     struct known_good known;   /* what this plan took from an earlier run; trainer NULL: nothing */
     struct timespec since;     /* files that are younger may be the trainer's */
     struct journal journal;
+    const char *const *env; /* of the first attempt */
     struct arena arena;
     int parent; /* the pipe to the one who waits for our start; -1: nobody does */
 };
@@ -192,6 +194,22 @@ static void close_journal(struct stage *s, const struct supervise_result *r, con
         say_and_note(s, arena_printf(&s->arena, "the journal is not kept: %s", trouble->msg));
 }
 
+static void make_environment(struct stage *s)
+{
+    struct cairn_error err = { 0 };
+    s->env = s->o->no_env ? s->facts->env : plan_environment(s->facts, &s->plan, &s->arena);
+    if (!s->o->with_smi)
+        return;
+    const char *objection =
+        s->journal.dir ? smi_link_objection(s->facts, &s->arena) : "there is no journal to put it in";
+    if (!objection && smi_link_make(s->journal.dir, &s->facts->root, s->env, &s->arena, &s->env, &err))
+        objection = err.msg;
+    if (objection)
+        say_and_note(s, arena_printf(&s->arena, "without nvidia-smi of cairn's: %s", objection));
+    else
+        say_and_note(s, "nvidia-smi is `cairn smi` for this run");
+}
+
 /* The one who started us may go; from here on we talk to the journal alone. */
 static void detach(struct stage *s)
 {
@@ -216,7 +234,7 @@ static int train(struct stage *s)
         .argv = o->argv,
         .facts = s->facts,
         .plan = &s->plan,
-        .env = o->no_env ? s->facts->env : plan_environment(s->facts, &s->plan, &s->arena),
+        .env = s->env,
         .keep = o->keep.item,
         .gfx = o->machine.gfx,
         .trainer = o->trainer,
@@ -258,6 +276,7 @@ static int prepare_and_train(struct stage *s)
         return print_error(&err);
     open_journal(s);
     run_print_summary(s->facts, &s->plan, !s->o->no_env);
+    make_environment(s);
     if (s->o->detach)
         run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
                              s->journal.dir ? s->journal.dir : "none, so its output is lost"));
@@ -265,6 +284,7 @@ static int prepare_and_train(struct stage *s)
     signal(SIGPIPE, SIG_IGN);
     clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */
     int code = train(s);
+    smi_link_remove(s->journal.dir);
     if (s->state)
         journal_prune(s->state);
     return code;

@@ -10,7 +10,7 @@ struct run_options {
     struct machine_options machine;
     const char *trainer, *preload, *keep_log, *resume_cmd, *json_events, *hang;
     int gpu, retries, hang_after_s;
-    bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, history, json;
+    bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, history, json;
     struct opt_list keep, with;
     char **argv;
 };

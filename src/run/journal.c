@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "host/root.h"
+#include "run/smi_link.h"
 #include "run/state.h"
 #include <dirent.h>
 #include <errno.h>
@@ -150,11 +151,12 @@ static bool may_go(const char *dir, const char *name)
     return time(NULL) - st.st_mtime > YOUNG_S && (kill((pid_t)atol(pid + 1), 0) && errno == ESRCH);
 }
 
-/* One level deep: a run's folder holds files only.  Links are removed, never followed. */
+/* One level deep: a run's folder holds files only, once that link is gone.  Links are removed, never followed. */
 static void remove_run(const char *dir, const char *name)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *run = path_join(&a, dir, name);
+    smi_link_remove(run);
     DIR *d = opendir(run);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;)
         unlinkat(dirfd(d), e->d_name, 0);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/smi_print.h"
+#include "cli/stop.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+/* The codes of nvidia-smi: programs that call it know them. */
+enum { SMI_EXIT_BAD_ARGUMENT = 2, SMI_EXIT_NOT_FOUND = 6 };
+
+struct smi_options {
+    const char *query_gpu, *query_apps, *format, *ids, *file, *loop, *loop_ms, *root;
+    bool list, json, help_gpu, help_apps;
+    long period_ms; /* 0: once */
+};
+
+/* What the table shows, for --json without a query. */
+static const char default_columns[] =
+    "index,name,uuid,pci.bus_id,driver_version,fan.speed,temperature.gpu,utilization.gpu,utilization.memory,"
+    "memory.total,memory.used,memory.free,power.draw,power.limit,clocks.current.graphics,clocks.current.memory";
+
+static bool same_address(const char *pci, const char *id)
+{
+    size_t n = strlen(id), have = pci ? strlen(pci) : 0;
+    if (!strchr(id, ':') || !have)
+        return false;
+    return n >= have ? !strcasecmp(id + n - have, pci) && strspn(id, "0") >= n - have
+                     : !strcasecmp(pci + have - n, id);
+}
+
+/* By index, UUID, serial number or PCI address. */
+static bool is_gpu(const struct smi_gpu *g, const char *id)
+{
+    uint64_t index;
+    const struct gpu_facts *f = g->facts;
+    if (cairn_parse_u64(id, &index) && index == g->index)
+        return true;
+    return (f->uuid.s && !strcasecmp(f->uuid.s, id)) || str_eq(f->serial.s, id) || same_address(f->pci.s, id);
+}
+
+/* Keeps the GPUs that are named; false, and *bad, if one is not there. */
+static bool select_gpus(struct smi *s, const char *ids, const char **bad)
+{
+    struct arena *a = &s->facts.arena;
+    bool *named = ARENA_NEW(a, bool, s->n_gpus + 1);
+    for (const char *at = ids; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const char *id = arena_strndup(a, at, strcspn(at, ","));
+        size_t i = 0;
+        while (i < s->n_gpus && !is_gpu(&s->gpus[i], id))
+            i++;
+        if (i == s->n_gpus)
+            return *bad = id, false;
+        named[i] = true;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_gpus; i++)
+        if (named[i])
+            s->gpus[n++] = s->gpus[i];
+    s->n_gpus = n;
+    return true;
+}
+
+static void show(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first)
+{
+    if (o->list)
+        smi_print_list(s);
+    else if (o->json)
+        smi_print_json(s, q);
+    else if (!q->table)
+        smi_print_table(s);
+    else {
+        if (first && q->header)
+            smi_print_header(q);
+        smi_print_csv(s, q);
+    }
+}
+
+static int show_once(const struct smi_options *o, const struct smi_query *q, bool first)
+{
+    CLEANUP(smi_release) struct smi s;
+    struct cairn_error err = { 0 };
+    const char *bad = NULL;
+    if (smi_read(&s, o->root, &err))
+        return print_error(&err);
+    if (o->ids && !select_gpus(&s, o->ids, &bad)) {
+        puts("No devices were found");
+        return SMI_EXIT_NOT_FOUND;
+    }
+    if (!s.n_gpus && !o->json)
+        puts("No devices were found");
+    else
+        show(&s, o, q, first);
+    return s.n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
+}
+
+/* Until Ctrl-C, or until nobody reads any more. */
+static int show_again(const struct smi_options *o, const struct smi_query *q)
+{
+    const volatile sig_atomic_t *stopped = stop_catch();
+    const struct timespec pause = { o->period_ms / 1000, o->period_ms % 1000 * 1000000 };
+    int code = EXIT_FINE;
+    for (bool first = true; !*stopped; first = false) {
+        code = show_once(o, q, first);
+        if (code || fflush(stdout))
+            break;
+        if (!*stopped)
+            nanosleep(&pause, NULL);
+    }
+    return code;
+}
+
+static int parse_format(const struct smi_options *o, const char *command, struct smi_query *q)
+{
+    bool csv = false;
+    q->header = q->units = true;
+    for (const char *at = o->format; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char word[16];
+        at += strspn(at, " ");
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ", "), at);
+        csv |= str_eq(word, "csv");
+        q->header &= !str_eq(word, "noheader");
+        q->units &= !str_eq(word, "nounits");
+        if (!str_eq(word, "csv") && !str_eq(word, "noheader") && !str_eq(word, "nounits"))
+            return options_error(command, "--format takes csv, noheader and nounits, not \"%s\"", word);
+    }
+    if (!csv)
+        return options_error(command, "a query wants --format=csv");
+    return OPTIONS_GO;
+}
+
+static int parse_query(const struct smi_options *o, const char *command, struct arena *a, struct smi_query *q)
+{
+    const char *names = o->query_gpu ? o->query_gpu : o->query_apps, *bad;
+    if (o->query_gpu && o->query_apps)
+        return options_error(command, "one query at a time");
+    if (!names && !o->json)
+        return o->format ? options_error(command, "--format goes with a query") : OPTIONS_GO;
+    if (!o->json) {
+        int r = parse_format(o, command, q);
+        if (r != OPTIONS_GO)
+            return r;
+    }
+    smi_query_parse(q, o->query_apps ? &smi_app_fields : &smi_gpu_fields, names ? names : default_columns, a,
+                    &bad);
+    if (!bad)
+        return OPTIONS_GO;
+    printf("Field \"%s\" is not a valid field to query.\n\n", bad);
+    return SMI_EXIT_BAD_ARGUMENT;
+}
+
+/* -l without a number is every five seconds. */
+static int parse_period(struct smi_options *o, const char *command)
+{
+    const char *text = o->loop ? o->loop : o->loop_ms;
+    uint64_t n = 5;
+    if (!text)
+        return OPTIONS_GO;
+    if (*text && (!cairn_parse_u64(text, &n) || !n || n > 86400000 / (o->loop ? 1000 : 1)))
+        return options_error(command, "--loop wants seconds, --loop-ms milliseconds, up to a day, not \"%s\"",
+                             text);
+    o->period_ms = (long)n * (o->loop ? 1000 : 1);
+    return OPTIONS_GO;
+}
+
+static int run(struct smi_options *o, const char *command)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct smi_query q = { .table = NULL };
+    if (o->help_gpu || o->help_apps) {
+        if (o->help_gpu)
+            smi_print_fields(&smi_gpu_fields, "query-gpu");
+        else
+            smi_print_fields(&smi_app_fields, "query-compute-apps");
+        return EXIT_FINE;
+    }
+    int r = parse_query(o, command, &a, &q);
+    if (r == OPTIONS_GO)
+        r = parse_period(o, command);
+    if (r != OPTIONS_GO)
+        return r;
+    if (o->file && !freopen(o->file, "we", stdout)) {
+        struct cairn_error err = { 0 };
+        cairn_fail_errno(&err, "open %s", o->file);
+        return print_error(&err);
+    }
+    return o->period_ms ? show_again(o, &q) : show_once(o, &q, true);
+}
+
+int cmd_smi(int argc, char **argv)
+{
+    static char loop_ms[] = "--loop-ms";
+    struct smi_options o = { .root = getenv("CAIRN_SMI_ROOT") };
+    const struct opt_row rows[] = {
+        OPT_STR(0, "query-gpu", &o.query_gpu, "COLUMNS", "a line a GPU, with these columns"),
+        OPT_STR(0, "query-compute-apps", &o.query_apps, "COLUMNS", "a line a process that computes on a GPU"),
+        OPT_STR(0, "format", &o.format, "FORMAT",
+                "how a query is answered: csv, and with commas noheader and nounits"),
+        OPT_FLAG('L', "list-gpus", &o.list, "list the GPUs"),
+        OPT_STR('i', "id", &o.ids, "ID",
+                "only this GPU (or several, with commas): index, UUID, serial number or PCI address"),
+        OPT_OPTIONAL('l', "loop", &o.loop, "SECONDS",
+                     "again every five seconds, or every SECONDS; Ctrl-C ends it"),
+        OPT_STR(0, "loop-ms", &o.loop_ms, "MS", "again every MS milliseconds; also -lms"),
+        OPT_STR('f', "filename", &o.file, "FILE", "write to FILE instead of stdout"),
+        OPT_FLAG(0, "help-query-gpu", &o.help_gpu, "list the columns of --query-gpu"),
+        OPT_FLAG(0, "help-query-compute-apps", &o.help_apps, "list the columns of --query-compute-apps"),
+        OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
+        OPT_STR(0, "root", &o.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_END,
+    };
+    const struct opt_usage usage = {
+        .synopsis = "cairn smi [options]",
+        .about =
+            "Answers as nvidia-smi would, for programs that know no other tool: the GPUs that HIP shows, with the "
+            "columns, units and exit codes of nvidia-smi, read from sysfs. Where GPU and host share memory, "
+            "memory.total is what training can really use. `cairn run --with-smi` gives it to a trainer under "
+            "that name.",
+        .examples =
+            "  cairn smi --query-gpu=index,name,memory.used,memory.total --format=csv,noheader,nounits\n"
+            "  cairn smi -L\n",
+    };
+    for (int i = 1; i < argc; i++)
+        if (str_eq(argv[i], "-lms"))
+            argv[i] = loop_ms;
+    int r = options_parse(argc, argv, rows, &usage, NULL);
+    return r == OPTIONS_GO ? run(&o, argv[0]) : r;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The GPUs as `cairn smi` counts them: those that HIP shows, in its order, after ROCR_VISIBLE_DEVICES.  What else selects
+ * GPUs is not looked at, as nvidia-smi does not look at CUDA_VISIBLE_DEVICES. */
+#ifndef CAIRN_CLI_SMI_H
+#define CAIRN_CLI_SMI_H
+
+#include "host/facts.h"
+#include "host/memory.h"
+
+struct smi_gpu {
+    const struct gpu_facts *facts;
+    size_t index; /* HIP's, and so PyTorch's */
+    struct memory_use memory;
+};
+
+/* The machine at one moment; all of it lives in the arena of its facts. */
+struct smi {
+    struct facts facts;
+    struct smi_gpu *gpus;
+    size_t n_gpus; /* that are told of */
+    size_t count;  /* that there are */
+    char now[32];  /* "2026/11/15 19:04:05.123" */
+};
+
+/* Fails as facts_read does; smi is empty then, and may be released all the same. */
+int smi_read(struct smi *s, const char *root, struct cairn_error *err);
+void smi_release(struct smi *s);
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/smi_fields.h"
+
+#include "base/str.h"
+#include "host/chip.h"
+#include <ctype.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct arena *arena_of(const struct smi_line *l)
+{
+    return &l->smi->facts.arena;
+}
+
+static struct smi_cell text(const char *s)
+{
+    return (struct smi_cell){ .kind = s && *s ? SMI_TEXT : SMI_UNKNOWN, .text = s };
+}
+
+static struct smi_cell number(struct num v, double unit, int decimals)
+{
+    return (struct smi_cell){ .kind = v.from ? SMI_NUMBER : SMI_UNKNOWN,
+                              .number = (double)v.v / unit,
+                              .decimals = decimals };
+}
+
+static struct smi_cell whole(size_t v)
+{
+    return (struct smi_cell){ .kind = SMI_NUMBER, .number = (double)v };
+}
+
+static struct smi_cell mebibytes(struct num bytes)
+{
+    bytes.v >>= 20;
+    return number(bytes, 1, 0);
+}
+
+static struct smi_cell get_now(const struct smi_line *l)
+{
+    return text(l->smi->now);
+}
+
+/* Programs compare it as a version, so "6.17.0-12-generic" is cut to its number. */
+static struct smi_cell get_driver_version(const struct smi_line *l)
+{
+    const struct host_facts *h = &l->smi->facts.host;
+    const char *s = h->amdgpu_version.s ? h->amdgpu_version.s : h->kernel.s;
+    size_t n = s ? strspn(s, "0123456789.") : 0;
+    while (n && s[n - 1] == '.')
+        n--;
+    return text(n ? arena_strndup(arena_of(l), s, n) : NULL);
+}
+
+static struct smi_cell get_count(const struct smi_line *l)
+{
+    return whole(l->smi->count);
+}
+
+static struct smi_cell get_index(const struct smi_line *l)
+{
+    return whole(l->gpu->index);
+}
+
+static struct smi_cell get_name(const struct smi_line *l)
+{
+    const struct gpu_facts *g = l->gpu->facts;
+    return text(g->name.s ? g->name.s : arena_printf(arena_of(l), "AMD %s", g->gfx.s));
+}
+
+static struct smi_cell get_serial(const struct smi_line *l)
+{
+    return text(l->gpu->facts->serial.s);
+}
+
+static struct smi_cell get_uuid(const struct smi_line *l)
+{
+    return text(l->gpu->facts->uuid.s);
+}
+
+/* "0000:c5:00.0" becomes "00000000:C5:00.0". */
+static struct smi_cell get_bus_id(const struct smi_line *l)
+{
+    if (!l->gpu->facts->pci.s)
+        return text(NULL);
+    char *s = arena_printf(arena_of(l), "0000%s", l->gpu->facts->pci.s);
+    for (char *c = s; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    return text(s);
+}
+
+/* A part of the address, in hexadecimal. */
+static struct smi_cell address_part(const struct smi_line *l, int at, int len)
+{
+    struct smi_cell bus = get_bus_id(l);
+    return text(bus.text ? arena_printf(arena_of(l), "0x%.*s", len, bus.text + at) : NULL);
+}
+
+static struct smi_cell get_pci_domain(const struct smi_line *l)
+{
+    return address_part(l, 4, 4);
+}
+
+static struct smi_cell get_pci_bus(const struct smi_line *l)
+{
+    return address_part(l, 9, 2);
+}
+
+static struct smi_cell get_pci_device(const struct smi_line *l)
+{
+    return address_part(l, 12, 2);
+}
+
+static struct smi_cell get_pci_id(const struct smi_line *l)
+{
+    const struct gpu_facts *g = l->gpu->facts;
+    if (!g->device_id.from || !g->vendor_id.from)
+        return text(NULL);
+    return text(arena_printf(arena_of(l), "0x%04X%04X", (unsigned)g->device_id.v, (unsigned)g->vendor_id.v));
+}
+
+/* "16.0 GT/s PCIe" is the fourth generation. */
+static struct smi_cell generation(struct text speed)
+{
+    static const double rates[] = { 2.5, 5, 8, 16, 32, 64 };
+    double rate = speed.s ? strtod(speed.s, NULL) : 0;
+    for (size_t i = 0; i < ARRAY_LEN(rates); i++)
+        if (rate == rates[i])
+            return whole(i + 1);
+    return text(NULL);
+}
+
+static struct smi_cell get_link_gen(const struct smi_line *l)
+{
+    return generation(l->gpu->facts->link_speed);
+}
+
+static struct smi_cell get_link_gen_max(const struct smi_line *l)
+{
+    return generation(l->gpu->facts->link_speed_max);
+}
+
+static struct smi_cell get_vbios(const struct smi_line *l)
+{
+    return text(l->gpu->facts->vbios.s);
+}
+
+static struct smi_cell get_memory_total(const struct smi_line *l)
+{
+    return mebibytes(l->gpu->memory.total);
+}
+
+static struct smi_cell get_memory_used(const struct smi_line *l)
+{
+    return mebibytes(l->gpu->memory.used);
+}
+
+static struct smi_cell get_memory_free(const struct smi_line *l)
+{
+    return mebibytes(l->gpu->memory.free);
+}
+
+static struct smi_cell get_compute_mode(const struct smi_line *l)
+{
+    (void)l;
+    return text("Default");
+}
+
+static struct smi_cell get_compute_cap(const struct smi_line *l)
+{
+    int major, minor, stepping;
+    if (!chip_name_split(l->gpu->facts->gfx.s, &major, &minor, &stepping))
+        return text(NULL);
+    return text(arena_printf(arena_of(l), "%d.%d", major, minor));
+}
+
+/* Kernels have power1_average or power1_input, by chip. */
+static struct smi_cell power_from(const struct smi_line *l, const char *file)
+{
+    const char *from = l->gpu->facts->power_uw.from;
+    return from && str_ends(from, file) ? number(l->gpu->facts->power_uw, 1e6, 2) : text(NULL);
+}
+
+static struct smi_cell get_power_average(const struct smi_line *l)
+{
+    return power_from(l, "_average");
+}
+
+static struct smi_cell get_power_instant(const struct smi_line *l)
+{
+    return power_from(l, "_input");
+}
+
+static struct smi_cell get_pid(const struct smi_line *l)
+{
+    return whole((size_t)l->process->pid);
+}
+
+static struct smi_cell get_process_name(const struct smi_line *l)
+{
+    return text(l->process->name);
+}
+
+static struct smi_cell get_process_memory(const struct smi_line *l)
+{
+    return mebibytes((struct num){ l->process->vram_bytes, "kfd" });
+}
+
+/* clang-format off */
+#define GET(fn) fn, 0, 0, 0
+#define NUM(field, unit, decimals) NULL, offsetof(struct gpu_facts, field), unit, decimals
+#define NEVER NULL, 0, 0, 0
+
+static const struct smi_field gpu_rows[] = {
+    { "timestamp", "", NULL, "when it was asked", GET(get_now) },
+    { "driver_version", "", NULL, "of amdgpu where AMD's own is installed, else of the kernel that brings it", GET(get_driver_version) },
+    { "kmd_version", "", NULL, "the same", GET(get_driver_version) },
+    { "count", "", NULL, "how many GPUs there are", GET(get_count) },
+    { "name", "gpu_name", NULL, "the product", GET(get_name) },
+    { "serial", "gpu_serial", NULL, "the serial number, where the card tells it", GET(get_serial) },
+    { "uuid", "gpu_uuid", NULL, "as ROCR_VISIBLE_DEVICES takes it; an APU has none", GET(get_uuid) },
+    { "pci.bus_id", "gpu_bus_id", NULL, "the PCI address, with a domain of eight digits", GET(get_bus_id) },
+    { "pci.domain", "", NULL, "its domain", GET(get_pci_domain) },
+    { "pci.bus", "", NULL, "its bus", GET(get_pci_bus) },
+    { "pci.device", "", NULL, "its device", GET(get_pci_device) },
+    { "pci.device_id", "", NULL, "device and vendor", GET(get_pci_id) },
+    { "pcie.link.gen.current", "", NULL, "generation of the PCIe link now", GET(get_link_gen) },
+    { "pcie.link.gen.gpucurrent", "", NULL, "the same", GET(get_link_gen) },
+    { "pcie.link.gen.max", "", NULL, "what it can be", GET(get_link_gen_max) },
+    { "pcie.link.gen.gpumax", "", NULL, "the same", GET(get_link_gen_max) },
+    { "pcie.link.width.current", "", NULL, "lanes of the PCIe link now", NUM(link_width, 1, 0) },
+    { "pcie.link.width.max", "", NULL, "what they can be", NUM(link_width_max, 1, 0) },
+    { "index", "", NULL, "HIP's and PyTorch's number of the GPU", GET(get_index) },
+    { "vbios_version", "", NULL, "the card's firmware", GET(get_vbios) },
+    { "fan.speed", "", "%", "of the fan's full power", NUM(fan_duty, 2.55, 0) },
+    { "memory.total", "", "MiB", "VRAM; the budget where GPU and host share memory", GET(get_memory_total) },
+    { "memory.used", "", "MiB", "what all processes hold of it", GET(get_memory_used) },
+    { "memory.free", "", "MiB", "the rest", GET(get_memory_free) },
+    { "compute_mode", "", NULL, "Default: several processes may use the GPU", GET(get_compute_mode) },
+    { "compute_cap", "", NULL, "the first two parts of the gfx target, as PyTorch tells them", GET(get_compute_cap) },
+    { "utilization.gpu", "", "%", "share of time in which it computed", NUM(busy_percent, 1, 0) },
+    { "utilization.memory", "", "%", "share of time in which its memory was read or written", NUM(memory_busy_percent, 1, 0) },
+    { "temperature.gpu", "", NULL, "of the chip's edge, in C", NUM(temperature_mc, 1e3, 0) },
+    { "temperature.memory", "", NULL, "of the memory, in C", NUM(memory_temperature_mc, 1e3, 0) },
+    { "power.draw", "", "W", "what it draws", NUM(power_uw, 1e6, 2) },
+    { "power.draw.average", "gpu.power.draw.average", "W", "where the driver tells an average", GET(get_power_average) },
+    { "power.draw.instant", "gpu.power.draw.instant", "W", "where the driver tells the moment's", GET(get_power_instant) },
+    { "power.limit", "gpu.power.requested_limit", "W", "the limit that is set", NUM(power_cap_uw, 1e6, 2) },
+    { "enforced.power.limit", "gpu.power.current_limit", "W", "the same", NUM(power_cap_uw, 1e6, 2) },
+    { "power.default_limit", "gpu.power.default_limit", "W", "the limit by default", NUM(power_cap_default_uw, 1e6, 2) },
+    { "power.min_limit", "gpu.power.min_limit", "W", "the least that can be set", NUM(power_cap_min_uw, 1e6, 2) },
+    { "power.max_limit", "gpu.power.max_limit", "W", "the most that can be set", NUM(power_cap_max_uw, 1e6, 2) },
+    { "clocks.current.graphics", "clocks.gr", "MHz", "the shader clock", NUM(clock_mhz, 1, 0) },
+    { "clocks.current.sm", "clocks.sm", "MHz", "the same", NUM(clock_mhz, 1, 0) },
+    { "clocks.current.memory", "clocks.mem", "MHz", "the memory clock", NUM(memory_clock_mhz, 1, 0) },
+    { "clocks.max.graphics", "clocks.max.gr", "MHz", "the most it can be", NUM(clock_max_mhz, 1, 0) },
+    { "clocks.max.sm", "", "MHz", "the same", NUM(clock_max_mhz, 1, 0) },
+    { "clocks.max.memory", "clocks.max.mem", "MHz", "the most it can be", NUM(memory_clock_max_mhz, 1, 0) },
+    /* What only NVIDIA's chips and driver have, or what amdgpu does not tell in sysfs. */
+    { "pci.baseClass", "", NULL, NULL, NEVER },
+    { "pci.subClass", "", NULL, NULL, NEVER },
+    { "pci.sub_device_id", "", NULL, NULL, NEVER },
+    { "pcie.link.gen.hostmax", "", NULL, NULL, NEVER },
+    { "display_mode", "", NULL, NULL, NEVER },
+    { "display_attached", "", NULL, NULL, NEVER },
+    { "display_active", "", NULL, NULL, NEVER },
+    { "persistence_mode", "", NULL, NULL, NEVER },
+    { "addressing_mode", "", NULL, NULL, NEVER },
+    { "accounting.mode", "", NULL, NULL, NEVER },
+    { "accounting.buffer_size", "", NULL, NULL, NEVER },
+    { "driver_model.current", "", NULL, NULL, NEVER },
+    { "driver_model.pending", "", NULL, NULL, NEVER },
+    { "inforom.img", "inforom.image", NULL, NULL, NEVER },
+    { "inforom.oem", "", NULL, NULL, NEVER },
+    { "inforom.ecc", "", NULL, NULL, NEVER },
+    { "inforom.pwr", "inforom.power", NULL, NULL, NEVER },
+    { "inforom.checksum_validation", "", NULL, NULL, NEVER },
+    { "gpu_recovery_action", "", NULL, NULL, NEVER },
+    { "gom.current", "gpu_operation_mode.current", NULL, NULL, NEVER },
+    { "gom.pending", "gpu_operation_mode.pending", NULL, NULL, NEVER },
+    { "pstate", "", NULL, NULL, NEVER },
+    { "clocks_event_reasons.supported", "clocks_throttle_reasons.supported", NULL, NULL, NEVER },
+    { "clocks_event_reasons.active", "clocks_throttle_reasons.active", NULL, NULL, NEVER },
+    { "clocks_event_reasons.gpu_idle", "clocks_throttle_reasons.gpu_idle", NULL, NULL, NEVER },
+    { "clocks_event_reasons.applications_clocks_setting", "clocks_throttle_reasons.applications_clocks_setting", NULL, NULL, NEVER },
+    { "clocks_event_reasons.sw_power_cap", "clocks_throttle_reasons.sw_power_cap", NULL, NULL, NEVER },
+    { "clocks_event_reasons.hw_slowdown", "clocks_throttle_reasons.hw_slowdown", NULL, NULL, NEVER },
+    { "clocks_event_reasons.hw_thermal_slowdown", "clocks_throttle_reasons.hw_thermal_slowdown", NULL, NULL, NEVER },
+    { "clocks_event_reasons.hw_power_brake_slowdown", "clocks_throttle_reasons.hw_power_brake_slowdown", NULL, NULL, NEVER },
+    { "clocks_event_reasons.sw_thermal_slowdown", "clocks_throttle_reasons.sw_thermal_slowdown", NULL, NULL, NEVER },
+    { "clocks_event_reasons.sync_boost", "clocks_throttle_reasons.sync_boost", NULL, NULL, NEVER },
+    { "clocks_event_reasons_counters.sw_power_cap", "", "us", NULL, NEVER },
+    { "clocks_event_reasons_counters.sync_boost", "", "us", NULL, NEVER },
+    { "clocks_event_reasons_counters.sw_thermal_slowdown", "", "us", NULL, NEVER },
+    { "clocks_event_reasons_counters.hw_thermal_slowdown", "", "us", NULL, NEVER },
+    { "clocks_event_reasons_counters.hw_power_brake_slowdown", "", "us", NULL, NEVER },
+    { "memory.reserved", "", "MiB", NULL, NEVER },
+    { "utilization.encoder", "", "%", NULL, NEVER },
+    { "utilization.decoder", "", "%", NULL, NEVER },
+    { "utilization.jpeg", "", "%", NULL, NEVER },
+    { "utilization.ofa", "", "%", NULL, NEVER },
+    { "encoder.stats.sessionCount", "", NULL, NULL, NEVER },
+    { "encoder.stats.averageFps", "", NULL, NULL, NEVER },
+    { "encoder.stats.averageLatency", "", NULL, NULL, NEVER },
+    { "ecc.mode.current", "", NULL, NULL, NEVER },
+    { "ecc.mode.pending", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.device_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.dram", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.register_file", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.l1_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.l2_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.texture_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.cbu", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.sram", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.volatile.total", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.device_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.dram", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.register_file", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.l1_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.l2_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.texture_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.cbu", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.sram", "", NULL, NULL, NEVER },
+    { "ecc.errors.corrected.aggregate.total", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.device_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.dram", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.register_file", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.l1_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.l2_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.texture_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.cbu", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.sram", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.total", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.device_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.dram", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.register_file", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.l1_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.l2_cache", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.texture_memory", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.cbu", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.total", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.sram.parity", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.volatile.sram.secded", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.parity", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.secded", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.l2", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.sm", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.mcu", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.pcie", "", NULL, NULL, NEVER },
+    { "ecc.errors.uncorrected.aggregate.sram.other", "", NULL, NULL, NEVER },
+    { "retired_pages.single_bit_ecc.count", "retired_pages.sbe", NULL, NULL, NEVER },
+    { "retired_pages.double_bit.count", "retired_pages.dbe", NULL, NULL, NEVER },
+    { "retired_pages.pending", "", NULL, NULL, NEVER },
+    { "remapped_rows.correctable", "remapped_rows.sbe", NULL, NULL, NEVER },
+    { "remapped_rows.uncorrectable", "remapped_rows.dbe", NULL, NULL, NEVER },
+    { "remapped_rows.pending", "", NULL, NULL, NEVER },
+    { "remapped_rows.failure", "", NULL, NULL, NEVER },
+    { "remapped_rows.histogram.max", "", NULL, NULL, NEVER },
+    { "remapped_rows.histogram.high", "", NULL, NULL, NEVER },
+    { "remapped_rows.histogram.partial", "", NULL, NULL, NEVER },
+    { "remapped_rows.histogram.low", "", NULL, NULL, NEVER },
+    { "remapped_rows.histogram.none", "", NULL, NULL, NEVER },
+    { "temperature.gpu.tlimit", "", NULL, NULL, NEVER },
+    { "power.management", "", NULL, NULL, NEVER },
+    { "edpp_multiplier", "", "%", NULL, NEVER },
+    { "clocks.current.video", "clocks.video", "MHz", NULL, NEVER },
+    { "clocks.applications.graphics", "clocks.applications.gr", "MHz", NULL, NEVER },
+    { "clocks.applications.memory", "clocks.applications.mem", "MHz", NULL, NEVER },
+    { "clocks.default_applications.graphics", "clocks.default_applications.gr", "MHz", NULL, NEVER },
+    { "clocks.default_applications.memory", "clocks.default_applications.mem", "MHz", NULL, NEVER },
+    { "mig.mode.current", "", NULL, NULL, NEVER },
+    { "mig.mode.pending", "", NULL, NULL, NEVER },
+    { "gsp.mode.current", "", NULL, NULL, NEVER },
+    { "gsp.mode.default", "", NULL, NULL, NEVER },
+    { "c2c.mode", "", NULL, NULL, NEVER },
+    { "hostname", "", NULL, NULL, NEVER },
+};
+
+static const struct smi_field app_rows[] = {
+    { "timestamp", "", NULL, "when it was asked", GET(get_now) },
+    { "gpu_name", "", NULL, "the product", GET(get_name) },
+    { "gpu_bus_id", "", NULL, "the PCI address, with a domain of eight digits", GET(get_bus_id) },
+    { "gpu_serial", "", NULL, "the serial number, where the card tells it", GET(get_serial) },
+    { "gpu_uuid", "", NULL, "as ROCR_VISIBLE_DEVICES takes it; an APU has none", GET(get_uuid) },
+    { "pid", "", NULL, "the process", GET(get_pid) },
+    { "process_name", "name", NULL, "its name", GET(get_process_name) },
+    { "used_gpu_memory", "used_memory", "MiB", "what it holds of the GPU's memory", GET(get_process_memory) },
+};
+/* clang-format on */
+
+const struct smi_table smi_gpu_fields = { gpu_rows, ARRAY_LEN(gpu_rows) };
+const struct smi_table smi_app_fields = { app_rows, ARRAY_LEN(app_rows) };
+
+static bool is_name(const char *name, const char *word, size_t len)
+{
+    return strlen(name) == len && !strncmp(name, word, len);
+}
+
+const struct smi_field *smi_field_find(const struct smi_table *t, const char *name, size_t len)
+{
+    for (size_t i = 0; i < t->n && len; i++)
+        if (is_name(t->row[i].name, name, len) || is_name(t->row[i].alias, name, len))
+            return &t->row[i];
+    return NULL;
+}
+
+struct smi_cell smi_field_get(const struct smi_field *f, const struct smi_line *l)
+{
+    if (f->get)
+        return f->get(l);
+    if (!f->about)
+        return text(NULL);
+    return number(*(const struct num *)((const char *)l->gpu->facts + f->at), f->divide, f->decimals);
+}
+
+const char *smi_field_header(const struct smi_field *f, struct arena *a)
+{
+    return f->unit ? arena_printf(a, "%s [%s]", f->name, f->unit) : f->name;
+}
+
+/* A name from outside must not look like two columns, or move a terminal's cursor. */
+static const char *one_column(const char *s, struct arena *a)
+{
+    CLEANUP(str_release) struct str clean = { 0 };
+    str_add_clean(&clean, s, strlen(s));
+    for (char *c = clean.s; c && *c; c++)
+        if (*c == ',')
+            *c = ' ';
+    return arena_strdup(a, clean.s);
+}
+
+const char *smi_cell_text(const struct smi_field *f, struct smi_cell c, bool units, struct arena *a)
+{
+    if (c.kind == SMI_TEXT)
+        return one_column(c.text, a);
+    if (c.kind == SMI_NUMBER)
+        return arena_printf(a, "%.*f%s%s", c.decimals, c.number, units && f->unit ? " " : "",
+                            units && f->unit ? f->unit : "");
+    /* The tool of NVIDIA has this one without brackets. */
+    return !strcmp(f->name, "temperature.memory") ? "N/A" : "[N/A]";
+}

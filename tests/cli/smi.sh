@@ -1,0 +1,353 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# cairn smi: the queries of programs that call nvidia-smi, as they ask them; its errors, its loops, and the link that
+# `cairn run --with-smi` makes.
+. "$(dirname "$0")/lib.sh"
+
+# A card with all its sensors, and an APU with the budget of 112 GiB less what the host has taken.
+both=$tmp/both
+put()
+{
+    mkdir -p "$both/$(dirname "$1")"
+    printf '%b\n' "$2" >"$both/$1"
+}
+nodes=sys/class/kfd/kfd/topology/nodes
+card=sys/class/drm/card1/device
+apu=sys/class/drm/card0/device
+put $nodes/1/gpu_id 111
+put $nodes/1/properties 'simd_count 192\ngfx_target_version 110000\nlocation_id 768\nvendor_id 4098\ndevice_id 29772\nunique_id 1311768467463790320\ndrm_render_minor 129'
+put $nodes/2/gpu_id 222
+put $nodes/2/properties 'simd_count 80\ngfx_target_version 110501\nlocation_id 50432\nvendor_id 4098\ndevice_id 5510\ndrm_render_minor 128'
+put $card/uevent 'DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0'
+put $card/revision 0xc8
+put $card/mem_info_vram_total 25753026560
+put $card/mem_info_vram_used 2147483648
+put $card/gpu_busy_percent 97
+put $card/mem_busy_percent 41
+put $card/current_link_width 16
+put $card/current_link_speed '16.0 GT/s PCIe'
+put $card/pp_dpm_mclk '0: 96Mhz\n1: 1249Mhz *'
+put $card/hwmon/hwmon3/temp1_input 61000
+put $card/hwmon/hwmon3/temp3_input 84000
+put $card/hwmon/hwmon3/power1_average 303250000
+put $card/hwmon/hwmon3/power1_cap 327000000
+put $card/hwmon/hwmon3/freq1_input 2482000000
+put $card/hwmon/hwmon3/pwm1 102
+put $apu/uevent 'DRIVER=amdgpu\nPCI_CLASS=38000\nPCI_ID=1002:1586\nPCI_SLOT_NAME=0000:c5:00.0'
+put $apu/mem_info_vram_total 536870912
+put $apu/mem_info_vram_used 268435456
+put $apu/mem_info_gtt_total 120259084288
+put $apu/mem_info_gtt_used 10737418240
+put $apu/gpu_busy_percent 3
+put sys/class/kfd/kfd/proc/4711/vram_111 1073741824
+put proc/4711/comm python3
+put proc/sys/kernel/osrelease 6.17.0-12-generic
+put proc/meminfo 'MemTotal: 131072000 kB\nMemAvailable: 94371840 kB'
+card_uuid=GPU-123456789abcdef0
+
+lines_are()
+{
+    printf '%s\n' "$@" >"$tmp/want"
+    diff "$tmp/want" "$out" >"$tmp/diff" || fail "$(head -n 4 "$tmp/diff" | tr '\n' '|')"
+}
+
+# ostris/ai-toolkit, ui/src/app/api/gpu/route.ts: splits the lines at ", " and reads numbers.
+the_ui_of_ai_toolkit()
+{
+    run smi --root "$both" --query-gpu=index,name,driver_version,temperature.gpu,utilization.gpu,utilization.memory,memory.total,memory.free,memory.used,power.draw,power.limit,clocks.current.graphics,clocks.current.memory,fan.speed --format=csv,noheader,nounits
+    status_is 0
+    err_is_empty
+    lines_are '0, AMD Radeon RX 7900 XTX, 6.17.0, 61, 97, 41, 24560, 22512, 2048, 303.25, 327.00, 2482, 1249, 40' \
+        '1, AMD Radeon 8060S, 6.17.0, [N/A], 3, [N/A], 102400, 92160, 10240, [N/A], [N/A], [N/A], [N/A], [N/A]'
+}
+
+# anderskm/gputil, GPUtil/GPUtil.py: twelve columns, of which the last is a float.
+gputil()
+{
+    run smi --root "$both" --query-gpu=index,uuid,utilization.gpu,memory.total,memory.used,memory.free,driver_version,name,gpu_serial,display_active,display_mode,temperature.gpu --format=csv,noheader,nounits
+    status_is 0
+    lines_are "0, $card_uuid, 97, 24560, 2048, 22512, 6.17.0, AMD Radeon RX 7900 XTX, [N/A], [N/A], [N/A], 61" \
+        '1, [N/A], 3, 102400, 10240, 92160, 6.17.0, AMD Radeon 8060S, [N/A], [N/A], [N/A], [N/A]'
+}
+
+# huggingface/accelerate, src/accelerate/utils/environment.py: counts the lines, takes the second column.
+accelerate()
+{
+    run smi --root "$both" --query-gpu=count,name --format=csv,noheader
+    lines_are '2, AMD Radeon RX 7900 XTX' '2, AMD Radeon 8060S'
+    run smi --root "$both" --query-gpu=driver_version --format=csv,noheader
+    lines_are 6.17.0 6.17.0
+}
+
+# Lightning-AI/pytorch-lightning, src/lightning/pytorch/accelerators/cuda.py: one GPU, floats.
+lightning()
+{
+    run smi --query-gpu=utilization.gpu,memory.used,memory.free,utilization.memory,fan.speed,temperature.gpu,temperature.memory --format=csv,nounits,noheader --id=0 --root "$both"
+    status_is 0
+    lines_are '97, 2048, 22512, 41, 40, 61, 84'
+}
+
+# pytorch/pytorch, torch/utils/collect_env.py: the list without its UUIDs, and a word of the table.
+collect_env()
+{
+    run smi -L --root "$both"
+    status_is 0
+    lines_are "GPU 0: AMD Radeon RX 7900 XTX (UUID: $card_uuid)" 'GPU 1: AMD Radeon 8060S (UUID: N/A)'
+    run smi --root "$both"
+    status_is 0
+    python3 - "$out" <<'PYTHON' || fail "not the driver's version"
+import re, sys
+found = re.search(r'Driver Version: (.*?) ', open(sys.argv[1], encoding='utf-8').read())
+sys.exit(not found or found.group(1) != '6.17.0')
+PYTHON
+}
+
+# utkuozdemir/nvidia_gpu_exporter: asks for every column that the help names, and takes the header for their names.
+every_column_of_the_help()
+{
+    run smi --help-query-gpu
+    status_is 0
+    names=$(sed -n 's/^"\([^"]*\)".*/\1/p' "$out" | paste -sd ,)
+    run smi --root "$both" --query-gpu="$names" --format=csv
+    status_is 0
+    python3 - "$out" "$names" <<'PYTHON' || fail "not a column each, in the order asked"
+import sys
+lines = [line.split(', ') for line in open(sys.argv[1], encoding='utf-8').read().splitlines()]
+names = sys.argv[2].split(',')
+wrong = [name for name, head in zip(names, lines[0]) if head.split(' [')[0] != name]
+sys.exit(len(lines) != 3 or len(set(map(len, lines))) != 1 or len(names) < 150 or bool(wrong))
+PYTHON
+    run smi --help-query-compute-apps
+    out_has '"used_gpu_memory" or "used_memory"'
+}
+
+headers_and_units()
+{
+    run smi --root "$both" --query-gpu=gpu_name,memory.total,power.draw,clocks.sm,fan.speed,temperature.memory --format=csv
+    lines_are 'name, memory.total [MiB], power.draw [W], clocks.current.sm [MHz], fan.speed [%], temperature.memory' \
+        'AMD Radeon RX 7900 XTX, 24560 MiB, 303.25 W, 2482 MHz, 40 %, 84' \
+        'AMD Radeon 8060S, 102400 MiB, [N/A], [N/A], [N/A], N/A'
+    run smi --root "$both" --query-gpu=memory.used --format=csv,nounits
+    lines_are 'memory.used [MiB]' 2048 10240
+    run smi --root "$both" --query-gpu timestamp --format csv,noheader -i 0
+    grep -qxE '[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}' "$out" || fail "$(cat "$out")"
+}
+
+processes()
+{
+    run smi --root "$both" --query-compute-apps=pid,process_name,used_memory --format=csv
+    status_is 0
+    lines_are 'pid, process_name, used_gpu_memory [MiB]' '4711, python3, 1024 MiB'
+    run smi --root "$both" --query-compute-apps=gpu_uuid,pid,used_memory --format=csv,noheader,nounits
+    lines_are "$card_uuid, 4711, 1024"
+    run smi --root "$both" --query-compute-apps=pid --format=csv,noheader -i 1
+    status_is 0
+    out_is_empty
+}
+
+one_gpu_by_any_of_its_names()
+{
+    for id in 0 "$card_uuid" 00000000:03:00.0 0000:03:00.0 03:00.0; do
+        run smi --root "$both" --query-gpu=index --format=csv,noheader -i "$id"
+        status_is 0
+        lines_are 0
+    done
+    for id in 1 0000:C5:00.0; do
+        run smi --root "$both" --query-gpu=index,count --format=csv,noheader --id="$id"
+        lines_are '1, 2'
+    done
+    run smi --root "$both" --query-gpu=index --format=csv,noheader -i 1,0
+    lines_are 0 1
+    run smi --root "$both" -L -i 1
+    lines_are 'GPU 1: AMD Radeon 8060S (UUID: N/A)'
+}
+
+# The index is HIP's, which counts what ROCR_VISIBLE_DEVICES leaves; the other variables are HIP's own business.
+the_index_is_that_of_hip()
+{
+    ROCR_VISIBLE_DEVICES=1 run smi --root "$both" --query-gpu=index,name,count --format=csv,noheader
+    lines_are '0, AMD Radeon 8060S, 1'
+    CUDA_VISIBLE_DEVICES=1 HIP_VISIBLE_DEVICES=1 run smi --root "$both" --query-gpu=index --format=csv,noheader
+    lines_are 0 1
+    run smi --root "$data/sysfs/gfx90a-mi210-8gpu-2hives" --query-gpu=index,uuid --format=csv,noheader
+    [ "$(wc -l <"$out")" = 8 ] || fail "$(wc -l <"$out") of 8 GPUs"
+}
+
+# `cairn gpu` and `cairn smi` agree on what an APU can use.
+the_budget_is_that_of_cairn_gpu()
+{
+    machine=$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt
+    run gpu --json --root "$machine"
+    usable=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["gpus"][0]["usable_bytes"] >> 20)' "$out")
+    run smi --root "$machine" --query-gpu=memory.total --format=csv,noheader,nounits
+    lines_are "$usable"
+}
+
+the_table()
+{
+    run smi --root "$both"
+    status_is 0
+    out_has '|   0  AMD Radeon RX 7900 XTX         N/A |   00000000:03:00.0 N/A |                  N/A |'
+    out_has '| 40%   61C   N/A            303W /  327W |    2048MiB /  24560MiB |     97%      Default |'
+    out_has '|    0   N/A  N/A            4711      C   python3                                1024MiB |'
+    ! tail -n +2 "$out" | grep -v '^$' | grep -qv '^.\{91\}$' || fail "a line that is not 91 columns wide"
+    run smi --root "$data/sysfs/gfx908-mi100"
+    out_has 'No running processes found'
+}
+
+as_json()
+{
+    run smi --json --root "$both" --query-gpu=index,memory.total,power.draw,uuid
+    status_is 0
+    json_is 'd == {"schema": 1, "gpus": [{"index": 0, "memory.total [MiB]": 24560, "power.draw [W]": 303.25, "uuid": "'"$card_uuid"'"}, {"index": 1, "memory.total [MiB]": 102400, "power.draw [W]": None, "uuid": None}]}'
+    run smi --json --root "$both" -i 1
+    json_is 'd["gpus"][0]["name"] == "AMD Radeon 8060S" and len(d["gpus"]) == 1'
+    run smi --json --root "$both" --query-compute-apps=pid,name
+    json_is 'd["compute_apps"] == [{"pid": 4711, "process_name": "python3"}]'
+}
+
+errors_as_nvidia_smi_has_them()
+{
+    run smi --root "$both" --query-gpu=name,no_such,other --format=csv
+    status_is 2
+    err_is_empty
+    lines_are 'Field "no_such" is not a valid field to query.' ''
+    run smi --root "$both" --query-compute-apps=pid,uuid --format=csv
+    status_is 2
+    out_has 'Field "uuid" is not a valid field to query.'
+    mkdir -p "$tmp/empty/sys"
+    for question in -L --query-gpu=name\ --format=csv ''; do
+        # shellcheck disable=SC2086 # two words
+        run smi --root "$tmp/empty" $question
+        status_is 6
+        lines_are 'No devices were found'
+    done
+    run smi --root "$tmp/empty" --json
+    status_is 6
+    json_is 'd["gpus"] == []'
+    run smi --root "$tmp/no-such" -L
+    status_is 1
+    err_has "No such file"
+}
+
+loops_end_on_interrupt()
+{
+    said="cairn smi --loop-ms"
+    status=0
+    timeout -s INT --preserve-status 2 "$cairn" smi --root "$both" --query-gpu=index,name --format=csv -lms 100 >"$out" 2>"$err" || status=$?
+    status_is 0
+    err_is_empty
+    [ "$(grep -c '^index, name$' "$out")" = 1 ] || fail "the header is not there once"
+    [ "$(grep -c '^0, ' "$out")" -ge 2 ] || fail "shown $(grep -c '^0, ' "$out") times in two seconds"
+}
+
+# With SIGPIPE as usual, and ignored as some parents leave it: the error of the write ends it then.
+loops_end_when_nobody_reads()
+{
+    said="cairn smi --loop-ms | head"
+    for handler in - ''; do
+        # shellcheck disable=SC2064 # it is to be expanded now
+        (trap "$handler" PIPE; exec timeout 20 "$cairn" smi --root "$both" --query-gpu=index --format=csv,noheader -lms 50) 2>"$err" | head -n 3 >"$out"
+        status=${PIPESTATUS[0]}
+        lines_are 0 1 0
+        [ "$status" != 124 ] || fail "it went on for 20 seconds"
+        err_is_empty
+    done
+}
+
+into_a_file()
+{
+    run smi --root "$both" --query-gpu=index --format=csv,noheader -f "$tmp/log.csv"
+    status_is 0
+    out_is_empty
+    [ "$(paste -sd , "$tmp/log.csv")" = 0,1 ] || fail "$(cat "$tmp/log.csv")"
+    run smi --root "$both" -L -f "$tmp/no/folder"
+    status_is 1
+    err_has "$tmp/no/folder"
+}
+
+export XDG_STATE_HOME=$tmp/state
+links_left()
+{
+    find "$tmp/state" -name nvidia-smi | wc -l
+}
+
+a_trainer_finds_it()
+{
+    run run --with-smi --no-preflight --root "$both" -- sh -c 'command -v nvidia-smi && nvidia-smi --query-gpu=index,name --format=csv,noheader'
+    status_is 0
+    err_has "nvidia-smi is \`cairn smi\` for this run"
+    grep -q "^$tmp/state/cairn/runs/.*/bin/nvidia-smi$" "$out" || fail "$(head -n 1 "$out") is not the link"
+    # Beside a card the APU is hidden, and so HIP does not count it.
+    out_has '0, AMD Radeon RX 7900 XTX'
+    out_lacks '1, AMD Radeon 8060S'
+    [ "$(links_left)" = 0 ] || fail "a link is left"
+    run run --with-smi --no-preflight --no-env --root "$both" -- nvidia-smi -L
+    out_has 'GPU 1: AMD Radeon 8060S'
+    run run --no-preflight --root "$both" -- sh -c 'command -v nvidia-smi'
+    out_lacks "$tmp"
+}
+
+a_failed_trainer_leaves_no_link()
+{
+    run run --with-smi --no-preflight --retries 0 --root "$both" -- sh -c 'nvidia-smi -L; kill -9 $$'
+    status_is 137
+    out_has 'GPU 0'
+    [ "$(links_left)" = 0 ] || fail "a link is left"
+}
+
+a_killed_run_leaves_it_to_nobody()
+{
+    said="kill -9 of cairn run --with-smi"
+    "$cairn" run --with-smi --no-preflight --root "$both" -- sh -c 'nvidia-smi -L >started.tmp; mv started.tmp started; sleep 60' 2>"$err" &
+    pid=$!
+    for _ in $(seq 300); do
+        [ ! -e started ] || break
+        sleep 0.1
+    done
+    grep -q 'GPU 0' started || fail "it did not start"
+    kill -9 "$pid"
+    wait "$pid" 2>/dev/null
+    [ "$(links_left)" = 1 ] || fail "$(links_left) links"
+    ! command -v nvidia-smi | grep -q "$tmp" || fail "it is in our PATH"
+}
+
+the_real_one_stays()
+{
+    cp -r "$both" "$tmp/mixed"
+    both=$tmp/mixed put sys/bus/pci/devices/0000:01:00.0/uevent 'DRIVER=nvidia\nPCI_CLASS=30000\nPCI_ID=10DE:2684'
+    run run --with-smi --no-preflight --root "$tmp/mixed" -- sh -c 'command -v nvidia-smi || echo none'
+    status_is 0
+    err_has "nvidia-smi is \`cairn smi\`"
+    both=$tmp/mixed put usr/bin/nvidia-smi ''
+    run run --with-smi --no-preflight --root "$tmp/mixed" -- sh -c 'command -v nvidia-smi || echo none'
+    status_is 0
+    err_has 'has an NVIDIA GPU, and /usr/bin/nvidia-smi'
+    out_lacks "$tmp"
+    run run --with-smi --no-preflight --root "$tmp/empty" -- true
+    status_is 0
+    err_has 'no AMD GPU that it could tell of'
+}
+
+it the_ui_of_ai_toolkit
+it gputil
+it accelerate
+it lightning
+it collect_env
+it every_column_of_the_help
+it headers_and_units
+it processes
+it one_gpu_by_any_of_its_names
+it the_index_is_that_of_hip
+it the_budget_is_that_of_cairn_gpu
+it the_table
+it as_json
+it errors_as_nvidia_smi_has_them
+it loops_end_on_interrupt
+it loops_end_when_nobody_reads
+it into_a_file
+it a_trainer_finds_it
+it a_failed_trainer_leaves_no_link
+it a_killed_run_leaves_it_to_nobody
+it the_real_one_stays
+finish
