@@ -55,6 +55,7 @@ struct gpu {
     struct cairn_error lost;     /* code set: the device is gone, and why */
     struct k_fault *fault;       /* on the device; NULL: not debugging */
     struct k_fault last_fault;   /* what the last launch reported */
+    const char *last;            /* what was queued last; NULL: nothing */
 };
 
 extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;

@@ -169,6 +169,14 @@ static void choose_file(struct blas *b)
 
 /* ---- life ---- */
 
+/* CAIRN_BLAS=own: without the vendors' libraries, where one of them is suspected.  What is chosen then says nothing about
+ * other times. */
+static bool is_own_only(void)
+{
+    const char *told = getenv("CAIRN_BLAS");
+    return told && !strcmp(told, "own");
+}
+
 int blas_open(struct gpu *g, struct blas **out, struct cairn_error *err)
 {
     struct blas *b = calloc(1, sizeof(*b));
@@ -176,13 +184,18 @@ int blas_open(struct gpu *g, struct blas **out, struct cairn_error *err)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", g->info.name);
     b->g = g;
     b->forced = b->last = -1;
+    bool own = is_own_only();
     for (int i = 0; i < WAYS; i++)
         if (!ways[i]->everywhere && ways[i]->api != g->info.api)
             cairn_fail(&b->why[i], CAIRN_ELACK, "not for %s", g->info.name);
+        else if (ways[i]->open && own)
+            cairn_fail(&b->why[i], CAIRN_ELACK, "CAIRN_BLAS=own");
         else if (ways[i]->open)
             ways[i]->open(g, &b->state[i], &b->why[i]);
     choose_file(b);
     load_choices(b);
+    if (own)
+        b->file[0] = 0;
     *out = b;
     return 0;
 }
@@ -251,6 +264,8 @@ static int run_pick(struct blas *b, struct pick p, struct blas_call c, struct ca
     const struct gemm_args *a = c.args;
     bool finished = ways[p.way]->finishes;
     c.variant = p.variant;
+    if (ways[p.way]->open)
+        b->g->last = ways[p.way]->name;
     if (ways[p.way]->run(b->g, b->state[p.way], &c, &finished, err))
         return -1;
     if (finished || !(a->bias || a->gelu || a->residual || a->before))

@@ -241,7 +241,8 @@ static int wait_limited(struct gpu *g, void *queue, int limit_s, struct cairn_er
     while ((code = CALL(g, what, stream_query, queue)) == d->api->codes->not_ready) {
         spent = clock_s() - begin;
         if (spent > limit_s) {
-            cairn_fail(err, CAIRN_EIO, "%s: %s: no end after %d s", g->info.name, d->last, limit_s);
+            cairn_fail(err, CAIRN_EIO, "%s: %s: no end after %d s", g->info.name, g->last ? g->last : "wait",
+                       limit_s);
             cairn_hint(err, "%s", watch_hint);
             g->lost = *err;
             watch_note_hang();
@@ -297,12 +298,20 @@ int device_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to,
     return check(g, CALL(g, what, event_elapsed, ms, from, to), what, err);
 }
 
+/* Room for the words of what is queued now. */
+static char *last_words(struct gpu *g)
+{
+    char *words = ((struct device *)g->state)->last;
+    g->last = words;
+    return words;
+}
+
 int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
                 struct cairn_error *err)
 {
     static const char *const words[] = { "to the device", "from the device", "on the device" };
     void *q = device_queue(g, s), *from = (void *)src;
-    char *what = ((struct device *)g->state)->last;
+    char *what = last_words(g);
     snprintf(what, LAST_ROOM, "copy %zu bytes %s", n, words[direction]);
     int code = direction == GPU_UP     ? CALL(g, what, copy_up, dst, from, n, q)
                : direction == GPU_DOWN ? CALL(g, what, copy_down, dst, from, n, q)
@@ -312,7 +321,7 @@ int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src,
 
 int device_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err)
 {
-    char *what = ((struct device *)g->state)->last;
+    char *what = last_words(g);
     snprintf(what, LAST_ROOM, "clear %zu bytes", n);
     return check(g, CALL(g, what, set_bytes, dst, 0, n, device_queue(g, s)), what, err);
 }
@@ -355,7 +364,7 @@ int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *
 {
     (void)args_size; /* one argument: the struct itself */
     void *arguments[] = { (void *)args };
-    char *what = ((struct device *)g->state)->last;
+    char *what = last_words(g);
     snprintf(what, LAST_ROOM, "launch %s_%s", k->row->name, compile_storage_name(k->storage));
     int code = CALL(g, what, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0,
                     device_queue(g, s), arguments, NULL);
@@ -390,7 +399,7 @@ int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out
 
 int device_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s, struct cairn_error *err)
 {
-    char *what = ((struct device *)g->state)->last;
+    char *what = last_words(g);
     snprintf(what, LAST_ROOM, "launch a graph");
     return check(g, CALL(g, what, graph_launch, graph, device_queue(g, s)), what, err);
 }

@@ -358,6 +358,11 @@ static int launch_checked(struct gpu *g, struct gpu_stream *s, const struct gpu_
     return check_fault(g, s, k, copy_of_args, args_size, err);
 }
 
+const char *gpu_last(const struct gpu *g)
+{
+    return g->last && g->last[0] ? g->last : NULL;
+}
+
 int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
                const void *args, size_t args_size, struct cairn_error *err)
 {

@@ -246,6 +246,7 @@ static int host_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_ker
 {
     (void)s, (void)args_size, (void)err;
     struct host *h = g->state;
+    g->last = k->row->name;
     size_t groups = (size_t)grid.x * grid.y * grid.z, pieces = (size_t)crew_size(h->crew) * 8;
     struct launch_job j = { (kernel_fn *)k->handle, args, grid, groups, (groups + pieces - 1) / pieces };
     crew_run(h->crew, (groups + j.per_piece - 1) / j.per_piece, launch_piece, &j);

@@ -18,6 +18,15 @@ static struct {
     bool hang;
 } watch;
 
+static struct {
+    pthread_mutex_t lock; /* held while `slow` is told */
+    struct watch_work w;
+    int64_t spent_ms;
+    bool on, told;
+} work = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+enum { NAP_MS = 100, STOOD_STILL_MS = 1000 };
+
 static int64_t now_ms(void)
 {
     struct timespec t;
@@ -25,21 +34,53 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* These return whether it was told that it is stuck. */
+static bool check_call(void)
+{
+    int64_t since = __atomic_load_n(&watch.since_ms, __ATOMIC_ACQUIRE);
+    if (!since || now_ms() - since < (int64_t)watch.limit_s * 1000)
+        return false;
+    struct cairn_error err = { 0 };
+    cairn_fail(&err, CAIRN_EIO, "%s: %s: the driver has not answered for %d s", watch.who, watch.what,
+               watch.limit_s);
+    cairn_hint(&err, "%s", watch_hint);
+    watch.stuck(&err);
+    return true;
+}
+
+static bool check_work(int64_t passed_ms)
+{
+    bool stuck = false;
+    pthread_mutex_lock(&work.lock);
+    double spent_s = (double)(work.spent_ms += passed_ms) / 1000;
+    if (work.on && work.w.slow_s > 0 && spent_s >= work.w.slow_s && !work.told) {
+        work.told = true;
+        work.w.slow(work.w.to, spent_s,
+                    __atomic_load_n(&watch.since_ms, __ATOMIC_ACQUIRE) ? watch.what : NULL);
+    }
+    if (work.on && work.w.end_s > 0 && spent_s >= work.w.end_s) {
+        struct cairn_error err = { 0 };
+        cairn_fail(&err, CAIRN_EIO, "%s: no end after %.0f s", work.w.what, spent_s);
+        cairn_hint(&err, "%s", watch_hint);
+        watch.stuck(&err);
+        stuck = true;
+    }
+    pthread_mutex_unlock(&work.lock);
+    return stuck;
+}
+
 static void *keep_watch(void *nothing)
 {
     (void)nothing;
-    const struct timespec nap = { 0, 100000000 };
-    for (;;) {
+    const struct timespec nap = { 0, NAP_MS * 1000000 };
+    for (int64_t last = now_ms();;) {
         nanosleep(&nap, NULL);
-        int64_t since = __atomic_load_n(&watch.since_ms, __ATOMIC_ACQUIRE);
-        if (!since || now_ms() - since < (int64_t)watch.limit_s * 1000)
+        int64_t now = now_ms(), passed = now - last;
+        last = now;
+        if (passed > STOOD_STILL_MS) /* all of it did, and what was asked for may be answered right now */
             continue;
-        struct cairn_error err = { 0 };
-        cairn_fail(&err, CAIRN_EIO, "%s: %s: the driver has not answered for %d s", watch.who, watch.what,
-                   watch.limit_s);
-        cairn_hint(&err, "%s", watch_hint);
-        watch.stuck(&err);
-        return NULL;
+        if (check_call() || check_work(passed))
+            return NULL;
     }
 }
 
@@ -79,6 +120,27 @@ void watch_leave(void)
 {
     if (watch.limit_s)
         __atomic_store_n(&watch.since_ms, 0, __ATOMIC_RELEASE);
+}
+
+void watch_work_begin(const struct watch_work *w)
+{
+    if (!watch.limit_s)
+        return;
+    pthread_mutex_lock(&work.lock);
+    work.w = *w;
+    work.spent_ms = 0;
+    work.on = true;
+    work.told = false;
+    pthread_mutex_unlock(&work.lock);
+}
+
+void watch_work_end(void)
+{
+    if (!watch.limit_s)
+        return;
+    pthread_mutex_lock(&work.lock);
+    work.on = false;
+    pthread_mutex_unlock(&work.lock);
 }
 
 void watch_note_hang(void)

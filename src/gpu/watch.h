@@ -3,7 +3,7 @@
  *
  * A wait for the device can end with an error after the limit (device.c does that).  A call that is stuck inside the
  * driver cannot be ended from here: then the watch tells it, from a thread of its own, and whoever is told ends the
- * process.  Calls of one thread at a time are watched. */
+ * process.  Calls and work of one thread at a time are watched. */
 #ifndef CAIRN_GPU_WATCH_H
 #define CAIRN_GPU_WATCH_H
 
@@ -17,6 +17,19 @@ int watch_limit_s(void); /* 0: nobody asked for one */
 /* Around a call; both texts stay as they are until it returns. */
 void watch_enter(const char *who, const char *what);
 void watch_leave(void);
+
+/* Work with limits of its own, such as a step of training.  Time in which the whole process stood still (a debugger, a
+ * stopped job) does not count. */
+struct watch_work {
+    const char *what;     /* "step 12"; stays as it is until the end */
+    double slow_s, end_s; /* after these `slow` and `stuck` are told; 0: never */
+    /* Once, from the watch's thread; the end of the work waits for it.  call: what the driver was asked for and has not
+     * answered; NULL: it is in no call. */
+    void (*slow)(void *to, double spent_s, const char *call);
+    void *to;
+};
+void watch_work_begin(const struct watch_work *w);
+void watch_work_end(void);
 
 /* A wait that was given up: the process must not end through the runtime's own cleanup, which would wait too. */
 void watch_note_hang(void);
