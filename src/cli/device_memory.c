@@ -7,24 +7,25 @@
 
 extern char **environ;
 
-/* What the kernel knows counts more than what the driver says: on shared memory it must leave something to Linux, and on
- * a card of its own it sees what the desktop holds.  0: not known. */
+uint64_t device_memory_budget(const struct facts *f, const char *pci)
+{
+    for (size_t i = 0; i < f->n_gpus; i++) {
+        const struct gpu_facts *g = &f->gpus[i];
+        if (!str_eq(g->pci.s, pci) || !g->usable_bytes.from)
+            continue;
+        bool carved = g->kind == GPU_DISCRETE || memory_is_carve_out(g);
+        int64_t usable = g->usable_bytes.v, left = carved ? usable : usable - memory_reserve(usable);
+        return left > 0 ? (uint64_t)left : 1;
+    }
+    return 0;
+}
+
 static uint64_t by_facts(const char *pci)
 {
     const struct facts_options fo = { .env = (const char *const *)environ, .parts = FACTS_HARDWARE };
     struct cairn_error err = { 0 };
     CLEANUP(facts_release) struct facts f;
-    if (!pci[0] || facts_read(&f, &fo, &err))
-        return 0;
-    for (size_t i = 0; i < f.n_gpus; i++) {
-        const struct gpu_facts *g = &f.gpus[i];
-        if (!g->pci.s || !str_eq(g->pci.s, pci) || !g->usable_bytes.from)
-            continue;
-        bool carved = g->kind == GPU_DISCRETE || memory_is_carve_out(g);
-        int64_t usable = g->usable_bytes.v, left = carved ? usable : usable - memory_reserve(usable);
-        return left > 0 ? (uint64_t)left : 0;
-    }
-    return 0;
+    return !pci[0] || facts_read(&f, &fo, &err) ? 0 : device_memory_budget(&f, pci);
 }
 
 void device_memory_apply(struct gpu *g)
