@@ -6,6 +6,7 @@
 #include "cli/print.h"
 #include "cli/restart.h"
 #include "cli/self_env.h"
+#include "cli/step_evidence.h"
 #include "cli/train_list.h"
 #include "cli/watch_calls.h"
 #include "config.h"
@@ -136,7 +137,10 @@ static int open_device(const struct train_config *c, struct gpu **g, struct aren
         return -1;
     }
     device_memory_apply(*g);
-    if (strcmp(name, "auto") != 0)
+    restart_know(gpu_info(*g)->api, c->train.allow_cpu);
+    if (restart_wants_cpu())
+        *why = "the GPU failed again and again";
+    else if (strcmp(name, "auto") != 0)
         *why = "as asked";
     else if (gpu_info(*g)->api != GPU_API_HOST)
         *why = "the first GPU that works";
@@ -176,6 +180,24 @@ static void start_again_stuck(const struct cairn_error *why)
         restart_now(why);
 }
 
+static void evidence(const struct gpu_info *g, struct str *brief, struct str *full)
+{
+    step_evidence(NULL, g->pci, brief, full);
+}
+
+/* What another process could not finish, this one may have to do in another way. */
+static int prepare_restart(const struct train_args *args, struct train_options *o, struct arena *a,
+                           struct cairn_error *err)
+{
+    if (args->profile || args->dry_run)
+        return 0;
+    restart_prepare(args->argc, args->argv, args->resume, o->dir, a);
+    restart_apply();
+    o->workaround = restart_workaround();
+    o->restarted = restart_why();
+    return restart_wants_cpu() ? config_set(o->config, "the workaround", "train.device", "cpu", err) : 0;
+}
+
 static int train(const struct train_args *args, const char *file, struct arena *a)
 {
     struct cairn_error err = { 0 };
@@ -189,6 +211,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
         .version = CAIRN_VERSION,
         .talk = stderr,
         .is_stopped = is_stopped,
+        .evidence = evidence,
     };
     enum train_end end;
     config_init(&config, a);
@@ -203,9 +226,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
     }
     self_env_apply();
     catch_signals();
-    if (!args->profile && !args->dry_run)
-        restart_prepare(args->argc, args->argv, args->resume, a);
-    int r = watch_calls(args->hang_after_s, start_again_stuck, &err) ||
+    int r = prepare_restart(args, &o, a, &err) || watch_calls(args->hang_after_s, start_again_stuck, &err) ||
                     open_device(&config, &o.g, a, &o.why_device, &err) || train_run(&o, &end, &err)
                 ? -1
                 : 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/restart.h"
+#include "base/clock.h"
 #include "base/str.h"
+#include "train/runs.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,24 +10,94 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 3 };
-/* "PID:N".  The process keeps its number when it becomes another; anybody else who finds this is not meant. */
-static const char name[] = "CAIRN_TRAIN_RESTARTS=";
+enum { GOOD_AFTER_S = 3600 };
+
+static const struct workaround {
+    const char *name;           /* in run.json */
+    const char *variable, *set; /* NULL: none */
+    const char *words;
+} workarounds[] = {
+    { NULL, NULL, NULL, "as it was" },
+    { "own-kernels", "CAIRN_BLAS", "own", "with own kernels instead of the vendor's libraries" },
+    { "no-sdma", "HSA_ENABLE_SDMA", "0",
+      "with own kernels, and copies without the GPU's DMA engines (HSA_ENABLE_SDMA=0)" },
+    { "cpu", NULL, NULL, "on the CPU (train.allow_cpu)" },
+};
+enum { OWN_KERNELS = 1, NO_SDMA, ON_CPU };
+
+/* "PID:TIMES:WORKAROUND:why".  The process keeps its number when it becomes another; anybody else who finds this is not
+ * meant. */
+#define NAME "CAIRN_TRAIN_RESTARTS"
 
 static struct {
-    char **argv, **env;
-    int nth; /* this would be */
-} next;
+    char **argv, **env; /* the last in env is `told` */
+    char told[sizeof(struct cairn_error)];
+    double began;
+    struct restart_place place;
+    const char *why;
+    enum gpu_api api;
+    bool allow_cpu;
+} self = { .api = GPU_API_HIP };
 
 extern char **environ;
 
-static int done_before(void)
+static bool is_of_use(int workaround, enum gpu_api api, bool allow_cpu)
 {
-    char key[sizeof(name)];
-    int pid, n;
-    snprintf(key, sizeof(key), "%.*s", (int)strlen(name) - 1, name);
-    const char *text = getenv(key);
-    return text && sscanf(text, "%d:%d", &pid, &n) == 2 && pid == (int)getpid() && n > 0 ? n : 0;
+    return workaround == OWN_KERNELS || (workaround == NO_SDMA && api == GPU_API_HIP) ||
+           (workaround == ON_CPU && allow_cpu);
+}
+
+bool restart_next(struct restart_place *p, double lived_s, enum gpu_api api, bool allow_cpu)
+{
+    if (!p->times || lived_s >= GOOD_AFTER_S) {
+        p->times = 1;
+        return true;
+    }
+    for (int i = p->workaround + 1; i < (int)ARRAY_LEN(workarounds); i++)
+        if (is_of_use(i, api, allow_cpu)) {
+            *p = (struct restart_place){ p->times + 1, i };
+            return true;
+        }
+    return false;
+}
+
+/* How many times in a row it may come to. */
+static int most_times(struct restart_place p)
+{
+    while (restart_next(&p, 0, self.api, self.allow_cpu))
+        ;
+    return p.times;
+}
+
+static void take_told(struct arena *a)
+{
+    const char *text = getenv(NAME);
+    struct restart_place p;
+    int pid, at = 0;
+    if (!text || sscanf(text, "%d:%d:%d:%n", &pid, &p.times, &p.workaround, &at) < 3 || !at ||
+        pid != (int)getpid() || p.times < 1 || p.workaround < 0 ||
+        p.workaround >= (int)ARRAY_LEN(workarounds))
+        return;
+    self.place = p;
+    self.why = arena_strdup(a, text + at);
+}
+
+static void take_from_run(const char *dir, struct arena *a)
+{
+    struct run_info info;
+    struct cairn_error ignored = { 0 };
+    int found = 0;
+    if (run_info_read(dir, a, &info, &ignored))
+        return;
+    for (int i = 1; i < (int)ARRAY_LEN(workarounds); i++)
+        if (str_eq(info.workaround, workarounds[i].name))
+            found = i;
+    if (!found)
+        return;
+    bool good = info.state == RUN_FINISHED || info.state == RUN_STOPPED;
+    fprintf(stderr, "cairn: the run was last done with the workaround %s, and %s\n", info.workaround,
+            good ? "ended well: now it is tried without" : "did not come to its end: it is kept");
+    self.place.workaround = good ? 0 : found;
 }
 
 static char **environment(struct arena *a)
@@ -35,36 +107,71 @@ static char **environment(struct arena *a)
         n++;
     char **env = ARENA_NEW(a, char *, n + 2);
     for (size_t i = 0; i < n; i++)
-        if (!str_starts(environ[i], name))
+        if (!str_starts(environ[i], NAME "="))
             env[at++] = arena_strdup(a, environ[i]);
-    env[at] = arena_printf(a, "%s%d:%d", name, (int)getpid(), next.nth);
+    env[at] = self.told;
     return env;
 }
 
-void restart_prepare(int argc, char **argv, bool has_resume, struct arena *a)
+void restart_prepare(int argc, char **argv, bool resume, const char *dir, struct arena *a)
 {
     size_t at = 0;
-    next.nth = done_before() + 1;
-    next.argv = ARENA_NEW(a, char *, (size_t)argc + 3);
-    next.argv[at++] = arena_strdup(a, "cairn");
-    next.argv[at++] = argv[0];
-    if (!has_resume)
-        next.argv[at++] = arena_strdup(a, "--resume");
+    self.began = clock_s();
+    take_told(a);
+    if (!self.why && resume)
+        take_from_run(dir, a);
+    self.argv = ARENA_NEW(a, char *, (size_t)argc + 3);
+    self.argv[at++] = arena_strdup(a, "cairn");
+    self.argv[at++] = argv[0];
+    if (!resume)
+        self.argv[at++] = arena_strdup(a, "--resume");
     for (int i = 1; i < argc; i++)
-        next.argv[at++] = argv[i];
-    next.env = environment(a);
+        self.argv[at++] = argv[i];
+    self.env = environment(a);
+}
+
+void restart_apply(void)
+{
+    for (int i = 1; i <= self.place.workaround; i++)
+        if (workarounds[i].variable)
+            setenv(workarounds[i].variable, workarounds[i].set, 1);
+}
+
+bool restart_wants_cpu(void)
+{
+    return self.place.workaround == ON_CPU;
+}
+
+const char *restart_workaround(void)
+{
+    return workarounds[self.place.workaround].name;
+}
+
+const char *restart_why(void)
+{
+    return self.why;
+}
+
+void restart_know(enum gpu_api api, bool allow_cpu)
+{
+    self.api = api;
+    self.allow_cpu = allow_cpu;
 }
 
 void restart_now(const struct cairn_error *why)
 {
+    struct restart_place p = self.place;
     sigset_t none, before;
-    if (!next.argv || next.nth > MOST)
+    if (!self.argv || !restart_next(&p, clock_s() - self.began, self.api, self.allow_cpu))
         return;
-    fprintf(stderr, "cairn: %s\n  starting again from the last checkpoint, %d of at most %d times\n",
-            why->msg, next.nth, MOST);
+    const char *words = workarounds[p.workaround == self.place.workaround ? 0 : p.workaround].words;
+    fprintf(stderr, "cairn: %s\n  starting again from the last checkpoint, %d of at most %d times: %s\n",
+            why->msg, p.times, most_times(p), words);
+    snprintf(self.told, sizeof(self.told), NAME "=%d:%d:%d:%s; started again %s", (int)getpid(), p.times,
+             p.workaround, why->msg, words);
     sigemptyset(&none); /* what is blocked stays so in the new program */
     pthread_sigmask(SIG_SETMASK, &none, &before);
-    execve("/proc/self/exe", next.argv, next.env);
+    execve("/proc/self/exe", self.argv, self.env);
     fprintf(stderr, "cairn: start again: %s\n", strerror(errno));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

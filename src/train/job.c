@@ -21,6 +21,17 @@ void job_say(struct job *j, const char *fmt, ...)
         fprintf(j->o->talk, "%s\n", line);
 }
 
+void job_log(struct job *j, const struct measure *m)
+{
+    CLEANUP(str_release) struct str line = { 0 };
+    metrics_add(j->metrics, m);
+    if (!j->o->events)
+        return;
+    measure_add_line(m, &line);
+    fputs(line.s, j->o->events);
+    fflush(j->o->events);
+}
+
 /* ---- data ---- */
 
 static struct data_options data_options(const struct job *j)

@@ -10,6 +10,7 @@
 #include "train/optim.h"
 #include "train/sample.h"
 #include "train/schedule.h"
+#include "train/slow.h"
 #include "train/ticker.h"
 #include "train/train.h"
 
@@ -33,6 +34,7 @@ struct job {
     struct checkpoint_state state; /* as of the last step that is done */
     struct schedule schedule;
     struct ticker ticker;
+    struct slow slow;
     char config_hash[33];
     const char *event; /* to be told in the next step's line, with the note; NULL: none */
     char note[512];
@@ -61,6 +63,8 @@ size_t job_micros(const struct job *j); /* micro-batches of a step */
 int job_keep_tokenizer(struct job *j, struct cairn_error *err);
 struct checkpoint_model job_checkpoint_model(struct job *j);
 void job_say(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A line to log.jsonl and to --json-events. */
+void job_log(struct job *j, const struct measure *m);
 /* What the process or the device holds now. */
 uint64_t job_memory(const struct job *j);
 void job_summary(struct job *j);

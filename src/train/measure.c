@@ -19,6 +19,7 @@ static const char *const keys[METRIC_COUNT] = {
     [METRIC_MEM_ALLOCATED] = "mem_allocated_bytes",
     [METRIC_MEM_RESERVED] = "mem_reserved_bytes",
     [METRIC_MEM_PEAK] = "mem_peak_bytes",
+    [METRIC_MEM_HOST] = "mem_host_bytes",
     [METRIC_MEM_HOLE] = "mem_hole_bytes",
     [METRIC_MEM_FRAGMENTATION] = "mem_fragmentation",
     [METRIC_MEM_RELEASED] = "mem_released",

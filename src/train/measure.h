@@ -23,6 +23,7 @@ enum metric {
     METRIC_MEM_ALLOCATED, /* these of the device's pool: gpu/pool.h */
     METRIC_MEM_RESERVED,
     METRIC_MEM_PEAK,
+    METRIC_MEM_HOST, /* what was sent to the host; not there while it is nothing */
     METRIC_MEM_HOLE,
     METRIC_MEM_FRAGMENTATION,
     METRIC_MEM_RELEASED, /* these count how often, and are not there while it is never */

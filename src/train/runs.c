@@ -76,6 +76,7 @@ int run_info_write(const char *dir, const struct run_info *info, struct cairn_er
     json_add_text(o, "model", info->model);
     add_count(o, "parameters", info->parameters);
     json_add_text(o, "device", info->device);
+    json_add_text(o, "workaround", info->workaround);
     add_time(o, "started", info->started);
     add_time(o, "finished", info->finished);
     add_count(o, "pid", (uint64_t)info->pid);
@@ -129,6 +130,7 @@ int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct
         .model = arena_strdup(a, json_text(json_get(o, "model"))),
         .device = arena_strdup(a, json_text(json_get(o, "device"))),
         .cairn_version = arena_strdup(a, json_text(json_get(o, "cairn_version"))),
+        .workaround = arena_strdup(a, json_text(json_get(o, "workaround"))),
         .parameters = whole(json_get(o, "parameters")),
         .steps = whole(json_get(o, "steps")),
         .started = parse_time(json_text(json_get(o, "started"))),

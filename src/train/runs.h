@@ -20,6 +20,7 @@ const char *run_state_name(enum run_state s);
 /* Texts are NULL and numbers 0 where they are not known. */
 struct run_info {
     const char *name, *config_hash, *model, *device, *cairn_version;
+    const char *workaround; /* what was done otherwise since its device failed */
     uint64_t parameters, steps;
     int64_t started, finished; /* seconds since 1970 */
     int64_t pid;

@@ -95,9 +95,8 @@ static void adapt_scale(struct job *j, bool moved)
     }
 }
 
-static int take_step(struct job *j, struct step *out, struct cairn_error *err)
+static int compute_step(struct job *j, struct step *out, struct cairn_error *err)
 {
-    double begin = clock_s();
     struct optim_result r;
     out->rate = schedule_rate(&j->schedule, (int64_t)j->state.step);
     out->scale = j->state.loss_scale;
@@ -107,9 +106,19 @@ static int take_step(struct job *j, struct step *out, struct cairn_error *err)
     out->norm = r.norm;
     out->rate = r.rate;
     out->moved = r.moved;
-    out->seconds = clock_s() - begin;
-    adapt_scale(j, r.moved);
     return 0;
+}
+
+static int take_step(struct job *j, struct step *out, struct cairn_error *err)
+{
+    double begin = clock_s();
+    slow_begin(j);
+    int r = compute_step(j, out, err);
+    out->seconds = clock_s() - begin;
+    slow_end(j, !r, out->seconds);
+    if (!r)
+        adapt_scale(j, out->moved);
+    return r;
 }
 
 /* The same step again, with an eye on every op. */
@@ -158,6 +167,7 @@ static int step_with_less(struct job *j, struct step *s, struct cairn_error *err
         }
         if (job_step_down(j, &why, err) || job_open_room(j, err))
             return -1;
+        slow_forget(j);
     }
 }
 
@@ -195,17 +205,11 @@ static int evaluate(struct job *j, double *loss, struct cairn_error *err)
 
 static void emit(struct job *j, const struct measure *m)
 {
-    metrics_add(j->metrics, m);
+    job_log(j, m);
     ticker_step(&j->ticker, m);
     const struct cairn_error *trouble = metrics_trouble(j->metrics);
     if (trouble)
         job_say(j, "cannot write the log: %s; it is kept in memory until that works again", trouble->msg);
-    if (j->o->events) {
-        CLEANUP(str_release) struct str line = { 0 };
-        measure_add_line(m, &line);
-        fputs(line.s, j->o->events);
-        fflush(j->o->events);
-    }
 }
 
 /* The step's line gets the validation loss. */
@@ -303,6 +307,8 @@ static void measure_pool(struct measure *m, struct gpu *g)
     measure_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
     measure_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
     measure_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
+    if (st.host_bytes)
+        measure_set(m, METRIC_MEM_HOST, (double)st.host_bytes);
     measure_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
     measure_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
     for (int i = 0; i < POOL_RUNGS; i++)
@@ -501,6 +507,7 @@ static struct run_info info_of(struct job *j, enum run_state state, int64_t star
         .config_hash = j->config_hash,
         .model = arena_printf(&j->arena, "gpt %zu×%zu", j->m->shape.layers, j->m->shape.width),
         .device = gpu_info(j->o->g)->name,
+        .workaround = j->o->workaround,
         .cairn_version = j->o->version,
         .parameters = params_count(&j->m->params),
         .steps = (uint64_t)j->c->train.steps,
@@ -556,6 +563,10 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         job_say(j, "going on from %s%s", from,
                 strcmp(j->state.config, j->config_hash) != 0 ? ", which was made with another configuration"
                                                              : "");
+    if (j->o->restarted) {
+        j->event = "restart";
+        snprintf(j->note, sizeof(j->note), "%s", j->o->restarted);
+    }
     ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
     int r = !from && j->c->sample.every && sample(j, err) ? -1 : train_steps(j, end, err);
     ticker_end(&j->ticker);

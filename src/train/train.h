@@ -6,6 +6,7 @@
 #ifndef CAIRN_TRAIN_TRAIN_H
 #define CAIRN_TRAIN_TRAIN_H
 
+#include "base/str.h"
 #include "gpu/gpu.h"
 #include "train/config.h"
 #include <stdio.h>
@@ -20,6 +21,11 @@ struct train_options {
     const char *version;         /* of cairn */
     struct gpu *g;               /* the device, and why it was chosen */
     const char *why_device;
+    const char
+        *workaround; /* what is done otherwise since a device failed, as run.json names it; NULL: nothing */
+    const char *restarted; /* why this process goes on in place of another; NULL: it does not */
+    /* What can be told of the machine while a step does not end, in a line and at length; from another thread. */
+    void (*evidence)(const struct gpu_info *g, struct str *brief, struct str *full);
     FILE *talk, *events; /* events: a line of JSON for each step; may be NULL */
     bool (*is_stopped)(void);
 };

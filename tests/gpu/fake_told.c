@@ -3,9 +3,22 @@
 
 #include "fake.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BAD_MEMORY = 214, LOST = 700 };
+
+/* What is told holds only without a variable. */
+static bool is_off(void)
+{
+    char name[64];
+    const char *at = fake_word("unless");
+    if (!at)
+        return false;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+    return getenv(name) != NULL;
+}
 
 /* Whether this call is the one that `word` names; its answer, where one is told.  One call is named at a time. */
 static bool is_told(const char *word, const char *name, int *calls, int *answer)
@@ -13,7 +26,7 @@ static bool is_told(const char *word, const char *name, int *calls, int *answer)
     const char *at = fake_word(word);
     size_t n = strlen(name);
     int nth = 0, code = 0;
-    if (!at || strncmp(at, name, n) || at[n] != ':' || sscanf(at + n, ":%d:%d", &nth, &code) < 1)
+    if (!at || is_off() || strncmp(at, name, n) || at[n] != ':' || sscanf(at + n, ":%d:%d", &nth, &code) < 1)
         return false;
     if (answer)
         *answer = code;
@@ -36,12 +49,24 @@ __attribute__((destructor)) static void end(void)
         fake_never_return();
 }
 
+static void delay(const char *name)
+{
+    static int calls, all_calls;
+    static bool crawls;
+    int ms = 0, all_ms = 0;
+    bool now = is_told("slow", name, &calls, &ms);
+    crawls = is_told("crawl", name, &all_calls, &all_ms) || crawls;
+    ms = now ? ms : crawls ? all_ms : 0;
+    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000L }, NULL);
+}
+
 int fake_injected(const char *name)
 {
     static int fails, goes, blocks, lost;
     int code = 0;
     if (lost)
         return lost;
+    delay(name);
     if (is_told("block", name, &blocks, NULL))
         fake_never_return();
     if (is_told("gone", name, &goes, &code))

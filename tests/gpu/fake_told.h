@@ -5,6 +5,9 @@
  *     gone=hipMalloc:3:999              so does every call after it, whatever is called
  *     block=hipMalloc:3                 it never returns
  *     hang=hipModuleLaunchKernel:3      what it queues never ends: its stream is not done, and a wait never returns
+ *     slow=hipModuleLaunchKernel:3:200  it takes 200 ms
+ *     crawl=hipModuleLaunchKernel:3:200 so does every such call after it
+ *     unless=HSA_ENABLE_SDMA            none of these while this variable is set
  *     without=dequantise                no kernel is found whose name begins so
  *     refuse=dequantise                 no such kernel can be launched
  *

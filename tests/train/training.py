@@ -26,6 +26,16 @@ SMALL = {'data.path': 'text.txt', 'model.layers': 1, 'model.heads': 2, 'model.wi
          'train.batch': 2, 'train.device': 'cpu', 'train.warmup': 2, 'train.lr': 1e-2, 'eval.every': 0}
 
 
+FAKE = os.path.join(os.path.dirname(CAIRN), 'tests/gpu/fake')
+
+
+def fake(home, told=''):
+    """The environment of an AMD GPU that is none."""
+    if not os.path.exists(FAKE + '/libamdhip64.so.7'):
+        raise tap.Skip('the fake HIP is not built')
+    return {'LD_LIBRARY_PATH': FAKE, 'FAKE_GFX': 'gfx1100', 'CAIRN_FAKE_HIP': told, 'XDG_CACHE_HOME': home.path + '/cache'}
+
+
 class Home:
     """A temporary folder; `with Home() as home`."""
 
