@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copies to the device from memory that is not pinned.  The runtime would pin the source for the time of the copy, which
+ * for a mapped file is slow, fails, or never ends; here the bytes pass through two buffers that are pinned for good,
+ * one of which is filled while the other one is on its way.
+ *
+ * The stream has come to rest before the source is read, so what it has still to write there is there; and the
+ * call returns when all has arrived, which is what the runtime does with such memory too. */
+#include "preload/preload.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+enum { LEAST = 64 << 10 }; /* what is smaller the runtime stages itself */
+enum { PORTABLE = 1 };     /* pinned for every device */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *buffers[2];
+static size_t buffer_bytes;
+static bool no_buffers; /* asked for, and not given */
+static _Atomic int captures;
+
+typedef int copy_kind_fn(void *, const void *, size_t, int);
+typedef int copy_kind_stream_fn(void *, const void *, size_t, int, void *);
+typedef int copy_plain_fn(void *, const void *, size_t);
+typedef int copy_stream_fn(void *, const void *, size_t, void *);
+typedef int stream_fn(void *);
+
+void copy_captures(int change)
+{
+    captures += change;
+}
+
+void copy_forget(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    buffers[0] = buffers[1] = NULL;
+    no_buffers = false;
+    captures = 0;
+}
+
+static int copy_piece(const struct copy *c, size_t at, size_t n)
+{
+    char *to = (char *)c->to + at;
+    const char *from = (const char *)c->from + at;
+    switch (c->shape) {
+    case COPY_KIND:
+        return ((copy_kind_fn *)c->real)(to, from, n, c->kind);
+    case COPY_KIND_STREAM:
+        return ((copy_kind_stream_fn *)c->real)(to, from, n, c->kind, c->stream);
+    case COPY_PLAIN:
+        return ((copy_plain_fn *)c->real)(to, from, n);
+    case COPY_STREAM:
+        break;
+    }
+    return ((copy_stream_fn *)c->real)(to, from, n, c->stream);
+}
+
+/* --- what must not be seen of our own calls -------------------------------------------------------------------------- */
+
+/* A runtime remembers the last error until somebody asks for it.  One that we provoked is taken back, unless the program
+ * had one there before. */
+static int last_error(enum call which)
+{
+    int (*ask)(void) = (int (*)(void))real_get(which);
+    return ask ? ask() : GPU_OK;
+}
+
+static bool had_error(void)
+{
+    return last_error(HELP_PEEK_ERROR) != GPU_OK;
+}
+
+static void take_error_back(bool had)
+{
+    if (!had)
+        last_error(HELP_LAST_ERROR);
+}
+
+/* A stream that is captured takes no waiting, and while one is, no memory may be asked for. */
+static bool is_captured(void *stream)
+{
+    int (*ask)(void *, int *) = (int (*)(void *, int *))real_get(HELP_IS_CAPTURING);
+    int status = 0;
+    return captures > 0 || (ask && (ask(stream, &status) || status));
+}
+
+/* --- the way through the buffers --------------------------------------------------------------------------------------- */
+
+static bool have_buffers(const struct told *t)
+{
+    int (*get)(void **, size_t, unsigned) = (int (*)(void **, size_t, unsigned))real_get(CALL_hipHostMalloc);
+    void *p = NULL;
+    if (buffers[0] || no_buffers)
+        return buffers[0];
+    no_buffers = !get || get(&p, 2 * t->piece_bytes, PORTABLE) || !p;
+    if (no_buffers)
+        return false;
+    buffer_bytes = t->piece_bytes;
+    buffers[0] = p;
+    buffers[1] = buffers[0] + buffer_bytes;
+    return true;
+}
+
+/* Without a crash where the source is no memory of the host after all.  Old kernels cannot be asked to make pages
+ * present; there, and for odd mappings, the kernel copies. */
+static bool read_source(char *to, const char *from, size_t n)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)from & ~(page - 1);
+    if (!madvise((void *)begin, (uintptr_t)from + n - begin, MADV_POPULATE_READ)) {
+        memcpy(to, from, n);
+        return true;
+    }
+    if (errno != EINVAL)
+        return false;
+    const struct iovec into = { to, n }, out_of = { (void *)(uintptr_t)from, n };
+    return process_vm_readv(getpid(), &into, 1, &out_of, 1, 0) == (ssize_t)n;
+}
+
+static bool stage_pieces(const struct copy *c, stream_fn *wait, copy_kind_stream_fn *copy)
+{
+    bool sent = false;
+    for (size_t at = 0, i = 0; at < c->n; i++) {
+        size_t n = c->n - at < buffer_bytes ? c->n - at : buffer_bytes;
+        char *buffer = buffers[i % 2];
+        if (!read_source(buffer, (const char *)c->from + at, n))
+            return false;
+        if (sent && wait(c->stream)) /* for the other buffer */
+            return false;
+        if (copy((char *)c->to + at, buffer, n, COPY_TO_DEVICE, c->stream))
+            return false;
+        sent = true;
+        at += n;
+    }
+    return !wait(c->stream);
+}
+
+/* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again. */
+static bool stage(const struct copy *c, const struct told *t)
+{
+    stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
+    copy_kind_stream_fn *copy = (copy_kind_stream_fn *)real_get(CALL_hipMemcpyAsync);
+    struct record_counts *counts = recorder_counts();
+    if (!wait || !copy || is_captured(c->stream))
+        return false;
+    pthread_mutex_lock(&lock);
+    bool done = have_buffers(t) && !wait(c->stream) && stage_pieces(c, wait, copy);
+    if (!done && buffers[0])
+        wait(c->stream); /* the buffers must not be on their way when the next one fills them */
+    pthread_mutex_unlock(&lock);
+    counts->staged += done;
+    counts->staged_bytes += done ? c->n : 0;
+    counts->stage_failed += !done;
+    return done;
+}
+
+static bool wants_staging(const struct copy *c, const struct told *t)
+{
+    return t->switches & SWITCH_STAGE && c->kind == COPY_TO_DEVICE && c->n >= LEAST && c->from && c->to &&
+           ranges_is_pageable(c->from, c->n);
+}
+
+/* --- once more, in pieces ---------------------------------------------------------------------------------------------- */
+
+static bool may_retry(const struct copy *c, const struct told *t, int code)
+{
+    bool is_host = c->kind == COPY_TO_DEVICE || c->kind == COPY_TO_HOST || c->kind == COPY_DEFAULT;
+    return t->switches & SWITCH_RETRY && is_host && c->n >= LEAST && c->from && c->to &&
+           (code == GPU_INVALID_VALUE || code == GPU_OUT_OF_MEMORY) && !captures;
+}
+
+static bool piece_again(const struct copy *c, const struct told *t, size_t at, size_t n)
+{
+    struct copy piece = *c;
+    piece.to = (char *)c->to + at;
+    piece.from = (const char *)c->from + at;
+    piece.n = n;
+    if (n < c->n && !copy_piece(&piece, 0, n))
+        return true;
+    return c->kind == COPY_TO_DEVICE && ranges_is_pageable(piece.from, n) && stage(&piece, t);
+}
+
+static int retry(const struct copy *c, const struct told *t, int code)
+{
+    struct record_counts *counts = recorder_counts();
+    counts->retried++;
+    for (size_t at = 0; at < c->n; at += t->piece_bytes) {
+        size_t n = c->n - at < t->piece_bytes ? c->n - at : t->piece_bytes;
+        if (piece_again(c, t, at, n))
+            continue;
+        counts->retry_failed++;
+        return code;
+    }
+    return GPU_OK;
+}
+
+int copy_run(const struct copy *c, const struct told *t)
+{
+    if (!t || c->n < LEAST || !(t->switches & (SWITCH_STAGE | SWITCH_RETRY)))
+        return copy_piece(c, 0, c->n);
+    state_own(true);
+    bool had = had_error();
+    bool staged = wants_staging(c, t) && stage(c, t);
+    if (!staged && wants_staging(c, t))
+        take_error_back(had);
+    state_own(false);
+    if (staged)
+        return GPU_OK;
+    int code = copy_piece(c, 0, c->n);
+    if (!may_retry(c, t, code))
+        return code;
+    state_own(true);
+    int again = retry(c, t, code);
+    if (again == GPU_OK)
+        take_error_back(had);
+    state_own(false);
+    return again;
+}

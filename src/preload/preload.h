@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The library that lives inside other processes: it stands before a GPU runtime's functions, writes calls down, and
+ * where it is told to, does more (docs/preload.md).
+ *
+ * Nothing happens before the first call of such a function; until then, and in a process that never makes one, the library
+ * is only mapped.  Its own failures never change what the caller gets: in doubt the call is passed on as it came.  It
+ * stands on libc alone, and on such functions of it that musl has too: otherwise a program that stands on musl would
+ * not start.
+ *
+ * Any thread may call.  A child of fork starts anew. */
+#ifndef CAIRN_PRELOAD_PRELOAD_H
+#define CAIRN_PRELOAD_PRELOAD_H
+
+#include "preload/record.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef PRELOAD_CUDA /* the same code before CUDA's runtime, for tests on such a machine */
+#define FN(hip, cuda) cuda
+#define RUNTIME_FILE "libcudart"
+#define IF_HIP(...)
+#define IF_CUDA(...) __VA_ARGS__
+#else
+#define FN(hip, cuda) hip
+#define RUNTIME_FILE "libamdhip64.so"
+#define IF_HIP(...) __VA_ARGS__
+#define IF_CUDA(...)
+#endif
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+/* The same numbers in both runtimes. */
+enum { GPU_OK, GPU_INVALID_VALUE, GPU_OUT_OF_MEMORY, GPU_NOT_INITIALIZED };
+enum { COPY_TO_DEVICE = 1, COPY_TO_HOST = 2, COPY_DEFAULT = 4 };
+
+enum call {
+#define OWN(hip, cuda) CALL_##hip,
+#define PASS(hip, cuda, params, args, size) CALL_##hip,
+#define HIP_OWN(hip) IF_HIP(CALL_##hip, )
+#define HIP_PASS(hip, params, args, size) IF_HIP(CALL_##hip, )
+#define CUDA_OWN(cuda) IF_CUDA(CALL_##cuda, )
+#include "preload/calls.def"
+#undef OWN
+#undef PASS
+#undef HIP_OWN
+#undef HIP_PASS
+#undef CUDA_OWN
+    N_CALLS,
+    /* Those that we only use. */
+    HELP_PEEK_ERROR = N_CALLS,
+    HELP_LAST_ERROR,
+    HELP_IS_CAPTURING,
+    HELP_VERSION,
+    HELP_STUB_NAME,
+    HELP_FUNCTION_NAME,
+    N_REAL,
+};
+extern const char *const call_names[N_REAL];
+
+/* --- real.c: the functions behind ours ------------------------------------------------------------------------- */
+
+/* NULL: the process has no such runtime, or it has no such function.  The loader is asked once only: its locks may be
+ * held for ever in a child of fork. */
+void *real_get(enum call c);
+/* Where the runtime is; "" if it was found without. */
+const char *real_library(void);
+
+/* --- state.c: what the process was told ------------------------------------------------------------------------- */
+
+struct told {
+    unsigned switches;
+    int runtime;
+    uint64_t budget_bytes, reserve_bytes; /* 0: not told */
+    uint64_t piece_bytes;
+    char meminfo[128], file[512];
+};
+/* The first call of a process, and of a child of fork, prepares everything. NULL: leave the call alone, since we make
+ * it ourselves. */
+const struct told *state_enter(void);
+/* The number at the beginning of a text, after spaces. */
+uint64_t state_number(const char *text);
+/* Calls that this thread makes meanwhile are our own. */
+void state_own(bool on);
+
+/* --- recorder.c -------------------------------------------------------------------------------------------------- */
+
+void recorder_open(const struct told *t);
+void recorder_forget(void); /* in a child of fork: the file is its parent's */
+struct seen {
+    struct record_call *call;
+    uint64_t nth;
+};
+struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel);
+void recorder_end(struct seen s, int code);
+/* A number for the kernel behind a function, 0 if its name cannot be told. */
+unsigned recorder_kernel(const void *function, const char *(*name)(const void *));
+/* A module is gone, and another kernel may get the place of one of its own. */
+void recorder_forget_kernels(void);
+/* Where to count; somewhere, when nothing is recorded. */
+struct record_counts *recorder_counts(void);
+
+/* --- ranges.c: memory that the runtime knows, as far as it went through us ---------------------------------------- */
+
+enum range_kind { RANGE_PINNED, RANGE_DEVICE };
+void ranges_add(enum range_kind k, const void *p, size_t n);
+void ranges_remove(enum range_kind k, const void *p);
+/* Not pinned, as far as can be told; false when the table is not whole. */
+bool ranges_is_pageable(const void *p, size_t n);
+uint64_t ranges_device_bytes(void);
+void ranges_forget(void);
+
+/* --- memory.c ------------------------------------------------------------------------------------------------------ */
+
+/* Would so much starve the host? */
+bool memory_refuses(const struct told *t, size_t n);
+/* Puts right what the runtime said; either may be NULL. */
+void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes);
+
+/* --- copy.c -------------------------------------------------------------------------------------------------------- */
+
+/* The shapes of the copying functions. */
+enum copy_shape { COPY_KIND, COPY_KIND_STREAM, COPY_PLAIN, COPY_STREAM };
+struct copy {
+    enum copy_shape shape;
+    void *real, *to;
+    const void *from;
+    size_t n;
+    int kind;
+    void *stream;
+};
+int copy_run(const struct copy *c, const struct told *t);
+void copy_captures(
+    int change); /* a stream begins (+1) or ends (-1) to be captured: nothing else may happen then */
+void copy_forget(void);
+
+#endif

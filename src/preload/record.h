@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The file in which a process keeps its last GPU calls.  The library inside the process writes it through a mapping, so
+ * that it is whole whatever ends the process; the supervisor reads it at any time.
+ *
+ * A call is written twice: when it begins, and when it has returned.  One that has not returned is where the process
+ * is, or where it died. */
+#ifndef CAIRN_PRELOAD_RECORD_H
+#define CAIRN_PRELOAD_RECORD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define RECORD_MAGIC "cairnrec"
+enum {
+    RECORD_VERSION = 1,
+    RECORD_CALLS = 4096,
+    RECORD_KERNELS = 1024, /* 0 stands for none */
+    RECORD_KERNEL_BYTES = 256,
+    RECORD_FUNCTIONS = 96,
+    RECORD_FUNCTION_BYTES = 40,
+};
+
+struct record_call {
+    _Atomic uint64_t nth; /* from 1; 0: the place is empty, or being written */
+    uint64_t start_ns;    /* CLOCK_MONOTONIC */
+    uint64_t took_ns;
+    uint64_t size; /* bytes, or threads of a launch */
+    int32_t code;
+    uint32_t thread;
+    uint16_t function, kernel; /* places in the tables */
+    _Atomic uint32_t returned;
+};
+
+/* What the library did beyond writing down. */
+struct record_counts {
+    _Atomic uint64_t staged, staged_bytes, stage_failed;
+    _Atomic uint64_t retried, retry_failed; /* copies that had failed */
+    _Atomic uint64_t told;                  /* answers about memory that were put right */
+    _Atomic uint64_t refused, refused_bytes;
+};
+
+struct record {
+    char magic[8];
+    uint32_t version, pid;
+    uint32_t switches;
+    int32_t runtime; /* as the runtime tells its version; 0: was not asked */
+    _Atomic uint64_t next;
+    struct record_counts counts;
+    _Atomic uint32_t n_kernels; /* 1 when there is none */
+    char function[RECORD_FUNCTIONS][RECORD_FUNCTION_BYTES];
+    char library[256]; /* the runtime that the calls go to */
+    struct record_call call[RECORD_CALLS];
+    char kernel[RECORD_KERNELS][RECORD_KERNEL_BYTES];
+};
+
+/* The behaviours, as bits of record.switches. */
+#define RECORD_SWITCHES(X) \
+    X(0, "record")         \
+    X(1, "stage")          \
+    X(2, "retry")          \
+    X(3, "memory")         \
+    X(4, "guard")
+enum { SWITCH_RECORD = 1, SWITCH_STAGE = 2, SWITCH_RETRY = 4, SWITCH_MEMORY = 8, SWITCH_GUARD = 16 };
+
+#endif

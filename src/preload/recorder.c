@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/preload.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOTS = 4096 }; /* a power of two, with room to spare over RECORD_KERNELS */
+
+static _Atomic(struct record *) record;
+static struct record_counts nowhere;
+static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    _Atomic(const void *) function;
+    _Atomic unsigned kernel;
+} slots[SLOTS];
+static unsigned n_slots; /* in use */
+static __thread uint32_t thread __attribute__((tls_model("initial-exec")));
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* With all its blocks: a write into a mapping that the disk has no room for would kill the process. */
+static struct record *map_file(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return NULL;
+    void *p = MAP_FAILED;
+    if (!posix_fallocate(fd, 0, sizeof(struct record)))
+        p = mmap(NULL, sizeof(struct record), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (p != MAP_FAILED)
+        return p;
+    unlink(path);
+    return NULL;
+}
+
+void recorder_open(const struct told *t)
+{
+    char path[sizeof(t->file) + 16];
+    snprintf(path, sizeof(path), "%s.%d", t->file, (int)getpid());
+    struct record *r = t->file[0] ? map_file(path) : NULL;
+    if (!r)
+        return;
+    r->version = RECORD_VERSION;
+    r->pid = (uint32_t)getpid();
+    r->switches = t->switches;
+    r->runtime = t->runtime;
+    r->n_kernels = 1;
+    for (size_t i = 0; i < N_CALLS; i++)
+        snprintf(r->function[i], sizeof(r->function[i]), "%s", call_names[i]);
+    snprintf(r->library, sizeof(r->library), "%s", real_library());
+    memcpy(r->magic, RECORD_MAGIC, sizeof(r->magic));
+    atomic_store_explicit(&record, r, memory_order_release);
+}
+_Static_assert((int)N_CALLS <= (int)RECORD_FUNCTIONS, "the file has a place for every function");
+
+void recorder_forget_kernels(void)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        atomic_store_explicit(&slots[i].function, NULL, memory_order_relaxed);
+    n_slots = 0;
+}
+
+void recorder_forget(void)
+{
+    struct record *r = atomic_exchange(&record, NULL);
+    if (r)
+        munmap(r, sizeof(*r));
+    recorder_forget_kernels();
+    naming = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    thread = 0;
+}
+
+struct record_counts *recorder_counts(void)
+{
+    struct record *r = atomic_load_explicit(&record, memory_order_acquire);
+    return r ? &r->counts : &nowhere;
+}
+
+struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
+{
+    struct record *r = atomic_load_explicit(&record, memory_order_acquire);
+    if (!r)
+        return (struct seen){ 0 };
+    if (!thread)
+        thread = (uint32_t)syscall(SYS_gettid);
+    uint64_t nth = atomic_fetch_add_explicit(&r->next, 1, memory_order_relaxed) + 1;
+    struct record_call *e = &r->call[nth % RECORD_CALLS];
+    atomic_store_explicit(&e->nth, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    e->start_ns = now_ns();
+    e->took_ns = 0;
+    e->size = size;
+    e->code = 0;
+    e->thread = thread;
+    e->function = (uint16_t)c;
+    e->kernel = (uint16_t)kernel;
+    atomic_store_explicit(&e->returned, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->nth, nth, memory_order_release);
+    return (struct seen){ e, nth };
+}
+
+/* Unless so many calls came meanwhile that the place has another. */
+void recorder_end(struct seen s, int code)
+{
+    if (!s.call || atomic_load_explicit(&s.call->nth, memory_order_relaxed) != s.nth)
+        return;
+    s.call->took_ns = now_ns() - s.call->start_ns;
+    s.call->code = code;
+    atomic_store_explicit(&s.call->returned, 1, memory_order_release);
+}
+
+static unsigned add_kernel(const char *name)
+{
+    struct record *r = atomic_load_explicit(&record, memory_order_acquire);
+    unsigned n = r ? r->n_kernels : RECORD_KERNELS;
+    if (!name || n >= RECORD_KERNELS)
+        return 0;
+    snprintf(r->kernel[n], sizeof(r->kernel[n]), "%s", name);
+    atomic_store_explicit(&r->n_kernels, n + 1, memory_order_release);
+    return n;
+}
+
+static unsigned remember(size_t at, const void *function, const char *(*name)(const void *))
+{
+    unsigned kernel = add_kernel(name(function));
+    n_slots++;
+    atomic_store_explicit(&slots[at].kernel, kernel, memory_order_relaxed);
+    atomic_store_explicit(&slots[at].function, function, memory_order_release);
+    return kernel;
+}
+
+/* The table only grows, so it is read without a lock; a function that is not in it yet is looked for once more with. */
+static bool look(const void *function, size_t *at, unsigned *kernel)
+{
+    size_t i = ((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15U >> 52;
+    for (;; i = (i + 1) % SLOTS) {
+        const void *here = atomic_load_explicit(&slots[i].function, memory_order_acquire);
+        *at = i;
+        *kernel = here == function ? atomic_load_explicit(&slots[i].kernel, memory_order_relaxed) : 0;
+        if (here == function || !here)
+            return here;
+    }
+}
+
+unsigned recorder_kernel(const void *function, const char *(*name)(const void *))
+{
+    size_t at;
+    unsigned kernel = 0;
+    if (!function || !atomic_load_explicit(&record, memory_order_relaxed) || look(function, &at, &kernel))
+        return kernel;
+    state_own(true);
+    pthread_mutex_lock(&naming);
+    if (!look(function, &at, &kernel))
+        kernel = n_slots < SLOTS / 2 ? remember(at, function, name) : 0;
+    pthread_mutex_unlock(&naming);
+    state_own(false);
+    return kernel;
+}

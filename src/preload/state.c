@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/preload.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { OLDEST = 5, NEWEST = 7, NEWEST_CUDA = 13, PIECE_BYTES = 4 << 20, LEAST_PIECE = 64 << 10 };
+
+/* On a page that the kernel empties in a child of fork. */
+struct mark {
+    _Atomic int ready;
+};
+
+static _Atomic(struct mark *) mark;
+static _Atomic int starting; /* the process whose thread prepares; a child of fork finds its parent's */
+static struct told told;
+static __thread int own __attribute__((tls_model("initial-exec")));
+
+void state_own(bool on)
+{
+    own += on ? 1 : -1;
+}
+
+static unsigned switch_bit(const char *word, size_t n)
+{
+#define AS_BIT(bit, name)                                 \
+    if (n == sizeof(name) - 1 && !strncmp(word, name, n)) \
+        return 1U << (bit);
+    RECORD_SWITCHES(AS_BIT)
+    return n == 3 && !strncmp(word, "all", 3) ? ~0U : 0;
+}
+
+static unsigned read_switches(const char *list)
+{
+    unsigned bits = 0;
+    while (list && *list) {
+        size_t n = strcspn(list, ",");
+        bits |= switch_bit(list, n);
+        list += n + (list[n] == ',');
+    }
+    return bits;
+}
+
+/* strtoull has another name in every libc. */
+uint64_t state_number(const char *text)
+{
+    uint64_t n = 0;
+    text += strspn(text, " ");
+    for (; *text >= '0' && *text <= '9'; text++)
+        n = n * 10 + (uint64_t)(*text - '0');
+    return n;
+}
+
+static uint64_t read_bytes(const char *name)
+{
+    const char *text = secure_getenv(name);
+    return text ? state_number(text) : 0;
+}
+
+static void read_text(const char *name, char *text, size_t size)
+{
+    const char *given = secure_getenv(name);
+    if (given && strlen(given) < size)
+        strcpy(text, given);
+}
+
+/* Of a version that nobody has seen yet the calls are written down at most. */
+static bool runtime_is_known(int *version)
+{
+    int (*ask)(int *) = (int (*)(int *))real_get(HELP_VERSION);
+    if (!ask || ask(version))
+        return false;
+    int major = *version / FN(10000000, 1000);
+    return major >= OLDEST && major <= FN(NEWEST, NEWEST_CUDA);
+}
+
+static void read_told(struct told *t)
+{
+    t->switches = read_switches(secure_getenv("CAIRN_PRELOAD"));
+    t->budget_bytes = read_bytes("CAIRN_PRELOAD_BUDGET");
+    t->reserve_bytes = read_bytes("CAIRN_PRELOAD_RESERVE");
+    t->piece_bytes = read_bytes("CAIRN_PRELOAD_PIECE");
+    if (t->piece_bytes < LEAST_PIECE || t->piece_bytes > 1U << 30)
+        t->piece_bytes = PIECE_BYTES;
+    strcpy(t->meminfo, "/proc/meminfo");
+    read_text("CAIRN_PRELOAD_MEMINFO", t->meminfo, sizeof(t->meminfo));
+    read_text("CAIRN_PRELOAD_FILE", t->file, sizeof(t->file));
+    if (t->switches & ~(unsigned)SWITCH_RECORD && !runtime_is_known(&t->runtime))
+        t->switches &= SWITCH_RECORD;
+}
+
+static struct mark *new_mark(void)
+{
+    static struct mark still = { 0 }; /* an old kernel: parent and child share the file */
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    struct mark *m = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED)
+        return &still;
+    if (!madvise(m, size, MADV_WIPEONFORK))
+        return m;
+    munmap(m, size);
+    return &still;
+}
+
+/* Whatever the parent's other threads held when it forked is nobody's now. */
+static void forget(void)
+{
+    recorder_forget();
+    ranges_forget();
+    copy_forget();
+}
+
+static void start(struct mark *m)
+{
+    if (m)
+        forget();
+    else
+        m = new_mark();
+    memset(&told, 0, sizeof(told));
+    read_told(&told);
+    if (told.switches & SWITCH_RECORD)
+        recorder_open(&told);
+    atomic_store_explicit(&m->ready, 1, memory_order_release);
+    atomic_store_explicit(&mark, m, memory_order_release);
+}
+
+static void start_lock(void)
+{
+    int self = (int)getpid(), holder = 0;
+    while (!atomic_compare_exchange_strong(&starting, &holder, self)) {
+        if (holder != self)
+            continue; /* it is not here */
+        holder = 0;
+        sched_yield();
+    }
+}
+
+const struct told *state_enter(void)
+{
+    struct mark *m = atomic_load_explicit(&mark, memory_order_acquire);
+    if (own)
+        return NULL;
+    if (m && atomic_load_explicit(&m->ready, memory_order_acquire))
+        return &told;
+    state_own(true);
+    start_lock();
+    m = atomic_load_explicit(&mark, memory_order_acquire);
+    if (!m || !atomic_load_explicit(&m->ready, memory_order_acquire))
+        start(m);
+    atomic_store(&starting, 0);
+    state_own(false);
+    return &told;
+}

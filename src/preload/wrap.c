@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The functions of calls.def, as others see them. */
+#include "preload/preload.h"
+
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct size3 {
+    uint32_t x, y, z;
+};
+
+static uint64_t volume(struct size3 a, struct size3 b)
+{
+    return (uint64_t)a.x * a.y * a.z * b.x * b.y * b.z;
+}
+
+/* Inside a function: the real one, or the answer of a process that has none; and what we were told. */
+#define ENTER(id, params)                                   \
+    int(*real) params = (int(*) params)real_get(CALL_##id); \
+    if (!real)                                              \
+        return GPU_NOT_INITIALIZED;                         \
+    const struct told *told = state_enter()
+/* Makes the call, and writes it down. */
+#define RECORDED(id, size, kernel, call)                                                    \
+    struct seen seen = told ? recorder_begin(CALL_##id, size, kernel) : (struct seen){ 0 }; \
+    int code = call;                                                                        \
+    recorder_end(seen, code)
+
+#define BODY(id, name, params, args, size)            \
+    EXPORT int name params;                           \
+    EXPORT int name params                            \
+    {                                                 \
+        ENTER(id, params);                            \
+        RECORDED(id, (uint64_t)(size), 0, real args); \
+        return code;                                  \
+    }
+#define OWN(hip, cuda)
+#define HIP_OWN(hip)
+#define CUDA_OWN(cuda)
+#define PASS(hip, cuda, params, args, size) BODY(hip, FN(hip, cuda), params, args, size)
+#define HIP_PASS(hip, params, args, size) IF_HIP(BODY(hip, hip, params, args, size))
+#include "preload/calls.def"
+
+/* --- memory that is taken and given back ---------------------------------------------------------------------------- */
+
+static bool tracks(const struct told *t)
+{
+    return t && t->switches & (SWITCH_STAGE | SWITCH_RETRY | SWITCH_MEMORY);
+}
+
+static bool refuses(const struct told *t, size_t n)
+{
+    if (!t || !(t->switches & SWITCH_GUARD) || !memory_refuses(t, n))
+        return false;
+    recorder_counts()->refused++;
+    recorder_counts()->refused_bytes += n;
+    return true;
+}
+
+/* p: where the result is put. */
+#define TAKE(id, name, params, args, n, p, kind, guarded)                                  \
+    EXPORT int name params;                                                                \
+    EXPORT int name params                                                                 \
+    {                                                                                      \
+        ENTER(id, params);                                                                 \
+        RECORDED(id, n, 0, (guarded) && refuses(told, n) ? GPU_OUT_OF_MEMORY : real args); \
+        if (!code && tracks(told))                                                         \
+            ranges_add(kind, *(void *const *)(p), n);                                      \
+        return code;                                                                       \
+    }
+/* Forgotten before it is gone: another thread may be given the same place at once. */
+#define GIVE(id, name, params, args, p, kind) \
+    EXPORT int name params;                   \
+    EXPORT int name params                    \
+    {                                         \
+        ENTER(id, params);                    \
+        if (tracks(told))                     \
+            ranges_remove(kind, p);           \
+        RECORDED(id, 0, 0, real args);        \
+        return code;                          \
+    }
+
+TAKE(hipMalloc, FN(hipMalloc, cudaMalloc), (void **p, size_t n), (p, n), n, p, RANGE_DEVICE, true)
+TAKE(hipMallocAsync, FN(hipMallocAsync, cudaMallocAsync), (void **p, size_t n, void *stream), (p, n, stream),
+     n, p, RANGE_DEVICE, true)
+/* The host may read it, but the GPU may have written it. */
+TAKE(hipMallocManaged, FN(hipMallocManaged, cudaMallocManaged), (void **p, size_t n, unsigned flags),
+     (p, n, flags), n, p, RANGE_DEVICE, true)
+TAKE(hipHostMalloc, FN(hipHostMalloc, cudaHostAlloc), (void **p, size_t n, unsigned flags), (p, n, flags), n,
+     p, RANGE_PINNED, false)
+TAKE(hipMallocHost, FN(hipMallocHost, cudaMallocHost), (void **p, size_t n), (p, n), n, p, RANGE_PINNED,
+     false)
+TAKE(hipHostRegister, FN(hipHostRegister, cudaHostRegister), (void *p, size_t n, unsigned flags),
+     (p, n, flags), n, &p, RANGE_PINNED, false)
+GIVE(hipFree, FN(hipFree, cudaFree), (void *p), (p), p, RANGE_DEVICE)
+GIVE(hipFreeAsync, FN(hipFreeAsync, cudaFreeAsync), (void *p, void *stream), (p, stream), p, RANGE_DEVICE)
+GIVE(hipHostFree, FN(hipHostFree, cudaFreeHost), (void *p), (p), p, RANGE_PINNED)
+GIVE(hipHostUnregister, FN(hipHostUnregister, cudaHostUnregister), (void *p), (p), p, RANGE_PINNED)
+#ifndef PRELOAD_CUDA
+TAKE(hipExtMallocWithFlags, hipExtMallocWithFlags, (void **p, size_t n, unsigned flags), (p, n, flags), n, p,
+     RANGE_DEVICE, true)
+TAKE(hipHostAlloc, hipHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), n, p, RANGE_PINNED,
+     false)
+GIVE(hipFreeHost, hipFreeHost, (void *p), (p), p, RANGE_PINNED)
+TAKE(hipMemCreate, hipMemCreate, (void **h, size_t n, const void *where, unsigned long long flags),
+     (h, n, where, flags), n, h, RANGE_DEVICE, true)
+GIVE(hipMemRelease, hipMemRelease, (void *h), (h), h, RANGE_DEVICE)
+#endif
+
+/* --- copies ------------------------------------------------------------------------------------------------------------ */
+
+#define COPY(id, name, params, in_shape, in_kind, in_stream) \
+    EXPORT int name params;                                  \
+    EXPORT int name params                                   \
+    {                                                        \
+        ENTER(id, params);                                   \
+        const struct copy c = { .shape = in_shape,           \
+                                .real = (void *)real,        \
+                                .to = to,                    \
+                                .from = from,                \
+                                .n = n,                      \
+                                .kind = in_kind,             \
+                                .stream = in_stream };       \
+        RECORDED(id, n, 0, copy_run(&c, told));              \
+        return code;                                         \
+    }
+COPY(hipMemcpy, FN(hipMemcpy, cudaMemcpy), (void *to, const void *from, size_t n, int kind), COPY_KIND, kind,
+     NULL)
+COPY(hipMemcpyAsync, FN(hipMemcpyAsync, cudaMemcpyAsync),
+     (void *to, const void *from, size_t n, int kind, void *stream), COPY_KIND_STREAM, kind, stream)
+#ifndef PRELOAD_CUDA
+COPY(hipMemcpyWithStream, hipMemcpyWithStream, (void *to, const void *from, size_t n, int kind, void *stream),
+     COPY_KIND_STREAM, kind, stream)
+COPY(hipMemcpyHtoD, hipMemcpyHtoD, (void *to, const void *from, size_t n), COPY_PLAIN, COPY_TO_DEVICE, NULL)
+COPY(hipMemcpyHtoDAsync, hipMemcpyHtoDAsync, (void *to, const void *from, size_t n, void *stream),
+     COPY_STREAM, COPY_TO_DEVICE, stream)
+#endif
+
+/* --- what the runtime says of memory ------------------------------------------------------------------------------------ */
+
+static bool tells(const struct told *t, int code)
+{
+    return !code && t && t->switches & SWITCH_MEMORY && t->budget_bytes;
+}
+
+EXPORT int FN(hipMemGetInfo, cudaMemGetInfo)(size_t *free_bytes, size_t *total);
+EXPORT int FN(hipMemGetInfo, cudaMemGetInfo)(size_t *free_bytes, size_t *total)
+{
+    ENTER(hipMemGetInfo, (size_t *, size_t *));
+    RECORDED(hipMemGetInfo, 0, 0, real(free_bytes, total));
+    if (tells(told, code))
+        memory_tell(told, free_bytes, total);
+    return code;
+}
+
+/* The field stands at the same place in every version of a layout. */
+#define PROPERTIES(id, name, at)                                                    \
+    EXPORT int name(void *properties, int device);                                  \
+    EXPORT int name(void *properties, int device)                                   \
+    {                                                                               \
+        ENTER(id, (void *, int));                                                   \
+        RECORDED(id, 0, 0, real(properties, device));                               \
+        if (tells(told, code) && properties)                                        \
+            memory_tell(told, NULL, (size_t *)(void *)((char *)properties + (at))); \
+        return code;                                                                \
+    }
+PROPERTIES(hipGetDeviceProperties, FN(hipGetDeviceProperties, cudaGetDeviceProperties), FN(256, 288))
+#ifdef PRELOAD_CUDA
+PROPERTIES(cudaGetDeviceProperties_v2, cudaGetDeviceProperties_v2, 288)
+#else
+PROPERTIES(hipGetDevicePropertiesR0600, hipGetDevicePropertiesR0600, 288)
+PROPERTIES(hipDeviceTotalMem, hipDeviceTotalMem, 0)
+#endif
+
+/* --- kernels -------------------------------------------------------------------------------------------------------------- */
+
+#ifdef PRELOAD_CUDA
+static const char *name_by_stub(const void *stub)
+{
+    int (*ask)(const char **, const void *) = (int (*)(const char **, const void *))real_get(HELP_STUB_NAME);
+    const char *name = NULL;
+    return ask && !ask(&name, stub) ? name : NULL;
+}
+#else
+static const char *name_by_stub(const void *stub)
+{
+    const char *(*ask)(const void *, void *) =
+        (const char *(*)(const void *, void *))real_get(HELP_STUB_NAME);
+    return ask ? ask(stub, NULL) : NULL;
+}
+
+static const char *name_by_function(const void *function)
+{
+    const char *(*ask)(const void *) = (const char *(*)(const void *))real_get(HELP_FUNCTION_NAME);
+    return ask ? ask(function) : NULL;
+}
+#endif
+
+#define LAUNCH(id, name, params, args, threads, function, by)                       \
+    EXPORT int name params;                                                         \
+    EXPORT int name params                                                          \
+    {                                                                               \
+        ENTER(id, params);                                                          \
+        RECORDED(id, threads, told ? recorder_kernel(function, by) : 0, real args); \
+        return code;                                                                \
+    }
+LAUNCH(hipLaunchKernel, FN(hipLaunchKernel, cudaLaunchKernel),
+       (const void *f, struct size3 grid, struct size3 block, void **a, size_t shared, void *stream),
+       (f, grid, block, a, shared, stream), volume(grid, block), f, name_by_stub)
+LAUNCH(hipLaunchCooperativeKernel, FN(hipLaunchCooperativeKernel, cudaLaunchCooperativeKernel),
+       (const void *f, struct size3 grid, struct size3 block, void **a, FN(unsigned, size_t) shared,
+        void *stream),
+       (f, grid, block, a, shared, stream), volume(grid, block), f, name_by_stub)
+/* A configuration begins with its two sizes. */
+LAUNCH(hipLaunchKernelExC, FN(hipLaunchKernelExC, cudaLaunchKernelExC),
+       (const struct size3 *config, const void *f, void **a), (config, f, a),
+       config ? volume(config[0], config[1]) : 0, f, name_by_stub)
+#ifndef PRELOAD_CUDA
+LAUNCH(hipExtLaunchKernel, hipExtLaunchKernel,
+       (const void *f, struct size3 grid, struct size3 block, void **a, size_t shared, void *stream,
+        void *begin, void *end, int flags),
+       (f, grid, block, a, shared, stream, begin, end, flags), volume(grid, block), f, name_by_stub)
+LAUNCH(hipModuleLaunchKernel, hipModuleLaunchKernel,
+       (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+        unsigned shared, void *stream, void **a, void **extra),
+       (f, gx, gy, gz, bx, by, bz, shared, stream, a, extra),
+       volume((struct size3){ gx, gy, gz }, (struct size3){ bx, by, bz }), f, name_by_function)
+LAUNCH(hipExtModuleLaunchKernel, hipExtModuleLaunchKernel,
+       (void *f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared,
+        void *stream, void **a, void **extra, void *begin, void *end, uint32_t flags),
+       (f, gx, gy, gz, bx, by, bz, shared, stream, a, extra, begin, end, flags),
+       volume((struct size3){ gx, gy, gz }, (struct size3){ 1, 1, 1 }), f, name_by_function)
+
+EXPORT int hipModuleUnload(void *module);
+EXPORT int hipModuleUnload(void *module)
+{
+    ENTER(hipModuleUnload, (void *));
+    RECORDED(hipModuleUnload, 0, 0, real(module));
+    recorder_forget_kernels();
+    return code;
+}
+#endif
+
+/* --- captures ----------------------------------------------------------------------------------------------------------- */
+
+EXPORT int FN(hipStreamBeginCapture, cudaStreamBeginCapture)(void *stream, int mode);
+EXPORT int FN(hipStreamBeginCapture, cudaStreamBeginCapture)(void *stream, int mode)
+{
+    ENTER(hipStreamBeginCapture, (void *, int));
+    RECORDED(hipStreamBeginCapture, 0, 0, real(stream, mode));
+    if (!code)
+        copy_captures(1);
+    return code;
+}
+
+EXPORT int FN(hipStreamEndCapture, cudaStreamEndCapture)(void *stream, void **graph);
+EXPORT int FN(hipStreamEndCapture, cudaStreamEndCapture)(void *stream, void **graph)
+{
+    ENTER(hipStreamEndCapture, (void *, void **));
+    RECORDED(hipStreamEndCapture, 0, 0, real(stream, graph));
+    copy_captures(-1);
+    return code;
+}

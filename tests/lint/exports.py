@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library to preload shows exactly the functions of calls.def, needs only libc, and does nothing when it is loaded."""
+import os
+import re
+import shutil
+import sys
+
+import lint
+
+LIBRARY = os.path.realpath(sys.argv[1])
+TABLE = 'src/preload/calls.def'
+# Both glibc and musl have these: with one that musl has not, programs that stand on it would not start.
+KNOWN = set('''
+__errno_location clock_gettime close dl_iterate_phdr dlerror dlopen dlsym getpid madvise memcpy memset mmap munmap open
+posix_fallocate process_vm_readv pthread_mutex_lock pthread_mutex_unlock read sched_yield secure_getenv snprintf strcmp
+strcpy strcspn strlen strncmp strrchr strspn strstr syscall sysconf unlink
+'''.split())
+# The compiler's own, which nobody has to have.
+WEAK = {'_ITM_deregisterTMCloneTable', '_ITM_registerTMCloneTable', '__cxa_finalize', '__gmon_start__'}
+
+if not shutil.which('readelf'):
+    lint.skip('no readelf')
+
+
+def symbols():
+    """(name, defined?) of everything in the dynamic table."""
+    for line in lint.run('readelf', '--dyn-syms', '--wide', LIBRARY).stdout.splitlines():
+        words = line.split()
+        if len(words) >= 8 and words[0].endswith(':') and words[0][:-1].isdigit():
+            yield words[7].split('@')[0], words[6] != 'UND'
+
+
+def wrapped():
+    rows = re.findall(r'^(?:HIP_)?(?:OWN|PASS)\((\w+)', lint.read(TABLE), re.M)
+    return set(rows)
+
+
+def export_findings():
+    shown = {name for name, defined in symbols() if defined}
+    yield from (f'{TABLE} has {name}, the library does not show it' for name in sorted(wrapped() - shown))
+    yield from (f'the library shows {name}, {TABLE} does not have it' for name in sorted(shown - wrapped()))
+
+
+def import_findings():
+    wanted = {name for name, defined in symbols() if not defined} - WEAK
+    yield from (f'{LIBRARY} needs {name}, which musl may not have' for name in sorted(wanted - KNOWN))
+    for line in lint.run('readelf', '--dynamic', '--wide', LIBRARY).stdout.splitlines():
+        needed = re.search(r'\(NEEDED\).*\[(.*)\]', line)
+        if needed and not needed.group(1).startswith(('libc.so', 'ld-linux')):
+            yield f'{LIBRARY} needs {needed.group(1)}'
+
+
+def start_findings():
+    """The compiler puts one function of its own into each list."""
+    for line in lint.run('readelf', '--sections', '--wide', LIBRARY).stdout.splitlines():
+        match = re.search(r'\.(init|fini)_array\s+\S+\s+\S+\s+\S+\s+([0-9a-f]+)', line)
+        if match and int(match.group(2), 16) > 8:
+            yield f'{LIBRARY}: work in .{match.group(1)}_array'
+
+
+lint.report(
+    ('the library shows the wrapped functions, and no other', export_findings()),
+    ('it needs libc, and what every libc has', import_findings()),
+    ('it does nothing when it is loaded', start_findings()),
+    ('there are functions to look for', [] if len(wrapped()) > 40 else [f'{TABLE} has few']),
+)

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_runtime.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+enum { MOST = 8192, ARENA = 256 << 20, PAGE = 4096 };
+
+struct piece {
+    char *at;
+    size_t n;
+    bool pinned, live;
+};
+struct op {
+    void *stream;
+    char *to;
+    const char *from;
+    size_t n;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *arena, *shadow; /* device memory as others may see it, and as we do */
+static size_t arena_used, device_used, pinned_for_copy;
+static struct piece pieces[MOST];
+static size_t n_pieces;
+static struct op ops[MOST];
+static size_t n_ops;
+static __thread int last_error;
+static void *captured;
+static bool capturing, capture_broken;
+
+static long option(const char *name, long otherwise)
+{
+    const char *all = getenv("FAKE_HIP");
+    const char *at = all ? strstr(all, name) : NULL;
+    return at ? atol(at + strlen(name)) : otherwise;
+}
+
+static int done(int code)
+{
+    if (code)
+        last_error = code;
+    return code;
+}
+
+static void unlock(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static void open_arena(void)
+{
+    if (arena)
+        return;
+    pthread_atfork(NULL, NULL, unlock);
+    int fd = memfd_create("fake", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, ARENA))
+        abort();
+    arena = mmap(NULL, ARENA, PROT_NONE, MAP_SHARED, fd, 0);
+    shadow = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (arena == MAP_FAILED || shadow == MAP_FAILED)
+        abort();
+    close(fd);
+}
+
+static bool is_device(const void *p)
+{
+    return arena && (const char *)p >= arena && (const char *)p < arena + ARENA;
+}
+
+static char *seen(const void *p)
+{
+    return is_device(p) ? shadow + ((const char *)p - arena) : (char *)(uintptr_t)p;
+}
+
+static void add(char *p, size_t n, bool pinned)
+{
+    if (n_pieces == MOST)
+        abort();
+    pieces[n_pieces++] = (struct piece){ p, n, pinned, true };
+}
+
+static struct piece *find(const void *p, bool pinned)
+{
+    for (size_t i = n_pieces; i-- > 0;)
+        if (pieces[i].live && pieces[i].pinned == pinned && (const char *)p >= pieces[i].at &&
+            (const char *)p < pieces[i].at + pieces[i].n)
+            return &pieces[i];
+    return NULL;
+}
+
+/* --- memory --- */
+
+int hipMalloc(void **p, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    open_arena();
+    size_t rounded = (n + PAGE - 1) / PAGE * PAGE;
+    bool fits = arena_used + rounded <= ARENA && device_used + n <= (size_t)option("memory=", ARENA);
+    if (fits) {
+        *p = arena + arena_used;
+        arena_used += rounded;
+        device_used += n;
+        add(*p, n, false);
+    }
+    pthread_mutex_unlock(&lock);
+    return done(fits ? 0 : OUT_OF_MEMORY);
+}
+
+int hipMallocAsync(void **p, size_t n, void *stream)
+{
+    (void)stream;
+    return hipMalloc(p, n);
+}
+
+int hipMemCreate(void **h, size_t n, const void *where, unsigned long long flags)
+{
+    (void)where;
+    (void)flags;
+    return hipMalloc(h, n);
+}
+
+static int drop(void *p, bool pinned)
+{
+    pthread_mutex_lock(&lock);
+    struct piece *found = find(p, pinned);
+    if (found) {
+        found->live = false;
+        device_used -= pinned ? 0 : found->n;
+    }
+    pthread_mutex_unlock(&lock);
+    return done(found || !p ? 0 : INVALID);
+}
+
+int hipFree(void *p)
+{
+    return drop(p, false);
+}
+
+int hipHostMalloc(void **p, size_t n, unsigned flags)
+{
+    (void)flags;
+    if (option("nopin=", 0))
+        return done(OUT_OF_MEMORY);
+    *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fake_pin_quietly(*p, n);
+    return 0;
+}
+
+void fake_pin_quietly(void *p, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    add(p, n, true);
+    pthread_mutex_unlock(&lock);
+}
+
+int hipHostFree(void *p)
+{
+    return drop(p, true);
+}
+
+int hipHostRegister(void *p, size_t n, unsigned flags)
+{
+    (void)flags;
+    fake_pin_quietly(p, n);
+    return 0;
+}
+
+int hipHostUnregister(void *p)
+{
+    return drop(p, true);
+}
+
+size_t fake_pinned_for_copy(void)
+{
+    return pinned_for_copy;
+}
+
+/* --- what it says of memory: as runtimes do on an APU --- */
+
+int hipMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    *free_bytes = 120UL << 30;
+    *total = 62UL << 30;
+    return 0;
+}
+
+int hipDeviceTotalMem(size_t *total, int device)
+{
+    *total = 62UL << 30;
+    return done(device ? INVALID : 0);
+}
+
+static int properties(char *p, size_t size, size_t at)
+{
+    size_t total = 62UL << 30;
+    memset(p, 0x5a, size);
+    memcpy(p + at, &total, sizeof(total));
+    return 0;
+}
+
+int hipGetDeviceProperties(void *p, int device)
+{
+    (void)device;
+    return properties(p, 792, 256);
+}
+
+int hipGetDevicePropertiesR0600(void *p, int device)
+{
+    (void)device;
+    return properties(p, 1472, 288);
+}
+
+/* --- streams --- */
+
+static void run_op(const struct op *o)
+{
+    memmove(seen(o->to), seen(o->from), o->n);
+}
+
+/* NULL waits for all, as the first stream does. */
+static void flush(const void *stream)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n_ops; i++) {
+        if (stream && ops[i].stream != stream)
+            ops[kept++] = ops[i];
+        else
+            run_op(&ops[i]);
+    }
+    n_ops = kept;
+}
+
+static bool breaks_capture(const void *stream)
+{
+    capture_broken |= capturing && (stream == captured || !stream);
+    return capturing && (stream == captured || !stream);
+}
+
+int hipStreamSynchronize(void *stream)
+{
+    pthread_mutex_lock(&lock);
+    bool bad = breaks_capture(stream);
+    if (!bad)
+        flush(stream);
+    pthread_mutex_unlock(&lock);
+    return done(bad ? BAD_CAPTURE : 0);
+}
+
+int hipDeviceSynchronize(void)
+{
+    return hipStreamSynchronize(NULL);
+}
+
+int hipStreamIsCapturing(void *stream, int *status)
+{
+    *status = capturing && stream == captured;
+    return 0;
+}
+
+int hipStreamBeginCapture(void *stream, int mode)
+{
+    (void)mode;
+    captured = stream;
+    capturing = true;
+    capture_broken = false;
+    return 0;
+}
+
+int hipStreamEndCapture(void *stream, void **graph)
+{
+    *graph = stream;
+    capturing = false;
+    return done(capture_broken ? BAD_CAPTURE : 0);
+}
+
+/* --- copies --- */
+
+static bool is_mapped(const char *p, size_t n)
+{
+    unsigned char in_core[1];
+    uintptr_t first = (uintptr_t)p & ~(uintptr_t)(PAGE - 1),
+              last = ((uintptr_t)p + n - 1) & ~(uintptr_t)(PAGE - 1);
+    return !mincore((void *)first, PAGE, in_core) && !mincore((void *)last, PAGE, in_core);
+}
+
+static int pin(const char *p, size_t n)
+{
+    long limit = option("invalid=", 0);
+    if (!is_mapped(p, n) || (limit && n >= (size_t)limit))
+        return INVALID;
+    pinned_for_copy++;
+    usleep((unsigned)(option("slow=", 0) * (long)(n / PAGE)));
+    return 0;
+}
+
+static bool fits(const char *p, size_t n)
+{
+    struct piece *piece = find(p, false);
+    return !is_device(p) || (piece && p + n <= piece->at + piece->n);
+}
+
+static int copy_locked(char *to, const char *from, size_t n, void *stream, bool waits)
+{
+    if (!n)
+        return 0;
+    if (!fits(to, n) || !fits(from, n))
+        return INVALID;
+    const char *host = is_device(to) ? from : to;
+    bool pageable = !is_device(host) && !find(host, true);
+    if (capturing && (stream == captured || waits)) {
+        capture_broken |= waits || pageable;
+        return capture_broken ? BAD_CAPTURE : 0;
+    }
+    if (pageable && pin(host, n))
+        return INVALID;
+    if (n_ops == MOST)
+        flush(NULL);
+    ops[n_ops++] = (struct op){ stream, to, from, n };
+    if (waits || pageable)
+        flush(stream);
+    return 0;
+}
+
+static int copy(void *to, const void *from, size_t n, void *stream, bool waits)
+{
+    pthread_mutex_lock(&lock);
+    int code = copy_locked(to, from, n, stream, waits);
+    pthread_mutex_unlock(&lock);
+    return done(code);
+}
+
+int hipMemcpy(void *to, const void *from, size_t n, int kind)
+{
+    (void)kind;
+    return copy(to, from, n, NULL, true);
+}
+
+int hipMemcpyAsync(void *to, const void *from, size_t n, int kind, void *stream)
+{
+    (void)kind;
+    return copy(to, from, n, stream, false);
+}
+
+int hipMemcpyWithStream(void *to, const void *from, size_t n, int kind, void *stream)
+{
+    (void)kind;
+    return copy(to, from, n, stream, true);
+}
+
+int hipMemcpyHtoD(void *to, const void *from, size_t n)
+{
+    return copy(to, from, n, NULL, true);
+}
+
+/* --- the rest --- */
+
+int hipGetLastError(void)
+{
+    int code = last_error;
+    last_error = 0;
+    return code;
+}
+
+int hipPeekAtLastError(void)
+{
+    return last_error;
+}
+
+int hipRuntimeGetVersion(int *version)
+{
+    *version = FAKE_MAJOR * 10000000 + 443484;
+    return 0;
+}
+
+const char *hipKernelNameRefByPtr(const void *f, void *stream)
+{
+    (void)stream;
+    return ((const struct fake_kernel *)f)->name;
+}
+
+int hipLaunchKernel(const void *f, struct size3 grid, struct size3 block, void **a, size_t shared,
+                    void *stream)
+{
+    const struct fake_kernel *k = f;
+    (void)grid, (void)block, (void)a, (void)shared, (void)stream;
+    while (k->hangs)
+        pause();
+    return done(k->code);
+}

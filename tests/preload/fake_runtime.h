@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A libamdhip64 that is none, for the library to preload: what its own test asks it beyond HIP.
+ *
+ * Device memory cannot be touched by the host, pinned memory is copied when the stream is waited for and not before, and
+ * what is not pinned is pinned for the copy, which FAKE_HIP can make fail:
+ *     FAKE_HIP=memory=N     bytes of device memory (256 MiB)
+ *     FAKE_HIP=invalid=N    a copy of at least N bytes from memory that is not pinned is an invalid argument
+ *     FAKE_HIP=slow=N       pinning a page takes N microseconds
+ *     FAKE_HIP=nopin=1      no pinned memory is given
+ * Several are separated by commas. */
+#ifndef CAIRN_TESTS_FAKE_RUNTIME_H
+#define CAIRN_TESTS_FAKE_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { H2D = 1, D2H = 2, D2D = 3 };
+enum { INVALID = 1, OUT_OF_MEMORY = 2, NO_RUNTIME = 3, BAD_CAPTURE = 900 };
+struct size3 {
+    uint32_t x, y, z;
+};
+/* What stands for a kernel: the address of one of these is its function. */
+struct fake_kernel {
+    const char *name;
+    int code; /* that its launch returns */
+    int hangs;
+};
+
+/* Times that memory was pinned for the sake of one copy. */
+size_t fake_pinned_for_copy(void);
+/* Pins memory without telling anybody, as a library that found its functions itself would. */
+void fake_pin_quietly(void *p, size_t n);
+#endif

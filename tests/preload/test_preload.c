@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The library inside a process that believes to have HIP.  Arguments: the library, the program child, the folder with
+ * what stands for PyTorch. */
+#include "check.h"
+#include "preload/record.h"
+#include <fcntl.h>
+#include <glob.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BIG = 9 * (1 << 20) + 12345 };
+static const char *library, *child, *folder;
+static char place[] = "/tmp/cairn-preload-XXXXXX";
+
+struct trial {
+    const char *word;
+    const char *switches;           /* NULL: the library is not there */
+    const char *fake, *file, *more; /* FAKE_HIP, CAIRN_PRELOAD_FILE, another variable */
+    const char *program;            /* other than child */
+    int major;                      /* of the runtime; 0: 6 */
+    int kill_after_line;            /* a signal */
+};
+struct outcome {
+    char out[2048];
+    int status, pid;
+};
+
+static char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *text(const char *format, ...)
+{
+    char *s = NULL;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&s, format, ap) < 0)
+        abort();
+    va_end(ap);
+    return s;
+}
+
+static void become(const struct trial *t)
+{
+    char *torch = text("%s/libtorch%d.so", folder, t->major ? t->major : 6);
+    char *env[8], **at = env;
+    if (t->switches) {
+        *at++ = text("LD_PRELOAD=%s", library);
+        *at++ = text("CAIRN_PRELOAD=%s", t->switches);
+        *at++ = text("CAIRN_PRELOAD_FILE=%s", t->file ? t->file : text("%s/calls", place));
+    }
+    if (t->fake)
+        *at++ = text("FAKE_HIP=%s", t->fake);
+    if (t->more)
+        *at++ = (char *)(uintptr_t)t->more;
+    *at = NULL;
+    const char *program = t->program ? t->program : child;
+    char *const argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)t->word,
+                           strcmp(t->word, "ask") ? torch : NULL, NULL };
+    execve(program, argv, env);
+    _exit(126);
+}
+
+static struct outcome try(const struct trial *t)
+{
+    struct outcome o = { "", 0, 0 };
+    int fds[2];
+    if (pipe(fds))
+        abort();
+    fflush(stdout);
+    o.pid = fork();
+    if (o.pid == 0) {
+        dup2(fds[1], 1);
+        dup2(fds[1], 2);
+        close(fds[0]);
+        close(fds[1]);
+        become(t);
+    }
+    close(fds[1]);
+    size_t n = 0;
+    for (ssize_t got; n + 1 < sizeof(o.out) && (got = read(fds[0], o.out + n, sizeof(o.out) - 1 - n)) > 0;) {
+        n += (size_t)got;
+        if (t->kill_after_line && strchr(o.out, '\n')) {
+            usleep(50000);
+            kill(o.pid, t->kill_after_line);
+        }
+    }
+    close(fds[0]);
+    waitpid(o.pid, &o.status, 0);
+    return o;
+}
+#define TRY(a, b, ...) try(&(const struct trial){ .word = a, .switches = b, ##__VA_ARGS__ })
+
+/* What a process left, or NULL. */
+static struct record *record_of(int pid)
+{
+    char *path = text("%s/calls.%d", place, pid);
+    int fd = open(path, O_RDWR);
+    free(path);
+    if (fd < 0)
+        return NULL;
+    void *p = mmap(NULL, sizeof(struct record), PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    return p == MAP_FAILED || memcmp(p, RECORD_MAGIC, 8) ? NULL : p;
+}
+
+static size_t n_files(void)
+{
+    glob_t g;
+    char *pattern = text("%s/calls*", place);
+    size_t n = glob(pattern, 0, NULL, &g) ? 0 : g.gl_pathc;
+    globfree(&g);
+    free(pattern);
+    return n;
+}
+
+static void clear(void)
+{
+    glob_t g;
+    char *pattern = text("%s/calls*", place);
+    if (!glob(pattern, 0, NULL, &g))
+        for (size_t i = 0; i < g.gl_pathc; i++)
+            unlink(g.gl_pathv[i]);
+    globfree(&g);
+    free(pattern);
+}
+
+static const char *function_of(const struct record *r, uint64_t nth)
+{
+    return r->function[r->call[nth % RECORD_CALLS].function];
+}
+
+static const char *kernel_of(const struct record *r, uint64_t nth)
+{
+    return r->kernel[r->call[nth % RECORD_CALLS].kernel];
+}
+
+/* --- the recorder --- */
+
+static void writes_calls_down(void)
+{
+    for (int major = 6; major <= 7; major++) {
+        struct outcome bare = TRY("calls", NULL, .major = major);
+        struct outcome o = TRY("calls", "record", .major = major);
+        CHECK_STR(o.out, bare.out);
+        struct record *r = record_of(o.pid);
+        REQUIRE(r);
+        CHECK_INT(r->next, 6);
+        CHECK_STR(function_of(r, 1), "hipMalloc");
+        CHECK_STR(function_of(r, 2), "hipMemcpyWithStream");
+        CHECK_INT(r->call[2].size, 5000);
+        CHECK_STR(kernel_of(r, 3), "_ZN2at6native4gemmIfEEvPT_");
+        CHECK_INT(r->call[3].size, 384);
+        CHECK_STR(kernel_of(r, 4), "attention_backward");
+        CHECK_INT(r->call[4].code, 719);
+        CHECK_INT(r->call[5].kernel, r->call[3].kernel);
+        CHECK_INT(r->call[6].returned, 1);
+        CHECK_HAS(r->library, major == 6 ? "libamdhip64.so.6" : "libamdhip64.so.7");
+    }
+}
+
+static void survives_a_kill(void)
+{
+    struct outcome o = TRY("hang", "record", .kill_after_line = SIGKILL);
+    CHECK(WIFSIGNALED(o.status));
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->next, 1);
+    CHECK_STR(kernel_of(r, 1), "never_ends");
+    CHECK_INT(r->call[1].returned, 0);
+}
+
+static void keeps_what_there_is_room_for(void)
+{
+    struct outcome o = TRY("many", "record");
+    CHECK_STR(o.out, "done\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->next, 6000);
+    CHECK_INT(r->n_kernels, RECORD_KERNELS);
+    CHECK_INT(r->call[6000 % RECORD_CALLS].nth, 6000);
+    CHECK_INT(r->call[6000 % RECORD_CALLS].kernel, 0); /* the last to come */
+    CHECK_HAS(kernel_of(r, 3001), "kernel_0_");        /* the first, once more */
+    CHECK_INT(strlen(kernel_of(r, 3350)), RECORD_KERNEL_BYTES - 1);
+}
+
+static void does_without_its_file(void)
+{
+    struct outcome bare = TRY("load", NULL);
+    struct outcome o = TRY("load", "record", .file = "/nonexistent/calls");
+    CHECK_STR(o.out, bare.out);
+    o = TRY("load", "record", .file = "/proc/calls"); /* read-only, for everybody */
+    CHECK_STR(o.out, bare.out);
+    o = TRY("load", "record", .file = "");
+    CHECK_STR(o.out, bare.out);
+}
+
+/* A file system with room for a small file. */
+static bool full_disk(void)
+{
+    char *path = text("%s/full", place), *file = text("%s/small", path);
+    unsigned uid = geteuid();
+    if (unshare(uid ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return false;
+    FILE *map = uid ? fopen("/proc/self/uid_map", "w") : NULL;
+    if (map && (fprintf(map, "0 %u 1", uid) < 0 || fclose(map)))
+        return false;
+    if (mkdir(path, 0700) || mount("none", path, "tmpfs", 0, "size=64k"))
+        return false;
+    int fd = open(file, O_WRONLY | O_CREAT, 0600);
+    return fd >= 0 && write(fd, path, 1) == 1;
+}
+
+static void does_without_room_on_the_disk(void)
+{
+    int status;
+    char *file = text("%s/full/calls", place);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (!full_disk())
+            _exit(77);
+        struct outcome few = TRY("calls", NULL), o = TRY("calls", "record", .file = file);
+        _exit(strcmp(few.out, o.out) || o.status || access(text("%s.%d", file, o.pid), F_OK) == 0);
+    }
+    waitpid(pid, &status, 0);
+    free(file);
+    if (WEXITSTATUS(status) == 77)
+        SKIP("no file system of our own can be mounted");
+    CHECK_INT(status, 0);
+}
+
+/* --- copies --- */
+
+static void stages_copies(void)
+{
+    struct outcome o = TRY("load", "stage");
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+    CHECK_INT(n_files(), 0);
+    for (int major = 6; major <= 7; major++) {
+        o = TRY("load", "record,stage", .fake = "invalid=1000", .major = major);
+        CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+        struct record *r = record_of(o.pid);
+        REQUIRE(r);
+        CHECK_INT(r->counts.staged, 4);
+        CHECK_INT(r->counts.staged_bytes, 4 * BIG);
+        CHECK_INT(r->counts.stage_failed, 0);
+    }
+    o = TRY("load", NULL);
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 4\n");
+}
+
+static void pieces_may_have_any_size(void)
+{
+    struct outcome o = TRY("load", "stage", .more = "CAIRN_PRELOAD_PIECE=70001");
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+    o = TRY("load", "stage", .more = "CAIRN_PRELOAD_PIECE=33554432");
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+    o = TRY("load", "stage", .more = "CAIRN_PRELOAD_PIECE=nonsense");
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+}
+
+static void keeps_the_order_of_a_stream(void)
+{
+    struct outcome o = TRY("order", "record,stage,retry");
+    CHECK_STR(o.out, "1\n1\n1\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 3 + 1); /* the sources, and what was pinned behind our back */
+}
+
+static void leaves_captures_alone(void)
+{
+    struct outcome bare = TRY("capture", NULL), o = TRY("capture", "stage,retry");
+    CHECK_STR(bare.out, "0 0 0 0 pinned 1 0 pinned 2\n");
+    CHECK_STR(o.out, "0 0 0 0 pinned 1 0 pinned 1\n");
+}
+
+static void answers_as_the_runtime_does(void)
+{
+    struct outcome bare = TRY("bad", NULL);
+    CHECK_STR(bare.out, "1 last 1 1 last 1 0 0 1 0 last 0\n");
+    static const char *const switches[] = { "record", "stage", "retry", "stage,retry", "all" };
+    for (size_t i = 0; i < 5; i++) {
+        struct outcome o = TRY("bad", switches[i]);
+        CHECK_STR(o.out, bare.out);
+        CHECK_INT(o.status, 0);
+    }
+}
+
+static void tries_again_in_pieces(void)
+{
+    struct outcome bare = TRY("load", NULL, .fake = "invalid=5000000");
+    CHECK_HAS(bare.out, "1 0 1 0 1 0 1 0 last 1");
+    struct outcome o = TRY("load", "record,retry", .fake = "invalid=5000000");
+    CHECK_HAS(o.out, "0 1 0 1 0 1 0 1 last 0");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.retried, 4);
+    CHECK_INT(r->counts.retry_failed, 0);
+    CHECK_INT(r->counts.staged, 0);
+    o = TRY("load", "record,retry", .fake = "invalid=1000"); /* not even a small one: through pinned memory */
+    CHECK_HAS(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0");
+}
+
+static void does_without_pinned_memory(void)
+{
+    struct outcome bare = TRY("load", NULL, .fake = "nopin=1");
+    struct outcome o = TRY("load", "record,stage,retry", .fake = "nopin=1");
+    CHECK_STR(o.out, bare.out);
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 0);
+    CHECK_INT(r->counts.stage_failed, 4);
+}
+
+/* --- memory --- */
+
+static char *meminfo(long total_mib, long available_mib)
+{
+    char *path = text("%s/meminfo", place);
+    FILE *f = fopen(path, "w");
+    fprintf(f, "MemTotal:       %ld kB\nMemFree:        1 kB\nMemAvailable:   %ld kB\n", total_mib << 10,
+            available_mib << 10);
+    fclose(f);
+    char *variable = text("CAIRN_PRELOAD_MEMINFO=%s", path);
+    free(path);
+    return variable;
+}
+
+static void refuses_what_would_starve_the_host(void)
+{
+    /* A fifth of 1000 MiB stays. */
+    struct outcome o = TRY("allocate", "record,guard", .more = meminfo(1000, 239));
+    CHECK_STR(o.out, "2 2 2 0 last 0\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.refused, 3);
+    CHECK_INT(r->counts.refused_bytes, 120 << 20);
+    CHECK_INT(r->call[1].code, 2);
+    o = TRY("allocate", "guard", .more = meminfo(1000, 241));
+    CHECK_STR(o.out, "0 0 0 0 last 0\n");
+    o = TRY("allocate", "guard", .more = meminfo(200 << 10, (16 << 10) + 39)); /* 16 GiB at most */
+    CHECK_STR(o.out, "2 2 2 0 last 0\n");
+    o = TRY("allocate", "guard", .more = "CAIRN_PRELOAD_MEMINFO=/nonexistent");
+    CHECK_STR(o.out, "0 0 0 0 last 0\n");
+    o = TRY("allocate", "record", .more = meminfo(1000, 239));
+    CHECK_STR(o.out, "0 0 0 0 last 0\n");
+    o = TRY("allocate", "guard", .fake = "memory=50000000"); /* the runtime's own refusal */
+    CHECK_STR(o.out, "0 2 2 0 last 2\n");
+}
+
+static void tells_the_truth_about_memory(void)
+{
+    struct outcome bare = TRY("figures", NULL);
+    CHECK_STR(bare.out, "122880 63488 122880 63488 63488 63488 5a 5a 5a 5a\n");
+    char *env = meminfo(100000, 90000);
+    struct outcome o = TRY("figures", "memory", .more = "CAIRN_PRELOAD_BUDGET=1073741824");
+    CHECK_HAS(o.out, " 1024 1024 1024 1024 1024 5a 5a 5a 5a");
+    CHECK_INT(atoi(o.out), 1024 - 64);         /* what is taken counts */
+    o = TRY("figures", "memory", .more = env); /* nobody told the budget */
+    CHECK_STR(o.out, bare.out);
+    o = TRY("figures", "record", .more = "CAIRN_PRELOAD_BUDGET=1073741824");
+    CHECK_STR(o.out, bare.out);
+    free(env);
+}
+
+/* --- odd processes --- */
+
+static void is_quiet_without_a_runtime(void)
+{
+    size_t before = n_files();
+    struct outcome o = TRY("ask", "all");
+    CHECK_STR(o.out, "3\n");
+    o = TRY("words", "all", .program = "/bin/echo");
+    CHECK_HAS(o.out, "words");
+    CHECK_INT(o.status, 0);
+    CHECK_INT(n_files(), before);
+}
+
+static void passes_an_unknown_version_through(void)
+{
+    struct outcome bare = TRY("load", NULL, .major = 9), o = TRY("load", "all", .major = 9);
+    CHECK_STR(o.out, bare.out);
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->switches, SWITCH_RECORD);
+    CHECK(r->next > 4);
+    bare = TRY("figures", NULL, .major = 9);
+    o = TRY("figures", "all", .major = 9, .more = "CAIRN_PRELOAD_BUDGET=1073741824");
+    CHECK_STR(o.out, bare.out);
+}
+
+static void a_child_of_fork_has_its_own_file(void)
+{
+    size_t before = n_files();
+    struct outcome o = TRY("fork", "record,stage");
+    CHECK_HAS(o.out, "child 0 1\nstatus 7\n");
+    CHECK_HAS(o.out, "status 7\n0 1 0 1 0 1 0 1 last 0");
+    CHECK_INT(n_files(), before + 2);
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 8);
+}
+
+static void fork_takes_no_lock_along(void)
+{
+    struct outcome o = TRY("fork-busy", "record,stage,retry,memory");
+    CHECK_STR(o.out, "status 0\n");
+}
+
+static void threads_do_not_mix(void)
+{
+    struct outcome o = TRY("threads", "record,stage,retry,memory");
+    CHECK_STR(o.out, "400\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 400);
+    CHECK_INT(r->next, 8 + 400 * 4);
+}
+
+static void threads_may_live_at_exit(void)
+{
+    for (int i = 0; i < 5; i++) {
+        struct outcome o = TRY("exit", "record,stage,retry,memory,guard");
+        CHECK_STR(o.out, "bye\n");
+        CHECK_INT(WEXITSTATUS(o.status), 9);
+        CHECK(WIFEXITED(o.status));
+    }
+}
+
+/* A copy of the program that runs as somebody else. */
+static void a_setuid_program_does_not_have_it(void)
+{
+    char *copy = text("%s/setuid", place), *command = text("cp %s %s", child, copy);
+    if (geteuid())
+        SKIP("only root can make one");
+    REQUIRE(!system(command));
+    REQUIRE(!chmod(place, 0755) && !chown(copy, 65534, 65534) && !chmod(copy, 04755));
+    struct outcome o = TRY("ask", "all", .program = copy);
+    if (WEXITSTATUS(o.status) == 126)
+        SKIP("such a program cannot be run from here");
+    CHECK_STR(o.out, "-1\n"); /* no function of ours */
+    unlink(copy);
+    free(copy);
+    free(command);
+}
+
+static void a_static_program_does_not_have_it(void)
+{
+    char *program = text("%s/static", folder);
+    if (access(program, X_OK))
+        SKIP("no static program can be linked here");
+    struct outcome o = TRY("words", "all", .program = program);
+    CHECK_STR(o.out, "static\n");
+    CHECK_INT(o.status, 0);
+    free(program);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4 || !mkdtemp(place))
+        return 2;
+    library = realpath(argv[1], NULL);
+    child = realpath(argv[2], NULL);
+    folder = argv[3];
+    RUN(stages_copies);
+    RUN(writes_calls_down);
+    RUN(survives_a_kill);
+    RUN(keeps_what_there_is_room_for);
+    RUN(does_without_its_file);
+    RUN(does_without_room_on_the_disk);
+    RUN(pieces_may_have_any_size);
+    RUN(keeps_the_order_of_a_stream);
+    RUN(leaves_captures_alone);
+    RUN(answers_as_the_runtime_does);
+    RUN(tries_again_in_pieces);
+    RUN(does_without_pinned_memory);
+    RUN(refuses_what_would_starve_the_host);
+    RUN(tells_the_truth_about_memory);
+    RUN(is_quiet_without_a_runtime);
+    RUN(passes_an_unknown_version_through);
+    RUN(a_child_of_fork_has_its_own_file);
+    RUN(fork_takes_no_lock_along);
+    RUN(threads_do_not_mix);
+    RUN(threads_may_live_at_exit);
+    RUN(a_setuid_program_does_not_have_it);
+    RUN(a_static_program_does_not_have_it);
+    clear();
+    char *command = text("rm -rf %s", place);
+    int left = system(command);
+    free(command);
+    return check_done() || left;
+}

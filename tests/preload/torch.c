@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What stands for PyTorch: a library that needs the runtime, opened by a program that does not know it. */
+#include "torch.h"
+
+int hipMalloc(void **p, size_t n);
+int hipMallocAsync(void **p, size_t n, void *stream);
+int hipMemCreate(void **h, size_t n, const void *where, unsigned long long flags);
+int hipFree(void *p);
+int hipHostMalloc(void **p, size_t n, unsigned flags);
+int hipHostFree(void *p);
+int hipHostRegister(void *p, size_t n, unsigned flags);
+int hipHostUnregister(void *p);
+int hipMemcpy(void *to, const void *from, size_t n, int kind);
+int hipMemcpyAsync(void *to, const void *from, size_t n, int kind, void *stream);
+int hipMemcpyWithStream(void *to, const void *from, size_t n, int kind, void *stream);
+int hipMemcpyHtoD(void *to, const void *from, size_t n);
+int hipStreamSynchronize(void *stream);
+int hipStreamBeginCapture(void *stream, int mode);
+int hipStreamEndCapture(void *stream, void **graph);
+int hipMemGetInfo(size_t *free_bytes, size_t *total);
+int hipDeviceTotalMem(size_t *total, int device);
+int hipGetDeviceProperties(void *p, int device);
+int hipGetDevicePropertiesR0600(void *p, int device);
+int hipGetLastError(void);
+int hipLaunchKernel(const void *f, struct size3 grid, struct size3 block, void **a, size_t shared,
+                    void *stream);
+
+__attribute__((visibility("default"))) const struct torch torch = {
+#define AS_ROW(type, name, params) .name = name,
+    TORCH_CALLS(AS_ROW)
+};
