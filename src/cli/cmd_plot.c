@@ -186,6 +186,12 @@ static void print_json(const struct comparison *c, const char *svg)
     json_print(top, stdout);
 }
 
+static int chart_width(void)
+{
+    int width = print_width() - 12;
+    return width < 60 ? width : 60;
+}
+
 /* A terminal has fewer columns than a picture, so only the smoothed curve is drawn. */
 static void print_chart(const struct comparison *c, const struct wish *w)
 {
@@ -198,11 +204,107 @@ static void print_chart(const struct comparison *c, const struct wish *w)
         size_t window = w->smooth >= 0 ? (size_t)w->smooth : curve_window(&loss);
         lines[i] = (struct chart_line){ curve_mean(&loss, window), color_of(c, i) };
     }
-    int width = print_width() - 12;
-    struct chart chart = { lines, c->n, width < 60 ? width : 60, 12, w->is_log, chart_locale_is_utf8() };
+    struct chart chart = { .lines = lines,
+                           .n = c->n,
+                           .width = chart_width(),
+                           .height = 12,
+                           .is_log = w->is_log,
+                           .utf8 = chart_locale_is_utf8() };
     chart_draw(&chart, &text);
     fputs(text.len ? text.s : "no loss has been logged\n", stdout);
     for (size_t i = 0; i < c->n; i++)
+        curve_release(&lines[i].curve);
+}
+
+/* ---- memory, where the runs have told of it ---- */
+
+enum { MEMORY_LINES = 3, EVENTS_MOST = 6 };
+static const struct {
+    enum metric metric;
+    const char *words;
+} memory_lines[MEMORY_LINES] = {
+    { METRIC_MEM_RESERVED, "reserved" },
+    { METRIC_MEM_ALLOCATED, "allocated" },
+    { METRIC_MEM_HOST, "on the host" },
+};
+
+static double memory_unit(const struct comparison *c)
+{
+    double most = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct measure *m = series_most(&c->runs[i].series, METRIC_MEM_RESERVED);
+        most = m ? fmax(most, m->value[METRIC_MEM_RESERVED]) : most;
+    }
+    return most >= 1e9 ? 1e9 : 1e6;
+}
+
+/* One run: each kind that it has.  Several: what each has reserved. */
+static size_t memory_curves(const struct comparison *c, double unit, struct chart_line *lines,
+                            struct str *legend)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < MEMORY_LINES && c->n == 1; i++) {
+        if (!series_last(&c->runs[0].series, memory_lines[i].metric))
+            continue;
+        const char *color = print_color(colors[n]);
+        lines[n] = (struct chart_line){ curve_of(&c->runs[0].series, memory_lines[i].metric, unit), color };
+        str_addf(legend, "  %s%c %s%s", color, chart_mark(n), memory_lines[i].words,
+                 print_color(COLOR_PLAIN));
+        n++;
+    }
+    for (size_t i = 0; i < c->n && c->n > 1; i++)
+        lines[n++] =
+            (struct chart_line){ curve_of(&c->runs[i].series, METRIC_MEM_RESERVED, unit), color_of(c, i) };
+    if (c->n > 1)
+        str_add(legend, " reserved");
+    return n;
+}
+
+/* The steps with trouble; what they had is added to `list`. */
+static double *marked_steps(const struct comparison *c, size_t *n, struct str *list)
+{
+    double *steps = NULL;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct series *s = &c->runs[i].series;
+        for (size_t k = series_next_event(s, 0); k < s->n; k = series_next_event(s, k + 1)) {
+            steps = realloc(steps, (*n + 1) * sizeof(*steps));
+            if (!steps)
+                abort();
+            steps[(*n)++] = (double)s->point[k].step;
+            if (*n <= EVENTS_MOST)
+                str_addf(list, "%s %" PRIu64 " %s", *n > 1 ? "," : "", s->point[k].step, s->point[k].event);
+            if (*n <= EVENTS_MOST && c->n > 1)
+                str_addf(list, " (%c)", chart_mark(i));
+        }
+    }
+    if (*n > EVENTS_MOST)
+        str_addf(list, " and %zu more", *n - EVENTS_MOST);
+    return steps;
+}
+
+static void print_memory(const struct comparison *c)
+{
+    CLEANUP(str_release) struct str text = { 0 }, legend = { 0 }, events = { 0 };
+    CLEANUP(mem_free) struct chart_line *lines = calloc(c->n + MEMORY_LINES, sizeof(*lines));
+    if (!lines)
+        abort();
+    double unit = memory_unit(c);
+    size_t n_marks = 0, n = memory_curves(c, unit, lines, &legend);
+    CLEANUP(mem_free) double *marks = marked_steps(c, &n_marks, &events);
+    struct chart chart = { .lines = lines,
+                           .n = n,
+                           .width = chart_width(),
+                           .height = 6,
+                           .from_0 = true,
+                           .utf8 = chart_locale_is_utf8(),
+                           .marks = marks,
+                           .n_marks = n_marks };
+    chart_draw(&chart, &text);
+    if (text.len)
+        printf("\n%8s memory, %s:%s\n%s", "", unit == 1e9 ? "GB" : "MB", legend.s, text.s);
+    if (text.len && n_marks)
+        printf("%8s %s%s\n", "", chart_tip(chart.utf8), events.s);
+    for (size_t i = 0; i < n; i++)
         curve_release(&lines[i].curve);
 }
 
@@ -249,6 +351,7 @@ static int compare(char **names, size_t n, const struct wish *w)
         return EXIT_FINE;
     }
     print_chart(&c, w);
+    print_memory(&c);
     print_table(&c);
     if (!svg)
         return EXIT_FINE;
@@ -274,7 +377,7 @@ int cmd_plot(int argc, char **argv)
     };
     const struct opt_usage usage = {
         "cairn plot [RUN...] [options]",
-        "Shows the loss of training runs as a chart, and what came of them as a table.  RUN is the folder of a run, or its "
+        "Shows the loss and the memory of training runs as charts, and what came of them as a table.  RUN is the folder of a run, or its "
         "name in ./runs or $XDG_STATE_HOME/cairn/train; none lists those that are there.  The picture of a single run "
         "is its own loss.svg; that of several is written with --out.",
         "  cairn plot runs/gpt-tiny\n"

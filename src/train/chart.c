@@ -23,6 +23,11 @@ char chart_mark(size_t line)
     return (char)('a' + line % 26);
 }
 
+const char *chart_tip(bool utf8)
+{
+    return utf8 ? "▲" : "^";
+}
+
 void chart_sparkline(const double *values, size_t n, bool utf8, struct str *out)
 {
     static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -65,7 +70,8 @@ static bool find_ranges(const struct chart *c, struct field *f)
         y1 = fmax(y1, r.hi);
     }
     f->x = (struct axis){ x0, x1 > x0 ? x1 : x0 + 1, false };
-    f->y = axis_fit(y0, y1, c->is_log);
+    f->y = axis_fit(c->from_0 ? 0 : y0, y1, c->is_log);
+    f->y.lo = c->from_0 ? 0 : f->y.lo;
     return x0 <= x1;
 }
 
@@ -181,6 +187,15 @@ static void add_rows(const struct field *f, struct str *out)
     }
 }
 
+static bool is_marked(const struct field *f, int x)
+{
+    const struct chart *c = f->c;
+    for (size_t i = 0; i < c->n_marks; i++)
+        if (clamp(axis_place(&f->x, c->marks[i]) * c->width, c->width - 1) == x)
+            return true;
+    return false;
+}
+
 static void add_foot(const struct field *f, struct str *out)
 {
     const struct chart *c = f->c;
@@ -194,7 +209,9 @@ static void add_foot(const struct field *f, struct str *out)
     int free_from = 0;
     for (int x = 0; x < c->width; x++) {
         int tick = next < n ? clamp(axis_place(&f->x, ticks[next]) * c->width, c->width - 1) : -1;
-        str_add(out, tick == x ? (c->utf8 ? "┬" : "+") : (c->utf8 ? "─" : "-"));
+        str_add(out, is_marked(f, x) ? chart_tip(c->utf8)
+                     : tick == x     ? (c->utf8 ? "┬" : "+")
+                                     : (c->utf8 ? "─" : "-"));
         if (tick != x)
             continue;
         int len = (int)strlen(axis_label(ticks[next++], label)), at = x - len / 2;

@@ -16,9 +16,12 @@ struct chart_line {
 struct chart {
     const struct chart_line *lines;
     size_t n;
-    int width, height; /* of the inner field, in characters */
-    bool is_log;       /* the y axis */
-    bool utf8;         /* block characters; else ASCII */
+    int width, height;   /* of the inner field, in characters */
+    bool is_log;         /* the y axis */
+    bool utf8;           /* block characters; else ASCII */
+    bool from_0;         /* the y axis begins there */
+    const double *marks; /* steps that are marked on the axis */
+    size_t n_marks;
 };
 
 /* Does the user's locale, by its variables, have UTF-8? */
@@ -27,6 +30,8 @@ bool chart_locale_is_utf8(void);
 /* height lines, the axis and its labels.  Without colours several curves are told apart by their marks.  Nothing if no
  * curve has a number. */
 void chart_draw(const struct chart *c, struct str *out);
+/* What marks a step on the axis. */
+const char *chart_tip(bool utf8);
 /* The mark of a curve in a chart without colours: "a" for the first. */
 char chart_mark(size_t line);
 

@@ -96,6 +96,17 @@ void measure_add_line(const struct measure *m, struct str *out)
     str_add(out, "}\n");
 }
 
+/* NULL: none that is marked. */
+static const char *find_event(const char *word, size_t len)
+{
+    static const char *const events[] = { "oom", "slow-step", "restart", "checkpoint-failed",
+                                          "weights-by-host" };
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (strlen(events[i]) == len && !memcmp(events[i], word, len))
+            return events[i];
+    return NULL;
+}
+
 /* "nan", "inf" and "-inf" stand beside a null. */
 static void set_word(struct measure *out, enum metric which, const char *word)
 {
@@ -121,6 +132,8 @@ static int parse_json(const char *line, size_t len, struct measure *out, struct 
         else
             set_word(out, i, json_text(json_get(v, word)));
     }
+    const char *event = json_text(json_get(v, "event"));
+    out->event = event ? find_event(event, strlen(event)) : NULL;
     return 0;
 }
 
@@ -150,6 +163,8 @@ static const char *scan_word(const char *key, size_t len, const char *at, struct
     size_t n = strcspn(at, "\"\\\n");
     enum metric which = find_key(key, len, "_is");
     char word[8] = "";
+    if (len == 5 && !memcmp(key, "event", 5))
+        out->event = find_event(at, n);
     memcpy(word, at, n < sizeof(word) ? n : 0);
     if (which < METRIC_COUNT && !measure_has(out, which))
         set_word(out, which, word);

@@ -50,7 +50,8 @@ void measure_set(struct measure *m, enum metric which, double value);
 bool measure_has(const struct measure *m, enum metric which);
 /* Adds the line, with its line feed. */
 void measure_add_line(const struct measure *m, struct str *out);
-/* Reads a line back; event and note are left out.  Keys it does not know are passed over. */
+/* Reads a line back.  Of the events only those are kept that a picture marks, trouble that is; the note is left out.  Keys
+ * it does not know are passed over. */
 int measure_parse(const char *line, size_t len, struct measure *out, struct cairn_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { WIDTH = 960, LEFT = 66, RIGHT = 26, TOP = 54, LEGEND_LINE = 22, MAIN_HEIGHT = 340 };
+enum { MEMORY_TOP = 62, MEMORY_HEIGHT = 120, MARK_ROWS = 3, MARK_HEIGHT = 14 };
 enum { SMALL_TOP = 62, SMALL_HEIGHT = 104, SMALL_GAP = 66, FOOT = 40, COLORS = 6 };
 
 static const struct {
@@ -51,12 +52,16 @@ static void add_style(struct str *out)
         ".back{fill:#fff}.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af}.bad{stroke:#dc2626}"
         "path{fill:none;stroke-linejoin:round;stroke-linecap:round}"
         ".raw{stroke-width:1;opacity:.35}.mean{stroke-width:2.2}.small{stroke-width:1.5}"
+        ".reserved{stroke-width:1.4;stroke-dasharray:7 3}.allocated{stroke-width:2}"
+        ".host{stroke-width:1.8;stroke-dasharray:1 4}.mark{stroke-width:1;opacity:.8}.event{fill:#dc2626}"
         ".val{stroke-width:1.3;stroke-dasharray:4 3}circle{fill:#fff;stroke-width:2}.again{stroke-dasharray:8 4}circle.again{stroke-dasharray:none}");
     for (int i = 0; i < COLORS; i++)
         str_addf(out, ".c%d{stroke:%s}", i, colors[i].light);
-    str_add(out, "@media(prefers-color-scheme:dark){"
-                 "text{fill:#9ca3af}.title{fill:#f3f4f6}.name{fill:#d1d5db}.back{fill:#111827}"
-                 ".grid{stroke:#253041}.axis{stroke:#6b7280}.bad{stroke:#f87171}circle{fill:#111827}");
+    str_add(
+        out,
+        "@media(prefers-color-scheme:dark){"
+        "text{fill:#9ca3af}.title{fill:#f3f4f6}.name{fill:#d1d5db}.back{fill:#111827}"
+        ".grid{stroke:#253041}.axis{stroke:#6b7280}.bad{stroke:#f87171}.event{fill:#f87171}circle{fill:#111827}");
     for (int i = 0; i < COLORS; i++)
         str_addf(out, ".c%d{stroke:%s}", i, colors[i].dark);
     str_add(out, "}</style>\n");
@@ -130,26 +135,47 @@ static struct column column_at(const struct panel *p, const struct curve *c, siz
     return k;
 }
 
+/* Where the pen is, to a tenth; level: it goes on to the right without having been drawn there. */
+struct pen {
+    double x, y;
+    bool level;
+};
+
+static void pen_draw_level(struct pen *pen, struct str *out)
+{
+    if (pen->level)
+        str_addf(out, "H%.1f", pen->x);
+    pen->level = false;
+}
+
 /* A column shows the extremes of what falls into it: nothing that could be seen is lost. */
 static void add_curve(struct str *out, const struct panel *p, const struct curve *c, const char *class,
                       size_t run)
 {
+    struct pen pen = { 0 };
     bool any = false;
     for (size_t i = 0, next; i < c->n; i = next) {
         struct column k = column_at(p, c, i);
-        double x = place_x(p, c->step[i]);
         next = k.next;
         if (!k.count)
             continue;
+        bool rises = k.last > k.first;
+        double x = place_x(p, c->step[i]), from = round(10 * place_y(p, rises ? k.least : k.most)) / 10;
+        x = k.count == 1 ? x : floor(x) + 0.5;
+        if (any && from == pen.y && k.least == k.most) {
+            pen = (struct pen){ x, from, true };
+            continue;
+        }
         if (!any)
             str_addf(out, "<path class=\"%s %s\" d=\"M", class, color_class(run));
-        bool rises = k.last > k.first;
-        str_addf(out, "%s%.1f %.1f", any ? "L" : "", k.count == 1 ? x : floor(x) + 0.5,
-                 place_y(p, rises ? k.least : k.most));
+        pen_draw_level(&pen, out);
+        str_addf(out, "%s%.1f %.1f", any ? "L" : "", x, from);
+        pen = (struct pen){ x, round(10 * place_y(p, rises ? k.most : k.least)) / 10, false };
         if (k.least < k.most)
-            str_addf(out, "V%.1f", place_y(p, rises ? k.most : k.least));
+            str_addf(out, "V%.1f", pen.y);
         any = true;
     }
+    pen_draw_level(&pen, out);
     if (any)
         str_add(out, "\"/>\n");
 }
@@ -272,6 +298,146 @@ static void add_main(const struct plot *q, double top)
     str_add(q->out, "</g>\n");
 }
 
+static void add_legend_entry(struct str *out, double x, double y, const char *shape, size_t run,
+                             const char *text)
+{
+    if (!strcmp(shape, "val"))
+        str_addf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>", color_class(run), x + 11,
+                 y - 4);
+    else
+        str_addf(out, "<path class=\"%s %s\" d=\"M%.1f %.1fh22\"/>", shape, color_class(run), x, y - 4);
+    str_addf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", x + 29, y);
+    add_text(out, text);
+    str_add(out, "</text>\n");
+}
+
+static double entry_width(const char *text)
+{
+    return 29 + 7.4 * (double)strlen(text) + 22;
+}
+
+/* ---- memory ---- */
+
+/* What a line of the panel shows. */
+static const struct {
+    enum metric metric;
+    const char *class, *words;
+} memory_lines[] = {
+    { METRIC_MEM_BYTES, "raw", "in use on the device, by all" },
+    { METRIC_MEM_RESERVED, "reserved", "reserved" },
+    { METRIC_MEM_ALLOCATED, "allocated", "allocated" },
+    { METRIC_MEM_HOST, "host", "on the host" },
+};
+
+/* What all processes use is shown of a single run, and of one that knows nothing else. */
+static bool shows(const struct plot *q, size_t run, enum metric which)
+{
+    const struct series *s = q->runs[run].series;
+    return series_last(s, which) &&
+           (which != METRIC_MEM_BYTES || q->n == 1 || !series_last(s, METRIC_MEM_RESERVED));
+}
+
+static bool any_shows(const struct plot *q, enum metric which)
+{
+    for (size_t i = 0; i < q->n; i++)
+        if (shows(q, i, which))
+            return true;
+    return false;
+}
+
+static bool has_memory(const struct plot *q)
+{
+    return any_shows(q, METRIC_MEM_RESERVED);
+}
+
+/* All of it: here a peak counts. */
+static double most_memory(const struct plot *q)
+{
+    double most = 0;
+    for (size_t i = 0; i < q->n; i++)
+        for (size_t k = 0; k < ARRAY_LEN(memory_lines); k++) {
+            const struct measure *m = series_most(q->runs[i].series, memory_lines[k].metric);
+            if (m && shows(q, i, memory_lines[k].metric))
+                most = fmax(most, m->value[memory_lines[k].metric]);
+        }
+    return most;
+}
+
+static void add_memory_legend(const struct plot *q, double x, double y)
+{
+    for (size_t k = 0; k < ARRAY_LEN(memory_lines); k++)
+        if (any_shows(q, memory_lines[k].metric)) {
+            add_legend_entry(q->out, x, y, memory_lines[k].class, 0, memory_lines[k].words);
+            x += entry_width(memory_lines[k].words);
+        }
+}
+
+/* Rows of names of events, above the curves: one for each run that has some, as far as there is room. */
+static size_t mark_rows(const struct plot *q)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < q->n; i++)
+        rows += series_next_event(q->runs[i].series, 0) < q->runs[i].series->n;
+    return rows < MARK_ROWS ? rows : MARK_ROWS;
+}
+
+/* A line at each step with trouble, and its name where there is room. */
+static void add_marks(const struct plot *q, const struct panel *p, size_t run, size_t row)
+{
+    const struct series *s = q->runs[run].series;
+    double drawn = -INFINITY, free_from = -INFINITY, y = p->y + 11 + (double)row * MARK_HEIGHT;
+    for (size_t i = series_next_event(s, 0); i < s->n; i = series_next_event(s, i + 1)) {
+        const char *event = s->point[i].event;
+        double x = place_x(p, (double)s->point[i].step), width = 6.6 * (double)strlen(event) + 8;
+        if (x < drawn + 1)
+            continue;
+        drawn = x;
+        str_addf(q->out,
+                 "<path class=\"mark %s\" d=\"M%.1f %.1fV%.1f\"><title>step %" PRIu64 ": %s</title></path>\n",
+                 q->n > 1 ? color_class(run) : "bad", x, p->y, p->y + p->h, s->point[i].step, event);
+        bool left = x + width > p->x + p->w;
+        if ((left ? x - width : x) < free_from)
+            continue;
+        str_addf(q->out, "<text class=\"event\" x=\"%.1f\" y=\"%.1f\"%s>%s</text>\n", left ? x - 4 : x + 4, y,
+                 left ? " text-anchor=\"end\"" : "", event);
+        free_from = x + width;
+    }
+}
+
+static void add_memory_of(const struct plot *q, const struct panel *p, size_t run, double unit)
+{
+    for (size_t k = 0; k < ARRAY_LEN(memory_lines); k++) {
+        CLEANUP(curve_release)
+        struct curve c = curve_of(q->runs[run].series, memory_lines[k].metric, unit);
+        if (shows(q, run, memory_lines[k].metric))
+            add_curve(q->out, p, &c, memory_lines[k].class, run);
+    }
+}
+
+static void add_memory(const struct plot *q, double top)
+{
+    double most = most_memory(q), unit = most >= 1e9 ? 1e9 : 1e6;
+    size_t rows = mark_rows(q), row = 0;
+    struct panel p = { LEFT,          top,          WIDTH - LEFT - RIGHT,
+                       MEMORY_HEIGHT, step_axis(q), axis_fit(0, most > 0 ? most / unit : 1, false) };
+    p.values.lo = 0;
+    p.values.hi *= MEMORY_HEIGHT / (MEMORY_HEIGHT - (double)rows * MARK_HEIGHT);
+    add_axes(q->out, &p, 8, 4);
+    str_addf(q->out, "<text x=\"%d\" y=\"%.0f\">memory, %s</text>\n", LEFT, top - 9,
+             most >= 1e9 ? "GB" : "MB");
+    add_memory_legend(q, LEFT + 110, top - 9);
+    begin_clip(q->out, &p, "memory");
+    for (size_t i = 0; i < q->n; i++) {
+        const struct series *s = q->runs[i].series;
+        add_memory_of(q, &p, i, unit);
+        if (series_next_event(s, 0) < s->n)
+            add_marks(q, &p, i, row++ % MARK_ROWS);
+    }
+    str_add(q->out, "</g>\n");
+}
+
+/* ---- the small panels ---- */
+
 struct small {
     enum metric metric;
     const char *title;
@@ -297,7 +463,7 @@ static void add_small(const struct plot *q, const struct small *s, double x, dou
     str_add(q->out, "</g>\n");
 }
 
-/* The small panels that there is something for; returns how many. */
+/* The small panels that there is something for; returns how many.  One for memory where it has no larger one. */
 static size_t choose_smalls(const struct plot *q, struct small out[3])
 {
     bool giga = range_of(q, METRIC_MEM_BYTES, 1).hi >= 1e9;
@@ -310,27 +476,9 @@ static size_t choose_smalls(const struct plot *q, struct small out[3])
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         out[n] = all[i];
         out[n].range = range_of(q, all[i].metric, all[i].unit);
-        n += out[n].range.lo <= out[n].range.hi;
+        n += out[n].range.lo <= out[n].range.hi && !(all[i].metric == METRIC_MEM_BYTES && has_memory(q));
     }
     return n;
-}
-
-static void add_legend_entry(struct str *out, double x, double y, const char *shape, size_t run,
-                             const char *text)
-{
-    if (!strcmp(shape, "val"))
-        str_addf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>", color_class(run), x + 11,
-                 y - 4);
-    else
-        str_addf(out, "<path class=\"%s %s\" d=\"M%.1f %.1fh22\"/>", shape, color_class(run), x, y - 4);
-    str_addf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", x + 29, y);
-    add_text(out, text);
-    str_add(out, "</text>\n");
-}
-
-static double entry_width(const char *text)
-{
-    return 29 + 7.4 * (double)strlen(text) + 22;
 }
 
 /* One run: what the kinds of line are.  Several: whose they are.  Returns the height it took. */
@@ -371,10 +519,14 @@ void plot_svg(const struct plot_run *runs, size_t n, const struct plot_options *
     struct plot q = { runs, n, o, &body };
     struct small smalls[4];
     size_t n_smalls = choose_smalls(&q, smalls);
-    double top = TOP + add_legend(&q) + 18, below = top + MAIN_HEIGHT + SMALL_TOP;
-    double height = n_smalls ? below + SMALL_HEIGHT + FOOT : top + MAIN_HEIGHT + FOOT + 8;
+    double top = TOP + add_legend(&q) + 18, end = top + MAIN_HEIGHT;
     add_main(&q, top);
-    add_smalls(&q, smalls, n_smalls, below);
+    if (has_memory(&q)) {
+        add_memory(&q, end + MEMORY_TOP);
+        end += MEMORY_TOP + MEMORY_HEIGHT;
+    }
+    add_smalls(&q, smalls, n_smalls, end + SMALL_TOP);
+    double height = n_smalls ? end + SMALL_TOP + SMALL_HEIGHT + FOOT : end + FOOT + 8;
     str_addf(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" height=\"%.0f\">\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The curves of runs as an SVG that needs nothing else: loss, as it is and smoothed, validation, and small panels for
- * learning rate, memory and speed.  It is light or dark as the reader's system is.
+ * The curves of runs as an SVG that needs nothing else: loss, as it is and smoothed, validation, the memory with the steps
+ * that had trouble, and small panels for learning rate and speed.  It is light or dark as the reader's system is.
  *
  * A curve has no more points than the picture has columns, so the file stays small however long the run was. */
 #ifndef CAIRN_TRAIN_PLOT_H

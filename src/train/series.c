@@ -26,6 +26,7 @@ static void merge(struct measure *into, const struct measure *m)
     for (int i = 0; i < METRIC_COUNT; i++)
         if (measure_has(m, i))
             measure_set(into, i, m->value[i]);
+    into->event = m->event ? m->event : into->event;
 }
 
 static int take_line(struct series *s, const char *line, size_t len, struct cairn_error *err)
@@ -141,6 +142,13 @@ const struct measure *series_least(const struct series *s, enum metric which)
 const struct measure *series_most(const struct series *s, enum metric which)
 {
     return extreme(s, which, -1);
+}
+
+size_t series_next_event(const struct series *s, size_t from)
+{
+    while (from < s->n && !s->point[from].event)
+        from++;
+    return from;
 }
 
 double series_mean(const struct series *s, enum metric which)

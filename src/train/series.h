@@ -9,7 +9,7 @@
 #include "train/measure.h"
 
 struct series {
-    struct measure *point; /* event and note are NULL */
+    struct measure *point; /* as measure_parse gives them; note is NULL */
     size_t n, room;
     size_t bad_lines;
 };
@@ -25,6 +25,8 @@ const struct measure *series_last(const struct series *s, enum metric which);
 /* The point where it is least; points without a number do not count. */
 const struct measure *series_least(const struct series *s, enum metric which);
 const struct measure *series_most(const struct series *s, enum metric which);
+/* The first point from `from` on that has an event; n if there is none. */
+size_t series_next_event(const struct series *s, size_t from);
 /* The mean of those that are numbers; NaN if none is. */
 double series_mean(const struct series *s, enum metric which);
 

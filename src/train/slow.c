@@ -53,21 +53,21 @@ static void tell(void *to, double spent_s, const char *call)
     j->slow.is = true;
     if (j->slow.told++ >= TOLD_MOST)
         return;
-    str_addf(&brief, "no end after %.1f s, where %.3g s are usual", spent_s, pace_median(&j->slow.pace));
+    str_addf(&brief, "%s: no end after %.1f s, where %.3g s are usual", j->slow.what, spent_s,
+             pace_median(&j->slow.pace));
     if (last)
         str_addf(&brief, "; last queued: %s", last);
     if (call)
         str_addf(&brief, "; the driver has not answered: %s", call);
-    str_addf(&full, "%s: %s\n", j->slow.what, brief.s);
+    str_addf(&full, "%s\n", brief.s);
     add_memory(&full, &j->ticker.last);
     if (j->o->evidence)
         j->o->evidence(gpu_info(j->o->g), &brief, &full);
     str_add(&full, "\n");
     append(j, full.s);
-    struct measure m = { .step = j->state.step + 1, .event = "slow-step", .note = brief.s };
+    struct measure m = { .step = j->state.step, .event = "slow-step", .note = brief.s };
     job_log(j, &m);
-    job_say(j, "%s: %s%s", j->slow.what, brief.s,
-            j->slow.told == TOLD_MOST ? "; of further slow steps nothing is said" : "");
+    job_say(j, "%s%s", brief.s, j->slow.told == TOLD_MOST ? "; of further slow steps nothing is said" : "");
 }
 
 void slow_begin(struct job *j)

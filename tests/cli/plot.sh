@@ -35,6 +35,36 @@ shows_a_run()
     grep -q 'first &amp; &lt;best&gt;' runs/one/loss.svg || fail 'no title'
 }
 
+# The loss of a run that has the pool's figures, and trouble at its 40th step.
+make_pool_run()
+{
+    make_run "$1" 100
+    sed -i 's/"mem_bytes"/"mem_allocated_bytes":3000000,"mem_reserved_bytes":4000000,"mem_bytes"/
+            40s/}/,"event":"oom","note":"\\"full\\""}/' "$1/log.jsonl"
+}
+
+shows_memory_and_trouble()
+{
+    make_pool_run runs/one
+    run plot one
+    status_is 0
+    out_has 'memory, MB:  a reserved  b allocated'
+    out_has '▲ 40 oom'
+    is_xml runs/one/loss.svg
+    grep -q 'class="reserved c0"' runs/one/loss.svg || fail 'no memory'
+    grep -q '<title>step 40: oom</title>' runs/one/loss.svg || fail 'no mark'
+    make_pool_run runs/two
+    LC_ALL=C run plot one two --out both.svg
+    status_is 0
+    out_has 'memory, MB: reserved'
+    out_has '^ 40 oom (a), 40 oom (b)'
+    is_xml both.svg
+    make_run runs/one 100
+    run plot one
+    status_is 0
+    ! grep -q memory "$out" || fail 'memory of a run that did not tell'
+}
+
 plain_without_utf8()
 {
     make_run runs/one 100
@@ -166,6 +196,7 @@ refuses_what_is_no_run()
 }
 
 it shows_a_run
+it shows_memory_and_trouble
 it plain_without_utf8
 it compares_two
 it tells_runs_of_one_name_apart

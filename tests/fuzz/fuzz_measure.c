@@ -14,7 +14,7 @@ static bool same_number(double a, double b)
 
 static bool same(const struct measure *a, const struct measure *b)
 {
-    if (a->step != b->step || a->has != b->has)
+    if (a->step != b->step || a->has != b->has || a->event != b->event)
         return false;
     for (int i = 0; i < METRIC_COUNT; i++)
         if (measure_has(a, i) && !same_number(a->value[i], b->value[i]))

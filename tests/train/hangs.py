@@ -52,14 +52,15 @@ def a_slow_step_is_told():
         for word in 'no end after', 'last queued: ', 'the driver has not answered: launch ':
             if word not in slow[0]['note']:
                 yield slow[0]
-        if f'step {slow[0]["step"]}: no end after' not in done.stderr:
+        step = slow[0]['step'] + 1
+        if f'step {step}: no end after' not in done.stderr:
             yield done.stderr
         with open(home.path + '/events.jsonl', encoding='utf-8') as f:
             if not any(json.loads(line).get('event') == 'slow-step' for line in f):
                 yield 'nothing in --json-events'
         with open(home.path + '/slow/slow.txt', encoding='utf-8') as f:
             text = f.read()
-        for word in f'step {slow[0]["step"]}: no end', 'memory after step', 'thread ', f'step {slow[0]["step"]} ended after':
+        for word in f'step {step}: no end', f'memory after step {step - 1}', 'thread ', f'step {step} ended after':
             if word not in text:
                 yield f'no "{word}" in {text}'
         if [line['step'] for line in home.log('slow') if 'loss' in line] != list(range(1, 13)):

@@ -47,7 +47,7 @@ static void draws_a_curve(void)
 {
     double x[] = { 0, 1, 2, 3 }, y[] = { 4, 3, 2, 1 };
     struct chart_line line = { { x, y, 4 }, NULL };
-    struct chart c = { &line, 1, 16, 4, false, false };
+    struct chart c = { .lines = &line, .n = 1, .width = 16, .height = 4 };
     struct str out = { 0 };
     chart_draw(&c, &out);
     CHECK_STR(out.s, "       4 +*****\n"
@@ -64,21 +64,39 @@ static void draws_a_curve(void)
     str_release(&out);
 }
 
+static void steps_are_marked_on_the_axis(void)
+{
+    double x[] = { 0, 1, 2, 3 }, y[] = { 4, 4, 4, 4 }, marks[] = { 3, 1 };
+    struct chart_line line = { { x, y, 4 }, NULL };
+    struct chart c = {
+        .lines = &line, .n = 1, .width = 16, .height = 3, .from_0 = true, .marks = marks, .n_marks = 2
+    };
+    struct str out = { 0 };
+    chart_draw(&c, &out);
+    CHECK_STR(out.s, "         |****************\n"
+                     "         |\n"
+                     "       0 +\n"
+                     "         ++----^----+----^\n"
+                     "          0         2\n");
+    str_release(&out);
+}
+
 static void curves_have_marks(void)
 {
     double x[] = { 1, 2 }, up[] = { 1, 2 }, down[] = { 2, 1 }, none[] = { NAN, NAN };
     struct chart_line lines[] = { { { x, up, 2 }, "" }, { { x, down, 2 }, "" }, { { x, none, 2 }, "" } };
-    struct chart c = { lines, 3, 10, 3, false, true };
+    struct chart c = { .lines = lines, .n = 3, .width = 10, .height = 3, .utf8 = true };
     struct str out = { 0 };
     chart_draw(&c, &out);
     CHECK_HAS(out.s, "a");
     CHECK_HAS(out.s, "b");
     CHECK(!strchr(out.s, 'c'));
     str_release(&out);
-    c = (struct chart){ lines + 2, 1, 10, 3, false, true };
+    c.lines = lines + 2, c.n = 1;
     chart_draw(&c, &out);
     CHECK_INT(out.len, 0);
-    c = (struct chart){ &(struct chart_line){ { x, up, 0 }, "" }, 1, 10, 3, true, true };
+    c.lines = &(struct chart_line){ { x, up, 0 }, "" };
+    c.is_log = true;
     chart_draw(&c, &out);
     CHECK_INT(out.len, 0);
 }
@@ -115,6 +133,7 @@ int main(void)
     RUN(ticks_are_round);
     RUN(an_axis_has_width);
     RUN(draws_a_curve);
+    RUN(steps_are_marked_on_the_axis);
     RUN(curves_have_marks);
     RUN(sparkline);
     RUN(the_first_variable_decides);

@@ -64,6 +64,28 @@ static void numbers_come_back(void)
     }
 }
 
+/* Trouble is kept, the rest is not, in whichever way the line is read. */
+static void events_come_back(void)
+{
+    static const struct {
+        const char *line, *event;
+    } rows[] = {
+        { "{\"step\":7,\"loss\":2.5,\"event\":\"slow-step\",\"note\":\"a b\"}\n", "slow-step" },
+        { "{\"step\":7,\"event\":\"restart\",\"note\":\"\\\"a\\\"\"}\n", "restart" },
+        { "{ \"step\": 7, \"event\": \"oom\" }", "oom" },
+        { "{\"step\":7,\"event\":\"eval\"}\n", NULL },
+        { "{\"step\":7,\"event\":\"oomph\"}\n", NULL },
+        { "{\"step\":7,\"event\":3}", NULL },
+        { "{\"step\":7,\"note\":\"oom\"}\n", NULL },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct measure m = { 0 };
+        struct cairn_error err = { 0 };
+        CHECK(!measure_parse(rows[i].line, strlen(rows[i].line), &m, &err));
+        CHECK_STR(m.event, rows[i].event);
+    }
+}
+
 static void reads_json_as_others_write_it(void)
 {
     static const struct {
@@ -104,6 +126,7 @@ int main(void)
     RUN(writes_a_line);
     RUN(no_number_is_a_null_and_a_word);
     RUN(numbers_come_back);
+    RUN(events_come_back);
     RUN(reads_json_as_others_write_it);
     return check_done();
 }

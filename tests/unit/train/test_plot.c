@@ -60,6 +60,58 @@ static void one_run(void)
     series_release(&s);
 }
 
+/* Reserved, allocated and what is on the host under the loss, with marks where there was trouble. */
+static void memory_and_trouble(void)
+{
+    struct series s = falling(200), other = falling(100);
+    struct plot_run runs[] = { { "first", &s }, { "second", &other } };
+    struct str out = { 0 };
+    for (size_t i = 0; i < s.n; i++) {
+        measure_set(&s.point[i], METRIC_MEM_RESERVED, 1.5e9);
+        measure_set(&s.point[i], METRIC_MEM_ALLOCATED, i < 100 ? 1.4e9 : 0.7e9);
+        if (i >= 150)
+            measure_set(&s.point[i], METRIC_MEM_HOST, 0.2e9);
+    }
+    s.point[99].event = "oom";
+    s.point[199].event = "restart";
+    plot_svg(runs, 1, &(struct plot_options){ 0 }, &out);
+    check_nesting(out.s);
+    CHECK_INT(count(out.s, "memory, GB"), 1);
+    CHECK_HAS(out.s, ">in use on the device, by all<");
+    CHECK_HAS(out.s, "class=\"reserved c0\"");
+    CHECK_HAS(out.s, "class=\"allocated c0\"");
+    CHECK_HAS(out.s, "class=\"host c0\" d=\"M721.3 ");
+    CHECK_HAS(out.s, "class=\"mark bad\" d=\"M500.0 ");
+    CHECK_HAS(out.s, "<title>step 100: oom</title>");
+    CHECK_HAS(out.s, "text-anchor=\"end\">restart</text>");
+    str_release(&out);
+    plot_svg(runs, 2, &(struct plot_options){ 0 }, &out); /* the second knows nothing but what all use */
+    check_nesting(out.s);
+    CHECK_HAS(out.s, "class=\"mark c0\"");
+    CHECK_INT(count(out.s, "class=\"reserved c"), 2); /* one in the legend */
+    CHECK_HAS(out.s, "class=\"raw c1\" d=\"M70.3 ");
+    str_release(&out);
+    series_release(&s);
+    series_release(&other);
+}
+
+/* A level line is one stroke, however long the run was. */
+static void what_does_not_change_takes_no_room(void)
+{
+    struct series s = falling(200000);
+    struct str without = { 0 }, with = { 0 };
+    plot_svg(&(struct plot_run){ "a", &s }, 1, &(struct plot_options){ 0 }, &without);
+    for (size_t i = 0; i < s.n; i++) {
+        measure_set(&s.point[i], METRIC_MEM_RESERVED, 1.5e9);
+        measure_set(&s.point[i], METRIC_MEM_ALLOCATED, 1.4e9);
+    }
+    plot_svg(&(struct plot_run){ "a", &s }, 1, &(struct plot_options){ 0 }, &with);
+    CHECK(with.len < without.len + 3000);
+    str_release(&without);
+    str_release(&with);
+    series_release(&s);
+}
+
 static void several_runs(void)
 {
     struct series s = falling(200), other = falling(50), empty = { 0 };
@@ -129,6 +181,8 @@ int main(void)
 {
     tree_make(&tree);
     RUN(one_run);
+    RUN(memory_and_trouble);
+    RUN(what_does_not_change_takes_no_room);
     RUN(several_runs);
     RUN(a_loss_that_is_no_number_is_marked);
     RUN(nothing_to_draw);

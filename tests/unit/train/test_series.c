@@ -32,6 +32,20 @@ static void lines_of_a_step_are_one_point(void)
     series_release(&s);
 }
 
+static void a_step_keeps_its_trouble(void)
+{
+    struct series s =
+        read_text("{\"step\":1,\"loss\":4}\n{\"step\":1,\"event\":\"slow-step\"}\n{\"step\":2,\"loss\":3}\n"
+                  "{\"step\":3,\"loss\":3,\"event\":\"oom\"}\n{\"step\":3,\"val_loss\":3}\n");
+    CHECK_INT(s.n, 3);
+    CHECK_INT(series_next_event(&s, 0), 0);
+    CHECK_STR(s.point[0].event, "slow-step");
+    CHECK_INT(series_next_event(&s, 1), 2);
+    CHECK_STR(s.point[2].event, "oom");
+    CHECK_INT(series_next_event(&s, 3), 3);
+    series_release(&s);
+}
+
 static void later_lines_count(void)
 {
     struct series s = read_text("{\"step\":1,\"loss\":1}\n{\"step\":2,\"loss\":2}\n{\"step\":3,\"loss\":3}\n"
@@ -126,6 +140,7 @@ int main(void)
 {
     tree_make(&tree);
     RUN(lines_of_a_step_are_one_point);
+    RUN(a_step_keeps_its_trouble);
     RUN(later_lines_count);
     RUN(damage_is_counted);
     RUN(no_number_is_not_the_least);
