@@ -51,6 +51,7 @@ struct gpu {
     struct gpu_info info;
     void *state;                 /* the backend's */
     struct pool *pool;           /* its memory */
+    struct transfer *transfer;   /* the way to it */
     struct gpu_kernel **kernels; /* [row * GPU_STORAGES + storage]; NULL until asked for */
     struct cairn_error lost;     /* code set: the device is gone, and why */
     struct k_fault *fault;       /* on the device; NULL: not debugging */

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "gpu/backend.h"
 #include "gpu/pool.h"
+#include "gpu/transfer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +78,11 @@ int gpu_open(const char *name, struct gpu **out, struct cairn_error *err)
         g->info = info;
         g->kernels = calloc(n_kernel_rows * GPU_STORAGES, sizeof(*g->kernels));
         g->pool = pool_open(g, is_direct(&info));
+        g->transfer = transfer_open(g);
     }
-    if (!g || !g->kernels || !g->pool) {
+    if (!g || !g->kernels || !g->pool || !g->transfer) {
         if (g) {
+            transfer_close(g->transfer);
             pool_close(g->pool);
             free(g->kernels);
         }
@@ -101,6 +104,7 @@ void gpu_close(struct gpu *g)
 {
     if (!g)
         return;
+    transfer_close(g->transfer);
     gpu_free(g, GPU_MEM_DEVICE, g->fault);
     pool_close(g->pool);
     g->backend->close(g);
@@ -168,6 +172,11 @@ void gpu_free(struct gpu *g, enum gpu_mem kind, void *p)
 struct pool *gpu_pool(struct gpu *g)
 {
     return g->pool;
+}
+
+struct transfer *gpu_transfer(struct gpu *g)
+{
+    return g->transfer;
 }
 
 int gpu_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)

@@ -23,6 +23,7 @@ struct gpu_stream; /* a queue of work */
 struct gpu_event;  /* a point in a queue */
 struct gpu_kernel; /* a kernel that is ready to launch */
 struct pool;       /* its memory: pool.h */
+struct transfer;   /* large copies from and to it: transfer.h */
 struct k_fault;
 
 enum gpu_api { GPU_API_HOST, GPU_API_HIP, GPU_API_CUDA };
@@ -72,6 +73,7 @@ enum gpu_mem { GPU_MEM_DEVICE, GPU_MEM_STAGING };
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err);
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p);
 struct pool *gpu_pool(struct gpu *g);
+struct transfer *gpu_transfer(struct gpu *g);
 
 /* What gpu_alloc has given of the device's memory: now, and at most so far. */
 struct gpu_taken {
@@ -91,6 +93,7 @@ int gpu_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, str
 int gpu_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
                  struct cairn_error *err);
 
+/* Copies of small things, queued; what is large or comes from a file goes by transfer.h. */
 int gpu_upload(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
                struct cairn_error *err);
 int gpu_download(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,

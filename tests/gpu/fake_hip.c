@@ -7,170 +7,26 @@
  * words, separated by commas:
  *
  *     devices=2  memory=BYTES  version=NUMBER
+ *     pinned=BYTES     no more of the host's memory can be pinned
+ *     copy=BYTES       no copy between host and device may be larger
+ *     unified=1        the device's memory is the host's, and can be touched; 2: it only says so
  *
  * and those of fake_told.h, which make calls fail. */
-#include "fake.h"
+#include "fake_inside.h"
 #include "fake_kept.h"
-#include "fake_told.h"
 #include "gpu/kernel_rows.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
-/* The words of the list of calls, as cairn sees them. */
-#define DEVICE int
-#define ATTRIBUTE int
-#define CAPTURE_MODE int
-#define ADDRESS void *
-#define SOURCE void *
-#define STREAM void *
-#define EVENT void *
-#define MODULE void *
-#define FUNCTION void *
-#define GRAPH void *
-#define GRAPH_EXEC void *
-#define CALL(field, name, args) int name args;
-#include "hip_calls.def"
-#undef CALL
-int hipSetDevice(int device);
-int hipRuntimeGetVersion(int *version);
-const char *hipGetErrorName(int code);
-int hipGetDevicePropertiesR0600(void *properties, int device);
-
-enum {
-    INVALID_VALUE = 1,
-    OUT_OF_MEMORY = 2,
-    NO_DEVICE = 100,
-    NO_BINARY = 209,
-    NOT_FOUND = 500,
-    NOT_READY = 600,
-    LOST = 700,
-    NOT_IN_CAPTURE = 900,
-    CAPTURE_BROKEN = 901,
-    NO_CAPTURE = 903
-};
-enum { MOST_BLOCKS = 4096, PAGE = 4096, ALIGNMENT = 256, ARCH_AT = 1160, PROPERTIES_SIZE = 1472, UNITS = 40 };
-
-/* ---- what is asked for by the environment ---- */
-
-static uint64_t setting(const char *name, uint64_t otherwise)
-{
-    const char *at = fake_word(name);
-    return at ? strtoull(at, NULL, 0) : otherwise;
-}
+enum { ARCH_AT = 1160, PROPERTIES_SIZE = 1472, UNITS = 40 };
 
 static const char *chip(void)
 {
     const char *told = getenv("FAKE_GFX");
     return told && told[0] ? told : "gfx1151";
-}
-
-#define MAY_FAIL()                            \
-    do {                                      \
-        int answer = fake_injected(__func__); \
-        if (answer)                           \
-            return answer;                    \
-    } while (0)
-
-/* ---- memory ---- */
-
-static struct block {
-    char *pages; /* NULL: free */
-    size_t pages_size;
-    char *start; /* what the caller has */
-    size_t size;
-} blocks[MOST_BLOCKS];
-static uint64_t used;
-
-static uint64_t capacity(void)
-{
-    return setting("memory", (uint64_t)512 << 20);
-}
-
-static void set_access(int protection)
-{
-    for (size_t i = 0; i < MOST_BLOCKS; i++)
-        if (blocks[i].pages)
-            mprotect(blocks[i].pages, blocks[i].pages_size, protection);
-}
-
-static void device_begins(void)
-{
-    set_access(PROT_READ | PROT_WRITE);
-}
-
-static void device_ends(void)
-{
-    set_access(PROT_NONE);
-}
-
-static bool is_device(const void *p, size_t n)
-{
-    const char *at = p;
-    for (size_t i = 0; i < MOST_BLOCKS; i++)
-        if (blocks[i].pages && at >= blocks[i].start && at + n <= blocks[i].start + blocks[i].size)
-            return true;
-    return false;
-}
-
-int hipMalloc(void **p, size_t n)
-{
-    MAY_FAIL();
-    size_t room = (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, size = (room + PAGE - 1) / PAGE * PAGE;
-    struct block *b = blocks;
-    while (b < blocks + MOST_BLOCKS && b->pages)
-        b++;
-    if (b == blocks + MOST_BLOCKS || used + size > capacity())
-        return OUT_OF_MEMORY;
-    /* A page on both sides that is never opened. */
-    char *whole = mmap(NULL, size + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (whole == MAP_FAILED)
-        return OUT_OF_MEMORY;
-    *b = (struct block){ whole + PAGE, size, whole + PAGE + size - room, room };
-    used += size;
-    *p = b->start;
-    return 0;
-}
-
-int hipFree(void *p)
-{
-    MAY_FAIL();
-    for (size_t i = 0; i < MOST_BLOCKS; i++)
-        if (blocks[i].pages && blocks[i].start == p) {
-            munmap(blocks[i].pages - PAGE, blocks[i].pages_size + 2 * PAGE);
-            used -= blocks[i].pages_size;
-            blocks[i].pages = NULL;
-            return 0;
-        }
-    return INVALID_VALUE;
-}
-
-int hipHostMalloc(void **p, size_t n, unsigned flags)
-{
-    (void)flags;
-    MAY_FAIL();
-    if (posix_memalign(p, PAGE, n))
-        return OUT_OF_MEMORY;
-    keep(*p);
-    return 0;
-}
-
-int hipHostFree(void *p)
-{
-    MAY_FAIL();
-    drop(p);
-    return 0;
-}
-
-int hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
-{
-    MAY_FAIL();
-    *free_bytes = capacity() - used;
-    *total_bytes = capacity();
-    return 0;
 }
 
 /* ---- devices ---- */
@@ -228,14 +84,17 @@ int hipDeviceGetPCIBusId(char *name, int size, int device)
 int hipDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
-    *value = attribute == 87 ? 32 : attribute == 74 ? 65536 : attribute == 16 ? 0 : UNITS;
+    *value = attribute == 87   ? 32
+             : attribute == 74 ? 65536
+             : attribute == 16 ? setting("unified", 0) > 0
+                               : UNITS;
     return 0;
 }
 
 int hipDeviceTotalMem(size_t *n, int device)
 {
     (void)device;
-    *n = capacity();
+    *n = fake_capacity();
     return 0;
 }
 
@@ -308,8 +167,9 @@ static int do_work(struct stream *s, const struct work *w)
 
 static bool is_valid(const struct work *w)
 {
-    return w->kind == RUN_KERNEL || ((w->kind == COPY_DOWN || is_device(w->dst, w->n)) &&
-                                     (w->kind == COPY_UP || w->kind == SET_BYTES || is_device(w->src, w->n)));
+    return w->kind == RUN_KERNEL ||
+           ((w->kind == COPY_DOWN || fake_is_device(w->dst, w->n)) &&
+            (w->kind == COPY_UP || w->kind == SET_BYTES || fake_is_device(w->src, w->n)));
 }
 
 static int record(struct graph *g, const struct work *w)
@@ -332,9 +192,9 @@ static int queue(struct stream *s, const struct work *w, bool stuck)
     fake_blocked |= stuck;
     if (s->stuck)
         return 0;
-    device_begins();
+    fake_device_begins();
     int code = do_work(s, w);
-    device_ends();
+    fake_device_ends();
     return code;
 }
 
@@ -393,16 +253,31 @@ int hipStreamDestroy(void *stream)
     return code;
 }
 
+static bool is_too_large(size_t n)
+{
+    return n > setting("copy", UINT64_MAX);
+}
+
 int hipMemcpyHtoDAsync(void *dst, void *src, size_t n, void *stream)
 {
     MAY_FAIL();
-    return queue(stream, &(struct work){ .kind = COPY_UP, .dst = dst, .src = src, .n = n },
-                 fake_hangs(__func__));
+    if (is_too_large(n))
+        return INVALID_VALUE;
+    int code = queue(stream, &(struct work){ .kind = COPY_UP, .dst = dst, .src = src, .n = n },
+                     fake_hangs(__func__));
+    if (!code && fake_spoils(__func__)) {
+        fake_device_begins();
+        ((char *)dst)[n / 2] ^= 1;
+        fake_device_ends();
+    }
+    return code;
 }
 
 int hipMemcpyDtoHAsync(void *dst, void *src, size_t n, void *stream)
 {
     MAY_FAIL();
+    if (is_too_large(n))
+        return INVALID_VALUE;
     return queue(stream, &(struct work){ .kind = COPY_DOWN, .dst = dst, .src = src, .n = n },
                  fake_hangs(__func__));
 }

@@ -20,8 +20,22 @@ static bool is_off(void)
     return getenv(name) != NULL;
 }
 
+/* How often the call that a word names was called since the words are these. */
+struct count {
+    int calls;
+    char words[256];
+};
+
+static void begin_anew(struct count *c)
+{
+    const char *words = getenv("CAIRN_FAKE_HIP");
+    if (strncmp(c->words, words, sizeof(c->words) - 1))
+        c->calls = 0;
+    snprintf(c->words, sizeof(c->words), "%s", words);
+}
+
 /* Whether this call is the one that `word` names; its answer, where one is told.  One call is named at a time. */
-static bool is_told(const char *word, const char *name, int *calls, int *answer)
+static bool is_told(const char *word, const char *name, struct count *count, int *answer)
 {
     const char *at = fake_word(word);
     size_t n = strlen(name);
@@ -30,7 +44,8 @@ static bool is_told(const char *word, const char *name, int *calls, int *answer)
         return false;
     if (answer)
         *answer = code;
-    return ++*calls == nth;
+    begin_anew(count);
+    return ++count->calls == nth;
 }
 
 bool fake_blocked;
@@ -51,7 +66,7 @@ __attribute__((destructor)) static void end(void)
 
 static void delay(const char *name)
 {
-    static int calls, all_calls;
+    static struct count calls, all_calls;
     static bool crawls;
     int ms = 0, all_ms = 0;
     bool now = is_told("slow", name, &calls, &ms);
@@ -62,7 +77,8 @@ static void delay(const char *name)
 
 int fake_injected(const char *name)
 {
-    static int fails, goes, blocks, lost;
+    static struct count fails, goes, blocks;
+    static int lost;
     int code = 0;
     if (lost)
         return lost;
@@ -86,6 +102,12 @@ bool fake_names(const char *word, const char *kernel)
 
 bool fake_hangs(const char *name)
 {
-    static int hung;
+    static struct count hung;
     return is_told("hang", name, &hung, NULL);
+}
+
+bool fake_spoils(const char *name)
+{
+    static struct count spoilt;
+    return is_told("spoil", name, &spoilt, NULL);
 }

@@ -8,10 +8,11 @@
  *     slow=hipModuleLaunchKernel:3:200  it takes 200 ms
  *     crawl=hipModuleLaunchKernel:3:200 so does every such call after it
  *     unless=HSA_ENABLE_SDMA            none of these while this variable is set
+ *     spoil=hipMemcpyHtoDAsync:3        one of the bytes that it copies arrives changed
  *     without=dequantise                no kernel is found whose name begins so
  *     refuse=dequantise                 no such kernel can be launched
  *
- * After the answer of a lost device (214, 700 and above) every call gives it again, as the real one does. */
+ * Calls are counted anew when the words change.  After the answer of a lost device (214, 700 and above) every call gives it again, as the real one does. */
 #ifndef CAIRN_TESTS_GPU_FAKE_TOLD_H
 #define CAIRN_TESTS_GPU_FAKE_TOLD_H
 
@@ -23,6 +24,8 @@ int fake_injected(const char *name);
 bool fake_names(const char *word, const char *kernel);
 /* Whether what this call queues never ends. */
 bool fake_hangs(const char *name);
+/* Whether what this call copies arrives changed. */
+bool fake_spoils(const char *name);
 void fake_never_return(void);
 extern bool fake_blocked; /* something will never return: nor does the end of the process */
 

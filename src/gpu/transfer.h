@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bytes from the host to the device and back.
+ *
+ * They go through a ring of pinned pieces of memory: several threads fill pieces (from a file, from memory, converted on
+ * the way) while others are being copied.  The driver never sees a mapping of a file, nor memory of the caller: pinning
+ * such pages is what stalls ROCm.  Where the CPU can reach the device's memory, as on the CPU itself, the threads work in it,
+ * and there is no ring.
+ *
+ * When a copy fails, all that is on its way is waited for and done again: alone and compared with what arrived, then in
+ * smaller pieces.  Only then is it an error, and the caller may leave the part on the host.  Where pinned memory is refused
+ * the ring is smaller, or of ordinary memory.  Each of these is counted, and there are words for it, once.
+ *
+ * A transfer belongs to its device and to the device's thread (gpu_transfer in gpu.h).  Calls return when all is there. */
+#ifndef CAIRN_GPU_TRANSFER_H
+#define CAIRN_GPU_TRANSFER_H
+
+#include "base/str.h"
+#include "gpu/gpu.h"
+#include <signal.h>
+
+struct transfer;
+
+enum transfer_rung {
+    TRANSFER_SMALL_RING, /* the ring is smaller than it should be */
+    TRANSFER_PAGEABLE,   /* it is ordinary memory */
+    TRANSFER_STEPS,      /* copies done again, each alone and compared */
+    TRANSFER_PIECES,     /* and in smaller pieces */
+    TRANSFER_REFUSED,    /* not even so */
+    TRANSFER_RUNGS
+};
+
+struct transfer_stats {
+    uint64_t up_bytes, down_bytes;
+    uint64_t copies;     /* that the driver was asked for */
+    uint64_t ring_bytes; /* pinned, or else ordinary */
+    bool direct;         /* no ring is needed; known after the first call */
+    uint64_t rungs[TRANSFER_RUNGS];
+};
+
+/* Makes n bytes of a part from byte `at` on, or takes them.  From any thread, several at once; it must not speak to the
+ * device. */
+typedef int transfer_move(void *context, uint64_t at, size_t n, void *bytes, struct cairn_error *err);
+
+struct transfer_part {
+    void *device;
+    uint64_t bytes;
+    size_t unit; /* `at` and n are multiples of it, but for the end; 0: of 1; at most transfer_unit_most */
+    transfer_move *move;
+    void *context;
+};
+
+struct transfer_options {
+    struct gpu_stream *after; /* what is queued there and on the first stream is waited for, first */
+    bool verify;              /* read back and compare; always so while debugging */
+    void (*progress)(void *to, uint64_t done, uint64_t total); /* on the caller's thread; may be NULL */
+    void *to;
+    const volatile sig_atomic_t *stop; /* or NULL; when it becomes true, the call fails */
+    int threads;                       /* 0: all */
+};
+/* Filled in when verified, or when a part is refused. */
+struct transfer_report {
+    uint64_t hash[2]; /* of what arrived, part after part */
+    bool refused;     /* the device does not take this part: it may stay on the host */
+    size_t part;
+};
+
+/* Neighbours on the device are copied as one.  o and report may be NULL. */
+int transfer_up(struct transfer *t, const struct transfer_part *parts, size_t n,
+                const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err);
+int transfer_down(struct transfer *t, const struct transfer_part *parts, size_t n,
+                  const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err);
+/* For context: memory of the host that is copied from or to. */
+int transfer_move_from(void *memory, uint64_t at, size_t n, void *bytes, struct cairn_error *err);
+int transfer_move_into(void *memory, uint64_t at, size_t n, void *bytes, struct cairn_error *err);
+
+size_t transfer_unit_most(struct transfer *t);
+void transfer_stats_get(const struct transfer *t, struct transfer_stats *out);
+/* The first words about a rung that nobody was told of yet; false: none. */
+bool transfer_news(struct transfer *t, struct str *out);
+
+/* gpu.c has one for each device.  NULL: no memory. */
+struct transfer *transfer_open(struct gpu *g);
+void transfer_close(struct transfer *t);
+/* For benches and tests: how many pieces the ring has, and how large they are. */
+void transfer_set_ring(struct transfer *t, size_t pieces, size_t bytes);
+
+#endif

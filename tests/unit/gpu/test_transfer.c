@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bytes to a device and back: on the CPU, and on a HIP that is told what to do wrong. */
+#include "base/fault.h"
+#include "base/hash.h"
+#include "check.h"
+#include "gpu/transfer.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { MIB = 1 << 20, PIECE = 64 << 10 };
+
+/* A device, and memory of it that is to hold what `from` holds. */
+struct way {
+    struct gpu *g;
+    struct transfer *t;
+    char *device, *from, *back;
+    size_t n;
+};
+
+static void way_close(struct way *w)
+{
+    if (w->device)
+        gpu_free(w->g, GPU_MEM_DEVICE, w->device);
+    gpu_close(w->g);
+    free(w->from);
+    free(w->back);
+}
+
+static void way_open(struct way *w, const char *device, const char *told, size_t n)
+{
+    struct cairn_error err = { 0 };
+    void *p = NULL;
+    setenv("CAIRN_FAKE_HIP", told, 1);
+    *w = (struct way){ .n = n, .from = malloc(n + 1), .back = calloc(1, n + 1) };
+    for (size_t i = 0; i < n; i++)
+        w->from[i] = (char)(i * 2654435761u >> 13);
+    if (gpu_open(device, &w->g, &err) || gpu_alloc(w->g, GPU_MEM_DEVICE, n + 1, &p, &err)) {
+        CHECK_FAIL_("%s: %s", told, err.msg);
+        exit(1);
+    }
+    w->device = p;
+    w->t = gpu_transfer(w->g);
+}
+
+static struct transfer_part whole(const struct way *w, transfer_move *move, void *memory)
+{
+    return (struct transfer_part){ .device = w->device, .bytes = w->n, .move = move, .context = memory };
+}
+
+static int go_up(struct way *w, const struct transfer_options *o, struct transfer_report *r,
+                 struct cairn_error *err)
+{
+    struct transfer_part part = whole(w, transfer_move_from, w->from);
+    return transfer_up(w->t, &part, 1, o, r, err);
+}
+
+static int go_down(struct way *w, struct cairn_error *err)
+{
+    struct transfer_part part = whole(w, transfer_move_into, w->back);
+    return transfer_down(w->t, &part, 1, NULL, NULL, err);
+}
+
+static uint64_t rungs(const struct way *w, enum transfer_rung rung)
+{
+    struct transfer_stats st;
+    transfer_stats_get(w->t, &st);
+    return st.rungs[rung];
+}
+
+/* What the device has, without the transfer. */
+static void check_arrived(struct way *w)
+{
+    struct cairn_error err = { 0 };
+    unsetenv("CAIRN_FAKE_HIP");
+    CHECK(!gpu_download(w->g, NULL, w->back, w->device, w->n, &err) && !gpu_wait(w->g, NULL, &err));
+    CHECK(!memcmp(w->from, w->back, w->n));
+}
+
+static void there_and_back(const char *device, const char *told, size_t n, bool direct)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct transfer_stats st;
+    way_open(&w, device, told, n);
+    transfer_set_ring(w.t, 3, PIECE);
+    if (go_up(&w, NULL, NULL, &err) || go_down(&w, &err))
+        CHECK_FAIL_("%s: %zu bytes: %s", told, n, err.msg);
+    CHECK(!memcmp(w.from, w.back, n));
+    transfer_stats_get(w.t, &st);
+    CHECK_INT(st.up_bytes, n);
+    CHECK_INT(st.down_bytes, n);
+    CHECK_INT(st.direct, direct);
+    CHECK_INT(st.ring_bytes, direct || !n ? 0 : n > 2 * PIECE ? 3 * PIECE : n > PIECE ? 2 * PIECE : PIECE);
+    for (int i = 0; i < TRANSFER_RUNGS; i++)
+        CHECK_INT(st.rungs[i], 0);
+    memset(w.back, 0, n);
+    check_arrived(&w);
+}
+
+static const size_t sizes[] = { 1, 1000, PIECE, PIECE + 1, 5 * PIECE - 3, 3 * MIB + 7 };
+
+static void every_size_on_a_gpu(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        there_and_back("hip:0", "devices=1", sizes[i], false);
+}
+
+static void every_size_on_the_cpu(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        there_and_back("cpu", "devices=1", sizes[i], true);
+}
+
+static void shared_memory_needs_no_ring(void)
+{
+    there_and_back("hip:0", "unified=1", 3 * MIB + 7, true);
+}
+
+static void shared_memory_that_cannot_be_touched_needs_one(void)
+{
+    there_and_back("hip:0", "unified=2", 3 * MIB + 7, false);
+    setenv("CAIRN_TRANSFER", "staged", 1);
+    there_and_back("hip:0", "unified=1", 3 * MIB + 7, false);
+    unsetenv("CAIRN_TRANSFER");
+}
+
+static void nothing_is_no_error(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    way_open(&w, "hip:0", "devices=1", 0);
+    CHECK(!go_up(&w, NULL, NULL, &err) && !go_down(&w, &err));
+    CHECK(!transfer_up(w.t, NULL, 0, NULL, NULL, &err));
+}
+
+/* ---- parts ---- */
+
+/* Parts of many sizes: neighbours, and with gaps that nobody may write to; units that must not be cut. */
+enum { PARTS = 300 };
+struct piece_of {
+    const char *from;
+    size_t unit, bytes;
+    bool broken; /* it was cut otherwise */
+};
+
+static int move_unit(void *context, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
+{
+    struct piece_of *p = context;
+    bool last = at + n == p->bytes;
+    if (at % p->unit || (n % p->unit && !last))
+        __atomic_store_n(&p->broken, true, __ATOMIC_RELAXED);
+    return transfer_move_from((void *)p->from, at, n, bytes, err);
+}
+
+static void many_parts_are_gathered(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct transfer_part parts[PARTS];
+    struct piece_of of[PARTS];
+    struct transfer_stats st;
+    way_open(&w, "hip:0", "devices=1", 4 * MIB);
+    transfer_set_ring(w.t, 3, PIECE);
+    size_t at = 0, gaps = 0;
+    CHECK(!gpu_clear(w.g, NULL, w.device, w.n, &err) && !gpu_wait(w.g, NULL, &err));
+    char *want = calloc(1, w.n);
+    for (size_t i = 0; i < PARTS; i++) {
+        size_t unit = i % 5 == 0 ? 5000 : i % 5 == 1 ? PIECE : 2, bytes = 2 + i * 7919 % 20000 / 2 * 2;
+        of[i] = (struct piece_of){ w.from + at, unit, bytes, false };
+        parts[i] = (struct transfer_part){ w.device + at, bytes, unit, move_unit, &of[i] };
+        memcpy(want + at, w.from + at, bytes);
+        at += bytes;
+        if (i % 50 == 49)
+            at += 10, gaps++;
+    }
+    CHECK(at < w.n);
+    if (transfer_up(w.t, parts, PARTS, NULL, NULL, &err))
+        CHECK_FAIL_("%s", err.msg);
+    for (size_t i = 0; i < PARTS; i++)
+        CHECK(!of[i].broken);
+    transfer_stats_get(w.t, &st);
+    CHECK(st.copies < PARTS / 2); /* by far not one for each */
+    memcpy(w.from, want, w.n);
+    free(want);
+    check_arrived(&w);
+}
+
+static void a_unit_that_does_not_fit_is_refused(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    way_open(&w, "hip:0", "devices=1", MIB);
+    transfer_set_ring(w.t, 3, PIECE * 4);
+    struct transfer_part part = whole(&w, transfer_move_from, w.from);
+    CHECK_INT(transfer_unit_most(w.t), PIECE * 4);
+    part.unit = PIECE * 4 + 1;
+    CHECK_INT(transfer_up(w.t, &part, 1, NULL, NULL, &err), -1);
+    CHECK_INT(err.code, CAIRN_EUSAGE);
+}
+
+/* ---- what goes wrong ---- */
+
+/* One failing call, wherever it is. */
+static void with_a_fault(const char *call, bool down)
+{
+    for (int nth = 1; nth <= 40; nth++) {
+        CLEANUP(way_close) struct way w;
+        struct cairn_error err = { 0 };
+        char told[96];
+        way_open(&w, "hip:0", "devices=1", 10 * PIECE + 5);
+        transfer_set_ring(w.t, 3, PIECE);
+        CHECK(!down || !go_up(&w, NULL, NULL, &err));
+        snprintf(told, sizeof(told), "fail=%s:%d:1", call, nth);
+        setenv("CAIRN_FAKE_HIP", told, 1);
+        int r = down ? go_down(&w, &err) : go_up(&w, NULL, NULL, &err);
+        /* Before the first copy there is nothing to do again. */
+        if (r && !(nth == 1 && !strcmp(call, "hipStreamSynchronize")))
+            CHECK_FAIL_("%s: %s", told, err.msg);
+        bool again = rungs(&w, TRANSFER_STEPS) > 0;
+        if (again != (nth <= 11 && !r))
+            CHECK_FAIL_("%s: again: %d", told, again);
+        CHECK_INT(rungs(&w, TRANSFER_PIECES), 0);
+        if (!r && down)
+            CHECK(!memcmp(w.from, w.back, w.n));
+        else if (!r)
+            check_arrived(&w);
+        if (nth > 11 && !again)
+            break;
+    }
+}
+
+static void a_copy_that_fails_is_done_again(void)
+{
+    with_a_fault("hipMemcpyHtoDAsync", false);
+}
+
+static void a_copy_back_that_fails_is_done_again(void)
+{
+    with_a_fault("hipMemcpyDtoHAsync", true);
+}
+
+static void a_wait_that_fails_is_a_copy_that_failed(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    way_open(&w, "hip:0", "devices=1", 10 * PIECE + 5);
+    transfer_set_ring(w.t, 3, PIECE);
+    setenv("CAIRN_FAKE_HIP", "fail=hipStreamSynchronize:4:1", 1);
+    CHECK(!go_up(&w, NULL, NULL, &err));
+    CHECK_INT(rungs(&w, TRANSFER_STEPS), 1);
+    check_arrived(&w);
+}
+
+static void large_copies_that_fail_are_done_in_pieces(void)
+{
+    CLEANUP(way_close) struct way w;
+    CLEANUP(str_release) struct str news = { 0 };
+    struct cairn_error err = { 0 };
+    way_open(&w, "hip:0", "copy=65536", 3 * MIB);
+    transfer_set_ring(w.t, 3, MIB / 2);
+    if (go_up(&w, NULL, NULL, &err) || go_down(&w, &err))
+        CHECK_FAIL_("%s", err.msg);
+    CHECK(!memcmp(w.from, w.back, w.n));
+    CHECK_INT(rungs(&w, TRANSFER_REFUSED), 0);
+    CHECK(rungs(&w, TRANSFER_STEPS) > 0 && rungs(&w, TRANSFER_PIECES) > 0);
+    CHECK(transfer_news(w.t, &news));
+    CHECK_HAS(news.s, "step by step and compared (hip:0: copy 524288 bytes to the device");
+    CHECK(transfer_news(w.t, &news));
+    CHECK_HAS(news.s, "in small pieces, slowly");
+    CHECK(!transfer_news(w.t, &news)); /* once */
+    check_arrived(&w);
+}
+
+static void a_part_that_is_refused_is_named(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct transfer_report report = { 0 };
+    way_open(&w, "hip:0", "copy=1000", 20000);
+    struct transfer_part parts[] = {
+        { .device = w.device, .bytes = 1000, .move = transfer_move_from, .context = w.from },
+        { .device = w.device + 1500, .bytes = 1001, .move = transfer_move_from, .context = w.from },
+    };
+    CHECK_INT(transfer_up(w.t, parts, 2, NULL, &report, &err), -1);
+    CHECK(report.refused);
+    CHECK_INT(report.part, 1);
+    CHECK_INT(rungs(&w, TRANSFER_REFUSED), 1);
+    CHECK_HAS(err.msg, "hip:0: copy 1001 bytes to the device");
+    CHECK(!transfer_up(w.t, parts, 1, NULL, &report, &err)); /* the other one may go on */
+}
+
+static void a_lost_device_is_not_asked_again(void)
+{
+    fflush(stdout);
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct transfer_report report = { 0 };
+    way_open(&w, "hip:0", "devices=1", MIB);
+    setenv("CAIRN_FAKE_HIP", "fail=hipMemcpyHtoDAsync:1:700", 1);
+    CHECK_INT(go_up(&w, NULL, &report, &err), -1);
+    CHECK(gpu_lost(w.g) && !report.refused);
+    CHECK_INT(rungs(&w, TRANSFER_STEPS), 0);
+}
+
+static void less_pinned_memory_is_enough(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct transfer_stats st;
+    way_open(&w, "hip:0", "pinned=10000000", 50 * MIB);
+    CHECK(!go_up(&w, NULL, NULL, &err));
+    transfer_stats_get(w.t, &st);
+    CHECK_INT(st.ring_bytes, 8 * MIB);
+    CHECK(st.rungs[TRANSFER_SMALL_RING] > 0);
+    CHECK_INT(st.rungs[TRANSFER_PAGEABLE], 0);
+    check_arrived(&w);
+}
+
+static void no_pinned_memory_is_slower(void)
+{
+    CLEANUP(way_close) struct way w;
+    CLEANUP(str_release) struct str news = { 0 };
+    struct cairn_error err = { 0 };
+    way_open(&w, "hip:0", "pinned=1", 9 * MIB);
+    CHECK(!go_up(&w, NULL, NULL, &err) && !go_down(&w, &err));
+    CHECK(!memcmp(w.from, w.back, w.n));
+    CHECK_INT(rungs(&w, TRANSFER_PAGEABLE), 1);
+    CHECK(transfer_news(w.t, &news));
+    CHECK_HAS(news.s, "no pinned memory: copies go through ordinary memory, more slowly (hip:0: allocate");
+    check_arrived(&w);
+}
+
+static void what_arrives_changed_is_found_if_asked_for(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct transfer_report report = { 0 };
+    struct transfer_options o = { .verify = true };
+    struct hash h;
+    uint64_t sum[2];
+    way_open(&w, "hip:0", "spoil=hipMemcpyHtoDAsync:3", 10 * PIECE);
+    transfer_set_ring(w.t, 3, PIECE);
+    CHECK(!go_up(&w, &o, &report, &err));
+    CHECK_INT(rungs(&w, TRANSFER_STEPS), 1);
+    hash_init(&h);
+    hash_add(&h, w.from, w.n);
+    hash_end(&h, sum);
+    CHECK(sum[0] == report.hash[0] && sum[1] == report.hash[1]);
+    check_arrived(&w);
+    setenv("CAIRN_FAKE_HIP", "spoil=hipMemcpyHtoDAsync:4", 1);
+    CHECK(!go_up(&w, NULL, NULL, &err)); /* nobody looked */
+    CHECK_INT(rungs(&w, TRANSFER_STEPS), 1);
+    setenv("CAIRN_FAKE_HIP", "devices=1", 1);
+    CHECK(!gpu_set_debug(w.g, &err));
+    setenv("CAIRN_FAKE_HIP", "spoil=hipMemcpyHtoDAsync:5", 1);
+    CHECK(!go_up(&w, NULL, NULL, &err)); /* while debugging it is always looked */
+    CHECK_INT(rungs(&w, TRANSFER_STEPS), 2);
+    check_arrived(&w);
+}
+
+/* ---- the caller's side ---- */
+
+static int fail_at(void *at_which, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
+{
+    uint64_t which = *(uint64_t *)at_which;
+    memset(bytes, 0, n);
+    if (at >= which)
+        return cairn_fail(err, CAIRN_EFORMAT, "byte %llu", (unsigned long long)at);
+    return 0;
+}
+
+static void the_first_error_of_the_threads_is_told(void)
+{
+    static const char *const devices[] = { "hip:0", "cpu" };
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+        CLEANUP(way_close) struct way w;
+        struct cairn_error err = { 0 };
+        struct transfer_report report = { 0 };
+        uint64_t which = 7 * MIB;
+        way_open(&w, devices[i], "devices=1", 20 * MIB);
+        transfer_set_ring(w.t, 2, MIB);
+        struct transfer_part part = whole(&w, fail_at, &which);
+        struct transfer_options o = { .threads = 8 };
+        CHECK_INT(transfer_up(w.t, &part, 1, &o, &report, &err), -1);
+        CHECK_STR(err.msg, "byte 7340032");
+        CHECK(!report.refused);
+        CHECK(!go_up(&w, NULL, NULL, &err)); /* and then it works again */
+        check_arrived(&w);
+    }
+}
+
+struct told {
+    uint64_t last, total;
+    int times;
+    bool backwards;
+    volatile sig_atomic_t stop;
+    uint64_t stop_at;
+};
+
+static void tell(void *to, uint64_t done, uint64_t total)
+{
+    struct told *t = to;
+    t->backwards |= done <= t->last;
+    t->last = done;
+    t->total = total;
+    t->times++;
+    t->stop = done >= t->stop_at;
+}
+
+static void progress_is_told_and_a_stop_obeyed(void)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct told all = { .stop_at = UINT64_MAX }, some = { .stop_at = 3 * MIB };
+    way_open(&w, "hip:0", "devices=1", 40 * MIB);
+    transfer_set_ring(w.t, 2, MIB);
+    CHECK(!go_up(&w, &(struct transfer_options){ .progress = tell, .to = &all, .stop = &all.stop }, NULL,
+                 &err));
+    CHECK_INT(all.times, 40);
+    CHECK(!all.backwards && all.last == w.n && all.total == w.n);
+    CHECK_INT(go_up(&w, &(struct transfer_options){ .progress = tell, .to = &some, .stop = &some.stop }, NULL,
+                    &err),
+              -1);
+    CHECK_STR(err.msg, "interrupted");
+    CHECK(some.last >= 3 * MIB && some.last < 10 * MIB);
+}
+
+/* The nth outside call fails, for every n: the bytes are there, or an error is told. */
+static void fail_each_call(const char *told, int least)
+{
+    bool reached = true;
+    int nth = 0;
+    while (reached) {
+        CLEANUP(way_close) struct way w;
+        struct cairn_error err = { 0 };
+        way_open(&w, "hip:0", told, 5 * PIECE);
+        transfer_set_ring(w.t, 3, PIECE);
+        fault_arm(++nth, EIO);
+        int r = go_up(&w, NULL, NULL, &err) || go_down(&w, &err);
+        reached = fault_disarm();
+        if (r ? !reached || !err.msg[0] : memcmp(w.from, w.back, w.n) != 0)
+            CHECK_FAIL_("%s: call %d: \"%s\"", told, nth, err.msg);
+    }
+    CHECK(nth > least);
+}
+
+static void every_call_may_fail_once(void)
+{
+    fail_each_call("devices=1", 20);
+    fail_each_call("unified=1", 5);
+}
+
+int main(void)
+{
+    RUN(every_size_on_a_gpu);
+    RUN(every_size_on_the_cpu);
+    RUN(shared_memory_needs_no_ring);
+    RUN(shared_memory_that_cannot_be_touched_needs_one);
+    RUN(nothing_is_no_error);
+    RUN(many_parts_are_gathered);
+    RUN(a_unit_that_does_not_fit_is_refused);
+    RUN(a_copy_that_fails_is_done_again);
+    RUN(a_copy_back_that_fails_is_done_again);
+    RUN(a_wait_that_fails_is_a_copy_that_failed);
+    RUN(large_copies_that_fail_are_done_in_pieces);
+    RUN(a_part_that_is_refused_is_named);
+    RUN(less_pinned_memory_is_enough);
+    RUN(no_pinned_memory_is_slower);
+    RUN(what_arrives_changed_is_found_if_asked_for);
+    RUN(the_first_error_of_the_threads_is_told);
+    RUN(progress_is_told_and_a_stop_obeyed);
+    RUN(every_call_may_fail_once);
+    RUN(a_lost_device_is_not_asked_again); /* the last: it stays lost */
+    return check_done();
+}
