@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/param_file.h"
 #include "base/thread.h"
-#include <float.h>
+#include "nn/param_load.h"
+#include "nn/param_sheet.h"
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PIECE = 1 << 18, /* numbers, or one row of the file if that is longer */
-    TILE = 32,       /* of a matrix that is turned */
-    NAMES_SAID = 10, /* in a message */
-};
+enum { NAMES_SAID = 10 }; /* in a message */
 
 void param_tensors_add(struct param_tensors *t, const struct param_tensor *tensor, const char *fmt, ...)
 {
@@ -51,92 +47,6 @@ void param_report_say(const struct param_report *r, struct str *out)
         str_addf(out, "; %zu of no use, skipped", r->skipped);
 }
 
-/* ---- shapes and pieces ---- */
-
-/* A tensor as rows in the file. */
-struct sheet {
-    size_t rows, columns;
-};
-
-static struct sheet sheet_of(const struct param_tensor *t)
-{
-    size_t columns = t->param->columns;
-    if (t->param->kind == PARAM_VECTOR)
-        return (struct sheet){ 1, t->rows };
-    return t->turned ? (struct sheet){ columns, t->rows } : (struct sheet){ t->rows, columns };
-}
-
-static int shape_of(const struct param_tensor *t, uint64_t shape[2])
-{
-    struct sheet s = sheet_of(t);
-    if (t->param->kind == PARAM_VECTOR) {
-        shape[0] = s.columns;
-        return 1;
-    }
-    shape[0] = s.rows;
-    shape[1] = s.columns;
-    return 2;
-}
-
-/* Where a tensor's first number is among those of its parameter. */
-static size_t start_of(const struct param_tensor *t)
-{
-    return t->param->kind == PARAM_VECTOR ? t->first : t->first * t->param->columns;
-}
-
-static size_t rows_of_piece(struct sheet s)
-{
-    return s.columns > PIECE ? 1 : PIECE / s.columns;
-}
-
-static size_t pieces_of(struct sheet s)
-{
-    size_t rows = rows_of_piece(s);
-    return (s.rows + rows - 1) / rows;
-}
-
-/* y[c][r] = x[r][c], where rows of x are x_stride apart and those of y y_stride. */
-static void turn(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows, size_t columns)
-{
-    for (size_t r0 = 0; r0 < rows; r0 += TILE)
-        for (size_t c0 = 0; c0 < columns; c0 += TILE)
-            for (size_t c = c0; c < columns && c < c0 + TILE; c++)
-                for (size_t r = r0; r < rows && r < r0 + TILE; r++)
-                    y[c * y_stride + r] = x[r * x_stride + c];
-}
-
-static bool is_finite(const void *numbers, enum dtype t, size_t n)
-{
-    uint32_t bad = 0;
-    if (t == DTYPE_F32) {
-        const uint32_t *bits = numbers;
-        for (size_t i = 0; i < n; i++)
-            bad |= (bits[i] & 0x7f800000) == 0x7f800000;
-    } else {
-        const uint16_t *bits = numbers, exponent = t == DTYPE_BF16 ? 0x7f80 : 0x7c00;
-        for (size_t i = 0; i < n; i++)
-            bad |= (bits[i] & exponent) == exponent;
-    }
-    return !bad;
-}
-
-/* The tensors of a parameter, from the first one on. */
-static size_t tensors_of(const struct param_tensors *t, size_t at)
-{
-    size_t n = 1;
-    while (at + n < t->n && t->list[at + n].param == t->list[at].param)
-        n++;
-    return n;
-}
-
-static float *room_for(const struct param *p, struct cairn_error *err)
-{
-    float *numbers = malloc(p->rows * p->columns * sizeof(*numbers));
-    if (!numbers)
-        cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", p->name, p->rows * p->columns);
-    return numbers;
-}
-
 /* ---- writing ---- */
 
 struct writing {
@@ -149,7 +59,7 @@ struct writing {
 
 static int refuse_numbers(const struct writing *w, const float *numbers, size_t n, struct cairn_error *err)
 {
-    if (!is_finite(numbers, DTYPE_F32, n))
+    if (!sheet_is_finite(numbers, DTYPE_F32, n))
         return cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that are not finite", w->tensor->name);
     cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that %s cannot hold", w->tensor->name,
                dtype_name(w->dtype));
@@ -161,19 +71,19 @@ static int write_piece(void *context, size_t piece, struct cairn_error *err)
     const struct writing *w = context;
     const struct param_tensor *t = w->tensor;
     struct sheet s = sheet_of(t);
-    size_t first = piece * rows_of_piece(s), most = rows_of_piece(s);
+    size_t first = piece * sheet_piece_rows(s), most = sheet_piece_rows(s);
     size_t rows = s.rows - first < most ? s.rows - first : most, n = rows * s.columns;
     size_t size = dtype_size(w->dtype);
     CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
     CLEANUP(mem_free) void *bytes = malloc(n * size);
     if (!bytes || (t->turned && !turned))
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
-    const float *from = w->numbers + start_of(t) + (t->turned ? first : first * s.columns);
+    const float *from = w->numbers + sheet_start(t) + (t->turned ? first : first * s.columns);
     if (t->turned)
-        turn(turned, s.columns, from, t->param->columns, t->rows, rows);
+        sheet_turn(turned, s.columns, from, t->param->columns, t->rows, rows);
     from = t->turned ? turned : from;
     dtype_convert(bytes, w->dtype, from, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    if (!is_finite(bytes, w->dtype, n))
+    if (!sheet_is_finite(bytes, w->dtype, n))
         return refuse_numbers(w, from, n, err);
     return st_writer_put(w->writer, w->index, first * s.columns * size, bytes, n * size, err);
 }
@@ -182,7 +92,7 @@ static int write_param(const struct param_tensors *t, size_t at, size_t n, const
                        const struct param_getter *getter, struct writing w, struct cairn_error *err)
 {
     const struct param *p = t->list[at].param;
-    CLEANUP(mem_free) float *numbers = room_for(p, err);
+    CLEANUP(mem_free) float *numbers = param_room(p, err);
     if (!numbers ||
         (getter ? getter->get(getter->context, p, numbers, err) : weights_get(weights, p, numbers, err)))
         return -1;
@@ -190,7 +100,7 @@ static int write_param(const struct param_tensors *t, size_t at, size_t n, const
     for (size_t i = at; i < at + n; i++) {
         w.tensor = &t->list[i];
         w.index = i;
-        if (parallel_for(pieces_of(sheet_of(w.tensor)), 0, write_piece, &w, err))
+        if (parallel_for(sheet_pieces(sheet_of(w.tensor)), 0, write_piece, &w, err))
             return -1;
     }
     return 0;
@@ -207,7 +117,7 @@ static struct st_tensor *header_of(const struct param_tensors *t, enum dtype dty
             .dtype = dtype,
             .dtype_text = dtype_safetensors(dtype),
             .shape = shape,
-            .rank = shape_of(&t->list[i], shape),
+            .rank = sheet_shape(&t->list[i], shape),
             .elements = (uint64_t)s.rows * s.columns,
             .bytes = (uint64_t)s.rows * s.columns * dtype_size(dtype),
         };
@@ -230,7 +140,7 @@ int param_file_write(const struct param_tensors *t, const struct weights *w,
         return -1;
     struct writing writing = { .dtype = dtype, .writer = &writer };
     for (size_t i = 0, n; i < t->n; i += n) {
-        n = tensors_of(t, i);
+        n = param_tensors_of(t, i);
         if (write_param(t, i, n, w, getter, writing, err))
             return -1;
     }
@@ -256,7 +166,7 @@ static int check_tensor(const struct tensor_source *s, const struct param_tensor
                         const struct st_tensor *found, struct cairn_error *err)
 {
     uint64_t shape[2];
-    int rank = shape_of(t, shape);
+    int rank = sheet_shape(t, shape);
     if (!can_read(found->dtype))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights are read from f32, f16, bf16 and f64",
                           source_path_of(s, found), t->name, found->dtype_text);
@@ -334,93 +244,13 @@ static int match(const struct param_tensors *t, const struct tensor_source *s,
     return 0;
 }
 
-/* ---- reading ---- */
-
-struct reading {
-    const struct tensor_source *source;
-    const struct param_tensor *tensor;
-    const struct st_tensor *found;
-    float *numbers; /* of the whole parameter */
-    size_t most;    /* rows of a piece */
-    enum gpu_storage storage;
-};
-
-/* The largest number that the parameter can hold.  NaN is within nothing. */
-static float limit_of(const struct reading *r)
-{
-    if (r->storage == GPU_F32 || r->tensor->param->kind == PARAM_VECTOR)
-        return FLT_MAX;
-    return (float)dtype_max(r->storage == GPU_F16 ? DTYPE_F16 : DTYPE_BF16);
-}
-
-static bool is_within(const float *numbers, size_t n, float limit)
-{
-    bool within = true;
-    for (size_t i = 0; i < n; i++)
-        within &= fabsf(numbers[i]) <= limit;
-    return within;
-}
-
-static int read_piece(void *context, size_t piece, struct cairn_error *err)
-{
-    const struct reading *r = context;
-    const struct param_tensor *t = r->tensor;
-    struct sheet s = sheet_of(t);
-    size_t first = piece * r->most, rows = s.rows - first < r->most ? s.rows - first : r->most;
-    size_t n = rows * s.columns;
-    CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
-    if (t->turned && !turned)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
-    float *to = r->numbers + start_of(t) + (t->turned ? first : first * s.columns);
-    float *into = t->turned ? turned : to;
-    if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err))
-        return -1;
-    if (!is_within(into, n, limit_of(r)))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has numbers that are not finite%s",
-                          source_path_of(r->source, r->found), t->name,
-                          r->storage == GPU_F32 ? "" : ", or too large for the model's 16 bits");
-    if (t->turned)
-        turn(to, t->param->columns, turned, s.columns, rows, s.columns);
-    return 0;
-}
-
-/* A strided tensor is read at once: each piece of it might need all of its storage. */
-static int read_tensor(struct reading *r, struct param_report *report, struct cairn_error *err)
-{
-    struct sheet s = sheet_of(r->tensor);
-    int fd;
-    uint64_t at;
-    bool strided = !source_place(r->source, r->found, &fd, &at);
-    r->most = strided ? s.rows : rows_of_piece(s);
-    report->tensors++;
-    report->strided += strided;
-    return parallel_for(strided ? 1 : pieces_of(s), 0, read_piece, r, err);
-}
-
 int param_file_read(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
                     const struct param_file_rules *rules, struct param_report *report,
                     struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     const struct st_tensor **found = ARENA_NEW(&arena, const struct st_tensor *, t->n + 1);
-    if (match(t, s, rules, found, report, err))
+    if (match(t, s, rules, found, report, err) || param_load(t, w, s, found, report, err))
         return -1;
-    struct reading r = { .source = s, .storage = w->storage };
-    for (size_t i = 0, n; i < t->n; i += n) {
-        const struct param *p = t->list[i].param;
-        CLEANUP(mem_free) float *numbers = room_for(p, err);
-        n = tensors_of(t, i);
-        if (!numbers)
-            return -1;
-        r.numbers = numbers;
-        for (size_t k = i; k < i + n; k++) {
-            r.tensor = &t->list[k];
-            r.found = found[k];
-            if (read_tensor(&r, report, err))
-                return -1;
-        }
-        if (weights_put(w, p, numbers, err))
-            return -1;
-    }
     return source_unchanged(s, err);
 }

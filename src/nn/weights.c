@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/weights.h"
 #include "gpu/kernels/quant.h"
+#include "gpu/transfer.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -149,6 +150,18 @@ static void row_from_bytes(enum weights_bytes format, float *y, const uint8_t *c
         y[i] = scale * (format == WEIGHTS_FP8 ? y[i] : (float)(int8_t)codes[i]);
 }
 
+/* The codes of a matrix in bytes and its factors, and where they are on the host. */
+static void list_bytes(const struct weights *w, const struct param *p, struct transfer_part parts[2],
+                       transfer_move *move, uint8_t *codes, float *scales)
+{
+    parts[0] = (struct transfer_part){
+        .device = w->bytes + p->at, .bytes = p->rows * p->columns, .move = move, .context = codes
+    };
+    parts[1] = (struct transfer_part){
+        .device = w->scales + p->scale_at, .bytes = p->rows * sizeof(*scales), .move = move, .context = scales
+    };
+}
+
 static int put_bytes(const struct weights *w, const struct param *p, const float *from,
                      struct cairn_error *err)
 {
@@ -158,10 +171,9 @@ static int put_bytes(const struct weights *w, const struct param *p, const float
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
     for (size_t r = 0; r < p->rows; r++)
         row_to_bytes(w->format, codes + r * p->columns, &scales[r], from + r * p->columns, p->columns);
-    if (gpu_upload(w->g, NULL, w->bytes + p->at, codes, p->rows * p->columns, err) ||
-        gpu_upload(w->g, NULL, w->scales + p->scale_at, scales, p->rows * sizeof(*scales), err))
-        return -1;
-    return gpu_wait(w->g, NULL, err);
+    struct transfer_part parts[2];
+    list_bytes(w, p, parts, transfer_move_from, codes, scales);
+    return transfer_up(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, NULL, err);
 }
 
 static int get_bytes(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
@@ -170,9 +182,9 @@ static int get_bytes(const struct weights *w, const struct param *p, float *into
     CLEANUP(mem_free) float *scales = malloc(p->rows * sizeof(*scales));
     if (!codes || !scales)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
-    if (gpu_download(w->g, NULL, codes, w->bytes + p->at, p->rows * p->columns, err) ||
-        gpu_download(w->g, NULL, scales, w->scales + p->scale_at, p->rows * sizeof(*scales), err) ||
-        gpu_wait(w->g, NULL, err))
+    struct transfer_part parts[2];
+    list_bytes(w, p, parts, transfer_move_into, codes, scales);
+    if (transfer_down(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, NULL, err))
         return -1;
     for (size_t r = 0; r < p->rows; r++)
         row_from_bytes(w->format, into + r * p->columns, codes + r * p->columns, scales[r], p->columns);
@@ -215,51 +227,72 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
     return widen_by_host(w, s, p, err);
 }
 
-static void *place(const struct weights *w, const struct param *p, enum dtype *t)
+void *weights_place(const struct weights *w, const struct param *p, enum dtype *t)
 {
     *t = p->kind == PARAM_VECTOR ? DTYPE_F32 : storage_dtype(w->storage);
     return p->kind == PARAM_VECTOR ? (char *)(w->vectors + p->at)
                                    : (char *)w->matrices + p->at * storage_size(w->storage);
 }
 
+/* Numbers of the host in f32, and their kind on the device. */
+struct numbers {
+    float *at;
+    enum dtype dtype;
+};
+
+static int narrow(void *numbers, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
+{
+    const struct numbers *x = numbers;
+    size_t size = dtype_size(x->dtype);
+    (void)err;
+    dtype_convert(bytes, x->dtype, x->at + at / size, DTYPE_F32, n / size, &(struct dtype_how){ 0 });
+    return 0;
+}
+
+static int widen(void *numbers, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
+{
+    const struct numbers *x = numbers;
+    size_t size = dtype_size(x->dtype);
+    (void)err;
+    dtype_convert(x->at + at / size, DTYPE_F32, bytes, x->dtype, n / size, &(struct dtype_how){ 0 });
+    return 0;
+}
+
+static struct transfer_part part_of(const struct param *p, void *device, struct numbers *x,
+                                    transfer_move *move)
+{
+    size_t size = dtype_size(x->dtype);
+    return (struct transfer_part){
+        .device = device, .bytes = p->rows * p->columns * size, .unit = size, .move = move, .context = x
+    };
+}
+
 int weights_put(const struct weights *w, const struct param *p, const float *from, struct cairn_error *err)
 {
     if (p->kind == PARAM_BYTES)
         return put_bytes(w, p, from, err);
-    enum dtype to;
-    void *at = place(w, p, &to);
-    size_t n = p->rows * p->columns;
-    CLEANUP(mem_free) void *bytes = malloc(n * dtype_size(to));
-    if (!bytes)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
-    dtype_convert(bytes, to, from, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    if (gpu_upload(w->g, NULL, at, bytes, n * dtype_size(to), err))
-        return -1;
-    if (w->master && p->kind == PARAM_MATRIX &&
-        gpu_upload(w->g, NULL, w->master + p->at, from, n * sizeof(float), err))
-        return -1;
-    return gpu_wait(w->g, NULL, err);
+    struct numbers x = { .at = (float *)from }, same = { (float *)from, DTYPE_F32 };
+    void *device = weights_place(w, p, &x.dtype);
+    size_t n = w->master && p->kind == PARAM_MATRIX ? 2 : 1;
+    struct transfer_part parts[2] = { part_of(p, device, &x, narrow) };
+    if (n == 2)
+        parts[1] = part_of(p, w->master + p->at, &same, narrow);
+    return transfer_up(gpu_transfer(w->g), parts, n, NULL, NULL, err);
 }
 
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
 {
     if (p->kind == PARAM_BYTES)
         return get_bytes(w, p, into, err);
-    enum dtype from;
-    const void *at = place(w, p, &from);
-    size_t n = p->rows * p->columns;
-    CLEANUP(mem_free) void *bytes = malloc(n * dtype_size(from));
-    if (!bytes)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
-    if (gpu_download(w->g, NULL, bytes, at, n * dtype_size(from), err) || gpu_wait(w->g, NULL, err))
-        return -1;
-    dtype_convert(into, DTYPE_F32, bytes, from, n, &(struct dtype_how){ 0 });
-    return 0;
+    struct numbers x = { .at = into };
+    const void *device = weights_place(w, p, &x.dtype);
+    struct transfer_part part = part_of(p, (void *)device, &x, widen);
+    return transfer_down(gpu_transfer(w->g), &part, 1, NULL, NULL, err);
 }
 
 void weights_read(const struct weights *copy, const struct param *p, float *into)
 {
     enum dtype from;
-    const void *at = place(copy, p, &from);
+    const void *at = weights_place(copy, p, &from);
     dtype_convert(into, DTYPE_F32, at, from, p->rows * p->columns, &(struct dtype_how){ 0 });
 }

@@ -42,6 +42,8 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
                   struct cairn_error *err);
 
 float *weights_vector(const struct weights *w, const struct param *p);
+/* Where a parameter that is not in bytes lies, and its kind there. */
+void *weights_place(const struct weights *w, const struct param *p, enum dtype *t);
 /* The matrix in the storage format; of one in bytes it is queued, and good until the next call. */
 int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct param *p, void **out,
                    struct cairn_error *err);

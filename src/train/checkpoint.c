@@ -2,7 +2,9 @@
 #include "train/checkpoint.h"
 #include "base/fault.h"
 #include "base/str.h"
+#include "gpu/transfer.h"
 #include "nn/gpt_file.h"
+#include "nn/tensor_load.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint_file.h"
 #include <dirent.h>
@@ -277,24 +279,31 @@ static int reserve(struct copy *k, const struct params *p, const struct weights 
     return 0;
 }
 
+static struct transfer_part copy_of(void *device, void *host, size_t bytes)
+{
+    return (struct transfer_part){
+        .device = device, .bytes = bytes, .move = transfer_move_into, .context = host
+    };
+}
+
 static int copy_all(struct checkpoints *c, struct cairn_error *err)
 {
     const struct params *p = gpt_trained(c->model.m);
     const struct weights *w = gpt_trained_weights(c->model.m);
     struct gpu *g = c->model.m->nn->g;
-    struct gpu_stream *s = c->model.m->nn->stream;
     struct copy *k = &c->copy;
     size_t n;
     const struct optim_array *arrays = optim_arrays(c->model.optim, &n);
-    if (reserve(k, p, w, c->model.optim, err) ||
-        gpu_download(g, s, k->weights.matrices, w->matrices,
-                     p->numbers[PARAM_MATRIX] * storage_size(w->storage), err) ||
-        gpu_download(g, s, k->weights.vectors, w->vectors, p->numbers[PARAM_VECTOR] * sizeof(float), err))
+    if (reserve(k, p, w, c->model.optim, err))
         return -1;
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    struct transfer_part *parts = ARENA_NEW(&arena, struct transfer_part, n + 2);
+    parts[0] = copy_of(w->matrices, k->weights.matrices, p->numbers[PARAM_MATRIX] * storage_size(w->storage));
+    parts[1] = copy_of(w->vectors, k->weights.vectors, p->numbers[PARAM_VECTOR] * sizeof(float));
     for (size_t i = 0; i < n; i++)
-        if (gpu_download(g, s, k->arrays[i], arrays[i].at, arrays[i].n * dtype_size(arrays[i].dtype), err))
-            return -1;
-    return gpu_wait(g, s, err);
+        parts[2 + i] = copy_of(arrays[i].at, k->arrays[i], arrays[i].n * dtype_size(arrays[i].dtype));
+    struct transfer_options after = { .after = c->model.m->nn->stream };
+    return transfer_down(gpu_transfer(g), parts, n + 2, &after, NULL, err);
 }
 
 /* ---- from outside ---- */
@@ -396,35 +405,30 @@ int checkpoints_newest(const char *run_dir, struct arena *a, char **path, struct
     return cairn_fail(err, CAIRN_ELACK, "%s holds no whole checkpoint", run_dir);
 }
 
-static int load_array(const struct st_file *f, struct gpu *g, const struct optim_array *a,
+static int find_array(const struct tensor_source *s, const struct optim_array *a, struct tensor_want *out,
                       struct cairn_error *err)
 {
-    const struct st_tensor *t = st_find(f, a->name);
+    const struct st_tensor *t = source_find(s, a->name);
     if (!t || t->dtype != a->dtype || t->elements != a->n)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s has no %s of %zu numbers: it is of another job",
-                          f->shards[0].path, a->name, a->n);
-    CLEANUP(mem_free) void *bytes = malloc(t->bytes + 1);
-    if (!bytes)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %s", f->shards[0].path, a->name);
-    if (st_read(f, t, 0, t->elements, bytes, err) || gpu_upload(g, NULL, a->at, bytes, t->bytes, err))
-        return -1;
-    return gpu_wait(g, NULL, err);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s has no %s of %zu numbers: it is of another job", s->path,
+                          a->name, a->n);
+    *out = (struct tensor_want){ t, t->dtype, a->at };
+    return 0;
 }
 
 static int load_optim(const char *path, struct gpu *g, const struct optim *o, struct cairn_error *err)
 {
-    struct st_file f;
-    char file[PATH_MOST];
-    snprintf(file, sizeof(file), "%s/" CHECKPOINT_OPTIM, path);
-    if (st_open(&f, file, err))
+    CLEANUP(source_close) struct tensor_source source = { 0 };
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    if (source_open(&source, arena_printf(&arena, "%s/" CHECKPOINT_OPTIM, path), err))
         return -1;
     size_t n;
-    int r = 0;
     const struct optim_array *arrays = optim_arrays(o, &n);
-    for (size_t i = 0; i < n && !r; i++)
-        r = load_array(&f, g, &arrays[i], err);
-    st_close(&f);
-    return r;
+    struct tensor_want *wants = ARENA_NEW(&arena, struct tensor_want, n + 1);
+    for (size_t i = 0; i < n; i++)
+        if (find_array(&source, &arrays[i], &wants[i], err))
+            return -1;
+    return tensor_load(g, &source, wants, n, NULL, NULL, err);
 }
 
 int checkpoints_load(const char *path, const struct checkpoint_model *m, const struct checkpoint_state *s,

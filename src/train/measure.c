@@ -26,6 +26,11 @@ static const char *const keys[METRIC_COUNT] = {
     [METRIC_MEM_COMPACTED] = "mem_compacted",
     [METRIC_MEM_EVICTED] = "mem_evicted",
     [METRIC_MEM_REFUSED] = "mem_refused",
+    [METRIC_COPY_SMALL_RING] = "copy_small_ring",
+    [METRIC_COPY_PAGEABLE] = "copy_pageable",
+    [METRIC_COPY_STEPS] = "copy_steps",
+    [METRIC_COPY_PIECES] = "copy_pieces",
+    [METRIC_COPY_REFUSED] = "copy_refused",
     [METRIC_LOSS_SCALE] = "loss_scale",
     [METRIC_ELAPSED_S] = "elapsed_s",
 };

@@ -30,6 +30,11 @@ enum metric {
     METRIC_MEM_COMPACTED,
     METRIC_MEM_EVICTED,
     METRIC_MEM_REFUSED,
+    METRIC_COPY_SMALL_RING, /* and these, of copies: gpu/transfer.h */
+    METRIC_COPY_PAGEABLE,
+    METRIC_COPY_STEPS,
+    METRIC_COPY_PIECES,
+    METRIC_COPY_REFUSED,
     METRIC_LOSS_SCALE,
     METRIC_ELAPSED_S, /* of training, pauses between two starts not counted; filled in by metrics_add */
     METRIC_COUNT,

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "gpu/pool.h"
+#include "gpu/transfer.h"
 #include "nn/look.h"
 #include "train/job.h"
 #include "train/plot.h"
@@ -316,6 +317,15 @@ static void measure_pool(struct measure *m, struct gpu *g)
             measure_set(m, METRIC_MEM_RELEASED + i, (double)st.rungs[i]);
 }
 
+static void measure_transfer(struct measure *m, struct gpu *g)
+{
+    struct transfer_stats st;
+    transfer_stats_get(gpu_transfer(g), &st);
+    for (int i = 0; i < TRANSFER_RUNGS; i++)
+        if (st.rungs[i])
+            measure_set(m, METRIC_COPY_SMALL_RING + i, (double)st.rungs[i]);
+}
+
 /* One line a step; what went wrong since the last stands in it. */
 static struct measure measure_of(struct job *j, const struct step *s)
 {
@@ -327,6 +337,7 @@ static struct measure measure_of(struct job *j, const struct step *s)
     measure_set(&m, METRIC_TOKENS_PER_S, tokens / s->seconds);
     measure_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
     measure_pool(&m, j->o->g);
+    measure_transfer(&m, j->o->g);
     if (j->nn.storage == GPU_F16)
         measure_set(&m, METRIC_LOSS_SCALE, s->scale);
     if (!s->moved && !m.event)
@@ -349,6 +360,17 @@ static void tell_help(struct job *j)
             h->why.msg);
 }
 
+/* Copies that went another way than they should; each way once. */
+static void tell_copies(struct job *j)
+{
+    CLEANUP(str_release) struct str news = { 0 };
+    if (j->event || !transfer_news(gpu_transfer(j->o->g), &news))
+        return;
+    j->event = "copies";
+    snprintf(j->note, sizeof(j->note), "%s", news.s);
+    job_say(j, "%s", news.s);
+}
+
 /* ---- the loop ---- */
 
 static int train_steps(struct job *j, enum train_end *end, struct cairn_error *err)
@@ -364,6 +386,7 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
             return name_culprit(j, &s, err);
         j->state.step++;
         tell_help(j);
+        tell_copies(j);
         struct measure m = measure_of(j, &s);
         if (evaluate_if_due(j, &m, &enough, err))
             return -1;

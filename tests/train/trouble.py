@@ -167,6 +167,28 @@ def what_the_device_cannot_widen_the_host_does():
                 yield from differences(home, run, kind, 5)
 
 
+def copies_find_another_way():
+    """One that fails, and no pinned memory for them: said once, and the same bits."""
+    keys = {'train__steps': 6, 'train__device': 'hip:0', 'checkpoint__every': 2}
+    ways = {'fail=hipMemcpyHtoDAsync:2:1': ('copy_steps', 'was done again, step by step'),
+            'fail=hipMemcpyDtoHAsync:6:1': ('copy_steps', 'was done again, step by step'),
+            'pinned=200000': ('copy_pageable', 'copies go through ordinary memory')}
+    with Home() as home:
+        done = home.train('whole', env=fake(home), **keys)
+        if done.returncode or 'copies' in done.stderr:
+            yield done.stderr
+        for i, (told, (key, words)) in enumerate(ways.items()):
+            run = f'way-{i}'
+            done = home.train(run, env=fake(home, told), **keys)
+            if done.returncode or done.stderr.count(words) != 1:
+                yield f'{told}: exit {done.returncode}: {done.stderr}'
+                continue
+            log = home.log(run)
+            if [line.get('event') for line in log].count('copies') != 1 or log[-1].get(key) != 1:
+                yield f'{told}: the log does not tell: {log[-1]}'
+            yield from differences(home, run, 'whole', 6)
+
+
 def a_lost_device_is_tried_again():
     """Each process loses it after so many launches; each has come further by then."""
     keys = {'train__steps': 12, 'train__device': 'hip:0', 'checkpoint__every': 1, 'checkpoint__async': 'false'}
@@ -227,6 +249,7 @@ tap.run([
     a_second_process_is_refused,
     less_memory_is_enough,
     what_the_device_cannot_widen_the_host_does,
+    copies_find_another_way,
     a_lost_device_is_tried_again,
     a_hang_is_tried_again,
     after_a_hang_ctrl_c_still_works,

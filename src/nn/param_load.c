@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/param_load.h"
+#include "base/thread.h"
+#include "gpu/transfer.h"
+#include "nn/param_sheet.h"
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { WHOLE_MOST = 64 << 20 }; /* bytes that one thread puts in order by itself */
+
+/* ---- numbers of the file ---- */
+
+struct reading {
+    const struct tensor_source *source;
+    const struct param_tensor *tensor;
+    const struct st_tensor *found;
+    float *numbers; /* of the whole parameter */
+    size_t most;    /* rows of a piece */
+    enum gpu_storage storage;
+};
+
+/* The largest number that the parameter can hold.  NaN is within nothing. */
+static float limit_of(const struct reading *r)
+{
+    if (r->storage == GPU_F32 || r->tensor->param->kind == PARAM_VECTOR)
+        return FLT_MAX;
+    return (float)dtype_max(r->storage == GPU_F16 ? DTYPE_F16 : DTYPE_BF16);
+}
+
+static bool is_within(const float *numbers, size_t n, float limit)
+{
+    bool within = true;
+    for (size_t i = 0; i < n; i++)
+        within &= fabsf(numbers[i]) <= limit;
+    return within;
+}
+
+static int refuse_tensor(const struct reading *r, struct cairn_error *err)
+{
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has numbers that are not finite%s",
+                      source_path_of(r->source, r->found), r->tensor->name,
+                      r->storage == GPU_F32 ? "" : ", or too large for the model's 16 bits");
+}
+
+static int check_within(const struct reading *r, const float *numbers, size_t n, struct cairn_error *err)
+{
+    return is_within(numbers, n, limit_of(r)) ? 0 : refuse_tensor(r, err);
+}
+
+static int read_piece(void *context, size_t piece, struct cairn_error *err)
+{
+    const struct reading *r = context;
+    const struct param_tensor *t = r->tensor;
+    struct sheet s = sheet_of(t);
+    size_t first = piece * r->most, rows = s.rows - first < r->most ? s.rows - first : r->most;
+    size_t n = rows * s.columns;
+    CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
+    if (t->turned && !turned)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
+    float *to = r->numbers + sheet_start(t) + (t->turned ? first : first * s.columns);
+    float *into = t->turned ? turned : to;
+    if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err) ||
+        check_within(r, into, n, err))
+        return -1;
+    if (t->turned)
+        sheet_turn(to, t->param->columns, turned, s.columns, rows, s.columns);
+    return 0;
+}
+
+static bool is_strided(const struct tensor_source *s, const struct st_tensor *found)
+{
+    int fd;
+    uint64_t at;
+    return !source_place(s, found, &fd, &at);
+}
+
+/* A parameter on its way to the device: its tensors, and its kind there. */
+struct loading {
+    const struct tensor_source *source;
+    const struct param_tensor *tensors;
+    const struct st_tensor *const *found;
+    size_t n;
+    enum gpu_storage storage; /* of the model */
+    enum dtype to;
+};
+
+static struct reading reading_of(const struct loading *l, size_t i, float *numbers)
+{
+    struct sheet s = sheet_of(&l->tensors[i]);
+    /* A strided tensor is read at once: each piece of it might need all of its storage. */
+    size_t most = is_strided(l->source, l->found[i]) ? s.rows : sheet_piece_rows(s);
+    return (struct reading){ l->source, &l->tensors[i], l->found[i], numbers, most, l->storage };
+}
+
+/* Numbers of one tensor in the order of the file. */
+static int read_numbers(const struct reading *r, size_t first, size_t n, enum dtype to, char *into,
+                        struct cairn_error *err)
+{
+    enum { BLOCK = 1 << 16 };
+    if (r->found->dtype == to) {
+        if (source_read(r->source, r->found, first, n, into, err))
+            return -1;
+        return sheet_is_finite(into, to, n) ? 0 : refuse_tensor(r, err);
+    }
+    CLEANUP(mem_free) float *wide = malloc(BLOCK * sizeof(*wide));
+    if (!wide)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %d numbers", r->tensor->name, BLOCK);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = n - at < BLOCK ? n - at : BLOCK;
+        if (source_read_as(r->source, r->found, first + at, k, DTYPE_F32, wide, err) ||
+            check_within(r, wide, k, err))
+            return -1;
+        dtype_convert(into + at * dtype_size(to), to, wide, DTYPE_F32, k, &(struct dtype_how){ 0 });
+    }
+    return 0;
+}
+
+/* Some numbers of a parameter whose tensors lie in the file as they do on the device. */
+static int load_some(void *loading, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
+{
+    const struct loading *l = loading;
+    size_t size = dtype_size(l->to), first = at / size, end = (at + n) / size;
+    for (size_t i = 0; i < l->n; i++) {
+        struct sheet s = sheet_of(&l->tensors[i]);
+        struct reading r = reading_of(l, i, NULL);
+        size_t begin = sheet_start(&l->tensors[i]), stop = begin + s.rows * s.columns;
+        size_t from = first > begin ? first : begin, to = end < stop ? end : stop;
+        if (from < to &&
+            read_numbers(&r, from - begin, to - from, l->to, (char *)bytes + (from - first) * size, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* All of a parameter that must be put in order. */
+static int load_whole(void *loading, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
+{
+    const struct loading *l = loading;
+    (void)at;
+    CLEANUP(mem_free) float *numbers = param_room(l->tensors->param, err);
+    if (!numbers)
+        return -1;
+    for (size_t i = 0; i < l->n; i++) {
+        struct reading r = reading_of(l, i, numbers);
+        for (size_t piece = 0; piece * r.most < sheet_of(r.tensor).rows; piece++)
+            if (read_piece(&r, piece, err))
+                return -1;
+    }
+    dtype_convert(bytes, l->to, numbers, DTYPE_F32, n / dtype_size(l->to), &(struct dtype_how){ 0 });
+    return 0;
+}
+
+/* Through memory of the host: what is kept in bytes there, or is too large to be put in order in a piece. */
+static int load_by_host(const struct loading *l, const struct weights *w, struct cairn_error *err)
+{
+    const struct param *p = l->tensors->param;
+    CLEANUP(mem_free) float *numbers = param_room(p, err);
+    if (!numbers)
+        return -1;
+    for (size_t i = 0; i < l->n; i++) {
+        struct reading r = reading_of(l, i, numbers);
+        size_t rows = sheet_of(r.tensor).rows;
+        if (parallel_for((rows + r.most - 1) / r.most, 0, read_piece, &r, err))
+            return -1;
+    }
+    return weights_put(w, p, numbers, err);
+}
+
+/* ---- to the device ---- */
+
+struct loads {
+    struct arena arena;
+    struct transfer_part *parts;
+    size_t n;
+    size_t unit_most;
+};
+
+static bool is_in_order(const struct loading *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->tensors[i].turned || is_strided(l->source, l->found[i]))
+            return false;
+    return true;
+}
+
+static void add_part(struct loads *all, struct loading l, void *device, enum dtype to)
+{
+    const struct param *p = l.tensors->param;
+    struct loading *kept = ARENA_NEW(&all->arena, struct loading, 1);
+    size_t bytes = p->rows * p->columns * dtype_size(to);
+    bool in_order = is_in_order(&l);
+    *kept = l;
+    kept->to = to;
+    *ARENA_PUSH(&all->arena, all->parts, all->n) =
+        (struct transfer_part){ .device = device,
+                                .bytes = bytes,
+                                .unit = in_order ? dtype_size(to) : bytes,
+                                .move = in_order ? load_some : load_whole,
+                                .context = kept };
+}
+
+static int add_param(struct loads *all, const struct loading *l, const struct weights *w,
+                     struct cairn_error *err)
+{
+    const struct param *p = l->tensors->param;
+    if (p->kind == PARAM_BYTES || (!is_in_order(l) && p->rows * p->columns * sizeof(float) > all->unit_most))
+        return load_by_host(l, w, err);
+    enum dtype to;
+    void *device = weights_place(w, p, &to);
+    add_part(all, *l, device, to);
+    if (w->master && p->kind == PARAM_MATRIX)
+        add_part(all, *l, w->master + p->at, DTYPE_F32);
+    return 0;
+}
+
+static void count_tensors(struct param_report *report, const struct loading *l)
+{
+    report->tensors += l->n;
+    for (size_t i = 0; i < l->n; i++)
+        report->strided += is_strided(l->source, l->found[i]);
+}
+
+static int load_all(struct loads *all, const struct param_tensors *t, const struct weights *w,
+                    const struct tensor_source *s, const struct st_tensor *const *found,
+                    struct param_report *report, struct cairn_error *err)
+{
+    struct transfer *way = gpu_transfer(w->g);
+    size_t most = transfer_unit_most(way);
+    all->unit_most = most < WHOLE_MOST ? most : WHOLE_MOST;
+    for (size_t i = 0, n; i < t->n; i += n) {
+        n = param_tensors_of(t, i);
+        struct loading l = { s, &t->list[i], &found[i], n, w->storage, DTYPE_F32 };
+        count_tensors(report, &l);
+        if (add_param(all, &l, w, err))
+            return -1;
+    }
+    return transfer_up(way, all->parts, all->n, NULL, NULL, err);
+}
+
+int param_load(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
+               const struct st_tensor *const *found, struct param_report *report, struct cairn_error *err)
+{
+    struct loads all = { 0 };
+    int r = load_all(&all, t, w, s, found, report, err);
+    arena_release(&all.arena);
+    return r;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/param_sheet.h"
+#include <stdlib.h>
+
+enum {
+    PIECE = 1 << 18, /* numbers, or one row of the file if that is longer */
+    TILE = 32,       /* of a matrix that is turned */
+};
+
+struct sheet sheet_of(const struct param_tensor *t)
+{
+    size_t columns = t->param->columns;
+    if (t->param->kind == PARAM_VECTOR)
+        return (struct sheet){ 1, t->rows };
+    return t->turned ? (struct sheet){ columns, t->rows } : (struct sheet){ t->rows, columns };
+}
+
+int sheet_shape(const struct param_tensor *t, uint64_t shape[2])
+{
+    struct sheet s = sheet_of(t);
+    if (t->param->kind == PARAM_VECTOR) {
+        shape[0] = s.columns;
+        return 1;
+    }
+    shape[0] = s.rows;
+    shape[1] = s.columns;
+    return 2;
+}
+
+size_t sheet_start(const struct param_tensor *t)
+{
+    return t->param->kind == PARAM_VECTOR ? t->first : t->first * t->param->columns;
+}
+
+size_t sheet_piece_rows(struct sheet s)
+{
+    return s.columns > PIECE ? 1 : PIECE / s.columns;
+}
+
+size_t sheet_pieces(struct sheet s)
+{
+    size_t rows = sheet_piece_rows(s);
+    return (s.rows + rows - 1) / rows;
+}
+
+void sheet_turn(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows, size_t columns)
+{
+    for (size_t r0 = 0; r0 < rows; r0 += TILE)
+        for (size_t c0 = 0; c0 < columns; c0 += TILE)
+            for (size_t c = c0; c < columns && c < c0 + TILE; c++)
+                for (size_t r = r0; r < rows && r < r0 + TILE; r++)
+                    y[c * y_stride + r] = x[r * x_stride + c];
+}
+
+bool sheet_is_finite(const void *numbers, enum dtype t, size_t n)
+{
+    uint32_t bad = 0;
+    if (t == DTYPE_F32) {
+        const uint32_t *bits = numbers;
+        for (size_t i = 0; i < n; i++)
+            bad |= (bits[i] & 0x7f800000) == 0x7f800000;
+    } else {
+        const uint16_t *bits = numbers, exponent = t == DTYPE_BF16 ? 0x7f80 : 0x7c00;
+        for (size_t i = 0; i < n; i++)
+            bad |= (bits[i] & exponent) == exponent;
+    }
+    return !bad;
+}
+
+size_t param_tensors_of(const struct param_tensors *t, size_t at)
+{
+    size_t n = 1;
+    while (at + n < t->n && t->list[at + n].param == t->list[at].param)
+        n++;
+    return n;
+}
+
+float *param_room(const struct param *p, struct cairn_error *err)
+{
+    float *numbers = malloc(p->rows * p->columns * sizeof(*numbers));
+    if (!numbers)
+        cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", p->name, p->rows * p->columns);
+    return numbers;
+}
