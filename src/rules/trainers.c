@@ -23,8 +23,8 @@ static const struct trainer trainers[] = {
 /* clang-format off */
 static const struct env_note notes[] = {
     { .when = { .trainer = "ai-toolkit" }, .source = "https://github.com/ostris/ai-toolkit/pull/563",
-      .text = "ai-toolkit sets nothing for ROCm, and its pages ask nvidia-smi for GPUs, so they show none; jobs "
-              "started from the command line train all the same" },
+      .text = "ai-toolkit sets nothing for ROCm, and its pages ask nvidia-smi for GPUs, so they show none unless they are "
+              "started with `cairn run --with-smi`; jobs started from the command line train all the same" },
     { .when = { .trainer = "ai-toolkit", .unified = TRI_YES }, .source = "https://github.com/ostris/ai-toolkit",
       .text = "layer offloading copies memory to itself on this machine: leave it off" },
     { .when = { .trainer = "musubi-tuner", .unified = TRI_YES },
