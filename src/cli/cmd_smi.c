@@ -12,8 +12,8 @@
 #include <strings.h>
 #include <time.h>
 
-/* The codes of nvidia-smi: programs that call it know them. */
-enum { SMI_EXIT_BAD_ARGUMENT = 2, SMI_EXIT_NOT_FOUND = 6 };
+/* The codes of nvidia-smi: programs that call it know them.  What it finds wrong it says on stdout. */
+enum { SMI_EXIT_BAD_ARGUMENT = 2, SMI_EXIT_NOT_FOUND = 6, SMI_EXIT_BAD_OPTION = 255 };
 
 struct smi_options {
     const char *query_gpu, *query_apps, *format, *ids, *file, *loop, *loop_ms, *root;
@@ -45,26 +45,18 @@ static bool is_gpu(const struct smi_gpu *g, const char *id)
     return (f->uuid.s && !strcasecmp(f->uuid.s, id)) || str_eq(f->serial.s, id) || same_address(f->pci.s, id);
 }
 
-/* Keeps the GPUs that are named; false, and *bad, if one is not there. */
-static bool select_gpus(struct smi *s, const char *ids, const char **bad)
+/* Keeps the GPUs that are named.  A name that is nobody's is passed over. */
+static void select_gpus(struct smi *s, const char *ids)
 {
-    struct arena *a = &s->facts.arena;
-    bool *named = ARENA_NEW(a, bool, s->n_gpus + 1);
-    for (const char *at = ids; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        const char *id = arena_strndup(a, at, strcspn(at, ","));
-        size_t i = 0;
-        while (i < s->n_gpus && !is_gpu(&s->gpus[i], id))
-            i++;
-        if (i == s->n_gpus)
-            return *bad = id, false;
-        named[i] = true;
-    }
     size_t n = 0;
-    for (size_t i = 0; i < s->n_gpus; i++)
-        if (named[i])
+    for (size_t i = 0; i < s->n_gpus; i++) {
+        bool named = false;
+        for (const char *at = ids; at && !named; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+            named = is_gpu(&s->gpus[i], arena_strndup(&s->facts.arena, at, strcspn(at, ",")));
+        if (named)
             s->gpus[n++] = s->gpus[i];
+    }
     s->n_gpus = n;
-    return true;
 }
 
 static void show(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first)
@@ -86,13 +78,10 @@ static int show_once(const struct smi_options *o, const struct smi_query *q, boo
 {
     CLEANUP(smi_release) struct smi s;
     struct cairn_error err = { 0 };
-    const char *bad = NULL;
     if (smi_read(&s, o->root, &err))
         return print_error(&err);
-    if (o->ids && !select_gpus(&s, o->ids, &bad)) {
-        puts("No devices were found");
-        return SMI_EXIT_NOT_FOUND;
-    }
+    if (o->ids)
+        select_gpus(&s, o->ids);
     if (!s.n_gpus && !o->json)
         puts("No devices were found");
     else
@@ -116,55 +105,56 @@ static int show_again(const struct smi_options *o, const struct smi_query *q)
     return code;
 }
 
-static int parse_format(const struct smi_options *o, const char *command, struct smi_query *q)
+static int refuse(const char *why)
 {
-    bool csv = false;
+    puts(why);
+    return SMI_EXIT_BAD_ARGUMENT;
+}
+
+/* csv is all there is, so it may be left out. */
+static int parse_format(const char *format, struct smi_query *q)
+{
     q->header = q->units = true;
-    for (const char *at = o->format; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    for (const char *at = format; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char word[16];
-        at += strspn(at, " ");
-        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ", "), at);
-        csv |= str_eq(word, "csv");
-        q->header &= !str_eq(word, "noheader");
-        q->units &= !str_eq(word, "nounits");
-        if (!str_eq(word, "csv") && !str_eq(word, "noheader") && !str_eq(word, "nounits"))
-            return options_error(command, "--format takes csv, noheader and nounits, not \"%s\"", word);
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ","), at);
+        if (str_eq(word, "noheader"))
+            q->header = false;
+        else if (str_eq(word, "nounits"))
+            q->units = false;
+        else if (!str_eq(word, "csv"))
+            return refuse("Format modifier is not recognized.");
     }
-    if (!csv)
-        return options_error(command, "a query wants --format=csv");
     return OPTIONS_GO;
 }
 
-static int parse_query(const struct smi_options *o, const char *command, struct arena *a, struct smi_query *q)
+static int parse_query(const struct smi_options *o, struct arena *a, struct smi_query *q)
 {
     const char *names = o->query_gpu ? o->query_gpu : o->query_apps, *bad;
     if (o->query_gpu && o->query_apps)
-        return options_error(command, "one query at a time");
+        return refuse("Only one --query-* switch can be used at a time.");
     if (!names && !o->json)
-        return o->format ? options_error(command, "--format goes with a query") : OPTIONS_GO;
-    if (!o->json) {
-        int r = parse_format(o, command, q);
-        if (r != OPTIONS_GO)
-            return r;
-    }
+        return OPTIONS_GO;
+    int r = parse_format(o->format, q);
+    if (r != OPTIONS_GO)
+        return r;
     smi_query_parse(q, o->query_apps ? &smi_app_fields : &smi_gpu_fields, names ? names : default_columns, a,
                     &bad);
-    if (!bad)
-        return OPTIONS_GO;
-    printf("Field \"%s\" is not a valid field to query.\n\n", bad);
-    return SMI_EXIT_BAD_ARGUMENT;
+    return bad ? refuse(arena_printf(a, "Field \"%s\" is not a valid field to query.\n", bad)) : OPTIONS_GO;
 }
 
 /* -l without a number is every five seconds. */
 static int parse_period(struct smi_options *o, const char *command)
 {
     const char *text = o->loop ? o->loop : o->loop_ms;
-    uint64_t n = 5;
+    uint64_t n = 5, most = o->loop ? 86400 : 86400000;
     if (!text)
         return OPTIONS_GO;
-    if (*text && (!cairn_parse_u64(text, &n) || !n || n > 86400000 / (o->loop ? 1000 : 1)))
-        return options_error(command, "--loop wants seconds, --loop-ms milliseconds, up to a day, not \"%s\"",
-                             text);
+    if (*text && !cairn_parse_u64(text, &n))
+        return options_error(command, "--loop wants seconds, --loop-ms milliseconds, not \"%s\"", text);
+    if (!n || n > most)
+        return refuse(
+            "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n");
     o->period_ms = (long)n * (o->loop ? 1000 : 1);
     return OPTIONS_GO;
 }
@@ -180,7 +170,7 @@ static int run(struct smi_options *o, const char *command)
             smi_print_fields(&smi_app_fields, "query-compute-apps");
         return EXIT_FINE;
     }
-    int r = parse_query(o, command, &a, &q);
+    int r = parse_query(o, &a, &q);
     if (r == OPTIONS_GO)
         r = parse_period(o, command);
     if (r != OPTIONS_GO)
@@ -195,7 +185,7 @@ static int run(struct smi_options *o, const char *command)
 
 int cmd_smi(int argc, char **argv)
 {
-    static char loop_ms[] = "--loop-ms";
+    static char smi[] = "smi", loop_ms[] = "--loop-ms";
     struct smi_options o = { .root = getenv("CAIRN_SMI_ROOT") };
     const struct opt_row rows[] = {
         OPT_STR(0, "query-gpu", &o.query_gpu, "COLUMNS", "a line a GPU, with these columns"),
@@ -226,9 +216,17 @@ int cmd_smi(int argc, char **argv)
             "  cairn smi --query-gpu=index,name,memory.used,memory.total --format=csv,noheader,nounits\n"
             "  cairn smi -L\n",
     };
+    bool linked = !str_eq(argv[0], "smi");
+    argv[0] = smi;
     for (int i = 1; i < argc; i++)
         if (str_eq(argv[i], "-lms"))
             argv[i] = loop_ms;
     int r = options_parse(argc, argv, rows, &usage, NULL);
-    return r == OPTIONS_GO ? run(&o, argv[0]) : r;
+    if (r == OPTIONS_GO && o.format && !o.query_gpu && !o.query_apps)
+        r = options_error(smi, "--format goes with a query");
+    if (r == OPTIONS_GO)
+        r = run(&o, smi);
+    else if (r == EXIT_USAGE && linked)
+        r = SMI_EXIT_BAD_OPTION;
+    return r;
 }

@@ -133,11 +133,8 @@ static bool is_smi(const char *program)
 
 static int run(int argc, char **argv)
 {
-    static char smi[] = "smi";
-    if (argc && is_smi(argv[0])) {
-        argv[0] = smi;
+    if (argc && is_smi(argv[0]))
         return cmd_smi(argc, argv);
-    }
     if (argc < 2)
         return print_usage(stderr), EXIT_USAGE;
     const char *word = argv[1];

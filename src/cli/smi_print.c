@@ -14,13 +14,10 @@ void smi_query_parse(struct smi_query *q, const struct smi_table *t, const char 
     q->table = t;
     *bad = NULL;
     for (const char *at = names;;) {
-        at += strspn(at, " ");
-        size_t n = strcspn(at, ","), len = n;
-        while (len && at[len - 1] == ' ')
-            len--;
-        const struct smi_field *f = smi_field_find(t, at, len);
+        size_t n = strcspn(at, ",");
+        const struct smi_field *f = smi_field_find(t, at, n);
         if (!f) {
-            *bad = arena_strndup(a, at, len);
+            *bad = arena_strndup(a, at, n);
             return;
         }
         *ARENA_PUSH(a, q->field, q->n) = f;

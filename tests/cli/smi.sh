@@ -129,6 +129,10 @@ headers_and_units()
         'AMD Radeon 8060S, 102400 MiB, [N/A], [N/A], [N/A], N/A'
     run smi --root "$both" --query-gpu=memory.used --format=csv,nounits
     lines_are 'memory.used [MiB]' 2048 10240
+    run smi --root "$both" --query-gpu=memory.used
+    lines_are 'memory.used [MiB]' '2048 MiB' '10240 MiB'
+    run smi --root "$both" --query-gpu=memory.used --format=noheader
+    lines_are '2048 MiB' '10240 MiB'
     run smi --root "$both" --query-gpu timestamp --format csv,noheader -i 0
     grep -qxE '[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}' "$out" || fail "$(cat "$out")"
 }
@@ -206,15 +210,37 @@ as_json()
     json_is 'd["compute_apps"] == [{"pid": 4711, "process_name": "python3"}]'
 }
 
+# Words, streams and statuses as NVIDIA's driver 580 has them.
 errors_as_nvidia_smi_has_them()
 {
-    run smi --root "$both" --query-gpu=name,no_such,other --format=csv
+    for names in name,no_such,other no_such; do
+        run smi --root "$both" --query-gpu="$names" --format=csv
+        status_is 2
+        err_is_empty
+        lines_are 'Field "no_such" is not a valid field to query.' ''
+    done
+    run smi --root "$both" '--query-gpu=index, name' --format=csv
     status_is 2
-    err_is_empty
-    lines_are 'Field "no_such" is not a valid field to query.' ''
+    lines_are 'Field " name" is not a valid field to query.' ''
     run smi --root "$both" --query-compute-apps=pid,uuid --format=csv
     status_is 2
     out_has 'Field "uuid" is not a valid field to query.'
+    for format in xml csv,nonsense noheadercsv; do
+        run smi --root "$both" --query-gpu=name --format="$format"
+        status_is 2
+        err_is_empty
+        lines_are 'Format modifier is not recognized.'
+    done
+    run smi --root "$both" --query-gpu=index --query-compute-apps=pid --format=csv
+    status_is 2
+    lines_are 'Only one --query-* switch can be used at a time.'
+    run smi --root "$both" --query-gpu=index --format=csv -l 0
+    status_is 2
+    out_has 'Loop frequency must be greater than 0.'
+}
+
+no_gpu_is_exit_6()
+{
     mkdir -p "$tmp/empty/sys"
     for question in -L --query-gpu=name\ --format=csv ''; do
         # shellcheck disable=SC2086 # two words
@@ -222,12 +248,39 @@ errors_as_nvidia_smi_has_them()
         status_is 6
         lines_are 'No devices were found'
     done
+    for id in 7 nonsense GPU-0000000000000000 0000:09:00.0 :; do
+        run smi --root "$both" --query-gpu=index --format=csv -i "$id"
+        status_is 6
+        lines_are 'No devices were found'
+    done
+    run smi --root "$both" --query-gpu=index --format=csv,noheader -i 0,7,0
+    status_is 0
+    lines_are 0
     run smi --root "$tmp/empty" --json
     status_is 6
     json_is 'd["gpus"] == []'
     run smi --root "$tmp/no-such" -L
     status_is 1
     err_has "No such file"
+}
+
+# An option that is none is wrong usage; nvidia-smi ends with 255 then, and so does the link.
+wrong_usage()
+{
+    for words in --nonsense nonsense -Z --query-gpu --format=csv; do
+        run smi "$words"
+        status_is 2
+        out_is_empty
+        said="nvidia-smi $words"
+        status=0
+        (exec -a nvidia-smi "$cairn" "$words") >"$out" 2>"$err" || status=$?
+        status_is 255
+        out_is_empty
+        err_has "cairn smi"
+    done
+    run smi --root "$both" -L -l soon
+    status_is 2
+    err_has soon
 }
 
 loops_end_on_interrupt()
@@ -343,6 +396,8 @@ it the_budget_is_that_of_cairn_gpu
 it the_table
 it as_json
 it errors_as_nvidia_smi_has_them
+it no_gpu_is_exit_6
+it wrong_usage
 it loops_end_on_interrupt
 it loops_end_when_nobody_reads
 it into_a_file
