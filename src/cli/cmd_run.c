@@ -86,8 +86,11 @@ static int check_words(struct run_options *o, const char *command)
     if (o->hang && (!cairn_parse_u64(o->hang, &seconds) || seconds > 30 * 24 * 3600))
         return options_error(command, "--hang-after wants seconds, not \"%s\"", o->hang);
     o->hang_after_s = o->hang ? (int)seconds : DEFAULT_HANG_S;
-    if (o->preload && !str_eq(o->preload, "auto") && !str_eq(o->preload, "none"))
-        run_say("this build has no library to preload; running without it");
+    struct cairn_error err = { 0 };
+    if (preload_parse(o->preload_text, &o->preload, &err))
+        return options_error(command, "%s", err.msg);
+    if (o->no_env && !o->preload_text)
+        o->preload.way = PRELOAD_OFF;
     return o->keep_log ? check_log(o->keep_log) : OPTIONS_GO;
 }
 
@@ -132,8 +135,8 @@ static int run_command(struct run_options *o, int argc, char **argv)
                 "also write the journal's events to FILE, one JSON object a line"),
         OPT_FLAG(0, "history", &o->history, "list the runs of the past"),
         OPT_FLAG('j', "json", &o->json, "with --history: print JSON on stdout"),
-        OPT_STR(0, "preload", &o->preload, "WHAT",
-                "auto or none; libraries to preload are not in this build"),
+        OPT_STR(0, "preload", &o->preload_text, "auto|off|all|record|stage|retry|memory|guard",
+                "what the library inside the trainer does, several with commas between"),
         OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "the chip, told by hand"),
         OPT_MACHINE(&o->machine),
         OPT_END,

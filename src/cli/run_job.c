@@ -32,6 +32,8 @@ struct stage {
     struct timespec since;     /* files that are younger may be the trainer's */
     struct journal journal;
     const char *const *env; /* of the first attempt */
+    const char *const *keep;
+    struct preload preload;
     struct arena arena;
     int parent; /* the pipe to the one who waits for our start; -1: nobody does */
 };
@@ -194,10 +196,38 @@ static void close_journal(struct stage *s, const struct supervise_result *r, con
         say_and_note(s, arena_printf(&s->arena, "the journal is not kept: %s", trouble->msg));
 }
 
+/* What the user chose is not for a retry to change. */
+static void keep_preload(struct stage *s)
+{
+    const char **keep = NULL;
+    size_t n = 0;
+    for (const char *const *name = s->o->keep.item; name && *name; name++)
+        *ARENA_PUSH(&s->arena, keep, n) = *name;
+    *ARENA_PUSH(&s->arena, keep, n) = "CAIRN_PRELOAD";
+    *ARENA_PUSH(&s->arena, keep, n) = NULL;
+    s->keep = keep;
+}
+
+static void add_preload(struct stage *s)
+{
+    struct preload *p = &s->preload;
+    preload_prepare(&s->o->preload, s->facts, &s->plan, s->env, &s->arena, p);
+    s->env = p->env;
+    s->keep = s->o->keep.item;
+    if (s->o->preload.way != PRELOAD_AUTO)
+        keep_preload(s);
+    if (p->trouble)
+        say_and_note(s, arena_printf(&s->arena, "%s%s", p->list ? "" : "nothing is preloaded: ", p->trouble));
+    if (p->list && !str_eq(p->list, "record"))
+        say_and_note(s, arena_printf(&s->arena, "inside the trainer: %s%s%s", p->list, p->why ? ": " : "",
+                                     p->why ? p->why : ""));
+}
+
 static void make_environment(struct stage *s)
 {
     struct cairn_error err = { 0 };
     s->env = s->o->no_env ? s->facts->env : plan_environment(s->facts, &s->plan, &s->arena);
+    add_preload(s);
     if (!s->o->with_smi)
         return;
     const char *objection =
@@ -235,11 +265,12 @@ static int train(struct stage *s)
         .facts = s->facts,
         .plan = &s->plan,
         .env = s->env,
-        .keep = o->keep.item,
+        .keep = s->keep,
         .gfx = o->machine.gfx,
         .trainer = o->trainer,
         .resume_cmd = o->resume_cmd,
         .keep_log = o->keep_log,
+        .calls = s->preload.file,
         .retries = o->retries,
         .hang_after_s = o->hang_after_s,
         .hang_explicit = o->hang != NULL,
@@ -285,6 +316,7 @@ static int prepare_and_train(struct stage *s)
     clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */
     int code = train(s);
     smi_link_remove(s->journal.dir);
+    preload_finish(&s->preload);
     if (s->state)
         journal_prune(s->state);
     return code;

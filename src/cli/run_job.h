@@ -5,12 +5,14 @@
 #define CAIRN_CLI_RUN_JOB_H
 
 #include "cli/machine.h"
+#include "run/preload.h"
 
 struct run_options {
     struct machine_options machine;
-    const char *trainer, *preload, *keep_log, *resume_cmd, *json_events, *hang;
+    const char *trainer, *preload_text, *keep_log, *resume_cmd, *json_events, *hang;
     int gpu, retries, hang_after_s;
     bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, history, json;
+    struct preload_choice preload;
     struct opt_list keep, with;
     char **argv;
 };

@@ -237,6 +237,7 @@ static void add_try(struct json *list, const struct supervise_try *t)
     struct json *evidence = json_add_array(v, "evidence");
     for (size_t i = 0; i < t->diagnosis.n_evidence; i++)
         json_add_text(evidence, NULL, t->diagnosis.evidence[i].text);
+    calls_json(&t->calls, json_add_array(v, "gpu_calls"));
 }
 
 struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv)

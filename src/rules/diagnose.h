@@ -76,6 +76,7 @@ struct diagnose_context {
     int64_t exit_code;         /* exit status, or 128 + signal; -1: not known */
     bool hung;                 /* a watchdog stopped it */
     bool memory_guard;         /* it was stopped because the host's memory ran out */
+    bool in_copy;              /* the GPU call that failed or did not return was a copy */
     const char *const *env;    /* the child's environment, "NAME=value", NULL-terminated; or NULL */
     const struct plan *plan;   /* what it was started with; or NULL */
 };

@@ -296,6 +296,31 @@ static const char *key_reason(const struct judgement *j)
     return j->reason;
 }
 
+/* What the library in the process does, and one thing more. */
+static const char *preload_with(const struct judgement *j, const char *more)
+{
+    const char *list = j->ctx->env ? str_env(j->ctx->env, "CAIRN_PRELOAD") : NULL;
+    if (!list || str_list_has(list, ',', more))
+        return list;
+    return *list ? arena_printf(j->a, "%s,%s", list, more) : more;
+}
+
+static const char *key_preload_stage(const struct judgement *j)
+{
+    const char *list = preload_with(j, "stage");
+    return !list || str_list_has(list, ',', "retry") ? list : arena_printf(j->a, "%s,retry", list);
+}
+
+static const char *key_preload_memory(const struct judgement *j)
+{
+    return preload_with(j, "memory");
+}
+
+static const char *key_preload_guard(const struct judgement *j)
+{
+    return preload_with(j, "guard");
+}
+
 static const struct {
     const char *name;
     const char *(*value)(const struct judgement *j);
@@ -333,6 +358,9 @@ static const struct {
     { "vendor", key_vendor },
     { "progress", key_progress },
     { "reason", key_reason },
+    { "preload_stage", key_preload_stage },
+    { "preload_memory", key_preload_memory },
+    { "preload_guard", key_preload_guard },
 };
 
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n)

@@ -78,6 +78,12 @@ static bool attention_waits(const struct judgement *j)
     return !is_on(judge_var(j, LOG_AOTRITON)) && j->d->hits[ISSUE_ATTENTION][WEIGHT_WARN][0].seen;
 }
 
+/* `cairn run` tells the library by these. */
+static bool preload_has(const struct judgement *j, const char *name)
+{
+    return j->ctx->env && str_env(j->ctx->env, name);
+}
+
 static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
 {
     bool hsa = f->set && str_starts(f->set, "HSA_");
@@ -108,6 +114,12 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return !str_eq(judge_var(j, LOG_HIPBLASLT), "0");
     case FIX_P2P_ON:
         return !is_on(judge_var(j, LOG_P2P));
+    case FIX_IN_COPY:
+        return j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
+    case FIX_PRELOAD:
+        return !j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
+    case FIX_PRELOAD_SHARED:
+        return preload_has(j, "CAIRN_PRELOAD") && preload_has(j, "CAIRN_PRELOAD_BUDGET");
     case FIX_ALWAYS:
         break;
     }

@@ -18,6 +18,8 @@
     "switch PyTorch's caching allocator back on: without it memory goes to pieces, and every allocation waits"
 #define NO_AOTRITON "switch experimental attention off"
 #define SET_OVERRIDE "let the runtime take {gfx} for {as}, whose code this chip runs"
+#define STAGE "CAIRN_PRELOAD={preload_stage}"
+#define STAGE_WHY "copy weights through pinned memory, since pinning a mapped file fails or takes for ever"
 #define OTHER_GPU "use the card with the most memory and hide the integrated GPU"
 
 /* clang-format off */
@@ -54,7 +56,9 @@ const struct issue_fix issue_fixes[] = {
         "look for it in shell profiles, /etc/environment, environment.d, service and compose files; an empty value counts as set"),
     ADVISE(ISSUE_OVERRIDE_BAD, "install a PyTorch that carries {gfx} itself:\n{cmd_torch}"),
 
+    SET(ISSUE_INVALID_ARGUMENT, FIX_IN_COPY, STAGE, STAGE_WHY),
     SET(ISSUE_INVALID_ARGUMENT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
+    SET(ISSUE_INVALID_ARGUMENT, FIX_PRELOAD, STAGE, STAGE_WHY),
     UNSET(ISSUE_INVALID_ARGUMENT, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
     ADVISE(
         ISSUE_INVALID_ARGUMENT,
@@ -116,6 +120,8 @@ const struct issue_fix issue_fixes[] = {
           CACHING_ON),
     SET(ISSUE_OOM_UNIFIED, FIX_ALWAYS, "{alloc}=garbage_collection_threshold:0.8,max_split_size_mb:512",
         "let the allocator give back what it does not use: it is the system's memory"),
+    SET(ISSUE_OOM_UNIFIED, FIX_PRELOAD_SHARED, "CAIRN_PRELOAD={preload_memory}",
+        "tell the trainer the memory that the GPU can really use, by which it plans"),
     ADVISE(ISSUE_OOM_UNIFIED, "let the GPU map {limit} of the {ram} (ttm.pages_limit={pages}):\n{cmd_pages}"),
     ADVISE(
         ISSUE_OOM_UNIFIED,
@@ -125,6 +131,8 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_OOM_UNIFIED, "a smaller job: batch, length, resolution, gradient checkpointing"),
     DO(ISSUE_OOM_UNIFIED, CPU, ON_CPU),
 
+    SET(ISSUE_HOST_OOM, FIX_PRELOAD_SHARED, "CAIRN_PRELOAD={preload_guard}",
+        "let allocations on the GPU fail that would leave the host too little"),
     DO(ISSUE_HOST_OOM, RESTART,
        "start once more, from the last checkpoint: what took the memory may be gone"),
     ADVISE(ISSUE_HOST_OOM,
@@ -132,6 +140,7 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_HOST_OOM, "add swap, or raise the container's memory limit (and /dev/shm)"),
     ADVISE(ISSUE_HOST_OOM, "ask the kernel who it was: sudo dmesg | grep -i -e 'killed process' -e oom"),
 
+    SET(ISSUE_HANG, FIX_IN_COPY, STAGE, STAGE_WHY),
     UNSET(ISSUE_HANG, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
     SET(ISSUE_HANG, FIX_INTERRUPT_ON, "HSA_ENABLE_INTERRUPT=0",
         "wait for the GPU by polling: a lost interrupt then does no harm; it keeps a core busy"),

@@ -110,6 +110,9 @@ enum fix_when {
     FIX_SEVERAL_GPUS,
     FIX_HIPBLASLT_ON,
     FIX_P2P_ON,
+    FIX_IN_COPY, /* a copy failed or did not return, and the library that could stage it is in the process */
+    FIX_PRELOAD, /* the library is in the process, and nothing speaks for a copy */
+    FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
 };
 struct issue_fix {
     enum issue issue;

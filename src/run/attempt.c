@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/str.h"
+#include "run/calls.h"
 #include "run/evidence.h"
 #include "run/launch.h"
 #include "run/pump.h"
@@ -207,6 +208,10 @@ static void say_memory(struct life *l, double now)
 static void save_evidence(struct life *l, const struct tree *t, const char *name)
 {
     CLEANUP(str_release) struct str text = { 0 };
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct calls calls;
+    calls_read(l->o->calls, &a, &calls);
+    calls_text(&calls, &text);
     evidence_collect(t, "/proc", l->o->gauge, &text);
     journal_write_text(l->o->journal, name, text.s);
 }

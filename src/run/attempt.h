@@ -19,6 +19,7 @@ struct attempt_options {
     double hang_after_s; /* 0: no watchdog */
     bool hang_explicit;  /* the user gave the time: no grace at the start, no excuses for servers */
     const char *copy;    /* --keep-log; may be NULL */
+    const char *calls;   /* what the files of GPU calls begin with; NULL: there are none */
     struct diagnoser *diagnoser;
     struct gauge *gauge;
     struct journal *journal;

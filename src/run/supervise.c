@@ -58,6 +58,8 @@ static void journal_verdict(struct run *r, const struct supervise_try *t)
     json_add_bool(event, "saw_step", t->attempt.saw_step);
     json_add_text(event, "class", t->diagnosis.class_id);
     json_add_text(event, "cause", t->diagnosis.cause);
+    const struct calls_call *culprit = calls_culprit(&t->calls);
+    json_add_text(event, "gpu_call", culprit ? calls_say(culprit, r->a) : NULL);
     journal_add(r->o->journal, event);
 }
 
@@ -66,14 +68,28 @@ static bool needs_diagnosis(const struct attempt *a)
     return !a->abandoned && a->end != ATTEMPT_NOT_STARTED && a->end != ATTEMPT_INTERRUPTED && a->code != 0;
 }
 
+/* The files are of this attempt alone. */
+static void take_calls(struct run *r, struct supervise_try *t)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    if (needs_diagnosis(&t->attempt))
+        calls_read(r->o->calls, r->a, &t->calls);
+    calls_remove(r->o->calls);
+    calls_text(&t->calls, &text);
+    if (text.len)
+        journal_write_text(r->o->journal, "calls.txt", text.s);
+}
+
 static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t)
 {
+    const struct calls_call *culprit = calls_culprit(&t->calls);
     const struct diagnose_context ctx = {
         .facts = r->o->facts,
         .gfx = r->o->gfx,
         .exit_code = t->attempt.code,
         .hung = t->attempt.end == ATTEMPT_HUNG,
         .memory_guard = t->attempt.end == ATTEMPT_MEMORY,
+        .in_copy = culprit && calls_is_copy(culprit),
         .env = r->env,
         .plan = r->o->plan,
     };
@@ -93,6 +109,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
         .hang_after_s = r->o->hang_after_s,
         .hang_explicit = r->o->hang_explicit,
         .copy = r->o->keep_log,
+        .calls = r->o->calls,
         .diagnoser = d,
         .gauge = &r->gauge,
         .journal = r->o->journal,
@@ -105,8 +122,10 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
         t->attempt.code = CODE_HUNG;
     if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_MEMORY)
         t->attempt.code = CODE_KILLED;
-    if (!failed)
+    if (!failed) {
+        take_calls(r, t);
         diagnose(r, d, t);
+    }
     if (failed || !t->attempt.abandoned)
         diagnoser_free(d);
     t->change = r->change;
@@ -118,6 +137,27 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
 static bool is_signal(int code)
 {
     return code > 128 && code - 128 <= SIGRTMAX;
+}
+
+/* Launches do not wait for their kernels, unless they are told to. */
+static void say_kernel(struct run *r, const struct supervise_try *t, const struct calls_call *culprit)
+{
+    const struct calls_call *last = calls_last_kernel(&t->calls);
+    bool waits = str_eq(str_env(r->env, "AMD_SERIALIZE_KERNEL"), "3");
+    if (waits && culprit && culprit->kernel)
+        talk_say(r->o->talk, "the kernel that failed: %s", calls_readable(culprit->kernel, r->a));
+    else if (last && (is_signal(t->attempt.code) || t->attempt.end == ATTEMPT_HUNG || culprit))
+        talk_say(r->o->talk, "the last kernel that was launched: %s%s", calls_readable(last->kernel, r->a),
+                 waits ? "" : " (it need not be the one that failed; --debug tells which)");
+}
+
+static void say_calls(struct run *r, const struct supervise_try *t)
+{
+    const struct calls_call *culprit = calls_culprit(&t->calls);
+    if (culprit)
+        talk_say(r->o->talk, "its last GPU call that %s: %s", culprit->returned ? "failed" : "did not return",
+                 calls_say(culprit, r->a));
+    say_kernel(r, t, culprit);
 }
 
 static void say_verdict(struct run *r, const struct supervise_try *t)
@@ -139,6 +179,7 @@ static void say_verdict(struct run *r, const struct supervise_try *t)
         talk_say(r->o->talk, "%s", d->cause);
     for (size_t i = 0; i < d->n_evidence && i < 3; i++)
         talk_say(r->o->talk, "  %s", d->evidence[i].text);
+    say_calls(r, t);
 }
 
 /* --- between two attempts ------------------------------------------------------------------------------------- */
@@ -239,7 +280,10 @@ static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
         str_addf(&text, "%s -u %s", i ? "" : "env", fix->unset[i]);
     str_addf(&text, "%scairn run", text.len ? " " : "");
     for (size_t i = 0; i < fix->n_set; i++) {
-        str_addf(&text, " --with %s=", fix->set[i].name);
+        if (str_eq(fix->set[i].name, "CAIRN_PRELOAD"))
+            str_add(&text, " --preload=");
+        else
+            str_addf(&text, " --with %s=", fix->set[i].name);
         add_quoted(&text, fix->set[i].value);
     }
     str_add(&text, fix->action == DIAGNOSE_ACT_CPU ? " --allow-cpu --" : " --");

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "rules/diagnose.h"
 #include "run/attempt.h"
+#include "run/calls.h"
 #include "run/gauge.h"
 #include "run/journal.h"
 #include "run/signals.h"
@@ -26,6 +27,7 @@ struct supervise_options {
     const char *trainer;     /* --trainer; or NULL */
     const char *resume_cmd;  /* --resume-cmd; or NULL */
     const char *keep_log;    /* --keep-log; or NULL */
+    const char *calls;       /* what the files of GPU calls begin with; or NULL */
     int retries;
     int hang_after_s;
     bool hang_explicit, allow_cpu, detached;
@@ -38,6 +40,7 @@ struct supervise_options {
 struct supervise_try {
     struct attempt attempt;
     struct diagnosis diagnosis; /* class_id is NULL when there was nothing to diagnose */
+    struct calls calls;         /* the last ones on the GPU, of a failure */
     const char *change;         /* NULL for the first */
     const char *resumed;        /* why and from where; NULL: from the beginning */
 };

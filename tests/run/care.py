@@ -117,7 +117,7 @@ def passes_stdin_on():
 
 def keeps_the_users_preload():
     with Home() as home:
-        done = home.run('--', 'sh', '-c', 'echo "$LD_PRELOAD"', env={'LD_PRELOAD': 'libm.so.6', 'ASAN_OPTIONS': 'verify_asan_link_order=0'})
+        done = home.run('--preload=off', '--', 'sh', '-c', 'echo "$LD_PRELOAD"', env={'LD_PRELOAD': 'libm.so.6', 'ASAN_OPTIONS': 'verify_asan_link_order=0'})
         if done.stdout != b'libm.so.6\n':
             yield done
 

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/calls.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "preload/record.h"
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { JSON_CALLS = 16 };
+
+/* The numbers are the same in all versions of HIP. */
+static const struct {
+    int code;
+    const char *name;
+} errors[] = {
+    { 1, "hipErrorInvalidValue" },
+    { 2, "hipErrorOutOfMemory" },
+    { 3, "hipErrorNotInitialized" },
+    { 98, "hipErrorInvalidDeviceFunction" },
+    { 100, "hipErrorNoDevice" },
+    { 101, "hipErrorInvalidDevice" },
+    { 200, "hipErrorInvalidImage" },
+    { 209, "hipErrorNoBinaryForGpu" },
+    { 400, "hipErrorInvalidHandle" },
+    { 700, "hipErrorIllegalAddress" },
+    { 701, "hipErrorLaunchOutOfResources" },
+    { 702, "hipErrorLaunchTimeOut" },
+    { 710, "hipErrorAssert" },
+    { 719, "hipErrorLaunchFailure" },
+    { 801, "hipErrorNotSupported" },
+    { 900, "hipErrorStreamCaptureUnsupported" },
+    { 999, "hipErrorUnknown" },
+};
+
+static const char *error_name(int code)
+{
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (errors[i].code == code)
+            return errors[i].name;
+    return NULL;
+}
+
+/* --- reading ---------------------------------------------------------------------------------------------------- */
+
+/* The process may write meanwhile; nothing in the file is believed. */
+static struct record *read_file(const char *path)
+{
+    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct record *r = fd < 0 ? NULL : malloc(sizeof(*r));
+    if (!r)
+        return NULL;
+    if (pread(fd, r, sizeof(*r), 0) == (ssize_t)sizeof(*r) &&
+        !memcmp(r->magic, RECORD_MAGIC, sizeof(r->magic)) && r->version == RECORD_VERSION)
+        return r;
+    free(r);
+    return NULL;
+}
+
+static const char *text_of(const char *text, size_t width, struct arena *a)
+{
+    return arena_strndup(a, text, strnlen(text, width));
+}
+
+static struct calls_call call_of(const struct record *r, const struct record_call *e, double now,
+                                 struct arena *a)
+{
+    const char *function = NULL, *kernel = NULL;
+    if (e->function < RECORD_FUNCTIONS)
+        function = text_of(r->function[e->function], RECORD_FUNCTION_BYTES, a);
+    if (e->kernel && e->kernel < RECORD_KERNELS)
+        kernel = text_of(r->kernel[e->kernel], RECORD_KERNEL_BYTES, a);
+    return (struct calls_call){
+        .function = function ? function : "?",
+        .kernel = kernel,
+        .size = e->size,
+        .code = e->code,
+        .returned = e->returned,
+        .took_s = e->returned ? (double)e->took_ns / 1e9 : now - (double)e->start_ns / 1e9,
+        .begun_s = now - (double)e->start_ns / 1e9,
+        .thread = e->thread,
+    };
+}
+
+static void add_calls(const struct record *r, struct calls_process *p, struct arena *a)
+{
+    uint64_t last = r->next;
+    double now = clock_s();
+    for (uint64_t back = RECORD_CALLS; back-- > 0;) {
+        if (back >= last)
+            continue;
+        const struct record_call *e = &r->call[(last - back) % RECORD_CALLS];
+        if (e->nth == last - back && (back < CALLS_MOST || (!e->returned && p->n < CALLS_MOST)))
+            *ARENA_PUSH(a, p->call, p->n) = call_of(r, e, now, a);
+    }
+}
+
+static void add_process(const char *path, struct arena *a, struct calls *out)
+{
+    CLEANUP(mem_free) struct record *r = read_file(path);
+    if (!r || !r->next)
+        return;
+    struct calls_process p = {
+        .pid = (int)r->pid,
+        .library = text_of(r->library, sizeof(r->library), a),
+        .n_calls = r->next,
+        .staged = r->counts.staged,
+        .staged_bytes = r->counts.staged_bytes,
+        .retried = r->counts.retried,
+        .told = r->counts.told,
+        .refused = r->counts.refused,
+    };
+    add_calls(r, &p, a);
+    if (p.n)
+        *ARENA_PUSH(a, out->process, out->n) = p;
+}
+
+static int by_last_call(const void *x, const void *y)
+{
+    const struct calls_process *p = x, *q = y;
+    double a = p->call[p->n - 1].begun_s, b = q->call[q->n - 1].begun_s;
+    return (a > b) - (a < b);
+}
+
+static void each_file(const char *prefix, void (*visit)(const char *path, void *context), void *context)
+{
+    char pattern[512];
+    glob_t found;
+    if (!prefix || (size_t)snprintf(pattern, sizeof(pattern), "%s.*", prefix) >= sizeof(pattern))
+        return;
+    if (!glob(pattern, GLOB_NOSORT, NULL, &found))
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            visit(found.gl_pathv[i], context);
+    globfree(&found);
+}
+
+struct reading {
+    struct arena *a;
+    struct calls *out;
+};
+
+static void visit_read(const char *path, void *context)
+{
+    struct reading *r = context;
+    add_process(path, r->a, r->out);
+}
+
+static void visit_remove(const char *path, void *context)
+{
+    (void)context;
+    unlink(path);
+}
+
+void calls_read(const char *prefix, struct arena *a, struct calls *out)
+{
+    *out = (struct calls){ 0 };
+    each_file(prefix, visit_read, &(struct reading){ a, out });
+    if (out->n)
+        qsort(out->process, out->n, sizeof(*out->process), by_last_call);
+    if (out->n > CALLS_MOST_PROCESSES)
+        out->n = CALLS_MOST_PROCESSES;
+}
+
+void calls_remove(const char *prefix)
+{
+    each_file(prefix, visit_remove, NULL);
+}
+
+/* --- what they tell ----------------------------------------------------------------------------------------------- */
+
+bool calls_is_copy(const struct calls_call *c)
+{
+    return strstr(c->function, "Memcpy") != NULL;
+}
+
+/* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but it is all there is. */
+const struct calls_call *calls_culprit(const struct calls *c)
+{
+    const struct calls_call *failed = NULL;
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = c->process[i].n; k-- > 0;) {
+            const struct calls_call *call = &c->process[i].call[k];
+            if (!call->returned)
+                return call;
+            if (call->code && !failed)
+                failed = call;
+        }
+    return failed;
+}
+
+const struct calls_call *calls_last_kernel(const struct calls *c)
+{
+    for (size_t k = c->n ? c->process[0].n : 0; k-- > 0;)
+        if (c->process[0].call[k].kernel)
+            return &c->process[0].call[k];
+    return NULL;
+}
+
+/* The names at the front of "_ZN2at6native13reduce_kernelI…"; what follows are arguments of templates. */
+const char *calls_readable(const char *kernel, struct arena *a)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    const char *at = kernel;
+    if (strncmp(at, "_Z", 2))
+        return kernel;
+    at += 2 + (at[2] == 'N');
+    for (char *end; *at >= '1' && *at <= '9'; at = end) {
+        unsigned long n = strtoul(at, &end, 10);
+        if (n > strlen(end))
+            break;
+        bool hidden = !strncmp(end, "_GLOBAL__N_", 11);
+        str_addf(&text, "%s%.*s", text.len ? "::" : "", hidden ? 11 : (int)n, hidden ? "(anonymous)" : end);
+        end += n;
+        if (kernel[2] != 'N')
+            break;
+    }
+    return text.len ? arena_strdup(a, text.s) : kernel;
+}
+
+static void add_size(struct str *s, const struct calls_call *c)
+{
+    if (c->kernel)
+        str_addf(s, " of %llu threads", (unsigned long long)c->size);
+    else if (c->size >= 1 << 20)
+        str_addf(s, " of %.1f MiB", (double)c->size / (1 << 20));
+    else if (c->size)
+        str_addf(s, " of %llu bytes", (unsigned long long)c->size);
+}
+
+static void add_time(struct str *s, double seconds)
+{
+    if (seconds >= 1)
+        str_addf(s, "%.1f s", seconds);
+    else if (seconds >= 1e-3)
+        str_addf(s, "%.1f ms", seconds * 1e3);
+    else
+        str_addf(s, "%.1f us", seconds * 1e6);
+}
+
+static void add_call(struct str *s, const struct calls_call *c, struct arena *a)
+{
+    str_add(s, c->function);
+    if (c->kernel)
+        str_addf(s, " %s", calls_readable(c->kernel, a));
+    add_size(s, c);
+    if (!c->returned) {
+        str_add(s, ", never returned, begun ");
+        add_time(s, c->begun_s);
+        str_add(s, " ago");
+        return;
+    }
+    const char *name = error_name(c->code);
+    if (c->code)
+        str_addf(s, ": %s%s%d%s", name ? name : "error ", name ? " (" : "", c->code, name ? ")" : "");
+    str_add(s, ", took ");
+    add_time(s, c->took_s);
+}
+
+const char *calls_say(const struct calls_call *c, struct arena *a)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    add_call(&text, c, a);
+    return arena_strdup(a, text.s);
+}
+
+static void add_counts(struct str *out, const struct calls_process *p)
+{
+    if (p->staged)
+        str_addf(out, "    %llu copies (%.1f MiB) went through pinned memory\n",
+                 (unsigned long long)p->staged, (double)p->staged_bytes / (1 << 20));
+    if (p->retried)
+        str_addf(out, "    %llu copies had failed and were tried again\n", (unsigned long long)p->retried);
+    if (p->told)
+        str_addf(out, "    %llu answers about memory were put right\n", (unsigned long long)p->told);
+    if (p->refused)
+        str_addf(out, "    %llu allocations were refused for the host's sake\n",
+                 (unsigned long long)p->refused);
+}
+
+void calls_text(const struct calls *c, struct str *out)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    for (size_t i = 0; i < c->n; i++) {
+        const struct calls_process *p = &c->process[i];
+        str_addf(out, "=== the last GPU calls of process %d, of %llu in all (%s)\n", p->pid,
+                 (unsigned long long)p->n_calls, p->library[0] ? p->library : "runtime not known");
+        add_counts(out, p);
+        for (size_t k = 0; k < p->n; k++) {
+            str_addf(out, "    -");
+            add_time(out, p->call[k].begun_s);
+            str_addf(out, " thread %u: ", p->call[k].thread);
+            add_call(out, &p->call[k], &a);
+            str_add(out, "\n");
+        }
+    }
+}
+
+static void add_json_call(struct json *list, const struct calls_call *c, struct arena *a)
+{
+    struct json *v = json_add_object(list, NULL);
+    json_add_text(v, "call", c->function);
+    json_add_text(v, "kernel", c->kernel ? calls_readable(c->kernel, a) : NULL);
+    json_add_text(v, "kernel_symbol", c->kernel);
+    json_add_int(v, c->kernel ? "threads" : "size_bytes", (int64_t)c->size);
+    if (c->returned)
+        json_add_int(v, "code", c->code);
+    else
+        json_add_null(v, "code");
+    json_add_text(v, "error", c->returned ? error_name(c->code) : NULL);
+    json_add_real(v, "took_ms", c->took_s * 1e3);
+    json_add_real(v, "begun_ms_ago", c->begun_s * 1e3);
+    json_add_int(v, "thread", c->thread);
+}
+
+void calls_json(const struct calls *c, struct json *array)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    for (size_t i = 0; i < c->n; i++) {
+        const struct calls_process *p = &c->process[i];
+        struct json *v = json_add_object(array, NULL);
+        json_add_int(v, "pid", p->pid);
+        json_add_text(v, "library", p->library);
+        json_add_int(v, "calls", (int64_t)p->n_calls);
+        json_add_int(v, "staged", (int64_t)p->staged);
+        json_add_int(v, "staged_bytes", (int64_t)p->staged_bytes);
+        json_add_int(v, "retried", (int64_t)p->retried);
+        json_add_int(v, "told", (int64_t)p->told);
+        json_add_int(v, "refused", (int64_t)p->refused);
+        struct json *last = json_add_array(v, "last");
+        for (size_t k = p->n > JSON_CALLS ? p->n - JSON_CALLS : 0; k < p->n; k++)
+            add_json_call(last, &p->call[k], &a);
+    }
+}

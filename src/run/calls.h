@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The last GPU calls of a trainer's processes, as the library inside them wrote them down (preload/record.h).
+ *
+ * May be read while they run, and after whatever ended them.  Everything in a result is in the arena. */
+#ifndef CAIRN_RUN_CALLS_H
+#define CAIRN_RUN_CALLS_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CALLS_MOST = 32, CALLS_MOST_PROCESSES = 8 };
+
+struct calls_call {
+    const char *function, *kernel; /* kernel: NULL unless it was launched here and its name is known */
+    uint64_t size;                 /* bytes, or threads */
+    int code;
+    bool returned;          /* false: the process is inside, or died there */
+    double took_s, begun_s; /* begun_s: how long ago */
+    unsigned thread;
+};
+
+struct calls_process {
+    int pid;
+    const char *library;     /* the runtime; "" when not known */
+    uint64_t n_calls;        /* in its life */
+    struct calls_call *call; /* the last ones, oldest first; one that never returned stays among them */
+    size_t n;
+    uint64_t staged, staged_bytes, retried, told, refused;
+};
+
+struct calls {
+    struct calls_process *process; /* the one that called last first */
+    size_t n;
+};
+
+/* prefix as in CAIRN_PRELOAD_FILE; NULL: nothing is read. */
+void calls_read(const char *prefix, struct arena *a, struct calls *out);
+void calls_remove(const char *prefix);
+
+/* The call that explains an end: one that never returned, else the last that failed; NULL: none did. */
+const struct calls_call *calls_culprit(const struct calls *c);
+bool calls_is_copy(const struct calls_call *c);
+/* The last launch of the process that called last; NULL: none with a name. */
+const struct calls_call *calls_last_kernel(const struct calls *c);
+
+/* "hipMemcpyWithStream of 512.0 MiB, inside for 61.0 s" */
+const char *calls_say(const struct calls_call *c, struct arena *a);
+/* "at::native::reduce_kernel" of what a C++ compiler made of it; other names as they are. */
+const char *calls_readable(const char *kernel, struct arena *a);
+void calls_text(const struct calls *c, struct str *out);
+void calls_json(const struct calls *c, struct json *array);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/preload.h"
+
+#include "base/str.h"
+#include "host/memory.h"
+#include "preload/record.h"
+#include "run/calls.h"
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIBRARY "libcairn-preload.so"
+/* In memory: a file system that copies on write could run out of room under a mapping. */
+#define SHARED "/dev/shm"
+
+static const char *const names[] = {
+#define AS_NAME(bit, name) [bit] = name,
+    RECORD_SWITCHES(AS_NAME)
+};
+
+/* --- which --------------------------------------------------------------------------------------------------------- */
+
+static unsigned switch_of(const char *word, size_t n)
+{
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == n && !memcmp(names[i], word, n))
+            return 1U << i;
+    return 0;
+}
+
+static unsigned switches_of(const char *list)
+{
+    unsigned bits = 0;
+    for (; list && *list; list += strspn(list, ",")) {
+        size_t n = strcspn(list, ",");
+        bits |= switch_of(list, n);
+        list += n;
+    }
+    return bits;
+}
+
+int preload_parse(const char *text, struct preload_choice *out, struct cairn_error *err)
+{
+    struct preload_choice c = { PRELOAD_AUTO, 0 };
+    if (!text || str_eq(text, "auto")) {
+        *out = c;
+        return 0;
+    }
+    c.way = str_eq(text, "off") || str_eq(text, "none") ? PRELOAD_OFF : PRELOAD_LIST;
+    c.switches = str_eq(text, "all") ? (1U << ARRAY_LEN(names)) - 1 : 0;
+    for (const char *at = text; c.way == PRELOAD_LIST && !str_eq(text, "all");) {
+        size_t n = strcspn(at, ",");
+        unsigned bit = switch_of(at, n);
+        if (!bit)
+            return cairn_fail(
+                err, CAIRN_EUSAGE,
+                "--preload wants auto, off, all, or some of record,stage,retry,memory,guard, not \"%.*s\"",
+                (int)n, at);
+        c.switches |= bit;
+        if (!at[n])
+            break;
+        at += n + 1;
+    }
+    *out = c;
+    return 0;
+}
+
+static const char *list_of(unsigned switches, struct arena *a)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (switches >> i & 1)
+            str_addf(&s, "%s%s", s.len ? "," : "", names[i]);
+    return arena_strdup(a, s.len ? s.s : "");
+}
+
+/* Every GPU that the trainer will see shares the host's memory. */
+static bool is_shared(const struct facts *f, const struct plan *p, const char *const *env)
+{
+    const char *shown = str_env(env, "ROCR_VISIBLE_DEVICES");
+    bool one = f->n_gpus == 1 || (shown && *shown && !strchr(shown, ','));
+    return one && p->gpu && p->gpu->kind == GPU_INTEGRATED && !memory_is_carve_out(p->gpu) &&
+           p->gpu->usable_bytes.from && f->host.memory_total_bytes.from;
+}
+
+/* --- where --------------------------------------------------------------------------------------------------------- */
+
+static const char *find_library(struct arena *a)
+{
+    static const char *const places[] = { "", "../lib/cairn/" };
+    char self[512];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = '\0';
+    const char *slash = strrchr(self, '/');
+    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
+        const char *path = arena_printf(a, "%.*s/%s" LIBRARY, (int)(slash - self), self, places[i]);
+        if (!access(path, R_OK))
+            return path;
+    }
+    return NULL;
+}
+
+/* What a killed run left: its process is no more. */
+static void remove_stale(void)
+{
+    DIR *d = opendir(SHARED);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        int pid;
+        struct stat st;
+        char path[512];
+        if (sscanf(e->d_name, "cairn-run-%d-", &pid) != 1 || !kill(pid, 0) || errno != ESRCH)
+            continue;
+        snprintf(path, sizeof(path), SHARED "/%s", e->d_name);
+        if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+            continue;
+        snprintf(path, sizeof(path), SHARED "/%.200s/calls", e->d_name);
+        calls_remove(path);
+        *strrchr(path, '/') = '\0';
+        rmdir(path);
+    }
+    if (d)
+        closedir(d);
+}
+
+static const char *make_folder(struct arena *a)
+{
+    char path[64];
+    remove_stale();
+    snprintf(path, sizeof(path), SHARED "/cairn-run-%d-XXXXXX", (int)getpid());
+    return mkdtemp(path) ? arena_printf(a, "%s/calls", path) : NULL;
+}
+
+/* --- told how ------------------------------------------------------------------------------------------------------ */
+
+struct telling {
+    struct plan_var set[6];
+    size_t n;
+    struct arena *a;
+};
+
+static void tell(struct telling *t, const char *name, const char *value)
+{
+    t->set[t->n++] = (struct plan_var){ .name = name, .value = value };
+}
+
+/* As the supervisor's own guard: where memory is short already, the reserve would refuse everything. */
+static int64_t reserve_now(const struct facts *f)
+{
+    int64_t reserve = memory_reserve(f->host.memory_total_bytes.v);
+    const struct num *left = &f->host.memory_available_bytes;
+    return left->from && left->v <= reserve ? left->v / 2 : reserve;
+}
+
+static void tell_memory(struct telling *t, const struct facts *f, const struct plan *p)
+{
+    int64_t reserve = reserve_now(f);
+    tell(t, "CAIRN_PRELOAD_BUDGET", arena_printf(t->a, "%lld", (long long)p->gpu->usable_bytes.v));
+    tell(t, "CAIRN_PRELOAD_RESERVE", arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
+}
+
+static const char *with_library(const char *others, const char *library, struct arena *a)
+{
+    return others && *others ? arena_printf(a, "%s:%s", others, library) : library;
+}
+
+void preload_prepare(const struct preload_choice *c, const struct facts *f, const struct plan *p,
+                     const char *const *env, struct arena *a, struct preload *out)
+{
+    static const char *const all[] = { "CAIRN_PRELOAD", "CAIRN_PRELOAD_FILE", "CAIRN_PRELOAD_BUDGET",
+                                       "CAIRN_PRELOAD_RESERVE" };
+    bool shared = is_shared(f, p, env);
+    unsigned switches = c->way == PRELOAD_LIST ? c->switches
+                                               : SWITCH_RECORD | switches_of(str_env(env, "CAIRN_PRELOAD")) |
+                                                     (shared ? SWITCH_GUARD : 0U);
+    *out = (struct preload){ .env = plan_change(env, NULL, 0, all, ARRAY_LEN(all), a) };
+    const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
+    if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO))
+        return;
+    if (!library || library[strcspn(library, " :")]) {
+        out->trouble = library ? "the loader does not take a path with spaces or colons"
+                               : LIBRARY " is not beside the program nor in ../lib/cairn";
+        return;
+    }
+    struct telling t = { .a = a };
+    if (switches & SWITCH_RECORD)
+        out->file = make_folder(a);
+    if (switches & SWITCH_RECORD && !out->file)
+        out->trouble = arena_printf(a, "GPU calls are not recorded: %s: %s", SHARED, strerror(errno));
+    out->list = list_of(switches, a);
+    tell(&t, "LD_PRELOAD", with_library(str_env(env, "LD_PRELOAD"), library, a));
+    tell(&t, "CAIRN_PRELOAD", out->list);
+    if (out->file)
+        tell(&t, "CAIRN_PRELOAD_FILE", out->file);
+    if (shared)
+        tell_memory(&t, f, p);
+    if (shared && c->way == PRELOAD_AUTO)
+        out->why =
+            "the GPU shares the host's memory: an allocation that would leave it too little fails, where the "
+            "machine would freeze";
+    out->env = plan_change(out->env, t.set, t.n, NULL, 0, a);
+}
+
+void preload_finish(struct preload *p)
+{
+    char folder[64];
+    if (!p->file)
+        return;
+    calls_remove(p->file);
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(p->file, '/') - p->file), p->file);
+    rmdir(folder);
+    p->file = NULL;
+}

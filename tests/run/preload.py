@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn run` with the library inside the trainer: what it is told, what its calls tell, and what a retry makes of it.
+
+The trainer's GPU work is done by tests/preload/child.c, with a HIP that is not one.
+"""
+import json
+import os
+import sys
+
+import tap
+from supervised import DATA, Home
+
+WORLD = os.environ['PRELOAD_WORLD']
+HALO = os.path.join(DATA, 'sysfs/gfx1151-strixhalo-aurora-112g-gtt')
+TELL = '''
+import json, os
+names = ("LD_PRELOAD", "CAIRN_PRELOAD", "CAIRN_PRELOAD_FILE", "CAIRN_PRELOAD_BUDGET", "CAIRN_PRELOAD_RESERVE")
+print(json.dumps({n: os.environ[n] for n in names if n in os.environ}))
+'''
+TRAIN = f'''
+import os, subprocess, sys
+def gpu(word, fake=""):
+    return subprocess.run(["{WORLD}/preload_child", word, "{WORLD}/libtorch6.so"], env=dict(os.environ, FAKE_HIP=fake),
+                          stdout=subprocess.PIPE, encoding="utf-8")
+print("torch 2.9.1+rocm6.4, AMD Radeon RX 6750 XT gfx1031", flush=True)
+def train():
+    for step in range(1, 4):
+        print(f"step {{step}} loss {{1 / step:.3f}}", flush=True)
+    sys.exit(0)
+'''
+# Weights are mapped, and HIP does not take them.
+REFUSED = TRAIN + '''
+if gpu("load", "invalid=1000").stdout.startswith("0 1 0 1 0 1 0 1 last 0"):
+    train()
+sys.exit("torch.AcceleratorError: HIP error: invalid argument")
+'''
+STUCK = TRAIN + 'gpu("hang")\n'
+DIES = TRAIN + f'''
+import signal
+child = subprocess.Popen(["{WORLD}/preload_child", "hang", "{WORLD}/libtorch6.so"], stdout=subprocess.PIPE)
+child.stdout.readline()
+import time
+time.sleep(0.2)
+child.kill()
+child.wait()
+print("Memory access fault by GPU node-1 (Agent handle: 0x55) on address 0x7f. Reason: Page not present", file=sys.stderr)
+os.abort()
+'''
+
+
+def run(home, text, *arguments, **more):
+    return home.run('--no-preflight', *arguments, '--', sys.executable, home.file('train.py', text), **more)
+
+
+def told(home, *arguments, **more):
+    return json.loads(run(home, TELL, *arguments, **more).stdout)
+
+
+def the_recorder_is_there_by_itself():
+    with Home() as home:
+        env = told(home)
+        if not env['LD_PRELOAD'].endswith('/libcairn-preload.so') or env['CAIRN_PRELOAD'] != 'record':
+            yield env
+        if not env['CAIRN_PRELOAD_FILE'].startswith('/dev/shm/cairn-run-') or 'CAIRN_PRELOAD_BUDGET' in env:
+            yield env
+        if os.path.exists(os.path.dirname(env['CAIRN_PRELOAD_FILE'])):
+            yield 'the folder is still there'
+        env = told(home, env={'LD_PRELOAD': 'libm.so.6'})
+        if not env['LD_PRELOAD'].startswith('libm.so.6:/'):
+            yield env
+
+
+def it_can_be_left_out_or_chosen():
+    with Home() as home:
+        for arguments in (('--preload=off',), ('--preload=none',), ('--no-env',)):
+            env = told(home, *arguments)
+            if env:
+                yield arguments, env
+        env = told(home, '--preload=stage,guard')
+        if env.get('CAIRN_PRELOAD') != 'stage,guard' or 'CAIRN_PRELOAD_FILE' in env:
+            yield env
+        env = told(home, '--preload=all', '--no-env')
+        if env.get('CAIRN_PRELOAD') != 'record,stage,retry,memory,guard':
+            yield env
+        for bad in ('stage,', 'all,stage', 'speed', ''):
+            done = run(home, TELL, '--preload=' + bad)
+            if done.returncode != 2 or b'--preload wants' not in done.stderr:
+                yield bad, done
+
+
+def shared_memory_is_guarded():
+    with Home() as home:
+        done = run(home, TELL, '--root', HALO)
+        env = json.loads(done.stdout)
+        if env['CAIRN_PRELOAD'] != 'record,guard' or b'shares the host' not in done.stderr:
+            yield env, done.stderr
+        if not 64 << 30 < int(env['CAIRN_PRELOAD_BUDGET']) < 128 << 30 or int(env['CAIRN_PRELOAD_RESERVE']) < 1:
+            yield env
+
+
+def a_refused_copy_is_staged_the_next_time():
+    with Home() as home:
+        done = run(home, REFUSED)
+        tries = home.verdict()['attempts']
+        if done.returncode or [t['change'] for t in tries] != [None, 'CAIRN_PRELOAD=record,stage,retry']:
+            yield tries, done.stderr
+        calls = tries[0]['gpu_calls'][0]
+        last = [c for c in calls['last'] if c['code']][-1]
+        if (last['call'], last['error'], calls['staged']) != ('hipMemcpyHtoD', 'hipErrorInvalidValue', 0):
+            yield calls
+        if b'last GPU call that failed: hipMemcpyHtoD of 9.0 MiB: hipErrorInvalidValue (1)' not in b' '.join(done.stderr.split()):
+            yield done.stderr
+        # What worked is used the next time, and is the library's own business.
+        done = run(home, REFUSED)
+        if done.returncode or len(home.verdict()['attempts']) != 1 or b'inside the trainer: record,stage,retry' not in done.stderr:
+            yield done
+
+
+def what_the_user_chose_stays():
+    with Home() as home:
+        done = run(home, REFUSED, '--preload=record')
+        changes = [t['change'] for t in home.verdict()['attempts']]
+        if done.returncode != 1 or changes != [None, 'HSA_ENABLE_SDMA=0']:
+            yield changes
+
+
+def a_hang_names_the_call():
+    with Home() as home:
+        done = run(home, STUCK, '--hang-after', '2', '--retries', '0')
+        said = b' '.join(done.stderr.split())
+        if b'did not return: hipLaunchKernel never_ends of 1 threads' not in said:
+            yield said
+        with open(home.runs()[-1] + '/hang.txt', encoding='utf-8') as f:
+            evidence = f.read()
+        if 'the last GPU calls of process' not in evidence or 'never_ends' not in evidence:
+            yield evidence[:500]
+
+
+def debug_says_which_kernel_failed():
+    with Home() as home:
+        done = run(home, DIES, '--retries', '0')
+        if b'the last kernel that was launched: never_ends' not in b' '.join(done.stderr.split()):
+            yield done.stderr
+        done = run(home, DIES, '--retries', '0', '--debug', '--root', HALO)
+        if b'the kernel that failed: never_ends' not in b' '.join(done.stderr.split()):
+            yield done.stderr
+        if 'never_ends' not in json.dumps(home.verdict()['attempts'][0]['gpu_calls']):
+            yield home.verdict()
+
+
+def what_a_killed_run_left_goes_with_the_next():
+    # No process has so high a number.
+    folder = '/dev/shm/cairn-run-4194305-abcdef'
+    os.makedirs(folder, exist_ok=True)
+    with open(folder + '/calls.1', 'w', encoding='utf-8'):
+        pass
+    with Home() as home:
+        told(home)
+        if os.path.exists(folder):
+            yield 'it is still there'
+
+
+tap.run([
+    the_recorder_is_there_by_itself,
+    it_can_be_left_out_or_chosen,
+    shared_memory_is_guarded,
+    a_refused_copy_is_staged_the_next_time,
+    what_the_user_chose_stays,
+    a_hang_names_the_call,
+    debug_says_which_kernel_failed,
+    what_a_killed_run_left_goes_with_the_next,
+])

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/calls.h"
+
+#include "base/clock.h"
+#include "check.h"
+#include "preload/record.h"
+#include "scratch.h"
+#include <unistd.h>
+
+static struct arena arena;
+
+static struct record *new_record(int pid)
+{
+    struct record *r = calloc(1, sizeof(*r));
+    memcpy(r->magic, RECORD_MAGIC, sizeof(r->magic));
+    r->version = RECORD_VERSION;
+    r->pid = (uint32_t)pid;
+    r->n_kernels = 2;
+    strcpy(r->function[0], "hipMemcpyWithStream");
+    strcpy(r->function[1], "hipLaunchKernel");
+    strcpy(r->kernel[1], "_ZN2at6native13reduce_kernelILi512EEEvT_");
+    strcpy(r->library, "/opt/libamdhip64.so.6");
+    return r;
+}
+
+static void add(struct record *r, unsigned function, int code, bool returned, double ago_s)
+{
+    uint64_t nth = ++r->next;
+    struct record_call *e = &r->call[nth % RECORD_CALLS];
+    e->nth = nth;
+    e->start_ns = (uint64_t)((clock_s() - ago_s) * 1e9);
+    e->took_ns = 1500;
+    e->size = function ? 64 : 3 << 20;
+    e->code = code;
+    e->thread = 7;
+    e->function = (uint16_t)function;
+    e->kernel = function == 1;
+    e->returned = returned;
+}
+
+static void keep(struct record *r, const char *name)
+{
+    FILE *f = fopen(scratch(name), "wb");
+    fwrite(r, sizeof(*r), 1, f);
+    fclose(f);
+    free(r);
+}
+
+static struct calls read_all(void)
+{
+    struct calls c;
+    calls_read(scratch("calls"), &arena, &c);
+    return c;
+}
+
+static void tells_where_a_process_is(void)
+{
+    struct record *r = new_record(41);
+    add(r, 0, 0, false, 61); /* inside, while another thread goes on */
+    for (int i = 0; i < 100; i++)
+        add(r, 1, 0, true, 1);
+    keep(r, "calls.41");
+    struct calls c = read_all();
+    REQUIRE(c.n == 1);
+    CHECK_INT(c.process[0].n, CALLS_MOST + 1);
+    CHECK_INT(c.process[0].n_calls, 101);
+    const struct calls_call *culprit = calls_culprit(&c);
+    REQUIRE(culprit);
+    CHECK(calls_is_copy(culprit));
+    CHECK_STR(calls_say(culprit, &arena), "hipMemcpyWithStream of 3.0 MiB, never returned, begun 61.0 s ago");
+    const struct calls_call *kernel = calls_last_kernel(&c);
+    REQUIRE(kernel);
+    CHECK_STR(calls_say(kernel, &arena),
+              "hipLaunchKernel at::native::reduce_kernel of 64 threads, took 1.5 us");
+}
+
+static void tells_what_failed(void)
+{
+    struct record *r = new_record(42);
+    add(r, 0, 1, true, 5);
+    add(r, 1, 719, true, 4);
+    add(r, 1, 12345, true, 3);
+    add(r, 1, 0, true, 2);
+    keep(r, "calls.42");
+    struct calls c = read_all();
+    REQUIRE(c.n == 1);
+    const struct calls_call *culprit = calls_culprit(&c);
+    REQUIRE(culprit);
+    CHECK_STR(calls_say(culprit, &arena),
+              "hipLaunchKernel at::native::reduce_kernel of 64 threads: error 12345, took 1.5 us");
+    CHECK_STR(
+        calls_say(&c.process[0].call[1], &arena),
+        "hipLaunchKernel at::native::reduce_kernel of 64 threads: hipErrorLaunchFailure (719), took 1.5 us");
+    CLEANUP(str_release) struct str text = { 0 };
+    calls_text(&c, &text);
+    CHECK_HAS(text.s, "of process 42, of 4 in all (/opt/libamdhip64.so.6)");
+    CHECK_HAS(text.s, "hipMemcpyWithStream of 3.0 MiB: hipErrorInvalidValue (1)");
+}
+
+static void the_process_that_called_last_comes_first(void)
+{
+    struct record *old = new_record(43), *recent = new_record(44), *silent = new_record(45);
+    add(old, 0, 0, true, 50);
+    add(recent, 1, 0, true, 1);
+    keep(old, "calls.43");
+    keep(recent, "calls.44");
+    keep(silent, "calls.45");
+    struct calls c = read_all();
+    REQUIRE(c.n == 2);
+    CHECK_INT(c.process[0].pid, 44);
+    CHECK_INT(c.process[1].pid, 43);
+    CHECK(!calls_culprit(&c));
+}
+
+static void a_ring_that_went_round(void)
+{
+    struct record *r = new_record(46);
+    for (int i = 0; i < RECORD_CALLS + 10; i++)
+        add(r, 0, i == 0 ? 1 : 0, true, 1);             /* the first is gone */
+    r->call[(RECORD_CALLS + 9) % RECORD_CALLS].nth = 0; /* being written */
+    keep(r, "calls.46");
+    struct calls c = read_all();
+    REQUIRE(c.n == 1);
+    CHECK_INT(c.process[0].n, CALLS_MOST - 1);
+    CHECK(!calls_culprit(&c));
+}
+
+static void believes_nothing(void)
+{
+    struct record *bad = new_record(47), *version = new_record(48), *odd = new_record(49);
+    add(bad, 0, 0, true, 1);
+    bad->magic[0] = 'x';
+    keep(bad, "calls.47");
+    add(version, 0, 0, true, 1);
+    version->version++;
+    keep(version, "calls.48");
+    scratch_file("calls.50", "cairnrec");
+    scratch_file("calls.51", "");
+    CHECK_INT(read_all().n, 0);
+    add(odd, 1, 0, true, 1);
+    odd->call[1].function = 65535;
+    odd->call[1].kernel = 65535;
+    odd->next = UINT64_MAX;
+    memset(odd->library, 'x', sizeof(odd->library));
+    keep(odd, "calls.49");
+    read_all();
+    struct calls none;
+    calls_read(NULL, &arena, &none);
+    CHECK_INT(none.n, 0);
+    calls_read("/nonexistent/calls", &arena, &none);
+    CHECK_INT(none.n, 0);
+}
+
+static void names_can_be_read(void)
+{
+    static const char *const names[][2] = {
+        { "_ZN2at6native13reduce_kernelILi512EEEvT_", "at::native::reduce_kernel" },
+        { "_ZN2at6native12_GLOBAL__N_18gelu_bwdEv", "at::native::(anonymous)::gelu_bwd" },
+        { "_Z6adamw_PfS_", "adamw_" },
+        { "Cijk_Ailk_Bljk_SB_MT64x64", "Cijk_Ailk_Bljk_SB_MT64x64" },
+        { "_ZN", "_ZN" },
+        { "_ZN999999999999x", "_ZN999999999999x" },
+        { "", "" },
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        CHECK_STR(calls_readable(names[i][0], &arena), names[i][1]);
+}
+
+/* Each case with a folder of its own. */
+#define WITH_FOLDER(name)               \
+    static void name##_(void)           \
+    {                                   \
+        name();                         \
+        calls_remove(scratch("calls")); \
+        CHECK_INT(read_all().n, 0);     \
+    }
+WITH_FOLDER(tells_where_a_process_is)
+WITH_FOLDER(tells_what_failed)
+WITH_FOLDER(the_process_that_called_last_comes_first)
+WITH_FOLDER(a_ring_that_went_round)
+WITH_FOLDER(believes_nothing)
+
+int main(void)
+{
+    RUN(tells_where_a_process_is_);
+    RUN(tells_what_failed_);
+    RUN(the_process_that_called_last_comes_first_);
+    RUN(a_ring_that_went_round_);
+    RUN(believes_nothing_);
+    RUN(names_can_be_read);
+    arena_release(&arena);
+    return check_done();
+}
