@@ -86,6 +86,8 @@ static int show_once(const struct smi_options *o, const struct smi_query *q, boo
         puts("No devices were found");
     else
         show(&s, o, q, first);
+    if (!s.count && s.facts.n_gpus)
+        fputs("cairn: HIP shows none of the AMD GPUs that are here; `cairn gpu` says why\n", stderr);
     return s.n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
 }
 

@@ -248,6 +248,14 @@ no_gpu_is_exit_6()
         status_is 6
         lines_are 'No devices were found'
     done
+    err_is_empty
+    run smi --root "$data/sysfs/gfx1201-rx9070xt-desktop-drm-only" -L
+    status_is 6
+    lines_are 'No devices were found'
+    err_has "HIP shows none"
+    ROCR_VISIBLE_DEVICES='' run smi --root "$both" -L
+    status_is 6
+    err_has "HIP shows none"
     for id in 7 nonsense GPU-0000000000000000 0000:09:00.0 :; do
         run smi --root "$both" --query-gpu=index --format=csv -i "$id"
         status_is 6

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/smi_link.h"
 
+#include "base/fault.h"
 #include "base/str.h"
 #include "check.h"
 #include "run/journal.h"
 #include "scratch.h"
+#include <errno.h>
 #include <fcntl.h>
 
 static struct arena arena;
@@ -53,6 +55,28 @@ static void a_tree_goes_with_it(void)
     smi_link_remove(scratch("run"));
 }
 
+static void a_failure_says_what_failed(void)
+{
+    const char *env[] = { NULL }, *const *out = NULL;
+    const struct root live = { .fd = -1, .live = true, .path = "/" };
+    int failures = 0;
+    for (int nth = 1;; nth++) {
+        struct cairn_error err = { 0 };
+        fault_arm(nth, ENOSPC);
+        int r = smi_link_make(scratch("run"), &live, env, &arena, &out, &err);
+        bool hit = fault_disarm();
+        smi_link_remove(scratch("run"));
+        if (!hit) {
+            CHECK(r == 0 && out);
+            break;
+        }
+        failures += r != 0; /* a folder above that is there already need not be made */
+        CHECK(!r || strstr(err.msg, "No space left"));
+        out = NULL;
+    }
+    CHECK_INT(failures, 3);
+}
+
 /* What a killed run left goes with its folder; somebody's link in its place is not followed. */
 static void goes_with_the_run(void)
 {
@@ -79,6 +103,7 @@ int main(void)
 {
     RUN(comes_first_in_path_and_goes_again);
     RUN(a_tree_goes_with_it);
+    RUN(a_failure_says_what_failed);
     RUN(goes_with_the_run);
     arena_release(&arena);
     return check_done();
