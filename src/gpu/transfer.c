@@ -125,6 +125,11 @@ static bool is_up(const struct job *j)
     return !j->down;
 }
 
+static bool is_host(const struct transfer *t)
+{
+    return t->g->info.api == GPU_API_HOST;
+}
+
 static size_t slots_of(const struct job *j)
 {
     return j->direct ? j->n_pieces : j->t->n_slots;
@@ -160,7 +165,16 @@ static int do_task(struct job *j, const struct task *task, struct cairn_error *e
     const struct transfer_part *part = &j->parts[task->part];
     if (j->o.stop && *j->o.stop)
         return cairn_fail(err, CAIRN_EIO, "interrupted");
-    return part->move(part->context, task->at, task->n, place_of(j, task), err);
+    if (!j->direct || is_host(j->t))
+        return part->move(part->context, task->at, task->n, place_of(j, task), err);
+    /* A GPU's memory may be slow to read for the CPU, even where it is the same: it is written once, and that is all. */
+    CLEANUP(mem_free) char *made = malloc(task->n);
+    if (!made)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu bytes", task->n);
+    if (part->move(part->context, task->at, task->n, made, err))
+        return -1;
+    memcpy(place_of(j, task), made, task->n);
+    return 0;
 }
 
 /* Does the next task; false: there is none, or none that can be done without waiting. */
@@ -406,7 +420,7 @@ static int begin(struct job *j, const struct transfer_part *parts, size_t n, str
     if (gpu_wait(t->g, NULL, err) || (j->o.after && gpu_wait(t->g, j->o.after, err)))
         return -1;
     j->o.verify |= t->g->fault != NULL;
-    j->direct = transfer_is_direct(t);
+    j->direct = transfer_is_direct(t) && (is_up(j) || is_host(t));
     if (!j->direct && transfer_ring(t, j->total, err))
         return -1;
     for (size_t i = 0; i < n && !j->direct; i++)

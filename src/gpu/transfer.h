@@ -3,8 +3,8 @@
  *
  * They go through a ring of pinned pieces of memory: several threads fill pieces (from a file, from memory, converted on
  * the way) while others are being copied.  The driver never sees a mapping of a file, nor memory of the caller: pinning
- * such pages is what stalls ROCm.  Where the CPU can reach the device's memory, as on the CPU itself, the threads work in it,
- * and there is no ring.
+ * such pages is what stalls ROCm.  Where the CPU can reach the device's memory the threads write into it, and only the way
+ * back takes the ring; on the CPU itself nothing does.
  *
  * When a copy fails, all that is on its way is waited for and done again: alone and compared with what arrived, then in
  * smaller pieces.  Only then is it an error, and the caller may leave the part on the host.  Where pinned memory is refused
@@ -33,7 +33,7 @@ struct transfer_stats {
     uint64_t up_bytes, down_bytes;
     uint64_t copies;     /* that the driver was asked for */
     uint64_t ring_bytes; /* pinned, or else ordinary */
-    bool direct;         /* no ring is needed; known after the first call */
+    bool direct;         /* the CPU writes into the device's memory; known after the first call */
     uint64_t rungs[TRANSFER_RUNGS];
 };
 

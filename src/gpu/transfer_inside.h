@@ -20,6 +20,7 @@ struct transfer {
     size_t want_slots, want_bytes;
     struct transfer_slot slots[TRANSFER_SLOTS];
     size_t n_slots, slot_bytes;
+    struct transfer_slot arrived;    /* what is read back to be compared */
     bool full;                       /* no more slots are to be had */
     enum { UNKNOWN, NO, YES } reach; /* whether the CPU reaches the device's memory */
     struct transfer_stats stats;
@@ -29,7 +30,7 @@ struct transfer {
 
 /* Counts it, and keeps the first reason. */
 void transfer_note(struct transfer *t, enum transfer_rung rung, const struct cairn_error *why);
-/* Whether no ring is needed; finds it out, the first time. */
+/* Whether the CPU reaches the device's memory; finds it out, the first time. */
 bool transfer_is_direct(struct transfer *t);
 /* A ring for so many bytes, as far as it goes: one slot at least. */
 int transfer_ring(struct transfer *t, uint64_t bytes, struct cairn_error *err);

@@ -153,6 +153,7 @@ void transfer_ring_close(struct transfer *t)
 {
     for (size_t i = 0; i < t->n_slots; i++)
         give_back(t, &t->slots[i]);
+    give_back(t, &t->arrived);
     t->n_slots = 0;
     t->full = false;
     t->stats.ring_bytes = 0;
@@ -169,15 +170,28 @@ int transfer_wait(struct transfer *t, const struct transfer_slot *s, struct cair
 
 /* ---- copies that are checked ---- */
 
+/* Pinned if the driver gives any. */
+static int take_arrived(struct transfer *t, struct cairn_error *err)
+{
+    struct transfer_slot *s = &t->arrived;
+    struct cairn_error ignored = { 0 };
+    if (s->bytes)
+        return 0;
+    s->pinned = true;
+    if (!take(t, s, COMPARED, &ignored))
+        return 0;
+    s->pinned = false;
+    return take(t, s, COMPARED, err);
+}
+
 int transfer_compare(struct transfer *t, const struct transfer_run *run, struct hash *h,
                      struct cairn_error *err)
 {
-    size_t most = run->n < COMPARED ? run->n : COMPARED;
-    CLEANUP(mem_free) char *arrived = malloc(most);
-    if (!arrived)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory to compare %zu bytes", most);
+    if (take_arrived(t, err))
+        return -1;
+    char *arrived = t->arrived.bytes;
     for (size_t at = 0, n; at < run->n; at += n) {
-        n = run->n - at < most ? run->n - at : most;
+        n = run->n - at < COMPARED ? run->n - at : COMPARED;
         if (gpu_download(t->g, NULL, arrived, run->device + at, n, err) || gpu_wait(t->g, NULL, err))
             return -1;
         if (memcmp(arrived, run->host + at, n))
