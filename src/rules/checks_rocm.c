@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/looks.h"
 
+#include "host/memory.h"
 #include "rules/remedy.h"
 #include <string.h>
 
@@ -170,4 +171,47 @@ struct finding check_rocm_known_bad(const struct look *l)
             return found(bad_rocms[i].status, say(l, "ROCm %s on %s", say_version(l, v), bad_rocms[i].gfx),
                          bad_rocms[i].why, remedy_torch(l));
     return found_ok(l, "no fault of ROCm %s on this chip is known", say_version(l, v));
+}
+
+/* The runtime pins what it copies from, and a mapped file takes that badly.  That it is slow here cannot be known
+ * beforehand, so the line only says what to do. */
+struct finding check_mapped_weights(const struct look *l)
+{
+    static const char *const reported[] = { "gfx1100", "gfx1151", "gfx1200", "gfx1201" };
+    struct version v = look_torch_rocm(l);
+    bool here = false;
+    if (!l->gpu || !l->torch || l->torch->build != TORCH_ROCM)
+        return found_skip("no ROCm build of PyTorch");
+    for (size_t i = 0; i < ARRAY_LEN(reported); i++)
+        here |= look_is(l, reported[i]);
+    if (here && !v.n)
+        return found_unknown("the ROCm version of this PyTorch is not known", NULL, NULL);
+    if (!here || !version_at_least(v, 7, 0, 0))
+        return found_ok(l, "no report that mapped weights load slowly on this chip with this ROCm");
+    return found_ok(l,
+                    "if mapped weights load slowly, as is reported of %s with ROCm 7: cairn run "
+                    "--preload=record,stage -- COMMAND",
+                    l->gpu->gfx.s);
+}
+
+/* HIP 7.13 tells half of RAM as the total of an integrated GPU, whatever it may map. */
+struct finding check_hip_memory(const struct look *l)
+{
+    const struct num *ram = &l->facts->host.memory_total_bytes;
+    struct version v = look_torch_rocm(l);
+    if (!l->gpu || l->gpu->kind != GPU_INTEGRATED || memory_is_carve_out(l->gpu))
+        return found_skip("no GPU that shares the host's memory");
+    if (!v.n || !ram->from || !l->gpu->usable_bytes.from)
+        return found_unknown("whether HIP tells this GPU's memory right is not known",
+                             "neither is the ROCm of this PyTorch, or the memory", NULL);
+    v.pre = false; /* a nightly of 7.13 has 7.13's faults */
+    if (!version_at_least(v, 7, 13, 0) || l->gpu->usable_bytes.v / 11 * 10 < ram->v / 2)
+        return found_ok(l, "no report that ROCm %s tells this GPU's memory wrong", say_version(l, v));
+    return found(
+        CHECK_WARN,
+        say(l, "ROCm %s may tell trainers half of RAM, and the GPU can use %s", say_version(l, v),
+            say_bytes(l, l->gpu->usable_bytes.v)),
+        "trainers that plan by the total choose too small a job; cairn's library in the process tells "
+        "the real one",
+        "cairn run --preload=record,memory,guard -- COMMAND");
 }

@@ -114,6 +114,11 @@ static const struct check table[] = {
       "https://github.com/ROCm/rocm-systems/pull/2200", 0, check_rocm_cwsr },
     { "rocm-known-bad", "rocm", "this ROCm release has no known fault on this chip",
       LEGACY_ISSUE "5572; " LEGACY_ISSUE "2781; https://github.com/Niko1221/Strata", 0, check_rocm_known_bad },
+    { "mapped-weights", "rocm", "weights that are mapped from their file are not known to load slowly",
+      LEGACY_ISSUE "6523; " LEGACY_ISSUE "6358; " LEGACY_ISSUE "6606; " LEGACY_ISSUE "6582", CHECK_ADVICE,
+      check_mapped_weights },
+    { "hip-memory", "rocm", "HIP tells an integrated GPU's memory right", LEGACY_ISSUE "6004", CHECK_ADVICE,
+      check_hip_memory },
 
     { "torch-present", "pytorch", "PyTorch is installed",
       "https://pytorch.org/get-started/locally/", CHECK_NEEDED, check_torch_present },

@@ -132,6 +132,8 @@ CHECK_LOOK(env_planned);
 CHECK_LOOK(env_warnings);
 CHECK_LOOK(ld_library_path);
 CHECK_LOOK(ld_preload);
+CHECK_LOOK(mapped_weights);
+CHECK_LOOK(hip_memory);
 
 CHECK_LOOK(disk_cache);
 CHECK_LOOK(disk_work);

@@ -23,6 +23,9 @@ SPOIL(foreign_hip) { system_rocm(m); TORCH.hip_library = text_of("/opt/rocm-6.4.
 SPOIL(hip_of_a_neighbour) { system_rocm(m); TORCH.hip_library = text_of("/opt/rocm-6.4.10/lib/libamdhip64.so.6"); }
 SPOIL(no_hip_library) { TORCH.hip_library = (struct text){ 0 }; }
 SPOIL(rocm_71) { machine_torch(m, "2.10.0+rocm7.1"); }
+SPOIL(renoir_71) { GPU.gfx = text_of("gfx90c"); rocm_71(m); }
+SPOIL(rocm_713) { machine_torch(m, "2.11.0+rocm7.13.0"); }
+SPOIL(rocm_713_half) { rocm_713(m); GPU.usable_bytes.v = HOST.memory_total_bytes.v / 2; }
 SPOIL(rocm_72) { machine_torch(m, "2.11.0+rocm7.2"); }
 SPOIL(rocm_71_cwsr_off) { rocm_71(m); machine_param(m, "amdgpu", "cwsr_enable", "0"); }
 SPOIL(rocm_71_cwsr_on) { rocm_71(m); machine_param(m, "amdgpu", "cwsr_enable", "1"); }
@@ -140,6 +143,16 @@ const struct check_case software_cases[] = {
     { "rocm-known-bad", machine_halo, renoir_new, CHECK_OK, NULL },
     { "rocm-known-bad", machine_halo, rocm_710_old_kernel, CHECK_OK, NULL },
     { "rocm-known-bad", machine_card, rocm_702, CHECK_OK, NULL },
+    { "mapped-weights", machine_halo, rocm_71, CHECK_OK, NULL },
+    { "mapped-weights", machine_halo, preview_rocm, CHECK_OK, NULL },
+    { "mapped-weights", machine_halo, renoir_71, CHECK_OK, NULL },
+    { "mapped-weights", machine_halo, rocm_unknown, CHECK_UNKNOWN, NULL },
+    { "mapped-weights", machine_halo, no_torch, CHECK_SKIP, NULL },
+    { "hip-memory", machine_halo, rocm_713, CHECK_WARN, "--preload=record,memory,guard" },
+    { "hip-memory", machine_halo, rocm_713_half, CHECK_OK, NULL },
+    { "hip-memory", machine_halo, rocm_72, CHECK_OK, NULL },
+    { "hip-memory", machine_halo, rocm_unknown, CHECK_UNKNOWN, NULL },
+    { "hip-memory", machine_card, rocm_713, CHECK_SKIP, NULL },
 
     { "torch-present", machine_card, no_torch, CHECK_FAIL, "-m venv .venv && .venv/bin/python3 -m pip install torch" },
     { "torch-present", machine_card, no_torch_gfx1031, CHECK_FAIL, "\"torch[device-gfx1031]\"" },
