@@ -9,6 +9,7 @@
  *     devices=2  memory=BYTES  version=NUMBER
  *     pinned=BYTES     no more of the host's memory can be pinned
  *     copy=BYTES       no copy between host and device may be larger
+ *     late=1           an upload reads its source when its stream is waited for; if the wait fails, never
  *     unified=1        the device's memory is the host's, and can be touched; 2: it only says so
  *
  * and those of fake_told.h, which make calls fail. */
@@ -130,8 +131,15 @@ struct graph {
     struct work *works;
     size_t n;
 };
+/* What waits for its stream. */
+struct upload {
+    struct upload *next;
+    void *dst, *src;
+    size_t n;
+};
 struct stream {
     struct download *first, **last;
+    struct upload *uploads, **last_upload;
     bool stuck;           /* what is on it never ends */
     struct graph *record; /* NULL: work is done, not kept */
     bool broken;          /* something was asked for that must not be while work is kept */
@@ -172,6 +180,31 @@ static bool is_valid(const struct work *w)
             (w->kind == COPY_UP || w->kind == SET_BYTES || fake_is_device(w->src, w->n)));
 }
 
+static void end_uploads(struct stream *s, bool lost)
+{
+    fake_device_begins();
+    while (s->uploads) {
+        struct upload *u = s->uploads;
+        if (!lost)
+            memcpy(u->dst, u->src, u->n);
+        s->uploads = u->next;
+        free(u);
+    }
+    s->last_upload = &s->uploads;
+    fake_device_ends();
+}
+
+static int upload_late(struct stream *s, const struct work *w)
+{
+    struct upload *u = malloc(sizeof(*u));
+    if (!u)
+        return OUT_OF_MEMORY;
+    *u = (struct upload){ NULL, w->dst, w->src, w->n };
+    *s->last_upload = u;
+    s->last_upload = &u->next;
+    return 0;
+}
+
 static int record(struct graph *g, const struct work *w)
 {
     struct work *grown = realloc(g->works, (g->n + 1) * sizeof(*grown));
@@ -192,6 +225,10 @@ static int queue(struct stream *s, const struct work *w, bool stuck)
     fake_blocked |= stuck;
     if (s->stuck)
         return 0;
+    if (w->kind == COPY_UP && setting("late", 0))
+        return upload_late(s, w);
+    if (s->uploads)
+        end_uploads(s, false);
     fake_device_begins();
     int code = do_work(s, w);
     fake_device_ends();
@@ -206,6 +243,7 @@ int hipStreamCreateWithFlags(void **stream, unsigned flags)
     if (!s)
         return OUT_OF_MEMORY;
     s->last = &s->first;
+    s->last_upload = &s->uploads;
     *stream = keep(s);
     return 0;
 }
@@ -219,8 +257,12 @@ static bool breaks_capture(struct stream *s)
 
 int hipStreamSynchronize(void *stream)
 {
-    MAY_FAIL();
     struct stream *s = stream;
+    int told = fake_injected(__func__);
+    if (s->uploads && !s->stuck)
+        end_uploads(s, told);
+    if (told)
+        return told;
     if (breaks_capture(s))
         return NOT_IN_CAPTURE;
     if (s->stuck)

@@ -104,7 +104,7 @@ static const size_t sizes[] = { 1, 1000, PIECE, PIECE + 1, 5 * PIECE - 3, 3 * MI
 static void every_size_on_a_gpu(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-        there_and_back("hip:0", "devices=1", sizes[i], false);
+        there_and_back("hip:0", i % 2 ? "devices=1" : "late=1", sizes[i], false);
 }
 
 static void every_size_on_the_cpu(void)
@@ -254,7 +254,7 @@ static void a_wait_that_fails_is_a_copy_that_failed(void)
     struct cairn_error err = { 0 };
     way_open(&w, "hip:0", "devices=1", 10 * PIECE + 5);
     transfer_set_ring(w.t, 3, PIECE);
-    setenv("CAIRN_FAKE_HIP", "fail=hipStreamSynchronize:4:1", 1);
+    setenv("CAIRN_FAKE_HIP", "fail=hipStreamSynchronize:4:1,late=1", 1);
     CHECK(!go_up(&w, NULL, NULL, &err));
     CHECK_INT(rungs(&w, TRANSFER_STEPS), 1);
     check_arrived(&w);
@@ -459,6 +459,68 @@ static void every_call_may_fail_once(void)
     fail_each_call("unified=1", 5);
 }
 
+/* ---- any way ---- */
+
+static uint64_t seed = 1;
+
+static size_t dice(size_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % n;
+}
+
+/* Parts of any size in any order with gaps between them, on a device that may fail once. */
+static void one_way(size_t round)
+{
+    CLEANUP(way_close) struct way w;
+    struct cairn_error err = { 0 };
+    struct transfer_part parts[24];
+    char told[96] = "devices=1", *want;
+    size_t n = 1 + dice(ARRAY_LEN(parts)), at = 0;
+    way_open(&w, "hip:0", told, MIB);
+    transfer_set_ring(w.t, 1 + dice(5), PIECE >> dice(5));
+    want = calloc(1, w.n);
+    CHECK(!gpu_clear(w.g, NULL, w.device, w.n, &err) && !gpu_wait(w.g, NULL, &err));
+    for (size_t i = 0; i < n; i++) {
+        at += dice(3) ? 0 : dice(700);
+        size_t bytes = dice(4) ? dice(3000) : dice(w.n / 32);
+        parts[i] = (struct transfer_part){ w.device + at, bytes, 1 + dice(1 + dice(4000)), transfer_move_from,
+                                           w.from + at };
+        memcpy(want + at, w.from + at, bytes);
+        at += bytes;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t k = dice(n);
+        struct transfer_part other = parts[i];
+        parts[i] = parts[k];
+        parts[k] = other;
+    }
+    static const char *const calls[] = { "hipMemcpyHtoDAsync", "hipStreamSynchronize", "hipHostMalloc" };
+    if (dice(2))
+        snprintf(told, sizeof(told), "fail=%s:%zu:1,late=1,round=%zu", calls[dice(3)], 2 + dice(20), round);
+    struct transfer_options o = { .threads = (int)(1 + dice(6)), .verify = !dice(4) };
+    setenv("CAIRN_FAKE_HIP", told, 1);
+    if (transfer_up(w.t, parts, n, &o, NULL, &err))
+        CHECK_FAIL_("round %zu: %s: %s", round, told, err.msg);
+    setenv("CAIRN_FAKE_HIP", "devices=1", 1);
+    memcpy(w.from, want, w.n);
+    free(want);
+    check_arrived(&w);
+    memset(w.back, 0, w.n);
+    for (size_t i = 0; i < n; i++) {
+        parts[i].move = transfer_move_into;
+        parts[i].context = w.back + ((char *)parts[i].device - w.device);
+    }
+    CHECK(!transfer_down(w.t, parts, n, &o, NULL, &err));
+    CHECK(!memcmp(w.back, w.from, w.n));
+}
+
+static void any_parts_in_any_ring(void)
+{
+    for (size_t i = 0; i < 150; i++)
+        one_way(i);
+}
+
 int main(void)
 {
     RUN(every_size_on_a_gpu);
@@ -479,6 +541,7 @@ int main(void)
     RUN(the_first_error_of_the_threads_is_told);
     RUN(progress_is_told_and_a_stop_obeyed);
     RUN(every_call_may_fail_once);
+    RUN(any_parts_in_any_ring);
     RUN(a_lost_device_is_not_asked_again); /* the last: it stays lost */
     return check_done();
 }
