@@ -56,9 +56,9 @@ static void tell(void *to, double spent_s, const char *call)
     str_addf(&brief, "%s: no end after %.1f s, where %.3g s are usual", j->slow.what, spent_s,
              pace_median(&j->slow.pace));
     if (last)
-        str_addf(&brief, "; last queued: %s", last);
+        str_addf(&brief, "; last queued: %.96s", last); /* it may change right now */
     if (call)
-        str_addf(&brief, "; the driver has not answered: %s", call);
+        str_addf(&brief, "; the driver has not answered: %.96s", call);
     str_addf(&full, "%s\n", brief.s);
     add_memory(&full, &j->ticker.last);
     if (j->o->evidence)

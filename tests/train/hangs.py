@@ -72,7 +72,7 @@ def a_step_that_gets_nowhere_is_ended():
     with Home() as home:
         home.train('warm', env=fake(home), train__steps=2, **KEYS)
         done = home.train('crawl', '--hang-after=1', train__steps=20,
-                          env=fake(home, 'crawl=hipModuleLaunchKernel:450:300,unless=CAIRN_BLAS'), **KEYS)
+                          env=fake(home, 'crawl=hipModuleLaunchKernel:450:600,unless=CAIRN_BLAS'), **KEYS)
         restarts = events(home, 'crawl', 'restart')
         if done.returncode or done.stderr.count('starting again') != 2 or len(restarts) != 2:
             yield f'exit {done.returncode}, {restarts}: {done.stderr}'

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int slow_times, stuck_times;
+static int slow_times, slow_begun, stuck_times; /* the last two are atomic */
 static char stuck_words[256], slow_call[64];
 
 static void nap(int ms)
@@ -22,14 +22,15 @@ static void on_slow(void *to, double spent_s, const char *call)
     CHECK(to == &slow_times);
     CHECK(spent_s >= 0.2);
     snprintf(slow_call, sizeof(slow_call), "%s", call ? call : "none");
+    __atomic_store_n(&slow_begun, 1, __ATOMIC_RELEASE);
     nap(100);
     slow_times++;
 }
 
 static void on_stuck(const struct cairn_error *why)
 {
-    stuck_times++;
     snprintf(stuck_words, sizeof(stuck_words), "%s", why->msg);
+    __atomic_add_fetch(&stuck_times, 1, __ATOMIC_RELEASE);
 }
 
 static struct watch_work work(double slow_s, double end_s)
@@ -48,7 +49,7 @@ static void slow_work_is_told(void)
     w = work(0.2, 0);
     watch_work_begin(&w);
     watch_enter("hip:0", "launch gelu");
-    while (!__atomic_load_n(&slow_call[0], __ATOMIC_ACQUIRE))
+    while (!__atomic_load_n(&slow_begun, __ATOMIC_ACQUIRE))
         nap(10);
     watch_leave();
     watch_work_end();
@@ -87,7 +88,7 @@ static void work_without_end_is_told(void)
     watch_work_end();
     CHECK_HAS(stuck_words, "step 12: no end after");
     nap(300);
-    CHECK_INT(stuck_times, 1);
+    CHECK_INT(__atomic_load_n(&stuck_times, __ATOMIC_ACQUIRE), 1);
 }
 
 int main(void)
