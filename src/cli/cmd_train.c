@@ -120,6 +120,30 @@ static const char *device_name(const char *asked, bool has_cuda)
     return asked;
 }
 
+/* The CPU where the GPU that is asked for cannot be had, if that is wanted; *why then says so, else it is NULL. */
+static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct arena *a, const char **why,
+                      struct cairn_error *err)
+{
+    *why = NULL;
+    if (!gpu_open(name, g, err))
+        return 0;
+    if (!allow_cpu || err->code != CAIRN_ELACK)
+        return -1;
+    *why = arena_printf(a, "%s (train.allow_cpu)", err->msg);
+    *err = (struct cairn_error){ 0 };
+    return gpu_open("cpu", g, err);
+}
+
+/* A run that lost its GPU does not go on without one unasked. */
+static int check_gpu_is_there(const struct gpu *g, bool allow_cpu, struct cairn_error *err)
+{
+    if (!restart_why() || gpu_info(g)->api != GPU_API_HOST || restart_wants_cpu() || allow_cpu)
+        return 0;
+    cairn_fail(err, CAIRN_ELACK, "the GPU that the run was on cannot be opened any more");
+    return cairn_hint(
+        err, "--resume when `cairn gpu` shows it without problems; train.allow_cpu goes on with the CPU");
+}
+
 static int open_device(const struct train_config *c, struct gpu **g, struct arena *a, const char **why,
                        struct cairn_error *err)
 {
@@ -131,13 +155,17 @@ static int open_device(const struct train_config *c, struct gpu **g, struct aren
     for (size_t i = 0; i < n; i++)
         has_cuda = has_cuda || list[i].api == GPU_API_CUDA;
     const char *name = device_name(c->train.device, has_cuda);
-    if (gpu_open(name, g, err)) {
+    if (open_named(name, c->train.allow_cpu, g, a, why, err)) {
         if (!err->hint[0] && n_reasons)
             cairn_hint(err, "%s", reasons[0]);
         return -1;
     }
+    if (check_gpu_is_there(*g, c->train.allow_cpu, err))
+        return -1;
     device_memory_apply(*g);
     restart_know(gpu_info(*g)->api, c->train.allow_cpu);
+    if (*why)
+        return 0;
     if (restart_wants_cpu())
         *why = "the GPU failed again and again";
     else if (strcmp(name, "auto") != 0)

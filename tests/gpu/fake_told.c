@@ -9,11 +9,10 @@
 
 enum { BAD_MEMORY = 214, LOST = 700 };
 
-/* What is told holds only without a variable. */
-static bool is_off(void)
+bool fake_is_set(const char *word)
 {
     char name[64];
-    const char *at = fake_word("unless");
+    const char *at = fake_word(word);
     if (!at)
         return false;
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
@@ -40,7 +39,8 @@ static bool is_told(const char *word, const char *name, struct count *count, int
     const char *at = fake_word(word);
     size_t n = strlen(name);
     int nth = 0, code = 0;
-    if (!at || is_off() || strncmp(at, name, n) || at[n] != ':' || sscanf(at + n, ":%d:%d", &nth, &code) < 1)
+    if (!at || fake_is_set("unless") || strncmp(at, name, n) || at[n] != ':' ||
+        sscanf(at + n, ":%d:%d", &nth, &code) < 1)
         return false;
     if (answer)
         *answer = code;

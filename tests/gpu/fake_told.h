@@ -8,6 +8,7 @@
  *     slow=hipModuleLaunchKernel:3:200  it takes 200 ms
  *     crawl=hipModuleLaunchKernel:3:200 so does every such call after it
  *     unless=HSA_ENABLE_SDMA            none of these while this variable is set
+ *     leaves=CAIRN_TRAIN_RESTARTS       there is no device while this variable is set
  *     spoil=hipMemcpyHtoDAsync:3        one of the bytes that it copies arrives changed
  *     without=dequantise                no kernel is found whose name begins so
  *     refuse=dequantise                 no such kernel can be launched
@@ -20,6 +21,8 @@
 
 /* The answer that this call of `name` was told to give; 0: its own. */
 int fake_injected(const char *name);
+/* Whether the variable that a word names is set. */
+bool fake_is_set(const char *word);
 /* Whether a word names the beginning of this kernel. */
 bool fake_names(const char *word, const char *kernel);
 /* Whether what this call queues never ends. */

@@ -112,10 +112,25 @@ def the_last_resort_is_the_cpu():
             yield f'exit {done.returncode}, {info}: {done.stderr}'
 
 
+def a_gpu_that_is_gone_is_not_the_cpu_unasked():
+    """After the first hang there is no device any more."""
+    told = 'hang=hipModuleLaunchKernel:20,leaves=CAIRN_TRAIN_RESTARTS'
+    with Home() as home:
+        for device in 'hip:0', 'auto':
+            keys = {**KEYS, 'train__device': device, 'train__steps': 5}
+            done = home.train('left-' + device[:3], '--hang-after=1', env=fake(home, told), **keys)
+            if done.returncode != 3 or done.stderr.count('starting again') != 1:
+                yield f'{device}: exit {done.returncode}: {done.stderr}'
+        done = home.train('left-hip', '--hang-after=1', '--resume', env=fake(home, 'devices=0'), train__allow_cpu='true', train__steps=5, **KEYS)
+        if done.returncode or 'device    cpu' not in done.stderr or 'no device hip:0 (train.allow_cpu)' not in done.stderr:
+            yield f'exit {done.returncode}: {done.stderr}'
+
+
 tap.run([
     memory_is_in_every_line,
     a_slow_step_is_told,
     a_step_that_gets_nowhere_is_ended,
     the_workaround_is_remembered,
     the_last_resort_is_the_cpu,
+    a_gpu_that_is_gone_is_not_the_cpu_unasked,
 ])
