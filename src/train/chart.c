@@ -39,8 +39,9 @@ void chart_sparkline(const double *values, size_t n, bool utf8, struct str *out)
             hi = fmax(hi, values[i]);
         }
     for (size_t i = 0; i < n; i++) {
-        int level = hi > lo ? (int)((values[i] - lo) / (hi - lo) * 7.999) : 0;
-        str_add(out, !isfinite(values[i]) ? " " : utf8 ? blocks[level] : plain[level]);
+        bool is_known = isfinite(values[i]);
+        int level = is_known && hi > lo ? (int)((values[i] - lo) / (hi - lo) * 7.999) : 0;
+        str_add(out, !is_known ? " " : utf8 ? blocks[level] : plain[level]);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stands in for libFuzzer where there is none: feeds a harness every file of the folders it is given, every
- * beginning of each, and each with one byte changed.  So the corpus is tested by every build.  Sanitizers take their time:
- * with them a byte is changed to one value only. */
+ * beginning of each, and each with one byte changed.  So the corpus is tested by every build.  VALUES says
+ * to how many values a byte is changed. */
 #include "base/cleanup.h"
 #include "fuzz.h"
 
@@ -9,11 +9,6 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#ifdef __SANITIZE_ADDRESS__
-enum { VALUES = 1 };
-#else
-enum { VALUES = 6 };
-#endif
 enum { LARGEST = 1 << 20, VARIED = 4096 };
 
 static bool slurp(const char *path, uint8_t **data, size_t *size)
