@@ -88,7 +88,7 @@ double check_random(struct check *c)
 
 static float normal(struct check *c)
 {
-    return (float)(sqrt(-2.0 * log(check_random(c))) * cos(6.283185307179586 * check_random(c)));
+    return sqrtf(-2 * logf((float)check_random(c))) * cosf(6.2831853f * (float)check_random(c));
 }
 
 /* ---- formats ---- */

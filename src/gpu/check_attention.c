@@ -87,7 +87,9 @@ static bool weigh(const struct operands *o, size_t query, const float *q, size_t
     return sum > 0;
 }
 
-static void reference_row(struct operands *o, size_t sample, size_t head, size_t query, double *p)
+/* Forward, and with `gradients` backward. */
+static void reference_row(struct operands *o, size_t sample, size_t head, size_t query, bool gradients,
+                          double *p)
 {
     const struct attention_case *s = o->s;
     size_t kv_head = head / (s->heads / s->kv_heads), row = (sample * s->heads + head) * s->queries + query;
@@ -100,6 +102,8 @@ static void reference_row(struct operands *o, size_t sample, size_t head, size_t
     for (size_t j = 0; j < s->keys; j++)
         for (size_t d = 0; d < s->size; d++)
             o->want_o[at + d] += p[j] * o->v.host[kv + j * step + d];
+    if (!gradients)
+        return;
     for (size_t d = 0; d < s->size; d++)
         delta += o->want_o[at + d] * d_o[d];
     o->want_delta[row] = delta;
@@ -113,13 +117,13 @@ static void reference_row(struct operands *o, size_t sample, size_t head, size_t
     }
 }
 
-static void reference(struct check *c, struct operands *o)
+static void reference(struct check *c, struct operands *o, bool gradients)
 {
     double *p = check_doubles(c, o->s->keys);
     for (size_t sample = 0; sample < o->s->samples; sample++)
         for (size_t head = 0; head < o->s->heads; head++)
             for (size_t query = 0; query < o->s->queries; query++)
-                reference_row(o, sample, head, query, p);
+                reference_row(o, sample, head, query, gradients, p);
 }
 
 static struct gpu_grid grid_by(size_t tile, size_t rows, size_t heads, size_t samples)
@@ -225,10 +229,10 @@ static double slack(struct check *c, double narrow)
 }
 
 /* Operands for shape i, with the results they should give. */
-static struct operands prepare(struct check *c, size_t i)
+static struct operands prepare(struct check *c, size_t i, bool gradients)
 {
     struct operands o = make_operands(c, &shapes[i]);
-    reference(c, &o);
+    reference(c, &o, gradients);
     return o;
 }
 
@@ -236,7 +240,7 @@ static void forward_by(struct check *c, const char *kernel, size_t tile, size_t 
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
         if (shapes[i].size <= size) {
-            struct operands o = prepare(c, i);
+            struct operands o = prepare(c, i, false);
             run_forward(c, kernel, tile, &o);
             check_compare(c, &o.o, o.want_o, slack(c, narrow));
             compare_lse(c, &o);
@@ -246,7 +250,7 @@ static void forward_by(struct check *c, const char *kernel, size_t tile, size_t 
 /* One query is not a number: its results are none either, and only those. */
 static struct operands prepare_nan(struct check *c)
 {
-    struct operands o = prepare(c, 2);
+    struct operands o = prepare(c, 2, false);
     size_t query = 5, head = 1;
     size_t at = place(o.s->queries, o.s->heads, o.s->size, 0, query, head);
     check_poison(c, &o.q, at + 3);
@@ -284,7 +288,7 @@ static void forward_128(struct check *c)
 /* Forward and delta, which the backward kernels begin with. */
 static struct operands prepare_backward(struct check *c, size_t i)
 {
-    struct operands o = prepare(c, i);
+    struct operands o = prepare(c, i, true);
     run_forward(c, "attention", ATTENTION_ROWS, &o);
     run_backward(c, "attention_delta", ATTENTION_ROWS, &o, false);
     return o;
@@ -363,7 +367,7 @@ static void run_whole(struct check *c, const struct operands *o)
 static void whole(struct check *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct operands o = prepare(c, i);
+        struct operands o = prepare(c, i, true);
         run_whole(c, &o);
         check_compare(c, &o.o, o.want_o, slack(c, 4));
         compare_lse(c, &o);

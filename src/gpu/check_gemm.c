@@ -74,13 +74,14 @@ static void reference(const struct matrix_case *s, const struct operands *o, siz
                       double *before)
 {
     const float *a = o->a.host + batch * o->a_size, *b = o->b.host + batch * o->b_size;
+    size_t a_row = s->a_transposed ? 1 : o->a_stride, a_column = s->a_transposed ? o->a_stride : 1;
+    size_t b_row = s->b_transposed ? 1 : o->b_stride, b_column = s->b_transposed ? o->b_stride : 1;
     for (size_t i = 0; i < s->m; i++)
         for (size_t j = 0; j < s->n; j++) {
             double sum = 0;
             size_t at = batch * o->c_size + i * o->c_stride + j;
             for (size_t k = 0; k < s->k; k++)
-                sum += (double)a[s->a_transposed ? k * o->a_stride + i : i * o->a_stride + k] *
-                       b[s->b_transposed ? j * o->b_stride + k : k * o->b_stride + j];
+                sum += (double)a[i * a_row + k * a_column] * b[k * b_row + j * b_column];
             finish(s, o, i, j, at, sum, c, before);
         }
 }

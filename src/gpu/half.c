@@ -4,6 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+/* Checks convert millions: ldexp() and frexp() would be most of their time. */
+static double power_of_two(int exponent)
+{
+    uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof(power));
+    return power;
+}
+
 static uint16_t to_half(float f, int mantissa, int least_exponent)
 {
     uint32_t bits;
@@ -14,11 +23,11 @@ static uint16_t to_half(float f, int mantissa, int least_exponent)
         return (uint16_t)(sign | infinity | 1 << (mantissa - 1));
     if (isinf(f) || f == 0)
         return f == 0 ? sign : sign | infinity;
-    int e;
-    frexp(fabs((double)f), &e); /* |f| = m 2^e with m in [0.5, 1) */
-    e = e - 1 < least_exponent ? least_exponent : e - 1;
-    double steps = nearbyint(ldexp(fabs((double)f), mantissa - e)); /* of the spacing there; ties to even */
-    double code = (e - least_exponent) * ldexp(1, mantissa) + steps;
+    int e = (int)(bits >> 23 & 0xff) - 127; /* of 2^e <= |f|; what is subnormal as f32 has -127 */
+    e = e < least_exponent ? least_exponent : e;
+    double steps = fabs((double)f) * power_of_two(mantissa - e); /* of the spacing there */
+    steps = steps + 0x1p52 - 0x1p52;                             /* ties to even */
+    double code = (e - least_exponent) * (1 << mantissa) + steps;
     return (uint16_t)(sign | (code > infinity ? infinity : (uint16_t)code));
 }
 
@@ -26,8 +35,8 @@ static float from_half(uint16_t h, int mantissa, int least_exponent)
 {
     int exponent = (h & 0x7fff) >> mantissa, top = 0x7fff >> mantissa, part = h & ((1 << mantissa) - 1);
     double v = exponent == top ? (part ? (double)NAN : (double)INFINITY)
-               : exponent      ? ldexp(part + (1 << mantissa), exponent - 1 + least_exponent - mantissa)
-                               : ldexp(part, least_exponent - mantissa);
+               : exponent ? (part + (1 << mantissa)) * power_of_two(exponent - 1 + least_exponent - mantissa)
+                          : part * power_of_two(least_exponent - mantissa);
     return (float)(h & 0x8000 ? -v : v);
 }
 

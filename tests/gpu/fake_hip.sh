@@ -38,27 +38,27 @@ a_damaged_entry_is_made_anew()
     for entry in "$HOME"/.cache/cairn/kernels/norm-f32-gfx1100-*; do
         printf 'x' | dd of="$entry" bs=1 seek=40 conv=notrunc 2>/dev/null
     done
-    FAKE_GFX=gfx1100 run selftest --device hip:0 --only rms_norm
+    FAKE_GFX=gfx1100 run selftest --device hip:0 --only rms_norm_backward
     status_is 0
     for entry in "$HOME"/.cache/cairn/kernels/norm-f32-gfx1100-*; do
         : >"$entry"
     done
-    FAKE_GFX=gfx1100 run selftest --device hip:0 --only rms_norm
+    FAKE_GFX=gfx1100 run selftest --device hip:0 --only rms_norm_backward
     status_is 0
 }
 
 works_without_a_cache()
 {
-    HOME='' run selftest --device hip:0 --only rms_norm
+    HOME='' run selftest --device hip:0 --only rms_norm_backward
     status_is 0
     touch "$tmp/file"
-    XDG_CACHE_HOME=$tmp/file run selftest --device hip:0 --only rms_norm
+    XDG_CACHE_HOME=$tmp/file run selftest --device hip:0 --only rms_norm_backward
     status_is 0
 }
 
 features_go_to_the_compiler()
 {
-    FAKE_GFX=gfx90a:sramecc+:xnack- run selftest --device hip:0 --only rms_norm
+    FAKE_GFX=gfx90a:sramecc+:xnack- run selftest --device hip:0 --only rms_norm_backward
     status_is 0
     out_has 'gfx90a:sramecc+:xnack-'
 }
@@ -75,10 +75,10 @@ libraries_multiply()
 
 several_devices()
 {
-    CAIRN_FAKE_HIP=devices=2 run selftest --device hip:1 --only rms_norm
+    CAIRN_FAKE_HIP=devices=2 run selftest --device hip:1 --only rms_norm_backward
     status_is 0
     out_has 'Fake Radeon 1'
-    CAIRN_FAKE_HIP=devices=2 run selftest --only rms_norm --json
+    CAIRN_FAKE_HIP=devices=2 run selftest --only rms_norm_backward --json
     status_is 0
     json_is '[x["name"] for x in d["devices"]] == ["hip:0", "hip:1", "cpu"]'
     CAIRN_FAKE_HIP=devices=2 run selftest --device hip:2
@@ -98,7 +98,7 @@ no_device_and_an_old_library()
 
 out_of_memory()
 {
-    CAIRN_FAKE_HIP=memory=8192 run selftest --device hip:0 --only rms_norm
+    CAIRN_FAKE_HIP=memory=8192 run selftest --device hip:0 --only rms_norm_backward
     status_is 1
     out_has 'out of memory (hipErrorOutOfMemory)'
     out_has '0 of 0 MiB are free; end what else uses the device'
@@ -137,20 +137,20 @@ a_driver_that_goes_away()
     for call in hipStreamCreateWithFlags hipMalloc hipMemcpyHtoDAsync hipStreamQuery hipStreamSynchronize hipModuleLoadData \
         hipModuleGetFunction hipModuleLaunchKernel hipMemcpyDtoHAsync; do
         for code in $codes; do
-            CAIRN_FAKE_HIP=gone=$call:1:$code run selftest --device hip:0 --only rms_norm
+            CAIRN_FAKE_HIP=gone=$call:1:$code run selftest --device hip:0 --only rms_norm_backward
             status_is 1
             grep -q "($code)" "$out" "$err" || fail "$call: no word of $code"
             grep -q "dmesg" "$out" "$err" || fail "$call: no remedy"
         done
     done
-    CAIRN_FAKE_HIP=gone=hipFree:1:999 run selftest --device hip:0 --only rms_norm
+    CAIRN_FAKE_HIP=gone=hipFree:1:999 run selftest --device hip:0 --only rms_norm_backward
     status_is 1
-    CAIRN_FAKE_HIP=gone=hipModuleUnload:1:999 run selftest --device hip:0 --only rms_norm
+    CAIRN_FAKE_HIP=gone=hipModuleUnload:1:999 run selftest --device hip:0 --only rms_norm_backward
     status_is 0
-    CAIRN_FAKE_HIP=gone=hipInit:1:999 run selftest --device hip:0 --only rms_norm
+    CAIRN_FAKE_HIP=gone=hipInit:1:999 run selftest --device hip:0 --only rms_norm_backward
     status_is 3
     [ -z "$(find "$HOME/.cache/cairn" -name '*.tmp' -o -name '*lock*')" ] || fail 'something was left behind'
-    run selftest --device hip:0 --only rms_norm
+    run selftest --device hip:0 --only rms_norm_backward
     status_is 0
 }
 
@@ -161,16 +161,16 @@ a_hang_is_told()
     status_is 1
     out_has 'hip:0: launch layer_norm_f32: no end after 1 s'
     out_has 'dmesg'
-    CAIRN_FAKE_HIP=hang=hipMemcpyHtoDAsync:1 run selftest --device hip:0 --only rms_norm --hang-after 1 --json
+    CAIRN_FAKE_HIP=hang=hipMemcpyHtoDAsync:1 run selftest --device hip:0 --only rms_norm_backward --hang-after 1 --json
     status_is 1
     json_is 'd["kernels"][-1]["error"].endswith("bytes to the device: no end after 1 s") and d["kernels"][-1]["hint"]'
-    CAIRN_FAKE_HIP=hang=hipMemcpyDtoHAsync:1 run selftest --device hip:0 --only rms_norm --hang-after 1
+    CAIRN_FAKE_HIP=hang=hipMemcpyDtoHAsync:1 run selftest --device hip:0 --only rms_norm_backward --hang-after 1
     status_is 1
     out_has 'bytes from the device: no end after 1 s'
     CAIRN_FAKE_HIP=hang=hipMemcpyDtoDAsync:1 run bench --device hip:0 copy --hang-after 1
     status_is 1
     err_has 'bytes on the device: no end after 1 s'
-    CAIRN_FAKE_HIP=devices=2,hang=hipModuleLaunchKernel:1 run selftest --only rms_norm --hang-after 1 --json
+    CAIRN_FAKE_HIP=devices=2,hang=hipModuleLaunchKernel:1 run selftest --only rms_norm_backward --hang-after 1 --json
     status_is 1
     json_is '[x["name"] for x in d["devices"]] == ["hip:0", "hip:1", "cpu"]'
     json_is 'all(k["ok"] for k in d["kernels"] if k["device"] != "hip:0")'
@@ -181,12 +181,12 @@ a_stuck_driver_is_told()
 {
     for call in hipInit hipMalloc hipMemcpyHtoDAsync hipStreamQuery hipStreamSynchronize hipModuleLoadData hipModuleLaunchKernel \
         hipFree hipModuleUnload hipStreamDestroy; do
-        CAIRN_FAKE_HIP=block=$call:1 run selftest --device hip:0 --only rms_norm --hang-after 1
+        CAIRN_FAKE_HIP=block=$call:1 run selftest --device hip:0 --only rms_norm_backward --hang-after 1
         status_is 1
         err_has 'the driver has not answered for 1 s'
         err_has 'dmesg'
     done
-    CAIRN_FAKE_HIP=block=hipModuleLaunchKernel:1 run selftest --device hip:0 --only rms_norm --hang-after 1
+    CAIRN_FAKE_HIP=block=hipModuleLaunchKernel:1 run selftest --device hip:0 --only rms_norm_backward --hang-after 1
     err_has 'hip:0: launch rms_norm_f32: '
 }
 
@@ -210,7 +210,7 @@ a_cache_that_may_only_be_read()
     fi
     said='with a cache that may only be read'
     status=0
-    XDG_CACHE_HOME=$cache as_somebody_else "$cairn" selftest --device hip:0 --only rms_norm >"$out" 2>"$err" || status=$?
+    XDG_CACHE_HOME=$cache as_somebody_else "$cairn" selftest --device hip:0 --only rms_norm_backward >"$out" 2>"$err" || status=$?
     status_is 0
     [ -z "$(find "$cache" -type f)" ] || fail 'it was written all the same'
 }
@@ -221,7 +221,7 @@ a_disk_that_is_full()
     # shellcheck disable=SC2016 # for the inner shell
     local script='mount -t tmpfs -o size=16k none "$1" || exit 77
         head -c 100000 /dev/zero >"$1/filler" 2>/dev/null
-        XDG_CACHE_HOME=$1 "$2" selftest --device hip:0 --only rms_norm || exit
+        XDG_CACHE_HOME=$1 "$2" selftest --device hip:0 --only rms_norm_backward || exit
         find "$1" -size +0 ! -name filler -type f'
     said='with a full disk'
     status=0
@@ -237,7 +237,7 @@ a_disk_that_is_full()
 a_failed_call_names_itself()
 {
     for call in hipMemcpyHtoDAsync hipMemcpyDtoHAsync hipStreamSynchronize hipModuleLoadData hipModuleGetFunction; do
-        CAIRN_FAKE_HIP=fail=$call:1:1 run selftest --device hip:0 --only rms_norm
+        CAIRN_FAKE_HIP=fail=$call:1:1 run selftest --device hip:0 --only rms_norm_backward
         status_is 1
         out_has 'hipErrorOther (1)'
     done
@@ -248,18 +248,18 @@ a_failed_call_names_itself()
 
 a_compiler_may_fail()
 {
-    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=error run selftest --device hip:0 --only rms_norm
+    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=error run selftest --device hip:0 --only rms_norm_backward
     status_is 1
     out_has 'compile norm for gfx1: norm.k:7:3: error: told to fail'
-    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=abort run selftest --device hip:0 --only rms_norm
+    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=abort run selftest --device hip:0 --only rms_norm_backward
     status_is 1
     out_has 'the compiler was ended by signal 6'
     out_has 'this ROCm may be older than the chip'
-    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=killed run selftest --device hip:0 --only rms_norm
+    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=killed run selftest --device hip:0 --only rms_norm_backward
     status_is 1
     out_has 'the compiler was ended by signal 9'
     out_has 'whether memory had run out'
-    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=garbage run selftest --device hip:0 --only rms_norm
+    FAKE_GFX=gfx1 CAIRN_FAKE_HIP=compile=garbage run selftest --device hip:0 --only rms_norm_backward
     status_is 1
     out_has 'load the kernels norm for gfx1: hipErrorOther (209)'
 }
