@@ -45,8 +45,8 @@ lint: all
 	@scripts/test $(BUILD) --suite lint
 
 build-asan/build.ninja:
-	@scripts/setup --test
-	@meson setup build-asan $(SANITIZE)
+	@scripts/setup --test --clang
+	@$(CLANG_ENV) meson setup build-asan $(SANITIZE)
 
 asan: build-asan/build.ninja
 	@ninja -C build-asan
@@ -68,7 +68,7 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-asan build-clang build-fuzz build-static
+	@rm -rf $(BUILD) build-asan build-fuzz build-static
 
 help:
 	@echo 'make                    install missing packages (scripts/setup), build $(BUILD)/cairn'
@@ -77,7 +77,7 @@ help:
 	@echo 'make test               all tests and lint; T=name runs one'
 	@echo 'make test-interop       against the Python package of safetensors (pip installs it into $(BUILD))'
 	@echo 'make lint               layers, headers, options against the man page, format, shell'
-	@echo 'make asan               the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make asan               the tests under the address and undefined-behaviour sanitizers (clang)'
 	@echo 'make fuzz SECONDS=60    the parsers under libFuzzer, that long in total (clang)'
 	@echo 'make bench              how long cairn takes to look'
 	@echo 'make test-long          tests that take minutes'
