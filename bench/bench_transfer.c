@@ -76,7 +76,7 @@ static void place(struct file *f, char *device, enum dtype as)
     for (size_t i = 0; i < f->source.n_tensors; i++) {
         const struct st_tensor *t = &f->source.tensors[i];
         bool converts = as != DTYPE_OTHER && dtype_can_convert(t->dtype, as);
-        f->wants[i] = (struct tensor_want){ t, converts ? as : t->dtype, device + f->bytes };
+        f->wants[i] = (struct tensor_want){ t, converts ? as : t->dtype, device + f->bytes, false };
         f->bytes += converts ? t->elements * dtype_size(as) : t->bytes;
         f->bytes = (f->bytes + 255) / 256 * 256;
     }

@@ -169,6 +169,32 @@ void gpu_free(struct gpu *g, enum gpu_mem kind, void *p)
         g->backend->free(g, kind, p);
 }
 
+int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct cairn_error *err)
+{
+    enum { PAGE = 4096 };
+    struct cairn_error why = { 0 };
+    *out = (struct gpu_staging){ .pinned = true };
+    if (!gpu_alloc(g, GPU_MEM_STAGING, size, &out->at, &why))
+        return 0;
+    out->pinned = false;
+    if (!is_lost(g, &why) && (out->at = aligned_alloc(PAGE, (size / PAGE + 1) * PAGE))) {
+        if (g->transfer)
+            transfer_tell_pageable(g->transfer, &why);
+        return 0;
+    }
+    *err = why;
+    return -1;
+}
+
+void gpu_staging_close(struct gpu *g, struct gpu_staging *s)
+{
+    if (s->pinned)
+        gpu_free(g, GPU_MEM_STAGING, s->at);
+    else
+        free(s->at);
+    *s = (struct gpu_staging){ 0 };
+}
+
 struct pool *gpu_pool(struct gpu *g)
 {
     return g->pool;

@@ -74,6 +74,13 @@ int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct 
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p);
 struct pool *gpu_pool(struct gpu *g);
 struct transfer *gpu_transfer(struct gpu *g);
+/* GPU_MEM_STAGING for those who can do with less: where the driver refuses it, ordinary memory, with slower copies. */
+struct gpu_staging {
+    void *at;
+    bool pinned;
+};
+int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct cairn_error *err);
+void gpu_staging_close(struct gpu *g, struct gpu_staging *s);
 
 /* What gpu_alloc has given of the device's memory: now, and at most so far. */
 struct gpu_taken {

@@ -165,7 +165,7 @@ static int do_task(struct job *j, const struct task *task, struct cairn_error *e
     const struct transfer_part *part = &j->parts[task->part];
     if (j->o.stop && *j->o.stop)
         return cairn_fail(err, CAIRN_EIO, "interrupted");
-    if (!j->direct || is_host(j->t))
+    if (!j->direct || part->on_host || is_host(j->t))
         return part->move(part->context, task->at, task->n, place_of(j, task), err);
     /* A GPU's memory may be slow to read for the CPU, even where it is the same: it is written once, and that is all. */
     CLEANUP(mem_free) char *made = malloc(task->n);
@@ -420,7 +420,8 @@ static int begin(struct job *j, const struct transfer_part *parts, size_t n, str
     if (gpu_wait(t->g, NULL, err) || (j->o.after && gpu_wait(t->g, j->o.after, err)))
         return -1;
     j->o.verify |= t->g->fault != NULL;
-    j->direct = transfer_is_direct(t) && (is_up(j) || is_host(t));
+    bool here = n && parts[0].on_host;
+    j->direct = here || (transfer_is_direct(t) && (is_up(j) || is_host(t)));
     if (!j->direct && transfer_ring(t, j->total, err))
         return -1;
     for (size_t i = 0; i < n && !j->direct; i++)
@@ -459,18 +460,44 @@ static struct job job_of(struct transfer *t, const struct transfer_options *o, b
     };
 }
 
+/* Those on the host, or the others: one run has one way. */
+static int transfer_some(struct transfer *t, const struct transfer_part *parts, size_t n,
+                         const struct transfer_options *o, struct transfer_report *report, bool down,
+                         bool on_host, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    struct transfer_part *some = ARENA_NEW(&arena, struct transfer_part, n + 1);
+    size_t *index = ARENA_NEW(&arena, size_t, n + 1), k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (parts[i].on_host == on_host) {
+            index[k] = i;
+            some[k++] = parts[i];
+        }
+    if (on_host && !k)
+        return 0;
+    struct job j = job_of(t, o, down);
+    int r = transfer(&j, some, k, report, err);
+    if (report)
+        report->part = index[report->part];
+    return r;
+}
+
 int transfer_up(struct transfer *t, const struct transfer_part *parts, size_t n,
                 const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err)
 {
-    struct job j = job_of(t, o, false);
-    return transfer(&j, parts, n, report, err);
+    return transfer_some(t, parts, n, o, NULL, false, true, err) ||
+                   transfer_some(t, parts, n, o, report, false, false, err)
+               ? -1
+               : 0;
 }
 
 int transfer_down(struct transfer *t, const struct transfer_part *parts, size_t n,
                   const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err)
 {
-    struct job j = job_of(t, o, true);
-    return transfer(&j, parts, n, report, err);
+    return transfer_some(t, parts, n, o, NULL, true, true, err) ||
+                   transfer_some(t, parts, n, o, report, true, false, err)
+               ? -1
+               : 0;
 }
 
 int transfer_move_from(void *memory, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
@@ -541,4 +568,9 @@ void transfer_set_ring(struct transfer *t, size_t pieces, size_t bytes)
     transfer_ring_close(t);
     t->want_slots = pieces < TRANSFER_SLOTS ? pieces : TRANSFER_SLOTS;
     t->want_bytes = bytes;
+}
+
+void transfer_tell_pageable(struct transfer *t, const struct cairn_error *why)
+{
+    transfer_note(t, TRANSFER_PAGEABLE, why);
 }

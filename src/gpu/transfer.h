@@ -47,6 +47,7 @@ struct transfer_part {
     size_t unit; /* `at` and n are multiples of it, but for the end; 0: of 1; at most transfer_unit_most */
     transfer_move *move;
     void *context;
+    bool on_host; /* `device` is memory of the host, in the order that the device's would have */
 };
 
 struct transfer_options {
@@ -77,6 +78,9 @@ size_t transfer_unit_most(struct transfer *t);
 void transfer_stats_get(const struct transfer *t, struct transfer_stats *out);
 /* The first words about a rung that nobody was told of yet; false: none. */
 bool transfer_news(struct transfer *t, struct str *out);
+
+/* That somebody else was refused pinned memory: counted and told as TRANSFER_PAGEABLE. */
+void transfer_tell_pageable(struct transfer *t, const struct cairn_error *why);
 
 /* gpu.c has one for each device.  NULL: no memory. */
 struct transfer *transfer_open(struct gpu *g);

@@ -32,7 +32,8 @@ int tensor_load(struct gpu *g, const struct tensor_source *s, const struct tenso
                                            .bytes = same ? t->bytes : t->elements * size,
                                            .unit = size,
                                            .move = read_numbers,
-                                           .context = &readings[i] };
+                                           .context = &readings[i],
+                                           .on_host = wants[i].on_host };
     }
     return transfer_up(gpu_transfer(g), parts, n, o, report, err) ? -1 : source_unchanged(s, err);
 }

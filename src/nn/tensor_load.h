@@ -10,6 +10,7 @@ struct tensor_want {
     const struct st_tensor *tensor; /* of the source */
     enum dtype as;                  /* its own kind, or one that it converts to */
     void *device;
+    bool on_host; /* it is the host's */
 };
 /* o and report as in transfer.h; report->part is the number of the tensor.  Fails if the file was written to meanwhile. */
 int tensor_load(struct gpu *g, const struct tensor_source *s, const struct tensor_want *wants, size_t n,

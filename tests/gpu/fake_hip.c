@@ -2,7 +2,7 @@
  * A libamdhip64.so.7 without a GPU, for tests.
  *
  * Device memory cannot be touched outside of a call of this library, lies against the end of its pages, and is
- * limited.  A download arrives when its stream is waited for, not before.  A launch runs the kernels for the CPU, by
+ * limited.  A download arrives when its stream is waited for, by the host or by another stream, not before.  A launch runs the kernels for the CPU, by
  * their names in the token that the fake compiler made (fake_hiprtc.c).  FAKE_GFX is the chip; CAIRN_FAKE_HIP has
  * words, separated by commas:
  *
@@ -260,6 +260,18 @@ static bool breaks_capture(struct stream *s)
     return s->record;
 }
 
+/* Downloads arrive. */
+static void land(struct stream *s)
+{
+    while (s->first) {
+        struct download *d = s->first;
+        memcpy(d->dst, d->bytes, d->n);
+        s->first = d->next;
+        free(d);
+    }
+    s->last = &s->first;
+}
+
 int hipStreamSynchronize(void *stream)
 {
     struct stream *s = stream;
@@ -272,13 +284,7 @@ int hipStreamSynchronize(void *stream)
         return NOT_IN_CAPTURE;
     if (s->stuck)
         fake_never_return();
-    while (s->first) {
-        struct download *d = s->first;
-        memcpy(d->dst, d->bytes, d->n);
-        s->first = d->next;
-        free(d);
-    }
-    s->last = &s->first;
+    land(s);
     return 0;
 }
 
@@ -421,11 +427,16 @@ int hipGraphExecDestroy(void *graph)
 
 /* ---- events ---- */
 
+struct event {
+    struct timespec at;
+    struct stream *stream; /* where it was recorded last */
+};
+
 int hipEventCreateWithFlags(void **event, unsigned flags)
 {
     (void)flags;
     MAY_FAIL();
-    *event = keep(calloc(1, sizeof(struct timespec)));
+    *event = keep(calloc(1, sizeof(struct event)));
     return *event ? 0 : OUT_OF_MEMORY;
 }
 
@@ -438,23 +449,27 @@ int hipEventDestroy(void *event)
 
 int hipEventRecord(void *event, void *stream)
 {
-    (void)stream;
     MAY_FAIL();
-    clock_gettime(CLOCK_MONOTONIC, event);
+    struct event *e = event;
+    e->stream = stream;
+    clock_gettime(CLOCK_MONOTONIC, &e->at);
     return 0;
 }
 
 int hipStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
-    (void)stream, (void)event, (void)flags;
+    (void)stream, (void)flags;
     MAY_FAIL();
+    struct event *e = event;
+    if (is_kept(e->stream) && !e->stream->stuck)
+        land(e->stream);
     return 0;
 }
 
 int hipEventElapsedTime(float *ms, void *from, void *to)
 {
     MAY_FAIL();
-    const struct timespec *a = from, *b = to;
+    const struct timespec *a = &((struct event *)from)->at, *b = &((struct event *)to)->at;
     *ms = (float)(b->tv_sec - a->tv_sec) * 1e3f + (float)(b->tv_nsec - a->tv_nsec) / 1e6f;
     return 0;
 }

@@ -4,6 +4,7 @@
 #ifndef CAIRN_TESTS_GPU_FAKE_KEPT_H
 #define CAIRN_TESTS_GPU_FAKE_KEPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -24,6 +25,14 @@ static inline void drop(void *p)
         if (kept[i] == p)
             kept[i] = NULL;
     free(p);
+}
+
+static inline bool is_kept(const void *p)
+{
+    for (size_t i = 0; p && i < FAKE_KEPT; i++)
+        if (kept[i] == p)
+            return true;
+    return false;
 }
 
 #endif

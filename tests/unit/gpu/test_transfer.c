@@ -176,7 +176,7 @@ static void many_parts_are_gathered(void)
     for (size_t i = 0; i < PARTS; i++) {
         size_t unit = i % 5 == 0 ? 5000 : i % 5 == 1 ? PIECE : 2, bytes = 2 + i * 7919 % 20000 / 2 * 2;
         of[i] = (struct piece_of){ w.from + at, unit, bytes, false };
-        parts[i] = (struct transfer_part){ w.device + at, bytes, unit, move_unit, &of[i] };
+        parts[i] = (struct transfer_part){ w.device + at, bytes, unit, move_unit, &of[i], false };
         memcpy(want + at, w.from + at, bytes);
         at += bytes;
         if (i % 50 == 49)
@@ -484,8 +484,8 @@ static void one_way(size_t round)
     for (size_t i = 0; i < n; i++) {
         at += dice(3) ? 0 : dice(700);
         size_t bytes = dice(4) ? dice(3000) : dice(w.n / 32);
-        parts[i] = (struct transfer_part){ w.device + at, bytes, 1 + dice(1 + dice(4000)), transfer_move_from,
-                                           w.from + at };
+        parts[i] = (struct transfer_part){ w.device + at,      bytes,       1 + dice(1 + dice(4000)),
+                                           transfer_move_from, w.from + at, false };
         memcpy(want + at, w.from + at, bytes);
         at += bytes;
     }
@@ -521,6 +521,27 @@ static void any_parts_in_any_ring(void)
         one_way(i);
 }
 
+/* Parts that stay on the host go the way of the others, and are not the device's business. */
+static void parts_may_be_on_the_host(void)
+{
+    struct cairn_error err = { 0 };
+    struct way w;
+    way_open(&w, "hip:0", "", 3 * MIB);
+    char *home = calloc(1, w.n);
+    struct transfer_part parts[] = { whole(&w, transfer_move_from, w.from),
+                                     whole(&w, transfer_move_from, w.from) };
+    parts[0].device = home;
+    parts[0].on_host = true;
+    CHECK(!transfer_up(w.t, parts, 2, NULL, NULL, &err) && !memcmp(home, w.from, w.n));
+    CHECK(!go_down(&w, &err) && !memcmp(w.back, w.from, w.n));
+    memset(home, 7, w.n);
+    parts[0].move = parts[1].move = transfer_move_into;
+    parts[0].context = parts[1].context = w.back;
+    CHECK(!transfer_down(w.t, parts, 1, NULL, NULL, &err) && w.back[0] == 7 && !memcmp(w.back, home, w.n));
+    free(home);
+    way_close(&w);
+}
+
 int main(void)
 {
     RUN(every_size_on_a_gpu);
@@ -540,6 +561,7 @@ int main(void)
     RUN(what_arrives_changed_is_found_if_asked_for);
     RUN(the_first_error_of_the_threads_is_told);
     RUN(progress_is_told_and_a_stop_obeyed);
+    RUN(parts_may_be_on_the_host);
     RUN(every_call_may_fail_once);
     RUN(any_parts_in_any_ring);
     RUN(a_lost_device_is_not_asked_again); /* the last: it stays lost */

@@ -61,7 +61,7 @@ static void load_as(struct gpu *g, const struct tensor_source *s, enum dtype as)
     CHECK(!gpu_alloc(g, GPU_MEM_DEVICE, n * room, &device, &err));
     for (size_t i = 0; i < n; i++)
         wants[i] = (struct tensor_want){ &s->tensors[i], as == DTYPE_OTHER ? s->tensors[i].dtype : as,
-                                         (char *)device + i * room };
+                                         (char *)device + i * room, false };
     if (tensor_load(g, s, wants, n, &(struct transfer_options){ .verify = true }, NULL, &err))
         CHECK_FAIL_("%s", err.msg);
     CHECK(!gpu_download(g, NULL, back, device, n * room, &err) && !gpu_wait(g, NULL, &err));
@@ -123,7 +123,7 @@ static void while_it_is_read(struct gpu *g, bool shrink, const char *words)
     transfer_set_ring(gpu_transfer(g), 2, 256 << 10);
     char *at = device;
     for (size_t i = 0; i < s.n_tensors; i++, at += (s.tensors[i - 1].bytes + 255) / 256 * 256)
-        wants[i] = (struct tensor_want){ &s.tensors[i], s.tensors[i].dtype, at };
+        wants[i] = (struct tensor_want){ &s.tensors[i], s.tensors[i].dtype, at, false };
     struct transfer_options o = { .progress = spoil, .to = &spoiler, .threads = 1 };
     CHECK_INT(tensor_load(g, &s, wants, s.n_tensors, &o, &report, &err), -1);
     CHECK_HAS(err.msg, spoiler.path);

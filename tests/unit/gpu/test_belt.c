@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * On a device whose streams are lazy: work is only queued, and done when somebody waits, in any order that the events
+ * allow.  What is not ordered properly comes out wrong sooner or later. */
+#include "check.h"
+#include "gpu/backend.h"
+#include "gpu/belt.h"
+#include "gpu/pool.h"
+#include <stdlib.h>
+
+enum { STREAMS = 3, QUEUE = 4096 };
+static struct cairn_error err;
+static uint64_t seed = 1;
+
+static size_t dice(size_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(seed >> 33) % n;
+}
+
+struct gpu_event {
+    uint64_t recorded, done; /* how often; queued, and come to pass */
+};
+struct op {
+    enum { COPY, RECORD, WAIT, WORK } kind;
+    void *dst;
+    const void *src;
+    size_t n;
+    struct gpu_event *event;
+    uint64_t nth;
+};
+struct gpu_stream {
+    struct op ops[QUEUE];
+    size_t first, last;
+};
+static struct {
+    struct gpu_stream own, more[STREAMS - 1];
+    size_t streams, events, memory, ups;
+    bool no_staging;
+    int fail_in; /* the so many-th copy from now fails; 0: none */
+} dev;
+
+static struct gpu_stream *stream(struct gpu_stream *s)
+{
+    return s ? s : &dev.own;
+}
+
+static void queue(struct gpu_stream *s, struct op op)
+{
+    CHECK(stream(s)->last < QUEUE);
+    stream(s)->ops[stream(s)->last++] = op;
+}
+
+static void work(uint8_t *x, size_t n, uint64_t by)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (uint8_t)(x[i] * 5 + by);
+}
+
+/* False: it is empty, or stands before an event that is not there yet. */
+static bool do_one(struct gpu_stream *s)
+{
+    if (s->first == s->last)
+        return false;
+    struct op *op = &s->ops[s->first];
+    if (op->kind == WAIT && op->event->done < op->nth)
+        return false;
+    if (op->kind == COPY)
+        memcpy(op->dst, op->src, op->n);
+    else if (op->kind == WORK)
+        work(op->dst, op->n, op->nth);
+    else if (op->kind == RECORD)
+        op->event->done = op->nth;
+    if (++s->first == s->last)
+        s->first = s->last = 0;
+    return true;
+}
+
+static int lazy_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *e)
+{
+    (void)g, (void)e;
+    for (int idle = 0; stream(s)->first != stream(s)->last && idle < 1000;) {
+        size_t i = dice(STREAMS);
+        idle = do_one(i ? &dev.more[i - 1] : &dev.own) ? 0 : idle + 1;
+    }
+    CHECK(stream(s)->first == stream(s)->last);
+    return 0;
+}
+
+static int lazy_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *e)
+{
+    (void)g;
+    if (kind == GPU_MEM_STAGING && dev.no_staging)
+        return cairn_fail(e, CAIRN_ENOMEM, "told to refuse");
+    dev.memory++;
+    *out = malloc(size);
+    memset(*out, 0xee, size);
+    return 0;
+}
+
+static void lazy_free(struct gpu *g, enum gpu_mem kind, void *p)
+{
+    (void)g, (void)kind;
+    dev.memory--;
+    free(p);
+}
+
+static int lazy_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *e)
+{
+    (void)g, (void)e;
+    *out = &dev.more[dev.streams++];
+    return 0;
+}
+
+static void lazy_stream_close(struct gpu *g, struct gpu_stream *s)
+{
+    (void)g, (void)s;
+    dev.streams--;
+}
+
+static int lazy_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *e)
+{
+    (void)g, (void)e;
+    dev.events++;
+    *out = calloc(1, sizeof(**out));
+    return 0;
+}
+
+static void lazy_event_close(struct gpu *g, struct gpu_event *e)
+{
+    (void)g;
+    dev.events--;
+    free(e);
+}
+
+static int lazy_event_record(struct gpu *g, struct gpu_event *ev, struct gpu_stream *s, struct cairn_error *e)
+{
+    (void)g, (void)e;
+    queue(s, (struct op){ .kind = RECORD, .event = ev, .nth = ++ev->recorded });
+    return 0;
+}
+
+static int lazy_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *ev, struct cairn_error *e)
+{
+    (void)g, (void)e;
+    queue(s, (struct op){ .kind = WAIT, .event = ev, .nth = ev->recorded });
+    return 0;
+}
+
+static int lazy_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
+                     struct cairn_error *e)
+{
+    (void)g;
+    dev.ups += direction == GPU_UP;
+    if (dev.fail_in && !--dev.fail_in)
+        return cairn_fail(e, CAIRN_EIO, "told to fail");
+    queue(s, (struct op){ .kind = COPY, .dst = dst, .src = src, .n = n });
+    return 0;
+}
+
+static const struct gpu_backend backend = {
+    .alloc = lazy_alloc,
+    .free = lazy_free,
+    .stream_open = lazy_stream_open,
+    .stream_close = lazy_stream_close,
+    .wait = lazy_wait,
+    .event_open = lazy_event_open,
+    .event_close = lazy_event_close,
+    .event_record = lazy_event_record,
+    .event_wait = lazy_event_wait,
+    .copy = lazy_copy,
+};
+static struct gpu device;
+
+/* Two arrays in seven pieces, the last of which is short, in one of them empty. */
+static const struct belt_array arrays[] = { { 1300, 200 }, { 600, 100 } };
+enum { PIECES = 7, ARRAYS = 2 };
+static uint8_t want[ARRAYS][1300];
+
+static struct belt *start(bool no_staging)
+{
+    struct belt *b;
+    memset(&dev, 0, sizeof(dev));
+    dev.no_staging = no_staging;
+    device = (struct gpu){ .backend = &backend, .info = { .name = "test:0" } };
+    device.pool = pool_open(&device, true);
+    CHECK(!belt_open(&device, arrays, ARRAYS, &b, &err));
+    CHECK_INT(belt_pieces(b), PIECES);
+    for (int i = 0; i < ARRAYS; i++)
+        for (size_t k = 0; k < arrays[i].bytes; k++) {
+            CHECK_INT(((uint8_t *)belt_home(b, (size_t)i))[k], 0);
+            want[i][k] = ((uint8_t *)belt_home(b, (size_t)i))[k] = (uint8_t)dice(256);
+        }
+    return b;
+}
+
+static void finish(struct belt *b)
+{
+    belt_close(b);
+    pool_close(device.pool);
+    CHECK_INT(dev.memory, 0);
+    CHECK_INT(dev.events, 0);
+    CHECK_INT(dev.streams, 0);
+}
+
+static void check_homes(struct belt *b)
+{
+    CHECK(!belt_rest(b, &err));
+    for (int i = 0; i < ARRAYS; i++)
+        CHECK(!memcmp(belt_home(b, (size_t)i), want[i], arrays[i].bytes));
+}
+
+/* Works on a piece as the device will, and on what is wanted. */
+static void use(struct belt *b, size_t piece, bool change)
+{
+    static uint8_t seen[1300];
+    void *at[BELT_ARRAYS];
+    CHECK(!belt_get(b, piece, NULL, at, &err));
+    for (int i = 0; i < ARRAYS; i++) {
+        size_t from = piece * arrays[i].piece_bytes;
+        if (from >= arrays[i].bytes)
+            continue;
+        size_t n =
+            arrays[i].bytes - from < arrays[i].piece_bytes ? arrays[i].bytes - from : arrays[i].piece_bytes;
+        uint64_t by = dice(256);
+        if (change) {
+            queue(NULL, (struct op){ .kind = WORK, .dst = at[i], .n = n, .nth = by });
+            work(want[i] + from, n, by);
+        } else { /* reads it: now is not the time, so a copy is queued and looked at afterwards */
+            queue(NULL, (struct op){ .kind = COPY, .dst = seen, .src = at[i], .n = n });
+            if (dice(4) == 0) {
+                CHECK(!lazy_wait(&device, NULL, &err));
+                CHECK(!memcmp(seen, want[i] + from, n));
+            }
+        }
+    }
+    CHECK(!belt_done(b, piece, NULL, change, &err));
+}
+
+static void any_order_gives_the_same(void)
+{
+    for (int round = 0; round < 200; round++) {
+        struct belt *b = start(round % 5 == 0);
+        bool changing = round % 2;
+        for (int i = 0; i < 60; i++) {
+            if (dice(2))
+                CHECK(!belt_send(b, dice(PIECES), &err));
+            use(b, dice(PIECES), changing && dice(3));
+            if (dice(20) == 0)
+                check_homes(b);
+        }
+        check_homes(b);
+        finish(b);
+    }
+}
+
+/* As a network goes through its blocks: forth and back. */
+static void there_and_back_sends_little(void)
+{
+    struct belt *b = start(false);
+    size_t before = 0;
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < PIECES; i++) {
+            use(b, i, false);
+            CHECK(!belt_send(b, i + 1 < PIECES ? i + 1 : i, &err));
+        }
+        for (size_t i = PIECES; i-- > 0;) {
+            use(b, i, false);
+            CHECK(!belt_send(b, i ? i - 1 : 0, &err));
+        }
+        /* Forth each but the three that lie there still, back the same; the first time all. */
+        CHECK_INT(dev.ups - before, round ? 2 * 8 - 1 : 3 * 2 + 2 * 8 - 1);
+        before = dev.ups;
+    }
+    check_homes(b);
+    finish(b);
+}
+
+/* As an optimizer does: all once, a few ahead, and each is sent for once. */
+static void ahead_of_use_nothing_is_lost(void)
+{
+    struct belt *b = start(false);
+    for (int round = 0; round < 2; round++) {
+        size_t before = dev.ups;
+        for (size_t i = 0; i < BELT_WINDOWS; i++)
+            CHECK(!belt_send(b, i, &err));
+        for (size_t i = 0; i < PIECES; i++) {
+            use(b, i, true);
+            CHECK(i + BELT_WINDOWS >= PIECES || !belt_send(b, i + BELT_WINDOWS, &err));
+        }
+        CHECK_INT(dev.ups - before, 2 * PIECES - 1);
+    }
+    check_homes(b);
+    finish(b);
+}
+
+/* A step that failed between get and done, and a copy that failed, leave nothing behind that is wrong. */
+static void failures_do_not_spoil(void)
+{
+    for (int nth = 1; nth < 40; nth++) {
+        struct belt *b = start(false);
+        void *at[BELT_ARRAYS];
+        bool failed = false;
+        dev.fail_in = nth;
+        for (size_t i = 0; i < 12 && !failed; i++) {
+            size_t piece = dice(PIECES);
+            failed = belt_get(b, piece, NULL, at, &err) || belt_done(b, piece, NULL, false, &err);
+        }
+        dev.fail_in = 0;
+        CHECK(!belt_get(b, 3, NULL, at, &err)); /* and never done */
+        queue(NULL, (struct op){ .kind = WORK, .dst = at[0], .n = 200, .nth = 1 });
+        for (size_t i = 0; i < PIECES; i++)
+            if (i != 3)
+                use(b, i, true);
+        use(b, 3, false);
+        check_homes(b);
+        finish(b);
+    }
+}
+
+static void sizes_are_what_is_taken(void)
+{
+    struct belt *b = start(false);
+    CHECK_INT(gpu_taken(&device).bytes, 0);
+    CHECK(!belt_ready(b, &err));
+    CHECK_INT(gpu_taken(&device).bytes, belt_device_bytes(arrays, ARRAYS));
+    CHECK_INT(belt_device_bytes(arrays, ARRAYS), 3 * (256 + 256));
+    CHECK_INT(belt_host_bytes(arrays, ARRAYS), 1536 + 768);
+    CHECK_INT(belt_device_bytes(&(struct belt_array){ 100, 100 }, 1), 256);
+    finish(b);
+}
+
+int main(void)
+{
+    RUN(any_order_gives_the_same);
+    RUN(there_and_back_sends_little);
+    RUN(ahead_of_use_nothing_is_lost);
+    RUN(failures_do_not_spoil);
+    RUN(sizes_are_what_is_taken);
+    return check_done();
+}
