@@ -161,19 +161,43 @@ static int open_rope(struct gpt *m, struct cairn_error *err)
     return gpu_wait(m->nn->g, NULL, err);
 }
 
-static int open_memory(struct gpt *m, const struct gpt_options *o, struct cairn_error *err)
+/* The matrices of the blocks, where LoRA leaves them as they are.  All blocks have the same. */
+static struct weights_blocks frozen_blocks(const struct gpt *m)
+{
+    if (!m->lora.rank)
+        return (struct weights_blocks){ 0 };
+    const struct param *first = &m->params.list[m->blocks[0].linear[GPT_QKV].w];
+    const struct param *head = &m->params.list[m->head];
+    bool behind = !m->shape.tied && head->kind == first->kind; /* a head of its own lies behind them */
+    size_t end = behind ? head->at : m->params.numbers[first->kind];
+    return (struct weights_blocks){ first->kind, first->at, (end - first->at) / m->shape.layers,
+                                    m->shape.layers };
+}
+
+int gpt_take(struct gpt *m, bool blocks_on_host, struct cairn_error *err)
 {
     struct gpu *g = m->nn->g;
-    enum weights_bytes format = o->quantize == GPT_QUANTIZE_FP8 ? WEIGHTS_FP8 : WEIGHTS_INT8;
-    if (weights_open(&m->weights, g, &m->params, m->nn->storage, format, err))
+    enum gpu_storage storage = m->nn->storage;
+    if (weights_open_blocks(&m->weights, g, &m->params, storage, m->format, &m->frozen, blocks_on_host, err))
         return -1;
-    if (m->lora.rank && weights_open(&m->lora.weights, g, &m->lora.params, m->nn->storage, format, err))
+    if (m->lora.rank && weights_open(&m->lora.weights, g, &m->lora.params, storage, m->format, err))
         return -1;
     return m->shape.rope ? open_rope(m, err) : 0;
 }
 
-int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
-             struct cairn_error *err)
+size_t gpt_bytes(const struct gpt *m, bool blocks_on_host, size_t *host)
+{
+    size_t sum = m->lora.rank ? weights_size(&m->lora.params, m->nn->storage) : 0;
+    if (m->shape.rope)
+        sum += 2 * m->shape.context * (gpt_head_size(&m->shape) / 2) * sizeof(float);
+    *host = 0;
+    if (blocks_on_host && m->frozen.pieces)
+        return sum + weights_size_away(&m->params, m->nn->storage, &m->frozen, host);
+    return sum + weights_size(&m->params, m->nn->storage);
+}
+
+int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
+            struct cairn_error *err)
 {
     if (gpt_shape_check(s, err))
         return -1;
@@ -182,6 +206,7 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     m->nn = nn;
     m->shape = *s;
+    m->format = o->quantize == GPT_QUANTIZE_FP8 ? WEIGHTS_FP8 : WEIGHTS_INT8;
     add_params(m, o->quantize);
     if (o->lora)
         add_lora(m, o->lora);
@@ -189,7 +214,18 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
         gpt_close(m);
         return cairn_fail(err, CAIRN_EUSAGE, "no linear of the model is named by lora.targets");
     }
-    if (open_memory(m, o, err)) {
+    m->frozen = frozen_blocks(m);
+    *out = m;
+    return 0;
+}
+
+int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
+             struct cairn_error *err)
+{
+    struct gpt *m;
+    if (gpt_new(nn, s, o, &m, err))
+        return -1;
+    if (gpt_take(m, o->blocks_on_host, err)) {
         gpt_close(m);
         return -1;
     }
@@ -197,16 +233,20 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
     return 0;
 }
 
+void gpt_give(struct gpt *m)
+{
+    weights_close(&m->weights);
+    weights_close(&m->lora.weights);
+    gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_cos);
+    gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_sin);
+    m->rope_cos = m->rope_sin = NULL;
+}
+
 void gpt_close(struct gpt *m)
 {
     if (!m)
         return;
-    weights_close(&m->weights);
-    weights_close(&m->lora.weights);
-    if (m->rope_cos)
-        gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_cos);
-    if (m->rope_sin)
-        gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_sin);
+    gpt_give(m);
     params_release(&m->params);
     params_release(&m->lora.params);
     free(m);

@@ -63,17 +63,27 @@ struct gpt {
     struct gpt_norm norm;
     size_t vocab_kept; /* rows of wte and head in memory */
     float *rope_cos, *rope_sin;
+    enum weights_bytes format;    /* of quantised ones */
+    struct weights_blocks frozen; /* which may live on the host; pieces 0: none */
 };
 
 enum gpt_quantize { GPT_QUANTIZE_NONE, GPT_QUANTIZE_INT8, GPT_QUANTIZE_FP8 };
 struct gpt_options {
     enum gpt_quantize quantize;      /* of the blocks' matrices */
     const struct lora_options *lora; /* may be NULL */
+    bool blocks_on_host;             /* with LoRA: the matrices of the blocks come over as they are needed */
 };
 /* With weights of zero. */
 int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
              struct cairn_error *err);
+/* The same in two steps: its parameters, for those who ask how much it takes; and their memory. */
+int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
+            struct cairn_error *err);
+int gpt_take(struct gpt *m, bool blocks_on_host, struct cairn_error *err);
+void gpt_give(struct gpt *m); /* back */
 void gpt_close(struct gpt *m);
+/* What the weights take of the device and of the host. */
+size_t gpt_bytes(const struct gpt *m, bool blocks_on_host, size_t *host);
 /* New weights as GPT-2 has them: normal numbers of init_std, less for what is added to the residual; norms 1, biases 0.
  * From the seed alone, whatever the device.  gpt_init_lora: a normal, b zero. */
 int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *err);

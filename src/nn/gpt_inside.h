@@ -26,7 +26,7 @@ struct gpt_room {
     size_t at_once; /* rows of scores */
     void *memory;
     struct slot *slots;
-    int *staging;
+    struct gpu_staging staging, kept_losses;
     float *losses; /* on the host, of all slots */
     /* positions: the lists of their ids */
     int *position_ids, *position_first, *position_members;

@@ -163,9 +163,12 @@ static int block_inside(const struct gpt_room *r, const struct span *s, size_t l
 
 static int blocks_forward(const struct gpt_room *r, const struct span *s, struct cairn_error *err)
 {
-    for (size_t i = 0; i < r->m->shape.layers; i++)
-        if (block_inside(r, s, i, err) ||
-            add_through(r, s, i, GPT_DOWN, DROP_MLP, r->kept[i].act, r->kept[i].middle, r->x[i + 1], err))
+    const struct weights *w = &r->m->weights;
+    struct gpu_stream *stream = r->m->nn->stream;
+    for (size_t i = 0, last = r->m->shape.layers - 1; i <= last; i++)
+        if (weights_need(w, stream, i, i < last ? i + 1 : i, err) || block_inside(r, s, i, err) ||
+            add_through(r, s, i, GPT_DOWN, DROP_MLP, r->kept[i].act, r->kept[i].middle, r->x[i + 1], err) ||
+            weights_passed(w, stream, i, err))
             return -1;
     return 0;
 }
@@ -379,10 +382,13 @@ static int backward(const struct gpt_room *r, const struct span *s, const struct
     nn_at(r->m->nn, "ln_f");
     if (norm_back(r->m, &last, &r->m->norm, r->d_narrow, r->dx, false, grads, err))
         return -1;
+    const struct weights *w = &r->m->weights;
+    struct gpu_stream *stream = r->m->nn->stream;
     for (size_t i = r->m->shape.layers; i-- > 0;) {
         bool gone = r->o.recompute && i + 1 < r->m->shape.layers;
-        if ((gone && block_inside(r, s, i, err)) || mlp_back(r, s, i, grads, err) ||
-            attention_back(r, s, i, grads, err))
+        if (weights_need(w, stream, i, i ? i - 1 : 0, err) || (gone && block_inside(r, s, i, err)) ||
+            mlp_back(r, s, i, grads, err) || attention_back(r, s, i, grads, err) ||
+            weights_passed(w, stream, i, err))
             return -1;
     }
     return embed_back(r, s, grads, err);

@@ -166,12 +166,12 @@ enum { INTS_PER_ROW = 5 }; /* of a slot; and one more */
 static int open_staging(struct gpt_room *r, struct cairn_error *err)
 {
     size_t ints = r->rows * INTS_PER_ROW + 1;
-    if (gpu_alloc(r->m->nn->g, GPU_MEM_STAGING, r->o.slots * ints * sizeof(int), (void **)&r->staging, err) ||
-        gpu_alloc(r->m->nn->g, GPU_MEM_STAGING, r->o.slots * r->rows * sizeof(float), (void **)&r->losses,
-                  err))
+    if (gpu_staging_open(r->m->nn->g, r->o.slots * ints * sizeof(int), &r->staging, err) ||
+        gpu_staging_open(r->m->nn->g, r->o.slots * r->rows * sizeof(float), &r->kept_losses, err))
         return -1;
+    r->losses = r->kept_losses.at;
     for (size_t i = 0; i < r->o.slots; i++)
-        r->slots[i].staging = r->staging + i * ints;
+        r->slots[i].staging = (int *)r->staging.at + i * ints;
     return 0;
 }
 
@@ -198,6 +198,11 @@ static size_t widest(const struct gpt_shape *s)
 {
     size_t qkv = gpt_qkv_rows(s);
     return qkv > s->ffn ? qkv : s->ffn;
+}
+
+size_t gpt_room_shared_bytes(const struct gpt *m, const struct gpt_room_options *o)
+{
+    return o->train ? nn_reserve_bytes(o->samples * o->tokens, widest(&m->shape)) : 0;
 }
 
 int gpt_room_open(struct gpt *m, const struct gpt_room_options *o, struct gpt_room **out,
@@ -233,10 +238,8 @@ void gpt_room_close(struct gpt_room *r)
     struct gpu *g = r->m->nn->g;
     if (r->memory)
         gpu_free(g, GPU_MEM_DEVICE, r->memory);
-    if (r->staging)
-        gpu_free(g, GPU_MEM_STAGING, r->staging);
-    if (r->losses)
-        gpu_free(g, GPU_MEM_STAGING, r->losses);
+    gpu_staging_close(g, &r->staging);
+    gpu_staging_close(g, &r->kept_losses);
     free(r->slots);
     free(r->x);
     free(r->kept);

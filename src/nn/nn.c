@@ -41,9 +41,14 @@ static size_t part_bytes(size_t rows, size_t columns)
     return K_PARTS(rows, rows_per_part(rows)) * columns * sizeof(float);
 }
 
+size_t nn_reserve_bytes(size_t rows, size_t columns)
+{
+    return 2 * part_bytes(rows, columns); /* a norm has two vectors */
+}
+
 int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err)
 {
-    size_t bytes = 2 * part_bytes(rows, columns); /* a norm has two vectors */
+    size_t bytes = nn_reserve_bytes(rows, columns);
     if (bytes <= nn->sums_bytes)
         return 0;
     gpu_free(nn->g, GPU_MEM_DEVICE, nn->sums);

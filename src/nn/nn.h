@@ -41,6 +41,7 @@ int nn_open(struct nn *nn, struct gpu *g, enum gpu_storage storage, struct cairn
 void nn_close(struct nn *nn);
 /* Room for the gradients of vectors of up to `columns` numbers over so many rows. */
 int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err);
+size_t nn_reserve_bytes(size_t rows, size_t columns);
 void nn_at(struct nn *nn, const char *fmt, ...) PRINTF_LIKE(2, 3); /* sets where */
 
 /* y = x wᵀ + bias, through GELU where `before` is given (it gets what GELU was given), plus residual.  x is rows × in,

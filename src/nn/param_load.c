@@ -184,7 +184,7 @@ static bool is_in_order(const struct loading *l)
     return true;
 }
 
-static void add_part(struct loads *all, struct loading l, void *device, enum dtype to)
+static void add_part(struct loads *all, struct loading l, void *at, bool on_host, enum dtype to)
 {
     const struct param *p = l.tensors->param;
     struct loading *kept = ARENA_NEW(&all->arena, struct loading, 1);
@@ -193,11 +193,12 @@ static void add_part(struct loads *all, struct loading l, void *device, enum dty
     *kept = l;
     kept->to = to;
     *ARENA_PUSH(&all->arena, all->parts, all->n) =
-        (struct transfer_part){ .device = device,
+        (struct transfer_part){ .device = at,
                                 .bytes = bytes,
                                 .unit = in_order ? dtype_size(to) : bytes,
                                 .move = in_order ? load_some : load_whole,
-                                .context = kept };
+                                .context = kept,
+                                .on_host = on_host };
 }
 
 static int add_param(struct loads *all, const struct loading *l, const struct weights *w,
@@ -207,10 +208,11 @@ static int add_param(struct loads *all, const struct loading *l, const struct we
     if (p->kind == PARAM_BYTES || (!is_in_order(l) && p->rows * p->columns * sizeof(float) > all->unit_most))
         return load_by_host(l, w, err);
     enum dtype to;
-    void *device = weights_place(w, p, &to);
-    add_part(all, *l, device, to);
+    bool on_host;
+    void *at = weights_place(w, p, &to, &on_host);
+    add_part(all, *l, at, on_host, to);
     if (w->master && p->kind == PARAM_MATRIX)
-        add_part(all, *l, w->master + p->at, DTYPE_F32);
+        add_part(all, *l, w->master + p->at, w->master_on_host, DTYPE_F32);
     return 0;
 }
 

@@ -2,8 +2,17 @@
 #include "nn/weights.h"
 #include "gpu/kernels/quant.h"
 #include "gpu/transfer.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Blocks that are on the host, and the piece that was asked for last. */
+struct weights_away {
+    struct belt *belt;
+    size_t piece;
+    char *at; /* of its first number, on the device */
+};
 
 size_t storage_size(enum gpu_storage s)
 {
@@ -25,66 +34,131 @@ static size_t largest_in_bytes(const struct params *p)
     return most;
 }
 
+/* The bytes of a number of a kind. */
+static size_t kind_size(enum gpu_storage storage, enum param_kind kind)
+{
+    return kind == PARAM_BYTES ? 1 : kind == PARAM_VECTOR ? sizeof(float) : storage_size(storage);
+}
+
+static size_t block_bytes(const struct weights_blocks *b, enum gpu_storage storage)
+{
+    return b->numbers * kind_size(storage, b->kind);
+}
+
+static struct belt_array belt_array(const struct weights_blocks *b, enum gpu_storage storage)
+{
+    return (struct belt_array){ b->pieces * block_bytes(b, storage), block_bytes(b, storage) };
+}
+
 /* The parts of a struct weights: where the pointer is, and how long. */
 struct part {
     void **at;
     size_t bytes;
 };
-enum { PARTS = 5 };
+enum { PARTS = 6 };
 
 static void list_parts(struct weights *w, const struct params *p, struct part parts[PARTS])
 {
-    size_t width = storage_size(w->storage);
-    parts[0] = (struct part){ &w->matrices, p->numbers[PARAM_MATRIX] * width };
-    parts[1] = (struct part){ (void **)&w->vectors, p->numbers[PARAM_VECTOR] * sizeof(float) };
-    parts[2] = (struct part){ (void **)&w->bytes, p->numbers[PARAM_BYTES] };
+    const struct weights_blocks *b = &w->blocks;
+    size_t width = storage_size(w->storage), numbers[PARAM_KINDS];
+    for (int i = 0; i < PARAM_KINDS; i++)
+        numbers[i] = p->numbers[i] - (b->pieces && (int)b->kind == i ? b->pieces * b->numbers : 0);
+    parts[0] = (struct part){ &w->matrices, numbers[PARAM_MATRIX] * width };
+    parts[1] = (struct part){ (void **)&w->vectors, numbers[PARAM_VECTOR] * sizeof(float) };
+    parts[2] = (struct part){ (void **)&w->bytes, numbers[PARAM_BYTES] };
     parts[3] = (struct part){ (void **)&w->scales, p->scales * sizeof(float) };
     parts[4] = (struct part){ &w->room, largest_in_bytes(p) * width };
+    parts[5] = (struct part){ &w->on_device, w->away ? 0 : b->pieces * block_bytes(b, w->storage) };
+}
+
+static int open_away(struct weights *w, struct cairn_error *err)
+{
+    struct belt_array array = belt_array(&w->blocks, w->storage);
+    struct weights_away *away = calloc(1, sizeof(*away));
+    if (!away)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    if (belt_open(w->g, &array, 1, &away->belt, err)) {
+        free(away);
+        return -1;
+    }
+    w->away = away;
+    return 0;
+}
+
+static void close_away(struct weights *w)
+{
+    if (w->away)
+        belt_close(w->away->belt);
+    free(w->away);
+    w->away = NULL;
+}
+
+static int open_all(struct weights *w, const struct params *p, bool on_host, struct cairn_error *err)
+{
+    struct part parts[PARTS];
+    if (on_host && w->blocks.pieces && (open_away(w, err) || belt_ready(w->away->belt, err)))
+        return -1;
+    list_parts(w, p, parts);
+    for (int i = 0; i < PARTS; i++)
+        if (parts[i].bytes && gpu_alloc(w->g, GPU_MEM_DEVICE, parts[i].bytes, parts[i].at, err))
+            return -1;
+    if (p->numbers[PARAM_BYTES] && !(w->help = calloc(1, sizeof(*w->help))))
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    return weights_clear(w, p, NULL, err);
+}
+
+int weights_open_blocks(struct weights *w, struct gpu *g, const struct params *p, enum gpu_storage storage,
+                        enum weights_bytes format, const struct weights_blocks *blocks, bool on_host,
+                        struct cairn_error *err)
+{
+    *w = (struct weights){ .g = g, .storage = storage, .format = format, .blocks = *blocks };
+    if (!open_all(w, p, on_host, err))
+        return 0;
+    weights_close(w);
+    return -1;
 }
 
 int weights_open(struct weights *w, struct gpu *g, const struct params *p, enum gpu_storage storage,
                  enum weights_bytes format, struct cairn_error *err)
 {
-    *w = (struct weights){ .g = g, .storage = storage, .format = format };
-    struct part parts[PARTS];
-    list_parts(w, p, parts);
-    for (int i = 0; i < PARTS; i++)
-        if (parts[i].bytes && gpu_alloc(g, GPU_MEM_DEVICE, parts[i].bytes, parts[i].at, err)) {
-            weights_close(w);
-            return -1;
-        }
-    if (w->bytes && !(w->help = calloc(1, sizeof(*w->help)))) {
-        weights_close(w);
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    }
-    if (weights_clear(w, p, NULL, err)) {
-        weights_close(w);
-        return -1;
-    }
-    return 0;
+    return weights_open_blocks(w, g, p, storage, format, &(struct weights_blocks){ 0 }, false, err);
 }
 
 void weights_close(struct weights *w)
 {
     if (!w->g)
         return;
-    void *all[PARTS] = { w->matrices, w->vectors, w->bytes, w->scales, w->room };
+    void *all[PARTS] = { w->matrices, w->vectors, w->bytes, w->scales, w->room, w->on_device };
     for (int i = 0; i < PARTS; i++)
         if (all[i])
             gpu_free(w->g, GPU_MEM_DEVICE, all[i]);
+    close_away(w);
     free(w->help);
     *w = (struct weights){ 0 };
+}
+
+static size_t sum_parts(struct weights *w, const struct params *p)
+{
+    struct part parts[PARTS];
+    list_parts(w, p, parts);
+    size_t sum = 0;
+    for (int i = 0; i < PARTS; i++)
+        sum += parts[i].bytes;
+    return sum;
 }
 
 size_t weights_size(const struct params *p, enum gpu_storage storage)
 {
     struct weights w = { .storage = storage };
-    struct part parts[PARTS];
-    list_parts(&w, p, parts);
-    size_t sum = 0;
-    for (int i = 0; i < PARTS; i++)
-        sum += parts[i].bytes;
-    return sum;
+    return sum_parts(&w, p);
+}
+
+size_t weights_size_away(const struct params *p, enum gpu_storage storage, const struct weights_blocks *b,
+                         size_t *host)
+{
+    struct belt_array array = belt_array(b, storage);
+    *host = belt_host_bytes(&array, 1);
+    return weights_size(p, storage) - array.bytes + belt_device_bytes(&array, 1);
 }
 
 int weights_clear(const struct weights *w, const struct params *p, struct gpu_stream *s,
@@ -99,6 +173,105 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
     return 0;
 }
 
+/* ---- blocks on the host ---- */
+
+static int to_host(struct weights *w, struct cairn_error *err)
+{
+    size_t bytes = belt_array(&w->blocks, w->storage).bytes;
+    if (open_away(w, err))
+        return -1;
+    if (gpu_download(w->g, NULL, belt_home(w->away->belt, 0), w->on_device, bytes, err) ||
+        gpu_wait(w->g, NULL, err)) {
+        close_away(w);
+        return -1;
+    }
+    gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
+    w->on_device = NULL;
+    return belt_ready(w->away->belt, err);
+}
+
+static int to_device(struct weights *w, struct cairn_error *err)
+{
+    size_t bytes = belt_array(&w->blocks, w->storage).bytes;
+    if (gpu_alloc(w->g, GPU_MEM_DEVICE, bytes, &w->on_device, err))
+        return -1;
+    if (belt_rest(w->away->belt, err) ||
+        gpu_upload(w->g, NULL, w->on_device, belt_home(w->away->belt, 0), bytes, err) ||
+        gpu_wait(w->g, NULL, err)) {
+        gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
+        w->on_device = NULL;
+        return -1;
+    }
+    close_away(w);
+    return 0;
+}
+
+int weights_move_blocks(struct weights *w, bool host, struct cairn_error *err)
+{
+    if (!w->blocks.pieces || host == (w->away != NULL))
+        return 0;
+    return host ? to_host(w, err) : to_device(w, err);
+}
+
+int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, size_t next,
+                 struct cairn_error *err)
+{
+    void *at[BELT_ARRAYS];
+    if (!w->away)
+        return 0;
+    if (belt_get(w->away->belt, piece, s, at, err) || belt_send(w->away->belt, next, err))
+        return -1;
+    w->away->piece = piece;
+    w->away->at = at[0];
+    return 0;
+}
+
+int weights_passed(const struct weights *w, struct gpu_stream *s, size_t piece, struct cairn_error *err)
+{
+    return w->away ? belt_done(w->away->belt, piece, s, false, err) : 0;
+}
+
+/* Which piece a parameter is in, and where there; false: in none. */
+static bool find_block(const struct weights *w, const struct param *p, size_t *piece, size_t *number)
+{
+    const struct weights_blocks *b = &w->blocks;
+    if (!b->pieces || p->kind != b->kind || p->at < b->first || p->at >= b->first + b->pieces * b->numbers)
+        return false;
+    *piece = (p->at - b->first) / b->numbers;
+    *number = (p->at - b->first) % b->numbers;
+    return true;
+}
+
+/* Where a parameter lies: on the device; or on the host, which *on_host says, where it lives there. */
+static void *home_of(const struct weights *w, const struct param *p, bool *on_host)
+{
+    const struct weights_blocks *b = &w->blocks;
+    size_t piece, number, size = kind_size(w->storage, p->kind), at = p->at;
+    *on_host = false;
+    if (find_block(w, p, &piece, &number)) {
+        char *base = w->away ? belt_home(w->away->belt, 0) : w->on_device;
+        *on_host = w->away != NULL;
+        return base + (piece * b->numbers + number) * size;
+    }
+    if (b->pieces && p->kind == b->kind && at >= b->first)
+        at -= b->pieces * b->numbers;
+    char *base = p->kind == PARAM_VECTOR  ? (char *)w->vectors
+                 : p->kind == PARAM_BYTES ? (char *)w->bytes
+                                          : w->matrices;
+    return base + at * size;
+}
+
+/* Where the device finds it. */
+static void *place_of(const struct weights *w, const struct param *p)
+{
+    size_t piece, number;
+    bool on_host;
+    if (!w->away || !find_block(w, p, &piece, &number))
+        return home_of(w, p, &on_host);
+    assert(w->away->piece == piece && w->away->at);
+    return w->away->at + number * kind_size(w->storage, p->kind);
+}
+
 float *weights_vector(const struct weights *w, const struct param *p)
 {
     return w->vectors + p->at;
@@ -111,7 +284,7 @@ static int widen_bytes(const struct weights *w, struct gpu_stream *s, const stru
     const char *kernel = w->format == WEIGHTS_INT8 ? "dequantise_int8" : "dequantise_e4m3";
     struct dequantise_args args = {
         .y = w->room,
-        .x = w->bytes + p->at,
+        .x = place_of(w, p),
         .scale = w->scales + p->scale_at,
         .rows = (k_i64)p->rows,
         .columns = (k_i64)p->columns,
@@ -154,8 +327,11 @@ static void row_from_bytes(enum weights_bytes format, float *y, const uint8_t *c
 static void list_bytes(const struct weights *w, const struct param *p, struct transfer_part parts[2],
                        transfer_move *move, uint8_t *codes, float *scales)
 {
+    enum dtype unused;
+    bool on_host;
+    void *at = weights_place(w, p, &unused, &on_host);
     parts[0] = (struct transfer_part){
-        .device = w->bytes + p->at, .bytes = p->rows * p->columns, .move = move, .context = codes
+        .device = at, .bytes = p->rows * p->columns, .move = move, .context = codes, .on_host = on_host
     };
     parts[1] = (struct transfer_part){
         .device = w->scales + p->scale_at, .bytes = p->rows * sizeof(*scales), .move = move, .context = scales
@@ -210,7 +386,7 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
                    struct cairn_error *err)
 {
     if (p->kind == PARAM_MATRIX) {
-        *out = (char *)w->matrices + p->at * storage_size(w->storage);
+        *out = place_of(w, p);
         return 0;
     }
     *out = w->room;
@@ -227,11 +403,14 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
     return widen_by_host(w, s, p, err);
 }
 
-void *weights_place(const struct weights *w, const struct param *p, enum dtype *t)
+void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host)
 {
+    struct cairn_error ignored; /* a device that is lost says so soon enough */
+    void *at = home_of(w, p, on_host);
     *t = p->kind == PARAM_VECTOR ? DTYPE_F32 : storage_dtype(w->storage);
-    return p->kind == PARAM_VECTOR ? (char *)(w->vectors + p->at)
-                                   : (char *)w->matrices + p->at * storage_size(w->storage);
+    if (*on_host)
+        belt_rest(w->away->belt, &ignored);
+    return at;
 }
 
 /* Numbers of the host in f32, and their kind on the device. */
@@ -258,12 +437,17 @@ static int widen(void *numbers, uint64_t at, size_t n, void *bytes, struct cairn
     return 0;
 }
 
-static struct transfer_part part_of(const struct param *p, void *device, struct numbers *x,
+static struct transfer_part part_of(const struct param *p, void *at, bool on_host, struct numbers *x,
                                     transfer_move *move)
 {
     size_t size = dtype_size(x->dtype);
     return (struct transfer_part){
-        .device = device, .bytes = p->rows * p->columns * size, .unit = size, .move = move, .context = x
+        .device = at,
+        .bytes = p->rows * p->columns * size,
+        .unit = size,
+        .move = move,
+        .context = x,
+        .on_host = on_host,
     };
 }
 
@@ -272,12 +456,12 @@ int weights_put(const struct weights *w, const struct param *p, const float *fro
     if (p->kind == PARAM_BYTES)
         return put_bytes(w, p, from, err);
     struct numbers x = { .at = (float *)from }, same = { (float *)from, DTYPE_F32 };
-    void *device = weights_place(w, p, &x.dtype);
-    size_t n = w->master && p->kind == PARAM_MATRIX ? 2 : 1;
-    struct transfer_part parts[2] = { part_of(p, device, &x, narrow) };
-    if (n == 2)
-        parts[1] = part_of(p, w->master + p->at, &same, narrow);
-    return transfer_up(gpu_transfer(w->g), parts, n, NULL, NULL, err);
+    bool on_host, has_master = w->master && p->kind == PARAM_MATRIX;
+    void *at = weights_place(w, p, &x.dtype, &on_host);
+    struct transfer_part parts[2] = { part_of(p, at, on_host, &x, narrow) };
+    if (has_master)
+        parts[1] = part_of(p, w->master + p->at, w->master_on_host, &same, narrow);
+    return transfer_up(gpu_transfer(w->g), parts, has_master ? 2 : 1, NULL, NULL, err);
 }
 
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
@@ -285,14 +469,16 @@ int weights_get(const struct weights *w, const struct param *p, float *into, str
     if (p->kind == PARAM_BYTES)
         return get_bytes(w, p, into, err);
     struct numbers x = { .at = into };
-    const void *device = weights_place(w, p, &x.dtype);
-    struct transfer_part part = part_of(p, (void *)device, &x, widen);
+    bool on_host;
+    void *at = weights_place(w, p, &x.dtype, &on_host);
+    struct transfer_part part = part_of(p, at, on_host, &x, widen);
     return transfer_down(gpu_transfer(w->g), &part, 1, NULL, NULL, err);
 }
 
 void weights_read(const struct weights *copy, const struct param *p, float *into)
 {
     enum dtype from;
-    const void *at = weights_place(copy, p, &from);
+    bool on_host;
+    const void *at = weights_place(copy, p, &from, &on_host);
     dtype_convert(into, DTYPE_F32, at, from, p->rows * p->columns, &(struct dtype_how){ 0 });
 }

@@ -7,11 +7,18 @@
 #ifndef CAIRN_NN_WEIGHTS_H
 #define CAIRN_NN_WEIGHTS_H
 
-#include "gpu/gpu.h"
+#include "gpu/belt.h"
 #include "nn/params.h"
 #include "tensor/dtype.h"
 
 enum weights_bytes { WEIGHTS_INT8, WEIGHTS_FP8 };
+
+/* Matrices that may live on the host: those of a kind in pieces of the same length, one after the other.  Nothing else may
+ * lie between. */
+struct weights_blocks {
+    enum param_kind kind;
+    size_t first, numbers, pieces; /* from which number on; of one piece */
+};
 
 /* From when the device failed to widen bytes. */
 struct weights_help {
@@ -27,23 +34,41 @@ struct weights {
     float *vectors;
     uint8_t *bytes;
     float *scales;
-    void *room;                /* for the largest matrix in bytes, widened */
-    struct weights_help *help; /* NULL: there are no bytes */
+    void *room;                   /* for the largest matrix in bytes, widened */
+    struct weights_help *help;    /* NULL: there are no bytes */
+    struct weights_blocks blocks; /* pieces 0: none */
+    void *on_device;              /* they, on the device */
+    struct weights_away *away;    /* or on the host; NULL: not */
     float *master; /* somebody's f32 copy of the matrices, which weights_put fills too; may be NULL */
+    bool master_on_host;
 };
 
 /* Zeroed. */
 int weights_open(struct weights *w, struct gpu *g, const struct params *p, enum gpu_storage storage,
                  enum weights_bytes format, struct cairn_error *err);
+/* With blocks that may move to the host, or begin there. */
+int weights_open_blocks(struct weights *w, struct gpu *g, const struct params *p, enum gpu_storage storage,
+                        enum weights_bytes format, const struct weights_blocks *blocks, bool on_host,
+                        struct cairn_error *err);
 void weights_close(struct weights *w);
-/* What weights_open takes of the device. */
+/* What weights_open takes of the device, where all of it is there. */
 size_t weights_size(const struct params *p, enum gpu_storage storage);
+/* And where the blocks are on the host: of the device; of the host. */
+size_t weights_size_away(const struct params *p, enum gpu_storage storage, const struct weights_blocks *b,
+                         size_t *host);
+
+/* Moves the blocks, with their numbers.  On the host they take part in the same calls; before their matrices are asked for,
+ * weights_need has a piece brought over (and `next`, if it is another, after it), and weights_passed lets it go. */
+int weights_move_blocks(struct weights *w, bool to_host, struct cairn_error *err);
+int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, size_t next,
+                 struct cairn_error *err);
+int weights_passed(const struct weights *w, struct gpu_stream *s, size_t piece, struct cairn_error *err);
 int weights_clear(const struct weights *w, const struct params *p, struct gpu_stream *s,
                   struct cairn_error *err);
 
 float *weights_vector(const struct weights *w, const struct param *p);
-/* Where a parameter that is not in bytes lies, and its kind there. */
-void *weights_place(const struct weights *w, const struct param *p, enum dtype *t);
+/* Where a parameter lies, on the device or on the host, and its kind there (but of bytes). */
+void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host);
 /* The matrix in the storage format; of one in bytes it is queued, and good until the next call. */
 int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct param *p, void **out,
                    struct cairn_error *err);

@@ -247,6 +247,37 @@ static void recomputing_gives_the_same_bits(void)
     }
 }
 
+/* The whole way with blocks that come over one by one, and after they moved. */
+static void blocks_on_the_host_give_the_same_bits(void)
+{
+    struct lora_options lora = { .rank = 2, .alpha = 4 };
+    struct gpt_shape shapes[] = { like_gpt2, like_llama, like_llama };
+    shapes[0].layers = shapes[1].layers = 5;
+    shapes[1].tied = false;
+    for (int i = 0; i < 6; i++) {
+        struct rig near, far;
+        size_t bytes, host;
+        struct gpt_options o = { .lora = &lora, .quantize = i % 2 ? GPT_QUANTIZE_INT8 : GPT_QUANTIZE_NONE };
+        open_rig(&near, &shapes[i / 2], &o, false);
+        o.blocks_on_host = true;
+        open_rig(&far, &shapes[i / 2], &o, i % 2);
+        CHECK(near.m->frozen.pieces == shapes[i / 2].layers && !near.m->weights.away && far.m->weights.away);
+        CHECK(near.m->frozen.pieces < 4 || gpt_bytes(far.m, true, &host) < gpt_bytes(far.m, false, &bytes));
+        for (int round = 0; round < 3; round++) {
+            run_back(&near);
+            run_back(&far);
+            float *a = all_grads(&near, &bytes), *b = all_grads(&far, &bytes);
+            CHECK(!memcmp(a, b, bytes));
+            free(a);
+            free(b);
+            CHECK(!weights_move_blocks(&far.m->weights, round > 0, &err));
+            CHECK((far.m->weights.away != NULL) == (round > 0));
+        }
+        close_rig(&near);
+        close_rig(&far);
+    }
+}
+
 static void recomputing_takes_less(void)
 {
     struct rig r;
@@ -333,6 +364,7 @@ int main(void)
     RUN(gradients_of_lora_on_bytes);
     RUN(lora_learns_where_it_is_told);
     RUN(recomputing_gives_the_same_bits);
+    RUN(blocks_on_the_host_give_the_same_bits);
     RUN(recomputing_takes_less);
     RUN(token_by_token_is_all_at_once);
     RUN(bytes_are_near);
