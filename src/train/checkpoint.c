@@ -302,6 +302,10 @@ static int copy_all(struct checkpoints *c, struct cairn_error *err)
     parts[1] = copy_of(w->vectors, k->weights.vectors, p->numbers[PARAM_VECTOR] * sizeof(float));
     for (size_t i = 0; i < n; i++)
         parts[2 + i] = copy_of(arrays[i].at, k->arrays[i], arrays[i].n * dtype_size(arrays[i].dtype));
+    for (size_t i = 0; i < n; i++)
+        parts[2 + i].on_host = arrays[i].on_host;
+    if (optim_settle(c->model.optim, err))
+        return -1;
     struct transfer_options after = { .after = c->model.m->nn->stream };
     return transfer_down(gpu_transfer(g), parts, n + 2, &after, NULL, err);
 }
@@ -412,7 +416,7 @@ static int find_array(const struct tensor_source *s, const struct optim_array *a
     if (!t || t->dtype != a->dtype || t->elements != a->n)
         return cairn_fail(err, CAIRN_EFORMAT, "%s has no %s of %zu numbers: it is of another job", s->path,
                           a->name, a->n);
-    *out = (struct tensor_want){ t, t->dtype, a->at };
+    *out = (struct tensor_want){ t, t->dtype, a->at, a->on_host };
     return 0;
 }
 

@@ -21,14 +21,6 @@ static void set_group(struct group *gr, const struct params *p, enum param_kind 
     gr->eight = o->kind == OPTIM_ADAMW8 && kind == PARAM_MATRIX;
 }
 
-/* One array of a group's state; `at` gets its place. */
-struct want {
-    const char *name;
-    enum dtype dtype;
-    size_t n;
-    void **at;
-};
-enum { WANTS = 6 };
 /* Its name begins with what it is of. */
 #define WANT(what, type, numbers, field)                                              \
     (struct want)                                                                     \
@@ -63,8 +55,8 @@ static size_t list_state(struct group *gr, const struct params *p, enum optim_ki
     return n;
 }
 
-static size_t list_wants(struct group *gr, const struct params *p, const struct optim_options *o,
-                         bool vectors, struct want w[WANTS])
+size_t optim_list_wants(struct group *gr, const struct params *p, const struct optim_options *o, bool vectors,
+                        struct want w[WANTS])
 {
     size_t n = 0;
     if (!gr->n)
@@ -76,18 +68,32 @@ static size_t list_wants(struct group *gr, const struct params *p, const struct 
     return n + list_state(gr, p, o->kind, vectors, w + n);
 }
 
-size_t optim_bytes(const struct params *p, enum gpu_storage storage, const struct optim_options *o)
+static size_t sum_wants(const struct want *wants, size_t n)
 {
-    size_t sum = weights_size(p, GPU_F32); /* gradients */
+    size_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += wants[i].n * dtype_size(wants[i].dtype);
+    return sum;
+}
+
+struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
+                               const struct optim_options *o)
+{
+    struct optim_sizes sizes = { .grads = weights_size(p, GPU_F32) };
     for (int i = 0; i < GROUPS; i++) {
         struct group gr;
         struct want wants[WANTS];
         set_group(&gr, p, i ? PARAM_VECTOR : PARAM_MATRIX, storage, o);
-        size_t n = list_wants(&gr, p, o, i, wants);
-        for (size_t k = 0; k < n; k++)
-            sum += wants[k].n * dtype_size(wants[k].dtype);
+        size_t n = optim_list_wants(&gr, p, o, i, wants);
+        if (n && !i && o->on_host && optim_can_move(o->kind)) {
+            struct belt_array arrays[BELT_ARRAYS];
+            optim_belt_arrays(&gr, p, o, arrays);
+            sizes.state += belt_device_bytes(arrays, n);
+            sizes.host = belt_host_bytes(arrays, n);
+        } else
+            sizes.state += sum_wants(wants, n);
     }
-    return sum;
+    return sizes;
 }
 
 static int take(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
@@ -113,7 +119,7 @@ int optim_add_array(struct optim *o, const char *name, enum dtype dtype, size_t 
 {
     if (take(o, n * dtype_size(dtype), out, err))
         return -1;
-    o->arrays[o->n_arrays++] = (struct optim_array){ name, dtype, n, *out };
+    o->arrays[o->n_arrays++] = (struct optim_array){ name, dtype, n, *out, false };
     return 0;
 }
 
@@ -124,7 +130,9 @@ static int open_group(struct optim *o, int which, struct cairn_error *err)
     set_group(gr, o->params, which ? PARAM_VECTOR : PARAM_MATRIX, o->weights->storage, &o->o);
     gr->w = which ? (void *)o->weights->vectors : o->weights->matrices;
     gr->g = which ? o->grads.vectors : o->grads.matrices;
-    size_t n = list_wants(gr, o->params, &o->o, which, wants);
+    if (!which && o->o.on_host && gr->n)
+        return optim_belt_open(o, err);
+    size_t n = optim_list_wants(gr, o->params, &o->o, which, wants);
     for (size_t i = 0; i < n; i++)
         if (optim_add_array(o, wants[i].name, wants[i].dtype, wants[i].n, wants[i].at, err))
             return -1;
@@ -136,7 +144,7 @@ static void list_vectors(struct optim *o)
 {
     if (o->weights->storage != GPU_F32 && o->groups[1].n)
         o->arrays[o->n_arrays++] =
-            (struct optim_array){ "vector.w", DTYPE_F32, o->groups[1].n, o->weights->vectors };
+            (struct optim_array){ "vector.w", DTYPE_F32, o->groups[1].n, o->weights->vectors, false };
 }
 
 static size_t norm_parts(const struct optim *o)
@@ -158,8 +166,9 @@ static int open_rest(struct optim *o, struct cairn_error *err)
 {
     if (optim_room(o, norm_parts(o) * sizeof(float), (void **)&o->parts, err) ||
         optim_room(o, 2 * sizeof(float), (void **)&o->result, err) ||
-        gpu_alloc(o->g, GPU_MEM_STAGING, 3 * sizeof(float), (void **)&o->back, err))
+        gpu_staging_open(o->g, 3 * sizeof(float), &o->staging, err))
         return -1;
+    o->back = o->staging.at;
     o->back[2] = 1;
     switch (o->o.kind) {
     case OPTIM_ADAMW8:
@@ -203,12 +212,21 @@ static int open_master(struct optim *o, struct cairn_error *err)
     if (!matrices->master)
         return 0;
     o->weights->master = matrices->master;
+    o->weights->master_on_host = o->belt;
+    if (o->belt)
+        return optim_belt_weights(
+            o, &(struct group){ .n = matrices->n, .w = matrices->w, .storage = matrices->storage },
+            matrices->master, err);
     return widen(o, matrices->master, matrices, err);
 }
 
 /* Of the 8-bit codes of m, zero is not 0. */
 static int clear_codes(struct optim *o, const struct group *gr, struct cairn_error *err)
 {
+    if (o->belt) {
+        memset(gr->m8, OPTIM8_ZERO_M, gr->n);
+        return 0;
+    }
     CLEANUP(mem_free) uint8_t *zero = malloc(gr->n);
     if (!zero)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu codes", gr->n);
@@ -223,12 +241,22 @@ int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struc
     return widen(o, to, gr, err);
 }
 
+static int start_average(struct optim *o, int which, struct cairn_error *err)
+{
+    struct group *gr = &o->groups[which];
+    if (!gr->average)
+        return 0;
+    return o->belt && !which ? optim_belt_weights(o, gr, gr->average, err)
+                             : optim_copy_weights(o, gr, gr->average, err);
+}
+
 int optim_start(struct optim *o, struct cairn_error *err)
 {
+    if (optim_settle(o, err))
+        return -1;
     for (int i = 0; i < GROUPS; i++) {
         struct group *gr = &o->groups[i];
-        if ((gr->average && optim_copy_weights(o, gr, gr->average, err)) ||
-            (gr->eight && clear_codes(o, gr, err)))
+        if (start_average(o, i, err) || (gr->eight && clear_codes(o, gr, err)))
             return -1;
     }
     if (o->o.kind == OPTIM_PRODIGY && prodigy_start(o, err))
@@ -243,6 +271,7 @@ int optim_open(struct gpu *g, const struct params *p, struct weights *w, const s
     if (!o)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     *o = (struct optim){ .g = g, .params = p, .weights = w, .o = *options };
+    o->o.on_host = options->on_host && optim_can_move(options->kind);
     if (weights_open(&o->grads, g, p, GPU_F32, WEIGHTS_INT8, err) || open_group(o, 0, err) ||
         open_group(o, 1, err) || open_rest(o, err) || open_master(o, err) || optim_start(o, err)) {
         optim_close(o);
@@ -260,12 +289,12 @@ void optim_close(struct optim *o)
     weights_close(&o->grads);
     o->weights->master = NULL;
     for (size_t i = 0; i < o->n_arrays; i++)
-        if (o->arrays[i].at != o->weights->vectors)
+        if (o->arrays[i].at != o->weights->vectors && !o->arrays[i].on_host)
             gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
     for (size_t i = 0; i < o->n_rooms; i++)
         gpu_free(o->g, GPU_MEM_DEVICE, o->rooms[i]);
-    if (o->back)
-        gpu_free(o->g, GPU_MEM_STAGING, o->back);
+    gpu_staging_close(o->g, &o->staging);
+    belt_close(o->belt);
     free(o);
 }
 
@@ -276,7 +305,7 @@ const struct weights *optim_grads(const struct optim *o)
 
 int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err)
 {
-    return weights_clear(&o->grads, o->params, s, err);
+    return optim_belt_begin(o, err) || weights_clear(&o->grads, o->params, s, err) ? -1 : 0;
 }
 
 /* ---- a step ---- */
@@ -316,11 +345,11 @@ struct optim_weights optim_moved(const struct optim *o, int which, double rate)
     };
 }
 
-static int move(struct optim *o, struct gpu_stream *s, int which, double rate, struct cairn_error *err)
+/* All of a group, or a piece of the matrices. */
+static int move(struct optim *o, struct gpu_stream *s, const struct group *gr, struct optim_weights to,
+                struct cairn_error *err)
 {
-    const struct group *gr = &o->groups[which];
     double step = (double)o->steps + 1, b1 = o->o.beta1, b2 = o->o.beta2;
-    struct optim_weights to = optim_moved(o, which, rate);
     struct adamw_args plain = {
         .to = to,
         .m = gr->m,
@@ -356,15 +385,41 @@ static int move(struct optim *o, struct gpu_stream *s, int which, double rate, s
                   sizeof(plain), err);
 }
 
-static int average(struct optim *o, struct gpu_stream *s, const struct group *gr, struct cairn_error *err)
+static int move_group(struct optim *o, struct gpu_stream *s, int which, double rate, struct cairn_error *err)
 {
+    return move(o, s, &o->groups[which], optim_moved(o, which, rate), err);
+}
+
+/* Every piece has chances of its own. */
+static int move_piece(struct optim *o, struct gpu_stream *s, const struct group *piece, uint64_t nth,
+                      double rate, struct cairn_error *err)
+{
+    struct optim_weights to = optim_moved(o, 0, rate);
+    to.w = piece->w;
+    to.master = piece->master;
+    to.g_f32 = piece->g;
+    to.n = (k_i64)piece->n;
+    to.stream = o->tries * belt_pieces(o->belt) + nth;
+    return move(o, s, piece, to, err);
+}
+
+static int average(struct optim *o, struct gpu_stream *s, const struct group *gr, uint64_t nth, double rate,
+                   struct cairn_error *err)
+{
+    (void)nth, (void)rate;
     struct ema_args args = { .average = gr->average,
                              .w = gr->master ? (void *)gr->master : gr->w,
                              .n = (k_i64)gr->n,
                              .decay = (float)o->o.ema };
+    return launch(o, s, "ema", gr->master ? GPU_F32 : gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
+}
+
+static int average_group(struct optim *o, struct gpu_stream *s, int which, struct cairn_error *err)
+{
+    const struct group *gr = &o->groups[which];
     if (!gr->average)
         return 0;
-    return launch(o, s, "ema", gr->master ? GPU_F32 : gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
+    return o->belt && !which ? optim_belt_pass(o, s, average, 0, err) : average(o, s, gr, 0, 0, err);
 }
 
 static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
@@ -373,7 +428,8 @@ static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct c
         return adafactor_step(o, s, rate, err);
     if (o->o.kind == OPTIM_PRODIGY)
         return prodigy_step(o, s, rate, err);
-    return move(o, s, 0, rate, err) || move(o, s, 1, rate, err) ? -1 : 0;
+    int r = o->belt ? optim_belt_pass(o, s, move_piece, rate, err) : move_group(o, s, 0, rate, err);
+    return r ? r : move_group(o, s, 1, rate, err);
 }
 
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err)
@@ -394,7 +450,7 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
     o->steps += out->moved;
     o->tries++;
     for (int i = 0; i < GROUPS && out->moved; i++) /* weights that stayed do not count twice */
-        if (average(o, s, &o->groups[i], err))
+        if (average_group(o, s, i, err))
             return -1;
     return 0;
 }

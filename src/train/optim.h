@@ -26,6 +26,7 @@ struct optim_options {
      * made without the rate; Adam's correction of the first steps. */
     double d0, d_coef, growth;
     bool warm, corrected;
+    bool on_host; /* the matrices' state begins there (optim_move_state) */
 };
 
 struct optim;
@@ -33,8 +34,19 @@ struct optim;
 int optim_open(struct gpu *g, const struct params *p, struct weights *w, const struct optim_options *o,
                struct optim **out, struct cairn_error *err);
 void optim_close(struct optim *o);
-/* What it takes of the device. */
-size_t optim_bytes(const struct params *p, enum gpu_storage storage, const struct optim_options *o);
+/* What it takes: of the device, and of the host where the state is there. */
+struct optim_sizes {
+    size_t grads, state, host;
+};
+struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
+                               const struct optim_options *o);
+
+/* The state of the matrices, with their master copy and average, may live on the host and come over piece by piece in each
+ * step, beside the computing.  It gives the same bits, but for stochastic rounding, whose chances are others then.  Not of
+ * Adafactor and Prodigy, which need it as a whole. */
+bool optim_can_move(enum optim_kind kind);
+int optim_move_state(struct optim *o, bool to_host, struct cairn_error *err);
+bool optim_is_on_host(const struct optim *o);
 
 /* After weights were put in from outside, which the master copy gets too, unrounded: the average starts from them. */
 int optim_start(struct optim *o, struct cairn_error *err);
@@ -52,15 +64,18 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
 uint64_t optim_steps(const struct optim *o); /* that moved */
 uint64_t optim_tries(const struct optim *o); /* all of them */
 
-/* All that a later run needs to go on, as arrays on the device; the names are the optimizer's own.  The moving average is
+/* All that a later run needs to go on, as arrays on the device, or on the host where optim_settle must come first; the names are the optimizer's own.  The moving average is
  * "matrix.ema" and "vector.ema", with the places of the parameters. */
 struct optim_array {
     const char *name;
     enum dtype dtype;
     size_t n;
     void *at;
+    bool on_host;
 };
 const struct optim_array *optim_arrays(const struct optim *o, size_t *n);
+/* Until all that is on its way to the host is there. */
+int optim_settle(struct optim *o, struct cairn_error *err);
 /* After the arrays were filled from a file. */
 void optim_resume(struct optim *o, uint64_t steps, uint64_t tries);
 

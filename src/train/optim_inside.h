@@ -4,6 +4,7 @@
 #ifndef CAIRN_TRAIN_OPTIM_INSIDE_H
 #define CAIRN_TRAIN_OPTIM_INSIDE_H
 
+#include "gpu/belt.h"
 #include "gpu/kernels/optim.h"
 #include "train/optim.h"
 
@@ -23,6 +24,15 @@ struct group {
     float *s, *start;      /* Prodigy */
     float *rows, *columns; /* Adafactor, of all matrices one after the other */
 };
+
+/* One array of a group's state; `at` gets its place. */
+struct want {
+    const char *name;
+    enum dtype dtype;
+    size_t n;
+    void **at;
+};
+enum { WANTS = BELT_ARRAYS };
 
 struct adafactor_room {
     float *sums, *sizes, *uses;
@@ -44,10 +54,13 @@ struct optim {
     float *parts;  /* of the norm */
     float *result; /* norm, factor */
     float *tables; /* of the 8-bit codes */
-    float *back;   /* on the host: norm, factor, Prodigy's d (else 1) */
-    double rate;   /* of the step, but for this d */
+    struct gpu_staging staging;
+    float *back; /* there: norm, factor, Prodigy's d (else 1) */
+    double rate; /* of the step, but for this d */
     struct adafactor_room adafactor;
     float *prodigy_parts, *prodigy_d;
+    struct belt *belt; /* of the matrices' state; NULL: it is on the device */
+    size_t piece;      /* numbers of a piece of it */
     uint64_t steps, tries;
 };
 
@@ -61,6 +74,23 @@ int optim_launch(struct optim *o, struct gpu_stream *s, const char *name, enum g
 struct optim_weights optim_moved(const struct optim *o, int which, double rate);
 /* The weights as they are, in f32. */
 int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err);
+
+size_t optim_list_wants(struct group *gr, const struct params *p, const struct optim_options *o, bool vectors,
+                        struct want w[WANTS]);
+
+/* State on the host: optim_belt.c. */
+size_t optim_belt_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
+                         struct belt_array out[BELT_ARRAYS]);
+int optim_belt_open(struct optim *o, struct cairn_error *err);
+/* Calls fn with each piece of the matrices, as a group of its own, on its way past. */
+typedef int optim_visit(struct optim *o, struct gpu_stream *s, const struct group *piece, uint64_t nth,
+                        double rate, struct cairn_error *err);
+int optim_belt_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
+                    struct cairn_error *err);
+/* Begins to bring the first pieces over. */
+int optim_belt_begin(struct optim *o, struct cairn_error *err);
+/* The matrices in f32, on the host; waits. */
+int optim_belt_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err);
 
 size_t adafactor_rows(const struct params *p);
 size_t adafactor_columns(const struct params *p);

@@ -143,6 +143,7 @@ static unsigned char *state_of(const struct setup *s, size_t *size)
     size_t n, at = N * sizeof(uint16_t);
     const struct optim_array *arrays = optim_arrays(s->o, &n);
     unsigned char *all = calloc(16, N * sizeof(float));
+    CHECK(!optim_settle(s->o, &err));
     CHECK(!gpu_download(g, NULL, all, s->w.matrices, at, &err));
     for (size_t i = 0; i < n; i++) {
         size_t bytes = arrays[i].n * dtype_size(arrays[i].dtype);
@@ -216,9 +217,64 @@ static void adafactor_keeps_little(void)
     struct optim_options o = { .kind = OPTIM_ADAFACTOR }, none = { .kind = OPTIM_LION };
     params_add(&p, PARAM_MATRIX, 4096, 1024, "matrix");
     params_add(&p, PARAM_VECTOR, 1, 512, "vector");
-    CHECK_INT(optim_bytes(&p, GPU_F32, &none) - weights_size(&p, GPU_F32), 4 * (4096 * 1024 + 512));
-    CHECK_INT(optim_bytes(&p, GPU_F32, &o) - weights_size(&p, GPU_F32), 4 * (4096 + 1024 + 512));
+    CHECK_INT(optim_sizes(&p, GPU_F32, &none).state, 4 * (4096 * 1024 + 512));
+    CHECK_INT(optim_sizes(&p, GPU_F32, &o).state, 4 * (4096 + 1024 + 512));
     params_release(&p);
+}
+
+static void vary(const struct setup *s, uint32_t seed)
+{
+    static float numbers[N];
+    for (size_t i = 0; i < N; i++) {
+        seed = seed * 1664525 + 1013904223;
+        numbers[i] = (float)(seed >> 8) / (1 << 24) - 0.5f;
+    }
+    for (size_t i = 0; i < s->p.n; i++)
+        CHECK(!weights_put(optim_grads(s->o), &s->p.list[i], numbers, &err));
+}
+
+/* State that is on the host, that is sent there, and that comes back. */
+static void state_on_the_host_gives_the_same_bits(void)
+{
+    static const enum optim_kind kinds[] = { OPTIM_ADAMW, OPTIM_ADAMW8, OPTIM_LION };
+    for (size_t i = 0; i < 6; i++) {
+        struct setup near, far;
+        struct optim_options o = lion();
+        o.kind = kinds[i / 2];
+        o.master = true;
+        o.ema = i % 2 ? 0.9 : 0;
+        o.decay = 0.1;
+        enum gpu_storage storage = i % 2 ? GPU_BF16 : GPU_F32;
+        open_setup(&near, storage, &o);
+        CHECK_INT(optim_sizes(&near.p, storage, &o).host, 0);
+        size_t whole = optim_sizes(&near.p, storage, &o).state;
+        o.on_host = true;
+        open_setup(&far, storage, &o);
+        CHECK(optim_is_on_host(far.o) && optim_sizes(&near.p, storage, &o).state < whole / 2);
+        CHECK(optim_sizes(&near.p, storage, &o).host > whole / 2);
+        for (uint32_t k = 0; k < 6; k++) {
+            size_t size, size_far;
+            vary(&near, k);
+            vary(&far, k);
+            CHECK(step(&near, 0.01) && step(&far, 0.01));
+            unsigned char *a = state_of(&near, &size), *b = state_of(&far, &size_far);
+            CHECK(size == size_far && !memcmp(a, b, size));
+            free(a);
+            free(b);
+            CHECK(!optim_move_state(far.o, k % 2, &err));
+            CHECK(optim_is_on_host(far.o) == (bool)(k % 2));
+            CHECK(!optim_move_state(near.o, !(k % 2), &err));
+        }
+        fill(&far, &far.w, 2); /* as a file does: the master copy gets it too */
+        CHECK(!optim_start(far.o, &err) && step(&far, 0) && matrix(&far)[7] == 2);
+        close_setup(&near);
+        close_setup(&far);
+    }
+    struct optim_options prodigy = { .kind = OPTIM_PRODIGY, .on_host = true, .d0 = 1, .d_coef = 1 };
+    struct setup s;
+    open_setup(&s, GPU_F32, &prodigy);
+    CHECK(!optim_move_state(s.o, true, &err) && !optim_is_on_host(s.o));
+    close_setup(&s);
 }
 
 int main(void)
@@ -231,6 +287,7 @@ int main(void)
     RUN(a_master_copy_adds_small_steps_up);
     RUN(the_average_follows);
     RUN(adafactor_keeps_little);
+    RUN(state_on_the_host_gives_the_same_bits);
     RUN(a_step_that_is_no_number_changes_nothing);
     gpu_close(g);
     return check_done();

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The state of the matrices on the host, from where it visits the device piece by piece. */
+#include "gpu/optim8.h"
+#include "train/optim_inside.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE_MOST = 1 << 22, PIECES = 16, PIECE_UNIT = 4096 };
+_Static_assert(PIECE_UNIT % OPTIM8_BLOCK == 0, "a piece is whole blocks of 8-bit codes");
+
+bool optim_can_move(enum optim_kind kind)
+{
+    return kind == OPTIM_ADAMW || kind == OPTIM_ADAMW8 || kind == OPTIM_LION;
+}
+
+bool optim_is_on_host(const struct optim *o)
+{
+    return o->belt;
+}
+
+static size_t piece_of(size_t n)
+{
+    size_t piece = (n / PIECES + PIECE_UNIT) / PIECE_UNIT * PIECE_UNIT;
+    return piece < PIECE_MOST ? piece : PIECE_MOST;
+}
+
+size_t optim_belt_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
+                         struct belt_array out[BELT_ARRAYS])
+{
+    struct want wants[WANTS];
+    size_t n = optim_list_wants(gr, p, o, false, wants), piece = piece_of(gr->n);
+    for (size_t i = 0; i < n; i++) {
+        size_t size = dtype_size(wants[i].dtype);
+        size_t per = wants[i].n == gr->n ? piece : piece / OPTIM8_BLOCK; /* numbers, or their blocks */
+        out[i] = (struct belt_array){ wants[i].n * size, per * size };
+    }
+    return n;
+}
+
+/* The arrays of the matrices, which are the first of all, are at home in the belt from now on. */
+static void settle_in(struct optim *o, struct belt *b)
+{
+    struct group *gr = &o->groups[0];
+    struct want wants[WANTS];
+    size_t n = optim_list_wants(gr, o->params, &o->o, false, wants);
+    for (size_t i = 0; i < n; i++) {
+        *wants[i].at = belt_home(b, i);
+        o->arrays[i] =
+            (struct optim_array){ wants[i].name, wants[i].dtype, wants[i].n, belt_home(b, i), true };
+    }
+    o->n_arrays = o->n_arrays < n ? n : o->n_arrays;
+    o->belt = b;
+    o->piece = piece_of(gr->n);
+}
+
+static void tell_master(struct optim *o)
+{
+    if (!o->groups[0].master)
+        return;
+    o->weights->master = o->groups[0].master;
+    o->weights->master_on_host = o->belt;
+}
+
+int optim_belt_open(struct optim *o, struct cairn_error *err)
+{
+    struct belt_array arrays[BELT_ARRAYS];
+    struct belt *b;
+    size_t n = optim_belt_arrays(&o->groups[0], o->params, &o->o, arrays);
+    if (belt_open(o->g, arrays, n, &b, err))
+        return -1;
+    settle_in(o, b);
+    return belt_ready(b, err);
+}
+
+int optim_settle(struct optim *o, struct cairn_error *err)
+{
+    return belt_rest(o->belt, err);
+}
+
+/* ---- moving ---- */
+
+static size_t array_bytes(const struct optim_array *a)
+{
+    return a->n * dtype_size(a->dtype);
+}
+
+static int to_host(struct optim *o, struct cairn_error *err)
+{
+    struct belt_array arrays[BELT_ARRAYS];
+    struct belt *b;
+    void *before[BELT_ARRAYS];
+    size_t n = optim_belt_arrays(&o->groups[0], o->params, &o->o, arrays);
+    if (belt_open(o->g, arrays, n, &b, err))
+        return -1;
+    int r = 0;
+    for (size_t i = 0; i < n && !r; i++) {
+        before[i] = o->arrays[i].at;
+        r = gpu_download(o->g, NULL, belt_home(b, i), before[i], array_bytes(&o->arrays[i]), err);
+    }
+    if (r || gpu_wait(o->g, NULL, err)) {
+        belt_close(b);
+        return -1;
+    }
+    settle_in(o, b);
+    tell_master(o);
+    for (size_t i = 0; i < n; i++)
+        gpu_free(o->g, GPU_MEM_DEVICE, before[i]);
+    return belt_ready(b, err); /* there is room for its windows now */
+}
+
+static int to_device(struct optim *o, struct cairn_error *err)
+{
+    struct want wants[WANTS];
+    void *after[WANTS] = { 0 };
+    size_t n = optim_list_wants(&o->groups[0], o->params, &o->o, false, wants), got = 0;
+    int r = belt_rest(o->belt, err);
+    for (size_t i = 0; i < n && !r; i++) {
+        size_t bytes = array_bytes(&o->arrays[i]);
+        r = gpu_alloc(o->g, GPU_MEM_DEVICE, bytes, &after[i], err);
+        got += !r;
+        r = r ? r : gpu_upload(o->g, NULL, after[i], o->arrays[i].at, bytes, err);
+    }
+    if (r || gpu_wait(o->g, NULL, err)) {
+        for (size_t i = 0; i < got; i++)
+            gpu_free(o->g, GPU_MEM_DEVICE, after[i]);
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        o->arrays[i].at = *wants[i].at = after[i];
+        o->arrays[i].on_host = false;
+    }
+    belt_close(o->belt);
+    o->belt = NULL;
+    tell_master(o);
+    return 0;
+}
+
+int optim_move_state(struct optim *o, bool host, struct cairn_error *err)
+{
+    if (!optim_can_move(o->o.kind) || !o->groups[0].n || host == (o->belt != NULL))
+        return 0;
+    return host ? to_host(o, err) : to_device(o, err);
+}
+
+/* ---- in a step ---- */
+
+int optim_belt_begin(struct optim *o, struct cairn_error *err)
+{
+    for (size_t i = 0; o->belt && i < BELT_WINDOWS && i < belt_pieces(o->belt); i++)
+        if (belt_send(o->belt, i, err))
+            return -1;
+    return 0;
+}
+
+int optim_belt_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
+                    struct cairn_error *err)
+{
+    const struct group *all = &o->groups[0];
+    size_t pieces = belt_pieces(o->belt);
+    for (size_t i = 0; i < pieces; i++) {
+        void *at[BELT_ARRAYS];
+        struct group piece = *all;
+        struct want wants[WANTS];
+        size_t first = i * o->piece;
+        piece.n = all->n - first < o->piece ? all->n - first : o->piece;
+        piece.w = (char *)all->w + first * storage_size(all->storage);
+        piece.g = all->g + first;
+        size_t n = optim_list_wants(&piece, o->params, &o->o, false, wants);
+        if (belt_get(o->belt, i, s, at, err))
+            return -1;
+        for (size_t k = 0; k < n; k++)
+            *wants[k].at = at[k];
+        if (fn(o, s, &piece, i, rate, err) || belt_done(o->belt, i, s, true, err))
+            return -1;
+        if (i + BELT_WINDOWS < pieces && belt_send(o->belt, i + BELT_WINDOWS, err))
+            return -1;
+    }
+    return 0;
+}
+
+int optim_belt_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)
+{
+    if (gr->master) {
+        memcpy(to, gr->master, gr->n * sizeof(*to));
+        return 0;
+    }
+    size_t bytes = gr->n * storage_size(gr->storage);
+    CLEANUP(mem_free) void *narrow = malloc(bytes);
+    if (!narrow)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu weights", gr->n);
+    if (gpu_download(o->g, NULL, narrow, gr->w, bytes, err) || gpu_wait(o->g, NULL, err))
+        return -1;
+    dtype_convert(to, DTYPE_F32, narrow, storage_dtype(gr->storage), gr->n, &(struct dtype_how){ 0 });
+    return 0;
+}
