@@ -117,7 +117,7 @@ static int run_sample(struct wish *w)
     int r = watch_calls(w->hang_after_s, NULL, &err) ||
             gpu_open(w->device ? w->device : "auto", &w->trained.g, &err);
     if (!r) {
-        device_memory_apply(w->trained.g);
+        device_memory_apply(w->trained.g, 0);
         r = trained_open(&t, &w->trained, &err) || sample(w, &t, &err);
     }
     trained_close(&t);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 #include "cli/commands.h"
-#include "cli/device_memory.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/restart.h"
 #include "cli/self_env.h"
 #include "cli/step_evidence.h"
 #include "cli/train_list.h"
+#include "cli/train_setup.h"
 #include "cli/watch_calls.h"
 #include "config.h"
 #include "train/train.h"
@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 struct train_args {
-    const char *resume, *device, *gfx, *json_events, *profile;
-    struct opt_list set;
-    int steps, hang_after_s;
+    const char *resume, *json_events, *profile;
+    struct train_wish wish;
+    int hang_after_s;
     bool dry_run, debug, list, json;
     int argc; /* as they were given, from "train" on */
     char **argv;
@@ -110,29 +110,7 @@ static int open_dir(const struct train_args *args, const char *dir, struct cairn
     return args->dry_run ? 0 : make_folders(dir, err);
 }
 
-/* ---- the device ---- */
-
-/* cuda:0 in a job file is PyTorch's name for a GPU of any maker. */
-static const char *device_name(const char *asked, bool has_cuda)
-{
-    if (!has_cuda && str_starts(asked, "cuda"))
-        return asked[4] == ':' && asked[5] == '0' ? "hip:0" : "hip";
-    return asked;
-}
-
-/* The CPU where the GPU that is asked for cannot be had, if that is wanted; *why then says so, else it is NULL. */
-static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct arena *a, const char **why,
-                      struct cairn_error *err)
-{
-    *why = NULL;
-    if (!gpu_open(name, g, err))
-        return 0;
-    if (!allow_cpu || err->code != CAIRN_ELACK)
-        return -1;
-    *why = arena_printf(a, "%s (train.allow_cpu)", err->msg);
-    *err = (struct cairn_error){ 0 };
-    return gpu_open("cpu", g, err);
-}
+/* ---- the command ---- */
 
 /* A run that lost its GPU does not go on without one unasked. */
 static int check_gpu_is_there(const struct gpu *g, bool allow_cpu, struct cairn_error *err)
@@ -144,56 +122,15 @@ static int check_gpu_is_there(const struct gpu *g, bool allow_cpu, struct cairn_
         err, "--resume when `cairn gpu` shows it without problems; train.allow_cpu goes on with the CPU");
 }
 
-static int open_device(const struct train_config *c, struct gpu **g, struct arena *a, const char **why,
+static int open_device(const struct train_config *c, struct train_options *o, struct arena *a,
                        struct cairn_error *err)
 {
-    struct gpu_info *list;
-    char **reasons;
-    size_t n, n_reasons;
-    bool has_cuda = false;
-    gpu_list(a, &list, &n, &reasons, &n_reasons);
-    for (size_t i = 0; i < n; i++)
-        has_cuda = has_cuda || list[i].api == GPU_API_CUDA;
-    const char *name = device_name(c->train.device, has_cuda);
-    if (open_named(name, c->train.allow_cpu, g, a, why, err)) {
-        if (!err->hint[0] && n_reasons)
-            cairn_hint(err, "%s", reasons[0]);
+    if (train_open_device(c, a, o, err) || check_gpu_is_there(o->g, c->train.allow_cpu, err))
         return -1;
-    }
-    if (check_gpu_is_there(*g, c->train.allow_cpu, err))
-        return -1;
-    device_memory_apply(*g);
-    restart_know(gpu_info(*g)->api, c->train.allow_cpu);
-    if (*why)
-        return 0;
+    restart_know(gpu_info(o->g)->api, c->train.allow_cpu);
     if (restart_wants_cpu())
-        *why = "the GPU failed again and again";
-    else if (strcmp(name, "auto") != 0)
-        *why = "as asked";
-    else if (gpu_info(*g)->api != GPU_API_HOST)
-        *why = "the first GPU that works";
-    else
-        *why = n_reasons ? arena_printf(a, "no GPU can be used (%s)", reasons[0]) : "there is no GPU";
+        o->why_device = "the GPU failed again and again";
     return 0;
-}
-
-/* ---- the command ---- */
-
-static int read_config(const struct train_args *args, const char *file, struct train_config *c,
-                       struct cairn_error *err)
-{
-    if (config_read(c, file, err))
-        return -1;
-    for (size_t i = 0; i < args->set.n; i++)
-        if (config_set_pair(c, args->set.item[i], err))
-            return -1;
-    char steps[32];
-    snprintf(steps, sizeof(steps), "%d", args->steps);
-    if (args->steps >= 0 && config_set(c, "--steps", "train.steps", steps, err))
-        return -1;
-    if (args->device && config_set(c, "--device", "train.device", args->device, err))
-        return -1;
-    return config_check(c, err);
 }
 
 static int exit_of(enum train_end end)
@@ -243,7 +180,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
     };
     enum train_end end;
     config_init(&config, a);
-    if (read_config(args, file, &config, &err))
+    if (train_read_config(&args->wish, file, &config, &err))
         return print_error(&err);
     o.dir = args->resume && args->resume[0] ? args->resume : run_dir(&config, a, file);
     if (open_dir(args, o.dir, &err))
@@ -255,7 +192,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
     self_env_apply();
     catch_signals();
     int r = prepare_restart(args, &o, a, &err) || watch_calls(args->hang_after_s, start_again_stuck, &err) ||
-                    open_device(&config, &o.g, a, &o.why_device, &err) || train_run(&o, &end, &err)
+                    open_device(&config, &o, a, &err) || train_run(&o, &end, &err)
                 ? -1
                 : 0;
     bool lost = r && o.g && gpu_lost(o.g) && !is_stopped();
@@ -269,15 +206,17 @@ static int train(const struct train_args *args, const char *file, struct arena *
 
 int cmd_train(int argc, char **argv)
 {
-    struct train_args args = { .steps = -1, .hang_after_s = WATCH_DEFAULT_S, .argc = argc, .argv = argv };
+    struct train_args args = {
+        .wish.steps = -1, .hang_after_s = WATCH_DEFAULT_S, .argc = argc, .argv = argv
+    };
     struct arena arena = { 0 };
     int rest;
     const struct opt_row rows[] = {
-        OPT_LIST('s', "set", &args.set, "KEY=VALUE", "a key of the configuration, over the file's"),
+        OPT_LIST('s', "set", &args.wish.set, "KEY=VALUE", "a key of the configuration, over the file's"),
         OPT_ATTACHED('r', "resume", &args.resume, "DIR",
                      "go on from the newest whole checkpoint (of the run in DIR)"),
-        OPT_STR('d', "device", &args.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
-        OPT_INT('n', "steps", &args.steps, "N", "train.steps"),
+        OPT_STR('d', "device", &args.wish.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
+        OPT_INT('n', "steps", &args.wish.steps, "N", "train.steps"),
         OPT_FLAG(0, "dry-run", &args.dry_run, "say what would be done, and what it takes; train nothing"),
         OPT_FLAG(0, "debug", &args.debug, "kernels check their indices and numbers; slow"),
         OPT_STR(0, "profile", &args.profile, "FILE",
@@ -308,7 +247,7 @@ int cmd_train(int argc, char **argv)
         r = options_error("train", argc > rest ? "one configuration at a time" : "which configuration?");
     else
         r = train(&args, argv[rest], &arena);
-    opt_list_release(&args.set);
+    opt_list_release(&args.wish.set);
     arena_release(&arena);
     return r;
 }

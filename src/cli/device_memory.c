@@ -28,17 +28,36 @@ static uint64_t by_facts(const char *pci)
     return !pci[0] || facts_read(&f, &fo, &err) ? 0 : device_memory_budget(&f, pci);
 }
 
-void device_memory_apply(struct gpu *g)
+uint64_t device_memory_host(void)
 {
-    const uint64_t warm = (uint64_t)1 << 30;
+    const struct facts_options fo = { .env = (const char *const *)environ };
+    struct cairn_error err = { 0 };
+    CLEANUP(facts_release) struct facts f;
+    if (facts_read(&f, &fo, &err))
+        return 0;
+    const struct host_facts *h = &f.host;
+    int64_t there = h->memory_available_bytes.from ? h->memory_available_bytes.v : 0;
+    int64_t left = h->cgroup_limit_bytes.from ? h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v : there;
+    there = left < there ? left : there;
+    return there > 0 ? (uint64_t)there : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+uint64_t device_memory_apply(struct gpu *g, uint64_t limit)
+{
     struct cairn_error ignored = { 0 };
-    uint64_t free_bytes = 0, total;
-    if (gpu_info(g)->api == GPU_API_HOST)
-        return;
-    uint64_t budget = by_facts(gpu_info(g)->pci);
-    if (gpu_memory(g, &free_bytes, &total, &ignored))
-        free_bytes = 0;
-    uint64_t most = budget && budget < free_bytes ? budget : free_bytes;
+    uint64_t there = 0, total;
+    if (gpu_info(g)->api == GPU_API_HOST) {
+        there = device_memory_host();
+        return limit ? limit : there - (uint64_t)memory_reserve((int64_t)there);
+    }
+    uint64_t budget = least(by_facts(gpu_info(g)->pci), limit);
+    if (gpu_memory(g, &there, &total, &ignored))
+        there = 0;
     pool_set_budget(gpu_pool(g), budget);
-    pool_warm(gpu_pool(g), warm < most / 2 ? warm : most / 2);
+    return least(budget, there);
 }

@@ -10,7 +10,11 @@ struct facts;
 /* What the kernel knows counts more than what the driver says: on shared memory it must leave something to Linux, and on
  * a card of its own it sees what the desktop holds.  0: not known; 1: nothing is left. */
 uint64_t device_memory_budget(const struct facts *f, const char *pci);
-/* Sets the budget of the device's pool and warms it.  The CPU's is left alone. */
-void device_memory_apply(struct gpu *g);
+/* Sets the budget of the device's pool, which is at most `limit` (0: no such limit); the CPU's is left alone.
+ * Returns what a job may plan with; 0: not known. */
+uint64_t device_memory_apply(struct gpu *g, uint64_t limit);
+
+/* What the host has left now, by the kernel and by the limit of a cgroup; 0: not known. */
+uint64_t device_memory_host(void);
 
 #endif

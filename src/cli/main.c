@@ -30,6 +30,7 @@ static const struct command commands[] = {
     { "bench", cmd_bench, "measure a device: copies, and cairn's kernels against its own speed" },
     { "selftest", cmd_selftest, "run every kernel on a device and compare with plain definitions" },
     { "train", cmd_train, "train a model natively, on the best device there is" },
+    { "plan", cmd_plan, "say what memory a training job takes, and how it is made to fit" },
     { "sample", cmd_sample, "print text that a trained model writes" },
     { "tensor", cmd_tensor, "look at, check and convert tensor files" },
 };

@@ -20,6 +20,7 @@ struct checkpoint_state {
     uint64_t scale_good; /* steps since the scale changed */
     uint64_t micro;      /* samples of a micro-batch */
     bool recompute;
+    bool optim_on_host, blocks_on_host;
     double best_val; /* NaN: none yet */
     uint64_t waited; /* evaluations since it was found */
     char config[33]; /* hash of what decides the numbers */

@@ -85,6 +85,8 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     json_add_int(top, "scale_good", (int64_t)s->scale_good);
     json_add_int(top, "micro_batch", (int64_t)s->micro);
     json_add_bool(top, "recompute", s->recompute);
+    json_add_bool(top, "optimizer_on_host", s->optim_on_host);
+    json_add_bool(top, "blocks_on_host", s->blocks_on_host);
     if (isfinite(s->best_val))
         json_add_real(top, "best_val", s->best_val);
     json_add_int(top, "waited", (int64_t)s->waited);
@@ -163,6 +165,8 @@ int checkpoint_state_read(const char *dir, struct checkpoint_state *out, struct 
         .scale_good = whole(top, "scale_good"),
         .micro = whole(top, "micro_batch"),
         .recompute = json_bool(json_get(top, "recompute"), false),
+        .optim_on_host = json_bool(json_get(top, "optimizer_on_host"), false),
+        .blocks_on_host = json_bool(json_get(top, "blocks_on_host"), false),
         .best_val = json_number(json_get(top, "best_val"), NAN),
         .waited = whole(top, "waited"),
     };

@@ -38,6 +38,8 @@ enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONF
 enum config_master { CONFIG_MASTER_F32, CONFIG_MASTER_NONE, CONFIG_MASTER_STOCHASTIC };
 enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_BLOCKS };
 
+enum config_place { CONFIG_PLACE_AUTO, CONFIG_PLACE_DEVICE, CONFIG_PLACE_HOST };
+
 struct config_list {
     const char **item;
     size_t n;
@@ -94,6 +96,12 @@ struct config_train {
     bool allow_cpu;
 };
 
+struct config_memory {
+    double limit; /* GiB; 0: what there is */
+    bool low_vram;
+    enum config_place optimizer, blocks;
+};
+
 struct config_eval {
     int64_t every, batches;
 };
@@ -119,6 +127,7 @@ struct train_config {
     struct config_lora lora;
     struct config_data data;
     struct config_train train;
+    struct config_memory memory;
     struct config_eval eval;
     struct config_sample sample;
     struct config_checkpoint checkpoint;

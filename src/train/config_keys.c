@@ -19,12 +19,15 @@ static const char *const dtypes[] = { [CONFIG_DTYPE_AUTO] = "auto", [CONFIG_DTYP
 static const char *const masters[] = { [CONFIG_MASTER_F32] = "f32", [CONFIG_MASTER_NONE] = "none",
     [CONFIG_MASTER_STOCHASTIC] = "stochastic", NULL };
 static const char *const recomputes[] = { [CONFIG_RECOMPUTE_NONE] = "none", [CONFIG_RECOMPUTE_BLOCKS] = "blocks", NULL };
+static const char *const places[] = { [CONFIG_PLACE_AUTO] = "auto", [CONFIG_PLACE_DEVICE] = "device",
+    [CONFIG_PLACE_HOST] = "host", NULL };
 
 const struct config_section config_sections[] = {
     { "model", "the network" },
     { "lora", "small matrices that are trained instead of the network" },
     { "data", "what it learns from" },
     { "train", "how it learns" },
+    { "memory", "what may be used of it, and what gives way when it is short" },
     { "eval", "the loss on text that it does not learn from" },
     { "sample", "text that it writes now and then" },
     { "checkpoint", "what a run can be taken up from again" },
@@ -114,6 +117,11 @@ const struct config_key config_keys[] = {
         FROM(0, MANY)),
     KEY(train.device, "auto", "auto, cpu, hip:N or cuda:N"),
     KEY(train.allow_cpu, "false", "go on with the CPU where there is no GPU, or it fails"),
+
+    KEY(memory.limit, "0", "of the device's memory, or of the host's for the CPU; 0: what there is", UNIT("GiB"), FROM(0, 1048576)),
+    KEY(memory.low_vram, "false", "with as little as can be: optimizer and blocks on the host, and recompute"),
+    KEY(memory.optimizer, "auto", "where its state lives; auto: on the device, on the host when memory is short", .words = places),
+    KEY(memory.blocks, "auto", "the same for the weights that LoRA leaves as they are", .words = places),
 
     KEY(eval.every, "100", "steps between evaluations; 0: none", UNIT("steps"), FROM(0, MANY)),
     KEY(eval.batches, "20", "batches of an evaluation", UNIT("batches"), FROM(1, 1000000)),

@@ -132,7 +132,7 @@ static enum gpu_storage choose_storage(struct job *j)
     return GPU_BF16;
 }
 
-static struct optim_options optim_options(const struct job *j)
+struct optim_options job_optim_options(const struct job *j)
 {
     static const enum optim_kind kinds[] = {
         [CONFIG_OPTIMIZER_ADAMW] = OPTIM_ADAMW,     [CONFIG_OPTIMIZER_ADAMW8] = OPTIM_ADAMW8,
@@ -158,6 +158,7 @@ static struct optim_options optim_options(const struct job *j)
         .growth = t->growth_rate,
         .warm = t->safeguard_warmup,
         .corrected = t->bias_correction,
+        .on_host = j->state.optim_on_host,
     };
 }
 
@@ -188,11 +189,11 @@ static uint64_t taken(const struct job *j)
 
 static int open_optim(struct job *j, struct cairn_error *err)
 {
-    struct optim_options o = optim_options(j);
+    struct optim_options o = job_optim_options(j);
     uint64_t before = taken(j);
-    j->planned_bytes[JOB_OPTIMIZER] = optim_bytes(gpt_trained(j->m), j->nn.storage, &o);
     int r = optim_open(j->o->g, gpt_trained(j->m), gpt_trained_weights(j->m), &o, &j->optim, err);
-    j->taken_bytes[JOB_OPTIMIZER] = taken(j) - before;
+    j->taken_bytes[JOB_GRADIENTS] = weights_size(gpt_trained(j->m), GPU_F32);
+    j->taken_bytes[JOB_OPTIMIZER] = r ? 0 : taken(j) - before - j->taken_bytes[JOB_GRADIENTS];
     return r;
 }
 
@@ -232,7 +233,17 @@ int job_read_shape(struct job *j, struct cairn_error *err)
     return config_fill(j->c, err);
 }
 
-int job_open_network(struct job *j, struct cairn_error *err)
+void job_set_start(struct job *j)
+{
+    j->state = (struct checkpoint_state){
+        .loss_scale = 1,
+        .micro = (uint64_t)j->c->train.batch,
+        .recompute = j->c->train.recompute == CONFIG_RECOMPUTE_BLOCKS || j->c->memory.low_vram,
+        .best_val = NAN,
+    };
+}
+
+int job_new_network(struct job *j, struct cairn_error *err)
 {
     struct gpt_shape shape = shape_of(&j->c->model);
     const struct config_lora *l = &j->c->lora;
@@ -249,23 +260,41 @@ int job_open_network(struct job *j, struct cairn_error *err)
     }
     if (nn_open(&j->nn, j->o->g, choose_storage(j), err))
         return -1;
+    j->work_bytes = taken(j);
+    return gpt_new(&j->nn, &shape, &options, &j->m, err);
+}
+
+int job_take_network(struct job *j, struct cairn_error *err)
+{
     uint64_t before = taken(j);
-    int r = gpt_open(&j->nn, &shape, &options, &j->m, err);
+    int r = gpt_take(j->m, j->state.blocks_on_host, err);
     j->taken_bytes[JOB_WEIGHTS] = taken(j) - before;
     return r;
 }
 
+static int take_memory(struct job *j, struct cairn_error *err)
+{
+    return job_take_network(j, err) || open_optim(j, err) ? -1 : 0;
+}
+
+/* With less where the device has not what it told. */
 int job_open_model(struct job *j, struct cairn_error *err)
 {
-    if (job_open_network(j, err) || open_optim(j, err) || job_fill_model(j, err) ||
-        optim_start(j->optim, err))
-        return -1;
-    j->planned_bytes[JOB_WEIGHTS] = weights_size(&j->m->params, j->nn.storage);
-    if (j->lora.rank)
-        j->planned_bytes[JOB_WEIGHTS] += weights_size(&j->m->lora.params, j->nn.storage);
-    struct gpt_room_options o = sampler_room(j->m, j->m->shape.context);
-    j->planned_bytes[JOB_SAMPLER] = j->c->sample.every ? gpt_room_bytes(j->m, &o) : 0;
-    return 0;
+    for (;;) {
+        struct cairn_error why = { 0 };
+        if (!take_memory(j, &why))
+            break;
+        optim_close(j->optim);
+        j->optim = NULL;
+        gpt_give(j->m);
+        if (why.code != CAIRN_ENOMEM) {
+            *err = why;
+            return -1;
+        }
+        if (job_step_down(j, &why, err))
+            return -1;
+    }
+    return job_fill_model(j, err) || optim_start(j->optim, err) ? -1 : 0;
 }
 
 int job_open_sampler(struct job *j, struct cairn_error *err)
@@ -285,7 +314,7 @@ size_t job_micros(const struct job *j)
     return (size_t)(j->c->train.batch * j->c->train.accumulate) / j->state.micro;
 }
 
-static struct gpt_room_options room_options(const struct job *j)
+struct gpt_room_options job_room_options(const struct job *j)
 {
     return (struct gpt_room_options){
         .samples = j->state.micro,
@@ -294,29 +323,6 @@ static struct gpt_room_options room_options(const struct job *j)
         .train = true,
         .recompute = j->state.recompute,
     };
-}
-
-int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err)
-{
-    j->event = "oom";
-    snprintf(j->note, sizeof(j->note), "%s", why->msg);
-    if (!j->state.recompute) {
-        j->state.recompute = true;
-        job_say(j, "out of memory (%s): from now on blocks are computed again on the way back", why->msg);
-        return 0;
-    }
-    if (j->state.micro % 2 == 0) {
-        j->state.micro /= 2;
-        job_say(j, "out of memory (%s): micro-batches of %zu samples, %zu of them a step", why->msg,
-                (size_t)j->state.micro, job_micros(j));
-        return 0;
-    }
-    *err = *why;
-    return cairn_hint(
-        err,
-        "micro-batches of %zu with recomputation do not fit: a shorter train.seq, a smaller model, "
-        "model.quantize with LoRA, or train.optimizer: adafactor",
-        (size_t)j->state.micro);
 }
 
 static int open_buffers(struct job *j, struct cairn_error *err)
@@ -336,12 +342,13 @@ int job_open_room(struct job *j, struct cairn_error *err)
     gpt_room_close(j->room);
     j->room = NULL;
     for (;;) {
-        struct gpt_room_options o = room_options(j);
+        struct gpt_room_options o = job_room_options(j);
         struct cairn_error why = { 0 };
         uint64_t before = taken(j);
-        j->planned_bytes[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &o);
+        job_plan(j, &j->plan);
         if (!gpt_room_open(j->m, &o, &j->room, &why)) {
-            j->taken_bytes[JOB_ACTIVATIONS] = taken(j) - before;
+            j->taken_bytes[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &o);
+            j->taken_bytes[JOB_WORK] = taken(j) - before - j->taken_bytes[JOB_ACTIVATIONS] + j->work_bytes;
             return open_buffers(j, err);
         }
         if (why.code != CAIRN_ENOMEM) {
@@ -393,47 +400,6 @@ uint64_t job_memory(const struct job *j)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static const char *const parts[] = {
-    [JOB_WEIGHTS] = "weights",
-    [JOB_OPTIMIZER] = "optimizer and gradients",
-    [JOB_ACTIVATIONS] = "activations",
-    [JOB_SAMPLER] = "samples",
-};
-
-static double mib(uint64_t bytes)
-{
-    return (double)bytes / (1 << 20);
-}
-
-static void say_memory(struct job *j)
-{
-    uint64_t free_bytes = 0, total = 0, sum = 0;
-    struct cairn_error ignored;
-    CLEANUP(str_release) struct str list = { 0 };
-    gpu_memory(j->o->g, &free_bytes, &total, &ignored);
-    for (int i = 0; i < JOB_PARTS; i++) {
-        sum += j->planned_bytes[i];
-        if (j->planned_bytes[i])
-            str_addf(&list, "%s %s %.1f%s", list.len ? "," : ":", parts[i], mib(j->planned_bytes[i]),
-                     i == JOB_ACTIVATIONS && j->state.recompute ? " (recomputed)" : "");
-    }
-    job_say(j, "memory    %.1f MiB planned%s; %.1f GiB are there", mib(sum), list.s, mib(total) / 1024);
-}
-
-void job_say_taken(struct job *j)
-{
-    struct gpu_taken all = gpu_taken(j->o->g);
-    uint64_t rest = all.bytes;
-    CLEANUP(str_release) struct str list = { 0 };
-    for (int i = 0; i < JOB_PARTS; i++) {
-        rest -= j->taken_bytes[i];
-        if (j->taken_bytes[i])
-            str_addf(&list, "%s %.1f (%.1f), ", parts[i], mib(j->taken_bytes[i]), mib(j->planned_bytes[i]));
-    }
-    job_say(j, "memory    %.1f MiB taken at most; at the end (planned): %sthe rest %.1f", mib(all.most_bytes),
-            list.s ? list.s : "", mib(rest));
-}
-
 void job_summary(struct job *j)
 {
     static const char *const formats[] = { "f32", "bf16", "f16" };
@@ -453,7 +419,7 @@ void job_summary(struct job *j)
             (double)d.tokens / 1e6, (double)d.val_tokens / 1e6, (long long)j->state.micro,
             (long long)job_micros(j), (long long)j->c->train.seq);
     job_say(j, "numbers   %s: %s", formats[j->nn.storage], j->why_storage);
-    say_memory(j);
+    job_say_plan(j);
     if (j->c->train.optimizer == CONFIG_OPTIMIZER_PRODIGY && j->c->train.lr < 0.1)
         job_say(j, "rate      prodigy finds its own and multiplies it by train.lr, which is %g: 1 is usual",
                 j->c->train.lr);

@@ -14,8 +14,21 @@
 #include "train/ticker.h"
 #include "train/train.h"
 
-/* Of the device's memory. */
-enum job_part { JOB_WEIGHTS, JOB_OPTIMIZER, JOB_ACTIVATIONS, JOB_SAMPLER, JOB_PARTS };
+/* What memory is for. */
+enum job_part {
+    JOB_WEIGHTS,
+    JOB_GRADIENTS,
+    JOB_OPTIMIZER,
+    JOB_ACTIVATIONS,
+    JOB_SAMPLER,
+    JOB_WORK,       /* of products and sums */
+    JOB_CHECKPOINT, /* what is being written */
+    JOB_PARTS,
+};
+enum { JOB_RUNGS_MOST = 8 };
+struct job_plan {
+    uint64_t device[JOB_PARTS], host[JOB_PARTS];
+};
 
 struct job {
     const struct train_options *o;
@@ -40,24 +53,52 @@ struct job {
     char note[512];
     bool told_help; /* that the host widens weights */
     const char *why_storage;
-    uint64_t planned_bytes[JOB_PARTS], taken_bytes[JOB_PARTS];
+    struct job_plan plan;
+    bool quiet; /* what gives way is told by somebody else */
+    uint64_t taken_bytes[JOB_PARTS];
+    uint64_t work_bytes;                 /* that was taken before the network was */
+    bool optim_stays, blocks_stay;       /* there is no room on the host */
+    bool optim_by_need, blocks_by_need;  /* went there in the middle of a run */
+    char given_way[JOB_RUNGS_MOST][160]; /* what was done for want of memory, in order */
+    size_t n_given_way;
     int32_t *ids, *targets; /* of a micro-batch */
 };
 
 /* In this order.  job_close accepts a half-open one. */
 int job_read_shape(struct job *j, struct cairn_error *err);
+void job_set_start(struct job *j); /* at step 0, laid out as the configuration says */
 int job_open_data(struct job *j, struct cairn_error *err);
+int job_new_network(struct job *j, struct cairn_error *err); /* without memory */
+int job_fit(struct job *j, struct cairn_error *err);
+void job_warm(struct job *j);
 int job_open_model(struct job *j, struct cairn_error *err);
-/* Parts of that: the network without its numbers; these, from model.path or new. */
-int job_open_network(struct job *j, struct cairn_error *err);
+/* Parts of that: the network's memory; its numbers, from model.path or new. */
+int job_take_network(struct job *j, struct cairn_error *err);
 int job_fill_model(struct job *j, struct cairn_error *err);
 /* Room for the passes of a step: smaller ones are tried when memory is short, and what was done is said. */
 int job_open_room(struct job *j, struct cairn_error *err);
 int job_open_sampler(struct job *j, struct cairn_error *err); /* where it is not open yet */
 void job_close(struct job *j);
 
-/* One rung down: recompute, then micro-batches of half the size.  CAIRN_ENOMEM with `why` when there is none left. */
+/* ---- memory: job_memory.c ---- */
+
+/* What the job takes as it is laid out now. */
+void job_plan(const struct job *j, struct job_plan *out);
+uint64_t job_plan_sum(const uint64_t bytes[JOB_PARTS]);
+/* Whether memory is the device's or the host's: for the CPU all is one. */
+uint64_t job_plan_bound(const struct job *j, const struct job_plan *p);
+extern const char *const job_part_names[JOB_PARTS];
+
+/* One rung down, and what is open is moved; the room must be opened again.  CAIRN_ENOMEM with `why` when there is none
+ * left. */
 int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err);
+/* What went to the host in the middle of the run comes back where there is room again. */
+int job_step_up(struct job *j, struct cairn_error *err);
+/* Does it, and again with less memory while there is too little and something can give way. */
+int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
+                  struct cairn_error *err);
+struct optim_options job_optim_options(const struct job *j);
+struct gpt_room_options job_room_options(const struct job *j);
 size_t job_micros(const struct job *j); /* micro-batches of a step */
 /* A tokenizer that was learned or read is kept with the run, so that it does not change under it. */
 int job_keep_tokenizer(struct job *j, struct cairn_error *err);
@@ -68,7 +109,8 @@ void job_log(struct job *j, const struct measure *m);
 /* What the process or the device holds now. */
 uint64_t job_memory(const struct job *j);
 void job_summary(struct job *j);
-/* At the end: what was planned, and what was taken. */
+/* What is planned; and, at the end, what was taken. */
+void job_say_plan(struct job *j);
 void job_say_taken(struct job *j);
 
 #endif

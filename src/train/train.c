@@ -110,8 +110,10 @@ static int compute_step(struct job *j, struct step *out, struct cairn_error *err
     return 0;
 }
 
-static int take_step(struct job *j, struct step *out, struct cairn_error *err)
+/* Where it fails for want of memory, nothing has moved yet. */
+static int take_step(struct job *j, void *to, struct cairn_error *err)
 {
+    struct step *out = to;
     double begin = clock_s();
     slow_begin(j);
     int r = compute_step(j, out, err);
@@ -155,23 +157,6 @@ static bool is_broken(const struct job *j, const struct step *s)
     return j->nn.storage != GPU_F16 || !isfinite(s->loss) || s->scale <= 1;
 }
 
-/* With less memory where the device has no more; nothing has moved yet. */
-static int step_with_less(struct job *j, struct step *s, struct cairn_error *err)
-{
-    for (;;) {
-        struct cairn_error why = { 0 };
-        if (!take_step(j, s, &why))
-            return 0;
-        if (why.code != CAIRN_ENOMEM || gpu_lost(j->o->g)) {
-            *err = why;
-            return -1;
-        }
-        if (job_step_down(j, &why, err) || job_open_room(j, err))
-            return -1;
-        slow_forget(j);
-    }
-}
-
 /* ---- now and then ---- */
 
 static bool is_due(const struct job *j, int64_t every)
@@ -180,8 +165,9 @@ static bool is_due(const struct job *j, int64_t every)
            (j->state.step % (uint64_t)every == 0 || j->state.step == (uint64_t)j->c->train.steps);
 }
 
-static int evaluate(struct job *j, double *loss, struct cairn_error *err)
+static int evaluate(struct job *j, void *to, struct cairn_error *err)
 {
+    double *loss = to;
     struct data_info d;
     data_info_get(j->data, &d);
     uint64_t batches = d.val_windows / j->state.micro;
@@ -222,7 +208,7 @@ static int evaluate_if_due(struct job *j, struct measure *m, bool *enough, struc
     if (!is_due(j, j->c->eval.every) || !d.val_windows)
         return 0;
     metrics_flush(j->metrics);
-    if (evaluate(j, &loss, err))
+    if (job_with_less(j, evaluate, &loss, err))
         return -1;
     measure_set(m, METRIC_VAL_LOSS, loss);
     m->event = m->event ? m->event : "eval";
@@ -248,8 +234,9 @@ static int save_sample(struct job *j, const char *text, struct cairn_error *err)
                : 0;
 }
 
-static int sample(struct job *j, struct cairn_error *err)
+static int sample(struct job *j, void *to, struct cairn_error *err)
 {
+    (void)to;
     const struct config_sample *c = &j->c->sample;
     CLEANUP(str_release) struct str all = { 0 }, clean = { 0 };
     if (job_open_sampler(j, err))
@@ -380,7 +367,7 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
     *end = TRAIN_FINISHED;
     while (j->state.step < (uint64_t)j->c->train.steps && !enough) {
         struct step s;
-        if (step_with_less(j, &s, err))
+        if (job_with_less(j, take_step, &s, err))
             return -1;
         if (is_broken(j, &s))
             return name_culprit(j, &s, err);
@@ -391,12 +378,12 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         if (evaluate_if_due(j, &m, &enough, err))
             return -1;
         emit(j, &m);
-        if (is_due(j, j->c->sample.every) && sample(j, err))
+        if (is_due(j, j->c->sample.every) && job_with_less(j, sample, NULL, err))
             return -1;
         bool stop = j->o->is_stopped && j->o->is_stopped();
         if (is_due(j, j->c->checkpoint.every) || stop || enough) {
             saved = j->state.step;
-            if (save(j, stop, err))
+            if (save(j, stop, err) || job_step_up(j, err))
                 return -1;
         }
         if (stop) {
@@ -464,12 +451,7 @@ static int find_start(struct job *j, char **from, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     *from = NULL;
-    j->state = (struct checkpoint_state){
-        .loss_scale = 1,
-        .micro = (uint64_t)j->c->train.batch,
-        .recompute = j->c->train.recompute == CONFIG_RECOMPUTE_BLOCKS,
-        .best_val = NAN,
-    };
+    job_set_start(j);
     if (!j->o->resume)
         return 0;
     struct checkpoint_state found;
@@ -498,6 +480,7 @@ static void hash_config(struct job *j)
     struct hash h;
     uint64_t sum[2];
     c.run = (struct config_run){ "", "" };
+    c.memory = (struct config_memory){ 0 };
     config_write(&c, &text);
     hash_init(&h);
     hash_add(&h, text.s, text.len);
@@ -543,7 +526,10 @@ static struct run_info info_of(struct job *j, enum run_state state, int64_t star
 
 static int open_all(struct job *j, char *from, struct cairn_error *err)
 {
-    if (job_open_data(j, err) || job_open_model(j, err))
+    if (job_open_data(j, err) || job_new_network(j, err) || job_fit(j, err))
+        return -1;
+    job_warm(j);
+    if (job_open_model(j, err))
         return -1;
     if (!from && j->nn.storage == GPU_F16)
         j->state.loss_scale = scale_first;
@@ -591,7 +577,8 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         snprintf(j->note, sizeof(j->note), "%s", j->o->restarted);
     }
     ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
-    int r = !from && j->c->sample.every && sample(j, err) ? -1 : train_steps(j, end, err);
+    int r =
+        !from && j->c->sample.every && job_with_less(j, sample, NULL, err) ? -1 : train_steps(j, end, err);
     ticker_end(&j->ticker);
     j->ticker.out = NULL;
     info = info_of(j, r ? RUN_CRASHED : *end == TRAIN_STOPPED ? RUN_STOPPED : RUN_FINISHED, started);

@@ -26,11 +26,32 @@ struct train_options {
     const char *restarted; /* why this process goes on in place of another; NULL: it does not */
     /* What can be told of the machine while a step does not end, in a line and at length; from another thread. */
     void (*evidence)(const struct gpu_info *g, struct str *brief, struct str *full);
-    FILE *talk, *events; /* events: a line of JSON for each step; may be NULL */
+    uint64_t budget_bytes;            /* of the device's memory; 0: not known */
+    uint64_t (*host_available)(void); /* bytes of the host's, now; 0: not known.  May be NULL */
+    FILE *talk, *events;              /* events: a line of JSON for each step; may be NULL */
     bool (*is_stopped)(void);
 };
 
 enum train_end { TRAIN_FINISHED, TRAIN_STOPPED, TRAIN_WAS_FINISHED };
 int train_run(const struct train_options *o, enum train_end *end, struct cairn_error *err);
+
+/* What a job would take, and how it would be laid out to fit.  Nothing is allocated. */
+struct train_plan {
+    struct {
+        const char *name;
+        uint64_t device_bytes, host_bytes;
+    } parts[8];
+    size_t n_parts;
+    uint64_t device_bytes, host_bytes; /* sums */
+    uint64_t budget_bytes;             /* 0: not known */
+    uint64_t parameters, trained;
+    uint64_t micro, micros; /* samples of a micro-batch; how many of them a step */
+    bool recompute, optim_on_host, blocks_on_host;
+    const char *storage;
+    char given_way[8][160]; /* what was done to make it fit, in order */
+    size_t n_given_way;
+    struct cairn_error lack; /* code set: it does not fit, and what might help */
+};
+int train_plan(const struct train_options *o, struct train_plan *out, struct cairn_error *err);
 
 #endif

@@ -99,7 +99,8 @@ static int open_run(struct trained *t, const struct place *p, bool average, stru
         (strcmp(t->config.data.tokenizer, "bytes") ? tokenizer_open(tokenizer, &j->tokenizer, err)
                                                    : tokenizer_new_bytes(&j->tokenizer, err)))
         return -1;
-    if (job_open_network(j, err) || (t->config.lora.rank && job_fill_model(j, err)))
+    if (job_new_network(j, err) || job_take_network(j, err) ||
+        (t->config.lora.rank && job_fill_model(j, err)))
         return -1;
     return load_weights(t, err);
 }
@@ -123,7 +124,7 @@ static int open_model(struct trained *t, const char *what, struct cairn_error *e
     }
     if (!j->tokenizer && tokenizer_new_bytes(&j->tokenizer, err))
         return -1;
-    return job_open_network(j, err) || job_fill_model(j, err) ? -1 : 0;
+    return job_new_network(j, err) || job_take_network(j, err) || job_fill_model(j, err) ? -1 : 0;
 }
 
 int trained_open(struct trained *t, const struct trained_options *o, struct cairn_error *err)

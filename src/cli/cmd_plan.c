@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/print.h"
+#include "cli/self_env.h"
+#include "cli/train_setup.h"
+#include "cli/watch_calls.h"
+#include <stdio.h>
+
+static const char *place(bool on_host)
+{
+    return on_host ? "host" : "device";
+}
+
+static void print_json(const struct train_plan *p, const struct train_options *o)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    const struct gpu_info *g = gpu_info(o->g);
+    json_add_int(top, "schema", 1);
+    json_add_text(top, "device", g->name);
+    json_add_text(top, "device_title", g->title);
+    json_add_text(top, "storage", p->storage);
+    json_add_int(top, "parameters", (int64_t)p->parameters);
+    json_add_int(top, "trained_parameters", (int64_t)p->trained);
+    struct json *parts = json_add_array(top, "parts");
+    for (size_t i = 0; i < p->n_parts; i++) {
+        struct json *part = json_add_object(parts, NULL);
+        json_add_text(part, "name", p->parts[i].name);
+        json_add_int(part, "device_bytes", (int64_t)p->parts[i].device_bytes);
+        json_add_int(part, "host_bytes", (int64_t)p->parts[i].host_bytes);
+    }
+    json_add_int(top, "device_bytes", (int64_t)p->device_bytes);
+    json_add_int(top, "host_bytes", (int64_t)p->host_bytes);
+    if (p->budget_bytes)
+        json_add_int(top, "budget_bytes", (int64_t)p->budget_bytes);
+    else
+        json_add_null(top, "budget_bytes");
+    json_add_bool(top, "fits", !p->lack.code);
+    json_add_int(top, "micro_batch", (int64_t)p->micro);
+    json_add_int(top, "micro_batches", (int64_t)p->micros);
+    json_add_bool(top, "recompute", p->recompute);
+    json_add_text(top, "optimizer", place(p->optim_on_host));
+    json_add_text(top, "blocks", place(p->blocks_on_host));
+    struct json *gave = json_add_array(top, "given_way");
+    for (size_t i = 0; i < p->n_given_way; i++)
+        json_add_text(gave, NULL, p->given_way[i]);
+    json_print(top, stdout);
+}
+
+static void print_row(const char *name, uint64_t device, uint64_t host)
+{
+    char a[32], b[32];
+    printf("%-16s %12s %12s\n", name, device ? print_bytes((int64_t)device, a) : "-",
+           host ? print_bytes((int64_t)host, b) : "-");
+}
+
+static void print_plan(const struct train_plan *p, const struct train_options *o)
+{
+    const struct gpu_info *g = gpu_info(o->g);
+    bool one = g->api == GPU_API_HOST || g->unified;
+    uint64_t bound = p->device_bytes + (one ? p->host_bytes : 0);
+    char text[32];
+    printf("%s, %s: %s\n", g->name, g->title, o->why_device);
+    printf("%.2f M parameters, %.2f M of them trained, in %s\n\n", (double)p->parameters / 1e6,
+           (double)p->trained / 1e6, p->storage);
+    printf("%-16s %12s %12s\n", "", "DEVICE", "HOST");
+    for (size_t i = 0; i < p->n_parts; i++)
+        print_row(p->parts[i].name, p->parts[i].device_bytes, p->parts[i].host_bytes);
+    print_row("all", p->device_bytes, p->host_bytes);
+    if (p->budget_bytes)
+        printf("%-16s %12s%s\n", "may be used", print_bytes((int64_t)p->budget_bytes, text),
+               one ? "              for both: they are the same memory" : "");
+    if (p->budget_bytes && bound <= p->budget_bytes)
+        printf("%-16s %12s\n", "left", print_bytes((int64_t)(p->budget_bytes - bound), text));
+    printf("\n%llu micro-batches of %llu samples a step%s; the optimizer's state on the %s%s\n",
+           (unsigned long long)p->micros, (unsigned long long)p->micro,
+           p->recompute ? ", blocks computed again on the way back" : "", place(p->optim_on_host),
+           p->blocks_on_host ? ", the blocks' weights too" : "");
+    for (size_t i = 0; i < p->n_given_way; i++)
+        printf("%s %s\n", i ? "                " : "to make it fit: ", p->given_way[i]);
+}
+
+static int plan(const struct train_wish *w, const char *file, bool json, struct arena *a)
+{
+    struct cairn_error err = { 0 };
+    struct train_config config;
+    struct train_plan p;
+    struct train_options o = { .config = &config, .dir = "", .talk = stderr };
+    config_init(&config, a);
+    if (train_read_config(w, file, &config, &err))
+        return print_error(&err);
+    self_env_apply();
+    int r = watch_calls(WATCH_DEFAULT_S, NULL, &err) || train_open_device(&config, a, &o, &err) ||
+            train_plan(&o, &p, &err);
+    if (!r && json)
+        print_json(&p, &o);
+    else if (!r)
+        print_plan(&p, &o);
+    gpu_close(o.g);
+    return r ? print_error(&err) : p.lack.code ? print_error(&p.lack) : EXIT_FINE;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+    struct train_wish w = { .steps = -1 };
+    struct arena arena = { 0 };
+    bool json = false;
+    int rest;
+    const struct opt_row rows[] = {
+        OPT_LIST('s', "set", &w.set, "KEY=VALUE", "a key of the configuration, over the file's"),
+        OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
+        OPT_FLAG('j', "json", &json, "print JSON on stdout"),
+        OPT_END,
+    };
+    static const struct opt_usage usage = {
+        "cairn plan [options] CONFIG.yaml",
+        "Says what memory a training job takes, of the device and of the host, and how it is laid out to fit: which part "
+        "gives way when there is too little. Nothing is trained, and no memory is taken. Exit status: 0 it fits, 1 it "
+        "does not, 2 the configuration is wrong, 3 no such device.",
+        "  cairn plan configs/gpt-small.yaml --set data.path=book.txt\n"
+        "  cairn plan configs/gpt-small.yaml --set memory.limit=8 --json\n",
+        true,
+    };
+    int r = options_parse(argc, argv, rows, &usage, &rest);
+    if (r != OPTIONS_GO)
+        return r;
+    if (argc - rest != 1)
+        r = options_error("plan", argc > rest ? "one configuration at a time" : "which configuration?");
+    else
+        r = plan(&w, argv[rest], json, &arena);
+    opt_list_release(&w.set);
+    arena_release(&arena);
+    return r;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/train_setup.h"
+#include "base/str.h"
+#include "cli/device_memory.h"
+#include <stdio.h>
+#include <string.h>
+
+int train_read_config(const struct train_wish *args, const char *file, struct train_config *c,
+                      struct cairn_error *err)
+{
+    if (config_read(c, file, err))
+        return -1;
+    for (size_t i = 0; i < args->set.n; i++)
+        if (config_set_pair(c, args->set.item[i], err))
+            return -1;
+    char steps[32];
+    snprintf(steps, sizeof(steps), "%d", args->steps);
+    if (args->steps >= 0 && config_set(c, "--steps", "train.steps", steps, err))
+        return -1;
+    if (args->device && config_set(c, "--device", "train.device", args->device, err))
+        return -1;
+    return config_check(c, err);
+}
+
+/* cuda:0 in a job file is PyTorch's name for a GPU of any maker. */
+static const char *device_name(const char *asked, bool has_cuda)
+{
+    if (!has_cuda && str_starts(asked, "cuda"))
+        return asked[4] == ':' && asked[5] == '0' ? "hip:0" : "hip";
+    return asked;
+}
+
+/* The CPU where the GPU that is asked for cannot be had, if that is wanted; *why then says so, else it is NULL. */
+static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct arena *a, const char **why,
+                      struct cairn_error *err)
+{
+    *why = NULL;
+    if (!gpu_open(name, g, err))
+        return 0;
+    if (!allow_cpu || err->code != CAIRN_ELACK)
+        return -1;
+    *why = arena_printf(a, "%s (train.allow_cpu)", err->msg);
+    *err = (struct cairn_error){ 0 };
+    return gpu_open("cpu", g, err);
+}
+
+int train_open_device(const struct train_config *c, struct arena *a, struct train_options *o,
+                      struct cairn_error *err)
+{
+    struct gpu_info *list;
+    char **reasons;
+    size_t n, n_reasons;
+    bool has_cuda = false;
+    gpu_list(a, &list, &n, &reasons, &n_reasons);
+    for (size_t i = 0; i < n; i++)
+        has_cuda = has_cuda || list[i].api == GPU_API_CUDA;
+    const char *name = device_name(c->train.device, has_cuda);
+    if (open_named(name, c->train.allow_cpu, &o->g, a, &o->why_device, err)) {
+        if (!err->hint[0] && n_reasons)
+            cairn_hint(err, "%s", reasons[0]);
+        return -1;
+    }
+    o->budget_bytes = device_memory_apply(o->g, (uint64_t)(c->memory.limit * (1 << 30)));
+    o->host_available = device_memory_host;
+    if (o->why_device)
+        return 0;
+    if (strcmp(name, "auto") != 0)
+        o->why_device = "as asked";
+    else if (gpu_info(o->g)->api != GPU_API_HOST)
+        o->why_device = "the first GPU that works";
+    else
+        o->why_device =
+            n_reasons ? arena_printf(a, "no GPU can be used (%s)", reasons[0]) : "there is no GPU";
+    return 0;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How much memory a job takes, where its parts lie, and what gives way when there is too little. */
+#include "base/str.h"
+#include "gpu/pool.h"
+#include "train/job.h"
+#include "train/slow.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const job_part_names[JOB_PARTS] = {
+    [JOB_WEIGHTS] = "weights",         [JOB_GRADIENTS] = "gradients", [JOB_OPTIMIZER] = "optimizer",
+    [JOB_ACTIVATIONS] = "activations", [JOB_SAMPLER] = "samples",     [JOB_WORK] = "work",
+    [JOB_CHECKPOINT] = "checkpoint",
+};
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+static bool is_cpu(const struct job *j)
+{
+    return gpu_info(j->o->g)->api == GPU_API_HOST;
+}
+
+/* ---- the plan ---- */
+
+void job_plan(const struct job *j, struct job_plan *out)
+{
+    const struct params *trained = gpt_trained(j->m);
+    struct optim_options optim = job_optim_options(j);
+    struct optim_sizes sizes = optim_sizes(trained, j->nn.storage, &optim);
+    struct gpt_room_options room = job_room_options(j), sampler = sampler_room(j->m, j->m->shape.context);
+    size_t host;
+    *out = (struct job_plan){ 0 };
+    out->device[JOB_WEIGHTS] = gpt_bytes(j->m, j->state.blocks_on_host, &host);
+    out->host[JOB_WEIGHTS] = host;
+    out->device[JOB_GRADIENTS] = sizes.grads;
+    out->device[JOB_OPTIMIZER] = sizes.state;
+    out->host[JOB_OPTIMIZER] = sizes.host;
+    out->device[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &room);
+    out->device[JOB_SAMPLER] = j->c->sample.every ? gpt_room_bytes(j->m, &sampler) : 0;
+    out->device[JOB_WORK] = j->work_bytes + gpt_room_shared_bytes(j->m, &room);
+    out->host[JOB_CHECKPOINT] = weights_size(trained, j->nn.storage) + sizes.state + sizes.host;
+}
+
+uint64_t job_plan_sum(const uint64_t bytes[JOB_PARTS])
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < JOB_PARTS; i++)
+        sum += bytes[i];
+    return sum;
+}
+
+uint64_t job_plan_bound(const struct job *j, const struct job_plan *p)
+{
+    return job_plan_sum(p->device) + (is_cpu(j) || gpu_info(j->o->g)->unified ? job_plan_sum(p->host) : 0);
+}
+
+/* ---- what gives way ---- */
+
+static void give_way(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void give_way(struct job *j, const char *fmt, ...)
+{
+    va_list ap;
+    size_t last = j->n_given_way < JOB_RUNGS_MOST ? j->n_given_way++ : JOB_RUNGS_MOST - 1;
+    va_start(ap, fmt);
+    vsnprintf(j->given_way[last], sizeof(j->given_way[last]), fmt, ap);
+    va_end(ap);
+}
+
+/* Memory that is the host's anyway is not won by going there. */
+static bool can_go_to_host(const struct job *j, enum config_place asked, uint64_t bytes)
+{
+    const struct gpu_info *g = gpu_info(j->o->g);
+    uint64_t there = j->o->host_available ? j->o->host_available() : 0;
+    if (g->api == GPU_API_HOST || g->unified || asked == CONFIG_PLACE_DEVICE)
+        return false;
+    return !there || bytes <= there - there / 5;
+}
+
+/* Whether a change of the layout makes it smaller. */
+static bool saves(const struct job *j, const struct job_plan *after)
+{
+    struct job_plan now;
+    job_plan(j, &now);
+    return job_plan_bound(j, after) < job_plan_bound(j, &now);
+}
+
+static bool blocks_to_host(struct job *j)
+{
+    struct job_plan p;
+    struct job then = *j;
+    then.state.blocks_on_host = true;
+    job_plan(&then, &p);
+    if (j->state.blocks_on_host || j->blocks_stay || !saves(j, &p) ||
+        !can_go_to_host(j, j->c->memory.blocks, p.host[JOB_WEIGHTS]))
+        return false;
+    j->state.blocks_on_host = true;
+    give_way(j, "the weights of the blocks live on the host and come over one by one");
+    return true;
+}
+
+static bool optim_to_host(struct job *j)
+{
+    struct job_plan p;
+    struct job then = *j;
+    then.state.optim_on_host = true;
+    job_plan(&then, &p);
+    if (j->state.optim_on_host || j->optim_stays || !saves(j, &p) ||
+        !can_go_to_host(j, j->c->memory.optimizer, p.host[JOB_OPTIMIZER]))
+        return false;
+    j->state.optim_on_host = true;
+    give_way(j, "the optimizer's state lives on the host and comes over piece by piece");
+    return true;
+}
+
+static bool recompute(struct job *j)
+{
+    if (j->state.recompute)
+        return false;
+    j->state.recompute = true;
+    give_way(j, "blocks are computed again on the way back");
+    return true;
+}
+
+static bool halve(struct job *j)
+{
+    if (j->state.micro % 2)
+        return false;
+    j->state.micro /= 2;
+    give_way(j, "micro-batches of %" PRIu64 " samples, %zu of them a step", j->state.micro, job_micros(j));
+    return true;
+}
+
+/* Micro-batches that still keep a device busy cost next to nothing. */
+static bool halve_large(struct job *j)
+{
+    enum { ENOUGH = 8192, ENOUGH_CPU = 512 };
+    return j->state.micro / 2 * (uint64_t)j->c->train.seq >= (is_cpu(j) ? ENOUGH_CPU : ENOUGH) && halve(j);
+}
+
+/* The cheapest first. */
+static bool (*const rungs[])(struct job *j) = { halve_large, blocks_to_host, optim_to_host, recompute,
+                                                halve };
+
+static bool take_rung(struct job *j)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rungs); i++)
+        if (rungs[i](j))
+            return true;
+    return false;
+}
+
+static int fail_for_good(const struct job *j, const struct cairn_error *why, struct cairn_error *err)
+{
+    *err = *why;
+    err->code = CAIRN_ENOMEM;
+    return cairn_hint(err,
+                      "micro-batches of %zu with recomputation do not fit: a shorter train.seq, a smaller "
+                      "model, model.quantize with LoRA, or train.optimizer: adafactor",
+                      (size_t)j->state.micro);
+}
+
+/* Where the configuration wants the parts; what is left to it stays as the checkpoint has it. */
+static void place_parts(struct job *j)
+{
+    const struct config_memory *c = &j->c->memory;
+    const struct gpu_info *g = gpu_info(j->o->g);
+    bool apart = g->api != GPU_API_HOST && !g->unified; /* the device has memory of its own */
+    if (c->optimizer != CONFIG_PLACE_AUTO || c->low_vram)
+        j->state.optim_on_host = c->optimizer != CONFIG_PLACE_DEVICE;
+    if (c->blocks != CONFIG_PLACE_AUTO || c->low_vram)
+        j->state.blocks_on_host = c->blocks != CONFIG_PLACE_DEVICE;
+    j->state.optim_on_host = j->state.optim_on_host && apart && optim_can_move(job_optim_options(j).kind);
+    j->state.blocks_on_host = j->state.blocks_on_host && apart && j->m->frozen.pieces;
+}
+
+int job_fit(struct job *j, struct cairn_error *err)
+{
+    enum { RESERVE_SHARE = 50, RESERVE_MOST = 256 << 20 };
+    uint64_t budget = j->o->budget_bytes;
+    place_parts(j);
+    for (;;) {
+        job_plan(j, &j->plan);
+        uint64_t sum = job_plan_bound(j, &j->plan), spare = budget / RESERVE_SHARE;
+        spare = spare < RESERVE_MOST ? spare : RESERVE_MOST;
+        if (!budget || sum + spare <= budget)
+            return 0;
+        struct cairn_error why = { 0 };
+        cairn_fail(&why, CAIRN_ENOMEM, "%.1f MiB of memory are planned, %.1f are there", mib(sum),
+                   mib(budget));
+        if (take_rung(j)) {
+            if (!j->quiet)
+                job_say(j, "%s: %s", why.msg, j->given_way[j->n_given_way - 1]);
+        } else
+            return sum <= budget ? 0 : fail_for_good(j, &why, err);
+    }
+}
+
+/* Large blocks at once, where the plan leaves room for what they waste. */
+void job_warm(struct job *j)
+{
+    const uint64_t warm = (uint64_t)1 << 30;
+    uint64_t sum = job_plan_bound(j, &j->plan), budget = j->o->budget_bytes;
+    if (!is_cpu(j) && (!budget || sum + 2 * warm <= budget))
+        pool_warm(gpu_pool(j->o->g), warm);
+}
+
+/* ---- in the middle of it ---- */
+
+/* What the host has no room for stays where it is; the next rung then. */
+static int move_parts(struct job *j, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    if (j->optim && optim_move_state(j->optim, j->state.optim_on_host, &why) &&
+        optim_is_on_host(j->optim) != j->state.optim_on_host) {
+        j->optim_stays = true;
+        j->state.optim_on_host = false;
+    }
+    if (j->m->weights.g && weights_move_blocks(&j->m->weights, j->state.blocks_on_host, &why) &&
+        (j->m->weights.away != NULL) != j->state.blocks_on_host) {
+        j->blocks_stay = true;
+        j->state.blocks_on_host = false;
+    }
+    if (!why.code || why.code == CAIRN_ENOMEM)
+        return 0;
+    *err = why;
+    return -1;
+}
+
+int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err)
+{
+    bool optim = j->state.optim_on_host, blocks = j->state.blocks_on_host;
+    j->event = "oom";
+    snprintf(j->note, sizeof(j->note), "%s", why->msg);
+    sampler_close(j->sampler); /* it is opened again for the next sample */
+    j->sampler = NULL;
+    if (!take_rung(j))
+        return fail_for_good(j, why, err);
+    job_say(j, "out of memory (%s): %s", why->msg, j->given_way[j->n_given_way - 1]);
+    j->optim_by_need = j->optim_by_need || (j->state.optim_on_host && !optim);
+    j->blocks_by_need = j->blocks_by_need || (j->state.blocks_on_host && !blocks);
+    return move_parts(j, err);
+}
+
+int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
+                  struct cairn_error *err)
+{
+    for (;;) {
+        struct cairn_error why = { 0 };
+        if (!fn(j, to, &why))
+            return 0;
+        if (why.code != CAIRN_ENOMEM || gpu_lost(j->o->g)) {
+            *err = why;
+            return -1;
+        }
+        if (job_step_down(j, &why, err) || job_open_room(j, err))
+            return -1;
+        slow_forget(j);
+    }
+}
+
+/* What is free on the device, and in its pool. */
+static uint64_t free_bytes(const struct job *j)
+{
+    uint64_t there = 0, total = 0;
+    struct cairn_error ignored;
+    struct pool_stats st;
+    pool_stats_get(gpu_pool(j->o->g), &st);
+    uint64_t mine = st.allocated_bytes, budget = j->o->budget_bytes;
+    if (gpu_memory(j->o->g, &there, &total, &ignored))
+        return 0;
+    there += st.cached_bytes;
+    return budget && (mine >= budget || budget - mine < there) ? (mine >= budget ? 0 : budget - mine) : there;
+}
+
+int job_step_up(struct job *j, struct cairn_error *err)
+{
+    struct job then = *j;
+    struct job_plan now, after;
+    if (!j->optim_by_need && !j->blocks_by_need)
+        return 0;
+    then.state.optim_on_host = j->state.optim_on_host && !j->optim_by_need;
+    then.state.blocks_on_host = j->state.blocks_on_host && !j->blocks_by_need;
+    job_plan(j, &now);
+    job_plan(&then, &after);
+    uint64_t more = job_plan_sum(after.device) - job_plan_sum(now.device), there = free_bytes(j);
+    if (more + more / 4 > there)
+        return 0;
+    j->state = then.state;
+    j->optim_by_need = j->blocks_by_need = false;
+    if (move_parts(j, err))
+        return -1;
+    if (j->optim_stays || j->blocks_stay) { /* it did not come after all */
+        j->optim_stays = j->blocks_stay = false;
+        j->state.optim_on_host = optim_is_on_host(j->optim);
+        j->state.blocks_on_host = j->m->weights.away != NULL;
+        return 0;
+    }
+    j->event = "memory-back";
+    snprintf(j->note, sizeof(j->note), "%.1f MiB are on the device again", mib(more));
+    job_say(j, "there is memory again: what went to the host, %.1f MiB, is back on the device", mib(more));
+    return 0;
+}
+
+/* ---- what is said ---- */
+
+static void add_part(struct str *list, const char *name, double a, const char *more)
+{
+    str_addf(list, "%s %s %.1f%s", list->len ? "," : ":", name, a, more);
+}
+
+void job_say_plan(struct job *j)
+{
+    uint64_t free_now = 0, total = 0, host = job_plan_sum(j->plan.host), budget = j->o->budget_bytes;
+    struct cairn_error ignored;
+    CLEANUP(str_release) struct str list = { 0 }, away = { 0 };
+    gpu_memory(j->o->g, &free_now, &total, &ignored);
+    for (int i = 0; i < JOB_PARTS; i++) {
+        if (j->plan.device[i])
+            add_part(&list, job_part_names[i], mib(j->plan.device[i]),
+                     i == JOB_ACTIVATIONS && j->state.recompute ? " (recomputed)" : "");
+        if (j->plan.host[i])
+            add_part(&away, job_part_names[i], mib(j->plan.host[i]), "");
+    }
+    job_say(j, "memory    %.1f MiB planned%s; %.1f GiB %s", mib(job_plan_sum(j->plan.device)), list.s,
+            mib(budget ? budget : total) / 1024, budget ? "may be used" : "are there");
+    job_say(j, "          %.1f MiB of the host%s", mib(host), away.s);
+}
+
+void job_say_taken(struct job *j)
+{
+    struct gpu_taken all = gpu_taken(j->o->g);
+    uint64_t rest = all.bytes;
+    CLEANUP(str_release) struct str list = { 0 };
+    for (int i = 0; i < JOB_PARTS; i++) {
+        rest -= j->taken_bytes[i];
+        if (j->taken_bytes[i])
+            str_addf(&list, "%s %.1f (%.1f), ", job_part_names[i], mib(j->taken_bytes[i]),
+                     mib(j->plan.device[i]));
+    }
+    job_say(j, "memory    %.1f MiB taken at most, %.1f planned; at the end (planned): %sthe rest %.1f (%.1f)",
+            mib(all.most_bytes), mib(job_plan_sum(j->plan.device)), list.s ? list.s : "", mib(rest), 0.0);
+}
