@@ -206,9 +206,9 @@ int copy_run(const struct copy *c, const struct told *t)
     if (!t || c->n < LEAST || !(t->switches & (SWITCH_STAGE | SWITCH_RETRY)))
         return copy_piece(c, 0, c->n);
     state_own(true);
-    bool had = had_error();
-    bool staged = wants_staging(c, t) && stage(c, t);
-    if (!staged && wants_staging(c, t))
+    bool had = had_error(), wants = wants_staging(c, t);
+    bool staged = wants && stage(c, t);
+    if (wants && !staged)
         take_error_back(had);
     state_own(false);
     if (staged)

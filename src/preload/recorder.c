@@ -67,9 +67,11 @@ _Static_assert((int)N_CALLS <= (int)RECORD_FUNCTIONS, "the file has a place for 
 
 void recorder_forget_kernels(void)
 {
+    pthread_mutex_lock(&naming);
     for (size_t i = 0; i < SLOTS; i++)
         atomic_store_explicit(&slots[i].function, NULL, memory_order_relaxed);
     n_slots = 0;
+    pthread_mutex_unlock(&naming);
 }
 
 void recorder_forget(void)
@@ -77,8 +79,8 @@ void recorder_forget(void)
     struct record *r = atomic_exchange(&record, NULL);
     if (r)
         munmap(r, sizeof(*r));
-    recorder_forget_kernels();
     naming = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    recorder_forget_kernels();
     thread = 0;
 }
 

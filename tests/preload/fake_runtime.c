@@ -295,6 +295,8 @@ static int pin(const char *p, size_t n)
     long limit = option("invalid=", 0);
     if (!is_mapped(p, n) || (limit && n >= (size_t)limit))
         return INVALID;
+    while (option("stall=", 0))
+        pause();
     pinned_for_copy++;
     usleep((unsigned)(option("slow=", 0) * (long)(n / PAGE)));
     return 0;

@@ -6,6 +6,7 @@
  *     FAKE_HIP=memory=N     bytes of device memory (256 MiB)
  *     FAKE_HIP=invalid=N    a copy of at least N bytes from memory that is not pinned is an invalid argument
  *     FAKE_HIP=slow=N       pinning a page takes N microseconds
+ *     FAKE_HIP=stall=1      it never ends
  *     FAKE_HIP=nopin=1      no pinned memory is given
  * Several are separated by commas. */
 #ifndef CAIRN_TESTS_FAKE_RUNTIME_H

@@ -34,6 +34,16 @@ if gpu("load", "invalid=1000").stdout.startswith("0 1 0 1 0 1 0 1 last 0"):
     train()
 sys.exit("torch.AcceleratorError: HIP error: invalid argument")
 '''
+# Weights are mapped, and HIP never comes back.
+STALLED = REFUSED.replace('invalid=1000', 'stall=1')
+# Half of what the GPU could use is all that the trainer was told.
+CROWDED = TRAIN + '''
+if "memory" in os.environ.get("CAIRN_PRELOAD", ""):
+    train()
+sys.exit("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 62.50 GiB of "
+         "which 1.00 GiB is free. Of the allocated memory 60.10 GiB is allocated by PyTorch, and 0.20 GiB is reserved by "
+         "PyTorch but unallocated.")
+'''
 STUCK = TRAIN + 'gpu("hang")\n'
 DIES = TRAIN + f'''
 import signal
@@ -116,6 +126,24 @@ def a_refused_copy_is_staged_the_next_time():
             yield done
 
 
+def a_copy_that_stands_still_is_staged():
+    with Home() as home:
+        done = run(home, STALLED, '--hang-after', '2')
+        tries = home.verdict()['attempts']
+        if done.returncode or [t['change'] for t in tries] != [None, 'CAIRN_PRELOAD=record,stage,retry']:
+            yield tries, done.stderr
+        if b'did not return: hipMemcpyWithStream of 9.0 MiB' not in b' '.join(done.stderr.split()):
+            yield done.stderr
+
+
+def the_truth_about_shared_memory():
+    with Home() as home:
+        done = run(home, CROWDED.replace('RX 6750 XT gfx1031', '8060S gfx1151'), '--root', HALO)
+        changes = [t['change'] for t in home.verdict()['attempts']]
+        if done.returncode or changes[-1] != 'CAIRN_PRELOAD=record,guard,memory':
+            yield changes, done.stderr
+
+
 def what_the_user_chose_stays():
     with Home() as home:
         done = run(home, REFUSED, '--preload=record')
@@ -165,6 +193,8 @@ tap.run([
     it_can_be_left_out_or_chosen,
     shared_memory_is_guarded,
     a_refused_copy_is_staged_the_next_time,
+    a_copy_that_stands_still_is_staged,
+    the_truth_about_shared_memory,
     what_the_user_chose_stays,
     a_hang_names_the_call,
     debug_says_which_kernel_failed,
