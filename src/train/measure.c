@@ -104,9 +104,9 @@ void measure_add_line(const struct measure *m, struct str *out)
 /* NULL: none that is marked. */
 static const char *find_event(const char *word, size_t len)
 {
-    static const char *const events[] = {
-        "oom", "slow-step", "restart", "checkpoint-failed", "weights-by-host", "copies"
-    };
+    static const char *const events[] = { "oom",     "memory-back",       "slow-step",
+                                          "restart", "checkpoint-failed", "weights-by-host",
+                                          "copies" };
     for (size_t i = 0; i < ARRAY_LEN(events); i++)
         if (strlen(events[i]) == len && !memcmp(events[i], word, len))
             return events[i];

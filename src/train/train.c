@@ -288,15 +288,27 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     return wait ? -1 : 0;
 }
 
-static void measure_pool(struct measure *m, struct gpu *g)
+/* What gave way to the host, by the pool or by a whole part of the job. */
+static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
+{
+    uint64_t sum = st->host_bytes;
+    if (optim_is_on_host(j->optim))
+        sum += j->plan.host[JOB_OPTIMIZER];
+    if (j->m->weights.away)
+        sum += j->plan.host[JOB_WEIGHTS];
+    return sum;
+}
+
+static void measure_pool(struct measure *m, const struct job *j)
 {
     struct pool_stats st;
-    pool_stats_get(gpu_pool(g), &st);
+    pool_stats_get(gpu_pool(j->o->g), &st);
+    uint64_t on_host = bytes_on_host(j, &st);
     measure_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
     measure_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
     measure_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
-    if (st.host_bytes)
-        measure_set(m, METRIC_MEM_HOST, (double)st.host_bytes);
+    if (on_host)
+        measure_set(m, METRIC_MEM_HOST, (double)on_host);
     measure_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
     measure_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
     for (int i = 0; i < POOL_RUNGS; i++)
@@ -323,7 +335,7 @@ static struct measure measure_of(struct job *j, const struct step *s)
     measure_set(&m, METRIC_GRAD_NORM, s->norm);
     measure_set(&m, METRIC_TOKENS_PER_S, tokens / s->seconds);
     measure_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
-    measure_pool(&m, j->o->g);
+    measure_pool(&m, j);
     measure_transfer(&m, j->o->g);
     if (j->nn.storage == GPU_F16)
         measure_set(&m, METRIC_LOSS_SCALE, s->scale);

@@ -33,6 +33,12 @@ def memory_is_in_every_line():
                 yield line
             if 'mem_refused' in line or 'mem_host_bytes' in line:
                 yield line
+        done = home.train('host', env=fake(home), train__steps=3, memory__optimizer='host', **KEYS)
+        for line, other in zip(home.log('host'), home.log('run')):
+            if not line.get('mem_host_bytes', 0) > other['mem_allocated_bytes'] // 4:
+                yield line
+        if done.returncode or len(home.log('host')) != 3:
+            yield f'exit {done.returncode}: {done.stderr}'
         done = home.train('tight', '--json-events=tight.jsonl', env=fake(home, 'memory=300000'), train__steps=2,
                           train__batch=4, model__context=16, **{**KEYS, 'checkpoint__every': 0})
         if done.returncode or not all(line.get('mem_refused', 0) > 0 for line in home.log('tight')):
