@@ -3,16 +3,12 @@
 
 #include "gpu/backend.h"
 #include "gpu/cpu_rows.h"
+#include "gpu/pieces.h"
 
 CPU_ROWS(attention_cpu, cpus);
 
-/* Numbers that are packed at a time, if a head has no more. */
+/* Numbers that are packed at a time, if a head of queries or keys has no more. */
 enum { PACKED_MOST = 4 << 20 };
-
-static size_t pieces_of(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
 
 /* All heads of all samples, as many at a time as there is room for. */
 static int run(struct gpu *g, const struct attention_cpu *cpu, struct attention_job *j, k_i64 samples,
@@ -25,17 +21,19 @@ static int run(struct gpu *g, const struct attention_cpu *cpu, struct attention_
     size_t tokens = (size_t)(j->keys_stream ? a->keys : a->queries);
     size_t panels = pieces_of((size_t)(j->keys_stream ? a->queries : a->keys), cpu->columns);
     j->pitch = pieces_of(tokens, cpu->rows) * cpu->rows * pieces_of((size_t)a->size, cpu->rows) * cpu->rows;
-    size_t head = j->pitch * j->n_streamed * streaming,
-           most = head < PACKED_MOST ? PACKED_MOST / (head + !head) : 1;
-    if (most > heads)
-        most = heads;
-    if (gpu_host_room(g, most * head, &j->room, err))
+    size_t one = j->pitch * j->n_streamed, fit = one && one < PACKED_MOST ? PACKED_MOST / one : 1;
+    size_t shares = at_most(fit, streaming), most = at_most(fit / shares, heads);
+    size_t sums = shares < streaming ? panels * 2 * ATTENTION_SIZE * cpu->columns : 0;
+    if (gpu_host_room(g, most * shares * one + sums, &j->room, err))
         return -1;
-    for (j->first = 0; j->first < heads; j->first += j->n) {
-        j->n = heads - j->first < most ? heads - j->first : most;
-        gpu_host_run(g, j->n * streaming * pieces_of(tokens, ATTENTION_CPU_BLOCK), cpu->pack, j);
-        gpu_host_run(g, j->n * making * panels, make, j);
-    }
+    j->sums = sums ? j->room + most * shares * one : NULL;
+    for (j->first = 0; j->first < heads; j->first += j->n)
+        for (j->share = 0; j->share < streaming; j->share += j->n_shares) {
+            j->n = at_most(heads - j->first, most);
+            j->n_shares = at_most(streaming - j->share, shares);
+            gpu_host_run(g, j->n * j->n_shares * pieces_of(tokens, ATTENTION_CPU_BLOCK), cpu->pack, j);
+            gpu_host_run(g, j->n * making * panels, make, j);
+        }
     return 0;
 }
 

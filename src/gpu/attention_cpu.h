@@ -19,7 +19,8 @@ struct attention_streamed {
     bool turned;
 };
 
-/* A part of the heads: (sample, head of keys) `first` and the n that follow. */
+/* A part of the heads: (sample, head of keys) `first` and the n that follow.  Where queries stream, of those that share
+ * a head of keys the n_shares from `share` on; if that is not all of them, n is 1 and `sums` keeps what they come to. */
 struct attention_job {
     const struct attention_backward_args
         *a; /* forward fills in what it shares with backward, and these two: */
@@ -28,8 +29,10 @@ struct attention_job {
     size_t n_streamed;
     bool keys_stream; /* else the queries */
     size_t first, n;
-    float *room; /* [head][streamed matrix][pitch] */
+    size_t share, n_shares;
+    float *room; /* [head that streams][streamed matrix][pitch] */
     size_t pitch;
+    float *sums; /* [panel][gradient of keys, of values][ATTENTION_SIZE][column]; NULL: not needed */
 };
 
 struct attention_cpu {

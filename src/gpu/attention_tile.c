@@ -3,18 +3,10 @@
 #include "gpu/attention_cpu.h"
 
 #include "gpu/cpu_tile.h"
+#include "gpu/pieces.h"
+#include <string.h>
 
 enum { BLOCK = ATTENTION_CPU_BLOCK, COLUMNS = PANEL_COLUMNS, SIZE = ATTENTION_SIZE };
-
-static size_t at_most(size_t n, size_t most)
-{
-    return n < most ? n : most;
-}
-
-static size_t pieces_of(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
 
 /* Head number `head` of all samples' together. */
 static const k_store *find_head(const void *p, struct attention_stride by, size_t head, k_i64 heads)
@@ -28,10 +20,11 @@ static void pack(void *context, size_t piece)
     k_i64 heads = j->keys_stream ? j->a->kv_heads : j->a->heads;
     size_t tokens = (size_t)(j->keys_stream ? j->a->keys : j->a->queries), size = (size_t)j->a->size;
     size_t blocks = pieces_of(tokens, BLOCK), head = piece / blocks, first = piece % blocks * BLOCK;
-    size_t n = at_most(tokens - first, BLOCK), before = j->first * (size_t)(heads / j->a->kv_heads);
+    size_t n = at_most(tokens - first, BLOCK), sharing = (size_t)(heads / j->a->kv_heads);
+    size_t which = (j->first + head / j->n_shares) * sharing + j->share + head % j->n_shares;
     for (size_t m = 0; m < j->n_streamed; m++) {
         const struct attention_streamed *s = &j->streamed[m];
-        const k_store *from = find_head(s->at, s->by, before + head, heads) + (k_i64)first * s->by.token;
+        const k_store *from = find_head(s->at, s->by, which, heads) + (k_i64)first * s->by.token;
         float *to = j->room + (head * j->n_streamed + m) * j->pitch;
         size_t stride = (size_t)s->by.token;
         if (s->turned)
@@ -254,18 +247,28 @@ static void dkv(void *context, size_t piece)
     }
     pack_own(&own, a->k, a->k_by, a->kv_heads, a->size, a->scale, k);
     pack_own(&own, a->v, a->v_by, a->kv_heads, a->size, 1.0f, v);
-    for (size_t h = 0; h < sharing; h++) {
-        const float *room = j->room + ((own.head - j->first) * sharing + h) * 4 * j->pitch;
+    float *sums = j->sums ? j->sums + piece * (2 * SIZE * COLUMNS) : NULL;
+    if (j->share) {
+        memcpy(dk, sums, sizeof(dk));
+        memcpy(dv, sums + SIZE * COLUMNS, sizeof(dv));
+    }
+    for (size_t h = 0; h < j->n_shares; h++) {
+        const float *room = j->room + ((own.head - j->first) * j->n_shares + h) * 4 * j->pitch;
         for (size_t query = begin; query < queries; query += BLOCK) {
             size_t n = at_most(queries - query, BLOCK);
             score(scores, room + query * size, k, own.n, n, size);
             score(slopes, room + j->pitch + query * size, v, own.n, n, size);
             if (a->causal)
                 hide_columns(scores, n, (k_i64)query + a->causal_shift - (k_i64)own.first);
-            weigh_rows(a, (own.head * sharing + h) * queries + query, n, scores, slopes);
+            weigh_rows(a, (own.head * sharing + j->share + h) * queries + query, n, scores, slopes);
             gather(dk, room + 2 * j->pitch + query * PANEL_ROWS, queries, slopes, own.n, n, size);
             gather(dv, room + 3 * j->pitch + query * PANEL_ROWS, queries, scores, own.n, n, size);
         }
+    }
+    if (j->share + j->n_shares < sharing) {
+        memcpy(sums, dk, sizeof(dk));
+        memcpy(sums + SIZE * COLUMNS, dv, sizeof(dv));
+        return;
     }
     save_own(&own, a->dk, a->dk_by, a->kv_heads, a->size, dk, times);
     save_own(&own, a->dv, a->dv_by, a->kv_heads, a->size, dv, once);

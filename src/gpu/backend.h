@@ -67,6 +67,8 @@ enum kernel_variant gpu_host_variant(const struct gpu *g);
 bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant);
 /* Room for n numbers, for the time of one call; what it holds is anything. */
 int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err);
+/* For tests: the most numbers that were asked for so far. */
+size_t gpu_host_room_size(const struct gpu *g);
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/cpu_rows.h"
+#include "gpu/pieces.h"
 
 CPU_ROWS(gemm_cpu, cpus);
 
@@ -19,11 +20,6 @@ struct job {
     float *a, *b;
     size_t tile_rows, tile_columns, tiles_down;
 };
-
-static size_t at_most(size_t n, size_t most)
-{
-    return n < most ? n : most;
-}
 
 static void pack_a(void *context, size_t piece)
 {
@@ -55,11 +51,6 @@ static void make_tile(void *context, size_t piece)
         .b = j->b + column * (size_t)j->args->k,
     };
     j->cpu->tile(&t);
-}
-
-static size_t pieces_of(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
 }
 
 /* Rows (or columns) that are packed at once: whole tiles, and whole panels since those divide a tile. */

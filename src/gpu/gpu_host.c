@@ -286,6 +286,12 @@ int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err
     return 0;
 }
 
+size_t gpu_host_room_size(const struct gpu *g)
+{
+    const struct host *h = g->state;
+    return h->n_room;
+}
+
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context)
 {
     struct host *h = g->state;

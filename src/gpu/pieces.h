@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How work is divided. */
+#ifndef CAIRN_GPU_PIECES_H
+#define CAIRN_GPU_PIECES_H
+
+#include <stddef.h>
+
+static inline size_t at_most(size_t n, size_t most)
+{
+    return n < most ? n : most;
+}
+
+/* Of this size, that make n; the last may be smaller. */
+static inline size_t pieces_of(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+#endif
