@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,5 +280,32 @@ int file_open(const char *path, int *out, uint64_t *size, struct cairn_error *er
     *size = (uint64_t)st.st_size;
     *out = fd;
     fd = -1;
+    return 0;
+}
+
+static int make_one(const char *path, mode_t mode)
+{
+    return fault_hit() ? -1 : mkdir(path, mode) && errno != EEXIST ? -1 : 0;
+}
+
+int file_make_dir(const char *path, mode_t mode, struct cairn_error *err)
+{
+    char part[PATH_MAX];
+    if ((size_t)snprintf(part, sizeof(part), "%s", path) >= sizeof(part)) {
+        errno = ENAMETOOLONG;
+        return cairn_fail_errno(err, "make the folder %s", path);
+    }
+    for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = 0;
+        make_one(part, mode); /* what is wrong above shows below */
+        *at = '/';
+    }
+    struct stat st;
+    if (make_one(part, mode) || stat(part, &st))
+        return cairn_fail_errno(err, "make the folder %s", path);
+    if (!S_ISDIR(st.st_mode)) {
+        errno = ENOTDIR;
+        return cairn_fail_errno(err, "make the folder %s", path);
+    }
     return 0;
 }

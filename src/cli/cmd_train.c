@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -13,11 +14,9 @@
 #include "train/train.h"
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct train_args {
@@ -62,22 +61,6 @@ static void catch_signals(void)
 
 /* ---- the folder of the run ---- */
 
-static int make_folders(const char *path, struct cairn_error *err)
-{
-    char part[PATH_MAX];
-    snprintf(part, sizeof(part), "%s", path);
-    for (char *at = part + 1; *at; at++)
-        if (*at == '/') {
-            *at = 0;
-            if (mkdir(part, 0777) && errno != EEXIST)
-                return cairn_fail_errno(err, "make the folder %s", part);
-            *at = '/';
-        }
-    if (mkdir(part, 0777) && errno != EEXIST)
-        return cairn_fail_errno(err, "make the folder %s", part);
-    return 0;
-}
-
 static bool is_empty(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -107,7 +90,7 @@ static int open_dir(const struct train_args *args, const char *dir, struct cairn
         cairn_fail(err, CAIRN_EUSAGE, "%s is not empty", dir);
         return cairn_hint(err, "--resume goes on with that run; --set run.dir=DIR starts one elsewhere");
     }
-    return args->dry_run ? 0 : make_folders(dir, err);
+    return args->dry_run ? 0 : file_make_dir(dir, 0777, err);
 }
 
 /* ---- the command ---- */

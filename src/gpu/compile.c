@@ -63,26 +63,17 @@ struct entry_head {
 };
 static const char magic[8] = "cairnkc1";
 
-static void make_folders(char *path)
-{
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = '\0';
-            mkdir(path, 0755);
-            *p = '/';
-        }
-}
-
 bool compile_cache_folder(const char *what, char *out, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    struct cairn_error none;
     if (cache && cache[0] == '/')
         snprintf(out, size, "%s/cairn/%s/", cache, what);
     else if (home && home[0] == '/')
         snprintf(out, size, "%s/.cache/cairn/%s/", home, what);
     else
         return false;
-    make_folders(out);
+    file_make_dir(out, 0755, &none); /* what cannot be kept is made again */
     return true;
 }
 

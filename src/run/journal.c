@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "host/root.h"
 #include "run/smi_link.h"
-#include "run/state.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +40,7 @@ static int make_dir(struct journal *j, const char *state, struct cairn_error *er
     char stamp[32];
     utc("%Y%m%dT%H%M%SZ", stamp, sizeof(stamp));
     const char *dir = arena_printf(&a, "%s/runs/%s-%d", state, stamp, (int)getpid());
-    if (state_make_dir(dir, err))
+    if (file_make_dir(dir, 0700, err))
         return -1;
     const char *events = path_join(&a, dir, "events.jsonl");
     j->events = fault_hit() ? NULL : fopen(events, "ae");

@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "run/ladder.h"
-#include "run/state.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -171,7 +170,7 @@ static int replace(const char *state, const struct known_good_key *key, const st
                    struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    if (state_make_dir(state, err))
+    if (file_make_dir(state, 0700, err))
         return -1;
     const char *lock_path = arena_printf(&a, "%s/known-good.lock", state);
     CLEANUP(fd_close) int lock = fault_hit() ? -1 : open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

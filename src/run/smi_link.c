@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/smi_link.h"
 
+#include "base/file.h"
 #include "base/fault.h"
 #include "base/str.h"
 #include "host/drm.h"
 #include "rules/plan.h"
-#include "run/state.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ int smi_link_make(const char *run, const struct root *r, const char *const *env,
                   const char *const **out, struct cairn_error *err)
 {
     const char *dir = path_join(a, run, "bin"), *path = str_env(env, "PATH");
-    if (state_make_dir(dir, err) || make_link(dir, a, err))
+    if (file_make_dir(dir, 0700, err) || make_link(dir, a, err))
         return -1;
     CLEANUP(mem_free) char *root = r->live ? NULL : realpath(r->path, NULL);
     const struct plan_var set[] = {

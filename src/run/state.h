@@ -8,7 +8,5 @@
 
 /* The folder, made by nobody yet.  Fails when the environment names neither. */
 int state_dir(const char *const *env, struct arena *a, const char **out, struct cairn_error *err);
-/* Makes a folder and those above it, for this user alone. */
-int state_make_dir(const char *path, struct cairn_error *err);
 
 #endif

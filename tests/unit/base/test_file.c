@@ -6,6 +6,7 @@
 #include "tree.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 static struct tree tree;
 
@@ -271,6 +272,21 @@ static void opens_files_only(void)
     CHECK_INT(fd, -1);
 }
 
+static void makes_folders_once_and_again(void)
+{
+    struct cairn_error err = { 0 };
+    struct stat st;
+    const char *dir = dir_of("a/b/c");
+    CHECK(!file_make_dir(dir, 0700, &err));
+    CHECK(!file_make_dir(dir, 0700, &err));
+    CHECK(!stat(dir, &st) && (st.st_mode & 0777) == 0700);
+    CHECK(!file_make_dir(dir_of("slash/at/the/end/"), 0700, &err));
+    tree_put(&tree, "file", "");
+    CHECK(file_make_dir(dir_of("file/below"), 0700, &err) == -1);
+    CHECK_HAS(err.msg, "file/below");
+    CHECK(file_make_dir(dir_of("file"), 0700, &err) == -1);
+}
+
 int main(void)
 {
     tree_make(&tree);
@@ -286,6 +302,7 @@ int main(void)
     RUN(reads_past_the_page_cache);
     RUN(a_refusal_changes_nothing);
     RUN(opens_files_only);
+    RUN(makes_folders_once_and_again);
     tree_remove(&tree);
     return check_done();
 }

@@ -2,7 +2,6 @@
 #include "run/state.h"
 
 #include "check.h"
-#include "scratch.h"
 
 static void follows_the_xdg_rules(void)
 {
@@ -21,22 +20,8 @@ static void follows_the_xdg_rules(void)
     arena_release(&a);
 }
 
-static void makes_folders_once_and_again(void)
-{
-    struct cairn_error err = { 0 };
-    CHECK(!state_make_dir(scratch("a/b/c"), &err));
-    CHECK(!state_make_dir(scratch("a/b/c"), &err));
-    struct stat st;
-    CHECK(!stat(scratch("a/b/c"), &st) && (st.st_mode & 0777) == 0700);
-    scratch_file("file", "");
-    CHECK(state_make_dir(scratch("file/below"), &err) == -1);
-    CHECK_HAS(err.msg, "file/below");
-    CHECK(state_make_dir(scratch("file"), &err) == -1);
-}
-
 int main(void)
 {
     RUN(follows_the_xdg_rules);
-    RUN(makes_folders_once_and_again);
     return check_done();
 }
