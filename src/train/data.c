@@ -97,7 +97,7 @@ static int make_cache(struct text_source *s, const struct data_options *o, const
     struct progress p;
     uint64_t now[2];
     if (token_writer_open(&w, path, tokenizer_vocab(t), err))
-        return -1;
+        return cairn_hint(err, "tokens are kept there; XDG_CACHE_HOME=DIR keeps them elsewhere");
     progress_start(&p, o->talk, "tokenize", s->bytes);
     int r = text_source_read(s, o->text_key ? o->text_key : "text", feed_add, &f, now, &p, err);
     progress_end(&p);

@@ -76,10 +76,21 @@ int job_keep_tokenizer(struct job *j, struct cairn_error *err)
     return tokenizer_save(j->tokenizer, kept_tokenizer(j), err);
 }
 
+/* Said with the key: many a file is named without its user having typed it. */
+static int look_for_data(const struct data_options *d, struct cairn_error *err)
+{
+    for (size_t i = 0; i < d->n_paths; i++)
+        if (access(d->paths[i], R_OK))
+            return cairn_fail_errno(err, "data.path: %s", d->paths[i]);
+    if (d->val_path && d->val_path[0] && access(d->val_path, R_OK))
+        return cairn_fail_errno(err, "data.val_path: %s", d->val_path);
+    return 0;
+}
+
 int job_open_data(struct job *j, struct cairn_error *err)
 {
     struct data_options d = data_options(j);
-    if (open_tokenizer(j, err) || data_open(&d, j->tokenizer, &j->data, err))
+    if (look_for_data(&d, err) || open_tokenizer(j, err) || data_open(&d, j->tokenizer, &j->data, err))
         return -1;
     if (!j->c->model.vocab)
         j->c->model.vocab = tokenizer_vocab(j->tokenizer);
@@ -400,6 +411,13 @@ uint64_t job_memory(const struct job *j)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* 12.9 k, 124.4 M. */
+static const char *count_text(struct job *j, uint64_t n)
+{
+    return n < 1000000 ? arena_printf(&j->arena, "%.1f k", (double)n / 1e3)
+                       : arena_printf(&j->arena, "%.1f M", (double)n / 1e6);
+}
+
 void job_summary(struct job *j)
 {
     static const char *const formats[] = { "f32", "bf16", "f16" };
@@ -410,13 +428,14 @@ void job_summary(struct job *j)
     job_say(j, "device    %s, %s (%s): %s", g->name, g->title, g->arch, j->o->why_device);
     job_say(
         j,
-        "model     %.1f M parameters: %zu layers of %zu heads, %zu wide, %zu tokens of context, vocabulary %zu",
-        (double)params_count(&j->m->params) / 1e6, s->layers, s->heads, s->width, s->context, s->vocab);
+        "model     %s parameters: %zu layer%s of %zu heads, %zu wide, %zu tokens of context, vocabulary %zu",
+        count_text(j, params_count(&j->m->params)), s->layers, s->layers == 1 ? "" : "s", s->heads, s->width,
+        s->context, s->vocab);
     if (j->lora.rank)
-        job_say(j, "lora      rank %zu, %.2f M parameters in %zu matrices", j->lora.rank,
-                (double)params_count(&j->m->lora.params) / 1e6, j->m->lora.params.n / 2);
-    job_say(j, "data      %.2f M tokens to learn from, %.2f M to check with; %lld × %lld × %lld a step",
-            (double)d.tokens / 1e6, (double)d.val_tokens / 1e6, (long long)j->state.micro,
+        job_say(j, "lora      rank %zu, %s parameters in %zu matrices", j->lora.rank,
+                count_text(j, params_count(&j->m->lora.params)), j->m->lora.params.n / 2);
+    job_say(j, "data      %s tokens to learn from, %s to check with; %lld × %lld × %lld a step",
+            count_text(j, d.tokens), count_text(j, d.val_tokens), (long long)j->state.micro,
             (long long)job_micros(j), (long long)j->c->train.seq);
     job_say(j, "numbers   %s: %s", formats[j->nn.storage], j->why_storage);
     job_say_plan(j);

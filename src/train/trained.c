@@ -55,7 +55,8 @@ static int find_place(struct trained *t, const char *what, struct place *out, st
             return -1;
         *out = (struct place){ run, newest, NULL };
     } else if (access(what, F_OK)) {
-        return cairn_fail(err, CAIRN_EIO, "there is no run and no model %s", what);
+        cairn_fail(err, CAIRN_EIO, "there is no run and no model %s", what);
+        return cairn_hint(err, "cairn train --list lists the runs");
     }
     t->step = s.step;
     return 0;

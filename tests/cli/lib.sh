@@ -108,6 +108,25 @@ sys.exit(0 if eval(sys.argv[2]) else 1)
 PYTHON
 }
 
+# tiny_job: makes text.txt, and prints what has the CPU train on it in a moment; other keys of train: may follow.
+tiny_job()
+{
+    awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("stone river path moss", 1 + i * 7 % 15, 6) }' >text.txt
+    cat <<'YAML'
+data:
+  path: text.txt
+model:
+  layers: 1
+  heads: 2
+  width: 16
+  context: 16
+train:
+  steps: 6
+  batch: 4
+  device: cpu
+YAML
+}
+
 # it FUNCTION [TITLE]: runs one case.
 it()
 {

@@ -3,20 +3,9 @@
 # cairn sample: text of runs, checkpoints and models.  The model is tiny, and the CPU trains it.
 . "$(dirname "$0")/lib.sh"
 
-awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("stone river path moss", 1 + i * 7 % 15, 6) }' >text.txt
-cat >job.yaml <<'YAML'
-data:
-  path: text.txt
-model:
-  layers: 1
-  heads: 2
-  width: 16
-  context: 16
-train:
-  steps: 6
-  batch: 4
+tiny_job >job.yaml
+cat >>job.yaml <<'YAML'
   lr: 0.01
-  device: cpu
   ema: 0.5
 eval:
   every: 0
@@ -153,6 +142,7 @@ what_is_not_there()
     run sample nothing
     status_is 1
     err_has 'there is no run and no model nothing'
+    err_has 'cairn train --list'
     mkdir empty
     run sample empty -d cpu
     status_is 1

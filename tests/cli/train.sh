@@ -3,19 +3,8 @@
 # cairn train: what is said, what a run leaves, and what is refused.  The model is tiny, and the CPU trains it.
 . "$(dirname "$0")/lib.sh"
 
-awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("stone river path moss", 1 + i * 7 % 15, 6) }' >text.txt
-cat >job.yaml <<'YAML'
-data:
-  path: text.txt
-model:
-  layers: 1
-  heads: 2
-  width: 16
-  context: 16
-train:
-  steps: 6
-  batch: 4
-  device: cpu
+tiny_job >job.yaml
+cat >>job.yaml <<'YAML'
 eval:
   every: 3
   batches: 2
@@ -81,10 +70,16 @@ data_that_is_not_there()
     : >empty.txt
     run train job.yaml --set data.path=none.txt --set run.dir=nothing
     status_is 1
-    err_has 'none.txt: No such file'
+    err_has 'data.path: none.txt: No such file'
+    run train job.yaml --set data.val_path=none.txt --set run.dir=nothing
+    status_is 1
+    err_has 'data.val_path: none.txt: No such file'
     run train job.yaml --set data.path=empty.txt --set run.dir=nothing
     status_is 1
     err_has 'empty.txt is empty'
+    XDG_CACHE_HOME=$PWD/empty.txt run train job.yaml --set run.dir=nothing
+    status_is 1
+    err_has 'XDG_CACHE_HOME=DIR keeps them elsewhere'
     [ -z "$(ls nothing 2>&1)" ] || fail 'something was left'
 }
 
@@ -107,6 +102,7 @@ a_dry_run_writes_nothing()
     status_is 0
     err_has 'memory '
     err_has 'as asked'
+    err_has 'k parameters: 1 layer of 2 heads'
     run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy --set train.lr=1e-3
     err_has 'train.lr, which is 0.001: 1 is usual'
     run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy
