@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/belt.h"
+#include "gpu/transfer.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,36 @@ static struct window *oldest(struct belt *b)
     return best;
 }
 
+static int copy(struct belt *b, bool up, char *at, char *home, size_t n, struct cairn_error *err)
+{
+    return up ? gpu_upload(b->g, b->up, at, home, n, err) : gpu_download(b->g, b->down, home, at, n, err);
+}
+
+/* Where the driver does not take it as a whole, in smaller pieces. */
+static int copy_anyhow(struct belt *b, bool up, char *at, char *home, size_t n, struct cairn_error *err)
+{
+    static const size_t sizes[] = { 1 << 20, 64 << 10, 4 << 10 };
+    struct cairn_error why = { 0 };
+    if (!copy(b, up, at, home, n, &why))
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(sizes) && !gpu_lost(b->g); i++) {
+        struct cairn_error ignored;
+        size_t done = 0;
+        for (size_t part; done < n; done += part) {
+            part = n - done < sizes[i] ? n - done : sizes[i];
+            if (copy(b, up, at + done, home + done, part, &ignored))
+                break;
+        }
+        if (done < n)
+            continue;
+        if (gpu_transfer(b->g))
+            transfer_tell(gpu_transfer(b->g), TRANSFER_PIECES, &why);
+        return 0;
+    }
+    *err = why;
+    return -1;
+}
+
 static int copy_piece(struct belt *b, const struct window *w, bool up, struct cairn_error *err)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -202,7 +233,7 @@ static int copy_piece(struct belt *b, const struct window *w, bool up, struct ca
             continue;
         size_t n = a->bytes - from < a->piece_bytes ? a->bytes - from : a->piece_bytes;
         char *home = b->homes[i] + from, *at = w->at + b->offsets[i];
-        if (up ? gpu_upload(b->g, b->up, at, home, n, err) : gpu_download(b->g, b->down, home, at, n, err))
+        if (copy_anyhow(b, up, at, home, n, err))
             return -1;
     }
     return 0;

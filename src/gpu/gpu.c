@@ -179,7 +179,7 @@ int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct
     out->pinned = false;
     if (!is_lost(g, &why) && (out->at = aligned_alloc(PAGE, (size / PAGE + 1) * PAGE))) {
         if (g->transfer)
-            transfer_tell_pageable(g->transfer, &why);
+            transfer_tell(g->transfer, TRANSFER_PAGEABLE, &why);
         return 0;
     }
     *err = why;

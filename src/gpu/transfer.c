@@ -570,7 +570,7 @@ void transfer_set_ring(struct transfer *t, size_t pieces, size_t bytes)
     t->want_bytes = bytes;
 }
 
-void transfer_tell_pageable(struct transfer *t, const struct cairn_error *why)
+void transfer_tell(struct transfer *t, enum transfer_rung rung, const struct cairn_error *why)
 {
-    transfer_note(t, TRANSFER_PAGEABLE, why);
+    transfer_note(t, rung, why);
 }

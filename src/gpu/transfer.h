@@ -79,8 +79,8 @@ void transfer_stats_get(const struct transfer *t, struct transfer_stats *out);
 /* The first words about a rung that nobody was told of yet; false: none. */
 bool transfer_news(struct transfer *t, struct str *out);
 
-/* That somebody else was refused pinned memory: counted and told as TRANSFER_PAGEABLE. */
-void transfer_tell_pageable(struct transfer *t, const struct cairn_error *why);
+/* That others who copy had to take a rung: counted and told with the rest. */
+void transfer_tell(struct transfer *t, enum transfer_rung rung, const struct cairn_error *why);
 
 /* gpu.c has one for each device.  NULL: no memory. */
 struct transfer *transfer_open(struct gpu *g);

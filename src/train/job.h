@@ -56,9 +56,11 @@ struct job {
     struct job_plan plan;
     bool quiet; /* what gives way is told by somebody else */
     uint64_t taken_bytes[JOB_PARTS];
-    uint64_t work_bytes;                 /* that was taken before the network was */
-    bool optim_stays, blocks_stay;       /* there is no room on the host */
-    bool optim_by_need, blocks_by_need;  /* went there in the middle of a run */
+    uint64_t work_bytes;                /* that was taken before the network was */
+    bool optim_stays, blocks_stay;      /* there is no room on the host */
+    bool optim_by_need, blocks_by_need; /* went there in the middle of a run */
+    bool told_holes, host_was_short;
+    double looked_s;                     /* at the host's memory, last */
     char given_way[JOB_RUNGS_MOST][160]; /* what was done for want of memory, in order */
     size_t n_given_way;
     int32_t *ids, *targets; /* of a micro-batch */
@@ -94,6 +96,10 @@ extern const char *const job_part_names[JOB_PARTS];
 int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err);
 /* What went to the host in the middle of the run comes back where there is room again. */
 int job_step_up(struct job *j, struct cairn_error *err);
+/* Warns once of memory that is free in small holes only. */
+void job_tell_holes(struct job *j);
+/* Once each time the host has next to no memory left: somebody may be ended for it. */
+bool job_host_is_short(struct job *j);
 /* Does it, and again with less memory while there is too little and something can give way. */
 int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
                   struct cairn_error *err);

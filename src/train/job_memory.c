@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How much memory a job takes, where its parts lie, and what gives way when there is too little. */
+#include "base/clock.h"
 #include "base/str.h"
 #include "gpu/pool.h"
 #include "train/job.h"
@@ -8,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const job_part_names[JOB_PARTS] = {
     [JOB_WEIGHTS] = "weights",         [JOB_GRADIENTS] = "gradients", [JOB_OPTIMIZER] = "optimizer",
@@ -243,7 +245,9 @@ int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_err
     job_say(j, "out of memory (%s): %s", why->msg, j->given_way[j->n_given_way - 1]);
     j->optim_by_need = j->optim_by_need || (j->state.optim_on_host && !optim);
     j->blocks_by_need = j->blocks_by_need || (j->state.blocks_on_host && !blocks);
-    return move_parts(j, err);
+    int r = move_parts(j, err);
+    job_plan(j, &j->plan);
+    return r;
 }
 
 int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
@@ -300,10 +304,53 @@ int job_step_up(struct job *j, struct cairn_error *err)
         j->state.blocks_on_host = j->m->weights.away != NULL;
         return 0;
     }
+    job_plan(j, &j->plan);
     j->event = "memory-back";
     snprintf(j->note, sizeof(j->note), "%.1f MiB are on the device again", mib(more));
     job_say(j, "there is memory again: what went to the host, %.1f MiB, is back on the device", mib(more));
     return 0;
+}
+
+/* ---- beside it ---- */
+
+void job_tell_holes(struct job *j)
+{
+    enum { WORTH_IT = 256 << 20 };
+    struct pool_stats st;
+    pool_stats_get(gpu_pool(j->o->g), &st);
+    if (j->told_holes || j->event || st.reserved_bytes < WORTH_IT || st.fragmentation < 0.25)
+        return;
+    j->told_holes = true;
+    j->event = "fragmentation";
+    snprintf(j->note, sizeof(j->note),
+             "%.0f %% of %.1f MiB are free in small holes; the largest has %.1f MiB", 100 * st.fragmentation,
+             mib(st.reserved_bytes), mib(st.hole_bytes));
+    job_say(j, "the device's memory is fragmented: %s", j->note);
+}
+
+bool job_host_is_short(struct job *j)
+{
+    enum { EVERY_S = 1, SHARE = 50, MOST = 512 << 20 };
+    double now = clock_s();
+    if (!j->o->host_available || now - j->looked_s < EVERY_S)
+        return false;
+    j->looked_s = now;
+    uint64_t there = j->o->host_available(),
+             most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t little = most / SHARE < MOST ? most / SHARE : MOST;
+    bool is_short = there && there < little;
+    bool news = is_short && !j->host_was_short;
+    j->host_was_short = is_short || (j->host_was_short && there < 2 * little);
+    if (!news)
+        return false;
+    if (!j->event) {
+        j->event = "host-memory";
+        snprintf(j->note, sizeof(j->note), "%.1f MiB are left", mib(there));
+    }
+    job_say(
+        j, "the host has %.1f MiB of memory left: a checkpoint is made now, before the kernel ends something",
+        mib(there));
+    return true;
 }
 
 /* ---- what is said ---- */

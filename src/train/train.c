@@ -386,6 +386,7 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         j->state.step++;
         tell_help(j);
         tell_copies(j);
+        job_tell_holes(j);
         struct measure m = measure_of(j, &s);
         if (evaluate_if_due(j, &m, &enough, err))
             return -1;
@@ -393,7 +394,7 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         if (is_due(j, j->c->sample.every) && job_with_less(j, sample, NULL, err))
             return -1;
         bool stop = j->o->is_stopped && j->o->is_stopped();
-        if (is_due(j, j->c->checkpoint.every) || stop || enough) {
+        if (is_due(j, j->c->checkpoint.every) || stop || enough || job_host_is_short(j)) {
             saved = j->state.step;
             if (save(j, stop, err) || job_step_up(j, err))
                 return -1;
