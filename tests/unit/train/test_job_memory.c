@@ -3,6 +3,7 @@
 #include "check.h"
 #include "train/job.h"
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct cairn_error err;
 static struct arena arena;
@@ -39,6 +40,7 @@ static void open_setup(struct setup *s)
     s->config.model.vocab = 256;
     CHECK(!config_set(&s->config, "test", "model.layers", "2", &err));
     CHECK(!config_set(&s->config, "test", "model.width", "64", &err));
+    CHECK(!config_set(&s->config, "test", "model.heads", "4", &err));
     CHECK(!config_set(&s->config, "test", "model.context", "512", &err));
     CHECK(!config_fill(&s->config, &err));
     s->o =
