@@ -133,7 +133,8 @@ static bool halve(struct job *j)
     if (j->state.micro % 2)
         return false;
     j->state.micro /= 2;
-    give_way(j, "micro-batches of %" PRIu64 " samples, %zu of them a step", j->state.micro, job_micros(j));
+    give_way(j, "micro-batches of %" PRIu64 " sample%s, %zu of them a step", j->state.micro,
+             j->state.micro > 1 ? "s" : "", job_micros(j));
     return true;
 }
 
@@ -217,16 +218,20 @@ void job_warm(struct job *j)
 static int move_parts(struct job *j, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
+    uint64_t before = gpu_taken(j->o->g).bytes;
     if (j->optim && optim_move_state(j->optim, j->state.optim_on_host, &why) &&
         optim_is_on_host(j->optim) != j->state.optim_on_host) {
         j->optim_stays = true;
         j->state.optim_on_host = false;
     }
+    uint64_t between = gpu_taken(j->o->g).bytes;
     if (j->m->weights.g && weights_move_blocks(&j->m->weights, j->state.blocks_on_host, &why) &&
         (j->m->weights.away != NULL) != j->state.blocks_on_host) {
         j->blocks_stay = true;
         j->state.blocks_on_host = false;
     }
+    j->taken_bytes[JOB_OPTIMIZER] += between - before;
+    j->taken_bytes[JOB_WEIGHTS] += gpu_taken(j->o->g).bytes - between;
     if (!why.code || why.code == CAIRN_ENOMEM)
         return 0;
     *err = why;
@@ -373,8 +378,10 @@ void job_say_plan(struct job *j)
         if (j->plan.host[i])
             add_part(&away, job_part_names[i], mib(j->plan.host[i]), "");
     }
-    job_say(j, "memory    %.1f MiB planned%s; %.1f GiB %s", mib(job_plan_sum(j->plan.device)), list.s,
-            mib(budget ? budget : total) / 1024, budget ? "may be used" : "are there");
+    double there = mib(budget ? budget : total);
+    job_say(j, "memory    %.1f MiB planned%s; %.1f %s %s", mib(job_plan_sum(j->plan.device)), list.s,
+            there < 1024 ? there : there / 1024, there < 1024 ? "MiB" : "GiB",
+            budget ? "may be used" : "are there");
     job_say(j, "          %.1f MiB of the host%s", mib(host), away.s);
 }
 
