@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TENSOR = 32 << 20, CALLS = 200000, ROUNDS = 5 };
+enum { TENSOR = 32 << 20, CALLS = 5000, ROUNDS = 60 };
 
 static const char *switches_now;
 static const struct torch *torch;
@@ -102,7 +102,7 @@ static int inside(const char *path, const char *weights, const char *what)
         measure_call("launch", launch, NULL, CALLS);
         measure_call("synchronize", wait_for, NULL, CALLS);
         measure_call("copy of 4 KiB", copy, device, CALLS);
-        measure_call("memory asked for", ask, NULL, CALLS / 100);
+        measure_call("memory asked for", ask, NULL, CALLS / 50);
         return 0;
     }
     char name[64];

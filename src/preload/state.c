@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { OLDEST = 5, NEWEST = 7, NEWEST_CUDA = 13, PIECE_BYTES = 4 << 20, LEAST_PIECE = 64 << 10 };
+enum { OLDEST = 5, NEWEST = 7, NEWEST_CUDA = 13, PIECE_BYTES = 1 << 20, LEAST_PIECE = 64 << 10 };
 
 /* On a page that the kernel empties in a child of fork. */
 struct mark {

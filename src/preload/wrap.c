@@ -216,7 +216,12 @@ LAUNCH(hipLaunchCooperativeKernel, FN(hipLaunchCooperativeKernel, cudaLaunchCoop
 LAUNCH(hipLaunchKernelExC, FN(hipLaunchKernelExC, cudaLaunchKernelExC),
        (const struct size3 *config, const void *f, void **a), (config, f, a),
        config ? volume(config[0], config[1]) : 0, f, name_by_stub)
-#ifndef PRELOAD_CUDA
+#ifdef PRELOAD_CUDA
+/* What the compiler of CUDA 13 calls. */
+LAUNCH(__cudaLaunchKernel, __cudaLaunchKernel,
+       (const void *f, struct size3 grid, struct size3 block, void **a, size_t shared, void *stream),
+       (f, grid, block, a, shared, stream), volume(grid, block), f, name_by_stub)
+#else
 LAUNCH(hipExtLaunchKernel, hipExtLaunchKernel,
        (const void *f, struct size3 grid, struct size3 block, void **a, size_t shared, void *stream,
         void *begin, void *end, int flags),
