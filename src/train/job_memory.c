@@ -141,8 +141,10 @@ static bool halve(struct job *j)
 /* Micro-batches that still keep a device busy cost next to nothing. */
 static bool halve_large(struct job *j)
 {
-    enum { ENOUGH = 8192, ENOUGH_CPU = 512 };
-    return j->state.micro / 2 * (uint64_t)j->c->train.seq >= (is_cpu(j) ? ENOUGH_CPU : ENOUGH) && halve(j);
+    enum { ENOUGH = 4 << 20 /* tokens times width */, ENOUGH_CPU = 512 /* tokens */ };
+    uint64_t tokens = j->state.micro / 2 * (uint64_t)j->c->train.seq;
+    bool enough = is_cpu(j) ? tokens >= ENOUGH_CPU : tokens * (uint64_t)j->c->model.width >= ENOUGH;
+    return enough && halve(j);
 }
 
 /* The cheapest first. */
