@@ -104,8 +104,8 @@ void measure_add_line(const struct measure *m, struct str *out)
 /* NULL: none that is marked. */
 static const char *find_event(const char *word, size_t len)
 {
-    static const char *const events[] = { "oom",     "memory-back",       "slow-step",
-                                          "restart", "checkpoint-failed", "weights-by-host",
+    static const char *const events[] = { "oom",       "memory-back", "fragmentation",     "host-memory",
+                                          "slow-step", "restart",     "checkpoint-failed", "weights-by-host",
                                           "copies" };
     for (size_t i = 0; i < ARRAY_LEN(events); i++)
         if (strlen(events[i]) == len && !memcmp(events[i], word, len))

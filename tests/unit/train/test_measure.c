@@ -73,6 +73,7 @@ static void events_come_back(void)
         { "{\"step\":7,\"loss\":2.5,\"event\":\"slow-step\",\"note\":\"a b\"}\n", "slow-step" },
         { "{\"step\":7,\"event\":\"restart\",\"note\":\"\\\"a\\\"\"}\n", "restart" },
         { "{ \"step\": 7, \"event\": \"oom\" }", "oom" },
+        { "{\"step\":7,\"event\":\"host-memory\"}\n", "host-memory" },
         { "{\"step\":7,\"event\":\"eval\"}\n", NULL },
         { "{\"step\":7,\"event\":\"oomph\"}\n", NULL },
         { "{\"step\":7,\"event\":3}", NULL },
