@@ -224,6 +224,22 @@ double *check_doubles(struct check *c, size_t n)
     return arena_alloc(&c->arena, n * sizeof(double));
 }
 
+double *check_zeros(struct check *c, size_t n)
+{
+    double *d = check_doubles(c, n);
+    for (size_t i = 0; i < n; i++)
+        d[i] = 0;
+    return d;
+}
+
+double *check_numbers(struct check *c, const struct check_tensor *t)
+{
+    double *d = check_doubles(c, t->n);
+    for (size_t i = 0; i < t->n; i++)
+        d[i] = t->host[i];
+    return d;
+}
+
 /* ---- work ---- */
 
 static bool is_odd_and_fine(const struct check *c)

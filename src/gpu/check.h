@@ -36,6 +36,8 @@ void *check_bytes(struct check *c, const void *bytes, size_t n);
 void check_read_bytes(struct check *c, void *into, const void *device, size_t n);
 /* Double precision results; owned by the case. */
 double *check_doubles(struct check *c, size_t n);
+double *check_zeros(struct check *c, size_t n);
+double *check_numbers(struct check *c, const struct check_tensor *t); /* those that it has on the host */
 
 #define CHECK_LAUNCH(c, name, grid, args) check_launch(c, name, grid, &(args), sizeof(args))
 void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args,

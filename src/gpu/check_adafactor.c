@@ -73,12 +73,8 @@ static void matrix(struct check *c, size_t rows, size_t columns, bool scaled)
                         sums = check_output_f32(c, K_PARTS(rows, ROWS_PER_PART) * columns),
                         sizes = check_output_f32(c, 2 * K_ROW_GROUPS(rows, columns)),
                         uses = check_output_f32(c, 3);
-    double *want_w = check_doubles(c, n), *want_r = check_doubles(c, rows),
-           *want_q = check_doubles(c, columns), *u = check_doubles(c, n);
-    for (size_t i = 0; i < n; i++)
-        want_w[i] = master.host[i];
-    for (size_t i = 0; i < rows || i < columns; i++)
-        *(i < rows ? &want_r[i] : u) = *(i < columns ? &want_q[i] : u) = 0;
+    double *want_w = check_numbers(c, &master), *want_r = check_zeros(c, rows),
+           *want_q = check_zeros(c, columns), *u = check_doubles(c, n);
     for (int t = 1; t <= STEPS && check_ok(c); t++) {
         struct check_tensor g = check_input_f32(c, n, 1);
         struct adafactor_args args = { .step = step_of(c, t, scaled),

@@ -86,14 +86,6 @@ static void reference(const struct matrix_case *s, const struct operands *o, siz
         }
 }
 
-static double *numbers_of(struct check *c, const struct check_tensor *t)
-{
-    double *d = check_doubles(c, t->n);
-    for (size_t i = 0; i < t->n; i++)
-        d[i] = t->host[i];
-    return d;
-}
-
 /* A kernel of the table, or a way of blas. */
 static void launch(struct check *c, const char *kernel, const struct matrix_case *s,
                    const struct gemm_args *args)
@@ -137,7 +129,7 @@ static void multiply(struct check *c, const char *kernel, const struct matrix_ca
 {
     struct operands o = make_operands(c, s);
     struct gemm_args args = args_of(s, &o);
-    double *want = numbers_of(c, &o.c), *before = numbers_of(c, &o.before);
+    double *want = check_numbers(c, &o.c), *before = check_numbers(c, &o.before);
     for (size_t b = 0; b < s->batches; b++)
         reference(s, &o, b, want, before);
     launch(c, kernel, s, &args);
@@ -172,7 +164,7 @@ static void epilogue(struct check *c)
         s.beta = 0;
         struct operands o = make_operands(c, &s);
         struct gemm_args args = args_of(&s, &o);
-        double *want = numbers_of(c, &o.c), *before = numbers_of(c, &o.before);
+        double *want = check_numbers(c, &o.c), *before = check_numbers(c, &o.before);
         for (size_t row = 0; row < s.batches * s.m; row++)
             for (size_t j = 0; j < s.n; j++) {
                 size_t at = row / s.m * o.c_size + row % s.m * o.c_stride + j;

@@ -105,14 +105,6 @@ static void norm_gradients(const struct shape *s, const struct norm_backward_arg
     }
 }
 
-static double *zeros(struct check *c, size_t n)
-{
-    double *d = check_doubles(c, n);
-    for (size_t i = 0; i < n; i++)
-        d[i] = 0;
-    return d;
-}
-
 static void check_weights(struct check *c, const struct shape *s, const struct norm_backward_args *a,
                           const double *dw, const double *db)
 {
@@ -172,7 +164,7 @@ static void backward_shape(struct check *c, const struct shape *s, bool centre, 
                                        .columns = (k_i64)s->columns,
                                        .rows_per_w = (k_i64)s->rows_per_w,
                                        .w_plus = s->rows_per_w ? 1 : 0 };
-    struct gradients want = { check_doubles(c, n), zeros(c, w.n), zeros(c, w.n) };
+    struct gradients want = { check_doubles(c, n), check_zeros(c, w.n), check_zeros(c, w.n) };
     norm_gradients(s, &args, centre, x.host, dy.host, w.host,
                    &(struct gradients){ want.dx, want.dw, want.db });
     if (what == WEIGHTS) {

@@ -9,14 +9,6 @@ static const size_t sizes[] = { 1, 300, 4096, 9001 };
 enum { STEPS = 3 };
 static const double rate = 0.01, decay = 0.1, beta1 = 0.9, beta2 = 0.99, epsilon = 1e-6;
 
-static double *widened(struct check *c, const struct check_tensor *t)
-{
-    double *d = check_doubles(c, t->n);
-    for (size_t i = 0; i < t->n; i++)
-        d[i] = t->host[i];
-    return d;
-}
-
 static struct check_tensor zeros_f32(struct check *c, size_t n)
 {
     return check_input_f32(c, n, 0);
@@ -46,7 +38,7 @@ static void adamw_size(struct check *c, size_t n, bool f32_gradient)
     const float by = 0.5f;
     struct check_tensor master = check_input_f32(c, n, 1), w = check_output(c, n), m = zeros_f32(c, n),
                         v = zeros_f32(c, n);
-    double *p = widened(c, &master), *pm = widened(c, &m), *pv = widened(c, &v);
+    double *p = check_numbers(c, &master), *pm = check_numbers(c, &m), *pv = check_numbers(c, &v);
     for (int t = 1; t <= STEPS; t++) {
         struct check_tensor g = f32_gradient ? check_input_f32(c, n, 1) : check_input(c, n, 1);
         struct adamw_args args = make_args(&w, &g, &m, &v);
@@ -79,7 +71,7 @@ static void adamw(struct check *c)
     struct adamw_args args = make_args(&w, &g, &m, &v);
     args.to.by = check_bytes(c, &by, sizeof(by));
     args.correction1 = args.correction2 = 1;
-    double *same = widened(c, &w);
+    double *same = check_numbers(c, &w);
     CHECK_LAUNCH(c, "adamw", ((struct gpu_grid){ .x = 1 }), args);
     check_compare(c, &w, same, 0.001);
 }
@@ -92,7 +84,7 @@ static void adamw_stochastic(struct check *c)
         return;
     struct check_tensor w = check_input(c, N, 1), g = check_input(c, N, 0), m = zeros_f32(c, N),
                         v = zeros_f32(c, N);
-    double *was = widened(c, &w), moved = 0, want = 0;
+    double *was = check_numbers(c, &w), moved = 0, want = 0;
     const double share = check_storage(c) == GPU_BF16 ? 2e-4 : 2e-5;
     struct adamw_args args = make_args(&w, &g, &m, &v);
     args.to.decay = (float)(share / rate), args.to.stochastic = 1, args.to.seed = 5, args.to.stream = 1;
@@ -114,7 +106,7 @@ static void lion(struct check *c)
         size_t n = sizes[s];
         struct check_tensor w = check_input(c, n, 1), g = check_input(c, n, 1), m = check_input_f32(c, n, 1),
                             v = zeros_f32(c, 1);
-        double *p = widened(c, &w), *pm = widened(c, &m);
+        double *p = check_numbers(c, &w), *pm = check_numbers(c, &m);
         struct adamw_args args = make_args(&w, &g, &m, &v);
         CHECK_LAUNCH(c, "lion", ((struct gpu_grid){ .x = (unsigned)K_GROUPS(n) }), args);
         for (size_t i = 0; i < n; i++) {
@@ -135,14 +127,6 @@ struct prodigy_run {
     void *parts, *device_d;
 };
 static const double d0 = 0.1, beta3 = 0.995;
-
-static double *zeros(struct check *c, size_t n)
-{
-    double *d = check_doubles(c, n);
-    for (size_t i = 0; i < n; i++)
-        d[i] = 0;
-    return d;
-}
 
 static void prodigy_define(struct prodigy_run *r, const struct check_tensor *g, const size_t *n)
 {
@@ -213,8 +197,8 @@ static void prodigy_sizes(struct check *c, const size_t *n)
         r.master[a] = check_input_f32(c, n[a], 1);
         r.w[a] = check_output(c, n[a]);
         r.m[a] = zeros_f32(c, n[a]), r.v[a] = zeros_f32(c, n[a]), r.s[a] = zeros_f32(c, n[a]);
-        r.p[a] = widened(c, &r.master[a]), r.start[a] = widened(c, &r.master[a]);
-        r.pm[a] = zeros(c, n[a]), r.pv[a] = zeros(c, n[a]), r.ps[a] = zeros(c, n[a]);
+        r.p[a] = check_numbers(c, &r.master[a]), r.start[a] = check_numbers(c, &r.master[a]);
+        r.pm[a] = check_zeros(c, n[a]), r.pv[a] = check_zeros(c, n[a]), r.ps[a] = check_zeros(c, n[a]);
         g[a] = check_input_f32(c, n[a], 1); /* the same in every step: there is somewhere to go */
     }
     r.parts = parts.device;
@@ -290,7 +274,7 @@ static void adamw8_size(struct check *c, size_t n)
         .correction2 = (float)(1 - beta2)
     };
     CHECK_LAUNCH(c, "adamw8", ((struct gpu_grid){ .x = (unsigned)blocks }), args);
-    double *p = widened(c, &w), *m = check_doubles(c, n), *v = check_doubles(c, n),
+    double *p = check_numbers(c, &w), *m = check_doubles(c, n), *v = check_doubles(c, n),
            *max_m = check_doubles(c, blocks), *max_v = check_doubles(c, blocks);
     for (size_t i = 0; i < n; i++) {
         m[i] = (1 - beta1) * g.host[i];
