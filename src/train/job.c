@@ -2,6 +2,7 @@
 #include "train/job.h"
 #include "base/str.h"
 #include "nn/gpt_file.h"
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -28,8 +29,10 @@ void job_log(struct job *j, const struct measure *m)
     if (!j->o->events)
         return;
     measure_add_line(m, &line);
+    bool was_lost = ferror(j->o->events);
     fputs(line.s, j->o->events);
-    fflush(j->o->events);
+    if (fflush(j->o->events) && !was_lost)
+        job_say(j, "lines are missing in the file of --json-events: %s", strerror(errno));
 }
 
 /* ---- data ---- */

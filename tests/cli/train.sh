@@ -110,6 +110,13 @@ a_dry_run_writes_nothing()
     [ "$(ls dry)" = "$(printf 'job.yaml\ntext.txt')" ] || fail "left: $(ls dry)"
 }
 
+events_that_are_lost_are_told()
+{
+    run train job.yaml --set run.dir=lost --json-events /dev/full
+    status_is 0
+    [ "$(grep -c 'missing in the file of --json-events: No space left' "$err")" = 1 ] || fail 'not told once'
+}
+
 a_run_leaves_its_files()
 {
     rm -rf runs
@@ -231,6 +238,7 @@ it data_that_is_not_there
 it a_device_that_is_not_there
 it a_dry_run_writes_nothing
 it a_run_leaves_its_files
+it events_that_are_lost_are_told
 it its_configuration_is_the_same_job
 it a_folder_that_is_not_empty
 it resume_without_a_checkpoint
