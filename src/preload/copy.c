@@ -20,12 +20,16 @@
 
 enum { LEAST = 64 << 10 }; /* what is smaller the runtime stages itself */
 enum { PORTABLE = 1 };     /* pinned for every device */
+enum { NO_TIMING = 2 };    /* of an event */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *buffers[2];
 static size_t buffer_bytes;
 static bool no_buffers; /* asked for, and not given */
-static _Atomic int captures;
+static void *arrived;   /* an event behind the last of our copies */
+static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *captured[64]; /* streams */
+static _Atomic size_t n_captured;
 
 typedef int copy_kind_fn(void *, const void *, size_t, int);
 typedef int copy_kind_stream_fn(void *, const void *, size_t, int, void *);
@@ -33,17 +37,49 @@ typedef int copy_plain_fn(void *, const void *, size_t);
 typedef int copy_stream_fn(void *, const void *, size_t, void *);
 typedef int stream_fn(void *);
 
-void copy_captures(int change)
+static void forget_buffers(void)
 {
-    captures += change;
+    buffers[0] = buffers[1] = NULL;
+    no_buffers = false;
+    arrived = NULL;
 }
 
 void copy_forget(void)
 {
-    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    buffers[0] = buffers[1] = NULL;
-    no_buffers = false;
-    captures = 0;
+    lock = capture_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    forget_buffers();
+    n_captured = 0;
+}
+
+void copy_reset(void)
+{
+    pthread_mutex_lock(&lock);
+    forget_buffers();
+    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&capture_lock);
+    n_captured = 0;
+    pthread_mutex_unlock(&capture_lock);
+}
+
+/* One for which there is no room the runtime itself is asked about. */
+void copy_capture_begins(void *stream)
+{
+    pthread_mutex_lock(&capture_lock);
+    if (n_captured < sizeof(captured) / sizeof(captured[0]))
+        captured[n_captured++] = stream;
+    pthread_mutex_unlock(&capture_lock);
+}
+
+void copy_capture_ends(void *stream)
+{
+    pthread_mutex_lock(&capture_lock);
+    for (size_t i = n_captured; i-- > 0;) {
+        if (captured[i] != stream)
+            continue;
+        captured[i] = captured[--n_captured];
+        break;
+    }
+    pthread_mutex_unlock(&capture_lock);
 }
 
 static int copy_piece(const struct copy *c, size_t at, size_t n)
@@ -89,7 +125,7 @@ static bool is_captured(void *stream)
 {
     int (*ask)(void *, int *) = (int (*)(void *, int *))real_get(HELP_IS_CAPTURING);
     int status = 0;
-    return captures > 0 || (ask && (ask(stream, &status) || status));
+    return n_captured > 0 || (ask && (ask(stream, &status) || status));
 }
 
 /* --- the way through the buffers --------------------------------------------------------------------------------------- */
@@ -124,7 +160,22 @@ static bool read_source(char *to, const char *from, size_t n)
     return process_vm_readv(getpid(), &into, 1, &out_of, 1, 0) == (ssize_t)n;
 }
 
-static bool stage_pieces(const struct copy *c, stream_fn *wait, copy_kind_stream_fn *copy)
+/* For our own copies: others may have given the stream more to do meanwhile, and we hold the lock.  An event of another
+ * device cannot be used; then the stream is waited for. */
+static bool wait_for_copies(void *stream)
+{
+    int (*create)(void **, unsigned) = (int (*)(void **, unsigned))real_get(HELP_EVENT_CREATE);
+    int (*note)(void *, void *) = (int (*)(void *, void *))real_get(HELP_EVENT_RECORD);
+    stream_fn *wait_event = (stream_fn *)real_get(CALL_hipEventSynchronize);
+    stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
+    if (create && note && wait_event && !arrived && create(&arrived, NO_TIMING))
+        arrived = NULL;
+    if (arrived && !note(arrived, stream))
+        return !wait_event(arrived);
+    return !wait(stream);
+}
+
+static bool stage_pieces(const struct copy *c, copy_kind_stream_fn *copy)
 {
     bool sent = false;
     for (size_t at = 0, i = 0; at < c->n; i++) {
@@ -132,28 +183,32 @@ static bool stage_pieces(const struct copy *c, stream_fn *wait, copy_kind_stream
         char *buffer = buffers[i % 2];
         if (!read_source(buffer, (const char *)c->from + at, n))
             return false;
-        if (sent && wait(c->stream)) /* for the other buffer */
+        if (sent && !wait_for_copies(c->stream)) /* for the other buffer */
             return false;
         if (copy((char *)c->to + at, buffer, n, COPY_TO_DEVICE, c->stream))
             return false;
         sent = true;
         at += n;
     }
-    return !wait(c->stream);
+    return wait_for_copies(c->stream);
 }
 
-/* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again. */
-static bool stage(const struct copy *c, const struct told *t)
+/* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again.  True: code is the
+ * answer; a stream that cannot be waited for has an error of its own. */
+static bool stage(const struct copy *c, const struct told *t, int *code)
 {
     stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
     copy_kind_stream_fn *copy = (copy_kind_stream_fn *)real_get(CALL_hipMemcpyAsync);
     struct record_counts *counts = recorder_counts();
     if (!wait || !copy || is_captured(c->stream))
         return false;
+    *code = wait(c->stream); /* without the lock: it may take for ever */
+    if (*code)
+        return true;
     pthread_mutex_lock(&lock);
-    bool done = have_buffers(t) && !wait(c->stream) && stage_pieces(c, wait, copy);
+    bool done = have_buffers(t) && stage_pieces(c, copy);
     if (!done && buffers[0])
-        wait(c->stream); /* the buffers must not be on their way when the next one fills them */
+        wait_for_copies(c->stream); /* the buffers must not be on their way when the next one fills them */
     pthread_mutex_unlock(&lock);
     counts->staged += done;
     counts->staged_bytes += done ? c->n : 0;
@@ -164,27 +219,38 @@ static bool stage(const struct copy *c, const struct told *t)
 static bool wants_staging(const struct copy *c, const struct told *t)
 {
     return t->switches & SWITCH_STAGE && c->kind == COPY_TO_DEVICE && c->n >= LEAST && c->from && c->to &&
-           ranges_is_pageable(c->from, c->n);
+           ranges_is_pageable(c->from, c->n) && ranges_place(c->to, c->n) == PLACE_DEVICE;
 }
 
 /* --- once more, in pieces ---------------------------------------------------------------------------------------------- */
+
+/* In pieces a copy that is too long would go on in what lies behind: every side must be in one allocation of the device, or
+ * clear of all. */
+static bool has_room(const struct copy *c)
+{
+    enum place to = ranges_place(c->to, c->n), from = ranges_place(c->from, c->n);
+    bool needs_to = c->kind == COPY_TO_DEVICE, needs_from = c->kind == COPY_TO_HOST;
+    return to != PLACE_ACROSS && from != PLACE_ACROSS && (to == PLACE_DEVICE || from == PLACE_DEVICE) &&
+           (!needs_to || to == PLACE_DEVICE) && (!needs_from || from == PLACE_DEVICE);
+}
 
 static bool may_retry(const struct copy *c, const struct told *t, int code)
 {
     bool is_host = c->kind == COPY_TO_DEVICE || c->kind == COPY_TO_HOST || c->kind == COPY_DEFAULT;
     return t->switches & SWITCH_RETRY && is_host && c->n >= LEAST && c->from && c->to &&
-           (code == GPU_INVALID_VALUE || code == GPU_OUT_OF_MEMORY) && !captures;
+           (code == GPU_INVALID_VALUE || code == GPU_OUT_OF_MEMORY) && !is_captured(c->stream) && has_room(c);
 }
 
 static bool piece_again(const struct copy *c, const struct told *t, size_t at, size_t n)
 {
     struct copy piece = *c;
+    int code = GPU_OK;
     piece.to = (char *)c->to + at;
     piece.from = (const char *)c->from + at;
     piece.n = n;
     if (n < c->n && !copy_piece(&piece, 0, n))
         return true;
-    return c->kind == COPY_TO_DEVICE && ranges_is_pageable(piece.from, n) && stage(&piece, t);
+    return c->kind == COPY_TO_DEVICE && ranges_is_pageable(piece.from, n) && stage(&piece, t, &code) && !code;
 }
 
 static int retry(const struct copy *c, const struct told *t, int code)
@@ -207,18 +273,17 @@ int copy_run(const struct copy *c, const struct told *t)
         return copy_piece(c, 0, c->n);
     state_own(true);
     bool had = had_error(), wants = wants_staging(c, t);
-    bool staged = wants && stage(c, t);
+    int code = GPU_OK;
+    bool staged = wants && stage(c, t, &code);
     if (wants && !staged)
         take_error_back(had);
     state_own(false);
     if (staged)
-        return GPU_OK;
-    int code = copy_piece(c, 0, c->n);
-    if (!may_retry(c, t, code))
         return code;
+    code = copy_piece(c, 0, c->n);
     state_own(true);
-    int again = retry(c, t, code);
-    if (again == GPU_OK)
+    int again = may_retry(c, t, code) ? retry(c, t, code) : code;
+    if (code && again == GPU_OK)
         take_error_back(had);
     state_own(false);
     return again;

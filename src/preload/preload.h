@@ -51,6 +51,8 @@ enum call {
     HELP_PEEK_ERROR = N_CALLS,
     HELP_LAST_ERROR,
     HELP_IS_CAPTURING,
+    HELP_EVENT_CREATE,
+    HELP_EVENT_RECORD,
     HELP_VERSION,
     HELP_STUB_NAME,
     HELP_FUNCTION_NAME,
@@ -102,13 +104,23 @@ struct record_counts *recorder_counts(void);
 
 /* --- ranges.c: memory that the runtime knows, as far as it went through us ---------------------------------------- */
 
-enum range_kind { RANGE_PINNED, RANGE_DEVICE };
+enum range_kind {
+    RANGE_PINNED,
+    RANGE_DEVICE,
+    RANGE_HANDLE, /* memory of the device without an address: p is a handle */
+    RANGE_MAPPED, /* addresses that stand for such memory; several in a row are one place */
+};
 void ranges_add(enum range_kind k, const void *p, size_t n);
 void ranges_remove(enum range_kind k, const void *p);
 /* Not pinned, as far as can be told; false when the table is not whole. */
 bool ranges_is_pageable(const void *p, size_t n);
+/* Of the device, as far as went through us: wholly inside one allocation, clear of all, or neither. */
+enum place { PLACE_DEVICE, PLACE_CLEAR, PLACE_ACROSS };
+enum place ranges_place(const void *p, size_t n);
+void ranges_unmap(const void *p, size_t n);
 uint64_t ranges_device_bytes(void);
-void ranges_forget(void);
+void ranges_reset(void);  /* the device takes all back */
+void ranges_forget(void); /* in a child of fork */
 
 /* --- memory.c ------------------------------------------------------------------------------------------------------ */
 
@@ -130,8 +142,10 @@ struct copy {
     void *stream;
 };
 int copy_run(const struct copy *c, const struct told *t);
-void copy_captures(
-    int change); /* a stream begins (+1) or ends (-1) to be captured: nothing else may happen then */
-void copy_forget(void);
+/* While a stream is captured nothing else may happen.  One that is not known to have begun does not end. */
+void copy_capture_begins(void *stream);
+void copy_capture_ends(void *stream);
+void copy_reset(void);  /* the device takes all back */
+void copy_forget(void); /* in a child of fork */
 
 #endif

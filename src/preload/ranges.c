@@ -18,6 +18,18 @@ static size_t n_ranges;
 static uint64_t device_bytes;
 static bool lost; /* there was no room for one */
 
+static bool takes_memory(enum range_kind k)
+{
+    return k == RANGE_DEVICE || k == RANGE_HANDLE;
+}
+
+static void drop(size_t i)
+{
+    if (takes_memory(ranges[i].kind))
+        device_bytes -= ranges[i].n;
+    ranges[i] = ranges[--n_ranges];
+}
+
 void ranges_add(enum range_kind k, const void *p, size_t n)
 {
     if (!p || !n)
@@ -27,7 +39,7 @@ void ranges_add(enum range_kind k, const void *p, size_t n)
         ranges[n_ranges++] = (struct range){ (uintptr_t)p, n, k };
     else
         lost = true;
-    if (k == RANGE_DEVICE && !lost)
+    if (takes_memory(k) && !lost)
         device_bytes += n;
     pthread_mutex_unlock(&lock);
 }
@@ -38,12 +50,25 @@ void ranges_remove(enum range_kind k, const void *p)
     for (size_t i = n_ranges; p && i-- > 0;) {
         if (ranges[i].at != (uintptr_t)p || ranges[i].kind != k)
             continue;
-        if (k == RANGE_DEVICE)
-            device_bytes -= ranges[i].n;
-        ranges[i] = ranges[--n_ranges];
+        drop(i);
         break;
     }
     pthread_mutex_unlock(&lock);
+}
+
+void ranges_unmap(const void *p, size_t n)
+{
+    uintptr_t at = (uintptr_t)p;
+    pthread_mutex_lock(&lock);
+    for (size_t i = n_ranges; i-- > 0;)
+        if (ranges[i].kind == RANGE_MAPPED && ranges[i].at >= at && ranges[i].at - at < n)
+            drop(i);
+    pthread_mutex_unlock(&lock);
+}
+
+static bool meets(const struct range *r, uintptr_t at, size_t n)
+{
+    return r->kind != RANGE_HANDLE && at < r->at + r->n && r->at < at + n;
 }
 
 bool ranges_is_pageable(const void *p, size_t n)
@@ -52,9 +77,38 @@ bool ranges_is_pageable(const void *p, size_t n)
     pthread_mutex_lock(&lock);
     bool free_of = !lost;
     for (size_t i = 0; i < n_ranges && free_of; i++)
-        free_of = at + n <= ranges[i].at || ranges[i].at + ranges[i].n <= at;
+        free_of = !meets(&ranges[i], at, n);
     pthread_mutex_unlock(&lock);
     return free_of;
+}
+
+static const struct range *device_range(uintptr_t at, size_t n)
+{
+    for (size_t i = 0; i < n_ranges; i++)
+        if (ranges[i].kind != RANGE_PINNED && meets(&ranges[i], at, n))
+            return &ranges[i];
+    return NULL;
+}
+
+static enum place place_locked(uintptr_t at, size_t n)
+{
+    if (!device_range(at, n))
+        return PLACE_CLEAR;
+    for (uintptr_t end = at + n; at < end;) {
+        const struct range *r = device_range(at, 1);
+        if (!r || (r->kind == RANGE_DEVICE && r->at + r->n < end))
+            return PLACE_ACROSS;
+        at = r->at + r->n;
+    }
+    return PLACE_DEVICE;
+}
+
+enum place ranges_place(const void *p, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    enum place place = place_locked((uintptr_t)p, n);
+    pthread_mutex_unlock(&lock);
+    return place;
 }
 
 uint64_t ranges_device_bytes(void)
@@ -65,10 +119,22 @@ uint64_t ranges_device_bytes(void)
     return n;
 }
 
-void ranges_forget(void)
+static void forget_all(void)
 {
-    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     n_ranges = 0;
     device_bytes = 0;
     lost = false;
+}
+
+void ranges_reset(void)
+{
+    pthread_mutex_lock(&lock);
+    forget_all();
+    pthread_mutex_unlock(&lock);
+}
+
+void ranges_forget(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    forget_all();
 }

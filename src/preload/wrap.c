@@ -102,11 +102,38 @@ TAKE(hipExtMallocWithFlags, hipExtMallocWithFlags, (void **p, size_t n, unsigned
      RANGE_DEVICE, true)
 TAKE(hipHostAlloc, hipHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), n, p, RANGE_PINNED,
      false)
+TAKE(hipMemAllocHost, hipMemAllocHost, (void **p, size_t n), (p, n), n, p, RANGE_PINNED, false)
+TAKE(hipExtHostAlloc, hipExtHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), n, p,
+     RANGE_PINNED, false)
 GIVE(hipFreeHost, hipFreeHost, (void *p), (p), p, RANGE_PINNED)
 TAKE(hipMemCreate, hipMemCreate, (void **h, size_t n, const void *where, unsigned long long flags),
-     (h, n, where, flags), n, h, RANGE_DEVICE, true)
-GIVE(hipMemRelease, hipMemRelease, (void *h), (h), h, RANGE_DEVICE)
+     (h, n, where, flags), n, h, RANGE_HANDLE, true)
+GIVE(hipMemRelease, hipMemRelease, (void *h), (h), h, RANGE_HANDLE)
+TAKE(hipMemMap, hipMemMap, (void *p, size_t n, size_t at, void *h, unsigned long long flags),
+     (p, n, at, h, flags), n, &p, RANGE_MAPPED, false)
+
+EXPORT int hipMemUnmap(void *p, size_t n);
+EXPORT int hipMemUnmap(void *p, size_t n)
+{
+    ENTER(hipMemUnmap, (void *, size_t));
+    if (tracks(told))
+        ranges_unmap(p, n);
+    RECORDED(hipMemUnmap, n, 0, real(p, n));
+    return code;
+}
 #endif
+
+EXPORT int FN(hipDeviceReset, cudaDeviceReset)(void);
+EXPORT int FN(hipDeviceReset, cudaDeviceReset)(void)
+{
+    ENTER(hipDeviceReset, (void));
+    if (told) {
+        copy_reset();
+        ranges_reset();
+    }
+    RECORDED(hipDeviceReset, 0, 0, real());
+    return code;
+}
 
 /* --- copies ------------------------------------------------------------------------------------------------------------ */
 
@@ -249,21 +276,29 @@ EXPORT int hipModuleUnload(void *module)
 
 /* --- captures ----------------------------------------------------------------------------------------------------------- */
 
-EXPORT int FN(hipStreamBeginCapture, cudaStreamBeginCapture)(void *stream, int mode);
-EXPORT int FN(hipStreamBeginCapture, cudaStreamBeginCapture)(void *stream, int mode)
-{
-    ENTER(hipStreamBeginCapture, (void *, int));
-    RECORDED(hipStreamBeginCapture, 0, 0, real(stream, mode));
-    if (!code)
-        copy_captures(1);
-    return code;
-}
+/* Known before it begins: another thread must not see a moment between. */
+#define BEGIN_CAPTURE(id, name, params, args) \
+    EXPORT int name params;                   \
+    EXPORT int name params                    \
+    {                                         \
+        ENTER(id, params);                    \
+        copy_capture_begins(stream);          \
+        RECORDED(id, 0, 0, real args);        \
+        if (code)                             \
+            copy_capture_ends(stream);        \
+        return code;                          \
+    }
+BEGIN_CAPTURE(hipStreamBeginCapture, FN(hipStreamBeginCapture, cudaStreamBeginCapture),
+              (void *stream, int mode), (stream, mode))
+BEGIN_CAPTURE(hipStreamBeginCaptureToGraph, FN(hipStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph),
+              (void *stream, void *graph, const void *after, const void *edges, size_t n, int mode),
+              (stream, graph, after, edges, n, mode))
 
 EXPORT int FN(hipStreamEndCapture, cudaStreamEndCapture)(void *stream, void **graph);
 EXPORT int FN(hipStreamEndCapture, cudaStreamEndCapture)(void *stream, void **graph)
 {
     ENTER(hipStreamEndCapture, (void *, void **));
     RECORDED(hipStreamEndCapture, 0, 0, real(stream, graph));
-    copy_captures(-1);
+    copy_capture_ends(stream);
     return code;
 }

@@ -151,6 +151,89 @@ static void do_bad(void)
     printf(" last %d\n", t->hipGetLastError());
 }
 
+/* Too long for its place, with room behind that is somebody else's. */
+static void do_neighbour(void)
+{
+    char *source = filled(malloc(2 * MIB), 2 * MIB, 9);
+    char *small = device(MIB), *behind = device(2 * MIB);
+    t->hipMemcpy(behind, source, 2 * MIB, H2D);
+    printf("%d %d", small + MIB == behind, t->hipMemcpy(small, filled(source, 2 * MIB, 10), 2 * MIB, H2D));
+    printf(" %d", t->hipMemcpy(source, small, 2 * MIB, D2H));
+    printf(" %d", arrived(behind, 2 * MIB, 9));
+    printf(" last %d\n", t->hipGetLastError());
+}
+
+static void *wait_for_ever(void *context)
+{
+    char *d = device(MIB);
+    t->hipMemcpyAsync(d, mapped(MIB, PROT_READ, 1), MIB, H2D, &stream_b);
+    return context;
+}
+
+/* One thread waits for a stream that never comes to rest, another one copies. */
+static void do_stuck(void)
+{
+    pthread_t thread;
+    char *d = device(MIB);
+    t->fake_break_stream(&stream_b, 0);
+    pthread_create(&thread, NULL, wait_for_ever, NULL);
+    usleep(100000);
+    alarm(10);
+    printf("%d", t->hipMemcpyAsync(d, mapped(MIB, PROT_READ, 2), MIB, H2D, &stream_a));
+    printf(" %d\n", arrived(d, MIB, 2));
+}
+
+/* A kernel has failed, and the wait says so. */
+static void do_failed_stream(void)
+{
+    char *d = device(MIB);
+    t->fake_break_stream(&stream_b, 719);
+    printf("%d", t->hipMemcpyAsync(d, mapped(MIB, PROT_READ, 2), MIB, H2D, &stream_b));
+    printf(" last %d\n", t->hipGetLastError());
+}
+
+static void do_reset(void)
+{
+    char *source = filled(malloc(BIG), BIG, 11), *d = device(BIG);
+    printf("%d", t->hipMemcpy(d, source, BIG, H2D));
+    printf(" %d", t->hipDeviceReset());
+    d = device(BIG);
+    printf(" %d", t->hipMemcpy(d, source, BIG, H2D));
+    printf(" %d\n", arrived(d, BIG, 11));
+}
+
+/* A range of addresses with two pieces of memory behind; the number of one looks like a place in the source. */
+static void do_map(void)
+{
+    char *source = filled(malloc(4 * MIB), 4 * MIB, 12);
+    void *p = NULL, *a = NULL, *b = NULL;
+    t->hipMemAddressReserve(&p, 4 * MIB, 0, NULL, 0);
+    t->hipMemCreate(&a, 2 * MIB, source, 0);
+    t->hipMemCreate(&b, 2 * MIB, (void *)1, 0);
+    printf("%d", t->hipMemMap(p, 2 * MIB, 0, a, 0));
+    printf(" %d", t->hipMemMap((char *)p + 2 * MIB, 2 * MIB, 0, b, 0));
+    printf(" %d", t->hipMemcpy(p, source, 4 * MIB, H2D));
+    printf(" %d", arrived(p, 4 * MIB, 12));
+    printf(" %d", t->hipMemUnmap(p, 4 * MIB));
+    printf(" %d\n", t->hipMemcpy(p, source, 4 * MIB, H2D));
+}
+
+/* Captures that do not begin, or end without having begun. */
+static void do_odd_capture(void)
+{
+    void *graph;
+    char *d = device(BIG), *source = filled(malloc(BIG), BIG, 13);
+    printf("%d", t->hipStreamBeginCapture(&stream_a, BAD_MODE));
+    printf(" %d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
+    printf(" pinned %zu", t->fake_pinned_for_copy());
+    printf(" %d", t->hipStreamEndCapture(&stream_b, &graph));
+    printf(" %d", t->hipStreamBeginCaptureToGraph(&stream_a, NULL, NULL, NULL, 0, 0));
+    printf(" %d", t->hipStreamEndCapture(&stream_b, &graph));
+    printf(" %d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
+    printf(" pinned %zu", t->fake_pinned_for_copy());
+    printf(" %d\n", t->hipStreamEndCapture(&stream_a, &graph));
+}
+
 static void do_capture(void)
 {
     void *graph;
@@ -303,11 +386,25 @@ static const struct {
     const char *name;
     void (*run)(void);
 } words[] = {
-    { "calls", do_calls },         { "hang", do_hang },       { "load", do_load },
-    { "order", do_order },         { "bad", do_bad },         { "capture", do_capture },
-    { "allocate", do_allocate },   { "figures", do_figures }, { "fork", do_fork },
-    { "threads", do_threads },     { "exit", do_exit },       { "many", do_many },
+    { "calls", do_calls },
+    { "hang", do_hang },
+    { "load", do_load },
+    { "order", do_order },
+    { "bad", do_bad },
+    { "capture", do_capture },
+    { "allocate", do_allocate },
+    { "figures", do_figures },
+    { "fork", do_fork },
+    { "threads", do_threads },
+    { "exit", do_exit },
+    { "many", do_many },
     { "fork-busy", do_fork_busy },
+    { "neighbour", do_neighbour },
+    { "stuck", do_stuck },
+    { "failed-stream", do_failed_stream },
+    { "reset", do_reset },
+    { "map", do_map },
+    { "odd-capture", do_odd_capture },
 };
 
 /* A program that only looks whether there is such a function. */

@@ -15,7 +15,7 @@ enum { MOST = 8192, ARENA = 256 << 20, PAGE = 4096 };
 struct piece {
     char *at;
     size_t n;
-    bool pinned, live;
+    bool pinned, live, mapping; /* mappings in a row are one place */
 };
 struct op {
     void *stream;
@@ -34,6 +34,8 @@ static size_t n_ops;
 static __thread int last_error;
 static void *captured;
 static bool capturing, capture_broken;
+static void *broken;
+static int broken_code;
 
 static long option(const char *name, long otherwise)
 {
@@ -83,7 +85,7 @@ static void add(char *p, size_t n, bool pinned)
 {
     if (n_pieces == MOST)
         abort();
-    pieces[n_pieces++] = (struct piece){ p, n, pinned, true };
+    pieces[n_pieces++] = (struct piece){ p, n, pinned, true, false };
 }
 
 static struct piece *find(const void *p, bool pinned)
@@ -119,11 +121,63 @@ int hipMallocAsync(void **p, size_t n, void *stream)
     return hipMalloc(p, n);
 }
 
+/* --- memory without an address, and addresses without memory --- */
+
 int hipMemCreate(void **h, size_t n, const void *where, unsigned long long flags)
 {
-    (void)where;
     (void)flags;
-    return hipMalloc(h, n);
+    pthread_mutex_lock(&lock);
+    bool fits = device_used + n <= (size_t)option("memory=", ARENA);
+    device_used += fits ? n : 0;
+    pthread_mutex_unlock(&lock);
+    *h = (void *)(uintptr_t)where;
+    return done(fits ? 0 : OUT_OF_MEMORY);
+}
+
+int hipMemAddressReserve(void **p, size_t n, size_t align, void *wanted, unsigned long long flags)
+{
+    (void)align, (void)wanted, (void)flags;
+    pthread_mutex_lock(&lock);
+    open_arena();
+    *p = arena + arena_used;
+    arena_used += n;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int hipMemMap(void *p, size_t n, size_t at, void *h, unsigned long long flags)
+{
+    (void)at, (void)h, (void)flags;
+    pthread_mutex_lock(&lock);
+    add(p, n, false);
+    pieces[n_pieces - 1].mapping = true;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int hipMemUnmap(void *p, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    for (struct piece *found; n && (found = find(p, false));) {
+        found->live = false;
+        p = (char *)p + found->n;
+        n -= found->n;
+    }
+    pthread_mutex_unlock(&lock);
+    return done(n ? INVALID : 0);
+}
+
+int hipDeviceReset(void)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_pieces; i++) {
+        if (pieces[i].live && pieces[i].pinned)
+            munmap(pieces[i].at, pieces[i].n);
+        pieces[i].live = false;
+    }
+    n_ops = device_used = 0;
+    pthread_mutex_unlock(&lock);
+    return 0;
 }
 
 static int drop(void *p, bool pinned)
@@ -243,14 +297,42 @@ static bool breaks_capture(const void *stream)
     return capturing && (stream == captured || !stream);
 }
 
+void fake_break_stream(void *stream, int code)
+{
+    broken = stream;
+    broken_code = code;
+}
+
 int hipStreamSynchronize(void *stream)
 {
+    while (stream && stream == broken && !broken_code)
+        pause();
+    if (stream && stream == broken)
+        return done(broken_code);
     pthread_mutex_lock(&lock);
     bool bad = breaks_capture(stream);
     if (!bad)
         flush(stream);
     pthread_mutex_unlock(&lock);
     return done(bad ? BAD_CAPTURE : 0);
+}
+
+int hipEventCreateWithFlags(void **event, unsigned flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof(void *));
+    return 0;
+}
+
+int hipEventRecord(void *event, void *stream)
+{
+    *(void **)event = stream;
+    return 0;
+}
+
+int hipEventSynchronize(void *event)
+{
+    return hipStreamSynchronize(*(void **)event);
 }
 
 int hipDeviceSynchronize(void)
@@ -266,15 +348,25 @@ int hipStreamIsCapturing(void *stream, int *status)
 
 int hipStreamBeginCapture(void *stream, int mode)
 {
-    (void)mode;
+    if (mode == BAD_MODE)
+        return done(INVALID);
     captured = stream;
     capturing = true;
     capture_broken = false;
     return 0;
 }
 
+int hipStreamBeginCaptureToGraph(void *stream, void *graph, const void *after, const void *edges, size_t n,
+                                 int mode)
+{
+    (void)graph, (void)after, (void)edges, (void)n;
+    return hipStreamBeginCapture(stream, mode);
+}
+
 int hipStreamEndCapture(void *stream, void **graph)
 {
+    if (!capturing || stream != captured)
+        return done(INVALID);
     *graph = stream;
     capturing = false;
     return done(capture_broken ? BAD_CAPTURE : 0);
@@ -304,8 +396,13 @@ static int pin(const char *p, size_t n)
 
 static bool fits(const char *p, size_t n)
 {
-    struct piece *piece = find(p, false);
-    return !is_device(p) || (piece && p + n <= piece->at + piece->n);
+    const char *end = p + n;
+    for (struct piece *piece; is_device(p) && p < end; p = piece->at + piece->n) {
+        piece = find(p, false);
+        if (!piece || (!piece->mapping && piece->at + piece->n < end))
+            return false;
+    }
+    return true;
 }
 
 static int copy_locked(char *to, const char *from, size_t n, void *stream, bool waits)

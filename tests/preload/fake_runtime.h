@@ -8,7 +8,7 @@
  *     FAKE_HIP=slow=N       pinning a page takes N microseconds
  *     FAKE_HIP=stall=1      it never ends
  *     FAKE_HIP=nopin=1      no pinned memory is given
- * Several are separated by commas. */
+ * Several are separated by commas.  A handle of memory is what its maker says where the memory should be. */
 #ifndef CAIRN_TESTS_FAKE_RUNTIME_H
 #define CAIRN_TESTS_FAKE_RUNTIME_H
 
@@ -17,6 +17,7 @@
 
 enum { H2D = 1, D2H = 2, D2D = 3 };
 enum { INVALID = 1, OUT_OF_MEMORY = 2, NO_RUNTIME = 3, BAD_CAPTURE = 900 };
+enum { BAD_MODE = 99 }; /* of a capture, which then does not begin */
 struct size3 {
     uint32_t x, y, z;
 };
@@ -31,4 +32,6 @@ struct fake_kernel {
 size_t fake_pinned_for_copy(void);
 /* Pins memory without telling anybody, as a library that found its functions itself would. */
 void fake_pin_quietly(void *p, size_t n);
+/* Who waits for this stream gets the code; 0: waits for ever. */
+void fake_break_stream(void *stream, int code);
 #endif

@@ -278,6 +278,7 @@ static void leaves_captures_alone(void)
     struct outcome bare = TRY("capture", NULL), o = TRY("capture", "stage,retry");
     CHECK_STR(bare.out, "0 0 0 0 pinned 1 0 pinned 2\n");
     CHECK_STR(o.out, "0 0 0 0 pinned 1 0 pinned 1\n");
+    CHECK_STR(TRY("odd-capture", "stage,retry").out, "1 0 pinned 0 1 0 1 0 pinned 1 0\n");
 }
 
 static void answers_as_the_runtime_does(void)
@@ -290,6 +291,41 @@ static void answers_as_the_runtime_does(void)
         CHECK_STR(o.out, bare.out);
         CHECK_INT(o.status, 0);
     }
+}
+
+static void pieces_stay_in_their_place(void)
+{
+    struct outcome bare = TRY("neighbour", NULL);
+    CHECK_STR(bare.out, "1 1 1 1 last 1\n");
+    static const char *const switches[] = { "stage", "retry", "stage,retry" };
+    for (size_t i = 0; i < 3; i++)
+        CHECK_STR(TRY("neighbour", switches[i]).out, bare.out);
+}
+
+static void one_stream_does_not_hold_up_another(void)
+{
+    CHECK_STR(TRY("stuck", "stage").out, "0 1\n");
+    CHECK_STR(TRY("failed-stream", "stage,retry").out, "719 last 719\n");
+}
+
+static void a_reset_takes_all_back(void)
+{
+    struct outcome o = TRY("reset", "record,stage,retry,memory");
+    CHECK_STR(o.out, "0 0 0 1\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 2);
+}
+
+static void mapped_memory_is_known(void)
+{
+    struct outcome bare = TRY("map", NULL), o = TRY("map", "record,stage");
+    CHECK_STR(bare.out, "0 0 0 1 0 1\n");
+    CHECK_STR(o.out, bare.out);
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 1);
+    CHECK_INT(r->counts.stage_failed, 0);
 }
 
 static void tries_again_in_pieces(void)
@@ -478,6 +514,10 @@ int main(int argc, char **argv)
     RUN(keeps_the_order_of_a_stream);
     RUN(leaves_captures_alone);
     RUN(answers_as_the_runtime_does);
+    RUN(pieces_stay_in_their_place);
+    RUN(one_stream_does_not_hold_up_another);
+    RUN(a_reset_takes_all_back);
+    RUN(mapped_memory_is_known);
     RUN(tries_again_in_pieces);
     RUN(does_without_pinned_memory);
     RUN(refuses_what_would_starve_the_host);

@@ -5,6 +5,10 @@
 int hipMalloc(void **p, size_t n);
 int hipMallocAsync(void **p, size_t n, void *stream);
 int hipMemCreate(void **h, size_t n, const void *where, unsigned long long flags);
+int hipMemAddressReserve(void **p, size_t n, size_t align, void *wanted, unsigned long long flags);
+int hipMemMap(void *p, size_t n, size_t at, void *h, unsigned long long flags);
+int hipMemUnmap(void *p, size_t n);
+int hipDeviceReset(void);
 int hipFree(void *p);
 int hipHostMalloc(void **p, size_t n, unsigned flags);
 int hipHostFree(void *p);
@@ -16,6 +20,8 @@ int hipMemcpyWithStream(void *to, const void *from, size_t n, int kind, void *st
 int hipMemcpyHtoD(void *to, const void *from, size_t n);
 int hipStreamSynchronize(void *stream);
 int hipStreamBeginCapture(void *stream, int mode);
+int hipStreamBeginCaptureToGraph(void *stream, void *graph, const void *after, const void *edges, size_t n,
+                                 int mode);
 int hipStreamEndCapture(void *stream, void **graph);
 int hipMemGetInfo(size_t *free_bytes, size_t *total);
 int hipDeviceTotalMem(size_t *total, int device);
