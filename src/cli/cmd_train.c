@@ -159,6 +159,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
         .version = CAIRN_VERSION,
         .talk = stderr,
         .is_stopped = is_stopped,
+        .stop = &stop_signal,
         .evidence = evidence,
     };
     enum train_end end;

@@ -39,7 +39,9 @@ uint64_t device_memory_host(void)
     int64_t there = h->memory_available_bytes.from ? h->memory_available_bytes.v : 0;
     int64_t left = h->cgroup_limit_bytes.from ? h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v : there;
     there = left < there ? left : there;
-    return there > 0 ? (uint64_t)there : 0;
+    if (!h->memory_available_bytes.from)
+        return 0;
+    return there > 0 ? (uint64_t)there : 1;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -53,7 +55,7 @@ uint64_t device_memory_apply(struct gpu *g, uint64_t limit)
     uint64_t there = 0, total;
     if (gpu_info(g)->api == GPU_API_HOST) {
         there = device_memory_host();
-        return limit ? limit : there - (uint64_t)memory_reserve((int64_t)there);
+        return least(there - (uint64_t)memory_reserve((int64_t)there), limit);
     }
     uint64_t budget = least(by_facts(gpu_info(g)->pci), limit);
     if (gpu_memory(g, &there, &total, &ignored))

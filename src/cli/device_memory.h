@@ -14,7 +14,7 @@ uint64_t device_memory_budget(const struct facts *f, const char *pci);
  * Returns what a job may plan with; 0: not known. */
 uint64_t device_memory_apply(struct gpu *g, uint64_t limit);
 
-/* What the host has left now, by the kernel and by the limit of a cgroup; 0: not known. */
+/* What the host has left now, by the kernel and by the limit of a cgroup; 0: not known, 1: nothing. */
 uint64_t device_memory_host(void);
 
 #endif

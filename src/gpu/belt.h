@@ -25,7 +25,7 @@ struct belt_array {
 };
 
 struct belt;
-/* The host's memory is zeroed. */
+/* The host's memory is zeroed.  CAIRN_ELACK where it has none. */
 int belt_open(struct gpu *g, const struct belt_array *arrays, size_t n, struct belt **out,
               struct cairn_error *err);
 void belt_close(struct belt *b);

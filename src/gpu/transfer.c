@@ -419,8 +419,8 @@ static int begin(struct job *j, const struct transfer_part *parts, size_t n, str
         j->total += parts[i].bytes;
     if (gpu_wait(t->g, NULL, err) || (j->o.after && gpu_wait(t->g, j->o.after, err)))
         return -1;
-    j->o.verify |= t->g->fault != NULL;
-    bool here = n && parts[0].on_host;
+    bool here = n && parts[0].on_host; /* which needs no comparing */
+    j->o.verify = (j->o.verify || t->g->fault) && !here;
     j->direct = here || (transfer_is_direct(t) && (is_up(j) || is_host(t)));
     if (!j->direct && transfer_ring(t, j->total, err))
         return -1;
@@ -448,11 +448,28 @@ static int transfer(struct job *j, const struct transfer_part *parts, size_t n,
     return r;
 }
 
+void transfer_watch(struct transfer *t, void (*progress)(void *to, uint64_t done, uint64_t total), void *to,
+                    const volatile sig_atomic_t *stop)
+{
+    t->watch = (struct transfer_options){ .progress = progress, .to = to, .stop = stop };
+}
+
+static struct transfer_options options_of(const struct transfer *t, const struct transfer_options *asked)
+{
+    struct transfer_options o = asked ? *asked : (struct transfer_options){ 0 };
+    if (!o.progress) {
+        o.progress = t->watch.progress;
+        o.to = t->watch.to;
+    }
+    o.stop = o.stop ? o.stop : t->watch.stop;
+    return o;
+}
+
 static struct job job_of(struct transfer *t, const struct transfer_options *o, bool down)
 {
     return (struct job){
         .t = t,
-        .o = o ? *o : (struct transfer_options){ 0 },
+        .o = options_of(t, o),
         .down = down,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .work = PTHREAD_COND_INITIALIZER,

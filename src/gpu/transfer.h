@@ -65,6 +65,10 @@ struct transfer_report {
     size_t part;
 };
 
+/* For calls from now on that say nothing of these themselves; NULL ends it. */
+void transfer_watch(struct transfer *t, void (*progress)(void *to, uint64_t done, uint64_t total), void *to,
+                    const volatile sig_atomic_t *stop);
+
 /* Neighbours on the device are copied as one.  o and report may be NULL. */
 int transfer_up(struct transfer *t, const struct transfer_part *parts, size_t n,
                 const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err);

@@ -26,6 +26,7 @@ struct transfer {
     struct transfer_stats stats;
     char why[TRANSFER_RUNGS][TRANSFER_WHY]; /* of the first time */
     bool told[TRANSFER_RUNGS];
+    struct transfer_options watch; /* for those who bring none */
 };
 
 /* Counts it, and keeps the first reason. */

@@ -56,6 +56,18 @@ static struct num read_limit(struct facts *f, const char *path)
     return (struct num){ (int64_t)v, path };
 }
 
+/* File pages that the kernel drops before it calls memory full, though it counts them as used. */
+static int64_t droppable(struct facts *f, const char *dir)
+{
+    const char *text = root_read(&f->root, &f->arena, arena_printf(&f->arena, "%s/memory.stat", dir), NULL);
+    for (const char *line = text; line; line = str_next_line(line)) {
+        long long v;
+        if (sscanf(line, "inactive_file %lld", &v) == 1 && v > 0)
+            return v;
+    }
+    return 0;
+}
+
 /* Keeps the limit with the least room left. */
 static void take_cgroup(struct facts *f, const char *dir, const char *limit_file, const char *used_file)
 {
@@ -64,6 +76,8 @@ static void take_cgroup(struct facts *f, const char *dir, const char *limit_file
     if (!limit.from)
         return;
     struct num used = read_limit(f, arena_printf(a, "%s/%s", dir, used_file));
+    int64_t drops = droppable(f, dir);
+    used.v = used.v > drops ? used.v - drops : 0;
     struct host_facts *h = &f->host;
     if (h->cgroup_limit_bytes.from && h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v <= limit.v - used.v)
         return;

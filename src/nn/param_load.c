@@ -228,6 +228,8 @@ static int load_all(struct loads *all, const struct param_tensors *t, const stru
                     struct param_report *report, struct cairn_error *err)
 {
     struct transfer *way = gpu_transfer(w->g);
+    if (weights_change(w, err))
+        return -1;
     size_t most = transfer_unit_most(way);
     all->unit_most = most < WHOLE_MOST ? most : WHOLE_MOST;
     for (size_t i = 0, n; i < t->n; i += n) {

@@ -180,8 +180,13 @@ static int to_host(struct weights *w, struct cairn_error *err)
     size_t bytes = belt_array(&w->blocks, w->storage).bytes;
     if (open_away(w, err))
         return -1;
-    if (gpu_download(w->g, NULL, belt_home(w->away->belt, 0), w->on_device, bytes, err) ||
-        gpu_wait(w->g, NULL, err)) {
+    struct transfer_part part = {
+        .device = w->on_device,
+        .bytes = bytes,
+        .move = transfer_move_into,
+        .context = belt_home(w->away->belt, 0),
+    };
+    if (transfer_down(gpu_transfer(w->g), &part, 1, NULL, NULL, err)) {
         close_away(w);
         return -1;
     }
@@ -195,9 +200,13 @@ static int to_device(struct weights *w, struct cairn_error *err)
     size_t bytes = belt_array(&w->blocks, w->storage).bytes;
     if (gpu_alloc(w->g, GPU_MEM_DEVICE, bytes, &w->on_device, err))
         return -1;
-    if (belt_rest(w->away->belt, err) ||
-        gpu_upload(w->g, NULL, w->on_device, belt_home(w->away->belt, 0), bytes, err) ||
-        gpu_wait(w->g, NULL, err)) {
+    struct transfer_part part = {
+        .device = w->on_device,
+        .bytes = bytes,
+        .move = transfer_move_from,
+        .context = belt_home(w->away->belt, 0),
+    };
+    if (belt_rest(w->away->belt, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, NULL, err)) {
         gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
         w->on_device = NULL;
         return -1;
@@ -403,14 +412,15 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
     return widen_by_host(w, s, p, err);
 }
 
+int weights_change(const struct weights *w, struct cairn_error *err)
+{
+    return w->away ? belt_rest(w->away->belt, err) : 0;
+}
+
 void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host)
 {
-    struct cairn_error ignored; /* a device that is lost says so soon enough */
-    void *at = home_of(w, p, on_host);
     *t = p->kind == PARAM_VECTOR ? DTYPE_F32 : storage_dtype(w->storage);
-    if (*on_host)
-        belt_rest(w->away->belt, &ignored);
-    return at;
+    return home_of(w, p, on_host);
 }
 
 /* Numbers of the host in f32, and their kind on the device. */
@@ -453,6 +463,8 @@ static struct transfer_part part_of(const struct param *p, void *at, bool on_hos
 
 int weights_put(const struct weights *w, const struct param *p, const float *from, struct cairn_error *err)
 {
+    if (weights_change(w, err))
+        return -1;
     if (p->kind == PARAM_BYTES)
         return put_bytes(w, p, from, err);
     struct numbers x = { .at = (float *)from }, same = { (float *)from, DTYPE_F32 };

@@ -67,6 +67,8 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
                   struct cairn_error *err);
 
 float *weights_vector(const struct weights *w, const struct param *p);
+/* Before numbers that lie on the host are changed there: no copy of them is under way, or kept, after it. */
+int weights_change(const struct weights *w, struct cairn_error *err);
 /* Where a parameter lies, on the device or on the host, and its kind there (but of bytes). */
 void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host);
 /* The matrix in the storage format; of one in bytes it is queued, and good until the next call. */

@@ -64,7 +64,7 @@ static int open_tokenizer(struct job *j, struct cairn_error *err)
     struct data_options d = data_options(j);
     if (!strcmp(kind, "bytes"))
         return tokenizer_new_bytes(&j->tokenizer, err);
-    if (!access(kept, F_OK))
+    if (j->o->dir[0] && !access(kept, F_OK))
         return tokenizer_open(kept, &j->tokenizer, err);
     if (strcmp(kind, "bpe") != 0)
         return tokenizer_open(kind, &j->tokenizer, err);
@@ -252,7 +252,7 @@ void job_set_start(struct job *j)
     j->state = (struct checkpoint_state){
         .loss_scale = 1,
         .micro = (uint64_t)j->c->train.batch,
-        .recompute = j->c->train.recompute == CONFIG_RECOMPUTE_BLOCKS || j->c->memory.low_vram,
+        .recompute = j->c->train.recompute == CONFIG_RECOMPUTE_BLOCKS,
         .best_val = NAN,
     };
 }
@@ -301,7 +301,12 @@ int job_open_model(struct job *j, struct cairn_error *err)
         optim_close(j->optim);
         j->optim = NULL;
         gpt_give(j->m);
-        if (why.code != CAIRN_ENOMEM) {
+        if (job_keep_near(j, &why)) {
+            if (job_fit_again(j, err))
+                return -1;
+            continue;
+        }
+        if (why.code != CAIRN_ENOMEM || gpu_lost(j->o->g)) {
             *err = why;
             return -1;
         }
@@ -358,11 +363,10 @@ int job_open_room(struct job *j, struct cairn_error *err)
     for (;;) {
         struct gpt_room_options o = job_room_options(j);
         struct cairn_error why = { 0 };
-        uint64_t before = taken(j);
         job_plan(j, &j->plan);
         if (!gpt_room_open(j->m, &o, &j->room, &why)) {
             j->taken_bytes[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &o);
-            j->taken_bytes[JOB_WORK] = taken(j) - before - j->taken_bytes[JOB_ACTIVATIONS] + j->work_bytes;
+            j->taken_bytes[JOB_WORK] = j->work_bytes + j->nn.sums_bytes;
             return open_buffers(j, err);
         }
         if (why.code != CAIRN_ENOMEM) {

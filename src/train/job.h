@@ -59,7 +59,9 @@ struct job {
     uint64_t work_bytes;                /* that was taken before the network was */
     bool optim_stays, blocks_stay;      /* there is no room on the host */
     bool optim_by_need, blocks_by_need; /* went there in the middle of a run */
+    int falls;                          /* how often something went there so */
     bool told_holes, host_was_short;
+    uint64_t host_most;                  /* of its memory, that was available */
     double looked_s;                     /* at the host's memory, last */
     char given_way[JOB_RUNGS_MOST][160]; /* what was done for want of memory, in order */
     size_t n_given_way;
@@ -72,6 +74,7 @@ void job_set_start(struct job *j); /* at step 0, laid out as the configuration s
 int job_open_data(struct job *j, struct cairn_error *err);
 int job_new_network(struct job *j, struct cairn_error *err); /* without memory */
 int job_fit(struct job *j, struct cairn_error *err);
+int job_fit_again(struct job *j, struct cairn_error *err); /* from how it is laid out now */
 void job_warm(struct job *j);
 int job_open_model(struct job *j, struct cairn_error *err);
 /* Parts of that: the network's memory; its numbers, from model.path or new. */
@@ -94,6 +97,8 @@ extern const char *const job_part_names[JOB_PARTS];
 /* One rung down, and what is open is moved; the room must be opened again.  CAIRN_ENOMEM with `why` when there is none
  * left. */
 int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err);
+/* After an error at the start: the host has no room for parts that should live there, so they stay.  false: another error. */
+bool job_keep_near(struct job *j, const struct cairn_error *why);
 /* What went to the host in the middle of the run comes back where there is room again. */
 int job_step_up(struct job *j, struct cairn_error *err);
 /* Warns once of memory that is free in small holes only. */

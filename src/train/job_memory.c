@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *const job_part_names[JOB_PARTS] = {
     [JOB_WEIGHTS] = "weights",         [JOB_GRADIENTS] = "gradients", [JOB_OPTIMIZER] = "optimizer",
@@ -45,7 +44,9 @@ void job_plan(const struct job *j, struct job_plan *out)
     out->device[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &room);
     out->device[JOB_SAMPLER] = j->c->sample.every ? gpt_room_bytes(j->m, &sampler) : 0;
     out->device[JOB_WORK] = j->work_bytes + gpt_room_shared_bytes(j->m, &room);
-    out->host[JOB_CHECKPOINT] = weights_size(trained, j->nn.storage) + sizes.state + sizes.host;
+    optim.on_host = false;
+    out->host[JOB_CHECKPOINT] =
+        weights_size(trained, j->nn.storage) + optim_sizes(trained, j->nn.storage, &optim).state;
 }
 
 uint64_t job_plan_sum(const uint64_t bytes[JOB_PARTS])
@@ -73,14 +74,22 @@ static void give_way(struct job *j, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Memory that is the host's anyway is not won by going there. */
-static bool can_go_to_host(const struct job *j, enum config_place asked, uint64_t bytes)
+static uint64_t host_there(const struct job *j)
+{
+    return j->o->host_available ? j->o->host_available() : 0;
+}
+
+/* Memory that is the host's anyway is not won by going there.  What is there already is not asked for again. */
+static bool can_go_to_host(const struct job *j, enum config_place asked, const struct job_plan *after)
 {
     const struct gpu_info *g = gpu_info(j->o->g);
-    uint64_t there = j->o->host_available ? j->o->host_available() : 0;
+    struct job_plan now;
     if (g->api == GPU_API_HOST || g->unified || asked == CONFIG_PLACE_DEVICE)
         return false;
-    return !there || bytes <= there - there / 5;
+    job_plan(j, &now);
+    uint64_t there = host_there(j), more = job_plan_sum(after->host);
+    more -= j->m->weights.g ? job_plan_sum(now.host) : 0;
+    return !there || more <= there - there / 5;
 }
 
 /* Whether a change of the layout makes it smaller. */
@@ -98,7 +107,7 @@ static bool blocks_to_host(struct job *j)
     then.state.blocks_on_host = true;
     job_plan(&then, &p);
     if (j->state.blocks_on_host || j->blocks_stay || !saves(j, &p) ||
-        !can_go_to_host(j, j->c->memory.blocks, p.host[JOB_WEIGHTS]))
+        !can_go_to_host(j, j->c->memory.blocks, &p))
         return false;
     j->state.blocks_on_host = true;
     give_way(j, "the weights of the blocks live on the host and come over one by one");
@@ -112,7 +121,7 @@ static bool optim_to_host(struct job *j)
     then.state.optim_on_host = true;
     job_plan(&then, &p);
     if (j->state.optim_on_host || j->optim_stays || !saves(j, &p) ||
-        !can_go_to_host(j, j->c->memory.optimizer, p.host[JOB_OPTIMIZER]))
+        !can_go_to_host(j, j->c->memory.optimizer, &p))
         return false;
     j->state.optim_on_host = true;
     give_way(j, "the optimizer's state lives on the host and comes over piece by piece");
@@ -169,31 +178,56 @@ static int fail_for_good(const struct job *j, const struct cairn_error *why, str
                       (size_t)j->state.micro);
 }
 
-/* Where the configuration wants the parts; what is left to it stays as the checkpoint has it. */
+/* What is asked for and cannot be is told. */
+static bool goes_to_host(struct job *j, const char *key, enum config_place asked, bool can)
+{
+    bool wanted = asked == CONFIG_PLACE_HOST || (asked == CONFIG_PLACE_AUTO && j->c->memory.low_vram);
+    if (asked == CONFIG_PLACE_HOST && !can && !j->quiet)
+        job_say(j, "%s: host is not possible here; it stays on the device", key);
+    return wanted && can;
+}
+
+/* Where the configuration wants the parts; the rest begins on the device, and gives way if it must.  Stochastic rounding has
+ * other chances there, and so stays where the checkpoint has it. */
 static void place_parts(struct job *j)
 {
     const struct config_memory *c = &j->c->memory;
     const struct gpu_info *g = gpu_info(j->o->g);
+    struct optim_options optim = job_optim_options(j);
     bool apart = g->api != GPU_API_HOST && !g->unified; /* the device has memory of its own */
-    if (c->optimizer != CONFIG_PLACE_AUTO || c->low_vram)
-        j->state.optim_on_host = c->optimizer != CONFIG_PLACE_DEVICE;
-    if (c->blocks != CONFIG_PLACE_AUTO || c->low_vram)
-        j->state.blocks_on_host = c->blocks != CONFIG_PLACE_DEVICE;
-    j->state.optim_on_host = j->state.optim_on_host && apart && optim_can_move(job_optim_options(j).kind);
-    j->state.blocks_on_host = j->state.blocks_on_host && apart && j->m->frozen.pieces;
+    bool was_there = j->state.optim_on_host && optim.stochastic && c->optimizer == CONFIG_PLACE_AUTO;
+    bool can = apart && optim_can_move(optim.kind);
+    j->state.recompute = j->state.recompute || c->low_vram;
+    j->state.optim_on_host = goes_to_host(j, "memory.optimizer", c->optimizer, can) || (was_there && can);
+    j->state.blocks_on_host = goes_to_host(j, "memory.blocks", c->blocks, apart && j->m->frozen.pieces > 0);
+}
+
+static int check_host(struct job *j, struct cairn_error *err)
+{
+    uint64_t there = host_there(j), host = job_plan_sum(j->plan.host);
+    if (!there || host <= there || (!j->state.optim_on_host && !j->state.blocks_on_host))
+        return 0;
+    cairn_fail(err, CAIRN_ENOMEM, "%.1f MiB of the host's memory are planned, %.1f are there", mib(host),
+               mib(there));
+    return cairn_hint(err, "memory.optimizer and memory.blocks can stay on the device; a smaller model");
 }
 
 int job_fit(struct job *j, struct cairn_error *err)
 {
+    place_parts(j);
+    return job_fit_again(j, err);
+}
+
+int job_fit_again(struct job *j, struct cairn_error *err)
+{
     enum { RESERVE_SHARE = 50, RESERVE_MOST = 256 << 20 };
     uint64_t budget = j->o->budget_bytes;
-    place_parts(j);
     for (;;) {
         job_plan(j, &j->plan);
         uint64_t sum = job_plan_bound(j, &j->plan), spare = budget / RESERVE_SHARE;
         spare = spare < RESERVE_MOST ? spare : RESERVE_MOST;
         if (!budget || sum + spare <= budget)
-            return 0;
+            return check_host(j, err);
         struct cairn_error why = { 0 };
         cairn_fail(&why, CAIRN_ENOMEM, "%.1f MiB of memory are planned, %.1f are there", mib(sum),
                    mib(budget));
@@ -201,7 +235,7 @@ int job_fit(struct job *j, struct cairn_error *err)
             if (!j->quiet)
                 job_say(j, "%s: %s", why.msg, j->given_way[j->n_given_way - 1]);
         } else
-            return sum <= budget ? 0 : fail_for_good(j, &why, err);
+            return sum <= budget ? check_host(j, err) : fail_for_good(j, &why, err);
     }
 }
 
@@ -220,6 +254,7 @@ void job_warm(struct job *j)
 static int move_parts(struct job *j, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
+    bool stayed = j->optim_stays || j->blocks_stay;
     uint64_t before = gpu_taken(j->o->g).bytes;
     if (j->optim && optim_move_state(j->optim, j->state.optim_on_host, &why) &&
         optim_is_on_host(j->optim) != j->state.optim_on_host) {
@@ -234,10 +269,22 @@ static int move_parts(struct job *j, struct cairn_error *err)
     }
     j->taken_bytes[JOB_OPTIMIZER] += between - before;
     j->taken_bytes[JOB_WEIGHTS] += gpu_taken(j->o->g).bytes - between;
-    if (!why.code || why.code == CAIRN_ENOMEM)
+    if (!stayed && (j->optim_stays || j->blocks_stay))
+        job_say(j, "that is not possible now: %s", why.msg);
+    if (!why.code || why.code == CAIRN_ENOMEM || why.code == CAIRN_ELACK)
         return 0;
     *err = why;
     return -1;
+}
+
+bool job_keep_near(struct job *j, const struct cairn_error *why)
+{
+    if (why->code != CAIRN_ELACK || (!j->state.optim_on_host && !j->state.blocks_on_host))
+        return false;
+    job_say(j, "%s: what should live there stays on the device", why->msg);
+    j->optim_stays = j->blocks_stay = true;
+    j->state.optim_on_host = j->state.blocks_on_host = false;
+    return true;
 }
 
 int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err)
@@ -247,11 +294,13 @@ int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_err
     snprintf(j->note, sizeof(j->note), "%s", why->msg);
     sampler_close(j->sampler); /* it is opened again for the next sample */
     j->sampler = NULL;
+    j->taken_bytes[JOB_SAMPLER] = 0;
     if (!take_rung(j))
         return fail_for_good(j, why, err);
     job_say(j, "out of memory (%s): %s", why->msg, j->given_way[j->n_given_way - 1]);
     j->optim_by_need = j->optim_by_need || (j->state.optim_on_host && !optim);
     j->blocks_by_need = j->blocks_by_need || (j->state.blocks_on_host && !blocks);
+    j->falls += j->optim_by_need || j->blocks_by_need;
     int r = move_parts(j, err);
     job_plan(j, &j->plan);
     return r;
@@ -274,44 +323,58 @@ int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn
     }
 }
 
-/* What is free on the device, and in its pool. */
+/* What is free on the device and in its pool, but for what the next sample takes. */
 static uint64_t free_bytes(const struct job *j)
 {
-    uint64_t there = 0, total = 0;
+    uint64_t there = 0, total = 0, budget = j->o->budget_bytes;
+    uint64_t kept = j->sampler ? 0 : j->plan.device[JOB_SAMPLER];
     struct cairn_error ignored;
     struct pool_stats st;
     pool_stats_get(gpu_pool(j->o->g), &st);
-    uint64_t mine = st.allocated_bytes, budget = j->o->budget_bytes;
     if (gpu_memory(j->o->g, &there, &total, &ignored))
         return 0;
     there += st.cached_bytes;
-    return budget && (mine >= budget || budget - mine < there) ? (mine >= budget ? 0 : budget - mine) : there;
+    uint64_t left = budget > st.allocated_bytes ? budget - st.allocated_bytes : 0;
+    there = budget && left < there ? left : there;
+    return there > kept ? there - kept : 0;
 }
 
+/* The whole of a part must fit beside the windows through which it came over.  That it does not come after all costs
+ * nothing; twice it is not tried. */
 int job_step_up(struct job *j, struct cairn_error *err)
 {
+    enum { FALLS_MOST = 2 };
+    struct job_plan after;
     struct job then = *j;
-    struct job_plan now, after;
-    if (!j->optim_by_need && !j->blocks_by_need)
+    if (j->falls >= FALLS_MOST || (!j->optim_by_need && !j->blocks_by_need))
         return 0;
     then.state.optim_on_host = j->state.optim_on_host && !j->optim_by_need;
     then.state.blocks_on_host = j->state.blocks_on_host && !j->blocks_by_need;
-    job_plan(j, &now);
     job_plan(&then, &after);
-    uint64_t more = job_plan_sum(after.device) - job_plan_sum(now.device), there = free_bytes(j);
-    if (more + more / 4 > there)
+    uint64_t need = (j->optim_by_need ? after.device[JOB_OPTIMIZER] : 0) +
+                    (j->blocks_by_need ? after.device[JOB_WEIGHTS] : 0);
+    if (need + need / 10 > free_bytes(j))
         return 0;
-    j->state = then.state;
-    j->optim_by_need = j->blocks_by_need = false;
-    if (move_parts(j, err))
+    struct cairn_error why = { 0 };
+    if ((optim_move_state(j->optim, then.state.optim_on_host, &why) ||
+         weights_move_blocks(&j->m->weights, then.state.blocks_on_host, &why)) &&
+        gpu_lost(j->o->g)) {
+        *err = why;
         return -1;
-    if (j->optim_stays || j->blocks_stay) { /* it did not come after all */
-        j->optim_stays = j->blocks_stay = false;
-        j->state.optim_on_host = optim_is_on_host(j->optim);
-        j->state.blocks_on_host = j->m->weights.away != NULL;
+    }
+    j->state.optim_on_host = optim_is_on_host(j->optim);
+    j->state.blocks_on_host = j->m->weights.away != NULL;
+    j->optim_by_need = j->optim_by_need && j->state.optim_on_host;
+    j->blocks_by_need = j->blocks_by_need && j->state.blocks_on_host;
+    uint64_t before = job_plan_sum(j->plan.device);
+    job_plan(j, &j->plan);
+    j->taken_bytes[JOB_OPTIMIZER] = j->plan.device[JOB_OPTIMIZER];
+    j->taken_bytes[JOB_WEIGHTS] = j->plan.device[JOB_WEIGHTS];
+    if (why.code) {
+        job_say(j, "there is memory again, but what went to the host cannot come back: %s", why.msg);
         return 0;
     }
-    job_plan(j, &j->plan);
+    uint64_t more = job_plan_sum(j->plan.device) - before;
     j->event = "memory-back";
     snprintf(j->note, sizeof(j->note), "%.1f MiB are on the device again", mib(more));
     job_say(j, "there is memory again: what went to the host, %.1f MiB, is back on the device", mib(more));
@@ -342,9 +405,9 @@ bool job_host_is_short(struct job *j)
     if (!j->o->host_available || now - j->looked_s < EVERY_S)
         return false;
     j->looked_s = now;
-    uint64_t there = j->o->host_available(),
-             most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t little = most / SHARE < MOST ? most / SHARE : MOST;
+    uint64_t there = j->o->host_available();
+    j->host_most = there > j->host_most ? there : j->host_most;
+    uint64_t little = j->host_most / SHARE < MOST ? j->host_most / SHARE : MOST;
     bool is_short = there && there < little;
     bool news = is_short && !j->host_was_short;
     j->host_was_short = is_short || (j->host_was_short && there < 2 * little);

@@ -2,6 +2,7 @@
 #include "train/optim.h"
 #include "gpu/kernels/elementwise.h"
 #include "gpu/optim8.h"
+#include "gpu/transfer.h"
 #include "train/optim_inside.h"
 #include <math.h>
 #include <stdlib.h>
@@ -231,7 +232,10 @@ static int clear_codes(struct optim *o, const struct group *gr, struct cairn_err
     if (!zero)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu codes", gr->n);
     memset(zero, OPTIM8_ZERO_M, gr->n);
-    return gpu_upload(o->g, NULL, gr->m8, zero, gr->n, err) || gpu_wait(o->g, NULL, err) ? -1 : 0;
+    struct transfer_part part = {
+        .device = gr->m8, .bytes = gr->n, .move = transfer_move_from, .context = zero
+    };
+    return transfer_up(gpu_transfer(o->g), &part, 1, NULL, NULL, err);
 }
 
 int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)
@@ -303,8 +307,14 @@ const struct weights *optim_grads(const struct optim *o)
     return &o->grads;
 }
 
+bool optim_is_half_done(const struct optim *o)
+{
+    return o->moving;
+}
+
 int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err)
 {
+    o->moving = false;
     return optim_belt_begin(o, err) || weights_clear(&o->grads, o->params, s, err) ? -1 : 0;
 }
 
@@ -379,10 +389,11 @@ static int move(struct optim *o, struct gpu_stream *s, const struct group *gr, s
     };
     if (!gr->n)
         return 0;
-    if (gr->eight)
-        return launch(o, s, "adamw8", gr->storage, blocks(gr->n), &eight, sizeof(eight), err);
-    return launch(o, s, o->o.kind == OPTIM_LION ? "lion" : "adamw", gr->storage, K_GROUPS(gr->n), &plain,
-                  sizeof(plain), err);
+    int r = gr->eight ? launch(o, s, "adamw8", gr->storage, blocks(gr->n), &eight, sizeof(eight), err)
+                      : launch(o, s, o->o.kind == OPTIM_LION ? "lion" : "adamw", gr->storage, K_GROUPS(gr->n),
+                               &plain, sizeof(plain), err);
+    o->moving = o->moving || !r;
+    return r;
 }
 
 static int move_group(struct optim *o, struct gpu_stream *s, int which, double rate, struct cairn_error *err)
@@ -424,6 +435,7 @@ static int average_group(struct optim *o, struct gpu_stream *s, int which, struc
 
 static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
 {
+    o->moving = !optim_can_move(o->o.kind); /* these have several launches */
     if (o->o.kind == OPTIM_ADAFACTOR)
         return adafactor_step(o, s, rate, err);
     if (o->o.kind == OPTIM_PRODIGY)

@@ -60,6 +60,8 @@ struct optim_result {
     double rate; /* that the weights moved with: Adafactor and Prodigy may have one of their own */
     bool moved;
 };
+/* Whether some weights may have moved in a step that failed: it must not be done again. */
+bool optim_is_half_done(const struct optim *o);
 int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out, struct cairn_error *err);
 uint64_t optim_steps(const struct optim *o); /* that moved */
 uint64_t optim_tries(const struct optim *o); /* all of them */

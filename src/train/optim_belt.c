@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The state of the matrices on the host, from where it visits the device piece by piece. */
 #include "gpu/optim8.h"
+#include "gpu/transfer.h"
 #include "train/optim_inside.h"
 #include <stdlib.h>
 #include <string.h>
@@ -92,12 +93,17 @@ static int to_host(struct optim *o, struct cairn_error *err)
     size_t n = optim_belt_arrays(&o->groups[0], o->params, &o->o, arrays);
     if (belt_open(o->g, arrays, n, &b, err))
         return -1;
-    int r = 0;
-    for (size_t i = 0; i < n && !r; i++) {
+    struct transfer_part parts[BELT_ARRAYS];
+    for (size_t i = 0; i < n; i++) {
         before[i] = o->arrays[i].at;
-        r = gpu_download(o->g, NULL, belt_home(b, i), before[i], array_bytes(&o->arrays[i]), err);
+        parts[i] = (struct transfer_part){
+            .device = before[i],
+            .bytes = array_bytes(&o->arrays[i]),
+            .move = transfer_move_into,
+            .context = belt_home(b, i),
+        };
     }
-    if (r || gpu_wait(o->g, NULL, err)) {
+    if (transfer_down(gpu_transfer(o->g), parts, n, NULL, NULL, err)) {
         belt_close(b);
         return -1;
     }
@@ -111,17 +117,19 @@ static int to_host(struct optim *o, struct cairn_error *err)
 static int to_device(struct optim *o, struct cairn_error *err)
 {
     struct want wants[WANTS];
+    struct transfer_part parts[WANTS];
     void *after[WANTS] = { 0 };
-    size_t n = optim_list_wants(&o->groups[0], o->params, &o->o, false, wants), got = 0;
+    size_t n = optim_list_wants(&o->groups[0], o->params, &o->o, false, wants);
     int r = belt_rest(o->belt, err);
     for (size_t i = 0; i < n && !r; i++) {
         size_t bytes = array_bytes(&o->arrays[i]);
         r = gpu_alloc(o->g, GPU_MEM_DEVICE, bytes, &after[i], err);
-        got += !r;
-        r = r ? r : gpu_upload(o->g, NULL, after[i], o->arrays[i].at, bytes, err);
+        parts[i] = (struct transfer_part){
+            .device = after[i], .bytes = bytes, .move = transfer_move_from, .context = o->arrays[i].at
+        };
     }
-    if (r || gpu_wait(o->g, NULL, err)) {
-        for (size_t i = 0; i < got; i++)
+    if (r || transfer_up(gpu_transfer(o->g), parts, n, NULL, NULL, err)) {
+        for (size_t i = 0; i < n; i++)
             gpu_free(o->g, GPU_MEM_DEVICE, after[i]);
         return -1;
     }
@@ -188,7 +196,10 @@ int optim_belt_weights(struct optim *o, const struct group *gr, float *to, struc
     CLEANUP(mem_free) void *narrow = malloc(bytes);
     if (!narrow)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu weights", gr->n);
-    if (gpu_download(o->g, NULL, narrow, gr->w, bytes, err) || gpu_wait(o->g, NULL, err))
+    struct transfer_part part = {
+        .device = gr->w, .bytes = bytes, .move = transfer_move_into, .context = narrow
+    };
+    if (transfer_down(gpu_transfer(o->g), &part, 1, NULL, NULL, err))
         return -1;
     dtype_convert(to, DTYPE_F32, narrow, storage_dtype(gr->storage), gr->n, &(struct dtype_how){ 0 });
     return 0;

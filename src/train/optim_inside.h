@@ -62,6 +62,7 @@ struct optim {
     struct belt *belt; /* of the matrices' state; NULL: it is on the device */
     size_t piece;      /* numbers of a piece of it */
     uint64_t steps, tries;
+    bool moving; /* something was queued that moves weights */
 };
 
 /* Memory of the device, zeroed, that lives as long as the optimizer; an array of it is kept with the run. */

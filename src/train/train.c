@@ -8,6 +8,7 @@
 #include "gpu/transfer.h"
 #include "nn/look.h"
 #include "train/job.h"
+#include "train/load_line.h"
 #include "train/plot.h"
 #include "train/runs.h"
 #include <errno.h>
@@ -102,8 +103,14 @@ static int compute_step(struct job *j, struct step *out, struct cairn_error *err
     out->rate = schedule_rate(&j->schedule, (int64_t)j->state.step);
     out->scale = j->state.loss_scale;
     if (passes(j, err) || optim_step(j->optim, NULL, out->rate, 1 / j->state.loss_scale, err) ||
-        mean_loss(j, &out->loss, err) || optim_finish(j->optim, NULL, &r, err))
+        mean_loss(j, &out->loss, err) || optim_finish(j->optim, NULL, &r, err)) {
+        if (err->code == CAIRN_ENOMEM && optim_is_half_done(j->optim)) {
+            err->code = CAIRN_EIO;
+            cairn_hint(err,
+                       "weights have moved in this step already: --resume goes on from the last checkpoint");
+        }
         return -1;
+    }
     out->norm = r.norm;
     out->rate = r.rate;
     out->moved = r.moved;
@@ -171,7 +178,8 @@ static int evaluate(struct job *j, void *to, struct cairn_error *err)
     struct data_info d;
     data_info_get(j->data, &d);
     uint64_t batches = d.val_windows / j->state.micro;
-    batches = batches > (uint64_t)j->c->eval.batches ? (uint64_t)j->c->eval.batches : batches;
+    uint64_t most = (uint64_t)(j->c->eval.batches * j->c->train.batch) / j->state.micro;
+    batches = batches > most ? most : batches;
     batches = batches ? batches : 1;
     double sum = 0;
     size_t n = 0;
@@ -395,8 +403,9 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
             return -1;
         bool stop = j->o->is_stopped && j->o->is_stopped();
         if (is_due(j, j->c->checkpoint.every) || stop || enough || job_host_is_short(j)) {
+            bool last = stop || enough || j->state.step == (uint64_t)j->c->train.steps;
             saved = j->state.step;
-            if (save(j, stop, err) || job_step_up(j, err))
+            if (save(j, stop, err) || (!last && job_step_up(j, err)))
                 return -1;
         }
         if (stop) {
@@ -537,19 +546,26 @@ static struct run_info info_of(struct job *j, enum run_state state, int64_t star
     };
 }
 
+static int load(struct job *j, const char *from, struct cairn_error *err)
+{
+    struct load_line line;
+    load_line_start(&line, j->o->g, j->o->talk, j->o->stop);
+    int r = job_open_model(j, err);
+    struct checkpoint_model m = job_checkpoint_model(j);
+    if (!r && from)
+        r = checkpoints_load(from, &m, &j->state, err);
+    load_line_end(&line);
+    return r;
+}
+
 static int open_all(struct job *j, char *from, struct cairn_error *err)
 {
     if (job_open_data(j, err) || job_new_network(j, err) || job_fit(j, err))
         return -1;
     job_warm(j);
-    if (job_open_model(j, err))
-        return -1;
     if (!from && j->nn.storage == GPU_F16)
         j->state.loss_scale = scale_first;
-    struct checkpoint_model m = job_checkpoint_model(j);
-    if (from && checkpoints_load(from, &m, &j->state, err))
-        return -1;
-    if (job_open_room(j, err))
+    if (load(j, from, err) || job_open_room(j, err))
         return -1;
     j->schedule = schedule_of(&j->c->train);
     hash_config(j);
@@ -609,8 +625,13 @@ static int run_job(struct job *j, enum train_end *end, struct cairn_error *err)
         *end = TRAIN_WAS_FINISHED;
         return 0;
     }
-    if (open_all(j, from, err))
-        return -1;
+    if (open_all(j, from, err)) {
+        if (!j->o->is_stopped || !j->o->is_stopped())
+            return -1;
+        job_say(j, "stopped before the first step (%s)", err->msg);
+        *end = TRAIN_STOPPED;
+        return 0;
+    }
     job_summary(j);
     *end = TRAIN_FINISHED;
     if (j->o->dry_run)

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "gpu/gpu.h"
 #include "train/config.h"
+#include <signal.h>
 #include <stdio.h>
 
 struct train_options {
@@ -30,12 +31,13 @@ struct train_options {
     uint64_t (*host_available)(void); /* bytes of the host's, now; 0: not known.  May be NULL */
     FILE *talk, *events;              /* events: a line of JSON for each step; may be NULL */
     bool (*is_stopped)(void);
+    const volatile sig_atomic_t *stop; /* the same for what has no steps: loading.  May be NULL */
 };
 
 enum train_end { TRAIN_FINISHED, TRAIN_STOPPED, TRAIN_WAS_FINISHED };
 int train_run(const struct train_options *o, enum train_end *end, struct cairn_error *err);
 
-/* What a job would take, and how it would be laid out to fit.  Nothing is allocated. */
+/* What a job would take, and how it would be laid out to fit.  None of that is allocated. */
 struct train_plan {
     struct {
         const char *name;

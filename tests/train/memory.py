@@ -43,6 +43,25 @@ def every_allocation_may_fail():
             yield f'only {sum(told)} of them were noticed'
 
 
+def no_step_is_taken_twice():
+    """Want of memory that comes from a launch, which may be one that moves weights: such a step ends the run, and is taken up again."""
+    keys = {**JOB, 'train__steps': 3, 'checkpoint__every': 1, 'checkpoint__async': 'false', 'model__layers': 1,
+            'memory__optimizer': 'host', 'train__warmup': 0}
+    ended = 0
+    with Home() as home:
+        run(home, 'whole', **keys)
+        for n in range(20, 130, 9):
+            name = f'at-{n}'
+            done = run(home, name, f'fail=hipModuleLaunchKernel:{n}:2', **keys)
+            if done.returncode and 'weights have moved in this step already' in done.stderr:
+                ended += 1
+                done = home.train(name, '--resume', env={**fake(home), 'XDG_CACHE_HOME': CACHE.name}, **keys)
+            if done.returncode or far(home, name, 'whole', 3):
+                yield f'launch {n}: exit {done.returncode}: {done.stderr}'
+        if not ended:
+            yield 'no launch that moves weights was met'
+
+
 def parts_on_the_host_change_no_bit():
     with Home() as home:
         run(home, 'near', **JOB)
@@ -139,6 +158,7 @@ def a_limit_is_kept():
 
 tap.run([
     every_allocation_may_fail,
+    no_step_is_taken_twice,
     parts_on_the_host_change_no_bit,
     pinned_memory_may_be_refused,
     what_went_to_the_host_comes_back,

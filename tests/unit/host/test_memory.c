@@ -243,7 +243,8 @@ static void reads_the_host(void)
     tree_put(&t, "proc/self/cgroup", "0::/a/b\n");
     tree_put(&t, "sys/fs/cgroup/a/b/memory.max", "max\n");
     tree_put(&t, "sys/fs/cgroup/a/memory.max", "4096\n");
-    tree_put(&t, "sys/fs/cgroup/a/memory.current", "96\n");
+    tree_put(&t, "sys/fs/cgroup/a/memory.current", "196\n");
+    tree_put(&t, "sys/fs/cgroup/a/memory.stat", "anon 96\nactive_file 0\ninactive_file 100\n");
     REQUIRE(!root_open(&f.root, t.dir, &err));
     memory_read(&f);
     CHECK_INT(f.host.memory_total_bytes.v, 1 << 20);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How far the loading of a model has come, on a terminal. */
+#ifndef CAIRN_TRAIN_LOAD_LINE_H
+#define CAIRN_TRAIN_LOAD_LINE_H
+
+#include "base/progress.h"
+#include "gpu/gpu.h"
+#include <signal.h>
+
+struct load_line {
+    struct progress progress;
+    struct gpu *g;
+    FILE *out;
+    uint64_t done; /* of what is shown; 0: nothing is */
+};
+
+/* From now on large transfers show themselves, and *stop ends any of them. */
+void load_line_start(struct load_line *l, struct gpu *g, FILE *out, const volatile sig_atomic_t *stop);
+void load_line_end(struct load_line *l);
+
+#endif
