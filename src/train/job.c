@@ -2,6 +2,7 @@
 #include "train/job.h"
 #include "base/str.h"
 #include "nn/gpt_file.h"
+#include "train/load_line.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -292,7 +293,7 @@ static int take_memory(struct job *j, struct cairn_error *err)
 }
 
 /* With less where the device has not what it told. */
-int job_open_model(struct job *j, struct cairn_error *err)
+static int open_model(struct job *j, struct cairn_error *err)
 {
     for (;;) {
         struct cairn_error why = { 0 };
@@ -314,6 +315,18 @@ int job_open_model(struct job *j, struct cairn_error *err)
             return -1;
     }
     return job_fill_model(j, err) || optim_start(j->optim, err) ? -1 : 0;
+}
+
+int job_load(struct job *j, const char *from, struct cairn_error *err)
+{
+    struct load_line line;
+    load_line_start(&line, j->o->g, j->o->talk, j->o->stop);
+    int r = open_model(j, err);
+    struct checkpoint_model m = job_checkpoint_model(j);
+    if (!r && from)
+        r = checkpoints_load(from, &m, &j->state, err);
+    load_line_end(&line);
+    return r;
 }
 
 int job_open_sampler(struct job *j, struct cairn_error *err)

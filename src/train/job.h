@@ -76,7 +76,8 @@ int job_new_network(struct job *j, struct cairn_error *err); /* without memory *
 int job_fit(struct job *j, struct cairn_error *err);
 int job_fit_again(struct job *j, struct cairn_error *err); /* from how it is laid out now */
 void job_warm(struct job *j);
-int job_open_model(struct job *j, struct cairn_error *err);
+/* The model and its optimizer, with the numbers of a checkpoint (NULL: of model.path, or new). */
+int job_load(struct job *j, const char *from, struct cairn_error *err);
 /* Parts of that: the network's memory; its numbers, from model.path or new. */
 int job_take_network(struct job *j, struct cairn_error *err);
 int job_fill_model(struct job *j, struct cairn_error *err);

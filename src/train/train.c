@@ -8,7 +8,6 @@
 #include "gpu/transfer.h"
 #include "nn/look.h"
 #include "train/job.h"
-#include "train/load_line.h"
 #include "train/plot.h"
 #include "train/runs.h"
 #include <errno.h>
@@ -546,18 +545,6 @@ static struct run_info info_of(struct job *j, enum run_state state, int64_t star
     };
 }
 
-static int load(struct job *j, const char *from, struct cairn_error *err)
-{
-    struct load_line line;
-    load_line_start(&line, j->o->g, j->o->talk, j->o->stop);
-    int r = job_open_model(j, err);
-    struct checkpoint_model m = job_checkpoint_model(j);
-    if (!r && from)
-        r = checkpoints_load(from, &m, &j->state, err);
-    load_line_end(&line);
-    return r;
-}
-
 static int open_all(struct job *j, char *from, struct cairn_error *err)
 {
     if (job_open_data(j, err) || job_new_network(j, err) || job_fit(j, err))
@@ -565,7 +552,7 @@ static int open_all(struct job *j, char *from, struct cairn_error *err)
     job_warm(j);
     if (!from && j->nn.storage == GPU_F16)
         j->state.loss_scale = scale_first;
-    if (load(j, from, err) || job_open_room(j, err))
+    if (job_load(j, from, err) || job_open_room(j, err))
         return -1;
     j->schedule = schedule_of(&j->c->train);
     hash_config(j);

@@ -50,7 +50,7 @@ def no_step_is_taken_twice():
     ended = 0
     with Home() as home:
         run(home, 'whole', **keys)
-        for n in range(20, 130, 9):
+        for n in [30] + list(range(95, 180)): # a step has some 50 launches, its last ones move weights
             name = f'at-{n}'
             done = run(home, name, f'fail=hipModuleLaunchKernel:{n}:2', **keys)
             if done.returncode and 'weights have moved in this step already' in done.stderr:
@@ -58,6 +58,8 @@ def no_step_is_taken_twice():
                 done = home.train(name, '--resume', env={**fake(home), 'XDG_CACHE_HOME': CACHE.name}, **keys)
             if done.returncode or far(home, name, 'whole', 3):
                 yield f'launch {n}: exit {done.returncode}: {done.stderr}'
+            if ended == 2:
+                break
         if not ended:
             yield 'no launch that moves weights was met'
 

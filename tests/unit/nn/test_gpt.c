@@ -80,6 +80,8 @@ static void open_rig(struct rig *r, const struct gpt_shape *shape, const struct 
     *r = (struct rig){ 0 };
     CHECK(!gpu_open("cpu", &r->g, &err));
     CHECK(!nn_open(&r->nn, r->g, GPU_F32, &err));
+    CHECK(!blas_force(r->nn.blas, "gemm",
+                      &err)); /* which way is the fastest may change, and with it the bits */
     CHECK(!gpt_open(&r->nn, shape, o, &r->m, &err));
     CHECK(!gpt_init(r->m, 0.2f, 5, &err));
     if (o->lora)
