@@ -42,7 +42,7 @@ bool memory_refuses(const struct told *t, size_t n)
     if (n < SMALL)
         return false;
     struct host h = read_host(t);
-    return h.total && h.available < reserve_bytes(t, &h) + (uint64_t)n;
+    return h.total && h.available && h.available < reserve_bytes(t, &h) + (uint64_t)n;
 }
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -56,7 +56,7 @@ void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes)
     uint64_t left = less(t->budget_bytes, ranges_device_bytes());
     uint64_t host = less(h.available, reserve_bytes(t, &h));
     if (free_bytes)
-        *free_bytes = h.total && host < left ? host : left;
+        *free_bytes = h.total && h.available && host < left ? host : left;
     if (total_bytes)
         *total_bytes = t->budget_bytes;
     recorder_counts()->told++;

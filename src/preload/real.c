@@ -8,6 +8,7 @@
 #include <string.h>
 
 static _Atomic(void *) found[N_REAL];
+static _Atomic bool looked; /* and a runtime was there */
 static char library[256];
 
 const char *const call_names[N_REAL] = {
@@ -50,35 +51,31 @@ static int is_runtime(struct dl_phdr_info *object, size_t size, void *context)
 
 const char *real_library(void)
 {
-    struct search s = { "" };
-    if (!library[0])
-        dl_iterate_phdr(is_runtime, &s);
-    if (s.path[0])
-        snprintf(library, sizeof(library), "%s", s.path);
     return library;
 }
 
 /* What came in as a dependency of something that was opened with RTLD_LOCAL, as Python opens extensions, is not among
- * the next ones; it has to be asked itself.  The handle is kept: a GPU runtime is never closed. */
-static void *find(const char *name)
+ * the next ones; it has to be asked itself.  The handle is kept: a GPU runtime is never closed.  Everything comes from
+ * one object, and what it does not have is not looked for again. */
+static void find_all(void)
 {
-    void *f = dlsym(RTLD_NEXT, name);
     struct search s = { "" };
-    if (f)
-        return f;
     dl_iterate_phdr(is_runtime, &s);
     void *handle = s.path[0] ? dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    f = handle ? dlsym(handle, name) : NULL;
+    if (handle)
+        snprintf(library, sizeof(library), "%s", s.path);
+    bool has_next = !handle && dlsym(RTLD_NEXT, call_names[0]);
+    for (size_t i = 0; (handle || has_next) && i < N_REAL; i++)
+        atomic_store_explicit(&found[i], dlsym(handle ? handle : RTLD_NEXT, call_names[i]),
+                              memory_order_relaxed);
     dlerror(); /* ours, and nobody's business */
-    return f;
+    if (handle || has_next)
+        atomic_store_explicit(&looked, true, memory_order_release);
 }
 
 void *real_get(enum call c)
 {
-    void *f = atomic_load_explicit(&found[c], memory_order_acquire);
-    if (f)
-        return f;
-    f = find(call_names[c]);
-    atomic_store_explicit(&found[c], f, memory_order_release);
-    return f;
+    if (!atomic_load_explicit(&looked, memory_order_acquire))
+        find_all();
+    return atomic_load_explicit(&found[c], memory_order_relaxed);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/preload.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,10 +31,25 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
+/* Beyond its limit a process gets a signal, not an error. */
+static bool may_be_so_long(size_t n)
+{
+    struct rlimit limit;
+    return !getrlimit(RLIMIT_FSIZE, &limit) && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= n);
+}
+
+/* The program may have taken another's place by exec: the process is the same, and the file is its own. */
+static int make_file(const char *path)
+{
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    int fd = open(path, flags, 0600);
+    return fd < 0 && errno == EEXIST && !unlink(path) ? open(path, flags, 0600) : fd;
+}
+
 /* With all its blocks: a write into a mapping that the disk has no room for would kill the process. */
 static struct record *map_file(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = may_be_so_long(sizeof(struct record)) ? make_file(path) : -1;
     if (fd < 0)
         return NULL;
     void *p = MAP_FAILED;
@@ -123,11 +140,15 @@ void recorder_end(struct seen s, int code)
     atomic_store_explicit(&s.call->returned, 1, memory_order_release);
 }
 
+/* A module that was loaded again has the same kernels at other places. */
 static unsigned add_kernel(const char *name)
 {
     struct record *r = atomic_load_explicit(&record, memory_order_acquire);
-    unsigned n = r ? r->n_kernels : RECORD_KERNELS;
-    if (!name || n >= RECORD_KERNELS)
+    unsigned n = r ? r->n_kernels : 0;
+    for (unsigned i = 1; name && i < n; i++)
+        if (!strncmp(r->kernel[i], name, RECORD_KERNEL_BYTES - 1))
+            return i;
+    if (!name || !n || n >= RECORD_KERNELS)
         return 0;
     snprintf(r->kernel[n], sizeof(r->kernel[n]), "%s", name);
     atomic_store_explicit(&r->n_kernels, n + 1, memory_order_release);

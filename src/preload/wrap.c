@@ -51,7 +51,8 @@ static bool tracks(const struct told *t)
 
 static bool refuses(const struct told *t, size_t n)
 {
-    if (!t || !(t->switches & SWITCH_GUARD) || !memory_refuses(t, n))
+    /* A GPU that nobody told a budget of has memory of its own. */
+    if (!t || !(t->switches & SWITCH_GUARD) || !t->budget_bytes || !memory_refuses(t, n))
         return false;
     recorder_counts()->refused++;
     recorder_counts()->refused_bytes += n;

@@ -11,7 +11,7 @@ LIBRARY = os.path.realpath(sys.argv[1])
 TABLE = 'src/preload/calls.def'
 # Both glibc and musl have these: with one that musl has not, programs that stand on it would not start.
 KNOWN = set('''
-__errno_location clock_gettime close dl_iterate_phdr dlerror dlopen dlsym getpid madvise memcpy memset mmap munmap open
+__errno_location clock_gettime close dl_iterate_phdr dlerror dlopen dlsym getpid getrlimit madvise memcpy memset mmap munmap open
 posix_fallocate process_vm_readv pthread_mutex_lock pthread_mutex_unlock read sched_yield secure_getenv snprintf strcmp
 strcpy strcspn strlen strncmp strrchr strspn strstr syscall sysconf unlink
 '''.split())

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ enum { MIB = 1 << 20, BIG = 9 * MIB + 12345 };
 
 static const struct torch *t;
 static int stream_a, stream_b;
+static char **arguments;
 
 static void open_torch(const char *path)
 {
@@ -80,6 +82,40 @@ static void do_calls(void)
     printf("launch %d\n", t->hipLaunchKernel(&bad, grid, block, NULL, 0, NULL));
     printf("launch %d\n", t->hipLaunchKernel(&good, grid, block, NULL, 0, NULL));
     printf("free %d\n", t->hipFree(p));
+}
+
+/* Another program in the same process. */
+static void do_exec(void)
+{
+    char word[] = "calls";
+    char *const argv[] = { arguments[0], word, arguments[2], NULL };
+    device(5000);
+    execv(arguments[0], argv);
+}
+
+/* In a child, since device memory is a file here too. */
+static void do_limited(void)
+{
+    const struct rlimit small = { 4096, 4096 };
+    int status = 0;
+    device(5000);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_FSIZE, &small);
+        void *p = NULL;
+        _exit(t->hipMalloc(&p, 5000));
+    }
+    waitpid(pid, &status, 0);
+    printf("status %d\n", status);
+}
+
+/* The same kernel at two places. */
+static void do_twice(void)
+{
+    const struct fake_kernel a = { "gemm", 0, 0 }, b = a;
+    const struct size3 one = { 1, 1, 1 };
+    t->hipLaunchKernel(&a, one, one, NULL, 0, NULL);
+    t->hipLaunchKernel(&b, one, one, NULL, 0, NULL);
 }
 
 static void do_hang(void)
@@ -405,6 +441,9 @@ static const struct {
     { "reset", do_reset },
     { "map", do_map },
     { "odd-capture", do_odd_capture },
+    { "exec", do_exec },
+    { "limited", do_limited },
+    { "twice", do_twice },
 };
 
 /* A program that only looks whether there is such a function. */
@@ -420,6 +459,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "ask"))
         return ask_without_runtime();
+    arguments = argv;
     if (argc != 3)
         return 2;
     open_torch(argv[2]);

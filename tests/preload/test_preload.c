@@ -22,6 +22,7 @@ struct trial {
     const char *word;
     const char *switches;           /* NULL: the library is not there */
     const char *fake, *file, *more; /* FAKE_HIP, CAIRN_PRELOAD_FILE, another variable */
+    bool budget;                    /* CAIRN_PRELOAD_BUDGET: 1 GiB */
     const char *program;            /* other than child */
     int major;                      /* of the runtime; 0: 6 */
     int kill_after_line;            /* a signal */
@@ -56,6 +57,8 @@ static void become(const struct trial *t)
         *at++ = text("FAKE_HIP=%s", t->fake);
     if (t->more)
         *at++ = (char *)(uintptr_t)t->more;
+    if (t->budget)
+        *at++ = text("CAIRN_PRELOAD_BUDGET=%d", 1 << 30);
     *at = NULL;
     const char *program = t->program ? t->program : child;
     char *const argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)t->word,
@@ -196,6 +199,33 @@ static void does_without_its_file(void)
     CHECK_STR(o.out, bare.out);
     o = TRY("load", "record", .file = "");
     CHECK_STR(o.out, bare.out);
+}
+
+static void exec_keeps_the_number(void)
+{
+    struct outcome o = TRY("exec", "record");
+    CHECK_STR(o.out, "copy 0\nlaunch 0\nlaunch 719\nlaunch 0\nfree 0\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->next, 6);
+}
+
+static void files_may_be_limited(void)
+{
+    size_t before = n_files();
+    struct outcome o = TRY("limited", "record");
+    CHECK_STR(o.out, "status 0\n");
+    CHECK_INT(n_files(), before + 1); /* the parent's */
+}
+
+static void a_kernel_is_named_once(void)
+{
+    struct outcome o = TRY("twice", "record");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->next, 2);
+    CHECK_INT(r->n_kernels, 2);
+    CHECK_STR(kernel_of(r, 2), "gemm");
 }
 
 /* A file system with room for a small file. */
@@ -371,22 +401,27 @@ static char *meminfo(long total_mib, long available_mib)
 static void refuses_what_would_starve_the_host(void)
 {
     /* A fifth of 1000 MiB stays. */
-    struct outcome o = TRY("allocate", "record,guard", .more = meminfo(1000, 239));
+    struct outcome o = TRY("allocate", "record,guard", .budget = true, .more = meminfo(1000, 239));
     CHECK_STR(o.out, "2 2 2 0 last 0\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
     CHECK_INT(r->counts.refused, 3);
     CHECK_INT(r->counts.refused_bytes, 120 << 20);
     CHECK_INT(r->call[1].code, 2);
-    o = TRY("allocate", "guard", .more = meminfo(1000, 241));
+    o = TRY("allocate", "guard", .budget = true, .more = meminfo(1000, 241));
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
-    o = TRY("allocate", "guard", .more = meminfo(200 << 10, (16 << 10) + 39)); /* 16 GiB at most */
+    o = TRY("allocate", "guard", .budget = true,
+            .more = meminfo(200 << 10, (16 << 10) + 39)); /* 16 GiB at most */
     CHECK_STR(o.out, "2 2 2 0 last 0\n");
-    o = TRY("allocate", "guard", .more = "CAIRN_PRELOAD_MEMINFO=/nonexistent");
+    o = TRY("allocate", "guard", .budget = true, .more = "CAIRN_PRELOAD_MEMINFO=/nonexistent");
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
-    o = TRY("allocate", "record", .more = meminfo(1000, 239));
+    o = TRY("allocate", "guard", .budget = true, .more = meminfo(1000, 0)); /* not known */
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
-    o = TRY("allocate", "guard", .fake = "memory=50000000"); /* the runtime's own refusal */
+    o = TRY("allocate", "guard", .more = meminfo(1000, 239)); /* a card with memory of its own */
+    CHECK_STR(o.out, "0 0 0 0 last 0\n");
+    o = TRY("allocate", "record", .budget = true, .more = meminfo(1000, 239));
+    CHECK_STR(o.out, "0 0 0 0 last 0\n");
+    o = TRY("allocate", "guard", .budget = true, .fake = "memory=50000000"); /* the runtime's own refusal */
     CHECK_STR(o.out, "0 2 2 0 last 2\n");
 }
 
@@ -395,12 +430,15 @@ static void tells_the_truth_about_memory(void)
     struct outcome bare = TRY("figures", NULL);
     CHECK_STR(bare.out, "122880 63488 122880 63488 63488 63488 5a 5a 5a 5a\n");
     char *env = meminfo(100000, 90000);
-    struct outcome o = TRY("figures", "memory", .more = "CAIRN_PRELOAD_BUDGET=1073741824");
+    struct outcome o = TRY("figures", "memory", .budget = true);
     CHECK_HAS(o.out, " 1024 1024 1024 1024 1024 5a 5a 5a 5a");
-    CHECK_INT(atoi(o.out), 1024 - 64);         /* what is taken counts */
+    CHECK_INT(atoi(o.out), 1024 - 64); /* what is taken counts */
+    o = TRY("figures", "memory", .budget = true, .more = meminfo(1000, 0));
+    CHECK_INT(atoi(o.out), 1024 - 64); /* the host does not say */
+    free(meminfo(100000, 90000));
     o = TRY("figures", "memory", .more = env); /* nobody told the budget */
     CHECK_STR(o.out, bare.out);
-    o = TRY("figures", "record", .more = "CAIRN_PRELOAD_BUDGET=1073741824");
+    o = TRY("figures", "record", .budget = true);
     CHECK_STR(o.out, bare.out);
     free(env);
 }
@@ -427,7 +465,7 @@ static void passes_an_unknown_version_through(void)
     CHECK_INT(r->switches, SWITCH_RECORD);
     CHECK(r->next > 4);
     bare = TRY("figures", NULL, .major = 9);
-    o = TRY("figures", "all", .major = 9, .more = "CAIRN_PRELOAD_BUDGET=1073741824");
+    o = TRY("figures", "all", .major = 9, .budget = true);
     CHECK_STR(o.out, bare.out);
 }
 
@@ -509,6 +547,9 @@ int main(int argc, char **argv)
     RUN(survives_a_kill);
     RUN(keeps_what_there_is_room_for);
     RUN(does_without_its_file);
+    RUN(exec_keeps_the_number);
+    RUN(files_may_be_limited);
+    RUN(a_kernel_is_named_once);
     RUN(does_without_room_on_the_disk);
     RUN(pieces_may_have_any_size);
     RUN(keeps_the_order_of_a_stream);
