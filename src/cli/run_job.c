@@ -130,7 +130,6 @@ static bool preflight(struct stage *s)
 
 static void open_journal(struct stage *s)
 {
-    CLEANUP(mem_free) char *env = run_env_text(&s->plan);
     CLEANUP(json_cleanup) struct json *facts = gpu_json(s->facts, NULL);
     struct json *event = journal_event("start");
     struct json *command = json_add_array(event, "command");
@@ -138,7 +137,6 @@ static void open_journal(struct stage *s)
         json_add_text(command, NULL, *arg);
     json_add_int(event, "pid", getpid());
     journal_add(&s->journal, event);
-    journal_write_text(&s->journal, "env", s->o->no_env ? "" : env);
     journal_write(&s->journal, "facts.json", facts);
 }
 
@@ -240,6 +238,12 @@ static void make_environment(struct stage *s)
         say_and_note(s, "nvidia-smi is `cairn smi` for this run");
 }
 
+static void keep_environment(struct stage *s)
+{
+    CLEANUP(mem_free) char *text = run_env_text(s->facts->env, s->env);
+    journal_write_text(&s->journal, "env", text);
+}
+
 /* The one who started us may go; from here on we talk to the journal alone. */
 static void detach(struct stage *s)
 {
@@ -308,6 +312,7 @@ static int prepare_and_train(struct stage *s)
     open_journal(s);
     run_print_summary(s->facts, &s->plan, !s->o->no_env);
     make_environment(s);
+    keep_environment(s);
     if (s->o->detach)
         run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
                              s->journal.dir ? s->journal.dir : "none, so its output is lost"));

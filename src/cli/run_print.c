@@ -211,13 +211,27 @@ void run_print_history(const struct history_run *runs, size_t n, bool json)
         puts("no runs yet");
 }
 
-char *run_env_text(const struct plan *p)
+/* name: room for it. */
+static const char *split(const char *variable, char *name, size_t size)
 {
+    size_t n = strcspn(variable, "=");
+    snprintf(name, size, "%.*s", (int)n, variable);
+    return n < size && variable[n] ? variable + n + 1 : NULL;
+}
+
+char *run_env_text(const char *const *before, const char *const *after)
+{
+    const char *const *was = before;
     struct str text = { 0 };
-    for (size_t i = 0; i < p->n_unset; i++)
-        shell_unset(SHELL_SH, p->unset[i].name, &text);
-    for (size_t i = 0; i < p->n_set; i++)
-        shell_set(SHELL_SH, p->set[i].name, p->set[i].value, &text);
+    char name[256];
+    for (; before && *before; before++)
+        if (split(*before, name, sizeof(name)) && !str_env(after, name))
+            shell_unset(SHELL_SH, name, &text);
+    for (; *after; after++) {
+        const char *value = split(*after, name, sizeof(name));
+        if (value && !str_eq(str_env(was, name), value))
+            shell_set(SHELL_SH, name, value, &text);
+    }
     str_add(&text, "");
     return text.s;
 }

@@ -21,8 +21,8 @@ void run_print_end(const struct supervise_result *r, char *const *argv, const st
 void run_print_outputs(const struct outputs *o);
 /* The runs of the past. */
 void run_print_history(const struct history_run *runs, size_t n, bool json);
-/* The plan's part of an environment, as lines for a shell. */
-char *run_env_text(const struct plan *p);
+/* What makes one environment of another, as lines for a shell. */
+char *run_env_text(const char *const *before, const char *const *after);
 /* verdict.json; the caller frees it. */
 struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv);
 

@@ -316,11 +316,6 @@ static const char *key_preload_memory(const struct judgement *j)
     return preload_with(j, "memory");
 }
 
-static const char *key_preload_guard(const struct judgement *j)
-{
-    return preload_with(j, "guard");
-}
-
 static const struct {
     const char *name;
     const char *(*value)(const struct judgement *j);
@@ -360,7 +355,6 @@ static const struct {
     { "reason", key_reason },
     { "preload_stage", key_preload_stage },
     { "preload_memory", key_preload_memory },
-    { "preload_guard", key_preload_guard },
 };
 
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n)

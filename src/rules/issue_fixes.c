@@ -131,8 +131,6 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_OOM_UNIFIED, "a smaller job: batch, length, resolution, gradient checkpointing"),
     DO(ISSUE_OOM_UNIFIED, CPU, ON_CPU),
 
-    SET(ISSUE_HOST_OOM, FIX_PRELOAD_SHARED, "CAIRN_PRELOAD={preload_guard}",
-        "let allocations on the GPU fail that would leave the host too little"),
     DO(ISSUE_HOST_OOM, RESTART,
        "start once more, from the last checkpoint: what took the memory may be gone"),
     ADVISE(ISSUE_HOST_OOM,

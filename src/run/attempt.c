@@ -343,6 +343,7 @@ static void on_tick(struct life *l, double now)
     CLEANUP(tree_release) struct tree t;
     tree_read(&t, "/proc", l->launch.guardian.pid);
     l->next_watch = now + watch_interval(l->o->hang_after_s);
+    calls_tidy(l->o->calls);
     watch(l, &t, now);
     if (!l->stopping)
         guard_memory(l, &t, now);

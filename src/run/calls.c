@@ -4,14 +4,16 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "preload/record.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { JSON_CALLS = 16 };
+enum { JSON_CALLS = 16, MANY_FILES = 16 };
 
 /* The numbers are the same in all versions of HIP. */
 static const struct {
@@ -177,19 +179,55 @@ bool calls_is_copy(const struct calls_call *c)
     return strstr(c->function, "Memcpy") != NULL;
 }
 
-/* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but it is all there is. */
-const struct calls_call *calls_culprit(const struct calls *c)
+static bool is_wait(const struct calls_call *c)
 {
-    const struct calls_call *failed = NULL;
+    return strstr(c->function, "Synchronize") != NULL;
+}
+
+/* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but may be all there is. */
+const struct calls_call *calls_culprit(const struct calls *c, bool stood_still)
+{
+    const struct calls_call *failed = NULL, *inside = NULL;
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = c->process[i].n; k-- > 0;) {
             const struct calls_call *call = &c->process[i].call[k];
-            if (!call->returned)
-                return call;
-            if (call->code && !failed)
+            if (!call->returned && (!inside || (is_wait(inside) && !is_wait(call))))
+                inside = call;
+            if (call->returned && call->code && !failed)
                 failed = call;
         }
-    return failed;
+    bool explains = inside && stood_still && !is_wait(inside);
+    return failed && !explains ? failed : inside;
+}
+
+static bool has_nothing_to_tell(const char *path)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct calls c = { 0 };
+    add_process(path, &a, &c);
+    return !calls_culprit(&c, true);
+}
+
+static void visit_count(const char *path, void *context)
+{
+    (void)path;
+    ++*(size_t *)context;
+}
+
+static void visit_tidy(const char *path, void *context)
+{
+    int pid = atoi(strrchr(path, '.') + 1);
+    (void)context;
+    if (pid > 0 && kill(pid, 0) && errno == ESRCH && has_nothing_to_tell(path))
+        unlink(path);
+}
+
+void calls_tidy(const char *prefix)
+{
+    size_t n = 0;
+    each_file(prefix, visit_count, &n);
+    if (n > MANY_FILES)
+        each_file(prefix, visit_tidy, NULL);
 }
 
 const struct calls_call *calls_last_kernel(const struct calls *c)

@@ -39,14 +39,17 @@ struct calls {
 /* prefix as in CAIRN_PRELOAD_FILE; NULL: nothing is read. */
 void calls_read(const char *prefix, struct arena *a, struct calls *out);
 void calls_remove(const char *prefix);
+/* When they become many: removes those of processes that are no more and have nothing to tell. */
+void calls_tidy(const char *prefix);
 
-/* The call that explains an end: one that never returned, else the last that failed; NULL: none did. */
-const struct calls_call *calls_culprit(const struct calls *c);
+/* The call that explains an end; NULL: none does.  One that failed, unless the process was stopped or killed where it stood:
+ * then one that never returned, as long as it is no mere wait. */
+const struct calls_call *calls_culprit(const struct calls *c, bool stood_still);
 bool calls_is_copy(const struct calls_call *c);
 /* The last launch of the process that called last; NULL: none with a name. */
 const struct calls_call *calls_last_kernel(const struct calls *c);
 
-/* "hipMemcpyWithStream of 512.0 MiB, inside for 61.0 s" */
+/* "hipMemcpyWithStream of 512.0 MiB, never returned, begun 61.0 s ago" */
 const char *calls_say(const struct calls_call *c, struct arena *a);
 /* "at::native::reduce_kernel" of what a C++ compiler made of it; other names as they are. */
 const char *calls_readable(const char *kernel, struct arena *a);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/preload.h"
 
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "host/memory.h"
 #include "preload/record.h"
 #include "run/calls.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,7 +108,17 @@ static const char *find_library(struct arena *a)
     return NULL;
 }
 
-/* What a killed run left: its process is no more. */
+/* -1: another holds it, perhaps a run whose process has no number here. */
+static int lock_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* What a killed run left: its process is no more, and nobody holds the folder. */
 static void remove_stale(void)
 {
     DIR *d = opendir(SHARED);
@@ -118,6 +131,9 @@ static void remove_stale(void)
         snprintf(path, sizeof(path), SHARED "/%s", e->d_name);
         if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
             continue;
+        CLEANUP(fd_close) int held = lock_folder(path);
+        if (held < 0)
+            continue;
         snprintf(path, sizeof(path), SHARED "/%.200s/calls", e->d_name);
         calls_remove(path);
         *strrchr(path, '/') = '\0';
@@ -127,12 +143,15 @@ static void remove_stale(void)
         closedir(d);
 }
 
-static const char *make_folder(struct arena *a)
+static const char *make_folder(struct arena *a, int *held)
 {
     char path[64];
     remove_stale();
     snprintf(path, sizeof(path), SHARED "/cairn-run-%d-XXXXXX", (int)getpid());
-    return mkdtemp(path) ? arena_printf(a, "%s/calls", path) : NULL;
+    if (!mkdtemp(path))
+        return NULL;
+    *held = lock_folder(path);
+    return arena_printf(a, "%s/calls", path);
 }
 
 /* --- told how ------------------------------------------------------------------------------------------------------ */
@@ -156,10 +175,14 @@ static int64_t reserve_now(const struct facts *f)
     return left->from && left->v <= reserve ? left->v / 2 : reserve;
 }
 
+/* What the GPU may use, and the host has left. */
 static void tell_memory(struct telling *t, const struct facts *f, const struct plan *p)
 {
-    int64_t reserve = reserve_now(f);
-    tell(t, "CAIRN_PRELOAD_BUDGET", arena_printf(t->a, "%lld", (long long)p->gpu->usable_bytes.v));
+    int64_t reserve = reserve_now(f), budget = p->gpu->usable_bytes.v;
+    const struct num *left = &f->host.memory_available_bytes;
+    if (left->from && left->v - reserve < budget)
+        budget = left->v > reserve ? left->v - reserve : 1;
+    tell(t, "CAIRN_PRELOAD_BUDGET", arena_printf(t->a, "%lld", (long long)budget));
     tell(t, "CAIRN_PRELOAD_RESERVE", arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
 }
 
@@ -177,7 +200,9 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     unsigned switches = c->way == PRELOAD_LIST ? c->switches
                                                : SWITCH_RECORD | switches_of(str_env(env, "CAIRN_PRELOAD")) |
                                                      (shared ? SWITCH_GUARD : 0U);
-    *out = (struct preload){ .env = plan_change(env, NULL, 0, all, ARRAY_LEN(all), a) };
+    *out = (struct preload){ .held = -1, .env = plan_change(env, NULL, 0, all, ARRAY_LEN(all), a) };
+    unsigned useless = shared ? 0 : switches & (SWITCH_MEMORY | SWITCH_GUARD);
+    switches &= ~useless;
     const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
     if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO))
         return;
@@ -186,9 +211,14 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
                                : LIBRARY " is not beside the program nor in ../lib/cairn";
         return;
     }
+    if (useless)
+        out->trouble = arena_printf(a, "without %s: the GPU is not known to share the host's memory",
+                                    list_of(useless, a));
+    if (useless && !switches)
+        return;
     struct telling t = { .a = a };
     if (switches & SWITCH_RECORD)
-        out->file = make_folder(a);
+        out->file = make_folder(a, &out->held);
     if (switches & SWITCH_RECORD && !out->file)
         out->trouble = arena_printf(a, "GPU calls are not recorded: %s: %s", SHARED, strerror(errno));
     out->list = list_of(switches, a);
@@ -213,5 +243,6 @@ void preload_finish(struct preload *p)
     calls_remove(p->file);
     snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(p->file, '/') - p->file), p->file);
     rmdir(folder);
+    fd_close(&p->held);
     p->file = NULL;
 }

@@ -24,6 +24,7 @@ int preload_parse(const char *text, struct preload_choice *out, struct cairn_err
 
 struct preload {
     const char *file;       /* what the recorder's files begin with; NULL: nothing is recorded */
+    int held;               /* the folder of these files, locked while the run lives */
     const char *list;       /* the behaviours, for people; NULL: the library is not used */
     const char *why;        /* that a rule added one; NULL: none did */
     const char *trouble;    /* why it is not used, or not wholly; NULL: all is well, or nobody asked */

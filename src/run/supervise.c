@@ -48,6 +48,17 @@ static void journal_attempt(struct run *r)
 
 /* --- after an attempt ----------------------------------------------------------------------------------------- */
 
+/* As a shell counts them; a program's own status may lie beyond. */
+static bool is_signal(int code)
+{
+    return code > 128 && code - 128 <= SIGRTMAX;
+}
+
+static const struct calls_call *culprit_of(const struct supervise_try *t)
+{
+    return calls_culprit(&t->calls, t->attempt.end == ATTEMPT_HUNG || is_signal(t->attempt.code));
+}
+
 static void journal_verdict(struct run *r, const struct supervise_try *t)
 {
     struct json *event = journal_event("verdict");
@@ -58,7 +69,7 @@ static void journal_verdict(struct run *r, const struct supervise_try *t)
     json_add_bool(event, "saw_step", t->attempt.saw_step);
     json_add_text(event, "class", t->diagnosis.class_id);
     json_add_text(event, "cause", t->diagnosis.cause);
-    const struct calls_call *culprit = calls_culprit(&t->calls);
+    const struct calls_call *culprit = culprit_of(t);
     json_add_text(event, "gpu_call", culprit ? calls_say(culprit, r->a) : NULL);
     journal_add(r->o->journal, event);
 }
@@ -82,7 +93,7 @@ static void take_calls(struct run *r, struct supervise_try *t)
 
 static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t)
 {
-    const struct calls_call *culprit = calls_culprit(&t->calls);
+    const struct calls_call *culprit = culprit_of(t);
     const struct diagnose_context ctx = {
         .facts = r->o->facts,
         .gfx = r->o->gfx,
@@ -133,12 +144,6 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     return failed;
 }
 
-/* As a shell counts them; a program's own status may lie beyond. */
-static bool is_signal(int code)
-{
-    return code > 128 && code - 128 <= SIGRTMAX;
-}
-
 /* Launches do not wait for their kernels, unless they are told to. */
 static void say_kernel(struct run *r, const struct supervise_try *t, const struct calls_call *culprit)
 {
@@ -153,7 +158,7 @@ static void say_kernel(struct run *r, const struct supervise_try *t, const struc
 
 static void say_calls(struct run *r, const struct supervise_try *t)
 {
-    const struct calls_call *culprit = calls_culprit(&t->calls);
+    const struct calls_call *culprit = culprit_of(t);
     if (culprit)
         talk_say(r->o->talk, "its last GPU call that %s: %s", culprit->returned ? "failed" : "did not return",
                  calls_say(culprit, r->a));

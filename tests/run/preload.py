@@ -3,6 +3,7 @@
 
 The trainer's GPU work is done by tests/preload/child.c, with a HIP that is not one.
 """
+import fcntl
 import json
 import os
 import sys
@@ -86,16 +87,32 @@ def it_can_be_left_out_or_chosen():
             env = told(home, *arguments)
             if env:
                 yield arguments, env
-        env = told(home, '--preload=stage,guard')
+        done = run(home, TELL, '--preload=stage,guard', '--root', HALO)
+        env = json.loads(done.stdout)
         if env.get('CAIRN_PRELOAD') != 'stage,guard' or 'CAIRN_PRELOAD_FILE' in env:
             yield env
-        env = told(home, '--preload=all', '--no-env')
+        with open(home.runs()[-1] + '/env', encoding='utf-8') as f:
+            if "CAIRN_PRELOAD='stage,guard'" not in f.read():
+                yield 'the journal does not have it'
+        env = told(home, '--preload=all', '--no-env', '--root', HALO)
         if env.get('CAIRN_PRELOAD') != 'record,stage,retry,memory,guard':
             yield env
         for bad in ('stage,', 'all,stage', 'speed', ''):
             done = run(home, TELL, '--preload=' + bad)
             if done.returncode != 2 or b'--preload wants' not in done.stderr:
                 yield bad, done
+
+
+def a_card_with_memory_of_its_own_is_not_guarded():
+    with Home() as home:
+        done = run(home, TELL, '--preload=all')
+        if json.loads(done.stdout).get('CAIRN_PRELOAD') != 'record,stage,retry':
+            yield done.stdout
+        if b'without memory,guard: the GPU is not known to share' not in b' '.join(done.stderr.split()):
+            yield done.stderr
+        done = run(home, TELL, '--preload=guard')
+        if json.loads(done.stdout) or b'nothing is preloaded' not in done.stderr:
+            yield done
 
 
 def shared_memory_is_guarded():
@@ -177,12 +194,18 @@ def debug_says_which_kernel_failed():
 
 
 def what_a_killed_run_left_goes_with_the_next():
-    # No process has so high a number.
+    # No process has so high a number here; one elsewhere may.
     folder = '/dev/shm/cairn-run-4194305-abcdef'
     os.makedirs(folder, exist_ok=True)
     with open(folder + '/calls.1', 'w', encoding='utf-8'):
         pass
     with Home() as home:
+        held = os.open(folder, os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        told(home)
+        if not os.path.exists(folder + '/calls.1'):
+            yield 'somebody held it'
+        os.close(held)
         told(home)
         if os.path.exists(folder):
             yield 'it is still there'
@@ -191,6 +214,7 @@ def what_a_killed_run_left_goes_with_the_next():
 tap.run([
     the_recorder_is_there_by_itself,
     it_can_be_left_out_or_chosen,
+    a_card_with_memory_of_its_own_is_not_guarded,
     shared_memory_is_guarded,
     a_refused_copy_is_staged_the_next_time,
     a_copy_that_stands_still_is_staged,

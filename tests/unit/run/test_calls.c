@@ -18,6 +18,7 @@ static struct record *new_record(int pid)
     r->n_kernels = 2;
     strcpy(r->function[0], "hipMemcpyWithStream");
     strcpy(r->function[1], "hipLaunchKernel");
+    strcpy(r->function[2], "hipStreamSynchronize");
     strcpy(r->kernel[1], "_ZN2at6native13reduce_kernelILi512EEEvT_");
     strcpy(r->library, "/opt/libamdhip64.so.6");
     return r;
@@ -64,7 +65,7 @@ static void tells_where_a_process_is(void)
     REQUIRE(c.n == 1);
     CHECK_INT(c.process[0].n, CALLS_MOST + 1);
     CHECK_INT(c.process[0].n_calls, 101);
-    const struct calls_call *culprit = calls_culprit(&c);
+    const struct calls_call *culprit = calls_culprit(&c, true);
     REQUIRE(culprit);
     CHECK(calls_is_copy(culprit));
     CHECK_STR(calls_say(culprit, &arena), "hipMemcpyWithStream of 3.0 MiB, never returned, begun 61.0 s ago");
@@ -84,7 +85,7 @@ static void tells_what_failed(void)
     keep(r, "calls.42");
     struct calls c = read_all();
     REQUIRE(c.n == 1);
-    const struct calls_call *culprit = calls_culprit(&c);
+    const struct calls_call *culprit = calls_culprit(&c, true);
     REQUIRE(culprit);
     CHECK_STR(calls_say(culprit, &arena),
               "hipLaunchKernel at::native::reduce_kernel of 64 threads: error 12345, took 1.5 us");
@@ -95,6 +96,53 @@ static void tells_what_failed(void)
     calls_text(&c, &text);
     CHECK_HAS(text.s, "of process 42, of 4 in all (/opt/libamdhip64.so.6)");
     CHECK_HAS(text.s, "hipMemcpyWithStream of 3.0 MiB: hipErrorInvalidValue (1)");
+}
+
+static void tells_a_wait_from_a_cause(void)
+{
+    struct record *r = new_record(51);
+    add(r, 1, 719, true, 5);
+    add(r, 2, 0, false, 4);
+    keep(r, "calls.51");
+    struct calls c = read_all();
+    REQUIRE(c.n == 1);
+    CHECK_INT(calls_culprit(&c, true)->code, 719); /* a wait loses */
+    CHECK_INT(calls_culprit(&c, false)->code, 719);
+    r = new_record(51);
+    add(r, 0, 0, false, 6);
+    add(r, 1, 719, true, 5);
+    add(r, 2, 0, false, 4);
+    keep(r, "calls.51");
+    c = read_all();
+    REQUIRE(c.n == 1);
+    CHECK(calls_is_copy(calls_culprit(&c, true)));
+    CHECK_INT(calls_culprit(&c, false)->code, 719); /* it ended by itself */
+    r = new_record(51);
+    add(r, 2, 0, false, 4);
+    keep(r, "calls.51");
+    c = read_all();
+    REQUIRE(c.n == 1);
+    CHECK_STR(calls_culprit(&c, false)->function, "hipStreamSynchronize"); /* all there is */
+}
+
+/* No process has so high a number. */
+static void files_of_the_dead_do_not_pile_up(void)
+{
+    char name[32];
+    for (int i = 0; i < 20; i++) {
+        struct record *r = new_record(4194305 + i);
+        add(r, 0, i == 3 ? 1 : 0, true, 1);
+        snprintf(name, sizeof(name), "calls.%d", 4194305 + i);
+        keep(r, name);
+    }
+    struct record *alive = new_record(getpid());
+    add(alive, 0, 0, true, 1);
+    snprintf(name, sizeof(name), "calls.%d", getpid());
+    keep(alive, name);
+    calls_tidy(scratch("calls"));
+    CHECK_INT(access(scratch("calls.4194305"), F_OK), -1);
+    CHECK_INT(access(scratch("calls.4194308"), F_OK), 0); /* it has something to tell */
+    CHECK_INT(access(scratch(name), F_OK), 0);
 }
 
 static void the_process_that_called_last_comes_first(void)
@@ -109,7 +157,7 @@ static void the_process_that_called_last_comes_first(void)
     REQUIRE(c.n == 2);
     CHECK_INT(c.process[0].pid, 44);
     CHECK_INT(c.process[1].pid, 43);
-    CHECK(!calls_culprit(&c));
+    CHECK(!calls_culprit(&c, true));
 }
 
 static void a_ring_that_went_round(void)
@@ -122,7 +170,7 @@ static void a_ring_that_went_round(void)
     struct calls c = read_all();
     REQUIRE(c.n == 1);
     CHECK_INT(c.process[0].n, CALLS_MOST - 1);
-    CHECK(!calls_culprit(&c));
+    CHECK(!calls_culprit(&c, true));
 }
 
 static void believes_nothing(void)
@@ -176,6 +224,8 @@ static void names_can_be_read(void)
     }
 WITH_FOLDER(tells_where_a_process_is)
 WITH_FOLDER(tells_what_failed)
+WITH_FOLDER(tells_a_wait_from_a_cause)
+WITH_FOLDER(files_of_the_dead_do_not_pile_up)
 WITH_FOLDER(the_process_that_called_last_comes_first)
 WITH_FOLDER(a_ring_that_went_round)
 WITH_FOLDER(believes_nothing)
@@ -184,6 +234,8 @@ int main(void)
 {
     RUN(tells_where_a_process_is_);
     RUN(tells_what_failed_);
+    RUN(tells_a_wait_from_a_cause_);
+    RUN(files_of_the_dead_do_not_pile_up_);
     RUN(the_process_that_called_last_comes_first_);
     RUN(a_ring_that_went_round_);
     RUN(believes_nothing_);
