@@ -46,7 +46,7 @@ def import_findings():
     yield from (f'{LIBRARY} needs {name}, which musl may not have' for name in sorted(wanted - KNOWN))
     for line in lint.run('readelf', '--dynamic', '--wide', LIBRARY).stdout.splitlines():
         needed = re.search(r'\(NEEDED\).*\[(.*)\]', line)
-        if needed and not needed.group(1).startswith(('libc.so', 'ld-linux')):
+        if needed and not needed.group(1).startswith(('libc.so', 'ld-linux', 'libdl.so', 'libpthread.so')):
             yield f'{LIBRARY} needs {needed.group(1)}'
 
 

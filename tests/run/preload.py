@@ -6,6 +6,7 @@ The trainer's GPU work is done by tests/preload/child.c, with a HIP that is not 
 import fcntl
 import json
 import os
+import shutil
 import sys
 
 import tap
@@ -125,6 +126,17 @@ def shared_memory_is_guarded():
             yield env
 
 
+def the_budget_is_what_the_host_has_left():
+    with Home() as home:
+        root = home.path + '/halo'
+        shutil.copytree(HALO, root, symlinks=True)
+        with open(root + '/proc/meminfo', 'a', encoding='utf-8') as f:
+            f.write(f'MemAvailable:   {40 << 20} kB\n')
+        env = told(home, '--root', root)
+        if int(env['CAIRN_PRELOAD_BUDGET']) + int(env['CAIRN_PRELOAD_RESERVE']) != 40 << 30:
+            yield env
+
+
 def a_refused_copy_is_staged_the_next_time():
     with Home() as home:
         done = run(home, REFUSED)
@@ -216,6 +228,7 @@ tap.run([
     it_can_be_left_out_or_chosen,
     a_card_with_memory_of_its_own_is_not_guarded,
     shared_memory_is_guarded,
+    the_budget_is_what_the_host_has_left,
     a_refused_copy_is_staged_the_next_time,
     a_copy_that_stands_still_is_staged,
     the_truth_about_shared_memory,
