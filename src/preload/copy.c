@@ -275,7 +275,7 @@ int copy_run(const struct copy *c, const struct told *t)
     bool had = had_error(), wants = wants_staging(c, t);
     int code = GPU_OK;
     bool staged = wants && stage(c, t, &code);
-    if (wants && !staged)
+    if (wants && !(staged && code))
         take_error_back(had);
     state_own(false);
     if (staged)

@@ -327,7 +327,7 @@ int hipEventCreateWithFlags(void **event, unsigned flags)
 int hipEventRecord(void *event, void *stream)
 {
     *(void **)event = stream;
-    return 0;
+    return done(option("noevent=", 0) ? INVALID : 0);
 }
 
 int hipEventSynchronize(void *event)

@@ -280,6 +280,8 @@ static void stages_copies(void)
         CHECK_INT(r->counts.staged_bytes, 4 * BIG);
         CHECK_INT(r->counts.stage_failed, 0);
     }
+    o = TRY("load", "stage", .fake = "noevent=1");
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
     o = TRY("load", NULL);
     CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 4\n");
 }
