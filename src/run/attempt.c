@@ -243,7 +243,18 @@ static bool is_excused(struct life *l, const struct tree *t)
     return tree_waits_for_input(t, "/proc") || tree_listens(t, "/proc");
 }
 
-/* A busy CPU may train, compile, or poll for ever for a GPU that does not answer.  Nobody can tell, so it is only said. */
+/* No copy takes so long, whatever the CPU does beside. */
+static bool is_inside_copy(const struct life *l)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct calls calls;
+    calls_read(l->o->calls, &a, &calls);
+    const struct calls_call *culprit = calls_culprit(&calls, true);
+    return culprit && !culprit->returned && calls_is_copy(culprit) && culprit->begun_s >= l->polling.after_s;
+}
+
+/* A busy CPU may train, compile, or poll for ever for a GPU that does not answer.  Nobody can tell, so it is only said, unless
+ * the recorder shows a copy that does not return. */
 static void watch_polling(struct life *l, const struct tree *t, struct watch_sample s)
 {
     if (l->polling_said || s.busy_percent < 0)
@@ -256,6 +267,12 @@ static void watch_polling(struct life *l, const struct tree *t, struct watch_sam
     watchdog_rest(&l->polling);
     if (!l->polling_said)
         return;
+    if (is_inside_copy(l)) {
+        talk_say(l->o->talk, "a copy to or from the GPU has not returned for %.0f s: stopping it",
+                 l->polling.after_s);
+        stop_it(l, t, ATTEMPT_HUNG, s.now_s);
+        return;
+    }
     save_evidence(l, t, "busy.txt");
     talk_say(
         l->o->talk,
@@ -275,7 +292,7 @@ static void watch(struct life *l, const struct tree *t, double now)
         .gpu_bytes = gauge_gpu_bytes(&l->o->gauge->now),
     };
     watch_polling(l, t, s);
-    if (!watchdog_feed(&l->watchdog, &s))
+    if (l->stopping > 0 || !watchdog_feed(&l->watchdog, &s))
         return;
     if (is_excused(l, t)) {
         watchdog_rest(&l->watchdog);

@@ -14,6 +14,7 @@ from supervised import DATA, Home
 
 WORLD = os.environ['PRELOAD_WORLD']
 HALO = os.path.join(DATA, 'sysfs/gfx1151-strixhalo-aurora-112g-gtt')
+PHOENIX = os.path.join(DATA, 'sysfs/gfx1103-phoenix-780m-laptop')
 TELL = '''
 import json, os
 names = ("LD_PRELOAD", "CAIRN_PRELOAD", "CAIRN_PRELOAD_FILE", "CAIRN_PRELOAD_BUDGET", "CAIRN_PRELOAD_RESERVE")
@@ -38,6 +39,17 @@ sys.exit("torch.AcceleratorError: HIP error: invalid argument")
 '''
 # Weights are mapped, and HIP never comes back.
 STALLED = REFUSED.replace('invalid=1000', 'stall=1')
+# It never comes back, and another thread of the trainer keeps a core busy.
+SPINNING = TRAIN + '''
+import threading, time
+stalled = threading.Thread(target=gpu, args=("load", "stall=1"), daemon=True)
+stalled.start()
+if "stage" in os.environ["CAIRN_PRELOAD"]:
+    train()
+end = time.monotonic() + 100
+while time.monotonic() < end:
+    pass
+'''
 # Half of what the GPU could use is all that the trainer was told.
 CROWDED = TRAIN + '''
 if "memory" in os.environ.get("CAIRN_PRELOAD", ""):
@@ -165,6 +177,16 @@ def a_copy_that_stands_still_is_staged():
             yield done.stderr
 
 
+def a_busy_core_does_not_hide_a_copy_that_stands_still():
+    with Home() as home:
+        done = run(home, SPINNING, '--hang-after', '1', '--root', PHOENIX)
+        changes = [t['change'] for t in home.verdict()['attempts']]
+        if done.returncode or len(changes) != 2 or 'stage,retry' not in changes[1]:
+            yield changes, done.stderr
+        if b'a copy to or from the GPU has not returned' not in done.stderr:
+            yield done.stderr
+
+
 def the_truth_about_shared_memory():
     with Home() as home:
         done = run(home, CROWDED.replace('RX 6750 XT gfx1031', '8060S gfx1151'), '--root', HALO)
@@ -231,6 +253,7 @@ tap.run([
     the_budget_is_what_the_host_has_left,
     a_refused_copy_is_staged_the_next_time,
     a_copy_that_stands_still_is_staged,
+    a_busy_core_does_not_hide_a_copy_that_stands_still,
     the_truth_about_shared_memory,
     what_the_user_chose_stays,
     a_hang_names_the_call,
