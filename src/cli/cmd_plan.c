@@ -73,10 +73,10 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
                one ? "              for both: they are the same memory" : "");
     if (p->budget_bytes && bound <= p->budget_bytes)
         printf("%-16s %12s\n", "left", print_bytes((int64_t)(p->budget_bytes - bound), text));
-    printf("\n%llu micro-batches of %llu samples a step%s; the optimizer's state on the %s%s\n",
-           (unsigned long long)p->micros, (unsigned long long)p->micro,
-           p->recompute ? ", blocks computed again on the way back" : "", place(p->optim_on_host),
-           p->blocks_on_host ? ", the blocks' weights too" : "");
+    printf("\n%llu micro-batch%s of %llu sample%s a step%s; the optimizer's state on the %s%s\n",
+           (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
+           p->micro == 1 ? "" : "s", p->recompute ? ", blocks computed again on the way back" : "",
+           place(p->optim_on_host), p->blocks_on_host ? ", the blocks' weights too" : "");
     for (size_t i = 0; i < p->n_given_way; i++)
         printf("%s %s\n", i ? "                " : "to make it fit: ", p->given_way[i]);
 }
