@@ -21,12 +21,19 @@
 enum { LEAST = 64 << 10 }; /* what is smaller the runtime stages itself */
 enum { PORTABLE = 1 };     /* pinned for every device */
 enum { NO_TIMING = 2 };    /* of an event */
+enum { BUFFERS = 2 };
+
+struct buffer {
+    char *bytes;
+    void *copied;      /* an event; NULL: there is none */
+    void *stream;      /* of the last copy */
+    bool busy, marked; /* that copy may still run; the event tells when it does not */
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char *buffers[2];
+static struct buffer buffers[BUFFERS];
 static size_t buffer_bytes;
 static bool no_buffers; /* asked for, and not given */
-static void *arrived;   /* an event behind the last of our copies */
 static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *captured[64]; /* streams */
 static _Atomic size_t n_captured;
@@ -39,9 +46,8 @@ typedef int stream_fn(void *);
 
 static void forget_buffers(void)
 {
-    buffers[0] = buffers[1] = NULL;
+    memset(buffers, 0, sizeof(buffers));
     no_buffers = false;
-    arrived = NULL;
 }
 
 void copy_forget(void)
@@ -134,14 +140,14 @@ static bool have_buffers(const struct told *t)
 {
     int (*get)(void **, size_t, unsigned) = (int (*)(void **, size_t, unsigned))real_get(CALL_hipHostMalloc);
     void *p = NULL;
-    if (buffers[0] || no_buffers)
-        return buffers[0];
-    no_buffers = !get || get(&p, 2 * t->piece_bytes, PORTABLE) || !p;
+    if (buffers[0].bytes || no_buffers)
+        return buffers[0].bytes;
+    no_buffers = !get || get(&p, BUFFERS * t->piece_bytes, PORTABLE) || !p;
     if (no_buffers)
         return false;
     buffer_bytes = t->piece_bytes;
-    buffers[0] = p;
-    buffers[1] = buffers[0] + buffer_bytes;
+    for (int i = 0; i < BUFFERS; i++)
+        buffers[i].bytes = (char *)p + i * buffer_bytes;
     return true;
 }
 
@@ -160,37 +166,59 @@ static bool read_source(char *to, const char *from, size_t n)
     return process_vm_readv(getpid(), &into, 1, &out_of, 1, 0) == (ssize_t)n;
 }
 
-/* For our own copies: others may have given the stream more to do meanwhile, and we hold the lock.  An event of another
- * device cannot be used; then the stream is waited for. */
-static bool wait_for_copies(void *stream)
+/* Where our last copy from a buffer ends in the stream: others may have given it more to do since, and we hold the lock.
+ * An event of another device cannot be used; then the stream is waited for. */
+static bool mark(struct buffer *b, void *stream)
 {
     int (*create)(void **, unsigned) = (int (*)(void **, unsigned))real_get(HELP_EVENT_CREATE);
     int (*note)(void *, void *) = (int (*)(void *, void *))real_get(HELP_EVENT_RECORD);
-    stream_fn *wait_event = (stream_fn *)real_get(CALL_hipEventSynchronize);
-    stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
-    if (create && note && wait_event && !arrived && create(&arrived, NO_TIMING))
-        arrived = NULL;
-    if (arrived && !note(arrived, stream))
-        return !wait_event(arrived);
-    return !wait(stream);
+    if (create && note && !b->copied && create(&b->copied, NO_TIMING))
+        b->copied = NULL;
+    return b->copied && note && !note(b->copied, stream);
 }
 
+/* Until it may be filled again. */
+static bool wait_for(struct buffer *b)
+{
+    stream_fn *wait_event = (stream_fn *)real_get(CALL_hipEventSynchronize);
+    stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
+    if (!b->busy)
+        return true;
+    b->busy = false;
+    return b->marked && wait_event ? !wait_event(b->copied) : !wait(b->stream);
+}
+
+static bool send(struct buffer *b, const struct copy *c, size_t at, size_t n, copy_kind_stream_fn *copy)
+{
+    b->busy = true; /* also when it fails: who knows */
+    b->marked = false;
+    b->stream = c->stream;
+    if (copy((char *)c->to + at, b->bytes, n, COPY_TO_DEVICE, c->stream))
+        return false;
+    b->marked = mark(b, c->stream);
+    return true;
+}
+
+/* One buffer is filled while the copy from the other runs. */
 static bool stage_pieces(const struct copy *c, copy_kind_stream_fn *copy)
 {
-    bool sent = false;
     for (size_t at = 0, i = 0; at < c->n; i++) {
         size_t n = c->n - at < buffer_bytes ? c->n - at : buffer_bytes;
-        char *buffer = buffers[i % 2];
-        if (!read_source(buffer, (const char *)c->from + at, n))
+        struct buffer *b = &buffers[i % BUFFERS];
+        if (!wait_for(b) || !read_source(b->bytes, (const char *)c->from + at, n) || !send(b, c, at, n, copy))
             return false;
-        if (sent && !wait_for_copies(c->stream)) /* for the other buffer */
-            return false;
-        if (copy((char *)c->to + at, buffer, n, COPY_TO_DEVICE, c->stream))
-            return false;
-        sent = true;
         at += n;
     }
-    return wait_for_copies(c->stream);
+    return true;
+}
+
+/* Also after a failure: the buffers must not be on their way when the next one fills them. */
+static bool wait_for_all(void)
+{
+    bool good = true;
+    for (int i = 0; i < BUFFERS; i++)
+        good = wait_for(&buffers[i]) && good;
+    return good;
 }
 
 /* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again.  True: code is the
@@ -207,8 +235,7 @@ static bool stage(const struct copy *c, const struct told *t, int *code)
         return true;
     pthread_mutex_lock(&lock);
     bool done = have_buffers(t) && stage_pieces(c, copy);
-    if (!done && buffers[0])
-        wait_for_copies(c->stream); /* the buffers must not be on their way when the next one fills them */
+    done = wait_for_all() && done;
     pthread_mutex_unlock(&lock);
     counts->staged += done;
     counts->staged_bytes += done ? c->n : 0;
