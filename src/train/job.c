@@ -292,16 +292,21 @@ static int take_memory(struct job *j, struct cairn_error *err)
     return job_take_network(j, err) || open_optim(j, err) ? -1 : 0;
 }
 
+static void give_memory(struct job *j)
+{
+    optim_close(j->optim);
+    j->optim = NULL;
+    gpt_give(j->m);
+}
+
 /* With less where the device has not what it told. */
 static int open_model(struct job *j, struct cairn_error *err)
 {
     for (;;) {
         struct cairn_error why = { 0 };
         if (!take_memory(j, &why))
-            break;
-        optim_close(j->optim);
-        j->optim = NULL;
-        gpt_give(j->m);
+            return 0;
+        give_memory(j);
         if (job_keep_near(j, &why)) {
             if (job_fit_again(j, err))
                 return -1;
@@ -314,17 +319,32 @@ static int open_model(struct job *j, struct cairn_error *err)
         if (job_step_down(j, &why, err))
             return -1;
     }
-    return job_fill_model(j, err) || optim_start(j->optim, err) ? -1 : 0;
 }
 
+static int fill_all(struct job *j, const char *from, struct cairn_error *err)
+{
+    if (open_model(j, err) || job_fill_model(j, err) || optim_start(j->optim, err))
+        return -1;
+    struct checkpoint_model m = job_checkpoint_model(j);
+    return from ? checkpoints_load(from, &m, &j->state, err) : 0;
+}
+
+/* What the device does not take stays on the host, where it can. */
 int job_load(struct job *j, const char *from, struct cairn_error *err)
 {
     struct load_line line;
+    int r;
     load_line_start(&line, j->o->g, j->o->talk, j->o->stop);
-    int r = open_model(j, err);
-    struct checkpoint_model m = job_checkpoint_model(j);
-    if (!r && from)
-        r = checkpoints_load(from, &m, &j->state, err);
+    for (;;) {
+        struct cairn_error why = { 0 };
+        uint64_t refused = job_refused(j);
+        r = fill_all(j, from, &why);
+        if (!r || job_refused(j) == refused || !job_leave_on_host(j, &why)) {
+            *err = r ? why : *err;
+            break;
+        }
+        give_memory(j);
+    }
     load_line_end(&line);
     return r;
 }

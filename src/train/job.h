@@ -51,6 +51,7 @@ struct job {
     char config_hash[33];
     const char *event; /* to be told in the next step's line, with the note; NULL: none */
     char note[512];
+    bool unsaved;   /* the last checkpoint could not be written */
     bool told_help; /* that the host widens weights */
     const char *why_storage;
     struct job_plan plan;
@@ -60,7 +61,7 @@ struct job {
     bool optim_stays, blocks_stay;      /* there is no room on the host */
     bool optim_by_need, blocks_by_need; /* went there in the middle of a run */
     int falls;                          /* how often something went there so */
-    bool told_holes, host_was_short;
+    bool told_holes, told_stays, host_was_short;
     uint64_t host_most;                  /* of its memory, that was available */
     double looked_s;                     /* at the host's memory, last */
     char given_way[JOB_RUNGS_MOST][160]; /* what was done for want of memory, in order */
@@ -98,6 +99,11 @@ extern const char *const job_part_names[JOB_PARTS];
 /* One rung down, and what is open is moved; the room must be opened again.  CAIRN_ENOMEM with `why` when there is none
  * left. */
 int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err);
+/* Transfers that the device did not take so far. */
+uint64_t job_refused(const struct job *j);
+/* After one more at the start: the next part that can live on the host does so, until a checkpoint finds that it can come over.
+ * false: there is none. */
+bool job_leave_on_host(struct job *j, const struct cairn_error *why);
 /* After an error at the start: the host has no room for parts that should live there, so they stay.  false: another error. */
 bool job_keep_near(struct job *j, const struct cairn_error *why);
 /* What went to the host in the middle of the run comes back where there is room again. */

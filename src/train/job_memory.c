@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "gpu/pool.h"
+#include "gpu/transfer.h"
 #include "train/job.h"
 #include "train/slow.h"
 #include <inttypes.h>
@@ -277,6 +278,36 @@ static int move_parts(struct job *j, struct cairn_error *err)
     return -1;
 }
 
+uint64_t job_refused(const struct job *j)
+{
+    struct transfer_stats st;
+    transfer_stats_get(gpu_transfer(j->o->g), &st);
+    return st.rungs[TRANSFER_REFUSED];
+}
+
+bool job_leave_on_host(struct job *j, const struct cairn_error *why)
+{
+    const struct gpu_info *g = gpu_info(j->o->g);
+    const char *part;
+    if (g->api == GPU_API_HOST || g->unified || gpu_lost(j->o->g))
+        return false;
+    if (j->m->frozen.pieces && !j->state.blocks_on_host) {
+        j->state.blocks_on_host = j->blocks_by_need = true;
+        part = "the weights of the blocks";
+    } else if (optim_can_move(job_optim_options(j).kind) && !j->state.optim_on_host) {
+        j->state.optim_on_host = j->optim_by_need = true;
+        part = "the optimizer's state";
+    } else
+        return false;
+    j->event = "part-on-host";
+    snprintf(j->note, sizeof(j->note), "%s: %s", part, why->msg);
+    job_say(
+        j,
+        "the device does not take all of it (%s): %s stay on the host, and are tried again at each checkpoint",
+        why->msg, part);
+    return true;
+}
+
 bool job_keep_near(struct job *j, const struct cairn_error *why)
 {
     if (why->code != CAIRN_ELACK || (!j->state.optim_on_host && !j->state.blocks_on_host))
@@ -371,13 +402,15 @@ int job_step_up(struct job *j, struct cairn_error *err)
     j->taken_bytes[JOB_OPTIMIZER] = j->plan.device[JOB_OPTIMIZER];
     j->taken_bytes[JOB_WEIGHTS] = j->plan.device[JOB_WEIGHTS];
     if (why.code) {
-        job_say(j, "there is memory again, but what went to the host cannot come back: %s", why.msg);
+        if (!j->told_stays)
+            job_say(j, "what went to the host cannot come back yet: %s", why.msg);
+        j->told_stays = true;
         return 0;
     }
     uint64_t more = job_plan_sum(j->plan.device) - before;
     j->event = "memory-back";
     snprintf(j->note, sizeof(j->note), "%.1f MiB are on the device again", mib(more));
-    job_say(j, "there is memory again: what went to the host, %.1f MiB, is back on the device", mib(more));
+    job_say(j, "there is room again: what went to the host, %.1f MiB, is back on the device", mib(more));
     return 0;
 }
 

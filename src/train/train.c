@@ -282,6 +282,7 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     int r = checkpoints_save(j->checkpoints, &m, &j->state, &why);
     if (wait && checkpoints_wait(j->checkpoints, NULL, r ? &(struct cairn_error){ 0 } : &why))
         r = -1;
+    j->unsaved = r != 0;
     if (!r || gpu_lost(j->o->g)) {
         if (r)
             *err = why;
@@ -415,7 +416,7 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
     if (enough)
         job_say(j, "the validation loss was not better for %" PRIu64 " evaluations: that is enough",
                 j->state.waited);
-    if (saved != j->state.step || !j->state.step)
+    if (saved != j->state.step || !j->state.step || j->unsaved)
         return save(j, true, err);
     return checkpoints_wait(j->checkpoints, NULL, err);
 }
