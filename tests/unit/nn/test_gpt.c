@@ -70,6 +70,9 @@ static void stir(struct weights *w, const struct params *p)
     }
 }
 
+/* Which way is the fastest may change, and with it the bits; NULL: never mind. */
+static const char *only_way;
+
 static void open_rig(struct rig *r, const struct gpt_shape *shape, const struct gpt_options *o,
                      bool recompute)
 {
@@ -80,8 +83,7 @@ static void open_rig(struct rig *r, const struct gpt_shape *shape, const struct 
     *r = (struct rig){ 0 };
     CHECK(!gpu_open("cpu", &r->g, &err));
     CHECK(!nn_open(&r->nn, r->g, GPU_F32, &err));
-    CHECK(!blas_force(r->nn.blas, "gemm",
-                      &err)); /* which way is the fastest may change, and with it the bits */
+    CHECK(!blas_force(r->nn.blas, only_way, &err));
     CHECK(!gpt_open(&r->nn, shape, o, &r->m, &err));
     CHECK(!gpt_init(r->m, 0.2f, 5, &err));
     if (o->lora)
@@ -254,9 +256,10 @@ static void blocks_on_the_host_give_the_same_bits(void)
 {
     struct lora_options lora = { .rank = 2, .alpha = 4 };
     struct gpt_shape shapes[] = { like_gpt2, like_llama, like_llama };
-    shapes[0].layers = shapes[1].layers = 5;
+    shapes[1].layers = 5;
     shapes[1].tied = false;
-    for (int i = 0; i < 6; i++) {
+    only_way = "gemm";
+    for (int i = 1; i < 5; i++) {
         struct rig near, far;
         size_t bytes, host;
         struct gpt_options o = { .lora = &lora, .quantize = i % 2 ? GPT_QUANTIZE_INT8 : GPT_QUANTIZE_NONE };
@@ -280,6 +283,7 @@ static void blocks_on_the_host_give_the_same_bits(void)
         close_rig(&near);
         close_rig(&far);
     }
+    only_way = NULL;
 }
 
 static void recomputing_takes_less(void)
