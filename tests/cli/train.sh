@@ -225,7 +225,8 @@ numbers_that_are_none()
     run train job.yaml --set run.dir=nan --set checkpoint.every=1 --set train.lr=100 --set train.weight_decay=10 \
         --set train.schedule=constant --set train.warmup=0 --steps 50
     status_is 1
-    err_has 'the first numbers that are none came from '
+    # The gradients may be finite, and only their norm not: which comes first depends on how products are rounded here.
+    grep -Eq "the first numbers that are none came from |gradients' norm (-?inf|-?nan)" "$err" || fail "what went wrong: $(cat "$err")"
     err_has 'a lower train.lr'
     python_is 'd["state"] == "crashed"' nan/run.json
     run tensor check nan/checkpoints/latest/model.safetensors
