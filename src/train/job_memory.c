@@ -494,6 +494,6 @@ void job_say_taken(struct job *j)
             str_addf(&list, "%s %.1f (%.1f), ", job_part_names[i], mib(j->taken_bytes[i]),
                      mib(j->plan.device[i]));
     }
-    job_say(j, "memory    %.1f MiB taken at most, %.1f planned; at the end (planned): %sthe rest %.1f (%.1f)",
-            mib(all.most_bytes), mib(job_plan_sum(j->plan.device)), list.s ? list.s : "", mib(rest), 0.0);
+    job_say(j, "memory    %.1f MiB taken at most, %.1f planned; at the end (planned): %sthe rest %.1f",
+            mib(all.most_bytes), mib(job_plan_sum(j->plan.device)), list.s ? list.s : "", mib(rest));
 }
