@@ -5,19 +5,20 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/smi_print.h"
-#include "cli/stop.h"
+#include "cli/smi_report.h"
+#include "cli/smi_rows.h"
+#include "cli/smi_run.h"
+#include "config.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
-
-/* The codes of nvidia-smi: programs that call it know them.  What it finds wrong it says on stdout. */
-enum { SMI_EXIT_BAD_ARGUMENT = 2, SMI_EXIT_NOT_FOUND = 6, SMI_EXIT_BAD_OPTION = 255 };
 
 struct smi_options {
-    const char *query_gpu, *query_apps, *format, *ids, *file, *loop, *loop_ms, *root;
-    bool list, json, help_gpu, help_apps;
+    struct smi_target target;
+    const char *query[SMI_TABLES]; /* columns of that table */
+    const char *format, *file, *loop, *loop_ms, *display;
+    bool list, report, xml, json, version, help[SMI_TABLES];
+    unsigned sections;
     long period_ms; /* 0: once */
 };
 
@@ -26,45 +27,21 @@ static const char default_columns[] =
     "index,name,uuid,pci.bus_id,driver_version,fan.speed,temperature.gpu,utilization.gpu,utilization.memory,"
     "memory.total,memory.used,memory.free,power.draw,power.limit,clocks.current.graphics,clocks.current.memory";
 
-static bool same_address(const char *pci, const char *id)
-{
-    size_t n = strlen(id), have = pci ? strlen(pci) : 0;
-    if (!strchr(id, ':') || !have)
-        return false;
-    return n >= have ? !strcasecmp(id + n - have, pci) && strspn(id, "0") >= n - have
-                     : !strcasecmp(pci + have - n, id);
-}
+struct answer {
+    const struct smi_options *o;
+    const struct smi_query *q;
+};
 
-/* By index, UUID, serial number or PCI address. */
-static bool is_gpu(const struct smi_gpu *g, const char *id)
-{
-    uint64_t index;
-    const struct gpu_facts *f = g->facts;
-    if (cairn_parse_u64(id, &index) && index == g->index)
-        return true;
-    return (f->uuid.s && !strcasecmp(f->uuid.s, id)) || str_eq(f->serial.s, id) || same_address(f->pci.s, id);
-}
-
-/* Keeps the GPUs that are named.  A name that is nobody's is passed over. */
-static void select_gpus(struct smi *s, const char *ids)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_gpus; i++) {
-        bool named = false;
-        for (const char *at = ids; at && !named; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-            named = is_gpu(&s->gpus[i], arena_strndup(&s->facts.arena, at, strcspn(at, ",")));
-        if (named)
-            s->gpus[n++] = s->gpus[i];
-    }
-    s->n_gpus = n;
-}
-
-static void show(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first)
+static void print_answer(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first)
 {
     if (o->list)
         smi_print_list(s);
     else if (o->json)
         smi_print_json(s, q);
+    else if (o->xml)
+        smi_report_xml(s);
+    else if (o->report)
+        smi_report_text(s, o->sections);
     else if (!q->table)
         smi_print_table(s);
     else {
@@ -74,43 +51,14 @@ static void show(struct smi *s, const struct smi_options *o, const struct smi_qu
     }
 }
 
-static int show_once(const struct smi_options *o, const struct smi_query *q, bool first)
+static int show(void *with, bool first)
 {
+    const struct answer *answer = with;
     CLEANUP(smi_release) struct smi s;
-    struct cairn_error err = { 0 };
-    if (smi_read(&s, o->root, &err))
-        return print_error(&err);
-    if (o->ids)
-        select_gpus(&s, o->ids);
-    if (!s.n_gpus && !o->json)
-        puts("No devices were found");
-    else
-        show(&s, o, q, first);
-    if (!s.count && s.facts.n_gpus)
-        fputs("cairn: HIP shows none of the AMD GPUs that are here; `cairn gpu` says why\n", stderr);
-    return s.n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
-}
-
-/* Until Ctrl-C, or until nobody reads any more. */
-static int show_again(const struct smi_options *o, const struct smi_query *q)
-{
-    const volatile sig_atomic_t *stopped = stop_catch();
-    const struct timespec pause = { o->period_ms / 1000, o->period_ms % 1000 * 1000000 };
-    int code = EXIT_FINE;
-    for (bool first = true; !*stopped; first = false) {
-        code = show_once(o, q, first);
-        if (code || fflush(stdout))
-            break;
-        if (!*stopped)
-            nanosleep(&pause, NULL);
-    }
+    int code = smi_begin(&s, &answer->o->target);
+    if (code == EXIT_FINE || (code == SMI_EXIT_NOT_FOUND && answer->o->json))
+        print_answer(&s, answer->o, answer->q, first);
     return code;
-}
-
-static int refuse(const char *why)
-{
-    puts(why);
-    return SMI_EXIT_BAD_ARGUMENT;
 }
 
 /* csv is all there is, so it may be left out. */
@@ -125,24 +73,32 @@ static int parse_format(const char *format, struct smi_query *q)
         else if (str_eq(word, "nounits"))
             q->units = false;
         else if (!str_eq(word, "csv"))
-            return refuse("Format modifier is not recognized.");
+            return smi_refuse("Format modifier is not recognized.");
     }
     return OPTIONS_GO;
 }
 
 static int parse_query(const struct smi_options *o, struct arena *a, struct smi_query *q)
 {
-    const char *names = o->query_gpu ? o->query_gpu : o->query_apps, *bad;
-    if (o->query_gpu && o->query_apps)
-        return refuse("Only one --query-* switch can be used at a time.");
-    if (!names && !o->json)
+    const char *names = o->json ? default_columns : NULL, *bad;
+    const struct smi_table *table = &smi_tables[SMI_GPU];
+    size_t n = 0;
+    for (size_t i = 0; i < SMI_TABLES; i++)
+        if (o->query[i]) {
+            names = o->query[i];
+            table = &smi_tables[i];
+            n++;
+        }
+    if (n > 1)
+        return smi_refuse("Only one --query-* switch can be used at a time.");
+    if (!names)
         return OPTIONS_GO;
     int r = parse_format(o->format, q);
     if (r != OPTIONS_GO)
         return r;
-    smi_query_parse(q, o->query_apps ? &smi_app_fields : &smi_gpu_fields, names ? names : default_columns, a,
-                    &bad);
-    return bad ? refuse(arena_printf(a, "Field \"%s\" is not a valid field to query.\n", bad)) : OPTIONS_GO;
+    smi_query_parse(q, table, names, a, &bad);
+    return bad ? smi_refuse(arena_printf(a, "Field \"%s\" is not a valid field to query.\n", bad))
+               : OPTIONS_GO;
 }
 
 /* -l without a number is every five seconds. */
@@ -155,56 +111,134 @@ static int parse_period(struct smi_options *o, const char *command)
     if (*text && !cairn_parse_u64(text, &n))
         return options_error(command, "--loop wants seconds, --loop-ms milliseconds, not \"%s\"", text);
     if (!n || n > most)
-        return refuse(
+        return smi_refuse(
             "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n");
     o->period_ms = (long)n * (o->loop ? 1000 : 1);
     return OPTIONS_GO;
+}
+
+static int parse_display(struct smi_options *o, struct arena *a)
+{
+    for (const char *at = o->display; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        size_t n = strcspn(at, ",");
+        unsigned section = smi_section(at, n);
+        if (!section)
+            return smi_refuse(arena_printf(a, "Display type \"%.*s\" is not recognized.", (int)n, at));
+        o->sections |= section;
+    }
+    return OPTIONS_GO;
+}
+
+/* Words that need another one, or do not go with it. */
+static const char *wrong_together(const struct smi_options *o)
+{
+    bool query = false;
+    for (size_t i = 0; i < SMI_TABLES; i++)
+        query |= o->query[i] != NULL;
+    if (o->format && !query)
+        return "--format goes with a query";
+    if ((o->xml || o->display) && !o->report)
+        return "-x and -d go with -q";
+    if (o->xml && o->display)
+        return "-d does not go with -x";
+    if (query && (o->report || o->list))
+        return "-q and -L do not go with a query";
+    return NULL;
+}
+
+static int print_version(const char *root)
+{
+    CLEANUP(smi_release) struct smi s;
+    struct cairn_error err = { 0 };
+    if (smi_read(&s, root, &err))
+        return print_error(&err);
+    const char *version = smi_driver_version(&s);
+    printf("NVIDIA-SMI version  : " CAIRN_VERSION "\nNVML version        : N/A\n"
+           "DRIVER version      : %s\nCUDA Version        : N/A\n",
+           version ? version : "N/A");
+    return EXIT_FINE;
 }
 
 static int run(struct smi_options *o, const char *command)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct smi_query q = { .table = NULL };
-    if (o->help_gpu || o->help_apps) {
-        if (o->help_gpu)
-            smi_print_fields(&smi_gpu_fields, "query-gpu");
-        else
-            smi_print_fields(&smi_app_fields, "query-compute-apps");
-        return EXIT_FINE;
-    }
+    for (size_t i = 0; i < SMI_TABLES; i++)
+        if (o->help[i])
+            return smi_print_fields(&smi_tables[i]), EXIT_FINE;
+    if (o->version)
+        return print_version(o->target.root);
     int r = parse_query(o, &a, &q);
     if (r == OPTIONS_GO)
         r = parse_period(o, command);
+    if (r == OPTIONS_GO)
+        r = parse_display(o, &a);
     if (r != OPTIONS_GO)
         return r;
-    if (o->file && !freopen(o->file, "we", stdout)) {
-        struct cairn_error err = { 0 };
-        cairn_fail_errno(&err, "open %s", o->file);
-        return print_error(&err);
-    }
-    return o->period_ms ? show_again(o, &q) : show_once(o, &q, true);
+    r = smi_redirect(o->file);
+    if (r)
+        return r;
+    o->target.silent = o->json;
+    struct answer answer = { o, &q };
+    return o->period_ms ? smi_repeat(o->period_ms, 0, show, &answer) : show(&answer, true);
 }
 
-int cmd_smi(int argc, char **argv)
+/* Its long options are words that getopt would take for several short ones. */
+static void long_words(int argc, char **argv)
 {
-    static char smi[] = "smi", loop_ms[] = "--loop-ms";
-    struct smi_options o = { .root = getenv("CAIRN_SMI_ROOT") };
+    static char loop_ms[] = "--loop-ms", query[] = "--query";
+    for (int i = 1; i < argc; i++)
+        if (str_eq(argv[i], "-lms"))
+            argv[i] = loop_ms;
+        else if (str_eq(argv[i], "-a"))
+            argv[i] = query;
+}
+
+/* Some programs take the version out of the first line of its help. */
+static void print_title(const char *root)
+{
+    CLEANUP(smi_release) struct smi s;
+    struct cairn_error err = { 0 };
+    const char *version = smi_read(&s, root, &err) ? NULL : smi_driver_version(&s);
+    printf("NVIDIA System Management Interface -- v%s\n\n", version ? version : CAIRN_VERSION);
+}
+
+static int parse(int argc, char **argv, struct smi_options *o, bool linked)
+{
     const struct opt_row rows[] = {
-        OPT_STR(0, "query-gpu", &o.query_gpu, "COLUMNS", "a line a GPU, with these columns"),
-        OPT_STR(0, "query-compute-apps", &o.query_apps, "COLUMNS", "a line a process that computes on a GPU"),
-        OPT_STR(0, "format", &o.format, "FORMAT",
+        OPT_STR(0, "query-gpu", &o->query[SMI_GPU], "COLUMNS", "a line a GPU, with these columns"),
+        OPT_STR(0, "query-compute-apps", &o->query[SMI_APPS], "COLUMNS",
+                "a line a process that computes on a GPU"),
+        OPT_STR(0, "query-supported-clocks", &o->query[SMI_CLOCKS], "COLUMNS",
+                "no lines: AMD GPUs have no such list"),
+        OPT_STR(0, "query-accounted-apps", &o->query[SMI_ACCOUNTED], "COLUMNS", "no lines, likewise"),
+        OPT_STR(0, "query-retired-pages", &o->query[SMI_RETIRED], "COLUMNS", "no lines, likewise"),
+        OPT_STR(0, "format", &o->format, "FORMAT",
                 "how a query is answered: csv, and with commas noheader and nounits"),
-        OPT_FLAG('L', "list-gpus", &o.list, "list the GPUs"),
-        OPT_STR('i', "id", &o.ids, "ID",
+        OPT_FLAG('L', "list-gpus", &o->list, "list the GPUs"),
+        OPT_FLAG('q', "query", &o->report, "all that is known of the GPUs; also -a"),
+        OPT_FLAG('x', "xml-format", &o->xml, "with -q: as XML"),
+        OPT_STR(
+            'd', "display", &o->display, "SECTIONS",
+            "with -q: only these, with commas: MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, "
+            "PERFORMANCE, …"),
+        OPT_STR('i', "id", &o->target.ids, "ID",
                 "only this GPU (or several, with commas): index, UUID, serial number or PCI address"),
-        OPT_OPTIONAL('l', "loop", &o.loop, "SECONDS",
+        OPT_OPTIONAL('l', "loop", &o->loop, "SECONDS",
                      "again every five seconds, or every SECONDS; Ctrl-C ends it"),
-        OPT_STR(0, "loop-ms", &o.loop_ms, "MS", "again every MS milliseconds; also -lms"),
-        OPT_STR('f', "filename", &o.file, "FILE", "write to FILE instead of stdout"),
-        OPT_FLAG(0, "help-query-gpu", &o.help_gpu, "list the columns of --query-gpu"),
-        OPT_FLAG(0, "help-query-compute-apps", &o.help_apps, "list the columns of --query-compute-apps"),
-        OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
-        OPT_STR(0, "root", &o.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_STR(0, "loop-ms", &o->loop_ms, "MS", "again every MS milliseconds; also -lms"),
+        OPT_STR('f', "filename", &o->file, "FILE", "write to FILE instead of stdout"),
+        OPT_FLAG(0, "help-query-gpu", &o->help[SMI_GPU], "list the columns of --query-gpu"),
+        OPT_FLAG(0, "help-query-compute-apps", &o->help[SMI_APPS],
+                 "list the columns of --query-compute-apps"),
+        OPT_FLAG(0, "help-query-supported-clocks", &o->help[SMI_CLOCKS],
+                 "and those of --query-supported-clocks"),
+        OPT_FLAG(0, "help-query-accounted-apps", &o->help[SMI_ACCOUNTED],
+                 "and those of --query-accounted-apps"),
+        OPT_FLAG(0, "help-query-retired-pages", &o->help[SMI_RETIRED], "and those of --query-retired-pages"),
+        OPT_FLAG(0, "version", &o->version, "the driver's version, as nvidia-smi tells it"),
+        OPT_FLAG('j', "json", &o->json, "print JSON on stdout"),
+        OPT_STR(0, "root", &o->target.root, "DIR", "look at the tree DIR instead of this machine's /"),
         OPT_END,
     };
     const struct opt_usage usage = {
@@ -213,22 +247,28 @@ int cmd_smi(int argc, char **argv)
             "Answers as nvidia-smi would, for programs that know no other tool: the GPUs that HIP shows, with the "
             "columns, units and exit codes of nvidia-smi, read from sysfs. Where GPU and host share memory, "
             "memory.total is what training can really use. `cairn run --with-smi` gives it to a trainer under "
-            "that name.",
+            "that name. Nothing here changes a GPU.",
         .examples =
             "  cairn smi --query-gpu=index,name,memory.used,memory.total --format=csv,noheader,nounits\n"
-            "  cairn smi -L\n",
+            "  cairn smi -q -x\n",
     };
+    return options_parse_as(argc, argv, rows, &usage, NULL, linked ? smi_refuse_option : NULL);
+}
+
+int cmd_smi(int argc, char **argv)
+{
+    static char smi[] = "smi";
+    struct smi_options o = { .target.root = getenv("CAIRN_SMI_ROOT") };
     bool linked = !str_eq(argv[0], "smi");
     argv[0] = smi;
-    for (int i = 1; i < argc; i++)
-        if (str_eq(argv[i], "-lms"))
-            argv[i] = loop_ms;
-    int r = options_parse(argc, argv, rows, &usage, NULL);
-    if (r == OPTIONS_GO && o.format && !o.query_gpu && !o.query_apps)
-        r = options_error(smi, "--format goes with a query");
-    if (r == OPTIONS_GO)
-        r = run(&o, smi);
-    else if (r == EXIT_USAGE && linked)
-        r = SMI_EXIT_BAD_OPTION;
-    return r;
+    if (linked && argc == 2 && (str_eq(argv[1], "-h") || str_eq(argv[1], "--help")))
+        print_title(o.target.root);
+    long_words(argc, argv);
+    int r = parse(argc, argv, &o, linked);
+    if (r != OPTIONS_GO)
+        return r;
+    const char *wrong = wrong_together(&o);
+    if (wrong && linked)
+        return smi_refuse_together();
+    return wrong ? options_error(smi, "%s", wrong) : run(&o, smi);
 }

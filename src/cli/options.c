@@ -183,15 +183,23 @@ static int unknown_option(const char *command, const char *word, const struct ta
 
 int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest)
 {
+    return options_parse_as(argc, argv, rows, usage, rest, NULL);
+}
+
+int options_parse_as(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
+                     int *rest, options_refuse refuse)
+{
     struct table t = { .n = 0 };
     build_table(rows, usage->mixed, &t);
     optind = 0; /* GNU: start anew */
     opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, t.shorts, t.longs, NULL)) != -1;) {
+    for (int code, at = 1; (code = getopt_long(argc, argv, t.shorts, t.longs, NULL)) != -1; at = optind) {
         if (code == 'h' || code == CODE_HELP)
             return print_help(rows, usage), EXIT_FINE;
         if (code == CODE_LIST)
             return print_list(rows), EXIT_FINE;
+        if ((code == '?' || code == ':') && refuse)
+            return refuse(argv[at], at == 1);
         if (code == '?')
             return unknown_option(argv[0], wrong_option(argv), &t);
         if (code == ':')
@@ -210,6 +218,8 @@ int options_parse(int argc, char **argv, const struct opt_row *rows, const struc
         if (r != OPTIONS_GO)
             return r;
     }
+    if (!rest && optind < argc && refuse)
+        return refuse(argv[optind], optind == 1);
     if (!rest && optind < argc)
         return options_error(argv[0], "does not take \"%s\"", argv[optind]);
     if (rest)

@@ -65,6 +65,10 @@ enum { OPTIONS_GO = -1 };
  * With --list-options (for completion) the rows are printed, one a line. */
 int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
                   int *rest);
+/* The same, but `refuse` says that a word of the command line is wrong, and returns the exit code; NULL: as above. */
+typedef int (*options_refuse)(const char *word, bool first);
+int options_parse_as(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
+                     int *rest, options_refuse refuse);
 /* "cairn env: <message>", and the hint to --help; returns 2. */
 int options_error(const char *command, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/smi.h"
 
+#include "base/parse.h"
+#include "base/str.h"
 #include "rules/plan.h"
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/time.h>
-#include <time.h>
 
 extern char **environ;
 
-static void read_clock(char *buf, size_t size)
+static void read_clock(struct smi *s)
 {
     struct timeval now;
-    struct tm tm;
     gettimeofday(&now, NULL);
-    localtime_r(&now.tv_sec, &tm);
-    size_t n = strftime(buf, size, "%Y/%m/%d %H:%M:%S", &tm);
-    snprintf(buf + n, size - n, ".%03d", (int)(now.tv_usec / 1000));
+    localtime_r(&now.tv_sec, &s->time);
+    size_t n = strftime(s->now, sizeof(s->now), "%Y/%m/%d %H:%M:%S", &s->time);
+    snprintf(s->now + n, sizeof(s->now) - n, ".%03d", (int)(now.tv_usec / 1000));
 }
 
 int smi_read(struct smi *s, const char *root, struct cairn_error *err)
@@ -32,7 +34,7 @@ int smi_read(struct smi *s, const char *root, struct cairn_error *err)
     s->gpus = ARENA_NEW(a, struct smi_gpu, s->n_gpus);
     for (size_t i = 0; i < s->n_gpus; i++)
         s->gpus[i] = (struct smi_gpu){ shown[i], i, memory_use(&s->facts.host, a, shown[i]) };
-    read_clock(s->now, sizeof(s->now));
+    read_clock(s);
     return 0;
 }
 
@@ -40,4 +42,59 @@ void smi_release(struct smi *s)
 {
     facts_release(&s->facts);
     s->n_gpus = 0;
+}
+
+/* Programs compare it as a version, so "6.17.0-12-generic" is cut to its number. */
+const char *smi_driver_version(struct smi *s)
+{
+    const struct host_facts *h = &s->facts.host;
+    const char *text = h->amdgpu_version.s ? h->amdgpu_version.s : h->kernel.s;
+    size_t n = text ? strspn(text, "0123456789.") : 0;
+    while (n && text[n - 1] == '.')
+        n--;
+    return n ? arena_strndup(&s->facts.arena, text, n) : NULL;
+}
+
+const char *smi_uuid(const struct smi_gpu *g, struct arena *a)
+{
+    const struct gpu_facts *f = g->facts;
+    if (f->uuid.s || !f->pci.s)
+        return f->uuid.s;
+    char *s = arena_printf(a, "GPU-%s", f->pci.s);
+    for (char *c = s; *c; c++)
+        if (*c == ':' || *c == '.')
+            *c = '-';
+    return s;
+}
+
+static bool same_address(const char *pci, const char *id)
+{
+    size_t n = strlen(id), have = pci ? strlen(pci) : 0;
+    if (!strchr(id, ':') || !have)
+        return false;
+    return n >= have ? !strcasecmp(id + n - have, pci) && strspn(id, "0") >= n - have
+                     : !strcasecmp(pci + have - n, id);
+}
+
+static bool is_gpu(struct smi *s, const struct smi_gpu *g, const char *id)
+{
+    uint64_t index;
+    const struct gpu_facts *f = g->facts;
+    const char *uuid = smi_uuid(g, &s->facts.arena);
+    if (cairn_parse_u64(id, &index) && index == g->index)
+        return true;
+    return (uuid && !strcasecmp(uuid, id)) || str_eq(f->serial.s, id) || same_address(f->pci.s, id);
+}
+
+void smi_select(struct smi *s, const char *ids)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_gpus; i++) {
+        bool named = !ids;
+        for (const char *at = ids; at && !named; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+            named = is_gpu(s, &s->gpus[i], arena_strndup(&s->facts.arena, at, strcspn(at, ",")));
+        if (named)
+            s->gpus[n++] = s->gpus[i];
+    }
+    s->n_gpus = n;
 }

@@ -6,6 +6,7 @@
 
 #include "host/facts.h"
 #include "host/memory.h"
+#include <time.h>
 
 struct smi_gpu {
     const struct gpu_facts *facts;
@@ -17,13 +18,22 @@ struct smi_gpu {
 struct smi {
     struct facts facts;
     struct smi_gpu *gpus;
-    size_t n_gpus; /* that are told of */
-    size_t count;  /* that there are */
-    char now[32];  /* "2026/11/15 19:04:05.123" */
+    size_t n_gpus;  /* that are told of */
+    size_t count;   /* that there are */
+    char now[32];   /* "2026/11/15 19:04:05.123" */
+    struct tm time; /* the same */
 };
 
 /* Fails as facts_read does; smi is empty then, and may be released all the same. */
 int smi_read(struct smi *s, const char *root, struct cairn_error *err);
 void smi_release(struct smi *s);
+/* Of amdgpu where AMD's own is installed, else of the kernel; NULL if neither is known. */
+const char *smi_driver_version(struct smi *s);
+/* As ROCR_VISIBLE_DEVICES takes it; for a GPU that has none, such as an APU, its PCI address in that form, which
+ * ROCR_VISIBLE_DEVICES does not take: programs tell GPUs apart by it. */
+const char *smi_uuid(const struct smi_gpu *g, struct arena *a);
+/* Keeps the GPUs that are named by index, UUID, serial number or PCI address, with commas between; NULL keeps all.  A name
+ * that is nobody's is passed over. */
+void smi_select(struct smi *s, const char *ids);
 
 #endif

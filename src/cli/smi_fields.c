@@ -41,15 +41,9 @@ static struct smi_cell get_now(const struct smi_line *l)
     return text(l->smi->now);
 }
 
-/* Programs compare it as a version, so "6.17.0-12-generic" is cut to its number. */
 static struct smi_cell get_driver_version(const struct smi_line *l)
 {
-    const struct host_facts *h = &l->smi->facts.host;
-    const char *s = h->amdgpu_version.s ? h->amdgpu_version.s : h->kernel.s;
-    size_t n = s ? strspn(s, "0123456789.") : 0;
-    while (n && s[n - 1] == '.')
-        n--;
-    return text(n ? arena_strndup(arena_of(l), s, n) : NULL);
+    return text(smi_driver_version(l->smi));
 }
 
 static struct smi_cell get_count(const struct smi_line *l)
@@ -75,7 +69,7 @@ static struct smi_cell get_serial(const struct smi_line *l)
 
 static struct smi_cell get_uuid(const struct smi_line *l)
 {
-    return text(l->gpu->facts->uuid.s);
+    return text(smi_uuid(l->gpu, arena_of(l)));
 }
 
 /* "0000:c5:00.0" becomes "00000000:C5:00.0". */
@@ -218,7 +212,7 @@ static const struct smi_field gpu_rows[] = {
     { "count", "", NULL, "how many GPUs there are", GET(get_count) },
     { "name", "gpu_name", NULL, "the product", GET(get_name) },
     { "serial", "gpu_serial", NULL, "the serial number, where the card tells it", GET(get_serial) },
-    { "uuid", "gpu_uuid", NULL, "as ROCR_VISIBLE_DEVICES takes it; an APU has none", GET(get_uuid) },
+    { "uuid", "gpu_uuid", NULL, "as ROCR_VISIBLE_DEVICES takes it; where the GPU has none, as an APU, its PCI address", GET(get_uuid) },
     { "pci.bus_id", "gpu_bus_id", NULL, "the PCI address, with a domain of eight digits", GET(get_bus_id) },
     { "pci.domain", "", NULL, "its domain", GET(get_pci_domain) },
     { "pci.bus", "", NULL, "its bus", GET(get_pci_bus) },
@@ -378,20 +372,51 @@ static const struct smi_field gpu_rows[] = {
     { "hostname", "", NULL, NULL, NEVER },
 };
 
+#define OF_GPU \
+    { "timestamp", "", NULL, "when it was asked", GET(get_now) }, \
+    { "gpu_name", "", NULL, "the product", GET(get_name) }, \
+    { "gpu_bus_id", "", NULL, "the PCI address, with a domain of eight digits", GET(get_bus_id) }, \
+    { "gpu_serial", "", NULL, "the serial number, where the card tells it", GET(get_serial) }, \
+    { "gpu_uuid", "", NULL, "as ROCR_VISIBLE_DEVICES takes it; where the GPU has none, as an APU, its PCI address", GET(get_uuid) }
+
 static const struct smi_field app_rows[] = {
-    { "timestamp", "", NULL, "when it was asked", GET(get_now) },
-    { "gpu_name", "", NULL, "the product", GET(get_name) },
-    { "gpu_bus_id", "", NULL, "the PCI address, with a domain of eight digits", GET(get_bus_id) },
-    { "gpu_serial", "", NULL, "the serial number, where the card tells it", GET(get_serial) },
-    { "gpu_uuid", "", NULL, "as ROCR_VISIBLE_DEVICES takes it; an APU has none", GET(get_uuid) },
+    OF_GPU,
     { "pid", "", NULL, "the process", GET(get_pid) },
     { "process_name", "name", NULL, "its name", GET(get_process_name) },
     { "used_gpu_memory", "used_memory", "MiB", "what it holds of the GPU's memory", GET(get_process_memory) },
 };
+
+static const struct smi_field clock_rows[] = {
+    OF_GPU,
+    { "memory", "mem", "MHz", NULL, NEVER },
+    { "graphics", "gr", "MHz", NULL, NEVER },
+};
+
+static const struct smi_field accounted_rows[] = {
+    OF_GPU,
+    { "vgpu_instance", "", NULL, NULL, NEVER },
+    { "pid", "", NULL, NULL, NEVER },
+    { "gpu_utilization", "gpu_util", "%", NULL, NEVER },
+    { "mem_utilization", "mem_util", "%", NULL, NEVER },
+    { "max_memory_usage", "max_mem_usage", "MiB", NULL, NEVER },
+    { "time", "", "ms", NULL, NEVER },
+};
+
+static const struct smi_field retired_rows[] = {
+    OF_GPU,
+    { "retired_pages.address", "", NULL, NULL, NEVER },
+    { "retired_pages.timestamp", "", NULL, NULL, NEVER },
+    { "retired_pages.cause", "", NULL, NULL, NEVER },
+};
 /* clang-format on */
 
-const struct smi_table smi_gpu_fields = { gpu_rows, ARRAY_LEN(gpu_rows) };
-const struct smi_table smi_app_fields = { app_rows, ARRAY_LEN(app_rows) };
+const struct smi_table smi_tables[SMI_TABLES] = {
+    [SMI_GPU] = { "gpu", "gpus", gpu_rows, ARRAY_LEN(gpu_rows) },
+    [SMI_APPS] = { "compute-apps", "compute_apps", app_rows, ARRAY_LEN(app_rows) },
+    [SMI_CLOCKS] = { "supported-clocks", "supported_clocks", clock_rows, ARRAY_LEN(clock_rows) },
+    [SMI_ACCOUNTED] = { "accounted-apps", "accounted_apps", accounted_rows, ARRAY_LEN(accounted_rows) },
+    [SMI_RETIRED] = { "retired-pages", "retired_pages", retired_rows, ARRAY_LEN(retired_rows) },
+};
 
 static bool is_name(const char *name, const char *word, size_t len)
 {

@@ -35,12 +35,15 @@ struct smi_field {
     int decimals;
 };
 
-/* Of --query-gpu and of --query-compute-apps. */
+/* What can be asked for with --query-NAME.  The last three list what AMD GPUs do not tell: their answer has no lines. */
+enum smi_query_kind { SMI_GPU, SMI_APPS, SMI_CLOCKS, SMI_ACCOUNTED, SMI_RETIRED, SMI_TABLES };
 struct smi_table {
+    const char *query; /* "gpu" */
+    const char *json;  /* the list's name in JSON */
     const struct smi_field *row;
     size_t n;
 };
-extern const struct smi_table smi_gpu_fields, smi_app_fields;
+extern const struct smi_table smi_tables[SMI_TABLES];
 
 /* By its name or its alias; NULL if there is none. */
 const struct smi_field *smi_field_find(const struct smi_table *t, const char *name, size_t len);

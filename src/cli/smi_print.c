@@ -6,7 +6,6 @@
 #include "config.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 void smi_query_parse(struct smi_query *q, const struct smi_table *t, const char *names, struct arena *a,
                      const char **bad)
@@ -73,9 +72,9 @@ static void put_lines(struct json *list, struct smi *s, const struct smi_query *
     for (size_t i = 0; i < s->n_gpus; i++) {
         const struct gpu_facts *g = s->gpus[i].facts;
         struct smi_line l = { .smi = s, .gpu = &s->gpus[i] };
-        if (q->table == &smi_gpu_fields)
+        if (q->table == &smi_tables[SMI_GPU])
             put_line(list, q, &l);
-        for (size_t k = 0; k < g->n_processes && q->table == &smi_app_fields; k++) {
+        for (size_t k = 0; k < g->n_processes && q->table == &smi_tables[SMI_APPS]; k++) {
             l.process = &g->processes[k];
             put_line(list, q, &l);
         }
@@ -91,14 +90,14 @@ void smi_print_json(struct smi *s, const struct smi_query *q)
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
-    put_lines(json_add_array(top, q->table == &smi_app_fields ? "compute_apps" : "gpus"), s, q);
+    put_lines(json_add_array(top, q->table->json), s, q);
     json_print(top, stdout);
 }
 
 /* The text of a column for one GPU, as it stands in the list and in the table. */
 static const char *cell(struct smi *s, const struct smi_gpu *g, const char *name, bool units)
 {
-    const struct smi_field *f = smi_field_find(&smi_gpu_fields, name, strlen(name));
+    const struct smi_field *f = smi_field_find(&smi_tables[SMI_GPU], name, strlen(name));
     const struct smi_line l = { .smi = s, .gpu = g };
     struct smi_cell c = smi_field_get(f, &l);
     return c.kind == SMI_UNKNOWN ? "N/A" : smi_cell_text(f, c, units, &s->facts.arena);
@@ -114,7 +113,7 @@ void smi_print_list(struct smi *s)
 /* A number and its unit in a cell of the table: "628W", "N/A". */
 static const char *with_unit(struct smi *s, const struct smi_gpu *g, const char *name, const char *unit)
 {
-    const struct smi_field *f = smi_field_find(&smi_gpu_fields, name, strlen(name));
+    const struct smi_field *f = smi_field_find(&smi_tables[SMI_GPU], name, strlen(name));
     const struct smi_line l = { .smi = s, .gpu = g };
     struct smi_cell c = smi_field_get(f, &l);
     return c.kind == SMI_UNKNOWN ? "N/A" : arena_printf(&s->facts.arena, "%.0f%s", c.number, unit);
@@ -136,9 +135,10 @@ static const int columns[] = { 41, 24, 22 }, all[] = { 89 };
 
 static void print_head(struct smi *s)
 {
-    const char *version = s->n_gpus ? cell(s, &s->gpus[0], "driver_version", false) : "N/A";
+    const char *version = smi_driver_version(s);
     print_rule('+', '-', all, 1);
-    printf("| %-34sDriver Version: %-15sCUDA Version: %-9s|\n", "cairn smi " CAIRN_VERSION, version, "N/A");
+    printf("| %-34sDriver Version: %-15sCUDA Version: %-9s|\n", "cairn smi " CAIRN_VERSION,
+           version ? version : "N/A", "N/A");
     print_rule('+', '-', columns, 3);
     printf("|%-41s|%-24s|%-22s|\n", " GPU  Name                 Persistence-M", " Bus-Id          Disp.A",
            " Volatile Uncorr. ECC");
@@ -186,9 +186,7 @@ static void print_processes(const struct smi *s)
 void smi_print_table(struct smi *s)
 {
     char now[64];
-    time_t t = time(NULL);
-    struct tm tm;
-    strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", localtime_r(&t, &tm));
+    strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", &s->time);
     printf("%s       \n", now);
     print_head(s);
     for (size_t i = 0; i < s->n_gpus; i++)
@@ -197,9 +195,9 @@ void smi_print_table(struct smi *s)
     print_processes(s);
 }
 
-void smi_print_fields(const struct smi_table *t, const char *option)
+void smi_print_fields(const struct smi_table *t)
 {
-    printf("The columns that --%s takes, with commas between them:\n", option);
+    printf("The columns that --query-%s takes, with commas between them:\n", t->query);
     for (size_t i = 0; i < t->n; i++) {
         const struct smi_field *f = &t->row[i];
         printf("\n\"%s\"", f->name);

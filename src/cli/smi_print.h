@@ -5,7 +5,7 @@
 
 #include "cli/smi_fields.h"
 
-/* Columns of one table; GPUs, or a line a process. */
+/* Columns of one table. */
 struct smi_query {
     const struct smi_table *table; /* NULL: nothing is asked */
     const struct smi_field **field;
@@ -23,6 +23,6 @@ void smi_print_json(struct smi *s, const struct smi_query *q);
 void smi_print_list(struct smi *s);
 void smi_print_table(struct smi *s);
 /* The columns that can be asked for, each in quotes at the beginning of a line. */
-void smi_print_fields(const struct smi_table *t, const char *option);
+void smi_print_fields(const struct smi_table *t);
 
 #endif

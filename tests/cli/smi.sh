@@ -4,52 +4,7 @@
 # `cairn run --with-smi` makes.
 . "$(dirname "$0")/lib.sh"
 
-# A card with all its sensors, and an APU with the budget of 112 GiB less what the host has taken.
-both=$tmp/both
-put()
-{
-    mkdir -p "$both/$(dirname "$1")"
-    printf '%b\n' "$2" >"$both/$1"
-}
-nodes=sys/class/kfd/kfd/topology/nodes
-card=sys/class/drm/card1/device
-apu=sys/class/drm/card0/device
-put $nodes/1/gpu_id 111
-put $nodes/1/properties 'simd_count 192\ngfx_target_version 110000\nlocation_id 768\nvendor_id 4098\ndevice_id 29772\nunique_id 1311768467463790320\ndrm_render_minor 129'
-put $nodes/2/gpu_id 222
-put $nodes/2/properties 'simd_count 80\ngfx_target_version 110501\nlocation_id 50432\nvendor_id 4098\ndevice_id 5510\ndrm_render_minor 128'
-put $card/uevent 'DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0'
-put $card/revision 0xc8
-put $card/mem_info_vram_total 25753026560
-put $card/mem_info_vram_used 2147483648
-put $card/gpu_busy_percent 97
-put $card/mem_busy_percent 41
-put $card/current_link_width 16
-put $card/current_link_speed '16.0 GT/s PCIe'
-put $card/pp_dpm_mclk '0: 96Mhz\n1: 1249Mhz *'
-put $card/hwmon/hwmon3/temp1_input 61000
-put $card/hwmon/hwmon3/temp3_input 84000
-put $card/hwmon/hwmon3/power1_average 303250000
-put $card/hwmon/hwmon3/power1_cap 327000000
-put $card/hwmon/hwmon3/freq1_input 2482000000
-put $card/hwmon/hwmon3/pwm1 102
-put $apu/uevent 'DRIVER=amdgpu\nPCI_CLASS=38000\nPCI_ID=1002:1586\nPCI_SLOT_NAME=0000:c5:00.0'
-put $apu/mem_info_vram_total 536870912
-put $apu/mem_info_vram_used 268435456
-put $apu/mem_info_gtt_total 120259084288
-put $apu/mem_info_gtt_used 10737418240
-put $apu/gpu_busy_percent 3
-put sys/class/kfd/kfd/proc/4711/vram_111 1073741824
-put proc/4711/comm python3
-put proc/sys/kernel/osrelease 6.17.0-12-generic
-put proc/meminfo 'MemTotal: 131072000 kB\nMemAvailable: 94371840 kB'
-card_uuid=GPU-123456789abcdef0
-
-lines_are()
-{
-    printf '%s\n' "$@" >"$tmp/want"
-    diff "$tmp/want" "$out" >"$tmp/diff" || fail "$(head -n 4 "$tmp/diff" | tr '\n' '|')"
-}
+. "$data/../cli/smi_lib.sh"
 
 # ostris/ai-toolkit, ui/src/app/api/gpu/route.ts: splits the lines at ", " and reads numbers.
 the_ui_of_ai_toolkit()
@@ -67,7 +22,7 @@ gputil()
     run smi --root "$both" --query-gpu=index,uuid,utilization.gpu,memory.total,memory.used,memory.free,driver_version,name,gpu_serial,display_active,display_mode,temperature.gpu --format=csv,noheader,nounits
     status_is 0
     lines_are "0, $card_uuid, 97, 24560, 2048, 22512, 6.17.0, AMD Radeon RX 7900 XTX, [N/A], [N/A], [N/A], 61" \
-        '1, [N/A], 3, 102400, 10240, 92160, 6.17.0, AMD Radeon 8060S, [N/A], [N/A], [N/A], [N/A]'
+        "1, $apu_uuid, 3, 102400, 10240, 92160, 6.17.0, AMD Radeon 8060S, [N/A], [N/A], [N/A], [N/A]"
 }
 
 # huggingface/accelerate, src/accelerate/utils/environment.py: counts the lines, takes the second column.
@@ -92,7 +47,7 @@ collect_env()
 {
     run smi -L --root "$both"
     status_is 0
-    lines_are "GPU 0: AMD Radeon RX 7900 XTX (UUID: $card_uuid)" 'GPU 1: AMD Radeon 8060S (UUID: N/A)'
+    lines_are "GPU 0: AMD Radeon RX 7900 XTX (UUID: $card_uuid)" "GPU 1: AMD Radeon 8060S (UUID: $apu_uuid)"
     run smi --root "$both"
     status_is 0
     python3 - "$out" <<'PYTHON' || fail "not the driver's version"
@@ -156,14 +111,14 @@ one_gpu_by_any_of_its_names()
         status_is 0
         lines_are 0
     done
-    for id in 1 0000:C5:00.0; do
+    for id in 1 0000:C5:00.0 "$apu_uuid"; do
         run smi --root "$both" --query-gpu=index,count --format=csv,noheader --id="$id"
         lines_are '1, 2'
     done
     run smi --root "$both" --query-gpu=index --format=csv,noheader -i 1,0
     lines_are 0 1
     run smi --root "$both" -L -i 1
-    lines_are 'GPU 1: AMD Radeon 8060S (UUID: N/A)'
+    lines_are "GPU 1: AMD Radeon 8060S (UUID: $apu_uuid)"
 }
 
 # The index is HIP's, which counts what ROCR_VISIBLE_DEVICES leaves; the other variables are HIP's own business.
@@ -203,7 +158,7 @@ as_json()
 {
     run smi --json --root "$both" --query-gpu=index,memory.total,power.draw,uuid
     status_is 0
-    json_is 'd == {"schema": 1, "gpus": [{"index": 0, "memory.total [MiB]": 24560, "power.draw [W]": 303.25, "uuid": "'"$card_uuid"'"}, {"index": 1, "memory.total [MiB]": 102400, "power.draw [W]": None, "uuid": None}]}'
+    json_is 'd == {"schema": 1, "gpus": [{"index": 0, "memory.total [MiB]": 24560, "power.draw [W]": 303.25, "uuid": "'"$card_uuid"'"}, {"index": 1, "memory.total [MiB]": 102400, "power.draw [W]": None, "uuid": "'"$apu_uuid"'"}]}'
     run smi --json --root "$both" -i 1
     json_is 'd["gpus"][0]["name"] == "AMD Radeon 8060S" and len(d["gpus"]) == 1'
     run smi --json --root "$both" --query-compute-apps=pid,name
@@ -272,23 +227,95 @@ no_gpu_is_exit_6()
     err_has "No such file"
 }
 
-# An option that is none is wrong usage; nvidia-smi ends with 255 then, and so does the link.
+# nvidia WORDS: as the link is called.
+nvidia()
+{
+    said="nvidia-smi $*"
+    status=0
+    (exec -a nvidia-smi "$cairn" "$@") >"$out" 2>"$err" </dev/null || status=$?
+}
+
+# An option that is none is wrong usage; nvidia-smi says so on stdout and ends with 255, and so does the link.
 wrong_usage()
 {
-    for words in --nonsense nonsense -Z --query-gpu --format=csv; do
+    for words in --nonsense nonsense -Z -pm -lms100 --query-gpu; do
         run smi "$words"
         status_is 2
         out_is_empty
-        said="nvidia-smi $words"
-        status=0
-        (exec -a nvidia-smi "$cairn" "$words") >"$out" 2>"$err" || status=$?
+        err_has 'cairn smi'
+        nvidia "$words"
         status_is 255
+        err_is_empty
+        lines_are "ERROR: Option $words is not recognized. Please run 'nvidia-smi -h'."
+        nvidia -L "$words"
+        status_is 255
+        lines_are "ERROR: Option $words is not recognized. Please run 'nvidia-smi -h' for help."
+    done
+    for words in --format=csv -x '-d MEMORY' '-q -x -d MEMORY' '-q --query-gpu=name'; do
+        # shellcheck disable=SC2086 # several words
+        run smi $words
+        status_is 2
         out_is_empty
-        err_has "cairn smi"
+        # shellcheck disable=SC2086 # several words
+        nvidia $words
+        status_is 255
+        err_is_empty
+        lines_are "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help." ''
     done
     run smi --root "$both" -L -l soon
     status_is 2
     err_has soon
+}
+
+# Nothing that changes a GPU is understood.
+no_option_changes_a_gpu()
+{
+    for words in '-pm 1' '-pl 200' '-ac 877,1530' '-r' '-c 0' '-lgc 1000' '-e 0' '-mig 1' '--gpu-reset' '--power-limit=200'; do
+        # shellcheck disable=SC2086 # several words
+        nvidia $words
+        status_is 255
+        out_has "is not recognized"
+    done
+}
+
+versions()
+{
+    nvidia --version --root "$both"
+    status_is 0
+    lines_are "NVIDIA-SMI version  : $CAIRN_VERSION" 'NVML version        : N/A' 'DRIVER version      : 6.17.0' 'CUDA Version        : N/A'
+    run smi --version --root "$tmp"
+    status_is 0
+    out_has 'DRIVER version      : N/A'
+    CAIRN_SMI_ROOT=$both nvidia -h
+    status_is 0
+    [ "$(head -n 1 "$out")" = 'NVIDIA System Management Interface -- v6.17.0' ] || fail "$(head -n 1 "$out")"
+    out_has '--query-gpu'
+    run smi --help
+    [ "$(head -n 1 "$out")" = 'usage: cairn smi [options]' ] || fail "$(head -n 1 "$out")"
+}
+
+# What AMD GPUs do not list is a list without lines.
+lists_that_are_empty()
+{
+    for query in 'supported-clocks=gr,memory|graphics [MHz], memory [MHz]' \
+        'accounted-apps=pid,gpu_util,max_memory_usage,time|pid, gpu_utilization [%], max_memory_usage [MiB], time [ms]' \
+        'retired-pages=timestamp,gpu_uuid,retired_pages.address,retired_pages.cause|timestamp, gpu_uuid, retired_pages.address, retired_pages.cause'; do
+        run smi --root "$both" --query-"${query%%|*}" --format=csv
+        status_is 0
+        err_is_empty
+        lines_are "${query#*|}"
+        run smi --root "$both" --query-"${query%%|*}" --format=csv,noheader
+        status_is 0
+        out_is_empty
+        run smi --root "$tmp/empty" --query-"${query%%|*}" --format=csv
+        status_is 6
+    done
+    run smi --root "$both" --query-retired-pages=pid --format=csv
+    status_is 2
+    run smi --help-query-supported-clocks
+    out_has '"graphics" or "gr"'
+    run smi --json --root "$both" --query-retired-pages=gpu_uuid
+    json_is 'd["retired_pages"] == []'
 }
 
 loops_end_on_interrupt()
@@ -406,6 +433,9 @@ it as_json
 it errors_as_nvidia_smi_has_them
 it no_gpu_is_exit_6
 it wrong_usage
+it no_option_changes_a_gpu
+it versions
+it lists_that_are_empty
 it loops_end_on_interrupt
 it loops_end_when_nobody_reads
 it into_a_file

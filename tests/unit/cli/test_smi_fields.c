@@ -8,24 +8,23 @@ static struct arena arena;
 static const char *cell(const struct smi_line *l, const char *name, bool units)
 {
     const struct smi_field *f =
-        smi_field_find(l->process ? &smi_app_fields : &smi_gpu_fields, name, strlen(name));
+        smi_field_find(l->process ? &smi_tables[SMI_APPS] : &smi_tables[SMI_GPU], name, strlen(name));
     return f ? smi_cell_text(f, smi_field_get(f, l), units, &arena) : "no such column";
 }
 
 /* A name twice would hide the second; an alias that is another's name as well. */
 static void every_name_is_its_own(void)
 {
-    const struct smi_table *tables[] = { &smi_gpu_fields, &smi_app_fields };
-    for (int t = 0; t < 2; t++)
-        for (size_t i = 0; i < tables[t]->n; i++) {
-            const struct smi_field *f = &tables[t]->row[i];
-            CHECK(smi_field_find(tables[t], f->name, strlen(f->name)) == f);
-            CHECK(!*f->alias || smi_field_find(tables[t], f->alias, strlen(f->alias)) == f);
+    for (const struct smi_table *t = smi_tables; t < smi_tables + SMI_TABLES; t++)
+        for (size_t i = 0; i < t->n; i++) {
+            const struct smi_field *f = &t->row[i];
+            CHECK(smi_field_find(t, f->name, strlen(f->name)) == f);
+            CHECK(!*f->alias || smi_field_find(t, f->alias, strlen(f->alias)) == f);
             CHECK(!f->get || f->about);
         }
-    CHECK(!smi_field_find(&smi_gpu_fields, "", 0));
-    CHECK(!smi_field_find(&smi_gpu_fields, "Name", 4));
-    CHECK(!smi_field_find(&smi_gpu_fields, "memory", 6));
+    CHECK(!smi_field_find(&smi_tables[SMI_GPU], "", 0));
+    CHECK(!smi_field_find(&smi_tables[SMI_GPU], "Name", 4));
+    CHECK(!smi_field_find(&smi_tables[SMI_GPU], "memory", 6));
 }
 
 static void looks_as_programs_expect(void)
@@ -79,7 +78,7 @@ static void looks_as_programs_expect(void)
         { "pcie.link.gen.max", "[N/A]", "[N/A]" },
         { "clocks.sm", "[N/A]", "[N/A]" },
         { "ecc.errors.uncorrected.volatile.total", "[N/A]", "[N/A]" },
-        { "uuid", "[N/A]", "[N/A]" },
+        { "uuid", "GPU-0000-c5-00-0", "GPU-0000-c5-00-0" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         CHECK_STR(cell(&l, rows[i].name, false), rows[i].plain);
@@ -110,10 +109,10 @@ static void a_process(void)
 
 static void the_header_has_the_unit(void)
 {
-    const struct smi_field *f = smi_field_find(&smi_gpu_fields, "clocks.gr", 9);
+    const struct smi_field *f = smi_field_find(&smi_tables[SMI_GPU], "clocks.gr", 9);
     REQUIRE(f);
     CHECK_STR(smi_field_header(f, &arena), "clocks.current.graphics [MHz]");
-    CHECK_STR(smi_field_header(smi_field_find(&smi_gpu_fields, "gpu_name", 8), &arena), "name");
+    CHECK_STR(smi_field_header(smi_field_find(&smi_tables[SMI_GPU], "gpu_name", 8), &arena), "name");
 }
 
 int main(void)

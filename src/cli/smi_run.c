@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/smi_run.h"
+
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "cli/stop.h"
+#include <stdio.h>
+
+int smi_begin(struct smi *s, const struct smi_target *t)
+{
+    struct cairn_error err = { 0 };
+    if (smi_read(s, t->root, &err))
+        return print_error(&err);
+    smi_select(s, t->ids);
+    if (!s->n_gpus && !t->silent)
+        puts("No devices were found");
+    if (!s->count && s->facts.n_gpus)
+        fputs("cairn: HIP shows none of the AMD GPUs that are here; `cairn gpu` says why\n", stderr);
+    return s->n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
+}
+
+int smi_repeat(long period_ms, long times, int (*show)(void *with, bool first), void *with)
+{
+    const volatile sig_atomic_t *stopped = stop_catch();
+    const struct timespec pause = { period_ms / 1000, period_ms % 1000 * 1000000 };
+    int code = EXIT_FINE;
+    for (long i = 0; !*stopped && (!times || i < times); i++) {
+        if (i)
+            nanosleep(&pause, NULL);
+        if (*stopped)
+            break;
+        code = show(with, !i);
+        if (code || fflush(stdout))
+            break;
+    }
+    return code;
+}
+
+int smi_refuse(const char *why)
+{
+    puts(why);
+    return SMI_EXIT_BAD_ARGUMENT;
+}
+
+int smi_refuse_option(const char *word, bool first)
+{
+    printf("ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'%s.\n", word,
+           first ? "" : " for help");
+    return SMI_EXIT_BAD_OPTION;
+}
+
+int smi_refuse_together(void)
+{
+    puts("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n");
+    return SMI_EXIT_BAD_OPTION;
+}
+
+int smi_redirect(const char *file)
+{
+    struct cairn_error err = { 0 };
+    if (!file || freopen(file, "we", stdout))
+        return EXIT_FINE;
+    cairn_fail_errno(&err, "open %s", file);
+    return print_error(&err);
+}
