@@ -4,10 +4,12 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/smi_monitor.h"
 #include "cli/smi_print.h"
 #include "cli/smi_report.h"
 #include "cli/smi_rows.h"
 #include "cli/smi_run.h"
+#include "cli/smi_topo.h"
 #include "config.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,7 +244,7 @@ static int parse(int argc, char **argv, struct smi_options *o, bool linked)
         OPT_END,
     };
     const struct opt_usage usage = {
-        .synopsis = "cairn smi [options]",
+        .synopsis = "cairn smi [options]\n       cairn smi topo -m\n       cairn smi dmon|pmon [options]",
         .about =
             "Answers as nvidia-smi would, for programs that know no other tool: the GPUs that HIP shows, with the "
             "columns, units and exit codes of nvidia-smi, read from sysfs. Where GPU and host share memory, "
@@ -250,7 +252,8 @@ static int parse(int argc, char **argv, struct smi_options *o, bool linked)
             "that name. Nothing here changes a GPU.",
         .examples =
             "  cairn smi --query-gpu=index,name,memory.used,memory.total --format=csv,noheader,nounits\n"
-            "  cairn smi -q -x\n",
+            "  cairn smi -q -x\n"
+            "  cairn smi dmon -s pum -c 10\n",
     };
     return options_parse_as(argc, argv, rows, &usage, NULL, linked ? smi_refuse_option : NULL);
 }
@@ -260,6 +263,10 @@ int cmd_smi(int argc, char **argv)
     static char smi[] = "smi";
     struct smi_options o = { .target.root = getenv("CAIRN_SMI_ROOT") };
     bool linked = !str_eq(argv[0], "smi");
+    if (argc > 1 && str_eq(argv[1], "topo"))
+        return smi_topo(argc - 1, argv + 1, linked);
+    if (argc > 1 && (str_eq(argv[1], "dmon") || str_eq(argv[1], "pmon")))
+        return smi_monitor(argc - 1, argv + 1, linked);
     argv[0] = smi;
     if (linked && argc == 2 && (str_eq(argv[1], "-h") || str_eq(argv[1], "--help")))
         print_title(o.target.root);

@@ -49,6 +49,13 @@ int smi_refuse_option(const char *word, bool first)
     return SMI_EXIT_BAD_OPTION;
 }
 
+int smi_refuse_word(const char *word, bool first)
+{
+    (void)first;
+    printf("Option \"%s\" is not recognized.\n", word);
+    return SMI_EXIT_BAD_OPTION;
+}
+
 int smi_refuse_together(void)
 {
     puts("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n");

@@ -24,6 +24,8 @@ int smi_repeat(long period_ms, long times, int (*show)(void *with, bool first), 
 int smi_refuse(const char *why);
 /* For struct opt_usage, in a program that is called nvidia-smi. */
 int smi_refuse_option(const char *word, bool first);
+/* The same for one of its commands, such as dmon. */
+int smi_refuse_word(const char *word, bool first);
 /* For options that are right, but not together. */
 int smi_refuse_together(void);
 /* stdout is this file from now on; NULL: as it is. */

@@ -227,14 +227,6 @@ no_gpu_is_exit_6()
     err_has "No such file"
 }
 
-# nvidia WORDS: as the link is called.
-nvidia()
-{
-    said="nvidia-smi $*"
-    status=0
-    (exec -a nvidia-smi "$cairn" "$@") >"$out" 2>"$err" </dev/null || status=$?
-}
-
 # An option that is none is wrong usage; nvidia-smi says so on stdout and ends with 255, and so does the link.
 wrong_usage()
 {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of cairn smi share: a machine with two GPUs.  Sourced behind lib.sh.
-# shellcheck disable=SC2154 # tmp and out are from there
+# shellcheck disable=SC2154,SC2034 # of variables that lib.sh has
 
 # A card with all its sensors, and an APU with the budget of 112 GiB less what the host has taken.
 both=$tmp/both
@@ -49,4 +49,12 @@ lines_are()
 {
     printf '%s\n' "$@" >"$tmp/want"
     diff "$tmp/want" "$out" >"$tmp/diff" || fail "$(head -n 4 "$tmp/diff" | tr '\n' '|')"
+}
+
+# nvidia WORDS: as the link is called.
+nvidia()
+{
+    said="nvidia-smi $*"
+    status=0
+    (exec -a nvidia-smi "$cairn" "$@") >"$out" 2>"$err" </dev/null || status=$?
 }

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `cairn smi dmon` and `cairn smi pmon`: a line a GPU, or a process, again and again. */
+#ifndef CAIRN_CLI_SMI_MONITOR_H
+#define CAIRN_CLI_SMI_MONITOR_H
+
+#include <stdbool.h>
+
+/* argv[0] is "dmon" or "pmon".  linked: the program is called nvidia-smi. */
+int smi_monitor(int argc, char **argv, bool linked);
+
+#endif
