@@ -23,7 +23,7 @@
 #define IF_CUDA(...) __VA_ARGS__
 #else
 #define FN(hip, cuda) hip
-#define RUNTIME_FILE "libamdhip64.so"
+#define RUNTIME_FILE "libamdhip64"
 #define IF_HIP(...) __VA_ARGS__
 #define IF_CUDA(...)
 #endif
@@ -65,7 +65,7 @@ extern const char *const call_names[N_REAL];
 /* NULL: the process has no such runtime, or it has no such function.  The loader is asked once only: its locks may be
  * held for ever in a child of fork. */
 void *real_get(enum call c);
-/* Where the runtime is; "" if it was found without. */
+/* Where the runtime is. */
 const char *real_library(void);
 
 /* --- state.c: what the process was told ------------------------------------------------------------------------- */
@@ -77,13 +77,15 @@ struct told {
     uint64_t piece_bytes;
     char meminfo[128], file[512];
 };
-/* The first call of a process, and of a child of fork, prepares everything. NULL: leave the call alone, since we make
- * it ourselves. */
+/* The first call of a process, and of a child of fork, prepares everything.  NULL: leave the call alone, since we make
+ * it ourselves, or the runtime does inside of another one. */
 const struct told *state_enter(void);
 /* The number at the beginning of a text, after spaces. */
 uint64_t state_number(const char *text);
-/* Calls that this thread makes meanwhile are our own. */
+/* Calls that this thread makes meanwhile are our own, and it is not cancelled: it may hold a lock. */
 void state_own(bool on);
+/* The runtime is in a call of this thread. */
+void state_inside(bool on);
 
 /* --- recorder.c -------------------------------------------------------------------------------------------------- */
 
@@ -124,10 +126,14 @@ void ranges_forget(void); /* in a child of fork */
 
 /* --- memory.c ------------------------------------------------------------------------------------------------------ */
 
-/* Would so much starve the host? */
+/* Would so much starve the host?  If not, the caller says when the allocation has returned. */
 bool memory_refuses(const struct told *t, size_t n);
+void memory_returned(size_t n);
+/* The program took memory of the device, or gave some back. */
+void memory_changed(void);
 /* Puts right what the runtime said; either may be NULL. */
 void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes);
+void memory_forget(void); /* in a child of fork */
 
 /* --- copy.c -------------------------------------------------------------------------------------------------------- */
 

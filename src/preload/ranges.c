@@ -35,12 +35,11 @@ void ranges_add(enum range_kind k, const void *p, size_t n)
     if (!p || !n)
         return;
     pthread_mutex_lock(&lock);
-    if (n_ranges < MOST)
+    if (n_ranges < MOST) {
         ranges[n_ranges++] = (struct range){ (uintptr_t)p, n, k };
-    else
+        device_bytes += takes_memory(k) ? n : 0;
+    } else
         lost = true;
-    if (takes_memory(k) && !lost)
-        device_bytes += n;
     pthread_mutex_unlock(&lock);
 }
 

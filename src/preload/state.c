@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/preload.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,10 +20,20 @@ static _Atomic(struct mark *) mark;
 static _Atomic int starting; /* the process whose thread prepares; a child of fork finds its parent's */
 static struct told told;
 static __thread int own __attribute__((tls_model("initial-exec")));
+static __thread int cancels __attribute__((tls_model("initial-exec")));
+static __thread int inside __attribute__((tls_model("initial-exec")));
 
 void state_own(bool on)
 {
-    own += on ? 1 : -1;
+    if (on && !own++)
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    else if (!on && !--own)
+        pthread_setcancelstate(cancels, &(int){ 0 });
+}
+
+void state_inside(bool on)
+{
+    inside += on ? 1 : -1;
 }
 
 static unsigned switch_bit(const char *word, size_t n)
@@ -54,15 +66,21 @@ uint64_t state_number(const char *text)
     return n;
 }
 
+/* secure_getenv, which older versions of musl have not. */
+static const char *variable(const char *name)
+{
+    return getauxval(AT_SECURE) ? NULL : getenv(name);
+}
+
 static uint64_t read_bytes(const char *name)
 {
-    const char *text = secure_getenv(name);
+    const char *text = variable(name);
     return text ? state_number(text) : 0;
 }
 
 static void read_text(const char *name, char *text, size_t size)
 {
-    const char *given = secure_getenv(name);
+    const char *given = variable(name);
     if (given && strlen(given) < size)
         strcpy(text, given);
 }
@@ -79,7 +97,7 @@ static bool runtime_is_known(int *version)
 
 static void read_told(struct told *t)
 {
-    t->switches = read_switches(secure_getenv("CAIRN_PRELOAD"));
+    t->switches = read_switches(variable("CAIRN_PRELOAD"));
     t->budget_bytes = read_bytes("CAIRN_PRELOAD_BUDGET");
     t->reserve_bytes = read_bytes("CAIRN_PRELOAD_RESERVE");
     t->piece_bytes = read_bytes("CAIRN_PRELOAD_PIECE");
@@ -110,6 +128,7 @@ static void forget(void)
 {
     recorder_forget();
     ranges_forget();
+    memory_forget();
     copy_forget();
 }
 
@@ -141,7 +160,7 @@ static void start_lock(void)
 const struct told *state_enter(void)
 {
     struct mark *m = atomic_load_explicit(&mark, memory_order_acquire);
-    if (own)
+    if (own || inside)
         return NULL;
     if (m && atomic_load_explicit(&m->ready, memory_order_acquire))
         return &told;

@@ -24,7 +24,9 @@ static uint64_t volume(struct size3 a, struct size3 b)
 /* Makes the call, and writes it down. */
 #define RECORDED(id, size, kernel, call)                                                    \
     struct seen seen = told ? recorder_begin(CALL_##id, size, kernel) : (struct seen){ 0 }; \
+    state_inside(true);                                                                     \
     int code = call;                                                                        \
+    state_inside(false);                                                                    \
     recorder_end(seen, code)
 
 #define BODY(id, name, params, args, size)            \
@@ -44,6 +46,12 @@ static uint64_t volume(struct size3 a, struct size3 b)
 
 /* --- memory that is taken and given back ---------------------------------------------------------------------------- */
 
+static bool guards(const struct told *t)
+{
+    /* A GPU that nobody told a budget of has memory of its own. */
+    return t && t->switches & SWITCH_GUARD && t->budget_bytes;
+}
+
 static bool tracks(const struct told *t)
 {
     return t && t->switches & (SWITCH_STAGE | SWITCH_RETRY | SWITCH_MEMORY);
@@ -51,24 +59,33 @@ static bool tracks(const struct told *t)
 
 static bool refuses(const struct told *t, size_t n)
 {
-    /* A GPU that nobody told a budget of has memory of its own. */
-    if (!t || !(t->switches & SWITCH_GUARD) || !t->budget_bytes || !memory_refuses(t, n))
+    if (!guards(t) || !memory_refuses(t, n))
         return false;
     recorder_counts()->refused++;
     recorder_counts()->refused_bytes += n;
     return true;
 }
 
+static void took(const struct told *t, size_t n)
+{
+    if (guards(t))
+        memory_returned(n);
+    memory_changed();
+}
+
 /* p: where the result is put. */
-#define TAKE(id, name, params, args, n, p, kind, guarded)                                  \
-    EXPORT int name params;                                                                \
-    EXPORT int name params                                                                 \
-    {                                                                                      \
-        ENTER(id, params);                                                                 \
-        RECORDED(id, n, 0, (guarded) && refuses(told, n) ? GPU_OUT_OF_MEMORY : real args); \
-        if (!code && tracks(told))                                                         \
-            ranges_add(kind, *(void *const *)(p), n);                                      \
-        return code;                                                                       \
+#define TAKE(id, name, params, args, n, p, kind, guarded)            \
+    EXPORT int name params;                                          \
+    EXPORT int name params                                           \
+    {                                                                \
+        ENTER(id, params);                                           \
+        bool refused = (guarded) && refuses(told, n);                \
+        RECORDED(id, n, 0, refused ? GPU_OUT_OF_MEMORY : real args); \
+        if ((guarded) && !refused)                                   \
+            took(told, n);                                           \
+        if (!code && tracks(told))                                   \
+            ranges_add(kind, *(void *const *)(p), n);                \
+        return code;                                                 \
     }
 /* Forgotten before it is gone: another thread may be given the same place at once. */
 #define GIVE(id, name, params, args, p, kind) \
@@ -79,6 +96,7 @@ static bool refuses(const struct told *t, size_t n)
         if (tracks(told))                     \
             ranges_remove(kind, p);           \
         RECORDED(id, 0, 0, real args);        \
+        memory_changed();                     \
         return code;                          \
     }
 
@@ -120,6 +138,7 @@ EXPORT int hipMemUnmap(void *p, size_t n)
     if (tracks(told))
         ranges_unmap(p, n);
     RECORDED(hipMemUnmap, n, 0, real(p, n));
+    memory_changed();
     return code;
 }
 #endif
@@ -133,6 +152,7 @@ EXPORT int FN(hipDeviceReset, cudaDeviceReset)(void)
         ranges_reset();
     }
     RECORDED(hipDeviceReset, 0, 0, real());
+    memory_changed();
     return code;
 }
 

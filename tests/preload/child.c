@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum { MIB = 1 << 20, BIG = 9 * MIB + 12345 };
 static const struct torch *t;
 static int stream_a, stream_b;
 static char **arguments;
+extern char **environ;
 
 static void open_torch(const char *path)
 {
@@ -91,6 +93,72 @@ static void do_exec(void)
     char *const argv[] = { arguments[0], word, arguments[2], NULL };
     device(5000);
     execv(arguments[0], argv);
+}
+
+static void report(pid_t pid)
+{
+    int status = -1;
+    waitpid(pid, &status, 0);
+    printf("status %d\n", status);
+}
+
+/* Programs that are started in other ways than by fork, the last with nothing in its environment. */
+static void do_spawn(void)
+{
+    char word[] = "calls";
+    char *const argv[] = { arguments[0], word, arguments[2], NULL }, *nothing[] = { NULL };
+    pid_t pid = -1;
+    do_calls();
+    fflush(stdout);
+    if (!posix_spawn(&pid, arguments[0], NULL, NULL, argv, environ))
+        report(pid);
+    fflush(stdout);
+    if (!(pid = vfork())) {
+        execv(arguments[0], argv);
+        _exit(126);
+    }
+    report(pid);
+    fflush(stdout);
+    if (!posix_spawn(&pid, arguments[0], NULL, NULL, argv, nothing))
+        report(pid);
+    do_calls();
+}
+
+static void do_cleared(void)
+{
+    clearenv();
+    do_calls();
+}
+
+/* Where neither the file's folder nor /proc is. */
+static void do_chroot(void)
+{
+    size_t free_bytes, total;
+    if (chroot("/usr") || chdir("/")) {
+        printf("no chroot\n");
+        return;
+    }
+    do_calls();
+    printf("asked %d\n", t->hipMemGetInfo(&free_bytes, &total));
+}
+
+static void *ask_cancelled(void *context)
+{
+    size_t free_bytes, total;
+    pthread_cancel(pthread_self());
+    t->hipMemGetInfo(&free_bytes, &total);
+    return context;
+}
+
+/* A thread that ends at its first chance must not take a lock along. */
+static void do_cancel(void)
+{
+    size_t free_bytes, total;
+    pthread_t thread;
+    alarm(10);
+    pthread_create(&thread, NULL, ask_cancelled, NULL);
+    pthread_join(thread, NULL);
+    printf("asked %d\n", t->hipMemGetInfo(&free_bytes, &total));
 }
 
 /* In a child, since device memory is a file here too. */
@@ -316,6 +384,91 @@ static void do_figures(void)
     printf(" %x %x %x %x\n", old[255], old[264], new[287], new[296]);
 }
 
+static void host_has(long mib)
+{
+    FILE *f = fopen(getenv("CAIRN_PRELOAD_MEMINFO"), "w");
+    fprintf(f, "MemTotal: %d kB\nMemAvailable: %ld kB\n", 1000 << 10, mib << 10);
+    fclose(f);
+}
+
+static size_t free_mib(void)
+{
+    size_t free_bytes, total;
+    t->hipMemGetInfo(&free_bytes, &total);
+    return free_bytes >> 20;
+}
+
+/* What the host has changes under our hands. */
+static void do_moment(void)
+{
+    void *p = NULL, *big = NULL;
+    host_has(300);
+    printf("%zu", free_mib());
+    host_has(250);
+    t->hipMalloc(&p, 4096);
+    printf(" %zu", free_mib());
+    host_has(260);
+    t->hipFree(p);
+    printf(" %zu", free_mib());
+    host_has(270);
+    usleep(50000);
+    printf(" %zu", free_mib());
+    host_has(280);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        printf(" child %zu", free_mib());
+        fflush(stdout);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    host_has(230);
+    printf(" %d", t->hipMalloc(&big, 40 * MIB));
+    host_has(250);
+    printf(" %d\n", t->hipMalloc(&big, 40 * MIB));
+}
+
+static void *take_some(void *start)
+{
+    void *p = NULL;
+    pthread_barrier_wait(start);
+    return (void *)(size_t)!t->hipMalloc(&p, 40 * MIB);
+}
+
+/* All threads ask before one of them has got anything. */
+static void do_at_once(void)
+{
+    pthread_t threads[4];
+    pthread_barrier_t start;
+    size_t good = 0;
+    pthread_barrier_init(&start, NULL, 4);
+    for (size_t i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, take_some, &start);
+    for (size_t i = 0; i < 4; i++) {
+        void *got;
+        pthread_join(threads[i], &got);
+        good += (size_t)got;
+    }
+    printf("%zu\n", good);
+}
+
+/* More allocations than anybody keeps in mind; then fewer, and more again. */
+static void do_crowd(void)
+{
+    enum { ALL = 16500, FEW = 300 };
+    static void *p[ALL];
+    for (size_t i = 0; i < ALL; i++)
+        t->hipMalloc(&p[i], 4096);
+    for (size_t i = 0; i < FEW; i++)
+        t->hipFree(p[i]);
+    for (size_t i = 0; i < FEW; i++)
+        t->hipMalloc(&p[i], MIB / 2);
+    printf("%d", free_mib() < 1024);
+    for (size_t i = 0; i < ALL; i++)
+        t->hipFree(p[i]);
+    printf(" %zu\n", free_mib());
+}
+
 static void do_fork(void)
 {
     do_load();
@@ -444,21 +597,17 @@ static const struct {
     { "exec", do_exec },
     { "limited", do_limited },
     { "twice", do_twice },
+    { "spawn", do_spawn },
+    { "cleared", do_cleared },
+    { "chroot", do_chroot },
+    { "cancel", do_cancel },
+    { "moment", do_moment },
+    { "at-once", do_at_once },
+    { "crowd", do_crowd },
 };
-
-/* A program that only looks whether there is such a function. */
-static int ask_without_runtime(void)
-{
-    int (*get)(void **, size_t) = (int (*)(void **, size_t))dlsym(RTLD_DEFAULT, "hipMalloc");
-    void *p = NULL;
-    printf("%d\n", get ? get(&p, 100) : -1);
-    return 0;
-}
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && !strcmp(argv[1], "ask"))
-        return ask_without_runtime();
     arguments = argv;
     if (argc != 3)
         return 2;

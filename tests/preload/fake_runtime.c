@@ -10,7 +10,7 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-enum { MOST = 8192, ARENA = 256 << 20, PAGE = 4096 };
+enum { MOST = 32768, ARENA = 256 << 20, PAGE = 4096 };
 
 struct piece {
     char *at;
@@ -101,6 +101,7 @@ static struct piece *find(const void *p, bool pinned)
 
 int hipMalloc(void **p, size_t n)
 {
+    usleep((unsigned)option("late=", 0));
     pthread_mutex_lock(&lock);
     open_arena();
     size_t rounded = (n + PAGE - 1) / PAGE * PAGE;

@@ -8,6 +8,7 @@
  *     FAKE_HIP=slow=N       pinning a page takes N microseconds
  *     FAKE_HIP=stall=1      it never ends
  *     FAKE_HIP=nopin=1      no pinned memory is given
+ *     FAKE_HIP=late=N       an allocation takes N microseconds
  *     FAKE_HIP=noevent=1    an event is of another device
  * Several are separated by commas.  A handle of memory is what its maker says where the memory should be. */
 #ifndef CAIRN_TESTS_FAKE_RUNTIME_H
