@@ -186,8 +186,21 @@ static void tell_memory(struct telling *t, const struct facts *f, const struct p
     tell(t, "CAIRN_PRELOAD_RESERVE", arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
 }
 
+static bool is_among(const char *list, const char *library)
+{
+    for (size_t n; list && *list; list += n + strspn(list + n, " :")) {
+        n = strcspn(list, " :");
+        if (n == strlen(library) && !memcmp(list, library, n))
+            return true;
+    }
+    return false;
+}
+
+/* One run inside of another has it already. */
 static const char *with_library(const char *others, const char *library, struct arena *a)
 {
+    if (is_among(others, library))
+        return others;
     return others && *others ? arena_printf(a, "%s:%s", others, library) : library;
 }
 

@@ -89,6 +89,10 @@ def the_recorder_is_there_by_itself():
             yield env
         if os.path.exists(os.path.dirname(env['CAIRN_PRELOAD_FILE'])):
             yield 'the folder is still there'
+        library = env['LD_PRELOAD']
+        env = told(home, env={'LD_PRELOAD': f'{library} libm.so.6', 'ASAN_OPTIONS': 'verify_asan_link_order=0'})
+        if env['LD_PRELOAD'] != f'{library} libm.so.6':
+            yield env
         env = told(home, env={'LD_PRELOAD': 'libm.so.6', 'ASAN_OPTIONS': 'verify_asan_link_order=0'})
         if not env['LD_PRELOAD'].startswith('libm.so.6:/'):
             yield env
