@@ -61,6 +61,13 @@ static void ask(void *p)
     torch->hipMemGetInfo(&free_bytes, &total);
 }
 
+/* Something was given back, so what is known of the host is not of this moment. */
+static void ask_anew(void *p)
+{
+    torch->hipFree(NULL);
+    ask(p);
+}
+
 static void measure_call(const char *name, void (*call)(void *), void *p, long n)
 {
     double best = 1e9;
@@ -103,6 +110,7 @@ static int inside(const char *path, const char *weights, const char *what)
         measure_call("synchronize", wait_for, NULL, CALLS);
         measure_call("copy of 4 KiB", copy, device, CALLS);
         measure_call("memory asked for", ask, NULL, CALLS / 50);
+        measure_call("memory asked for after a free", ask_anew, NULL, CALLS / 50);
         return 0;
     }
     char name[64];
