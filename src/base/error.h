@@ -16,6 +16,7 @@ enum cairn_code {
     CAIRN_EUSAGE,  /* the user asked for something that does not exist */
     CAIRN_ELACK,   /* this machine lacks something */
     CAIRN_ENOMEM,
+    CAIRN_EDEVICE, /* a GPU, its driver or one of their libraries failed: a new process may do better */
 };
 
 struct cairn_error {

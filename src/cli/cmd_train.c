@@ -108,6 +108,7 @@ static int check_gpu_is_there(const struct gpu *g, bool allow_cpu, struct cairn_
 static int open_device(const struct train_config *c, struct train_options *o, struct arena *a,
                        struct cairn_error *err)
 {
+    restart_know(GPU_API_HIP, c->train.allow_cpu); /* until it is open */
     if (train_open_device(c, a, o, err) || check_gpu_is_there(o->g, c->train.allow_cpu, err))
         return -1;
     restart_know(gpu_info(o->g)->api, c->train.allow_cpu);
@@ -179,11 +180,11 @@ static int train(const struct train_args *args, const char *file, struct arena *
                     open_device(&config, &o, a, &err) || train_run(&o, &end, &err)
                 ? -1
                 : 0;
-    bool lost = r && o.g && gpu_lost(o.g) && !is_stopped();
+    bool failed = r && (err.code == CAIRN_EDEVICE || (o.g && gpu_lost(o.g))) && !is_stopped();
     gpu_close(o.g);
     if (o.events)
         fclose(o.events);
-    if (lost)
+    if (failed)
         restart_now(&err);
     return r ? print_error(&err) : exit_of(end);
 }

@@ -37,7 +37,7 @@ static struct {
     const char *why;
     enum gpu_api api;
     bool allow_cpu;
-} self = { .api = GPU_API_HIP };
+} self;
 
 extern char **environ;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process whose device is lost becomes a fresh one, which goes on from the last checkpoint: first as it was, then with one
+ * A process whose device fails becomes a fresh one, which goes on from the last checkpoint: first as it was, then with one
  * workaround more each time.  After an hour without trouble it begins again with "as it was", but keeps what it has.
  *
  * All that it takes is made beforehand, so that it can also be done from the thread that finds another stuck. */
@@ -28,7 +28,7 @@ void restart_apply(void);
 bool restart_wants_cpu(void);
 const char *restart_workaround(void); /* its name, for run.json; NULL: none */
 const char *restart_why(void);        /* why this process is in place of another; NULL: it is not */
-/* What the next one may try; until this is told, what an AMD GPU may. */
+/* What the next one may try. */
 void restart_know(enum gpu_api api, bool allow_cpu);
 /* Returns where it cannot, where nothing was prepared, or where the ladder ends. */
 void restart_now(const struct cairn_error *why);

@@ -72,7 +72,7 @@ struct lt {
 
 static int fail(const struct lt *lt, int code, const char *what, struct cairn_error *err)
 {
-    return cairn_fail(err, CAIRN_EIO, "%s: %s: status %d", lt->codes->name, what, code);
+    return cairn_fail(err, CAIRN_EDEVICE, "%s: %s: status %d", lt->codes->name, what, code);
 }
 
 static void plan_free(const struct lt *lt, struct plan *p)

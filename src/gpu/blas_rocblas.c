@@ -56,7 +56,7 @@ static int open_library(struct gpu *g, void **state, struct cairn_error *err)
     watch_leave();
     if (code) {
         close_library(g, r);
-        return cairn_fail(err, CAIRN_EIO, "rocblas: %s: status %d", path, code);
+        return cairn_fail(err, CAIRN_EDEVICE, "rocblas: %s: status %d", path, code);
     }
     *state = r;
     return 0;
@@ -88,7 +88,7 @@ static int run(struct gpu *g, void *state, const struct blas_call *call, bool *f
                        &a->beta, a->c, c_type, (int)a->c_stride, a->c_batch, a->c, c_type, (int)a->c_stride,
                        a->c_batch, (int)call->batches, TYPE_F32, 0, 0, 0);
     watch_leave();
-    return code ? cairn_fail(err, CAIRN_EIO, "rocblas: multiply: status %d", code) : 0;
+    return code ? cairn_fail(err, CAIRN_EDEVICE, "rocblas: multiply: status %d", code) : 0;
 }
 
 const struct blas_way blas_rocblas = {

@@ -54,7 +54,7 @@ int device_fail(struct gpu *g, const struct device_api *api, int code, const cha
     const struct device_codes *c = api->codes;
     if (code == c->no_memory)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: %s: out of memory (%s)", who, what, name);
-    cairn_fail(err, CAIRN_EIO, "%s: %s: %s (%d)", who, what, name, code);
+    cairn_fail(err, CAIRN_EDEVICE, "%s: %s: %s (%d)", who, what, name, code);
     if (g && is_in(code, c->lost, ARRAY_LEN(c->lost))) {
         cairn_hint(err, "%s", lost_hint(c, code));
         g->lost = *err;
@@ -241,8 +241,8 @@ static int wait_limited(struct gpu *g, void *queue, int limit_s, struct cairn_er
     while ((code = CALL(g, what, stream_query, queue)) == d->api->codes->not_ready) {
         spent = clock_s() - begin;
         if (spent > limit_s) {
-            cairn_fail(err, CAIRN_EIO, "%s: %s: no end after %d s", g->info.name, g->last ? g->last : "wait",
-                       limit_s);
+            cairn_fail(err, CAIRN_EDEVICE, "%s: %s: no end after %d s", g->info.name,
+                       g->last ? g->last : "wait", limit_s);
             cairn_hint(err, "%s", watch_hint);
             g->lost = *err;
             watch_note_hang();

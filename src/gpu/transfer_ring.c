@@ -195,8 +195,9 @@ int transfer_compare(struct transfer *t, const struct transfer_run *run, struct 
         if (gpu_download(t->g, NULL, arrived, run->device + at, n, err) || gpu_wait(t->g, NULL, err))
             return -1;
         if (memcmp(arrived, run->host + at, n))
-            return cairn_fail(err, CAIRN_EIO, "%s: %zu bytes are not the same on the device and on the host",
-                              t->g->info.name, n);
+            return cairn_fail(err, CAIRN_EDEVICE,
+                              "%s: %zu bytes are not the same on the device and on the host", t->g->info.name,
+                              n);
         if (h)
             hash_add(h, arrived, n);
     }

@@ -41,7 +41,7 @@ static bool check_call(void)
     if (!since || now_ms() - since < (int64_t)watch.limit_s * 1000)
         return false;
     struct cairn_error err = { 0 };
-    cairn_fail(&err, CAIRN_EIO, "%s: %s: the driver has not answered for %d s", watch.who, watch.what,
+    cairn_fail(&err, CAIRN_EDEVICE, "%s: %s: the driver has not answered for %d s", watch.who, watch.what,
                watch.limit_s);
     cairn_hint(&err, "%s", watch_hint);
     watch.stuck(&err);
@@ -60,7 +60,7 @@ static bool check_work(int64_t passed_ms)
     }
     if (work.on && work.w.end_s > 0 && spent_s >= work.w.end_s) {
         struct cairn_error err = { 0 };
-        cairn_fail(&err, CAIRN_EIO, "%s: no end after %.0f s", work.w.what, spent_s);
+        cairn_fail(&err, CAIRN_EDEVICE, "%s: no end after %.0f s", work.w.what, spent_s);
         cairn_hint(&err, "%s", watch_hint);
         watch.stuck(&err);
         stuck = true;

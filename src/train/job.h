@@ -51,8 +51,9 @@ struct job {
     char config_hash[33];
     const char *event; /* to be told in the next step's line, with the note; NULL: none */
     char note[512];
-    bool unsaved;   /* the last checkpoint could not be written */
-    bool told_help; /* that the host widens weights */
+    uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
+    bool unsaved;        /* it could not */
+    bool told_help;      /* that the host widens weights */
     const char *why_storage;
     struct job_plan plan;
     bool quiet; /* what gives way is told by somebody else */
@@ -124,6 +125,8 @@ struct checkpoint_model job_checkpoint_model(struct job *j);
 void job_say(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* A line to log.jsonl and to --json-events. */
 void job_log(struct job *j, const struct measure *m);
+/* The pool's figures, and the copies that went another way. */
+void job_measure_memory(const struct job *j, struct measure *m);
 /* What the process or the device holds now. */
 uint64_t job_memory(const struct job *j);
 void job_summary(struct job *j);

@@ -458,6 +458,44 @@ bool job_host_is_short(struct job *j)
 
 /* ---- what is said ---- */
 
+/* What gave way to the host, by the pool or by a whole part of the job. */
+static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
+{
+    uint64_t sum = st->host_bytes;
+    if (optim_is_on_host(j->optim))
+        sum += j->plan.host[JOB_OPTIMIZER];
+    if (j->m->weights.away)
+        sum += j->plan.host[JOB_WEIGHTS];
+    return sum;
+}
+
+static void measure_pool(const struct job *j, struct measure *m)
+{
+    struct pool_stats st;
+    pool_stats_get(gpu_pool(j->o->g), &st);
+    uint64_t on_host = bytes_on_host(j, &st);
+    measure_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
+    measure_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
+    measure_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
+    if (on_host)
+        measure_set(m, METRIC_MEM_HOST, (double)on_host);
+    measure_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
+    measure_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
+    for (int i = 0; i < POOL_RUNGS; i++)
+        if (st.rungs[i])
+            measure_set(m, METRIC_MEM_RELEASED + i, (double)st.rungs[i]);
+}
+
+void job_measure_memory(const struct job *j, struct measure *m)
+{
+    struct transfer_stats st;
+    measure_pool(j, m);
+    transfer_stats_get(gpu_transfer(j->o->g), &st);
+    for (int i = 0; i < TRANSFER_RUNGS; i++)
+        if (st.rungs[i])
+            measure_set(m, METRIC_COPY_SMALL_RING + i, (double)st.rungs[i]);
+}
+
 static void add_part(struct str *list, const char *name, double a, const char *more)
 {
     str_addf(list, "%s %s %.1f%s", list->len ? "," : ":", name, a, more);

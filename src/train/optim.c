@@ -464,6 +464,7 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
     for (int i = 0; i < GROUPS && out->moved; i++) /* weights that stayed do not count twice */
         if (average_group(o, s, i, err))
             return -1;
+    o->moving = false;
     return 0;
 }
 

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "gpu/pool.h"
 #include "gpu/transfer.h"
 #include "nn/look.h"
 #include "train/job.h"
@@ -104,7 +103,7 @@ static int compute_step(struct job *j, struct step *out, struct cairn_error *err
     if (passes(j, err) || optim_step(j->optim, NULL, out->rate, 1 / j->state.loss_scale, err) ||
         mean_loss(j, &out->loss, err) || optim_finish(j->optim, NULL, &r, err)) {
         if (err->code == CAIRN_ENOMEM && optim_is_half_done(j->optim)) {
-            err->code = CAIRN_EIO;
+            err->code = gpu_info(j->o->g)->api == GPU_API_HOST ? CAIRN_EIO : CAIRN_EDEVICE;
             cairn_hint(err,
                        "weights have moved in this step already: --resume goes on from the last checkpoint");
         }
@@ -270,7 +269,7 @@ static int sample(struct job *j, void *to, struct cairn_error *err)
     return save_sample(j, all.s, err);
 }
 
-/* A disk that is full costs a checkpoint, not the run. */
+/* A disk that is full costs a checkpoint, not the run.  A device that does not give its numbers ends it. */
 static int save(struct job *j, bool wait, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
@@ -283,7 +282,8 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     if (wait && checkpoints_wait(j->checkpoints, NULL, r ? &(struct cairn_error){ 0 } : &why))
         r = -1;
     j->unsaved = r != 0;
-    if (!r || gpu_lost(j->o->g)) {
+    j->saved_step = j->state.step;
+    if (!r || why.code == CAIRN_EDEVICE) {
         if (r)
             *err = why;
         return r;
@@ -296,43 +296,6 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     return wait ? -1 : 0;
 }
 
-/* What gave way to the host, by the pool or by a whole part of the job. */
-static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
-{
-    uint64_t sum = st->host_bytes;
-    if (optim_is_on_host(j->optim))
-        sum += j->plan.host[JOB_OPTIMIZER];
-    if (j->m->weights.away)
-        sum += j->plan.host[JOB_WEIGHTS];
-    return sum;
-}
-
-static void measure_pool(struct measure *m, const struct job *j)
-{
-    struct pool_stats st;
-    pool_stats_get(gpu_pool(j->o->g), &st);
-    uint64_t on_host = bytes_on_host(j, &st);
-    measure_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
-    measure_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
-    measure_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
-    if (on_host)
-        measure_set(m, METRIC_MEM_HOST, (double)on_host);
-    measure_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
-    measure_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
-    for (int i = 0; i < POOL_RUNGS; i++)
-        if (st.rungs[i])
-            measure_set(m, METRIC_MEM_RELEASED + i, (double)st.rungs[i]);
-}
-
-static void measure_transfer(struct measure *m, struct gpu *g)
-{
-    struct transfer_stats st;
-    transfer_stats_get(gpu_transfer(g), &st);
-    for (int i = 0; i < TRANSFER_RUNGS; i++)
-        if (st.rungs[i])
-            measure_set(m, METRIC_COPY_SMALL_RING + i, (double)st.rungs[i]);
-}
-
 /* One line a step; what went wrong since the last stands in it. */
 static struct measure measure_of(struct job *j, const struct step *s)
 {
@@ -343,8 +306,7 @@ static struct measure measure_of(struct job *j, const struct step *s)
     measure_set(&m, METRIC_GRAD_NORM, s->norm);
     measure_set(&m, METRIC_TOKENS_PER_S, tokens / s->seconds);
     measure_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
-    measure_pool(&m, j);
-    measure_transfer(&m, j->o->g);
+    job_measure_memory(j, &m);
     if (j->nn.storage == GPU_F16)
         measure_set(&m, METRIC_LOSS_SCALE, s->scale);
     if (!s->moved && !m.event)
@@ -382,7 +344,6 @@ static void tell_copies(struct job *j)
 
 static int train_steps(struct job *j, enum train_end *end, struct cairn_error *err)
 {
-    uint64_t saved = j->state.step;
     bool enough = false;
     *end = TRAIN_FINISHED;
     while (j->state.step < (uint64_t)j->c->train.steps && !enough) {
@@ -396,15 +357,15 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         tell_copies(j);
         job_tell_holes(j);
         struct measure m = measure_of(j, &s);
-        if (evaluate_if_due(j, &m, &enough, err))
-            return -1;
+        int r = evaluate_if_due(j, &m, &enough, err);
         emit(j, &m);
+        if (r)
+            return -1;
         if (is_due(j, j->c->sample.every) && job_with_less(j, sample, NULL, err))
             return -1;
         bool stop = j->o->is_stopped && j->o->is_stopped();
         if (is_due(j, j->c->checkpoint.every) || stop || enough || job_host_is_short(j)) {
             bool last = stop || enough || j->state.step == (uint64_t)j->c->train.steps;
-            saved = j->state.step;
             if (save(j, stop, err) || (!last && job_step_up(j, err)))
                 return -1;
         }
@@ -416,9 +377,19 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
     if (enough)
         job_say(j, "the validation loss was not better for %" PRIu64 " evaluations: that is enough",
                 j->state.waited);
-    if (saved != j->state.step || !j->state.step || j->unsaved)
+    if (j->saved_step != j->state.step || !j->state.step || j->unsaved)
         return save(j, true, err);
     return checkpoints_wait(j->checkpoints, NULL, err);
+}
+
+/* Something was refused, but what the last step left on the device is there.  (Where work failed that was queued, and it is not
+ * known which, the device is lost.) */
+static void save_what_is_sound(struct job *j, const struct cairn_error *why)
+{
+    struct cairn_error ignored = { 0 };
+    if (why->code == CAIRN_EDEVICE && !gpu_lost(j->o->g) && !optim_is_half_done(j->optim) &&
+        j->saved_step != j->state.step && !save(j, true, &ignored))
+        job_say(j, "the device failed; what step %" PRIu64 " left is saved", j->state.step);
 }
 
 static void print_profile(struct job *j, const struct look_profile *p)
@@ -593,9 +564,12 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         j->event = "restart";
         snprintf(j->note, sizeof(j->note), "%s", j->o->restarted);
     }
+    j->saved_step = j->state.step;
     ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
     int r =
         !from && j->c->sample.every && job_with_less(j, sample, NULL, err) ? -1 : train_steps(j, end, err);
+    if (r)
+        save_what_is_sound(j, err);
     ticker_end(&j->ticker);
     j->ticker.out = NULL;
     info = info_of(j, r ? RUN_CRASHED : *end == TRAIN_STOPPED ? RUN_STOPPED : RUN_FINISHED, started);

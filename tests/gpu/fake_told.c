@@ -77,8 +77,9 @@ static void delay(const char *name)
 
 int fake_injected(const char *name)
 {
-    static struct count fails, goes, blocks;
-    static int lost;
+    static struct count fails, denies, goes, blocks;
+    static const char *denied;
+    static int lost, denial;
     int code = 0;
     if (lost)
         return lost;
@@ -87,6 +88,10 @@ int fake_injected(const char *name)
         fake_never_return();
     if (is_told("gone", name, &goes, &code))
         return lost = code;
+    if (is_told("deny", name, &denies, &denial))
+        denied = name;
+    if (denied && !strcmp(denied, name))
+        return denial;
     if (!is_told("fail", name, &fails, &code))
         return 0;
     lost = code >= LOST || code == BAD_MEMORY ? code : 0;

@@ -2,6 +2,7 @@
  * What the fake HIP is told to do wrong, in words of CAIRN_FAKE_HIP:
  *
  *     fail=hipMalloc:3:2                the third call of hipMalloc answers 2
+ *     deny=hipMalloc:3:1                so does every such call after it
  *     gone=hipMalloc:3:999              so does every call after it, whatever is called
  *     block=hipMalloc:3                 it never returns
  *     hang=hipModuleLaunchKernel:3      what it queues never ends: its stream is not done, and a wait never returns

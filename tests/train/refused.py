@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cairn train` and a driver that refuses something: what can be is saved, and a new process goes on, with one workaround more each
+time; what is not the device's fault ends the run as ever."""
+import json
+
+import tap
+from training import Home, differences, fake
+
+STEPS = 6
+KEYS = {'train__steps': STEPS, 'train__device': 'hip:0', 'checkpoint__every': 2, 'checkpoint__async': 'false'}
+ONCE = ',unless=CAIRN_TRAIN_RESTARTS'  # the second process has no trouble
+
+
+def run_json(home, run):
+    with open(f'{home.path}/{run}/run.json', encoding='utf-8') as f:
+        return json.load(f)
+
+
+def restarts(home, run):
+    return [line for line in home.log(run) if line.get('event') == 'restart']
+
+
+def the_same_end(home, run, done, whole, starts):
+    """So many new starts, of which the log tells, each step's loss once in it, and the bits of an undisturbed run."""
+    if done.returncode or done.stderr.count('starting again') != starts or not min(starts, 1) <= len(restarts(home, run)) <= starts:
+        yield f'{run}: exit {done.returncode}: {done.stderr}'
+    elif [line['step'] for line in home.log(run) if 'loss' in line] != list(range(1, STEPS + 1)):
+        yield f'{run}: {home.log(run)}'
+    else:
+        yield from differences(home, run, whole, STEPS)
+
+
+def any_call_may_be_refused_once():
+    """Before the first step, in the middle of one, between two; with parts on the device and on the host."""
+    near = {'hipModuleLaunchKernel': (1, 70, 150, 230), 'hipMemcpyHtoDAsync': (40,), 'hipMemsetD8Async': (3, 20), 'hipStreamQuery': (30, 47),
+            'hipStreamSynchronize': (47, 60), 'hipStreamCreateWithFlags': (1,)}
+    far = {'hipModuleLaunchKernel': (70, 230), 'hipMemsetD8Async': (20,), 'hipEventRecord': (20,), 'hipStreamWaitEvent': (20,)}
+    places = ('near', {'eval__every': 3}, near), ('far', {'memory__optimizer': 'host'}, far), \
+        ('lora', {'lora__rank': 2, 'memory__low_vram': 'true'}, far)
+    starts = saved = 0
+    with Home() as home:
+        for place, more, calls in places:
+            keys = {**KEYS, **more}
+            home.train(place, env=fake(home), **keys)
+            for call, n in ((call, n) for call, numbers in calls.items() for n in numbers):
+                run = f'{place}-{call}-{n}'
+                done = home.train(run, env=fake(home, f'fail={call}:{n}:98{ONCE}'), **keys)
+                started = done.stderr.count('starting again')
+                starts += started
+                saved += done.stderr.count('left is saved')
+                yield from the_same_end(home, run, done, place, min(started, 1))
+    if starts < 18 or not 4 <= saved < starts:
+        yield f'{starts} starts, {saved} of them from what was saved for it'
+
+
+def copies_that_stay_refused_walk_the_ladder():
+    """Of a batch, of state that lives on the host, of what a checkpoint is made of.  The copy engines are to blame, as it turns out."""
+    ways = {'batch': ('hipMemcpyHtoDAsync:31', 3, {}), 'state': ('hipMemcpyHtoDAsync:42', 3, {'memory__optimizer': 'host'}),
+            'home': ('hipMemcpyDtoHAsync:24', 2, {'memory__optimizer': 'host'}), 'checkpoint': ('hipMemcpyDtoHAsync:5', 3, {})}
+    with Home() as home:
+        for name, (told, starts, more) in ways.items():
+            keys = {**KEYS, **more}
+            home.train(name + '-whole', env=fake(home), **keys)
+            done = home.train(name, env=fake(home, f'deny={told}:1,unless=HSA_ENABLE_SDMA'), **keys)
+            yield from the_same_end(home, name, done, name + '-whole', starts)
+            if starts == 3 and run_json(home, name)['workaround'] != 'no-sdma':
+                yield run_json(home, name)
+        for word in 'copy 16384 bytes to the device', 'started again with own kernels, and copies without':
+            if word not in restarts(home, 'state')[-1]['note']:
+                yield restarts(home, 'state')
+
+
+def the_last_resort_is_the_cpu():
+    """Unasked the run ends, with what the device had on the disk."""
+    told = 'deny=hipMemcpyHtoDAsync:31:1'
+    with Home() as home:
+        done = home.train('unasked', env=fake(home, told), **KEYS)
+        if done.returncode != 1 or done.stderr.count('starting again') != 3 or home.steps('unasked') != [1]:
+            yield f'exit {done.returncode}: {home.steps("unasked")}, {done.stderr}'
+        done = home.train('asked', env=fake(home, told), train__allow_cpu='true', **KEYS)
+        info = run_json(home, 'asked')
+        if done.returncode or done.stderr.count('starting again') != 4 or info['device'] != 'cpu' or info['workaround'] != 'cpu':
+            yield f'exit {done.returncode}, {info}: {done.stderr}'
+        elif len(home.losses('asked')) != STEPS:
+            yield home.log('asked')
+
+
+def what_is_not_the_device_s_fault_ends_it():
+    """Too little memory, a file that is not whole, numbers that are none."""
+    with Home() as home:
+        home.train('model', env=fake(home), **KEYS)
+        model = home.checkpoint('model', STEPS)
+        with open(model + '/model.safetensors', 'r+b') as f:
+            f.truncate(9000)
+        grow = {'train__lr': 100, 'train__weight_decay': 10, 'train__schedule': 'constant', 'train__warmup': 0, 'train__steps': 50}
+        ways = {'memory': ('memory=100000', {}, 'MiB of memory are planned'), 'file': ('', {'model__path': model}, 'model.safetensors'),
+                'numbers': ('', grow, 'the loss is')}
+        for name, (told, more, words) in ways.items():
+            done = home.train(name, env=fake(home, told), **{**KEYS, **more})
+            if done.returncode != 1 or words not in done.stderr or 'starting again' in done.stderr:
+                yield f'{name}: exit {done.returncode}: {done.stderr}'
+
+
+tap.run([
+    any_call_may_be_refused_once,
+    copies_that_stay_refused_walk_the_ladder,
+    the_last_resort_is_the_cpu,
+    what_is_not_the_device_s_fault_ends_it,
+])
