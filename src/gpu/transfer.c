@@ -37,7 +37,6 @@ struct job {
     size_t n_pieces;
     uint64_t total, done;
     struct hash hash;
-    struct transfer_report report;
 
     /* Copies begin and end in the order of pieces; these two are changed by the caller's thread alone. */
     size_t issued, landed;
@@ -255,29 +254,20 @@ static int issue(struct job *j, size_t piece, struct cairn_error *err)
     return 0;
 }
 
-/* A part is refused only if the device is there and does not take it. */
-static int refuse(struct job *j, size_t task, struct cairn_error *err)
-{
-    j->report.refused = !gpu_lost(j->t->g) && err->code != CAIRN_ENOMEM;
-    j->report.part = j->tasks[task].part;
-    return -1;
-}
-
 static int verify(struct job *j, size_t piece, struct cairn_error *err)
 {
     const struct piece *p = &j->pieces[piece];
     for (size_t i = p->first; i < p->first + p->n;) {
         struct hash before = j->hash;
-        size_t first = i;
         struct transfer_run run = next_run(j, &i);
         if (!transfer_compare(j->t, &run, &j->hash, err))
             continue;
         if (j->direct || gpu_lost(j->t->g))
-            return refuse(j, first, err);
+            return -1;
         transfer_note(j->t, TRANSFER_STEPS, err);
         j->hash = before;
         if (transfer_again(j->t, &run, j->down, err))
-            return refuse(j, first, err);
+            return -1;
         hash_add(&j->hash, run.host, run.n);
     }
     return 0;
@@ -303,10 +293,9 @@ static int copy_again(struct job *j, size_t piece, struct cairn_error *err)
 {
     const struct piece *p = &j->pieces[piece];
     for (size_t i = p->first; i < p->first + p->n;) {
-        size_t first = i;
         struct transfer_run run = next_run(j, &i);
         if (transfer_again(j->t, &run, j->down, err))
-            return refuse(j, first, err);
+            return -1;
     }
     return 0;
 }
@@ -437,10 +426,9 @@ static int transfer(struct job *j, const struct transfer_part *parts, size_t n,
                     struct transfer_report *report, struct cairn_error *err)
 {
     int r = begin(j, parts, n, err) || (j->n_tasks && run(j, err)) ? -1 : 0;
-    hash_end(&j->hash, j->report.hash);
     *(j->down ? &j->t->stats.down_bytes : &j->t->stats.up_bytes) += j->done;
     if (report)
-        *report = j->report;
+        hash_end(&j->hash, report->hash);
     arena_release(&j->arena);
     pthread_cond_destroy(&j->news);
     pthread_cond_destroy(&j->work);
@@ -484,19 +472,14 @@ static int transfer_some(struct transfer *t, const struct transfer_part *parts, 
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     struct transfer_part *some = ARENA_NEW(&arena, struct transfer_part, n + 1);
-    size_t *index = ARENA_NEW(&arena, size_t, n + 1), k = 0;
+    size_t k = 0;
     for (size_t i = 0; i < n; i++)
-        if (parts[i].on_host == on_host) {
-            index[k] = i;
+        if (parts[i].on_host == on_host)
             some[k++] = parts[i];
-        }
     if (on_host && !k)
         return 0;
     struct job j = job_of(t, o, down);
-    int r = transfer(&j, some, k, report, err);
-    if (report)
-        report->part = index[report->part];
-    return r;
+    return transfer(&j, some, k, report, err);
 }
 
 int transfer_up(struct transfer *t, const struct transfer_part *parts, size_t n,

@@ -7,7 +7,7 @@
  * back takes the ring; on the CPU itself nothing does.
  *
  * When a copy fails, all that is on its way is waited for and done again: alone and compared with what arrived, then in
- * smaller pieces.  Only then is it an error, and the caller may leave the part on the host.  Where pinned memory is refused
+ * smaller pieces.  Only then is it an error (CAIRN_EDEVICE), and the caller may leave the part on the host.  Where pinned memory is refused
  * the ring is smaller, or of ordinary memory.  Each of these is counted, and there are words for it, once.
  *
  * A transfer belongs to its device and to the device's thread (gpu_transfer in gpu.h).  Calls return when all is there. */
@@ -58,11 +58,9 @@ struct transfer_options {
     const volatile sig_atomic_t *stop; /* or NULL; when it becomes true, the call fails */
     int threads;                       /* 0: all */
 };
-/* Filled in when verified, or when a part is refused. */
+/* Filled in when verified. */
 struct transfer_report {
     uint64_t hash[2]; /* of what arrived, part after part */
-    bool refused;     /* the device does not take this part: it may stay on the host */
-    size_t part;
 };
 
 /* For calls from now on that say nothing of these themselves; NULL ends it. */

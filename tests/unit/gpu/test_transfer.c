@@ -280,22 +280,20 @@ static void large_copies_that_fail_are_done_in_pieces(void)
     check_arrived(&w);
 }
 
-static void a_part_that_is_refused_is_named(void)
+static void a_copy_that_is_refused_is_an_error_of_the_device(void)
 {
     CLEANUP(way_close) struct way w;
     struct cairn_error err = { 0 };
-    struct transfer_report report = { 0 };
     way_open(&w, "hip:0", "copy=1000", 20000);
     struct transfer_part parts[] = {
         { .device = w.device, .bytes = 1000, .move = transfer_move_from, .context = w.from },
         { .device = w.device + 1500, .bytes = 1001, .move = transfer_move_from, .context = w.from },
     };
-    CHECK_INT(transfer_up(w.t, parts, 2, NULL, &report, &err), -1);
-    CHECK(report.refused);
-    CHECK_INT(report.part, 1);
+    CHECK_INT(transfer_up(w.t, parts, 2, NULL, NULL, &err), -1);
+    CHECK_INT(err.code, CAIRN_EDEVICE);
     CHECK_INT(rungs(&w, TRANSFER_REFUSED), 1);
     CHECK_HAS(err.msg, "hip:0: copy 1001 bytes to the device");
-    CHECK(!transfer_up(w.t, parts, 1, NULL, &report, &err)); /* the other one may go on */
+    CHECK(!transfer_up(w.t, parts, 1, NULL, NULL, &err)); /* the other one may go on */
 }
 
 static void a_lost_device_is_not_asked_again(void)
@@ -303,11 +301,11 @@ static void a_lost_device_is_not_asked_again(void)
     fflush(stdout);
     CLEANUP(way_close) struct way w;
     struct cairn_error err = { 0 };
-    struct transfer_report report = { 0 };
     way_open(&w, "hip:0", "devices=1", MIB);
     setenv("CAIRN_FAKE_HIP", "fail=hipMemcpyHtoDAsync:1:700", 1);
-    CHECK_INT(go_up(&w, NULL, &report, &err), -1);
-    CHECK(gpu_lost(w.g) && !report.refused);
+    CHECK_INT(go_up(&w, NULL, NULL, &err), -1);
+    CHECK(gpu_lost(w.g) && err.code == CAIRN_EDEVICE);
+    CHECK_INT(rungs(&w, TRANSFER_REFUSED), 0);
     CHECK_INT(rungs(&w, TRANSFER_STEPS), 0);
 }
 
@@ -384,15 +382,14 @@ static void the_first_error_of_the_threads_is_told(void)
     for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
         CLEANUP(way_close) struct way w;
         struct cairn_error err = { 0 };
-        struct transfer_report report = { 0 };
         uint64_t which = 7 * MIB;
         way_open(&w, devices[i], "devices=1", 20 * MIB);
         transfer_set_ring(w.t, 2, MIB);
         struct transfer_part part = whole(&w, fail_at, &which);
         struct transfer_options o = { .threads = 8 };
-        CHECK_INT(transfer_up(w.t, &part, 1, &o, &report, &err), -1);
+        CHECK_INT(transfer_up(w.t, &part, 1, &o, NULL, &err), -1);
         CHECK_STR(err.msg, "byte 7340032");
-        CHECK(!report.refused);
+        CHECK(err.code != CAIRN_EDEVICE);
         CHECK(!go_up(&w, NULL, NULL, &err)); /* and then it works again */
         check_arrived(&w);
     }
@@ -555,7 +552,7 @@ int main(void)
     RUN(a_copy_back_that_fails_is_done_again);
     RUN(a_wait_that_fails_is_a_copy_that_failed);
     RUN(large_copies_that_fail_are_done_in_pieces);
-    RUN(a_part_that_is_refused_is_named);
+    RUN(a_copy_that_is_refused_is_an_error_of_the_device);
     RUN(less_pinned_memory_is_enough);
     RUN(no_pinned_memory_is_slower);
     RUN(what_arrives_changed_is_found_if_asked_for);
