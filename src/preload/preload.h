@@ -62,10 +62,17 @@ extern const char *const call_names[N_REAL];
 
 /* --- real.c: the functions behind ours ------------------------------------------------------------------------- */
 
-/* NULL: the process has no such runtime, or it has no such function.  The loader is asked once only: its locks may be
- * held for ever in a child of fork. */
+/* There may be two, when libraries bring their own.  The first that is called is the one that we know; calls that are
+ * meant for another one are only passed on. */
+struct runtime;
+/* The one that the caller at this address would have without us; NULL: the process has none.  The loader is asked once a
+ * caller: its locks may be held for ever in a child of fork. */
+const struct runtime *real_runtime(const void *caller);
+bool real_is_first(const struct runtime *r);
+/* NULL: it has no such function. */
+void *real_in(const struct runtime *r, enum call c);
+/* Of the first, which has been called. */
 void *real_get(enum call c);
-/* Where the runtime is. */
 const char *real_library(void);
 
 /* --- state.c: what the process was told ------------------------------------------------------------------------- */
@@ -84,6 +91,9 @@ const struct told *state_enter(void);
 uint64_t state_number(const char *text);
 /* Calls that this thread makes meanwhile are our own, and it is not cancelled: it may hold a lock. */
 void state_own(bool on);
+/* For a moment, without calls to anybody: in a child of fork nobody may be there to open it. */
+void state_lock(void);
+void state_unlock(void);
 /* The runtime is in a call of this thread. */
 void state_inside(bool on);
 

@@ -17,7 +17,8 @@ struct mark {
 };
 
 static _Atomic(struct mark *) mark;
-static _Atomic int starting; /* the process whose thread prepares; a child of fork finds its parent's */
+static _Atomic int starting,
+    keeping; /* the process whose thread is at it; a child of fork finds its parent's */
 static struct told told;
 static __thread int own __attribute__((tls_model("initial-exec")));
 static __thread int cancels __attribute__((tls_model("initial-exec")));
@@ -146,15 +147,25 @@ static void start(struct mark *m)
     atomic_store_explicit(&mark, m, memory_order_release);
 }
 
-static void start_lock(void)
+static void take(_Atomic int *lock)
 {
     int self = (int)getpid(), holder = 0;
-    while (!atomic_compare_exchange_strong(&starting, &holder, self)) {
+    while (!atomic_compare_exchange_strong(lock, &holder, self)) {
         if (holder != self)
             continue; /* it is not here */
         holder = 0;
         sched_yield();
     }
+}
+
+void state_lock(void)
+{
+    take(&keeping);
+}
+
+void state_unlock(void)
+{
+    atomic_store(&keeping, 0);
 }
 
 const struct told *state_enter(void)
@@ -165,7 +176,7 @@ const struct told *state_enter(void)
     if (m && atomic_load_explicit(&m->ready, memory_order_acquire))
         return &told;
     state_own(true);
-    start_lock();
+    take(&starting);
     m = atomic_load_explicit(&mark, memory_order_acquire);
     if (!m || !atomic_load_explicit(&m->ready, memory_order_acquire))
         start(m);

@@ -124,6 +124,27 @@ static void do_spawn(void)
     do_calls();
 }
 
+/* Another library brought a runtime of its own along. */
+static void do_two(void)
+{
+    const struct torch *first = t;
+    char *other = strdup(arguments[2]);
+    strcpy(strstr(other, "libtorch6.so"), "libtorch7.so");
+    open_torch(other);
+    for (int i = 0; i < 3; i++) {
+        const struct torch *through = i == 1 ? t : first;
+        printf("%d", through->copy_some());
+        printf(" pinned %zu\n", through->fake_pinned_for_copy());
+    }
+}
+
+/* The first one is there for all. */
+static void do_two_shared(void)
+{
+    if (dlopen(arguments[2], RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD))
+        do_two();
+}
+
 static void do_cleared(void)
 {
     clearenv();
@@ -598,6 +619,8 @@ static const struct {
     { "limited", do_limited },
     { "twice", do_twice },
     { "spawn", do_spawn },
+    { "two", do_two },
+    { "two-shared", do_two_shared },
     { "cleared", do_cleared },
     { "chroot", do_chroot },
     { "cancel", do_cancel },

@@ -101,6 +101,15 @@ static void other_libraries_may_be_there(void)
     free(other);
 }
 
+/* It calls us, and must not be called for it. */
+static void another_tool_may_stand_before_us(void)
+{
+    char *all = text("%s/libtool.so:%s", folder, library);
+    struct outcome o = TRY("load", "stage", .libraries = all);
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+    free(all);
+}
+
 /* Its libc is another one, which takes the library all the same. */
 static void a_musl_program_lives_with_it(void)
 {
@@ -196,6 +205,7 @@ int main(int argc, char **argv)
     RUN(does_without_the_file_system);
     RUN(does_without_the_library);
     RUN(other_libraries_may_be_there);
+    RUN(another_tool_may_stand_before_us);
     RUN(a_musl_program_lives_with_it);
     RUN(a_narrow_program_does_not_have_it);
     RUN(a_static_program_does_not_have_it);

@@ -351,6 +351,24 @@ static void counts_right_when_there_are_many(void)
 
 /* --- processes and threads --- */
 
+static void a_second_runtime_gets_its_own_calls(void)
+{
+    struct outcome bare = TRY("two", NULL);
+    CHECK_STR(bare.out, "0 pinned 1\n0 pinned 1\n0 pinned 2\n");
+    struct outcome o = TRY("two", "record");
+    CHECK_STR(o.out, bare.out);
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->next, 6); /* of the first */
+    CHECK_HAS(r->library, "libamdhip64.so.6");
+    o = TRY("two", "stage");
+    CHECK_STR(o.out, "0 pinned 0\n0 pinned 1\n0 pinned 0\n");
+    bare = TRY("two-shared", NULL);
+    CHECK_STR(bare.out, "0 pinned 1\n0 pinned 2\n0 pinned 3\n");
+    o = TRY("two-shared", "record");
+    CHECK_STR(o.out, bare.out);
+}
+
 static void passes_an_unknown_version_through(void)
 {
     struct outcome bare = TRY("load", NULL, .major = 9), o = TRY("load", "all", .major = 9);
@@ -458,6 +476,7 @@ int main(int argc, char **argv)
     RUN(what_others_were_allowed_counts);
     RUN(counts_right_when_there_are_many);
     RUN(passes_an_unknown_version_through);
+    RUN(a_second_runtime_gets_its_own_calls);
     RUN(a_child_of_fork_has_its_own_file);
     RUN(fork_takes_no_lock_along);
     RUN(threads_do_not_mix);
