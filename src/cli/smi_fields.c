@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "host/chip.h"
+#include "rules/gfx_table.h"
 #include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -113,6 +114,28 @@ static struct smi_cell get_pci_id(const struct smi_line *l)
     return text(arena_printf(arena_of(l), "0x%04X%04X", (unsigned)g->device_id.v, (unsigned)g->vendor_id.v));
 }
 
+static struct smi_cell get_pci_subsystem(const struct smi_line *l)
+{
+    struct num v = l->gpu->facts->pci_subsystem;
+    return text(v.from ? arena_printf(arena_of(l), "0x%08X", (unsigned)v.v) : NULL);
+}
+
+static struct smi_cell class_part(const struct smi_line *l, int shift)
+{
+    struct num v = l->gpu->facts->pci_class;
+    return text(v.from ? arena_printf(arena_of(l), "0x%X", (unsigned)(v.v >> shift) & 0xff) : NULL);
+}
+
+static struct smi_cell get_pci_class(const struct smi_line *l)
+{
+    return class_part(l, 16);
+}
+
+static struct smi_cell get_pci_subclass(const struct smi_line *l)
+{
+    return class_part(l, 8);
+}
+
 /* "16.0 GT/s PCIe" is the fourth generation. */
 static struct smi_cell generation(struct text speed)
 {
@@ -185,6 +208,29 @@ static struct smi_cell get_power_instant(const struct smi_line *l)
     return power_from(l, "_input");
 }
 
+static struct smi_cell get_architecture(const struct smi_line *l)
+{
+    const struct gfx_chip *chip = l->gpu->facts->gfx.s ? gfx_find(l->gpu->facts->gfx.s) : NULL;
+    return text(chip ? gfx_family_name(chip->family) : NULL);
+}
+
+static struct smi_cell get_bar_total(const struct smi_line *l)
+{
+    return mebibytes(l->gpu->facts->vis_vram_total_bytes);
+}
+
+static struct smi_cell get_bar_used(const struct smi_line *l)
+{
+    return mebibytes(l->gpu->facts->vis_vram_used_bytes);
+}
+
+static struct smi_cell get_bar_free(const struct smi_line *l)
+{
+    struct num total = l->gpu->facts->vis_vram_total_bytes, used = l->gpu->facts->vis_vram_used_bytes;
+    bool known = total.from && used.from && total.v >= used.v;
+    return mebibytes((struct num){ total.v - used.v, known ? total.from : NULL });
+}
+
 static struct smi_cell get_pid(const struct smi_line *l)
 {
     return whole((size_t)l->process->pid);
@@ -218,6 +264,9 @@ static const struct smi_field gpu_rows[] = {
     { "pci.bus", "", NULL, "its bus", GET(get_pci_bus) },
     { "pci.device", "", NULL, "its device", GET(get_pci_device) },
     { "pci.device_id", "", NULL, "device and vendor", GET(get_pci_id) },
+    { "pci.sub_device_id", "", NULL, "the same of the board", GET(get_pci_subsystem) },
+    { "pci.baseClass", "", NULL, "3: a display controller", GET(get_pci_class) },
+    { "pci.subClass", "", NULL, "which kind of that", GET(get_pci_subclass) },
     { "pcie.link.gen.current", "", NULL, "generation of the PCIe link now", GET(get_link_gen) },
     { "pcie.link.gen.gpucurrent", "", NULL, "the same", GET(get_link_gen) },
     { "pcie.link.gen.max", "", NULL, "what it can be", GET(get_link_gen_max) },
@@ -247,13 +296,11 @@ static const struct smi_field gpu_rows[] = {
     { "clocks.current.graphics", "clocks.gr", "MHz", "the shader clock", NUM(clock_mhz, 1, 0) },
     { "clocks.current.sm", "clocks.sm", "MHz", "the same", NUM(clock_mhz, 1, 0) },
     { "clocks.current.memory", "clocks.mem", "MHz", "the memory clock", NUM(memory_clock_mhz, 1, 0) },
+    { "clocks.current.video", "clocks.video", "MHz", "the clock of the video decoder", NUM(video_clock_mhz, 1, 0) },
     { "clocks.max.graphics", "clocks.max.gr", "MHz", "the most it can be", NUM(clock_max_mhz, 1, 0) },
     { "clocks.max.sm", "", "MHz", "the same", NUM(clock_max_mhz, 1, 0) },
     { "clocks.max.memory", "clocks.max.mem", "MHz", "the most it can be", NUM(memory_clock_max_mhz, 1, 0) },
     /* What only NVIDIA's chips and driver have, or what amdgpu does not tell in sysfs. */
-    { "pci.baseClass", "", NULL, NULL, NEVER },
-    { "pci.subClass", "", NULL, NULL, NEVER },
-    { "pci.sub_device_id", "", NULL, NULL, NEVER },
     { "pcie.link.gen.hostmax", "", NULL, NULL, NEVER },
     { "display_mode", "", NULL, NULL, NEVER },
     { "display_attached", "", NULL, NULL, NEVER },
@@ -359,7 +406,6 @@ static const struct smi_field gpu_rows[] = {
     { "temperature.gpu.tlimit", "", NULL, NULL, NEVER },
     { "power.management", "", NULL, NULL, NEVER },
     { "edpp_multiplier", "", "%", NULL, NEVER },
-    { "clocks.current.video", "clocks.video", "MHz", NULL, NEVER },
     { "clocks.applications.graphics", "clocks.applications.gr", "MHz", NULL, NEVER },
     { "clocks.applications.memory", "clocks.applications.mem", "MHz", NULL, NEVER },
     { "clocks.default_applications.graphics", "clocks.default_applications.gr", "MHz", NULL, NEVER },
@@ -370,6 +416,20 @@ static const struct smi_field gpu_rows[] = {
     { "gsp.mode.default", "", NULL, NULL, NEVER },
     { "c2c.mode", "", NULL, NULL, NEVER },
     { "hostname", "", NULL, NULL, NEVER },
+};
+
+/* What --query-gpu does not have. */
+static const struct smi_field more_rows[] = {
+    { "architecture", "", NULL, "the family of the chip", GET(get_architecture) },
+    { "pcie.replays", "", NULL, "packets that were sent again", NUM(pcie_replays, 1, 0) },
+    { "bar1.total", "", "MiB", "the VRAM that the CPU can reach", GET(get_bar_total) },
+    { "bar1.used", "", "MiB", "what is used of it", GET(get_bar_used) },
+    { "bar1.free", "", "MiB", "the rest", GET(get_bar_free) },
+    { "temperature.shutdown", "", NULL, "where it ends", NUM(temperature_emergency_mc, 1e3, 0) },
+    { "temperature.slowdown", "", NULL, "where it slows down", NUM(temperature_crit_mc, 1e3, 0) },
+    { "temperature.memory.max", "", NULL, "where the memory slows down", NUM(memory_temperature_crit_mc, 1e3, 0) },
+    { "clocks.max.video", "", "MHz", "the most it can be", NUM(video_clock_max_mhz, 1, 0) },
+    { "voltage", "", "mV", "of the shaders", NUM(voltage_mv, 1, 3) },
 };
 
 #define OF_GPU \
@@ -429,6 +489,14 @@ const struct smi_field *smi_field_find(const struct smi_table *t, const char *na
         if (is_name(t->row[i].name, name, len) || is_name(t->row[i].alias, name, len))
             return &t->row[i];
     return NULL;
+}
+
+const struct smi_field *smi_field_of(const struct smi_line *l, const char *name)
+{
+    static const struct smi_table more = { NULL, NULL, more_rows, ARRAY_LEN(more_rows) };
+    const struct smi_field *f =
+        smi_field_find(&smi_tables[l->process ? SMI_APPS : SMI_GPU], name, strlen(name));
+    return f || l->process ? f : smi_field_find(&more, name, strlen(name));
 }
 
 struct smi_cell smi_field_get(const struct smi_field *f, const struct smi_line *l)

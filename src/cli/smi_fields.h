@@ -47,6 +47,8 @@ extern const struct smi_table smi_tables[SMI_TABLES];
 
 /* By its name or its alias; NULL if there is none. */
 const struct smi_field *smi_field_find(const struct smi_table *t, const char *name, size_t len);
+/* The same for what -q and the monitors tell of a GPU or, where the line has one, of a process. */
+const struct smi_field *smi_field_of(const struct smi_line *l, const char *name);
 struct smi_cell smi_field_get(const struct smi_field *f, const struct smi_line *l);
 /* "memory.total [MiB]" */
 const char *smi_field_header(const struct smi_field *f, struct arena *a);

@@ -32,7 +32,7 @@ static const struct metric of_gpu[] = {
     { 'v', "pviol", "%", "" },
     { 'v', "tviol", "bool", "" },
     { 'm', "fb", "MB", "memory.used" },
-    { 'm', "bar1", "MB", "" },
+    { 'm', "bar1", "MB", "bar1.used" },
     { 'm', "ccpm", "MB", "" },
     { 'e', "sbecc", "errs", "ecc.errors.corrected.volatile.total" },
     { 'e', "dbecc", "errs", "ecc.errors.uncorrected.volatile.total" },
@@ -86,12 +86,10 @@ static void print_header(const struct monitor *m, bool units)
 }
 
 /* "-" where nothing tells it. */
-static const char *metric_text(const struct metric *k, const struct smi_line *l, const struct smi_table *t)
+static const char *metric_text(const struct metric *k, const struct smi_line *l)
 {
-    const struct smi_field *f = smi_field_find(t, k->column, strlen(k->column));
-    struct smi_cell c = { .kind = SMI_UNKNOWN };
-    if (f && (l->process || t == &smi_tables[SMI_GPU]))
-        c = smi_field_get(f, l);
+    const struct smi_field *f = smi_field_of(l, k->column);
+    struct smi_cell c = f ? smi_field_get(f, l) : (struct smi_cell){ .kind = SMI_UNKNOWN };
     return c.kind == SMI_NUMBER ? arena_printf(&l->smi->facts.arena, "%.0f", c.number) : "-";
 }
 
@@ -110,11 +108,10 @@ static void print_start(const struct monitor *m, const struct smi_line *l)
 
 static void print_metrics(const struct monitor *m, const struct smi_line *l)
 {
-    const struct smi_table *t = &smi_tables[m->processes ? SMI_APPS : SMI_GPU];
     for (const char *s = m->select; *s; s++)
         for (const struct metric *k = metrics_of(m); k->group; k++)
             if (k->group == *s)
-                printf(m->processes ? " %6s" : "%6s ", metric_text(k, l, t));
+                printf(m->processes ? " %6s" : "%6s ", metric_text(k, l));
 }
 
 /* A GPU without processes has a line, too. */

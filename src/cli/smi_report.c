@@ -14,10 +14,9 @@ enum { LABEL_WIDTH = 42, DEEPEST = 8 };
 static const char *row_value(const struct smi_row *r, const struct smi_line *l)
 {
     struct arena *a = &l->smi->facts.arena;
-    const struct smi_table *t = l->process ? &smi_tables[SMI_APPS] : &smi_tables[SMI_GPU];
     if (r->column[0] == '=')
         return r->column + 1;
-    const struct smi_field *f = smi_field_find(t, r->column, strlen(r->column));
+    const struct smi_field *f = smi_field_of(l, r->column);
     struct smi_cell c = f ? smi_field_get(f, l) : (struct smi_cell){ .kind = SMI_UNKNOWN };
     if (c.kind == SMI_UNKNOWN)
         return "N/A";

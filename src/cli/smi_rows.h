@@ -12,10 +12,9 @@ struct smi_row {
     unsigned sections;   /* of -d; rows beneath a heading go with it */
     const char *label;   /* in the text; NULL: only in XML */
     const char *element; /* in XML; NULL: only in the text */
-    const char
-        *column; /* of --query-gpu or --query-compute-apps; "=word": the same for all; "": never told */
-    const char *suffix; /* behind a value; NULL: none */
-    bool asked;         /* in the text only where its section is asked for */
+    const char *column;  /* of smi_fields.h; "=word": the same for all; "": never told */
+    const char *suffix;  /* behind a value; NULL: none */
+    bool asked;          /* in the text only where its section is asked for */
 };
 
 /* A GPU's, and of one of its processes. */

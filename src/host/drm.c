@@ -46,15 +46,23 @@ static const char *uevent_value(struct arena *a, const char *text, const char *k
     return NULL;
 }
 
-static void take_pci_id(struct arena *a, const char *pci_id, const char *from, struct drm_device *d)
+/* "1002:744C" */
+static bool parse_pci_id(struct arena *a, const char *pci_id, uint64_t *vendor, uint64_t *device)
+{
+    const char *colon = pci_id ? strchr(pci_id, ':') : NULL;
+    return colon && cairn_parse_hex(arena_strndup(a, pci_id, (size_t)(colon - pci_id)), vendor) &&
+           cairn_parse_hex(colon + 1, device) && *vendor <= 0xffff && *device <= 0xffff;
+}
+
+static void take_pci_ids(struct arena *a, const char *text, const char *from, struct drm_device *d)
 {
     uint64_t vendor, device;
-    const char *colon = pci_id ? strchr(pci_id, ':') : NULL;
-    if (!colon || !cairn_parse_hex(arena_strndup(a, pci_id, (size_t)(colon - pci_id)), &vendor) ||
-        !cairn_parse_hex(colon + 1, &device) || vendor > 0xffff || device > 0xffff)
-        return;
-    d->vendor_id = (struct num){ (int64_t)vendor, from };
-    d->device_id = (struct num){ (int64_t)device, from };
+    if (parse_pci_id(a, uevent_value(a, text, "PCI_ID"), &vendor, &device)) {
+        d->vendor_id = (struct num){ (int64_t)vendor, from };
+        d->device_id = (struct num){ (int64_t)device, from };
+    }
+    if (parse_pci_id(a, uevent_value(a, text, "PCI_SUBSYS_ID"), &vendor, &device))
+        d->subsystem = (struct num){ (int64_t)(device << 16 | vendor), from };
 }
 
 /* True if the PCI class says display controller, or nothing was said. */
@@ -70,10 +78,14 @@ static bool read_uevent(const struct root *r, struct arena *a, struct drm_device
     d->pci.from = d->pci.s ? path : NULL;
     if (d->pci.s && !is_pci_address(d->pci.s))
         d->pci = (struct text){ 0 };
-    take_pci_id(a, uevent_value(a, text, "PCI_ID"), path, d);
+    take_pci_ids(a, text, path, d);
     const char *class = uevent_value(a, text, "PCI_CLASS");
     uint64_t v;
-    return !class || !cairn_parse_hex(class, &v) || v >> 16 == CLASS_DISPLAY;
+    if (!class || !cairn_parse_hex(class, &v))
+        return true;
+    if (v >> 16 == CLASS_DISPLAY)
+        d->pci_class = (struct num){ (int64_t)v, path };
+    return v >> 16 == CLASS_DISPLAY;
 }
 
 /* The graphics block, GC, has the hardware id 11; the kernel links its name to that, and a capture may have

@@ -14,8 +14,9 @@ struct drm_device {
     struct text pci;  /* "0000:03:00.0" */
     struct text driver;
     struct num vendor_id, device_id, revision;
-    struct text gfx; /* from the graphics block in ip_discovery */
-    bool taken;      /* for the join with KFD */
+    struct num pci_class, subsystem; /* as in struct gpu_facts */
+    struct text gfx;                 /* from the graphics block in ip_discovery */
+    bool taken;                      /* for the join with KFD */
 };
 
 void drm_read(const struct root *r, struct arena *a, struct drm_device **out, size_t *n, struct problems *p);

@@ -73,17 +73,23 @@ struct gpu_facts {
     struct text card;   /* PCI address of the physical card; the same for all its partitions */
     struct text driver; /* amdgpu, radeon, vfio-pci */
     struct num vendor_id, device_id, revision;
+    struct num pci_class, pci_subsystem; /* 0x030000; device and vendor of the board, 0x0123 and 0x1002 */
+    struct num pcie_replays;
     struct text uuid; /* "GPU-0123456789abcdef", as ROCR_VISIBLE_DEVICES takes it; APUs have none */
     struct num compute_units, wave_size;
-    struct num vram_total_bytes, vram_used_bytes, vis_vram_total_bytes, gtt_total_bytes, gtt_used_bytes;
+    struct num vram_total_bytes, vram_used_bytes, vis_vram_total_bytes, vis_vram_used_bytes, gtt_total_bytes,
+        gtt_used_bytes;
     struct num kfd_bank_bytes; /* what HIP reports as the device's total */
     struct num usable_bytes;
     const char *usable_reason;
     struct num busy_percent,
         memory_busy_percent; /* memory: the share of time in which it is read or written */
     struct num temperature_mc, memory_temperature_mc;
+    struct num temperature_crit_mc, temperature_emergency_mc, memory_temperature_crit_mc;
+    struct num voltage_mv;
     struct num power_uw, power_cap_uw, power_cap_default_uw, power_cap_min_uw, power_cap_max_uw;
-    struct num clock_mhz, clock_max_mhz, memory_clock_mhz, memory_clock_max_mhz;
+    struct num clock_mhz, clock_max_mhz, memory_clock_mhz, memory_clock_max_mhz, video_clock_mhz,
+        video_clock_max_mhz;
     struct num fan_rpm, fan_duty; /* duty: of 255 */
     struct num link_width, link_width_max;
     struct text link_speed, link_speed_max; /* "16.0 GT/s PCIe" */

@@ -140,6 +140,8 @@ static void take_device(struct facts *f, struct drm_device *dev, struct gpu_fact
     dev->taken = true;
     g->driver = dev->driver;
     g->revision = dev->revision;
+    g->pci_class = dev->pci_class;
+    g->pci_subsystem = dev->subsystem;
     if (dev->vendor_id.from)
         g->vendor_id = dev->vendor_id;
     if (dev->device_id.from)
@@ -317,7 +319,7 @@ static void take_share(struct gpu_facts *g)
     if (!g->kfd_bank_bytes.from || g->kfd_bank_bytes.v >= g->vram_total_bytes.v)
         return;
     g->vram_total_bytes = g->kfd_bank_bytes;
-    g->vram_used_bytes = g->vis_vram_total_bytes = (struct num){ 0 };
+    g->vram_used_bytes = g->vis_vram_total_bytes = g->vis_vram_used_bytes = (struct num){ 0 };
 }
 
 /* The runtime leaves out a GPU whose render node is not in /dev, as in a container that got only some, and counts

@@ -25,6 +25,8 @@ static const struct place still[] = {
 
 /* Reading these wakes a sleeping card on a hybrid laptop. */
 static const struct place live[] = {
+    { "mem_info_vis_vram_used", offsetof(struct gpu_facts, vis_vram_used_bytes), 0, 64 * TIB },
+    { "pcie_replay_count", offsetof(struct gpu_facts, pcie_replays), 0, INT64_MAX },
     { "mem_info_vram_used", offsetof(struct gpu_facts, vram_used_bytes), 0, 64 * TIB },
     { "mem_info_gtt_used", offsetof(struct gpu_facts, gtt_used_bytes), 0, 64 * TIB },
     { "gpu_busy_percent", offsetof(struct gpu_facts, busy_percent), 0, 100 },
@@ -37,6 +39,10 @@ static const struct place hwmon[] = {
     { "power1_average", offsetof(struct gpu_facts, power_uw), 0, 5000000000 },
     { "power1_input", offsetof(struct gpu_facts, power_uw), 0, 5000000000 },
     { "temp3_input", offsetof(struct gpu_facts, memory_temperature_mc), -100000, 300000 }, /* label: mem */
+    { "temp1_crit", offsetof(struct gpu_facts, temperature_crit_mc), -100000, 300000 },
+    { "temp1_emergency", offsetof(struct gpu_facts, temperature_emergency_mc), -100000, 300000 },
+    { "temp3_crit", offsetof(struct gpu_facts, memory_temperature_crit_mc), -100000, 300000 },
+    { "in0_input", offsetof(struct gpu_facts, voltage_mv), 0, 100000 }, /* label: vddgfx */
     { "power1_cap", offsetof(struct gpu_facts, power_cap_uw), 0, 5000000000 },
     { "power1_cap_default", offsetof(struct gpu_facts, power_cap_default_uw), 0, 5000000000 },
     { "power1_cap_min", offsetof(struct gpu_facts, power_cap_min_uw), 0, 5000000000 },
@@ -110,6 +116,7 @@ static void read_clocks(const struct root *r, struct arena *a, const char *dir, 
 {
     read_levels(r, a, arena_printf(a, "%s/pp_dpm_sclk", dir), &g->clock_mhz, &g->clock_max_mhz);
     read_levels(r, a, arena_printf(a, "%s/pp_dpm_mclk", dir), &g->memory_clock_mhz, &g->memory_clock_max_mhz);
+    read_levels(r, a, arena_printf(a, "%s/pp_dpm_vclk", dir), &g->video_clock_mhz, &g->video_clock_max_mhz);
     if (!sensors)
         return;
     struct num hz = drm_read_num(r, a, arena_printf(a, "%s/freq1_input", sensors), NULL);

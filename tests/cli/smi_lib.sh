@@ -17,10 +17,14 @@ put $nodes/1/gpu_id 111
 put $nodes/1/properties 'simd_count 192\ngfx_target_version 110000\nlocation_id 768\nvendor_id 4098\ndevice_id 29772\nunique_id 1311768467463790320\ndrm_render_minor 129'
 put $nodes/2/gpu_id 222
 put $nodes/2/properties 'simd_count 80\ngfx_target_version 110501\nlocation_id 50432\nvendor_id 4098\ndevice_id 5510\ndrm_render_minor 128'
-put $card/uevent 'DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0'
+put $card/uevent 'DRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SUBSYS_ID=1DA2:E471\nPCI_SLOT_NAME=0000:03:00.0'
 put $card/revision 0xc8
 put $card/mem_info_vram_total 25753026560
 put $card/mem_info_vram_used 2147483648
+put $card/mem_info_vis_vram_total 25753026560
+put $card/mem_info_vis_vram_used 1073741824
+put $card/pcie_replay_count 2
+put $card/pp_dpm_vclk '0: 400Mhz *\n1: 2000Mhz'
 put $card/gpu_busy_percent 97
 put $card/mem_busy_percent 41
 put $card/current_link_width 16
@@ -28,6 +32,10 @@ put $card/current_link_speed '16.0 GT/s PCIe'
 put $card/pp_dpm_mclk '0: 96Mhz\n1: 1249Mhz *'
 put $card/hwmon/hwmon3/temp1_input 61000
 put $card/hwmon/hwmon3/temp3_input 84000
+put $card/hwmon/hwmon3/temp1_crit 100000
+put $card/hwmon/hwmon3/temp1_emergency 105000
+put $card/hwmon/hwmon3/temp3_crit 108000
+put $card/hwmon/hwmon3/in0_input 912
 put $card/hwmon/hwmon3/power1_average 303250000
 put $card/hwmon/hwmon3/power1_cap 327000000
 put $card/hwmon/hwmon3/freq1_input 2482000000

@@ -16,7 +16,7 @@ dmon()
     run smi dmon --select=mp --count=1 --id=0 --root "$both"
     lines_are '# gpu     fb   bar1   ccpm    pwr  gtemp  mtemp ' \
         '# Idx     MB     MB     MB      W      C      C ' \
-        '    0   2048      -      -    303     61     84 '
+        '    0   2048   1024      -    303     61     84 '
     run smi dmon -s pucvmet -c 1 -i 1 --root "$both"
     lines_are '# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk  pviol  tviol     fb   bar1   ccpm  sbecc  dbecc    pci  rxpci  txpci ' \
         '# Idx      W      C      C      %      %      %      %      %      %    MHz    MHz      %   bool     MB     MB     MB   errs   errs   errs   MB/s   MB/s ' \
@@ -28,10 +28,10 @@ with_the_time()
     run smi dmon -s m -c 1 -i 0 -o DT --root "$both"
     [ "$(head -n 1 "$out")" = '#Date        Time         gpu     fb   bar1   ccpm ' ] || fail "$(head -n 1 "$out")"
     [ "$(sed -n 2p "$out")" = '#YYYYMMDD    HH:MM:SS     Idx     MB     MB     MB ' ] || fail "$(sed -n 2p "$out")"
-    grep -qxE ' [0-9]{8}    [0-9:]{8}       0   2048      -      - ' "$out" || fail "$(tail -n 1 "$out")"
+    grep -qxE ' [0-9]{8}    [0-9:]{8}       0   2048   1024      - ' "$out" || fail "$(tail -n 1 "$out")"
     run smi dmon -s m -c 1 -i 0 -o T --root "$both"
     [ "$(head -n 1 "$out")" = '#Time         gpu     fb   bar1   ccpm ' ] || fail "$(head -n 1 "$out")"
-    grep -qxE ' [0-9:]{8}       0   2048      -      - ' "$out" || fail "$(tail -n 1 "$out")"
+    grep -qxE ' [0-9:]{8}       0   2048   1024      - ' "$out" || fail "$(tail -n 1 "$out")"
 }
 
 pmon()

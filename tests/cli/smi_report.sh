@@ -46,8 +46,11 @@ telegraf()
         fb_memory_usage/reserved N/A temperature/gpu_temp '61 C' temperature/memory_temp '84 C' utilization/gpu_util '97 %' \
         utilization/memory_util '41 %' utilization/encoder_util N/A pci/pci_gpu_link_info/pcie_gen/current_link_gen 4 \
         pci/pci_gpu_link_info/link_widths/current_link_width 16x clocks/graphics_clock '2482 MHz' clocks/sm_clock '2482 MHz' \
-        clocks/mem_clock '1249 MHz' clocks/video_clock N/A gpu_power_readings/power_draw '303.25 W' \
+        clocks/mem_clock '1249 MHz' clocks/video_clock '400 MHz' gpu_power_readings/power_draw '303.25 W' \
         gpu_power_readings/current_power_limit '327.00 W' module_power_readings/power_draw N/A \
+        product_architecture RDNA3 max_clocks/video_clock '2000 MHz' pci/replay_counter 2 pci/pci_base_class 3 \
+        pci/pci_sub_class 0 pci/pci_sub_system_id E4711DA2 temperature/gpu_temp_max_threshold '105 C' \
+        temperature/gpu_temp_slow_threshold '100 C' temperature/gpu_temp_max_mem_threshold '108 C' \
         retired_pages/multiple_single_bit_retirement/retired_count N/A encoder_stats/session_count N/A fbc_stats/average_fps N/A \
         ecc_mode/current_ecc N/A display_active N/A serial N/A
     xml_is 'not g[0].findall("power_readings") and not g[0].findall("mig_devices/mig_device")'
@@ -59,8 +62,8 @@ netdata()
     run smi -q -x --root "$both"
     xml_is '[gpu.get("id") for gpu in g] == ["00000000:03:00.0", "00000000:C5:00.0"]'
     xml_is 'len({of(gpu, "uuid") for gpu in g} - {"", "N/A"}) == 2'
-    paths_are 0 pci/tx_util N/A pci/rx_util N/A pci/pci_gpu_link_info/pcie_gen/max_link_gen N/A bar1_memory_usage/used N/A \
-        mig_mode/current_mig N/A voltage/graphics_volt N/A processes/process_info/pid 4711 \
+    paths_are 0 pci/tx_util N/A pci/rx_util N/A pci/pci_gpu_link_info/pcie_gen/max_link_gen N/A bar1_memory_usage/used '1024 MiB' bar1_memory_usage/free '23536 MiB' \
+        mig_mode/current_mig N/A voltage/graphics_volt '912.000 mV' processes/process_info/pid 4711 \
         processes/process_info/process_name python3 processes/process_info/used_memory '1024 MiB' processes/process_info/type C
     xml_is 'g[1].find("processes") is not None and not g[1].findall("processes/process_info")'
 }
@@ -160,9 +163,9 @@ sections()
         '        Used                              : 2048 MiB' \
         '        Free                              : 22512 MiB' \
         '    BAR1 Memory Usage' \
-        '        Total                             : N/A' \
-        '        Used                              : N/A' \
-        '        Free                              : N/A' \
+        '        Total                             : 24560 MiB' \
+        '        Used                              : 1024 MiB' \
+        '        Free                              : 23536 MiB' \
         '    Conf Compute Protected Memory Usage' \
         '        Total                             : N/A' \
         '        Used                              : N/A' \

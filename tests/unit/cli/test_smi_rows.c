@@ -5,19 +5,21 @@
 #include "cli/smi_fields.h"
 
 /* A column that is none would be N/A for ever. */
-static void check_column(const struct smi_row *r, const struct smi_table *t)
+static void check_column(const struct smi_row *r, const struct gpu_process *process)
 {
-    if (r->column && r->column[0] && r->column[0] != '=' && !smi_field_find(t, r->column, strlen(r->column)))
+    const struct smi_line l = { .process = process };
+    if (r->column && r->column[0] && r->column[0] != '=' && !smi_field_of(&l, r->column))
         CHECK_STR(r->column, "a column");
 }
 
 static void every_column_is_one(void)
 {
+    const struct gpu_process process = { 0 };
     for (size_t i = 0; i < smi_n_gpu_rows; i++)
-        check_column(&smi_gpu_rows[i], &smi_tables[SMI_GPU]);
+        check_column(&smi_gpu_rows[i], NULL);
     for (size_t i = 0; i < smi_n_process_rows; i++) {
         CHECK(smi_process_rows[i].column && smi_process_rows[i].label && smi_process_rows[i].element);
-        check_column(&smi_process_rows[i], &smi_tables[SMI_APPS]);
+        check_column(&smi_process_rows[i], &process);
     }
 }
 
