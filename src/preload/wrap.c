@@ -47,10 +47,10 @@ static uint64_t volume(struct size3 a, struct size3 b)
 
 /* --- memory that is taken and given back ---------------------------------------------------------------------------- */
 
-static bool guards(const struct told *t)
+static bool guards(const struct told *t, void **p)
 {
     /* A GPU that nobody told a budget of has memory of its own. */
-    return t && t->switches & SWITCH_GUARD && t->budget_bytes;
+    return p && t && t->switches & SWITCH_GUARD && t->budget_bytes;
 }
 
 static bool tracks(const struct told *t)
@@ -58,18 +58,20 @@ static bool tracks(const struct told *t)
     return t && t->switches & (SWITCH_STAGE | SWITCH_RETRY | SWITCH_MEMORY);
 }
 
-static bool refuses(const struct told *t, size_t n)
+/* Who does not look at the code finds no place, as with the runtime. */
+static bool refuses(const struct told *t, size_t n, void **p)
 {
-    if (!guards(t) || !memory_refuses(t, n))
+    if (!guards(t, p) || !memory_refuses(t, n))
         return false;
+    *p = NULL;
     recorder_counts()->refused++;
     recorder_counts()->refused_bytes += n;
     return true;
 }
 
-static void took(const struct told *t, size_t n)
+static void took(const struct told *t, size_t n, void **p)
 {
-    if (guards(t))
+    if (guards(t, p))
         memory_returned(n);
     memory_changed();
 }
@@ -80,10 +82,10 @@ static void took(const struct told *t, size_t n)
     EXPORT int name params                                           \
     {                                                                \
         ENTER(id, params);                                           \
-        bool refused = (guarded) && refuses(told, n);                \
+        bool refused = (guarded) && refuses(told, n, p);             \
         RECORDED(id, n, 0, refused ? GPU_OUT_OF_MEMORY : real args); \
         if ((guarded) && !refused)                                   \
-            took(told, n);                                           \
+            took(told, n, p);                                        \
         if (!code && tracks(told))                                   \
             ranges_add(kind, *(void *const *)(p), n);                \
         return code;                                                 \

@@ -378,12 +378,13 @@ static void do_capture(void)
 
 static void do_allocate(void)
 {
-    void *a = NULL, *b = NULL, *c = NULL, *d = NULL;
+    void *a = &a, *b = NULL, *c = NULL, *d = NULL;
     printf("%d", t->hipMalloc(&a, 40 * MIB));
     printf(" %d", t->hipMallocAsync(&b, 40 * MIB, NULL));
     printf(" %d", t->hipMemCreate(&c, 40 * MIB, NULL, 0));
     printf(" %d", t->hipMalloc(&d, 4096));
-    printf(" last %d\n", t->hipGetLastError());
+    printf(" last %d", t->hipGetLastError());
+    printf("%s\n", a ? "" : " nowhere");
 }
 
 static void do_figures(void)

@@ -280,7 +280,7 @@ static void refuses_what_would_starve_the_host(void)
 {
     /* A fifth of 1000 MiB stays. */
     struct outcome o = TRY("allocate", "record,guard", .budget = true, .more = meminfo(1000, 239));
-    CHECK_STR(o.out, "2 2 2 0 last 0\n");
+    CHECK_STR(o.out, "2 2 2 0 last 0 nowhere\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
     CHECK_INT(r->counts.refused, 3);
@@ -293,7 +293,7 @@ static void refuses_what_would_starve_the_host(void)
     CHECK_INT(r->next, 4); /* one of them calls another one itself */
     o = TRY("allocate", "guard", .budget = true,
             .more = meminfo(200 << 10, (16 << 10) + 39)); /* 16 GiB at most */
-    CHECK_STR(o.out, "2 2 2 0 last 0\n");
+    CHECK_STR(o.out, "2 2 2 0 last 0 nowhere\n");
     o = TRY("allocate", "guard", .budget = true, .more = "CAIRN_PRELOAD_MEMINFO=/nonexistent");
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
     o = TRY("allocate", "guard", .budget = true, .more = meminfo(1000, 0)); /* not known */
