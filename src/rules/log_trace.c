@@ -121,7 +121,7 @@ struct log_find log_trace_exception(const struct log_trace *t, const char *s, si
 struct log_find log_trace_word(const char *s, size_t n, size_t at)
 {
     size_t from = at > 24 ? at - 24 : 0, to = n - at > 24 ? at + 24 : n;
-    if (match_any(s, n, "WARN|arning|INFO|DEBUG|rror_|_error|rrors=|rror rate"))
+    if (match_any(s, n, "WARN|arning|INFO|DEBUG|rror_|_error|rrors=|rror rate|cannot be preloaded"))
         return nothing;
     if (match_any(s + from, to - from,
                   " 0 err|0 fail|=0|: 0|no err|No err|o fail|without |if |not fail|never "))

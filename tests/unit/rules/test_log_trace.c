@@ -86,6 +86,9 @@ static void words_of_errors(void)
     CHECK(!looks_bad("12 passed, 0 failed", "ailed"));
     CHECK(!looks_bad("UserWarning: Failed to load image extension", "ailed"));
     CHECK(!looks_bad("finished without error: good", "rror:"));
+    CHECK(!looks_bad("ERROR: ld.so: object '/lib/a.so' from LD_PRELOAD cannot be preloaded (wrong ELF class: "
+                     "ELFCLASS64): ignored.",
+                     "ERROR"));
 }
 
 int main(void)
