@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copies to the device from memory that is not pinned.  The runtime would pin the source for the time of the copy, which
- * for a mapped file is slow, fails, or never ends; here the bytes pass through two buffers that are pinned for good,
- * one of which is filled while the other one is on its way.
+ * for a mapped file is slow, fails, or never ends; here the bytes pass through a ring of buffers that are pinned for
+ * good, one of which is filled while the others are on their way.
  *
  * The stream has come to rest before the source is read, so what it has still to write there is there; and the
  * call returns when all has arrived, which is what the runtime does with such memory too. */
@@ -21,7 +21,6 @@
 enum { LEAST = 64 << 10 }; /* what is smaller the runtime stages itself */
 enum { PORTABLE = 1 };     /* pinned for every device */
 enum { NO_TIMING = 2 };    /* of an event */
-enum { BUFFERS = 2 };
 
 struct buffer {
     char *bytes;
@@ -31,8 +30,8 @@ struct buffer {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct buffer buffers[BUFFERS];
-static size_t buffer_bytes;
+static struct buffer buffers[MOST_BUFFERS];
+static size_t n_buffers, buffer_bytes;
 static bool no_buffers; /* asked for, and not given */
 static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *captured[64]; /* streams */
@@ -47,6 +46,7 @@ typedef int stream_fn(void *);
 static void forget_buffers(void)
 {
     memset(buffers, 0, sizeof(buffers));
+    n_buffers = 0;
     no_buffers = false;
 }
 
@@ -142,11 +142,12 @@ static bool have_buffers(const struct told *t)
     void *p = NULL;
     if (buffers[0].bytes || no_buffers)
         return buffers[0].bytes;
-    no_buffers = !get || get(&p, BUFFERS * t->piece_bytes, PORTABLE) || !p;
+    no_buffers = !get || get(&p, t->n_buffers * t->piece_bytes, PORTABLE) || !p;
     if (no_buffers)
         return false;
     buffer_bytes = t->piece_bytes;
-    for (int i = 0; i < BUFFERS; i++)
+    n_buffers = t->n_buffers;
+    for (size_t i = 0; i < n_buffers; i++)
         buffers[i].bytes = (char *)p + i * buffer_bytes;
     return true;
 }
@@ -199,12 +200,12 @@ static bool send(struct buffer *b, const struct copy *c, size_t at, size_t n, co
     return true;
 }
 
-/* One buffer is filled while the copy from the other runs. */
+/* One buffer is filled while the copies from the others run. */
 static bool stage_pieces(const struct copy *c, copy_kind_stream_fn *copy)
 {
     for (size_t at = 0, i = 0; at < c->n; i++) {
         size_t n = c->n - at < buffer_bytes ? c->n - at : buffer_bytes;
-        struct buffer *b = &buffers[i % BUFFERS];
+        struct buffer *b = &buffers[i % n_buffers];
         if (!wait_for(b) || !read_source(b->bytes, (const char *)c->from + at, n) || !send(b, c, at, n, copy))
             return false;
         at += n;
@@ -216,7 +217,7 @@ static bool stage_pieces(const struct copy *c, copy_kind_stream_fn *copy)
 static bool wait_for_all(void)
 {
     bool good = true;
-    for (int i = 0; i < BUFFERS; i++)
+    for (size_t i = 0; i < n_buffers; i++)
         good = wait_for(&buffers[i]) && good;
     return good;
 }

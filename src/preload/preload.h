@@ -77,11 +77,12 @@ const char *real_library(void);
 
 /* --- state.c: what the process was told ------------------------------------------------------------------------- */
 
+enum { MOST_BUFFERS = 16 };
 struct told {
     unsigned switches;
     int runtime;
     uint64_t budget_bytes, reserve_bytes; /* 0: not told */
-    uint64_t piece_bytes;
+    uint64_t piece_bytes, n_buffers;
     char meminfo[128], file[512];
 };
 /* The first call of a process, and of a child of fork, prepares everything.  NULL: leave the call alone, since we make

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { OLDEST = 5, NEWEST = 7, NEWEST_CUDA = 13, PIECE_BYTES = 1 << 20, LEAST_PIECE = 64 << 10 };
+enum { OLDEST = 5, NEWEST = 7, NEWEST_CUDA = 13, PIECE_BYTES = 1 << 20, LEAST_PIECE = 64 << 10, BUFFERS = 2 };
 
 /* On a page that the kernel empties in a child of fork. */
 struct mark {
@@ -73,7 +73,7 @@ static const char *variable(const char *name)
     return getauxval(AT_SECURE) ? NULL : getenv(name);
 }
 
-static uint64_t read_bytes(const char *name)
+static uint64_t read_number(const char *name)
 {
     const char *text = variable(name);
     return text ? state_number(text) : 0;
@@ -99,11 +99,14 @@ static bool runtime_is_known(int *version)
 static void read_told(struct told *t)
 {
     t->switches = read_switches(variable("CAIRN_PRELOAD"));
-    t->budget_bytes = read_bytes("CAIRN_PRELOAD_BUDGET");
-    t->reserve_bytes = read_bytes("CAIRN_PRELOAD_RESERVE");
-    t->piece_bytes = read_bytes("CAIRN_PRELOAD_PIECE");
+    t->budget_bytes = read_number("CAIRN_PRELOAD_BUDGET");
+    t->reserve_bytes = read_number("CAIRN_PRELOAD_RESERVE");
+    t->piece_bytes = read_number("CAIRN_PRELOAD_PIECE");
     if (t->piece_bytes < LEAST_PIECE || t->piece_bytes > 1U << 30)
         t->piece_bytes = PIECE_BYTES;
+    t->n_buffers = read_number("CAIRN_PRELOAD_RING");
+    if (t->n_buffers < 1 || t->n_buffers > MOST_BUFFERS)
+        t->n_buffers = BUFFERS;
     strcpy(t->meminfo, "/proc/meminfo");
     read_text("CAIRN_PRELOAD_MEMINFO", t->meminfo, sizeof(t->meminfo));
     read_text("CAIRN_PRELOAD_FILE", t->file, sizeof(t->file));

@@ -172,6 +172,17 @@ static void pieces_may_have_any_size(void)
     CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
 }
 
+static void there_may_be_any_number_of_buffers(void)
+{
+    static const char *const rings[] = { "1", "3", "16", "17", "nonsense" };
+    for (size_t i = 0; i < 5; i++) {
+        char *more = text("CAIRN_PRELOAD_RING=%s", rings[i]);
+        struct outcome o = TRY("load", "stage", .more = more);
+        CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+        free(more);
+    }
+}
+
 static void keeps_the_order_of_a_stream(void)
 {
     struct outcome o = TRY("order", "record,stage,retry");
@@ -461,6 +472,7 @@ int main(int argc, char **argv)
     RUN(a_kernel_is_named_once);
     RUN(does_without_room_on_the_disk);
     RUN(pieces_may_have_any_size);
+    RUN(there_may_be_any_number_of_buffers);
     RUN(keeps_the_order_of_a_stream);
     RUN(leaves_captures_alone);
     RUN(answers_as_the_runtime_does);
