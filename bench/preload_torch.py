@@ -2,59 +2,88 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch with and without the library to preload: what it computes, and what it costs.
 
-    preload_torch.py LIBRARY train|load [--switches LIST] [--rounds N] [--gib N] [--pieces KIB,KIB,…] [--warm]
+    preload_torch.py LIBRARY all|train|load [--seconds N] [--mib N] [--rings NxKIB,…] [--switches LIST] [--world FILE]
 
-Each round starts PyTorch twice, without the library and with it.  train: a process trains a small transformer and launches
-many tiny kernels.  load: it loads a safetensors file tensor by tensor, mapped in two ways, and as safetensors itself does;
---pieces tries other sizes of the library's buffers.  Losses and sums must be the same to the last bit; times are the
-best of all rounds, so that shares hold where figures do not.
+Processes of PyTorch differ more from each other than the library could cost.  So both are timed in one process: its calls
+go through the library and past it in turn (bypass.c; libcairn-bypass.so lies beside LIBRARY), block by block, and the
+differences of neighbours are looked at.  The library's own counters must say which way they went.
+
+train: losses of a small transformer, in a process without the library, with it, and going to and fro: they must be the
+same to the last bit; then steps and launches.  load: a safetensors file that is in memory already, mapped in two ways, and as
+safetensors itself does it; the bytes on the device are compared.  --rings tries other buffers of the library, in a
+process each, as long as there is time.
+
+--world: a file with another class World, for tests without a GPU.
 """
 import argparse
+import ctypes
+import gc
+import importlib.util
 import json
+import math
+import mmap
 import os
+import signal
+import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 
 TENSOR = 32 << 20
-STEPS, BLOCKS, LAUNCHES = 50, 4, 10000
+STEPS, FLIP = 50, 5            # of training; how often the way changes
+BLOCK, LAUNCHES = 4, 1000      # steps and launches that are timed at once
+FEWEST = 3                     # pairs, however long they take
+RECORDS = '/dev/shm/cairn-bench' if os.path.isdir('/dev/shm') else '/tmp/cairn-bench'
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument('library')
-    p.add_argument('what', choices=('train', 'load'))
+    p.add_argument('what', choices=('all', 'train', 'load'))
+    p.add_argument('--seconds', type=float, default=150)
+    p.add_argument('--mib', type=int, default=2048)
+    p.add_argument('--rings', default='4x1024,2x4096,4x256,8x1024,1x1024')
     p.add_argument('--switches', default='record,stage,retry,memory,guard')
-    p.add_argument('--rounds', type=int, default=2)
-    p.add_argument('--gib', type=int, default=4)
-    p.add_argument('--pieces', default='')
-    p.add_argument('--warm', action='store_true', help='PyTorch was started a moment ago')
+    p.add_argument('--world')
     o = p.parse_args()
-    library = os.path.realpath(o.library)
-    with tempfile.TemporaryDirectory(dir='.') as folder:
-        weights = write_weights(os.path.join(folder, 'weights.safetensors'), o.gib) if o.what == 'load' else ''
-        if not o.warm:
-            start(weights, 'warm')
-        without, with_it = [], []
-        for n in range(o.rounds):
-            if n % 2:
-                with_it.append(start(weights, o.what, library, o.switches))
-            without.append(start(weights, o.what))
-            if not n % 2:
-                with_it.append(start(weights, o.what, library, o.switches))
-            good = report_train(without, with_it, o) if o.what == 'train' else report_load(without, with_it, o)
-            sys.stdout.flush()
-        for kib in filter(None, o.pieces.split(',')):
-            r = start(weights, 'load', library, o.switches, CAIRN_PRELOAD_PIECE=str(int(kib) << 10))
-            print(f'  buffers of {kib:>5} KiB: ' + ', '.join(f'{k} {o.gib / v:.2f} GiB/s' for k, v in r['load'].items()),
-                  flush=True)
-    sys.exit(0 if good else 1)
+    o.library = os.path.realpath(o.library)
+    o.bypass = os.path.join(os.path.dirname(o.library), 'libcairn-bypass.so')
+    for path in (o.library, o.bypass):
+        if not os.path.exists(path):
+            sys.exit(f'{path} is not there: ninja -C build {os.path.basename(path)}')
+    o.deadline = time.monotonic() + o.seconds
+    with tempfile.TemporaryDirectory(dir='.') as o.folder:
+        writer = threading.Thread(target=write_weights, args=(os.path.join(o.folder, 'weights'), o.mib))
+        writer.start()
+        bad = start(o, 'bare')  # takes along whatever is slow the first time
+        writer.join()
+        bad += start(o, 'with', LD_PRELOAD=o.library, CAIRN_PRELOAD_FILE=RECORDS, CAIRN_PRELOAD_BUDGET=str(100 << 30))
+    sys.exit(1 if bad else 0)
 
 
-def write_weights(path, gib):
+def start(o, role, **more):
+    env = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=':4096:8', **more)
+    child = subprocess.Popen([sys.executable, os.path.realpath(__file__), '--inside', role, json.dumps(vars(o))], env=env)
+    try:
+        return failed(child.wait(2 * o.seconds))
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return failed(child.wait())
+
+
+def failed(code):
+    if code:
+        print(f'FAILED: exit {code}', flush=True)
+    return bool(code)
+
+
+def write_weights(path, mib):
     """As safetensors does it, without needing it."""
-    block, n = os.urandom(TENSOR), (gib << 30) // TENSOR
+    block, n = os.urandom(TENSOR), (mib << 20) // TENSOR
     table = {f'layer.{i}': {'dtype': 'I64', 'shape': [TENSOR // 8], 'data_offsets': [i * TENSOR, (i + 1) * TENSOR]}
              for i in range(n)}
     head = json.dumps(table).encode()
@@ -63,173 +92,353 @@ def write_weights(path, gib):
         f.write(len(head).to_bytes(8, 'little') + head)
         for i in range(n):
             f.write(block[i:] + block[:i])
-    return path
+        f.flush()
+        os.fsync(f.fileno())  # not while we measure
 
 
-def start(weights, what, library='', switches='', **more):
-    env = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=':4096:8', **more)
-    if library:
-        env.update(LD_PRELOAD=library, CAIRN_PRELOAD=switches, CAIRN_PRELOAD_FILE=os.path.join('/dev/shm', 'cairn-bench'),
-                   CAIRN_PRELOAD_BUDGET=str(100 << 30))
-    print(f'# {time.perf_counter():.1f} s: {switches or "without"} {more or ""}', file=sys.stderr, flush=True)
-    done = subprocess.run([sys.executable, __file__, '--child', weights, what], env=env, stdout=subprocess.PIPE)
-    if done.returncode:
-        sys.exit(f'{library or "without"}: exit {done.returncode}')
-    result = json.loads(done.stdout)
-    result['counts'] = counts(result['pid'])
+# --- inside: the two ways ----------------------------------------------------------------------------------------------
+
+class Ways:
+    """Through the library and past it, and what it counted meanwhile."""
+
+    def __init__(self, o, world):
+        self.world, self.faults, self.is_past = world, 0, False
+        with open(f'{RECORDS}.{os.getpid()}', 'rb') as f:
+            self.record = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        self.bypass = ctypes.CDLL(o['bypass'])
+        self.bypass.bypass_slots.restype = ctypes.c_char_p
+        self.names = os.path.basename(o['library']).encode(), world.runtime.encode()
+        self.slots = 0
+        self.find()
+
+    def find(self):
+        """Again from time to time: libraries may have been loaded."""
+        slots = self.bypass.bypass_find(*self.names)
+        if slots <= 0:
+            sys.exit(f'no slot of {self.names} was found: nothing can be compared')
+        if slots != self.slots:
+            print(f'  {slots} slots: ' + ', '.join(self.bypass.bypass_slots().decode().splitlines()), flush=True)
+        self.slots = slots
+
+    def counts(self):
+        names = 'calls staged staged_bytes stage_failed retried retry_failed told refused refused_bytes'.split()
+        return dict(zip(names, struct.unpack_from('<9Q', self.record, 24)))
+
+    def kernels(self):
+        names = self.record[-(1024 << 8):]
+        return sum(names[at] != 0 for at in range(0, len(names), 256))
+
+    def go(self, past):
+        self.world.synchronize()
+        self.bypass.bypass_on() if past else self.bypass.bypass_off()
+        self.is_past = past
+
+    def check(self, good, what):
+        if not good:
+            self.faults += 1
+            if self.faults <= 5:
+                print(f'  FAULT: {what}', flush=True)
+
+    def timed(self, past, work, warm):
+        """Seconds, and how far the counters went.  What the first calls of a way take is left out."""
+        self.go(past)
+        warm()
+        self.world.synchronize()
+        before = self.counts()
+        begin = time.perf_counter()
+        work()
+        self.world.synchronize()
+        took = time.perf_counter() - begin
+        counted = {k: v - before[k] for k, v in self.counts().items()}
+        self.check((counted['calls'] == 0) == past, f'{counted["calls"]} calls recorded {"past" if past else "through"} the library')
+        return took, counted
+
+    def pairs(self, seconds, work, warm, after=lambda counted: None, other=True):
+        """(through, past) as often as there is time for; which one is first changes."""
+        pairs, last = [], {}
+        self.find()
+        end = time.monotonic() + seconds
+        gc.collect()
+        gc.disable()
+        while len(pairs) < FEWEST or time.monotonic() < end:
+            took = {}
+            for which in ((0, 1), (1, 0))[len(pairs) % 2]:
+                took[which], counted = self.timed(bool(which and other), work, warm)
+                after(counted)
+                last[which] = counted
+            pairs.append((took[0], took[1]))
+        gc.enable()
+        self.go(False)
+        return pairs, last
+
+
+def interval(values):
+    """The median, and between which two values it is with 95 %, whatever they are distributed like; of few, all."""
+    v, n = sorted(values), len(values)
+    k = max(0, math.floor((n - 1.96 * math.sqrt(n)) / 2) - 1)
+    return statistics.median(v), v[k], v[n - 1 - k]
+
+
+def compare(name, pairs, n, unit, calls):
+    by = {'ms': 1e3, 'us': 1e6}[unit] / n
+    past = statistics.median(p for _, p in pairs) * by
+    more, low, high = (x * by * 1e6 / {'ms': 1e3, 'us': 1e6}[unit] for x in interval([t - p for t, p in pairs]))
+    share, least, most = (x * 100 for x in interval([t / p - 1 for t, p in pairs]))
+    shown = 'at most 1 %' if most <= 1 else 'more than 1 %' if least > 1 else 'not known whether more than 1 %'
+    print(f'  {name}: {past:.3f} {unit} past the library, {calls / n:.1f} calls; through it {more:+.3f} us '
+          f'({low:+.3f} to {high:+.3f}), {share:+.3f} % ({least:+.3f} to {most:+.3f}): {shown}; {len(pairs)} pairs', flush=True)
+
+
+# --- inside: what is compared ----------------------------------------------------------------------------------------
+
+def losses(world, flip=lambda past: None):
+    step = world.trainer(False)
+    result = []
+    for i in range(STEPS):
+        if i % FLIP == 0:
+            flip(bool(i // FLIP % 2))
+        result.append(world.value(step(i)).hex())
+    flip(False)
     return result
 
 
-def counts(pid):
-    """The counters at the beginning of the file that the library left, and the kernels at its end."""
-    import struct
-    path = f'/dev/shm/cairn-bench.{pid}'
-    if not os.path.exists(path):
-        return None
-    with open(path, 'rb') as f:
-        whole = f.read()
-    os.remove(path)
-    kernels = [whole[at:at + 256].split(b'\0')[0].decode() for at in range(len(whole) - (1024 << 8), len(whole), 256)]
-    names = 'calls staged staged_bytes stage_failed retried retry_failed told refused refused_bytes'.split()
-    return dict(zip(names, struct.unpack_from('<9Q', whole, 24)), kernels=sum(map(bool, kernels)), one=kernels[1])
+def compare_losses(world, ways, path):
+    bare = [None] * STEPS
+    if os.path.exists(path):
+        with open(path) as f:
+            bare = json.load(f)
+    for how, now in (('with the library', losses(world)), (f'through it and past it, {FLIP} steps each', losses(world, ways.go))):
+        same = now == bare
+        print(f'  {STEPS} steps {how}: losses {"the same bit for bit as without" if same else "DIFFER"} '
+              f'({float.fromhex(now[0]):.4f} to {float.fromhex(now[-1]):.4f})', flush=True)
+        ways.check(same, f'losses differ first at step {next((i for i in range(STEPS) if now[i] != bare[i]), None)}')
 
 
-def best(runs, *keys):
-    def value(r):
-        for k in keys:
-            r = r[k]
-        return r
-    return min(map(value, runs))
+def train(world, ways, folder, seconds):
+    compare_losses(world, ways, os.path.join(folder, 'losses'))
+    step, small = world.trainer(False), world.trainer(True)
+
+    def several(one, wait):
+        def work():
+            for i in range(BLOCK):
+                loss = one(i)
+                if wait:
+                    world.value(loss)
+        return work
+
+    for name, one, wait, other, share in (
+            ('a step', step, False, True, 0.4), ('a step that waits', step, True, True, 0.2),
+            ('a small step', small, False, True, 0.2), ('a step, both times through it', step, False, False, 0.1)):
+        several(one, wait)()
+        pairs, last = ways.pairs(seconds * share, several(one, wait), lambda: one(0), other=other)
+        compare(name, pairs, BLOCK, 'ms', last[0]['calls'])
+    pairs, last = ways.pairs(seconds * 0.1, lambda: world.launches(LAUNCHES), lambda: world.launches(LAUNCHES // 10))
+    compare('a launch', pairs, LAUNCHES, 'us', last[0]['calls'])
+    print(f'  counted in all: {ways.counts()}, {ways.kernels()} kernels by name', flush=True)
 
 
-def title(first, o, n):
-    print(f'{first["device"]}, PyTorch {first["torch"]}; {o.switches}; {n} rounds')
+def load(world, ways, folder, seconds, most):
+    path = os.path.join(folder, 'weights')
+    truth, size = world.truth(path), os.path.getsize(path) // TENSOR * TENSOR  # the header is less than a tensor
+    print(f'  {size >> 20} MiB in tensors of {TENSOR >> 20} MiB; GiB/s, medians', flush=True)
+    loaders = world.loaders(path)[:most]
+    for name, get in loaders:
+        loaded = []
+
+        def work():
+            loaded[:] = get()
+
+        def after(counted):
+            ways.check(world.digests(loaded) == truth, f'{name}: the bytes are not the same')
+            staged = counted['staged_bytes']
+            ways.check(staged == (0 if ways.is_past else size), f'{name}: {staged} bytes of {size} were staged')
+            loaded.clear()
+
+        work()  # takes the device's memory, through the library, so that it knows it
+        loaded.clear()
+        pairs, _ = ways.pairs(seconds / len(loaders), work, lambda: None, after)
+        gib = size / (1 << 30)
+        ratio, low, high = interval([p / t for t, p in pairs])
+        print(f'  {name}: {gib / statistics.median(p for _, p in pairs):.2f} not staged, '
+              f'{gib / statistics.median(t for t, _ in pairs):.2f} staged: {ratio:.3f} times as fast '
+              f'({low:.3f} to {high:.3f}); {len(pairs)} pairs', flush=True)
 
 
-def report_train(without, with_it, o):
-    first = without[0]
-    same = all(r['losses'] == first['losses'] for r in without + with_it)
-    title(first, o, len(without))
-    print(f'  {STEPS} steps: losses {"the same bit for bit" if same else "DIFFER"} '
-          f'({float.fromhex(first["losses"][0]):.4f} to {float.fromhex(first["losses"][-1]):.4f})')
-    for name, unit, key in (('a step', 'ms', 'step_s'), ('a step that waits', 'ms', 'sync_step_s'), ('a launch', 'us', 'launch_s')):
-        by = {'ms': 1e3, 'us': 1e6}[unit]
-        a, b = best(without, key), best(with_it, key)
-        print(f'  {name}: {a * by:.3f} {unit} without, {b * by:.3f} with: {(b / a - 1) * 100:+.2f} %   rounds: '
-              f'{[round(r[key] * by, 3) for r in without]} {[round(r[key] * by, 3) for r in with_it]}')
-    print(f'  counted: {with_it[0]["counts"]}')
-    return same
+# --- inside: processes -----------------------------------------------------------------------------------------------
+
+def bare(o, kind):
+    print(f'--- {told_time(o)}: without the library', flush=True)
+    result = losses(kind())
+    with open(os.path.join(o['folder'], 'losses'), 'w') as f:
+        json.dump(result, f)
+    return 0
 
 
-def report_load(without, with_it, o):
-    first = without[0]
-    same = all(r['sums'] == first['sums'] for r in without + with_it)
-    title(first, o, len(without))
-    print(f'  weights of {o.gib} GiB: sums {"the same" if same else "DIFFER"}')
-    for how in first['load']:
-        a, b = best(without, 'load', how), best(with_it, 'load', how)
-        print(f'  {how}: {o.gib / a:.2f} GiB/s without, {o.gib / b:.2f} with')
-    print(f'  counted: {with_it[0]["counts"]}')
-    return same
+def told_time(o):
+    return f'{time.monotonic() + o["seconds"] - o["deadline"]:.1f} s'
 
 
-# --- inside ----------------------------------------------------------------------------------------------------------
-
-def train(torch):
-    nn = torch.nn
-    torch.manual_seed(1)
-    torch.use_deterministic_algorithms(True)
-    layer = nn.TransformerEncoderLayer(512, 8, 2048, 0.0, batch_first=True, norm_first=True)
-    model = nn.Sequential(nn.Embedding(1000, 512), nn.TransformerEncoder(layer, 4, enable_nested_tensor=False),
-                          nn.Linear(512, 1000)).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
-    batches = [torch.randint(0, 1000, (64, 256)) for _ in range(8)]  # 128 KiB each, not pinned
-
-    def step(i):
-        x = batches[i % 8].cuda(non_blocking=True)
-        with torch.autocast('cuda', torch.bfloat16):
-            y = model(x)
-        loss = nn.functional.cross_entropy(y.float().view(-1, 1000), x.roll(1, 1).view(-1))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    losses = [step(i).item().hex() for i in range(STEPS)]
-
-    def timed(wait):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for i in range(10):
-            loss = step(i)
-            if wait:
-                loss.item()
-        torch.cuda.synchronize()
-        return (time.perf_counter() - begin) / 10
-
-    return losses, min(timed(False) for _ in range(BLOCKS)), min(timed(True) for _ in range(BLOCKS))
+def with_it(o, kind):
+    """A child of fork for each set of switches and buffers: Python has loaded everything, and GPUs are not in use yet."""
+    kind.prepare()
+    left, bad = o['deadline'] - time.monotonic(), 0
+    if o['what'] != 'load':
+        bad += fork(o, kind, o['switches'], train_seconds=left * 0.35)
+        bad += fork(o, kind, 'record', train_seconds=left * 0.15)  # what is on unless something has failed
+    if o['what'] != 'train':
+        bad += fork(o, kind, o['switches'], load_seconds=left * 0.15, most=3)
+        for ring in filter(None, o['rings'].split(',')):
+            if o['deadline'] - time.monotonic() < o['seconds'] / 15:
+                print(f'no time for buffers of {ring}')
+                continue
+            n, kib = ring.split('x')
+            bad += fork(o, kind, o['switches'], load_seconds=o['seconds'] / 40, most=2, CAIRN_PRELOAD_RING=n,
+                        CAIRN_PRELOAD_PIECE=str(int(kib) << 10))
+    return 1 if bad else 0
 
 
-def launch(torch):
-    x = torch.zeros(8, device='cuda')
-    times = []
-    for _ in range(5):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(LAUNCHES // 5):
-            x.add_(1)
-        times.append((time.perf_counter() - begin) / (LAUNCHES // 5))
-    torch.cuda.synchronize()
-    return min(times)
+def fork(o, kind, switches, **more):
+    env = {k: v for k, v in more.items() if k.isupper()}
+    print(f'--- {told_time(o)}: {switches} {" ".join(f"{k}={v}" for k, v in env.items())}', flush=True)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.environ.update(env, CAIRN_PRELOAD=switches)
+            signal.alarm(int(o['seconds']) + 10)
+            code = compare_ways(o, kind(), **{k: v for k, v in more.items() if k not in env})
+        except BaseException:  # sys.exit, too: this child must not go on as its parent
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if os.path.exists(f'{RECORDS}.{pid}'):
+        os.remove(f'{RECORDS}.{pid}')
+    return failed(code)
 
 
-def ways_to_load(torch, path):
-    """Each gives the tensors on the device."""
-    import mmap
-    import warnings
-    warnings.simplefilter('ignore')
-    size = os.path.getsize(path)
-    with open(path, 'rb') as f:
-        skip = 8 + int.from_bytes(f.read(8), 'little')
-        mapped = mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ)
-    read_only = torch.frombuffer(mapped, dtype=torch.int64, offset=skip)
-    writable = torch.from_file(path, shared=False, size=size // 8, dtype=torch.int64)[skip // 8:]
-    for name, view in (('read-only', read_only), ('writable', writable)):
-        yield name, lambda v=view: [v[at:at + TENSOR // 8].cuda() for at in range(0, v.numel(), TENSOR // 8)]
-    try:
-        import safetensors.torch
-    except ImportError:
-        return
-    yield 'safetensors', lambda: list(safetensors.torch.load_file(path, device='cuda').values())
+def compare_ways(o, world, train_seconds=0, load_seconds=0, most=0):
+    ways = Ways(o, world)
+    if train_seconds:
+        train(world, ways, o['folder'], train_seconds)
+    if load_seconds:
+        load(world, ways, o['folder'], load_seconds, most)
+    print(f'  {"counters and bytes are as they must be" if not ways.faults else f"{ways.faults} FAULTS"}', flush=True)
+    return 1 if ways.faults else 0
 
 
-def load(torch, path):
-    result, sums = {}, []
-    for name, get in ways_to_load(torch, path):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        loaded = get()
-        torch.cuda.synchronize()
-        result[name] = time.perf_counter() - begin
-        sums.append(sorted(int(t.sum()) for t in loaded))
-        del loaded
-    return result, sums
+class World:
+    """PyTorch."""
+    device = 'cuda'
+    shapes = (64, 256), (2, 64)  # of a batch, and a small one; 128 KiB, not pinned
+
+    @staticmethod
+    def prepare():
+        import torch
+
+    def __init__(self):
+        import torch
+        self.torch = torch
+        self.runtime = 'libamdhip64.so' if torch.version.hip else 'libcudart'
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        self.few = torch.zeros(8, device=self.device)
+        print(f'  {self.name()}, PyTorch {torch.__version__}, {len(os.sched_getaffinity(0))} CPUs', flush=True)
+
+    def name(self):
+        self.torch.cuda.mem_get_info()
+        return self.torch.cuda.get_device_name()
+
+    def synchronize(self):
+        self.torch.cuda.synchronize()
+
+    def value(self, loss):
+        return loss.item()
+
+    def trainer(self, small):
+        """A function that takes a step.  A small one is over before the next can be launched."""
+        torch, nn = self.torch, self.torch.nn
+        torch.manual_seed(1)
+        layer = nn.TransformerEncoderLayer(512, 8, 2048, 0.0, batch_first=True, norm_first=True)
+        model = nn.Sequential(nn.Embedding(1000, 512), nn.TransformerEncoder(layer, 4, enable_nested_tensor=False),
+                              nn.Linear(512, 1000)).to(self.device)
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+        batches = [torch.randint(0, 1000, self.shapes[small]) for _ in range(8)]
+
+        def step(i):
+            x = batches[i % 8].to(self.device, non_blocking=True)
+            with torch.autocast(self.device, torch.bfloat16):
+                y = model(x)
+            loss = nn.functional.cross_entropy(y.float().view(-1, 1000), x.roll(1, 1).view(-1))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    def launches(self, n):
+        for _ in range(n):
+            self.few.add_(1)
+
+    def views(self, whole):
+        return [whole[at:at + TENSOR // 8] for at in range(0, whole.numel(), TENSOR // 8)]
+
+    def loaders(self, path):
+        """Each maps the file anew, and gives its tensors on the device."""
+        import warnings
+        warnings.simplefilter('ignore')
+        torch, size = self.torch, os.path.getsize(path)
+        with open(path, 'rb') as f:
+            skip = 8 + int.from_bytes(f.read(8), 'little')
+
+        def read_only():
+            with open(path, 'rb') as f:
+                mapped = mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ)
+            return [v.to(self.device) for v in self.views(torch.frombuffer(mapped, dtype=torch.int64, offset=skip))]
+
+        def writable():
+            mapped = torch.from_file(path, shared=False, size=size // 8, dtype=torch.int64)
+            return [v.to(self.device) for v in self.views(mapped[skip // 8:])]
+
+        result = [('read-only', read_only), ('writable', writable)]
+        try:
+            import safetensors.torch
+            result.append(('safetensors', lambda: list(safetensors.torch.load_file(path, device=self.device).values())))
+        except ImportError:
+            print('  no safetensors here')
+        return result
+
+    def digests(self, tensors):
+        """A number for each, in no order, that knows where its bytes are."""
+        def digest(t):
+            rows = t.view(-1, 1024).sum(1)
+            return (rows * self.torch.arange(1, rows.numel() + 1, device=t.device)).sum()
+        return sorted(self.torch.stack([digest(t) for t in tensors]).tolist())
+
+    def truth(self, path):
+        with open(path, 'rb') as f:
+            skip = 8 + int.from_bytes(f.read(8), 'little')
+            f.seek(skip)
+            whole = self.torch.frombuffer(bytearray(f.read()), dtype=self.torch.int64)
+        return self.digests(self.views(whole))
 
 
-def child(weights, what):
-    import torch
-    torch.zeros(1, device='cuda')
-    out = {'torch': torch.__version__, 'device': torch.cuda.get_device_name(), 'pid': os.getpid(),
-           'free': torch.cuda.mem_get_info()}
-    if what == 'train':
-        out['losses'], out['step_s'], out['sync_step_s'] = train(torch)
-        out['launch_s'] = launch(torch)
-    if what == 'load':
-        out['load'], out['sums'] = load(torch, weights)
-    print(json.dumps(out))
+def kind_of_world(path):
+    if not path:
+        return World
+    spec = importlib.util.spec_from_file_location('world', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.World
 
 
-if sys.argv[1:2] == ['--child']:
-    child(*sys.argv[2:])
-else:
+def inside(role, o):
+    return {'bare': bare, 'with': with_it}[role](o, kind_of_world(o['world']))
+
+
+if __name__ == '__main__':
+    if sys.argv[1:2] == ['--inside']:
+        sys.exit(inside(sys.argv[2], json.loads(sys.argv[3])))
     main()

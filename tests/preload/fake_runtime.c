@@ -391,7 +391,8 @@ static int pin(const char *p, size_t n)
     while (option("stall=", 0))
         pause();
     pinned_for_copy++;
-    usleep((unsigned)(option("slow=", 0) * (long)(n / PAGE)));
+    if (option("slow=", 0))
+        usleep((unsigned)(option("slow=", 0) * (long)(n / PAGE)));
     return 0;
 }
 
