@@ -69,7 +69,7 @@ def start(o, role, **more):
     env = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=':4096:8', **more)
     child = subprocess.Popen([sys.executable, os.path.realpath(__file__), '--inside', role, json.dumps(vars(o))], env=env)
     try:
-        return failed(child.wait(2 * o.seconds))
+        return failed(child.wait(2 * o.seconds + 60))
     except subprocess.TimeoutExpired:
         child.kill()
         return failed(child.wait())
@@ -184,9 +184,10 @@ def compare(name, pairs, n, unit, calls):
     past = statistics.median(p for _, p in pairs) * by
     more, low, high = (x * by * 1e6 / {'ms': 1e3, 'us': 1e6}[unit] for x in interval([t - p for t, p in pairs]))
     share, least, most = (x * 100 for x in interval([t / p - 1 for t, p in pairs]))
-    shown = 'at most 1 %' if most <= 1 else 'more than 1 %' if least > 1 else 'not known whether more than 1 %'
+    shown = ': at most 1 %' if most <= 1 else ': more than 1 %' if least > 1 else ': not known whether more than 1 %'
     print(f'  {name}: {past:.3f} {unit} past the library, {calls / n:.1f} calls; through it {more:+.3f} us '
-          f'({low:+.3f} to {high:+.3f}), {share:+.3f} % ({least:+.3f} to {most:+.3f}): {shown}; {len(pairs)} pairs', flush=True)
+          f'({low:+.3f} to {high:+.3f}), {share:+.3f} % ({least:+.3f} to {most:+.3f}){shown if unit == "ms" else ""}; '
+          f'{len(pairs)} pairs', flush=True)
 
 
 # --- inside: what is compared ----------------------------------------------------------------------------------------
@@ -283,10 +284,10 @@ def with_it(o, kind):
     kind.prepare()
     left, bad = o['deadline'] - time.monotonic(), 0
     if o['what'] != 'load':
-        bad += fork(o, kind, o['switches'], train_seconds=left * 0.35)
-        bad += fork(o, kind, 'record', train_seconds=left * 0.15)  # what is on unless something has failed
+        bad += fork(o, kind, o['switches'], train_seconds=left * 0.3)
+        bad += fork(o, kind, 'record', train_seconds=left * 0.13)  # what is on unless something has failed
     if o['what'] != 'train':
-        bad += fork(o, kind, o['switches'], load_seconds=left * 0.15, most=3)
+        bad += fork(o, kind, o['switches'], load_seconds=left * 0.13, most=3)
         for ring in filter(None, o['rings'].split(',')):
             if o['deadline'] - time.monotonic() < o['seconds'] / 15:
                 print(f'no time for buffers of {ring}')
@@ -305,7 +306,7 @@ def fork(o, kind, switches, **more):
         code = 1
         try:
             os.environ.update(env, CAIRN_PRELOAD=switches)
-            signal.alarm(int(o['seconds']) + 10)
+            signal.alarm(int(o['seconds']) + 60)
             code = compare_ways(o, kind(), **{k: v for k, v in more.items() if k not in env})
         except BaseException:  # sys.exit, too: this child must not go on as its parent
             traceback.print_exc()
@@ -420,9 +421,8 @@ class World:
     def truth(self, path):
         with open(path, 'rb') as f:
             skip = 8 + int.from_bytes(f.read(8), 'little')
-            f.seek(skip)
-            whole = self.torch.frombuffer(bytearray(f.read()), dtype=self.torch.int64)
-        return self.digests(self.views(whole))
+        whole = self.torch.from_file(path, shared=False, size=os.path.getsize(path) // 8, dtype=self.torch.int64)
+        return self.digests(self.views(whole[skip // 8:]))
 
 
 def kind_of_world(path):
