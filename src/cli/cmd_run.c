@@ -94,13 +94,14 @@ static int check_words(struct run_options *o, const char *command)
     return o->keep_log ? check_log(o->keep_log) : OPTIONS_GO;
 }
 
-/* Pipes must not take the places of descriptors that we were started without. */
-static void fill_standard_places(void)
+/* Those that we were started without, and main() opened the wrong way round, the trainer can use. */
+static void mend_standard_places(void)
 {
-    int fd;
-    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
-        ;
-    fd_close(&fd);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)
+        if ((fcntl(fd, F_GETFL) & O_ACCMODE) == (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY))
+            dup2(null, fd);
+    fd_close(&null);
 }
 
 static int run_command(struct run_options *o, int argc, char **argv)
@@ -160,7 +161,7 @@ static int run_command(struct run_options *o, int argc, char **argv)
         return r;
     if (o->history)
         return show_history(o->json);
-    fill_standard_places();
+    mend_standard_places();
     return o->detach ? run_detached(o) : run_job(o, -1);
 }
 

@@ -150,6 +150,16 @@ PYTHON
     status_is 0
 }
 
+its_talk_stays_out_of_files()
+{
+    said='cairn train, stderr closed'
+    "$cairn" train job.yaml --set run.dir=mute --json-events mute.jsonl 2>&-
+    status=$?
+    status_is 0
+    python_is '[r["step"] for r in d] == [1, 2, 3, 4, 5, 6]' mute.jsonl
+    python_is 'len(d) == 6' mute/log.jsonl
+}
+
 its_configuration_is_the_same_job()
 {
     run train runs/job/config.yaml --set run.dir=again
@@ -240,6 +250,7 @@ it a_device_that_is_not_there
 it a_dry_run_writes_nothing
 it a_run_leaves_its_files
 it events_that_are_lost_are_told
+it its_talk_stays_out_of_files
 it its_configuration_is_the_same_job
 it a_folder_that_is_not_empty
 it resume_without_a_checkpoint
