@@ -44,7 +44,7 @@ static double train_seconds(struct text t, struct tokenizer **out, struct cairn_
 {
     CLEANUP(word_counts_cleanup) struct word_counts *w = word_counts_new();
     double start = bench_now();
-    if (word_counts_add(w, t.s, t.n, err) || tokenizer_train(w, VOCAB, out, err))
+    if (word_counts_add(w, t.s, t.n, err) || tokenizer_train(w, VOCAB, NULL, out, err))
         return -1;
     return bench_now() - start;
 }

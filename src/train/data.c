@@ -150,6 +150,7 @@ static int open_text(const char *path, const struct data_options *o, const struc
     uint64_t content[2], key[2];
     if (text_source_open(&s, path, err))
         return -1;
+    s.stop = o->stop;
     progress_start(&p, o->talk, "read", s.bytes);
     int r = text_source_hash(&s, content, &p, err);
     progress_end(&p);
@@ -369,6 +370,7 @@ static int count_source(const char *path, const struct data_options *o, struct w
                           path);
     if (text_source_open(&s, path, err))
         return -1;
+    s.stop = o->stop;
     progress_start(&p, o->talk, "count words", s.bytes);
     int r = text_source_read(&s, o->text_key ? o->text_key : "text", count_words, w, hash, &p, err);
     progress_end(&p);
@@ -382,5 +384,5 @@ int data_train_tokenizer(const struct data_options *o, uint32_t vocab, struct to
     for (size_t i = 0; i < o->n_paths; i++)
         if (count_source(o->paths[i], o, w, err))
             return -1;
-    return tokenizer_train(w, vocab, out, err);
+    return tokenizer_train(w, vocab, o->stop, out, err);
 }

@@ -18,6 +18,7 @@
 #define CAIRN_TRAIN_DATA_H
 
 #include "train/tokenizer.h"
+#include <signal.h>
 #include <stdio.h>
 
 struct data;
@@ -32,7 +33,8 @@ struct data_options {
     size_t seq;
     size_t batch; /* samples of a step, over all its micro-batches */
     uint64_t seed;
-    FILE *talk; /* progress, if it is a terminal; NULL: silent */
+    FILE *talk;                        /* progress, if it is a terminal; NULL: silent */
+    const volatile sig_atomic_t *stop; /* ends reading and learning, with an error; may be NULL */
 };
 
 struct data_info {

@@ -51,6 +51,7 @@ static struct data_options data_options(const struct job *j)
         .batch = (size_t)(j->c->train.batch * j->c->train.accumulate),
         .seed = (uint64_t)j->c->train.seed,
         .talk = j->o->talk,
+        .stop = j->o->stop,
     };
 }
 

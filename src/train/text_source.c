@@ -105,6 +105,7 @@ struct reader {
     size_t have, cap;
     struct hash *hash;
     struct progress *progress;
+    const volatile sig_atomic_t *stop;
 };
 
 static void reader_close(struct reader *r)
@@ -118,11 +119,11 @@ static int changed(const struct text_source_file *f, struct cairn_error *err)
     return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", f->path);
 }
 
-static int reader_open(struct reader *r, const struct text_source_file *f, struct hash *h,
-                       struct progress *progress, struct cairn_error *err)
+static int reader_open(struct reader *r, const struct text_source *s, const struct text_source_file *f,
+                       struct hash *h, struct progress *progress, struct cairn_error *err)
 {
     uint64_t size;
-    *r = (struct reader){ .file = f, .fd = -1, .hash = h, .progress = progress };
+    *r = (struct reader){ .file = f, .fd = -1, .hash = h, .progress = progress, .stop = s->stop };
     if (file_open(f->path, &r->fd, &size, err))
         return -1;
     if (fstat(r->fd, &r->before) || size != f->bytes)
@@ -141,6 +142,8 @@ static int reader_fill(struct reader *r, struct cairn_error *err)
 {
     uint64_t left = r->file->bytes - r->at;
     size_t n = left < BLOCK ? (size_t)left : BLOCK;
+    if (r->stop && *r->stop)
+        return cairn_fail(err, CAIRN_EIO, "interrupted");
     if (r->cap - r->have < n) {
         size_t cap = 2 * r->cap > r->have + n ? 2 * r->cap : r->have + n;
         char *buf = realloc(r->buf, cap);
@@ -174,11 +177,11 @@ static int reader_check(const struct reader *r, struct cairn_error *err)
     return 0;
 }
 
-static int hash_file(const struct text_source_file *f, struct hash *h, struct progress *progress,
-                     struct cairn_error *err)
+static int hash_file(const struct text_source *s, const struct text_source_file *f, struct hash *h,
+                     struct progress *progress, struct cairn_error *err)
 {
     CLEANUP(reader_close) struct reader r;
-    if (reader_open(&r, f, h, progress, err))
+    if (reader_open(&r, s, f, h, progress, err))
         return -1;
     while (!at_end(&r)) {
         if (reader_fill(&r, err))
@@ -194,7 +197,7 @@ int text_source_hash(const struct text_source *s, uint64_t hash[2], struct progr
     struct hash h;
     hash_init(&h);
     for (size_t i = 0; i < s->n_files; i++)
-        if (hash_file(&s->files[i], &h, progress, err))
+        if (hash_file(s, &s->files[i], &h, progress, err))
             return -1;
     hash_end(&h, hash);
     return 0;
@@ -308,12 +311,12 @@ static int check_text(const struct reader *r, bool *skip, struct cairn_error *er
     return cairn_hint(err, "UTF-16? iconv -f utf-16 -t utf-8 makes text of it; tokens have the name .bin");
 }
 
-static int read_file(const struct text_source_file *f, bool folder, struct sink *out, bool *skipped,
-                     struct cairn_error *err)
+static int read_file(const struct text_source *s, const struct text_source_file *f, struct sink *out,
+                     bool *skipped, struct cairn_error *err)
 {
     CLEANUP(reader_close) struct reader r;
-    *skipped = folder;
-    if (reader_open(&r, f, &out->hash, out->progress, err) || (f->bytes && reader_fill(&r, err)) ||
+    *skipped = s->folder;
+    if (reader_open(&r, s, f, &out->hash, out->progress, err) || (f->bytes && reader_fill(&r, err)) ||
         check_text(&r, skipped, err))
         return -1;
     /* What is not read still counts: the hash is over all bytes. */
@@ -335,7 +338,7 @@ int text_source_read(struct text_source *s, const char *text_key, text_source_fn
     s->skipped = 0;
     for (size_t i = 0; i < s->n_files; i++) {
         bool skipped;
-        if (read_file(&s->files[i], s->folder, &out, &skipped, err))
+        if (read_file(s, &s->files[i], &out, &skipped, err))
             return -1;
         s->skipped += skipped;
     }

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/progress.h"
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +27,8 @@ struct text_source {
     struct text_source_file *files;
     size_t n_files;
     uint64_t bytes;
-    size_t skipped; /* files of a folder that are no text; known after a read */
+    size_t skipped;                    /* files of a folder that are no text; known after a read */
+    const volatile sig_atomic_t *stop; /* when it is set, reading ends with an error; may be NULL */
     struct arena arena;
 };
 

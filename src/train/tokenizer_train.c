@@ -161,6 +161,7 @@ struct learner {
     struct strings tokens; /* by id */
     uint32_t *merges;      /* left and right, in turn */
     size_t n_merges, cap_merges;
+    const volatile sig_atomic_t *stop;
     struct cairn_error *err;
 };
 
@@ -222,6 +223,8 @@ static int find_pair(struct learner *l, uint32_t left, uint32_t right, size_t *p
 static int add_pair(struct learner *l, uint32_t left, uint32_t right, uint32_t word)
 {
     size_t place;
+    if (l->stop && *l->stop)
+        return cairn_fail(l->err, CAIRN_EIO, "interrupted");
     if (find_pair(l, left, right, &place))
         return -1;
     struct pair *p = &l->pairs[place];
@@ -493,10 +496,10 @@ static int make_tokenizer(const struct learner *l, struct tokenizer **out, struc
     return parse_made(top, out, err);
 }
 
-int tokenizer_train(const struct word_counts *w, uint32_t vocab, struct tokenizer **out,
-                    struct cairn_error *err)
+int tokenizer_train(const struct word_counts *w, uint32_t vocab, const volatile sig_atomic_t *stop,
+                    struct tokenizer **out, struct cairn_error *err)
 {
-    CLEANUP(learner_release) struct learner l = { .from = w, .err = err };
+    CLEANUP(learner_release) struct learner l = { .from = w, .stop = stop, .err = err };
     if (vocab < TOKENIZER_LEAST_VOCAB)
         return cairn_fail(err, CAIRN_EUSAGE,
                           "a vocabulary of %u is too small: 256 bytes and the end of text are %d", vocab,

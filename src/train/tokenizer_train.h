@@ -8,6 +8,7 @@
 #define CAIRN_TRAIN_TOKENIZER_TRAIN_H
 
 #include "train/tokenizer.h"
+#include <signal.h>
 
 enum { TOKENIZER_LEAST_VOCAB = 257 };
 
@@ -19,7 +20,8 @@ int word_counts_add(struct word_counts *w, const char *text, size_t n, struct ca
 void word_counts_free(struct word_counts *w);
 void word_counts_cleanup(struct word_counts **w); /* for CLEANUP */
 
-int tokenizer_train(const struct word_counts *w, uint32_t vocab, struct tokenizer **out,
-                    struct cairn_error *err);
+/* *stop ends it, with an error; it may be NULL. */
+int tokenizer_train(const struct word_counts *w, uint32_t vocab, const volatile sig_atomic_t *stop,
+                    struct tokenizer **out, struct cairn_error *err);
 
 #endif

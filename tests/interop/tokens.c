@@ -72,7 +72,7 @@ static int train(uint32_t vocab, const char *path)
     struct cairn_error err = { 0 };
     size_t n;
     CLEANUP(mem_free) char *text = read_all(&n);
-    if (word_counts_add(w, text, n, &err) || tokenizer_train(w, vocab, &t, &err) ||
+    if (word_counts_add(w, text, n, &err) || tokenizer_train(w, vocab, NULL, &t, &err) ||
         tokenizer_save(t, path, &err))
         return fail(&err);
     return 0;

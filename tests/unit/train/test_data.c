@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/data.h"
+#include "train/tokenizer_train.h"
 
 #include "base/fault.h"
 #include "check.h"
@@ -304,6 +305,28 @@ static void another_tokenizer_has_its_own_tokens(void)
     CHECK_INT(tree_count(cache), 2);
 }
 
+/* By a signal, in whatever it does. */
+static void a_stop_ends_it(void)
+{
+    CLEANUP(mem_free) char *path = strdup(tree_path(&dir, "stopped.txt"));
+    CLEANUP(word_counts_cleanup) struct word_counts *w = word_counts_new();
+    const volatile sig_atomic_t stop = SIGINT;
+    const char *paths = path;
+    struct tokenizer *t = NULL;
+    struct data *d = NULL;
+    tree_put(&dir, "stopped.txt", "a text that is long enough for a window or two");
+    struct data_options o = options(&paths, 1);
+    o.stop = &stop;
+    REQUIRE(data_open(&o, bytes, &d, &err));
+    CHECK_STR(err.msg, "interrupted");
+    REQUIRE(data_train_tokenizer(&o, 262, &t, &err));
+    CHECK_STR(err.msg, "interrupted");
+    REQUIRE(!word_counts_add(w, "stone on stone", 14, &err));
+    REQUIRE(tokenizer_train(w, 262, &stop, &t, &err));
+    CHECK_STR(err.msg, "interrupted");
+    err = (struct cairn_error){ 0 };
+}
+
 /* Each outside call fails once: an error that says so, and no half file. */
 static void faults(void)
 {
@@ -511,6 +534,7 @@ int main(void)
     RUN(sources_make_one_row);
     RUN(tokens_are_kept);
     RUN(another_tokenizer_has_its_own_tokens);
+    RUN(a_stop_ends_it);
     RUN(faults);
     RUN(a_full_disk_is_said);
     RUN(the_cache_of_the_user);

@@ -35,7 +35,7 @@ static struct tokenizer *train(const char *text, size_t n, uint32_t vocab)
     CLEANUP(word_counts_cleanup) struct word_counts *w = word_counts_new();
     struct tokenizer *t = NULL;
     err = (struct cairn_error){ 0 };
-    if (word_counts_add(w, text, n, &err) || tokenizer_train(w, vocab, &t, &err))
+    if (word_counts_add(w, text, n, &err) || tokenizer_train(w, vocab, NULL, &t, &err))
         printf("# %s\n", err.msg);
     return t;
 }
