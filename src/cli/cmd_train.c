@@ -31,6 +31,7 @@ struct train_args {
 /* ---- signals: the first stops after the step and saves, the second ends at once ---- */
 
 static volatile sig_atomic_t stop_signal;
+static bool on_terminal; /* the line with the step has no end yet */
 
 static void on_signal(int sig)
 {
@@ -38,7 +39,7 @@ static void on_signal(int sig)
         _exit(128 + sig);
     stop_signal = sig;
     static const char words[] = "\ncairn: stopping after this step and saving; once more ends at once\n";
-    ssize_t n = write(STDERR_FILENO, words, sizeof(words) - 1);
+    ssize_t n = write(STDERR_FILENO, words + !on_terminal, sizeof(words) - 1 - !on_terminal);
     (void)n;
 }
 
@@ -50,6 +51,7 @@ static bool is_stopped(void)
 static void catch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    on_terminal = isatty(STDERR_FILENO);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         struct sigaction old, new = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)

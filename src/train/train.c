@@ -200,6 +200,9 @@ static void emit(struct job *j, const struct measure *m)
 {
     job_log(j, m);
     ticker_step(&j->ticker, m);
+    if (measure_has(m, METRIC_VAL_LOSS))
+        job_say(j, "step %" PRIu64 "  validation loss %.4f%s", m->step, m->value[METRIC_VAL_LOSS],
+                j->state.waited ? " (not better)" : "");
     const struct cairn_error *trouble = metrics_trouble(j->metrics);
     if (trouble)
         job_say(j, "cannot write the log: %s; it is kept in memory until that works again", trouble->msg);
@@ -221,8 +224,6 @@ static int evaluate_if_due(struct job *j, struct measure *m, bool *enough, struc
     bool better = !(loss >= j->state.best_val);
     j->state.best_val = better ? loss : j->state.best_val;
     j->state.waited = better ? 0 : j->state.waited + 1;
-    job_say(j, "step %" PRIu64 "  validation loss %.4f%s", j->state.step, loss,
-            better ? "" : " (not better)");
     *enough = j->c->train.patience && j->state.waited >= (uint64_t)j->c->train.patience;
     return 0;
 }

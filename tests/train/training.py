@@ -7,6 +7,7 @@ who reads it, however slow that one is.
 import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,21 @@ class Home:
         return subprocess.run(self.command(run, *options, **keys), env=self.environment(env), cwd=self.path, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               errors='replace', timeout=PATIENCE, check=False)
+
+    def on_terminal(self, run, *options, env=None, **keys):
+        """To its end, with a terminal for what it says; returns that."""
+        master, slave = pty.openpty()
+        said = b''
+        with subprocess.Popen(self.command(run, *options, **keys), env=self.environment(env), cwd=self.path,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave):
+            os.close(slave)
+            with os.fdopen(master, 'rb', buffering=0) as terminal:
+                try:
+                    while block := terminal.read(4096):
+                        said += block
+                except OSError:  # the other side is closed
+                    pass
+        return said.decode(errors='replace')
 
     def start(self, run, *options, env=None, **keys):
         return Started(self, self.environment(env), run, options, keys)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cairn train` when things go wrong: signals, torn checkpoints, a full disk, a second process, memory, a lost device."""
 import os
+import re
 import resource
 import shutil
 import signal
@@ -21,6 +22,8 @@ def ctrl_c_saves_the_last_step():
         if status != 130 or len(steps) != 1 or 'stopped at step' not in run.said():
             yield f'exit {status}, checkpoints {steps}: {run.said()}'
             return
+        if '\n\n' in run.said():
+            yield f'an empty line, and no terminal: {run.said()}'
         if steps[0] != home.log('stopped')[-1]['step']:
             yield f'saved at {steps[0]}, but the last step is {home.log("stopped")[-1]}'
         done = home.train('stopped', '--resume', **keys)
@@ -50,6 +53,16 @@ def a_second_ctrl_c_ends_at_once():
         status = run.end()
         if status != 130 or home.steps('ended'):
             yield f'exit {status}, checkpoints {home.steps("ended")}: {run.said()}'
+
+
+def the_step_of_a_validation_is_the_one_shown():
+    with Home() as home:
+        try:
+            said = home.on_terminal('shown', train__steps=9, eval__every=5)
+        except OSError as why:
+            raise tap.Skip(f'no terminal can be had here: {why}')
+        if not re.search(r'\033\[Kstep 5  validation loss [0-9.]+\r\n\rstep 5/9 .* val ', said):
+            yield repr(said)
 
 
 def truncate(path):
@@ -243,6 +256,7 @@ tap.run([
     ctrl_c_saves_the_last_step,
     sigterm_does_the_same,
     a_second_ctrl_c_ends_at_once,
+    the_step_of_a_validation_is_the_one_shown,
     torn_checkpoints_are_passed_over,
     a_torn_one_does_not_push_out_a_whole_one,
     a_full_disk_costs_a_checkpoint_and_not_the_run,
