@@ -88,6 +88,8 @@ static const char *run_dir(const struct train_config *c, struct arena *a, const 
 
 static int open_dir(const struct train_args *args, const char *dir, struct cairn_error *err)
 {
+    if (args->resume && args->resume[0] && access(dir, F_OK))
+        return cairn_fail_errno(err, "--resume=%s", dir);
     if (!args->resume && !is_empty(dir)) {
         cairn_fail(err, CAIRN_EUSAGE, "%s is not empty", dir);
         return cairn_hint(err, "--resume goes on with that run; --set run.dir=DIR starts one elsewhere");
@@ -227,11 +229,16 @@ int cmd_train(int argc, char **argv)
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
-    if (args.list)
+    if (args.json && !args.list)
+        r = options_error("train", "--json goes with --list; --json-events FILE tells of a run");
+    else if (args.list)
         r = argc - rest > 1 ? options_error("train", "--list takes one folder at most")
                             : train_list(argc > rest ? argv[rest] : NULL, args.json);
     else if (argc - rest != 1)
-        r = options_error("train", argc > rest ? "one configuration at a time" : "which configuration?");
+        r = options_error("train", argc == rest                     ? "which configuration?"
+                                   : args.resume && !args.resume[0] ? "one configuration at a time; a folder "
+                                                                      "to resume is written --resume=DIR"
+                                                                    : "one configuration at a time");
     else
         r = train(&args, argv[rest], &arena);
     opt_list_release(&args.wish.set);

@@ -8,8 +8,11 @@
 int train_read_config(const struct train_wish *args, const char *file, struct train_config *c,
                       struct cairn_error *err)
 {
-    if (config_read(c, file, err))
+    if (config_read(c, file, err)) {
+        if (err->code == CAIRN_EFORMAT) /* not even YAML */
+            err->code = CAIRN_EUSAGE;
         return -1;
+    }
     for (size_t i = 0; i < args->set.n; i++)
         if (config_set_pair(c, args->set.item[i], err))
             return -1;
@@ -22,12 +25,20 @@ int train_read_config(const struct train_wish *args, const char *file, struct tr
     return config_check(c, err);
 }
 
-/* cuda:0 in a job file is PyTorch's name for a GPU of any maker. */
-static const char *device_name(const char *asked, bool has_cuda)
+static bool has_api(const struct gpu_info *list, size_t n, enum gpu_api api)
 {
-    if (!has_cuda && str_starts(asked, "cuda"))
-        return asked[4] == ':' && asked[5] == '0' ? "hip:0" : "hip";
-    return asked;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].api == api)
+            return true;
+    return false;
+}
+
+/* cuda:0 in a job file is PyTorch's name for a GPU of any maker. */
+static const char *device_name(const char *asked, const struct gpu_info *list, size_t n, struct arena *a)
+{
+    if (!str_starts(asked, "cuda:") || has_api(list, n, GPU_API_CUDA) || !has_api(list, n, GPU_API_HIP))
+        return asked;
+    return arena_printf(a, "hip:%s", asked + strlen("cuda:"));
 }
 
 /* The CPU where the GPU that is asked for cannot be had, if that is wanted; *why then says so, else it is NULL. */
@@ -50,11 +61,8 @@ int train_open_device(const struct train_config *c, struct arena *a, struct trai
     struct gpu_info *list;
     char **reasons;
     size_t n, n_reasons;
-    bool has_cuda = false;
     gpu_list(a, &list, &n, &reasons, &n_reasons);
-    for (size_t i = 0; i < n; i++)
-        has_cuda = has_cuda || list[i].api == GPU_API_CUDA;
-    const char *name = device_name(c->train.device, has_cuda);
+    const char *name = device_name(c->train.device, list, n, a);
     if (open_named(name, c->train.allow_cpu, &o->g, a, &o->why_device, err)) {
         if (!err->hint[0] && n_reasons)
             cairn_hint(err, "%s", reasons[0]);

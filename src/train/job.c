@@ -68,6 +68,10 @@ static int open_tokenizer(struct job *j, struct cairn_error *err)
         return tokenizer_new_bytes(&j->tokenizer, err);
     if (j->o->dir[0] && !access(kept, F_OK))
         return tokenizer_open(kept, &j->tokenizer, err);
+    if (strcmp(kind, "bpe") != 0 && access(kind, R_OK)) {
+        cairn_fail_errno(err, "data.tokenizer: %s", kind);
+        return cairn_hint(err, "it is bytes, bpe or the path of a tokenizer.json");
+    }
     if (strcmp(kind, "bpe") != 0)
         return tokenizer_open(kind, &j->tokenizer, err);
     job_say(j, "learning a vocabulary of %lld tokens", (long long)j->c->data.vocab);

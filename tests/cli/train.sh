@@ -63,6 +63,14 @@ a_wrong_key_has_a_place()
     status_is 1
     err_has 'open none.yaml: No such file'
     [ -z "$(ls runs/job 2>&1)" ] || fail 'something was left'
+    printf 'train: [1\n' >wrong.yaml
+    run train wrong.yaml
+    status_is 2
+    err_has 'wrong.yaml:2:1: '
+    run train job.yaml --set data.tokenizer=bpee --set run.dir=nothing
+    status_is 1
+    err_has 'data.tokenizer: bpee: No such file'
+    err_has 'bytes, bpe or the path of a tokenizer.json'
 }
 
 data_that_is_not_there()
@@ -91,6 +99,10 @@ a_device_that_is_not_there()
     run train job.yaml --device tpu --set run.dir=nothing
     status_is 2
     err_has '--device: train.device is "tpu"'
+    # A name of PyTorch's for a GPU of any maker, but here is none.
+    run train job.yaml --device cuda:77 --set run.dir=nothing
+    status_is 3
+    err_has 'no device cuda:77'
 }
 
 a_dry_run_writes_nothing()
@@ -190,6 +202,14 @@ resume_without_a_checkpoint()
     status_is 0
     err_has 'there is no whole checkpoint in fresh: starting at step 0'
     same_weights runs/job fresh
+    # A folder that is named must be there: it may be mistyped.
+    run train job.yaml --resume=frehs
+    status_is 1
+    err_has '--resume=frehs: No such file'
+    [ ! -e frehs ] || fail 'it was made'
+    run train job.yaml --resume fresh
+    status_is 2
+    err_has '--resume=DIR'
 }
 
 # The rate is constant and the warmup given, since both follow from the steps.

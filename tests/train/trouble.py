@@ -65,6 +65,14 @@ def the_step_of_a_validation_is_the_one_shown():
             yield repr(said)
 
 
+def cuda_is_a_name_of_amds_gpus_too():
+    with Home() as home:
+        for name, status, word in ('cuda:0', 0, 'hip:0, '), ('cuda:1', 3, 'no device hip:1'):
+            done = home.train('named', '--dry-run', env=fake(home), train__device=name)
+            if done.returncode != status or word not in done.stderr:
+                yield f'{name}: exit {done.returncode}: {done.stderr}'
+
+
 def truncate(path):
     os.truncate(path + '/model.safetensors', os.path.getsize(path + '/model.safetensors') - 100)
 
@@ -257,6 +265,7 @@ tap.run([
     sigterm_does_the_same,
     a_second_ctrl_c_ends_at_once,
     the_step_of_a_validation_is_the_one_shown,
+    cuda_is_a_name_of_amds_gpus_too,
     torn_checkpoints_are_passed_over,
     a_torn_one_does_not_push_out_a_whole_one,
     a_full_disk_costs_a_checkpoint_and_not_the_run,
