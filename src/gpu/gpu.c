@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/gpu.h"
 
+#include "base/parse.h"
 #include "base/str.h"
 #include "gpu/backend.h"
 #include "gpu/pool.h"
@@ -40,6 +41,20 @@ static bool is_asked_for(const struct gpu_info *info, const char *name)
            (strlen(name) == api && !strncmp(name, info->name, api));
 }
 
+/* That a device might have. */
+static bool is_name(const char *name)
+{
+    static const char *const apis[] = { "hip", "cuda" };
+    uint64_t index;
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
+        size_t n = strlen(apis[i]);
+        if (!strncmp(name, apis[i], n) &&
+            (!name[n] || (name[n] == ':' && cairn_parse_u64(name + n + 1, &index))))
+            return true;
+    }
+    return !strcmp(name, "auto") || !strcmp(name, "cpu");
+}
+
 static int find_device(const char *name, struct gpu_info *out, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
@@ -57,7 +72,7 @@ static int find_device(const char *name, struct gpu_info *out, struct cairn_erro
         str_addf(&why, "%s%s", i ? ", " : "there are ", infos[i].name);
     for (size_t i = 0; i < n_reasons; i++)
         str_addf(&why, "; %s", reasons[i]);
-    cairn_fail(err, CAIRN_ELACK, "no device %s", name);
+    cairn_fail(err, is_name(name) ? CAIRN_ELACK : CAIRN_EUSAGE, "no device %s", name);
     return cairn_hint(err, "%s", why.s);
 }
 

@@ -56,7 +56,7 @@ refuses_what_it_does_not_know()
     run bench copy --seconds soon
     status_is 2
     run bench --device nosuch copy
-    status_is 3
+    status_is 2
     err_has 'no device nosuch'
 }
 

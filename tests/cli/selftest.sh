@@ -42,7 +42,7 @@ names_the_devices_there_are()
     err_has 'no device hip:9'
     err_has 'cpu'
     run selftest --device frob
-    status_is 3
+    status_is 2
     err_has 'no device frob'
 }
 
