@@ -94,7 +94,7 @@ static int run_bench(const char *device, struct bench_options *o, int limit_s, b
     if (!code)
         (json ? print_results_json : print_results)(gpu_info(g), results, n);
     gpu_close(g);
-    return code ? print_error(&err) : *stopped ? stop_end_shown() : EXIT_FINE;
+    return code ? print_error(&err) : *stopped ? stop_end("this is what was done until then") : EXIT_FINE;
 }
 
 static bool is_group(const char *name)

@@ -185,6 +185,8 @@ int cmd_diagnose(int argc, char **argv)
         r = check_words(&o, argv[0]);
     if (r != OPTIONS_GO)
         return r;
+    if (o.markdown && !o.list)
+        return options_error(argv[0], "--markdown goes with --list");
     if (o.list)
         return (o.json       ? diagnose_list_json
                 : o.markdown ? diagnose_list_markdown

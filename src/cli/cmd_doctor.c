@@ -98,10 +98,12 @@ static int run_doctor(const struct doctor_options *o)
     return examine(o, &f, &a);
 }
 
+#define GROUPS "hardware, kernel, permissions, memory, rocm, pytorch, libraries, environment or disk"
+
 static int refuse(const struct doctor_options *o, const char *command)
 {
     if (o->only && !checks_has_group(o->only))
-        return options_error(command, "there is no group \"%s\"", o->only);
+        return options_error(command, "--only wants " GROUPS ", not \"%s\"", o->only);
     if (o->probe && o->list)
         return options_error(command, "--list and --probe do not go together");
     if (o->probe && o->machine.root && !o->machine.torch_dir)
@@ -119,9 +121,7 @@ int cmd_doctor(int argc, char **argv)
         OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
         OPT_FLAG('a', "all", &o.all, "also show the checks that do not apply here"),
         OPT_FLAG('l', "list", &o.list, "list every check with what it looks at and its source"),
-        OPT_STR(0, "only", &o.only, "GROUP",
-                "show one group only: hardware, kernel, permissions, memory, rocm, pytorch, libraries, "
-                "environment or disk"),
+        OPT_STR(0, "only", &o.only, "GROUP", "show one group only: " GROUPS),
         OPT_FLAG('p', "probe", &o.probe,
                  "also start Python once and compare the prediction with what PyTorch does"),
         OPT_INT(0, "probe-timeout", &o.timeout_s, "SECONDS", "give Python so long to answer (default 120)"),

@@ -214,6 +214,10 @@ int cmd_gpu(int argc, char **argv)
     int r = options_parse(argc, argv, rows, &usage, NULL);
     if (r != OPTIONS_GO)
         return r;
+    if (markdown && !chips)
+        return options_error(argv[0], "--markdown goes with --chips");
+    if (watch && chips)
+        return options_error(argv[0], "--chips and --watch do not go together");
     double seconds = 0;
     if (watch && !parse_seconds(watch, &seconds))
         return options_error(argv[0], "--watch wants seconds between 0.1 and 86400, not \"%s\"", watch);

@@ -87,7 +87,7 @@ static int run_tests(const char *device, const char *only, bool debug, int limit
     self_env_apply();
     int code = watch_calls(limit_s, NULL, &err) || test_devices(&r, &a, &err);
     if (*stopped)
-        return stop_end();
+        return stop_end("nothing was found out");
     if (code)
         return print_error(&err);
     if (!r.tests[0].n)

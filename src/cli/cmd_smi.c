@@ -36,10 +36,10 @@ struct answer {
 
 static void print_answer(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first)
 {
-    if (o->list)
-        smi_print_list(s);
-    else if (o->json)
+    if (o->json)
         smi_print_json(s, q);
+    else if (o->list)
+        smi_print_list(s);
     else if (o->xml)
         smi_report_xml(s);
     else if (o->report)

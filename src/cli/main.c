@@ -60,12 +60,17 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* Also words that are no commands, as "help", and options of the program itself. */
 static int unknown_command(const char *name)
 {
+    static const char *const others[] = { "help", "version", "--help", "--version" };
+    bool option = name[0] == '-';
     struct nearest near = { .word = name };
     for (int i = 0; i < N_COMMANDS; i++)
         nearest_try(&near, commands[i].name);
-    fprintf(stderr, "cairn: there is no command \"%s\"", name);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        nearest_try(&near, others[i]);
+    fprintf(stderr, option ? "cairn: unknown option %s" : "cairn: there is no command \"%s\"", name);
     if (near.best)
         fprintf(stderr, "; did you mean %s?", near.best);
     fputs("\n  try: cairn help\n", stderr);
@@ -93,7 +98,7 @@ static int help_config(const char *more)
 
 static int cmd_help(int argc, char **argv)
 {
-    if (argc < 2)
+    if (argc < 2 || !strcmp(argv[1], "help"))
         return print_usage(stdout), EXIT_FINE;
     if (!strcmp(argv[1], "config"))
         return help_config(argc > 2 ? argv[2] : NULL);

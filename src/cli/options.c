@@ -55,9 +55,10 @@ static void print_row(char short_name, const char *name, const char *arg, bool o
              : optional ? "[="
                         : " ",
              arg ? arg : "", arg && optional ? "]" : "");
-    printf("%-30s ", left);
     if (strlen(left) > 30)
-        printf("\n%31s", "");
+        printf("%s\n%31s", left, "");
+    else
+        printf("%-30s ", left);
     print_wrapped(stdout, help, 31, print_width());
 }
 

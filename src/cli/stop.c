@@ -25,21 +25,11 @@ const volatile sig_atomic_t *stop_catch(void)
     return &stopped;
 }
 
-static int end(const char *words)
+int stop_end(const char *words)
 {
     fprintf(stderr, "cairn: interrupted; %s\n", words);
     fflush(stdout);
     signal(stopped, SIG_DFL);
     raise(stopped);
     return EXIT_TROUBLE;
-}
-
-int stop_end(void)
-{
-    return end("nothing was written");
-}
-
-int stop_end_shown(void)
-{
-    return end("this is what was done until then");
 }

@@ -9,8 +9,6 @@
  * would end the program in the middle of a file, is ignored. */
 const volatile sig_atomic_t *stop_catch(void);
 /* After the clean-up, when the flag is set: says so and ends by the signal, so that a shell's loop ends too. */
-int stop_end(void);
-/* The same where what was done so far has been shown. */
-int stop_end_shown(void);
+int stop_end(const char *words);
 
 #endif

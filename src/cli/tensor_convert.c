@@ -137,7 +137,7 @@ static int convert(const char *command, const char *in, const char *out, const s
     int r = convert_file(&src, out, o, &report, &err);
     progress_end(&progress);
     if (r)
-        return *o->stop ? stop_end() : print_error(&err);
+        return *o->stop ? stop_end("nothing was written") : print_error(&err);
     print_notes(o, &report);
     if (w->json)
         print_json(in, out, &report);

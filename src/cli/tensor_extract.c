@@ -58,7 +58,7 @@ static int extract(const char *in, const char *out, struct convert_options *o, c
     int r = convert_file(&src, out, o, &report, &err);
     progress_end(&progress);
     if (r)
-        return *o->stop ? stop_end() : print_error(&err);
+        return *o->stop ? stop_end("nothing was written") : print_error(&err);
     print_result(in, out, &report, json);
     return EXIT_FINE;
 }

@@ -46,7 +46,7 @@ int tensor_lora_convert(const char *in, const char *out, const char *dialect, co
                              dtype);
     struct lora_options o = { .to = to, .dtype = type, .replace = force, .stop = stop_catch() };
     if (lora_convert(in, out, &o, &report, &err))
-        return *o.stop ? stop_end() : print_error(&err);
+        return *o.stop ? stop_end("nothing was written") : print_error(&err);
     (json ? print_json : print_text)(in, out, to, &report);
     return EXIT_FINE;
 }

@@ -65,7 +65,7 @@ static int merge(const struct paths *p, struct merge_options *o, bool json)
     int r = open_and_merge(p, o, &report, &err);
     progress_end(&progress);
     if (r && *o->stop)
-        return stop_end();
+        return stop_end("nothing was written");
     if (r)
         return print_error(&err);
     (json ? print_json : print_text)(p, o, &report);

@@ -49,8 +49,9 @@ tells_its_kernels()
 
 help_lists_every_command()
 {
-    for word in help --help -h; do
-        run "$word"
+    for word in help --help -h 'help help'; do
+        # shellcheck disable=SC2086 # words
+        run $word
         status_is 0
         err_is_empty
         for command in $commands; do
@@ -94,6 +95,7 @@ help_fits_a_terminal()
         run "$command" --help
         long=$(awk 'length($0) > 100' "$out")
         [ -z "$long" ] || fail "over 100 columns: $long"
+        ! grep -q ' $' "$out" || fail 'blanks at the end of a line'
     done
 }
 
@@ -122,9 +124,28 @@ a_mistyped_word_gets_the_nearest()
     run gpu --colour=never
     status_is 2
     err_has 'did you mean --color?'
+    run --versoin
+    status_is 2
+    err_has 'unknown option --versoin; did you mean --version?'
+    run doctor --only memry
+    status_is 2
+    err_has '--only wants hardware, kernel,'
     run frobnicate
     status_is 2
     ! grep -q 'did you mean' "$err" || fail 'nothing is near'
+}
+
+# --markdown without --chips used to be passed over in silence.
+options_that_say_nothing_alone_are_refused()
+{
+    for words in 'gpu --markdown' 'gpu --chips --watch' 'diagnose --markdown' 'train --json job.yaml' \
+        'run --json -- true'; do
+        # shellcheck disable=SC2086 # words
+        run $words
+        status_is 2
+        out_is_empty
+        grep -Eq ' goes with --| do not go together' "$err" || fail 'does not say what it goes with'
+    done
 }
 
 help_config_is_a_file_with_every_key()
@@ -291,6 +312,7 @@ it help_shows_every_option_with_words
 it help_fits_a_terminal
 it unknown_command_is_named
 it a_mistyped_word_gets_the_nearest
+it options_that_say_nothing_alone_are_refused
 it help_config_is_a_file_with_every_key
 it unknown_option_is_named
 it missing_argument_is_named

@@ -48,6 +48,9 @@ collect_env()
     run smi -L --root "$both"
     status_is 0
     lines_are "GPU 0: AMD Radeon RX 7900 XTX (UUID: $card_uuid)" "GPU 1: AMD Radeon 8060S (UUID: $apu_uuid)"
+    run smi -L --json --root "$both"
+    status_is 0
+    json_is 'len(d["gpus"]) == 2'
     run smi --root "$both"
     status_is 0
     python3 - "$out" <<'PYTHON' || fail "not the driver's version"
