@@ -236,10 +236,11 @@ static int wait_limited(struct gpu *g, void *queue, int limit_s, struct cairn_er
 {
     struct device *d = g->state;
     const char *what = "ask how far the device is";
-    double begin = clock_s(), spent = 0;
+    double begin = 0;
     int code;
     while ((code = CALL(g, what, stream_query, queue)) == d->api->codes->not_ready) {
-        spent = clock_s() - begin;
+        double now = clock_s(), spent = begin > 0 ? now - begin : 0;
+        begin = now - spent;
         if (spent > limit_s) {
             cairn_fail(err, CAIRN_EDEVICE, "%s: %s: no end after %d s", g->info.name,
                        g->last ? g->last : "wait", limit_s);

@@ -14,7 +14,7 @@ static struct {
     int limit_s; /* 0: no watch */
     void (*stuck)(const struct cairn_error *why);
     const char *who, *what;
-    int64_t since_ms; /* atomic; 0: in no call */
+    uint64_t call; /* atomic; another number in each call, odd there and even outside */
     bool hang;
 } watch;
 
@@ -34,11 +34,25 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* These return whether it was told that it is stuck. */
-static bool check_call(void)
+static uint64_t call_now(void)
 {
-    int64_t since = __atomic_load_n(&watch.since_ms, __ATOMIC_ACQUIRE);
-    if (!since || now_ms() - since < (int64_t)watch.limit_s * 1000)
+    return __atomic_load_n(&watch.call, __ATOMIC_ACQUIRE);
+}
+
+static bool is_in_call(uint64_t call)
+{
+    return call % 2;
+}
+
+/* These return whether it was told that it is stuck. */
+static bool check_call(int64_t passed_ms)
+{
+    static uint64_t seen;
+    static int64_t spent_ms;
+    uint64_t call = call_now();
+    spent_ms = call == seen && is_in_call(call) ? spent_ms + passed_ms : 0;
+    seen = call;
+    if (spent_ms < (int64_t)watch.limit_s * 1000)
         return false;
     struct cairn_error err = { 0 };
     cairn_fail(&err, CAIRN_EDEVICE, "%s: %s: the driver has not answered for %d s", watch.who, watch.what,
@@ -55,8 +69,7 @@ static bool check_work(int64_t passed_ms)
     double spent_s = (double)(work.spent_ms += passed_ms) / 1000;
     if (work.on && work.w.slow_s > 0 && spent_s >= work.w.slow_s && !work.told) {
         work.told = true;
-        work.w.slow(work.w.to, spent_s,
-                    __atomic_load_n(&watch.since_ms, __ATOMIC_ACQUIRE) ? watch.what : NULL);
+        work.w.slow(work.w.to, spent_s, is_in_call(call_now()) ? watch.what : NULL);
     }
     if (work.on && work.w.end_s > 0 && spent_s >= work.w.end_s) {
         struct cairn_error err = { 0 };
@@ -79,7 +92,7 @@ static void *keep_watch(void *nothing)
         last = now;
         if (passed > STOOD_STILL_MS) /* all of it did, and what was asked for may be answered right now */
             continue;
-        if (check_call() || check_work(passed))
+        if (check_call(passed) || check_work(passed))
             return NULL;
     }
 }
@@ -107,19 +120,20 @@ int watch_limit_s(void)
     return watch.limit_s;
 }
 
+/* Done for every call of the driver: a clock would cost more than the rest, where it is a system call. */
 void watch_enter(const char *who, const char *what)
 {
     if (!watch.limit_s)
         return;
     watch.who = who;
     watch.what = what;
-    __atomic_store_n(&watch.since_ms, now_ms(), __ATOMIC_RELEASE);
+    __atomic_store_n(&watch.call, (watch.call + 1) | 1, __ATOMIC_RELEASE);
 }
 
 void watch_leave(void)
 {
     if (watch.limit_s)
-        __atomic_store_n(&watch.since_ms, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&watch.call, (watch.call + 1) & ~(uint64_t)1, __ATOMIC_RELEASE);
 }
 
 void watch_work_begin(const struct watch_work *w)

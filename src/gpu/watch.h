@@ -14,12 +14,12 @@
 int watch_start(int limit_s, void (*stuck)(const struct cairn_error *why), struct cairn_error *err);
 int watch_limit_s(void); /* 0: nobody asked for one */
 
-/* Around a call; both texts stay as they are until it returns. */
+/* Around a call; both texts stay as they are until it returns.  Time in which the whole process stood still (a debugger, a
+ * stopped job) does not count, neither here nor below. */
 void watch_enter(const char *who, const char *what);
 void watch_leave(void);
 
-/* Work with limits of its own, such as a step of training.  Time in which the whole process stood still (a debugger, a
- * stopped job) does not count. */
+/* Work with limits of its own, such as a step of training. */
 struct watch_work {
     const char *what;     /* "step 12"; stays as it is until the end */
     double slow_s, end_s; /* after these `slow` and `stuck` are told; 0: never */

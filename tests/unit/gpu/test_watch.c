@@ -60,22 +60,27 @@ static void slow_work_is_told(void)
 }
 
 /* Another process wakes this one up again. */
+static void stand_still(int ms)
+{
+    pid_t me = getpid(), other = fork();
+    if (!other) {
+        nap(ms);
+        kill(me, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    waitpid(other, NULL, 0);
+}
+
 static void time_at_a_stand_does_not_count(void)
 {
     struct watch_work w = work(1.2, 0);
     int before = slow_times;
-    pid_t me = getpid(), other = fork();
-    if (!other) {
-        nap(1500);
-        kill(me, SIGCONT);
-        _exit(0);
-    }
     watch_work_begin(&w);
-    raise(SIGSTOP);
+    stand_still(1500);
     nap(200);
     watch_work_end();
     CHECK_INT(slow_times, before);
-    waitpid(other, NULL, 0);
 }
 
 static void work_without_end_is_told(void)
@@ -91,9 +96,53 @@ static void work_without_end_is_told(void)
     CHECK_INT(__atomic_load_n(&stuck_times, __ATOMIC_ACQUIRE), 1);
 }
 
+static bool was_told(void)
+{
+    return __atomic_load_n(&stuck_times, __ATOMIC_ACQUIRE);
+}
+
+/* The first thing that is wrong; 0: nothing. */
+static int watch_calls(void)
+{
+    struct cairn_error err = { 0 };
+    if (watch_start(1, on_stuck, &err))
+        return 99;
+    for (int i = 0; i < 60; i++) {
+        watch_enter("hip:0", "launch gelu");
+        nap(25);
+        watch_leave();
+    }
+    nap(1300);
+    if (was_told())
+        return 1;
+    watch_enter("hip:0", "launch rope");
+    stand_still(1500);
+    nap(300);
+    if (was_told())
+        return 2;
+    for (int i = 0; i < 500 && !was_told(); i++)
+        nap(10);
+    return !was_told() ? 3
+                       : strcmp(stuck_words, "hip:0: launch rope: the driver has not answered for 1 s") != 0;
+}
+
+/* In a process of its own, since a process has one limit. */
+static void only_a_call_that_stays_is_told(void)
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child)
+        _exit(watch_calls());
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(WEXITSTATUS(status), 0);
+    CHECK(WIFEXITED(status));
+}
+
 int main(void)
 {
     struct cairn_error err = { 0 };
+    RUN(only_a_call_that_stays_is_told);
     if (watch_start(60, on_stuck, &err))
         return 99;
     RUN(slow_work_is_told);
