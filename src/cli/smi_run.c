@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "cli/stop.h"
+#include <poll.h>
 #include <stdio.h>
 
 int smi_begin(struct smi *s, const struct smi_target *t)
@@ -19,18 +20,22 @@ int smi_begin(struct smi *s, const struct smi_target *t)
     return s->n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
 }
 
+/* False where nobody reads any more, which a write would only tell if there were something to say. */
+static bool wait_ms(long ms)
+{
+    struct pollfd out = { .fd = fileno(stdout) };
+    return poll(&out, 1, (int)ms) <= 0;
+}
+
 int smi_repeat(long period_ms, long times, int (*show)(void *with, bool first), void *with)
 {
     const volatile sig_atomic_t *stopped = stop_catch();
-    const struct timespec pause = { period_ms / 1000, period_ms % 1000 * 1000000 };
     int code = EXIT_FINE;
     for (long i = 0; !*stopped && (!times || i < times); i++) {
-        if (i)
-            nanosleep(&pause, NULL);
-        if (*stopped)
+        if (i && (!wait_ms(period_ms) || *stopped))
             break;
         code = show(with, !i);
-        if (code || fflush(stdout))
+        if (code || fflush(stdout) || ferror(stdout))
             break;
     }
     return code;

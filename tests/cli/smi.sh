@@ -338,6 +338,17 @@ loops_end_when_nobody_reads()
     done
 }
 
+# Also where there is nothing to say, and in the middle of a pause.
+loops_end_without_a_write()
+{
+    ends_with_its_reader --query-compute-apps=pid -i 1 --format=csv,noheader -lms 100
+    out_is_empty
+    ends_with_its_reader --query-retired-pages=gpu_uuid --format=csv,noheader -lms 100
+    out_is_empty
+    ends_with_its_reader -L -l 60
+    out_has 'GPU 0'
+}
+
 into_a_file()
 {
     run smi --root "$both" --query-gpu=index --format=csv,noheader -f "$tmp/log.csv"
@@ -433,6 +444,7 @@ it versions
 it lists_that_are_empty
 it loops_end_on_interrupt
 it loops_end_when_nobody_reads
+it loops_end_without_a_write
 it into_a_file
 it a_trainer_finds_it
 it a_failed_trainer_leaves_no_link

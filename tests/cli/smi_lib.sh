@@ -66,3 +66,12 @@ nvidia()
     status=0
     (exec -a nvidia-smi "$cairn" "$@") >"$out" 2>"$err" </dev/null || status=$?
 }
+
+# ends_with_its_reader WORDS: a loop whose reader takes one line, or finds none, and is gone.
+ends_with_its_reader()
+{
+    said="cairn smi $* | head -n 1"
+    timeout 20 "$cairn" smi "$@" --root "$both" 2>"$err" | timeout 1 head -n 1 >"$out"
+    [ "${PIPESTATUS[0]}" != 124 ] || fail "it went on for 20 seconds"
+    err_is_empty
+}

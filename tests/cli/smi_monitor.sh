@@ -68,6 +68,14 @@ several_times()
     [ "$(grep -c '^    0 ' "$out")" -ge 2 ] || fail "shown $(grep -c '^    0 ' "$out") times in three seconds"
 }
 
+ends_when_nobody_reads()
+{
+    for command in dmon pmon; do
+        ends_with_its_reader "$command" -d 60
+        out_has '# gpu'
+    done
+}
+
 # The tree of a desktop: the card behind its own two bridges, the APU behind another port of the same host bridge.
 port()
 {
@@ -149,6 +157,7 @@ it dmon
 it with_the_time
 it pmon
 it several_times
+it ends_when_nobody_reads
 it topo
 it no_gpu
 it wrong_usage
