@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DAY_MS = 86400000 };
+
 struct smi_options {
     struct smi_target target;
     const char *query[SMI_TABLES]; /* columns of that table */
@@ -104,18 +106,17 @@ static int parse_query(const struct smi_options *o, struct arena *a, struct smi_
 }
 
 /* -l without a number is every five seconds. */
-static int parse_period(struct smi_options *o, const char *command)
+static int parse_period(struct smi_options *o)
 {
-    const char *text = o->loop ? o->loop : o->loop_ms;
-    uint64_t n = 5, most = o->loop ? 86400 : 86400000;
+    const char *text = str_eq(o->loop, "") ? "5" : o->loop ? o->loop : o->loop_ms;
+    long unit_ms = o->loop ? 1000 : 1;
+    uint64_t n;
     if (!text)
         return OPTIONS_GO;
-    if (*text && !cairn_parse_u64(text, &n))
-        return options_error(command, "--loop wants seconds, --loop-ms milliseconds, not \"%s\"", text);
-    if (!n || n > most)
+    if (!cairn_parse_u64(text, &n) || !n || n > (uint64_t)(DAY_MS / unit_ms))
         return smi_refuse(
             "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n");
-    o->period_ms = (long)n * (o->loop ? 1000 : 1);
+    o->period_ms = (long)n * unit_ms;
     return OPTIONS_GO;
 }
 
@@ -143,8 +144,12 @@ static const char *wrong_together(const struct smi_options *o)
         return "-x and -d go with -q";
     if (o->xml && o->display)
         return "-d does not go with -x";
-    if (query && (o->report || o->list))
-        return "-q and -L do not go with a query";
+    if (query + o->report + o->list > 1)
+        return "-q, -L and a query do not go together";
+    if (o->json && (o->report || o->format))
+        return "-q and --format do not go with --json";
+    if (o->loop && o->loop_ms)
+        return "-l does not go with --loop-ms";
     return NULL;
 }
 
@@ -161,7 +166,7 @@ static int print_version(const char *root)
     return EXIT_FINE;
 }
 
-static int run(struct smi_options *o, const char *command)
+static int run(struct smi_options *o)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct smi_query q = { .table = NULL };
@@ -172,7 +177,7 @@ static int run(struct smi_options *o, const char *command)
         return print_version(o->target.root);
     int r = parse_query(o, &a, &q);
     if (r == OPTIONS_GO)
-        r = parse_period(o, command);
+        r = parse_period(o);
     if (r == OPTIONS_GO)
         r = parse_display(o, &a);
     if (r != OPTIONS_GO)
@@ -277,5 +282,5 @@ int cmd_smi(int argc, char **argv)
     const char *wrong = wrong_together(&o);
     if (wrong && linked)
         return smi_refuse_together();
-    return wrong ? options_error(smi, "%s", wrong) : run(&o, smi);
+    return wrong ? options_error(smi, "%s", wrong) : run(&o);
 }

@@ -192,9 +192,17 @@ errors_as_nvidia_smi_has_them()
     run smi --root "$both" --query-gpu=index --query-compute-apps=pid --format=csv
     status_is 2
     lines_are 'Only one --query-* switch can be used at a time.'
-    run smi --root "$both" --query-gpu=index --format=csv -l 0
-    status_is 2
-    out_has 'Loop frequency must be greater than 0.'
+    # Without a GPU a loop that is not refused ends.
+    mkdir -p "$tmp/empty/sys"
+    for words in '-l 0' '-l soon' --loop=86401 '-lms 0' --loop-ms= --loop-ms=1s --loop-ms=86400001; do
+        for as in 'run smi' nvidia; do
+            # shellcheck disable=SC2086 # several words
+            $as --root "$tmp/empty" -L $words
+            status_is 2
+            err_is_empty
+            lines_are 'Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.' ''
+        done
+    done
 }
 
 no_gpu_is_exit_6()
@@ -246,20 +254,19 @@ wrong_usage()
         status_is 255
         lines_are "ERROR: Option $words is not recognized. Please run 'nvidia-smi -h' for help."
     done
-    for words in --format=csv -x '-d MEMORY' '-q -x -d MEMORY' '-q --query-gpu=name'; do
+    for words in --format=csv -x '-d MEMORY' '-q -x -d MEMORY' '-q --query-gpu=name' '-L --query-gpu=name' '-L -q' \
+        '-q --json' '--json --query-gpu=name --format=csv' '-l 1 --loop-ms=100'; do
         # shellcheck disable=SC2086 # several words
-        run smi $words
+        run smi --root "$tmp/empty" $words
         status_is 2
         out_is_empty
+        err_has ' go'
         # shellcheck disable=SC2086 # several words
-        nvidia $words
+        nvidia --root "$tmp/empty" $words
         status_is 255
         err_is_empty
         lines_are "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help." ''
     done
-    run smi --root "$both" -L -l soon
-    status_is 2
-    err_has soon
 }
 
 # Nothing that changes a GPU is understood.
