@@ -2,6 +2,7 @@
 #include "base/nearest.h"
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "config.h"
 #include "gpu/compile.h"
 #include "gpu/watch.h"
@@ -39,17 +40,26 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void print_usage(FILE *out)
 {
-    fputs("usage: cairn <command> [options]\n\n"
-          "Tells the truth about an AMD GPU machine, and what to change so that training works.\n\n"
-          "commands:\n",
-          out);
-    for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fputs(
-        "\n  cairn help COMMAND    all about one command\n"
-        "  cairn help config     a file for a training job, with every key, its default and what it means\n"
-        "  cairn --version       the version, and when its knowledge was last reviewed; --kernels: its kernels\n",
-        out);
+    static const char *const more[][2] = {
+        { "cairn help COMMAND", "all about one command" },
+        { "cairn help config", "a file for a training job, with every key, its default and what it means" },
+        { "cairn --version",
+          "the version, and when its knowledge was last reviewed; --kernels: its kernels" },
+    };
+    int width = print_width();
+    fputs("usage: cairn <command> [options]\n\n", out);
+    print_wrapped(out, "Tells the truth about an AMD GPU machine, and what to change so that training works.",
+                  0, width);
+    fputs("\ncommands:\n", out);
+    for (int i = 0; i < N_COMMANDS; i++) {
+        fprintf(out, "  %-10s ", commands[i].name);
+        print_wrapped(out, commands[i].about, 13, width);
+    }
+    fputc('\n', out);
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        fprintf(out, "  %-21s ", more[i][0]);
+        print_wrapped(out, more[i][1], 24, width);
+    }
 }
 
 static const struct command *find_command(const char *name)
@@ -70,7 +80,9 @@ static int unknown_command(const char *name)
         nearest_try(&near, commands[i].name);
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         nearest_try(&near, others[i]);
-    fprintf(stderr, option ? "cairn: unknown option %s" : "cairn: there is no command \"%s\"", name);
+    fputs(option ? "cairn: unknown option " : "cairn: there is no command \"", stderr);
+    print_padded(stderr, name, 0);
+    fputs(option ? "" : "\"", stderr);
     if (near.best)
         fprintf(stderr, "; did you mean %s?", near.best);
     fputs("\n  try: cairn help\n", stderr);

@@ -34,13 +34,21 @@ static void opt_list_add(struct opt_list *l, const char *item)
 
 int options_error(const char *command, const char *fmt, ...)
 {
+    char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "cairn %s: ", command);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    fprintf(stderr, "cairn %s: ", command);
+    print_padded(stderr, text, 0); /* words of the user are in it */
     fprintf(stderr, "\n  try: cairn %s --help\n", command);
     return EXIT_USAGE;
+}
+
+/* Where the words of an option begin: on a narrow terminal in a line of their own. */
+static int help_column(void)
+{
+    return print_width() < 72 ? 8 : 31;
 }
 
 /* "  -j, --json          print JSON on stdout" */
@@ -55,11 +63,12 @@ static void print_row(char short_name, const char *name, const char *arg, bool o
              : optional ? "[="
                         : " ",
              arg ? arg : "", arg && optional ? "]" : "");
-    if (strlen(left) > 30)
-        printf("%s\n%31s", left, "");
+    int column = help_column();
+    if ((int)strlen(left) >= column)
+        printf("%s\n%*s", left, column, "");
     else
-        printf("%-30s ", left);
-    print_wrapped(stdout, help, 31, print_width());
+        printf("%-*s", column, left);
+    print_wrapped(stdout, help, column, print_width());
 }
 
 static void print_help(const struct opt_row *rows, const struct opt_usage *usage)

@@ -125,9 +125,9 @@ void print_wrapped(FILE *out, const char *text, int indent, int width)
 int print_width(void)
 {
     struct winsize w;
-    if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col >= 40 && w.ws_col < 100)
-        return w.ws_col;
-    return 100;
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || !w.ws_col || w.ws_col > 100)
+        return 100;
+    return w.ws_col < 40 ? 40 : w.ws_col;
 }
 
 int print_error(const struct cairn_error *err)
@@ -135,8 +135,11 @@ int print_error(const struct cairn_error *err)
     fputs("cairn: ", stderr);
     put_clean(stderr, err->msg, strlen(err->msg));
     fputc('\n', stderr);
-    if (err->hint[0])
-        fprintf(stderr, "  %s\n", err->hint);
+    if (err->hint[0]) {
+        fputs("  ", stderr);
+        put_clean(stderr, err->hint, strlen(err->hint));
+        fputc('\n', stderr);
+    }
     switch (err->code) {
     case CAIRN_EUSAGE:
         return EXIT_USAGE;

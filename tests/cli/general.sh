@@ -99,6 +99,49 @@ help_fits_a_terminal()
     done
 }
 
+# on_terminal COLUMNS ARGUMENTS: what is shown, in $out.
+on_terminal()
+{
+    said="cairn ${*:2}, on a terminal of $1 columns"
+    python3 - "$cairn" "$@" >"$out" 2>"$err" <<'PYTHON'
+import fcntl, os, pty, struct, subprocess, sys, termios
+master, slave = pty.openpty()
+fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, int(sys.argv[2]), 0, 0))
+with subprocess.Popen([sys.argv[1], *sys.argv[3:]], stdout=slave):
+    os.close(slave)
+    try:
+        while block := os.read(master, 4096):
+            sys.stdout.write(block.decode())
+    except OSError:
+        pass
+PYTHON
+}
+
+help_fits_a_narrow_terminal()
+{
+    python3 -c 'import pty; pty.openpty()' 2>/dev/null || { skip 'no terminal can be had here'; return; }
+    for command in '' $commands; do
+        # shellcheck disable=SC2086 # none or one word
+        on_terminal 40 $command --help
+        # A usage, an example and the name of an option are not broken.
+        long=$(tr -d '\r' <"$out" | awk 'length($0) > 40 && !/^usage:|^  .*cairn |^ +(-[a-z], )?--/')
+        [ -z "$long" ] || fail "over 40 columns: $long"
+        [ -s "$out" ] || fail 'nothing is shown'
+    done
+}
+
+words_of_the_user_are_shown_without_controls()
+{
+    word=$(printf 'a\033[31mb\nc')
+    for command in '' help gpu 'gpu --watch' 'doctor --only' tensor bench; do
+        # shellcheck disable=SC2086 # none, one or two words
+        run $command "$word"
+        status_is 2
+        err_has 'a?[31mb?c'
+        [ "$(wc -l <"$err")" = 2 ] || fail 'other than two lines'
+    done
+}
+
 unknown_command_is_named()
 {
     run gqu
@@ -310,6 +353,8 @@ it help_lists_every_command
 it help_of_a_command_is_its_help
 it help_shows_every_option_with_words
 it help_fits_a_terminal
+it help_fits_a_narrow_terminal
+it words_of_the_user_are_shown_without_controls
 it unknown_command_is_named
 it a_mistyped_word_gets_the_nearest
 it options_that_say_nothing_alone_are_refused
