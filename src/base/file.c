@@ -291,18 +291,22 @@ static int make_one(const char *path, mode_t mode)
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err)
 {
     char part[PATH_MAX];
+    int above = 0; /* the first that was wrong there */
     if ((size_t)snprintf(part, sizeof(part), "%s", path) >= sizeof(part)) {
         errno = ENAMETOOLONG;
         return cairn_fail_errno(err, "make the folder %s", path);
     }
     for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = 0;
-        make_one(part, mode); /* what is wrong above shows below */
+        if (make_one(part, mode) && !above)
+            above = errno;
         *at = '/';
     }
     struct stat st;
-    if (make_one(part, mode) || stat(part, &st))
+    if (make_one(part, mode) || stat(part, &st)) {
+        errno = errno == ENOENT && above ? above : errno;
         return cairn_fail_errno(err, "make the folder %s", path);
+    }
     if (!S_ISDIR(st.st_mode)) {
         errno = ENOTDIR;
         return cairn_fail_errno(err, "make the folder %s", path);

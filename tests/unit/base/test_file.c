@@ -285,6 +285,14 @@ static void makes_folders_once_and_again(void)
     CHECK(file_make_dir(dir_of("file/below"), 0700, &err) == -1);
     CHECK_HAS(err.msg, "file/below");
     CHECK(file_make_dir(dir_of("file"), 0700, &err) == -1);
+    /* What is wrong with a folder above is told, and not that there is none. */
+    int folders = 0;
+    for (const char *at = dir_of("locked/below") + 1; (at = strchr(at, '/')); at++)
+        folders++;
+    fault_arm(folders, EACCES);
+    CHECK(file_make_dir(dir_of("locked/below"), 0700, &err) == -1);
+    CHECK_INT(fault_disarm(), 1);
+    CHECK_HAS(err.msg, "Permission denied");
 }
 
 int main(void)
