@@ -2,11 +2,11 @@
 #include "base/progress.h"
 
 #include "base/clock.h"
-#include <unistd.h>
+#include "base/tty.h"
 
 void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total)
 {
-    *p = (struct progress){ .out = out && isatty(fileno(out)) ? out : NULL, .what = what, .total = total };
+    *p = (struct progress){ .out = out && tty_obeys(out) ? out : NULL, .what = what, .total = total };
     p->started = p->shown = clock_s();
 }
 
@@ -35,7 +35,7 @@ static void show(struct progress *p, uint64_t done, double at)
 {
     char line[128];
     progress_text(p, done, at - p->started, line, sizeof(line));
-    fprintf(p->out, "\r%s\033[K", line);
+    fprintf(p->out, "\r%.*s\033[K", tty_width(p->out) - 1, line);
     fflush(p->out);
     p->shown = at;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/str.h"
+#include "base/tty.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -10,7 +11,6 @@
 #include "config.h"
 #include "gpu/bench.h"
 #include <stdlib.h>
-#include <unistd.h>
 
 static const volatile sig_atomic_t *stopped;
 
@@ -84,7 +84,7 @@ static int run_bench(const char *device, struct bench_options *o, int limit_s, b
     size_t n;
     stopped = stop_catch();
     o->stop = is_stopped;
-    o->watch = isatty(STDERR_FILENO) ? show_progress : NULL;
+    o->watch = tty_obeys(stderr) ? show_progress : NULL;
     self_env_apply();
     if (watch_calls(limit_s, NULL, &err) || gpu_open(device ? device : "auto", &g, &err))
         return print_error(&err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/tty.h"
 #include "cli/chips.h"
 #include "cli/commands.h"
 #include "cli/gpu_json.h"
@@ -164,7 +165,7 @@ static int show_once(const struct facts_options *o, bool json, bool verbose)
 static int show_again(const struct facts_options *o, bool json, bool verbose, double seconds)
 {
     const volatile sig_atomic_t *stopped = stop_catch();
-    bool terminal = isatty(STDOUT_FILENO) && !json;
+    bool terminal = tty_obeys(stdout) && !json;
     int code = EXIT_FINE;
     while (!*stopped) {
         if (terminal)

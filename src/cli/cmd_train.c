@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/str.h"
+#include "base/tty.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -51,7 +52,7 @@ static bool is_stopped(void)
 static void catch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-    on_terminal = isatty(STDERR_FILENO);
+    on_terminal = tty_obeys(stderr);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         struct sigaction old, new = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)

@@ -2,10 +2,10 @@
 #include "cli/print.h"
 
 #include "base/str.h"
+#include "base/tty.h"
 #include "cli/commands.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Written once by the option parser, before anything is printed. */
@@ -27,8 +27,8 @@ static bool color_is_on(void)
 {
     if (color_mode >= 0)
         return color_mode;
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
+    const char *no = getenv("NO_COLOR");
+    return tty_obeys(stdout) && !(no && *no);
 }
 
 const char *print_color(enum print_color c)
@@ -124,10 +124,8 @@ void print_wrapped(FILE *out, const char *text, int indent, int width)
 
 int print_width(void)
 {
-    struct winsize w;
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || !w.ws_col || w.ws_col > 100)
-        return 100;
-    return w.ws_col < 40 ? 40 : w.ws_col;
+    int width = isatty(STDOUT_FILENO) ? tty_width(stdout) : 100;
+    return width < 40 ? 40 : width > 100 ? 100 : width;
 }
 
 int print_error(const struct cairn_error *err)

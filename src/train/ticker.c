@@ -2,20 +2,19 @@
 #include "train/ticker.h"
 
 #include "base/clock.h"
+#include "base/tty.h"
 #include "train/chart.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 static const double terminal_every_s = 0.1, plain_every_s = 10;
 
 void ticker_start(struct ticker *t, FILE *out, uint64_t total)
 {
     *t = (struct ticker){ .out = out, .total = total, .shown = -1, .per_bin = 1 };
-    t->terminal = out && isatty(fileno(out));
+    t->terminal = out && tty_obeys(out);
     t->utf8 = chart_locale_is_utf8();
 }
 
@@ -130,16 +129,10 @@ void ticker_text(const struct ticker *t, double seconds, int width, char buf[TIC
     snprintf(buf, TICKER_LINE, "%s", line.s);
 }
 
-static int terminal_width(FILE *out)
-{
-    struct winsize w;
-    return !ioctl(fileno(out), TIOCGWINSZ, &w) && w.ws_col ? w.ws_col : 80;
-}
-
 static void show(struct ticker *t, double at)
 {
     char text[TICKER_LINE];
-    ticker_text(t, at - t->started, t->terminal ? terminal_width(t->out) : TICKER_LINE - 1, text);
+    ticker_text(t, at - t->started, t->terminal ? tty_width(t->out) : TICKER_LINE - 1, text);
     fprintf(t->out, t->terminal ? "\r%s\033[K" : "%s\n", text);
     fflush(t->out);
     t->shown = at;

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "terminal.h"
 #include <pty.h>
+#include <stdlib.h>
 
 static void the_line(void)
 {
@@ -66,10 +67,49 @@ static void rewrites_its_line(void)
     close(master);
 }
 
+static void fits_the_terminal(void)
+{
+    int master, slave;
+    char seen[512] = "";
+    const struct winsize narrow = { .ws_row = 24, .ws_col = 20 };
+    if (openpty(&master, &slave, NULL, NULL, &narrow))
+        SKIP("no terminal can be had here (/dev/pts)");
+    FILE *f = fdopen(slave, "w");
+    struct progress p;
+    progress_start(&p, f, "work", 1000);
+    p.shown -= 1;
+    progress_add(&p, 500);
+    progress_end(&p);
+    read_until(master, "\033[K\r\033[K", seen, sizeof(seen));
+    CHECK_STR(seen, "\rwork  50%  0.0 of 0\033[K\r\033[K");
+    fclose(f);
+    close(master);
+}
+
+static void silent_on_a_dumb_terminal(void)
+{
+    int master, slave;
+    if (openpty(&master, &slave, NULL, NULL, NULL))
+        SKIP("no terminal can be had here (/dev/pts)");
+    FILE *f = fdopen(slave, "w");
+    struct progress p;
+    setenv("TERM", "dumb", 1);
+    progress_start(&p, f, "work", 1000);
+    CHECK(!p.out);
+    setenv("TERM", "xterm", 1);
+    progress_start(&p, f, "work", 1000);
+    CHECK(p.out == f);
+    fclose(f);
+    close(master);
+}
+
 int main(void)
 {
+    setenv("TERM", "xterm", 1);
     RUN(the_line);
     RUN(silent_without_a_terminal);
     RUN(rewrites_its_line);
+    RUN(fits_the_terminal);
+    RUN(silent_on_a_dumb_terminal);
     return check_done();
 }

@@ -5,6 +5,7 @@
 #include "terminal.h"
 #include <math.h>
 #include <pty.h>
+#include <stdlib.h>
 
 static struct measure at_step(uint64_t step, double loss)
 {
@@ -126,6 +127,7 @@ static void one_line_on_a_terminal(void)
 
 int main(void)
 {
+    setenv("TERM", "xterm", 1);
     RUN(the_line);
     RUN(the_sparkline_spans_the_run);
     RUN(the_first_step_is_not_timed);
