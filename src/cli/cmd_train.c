@@ -89,6 +89,8 @@ static const char *run_dir(const struct train_config *c, struct arena *a, const 
 
 static int open_dir(const struct train_args *args, const char *dir, struct cairn_error *err)
 {
+    if (args->profile) /* nothing is left in it */
+        return 0;
     if (args->resume && args->resume[0] && access(dir, F_OK))
         return cairn_fail_errno(err, "--resume=%s", dir);
     if (!args->resume && !is_empty(dir)) {

@@ -129,6 +129,17 @@ events_that_are_lost_are_told()
     [ "$(grep -c 'missing in the file of --json-events: No space left' "$err")" = 1 ] || fail 'not told once'
 }
 
+a_profile_leaves_its_file_only()
+{
+    run train job.yaml --profile trace.json --set run.dir=profiled
+    status_is 0
+    python_is 'd["traceEvents"]' trace.json
+    [ ! -e profiled ] || fail 'there is a folder'
+    mkdir full && touch full/something
+    run train job.yaml --profile trace.json --set run.dir=full
+    status_is 0
+}
+
 a_run_leaves_its_files()
 {
     rm -rf runs
@@ -268,6 +279,7 @@ it a_wrong_key_has_a_place
 it data_that_is_not_there
 it a_device_that_is_not_there
 it a_dry_run_writes_nothing
+it a_profile_leaves_its_file_only
 it a_run_leaves_its_files
 it events_that_are_lost_are_told
 it its_talk_stays_out_of_files
