@@ -105,7 +105,8 @@ static void print_notes(const struct convert_options *o, const struct convert_re
 static void print_summary(const char *out, const struct convert_report *r)
 {
     char before[24], after[24];
-    printf("%s: %zu tensors converted, %zu copied", out, r->converted, r->copied);
+    print_padded(stdout, out, 0);
+    printf(": %zu tensor%s converted, %zu copied", r->converted, r->converted == 1 ? "" : "s", r->copied);
     if (r->dropped)
         printf(", %zu left out", r->dropped);
     printf(", %s to %s\n", print_bytes((int64_t)r->bytes_in, before),

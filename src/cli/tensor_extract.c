@@ -15,8 +15,8 @@ static void print_result(const char *in, const char *out, const struct convert_r
     char size[24];
     if (!json) {
         print_padded(stdout, out, 0);
-        printf(": %zu tensors, %s; %zu left out\n", r->copied, print_bytes((int64_t)r->bytes_out, size),
-               r->dropped);
+        printf(": %zu tensor%s, %s; %zu left out\n", r->copied, r->copied == 1 ? "" : "s",
+               print_bytes((int64_t)r->bytes_out, size), r->dropped);
         return;
     }
     CLEANUP(json_cleanup) struct json *v = json_new_object();

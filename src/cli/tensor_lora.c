@@ -25,7 +25,9 @@ static void print_json(const char *in, const char *out, enum lora_dialect to, co
 static void print_text(const char *in, const char *out, enum lora_dialect to, const struct lora_report *r)
 {
     (void)in;
-    printf("%s: %zu modules, %s to %s", out, r->modules, lora_dialect_name(r->from), lora_dialect_name(to));
+    print_padded(stdout, out, 0);
+    printf(": %zu module%s, %s to %s", r->modules, r->modules == 1 ? "" : "s", lora_dialect_name(r->from),
+           lora_dialect_name(to));
     if (r->folded)
         printf(", alpha folded into %zu", r->folded);
     putchar('\n');

@@ -35,10 +35,11 @@ static void print_json(const struct paths *p, const struct merge_options *o, con
 static void print_text(const struct paths *p, const struct merge_options *o, const struct merge_report *r)
 {
     char size[24];
-    printf("%s: %zu modules merged", p->out, r->modules);
+    print_padded(stdout, p->out, 0);
+    printf(": %zu module%s merged", r->modules, r->modules == 1 ? "" : "s");
     if (o->scale != 1)
         printf(" at %g", o->scale);
-    printf(", %zu tensors changed, %zu copied, %s\n", r->changed, r->copied,
+    printf(", %zu tensor%s changed, %zu copied, %s\n", r->changed, r->changed == 1 ? "" : "s", r->copied,
            print_bytes((int64_t)r->bytes, size));
     if (r->rescaled)
         fprintf(stderr, "cairn: %zu fp8 weights got larger scales, so that the sums fit\n", r->rescaled);

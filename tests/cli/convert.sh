@@ -46,7 +46,7 @@ converts_every_bf16()
     run tensor convert all.st f32.st --dtype f32
     status_is 0
     err_is_empty
-    out_has "f32.st: 1 tensors converted, 0 copied, 128 KiB to 256 KiB"
+    out_has "f32.st: 1 tensor converted, 0 copied, 128 KiB to 256 KiB"
     file_is f32.st 'unpack("<65536I", t["all"][2]) == tuple(i << 16 for i in range(65536))'
     run tensor convert f32.st back.st -d bf16
     status_is 0

@@ -283,7 +283,7 @@ extracts_bit_for_bit()
     run tensor extract two.st part.st --only 'a.*'
     status_is 0
     err_is_empty
-    out_has 'part.st: 1 tensors, '
+    out_has 'part.st: 1 tensor, '
     run tensor diff two.st part.st --only 'a.*' --metadata
     status_is 0
     run tensor ls part.st --json
