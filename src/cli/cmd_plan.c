@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/self_env.h"
+#include "cli/stop.h"
 #include "cli/train_setup.h"
 #include "cli/watch_calls.h"
 #include <stdio.h>
@@ -91,13 +92,18 @@ static int plan(const struct train_wish *w, const char *file, bool json, struct 
     if (train_read_config(w, file, &config, &err))
         return print_error(&err);
     self_env_apply();
-    int r = watch_calls(WATCH_DEFAULT_S, NULL, &err) || train_open_device(&config, a, &o, &err) ||
-            train_plan(&o, &p, &err);
+    int r = watch_calls(WATCH_DEFAULT_S, NULL, &err) || train_open_device(&config, a, &o, &err);
+    if (!r) {
+        o.stop = stop_catch(); /* the cache of tokens is not left half written */
+        r = train_plan(&o, &p, &err);
+    }
     if (!r && json)
         print_json(&p, &o);
     else if (!r)
         print_plan(&p, &o);
     gpu_close(o.g);
+    if (r && o.stop && *o.stop)
+        return stop_end("nothing was written");
     return r ? print_error(&err) : p.lack.code ? print_error(&p.lack) : EXIT_FINE;
 }
 
