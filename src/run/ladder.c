@@ -30,9 +30,20 @@ static const char *key_of(const struct diagnose_fix *fix, struct arena *a)
     return arena_printf(a, "%s: %s", diagnose_action_name(fix->action), ladder_describe(fix, a));
 }
 
-void ladder_note(struct ladder *l, const struct diagnose_fix *fix, struct arena *a)
+void ladder_note(struct ladder *l, const struct diagnose_fix *fix, const char *const *env, struct arena *a)
 {
     *ARENA_PUSH(a, l->tried, l->n_tried) = key_of(fix, a);
+    for (size_t i = 0; i < fix->n_set; i++)
+        if (!str_env(env, fix->set[i].name))
+            *ARENA_PUSH(a, l->ours, l->n_ours) = fix->set[i].name;
+}
+
+static bool is_ours(const struct ladder *l, const char *name)
+{
+    for (size_t i = 0; i < l->n_ours; i++)
+        if (!strcmp(l->ours[i], name))
+            return true;
+    return false;
 }
 
 static bool was_tried(const struct ladder *l, const struct diagnose_fix *fix, struct arena *a)
@@ -44,13 +55,14 @@ static bool was_tried(const struct ladder *l, const struct diagnose_fix *fix, st
     return false;
 }
 
-static bool changes_environment(const struct diagnose_fix *fix, const char *const *env)
+static bool changes_environment(const struct ladder *l, const struct diagnose_fix *fix,
+                                const char *const *env)
 {
     for (size_t i = 0; i < fix->n_set; i++)
         if (!str_eq(str_env(env, fix->set[i].name), fix->set[i].value))
             return true;
     for (size_t i = 0; i < fix->n_unset; i++)
-        if (str_env(env, fix->unset[i]))
+        if (str_env(env, fix->unset[i]) && !is_ours(l, fix->unset[i]))
             return true;
     return false;
 }
@@ -75,14 +87,14 @@ static bool touches_kept(const struct diagnose_fix *fix, const char *const *keep
 }
 
 /* Is it ours to do, and would it change anything? */
-static bool applies(const struct diagnose_fix *fix, const struct ladder_look *look)
+static bool applies(const struct ladder *l, const struct diagnose_fix *fix, const struct ladder_look *look)
 {
     if (touches_kept(fix, look->keep))
         return false;
     switch (fix->action) {
     case DIAGNOSE_ACT_ENV:
     case DIAGNOSE_ACT_OTHER_GPU:
-        return changes_environment(fix, look->env);
+        return changes_environment(l, fix, look->env);
     case DIAGNOSE_ACT_RESTART:
         return true;
     case DIAGNOSE_ACT_CLEAR_CACHES:
@@ -102,7 +114,17 @@ static const struct diagnose_fix *next_fix(const struct ladder *l, const struct 
 {
     const struct diagnosis *d = look->diagnosis;
     for (size_t i = 0; i < d->n_fixes; i++)
-        if (d->fixes[i].automatic && applies(&d->fixes[i], look) && !was_tried(l, &d->fixes[i], a))
+        if (d->fixes[i].automatic && applies(l, &d->fixes[i], look) && !was_tried(l, &d->fixes[i], a))
+            return &d->fixes[i];
+    return NULL;
+}
+
+/* Where only leave is missing. */
+static const struct diagnose_fix *on_cpu(const struct ladder_look *look)
+{
+    const struct diagnosis *d = look->diagnosis;
+    for (size_t i = 0; i < d->n_fixes && !look->allow_cpu; i++)
+        if (d->fixes[i].automatic && d->fixes[i].action == DIAGNOSE_ACT_CPU)
             return &d->fixes[i];
     return NULL;
 }
@@ -112,6 +134,8 @@ struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look 
     if (look->diagnosis->severity != DIAGNOSE_ERROR)
         return (struct ladder_step){ LADDER_STOP, NULL, "nothing is known to be wrong" };
     const struct diagnose_fix *fix = next_fix(l, look, a);
+    if (!fix && on_cpu(look))
+        return (struct ladder_step){ LADDER_SUGGEST, on_cpu(look), "--allow-cpu lets cairn do so by itself" };
     if (!fix)
         return (struct ladder_step){ LADDER_STOP, NULL,
                                      "nothing is left that could be tried without a person" };

@@ -2,7 +2,8 @@
  * What to try next: a pure function of a diagnosis and of what was tried.
  *
  * The fixes of a diagnosis are taken from the top, one at a time; the first automatic one that is allowed, would
- * change something and was not tried yet is the next.  A retry happens by itself only where it cannot destroy work. */
+ * change something and was not tried yet is the next.  To take back what another one set is no change: so it was when it
+ * failed.  A retry happens by itself only where it cannot destroy work. */
 #ifndef CAIRN_RUN_LADDER_H
 #define CAIRN_RUN_LADDER_H
 
@@ -13,6 +14,8 @@
 struct ladder {
     const char **tried; /* keys of fixes */
     size_t n_tried;
+    const char **ours; /* variables that were not there before a fix set them */
+    size_t n_ours;
 };
 
 struct ladder_look {
@@ -29,7 +32,7 @@ struct ladder_look {
 enum ladder_word {
     LADDER_STOP,  /* nothing to try */
     LADDER_RETRY, /* apply fix and start again */
-    LADDER_SUGGEST, /* fix is what a person may try; doing it here could destroy work, or there are no retries left */
+    LADDER_SUGGEST, /* fix is what a person may try: here it could destroy work, was not allowed, or has no retry left */
 };
 struct ladder_step {
     enum ladder_word word;
@@ -38,7 +41,8 @@ struct ladder_step {
 };
 
 struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look *look, struct arena *a);
-void ladder_note(struct ladder *l, const struct diagnose_fix *fix, struct arena *a);
+/* env: before the fix. */
+void ladder_note(struct ladder *l, const struct diagnose_fix *fix, const char *const *env, struct arena *a);
 /* "HSA_OVERRIDE_GFX_VERSION=10.3.0, without HSA_ENABLE_SDMA": what a fix changes, for people and journals. */
 const char *ladder_describe(const struct diagnose_fix *fix, struct arena *a);
 

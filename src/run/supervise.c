@@ -204,10 +204,11 @@ static void change_env(struct run *r, const struct diagnose_fix *fix)
         *ARENA_PUSH(r->a, out->unset, out->n_unset) = fix->unset[i];
 }
 
+static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
+
 /* The last resort, and not something to remember. */
 static void use_cpu(struct run *r)
 {
-    static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
     r->env = plan_change(r->env, &no_gpu, 1, NULL, 0, r->a);
 }
 
@@ -291,7 +292,9 @@ static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
             str_addf(&text, " --with %s=", fix->set[i].name);
         add_quoted(&text, fix->set[i].value);
     }
-    str_add(&text, fix->action == DIAGNOSE_ACT_CPU ? " --allow-cpu --" : " --");
+    if (fix->action == DIAGNOSE_ACT_CPU)
+        str_addf(&text, " --with %s=%s", no_gpu.name, no_gpu.value);
+    str_add(&text, " --");
     for (char *const *arg = r->original; *arg; arg++) {
         str_add(&text, " ");
         add_quoted(&text, *arg);
@@ -353,7 +356,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
         talk_say(r->o->talk, "%s", step.why);
     if (step.word != LADDER_RETRY)
         return say_remedies(r, &t->diagnosis), false;
-    ladder_note(&r->ladder, step.fix, r->a);
+    ladder_note(&r->ladder, step.fix, r->env, r->a);
     apply(r, step.fix);
     r->argv = r->original;
     r->resumed = NULL;

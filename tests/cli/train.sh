@@ -260,6 +260,18 @@ lists_runs()
     status_is 2
 }
 
+a_profile_is_a_trace()
+{
+    run train job.yaml --set run.dir=profiled --profile trace.json
+    status_is 0
+    err_has 'attention_backward'
+    python_is 'len(d["traceEvents"]) > 50 and all(e["dur"] >= 0 for e in d["traceEvents"] if e["ph"] == "X")' trace.json
+    [ ! -e profiled/checkpoints ] || fail 'a profile has trained'
+    run train job.yaml --set run.dir=profiled --profile nowhere/trace.json
+    status_is 1
+    err_has 'nowhere/trace.json'
+}
+
 # Weights grow a thousandfold with each step.
 numbers_that_are_none()
 {
@@ -289,5 +301,6 @@ it resume_without_a_checkpoint
 it more_steps_go_on
 it keeps_so_many
 it lists_runs
+it a_profile_is_a_trace
 it numbers_that_are_none
 finish

@@ -104,6 +104,23 @@ def recovers(text, expected, change, *options, env=None):
         return [] if events.count('verdict') == 2 and 'change' in events else [events]
 
 
+def the_cpu_where_it_is_allowed():
+    with Home() as home:
+        script = START + '''
+if os.environ.get("HIP_VISIBLE_DEVICES") == "-1":
+    train()
+print("RuntimeError: HIP error: invalid device function", file=sys.stderr)
+sys.exit(1)
+'''
+        done = attempt(home, script)
+        if not done.returncode or '--allow-cpu' not in done.stderr.decode():
+            return [f'not allowed: exit {done.returncode}', done.stderr.decode()]
+    with Home() as home:
+        done = attempt(home, script, '--allow-cpu')
+        changes = [t['change'] or '' for t in home.verdict()['attempts']]
+        return [] if not done.returncode and 'CPU' in changes[-1] else [done.returncode, changes, done.stderr.decode()]
+
+
 def invalid_device_function():
     return recovers(INVALID_FUNCTION, 'no-kernel-image', 'HSA_OVERRIDE_GFX_VERSION=10.3.0')
 
@@ -342,6 +359,7 @@ tap.run([
     host_out_of_memory,
     shared_memory_that_runs_out,
     one_change_at_a_time_until_the_retries_end,
+    the_cpu_where_it_is_allowed,
     work_is_not_destroyed,
     resumes_from_the_saved_state,
     a_resumed_training_is_never_started_anew,

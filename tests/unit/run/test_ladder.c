@@ -32,13 +32,15 @@ static void takes_the_first_that_is_automatic_and_changes_something(void)
     struct ladder_step s = ladder_next(&l, &look, &a);
     CHECK_INT(s.word, LADDER_RETRY);
     CHECK_STR(s.fix->text, "override");
-    ladder_note(&l, s.fix, &a);
+    ladder_note(&l, s.fix, plain, &a);
     s = ladder_next(&l, &look,
                     &a); /* PYTORCH_NO_HIP_MEMORY_CACHING is not set, so removing it is no change */
     CHECK_STR(s.fix->text, "sdma");
-    ladder_note(&l, s.fix, &a);
+    ladder_note(&l, s.fix, plain, &a);
     s = ladder_next(&l, &look, &a);
-    CHECK_INT(s.word, LADDER_STOP);
+    CHECK_INT(s.word, LADDER_SUGGEST);
+    CHECK_STR(s.fix->text, "cpu");
+    CHECK_HAS(s.why, "--allow-cpu");
     arena_release(&a);
 }
 
@@ -70,15 +72,41 @@ static void some_steps_need_leave(void)
     struct arena a = { 0 };
     struct ladder l = { 0 };
     struct ladder_look look = { .diagnosis = &diagnosis, .env = plain, .retries_left = 9 };
-    ladder_note(&l, &fixes[1], &a);
-    ladder_note(&l, &fixes[3], &a);
-    CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_STOP);
+    ladder_note(&l, &fixes[1], plain, &a);
+    ladder_note(&l, &fixes[3], plain, &a);
+    CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_SUGGEST);
     look.allow_cpu = true;
-    CHECK_STR(ladder_next(&l, &look, &a).fix->text, "cpu");
+    struct ladder_step s = ladder_next(&l, &look, &a);
+    CHECK_INT(s.word, LADDER_RETRY);
+    CHECK_STR(s.fix->text, "cpu");
+    ladder_note(&l, s.fix, plain, &a);
+    CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_STOP);
     look.can_optimize = true;
     CHECK_STR(ladder_next(&l, &look, &a).fix->text, "optimizer");
     look.has_caches = true;
     CHECK_STR(ladder_next(&l, &look, &a).fix->text, "caches");
+    arena_release(&a);
+}
+
+/* The attempt without it is the one that failed before. */
+static void does_not_go_back(void)
+{
+    struct arena a = { 0 };
+    struct ladder l = { 0 };
+    static const char *names[] = { "HSA_OVERRIDE_GFX_VERSION" };
+    struct diagnose_fix away = {
+        .text = "away", .automatic = true, .action = DIAGNOSE_ACT_ENV, .unset = names, .n_unset = 1
+    };
+    const struct diagnosis d = {
+        .class_id = "memory-fault", .severity = DIAGNOSE_ERROR, .fixes = &away, .n_fixes = 1
+    };
+    static const char *const env[] = { "HSA_OVERRIDE_GFX_VERSION=10.3.0", NULL };
+    const struct ladder_look look = { .diagnosis = &d, .env = env, .retries_left = 2 };
+    CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_RETRY); /* the user's */
+    ladder_note(&l, &fixes[1], env, &a);
+    CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_RETRY); /* it was there, with another value */
+    ladder_note(&l, &fixes[1], plain, &a);
+    CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_STOP);
     arena_release(&a);
 }
 
@@ -137,6 +165,7 @@ int main(void)
     RUN(a_value_that_is_set_already_is_no_change);
     RUN(what_the_user_keeps_stays);
     RUN(some_steps_need_leave);
+    RUN(does_not_go_back);
     RUN(never_destroys_work);
     RUN(ends_with_the_retries);
     RUN(a_warning_is_no_reason);

@@ -96,6 +96,37 @@ static void every_kind_of_number_is_counted(void)
     }
 }
 
+/* Made by the compiler's conversions, of the smallest, the largest and others. */
+#define CHECK_INTEGERS(type, t, smallest, largest)                         \
+    do {                                                                   \
+        const type v[] = { smallest, largest, 0, 1, 100, 0, largest / 2 }; \
+        double wide[ARRAY_LEN(v)], sum = 0;                                \
+        struct scan_stats s;                                               \
+        scan_widen(wide, t, v, ARRAY_LEN(v));                              \
+        for (size_t i_ = 0; i_ < ARRAY_LEN(v); i_++) {                     \
+            CHECK(wide[i_] == (double)v[i_]);                              \
+            sum += (double)v[i_];                                          \
+        }                                                                  \
+        scan_init(&s);                                                     \
+        scan_add(&s, t, v, ARRAY_LEN(v));                                  \
+        CHECK_INT(s.n, ARRAY_LEN(v));                                      \
+        CHECK_INT(s.zero, (smallest) == 0 ? 3 : 2);                        \
+        CHECK(s.min == (double)(smallest) && s.max == (double)(largest));  \
+        CHECK(s.sum == sum);                                               \
+    } while (0)
+
+static void integers_are_numbers_too(void)
+{
+    CHECK_INTEGERS(int64_t, DTYPE_I64, INT64_MIN, INT64_MAX);
+    CHECK_INTEGERS(int32_t, DTYPE_I32, INT32_MIN, INT32_MAX);
+    CHECK_INTEGERS(int16_t, DTYPE_I16, INT16_MIN, INT16_MAX);
+    CHECK_INTEGERS(int8_t, DTYPE_I8, INT8_MIN, INT8_MAX);
+    CHECK_INTEGERS(uint64_t, DTYPE_U64, 0, UINT64_MAX);
+    CHECK_INTEGERS(uint32_t, DTYPE_U32, 0, UINT32_MAX);
+    CHECK_INTEGERS(uint16_t, DTYPE_U16, 0, UINT16_MAX);
+    CHECK_INTEGERS(uint8_t, DTYPE_U8, 0, UINT8_MAX);
+}
+
 static bool same(const struct scan_stats *a, const struct scan_stats *b)
 {
     return a->n == b->n && a->zero == b->zero && a->nan == b->nan && a->inf == b->inf &&
@@ -327,6 +358,7 @@ static void every_outside_call_may_fail(void)
 int main(void)
 {
     RUN(every_kind_of_number_is_counted);
+    RUN(integers_are_numbers_too);
     RUN(variants_give_the_same_bits);
     RUN(integers_and_bool);
     RUN(mean_and_deviation);
