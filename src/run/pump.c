@@ -104,7 +104,7 @@ static void *carry(void *context)
     for (ssize_t n; late < MOST_LATE_BYTES && (n = next_piece(p, &hurried)) > 0;) {
         late += hurried ? (size_t)n : 0;
         atomic_fetch_add(&p->bytes, (uint64_t)n);
-        recorder_put(p->recorder, p->piece, (size_t)n);
+        recorder_put(p->recorder, p, p->piece, (size_t)n);
         if (!p->error && !write_whole(p->to, p->piece, (size_t)n)) {
             if (errno == EPIPE)
                 break;

@@ -43,7 +43,9 @@ struct recorder {
     /* Under the lock. */
     uint64_t put; /* bytes so far; byte i lies at i % RECORDER_RING_BYTES */
     uint64_t lost, lost_said;
-    bool impatient; /* the readers had their second; nobody waits until there is room again */
+    bool impatient;     /* the readers had their second; nobody waits until there is room again */
+    const void *writer; /* of the last byte */
+    bool in_line;       /* that was no end of a line */
     bool stop, trouble_said;
     char trouble[256];
     atomic_bool saw_step;
@@ -233,9 +235,9 @@ static void tell_readers(struct recorder *r, size_t more)
     r->put += more;
 }
 
-void recorder_put(struct recorder *r, const char *bytes, size_t n)
+/* Under the lock. */
+static void put(struct recorder *r, const char *bytes, size_t n)
 {
-    pthread_mutex_lock(&r->lock);
     while (n) {
         wait_for_room(r);
         rewind_if_empty(r);
@@ -252,6 +254,18 @@ void recorder_put(struct recorder *r, const char *bytes, size_t n)
         bytes += part;
         n -= part;
     }
+}
+
+void recorder_put(struct recorder *r, const void *writer, const char *bytes, size_t n)
+{
+    if (!n)
+        return;
+    pthread_mutex_lock(&r->lock);
+    if (r->in_line && writer != r->writer)
+        put(r, "\n", 1);
+    put(r, bytes, n);
+    r->writer = writer;
+    r->in_line = bytes[n - 1] != '\n';
     pthread_mutex_unlock(&r->lock);
 }
 

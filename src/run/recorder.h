@@ -30,8 +30,9 @@ enum { RECORDER_ROTATE_BYTES = 32 << 20, RECORDER_RING_BYTES = 32 << 20 };
 
 /* Starts the thread.  Files that cannot be opened are not an error: see recorder_trouble. */
 int recorder_start(struct recorder **out, const struct recorder_options *o, struct cairn_error *err);
-/* From any thread. */
-void recorder_put(struct recorder *r, const char *bytes, size_t n);
+/* From any thread.  Where another writer comes into a line that has not ended, it is ended: Python without buffers writes the
+ * end of a line by itself, and an error on the other stream would stand behind half a line. */
+void recorder_put(struct recorder *r, const void *writer, const char *bytes, size_t n);
 bool recorder_saw_step(struct recorder *r);
 /* The first thing that went wrong with a log file; NULL: nothing has.  Said once: the next call gives NULL. */
 const char *recorder_trouble(struct recorder *r);

@@ -206,9 +206,10 @@ static void change_env(struct run *r, const struct diagnose_fix *fix)
 
 static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
 
-/* The last resort, and not something to remember. */
+/* The last resort: neither this nor what was tried before it is something to remember. */
 static void use_cpu(struct run *r)
 {
+    r->result.n_set = r->result.n_unset = 0;
     r->env = plan_change(r->env, &no_gpu, 1, NULL, 0, r->a);
 }
 

@@ -26,7 +26,7 @@ static void keeps_every_byte(void)
     static char piece[100003];
     for (int i = 0; i < N; i++) {
         memset(piece, 'a' + i % 26, sizeof(piece));
-        recorder_put(r, piece, sizeof(piece));
+        recorder_put(r, NULL, piece, sizeof(piece));
     }
     CHECK(recorder_trouble(r) == NULL);
     CHECK_INT(recorder_stop(r), 0);
@@ -58,11 +58,11 @@ static void the_diagnoser_reads_to_the_end(void)
     const struct recorder_options o = { .diagnoser = d };
     REQUIRE(!recorder_start(&r, &o, &err));
     for (int i = 0; i < 50; i++)
-        recorder_put(r, piece, sizeof(piece));
+        recorder_put(r, NULL, piece, sizeof(piece));
     CHECK(!recorder_saw_step(r));
     static const char end[] = "\rsteps:   1%|#  | 7/500 [00:10<12:00, 1.46s/it, avr_loss=0.1]\n"
                               "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.\n";
-    recorder_put(r, end, sizeof(end) - 1);
+    recorder_put(r, NULL, end, sizeof(end) - 1);
     CHECK_INT(recorder_stop(r), 0);
     CHECK(recorder_saw_step(r));
     recorder_free(r);
@@ -82,7 +82,7 @@ static void rotates_and_keeps_the_beginning(void)
         char line[101];
         REQUIRE(!recorder_start(&r, &o, &err));
         snprintf(line, sizeof(line), "line %02d %91s\n", i, "");
-        recorder_put(r, line, 100);
+        recorder_put(r, NULL, line, 100);
         recorder_stop(r);
         recorder_free(r);
     }
@@ -97,7 +97,7 @@ static void goes_on_without_a_log(void)
     struct recorder *r;
     const struct recorder_options o = { .log = "/dev/full", .copy = scratch("kept") };
     REQUIRE(!recorder_start(&r, &o, &err));
-    recorder_put(r, "bytes", 5);
+    recorder_put(r, NULL, "bytes", 5);
     const char *trouble = NULL;
     for (int i = 0; i < 1000 && !trouble; i++) {
         trouble = recorder_trouble(r);
@@ -105,10 +105,28 @@ static void goes_on_without_a_log(void)
     }
     CHECK_HAS(trouble, "/dev/full");
     CHECK(recorder_trouble(r) == NULL); /* said once */
-    recorder_put(r, " more", 5);
+    recorder_put(r, NULL, " more", 5);
     recorder_stop(r);
     recorder_free(r);
     CHECK_STR(scratch_read(scratch("kept")), "bytes more");
+}
+
+/* As Python writes with PYTHONUNBUFFERED: a line and its end by themselves, and the other stream between them. */
+static void lines_of_two_writers_stay_apart(void)
+{
+    struct cairn_error err = { 0 };
+    struct recorder *r;
+    const struct recorder_options o = { .copy = scratch("apart") };
+    REQUIRE(!recorder_start(&r, &o, &err));
+    recorder_put(r, "out", "torch 2.9.1", 11);
+    recorder_put(r, "err", "RuntimeError: a\n", 16);
+    recorder_put(r, "out", "\n", 1);
+    recorder_put(r, "out", "step ", 5);
+    recorder_put(r, "out", "1\n", 2);
+    recorder_put(r, "err", "10%", 3);
+    recorder_stop(r);
+    recorder_free(r);
+    CHECK_STR(scratch_read(scratch("apart")), "torch 2.9.1\nRuntimeError: a\n\nstep 1\n10%");
 }
 
 static void *read_late(void *path)
@@ -136,7 +154,7 @@ static void a_stuck_disk_costs_bytes_not_time(void)
     REQUIRE(!recorder_start(&r, &o, &err));
     static char piece[1 << 20];
     for (int i = 0; i < 32 + (RECORDER_RING_BYTES >> 20); i++)
-        recorder_put(r, piece, sizeof(piece));
+        recorder_put(r, NULL, piece, sizeof(piece));
     pthread_create(&reader, NULL, read_late, path);
     usleep(10000);
     CHECK(recorder_trouble(r) == NULL);
@@ -153,6 +171,7 @@ int main(void)
     RUN(the_diagnoser_reads_to_the_end);
     RUN(rotates_and_keeps_the_beginning);
     RUN(goes_on_without_a_log);
+    RUN(lines_of_two_writers_stay_apart);
     RUN(a_stuck_disk_costs_bytes_not_time);
     return check_done();
 }
