@@ -10,8 +10,7 @@ static char *alone; /* the program */
 static char *copy_of(const char *path, const char *name)
 {
     char *copy = text("%s/%s", place, name), *command = text("cp %s %s && chmod 755 %s", path, copy, copy);
-    if (system(command))
-        abort();
+    CHECK(!system(command));
     free(command);
     return copy;
 }

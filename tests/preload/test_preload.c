@@ -279,9 +279,12 @@ static char *meminfo(long total_mib, long available_mib)
 {
     char *path = text("%s/meminfo", place);
     FILE *f = fopen(path, "w");
-    fprintf(f, "MemTotal:       %ld kB\nMemFree:        1 kB\nMemAvailable:   %ld kB\n", total_mib << 10,
-            available_mib << 10);
-    fclose(f);
+    CHECK(f);
+    if (f) {
+        fprintf(f, "MemTotal:       %ld kB\nMemFree:        1 kB\nMemAvailable:   %ld kB\n", total_mib << 10,
+                available_mib << 10);
+        fclose(f);
+    }
     char *variable = text("CAIRN_PRELOAD_MEMINFO=%s", path);
     free(path);
     return variable;
