@@ -45,6 +45,8 @@ _cairn()
     # "cairn help tensor" knows the same commands as "cairn tensor".
     [ "$COMP_CWORD" -lt 2 ] || [ "${COMP_WORDS[1]}" != help ] || at=2
     while below=$(_cairn_commands "${verb[@]}") && [ -n "$below" ]; do
+        # "cairn smi" takes options, or a command of its own.
+        [ "$at" = 1 ] || [[ ${COMP_WORDS[at]} != -* ]] || break
         if [ "$at" = "$COMP_CWORD" ]; then
             [ "$at" != 1 ] || below="$below help --help --version"
             mapfile -t COMPREPLY < <(compgen -W "$below" -- "$word")

@@ -8,9 +8,12 @@ function __cairn_next
     set -l help (test "$words[1]" = help; and echo yes)
     test -n "$help"; and set -e words[1]
     while set -l below (cairn $verb --list-commands 2>/dev/null)
+        # "cairn smi" takes options, or a command of its own.
+        test (count $verb) -gt 0; and string match -q -- '-*' "$words[1]"; and break
         if test (count $words) -eq 0
             printf '%s\n' $below
-            test (count $verb) -eq 0 -a -z "$help"; and printf 'help\tall about one command\n--version\tthe version\n'
+            test (count $verb) -gt 0; and break
+            test -z "$help"; and printf 'help\tall about one command\n--version\tthe version\n'
             return
         end
         set -a verb $words[1]

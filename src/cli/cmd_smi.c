@@ -263,15 +263,34 @@ static int parse(int argc, char **argv, struct smi_options *o, bool linked)
     return options_parse_as(argc, argv, rows, &usage, NULL, linked ? smi_refuse_option : NULL);
 }
 
+/* The first word may be one of these. */
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv, bool linked);
+    const char *about;
+} commands[] = {
+    { "topo", smi_topo, "how the GPUs are connected" },
+    { "dmon", smi_monitor, "a line a GPU, again and again" },
+    { "pmon", smi_monitor, "a line a process, again and again" },
+};
+
+static int list_commands(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        printf("%s\t%s\n", commands[i].name, commands[i].about);
+    return EXIT_FINE;
+}
+
 int cmd_smi(int argc, char **argv)
 {
     static char smi[] = "smi";
     struct smi_options o = { .target.root = getenv("CAIRN_SMI_ROOT") };
     bool linked = !str_eq(argv[0], "smi");
-    if (argc > 1 && str_eq(argv[1], "topo"))
-        return smi_topo(argc - 1, argv + 1, linked);
-    if (argc > 1 && (str_eq(argv[1], "dmon") || str_eq(argv[1], "pmon")))
-        return smi_monitor(argc - 1, argv + 1, linked);
+    for (size_t i = 0; argc > 1 && i < ARRAY_LEN(commands); i++)
+        if (str_eq(argv[1], commands[i].name))
+            return commands[i].run(argc - 1, argv + 1, linked);
+    if (!linked && argc > 1 && str_eq(argv[1], "--list-commands"))
+        return list_commands();
     argv[0] = smi;
     if (linked && argc == 2 && (str_eq(argv[1], "-h") || str_eq(argv[1], "--help")))
         print_title(o.target.root);
