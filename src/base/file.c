@@ -192,6 +192,14 @@ void file_out_close(struct file_out *f)
     *f = (struct file_out){ .fd = -1 };
 }
 
+int file_write(const char *path, const void *bytes, size_t n, struct cairn_error *err)
+{
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    if (file_out_open(&f, path, 0, true, err) || file_out_write(&f, bytes, n, 0, err))
+        return -1;
+    return file_out_commit(&f, err);
+}
+
 static ssize_t read_some(int fd, void *into, size_t n, uint64_t at)
 {
     ssize_t r;

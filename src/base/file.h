@@ -32,6 +32,8 @@ void file_out_drop(struct file_out *f, uint64_t at, uint64_t n);
 int file_out_commit(struct file_out *f, struct cairn_error *err);
 /* Removes the temporary of a file that was not committed; accepts a closed or zeroed one. */
 void file_out_close(struct file_out *f);
+/* All of that with a file that is small, and may replace another. */
+int file_write(const char *path, const void *bytes, size_t n, struct cairn_error *err);
 
 /* Reads exactly n bytes at an offset; less is an error that says the file is cut short. */
 int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, struct cairn_error *err);

@@ -105,12 +105,8 @@ int gpt_config_open(const char *path, struct json **out, struct cairn_error *err
 
 int gpt_config_save(const struct json *v, const char *path, struct cairn_error *err)
 {
-    CLEANUP(file_out_close) struct file_out out = { .fd = -1 };
     CLEANUP(mem_free) char *text = json_to_lines(v);
-    size_t n = strlen(text);
-    if (file_out_open(&out, path, n, true, err) || file_out_write(&out, text, n, 0, err))
-        return -1;
-    return file_out_commit(&out, err);
+    return file_write(path, text, strlen(text), err);
 }
 
 void gpt_config_add_real(struct json *to, const char *key, float v)

@@ -114,10 +114,8 @@ void journal_add(struct journal *j, struct json *event)
 void journal_write_text(struct journal *j, const char *name, const char *text)
 {
     CLEANUP(mem_free) char *path = journal_path(j, name);
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
     struct cairn_error err = { 0 };
-    if (path && (file_out_open(&f, path, 0, true, &err) || file_out_write(&f, text, strlen(text), 0, &err) ||
-                 file_out_commit(&f, &err)))
+    if (path && file_write(path, text, strlen(text), &err))
         troubled(j, &err);
 }
 

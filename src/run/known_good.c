@@ -158,11 +158,8 @@ static void copy_entry(struct json *list, const struct json *e, struct arena *a)
 
 static int write_json(const char *path, const struct json *root, struct cairn_error *err)
 {
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
     CLEANUP(mem_free) char *text = json_to_string(root);
-    if (file_out_open(&f, path, 0, true, err) || file_out_write(&f, text, strlen(text), 0, err))
-        return -1;
-    return file_out_commit(&f, err);
+    return file_write(path, text, strlen(text), err);
 }
 
 /* The old entries without that of this machine and trainer, and the new one (or NULL) behind them. */

@@ -66,14 +66,6 @@ static int add_files(const char *dir, struct json *list, struct cairn_error *err
     return r;
 }
 
-static int write_text(const char *path, const char *text, struct cairn_error *err)
-{
-    CLEANUP(file_out_close) struct file_out out = { .fd = -1 };
-    if (file_out_open(&out, path, 0, true, err) || file_out_write(&out, text, strlen(text), 0, err))
-        return -1;
-    return file_out_commit(&out, err);
-}
-
 int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
@@ -98,7 +90,7 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     CLEANUP(mem_free) char *text = json_to_string(top);
     if (!text)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
-    return write_text(path, text, err);
+    return file_write(path, text, strlen(text), err);
 }
 
 static int read_json(const char *path, struct json **out, struct cairn_error *err)

@@ -544,12 +544,8 @@ int plot_write(const char *path, const struct plot_run *runs, size_t n, const st
                struct cairn_error *err)
 {
     CLEANUP(str_release) struct str svg = { 0 };
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
     plot_svg(runs, n, o, &svg);
-    return file_out_open(&f, path, 0, true, err) || file_out_write(&f, svg.s, svg.len, 0, err) ||
-                   file_out_commit(&f, err)
-               ? -1
-               : 0;
+    return file_write(path, svg.s, svg.len, err);
 }
 
 int plot_write_run(const char *dir, const char *name, struct cairn_error *err)

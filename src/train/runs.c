@@ -85,11 +85,7 @@ int run_info_write(const char *dir, const struct run_info *info, struct cairn_er
     json_add_text(o, "cairn_version", info->cairn_version);
     CLEANUP(mem_free) char *line = json_to_string(o);
     const char *text = arena_printf(&a, "%s\n", line);
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
-    return file_out_open(&f, arena_printf(&a, "%s/run.json", dir), 0, true, err) ||
-                   file_out_write(&f, text, strlen(text), 0, err) || file_out_commit(&f, err)
-               ? -1
-               : 0;
+    return file_write(arena_printf(&a, "%s/run.json", dir), text, strlen(text), err);
 }
 
 static int read_json(const char *path, struct json **out, struct cairn_error *err)

@@ -54,10 +54,7 @@ void tokenizer_cleanup(struct tokenizer **t)
 
 int tokenizer_save(const struct tokenizer *t, const char *path, struct cairn_error *err)
 {
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
-    if (file_out_open(&f, path, t->json.len, true, err) || file_out_write(&f, t->json.s, t->json.len, 0, err))
-        return -1;
-    return file_out_commit(&f, err);
+    return file_write(path, t->json.s, t->json.len, err);
 }
 
 /* ---- one thread's part: most words of a text were seen before ---- */

@@ -234,11 +234,7 @@ static int save_sample(struct job *j, const char *text, struct cairn_error *err)
     char *path = arena_printf(&j->arena, "%s/step-%" PRIu64 ".txt", dir, j->state.step);
     if (mkdir(dir, 0777) && errno != EEXIST)
         return cairn_fail_errno(err, "make the folder %s", dir);
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
-    return file_out_open(&f, path, 0, true, err) || file_out_write(&f, text, strlen(text), 0, err) ||
-                   file_out_commit(&f, err)
-               ? -1
-               : 0;
+    return file_write(path, text, strlen(text), err);
 }
 
 static int sample(struct job *j, void *to, struct cairn_error *err)
@@ -485,14 +481,10 @@ static void hash_config(struct job *j)
 static int write_config(struct job *j, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str text = { 0 };
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
     char *path = arena_printf(&j->arena, "%s/config.yaml", j->o->dir);
     j->c->run.dir = j->o->dir; /* so that --resume with this file finds the run */
     config_write(j->c, &text);
-    return file_out_open(&f, path, 0, true, err) || file_out_write(&f, text.s, text.len, 0, err) ||
-                   file_out_commit(&f, err)
-               ? -1
-               : 0;
+    return file_write(path, text.s, text.len, err);
 }
 
 static const char *run_name(const struct job *j)
