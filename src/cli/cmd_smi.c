@@ -12,7 +12,6 @@
 #include "cli/smi_topo.h"
 #include "config.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { DAY_MS = 86400000 };
@@ -69,7 +68,7 @@ static int show(void *with, bool first)
 static int parse_format(const char *format, struct smi_query *q)
 {
     q->header = q->units = true;
-    for (const char *at = format; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    for (const char *at = format; at; at = smi_next_word(at)) {
         char word[16];
         snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ","), at);
         if (str_eq(word, "noheader"))
@@ -122,7 +121,7 @@ static int parse_period(struct smi_options *o)
 
 static int parse_display(struct smi_options *o, struct arena *a)
 {
-    for (const char *at = o->display; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    for (const char *at = o->display; at; at = smi_next_word(at)) {
         size_t n = strcspn(at, ",");
         unsigned section = smi_section(at, n);
         if (!section)
@@ -202,11 +201,11 @@ static void long_words(int argc, char **argv)
 }
 
 /* Some programs take the version out of the first line of its help. */
-static void print_title(const char *root)
+static void print_title(void)
 {
     CLEANUP(smi_release) struct smi s;
     struct cairn_error err = { 0 };
-    const char *version = smi_read(&s, root, &err) ? NULL : smi_driver_version(&s);
+    const char *version = smi_read(&s, NULL, &err) ? NULL : smi_driver_version(&s);
     printf("NVIDIA System Management Interface -- v%s\n\n", version ? version : CAIRN_VERSION);
 }
 
@@ -229,12 +228,11 @@ static int parse(int argc, char **argv, struct smi_options *o, bool linked)
             'd', "display", &o->display, "SECTIONS",
             "with -q: only these, with commas: MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, "
             "PERFORMANCE, …"),
-        OPT_STR('i', "id", &o->target.ids, "ID",
-                "only this GPU (or several, with commas): index, UUID, serial number or PCI address"),
+        SMI_OPT_ID(&o->target),
         OPT_OPTIONAL('l', "loop", &o->loop, "SECONDS",
                      "again every five seconds, or every SECONDS; Ctrl-C ends it"),
         OPT_STR(0, "loop-ms", &o->loop_ms, "MS", "again every MS milliseconds; also -lms"),
-        OPT_STR('f', "filename", &o->file, "FILE", "write to FILE instead of stdout"),
+        SMI_OPT_FILE(&o->file),
         OPT_FLAG(0, "help-query-gpu", &o->help[SMI_GPU], "list the columns of --query-gpu"),
         OPT_FLAG(0, "help-query-compute-apps", &o->help[SMI_APPS],
                  "list the columns of --query-compute-apps"),
@@ -245,7 +243,7 @@ static int parse(int argc, char **argv, struct smi_options *o, bool linked)
         OPT_FLAG(0, "help-query-retired-pages", &o->help[SMI_RETIRED], "and those of --query-retired-pages"),
         OPT_FLAG(0, "version", &o->version, "the driver's version, as nvidia-smi tells it"),
         OPT_FLAG('j', "json", &o->json, "print JSON on stdout"),
-        OPT_STR(0, "root", &o->target.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        SMI_OPT_ROOT(&o->target),
         OPT_END,
     };
     const struct opt_usage usage = {
@@ -284,7 +282,7 @@ static int list_commands(void)
 int cmd_smi(int argc, char **argv)
 {
     static char smi[] = "smi";
-    struct smi_options o = { .target.root = getenv("CAIRN_SMI_ROOT") };
+    struct smi_options o = { 0 };
     bool linked = !str_eq(argv[0], "smi");
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(commands); i++)
         if (str_eq(argv[1], commands[i].name))
@@ -293,13 +291,11 @@ int cmd_smi(int argc, char **argv)
         return list_commands();
     argv[0] = smi;
     if (linked && argc == 2 && (str_eq(argv[1], "-h") || str_eq(argv[1], "--help")))
-        print_title(o.target.root);
+        print_title();
     long_words(argc, argv);
     int r = parse(argc, argv, &o, linked);
     if (r != OPTIONS_GO)
         return r;
     const char *wrong = wrong_together(&o);
-    if (wrong && linked)
-        return smi_refuse_together();
-    return wrong ? options_error(smi, "%s", wrong) : run(&o);
+    return wrong ? smi_refuse_together(smi, wrong, linked) : run(&o);
 }

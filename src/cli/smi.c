@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "rules/plan.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/time.h>
@@ -18,11 +19,12 @@ static void read_clock(struct smi *s)
     localtime_r(&now.tv_sec, &s->time);
     size_t n = strftime(s->now, sizeof(s->now), "%Y/%m/%d %H:%M:%S", &s->time);
     snprintf(s->now + n, sizeof(s->now) - n, ".%03d", (int)(now.tv_usec / 1000));
+    strftime(s->date, sizeof(s->date), "%a %b %e %H:%M:%S %Y", &s->time);
 }
 
 int smi_read(struct smi *s, const char *root, struct cairn_error *err)
 {
-    const struct facts_options o = { .root = root,
+    const struct facts_options o = { .root = root ? root : getenv("CAIRN_SMI_ROOT"),
                                      .env = (const char *const *)environ,
                                      .parts = FACTS_HARDWARE };
     *s = (struct smi){ .n_gpus = 0 };
@@ -86,12 +88,18 @@ static bool is_gpu(struct smi *s, const struct smi_gpu *g, const char *id)
     return (uuid && !strcasecmp(uuid, id)) || str_eq(f->serial.s, id) || same_address(f->pci.s, id);
 }
 
+const char *smi_next_word(const char *list)
+{
+    const char *comma = strchr(list, ',');
+    return comma ? comma + 1 : NULL;
+}
+
 void smi_select(struct smi *s, const char *ids)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_gpus; i++) {
         bool named = !ids;
-        for (const char *at = ids; at && !named; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        for (const char *at = ids; at && !named; at = smi_next_word(at))
             named = is_gpu(s, &s->gpus[i], arena_strndup(&s->facts.arena, at, strcspn(at, ",")));
         if (named)
             s->gpus[n++] = s->gpus[i];

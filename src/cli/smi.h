@@ -21,10 +21,11 @@ struct smi {
     size_t n_gpus;  /* that are told of */
     size_t count;   /* that there are */
     char now[32];   /* "2026/11/15 19:04:05.123" */
+    char date[64];  /* "Sun Nov 15 19:04:05 2026" */
     struct tm time; /* the same */
 };
 
-/* Fails as facts_read does; smi is empty then, and may be released all the same. */
+/* root: NULL for the one that CAIRN_SMI_ROOT names, else this machine.  Fails as facts_read does; smi is empty then, and may be released all the same. */
 int smi_read(struct smi *s, const char *root, struct cairn_error *err);
 void smi_release(struct smi *s);
 /* Of amdgpu where AMD's own is installed, else of the kernel; NULL if neither is known. */
@@ -35,5 +36,7 @@ const char *smi_uuid(const struct smi_gpu *g, struct arena *a);
 /* Keeps the GPUs that are named by index, UUID, serial number or PCI address, with commas between; NULL keeps all.  A name
  * that is nobody's is passed over. */
 void smi_select(struct smi *s, const char *ids);
+/* What stands behind the next comma; NULL if there is none. */
+const char *smi_next_word(const char *list);
 
 #endif

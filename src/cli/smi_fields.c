@@ -63,11 +63,6 @@ static struct smi_cell get_name(const struct smi_line *l)
     return text(g->name.s ? g->name.s : arena_printf(arena_of(l), "AMD %s", g->gfx.s));
 }
 
-static struct smi_cell get_serial(const struct smi_line *l)
-{
-    return text(l->gpu->facts->serial.s);
-}
-
 static struct smi_cell get_uuid(const struct smi_line *l)
 {
     return text(smi_uuid(l->gpu, arena_of(l)));
@@ -157,11 +152,6 @@ static struct smi_cell get_link_gen_max(const struct smi_line *l)
     return generation(l->gpu->facts->link_speed_max);
 }
 
-static struct smi_cell get_vbios(const struct smi_line *l)
-{
-    return text(l->gpu->facts->vbios.s);
-}
-
 static struct smi_cell get_memory_total(const struct smi_line *l)
 {
     return mebibytes(l->gpu->memory.total);
@@ -249,7 +239,8 @@ static struct smi_cell get_process_memory(const struct smi_line *l)
 /* clang-format off */
 #define GET(fn) fn, 0, 0, 0
 #define NUM(field, unit, decimals) NULL, offsetof(struct gpu_facts, field), unit, decimals
-#define NEVER NULL, 0, 0, 0
+#define TEXT(field) NULL, offsetof(struct gpu_facts, field), 0, 0
+#define NEVER(name, alias, unit) { name, alias, unit, NULL, NULL, 0, 0, 0 }
 
 static const struct smi_field gpu_rows[] = {
     { "timestamp", "", NULL, "when it was asked", GET(get_now) },
@@ -257,7 +248,7 @@ static const struct smi_field gpu_rows[] = {
     { "kmd_version", "", NULL, "the same", GET(get_driver_version) },
     { "count", "", NULL, "how many GPUs there are", GET(get_count) },
     { "name", "gpu_name", NULL, "the product", GET(get_name) },
-    { "serial", "gpu_serial", NULL, "the serial number, where the card tells it", GET(get_serial) },
+    { "serial", "gpu_serial", NULL, "the serial number, where the card tells it", TEXT(serial) },
     { "uuid", "gpu_uuid", NULL, "as ROCR_VISIBLE_DEVICES takes it; where the GPU has none, as an APU, its PCI address", GET(get_uuid) },
     { "pci.bus_id", "gpu_bus_id", NULL, "the PCI address, with a domain of eight digits", GET(get_bus_id) },
     { "pci.domain", "", NULL, "its domain", GET(get_pci_domain) },
@@ -274,7 +265,7 @@ static const struct smi_field gpu_rows[] = {
     { "pcie.link.width.current", "", NULL, "lanes of the PCIe link now", NUM(link_width, 1, 0) },
     { "pcie.link.width.max", "", NULL, "what they can be", NUM(link_width_max, 1, 0) },
     { "index", "", NULL, "HIP's and PyTorch's number of the GPU", GET(get_index) },
-    { "vbios_version", "", NULL, "the card's firmware", GET(get_vbios) },
+    { "vbios_version", "", NULL, "the card's firmware", TEXT(vbios) },
     { "fan.speed", "", "%", "of the fan's full power", NUM(fan_duty, 2.55, 0) },
     { "memory.total", "", "MiB", "VRAM; the budget where GPU and host share memory", GET(get_memory_total) },
     { "memory.used", "", "MiB", "what all processes hold of it", GET(get_memory_used) },
@@ -301,121 +292,121 @@ static const struct smi_field gpu_rows[] = {
     { "clocks.max.sm", "", "MHz", "the same", NUM(clock_max_mhz, 1, 0) },
     { "clocks.max.memory", "clocks.max.mem", "MHz", "the most it can be", NUM(memory_clock_max_mhz, 1, 0) },
     /* What only NVIDIA's chips and driver have, or what amdgpu does not tell in sysfs. */
-    { "pcie.link.gen.hostmax", "", NULL, NULL, NEVER },
-    { "display_mode", "", NULL, NULL, NEVER },
-    { "display_attached", "", NULL, NULL, NEVER },
-    { "display_active", "", NULL, NULL, NEVER },
-    { "persistence_mode", "", NULL, NULL, NEVER },
-    { "addressing_mode", "", NULL, NULL, NEVER },
-    { "accounting.mode", "", NULL, NULL, NEVER },
-    { "accounting.buffer_size", "", NULL, NULL, NEVER },
-    { "driver_model.current", "", NULL, NULL, NEVER },
-    { "driver_model.pending", "", NULL, NULL, NEVER },
-    { "inforom.img", "inforom.image", NULL, NULL, NEVER },
-    { "inforom.oem", "", NULL, NULL, NEVER },
-    { "inforom.ecc", "", NULL, NULL, NEVER },
-    { "inforom.pwr", "inforom.power", NULL, NULL, NEVER },
-    { "inforom.checksum_validation", "", NULL, NULL, NEVER },
-    { "gpu_recovery_action", "", NULL, NULL, NEVER },
-    { "gom.current", "gpu_operation_mode.current", NULL, NULL, NEVER },
-    { "gom.pending", "gpu_operation_mode.pending", NULL, NULL, NEVER },
-    { "pstate", "", NULL, NULL, NEVER },
-    { "clocks_event_reasons.supported", "clocks_throttle_reasons.supported", NULL, NULL, NEVER },
-    { "clocks_event_reasons.active", "clocks_throttle_reasons.active", NULL, NULL, NEVER },
-    { "clocks_event_reasons.gpu_idle", "clocks_throttle_reasons.gpu_idle", NULL, NULL, NEVER },
-    { "clocks_event_reasons.applications_clocks_setting", "clocks_throttle_reasons.applications_clocks_setting", NULL, NULL, NEVER },
-    { "clocks_event_reasons.sw_power_cap", "clocks_throttle_reasons.sw_power_cap", NULL, NULL, NEVER },
-    { "clocks_event_reasons.hw_slowdown", "clocks_throttle_reasons.hw_slowdown", NULL, NULL, NEVER },
-    { "clocks_event_reasons.hw_thermal_slowdown", "clocks_throttle_reasons.hw_thermal_slowdown", NULL, NULL, NEVER },
-    { "clocks_event_reasons.hw_power_brake_slowdown", "clocks_throttle_reasons.hw_power_brake_slowdown", NULL, NULL, NEVER },
-    { "clocks_event_reasons.sw_thermal_slowdown", "clocks_throttle_reasons.sw_thermal_slowdown", NULL, NULL, NEVER },
-    { "clocks_event_reasons.sync_boost", "clocks_throttle_reasons.sync_boost", NULL, NULL, NEVER },
-    { "clocks_event_reasons_counters.sw_power_cap", "", "us", NULL, NEVER },
-    { "clocks_event_reasons_counters.sync_boost", "", "us", NULL, NEVER },
-    { "clocks_event_reasons_counters.sw_thermal_slowdown", "", "us", NULL, NEVER },
-    { "clocks_event_reasons_counters.hw_thermal_slowdown", "", "us", NULL, NEVER },
-    { "clocks_event_reasons_counters.hw_power_brake_slowdown", "", "us", NULL, NEVER },
-    { "memory.reserved", "", "MiB", NULL, NEVER },
-    { "utilization.encoder", "", "%", NULL, NEVER },
-    { "utilization.decoder", "", "%", NULL, NEVER },
-    { "utilization.jpeg", "", "%", NULL, NEVER },
-    { "utilization.ofa", "", "%", NULL, NEVER },
-    { "encoder.stats.sessionCount", "", NULL, NULL, NEVER },
-    { "encoder.stats.averageFps", "", NULL, NULL, NEVER },
-    { "encoder.stats.averageLatency", "", NULL, NULL, NEVER },
-    { "ecc.mode.current", "", NULL, NULL, NEVER },
-    { "ecc.mode.pending", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.device_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.dram", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.register_file", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.l1_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.l2_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.texture_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.cbu", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.sram", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.volatile.total", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.device_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.dram", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.register_file", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.l1_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.l2_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.texture_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.cbu", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.sram", "", NULL, NULL, NEVER },
-    { "ecc.errors.corrected.aggregate.total", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.device_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.dram", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.register_file", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.l1_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.l2_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.texture_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.cbu", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.sram", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.total", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.device_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.dram", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.register_file", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.l1_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.l2_cache", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.texture_memory", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.cbu", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.total", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.sram.parity", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.volatile.sram.secded", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.parity", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.secded", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.l2", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.sm", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.mcu", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.pcie", "", NULL, NULL, NEVER },
-    { "ecc.errors.uncorrected.aggregate.sram.other", "", NULL, NULL, NEVER },
-    { "retired_pages.single_bit_ecc.count", "retired_pages.sbe", NULL, NULL, NEVER },
-    { "retired_pages.double_bit.count", "retired_pages.dbe", NULL, NULL, NEVER },
-    { "retired_pages.pending", "", NULL, NULL, NEVER },
-    { "remapped_rows.correctable", "remapped_rows.sbe", NULL, NULL, NEVER },
-    { "remapped_rows.uncorrectable", "remapped_rows.dbe", NULL, NULL, NEVER },
-    { "remapped_rows.pending", "", NULL, NULL, NEVER },
-    { "remapped_rows.failure", "", NULL, NULL, NEVER },
-    { "remapped_rows.histogram.max", "", NULL, NULL, NEVER },
-    { "remapped_rows.histogram.high", "", NULL, NULL, NEVER },
-    { "remapped_rows.histogram.partial", "", NULL, NULL, NEVER },
-    { "remapped_rows.histogram.low", "", NULL, NULL, NEVER },
-    { "remapped_rows.histogram.none", "", NULL, NULL, NEVER },
-    { "temperature.gpu.tlimit", "", NULL, NULL, NEVER },
-    { "power.management", "", NULL, NULL, NEVER },
-    { "edpp_multiplier", "", "%", NULL, NEVER },
-    { "clocks.applications.graphics", "clocks.applications.gr", "MHz", NULL, NEVER },
-    { "clocks.applications.memory", "clocks.applications.mem", "MHz", NULL, NEVER },
-    { "clocks.default_applications.graphics", "clocks.default_applications.gr", "MHz", NULL, NEVER },
-    { "clocks.default_applications.memory", "clocks.default_applications.mem", "MHz", NULL, NEVER },
-    { "mig.mode.current", "", NULL, NULL, NEVER },
-    { "mig.mode.pending", "", NULL, NULL, NEVER },
-    { "gsp.mode.current", "", NULL, NULL, NEVER },
-    { "gsp.mode.default", "", NULL, NULL, NEVER },
-    { "c2c.mode", "", NULL, NULL, NEVER },
-    { "hostname", "", NULL, NULL, NEVER },
+    NEVER("pcie.link.gen.hostmax", "", NULL),
+    NEVER("display_mode", "", NULL),
+    NEVER("display_attached", "", NULL),
+    NEVER("display_active", "", NULL),
+    NEVER("persistence_mode", "", NULL),
+    NEVER("addressing_mode", "", NULL),
+    NEVER("accounting.mode", "", NULL),
+    NEVER("accounting.buffer_size", "", NULL),
+    NEVER("driver_model.current", "", NULL),
+    NEVER("driver_model.pending", "", NULL),
+    NEVER("inforom.img", "inforom.image", NULL),
+    NEVER("inforom.oem", "", NULL),
+    NEVER("inforom.ecc", "", NULL),
+    NEVER("inforom.pwr", "inforom.power", NULL),
+    NEVER("inforom.checksum_validation", "", NULL),
+    NEVER("gpu_recovery_action", "", NULL),
+    NEVER("gom.current", "gpu_operation_mode.current", NULL),
+    NEVER("gom.pending", "gpu_operation_mode.pending", NULL),
+    NEVER("pstate", "", NULL),
+    NEVER("clocks_event_reasons.supported", "clocks_throttle_reasons.supported", NULL),
+    NEVER("clocks_event_reasons.active", "clocks_throttle_reasons.active", NULL),
+    NEVER("clocks_event_reasons.gpu_idle", "clocks_throttle_reasons.gpu_idle", NULL),
+    NEVER("clocks_event_reasons.applications_clocks_setting", "clocks_throttle_reasons.applications_clocks_setting", NULL),
+    NEVER("clocks_event_reasons.sw_power_cap", "clocks_throttle_reasons.sw_power_cap", NULL),
+    NEVER("clocks_event_reasons.hw_slowdown", "clocks_throttle_reasons.hw_slowdown", NULL),
+    NEVER("clocks_event_reasons.hw_thermal_slowdown", "clocks_throttle_reasons.hw_thermal_slowdown", NULL),
+    NEVER("clocks_event_reasons.hw_power_brake_slowdown", "clocks_throttle_reasons.hw_power_brake_slowdown", NULL),
+    NEVER("clocks_event_reasons.sw_thermal_slowdown", "clocks_throttle_reasons.sw_thermal_slowdown", NULL),
+    NEVER("clocks_event_reasons.sync_boost", "clocks_throttle_reasons.sync_boost", NULL),
+    NEVER("clocks_event_reasons_counters.sw_power_cap", "", "us"),
+    NEVER("clocks_event_reasons_counters.sync_boost", "", "us"),
+    NEVER("clocks_event_reasons_counters.sw_thermal_slowdown", "", "us"),
+    NEVER("clocks_event_reasons_counters.hw_thermal_slowdown", "", "us"),
+    NEVER("clocks_event_reasons_counters.hw_power_brake_slowdown", "", "us"),
+    NEVER("memory.reserved", "", "MiB"),
+    NEVER("utilization.encoder", "", "%"),
+    NEVER("utilization.decoder", "", "%"),
+    NEVER("utilization.jpeg", "", "%"),
+    NEVER("utilization.ofa", "", "%"),
+    NEVER("encoder.stats.sessionCount", "", NULL),
+    NEVER("encoder.stats.averageFps", "", NULL),
+    NEVER("encoder.stats.averageLatency", "", NULL),
+    NEVER("ecc.mode.current", "", NULL),
+    NEVER("ecc.mode.pending", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.device_memory", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.dram", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.register_file", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.l1_cache", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.l2_cache", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.texture_memory", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.cbu", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.sram", "", NULL),
+    NEVER("ecc.errors.corrected.volatile.total", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.device_memory", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.dram", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.register_file", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.l1_cache", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.l2_cache", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.texture_memory", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.cbu", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.sram", "", NULL),
+    NEVER("ecc.errors.corrected.aggregate.total", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.device_memory", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.dram", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.register_file", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.l1_cache", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.l2_cache", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.texture_memory", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.cbu", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.sram", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.total", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.device_memory", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.dram", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.register_file", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.l1_cache", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.l2_cache", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.texture_memory", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.cbu", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.total", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.sram.parity", "", NULL),
+    NEVER("ecc.errors.uncorrected.volatile.sram.secded", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.parity", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.secded", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.l2", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.sm", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.mcu", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.pcie", "", NULL),
+    NEVER("ecc.errors.uncorrected.aggregate.sram.other", "", NULL),
+    NEVER("retired_pages.single_bit_ecc.count", "retired_pages.sbe", NULL),
+    NEVER("retired_pages.double_bit.count", "retired_pages.dbe", NULL),
+    NEVER("retired_pages.pending", "", NULL),
+    NEVER("remapped_rows.correctable", "remapped_rows.sbe", NULL),
+    NEVER("remapped_rows.uncorrectable", "remapped_rows.dbe", NULL),
+    NEVER("remapped_rows.pending", "", NULL),
+    NEVER("remapped_rows.failure", "", NULL),
+    NEVER("remapped_rows.histogram.max", "", NULL),
+    NEVER("remapped_rows.histogram.high", "", NULL),
+    NEVER("remapped_rows.histogram.partial", "", NULL),
+    NEVER("remapped_rows.histogram.low", "", NULL),
+    NEVER("remapped_rows.histogram.none", "", NULL),
+    NEVER("temperature.gpu.tlimit", "", NULL),
+    NEVER("power.management", "", NULL),
+    NEVER("edpp_multiplier", "", "%"),
+    NEVER("clocks.applications.graphics", "clocks.applications.gr", "MHz"),
+    NEVER("clocks.applications.memory", "clocks.applications.mem", "MHz"),
+    NEVER("clocks.default_applications.graphics", "clocks.default_applications.gr", "MHz"),
+    NEVER("clocks.default_applications.memory", "clocks.default_applications.mem", "MHz"),
+    NEVER("mig.mode.current", "", NULL),
+    NEVER("mig.mode.pending", "", NULL),
+    NEVER("gsp.mode.current", "", NULL),
+    NEVER("gsp.mode.default", "", NULL),
+    NEVER("c2c.mode", "", NULL),
+    NEVER("hostname", "", NULL),
 };
 
 /* What --query-gpu does not have. */
@@ -436,7 +427,7 @@ static const struct smi_field more_rows[] = {
     { "timestamp", "", NULL, "when it was asked", GET(get_now) }, \
     { "gpu_name", "", NULL, "the product", GET(get_name) }, \
     { "gpu_bus_id", "", NULL, "the PCI address, with a domain of eight digits", GET(get_bus_id) }, \
-    { "gpu_serial", "", NULL, "the serial number, where the card tells it", GET(get_serial) }, \
+    { "gpu_serial", "", NULL, "the serial number, where the card tells it", TEXT(serial) }, \
     { "gpu_uuid", "", NULL, "as ROCR_VISIBLE_DEVICES takes it; where the GPU has none, as an APU, its PCI address", GET(get_uuid) }
 
 static const struct smi_field app_rows[] = {
@@ -448,25 +439,25 @@ static const struct smi_field app_rows[] = {
 
 static const struct smi_field clock_rows[] = {
     OF_GPU,
-    { "memory", "mem", "MHz", NULL, NEVER },
-    { "graphics", "gr", "MHz", NULL, NEVER },
+    NEVER("memory", "mem", "MHz"),
+    NEVER("graphics", "gr", "MHz"),
 };
 
 static const struct smi_field accounted_rows[] = {
     OF_GPU,
-    { "vgpu_instance", "", NULL, NULL, NEVER },
-    { "pid", "", NULL, NULL, NEVER },
-    { "gpu_utilization", "gpu_util", "%", NULL, NEVER },
-    { "mem_utilization", "mem_util", "%", NULL, NEVER },
-    { "max_memory_usage", "max_mem_usage", "MiB", NULL, NEVER },
-    { "time", "", "ms", NULL, NEVER },
+    NEVER("vgpu_instance", "", NULL),
+    NEVER("pid", "", NULL),
+    NEVER("gpu_utilization", "gpu_util", "%"),
+    NEVER("mem_utilization", "mem_util", "%"),
+    NEVER("max_memory_usage", "max_mem_usage", "MiB"),
+    NEVER("time", "", "ms"),
 };
 
 static const struct smi_field retired_rows[] = {
     OF_GPU,
-    { "retired_pages.address", "", NULL, NULL, NEVER },
-    { "retired_pages.timestamp", "", NULL, NULL, NEVER },
-    { "retired_pages.cause", "", NULL, NULL, NEVER },
+    NEVER("retired_pages.address", "", NULL),
+    NEVER("retired_pages.timestamp", "", NULL),
+    NEVER("retired_pages.cause", "", NULL),
 };
 /* clang-format on */
 
@@ -505,7 +496,9 @@ struct smi_cell smi_field_get(const struct smi_field *f, const struct smi_line *
         return f->get(l);
     if (!f->about)
         return text(NULL);
-    return number(*(const struct num *)((const char *)l->gpu->facts + f->at), f->divide, f->decimals);
+    const void *fact = (const char *)l->gpu->facts + f->at;
+    return f->divide != 0 ? number(*(const struct num *)fact, f->divide, f->decimals)
+                          : text(((const struct text *)fact)->s);
 }
 
 const char *smi_field_header(const struct smi_field *f, struct arena *a)

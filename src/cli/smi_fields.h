@@ -25,13 +25,12 @@ struct smi_cell {
 };
 
 struct smi_field {
-    const char *name, *alias; /* alias: "" if it has none */
-    const char *unit;         /* "MiB"; or NULL */
-    const char *about;        /* NULL: never known here */
-    struct smi_cell (*get)(
-        const struct smi_line *l); /* NULL: the number at `at` in struct gpu_facts, divided */
+    const char *name, *alias;                         /* alias: "" if it has none */
+    const char *unit;                                 /* "MiB"; or NULL */
+    const char *about;                                /* NULL: never known here */
+    struct smi_cell (*get)(const struct smi_line *l); /* NULL: what is at `at` in struct gpu_facts */
     size_t at;
-    double divide;
+    double divide; /* the number there by this; 0: it is a text */
     int decimals;
 };
 

@@ -9,7 +9,6 @@
 #include "cli/smi_fields.h"
 #include "cli/smi_run.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct metric {
@@ -207,11 +206,9 @@ int smi_monitor(int argc, char **argv, bool linked)
     static char dmon[] = "smi dmon", pmon[] = "smi pmon";
     struct monitor m = { .processes = str_eq(argv[0], "pmon"), .seconds = 1 };
     struct words w = { 0 };
-    m.target.root = getenv("CAIRN_SMI_ROOT");
     m.select = m.processes ? "u" : "puc";
     const struct opt_row rows[] = {
-        OPT_STR('i', "id", &m.target.ids, "ID",
-                "only this GPU (or several, with commas): index, UUID, serial number or PCI address"),
+        SMI_OPT_ID(&m.target),
         OPT_STR('d', "delay", &w.delay, "SECONDS", "again after so many seconds (default: 1)"),
         OPT_STR('c', "count", &w.count, "N", "N times; without it until Ctrl-C"),
         OPT_STR(
@@ -221,8 +218,8 @@ int smi_monitor(int argc, char **argv, bool linked)
                 : "the columns: p power and temperature, u utilization, c clocks, v violations, m memory, "
                   "e errors, t PCIe traffic (default: puc)"),
         OPT_STR('o', "options", &w.options, "DT", "D the date, T the time, before each line"),
-        OPT_STR('f', "filename", &w.file, "FILE", "write to FILE instead of stdout"),
-        OPT_STR(0, "root", &m.target.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        SMI_OPT_FILE(&w.file),
+        SMI_OPT_ROOT(&m.target),
         OPT_END,
     };
     const struct opt_usage usage = {
@@ -237,7 +234,7 @@ int smi_monitor(int argc, char **argv, bool linked)
         return r;
     const char *wrong = take_words(&m, &w);
     if (wrong)
-        return linked ? smi_refuse_together() : options_error(argv[0], "%s", wrong);
+        return smi_refuse_together(argv[0], wrong, linked);
     r = smi_redirect(w.file);
     return r ? r : smi_repeat(m.seconds * 1000, m.times, show, &m);
 }

@@ -12,17 +12,13 @@ void smi_query_parse(struct smi_query *q, const struct smi_table *t, const char 
 {
     q->table = t;
     *bad = NULL;
-    for (const char *at = names;;) {
+    for (const char *at = names; at && !*bad; at = smi_next_word(at)) {
         size_t n = strcspn(at, ",");
         const struct smi_field *f = smi_field_find(t, at, n);
-        if (!f) {
+        if (f)
+            *ARENA_PUSH(a, q->field, q->n) = f;
+        else
             *bad = arena_strndup(a, at, n);
-            return;
-        }
-        *ARENA_PUSH(a, q->field, q->n) = f;
-        if (!at[n])
-            return;
-        at += n + 1;
     }
 }
 
@@ -94,29 +90,22 @@ void smi_print_json(struct smi *s, const struct smi_query *q)
     json_print(top, stdout);
 }
 
-/* The text of a column for one GPU, as it stands in the list and in the table. */
-static const char *cell(struct smi *s, const struct smi_gpu *g, const char *name, bool units)
+/* A column of one GPU as it stands in the list and in the table: a text, or a number with its unit, "628W". */
+static const char *cell(struct smi *s, const struct smi_gpu *g, const char *name, const char *unit)
 {
-    const struct smi_field *f = smi_field_find(&smi_tables[SMI_GPU], name, strlen(name));
     const struct smi_line l = { .smi = s, .gpu = g };
+    const struct smi_field *f = smi_field_of(&l, name);
     struct smi_cell c = smi_field_get(f, &l);
-    return c.kind == SMI_UNKNOWN ? "N/A" : smi_cell_text(f, c, units, &s->facts.arena);
+    if (c.kind == SMI_NUMBER)
+        return arena_printf(&s->facts.arena, "%.0f%s", c.number, unit);
+    return c.kind == SMI_TEXT ? smi_cell_text(f, c, false, &s->facts.arena) : "N/A";
 }
 
 void smi_print_list(struct smi *s)
 {
     for (size_t i = 0; i < s->n_gpus; i++)
-        printf("GPU %zu: %s (UUID: %s)\n", s->gpus[i].index, cell(s, &s->gpus[i], "name", false),
-               cell(s, &s->gpus[i], "uuid", false));
-}
-
-/* A number and its unit in a cell of the table: "628W", "N/A". */
-static const char *with_unit(struct smi *s, const struct smi_gpu *g, const char *name, const char *unit)
-{
-    const struct smi_field *f = smi_field_find(&smi_tables[SMI_GPU], name, strlen(name));
-    const struct smi_line l = { .smi = s, .gpu = g };
-    struct smi_cell c = smi_field_get(f, &l);
-    return c.kind == SMI_UNKNOWN ? "N/A" : arena_printf(&s->facts.arena, "%.0f%s", c.number, unit);
+        printf("GPU %zu: %s (UUID: %s)\n", s->gpus[i].index, cell(s, &s->gpus[i], "name", ""),
+               cell(s, &s->gpus[i], "uuid", ""));
 }
 
 /* A line of '-' or '=' in the columns of the table. */
@@ -150,15 +139,15 @@ static void print_head(struct smi *s)
 
 static void print_gpu(struct smi *s, const struct smi_gpu *g)
 {
-    const char *name = cell(s, g, "name", false);
+    const char *name = cell(s, g, "name", "");
     printf("|%4zu  ", g->index);
     print_cell(stdout, name, 27);
-    printf("    %-3s |%19s %3s |%21s |\n", "N/A", cell(s, g, "pci.bus_id", false), "N/A", "N/A");
-    printf("|%4s%6s%6s%16s / %5s |%11s / %9s |%8s %12s |\n", with_unit(s, g, "fan.speed", "%"),
-           with_unit(s, g, "temperature.gpu", "C"), "N/A", with_unit(s, g, "power.draw", "W"),
-           with_unit(s, g, "power.limit", "W"), with_unit(s, g, "memory.used", "MiB"),
-           with_unit(s, g, "memory.total", "MiB"), with_unit(s, g, "utilization.gpu", "%"),
-           cell(s, g, "compute_mode", false));
+    printf("    %-3s |%19s %3s |%21s |\n", "N/A", cell(s, g, "pci.bus_id", ""), "N/A", "N/A");
+    printf("|%4s%6s%6s%16s / %5s |%11s / %9s |%8s %12s |\n", cell(s, g, "fan.speed", "%"),
+           cell(s, g, "temperature.gpu", "C"), "N/A", cell(s, g, "power.draw", "W"),
+           cell(s, g, "power.limit", "W"), cell(s, g, "memory.used", "MiB"),
+           cell(s, g, "memory.total", "MiB"), cell(s, g, "utilization.gpu", "%"),
+           cell(s, g, "compute_mode", ""));
     printf("|%41s|%24s|%21s |\n", "", "", "N/A");
     print_rule('+', '-', columns, 3);
 }
@@ -185,9 +174,7 @@ static void print_processes(const struct smi *s)
 
 void smi_print_table(struct smi *s)
 {
-    char now[64];
-    strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", &s->time);
-    printf("%s       \n", now);
+    printf("%s       \n", s->date);
     print_head(s);
     for (size_t i = 0; i < s->n_gpus; i++)
         print_gpu(s, &s->gpus[i]);

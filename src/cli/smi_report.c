@@ -89,9 +89,7 @@ enum { N_HEAD = 4 };
 static void fill_head(struct smi *s, struct head *h)
 {
     const char *version = smi_driver_version(s);
-    char now[64];
-    strftime(now, sizeof(now), "%a %b %e %H:%M:%S %Y", &s->time);
-    h[0] = (struct head){ "Timestamp", "timestamp", arena_strdup(&s->facts.arena, now) };
+    h[0] = (struct head){ "Timestamp", "timestamp", s->date };
     h[1] = (struct head){ "Driver Version", "driver_version", version ? version : "N/A" };
     h[2] = (struct head){ "CUDA Version", "cuda_version", "N/A" };
     h[3] = (struct head){ "Attached GPUs", "attached_gpus", arena_printf(&s->facts.arena, "%zu", s->count) };

@@ -5,58 +5,41 @@
 #include <string.h>
 #include <strings.h>
 
-enum {
-    MEMORY = 1 << 0,
-    UTILIZATION = 1 << 1,
-    ECC = 1 << 2,
-    TEMPERATURE = 1 << 3,
-    POWER = 1 << 4,
-    CLOCK = 1 << 5,
-    COMPUTE = 1 << 6,
-    PIDS = 1 << 7,
-    PERFORMANCE = 1 << 8,
-    SUPPORTED_CLOCKS = 1 << 9,
-    PAGE_RETIREMENT = 1 << 10,
-    ACCOUNTING = 1 << 11,
-    ENCODER_STATS = 1 << 12,
-    TARGET_TEMP = 1 << 13,
-    VOLTAGE = 1 << 14,
-    FBC_STATS = 1 << 15,
-    ROW_REMAPPER = 1 << 16,
-    RESET_STATUS = 1 << 17,
-    GSP_FIRMWARE = 1 << 18,
-};
+/* clang-format off */
+#define SECTIONS(X) \
+    X(MEMORY) \
+    X(UTILIZATION) \
+    X(ECC) \
+    X(TEMPERATURE) \
+    X(POWER) \
+    X(CLOCK) \
+    X(COMPUTE) \
+    X(PIDS) \
+    X(PERFORMANCE) \
+    X(SUPPORTED_CLOCKS) \
+    X(PAGE_RETIREMENT) \
+    X(ACCOUNTING) \
+    X(ENCODER_STATS) \
+    X(SUPPORTED_GPU_TARGET_TEMP) \
+    X(VOLTAGE) \
+    X(FBC_STATS) \
+    X(ROW_REMAPPER) \
+    X(RESET_STATUS) \
+    X(GSP_FIRMWARE_VERSION)
+/* clang-format on */
 
-static const struct {
-    const char *name;
-    unsigned bit;
-} sections[] = {
-    { "MEMORY", MEMORY },
-    { "UTILIZATION", UTILIZATION },
-    { "ECC", ECC },
-    { "TEMPERATURE", TEMPERATURE },
-    { "POWER", POWER },
-    { "CLOCK", CLOCK },
-    { "COMPUTE", COMPUTE },
-    { "PIDS", PIDS },
-    { "PERFORMANCE", PERFORMANCE },
-    { "SUPPORTED_CLOCKS", SUPPORTED_CLOCKS },
-    { "PAGE_RETIREMENT", PAGE_RETIREMENT },
-    { "ACCOUNTING", ACCOUNTING },
-    { "ENCODER_STATS", ENCODER_STATS },
-    { "SUPPORTED_GPU_TARGET_TEMP", TARGET_TEMP },
-    { "VOLTAGE", VOLTAGE },
-    { "FBC_STATS", FBC_STATS },
-    { "ROW_REMAPPER", ROW_REMAPPER },
-    { "RESET_STATUS", RESET_STATUS },
-    { "GSP_FIRMWARE_VERSION", GSP_FIRMWARE },
-};
+#define AS_PLACE(name) PLACE_##name,
+#define AS_BIT(name) name = 1 << PLACE_##name,
+#define AS_NAME(name) #name,
+enum { SECTIONS(AS_PLACE) };
+enum { SECTIONS(AS_BIT) };
+static const char *const sections[] = { SECTIONS(AS_NAME) };
 
 unsigned smi_section(const char *name, size_t len)
 {
     for (size_t i = 0; i < ARRAY_LEN(sections); i++)
-        if (strlen(sections[i].name) == len && !strncasecmp(sections[i].name, name, len))
-            return sections[i].bit;
+        if (strlen(sections[i]) == len && !strncasecmp(sections[i], name, len))
+            return 1U << i;
     return 0;
 }
 
@@ -120,7 +103,7 @@ const struct smi_row smi_gpu_rows[] = {
     HEAD(1, RESET_STATUS, "GPU Reset Status", "gpu_reset_status"),
     ROW(2, 0, "Reset Required", "reset_required", ""),
     ROW(2, 0, "Drain and Reset Recommended", "drain_and_reset_recommended", ""),
-    ROW(1, GSP_FIRMWARE, "GSP Firmware Version", "gsp_firmware_version", ""),
+    ROW(1, GSP_FIRMWARE_VERSION, "GSP Firmware Version", "gsp_firmware_version", ""),
     HEAD(1, 0, "IBMNPU", "ibmnpu"),
     ROW(2, 0, "Relaxed Ordering Mode", "relaxed_ordering_mode", ""),
     HEAD(1, 0, "PCI", "pci"),
@@ -242,7 +225,7 @@ const struct smi_row smi_gpu_rows[] = {
     ROW(2, 0, "GPU Target Temperature", "gpu_target_temperature", ""),
     WITH(2, "Memory Current Temp", "memory_temp", "temperature.memory", " C"),
     WITH(2, "Memory Max Operating Temp", "gpu_temp_max_mem_threshold", "temperature.memory.max", " C"),
-    { 1, TARGET_TEMP, "Supported GPU Target Temp", "supported_gpu_target_temp", NULL, NULL, true },
+    { 1, SUPPORTED_GPU_TARGET_TEMP, "Supported GPU Target Temp", "supported_gpu_target_temp", NULL, NULL, true },
     ROW(2, 0, "GPU Target Temp Min", "gpu_target_temp_min", ""),
     ROW(2, 0, "GPU Target Temp Max", "gpu_target_temp_max", ""),
     HEAD(1, POWER, "GPU Power Readings", "gpu_power_readings"),

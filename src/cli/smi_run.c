@@ -61,8 +61,10 @@ int smi_refuse_word(const char *word, bool first)
     return SMI_EXIT_BAD_OPTION;
 }
 
-int smi_refuse_together(void)
+int smi_refuse_together(const char *command, const char *why, bool linked)
 {
+    if (!linked)
+        return options_error(command, "%s", why);
     puts("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n");
     return SMI_EXIT_BAD_OPTION;
 }

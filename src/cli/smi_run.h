@@ -3,6 +3,7 @@
 #ifndef CAIRN_CLI_SMI_RUN_H
 #define CAIRN_CLI_SMI_RUN_H
 
+#include "cli/options.h"
 #include "cli/smi.h"
 #include <stdbool.h>
 
@@ -14,6 +15,13 @@ struct smi_target {
     const char *root, *ids;
     bool silent; /* where there is no GPU: stdout stays empty */
 };
+#define SMI_OPT_ID(target)                   \
+    OPT_STR('i', "id", &(target)->ids, "ID", \
+            "only this GPU (or several, with commas): index, UUID, serial number or PCI address")
+#define SMI_OPT_FILE(file) OPT_STR('f', "filename", file, "FILE", "write to FILE instead of stdout")
+#define SMI_OPT_ROOT(target) \
+    OPT_STR(0, "root", &(target)->root, "DIR", "look at the tree DIR instead of this machine's /")
+
 /* EXIT_FINE: there is something to tell.  s is to be released in any case. */
 int smi_begin(struct smi *s, const struct smi_target *t);
 
@@ -26,8 +34,8 @@ int smi_refuse(const char *why);
 int smi_refuse_option(const char *word, bool first);
 /* The same for one of its commands, such as dmon. */
 int smi_refuse_word(const char *word, bool first);
-/* For options that are right, but not together. */
-int smi_refuse_together(void);
+/* For options that are right, but not together: why, or in the words of the program called nvidia-smi. */
+int smi_refuse_together(const char *command, const char *why, bool linked);
 /* stdout is this file from now on; NULL: as it is. */
 int smi_redirect(const char *file);
 

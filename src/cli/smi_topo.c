@@ -7,7 +7,6 @@
 #include "cli/smi_run.h"
 #include "host/links.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *const names[] = {
     [GPU_LINK_UNKNOWN] = "N/A", [GPU_LINK_XGMI] = "XGMI", [GPU_LINK_SWITCH] = "PIX",
@@ -61,11 +60,11 @@ static int show(const struct smi_target *t)
 int smi_topo(int argc, char **argv, bool linked)
 {
     static char name[] = "smi topo";
-    struct smi_target target = { .root = getenv("CAIRN_SMI_ROOT") };
+    struct smi_target target = { 0 };
     bool matrix = false;
     const struct opt_row rows[] = {
         OPT_FLAG('m', "matrix", &matrix, "how each GPU reaches each other one"),
-        OPT_STR(0, "root", &target.root, "DIR", "look at the tree DIR instead of this machine's /"),
+        SMI_OPT_ROOT(&target),
         OPT_END,
     };
     const struct opt_usage usage = {
@@ -76,7 +75,5 @@ int smi_topo(int argc, char **argv, bool linked)
     int r = options_parse_as(argc, argv, rows, &usage, NULL, linked ? smi_refuse_word : NULL);
     if (r != OPTIONS_GO)
         return r;
-    if (!matrix)
-        return linked ? smi_refuse_together() : options_error(name, "wants -m");
-    return show(&target);
+    return matrix ? show(&target) : smi_refuse_together(name, "wants -m", linked);
 }
