@@ -33,6 +33,7 @@ static const char *key_of(const struct diagnose_fix *fix, struct arena *a)
 void ladder_note(struct ladder *l, const struct diagnose_fix *fix, const char *const *env, struct arena *a)
 {
     *ARENA_PUSH(a, l->tried, l->n_tried) = key_of(fix, a);
+    l->on_cpu |= fix->action == DIAGNOSE_ACT_CPU;
     for (size_t i = 0; i < fix->n_set; i++)
         if (!str_env(env, fix->set[i].name))
             *ARENA_PUSH(a, l->ours, l->n_ours) = fix->set[i].name;
@@ -113,7 +114,7 @@ static const struct diagnose_fix *next_fix(const struct ladder *l, const struct 
                                            struct arena *a)
 {
     const struct diagnosis *d = look->diagnosis;
-    for (size_t i = 0; i < d->n_fixes; i++)
+    for (size_t i = 0; i < d->n_fixes && !l->on_cpu; i++)
         if (d->fixes[i].automatic && applies(l, &d->fixes[i], look) && !was_tried(l, &d->fixes[i], a))
             return &d->fixes[i];
     return NULL;

@@ -16,6 +16,7 @@ struct ladder {
     size_t n_tried;
     const char **ours; /* variables that were not there before a fix set them */
     size_t n_ours;
+    bool on_cpu; /* nothing comes after that */
 };
 
 struct ladder_look {
