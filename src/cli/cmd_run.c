@@ -24,13 +24,13 @@ static int run_detached(const struct run_options *o)
     struct cairn_error err = { 0 };
     if (pipe2(fds, O_CLOEXEC)) {
         cairn_fail_errno(&err, "pipe");
-        return print_error(&err);
+        return print_error(&err), RUN_CODE_OURS;
     }
     fflush(NULL);
     pid_t pid = fork();
     if (pid < 0) {
         cairn_fail_errno(&err, "fork");
-        return print_error(&err);
+        return print_error(&err), RUN_CODE_OURS;
     }
     if (pid == 0) {
         close(fds[0]);

@@ -122,7 +122,7 @@ static bool preflight(struct stage *s)
     if (plan_build(&planned, &po, &s->arena, &plan, &ignored))
         plan = s->plan;
     doctor_run(&planned, &plan, &s->arena, &d);
-    size_t failures = run_print_preflight(&d);
+    size_t failures = run_print_preflight(&d, s->o->strict);
     if (failures && s->o->strict)
         run_say("not started, because of --strict");
     return !failures || !s->o->strict;
@@ -256,6 +256,13 @@ static void detach(struct stage *s)
     close(s->parent);
 }
 
+/* 1 and such are the trainer's to give. */
+static int own_error(const struct cairn_error *err)
+{
+    int code = print_error(err);
+    return code == EXIT_TROUBLE ? RUN_CODE_OURS : code;
+}
+
 static int train(struct stage *s)
 {
     static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
@@ -304,11 +311,11 @@ static int prepare_and_train(struct stage *s)
 {
     struct cairn_error err = { 0 };
     if (make_plan(s, &err))
-        return print_error(&err);
+        return own_error(&err);
     if (!preflight(s))
         return EXIT_LACKS;
     if (journal_open(&s->journal, s->state, s->o->json_events, &err))
-        return print_error(&err);
+        return own_error(&err);
     open_journal(s);
     run_print_summary(s->facts, &s->plan, !s->o->no_env);
     make_environment(s);
@@ -332,7 +339,7 @@ int run_job(const struct run_options *o, int parent)
     CLEANUP(facts_release) struct facts f;
     struct cairn_error err = { 0 };
     if (machine_read(&o->machine, &f, &err))
-        return print_error(&err);
+        return own_error(&err);
     struct stage s = { .o = o, .facts = &f, .parent = parent };
     int code = prepare_and_train(&s);
     journal_close(&s.journal);

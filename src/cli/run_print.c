@@ -65,10 +65,11 @@ static void say_remedy(const char *remedy)
     }
 }
 
-size_t run_print_preflight(const struct doctor *d)
+size_t run_print_preflight(const struct doctor *d, bool strict)
 {
     if (d->lacks_gpu) {
-        say("this machine has no AMD GPU that can be used; running the command all the same");
+        say("this machine has no AMD GPU that can be used%s",
+            strict ? "" : "; running the command all the same");
         return 1;
     }
     for (size_t i = 0; i < d->n; i++) {

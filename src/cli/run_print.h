@@ -12,7 +12,7 @@
 /* "cairn: …" on stderr, wrapped; also while the terminal is the trainer's. */
 void run_say(const char *text);
 /* The findings that stop training; how many there were. */
-size_t run_print_preflight(const struct doctor *d);
+size_t run_print_preflight(const struct doctor *d, bool strict);
 /* Which GPU, how much memory, which variables and why; applied is false with --no-env. */
 void run_print_summary(const struct facts *f, const struct plan *p, bool applied);
 /* How it ended. */

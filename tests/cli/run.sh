@@ -91,6 +91,15 @@ a_machine_without_a_gpu_runs_it_all_the_same()
     run run --root empty --strict -- echo ran
     status_is 3
     out_is_empty
+    ! grep -q 'all the same' "$err" || fail 'it says that it runs'
+}
+
+# 1 might be the trainer's.
+a_failure_of_cairn_itself_has_its_own_status()
+{
+    run run --root nowhere -- true
+    status_is 125
+    err_has 'root nowhere: No such file'
 }
 
 debugging_adds_variables()
@@ -113,7 +122,7 @@ a_log_must_be_a_file()
     [ "$(cat kept)" = "words
 more" ] || fail "kept: $(cat kept)"
     run run --json-events /nonexistent/x -- touch started3
-    status_is 1
+    status_is 125
     err_has /nonexistent/x
     [ ! -e started3 ] || fail "it was started"
     run run --json-events events -- true
@@ -213,6 +222,7 @@ it options_end_at_the_command
 it gives_the_planned_environment
 it says_what_the_doctor_finds_first
 it a_machine_without_a_gpu_runs_it_all_the_same
+it a_failure_of_cairn_itself_has_its_own_status
 it debugging_adds_variables
 it a_log_must_be_a_file
 it a_full_disk_does_not_stop_it
