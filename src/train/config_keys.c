@@ -116,7 +116,7 @@ const struct config_key config_keys[] = {
     KEY(train.patience, "0", "stop after so many evaluations without a better loss; 0: never", UNIT("evaluations"),
         FROM(0, MANY)),
     KEY(train.device, "auto", "auto, cpu, hip:N or cuda:N"),
-    KEY(train.allow_cpu, "false", "go on with the CPU where there is no GPU, or it fails"),
+    KEY(train.allow_cpu, "false", "go on with the CPU where the GPU that device names is not there, or any GPU fails"),
 
     KEY(memory.limit, "0", "of the device's memory, or of the host's for the CPU; 0: what there is", UNIT("GiB"), FROM(0, 1048576)),
     KEY(memory.low_vram, "false", "with as little as can be: optimizer and blocks on the host, and recompute"),
