@@ -86,19 +86,38 @@ static size_t cut(struct job *j, size_t threads)
     }
 }
 
+/* How much of a and of b is packed at a time. */
+static void choose_parts(const struct gpu *g, size_t m, size_t n, size_t k, size_t *rows, size_t *columns)
+{
+    size_t beside = PACKED_BESIDE * (size_t)g->info.units;
+    *rows = part_of(m, GEMM_CPU_ROWS, k, PACKED_MOST);
+    *columns = part_of(n, GEMM_CPU_COLUMNS, k, PACKED_MOST);
+    bool a_whole = *rows >= m, b_whole = *columns >= n;
+    if (a_whole && (m <= n || !b_whole))
+        *columns = part_of(n, GEMM_CPU_COLUMNS, k, beside);
+    else if (b_whole)
+        *rows = part_of(m, GEMM_CPU_ROWS, k, beside);
+}
+
+size_t gemm_cpu_room(const struct gpu *g, size_t m, size_t n, size_t k)
+{
+    size_t rows, columns;
+    choose_parts(g, m, n, k, &rows, &columns);
+    return (rows + columns) * k;
+}
+
+int gemm_cpu_reserve(struct gpu *g, size_t numbers, struct cairn_error *err)
+{
+    float *room;
+    return gpu_host_room(g, numbers, &room, err);
+}
+
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
                  struct cairn_error *err)
 {
     struct job j = { .cpu = cpus[storage][gpu_host_variant(g)], .args = args };
-    size_t m = (size_t)args->m, n = (size_t)args->n, k = (size_t)args->k + !args->k;
-    size_t beside = PACKED_BESIDE * (size_t)g->info.units;
-    size_t rows = part_of(m, GEMM_CPU_ROWS, k, PACKED_MOST),
-           columns = part_of(n, GEMM_CPU_COLUMNS, k, PACKED_MOST);
-    bool a_whole = rows >= m, b_whole = columns >= n;
-    if (a_whole && (m <= n || !b_whole))
-        columns = part_of(n, GEMM_CPU_COLUMNS, k, beside);
-    else if (b_whole)
-        rows = part_of(m, GEMM_CPU_ROWS, k, beside);
+    size_t m = (size_t)args->m, n = (size_t)args->n, k = (size_t)args->k + !args->k, rows, columns;
+    choose_parts(g, m, n, k, &rows, &columns);
     if (gpu_host_room(g, (rows + columns) * k, &j.a, err))
         return -1;
     j.b = j.a + rows * k;

@@ -272,14 +272,13 @@ int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err
 {
     struct host *h = g->state;
     if (n > h->n_room) {
-        free(h->room);
+        void *more = NULL;
+        gpu_free(g, GPU_MEM_DEVICE, h->room);
+        h->room = NULL;
         h->n_room = 0;
-        if (alloc_pages(n * sizeof(float), (void **)&h->room)) {
-            h->room = NULL;
-            cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory to pack %zu numbers of matrices", n);
-            return cairn_hint(err,
-                              "take a shorter context or a smaller batch, or end what else uses the memory");
-        }
+        if (gpu_alloc(g, GPU_MEM_DEVICE, n * sizeof(float), &more, err))
+            return -1;
+        h->room = more;
         h->n_room = n;
     }
     *room = h->room;

@@ -2,6 +2,8 @@
 #include "nn/gpt_room.h"
 
 #include "nn/gpt_inside.h"
+#include "gpu/attention_cpu.h"
+#include "gpu/gemm_cpu.h"
 #include "gpu/lists.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -200,9 +202,64 @@ static size_t widest(const struct gpt_shape *s)
     return qkv > s->ffn ? qkv : s->ffn;
 }
 
-size_t gpt_room_shared_bytes(const struct gpt *m, const struct gpt_room_options *o)
+size_t gpt_room_sums_bytes(const struct gpt *m, const struct gpt_room_options *o)
 {
     return o->train ? nn_reserve_bytes(o->samples * o->tokens, widest(&m->shape)) : 0;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A matrix in each of its products: forward, and back to its input and to itself, or to those that LoRA has for it. */
+static size_t packed_for(const struct gpt *m, const struct gpt_room_options *o, size_t rows, size_t out,
+                         size_t in)
+{
+    const struct gpu *g = m->nn->g;
+    size_t rank = m->lora.rank, most = gemm_cpu_room(g, rows, out, in);
+    if (!o->train)
+        return most;
+    most = larger(most, gemm_cpu_room(g, rows, in, out));
+    if (!rank)
+        return larger(most, gemm_cpu_room(g, out, in, rows));
+    return larger(most, larger(gemm_cpu_room(g, rank, in, rows), gemm_cpu_room(g, out, rank, rows)));
+}
+
+size_t gpt_room_packed_bytes(const struct gpt *m, const struct gpt_room_options *o)
+{
+    const struct gpt_shape *s = &m->shape;
+    size_t rows = o->samples * o->tokens;
+    const size_t matrices[][3] = {
+        { rows, gpt_qkv_rows(s), s->width },
+        { rows, s->width, s->width },
+        { rows, s->ffn, s->width },
+        { rows, s->width, s->ffn },
+        { rows_at_once(m, rows), m->vocab_kept, s->width },
+    };
+    const struct attention_backward_args attention = {
+        .heads = (k_i64)s->heads,
+        .kv_heads = (k_i64)s->kv_heads,
+        .queries = (k_i64)o->tokens,
+        .keys = (k_i64)o->tokens,
+        .size = (k_i64)(s->width / s->heads),
+    };
+    if (gpu_info(m->nn->g)->api != GPU_API_HOST)
+        return 0;
+    size_t most = attention_cpu_room(m->nn->g, m->nn->storage, (k_i64)o->samples, &attention, o->train);
+    for (size_t i = 0; i < ARRAY_LEN(matrices); i++)
+        most = larger(most, packed_for(m, o, matrices[i][0], matrices[i][1], matrices[i][2]));
+    return most * sizeof(float);
+}
+
+static int reserve(struct gpt_room *r, struct cairn_error *err)
+{
+    struct nn *nn = r->m->nn;
+    size_t packed = gpt_room_packed_bytes(r->m, &r->o);
+    if (packed && gemm_cpu_reserve(nn->g, packed / sizeof(float), err))
+        return -1;
+    nn->packed_bytes = larger(nn->packed_bytes, packed);
+    return r->o.train ? nn_reserve(nn, r->rows, widest(&r->m->shape), err) : 0;
 }
 
 int gpt_room_open(struct gpt *m, const struct gpt_room_options *o, struct gpt_room **out,
@@ -217,7 +274,7 @@ int gpt_room_open(struct gpt *m, const struct gpt_room_options *o, struct gpt_ro
     struct plan measured = { 0 }, p = { 0 };
     plan_room(&measured, r);
     if (gpu_alloc(m->nn->g, GPU_MEM_DEVICE, measured.used, &r->memory, err) || open_staging(r, err) ||
-        (o->train && nn_reserve(m->nn, r->rows, widest(&m->shape), err))) {
+        reserve(r, err)) {
         gpt_room_close(r);
         return -1;
     }

@@ -15,9 +15,10 @@ struct gpt_room_options {
     bool train;     /* for the way back too */
     bool recompute; /* keep only what enters each block, and make the rest again on the way back */
 };
-/* What a room takes of the device; and what all rooms of a model share. */
+/* What a room takes of the device; and what all rooms of a model share: sums, and on the CPU what products and attention pack. */
 size_t gpt_room_bytes(const struct gpt *m, const struct gpt_room_options *o);
-size_t gpt_room_shared_bytes(const struct gpt *m, const struct gpt_room_options *o);
+size_t gpt_room_sums_bytes(const struct gpt *m, const struct gpt_room_options *o);
+size_t gpt_room_packed_bytes(const struct gpt *m, const struct gpt_room_options *o);
 int gpt_room_open(struct gpt *m, const struct gpt_room_options *o, struct gpt_room **out,
                   struct cairn_error *err);
 void gpt_room_close(struct gpt_room *r);

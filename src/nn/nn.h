@@ -33,6 +33,7 @@ struct nn {
     enum gpu_storage storage;
     void *sums; /* room for sums in parts */
     size_t sums_bytes;
+    size_t packed_bytes;        /* that the CPU has room for */
     struct nn_watcher *watcher; /* may be NULL */
     char where[64];
 };

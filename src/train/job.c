@@ -404,7 +404,7 @@ int job_open_room(struct job *j, struct cairn_error *err)
         job_plan(j, &j->plan);
         if (!gpt_room_open(j->m, &o, &j->room, &why)) {
             j->taken_bytes[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &o);
-            j->taken_bytes[JOB_WORK] = j->work_bytes + j->nn.sums_bytes;
+            j->taken_bytes[JOB_WORK] = j->work_bytes + j->nn.sums_bytes + j->nn.packed_bytes;
             return open_buffers(j, err);
         }
         if (why.code != CAIRN_ENOMEM) {

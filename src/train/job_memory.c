@@ -29,6 +29,14 @@ static bool is_cpu(const struct job *j)
 
 /* ---- the plan ---- */
 
+static uint64_t packed_bytes(const struct job *j, const struct gpt_room_options *room,
+                             const struct gpt_room_options *sampler)
+{
+    size_t step = gpt_room_packed_bytes(j->m, room),
+           sample = j->c->sample.every ? gpt_room_packed_bytes(j->m, sampler) : 0;
+    return step > sample ? step : sample;
+}
+
 void job_plan(const struct job *j, struct job_plan *out)
 {
     const struct params *trained = gpt_trained(j->m);
@@ -44,7 +52,8 @@ void job_plan(const struct job *j, struct job_plan *out)
     out->host[JOB_OPTIMIZER] = sizes.host;
     out->device[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &room);
     out->device[JOB_SAMPLER] = j->c->sample.every ? gpt_room_bytes(j->m, &sampler) : 0;
-    out->device[JOB_WORK] = j->work_bytes + gpt_room_shared_bytes(j->m, &room);
+    out->device[JOB_WORK] =
+        j->work_bytes + gpt_room_sums_bytes(j->m, &room) + packed_bytes(j, &room, &sampler);
     optim.on_host = false;
     out->host[JOB_CHECKPOINT] =
         weights_size(trained, j->nn.storage) + optim_sizes(trained, j->nn.storage, &optim).state;

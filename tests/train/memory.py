@@ -127,7 +127,8 @@ def plan(home, *options, **keys):
 
 
 def the_plan_is_what_is_taken():
-    jobs = {'gpu': {**JOB, 'train__optimizer': 'adamw8'}, 'cpu': {**JOB, 'train__device': 'cpu'}, 'low': {**LORA, 'memory__low_vram': 'true'},
+    jobs = {'gpu': {**JOB, 'train__optimizer': 'adamw8'}, 'cpu': {**JOB, 'train__device': 'cpu'},
+            'cpu and much attention': {**JOB, 'train__device': 'cpu', 'model__context': 256, 'model__layers': 1}, 'low': {**LORA, 'memory__low_vram': 'true'},
             'rope and int8': {**LORA, 'model__position': 'rope', 'model__mlp': 'swiglu', 'model__quantize': 'int8'}}
     with Home() as home:
         for name, keys in jobs.items():

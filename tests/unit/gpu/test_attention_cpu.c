@@ -2,6 +2,7 @@
 #include "gpu/attention.h"
 
 #include "check.h"
+#include "gpu/attention_cpu.h"
 #include "gpu/backend.h"
 #include <math.h>
 
@@ -148,9 +149,26 @@ static void their_number_does_not_make_the_room_larger(void)
     close_rig(&r);
 }
 
+static void the_room_is_known_before(void)
+{
+    for (int apart = 0; apart < 2; apart++) {
+        struct rig r;
+        struct attention_backward_args sizes = {
+            .heads = HEADS, .kv_heads = apart ? HEADS : 1, .queries = QUERIES, .keys = KEYS, .size = SIZE
+        };
+        open_rig(&r);
+        size_t room = attention_cpu_room(r.g, GPU_F32, 1, &sizes, true);
+        run(&r, apart);
+        CHECK_INT(gpu_host_room_size(r.g), room);
+        CHECK_INT(gpu_taken(r.g).bytes, room * sizeof(float)); /* so it counts */
+        close_rig(&r);
+    }
+}
+
 int main(void)
 {
     RUN(heads_that_share_keys_add_up);
     RUN(their_number_does_not_make_the_room_larger);
+    RUN(the_room_is_known_before);
     return check_done();
 }

@@ -2,6 +2,7 @@
  * A GPT of every kind: gradients against differences of the loss, the ways to save memory against the plain way, and
  * token by token against all at once. */
 #include "check.h"
+#include "gpu/backend.h"
 #include "nn/gpt_room.h"
 #include <math.h>
 #include <stdlib.h>
@@ -297,6 +298,26 @@ static void recomputing_takes_less(void)
     close_rig(&r);
 }
 
+/* No product and no attention asks for more than was reserved. */
+static void what_the_cpu_packs_is_reserved(void)
+{
+    const struct gpt_shape *shapes[] = { &like_gpt2, &like_llama };
+    struct lora_options lora = { .rank = 2, .alpha = 2 };
+    only_way = "cpu";
+    for (int i = 0; i < 4; i++) {
+        struct rig r;
+        struct gpt_room_options o = { .samples = SAMPLES, .tokens = TOKENS, .train = true };
+        open_rig(&r, shapes[i % 2], &(struct gpt_options){ .lora = i < 2 ? NULL : &lora }, false);
+        size_t bytes = gpt_room_packed_bytes(r.m, &o);
+        CHECK(bytes > 0);
+        CHECK_INT(r.nn.packed_bytes, bytes);
+        run_back(&r);
+        CHECK_INT(gpu_host_room_size(r.g) * sizeof(float), bytes);
+        close_rig(&r);
+    }
+    only_way = NULL;
+}
+
 static void token_by_token_is_all_at_once(void)
 {
     const struct gpt_shape *shapes[] = { &like_gpt2, &like_llama };
@@ -374,6 +395,7 @@ int main(void)
     RUN(recomputing_gives_the_same_bits);
     RUN(blocks_on_the_host_give_the_same_bits);
     RUN(recomputing_takes_less);
+    RUN(what_the_cpu_packs_is_reserved);
     RUN(token_by_token_is_all_at_once);
     RUN(bytes_are_near);
     RUN(wrong_shapes_are_refused);
