@@ -16,6 +16,7 @@
 enum { TENSOR = 32 << 20, CALLS = 5000, ROUNDS = 60 };
 
 static const char *switches_now;
+static int stream; /* of device 0 */
 static const struct torch *torch;
 
 static void say(const char *what, double value, const char *unit)
@@ -46,12 +47,12 @@ static void launch(void *p)
 static void wait_for(void *p)
 {
     (void)p;
-    torch->hipStreamSynchronize(&switches_now);
+    torch->hipStreamSynchronize(&stream);
 }
 
 static void copy(void *p)
 {
-    torch->hipMemcpyWithStream(p, (char *)p + 4096, 4096, D2D, &switches_now);
+    torch->hipMemcpyWithStream(p, (char *)p + 4096, 4096, D2D, &stream);
 }
 
 static void ask(void *p)
@@ -92,7 +93,7 @@ static void measure_load(const char *name, const char *path, int protection, voi
         die(path);
     double begin = bench_now();
     for (size_t at = 0; at < n; at += TENSOR)
-        if (torch->hipMemcpyWithStream(device, file + at, TENSOR, H2D, &switches_now))
+        if (torch->hipMemcpyWithStream(device, file + at, TENSOR, H2D, &stream))
             die("a copy failed");
     say(name, (double)n / (1 << 30) / (bench_now() - begin), "GiB/s");
     munmap(file, n);

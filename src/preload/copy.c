@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copies to the device from memory that is not pinned.  The runtime would pin the source for the time of the copy, which
- * for a mapped file is slow, fails, or never ends; here the bytes pass through a ring of buffers that are pinned for
- * good, one of which is filled while the others are on their way.
+ * for a mapped file is slow, fails, or never ends; here the bytes pass through buffers that are pinned for good, one of
+ * which is filled while the others are on their way.
  *
- * The stream has come to rest before the source is read, so what it has still to write there is there; and the
- * call returns when all has arrived, which is what the runtime does with such memory too. */
+ * A call takes buffers out of the pool and has them alone, so no lock is held while it works.  An asynchronous copy
+ * returns when its source is read, and does not wait for its stream as long as it finds buffers enough. */
 #include "preload/preload.h"
 
 #include <errno.h>
@@ -18,21 +18,30 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-enum { LEAST = 64 << 10 }; /* what is smaller the runtime stages itself */
-enum { PORTABLE = 1 };     /* pinned for every device */
-enum { NO_TIMING = 2 };    /* of an event */
+enum { LEAST = 64 << 10 };         /* what is smaller the runtime stages itself */
+enum { PORTABLE = 1 };             /* pinned for every device */
+enum { NO_TIMING = 2 };            /* of an event */
+enum { RELAXED = 2 };              /* what others capture does not forbid our calls */
+enum { MOST_DEVICES = 16 };        /* others are not staged for */
+enum { NAPS = 5000, NAP_US = 50 }; /* waits that could be for ever end within a second or so */
+enum { SPINS = 200 };              /* before them: a copy from a buffer takes less */
+enum { TYPED = FN(60000000, 0) };  /* before this version memory that is pinned has the type 0 */
+enum { MOST_SKIPPED = 1024 };      /* calls that do without before pinned memory is asked for again */
 
 struct buffer {
     char *bytes;
-    void *copied;      /* an event; NULL: there is none */
-    void *stream;      /* of the last copy */
-    bool busy, marked; /* that copy may still run; the event tells when it does not */
+    void *copied;               /* an event: it is free when that has passed; NULL: it is free */
+    void *events[MOST_DEVICES]; /* made when needed */
 };
 
+/* All is under the lock, which nobody holds while the runtime is called. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct buffer buffers[MOST_BUFFERS];
-static size_t n_buffers, buffer_bytes;
-static bool no_buffers; /* asked for, and not given */
+static struct {
+    struct buffer buffers[MOST_BUFFERS]; /* that no call has */
+    size_t n, n_all;                     /* with those that calls have */
+    unsigned age;                        /* buffers from before a reset are not taken back */
+    unsigned refused, skip;
+} pool;
 static pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *captured[64]; /* streams */
 static _Atomic size_t n_captured;
@@ -45,9 +54,9 @@ typedef int stream_fn(void *);
 
 static void forget_buffers(void)
 {
-    memset(buffers, 0, sizeof(buffers));
-    n_buffers = 0;
-    no_buffers = false;
+    pool.n = pool.n_all = 0;
+    pool.refused = pool.skip = 0;
+    pool.age++;
 }
 
 void copy_forget(void)
@@ -107,23 +116,32 @@ static int copy_piece(const struct copy *c, size_t at, size_t n)
 
 /* --- what must not be seen of our own calls -------------------------------------------------------------------------- */
 
-/* A runtime remembers the last error until somebody asks for it.  One that we provoked is taken back, unless the program
- * had one there before. */
+/* A runtime remembers the last error until somebody asks for it.  One of the program's own could not be put back. */
 static int last_error(enum call which)
 {
     int (*ask)(void) = (int (*)(void))real_get(which);
     return ask ? ask() : GPU_OK;
 }
 
-static bool had_error(void)
+/* While another thread captures a stream, most calls are forbidden to all that do not say this.  The mode before; -1: it
+ * was not changed, and need not be put back. */
+static int set_capture_mode(int mode)
 {
-    return last_error(HELP_PEEK_ERROR) != GPU_OK;
+    int (*exchange)(int *) = (int (*)(int *))real_get(HELP_CAPTURE_MODE);
+    return exchange && mode >= 0 && !exchange(&mode) ? mode : -1;
 }
 
-static void take_error_back(bool had)
+static int begin_own(void)
 {
-    if (!had)
-        last_error(HELP_LAST_ERROR);
+    state_own(true);
+    return set_capture_mode(RELAXED);
+}
+
+static void end_own(int mode)
+{
+    set_capture_mode(mode);
+    last_error(HELP_LAST_ERROR);
+    state_own(false);
 }
 
 /* A stream that is captured takes no waiting, and while one is, no memory may be asked for. */
@@ -134,22 +152,95 @@ static bool is_captured(void *stream)
     return n_captured > 0 || (ask && (ask(stream, &status) || status));
 }
 
-/* --- the way through the buffers --------------------------------------------------------------------------------------- */
-
-static bool have_buffers(const struct told *t)
+/* The runtime knows memory as pinned, or as its own, whoever asked for it. */
+static bool is_known(const struct told *t, const void *p)
 {
-    int (*get)(void **, size_t, unsigned) = (int (*)(void **, size_t, unsigned))real_get(CALL_hipHostMalloc);
-    void *p = NULL;
-    if (buffers[0].bytes || no_buffers)
-        return buffers[0].bytes;
-    no_buffers = !get || get(&p, t->n_buffers * t->piece_bytes, PORTABLE) || !p;
-    if (no_buffers)
-        return false;
-    buffer_bytes = t->piece_bytes;
-    n_buffers = t->n_buffers;
-    for (size_t i = 0; i < n_buffers; i++)
-        buffers[i].bytes = (char *)p + i * buffer_bytes;
-    return true;
+    int (*ask)(void *, const void *) = (int (*)(void *, const void *))real_get(HELP_POINTER);
+    int about[64] = { 0 }; /* first the type; more room than any version needs */
+    if (!ask)
+        return true;
+    return !ask(about, p) && (about[0] || t->runtime < TYPED);
+}
+
+/* It is read at the call, so what the stream has still to do must not be able to write there. */
+static bool may_stage(const struct copy *c, const struct told *t)
+{
+    return !is_captured(c->stream) && !is_known(t, c->from) && !is_known(t, (const char *)c->from + c->n - 1);
+}
+
+/* --- the pool -------------------------------------------------------------------------------------------------------- */
+
+static bool has_passed(const struct buffer *b)
+{
+    stream_fn *ask = (stream_fn *)real_get(HELP_EVENT_QUERY);
+    return !b->copied || (ask && !ask(b->copied));
+}
+
+/* The one that was used last, since it is in the cache, of those that are known to be free; otherwise the oldest. */
+static bool pick(struct buffer *b)
+{
+    pthread_mutex_lock(&lock);
+    size_t i = pool.n, n = pool.n;
+    while (i > 0 && pool.buffers[i - 1].copied)
+        i--;
+    i = i > 0 ? i - 1 : 0;
+    if (n > 0) {
+        *b = pool.buffers[i];
+        memmove(&pool.buffers[i], &pool.buffers[i + 1], (n - 1 - i) * sizeof(*b));
+        pool.n--;
+    }
+    pthread_mutex_unlock(&lock);
+    return n > 0;
+}
+
+static void give_back(const struct buffer *b, unsigned age)
+{
+    pthread_mutex_lock(&lock);
+    if (age == pool.age)
+        pool.buffers[pool.n++] = *b;
+    pthread_mutex_unlock(&lock);
+}
+
+static unsigned pool_age(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned age = pool.age;
+    pthread_mutex_unlock(&lock);
+    return age;
+}
+
+static bool pool_has_any(void)
+{
+    pthread_mutex_lock(&lock);
+    bool any = pool.n_all > 0;
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+/* How many may be asked for. */
+static size_t reserve(size_t n, unsigned age)
+{
+    pthread_mutex_lock(&lock);
+    size_t left = age == pool.age ? MOST_BUFFERS - pool.n_all : 0;
+    n = n < left ? n : left;
+    if (n > 0 && pool.skip > 0) {
+        pool.skip--;
+        n = 0;
+    }
+    pool.n_all += n;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static void note_answer(size_t n, unsigned age, bool given)
+{
+    pthread_mutex_lock(&lock);
+    if (!given && age == pool.age)
+        pool.n_all -= n;
+    pool.refused = given ? 0 : pool.refused ? 2 * pool.refused : 1;
+    pool.refused = pool.refused < MOST_SKIPPED ? pool.refused : MOST_SKIPPED;
+    pool.skip = pool.refused;
+    pthread_mutex_unlock(&lock);
 }
 
 /* Without a crash where the source is no memory of the host after all.  Old kernels cannot be asked to make pages
@@ -167,77 +258,185 @@ static bool read_source(char *to, const char *from, size_t n)
     return process_vm_readv(getpid(), &into, 1, &out_of, 1, 0) == (ssize_t)n;
 }
 
-/* Where our last copy from a buffer ends in the stream: others may have given it more to do since, and we hold the lock.
- * An event of another device cannot be used; then the stream is waited for. */
-static bool mark(struct buffer *b, void *stream)
-{
-    int (*create)(void **, unsigned) = (int (*)(void **, unsigned))real_get(HELP_EVENT_CREATE);
-    int (*note)(void *, void *) = (int (*)(void *, void *))real_get(HELP_EVENT_RECORD);
-    if (create && note && !b->copied && create(&b->copied, NO_TIMING))
-        b->copied = NULL;
-    return b->copied && note && !note(b->copied, stream);
-}
+/* --- the way through the buffers --------------------------------------------------------------------------------------- */
 
-/* Until it may be filled again. */
-static bool wait_for(struct buffer *b)
-{
-    stream_fn *wait_event = (stream_fn *)real_get(CALL_hipEventSynchronize);
-    stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
-    if (!b->busy)
-        return true;
-    b->busy = false;
-    return b->marked && wait_event ? !wait_event(b->copied) : !wait(b->stream);
-}
+struct way {
+    const struct copy *copy;
+    const struct told *told;
+    bool waits; /* the call returns when all has arrived */
+    int device;
+    int naps; /* that are left */
+    unsigned age;
+    size_t n;
+    struct buffer buffers[MOST_BUFFERS];
+};
 
-static bool send(struct buffer *b, const struct copy *c, size_t at, size_t n, copy_kind_stream_fn *copy)
+static bool nap(struct way *w)
 {
-    b->busy = true; /* also when it fails: who knows */
-    b->marked = false;
-    b->stream = c->stream;
-    if (copy((char *)c->to + at, b->bytes, n, COPY_TO_DEVICE, c->stream))
+    if (w->naps-- <= 0)
         return false;
-    b->marked = mark(b, c->stream);
+    usleep(NAP_US);
     return true;
 }
 
-/* One buffer is filled while the copies from the others run. */
-static bool stage_pieces(const struct copy *c, copy_kind_stream_fn *copy)
+static void take_free(struct way *w, size_t wanted)
 {
+    for (size_t tries = MOST_BUFFERS; w->n < wanted && tries > 0 && pick(&w->buffers[w->n]); tries--) {
+        struct buffer *b = &w->buffers[w->n];
+        if (has_passed(b)) {
+            b->copied = NULL;
+            w->n++;
+        } else {
+            give_back(b, w->age);
+        }
+    }
+}
+
+static void take_new(struct way *w, size_t wanted)
+{
+    int (*get)(void **, size_t, unsigned) = (int (*)(void **, size_t, unsigned))real_get(CALL_hipHostMalloc);
+    void *p = NULL;
+    size_t n = reserve(wanted, w->age), size = w->told->piece_bytes;
+    if (!n)
+        return;
+    bool given = get && !get(&p, n * size, PORTABLE) && p;
+    note_answer(n, w->age, given);
+    for (size_t i = 0; given && i < n; i++)
+        w->buffers[w->n++] = (struct buffer){ .bytes = (char *)p + i * size };
+}
+
+/* An asynchronous copy wants one for each piece, so that it need not wait for any; where there are more pieces than
+ * buffers it has to. */
+static size_t wanted_by(const struct way *w)
+{
+    size_t pieces = (w->copy->n + w->told->piece_bytes - 1) / w->told->piece_bytes;
+    size_t most = w->waits || pieces > MOST_BUFFERS ? w->told->n_buffers : MOST_BUFFERS;
+    return pieces < most ? pieces : most;
+}
+
+/* Others may have them all, for ever even: then the copy is not ours. */
+static bool take_buffers(struct way *w)
+{
+    size_t wanted = wanted_by(w);
+    w->age = pool_age();
+    take_free(w, wanted);
+    if (w->n < wanted)
+        take_new(w, wanted - w->n);
+    while (!w->n && pool_has_any() && nap(w))
+        take_free(w, wanted);
+    return w->n > 0;
+}
+
+/* An event is of one device. */
+static bool mark(struct buffer *b, const struct way *w)
+{
+    int (*create)(void **, unsigned) = (int (*)(void **, unsigned))real_get(HELP_EVENT_CREATE);
+    int (*note)(void *, void *) = (int (*)(void *, void *))real_get(HELP_EVENT_RECORD);
+    void **event = &b->events[w->device];
+    if (create && note && !*event && create(event, NO_TIMING))
+        *event = NULL;
+    b->copied = *event;
+    return *event && note && !note(*event, w->copy->stream);
+}
+
+static bool wait_for(struct buffer *b, struct way *w)
+{
+    stream_fn *wait = (stream_fn *)real_get(CALL_hipEventSynchronize);
+    bool passed = !b->copied || (w->waits && wait && !wait(b->copied)) || has_passed(b);
+    for (int spins = 0; !passed && !w->waits && (spins < SPINS || nap(w)); spins++)
+        passed = has_passed(b);
+    if (passed)
+        b->copied = NULL;
+    return passed;
+}
+
+/* Where no event can tell, as for a stream of another device. */
+static bool wait_for_stream(const struct way *w)
+{
+    stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
+    return wait && !wait(w->copy->stream);
+}
+
+/* A buffer of which nothing is known is never used again. */
+static bool mark_or_wait(struct buffer *b, const struct way *w)
+{
+    if (mark(b, w))
+        return true;
+    b->copied = NULL;
+    if (!wait_for_stream(w))
+        b->bytes = NULL;
+    return b->bytes;
+}
+
+static bool send(struct buffer *b, const struct way *w, size_t at, size_t n)
+{
+    copy_kind_stream_fn *copy = (copy_kind_stream_fn *)real_get(CALL_hipMemcpyAsync);
+    int code = copy((char *)w->copy->to + at, b->bytes, n, COPY_TO_DEVICE, w->copy->stream);
+    return mark_or_wait(b, w) && !code; /* also when it failed: who knows */
+}
+
+/* One buffer is filled while the copies from the others run. */
+static bool send_pieces(struct way *w)
+{
+    const struct copy *c = w->copy;
     for (size_t at = 0, i = 0; at < c->n; i++) {
-        size_t n = c->n - at < buffer_bytes ? c->n - at : buffer_bytes;
-        struct buffer *b = &buffers[i % n_buffers];
-        if (!wait_for(b) || !read_source(b->bytes, (const char *)c->from + at, n) || !send(b, c, at, n, copy))
+        size_t n = c->n - at < w->told->piece_bytes ? c->n - at : w->told->piece_bytes;
+        struct buffer *b = &w->buffers[i % w->n];
+        if (!wait_for(b, w) || !read_source(b->bytes, (const char *)c->from + at, n) || !send(b, w, at, n))
             return false;
         at += n;
     }
     return true;
 }
 
-/* Also after a failure: the buffers must not be on their way when the next one fills them. */
-static bool wait_for_all(void)
+static bool wait_for_all(struct way *w)
 {
     bool good = true;
-    for (size_t i = 0; i < n_buffers; i++)
-        good = wait_for(&buffers[i]) && good;
+    for (size_t i = 0; i < w->n; i++)
+        good = wait_for(&w->buffers[i], w) && good;
     return good;
 }
 
-/* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again.  True: code is the
- * answer; a stream that cannot be waited for has an error of its own. */
-static bool stage(const struct copy *c, const struct told *t, int *code)
+/* Where the call waits anyway, it waits for what was there before it: a GPU that can write ordinary memory may be about to
+ * write the source.  Where it does not, an event must be able to tell when a buffer is free. */
+static bool begin(struct way *w)
 {
-    stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
-    copy_kind_stream_fn *copy = (copy_kind_stream_fn *)real_get(CALL_hipMemcpyAsync);
+    struct buffer *b = &w->buffers[0];
+    bool good = mark(b, w);
+    if (w->waits)
+        good = good ? wait_for(b, w) : wait_for_stream(w);
+    b->copied = NULL;
+    return good;
+}
+
+static bool send_all(struct way *w)
+{
+    return begin(w) && send_pieces(w) && (!w->waits || wait_for_all(w));
+}
+
+static void give_all_back(const struct way *w)
+{
+    for (size_t i = w->n; i-- > 0;)
+        if (w->buffers[i].bytes)
+            give_back(&w->buffers[i], w->age);
+}
+
+static bool is_async(const struct copy *c)
+{
+    return c->shape == COPY_STREAM || c->real == real_get(CALL_hipMemcpyAsync);
+}
+
+/* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again. */
+static bool stage(const struct copy *c, const struct told *t)
+{
+    int (*ask)(int *) = (int (*)(int *))real_get(HELP_DEVICE);
     struct record_counts *counts = recorder_counts();
-    if (!wait || !copy || is_captured(c->stream))
+    struct way w = { .copy = c, .told = t, .waits = !is_async(c), .naps = NAPS };
+    if (!may_stage(c, t) || !real_get(CALL_hipMemcpyAsync) || !ask || ask(&w.device) || w.device < 0 ||
+        w.device >= MOST_DEVICES)
         return false;
-    *code = wait(c->stream); /* without the lock: it may take for ever */
-    if (*code)
-        return true;
-    pthread_mutex_lock(&lock);
-    bool done = have_buffers(t) && stage_pieces(c, copy);
-    done = wait_for_all() && done;
-    pthread_mutex_unlock(&lock);
+    bool done = take_buffers(&w) && send_all(&w);
+    give_all_back(&w);
     counts->staged += done;
     counts->staged_bytes += done ? c->n : 0;
     counts->stage_failed += !done;
@@ -266,53 +465,57 @@ static bool may_retry(const struct copy *c, const struct told *t, int code)
 {
     bool is_host = c->kind == COPY_TO_DEVICE || c->kind == COPY_TO_HOST || c->kind == COPY_DEFAULT;
     return t->switches & SWITCH_RETRY && is_host && c->n >= LEAST && c->from && c->to &&
-           (code == GPU_INVALID_VALUE || code == GPU_OUT_OF_MEMORY) && !is_captured(c->stream) && has_room(c);
+           (code == GPU_INVALID_VALUE || code == GPU_OUT_OF_MEMORY) && has_room(c);
 }
 
 static bool piece_again(const struct copy *c, const struct told *t, size_t at, size_t n)
 {
     struct copy piece = *c;
-    int code = GPU_OK;
     piece.to = (char *)c->to + at;
     piece.from = (const char *)c->from + at;
     piece.n = n;
     if (n < c->n && !copy_piece(&piece, 0, n))
         return true;
-    return c->kind == COPY_TO_DEVICE && ranges_is_pageable(piece.from, n) && stage(&piece, t, &code) && !code;
+    return c->kind == COPY_TO_DEVICE && ranges_is_pageable(piece.from, n) && stage(&piece, t);
 }
 
-static int retry(const struct copy *c, const struct told *t, int code)
+static bool retry(const struct copy *c, const struct told *t)
 {
     struct record_counts *counts = recorder_counts();
+    bool done = true;
+    for (size_t at = 0; done && at < c->n; at += t->piece_bytes)
+        done = piece_again(c, t, at, c->n - at < t->piece_bytes ? c->n - at : t->piece_bytes);
     counts->retried++;
-    for (size_t at = 0; at < c->n; at += t->piece_bytes) {
-        size_t n = c->n - at < t->piece_bytes ? c->n - at : t->piece_bytes;
-        if (piece_again(c, t, at, n))
-            continue;
-        counts->retry_failed++;
-        return code;
-    }
-    return GPU_OK;
+    counts->retry_failed += !done;
+    return done;
 }
 
+static bool stage_apart(const struct copy *c, const struct told *t)
+{
+    int mode = begin_own();
+    bool done = stage(c, t);
+    end_own(mode);
+    return done;
+}
+
+static bool retry_apart(const struct copy *c, const struct told *t)
+{
+    int mode = begin_own();
+    bool done = !is_captured(c->stream) && retry(c, t);
+    end_own(mode);
+    return done;
+}
+
+/* Who has an error to ask for gets the copy as it is, since ours would take its place.  A copy that failed is made once
+ * more when nothing helped, so that its error is the last. */
 int copy_run(const struct copy *c, const struct told *t)
 {
-    if (!t || c->n < LEAST || !(t->switches & (SWITCH_STAGE | SWITCH_RETRY)))
+    if (!t || c->n < LEAST || !(t->switches & (SWITCH_STAGE | SWITCH_RETRY)) || last_error(HELP_PEEK_ERROR))
         return copy_piece(c, 0, c->n);
-    state_own(true);
-    bool had = had_error(), wants = wants_staging(c, t);
-    int code = GPU_OK;
-    bool staged = wants && stage(c, t, &code);
-    if (wants && !(staged && code))
-        take_error_back(had);
-    state_own(false);
-    if (staged)
+    if (wants_staging(c, t) && stage_apart(c, t))
+        return GPU_OK;
+    int code = copy_piece(c, 0, c->n);
+    if (!may_retry(c, t, code))
         return code;
-    code = copy_piece(c, 0, c->n);
-    state_own(true);
-    int again = may_retry(c, t, code) ? retry(c, t, code) : code;
-    if (code && again == GPU_OK)
-        take_error_back(had);
-    state_own(false);
-    return again;
+    return retry_apart(c, t) ? GPU_OK : copy_piece(c, 0, c->n);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The trainer of tests/preload/test_preload.c: opens what stands for PyTorch as Python would, does what the word in its
  * first argument says, and prints what came of it. */
-#include "torch.h"
+#include "child.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20, BIG = 9 * MIB + 12345 };
-
-static const struct torch *t;
-static int stream_a, stream_b;
+const struct torch *t;
+static int stream_a;
 static char **arguments;
 extern char **environ;
 
@@ -31,7 +30,7 @@ static void open_torch(const char *path)
     }
 }
 
-static char *device(size_t n)
+char *device(size_t n)
 {
     void *p = NULL;
     if (t->hipMalloc(&p, n))
@@ -39,15 +38,14 @@ static char *device(size_t n)
     return p;
 }
 
-static char *filled(char *p, size_t n, unsigned seed)
+char *filled(char *p, size_t n, unsigned seed)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = (char)((i * 2654435761U + seed) >> 11);
     return p;
 }
 
-/* A file of such bytes, mapped. */
-static char *mapped(size_t n, int protection, unsigned seed)
+char *mapped(size_t n, int protection, unsigned seed)
 {
     char *bytes = filled(malloc(n), n, seed);
     int fd = memfd_create("weights", MFD_CLOEXEC);
@@ -57,17 +55,20 @@ static char *mapped(size_t n, int protection, unsigned seed)
     return mmap(NULL, n, protection, protection & PROT_WRITE ? MAP_PRIVATE : MAP_SHARED, fd, 0);
 }
 
-/* Through pinned memory, so that only the copies under test pin. */
-static int arrived(const char *on_device, size_t n, unsigned seed)
+int arrived(const char *on_device, size_t n, unsigned seed)
 {
     void *back = NULL;
     char *wanted = filled(malloc(n), n, seed);
-    if (t->hipHostMalloc(&back, n, 0))
-        back = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool pinned = !t->hipHostMalloc(&back, n, 0);
+    if (!pinned && t->hipGetLastError())
+        back = malloc(n);
     int code = t->hipMemcpy(back, on_device, n, D2H);
     int same = !code && !memcmp(back, wanted, n);
     free(wanted);
-    t->hipHostFree(back);
+    if (pinned)
+        t->hipHostFree(back);
+    else
+        free(back);
     return same;
 }
 
@@ -216,166 +217,6 @@ static void do_hang(void)
     t->hipLaunchKernel(&stuck, one, one, NULL, 0, NULL);
 }
 
-/* A model of three tensors, each mapped in another way. */
-static void do_load(void)
-{
-    char *d = device(BIG), *plain = filled(malloc(BIG), BIG, 3);
-    printf("%d", t->hipMemcpyWithStream(d, mapped(BIG, PROT_READ, 1), BIG, H2D, &stream_a));
-    printf(" %d", arrived(d, BIG, 1));
-    printf(" %d", t->hipMemcpy(d, mapped(BIG, PROT_READ | PROT_WRITE, 2), BIG, H2D));
-    printf(" %d", arrived(d, BIG, 2));
-    printf(" %d", t->hipMemcpyAsync(d, plain, BIG, H2D, &stream_b));
-    filled(plain, BIG, 99); /* the source has been read */
-    t->hipStreamSynchronize(&stream_b);
-    printf(" %d", arrived(d, BIG, 3));
-    printf(" %d", t->hipMemcpyHtoD(d, filled(plain, BIG, 4), BIG));
-    printf(" %d", arrived(d, BIG, 4));
-    printf(" last %d pinned %zu\n", t->hipGetLastError(), t->fake_pinned_for_copy());
-}
-
-/* In the order of the stream: device a to pinned memory, and from there to device b. */
-static void by_way_of(char *host)
-{
-    char *a = device(BIG), *b = device(BIG), *source = filled(malloc(BIG), BIG, 5);
-    t->hipMemcpy(a, source, BIG, H2D);
-    t->hipMemcpyAsync(host, a, BIG, D2H, &stream_a);
-    t->hipMemcpyAsync(b, host, BIG, H2D, &stream_a);
-    t->hipStreamSynchronize(&stream_a);
-    printf("%d\n", arrived(b, BIG, 5));
-    free(source);
-}
-
-static void do_order(void)
-{
-    void *pinned = NULL;
-    char *quiet = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *registered = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    t->hipHostMalloc(&pinned, BIG, 0);
-    by_way_of(pinned);
-    t->hipHostRegister(registered, BIG, 0);
-    by_way_of(registered);
-    t->fake_pin_quietly(quiet, BIG);
-    by_way_of(quiet);
-}
-
-/* What no copy can do: the answers are those of the runtime. */
-static void do_bad(void)
-{
-    char *d = device(BIG), *e = device(BIG), *small = device(MIB);
-    char *gone = mmap(NULL, BIG, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *source = filled(malloc(BIG), BIG, 6);
-    munmap(gone, BIG);
-    printf("%d", t->hipMemcpy(d, gone, BIG, H2D));
-    printf(" last %d", t->hipGetLastError());
-    printf(" %d", t->hipMemcpy(small, source, BIG, H2D)); /* more than there is room for */
-    printf(" last %d", t->hipGetLastError());
-    printf(" %d", t->hipMemcpy(d, source, BIG, H2D));
-    printf(" %d", t->hipMemcpy(e, d, BIG, H2D)); /* a device's memory, whatever the word says */
-    printf(" %d", arrived(e, BIG, 6));
-    printf(" %d", t->hipMemcpy(NULL, NULL, 0, H2D));
-    printf(" last %d\n", t->hipGetLastError());
-}
-
-/* Too long for its place, with room behind that is somebody else's. */
-static void do_neighbour(void)
-{
-    char *source = filled(malloc(2 * MIB), 2 * MIB, 9);
-    char *small = device(MIB), *behind = device(2 * MIB);
-    t->hipMemcpy(behind, source, 2 * MIB, H2D);
-    printf("%d %d", small + MIB == behind, t->hipMemcpy(small, filled(source, 2 * MIB, 10), 2 * MIB, H2D));
-    printf(" %d", t->hipMemcpy(source, small, 2 * MIB, D2H));
-    printf(" %d", arrived(behind, 2 * MIB, 9));
-    printf(" last %d\n", t->hipGetLastError());
-}
-
-static void *wait_for_ever(void *context)
-{
-    char *d = device(MIB);
-    t->hipMemcpyAsync(d, mapped(MIB, PROT_READ, 1), MIB, H2D, &stream_b);
-    return context;
-}
-
-/* One thread waits for a stream that never comes to rest, another one copies. */
-static void do_stuck(void)
-{
-    pthread_t thread;
-    char *d = device(MIB);
-    t->fake_break_stream(&stream_b, 0);
-    pthread_create(&thread, NULL, wait_for_ever, NULL);
-    usleep(100000);
-    alarm(10);
-    printf("%d", t->hipMemcpyAsync(d, mapped(MIB, PROT_READ, 2), MIB, H2D, &stream_a));
-    printf(" %d\n", arrived(d, MIB, 2));
-}
-
-/* A kernel has failed, and the wait says so. */
-static void do_failed_stream(void)
-{
-    char *d = device(MIB);
-    t->fake_break_stream(&stream_b, 719);
-    printf("%d", t->hipMemcpyAsync(d, mapped(MIB, PROT_READ, 2), MIB, H2D, &stream_b));
-    printf(" last %d\n", t->hipGetLastError());
-}
-
-static void do_reset(void)
-{
-    char *source = filled(malloc(BIG), BIG, 11), *d = device(BIG);
-    printf("%d", t->hipMemcpy(d, source, BIG, H2D));
-    printf(" %d", t->hipDeviceReset());
-    d = device(BIG);
-    printf(" %d", t->hipMemcpy(d, source, BIG, H2D));
-    printf(" %d\n", arrived(d, BIG, 11));
-}
-
-/* A range of addresses with two pieces of memory behind; the number of one looks like a place in the source. */
-static void do_map(void)
-{
-    char *source = filled(malloc(4 * MIB), 4 * MIB, 12);
-    void *p = NULL, *a = NULL, *b = NULL;
-    t->hipMemAddressReserve(&p, 4 * MIB, 0, NULL, 0);
-    t->hipMemCreate(&a, 2 * MIB, source, 0);
-    t->hipMemCreate(&b, 2 * MIB, (void *)1, 0);
-    printf("%d", t->hipMemMap(p, 2 * MIB, 0, a, 0));
-    printf(" %d", t->hipMemMap((char *)p + 2 * MIB, 2 * MIB, 0, b, 0));
-    printf(" %d", t->hipMemcpy(p, source, 4 * MIB, H2D));
-    printf(" %d", arrived(p, 4 * MIB, 12));
-    printf(" %d", t->hipMemUnmap(p, 4 * MIB));
-    printf(" %d\n", t->hipMemcpy(p, source, 4 * MIB, H2D));
-}
-
-/* Captures that do not begin, or end without having begun. */
-static void do_odd_capture(void)
-{
-    void *graph;
-    char *d = device(BIG), *source = filled(malloc(BIG), BIG, 13);
-    printf("%d", t->hipStreamBeginCapture(&stream_a, BAD_MODE));
-    printf(" %d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
-    printf(" pinned %zu", t->fake_pinned_for_copy());
-    printf(" %d", t->hipStreamEndCapture(&stream_b, &graph));
-    printf(" %d", t->hipStreamBeginCaptureToGraph(&stream_a, NULL, NULL, NULL, 0, 0));
-    printf(" %d", t->hipStreamEndCapture(&stream_b, &graph));
-    printf(" %d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
-    printf(" pinned %zu", t->fake_pinned_for_copy());
-    printf(" %d\n", t->hipStreamEndCapture(&stream_a, &graph));
-}
-
-static void do_capture(void)
-{
-    void *graph;
-    void *pinned = NULL;
-    char *d = device(BIG), *source = filled(malloc(BIG), BIG, 7);
-    t->hipHostMalloc(&pinned, BIG, 0);
-    t->hipStreamBeginCapture(&stream_a, 0);
-    printf("%d", t->hipMemcpyAsync(d, pinned, BIG, H2D, &stream_a));
-    printf(" %d", t->hipStreamEndCapture(&stream_a, &graph));
-    t->hipStreamBeginCapture(&stream_a, 0);
-    printf(" %d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
-    printf(" %d", t->hipStreamEndCapture(&stream_a, &graph));
-    printf(" pinned %zu", t->fake_pinned_for_copy()); /* another stream is captured: left to the runtime */
-    printf(" %d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
-    printf(" pinned %zu\n", t->fake_pinned_for_copy());
-}
-
 static void do_allocate(void)
 {
     void *a = &a, *b = NULL, *c = NULL, *d = NULL;
@@ -509,34 +350,6 @@ static void do_fork(void)
     do_load();
 }
 
-static void *copy_often(void *context)
-{
-    unsigned seed = (unsigned)(size_t)context;
-    size_t n = 300000;
-    char *d = device(n), *source = malloc(n);
-    size_t good = 0;
-    for (unsigned i = 0; i < 50; i++) {
-        int code =
-            t->hipMemcpyWithStream(d, filled(source, n, seed + i), n, H2D, i % 2 ? &stream_a : &stream_b);
-        good += !code && arrived(d, n, seed + i);
-    }
-    return (void *)good;
-}
-
-static void do_threads(void)
-{
-    pthread_t threads[8];
-    size_t good = 0;
-    for (size_t i = 0; i < 8; i++)
-        pthread_create(&threads[i], NULL, copy_often, (void *)(i * 1000));
-    for (size_t i = 0; i < 8; i++) {
-        void *result;
-        pthread_join(threads[i], &result);
-        good += (size_t)result;
-    }
-    printf("%zu\n", good);
-}
-
 static void *copy_for_ever(void *context)
 {
     static char source[100000];
@@ -593,42 +406,25 @@ static void do_many(void)
     printf("done\n");
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} words[] = {
-    { "calls", do_calls },
-    { "hang", do_hang },
-    { "load", do_load },
-    { "order", do_order },
-    { "bad", do_bad },
-    { "capture", do_capture },
-    { "allocate", do_allocate },
-    { "figures", do_figures },
-    { "fork", do_fork },
-    { "threads", do_threads },
-    { "exit", do_exit },
-    { "many", do_many },
-    { "fork-busy", do_fork_busy },
-    { "neighbour", do_neighbour },
-    { "stuck", do_stuck },
-    { "failed-stream", do_failed_stream },
-    { "reset", do_reset },
-    { "map", do_map },
-    { "odd-capture", do_odd_capture },
-    { "exec", do_exec },
-    { "limited", do_limited },
-    { "twice", do_twice },
-    { "spawn", do_spawn },
-    { "two", do_two },
-    { "two-shared", do_two_shared },
-    { "cleared", do_cleared },
-    { "chroot", do_chroot },
-    { "cancel", do_cancel },
-    { "moment", do_moment },
-    { "at-once", do_at_once },
-    { "crowd", do_crowd },
+static const struct word words[] = {
+    { "calls", do_calls },       { "hang", do_hang },
+    { "allocate", do_allocate }, { "figures", do_figures },
+    { "fork", do_fork },         { "exit", do_exit },
+    { "many", do_many },         { "fork-busy", do_fork_busy },
+    { "exec", do_exec },         { "limited", do_limited },
+    { "twice", do_twice },       { "spawn", do_spawn },
+    { "two", do_two },           { "two-shared", do_two_shared },
+    { "cleared", do_cleared },   { "chroot", do_chroot },
+    { "cancel", do_cancel },     { "moment", do_moment },
+    { "at-once", do_at_once },   { "crowd", do_crowd },
 };
+
+static void run_word(const struct word *of, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(of[i].name, arguments[1]))
+            of[i].run();
+}
 
 int main(int argc, char **argv)
 {
@@ -636,8 +432,7 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     open_torch(argv[2]);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (!strcmp(words[i].name, argv[1]))
-            words[i].run();
+    run_word(copy_words, N_COPY_WORDS);
+    run_word(words, sizeof(words) / sizeof(words[0]));
     return 0;
 }

@@ -21,7 +21,13 @@ struct op {
     void *stream;
     char *to;
     const char *from;
-    size_t n;
+    size_t n, nth;
+    bool owned; /* from is a copy of ours */
+};
+struct event {
+    void *stream;
+    size_t nth; /* copies of the stream up to this one are before it */
+    int device;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,12 +36,12 @@ static size_t arena_used, device_used, pinned_for_copy;
 static struct piece pieces[MOST];
 static size_t n_pieces;
 static struct op ops[MOST];
-static size_t n_ops;
-static __thread int last_error;
-static void *captured;
-static bool capturing, capture_broken;
-static void *broken;
-static int broken_code;
+static size_t n_ops, n_copies;
+static __thread int last_error, capture_mode, device_now;
+static void *captured, *_Atomic capture_soon;
+static _Atomic bool capturing, capture_broken;
+static void *_Atomic broken, *_Atomic stuck_soon;
+static _Atomic int broken_code, n_refused;
 
 static long option(const char *name, long otherwise)
 {
@@ -198,10 +204,28 @@ int hipFree(void *p)
     return drop(p, false);
 }
 
+/* While somebody captures, these are not for those who do not know what they do. */
+static bool is_forbidden(void)
+{
+    bool bad = capturing && capture_mode != RELAXED;
+    capture_broken = capture_broken || bad;
+    return bad;
+}
+
+int hipThreadExchangeStreamCaptureMode(int *mode)
+{
+    int old = capture_mode;
+    capture_mode = *mode;
+    *mode = old;
+    return 0;
+}
+
 int hipHostMalloc(void **p, size_t n, unsigned flags)
 {
     (void)flags;
-    if (option("nopin=", 0))
+    if (is_forbidden())
+        return done(BAD_CAPTURE);
+    if (option("nopin=", 0) || (n_refused < option("pinlater=", 0) && n_refused++ >= 0))
         return done(OUT_OF_MEMORY);
     *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     fake_pin_quietly(*p, n);
@@ -230,6 +254,17 @@ int hipHostRegister(void *p, size_t n, unsigned flags)
 int hipHostUnregister(void *p)
 {
     return drop(p, true);
+}
+
+/* Before ROCm 6 memory that it did not know was an error. */
+int hipPointerGetAttributes(void *about, const void *p)
+{
+    enum { UNKNOWN = 0, PINNED = FAKE_MAJOR < 6 ? 0 : 1, OF_DEVICE };
+    pthread_mutex_lock(&lock);
+    int type = find(p, true) ? PINNED : find(p, false) ? OF_DEVICE : -1;
+    pthread_mutex_unlock(&lock);
+    memcpy(about, &(int){ type < 0 ? UNKNOWN : type }, sizeof(type));
+    return done(type < 0 && FAKE_MAJOR < 6 ? INVALID : 0);
 }
 
 size_t fake_pinned_for_copy(void)
@@ -277,63 +312,124 @@ int hipGetDevicePropertiesR0600(void *p, int device)
 static void run_op(const struct op *o)
 {
     memmove(seen(o->to), seen(o->from), o->n);
+    if (o->owned)
+        free((char *)(uintptr_t)o->from);
 }
 
-/* NULL waits for all, as the first stream does. */
-static void flush(const void *stream)
+/* Up to this one.  NULL waits for all, as the first stream does; at most so many are run. */
+static void flush(const void *stream, size_t nth, size_t most)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n_ops; i++) {
-        if (stream && ops[i].stream != stream)
+        bool other = (stream && ops[i].stream != stream) || ops[i].nth > nth;
+        if (other || most == 0 || (ops[i].stream && ops[i].stream == broken)) {
             ops[kept++] = ops[i];
-        else
-            run_op(&ops[i]);
+            continue;
+        }
+        run_op(&ops[i]);
+        most--;
     }
     n_ops = kept;
 }
 
 static bool breaks_capture(const void *stream)
 {
-    capture_broken |= capturing && (stream == captured || !stream);
-    return capturing && (stream == captured || !stream);
+    bool bad = is_forbidden() || (capturing && (stream == captured || !stream));
+    capture_broken = capture_broken || bad;
+    return bad;
 }
 
 void fake_break_stream(void *stream, int code)
 {
-    broken = stream;
     broken_code = code;
+    broken = stream;
 }
 
-int hipStreamSynchronize(void *stream)
+void fake_stick_soon(void *stream)
 {
-    while (stream && stream == broken && !broken_code)
-        pause();
-    if (stream && stream == broken)
-        return done(broken_code);
+    stuck_soon = stream;
+}
+
+static bool is_stuck(const void *stream)
+{
+    return stream && stream == broken && !broken_code;
+}
+
+static int failure_of(const void *stream)
+{
+    return stream && stream == broken ? broken_code : 0;
+}
+
+static int wait_until(void *stream, size_t nth)
+{
+    while (is_stuck(stream))
+        usleep(1000);
+    if (failure_of(stream))
+        return done(failure_of(stream));
     pthread_mutex_lock(&lock);
     bool bad = breaks_capture(stream);
     if (!bad)
-        flush(stream);
+        flush(stream, nth, MOST);
     pthread_mutex_unlock(&lock);
     return done(bad ? BAD_CAPTURE : 0);
 }
 
+int hipStreamSynchronize(void *stream)
+{
+    return wait_until(stream, SIZE_MAX);
+}
+
+int hipGetDevice(int *device)
+{
+    *device = device_now;
+    return 0;
+}
+
+int hipSetDevice(int device)
+{
+    device_now = device;
+    return 0;
+}
+
 int hipEventCreateWithFlags(void **event, unsigned flags)
 {
+    struct event *e = calloc(1, sizeof(*e));
     (void)flags;
-    *event = calloc(1, sizeof(void *));
+    e->device = device_now;
+    *event = e;
     return 0;
 }
 
 int hipEventRecord(void *event, void *stream)
 {
-    *(void **)event = stream;
-    return done(option("noevent=", 0) ? INVALID : 0);
+    struct event *e = event;
+    pthread_mutex_lock(&lock);
+    e->stream = stream;
+    e->nth = n_copies;
+    pthread_mutex_unlock(&lock);
+    bool other = stream && *(const int *)stream != e->device;
+    return done(other || option("noevent=", 0) ? INVALID : 0);
 }
 
 int hipEventSynchronize(void *event)
 {
-    return hipStreamSynchronize(*(void **)event);
+    const struct event *e = event;
+    return wait_until(e->stream, e->nth);
+}
+
+/* Nothing goes on by itself here, so every question brings the stream on by one copy. */
+int hipEventQuery(void *event)
+{
+    const struct event *e = event;
+    if (is_forbidden())
+        return done(BAD_CAPTURE);
+    pthread_mutex_lock(&lock);
+    flush(e->stream, e->nth, 1);
+    size_t left = 0;
+    for (size_t i = 0; i < n_ops; i++)
+        left += ops[i].nth <= e->nth && (!e->stream || ops[i].stream == e->stream);
+    pthread_mutex_unlock(&lock);
+    return done(left || is_stuck(e->stream) ? NOT_READY : 0);
 }
 
 int hipDeviceSynchronize(void)
@@ -344,7 +440,18 @@ int hipDeviceSynchronize(void)
 int hipStreamIsCapturing(void *stream, int *status)
 {
     *status = capturing && stream == captured;
+    if (capture_soon) {
+        captured = capture_soon;
+        capture_soon = NULL;
+        capturing = true;
+        capture_broken = false;
+    }
     return 0;
+}
+
+void fake_capture_soon(void *stream)
+{
+    capture_soon = stream;
 }
 
 int hipStreamBeginCapture(void *stream, int mode)
@@ -421,20 +528,29 @@ static int copy_locked(char *to, const char *from, size_t n, void *stream, bool 
     }
     if (pageable && pin(host, n))
         return INVALID;
+    if (pageable && is_device(to) && n < (size_t)option("meagre=", 0))
+        return OUT_OF_MEMORY;
     if (n_ops == MOST)
-        flush(NULL);
-    ops[n_ops++] = (struct op){ stream, to, from, n };
-    if (waits || pageable)
-        flush(stream);
+        flush(NULL, SIZE_MAX, MOST);
+    bool owned = pageable && is_device(to) && is_stuck(stream); /* it is read at once */
+    if (owned)
+        from = memcpy(malloc(n), from, n);
+    ops[n_ops++] = (struct op){ stream, to, from, n, ++n_copies, owned };
+    if (stream && stream == stuck_soon)
+        fake_break_stream(stream, 0);
+    if ((waits || pageable) && !is_stuck(stream))
+        flush(stream, SIZE_MAX, MOST);
     return 0;
 }
 
 static int copy(void *to, const void *from, size_t n, void *stream, bool waits)
 {
+    if (failure_of(stream))
+        return done(failure_of(stream));
     pthread_mutex_lock(&lock);
     int code = copy_locked(to, from, n, stream, waits);
     pthread_mutex_unlock(&lock);
-    return done(code);
+    return waits && is_stuck(stream) ? wait_until(stream, SIZE_MAX) : done(code);
 }
 
 int hipMemcpy(void *to, const void *from, size_t n, int kind)

@@ -7,10 +7,13 @@
  *     FAKE_HIP=invalid=N    a copy of at least N bytes from memory that is not pinned is an invalid argument
  *     FAKE_HIP=slow=N       pinning a page takes N microseconds
  *     FAKE_HIP=stall=1      it never ends
+ *     FAKE_HIP=meagre=N     one of less than N bytes is out of memory
  *     FAKE_HIP=nopin=1      no pinned memory is given
+ *     FAKE_HIP=pinlater=N   the first N times
  *     FAKE_HIP=late=N       an allocation takes N microseconds
  *     FAKE_HIP=noevent=1    an event is of another device
- * Several are separated by commas.  A handle of memory is what its maker says where the memory should be. */
+ * Several are separated by commas.  A handle of memory is what its maker says where the memory should be;
+ * a stream is the place of the number of its device. */
 #ifndef CAIRN_TESTS_FAKE_RUNTIME_H
 #define CAIRN_TESTS_FAKE_RUNTIME_H
 
@@ -18,7 +21,8 @@
 #include <stdint.h>
 
 enum { H2D = 1, D2H = 2, D2D = 3 };
-enum { INVALID = 1, OUT_OF_MEMORY = 2, NO_RUNTIME = 3, BAD_CAPTURE = 900 };
+enum { INVALID = 1, OUT_OF_MEMORY = 2, NO_RUNTIME = 3, NOT_READY = 600, BAD_CAPTURE = 900 };
+enum { RELAXED = 2 };
 enum { BAD_MODE = 99 }; /* of a capture, which then does not begin */
 struct size3 {
     uint32_t x, y, z;
@@ -34,6 +38,10 @@ struct fake_kernel {
 size_t fake_pinned_for_copy(void);
 /* Pins memory without telling anybody, as a library that found its functions itself would. */
 void fake_pin_quietly(void *p, size_t n);
-/* Who waits for this stream gets the code; 0: waits for ever. */
+/* Who waits for this stream gets the code; 0: waits, until this is called for another one or NULL. */
 void fake_break_stream(void *stream, int code);
+/* So will it be when the next copy is in the stream. */
+void fake_stick_soon(void *stream);
+/* Another thread begins to capture this stream as soon as somebody has asked whether one is captured. */
+void fake_capture_soon(void *stream);
 #endif

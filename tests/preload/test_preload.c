@@ -147,7 +147,7 @@ static void stages_copies(void)
     struct outcome o = TRY("load", "stage");
     CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
     CHECK_INT(n_files(), 0);
-    for (int major = 6; major <= 7; major++) {
+    for (int major = 5; major <= 7; major++) {
         o = TRY("load", "record,stage", .fake = "invalid=1000", .major = major);
         CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
         struct record *r = record_of(o.pid);
@@ -156,8 +156,8 @@ static void stages_copies(void)
         CHECK_INT(r->counts.staged_bytes, 4 * BIG);
         CHECK_INT(r->counts.stage_failed, 0);
     }
-    o = TRY("load", "stage", .fake = "noevent=1");
-    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
+    o = TRY("load", "stage", .fake = "noevent=1"); /* one of the four must not wait for its stream */
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 1\n");
     o = TRY("load", NULL);
     CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 4\n");
 }
@@ -185,11 +185,13 @@ static void there_may_be_any_number_of_buffers(void)
 
 static void keeps_the_order_of_a_stream(void)
 {
-    struct outcome o = TRY("order", "record,stage,retry");
-    CHECK_STR(o.out, "1\n1\n1\n");
-    struct record *r = record_of(o.pid);
-    REQUIRE(r);
-    CHECK_INT(r->counts.staged, 3 + 1); /* the sources, and what was pinned behind our back */
+    for (int major = 5; major <= 7; major++) {
+        struct outcome o = TRY("order", "record,stage,retry", .major = major);
+        CHECK_STR(o.out, "1\n1\n1\n");
+        struct record *r = record_of(o.pid);
+        REQUIRE(r);
+        CHECK_INT(r->counts.staged, 3); /* the sources, and nothing that was pinned behind our back */
+    }
 }
 
 static void leaves_captures_alone(void)
@@ -197,7 +199,8 @@ static void leaves_captures_alone(void)
     struct outcome bare = TRY("capture", NULL), o = TRY("capture", "stage,retry");
     CHECK_STR(bare.out, "0 0 0 0 pinned 1 0 pinned 2\n");
     CHECK_STR(o.out, "0 0 0 0 pinned 1 0 pinned 1\n");
-    CHECK_STR(TRY("odd-capture", "stage,retry").out, "1 0 pinned 0 1 0 1 0 pinned 1 0\n");
+    CHECK_STR(TRY("odd-capture", "stage,retry").out, "1 last 1 0 pinned 0 1 0 1 0 pinned 1 0\n");
+    CHECK_STR(TRY("capture-between", "stage,retry").out, "0 0 1 0 0 1 pinned 0\n");
 }
 
 static void answers_as_the_runtime_does(void)
@@ -224,7 +227,45 @@ static void pieces_stay_in_their_place(void)
 static void one_stream_does_not_hold_up_another(void)
 {
     CHECK_STR(TRY("stuck", "stage").out, "0 1\n");
-    CHECK_STR(TRY("failed-stream", "stage,retry").out, "719 last 719\n");
+    CHECK_STR(TRY("stuck-inside", "stage").out, "0 1\n");
+    CHECK_STR(TRY("failed-stream", NULL).out, "719 last 719 719 last 719\n");
+    CHECK_STR(TRY("failed-stream", "stage,retry").out, "719 last 719 719 last 719\n");
+}
+
+static void does_not_wait_for_earlier_work(void)
+{
+    struct outcome o = TRY("ahead", "record,stage");
+    CHECK_STR(o.out, "0 pinned 0 0 0 1 1 1 0 1 last 0\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 2);
+    CHECK_INT(r->counts.stage_failed, 2);
+    o = TRY("ahead", "stage", .fake = "noevent=1");
+    CHECK_STR(o.out, "0 pinned 1 0 0 1 1 1 0 1 last 0\n");
+    CHECK_STR(TRY("run-ahead", "stage").out, "0 40 pinned 0\n");
+}
+
+static void asks_again_for_pinned_memory(void)
+{
+    struct outcome o = TRY("later", "stage,retry", .fake = "pinlater=2");
+    /* Asked for at the first, the third and the sixth. */
+    CHECK_STR(o.out,
+              "0 pinned 1 0 pinned 2 0 pinned 3 0 pinned 4 0 pinned 5 0 pinned 5 0 pinned 5 0 pinned 5 "
+              "0 pinned 5 last 0\n");
+}
+
+static void leaves_errors_where_they_are(void)
+{
+    static const char *const fakes[] = { "", "nopin=1" };
+    for (size_t i = 0; i < 2; i++) {
+        struct outcome bare = TRY("pending", NULL, .fake = fakes[i]);
+        CHECK_STR(bare.out, "1 0 last 1 0 last 0\n");
+        CHECK_STR(TRY("pending", "stage,retry", .fake = fakes[i]).out, bare.out);
+    }
+    static const char fake[] = "invalid=5000000,meagre=2000000,nopin=1"; /* pieces have another error */
+    struct outcome bare = TRY("pending", NULL, .fake = fake);
+    CHECK_STR(bare.out, "1 1 last 1 1 last 1\n");
+    CHECK_STR(TRY("pending", "stage,retry", .fake = fake).out, bare.out);
 }
 
 static void a_reset_takes_all_back(void)
@@ -420,8 +461,9 @@ static void threads_do_not_mix(void)
     CHECK_STR(o.out, "400\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->counts.staged, 400);
-    CHECK_INT(r->next, 8 + 400 * 4);
+    CHECK(r->counts.staged >= 200);
+    CHECK_INT(r->counts.staged + r->counts.stage_failed, 400);
+    CHECK_INT(r->next, 20 + 400 * 5);
 }
 
 static void threads_may_live_at_exit(void)
@@ -481,6 +523,9 @@ int main(int argc, char **argv)
     RUN(answers_as_the_runtime_does);
     RUN(pieces_stay_in_their_place);
     RUN(one_stream_does_not_hold_up_another);
+    RUN(does_not_wait_for_earlier_work);
+    RUN(asks_again_for_pinned_memory);
+    RUN(leaves_errors_where_they_are);
     RUN(a_reset_takes_all_back);
     RUN(mapped_memory_is_known);
     RUN(tries_again_in_pieces);

@@ -28,6 +28,7 @@ int hipDeviceTotalMem(size_t *total, int device);
 int hipGetDeviceProperties(void *p, int device);
 int hipGetDevicePropertiesR0600(void *p, int device);
 int hipGetLastError(void);
+int hipSetDevice(int device);
 int hipLaunchKernel(const void *f, struct size3 grid, struct size3 block, void **a, size_t shared,
                     void *stream);
 

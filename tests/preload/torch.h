@@ -33,7 +33,10 @@
     X(int, hipLaunchKernel, (const void *, struct size3, struct size3, void **, size_t, void *))    \
     X(size_t, fake_pinned_for_copy, (void))                                                         \
     X(void, fake_pin_quietly, (void *, size_t))                                                     \
-    X(void, fake_break_stream, (void *, int))
+    X(int, hipSetDevice, (int))                                                                     \
+    X(void, fake_break_stream, (void *, int))                                                       \
+    X(void, fake_stick_soon, (void *))                                                              \
+    X(void, fake_capture_soon, (void *))
 
 struct torch {
 #define AS_FIELD(type, name, params) type(*name) params;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the parts of the program child have in common. */
+#ifndef CAIRN_TESTS_PRELOAD_CHILD_H
+#define CAIRN_TESTS_PRELOAD_CHILD_H
+
+#include "torch.h"
+
+enum { MIB = 1 << 20, BIG = 9 * MIB + 12345 };
+
+extern const struct torch *t;
+
+char *device(size_t n);
+char *filled(char *p, size_t n, unsigned seed);
+/* A file of such bytes, mapped. */
+char *mapped(size_t n, int protection, unsigned seed);
+/* Are they there?  Through pinned memory, so that only the copies under test pin. */
+int arrived(const char *on_device, size_t n, unsigned seed);
+
+struct word {
+    const char *name;
+    void (*run)(void);
+};
+enum { N_COPY_WORDS = 17 };
+extern const struct word copy_words[N_COPY_WORDS];
+void do_load(void);
+
+#endif
