@@ -54,6 +54,7 @@ struct gpu {
     struct transfer *transfer;   /* the way to it */
     struct gpu_kernel **kernels; /* [row * GPU_STORAGES + storage]; NULL until asked for */
     struct cairn_error lost;     /* code set: the device is gone, and why */
+    bool wait_failed;            /* once or more */
     struct k_fault *fault;       /* on the device; NULL: not debugging */
     struct k_fault last_fault;   /* what the last launch reported */
     const char *last;            /* what was queued last; NULL: nothing */

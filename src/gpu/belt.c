@@ -79,9 +79,10 @@ static int open_host(struct belt *b, struct cairn_error *err)
 {
     size_t bytes = belt_host_bytes(b->arrays, b->n), at = 0;
     if (gpu_staging_open(b->g, bytes, &b->host, err))
-        return gpu_lost(b->g) ? -1
-                              : cairn_fail(err, CAIRN_ELACK,
-                                           "the host has no memory for %zu bytes of the device's", bytes);
+        return err->code != CAIRN_ENOMEM
+                   ? -1
+                   : cairn_fail(err, CAIRN_ELACK, "the host has no memory for %zu bytes of the device's",
+                                bytes);
     memset(b->host.at, 0, bytes);
     for (size_t i = 0; i < b->n; i++) {
         b->homes[i] = (char *)b->host.at + at;

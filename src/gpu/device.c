@@ -259,9 +259,10 @@ int device_wait(struct gpu *g, struct gpu_stream *s, struct cairn_error *err)
 {
     const char *what = "wait for the device";
     void *queue = device_queue(g, s);
-    if (watch_limit_s() && wait_limited(g, queue, watch_limit_s(), err))
-        return -1;
-    return check(g, CALL(g, what, stream_wait, queue), what, err);
+    bool late = watch_limit_s() && wait_limited(g, queue, watch_limit_s(), err);
+    int r = late ? -1 : check(g, CALL(g, what, stream_wait, queue), what, err);
+    g->wait_failed = g->wait_failed || r;
+    return r;
 }
 
 int device_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error *err)

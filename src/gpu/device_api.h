@@ -71,7 +71,7 @@ struct device_api {
 struct device_codes {
     int no_memory;
     int none[3];                      /* answers of init and count that mean "no device"; 0 ends */
-    int lost[12];                     /* answers after which the device is of no use; 0 ends */
+    int lost[16];                     /* answers after which the device is of no use; 0 ends */
     int gone[4];                      /* of those: the driver, or the device in it, is no more */
     int bad_memory;                   /* of those: an error in the device's memory */
     int not_ready;                    /* a stream's answer while it works */

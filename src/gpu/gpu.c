@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/gpu.h"
 
+#include "base/fault.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "gpu/backend.h"
@@ -148,6 +149,11 @@ const struct cairn_error *gpu_lost(const struct gpu *g)
     return g->lost.code ? &g->lost : NULL;
 }
 
+bool gpu_is_sound(const struct gpu *g)
+{
+    return !g->lost.code && !g->wait_failed;
+}
+
 /* A device that is gone says so at once, in the words of the call that found it out. */
 static bool is_lost(struct gpu *g, struct cairn_error *err)
 {
@@ -192,13 +198,14 @@ int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct
     if (!gpu_alloc(g, GPU_MEM_STAGING, size, &out->at, &why))
         return 0;
     out->pinned = false;
-    if (!is_lost(g, &why) && (out->at = aligned_alloc(PAGE, (size / PAGE + 1) * PAGE))) {
-        if (g->transfer)
-            transfer_tell(g->transfer, TRANSFER_PAGEABLE, &why);
-        return 0;
-    }
-    *err = why;
-    return -1;
+    if (is_lost(g, err))
+        return -1;
+    out->at = fault_hit() ? NULL : aligned_alloc(PAGE, (size / PAGE + 1) * PAGE);
+    if (!out->at)
+        return cairn_fail(err, CAIRN_ENOMEM, "the host has no memory for %zu bytes (%s)", size, why.msg);
+    if (g->transfer)
+        transfer_tell(g->transfer, TRANSFER_PAGEABLE, &why);
+    return 0;
 }
 
 void gpu_staging_close(struct gpu *g, struct gpu_staging *s)

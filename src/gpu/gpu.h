@@ -61,6 +61,8 @@ int gpu_set_debug(struct gpu *g, struct cairn_error *err);
 const struct k_fault *gpu_fault(const struct gpu *g);
 /* Why every call fails; NULL: the device is well. */
 const struct cairn_error *gpu_lost(const struct gpu *g);
+/* Not lost, and no wait has failed so far: all that was queued before the last wait has been done. */
+bool gpu_is_sound(const struct gpu *g);
 /* What was queued last, in words; NULL: nothing.  May be asked by another thread, and be torn then. */
 const char *gpu_last(const struct gpu *g);
 int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);

@@ -7,7 +7,7 @@
 static const struct device_codes codes = {
     .no_memory = 2,
     .none = { 100, 101 },
-    .lost = { 4, 46, 100, 214, 220, 700, 702, 709, 710, 719, 999 },
+    .lost = { 4, 46, 100, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999 },
     .gone = { 4, 46, 100 },
     .bad_memory = 214,
     .not_ready = 600,

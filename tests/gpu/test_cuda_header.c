@@ -37,8 +37,39 @@ static void numbers_are_those_of_the_header(void)
     CHECK_INT(0, CU_EVENT_DEFAULT);
 }
 
+/* Those that the header says leave the process in a state that only a new one mends, and those of a driver that is gone. */
+static void a_lost_device_is_known_by_its_code(void)
+{
+    const int lost[] = {
+        CUDA_ERROR_DEINITIALIZED,
+        CUDA_ERROR_DEVICE_UNAVAILABLE,
+        CUDA_ERROR_NO_DEVICE,
+        CUDA_ERROR_ECC_UNCORRECTABLE,
+        CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        CUDA_ERROR_ASSERT,
+        CUDA_ERROR_HARDWARE_STACK_ERROR,
+        CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        CUDA_ERROR_INVALID_PC,
+        CUDA_ERROR_LAUNCH_FAILED,
+        CUDA_ERROR_UNKNOWN,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lost); i++) {
+        bool known = false;
+        for (size_t k = 0; k < ARRAY_LEN(codes.lost); k++)
+            known |= codes.lost[k] == lost[i];
+        if (!known)
+            CHECK_FAIL_("code %d is not in the list", lost[i]);
+    }
+}
+
 int main(void)
 {
     RUN(numbers_are_those_of_the_header);
+    RUN(a_lost_device_is_known_by_its_code);
     return check_done();
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * On a device whose streams are lazy: work is only queued, and done when somebody waits, in any order that the events
  * allow.  What is not ordered properly comes out wrong sooner or later. */
+#include "base/fault.h"
 #include "check.h"
 #include "gpu/backend.h"
 #include "gpu/belt.h"
 #include "gpu/pool.h"
+#include <errno.h>
 #include <stdlib.h>
 
 enum { STREAMS = 3, QUEUE = 4096 };
@@ -90,7 +92,7 @@ static int lazy_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out,
 {
     (void)g;
     if (kind == GPU_MEM_STAGING && dev.no_staging)
-        return cairn_fail(e, CAIRN_ENOMEM, "told to refuse");
+        return cairn_fail(e, CAIRN_EDEVICE, "told to refuse");
     dev.memory++;
     *out = malloc(size);
     memset(*out, 0xee, size);
@@ -176,13 +178,18 @@ static const struct belt_array arrays[] = { { 1300, 200 }, { 600, 100 } };
 enum { PIECES = 7, ARRAYS = 2 };
 static uint8_t want[ARRAYS][1300];
 
-static struct belt *start(bool no_staging)
+static void make_device(bool no_staging)
 {
-    struct belt *b;
     memset(&dev, 0, sizeof(dev));
     dev.no_staging = no_staging;
     device = (struct gpu){ .backend = &backend, .info = { .name = "test:0" } };
     device.pool = pool_open(&device, true);
+}
+
+static struct belt *start(bool no_staging)
+{
+    struct belt *b;
+    make_device(no_staging);
     CHECK(!belt_open(&device, arrays, ARRAYS, &b, &err));
     CHECK_INT(belt_pieces(b), PIECES);
     for (int i = 0; i < ARRAYS; i++)
@@ -251,6 +258,22 @@ static void any_order_gives_the_same(void)
         check_homes(b);
         finish(b);
     }
+}
+
+/* A driver that refuses to pin, for whatever reason, and a host without memory. */
+static void want_of_memory_is_the_host_s(void)
+{
+    struct belt *none;
+    struct gpu_staging s;
+    make_device(true);
+    fault_arm(1, ENOMEM);
+    CHECK(gpu_staging_open(&device, 1000, &s, &err));
+    CHECK_INT(err.code, CAIRN_ENOMEM);
+    fault_arm(1, ENOMEM);
+    CHECK(belt_open(&device, arrays, ARRAYS, &none, &err));
+    CHECK_INT(err.code, CAIRN_ELACK);
+    fault_disarm();
+    finish(NULL);
 }
 
 /* As a network goes through its blocks: forth and back. */
@@ -332,6 +355,7 @@ static void sizes_are_what_is_taken(void)
 int main(void)
 {
     RUN(any_order_gives_the_same);
+    RUN(want_of_memory_is_the_host_s);
     RUN(there_and_back_sends_little);
     RUN(ahead_of_use_nothing_is_lost);
     RUN(failures_do_not_spoil);
