@@ -191,7 +191,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
     gpu_close(o.g);
     if (o.events)
         fclose(o.events);
-    if (failed)
+    if (failed && (o.g || !restart_why())) /* one that cannot be opened is tried once more */
         restart_now(&err);
     return r ? print_error(&err) : exit_of(end);
 }

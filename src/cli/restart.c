@@ -29,8 +29,12 @@ enum { OWN_KERNELS = 1, NO_SDMA, ON_CPU };
  * meant. */
 #define NAME "CAIRN_TRAIN_RESTARTS"
 
+enum { LINK_ROOM = 64 };
+
 static struct {
-    char **argv, **env; /* the last in env is `told` */
+    char **argv, **env;    /* the last in env is `told` */
+    const char *latest;    /* the link to the run's newest checkpoint */
+    char first[LINK_ROOM]; /* where it pointed when this process began */
     char told[sizeof(struct cairn_error)];
     double began;
     struct restart_place place;
@@ -47,9 +51,10 @@ static bool is_of_use(int workaround, enum gpu_api api, bool allow_cpu)
            (workaround == ON_CPU && allow_cpu);
 }
 
-bool restart_next(struct restart_place *p, double lived_s, enum gpu_api api, bool allow_cpu)
+bool restart_next(struct restart_place *p, double lived_s, bool came_further, enum gpu_api api,
+                  bool allow_cpu)
 {
-    if (!p->times || lived_s >= GOOD_AFTER_S) {
+    if (!p->times || (lived_s >= GOOD_AFTER_S && came_further)) {
         p->times = 1;
         return true;
     }
@@ -64,7 +69,7 @@ bool restart_next(struct restart_place *p, double lived_s, enum gpu_api api, boo
 /* How many times in a row it may come to. */
 static int most_times(struct restart_place p)
 {
-    while (restart_next(&p, 0, self.api, self.allow_cpu))
+    while (restart_next(&p, 0, false, self.api, self.allow_cpu))
         ;
     return p.times;
 }
@@ -100,6 +105,13 @@ static void take_from_run(const char *dir, struct arena *a)
     self.place.workaround = good ? 0 : found;
 }
 
+/* Empty: there is none. */
+static void read_latest(char out[LINK_ROOM])
+{
+    ssize_t n = readlink(self.latest, out, LINK_ROOM - 1);
+    out[n > 0 ? n : 0] = '\0';
+}
+
 static char **environment(struct arena *a)
 {
     size_t n = 0, at = 0;
@@ -117,6 +129,8 @@ void restart_prepare(int argc, char **argv, bool resume, const char *dir, struct
 {
     size_t at = 0;
     self.began = clock_s();
+    self.latest = arena_printf(a, "%s/checkpoints/latest", dir);
+    read_latest(self.first);
     take_told(a);
     if (!self.why && resume)
         take_from_run(dir, a);
@@ -162,11 +176,15 @@ void restart_now(const struct cairn_error *why)
 {
     struct restart_place p = self.place;
     sigset_t none, before;
-    if (!self.argv || !restart_next(&p, clock_s() - self.began, self.api, self.allow_cpu))
+    char latest[LINK_ROOM];
+    if (!self.argv)
+        return;
+    read_latest(latest);
+    if (!restart_next(&p, clock_s() - self.began, strcmp(latest, self.first) != 0, self.api, self.allow_cpu))
         return;
     const char *words = workarounds[p.workaround == self.place.workaround ? 0 : p.workaround].words;
-    fprintf(stderr, "cairn: %s\n  starting again from the last checkpoint, %d of at most %d times: %s\n",
-            why->msg, p.times, most_times(p), words);
+    fprintf(stderr, "cairn: %s\n  starting again from the %s, %d of at most %d times: %s\n", why->msg,
+            latest[0] ? "last checkpoint" : "beginning", p.times, most_times(p), words);
     snprintf(self.told, sizeof(self.told), NAME "=%d:%d:%d:%s; started again %s", (int)getpid(), p.times,
              p.workaround, why->msg, words);
     sigemptyset(&none); /* what is blocked stays so in the new program */

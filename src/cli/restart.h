@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A process whose device fails becomes a fresh one, which goes on from the last checkpoint: first as it was, then with one
- * workaround more each time.  After an hour without trouble it begins again with "as it was", but keeps what it has.
+ * workaround more each time.  After an hour without trouble in which a checkpoint was made it begins again with "as it was", but
+ * keeps what it has.
  *
  * All that it takes is made beforehand, so that it can also be done from the thread that finds another stuck. */
 #ifndef CAIRN_CLI_RESTART_H
@@ -16,8 +17,9 @@ struct restart_place {
     int times;      /* restarts in a row */
     int workaround; /* this one and those before it are in use; 0: none */
 };
-/* The next place up; false: there is none.  lived_s is how long the process has lived. */
-bool restart_next(struct restart_place *p, double lived_s, enum gpu_api api, bool allow_cpu);
+/* The next place up; false: there is none.  lived_s is how long the process has lived, came_further: it has made a checkpoint. */
+bool restart_next(struct restart_place *p, double lived_s, bool came_further, enum gpu_api api,
+                  bool allow_cpu);
 
 /* argv: from the command's name on; resume: --resume is in it, else it is added.  Finds out where this process stands: in
  * place of another, or, with `resume`, of a run whose process died with a workaround (dir's run.json).  One of a run that

@@ -48,7 +48,7 @@ static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct a
     *why = NULL;
     if (!gpu_open(name, g, err))
         return 0;
-    if (!allow_cpu || err->code != CAIRN_ELACK)
+    if (!allow_cpu || (err->code != CAIRN_ELACK && err->code != CAIRN_EDEVICE))
         return -1;
     *why = arena_printf(a, "%s (train.allow_cpu)", err->msg);
     *err = (struct cairn_error){ 0 };
@@ -64,7 +64,7 @@ int train_open_device(const struct train_config *c, struct arena *a, struct trai
     gpu_list(a, &list, &n, &reasons, &n_reasons);
     const char *name = device_name(c->train.device, list, n, a);
     if (open_named(name, c->train.allow_cpu, &o->g, a, &o->why_device, err)) {
-        if (!err->hint[0] && n_reasons)
+        if (!err->hint[0] && n_reasons && err->code == CAIRN_ELACK)
             cairn_hint(err, "%s", reasons[0]);
         return -1;
     }

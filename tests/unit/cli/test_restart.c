@@ -8,7 +8,7 @@
 static void check_next(struct restart_place *p, double lived_s, enum gpu_api api, bool cpu, int times,
                        int workaround)
 {
-    CHECK(restart_next(p, lived_s, api, cpu));
+    CHECK(restart_next(p, lived_s, true, api, cpu));
     CHECK_INT(p->times, times);
     CHECK_INT(p->workaround, workaround);
 }
@@ -18,9 +18,9 @@ static void one_workaround_more_each_time(void)
     struct restart_place p = { 0 };
     for (int i = 0; i < 3; i++)
         check_next(&p, 10, GPU_API_HIP, false, i + 1, i);
-    CHECK(!restart_next(&p, 10, GPU_API_HIP, false));
+    CHECK(!restart_next(&p, 10, true, GPU_API_HIP, false));
     check_next(&p, 10, GPU_API_HIP, true, 4, 3);
-    CHECK(!restart_next(&p, 10, GPU_API_HIP, true));
+    CHECK(!restart_next(&p, 10, true, GPU_API_HIP, true));
 }
 
 static void what_is_for_amd_is_left_out_elsewhere(void)
@@ -29,15 +29,16 @@ static void what_is_for_amd_is_left_out_elsewhere(void)
     check_next(&p, 10, GPU_API_CUDA, true, 1, 0);
     check_next(&p, 10, GPU_API_CUDA, true, 2, 1);
     check_next(&p, 10, GPU_API_CUDA, true, 3, 3);
-    CHECK(!restart_next(&p, 10, GPU_API_CUDA, true));
+    CHECK(!restart_next(&p, 10, true, GPU_API_CUDA, true));
 }
 
 static void after_a_good_hour_it_counts_anew(void)
 {
     struct restart_place p = { 3, 2 };
-    CHECK(!restart_next(&p, 3599, GPU_API_HIP, false));
+    CHECK(!restart_next(&p, 3599, true, GPU_API_HIP, false));
+    CHECK(!restart_next(&p, 7200, false, GPU_API_HIP, false)); /* it came no further */
     check_next(&p, 3600, GPU_API_HIP, false, 1, 2);
-    CHECK(!restart_next(&p, 10, GPU_API_HIP, false));
+    CHECK(!restart_next(&p, 10, true, GPU_API_HIP, false));
 }
 
 static void remember(const char *dir, const char *workaround, enum run_state state)
