@@ -154,6 +154,16 @@ static int prepare_restart(const struct train_args *args, struct train_options *
     return restart_wants_cpu() ? config_set(o->config, "the workaround", "train.device", "cpu", err) : 0;
 }
 
+/* Whether a new process may.  Where no workaround helps, one is enough. */
+static bool may_do_better(const struct gpu *g, enum train_end end, const struct cairn_error *err)
+{
+    if (is_stopped())
+        return false;
+    if (!g || end == TRAIN_TORN)
+        return !restart_why() && (end == TRAIN_TORN || err->code == CAIRN_EDEVICE);
+    return err->code == CAIRN_EDEVICE || gpu_lost(g);
+}
+
 static int train(const struct train_args *args, const char *file, struct arena *a)
 {
     struct cairn_error err = { 0 };
@@ -170,7 +180,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
         .stop = &stop_signal,
         .evidence = evidence,
     };
-    enum train_end end;
+    enum train_end end = TRAIN_FINISHED;
     config_init(&config, a);
     if (train_read_config(&args->wish, file, &config, &err))
         return print_error(&err);
@@ -187,11 +197,11 @@ static int train(const struct train_args *args, const char *file, struct arena *
                     open_device(&config, &o, a, &err) || train_run(&o, &end, &err)
                 ? -1
                 : 0;
-    bool failed = r && (err.code == CAIRN_EDEVICE || (o.g && gpu_lost(o.g))) && !is_stopped();
+    bool again = r && may_do_better(o.g, end, &err);
     gpu_close(o.g);
     if (o.events)
         fclose(o.events);
-    if (failed && (o.g || !restart_why())) /* one that cannot be opened is tried once more */
+    if (again)
         restart_now(&err);
     return r ? print_error(&err) : exit_of(end);
 }

@@ -21,9 +21,10 @@ struct checkpoint_state {
     uint64_t micro;      /* samples of a micro-batch */
     bool recompute;
     bool optim_on_host, blocks_on_host;
-    double best_val; /* NaN: none yet */
-    uint64_t waited; /* evaluations since it was found */
-    char config[33]; /* hash of what decides the numbers */
+    double best_val;           /* NaN: none yet */
+    uint64_t waited;           /* evaluations since it was found */
+    bool eval_due, sample_due; /* at this step, and not done yet */
+    char config[33];           /* hash of what decides the numbers */
 };
 
 struct checkpoint_model {

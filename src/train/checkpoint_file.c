@@ -82,6 +82,8 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     if (isfinite(s->best_val))
         json_add_real(top, "best_val", s->best_val);
     json_add_int(top, "waited", (int64_t)s->waited);
+    json_add_bool(top, "evaluation_due", s->eval_due);
+    json_add_bool(top, "sample_due", s->sample_due);
     json_add_text(top, "config", s->config);
     if (add_files(dir, json_add_array(top, "files"), err))
         return -1;
@@ -161,6 +163,8 @@ int checkpoint_state_read(const char *dir, struct checkpoint_state *out, struct 
         .blocks_on_host = json_bool(json_get(top, "blocks_on_host"), false),
         .best_val = json_number(json_get(top, "best_val"), NAN),
         .waited = whole(top, "waited"),
+        .eval_due = json_bool(json_get(top, "evaluation_due"), false),
+        .sample_due = json_bool(json_get(top, "sample_due"), false),
     };
     snprintf(out->config, sizeof(out->config), "%s", config ? config : "");
     return 0;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/job.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "nn/gpt_file.h"
 #include "train/load_line.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void job_say(struct job *j, const char *fmt, ...)
@@ -362,6 +365,44 @@ int job_open_sampler(struct job *j, struct cairn_error *err)
     int r = sampler_open(j->m, j->tokenizer, j->m->shape.context, &j->sampler, err);
     j->taken_bytes[JOB_SAMPLER] = taken(j) - before;
     return r;
+}
+
+static int save_sample(struct job *j, const char *text, struct cairn_error *err)
+{
+    char *dir = arena_printf(&j->arena, "%s/samples", j->o->dir);
+    char *path = arena_printf(&j->arena, "%s/step-%" PRIu64 ".txt", dir, j->state.step);
+    if (mkdir(dir, 0777) && errno != EEXIST)
+        return cairn_fail_errno(err, "make the folder %s", dir);
+    return file_write(path, text, strlen(text), err);
+}
+
+int job_sample(struct job *j, void *to, struct cairn_error *err)
+{
+    (void)to;
+    const struct config_sample *c = &j->c->sample;
+    CLEANUP(str_release) struct str all = { 0 }, clean = { 0 };
+    if (job_open_sampler(j, err))
+        return -1;
+    for (size_t i = 0; i < c->prompts.n; i++) {
+        struct sample_options o = {
+            .tokens = (size_t)c->tokens,
+            .temperature = c->temperature,
+            .top_k = (size_t)c->top_k,
+            .seed = sample_seed((uint64_t)j->c->train.seed, i),
+        };
+        if (sampler_run(j->sampler, c->prompts.item[i], &o, &all, err))
+            return -1;
+        str_add(&all, "\n");
+    }
+    metrics_add_text(j->metrics, j->state.step, "sample", all.s);
+    job_say(j, "---- sample at step %" PRIu64, j->state.step);
+    for (const char *line = all.s; line; line = str_next_line(line)) {
+        clean.len = 0;
+        str_add_clean(&clean, line, strcspn(line, "\n"));
+        job_say(j, "  %s", clean.len ? clean.s : "");
+    }
+    job_say(j, "----");
+    return save_sample(j, all.s, err);
 }
 
 /* ---- the room of a step ---- */

@@ -52,7 +52,8 @@ struct job {
     const char *event; /* to be told in the next step's line, with the note; NULL: none */
     char note[512];
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
-    bool unsaved;        /* it could not */
+    bool unsaved;        /* the next one is worth a try at the same step */
+    bool torn;           /* memory ran out when some of a step's weights had moved */
     bool told_help;      /* that the host widens weights */
     const char *why_storage;
     struct job_plan plan;
@@ -86,6 +87,8 @@ int job_fill_model(struct job *j, struct cairn_error *err);
 /* Room for the passes of a step: smaller ones are tried when memory is short, and what was done is said. */
 int job_open_room(struct job *j, struct cairn_error *err);
 int job_open_sampler(struct job *j, struct cairn_error *err); /* where it is not open yet */
+/* Text from the configuration's prompts: said, and kept with the run.  `to` is not used. */
+int job_sample(struct job *j, void *to, struct cairn_error *err);
 void job_close(struct job *j);
 
 /* ---- memory: job_memory.c ---- */

@@ -9,12 +9,10 @@
 #include "train/job.h"
 #include "train/plot.h"
 #include "train/runs.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,7 +101,8 @@ static int compute_step(struct job *j, struct step *out, struct cairn_error *err
     if (passes(j, err) || optim_step(j->optim, NULL, out->rate, 1 / j->state.loss_scale, err) ||
         mean_loss(j, &out->loss, err) || optim_finish(j->optim, NULL, &r, err)) {
         if (err->code == CAIRN_ENOMEM && optim_is_half_done(j->optim)) {
-            err->code = gpu_info(j->o->g)->api == GPU_API_HOST ? CAIRN_EIO : CAIRN_EDEVICE;
+            err->code = CAIRN_EIO; /* it must not be done again */
+            j->torn = true;
             cairn_hint(err,
                        "weights have moved in this step already: --resume goes on from the last checkpoint");
         }
@@ -208,13 +207,20 @@ static void emit(struct job *j, const struct measure *m)
         job_say(j, "cannot write the log: %s; it is kept in memory until that works again", trouble->msg);
 }
 
-/* The step's line gets the validation loss. */
-static int evaluate_if_due(struct job *j, struct measure *m, bool *enough, struct cairn_error *err)
+/* A checkpoint that is made before it is done tells the next process. */
+static void note_due(struct job *j)
 {
     struct data_info d;
-    double loss;
     data_info_get(j->data, &d);
-    if (!is_due(j, j->c->eval.every) || !d.val_windows)
+    j->state.eval_due = is_due(j, j->c->eval.every) && d.val_windows;
+    j->state.sample_due = is_due(j, j->c->sample.every);
+}
+
+/* The line gets the validation loss. */
+static int evaluate_if_due(struct job *j, struct measure *m, struct cairn_error *err)
+{
+    double loss;
+    if (!j->state.eval_due)
         return 0;
     metrics_flush(j->metrics);
     if (job_with_less(j, evaluate, &loss, err))
@@ -224,46 +230,14 @@ static int evaluate_if_due(struct job *j, struct measure *m, bool *enough, struc
     bool better = !(loss >= j->state.best_val);
     j->state.best_val = better ? loss : j->state.best_val;
     j->state.waited = better ? 0 : j->state.waited + 1;
-    *enough = j->c->train.patience && j->state.waited >= (uint64_t)j->c->train.patience;
+    j->state.eval_due = false;
     return 0;
 }
 
-static int save_sample(struct job *j, const char *text, struct cairn_error *err)
+static bool is_enough(const struct job *j)
 {
-    char *dir = arena_printf(&j->arena, "%s/samples", j->o->dir);
-    char *path = arena_printf(&j->arena, "%s/step-%" PRIu64 ".txt", dir, j->state.step);
-    if (mkdir(dir, 0777) && errno != EEXIST)
-        return cairn_fail_errno(err, "make the folder %s", dir);
-    return file_write(path, text, strlen(text), err);
-}
-
-static int sample(struct job *j, void *to, struct cairn_error *err)
-{
-    (void)to;
-    const struct config_sample *c = &j->c->sample;
-    CLEANUP(str_release) struct str all = { 0 }, clean = { 0 };
-    if (job_open_sampler(j, err))
-        return -1;
-    for (size_t i = 0; i < c->prompts.n; i++) {
-        struct sample_options o = {
-            .tokens = (size_t)c->tokens,
-            .temperature = c->temperature,
-            .top_k = (size_t)c->top_k,
-            .seed = sample_seed((uint64_t)j->c->train.seed, i),
-        };
-        if (sampler_run(j->sampler, c->prompts.item[i], &o, &all, err))
-            return -1;
-        str_add(&all, "\n");
-    }
-    metrics_add_text(j->metrics, j->state.step, "sample", all.s);
-    job_say(j, "---- sample at step %" PRIu64, j->state.step);
-    for (const char *line = all.s; line; line = str_next_line(line)) {
-        clean.len = 0;
-        str_add_clean(&clean, line, strcspn(line, "\n"));
-        job_say(j, "  %s", clean.len ? clean.s : "");
-    }
-    job_say(j, "----");
-    return save_sample(j, all.s, err);
+    return j->c->train.patience && is_due(j, j->c->eval.every) &&
+           j->state.waited >= (uint64_t)j->c->train.patience;
 }
 
 /* A disk that is full costs a checkpoint, not the run.  A device that does not give its numbers ends it. */
@@ -278,7 +252,7 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     int r = checkpoints_save(j->checkpoints, &m, &j->state, &why);
     if (wait && checkpoints_wait(j->checkpoints, NULL, r ? &(struct cairn_error){ 0 } : &why))
         r = -1;
-    j->unsaved = r != 0;
+    j->unsaved = r && why.code != CAIRN_EDEVICE;
     j->saved_step = j->state.step;
     if (!r || why.code == CAIRN_EDEVICE) {
         if (r)
@@ -339,10 +313,41 @@ static void tell_copies(struct job *j)
 
 /* ---- the loop ---- */
 
+static int do_what_is_due(struct job *j, struct measure *m, struct cairn_error *err)
+{
+    int r = evaluate_if_due(j, m, err);
+    emit(j, m);
+    if (r || (j->state.sample_due && job_with_less(j, job_sample, NULL, err)))
+        return -1;
+    j->state.sample_due = false;
+    return 0;
+}
+
+/* What the process before could not do at the step that it saved.  A restart that no step follows is told here too. */
+static int catch_up(struct job *j, bool *enough, struct cairn_error *err)
+{
+    bool eval = j->state.eval_due, text = j->state.sample_due;
+    note_due(j); /* as the configuration is now */
+    j->state.eval_due = j->state.eval_due && eval;
+    j->state.sample_due = j->state.sample_due && text;
+    bool due = j->state.eval_due || j->state.sample_due;
+    if (!due && (!j->event || j->state.step < (uint64_t)j->c->train.steps))
+        return 0;
+    struct measure m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
+    j->event = NULL;
+    if (do_what_is_due(j, &m, err))
+        return -1;
+    *enough = due && is_enough(j);
+    j->unsaved = due;
+    return 0;
+}
+
 static int train_steps(struct job *j, enum train_end *end, struct cairn_error *err)
 {
     bool enough = false;
     *end = TRAIN_FINISHED;
+    if (catch_up(j, &enough, err))
+        return -1;
     while (j->state.step < (uint64_t)j->c->train.steps && !enough) {
         struct step s;
         if (job_with_less(j, take_step, &s, err))
@@ -354,12 +359,10 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         tell_copies(j);
         job_tell_holes(j);
         struct measure m = measure_of(j, &s);
-        int r = evaluate_if_due(j, &m, &enough, err);
-        emit(j, &m);
-        if (r)
+        note_due(j);
+        if (do_what_is_due(j, &m, err))
             return -1;
-        if (is_due(j, j->c->sample.every) && job_with_less(j, sample, NULL, err))
-            return -1;
+        enough = is_enough(j);
         bool stop = j->o->is_stopped && j->o->is_stopped();
         if (is_due(j, j->c->checkpoint.every) || stop || enough || job_host_is_short(j)) {
             bool last = stop || enough || j->state.step == (uint64_t)j->c->train.steps;
@@ -379,13 +382,13 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
     return checkpoints_wait(j->checkpoints, NULL, err);
 }
 
-/* Something was refused, but what the last step left on the device is there.  (Where work failed that was queued, and it is not
- * known which, the device is lost.) */
+/* Something was refused, but what the last step left on the device is there.  (Not so where work failed that was queued: it is not
+ * known which.) */
 static void save_what_is_sound(struct job *j, const struct cairn_error *why)
 {
     struct cairn_error ignored = { 0 };
-    if (why->code == CAIRN_EDEVICE && !gpu_lost(j->o->g) && !optim_is_half_done(j->optim) &&
-        j->saved_step != j->state.step && !save(j, true, &ignored))
+    if (why->code == CAIRN_EDEVICE && gpu_is_sound(j->o->g) && !optim_is_half_done(j->optim) &&
+        (j->saved_step != j->state.step || j->unsaved) && !save(j, true, &ignored))
         job_say(j, "the device failed; what step %" PRIu64 " left is saved", j->state.step);
 }
 
@@ -559,8 +562,8 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
     }
     j->saved_step = j->state.step;
     ticker_start(&j->ticker, j->o->talk, (uint64_t)j->c->train.steps);
-    int r =
-        !from && j->c->sample.every && job_with_less(j, sample, NULL, err) ? -1 : train_steps(j, end, err);
+    int r = !from && j->c->sample.every && job_with_less(j, job_sample, NULL, err) ? -1
+                                                                                   : train_steps(j, end, err);
     if (r)
         save_what_is_sound(j, err);
     ticker_end(&j->ticker);
@@ -570,12 +573,19 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
     return r ? r : finish(j, *end, err);
 }
 
+static bool is_finished(struct job *j)
+{
+    struct run_info info;
+    struct cairn_error ignored;
+    return !run_info_read(j->o->dir, &j->arena, &info, &ignored) && info.state == RUN_FINISHED;
+}
+
 static int run_job(struct job *j, enum train_end *end, struct cairn_error *err)
 {
     char *from;
     if (job_read_shape(j, err) || find_start(j, &from, err))
         return -1;
-    if (from && j->state.step >= (uint64_t)j->c->train.steps) {
+    if (from && j->state.step >= (uint64_t)j->c->train.steps && is_finished(j)) {
         job_say(j, "%s has all its %lld steps already", j->o->dir, (long long)j->c->train.steps);
         *end = TRAIN_WAS_FINISHED;
         return 0;
@@ -600,6 +610,8 @@ int train_run(const struct train_options *o, enum train_end *end, struct cairn_e
     int r = -1;
     if (!o->debug || !gpu_set_debug(o->g, err))
         r = run_job(&j, end, err);
+    if (r && j.torn)
+        *end = TRAIN_TORN;
     if (j.metrics)
         metrics_close(j.metrics, &(struct cairn_error){ 0 });
     job_close(&j);

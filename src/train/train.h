@@ -34,7 +34,8 @@ struct train_options {
     const volatile sig_atomic_t *stop; /* the same for what has no steps: loading.  May be NULL */
 };
 
-enum train_end { TRAIN_FINISHED, TRAIN_STOPPED, TRAIN_WAS_FINISHED };
+/* TRAIN_TORN: it failed for want of memory in the middle of a step, and a new process may do it from the last checkpoint. */
+enum train_end { TRAIN_FINISHED, TRAIN_STOPPED, TRAIN_WAS_FINISHED, TRAIN_TORN };
 int train_run(const struct train_options *o, enum train_end *end, struct cairn_error *err);
 
 /* What a job would take, and how it would be laid out to fit.  None of that is allocated. */

@@ -2,6 +2,8 @@
 """`cairn train` and a driver that refuses something: what can be is saved, and a new process goes on, with one workaround more each
 time; what is not the device's fault ends the run as ever."""
 import json
+import os
+import resource
 
 import tap
 from training import Home, differences, fake
@@ -20,14 +22,35 @@ def restarts(home, run):
     return [line for line in home.log(run) if line.get('event') == 'restart']
 
 
-def the_same_end(home, run, done, whole, starts):
-    """So many new starts, of which the log tells, each step's loss once in it, and the bits of an undisturbed run."""
+def validations(home, run):
+    return [(line['step'], line['val_loss']) for line in home.log(run) if 'val_loss' in line]
+
+
+def state(home, run, step):
+    """What a checkpoint has of evaluations."""
+    with open(home.checkpoint(run, step) + '/state.json', encoding='utf-8') as f:
+        found = json.load(f)
+    return {key: found.get(key) for key in ('best_val', 'waited', 'evaluation_due', 'sample_due')}
+
+
+def samples(home, run):
+    path = f'{home.path}/{run}/samples'
+    return sorted(os.listdir(path)) if os.path.exists(path) else []
+
+
+def the_same_end(home, run, done, whole, starts, steps=STEPS):
+    """So many new starts, of which the log tells, each step's loss once in it, and the bits and evaluations of an undisturbed run."""
     if done.returncode or done.stderr.count('starting again') != starts or not min(starts, 1) <= len(restarts(home, run)) <= starts:
         yield f'{run}: exit {done.returncode}: {done.stderr}'
-    elif [line['step'] for line in home.log(run) if 'loss' in line] != list(range(1, STEPS + 1)):
+    elif [line['step'] for line in home.log(run) if 'loss' in line] != list(range(1, steps + 1)):
         yield f'{run}: {home.log(run)}'
+    elif run_json(home, run)['state'] != 'finished' or not os.path.exists(f'{home.path}/{run}/loss.svg'):
+        yield f'{run}: {run_json(home, run)}, {os.listdir(f"{home.path}/{run}")}'
     else:
-        yield from differences(home, run, whole, STEPS)
+        yield from differences(home, run, whole, steps)
+        for what in validations, samples, lambda at, which: state(at, which, steps):
+            if what(home, run) != what(home, whole):
+                yield f'{run}: {what(home, run)}, and not {what(home, whole)}'
 
 
 def any_call_may_be_refused_once():
@@ -48,9 +71,59 @@ def any_call_may_be_refused_once():
                 started = done.stderr.count('starting again')
                 starts += started
                 saved += done.stderr.count('left is saved')
+                if call in ('hipStreamQuery', 'hipStreamSynchronize') and 'left is saved' in done.stderr:
+                    yield f'{run}: what was queued may have failed: {done.stderr}'
                 yield from the_same_end(home, run, done, place, min(started, 1))
     if starts < 18 or not 4 <= saved < starts:
         yield f'{starts} starts, {saved} of them from what was saved for it'
+
+
+def what_was_due_is_done_by_the_next_process():
+    """The evaluation after the last step, one in the middle, the sample after an evaluation that makes it enough."""
+    still = {'train__lr': 1e-30, 'train__weight_decay': 0, 'train__warmup': 0}  # no evaluation is better than the first
+    ways = {'last': (42, 3, ('starting', 'validation'), {'train__steps': 3}),
+            'middle': (42, 3, ('starting', 'validation'), {}),
+            'sample': (70, 6, ('validation', 'starting', 'sample'), {'train__steps': 9, 'sample__every': 6, 'sample__tokens': 1, 'train__patience': 1, **still})}
+    with Home() as home:
+        for name, (n, step, order, more) in ways.items():
+            keys = {**KEYS, 'eval__every': 3, 'eval__batches': 1, **more}
+            home.train(name + '-whole', env=fake(home), **keys)
+            done = home.train(name, env=fake(home, f'fail=hipMemcpyHtoDAsync:{n}:98{ONCE}'), **keys)
+            words = {'starting': 'starting again', 'validation': f'step {step}  validation loss', 'sample': f'sample at step {step}'}
+            said = [done.stderr.find(words[word]) for word in order]
+            if f'what step {step} left is saved' not in done.stderr or -1 in said or said != sorted(said):
+                yield f'{name}: {done.stderr}'
+            yield from the_same_end(home, name, done, name + '-whole', 1, steps=max(home.steps(name + '-whole')))
+
+
+def a_checkpoint_that_had_no_room_is_tried_again():
+    """The disk is full when step 2 is saved, and has room when the device refuses something in step 3."""
+    with Home() as home:
+        home.train('whole', env=fake(home), **KEYS)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, before[1]))
+        run = home.start('full', env=fake(home, f'slow=hipModuleLaunchKernel:110:5000,fail=hipModuleLaunchKernel:111:98{ONCE}'), **KEYS)
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        run.wait_for('a checkpoint could not be written')
+        resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, before)
+        status = run.end()
+        if status or 'what step 2 left is saved' not in run.said():
+            yield f'exit {status}: {run.said()}'
+        yield from differences(home, 'full', 'whole', STEPS)
+
+
+def a_device_that_cannot_be_opened_is_tried_once_more():
+    """In a run's first process; or the CPU takes its place, where that is wanted."""
+    told = 'deny=hipStreamCreateWithFlags:1:98'
+    with Home() as home:
+        done = home.train('never', env=fake(home, told), **KEYS)
+        if done.returncode != 1 or done.stderr.count('starting again from the beginning') != 1 or done.stderr.count('starting') != 1:
+            yield f'exit {done.returncode}: {done.stderr}'
+        if 'libcuda' in done.stderr:
+            yield f'of another device: {done.stderr}'
+        done = home.train('cpu', env=fake(home, told), train__allow_cpu='true', **KEYS)
+        if done.returncode or 'starting' in done.stderr or run_json(home, 'cpu')['device'] != 'cpu':
+            yield f'exit {done.returncode}: {done.stderr}'
 
 
 def copies_that_stay_refused_walk_the_ladder():
@@ -86,7 +159,7 @@ def the_last_resort_is_the_cpu():
 
 
 def what_is_not_the_device_s_fault_ends_it():
-    """Too little memory, a file that is not whole, numbers that are none."""
+    """Too little memory (one new start where a part of the weights has moved), a file that is not whole, numbers that are none."""
     with Home() as home:
         home.train('model', env=fake(home), **KEYS)
         model = home.checkpoint('model', STEPS)
@@ -94,15 +167,18 @@ def what_is_not_the_device_s_fault_ends_it():
             f.truncate(9000)
         grow = {'train__lr': 100, 'train__weight_decay': 10, 'train__schedule': 'constant', 'train__warmup': 0, 'train__steps': 50}
         ways = {'memory': ('memory=100000', {}, 'MiB of memory are planned'), 'file': ('', {'model__path': model}, 'model.safetensors'),
-                'numbers': ('', grow, 'the loss is')}
+                'numbers': ('', grow, 'the loss is'), 'moved': ('fail=hipModuleLaunchKernel:105:2', {}, 'weights have moved')}
         for name, (told, more, words) in ways.items():
             done = home.train(name, env=fake(home, told), **{**KEYS, **more})
-            if done.returncode != 1 or words not in done.stderr or 'starting again' in done.stderr:
+            if done.returncode != 1 or words not in done.stderr or done.stderr.count('starting again') != (name == 'moved'):
                 yield f'{name}: exit {done.returncode}: {done.stderr}'
 
 
 tap.run([
     any_call_may_be_refused_once,
+    what_was_due_is_done_by_the_next_process,
+    a_checkpoint_that_had_no_room_is_tried_again,
+    a_device_that_cannot_be_opened_is_tried_once_more,
     copies_that_stay_refused_walk_the_ladder,
     the_last_resort_is_the_cpu,
     what_is_not_the_device_s_fault_ends_it,
