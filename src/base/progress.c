@@ -27,8 +27,11 @@ void progress_text(const struct progress *p, uint64_t done, double seconds, char
     /* The first moments tell nothing about the rest. */
     if (speed > 0 && seconds >= 0.5 && done < p->total)
         left_text((total - (double)done) / speed, left, sizeof(left));
-    snprintf(buf, size, "%s %3d%%  %.1f of %.1f GB  %.2f GB/s  %s", p->what, (int)(part * 100),
-             (double)done / 1e9, total / 1e9, speed / 1e9, left);
+    bool small = p->total < 1000000000;
+    double unit = small ? 1e6 : 1e9;
+    snprintf(buf, size,
+             small ? "%s %3d%%  %.0f of %.0f MB  %.0f MB/s  %s" : "%s %3d%%  %.1f of %.1f GB  %.2f GB/s  %s",
+             p->what, (int)(part * 100), (double)done / unit, total / unit, speed / unit, left);
 }
 
 static void show(struct progress *p, uint64_t done, double at)

@@ -20,7 +20,8 @@ static void the_line(void)
         { 1000000000, 29000000000, 30, "work   3%  1.0 of 29.0 GB  0.03 GB/s  14:00 left" },
         { 1000000000, 1000000000000, 10, "work   0%  1.0 of 1000.0 GB  0.10 GB/s  2:46:30 left" },
         { 4000000000, 4000000000, 8, "work 100%  4.0 of 4.0 GB  0.50 GB/s  " },
-        { 0, 0, 1, "work 100%  0.0 of 0.0 GB  0.00 GB/s  " },
+        { 16000000, 81000000, 0.1, "work  19%  16 of 81 MB  160 MB/s  " },
+        { 0, 0, 1, "work 100%  0 of 0 MB  0 MB/s  " },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct progress p = { .what = "work", .total = rows[i].total };
@@ -81,7 +82,7 @@ static void fits_the_terminal(void)
     progress_add(&p, 500);
     progress_end(&p);
     read_until(master, "\033[K\r\033[K", seen, sizeof(seen));
-    CHECK_STR(seen, "\rwork  50%  0.0 of 0\033[K\r\033[K");
+    CHECK_STR(seen, "\rwork  50%  0 of 0 M\033[K\r\033[K");
     fclose(f);
     close(master);
 }
