@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 48, CODE_FIRST = 256, CODE_HELP = 200, CODE_COLOR, CODE_LIST };
+enum { MOST_OPTIONS = 48, CODE_FIRST = 256, CODE_HELP = 200, CODE_COLOR };
 
 void opt_list_release(struct opt_list *l)
 {
@@ -156,7 +156,6 @@ static void build_table(const struct opt_row *rows, bool mixed, struct table *t)
     }
     add_option(t, "help", no_argument, CODE_HELP);
     add_option(t, "color", required_argument, CODE_COLOR);
-    add_option(t, "list-options", no_argument, CODE_LIST);
 }
 
 static const struct opt_row *row_of(const struct opt_row *rows, int code)
@@ -179,11 +178,26 @@ static const char *wrong_option(char **argv)
     return mark;
 }
 
+/* "--probe, --probe-timeout" */
+static size_t add_those_that_start(struct str *out, const char *name, const struct table *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (str_starts(t->longs[i].name, name))
+            str_addf(out, "%s--%s", n++ ? ", " : "", t->longs[i].name);
+    return n;
+}
+
 static int unknown_option(const char *command, const char *word, const struct table *t)
 {
+    CLEANUP(str_release) struct str several = { 0 };
     char name[64];
     struct nearest near = { .word = name };
     snprintf(name, sizeof(name), "%.*s", str_starts(word, "--") ? (int)strcspn(word + 2, "=") : 0, word + 2);
+    if (*name && optopt >= CODE_HELP)
+        return options_error(command, "--%s takes no argument", name);
+    if (*name && add_those_that_start(&several, name, t) > 1)
+        return options_error(command, "--%s may be any of %s", name, several.s);
     for (size_t i = 0; *name && i < t->n; i++)
         nearest_try(&near, t->longs[i].name);
     if (near.best)
@@ -200,14 +214,14 @@ int options_parse_as(int argc, char **argv, const struct opt_row *rows, const st
                      int *rest, options_refuse refuse)
 {
     struct table t = { .n = 0 };
+    if (argc > 1 && !strcmp(argv[1], "--list-options"))
+        return print_list(rows), EXIT_FINE;
     build_table(rows, usage->mixed, &t);
     optind = 0; /* GNU: start anew */
     opterr = 0;
     for (int code, at = 1; (code = getopt_long(argc, argv, t.shorts, t.longs, NULL)) != -1; at = optind) {
         if (code == 'h' || code == CODE_HELP)
             return print_help(rows, usage), EXIT_FINE;
-        if (code == CODE_LIST)
-            return print_list(rows), EXIT_FINE;
         if ((code == '?' || code == ':') && refuse)
             return refuse(argv[at], at == 1);
         if (code == '?')

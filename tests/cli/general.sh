@@ -216,6 +216,20 @@ unknown_option_is_named()
     done
 }
 
+a_shortened_option_must_be_one()
+{
+    run doctor --pro
+    status_is 2
+    err_has '--pro may be any of --probe, --probe-timeout'
+    run doctor --lis --root "$fixture"
+    status_is 0
+    out_has gpu-present
+    run gpu --json=yes
+    status_is 2
+    err_has '--json takes no argument'
+    out_is_empty
+}
+
 missing_argument_is_named()
 {
     for command in $looking; do
@@ -360,6 +374,7 @@ it a_mistyped_word_gets_the_nearest
 it options_that_say_nothing_alone_are_refused
 it help_config_is_a_file_with_every_key
 it unknown_option_is_named
+it a_shortened_option_must_be_one
 it missing_argument_is_named
 it an_operand_too_many_is_refused
 it a_number_must_be_one
