@@ -88,7 +88,7 @@ static void load(struct gpu *g, struct file *f, const char *what, const struct t
     double seconds[MOST_ROUNDS];
     for (int i = 0; i < rounds; i++) {
         double begin = bench_now();
-        must(tensor_load(g, &f->source, f->wants, f->source.n_tensors, o, NULL, &err));
+        must(tensor_load(g, &f->source, f->wants, f->source.n_tensors, o, &err));
         seconds[i] = bench_now() - begin;
     }
     say(what, (double)f->bytes, seconds, rounds);
@@ -106,7 +106,7 @@ static void back(struct gpu *g, char *device, uint64_t bytes, int rounds)
     };
     for (int i = 0; i < rounds; i++) {
         double begin = bench_now();
-        must(transfer_down(gpu_transfer(g), &part, 1, NULL, NULL, &err));
+        must(transfer_down(gpu_transfer(g), &part, 1, NULL, &err));
         seconds[i] = bench_now() - begin;
     }
     say("device to ordinary memory", (double)bytes, seconds, rounds);

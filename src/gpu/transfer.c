@@ -36,7 +36,6 @@ struct job {
     struct piece *pieces;
     size_t n_pieces;
     uint64_t total, done;
-    struct hash hash;
 
     /* Copies begin and end in the order of pieces; these two are changed by the caller's thread alone. */
     size_t issued, landed;
@@ -258,17 +257,18 @@ static int verify(struct job *j, size_t piece, struct cairn_error *err)
 {
     const struct piece *p = &j->pieces[piece];
     for (size_t i = p->first; i < p->first + p->n;) {
-        struct hash before = j->hash;
+        struct hash before = j->t->verified, *h = j->down ? NULL : &j->t->verified;
         struct transfer_run run = next_run(j, &i);
-        if (!transfer_compare(j->t, &run, &j->hash, err))
+        if (!transfer_compare(j->t, &run, h, err))
             continue;
         if (j->direct || gpu_lost(j->t->g))
             return -1;
         transfer_note(j->t, TRANSFER_STEPS, err);
-        j->hash = before;
+        j->t->verified = before;
         if (transfer_again(j->t, &run, j->down, err))
             return -1;
-        hash_add(&j->hash, run.host, run.n);
+        if (h)
+            hash_add(h, run.host, run.n);
     }
     return 0;
 }
@@ -418,17 +418,13 @@ static int begin(struct job *j, const struct transfer_part *parts, size_t n, str
             return cairn_fail(err, CAIRN_EUSAGE, "a unit of %zu bytes is more than %zu", parts[i].unit,
                               t->slot_bytes);
     cut(j, n);
-    hash_init(&j->hash);
     return 0;
 }
 
-static int transfer(struct job *j, const struct transfer_part *parts, size_t n,
-                    struct transfer_report *report, struct cairn_error *err)
+static int transfer(struct job *j, const struct transfer_part *parts, size_t n, struct cairn_error *err)
 {
     int r = begin(j, parts, n, err) || (j->n_tasks && run(j, err)) ? -1 : 0;
     *(j->down ? &j->t->stats.down_bytes : &j->t->stats.up_bytes) += j->done;
-    if (report)
-        hash_end(&j->hash, report->hash);
     arena_release(&j->arena);
     pthread_cond_destroy(&j->news);
     pthread_cond_destroy(&j->work);
@@ -467,8 +463,7 @@ static struct job job_of(struct transfer *t, const struct transfer_options *o, b
 
 /* Those on the host, or the others: one run has one way. */
 static int transfer_some(struct transfer *t, const struct transfer_part *parts, size_t n,
-                         const struct transfer_options *o, struct transfer_report *report, bool down,
-                         bool on_host, struct cairn_error *err)
+                         const struct transfer_options *o, bool down, bool on_host, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     struct transfer_part *some = ARENA_NEW(&arena, struct transfer_part, n + 1);
@@ -479,23 +474,21 @@ static int transfer_some(struct transfer *t, const struct transfer_part *parts, 
     if (on_host && !k)
         return 0;
     struct job j = job_of(t, o, down);
-    return transfer(&j, some, k, report, err);
+    return transfer(&j, some, k, err);
 }
 
 int transfer_up(struct transfer *t, const struct transfer_part *parts, size_t n,
-                const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err)
+                const struct transfer_options *o, struct cairn_error *err)
 {
-    return transfer_some(t, parts, n, o, NULL, false, true, err) ||
-                   transfer_some(t, parts, n, o, report, false, false, err)
+    return transfer_some(t, parts, n, o, false, true, err) || transfer_some(t, parts, n, o, false, false, err)
                ? -1
                : 0;
 }
 
 int transfer_down(struct transfer *t, const struct transfer_part *parts, size_t n,
-                  const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err)
+                  const struct transfer_options *o, struct cairn_error *err)
 {
-    return transfer_some(t, parts, n, o, NULL, true, true, err) ||
-                   transfer_some(t, parts, n, o, report, true, false, err)
+    return transfer_some(t, parts, n, o, true, true, err) || transfer_some(t, parts, n, o, true, false, err)
                ? -1
                : 0;
 }
@@ -525,6 +518,8 @@ size_t transfer_unit_most(struct transfer *t)
 void transfer_stats_get(const struct transfer *t, struct transfer_stats *out)
 {
     *out = t->stats;
+    out->verified_bytes = t->verified.length;
+    hash_end(&t->verified, out->verified_hash);
 }
 
 bool transfer_news(struct transfer *t, struct str *out)
@@ -551,6 +546,7 @@ struct transfer *transfer_open(struct gpu *g)
     struct transfer *t = calloc(1, sizeof(*t));
     if (t) {
         t->g = g;
+        hash_init(&t->verified);
         transfer_set_ring(t, SLOTS, SLOT_BYTES);
     }
     return t;

@@ -34,6 +34,7 @@ struct transfer_stats {
     uint64_t copies;     /* that the driver was asked for */
     uint64_t ring_bytes; /* pinned, or else ordinary */
     bool direct;         /* the CPU writes into the device's memory; known after the first call */
+    uint64_t verified_bytes, verified_hash[2]; /* of what arrived on the device and was compared, in order */
     uint64_t rungs[TRANSFER_RUNGS];
 };
 
@@ -58,20 +59,15 @@ struct transfer_options {
     const volatile sig_atomic_t *stop; /* or NULL; when it becomes true, the call fails */
     int threads;                       /* 0: all */
 };
-/* Filled in when verified. */
-struct transfer_report {
-    uint64_t hash[2]; /* of what arrived, part after part */
-};
-
 /* For calls from now on that say nothing of these themselves; NULL ends it. */
 void transfer_watch(struct transfer *t, void (*progress)(void *to, uint64_t done, uint64_t total), void *to,
                     const volatile sig_atomic_t *stop);
 
-/* Neighbours on the device are copied as one.  o and report may be NULL. */
+/* Neighbours on the device are copied as one.  o may be NULL. */
 int transfer_up(struct transfer *t, const struct transfer_part *parts, size_t n,
-                const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err);
+                const struct transfer_options *o, struct cairn_error *err);
 int transfer_down(struct transfer *t, const struct transfer_part *parts, size_t n,
-                  const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err);
+                  const struct transfer_options *o, struct cairn_error *err);
 /* For context: memory of the host that is copied from or to. */
 int transfer_move_from(void *memory, uint64_t at, size_t n, void *bytes, struct cairn_error *err);
 int transfer_move_into(void *memory, uint64_t at, size_t n, void *bytes, struct cairn_error *err);

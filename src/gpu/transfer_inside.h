@@ -3,6 +3,7 @@
 #ifndef CAIRN_GPU_TRANSFER_INSIDE_H
 #define CAIRN_GPU_TRANSFER_INSIDE_H
 
+#include "base/hash.h"
 #include "gpu/backend.h"
 #include "gpu/transfer.h"
 
@@ -24,6 +25,7 @@ struct transfer {
     bool full;                       /* no more slots are to be had */
     enum { UNKNOWN, NO, YES } reach; /* whether the CPU reaches the device's memory */
     struct transfer_stats stats;
+    struct hash verified;                   /* what stats has of it */
     char why[TRANSFER_RUNGS][TRANSFER_WHY]; /* of the first time */
     bool told[TRANSFER_RUNGS];
     struct transfer_options watch; /* for those who bring none */
@@ -45,7 +47,6 @@ struct transfer_run {
     size_t n;
 };
 /* Reads it back and compares; with a hash, adds what arrived to it. */
-struct hash;
 int transfer_compare(struct transfer *t, const struct transfer_run *run, struct hash *h,
                      struct cairn_error *err);
 /* After a failure, with nothing on its way: alone and compared, then in smaller pieces. */

@@ -239,7 +239,7 @@ static int load_all(struct loads *all, const struct param_tensors *t, const stru
         if (add_param(all, &l, w, err))
             return -1;
     }
-    return transfer_up(way, all->parts, all->n, NULL, NULL, err);
+    return transfer_up(way, all->parts, all->n, NULL, err);
 }
 
 int param_load(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,

@@ -18,7 +18,7 @@ static int read_numbers(void *context, uint64_t at, size_t n, void *bytes, struc
 }
 
 int tensor_load(struct gpu *g, const struct tensor_source *s, const struct tensor_want *wants, size_t n,
-                const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err)
+                const struct transfer_options *o, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct transfer_part *parts = ARENA_NEW(&a, struct transfer_part, n + 1);
@@ -35,5 +35,5 @@ int tensor_load(struct gpu *g, const struct tensor_source *s, const struct tenso
                                            .context = &readings[i],
                                            .on_host = wants[i].on_host };
     }
-    return transfer_up(gpu_transfer(g), parts, n, o, report, err) ? -1 : source_unchanged(s, err);
+    return transfer_up(gpu_transfer(g), parts, n, o, err) ? -1 : source_unchanged(s, err);
 }

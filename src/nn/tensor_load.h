@@ -12,8 +12,8 @@ struct tensor_want {
     void *device;
     bool on_host; /* it is the host's */
 };
-/* o and report as in transfer.h; report->part is the number of the tensor.  Fails if the file was written to meanwhile. */
+/* o as in transfer.h.  Fails if the file was written to meanwhile. */
 int tensor_load(struct gpu *g, const struct tensor_source *s, const struct tensor_want *wants, size_t n,
-                const struct transfer_options *o, struct transfer_report *report, struct cairn_error *err);
+                const struct transfer_options *o, struct cairn_error *err);
 
 #endif

@@ -186,7 +186,7 @@ static int to_host(struct weights *w, struct cairn_error *err)
         .move = transfer_move_into,
         .context = belt_home(w->away->belt, 0),
     };
-    if (transfer_down(gpu_transfer(w->g), &part, 1, NULL, NULL, err)) {
+    if (transfer_down(gpu_transfer(w->g), &part, 1, NULL, err)) {
         close_away(w);
         return -1;
     }
@@ -206,7 +206,7 @@ static int to_device(struct weights *w, struct cairn_error *err)
         .move = transfer_move_from,
         .context = belt_home(w->away->belt, 0),
     };
-    if (belt_rest(w->away->belt, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, NULL, err)) {
+    if (belt_rest(w->away->belt, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, err)) {
         gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
         w->on_device = NULL;
         return -1;
@@ -358,7 +358,7 @@ static int put_bytes(const struct weights *w, const struct param *p, const float
         row_to_bytes(w->format, codes + r * p->columns, &scales[r], from + r * p->columns, p->columns);
     struct transfer_part parts[2];
     list_bytes(w, p, parts, transfer_move_from, codes, scales);
-    return transfer_up(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, NULL, err);
+    return transfer_up(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, err);
 }
 
 static int get_bytes(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
@@ -369,7 +369,7 @@ static int get_bytes(const struct weights *w, const struct param *p, float *into
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
     struct transfer_part parts[2];
     list_bytes(w, p, parts, transfer_move_into, codes, scales);
-    if (transfer_down(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, NULL, err))
+    if (transfer_down(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, err))
         return -1;
     for (size_t r = 0; r < p->rows; r++)
         row_from_bytes(w->format, into + r * p->columns, codes + r * p->columns, scales[r], p->columns);
@@ -473,7 +473,7 @@ int weights_put(const struct weights *w, const struct param *p, const float *fro
     struct transfer_part parts[2] = { part_of(p, at, on_host, &x, narrow) };
     if (has_master)
         parts[1] = part_of(p, w->master + p->at, w->master_on_host, &same, narrow);
-    return transfer_up(gpu_transfer(w->g), parts, has_master ? 2 : 1, NULL, NULL, err);
+    return transfer_up(gpu_transfer(w->g), parts, has_master ? 2 : 1, NULL, err);
 }
 
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
@@ -484,7 +484,7 @@ int weights_get(const struct weights *w, const struct param *p, float *into, str
     bool on_host;
     void *at = weights_place(w, p, &x.dtype, &on_host);
     struct transfer_part part = part_of(p, at, on_host, &x, widen);
-    return transfer_down(gpu_transfer(w->g), &part, 1, NULL, NULL, err);
+    return transfer_down(gpu_transfer(w->g), &part, 1, NULL, err);
 }
 
 void weights_read(const struct weights *copy, const struct param *p, float *into)

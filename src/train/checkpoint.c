@@ -307,7 +307,7 @@ static int copy_all(struct checkpoints *c, struct cairn_error *err)
     if (optim_settle(c->model.optim, err))
         return -1;
     struct transfer_options after = { .after = c->model.m->nn->stream };
-    return transfer_down(gpu_transfer(g), parts, n + 2, &after, NULL, err);
+    return transfer_down(gpu_transfer(g), parts, n + 2, &after, err);
 }
 
 /* ---- from outside ---- */
@@ -432,7 +432,7 @@ static int load_optim(const char *path, struct gpu *g, const struct optim *o, st
     for (size_t i = 0; i < n; i++)
         if (find_array(&source, &arrays[i], &wants[i], err))
             return -1;
-    return tensor_load(g, &source, wants, n, NULL, NULL, err);
+    return tensor_load(g, &source, wants, n, NULL, err);
 }
 
 int checkpoints_load(const char *path, const struct checkpoint_model *m, const struct checkpoint_state *s,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/job.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/str.h"
+#include "gpu/transfer.h"
 #include "nn/gpt_file.h"
 #include "train/load_line.h"
 #include <errno.h>
@@ -338,6 +340,18 @@ static int fill_all(struct job *j, const char *from, struct cairn_error *err)
 }
 
 /* What the device does not take stays on the host, where it can. */
+/* While debugging all that is sent is read back and compared. */
+static void say_verified(struct job *j)
+{
+    struct transfer_stats st;
+    char hash[33];
+    transfer_stats_get(gpu_transfer(j->o->g), &st);
+    hash_text(st.verified_hash, hash);
+    if (st.verified_bytes)
+        job_say(j, "load      %" PRIu64 " bytes arrived on the device as they were sent, hash %s",
+                st.verified_bytes, hash);
+}
+
 int job_load(struct job *j, const char *from, struct cairn_error *err)
 {
     struct load_line line;
@@ -354,6 +368,8 @@ int job_load(struct job *j, const char *from, struct cairn_error *err)
         give_memory(j);
     }
     load_line_end(&line);
+    if (!r)
+        say_verified(j);
     return r;
 }
 

@@ -235,7 +235,7 @@ static int clear_codes(struct optim *o, const struct group *gr, struct cairn_err
     struct transfer_part part = {
         .device = gr->m8, .bytes = gr->n, .move = transfer_move_from, .context = zero
     };
-    return transfer_up(gpu_transfer(o->g), &part, 1, NULL, NULL, err);
+    return transfer_up(gpu_transfer(o->g), &part, 1, NULL, err);
 }
 
 int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)

@@ -103,7 +103,7 @@ static int to_host(struct optim *o, struct cairn_error *err)
             .context = belt_home(b, i),
         };
     }
-    if (transfer_down(gpu_transfer(o->g), parts, n, NULL, NULL, err)) {
+    if (transfer_down(gpu_transfer(o->g), parts, n, NULL, err)) {
         belt_close(b);
         return -1;
     }
@@ -128,7 +128,7 @@ static int to_device(struct optim *o, struct cairn_error *err)
             .device = after[i], .bytes = bytes, .move = transfer_move_from, .context = o->arrays[i].at
         };
     }
-    if (r || transfer_up(gpu_transfer(o->g), parts, n, NULL, NULL, err)) {
+    if (r || transfer_up(gpu_transfer(o->g), parts, n, NULL, err)) {
         for (size_t i = 0; i < n; i++)
             gpu_free(o->g, GPU_MEM_DEVICE, after[i]);
         return -1;
@@ -199,7 +199,7 @@ int optim_belt_weights(struct optim *o, const struct group *gr, float *to, struc
     struct transfer_part part = {
         .device = gr->w, .bytes = bytes, .move = transfer_move_into, .context = narrow
     };
-    if (transfer_down(gpu_transfer(o->g), &part, 1, NULL, NULL, err))
+    if (transfer_down(gpu_transfer(o->g), &part, 1, NULL, err))
         return -1;
     dtype_convert(to, DTYPE_F32, narrow, storage_dtype(gr->storage), gr->n, &(struct dtype_how){ 0 });
     return 0;

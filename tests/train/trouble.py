@@ -204,6 +204,23 @@ def what_the_device_cannot_widen_the_host_does():
                 yield from differences(home, run, kind, 5)
 
 
+def what_was_loaded_is_told_while_debugging():
+    """Read back and compared; the same numbers have the same hash, wherever they are."""
+    with Home() as home:
+        said = {}
+        for name, env, keys in (('cpu', None, {}), ('gpu', fake(home), {'train__device': 'hip:0'}), ('other', None, {'train__seed': 2})):
+            done = home.train(name, '--debug', env=env, train__steps=2, train__dtype='f32', **keys)
+            found = re.findall(r'^load +([0-9]+) bytes arrived on the device as they were sent, hash ([0-9a-f]{32})$', done.stderr, re.M)
+            if done.returncode or len(found) != 1:
+                yield f'{name}: exit {done.returncode}: {done.stderr}'
+            said[name] = found
+        if said['cpu'] != said['gpu'] or said['cpu'] == said['other']:
+            yield said
+        done = home.train('quiet', train__steps=2)
+        if done.returncode or 'arrived on the device' in done.stderr:
+            yield done.stderr
+
+
 def copies_find_another_way():
     """One that fails, and no pinned memory for them: said once, and the same bits."""
     keys = {'train__steps': 6, 'train__device': 'hip:0', 'checkpoint__every': 2}
@@ -289,6 +306,7 @@ tap.run([
     a_second_process_is_refused,
     less_memory_is_enough,
     what_the_device_cannot_widen_the_host_does,
+    what_was_loaded_is_told_while_debugging,
     copies_find_another_way,
     a_lost_device_is_tried_again,
     a_hang_is_tried_again,

@@ -48,17 +48,16 @@ static struct transfer_part whole(const struct way *w, transfer_move *move, void
     return (struct transfer_part){ .device = w->device, .bytes = w->n, .move = move, .context = memory };
 }
 
-static int go_up(struct way *w, const struct transfer_options *o, struct transfer_report *r,
-                 struct cairn_error *err)
+static int go_up(struct way *w, const struct transfer_options *o, struct cairn_error *err)
 {
     struct transfer_part part = whole(w, transfer_move_from, w->from);
-    return transfer_up(w->t, &part, 1, o, r, err);
+    return transfer_up(w->t, &part, 1, o, err);
 }
 
 static int go_down(struct way *w, struct cairn_error *err)
 {
     struct transfer_part part = whole(w, transfer_move_into, w->back);
-    return transfer_down(w->t, &part, 1, NULL, NULL, err);
+    return transfer_down(w->t, &part, 1, NULL, err);
 }
 
 static uint64_t rungs(const struct way *w, enum transfer_rung rung)
@@ -84,7 +83,7 @@ static void there_and_back(const char *device, const char *told, size_t n, bool 
     struct transfer_stats st;
     way_open(&w, device, told, n);
     transfer_set_ring(w.t, 3, PIECE);
-    if (go_up(&w, NULL, NULL, &err) || go_down(&w, &err))
+    if (go_up(&w, NULL, &err) || go_down(&w, &err))
         CHECK_FAIL_("%s: %zu bytes: %s", told, n, err.msg);
     CHECK(!memcmp(w.from, w.back, n));
     transfer_stats_get(w.t, &st);
@@ -119,7 +118,7 @@ static void shared_memory_needs_no_ring(void)
     struct cairn_error err = { 0 };
     struct transfer_stats st;
     way_open(&w, "hip:0", "unified=1", MIB);
-    CHECK(!go_up(&w, &(struct transfer_options){ .verify = true }, NULL, &err));
+    CHECK(!go_up(&w, &(struct transfer_options){ .verify = true }, &err));
     transfer_stats_get(w.t, &st);
     CHECK(st.direct && !st.ring_bytes && !st.copies);
     there_and_back("hip:0", "unified=1", 3 * MIB + 7, true);
@@ -138,8 +137,8 @@ static void nothing_is_no_error(void)
     CLEANUP(way_close) struct way w;
     struct cairn_error err = { 0 };
     way_open(&w, "hip:0", "devices=1", 0);
-    CHECK(!go_up(&w, NULL, NULL, &err) && !go_down(&w, &err));
-    CHECK(!transfer_up(w.t, NULL, 0, NULL, NULL, &err));
+    CHECK(!go_up(&w, NULL, &err) && !go_down(&w, &err));
+    CHECK(!transfer_up(w.t, NULL, 0, NULL, &err));
 }
 
 /* ---- parts ---- */
@@ -183,7 +182,7 @@ static void many_parts_are_gathered(void)
             at += 10, gaps++;
     }
     CHECK(at < w.n);
-    if (transfer_up(w.t, parts, PARTS, NULL, NULL, &err))
+    if (transfer_up(w.t, parts, PARTS, NULL, &err))
         CHECK_FAIL_("%s", err.msg);
     for (size_t i = 0; i < PARTS; i++)
         CHECK(!of[i].broken);
@@ -203,7 +202,7 @@ static void a_unit_that_does_not_fit_is_refused(void)
     struct transfer_part part = whole(&w, transfer_move_from, w.from);
     CHECK_INT(transfer_unit_most(w.t), PIECE * 4);
     part.unit = PIECE * 4 + 1;
-    CHECK_INT(transfer_up(w.t, &part, 1, NULL, NULL, &err), -1);
+    CHECK_INT(transfer_up(w.t, &part, 1, NULL, &err), -1);
     CHECK_INT(err.code, CAIRN_EUSAGE);
 }
 
@@ -218,10 +217,10 @@ static void with_a_fault(const char *call, bool down)
         char told[96];
         way_open(&w, "hip:0", "devices=1", 10 * PIECE + 5);
         transfer_set_ring(w.t, 3, PIECE);
-        CHECK(!down || !go_up(&w, NULL, NULL, &err));
+        CHECK(!down || !go_up(&w, NULL, &err));
         snprintf(told, sizeof(told), "fail=%s:%d:1", call, nth);
         setenv("CAIRN_FAKE_HIP", told, 1);
-        int r = down ? go_down(&w, &err) : go_up(&w, NULL, NULL, &err);
+        int r = down ? go_down(&w, &err) : go_up(&w, NULL, &err);
         /* Before the first copy there is nothing to do again. */
         if (r && !(nth == 1 && !strcmp(call, "hipStreamSynchronize")))
             CHECK_FAIL_("%s: %s", told, err.msg);
@@ -255,7 +254,7 @@ static void a_wait_that_fails_is_a_copy_that_failed(void)
     way_open(&w, "hip:0", "devices=1", 10 * PIECE + 5);
     transfer_set_ring(w.t, 3, PIECE);
     setenv("CAIRN_FAKE_HIP", "fail=hipStreamSynchronize:4:1,late=1", 1);
-    CHECK(!go_up(&w, NULL, NULL, &err));
+    CHECK(!go_up(&w, NULL, &err));
     CHECK_INT(rungs(&w, TRANSFER_STEPS), 1);
     check_arrived(&w);
 }
@@ -267,7 +266,7 @@ static void large_copies_that_fail_are_done_in_pieces(void)
     struct cairn_error err = { 0 };
     way_open(&w, "hip:0", "copy=65536", 3 * MIB);
     transfer_set_ring(w.t, 3, MIB / 2);
-    if (go_up(&w, NULL, NULL, &err) || go_down(&w, &err))
+    if (go_up(&w, NULL, &err) || go_down(&w, &err))
         CHECK_FAIL_("%s", err.msg);
     CHECK(!memcmp(w.from, w.back, w.n));
     CHECK_INT(rungs(&w, TRANSFER_REFUSED), 0);
@@ -289,11 +288,11 @@ static void a_copy_that_is_refused_is_an_error_of_the_device(void)
         { .device = w.device, .bytes = 1000, .move = transfer_move_from, .context = w.from },
         { .device = w.device + 1500, .bytes = 1001, .move = transfer_move_from, .context = w.from },
     };
-    CHECK_INT(transfer_up(w.t, parts, 2, NULL, NULL, &err), -1);
+    CHECK_INT(transfer_up(w.t, parts, 2, NULL, &err), -1);
     CHECK_INT(err.code, CAIRN_EDEVICE);
     CHECK_INT(rungs(&w, TRANSFER_REFUSED), 1);
     CHECK_HAS(err.msg, "hip:0: copy 1001 bytes to the device");
-    CHECK(!transfer_up(w.t, parts, 1, NULL, NULL, &err)); /* the other one may go on */
+    CHECK(!transfer_up(w.t, parts, 1, NULL, &err)); /* the other one may go on */
 }
 
 static void a_lost_device_is_not_asked_again(void)
@@ -303,7 +302,7 @@ static void a_lost_device_is_not_asked_again(void)
     struct cairn_error err = { 0 };
     way_open(&w, "hip:0", "devices=1", MIB);
     setenv("CAIRN_FAKE_HIP", "fail=hipMemcpyHtoDAsync:1:700", 1);
-    CHECK_INT(go_up(&w, NULL, NULL, &err), -1);
+    CHECK_INT(go_up(&w, NULL, &err), -1);
     CHECK(gpu_lost(w.g) && err.code == CAIRN_EDEVICE);
     CHECK_INT(rungs(&w, TRANSFER_REFUSED), 0);
     CHECK_INT(rungs(&w, TRANSFER_STEPS), 0);
@@ -315,7 +314,7 @@ static void less_pinned_memory_is_enough(void)
     struct cairn_error err = { 0 };
     struct transfer_stats st;
     way_open(&w, "hip:0", "pinned=10000000", 50 * MIB);
-    CHECK(!go_up(&w, NULL, NULL, &err));
+    CHECK(!go_up(&w, NULL, &err));
     transfer_stats_get(w.t, &st);
     CHECK_INT(st.ring_bytes, 8 * MIB);
     CHECK(st.rungs[TRANSFER_SMALL_RING] > 0);
@@ -329,7 +328,7 @@ static void no_pinned_memory_is_slower(void)
     CLEANUP(str_release) struct str news = { 0 };
     struct cairn_error err = { 0 };
     way_open(&w, "hip:0", "pinned=1", 9 * MIB);
-    CHECK(!go_up(&w, NULL, NULL, &err) && !go_down(&w, &err));
+    CHECK(!go_up(&w, NULL, &err) && !go_down(&w, &err));
     CHECK(!memcmp(w.from, w.back, w.n));
     CHECK_INT(rungs(&w, TRANSFER_PAGEABLE), 1);
     CHECK(transfer_news(w.t, &news));
@@ -341,26 +340,28 @@ static void what_arrives_changed_is_found_if_asked_for(void)
 {
     CLEANUP(way_close) struct way w;
     struct cairn_error err = { 0 };
-    struct transfer_report report = { 0 };
     struct transfer_options o = { .verify = true };
+    struct transfer_stats st;
     struct hash h;
     uint64_t sum[2];
     way_open(&w, "hip:0", "spoil=hipMemcpyHtoDAsync:3", 10 * PIECE);
     transfer_set_ring(w.t, 3, PIECE);
-    CHECK(!go_up(&w, &o, &report, &err));
+    CHECK(!go_up(&w, &o, &err));
     CHECK_INT(rungs(&w, TRANSFER_STEPS), 1);
     hash_init(&h);
     hash_add(&h, w.from, w.n);
     hash_end(&h, sum);
-    CHECK(sum[0] == report.hash[0] && sum[1] == report.hash[1]);
+    transfer_stats_get(w.t, &st);
+    CHECK_INT(st.verified_bytes, w.n);
+    CHECK(sum[0] == st.verified_hash[0] && sum[1] == st.verified_hash[1]);
     check_arrived(&w);
     setenv("CAIRN_FAKE_HIP", "spoil=hipMemcpyHtoDAsync:4", 1);
-    CHECK(!go_up(&w, NULL, NULL, &err)); /* nobody looked */
+    CHECK(!go_up(&w, NULL, &err)); /* nobody looked */
     CHECK_INT(rungs(&w, TRANSFER_STEPS), 1);
     setenv("CAIRN_FAKE_HIP", "devices=1", 1);
     CHECK(!gpu_set_debug(w.g, &err));
     setenv("CAIRN_FAKE_HIP", "spoil=hipMemcpyHtoDAsync:5", 1);
-    CHECK(!go_up(&w, NULL, NULL, &err)); /* while debugging it is always looked */
+    CHECK(!go_up(&w, NULL, &err)); /* while debugging it is always looked */
     CHECK_INT(rungs(&w, TRANSFER_STEPS), 2);
     check_arrived(&w);
 }
@@ -387,10 +388,10 @@ static void the_first_error_of_the_threads_is_told(void)
         transfer_set_ring(w.t, 2, MIB);
         struct transfer_part part = whole(&w, fail_at, &which);
         struct transfer_options o = { .threads = 8 };
-        CHECK_INT(transfer_up(w.t, &part, 1, &o, NULL, &err), -1);
+        CHECK_INT(transfer_up(w.t, &part, 1, &o, &err), -1);
         CHECK_STR(err.msg, "byte 7340032");
         CHECK(err.code != CAIRN_EDEVICE);
-        CHECK(!go_up(&w, NULL, NULL, &err)); /* and then it works again */
+        CHECK(!go_up(&w, NULL, &err)); /* and then it works again */
         check_arrived(&w);
     }
 }
@@ -420,13 +421,11 @@ static void progress_is_told_and_a_stop_obeyed(void)
     struct told all = { .stop_at = UINT64_MAX }, some = { .stop_at = 3 * MIB };
     way_open(&w, "hip:0", "devices=1", 40 * MIB);
     transfer_set_ring(w.t, 2, MIB);
-    CHECK(!go_up(&w, &(struct transfer_options){ .progress = tell, .to = &all, .stop = &all.stop }, NULL,
-                 &err));
+    CHECK(!go_up(&w, &(struct transfer_options){ .progress = tell, .to = &all, .stop = &all.stop }, &err));
     CHECK_INT(all.times, 40);
     CHECK(!all.backwards && all.last == w.n && all.total == w.n);
-    CHECK_INT(go_up(&w, &(struct transfer_options){ .progress = tell, .to = &some, .stop = &some.stop }, NULL,
-                    &err),
-              -1);
+    CHECK_INT(
+        go_up(&w, &(struct transfer_options){ .progress = tell, .to = &some, .stop = &some.stop }, &err), -1);
     CHECK_STR(err.msg, "interrupted");
     CHECK(some.last >= 3 * MIB && some.last < 10 * MIB);
 }
@@ -442,7 +441,7 @@ static void fail_each_call(const char *told, int least)
         way_open(&w, "hip:0", told, 5 * PIECE);
         transfer_set_ring(w.t, 3, PIECE);
         fault_arm(++nth, EIO);
-        int r = go_up(&w, NULL, NULL, &err) || go_down(&w, &err);
+        int r = go_up(&w, NULL, &err) || go_down(&w, &err);
         reached = fault_disarm();
         if (r ? !reached || !err.msg[0] : memcmp(w.from, w.back, w.n) != 0)
             CHECK_FAIL_("%s: call %d: \"%s\"", told, nth, err.msg);
@@ -497,7 +496,7 @@ static void one_way(size_t round)
         snprintf(told, sizeof(told), "fail=%s:%zu:1,late=1,round=%zu", calls[dice(3)], 2 + dice(20), round);
     struct transfer_options o = { .threads = (int)(1 + dice(6)), .verify = !dice(4) };
     setenv("CAIRN_FAKE_HIP", told, 1);
-    if (transfer_up(w.t, parts, n, &o, NULL, &err))
+    if (transfer_up(w.t, parts, n, &o, &err))
         CHECK_FAIL_("round %zu: %s: %s", round, told, err.msg);
     setenv("CAIRN_FAKE_HIP", "devices=1", 1);
     memcpy(w.from, want, w.n);
@@ -508,7 +507,7 @@ static void one_way(size_t round)
         parts[i].move = transfer_move_into;
         parts[i].context = w.back + ((char *)parts[i].device - w.device);
     }
-    CHECK(!transfer_down(w.t, parts, n, &o, NULL, &err));
+    CHECK(!transfer_down(w.t, parts, n, &o, &err));
     CHECK(!memcmp(w.back, w.from, w.n));
 }
 
@@ -529,12 +528,12 @@ static void parts_may_be_on_the_host(void)
                                      whole(&w, transfer_move_from, w.from) };
     parts[0].device = home;
     parts[0].on_host = true;
-    CHECK(!transfer_up(w.t, parts, 2, NULL, NULL, &err) && !memcmp(home, w.from, w.n));
+    CHECK(!transfer_up(w.t, parts, 2, NULL, &err) && !memcmp(home, w.from, w.n));
     CHECK(!go_down(&w, &err) && !memcmp(w.back, w.from, w.n));
     memset(home, 7, w.n);
     parts[0].move = parts[1].move = transfer_move_into;
     parts[0].context = parts[1].context = w.back;
-    CHECK(!transfer_down(w.t, parts, 1, NULL, NULL, &err) && w.back[0] == 7 && !memcmp(w.back, home, w.n));
+    CHECK(!transfer_down(w.t, parts, 1, NULL, &err) && w.back[0] == 7 && !memcmp(w.back, home, w.n));
     free(home);
     way_close(&w);
 }

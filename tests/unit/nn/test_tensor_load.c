@@ -62,7 +62,7 @@ static void load_as(struct gpu *g, const struct tensor_source *s, enum dtype as)
     for (size_t i = 0; i < n; i++)
         wants[i] = (struct tensor_want){ &s->tensors[i], as == DTYPE_OTHER ? s->tensors[i].dtype : as,
                                          (char *)device + i * room, false };
-    if (tensor_load(g, s, wants, n, &(struct transfer_options){ .verify = true }, NULL, &err))
+    if (tensor_load(g, s, wants, n, &(struct transfer_options){ .verify = true }, &err))
         CHECK_FAIL_("%s", err.msg);
     CHECK(!gpu_download(g, NULL, back, device, n * room, &err) && !gpu_wait(g, NULL, &err));
     for (size_t i = 0; i < n; i++)
@@ -124,7 +124,7 @@ static void while_it_is_read(struct gpu *g, bool shrink, const char *words)
     for (size_t i = 0; i < s.n_tensors; i++, at += (s.tensors[i - 1].bytes + 255) / 256 * 256)
         wants[i] = (struct tensor_want){ &s.tensors[i], s.tensors[i].dtype, at, false };
     struct transfer_options o = { .progress = spoil, .to = &spoiler, .threads = 1 };
-    CHECK_INT(tensor_load(g, &s, wants, s.n_tensors, &o, NULL, &err), -1);
+    CHECK_INT(tensor_load(g, &s, wants, s.n_tensors, &o, &err), -1);
     CHECK_HAS(err.msg, spoiler.path);
     CHECK_HAS(err.msg, words);
     CHECK(err.code != CAIRN_EDEVICE);
