@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RECORD_MAGIC "cairnrec"
 enum {
@@ -61,5 +62,29 @@ struct record {
     X(3, "memory")         \
     X(4, "guard")
 enum { SWITCH_RECORD = 1, SWITCH_STAGE = 2, SWITCH_RETRY = 4, SWITCH_MEMORY = 8, SWITCH_GUARD = 16 };
+enum { SWITCH_ALL = 31 };
+
+/* The bits of one word of a list, 0 for an unknown one. */
+static inline unsigned record_switch(const char *word, size_t n)
+{
+#define AS_BIT(bit, name)                                 \
+    if (n == sizeof(name) - 1 && !strncmp(word, name, n)) \
+        return 1U << (bit);
+    RECORD_SWITCHES(AS_BIT)
+#undef AS_BIT
+    return n == 3 && !strncmp(word, "all", n) ? SWITCH_ALL : 0;
+}
+
+/* Words that are not known count for nothing. */
+static inline unsigned record_switches(const char *list)
+{
+    unsigned bits = 0;
+    while (list && *list) {
+        size_t n = strcspn(list, ",");
+        bits |= record_switch(list, n);
+        list += n + (list[n] == ',');
+    }
+    return bits;
+}
 
 #endif

@@ -37,26 +37,6 @@ void state_inside(bool on)
     inside += on ? 1 : -1;
 }
 
-static unsigned switch_bit(const char *word, size_t n)
-{
-#define AS_BIT(bit, name)                                 \
-    if (n == sizeof(name) - 1 && !strncmp(word, name, n)) \
-        return 1U << (bit);
-    RECORD_SWITCHES(AS_BIT)
-    return n == 3 && !strncmp(word, "all", 3) ? ~0U : 0;
-}
-
-static unsigned read_switches(const char *list)
-{
-    unsigned bits = 0;
-    while (list && *list) {
-        size_t n = strcspn(list, ",");
-        bits |= switch_bit(list, n);
-        list += n + (list[n] == ',');
-    }
-    return bits;
-}
-
 /* strtoull has another name in every libc. */
 uint64_t state_number(const char *text)
 {
@@ -98,7 +78,7 @@ static bool runtime_is_known(int *version)
 
 static void read_told(struct told *t)
 {
-    t->switches = read_switches(variable("CAIRN_PRELOAD"));
+    t->switches = record_switches(variable("CAIRN_PRELOAD"));
     t->budget_bytes = read_number("CAIRN_PRELOAD_BUDGET");
     t->reserve_bytes = read_number("CAIRN_PRELOAD_RESERVE");
     t->piece_bytes = read_number("CAIRN_PRELOAD_PIECE");

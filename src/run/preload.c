@@ -28,43 +28,22 @@ static const char *const names[] = {
 
 /* --- which --------------------------------------------------------------------------------------------------------- */
 
-static unsigned switch_of(const char *word, size_t n)
-{
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strlen(names[i]) == n && !memcmp(names[i], word, n))
-            return 1U << i;
-    return 0;
-}
-
-static unsigned switches_of(const char *list)
-{
-    unsigned bits = 0;
-    for (; list && *list; list += strspn(list, ",")) {
-        size_t n = strcspn(list, ",");
-        bits |= switch_of(list, n);
-        list += n;
-    }
-    return bits;
-}
-
 int preload_parse(const char *text, struct preload_choice *out, struct cairn_error *err)
 {
     struct preload_choice c = { PRELOAD_AUTO, 0 };
-    if (!text || str_eq(text, "auto")) {
-        *out = c;
-        return 0;
-    }
-    c.way = str_eq(text, "off") || str_eq(text, "none") ? PRELOAD_OFF : PRELOAD_LIST;
-    c.switches = str_eq(text, "all") ? (1U << ARRAY_LEN(names)) - 1 : 0;
-    for (const char *at = text; c.way == PRELOAD_LIST && !str_eq(text, "all");) {
+    if (text && (str_eq(text, "off") || str_eq(text, "none")))
+        c.way = PRELOAD_OFF;
+    else if (text && !str_eq(text, "auto"))
+        c.way = PRELOAD_LIST;
+    for (const char *at = text; c.way == PRELOAD_LIST;) {
         size_t n = strcspn(at, ",");
-        unsigned bit = switch_of(at, n);
-        if (!bit)
+        unsigned bits = record_switch(at, n);
+        if (!bits)
             return cairn_fail(
                 err, CAIRN_EUSAGE,
                 "--preload wants auto, off, all, or some of record,stage,retry,memory,guard, not \"%.*s\"",
                 (int)n, at);
-        c.switches |= bit;
+        c.switches |= bits;
         if (!at[n])
             break;
         at += n + 1;
@@ -186,34 +165,33 @@ static void tell_memory(struct telling *t, const struct facts *f, const struct p
     tell(t, "CAIRN_PRELOAD_RESERVE", arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
 }
 
-static bool is_among(const char *list, const char *library)
+/* A run inside of another finds the library there already, perhaps another one of this name. */
+static const char *without_library(const char *list, struct arena *a)
 {
+    CLEANUP(str_release) struct str s = { 0 };
     for (size_t n; list && *list; list += n + strspn(list + n, " :")) {
         n = strcspn(list, " :");
-        if (n == strlen(library) && !memcmp(list, library, n))
-            return true;
+        const char *path = arena_printf(a, "%.*s", (int)n, list), *slash = strrchr(path, '/');
+        if (n && !str_eq(slash ? slash + 1 : path, LIBRARY))
+            str_addf(&s, "%s%s", s.len ? ":" : "", path);
     }
-    return false;
-}
-
-/* One run inside of another has it already. */
-static const char *with_library(const char *others, const char *library, struct arena *a)
-{
-    if (is_among(others, library))
-        return others;
-    return others && *others ? arena_printf(a, "%s:%s", others, library) : library;
+    return arena_strdup(a, s.len ? s.s : "");
 }
 
 void preload_prepare(const struct preload_choice *c, const struct facts *f, const struct plan *p,
                      const char *const *env, struct arena *a, struct preload *out)
 {
-    static const char *const all[] = { "CAIRN_PRELOAD", "CAIRN_PRELOAD_FILE", "CAIRN_PRELOAD_BUDGET",
-                                       "CAIRN_PRELOAD_RESERVE" };
+    static const char *const all[] = { "LD_PRELOAD", "CAIRN_PRELOAD", "CAIRN_PRELOAD_FILE",
+                                       "CAIRN_PRELOAD_BUDGET", "CAIRN_PRELOAD_RESERVE" };
+    const char *others = without_library(str_env(env, "LD_PRELOAD"), a);
+    const struct plan_var kept = { .name = "LD_PRELOAD", .value = others };
     bool shared = is_shared(f, p, env);
-    unsigned switches = c->way == PRELOAD_LIST ? c->switches
-                                               : SWITCH_RECORD | switches_of(str_env(env, "CAIRN_PRELOAD")) |
-                                                     (shared ? SWITCH_GUARD : 0U);
-    *out = (struct preload){ .held = -1, .env = plan_change(env, NULL, 0, all, ARRAY_LEN(all), a) };
+    unsigned switches =
+        c->way == PRELOAD_LIST
+            ? c->switches
+            : SWITCH_RECORD | record_switches(str_env(env, "CAIRN_PRELOAD")) | (shared ? SWITCH_GUARD : 0U);
+    *out = (struct preload){ .held = -1,
+                             .env = plan_change(env, &kept, others[0] != '\0', all, ARRAY_LEN(all), a) };
     unsigned useless = shared ? 0 : switches & (SWITCH_MEMORY | SWITCH_GUARD);
     switches &= ~useless;
     const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
@@ -235,7 +213,7 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     if (switches & SWITCH_RECORD && !out->file)
         out->trouble = arena_printf(a, "GPU calls are not recorded: %s: %s", SHARED, strerror(errno));
     out->list = list_of(switches, a);
-    tell(&t, "LD_PRELOAD", with_library(str_env(env, "LD_PRELOAD"), library, a));
+    tell(&t, "LD_PRELOAD", others[0] ? arena_printf(a, "%s:%s", others, library) : library);
     tell(&t, "CAIRN_PRELOAD", out->list);
     if (out->file)
         tell(&t, "CAIRN_PRELOAD_FILE", out->file);

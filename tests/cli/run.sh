@@ -176,6 +176,22 @@ preloading_is_quiet()
     err_has "--preload wants"
 }
 
+preloading_in_another_run()
+{
+    beside=$(dirname "$cairn")/libcairn-preload.so
+    LD_PRELOAD=/nonexistent/libcairn-preload.so run run --preload=off --retries 0 -- printenv LD_PRELOAD
+    status_is 1 # it is not set
+    LD_PRELOAD=/nonexistent/libcairn-preload.so:/nonexistent/other.so run run --preload=off -- printenv LD_PRELOAD
+    out_has /nonexistent/other.so
+    ! grep -q libcairn "$out" || fail "the library is still there"
+    [ -e "$beside" ] || { skip "the library is not beside the program"; return; }
+    LD_PRELOAD=/nonexistent/libcairn-preload.so run run -- printenv LD_PRELOAD
+    out_has "$beside"
+    ! grep -q nonexistent "$out" || fail "the other one is still there"
+    CAIRN_PRELOAD=all run run -- printenv CAIRN_PRELOAD
+    out_has record,stage,retry
+}
+
 lists_the_runs()
 {
     XDG_STATE_HOME=$tmp/other run run --history
@@ -229,6 +245,7 @@ it a_full_disk_does_not_stop_it
 it no_state_folder_does_not_stop_it
 it starts_without_descriptors
 it preloading_is_quiet
+it preloading_in_another_run
 it lists_the_runs
 it checks_what_was_written
 finish
