@@ -17,12 +17,13 @@ enum { SLOTS = 4096 }; /* a power of two, with room to spare over RECORD_KERNELS
 static _Atomic(struct record *) record;
 static struct record_counts nowhere;
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    _Atomic(const void *) function;
-    _Atomic unsigned kernel;
-} slots[SLOTS];
-static unsigned n_slots; /* in use */
+static _Atomic uint64_t
+    slots[SLOTS]; /* a function and its kernel's number, in one word: read without a lock */
+enum { NUMBER_BITS = 16 };
+static unsigned n_slots;             /* in use */
+static _Atomic uint32_t process = 1; /* how many this is, from the first one's on through forks */
 static __thread uint32_t thread __attribute__((tls_model("initial-exec")));
+static __thread uint32_t thread_of __attribute__((tls_model("initial-exec"))); /* which process */
 
 static uint64_t now_ns(void)
 {
@@ -86,7 +87,7 @@ void recorder_forget_kernels(void)
 {
     pthread_mutex_lock(&naming);
     for (size_t i = 0; i < SLOTS; i++)
-        atomic_store_explicit(&slots[i].function, NULL, memory_order_relaxed);
+        atomic_store_explicit(&slots[i], 0, memory_order_relaxed);
     n_slots = 0;
     pthread_mutex_unlock(&naming);
 }
@@ -98,7 +99,7 @@ void recorder_forget(void)
         munmap(r, sizeof(*r));
     naming = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     recorder_forget_kernels();
-    thread = 0;
+    process++;
 }
 
 struct record_counts *recorder_counts(void)
@@ -112,8 +113,11 @@ struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
     struct record *r = atomic_load_explicit(&record, memory_order_acquire);
     if (!r)
         return (struct seen){ 0 };
-    if (!thread)
+    uint32_t now = atomic_load_explicit(&process, memory_order_relaxed);
+    if (thread_of != now) {
         thread = (uint32_t)syscall(SYS_gettid);
+        thread_of = now;
+    }
     uint64_t nth = atomic_fetch_add_explicit(&r->next, 1, memory_order_relaxed) + 1;
     struct record_call *e = &r->call[nth % RECORD_CALLS];
     atomic_store_explicit(&e->nth, 0, memory_order_relaxed);
@@ -155,39 +159,42 @@ static unsigned add_kernel(const char *name)
     return n;
 }
 
-static unsigned remember(size_t at, const void *function, const char *(*name)(const void *))
+static unsigned remember(size_t at, uint64_t function, const char *name)
 {
-    unsigned kernel = add_kernel(name(function));
+    unsigned kernel = add_kernel(name);
     n_slots++;
-    atomic_store_explicit(&slots[at].kernel, kernel, memory_order_relaxed);
-    atomic_store_explicit(&slots[at].function, function, memory_order_release);
+    atomic_store_explicit(&slots[at], function << NUMBER_BITS | kernel, memory_order_release);
     return kernel;
 }
 
-/* The table only grows, so it is read without a lock; a function that is not in it yet is looked for once more with. */
-static bool look(const void *function, size_t *at, unsigned *kernel)
+/* One that is not there, or was taken out meanwhile, is looked for once more with the lock. */
+static bool look(uint64_t function, size_t *at, unsigned *kernel)
 {
-    size_t i = ((uintptr_t)function >> 4) * 0x9e3779b97f4a7c15U >> 52;
+    size_t i = (function >> 4) * 0x9e3779b97f4a7c15U >> 52;
     for (;; i = (i + 1) % SLOTS) {
-        const void *here = atomic_load_explicit(&slots[i].function, memory_order_acquire);
+        uint64_t word = atomic_load_explicit(&slots[i], memory_order_acquire);
+        bool is_it = word >> NUMBER_BITS == function;
         *at = i;
-        *kernel = here == function ? atomic_load_explicit(&slots[i].kernel, memory_order_relaxed) : 0;
-        if (here == function || !here)
-            return here;
+        *kernel = is_it ? word & ((1U << NUMBER_BITS) - 1) : 0;
+        if (is_it || !word)
+            return is_it;
     }
 }
 
-unsigned recorder_kernel(const void *function, const char *(*name)(const void *))
+unsigned recorder_kernel(const void *f, const char *(*name)(const void *))
 {
+    uint64_t function = (uintptr_t)f;
     size_t at;
     unsigned kernel = 0;
-    if (!function || !atomic_load_explicit(&record, memory_order_relaxed) || look(function, &at, &kernel))
+    if (!f || function >> (64 - NUMBER_BITS) || !atomic_load_explicit(&record, memory_order_relaxed) ||
+        look(function, &at, &kernel))
         return kernel;
     state_own(true);
     pthread_mutex_lock(&naming);
     if (!look(function, &at, &kernel))
-        kernel = n_slots < SLOTS / 2 ? remember(at, function, name) : 0;
+        kernel = n_slots < SLOTS / 2 ? remember(at, function, name(f)) : 0;
     pthread_mutex_unlock(&naming);
     state_own(false);
     return kernel;
 }
+_Static_assert((int)RECORD_KERNELS <= 1 << NUMBER_BITS, "every kernel's number has its place");
