@@ -31,7 +31,7 @@
 #define TEXT(x) TEXT_(x)
 
 /* The same numbers in both runtimes. */
-enum { GPU_OK, GPU_INVALID_VALUE, GPU_OUT_OF_MEMORY, GPU_NOT_INITIALIZED };
+enum { GPU_OK, GPU_INVALID_VALUE, GPU_OUT_OF_MEMORY, GPU_NOT_INITIALIZED, GPU_NOT_SUPPORTED = 801 };
 enum { COPY_TO_DEVICE = 1, COPY_TO_HOST = 2, COPY_DEFAULT = 4 };
 
 enum call {
@@ -68,13 +68,14 @@ extern const char *const call_names[N_REAL];
 
 /* There may be two, when libraries bring their own.  The first that is called is the one that we know; calls that are
  * meant for another one are only passed on. */
-struct runtime;
+struct runtime {
+    void *found[N_REAL]; /* NULL: it has no such function */
+    bool is_first;
+    char path[256];
+};
 /* The one that the caller at this address would have without us; NULL: the process has none.  The loader is asked once a
- * caller: its locks may be held for ever in a child of fork. */
+ * caller. */
 const struct runtime *real_runtime(const void *caller);
-bool real_is_first(const struct runtime *r);
-/* NULL: it has no such function. */
-void *real_in(const struct runtime *r, enum call c);
 /* Of the first, which has been called. */
 void *real_get(enum call c);
 const char *real_library(void);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 /* A program in a container may stand on an older glibc, whose loader does not start it with a library that asks for
  * newer versions.  There these are in a library of their own, which every process that opens others has. */
@@ -15,31 +16,26 @@ __asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver dlclose, dlclose@GLIBC_2.2.5");
 __asm__(".symver dlerror, dlerror@GLIBC_2.2.5");
+__asm__(".symver dladdr, dladdr@GLIBC_2.2.5");
 #endif
 #pragma weak dlopen
 #pragma weak dlsym
 #pragma weak dlclose
 #pragma weak dlerror
+#pragma weak dladdr
 
-enum { MOST_RUNTIMES = 4, MOST_CALLERS = 64, PAGE = 4096 };
+enum { MOST_RUNTIMES = 8, MOST_OBJECTS = 64, MOST_PAGES = 256, PAGE_BITS = 12 };
 
-/* Both tables only grow, and what is in them does not change: they are read without a lock. */
-struct runtime {
-    void *found[N_REAL];
-    char path[256];
-};
+/* What is in it does not change: it is read without a lock. */
 static struct runtime runtimes[MOST_RUNTIMES];
 static _Atomic size_t n_runtimes;
 
-struct span {
-    uintptr_t at;
-    size_t n;
-};
-static struct {
-    struct span span;
-    const struct runtime *runtime;
-} callers[MOST_CALLERS];
-static _Atomic size_t n_callers;
+/* A place that calls come from, and the runtime that they go to, in one word that is read without a lock: the number of its
+ * first page, how many pages it has, which runtime.  0: none. */
+enum { WHICH_BITS = 8, COUNT_BITS = 20, FIRST_BITS = 36 };
+enum { GONE = 1 }; /* no pages; others may follow it */
+static _Atomic uint64_t objects[MOST_OBJECTS];
+static _Atomic uint64_t pages[MOST_PAGES]; /* outside of all objects: code that was made at run time */
 
 const char *const call_names[N_REAL] = {
 #define OWN(hip, cuda) TEXT(FN(hip, cuda)),
@@ -69,32 +65,35 @@ const char *const call_names[N_REAL] = {
 
 /* --- the loaded objects ------------------------------------------------------------------------------------------------- */
 
-struct search {
-    const char *begins; /* with this the file's name; "" is any, behind our own */
-    size_t skip;
-    bool behind_us;
-    uintptr_t at; /* or what holds this address */
-    struct span span;
-    char path[PATH_MAX];
+/* What the loader has put at an address. */
+struct object {
+    const char *path; /* "" for the program itself: it is not asked, since it would name us */
+    uintptr_t at;
+    size_t n;
 };
 
-static struct span span_of(const struct dl_phdr_info *object)
+/* Where the file's own table says that the object begins and ends.  dl_iterate_phdr would tell, too, but never returns
+ * in a child of fork when a thread of the parent was in it. */
+static bool object_at(const void *p, struct object *out)
 {
-    struct span s = { 0, 0 };
-    for (size_t i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        if (part->p_type != PT_LOAD)
+    Dl_info info;
+    if (!dladdr(p, &info))
+        return false;
+    const ElfW(Ehdr) *file = info.dli_fbase;
+    if (strncmp((const char *)file->e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    const ElfW(Phdr) *part = (const void *)((const char *)file + file->e_phoff);
+    bool is_program = (uintptr_t)part == getauxval(AT_PHDR);
+    *out = (struct object){ is_program || !info.dli_fname ? "" : info.dli_fname, (uintptr_t)file, 0 };
+    uintptr_t first = UINTPTR_MAX;
+    for (size_t i = 0; i < file->e_phnum; i++) {
+        if (part[i].p_type != PT_LOAD)
             continue;
-        if (!s.n)
-            s.at = object->dlpi_addr + part->p_vaddr;
-        s.n = object->dlpi_addr + part->p_vaddr + part->p_memsz - s.at;
+        if (first == UINTPTR_MAX)
+            first = part[i].p_vaddr >> PAGE_BITS << PAGE_BITS;
+        out->n = part[i].p_vaddr + part[i].p_memsz - first;
     }
-    return s;
-}
-
-static bool holds(struct span s, uintptr_t at)
-{
-    return at - s.at < s.n;
+    return true;
 }
 
 static const char *file_of(const char *path)
@@ -108,31 +107,36 @@ static bool is_named(const char *path, const char *begins)
     return !strncmp(file_of(path), begins, strlen(begins));
 }
 
+struct search {
+    const char *begins; /* with this the file's name; "" is any, behind our own */
+    size_t skip;
+    bool behind_us;
+    char path[PATH_MAX];
+};
+
+static bool is_ours(const struct dl_phdr_info *object)
+{
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD &&
+            (uintptr_t)call_names - object->dlpi_addr - part->p_vaddr < part->p_memsz)
+            return true;
+    }
+    return false;
+}
+
 static int pick(struct dl_phdr_info *object, size_t size, void *context)
 {
     struct search *s = context;
     bool fits = is_named(object->dlpi_name, s->begins) && (s->begins[0] || s->behind_us);
     (void)size;
-    s->behind_us = s->behind_us || holds(span_of(object), (uintptr_t)call_names);
+    s->behind_us = s->behind_us || is_ours(object);
     if (!fits || !object->dlpi_name[0] || strlen(object->dlpi_name) >= sizeof(s->path) || s->skip-- > 0)
         return 0;
     strcpy(s->path, object->dlpi_name);
     return 1;
 }
 
-static int pick_holder(struct dl_phdr_info *object, size_t size, void *context)
-{
-    struct search *s = context;
-    (void)size;
-    s->span = span_of(object);
-    if (!holds(s->span, s->at))
-        return 0;
-    if (strlen(object->dlpi_name) < sizeof(s->path))
-        strcpy(s->path, object->dlpi_name);
-    return 1;
-}
-
-/* The program itself has no name, and is not asked: it would name us. */
 static void *open_path(const char *path)
 {
     return path[0] ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
@@ -171,8 +175,8 @@ static bool fill_by_name(struct runtime *r, const char *begins)
  * stands before the runtime as we do: it may be the one that calls us. */
 static bool fill_by_function(struct runtime *r, const void *function)
 {
-    struct search s = { .at = (uintptr_t)function };
-    return function && dl_iterate_phdr(pick_holder, &s) && is_named(s.path, RUNTIME_FILE) && fill(r, s.path);
+    struct object o;
+    return function && object_at(function, &o) && is_named(o.path, RUNTIME_FILE) && fill(r, o.path);
 }
 
 /* Every object has the runtime that is there for all, or else the one that it brought along: what came in as a dependency
@@ -193,39 +197,96 @@ static bool fill_for(struct runtime *r, const char *caller)
     return n_runtimes > 0 || fill_by_name(r, RUNTIME_FILE) || fill_by_name(r, "");
 }
 
-static const struct runtime *keep(const struct runtime *r, struct span caller)
+/* --- who calls ----------------------------------------------------------------------------------------------------------- */
+
+/* 0: it has no place in a word. */
+static uint64_t word_of(uintptr_t at, size_t n, size_t which)
+{
+    uint64_t first = at >> PAGE_BITS, count = ((at + n - 1) >> PAGE_BITS) - first + 1;
+    if (!n || first >> FIRST_BITS || count >> COUNT_BITS)
+        return 0;
+    return first << (COUNT_BITS + WHICH_BITS) | count << WHICH_BITS | which;
+}
+
+static uint64_t first_of(uint64_t word)
+{
+    return word >> (COUNT_BITS + WHICH_BITS);
+}
+
+static uint64_t count_of(uint64_t word)
+{
+    return word >> WHICH_BITS & ((1U << COUNT_BITS) - 1);
+}
+
+static const struct runtime *runtime_of(uint64_t word)
+{
+    return &runtimes[word & ((1U << WHICH_BITS) - 1)];
+}
+
+static bool holds(uint64_t word, uint64_t page)
+{
+    return page - first_of(word) < count_of(word);
+}
+
+static _Atomic uint64_t *place_of(uint64_t page)
+{
+    return &pages[page % MOST_PAGES];
+}
+
+/* Whoever was there before is no more. */
+static void clear(_Atomic uint64_t *table, size_t n, uint64_t word)
+{
+    for (size_t i = 0; i < n; i++)
+        if (holds(word, first_of(table[i])) || holds(table[i], first_of(word)))
+            table[i] = GONE;
+}
+
+/* Without room the one that came first is forgotten, and will be asked for again. */
+static void keep_object(uint64_t word)
+{
+    static size_t oldest;
+    size_t i = 0;
+    if (!word)
+        return;
+    clear(objects, MOST_OBJECTS, word);
+    clear(pages, MOST_PAGES, word);
+    while (i < MOST_OBJECTS && objects[i] > GONE)
+        i++;
+    objects[i < MOST_OBJECTS ? i : oldest++ % MOST_OBJECTS] = word;
+}
+
+/* One runtime too many gets no calls: they go to the first. */
+static size_t keep_runtime(const struct runtime *r)
 {
     size_t i = 0, n = n_runtimes;
     while (i < n && runtimes[i].found[0] != r->found[0])
         i++;
-    if (i == MOST_RUNTIMES)
-        return &runtimes[0];
-    if (i == n) {
-        runtimes[n] = *r;
-        n_runtimes = n + 1;
-    }
-    if (n_callers < MOST_CALLERS) {
-        callers[n_callers].span = caller;
-        callers[n_callers].runtime = &runtimes[i];
-        n_callers++;
-    }
-    return &runtimes[i];
+    if (i < n || n == MOST_RUNTIMES)
+        return i < n ? i : 0;
+    runtimes[n] = *r;
+    runtimes[n].is_first = n == 0;
+    n_runtimes = n + 1;
+    return n;
 }
 
 /* The loader is asked without our lock: its own may be held by somebody who waits for ours. */
-static const struct runtime *find(uintptr_t at)
+static const struct runtime *find(const void *caller)
 {
-    struct search caller = { .at = at };
+    struct object o = { "", (uintptr_t)caller, 0 };
     struct runtime r;
-    if (!dlopen || !dlsym || !dlclose || !dlerror)
+    if (!dlopen || !dlsym || !dlclose || !dlerror || !dladdr)
         return NULL;
     state_own(true);
-    if (!dl_iterate_phdr(pick_holder, &caller))
-        caller.span = (struct span){ at & ~(uintptr_t)(PAGE - 1), PAGE };
+    bool is_object = object_at(caller, &o);
     const struct runtime *found = NULL;
-    if (fill_for(&r, caller.path)) {
+    if (fill_for(&r, o.path)) {
         state_lock();
-        found = keep(&r, caller.span);
+        size_t which = keep_runtime(&r);
+        if (is_object)
+            keep_object(word_of(o.at, o.n, which));
+        else
+            *place_of(o.at >> PAGE_BITS) = word_of(o.at, 1, which);
+        found = &runtimes[which];
         state_unlock();
     }
     dlerror(); /* ours, and nobody's business */
@@ -235,21 +296,16 @@ static const struct runtime *find(uintptr_t at)
 
 const struct runtime *real_runtime(const void *caller)
 {
-    size_t n = atomic_load_explicit(&n_callers, memory_order_acquire);
-    for (size_t i = 0; i < n; i++)
-        if (holds(callers[i].span, (uintptr_t)caller))
-            return callers[i].runtime;
-    return n < MOST_CALLERS ? find((uintptr_t)caller) : &runtimes[0];
-}
-
-bool real_is_first(const struct runtime *r)
-{
-    return r == &runtimes[0];
-}
-
-void *real_in(const struct runtime *r, enum call c)
-{
-    return r->found[c];
+    uint64_t page = (uintptr_t)caller >> PAGE_BITS, word;
+    for (size_t i = 0; i < MOST_OBJECTS; i++) {
+        word = atomic_load_explicit(&objects[i], memory_order_acquire);
+        if (holds(word, page))
+            return runtime_of(word);
+        if (!word)
+            break;
+    }
+    word = atomic_load_explicit(place_of(page), memory_order_acquire);
+    return holds(word, page) ? runtime_of(word) : find(caller);
 }
 
 void *real_get(enum call c)

@@ -16,12 +16,12 @@ static uint64_t volume(struct size3 a, struct size3 b)
 }
 
 /* Inside a function: the real one, or the answer of a process that has none; and what we were told. */
-#define ENTER(id, params)                                                            \
-    const struct runtime *runtime = real_runtime(__builtin_return_address(0));       \
-    int(*real) params = runtime ? (int(*) params)real_in(runtime, CALL_##id) : NULL; \
-    if (!real)                                                                       \
-        return GPU_NOT_INITIALIZED;                                                  \
-    const struct told *told = real_is_first(runtime) ? state_enter() : NULL
+#define ENTER(id, params)                                                          \
+    const struct runtime *runtime = real_runtime(__builtin_return_address(0));     \
+    int(*real) params = runtime ? (int(*) params)runtime->found[CALL_##id] : NULL; \
+    if (!real)                                                                     \
+        return runtime ? GPU_NOT_SUPPORTED : GPU_NOT_INITIALIZED;                  \
+    const struct told *told = runtime->is_first ? state_enter() : NULL
 /* Makes the call, and writes it down. */
 #define RECORDED(id, size, kernel, call)                                                    \
     struct seen seen = told ? recorder_begin(CALL_##id, size, kernel) : (struct seen){ 0 }; \

@@ -12,7 +12,7 @@ LIBRARY = os.path.realpath(sys.argv[1])
 TABLE = 'src/preload/calls.def'
 # Both glibc and musl have these: with one that musl has not, programs that stand on it would not start.
 KNOWN = set('''
-__errno_location clock_gettime close dl_iterate_phdr dlclose dlerror dlopen dlsym getauxval getenv getpid getrlimit madvise
+__errno_location clock_gettime close dl_iterate_phdr dladdr dlclose dlerror dlopen dlsym getauxval getenv getpid getrlimit madvise
 memcpy memmove memset mmap munmap open posix_fallocate process_vm_readv pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate
 read sched_yield snprintf strcmp strcpy strcspn strlen strncmp strrchr strspn strstr syscall sysconf unlink
 usleep
