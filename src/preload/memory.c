@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/preload.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { SMALL = 1 << 20 }; /* not worth a look at the host */
+enum { MOST_FLIGHTS = 64, NAP_MS = 10, MOST_NAPS = 300 };
 static const uint64_t most_reserve = 16ULL << 30;
 
 struct host {
@@ -16,7 +19,10 @@ struct host {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t changes; /* memory of the device that was taken or given back, in times */
-static uint64_t flying;          /* bytes that the guard let through and that may not be taken yet */
+static struct {
+    int thread; /* 0: none */
+    size_t n;
+} flights[MOST_FLIGHTS]; /* what the guard let through and may not be taken yet: one a thread */
 static struct {
     struct host host;
     uint64_t tick_ns, changes; /* when it was read; 0: never */
@@ -77,41 +83,111 @@ void memory_changed(void)
     changes++;
 }
 
-/* Nobody is refused for a figure that is not of this moment.  What other threads were just allowed is not in it yet. */
+static int this_thread(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+/* One that was cancelled inside of the runtime does not come back. */
+static bool is_there(int thread)
+{
+    return !syscall(SYS_tgkill, getpid(), thread, 0) || errno != ESRCH;
+}
+
+/* What other threads were just allowed. */
+static uint64_t flying(int self)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < MOST_FLIGHTS; i++) {
+        if (!flights[i].thread || flights[i].thread == self)
+            continue;
+        if (is_there(flights[i].thread))
+            n += flights[i].n;
+        else
+            flights[i].thread = 0;
+    }
+    return n;
+}
+
+/* In the place of one that it never came back from, if there is one. */
+static void note_flight(int self, size_t n)
+{
+    size_t to = MOST_FLIGHTS;
+    for (size_t i = 0; i < MOST_FLIGHTS; i++) {
+        if (flights[i].thread == self || (!flights[i].thread && to == MOST_FLIGHTS))
+            to = i;
+        if (flights[i].thread == self)
+            break;
+    }
+    if (to == MOST_FLIGHTS)
+        return;
+    flights[to].thread = self;
+    flights[to].n = n;
+}
+
+enum answer { FITS, IS_CROWDED, IS_TOO_MUCH };
+
+/* Nobody is refused for a figure that is not of this moment. */
+static enum answer answer_now(const struct told *t, size_t n, int self)
+{
+    struct host h = read_host(t);
+    uint64_t left = less(h.available, reserve_bytes(t, &h));
+    if (!h.total || !h.available)
+        return FITS;
+    if (left < n)
+        return IS_TOO_MUCH;
+    return less(left, flying(self)) < n ? IS_CROWDED : FITS;
+}
+
+/* What is on its way may be in the host's figure already, or in part: only who comes back makes that clear. */
 bool memory_refuses(const struct told *t, size_t n)
 {
     if (n < SMALL)
         return false;
+    int saved = errno, self = this_thread();
+    enum answer answer = IS_CROWDED;
     state_own(true);
-    pthread_mutex_lock(&lock);
-    struct host h = read_host(t);
-    uint64_t left = less(less(h.available, reserve_bytes(t, &h)), flying);
-    bool refuses = h.total && h.available && left < n;
-    flying += refuses ? 0 : n;
-    pthread_mutex_unlock(&lock);
+    for (int naps = 0; answer == IS_CROWDED && naps <= MOST_NAPS; naps++) {
+        if (naps)
+            usleep(NAP_MS * 1000);
+        pthread_mutex_lock(&lock);
+        answer = answer_now(t, n, self);
+        if (answer == FITS)
+            note_flight(self, n);
+        pthread_mutex_unlock(&lock);
+    }
     state_own(false);
-    return refuses;
+    errno = saved;
+    return answer != FITS;
 }
 
 void memory_returned(size_t n)
 {
     if (n < SMALL)
         return;
+    int self = this_thread();
     pthread_mutex_lock(&lock);
-    flying -= n;
+    for (size_t i = 0; i < MOST_FLIGHTS; i++)
+        if (flights[i].thread == self)
+            flights[i].thread = 0;
     pthread_mutex_unlock(&lock);
 }
 
+/* Where not all is known that was taken, the runtime may know of less. */
 void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes)
 {
     if (free_bytes) {
+        uint64_t said = *free_bytes;
+        bool is_whole;
         state_own(true);
         pthread_mutex_lock(&lock);
         struct host h = recent_host(t);
         pthread_mutex_unlock(&lock);
         state_own(false);
-        uint64_t left = less(t->budget_bytes, ranges_device_bytes());
+        uint64_t left = less(t->budget_bytes, ranges_device_bytes(&is_whole));
         uint64_t host = less(h.available, reserve_bytes(t, &h));
+        if (!is_whole && said < left)
+            left = said;
         *free_bytes = h.total && h.available && host < left ? host : left;
     }
     if (total_bytes)
@@ -122,6 +198,6 @@ void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes)
 void memory_forget(void)
 {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    flying = 0;
+    memset(flights, 0, sizeof(flights));
     kept.tick_ns = 0;
 }

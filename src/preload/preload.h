@@ -135,14 +135,19 @@ bool ranges_is_pageable(const void *p, size_t n);
 /* Of the device, as far as went through us: wholly inside one allocation, clear of all, or neither. */
 enum place { PLACE_DEVICE, PLACE_CLEAR, PLACE_ACROSS };
 enum place ranges_place(const void *p, size_t n);
+/* Memory behind a handle, at these addresses. */
+void ranges_map(const void *p, size_t n, const void *handle);
 void ranges_unmap(const void *p, size_t n);
-uint64_t ranges_device_bytes(void);
+void ranges_release(const void *handle);
+/* Not whole: there was no room for some. */
+uint64_t ranges_device_bytes(bool *is_whole);
 void ranges_reset(void);  /* the device takes all back */
 void ranges_forget(void); /* in a child of fork */
 
 /* --- memory.c ------------------------------------------------------------------------------------------------------ */
 
-/* Would so much starve the host?  If not, the caller says when the allocation has returned. */
+/* Would so much starve the host?  If not, the caller says when the allocation has returned.  Where only what other threads
+ * are just getting makes it so, they are waited for, 3 s at most. */
 bool memory_refuses(const struct told *t, size_t n);
 void memory_returned(size_t n);
 /* The program took memory of the device, or gave some back. */

@@ -9,6 +9,8 @@ struct range {
     uintptr_t at;
     size_t n;
     enum range_kind kind;
+    uintptr_t handle; /* of what is mapped here */
+    bool released;    /* a handle, which lives on in what is mapped */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,16 +32,55 @@ static void drop(size_t i)
     ranges[i] = ranges[--n_ranges];
 }
 
-void ranges_add(enum range_kind k, const void *p, size_t n)
+static void add(const struct range *r)
 {
-    if (!p || !n)
-        return;
     pthread_mutex_lock(&lock);
     if (n_ranges < MOST) {
-        ranges[n_ranges++] = (struct range){ (uintptr_t)p, n, k };
-        device_bytes += takes_memory(k) ? n : 0;
+        ranges[n_ranges++] = *r;
+        device_bytes += takes_memory(r->kind) ? r->n : 0;
     } else
         lost = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void ranges_add(enum range_kind k, const void *p, size_t n)
+{
+    if (p && n)
+        add(&(const struct range){ .at = (uintptr_t)p, .n = n, .kind = k });
+}
+
+void ranges_map(const void *p, size_t n, const void *handle)
+{
+    add(&(const struct range){
+        .at = (uintptr_t)p, .n = n, .kind = RANGE_MAPPED, .handle = (uintptr_t)handle });
+}
+
+static bool is_mapped(uintptr_t handle)
+{
+    for (size_t i = 0; i < n_ranges; i++)
+        if (ranges[i].kind == RANGE_MAPPED && ranges[i].handle == handle)
+            return true;
+    return false;
+}
+
+/* The memory behind a handle is given back when it is released and nowhere mapped. */
+static void drop_handle(uintptr_t handle, bool is_released)
+{
+    for (size_t i = n_ranges; i-- > 0;) {
+        if (ranges[i].kind != RANGE_HANDLE || ranges[i].at != handle || ranges[i].released != is_released)
+            continue;
+        if (is_mapped(handle))
+            ranges[i].released = true;
+        else
+            drop(i);
+        return;
+    }
+}
+
+void ranges_release(const void *handle)
+{
+    pthread_mutex_lock(&lock);
+    drop_handle((uintptr_t)handle, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -59,9 +100,15 @@ void ranges_unmap(const void *p, size_t n)
 {
     uintptr_t at = (uintptr_t)p;
     pthread_mutex_lock(&lock);
-    for (size_t i = n_ranges; i-- > 0;)
-        if (ranges[i].kind == RANGE_MAPPED && ranges[i].at >= at && ranges[i].at - at < n)
-            drop(i);
+    for (size_t i = n_ranges; i-- > 0;) {
+        if (i >= n_ranges) /* two are gone, and what was here has taken the place of one */
+            continue;
+        const struct range r = ranges[i];
+        if (r.kind != RANGE_MAPPED || r.at < at || r.at - at >= n)
+            continue;
+        drop(i);
+        drop_handle(r.handle, true);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -110,10 +157,11 @@ enum place ranges_place(const void *p, size_t n)
     return place;
 }
 
-uint64_t ranges_device_bytes(void)
+uint64_t ranges_device_bytes(bool *is_whole)
 {
     pthread_mutex_lock(&lock);
     uint64_t n = device_bytes;
+    *is_whole = !lost;
     pthread_mutex_unlock(&lock);
     return n;
 }

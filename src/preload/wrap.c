@@ -10,6 +10,19 @@ struct size3 {
     uint32_t x, y, z;
 };
 
+struct extent {
+    size_t width, height, depth;
+};
+struct pitched {
+    void *at;
+    size_t pitch, width, height;
+};
+
+static size_t box(size_t width, size_t height, size_t depth)
+{
+    return width * height * depth;
+}
+
 static uint64_t volume(struct size3 a, struct size3 b)
 {
     return (uint64_t)a.x * a.y * a.z * b.x * b.y * b.z;
@@ -58,15 +71,24 @@ static bool tracks(const struct told *t)
     return t && t->switches & (SWITCH_STAGE | SWITCH_RETRY | SWITCH_MEMORY);
 }
 
-/* Who does not look at the code finds no place, as with the runtime. */
+static const size_t impossible = (size_t)1 << 60;
+
 static bool refuses(const struct told *t, size_t n, void **p)
 {
     if (!guards(t, p) || !memory_refuses(t, n))
         return false;
-    *p = NULL;
     recorder_counts()->refused++;
     recorder_counts()->refused_bytes += n;
     return true;
+}
+
+/* The runtime was asked for what nobody has, so that hipGetLastError tells; whatever its answer was, this is ours.  Who does
+ * not look at the code finds no place, as with the runtime. */
+static int refusal(int code, void **p)
+{
+    (void)code;
+    *p = NULL;
+    return GPU_OUT_OF_MEMORY;
 }
 
 static void took(const struct told *t, size_t n, void **p)
@@ -76,20 +98,25 @@ static void took(const struct told *t, size_t n, void **p)
     memory_changed();
 }
 
-/* p: where the result is put. */
-#define TAKE(id, name, params, args, n, p, kind, guarded)            \
-    EXPORT int name params;                                          \
-    EXPORT int name params                                           \
-    {                                                                \
-        ENTER(id, params);                                           \
-        bool refused = (guarded) && refuses(told, n, p);             \
-        RECORDED(id, n, 0, refused ? GPU_OUT_OF_MEMORY : real args); \
-        if ((guarded) && !refused)                                   \
-            took(told, n, p);                                        \
-        if (!code && tracks(told))                                   \
-            ranges_add(kind, *(void *const *)(p), n);                \
-        return code;                                                 \
+/* n: bytes, as far as can be told before; p: where the result is put; got: bytes, then; too_much: makes the arguments such. */
+#define TAKE_SOME(id, name, params, args, n, p, got, kind, guarded, too_much)            \
+    EXPORT int name params;                                                              \
+    EXPORT int name params                                                               \
+    {                                                                                    \
+        ENTER(id, params);                                                               \
+        const size_t wanted = n;                                                         \
+        bool refused = (guarded) && refuses(told, wanted, p);                            \
+        if (refused)                                                                     \
+            too_much;                                                                    \
+        RECORDED(id, wanted, 0, refused ? refusal(real args, (void **)(p)) : real args); \
+        if ((guarded) && !refused)                                                       \
+            took(told, wanted, p);                                                       \
+        if (!code && tracks(told))                                                       \
+            ranges_add(kind, *(void *const *)(p), got);                                  \
+        return code;                                                                     \
     }
+#define TAKE(id, name, params, args, p, kind, guarded) \
+    TAKE_SOME(id, name, params, args, n, p, n, kind, guarded, n = impossible)
 /* Forgotten before it is gone: another thread may be given the same place at once. */
 #define GIVE(id, name, params, args, p, kind) \
     EXPORT int name params;                   \
@@ -103,36 +130,61 @@ static void took(const struct told *t, size_t n, void **p)
         return code;                          \
     }
 
-TAKE(hipMalloc, FN(hipMalloc, cudaMalloc), (void **p, size_t n), (p, n), n, p, RANGE_DEVICE, true)
+TAKE(hipMalloc, FN(hipMalloc, cudaMalloc), (void **p, size_t n), (p, n), p, RANGE_DEVICE, true)
 TAKE(hipMallocAsync, FN(hipMallocAsync, cudaMallocAsync), (void **p, size_t n, void *stream), (p, n, stream),
-     n, p, RANGE_DEVICE, true)
+     p, RANGE_DEVICE, true)
+TAKE(hipMallocFromPoolAsync, FN(hipMallocFromPoolAsync, cudaMallocFromPoolAsync),
+     (void **p, size_t n, void *pool, void *stream), (p, n, pool, stream), p, RANGE_DEVICE, true)
+/* A row may be longer than was asked for. */
+TAKE_SOME(hipMallocPitch, FN(hipMallocPitch, cudaMallocPitch),
+          (void **p, size_t *pitch, size_t width, size_t height), (p, pitch, width, height),
+          box(width, height, 1), p, box(*pitch, height, 1), RANGE_DEVICE, true, width = impossible / height)
+TAKE_SOME(hipMalloc3D, FN(hipMalloc3D, cudaMalloc3D), (struct pitched * p, struct extent e), (p, e),
+          box(e.width, e.height, e.depth), (void **)p, box(p->pitch, e.height, e.depth), RANGE_DEVICE, true,
+          e.width = impossible / e.height / e.depth)
 /* The host may read it, but the GPU may have written it. */
 TAKE(hipMallocManaged, FN(hipMallocManaged, cudaMallocManaged), (void **p, size_t n, unsigned flags),
-     (p, n, flags), n, p, RANGE_DEVICE, true)
-TAKE(hipHostMalloc, FN(hipHostMalloc, cudaHostAlloc), (void **p, size_t n, unsigned flags), (p, n, flags), n,
-     p, RANGE_PINNED, false)
-TAKE(hipMallocHost, FN(hipMallocHost, cudaMallocHost), (void **p, size_t n), (p, n), n, p, RANGE_PINNED,
-     false)
+     (p, n, flags), p, RANGE_DEVICE, true)
+TAKE(hipHostMalloc, FN(hipHostMalloc, cudaHostAlloc), (void **p, size_t n, unsigned flags), (p, n, flags), p,
+     RANGE_PINNED, false)
+TAKE(hipMallocHost, FN(hipMallocHost, cudaMallocHost), (void **p, size_t n), (p, n), p, RANGE_PINNED, false)
 TAKE(hipHostRegister, FN(hipHostRegister, cudaHostRegister), (void *p, size_t n, unsigned flags),
-     (p, n, flags), n, &p, RANGE_PINNED, false)
+     (p, n, flags), &p, RANGE_PINNED, false)
 GIVE(hipFree, FN(hipFree, cudaFree), (void *p), (p), p, RANGE_DEVICE)
 GIVE(hipFreeAsync, FN(hipFreeAsync, cudaFreeAsync), (void *p, void *stream), (p, stream), p, RANGE_DEVICE)
 GIVE(hipHostFree, FN(hipHostFree, cudaFreeHost), (void *p), (p), p, RANGE_PINNED)
 GIVE(hipHostUnregister, FN(hipHostUnregister, cudaHostUnregister), (void *p), (p), p, RANGE_PINNED)
 #ifndef PRELOAD_CUDA
-TAKE(hipExtMallocWithFlags, hipExtMallocWithFlags, (void **p, size_t n, unsigned flags), (p, n, flags), n, p,
+TAKE(hipExtMallocWithFlags, hipExtMallocWithFlags, (void **p, size_t n, unsigned flags), (p, n, flags), p,
      RANGE_DEVICE, true)
-TAKE(hipHostAlloc, hipHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), n, p, RANGE_PINNED,
+TAKE(hipHostAlloc, hipHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), p, RANGE_PINNED, false)
+TAKE(hipMemAllocHost, hipMemAllocHost, (void **p, size_t n), (p, n), p, RANGE_PINNED, false)
+TAKE(hipExtHostAlloc, hipExtHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), p, RANGE_PINNED,
      false)
-TAKE(hipMemAllocHost, hipMemAllocHost, (void **p, size_t n), (p, n), n, p, RANGE_PINNED, false)
-TAKE(hipExtHostAlloc, hipExtHostAlloc, (void **p, size_t n, unsigned flags), (p, n, flags), n, p,
-     RANGE_PINNED, false)
 GIVE(hipFreeHost, hipFreeHost, (void *p), (p), p, RANGE_PINNED)
 TAKE(hipMemCreate, hipMemCreate, (void **h, size_t n, const void *where, unsigned long long flags),
-     (h, n, where, flags), n, h, RANGE_HANDLE, true)
-GIVE(hipMemRelease, hipMemRelease, (void *h), (h), h, RANGE_HANDLE)
-TAKE(hipMemMap, hipMemMap, (void *p, size_t n, size_t at, void *h, unsigned long long flags),
-     (p, n, at, h, flags), n, &p, RANGE_MAPPED, false)
+     (h, n, where, flags), h, RANGE_HANDLE, true)
+
+EXPORT int hipMemRelease(void *h);
+EXPORT int hipMemRelease(void *h)
+{
+    ENTER(hipMemRelease, (void *));
+    if (tracks(told))
+        ranges_release(h);
+    RECORDED(hipMemRelease, 0, 0, real(h));
+    memory_changed();
+    return code;
+}
+
+EXPORT int hipMemMap(void *p, size_t n, size_t at, void *h, unsigned long long flags);
+EXPORT int hipMemMap(void *p, size_t n, size_t at, void *h, unsigned long long flags)
+{
+    ENTER(hipMemMap, (void *, size_t, size_t, void *, unsigned long long));
+    RECORDED(hipMemMap, n, 0, real(p, n, at, h, flags));
+    if (!code && tracks(told))
+        ranges_map(p, n, h);
+    return code;
+}
 
 EXPORT int hipMemUnmap(void *p, size_t n);
 EXPORT int hipMemUnmap(void *p, size_t n)
@@ -292,8 +344,8 @@ EXPORT int hipModuleUnload(void *module);
 EXPORT int hipModuleUnload(void *module)
 {
     ENTER(hipModuleUnload, (void *));
-    RECORDED(hipModuleUnload, 0, 0, real(module));
     recorder_forget_kernels();
+    RECORDED(hipModuleUnload, 0, 0, real(module));
     return code;
 }
 #endif

@@ -4,6 +4,7 @@
 #include "child.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -125,15 +126,23 @@ static void do_spawn(void)
     do_calls();
 }
 
+static const struct torch *other_torch(const char *name)
+{
+    const struct torch *first = t, *other;
+    char *path = strdup(arguments[2]);
+    strcpy(strstr(path, "libtorch6.so"), name);
+    open_torch(path);
+    other = t;
+    t = first;
+    return other;
+}
+
 /* Another library brought a runtime of its own along. */
 static void do_two(void)
 {
-    const struct torch *first = t;
-    char *other = strdup(arguments[2]);
-    strcpy(strstr(other, "libtorch6.so"), "libtorch7.so");
-    open_torch(other);
+    const struct torch *other = other_torch("libtorch7.so");
     for (int i = 0; i < 3; i++) {
-        const struct torch *through = i == 1 ? t : first;
+        const struct torch *through = i == 1 ? other : t;
         printf("%d", through->copy_some());
         printf(" pinned %zu\n", through->fake_pinned_for_copy());
     }
@@ -144,6 +153,48 @@ static void do_two_shared(void)
 {
     if (dlopen(arguments[2], RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD))
         do_two();
+}
+
+/* Each library brought one. */
+static void do_five(void)
+{
+    static const char *const names[] = { "libtorch6.so", "libtorch7.so", "libtorch8.so", "libtorch9.so",
+                                         "libtorch-hashed.so" };
+    for (size_t i = 0; i < 5; i++) {
+        const struct torch *through = other_torch(names[i]);
+        printf("%d", through->copy_some());
+        printf(" pinned %zu\n", through->fake_pinned_for_copy());
+    }
+}
+
+/* Many pages of code that is in no file call, and then a library with a runtime of its own. */
+static void do_made(void)
+{
+    enum { PAGES = 100, PAGE = 4096 };
+    /* sub $8,%rsp; call *%rdi; add $8,%rsp; ret */
+    static const unsigned char code[] = { 0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3 };
+    char *made = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    t->copy_some();
+    for (size_t i = 0; i < PAGES; i++)
+        memcpy(made + i * PAGE, code, sizeof(code));
+    if (mprotect(made, PAGES * PAGE, PROT_READ | PROT_EXEC))
+        exit(3);
+    for (size_t i = 0; i < PAGES; i++) {
+        int (*call)(int (*)(void *));
+        memcpy(&call, &(char *){ made + i * PAGE }, sizeof(call));
+        if (call(t->hipStreamSynchronize))
+            exit(4);
+    }
+    const struct torch *other = other_torch("libtorch7.so");
+    printf("%d", other->copy_some());
+    printf(" pinned %zu\n", other->fake_pinned_for_copy());
+}
+
+/* A function that this runtime has not. */
+static void do_lacking(void)
+{
+    int (*wait)(void *) = (int (*)(void *))dlsym(RTLD_DEFAULT, "hipGraphLaunch");
+    printf("%d\n", wait ? wait(NULL) : -1);
 }
 
 static void do_cleared(void)
@@ -206,6 +257,17 @@ static void do_twice(void)
     const struct size3 one = { 1, 1, 1 };
     t->hipLaunchKernel(&a, one, one, NULL, 0, NULL);
     t->hipLaunchKernel(&b, one, one, NULL, 0, NULL);
+}
+
+/* A module is gone, and a kernel of another one has the place of its own. */
+static void do_reloaded(void)
+{
+    struct fake_kernel k = { "gemm", 0, 0 };
+    const struct size3 one = { 1, 1, 1 };
+    t->hipLaunchKernel(&k, one, one, NULL, 0, NULL);
+    t->hipModuleUnload(&k);
+    k.name = "softmax";
+    t->hipLaunchKernel(&k, one, one, NULL, 0, NULL);
 }
 
 static void do_hang(void)
@@ -315,6 +377,71 @@ static void do_at_once(void)
     printf("%zu\n", good);
 }
 
+static void *take_later(void *context)
+{
+    void *p = NULL;
+    t->hipMalloc(&p, 80 * MIB);
+    return context;
+}
+
+/* Another thread's allocation, which the host's figure has already, takes its time. */
+static void do_in_turn(void)
+{
+    pthread_t thread;
+    void *p = NULL;
+    pthread_create(&thread, NULL, take_later, NULL);
+    usleep(100000);
+    printf("%d", t->hipMalloc(&p, 40 * MIB));
+    printf(" %d\n", t->hipMalloc(&p, 40 * MIB));
+}
+
+/* It does not come back from there. */
+static void do_cancelled_take(void)
+{
+    pthread_t thread;
+    void *p = NULL;
+    pthread_create(&thread, NULL, take_later, NULL);
+    usleep(100000);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    printf("%d\n", t->hipMalloc(&p, 40 * MIB));
+}
+
+/* Other ways to take memory of the device. */
+static void do_allocate_more(void)
+{
+    void *a = NULL, *b = NULL;
+    size_t pitch;
+    struct pitched c = { 0 };
+    printf("%d", t->hipMallocPitch(&a, &pitch, MIB - 100, 40));
+    printf(" %d", t->hipMalloc3D(&c, (struct extent){ MIB - 100, 4, 10 }));
+    printf(" %d", t->hipMallocFromPoolAsync(&b, 40 * MIB, NULL, NULL));
+    printf(" last %d", t->hipGetLastError());
+    printf("%s %zu\n", a || b || c.at ? "" : " nowhere", free_mib());
+}
+
+/* As one does it: the handle is released as soon as it is mapped.  It has two places in the end. */
+static void do_handles(void)
+{
+    void *p = NULL, *h = NULL;
+    t->hipMemAddressReserve(&p, 256 * (size_t)MIB, 0, NULL, 0);
+    t->hipMemCreate(&h, 64 * MIB, (void *)16, 0);
+    t->hipMemMap(p, 64 * MIB, 0, h, 0);
+    t->hipMemMap((char *)p + 64 * MIB, 64 * MIB, 0, h, 0);
+    t->hipMemRelease(h);
+    printf("%zu", free_mib());
+    t->hipMemUnmap(p, 64 * MIB);
+    printf(" %zu", free_mib());
+    t->hipMemUnmap((char *)p + 64 * MIB, 64 * MIB);
+    printf(" %zu", free_mib());
+    t->hipMemCreate(&h, 64 * MIB, (void *)16, 0);
+    t->hipMemMap(p, 64 * MIB, 0, h, 0);
+    t->hipMemUnmap(p, 64 * MIB);
+    printf(" %zu", free_mib());
+    t->hipMemRelease(h);
+    printf(" %zu\n", free_mib());
+}
+
 /* More allocations than anybody keeps in mind; then fewer, and more again. */
 static void do_crowd(void)
 {
@@ -392,6 +519,70 @@ static void do_fork_busy(void)
     _exit(0);
 }
 
+static void *call_once(void *context)
+{
+    device(5000);
+    return context;
+}
+
+/* In the child another thread is the first that calls. */
+static void do_fork_thread(void)
+{
+    device(5000);
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, call_once, NULL);
+        pthread_join(thread, NULL);
+        device(5000);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    printf("%d\n", (int)pid);
+}
+
+static int stay_there(struct dl_phdr_info *object, size_t size, void *reached)
+{
+    (void)object, (void)size;
+    pthread_barrier_wait(reached);
+    pause();
+    return 0;
+}
+
+static void *walk_objects(void *reached)
+{
+    dl_iterate_phdr(stay_there, reached);
+    return NULL;
+}
+
+static void copy_in_child(const struct torch *through)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(5);
+        _exit(through->copy_some());
+    }
+    report(pid);
+}
+
+/* Another thread is in the loader's list when it forks. */
+static void do_fork_loader(void)
+{
+    pthread_t thread;
+    pthread_barrier_t reached;
+    const struct torch *other = other_torch("libtorch7.so");
+    alarm(10);
+    pthread_barrier_init(&reached, NULL, 2);
+    pthread_create(&thread, NULL, walk_objects, &reached);
+    pthread_barrier_wait(&reached);
+    copy_in_child(t); /* the first calls of all */
+    printf("%d\n", t->copy_some());
+    fflush(stdout);
+    copy_in_child(other);
+    fflush(stdout);
+    _exit(0);
+}
+
 static void do_many(void)
 {
     static struct fake_kernel kernels[3000];
@@ -407,16 +598,36 @@ static void do_many(void)
 }
 
 static const struct word words[] = {
-    { "calls", do_calls },       { "hang", do_hang },
-    { "allocate", do_allocate }, { "figures", do_figures },
-    { "fork", do_fork },         { "exit", do_exit },
-    { "many", do_many },         { "fork-busy", do_fork_busy },
-    { "exec", do_exec },         { "limited", do_limited },
-    { "twice", do_twice },       { "spawn", do_spawn },
-    { "two", do_two },           { "two-shared", do_two_shared },
-    { "cleared", do_cleared },   { "chroot", do_chroot },
-    { "cancel", do_cancel },     { "moment", do_moment },
-    { "at-once", do_at_once },   { "crowd", do_crowd },
+    { "calls", do_calls },
+    { "hang", do_hang },
+    { "allocate", do_allocate },
+    { "figures", do_figures },
+    { "fork", do_fork },
+    { "exit", do_exit },
+    { "many", do_many },
+    { "fork-busy", do_fork_busy },
+    { "exec", do_exec },
+    { "limited", do_limited },
+    { "twice", do_twice },
+    { "spawn", do_spawn },
+    { "two", do_two },
+    { "two-shared", do_two_shared },
+    { "cleared", do_cleared },
+    { "chroot", do_chroot },
+    { "cancel", do_cancel },
+    { "moment", do_moment },
+    { "at-once", do_at_once },
+    { "crowd", do_crowd },
+    { "five", do_five },
+    { "made", do_made },
+    { "lacking", do_lacking },
+    { "fork-loader", do_fork_loader },
+    { "reloaded", do_reloaded },
+    { "in-turn", do_in_turn },
+    { "cancelled-take", do_cancelled_take },
+    { "allocate-more", do_allocate_more },
+    { "handles", do_handles },
+    { "fork-thread", do_fork_thread },
 };
 
 static void run_word(const struct word *of, size_t n)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_host.h"
 #include "fake_runtime.h"
 #include <pthread.h>
 #include <stdbool.h>
@@ -105,8 +106,10 @@ static struct piece *find(const void *p, bool pinned)
 
 /* --- memory --- */
 
-int hipMalloc(void **p, size_t n)
+static int take(void **p, size_t n)
 {
+    if (n < ARENA && option("spends=", 0))
+        fake_host_spend(n);
     usleep((unsigned)option("late=", 0));
     pthread_mutex_lock(&lock);
     open_arena();
@@ -122,10 +125,34 @@ int hipMalloc(void **p, size_t n)
     return done(fits ? 0 : OUT_OF_MEMORY);
 }
 
+int hipMalloc(void **p, size_t n)
+{
+    return take(p, n);
+}
+
+/* Calls another one, and may find ours. */
 int hipMallocAsync(void **p, size_t n, void *stream)
 {
     (void)stream;
     return hipMalloc(p, n);
+}
+
+int hipMallocFromPoolAsync(void **p, size_t n, void *pool, void *stream)
+{
+    (void)pool, (void)stream;
+    return take(p, n);
+}
+
+int hipMallocPitch(void **p, size_t *pitch, size_t width, size_t height)
+{
+    *pitch = (width + 511) / 512 * 512;
+    return take(p, *pitch * height);
+}
+
+int hipMalloc3D(struct pitched *p, struct extent size)
+{
+    p->pitch = (size.width + 511) / 512 * 512;
+    return take(&p->at, p->pitch * size.height * size.depth);
 }
 
 /* --- memory without an address, and addresses without memory --- */
@@ -139,6 +166,11 @@ int hipMemCreate(void **h, size_t n, const void *where, unsigned long long flags
     pthread_mutex_unlock(&lock);
     *h = (void *)(uintptr_t)where;
     return done(fits ? 0 : OUT_OF_MEMORY);
+}
+
+int hipMemRelease(void *h)
+{
+    return done(h ? 0 : INVALID);
 }
 
 int hipMemAddressReserve(void **p, size_t n, size_t align, void *wanted, unsigned long long flags)
@@ -276,7 +308,7 @@ size_t fake_pinned_for_copy(void)
 
 int hipMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    *free_bytes = 120UL << 30;
+    *free_bytes = (size_t)option("free=", 120L << 10) << 20;
     *total = 62UL << 30;
     return 0;
 }
@@ -594,6 +626,11 @@ int hipRuntimeGetVersion(int *version)
 {
     *version = FAKE_MAJOR * 10000000 + 443484;
     return 0;
+}
+
+int hipModuleUnload(void *module)
+{
+    return done(module ? 0 : INVALID);
 }
 
 const char *hipKernelNameRefByPtr(const void *f, void *stream)

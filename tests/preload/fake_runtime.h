@@ -11,6 +11,8 @@
  *     FAKE_HIP=nopin=1      no pinned memory is given
  *     FAKE_HIP=pinlater=N   the first N times
  *     FAKE_HIP=late=N       an allocation takes N microseconds
+ *     FAKE_HIP=spends=1     it begins with less in the file CAIRN_PRELOAD_MEMINFO
+ *     FAKE_HIP=free=N       MiB that are said to be free (120 GiB)
  *     FAKE_HIP=noevent=1    an event is of another device
  * Several are separated by commas.  A handle of memory is what its maker says where the memory should be;
  * a stream is the place of the number of its device. */
@@ -26,6 +28,13 @@ enum { RELAXED = 2 };
 enum { BAD_MODE = 99 }; /* of a capture, which then does not begin */
 struct size3 {
     uint32_t x, y, z;
+};
+struct extent {
+    size_t width, height, depth;
+};
+struct pitched {
+    void *at;
+    size_t pitch, width, height;
 };
 /* What stands for a kernel: the address of one of these is its function. */
 struct fake_kernel {

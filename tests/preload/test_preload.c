@@ -104,6 +104,15 @@ static void a_kernel_is_named_once(void)
     CHECK_STR(kernel_of(r, 2), "gemm");
 }
 
+static void a_module_takes_its_names_along(void)
+{
+    struct outcome o = TRY("reloaded", "record");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_STR(kernel_of(r, 1), "gemm");
+    CHECK_STR(kernel_of(r, 3), "softmax");
+}
+
 /* A file system with room for a small file. */
 static bool full_disk(void)
 {
@@ -335,7 +344,7 @@ static void refuses_what_would_starve_the_host(void)
 {
     /* A fifth of 1000 MiB stays. */
     struct outcome o = TRY("allocate", "record,guard", .budget = true, .more = meminfo(1000, 239));
-    CHECK_STR(o.out, "2 2 2 0 last 0 nowhere\n");
+    CHECK_STR(o.out, "2 2 2 0 last 2 nowhere\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
     CHECK_INT(r->counts.refused, 3);
@@ -348,7 +357,7 @@ static void refuses_what_would_starve_the_host(void)
     CHECK_INT(r->next, 4); /* one of them calls another one itself */
     o = TRY("allocate", "guard", .budget = true,
             .more = meminfo(200 << 10, (16 << 10) + 39)); /* 16 GiB at most */
-    CHECK_STR(o.out, "2 2 2 0 last 0 nowhere\n");
+    CHECK_STR(o.out, "2 2 2 0 last 2 nowhere\n");
     o = TRY("allocate", "guard", .budget = true, .more = "CAIRN_PRELOAD_MEMINFO=/nonexistent");
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
     o = TRY("allocate", "guard", .budget = true, .more = meminfo(1000, 0)); /* not known */
@@ -391,8 +400,30 @@ static void figures_are_of_this_moment(void)
 static void what_others_were_allowed_counts(void)
 {
     char *env = meminfo(1000, 300);
-    struct outcome o = TRY("at-once", "guard", .budget = true, .more = env, .fake = "late=300000");
+    struct outcome o = TRY("at-once", "guard", .budget = true, .more = env, .fake = "spends=1,late=300000");
     CHECK_STR(o.out, "2\n");
+    free(env);
+}
+
+static void what_others_were_allowed_counts_once(void)
+{
+    char *env = meminfo(1000, 330);
+    struct outcome o = TRY("in-turn", "guard", .budget = true, .more = env, .fake = "spends=1,late=300000");
+    CHECK_STR(o.out, "0 2\n");
+    free(env);
+    env = meminfo(1000, 300);
+    o = TRY("cancelled-take", "guard", .budget = true, .more = env, .fake = "late=300000");
+    CHECK_STR(o.out, "0\n");
+    free(env);
+}
+
+static void every_way_to_take_memory_counts(void)
+{
+    char *env = meminfo(1000, 239);
+    CHECK_STR(TRY("allocate-more", "memory", .budget = true).out, "0 0 0 last 0 904\n");
+    CHECK_STR(TRY("allocate-more", "guard", .budget = true, .more = env).out,
+              "2 2 2 last 2 nowhere 122880\n");
+    CHECK_STR(TRY("handles", "memory", .budget = true).out, "960 960 1024 960 1024\n");
     free(env);
 }
 
@@ -401,6 +432,9 @@ static void counts_right_when_there_are_many(void)
     char *env = meminfo(100000, 90000);
     struct outcome o = TRY("crowd", "memory", .budget = true, .more = env);
     CHECK_STR(o.out, "1 1024\n");
+    /* Not all is known any more. */
+    o = TRY("crowd", "memory", .budget = true, .more = env, .fake = "free=500");
+    CHECK_STR(o.out, "1 500\n");
     free(env);
 }
 
@@ -422,6 +456,23 @@ static void a_second_runtime_gets_its_own_calls(void)
     CHECK_STR(bare.out, "0 pinned 1\n0 pinned 2\n0 pinned 3\n");
     o = TRY("two-shared", "record");
     CHECK_STR(o.out, bare.out);
+}
+
+static void many_may_call(void)
+{
+    struct outcome o = TRY("five", "record");
+    CHECK_STR(o.out, "0 pinned 1\n0 pinned 1\n0 pinned 1\n0 pinned 1\n0 pinned 1\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->next, 3);
+#ifdef __x86_64__
+    CHECK_STR(TRY("made", "record").out, "0 pinned 1\n");
+#endif
+}
+
+static void a_runtime_may_lack_functions(void)
+{
+    CHECK_STR(TRY("lacking", "record").out, "801\n");
 }
 
 static void passes_an_unknown_version_through(void)
@@ -453,6 +504,21 @@ static void fork_takes_no_lock_along(void)
 {
     struct outcome o = TRY("fork-busy", "record,stage,retry,memory");
     CHECK_STR(o.out, "status 0\n");
+}
+
+static void fork_takes_no_lock_of_the_loader_along(void)
+{
+    CHECK_STR(TRY("fork-loader", "record").out, "status 0\n0\nstatus 0\n");
+}
+
+static void threads_are_known_after_fork(void)
+{
+    struct outcome o = TRY("fork-thread", "record");
+    struct record *r = record_of(atoi(o.out));
+    REQUIRE(r);
+    CHECK_INT(r->next, 2);
+    CHECK(r->call[1].thread != r->pid);
+    CHECK_INT(r->call[2].thread, r->pid);
 }
 
 static void threads_do_not_mix(void)
@@ -515,6 +581,7 @@ int main(int argc, char **argv)
     RUN(exec_keeps_the_number);
     RUN(files_may_be_limited);
     RUN(a_kernel_is_named_once);
+    RUN(a_module_takes_its_names_along);
     RUN(does_without_room_on_the_disk);
     RUN(pieces_may_have_any_size);
     RUN(there_may_be_any_number_of_buffers);
@@ -534,11 +601,17 @@ int main(int argc, char **argv)
     RUN(tells_the_truth_about_memory);
     RUN(figures_are_of_this_moment);
     RUN(what_others_were_allowed_counts);
+    RUN(what_others_were_allowed_counts_once);
+    RUN(every_way_to_take_memory_counts);
     RUN(counts_right_when_there_are_many);
     RUN(passes_an_unknown_version_through);
     RUN(a_second_runtime_gets_its_own_calls);
     RUN(a_child_of_fork_has_its_own_file);
+    RUN(many_may_call);
+    RUN(a_runtime_may_lack_functions);
     RUN(fork_takes_no_lock_along);
+    RUN(fork_takes_no_lock_of_the_loader_along);
+    RUN(threads_are_known_after_fork);
     RUN(threads_do_not_mix);
     RUN(threads_may_live_at_exit);
     RUN(a_cancelled_thread_takes_no_lock_along);

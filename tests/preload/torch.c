@@ -4,6 +4,11 @@
 
 int hipMalloc(void **p, size_t n);
 int hipMallocAsync(void **p, size_t n, void *stream);
+int hipMallocFromPoolAsync(void **p, size_t n, void *pool, void *stream);
+int hipMallocPitch(void **p, size_t *pitch, size_t width, size_t height);
+int hipMalloc3D(struct pitched *p, struct extent size);
+int hipMemRelease(void *h);
+int hipModuleUnload(void *module);
 int hipMemCreate(void **h, size_t n, const void *where, unsigned long long flags);
 int hipMemAddressReserve(void **p, size_t n, size_t align, void *wanted, unsigned long long flags);
 int hipMemMap(void *p, size_t n, size_t at, void *h, unsigned long long flags);

@@ -7,6 +7,11 @@
 #define TORCH_CALLS(X)                                                                              \
     X(int, hipMalloc, (void **, size_t))                                                            \
     X(int, hipMallocAsync, (void **, size_t, void *))                                               \
+    X(int, hipMallocFromPoolAsync, (void **, size_t, void *, void *))                               \
+    X(int, hipMallocPitch, (void **, size_t *, size_t, size_t))                                     \
+    X(int, hipMalloc3D, (struct pitched *, struct extent))                                          \
+    X(int, hipMemRelease, (void *))                                                                 \
+    X(int, hipModuleUnload, (void *))                                                               \
     X(int, hipMemCreate, (void **, size_t, const void *, unsigned long long))                       \
     X(int, hipMemAddressReserve, (void **, size_t, size_t, void *, unsigned long long))             \
     X(int, hipMemMap, (void *, size_t, size_t, void *, unsigned long long))                         \
