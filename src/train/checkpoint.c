@@ -9,6 +9,7 @@
 #include "train/checkpoint_file.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,15 +205,24 @@ static int drop_old(void *to, const char *path, size_t from_last)
     return 0;
 }
 
+/* In the place of one that may be there: of an earlier start and found to be damaged, or the same step again.  The two are
+ * exchanged where the file system can do that, so that there is always one. */
+static int put(const char *temp, const char *path)
+{
+    struct cairn_error ignored;
+    if (fault_hit())
+        return -1;
+    bool exchanged = !renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE);
+    checkpoint_remove(exchanged ? temp : path, &ignored);
+    return exchanged ? 0 : rename(temp, path);
+}
+
 static int publish(struct checkpoints *c, const char *temp, struct cairn_error *err)
 {
     char name[32], path[PATH_MOST];
-    struct cairn_error ignored;
     snprintf(name, sizeof(name), "step-%llu", (unsigned long long)c->state.step);
     snprintf(path, sizeof(path), "%s/%s", c->dir, name);
-    if (!access(path, F_OK)) /* of an earlier start, and found to be damaged; or the same step again */
-        checkpoint_remove(path, &ignored);
-    if (fault_hit() || rename(temp, path))
+    if (put(temp, path))
         return cairn_fail_errno(err, "rename %s to %s", temp, name);
     if (checkpoint_flush_folder(c->dir, err) || point_latest(c, name, err))
         return -1;

@@ -198,6 +198,27 @@ static void a_save_that_fails_leaves_the_older_one(void)
     fail_in_turn(false);
 }
 
+static void the_same_step_again_leaves_one_of_both(void)
+{
+    struct cairn_error err = { 0 };
+    struct checkpoints *c = NULL;
+    char dir[128];
+    int skipped;
+    bool more = true;
+    snprintf(dir, sizeof(dir), "%s", new_folder());
+    REQUIRE(!checkpoints_open(dir, 1, false, &c, &err));
+    REQUIRE(!save(c, 1, &err));
+    for (int nth = 1; more; nth++) {
+        fault_arm(nth, ENOSPC);
+        int r = save(c, 1, &err);
+        more = fault_disarm();
+        CHECK(more || !r);
+        if (newest(dir, &skipped) != 1 || skipped || left_over(dir))
+            CHECK_FAIL_("call %d: it is not whole, or something is left", nth);
+    }
+    checkpoints_close(c);
+}
+
 static void a_thread_that_fails_leaves_the_older_one(void)
 {
     fail_in_turn(true);
@@ -250,6 +271,7 @@ static void all(void)
     RUN(comes_back_bit_for_bit);
     RUN(the_average_is_a_model);
     RUN(a_save_that_fails_leaves_the_older_one);
+    RUN(the_same_step_again_leaves_one_of_both);
     RUN(a_thread_that_fails_leaves_the_older_one);
     RUN(keeps_the_newest_whole_ones);
     RUN(none_is_an_answer);
