@@ -17,8 +17,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range
     ranges[MOST]; /* in no order: they are few, and looking through them is cheap beside the calls */
 static size_t n_ranges;
-static uint64_t device_bytes;
-static bool lost; /* there was no room for one */
+/* Written with the lock, read without. */
+static _Atomic uint64_t device_bytes;
+static _Atomic bool lost; /* there was no room for one */
 
 static bool takes_memory(enum range_kind k)
 {
@@ -159,11 +160,8 @@ enum place ranges_place(const void *p, size_t n)
 
 uint64_t ranges_device_bytes(bool *is_whole)
 {
-    pthread_mutex_lock(&lock);
-    uint64_t n = device_bytes;
     *is_whole = !lost;
-    pthread_mutex_unlock(&lock);
-    return n;
+    return device_bytes;
 }
 
 static void forget_all(void)
