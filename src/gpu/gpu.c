@@ -208,12 +208,21 @@ int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct
     return 0;
 }
 
+/* After a wait that failed, what is queued may still write there.  It is waited for once more; if that fails too, the memory
+ * stays until the process ends. */
+static bool may_be_written(struct gpu *g)
+{
+    return g->wait_failed && !g->lost.code && gpu_wait(g, NULL, &(struct cairn_error){ 0 });
+}
+
 void gpu_staging_close(struct gpu *g, struct gpu_staging *s)
 {
-    if (s->pinned)
-        gpu_free(g, GPU_MEM_STAGING, s->at);
-    else
-        free(s->at);
+    if (s->at && !may_be_written(g)) {
+        if (s->pinned)
+            gpu_free(g, GPU_MEM_STAGING, s->at);
+        else
+            free(s->at);
+    }
     *s = (struct gpu_staging){ 0 };
 }
 
