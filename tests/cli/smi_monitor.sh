@@ -121,30 +121,28 @@ no_gpu()
     done
 }
 
+# refused WORD…: in cairn's words on stderr, and in nvidia-smi's on stdout.
+refused()
+{
+    run smi "$@"
+    status_is 2
+    out_is_empty
+    err_has 'cairn smi'
+    nvidia "$@"
+    status_is 255
+    err_is_empty
+}
+
 wrong_usage()
 {
     for words in 'dmon help' 'pmon --nonsense' 'topo -p2p' 'topo nonsense'; do
         # shellcheck disable=SC2086 # several words
-        run smi $words
-        status_is 2
-        out_is_empty
-        err_has 'cairn smi'
-        # shellcheck disable=SC2086 # several words
-        nvidia $words
-        status_is 255
-        err_is_empty
+        refused $words
         lines_are "Option \"${words#* }\" is not recognized."
     done
     for words in 'dmon -s x' 'dmon -s' 'pmon -s p' 'dmon -c 0' 'dmon -c soon' 'dmon -d 0' 'dmon -d -1' 'dmon -o X' topo; do
         # shellcheck disable=SC2086 # several words
-        run smi $words
-        status_is 2
-        out_is_empty
-        err_has 'cairn smi'
-        # shellcheck disable=SC2086 # several words
-        nvidia $words
-        status_is 255
-        err_is_empty
+        refused $words
     done
     for words in dmon pmon topo; do
         run smi "$words" --help

@@ -155,6 +155,14 @@ static void a_static_program_does_not_have_it(void)
     free(program);
 }
 
+/* No function of ours is found. */
+static void check_without(const struct outcome *o)
+{
+    if (WEXITSTATUS(o->status) == 126)
+        SKIP("such a program cannot be run from here");
+    CHECK_STR(o->out, "-1\n");
+}
+
 /* A copy of the program that runs as somebody else. */
 static void a_setuid_program_does_not_have_it(void)
 {
@@ -163,9 +171,7 @@ static void a_setuid_program_does_not_have_it(void)
     char *program = copy_of(alone, "setuid"), *mine = copy_of(library, "copy.so");
     REQUIRE(!chmod(place, 0755) && !chown(program, 65534, 65534) && !chmod(program, 04755));
     struct outcome o = TRY("ask", "all", .program = program, .libraries = mine);
-    if (WEXITSTATUS(o.status) == 126)
-        SKIP("such a program cannot be run from here");
-    CHECK_STR(o.out, "-1\n"); /* no function of ours */
+    check_without(&o);
     unlink(program);
     free(program);
     free(mine);
@@ -185,9 +191,7 @@ static void a_program_with_capabilities_does_not_have_it(void)
         setxattr(program, "security.capability", bind_service, sizeof(bind_service), 0))
         SKIP("files get no capabilities here");
     o = TRY("ask", "all", .program = program, .libraries = mine, .nobody = true);
-    if (WEXITSTATUS(o.status) == 126)
-        SKIP("such a program cannot be run from here");
-    CHECK_STR(o.out, "-1\n"); /* no function of ours */
+    check_without(&o);
     unlink(program);
     free(program);
     free(mine);
