@@ -9,7 +9,8 @@ go through the library and past it in turn (bypass.c; libcairn-bypass.so lies be
 differences of neighbours are looked at.  The library's own counters must say which way they went.
 
 train: losses of a small transformer, in a process without the library, with it, and going to and fro: they must be the
-same to the last bit; then steps and launches.  load: a safetensors file that is in memory already, mapped in two ways, and as
+same to the last bit; then steps and launches, on one CPU: what a scheduler that moves threads about does to a step is
+more than 1 %.  load: a safetensors file that is in memory already, mapped in two ways, and as
 safetensors itself does it; the bytes on the device are compared.  --rings tries other buffers of the library, in a
 process each, as long as there is time.
 
@@ -35,7 +36,8 @@ import traceback
 
 TENSOR = 32 << 20
 STEPS, FLIP = 50, 5            # of training; how often the way changes
-BLOCK, LAUNCHES = 4, 1000      # steps and launches that are timed at once
+LAUNCHES = 1000                # that are timed at once
+WARM = 30                      # that come before anything that is timed
 FEWEST = 3                     # pairs, however long they take
 RECORDS = '/dev/shm/cairn-bench' if os.path.isdir('/dev/shm') else '/tmp/cairn-bench'
 
@@ -44,7 +46,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument('library')
     p.add_argument('what', choices=('all', 'train', 'load'))
-    p.add_argument('--seconds', type=float, default=150)
+    p.add_argument('--seconds', type=float, default=300)
     p.add_argument('--mib', type=int, default=2048)
     p.add_argument('--rings', default='4x1024,2x4096,4x256,8x1024,1x1024')
     p.add_argument('--switches', default='record,stage,retry,memory,guard')
@@ -219,21 +221,22 @@ def train(world, ways, folder, seconds):
     compare_losses(world, ways, os.path.join(folder, 'losses'))
     step, small = world.trainer(False), world.trainer(True)
 
-    def several(one, wait):
+    def several(one, n, wait):
         def work():
-            for i in range(BLOCK):
+            for i in range(n):
                 loss = one(i)
                 if wait:
                     world.value(loss)
         return work
 
-    for name, one, wait, other, share in (
-            ('a step', step, False, True, 0.4), ('a step that waits', step, True, True, 0.2),
-            ('a small step', small, False, True, 0.2), ('a step, both times through it', step, False, False, 0.1)):
-        several(one, wait)()
-        pairs, last = ways.pairs(seconds * share, several(one, wait), lambda: one(0), other=other)
-        compare(name, pairs, BLOCK, 'ms', last[0]['calls'])
-    pairs, last = ways.pairs(seconds * 0.1, lambda: world.launches(LAUNCHES), lambda: world.launches(LAUNCHES // 10))
+    for name, one, n, wait, other, share in (
+            ('a step', step, 4, False, True, 0.2), ('a step that waits', step, 1, True, True, 0.2),
+            ('a small step', small, 1, False, True, 0.35),
+            ('a small step, both times through it', small, 1, False, False, 0.2)):
+        several(one, 4, wait)()
+        pairs, last = ways.pairs(seconds * share, several(one, n, wait), lambda: world.launches(WARM), other=other)
+        compare(name, pairs, n, 'ms', last[0]['calls'])
+    pairs, last = ways.pairs(seconds * 0.05, lambda: world.launches(LAUNCHES), lambda: world.launches(WARM))
     compare('a launch', pairs, LAUNCHES, 'us', last[0]['calls'])
     print(f'  counted in all: {ways.counts()}, {ways.kernels()} kernels by name', flush=True)
 
@@ -243,7 +246,7 @@ def load(world, ways, folder, seconds, most):
     truth, size = world.truth(path), os.path.getsize(path) // TENSOR * TENSOR  # the header is less than a tensor
     print(f'  {size >> 20} MiB in tensors of {TENSOR >> 20} MiB; GiB/s, medians', flush=True)
     loaders = world.loaders(path)[:most]
-    for name, get in loaders:
+    for name, get, pins in loaders:
         loaded = []
 
         def work():
@@ -252,7 +255,7 @@ def load(world, ways, folder, seconds, most):
         def after(counted):
             ways.check(world.digests(loaded) == truth, f'{name}: the bytes are not the same')
             staged = counted['staged_bytes']
-            ways.check(staged == (0 if ways.is_past else size), f'{name}: {staged} bytes of {size} were staged')
+            ways.check(staged == (0 if ways.is_past or pins else size), f'{name}: {staged} bytes of {size} were staged')
             loaded.clear()
 
         work()  # takes the device's memory, through the library, so that it knows it
@@ -260,8 +263,9 @@ def load(world, ways, folder, seconds, most):
         pairs, _ = ways.pairs(seconds / len(loaders), work, lambda: None, after)
         gib = size / (1 << 30)
         ratio, low, high = interval([p / t for t, p in pairs])
-        print(f'  {name}: {gib / statistics.median(p for _, p in pairs):.2f} not staged, '
-              f'{gib / statistics.median(t for t, _ in pairs):.2f} staged: {ratio:.3f} times as fast '
+        how = 'through the library, which finds it pinned' if pins else 'staged'
+        print(f'  {name}: {gib / statistics.median(p for _, p in pairs):.2f} past the library, '
+              f'{gib / statistics.median(t for t, _ in pairs):.2f} {how}: {ratio:.3f} times as fast '
               f'({low:.3f} to {high:.3f}); {len(pairs)} pairs', flush=True)
 
 
@@ -284,16 +288,16 @@ def with_it(o, kind):
     kind.prepare()
     left, bad = o['deadline'] - time.monotonic(), 0
     if o['what'] != 'load':
-        bad += fork(o, kind, o['switches'], train_seconds=left * 0.3)
-        bad += fork(o, kind, 'record', train_seconds=left * 0.13)  # what is on unless something has failed
+        bad += fork(o, kind, o['switches'], train_seconds=left * 0.33)
+        bad += fork(o, kind, 'record', train_seconds=left * 0.15)  # what is on unless something has failed
     if o['what'] != 'train':
-        bad += fork(o, kind, o['switches'], load_seconds=left * 0.13, most=3)
+        bad += fork(o, kind, o['switches'], load_seconds=left * 0.12, most=3)
         for ring in filter(None, o['rings'].split(',')):
             if o['deadline'] - time.monotonic() < o['seconds'] / 15:
                 print(f'no time for buffers of {ring}')
                 continue
             n, kib = ring.split('x')
-            bad += fork(o, kind, o['switches'], load_seconds=o['seconds'] / 40, most=2, CAIRN_PRELOAD_RING=n,
+            bad += fork(o, kind, o['switches'], load_seconds=o['seconds'] / 30, most=2, CAIRN_PRELOAD_RING=n,
                         CAIRN_PRELOAD_PIECE=str(int(kib) << 10))
     return 1 if bad else 0
 
@@ -307,7 +311,7 @@ def fork(o, kind, switches, **more):
         try:
             os.environ.update(env, CAIRN_PRELOAD=switches)
             signal.alarm(int(o['seconds']) + 60)
-            code = compare_ways(o, kind(), **{k: v for k, v in more.items() if k not in env})
+            code = compare_ways(o, kind, **{k: v for k, v in more.items() if k not in env})
         except BaseException:  # sys.exit, too: this child must not go on as its parent
             traceback.print_exc()
         finally:
@@ -319,7 +323,10 @@ def fork(o, kind, switches, **more):
     return failed(code)
 
 
-def compare_ways(o, world, train_seconds=0, load_seconds=0, most=0):
+def compare_ways(o, kind, train_seconds=0, load_seconds=0, most=0):
+    if train_seconds:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the threads to come, too
+    world = kind()
     ways = Ways(o, world)
     if train_seconds:
         train(world, ways, o['folder'], train_seconds)
@@ -332,7 +339,7 @@ def compare_ways(o, world, train_seconds=0, load_seconds=0, most=0):
 class World:
     """PyTorch."""
     device = 'cuda'
-    shapes = (64, 256), (2, 64)  # of a batch, and a small one; 128 KiB, not pinned
+    shapes = (256, 256), (2, 64)  # of a batch, 512 KiB that are not pinned, and a small one
 
     @staticmethod
     def prepare():
@@ -358,7 +365,7 @@ class World:
         return loss.item()
 
     def trainer(self, small):
-        """A function that takes a step.  A small one is over before the next can be launched."""
+        """A function that takes a step.  The GPU has a small one done before the CPU has launched the next."""
         torch, nn = self.torch, self.torch.nn
         torch.manual_seed(1)
         layer = nn.TransformerEncoderLayer(512, 8, 2048, 0.0, batch_first=True, norm_first=True)
@@ -387,7 +394,7 @@ class World:
         return [whole[at:at + TENSOR // 8] for at in range(0, whole.numel(), TENSOR // 8)]
 
     def loaders(self, path):
-        """Each maps the file anew, and gives its tensors on the device."""
+        """Each maps the file anew, and gives its tensors on the device; whether it pins what it reads by itself."""
         import warnings
         warnings.simplefilter('ignore')
         torch, size = self.torch, os.path.getsize(path)
@@ -403,10 +410,13 @@ class World:
             mapped = torch.from_file(path, shared=False, size=size // 8, dtype=torch.int64)
             return [v.to(self.device) for v in self.views(mapped[skip // 8:])]
 
-        result = [('read-only', read_only), ('writable', writable)]
+        result = [('read-only', read_only, False), ('writable', writable, False)]
         try:
             import safetensors.torch
-            result.append(('safetensors', lambda: list(safetensors.torch.load_file(path, device=self.device).values())))
+            version = safetensors.__version__
+            result.append((f'safetensors {version}',
+                           lambda: list(safetensors.torch.load_file(path, device=self.device).values()),
+                           tuple(map(int, version.split('.')[:2])) >= (0, 8)))
         except ImportError:
             print('  no safetensors here')
         return result

@@ -57,7 +57,7 @@ class World:
         self.steps(n)
 
     def loaders(self, path):
-        return [('mapped', lambda: self.load(path))]
+        return [('mapped', lambda: self.load(path), False)]
 
     def load(self, path):
         import mmap
