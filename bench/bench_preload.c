@@ -82,6 +82,87 @@ static void measure_call(const char *name, void (*call)(void *), void *p, long n
     say(name, best, "ns");
 }
 
+/* --- a call after other work ---------------------------------------------------------------------------------------- */
+
+#ifdef __x86_64__
+enum { PAGE = 4096, LINE = 64, DATA_PAGES = 4096, CODE_PAGES = 1024, COLD_CALLS = 4000 };
+
+/* What a program does between two calls: more data, code and pages than the caches next to the CPU hold. */
+struct work {
+    char *data, *code;
+};
+
+static struct work new_work(void)
+{
+    const int private = MAP_PRIVATE | MAP_ANONYMOUS;
+    struct work w = { mmap(NULL, (size_t)DATA_PAGES * PAGE, PROT_READ | PROT_WRITE, private, -1, 0),
+                      mmap(NULL, (size_t)CODE_PAGES * PAGE, PROT_READ | PROT_WRITE, private, -1, 0) };
+    if (w.data == MAP_FAILED || w.code == MAP_FAILED)
+        die("no memory");
+    memset(w.code, 0xc3, (size_t)CODE_PAGES * PAGE); /* nothing but returns */
+    if (mprotect(w.code, (size_t)CODE_PAGES * PAGE, PROT_READ | PROT_EXEC))
+        die("no memory for code");
+    return w;
+}
+
+static void do_work(const struct work *w)
+{
+    for (size_t i = 0; i < DATA_PAGES; i++)
+        for (size_t k = 0; k < 8; k++)
+            w->data[i * PAGE + (i + k * 8) * LINE % PAGE]++;
+    for (size_t i = 0; i < CODE_PAGES; i++)
+        ((void (*)(void))(uintptr_t)(w->code + i * PAGE + i * LINE % PAGE))();
+}
+
+/* The clock of the library would be in the cache if it was read here. */
+static uint64_t ticks(void)
+{
+    __builtin_ia32_lfence();
+    uint64_t t = __builtin_ia32_rdtsc();
+    __builtin_ia32_lfence();
+    return t;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_ticks(const struct work *w, void (*call)(void *))
+{
+    static uint64_t took[COLD_CALLS];
+    for (size_t i = 0; i < COLD_CALLS; i++) {
+        do_work(w);
+        uint64_t begin = ticks();
+        call(NULL);
+        took[i] = ticks() - begin;
+    }
+    qsort(took, COLD_CALLS, sizeof(took[0]), by_size);
+    return (double)took[COLD_CALLS / 2];
+}
+
+static void nothing(void *p)
+{
+    (void)p;
+}
+
+static void measure_cold(void)
+{
+    struct work w = new_work();
+    double begin_s = bench_now();
+    uint64_t begin = ticks();
+    double bare = median_ticks(&w, nothing), took = median_ticks(&w, launch);
+    double ns_per_tick = (bench_now() - begin_s) * 1e9 / (double)(ticks() - begin);
+    say("launch after other work", (took - bare) * ns_per_tick, "ns");
+}
+#else
+static void measure_cold(void)
+{
+    /* the clock is x86's */
+}
+#endif
+
 /* --- a file --------------------------------------------------------------------------------------------------------- */
 
 static void measure_load(const char *name, const char *path, int protection, void *device)
@@ -106,6 +187,10 @@ static int inside(const char *path, const char *weights, const char *what)
     torch = library ? dlsym(library, "torch") : NULL;
     if (!torch || torch->hipMalloc(&device, TENSOR))
         die(path);
+    if (!strcmp(what, "cold")) {
+        measure_cold();
+        return 0;
+    }
     if (!strcmp(what, "calls")) {
         measure_call("launch", launch, NULL, CALLS);
         measure_call("synchronize", wait_for, NULL, CALLS);
@@ -181,6 +266,8 @@ int main(int argc, char **argv)
     puts("machine,commit,case,switches,value,unit");
     for (size_t i = 0; i < 3; i++)
         start(argv, weights, sets[i], "calls", "");
+    for (size_t i = 0; i < 3; i++)
+        start(argv, weights, sets[i], "cold", "");
     for (size_t i = 0; i < 2; i++)
         start(argv, weights, loads[i], "", "");
     for (size_t i = 0; i < 2; i++)
