@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #ifdef PRELOAD_CUDA /* the same code before CUDA's runtime, for tests on such a machine */
 #define FN(hip, cuda) cuda
@@ -27,6 +28,9 @@
 #define IF_HIP(...) __VA_ARGS__
 #define IF_CUDA(...)
 #endif
+/* What every launch runs through lies together, and what it does not lies elsewhere. */
+#define HOT __attribute__((hot))
+#define COLD __attribute__((noinline, cold))
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
@@ -69,8 +73,8 @@ extern const char *const call_names[N_REAL];
 /* There may be two, when libraries bring their own.  The first that is called is the one that we know; calls that are
  * meant for another one are only passed on. */
 struct runtime {
-    void *found[N_REAL]; /* NULL: it has no such function */
     bool is_first;
+    void *found[N_REAL]; /* NULL: it has no such function */
     char path[256];
 };
 /* The one that the caller at this address would have without us; NULL: the process has none.  The loader is asked once a
@@ -79,6 +83,9 @@ const struct runtime *real_runtime(const void *caller);
 /* Of the first, which has been called. */
 void *real_get(enum call c);
 const char *real_library(void);
+/* The kernel's own clock_gettime; NULL: the loader does not have it. */
+typedef int real_clock_fn(clockid_t, struct timespec *);
+real_clock_fn *real_clock(void);
 
 /* --- state.c: what the process was told ------------------------------------------------------------------------- */
 
@@ -90,9 +97,34 @@ struct told {
     uint64_t piece_bytes, n_buffers;
     char meminfo[128], file[512];
 };
-/* The first call of a process, and of a child of fork, prepares everything.  NULL: leave the call alone, since we make
- * it ourselves, or the runtime does inside of another one. */
-const struct told *state_enter(void);
+/* What every call looks at: a call comes after much else, and each line and page that it touches has to be fetched.  The
+ * kernel empties it in a child of fork. */
+struct state {
+    _Atomic int ready;
+    uint32_t process; /* how many this is, from the first one's on through forks */
+    _Atomic(struct record *) record;
+    _Atomic uint64_t n_calls;
+    real_clock_fn *clock;
+    struct told told;
+} __attribute__((aligned(4096))); /* and nothing else on its page */
+extern struct state state;
+/* The same of a thread. */
+struct state_thread {
+    int own, cancels;
+    int inside;               /* the runtime is in a call of this thread */
+    uint32_t thread, process; /* its number, as it was in that process */
+};
+extern __thread struct state_thread state_thread __attribute__((tls_model("initial-exec")));
+
+/* The first call of a process, and of a child of fork, prepares everything. */
+const struct told *state_start(void);
+/* NULL: leave the call alone, since we make it ourselves, or the runtime does inside of another one. */
+static inline const struct told *state_enter(void)
+{
+    if (state_thread.own || state_thread.inside)
+        return NULL;
+    return atomic_load_explicit(&state.ready, memory_order_acquire) ? &state.told : state_start();
+}
 /* The number at the beginning of a text, after spaces. */
 uint64_t state_number(const char *text);
 /* Calls that this thread makes meanwhile are our own, and it is not cancelled: it may hold a lock. */
@@ -100,8 +132,6 @@ void state_own(bool on);
 /* For a moment, without calls to anybody: in a child of fork nobody may be there to open it. */
 void state_lock(void);
 void state_unlock(void);
-/* The runtime is in a call of this thread. */
-void state_inside(bool on);
 
 /* --- recorder.c -------------------------------------------------------------------------------------------------- */
 

@@ -29,6 +29,7 @@ enum { MOST_RUNTIMES = 8, MOST_OBJECTS = 64, MOST_PAGES = 256, PAGE_BITS = 12 };
 /* What is in it does not change: it is read without a lock. */
 static struct runtime runtimes[MOST_RUNTIMES];
 static _Atomic size_t n_runtimes;
+static real_clock_fn *_Atomic clock_found;
 
 /* A place that calls come from, and the runtime that they go to, in one word that is read without a lock: the number of its
  * first page, how many pages it has, which runtime.  0: none. */
@@ -269,14 +270,28 @@ static size_t keep_runtime(const struct runtime *r)
     return n;
 }
 
+/* In libc the way to it leads through pages of libc and of the loader. */
+static void find_clock(void)
+{
+    void *kernel = dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (kernel)
+        clock_found = (real_clock_fn *)dlsym(kernel, "__vdso_clock_gettime");
+}
+
+real_clock_fn *real_clock(void)
+{
+    return clock_found;
+}
+
 /* The loader is asked without our lock: its own may be held by somebody who waits for ours. */
-static const struct runtime *find(const void *caller)
+static COLD const struct runtime *find(const void *caller)
 {
     struct object o = { "", (uintptr_t)caller, 0 };
     struct runtime r;
     if (!dlopen || !dlsym || !dlclose || !dlerror || !dladdr)
         return NULL;
     state_own(true);
+    find_clock();
     bool is_object = object_at(caller, &o);
     const struct runtime *found = NULL;
     if (fill_for(&r, o.path)) {
@@ -294,7 +309,7 @@ static const struct runtime *find(const void *caller)
     return found;
 }
 
-const struct runtime *real_runtime(const void *caller)
+HOT const struct runtime *real_runtime(const void *caller)
 {
     uint64_t page = (uintptr_t)caller >> PAGE_BITS, word;
     for (size_t i = 0; i < MOST_OBJECTS; i++) {

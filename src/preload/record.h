@@ -8,12 +8,13 @@
 #define CAIRN_PRELOAD_RECORD_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #define RECORD_MAGIC "cairnrec"
 enum {
-    RECORD_VERSION = 1,
+    RECORD_VERSION = 2,
     RECORD_CALLS = 4096,
     RECORD_KERNELS = 1024, /* 0 stands for none */
     RECORD_KERNEL_BYTES = 256,
@@ -21,6 +22,7 @@ enum {
     RECORD_FUNCTION_BYTES = 40,
 };
 
+/* One line of the CPU's cache. */
 struct record_call {
     _Atomic uint64_t nth; /* from 1; 0: the place is empty, or being written */
     uint64_t start_ns;    /* CLOCK_MONOTONIC */
@@ -30,6 +32,7 @@ struct record_call {
     uint32_t thread;
     uint16_t function, kernel; /* places in the tables */
     _Atomic uint32_t returned;
+    uint64_t unused[2];
 };
 
 /* What the library did beyond writing down. */
@@ -45,14 +48,26 @@ struct record {
     uint32_t version, pid;
     uint32_t switches;
     int32_t runtime; /* as the runtime tells its version; 0: was not asked */
-    _Atomic uint64_t next;
     struct record_counts counts;
     _Atomic uint32_t n_kernels; /* 1 when there is none */
     char function[RECORD_FUNCTIONS][RECORD_FUNCTION_BYTES];
-    char library[256]; /* the runtime that the calls go to */
+    char library[292]; /* the runtime that the calls go to */
     struct record_call call[RECORD_CALLS];
     char kernel[RECORD_KERNELS][RECORD_KERNEL_BYTES];
 };
+_Static_assert(sizeof(struct record_call) == 64 && offsetof(struct record, call) % 64 == 0,
+               "a call is one line");
+
+/* How many calls there were: nobody counts them in the file, whose head would be one more page to touch. */
+static inline uint64_t record_n_calls(const struct record *r)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < RECORD_CALLS; i++) {
+        uint64_t nth = atomic_load_explicit(&r->call[i].nth, memory_order_relaxed);
+        n = nth > n ? nth : n;
+    }
+    return n;
+}
 
 /* The behaviours, as bits of record.switches. */
 #define RECORD_SWITCHES(X) \

@@ -14,21 +14,20 @@
 
 enum { SLOTS = 4096 }; /* a power of two, with room to spare over RECORD_KERNELS */
 
-static _Atomic(struct record *) record;
+static struct record *mapped; /* state.record, which a child of fork does not have */
 static struct record_counts nowhere;
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t
     slots[SLOTS]; /* a function and its kernel's number, in one word: read without a lock */
 enum { NUMBER_BITS = 16 };
-static unsigned n_slots;             /* in use */
-static _Atomic uint32_t process = 1; /* how many this is, from the first one's on through forks */
-static __thread uint32_t thread __attribute__((tls_model("initial-exec")));
-static __thread uint32_t thread_of __attribute__((tls_model("initial-exec"))); /* which process */
+static unsigned n_slots; /* in use */
 
+/* A signal's handler may have forked: there is none in the child, until it starts anew. */
 static uint64_t now_ns(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    real_clock_fn *clock = state.clock;
+    (clock ? clock : clock_gettime)(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
@@ -79,7 +78,9 @@ void recorder_open(const struct told *t)
         snprintf(r->function[i], sizeof(r->function[i]), "%s", call_names[i]);
     snprintf(r->library, sizeof(r->library), "%s", real_library());
     memcpy(r->magic, RECORD_MAGIC, sizeof(r->magic));
-    atomic_store_explicit(&record, r, memory_order_release);
+    mapped = r;
+    state.clock = real_clock();
+    atomic_store_explicit(&state.record, r, memory_order_release);
 }
 _Static_assert((int)N_CALLS <= (int)RECORD_FUNCTIONS, "the file has a place for every function");
 
@@ -94,31 +95,29 @@ void recorder_forget_kernels(void)
 
 void recorder_forget(void)
 {
-    struct record *r = atomic_exchange(&record, NULL);
-    if (r)
-        munmap(r, sizeof(*r));
+    if (mapped)
+        munmap(mapped, sizeof(*mapped));
+    mapped = NULL;
     naming = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     recorder_forget_kernels();
-    process++;
 }
 
 struct record_counts *recorder_counts(void)
 {
-    struct record *r = atomic_load_explicit(&record, memory_order_acquire);
+    struct record *r = atomic_load_explicit(&state.record, memory_order_acquire);
     return r ? &r->counts : &nowhere;
 }
 
-struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
+HOT struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
 {
-    struct record *r = atomic_load_explicit(&record, memory_order_acquire);
+    struct record *r = atomic_load_explicit(&state.record, memory_order_acquire);
     if (!r)
         return (struct seen){ 0 };
-    uint32_t now = atomic_load_explicit(&process, memory_order_relaxed);
-    if (thread_of != now) {
-        thread = (uint32_t)syscall(SYS_gettid);
-        thread_of = now;
+    if (state_thread.process != state.process) {
+        state_thread.thread = (uint32_t)syscall(SYS_gettid);
+        state_thread.process = state.process;
     }
-    uint64_t nth = atomic_fetch_add_explicit(&r->next, 1, memory_order_relaxed) + 1;
+    uint64_t nth = atomic_fetch_add_explicit(&state.n_calls, 1, memory_order_relaxed) + 1;
     struct record_call *e = &r->call[nth % RECORD_CALLS];
     atomic_store_explicit(&e->nth, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -126,7 +125,7 @@ struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
     e->took_ns = 0;
     e->size = size;
     e->code = 0;
-    e->thread = thread;
+    e->thread = state_thread.thread;
     e->function = (uint16_t)c;
     e->kernel = (uint16_t)kernel;
     atomic_store_explicit(&e->returned, 0, memory_order_relaxed);
@@ -135,7 +134,7 @@ struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
 }
 
 /* Unless so many calls came meanwhile that the place has another. */
-void recorder_end(struct seen s, int code)
+HOT void recorder_end(struct seen s, int code)
 {
     if (!s.call || atomic_load_explicit(&s.call->nth, memory_order_relaxed) != s.nth)
         return;
@@ -147,7 +146,7 @@ void recorder_end(struct seen s, int code)
 /* A module that was loaded again has the same kernels at other places. */
 static unsigned add_kernel(const char *name)
 {
-    struct record *r = atomic_load_explicit(&record, memory_order_acquire);
+    struct record *r = atomic_load_explicit(&state.record, memory_order_acquire);
     unsigned n = r ? r->n_kernels : 0;
     for (unsigned i = 1; name && i < n; i++)
         if (!strncmp(r->kernel[i], name, RECORD_KERNEL_BYTES - 1))
@@ -181,14 +180,11 @@ static bool look(uint64_t function, size_t *at, unsigned *kernel)
     }
 }
 
-unsigned recorder_kernel(const void *f, const char *(*name)(const void *))
+static COLD unsigned name_kernel(const void *f, const char *(*name)(const void *))
 {
     uint64_t function = (uintptr_t)f;
     size_t at;
-    unsigned kernel = 0;
-    if (!f || function >> (64 - NUMBER_BITS) || !atomic_load_explicit(&record, memory_order_relaxed) ||
-        look(function, &at, &kernel))
-        return kernel;
+    unsigned kernel;
     state_own(true);
     pthread_mutex_lock(&naming);
     if (!look(function, &at, &kernel))
@@ -196,5 +192,16 @@ unsigned recorder_kernel(const void *f, const char *(*name)(const void *))
     pthread_mutex_unlock(&naming);
     state_own(false);
     return kernel;
+}
+
+HOT unsigned recorder_kernel(const void *f, const char *(*name)(const void *))
+{
+    uint64_t function = (uintptr_t)f;
+    size_t at;
+    unsigned kernel = 0;
+    if (!f || function >> (64 - NUMBER_BITS) || !atomic_load_explicit(&state.record, memory_order_relaxed) ||
+        look(function, &at, &kernel))
+        return kernel;
+    return name_kernel(f, name);
 }
 _Static_assert((int)RECORD_KERNELS <= 1 << NUMBER_BITS, "every kernel's number has its place");

@@ -11,30 +11,17 @@
 
 enum { OLDEST = 5, NEWEST = 7, NEWEST_CUDA = 13, PIECE_BYTES = 1 << 20, LEAST_PIECE = 64 << 10, BUFFERS = 2 };
 
-/* On a page that the kernel empties in a child of fork. */
-struct mark {
-    _Atomic int ready;
-};
-
-static _Atomic(struct mark *) mark;
+struct state state;
 static _Atomic int starting,
     keeping; /* the process whose thread is at it; a child of fork finds its parent's */
-static struct told told;
-static __thread int own __attribute__((tls_model("initial-exec")));
-static __thread int cancels __attribute__((tls_model("initial-exec")));
-static __thread int inside __attribute__((tls_model("initial-exec")));
+__thread struct state_thread state_thread __attribute__((tls_model("initial-exec")));
 
 void state_own(bool on)
 {
-    if (on && !own++)
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
-    else if (!on && !--own)
-        pthread_setcancelstate(cancels, &(int){ 0 });
-}
-
-void state_inside(bool on)
-{
-    inside += on ? 1 : -1;
+    if (on && !state_thread.own++)
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_thread.cancels);
+    else if (!on && !--state_thread.own)
+        pthread_setcancelstate(state_thread.cancels, &(int){ 0 });
 }
 
 /* strtoull has another name in every libc. */
@@ -94,19 +81,6 @@ static void read_told(struct told *t)
         t->switches &= SWITCH_RECORD;
 }
 
-static struct mark *new_mark(void)
-{
-    static struct mark still = { 0 }; /* an old kernel: parent and child share the file */
-    size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    struct mark *m = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (m == MAP_FAILED)
-        return &still;
-    if (!madvise(m, size, MADV_WIPEONFORK))
-        return m;
-    munmap(m, size);
-    return &still;
-}
-
 /* Whatever the parent's other threads held when it forked is nobody's now. */
 static void forget(void)
 {
@@ -116,18 +90,18 @@ static void forget(void)
     copy_forget();
 }
 
-static void start(struct mark *m)
+/* An old kernel does not empty the page: there parent and child share the file. */
+static void start(void)
 {
-    if (m)
+    static uint32_t n_processes;
+    if (n_processes++)
         forget();
-    else
-        m = new_mark();
-    memset(&told, 0, sizeof(told));
-    read_told(&told);
-    if (told.switches & SWITCH_RECORD)
-        recorder_open(&told);
-    atomic_store_explicit(&m->ready, 1, memory_order_release);
-    atomic_store_explicit(&mark, m, memory_order_release);
+    madvise(&state, sizeof(state), MADV_WIPEONFORK);
+    state.process = n_processes;
+    read_told(&state.told);
+    if (state.told.switches & SWITCH_RECORD)
+        recorder_open(&state.told);
+    atomic_store_explicit(&state.ready, 1, memory_order_release);
 }
 
 static void take(_Atomic int *lock)
@@ -151,19 +125,13 @@ void state_unlock(void)
     atomic_store(&keeping, 0);
 }
 
-const struct told *state_enter(void)
+const struct told *state_start(void)
 {
-    struct mark *m = atomic_load_explicit(&mark, memory_order_acquire);
-    if (own || inside)
-        return NULL;
-    if (m && atomic_load_explicit(&m->ready, memory_order_acquire))
-        return &told;
     state_own(true);
     take(&starting);
-    m = atomic_load_explicit(&mark, memory_order_acquire);
-    if (!m || !atomic_load_explicit(&m->ready, memory_order_acquire))
-        start(m);
+    if (!atomic_load_explicit(&state.ready, memory_order_acquire))
+        start();
     atomic_store(&starting, 0);
     state_own(false);
-    return &told;
+    return &state.told;
 }

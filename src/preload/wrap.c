@@ -28,19 +28,21 @@ static uint64_t volume(struct size3 a, struct size3 b)
     return (uint64_t)a.x * a.y * a.z * b.x * b.y * b.z;
 }
 
-/* Inside a function: the real one, or the answer of a process that has none; and what we were told. */
+/* Inside a function: the real one, which is fetched meanwhile, or the answer of a process that has none; and what we were
+ * told. */
 #define ENTER(id, params)                                                          \
     const struct runtime *runtime = real_runtime(__builtin_return_address(0));     \
     int(*real) params = runtime ? (int(*) params)runtime->found[CALL_##id] : NULL; \
     if (!real)                                                                     \
         return runtime ? GPU_NOT_SUPPORTED : GPU_NOT_INITIALIZED;                  \
+    __builtin_prefetch((void *)real);                                              \
     const struct told *told = runtime->is_first ? state_enter() : NULL
 /* Makes the call, and writes it down. */
 #define RECORDED(id, size, kernel, call)                                                    \
     struct seen seen = told ? recorder_begin(CALL_##id, size, kernel) : (struct seen){ 0 }; \
-    state_inside(true);                                                                     \
+    state_thread.inside++;                                                                  \
     int code = call;                                                                        \
-    state_inside(false);                                                                    \
+    state_thread.inside--;                                                                  \
     recorder_end(seen, code)
 
 #define BODY(id, name, params, args, size)            \
@@ -301,7 +303,7 @@ static const char *name_by_function(const void *function)
 #endif
 
 #define LAUNCH(id, name, params, args, threads, function, by)                       \
-    EXPORT int name params;                                                         \
+    EXPORT HOT int name params;                                                     \
     EXPORT int name params                                                          \
     {                                                                               \
         ENTER(id, params);                                                          \

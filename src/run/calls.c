@@ -90,7 +90,7 @@ static struct calls_call call_of(const struct record *r, const struct record_cal
 
 static void add_calls(const struct record *r, struct calls_process *p, struct arena *a)
 {
-    uint64_t last = r->next;
+    uint64_t last = p->n_calls;
     double now = clock_s();
     for (uint64_t back = RECORD_CALLS; back-- > 0;) {
         if (back >= last)
@@ -104,12 +104,13 @@ static void add_calls(const struct record *r, struct calls_process *p, struct ar
 static void add_process(const char *path, struct arena *a, struct calls *out)
 {
     CLEANUP(mem_free) struct record *r = read_file(path);
-    if (!r || !r->next)
+    uint64_t n_calls = r ? record_n_calls(r) : 0;
+    if (!n_calls)
         return;
     struct calls_process p = {
         .pid = (int)r->pid,
         .library = text_of(r->library, sizeof(r->library), a),
-        .n_calls = r->next,
+        .n_calls = n_calls,
         .staged = r->counts.staged,
         .staged_bytes = r->counts.staged_bytes,
         .retried = r->counts.retried,

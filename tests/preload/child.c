@@ -459,88 +459,6 @@ static void do_crowd(void)
     printf(" %zu\n", free_mib());
 }
 
-static void do_fork(void)
-{
-    do_load();
-    fflush(stdout);
-    int status = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        char *d = device(BIG), *source = filled(malloc(BIG), BIG, 8);
-        printf("child %d", t->hipMemcpy(d, source, BIG, H2D));
-        printf(" %d\n", arrived(d, BIG, 8));
-        fflush(stdout);
-        _exit(7);
-    }
-    waitpid(child, &status, 0);
-    printf("status %d\n", WEXITSTATUS(status));
-    do_load();
-}
-
-static void *copy_for_ever(void *context)
-{
-    static char source[100000];
-    char *d = device(sizeof(source));
-    for (;;)
-        t->hipMemcpy(d, source, sizeof(source), H2D);
-    return context;
-}
-
-/* The program ends while its threads are at it. */
-static void do_exit(void)
-{
-    pthread_t thread;
-    for (size_t i = 0; i < 4; i++)
-        pthread_create(&thread, NULL, copy_for_ever, NULL);
-    usleep(30000);
-    printf("bye\n");
-    exit(9);
-}
-
-/* Others are in the middle of everything when it forks. */
-static void do_fork_busy(void)
-{
-    pthread_t thread;
-    for (size_t i = 0; i < 4; i++)
-        pthread_create(&thread, NULL, copy_for_ever, NULL);
-    int status = 0;
-    for (size_t i = 0; i < 30 && !status; i++) {
-        usleep(1000);
-        pid_t child = fork();
-        if (child == 0) {
-            static char source[100000];
-            alarm(5);
-            _exit(t->hipMemcpy(device(sizeof(source)), source, sizeof(source), H2D));
-        }
-        waitpid(child, &status, 0);
-    }
-    printf("status %d\n", status);
-    fflush(stdout);
-    _exit(0);
-}
-
-static void *call_once(void *context)
-{
-    device(5000);
-    return context;
-}
-
-/* In the child another thread is the first that calls. */
-static void do_fork_thread(void)
-{
-    device(5000);
-    pid_t pid = fork();
-    if (pid == 0) {
-        pthread_t thread;
-        pthread_create(&thread, NULL, call_once, NULL);
-        pthread_join(thread, NULL);
-        device(5000);
-        _exit(0);
-    }
-    waitpid(pid, NULL, 0);
-    printf("%d\n", (int)pid);
-}
-
 static int stay_there(struct dl_phdr_info *object, size_t size, void *reached)
 {
     (void)object, (void)size;
@@ -602,10 +520,7 @@ static const struct word words[] = {
     { "hang", do_hang },
     { "allocate", do_allocate },
     { "figures", do_figures },
-    { "fork", do_fork },
-    { "exit", do_exit },
     { "many", do_many },
-    { "fork-busy", do_fork_busy },
     { "exec", do_exec },
     { "limited", do_limited },
     { "twice", do_twice },
@@ -627,7 +542,6 @@ static const struct word words[] = {
     { "cancelled-take", do_cancelled_take },
     { "allocate-more", do_allocate_more },
     { "handles", do_handles },
-    { "fork-thread", do_fork_thread },
 };
 
 static void run_word(const struct word *of, size_t n)
@@ -644,6 +558,7 @@ int main(int argc, char **argv)
         return 2;
     open_torch(argv[2]);
     run_word(copy_words, N_COPY_WORDS);
+    run_word(fork_words, N_FORK_WORDS);
     run_word(words, sizeof(words) / sizeof(words[0]));
     return 0;
 }

@@ -20,8 +20,8 @@ struct word {
     const char *name;
     void (*run)(void);
 };
-enum { N_COPY_WORDS = 17 };
-extern const struct word copy_words[N_COPY_WORDS];
+enum { N_COPY_WORDS = 17, N_FORK_WORDS = 5 };
+extern const struct word copy_words[N_COPY_WORDS], fork_words[N_FORK_WORDS];
 void do_load(void);
 
 #endif

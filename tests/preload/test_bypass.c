@@ -14,7 +14,8 @@ static void calls_go_past_the_library_and_through_it(void)
     CHECK_HAS(o.out, "\n0 0 pinned 0\n0 0 pinned 2\n0 0 pinned 2\n0 0 pinned 4\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 1 + 2 * (1 + 1) + 2 * (100 + 1)); /* the 10 and 1000 launches are not there */
+    CHECK_INT(record_n_calls(r),
+              1 + 2 * (1 + 1) + 2 * (100 + 1)); /* the 10 and 1000 launches are not there */
     CHECK_INT(r->counts.staged, 4);
     free(program);
     free(bypass);

@@ -47,7 +47,7 @@ static void children_are_started_in_many_ways(void)
     CHECK_INT(n_files(), before + 3); /* the one without an environment has none */
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 12);
+    CHECK_INT(record_n_calls(r), 12);
 }
 
 static void does_without_its_environment(void)

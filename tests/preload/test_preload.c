@@ -27,7 +27,7 @@ static void writes_calls_down(void)
         CHECK_STR(o.out, bare.out);
         struct record *r = record_of(o.pid);
         REQUIRE(r);
-        CHECK_INT(r->next, 6);
+        CHECK_INT(record_n_calls(r), 6);
         CHECK_STR(function_of(r, 1), "hipMalloc");
         CHECK_STR(function_of(r, 2), "hipMemcpyWithStream");
         CHECK_INT(r->call[2].size, 5000);
@@ -47,7 +47,7 @@ static void survives_a_kill(void)
     CHECK(WIFSIGNALED(o.status));
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 1);
+    CHECK_INT(record_n_calls(r), 1);
     CHECK_STR(kernel_of(r, 1), "never_ends");
     CHECK_INT(r->call[1].returned, 0);
 }
@@ -58,7 +58,7 @@ static void keeps_what_there_is_room_for(void)
     CHECK_STR(o.out, "done\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 6000);
+    CHECK_INT(record_n_calls(r), 6000);
     CHECK_INT(r->n_kernels, RECORD_KERNELS);
     CHECK_INT(r->call[6000 % RECORD_CALLS].nth, 6000);
     CHECK_INT(r->call[6000 % RECORD_CALLS].kernel, 0); /* the last to come */
@@ -83,7 +83,7 @@ static void exec_keeps_the_number(void)
     CHECK_STR(o.out, "copy 0\nlaunch 0\nlaunch 719\nlaunch 0\nfree 0\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 6);
+    CHECK_INT(record_n_calls(r), 6);
 }
 
 static void files_may_be_limited(void)
@@ -99,7 +99,7 @@ static void a_kernel_is_named_once(void)
     struct outcome o = TRY("twice", "record");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 2);
+    CHECK_INT(record_n_calls(r), 2);
     CHECK_INT(r->n_kernels, 2);
     CHECK_STR(kernel_of(r, 2), "gemm");
 }
@@ -354,7 +354,7 @@ static void refuses_what_would_starve_the_host(void)
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
     r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 4); /* one of them calls another one itself */
+    CHECK_INT(record_n_calls(r), 4); /* one of them calls another one itself */
     o = TRY("allocate", "guard", .budget = true,
             .more = meminfo(200 << 10, (16 << 10) + 39)); /* 16 GiB at most */
     CHECK_STR(o.out, "2 2 2 0 last 2 nowhere\n");
@@ -448,7 +448,7 @@ static void a_second_runtime_gets_its_own_calls(void)
     CHECK_STR(o.out, bare.out);
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 6); /* of the first */
+    CHECK_INT(record_n_calls(r), 6); /* of the first */
     CHECK_HAS(r->library, "libamdhip64.so.6");
     o = TRY("two", "stage");
     CHECK_STR(o.out, "0 pinned 0\n0 pinned 1\n0 pinned 0\n");
@@ -464,7 +464,7 @@ static void many_may_call(void)
     CHECK_STR(o.out, "0 pinned 1\n0 pinned 1\n0 pinned 1\n0 pinned 1\n0 pinned 1\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->next, 3);
+    CHECK_INT(record_n_calls(r), 3);
 #ifdef __x86_64__
     CHECK_STR(TRY("made", "record").out, "0 pinned 1\n");
 #endif
@@ -482,7 +482,7 @@ static void passes_an_unknown_version_through(void)
     struct record *r = record_of(o.pid);
     REQUIRE(r);
     CHECK_INT(r->switches, SWITCH_RECORD);
-    CHECK(r->next > 4);
+    CHECK(record_n_calls(r) > 4);
     bare = TRY("figures", NULL, .major = 9);
     o = TRY("figures", "all", .major = 9, .budget = true);
     CHECK_STR(o.out, bare.out);
@@ -506,6 +506,11 @@ static void fork_takes_no_lock_along(void)
     CHECK_STR(o.out, "status 0\n");
 }
 
+static void a_signal_may_fork_inside_of_a_call(void)
+{
+    CHECK_STR(TRY("fork-signal", "record").out, "bad 0\n");
+}
+
 static void fork_takes_no_lock_of_the_loader_along(void)
 {
     CHECK_STR(TRY("fork-loader", "record").out, "status 0\n0\nstatus 0\n");
@@ -516,7 +521,7 @@ static void threads_are_known_after_fork(void)
     struct outcome o = TRY("fork-thread", "record");
     struct record *r = record_of(atoi(o.out));
     REQUIRE(r);
-    CHECK_INT(r->next, 2);
+    CHECK_INT(record_n_calls(r), 2);
     CHECK(r->call[1].thread != r->pid);
     CHECK_INT(r->call[2].thread, r->pid);
 }
@@ -529,7 +534,7 @@ static void threads_do_not_mix(void)
     REQUIRE(r);
     CHECK(r->counts.staged >= 200);
     CHECK_INT(r->counts.staged + r->counts.stage_failed, 400);
-    CHECK_INT(r->next, 20 + 400 * 5);
+    CHECK_INT(record_n_calls(r), 20 + 400 * 5);
 }
 
 static void threads_may_live_at_exit(void)
@@ -610,6 +615,7 @@ int main(int argc, char **argv)
     RUN(many_may_call);
     RUN(a_runtime_may_lack_functions);
     RUN(fork_takes_no_lock_along);
+    RUN(a_signal_may_fork_inside_of_a_call);
     RUN(fork_takes_no_lock_of_the_loader_along);
     RUN(threads_are_known_after_fork);
     RUN(threads_do_not_mix);

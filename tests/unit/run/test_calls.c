@@ -26,7 +26,7 @@ static struct record *new_record(int pid)
 
 static void add(struct record *r, unsigned function, int code, bool returned, double ago_s)
 {
-    uint64_t nth = ++r->next;
+    uint64_t nth = record_n_calls(r) + 1;
     struct record_call *e = &r->call[nth % RECORD_CALLS];
     e->nth = nth;
     e->start_ns = (uint64_t)((clock_s() - ago_s) * 1e9);
@@ -188,7 +188,7 @@ static void believes_nothing(void)
     add(odd, 1, 0, true, 1);
     odd->call[1].function = 65535;
     odd->call[1].kernel = 65535;
-    odd->next = UINT64_MAX;
+    odd->call[2].nth = UINT64_MAX;
     memset(odd->library, 'x', sizeof(odd->library));
     keep(odd, "calls.49");
     read_all();
