@@ -3,8 +3,8 @@
  * for a mapped file is slow, fails, or never ends; here the bytes pass through buffers that are pinned for good, one of
  * which is filled while the others are on their way.
  *
- * A call takes buffers out of the pool and has them alone, so no lock is held while it works.  An asynchronous copy
- * returns when its source is read, and does not wait for its stream as long as it finds buffers enough. */
+ * A call takes buffers out of the pool and has them alone, so no lock is held while it works.  As with the runtime, an
+ * asynchronous copy that is short reads its source at the call and returns, and a longer one waits for its stream. */
 #include "preload/preload.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@
 #endif
 
 enum { LEAST = 64 << 10 };         /* what is smaller the runtime stages itself */
+enum { SHORT = 1 << 20 };          /* longer ones the runtime waits for, whatever they are called */
 enum { PORTABLE = 1 };             /* pinned for every device */
 enum { NO_TIMING = 2 };            /* of an event */
 enum { RELAXED = 2 };              /* what others capture does not forbid our calls */
 enum { MOST_DEVICES = 16 };        /* others are not staged for */
 enum { NAPS = 5000, NAP_US = 50 }; /* waits that could be for ever end within a second or so */
-enum { SPINS = 200 };              /* before them: a copy from a buffer takes less */
 enum { TYPED = FN(60000000, 0) };  /* before this version memory that is pinned has the type 0 */
 enum { MOST_SKIPPED = 1024 };      /* calls that do without before pinned memory is asked for again */
 
@@ -265,19 +265,10 @@ struct way {
     const struct told *told;
     bool waits; /* the call returns when all has arrived */
     int device;
-    int naps; /* that are left */
     unsigned age;
     size_t n;
     struct buffer buffers[MOST_BUFFERS];
 };
-
-static bool nap(struct way *w)
-{
-    if (w->naps-- <= 0)
-        return false;
-    usleep(NAP_US);
-    return true;
-}
 
 static void take_free(struct way *w, size_t wanted)
 {
@@ -305,13 +296,11 @@ static void take_new(struct way *w, size_t wanted)
         w->buffers[w->n++] = (struct buffer){ .bytes = (char *)p + i * size };
 }
 
-/* An asynchronous copy wants one for each piece, so that it need not wait for any; where there are more pieces than
- * buffers it has to. */
+/* One that does not wait is no longer than a buffer. */
 static size_t wanted_by(const struct way *w)
 {
     size_t pieces = (w->copy->n + w->told->piece_bytes - 1) / w->told->piece_bytes;
-    size_t most = w->waits || pieces > MOST_BUFFERS ? w->told->n_buffers : MOST_BUFFERS;
-    return pieces < most ? pieces : most;
+    return pieces < w->told->n_buffers ? pieces : w->told->n_buffers;
 }
 
 /* Others may have them all, for ever even: then the copy is not ours. */
@@ -322,8 +311,10 @@ static bool take_buffers(struct way *w)
     take_free(w, wanted);
     if (w->n < wanted)
         take_new(w, wanted - w->n);
-    while (!w->n && pool_has_any() && nap(w))
+    for (int naps = 0; !w->n && naps < NAPS && pool_has_any(); naps++) {
+        usleep(NAP_US);
         take_free(w, wanted);
+    }
     return w->n > 0;
 }
 
@@ -339,15 +330,13 @@ static bool mark(struct buffer *b, const struct way *w)
     return *event && note && !note(*event, w->copy->stream);
 }
 
-static bool wait_for(struct buffer *b, struct way *w)
+static bool wait_for(struct buffer *b)
 {
     stream_fn *wait = (stream_fn *)real_get(CALL_hipEventSynchronize);
-    bool passed = !b->copied || (w->waits && wait && !wait(b->copied)) || has_passed(b);
-    for (int spins = 0; !passed && !w->waits && (spins < SPINS || nap(w)); spins++)
-        passed = has_passed(b);
-    if (passed)
-        b->copied = NULL;
-    return passed;
+    if (b->copied && (!wait || wait(b->copied)))
+        return false;
+    b->copied = NULL;
+    return true;
 }
 
 /* Where no event can tell, as for a stream of another device. */
@@ -382,7 +371,7 @@ static bool send_pieces(struct way *w)
     for (size_t at = 0, i = 0; at < c->n; i++) {
         size_t n = c->n - at < w->told->piece_bytes ? c->n - at : w->told->piece_bytes;
         struct buffer *b = &w->buffers[i % w->n];
-        if (!wait_for(b, w) || !read_source(b->bytes, (const char *)c->from + at, n) || !send(b, w, at, n))
+        if (!wait_for(b) || !read_source(b->bytes, (const char *)c->from + at, n) || !send(b, w, at, n))
             return false;
         at += n;
     }
@@ -393,18 +382,18 @@ static bool wait_for_all(struct way *w)
 {
     bool good = true;
     for (size_t i = 0; i < w->n; i++)
-        good = wait_for(&w->buffers[i], w) && good;
+        good = wait_for(&w->buffers[i]) && good;
     return good;
 }
 
-/* Where the call waits anyway, it waits for what was there before it: a GPU that can write ordinary memory may be about to
- * write the source.  Where it does not, an event must be able to tell when a buffer is free. */
+/* Where the call waits, it first waits for what was there before it, which may be about to write the source: a function of
+ * the host, or a kernel of a GPU that can.  Where it does not, an event must be able to tell when a buffer is free. */
 static bool begin(struct way *w)
 {
     struct buffer *b = &w->buffers[0];
     bool good = mark(b, w);
     if (w->waits)
-        good = good ? wait_for(b, w) : wait_for_stream(w);
+        good = good ? wait_for(b) : wait_for_stream(w);
     b->copied = NULL;
     return good;
 }
@@ -421,9 +410,10 @@ static void give_all_back(const struct way *w)
             give_back(&w->buffers[i], w->age);
 }
 
-static bool is_async(const struct copy *c)
+static bool waits(const struct copy *c, const struct told *t)
 {
-    return c->shape == COPY_STREAM || c->real == real_get(CALL_hipMemcpyAsync);
+    bool is_async = c->shape == COPY_STREAM || c->real == real_get(CALL_hipMemcpyAsync);
+    return !is_async || c->n > SHORT || c->n > t->piece_bytes;
 }
 
 /* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again. */
@@ -431,7 +421,7 @@ static bool stage(const struct copy *c, const struct told *t)
 {
     int (*ask)(int *) = (int (*)(int *))real_get(HELP_DEVICE);
     struct record_counts *counts = recorder_counts();
-    struct way w = { .copy = c, .told = t, .waits = !is_async(c), .naps = NAPS };
+    struct way w = { .copy = c, .told = t, .waits = waits(c, t) };
     if (!may_stage(c, t) || !real_get(CALL_hipMemcpyAsync) || !ask || ask(&w.device) || w.device < 0 ||
         w.device >= MOST_DEVICES)
         return false;

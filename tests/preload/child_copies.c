@@ -113,31 +113,31 @@ static void do_stuck_inside(void)
     beside_a_stuck_thread();
 }
 
-/* Copies for a stream that goes on only when they are called: the second is too long for all buffers, the third finds
- * none. */
+/* Short copies for a stream that goes on only when they are called: two more than there are buffers. */
 static void do_ahead(void)
 {
-    enum { FAR = 20 * MIB };
-    char *d = device(BIG), *e = device(FAR), *f = device(BIG), *source = filled(malloc(FAR), FAR, 14);
+    enum { COPIES = 18 };
+    char *d[COPIES], *source = malloc(MIB);
+    int bad = 0, good = 0;
     alarm(30);
     t->fake_break_stream(&stream_b, 0);
-    printf("%d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
-    printf(" pinned %zu", t->fake_pinned_for_copy());
-    printf(" %d", t->hipMemcpyAsync(e, filled(source, FAR, 15), FAR, H2D, &stream_b));
-    printf(" %d", t->hipMemcpyAsync(f, filled(source, FAR, 16), BIG, H2D, &stream_b));
-    filled(source, FAR, 99);
+    for (unsigned i = 0; i < COPIES; i++)
+        bad |= t->hipMemcpyAsync(d[i] = device(MIB), filled(source, MIB, i), MIB, H2D, &stream_b);
+    printf("%d pinned %zu", bad, t->fake_pinned_for_copy());
+    filled(source, MIB, 99);
     t->fake_break_stream(NULL, 0);
     t->hipStreamSynchronize(&stream_b);
-    printf(" %d %d %d", arrived(d, BIG, 14), arrived(e, FAR, 15), arrived(f, BIG, 16));
-    printf(" %d", t->hipMemcpyAsync(d, filled(source, BIG, 17), BIG, H2D, &stream_b));
+    for (unsigned i = 0; i < COPIES; i++)
+        good += arrived(d[i], MIB, i);
+    printf(" %d %d", good, t->hipMemcpyAsync(d[0], filled(source, MIB, 17), MIB, H2D, &stream_b));
     t->hipStreamSynchronize(&stream_b);
-    printf(" %d last %d\n", arrived(d, BIG, 17), t->hipGetLastError());
+    printf(" %d last %d\n", arrived(d[0], MIB, 17), t->hipGetLastError());
 }
 
 /* As many as a program may give a stream to do without waiting. */
 static void do_run_ahead(void)
 {
-    enum { COPIES = 40, N = 3 * MIB / 2 };
+    enum { COPIES = 40, N = 1000000 };
     char *d[COPIES], *source = malloc(N);
     int bad = 0, good = 0;
     for (unsigned i = 0; i < COPIES; i++)
@@ -146,6 +146,31 @@ static void do_run_ahead(void)
     for (unsigned i = 0; i < COPIES; i++)
         good += arrived(d[i], N, i);
     printf("%d %d pinned %zu\n", bad, good, t->fake_pinned_for_copy());
+}
+
+static char *to_be_written;
+
+/* What the stream has to do before the copy writes its source. */
+static void *write_source(void *context)
+{
+    usleep(100000);
+    filled(to_be_written, BIG, 23);
+    t->fake_break_stream(NULL, 0);
+    return context;
+}
+
+static void do_written_first(void)
+{
+    pthread_t thread;
+    char *d = device(BIG), *source = filled(malloc(BIG), BIG, 22);
+    alarm(30);
+    to_be_written = source;
+    t->fake_break_stream(&stream_b, 0);
+    pthread_create(&thread, NULL, write_source, NULL);
+    printf("%d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
+    pthread_join(thread, NULL);
+    t->hipStreamSynchronize(&stream_b);
+    printf(" %d\n", arrived(d, BIG, 23));
 }
 
 /* Another thread begins to capture when it has been looked whether one does. */
@@ -304,6 +329,7 @@ const struct word copy_words[N_COPY_WORDS] = {
     { "stuck-inside", do_stuck_inside },
     { "ahead", do_ahead },
     { "run-ahead", do_run_ahead },
+    { "written-first", do_written_first },
     { "capture-between", do_capture_between },
     { "later", do_later },
     { "pending", do_pending },

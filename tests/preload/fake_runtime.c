@@ -12,6 +12,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 enum { MOST = 32768, ARENA = 256 << 20, PAGE = 4096 };
+enum { SHORT = 1 << 20 }; /* a longer copy from memory that is not pinned is waited for */
 
 struct piece {
     char *at;
@@ -546,7 +547,7 @@ static bool fits(const char *p, size_t n)
     return true;
 }
 
-static int copy_locked(char *to, const char *from, size_t n, void *stream, bool waits)
+static int copy_locked(char *to, const char *from, size_t n, void *stream, bool *waits)
 {
     if (!n)
         return 0;
@@ -554,8 +555,8 @@ static int copy_locked(char *to, const char *from, size_t n, void *stream, bool 
         return INVALID;
     const char *host = is_device(to) ? from : to;
     bool pageable = !is_device(host) && !find(host, true);
-    if (capturing && (stream == captured || waits)) {
-        capture_broken |= waits || pageable;
+    if (capturing && (stream == captured || *waits)) {
+        capture_broken |= *waits || pageable;
         return capture_broken ? BAD_CAPTURE : 0;
     }
     if (pageable && pin(host, n))
@@ -564,13 +565,14 @@ static int copy_locked(char *to, const char *from, size_t n, void *stream, bool 
         return OUT_OF_MEMORY;
     if (n_ops == MOST)
         flush(NULL, SIZE_MAX, MOST);
-    bool owned = pageable && is_device(to) && is_stuck(stream); /* it is read at once */
+    *waits |= pageable && n > SHORT;
+    bool owned = pageable && is_device(to) && is_stuck(stream) && !*waits; /* it is read at once */
     if (owned)
         from = memcpy(malloc(n), from, n);
     ops[n_ops++] = (struct op){ stream, to, from, n, ++n_copies, owned };
     if (stream && stream == stuck_soon)
         fake_break_stream(stream, 0);
-    if ((waits || pageable) && !is_stuck(stream))
+    if ((*waits || pageable) && !is_stuck(stream))
         flush(stream, SIZE_MAX, MOST);
     return 0;
 }
@@ -580,7 +582,7 @@ static int copy(void *to, const void *from, size_t n, void *stream, bool waits)
     if (failure_of(stream))
         return done(failure_of(stream));
     pthread_mutex_lock(&lock);
-    int code = copy_locked(to, from, n, stream, waits);
+    int code = copy_locked(to, from, n, stream, &waits);
     pthread_mutex_unlock(&lock);
     return waits && is_stuck(stream) ? wait_until(stream, SIZE_MAX) : done(code);
 }

@@ -165,8 +165,8 @@ static void stages_copies(void)
         CHECK_INT(r->counts.staged_bytes, 4 * BIG);
         CHECK_INT(r->counts.stage_failed, 0);
     }
-    o = TRY("load", "stage", .fake = "noevent=1"); /* one of the four must not wait for its stream */
-    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 1\n");
+    o = TRY("load", "stage", .fake = "noevent=1");
+    CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 0\n");
     o = TRY("load", NULL);
     CHECK_STR(o.out, "0 1 0 1 0 1 0 1 last 0 pinned 4\n");
 }
@@ -241,17 +241,27 @@ static void one_stream_does_not_hold_up_another(void)
     CHECK_STR(TRY("failed-stream", "stage,retry").out, "719 last 719 719 last 719\n");
 }
 
-static void does_not_wait_for_earlier_work(void)
+static void short_ones_do_not_wait_for_earlier_work(void)
 {
     struct outcome o = TRY("ahead", "record,stage");
-    CHECK_STR(o.out, "0 pinned 0 0 0 1 1 1 0 1 last 0\n");
+    CHECK_STR(o.out, "0 pinned 2 18 0 1 last 0\n");
     struct record *r = record_of(o.pid);
     REQUIRE(r);
-    CHECK_INT(r->counts.staged, 2);
+    CHECK_INT(r->counts.staged, 17);
     CHECK_INT(r->counts.stage_failed, 2);
     o = TRY("ahead", "stage", .fake = "noevent=1");
-    CHECK_STR(o.out, "0 pinned 1 0 0 1 1 1 0 1 last 0\n");
+    CHECK_STR(o.out, "0 pinned 18 18 0 1 last 0\n");
     CHECK_STR(TRY("run-ahead", "stage").out, "0 40 pinned 0\n");
+}
+
+static void long_ones_wait_for_earlier_work(void)
+{
+    CHECK_STR(TRY("written-first", NULL).out, "0 1\n");
+    struct outcome o = TRY("written-first", "record,stage");
+    CHECK_STR(o.out, "0 1\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->counts.staged, 1);
 }
 
 static void asks_again_for_pinned_memory(void)
@@ -595,7 +605,8 @@ int main(int argc, char **argv)
     RUN(answers_as_the_runtime_does);
     RUN(pieces_stay_in_their_place);
     RUN(one_stream_does_not_hold_up_another);
-    RUN(does_not_wait_for_earlier_work);
+    RUN(short_ones_do_not_wait_for_earlier_work);
+    RUN(long_ones_wait_for_earlier_work);
     RUN(asks_again_for_pinned_memory);
     RUN(leaves_errors_where_they_are);
     RUN(a_reset_takes_all_back);
