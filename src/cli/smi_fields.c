@@ -167,6 +167,22 @@ static struct smi_cell get_memory_free(const struct smi_line *l)
     return mebibytes(l->gpu->memory.free);
 }
 
+/* A GPU that is suspended computes nothing; to ask it would wake it. */
+static struct smi_cell percent(const struct smi_line *l, struct num v)
+{
+    return str_eq(l->gpu->facts->runtime_status.s, "suspended") ? whole(0) : number(v, 1, 0);
+}
+
+static struct smi_cell get_busy(const struct smi_line *l)
+{
+    return percent(l, l->gpu->facts->busy_percent);
+}
+
+static struct smi_cell get_memory_busy(const struct smi_line *l)
+{
+    return percent(l, l->gpu->facts->memory_busy_percent);
+}
+
 static struct smi_cell get_compute_mode(const struct smi_line *l)
 {
     (void)l;
@@ -272,8 +288,8 @@ static const struct smi_field gpu_rows[] = {
     { "memory.free", "", "MiB", "the rest", GET(get_memory_free) },
     { "compute_mode", "", NULL, "Default: several processes may use the GPU", GET(get_compute_mode) },
     { "compute_cap", "", NULL, "the first two parts of the gfx target, as PyTorch tells them", GET(get_compute_cap) },
-    { "utilization.gpu", "", "%", "share of time in which it computed", NUM(busy_percent, 1, 0) },
-    { "utilization.memory", "", "%", "share of time in which its memory was read or written", NUM(memory_busy_percent, 1, 0) },
+    { "utilization.gpu", "", "%", "share of time in which it computed", GET(get_busy) },
+    { "utilization.memory", "", "%", "share of time in which its memory was read or written", GET(get_memory_busy) },
     { "temperature.gpu", "", NULL, "of the chip's edge, in C", NUM(temperature_mc, 1e3, 0) },
     { "temperature.memory", "", NULL, "of the memory, in C", NUM(memory_temperature_mc, 1e3, 0) },
     { "power.draw", "", "W", "what it draws", NUM(power_uw, 1e6, 2) },

@@ -94,7 +94,7 @@ struct gpu_facts {
     struct num link_width, link_width_max;
     struct text link_speed, link_speed_max; /* "16.0 GT/s PCIe" */
     struct text vbios, serial;
-    struct text runtime_status; /* "suspended": live figures were not read, to let it sleep */
+    struct text runtime_status; /* "suspended": only what does not wake it was read */
     enum tri pcie_atomics;      /* TRI_UNKNOWN when no link says */
     enum tri has_cwsr_size;     /* the kernel publishes the context-save size */
     struct num mes_fw, mec_fw, sdma_fw, smc_fw;

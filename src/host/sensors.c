@@ -15,20 +15,22 @@ struct place {
 
 #define TIB ((int64_t)1 << 40)
 
+/* The driver answers these from its own books: a sleeping card goes on sleeping. */
 static const struct place still[] = {
     { "mem_info_vram_total", offsetof(struct gpu_facts, vram_total_bytes), 1, 64 * TIB },
     { "mem_info_vis_vram_total", offsetof(struct gpu_facts, vis_vram_total_bytes), 0, 64 * TIB },
     { "mem_info_gtt_total", offsetof(struct gpu_facts, gtt_total_bytes), 0, 64 * TIB },
-    { "current_link_width", offsetof(struct gpu_facts, link_width), 1, 64 },
-    { "max_link_width", offsetof(struct gpu_facts, link_width_max), 1, 64 },
+    { "mem_info_vram_used", offsetof(struct gpu_facts, vram_used_bytes), 0, 64 * TIB },
+    { "mem_info_vis_vram_used", offsetof(struct gpu_facts, vis_vram_used_bytes), 0, 64 * TIB },
+    { "mem_info_gtt_used", offsetof(struct gpu_facts, gtt_used_bytes), 0, 64 * TIB },
 };
 
-/* Reading these wakes a sleeping card on a hybrid laptop. */
+/* Reading these wakes a sleeping card on a hybrid laptop, the link too: newer kernels power the card to read its
+ * configuration space (pci_config_pm_runtime_get). */
 static const struct place live[] = {
-    { "mem_info_vis_vram_used", offsetof(struct gpu_facts, vis_vram_used_bytes), 0, 64 * TIB },
+    { "current_link_width", offsetof(struct gpu_facts, link_width), 1, 64 },
+    { "max_link_width", offsetof(struct gpu_facts, link_width_max), 1, 64 },
     { "pcie_replay_count", offsetof(struct gpu_facts, pcie_replays), 0, INT64_MAX },
-    { "mem_info_vram_used", offsetof(struct gpu_facts, vram_used_bytes), 0, 64 * TIB },
-    { "mem_info_gtt_used", offsetof(struct gpu_facts, gtt_used_bytes), 0, 64 * TIB },
     { "gpu_busy_percent", offsetof(struct gpu_facts, busy_percent), 0, 100 },
     { "mem_busy_percent", offsetof(struct gpu_facts, memory_busy_percent), 0, 100 },
 };
@@ -140,14 +142,14 @@ void drm_read_details(const struct root *r, struct arena *a, const struct drm_de
 {
     read_places(r, a, d->dir, still, ARRAY_LEN(still), g);
     read_firmware(r, a, d->dir, g);
-    g->link_speed = text_read(r, a, arena_printf(a, "%s/current_link_speed", d->dir));
-    g->link_speed_max = text_read(r, a, arena_printf(a, "%s/max_link_speed", d->dir));
     g->vbios = text_read(r, a, arena_printf(a, "%s/vbios_version", d->dir));
     g->serial = text_read(r, a, arena_printf(a, "%s/serial_number", d->dir));
     g->runtime_status = text_read(r, a, arena_printf(a, "%s/power/runtime_status", d->dir));
     if (str_eq(g->runtime_status.s, "suspended"))
         return;
     read_places(r, a, d->dir, live, ARRAY_LEN(live), g);
+    g->link_speed = text_read(r, a, arena_printf(a, "%s/current_link_speed", d->dir));
+    g->link_speed_max = text_read(r, a, arena_printf(a, "%s/max_link_speed", d->dir));
     const char *sensors = find_hwmon(r, a, d->dir);
     if (sensors)
         read_places(r, a, sensors, hwmon, ARRAY_LEN(hwmon), g);

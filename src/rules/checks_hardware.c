@@ -179,7 +179,7 @@ struct finding check_gpu_asleep(const struct look *l)
     if (!str_eq(l->gpu->runtime_status.s, "suspended"))
         return found_ok(l, "%s", l->gpu->runtime_status.s);
     return found_unknown(
-        "the GPU sleeps: its memory use, load and temperature were not read",
+        "the GPU sleeps: its load, sensors and PCIe link were not read",
         "reading them would wake it; it wakes by itself at first use",
         l->gpu->pci.s ? say(l, "echo on | sudo tee /sys/bus/pci/devices/%s/power/control    # keeps it awake",
                             say_word(l, l->gpu->pci.s))
@@ -239,7 +239,10 @@ struct finding check_pcie_link(const struct look *l)
     if (!g || g->kind == GPU_INTEGRATED)
         return found_skip("no discrete GPU");
     if (!g->link_width.from || !g->link_width_max.from)
-        return found_unknown("the PCIe link's width is not known", "the kernel shows no current_link_width",
+        return found_unknown("the PCIe link's width is not known",
+                             str_eq(g->runtime_status.s, "suspended")
+                                 ? "the GPU sleeps"
+                                 : "the kernel shows no current_link_width",
                              NULL);
     const char *fact =
         say(l, "PCIe x%lld of x%lld%s%s", (long long)g->link_width.v, (long long)g->link_width_max.v,

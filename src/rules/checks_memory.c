@@ -242,9 +242,7 @@ struct finding check_vram_in_use(const struct look *l)
     if (!g || g->kind == GPU_INTEGRATED)
         return found_skip("no discrete GPU");
     if (!g->vram_total_bytes.from || !g->vram_used_bytes.from)
-        return found_unknown(
-            "how much VRAM is in use is not known",
-            str_eq(g->runtime_status.s, "suspended") ? "the GPU sleeps" : "the driver does not tell", NULL);
+        return found_unknown("how much VRAM is in use is not known", "the driver does not tell", NULL);
     const char *fact = say(l, "%s of %s VRAM in use", say_bytes(l, g->vram_used_bytes.v),
                            say_bytes(l, g->vram_total_bytes.v));
     if (g->vram_used_bytes.v <= g->vram_total_bytes.v / 5)

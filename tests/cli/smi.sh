@@ -157,6 +157,18 @@ the_table()
     out_has 'No running processes found'
 }
 
+# A monitor that knows no load or memory of a GPU leaves the GPU out, or breaks: nvsmi, GPUtil, Lightning.
+a_card_that_sleeps()
+{
+    cp -r "$both" "$tmp/asleep"
+    both=$tmp/asleep put "$card"/power/runtime_status suspended
+    run smi --root "$tmp/asleep" -i 0 --query-gpu=utilization.gpu,utilization.memory,memory.total,memory.used,memory.free,temperature.gpu,power.draw,clocks.sm,pcie.link.gen.current,pcie.link.width.current --format=csv,noheader,nounits
+    status_is 0
+    lines_are '0, 0, 24560, 2048, 22512, [N/A], [N/A], [N/A], [N/A], [N/A]'
+    run smi --root "$tmp/asleep" -i 0
+    out_has '| N/A   N/A   N/A             N/A /   N/A |    2048MiB /  24560MiB |      0%      Default |'
+}
+
 as_json()
 {
     run smi --json --root "$both" --query-gpu=index,memory.total,power.draw,uuid
@@ -442,6 +454,7 @@ it one_gpu_by_any_of_its_names
 it the_index_is_that_of_hip
 it the_budget_is_that_of_cairn_gpu
 it the_table
+it a_card_that_sleeps
 it as_json
 it errors_as_nvidia_smi_has_them
 it no_gpu_is_exit_6

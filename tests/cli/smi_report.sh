@@ -86,8 +86,8 @@ a_card_that_sleeps()
     both=$tmp/asleep put "$card"/power/runtime_status suspended
     run smi -q -x --root "$tmp/asleep" -i 0
     status_is 0
-    paths_are 0 product_name 'AMD Radeon RX 7900 XTX' fb_memory_usage/total '24560 MiB' fb_memory_usage/used N/A \
-        utilization/gpu_util N/A temperature/gpu_temp N/A gpu_power_readings/power_draw N/A clocks/graphics_clock N/A
+    paths_are 0 product_name 'AMD Radeon RX 7900 XTX' fb_memory_usage/total '24560 MiB' fb_memory_usage/used '2048 MiB' \
+        utilization/gpu_util '0 %' pci/pci_gpu_link_info/link_widths/current_link_width N/A temperature/gpu_temp N/A gpu_power_readings/power_draw N/A clocks/graphics_clock N/A
 }
 
 many_gpus()

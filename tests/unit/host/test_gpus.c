@@ -129,12 +129,19 @@ static void sleeping_cards_are_not_woken(void)
     tree_put(&tree, DRM "card0/device/gpu_busy_percent", "7\n");
     tree_put(&tree, DRM "card0/device/pp_dpm_sclk", "0: 500Mhz *\n");
     tree_put(&tree, DRM "card0/device/hwmon/hwmon0/power1_cap", "100000000\n");
+    tree_put(&tree, DRM "card0/device/current_link_width", "8\n");
+    tree_put(&tree, DRM "card0/device/max_link_width", "16\n");
+    tree_put(&tree, DRM "card0/device/current_link_speed", "16.0 GT/s PCIe\n");
+    tree_put(&tree, DRM "card0/device/max_link_speed", "16.0 GT/s PCIe\n");
     tree_put(&tree, DRM "card0/device/mem_info_vram_total", "8573157376\n");
+    tree_put(&tree, DRM "card0/device/mem_info_vram_used", "12582912\n");
     look();
     REQUIRE(facts.n_gpus == 1);
-    CHECK(!facts.gpus[0].busy_percent.from && !facts.gpus[0].clock_max_mhz.from);
-    CHECK(!facts.gpus[0].power_cap_uw.from);
-    CHECK_INT(facts.gpus[0].vram_total_bytes.v, 8573157376);
+    const struct gpu_facts *g = &facts.gpus[0];
+    CHECK(!g->busy_percent.from && !g->clock_max_mhz.from && !g->power_cap_uw.from);
+    CHECK(!g->link_width.from && !g->link_width_max.from && !g->link_speed.s && !g->link_speed_max.s);
+    CHECK_INT(g->vram_total_bytes.v, 8573157376);
+    CHECK_INT(g->vram_used_bytes.v, 12582912);
     done();
 }
 
