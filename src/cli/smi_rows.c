@@ -149,7 +149,7 @@ const struct smi_row smi_gpu_rows[] = {
     ROW(1, PERFORMANCE, "Sparse Operation Mode", "sparse_operation_mode", ""),
     HEAD(1, MEMORY, "FB Memory Usage", "fb_memory_usage"),
     ROW(2, 0, "Total", "total", "memory.total"),
-    ROW(2, 0, "Reserved", "reserved", "memory.reserved"),
+    ROW(2, 0, NULL, "reserved", "memory.reserved"), /* text without it: scripts count lines from the GPU to Free */
     ROW(2, 0, "Used", "used", "memory.used"),
     ROW(2, 0, "Free", "free", "memory.free"),
     HEAD(1, MEMORY, "BAR1 Memory Usage", "bar1_memory_usage"),

@@ -147,9 +147,13 @@ the_text()
     diff <(tail -n +5 "$tmp/q") <(tail -n +5 "$out") >/dev/null || fail "-a is not -q"
 }
 
-# As programs cut it: grep -A4 GPU | grep Free, and the like.
+# As programs cut it: grep -A4 GPU | grep Free, or -A5 of the drivers that tell what is reserved.
 sections()
 {
+    run smi -q -d Memory --root "$both"
+    for after in 4 5; do
+        [ "$(grep -A "$after" GPU "$out" | grep Free | awk '{ print $3 }' | paste -sd ' ')" = '22512 92160' ] || fail "grep -A$after GPU | grep Free"
+    done
     run smi -q -d MEMORY --root "$both" -i 0
     status_is 0
     tail -n +5 "$out" >"$tmp/rest"
@@ -159,7 +163,6 @@ sections()
         'Attached GPUs                             : 2' 'GPU 00000000:03:00.0' \
         '    FB Memory Usage' \
         '        Total                             : 24560 MiB' \
-        '        Reserved                          : N/A' \
         '        Used                              : 2048 MiB' \
         '        Free                              : 22512 MiB' \
         '    BAR1 Memory Usage' \
