@@ -158,10 +158,10 @@ static int print_version(const char *root)
     struct cairn_error err = { 0 };
     if (smi_read(&s, root, &err))
         return print_error(&err);
-    const char *version = smi_driver_version(&s);
-    printf("NVIDIA-SMI version  : " CAIRN_VERSION "\nNVML version        : N/A\n"
-           "DRIVER version      : %s\nCUDA Version        : N/A\n",
-           version ? version : "N/A");
+    const char *known = smi_driver_version(&s), *version = known ? known : "N/A";
+    printf("NVIDIA-SMI version  : %s\nNVML version        : N/A\n"
+           "DRIVER version      : %s\nCUDA Version        : N/A\nCairn version       : " CAIRN_VERSION "\n",
+           version, version);
     return EXIT_FINE;
 }
 

@@ -122,12 +122,12 @@ static void print_rule(char left, char fill, const int *width, int n)
 
 static const int columns[] = { 41, 24, 22 }, all[] = { 89 };
 
+/* Programs look for the words, and count them, so they are those of nvidia-smi: its version is the driver's. */
 static void print_head(struct smi *s)
 {
-    const char *version = smi_driver_version(s);
+    const char *known = smi_driver_version(s), *version = known ? known : "N/A";
     print_rule('+', '-', all, 1);
-    printf("| %-34sDriver Version: %-15sCUDA Version: %-9s|\n", "cairn smi " CAIRN_VERSION,
-           version ? version : "N/A", "N/A");
+    printf("| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %-9s|\n", version, version, "N/A");
     print_rule('+', '-', columns, 3);
     printf("|%-41s|%-24s|%-22s|\n", " GPU  Name                 Persistence-M", " Bus-Id          Disp.A",
            " Volatile Uncorr. ECC");
@@ -174,7 +174,7 @@ static void print_processes(const struct smi *s)
 
 void smi_print_table(struct smi *s)
 {
-    printf("%s       \n", s->date);
+    printf("%s       cairn " CAIRN_VERSION "\n", s->date);
     print_head(s);
     for (size_t i = 0; i < s->n_gpus; i++)
         print_gpu(s, &s->gpus[i]);

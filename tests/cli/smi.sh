@@ -152,6 +152,9 @@ the_table()
     out_has '|   0  AMD Radeon RX 7900 XTX         N/A |   00000000:03:00.0 N/A |                  N/A |'
     out_has '| 40%   61C   N/A            303W /  327W |    2048MiB /  24560MiB |     97%      Default |'
     out_has '|    0   N/A  N/A            4711      C   python3                                1024MiB |'
+    # Scripts look for NVIDIA-SMI, take the third word for its version, and the ninth for that of CUDA.
+    [ "$(awk '/NVIDIA-SMI/ { print NR, $3, $6, $9 }' "$out")" = '3 6.17.0 6.17.0 N/A' ] || fail "$(sed -n 3p "$out")"
+    grep -q "^[A-Z][a-z][a-z] .* [0-9]\{4\}       cairn $CAIRN_VERSION\$" "$out" || fail "$(head -n 1 "$out")"
     ! tail -n +2 "$out" | grep -v '^$' | grep -qv '^.\{91\}$' || fail "a line that is not 91 columns wide"
     run smi --root "$data/sysfs/gfx908-mi100"
     out_has 'No running processes found'
@@ -296,7 +299,8 @@ versions()
 {
     nvidia --version --root "$both"
     status_is 0
-    lines_are "NVIDIA-SMI version  : $CAIRN_VERSION" 'NVML version        : N/A' 'DRIVER version      : 6.17.0' 'CUDA Version        : N/A'
+    lines_are 'NVIDIA-SMI version  : 6.17.0' 'NVML version        : N/A' 'DRIVER version      : 6.17.0' 'CUDA Version        : N/A' \
+        "Cairn version       : $CAIRN_VERSION"
     run smi --version --root "$tmp"
     status_is 0
     out_has 'DRIVER version      : N/A'
