@@ -95,7 +95,7 @@ struct told {
     int runtime;
     uint64_t budget_bytes, reserve_bytes; /* 0: not told */
     uint64_t piece_bytes, n_buffers;
-    char meminfo[128], file[512];
+    char meminfo[128], clocksource[128], file[512];
 };
 /* What every call looks at: a call comes after much else, and each line and page that it touches has to be fetched.  The
  * kernel empties it in a child of fork. */
@@ -104,6 +104,7 @@ struct state {
     uint32_t process; /* how many this is, from the first one's on through forks */
     _Atomic(struct record *) record;
     _Atomic uint64_t n_calls;
+    enum record_clock unit;
     real_clock_fn *clock;
     struct told told;
 } __attribute__((aligned(4096))); /* and nothing else on its page */

@@ -22,12 +22,23 @@ enum {
     RECORD_FUNCTION_BYTES = 40,
 };
 
+/* What a file counts time in.  Ticks are the CPU's, which are read without a look at memory; the kernel has to trust them. */
+enum record_clock { RECORD_NS /* of CLOCK_MONOTONIC */, RECORD_TICKS };
+
+static inline uint64_t record_ticks(void)
+{
+#ifdef __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
 /* One line of the CPU's cache. */
 struct record_call {
     _Atomic uint64_t nth; /* from 1; 0: the place is empty, or being written */
-    uint64_t start_ns;    /* CLOCK_MONOTONIC */
-    uint64_t took_ns;
-    uint64_t size; /* bytes, or threads of a launch */
+    uint64_t start, took; /* of the file's clock */
+    uint64_t size;        /* bytes, or threads of a launch */
     int32_t code;
     uint32_t thread;
     uint16_t function, kernel; /* places in the tables */
@@ -51,7 +62,8 @@ struct record {
     struct record_counts counts;
     _Atomic uint32_t n_kernels; /* 1 when there is none */
     char function[RECORD_FUNCTIONS][RECORD_FUNCTION_BYTES];
-    char library[292]; /* the runtime that the calls go to */
+    uint32_t clock;    /* enum record_clock */
+    char library[288]; /* the runtime that the calls go to */
     struct record_call call[RECORD_CALLS];
     char kernel[RECORD_KERNELS][RECORD_KERNEL_BYTES];
 };

@@ -23,12 +23,25 @@ enum { NUMBER_BITS = 16 };
 static unsigned n_slots; /* in use */
 
 /* A signal's handler may have forked: there is none in the child, until it starts anew. */
-static uint64_t now_ns(void)
+static uint64_t now(void)
 {
     struct timespec t;
+    if (state.unit == RECORD_TICKS)
+        return record_ticks();
     real_clock_fn *clock = state.clock;
     (clock ? clock : clock_gettime)(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* They are the same on all CPUs, and go on while these sleep, where the kernel itself counts in them. */
+static enum record_clock best_clock(const char *clocksource)
+{
+    char name[4] = "";
+    int fd = open(clocksource, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name));
+    if (fd >= 0)
+        close(fd);
+    return n == sizeof(name) && !strncmp(name, "tsc\n", sizeof(name)) ? RECORD_TICKS : RECORD_NS;
 }
 
 /* Beyond its limit a process gets a signal, not an error. */
@@ -77,6 +90,7 @@ void recorder_open(const struct told *t)
     for (size_t i = 0; i < N_CALLS; i++)
         snprintf(r->function[i], sizeof(r->function[i]), "%s", call_names[i]);
     snprintf(r->library, sizeof(r->library), "%s", real_library());
+    r->clock = state.unit = best_clock(t->clocksource);
     memcpy(r->magic, RECORD_MAGIC, sizeof(r->magic));
     mapped = r;
     state.clock = real_clock();
@@ -121,8 +135,8 @@ HOT struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
     struct record_call *e = &r->call[nth % RECORD_CALLS];
     atomic_store_explicit(&e->nth, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    e->start_ns = now_ns();
-    e->took_ns = 0;
+    e->start = now();
+    e->took = 0;
     e->size = size;
     e->code = 0;
     e->thread = state_thread.thread;
@@ -138,7 +152,7 @@ HOT void recorder_end(struct seen s, int code)
 {
     if (!s.call || atomic_load_explicit(&s.call->nth, memory_order_relaxed) != s.nth)
         return;
-    s.call->took_ns = now_ns() - s.call->start_ns;
+    s.call->took = now() - s.call->start;
     s.call->code = code;
     atomic_store_explicit(&s.call->returned, 1, memory_order_release);
 }

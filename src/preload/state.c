@@ -76,6 +76,8 @@ static void read_told(struct told *t)
         t->n_buffers = BUFFERS;
     strcpy(t->meminfo, "/proc/meminfo");
     read_text("CAIRN_PRELOAD_MEMINFO", t->meminfo, sizeof(t->meminfo));
+    strcpy(t->clocksource, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    read_text("CAIRN_PRELOAD_CLOCKSOURCE", t->clocksource, sizeof(t->clocksource));
     read_text("CAIRN_PRELOAD_FILE", t->file, sizeof(t->file));
     if (t->switches & ~(unsigned)SWITCH_RECORD && !runtime_is_known(&t->runtime))
         t->switches &= SWITCH_RECORD;

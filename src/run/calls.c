@@ -68,9 +68,58 @@ static const char *text_of(const char *text, size_t width, struct arena *a)
     return arena_strndup(a, text, strnlen(text, width));
 }
 
-static struct calls_call call_of(const struct record *r, const struct record_call *e, double now,
+/* How late it is by one of the clocks. */
+struct moment {
+    uint64_t now;
+    double per_s;
+};
+
+/* Both clocks at one moment: the closest of several tries, since something may come between. */
+static uint64_t ticks_at(double *s)
+{
+    uint64_t best = UINT64_MAX, at = 0;
+    for (int i = 0; i < 10; i++) {
+        uint64_t begin = record_ticks();
+        double between_s = clock_s();
+        uint64_t took = record_ticks() - begin;
+        if (took >= best)
+            continue;
+        best = took;
+        at = begin + took / 2;
+        *s = between_s;
+    }
+    return at;
+}
+
+/* How fast they are nobody says.  Measured once, within 10 ms. */
+static double ticks_per_s(void)
+{
+    static double known;
+    double begin_s = 0, end_s = 0;
+    if (known)
+        return known;
+    uint64_t begin = ticks_at(&begin_s);
+    usleep(10000);
+    uint64_t n = ticks_at(&end_s) - begin;
+    return known = (double)n / (end_s - begin_s);
+}
+
+static struct moment moment_of(const struct record *r)
+{
+    double per_s = r->clock == RECORD_TICKS ? ticks_per_s() : 1e9;
+    return (struct moment){ r->clock == RECORD_TICKS ? record_ticks() : (uint64_t)(clock_s() * 1e9), per_s };
+}
+
+/* CPUs differ by a few ticks. */
+static double seconds(uint64_t n, const struct moment *m)
+{
+    return (int64_t)n > 0 ? (double)n / m->per_s : 0;
+}
+
+static struct calls_call call_of(const struct record *r, const struct record_call *e, const struct moment *m,
                                  struct arena *a)
 {
+    double begun_s = seconds(m->now - e->start, m);
     const char *function = NULL, *kernel = NULL;
     if (e->function < RECORD_FUNCTIONS)
         function = text_of(r->function[e->function], RECORD_FUNCTION_BYTES, a);
@@ -82,8 +131,8 @@ static struct calls_call call_of(const struct record *r, const struct record_cal
         .size = e->size,
         .code = e->code,
         .returned = e->returned,
-        .took_s = e->returned ? (double)e->took_ns / 1e9 : now - (double)e->start_ns / 1e9,
-        .begun_s = now - (double)e->start_ns / 1e9,
+        .took_s = e->returned ? seconds(e->took, m) : begun_s,
+        .begun_s = begun_s,
         .thread = e->thread,
     };
 }
@@ -91,13 +140,13 @@ static struct calls_call call_of(const struct record *r, const struct record_cal
 static void add_calls(const struct record *r, struct calls_process *p, struct arena *a)
 {
     uint64_t last = p->n_calls;
-    double now = clock_s();
+    const struct moment m = moment_of(r);
     for (uint64_t back = RECORD_CALLS; back-- > 0;) {
         if (back >= last)
             continue;
         const struct record_call *e = &r->call[(last - back) % RECORD_CALLS];
         if (e->nth == last - back && (back < CALLS_MOST || (!e->returned && p->n < CALLS_MOST)))
-            *ARENA_PUSH(a, p->call, p->n) = call_of(r, e, now, a);
+            *ARENA_PUSH(a, p->call, p->n) = call_of(r, e, &m, a);
     }
 }
 

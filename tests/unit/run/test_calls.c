@@ -29,8 +29,8 @@ static void add(struct record *r, unsigned function, int code, bool returned, do
     uint64_t nth = record_n_calls(r) + 1;
     struct record_call *e = &r->call[nth % RECORD_CALLS];
     e->nth = nth;
-    e->start_ns = (uint64_t)((clock_s() - ago_s) * 1e9);
-    e->took_ns = 1500;
+    e->start = (uint64_t)((clock_s() - ago_s) * 1e9);
+    e->took = 1500;
     e->size = function ? 64 : 3 << 20;
     e->code = code;
     e->thread = 7;
@@ -173,6 +173,28 @@ static void a_ring_that_went_round(void)
     CHECK(!calls_culprit(&c, true));
 }
 
+#ifdef __x86_64__
+static void ticks_are_time(void)
+{
+    struct record *r = new_record(53);
+    double begin_s = clock_s();
+    uint64_t begin = record_ticks();
+    usleep(100000);
+    uint64_t took = record_ticks() - begin;
+    double took_s = clock_s() - begin_s;
+    add(r, 0, 0, true, 0);
+    r->clock = RECORD_TICKS;
+    r->call[1].start = begin;
+    r->call[1].took = took;
+    keep(r, "calls.53");
+    struct calls c = read_all();
+    REQUIRE(c.n == 1);
+    const struct calls_call *call = &c.process[0].call[0];
+    CHECK(call->took_s > 0.8 * took_s && call->took_s < 1.2 * took_s);
+    CHECK(call->begun_s >= call->took_s && call->begun_s < 1.2 * (clock_s() - begin_s));
+}
+#endif
+
 static void believes_nothing(void)
 {
     struct record *bad = new_record(47), *version = new_record(48), *odd = new_record(49);
@@ -229,6 +251,9 @@ WITH_FOLDER(files_of_the_dead_do_not_pile_up)
 WITH_FOLDER(the_process_that_called_last_comes_first)
 WITH_FOLDER(a_ring_that_went_round)
 WITH_FOLDER(believes_nothing)
+#ifdef __x86_64__
+WITH_FOLDER(ticks_are_time)
+#endif
 
 int main(void)
 {
@@ -239,6 +264,9 @@ int main(void)
     RUN(the_process_that_called_last_comes_first_);
     RUN(a_ring_that_went_round_);
     RUN(believes_nothing_);
+#ifdef __x86_64__
+    RUN(ticks_are_time_);
+#endif
     RUN(names_can_be_read);
     arena_release(&arena);
     return check_done();
