@@ -12,7 +12,7 @@ _cairn_values()
 {
     case $1 in
     DIR) compgen -d -- "$2" ;;
-    FILE | CONFIG) compgen -f -- "$2" ;;
+    FILE* | CONFIG) compgen -f -- "$2" ;;
     WHEN) compgen -W 'auto always never' -- "$2" ;;
     *'|'*) compgen -W "${1//|/ }" -- "$2" ;;
     esac

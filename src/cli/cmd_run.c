@@ -81,7 +81,7 @@ static int check_words(struct run_options *o, const char *command)
         return options_error(command, "--history takes no command");
     if (o->history)
         return OPTIONS_GO;
-    if (!o->argv[0])
+    if (!o->argv[0] || !*o->argv[0])
         return options_error(command, "wants a command: cairn run [options] -- COMMAND [arguments]");
     if (o->hang && (!cairn_parse_u64(o->hang, &seconds) || seconds > 30 * 24 * 3600))
         return options_error(command, "--hang-after wants seconds, not \"%s\"", o->hang);

@@ -15,6 +15,7 @@
 #include "train/train.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,19 @@ static bool may_do_better(const struct gpu *g, enum train_end end, const struct 
     return err->code == CAIRN_EDEVICE || gpu_lost(g);
 }
 
+/* A stream of its own for "-", too: it is closed, and its errors are told, as those of a file. */
+static FILE *open_events(const char *name, struct cairn_error *err)
+{
+    bool standard = str_eq(name, "-");
+    int fd = standard ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+    FILE *f = standard ? fdopen(fd, "w") : fopen(name, "ae");
+    if (f)
+        return f;
+    cairn_fail_errno(err, "open %s", standard ? "standard output" : name);
+    fd_close(&fd);
+    return NULL;
+}
+
 static int train(const struct train_args *args, const char *file, struct arena *a)
 {
     struct cairn_error err = { 0 };
@@ -187,10 +201,8 @@ static int train(const struct train_args *args, const char *file, struct arena *
     o.dir = args->resume && args->resume[0] ? args->resume : run_dir(&config, a, file);
     if (open_dir(args, o.dir, &err))
         return print_error(&err);
-    if (args->json_events && !args->dry_run && !(o.events = fopen(args->json_events, "ae"))) {
-        cairn_fail_errno(&err, "open %s", args->json_events);
+    if (args->json_events && !args->dry_run && !(o.events = open_events(args->json_events, &err)))
         return print_error(&err);
-    }
     self_env_apply();
     catch_signals();
     int r = prepare_restart(args, &o, a, &err) || watch_calls(args->hang_after_s, start_again_stuck, &err) ||
@@ -223,7 +235,8 @@ int cmd_train(int argc, char **argv)
         OPT_FLAG(0, "debug", &args.debug, "kernels check their indices and numbers; slow"),
         OPT_STR(0, "profile", &args.profile, "FILE",
                 "time every op of a few steps; a trace for Perfetto into FILE"),
-        OPT_STR(0, "json-events", &args.json_events, "FILE", "append a line of JSON for each step to FILE"),
+        OPT_STR(0, "json-events", &args.json_events, "FILE|-",
+                "append a line of JSON for each step to FILE, or to standard output"),
         OPT_FLAG('l', "list", &args.list, "list the runs (in DIR, if one is given)"),
         OPT_FLAG('j', "json", &args.json, "with --list: print JSON on stdout"),
         WATCH_OPTION(&args.hang_after_s),

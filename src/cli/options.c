@@ -93,6 +93,16 @@ static void print_list(const struct opt_row *rows)
     puts("--color\tWHEN\tauto, always or never\n--help\t-\tthis text");
 }
 
+/* A file or a folder has a name.  "-" is none where it would be taken for one: few options can write to stdout. */
+static int check_name(const char *command, const struct opt_row *row, const char *value)
+{
+    if (!*value && (str_starts(row->arg, "FILE") || str_eq(row->arg, "DIR")))
+        return options_error(command, "--%s: \"\" is not a name", row->name);
+    if (str_eq(value, "-") && str_eq(row->arg, "FILE"))
+        return options_error(command, "--%s wants a file; one that is called - is ./-", row->name);
+    return OPTIONS_GO;
+}
+
 static int take_value(const char *command, const struct opt_row *row, const char *value)
 {
     uint64_t number;
@@ -107,7 +117,7 @@ static int take_value(const char *command, const struct opt_row *row, const char
         return OPTIONS_GO;
     case OPT_TYPE_STR:
         *(const char **)row->at = value;
-        return OPTIONS_GO;
+        return check_name(command, row, value);
     case OPT_TYPE_OPTIONAL:
     case OPT_TYPE_ATTACHED:
         *(const char **)row->at = value ? value : "";
@@ -246,6 +256,9 @@ int options_parse_as(int argc, char **argv, const struct opt_row *rows, const st
         return refuse(argv[optind], optind == 1);
     if (!rest && optind < argc)
         return options_error(argv[0], "does not take \"%s\"", argv[optind]);
+    for (int i = optind; usage->mixed && i < argc; i++) /* else they are words of another command */
+        if (!*argv[i])
+            return options_error(argv[0], "\"\" is not a name");
     if (rest)
         *rest = optind;
     return OPTIONS_GO;

@@ -38,7 +38,7 @@ void job_log(struct job *j, const struct measure *m)
     bool was_lost = ferror(j->o->events);
     fputs(line.s, j->o->events);
     if (fflush(j->o->events) && !was_lost)
-        job_say(j, "lines are missing in the file of --json-events: %s", strerror(errno));
+        job_say(j, "lines of --json-events are lost: %s", strerror(errno));
 }
 
 /* ---- data ---- */

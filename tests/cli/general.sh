@@ -117,6 +117,22 @@ with subprocess.Popen([sys.argv[1], *sys.argv[3:]], stdout=slave):
 PYTHON
 }
 
+empty_names_are_refused()
+{
+    for words in train plan sample plot diagnose bench 'tensor ls' 'tensor check' 'train --list' 'gpu --root' 'smi --filename' \
+        'train --json-events' 'run --keep-log'; do
+        # shellcheck disable=SC2086 # words
+        run $words ''
+        status_is 2
+        err_has '"" is not a name'
+        out_is_empty
+    done
+    run run ''
+    status_is 2
+    run run -- printf '%s' ''
+    status_is 0
+}
+
 help_fits_a_narrow_terminal()
 {
     python3 -c 'import pty; pty.openpty()' 2>/dev/null || { skip 'no terminal can be had here'; return; }
@@ -305,7 +321,7 @@ a_root_that_is_not_there_is_an_error()
         run "$command" --root ''
         status_is 2
         out_is_empty
-        err_has 'root: an empty name'
+        err_has '--root: "" is not a name'
     done
 }
 
@@ -368,6 +384,7 @@ it help_of_a_command_is_its_help
 it help_shows_every_option_with_words
 it help_fits_a_terminal
 it help_fits_a_narrow_terminal
+it empty_names_are_refused
 it words_of_the_user_are_shown_without_controls
 it unknown_command_is_named
 it a_mistyped_word_gets_the_nearest

@@ -125,6 +125,10 @@ more" ] || fail "kept: $(cat kept)"
     status_is 125
     err_has /nonexistent/x
     [ ! -e started3 ] || fail "it was started"
+    run run --json-events - -- touch started4
+    status_is 2
+    err_has 'one that is called - is ./-'
+    [ ! -e started4 ] || fail "it was started"
     run run --json-events events -- true
     python3 -c 'import json, sys; e = [json.loads(l) for l in open("events")]; sys.exit(e[0]["event"] != "start" or e[-1]["event"] != "end")' ||
         fail "events: $(cat events)"

@@ -126,7 +126,25 @@ events_that_are_lost_are_told()
 {
     run train job.yaml --set run.dir=lost --json-events /dev/full
     status_is 0
-    [ "$(grep -c 'missing in the file of --json-events: No space left' "$err")" = 1 ] || fail 'not told once'
+    [ "$(grep -c 'lines of --json-events are lost: No space left' "$err")" = 1 ] || fail 'not told once'
+}
+
+events_go_to_standard_output()
+{
+    run train job.yaml --set run.dir=told --json-events -
+    status_is 0
+    cp "$out" told.jsonl
+    python_is '[x["step"] for x in d] == [1, 2, 3, 4, 5, 6]' told.jsonl
+    [ ! -e ./- ] || fail 'there is a file'
+    said='cairn train --json-events - >/dev/full'
+    "$cairn" train job.yaml --set run.dir=told-full --json-events - >/dev/full 2>"$err" || fail "exit $?"
+    err_has 'lines of --json-events are lost: No space left'
+    said='cairn train --json-events - >&-'
+    ! "$cairn" train job.yaml --set run.dir=told-nobody --json-events - >&- 2>"$err" || fail 'nobody hears it'
+    err_has 'open standard output'
+    run train job.yaml --set run.dir=told-odd --profile -
+    status_is 2
+    err_has 'one that is called - is ./-'
 }
 
 a_profile_leaves_its_file_only()
@@ -286,6 +304,7 @@ it a_dry_run_writes_nothing
 it a_profile_leaves_its_file_only
 it a_run_leaves_its_files
 it events_that_are_lost_are_told
+it events_go_to_standard_output
 it its_talk_stays_out_of_files
 it its_configuration_is_the_same_job
 it a_folder_that_is_not_empty
