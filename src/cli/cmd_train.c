@@ -134,7 +134,7 @@ static int exit_of(enum train_end end)
 static void start_again_stuck(const struct cairn_error *why)
 {
     if (!is_stopped())
-        restart_now(why);
+        restart_now(why, false);
 }
 
 static void evidence(const struct gpu_info *g, struct str *brief, struct str *full)
@@ -155,12 +155,18 @@ static int prepare_restart(const struct train_args *args, struct train_options *
     return restart_wants_cpu() ? config_set(o->config, "the workaround", "train.device", "cpu", err) : 0;
 }
 
-/* Whether a new process may.  Where no workaround helps, one is enough. */
+/* Where no workaround helps, one new start is enough. */
+static bool once_is_enough(const struct gpu *g, enum train_end end)
+{
+    return !g || end == TRAIN_TORN;
+}
+
+/* Whether a new process may. */
 static bool may_do_better(const struct gpu *g, enum train_end end, const struct cairn_error *err)
 {
     if (is_stopped())
         return false;
-    if (!g || end == TRAIN_TORN)
+    if (once_is_enough(g, end))
         return !restart_why() && (end == TRAIN_TORN || err->code == CAIRN_EDEVICE);
     return err->code == CAIRN_EDEVICE || gpu_lost(g);
 }
@@ -209,12 +215,12 @@ static int train(const struct train_args *args, const char *file, struct arena *
                     open_device(&config, &o, a, &err) || train_run(&o, &end, &err)
                 ? -1
                 : 0;
-    bool again = r && may_do_better(o.g, end, &err);
+    bool again = r && may_do_better(o.g, end, &err), once = once_is_enough(o.g, end);
     gpu_close(o.g);
     if (o.events)
         fclose(o.events);
     if (again)
-        restart_now(&err);
+        restart_now(&err, once);
     return r ? print_error(&err) : exit_of(end);
 }
 

@@ -172,7 +172,18 @@ void restart_know(enum gpu_api api, bool allow_cpu)
     self.allow_cpu = allow_cpu;
 }
 
-void restart_now(const struct cairn_error *why)
+/* Where it stands in a row of them, unless it is the only one. */
+static void say_start(const struct cairn_error *why, const char *from, int nth, int most, const char *words)
+{
+    fprintf(stderr, "cairn: %s\n  starting again from the %s, ", why->msg, from);
+    if (most > 1)
+        fprintf(stderr, "%d of at most %d such starts", nth, most);
+    else
+        fputs("once", stderr);
+    fprintf(stderr, ": %s\n", words);
+}
+
+void restart_now(const struct cairn_error *why, bool once)
 {
     struct restart_place p = self.place;
     sigset_t none, before;
@@ -183,8 +194,7 @@ void restart_now(const struct cairn_error *why)
     if (!restart_next(&p, clock_s() - self.began, strcmp(latest, self.first) != 0, self.api, self.allow_cpu))
         return;
     const char *words = workarounds[p.workaround == self.place.workaround ? 0 : p.workaround].words;
-    fprintf(stderr, "cairn: %s\n  starting again from the %s, %d of at most %d times: %s\n", why->msg,
-            latest[0] ? "last checkpoint" : "beginning", p.times, most_times(p), words);
+    say_start(why, latest[0] ? "last checkpoint" : "beginning", p.times, once ? 1 : most_times(p), words);
     snprintf(self.told, sizeof(self.told), NAME "=%d:%d:%d:%s; started again %s", (int)getpid(), p.times,
              p.workaround, why->msg, words);
     sigemptyset(&none); /* what is blocked stays so in the new program */

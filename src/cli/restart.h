@@ -32,7 +32,7 @@ const char *restart_workaround(void); /* its name, for run.json; NULL: none */
 const char *restart_why(void);        /* why this process is in place of another; NULL: it is not */
 /* What the next one may try. */
 void restart_know(enum gpu_api api, bool allow_cpu);
-/* Returns where it cannot, where nothing was prepared, or where the ladder ends. */
-void restart_now(const struct cairn_error *why);
+/* Returns where it cannot, where nothing was prepared, or where the ladder ends.  once: no other will follow, which is said. */
+void restart_now(const struct cairn_error *why, bool once);
 
 #endif
