@@ -177,8 +177,9 @@ static int flush_output(int code)
 {
     if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
         return code;
-    fprintf(stderr, "cairn: write to standard output: %s\n", strerror(errno));
-    return EXIT_TROUBLE;
+    struct cairn_error err = { 0 };
+    cairn_fail_errno(&err, "write to %s", print_output_name());
+    return print_error(&err);
 }
 
 /* What is opened later must not take the place of a descriptor that we were started without, and get what is printed.

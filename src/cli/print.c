@@ -41,6 +41,21 @@ const char *print_color(enum print_color c)
     return color_is_on() ? escapes[c] : "";
 }
 
+static const char *output_name = "standard output";
+
+int print_into(const char *file, struct cairn_error *err)
+{
+    if (!file)
+        return 0;
+    output_name = file;
+    return freopen(file, "we", stdout) ? 0 : cairn_fail_errno(err, "open %s", file);
+}
+
+const char *print_output_name(void)
+{
+    return output_name;
+}
+
 const char *print_bytes(int64_t bytes, char *buf)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };

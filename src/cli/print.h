@@ -14,6 +14,10 @@ enum print_color { COLOR_PLAIN, COLOR_BOLD, COLOR_DIM, COLOR_GREEN, COLOR_YELLOW
 bool print_color_mode(const char *mode);
 /* The escape that starts (or, for COLOR_PLAIN, ends) a colour on stdout; "" when colour is off. */
 const char *print_color(enum print_color c);
+/* stdout is this file from now on; NULL: as it is.  The name is kept. */
+int print_into(const char *file, struct cairn_error *err);
+/* "standard output", or that file. */
+const char *print_output_name(void);
 /* "512 MiB", "24.0 GiB"; buf holds 24 bytes and is returned. */
 const char *print_bytes(int64_t bytes, char *buf);
 /* Text from outside, with '?' for each byte that a terminal might obey, padded with spaces to at least width

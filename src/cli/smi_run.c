@@ -72,8 +72,5 @@ int smi_refuse_together(const char *command, const char *why, bool linked)
 int smi_redirect(const char *file)
 {
     struct cairn_error err = { 0 };
-    if (!file || freopen(file, "we", stdout))
-        return EXIT_FINE;
-    cairn_fail_errno(&err, "open %s", file);
-    return print_error(&err);
+    return print_into(file, &err) ? print_error(&err) : EXIT_FINE;
 }

@@ -381,6 +381,12 @@ into_a_file()
     run smi --root "$both" -L -f "$tmp/no/folder"
     status_is 1
     err_has "$tmp/no/folder"
+    for words in -L 'dmon -c 1'; do
+        # shellcheck disable=SC2086 # words
+        run smi $words --root "$both" -f /dev/full
+        status_is 1
+        err_has 'write to /dev/full: No space left'
+    done
 }
 
 export XDG_STATE_HOME=$tmp/state
