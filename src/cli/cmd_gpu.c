@@ -177,6 +177,7 @@ static int show_again(const struct facts_options *o, bool json, bool verbose, do
         if (!*stopped)
             nanosleep(&pause, NULL);
     }
+    stop_end_line();
     return code;
 }
 

@@ -38,6 +38,7 @@ int smi_repeat(long period_ms, long times, int (*show)(void *with, bool first), 
         if (code || fflush(stdout) || ferror(stdout))
             break;
     }
+    stop_end_line();
     return code;
 }
 

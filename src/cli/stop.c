@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "cli/commands.h"
 #include <stdio.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t stopped;
 
@@ -25,8 +26,16 @@ const volatile sig_atomic_t *stop_catch(void)
     return &stopped;
 }
 
+/* The terminal shows ^C where the cursor is. */
+void stop_end_line(void)
+{
+    if (stopped == SIGINT && isatty(STDERR_FILENO))
+        fputc('\n', stderr);
+}
+
 int stop_end(const char *words)
 {
+    stop_end_line();
     fprintf(stderr, "cairn: interrupted; %s\n", words);
     fflush(stdout);
     signal(stopped, SIG_DFL);

@@ -217,7 +217,7 @@ no_place_for_the_new_file()
     done
     run tensor convert m.st "" --dtype f16
     status_is 2
-    err_has "has no name"
+    err_has "is not a name"
 }
 
 # Whether the file system of the test can is its own business; the numbers are the same, and a refusal is said once.

@@ -117,6 +117,32 @@ with subprocess.Popen([sys.argv[1], *sys.argv[3:]], stdout=slave):
 PYTHON
 }
 
+# What repeats itself is ended by Ctrl-C, which is no failure, and leaves the cursor in a line of its own.
+ctrl_c_ends_its_line()
+{
+    for words in 'gpu -w 9' 'smi -l 9' 'smi dmon -d 9'; do
+        said="cairn $words, and Ctrl-C"
+        # shellcheck disable=SC2086 # words
+        timeout 20 python3 - "$cairn" $words --root "$data/sysfs/gfx908-mi100" >"$out" 2>"$err" <<'PYTHON' || fail "ends with $(tail -c 20 "$out" | od -An -c)"
+import os, pty, select, sys
+pid, terminal = pty.fork()
+if not pid:
+    os.execv(sys.argv[1], ['cairn', *sys.argv[2:]])
+shown = os.read(terminal, 4096)
+while select.select([terminal], [], [], 0.5)[0]:
+    shown += os.read(terminal, 4096)
+os.write(terminal, b'\3')
+try:
+    while block := os.read(terminal, 4096):
+        shown += block
+except OSError:
+    pass
+sys.stdout.buffer.write(shown)
+sys.exit(os.waitpid(pid, 0)[1] != 0 or not shown.endswith(b'^C\r\n'))
+PYTHON
+    done
+}
+
 empty_names_are_refused()
 {
     for words in train plan sample plot diagnose bench 'tensor ls' 'tensor check' 'train --list' 'gpu --root' 'smi --filename' \
@@ -384,6 +410,7 @@ it help_of_a_command_is_its_help
 it help_shows_every_option_with_words
 it help_fits_a_terminal
 it help_fits_a_narrow_terminal
+it ctrl_c_ends_its_line
 it empty_names_are_refused
 it words_of_the_user_are_shown_without_controls
 it unknown_command_is_named
