@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const double air = 0.04; /* of the range, at each end */
 
@@ -58,36 +57,41 @@ static size_t log_ticks(const struct axis *a, int want, double *ticks)
     return n;
 }
 
+/* Within a decade there are few powers of ten, and the marks of a straight axis serve better. */
+static bool is_wide(const struct axis *a)
+{
+    return a->is_log && a->hi / a->lo >= 10;
+}
+
 size_t axis_ticks(const struct axis *a, int want, double ticks[AXIS_TICKS_MOST])
 {
-    /* Within a decade there are few powers of ten, and the marks of a straight axis serve better. */
-    return a->is_log && a->hi / a->lo >= 10 ? log_ticks(a, want, ticks) : straight_ticks(a, want, ticks);
+    return is_wide(a) ? log_ticks(a, want, ticks) : straight_ticks(a, want, ticks);
 }
 
-/* "2e-04" is written 2e-4. */
-static void short_exponent(char *text)
+/* The number that decides how those of the axis are written: for all alike, but large ones of a wide axis. */
+static double size_of_numbers(const struct axis *a, double v)
 {
-    char *e = strchr(text, 'e');
-    if (e && (e[1] == '-' || e[1] == '+') && e[2] == '0')
-        memmove(e + 2, e + 3, strlen(e + 3) + 1);
+    if (is_wide(a))
+        return a->lo < 1e-3 ? a->lo : fabs(v);
+    return fmax(fabs(a->lo), fabs(a->hi));
 }
 
-const char *axis_label(double v, char *buf)
+const char *axis_label(const struct axis *a, double v, char *buf)
 {
     static const struct {
         double from;
         const char *unit;
     } rows[] = { { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e4, "k" } };
-    double size = fabs(v);
-    for (size_t i = 0; i < ARRAY_LEN(rows) && size < 1e15; i++)
+    double size = size_of_numbers(a, v);
+    for (size_t i = 0; i < ARRAY_LEN(rows) && size < 1e15 && v != 0; i++)
         if (size >= rows[i].from) {
             double unit = rows[i].from == 1e4 ? 1e3 : rows[i].from;
             snprintf(buf, AXIS_LABEL, "%.4g%s", v / unit, rows[i].unit);
             return buf;
         }
-    if (size == 0 || size >= 1e-3)
-        return snprintf(buf, AXIS_LABEL, "%.4g", v), short_exponent(buf), buf;
-    int power = (int)floor(log10(size) + 1e-9);
+    if (v == 0 || (size >= 1e-3 && size < 1e15))
+        return snprintf(buf, AXIS_LABEL, "%.4g", v), buf;
+    int power = (int)floor(log10(fabs(v)) + 1e-9);
     snprintf(buf, AXIS_LABEL, "%.3ge%d", v / pow(10, power), power);
     return buf;
 }

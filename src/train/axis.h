@@ -20,7 +20,7 @@ struct axis axis_fit(double lo, double hi, bool is_log);
 double axis_place(const struct axis *a, double v);
 /* About `want` round numbers within the range, rising; returns how many. */
 size_t axis_ticks(const struct axis *a, int want, double ticks[AXIS_TICKS_MOST]);
-/* "250k", "3.25", "2e-4"; buf holds AXIS_LABEL bytes and is returned. */
-const char *axis_label(double v, char *buf);
+/* "250k", "3.25", "2e-4", in one notation for all of an axis; buf holds AXIS_LABEL bytes and is returned. */
+const char *axis_label(const struct axis *a, double v, char *buf);
 
 #endif

@@ -179,7 +179,7 @@ static void add_rows(const struct field *f, struct str *out)
         const char *text = "";
         for (size_t i = 0; i < n; i++)
             if (row_of(f, ticks[i]) / 2 == y)
-                text = axis_label(ticks[i], label);
+                text = axis_label(&f->y, ticks[i], label);
         str_addf(out, "%*s %s", LABEL_WIDTH, text, c->utf8 ? (*text ? "┤" : "│") : (*text ? "+" : "|"));
         for (int x = 0; x < c->width; x++)
             add_cell(c, &f->cells[y * c->width + x], out);
@@ -215,7 +215,7 @@ static void add_foot(const struct field *f, struct str *out)
                                      : (c->utf8 ? "─" : "-"));
         if (tick != x)
             continue;
-        int len = (int)strlen(axis_label(ticks[next++], label)), at = x - len / 2;
+        int len = (int)strlen(axis_label(&f->x, ticks[next++], label)), at = x - len / 2;
         if (at < free_from)
             continue;
         memcpy(labels + at, label, (size_t)len);

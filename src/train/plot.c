@@ -101,14 +101,14 @@ static void add_axes(struct str *out, const struct panel *p, int want_x, int wan
         double y = place_y(p, ticks[i]);
         str_addf(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", p->x, y, p->x + p->w);
         str_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", p->x - 8, y + 4,
-                 axis_label(ticks[i], label));
+                 axis_label(&p->values, ticks[i], label));
     }
     n = axis_ticks(&p->steps, want_x, ticks);
     for (size_t i = 0; i < n; i++) {
         double x = place_x(p, ticks[i]);
         str_addf(out, "<path class=\"axis\" d=\"M%.1f %.1fv5\"/>", x, p->y + p->h);
         str_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n", x, p->y + p->h + 19,
-                 axis_label(ticks[i], label));
+                 axis_label(&p->steps, ticks[i], label));
     }
     str_addf(out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>\n", p->x, p->y + p->h, p->x + p->w);
 }

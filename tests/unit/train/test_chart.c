@@ -14,8 +14,12 @@ static void ticks_are_round(void)
     } rows[] = {
         { { 0, 1000, false }, 5, "0 200 400 600 800 1000 " },
         { { 2.41, 11.2, false }, 5, "4 6 8 10 " },
-        { { 0, 1e6, false }, 4, "0 500k 1M " },
+        { { 0, 1e6, false }, 4, "0 0.5M 1M " },
         { { 0, 3e-4, false }, 3, "0 1e-4 2e-4 3e-4 " },
+        { { 0, 1.1e-3, false }, 3, "0 0.0005 0.001 " },
+        { { 4e-5, 2, true }, 5, "1e-4 1e-3 1e-2 1e-1 1e0 " },
+        { { 0, 1.2e4, false }, 3, "0 5k 10k " },
+        { { 0, 2e15, false }, 2, "0 1e15 2e15 " },
         { { -1, 1, false }, 4, "-1 -0.5 0 0.5 1 " },
         { { 0.02, 30, true }, 12, "0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 " },
         { { 1, 1e8, true }, 4, "1 100 10k 1M 100M " },
@@ -26,7 +30,7 @@ static void ticks_are_round(void)
         char all[256] = "", one[AXIS_LABEL];
         size_t n = axis_ticks(&rows[i].a, rows[i].want, ticks);
         for (size_t k = 0; k < n; k++)
-            strcat(strcat(all, axis_label(ticks[k], one)), " ");
+            strcat(strcat(all, axis_label(&rows[i].a, ticks[k], one)), " ");
         CHECK_STR(all, rows[i].labels);
     }
 }
