@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/tty.h"
 
+#include "base/cleanup.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,4 +17,15 @@ int tty_width(FILE *f)
 {
     struct winsize w;
     return !ioctl(fileno(f), TIOCGWINSZ, &w) && w.ws_col ? w.ws_col : 80;
+}
+
+bool tty_knows_utf8(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) /* the first that is set decides */
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
 }

@@ -10,5 +10,7 @@
 bool tty_obeys(FILE *f);
 /* Columns; 80 where it is not known. */
 int tty_width(FILE *f);
+/* Does the user's locale, by its variables, have UTF-8? */
+bool tty_knows_utf8(void);
 
 #endif

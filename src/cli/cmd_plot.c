@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/str.h"
+#include "base/tty.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -209,7 +210,7 @@ static void print_chart(const struct comparison *c, const struct wish *w)
                            .width = chart_width(),
                            .height = 12,
                            .is_log = w->is_log,
-                           .utf8 = chart_locale_is_utf8() };
+                           .utf8 = tty_knows_utf8() };
     chart_draw(&chart, &text);
     fputs(text.len ? text.s : "no loss has been logged\n", stdout);
     for (size_t i = 0; i < c->n; i++)
@@ -296,7 +297,7 @@ static void print_memory(const struct comparison *c)
                            .width = chart_width(),
                            .height = 6,
                            .from_0 = true,
-                           .utf8 = chart_locale_is_utf8(),
+                           .utf8 = tty_knows_utf8(),
                            .marks = marks,
                            .n_marks = n_marks };
     chart_draw(&chart, &text);

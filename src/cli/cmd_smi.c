@@ -227,7 +227,7 @@ static int parse(int argc, char **argv, struct smi_options *o, bool linked)
         OPT_STR(
             'd', "display", &o->display, "SECTIONS",
             "with -q: only these, with commas: MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, "
-            "PERFORMANCE, …"),
+            "PERFORMANCE, ..."),
         SMI_OPT_ID(&o->target),
         OPT_OPTIONAL('l', "loop", &o->loop, "SECONDS",
                      "again every five seconds, or every SECONDS; Ctrl-C ends it"),

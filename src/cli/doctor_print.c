@@ -2,6 +2,7 @@
 #include "cli/doctor_print.h"
 
 #include "base/str.h"
+#include "base/tty.h"
 #include "cli/print.h"
 #include "rules/gfx_table.h"
 #include <stdio.h>
@@ -26,7 +27,8 @@ static void print_mark(enum check_status s)
 /* An arrow stands before the first line of a remedy, and nothing before the others. */
 static void print_lead(bool *first)
 {
-    printf("%*s%s%s%s", INDENT, "", print_color(COLOR_CYAN), *first ? "→ " : "  ", print_color(COLOR_PLAIN));
+    const char *arrow = tty_knows_utf8() ? "→" : ">";
+    printf("%*s%s%s %s", INDENT, "", print_color(COLOR_CYAN), *first ? arrow : " ", print_color(COLOR_PLAIN));
     *first = false;
 }
 

@@ -38,7 +38,7 @@ static void add_gpu(const char *root, const char *pci, struct str *out)
         add_num(out, g->busy_percent, 1, "% busy");
         add_num(out, g->clock_mhz, 1, "MHz");
         add_num(out, g->memory_clock_mhz, 1, "MHz of memory");
-        add_num(out, g->temperature_mc, 1000, "°C");
+        add_num(out, g->temperature_mc, 1000, "C");
         add_num(out, g->power_uw, 1e6, "W");
         add_num(out, g->vram_used_bytes, 1e9, "GB of VRAM in use");
         add_num(out, g->gtt_used_bytes, 1e9, "GB of GTT in use");

@@ -12,8 +12,8 @@ const char *tensor_shape_text(const struct st_tensor *t, char *buf)
     for (int i = 0; i < t->rank; i++) {
         char one[24];
         size_t n = (size_t)snprintf(one, sizeof(one), "%s%" PRIu64, i ? ", " : "", t->shape[i]);
-        if (used + n + sizeof("…]") > TENSOR_SHAPE_TEXT) {
-            strcpy(buf + used, "…]");
+        if (used + n + sizeof("...]") > TENSOR_SHAPE_TEXT) {
+            strcpy(buf + used, "...]");
             return buf;
         }
         memcpy(buf + used, one, n + 1);

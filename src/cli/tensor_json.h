@@ -8,7 +8,7 @@
 
 enum { TENSOR_SHAPE_TEXT = 64 };
 
-/* "[16, 21, 60, 104]"; one that is too long ends in "…]".  buf holds TENSOR_SHAPE_TEXT bytes and is returned. */
+/* "[16, 21, 60, 104]"; one that is too long ends in "...]".  buf holds TENSOR_SHAPE_TEXT bytes and is returned. */
 const char *tensor_shape_text(const struct st_tensor *t, char *buf);
 /* name, dtype, shape, elements, bytes. */
 void tensor_json_head(struct json *o, const struct st_tensor *t);

@@ -385,7 +385,7 @@ int blas_gemm(struct blas *b, struct gpu_stream *s, enum gpu_storage storage, co
 {
     struct blas_call c = { s, storage, args, batches, 0 };
     if (args->m <= 0 || args->n <= 0 || args->k < 0)
-        return cairn_fail(err, CAIRN_EUSAGE, "matrices of %lld × %lld × %lld", (long long)args->m,
+        return cairn_fail(err, CAIRN_EUSAGE, "matrices of %lld x %lld x %lld", (long long)args->m,
                           (long long)args->n, (long long)args->k);
     if (!batches)
         return 0;

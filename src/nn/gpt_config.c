@@ -131,7 +131,7 @@ static void value_text(const struct json *v, char *out, size_t size)
     else if (json_bool(v, true) == json_bool(v, false))
         snprintf(out, size, json_bool(v, true) ? "true" : "false");
     else if (isnan(number))
-        snprintf(out, size, "{…}");
+        snprintf(out, size, "{...}");
     else
         snprintf(out, size, "%g", number);
 }

@@ -421,7 +421,7 @@ static void say_leftovers(const struct life *l)
     for (size_t i = 0; i < t.n && i < 4; i++)
         str_addf(&names, "%s%s (%d)", i ? ", " : "", t.process[i].name, (int)t.process[i].pid);
     talk_say(l->o->talk, "the trainer has ended but left processes behind, which are ended too: %s%s",
-             names.s, t.n > 4 ? " …" : "");
+             names.s, t.n > 4 ? " ..." : "");
 }
 
 /* All writers are dead, so the pumps come to their ends, unless our own reader does not read. */

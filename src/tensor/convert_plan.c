@@ -144,7 +144,7 @@ static int add_marker(struct planner *p, struct cairn_error *err)
     if (!p->report->scaled) {
         cairn_fail(err, CAIRN_EUSAGE, "%s: no tensor to scale", p->src->path);
         return cairn_hint(err,
-                          "--only GLOB names them; by default these are matrices NAME.<number>.….weight");
+                          "--only GLOB names them; by default these are matrices NAME.<number>.*.weight");
     }
     struct convert_step *s = add_step(p, CONVERT_NOTHING, NULL);
     s->out = (struct st_tensor){ .name = FP8_MARKER, .rank = 1 };

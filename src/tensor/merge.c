@@ -89,7 +89,7 @@ static int check_all_found(const struct plan *p, struct cairn_error *err)
     if (!missing)
         return 0;
     cairn_fail(err, CAIRN_EFORMAT, "%s has %zu of %zu modules that %s lacks: %s%s", p->lora->source.path,
-               missing, p->lora->n_modules, p->base->path, names.s, missing > 3 ? ", …" : "");
+               missing, p->lora->n_modules, p->base->path, names.s, missing > 3 ? ", ..." : "");
     return cairn_hint(err, "is it made for this model?");
 }
 

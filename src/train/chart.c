@@ -5,18 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-bool chart_locale_is_utf8(void)
-{
-    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value) /* the first that is set decides */
-            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-    }
-    return false;
-}
 
 char chart_mark(size_t line)
 {

@@ -24,9 +24,6 @@ struct chart {
     size_t n_marks;
 };
 
-/* Does the user's locale, by its variables, have UTF-8? */
-bool chart_locale_is_utf8(void);
-
 /* height lines, the axis and its labels.  Without colours several curves are told apart by their marks.  Nothing if no
  * curve has a number. */
 void chart_draw(const struct chart *c, struct str *out);

@@ -57,7 +57,7 @@ static void add_shown(struct str *out, const char *text)
         for (n = MOST; n && (text[n] & 0xc0) == 0x80;)
             n--;
     str_add_clean(out, text, n);
-    str_add(out, n < len ? "…" : "");
+    str_add(out, n < len ? "..." : "");
 }
 
 static void add_value(struct str *out, const struct yaml_node *n)

@@ -536,7 +536,7 @@ void job_summary(struct job *j)
     if (j->lora.rank)
         job_say(j, "lora      rank %zu, %s parameters in %zu matrices", j->lora.rank,
                 count_text(j, params_count(&j->m->lora.params)), j->m->lora.params.n / 2);
-    job_say(j, "data      %s tokens to learn from, %s to check with; %lld × %lld × %lld a step",
+    job_say(j, "data      %s tokens to learn from, %s to check with; %lld x %lld x %lld a step",
             count_text(j, d.tokens), count_text(j, d.val_tokens), (long long)j->state.micro,
             (long long)job_micros(j), (long long)j->c->train.seq);
     job_say(j, "numbers   %s: %s", formats[j->nn.storage], j->why_storage);

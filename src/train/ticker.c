@@ -15,7 +15,7 @@ void ticker_start(struct ticker *t, FILE *out, uint64_t total)
 {
     *t = (struct ticker){ .out = out, .total = total, .shown = -1, .per_bin = 1 };
     t->terminal = out && tty_obeys(out);
-    t->utf8 = chart_locale_is_utf8();
+    t->utf8 = tty_knows_utf8();
 }
 
 /* Two bins become one. */

@@ -500,7 +500,7 @@ static struct run_info info_of(struct job *j, enum run_state state, int64_t star
     return (struct run_info){
         .name = run_name(j),
         .config_hash = j->config_hash,
-        .model = arena_printf(&j->arena, "gpt %zu×%zu", j->m->shape.layers, j->m->shape.width),
+        .model = arena_printf(&j->arena, "gpt %zux%zu", j->m->shape.layers, j->m->shape.width),
         .device = gpu_info(j->o->g)->name,
         .workaround = j->o->workaround,
         .cairn_version = j->o->version,

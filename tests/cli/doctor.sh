@@ -105,6 +105,16 @@ text_fits_a_terminal()
     done
 }
 
+ascii_where_the_locale_has_no_more()
+{
+    for root in "$data"/sysfs/*; do
+        LC_ALL=C run doctor --all --root "$root"
+        ! LC_ALL=C grep -n '[^ -~]' "$out" >"$err" || fail 'not ASCII'
+    done
+    LC_ALL=C run doctor --root "$data/sysfs/gfx1032-gfx1036-rx6600-plus-raphael-igpu"
+    out_has '       > export ROCR_VISIBLE_DEVICES=0'
+}
+
 # halo_with ID KIB: a captured gfx1151 in $tmp/halo, of that distribution and RAM, with the kernel's default limit.
 halo_with()
 {
@@ -413,6 +423,7 @@ it the_contract_holds_on_every_capture
 it every_remedy_can_be_pasted
 it a_wrapped_remedy_is_the_same_command
 it text_fits_a_terminal
+it ascii_where_the_locale_has_no_more
 it the_memory_limit_fits_the_ram
 it a_large_carve_out_is_the_wrong_way_round
 it gtt_above_ram_is_found_in_a_real_capture

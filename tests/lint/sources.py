@@ -35,6 +35,17 @@ def goto_findings():
                 yield f'{path}:{number}: goto'
 
 
+def ascii_findings():
+    """What is printed is ASCII, but where it is asked whether the terminal shows more."""
+    for path in lint.files('.c', '.h', under='src/'):
+        text = re.sub(r'/\*.*?\*/', lambda comment: '\n' * comment.group().count('\n'), lint.read(path), flags=re.DOTALL)
+        if 'utf8' in text:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.isascii():
+                yield f'{path}:{number}: a terminal may not show {line.strip()}'
+
+
 def length_findings():
     for path in code():
         count = len(lint.read(path).splitlines())
@@ -77,6 +88,7 @@ def unicode_findings():
 lint.report(
     ('every source names its licence', licence_findings()),
     ('no goto', goto_findings()),
+    ('what is printed is ASCII', ascii_findings()),
     (f'no file over {LONGEST} lines', length_findings()),
     ('the project speaks of itself alone', desk_findings()),
     ('lines end cleanly', blank_findings()),

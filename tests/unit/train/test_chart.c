@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/chart.h"
 
+#include "base/tty.h"
 #include "check.h"
 #include "train/axis.h"
 #include <math.h>
@@ -125,11 +126,11 @@ static void the_first_variable_decides(void)
     unsetenv("LC_ALL");
     setenv("LC_CTYPE", "", 1);
     setenv("LANG", "de_DE.UTF-8", 1);
-    CHECK(chart_locale_is_utf8());
+    CHECK(tty_knows_utf8());
     setenv("LC_ALL", "C", 1);
-    CHECK(!chart_locale_is_utf8());
+    CHECK(!tty_knows_utf8());
     setenv("LC_ALL", "C.utf8", 1);
-    CHECK(chart_locale_is_utf8());
+    CHECK(tty_knows_utf8());
 }
 
 int main(void)
