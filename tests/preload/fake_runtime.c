@@ -34,11 +34,9 @@ struct event {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *arena, *shadow; /* device memory as others may see it, and as we do */
-static size_t arena_used, device_used, pinned_for_copy;
+static size_t arena_used, device_used, pinned_for_copy, n_pieces, n_ops, n_copies;
 static struct piece pieces[MOST];
-static size_t n_pieces;
 static struct op ops[MOST];
-static size_t n_ops, n_copies;
 static __thread int last_error, capture_mode, device_now;
 static void *captured, *_Atomic capture_soon;
 static _Atomic bool capturing, capture_broken;
