@@ -99,6 +99,8 @@ static struct work new_work(void)
                       mmap(NULL, (size_t)CODE_PAGES * PAGE, PROT_READ | PROT_WRITE, private, -1, 0) };
     if (w.data == MAP_FAILED || w.code == MAP_FAILED)
         die("no memory");
+    madvise(w.data, (size_t)DATA_PAGES * PAGE, MADV_NOHUGEPAGE); /* every page takes its place in the TLB */
+    madvise(w.code, (size_t)CODE_PAGES * PAGE, MADV_NOHUGEPAGE);
     memset(w.code, 0xc3, (size_t)CODE_PAGES * PAGE); /* nothing but returns */
     if (mprotect(w.code, (size_t)CODE_PAGES * PAGE, PROT_READ | PROT_EXEC))
         die("no memory for code");
