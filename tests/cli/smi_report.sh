@@ -53,7 +53,7 @@ telegraf()
         temperature/gpu_temp_slow_threshold '100 C' temperature/gpu_temp_max_mem_threshold '108 C' \
         retired_pages/multiple_single_bit_retirement/retired_count N/A encoder_stats/session_count N/A fbc_stats/average_fps N/A \
         ecc_mode/current_ecc N/A display_active N/A serial N/A
-    xml_is 'not g[0].findall("power_readings") and not g[0].findall("mig_devices/mig_device")'
+    xml_is 'not g[0].findall("mig_devices/mig_device")'
 }
 
 # netdata/netdata, go.d/nvidia_smi: leaves out a GPU without a UUID, so an APU needs one, too.
@@ -66,6 +66,16 @@ netdata()
         mig_mode/current_mig N/A voltage/graphics_volt '912.000 mV' processes/process_info/pid 4711 \
         processes/process_info/process_name python3 processes/process_info/used_memory '1024 MiB' processes/process_info/type C
     xml_is 'g[1].find("processes") is not None and not g[1].findall("processes/process_info")'
+}
+
+# netdata 1.37, python.d/nvidia_smi.chart.py, and experiment-impact-tracker 0.1.8: the power where older drivers have it.
+older_monitors()
+{
+    run smi -q -x --root "$both"
+    paths_are 0 power_readings/power_draw '303.25 W' power_readings/power_limit '327.00 W' power_readings/enforced_power_limit '327.00 W'
+    paths_are 1 power_readings/power_draw N/A
+    run smi -q --root "$both" -i 0
+    [ "$(grep -c 'Power Draw .*303.25 W' "$out")" = 1 ] || fail "the text tells the power $(grep -c 'Power Draw .*303.25 W' "$out") times"
 }
 
 an_apu()
@@ -228,6 +238,7 @@ into_a_file_and_again()
 
 it telegraf
 it netdata
+it older_monitors
 it an_apu
 it a_card_that_sleeps
 it many_gpus
