@@ -57,16 +57,27 @@ const char *smi_driver_version(struct smi *s)
     return n ? arena_strndup(&s->facts.arena, text, n) : NULL;
 }
 
-const char *smi_uuid(const struct smi_gpu *g, struct arena *a)
+static bool shares_uuid(const struct smi *s, const struct gpu_facts *f)
+{
+    for (size_t i = 0; i < s->facts.n_gpus; i++)
+        if (&s->facts.gpus[i] != f && str_eq(s->facts.gpus[i].uuid.s, f->uuid.s))
+            return true;
+    return false;
+}
+
+const char *smi_uuid(struct smi *s, const struct smi_gpu *g)
 {
     const struct gpu_facts *f = g->facts;
-    if (f->uuid.s || !f->pci.s)
-        return f->uuid.s;
-    char *s = arena_printf(a, "GPU-%s", f->pci.s);
-    for (char *c = s; *c; c++)
+    struct arena *a = &s->facts.arena;
+    if (f->uuid.s)
+        return shares_uuid(s, f) ? arena_printf(a, "%s-%d", f->uuid.s, (int)f->kfd_node.v) : f->uuid.s;
+    if (!f->pci.s)
+        return NULL;
+    char *text = arena_printf(a, "GPU-%s", f->pci.s);
+    for (char *c = text; *c; c++)
         if (*c == ':' || *c == '.')
             *c = '-';
-    return s;
+    return text;
 }
 
 static bool same_address(const char *pci, const char *id)
@@ -82,7 +93,7 @@ static bool is_gpu(struct smi *s, const struct smi_gpu *g, const char *id)
 {
     uint64_t index;
     const struct gpu_facts *f = g->facts;
-    const char *uuid = smi_uuid(g, &s->facts.arena);
+    const char *uuid = smi_uuid(s, g);
     if (cairn_parse_u64(id, &index) && index == g->index)
         return true;
     return (uuid && !strcasecmp(uuid, id)) || str_eq(f->serial.s, id) || same_address(f->pci.s, id);

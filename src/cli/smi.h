@@ -30,9 +30,10 @@ int smi_read(struct smi *s, const char *root, struct cairn_error *err);
 void smi_release(struct smi *s);
 /* Of amdgpu where AMD's own is installed, else of the kernel; NULL if neither is known. */
 const char *smi_driver_version(struct smi *s);
-/* As ROCR_VISIBLE_DEVICES takes it; for a GPU that has none, such as an APU, its PCI address in that form, which
- * ROCR_VISIBLE_DEVICES does not take: programs tell GPUs apart by it. */
-const char *smi_uuid(const struct smi_gpu *g, struct arena *a);
+/* As ROCR_VISIBLE_DEVICES takes it.  Programs tell GPUs apart by it, so for a GPU that has none, such as an APU, it is
+ * the PCI address in that form, and for a partition, which shares that of its card, KFD's node stands behind it;
+ * ROCR_VISIBLE_DEVICES takes neither. */
+const char *smi_uuid(struct smi *s, const struct smi_gpu *g);
 /* Keeps the GPUs that are named by index, UUID, serial number or PCI address, with commas between; NULL keeps all.  A name
  * that is nobody's is passed over. */
 void smi_select(struct smi *s, const char *ids);

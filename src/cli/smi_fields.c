@@ -65,7 +65,7 @@ static struct smi_cell get_name(const struct smi_line *l)
 
 static struct smi_cell get_uuid(const struct smi_line *l)
 {
-    return text(smi_uuid(l->gpu, arena_of(l)));
+    return text(smi_uuid(l->smi, l->gpu));
 }
 
 /* "0000:c5:00.0" becomes "00000000:C5:00.0". */

@@ -108,6 +108,20 @@ many_gpus()
     [ "$(grep -c '^GPU 0000' "$out")" = 8 ] || fail "$(grep -c '^GPU 0000' "$out") of 8 GPUs"
 }
 
+# One card with one serial number, of which netdata and others would make one GPU.
+partitions()
+{
+    machine=$data/sysfs/gfx942-mi300x-cpx-partitions
+    run smi -q -x --root "$machine"
+    xml_is 'len(g) == 8 and len({of(gpu, "uuid") for gpu in g}) == 8'
+    run smi --root "$machine" --query-gpu=index,uuid --format=csv,noheader
+    uuid=$(sed -n 's/^3, //p' "$out")
+    run smi --root "$machine" --query-gpu=index,uuid --format=csv,noheader -i "$uuid"
+    lines_are "3, $uuid"
+    ROCR_VISIBLE_DEVICES=3 run smi --root "$machine" --query-gpu=index,uuid --format=csv,noheader
+    lines_are "0, $uuid"
+}
+
 # All machines that were captured, read back.
 every_machine()
 {
@@ -242,6 +256,7 @@ it older_monitors
 it an_apu
 it a_card_that_sleeps
 it many_gpus
+it partitions
 it every_machine
 it hostile_names
 it the_text
