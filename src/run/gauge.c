@@ -31,10 +31,10 @@ void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *
 
 void gauge_begin(struct gauge *g)
 {
-    g->guard_bytes = g->reserve_bytes;
+    g->guard_bytes = g->reserve_bytes / 2;
     gauge_read(g);
     if (g->now.host_available_bytes >= 0 && g->now.host_available_bytes <= g->reserve_bytes)
-        g->guard_bytes = g->now.host_available_bytes / 2;
+        g->guard_bytes = g->now.host_available_bytes / 4;
     g->low = 0;
 }
 
@@ -87,14 +87,14 @@ void gauge_read(struct gauge *g)
         .busy_percent = larger(g->peak.busy_percent, r.busy_percent),
     };
     if (r.host_available_bytes > g->reserve_bytes)
-        g->guard_bytes = g->reserve_bytes;
+        g->guard_bytes = g->reserve_bytes / 2;
     bool low = g->guard_bytes && r.host_available_bytes >= 0 && r.host_available_bytes < g->guard_bytes;
     g->low = low ? g->low + 1 : 0;
 }
 
 bool gauge_guard(const struct gauge *g)
 {
-    return g->low >= LOW_READINGS || (g->low && g->now.host_available_bytes < g->guard_bytes / 4);
+    return g->low >= LOW_READINGS || (g->low && g->now.host_available_bytes < g->guard_bytes / 2);
 }
 
 int64_t gauge_gpu_bytes(const struct gauge_reading *r)

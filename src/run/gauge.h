@@ -2,7 +2,8 @@
  * How full things are while a trainer runs: the GPU's memory and load, and the host's memory.
  *
  * The files lie beside those that the facts came from, so a captured tree can be watched as well.  On a machine where the
- * GPU shares the host's memory, running out of it freezes everything; gauge_guard says when to stop before that. */
+ * GPU shares the host's memory, running out of it freezes everything; gauge_guard says when to stop before that.  It is the
+ * second line: the library inside the trainer fills memory up to the reserve, and other processes come and go. */
 #ifndef CAIRN_RUN_GAUGE_H
 #define CAIRN_RUN_GAUGE_H
 
@@ -19,7 +20,7 @@ struct gauge {
     const struct root *root;
     char dir[256];                  /* of the GPU's files; "": not known */
     int64_t reserve_bytes;          /* what the host should keep; 0: no guard */
-    int64_t guard_bytes;            /* what must stay free now */
+    int64_t guard_bytes;            /* what must stay free now: half of it */
     int low;                        /* readings below it in a row */
     struct gauge_reading now, peak; /* peak.host_available_bytes is the least that was left */
 };
@@ -27,10 +28,10 @@ struct gauge {
 /* gpu may be NULL.  Takes the first reading. */
 void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *gpu);
 /* An attempt begins: takes a reading and sets the guard.  Where memory is short already, the reserve would stop it at
- * once, so until there is more again half of what is free has to do. */
+ * once, so until there is more again a quarter of what is free has to do; the library leaves half of it. */
 void gauge_begin(struct gauge *g);
 void gauge_read(struct gauge *g);
-/* The host's memory is about to run out: below the guard in two readings, or far below it in one. */
+/* The host's memory is about to run out: below the guard in two readings, or below half of it in one. */
 bool gauge_guard(const struct gauge *g);
 /* Bytes in use on the GPU, both kinds; -1: not known. */
 int64_t gauge_gpu_bytes(const struct gauge_reading *r);

@@ -58,8 +58,12 @@ static void guards_memory_that_is_shared(void)
     struct facts f = make_machine(100 * gib);
     struct gauge g;
     gauge_init(&g, &f, &gpu);
-    CHECK_INT(g.guard_bytes, 16 * gib);
-    set_available(15 * gib);
+    CHECK_INT(g.guard_bytes, 8 * gib);
+    set_available(15 * gib); /* the library in the trainer allows up to 16, and what it cannot see changes */
+    gauge_read(&g);
+    gauge_read(&g);
+    CHECK(!gauge_guard(&g));
+    set_available(7 * gib);
     gauge_read(&g);
     CHECK(!gauge_guard(&g)); /* once may be chance */
     gauge_read(&g);
@@ -67,7 +71,7 @@ static void guards_memory_that_is_shared(void)
     set_available(50 * gib);
     gauge_read(&g);
     CHECK(!gauge_guard(&g));
-    set_available(1 * gib); /* no time for a second look */
+    set_available(3 * gib); /* no time for a second look */
     gauge_read(&g);
     CHECK(gauge_guard(&g));
     root_close(&f.root);
@@ -78,20 +82,20 @@ static void a_full_machine_is_not_stopped_at_once(void)
     struct facts f = make_machine(10 * gib);
     struct gauge g;
     gauge_init(&g, &f, &gpu);
-    CHECK_INT(g.guard_bytes, 5 * gib);
+    CHECK_INT(g.guard_bytes, 10 * gib / 4);
     gauge_read(&g);
     gauge_read(&g);
     CHECK(!gauge_guard(&g));
     set_available(90 * gib); /* there is more again, and it is guarded as usual */
     gauge_read(&g);
-    CHECK_INT(g.guard_bytes, 16 * gib);
-    set_available(10 * gib);
+    CHECK_INT(g.guard_bytes, 8 * gib);
+    set_available(5 * gib);
     gauge_read(&g);
     gauge_read(&g);
     CHECK(gauge_guard(&g));
     gauge_begin(&g); /* a second attempt */
     CHECK(!gauge_guard(&g));
-    CHECK_INT(g.guard_bytes, 5 * gib);
+    CHECK_INT(g.guard_bytes, 5 * gib / 4);
     root_close(&f.root);
 }
 
