@@ -14,7 +14,7 @@ TABLE = 'src/preload/calls.def'
 KNOWN = set('''
 __errno_location clock_gettime close dl_iterate_phdr dladdr dlclose dlerror dlopen dlsym getauxval getenv getpid getrlimit madvise
 memcpy memmove memset mmap munmap open posix_fallocate process_vm_readv pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate
-read sched_yield snprintf strcmp strcpy strcspn strlen strncmp strrchr strspn strstr syscall sysconf unlink
+read sched_yield sigfillset sigprocmask snprintf strcmp strcpy strcspn strlen strncmp strrchr strspn strstr syscall sysconf unlink
 usleep
 '''.split())
 # The loader of an older glibc than this does not start a program with the library.

@@ -98,6 +98,15 @@ static void keeps_what_there_is_room_for(void)
     CHECK_INT(strlen(kernel_of(r, 3350)), RECORD_KERNEL_BYTES - 1);
 }
 
+static void signals_leave_the_file_whole(void)
+{
+    struct outcome o = TRY("alarms", "record");
+    CHECK_STR(o.out, "0 0\n");
+    struct record *r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(record_n_calls(r), 1);
+}
+
 static void does_without_its_file(void)
 {
     struct outcome bare = TRY("load", NULL);
@@ -587,6 +596,7 @@ int main(int argc, char **argv)
     RUN(knows_when_it_was);
     RUN(survives_a_kill);
     RUN(keeps_what_there_is_room_for);
+    RUN(signals_leave_the_file_whole);
     RUN(does_without_its_file);
     RUN(exec_keeps_the_number);
     RUN(files_may_be_limited);
