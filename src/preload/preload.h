@@ -142,7 +142,8 @@ struct seen {
     struct record_call *call;
     uint64_t nth;
 };
-struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel);
+/* detail: a launch's kernel, or a copy's kind. */
+struct seen recorder_begin(enum call c, uint64_t size, unsigned detail);
 void recorder_end(struct seen s, int code);
 /* A number for the kernel behind a function, 0 if its name cannot be told. */
 unsigned recorder_kernel(const void *function, const char *(*name)(const void *));

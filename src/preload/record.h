@@ -14,9 +14,9 @@
 
 #define RECORD_MAGIC "cairnrec"
 enum {
-    RECORD_VERSION = 2,
+    RECORD_VERSION = 4,
     RECORD_CALLS = 4096,
-    RECORD_KERNELS = 1024, /* 0 stands for none */
+    RECORD_KERNELS = 1024,
     RECORD_KERNEL_BYTES = 256,
     RECORD_FUNCTIONS = 96,
     RECORD_FUNCTION_BYTES = 40,
@@ -41,7 +41,11 @@ struct record_call {
     uint64_t size;        /* bytes, or threads of a launch */
     int32_t code;
     uint32_t thread;
-    uint16_t function, kernel; /* places in the tables */
+    uint16_t function; /* its place in the table */
+    union {
+        uint16_t kernel; /* of a launch: its number; 0: not known */
+        uint16_t kind;   /* of a copy that has one, as the runtime counts them */
+    };
     _Atomic uint32_t returned;
     uint64_t unused[2];
 };
@@ -54,18 +58,25 @@ struct record_counts {
     _Atomic uint64_t refused, refused_bytes;
 };
 
+/* Kernels are numbered as they come, and the newest take the places of the oldest: number % RECORD_KERNELS.  A call whose
+ * kernel's number is not in its place any more is of one that was forgotten.  None comes without a call, so of the calls
+ * that are kept none is so old that its number came again. */
+struct record_kernel {
+    _Atomic uint32_t number; /* 0: empty, or being written */
+    char name[RECORD_KERNEL_BYTES - 4];
+};
+
 struct record {
     char magic[8];
     uint32_t version, pid;
     uint32_t switches;
     int32_t runtime; /* as the runtime tells its version; 0: was not asked */
     struct record_counts counts;
-    _Atomic uint32_t n_kernels; /* 1 when there is none */
     char function[RECORD_FUNCTIONS][RECORD_FUNCTION_BYTES];
     uint32_t clock;    /* enum record_clock */
-    char library[288]; /* the runtime that the calls go to */
+    char library[292]; /* the runtime that the calls go to */
     struct record_call call[RECORD_CALLS];
-    char kernel[RECORD_KERNELS][RECORD_KERNEL_BYTES];
+    struct record_kernel kernel[RECORD_KERNELS];
 };
 _Static_assert(sizeof(struct record_call) == 64 && offsetof(struct record, call) % 64 == 0,
                "a call is one line");
@@ -79,6 +90,13 @@ static inline uint64_t record_n_calls(const struct record *r)
         n = nth > n ? nth : n;
     }
     return n;
+}
+
+/* The name of a launch's kernel; NULL: not known. */
+static inline const char *record_kernel(const struct record *r, const struct record_call *launch)
+{
+    const struct record_kernel *k = &r->kernel[launch->kernel % RECORD_KERNELS];
+    return launch->kernel && k->number == launch->kernel ? k->name : NULL;
 }
 
 /* The behaviours, as bits of record.switches. */

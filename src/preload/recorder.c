@@ -20,8 +20,10 @@ static struct record_counts nowhere;
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t
     slots[SLOTS]; /* a function and its kernel's number, in one word: read without a lock */
-enum { NUMBER_BITS = 16 };
-static unsigned n_slots; /* in use */
+enum { NUMBER_BITS = 16, FORGOTTEN = 1 }; /* no function is at 0 */
+static unsigned n_slots;                  /* not empty */
+static unsigned last_kernel;              /* its number */
+static uint32_t hashes[RECORD_KERNELS];   /* of the names */
 
 /* A signal's handler may have forked: there is none in the child, until it starts anew. */
 static uint64_t now(void)
@@ -99,7 +101,7 @@ void recorder_open(const struct told *t)
     r->pid = (uint32_t)getpid();
     r->switches = t->switches;
     r->runtime = t->runtime;
-    r->n_kernels = 1;
+    last_kernel = 0;
     for (size_t i = 0; i < N_CALLS; i++)
         snprintf(r->function[i], sizeof(r->function[i]), "%s", call_names[i]);
     snprintf(r->library, sizeof(r->library), "%s", real_library());
@@ -111,12 +113,17 @@ void recorder_open(const struct told *t)
 }
 _Static_assert((int)N_CALLS <= (int)RECORD_FUNCTIONS, "the file has a place for every function");
 
-void recorder_forget_kernels(void)
+static void forget_slots(void)
 {
-    pthread_mutex_lock(&naming);
     for (size_t i = 0; i < SLOTS; i++)
         atomic_store_explicit(&slots[i], 0, memory_order_relaxed);
     n_slots = 0;
+}
+
+void recorder_forget_kernels(void)
+{
+    pthread_mutex_lock(&naming);
+    forget_slots();
     pthread_mutex_unlock(&naming);
 }
 
@@ -135,7 +142,7 @@ struct record_counts *recorder_counts(void)
     return r ? &r->counts : &nowhere;
 }
 
-HOT struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
+HOT struct seen recorder_begin(enum call c, uint64_t size, unsigned detail)
 {
     struct record *r = atomic_load_explicit(&state.record, memory_order_acquire);
     if (!r)
@@ -154,7 +161,7 @@ HOT struct seen recorder_begin(enum call c, uint64_t size, unsigned kernel)
     e->code = 0;
     e->thread = state_thread.thread;
     e->function = (uint16_t)c;
-    e->kernel = (uint16_t)kernel;
+    e->kernel = (uint16_t)detail;
     atomic_store_explicit(&e->returned, 0, memory_order_relaxed);
     atomic_store_explicit(&e->nth, nth, memory_order_release);
     return (struct seen){ e, nth };
@@ -170,27 +177,49 @@ HOT void recorder_end(struct seen s, int code)
     atomic_store_explicit(&s.call->returned, 1, memory_order_release);
 }
 
+/* Whoever looks for one of its functions meanwhile finds the old number, which then stands for no name. */
+static void forget_number(uint16_t number)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        if ((uint16_t)slots[i] == number)
+            atomic_store_explicit(&slots[i], FORGOTTEN, memory_order_relaxed);
+}
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 2166136261U;
+    for (size_t i = 0; name[i] && i < sizeof(((struct record_kernel *)0)->name) - 1; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 16777619U;
+    return hash;
+}
+
 /* A module that was loaded again has the same kernels at other places. */
+static unsigned find_kernel(const struct record *r, const char *name, uint32_t hash)
+{
+    for (size_t i = 0; i < RECORD_KERNELS; i++)
+        if (hashes[i] == hash && r->kernel[i].number &&
+            !strncmp(r->kernel[i].name, name, sizeof(r->kernel[i].name) - 1))
+            return r->kernel[i].number;
+    return 0;
+}
+
 static unsigned add_kernel(const char *name)
 {
     struct record *r = atomic_load_explicit(&state.record, memory_order_acquire);
-    unsigned n = r ? r->n_kernels : 0;
-    for (unsigned i = 1; name && i < n; i++)
-        if (!strncmp(r->kernel[i], name, RECORD_KERNEL_BYTES - 1))
-            return i;
-    if (!name || !n || n >= RECORD_KERNELS)
-        return 0;
-    snprintf(r->kernel[n], sizeof(r->kernel[n]), "%s", name);
-    atomic_store_explicit(&r->n_kernels, n + 1, memory_order_release);
-    return n;
-}
-
-static unsigned remember(size_t at, uint64_t function, const char *name)
-{
-    unsigned kernel = add_kernel(name);
-    n_slots++;
-    atomic_store_explicit(&slots[at], function << NUMBER_BITS | kernel, memory_order_release);
-    return kernel;
+    uint32_t hash = name ? hash_of(name) : 0;
+    unsigned known = r && name ? find_kernel(r, name, hash) : 0;
+    if (!r || !name || known)
+        return known;
+    last_kernel = last_kernel == UINT16_MAX ? 1 : last_kernel + 1;
+    struct record_kernel *k = &r->kernel[last_kernel % RECORD_KERNELS];
+    if (k->number)
+        forget_number((uint16_t)k->number);
+    atomic_store_explicit(&k->number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    snprintf(k->name, sizeof(k->name), "%s", name);
+    hashes[last_kernel % RECORD_KERNELS] = hash;
+    atomic_store_explicit(&k->number, last_kernel, memory_order_release);
+    return last_kernel;
 }
 
 /* One that is not there, or was taken out meanwhile, is looked for once more with the lock. */
@@ -207,6 +236,18 @@ static bool look(uint64_t function, size_t *at, unsigned *kernel)
     }
 }
 
+static unsigned remember(uint64_t function, const char *name)
+{
+    unsigned kernel = add_kernel(name), other;
+    size_t at;
+    if (n_slots >= SLOTS / 2)
+        forget_slots();
+    look(function, &at, &other);
+    n_slots++;
+    atomic_store_explicit(&slots[at], function << NUMBER_BITS | kernel, memory_order_release);
+    return kernel;
+}
+
 static COLD unsigned name_kernel(const void *f, const char *(*name)(const void *))
 {
     uint64_t function = (uintptr_t)f;
@@ -215,7 +256,7 @@ static COLD unsigned name_kernel(const void *f, const char *(*name)(const void *
     state_own(true);
     pthread_mutex_lock(&naming);
     if (!look(function, &at, &kernel))
-        kernel = n_slots < SLOTS / 2 ? remember(at, function, name(f)) : 0;
+        kernel = remember(function, name(f));
     pthread_mutex_unlock(&naming);
     state_own(false);
     return kernel;
@@ -231,4 +272,5 @@ HOT unsigned recorder_kernel(const void *f, const char *(*name)(const void *))
         return kernel;
     return name_kernel(f, name);
 }
-_Static_assert((int)RECORD_KERNELS <= 1 << NUMBER_BITS, "every kernel's number has its place");
+_Static_assert((1 << NUMBER_BITS) - (int)RECORD_KERNELS > (int)RECORD_CALLS,
+               "a number does not come again while a call has it");

@@ -38,8 +38,8 @@ static uint64_t volume(struct size3 a, struct size3 b)
     __builtin_prefetch((void *)real);                                              \
     const struct told *told = runtime->is_first ? state_enter() : NULL
 /* Makes the call, and writes it down. */
-#define RECORDED(id, size, kernel, call)                                                    \
-    struct seen seen = told ? recorder_begin(CALL_##id, size, kernel) : (struct seen){ 0 }; \
+#define RECORDED(id, size, detail, call)                                                    \
+    struct seen seen = told ? recorder_begin(CALL_##id, size, detail) : (struct seen){ 0 }; \
     state_thread.inside++;                                                                  \
     int code = call;                                                                        \
     state_thread.inside--;                                                                  \
@@ -215,20 +215,20 @@ EXPORT int FN(hipDeviceReset, cudaDeviceReset)(void)
 
 /* --- copies ------------------------------------------------------------------------------------------------------------ */
 
-#define COPY(id, name, params, in_shape, in_kind, in_stream) \
-    EXPORT int name params;                                  \
-    EXPORT int name params                                   \
-    {                                                        \
-        ENTER(id, params);                                   \
-        const struct copy c = { .shape = in_shape,           \
-                                .real = (void *)real,        \
-                                .to = to,                    \
-                                .from = from,                \
-                                .n = n,                      \
-                                .kind = in_kind,             \
-                                .stream = in_stream };       \
-        RECORDED(id, n, 0, copy_run(&c, told));              \
-        return code;                                         \
+#define COPY(id, name, params, in_shape, in_kind, in_stream)   \
+    EXPORT int name params;                                    \
+    EXPORT int name params                                     \
+    {                                                          \
+        ENTER(id, params);                                     \
+        const struct copy c = { .shape = in_shape,             \
+                                .real = (void *)real,          \
+                                .to = to,                      \
+                                .from = from,                  \
+                                .n = n,                        \
+                                .kind = in_kind,               \
+                                .stream = in_stream };         \
+        RECORDED(id, n, (unsigned)c.kind, copy_run(&c, told)); \
+        return code;                                           \
     }
 COPY(hipMemcpy, FN(hipMemcpy, cudaMemcpy), (void *to, const void *from, size_t n, int kind), COPY_KIND, kind,
      NULL)

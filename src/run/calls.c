@@ -116,19 +116,25 @@ static double seconds(uint64_t n, const struct moment *m)
     return (int64_t)n > 0 ? (double)n / m->per_s : 0;
 }
 
+static bool is_launch(const char *function)
+{
+    return strstr(function, "Launch") && strstr(function, "Kernel");
+}
+
 static struct calls_call call_of(const struct record *r, const struct record_call *e, const struct moment *m,
                                  struct arena *a)
 {
     double begun_s = seconds(m->now - e->start, m);
-    const char *function = NULL, *kernel = NULL;
+    const char *function = "?", *kernel = NULL;
     if (e->function < RECORD_FUNCTIONS)
         function = text_of(r->function[e->function], RECORD_FUNCTION_BYTES, a);
-    if (e->kernel && e->kernel < RECORD_KERNELS)
-        kernel = text_of(r->kernel[e->kernel], RECORD_KERNEL_BYTES, a);
+    if (is_launch(function))
+        kernel = record_kernel(r, e);
     return (struct calls_call){
-        .function = function ? function : "?",
-        .kernel = kernel,
+        .function = function,
+        .kernel = kernel ? text_of(kernel, sizeof(r->kernel[0].name), a) : NULL,
         .size = e->size,
+        .kind = is_launch(function) ? 0 : e->kind,
         .code = e->code,
         .returned = e->returned,
         .took_s = e->returned ? seconds(e->took, m) : begun_s,
@@ -165,17 +171,50 @@ static void add_process(const char *path, struct arena *a, struct calls *out)
         .retried = r->counts.retried,
         .told = r->counts.told,
         .refused = r->counts.refused,
+        .refused_bytes = r->counts.refused_bytes,
     };
+    out->refused += p.refused;
+    out->refused_bytes += p.refused_bytes;
     add_calls(r, &p, a);
     if (p.n)
         *ARENA_PUSH(a, out->process, out->n) = p;
 }
 
-static int by_last_call(const void *x, const void *y)
+enum { COPY_TO_HOST = 2, COPY_ON_DEVICE = 3, COPY_ON_DEVICE_TOO = 1024, LEAST_COPY = 64 << 10 };
+
+bool calls_is_copy(const struct calls_call *c)
+{
+    static const char *const others[] = { "DtoH", "DtoD", "Peer" };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (strstr(c->function, others[i]))
+            return false;
+    return strstr(c->function, "Memcpy") && c->size >= LEAST_COPY && c->kind != COPY_TO_HOST &&
+           c->kind != COPY_ON_DEVICE && c->kind != COPY_ON_DEVICE_TOO;
+}
+
+static bool is_wait(const struct calls_call *c)
+{
+    return strstr(c->function, "Synchronize") || (strstr(c->function, "Memcpy") && !calls_is_copy(c));
+}
+
+/* How much a process explains: a call that failed, or that it is inside of, more than a wait. */
+static int weight_of(const struct calls_process *p)
+{
+    int most = 0;
+    for (size_t k = 0; k < p->n; k++) {
+        const struct calls_call *c = &p->call[k];
+        int weight = c->returned ? 2 * (c->code != 0) : is_wait(c) ? 1 : 2;
+        most = weight > most ? weight : most;
+    }
+    return most;
+}
+
+static int by_weight(const void *x, const void *y)
 {
     const struct calls_process *p = x, *q = y;
     double a = p->call[p->n - 1].begun_s, b = q->call[q->n - 1].begun_s;
-    return (a > b) - (a < b);
+    int difference = weight_of(q) - weight_of(p);
+    return difference ? difference : (a > b) - (a < b);
 }
 
 static void each_file(const char *prefix, void (*visit)(const char *path, void *context), void *context)
@@ -212,9 +251,7 @@ void calls_read(const char *prefix, struct arena *a, struct calls *out)
     *out = (struct calls){ 0 };
     each_file(prefix, visit_read, &(struct reading){ a, out });
     if (out->n)
-        qsort(out->process, out->n, sizeof(*out->process), by_last_call);
-    if (out->n > CALLS_MOST_PROCESSES)
-        out->n = CALLS_MOST_PROCESSES;
+        qsort(out->process, out->n, sizeof(*out->process), by_weight);
 }
 
 void calls_remove(const char *prefix)
@@ -223,16 +260,6 @@ void calls_remove(const char *prefix)
 }
 
 /* --- what they tell ----------------------------------------------------------------------------------------------- */
-
-bool calls_is_copy(const struct calls_call *c)
-{
-    return strstr(c->function, "Memcpy") != NULL;
-}
-
-static bool is_wait(const struct calls_call *c)
-{
-    return strstr(c->function, "Synchronize") != NULL;
-}
 
 /* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but may be all there is. */
 const struct calls_call *calls_culprit(const struct calls *c, bool stood_still)
@@ -255,7 +282,7 @@ static bool has_nothing_to_tell(const char *path)
     CLEANUP(arena_release) struct arena a = { 0 };
     struct calls c = { 0 };
     add_process(path, &a, &c);
-    return !calls_culprit(&c, true);
+    return !calls_culprit(&c, true) && !c.refused;
 }
 
 static void visit_count(const char *path, void *context)
@@ -280,11 +307,15 @@ void calls_tidy(const char *prefix)
         each_file(prefix, visit_tidy, NULL);
 }
 
-const struct calls_call *calls_last_kernel(const struct calls *c)
+const struct calls_call *calls_last_kernel(const struct calls *c, const struct calls_call *culprit)
 {
-    for (size_t k = c->n ? c->process[0].n : 0; k-- > 0;)
-        if (c->process[0].call[k].kernel)
-            return &c->process[0].call[k];
+    const struct calls_process *p = c->process;
+    for (size_t i = 0; i < c->n && culprit; i++)
+        if (culprit >= c->process[i].call && culprit < c->process[i].call + c->process[i].n)
+            p = &c->process[i];
+    for (size_t k = c->n ? p->n : 0; k-- > 0;)
+        if (is_launch(p->call[k].function))
+            return p->call[k].kernel ? &p->call[k] : NULL;
     return NULL;
 }
 
@@ -311,7 +342,7 @@ const char *calls_readable(const char *kernel, struct arena *a)
 
 static void add_size(struct str *s, const struct calls_call *c)
 {
-    if (c->kernel)
+    if (is_launch(c->function))
         str_addf(s, " of %llu threads", (unsigned long long)c->size);
     else if (c->size >= 1 << 20)
         str_addf(s, " of %.1f MiB", (double)c->size / (1 << 20));
@@ -365,14 +396,19 @@ static void add_counts(struct str *out, const struct calls_process *p)
     if (p->told)
         str_addf(out, "    %llu answers about memory were put right\n", (unsigned long long)p->told);
     if (p->refused)
-        str_addf(out, "    %llu allocations were refused for the host's sake\n",
-                 (unsigned long long)p->refused);
+        str_addf(out, "    %llu allocations (%.1f MiB) were refused for the host's sake\n",
+                 (unsigned long long)p->refused, (double)p->refused_bytes / (1 << 20));
+}
+
+static size_t n_told(const struct calls *c)
+{
+    return c->n < CALLS_MOST_PROCESSES ? c->n : CALLS_MOST_PROCESSES;
 }
 
 void calls_text(const struct calls *c, struct str *out)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < n_told(c); i++) {
         const struct calls_process *p = &c->process[i];
         str_addf(out, "=== the last GPU calls of process %d, of %llu in all (%s)\n", p->pid,
                  (unsigned long long)p->n_calls, p->library[0] ? p->library : "runtime not known");
@@ -393,7 +429,7 @@ static void add_json_call(struct json *list, const struct calls_call *c, struct 
     json_add_text(v, "call", c->function);
     json_add_text(v, "kernel", c->kernel ? calls_readable(c->kernel, a) : NULL);
     json_add_text(v, "kernel_symbol", c->kernel);
-    json_add_int(v, c->kernel ? "threads" : "size_bytes", (int64_t)c->size);
+    json_add_int(v, is_launch(c->function) ? "threads" : "size_bytes", (int64_t)c->size);
     if (c->returned)
         json_add_int(v, "code", c->code);
     else
@@ -407,7 +443,7 @@ static void add_json_call(struct json *list, const struct calls_call *c, struct 
 void calls_json(const struct calls *c, struct json *array)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < n_told(c); i++) {
         const struct calls_process *p = &c->process[i];
         struct json *v = json_add_object(array, NULL);
         json_add_int(v, "pid", p->pid);
@@ -418,6 +454,7 @@ void calls_json(const struct calls *c, struct json *array)
         json_add_int(v, "retried", (int64_t)p->retried);
         json_add_int(v, "told", (int64_t)p->told);
         json_add_int(v, "refused", (int64_t)p->refused);
+        json_add_int(v, "refused_bytes", (int64_t)p->refused_bytes);
         struct json *last = json_add_array(v, "last");
         for (size_t k = p->n > JSON_CALLS ? p->n - JSON_CALLS : 0; k < p->n; k++)
             add_json_call(last, &p->call[k], &a);

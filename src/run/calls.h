@@ -11,11 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CALLS_MOST = 32, CALLS_MOST_PROCESSES = 8 };
+enum { CALLS_MOST = 32, CALLS_MOST_PROCESSES = 8 }; /* that are told */
 
 struct calls_call {
     const char *function, *kernel; /* kernel: NULL unless it was launched here and its name is known */
-    uint64_t size;                 /* bytes, or threads */
+    uint64_t size;                 /* bytes, or threads of a launch */
+    int kind;                      /* of a copy, as HIP counts them; 0: it has none */
     int code;
     bool returned;          /* false: the process is inside, or died there */
     double took_s, begun_s; /* begun_s: how long ago */
@@ -28,12 +29,14 @@ struct calls_process {
     uint64_t n_calls;        /* in its life */
     struct calls_call *call; /* the last ones, oldest first; one that never returned stays among them */
     size_t n;
-    uint64_t staged, staged_bytes, retried, told, refused;
+    uint64_t staged, staged_bytes, retried, told, refused, refused_bytes;
 };
 
 struct calls {
-    struct calls_process *process; /* the one that called last first */
+    struct calls_process
+        *process; /* those with a call that may explain an end first; then those that called last */
     size_t n;
+    uint64_t refused, refused_bytes; /* allocations, by the guard in all of them */
 };
 
 /* prefix as in CAIRN_PRELOAD_FILE; NULL: nothing is read. */
@@ -45,9 +48,11 @@ void calls_tidy(const char *prefix);
 /* The call that explains an end; NULL: none does.  One that failed, unless the process was stopped or killed where it stood:
  * then one that never returned, as long as it is no mere wait. */
 const struct calls_call *calls_culprit(const struct calls *c, bool stood_still);
+/* One that staging could help: it is large, and does not come from the device.  To fetch a few bytes, as a trainer does with its
+ * loss, is a wait for all that was launched before. */
 bool calls_is_copy(const struct calls_call *c);
-/* The last launch of the process that called last; NULL: none with a name. */
-const struct calls_call *calls_last_kernel(const struct calls *c);
+/* The last launch of the culprit's process, or where that is NULL of the one that called last; NULL: its name is not known. */
+const struct calls_call *calls_last_kernel(const struct calls *c, const struct calls_call *culprit);
 
 /* "hipMemcpyWithStream of 512.0 MiB, never returned, begun 61.0 s ago" */
 const char *calls_say(const struct calls_call *c, struct arena *a);

@@ -147,7 +147,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
 /* Launches do not wait for their kernels, unless they are told to. */
 static void say_kernel(struct run *r, const struct supervise_try *t, const struct calls_call *culprit)
 {
-    const struct calls_call *last = calls_last_kernel(&t->calls);
+    const struct calls_call *last = calls_last_kernel(&t->calls, culprit);
     bool waits = str_eq(str_env(r->env, "AMD_SERIALIZE_KERNEL"), "3");
     if (waits && culprit && culprit->kernel)
         talk_say(r->o->talk, "the kernel that failed: %s", calls_readable(culprit->kernel, r->a));

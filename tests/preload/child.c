@@ -281,6 +281,20 @@ static void do_hang(void)
     t->hipLaunchKernel(&stuck, one, one, NULL, 0, NULL);
 }
 
+/* A kernel never ends, and the loss is fetched. */
+static void do_item(void)
+{
+    const struct fake_kernel k = { "attention_bwd", 0, 0 };
+    const struct size3 one = { 1, 1, 1 };
+    static int stream;
+    float *p = (float *)device(4096), loss;
+    t->hipLaunchKernel(&k, one, one, NULL, 0, &stream);
+    t->fake_break_stream(&stream, 0);
+    printf("begun\n");
+    fflush(stdout);
+    t->hipMemcpyWithStream(&loss, p, sizeof(loss), 2, &stream);
+}
+
 static void do_allocate(void)
 {
     void *a = &a, *b = NULL, *c = NULL, *d = NULL;
@@ -543,6 +557,7 @@ static void do_many(void)
 static const struct word words[] = {
     { "calls", do_calls },
     { "hang", do_hang },
+    { "item", do_item },
     { "allocate", do_allocate },
     { "figures", do_figures },
     { "many", do_many },

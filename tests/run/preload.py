@@ -59,6 +59,7 @@ sys.exit("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.
          "PyTorch but unallocated.")
 '''
 STUCK = TRAIN + 'gpu("hang")\n'
+FETCHES = TRAIN + 'gpu("item")\n'
 DIES = TRAIN + f'''
 import signal
 child = subprocess.Popen(["{WORLD}/preload_child", "hang", "{WORLD}/libtorch6.so"], stdout=subprocess.PIPE)
@@ -219,6 +220,16 @@ def a_hang_names_the_call():
             yield evidence[:500]
 
 
+def to_fetch_a_loss_is_a_wait():
+    with Home() as home:
+        done = run(home, FETCHES, '--hang-after', '2', '--retries', '1')
+        changes = [t['change'] for t in home.verdict()['attempts']]
+        if len(changes) != 2 or 'stage' in changes[1]:
+            yield changes
+        if b'did not return: hipMemcpyWithStream of 4 bytes' not in b' '.join(done.stderr.split()):
+            yield done.stderr
+
+
 def debug_says_which_kernel_failed():
     with Home() as home:
         done = run(home, DIES, '--retries', '0')
@@ -261,6 +272,7 @@ tap.run([
     the_truth_about_shared_memory,
     what_the_user_chose_stays,
     a_hang_names_the_call,
+    to_fetch_a_loss_is_a_wait,
     debug_says_which_kernel_failed,
     what_a_killed_run_left_goes_with_the_next,
 ])

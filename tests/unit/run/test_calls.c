@@ -15,11 +15,12 @@ static struct record *new_record(int pid)
     memcpy(r->magic, RECORD_MAGIC, sizeof(r->magic));
     r->version = RECORD_VERSION;
     r->pid = (uint32_t)pid;
-    r->n_kernels = 2;
     strcpy(r->function[0], "hipMemcpyWithStream");
     strcpy(r->function[1], "hipLaunchKernel");
     strcpy(r->function[2], "hipStreamSynchronize");
-    strcpy(r->kernel[1], "_ZN2at6native13reduce_kernelILi512EEEvT_");
+    strcpy(r->function[3], "hipMemcpyDtoHAsync");
+    r->kernel[1].number = 1;
+    strcpy(r->kernel[1].name, "_ZN2at6native13reduce_kernelILi512EEEvT_");
     strcpy(r->library, "/opt/libamdhip64.so.6");
     return r;
 }
@@ -69,7 +70,7 @@ static void tells_where_a_process_is(void)
     REQUIRE(culprit);
     CHECK(calls_is_copy(culprit));
     CHECK_STR(calls_say(culprit, &arena), "hipMemcpyWithStream of 3.0 MiB, never returned, begun 61.0 s ago");
-    const struct calls_call *kernel = calls_last_kernel(&c);
+    const struct calls_call *kernel = calls_last_kernel(&c, NULL);
     REQUIRE(kernel);
     CHECK_STR(calls_say(kernel, &arena),
               "hipLaunchKernel at::native::reduce_kernel of 64 threads, took 1.5 us");
@@ -123,6 +124,84 @@ static void tells_a_wait_from_a_cause(void)
     c = read_all();
     REQUIRE(c.n == 1);
     CHECK_STR(calls_culprit(&c, false)->function, "hipStreamSynchronize"); /* all there is */
+}
+
+static bool stands_in_a_copy(unsigned function, uint64_t size, unsigned kind)
+{
+    struct record *r = new_record(52);
+    add(r, function, 0, false, 60);
+    r->call[1].size = size;
+    r->call[1].kind = (uint16_t)kind;
+    keep(r, "calls.52");
+    struct calls c = read_all();
+    const struct calls_call *culprit = calls_culprit(&c, true);
+    return culprit && calls_is_copy(culprit);
+}
+
+/* loss.item() waits for every kernel before it. */
+static void tells_a_copy_from_a_wait(void)
+{
+    enum { TO_DEVICE = 1, TO_HOST, ON_DEVICE, DEFAULT };
+    CHECK(stands_in_a_copy(0, 64 << 10, TO_DEVICE));
+    CHECK(stands_in_a_copy(0, 64 << 10, DEFAULT));
+    CHECK(!stands_in_a_copy(0, 4, TO_HOST));
+    CHECK(!stands_in_a_copy(0, 4, TO_DEVICE));
+    CHECK(!stands_in_a_copy(0, 1 << 30, TO_HOST));
+    CHECK(!stands_in_a_copy(0, 1 << 30, ON_DEVICE));
+    CHECK(!stands_in_a_copy(3, 1 << 30, 0));
+    struct record *r = new_record(52);
+    add(r, 1, 719, true, 5);
+    add(r, 0, 0, false, 4);
+    r->call[2].size = 4;
+    keep(r, "calls.52");
+    struct calls c = read_all();
+    REQUIRE(c.n == 1);
+    CHECK_INT(calls_culprit(&c, true)->code, 719); /* as any other wait, it loses */
+}
+
+static void an_older_kernel_is_not_the_last(void)
+{
+    struct record *r = new_record(53);
+    add(r, 1, 0, true, 5);
+    add(r, 1, 719, true, 4);
+    r->call[2].kernel = 1 + RECORD_KERNELS; /* the same place, and not the same kernel */
+    keep(r, "calls.53");
+    struct calls c = read_all();
+    REQUIRE(c.n == 1);
+    CHECK(!calls_last_kernel(&c, NULL));
+    CHECK_STR(calls_say(&c.process[0].call[1], &arena),
+              "hipLaunchKernel of 64 threads: hipErrorLaunchFailure (719), took 1.5 us");
+}
+
+static void one_of_many_is_found(void)
+{
+    char name[32];
+    for (int i = 0; i < 20; i++) {
+        struct record *r = new_record(100 + i);
+        add(r, 1, i == 7 ? 719 : 0, true, i == 7 ? 50 : i == 8 ? 40 : 30);
+        r->kernel[1].name[0] = i == 7 ? 'k' : '_';
+        if (i != 7 && i != 8)
+            add(r, 2, 0, false, 1); /* the others wait for it */
+        r->counts.refused = 1;
+        r->counts.refused_bytes = 100;
+        snprintf(name, sizeof(name), "calls.%d", 100 + i);
+        keep(r, name);
+    }
+    struct calls c = read_all();
+    REQUIRE(c.n == 20);
+    CHECK_INT(c.process[0].pid, 107);
+    CHECK_INT(c.process[19].pid, 108);
+    CHECK_INT(c.refused, 20);
+    CHECK_INT(c.refused_bytes, 2000);
+    const struct calls_call *culprit = calls_culprit(&c, true);
+    REQUIRE(culprit);
+    CHECK_INT(culprit->code, 719);
+    CHECK_HAS(calls_last_kernel(&c, culprit)->kernel, "kZN2at");
+    CHECK_HAS(calls_last_kernel(&c, &c.process[3].call[0])->kernel, "_ZN2at");
+    CLEANUP(str_release) struct str text = { 0 };
+    calls_text(&c, &text);
+    CHECK_HAS(text.s, "of process 107,");
+    CHECK(!strstr(text.s, "of process 108,")); /* no more than 8 */
 }
 
 /* No process has so high a number. */
@@ -247,6 +326,9 @@ static void names_can_be_read(void)
 WITH_FOLDER(tells_where_a_process_is)
 WITH_FOLDER(tells_what_failed)
 WITH_FOLDER(tells_a_wait_from_a_cause)
+WITH_FOLDER(tells_a_copy_from_a_wait)
+WITH_FOLDER(an_older_kernel_is_not_the_last)
+WITH_FOLDER(one_of_many_is_found)
 WITH_FOLDER(files_of_the_dead_do_not_pile_up)
 WITH_FOLDER(the_process_that_called_last_comes_first)
 WITH_FOLDER(a_ring_that_went_round)
@@ -260,6 +342,9 @@ int main(void)
     RUN(tells_where_a_process_is_);
     RUN(tells_what_failed_);
     RUN(tells_a_wait_from_a_cause_);
+    RUN(tells_a_copy_from_a_wait_);
+    RUN(an_older_kernel_is_not_the_last_);
+    RUN(one_of_many_is_found_);
     RUN(files_of_the_dead_do_not_pile_up_);
     RUN(the_process_that_called_last_comes_first_);
     RUN(a_ring_that_went_round_);
