@@ -252,6 +252,8 @@ static void add_try(struct json *list, const struct supervise_try *t)
     struct json *evidence = json_add_array(v, "evidence");
     for (size_t i = 0; i < t->diagnosis.n_evidence; i++)
         json_add_text(evidence, NULL, t->diagnosis.evidence[i].text);
+    json_add_int(v, "refused", (int64_t)t->calls.refused);
+    json_add_int(v, "refused_bytes", (int64_t)t->calls.refused_bytes);
     calls_json(&t->calls, json_add_array(v, "gpu_calls"));
 }
 

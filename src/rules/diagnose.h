@@ -75,10 +75,12 @@ struct diagnose_context {
     const char *gfx;           /* told by hand: "gfx1031", "gfx1031+gfx90c", "gfx120X"; or NULL */
     int64_t exit_code;         /* exit status, or 128 + signal; -1: not known */
     bool hung;                 /* a watchdog stopped it */
-    bool memory_guard;         /* it was stopped because the host's memory ran out */
+    bool memory_guard;         /* a guard stopped it because the host's memory ran out */
     bool in_copy;              /* the GPU call that failed or did not return was a copy */
-    const char *const *env;    /* the child's environment, "NAME=value", NULL-terminated; or NULL */
-    const struct plan *plan;   /* what it was started with; or NULL */
+    uint64_t refused;          /* allocations on the GPU, by the guard inside of it */
+    uint64_t refused_bytes;
+    const char *const *env;  /* the child's environment, "NAME=value", NULL-terminated; or NULL */
+    const struct plan *plan; /* what it was started with; or NULL */
 };
 
 struct diagnoser; /* opaque */

@@ -267,6 +267,12 @@ static void score_exit(struct judgement *j)
         judge_raise(j, ISSUE_HOST_OOM, 95);
 }
 
+bool judge_by_guard(const struct judgement *j)
+{
+    return (j->verdict == ISSUE_HOST_OOM && j->ctx->memory_guard) ||
+           (j->verdict == ISSUE_OOM_UNIFIED && j->ctx->refused);
+}
+
 enum issue judge_top(const struct judgement *j, enum issue but)
 {
     enum issue best = ISSUE_UNKNOWN;

@@ -104,6 +104,12 @@ static const char *say_size(const struct judgement *j, double bytes)
     return bytes >= 0 ? say_bytes(&l, (int64_t)bytes) : NULL;
 }
 
+static const char *key_refused(const struct judgement *j)
+{
+    return arena_printf(j->a, "%llu allocation%s (%s in all)", (unsigned long long)j->ctx->refused,
+                        j->ctx->refused == 1 ? "" : "s", say_size(j, (double)j->ctx->refused_bytes));
+}
+
 static const char *key_want(const struct judgement *j)
 {
     return j->log->oom.seen ? say_size(j, j->log->oom.want) : NULL;
@@ -328,6 +334,7 @@ static const struct {
     { "override_value", key_override_value },
     { "alloc", key_alloc },
     { "alloc_names", key_alloc_names },
+    { "refused", key_refused },
     { "want", key_want },
     { "total", key_total },
     { "free", key_free },

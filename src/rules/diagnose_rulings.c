@@ -40,6 +40,8 @@ static enum issue kind_of_oom(const struct judgement *j)
     enum { TINY = 2 }; /* GiB: only the carve-out of an integrated GPU is so small */
     const struct log_oom *o = &j->log->oom;
     bool integrated = judge_is_integrated(j->chip);
+    if (j->ctx->refused)
+        return ISSUE_OOM_UNIFIED;
     if (o->seen && o->capped)
         return ISSUE_OOM_VRAM;
     if (o->seen && o->total > 0 && o->total <= TINY * (double)(1 << 30) && (j->igpu || !integrated))

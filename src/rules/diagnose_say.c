@@ -120,6 +120,10 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return !j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
     case FIX_PRELOAD_SHARED:
         return preload_has(j, "CAIRN_PRELOAD") && preload_has(j, "CAIRN_PRELOAD_BUDGET");
+    case FIX_BY_GUARD:
+        return judge_by_guard(j);
+    case FIX_NOT_BY_GUARD:
+        return !judge_by_guard(j);
     case FIX_ALWAYS:
         break;
     }
@@ -274,11 +278,12 @@ static void find_facts(const struct judgement *j, struct diagnosis *out)
 
 void diagnose_say(const struct judgement *j, struct diagnosis *out)
 {
+    const struct issue_class *class = &issue_classes[j->verdict];
     *out = (struct diagnosis){
-        .class_id = issue_classes[j->verdict].id,
+        .class_id = class->id,
         .severity = j->severity,
         .confidence = j->confidence,
-        .cause = sentence(j, issue_classes[j->verdict].cause),
+        .cause = sentence(j, judge_by_guard(j) ? class->cause_guard : class->cause),
     };
     find_evidence(j, out);
     if (!out->n_evidence && j->severity != DIAGNOSE_NONE)

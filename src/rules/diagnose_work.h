@@ -84,6 +84,7 @@ const char *judge_var(const struct judgement *j, enum log_var v);
 bool judge_is_integrated(const struct gfx_chip *c);
 bool judge_expandable(const struct judgement *j);
 bool judge_any_error(const struct judgement *j);
+bool judge_by_guard(const struct judgement *j);                 /* cairn itself did what the verdict says */
 void judge_raise(struct judgement *j, enum issue i, int score); /* to at least this score */
 /* The class with the highest score, but for one; ISSUE_UNKNOWN: none has any. */
 enum issue judge_top(const struct judgement *j, enum issue but);

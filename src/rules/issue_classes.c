@@ -65,10 +65,12 @@ const struct issue_class issue_classes[N_ISSUES] = {
     },
     [ISSUE_OOM_UNIFIED] = {
         .id = "oom-unified-limit",
-        .about = "an APU reached the kernel's limit of memory that the GPU may map",
+        .about = "an APU reached the kernel's limit of memory that the GPU may map, or what the host has to keep",
         .cause = "CPU and GPU share memory here[ ({gfx})], and the GPU reached what the kernel lets it "
                  "map, or what the CPU side had left[: {want} were asked for, the total was {total}]. By "
                  "default the limit is half of RAM, and weights that are mapped from a file count twice.",
+        .cause_guard = "CPU and GPU share memory here[ ({gfx})], and cairn's own guard[ refused {refused}]: the "
+                       "host would have been left less than its reserve, and such machines then freeze.",
     },
     [ISSUE_HOST_OOM] = {
         .id = "host-oom",
@@ -76,6 +78,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
         .cause = "The host's memory, or the container's limit, ran out, and the system ended the process; "
                  "GPU memory is not to blame[ (on {gfx} it is the same memory)]. Without a line of the "
                  "kernel, a kill by a person or a scheduler looks the same.",
+        .cause_guard = "cairn stopped the trainer: CPU and GPU share memory here[ ({gfx})], the host had next to "
+                       "none left, and such machines then freeze. What other programs take counts, too.",
         .any_machine = true,
     },
     [ISSUE_HANG] = {

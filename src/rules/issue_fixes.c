@@ -24,6 +24,7 @@
 
 /* clang-format off */
 #define ADVISE(issue, text) { issue, PERSON, FIX_ALWAYS, NULL, NULL, text }
+#define ADVISE_WHEN(issue, when, text) { issue, PERSON, when, NULL, NULL, text }
 #define DO(issue, action, text) { issue, action, FIX_ALWAYS, NULL, NULL, text }
 #define SET(issue, when, variable, text) { issue, DIAGNOSE_ACT_ENV, when, variable, NULL, text }
 #define UNSET(issue, when, names, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, names, text }
@@ -122,21 +123,32 @@ const struct issue_fix issue_fixes[] = {
         "let the allocator give back what it does not use: it is the system's memory"),
     SET(ISSUE_OOM_UNIFIED, FIX_PRELOAD_SHARED, "CAIRN_PRELOAD={preload_memory}",
         "tell the trainer the memory that the GPU can really use, by which it plans"),
-    ADVISE(ISSUE_OOM_UNIFIED, "let the GPU map {limit} of the {ram} (ttm.pages_limit={pages}):\n{cmd_pages}"),
-    ADVISE(
-        ISSUE_OOM_UNIFIED,
+    ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_BY_GUARD,
+                "end what else takes memory on this machine: the guard looks at what all programs leave"),
+    ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_NOT_BY_GUARD,
+                "let the GPU map {limit} of the {ram} (ttm.pages_limit={pages}):\n{cmd_pages}"),
+    ADVISE_WHEN(
+        ISSUE_OOM_UNIFIED, FIX_NOT_BY_GUARD,
         "make the BIOS carve-out small (512 MB) and raise ttm.pages_limit (pages = GiB x 262144); amdgpu.gttsize is not needed"),
     ADVISE(ISSUE_OOM_UNIFIED,
            "load weights without mmap, shard by shard: a mapped file counts beside its copy"),
     ADVISE(ISSUE_OOM_UNIFIED, "a smaller job: batch, length, resolution, gradient checkpointing"),
+    ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_BY_GUARD,
+                "without the guard (cairn run --preload=record), at the risk that the machine freezes"),
     DO(ISSUE_OOM_UNIFIED, CPU, ON_CPU),
 
     DO(ISSUE_HOST_OOM, RESTART,
        "start once more, from the last checkpoint: what took the memory may be gone"),
     ADVISE(ISSUE_HOST_OOM,
            "fewer data loader workers, low_cpu_mem_usage, no second copy of the model in RAM"),
-    ADVISE(ISSUE_HOST_OOM, "add swap, or raise the container's memory limit (and /dev/shm)"),
-    ADVISE(ISSUE_HOST_OOM, "ask the kernel who it was: sudo dmesg | grep -i -e 'killed process' -e oom"),
+    ADVISE_WHEN(ISSUE_HOST_OOM, FIX_BY_GUARD,
+                "a smaller job (batch, length, resolution, gradient checkpointing), or fewer other programs"),
+    ADVISE_WHEN(ISSUE_HOST_OOM, FIX_BY_GUARD,
+                "memory-guard.txt in the journal has what each process of the run held"),
+    ADVISE_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
+                "add swap, or raise the container's memory limit (and /dev/shm)"),
+    ADVISE_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
+                "ask the kernel who it was: sudo dmesg | grep -i -e 'killed process' -e oom"),
 
     SET(ISSUE_HANG, FIX_IN_COPY, STAGE, STAGE_WHY),
     UNSET(ISSUE_HANG, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
@@ -294,7 +306,7 @@ const struct issue_fix issue_fixes[] = {
 
     ADVISE(
         ISSUE_UNKNOWN,
-        "run once more with AMD_LOG_LEVEL=1 HSAKMT_DEBUG_LEVEL=3 PYTHONFAULTHANDLER=1, and give this command the whole log and the output of dmesg"),
+        "run once more with AMD_LOG_LEVEL=1 HSAKMT_DEBUG_LEVEL=3 PYTHONFAULTHANDLER=1, and give cairn diagnose the whole log and the output of dmesg"),
     ADVISE(ISSUE_UNKNOWN, "cairn doctor tells whether the machine itself is in order"),
     { ISSUE_UNKNOWN, PERSON, FIX_ALWAYS, NULL, NULL, NULL },
 };

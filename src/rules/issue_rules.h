@@ -49,8 +49,9 @@ struct issue_class {
     const char *id, *about;
     const char *
         cause; /* with {keys} that diagnose_say fills; what stands in [brackets] is left out when one is unknown */
-    bool any_machine;  /* has nothing to do with the GPU's make */
-    bool often_caught; /* often printed only, while the run goes on */
+    const char *cause_guard; /* the same where judge_by_guard; NULL: it never is */
+    bool any_machine;        /* has nothing to do with the GPU's make */
+    bool often_caught;       /* often printed only, while the run goes on */
 };
 extern const struct issue_class issue_classes[N_ISSUES];
 
@@ -113,6 +114,8 @@ enum fix_when {
     FIX_IN_COPY, /* a copy failed or did not return, and the library that could stage it is in the process */
     FIX_PRELOAD, /* the library is in the process, and nothing speaks for a copy */
     FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
+    FIX_BY_GUARD,       /* one of cairn's own guards did it */
+    FIX_NOT_BY_GUARD,
 };
 struct issue_fix {
     enum issue issue;

@@ -101,6 +101,8 @@ static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t
         .hung = t->attempt.end == ATTEMPT_HUNG,
         .memory_guard = t->attempt.end == ATTEMPT_MEMORY,
         .in_copy = culprit && calls_is_copy(culprit),
+        .refused = t->calls.refused,
+        .refused_bytes = t->calls.refused_bytes,
         .env = r->env,
         .plan = r->o->plan,
     };
@@ -152,8 +154,20 @@ static void say_kernel(struct run *r, const struct supervise_try *t, const struc
     if (waits && culprit && culprit->kernel)
         talk_say(r->o->talk, "the kernel that failed: %s", calls_readable(culprit->kernel, r->a));
     else if (last && (is_signal(t->attempt.code) || t->attempt.end == ATTEMPT_HUNG || culprit))
-        talk_say(r->o->talk, "the last kernel that was launched: %s%s", calls_readable(last->kernel, r->a),
-                 waits ? "" : " (it need not be the one that failed; --debug tells which)");
+        talk_say(r->o->talk, "the last launch that was recorded: %s (it need not be the one that failed%s)",
+                 calls_readable(last->kernel, r->a), waits ? "" : "; --debug tells which");
+}
+
+/* What a person would look for elsewhere. */
+static void say_refused(struct run *r, const struct calls *c)
+{
+    bool many = c->refused_bytes >= 1 << 30;
+    if (c->refused)
+        talk_say(r->o->talk,
+                 "the memory guard inside the trainer refused %llu GPU allocation%s (%.1f %s in all), which "
+                 "would have left the host too little; --preload=record switches it off",
+                 (unsigned long long)c->refused, c->refused == 1 ? "" : "s",
+                 (double)c->refused_bytes / (many ? 1 << 30 : 1 << 20), many ? "GiB" : "MiB");
 }
 
 static void say_calls(struct run *r, const struct supervise_try *t)
@@ -178,6 +192,7 @@ static void say_verdict(struct run *r, const struct supervise_try *t)
                  strsignal(a->code - 128));
     else
         talk_say(r->o->talk, "the trainer failed with exit status %d", a->code);
+    say_refused(r, &t->calls);
     if (d->confidence > 0)
         talk_say(r->o->talk, "diagnosis: %s, %.0f %% sure: %s", d->class_id, d->confidence * 100, d->cause);
     else

@@ -58,6 +58,16 @@ sys.exit("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.
          "which 1.00 GiB is free. Of the allocated memory 60.10 GiB is allocated by PyTorch, and 0.20 GiB is reserved by "
          "PyTorch but unallocated.")
 '''
+# cairn's own guard does not let it have what it asks for.
+GUARDED = TRAIN + '''
+with open("meminfo", "w") as f:
+    f.write(f"MemTotal: {128 << 20} kB\\nMemAvailable: {(int(os.environ['CAIRN_PRELOAD_RESERVE']) >> 10) + (30 << 10)} kB\\n")
+os.environ["CAIRN_PRELOAD_MEMINFO"] = "meminfo"
+gpu("allocate")
+sys.exit("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 40.00 MiB. GPU 0 has a total capacity of 96.00 GiB of "
+         "which 60.00 GiB is free. Of the allocated memory 30.10 GiB is allocated by PyTorch, and 0.20 GiB is reserved by "
+         "PyTorch but unallocated.")
+'''
 STUCK = TRAIN + 'gpu("hang")\n'
 FETCHES = TRAIN + 'gpu("item")\n'
 DIES = TRAIN + f'''
@@ -200,6 +210,20 @@ def the_truth_about_shared_memory():
             yield changes, done.stderr
 
 
+def cairns_own_refusal_is_said():
+    with Home() as home:
+        text = GUARDED.replace('"meminfo"', repr(home.path + '/meminfo')).replace('RX 6750 XT gfx1031', '8060S gfx1151')
+        done = run(home, text, '--root', HALO, '--retries', '0')
+        said = b' '.join(done.stderr.split())
+        if b'refused 3 GPU allocations (120.0 MiB in all)' not in said or b'--preload=record switches it off' not in said:
+            yield said
+        if b'pages_limit' in said or b'lets it map' in said:
+            yield said
+        verdict = home.verdict()['attempts'][0]
+        if (verdict['refused'], verdict['refused_bytes']) != (3, 120 << 20) or 'own guard refused 3' not in verdict['cause']:
+            yield verdict
+
+
 def what_the_user_chose_stays():
     with Home() as home:
         done = run(home, REFUSED, '--preload=record')
@@ -233,13 +257,17 @@ def to_fetch_a_loss_is_a_wait():
 def debug_says_which_kernel_failed():
     with Home() as home:
         done = run(home, DIES, '--retries', '0')
-        if b'the last kernel that was launched: never_ends' not in b' '.join(done.stderr.split()):
+        if b'the last launch that was recorded: never_ends (it need not be' not in b' '.join(done.stderr.split()):
             yield done.stderr
         done = run(home, DIES, '--retries', '0', '--debug', '--root', HALO)
         if b'the kernel that failed: never_ends' not in b' '.join(done.stderr.split()):
             yield done.stderr
         if 'never_ends' not in json.dumps(home.verdict()['attempts'][0]['gpu_calls']):
             yield home.verdict()
+        # Its launch had returned, so it is not the one.
+        done = run(home, DIES.replace('"hang"', '"item"'), '--retries', '0', '--debug', '--root', HALO)
+        if b'recorded: attention_bwd (it need not be the one that failed)' not in b' '.join(done.stderr.split()):
+            yield done.stderr
 
 
 def what_a_killed_run_left_goes_with_the_next():
@@ -270,6 +298,7 @@ tap.run([
     a_copy_that_stands_still_is_staged,
     a_busy_core_does_not_hide_a_copy_that_stands_still,
     the_truth_about_shared_memory,
+    cairns_own_refusal_is_said,
     what_the_user_chose_stays,
     a_hang_names_the_call,
     to_fetch_a_loss_is_a_wait,

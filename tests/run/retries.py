@@ -179,6 +179,8 @@ time.sleep(600)
         first = home.verdict()['attempts'][0]
         if first['end'] != 'out-of-host-memory' or first['class'] != 'host-oom':
             yield first
+        if 'cairn stopped the trainer' not in first['cause']:
+            yield first['cause']
         if not os.path.exists(home.runs()[-1] + '/memory-guard.txt'):
             yield 'no evidence'
         if home.verdict()['peak']['host_available_bytes'] != 1000000 * 1024:

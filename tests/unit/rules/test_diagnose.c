@@ -137,6 +137,40 @@ static void out_of_memory_is_in_the_figures(void)
     CHECK_HAS(a.d.cause, "20 GiB of it belong to other processes");
 }
 
+static bool has_text(const struct diagnosis *d, const char *text)
+{
+    for (size_t i = 0; i < d->n_fixes; i++)
+        if (strstr(d->fixes[i].text, text))
+            return true;
+    return strstr(d->cause, text) != NULL;
+}
+
+/* What cairn did itself is not the kernel's doing. */
+static void cairns_own_guards_are_named(void)
+{
+    struct diagnose_context ctx = { .exit_code = 1, .gfx = "gfx1151" };
+    const char *log = OOM("2.00", "62.00", "0.50", "60.00", "0.20");
+    ANSWER limit = ask(log, ctx);
+    CHECK(has_text(&limit.d, "lets it map") && has_text(&limit.d, "pages_limit") &&
+          !has_text(&limit.d, "guard"));
+    ctx.refused = 2;
+    ctx.refused_bytes = (uint64_t)4 << 30;
+    ANSWER refused = ask(log, ctx);
+    CHECK_STR(refused.d.class_id, "oom-unified-limit");
+    CHECK_HAS(refused.d.cause, "guard refused 2 allocations (4 GiB in all)");
+    CHECK(has_text(&refused.d, "--preload=record") && !has_text(&refused.d, "pages_limit"));
+    ctx.gfx = NULL;
+    check_class(OOM("2.00", "24.00", "0.50", "23.00", "0.20"), ctx, "oom-unified-limit");
+    check_class(FAULT, ctx, "gpu-memory-fault");
+
+    ANSWER killed = ask("step 1 loss 0.5\n", (struct diagnose_context){ .exit_code = 137, .refused = 1 });
+    CHECK(has_text(&killed.d, "the system ended") && has_text(&killed.d, "dmesg"));
+    ANSWER stopped =
+        ask("step 1 loss 0.5\n", (struct diagnose_context){ .exit_code = 137, .memory_guard = true });
+    CHECK_HAS(stopped.d.cause, "cairn stopped the trainer");
+    CHECK(!has_text(&stopped.d, "dmesg") && !has_text(&stopped.d, "swap"));
+}
+
 static void fragmentation_has_a_ladder(void)
 {
     ANSWER a = ask("torch 2.12.0+rocm7.2\n" OOM("2.00", "24.00", "0.50", "15.00", "8.00"), nothing);
@@ -335,6 +369,7 @@ int main(void)
     RUN(root_gets_another_answer);
     RUN(frames_of_a_stack_tell_whose_gpu_it_is);
     RUN(out_of_memory_is_in_the_figures);
+    RUN(cairns_own_guards_are_named);
     RUN(fragmentation_has_a_ladder);
     RUN(a_hang_is_tried_step_by_step);
     RUN(windows_gets_no_override);
