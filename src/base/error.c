@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,16 @@ int cairn_fail(struct cairn_error *err, enum cairn_code code, const char *fmt, .
     return -1;
 }
 
+/* A name that is too long gives way: the reason is what counts. */
+static void add_reason(struct cairn_error *err, const char *reason)
+{
+    size_t room = sizeof(err->msg) - sizeof("...: ") - strlen(reason), n = strlen(err->msg);
+    bool cut = n > room;
+    while (cut && (n > room || (err->msg[n] & 0xc0) == 0x80))
+        n--;
+    snprintf(err->msg + n, sizeof(err->msg) - n, "%s: %s", cut ? "..." : "", reason);
+}
+
 int cairn_fail_errno(struct cairn_error *err, const char *fmt, ...)
 {
     int saved = errno;
@@ -29,10 +40,9 @@ int cairn_fail_errno(struct cairn_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     err->code = CAIRN_EIO;
     err->hint[0] = '\0';
-    int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof(err->msg))
-        snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", strerror(saved));
+    add_reason(err, strerror(saved));
     errno = saved;
     return -1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+#include "base/str.h"
 #include "check.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -56,10 +57,15 @@ static void long_messages_are_cut(void)
     CHECK_INT(strlen(err.msg), sizeof(err.msg) - 1);
     cairn_hint(&err, "%0*d", 5000, 1);
     CHECK_INT(strlen(err.hint), sizeof(err.hint) - 1);
-    for (int width = 500; width < 515; width++) {
+    for (int width = 470; width < 515; width++) {
         errno = EIO;
         cairn_fail_errno(&err, "%0*d", width, 1);
-        CHECK(strlen(err.msg) < sizeof(err.msg));
+        CHECK_HAS(err.msg, width <= 488 ? "01: Input/output error" : "0...: Input/output error");
+    }
+    for (int width = 475; width < 490; width++) { /* no half of a character is left */
+        errno = EIO;
+        cairn_fail_errno(&err, "%0*d\u2026\u2026\u2026\u2026\u2026", width, 1);
+        CHECK(str_is_utf8(err.msg));
     }
 }
 
