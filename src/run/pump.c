@@ -96,11 +96,19 @@ static void let_gather(struct pump *p, size_t n)
         poll(&(struct pollfd){ p->hurry, POLLIN, 0 }, 1, PAUSE_MS);
 }
 
+/* What is said next begins a line of its own.  A raw terminal does not go to the left by itself. */
+static void end_line(const struct pump *p, char last)
+{
+    if (last != '\n' && !p->error && isatty(p->to))
+        write_whole(p->to, "\r\n", 2);
+}
+
 static void *carry(void *context)
 {
     struct pump *p = context;
     bool hurried = false;
     size_t late = 0;
+    char last = '\n';
     for (ssize_t n; late < MOST_LATE_BYTES && (n = next_piece(p, &hurried)) > 0;) {
         late += hurried ? (size_t)n : 0;
         atomic_fetch_add(&p->bytes, (uint64_t)n);
@@ -110,9 +118,11 @@ static void *carry(void *context)
                 break;
             atomic_store(&p->error, errno);
         }
+        last = p->piece[n - 1];
         if (!hurried)
             let_gather(p, (size_t)n);
     }
+    end_line(p, last);
     close(p->from);
     p->from = -1;
     eventfd_write(p->done, 1);

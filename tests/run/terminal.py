@@ -60,6 +60,14 @@ def stderr_may_go_elsewhere():
             yield home.read('errors')
 
 
+def what_is_said_begins_a_line():
+    """Behind a progress bar that is not finished, and behind a whole line."""
+    for end in '', '\\n':
+        with Session(f'print("half", end="{end}")') as (_, terminal):
+            if terminal.status() or b'half\r\ncairn: exit status' not in terminal.output:
+                yield terminal.output
+
+
 def keys_reach_the_trainer():
     with Session('print("got", repr(input("name? ")))') as (_, terminal):
         terminal.wait('name? ')
@@ -157,6 +165,7 @@ def reads_from_the_terminal_with_redirected_output():
 tap.run([
     the_trainer_has_a_terminal,
     stderr_may_go_elsewhere,
+    what_is_said_begins_a_line,
     keys_reach_the_trainer,
     a_new_size_reaches_the_trainer,
     ctrl_c_interrupts,
