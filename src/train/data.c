@@ -134,8 +134,10 @@ static int cache_path(const struct data_options *o, const uint64_t key[2], struc
         str_addf(out, "%s/", o->cache_dir);
     else if (compile_cache_folder("tokens", folder, sizeof(folder)))
         str_add(out, folder);
-    else
-        return cairn_fail(err, CAIRN_ELACK, "no folder for tokens: neither XDG_CACHE_HOME nor HOME is set");
+    else {
+        cairn_fail(err, CAIRN_ELACK, "no folder for tokens: neither XDG_CACHE_HOME nor HOME is set");
+        return cairn_hint(err, "XDG_CACHE_HOME=DIR keeps them there");
+    }
     hash_text(key, name);
     str_addf(out, "%s.tokens", name);
     return 0;
