@@ -152,13 +152,14 @@ int cmd_sample(int argc, char **argv)
         OPT_END
     };
     static const struct opt_usage usage = {
-        "cairn sample [options] RUN|MODEL",
-        "Prints text that a trained model writes: of a run, by its newest whole checkpoint; of one of its checkpoints; "
-        "or of a model's folder or file. Where nothing else is said, prompts, length and temperature are those of the "
-        "run's configuration.",
-        "  cairn sample runs/gpt-tiny --prompt 'Once upon' --tokens 100\n"
-        "  cairn sample runs/gpt-tiny/checkpoints/step-500 --temperature 0\n",
-        true,
+        .synopsis = "cairn sample [options] RUN|MODEL",
+        .about =
+            "Prints text that a trained model writes: of a run, by its newest whole checkpoint; of one of its checkpoints; "
+            "or of a model's folder or file. Where nothing else is said, prompts, length and temperature are those of the "
+            "run's configuration.",
+        .examples = "  cairn sample runs/gpt-tiny --prompt 'Once upon' --tokens 100\n"
+                    "  cairn sample runs/gpt-tiny/checkpoints/step-500 --temperature 0\n",
+        .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)

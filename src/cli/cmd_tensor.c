@@ -2,9 +2,9 @@
  * cairn tensor: finds the sub-command. */
 #include "base/cleanup.h"
 #include "base/nearest.h"
-#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/print.h"
 #include "cli/tensor_commands.h"
 #include <stdio.h>
 #include <string.h>
@@ -32,19 +32,24 @@ int tensor_operands(int argc, char **argv, int rest, int want, const char *what)
     return 0;
 }
 
+static void print_commands(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        printf("  %-10s ", commands[i].name);
+        print_wrapped(stdout, commands[i].about, 13, print_width());
+    }
+}
+
 /* What stands before a sub-command: --help and the like. */
 static int own_options(int argc, char **argv)
 {
-    CLEANUP(str_release) struct str examples = { 0 };
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        str_addf(&examples, "  cairn tensor %-9s %s\n", commands[i].name, commands[i].about);
     const struct opt_row rows[] = { OPT_END };
     const struct opt_usage usage = {
         .synopsis = "cairn tensor COMMAND [options] FILE...",
         .about = "Looks at, checks and converts files with tensors: safetensors, sharded models by their "
                  ".index.json, and PyTorch's .pth and .pt, of which nothing is executed. \"cairn help tensor "
                  "COMMAND\" tells all about one command.",
-        .examples = examples.s,
+        .print_commands = print_commands,
     };
     int rest, r = options_parse(argc, argv, rows, &usage, &rest);
     return r != OPTIONS_GO ? r : options_error(argv[0], "wants a command");

@@ -249,14 +249,15 @@ int cmd_train(int argc, char **argv)
         OPT_END
     };
     static const struct opt_usage usage = {
-        "cairn train [options] CONFIG.yaml",
-        "Trains a model as the configuration says (docs/config.md, or cairn help config), on the best device there is. "
-        "The run's folder gets checkpoints, the log, samples and a plot. Ctrl-C saves and stops; --resume goes on with "
-        "the same bits. Exit status: 0 finished, 1 failed, 2 the configuration is wrong, 3 no such device, 130 stopped "
-        "by Ctrl-C (143: by SIGTERM).",
-        "  cairn train configs/gpt-tiny.yaml --set data.path=book.txt\n"
-        "  cairn train configs/gpt-tiny.yaml --resume\n",
-        true,
+        .synopsis = "cairn train [options] CONFIG.yaml",
+        .about =
+            "Trains a model as the configuration says (docs/config.md, or cairn help config), on the best device there is. "
+            "The run's folder gets checkpoints, the log, samples and a plot. Ctrl-C saves and stops; --resume goes on with "
+            "the same bits. Exit status: 0 finished, 1 failed, 2 the configuration is wrong, 3 no such device, 130 stopped "
+            "by Ctrl-C (143: by SIGTERM).",
+        .examples = "  cairn train configs/gpt-tiny.yaml --set data.path=book.txt\n"
+                    "  cairn train configs/gpt-tiny.yaml --resume\n",
+        .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)

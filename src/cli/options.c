@@ -75,6 +75,10 @@ static void print_help(const struct opt_row *rows, const struct opt_usage *usage
 {
     printf("usage: %s\n\n", usage->synopsis);
     print_wrapped(stdout, usage->about, 0, print_width());
+    if (usage->print_commands) {
+        puts("\ncommands:");
+        usage->print_commands();
+    }
     puts("\noptions:");
     for (const struct opt_row *r = rows; r->type; r++)
         print_row(r->short_name, r->name, r->arg,

@@ -52,10 +52,11 @@ struct opt_row {
 /* clang-format on */
 
 struct opt_usage {
-    const char *synopsis; /* "cairn env [options]" */
-    const char *about;    /* a paragraph for --help */
-    const char *examples; /* lines, or NULL */
-    bool mixed;           /* options may also stand after operands: convert IN OUT --dtype f32 */
+    const char *synopsis;         /* "cairn env [options]" */
+    const char *about;            /* a paragraph for --help */
+    const char *examples;         /* lines, or NULL */
+    bool mixed;                   /* options may also stand after operands: convert IN OUT --dtype f32 */
+    void (*print_commands)(void); /* those below it; NULL: none */
 };
 
 enum { OPTIONS_GO = -1 };
