@@ -266,7 +266,7 @@ static int own_error(const struct cairn_error *err)
 static int train(struct stage *s)
 {
     static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
-                                     SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT };
+                                     SIGUSR2, SIGWINCH, SIGTSTP, SIGTTIN, SIGCONT };
     const struct run_options *o = s->o;
     const struct talk talk = { say_and_note, s };
     struct cairn_error err = { 0 };

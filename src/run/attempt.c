@@ -76,27 +76,53 @@ static void kill_it(struct life *l)
     l->killed = l->killed > 0 ? l->killed : clock_s();
 }
 
+/* With a terminal of its own the trainer gets the keys whenever ours is in front; a shell does not tell us that it is. */
+static void take_keys(struct life *l)
+{
+    if (l->launch.master >= 0 && !l->launch.keys.raw && !l->ended)
+        terminal_make_raw(&l->launch.keys);
+}
+
 /* Told to stop: the first time the trainer is told, the second time it is killed. */
 static void told_to_stop(struct life *l, int sig, bool pass_on)
 {
-    l->result.end = ATTEMPT_INTERRUPTED; /* whatever we were about to do: nothing is tried again */
+    if (!l->ended || l->result.code)
+        l->result.end = ATTEMPT_INTERRUPTED; /* whatever we were about to do: nothing is tried again */
     if (l->stops++)
         kill_it(l);
-    else if (pass_on)
+    else if (pass_on) {
         guardian_signal(&l->launch.guardian, sig);
+        guardian_signal(&l->launch.guardian, SIGCONT); /* one that is stopped would not hear it */
+    }
 }
 
-/* Ctrl-Z: the trainer stops, the terminal is given back, we stop; and all the way back when we are continued. */
-static void pause_all(struct life *l)
+/* As the signal does by itself: not at all where no shell could continue us.  False: that was so. */
+static bool stop_ourselves(int sig)
+{
+    sigset_t one, pending;
+    sigemptyset(&one);
+    sigaddset(&one, sig);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    raise(sig);
+    pthread_sigmask(SIG_BLOCK, &one, NULL);
+    return !sigpending(&pending) && sigismember(&pending, SIGCONT);
+}
+
+/* Ctrl-Z: the trainer stops, the terminal is given back, we stop; and all the way back when we are continued.  One that
+ * wants the terminal then asks for it again. */
+static void pause_all(struct life *l, int sig)
 {
     guardian_signal_all(&l->launch.guardian, SIGSTOP);
-    if (l->launch.keys.raw)
-        terminal_restore(&l->launch.keys);
-    raise(SIGSTOP);
-    if (l->launch.master >= 0)
-        terminal_make_raw(&l->launch.keys);
-    guardian_signal_all(&l->launch.guardian, SIGCONT);
+    launch_take_terminal(&l->launch);
+    bool stopped = stop_ourselves(sig);
     rest(l);
+    if (!stopped && sig == SIGTTIN) {
+        talk_say(l->o->talk,
+                 "the trainer wants to read from a terminal that no shell can give it: it stands still");
+        return;
+    }
+    take_keys(l);
+    guardian_signal_all(&l->launch.guardian, SIGCONT);
 }
 
 static void on_signal(struct life *l, int sig)
@@ -109,11 +135,12 @@ static void on_signal(struct life *l, int sig)
             guardian_signal(&l->launch.guardian, sig);
         break;
     case SIGTSTP:
-        pause_all(l);
+    case SIGTTIN:
+        pause_all(l, sig);
         break;
-    case SIGCONT: /* also after a SIGSTOP that we did not see */
-        if (l->launch.master >= 0)
-            terminal_make_raw(&l->launch.keys);
+    case SIGCONT: /* also after a SIGSTOP that we did not see; a shell has taken the terminal meanwhile */
+        l->launch.keys.raw = false;
+        take_keys(l);
         rest(l);
         break;
     case SIGUSR1:
@@ -148,16 +175,25 @@ static void ended(struct life *l, int status)
 {
     l->ended = clock_s();
     l->result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    launch_take_terminal(&l->launch); /* from here on Ctrl-C is for us */
 }
 
-/* Stopped for reading from the terminal in the background: it gets the foreground, which is ours to give. */
+/* Stopped for reading from the terminal in the background: it gets the foreground, if that is ours to give; otherwise we
+ * stop as well, all of our job, and so when Ctrl-Z stopped it there. */
 static void on_stopped(struct life *l, int sig)
 {
+    bool wants_terminal = sig == SIGTTIN || sig == SIGTTOU;
     rest(l);
-    if ((sig != SIGTTIN && sig != SIGTTOU) || l->launch.master >= 0 || !terminal_is_ours(&l->launch.keys))
-        return;
-    terminal_give(&l->launch.keys, l->launch.trainer);
-    guardian_signal(&l->launch.guardian, SIGCONT);
+    if (launch_is_in_front(&l->launch) && !wants_terminal) {
+        kill(0, SIGTSTP);
+    } else if (wants_terminal && l->launch.master < 0) {
+        if (!terminal_is_ours(&l->launch.keys)) {
+            kill(0, SIGTTIN);
+            return;
+        }
+        launch_give_terminal(&l->launch);
+        guardian_signal(&l->launch.guardian, SIGCONT);
+    }
 }
 
 static void on_report(struct life *l)
@@ -176,6 +212,9 @@ static void on_report(struct life *l)
             return;
         case GUARDIAN_STOPPED:
             on_stopped(l, r.value);
+            break;
+        case GUARDIAN_HEARD:
+            told_to_stop(l, r.value, false);
             break;
         case GUARDIAN_ENDED:
             ended(l, r.value);
@@ -349,6 +388,7 @@ static double watch_interval(double hang_after_s)
 static void on_tick(struct life *l, double now)
 {
     say_troubles(l);
+    take_keys(l);
     gauge_read(l->o->gauge);
     say_memory(l, now);
     step_down(l, now);
@@ -437,7 +477,7 @@ static void drain(struct life *l)
         if (fds[1].revents && !eventfd_read(l->done, &count))
             l->n_done += (int)count;
         for (int sig; (sig = signals_read(l->o->signals)) != 0;)
-            l->stops += sig != SIGWINCH && sig != SIGCONT;
+            on_signal(l, sig);
     }
 }
 

@@ -17,7 +17,7 @@
 
 enum { KILL_WAIT_MS = 3000, END_WAIT_MS = 4000, POLL_MS = 20 };
 
-enum order_kind { ORDER_SIGNAL, ORDER_SIGNAL_ALL, ORDER_END };
+enum order_kind { ORDER_SIGNAL, ORDER_SIGNAL_ALL, ORDER_LISTEN, ORDER_END };
 struct order {
     enum order_kind kind;
     int sig;
@@ -88,9 +88,10 @@ static void signal_all(int sig)
     tree_release(&t);
 }
 
-/* The end of everything below, also where /proc cannot be read: then the group has to do. */
+/* The end of everything below, also where /proc cannot be read: then the group has to do, without us. */
 static void kill_all(pid_t trainer)
 {
+    setpgid(0, 0);
     if (trainer > 0)
         kill(-trainer, SIGKILL);
     tree_kill(getpid(), "/proc", KILL_WAIT_MS);
@@ -128,7 +129,9 @@ static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
     }
     if (o.kind == ORDER_END)
         return kill_all(trainer), false;
-    if (o.kind == ORDER_SIGNAL_ALL && o.sig == SIGKILL)
+    if (o.kind == ORDER_LISTEN)
+        setpgid(0, trainer);
+    else if (o.kind == ORDER_SIGNAL_ALL && o.sig == SIGKILL)
         kill_all(0);
     else if (o.kind == ORDER_SIGNAL_ALL)
         signal_all(o.sig);
@@ -148,9 +151,32 @@ static void close_others(int fd, int terminal)
     close_range((unsigned)high + 1, ~0U, 0);
 }
 
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGHUP);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Of those that came to the group that we listen in, what the terminal sent; we send some ourselves.  A hangup comes from
+ * the process that caused it. */
+static void hear(int fd, int signals)
+{
+    struct signalfd_siginfo info;
+    while (signals >= 0 && read(signals, &info, sizeof(info)) > 0) {
+        bool hangup = info.ssi_signo == SIGHUP && info.ssi_pid != (uint32_t)getpid();
+        if (hangup || (info.ssi_signo != SIGCHLD && info.ssi_code == SI_KERNEL))
+            report(fd, GUARDIAN_HEARD, (int)info.ssi_signo);
+    }
+}
+
 static void guard(const struct guardian_spec *s, int fd)
 {
-    sigset_t all, child;
+    sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_DFL); /* an ignored one would take the exit status away */
@@ -165,15 +191,11 @@ static void guard(const struct guardian_spec *s, int fd)
     }
     report(fd, GUARDIAN_STARTED, (int)trainer);
     close_others(fd, s->terminal ? s->terminal->fd : -1);
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    int signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    int signals = open_signals();
     for (;;) {
         struct pollfd p[] = { { fd, POLLIN, 0 }, { signals, POLLIN, 0 } };
-        struct signalfd_siginfo info;
         poll(p, 2, signals < 0 ? POLL_MS : -1);
-        while (signals >= 0 && read(signals, &info, sizeof(info)) > 0)
-            ;
+        hear(fd, signals);
         collect(fd, &trainer);
         if (p[0].revents && !obey(s, fd, trainer))
             return;
@@ -228,6 +250,11 @@ void guardian_signal(const struct guardian *g, int sig)
 void guardian_signal_all(const struct guardian *g, int sig)
 {
     give_order(g, ORDER_SIGNAL_ALL, sig);
+}
+
+void guardian_listen(const struct guardian *g)
+{
+    give_order(g, ORDER_LISTEN, 0);
 }
 
 bool guardian_end(struct guardian *g)

@@ -37,6 +37,7 @@ enum guardian_event {
     GUARDIAN_STARTED, /* value is the trainer's pid, which is also its process group */
     GUARDIAN_REFUSED, /* it could not be executed: value is errno */
     GUARDIAN_STOPPED, /* value is the signal: Ctrl-Z, or reading from the terminal in the background */
+    GUARDIAN_HEARD,   /* value is the terminal's signal: SIGINT, SIGQUIT or SIGHUP; the trainer has it too */
     GUARDIAN_ENDED,   /* value is the status of waitpid */
     GUARDIAN_GONE,    /* the guardian itself died */
 };
@@ -52,6 +53,8 @@ struct guardian_report guardian_read(const struct guardian *g);
 /* To the trainer's process group; to everything below the guardian. */
 void guardian_signal(const struct guardian *g, int sig);
 void guardian_signal_all(const struct guardian *g, int sig);
+/* The trainer is in front of the terminal now: reports the signals that make it stop, which we do not get. */
+void guardian_listen(const struct guardian *g);
 /* Kills what is left and the guardian; true if nothing of the run is left.  Accepts a zeroed one. */
 bool guardian_end(struct guardian *g);
 

@@ -69,6 +69,16 @@ static int open_ends(struct launch *l, const struct launch_options *o, struct en
     return 0;
 }
 
+/* A trainer without a terminal of its own may ask for a password at ours, whatever its input is. */
+static void find_terminal(struct terminal *t)
+{
+    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    terminal_open(t, fd);
+    close(fd);
+}
+
 int launch_start(struct launch *l, const struct launch_options *o, struct cairn_error *err)
 {
     *l = (struct launch){
@@ -81,6 +91,8 @@ int launch_start(struct launch *l, const struct launch_options *o, struct cairn_
     CLEANUP(ends_close) struct ends e = { -1, -1, -1, -1 };
     if (open_ends(l, o, &e, err))
         return -1;
+    if (l->keys.fd < 0 && l->master < 0 && !o->detached)
+        find_terminal(&l->keys);
     const struct guardian_spec spec = {
         .argv = o->argv,
         .env = o->env,
@@ -110,12 +122,30 @@ void launch_type(const struct launch *l, const char *keys, size_t n)
     }
 }
 
+bool launch_is_in_front(const struct launch *l)
+{
+    return l->master < 0 && l->keys.fd >= 0 && l->trainer > 0 && tcgetpgrp(l->keys.fd) == l->trainer;
+}
+
+void launch_give_terminal(const struct launch *l)
+{
+    guardian_listen(&l->guardian);
+    terminal_give(&l->keys, l->trainer);
+}
+
+void launch_take_terminal(struct launch *l)
+{
+    if (launch_is_in_front(l))
+        terminal_give(&l->keys, getpgrp());
+    if (l->keys.raw)
+        terminal_restore(&l->keys);
+    l->keys.raw = false;
+}
+
 bool launch_end(struct launch *l)
 {
     bool clean = guardian_end(&l->guardian);
-    /* It may have been given the foreground. */
-    if (l->master < 0 && l->keys.fd >= 0 && l->trainer > 0 && tcgetpgrp(l->keys.fd) == l->trainer)
-        terminal_give(&l->keys, getpgrp());
+    launch_take_terminal(l);
     terminal_close(&l->keys);
     terminal_close(&l->screen);
     fd_close(&l->master);

@@ -2,7 +2,8 @@
  * A trainer that runs, with its strings attached: its guardian, its terminal or pipes, and the user's terminal.
  *
  * When our stdout is a terminal the trainer gets a terminal of its own, so that progress bars look as they should,
- * and what is typed goes there.  Otherwise it gets pipes, stdout and stderr apart. */
+ * and what is typed goes there.  Otherwise it gets pipes, stdout and stderr apart, and the user's terminal when it wants to
+ * read from it. */
 #ifndef CAIRN_RUN_LAUNCH_H
 #define CAIRN_RUN_LAUNCH_H
 
@@ -21,7 +22,7 @@ struct launch_options {
 struct launch {
     struct guardian guardian;
     struct terminal screen; /* behind our stdout */
-    struct terminal keys;   /* behind our stdin */
+    struct terminal keys;   /* behind our stdin; without a terminal for the trainer any that there is */
     int master;             /* of the trainer's terminal; -1: it has none */
     int out, err;           /* to read from; err is -1 when it goes the same way as out */
     pid_t trainer;          /* 0 until it has started */
@@ -31,6 +32,11 @@ struct launch {
 int launch_start(struct launch *l, const struct launch_options *o, struct cairn_error *err);
 /* The key that was typed belongs to the trainer. */
 void launch_type(const struct launch *l, const char *keys, size_t n);
+/* The trainer has the user's terminal, and what is typed there makes signals for it alone. */
+bool launch_is_in_front(const struct launch *l);
+void launch_give_terminal(const struct launch *l);
+/* Also ends the raw mode. */
+void launch_take_terminal(struct launch *l);
 /* Ends everything and gives the terminal back; true if nothing of the run is left. */
 bool launch_end(struct launch *l);
 

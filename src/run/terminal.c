@@ -100,5 +100,5 @@ char terminal_key(int master, unsigned char key)
     struct termios now;
     if (tcgetattr(master, &now) || !(now.c_lflag & ISIG))
         return 0;
-    return key == now.c_cc[VINTR] ? 'c' : key == now.c_cc[VSUSP] ? 'z' : 0;
+    return key == now.c_cc[VINTR] || key == now.c_cc[VQUIT] ? 'c' : key == now.c_cc[VSUSP] ? 'z' : 0;
 }

@@ -30,7 +30,7 @@ void terminal_give(const struct terminal *t, int group);
 /* A new terminal pair with this one's settings and size; both ends are closed on exec.  False: none can be had. */
 bool terminal_new_pair(const struct terminal *like, int *master, int *slave);
 
-/* What a key does in the terminal behind a master: 'c' interrupts, 'z' suspends the group that is in front, 0
+/* What a key does in the terminal behind a master: 'c' interrupts or quits, 'z' suspends the group that is in front, 0
  * neither. */
 char terminal_key(int master, unsigned char key);
 

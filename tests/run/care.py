@@ -8,7 +8,7 @@ import sys
 import time
 
 import tap
-from supervised import DATA, Home, all_gone, children, is_alive, until
+from supervised import DATA, Home, all_gone, children, is_alive, parent, until
 
 # Starts a grandchild in a session of its own, whose parent is gone, and says its number.
 ORPHANS = '''
@@ -178,9 +178,7 @@ def a_killed_guardian_takes_all_with_it():
         run = home.start('--retries', '0', '--', *python(home, ORPHANS, '600'), stdout=subprocess.DEVNULL,
                          stderr=subprocess.DEVNULL)
         pids = [int(home.wait_for(n)) for n in ('trainer', 'one', 'two')]
-        with open(f'/proc/{pids[0]}/stat', encoding='utf-8') as f:
-            guardian = int(f.read().rpartition(')')[2].split()[1])
-        os.kill(guardian, signal.SIGKILL)
+        os.kill(parent(pids[0]), signal.SIGKILL)
         if run.wait(60) != 137:
             yield f'exit {run.returncode}'
         all_gone(pids)
@@ -228,7 +226,8 @@ def a_second_signal_kills():
 
 def stops_and_continues():
     with Home() as home:
-        run = home.start('--', *python(home, ORPHANS, '600'), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = home.start('--', *python(home, ORPHANS, '600'), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                         preexec_fn=os.setpgrp)  # as a shell starts a job: it could be continued
         pids = [int(home.wait_for(n)) for n in ('trainer', 'one', 'two')]
         for sig, state in ((signal.SIGTSTP, 'T'), (signal.SIGCONT, 'S')):
             run.send_signal(sig)

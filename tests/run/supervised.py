@@ -110,9 +110,9 @@ def all_gone(pids):
 
 
 class Terminal:
-    """cairn run in a terminal of its own, as a session's only job."""
+    """cairn run in a terminal of its own, as a session's only job; with a shell that minds jobs where one is given."""
 
-    def __init__(self, home, *arguments, size=(24, 80), redirect=''):
+    def __init__(self, home, *arguments, size=(24, 80), redirect='', shell=''):
         self.output = b''
         try:
             self.pid, self.fd = pty.fork()
@@ -121,8 +121,7 @@ class Terminal:
         if self.pid == 0:
             os.chdir(home.path)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', *size, 0, 0))
-            # A parent in the same session, as a shell is, so that the job may be stopped.
-            script = '"$@" ' + redirect + '; echo "status=$?"'
+            script = shell or '"$@" ' + redirect + '; echo "status=$?"'
             os.execve('/bin/sh', ['sh', '-c', script, 'sh', CAIRN, 'run', *arguments], environment(home.path, TERM='xterm'))
 
     def pump(self, seconds=0.02):
@@ -166,16 +165,19 @@ class Terminal:
         os.waitpid(self.pid, 0)
 
 
+def parent(pid):
+    with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as f:
+        return int(f.read().rpartition(')')[2].split()[1])
+
+
 def children(pid):
     """Every process below one."""
     below, found = {}, []
     for name in filter(str.isdigit, os.listdir('/proc')):
         try:
-            with open(f'/proc/{name}/stat', encoding='utf-8', errors='replace') as f:
-                parent = int(f.read().rpartition(')')[2].split()[1])
+            below.setdefault(parent(name), []).append(int(name))
         except (FileNotFoundError, ProcessLookupError):
             continue
-        below.setdefault(parent, []).append(int(name))
     todo = [pid]
     while todo:
         todo += below.get(todo[0], [])

@@ -5,7 +5,7 @@ import signal
 import sys
 
 import tap
-from supervised import Home, Terminal, all_gone, children, is_alive, is_stopped, until
+from supervised import Home, Terminal, all_gone, children, is_alive, is_stopped, parent, until
 
 
 class Session:
@@ -115,20 +115,176 @@ def ctrl_c_twice_kills():
         all_gone([int(home.read('ready'))])
 
 
+# A job as an interactive shell has it: the shell gets the terminal when the job stops, and waits for a line.
+JOB = 'set -m; "$@"; echo "paused=$?"; read x; fg; echo "status=$?"'
+PIPED = JOB.replace('"$@"', '"$@" | cat')
+PIPED_BEHIND = 'set -m; "$@" 2>errors | cat & read x; fg; echo "status=$?"'
+# bash sends no SIGCONT to a job that runs.
+BEHIND = """command -v bash >/dev/null || { echo no-bash; exec sleep 600; }
+exec bash -mc '"$@" & read x; fg; echo "status=$?"' bash "$@" """
+
+
 def ctrl_z_stops_all_and_gives_the_terminal_back():
-    with Session(WAIT) as (home, terminal):
+    with Session(WAIT, shell=JOB) as (home, terminal):
         terminal.wait('ready')
         trainer = int(home.wait_for('ready'))
         run = children(terminal.pid)[0]
         terminal.until(terminal.is_raw, 'a raw terminal')
         terminal.type(b'\x1a')
+        terminal.wait('paused=')
         terminal.until(lambda: is_stopped(run) and is_stopped(trainer), 'a stop')
         if terminal.is_raw():
             yield 'the terminal stays raw'
-        os.kill(run, signal.SIGCONT)
+        terminal.type(b'\n')
         terminal.until(lambda: not is_stopped(trainer) and terminal.is_raw(), 'the return')
         terminal.type(b'\x03')
         terminal.wait('KeyboardInterrupt')
+        if terminal.status() != 130:
+            yield terminal.output
+
+
+def ctrl_z_without_a_shell_does_not_stop():
+    """Nobody could continue it."""
+    with Session(WAIT) as (home, terminal):
+        terminal.wait('ready')
+        terminal.until(terminal.is_raw, 'a raw terminal')
+        terminal.type(b'\x1a')
+        terminal.type(b'\x03')
+        if terminal.status() != 130:
+            yield terminal.output
+
+
+def ctrl_backslash_is_no_crash():
+    with Session(WAIT) as (home, terminal):
+        terminal.wait('ready')
+        terminal.until(terminal.is_raw, 'a raw terminal')
+        terminal.type(b'\x1c')
+        if terminal.status() != 131 or home.verdict()['attempts'][0]['end'] != 'interrupted':
+            yield terminal.output
+
+
+def a_job_in_the_background_gets_keys_when_it_comes_to_the_front():
+    with Session('print("got", repr(input("name? ")))', shell=BEHIND) as (_, terminal):
+        terminal.until(lambda: b'name? ' in terminal.output or b'no-bash' in terminal.output, 'a start')
+        if b'no-bash' in terminal.output:
+            raise tap.Skip('there is no bash here')
+        terminal.type(b'\n')
+        terminal.until(terminal.is_raw, 'a raw terminal')
+        terminal.type(b'cairn\r')
+        terminal.wait("got 'cairn'")
+        if terminal.status() or terminal.is_raw():
+            yield terminal.output
+
+
+# Reads from the user's terminal, whatever its own output is.
+READS = WAIT.replace('time.sleep', 'print("got", input(), flush=True)\ntime.sleep')
+
+
+def ctrl_z_stops_one_that_has_our_terminal():
+    with Session(READS, shell=PIPED) as (home, terminal):
+        terminal.wait('ready')
+        trainer = int(home.wait_for('ready'))
+        terminal.type(b'one\n')
+        terminal.wait('got one')
+        terminal.type(b'\x1a')
+        terminal.wait('paused=')
+        if not is_stopped(trainer):
+            yield 'the trainer runs on'
+        terminal.type(b'\n')
+        terminal.until(lambda: not is_stopped(trainer), 'the return')
+        terminal.type(b'\x03')
+        terminal.wait('cairn: journal')  # the shell, interrupted as well, says no more
+        all_gone([trainer])
+        if home.verdict()['attempts'][0]['end'] != 'interrupted':
+            yield home.verdict()
+
+
+def one_that_reads_goes_on_reading_after_ctrl_z():
+    with Session(READS, shell=PIPED) as (home, terminal):
+        terminal.wait('ready')
+        trainer = int(home.wait_for('ready'))
+        terminal.until(lambda: os.tcgetpgrp(terminal.fd) == trainer, 'the foreground')
+        terminal.type(b'\x1a')
+        terminal.wait('paused=')
+        terminal.type(b'\n')
+        terminal.until(lambda: os.tcgetpgrp(terminal.fd) == trainer, 'the foreground again')
+        terminal.type(b'two\n')
+        terminal.wait('got two')
+
+
+def ctrl_c_at_one_that_has_our_terminal_is_no_crash():
+    script = 'import os, signal\nsignal.signal(signal.SIGINT, lambda *_: os.abort())\n' + READS
+    with Session(script, shell=PIPED.replace('; read x; fg', '')) as (home, terminal):
+        terminal.wait('ready')
+        terminal.type(b'one\n')
+        terminal.wait('got one')
+        terminal.type(b'\x03')
+        terminal.wait('status=')
+        if home.verdict()['attempts'][0]['end'] != 'interrupted' or b'diagnosis' in terminal.output:
+            yield terminal.output
+
+
+def ctrl_c_twice_kills_one_that_has_our_terminal():
+    script = 'import os, signal\nsignal.signal(signal.SIGINT, lambda *_: os.write(1, b"no\\n"))' + READS + \
+             '\nwhile True: time.sleep(600)'
+    with Session(script, shell=PIPED.replace('; read x; fg', '')) as (home, terminal):
+        terminal.wait('ready')
+        terminal.type(b'one\n')
+        terminal.wait('got one')
+        terminal.type(b'\x03')
+        terminal.wait('no\r\n')
+        terminal.type(b'\x03')
+        terminal.wait('status=')
+        all_gone([int(home.read('ready'))])
+        if home.verdict()['attempts'][0]['code'] != 137:
+            yield home.verdict()
+
+
+def a_hangup_of_one_that_has_our_terminal_is_no_crash():
+    with Home() as home:
+        path = home.file('child.py', READS)
+        terminal = Terminal(home, '--', sys.executable, path, shell=PIPED)
+        trainer = int(home.wait_for('ready'))
+        terminal.until(lambda: os.tcgetpgrp(terminal.fd) == trainer, 'the foreground')
+        pids = [trainer] + children(terminal.pid)
+        terminal.close()
+        all_gone(pids)
+        if [t['end'] for t in home.verdict()['attempts']] != ['interrupted']:
+            yield home.verdict()
+
+
+def one_that_reads_in_the_background_stops_its_job():
+    """As it does by itself; the shell then knows, and fg brings it back."""
+    with Session(READS, shell=PIPED_BEHIND) as (home, terminal):
+        run = parent(parent(int(home.wait_for('ready'))))  # past the guardian
+        terminal.until(lambda: is_stopped(run), 'a stop')
+        terminal.type(b'\n')
+        terminal.until(lambda: not is_stopped(run), 'the return')
+        terminal.type(b'one\n')
+        terminal.wait('got one')
+        terminal.type(b'\x03')
+        terminal.wait('status=')
+
+
+def one_that_reads_where_no_shell_minds_it_is_remarked_on():
+    shell = 'set -m; ("$@" </dev/tty 2>errors | cat &) & sleep 600'
+    with Session(READS, shell=shell) as (home, terminal):
+        trainer = int(home.wait_for('ready'))
+        terminal.until(lambda: 'no shell can give it' in home.read('errors'), 'a remark')
+        os.kill(parent(parent(trainer)), signal.SIGTERM)
+        all_gone([trainer])
+        if home.read('errors').count('no shell') != 1:
+            yield home.read('errors')
+
+
+def asks_for_a_password_without_any_stream_of_the_terminal():
+    script = 'import getpass\nopen("secret", "w").write(getpass.getpass() + "\\n")'
+    with Session(script, redirect='</dev/null 2>errors | cat') as (home, terminal):
+        terminal.wait('assword')
+        terminal.type(b'cairn\r')
+        if home.wait_for('secret') != 'cairn':
+            yield home.read('secret')
+        terminal.status()
 
 
 def killed_outright_gives_the_terminal_back():
@@ -171,6 +327,17 @@ tap.run([
     ctrl_c_interrupts,
     ctrl_c_twice_kills,
     ctrl_z_stops_all_and_gives_the_terminal_back,
+    ctrl_z_without_a_shell_does_not_stop,
+    ctrl_backslash_is_no_crash,
+    a_job_in_the_background_gets_keys_when_it_comes_to_the_front,
+    ctrl_z_stops_one_that_has_our_terminal,
+    one_that_reads_goes_on_reading_after_ctrl_z,
+    ctrl_c_at_one_that_has_our_terminal_is_no_crash,
+    ctrl_c_twice_kills_one_that_has_our_terminal,
+    a_hangup_of_one_that_has_our_terminal_is_no_crash,
+    one_that_reads_in_the_background_stops_its_job,
+    one_that_reads_where_no_shell_minds_it_is_remarked_on,
+    asks_for_a_password_without_any_stream_of_the_terminal,
     killed_outright_gives_the_terminal_back,
     a_hangup_ends_the_trainer,
     reads_from_the_terminal_with_redirected_output,
