@@ -22,8 +22,12 @@
 /* After the trainer's end its children may finish a line; a reader of ours that does not read is waited for only as
  * long as nobody told us to stop. */
 static const double linger_s = 2, drain_s = 2, tick_s = 1, stuck_s = 4;
+/* What the trainer left running is not worth a word for so long; may go on for so long after a good end; and has so long to
+ * obey. */
+static const double notice_s = 0.3, finish_s = 10, term_s = 5;
 /* A busy CPU is mostly a good sign, so without it a trainer is suspected only after so many times the usual patience. */
 static const double polling_patience = 3;
+enum { LOOK_MS = 50 };
 enum { MEMORY_EVENT_S = 10, MEMORY_EVENT_LATER_S = 60, MEMORY_OFTEN_S = 600 };
 
 /* How a trainer is stopped: asked, asked again, told. */
@@ -450,18 +454,59 @@ static void attend(struct life *l)
     }
 }
 
-/* What the trainer left behind is said, since it may hold the GPU's memory. */
-static void say_leftovers(const struct life *l)
+/* Processes of the run that have not ended, in words; NULL: there are none. */
+static const char *leftovers(const struct life *l, struct arena *a)
 {
     CLEANUP(tree_release) struct tree t;
     CLEANUP(str_release) struct str names = { 0 };
     tree_read(&t, "/proc", l->launch.guardian.pid);
-    if (!tree_is_alive(&t) || l->result.end != ATTEMPT_ENDED)
-        return;
+    if (!tree_is_alive(&t))
+        return NULL;
     for (size_t i = 0; i < t.n && i < 4; i++)
         str_addf(&names, "%s%s (%d)", i ? ", " : "", t.process[i].name, (int)t.process[i].pid);
-    talk_say(l->o->talk, "the trainer has ended but left processes behind, which are ended too: %s%s",
-             names.s, t.n > 4 ? " ..." : "");
+    return arena_printf(a, "%s%s", names.s, t.n > 4 ? " ..." : "");
+}
+
+/* Waits until nothing is left or the time has come, or until somebody tells us not to; true if something is left and
+ * nobody did. */
+static bool wait_for_leftovers(struct life *l, double until)
+{
+    int stops = l->stops;
+    for (;;) {
+        CLEANUP(arena_release) struct arena a = { 0 };
+        if (l->stops > stops || !leftovers(l, &a))
+            return false;
+        if (clock_s() >= until)
+            return true;
+        struct pollfd signals = { l->o->signals->fd, POLLIN, 0 };
+        poll(&signals, 1, LOOK_MS);
+        for (int sig; (sig = signals_read(l->o->signals)) != 0;)
+            on_signal(l, sig);
+    }
+}
+
+/* What the trainer left running may still write a checkpoint, or hold the GPU's memory: after a good end it is waited for,
+ * then asked to end; what is left then is killed with the guardian. */
+static void end_leftovers(struct life *l)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    bool well = l->result.end == ATTEMPT_ENDED && l->result.code == 0;
+    const char *names = leftovers(l, &a);
+    if (!names || l->result.end == ATTEMPT_MEMORY || (well && !wait_for_leftovers(l, clock_s() + notice_s)))
+        return;
+    if (well) {
+        talk_say(l->o->talk,
+                 "the trainer left processes behind, which get %.0f s to end (Ctrl-C ends them now): %s",
+                 finish_s, names);
+        if (!wait_for_leftovers(l, clock_s() + finish_s) || !(names = leftovers(l, &a)))
+            return;
+    }
+    talk_say(l->o->talk,
+             "what the trainer left behind is ended, with SIGTERM and after %.0f s with SIGKILL: %s", term_s,
+             names);
+    guardian_signal_all(&l->launch.guardian, SIGTERM);
+    guardian_signal_all(&l->launch.guardian, SIGCONT);
+    wait_for_leftovers(l, clock_s() + term_s);
 }
 
 /* All writers are dead, so the pumps come to their ends, unless our own reader does not read. */
@@ -527,8 +572,8 @@ static int start(struct life *l, struct cairn_error *err)
 
 static void finish(struct life *l)
 {
-    if (l->result.end == ATTEMPT_ENDED && l->ended > 0)
-        say_leftovers(l);
+    if (l->ended > 0 && !l->killed)
+        end_leftovers(l);
     l->result.clean = launch_end(&l->launch);
     drain(l);
     l->result.abandoned = l->n_done < l->n_pumps;

@@ -153,14 +153,64 @@ def a_child_that_closes_its_output_is_waited_for():
 
 def ends_what_the_trainer_left():
     with Home() as home:
-        done = home.run('--', *python(home, ORPHANS, '0'))
+        done = home.run('--', *python(home, ORPHANS + '\nsys.exit(7)', '0'))
         pids = [int(home.read(n)) for n in ('one', 'two')]
-        if done.returncode:
+        if done.returncode != 7:
             yield done
         if any(is_alive(p) for p in pids):
             yield 'an orphan lives'
-        if b'left processes behind' not in done.stderr:
+        if b'left behind is ended' not in b' '.join(done.stderr.split()):
             yield 'nothing was said'
+        # After a good end it has some time, until somebody does not want to wait.
+        run = home.start('--', *python(home, ORPHANS, '0'), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        until(lambda: b'which get 10 s to end' in run.stderr.readline(), 'a word')
+        if not is_alive(int(home.read('one'))):
+            yield 'it was ended at once'
+        run.terminate()
+        if run.wait(60) or any(is_alive(int(home.read(n))) for n in ('one', 'two')):
+            yield f'exit {run.returncode}'
+
+
+# Writes a file for some time after the trainer has ended, or until it is told to end.
+SAVES = """
+import os, signal, sys, time
+if os.fork():
+    sys.exit(int(sys.argv[1]))
+def told(*_):
+    open("saved", "a").write("told")
+    os._exit(0)
+signal.signal(signal.SIGTERM, told)
+open("pid", "w").write(str(os.getpid()))
+time.sleep(float(sys.argv[2]))
+open("saved", "a").write("whole")
+"""
+
+
+def what_the_trainer_left_may_finish():
+    for code, seconds, expected in (('0', '3.5', 'whole'), ('7', '600', 'told')):
+        with Home() as home:
+            done = home.run('--retries', '0', '--no-preflight', '--', *python(home, SAVES, code, seconds))
+            if done.returncode != int(code) or home.read('saved') != expected:
+                yield f'{home.read("saved")!r}: {done}'
+
+
+def what_does_not_obey_is_killed():
+    script = SAVES.replace('os._exit(0)', 'time.sleep(600)')
+    with Home() as home:
+        done = home.run('--retries', '0', '--no-preflight', '--', *python(home, script, '7', '600'))
+        if done.returncode != 7 or home.read('saved') != 'told' or is_alive(int(home.read('pid'))):
+            yield done
+
+
+def killed_outright_while_it_waits_leaves_nothing():
+    with Home() as home:
+        run = home.start('--', *python(home, ORPHANS, '0'), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        until(lambda: b'left processes behind' in run.stderr.readline(), 'a word')
+        pids = children(run.pid)
+        run.kill()
+        run.wait()
+        run.stderr.close()
+        all_gone(pids)
 
 
 def killed_outright_leaves_nothing():
@@ -348,6 +398,9 @@ tap.run([
     a_full_disk_behind_us_is_no_success,
     a_child_that_closes_its_output_is_waited_for,
     ends_what_the_trainer_left,
+    what_the_trainer_left_may_finish,
+    what_does_not_obey_is_killed,
+    killed_outright_while_it_waits_leaves_nothing,
     killed_outright_leaves_nothing,
     a_killed_guardian_takes_all_with_it,
     forwards_signals,
