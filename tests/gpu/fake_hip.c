@@ -571,5 +571,6 @@ int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz,
         bz != 1 || shared || f->row->args_size > sizeof(w.args))
         return INVALID_VALUE;
     memcpy(w.args, arguments[0], f->row->args_size);
+    fake_launched(f->row->name);
     return queue(stream, &w, fake_hangs(__func__));
 }

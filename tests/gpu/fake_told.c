@@ -33,13 +33,29 @@ static void begin_anew(struct count *c)
     snprintf(c->words, sizeof(c->words), "%s", words);
 }
 
+static int launches; /* of the kernel that "after" names */
+
+void fake_launched(const char *kernel)
+{
+    const char *at = fake_word("after");
+    size_t n = strlen(kernel);
+    launches += at && !strncmp(at, kernel, n) && at[n] == ':';
+}
+
+static bool is_time(void)
+{
+    const char *at = fake_word("after");
+    int nth = 0;
+    return !at || (sscanf(at, "%*[^:]:%d", &nth) == 1 && launches >= nth);
+}
+
 /* Whether this call is the one that `word` names; its answer, where one is told.  One call is named at a time. */
 static bool is_told(const char *word, const char *name, struct count *count, int *answer)
 {
     const char *at = fake_word(word);
     size_t n = strlen(name);
     int nth = 0, code = 0;
-    if (!at || fake_is_set("unless") || strncmp(at, name, n) || at[n] != ':' ||
+    if (!at || fake_is_set("unless") || !is_time() || strncmp(at, name, n) || at[n] != ':' ||
         sscanf(at + n, ":%d:%d", &nth, &code) < 1)
         return false;
     if (answer)

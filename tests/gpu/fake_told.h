@@ -8,6 +8,7 @@
  *     hang=hipModuleLaunchKernel:3      what it queues never ends: its stream is not done, and a wait never returns
  *     slow=hipModuleLaunchKernel:3:200  it takes 200 ms
  *     crawl=hipModuleLaunchKernel:3:200 so does every such call after it
+ *     after=clip:2                      none of these before clip is launched the second time, and calls are counted from there
  *     unless=HSA_ENABLE_SDMA            none of these while this variable is set
  *     leaves=CAIRN_TRAIN_RESTARTS       there is no device while this variable is set
  *     spoil=hipMemcpyHtoDAsync:3        one of the bytes that it copies arrives changed
@@ -22,6 +23,8 @@
 
 /* The answer that this call of `name` was told to give; 0: its own. */
 int fake_injected(const char *name);
+/* A kernel was launched. */
+void fake_launched(const char *kernel);
 /* Whether the variable that a word names is set. */
 bool fake_is_set(const char *word);
 /* Whether a word names the beginning of this kernel. */

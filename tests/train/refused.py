@@ -79,16 +79,17 @@ def any_call_may_be_refused_once():
 
 
 def what_was_due_is_done_by_the_next_process():
-    """The evaluation after the last step, one in the middle, the sample after an evaluation that makes it enough."""
+    """The evaluation after the last step, one in the middle, the sample after an evaluation that makes it enough: the copy of their
+    tokens fails, the first after a step has clipped its gradient or, with two evaluations, has its loss for the eighth time."""
     still = {'train__lr': 1e-30, 'train__weight_decay': 0, 'train__warmup': 0}  # no evaluation is better than the first
-    ways = {'last': (42, 3, ('starting', 'validation'), {'train__steps': 3}),
-            'middle': (42, 3, ('starting', 'validation'), {}),
-            'sample': (70, 6, ('validation', 'starting', 'sample'), {'train__steps': 9, 'sample__every': 6, 'sample__tokens': 1, 'train__patience': 1, **still})}
+    ways = {'last': ('clip:3', 3, ('starting', 'validation'), {'train__steps': 3}),
+            'middle': ('clip:3', 3, ('starting', 'validation'), {}),
+            'sample': ('cross_entropy:8', 6, ('validation', 'starting', 'sample'), {'train__steps': 9, 'sample__every': 6, 'sample__tokens': 1, 'train__patience': 1, **still})}
     with Home() as home:
-        for name, (n, step, order, more) in ways.items():
+        for name, (after, step, order, more) in ways.items():
             keys = {**KEYS, 'eval__every': 3, 'eval__batches': 1, **more}
             home.train(name + '-whole', env=fake(home), **keys)
-            done = home.train(name, env=fake(home, f'fail=hipMemcpyHtoDAsync:{n}:98{ONCE}'), **keys)
+            done = home.train(name, env=fake(home, f'fail=hipMemcpyHtoDAsync:1:98,after={after}{ONCE}'), **keys)
             words = {'starting': 'starting again', 'validation': f'step {step}  validation loss', 'sample': f'sample at step {step}'}
             said = [done.stderr.find(words[word]) for word in order]
             if f'what step {step} left is saved' not in done.stderr or -1 in said or said != sorted(said):
@@ -102,7 +103,7 @@ def a_checkpoint_that_had_no_room_is_tried_again():
         home.train('whole', env=fake(home), **KEYS)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20000, before[1]))
-        run = home.start('full', env=fake(home, f'slow=hipModuleLaunchKernel:110:5000,fail=hipModuleLaunchKernel:111:98{ONCE}'), **KEYS)
+        run = home.start('full', env=fake(home, f'slow=hipModuleLaunchKernel:1:5000,fail=hipModuleLaunchKernel:2:98,after=embedding:3{ONCE}'), **KEYS)
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         run.wait_for('a checkpoint could not be written')
         resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, before)
@@ -167,7 +168,7 @@ def what_is_not_the_device_s_fault_ends_it():
             f.truncate(9000)
         grow = {'train__lr': 100, 'train__weight_decay': 10, 'train__schedule': 'constant', 'train__warmup': 0, 'train__steps': 50}
         ways = {'memory': ('memory=100000', {}, 'MiB of memory are planned'), 'file': ('', {'model__path': model}, 'model.safetensors'),
-                'numbers': ('', grow, 'the loss is'), 'moved': ('fail=hipModuleLaunchKernel:105:2', {}, 'weights have moved')}
+                'numbers': ('', grow, 'the loss is'), 'moved': ('fail=hipModuleLaunchKernel:2:2,after=clip:1', {}, 'weights have moved')}
         for name, (told, more, words) in ways.items():
             done = home.train(name, env=fake(home, told), **{**KEYS, **more})
             if done.returncode != 1 or words not in done.stderr or done.stderr.count('starting again') != (name == 'moved'):
