@@ -2,8 +2,19 @@
 #include "cli/train_setup.h"
 #include "base/str.h"
 #include "cli/device_memory.h"
+#include "host/root.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* The folder of a run may be given instead of a file, and is not that. */
+static void hint_at_run(const char *dir, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *file = path_join(&a, dir, "config.yaml");
+    if (!access(file, R_OK))
+        cairn_hint(err, "its configuration is %s", file);
+}
 
 int train_read_config(const struct train_wish *args, const char *file, struct train_config *c,
                       struct cairn_error *err)
@@ -11,6 +22,7 @@ int train_read_config(const struct train_wish *args, const char *file, struct tr
     if (config_read(c, file, err)) {
         if (err->code == CAIRN_EFORMAT) /* not even YAML */
             err->code = CAIRN_EUSAGE;
+        hint_at_run(file, err);
         return -1;
     }
     for (size_t i = 0; i < args->set.n; i++)

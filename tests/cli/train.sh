@@ -211,6 +211,10 @@ its_configuration_is_the_same_job()
     status_is 0
     same_weights runs/job again
     diff <(grep -v '^  dir:' runs/job/config.yaml) <(grep -v '^  dir:' again/config.yaml) >"$err" || fail 'other keys'
+    run train runs/job --resume
+    status_is 2
+    err_has 'runs/job is a directory'
+    err_has 'its configuration is runs/job/config.yaml'
     run train runs/job/config.yaml --resume
     status_is 0
     err_has 'runs/job has all its 6 steps already'
