@@ -137,7 +137,7 @@ static int run_command(struct run_options *o, int argc, char **argv)
         OPT_FLAG(0, "history", &o->history, "list the runs of the past"),
         OPT_FLAG('j', "json", &o->json, "with --history: print JSON on stdout"),
         OPT_STR(0, "preload", &o->preload_text, "auto|off|all|record|stage|retry|memory|guard",
-                "what the library inside the trainer does, several with commas between"),
+                "what the library inside the trainer does, several with commas between; +WORD adds to auto"),
         OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "the chip, told by hand"),
         OPT_MACHINE(&o->machine),
         OPT_END,

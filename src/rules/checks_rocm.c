@@ -190,7 +190,7 @@ struct finding check_mapped_weights(const struct look *l)
         return found_ok(l, "no report that mapped weights load slowly on this chip with this ROCm");
     return found_ok(l,
                     "if mapped weights load slowly, as is reported of %s with ROCm 7: cairn run "
-                    "--preload=record,stage -- COMMAND",
+                    "--preload=+stage -- COMMAND",
                     l->gpu->gfx.s);
 }
 
@@ -213,5 +213,5 @@ struct finding check_hip_memory(const struct look *l)
             say_bytes(l, l->gpu->usable_bytes.v)),
         "trainers that plan by the total choose too small a job; cairn's library in the process tells "
         "the real one",
-        "cairn run --preload=record,memory,guard -- COMMAND");
+        "cairn run --preload=+memory -- COMMAND");
 }

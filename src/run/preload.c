@@ -28,25 +28,36 @@ static const char *const names[] = {
 
 /* --- which --------------------------------------------------------------------------------------------------------- */
 
+static int parse_words(const char *at, unsigned *out, struct cairn_error *err)
+{
+    unsigned switches = 0;
+    for (;; at++) {
+        size_t n = strcspn(at, ",");
+        unsigned bits = record_switch(at, n);
+        if (!bits)
+            return cairn_fail(err, CAIRN_EUSAGE,
+                              "--preload wants auto, off, all, or some of record,stage,retry,memory,guard "
+                              "(+ before them adds to auto), not \"%.*s\"",
+                              (int)n, at);
+        switches |= bits;
+        at += n;
+        if (!*at)
+            break;
+    }
+    *out = switches;
+    return 0;
+}
+
 int preload_parse(const char *text, struct preload_choice *out, struct cairn_error *err)
 {
     struct preload_choice c = { PRELOAD_AUTO, 0 };
     if (text && (str_eq(text, "off") || str_eq(text, "none")))
         c.way = PRELOAD_OFF;
-    else if (text && !str_eq(text, "auto"))
-        c.way = PRELOAD_LIST;
-    for (const char *at = text; c.way == PRELOAD_LIST;) {
-        size_t n = strcspn(at, ",");
-        unsigned bits = record_switch(at, n);
-        if (!bits)
-            return cairn_fail(
-                err, CAIRN_EUSAGE,
-                "--preload wants auto, off, all, or some of record,stage,retry,memory,guard, not \"%.*s\"",
-                (int)n, at);
-        c.switches |= bits;
-        if (!at[n])
-            break;
-        at += n + 1;
+    else if (text && !str_eq(text, "auto")) {
+        bool adds = *text == '+';
+        c.way = adds ? PRELOAD_AUTO : PRELOAD_LIST;
+        if (parse_words(text + adds, &c.switches, err))
+            return -1;
     }
     *out = c;
     return 0;
@@ -186,16 +197,16 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     const char *others = without_library(str_env(env, "LD_PRELOAD"), a);
     const struct plan_var kept = { .name = "LD_PRELOAD", .value = others };
     bool shared = is_shared(f, p, env);
-    unsigned switches =
-        c->way == PRELOAD_LIST
-            ? c->switches
-            : SWITCH_RECORD | record_switches(str_env(env, "CAIRN_PRELOAD")) | (shared ? SWITCH_GUARD : 0U);
+    unsigned switches = c->switches;
+    if (c->way == PRELOAD_AUTO)
+        switches |=
+            SWITCH_RECORD | record_switches(str_env(env, "CAIRN_PRELOAD")) | (shared ? SWITCH_GUARD : 0U);
     *out = (struct preload){ .held = -1,
                              .env = plan_change(env, &kept, others[0] != '\0', all, ARRAY_LEN(all), a) };
     unsigned useless = shared ? 0 : switches & (SWITCH_MEMORY | SWITCH_GUARD);
     switches &= ~useless;
     const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
-    if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO))
+    if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO && !c->switches))
         return;
     if (!library || library[strcspn(library, " :")]) {
         out->trouble = library ? "the loader does not take a path with spaces or colons"

@@ -11,15 +11,16 @@
 #include <stdbool.h>
 
 enum preload_way {
-    PRELOAD_AUTO, /* the recorder, and what a rule asks for */
+    PRELOAD_AUTO, /* the recorder, what a rule asks for, and the user's words behind a + */
     PRELOAD_OFF,
     PRELOAD_LIST, /* the user's words; nothing is added */
 };
 struct preload_choice {
     enum preload_way way;
-    unsigned switches; /* of a list: bits as in preload/record.h */
+    unsigned switches; /* the user's words: bits as in preload/record.h */
 };
-/* "auto", "off" (or "none"), "all", or names of behaviours separated by commas; NULL is auto. */
+/* "auto", "off" (or "none"), "all", or names of behaviours separated by commas, which a + before them adds to what auto is;
+ * NULL is auto. */
 int preload_parse(const char *text, struct preload_choice *out, struct cairn_error *err);
 
 struct preload {

@@ -125,7 +125,10 @@ def it_can_be_left_out_or_chosen():
         env = told(home, '--preload=all', '--no-env', '--root', HALO)
         if env.get('CAIRN_PRELOAD') != 'record,stage,retry,memory,guard':
             yield env
-        for bad in ('stage,', 'all,speed', 'speed', ''):
+        env = told(home, '--preload=+stage,retry', '--root', HALO)
+        if env.get('CAIRN_PRELOAD') != 'record,stage,retry,guard':
+            yield env
+        for bad in ('stage,', 'all,speed', 'speed', '', '+', '+off', 'stage,+retry'):
             done = run(home, TELL, '--preload=' + bad)
             if done.returncode != 2 or b'--preload wants' not in done.stderr:
                 yield bad, done

@@ -148,7 +148,7 @@ const struct check_case software_cases[] = {
     { "mapped-weights", machine_halo, renoir_71, CHECK_OK, NULL },
     { "mapped-weights", machine_halo, rocm_unknown, CHECK_UNKNOWN, NULL },
     { "mapped-weights", machine_halo, no_torch, CHECK_SKIP, NULL },
-    { "hip-memory", machine_halo, rocm_713, CHECK_WARN, "--preload=record,memory,guard" },
+    { "hip-memory", machine_halo, rocm_713, CHECK_WARN, "--preload=+memory" },
     { "hip-memory", machine_halo, rocm_713_half, CHECK_OK, NULL },
     { "hip-memory", machine_halo, rocm_72, CHECK_OK, NULL },
     { "hip-memory", machine_halo, rocm_unknown, CHECK_UNKNOWN, NULL },
