@@ -15,11 +15,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define LIBRARY "libcairn-preload.so"
 /* In memory: a file system that copies on write could run out of room under a mapping. */
 #define SHARED "/dev/shm"
+enum { FEW_PROCESSES = 8 }; /* a trainer may have one for each of so many GPUs */
 
 static const char *const names[] = {
 #define AS_NAME(bit, name) [bit] = name,
@@ -133,6 +135,21 @@ static void remove_stale(void)
         closedir(d);
 }
 
+/* A container may have little, and others fill it.  A file system without a limit tells no size. */
+static const char *lack_of_room(struct arena *a)
+{
+    struct statvfs fs;
+    if (statvfs(SHARED, &fs) || !fs.f_blocks)
+        return NULL;
+    uint64_t left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    size_t n = left / sizeof(struct record);
+    if (n >= FEW_PROCESSES)
+        return NULL;
+    const char *which = n ? arena_printf(a, "only of %zu processes", n) : "of no process";
+    return arena_printf(a, "GPU calls are recorded %s: %s has %llu KiB left", which, SHARED,
+                        (unsigned long long)(left >> 10));
+}
+
 static const char *make_folder(struct arena *a, int *held)
 {
     char path[64];
@@ -223,6 +240,8 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
         out->file = make_folder(a, &out->held);
     if (switches & SWITCH_RECORD && !out->file)
         out->trouble = arena_printf(a, "GPU calls are not recorded: %s: %s", SHARED, strerror(errno));
+    else if (out->file && !out->trouble)
+        out->trouble = lack_of_room(a);
     out->list = list_of(switches, a);
     tell(&t, "LD_PRELOAD", others[0] ? arena_printf(a, "%s:%s", others, library) : library);
     tell(&t, "CAIRN_PRELOAD", out->list);

@@ -7,10 +7,11 @@ import fcntl
 import json
 import os
 import shutil
+import subprocess
 import sys
 
 import tap
-from supervised import DATA, Home
+from supervised import CAIRN, DATA, PATIENCE, Home, environment
 
 WORLD = os.environ['PRELOAD_WORLD']
 HALO = os.path.join(DATA, 'sysfs/gfx1151-strixhalo-aurora-112g-gtt')
@@ -273,6 +274,20 @@ def debug_says_which_kernel_failed():
             yield done.stderr
 
 
+def a_lack_of_room_is_said():
+    mount = ['unshare', '-Urm', 'sh', '-c', 'mount -t tmpfs -o "size=$0" none /dev/shm && exec "$@"']
+    if not shutil.which('unshare') or subprocess.run(mount + ['64k', 'true'], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise tap.Skip('no right to mount a small /dev/shm')
+    with Home() as home:
+        for size, want in (('64k', b'recorded of no process: /dev/shm has 64 KiB left'),
+                           ('1200k', b'recorded only of 2 processes'), ('64m', None), ('0', None)):
+            done = subprocess.run(mount + [size, CAIRN, 'run', '--no-preflight', '--', 'true'], env=environment(home.path),
+                                  cwd=home.path, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+            said = b' '.join(done.stderr.split())
+            if done.returncode or (want not in said if want else b'recorded' in said):
+                yield size, done
+
+
 def what_a_killed_run_left_goes_with_the_next():
     # No process has so high a number here; one elsewhere may.
     folder = '/dev/shm/cairn-run-4194305-abcdef'
@@ -306,5 +321,6 @@ tap.run([
     a_hang_names_the_call,
     to_fetch_a_loss_is_a_wait,
     debug_says_which_kernel_failed,
+    a_lack_of_room_is_said,
     what_a_killed_run_left_goes_with_the_next,
 ])
