@@ -39,6 +39,17 @@ static int fail_byte(struct reader *r, const char *problem, size_t offset)
     return fail_at(r, at, problem);
 }
 
+/* 0 at the end. */
+static char char_at(const struct reader *r, yaml_mark_t at)
+{
+    const char *s = r->text, *end = s + r->len;
+    for (size_t lines = at.line; s < end && lines; s++)
+        lines -= *s == '\n';
+    for (size_t left = at.column; s < end && (left || (*s & 0xc0) == 0x80); s++)
+        left -= (*s & 0xc0) != 0x80;
+    return s < end ? *s : '\0';
+}
+
 static int fail_parser(struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
@@ -49,6 +60,8 @@ static int fail_parser(struct reader *r)
         return fail_byte(r, problem, p->problem_offset);
     if (!p->context)
         return fail_at(r, p->problem_mark, problem);
+    if (char_at(r, p->problem_mark) == '\t')
+        return fail_at(r, p->problem_mark, "a tab, where YAML takes spaces only");
     return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%zu:%zu: %s %s", r->name, p->problem_mark.line + 1,
                       p->problem_mark.column + 1, problem, p->context);
 }
