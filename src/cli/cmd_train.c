@@ -98,7 +98,9 @@ static int open_dir(const struct train_args *args, const char *dir, struct cairn
         cairn_fail(err, CAIRN_EUSAGE, "%s is not empty", dir);
         return cairn_hint(err, "--resume goes on with that run; --set run.dir=DIR starts one elsewhere");
     }
-    return args->dry_run ? 0 : file_make_dir(dir, 0777, err);
+    if (args->dry_run || !file_make_dir(dir, 0777, err))
+        return 0;
+    return cairn_hint(err, "--set run.dir=DIR puts the run elsewhere");
 }
 
 /* ---- the command ---- */

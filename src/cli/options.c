@@ -115,8 +115,10 @@ static int take_value(const char *command, const struct opt_row *row, const char
         *(bool *)row->at = true;
         return OPTIONS_GO;
     case OPT_TYPE_INT:
-        if (!cairn_parse_u64(value, &number) || number > INT_MAX)
+        if (!cairn_parse_u64(value, &number))
             return options_error(command, "--%s wants a whole number, not \"%s\"", row->name, value);
+        if (number > INT_MAX)
+            return options_error(command, "--%s wants a number up to %d, not %s", row->name, INT_MAX, value);
         *(int *)row->at = (int)number;
         return OPTIONS_GO;
     case OPT_TYPE_STR:

@@ -56,6 +56,16 @@ a_wrong_key_has_a_place()
     run train job.yaml --set model.heads=3
     status_is 2
     err_has '--set model.heads=3: model.heads is 3, which does not divide model.width, 16'
+    printf '# \303\266\ndata:\n\tpath: text.txt\n' >wrong.yaml
+    run train wrong.yaml
+    status_is 2
+    err_has 'wrong.yaml:3:1: a tab, where YAML takes spaces only'
+    run train job.yaml --steps 99999999999
+    status_is 2
+    err_has '--steps wants a number up to 2147483647, not 99999999999'
+    run train job.yaml --set run.dir=job.yaml/run
+    status_is 1
+    err_has '--set run.dir=DIR puts the run elsewhere'
     run train job.yaml --steps 0
     status_is 2
     err_has '--steps: train.steps is 0'
