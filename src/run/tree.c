@@ -175,24 +175,39 @@ bool tree_waits_for_input(const struct tree *t, const char *proc)
     return false;
 }
 
+/* Ports that the kernel gives to who does not care for one. */
+struct ports {
+    unsigned low, high;
+};
+
+static struct ports ephemeral_ports(const char *proc)
+{
+    struct ports p = { 32768, 60999 };
+    char path[512], text[64];
+    snprintf(path, sizeof(path), "%s/sys/net/ipv4/ip_local_port_range", proc);
+    if (read_start(path, text, sizeof(text)))
+        sscanf(text, "%u %u", &p.low, &p.high);
+    return p;
+}
+
 /* Inodes of listening sockets out of /proc/PID/net/tcp: state 0A, the inode is the tenth word. */
-static bool lists_inode(const char *path, unsigned long inode)
+static bool lists_inode(const char *path, unsigned long inode, const struct ports * not )
 {
     char line[512];
     FILE *f = fopen(path, "re");
     bool found = false;
     while (f && !found && fgets(line, sizeof(line), f)) {
-        unsigned state;
+        unsigned port, state;
         unsigned long got;
-        found = sscanf(line, " %*[^:]: %*s %*s %x %*s %*s %*s %*s %*s %lu", &state, &got) == 2 &&
-                state == 0x0a && got == inode;
+        found = sscanf(line, " %*[^:]: %*[^:]:%x %*s %x %*s %*s %*s %*s %*s %lu", &port, &state, &got) == 3 &&
+                state == 0x0a && got == inode && (port < not ->low || port > not ->high);
     }
     if (f)
         fclose(f);
     return found;
 }
 
-static bool process_listens(const char *proc, pid_t pid)
+static bool process_serves(const char *proc, pid_t pid, const struct ports * not )
 {
     char path[512], tcp[512], tcp6[512], target[64];
     snprintf(path, sizeof(path), "%s/%d/fd", proc, (int)pid);
@@ -204,16 +219,40 @@ static bool process_listens(const char *proc, pid_t pid)
         ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
         target[n > 0 ? n : 0] = 0;
         if (sscanf(target, "socket:[%lu]", &inode) == 1 &&
-            (lists_inode(tcp, inode) || lists_inode(tcp6, inode)))
+            (lists_inode(tcp, inode, not ) || lists_inode(tcp6, inode, not )))
             return true;
     }
     return false;
 }
 
-bool tree_listens(const struct tree *t, const char *proc)
+bool tree_serves(const struct tree *t, const char *proc)
+{
+    const struct ports not = ephemeral_ports(proc);
+    for (size_t i = 0; i < t->n; i++)
+        if (process_serves(proc, t->process[i].pid, &not ))
+            return true;
+    return false;
+}
+
+static bool process_has_variable(const char *proc, pid_t pid, const char *name)
+{
+    char path[512];
+    CLEANUP(mem_free) char *variable = NULL;
+    size_t size = 0, n = strlen(name);
+    snprintf(path, sizeof(path), "%s/%d/environ", proc, (int)pid);
+    FILE *f = fopen(path, "re");
+    bool found = false;
+    while (f && !found && getdelim(&variable, &size, 0, f) > 0)
+        found = !strncmp(variable, name, n) && variable[n] == '=';
+    if (f)
+        fclose(f);
+    return found;
+}
+
+bool tree_has_variable(const struct tree *t, const char *proc, const char *name)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (process_listens(proc, t->process[i].pid))
+        if (process_has_variable(proc, t->process[i].pid, name))
             return true;
     return false;
 }

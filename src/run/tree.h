@@ -36,8 +36,11 @@ bool tree_is_stopped(const struct tree *t);
 bool tree_is_alive(const struct tree *t);
 /* Some process waits for a line from the terminal. */
 bool tree_waits_for_input(const struct tree *t, const char *proc);
-/* Some process accepts TCP connections: a server, which may stand still for days. */
-bool tree_listens(const struct tree *t, const char *proc);
+/* Some process accepts TCP connections at a port that somebody chose: a server, which may stand still for days.  Those that
+ * talk among themselves take any port. */
+bool tree_serves(const struct tree *t, const char *proc);
+/* Some process was started with this variable. */
+bool tree_has_variable(const struct tree *t, const char *proc, const char *name);
 
 /* SIGKILL for everything below root until nothing is left that could run, or wait_ms are over; the dead are left to
  * their parents.  True if nothing is left, or nobody can tell. */

@@ -77,7 +77,21 @@ static void sees_who_waits_for_a_line(void)
     tree_release(&t);
 }
 
-static void sees_who_listens(void)
+static void sees_variables(void)
+{
+    make_machine();
+    struct tree t;
+    REQUIRE(tree_read(&t, scratch("proc"), 10));
+    FILE *f = fopen(scratch("proc/12/environ"), "we");
+    REQUIRE(f && fwrite("A=1\0MASTER_PORT=2\0MASTER=", 1, 25, f) == 25 && !fclose(f));
+    CHECK(tree_has_variable(&t, scratch("proc"), "MASTER_PORT"));
+    CHECK(tree_has_variable(&t, scratch("proc"), "MASTER"));
+    CHECK(!tree_has_variable(&t, scratch("proc"), "MASTER_PO"));
+    CHECK(!tree_has_variable(&t, scratch("proc"), "PORT"));
+    tree_release(&t);
+}
+
+static void sees_who_serves(void)
 {
     make_machine();
     struct tree t;
@@ -89,11 +103,15 @@ static void sees_who_listens(void)
                  "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n"
                  "   0: 0100007F:1F90 00000000:0000 01 00000000:00000000 00:00000000 00000000"
                  "  1000        0 4242 1 0 100 0 0 10 0\n");
-    CHECK(!tree_listens(&t, scratch("proc"))); /* connected, not listening */
+    CHECK(!tree_serves(&t, scratch("proc"))); /* connected, not listening */
     scratch_file("proc/11/net/tcp6",
                  "   0: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000"
                  "  1000        0 4242 1 0 100 0 0 10 0\n");
-    CHECK(tree_listens(&t, scratch("proc")));
+    CHECK(tree_serves(&t, scratch("proc")));
+    scratch_file("proc/sys/net/ipv4/ip_local_port_range", "8080\t9000\n");
+    CHECK(!tree_serves(&t, scratch("proc"))); /* at any port */
+    scratch_file("proc/sys/net/ipv4/ip_local_port_range", "8081\t9000\n");
+    CHECK(tree_serves(&t, scratch("proc")));
     tree_release(&t);
 }
 
@@ -137,7 +155,8 @@ int main(void)
     RUN(finds_descendants_of_every_generation);
     RUN(tells_states);
     RUN(sees_who_waits_for_a_line);
-    RUN(sees_who_listens);
+    RUN(sees_variables);
+    RUN(sees_who_serves);
     RUN(a_hidden_proc_is_an_empty_tree);
     RUN(kills_everything_below);
     return check_done();

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is excused from standing still where nobody gave the time: only here can that be a second. */
+#include "run/attempt.h"
+
+#include "base/clock.h"
+#include "check.h"
+#include "preload/record.h"
+#include "run/journal.h"
+#include "scratch.h"
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+/* One that is excused ends by itself, well after the time to judge it; one that is not must not do so on a slow machine. */
+enum { HANG_S = 1, EXCUSED_S = 6, NOT_EXCUSED_S = 100 };
+
+/* --- the trainer: this program once more ---------------------------------------------------------------------- */
+
+/* At any port, or at one that nobody else has. */
+static void listen_at(bool chosen)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0), bad = -1;
+    for (int port = chosen ? 20000 : 0; bad && port < 21000; port++) {
+        struct sockaddr_in at = { .sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        bad = bind(fd, (struct sockaddr *)&at, sizeof(at));
+    }
+    if (bad || listen(fd, 1))
+        exit(9);
+}
+
+/* As the library inside a trainer writes it down: a wait that does not return, of this process or of one that has ended. */
+static void wait_for_gpu(const char *prefix, int pid)
+{
+    static struct record r = { .version = RECORD_VERSION, .function = { "hipStreamSynchronize" } };
+    char path[512];
+    memcpy(r.magic, RECORD_MAGIC, sizeof(r.magic));
+    r.pid = (uint32_t)pid;
+    r.call[1] = (struct record_call){ .nth = 1, .start = (uint64_t)(clock_s() * 1e9) };
+    snprintf(path, sizeof(path), "%s.%d", prefix, pid);
+    FILE *f = fopen(path, "we");
+    if (!f || fwrite(&r, sizeof(r), 1, f) != 1 || fclose(f))
+        exit(9);
+}
+
+static int stand_still(const char *what, const char *calls, const char *seconds)
+{
+    if (strcmp(what, "sleep"))
+        listen_at(strcmp(what, "any") != 0);
+    if (!strcmp(what, "gpu"))
+        wait_for_gpu(calls, getpid());
+    if (!strcmp(what, "dead"))
+        wait_for_gpu(calls, 1);
+    sleep((unsigned)atoi(seconds));
+    return 0;
+}
+
+/* --- the tests ------------------------------------------------------------------------------------------------- */
+
+static void ignore(void *context, const char *text)
+{
+    (void)context;
+    (void)text;
+}
+
+/* Of one that stands still so long. */
+static enum attempt_end end_of(const char *what, const char *variable, int seconds)
+{
+    char self[] = "/proc/self/exe", word[16], calls[512], wait[16];
+    char *const argv[] = { self, word, calls, wait, NULL };
+    const char *const env[] = { "PATH=/bin", variable, NULL };
+    static const int forwarded[] = { SIGTERM };
+    const struct talk talk = { ignore, NULL };
+    struct facts f = { .root.fd = -1 };
+    struct gauge g = { .root = &f.root };
+    struct cairn_error err = { 0 };
+    struct attempt out = { .code = -1 };
+    CLEANUP(journal_close) struct journal j = { 0 };
+    CLEANUP(signals_close) struct signals s = { .fd = -1 };
+    snprintf(word, sizeof(word), "%s", what);
+    snprintf(wait, sizeof(wait), "%d", seconds);
+    snprintf(calls, sizeof(calls), "%s", scratch(what));
+    const struct attempt_options o = {
+        .argv = argv,
+        .env = env,
+        .hang_after_s = HANG_S,
+        .calls = calls,
+        .gauge = &g,
+        .journal = &j,
+        .signals = &s,
+        .talk = &talk,
+    };
+    CHECK(!root_open(&f.root, NULL, &err) && !journal_open(&j, scratch_dir, NULL, &err) &&
+          !signals_open(&s, forwarded, 1, &err) && !attempt_run(&o, &out, &err));
+    root_close(&f.root);
+    CHECK(out.end == ATTEMPT_HUNG || out.code == 0);
+    return out.end;
+}
+
+static void one_that_sleeps_hangs(void)
+{
+    CHECK_INT(end_of("sleep", NULL, NOT_EXCUSED_S), ATTEMPT_HUNG);
+}
+
+static void a_server_may_stand_still(void)
+{
+    CHECK_INT(end_of("chosen", NULL, EXCUSED_S), ATTEMPT_ENDED);
+}
+
+static void to_listen_at_any_port_is_no_excuse(void)
+{
+    CHECK_INT(end_of("any", NULL, NOT_EXCUSED_S), ATTEMPT_HUNG);
+}
+
+static void nor_is_it_for_one_rank_of_several(void)
+{
+    CHECK_INT(end_of("chosen", "MASTER_PORT=29500", NOT_EXCUSED_S), ATTEMPT_HUNG);
+}
+
+static void nor_inside_a_call(void)
+{
+    CHECK_INT(end_of("gpu", NULL, NOT_EXCUSED_S), ATTEMPT_HUNG);
+    CHECK_INT(end_of("dead", NULL, EXCUSED_S), ATTEMPT_ENDED); /* another one's is none */
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 3)
+        return stand_still(argv[1], argv[2], argv[3]);
+    RUN(one_that_sleeps_hangs);
+    RUN(a_server_may_stand_still);
+    RUN(to_listen_at_any_port_is_no_excuse);
+    RUN(nor_is_it_for_one_rank_of_several);
+    RUN(nor_inside_a_call);
+    return check_done();
+}
