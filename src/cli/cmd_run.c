@@ -10,6 +10,7 @@
 #include "run/state.h"
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +157,8 @@ static int run_command(struct run_options *o, int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     o->argv = argv + rest;
+    o->options = argv + 1;
+    o->n_options = (size_t)(rest - 1 - (rest > 1 && !strcmp(argv[rest - 1], "--")));
     r = check_words(o, argv[0]);
     if (r != OPTIONS_GO)
         return r;

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -221,10 +222,24 @@ static void add_preload(struct stage *s)
                                      p->why ? p->why : ""));
 }
 
+/* The user's environment with the user's additions alone. */
+static const char *const *given_environment(struct stage *s)
+{
+    struct plan_var *set = NULL;
+    size_t n = 0;
+    for (const char *const *g = s->o->with.item; g && *g; g++) {
+        const char *name = arena_strndup(&s->arena, *g, strcspn(*g, "="));
+        if (!plan_find(set, n, name)) /* the first one counts, as in a plan */
+            *ARENA_PUSH(&s->arena, set, n) =
+                (struct plan_var){ .name = name, .value = *g + strlen(name) + 1 };
+    }
+    return plan_change(s->facts->env, set, n, NULL, 0, &s->arena);
+}
+
 static void make_environment(struct stage *s)
 {
     struct cairn_error err = { 0 };
-    s->env = s->o->no_env ? s->facts->env : plan_environment(s->facts, &s->plan, &s->arena);
+    s->env = s->o->no_env ? given_environment(s) : plan_environment(s->facts, &s->plan, &s->arena);
     add_preload(s);
     if (!s->o->with_smi)
         return;
@@ -273,6 +288,8 @@ static int train(struct stage *s)
     CLEANUP(signals_close) struct signals signals = { .fd = -1 };
     const struct supervise_options so = {
         .argv = o->argv,
+        .options = o->options,
+        .n_options = o->n_options,
         .facts = s->facts,
         .plan = &s->plan,
         .env = s->env,

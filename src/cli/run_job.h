@@ -15,6 +15,8 @@ struct run_options {
     struct preload_choice preload;
     struct opt_list keep, with;
     char **argv;
+    char **options; /* the words before it, without -- */
+    size_t n_options;
 };
 
 enum { RUN_CODE_OURS = 125 }; /* it could not be started, for a reason of our own */

@@ -294,27 +294,66 @@ static void add_quoted(struct str *text, const char *word)
     str_add(text, "'");
 }
 
+static void add_words(struct str *text, char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        str_add(text, " ");
+        add_quoted(text, words[i]);
+    }
+}
+
+static void add_setting(struct str *text, const struct plan_var *v)
+{
+    if (str_eq(v->name, "CAIRN_PRELOAD"))
+        str_add(text, " --preload=");
+    else
+        str_addf(text, " --with %s=", v->name);
+    add_quoted(text, v->value);
+}
+
+/* The first of two settings counts, so what is to be tried comes before what was tried and the user's own. */
+static void add_settings(struct str *text, struct run *r, const struct diagnose_fix *fix)
+{
+    const struct supervise_result *before = &r->result;
+    for (size_t i = 0; i < fix->n_set; i++)
+        add_setting(text, &fix->set[i]);
+    if (fix->action == DIAGNOSE_ACT_CPU)
+        add_setting(text, &no_gpu);
+    for (size_t i = 0; i < before->n_set; i++)
+        if (!plan_find(fix->set, fix->n_set, before->set[i].name))
+            add_setting(text, &before->set[i]);
+}
+
+/* The words of the attempt that would be next. */
+static char *const *next_argv(struct run *r, const struct diagnose_fix *fix)
+{
+    char *const *argv = r->original;
+    struct resume resume;
+    if (fix->action == DIAGNOSE_ACT_OPTIMIZER)
+        argv = optimizer_replace(argv, r->a).argv;
+    if (!r->trained)
+        return argv;
+    resume_find(argv, r->o->trainer, r->o->resume_cmd, r->a, &resume);
+    return resume.way == RESUME_UNKNOWN ? argv : resume.argv;
+}
+
 /* The command that a person would type to try it. */
 static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
 {
     CLEANUP(str_release) struct str text = { 0 };
+    char *const *argv = next_argv(r, fix);
+    size_t n = 0;
+    while (argv[n])
+        n++;
+    for (size_t i = 0; i < r->result.n_unset; i++)
+        str_addf(&text, "%s -u %s", text.len ? "" : "env", r->result.unset[i]);
     for (size_t i = 0; i < fix->n_unset; i++)
-        str_addf(&text, "%s -u %s", i ? "" : "env", fix->unset[i]);
+        str_addf(&text, "%s -u %s", text.len ? "" : "env", fix->unset[i]);
     str_addf(&text, "%scairn run", text.len ? " " : "");
-    for (size_t i = 0; i < fix->n_set; i++) {
-        if (str_eq(fix->set[i].name, "CAIRN_PRELOAD"))
-            str_add(&text, " --preload=");
-        else
-            str_addf(&text, " --with %s=", fix->set[i].name);
-        add_quoted(&text, fix->set[i].value);
-    }
-    if (fix->action == DIAGNOSE_ACT_CPU)
-        str_addf(&text, " --with %s=%s", no_gpu.name, no_gpu.value);
+    add_settings(&text, r, fix);
+    add_words(&text, r->o->options, r->o->n_options);
     str_add(&text, " --");
-    for (char *const *arg = r->original; *arg; arg++) {
-        str_add(&text, " ");
-        add_quoted(&text, *arg);
-    }
+    add_words(&text, argv, n);
     return arena_strdup(r->a, text.s);
 }
 

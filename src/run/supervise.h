@@ -19,6 +19,8 @@
 
 struct supervise_options {
     char *const *argv;
+    char *const *options; /* of the command line, for a command to type */
+    size_t n_options;
     const struct facts *facts;
     const struct plan *plan;
     const char *const *env;  /* of the first attempt */

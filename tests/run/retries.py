@@ -5,6 +5,7 @@ The scripts succeed only if the right variable really is in their environment; `
 """
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -212,6 +213,52 @@ sys.exit(1)
             yield done.stderr.decode()
 
 
+def words_of_suggestion(done):
+    """As a shell takes the command that is suggested."""
+    told = ' '.join(done.stderr.decode().split('to try it: ')[1].split('cairn: ')[0].split())
+    return shlex.split(told)
+
+
+def the_command_to_type_is_whole():
+    """What was changed before, and the options that were given."""
+    script = START + """
+sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)" if "HSA_OVERRIDE_GFX_VERSION" in os.environ
+         else "RuntimeError: HIP error: invalid device function")
+"""
+    given = ('--with', "MYVAR=it's 1", '--debug', '--retries', '1', '--no-preflight')
+    with Home() as home:
+        done = attempt(home, script, *given, argv=('two words',))
+        words = words_of_suggestion(done)
+        at = words.index('--')
+        path = os.path.join(home.path, 'train.py')
+        if words[:2] != ['cairn', 'run'] or words[at - len(given):] != [*given, '--', sys.executable, path, 'two words']:
+            yield words
+        if 'HSA_OVERRIDE_GFX_VERSION=10.3.0' not in words or len(words[2:at - len(given)]) != 4:
+            yield words
+        # It does what it says.
+        home.file('train.py', START + 'print({n: os.environ.get(n) for n in sys.argv[1:]})')
+        names = [w.split('=')[0] for w in words[:at] if '=' in w and not w.startswith('--')]
+        wanted = {w.split('=')[0]: w.split('=')[1] for w in words[:at] if '=' in w and not w.startswith('--')}
+        done = home.run(*words[2:-1], *names)
+        if repr(wanted).encode() not in done.stdout or len(wanted) != 3:
+            yield wanted, done
+
+
+def the_command_to_type_resumes():
+    with Home() as home:
+        done = attempt(home, RESUMES, '--retries', '0', '--trainer', 'musubi', argv=('--output_dir', 'out'))
+        words = words_of_suggestion(done)
+        if words[-2:] != ['--resume', 'out/lora-000001-state'] or words[words.index('--') - 2:][:2] != ['--trainer', 'musubi']:
+            yield words
+
+
+def given_variables_count_without_the_plan():
+    with Home() as home:
+        done = home.run('--no-env', '--with', 'MYVAR=1', '--with', 'MYVAR=2', '--', 'sh', '-c', 'echo "$MYVAR"')
+        if done.stdout != b'1\n':
+            yield done
+
+
 RESUMES = START + '''
 if "--resume" in sys.argv:
     print("resumed from", sys.argv[sys.argv.index("--resume") + 1])
@@ -365,6 +412,9 @@ tap.run([
     one_change_at_a_time_until_the_retries_end,
     the_cpu_where_it_is_allowed,
     work_is_not_destroyed,
+    the_command_to_type_is_whole,
+    the_command_to_type_resumes,
+    given_variables_count_without_the_plan,
     resumes_from_the_saved_state,
     a_resumed_training_is_never_started_anew,
     resumes_by_command,
