@@ -259,6 +259,17 @@ static void keep_environment(struct stage *s)
     journal_write_text(&s->journal, "env", text);
 }
 
+/* Two runs, one inside of the other, must not both try again: the inner one does, which sees more. */
+static void know_each_other(struct stage *s)
+{
+    const char *outer = str_env(s->facts->env, "CAIRN_RUN");
+    const struct plan_var ours = { .name = "CAIRN_RUN", .value = s->journal.dir };
+    if (outer)
+        journal_tell_outer(&s->journal, outer);
+    if (s->journal.dir)
+        s->env = plan_change(s->env, &ours, 1, NULL, 0, &s->arena);
+}
+
 /* The one who started us may go; from here on we talk to the journal alone. */
 static void detach(struct stage *s)
 {
@@ -337,6 +348,7 @@ static int prepare_and_train(struct stage *s)
     run_print_summary(s->facts, &s->plan, !s->o->no_env);
     make_environment(s);
     keep_environment(s);
+    know_each_other(s);
     if (s->o->detach)
         run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
                              s->journal.dir ? s->journal.dir : "none, so its output is lost"));

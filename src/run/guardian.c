@@ -181,7 +181,7 @@ static void guard(const struct guardian_spec *s, int fd)
     sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_DFL); /* an ignored one would take the exit status away */
     setpgid(0, 0);
-    prctl(PR_SET_NAME, "cairn-guardian");
+    prctl(PR_SET_NAME, GUARDIAN_NAME);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t trainer = 0;
     int e = start_trainer(s, &trainer);

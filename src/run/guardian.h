@@ -17,6 +17,8 @@
 
 struct terminal;
 
+#define GUARDIAN_NAME "cairn-guardian" /* of the process */
+
 struct guardian_spec {
     char *const *argv;               /* argv[0] is looked up in PATH */
     const char *const *env;          /* NULL-terminated */

@@ -128,6 +128,24 @@ void journal_write(struct journal *j, const char *name, const struct json *v)
     journal_write_text(j, name, text.s);
 }
 
+void journal_tell_outer(const struct journal *j, const char *outer)
+{
+    CLEANUP(mem_free) char *path = NULL;
+    if (asprintf(&path, "%s/inner", outer) < 0)
+        abort();
+    FILE *f = fopen(path, "ae");
+    if (!f)
+        return; /* it may be long gone */
+    fprintf(f, "%s\n", j->dir ? j->dir : "");
+    fclose(f);
+}
+
+bool journal_has_inner(const struct journal *j)
+{
+    CLEANUP(mem_free) char *path = journal_path(j, "inner");
+    return path && !access(path, F_OK);
+}
+
 const struct cairn_error *journal_trouble(struct journal *j)
 {
     if (!j->trouble.code || j->trouble_said)

@@ -34,6 +34,9 @@ void journal_add(struct journal *j, struct json *event);
 /* A whole file in the folder, replaced at once. */
 void journal_write_text(struct journal *j, const char *name, const char *text);
 void journal_write(struct journal *j, const char *name, const struct json *v);
+/* A run inside of another says so in the other's folder, which CAIRN_RUN names in its environment. */
+void journal_tell_outer(const struct journal *j, const char *outer);
+bool journal_has_inner(const struct journal *j);
 /* Why the journal is not complete; NULL: it is, or it was said already. */
 const struct cairn_error *journal_trouble(struct journal *j);
 

@@ -234,6 +234,14 @@ bool tree_serves(const struct tree *t, const char *proc)
     return false;
 }
 
+bool tree_has_name(const struct tree *t, const char *name)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (!strcmp(t->process[i].name, name))
+            return true;
+    return false;
+}
+
 static bool process_has_variable(const char *proc, pid_t pid, const char *name)
 {
     char path[512];

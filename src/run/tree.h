@@ -39,6 +39,7 @@ bool tree_waits_for_input(const struct tree *t, const char *proc);
 /* Some process accepts TCP connections at a port that somebody chose: a server, which may stand still for days.  Those that
  * talk among themselves take any port. */
 bool tree_serves(const struct tree *t, const char *proc);
+bool tree_has_name(const struct tree *t, const char *name);
 /* Some process was started with this variable. */
 bool tree_has_variable(const struct tree *t, const char *proc, const char *name);
 

@@ -213,6 +213,22 @@ sys.exit(1)
             yield done.stderr.decode()
 
 
+def a_run_inside_a_run_retries_alone():
+    with Home() as home:
+        path = home.file('train.py', START + 'sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)")')
+        done = home.run('--allow-cpu', '--', CAIRN, 'run', '--allow-cpu', '--', sys.executable, path)
+        if done.returncode != 1 or len(home.read('tries')) != 3:
+            yield len(home.read('tries')), done
+        if b'another `cairn run` inside' not in done.stderr:
+            yield done.stderr.decode()
+        # One that ended long ago means nothing.
+        os.unlink(home.path + '/tries')
+        if b'inside' in home.run('--allow-cpu', '--', sys.executable, path, env={'CAIRN_RUN': home.path + '/gone'}).stderr:
+            yield 'it takes itself for an outer one'
+        if len(home.read('tries')) != 3:
+            yield len(home.read('tries'))
+
+
 def words_of_suggestion(done):
     """As a shell takes the command that is suggested."""
     told = ' '.join(done.stderr.decode().split('to try it: ')[1].split('cairn: ')[0].split())
@@ -412,6 +428,7 @@ tap.run([
     one_change_at_a_time_until_the_retries_end,
     the_cpu_where_it_is_allowed,
     work_is_not_destroyed,
+    a_run_inside_a_run_retries_alone,
     the_command_to_type_is_whole,
     the_command_to_type_resumes,
     given_variables_count_without_the_plan,

@@ -5,9 +5,11 @@
 #include "base/clock.h"
 #include "check.h"
 #include "preload/record.h"
+#include "run/guardian.h"
 #include "run/journal.h"
 #include "scratch.h"
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 /* One that is excused ends by itself, well after the time to judge it; one that is not must not do so on a slow machine. */
@@ -45,12 +47,14 @@ static void wait_for_gpu(const char *prefix, int pid)
 
 static int stand_still(const char *what, const char *calls, const char *seconds)
 {
-    if (strcmp(what, "sleep"))
+    if (strcmp(what, "sleep") && strcmp(what, "inner"))
         listen_at(strcmp(what, "any") != 0);
     if (!strcmp(what, "gpu"))
         wait_for_gpu(calls, getpid());
     if (!strcmp(what, "dead"))
         wait_for_gpu(calls, 1);
+    if (!strcmp(what, "inner"))
+        prctl(PR_SET_NAME, GUARDIAN_NAME);
     sleep((unsigned)atoi(seconds));
     return 0;
 }
@@ -123,6 +127,11 @@ static void nor_inside_a_call(void)
     CHECK_INT(end_of("dead", NULL, EXCUSED_S), ATTEMPT_ENDED); /* another one's is none */
 }
 
+static void a_run_inside_watches_itself(void)
+{
+    CHECK_INT(end_of("inner", NULL, EXCUSED_S), ATTEMPT_ENDED);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 3)
@@ -132,5 +141,6 @@ int main(int argc, char **argv)
     RUN(to_listen_at_any_port_is_no_excuse);
     RUN(nor_is_it_for_one_rank_of_several);
     RUN(nor_inside_a_call);
+    RUN(a_run_inside_watches_itself);
     return check_done();
 }
