@@ -179,7 +179,9 @@ static void ended(struct life *l, int status)
 {
     l->ended = clock_s();
     l->result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    launch_take_terminal(&l->launch); /* from here on Ctrl-C is for us */
+    if (l->launch.master < 0)
+        launch_take_terminal(
+            &l->launch); /* from here on Ctrl-C is for us; of its own one it may still carry lines */
 }
 
 /* Stopped for reading from the terminal in the background: it gets the foreground, if that is ours to give; otherwise we
@@ -188,16 +190,14 @@ static void on_stopped(struct life *l, int sig)
 {
     bool wants_terminal = sig == SIGTTIN || sig == SIGTTOU;
     rest(l);
-    if (launch_is_in_front(&l->launch) && !wants_terminal) {
+    if (l->launch.master >= 0)
+        return;
+    if (wants_terminal && terminal_is_ours(&l->launch.keys))
+        guardian_bring_to_front(&l->launch.guardian);
+    else if (wants_terminal)
+        kill(0, SIGTTIN);
+    else if (launch_is_in_front(&l->launch))
         kill(0, SIGTSTP);
-    } else if (wants_terminal && l->launch.master < 0) {
-        if (!terminal_is_ours(&l->launch.keys)) {
-            kill(0, SIGTTIN);
-            return;
-        }
-        launch_give_terminal(&l->launch);
-        guardian_signal(&l->launch.guardian, SIGCONT);
-    }
 }
 
 static void on_report(struct life *l)
@@ -527,6 +527,7 @@ static void end_leftovers(struct life *l)
     const char *names = leftovers(l, &a);
     if (!names || l->result.end == ATTEMPT_MEMORY || (well && !wait_for_leftovers(l, clock_s() + notice_s)))
         return;
+    launch_take_terminal(&l->launch); /* Ctrl-C is for us now */
     if (well) {
         talk_say(l->o->talk,
                  "the trainer left processes behind, which get %.0f s to end (Ctrl-C ends them now): %s",

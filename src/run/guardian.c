@@ -17,7 +17,7 @@
 
 enum { KILL_WAIT_MS = 3000, END_WAIT_MS = 4000, POLL_MS = 20 };
 
-enum order_kind { ORDER_SIGNAL, ORDER_SIGNAL_ALL, ORDER_LISTEN, ORDER_END };
+enum order_kind { ORDER_SIGNAL, ORDER_SIGNAL_ALL, ORDER_FRONT, ORDER_END };
 struct order {
     enum order_kind kind;
     int sig;
@@ -113,6 +113,15 @@ static void collect(int fd, pid_t *trainer)
     }
 }
 
+/* We go with it, to hear what the terminal sends. */
+static void bring_to_front(const struct guardian_spec *s, pid_t trainer)
+{
+    if (trainer <= 0 || !s->terminal || setpgid(0, trainer))
+        return;
+    terminal_give(s->terminal, trainer);
+    kill(-trainer, SIGCONT);
+}
+
 /* False when it is time to go. */
 static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
 {
@@ -129,8 +138,8 @@ static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
     }
     if (o.kind == ORDER_END)
         return kill_all(trainer), false;
-    if (o.kind == ORDER_LISTEN)
-        setpgid(0, trainer);
+    if (o.kind == ORDER_FRONT)
+        bring_to_front(s, trainer);
     else if (o.kind == ORDER_SIGNAL_ALL && o.sig == SIGKILL)
         kill_all(0);
     else if (o.kind == ORDER_SIGNAL_ALL)
@@ -252,9 +261,9 @@ void guardian_signal_all(const struct guardian *g, int sig)
     give_order(g, ORDER_SIGNAL_ALL, sig);
 }
 
-void guardian_listen(const struct guardian *g)
+void guardian_bring_to_front(const struct guardian *g)
 {
-    give_order(g, ORDER_LISTEN, 0);
+    give_order(g, ORDER_FRONT, 0);
 }
 
 bool guardian_end(struct guardian *g)

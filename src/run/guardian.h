@@ -55,8 +55,9 @@ struct guardian_report guardian_read(const struct guardian *g);
 /* To the trainer's process group; to everything below the guardian. */
 void guardian_signal(const struct guardian *g, int sig);
 void guardian_signal_all(const struct guardian *g, int sig);
-/* The trainer is in front of the terminal now: reports the signals that make it stop, which we do not get. */
-void guardian_listen(const struct guardian *g);
+/* Gives the trainer the terminal, and continues it.  The signals that are typed there are reported, since we do not get
+ * them. */
+void guardian_bring_to_front(const struct guardian *g);
 /* Kills what is left and the guardian; true if nothing of the run is left.  Accepts a zeroed one. */
 bool guardian_end(struct guardian *g);
 

@@ -127,12 +127,6 @@ bool launch_is_in_front(const struct launch *l)
     return l->master < 0 && l->keys.fd >= 0 && l->trainer > 0 && tcgetpgrp(l->keys.fd) == l->trainer;
 }
 
-void launch_give_terminal(const struct launch *l)
-{
-    guardian_listen(&l->guardian);
-    terminal_give(&l->keys, l->trainer);
-}
-
 void launch_take_terminal(struct launch *l)
 {
     if (launch_is_in_front(l))

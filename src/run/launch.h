@@ -34,7 +34,6 @@ int launch_start(struct launch *l, const struct launch_options *o, struct cairn_
 void launch_type(const struct launch *l, const char *keys, size_t n);
 /* The trainer has the user's terminal, and what is typed there makes signals for it alone. */
 bool launch_is_in_front(const struct launch *l);
-void launch_give_terminal(const struct launch *l);
 /* Also ends the raw mode. */
 void launch_take_terminal(struct launch *l);
 /* Ends everything and gives the terminal back; true if nothing of the run is left. */

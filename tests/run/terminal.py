@@ -203,7 +203,7 @@ def one_that_reads_goes_on_reading_after_ctrl_z():
     with Session(READS, shell=PIPED) as (home, terminal):
         terminal.wait('ready')
         trainer = int(home.wait_for('ready'))
-        terminal.until(lambda: os.tcgetpgrp(terminal.fd) == trainer, 'the foreground')
+        terminal.until(lambda: os.tcgetpgrp(terminal.fd) == trainer and not is_stopped(trainer), 'the foreground')
         terminal.type(b'\x1a')
         terminal.wait('paused=')
         terminal.type(b'\n')
