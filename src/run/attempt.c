@@ -83,15 +83,22 @@ static void kill_it(struct life *l)
 /* With a terminal of its own the trainer gets the keys whenever ours is in front; a shell does not tell us that it is. */
 static void take_keys(struct life *l)
 {
-    if (l->launch.master >= 0 && !l->launch.keys.raw && !l->ended)
-        terminal_make_raw(&l->launch.keys);
+    if (l->launch.master < 0 || l->launch.keys.raw || l->ended > 0)
+        return;
+    terminal_make_raw(&l->launch.keys);
+    if (l->launch.keys.raw)
+        terminal_copy_size(&l->launch.screen,
+                           l->launch.master); /* only who is in front is told of a new one */
 }
 
-/* Told to stop: the first time the trainer is told, the second time it is killed. */
+/* Told to stop: the first time the trainer is told, the second time it is killed.  When a terminal is closed, kernel and
+ * shell both say so. */
 static void told_to_stop(struct life *l, int sig, bool pass_on)
 {
     if (!l->ended || l->result.code)
         l->result.end = ATTEMPT_INTERRUPTED; /* whatever we were about to do: nothing is tried again */
+    if (l->stops && sig == SIGHUP)
+        return;
     if (l->stops++)
         kill_it(l);
     else if (pass_on) {

@@ -132,6 +132,8 @@ static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
     if (n != (ssize_t)sizeof(o)) { /* our owner died */
         if (s->terminal)
             terminal_restore(s->terminal);
+        if (s->terminal && tcgetpgrp(s->terminal->fd) == trainer)
+            terminal_give(s->terminal, s->group);
         if (!s->detached)
             kill_all(trainer);
         return false;

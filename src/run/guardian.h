@@ -27,6 +27,7 @@ struct guardian_spec {
     bool detached;                   /* the trainer may outlive us */
     sigset_t mask;                   /* the trainer's signal mask */
     const struct terminal *terminal; /* to give back when we die; may be NULL */
+    pid_t group;                     /* ours, which gets it */
 };
 
 struct guardian {

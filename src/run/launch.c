@@ -103,6 +103,7 @@ int launch_start(struct launch *l, const struct launch_options *o, struct cairn_
         .detached = o->detached,
         .mask = o->mask,
         .terminal = l->keys.fd >= 0 ? &l->keys : NULL,
+        .group = getpgrp(),
     };
     if (guardian_start(&spec, &l->guardian, err))
         return -1;

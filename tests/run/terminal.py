@@ -240,6 +240,55 @@ def ctrl_c_twice_kills_one_that_has_our_terminal():
             yield home.verdict()
 
 
+def killed_outright_gives_the_foreground_back():
+    with Session(READS, shell='"$@" | cat; read x; echo "read=$x"') as (home, terminal):
+        trainer = int(home.wait_for('ready'))
+        terminal.until(lambda: os.tcgetpgrp(terminal.fd) == trainer, 'the foreground')
+        os.kill(parent(parent(trainer)), signal.SIGKILL)
+        all_gone([trainer])
+        terminal.type(b'line\n')
+        terminal.wait('read=line')
+
+
+def a_hangup_leaves_time_to_save():
+    """It comes twice: when the terminal goes, and when the shell does."""
+    script = '''
+import os, signal, sys, time
+def told(*_):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    open("told", "w").write("yes\\n")
+    time.sleep(1.5)
+    open("saved", "w").write("whole")
+    sys.exit(0)
+signal.signal(signal.SIGHUP, told)
+''' + WAIT
+    with Home() as home:
+        terminal = Terminal(home, '--', sys.executable, home.file('child.py', script))
+        trainer = int(home.wait_for('ready'))
+        os.kill(parent(parent(trainer)), signal.SIGHUP)
+        home.wait_for('told')
+        terminal.close()
+        all_gone([trainer])
+        if home.read('saved') != 'whole':
+            yield 'it was killed'
+
+
+def a_size_that_changed_meanwhile_reaches_the_trainer():
+    script = WAIT.replace('time.sleep(600)', '''
+while True:
+    print("size", os.get_terminal_size().columns, flush=True)
+    time.sleep(0.1)
+''')
+    with Session(script, shell=JOB) as (_, terminal):
+        terminal.wait('size 80')
+        terminal.until(terminal.is_raw, 'a raw terminal')
+        terminal.type(b'\x1a')
+        terminal.wait('paused=')
+        terminal.resize(40, 123)
+        terminal.type(b'\n')
+        terminal.wait('size 123')
+
+
 def a_hangup_of_one_that_has_our_terminal_is_no_crash():
     with Home() as home:
         path = home.file('child.py', READS)
@@ -334,6 +383,9 @@ tap.run([
     one_that_reads_goes_on_reading_after_ctrl_z,
     ctrl_c_at_one_that_has_our_terminal_is_no_crash,
     ctrl_c_twice_kills_one_that_has_our_terminal,
+    killed_outright_gives_the_foreground_back,
+    a_hangup_leaves_time_to_save,
+    a_size_that_changed_meanwhile_reaches_the_trainer,
     a_hangup_of_one_that_has_our_terminal_is_no_crash,
     one_that_reads_in_the_background_stops_its_job,
     one_that_reads_where_no_shell_minds_it_is_remarked_on,
