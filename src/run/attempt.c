@@ -578,6 +578,14 @@ static void say_lost_output(struct life *l)
         l->result.code = 1;
 }
 
+/* What a trainer dies of then is no failure, and nobody would see another attempt. */
+static void note_lost_reader(struct life *l)
+{
+    bool left = pump_reader_left(l->out) || pump_reader_left(l->err);
+    if (left && l->result.end == ATTEMPT_ENDED && l->result.code)
+        l->result.end = ATTEMPT_INTERRUPTED;
+}
+
 static int start_pumps(struct life *l, struct cairn_error *err)
 {
     int null = l->o->detached ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
@@ -621,6 +629,7 @@ static void finish(struct life *l)
     if (l->result.abandoned)
         return; /* a reader that does not read: the threads are left to the end of the process */
     say_lost_output(l);
+    note_lost_reader(l);
     pump_join(l->out);
     pump_join(l->err);
     fd_close(&l->done);

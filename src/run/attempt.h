@@ -32,7 +32,7 @@ enum attempt_end {
     ATTEMPT_NOT_STARTED, /* code is 126 or 127, error is errno */
     ATTEMPT_HUNG,        /* stopped by the watchdog */
     ATTEMPT_MEMORY,      /* stopped because the host's memory ran out */
-    ATTEMPT_INTERRUPTED, /* we were told to stop, and passed it on */
+    ATTEMPT_INTERRUPTED, /* we were told to stop, and passed it on; or its reader left */
 };
 const char *attempt_end_name(enum attempt_end e);
 

@@ -26,6 +26,7 @@ struct pump {
     pthread_t thread;
     atomic_uint_fast64_t bytes;
     atomic_int error;
+    atomic_bool left; /* the reader has */
     char piece[PIECE_BYTES];
 };
 
@@ -114,7 +115,8 @@ static void *carry(void *context)
         atomic_fetch_add(&p->bytes, (uint64_t)n);
         recorder_put(p->recorder, p, p->piece, (size_t)n);
         if (!p->error && !write_whole(p->to, p->piece, (size_t)n)) {
-            if (errno == EPIPE)
+            atomic_store(&p->left, errno == EPIPE);
+            if (p->left)
                 break;
             atomic_store(&p->error, errno);
         }
@@ -160,6 +162,11 @@ uint64_t pump_bytes(const struct pump *p)
 int pump_error(const struct pump *p)
 {
     return p ? atomic_load(&p->error) : 0;
+}
+
+bool pump_reader_left(const struct pump *p)
+{
+    return p && atomic_load(&p->left);
 }
 
 void pump_hurry(struct pump *p)

@@ -130,6 +130,15 @@ def a_reader_that_leaves_ends_the_writer():
         run.stdout.close()
         if run.wait(60) != 128 + signal.SIGPIPE:
             yield f'exit {run.returncode}'
+        # That is no failure to be cured, whatever it said before.
+        script = 'import sys\nopen("tries", "a").write("x")\nprint("gfx1031", flush=True)\n' \
+                 'sys.stderr.write("RuntimeError: HIP error: invalid device function\\n")\n' \
+                 'while True: print("x" * 9000)\n'
+        run = home.start('--', *python(home, script), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        run.stdout.read(100)
+        run.stdout.close()
+        if not run.wait(60) or home.read('tries') != 'x' or home.verdict()['attempts'][0]['end'] != 'interrupted':
+            yield home.read('tries'), home.verdict()
 
 
 def a_full_disk_behind_us_is_no_success():
