@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "run/calls.h"
 #include "run/evidence.h"
+#include "run/excuse.h"
 #include "run/launch.h"
 #include "run/pump.h"
 #include "run/tree.h"
@@ -281,37 +282,6 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, 
     journal_add(l->o->journal, event);
 }
 
-static bool tree_has(const struct tree *t, int pid)
-{
-    for (size_t i = 0; i < t->n; i++)
-        if (t->process[i].pid == pid)
-            return true;
-    return false;
-}
-
-/* Some process that lives has been inside a GPU call for so long. */
-static bool is_inside_call(const struct life *l, const struct tree *t, double seconds)
-{
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls calls;
-    calls_read(l->o->calls, &a, &calls);
-    for (size_t i = 0; i < calls.n; i++)
-        for (size_t k = 0; k < calls.process[i].n; k++) {
-            const struct calls_call *c = &calls.process[i].call[k];
-            if (!c->returned && c->begun_s >= seconds && tree_has(t, calls.process[i].pid))
-                return true;
-        }
-    return false;
-}
-
-/* A server waits for its users.  Ranks of a training listen too, for each other: torch tells them where with MASTER_PORT.
- * That a step was seen says nothing: a server that draws pictures prints the same bars. */
-static bool is_idle_server(const struct life *l, const struct tree *t)
-{
-    return tree_serves(t, "/proc") && !tree_has_variable(t, "/proc", "MASTER_PORT") &&
-           !is_inside_call(l, t, l->o->hang_after_s);
-}
-
 /* Reasons for standing still that are none to stop it. */
 static bool is_excused(struct life *l, const struct tree *t)
 {
@@ -319,11 +289,9 @@ static bool is_excused(struct life *l, const struct tree *t)
         return true;
     if (l->o->hang_explicit)
         return false;
-    if (tree_has_name(t, GUARDIAN_NAME))
-        return true; /* a run inside of this one watches it, and sees more */
     if (!recorder_saw_step(l->recorder) && clock_s() - l->start < 2 * l->o->hang_after_s)
         return true; /* the start may take its time */
-    return tree_waits_for_input(t, "/proc") || is_idle_server(l, t);
+    return excuse_exists(t, l->o->calls, l->o->hang_after_s);
 }
 
 /* No copy takes so long, whatever the CPU does beside. */
