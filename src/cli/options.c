@@ -221,13 +221,8 @@ static int unknown_option(const char *command, const char *word, const struct ta
     return options_error(command, "unknown option %s", word);
 }
 
-int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest)
-{
-    return options_parse_as(argc, argv, rows, usage, rest, NULL);
-}
-
-int options_parse_as(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
-                     int *rest, options_refuse refuse)
+static int parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest,
+                 options_refuse refuse)
 {
     struct table t = { .n = 0 };
     if (argc > 1 && !strcmp(argv[1], "--list-options"))
@@ -268,4 +263,19 @@ int options_parse_as(int argc, char **argv, const struct opt_row *rows, const st
     if (rest)
         *rest = optind;
     return OPTIONS_GO;
+}
+
+int options_parse_as(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
+                     int *rest, options_refuse refuse)
+{
+    int r = parse(argc, argv, rows, usage, rest, refuse);
+    for (const struct opt_row *row = rows; r != OPTIONS_GO && row->type; row++)
+        if (row->type == OPT_TYPE_LIST)
+            opt_list_release(row->at);
+    return r;
+}
+
+int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage, int *rest)
+{
+    return options_parse_as(argc, argv, rows, usage, rest, NULL);
 }

@@ -62,7 +62,8 @@ struct opt_usage {
 enum { OPTIONS_GO = -1 };
 
 /* OPTIONS_GO: go on; *rest is the index of the first operand in argv (NULL: the command takes none, and one is
- * wrong usage).  Otherwise the exit code.  Every command also has --help and --color, which are handled here.
+ * wrong usage).  Otherwise the exit code, and lists are empty again.  Every command also has --help and --color, which
+ * are handled here.
  * With --list-options (for completion) the rows are printed, one a line. */
 int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
                   int *rest);

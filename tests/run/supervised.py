@@ -119,6 +119,8 @@ class Terminal:
         except OSError as e:  # no /dev/pts in a bare container
             raise tap.Skip(f'no terminal can be had here: {e}') from e
         if self.pid == 0:
+            for ignored in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP:  # by what started the tests
+                signal.signal(ignored, signal.SIG_DFL)
             os.chdir(home.path)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', *size, 0, 0))
             script = shell or '"$@" ' + redirect + '; echo "status=$?"'
