@@ -319,7 +319,7 @@ static void watch_polling(struct life *l, const struct tree *t, struct watch_sam
     if (!l->polling_said)
         return;
     if (is_inside_copy(l)) {
-        talk_say(l->o->talk, "a copy to or from the GPU has not returned for %.0f s: stopping it",
+        talk_say(l->o->talk, "a copy to the GPU has not returned for %.0f s: stopping it",
                  l->polling.after_s);
         stop_it(l, t, ATTEMPT_HUNG, s.now_s);
         return;
