@@ -92,17 +92,36 @@ static int cut_back(struct metrics *m, uint64_t first, struct cairn_error *err)
     return 0;
 }
 
+static char *log_path(const char *dir)
+{
+    char *path;
+    if (asprintf(&path, "%s/log.jsonl", dir) < 0)
+        abort();
+    return path;
+}
+
+/* Some network file systems have no locks; there one does without. */
+static int lock(int fd, const char *dir, struct cairn_error *err)
+{
+    if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+        return 0;
+    return cairn_fail(err, CAIRN_EUSAGE, "%s: another process is training into this folder", dir);
+}
+
+int metrics_check(const char *dir, struct cairn_error *err)
+{
+    CLEANUP(mem_free) char *path = log_path(dir);
+    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? 0 : lock(fd, dir, err);
+}
+
 static int open_log(struct metrics *m, const char *dir, uint64_t first, struct cairn_error *err)
 {
-    if (asprintf(&m->log.path, "%s/log.jsonl", dir) < 0)
-        abort();
+    m->log.path = log_path(dir);
     m->log.fd = fault_hit() ? -1 : open(m->log.path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (m->log.fd < 0)
         return cairn_fail_errno(err, "open %s", m->log.path);
-    /* Some network file systems have no locks; there one does without. */
-    if (flock(m->log.fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: another process is training into this folder", dir);
-    return cut_back(m, first, err);
+    return lock(m->log.fd, dir, err) ? -1 : cut_back(m, first, err);
 }
 
 static const char board_prefix[] = "events.out.tfevents.";

@@ -15,6 +15,8 @@ struct metrics;
  * later ones are taken from an existing log, and so is a torn last line; TensorBoard is told to forget them.  Fails also
  * when another process writes to this folder. */
 int metrics_open(const char *dir, uint64_t first, struct metrics **out, struct cairn_error *err);
+/* Fails when another process does now: its checkpoints come and go. */
+int metrics_check(const char *dir, struct cairn_error *err);
 /* Lines with an event are written at once, others at most a second later, if steps go on.  Before work that takes long,
  * call metrics_flush. */
 void metrics_add(struct metrics *m, const struct measure *step);

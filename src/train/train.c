@@ -583,7 +583,8 @@ static bool is_finished(struct job *j)
 static int run_job(struct job *j, enum train_end *end, struct cairn_error *err)
 {
     char *from;
-    if (job_read_shape(j, err) || find_start(j, &from, err))
+    bool writes = !j->o->dry_run && !j->o->profile;
+    if (job_read_shape(j, err) || (writes && metrics_check(j->o->dir, err)) || find_start(j, &from, err))
         return -1;
     if (from && j->state.step >= (uint64_t)j->c->train.steps && is_finished(j)) {
         job_say(j, "%s has all its %lld steps already", j->o->dir, (long long)j->c->train.steps);

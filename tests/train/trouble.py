@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cairn train` when things go wrong: signals, torn checkpoints, a full disk, a second process, memory, a lost device."""
+import fcntl
 import os
 import re
 import resource
@@ -170,6 +171,17 @@ def a_second_process_is_refused():
         yield from differences(home, 'shared', 'whole', 3 * AHEAD)
 
 
+def it_is_refused_before_it_reads_anything():
+    """Checkpoints of the other process come and go."""
+    with Home() as home:
+        home.train('run', train__steps=2)
+        with open(home.path + '/run/log.jsonl', encoding='utf-8') as log:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            done = home.train('run', '--resume', data__path='nowhere')
+        if done.returncode != 2 or 'another process' not in done.stderr:
+            yield f'exit {done.returncode}: {done.stderr}'
+
+
 def less_memory_is_enough():
     keys = {'train__steps': 8, 'train__device': 'hip:0', 'train__batch': 4, 'model__context': 16}
     with Home() as home:
@@ -304,6 +316,7 @@ tap.run([
     a_torn_one_does_not_push_out_a_whole_one,
     a_full_disk_costs_a_checkpoint_and_not_the_run,
     a_second_process_is_refused,
+    it_is_refused_before_it_reads_anything,
     less_memory_is_enough,
     what_the_device_cannot_widen_the_host_does,
     what_was_loaded_is_told_while_debugging,
