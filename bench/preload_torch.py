@@ -290,8 +290,9 @@ def with_it(o, kind):
     kind.prepare()
     left, bad = o['deadline'] - time.monotonic(), 0
     if o['what'] != 'load':
-        bad += fork(o, kind, o['switches'], train_seconds=left * 0.33)
-        bad += fork(o, kind, 'record', train_seconds=left * 0.15)  # what is on unless something has failed
+        share = 0.45 if o['what'] == 'train' else 0.24
+        for switches in (o['switches'], 'record'):  # the latter is on unless something has failed
+            bad += fork(o, kind, switches, train_seconds=left * share)
     if o['what'] != 'train':
         bad += fork(o, kind, o['switches'], load_seconds=left * 0.12, most=3)
         for ring in filter(None, o['rings'].split(',')):

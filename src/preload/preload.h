@@ -142,7 +142,7 @@ struct seen {
     struct record_call *call;
     uint64_t nth;
 };
-/* detail: a launch's kernel, or a copy's kind. */
+/* detail: a launch's kernel, a copy's kind, or that an allocation is refused. */
 struct seen recorder_begin(enum call c, uint64_t size, unsigned detail);
 void recorder_end(struct seen s, int code);
 /* A number for the kernel behind a function, 0 if its name cannot be told. */

@@ -14,12 +14,13 @@
 
 #define RECORD_MAGIC "cairnrec"
 enum {
-    RECORD_VERSION = 4,
+    RECORD_VERSION = 5,
     RECORD_CALLS = 4096,
     RECORD_KERNELS = 1024,
     RECORD_KERNEL_BYTES = 256,
     RECORD_FUNCTIONS = 96,
     RECORD_FUNCTION_BYTES = 40,
+    RECORD_REFUSED = 1, /* by the guard: the runtime was not to blame */
 };
 
 /* What a file counts time in.  Ticks are the CPU's, which are read without a look at memory; the kernel has to trust them. */
@@ -44,7 +45,8 @@ struct record_call {
     uint16_t function; /* its place in the table */
     union {
         uint16_t kernel; /* of a launch: its number; 0: not known */
-        uint16_t kind;   /* of a copy that has one, as the runtime counts them */
+        uint16_t
+            kind; /* of a copy that has one, as the runtime counts them; of an allocation: RECORD_REFUSED or 0 */
     };
     _Atomic uint32_t returned;
     uint64_t unused[2];

@@ -101,21 +101,22 @@ static void took(const struct told *t, size_t n, void **p)
 }
 
 /* n: bytes, as far as can be told before; p: where the result is put; got: bytes, then; too_much: makes the arguments such. */
-#define TAKE_SOME(id, name, params, args, n, p, got, kind, guarded, too_much)            \
-    EXPORT int name params;                                                              \
-    EXPORT int name params                                                               \
-    {                                                                                    \
-        ENTER(id, params);                                                               \
-        const size_t wanted = n;                                                         \
-        bool refused = (guarded) && refuses(told, wanted, p);                            \
-        if (refused)                                                                     \
-            too_much;                                                                    \
-        RECORDED(id, wanted, 0, refused ? refusal(real args, (void **)(p)) : real args); \
-        if ((guarded) && !refused)                                                       \
-            took(told, wanted, p);                                                       \
-        if (!code && tracks(told))                                                       \
-            ranges_add(kind, *(void *const *)(p), got);                                  \
-        return code;                                                                     \
+#define TAKE_SOME(id, name, params, args, n, p, got, kind, guarded, too_much) \
+    EXPORT int name params;                                                   \
+    EXPORT int name params                                                    \
+    {                                                                         \
+        ENTER(id, params);                                                    \
+        const size_t wanted = n;                                              \
+        bool refused = (guarded) && refuses(told, wanted, p);                 \
+        if (refused)                                                          \
+            too_much;                                                         \
+        RECORDED(id, wanted, refused ? RECORD_REFUSED : 0,                    \
+                 refused ? refusal(real args, (void **)(p)) : real args);     \
+        if ((guarded) && !refused)                                            \
+            took(told, wanted, p);                                            \
+        if (!code && tracks(told))                                            \
+            ranges_add(kind, *(void *const *)(p), got);                       \
+        return code;                                                          \
     }
 #define TAKE(id, name, params, args, p, kind, guarded) \
     TAKE_SOME(id, name, params, args, n, p, n, kind, guarded, n = impossible)

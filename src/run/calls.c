@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { JSON_CALLS = 16, MANY_FILES = 16 };
+enum { JSON_CALLS = 16, MANY_FILES = 16, OUT_OF_MEMORY = 2 };
 
 /* The numbers are the same in all versions of HIP. */
 static const struct {
@@ -121,6 +121,11 @@ static bool is_launch(const char *function)
     return strstr(function, "Launch") && strstr(function, "Kernel");
 }
 
+static bool takes_memory(const char *function)
+{
+    return (strstr(function, "Malloc") && !strstr(function, "Host")) || strstr(function, "MemCreate");
+}
+
 static struct calls_call call_of(const struct record *r, const struct record_call *e, const struct moment *m,
                                  struct arena *a)
 {
@@ -134,7 +139,8 @@ static struct calls_call call_of(const struct record *r, const struct record_cal
         .function = function,
         .kernel = kernel ? text_of(kernel, sizeof(r->kernel[0].name), a) : NULL,
         .size = e->size,
-        .kind = is_launch(function) ? 0 : e->kind,
+        .kind = strstr(function, "Memcpy") ? e->kind : 0,
+        .refused = takes_memory(function) && e->kind == RECORD_REFUSED,
         .code = e->code,
         .returned = e->returned,
         .took_s = e->returned ? seconds(e->took, m) : begun_s,
@@ -156,6 +162,21 @@ static void add_calls(const struct record *r, struct calls_process *p, struct ar
     }
 }
 
+/* Whether the guard, and not the runtime, refused what the process asked for last and did not get. */
+static bool is_guards_doing(const struct record *r, uint64_t n_calls)
+{
+    char function[RECORD_FUNCTION_BYTES + 1] = "";
+    for (uint64_t nth = n_calls; nth > 0 && n_calls - nth < RECORD_CALLS; nth--) {
+        const struct record_call *e = &r->call[nth % RECORD_CALLS];
+        if (e->nth != nth || !e->returned || e->code != OUT_OF_MEMORY || e->function >= RECORD_FUNCTIONS)
+            continue;
+        memcpy(function, r->function[e->function], RECORD_FUNCTION_BYTES);
+        if (takes_memory(function))
+            return e->kind == RECORD_REFUSED;
+    }
+    return true; /* it is long ago */
+}
+
 static void add_process(const char *path, struct arena *a, struct calls *out)
 {
     CLEANUP(mem_free) struct record *r = read_file(path);
@@ -173,8 +194,10 @@ static void add_process(const char *path, struct arena *a, struct calls *out)
         .refused = r->counts.refused,
         .refused_bytes = r->counts.refused_bytes,
     };
-    out->refused += p.refused;
-    out->refused_bytes += p.refused_bytes;
+    if (is_guards_doing(r, n_calls)) {
+        out->refused += p.refused;
+        out->refused_bytes += p.refused_bytes;
+    }
     add_calls(r, &p, a);
     if (p.n)
         *ARENA_PUSH(a, out->process, out->n) = p;
@@ -374,7 +397,8 @@ static void add_call(struct str *s, const struct calls_call *c, struct arena *a)
     }
     const char *name = error_name(c->code);
     if (c->code)
-        str_addf(s, ": %s%s%d%s", name ? name : "error ", name ? " (" : "", c->code, name ? ")" : "");
+        str_addf(s, ": %s%s%d%s%s", name ? name : "error ", name ? " (" : "", c->code, name ? ")" : "",
+                 c->refused ? " by the guard" : "");
     str_add(s, ", took ");
     add_time(s, c->took_s);
 }

@@ -18,6 +18,7 @@ struct calls_call {
     uint64_t size;                 /* bytes, or threads of a launch */
     int kind;                      /* of a copy, as HIP counts them; 0: it has none */
     int code;
+    bool refused;           /* an allocation, by the guard */
     bool returned;          /* false: the process is inside, or died there */
     double took_s, begun_s; /* begun_s: how long ago */
     unsigned thread;
@@ -36,7 +37,8 @@ struct calls {
     struct calls_process
         *process; /* those with a call that may explain an end first; then those that called last */
     size_t n;
-    uint64_t refused, refused_bytes; /* allocations, by the guard in all of them */
+    uint64_t refused,
+        refused_bytes; /* allocations, by the guard, in those that it refused their last one that failed */
 };
 
 /* prefix as in CAIRN_PRELOAD_FILE; NULL: nothing is read. */

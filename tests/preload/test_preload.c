@@ -409,6 +409,7 @@ static void refuses_what_would_starve_the_host(void)
     CHECK_INT(r->counts.refused, 3);
     CHECK_INT(r->counts.refused_bytes, 120 << 20);
     CHECK_INT(r->call[1].code, 2);
+    CHECK_INT(r->call[1].kind, RECORD_REFUSED);
     o = TRY("allocate", "record,guard", .budget = true, .more = meminfo(1000, 241));
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
     r = record_of(o.pid);
@@ -425,8 +426,13 @@ static void refuses_what_would_starve_the_host(void)
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
     o = TRY("allocate", "record", .budget = true, .more = meminfo(1000, 239));
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
-    o = TRY("allocate", "guard", .budget = true, .fake = "memory=50000000"); /* the runtime's own refusal */
+    o = TRY("allocate", "record,guard", .budget = true,
+            .fake = "memory=50000000"); /* the runtime's own refusal */
     CHECK_STR(o.out, "0 2 2 0 last 2\n");
+    r = record_of(o.pid);
+    REQUIRE(r);
+    CHECK_INT(r->call[2].code, 2);
+    CHECK_INT(r->call[2].kind, 0);
 }
 
 static void tells_the_truth_about_memory(void)

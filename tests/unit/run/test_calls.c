@@ -19,6 +19,8 @@ static struct record *new_record(int pid)
     strcpy(r->function[1], "hipLaunchKernel");
     strcpy(r->function[2], "hipStreamSynchronize");
     strcpy(r->function[3], "hipMemcpyDtoHAsync");
+    strcpy(r->function[4], "hipMalloc");
+    strcpy(r->function[5], "hipHostMalloc");
     r->kernel[1].number = 1;
     strcpy(r->kernel[1].name, "_ZN2at6native13reduce_kernelILi512EEEvT_");
     strcpy(r->library, "/opt/libamdhip64.so.6");
@@ -204,6 +206,31 @@ static void one_of_many_is_found(void)
     CHECK(!strstr(text.s, "of process 108,")); /* no more than 8 */
 }
 
+/* Guarded and freed and done with: what failed at last the runtime had not got. */
+static void the_guard_is_blamed_for_the_last_refusal_only(void)
+{
+    for (int by_guard = 0; by_guard < 2; by_guard++) {
+        struct record *r = new_record(54);
+        add(r, 4, 2, true, 9);
+        r->call[1].kind = by_guard ? 0 : RECORD_REFUSED;
+        add(r, 4, 2, true, 2);
+        r->call[2].kind = by_guard ? RECORD_REFUSED : 0;
+        add(r, 5, 2, true, 1); /* pinned memory, which is not guarded */
+        r->counts.refused = 1;
+        r->counts.refused_bytes = 64;
+        keep(r, "calls.54");
+        struct calls c = read_all();
+        REQUIRE(c.n == 1);
+        CHECK_INT(c.refused, by_guard);
+        CHECK_INT(c.refused_bytes, 64 * by_guard);
+        CHECK_INT(c.process[0].refused, 1);
+        CHECK_STR(calls_say(&c.process[0].call[by_guard], &arena),
+                  "hipMalloc of 64 bytes: hipErrorOutOfMemory (2) by the guard, took 1.5 us");
+        CHECK_STR(calls_say(&c.process[0].call[!by_guard], &arena),
+                  "hipMalloc of 64 bytes: hipErrorOutOfMemory (2), took 1.5 us");
+    }
+}
+
 /* No process has so high a number. */
 static void files_of_the_dead_do_not_pile_up(void)
 {
@@ -345,6 +372,7 @@ int main(void)
     RUN(tells_a_copy_from_a_wait_);
     RUN(an_older_kernel_is_not_the_last_);
     RUN(one_of_many_is_found_);
+    RUN(the_guard_is_blamed_for_the_last_refusal_only);
     RUN(files_of_the_dead_do_not_pile_up_);
     RUN(the_process_that_called_last_comes_first_);
     RUN(a_ring_that_went_round_);
