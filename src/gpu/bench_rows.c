@@ -124,7 +124,7 @@ static int fill_weights(struct bench *b, struct cairn_error *err)
 static int fold(struct bench *b, float *y, const float *sums, struct cairn_error *err)
 {
     struct fold_args args = { .y = y, .sums = sums, .parts = NORM_PARTS, .columns = NORM_COLUMNS };
-    return launch(b, "fold", (struct gpu_grid){ 1, K_TILES(NORM_COLUMNS), 1 }, &args, sizeof(args), err);
+    return launch(b, "fold", (struct gpu_grid){ 1, K_FOLDS(NORM_COLUMNS), 1 }, &args, sizeof(args), err);
 }
 
 /* All gradients: of x, and of the weights in two passes. */

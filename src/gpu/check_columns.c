@@ -81,11 +81,11 @@ static void sum_shape(struct check *c, const struct shape *s, const char *kernel
     struct fold_args fold = {
         .y = y.device, .sums = sums.device, .parts = (k_i64)parts, .columns = (k_i64)s->columns
     };
-    unsigned tiles = (unsigned)K_TILES(s->columns);
+    unsigned tiles = (unsigned)K_TILES(s->columns), folds = (unsigned)K_FOLDS(s->columns);
     CHECK_LAUNCH(c, kernel, ((struct gpu_grid){ .x = (unsigned)(sets * parts), .y = tiles }), args);
-    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = folds }), fold);
     fold.add = 1;
-    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = folds }), fold);
     double *want = check_doubles(c, y.n);
     for (size_t i = 0; i < y.n; i++)
         want[i] = 0;

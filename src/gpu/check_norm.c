@@ -110,7 +110,7 @@ static void check_weights(struct check *c, const struct shape *s, const struct n
 {
     size_t per_set = s->rows_per_w ? s->rows_per_w : s->rows, sets = s->rows / per_set,
            parts = K_PARTS(per_set, 2);
-    unsigned tiles = (unsigned)K_TILES(s->columns);
+    unsigned tiles = (unsigned)K_TILES(s->columns), folds = (unsigned)K_FOLDS(s->columns);
     struct check_tensor part_w = check_output_f32(c, sets * parts * s->columns),
                         part_b = check_output_f32(c, sets * parts * s->columns),
                         w = check_output_f32(c, sets * s->columns),
@@ -130,9 +130,9 @@ static void check_weights(struct check *c, const struct shape *s, const struct n
     struct fold_args fold = {
         .y = w.device, .sums = part_w.device, .parts = (k_i64)parts, .columns = a->columns
     };
-    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = folds }), fold);
     fold.y = b.device, fold.sums = part_b.device;
-    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = tiles }), fold);
+    CHECK_LAUNCH(c, "fold", ((struct gpu_grid){ .x = (unsigned)sets, .y = folds }), fold);
     check_compare(c, &w, dw, 32);
     check_compare(c, &b, db, 16);
 }

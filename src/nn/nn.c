@@ -155,7 +155,21 @@ int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err)
     return gemm(nn, "linear", &args, err);
 }
 
-/* y += the sum of x's rows, which lie `stride` apart. */
+/* y += the sum of the parts in nn->sums; of several sets, whose parts and results lie one behind the other. */
+static int fold(struct nn *nn, float *y, size_t first_set, size_t sets, size_t parts, size_t columns,
+                struct cairn_error *err)
+{
+    struct fold_args args = { .y = y,
+                              .sums = (float *)nn->sums + first_set * parts * columns,
+                              .parts = (k_i64)parts,
+                              .columns = (k_i64)columns,
+                              .add = 1 };
+    return queue(nn, "fold", GPU_F32,
+                 (struct gpu_grid){ .x = (unsigned)sets, .y = (unsigned)K_FOLDS(columns) }, &args,
+                 sizeof(args), (struct result){ y, sets * columns, 1 }, err);
+}
+
+/* y += the sum of x's rows. */
 static int add_row_sums(struct nn *nn, float *y, const void *x, size_t rows, size_t columns,
                         struct cairn_error *err)
 {
@@ -165,14 +179,10 @@ static int add_row_sums(struct nn *nn, float *y, const void *x, size_t rows, siz
                                    .columns = (k_i64)columns,
                                    .rows_per_part = (k_i64)rows_per_part(rows) };
     size_t parts = K_PARTS(rows, rows_per_part(rows));
-    struct fold_args fold = {
-        .y = y, .sums = nn->sums, .parts = (k_i64)parts, .columns = (k_i64)columns, .add = 1
-    };
     struct gpu_grid grid = { .x = (unsigned)parts, .y = (unsigned)K_TILES(columns) };
     if (QUEUE(nn, "column_sum", grid, sum, ((struct result){ NULL, rows * columns, 1 }), err))
         return -1;
-    return queue(nn, "fold", GPU_F32, (struct gpu_grid){ .x = 1, .y = grid.y }, &fold, sizeof(fold),
-                 (struct result){ y, columns, 1 }, err);
+    return fold(nn, y, 0, 1, parts, columns, err);
 }
 
 int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_error *err)
@@ -251,20 +261,12 @@ static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const void 
         .rows_per_part = (k_i64)rows_per_part(n->rows),
     };
     struct gpu_grid grid = { .x = (unsigned)parts, .y = (unsigned)K_TILES(n->columns) };
-    struct gpu_grid one = { .x = 1, .y = grid.y };
-    struct fold_args fold_w = {
-        .y = dw, .sums = sums, .parts = (k_i64)parts, .columns = (k_i64)n->columns, .add = 1
-    };
-    struct fold_args fold_b = fold_w;
-    fold_b.y = db;
-    fold_b.sums = bias_sums;
     struct result r = { NULL, n->rows * n->columns, 2 };
+    bool together = db == dw + n->columns;
     if (QUEUE(nn, "norm_backward_w", grid, args, r, err) ||
-        queue(nn, "fold", GPU_F32, one, &fold_w, sizeof(fold_w), (struct result){ dw, n->columns, 1 }, err))
+        fold(nn, dw, 0, together ? 2 : 1, parts, n->columns, err))
         return -1;
-    return db ? queue(nn, "fold", GPU_F32, one, &fold_b, sizeof(fold_b), (struct result){ db, n->columns, 1 },
-                      err)
-              : 0;
+    return db && !together ? fold(nn, db, 1, 1, parts, n->columns, err) : 0;
 }
 
 int nn_norm_back(struct nn *nn, const struct nn_norm *n, const void *dy, void *dx, bool add, float *dw,

@@ -33,7 +33,7 @@ struct column_sum_args {
     k_i64 rows, columns, rows_per_set, rows_per_part;
 };
 
-/* fold: y[set] = the sum of its parts, in order.  sets groups in x, K_TILES in y. */
+/* fold: y[set] = the sum of its parts, always in the same order.  sets groups in x, K_FOLDS in y. */
 struct fold_args {
     struct k_fault *fault;
     float *y;

@@ -25,9 +25,11 @@ typedef long long k_i64;
 /* Sums over rows are made in two passes.  The rows come in sets of rows_per_set (0: all are one set), each with its
  * own sum.  A group of the first pass sums up one part of a set, rows_per_part rows, over K_TILE columns: the
  * grid is sets * K_PARTS groups in x and K_TILES in y, the result [set][part][columns] in f32.  The second pass is
- * the kernel fold. */
+ * the kernel fold, whose groups take K_FOLD columns. */
 #define K_TILE 256
 #define K_TILES(columns) (((columns) + K_TILE - 1) / K_TILE)
+#define K_FOLD 32
+#define K_FOLDS(columns) (((columns) + K_FOLD - 1) / K_FOLD)
 #define K_PARTS(rows_per_set, rows_per_part) (((rows_per_set) + (rows_per_part)-1) / (rows_per_part))
 
 /* A group's place in the grid. */
