@@ -7,6 +7,7 @@
 #include "gpu/blas_way.h"
 #include "gpu/compile.h"
 #include "gpu/gemm_cpu.h"
+#include "gpu/kernels/elementwise.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,13 +106,13 @@ struct blas {
 static void shape_text(const struct blas *b, char *out, size_t size, const struct blas_call *c)
 {
     const struct gemm_args *a = c->args;
-    size_t aligned = b->g->info.api == GPU_API_HOST ? 0 : blas_alignment(a); /* the CPU does not mind */
-    snprintf(out, size, "%s%s%c%c-%lldx%lldx%lld-b%zu-s%lld,%lld,%lld-u%zu%s%s%s%s",
+    size_t aligned = b->g->info.api == GPU_API_HOST ? 0 : blas_alignment(c); /* the CPU does not mind */
+    snprintf(out, size, "%s%s%c%c-%lldx%lldx%lld-b%zu-s%lld,%lld,%lld-u%zu%s%s%s%s%s",
              compile_storage_name(c->storage), a->c_f32 ? "f" : "", a->a_transposed ? 't' : 'n',
              a->b_transposed ? 't' : 'n', (long long)a->m, (long long)a->n, (long long)a->k, c->batches,
              (long long)a->a_stride, (long long)a->b_stride, (long long)a->c_stride, aligned,
              a->gelu ? "-gelu" : "", a->before ? "-before" : "", a->bias ? "-bias" : "",
-             a->residual ? "-add" : "");
+             a->residual ? "-add" : "", c->slope_of ? "-slope" : "");
 }
 
 static int way_named(const char *name)
@@ -234,10 +235,11 @@ int blas_force(struct blas *b, const char *way, struct cairn_error *err)
 
 /* ---- work ---- */
 
-size_t blas_alignment(const struct gemm_args *a)
+size_t blas_alignment(const struct blas_call *c)
 {
+    const struct gemm_args *a = c->args;
     uintptr_t all = (uintptr_t)a->a | (uintptr_t)a->b | (uintptr_t)a->c | (uintptr_t)a->before |
-                    (uintptr_t)a->residual | BLAS_ALIGNED;
+                    (uintptr_t)a->residual | (uintptr_t)c->slope_of | BLAS_ALIGNED;
     return all & -all;
 }
 
@@ -259,21 +261,34 @@ static bool has_pick(struct blas *b, struct pick p, const struct blas_call *c)
     return p.variant >= 0 && p.variant < variants_of(b, p.way, c);
 }
 
+/* What a library left undone. */
+static int finish(struct gpu *g, const struct blas_call *c, struct cairn_error *err)
+{
+    struct gemm_args rest = *c->args;
+    struct map_backward_args slope = { .dx = rest.c, .dy = rest.c, .x = c->slope_of, .n = rest.m * rest.n };
+    const struct gpu_kernel *k;
+    rest.alpha = 1, rest.beta = 0;
+    if (!c->slope_of)
+        return launch(g, "gemm_epilogue", c, (struct gpu_grid){ (unsigned)rest.m, 1, (unsigned)c->batches },
+                      &rest, err);
+    if (gpu_kernel(g, "gelu_backward", c->storage, &k, err))
+        return -1;
+    return gpu_launch(g, c->stream, k, (struct gpu_grid){ .x = (unsigned)K_GROUPS(slope.n) }, &slope,
+                      sizeof(slope), err);
+}
+
 static int run_pick(struct blas *b, struct pick p, struct blas_call c, struct cairn_error *err)
 {
     const struct gemm_args *a = c.args;
-    bool finished = ways[p.way]->finishes;
+    bool finished = ways[p.way]->finishes && !c.slope_of;
     c.variant = p.variant;
     if (ways[p.way]->open)
         b->g->last = ways[p.way]->name;
     if (ways[p.way]->run(b->g, b->state[p.way], &c, &finished, err))
         return -1;
-    if (finished || !(a->bias || a->gelu || a->residual || a->before))
+    if (finished || !(a->bias || a->gelu || a->residual || a->before || c.slope_of))
         return 0;
-    struct gemm_args rest = *a;
-    rest.alpha = 1, rest.beta = 0;
-    return launch(b->g, "gemm_epilogue", &c, (struct gpu_grid){ (unsigned)a->m, 1, (unsigned)c.batches },
-                  &rest, err);
+    return finish(b->g, &c, err);
 }
 
 enum { TIMES = 4 };
@@ -380,18 +395,32 @@ static struct pick find_pick(struct blas *b, const struct blas_call *c)
     return pick;
 }
 
+static int multiply(struct blas *b, const struct blas_call *c, struct cairn_error *err)
+{
+    const struct gemm_args *a = c->args;
+    if (a->m <= 0 || a->n <= 0 || a->k < 0)
+        return cairn_fail(err, CAIRN_EUSAGE, "matrices of %lld x %lld x %lld", (long long)a->m,
+                          (long long)a->n, (long long)a->k);
+    struct pick pick = find_pick(b, c);
+    b->last = pick.way;
+    return run_pick(b, pick, *c, err);
+}
+
 int blas_gemm(struct blas *b, struct gpu_stream *s, enum gpu_storage storage, const struct gemm_args *args,
               size_t batches, struct cairn_error *err)
 {
-    struct blas_call c = { s, storage, args, batches, 0 };
-    if (args->m <= 0 || args->n <= 0 || args->k < 0)
-        return cairn_fail(err, CAIRN_EUSAGE, "matrices of %lld x %lld x %lld", (long long)args->m,
-                          (long long)args->n, (long long)args->k);
-    if (!batches)
-        return 0;
-    struct pick pick = find_pick(b, &c);
-    b->last = pick.way;
-    return run_pick(b, pick, c, err);
+    struct blas_call c = { s, storage, args, batches, NULL, 0 };
+    return batches ? multiply(b, &c, err) : 0;
+}
+
+int blas_gemm_gelu_back(struct blas *b, struct gpu_stream *s, enum gpu_storage storage,
+                        const struct gemm_args *args, const void *slope_of, struct cairn_error *err)
+{
+    struct blas_call c = { s, storage, args, 1, slope_of, 0 };
+    if (args->bias || args->gelu || args->residual || args->before || args->c_f32 || args->beta != 0 ||
+        args->c_stride != args->n)
+        return cairn_fail(err, CAIRN_EUSAGE, "nothing is added to what GELU's slope multiplies");
+    return multiply(b, &c, err);
 }
 
 int blas_probe(const struct gpu *g, const char *library, struct cairn_error *err)

@@ -6,7 +6,7 @@
  * shape is first met and kept in $XDG_CACHE_HOME/cairn/gemm, so that the same machine makes the same choice, and the
  * same bits, again.
  *
- * A library that does bias, GELU or residual with the product saves a pass over the result; cuBLASLt's bias then has the
+ * A library that does bias, GELU, its slope or residual with the product saves a pass over the result; cuBLASLt's bias then has the
  * format of the result.
  *
  * hipBLASLt and rocBLAS have never run here on a real card. */
@@ -24,6 +24,11 @@ void blas_close(struct blas *b);
 /* What gemm.h says, for `batches` matrices.  The first call for a shape takes the time of several. */
 int blas_gemm(struct blas *b, struct gpu_stream *s, enum gpu_storage storage, const struct gemm_args *args,
               size_t batches, struct cairn_error *err);
+
+/* c = alpha a b times GELU's slope at slope_of, which is laid out as c: the way back through GELU and the matrix behind it.
+ * Rows lie one after the other, and there is nothing else to add; c may not be f32 where the storage is not. */
+int blas_gemm_gelu_back(struct blas *b, struct gpu_stream *s, enum gpu_storage storage,
+                        const struct gemm_args *args, const void *slope_of, struct cairn_error *err);
 
 /* The ways there are, by number from 0; NULL past the last.  `why` of one that cannot be used says so, else it is
  * empty. */

@@ -34,7 +34,7 @@ static const struct lt_codes cublaslt = { "cublaslt", 68, 0,  1, 3, 4, 7, 8,  26
 static const struct lt_codes hipblaslt = { "hipblaslt", 2,  111, 112, 0, 1, 2, 3, 4,
                                            10,          11, 12,  0,   1, 1, 0, 0, true };
 enum { TYPE_F32 = 0, TYPE_F16 = 2, TYPE_BF16 = 14 };
-enum { EPILOGUE_NONE = 1, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_AUX = 128 };
+enum { EPILOGUE_NONE = 1, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_SLOPE = 64, EPILOGUE_AUX = 128 };
 
 #define AS_CUDA(field, name, args) { "cublasLt" #name, offsetof(struct lt_api, field), false },
 #define AS_HIP(field, name, args) { "hipblasLt" #name, offsetof(struct lt_api, field), false },
@@ -188,10 +188,12 @@ static int describe(const struct lt *lt, struct plan *p, const struct blas_call 
 }
 
 /* The library computes epilogue(alpha a b + beta c + bias), and c may be another matrix than the result: so bias, GELU
- * with what it was given, or a residual.  In f32 our own GELU is the more exact one. */
+ * with what it was given, its slope, or a residual.  In f32 our own GELU is the more exact one. */
 static bool can_fuse(const struct blas_call *call)
 {
     const struct gemm_args *a = call->args;
+    if (call->slope_of)
+        return call->storage != GPU_F32 && a->c_stride % 8 == 0;
     if (call->storage == GPU_F32 || (a->bias && a->bias_rows) || (a->residual && (a->beta != 0 || a->c_f32)))
         return false;
     if (a->gelu && (a->beta != 0 || a->residual))
@@ -211,33 +213,43 @@ static int set_operation(const struct lt *lt, void *operation, int attribute, in
     return lt->api.operation_set(operation, attribute, &value, sizeof(value));
 }
 
-static int set_pointers(const struct lt *lt, void *operation, const struct gemm_args *a)
+/* What GELU was given: written, or read where its slope is wanted. */
+static const void *aux_of(const struct blas_call *call)
 {
+    return call->slope_of ? call->slope_of : call->args->before;
+}
+
+static int set_pointers(const struct lt *lt, void *operation, const struct blas_call *call)
+{
+    const struct gemm_args *a = call->args;
+    const void *aux = aux_of(call);
     const void *bias = rounds_bias(lt, a) ? lt->biases : a->bias;
     int code = bias ? lt->api.operation_set(operation, lt->codes->bias, &bias, sizeof(bias)) : 0;
-    if (!code && a->before)
-        code = lt->api.operation_set(operation, lt->codes->aux, &a->before, sizeof(a->before));
+    if (!code && aux)
+        code = lt->api.operation_set(operation, lt->codes->aux, &aux, sizeof(aux));
     return code;
 }
 
-static int epilogue_of(const struct gemm_args *a)
+static int epilogue_of(const struct blas_call *call)
 {
-    int epilogue =
-        (a->bias ? EPILOGUE_BIAS : 0) | (a->gelu ? EPILOGUE_GELU : 0) | (a->before ? EPILOGUE_AUX : 0);
+    const struct gemm_args *a = call->args;
+    int epilogue = (a->bias ? EPILOGUE_BIAS : 0) | (a->gelu ? EPILOGUE_GELU : 0) |
+                   (call->slope_of ? EPILOGUE_SLOPE : 0) | (aux_of(call) ? EPILOGUE_AUX : 0);
     return epilogue ? epilogue : EPILOGUE_NONE;
 }
 
-static int set_epilogue(const struct lt *lt, void *operation, const struct gemm_args *a, int epilogue)
+static int set_epilogue(const struct lt *lt, void *operation, const struct blas_call *call, int epilogue)
 {
+    const struct gemm_args *a = call->args;
     int64_t ld = a->c_stride, batch = a->c_batch;
     int code = set_operation(lt, operation, lt->codes->epilogue, epilogue);
     if (!code && a->bias && !rounds_bias(lt, a)) /* else that of the result */
         code = set_operation(lt, operation, lt->codes->bias_type, TYPE_F32);
-    if (!code && a->before)
+    if (!code && aux_of(call))
         code = lt->api.operation_set(operation, lt->codes->aux_ld, &ld, sizeof(ld));
-    if (!code && a->before)
+    if (!code && aux_of(call))
         code = lt->api.operation_set(operation, lt->codes->aux_batch, &batch, sizeof(batch));
-    return code ? code : set_pointers(lt, operation, a);
+    return code ? code : set_pointers(lt, operation, call);
 }
 
 static int set_preference(const struct lt *lt, void *preference, size_t alignment)
@@ -268,10 +280,11 @@ static void find_algorithms(const struct lt *lt, const struct plan *p, struct re
     lt->api.preference_destroy(preference);
 }
 
-static int make_recipe(const struct lt *lt, const struct plan *p, struct recipe *r, const struct gemm_args *a,
-                       int epilogue)
+static int make_recipe(const struct lt *lt, const struct plan *p, struct recipe *r,
+                       const struct blas_call *call, int epilogue)
 {
     const struct lt_codes *c = lt->codes;
+    const struct gemm_args *a = call->args;
     int code = lt->api.operation_create(&r->operation, c->compute_f32, TYPE_F32);
     if (!code)
         code = set_operation(lt, r->operation, c->op_a, a->b_transposed ? c->transposed : c->as_it_is);
@@ -279,7 +292,7 @@ static int make_recipe(const struct lt *lt, const struct plan *p, struct recipe 
         code = set_operation(lt, r->operation, c->op_b, a->a_transposed ? c->transposed : c->as_it_is);
     if (code)
         return code;
-    if (!epilogue || !set_epilogue(lt, r->operation, a, epilogue))
+    if (!epilogue || !set_epilogue(lt, r->operation, call, epilogue))
         find_algorithms(lt, p, r);
     return 0;
 }
@@ -293,10 +306,10 @@ static struct plan_key key_of(const struct blas_call *call)
     key.a_stride = a->a_stride, key.b_stride = a->b_stride, key.c_stride = a->c_stride;
     key.a_batch = a->a_batch, key.b_batch = a->b_batch, key.c_batch = a->c_batch;
     key.batches = call->batches;
-    key.alignment = blas_alignment(a);
+    key.alignment = blas_alignment(call);
     key.storage = call->storage;
     key.a_transposed = a->a_transposed, key.b_transposed = a->b_transposed, key.c_f32 = a->c_f32;
-    key.epilogue = can_fuse(call) ? epilogue_of(a) : 0;
+    key.epilogue = can_fuse(call) ? epilogue_of(call) : 0;
     return key;
 }
 
@@ -304,9 +317,9 @@ static int plan_make(const struct lt *lt, const struct blas_call *call, struct p
 {
     int code = describe(lt, p, call);
     if (!code)
-        code = make_recipe(lt, p, &p->plain, call->args, 0);
+        code = make_recipe(lt, p, &p->plain, call, 0);
     if (!code && p->key.epilogue)
-        code = make_recipe(lt, p, &p->fused, call->args, p->key.epilogue);
+        code = make_recipe(lt, p, &p->fused, call, p->key.epilogue);
     return code;
 }
 
@@ -373,7 +386,7 @@ static int run(struct gpu *g, void *state, const struct blas_call *call, bool *f
     bool adds = *finished && a->residual;
     const void *c = adds ? a->residual : a->c;
     float beta = adds ? 1 : a->beta;
-    int code = *finished ? set_pointers(lt, r->operation, a) : 0;
+    int code = *finished ? set_pointers(lt, r->operation, call) : 0;
     watch_enter(g->info.name, lt->codes->name);
     if (!code)
         code =

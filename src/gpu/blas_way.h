@@ -10,26 +10,27 @@ struct blas_call {
     enum gpu_storage storage;
     const struct gemm_args *args;
     size_t batches;
-    int variant; /* of a way that has several, from 0 */
+    const void *slope_of; /* of blas_gemm_gelu_back; else NULL */
+    int variant;          /* of a way that has several, from 0 */
 };
 
 struct blas_way {
     const char *name;
     enum gpu_api api;
     bool everywhere; /* on every api */
-    bool finishes;   /* always does bias, GELU and residual too */
+    bool finishes;   /* always does bias, GELU and residual too, but never GELU's slope */
     int (*open)(struct gpu *g, void **state, struct cairn_error *err); /* NULL: nothing to open */
     void (*close)(struct gpu *g, void *state);
     bool (*fits)(const struct gpu *g, const struct blas_call *c);
     int (*variants)(struct gpu *g, void *state, const struct blas_call *c); /* how many; NULL: one */
-    /* *finished, which is `finishes` before: the rest is done too; else a kernel follows. */
+    /* *finished, as `finishes` says before: the rest is done too; else a kernel follows. */
     int (*run)(struct gpu *g, void *state, const struct blas_call *c, bool *finished,
                struct cairn_error *err);
 };
 
 /* What all of a call's matrices are aligned to, in bytes, up to BLAS_ALIGNED: what an allocation has. */
 enum { BLAS_ALIGNED = 256 };
-size_t blas_alignment(const struct gemm_args *a);
+size_t blas_alignment(const struct blas_call *c);
 
 extern const struct blas_way blas_cublaslt, blas_hipblaslt, blas_rocblas, blas_openblas;
 

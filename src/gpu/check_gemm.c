@@ -26,6 +26,10 @@ static const struct matrix_case small[] = {
     { 40, 56, 24, 1, .b_transposed = true, .alpha = 2, .bias = true, .residual = true },
     { 8, 8, 0, 1, .alpha = 1, .bias = true },
 };
+static const struct matrix_case back[] = {
+    { 5, 3, 7, 1, .alpha = 1 },
+    { 40, 64, 24, 1, .alpha = 1 },
+};
 static const struct matrix_case medium = { 300, 260, 520, 1, .b_transposed = true, .alpha = 1, .bias = true };
 
 static double gelu(double x)
@@ -139,6 +143,26 @@ static void multiply(struct check *c, const char *kernel, const struct matrix_ca
         check_compare(c, &o.before, before, check_storage(c) == GPU_F32 ? slack : 2);
 }
 
+static double gelu_slope(double x)
+{
+    double t = tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+}
+
+/* A product and GELU's slope; `before` is what that is taken of. */
+static void multiply_back(struct check *c, const struct matrix_case *s)
+{
+    struct operands o = make_operands(c, s);
+    struct gemm_args args = args_of(s, &o);
+    double *want = check_numbers(c, &o.c), *unused = check_numbers(c, &o.before);
+    reference(s, &o, 0, want, unused);
+    for (size_t i = 0; i < o.c_size; i++)
+        want[i] *= gelu_slope(o.before.host[i]);
+    if (check_ok(c) && blas_gemm_gelu_back(blas, NULL, check_storage(c), &args, o.before.device, &blas_error))
+        check_complain(c, "%s", blas_error.msg);
+    check_compare(c, &o.c, want, check_storage(c) == GPU_F32 ? 4 + sqrt((double)s->k) : 3);
+}
+
 static void multiply_all(struct check *c, const char *kernel)
 {
     for (size_t i = 0; i < ARRAY_LEN(small); i++)
@@ -177,6 +201,13 @@ static void epilogue(struct check *c)
     }
 }
 
+static void multiply_by_way(struct check *c)
+{
+    multiply_all(c, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(back); i++)
+        multiply_back(c, &back[i]);
+}
+
 /* Every way of blas that this device has, and then the choice between them. */
 static void all_ways(struct check *c)
 {
@@ -187,9 +218,10 @@ static void all_ways(struct check *c)
     }
     for (size_t i = 0; (way = blas_way(blas, i, &why)); i++)
         if (!why[0] && !blas_force(blas, way, &blas_error))
-            multiply_all(c, NULL);
+            multiply_by_way(c);
     blas_force(blas, NULL, &blas_error);
     multiply(c, NULL, &medium);
+    multiply_back(c, &back[1]);
     blas_close(blas);
 }
 

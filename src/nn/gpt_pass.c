@@ -238,10 +238,11 @@ static float *grad_matrix(const struct gpt *m, const struct weights *grads, size
     return p;
 }
 
-/* From dy to the gradients of a matrix, its bias, its pairs and x. */
+/* From dy to the gradients of a matrix, its bias, its pairs and x; behind GELU, of what that was given (`before`, else NULL).
+ * What pairs add to the gradient of x has to be there before GELU's slope. */
 static int linear_back(const struct gpt_room *r, const struct span *s, size_t layer, enum gpt_matrix which,
-                       const void *dy, const void *x, void *dx, bool add, const struct weights *grads,
-                       struct cairn_error *err)
+                       const void *dy, const void *x, const void *before, void *dx, bool add,
+                       const struct weights *grads, struct cairn_error *err)
 {
     const struct gpt *m = r->m;
     const struct gpt_linear *l = &m->blocks[layer].linear[which];
@@ -252,6 +253,7 @@ static int linear_back(const struct gpt_room *r, const struct span *s, size_t la
         .dy = dy,
         .x = x,
         .w = w,
+        .slope_of = l->lora.n ? NULL : before,
         .dx = dx,
         .dw = grad_matrix(m, grads, l->w),
         .dbias = m->shape.bias ? grad_vector(m, grads, l->b) : NULL,
@@ -262,7 +264,9 @@ static int linear_back(const struct gpt_room *r, const struct span *s, size_t la
     };
     struct nn_drop drop = drop_at(r, s, layer, DROP_LORA + which, m->lora.dropout);
     struct lora_call call = { &m->lora, &l->lora, &r->lora, &drop, x, args.rows, l->in, l->out };
-    return nn_linear_back(m->nn, &args, err) || lora_back(m->nn, &call, dy, dx, grads, err) ? -1 : 0;
+    if (nn_linear_back(m->nn, &args, err) || lora_back(m->nn, &call, dy, dx, grads, err))
+        return -1;
+    return before && !args.slope_of ? nn_gelu_back(m->nn, dx, dx, before, args.rows * l->in, err) : 0;
 }
 
 static int norm_back(const struct gpt *m, const struct nn_norm *n, const struct gpt_norm *at, const void *dy,
@@ -290,19 +294,16 @@ static int mlp_back(const struct gpt_room *r, const struct span *s, size_t layer
     const struct kept *k = &r->kept[layer];
     struct nn *nn = r->m->nn;
     struct nn_norm norm = block_norm(r, s, layer, 1);
+    bool swiglu = r->m->shape.swiglu;
     size_t n = span_rows(s) * r->m->shape.ffn;
-    const void *d;
+    const void *d, *before = swiglu ? NULL : k->fc, *d_fc = swiglu ? r->d_wide2 : r->d_wide;
     nn_at(nn, "h.%zu.mlp", layer);
     if (through_dropout(r, s, layer, DROP_MLP, &d, err) ||
-        linear_back(r, s, layer, GPT_DOWN, d, k->act, r->d_wide, false, grads, err))
-        return -1;
-    if (r->m->shape.swiglu) {
-        if (nn_swiglu_back(nn, r->d_wide2, r->d_wide, r->d_wide, k->fc, k->up, n, err) ||
-            linear_back(r, s, layer, GPT_FC, r->d_wide2, k->norm[1], r->d_narrow, false, grads, err) ||
-            linear_back(r, s, layer, GPT_UP, r->d_wide, k->norm[1], r->d_narrow, true, grads, err))
-            return -1;
-    } else if (nn_gelu_back(nn, r->d_wide, r->d_wide, k->fc, n, err) ||
-               linear_back(r, s, layer, GPT_FC, r->d_wide, k->norm[1], r->d_narrow, false, grads, err))
+        linear_back(r, s, layer, GPT_DOWN, d, k->act, before, r->d_wide, false, grads, err) ||
+        (swiglu && nn_swiglu_back(nn, r->d_wide2, r->d_wide, r->d_wide, k->fc, k->up, n, err)) ||
+        linear_back(r, s, layer, GPT_FC, d_fc, k->norm[1], NULL, r->d_narrow, false, grads, err) ||
+        (swiglu &&
+         linear_back(r, s, layer, GPT_UP, r->d_wide, k->norm[1], NULL, r->d_narrow, true, grads, err)))
         return -1;
     return norm_back(r->m, &norm, &r->m->blocks[layer].norm[1], r->d_narrow, r->dx, true, grads, err);
 }
@@ -317,9 +318,9 @@ static int attention_back(const struct gpt_room *r, const struct span *s, size_t
     const void *d;
     nn_at(nn, "h.%zu.attn", layer);
     if (through_dropout(r, s, layer, DROP_ATTENTION, &d, err) ||
-        linear_back(r, s, layer, GPT_PROJ, d, k->attention, r->d_narrow, false, grads, err) ||
+        linear_back(r, s, layer, GPT_PROJ, d, k->attention, NULL, r->d_narrow, false, grads, err) ||
         nn_attention_back(nn, &a, r->d_narrow, r->d_qkv, r->delta, err) || rope(r, &a, r->d_qkv, true, err) ||
-        linear_back(r, s, layer, GPT_QKV, r->d_qkv, k->norm[0], r->d_narrow, false, grads, err))
+        linear_back(r, s, layer, GPT_QKV, r->d_qkv, k->norm[0], NULL, r->d_narrow, false, grads, err))
         return -1;
     return norm_back(r->m, &norm, &r->m->blocks[layer].norm[0], r->d_narrow, r->dx, true, grads, err);
 }

@@ -117,14 +117,17 @@ static struct gpu_grid over(size_t n)
 
 /* ---- linear ---- */
 
-static int gemm(struct nn *nn, const char *op, const struct gemm_args *args, struct cairn_error *err)
+static int gemm(struct nn *nn, const char *op, const struct gemm_args *args, const void *slope_of,
+                struct cairn_error *err)
 {
-    if (blas_gemm(nn->blas, nn->stream, nn->storage, args, 1, err))
+    if (slope_of ? blas_gemm_gelu_back(nn->blas, nn->stream, nn->storage, args, slope_of, err)
+                 : blas_gemm(nn->blas, nn->stream, nn->storage, args, 1, err))
         return name_place(nn, op, err);
     double m = (double)args->m, n = (double)args->n, k = (double)args->k, width = (double)number_size(nn);
     bool whole = args->c_stride == args->n;
+    double results = m * n * ((args->c_f32 ? 4 : width) + (slope_of ? width : 0));
     return tell(nn, op, args->c, whole ? (size_t)(m * n) : 0, args->c_f32 ? GPU_F32 : nn->storage,
-                2 * m * n * k, (m * k + k * n) * width + m * n * (args->c_f32 ? 4 : width), err);
+                2 * m * n * k, (m * k + k * n) * width + results, err);
 }
 
 static float or_one(float alpha)
@@ -152,7 +155,7 @@ int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err)
         .b_transposed = 1,
         .gelu = l->before != NULL,
     };
-    return gemm(nn, "linear", &args, err);
+    return gemm(nn, "linear", &args, NULL, err);
 }
 
 /* y += the sum of the parts in nn->sums; of several sets, whose parts and results lie one behind the other. */
@@ -217,9 +220,9 @@ int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_e
         .a_transposed = 1,
         .c_f32 = 1,
     };
-    if (l->dx && gemm(nn, "linear_dx", &dx, err))
+    if (l->dx && gemm(nn, "linear_dx", &dx, l->slope_of, err))
         return -1;
-    if (l->dw && gemm(nn, "linear_dw", &dw, err))
+    if (l->dw && gemm(nn, "linear_dw", &dw, NULL, err))
         return -1;
     return l->dbias ? add_row_sums(nn, l->dbias, l->dy, l->rows, l->out, err) : 0;
 }

@@ -59,9 +59,11 @@ struct nn_linear {
 };
 int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err);
 
-/* The gradient of x (may be NULL) from dy, rows × out, and that of w and bias, each where wanted. */
+/* The gradient of x (may be NULL) from dy, rows × out, and that of w and bias, each where wanted.  Where x came out of GELU,
+ * slope_of is what that was given, and dx the gradient of it. */
 struct nn_linear_back {
     const void *dy, *x, *w;
+    const void *slope_of; /* may be NULL; not with `add` */
     void *dx;
     float *dw, *dbias; /* added to; may be NULL */
     size_t rows, in, out;

@@ -33,7 +33,8 @@ _Static_assert(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER == 11 &&
                    CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE == 13,
                "what GELU was given");
 _Static_assert(CUBLASLT_EPILOGUE_DEFAULT == 1 && CUBLASLT_EPILOGUE_BIAS == 4 &&
-                   CUBLASLT_EPILOGUE_GELU == 32 && CUBLASLT_EPILOGUE_GELU_AUX_BIAS == (4 | 32 | 128),
+                   CUBLASLT_EPILOGUE_GELU == 32 && CUBLASLT_EPILOGUE_GELU_AUX_BIAS == (4 | 32 | 128) &&
+                   CUBLASLT_EPILOGUE_DGELU == (64 | 128),
                "epilogue");
 _Static_assert(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT == 5 && CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET == 6,
                "layout");

@@ -104,6 +104,12 @@ static float gelu(float x)
     return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
 
+static float gelu_slope(float x)
+{
+    float u = 0.7978845608f * (x + 0.044715f * x * x * x), t = tanhf(u);
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 0.134145f * x * x);
+}
+
 /* Numbers of one matrix of a batch; NULL where there is none. */
 struct numbers {
     float *x, *y, *z, *from, *bias, *aux;
@@ -144,7 +150,9 @@ static int multiply_one(int64_t m, int64_t n, int64_t k, float alpha, const stru
             for (int64_t l = 0; l < k; l++)
                 sum += v.x[i * x_row + l * x_next] * v.y[l * y_next + j * y_column];
             sum = alpha * sum + (beta != 0 ? beta * v.from[j * from_ld + i] : 0) + (v.bias ? v.bias[i] : 0);
-            if (v.aux)
+            if (rest->slope)
+                sum *= gelu_slope(v.aux[j * rest->aux.ld + i]);
+            else if (v.aux)
                 v.aux[j * rest->aux.ld + i] = sum;
             v.z[j * c->ld + i] = rest->gelu ? gelu(sum) : sum;
         }

@@ -18,8 +18,8 @@ struct fake_matrix {
 struct fake_rest {
     struct fake_matrix from; /* what beta multiplies */
     struct fake_matrix bias; /* m numbers */
-    struct fake_matrix aux;  /* what GELU is given is left here */
-    bool gelu;
+    struct fake_matrix aux;  /* what GELU is given is left here, or, for its slope, found here */
+    bool gelu, slope;
 };
 
 /* c = alpha a b + beta c, m × n, over k; in c's place, unless `rest` (may be NULL) says more.  The library's word in CAIRN_FAKE_HIP (`name`): "fast" does nothing,

@@ -90,14 +90,16 @@ int hipblasLtMatmulDescSetAttribute(void *operation, int attribute, const void *
 static bool is_whole(const struct operation *o)
 {
     bool bias = o->epilogue & HIPBLASLT_EPILOGUE_BIAS,
-         aux = (o->epilogue & HIPBLASLT_EPILOGUE_GELU_AUX) == HIPBLASLT_EPILOGUE_GELU_AUX;
+         aux = (o->epilogue & HIPBLASLT_EPILOGUE_GELU_AUX) == HIPBLASLT_EPILOGUE_GELU_AUX ||
+               o->epilogue == HIPBLASLT_EPILOGUE_DGELU;
     for (int i = 0; i < 2; i++)
         if (o->op[i] != HIPBLAS_OP_N && o->op[i] != HIPBLAS_OP_T)
             return false;
     return (!bias || (o->bias && o->bias_type == HIP_R_32F)) && (!aux || (o->aux && o->aux_ld > 0)) &&
            (o->epilogue == HIPBLASLT_EPILOGUE_DEFAULT || o->epilogue == HIPBLASLT_EPILOGUE_BIAS ||
             o->epilogue == HIPBLASLT_EPILOGUE_GELU || o->epilogue == HIPBLASLT_EPILOGUE_GELU_BIAS ||
-            o->epilogue == HIPBLASLT_EPILOGUE_GELU_AUX || o->epilogue == HIPBLASLT_EPILOGUE_GELU_AUX_BIAS);
+            o->epilogue == HIPBLASLT_EPILOGUE_GELU_AUX || o->epilogue == HIPBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+            o->epilogue == HIPBLASLT_EPILOGUE_DGELU);
 }
 
 int hipblasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
@@ -183,7 +185,8 @@ int hipblasLtMatmul(void *h, void *operation, const void *alpha, const void *a, 
     struct fake_rest rest = { .from = matrix(z, c, HIPBLAS_OP_N),
                               .bias = { GPU_F32, false, (int64_t)z->rows, 0, o->bias },
                               .aux = matrix(z, o->aux, HIPBLAS_OP_N),
-                              .gelu = o->epilogue & HIPBLASLT_EPILOGUE_GELU };
+                              .gelu = o->epilogue & HIPBLASLT_EPILOGUE_GELU,
+                              .slope = o->epilogue == HIPBLASLT_EPILOGUE_DGELU };
     rest.aux.ld = o->aux_ld, rest.aux.stride = o->aux_batch;
     if (h != &handle || !is_whole(o) || c_layout != d_layout || !workspace || !workspace_size || !stream ||
         memcmp(chosen, algorithm, sizeof(algorithm)) || z->rows != (a_t ? x->columns : x->rows) ||
