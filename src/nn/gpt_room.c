@@ -10,8 +10,6 @@
 #include <string.h>
 
 enum { ALIGN = 256 };
-/* Scores of so many bytes are made at once: all of them would be the largest tensor by far. */
-enum { SCORES_BYTES = 256 << 20, SCORES_BYTES_CPU = 32 << 20 };
 
 /* ---- the plan ---- */
 
@@ -125,12 +123,23 @@ static void plan_room(struct plan *p, struct gpt_room *r)
 
 /* ---- opening ---- */
 
+/* Scores of so many bytes are made at once: all of them would be the largest tensor by far.  Many rows make products fast; a
+ * small GPU has other uses for that memory. */
+static size_t scores_bytes(const struct gpu_info *g)
+{
+    uint64_t share = g->total_bytes / 64, least = 128 << 20, most = 1 << 30;
+    if (g->api == GPU_API_HOST)
+        return 32 << 20;
+    return share < least ? least : share > most ? most : share;
+}
+
+/* All parts but the last are of one shape, and so is that if it can be. */
 static size_t rows_at_once(const struct gpt *m, size_t rows)
 {
-    bool cpu = gpu_info(m->nn->g)->api == GPU_API_HOST;
-    size_t most = (cpu ? SCORES_BYTES_CPU : SCORES_BYTES) / (m->vocab_kept * storage_size(m->nn->storage));
+    size_t row = m->vocab_kept * storage_size(m->nn->storage), most = scores_bytes(gpu_info(m->nn->g)) / row;
     most = most < 64 ? 64 : most / 64 * 64;
-    return rows < most ? rows : most;
+    size_t parts = (rows + most - 1) / most;
+    return parts <= 1 ? rows : ((rows + parts - 1) / parts + 63) / 64 * 64;
 }
 
 static struct gpt_room *new_room(struct gpt *m, const struct gpt_room_options *o)
