@@ -27,7 +27,7 @@ train-small: all
 	@scripts/train-small $(BUILD)/cairn "$(DATA)" $(ARGS)
 
 train-small-rocm: all
-	@scripts/train-small $(BUILD)/cairn "$(DATA)" --device hip:0 $(ARGS) || { status=$$?; $(BUILD)/cairn doctor | grep -m 1 -A 3 FAIL; exit $$status; }
+	@scripts/train-small $(BUILD)/cairn "$(DATA)" --device hip:0 --set train.allow_cpu=false $(ARGS) || { status=$$?; $(BUILD)/cairn doctor | grep -m 1 -A 3 FAIL; exit $$status; }
 
 test: all
 	@scripts/setup --test

@@ -125,8 +125,9 @@ int cmd_plan(int argc, char **argv)
             "Says what memory a training job takes, of the device and of the host, and how it is laid out to fit: which part "
             "gives way when there is too little. Nothing is trained, and that memory is not taken; text is read as for training. Exit status: 0 it fits, 1 it "
             "does not, 2 the configuration is wrong, 3 no such device.",
-        .examples = "  cairn plan configs/gpt-small.yaml --set data.path=book.txt\n"
-                    "  cairn plan configs/gpt-small.yaml --set memory.limit=8 --json\n",
+        .examples =
+            "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt\n"
+            "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt --set memory.limit=8 --json\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);

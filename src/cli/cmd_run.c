@@ -59,13 +59,14 @@ static int show_history(bool json)
     return EXIT_FINE;
 }
 
-static int check_log(const char *path)
+/* A file that cannot be written is told before anything is started. */
+static int check_file(const char *option, const char *path)
 {
     struct cairn_error err = { 0 };
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0) {
         cairn_fail_errno(&err, "open %s", path);
-        cairn_hint(&err, "--keep-log wants a file that can be written");
+        cairn_hint(&err, "%s wants a file that can be written", option);
         print_error(&err);
         return EXIT_USAGE;
     }
@@ -90,9 +91,14 @@ static int check_words(struct run_options *o, const char *command)
     struct cairn_error err = { 0 };
     if (preload_parse(o->preload_text, &o->preload, &err))
         return options_error(command, "%s", err.msg);
+    if (o->no_env && (o->gpu >= 0 || o->debug))
+        return options_error(command, "%s sets variables, which --no-env leaves as they are",
+                             o->debug ? "--debug" : "--gpu");
     if (o->no_env && !o->preload_text)
         o->preload.way = PRELOAD_OFF;
-    return o->keep_log ? check_log(o->keep_log) : OPTIONS_GO;
+    if (o->json_events && check_file("--json-events", o->json_events) != OPTIONS_GO)
+        return EXIT_USAGE;
+    return o->keep_log ? check_file("--keep-log", o->keep_log) : OPTIONS_GO;
 }
 
 /* Those that we were started without, and main() opened the wrong way round, the trainer can use. */

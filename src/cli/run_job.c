@@ -192,7 +192,7 @@ static void close_journal(struct stage *s, const struct supervise_result *r, con
     journal_write(&s->journal, "verdict.json", verdict);
     const struct cairn_error *trouble = journal_trouble(&s->journal);
     if (trouble)
-        say_and_note(s, arena_printf(&s->arena, "the journal is not kept: %s", trouble->msg));
+        say_and_note(s, trouble->msg);
 }
 
 /* What the user chose is not for a retry to change. */

@@ -40,7 +40,7 @@ static void print_head(const struct gpu_info *g)
 static void print_cell_of(const struct check_result *r)
 {
     char text[16];
-    snprintf(text, sizeof(text), r->ok ? "%.1e" : "WRONG", r->relative);
+    snprintf(text, sizeof(text), r->ok ? "%.1e" : r->failed ? "FAILED" : "WRONG", r->relative);
     printf("  %s%8s%s", print_color(r->ok ? COLOR_GREEN : COLOR_RED), text, print_color(COLOR_PLAIN));
 }
 
@@ -93,28 +93,46 @@ static void print_hints(const struct selftest *t)
         puts("  the device was lost; what comes after was not checked");
 }
 
+static void print_reasons(const struct selftest *t)
+{
+    const char *last = "";
+    size_t same = 0;
+    for (size_t i = 0; i <= t->n; i++) {
+        const struct check_result *r = i < t->n ? &t->results[i] : NULL;
+        if (r && (r->ok || !strcmp(r->why, last))) {
+            same += !r->ok;
+            continue;
+        }
+        if (same)
+            printf("  and %zu more for the same reason\n", same);
+        if (!r)
+            break;
+        same = 0;
+        last = r->why;
+        printf("  %s%s %s%s: ", print_color(COLOR_RED), r->kernel, compile_storage_name(r->storage),
+               print_color(COLOR_PLAIN));
+        print_padded(stdout, r->why, 0);
+        putchar('\n');
+    }
+}
+
 void selftest_print(const struct selftest *t)
 {
-    size_t bad = 0;
+    size_t wrong = 0, failed = 0;
     print_head(&t->info);
     printf("  %s%-28s  %8s  %8s  %8s  %6s%s\n", print_color(COLOR_BOLD), "KERNEL", "F32", "BF16", "F16",
            "LIMIT", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < t->n;)
         i = print_kernel(t, i);
     for (size_t i = 0; i < t->n; i++) {
-        if (t->results[i].ok)
-            continue;
-        bad++;
-        printf("  %s%s %s%s: ", print_color(COLOR_RED), t->results[i].kernel,
-               compile_storage_name(t->results[i].storage), print_color(COLOR_PLAIN));
-        print_padded(stdout, t->results[i].why, 0);
-        putchar('\n');
+        failed += t->results[i].failed;
+        wrong += !t->results[i].ok && !t->results[i].failed;
     }
+    print_reasons(t);
     print_hints(t);
-    printf(
-        "  %zu checks, %zu wrong; errors are relative to the largest number, LIMIT is their worst share of what "
-        "is allowed\n",
-        t->n, bad);
+    printf("  %zu checks, %zu wrong, %zu failed; errors relative to the largest number, LIMIT their share of "
+           "what is allowed\n",
+           t->n, wrong, failed);
     if (t->has_conversions)
         print_conversions(t);
 }

@@ -326,6 +326,7 @@ static void run_case(struct gpu *g, const struct check_case *row, enum gpu_stora
     *result = (struct check_result){ .kernel = row->kernel, .storage = storage };
     row->run(&c);
     if (c.err.code) {
+        result->failed = true;
         snprintf(result->why, sizeof(result->why), "%s", c.err.msg);
         snprintf(result->hint, sizeof(result->hint), "%s", c.err.hint);
     }

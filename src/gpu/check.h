@@ -76,6 +76,7 @@ struct check_result {
     const char *kernel;
     enum gpu_storage storage;
     bool ok;
+    bool failed;      /* it could not be run; else, where not ok, its numbers are wrong */
     double error;     /* worst, in units of what is allowed */
     double relative;  /* that error, relative to the largest number */
     double tolerance; /* what is allowed there */

@@ -20,6 +20,8 @@ int root_open(struct root *r, const char *dir, struct cairn_error *err)
     if (!*path) /* a shell variable that was not set; this machine is not what was asked for */
         return cairn_fail(err, CAIRN_EUSAGE, "root: an empty name; want a directory");
     int fd = fault_hit() ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && dir)
+        return cairn_fail(err, CAIRN_EUSAGE, "root %s: %s", path, strerror(errno));
     if (fd < 0)
         return cairn_fail_errno(err, "root %s", path);
     *r = (struct root){ .fd = fd, .live = !strcmp(path, "/"), .path = path };

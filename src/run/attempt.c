@@ -387,7 +387,7 @@ static void say_troubles(struct life *l)
     if (trouble)
         talk_say(l->o->talk, "the log is not kept: %s", trouble);
     if (journal)
-        talk_say(l->o->talk, "the journal is not kept: %s", journal->msg);
+        talk_say(l->o->talk, "%s", journal->msg);
 }
 
 /* To list all processes costs milliseconds, so it is done no more often than the time to judge asks for. */

@@ -28,11 +28,12 @@ static void utc(const char *format, char *buf, size_t size)
 }
 
 /* Keeps the first reason only. */
-static void troubled(struct journal *j, const struct cairn_error *err)
+static void troubled(struct journal *j, const char *what, const struct cairn_error *err)
 {
     if (!j->trouble.code)
-        j->trouble = *err;
+        cairn_fail(&j->trouble, err->code, "%s: %s", what, err->msg);
 }
+static const char journal_is_not_kept[] = "the journal is not kept";
 
 static int make_dir(struct journal *j, const char *state, struct cairn_error *err)
 {
@@ -60,7 +61,7 @@ int journal_open(struct journal *j, const char *state, const char *copy, struct 
     }
     struct cairn_error why = { 0 };
     if (state && make_dir(j, state, &why))
-        troubled(j, &why);
+        troubled(j, journal_is_not_kept, &why);
     return 0;
 }
 
@@ -92,13 +93,13 @@ struct json *journal_event(const char *name)
     return v;
 }
 
-static void add_line(struct journal *j, FILE **f, const char *line)
+static void add_line(struct journal *j, FILE **f, const char *line, const char *trouble)
 {
     if (!*f || (!fault_hit() && fprintf(*f, "%s\n", line) >= 0 && !fflush(*f)))
         return;
     struct cairn_error err = { 0 };
     cairn_fail_errno(&err, "write the run's events");
-    troubled(j, &err);
+    troubled(j, trouble, &err);
     fclose(*f);
     *f = NULL;
 }
@@ -106,8 +107,8 @@ static void add_line(struct journal *j, FILE **f, const char *line)
 void journal_add(struct journal *j, struct json *event)
 {
     CLEANUP(mem_free) char *line = json_to_string(event);
-    add_line(j, &j->events, line);
-    add_line(j, &j->copy, line);
+    add_line(j, &j->events, line, journal_is_not_kept);
+    add_line(j, &j->copy, line, "the file of --json-events is not whole");
     json_free(event);
 }
 
@@ -116,7 +117,7 @@ void journal_write_text(struct journal *j, const char *name, const char *text)
     CLEANUP(mem_free) char *path = journal_path(j, name);
     struct cairn_error err = { 0 };
     if (path && file_write(path, text, strlen(text), &err))
-        troubled(j, &err);
+        troubled(j, journal_is_not_kept, &err);
 }
 
 void journal_write(struct journal *j, const char *name, const struct json *v)

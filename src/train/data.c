@@ -132,10 +132,13 @@ static int cache_path(const struct data_options *o, const uint64_t key[2], struc
     char folder[512], name[33];
     if (o->cache_dir)
         str_addf(out, "%s/", o->cache_dir);
-    else if (compile_cache_folder("tokens", folder, sizeof(folder)))
+    else if (compile_cache_folder("tokens", folder, sizeof(folder))) {
         str_add(out, folder);
-    else {
-        cairn_fail(err, CAIRN_ELACK, "no folder for tokens: neither XDG_CACHE_HOME nor HOME is set");
+        if (file_make_dir(folder, 0755, err))
+            return cairn_hint(err, "tokens are kept there; XDG_CACHE_HOME=DIR keeps them elsewhere");
+    } else {
+        cairn_fail(err, CAIRN_ELACK,
+                   "no folder for tokens: neither XDG_CACHE_HOME nor HOME is a path from /");
         return cairn_hint(err, "XDG_CACHE_HOME=DIR keeps them there");
     }
     hash_text(key, name);

@@ -337,7 +337,7 @@ a_root_that_is_not_there_is_an_error()
     for root in "$tmp/nothing" "$tmp/file"; do
         for command in $looking; do
             run "$command" --root "$root"
-            [ "$status" = 1 ] || [ "$status" = 2 ] || fail "exit $status"
+            status_is 2
             out_is_empty
             err_has "$root"
         done

@@ -108,13 +108,26 @@ out_of_memory()
     err_has 'of 1 MiB are free'
 }
 
+without_its_compiler_nothing_is_called_wrong()
+{
+    mkdir alone
+    cp "$cairn" alone/cairn
+    cairn=$PWD/alone/cairn XDG_CACHE_HOME=$PWD/alone run selftest --device hip:0 --only norm
+    status_is 1
+    out_has ' FAILED '
+    out_has 'norm f32: cairn-kc, the compiler of kernels, is not beside'
+    out_has 'more for the same reason'
+    out_has ' 0 wrong, '
+    ! grep -q WRONG "$out" || fail 'nothing was computed'
+}
+
 a_lost_device_is_told_once_and_stays_lost()
 {
     CAIRN_FAKE_HIP=fail=hipModuleLaunchKernel:2:700 run selftest --device hip:0 --only norm
     status_is 1
     out_has 'hip:0: launch layer_norm_f32: hipErrorIllegalAddress (700)'
     out_has 'a new process may find it well again'
-    out_has '1 checks, 1 wrong'
+    out_has '1 checks, 0 wrong, 1 failed'
     ! grep -qE '[0-9]e[-+][0-9]' "$out" || fail 'a check passed after the loss'
 }
 
@@ -273,6 +286,7 @@ it libraries_multiply
 it several_devices
 it no_device_and_an_old_library
 it out_of_memory
+it without_its_compiler_nothing_is_called_wrong
 it a_lost_device_is_told_once_and_stays_lost
 it an_error_in_its_memory_is_told
 it a_driver_that_goes_away
