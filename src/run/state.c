@@ -11,6 +11,7 @@ int state_dir(const char *const *env, struct arena *a, const char **out, struct 
     else if (home && *home == '/')
         *out = arena_printf(a, "%s/.local/state/cairn", home);
     else
-        return cairn_fail(err, CAIRN_EIO, "no folder for it: neither XDG_STATE_HOME nor HOME is a path from /");
+        return cairn_fail(err, CAIRN_EIO,
+                          "no folder for it: neither XDG_STATE_HOME nor HOME is a path from /");
     return 0;
 }
