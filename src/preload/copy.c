@@ -4,7 +4,8 @@
  * which is filled while the others are on their way.
  *
  * A call takes buffers out of the pool and has them alone, so no lock is held while it works.  As with the runtime, an
- * asynchronous copy that is short reads its source at the call and returns, and a longer one waits for its stream. */
+ * asynchronous copy that is short reads its source at the call and returns, and a longer one waits for its stream; in older
+ * runtimes all wait. */
 #include "preload/preload.h"
 
 #include <errno.h>
@@ -18,15 +19,16 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-enum { LEAST = 64 << 10 };         /* what is smaller the runtime stages itself */
-enum { SHORT = 1 << 20 };          /* longer ones the runtime waits for, whatever they are called */
-enum { PORTABLE = 1 };             /* pinned for every device */
-enum { NO_TIMING = 2 };            /* of an event */
-enum { RELAXED = 2 };              /* what others capture does not forbid our calls */
-enum { MOST_DEVICES = 16 };        /* others are not staged for */
-enum { NAPS = 5000, NAP_US = 50 }; /* waits that could be for ever end within a second or so */
-enum { TYPED = FN(60000000, 0) };  /* before this version memory that is pinned has the type 0 */
-enum { MOST_SKIPPED = 1024 };      /* calls that do without before pinned memory is asked for again */
+enum { LEAST = 64 << 10 };                /* what is smaller the runtime stages itself */
+enum { SHORT = 1 << 20 };                 /* longer ones the runtime waits for, whatever they are called */
+enum { PORTABLE = 1 };                    /* pinned for every device */
+enum { NO_TIMING = 2 };                   /* of an event */
+enum { RELAXED = 2 };                     /* what others capture does not forbid our calls */
+enum { MOST_DEVICES = 16 };               /* others are not staged for */
+enum { NAPS = 5000, NAP_US = 50 };        /* waits that could be for ever end within a second or so */
+enum { TYPED = FN(60000000, 0) };         /* before this version memory that is pinned has the type 0 */
+enum { READS_AT_ONCE = FN(60400000, 0) }; /* before this one short copies wait as well */
+enum { MOST_SKIPPED = 1024 };             /* calls that do without before pinned memory is asked for again */
 
 struct buffer {
     char *bytes;
@@ -340,10 +342,10 @@ static bool wait_for(struct buffer *b)
 }
 
 /* Where no event can tell, as for a stream of another device. */
-static bool wait_for_stream(const struct way *w)
+static bool wait_for_stream(const struct copy *c)
 {
     stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
-    return wait && !wait(w->copy->stream);
+    return wait && !wait(c->stream);
 }
 
 /* A buffer of which nothing is known is never used again. */
@@ -352,7 +354,7 @@ static bool mark_or_wait(struct buffer *b, const struct way *w)
     if (mark(b, w))
         return true;
     b->copied = NULL;
-    if (!wait_for_stream(w))
+    if (!wait_for_stream(w->copy))
         b->bytes = NULL;
     return b->bytes;
 }
@@ -393,7 +395,7 @@ static bool begin(struct way *w)
     struct buffer *b = &w->buffers[0];
     bool good = mark(b, w);
     if (w->waits)
-        good = good ? wait_for(b) : wait_for_stream(w);
+        good = good ? wait_for(b) : wait_for_stream(w->copy);
     b->copied = NULL;
     return good;
 }
@@ -413,7 +415,7 @@ static void give_all_back(const struct way *w)
 static bool waits(const struct copy *c, const struct told *t)
 {
     bool is_async = c->shape == COPY_STREAM || c->real == real_get(CALL_hipMemcpyAsync);
-    return !is_async || c->n > SHORT || c->n > t->piece_bytes;
+    return !is_async || c->n > SHORT || c->n > t->piece_bytes || t->runtime < READS_AT_ONCE;
 }
 
 /* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again. */
@@ -469,10 +471,11 @@ static bool piece_again(const struct copy *c, const struct told *t, size_t at, s
     return c->kind == COPY_TO_DEVICE && ranges_is_pageable(piece.from, n) && stage(&piece, t);
 }
 
+/* A piece may be short enough to be read at the call, where the whole would have waited for what was before it. */
 static bool retry(const struct copy *c, const struct told *t)
 {
     struct record_counts *counts = recorder_counts();
-    bool done = true;
+    bool done = !waits(c, t) || wait_for_stream(c);
     for (size_t at = 0; done && at < c->n; at += t->piece_bytes)
         done = piece_again(c, t, at, c->n - at < t->piece_bytes ? c->n - at : t->piece_bytes);
     counts->retried++;

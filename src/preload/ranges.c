@@ -122,7 +122,7 @@ bool ranges_is_pageable(const void *p, size_t n)
 {
     uintptr_t at = (uintptr_t)p;
     pthread_mutex_lock(&lock);
-    bool free_of = !lost;
+    bool free_of = !lost && at + n >= at;
     for (size_t i = 0; i < n_ranges && free_of; i++)
         free_of = !meets(&ranges[i], at, n);
     pthread_mutex_unlock(&lock);
@@ -139,6 +139,8 @@ static const struct range *device_range(uintptr_t at, size_t n)
 
 static enum place place_locked(uintptr_t at, size_t n)
 {
+    if (at + n < at)
+        return PLACE_ACROSS;
     if (!device_range(at, n))
         return PLACE_CLEAR;
     for (uintptr_t end = at + n; at < end;) {

@@ -20,7 +20,7 @@ struct word {
     const char *name;
     void (*run)(void);
 };
-enum { N_COPY_WORDS = 18, N_FORK_WORDS = 5 };
+enum { N_COPY_WORDS = 20, N_FORK_WORDS = 5 };
 extern const struct word copy_words[N_COPY_WORDS], fork_words[N_FORK_WORDS];
 void do_load(void);
 

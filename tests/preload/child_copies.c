@@ -81,6 +81,18 @@ static void do_neighbour(void)
     printf(" last %d\n", t->hipGetLastError());
 }
 
+/* So long that the end of either side is before its beginning. */
+static void do_wraps(void)
+{
+    char *source = filled(malloc(4 * MIB), 4 * MIB, 24), *a = device(2 * MIB), *b = device(2 * MIB);
+    t->hipMemcpy(b, source, 2 * MIB, H2D);
+    filled(source, 4 * MIB, 25);
+    printf("%d", t->hipMemcpy(a + MIB, source, (size_t)0 - 4096, H2D));
+    printf(" %d", t->hipMemcpy(source, a + MIB, (size_t)0 - 4096, D2H));
+    printf(" last %d", t->hipGetLastError());
+    printf(" %d\n", arrived(b, 2 * MIB, 24));
+}
+
 static void *wait_for_ever(void *context)
 {
     char *d = device(MIB);
@@ -154,23 +166,33 @@ static char *to_be_written;
 static void *write_source(void *context)
 {
     usleep(100000);
-    filled(to_be_written, BIG, 23);
+    filled(to_be_written, *(const size_t *)context, 23);
     t->fake_break_stream(NULL, 0);
-    return context;
+    return NULL;
+}
+
+static void copy_what_is_written_first(size_t n)
+{
+    pthread_t thread;
+    char *d = device(n), *source = filled(malloc(n), n, 22);
+    alarm(30);
+    to_be_written = source;
+    t->fake_break_stream(&stream_b, 0);
+    pthread_create(&thread, NULL, write_source, &n);
+    printf("%d", t->hipMemcpyAsync(d, source, n, H2D, &stream_b));
+    pthread_join(thread, NULL);
+    t->hipStreamSynchronize(&stream_b);
+    printf(" %d\n", arrived(d, n, 23));
 }
 
 static void do_written_first(void)
 {
-    pthread_t thread;
-    char *d = device(BIG), *source = filled(malloc(BIG), BIG, 22);
-    alarm(30);
-    to_be_written = source;
-    t->fake_break_stream(&stream_b, 0);
-    pthread_create(&thread, NULL, write_source, NULL);
-    printf("%d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
-    pthread_join(thread, NULL);
-    t->hipStreamSynchronize(&stream_b);
-    printf(" %d\n", arrived(d, BIG, 23));
+    copy_what_is_written_first(BIG);
+}
+
+static void do_written_first_short(void)
+{
+    copy_what_is_written_first(MIB);
 }
 
 /* Another thread begins to capture when it has been looked whether one does. */
@@ -330,6 +352,8 @@ const struct word copy_words[N_COPY_WORDS] = {
     { "ahead", do_ahead },
     { "run-ahead", do_run_ahead },
     { "written-first", do_written_first },
+    { "written-first-short", do_written_first_short },
+    { "wraps", do_wraps },
     { "capture-between", do_capture_between },
     { "later", do_later },
     { "pending", do_pending },

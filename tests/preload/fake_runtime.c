@@ -13,6 +13,7 @@
 
 enum { MOST = 32768, ARENA = 256 << 20, PAGE = 4096 };
 enum { SHORT = 1 << 20 }; /* a longer copy from memory that is not pinned is waited for */
+enum { READS_AT_ONCE = 60400000 }; /* before this version every one is */
 
 struct piece {
     char *at;
@@ -48,6 +49,11 @@ static long option(const char *name, long otherwise)
     const char *all = getenv("FAKE_HIP");
     const char *at = all ? strstr(all, name) : NULL;
     return at ? atol(at + strlen(name)) : otherwise;
+}
+
+static long version(void)
+{
+    return option("version=", FAKE_MAJOR * 10000000L + 443484);
 }
 
 static int done(int code)
@@ -537,6 +543,8 @@ static int pin(const char *p, size_t n)
 static bool fits(const char *p, size_t n)
 {
     const char *end = p + n;
+    if ((uintptr_t)p + n < n)
+        return false;
     for (struct piece *piece; is_device(p) && p < end; p = piece->at + piece->n) {
         piece = find(p, false);
         if (!piece || (!piece->mapping && piece->at + piece->n < end))
@@ -563,7 +571,7 @@ static int copy_locked(char *to, const char *from, size_t n, void *stream, bool 
         return OUT_OF_MEMORY;
     if (n_ops == MOST)
         flush(NULL, SIZE_MAX, MOST);
-    *waits |= pageable && n > SHORT;
+    *waits |= pageable && (n > SHORT || version() < READS_AT_ONCE);
     bool owned = pageable && is_device(to) && is_stuck(stream) && !*waits; /* it is read at once */
     if (owned)
         from = memcpy(malloc(n), from, n);
@@ -622,9 +630,9 @@ int hipPeekAtLastError(void)
     return last_error;
 }
 
-int hipRuntimeGetVersion(int *version)
+int hipRuntimeGetVersion(int *v)
 {
-    *version = FAKE_MAJOR * 10000000 + 443484;
+    *v = (int)version();
     return 0;
 }
 

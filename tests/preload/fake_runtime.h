@@ -14,6 +14,7 @@
  *     FAKE_HIP=spends=1     it begins with less in the file CAIRN_PRELOAD_MEMINFO
  *     FAKE_HIP=free=N       MiB that are said to be free (120 GiB)
  *     FAKE_HIP=noevent=1    an event is of another device
+ *     FAKE_HIP=version=N    of the runtime; before 60400000 no copy from memory that is not pinned is read at the call
  * Several are separated by commas.  A handle of memory is what its maker says where the memory should be;
  * a stream is the place of the number of its device. */
 #ifndef CAIRN_TESTS_FAKE_RUNTIME_H

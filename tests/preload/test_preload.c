@@ -280,6 +280,10 @@ static void pieces_stay_in_their_place(void)
     static const char *const switches[] = { "stage", "retry", "stage,retry" };
     for (size_t i = 0; i < 3; i++)
         CHECK_STR(TRY("neighbour", switches[i]).out, bare.out);
+    bare = TRY("wraps", NULL);
+    CHECK_STR(bare.out, "1 1 last 1 1\n");
+    for (size_t i = 0; i < 3; i++)
+        CHECK_STR(TRY("wraps", switches[i]).out, bare.out);
 }
 
 static void one_stream_does_not_hold_up_another(void)
@@ -311,6 +315,26 @@ static void long_ones_wait_for_earlier_work(void)
     struct record *r = record_of(o.pid);
     REQUIRE(r);
     CHECK_INT(r->counts.staged, 1);
+    static const char *const fakes[] = { "invalid=5000000", "invalid=5000000,nopin=1", "invalid=1000" };
+    for (size_t i = 0; i < 3; i++)
+        for (int both = 0; both < 2; both++)
+            CHECK_STR(TRY("written-first", both ? "stage,retry" : "retry", .fake = fakes[i]).out, "0 1\n");
+}
+
+/* A runtime that does not read them at the call. */
+static void short_ones_wait_in_older_runtimes(void)
+{
+    static const struct {
+        const char *fake, *out;
+    } of[] = { { "version=60342134", "0 1\n" }, { "version=60443482", "0 0\n" } };
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_STR(TRY("written-first-short", NULL, .fake = of[i].fake).out, of[i].out);
+        struct outcome o = TRY("written-first-short", "record,stage", .fake = of[i].fake);
+        CHECK_STR(o.out, of[i].out);
+        struct record *r = record_of(o.pid);
+        REQUIRE(r);
+        CHECK_INT(r->counts.staged, 1);
+    }
 }
 
 static void asks_again_for_pinned_memory(void)
@@ -626,6 +650,7 @@ int main(int argc, char **argv)
     RUN(one_stream_does_not_hold_up_another);
     RUN(short_ones_do_not_wait_for_earlier_work);
     RUN(long_ones_wait_for_earlier_work);
+    RUN(short_ones_wait_in_older_runtimes);
     RUN(asks_again_for_pinned_memory);
     RUN(leaves_errors_where_they_are);
     RUN(a_reset_takes_all_back);
