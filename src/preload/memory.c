@@ -14,7 +14,8 @@ enum { MOST_FLIGHTS = 64, NAP_MS = 10, MOST_NAPS = 300 };
 static const uint64_t most_reserve = 16ULL << 30;
 
 struct host {
-    uint64_t total, available; /* bytes; 0: not known */
+    bool is_known;
+    uint64_t total, available; /* bytes */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -28,10 +29,11 @@ static struct {
     uint64_t tick_ns, changes; /* when it was read; 0: never */
 } kept;
 
-static uint64_t line_bytes(const char *text, const char *name)
+static bool find_line(const char *text, const char *name, uint64_t *bytes)
 {
     const char *at = strstr(text, name);
-    return at ? state_number(at + strlen(name)) * 1024 : 0;
+    *bytes = at ? state_number(at + strlen(name)) * 1024 : 0;
+    return at;
 }
 
 static struct host read_host(const struct told *t)
@@ -42,7 +44,9 @@ static struct host read_host(const struct told *t)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
-    return (struct host){ line_bytes(text, "MemTotal:"), line_bytes(text, "MemAvailable:") };
+    struct host h;
+    h.is_known = find_line(text, "MemTotal:", &h.total) & find_line(text, "MemAvailable:", &h.available);
+    return h;
 }
 
 /* A fifth, but no more than 16 GiB, unless we were told. */
@@ -132,7 +136,7 @@ static enum answer answer_now(const struct told *t, size_t n, int self)
 {
     struct host h = read_host(t);
     uint64_t left = less(h.available, reserve_bytes(t, &h));
-    if (!h.total || !h.available)
+    if (!h.is_known)
         return FITS;
     if (left < n)
         return IS_TOO_MUCH;
@@ -173,6 +177,74 @@ void memory_returned(size_t n)
     pthread_mutex_unlock(&lock);
 }
 
+/* --- pools of the runtime ----------------------------------------------------------------------------------------------- */
+
+enum { POOL_RESERVED = 5, POOL_USED = 7 }; /* attributes */
+
+/* An error of a call of ours is nobody's business. */
+static bool is_good(int code)
+{
+    int (*take_back)(void) = (int (*)(void))real_get(HELP_LAST_ERROR);
+    if (code && take_back)
+        take_back();
+    return !code;
+}
+
+static bool is_captured(void *stream)
+{
+    int (*ask)(void *, int *) = (int (*)(void *, int *))real_get(HELP_IS_CAPTURING);
+    int status = 0;
+    return ask && (!is_good(ask(stream, &status)) || status);
+}
+
+static bool find_pool(struct memory_pool *p)
+{
+    int (*device_of)(void *, int *) = (int (*)(void *, int *))real_get(HELP_STREAM_DEVICE);
+    int (*device_now)(int *) = (int (*)(int *))real_get(HELP_DEVICE);
+    int (*pool_of)(void **, int) = (int (*)(void **, int))real_get(HELP_POOL);
+    int device;
+    if (p->pool || !pool_of)
+        return p->pool;
+    bool known =
+        device_of ? is_good(device_of(p->stream, &device)) : device_now && is_good(device_now(&device));
+    return known && is_good(pool_of(&p->pool, device)) && p->pool;
+}
+
+static uint64_t pool_bytes(const struct memory_pool *p, int attribute)
+{
+    int (*ask)(void *, int, void *) = (int (*)(void *, int, void *))real_get(HELP_POOL_ATTRIBUTE);
+    uint64_t n = 0;
+    return ask && is_good(ask(p->pool, attribute, &n)) ? n : 0;
+}
+
+bool memory_pool_lends(struct memory_pool *p, size_t n)
+{
+    if (!p->is_one)
+        return false;
+    state_own(true);
+    bool lends = is_captured(p->stream);
+    if (!lends && find_pool(p)) {
+        uint64_t held = pool_bytes(p, POOL_RESERVED);
+        lends = less(held, pool_bytes(p, POOL_USED)) >= n;
+        p->held = lends ? held : 0;
+    }
+    state_own(false);
+    return lends;
+}
+
+void memory_pool_settle(const struct memory_pool *p)
+{
+    int (*trim)(void *, size_t) = (int (*)(void *, size_t))real_get(HELP_POOL_TRIM);
+    if (!p->held)
+        return;
+    state_own(true);
+    if (trim && pool_bytes(p, POOL_RESERVED) > p->held)
+        is_good(trim(p->pool, 0));
+    state_own(false);
+}
+
+/* --- what is told ------------------------------------------------------------------------------------------------------- */
+
 /* Where not all is known that was taken, the runtime may know of less. */
 void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes)
 {
@@ -188,7 +260,7 @@ void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes)
         uint64_t host = less(h.available, reserve_bytes(t, &h));
         if (!is_whole && said < left)
             left = said;
-        *free_bytes = h.total && h.available && host < left ? host : left;
+        *free_bytes = h.is_known && host < left ? host : left;
     }
     if (total_bytes)
         *total_bytes = t->budget_bytes;

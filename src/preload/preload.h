@@ -64,6 +64,10 @@ enum call {
     HELP_VERSION,
     HELP_STUB_NAME,
     HELP_FUNCTION_NAME,
+    HELP_STREAM_DEVICE,
+    HELP_POOL,
+    HELP_POOL_ATTRIBUTE,
+    HELP_POOL_TRIM,
     N_REAL,
 };
 extern const char *const call_names[N_REAL];
@@ -182,6 +186,17 @@ void ranges_forget(void); /* in a child of fork */
  * are just getting makes it so, they are waited for, 3 s at most. */
 bool memory_refuses(const struct told *t, size_t n);
 void memory_returned(size_t n);
+/* Where an allocation in the order of a stream comes from. */
+struct memory_pool {
+    bool is_one;
+    void *stream, *pool; /* NULL: the one of the stream's device */
+    uint64_t held;       /* by the pool, when it was to lend; 0: it was not */
+};
+/* So much is in the pool and not used, or nothing is taken yet, since it is only noted for a graph. */
+bool memory_pool_lends(struct memory_pool *p, size_t n);
+/* The allocation has returned.  If no piece of the pool was long enough it took another one of the host, which gets back
+ * what the pool does not use. */
+void memory_pool_settle(const struct memory_pool *p);
 /* The program took memory of the device, or gave some back. */
 void memory_changed(void);
 /* Puts right what the runtime said; either may be NULL. */

@@ -62,6 +62,10 @@ const char *const call_names[N_REAL] = {
     [HELP_VERSION] = TEXT(FN(hipRuntimeGetVersion, cudaRuntimeGetVersion)),
     [HELP_STUB_NAME] = TEXT(FN(hipKernelNameRefByPtr, cudaFuncGetName)),
     [HELP_FUNCTION_NAME] = TEXT(FN(hipKernelNameRef, cudaFuncGetName)),
+    [HELP_STREAM_DEVICE] = TEXT(FN(hipStreamGetDevice, cudaStreamGetDevice)),
+    [HELP_POOL] = TEXT(FN(hipDeviceGetMemPool, cudaDeviceGetMemPool)),
+    [HELP_POOL_ATTRIBUTE] = TEXT(FN(hipMemPoolGetAttribute, cudaMemPoolGetAttribute)),
+    [HELP_POOL_TRIM] = TEXT(FN(hipMemPoolTrimTo, cudaMemPoolTrimTo)),
 };
 
 /* --- the loaded objects ------------------------------------------------------------------------------------------------- */

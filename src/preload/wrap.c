@@ -75,9 +75,19 @@ static bool tracks(const struct told *t)
 
 static const size_t impossible = (size_t)1 << 60;
 
-static bool refuses(const struct told *t, size_t n, void **p)
+static struct memory_pool no_pool(void)
 {
-    if (!guards(t, p) || !memory_refuses(t, n))
+    return (struct memory_pool){ 0 };
+}
+
+static struct memory_pool pool_for(void *pool, void *stream)
+{
+    return (struct memory_pool){ .is_one = true, .pool = pool, .stream = stream };
+}
+
+static bool refuses(const struct told *t, size_t n, void **p, struct memory_pool *pool)
+{
+    if (!guards(t, p) || !memory_refuses(t, n) || memory_pool_lends(pool, n))
         return false;
     recorder_counts()->refused++;
     recorder_counts()->refused_bytes += n;
@@ -93,33 +103,38 @@ static int refusal(int code, void **p)
     return GPU_OUT_OF_MEMORY;
 }
 
-static void took(const struct told *t, size_t n, void **p)
+static void took(const struct told *t, size_t n, void **p, const struct memory_pool *pool)
 {
     if (guards(t, p))
         memory_returned(n);
+    memory_pool_settle(pool);
     memory_changed();
 }
 
-/* n: bytes, as far as can be told before; p: where the result is put; got: bytes, then; too_much: makes the arguments such. */
-#define TAKE_SOME(id, name, params, args, n, p, got, kind, guarded, too_much) \
-    EXPORT int name params;                                                   \
-    EXPORT int name params                                                    \
-    {                                                                         \
-        ENTER(id, params);                                                    \
-        const size_t wanted = n;                                              \
-        bool refused = (guarded) && refuses(told, wanted, p);                 \
-        if (refused)                                                          \
-            too_much;                                                         \
-        RECORDED(id, wanted, refused ? RECORD_REFUSED : 0,                    \
-                 refused ? refusal(real args, (void **)(p)) : real args);     \
-        if ((guarded) && !refused)                                            \
-            took(told, wanted, p);                                            \
-        if (!code && tracks(told))                                            \
-            ranges_add(kind, *(void *const *)(p), got);                       \
-        return code;                                                          \
+/* n: bytes, as far as can be told before; p: where the result is put; got: bytes, then; from: a pool; too_much: makes the
+ * arguments such. */
+#define TAKE_SOME(id, name, params, args, n, p, got, kind, guarded, from, too_much) \
+    EXPORT int name params;                                                         \
+    EXPORT int name params                                                          \
+    {                                                                               \
+        ENTER(id, params);                                                          \
+        const size_t wanted = n;                                                    \
+        struct memory_pool pool_asked = from;                                       \
+        bool refused = (guarded) && refuses(told, wanted, p, &pool_asked);          \
+        if (refused)                                                                \
+            too_much;                                                               \
+        RECORDED(id, wanted, refused ? RECORD_REFUSED : 0,                          \
+                 refused ? refusal(real args, (void **)(p)) : real args);           \
+        if ((guarded) && !refused)                                                  \
+            took(told, wanted, p, &pool_asked);                                     \
+        if (!code && tracks(told))                                                  \
+            ranges_add(kind, *(void *const *)(p), got);                             \
+        return code;                                                                \
     }
 #define TAKE(id, name, params, args, p, kind, guarded) \
-    TAKE_SOME(id, name, params, args, n, p, n, kind, guarded, n = impossible)
+    TAKE_SOME(id, name, params, args, n, p, n, kind, guarded, no_pool(), n = impossible)
+#define TAKE_FROM(id, name, params, args, from) \
+    TAKE_SOME(id, name, params, args, n, p, n, RANGE_DEVICE, true, from, n = impossible)
 /* Forgotten before it is gone: another thread may be given the same place at once. */
 #define GIVE(id, name, params, args, p, kind) \
     EXPORT int name params;                   \
@@ -134,17 +149,18 @@ static void took(const struct told *t, size_t n, void **p)
     }
 
 TAKE(hipMalloc, FN(hipMalloc, cudaMalloc), (void **p, size_t n), (p, n), p, RANGE_DEVICE, true)
-TAKE(hipMallocAsync, FN(hipMallocAsync, cudaMallocAsync), (void **p, size_t n, void *stream), (p, n, stream),
-     p, RANGE_DEVICE, true)
-TAKE(hipMallocFromPoolAsync, FN(hipMallocFromPoolAsync, cudaMallocFromPoolAsync),
-     (void **p, size_t n, void *pool, void *stream), (p, n, pool, stream), p, RANGE_DEVICE, true)
+TAKE_FROM(hipMallocAsync, FN(hipMallocAsync, cudaMallocAsync), (void **p, size_t n, void *stream),
+          (p, n, stream), pool_for(NULL, stream))
+TAKE_FROM(hipMallocFromPoolAsync, FN(hipMallocFromPoolAsync, cudaMallocFromPoolAsync),
+          (void **p, size_t n, void *pool, void *stream), (p, n, pool, stream), pool_for(pool, stream))
 /* A row may be longer than was asked for. */
 TAKE_SOME(hipMallocPitch, FN(hipMallocPitch, cudaMallocPitch),
           (void **p, size_t *pitch, size_t width, size_t height), (p, pitch, width, height),
-          box(width, height, 1), p, box(*pitch, height, 1), RANGE_DEVICE, true, width = impossible / height)
+          box(width, height, 1), p, box(*pitch, height, 1), RANGE_DEVICE, true, no_pool(),
+          width = impossible / height)
 TAKE_SOME(hipMalloc3D, FN(hipMalloc3D, cudaMalloc3D), (struct pitched * p, struct extent e), (p, e),
           box(e.width, e.height, e.depth), (void **)p, box(p->pitch, e.height, e.depth), RANGE_DEVICE, true,
-          e.width = impossible / e.height / e.depth)
+          no_pool(), e.width = impossible / e.height / e.depth)
 /* The host may read it, but the GPU may have written it. */
 TAKE(hipMallocManaged, FN(hipMallocManaged, cudaMallocManaged), (void **p, size_t n, unsigned flags),
      (p, n, flags), p, RANGE_DEVICE, true)

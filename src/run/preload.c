@@ -74,13 +74,32 @@ static const char *list_of(unsigned switches, struct arena *a)
     return arena_strdup(a, s.len ? s.s : "");
 }
 
+static bool sees_one(const struct facts *f, const char *const *env)
+{
+    const char *shown = str_env(env, "ROCR_VISIBLE_DEVICES");
+    return f->n_gpus == 1 || (shown && *shown && !strchr(shown, ','));
+}
+
+static bool shares(const struct gpu_facts *g)
+{
+    return g->kind == GPU_INTEGRATED && !memory_is_carve_out(g) && g->usable_bytes.from;
+}
+
 /* Every GPU that the trainer will see shares the host's memory. */
 static bool is_shared(const struct facts *f, const struct plan *p, const char *const *env)
 {
-    const char *shown = str_env(env, "ROCR_VISIBLE_DEVICES");
-    bool one = f->n_gpus == 1 || (shown && *shown && !strchr(shown, ','));
-    return one && p->gpu && p->gpu->kind == GPU_INTEGRATED && !memory_is_carve_out(p->gpu) &&
-           p->gpu->usable_bytes.from && f->host.memory_total_bytes.from;
+    if (!p->gpu || !shares(p->gpu) || !f->host.memory_total_bytes.from)
+        return false;
+    bool all = true;
+    for (size_t i = 0; i < f->n_gpus; i++)
+        all = all && shares(&f->gpus[i]);
+    return all || sees_one(f, env);
+}
+
+/* What is of no use here.  What a process took of one GPU is not told from what it took of another. */
+static unsigned useless_here(const struct facts *f, const char *const *env, bool shared)
+{
+    return shared ? (sees_one(f, env) ? 0 : SWITCH_MEMORY) : SWITCH_MEMORY | SWITCH_GUARD;
 }
 
 /* --- where --------------------------------------------------------------------------------------------------------- */
@@ -182,14 +201,14 @@ static int64_t reserve_now(const struct facts *f)
     return left->from && left->v <= reserve ? left->v / 2 : reserve;
 }
 
-/* What the GPU may use, and the host has left. */
+/* What the GPU may use, and the host has left.  0 would mean that nobody told. */
 static void tell_memory(struct telling *t, const struct facts *f, const struct plan *p)
 {
     int64_t reserve = reserve_now(f), budget = p->gpu->usable_bytes.v;
     const struct num *left = &f->host.memory_available_bytes;
     if (left->from && left->v - reserve < budget)
-        budget = left->v > reserve ? left->v - reserve : 1;
-    tell(t, "CAIRN_PRELOAD_BUDGET", arena_printf(t->a, "%lld", (long long)budget));
+        budget = left->v - reserve;
+    tell(t, "CAIRN_PRELOAD_BUDGET", arena_printf(t->a, "%lld", (long long)(budget > 0 ? budget : 1)));
     tell(t, "CAIRN_PRELOAD_RESERVE", arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
 }
 
@@ -220,7 +239,7 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
             SWITCH_RECORD | record_switches(str_env(env, "CAIRN_PRELOAD")) | (shared ? SWITCH_GUARD : 0U);
     *out = (struct preload){ .held = -1,
                              .env = plan_change(env, &kept, others[0] != '\0', all, ARRAY_LEN(all), a) };
-    unsigned useless = shared ? 0 : switches & (SWITCH_MEMORY | SWITCH_GUARD);
+    unsigned useless = switches & useless_here(f, env, shared);
     switches &= ~useless;
     const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
     if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO && !c->switches))
@@ -231,14 +250,16 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
         return;
     }
     if (useless)
-        out->trouble = arena_printf(a, "without %s: the GPU is not known to share the host's memory",
-                                    list_of(useless, a));
+        out->trouble = arena_printf(a, "without %s: %s", list_of(useless, a),
+                                    shared ? "the trainer sees several GPUs"
+                                           : "the GPU is not known to share the host's memory");
     if (useless && !switches)
         return;
     struct telling t = { .a = a };
-    if (switches & SWITCH_RECORD)
+    bool records = switches & (SWITCH_RECORD | SWITCH_GUARD); /* what was refused is told, too */
+    if (records)
         out->file = make_folder(a, &out->held);
-    if (switches & SWITCH_RECORD && !out->file)
+    if (records && !out->file)
         out->trouble = arena_printf(a, "GPU calls are not recorded: %s: %s", SHARED, strerror(errno));
     else if (out->file && !out->trouble)
         out->trouble = lack_of_room(a);

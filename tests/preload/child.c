@@ -423,6 +423,51 @@ static void do_cancelled_take(void)
     printf("%d\n", t->hipMalloc(&p, 40 * MIB));
 }
 
+static int take_pooled(void **p, size_t n, void *pool)
+{
+    return pool ? t->hipMallocFromPoolAsync(p, n, pool, &stream_a) : t->hipMallocAsync(p, n, &stream_a);
+}
+
+/* The same again and again; then more than any piece that the pool has, though not more than all of them. */
+static void use_pool(void *pool)
+{
+    void *a = NULL, *b = NULL;
+    for (int i = 0; i < 3; i++) {
+        printf("%d ", take_pooled(&a, 30 * MIB, pool));
+        t->hipFreeAsync(a, &stream_a);
+    }
+    take_pooled(&a, 10 * MIB, pool);
+    take_pooled(&b, 10 * MIB, pool);
+    t->hipFreeAsync(a, &stream_a);
+    t->hipFreeAsync(b, &stream_a);
+    printf("%d", take_pooled(&a, 40 * MIB, pool));
+    printf(" %d", take_pooled(&b, 40 * MIB, pool));
+    printf(" last %d\n", t->hipGetLastError());
+}
+
+static void do_pool(void)
+{
+    use_pool(NULL);
+}
+
+static void do_own_pool(void)
+{
+    void *pool = NULL;
+    t->hipDeviceGetMemPool(&pool, 0);
+    use_pool(pool);
+}
+
+/* What is only noted for a graph takes nothing yet. */
+static void do_graph_pool(void)
+{
+    void *p = NULL, *graph;
+    t->hipStreamBeginCapture(&stream_a, 0);
+    printf("%d", t->hipMallocAsync(&p, 40 * MIB, &stream_a));
+    printf(" %d", t->hipStreamEndCapture(&stream_a, &graph));
+    printf(" %d", t->hipMallocAsync(&p, 40 * MIB, &stream_a));
+    printf(" last %d\n", t->hipGetLastError());
+}
+
 /* Other ways to take memory of the device. */
 static void do_allocate_more(void)
 {
@@ -583,6 +628,9 @@ static const struct word words[] = {
     { "cancelled-take", do_cancelled_take },
     { "allocate-more", do_allocate_more },
     { "handles", do_handles },
+    { "pool", do_pool },
+    { "own-pool", do_own_pool },
+    { "graph-pool", do_graph_pool },
 };
 
 static void run_word(const struct word *of, size_t n)

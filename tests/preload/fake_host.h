@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* In place: whoever reads it meanwhile finds a number. */
-static inline void fake_host_spend(size_t n)
+static inline void fake_host_spend(long n)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static const char digits[] = "0123456789";
@@ -25,7 +25,7 @@ static inline void fake_host_spend(size_t n)
         char number[32];
         at += strcspn(at, digits);
         int width = (int)strspn(at, digits);
-        snprintf(number, sizeof(number), "%0*ld", width, atol(at) - (long)(n >> 10));
+        snprintf(number, sizeof(number), "%0*ld", width, atol(at) - n / 1024);
         memcpy(at, number, (size_t)width);
         if (pwrite(fd, text, strlen(text), 0) < 0)
             abort();

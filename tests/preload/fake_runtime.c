@@ -12,13 +12,14 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 enum { MOST = 32768, ARENA = 256 << 20, PAGE = 4096 };
-enum { SHORT = 1 << 20 }; /* a longer copy from memory that is not pinned is waited for */
+enum { SHORT = 1 << 20 };          /* a longer copy from memory that is not pinned is waited for */
 enum { READS_AT_ONCE = 60400000 }; /* before this version every one is */
 
 struct piece {
     char *at;
     size_t n;
     bool pinned, live, mapping; /* mappings in a row are one place */
+    bool pooled, idle;          /* idle: the pool has it */
 };
 struct op {
     void *stream;
@@ -97,7 +98,7 @@ static void add(char *p, size_t n, bool pinned)
 {
     if (n_pieces == MOST)
         abort();
-    pieces[n_pieces++] = (struct piece){ p, n, pinned, true, false };
+    pieces[n_pieces++] = (struct piece){ .at = p, .n = n, .pinned = pinned, .live = true };
 }
 
 static struct piece *find(const void *p, bool pinned)
@@ -114,7 +115,7 @@ static struct piece *find(const void *p, bool pinned)
 static int take(void **p, size_t n)
 {
     if (n < ARENA && option("spends=", 0))
-        fake_host_spend(n);
+        fake_host_spend((long)n);
     usleep((unsigned)option("late=", 0));
     pthread_mutex_lock(&lock);
     open_arena();
@@ -135,17 +136,80 @@ int hipMalloc(void **p, size_t n)
     return take(p, n);
 }
 
+/* As ROCm's pool: a piece is given again as it is, and what is not used stays. */
+static bool take_idle(void **p, size_t n)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_pieces && !found; i++) {
+        found = pieces[i].live && pieces[i].idle && pieces[i].n >= n;
+        if (!found)
+            continue;
+        pieces[i].idle = false;
+        *p = pieces[i].at;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static int take_pooled(void **p, size_t n, void *stream, int (*more)(void **, size_t))
+{
+    if (capturing && stream == captured) {
+        *p = arena; /* written down, whatever the size */
+        return 0;
+    }
+    int code = take_idle(p, n) ? 0 : more(p, n);
+    pthread_mutex_lock(&lock);
+    if (!code)
+        find(*p, false)->pooled = true;
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
 /* Calls another one, and may find ours. */
 int hipMallocAsync(void **p, size_t n, void *stream)
 {
-    (void)stream;
-    return hipMalloc(p, n);
+    return take_pooled(p, n, stream, hipMalloc);
 }
 
 int hipMallocFromPoolAsync(void **p, size_t n, void *pool, void *stream)
 {
-    (void)pool, (void)stream;
-    return take(p, n);
+    (void)pool;
+    return take_pooled(p, n, stream, take);
+}
+
+int hipDeviceGetMemPool(void **pool, int device)
+{
+    *pool = &pieces;
+    return done(device ? INVALID : 0);
+}
+
+int hipMemPoolGetAttribute(void *pool, int attribute, void *value)
+{
+    enum { RESERVED = 5, USED = 7 };
+    uint64_t n = 0;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_pieces; i++)
+        if (pieces[i].live && pieces[i].pooled && (attribute == RESERVED || !pieces[i].idle))
+            n += pieces[i].n;
+    pthread_mutex_unlock(&lock);
+    memcpy(value, &n, sizeof(n));
+    return done(pool == &pieces && (attribute == RESERVED || attribute == USED) ? 0 : INVALID);
+}
+
+int hipMemPoolTrimTo(void *pool, size_t least)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_pieces; i++) {
+        if (!pieces[i].live || !pieces[i].idle)
+            continue;
+        pieces[i].live = false;
+        device_used -= pieces[i].n;
+        if (option("spends=", 0))
+            fake_host_spend(-(long)pieces[i].n);
+    }
+    pthread_mutex_unlock(&lock);
+    return done(pool == &pieces && !least ? 0 : INVALID);
 }
 
 int hipMallocPitch(void **p, size_t *pitch, size_t width, size_t height)
@@ -239,6 +303,17 @@ static int drop(void *p, bool pinned)
 int hipFree(void *p)
 {
     return drop(p, false);
+}
+
+int hipFreeAsync(void *p, void *stream)
+{
+    (void)stream;
+    pthread_mutex_lock(&lock);
+    struct piece *found = p ? find(p, false) : NULL;
+    if (found && found->pooled)
+        found->idle = true;
+    pthread_mutex_unlock(&lock);
+    return found && found->pooled ? 0 : drop(p, false);
 }
 
 /* While somebody captures, these are not for those who do not know what they do. */
@@ -414,6 +489,12 @@ static int wait_until(void *stream, size_t nth)
 int hipStreamSynchronize(void *stream)
 {
     return wait_until(stream, SIZE_MAX);
+}
+
+int hipStreamGetDevice(void *stream, int *device)
+{
+    *device = stream ? *(const int *)stream : device_now;
+    return 0;
 }
 
 int hipGetDevice(int *device)

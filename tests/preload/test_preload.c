@@ -408,14 +408,16 @@ static void does_without_pinned_memory(void)
 
 /* --- memory --- */
 
+/* Less than nothing: the kernel does not say. */
 static char *meminfo(long total_mib, long available_mib)
 {
     char *path = text("%s/meminfo", place);
     FILE *f = fopen(path, "w");
     CHECK(f);
     if (f) {
-        fprintf(f, "MemTotal:       %ld kB\nMemFree:        1 kB\nMemAvailable:   %ld kB\n", total_mib << 10,
-                available_mib << 10);
+        fprintf(f, "MemTotal:       %ld kB\nMemFree:        1 kB\n", total_mib << 10);
+        if (available_mib >= 0)
+            fprintf(f, "MemAvailable:   %ld kB\n", available_mib << 10);
         fclose(f);
     }
     char *variable = text("CAIRN_PRELOAD_MEMINFO=%s", path);
@@ -444,8 +446,10 @@ static void refuses_what_would_starve_the_host(void)
     CHECK_STR(o.out, "2 2 2 0 last 2 nowhere\n");
     o = TRY("allocate", "guard", .budget = true, .more = "CAIRN_PRELOAD_MEMINFO=/nonexistent");
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
-    o = TRY("allocate", "guard", .budget = true, .more = meminfo(1000, 0)); /* not known */
+    o = TRY("allocate", "guard", .budget = true, .more = meminfo(1000, -1));
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
+    o = TRY("allocate", "guard", .budget = true, .more = meminfo(1000, 0)); /* nothing is left */
+    CHECK_STR(o.out, "2 2 2 0 last 2 nowhere\n");
     o = TRY("allocate", "guard", .more = meminfo(1000, 239)); /* a card with memory of its own */
     CHECK_STR(o.out, "0 0 0 0 last 0\n");
     o = TRY("allocate", "record", .budget = true, .more = meminfo(1000, 239));
@@ -467,8 +471,10 @@ static void tells_the_truth_about_memory(void)
     struct outcome o = TRY("figures", "memory", .budget = true);
     CHECK_HAS(o.out, " 1024 1024 1024 1024 1024 5a 5a 5a 5a");
     CHECK_INT(atoi(o.out), 1024 - 64); /* what is taken counts */
-    o = TRY("figures", "memory", .budget = true, .more = meminfo(1000, 0));
+    o = TRY("figures", "memory", .budget = true, .more = meminfo(1000, -1));
     CHECK_INT(atoi(o.out), 1024 - 64); /* the host does not say */
+    o = TRY("figures", "memory", .budget = true, .more = meminfo(1000, 0));
+    CHECK_HAS(o.out, "0 1024 0 1024");
     free(meminfo(100000, 90000));
     o = TRY("figures", "memory", .more = env); /* nobody told the budget */
     CHECK_STR(o.out, bare.out);
@@ -503,6 +509,26 @@ static void what_others_were_allowed_counts_once(void)
     env = meminfo(1000, 300);
     o = TRY("cancelled-take", "guard", .budget = true, .more = env, .fake = "late=300000");
     CHECK_STR(o.out, "0\n");
+    free(env);
+}
+
+/* A fifth of 1000 MiB stays; what is in a pool is not asked of the host again. */
+static void a_pool_may_give_what_it_has(void)
+{
+    static const char *const words[] = { "pool", "own-pool" };
+    for (size_t i = 0; i < 2; i++) {
+        char *env = meminfo(1000, 250);
+        CHECK_STR(TRY(words[i], NULL, .more = env, .fake = "spends=1").out, "0 0 0 0 0 last 0\n");
+        free(meminfo(1000, 250));
+        struct outcome o = TRY(words[i], "record,guard", .budget = true, .more = env, .fake = "spends=1");
+        CHECK_STR(o.out, "0 0 0 0 2 last 2\n");
+        struct record *r = record_of(o.pid);
+        REQUIRE(r);
+        CHECK_INT(r->counts.refused, 1);
+        free(env);
+    }
+    char *env = meminfo(1000, 0);
+    CHECK_STR(TRY("graph-pool", "guard", .budget = true, .more = env).out, "0 0 2 last 2\n");
     free(env);
 }
 
@@ -662,6 +688,7 @@ int main(int argc, char **argv)
     RUN(figures_are_of_this_moment);
     RUN(what_others_were_allowed_counts);
     RUN(what_others_were_allowed_counts_once);
+    RUN(a_pool_may_give_what_it_has);
     RUN(every_way_to_take_memory_counts);
     RUN(counts_right_when_there_are_many);
     RUN(passes_an_unknown_version_through);

@@ -5,6 +5,8 @@
 int hipMalloc(void **p, size_t n);
 int hipMallocAsync(void **p, size_t n, void *stream);
 int hipMallocFromPoolAsync(void **p, size_t n, void *pool, void *stream);
+int hipFreeAsync(void *p, void *stream);
+int hipDeviceGetMemPool(void **pool, int device);
 int hipMallocPitch(void **p, size_t *pitch, size_t width, size_t height);
 int hipMalloc3D(struct pitched *p, struct extent size);
 int hipMemRelease(void *h);

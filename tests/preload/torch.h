@@ -8,6 +8,8 @@
     X(int, hipMalloc, (void **, size_t))                                                            \
     X(int, hipMallocAsync, (void **, size_t, void *))                                               \
     X(int, hipMallocFromPoolAsync, (void **, size_t, void *, void *))                               \
+    X(int, hipFreeAsync, (void *, void *))                                                          \
+    X(int, hipDeviceGetMemPool, (void **, int))                                                     \
     X(int, hipMallocPitch, (void **, size_t *, size_t, size_t))                                     \
     X(int, hipMalloc3D, (struct pitched *, struct extent))                                          \
     X(int, hipMemRelease, (void *))                                                                 \

@@ -116,9 +116,12 @@ def it_can_be_left_out_or_chosen():
             env = told(home, *arguments)
             if env:
                 yield arguments, env
+        env = told(home, '--preload=stage', '--root', HALO)
+        if env.get('CAIRN_PRELOAD') != 'stage' or 'CAIRN_PRELOAD_FILE' in env:
+            yield env
         done = run(home, TELL, '--preload=stage,guard', '--root', HALO)
         env = json.loads(done.stdout)
-        if env.get('CAIRN_PRELOAD') != 'stage,guard' or 'CAIRN_PRELOAD_FILE' in env:
+        if env.get('CAIRN_PRELOAD') != 'stage,guard' or 'CAIRN_PRELOAD_FILE' not in env:
             yield env
         with open(home.runs()[-1] + '/env', encoding='utf-8') as f:
             if "CAIRN_PRELOAD='stage,guard'" not in f.read():
@@ -157,6 +160,42 @@ def shared_memory_is_guarded():
             yield env
 
 
+def put(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(text)
+
+
+def board(root, device_ids):
+    """Sockets with a gfx942 each: MI300A is 0x74a0, and shares the host's memory."""
+    put(f'{root}/proc/meminfo', f'MemTotal: {512 << 20} kB\nMemAvailable: {500 << 20} kB\n')
+    for i, device in enumerate(device_ids):
+        put(f'{root}/sys/class/kfd/kfd/topology/nodes/{i + 1}/properties',
+            f'simd_count 912\ngfx_target_version 90402\nvendor_id 4098\ndevice_id {device}\ndrm_render_minor {128 + i}\n'
+            f'domain 0\nlocation_id {256 * (i + 1)}\n')
+        for name, value in (('vendor', '0x1002'), ('device', f'{device:#x}'), ('mem_info_vram_total', 128 << 30)):
+            put(f'{root}/sys/class/drm/renderD{128 + i}/device/{name}', f'{value}\n')
+    return root
+
+
+def every_gpu_must_share_memory():
+    with Home() as home:
+        root = board(home.path + '/four', [0x74a0] * 4)
+        env = told(home, '--root', root)
+        if env['CAIRN_PRELOAD'] != 'record,guard' or int(env.get('CAIRN_PRELOAD_BUDGET', 0)) != 128 << 30:
+            yield env
+        # What a process took of one is not told from what it took of another.
+        done = run(home, TELL, '--root', root, '--preload=all')
+        if json.loads(done.stdout)['CAIRN_PRELOAD'] != 'record,stage,retry,guard' or b'without memory: the trainer sees several' not in done.stderr:
+            yield done
+        env = told(home, '--root', root, '--preload=all', env={'ROCR_VISIBLE_DEVICES': '2'})
+        if env['CAIRN_PRELOAD'] != 'record,stage,retry,memory,guard':
+            yield env
+        env = told(home, '--root', board(home.path + '/mixed', [0x74a0] * 3 + [0x74a1]))
+        if env['CAIRN_PRELOAD'] != 'record':
+            yield env
+
+
 def the_budget_is_what_the_host_has_left():
     with Home() as home:
         root = home.path + '/halo'
@@ -165,6 +204,13 @@ def the_budget_is_what_the_host_has_left():
             f.write(f'MemAvailable:   {40 << 20} kB\n')
         env = told(home, '--root', root)
         if int(env['CAIRN_PRELOAD_BUDGET']) + int(env['CAIRN_PRELOAD_RESERVE']) != 40 << 30:
+            yield env
+        # With 0 the library would take it for a card with memory of its own.
+        put(root + '/proc/self/cgroup', '0::/train\n')
+        for name in ('max', 'current'):
+            put(root + '/sys/fs/cgroup/train/memory.' + name, f'{1 << 30}\n')
+        env = told(home, '--root', root)
+        if env.get('CAIRN_PRELOAD_BUDGET') != '1':
             yield env
 
 
@@ -217,15 +263,16 @@ def the_truth_about_shared_memory():
 def cairns_own_refusal_is_said():
     with Home() as home:
         text = GUARDED.replace('"meminfo"', repr(home.path + '/meminfo')).replace('RX 6750 XT gfx1031', '8060S gfx1151')
-        done = run(home, text, '--root', HALO, '--retries', '0')
-        said = b' '.join(done.stderr.split())
-        if b'refused 3 GPU allocations (120.0 MiB in all)' not in said or b'--preload=record switches it off' not in said:
-            yield said
-        if b'pages_limit' in said or b'lets it map' in said:
-            yield said
-        verdict = home.verdict()['attempts'][0]
-        if (verdict['refused'], verdict['refused_bytes']) != (3, 120 << 20) or 'own guard refused 3' not in verdict['cause']:
-            yield verdict
+        for arguments in ((), ('--preload=guard',)):
+            done = run(home, text, '--root', HALO, '--retries', '0', *arguments)
+            said = b' '.join(done.stderr.split())
+            if b'refused 3 GPU allocations (120.0 MiB in all)' not in said or b'--preload=record switches it off' not in said:
+                yield said
+            if b'pages_limit' in said or b'lets it map' in said:
+                yield said
+            verdict = home.verdict()['attempts'][0]
+            if (verdict['refused'], verdict['refused_bytes']) != (3, 120 << 20) or 'own guard refused 3' not in verdict['cause']:
+                yield verdict
 
 
 def what_the_user_chose_stays():
@@ -311,6 +358,7 @@ tap.run([
     it_can_be_left_out_or_chosen,
     a_card_with_memory_of_its_own_is_not_guarded,
     shared_memory_is_guarded,
+    every_gpu_must_share_memory,
     the_budget_is_what_the_host_has_left,
     a_refused_copy_is_staged_the_next_time,
     a_copy_that_stands_still_is_staged,
