@@ -87,16 +87,16 @@ void copy_capture_begins(void *stream)
     pthread_mutex_unlock(&capture_lock);
 }
 
-void copy_capture_ends(void *stream)
+bool copy_capture_ends(void *stream)
 {
     pthread_mutex_lock(&capture_lock);
-    for (size_t i = n_captured; i-- > 0;) {
-        if (captured[i] != stream)
-            continue;
-        captured[i] = captured[--n_captured];
-        break;
-    }
+    size_t i = n_captured;
+    while (i > 0 && captured[i - 1] != stream)
+        i--;
+    if (i > 0)
+        captured[i - 1] = captured[--n_captured];
     pthread_mutex_unlock(&capture_lock);
+    return i > 0;
 }
 
 static int copy_piece(const struct copy *c, size_t at, size_t n)

@@ -165,7 +165,13 @@ enum range_kind {
     RANGE_MAPPED, /* addresses that stand for such memory; several in a row are one place */
 };
 void ranges_add(enum range_kind k, const void *p, size_t n);
-void ranges_remove(enum range_kind k, const void *p);
+/* Before it is given back; and when that has returned.  What could not be given back is there as before. */
+struct range_gone {
+    enum range_kind kind;
+    size_t n; /* 0: it was not known */
+};
+struct range_gone ranges_remove(enum range_kind k, const void *p);
+void ranges_given_back(const void *p, struct range_gone gone, bool failed);
 /* Not pinned, as far as can be told; false when the table is not whole. */
 bool ranges_is_pageable(const void *p, size_t n);
 /* Of the device, as far as went through us: wholly inside one allocation, clear of all, or neither. */
@@ -218,7 +224,7 @@ struct copy {
 int copy_run(const struct copy *c, const struct told *t);
 /* While a stream is captured nothing else may happen.  One that is not known to have begun does not end. */
 void copy_capture_begins(void *stream);
-void copy_capture_ends(void *stream);
+bool copy_capture_ends(void *stream);
 void copy_reset(void);  /* the device takes all back */
 void copy_forget(void); /* in a child of fork */
 

@@ -19,7 +19,7 @@ static struct range
 static size_t n_ranges;
 /* Written with the lock, read without. */
 static _Atomic uint64_t device_bytes;
-static _Atomic bool lost; /* there was no room for one */
+static _Atomic size_t n_lost; /* for which there was no room, and that were not given back since */
 
 static bool takes_memory(enum range_kind k)
 {
@@ -40,7 +40,7 @@ static void add(const struct range *r)
         ranges[n_ranges++] = *r;
         device_bytes += takes_memory(r->kind) ? r->n : 0;
     } else
-        lost = true;
+        n_lost++;
     pthread_mutex_unlock(&lock);
 }
 
@@ -56,6 +56,13 @@ void ranges_map(const void *p, size_t n, const void *handle)
         .at = (uintptr_t)p, .n = n, .kind = RANGE_MAPPED, .handle = (uintptr_t)handle });
 }
 
+/* One that is not in the table is given back. */
+static void find_lost(void)
+{
+    if (n_lost > 0)
+        n_lost--;
+}
+
 static bool is_mapped(uintptr_t handle)
 {
     for (size_t i = 0; i < n_ranges; i++)
@@ -65,7 +72,7 @@ static bool is_mapped(uintptr_t handle)
 }
 
 /* The memory behind a handle is given back when it is released and nowhere mapped. */
-static void drop_handle(uintptr_t handle, bool is_released)
+static bool drop_handle(uintptr_t handle, bool is_released)
 {
     for (size_t i = n_ranges; i-- > 0;) {
         if (ranges[i].kind != RANGE_HANDLE || ranges[i].at != handle || ranges[i].released != is_released)
@@ -74,32 +81,61 @@ static void drop_handle(uintptr_t handle, bool is_released)
             ranges[i].released = true;
         else
             drop(i);
-        return;
+        return true;
     }
+    return false;
 }
 
 void ranges_release(const void *handle)
 {
     pthread_mutex_lock(&lock);
-    drop_handle((uintptr_t)handle, false);
+    if (!drop_handle((uintptr_t)handle, false))
+        find_lost();
     pthread_mutex_unlock(&lock);
 }
 
-void ranges_remove(enum range_kind k, const void *p)
+/* Runtimes give back either kind with either function. */
+static size_t find_to_free(enum range_kind k, uintptr_t at)
 {
-    pthread_mutex_lock(&lock);
-    for (size_t i = n_ranges; p && i-- > 0;) {
-        if (ranges[i].at != (uintptr_t)p || ranges[i].kind != k)
+    size_t found = MOST;
+    for (size_t i = n_ranges; i-- > 0;) {
+        if (ranges[i].at != at || (ranges[i].kind != RANGE_DEVICE && ranges[i].kind != RANGE_PINNED))
             continue;
-        drop(i);
-        break;
+        found = i;
+        if (ranges[i].kind == k)
+            break;
     }
+    return found;
+}
+
+struct range_gone ranges_remove(enum range_kind k, const void *p)
+{
+    struct range_gone gone = { k, 0 };
+    pthread_mutex_lock(&lock);
+    size_t i = p ? find_to_free(k, (uintptr_t)p) : MOST;
+    if (i < MOST) {
+        gone = (struct range_gone){ ranges[i].kind, ranges[i].n };
+        drop(i);
+    }
+    pthread_mutex_unlock(&lock);
+    return gone;
+}
+
+void ranges_given_back(const void *p, struct range_gone gone, bool failed)
+{
+    if (failed)
+        ranges_add(gone.kind, p, gone.n);
+    if (failed || gone.n || !p)
+        return;
+    pthread_mutex_lock(&lock);
+    find_lost();
     pthread_mutex_unlock(&lock);
 }
 
 void ranges_unmap(const void *p, size_t n)
 {
     uintptr_t at = (uintptr_t)p;
+    bool any = false;
     pthread_mutex_lock(&lock);
     for (size_t i = n_ranges; i-- > 0;) {
         if (i >= n_ranges) /* two are gone, and what was here has taken the place of one */
@@ -109,7 +145,10 @@ void ranges_unmap(const void *p, size_t n)
             continue;
         drop(i);
         drop_handle(r.handle, true);
+        any = true;
     }
+    if (!any)
+        find_lost();
     pthread_mutex_unlock(&lock);
 }
 
@@ -122,7 +161,7 @@ bool ranges_is_pageable(const void *p, size_t n)
 {
     uintptr_t at = (uintptr_t)p;
     pthread_mutex_lock(&lock);
-    bool free_of = !lost && at + n >= at;
+    bool free_of = !n_lost && at + n >= at;
     for (size_t i = 0; i < n_ranges && free_of; i++)
         free_of = !meets(&ranges[i], at, n);
     pthread_mutex_unlock(&lock);
@@ -162,7 +201,7 @@ enum place ranges_place(const void *p, size_t n)
 
 uint64_t ranges_device_bytes(bool *is_whole)
 {
-    *is_whole = !lost;
+    *is_whole = !n_lost;
     return device_bytes;
 }
 
@@ -170,7 +209,7 @@ static void forget_all(void)
 {
     n_ranges = 0;
     device_bytes = 0;
-    lost = false;
+    n_lost = 0;
 }
 
 void ranges_reset(void)

@@ -141,9 +141,12 @@ static void took(const struct told *t, size_t n, void **p, const struct memory_p
     EXPORT int name params                    \
     {                                         \
         ENTER(id, params);                    \
+        struct range_gone gone = { kind, 0 }; \
         if (tracks(told))                     \
-            ranges_remove(kind, p);           \
+            gone = ranges_remove(kind, p);    \
         RECORDED(id, 0, 0, real args);        \
+        if (tracks(told))                     \
+            ranges_given_back(p, gone, code); \
         memory_changed();                     \
         return code;                          \
     }
@@ -395,5 +398,17 @@ EXPORT int FN(hipStreamEndCapture, cudaStreamEndCapture)(void *stream, void **gr
     ENTER(hipStreamEndCapture, (void *, void **));
     RECORDED(hipStreamEndCapture, 0, 0, real(stream, graph));
     copy_capture_ends(stream);
+    return code;
+}
+
+/* A capture is gone with its stream. */
+EXPORT int FN(hipStreamDestroy, cudaStreamDestroy)(void *stream);
+EXPORT int FN(hipStreamDestroy, cudaStreamDestroy)(void *stream)
+{
+    ENTER(hipStreamDestroy, (void *));
+    bool ended = copy_capture_ends(stream);
+    RECORDED(hipStreamDestroy, 0, 0, real(stream));
+    if (code && ended)
+        copy_capture_begins(stream);
     return code;
 }

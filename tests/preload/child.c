@@ -332,7 +332,7 @@ static void host_has(long mib)
     fclose(f);
 }
 
-static size_t free_mib(void)
+size_t free_mib(void)
 {
     size_t free_bytes, total;
     t->hipMemGetInfo(&free_bytes, &total);
@@ -514,9 +514,21 @@ static void do_crowd(void)
         t->hipFree(p[i]);
     for (size_t i = 0; i < FEW; i++)
         t->hipMalloc(&p[i], MIB / 2);
-    printf("%d", free_mib() < 1024);
+    printf("%zu", free_mib());
     for (size_t i = 0; i < ALL; i++)
         t->hipFree(p[i]);
+    printf(" %zu", free_mib());
+    printf(" %d", t->copy_some());
+    printf(" pinned %zu\n", t->fake_pinned_for_copy());
+}
+
+/* It cannot be given back at first. */
+static void do_kept(void)
+{
+    char *p = device(64 * MIB);
+    printf("%d", t->hipFree(p));
+    printf(" %zu", free_mib());
+    printf(" %d", t->hipFree(p));
     printf(" %zu\n", free_mib());
 }
 
@@ -628,6 +640,7 @@ static const struct word words[] = {
     { "cancelled-take", do_cancelled_take },
     { "allocate-more", do_allocate_more },
     { "handles", do_handles },
+    { "kept", do_kept },
     { "pool", do_pool },
     { "own-pool", do_own_pool },
     { "graph-pool", do_graph_pool },

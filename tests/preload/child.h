@@ -16,11 +16,14 @@ char *mapped(size_t n, int protection, unsigned seed);
 /* Are they there?  Through pinned memory, so that only the copies under test pin. */
 int arrived(const char *on_device, size_t n, unsigned seed);
 
+/* As the runtime tells it. */
+size_t free_mib(void);
+
 struct word {
     const char *name;
     void (*run)(void);
 };
-enum { N_COPY_WORDS = 20, N_FORK_WORDS = 5 };
+enum { N_COPY_WORDS = 22, N_FORK_WORDS = 5 };
 extern const struct word copy_words[N_COPY_WORDS], fork_words[N_FORK_WORDS];
 void do_load(void);
 

@@ -287,6 +287,33 @@ static void do_odd_capture(void)
     printf(" %d\n", t->hipStreamEndCapture(&stream_a, &graph));
 }
 
+/* It is gone with its stream, once that is gone. */
+static void do_destroyed_capture(void)
+{
+    char *d = device(BIG), *source = filled(malloc(BIG), BIG, 26);
+    t->hipStreamBeginCapture(&stream_a, 0);
+    for (int i = 0; i < 2; i++) {
+        printf("%d", t->hipStreamDestroy(&stream_a));
+        t->hipGetLastError();
+        printf(" %d", t->hipMemcpyAsync(d, source, BIG, H2D, &stream_b));
+        printf(" pinned %zu%s", t->fake_pinned_for_copy(), i ? "\n" : " ");
+    }
+}
+
+/* Either function gives back what the other's twin took. */
+static void do_freed_otherwise(void)
+{
+    void *pinned = NULL;
+    char *d = device(BIG);
+    t->hipHostMalloc(&pinned, BIG, 0);
+    filled(pinned, BIG, 27);
+    printf("%d", t->hipFree(pinned));
+    printf(" %d", t->hipMemcpy(d, pinned, BIG, H2D));
+    printf(" %d pinned %zu", arrived(d, BIG, 27), t->fake_pinned_for_copy());
+    printf(" %d", t->hipHostFree(d));
+    printf(" %zu\n", free_mib());
+}
+
 static void do_capture(void)
 {
     void *graph;
@@ -361,4 +388,6 @@ const struct word copy_words[N_COPY_WORDS] = {
     { "reset", do_reset },
     { "map", do_map },
     { "odd-capture", do_odd_capture },
+    { "destroyed-capture", do_destroyed_capture },
+    { "freed-otherwise", do_freed_otherwise },
 };

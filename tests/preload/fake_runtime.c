@@ -43,7 +43,7 @@ static __thread int last_error, capture_mode, device_now;
 static void *captured, *_Atomic capture_soon;
 static _Atomic bool capturing, capture_broken;
 static void *_Atomic broken, *_Atomic stuck_soon;
-static _Atomic int broken_code, n_refused;
+static _Atomic int broken_code, n_refused, n_kept;
 
 static long option(const char *name, long otherwise)
 {
@@ -288,8 +288,15 @@ int hipDeviceReset(void)
     return 0;
 }
 
+static bool is_kept(void)
+{
+    return n_kept < option("nofree=", 0) && n_kept++ >= 0;
+}
+
 static int drop(void *p, bool pinned)
 {
+    if (p && is_kept())
+        return done(INVALID);
     pthread_mutex_lock(&lock);
     struct piece *found = find(p, pinned);
     if (found) {
@@ -300,9 +307,18 @@ static int drop(void *p, bool pinned)
     return done(found || !p ? 0 : INVALID);
 }
 
+/* Of either kind. */
+static int drop_any(void *p)
+{
+    pthread_mutex_lock(&lock);
+    bool pinned = find(p, true);
+    pthread_mutex_unlock(&lock);
+    return drop(p, pinned);
+}
+
 int hipFree(void *p)
 {
-    return drop(p, false);
+    return drop_any(p);
 }
 
 int hipFreeAsync(void *p, void *stream)
@@ -353,7 +369,7 @@ void fake_pin_quietly(void *p, size_t n)
 
 int hipHostFree(void *p)
 {
-    return drop(p, true);
+    return drop_any(p);
 }
 
 int hipHostRegister(void *p, size_t n, unsigned flags)
@@ -596,6 +612,15 @@ int hipStreamEndCapture(void *stream, void **graph)
     *graph = stream;
     capturing = false;
     return done(capture_broken ? BAD_CAPTURE : 0);
+}
+
+int hipStreamDestroy(void *stream)
+{
+    if (!stream || is_kept())
+        return done(INVALID);
+    if (stream == captured)
+        capturing = false;
+    return 0;
 }
 
 /* --- copies --- */

@@ -10,6 +10,7 @@
  *     FAKE_HIP=meagre=N     one of less than N bytes is out of memory
  *     FAKE_HIP=nopin=1      no pinned memory is given
  *     FAKE_HIP=pinlater=N   the first N times
+ *     FAKE_HIP=nofree=N     the first N times that something is given back it is an invalid argument
  *     FAKE_HIP=late=N       an allocation takes N microseconds
  *     FAKE_HIP=spends=1     it begins with less in the file CAIRN_PRELOAD_MEMINFO
  *     FAKE_HIP=free=N       MiB that are said to be free (120 GiB)

@@ -259,6 +259,8 @@ static void leaves_captures_alone(void)
     CHECK_STR(o.out, "0 0 0 0 pinned 1 0 pinned 1\n");
     CHECK_STR(TRY("odd-capture", "stage,retry").out, "1 last 1 0 pinned 0 1 0 1 0 pinned 1 0\n");
     CHECK_STR(TRY("capture-between", "stage,retry").out, "0 0 1 0 0 1 pinned 0\n");
+    CHECK_STR(TRY("destroyed-capture", "stage").out, "0 0 pinned 0 0 0 pinned 0\n");
+    CHECK_STR(TRY("destroyed-capture", "stage", .fake = "nofree=1").out, "1 0 pinned 1 0 0 pinned 1\n");
 }
 
 static void answers_as_the_runtime_does(void)
@@ -545,11 +547,20 @@ static void every_way_to_take_memory_counts(void)
 static void counts_right_when_there_are_many(void)
 {
     char *env = meminfo(100000, 90000);
-    struct outcome o = TRY("crowd", "memory", .budget = true, .more = env);
-    CHECK_STR(o.out, "1 1024\n");
-    /* Not all is known any more. */
-    o = TRY("crowd", "memory", .budget = true, .more = env, .fake = "free=500");
-    CHECK_STR(o.out, "1 500\n");
+    struct outcome o = TRY("crowd", "memory,stage", .budget = true, .more = env);
+    CHECK_STR(o.out, "811 1024 0 pinned 0\n");
+    /* Not all is known meanwhile. */
+    o = TRY("crowd", "memory,stage", .budget = true, .more = env, .fake = "free=500");
+    CHECK_STR(o.out, "500 1024 0 pinned 0\n");
+    free(env);
+}
+
+static void knows_what_is_given_back(void)
+{
+    char *env = meminfo(100000, 90000);
+    CHECK_STR(TRY("kept", "memory", .budget = true, .more = env, .fake = "nofree=1").out, "1 960 0 1024\n");
+    CHECK_STR(TRY("freed-otherwise", "memory,stage", .budget = true, .more = env).out,
+              "0 0 1 pinned 0 0 1024\n");
     free(env);
 }
 
@@ -690,6 +701,7 @@ int main(int argc, char **argv)
     RUN(what_others_were_allowed_counts_once);
     RUN(a_pool_may_give_what_it_has);
     RUN(every_way_to_take_memory_counts);
+    RUN(knows_what_is_given_back);
     RUN(counts_right_when_there_are_many);
     RUN(passes_an_unknown_version_through);
     RUN(a_second_runtime_gets_its_own_calls);

@@ -25,6 +25,7 @@ int hipMemcpy(void *to, const void *from, size_t n, int kind);
 int hipMemcpyAsync(void *to, const void *from, size_t n, int kind, void *stream);
 int hipMemcpyWithStream(void *to, const void *from, size_t n, int kind, void *stream);
 int hipMemcpyHtoD(void *to, const void *from, size_t n);
+int hipStreamDestroy(void *stream);
 int hipStreamSynchronize(void *stream);
 int hipStreamBeginCapture(void *stream, int mode);
 int hipStreamBeginCaptureToGraph(void *stream, void *graph, const void *after, const void *edges, size_t n,

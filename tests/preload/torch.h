@@ -28,6 +28,7 @@
     X(int, hipMemcpyAsync, (void *, const void *, size_t, int, void *))                             \
     X(int, hipMemcpyWithStream, (void *, const void *, size_t, int, void *))                        \
     X(int, hipMemcpyHtoD, (void *, const void *, size_t))                                           \
+    X(int, hipStreamDestroy, (void *))                                                              \
     X(int, hipStreamSynchronize, (void *))                                                          \
     X(int, hipStreamBeginCapture, (void *, int))                                                    \
     X(int, hipStreamBeginCaptureToGraph, (void *, void *, const void *, const void *, size_t, int)) \
