@@ -24,7 +24,7 @@ __asm__(".symver dladdr, dladdr@GLIBC_2.2.5");
 #pragma weak dlerror
 #pragma weak dladdr
 
-enum { MOST_RUNTIMES = 8, MOST_OBJECTS = 64, MOST_PAGES = 256, PAGE_BITS = 12 };
+enum { MOST_RUNTIMES = 8, MOST_OBJECTS = 256, MOST_PAGES = 256, PAGE_BITS = 12, PAGE = 1 << PAGE_BITS };
 
 /* What is in it does not change: it is read without a lock. */
 static struct runtime runtimes[MOST_RUNTIMES];
@@ -36,7 +36,8 @@ static real_clock_fn *_Atomic clock_found;
 enum { WHICH_BITS = 8, COUNT_BITS = 20, FIRST_BITS = 36 };
 enum { GONE = 1 }; /* no pages; others may follow it */
 static _Atomic uint64_t objects[MOST_OBJECTS];
-static _Atomic uint64_t pages[MOST_PAGES]; /* outside of all objects: code that was made at run time */
+/* Pages of no object, since the code was made at run time, or of one whose end is not known. */
+static _Atomic uint64_t pages[MOST_PAGES];
 
 const char *const call_names[N_REAL] = {
 #define OWN(hip, cuda) TEXT(FN(hip, cuda)),
@@ -74,11 +75,12 @@ const char *const call_names[N_REAL] = {
 struct object {
     const char *path; /* "" for the program itself: it is not asked, since it would name us */
     uintptr_t at;
-    size_t n;
+    size_t n; /* 0: not known */
 };
 
-/* Where the file's own table says that the object begins and ends.  dl_iterate_phdr would tell, too, but never returns
- * in a child of fork when a thread of the parent was in it. */
+/* Where the file's own table says that the object begins and ends, if that is in the first page: elsewhere it need not be
+ * in memory.  dl_iterate_phdr would tell, too, but never returns in a child of fork when a thread of the parent was in
+ * it. */
 static bool object_at(const void *p, struct object *out)
 {
     Dl_info info;
@@ -91,6 +93,8 @@ static bool object_at(const void *p, struct object *out)
     bool is_program = (uintptr_t)part == getauxval(AT_PHDR);
     *out = (struct object){ is_program || !info.dli_fname ? "" : info.dli_fname, (uintptr_t)file, 0 };
     uintptr_t first = UINTPTR_MAX;
+    if (file->e_phoff > PAGE || file->e_phnum * sizeof(*part) > PAGE - file->e_phoff)
+        return true;
     for (size_t i = 0; i < file->e_phnum; i++) {
         if (part[i].p_type != PT_LOAD)
             continue;
@@ -290,21 +294,21 @@ real_clock_fn *real_clock(void)
 /* The loader is asked without our lock: its own may be held by somebody who waits for ours. */
 static COLD const struct runtime *find(const void *caller)
 {
-    struct object o = { "", (uintptr_t)caller, 0 };
+    struct object o = { "", 0, 0 };
     struct runtime r;
     if (!dlopen || !dlsym || !dlclose || !dlerror || !dladdr)
         return NULL;
     state_own(true);
     find_clock();
-    bool is_object = object_at(caller, &o);
+    object_at(caller, &o);
     const struct runtime *found = NULL;
     if (fill_for(&r, o.path)) {
         state_lock();
         size_t which = keep_runtime(&r);
-        if (is_object)
+        if (o.n)
             keep_object(word_of(o.at, o.n, which));
         else
-            *place_of(o.at >> PAGE_BITS) = word_of(o.at, 1, which);
+            *place_of((uintptr_t)caller >> PAGE_BITS) = word_of((uintptr_t)caller, 1, which);
         found = &runtimes[which];
         state_unlock();
     }

@@ -49,10 +49,10 @@ static const char *error_name(int code)
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-/* The process may write meanwhile; nothing in the file is believed. */
+/* The process may write meanwhile; nothing in the file is believed, nor that it is one. */
 static struct record *read_file(const char *path)
 {
-    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct record *r = fd < 0 ? NULL : malloc(sizeof(*r));
     if (!r)
         return NULL;
@@ -203,16 +203,11 @@ static void add_process(const char *path, struct arena *a, struct calls *out)
         *ARENA_PUSH(a, out->process, out->n) = p;
 }
 
-enum { COPY_TO_HOST = 2, COPY_ON_DEVICE = 3, COPY_ON_DEVICE_TOO = 1024, LEAST_COPY = 64 << 10 };
+enum { COPY_TO_DEVICE = 1, LEAST_COPY = 64 << 10 };
 
 bool calls_is_copy(const struct calls_call *c)
 {
-    static const char *const others[] = { "DtoH", "DtoD", "Peer" };
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (strstr(c->function, others[i]))
-            return false;
-    return strstr(c->function, "Memcpy") && c->size >= LEAST_COPY && c->kind != COPY_TO_HOST &&
-           c->kind != COPY_ON_DEVICE && c->kind != COPY_ON_DEVICE_TOO;
+    return strstr(c->function, "Memcpy") && c->size >= LEAST_COPY && c->kind == COPY_TO_DEVICE;
 }
 
 static bool is_wait(const struct calls_call *c)

@@ -50,7 +50,7 @@ void calls_tidy(const char *prefix);
 /* The call that explains an end; NULL: none does.  One that failed, unless the process was stopped or killed where it stood:
  * then one that never returned, as long as it is no mere wait. */
 const struct calls_call *calls_culprit(const struct calls *c, bool stood_still);
-/* One that staging could help: it is large, and does not come from the device.  To fetch a few bytes, as a trainer does with its
+/* One that staging could help: it is large, and said to go to the device.  To fetch something, as a trainer does with its
  * loss, is a wait for all that was launched before. */
 bool calls_is_copy(const struct calls_call *c);
 /* The last launch of the culprit's process, or where that is NULL of the one that called last; NULL: its name is not known. */

@@ -169,6 +169,39 @@ static void do_five(void)
     }
 }
 
+static size_t n_asked; /* times that the loader was asked where something is */
+
+int dladdr(const void *p, Dl_info *info)
+{
+    int (*real)(const void *, Dl_info *) = (int (*)(const void *, Dl_info *))dlsym(RTLD_NEXT, "dladdr");
+    n_asked++;
+    return real(p, info);
+}
+
+static void do_once(void)
+{
+    printf("%d\n", t->call_once());
+}
+
+/* More libraries than most processes have; none is forgotten. */
+static void do_callers(void)
+{
+    enum { CALLERS = 200 };
+    const struct torch *through[CALLERS];
+    size_t before = 0;
+    char name[16];
+    for (int i = 0; i < CALLERS; i++) {
+        snprintf(name, sizeof(name), "%d.so", i);
+        through[i] = other_torch(name);
+    }
+    for (int i = 0; i < 2 * CALLERS; i++) {
+        before = i == CALLERS ? n_asked : before;
+        if (through[i % CALLERS]->call_once())
+            exit(4);
+    }
+    printf("%d %zu\n", n_asked >= CALLERS, n_asked - before);
+}
+
 /* Many pages of code that is in no file call, and then a library with a runtime of its own. */
 static void do_made(void)
 {
@@ -632,6 +665,8 @@ static const struct word words[] = {
     { "at-once", do_at_once },
     { "crowd", do_crowd },
     { "five", do_five },
+    { "callers", do_callers },
+    { "once", do_once },
     { "made", do_made },
     { "lacking", do_lacking },
     { "fork-loader", do_fork_loader },

@@ -50,7 +50,16 @@ static int copy_some(void)
     return code ? code : freed;
 }
 
+/* Not at its very end, from where the call would seem to be somebody else's. */
+static int call_once(void)
+{
+    int code = hipStreamSynchronize(NULL);
+    __asm__ volatile("");
+    return code;
+}
+
 __attribute__((visibility("default"))) const struct torch torch = {
 #define AS_ROW(type, name, params) .name = name,
     TORCH_CALLS(AS_ROW).copy_some = copy_some,
+    .call_once = call_once,
 };

@@ -50,6 +50,7 @@ struct torch {
 #define AS_FIELD(type, name, params) type(*name) params;
     TORCH_CALLS(AS_FIELD)
     int (*copy_some)(void); /* a few calls that the library makes itself */
+    int (*call_once)(void);
 };
 
 #endif
