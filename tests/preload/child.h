@@ -23,8 +23,8 @@ struct word {
     const char *name;
     void (*run)(void);
 };
-enum { N_COPY_WORDS = 22, N_FORK_WORDS = 5 };
-extern const struct word copy_words[N_COPY_WORDS], fork_words[N_FORK_WORDS];
+enum { N_COPY_WORDS = 22, N_FORK_WORDS = 5, N_MEMORY_WORDS = 13 };
+extern const struct word copy_words[N_COPY_WORDS], fork_words[N_FORK_WORDS], memory_words[N_MEMORY_WORDS];
 void do_load(void);
 
 #endif
