@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "cli/print.h"
+#include "cli/shell_text.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,13 +36,26 @@ static void print_variables(const struct diagnose_fix *f)
                print_color(COLOR_PLAIN));
 }
 
+/* A sentence, and behind it what to type. */
+static void print_fix(const char *text)
+{
+    CLEANUP(str_release) struct str sentence = { 0 }, lines = { 0 };
+    str_addn(&sentence, text, strcspn(text, "\n"));
+    print_wrapped(stdout, sentence.s, NUMBER, print_width());
+    if (str_next_line(text))
+        shell_remedy(str_next_line(text), print_width() - NUMBER, &lines);
+    for (const char *line = lines.s; line && *line; line = str_next_line(line))
+        printf("%*s%s%.*s%s\n", NUMBER, "", print_color(*line == '#' ? COLOR_PLAIN : COLOR_BOLD),
+               (int)strcspn(line, "\n"), line, print_color(COLOR_PLAIN));
+}
+
 static void print_fixes(const struct diagnosis *d)
 {
     if (d->n_fixes)
         printf("\nWhat to do, in this order%s:\n", d->severity == DIAGNOSE_WARNING ? ", if it disturbs" : "");
     for (size_t i = 0; i < d->n_fixes; i++) {
         printf("%*s%zu. ", i < 9 ? INDENT : INDENT - 1, "", i + 1);
-        print_wrapped(stdout, d->fixes[i].text, NUMBER, print_width());
+        print_fix(d->fixes[i].text);
         print_variables(&d->fixes[i]);
     }
 }

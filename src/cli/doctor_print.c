@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "base/tty.h"
 #include "cli/print.h"
+#include "cli/shell_text.h"
 #include "rules/gfx_table.h"
 #include <stdio.h>
 #include <string.h>
@@ -32,78 +33,15 @@ static void print_lead(bool *first)
     *first = false;
 }
 
-static void print_comment(const char *text, bool *first)
-{
-    CLEANUP(str_release) struct str line = { 0 };
-    for (const char *at = text; *at;) {
-        size_t n = strcspn(at, " ");
-        if (line.len && (int)(INDENT + 4 + line.len + 1 + n) > print_width()) {
-            print_lead(first);
-            printf("# %s\n", line.s);
-            line.len = 0;
-        }
-        str_addf(&line, "%s%.*s", line.len ? " " : "", (int)n, at);
-        at += n + strspn(at + n, " ");
-    }
-    print_lead(first);
-    printf("# %s\n", line.s ? line.s : "");
-}
-
-/* The length of the next word of a command; a quoted part belongs to its word. */
-static size_t command_word(const char *s)
-{
-    char quote = 0;
-    size_t n = 0;
-    for (; s[n] && (quote || s[n] != ' '); n++) {
-        if (quote ? s[n] == quote : s[n] == '\'' || s[n] == '"')
-            quote = quote ? 0 : s[n];
-    }
-    return n;
-}
-
-/* A long command goes on in the next line the way a shell allows, so that it can be pasted as it stands. */
-static void print_command(const char *text, size_t len, bool *first)
-{
-    int column = INDENT + 2;
-    print_lead(first);
-    for (size_t at = 0; at < len;) {
-        size_t n = command_word(text + at);
-        n = n > len - at ? len - at : n;
-        if (at && column + 1 + (int)n > print_width() - 2) {
-            printf(" \\\n%*s", INDENT + 4, "");
-            column = INDENT + 4;
-        } else if (at) {
-            putchar(' ');
-            column++;
-        }
-        printf("%s%.*s%s", print_color(COLOR_BOLD), (int)n, text + at, print_color(COLOR_PLAIN));
-        column += (int)n;
-        at += n + strspn(text + at + n, " ");
-    }
-    putchar('\n');
-}
-
-static void print_remedy_line(const char *line, bool *first)
-{
-    if (str_starts(line, "# ")) {
-        print_comment(line + 2, first);
-        return;
-    }
-    const char *note = strstr(line, "    # ");
-    print_command(line, note ? (size_t)(note - line) : strlen(line), first);
-    if (note)
-        print_comment(note + strlen("    # "), first);
-}
-
 static void print_remedy(const char *remedy)
 {
+    CLEANUP(str_release) struct str text = { 0 };
     bool first = true;
-    for (const char *at = remedy; *at;) {
-        CLEANUP(str_release) struct str line = { 0 };
-        size_t n = strcspn(at, "\n");
-        str_add_clean(&line, at, n);
-        print_remedy_line(line.s, &first);
-        at += n + (at[n] == '\n');
+    shell_remedy(remedy, print_width() - INDENT - 2, &text);
+    for (const char *line = text.s; line && *line; line = str_next_line(line)) {
+        print_lead(&first);
+        printf("%s%.*s%s\n", print_color(*line == '#' ? COLOR_PLAIN : COLOR_BOLD), (int)strcspn(line, "\n"),
+               line, print_color(COLOR_PLAIN));
     }
 }
 

@@ -39,13 +39,23 @@ struct stage {
     int parent; /* the pipe to the one who waits for our start; -1: nobody does */
 };
 
-static void say_and_note(void *context, const char *text)
+static void note(struct stage *s, const char *text)
 {
-    struct stage *s = context;
     struct json *event = journal_event("note");
     json_add_text(event, "text", text);
     journal_add(&s->journal, event);
+}
+
+static void say_and_note(void *context, const char *text)
+{
+    note(context, text);
     run_say(text);
+}
+
+static void remedy_and_note(void *context, const char *text)
+{
+    note(context, text);
+    run_say_remedy(text);
 }
 
 /* What worked before comes first, unless the environment is to be left alone. */
@@ -294,7 +304,7 @@ static int train(struct stage *s)
     static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                      SIGUSR2, SIGWINCH, SIGTSTP, SIGTTIN, SIGCONT };
     const struct run_options *o = s->o;
-    const struct talk talk = { say_and_note, s };
+    const struct talk talk = { say_and_note, remedy_and_note, s };
     struct cairn_error err = { 0 };
     CLEANUP(signals_close) struct signals signals = { .fd = -1 };
     const struct supervise_options so = {

@@ -56,13 +56,16 @@ static void say(const char *fmt, ...)
     va_end(ap);
 }
 
-static void say_remedy(const char *remedy)
+void run_say_remedy(const char *remedy)
 {
-    for (const char *line = remedy; line; line = str_next_line(line)) {
-        size_t n = strcspn(line, "\n");
-        if (n)
-            fprintf(stderr, "         %.*s\n", (int)n, line);
-    }
+    enum { INDENT = LEAD + 2 };
+    CLEANUP(str_release) struct str lines = { 0 }, out = { 0 };
+    const char *end = line_end();
+    shell_remedy(remedy, WIDTH - INDENT, &lines);
+    for (const char *line = lines.s; line && *line; line = str_next_line(line))
+        str_addf(&out, "%*s%.*s%s", INDENT, "", (int)strcspn(line, "\n"), line, end);
+    if (out.len)
+        fputs(out.s, stderr);
 }
 
 size_t run_print_preflight(const struct doctor *d, bool strict)
@@ -77,7 +80,8 @@ size_t run_print_preflight(const struct doctor *d, bool strict)
         if (f->status != CHECK_FAIL)
             continue;
         say("FAIL %s: %s%s%s", d->lines[i].check->id, f->fact, f->why ? ": " : "", f->why ? f->why : "");
-        say_remedy(f->remedy);
+        if (f->remedy)
+            run_say_remedy(f->remedy);
     }
     return d->counts[CHECK_FAIL];
 }

@@ -109,3 +109,67 @@ void shell_remark(const char *text, FILE *out)
         p += strspn(p, " ");
     }
 }
+
+/* The length of the next word of a command; a quoted part belongs to its word. */
+static size_t word_span(const char *s)
+{
+    char quote = 0;
+    bool escapes = true; /* a backslash takes the next character as it is */
+    size_t n = 0;
+    for (; s[n] && (quote || s[n] != ' '); n++) {
+        if (s[n] == '\\' && escapes && s[n + 1]) {
+            n++;
+        } else if (quote ? s[n] == quote : s[n] == '\'' || s[n] == '"') {
+            quote = quote ? 0 : s[n];
+            escapes = quote != '\'' || (n && s[n - 1] == '$');
+        }
+    }
+    return n;
+}
+
+static void add_remark(const char *text, int width, struct str *out)
+{
+    int column = 0;
+    for (const char *at = text; *at;) {
+        size_t n = strcspn(at, " ");
+        bool full = column && column + 1 + (int)n > width;
+        str_addf(out, "%s%s%.*s", full ? "\n" : "", full || !column ? "# " : " ", (int)n, at);
+        column = (full || !column ? 2 : column + 1) + (int)n;
+        at += n + strspn(at + n, " ");
+    }
+    str_add(out, "\n");
+}
+
+static void add_command(const char *line, int width, struct str *out)
+{
+    enum { MARK = 2 /* " \\" */, INDENT = 2 };
+    int column = 0;
+    const char *at = line;
+    while (*at && *at != '#') {
+        size_t n = word_span(at);
+        if (column && column + 1 + (int)n > width - MARK) {
+            str_addf(out, " \\\n%*s", INDENT, "");
+            column = INDENT;
+        } else if (column) {
+            str_add(out, " ");
+            column++;
+        }
+        str_addn(out, at, n);
+        column += (int)n;
+        at += n + strspn(at + n, " ");
+    }
+    if (column)
+        str_add(out, "\n");
+    if (*at)
+        add_remark(at + 1 + strspn(at + 1, " "), width, out);
+}
+
+void shell_remedy(const char *remedy, int width, struct str *out)
+{
+    for (const char *line = remedy; line; line = str_next_line(line)) {
+        CLEANUP(str_release) struct str clean = { 0 };
+        str_add_clean(&clean, line, strcspn(line, "\n"));
+        if (clean.len)
+            add_command(clean.s, width, out);
+    }
+}

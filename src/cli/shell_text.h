@@ -15,6 +15,9 @@ bool shell_find(const char *name, enum shell *out);
 void shell_set(enum shell s, const char *name, const char *value, struct str *out);
 /* A .env file can only leave a variable out, so there it is a remark. */
 void shell_unset(enum shell s, const char *name, struct str *out);
+/* The lines of a remedy: commands, "# remark", and "command    # remark".  A command longer than width columns goes on in the
+ * next line the way a shell allows, so that it can be pasted as it stands; a remark stands in lines of its own. */
+void shell_remedy(const char *remedy, int width, struct str *out);
 /* Remarks: wrapped, every line behind "# ", and no character in it that could end the line. */
 void shell_remark(const char *text, FILE *out);
 

@@ -73,14 +73,14 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_NO_DEVICE, "in a container:\n{cmd_container}"),
     ADVISE(
         ISSUE_NO_DEVICE,
-        "look what there is: ls -l /dev/kfd /dev/dri; rocminfo; sudo dmesg | grep -e kfd -e amdgpu; cairn doctor"),
+        "look what there is:\nls -l /dev/kfd /dev/dri; rocminfo; sudo dmesg | grep -e kfd -e amdgpu; cairn doctor"),
     ADVISE(ISSUE_NO_DEVICE, "if dmesg says that PCI rejects atomics, move the card to a slot of the CPU"),
     DO(ISSUE_NO_DEVICE, CPU, ON_CPU),
 
-    ADVISE(ISSUE_PERMISSION, "{cmd_node}"),
-    ADVISE(
-        ISSUE_PERMISSION,
-        "join the group that owns the nodes (stat -c '%G %g' /dev/kfd /dev/dri/renderD*), mostly: sudo usermod -aG render,video $USER; then log in anew"),
+    ADVISE(ISSUE_PERMISSION, "get access to the device nodes:\n{cmd_node}"),
+    ADVISE(ISSUE_PERMISSION,
+           "see which group owns the nodes, join it, mostly by the second line, and log in anew:\n"
+           "stat -c '%G %g' /dev/kfd /dev/dri/renderD*\nsudo usermod -aG render,video $USER"),
     ADVISE(ISSUE_PERMISSION, "in a container:\n{cmd_container}"),
     DO(ISSUE_PERMISSION, CPU, ON_CPU),
 
@@ -148,7 +148,7 @@ const struct issue_fix issue_fixes[] = {
     ADVISE_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
                 "add swap, or raise the container's memory limit (and /dev/shm)"),
     ADVISE_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
-                "ask the kernel who it was: sudo dmesg | grep -i -e 'killed process' -e oom"),
+                "ask the kernel who it was:\nsudo dmesg | grep -i -e 'killed process' -e oom"),
 
     SET(ISSUE_HANG, FIX_IN_COPY, STAGE, STAGE_WHY),
     UNSET(ISSUE_HANG, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
@@ -159,7 +159,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_HANG, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST",
         "let MIOpen search less: a long search on the first step looks like a hang"),
     DO(ISSUE_HANG, CACHES, "move the kernel caches of MIOpen and Triton aside"),
-    ADVISE(ISSUE_HANG, "see where it waits: py-spy dump --native --pid PID"),
+    ADVISE(ISSUE_HANG, "see where it waits:\npy-spy dump --native --pid PID"),
     ADVISE(ISSUE_HANG, "newer firmware:\n{cmd_firmware}"),
     ADVISE(ISSUE_HANG, "newer kernel:\n{cmd_kernel}"),
     DO(ISSUE_HANG, CPU, ON_CPU),

@@ -280,6 +280,19 @@ static void apply(struct run *r, const struct diagnose_fix *fix)
     }
 }
 
+/* For a word with bytes that a terminal would obey, or that are not UTF-8. */
+static void add_escaped(struct str *text, const char *c)
+{
+    if (*c == '\'' || *c == '\\')
+        str_addf(text, "\\%c", *c);
+    else if (*c == '\n')
+        str_add(text, "\\n");
+    else if (*c >= ' ' && *c < 0x7f)
+        str_addn(text, c, 1);
+    else
+        str_addf(text, "\\%03o", (unsigned char)*c);
+}
+
 /* A word as a shell takes it. */
 static void add_quoted(struct str *text, const char *word)
 {
@@ -288,9 +301,13 @@ static void add_quoted(struct str *text, const char *word)
         str_add(text, word);
         return;
     }
-    str_add(text, "'");
+    bool plain = str_clean_span(word, strlen(word)) == strlen(word);
+    str_add(text, plain ? "'" : "$'");
     for (; *word; word++)
-        str_addf(text, *word == '\'' ? "'\\''" : "%c", *word);
+        if (plain)
+            str_addf(text, *word == '\'' ? "'\\''" : "%c", *word);
+        else
+            add_escaped(text, word);
     str_add(text, "'");
 }
 
@@ -357,12 +374,18 @@ static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
     return arena_strdup(r->a, text.s);
 }
 
+static void say_commands(struct run *r, const char *lines)
+{
+    r->o->talk->remedy(r->o->talk->context, lines);
+}
+
 static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
 {
     talk_say(r->o->talk, "next would be: %s (%s)", step->fix->text, step->why);
     if (r->trained && resume->way == RESUME_UNKNOWN)
         talk_say(r->o->talk, "%s", resume->why);
-    talk_say(r->o->talk, "to try it: %s", suggestion(r, step->fix));
+    talk_say(r->o->talk, "to try it:");
+    say_commands(r, suggestion(r, step->fix));
 }
 
 static void journal_change(struct run *r, const struct diagnose_fix *fix)
@@ -374,16 +397,17 @@ static void journal_change(struct run *r, const struct diagnose_fix *fix)
     journal_add(r->o->journal, event);
 }
 
-/* What is left for a person; a remedy may have several lines. */
+/* What is left for a person: a sentence, and behind it what to type. */
 static void say_remedies(struct run *r, const struct diagnosis *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < d->n_fixes && n < MOST_REMEDIES; i++) {
         if (d->fixes[i].automatic)
             continue;
-        const char *mark = "- ";
-        for (const char *line = d->fixes[i].text; line; line = str_next_line(line), mark = "  ")
-            talk_say(r->o->talk, "  %s%.*s", mark, (int)strcspn(line, "\n"), line);
+        const char *text = d->fixes[i].text;
+        talk_say(r->o->talk, "  - %.*s", (int)strcspn(text, "\n"), text);
+        if (str_next_line(text))
+            say_commands(r, str_next_line(text));
         n++;
     }
 }

@@ -25,6 +25,24 @@ names_cause_and_fix()
     json_is '"gfx1031" in d["facts_used"] and d["fix"][-1]["action"] == "cpu"'
 }
 
+commands_can_be_pasted()
+{
+    printf 'RuntimeError: HIP error: invalid device function\n' >log
+    run diagnose --no-machine --gfx gfx1031 --json log
+    python3 -c 'import json, sys
+for fix in json.load(open(sys.argv[1]))["fix"]:
+    if "pip install" in fix["text"]:
+        print(fix["text"].split("\n")[1].split("&& ")[1])' "$out" >wanted
+    [ -s wanted ] || fail 'no command in the JSON'
+    run diagnose --no-machine --gfx gfx1031 log
+    sed -n '/venv/,/whl/p' "$out" | sed 's/^.*&& //' >pasted
+    grep -q '\\$' pasted || fail "the command was expected to be wrapped: $(cat pasted)"
+    for file in wanted pasted; do
+        (printf 'printf "%%s|" ' && cat "$file") | bash >"$file.words"
+    done
+    cmp -s wanted.words pasted.words || fail "not the same command: $(cat pasted.words)"
+}
+
 reads_standard_input()
 {
     said='cairn diagnose -'
@@ -181,6 +199,7 @@ refuses_bad_input()
 }
 
 it names_cause_and_fix
+it commands_can_be_pasted
 it reads_standard_input
 it takes_files_together
 it reads_every_shape

@@ -36,7 +36,7 @@ static int attempt(struct attempt *out, struct cairn_error *err)
     static char *const argv[] = { echo, word, NULL };
     static const char *const env[] = { "PATH=/bin", NULL };
     static const int forwarded[] = { SIGTERM };
-    const struct talk talk = { ignore, NULL };
+    const struct talk talk = { .say = ignore };
     struct facts f = { .root.fd = -1 };
     struct gauge g = { .root = &f.root };
     CLEANUP(journal_close) struct journal j = { 0 };

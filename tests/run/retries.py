@@ -5,7 +5,6 @@ The scripts succeed only if the right variable really is in their environment; `
 """
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -230,9 +229,10 @@ def a_run_inside_a_run_retries_alone():
 
 
 def words_of_suggestion(done):
-    """As a shell takes the command that is suggested."""
-    told = ' '.join(done.stderr.decode().split('to try it: ')[1].split('cairn: ')[0].split())
-    return shlex.split(told)
+    """As a shell takes the lines that are suggested, pasted as they stand."""
+    told = done.stderr.split(b'to try it:\n')[1].split(b'cairn: ')[0]
+    words = subprocess.run(['bash', '-c', b"printf '%s\\0' " + told.strip()], stdout=subprocess.PIPE, check=True).stdout
+    return [os.fsdecode(w) for w in words.split(b'\0')[:-1]]
 
 
 def the_command_to_type_is_whole():
@@ -243,19 +243,22 @@ sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)" if "HSA_OVE
 """
     given = ('--with', "MYVAR=it's 1", '--debug', '--retries', '1', '--no-preflight')
     with Home() as home:
-        done = attempt(home, script, *given, argv=('two words',))
+        odd = ('two words', "it's\n\\ two lines", 'a    # b', 'tab\t\udcff')
+        done = attempt(home, script, *given, argv=odd)
         words = words_of_suggestion(done)
         at = words.index('--')
         path = os.path.join(home.path, 'train.py')
-        if words[:2] != ['cairn', 'run'] or words[at - len(given):] != [*given, '--', sys.executable, path, 'two words']:
+        if words[:2] != ['cairn', 'run'] or words[at - len(given):] != [*given, '--', sys.executable, path, *odd]:
             yield words
+        if b'\t' in done.stderr or b' \\\n' not in done.stderr:
+            yield done.stderr
         if 'HSA_OVERRIDE_GFX_VERSION=10.3.0' not in words or len(words[2:at - len(given)]) != 4:
             yield words
         # It does what it says.
         home.file('train.py', START + 'print({n: os.environ.get(n) for n in sys.argv[1:]})')
         names = [w.split('=')[0] for w in words[:at] if '=' in w and not w.startswith('--')]
         wanted = {w.split('=')[0]: w.split('=')[1] for w in words[:at] if '=' in w and not w.startswith('--')}
-        done = home.run(*words[2:-1], *names)
+        done = home.run(*words[2:-len(odd)], *names)
         if repr(wanted).encode() not in done.stdout or len(wanted) != 3:
             yield wanted, done
 

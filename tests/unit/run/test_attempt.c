@@ -74,7 +74,7 @@ static enum attempt_end end_of(const char *what, const char *variable, int secon
     char *const argv[] = { self, word, calls, wait, NULL };
     const char *const env[] = { "PATH=/bin", variable, NULL };
     static const int forwarded[] = { SIGTERM };
-    const struct talk talk = { ignore, NULL };
+    const struct talk talk = { .say = ignore };
     struct facts f = { .root.fd = -1 };
     struct gauge g = { .root = &f.root };
     struct cairn_error err = { 0 };
