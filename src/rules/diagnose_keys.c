@@ -23,6 +23,11 @@ static const char *key_igpu(const struct judgement *j)
     return j->igpu ? j->igpu->gfx : judge_is_integrated(j->chip) ? j->chip->gfx : NULL;
 }
 
+static const char *key_shared(const struct judgement *j)
+{
+    return judge_is_integrated(j->chip) ? key_gfx(j) : NULL;
+}
+
 static const char *key_torch(const struct judgement *j)
 {
     const struct torch_facts *t = j->same_machine ? facts_torch(j->ctx->facts) : NULL;
@@ -165,6 +170,15 @@ static const char *key_limit(const struct judgement *j)
     return ram_bytes(j) ? say_size(j, (double)memory_wanted_limit(ram_bytes(j))) : NULL;
 }
 
+bool diagnose_limit_suffices(const struct judgement *j)
+{
+    int64_t limit;
+    if (!ram_bytes(j))
+        return false;
+    struct look l = look_of(j);
+    return look_ttm_limit(&l, &limit) && limit >= memory_wanted_limit(ram_bytes(j));
+}
+
 static const char *key_pages(const struct judgement *j)
 {
     if (!ram_bytes(j))
@@ -292,6 +306,13 @@ static const char *key_vendor(const struct judgement *j)
     return j->vendor == VENDOR_NVIDIA ? "the log is of an NVIDIA GPU" : NULL;
 }
 
+static const char *key_stopped(const struct judgement *j)
+{
+    if (diagnose_has_evidence(j))
+        return "The line below says what stopped the program.";
+    return j->ctx->exit_code == 127 ? "A shell found no such command." : NULL;
+}
+
 static const char *key_progress(const struct judgement *j)
 {
     return j->log->progress.steps ? "Training was making progress." : NULL;
@@ -328,6 +349,7 @@ static const struct {
 } keys[] = {
     { "gfx", key_gfx },
     { "igpu", key_igpu },
+    { "shared", key_shared },
     { "torch", key_torch },
     { "as", key_as },
     { "override", key_override },
@@ -358,6 +380,7 @@ static const struct {
     { "best_gpu", key_best_gpu },
     { "visible", key_visible },
     { "vendor", key_vendor },
+    { "stopped", key_stopped },
     { "progress", key_progress },
     { "reason", key_reason },
     { "preload_stage", key_preload_stage },

@@ -124,6 +124,8 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return judge_by_guard(j);
     case FIX_NOT_BY_GUARD:
         return !judge_by_guard(j);
+    case FIX_LIMIT_LOW:
+        return !judge_by_guard(j) && !diagnose_limit_suffices(j);
     case FIX_ALWAYS:
         break;
     }
@@ -185,6 +187,16 @@ static bool speaks_for(const struct judgement *j, int issue, enum weight w)
     bool quiet = w == WEIGHT_WARN || w == WEIGHT_ECHO;
     return issue == (int)j->verdict ||
            (j->verdict == ISSUE_NOT_ROCM && !quiet && !issue_classes[issue].any_machine);
+}
+
+bool diagnose_has_evidence(const struct judgement *j)
+{
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int w = 0; w < N_WEIGHTS; w++)
+            for (int c = 0; c < 2; c++)
+                if (j->d->hits[i][w][c].seen && speaks_for(j, i, w))
+                    return true;
+    return false;
 }
 
 static void find_evidence(const struct judgement *j, struct diagnosis *out)
@@ -286,7 +298,7 @@ void diagnose_say(const struct judgement *j, struct diagnosis *out)
         .cause = sentence(j, judge_by_guard(j) ? class->cause_guard : class->cause),
     };
     find_evidence(j, out);
-    if (!out->n_evidence && j->severity != DIAGNOSE_NONE)
+    if (!out->n_evidence && j->severity != DIAGNOSE_NONE && j->verdict != ISSUE_NOT_ROCM)
         borrow_evidence(j, out);
     for (const struct issue_fix *f = issue_fixes; f->text; f++)
         if (f->issue == j->verdict && (j->severity != DIAGNOSE_WARNING || f->action != DIAGNOSE_ACT_CPU))

@@ -76,7 +76,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
         .id = "host-oom",
         .about = "the host's memory ran out, and the process was ended",
         .cause = "The host's memory, or the container's limit, ran out, and the system ended the process; "
-                 "GPU memory is not to blame[ (on {gfx} it is the same memory)]. Without a line of the "
+                 "GPU memory is not to blame[ (on {shared} it is the same memory)]. Without a line of the "
                  "kernel, a kill by a person or a scheduler looks the same.",
         .cause_guard = "cairn stopped the trainer: CPU and GPU share memory here[ ({gfx})], the host had next to "
                        "none left, and such machines then freeze. What other programs take counts, too.",
@@ -208,7 +208,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_NOT_ROCM] = {
         .id = "not-rocm",
         .about = "the failure has nothing to do with ROCm",
-        .cause = "This is not a ROCm problem[: {vendor}]. The line below says what stopped the program.",
+        .cause = "This is not a ROCm problem[: {vendor}].[ {stopped}]",
         .any_machine = true,
     },
     [ISSUE_NO_FAILURE] = {

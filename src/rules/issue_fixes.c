@@ -125,10 +125,10 @@ const struct issue_fix issue_fixes[] = {
         "tell the trainer the memory that the GPU can really use, by which it plans"),
     ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_BY_GUARD,
                 "end what else takes memory on this machine: the guard looks at what all programs leave"),
-    ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_NOT_BY_GUARD,
+    ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_LIMIT_LOW,
                 "let the GPU map {limit} of the {ram} (ttm.pages_limit={pages}):\n{cmd_pages}"),
     ADVISE_WHEN(
-        ISSUE_OOM_UNIFIED, FIX_NOT_BY_GUARD,
+        ISSUE_OOM_UNIFIED, FIX_LIMIT_LOW,
         "make the BIOS carve-out small (512 MB) and raise ttm.pages_limit (pages = GiB x 262144); amdgpu.gttsize is not needed"),
     ADVISE(ISSUE_OOM_UNIFIED,
            "load weights without mmap, shard by shard: a mapped file counts beside its copy"),

@@ -116,6 +116,7 @@ enum fix_when {
     FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
     FIX_BY_GUARD,       /* one of cairn's own guards did it */
     FIX_NOT_BY_GUARD,
+    FIX_LIMIT_LOW, /* nor is the kernel's limit known to be wide enough */
 };
 struct issue_fix {
     enum issue issue;

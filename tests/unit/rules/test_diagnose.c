@@ -253,6 +253,7 @@ static void this_machine_fills_the_texts(void)
 {
     struct machine m;
     machine_halo(&m);
+    m.params[0].value = "16384000"; /* ttm.pages_limit: half of RAM */
     ANSWER a = ask(OOM("8.00", "62.00", "1.00", "60.00", "0.10"),
                    (struct diagnose_context){ .exit_code = 1, .facts = &m.facts, .plan = &m.plan });
     CHECK_STR(a.d.class_id, "oom-unified-limit");
@@ -265,6 +266,47 @@ static void this_machine_fills_the_texts(void)
     CHECK_STR(b.d.class_id, "no-kernel-image");
     CHECK_HAS(b.d.facts_used[b.d.n_facts_used - 1], "gfx1031, which this machine does not have");
     machine_release(&m);
+}
+
+static void a_limit_that_is_wide_enough_is_left_alone(void)
+{
+    struct machine m;
+    machine_halo(&m); /* 112 of 125 GiB */
+    ANSWER a = ask(OOM("40.00", "112.00", "20.00", "90.10", "0.20"),
+                   (struct diagnose_context){ .exit_code = 1, .facts = &m.facts, .plan = &m.plan });
+    CHECK_STR(a.d.class_id, "oom-unified-limit");
+    CHECK(!has_text(&a.d, "pages_limit") && has_text(&a.d, "without mmap"));
+    machine_release(&m);
+}
+
+/* Only where it is. */
+static void host_memory_is_the_gpus_on_an_apu(void)
+{
+    ANSWER card = ask("step 1 loss 0.5\n", (struct diagnose_context){ .exit_code = 137, .gfx = "gfx1100" });
+    CHECK_STR(card.d.class_id, "host-oom");
+    CHECK(!has_text(&card.d, "the same memory"));
+    ANSWER apu = ask("step 1 loss 0.5\n", (struct diagnose_context){ .exit_code = 137, .gfx = "gfx1151" });
+    CHECK_HAS(apu.d.cause, "on gfx1151 it is the same memory");
+}
+
+static void a_line_is_promised_only_where_there_is_one(void)
+{
+    ANSWER none = ask("/bin/sh: 1: nosuch: not found\n", (struct diagnose_context){ .exit_code = 127 });
+    CHECK_STR(none.d.class_id, "not-rocm");
+    CHECK(!none.d.n_evidence && !strstr(none.d.cause, "below"));
+    CHECK_HAS(none.d.cause, "no such command");
+    ANSWER one = ask("KeyError: 'lr'\n", (struct diagnose_context){ .exit_code = 1 });
+    CHECK_STR(one.d.class_id, "not-rocm");
+    CHECK(one.d.n_evidence == 1 && strstr(one.d.cause, "line below"));
+    /* What the program printed before is not what the shell stumbled over. */
+    ANSWER other = ask("UserWarning: Attempting to use hipBLASLt on an unsupported architecture!\n",
+                       (struct diagnose_context){ .exit_code = 127 });
+    CHECK_STR(other.d.class_id, "not-rocm");
+    CHECK(!other.d.n_evidence && !strstr(other.d.cause, "below"));
+    /* Of an NVIDIA GPU, and nothing else is known. */
+    ANSWER foreign = ask("NVIDIA GeForce RTX 3090\nsomething\n", (struct diagnose_context){ .exit_code = 1 });
+    CHECK_STR(foreign.d.class_id, "not-rocm");
+    CHECK(!foreign.d.n_evidence && !strstr(foreign.d.cause, "below"));
 }
 
 static void the_other_gpu_is_named(void)
@@ -377,6 +419,9 @@ int main(void)
     RUN(what_training_survives_is_no_failure);
     RUN(steps_are_told_from_loading);
     RUN(this_machine_fills_the_texts);
+    RUN(a_limit_that_is_wide_enough_is_left_alone);
+    RUN(host_memory_is_the_gpus_on_an_apu);
+    RUN(a_line_is_promised_only_where_there_is_one);
     RUN(the_other_gpu_is_named);
     RUN(advice_is_no_setting);
     RUN(evidence_is_clean);
