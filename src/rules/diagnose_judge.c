@@ -16,6 +16,7 @@ enum {
     SOFT_LOSS = 15,   /* a hard error beside it */
     UNSURE_LOSS = 8,  /* nothing says whose GPU it is */
     SURVIVED = 50,    /* with exit status 0 anything below this was caught */
+    ELSEWHERE = 38,   /* the most for what another program may have suffered: it could also be this */
 };
 
 bool judge_is_integrated(const struct gfx_chip *c)
@@ -49,6 +50,11 @@ bool judge_expandable(const struct judgement *j)
             return true;
     }
     return false;
+}
+
+bool judge_stopped_by_person(int64_t exit_code)
+{
+    return exit_code == 130 || exit_code == 143 || exit_code == 129;
 }
 
 /* Whose GPUs. */
@@ -158,7 +164,7 @@ static bool counts(const struct judgement *j, enum issue i, const struct hits *h
 static bool is_hard(const struct judgement *j, enum issue i, int cuda)
 {
     const struct hits *h = &j->d->hits[i][WEIGHT_HARD][cuda];
-    return h->seen && !h->recovered && counts(j, i, h, cuda);
+    return h->seen && !h->recovered && counts(j, i, h, cuda) && !kernel_tells_of_another(j, i);
 }
 
 static uint64_t first_order(const struct judgement *j)
@@ -198,6 +204,8 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, int cud
         score -= SOFT_LOSS;
     if (h->recovered)
         score /= 3;
+    if (score > ELSEWHERE && kernel_tells_of_another(j, i))
+        score = ELSEWHERE;
     if (!counts(j, i, h, cuda)) {
         judge_raise(j, ISSUE_NOT_ROCM, score);
         return;
@@ -344,11 +352,6 @@ static void conclude_quiet(struct judgement *j)
     }
 }
 
-static bool was_stopped_by_person(int64_t code)
-{
-    return code == 130 || code == 143 || code == 129;
-}
-
 static void conclude_failed(struct judgement *j)
 {
     score_rest(j);
@@ -383,7 +386,7 @@ void judge(struct judgement *j)
         errors = j->d->hits[ISSUE_NATIVE_CRASH][WEIGHT_ECHO][c].seen;
     if (j->ctx->exit_code <= 0 && !errors) {
         conclude_quiet(j);
-    } else if (!errors && was_stopped_by_person(j->ctx->exit_code)) {
+    } else if (!errors && judge_stopped_by_person(j->ctx->exit_code)) {
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
     } else {
         conclude_failed(j);

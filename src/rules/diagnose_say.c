@@ -186,7 +186,8 @@ static bool speaks_for(const struct judgement *j, int issue, enum weight w)
 {
     bool quiet = w == WEIGHT_WARN || w == WEIGHT_ECHO;
     return issue == (int)j->verdict ||
-           (j->verdict == ISSUE_NOT_ROCM && !quiet && !issue_classes[issue].any_machine);
+           (j->verdict == ISSUE_NOT_ROCM && !quiet && !issue_classes[issue].any_machine &&
+            !kernel_tells_of_another(j, issue));
 }
 
 bool diagnose_has_evidence(const struct judgement *j)

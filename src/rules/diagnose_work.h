@@ -2,7 +2,7 @@
  * The bench on which a diagnosis is made; private to diagnose*.c.
  *
  * diagnose.c reads the log and keeps hits; diagnose_judge.c turns them into one score a class, lets
- * diagnose_rulings.c move the scores, and picks;
+ * diagnose_rulings.c move the scores, and picks; diagnose_kernel.c knows what the kernel says of other programs;
  * diagnose_say.c writes cause and fixes, with diagnose_keys.c for what is this machine's. */
 #ifndef CAIRN_RULES_DIAGNOSE_WORK_H
 #define CAIRN_RULES_DIAGNOSE_WORK_H
@@ -29,6 +29,7 @@ struct hit {
 /* The hits of one class and weight; those whose words a CUDA process prints too are kept apart. */
 struct hits {
     bool seen, recovered;   /* recovered: training went on behind the last one, in the same file */
+    bool by_program;        /* not by the kernel alone */
     struct hit first, best; /* best: the highest score, the first of them */
     size_t last_file;
     uint64_t last_steps;
@@ -88,6 +89,9 @@ bool judge_by_guard(const struct judgement *j);                 /* cairn itself 
 void judge_raise(struct judgement *j, enum issue i, int score); /* to at least this score */
 /* The class with the highest score, but for one; ISSUE_UNKNOWN: none has any. */
 enum issue judge_top(const struct judgement *j, enum issue but);
+bool judge_stopped_by_person(int64_t exit_code);
+/* Only the kernel tells of it, and the program's end does not fit. */
+bool kernel_tells_of_another(const struct judgement *j, enum issue event);
 void rulings_apply(struct judgement *j);
 
 /* The value of a {key} of the tables' texts; NULL: not known. */

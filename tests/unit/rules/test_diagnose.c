@@ -355,6 +355,59 @@ static void files_are_told_apart(void)
     diagnoser_free(NULL);
 }
 
+/* dmesg tells of all programs, since the machine started. */
+#define OWN_END \
+    "torch 2.9.1+rocm6.4\nTraceback (most recent call last):\n  File \"train.py\"\nKeyError: 'lr'\n"
+#define QUIET "torch 2.9.1+rocm6.4\nstep 1 loss 0.5\n"
+#define KILL "[ 1.0] Out of memory: Killed process 4242 (firefox) total-vm:1kB, anon-rss:1kB\n"
+#define CRASH \
+    "[ 1.0] firefox[4242]: segfault at 8 ip 000055 sp 00007ff error 4 in libxul.so[6a51,55add0+94000]\n"
+#define RESET "[ 1.0] amdgpu 0000:03:00.0: amdgpu: GPU reset begin!\n"
+
+static void the_kernel_speaks_of_other_programs_too(void)
+{
+    static const struct {
+        const char *log;
+        int64_t exit_code;
+        const char *want, *also;
+    } rows[] = {
+        { OWN_END KILL, 1, "not-rocm", "host-oom" },
+        { KILL OWN_END, 1, "not-rocm", "host-oom" },
+        { OWN_END KILL, -1, "not-rocm", "host-oom" },
+        { QUIET KILL, 0, "no-failure", NULL },
+        { QUIET KILL, 1, "unknown", "host-oom" },
+        { QUIET KILL, 130, "no-failure", NULL },
+        { QUIET KILL, -1, "host-oom", NULL },
+        { QUIET KILL, 137, "host-oom", NULL },
+        { QUIET "Killed\n" KILL, 1, "host-oom", NULL },
+        { OWN_END CRASH, 1, "not-rocm", "native-crash" },
+        { OWN_END CRASH, -1, "not-rocm", "native-crash" },
+        { QUIET CRASH, 0, "no-failure", NULL },
+        { QUIET CRASH, 139, "native-crash", NULL },
+        { QUIET CRASH, -1, "native-crash", NULL },
+        { QUIET CRASH "Segmentation fault (core dumped)\n", 1, "native-crash", NULL },
+        { OWN_END RESET, 1, "not-rocm", "gpu-reset" },
+        { OWN_END RESET, -1, "not-rocm", "gpu-reset" },
+        { QUIET "RuntimeError: HIP error: invalid device function\n" RESET, 1, "no-kernel-image",
+          "gpu-reset" },
+        { QUIET RESET, 0, "no-failure", NULL },
+        { QUIET RESET, 1, "gpu-reset", NULL },
+        { QUIET RESET, -1, "gpu-reset", NULL },
+        { OWN_END RESET, 134, "gpu-reset", NULL },
+        { QUIET FAULT OWN_END RESET, 1, "gpu-reset", NULL },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        ANSWER a = ask(rows[i].log, (struct diagnose_context){ .exit_code = rows[i].exit_code });
+        bool also = !rows[i].also;
+        CHECK(!str_eq(a.d.class_id, "not-rocm") || a.d.n_evidence == 1);
+        for (size_t k = 0; k < a.d.n_also; k++)
+            also |= str_eq(a.d.also[k].class_id, rows[i].also);
+        if (!str_eq(a.d.class_id, rows[i].want) || !also)
+            CHECK_FAIL_("exit %d: %s, want %s and also %s, of\n%s", (int)rows[i].exit_code, a.d.class_id,
+                        rows[i].want, rows[i].also ? rows[i].also : "nothing", rows[i].log);
+    }
+}
+
 /* The tables. */
 
 static const struct issue_rule *const tables[] = { issue_rules_device, issue_rules_fault, issue_rules_memory,
@@ -426,6 +479,7 @@ int main(void)
     RUN(advice_is_no_setting);
     RUN(evidence_is_clean);
     RUN(files_are_told_apart);
+    RUN(the_kernel_speaks_of_other_programs_too);
     RUN(every_rule_can_be_met);
     RUN(every_class_is_told);
     RUN(a_rung_changes_one_thing);

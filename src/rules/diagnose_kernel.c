@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The kernel tells of all programs, and of everything since the machine started.  What it alone tells of counts where the
+ * program ended in a way that fits. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+
+static bool is_one_of(enum issue i, const enum issue *list, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (list[k] == i)
+            return true;
+    return false;
+}
+
+/* What ends one program, which its exit status shows. */
+static bool ends_one(enum issue i)
+{
+    return i == ISSUE_HOST_OOM || i == ISSUE_NATIVE_CRASH;
+}
+
+/* What all programs on the GPU suffer from, or only one of them. */
+static bool is_of_gpu(enum issue i)
+{
+    static const enum issue list[] = { ISSUE_GPU_RESET, ISSUE_MEMORY_FAULT, ISSUE_SDMA, ISSUE_HANG };
+    return is_one_of(i, list, ARRAY_LEN(list));
+}
+
+/* How a program may show that it lost its GPU. */
+static bool answers(enum issue i)
+{
+    static const enum issue list[] = { ISSUE_NO_DEVICE, ISSUE_INVALID_ARGUMENT, ISSUE_NATIVE_CRASH,
+                                       ISSUE_RCCL,      ISSUE_MIOPEN,           ISSUE_HIPBLASLT };
+    return is_of_gpu(i) || is_one_of(i, list, ARRAY_LEN(list));
+}
+
+/* The program printed something of this class that it did not survive. */
+static bool is_in_log(const struct judgement *j, enum issue i, enum weight last)
+{
+    for (int w = WEIGHT_HARD; w <= (int)last; w++)
+        for (int c = 0; c < 2; c++) {
+            const struct hits *h = &j->d->hits[i][w][c];
+            if (w != WEIGHT_WARN && h->seen && h->by_program && !h->recovered)
+                return true;
+        }
+    return false;
+}
+
+/* It ended for a reason of its own, to which this one does not belong. */
+static bool has_other_end(const struct judgement *j, enum issue event)
+{
+    bool other = false;
+    for (int i = 0; i < ISSUE_NO_FAILURE; i++) {
+        if (is_of_gpu(event) && answers(i) && is_in_log(j, i, WEIGHT_ECHO))
+            return false;
+        other |= is_in_log(j, i, WEIGHT_SOFT);
+    }
+    return other;
+}
+
+static bool exit_fits(const struct judgement *j, enum issue event)
+{
+    int64_t code = j->ctx->exit_code;
+    bool signal = code > 128 && !judge_stopped_by_person(code);
+    if (event == ISSUE_HOST_OOM)
+        return code == 137;
+    return (signal && (code != 137 || is_of_gpu(event))) || (j->ctx->hung && is_of_gpu(event));
+}
+
+bool kernel_tells_of_another(const struct judgement *j, enum issue event)
+{
+    if ((!ends_one(event) && !is_of_gpu(event)) || is_in_log(j, event, WEIGHT_ECHO) || exit_fits(j, event))
+        return false;
+    if (j->ctx->exit_code < 0 || (is_of_gpu(event) && j->ctx->exit_code > 0))
+        return has_other_end(j, event);
+    return true;
+}
