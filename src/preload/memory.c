@@ -44,8 +44,8 @@ static struct host read_host(const struct told *t)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
-    struct host h;
-    h.is_known = find_line(text, "MemTotal:", &h.total) & find_line(text, "MemAvailable:", &h.available);
+    struct host h = { 0 };
+    h.is_known = find_line(text, "MemTotal:", &h.total) && find_line(text, "MemAvailable:", &h.available);
     return h;
 }
 
