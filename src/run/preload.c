@@ -242,11 +242,14 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     unsigned useless = switches & useless_here(f, env, shared);
     switches &= ~useless;
     const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
-    if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO && !c->switches))
+    /* A program that was carried alone does without; where that is dangerous it is said. */
+    if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO && !c->switches && !shared))
         return;
     if (!library || library[strcspn(library, " :")]) {
-        out->trouble = library ? "the loader does not take a path with spaces or colons"
-                               : LIBRARY " is not beside the program nor in ../lib/cairn";
+        const char *unsafe = shared ? ", so nothing keeps the GPU from taking the host's memory" : "";
+        out->trouble =
+            library ? "the loader does not take a path with spaces or colons"
+                    : arena_printf(a, LIBRARY " is not beside the program nor in ../lib/cairn%s", unsafe);
         return;
     }
     if (useless)

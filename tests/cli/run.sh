@@ -204,6 +204,19 @@ preloading_in_another_run()
     out_has record,stage,retry
 }
 
+a_program_without_its_library_says_what_is_missing()
+{
+    mkdir -p carried
+    cp "$cairn" carried/cairn
+    halo=$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt
+    cairn=$PWD/carried/cairn run run --no-preflight --root "$halo" -- true
+    status_is 0
+    err_has 'libcairn-preload.so is not beside the program'
+    err_has "nothing keeps the GPU from taking the host's memory"
+    cairn=$PWD/carried/cairn run "${on_desktop[@]}" -- true
+    ! grep -q 'is not beside' "$err" || fail 'a card has memory of its own'
+}
+
 lists_the_runs()
 {
     XDG_STATE_HOME=$tmp/other run run --history
@@ -258,6 +271,7 @@ it no_state_folder_does_not_stop_it
 it starts_without_descriptors
 it preloading_is_quiet
 it preloading_in_another_run
+it a_program_without_its_library_says_what_is_missing
 it lists_the_runs
 it checks_what_was_written
 finish
