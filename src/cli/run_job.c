@@ -352,6 +352,7 @@ static int prepare_and_train(struct stage *s)
         return own_error(&err);
     if (!preflight(s))
         return EXIT_LACKS;
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of writing then */
     if (journal_open(&s->journal, s->state, s->o->json_events, &err))
         return own_error(&err);
     open_journal(s);

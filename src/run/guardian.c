@@ -50,6 +50,7 @@ static void become_trainer(const struct guardian_spec *s, pid_t guardian, int tr
         else
             dup2(from[i], i);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
     environ = (char **)s->env;
     execvp(s->argv[0], s->argv);

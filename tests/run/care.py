@@ -2,6 +2,7 @@
 """What `cairn run` does with processes and their output: nothing is left behind, nothing is changed, no code is lost."""
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -151,6 +152,23 @@ def a_full_disk_behind_us_is_no_success():
         with open(home.runs()[-1] + '/log', encoding='utf-8') as f:
             if f.read() != 'words\nmore\n':
                 yield 'the log is not whole'
+
+
+def a_limit_on_the_size_of_files_ends_nobody():
+    script = 'import os, sys\nos.write(1, b"x" * 20000)\nsys.exit(7)'
+    with Home() as home:
+        done = home.run('--retries', '0', '--no-preflight', '--', *python(home, script),
+                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        said = b' '.join(done.stderr.split())
+        if done.returncode != 7 or len(done.stdout) != 20000:
+            yield done.returncode, len(done.stdout)
+        if said.count(b'the log is not kept') != 1:
+            yield said
+        # The trainer has its signals as ever.
+        done = home.run('--no-preflight', '--', 'grep', 'SigIgn', '/proc/self/status')
+        ignored = int(done.stdout.split()[1], 16)
+        if any(ignored >> (s - 1) & 1 for s in (signal.SIGXFSZ, signal.SIGPIPE)):
+            yield done
 
 
 def a_child_that_closes_its_output_is_waited_for():
@@ -405,6 +423,7 @@ tap.run([
     keeps_the_users_preload,
     a_reader_that_leaves_ends_the_writer,
     a_full_disk_behind_us_is_no_success,
+    a_limit_on_the_size_of_files_ends_nobody,
     a_child_that_closes_its_output_is_waited_for,
     ends_what_the_trainer_left,
     what_the_trainer_left_may_finish,
