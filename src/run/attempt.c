@@ -282,10 +282,17 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, 
     journal_add(l->o->journal, event);
 }
 
+/* Whoever reads its output does not read now: `| less`, Ctrl-S. */
+static bool is_held_up(const struct life *l)
+{
+    return pump_is_held_up(l->out) || pump_is_held_up(l->err) ||
+           (l->launch.master >= 0 && terminal_is_held_up(l->launch.master));
+}
+
 /* Reasons for standing still that are none to stop it. */
 static bool is_excused(struct life *l, const struct tree *t)
 {
-    if (tree_is_stopped(t))
+    if (tree_is_stopped(t) || is_held_up(l))
         return true;
     if (l->o->hang_explicit)
         return false;

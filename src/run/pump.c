@@ -26,7 +26,8 @@ struct pump {
     pthread_t thread;
     atomic_uint_fast64_t bytes;
     atomic_int error;
-    atomic_bool left; /* the reader has */
+    atomic_bool left;    /* the reader has */
+    atomic_bool writing; /* which takes as long as the reader likes */
     char piece[PIECE_BYTES];
 };
 
@@ -44,6 +45,14 @@ static bool write_whole(int fd, const char *bytes, size_t n)
         }
     }
     return true;
+}
+
+static bool pass_on(struct pump *p, size_t n)
+{
+    atomic_store(&p->writing, true);
+    bool done = write_whole(p->to, p->piece, n);
+    atomic_store(&p->writing, false);
+    return done;
 }
 
 /* Waits for bytes; false when hurried and there are none. */
@@ -114,7 +123,7 @@ static void *carry(void *context)
         late += hurried ? (size_t)n : 0;
         atomic_fetch_add(&p->bytes, (uint64_t)n);
         recorder_put(p->recorder, p, p->piece, (size_t)n);
-        if (!p->error && !write_whole(p->to, p->piece, (size_t)n)) {
+        if (!p->error && !pass_on(p, (size_t)n)) {
             atomic_store(&p->left, errno == EPIPE);
             if (p->left)
                 break;
@@ -167,6 +176,11 @@ int pump_error(const struct pump *p)
 bool pump_reader_left(const struct pump *p)
 {
     return p && atomic_load(&p->left);
+}
+
+bool pump_is_held_up(const struct pump *p)
+{
+    return p && atomic_load(&p->writing);
 }
 
 void pump_hurry(struct pump *p)

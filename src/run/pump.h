@@ -20,6 +20,8 @@ uint64_t pump_bytes(const struct pump *p); /* so far */
 /* errno, if the reader takes no more for another reason than having left; what comes is recorded all the same. */
 int pump_error(const struct pump *p);
 bool pump_reader_left(const struct pump *p);
+/* It waits for a reader that does not read, or is just writing. */
+bool pump_is_held_up(const struct pump *p);
 /* No more is to come: what is in the pipe is still carried, then it ends. */
 void pump_hurry(struct pump *p);
 /* Waits for its end and frees it; NULL is fine. */

@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -93,6 +94,17 @@ bool terminal_new_pair(const struct terminal *like, int *master, int *slave)
     tcsetattr(*slave, TCSANOW, &like->before);
     terminal_copy_size(like, *slave);
     return true;
+}
+
+bool terminal_is_held_up(int master)
+{
+    int slave = open_slave(master);
+    if (slave < 0)
+        return false;
+    struct pollfd room = { slave, POLLOUT, 0 };
+    bool held_up = poll(&room, 1, 0) == 0;
+    close(slave);
+    return held_up;
 }
 
 char terminal_key(int master, unsigned char key)

@@ -30,6 +30,8 @@ void terminal_give(const struct terminal *t, int group);
 /* A new terminal pair with this one's settings and size; both ends are closed on exec.  False: none can be had. */
 bool terminal_new_pair(const struct terminal *like, int *master, int *slave);
 
+/* Does the terminal behind a master take no output now?  Ctrl-S makes it so. */
+bool terminal_is_held_up(int master);
 /* What a key does in the terminal behind a master: 'c' interrupts or quits, 'z' suspends the group that is in front, 0
  * neither. */
 char terminal_key(int master, unsigned char key);

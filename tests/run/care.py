@@ -413,6 +413,19 @@ print(longest)
             yield done.stderr
 
 
+def one_whose_reader_pauses_does_not_hang():
+    """It sleeps in a write, for longer than the patience of both watches."""
+    with Home() as home:
+        script = 'import os\nfor i in range(80): os.write(1, b"x" * 100000)'
+        run = home.start(*BESIDE_A_GPU, *python(home, script), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(6)
+        output, errors = run.communicate(timeout=60)
+        if run.returncode or len(output) != 8000000:
+            yield run.returncode, len(output), errors
+        if b'CPU is busy' in errors:
+            yield errors
+
+
 tap.run([
     returns_the_code,
     says_why_it_did_not_start,
@@ -440,4 +453,5 @@ tap.run([
     a_busy_child_does_not_hang,
     a_busy_child_beside_an_idle_gpu_is_remarked_on,
     a_busy_child_that_writes_is_not,
+    one_whose_reader_pauses_does_not_hang,
 ])

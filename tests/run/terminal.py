@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 
 import tap
 from supervised import Home, Terminal, all_gone, children, is_alive, is_stopped, parent, until
@@ -141,6 +142,21 @@ def ctrl_z_stops_all_and_gives_the_terminal_back():
         terminal.wait('KeyboardInterrupt')
         if terminal.status() != 130:
             yield terminal.output
+
+
+def ctrl_s_is_no_hang():
+    script = 'input("ready")\nfor i in range(3000): print("line", i)'
+    with Session(script, '--hang-after', '2') as (_, terminal):
+        terminal.wait('ready')
+        terminal.until(terminal.is_raw, 'a raw terminal')
+        terminal.type(b'\x13\r')
+        later = time.monotonic() + 5
+        terminal.until(lambda: time.monotonic() > later, 'patience to end')
+        if b'line' in terminal.output or b'stopping it' in terminal.output:
+            yield terminal.output
+        terminal.type(b'\x11')
+        if terminal.status() or b'line 2999' not in terminal.output:
+            yield terminal.output[-2000:]
 
 
 def ctrl_z_without_a_shell_does_not_stop():
@@ -376,6 +392,7 @@ tap.run([
     ctrl_c_interrupts,
     ctrl_c_twice_kills,
     ctrl_z_stops_all_and_gives_the_terminal_back,
+    ctrl_s_is_no_hang,
     ctrl_z_without_a_shell_does_not_stop,
     ctrl_backslash_is_no_crash,
     a_job_in_the_background_gets_keys_when_it_comes_to_the_front,
