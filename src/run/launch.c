@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The trainer's ends; ours are in struct launch. */
@@ -51,6 +52,14 @@ static bool open_terminal(struct launch *l, struct ends *e)
     return true;
 }
 
+/* What is written to two of ours comes to one place, in one order. */
+static bool is_same_file(int a, int b)
+{
+    struct stat one, other;
+    return !fstat(a, &one) && !fstat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino &&
+           fcntl(a, F_GETFL) == fcntl(b, F_GETFL);
+}
+
 static int open_ends(struct launch *l, const struct launch_options *o, struct ends *e,
                      struct cairn_error *err)
 {
@@ -62,7 +71,7 @@ static int open_ends(struct launch *l, const struct launch_options *o, struct en
     bool tty = open_terminal(l, e);
     if (!tty && open_pipe(&l->out, &e->out, err))
         return -1;
-    if (tty && isatty(STDERR_FILENO))
+    if (tty ? isatty(STDERR_FILENO) : is_same_file(STDOUT_FILENO, STDERR_FILENO))
         e->err = e->out;
     else if (open_pipe(&l->err, &e->err, err))
         return -1;

@@ -2,8 +2,8 @@
  * A trainer that runs, with its strings attached: its guardian, its terminal or pipes, and the user's terminal.
  *
  * When our stdout is a terminal the trainer gets a terminal of its own, so that progress bars look as they should,
- * and what is typed goes there.  Otherwise it gets pipes, stdout and stderr apart, and the user's terminal when it wants to
- * read from it. */
+ * and what is typed goes there.  Otherwise it gets pipes, and the user's terminal when it wants to read from it: one pipe
+ * where our stdout and stderr are the same file, so that the order of what it writes to them stays, else two. */
 #ifndef CAIRN_RUN_LAUNCH_H
 #define CAIRN_RUN_LAUNCH_H
 

@@ -75,6 +75,26 @@ def keeps_both_streams_apart_and_whole():
                 yield 'the log is not whole'
 
 
+def streams_that_are_one_stay_in_order():
+    """Into a file, and into a pipe; an end of a line that comes by itself stays with its line."""
+    script = 'import os\nfor i in range(2000): os.write(1, b"out %d" % i), os.write(1, b"\\n"), os.write(2, b"err %d\\n" % i)'
+    wanted = b''.join(b'out %d\nerr %d\n' % (i, i) for i in range(2000))
+    with Home() as home:
+        command = '--no-preflight', '--', *python(home, script)
+        with open(os.path.join(home.path, 'both'), 'wb') as both:
+            home.start(*command, stdout=both, stderr=subprocess.STDOUT).wait(60)
+        with open(os.path.join(home.path, 'both'), 'rb') as both:
+            if wanted not in both.read():
+                yield 'a file'
+        output, _ = home.start(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).communicate(timeout=60)
+        if wanted not in output:
+            yield 'a pipe'
+        for run in home.runs():
+            with open(run + '/log', 'rb') as log:
+                if log.read() != wanted:
+                    yield run
+
+
 def a_flood_of_lines_comes_whole_and_in_order():
     script = 'import os\nfor i in range(50000): os.write(1, b"line %d\\n" % i)\nos.write(1, b"no end")'
     wanted = b''.join(b'line %d\n' % i for i in range(50000)) + b'no end'
@@ -430,6 +450,7 @@ tap.run([
     returns_the_code,
     says_why_it_did_not_start,
     keeps_both_streams_apart_and_whole,
+    streams_that_are_one_stay_in_order,
     a_flood_of_lines_comes_whole_and_in_order,
     blocks_of_any_size_come_whole_and_in_order,
     passes_stdin_on,
