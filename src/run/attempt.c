@@ -164,8 +164,8 @@ static void on_signal(struct life *l, int sig)
     }
 }
 
-/* Keys go to the trainer's terminal, which makes signals of some.  One that suspends is ours, since the kernel does
- * not suspend a session without a parent shell; unless the trainer runs a shell of its own, with its own groups. */
+/* Keys go to the trainer's terminal, which makes signals of some.  One that suspends is ours, since all of
+ * the run stops then; unless the trainer runs a shell of its own, with its own groups. */
 static void on_keys(struct life *l)
 {
     char keys[1024];
@@ -193,18 +193,16 @@ static void ended(struct life *l, int status)
 }
 
 /* Stopped for reading from the terminal in the background: it gets the foreground, if that is ours to give; otherwise we
- * stop as well, all of our job, and so when Ctrl-Z stopped it there. */
+ * stop as well, all of our job, and so when Ctrl-Z stopped it there or it stopped itself. */
 static void on_stopped(struct life *l, int sig)
 {
-    bool wants_terminal = sig == SIGTTIN || sig == SIGTTOU;
+    bool wants_terminal = sig == SIGTTIN || sig == SIGTTOU, has_own = l->launch.master >= 0;
     rest(l);
-    if (l->launch.master >= 0)
-        return;
-    if (wants_terminal && terminal_is_ours(&l->launch.keys))
+    if (wants_terminal && (has_own || terminal_is_ours(&l->launch.keys)))
         guardian_bring_to_front(&l->launch.guardian);
     else if (wants_terminal)
         kill(0, SIGTTIN);
-    else if (launch_is_in_front(&l->launch))
+    else if (has_own ? sig == SIGTSTP : launch_is_in_front(&l->launch))
         kill(0, SIGTSTP);
 }
 
@@ -456,7 +454,7 @@ static void attend(struct life *l)
             on_tick(l, now);
             l->next_tick = now + tick_s;
         }
-        bool typing = l->launch.keys.raw && !l->ended && terminal_is_ours(&l->launch.keys);
+        bool typing = l->launch.keys.raw && terminal_is_ours(&l->launch.keys);
         struct pollfd fds[] = {
             { l->o->signals->fd, POLLIN, 0 },
             { l->ended > 0 ? -1 : l->launch.guardian.fd, POLLIN, 0 },

@@ -37,12 +37,9 @@ static void become_trainer(const struct guardian_spec *s, pid_t guardian, int tr
         if (getppid() != guardian)
             _exit(125); /* it died before the kernel knew */
     }
-    if (s->session) {
-        setsid();
-        ioctl(s->out, TIOCSCTTY, 0);
-    } else {
-        setpgid(0, 0);
-    }
+    setpgid(0, 0);
+    if (s->session)
+        tcsetpgrp(s->out, getpid());
     const int from[] = { s->in, s->out, s->err };
     for (int i = 0; i < 3; i++)
         if (from[i] == i)
@@ -72,8 +69,7 @@ static int start_trainer(const struct guardian_spec *s, pid_t *pid)
     if (*pid == 0)
         become_trainer(s, guardian, pipes[1]);
     close(pipes[1]);
-    if (!s->session)
-        setpgid(*pid, *pid); /* both do it: the first signal may come before the trainer has run at all */
+    setpgid(*pid, *pid); /* both do it: the first signal may come before the trainer has run at all */
     while (read(pipes[0], &e, sizeof(e)) < 0 && errno == EINTR)
         ;
     close(pipes[0]);
@@ -114,13 +110,27 @@ static void collect(int fd, pid_t *trainer)
     }
 }
 
+/* In the session that we lead. */
+static bool give_own_terminal(pid_t trainer)
+{
+    CLEANUP(fd_close) int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    return fd >= 0 && !tcsetpgrp(fd, trainer);
+}
+
 /* We go with it, to hear what the terminal sends. */
+static bool give_users_terminal(const struct terminal *t, pid_t trainer)
+{
+    if (!t || setpgid(0, trainer))
+        return false;
+    terminal_give(t, trainer);
+    return true;
+}
+
+/* One that did not get it would only be stopped again. */
 static void bring_to_front(const struct guardian_spec *s, pid_t trainer)
 {
-    if (trainer <= 0 || !s->terminal || setpgid(0, trainer))
-        return;
-    terminal_give(s->terminal, trainer);
-    kill(-trainer, SIGCONT);
+    if (trainer > 0 && (s->session ? give_own_terminal(trainer) : give_users_terminal(s->terminal, trainer)))
+        kill(-trainer, SIGCONT);
 }
 
 /* False when it is time to go. */
@@ -192,7 +202,12 @@ static void guard(const struct guardian_spec *s, int fd)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_DFL); /* an ignored one would take the exit status away */
-    setpgid(0, 0);
+    if (s->session) {
+        setsid();
+        ioctl(s->out, TIOCSCTTY, 0);
+    } else {
+        setpgid(0, 0);
+    }
     prctl(PR_SET_NAME, GUARDIAN_NAME);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t trainer = 0;

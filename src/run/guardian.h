@@ -6,6 +6,10 @@
  * SIGKILL included: it sees its socket close.  It then also gives the terminal back.  Should it be killed itself,
  * the kernel kills the trainer (PR_SET_PDEATHSIG) and the rest falls to us, the next subreaper.
  *
+ * Where the trainer has a terminal of its own the guardian leads the session: when the leader ends, the terminal is hung up,
+ * and what the trainer left running would not get the time to finish.  The trainer is a group in front there, like a shell's
+ * job.
+ *
  * Signals reach the trainer through it, since it alone knows whether the number still means the trainer. */
 #ifndef CAIRN_RUN_GUARDIAN_H
 #define CAIRN_RUN_GUARDIAN_H
@@ -23,7 +27,7 @@ struct guardian_spec {
     char *const *argv;               /* argv[0] is looked up in PATH */
     const char *const *env;          /* NULL-terminated */
     int in, out, err;                /* the trainer's */
-    bool session;                    /* out is a terminal of its own, which becomes the controlling one */
+    bool session;                    /* out is a terminal of its own, for a session of its own */
     bool detached;                   /* the trainer may outlive us */
     sigset_t mask;                   /* the trainer's signal mask */
     const struct terminal *terminal; /* to give back when we die; may be NULL */
@@ -56,8 +60,8 @@ struct guardian_report guardian_read(const struct guardian *g);
 /* To the trainer's process group; to everything below the guardian. */
 void guardian_signal(const struct guardian *g, int sig);
 void guardian_signal_all(const struct guardian *g, int sig);
-/* Gives the trainer the terminal, and continues it.  The signals that are typed there are reported, since we do not get
- * them. */
+/* Gives the trainer the terminal, its own one or else the user's, and continues it.  The signals that are typed at the
+ * user's are reported, since we do not get them. */
 void guardian_bring_to_front(const struct guardian *g);
 /* Kills what is left and the guardian; true if nothing of the run is left.  Accepts a zeroed one. */
 bool guardian_end(struct guardian *g);

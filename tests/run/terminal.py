@@ -6,7 +6,7 @@ import sys
 import time
 
 import tap
-from supervised import Home, Terminal, all_gone, children, is_alive, is_stopped, parent, until
+from supervised import CAIRN, Home, Terminal, all_gone, children, is_alive, is_stopped, parent, until
 
 
 class Session:
@@ -352,6 +352,124 @@ def asks_for_a_password_without_any_stream_of_the_terminal():
         terminal.status()
 
 
+# Its child prints and writes a file after the trainer's end.
+LATE = '''
+import os, time
+if os.fork() == 0:
+    open("child", "w").write(f"{os.getpid()}\\n")
+    time.sleep(SECONDS)
+    print("saved here", flush=True)
+    open("saved", "w").write("whole")
+    os._exit(0)
+while not os.path.exists("child"):
+    time.sleep(0.01)
+print("main done", flush=True)
+'''
+
+
+def what_the_trainer_left_may_finish():
+    with Session(LATE.replace('SECONDS', '5')) as (home, terminal):
+        if terminal.status() or home.read('saved') != 'whole' or b'saved here' not in terminal.output:
+            yield terminal.output
+        if b'left processes behind' not in terminal.output:
+            yield 'nothing was said'
+        if terminal.is_raw():
+            yield 'the terminal stays raw'
+
+
+def ctrl_c_ends_what_the_trainer_left():
+    """At once, and when the wait was said."""
+    for word in 'main done', 'Ctrl-C ends them':
+        with Session(LATE.replace('SECONDS', '600')) as (home, terminal):
+            child = int(home.wait_for('child'))
+            terminal.wait(word)
+            start = time.monotonic()
+            terminal.type(b'\x03')
+            terminal.wait('cairn: journal')  # the shell, interrupted as well, may say no more
+            all_gone([child])
+            if time.monotonic() - start > 9:
+                yield terminal.output
+
+
+def the_trainer_may_have_a_group_of_its_own():
+    script = 'import os\nos.setpgrp()\nprint("got", input("ready"), os.getpgrp() == os.tcgetpgrp(0))'
+    with Session(script) as (_, terminal):
+        terminal.wait('ready')
+        terminal.type(b'one\r')
+        if terminal.status() or b'got one True' not in terminal.output:
+            yield terminal.output
+
+
+def of_two_runs_one_inside_the_other_is_one_job():
+    """With terminals of their own, and where the inner one lends its trainer the outer one's."""
+    for inner in ('--', CAIRN, 'run'), ('--', 'sh', '-c', '"$@" | cat', 'sh', CAIRN, 'run'):
+        with Session(READS, *inner, shell=JOB) as (home, terminal):
+            trainer = int(home.wait_for('ready'))
+            terminal.until(terminal.is_raw, 'a raw terminal')
+            terminal.type(b'one\r')
+            terminal.wait('got one')
+            terminal.type(b'\x1a')
+            terminal.wait('paused=')
+            terminal.until(lambda: is_stopped(trainer), 'a stop')
+            if terminal.is_raw():
+                yield 'the terminal stays raw'
+            terminal.type(b'\n')
+            terminal.until(lambda: not is_stopped(trainer) and terminal.is_raw(), 'the return')
+            terminal.type(b'\x03')
+            terminal.status()
+            all_gone([trainer])
+
+
+def one_that_stops_itself_stops_its_job():
+    """As programs do that have all keys for themselves."""
+    script = 'import os, signal\nprint("ready", flush=True)\nos.kill(0, signal.SIGTSTP)\nprint("goes on")'
+    with Session(script, shell=JOB) as (_, terminal):
+        terminal.wait('paused=')
+        if terminal.is_raw() or b'goes on' in terminal.output:
+            yield terminal.output
+        terminal.type(b'\n')
+        terminal.wait('goes on')
+        if terminal.status():
+            yield terminal.output
+    with Session(script) as (_, terminal):  # nobody could continue it
+        terminal.wait('goes on')
+        if terminal.status():
+            yield terminal.output
+
+
+def one_that_gave_its_terminal_away_gets_it_back():
+    """A shell does so, when a job stands where it should not."""
+    script = '''
+import os, signal
+other = os.fork()
+if other == 0:
+    os.setpgrp()
+    signal.pause()
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+while os.getpgid(other) != other:
+    pass
+os.tcsetpgrp(0, other)
+print("got", input("ready"), flush=True)
+os.kill(other, signal.SIGKILL)
+'''
+    with Session(script) as (_, terminal):
+        terminal.wait('ready')
+        terminal.type(b'one\r')
+        terminal.wait('got one')
+        if terminal.status():
+            yield terminal.output
+
+
+def a_killed_guardian_takes_all_with_it():
+    with Session(LATE.replace('SECONDS', '600') + WAIT) as (home, terminal):
+        pids = [int(home.wait_for('ready')), int(home.wait_for('child'))]
+        terminal.until(terminal.is_raw, 'a raw terminal')
+        os.kill(parent(pids[0]), signal.SIGKILL)
+        if terminal.status() != 137 or terminal.is_raw():
+            yield terminal.output
+        all_gone(pids)
+
+
 def killed_outright_gives_the_terminal_back():
     with Session(WAIT) as (home, terminal):
         trainer = int(home.wait_for('ready'))
@@ -407,6 +525,13 @@ tap.run([
     one_that_reads_in_the_background_stops_its_job,
     one_that_reads_where_no_shell_minds_it_is_remarked_on,
     asks_for_a_password_without_any_stream_of_the_terminal,
+    what_the_trainer_left_may_finish,
+    ctrl_c_ends_what_the_trainer_left,
+    the_trainer_may_have_a_group_of_its_own,
+    of_two_runs_one_inside_the_other_is_one_job,
+    one_that_stops_itself_stops_its_job,
+    one_that_gave_its_terminal_away_gets_it_back,
+    a_killed_guardian_takes_all_with_it,
     killed_outright_gives_the_terminal_back,
     a_hangup_ends_the_trainer,
     reads_from_the_terminal_with_redirected_output,
