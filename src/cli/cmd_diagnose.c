@@ -7,6 +7,8 @@
 #include "cli/machine.h"
 #include "cli/print.h"
 #include "host/logfile.h"
+#include "run/attempt.h"
+#include "run/calls_file.h"
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,20 +37,29 @@ static bool is_file(const char *path)
     return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-/* The exit status that `cairn run` noted in its journal; -1: none. */
-static int64_t journal_exit(const char *path)
+/* What `cairn run` noted in its journal of how the last attempt ended. */
+static void take_verdict(struct diagnose_context *ctx, const char *path)
 {
     CLEANUP(str_release) struct str text = { 0 };
     CLEANUP(json_cleanup) struct json *v = NULL;
     struct cairn_error err = { 0 };
     if (!is_file(path) || logfile_read(path, logfile_into_str, &text, &err) ||
         json_parse(text.s, text.len, &v, &err))
-        return -1;
-    return json_int(json_get(v, "code"), -1);
+        return;
+    const struct json *tries = json_get(v, "attempts");
+    const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
+    const char *end = json_text(json_get(last, "end"));
+    if (ctx->exit_code < 0)
+        ctx->exit_code = json_int(json_get(v, "code"), -1);
+    ctx->hung = str_eq(end, attempt_end_name(ATTEMPT_HUNG));
+    ctx->memory_guard = str_eq(end, attempt_end_name(ATTEMPT_MEMORY));
+    ctx->refused = (uint64_t)json_int(json_get(last, "refused"), 0);
+    ctx->refused_bytes = (uint64_t)json_int(json_get(last, "refused_bytes"), 0);
 }
 
 /* A folder is a journal of `cairn run`: what it changed in the environment, the log, how it ended. */
-static int read_journal(struct diagnoser *d, const char *dir, int64_t *exit_code, struct cairn_error *err)
+static int read_journal(struct diagnoser *d, const char *dir, struct diagnose_context *ctx,
+                        struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *log = arena_printf(&a, "%s/log", dir), *env = arena_printf(&a, "%s/env", dir);
@@ -59,8 +70,7 @@ static int read_journal(struct diagnoser *d, const char *dir, int64_t *exit_code
     }
     if (is_file(env) && read_log(d, env, err))
         return -1;
-    if (*exit_code < 0)
-        *exit_code = journal_exit(arena_printf(&a, "%s/verdict.json", dir));
+    take_verdict(ctx, arena_printf(&a, "%s/verdict.json", dir));
     return read_log(d, log, err);
 }
 
@@ -73,24 +83,59 @@ static const char *journal_of(const char *path, struct arena *a)
     return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
 }
 
-static int read_operand(struct diagnoser *d, const char *path, int64_t *exit_code, struct cairn_error *err)
+static int read_operand(struct diagnoser *d, const char *path, struct diagnose_context *ctx,
+                        struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct stat st;
     bool folder = !str_eq(path, "-") && !stat(path, &st) && S_ISDIR(st.st_mode);
     const char *journal = folder ? path : journal_of(path, &a);
-    return journal ? read_journal(d, journal, exit_code, err) : read_log(d, path, err);
+    return journal ? read_journal(d, journal, ctx, err) : read_log(d, path, err);
 }
 
-static int show(const struct diagnose_options *o, const struct diagnosis *d)
+static bool is_record(const char *path)
 {
-    if (o->json) {
-        CLEANUP(json_cleanup) struct json *v = diagnose_json(d);
-        json_print(v, stdout);
-    } else {
-        diagnose_print_text(d);
+    return !str_eq(path, "-") && calls_file_is(path);
+}
+
+/* Files of the recorder that somebody made by hand: they are shown. */
+static int take_records(struct calls *c, int n, char **paths, struct arena *a, struct cairn_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        struct calls one;
+        if (!is_record(paths[i]))
+            continue;
+        if (calls_file_read(paths[i], a, &one, err))
+            return -1;
+        *ARENA_PUSH(a, c->process, c->n) = one.process[0];
     }
-    return str_eq(d->class_id, "unknown") ? EXIT_TROUBLE : EXIT_FINE;
+    return 0;
+}
+
+/* d NULL: there are only records. */
+static void show_json(const struct diagnosis *d, const struct calls *c)
+{
+    CLEANUP(json_cleanup) struct json *v = d ? diagnose_json(d) : json_new_object();
+    if (!d)
+        json_add_int(v, "schema", 1);
+    if (c->n)
+        diagnose_calls_json(c, json_add_array(v, "gpu_calls"));
+    json_print(v, stdout);
+}
+
+static void show_text(const struct diagnosis *d, const struct calls *c)
+{
+    if (d)
+        diagnose_print_text(d);
+    if (d && c->n)
+        putchar('\n');
+    diagnose_print_calls(c);
+}
+
+static int show(const struct diagnose_options *o, const struct diagnosis *d, const struct calls *c)
+{
+    (o->json ? show_json : show_text)(d, c);
+    return d && str_eq(d->class_id, "unknown") ? EXIT_TROUBLE : EXIT_FINE;
 }
 
 static void release_diagnoser(struct diagnoser **d)
@@ -104,24 +149,26 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     CLEANUP(release_diagnoser) struct diagnoser *d = NULL;
     CLEANUP(facts_release) struct facts f = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
+    struct diagnose_context ctx = { .gfx = o->gfx, .exit_code = o->exit_code };
+    struct calls calls = { 0 };
     struct cairn_error err = { 0 };
     if (diagnoser_new(&d, &err))
         return print_error(&err);
     if (!n)
         paths = only, n = 1;
+    if (take_records(&calls, n, paths, &a, &err))
+        return print_error(&err);
+    if (calls.n == (size_t)n)
+        return show(o, NULL, &calls);
     for (int i = 0; i < n; i++)
-        if (read_operand(d, paths[i], &o->exit_code, &err))
+        if (!is_record(paths[i]) && read_operand(d, paths[i], &ctx, &err))
             return print_error(&err);
     if (!o->no_machine && machine_read(&o->machine, &f, &err))
         return print_error(&err);
-    const struct diagnose_context ctx = {
-        .facts = o->no_machine ? NULL : &f,
-        .gfx = o->gfx,
-        .exit_code = o->exit_code,
-    };
+    ctx.facts = o->no_machine ? NULL : &f;
     struct diagnosis out;
     diagnoser_finish(d, &ctx, &a, &out);
-    return show(o, &out);
+    return show(o, &out, &calls);
 }
 
 /* "gfx1031", "gfx1031+gfx90c", "gfx120X".  A target that is not in the table is no error: nothing is known of it. */
@@ -173,7 +220,7 @@ int cmd_diagnose(int argc, char **argv)
         .about =
             "Names the cause of a failed run from its log, with what to do about it, in the order in which to try. Several files "
             "are taken together: the trainer's log and the output of dmesg. A folder is a journal of cairn run; - or nothing is "
-            "standard input. Exit status: 0 when the log could be explained (also when nothing failed), 1 when it could not be "
+            "standard input. A record of GPU calls that was made by hand is shown. Exit status: 0 when the log could be explained (also when nothing failed), 1 when it could not be "
             "explained or read.",
         .examples =
             "  cairn diagnose train.log\n  sudo dmesg | cairn diagnose train.log -\n  cairn diagnose --exit 137 --json train.log\n",

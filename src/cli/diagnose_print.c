@@ -95,6 +95,18 @@ void diagnose_print_text(const struct diagnosis *d)
     print_context(d);
 }
 
+void diagnose_print_calls(const struct calls *c)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    for (size_t i = 0; i < c->n; i++)
+        calls_text(&(struct calls){ .process = &c->process[i], .n = 1 }, &text);
+    for (const char *line = text.s; line && *line; line = str_next_line(line)) {
+        CLEANUP(str_release) struct str clean = { 0 };
+        str_add_clean(&clean, line, strcspn(line, "\n"));
+        puts(clean.s);
+    }
+}
+
 static void add_fix(struct json *list, const struct diagnose_fix *f)
 {
     struct json *o = json_add_object(list, NULL);
@@ -107,6 +119,12 @@ static void add_fix(struct json *list, const struct diagnose_fix *f)
     struct json *unset = json_add_array(o, "unset");
     for (size_t i = 0; i < f->n_unset; i++)
         json_add_text(unset, NULL, f->unset[i]);
+}
+
+void diagnose_calls_json(const struct calls *c, struct json *list)
+{
+    for (size_t i = 0; i < c->n; i++)
+        calls_json(&(struct calls){ .process = &c->process[i], .n = 1 }, list);
 }
 
 /* Two digits are more than is known. */

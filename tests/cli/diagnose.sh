@@ -125,6 +125,28 @@ reads_a_journal()
     done
 }
 
+agrees_with_the_journals_verdict()
+{
+    mkdir -p hung guarded
+    printf 'step 1 loss 1.0\n' >hung/log
+    echo '{"schema":1,"code":130,"attempts":[{"end":"ended"},{"end":"hung","code":130}]}' >hung/verdict.json
+    run diagnose -n --json hung
+    class_is hang
+    echo '{"schema":1,"code":137,"attempts":[{"end":"out-of-host-memory","code":137}]}' >hung/verdict.json
+    run diagnose -n --json hung
+    class_is host-oom
+    json_is '"cairn stopped the trainer" in d["cause"]'
+    # What an attempt before it suffered from is over.
+    echo '{"schema":1,"code":0,"attempts":[{"end":"hung"},{"end":"ended","code":0}]}' >hung/verdict.json
+    run diagnose -n --json hung
+    class_is no-failure
+    printf 'gfx1151\nHIP out of memory. Tried to allocate 8.00 GiB. GPU 0 has a total capacity of 62.00 GiB of which 1.00 GiB is free.\n' >guarded/log
+    echo '{"schema":1,"code":1,"attempts":[{"end":"ended","code":1,"refused":2,"refused_bytes":4294967296}]}' >guarded/verdict.json
+    run diagnose -n --json guarded
+    class_is oom-unified-limit
+    json_is '"refused 2 allocations (4 GiB in all)" in d["cause"] and not any("pages_limit" in f["text"] for f in d["fix"])'
+}
+
 uses_the_exit_status()
 {
     : >empty
@@ -206,6 +228,7 @@ it reads_every_shape
 it sees_through_prefixes
 it reads_a_progress_bar_without_line_feeds
 it reads_a_journal
+it agrees_with_the_journals_verdict
 it uses_the_exit_status
 it leaves_healthy_and_foreign_logs_alone
 it tells_this_machine_from_another

@@ -335,6 +335,39 @@ def a_lack_of_room_is_said():
                 yield size, done
 
 
+def a_record_made_by_hand_can_be_read():
+    with Home() as home:
+        env = environment(home.path, LD_PRELOAD=told(home)['LD_PRELOAD'], CAIRN_PRELOAD='record', FAKE_HIP='invalid=1000',
+                          CAIRN_PRELOAD_FILE=home.path + '/calls')
+        children = [subprocess.Popen([f'{WORLD}/preload_child', 'load', f'{WORLD}/libtorch6.so'], env=env,
+                                     stdout=subprocess.DEVNULL) for _ in range(2)]
+        pids = [child.pid for child in children if child.wait() is not None]
+        record = f'{home.path}/calls.{pids[0]}'
+
+        def diagnose(*arguments):
+            return subprocess.run([CAIRN, 'diagnose', '-n', *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  check=False)
+        done = diagnose(record)
+        if done.returncode or not done.stdout.startswith(b'=== the last GPU calls of process %d, of ' % pids[0]) \
+                or b'hipMemcpyHtoD of 9.0 MiB: hipErrorInvalidValue (1)' not in done.stdout \
+                or b'process %d' % pids[1] in done.stdout:
+            yield done
+        calls = json.loads(diagnose('--json', record, f'{home.path}/calls.{pids[1]}').stdout)['gpu_calls']
+        if [c['pid'] for c in calls] != pids:
+            yield calls
+        # Beside a log both are told.
+        log = home.file('log', 'RuntimeError: HIP error: invalid argument\n')
+        done = diagnose(log, record)
+        if not done.stdout.startswith(b'hip-invalid-argument') or b'process %d' % pids[0] not in done.stdout:
+            yield done
+        if json.loads(diagnose('--json', log, record).stdout)['gpu_calls'][0]['pid'] != pids[0]:
+            yield 'no calls in the JSON'
+        os.rename(record, home.path + '/renamed')
+        done = diagnose(home.path + '/renamed')
+        if done.returncode != 1 or done.stdout or b'is a record of GPU calls' not in done.stderr:
+            yield done
+
+
 def what_a_killed_run_left_goes_with_the_next():
     # No process has so high a number here; one elsewhere may.
     folder = '/dev/shm/cairn-run-4194305-abcdef'
@@ -370,5 +403,6 @@ tap.run([
     to_fetch_a_loss_is_a_wait,
     debug_says_which_kernel_failed,
     a_lack_of_room_is_said,
+    a_record_made_by_hand_can_be_read,
     what_a_killed_run_left_goes_with_the_next,
 ])

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/calls_file.h"
+
+#include "preload/record.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool calls_file_is(const char *path)
+{
+    struct stat st;
+    char magic[sizeof(RECORD_MAGIC) - 1];
+    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+           pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+           !memcmp(magic, RECORD_MAGIC, sizeof(magic));
+}
+
+int calls_file_read(const char *path, struct arena *a, struct calls *out, struct cairn_error *err)
+{
+    const char *dot = strrchr(path, '.');
+    int pid = dot ? atoi(dot + 1) : 0;
+    struct calls all = { 0 };
+    if (pid > 0)
+        calls_read(arena_strndup(a, path, (size_t)(dot - path)), a, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.process[i].pid == pid) {
+            *out = (struct calls){ .process = &all.process[i], .n = 1 };
+            return 0;
+        }
+    cairn_fail(err, CAIRN_EFORMAT, "%s is a record of GPU calls, and has none that this cairn can read",
+               path);
+    return cairn_hint(
+        err, "it has to be of the same version, and to end in the number of its process as it was written");
+}
