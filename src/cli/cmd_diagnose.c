@@ -25,6 +25,23 @@ static void feed(void *to, const char *bytes, size_t n)
     diagnoser_feed(to, bytes, n);
 }
 
+/* The rest of a file; the lines before it count, and that is all. */
+struct rest {
+    struct diagnoser *d;
+    uint64_t skip_bytes;
+};
+
+static void feed_rest(void *to, const char *bytes, size_t n)
+{
+    struct rest *r = to;
+    size_t skipped = n < r->skip_bytes ? n : (size_t)r->skip_bytes;
+    for (size_t i = 0; i < skipped; i++)
+        if (bytes[i] == '\n')
+            diagnoser_feed(r->d, "\n", 1);
+    r->skip_bytes -= skipped;
+    diagnoser_feed(r->d, bytes + skipped, n - skipped);
+}
+
 static int read_log(struct diagnoser *d, const char *path, struct cairn_error *err)
 {
     diagnoser_mark_file(d, str_eq(path, "-") ? "standard input" : path);
@@ -37,17 +54,18 @@ static bool is_file(const char *path)
     return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-/* What `cairn run` noted in its journal of how the last attempt ended. */
-static void take_verdict(struct diagnose_context *ctx, const char *path)
+static struct json *read_verdict(const char *path)
 {
     CLEANUP(str_release) struct str text = { 0 };
-    CLEANUP(json_cleanup) struct json *v = NULL;
+    struct json *v = NULL;
     struct cairn_error err = { 0 };
-    if (!is_file(path) || logfile_read(path, logfile_into_str, &text, &err) ||
-        json_parse(text.s, text.len, &v, &err))
-        return;
-    const struct json *tries = json_get(v, "attempts");
-    const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
+    if (is_file(path) && !logfile_read(path, logfile_into_str, &text, &err))
+        json_parse(text.s, text.len, &v, &err);
+    return v;
+}
+
+static void take_verdict(struct diagnose_context *ctx, const struct json *v, const struct json *last)
+{
     const char *end = json_text(json_get(last, "end"));
     if (ctx->exit_code < 0)
         ctx->exit_code = json_int(json_get(v, "code"), -1);
@@ -57,7 +75,19 @@ static void take_verdict(struct diagnose_context *ctx, const char *path)
     ctx->refused_bytes = (uint64_t)json_int(json_get(last, "refused_bytes"), 0);
 }
 
-/* A folder is a journal of `cairn run`: what it changed in the environment, the log, how it ended. */
+/* What was set for an attempt is there in all behind it. */
+static void feed_changes(struct diagnoser *d, const struct json *tries)
+{
+    for (size_t i = 0; i < json_length(tries); i++) {
+        const char *change = json_text(json_get(json_at(tries, i), "change"));
+        if (change)
+            diagnoser_feed(d, change, strlen(change));
+        diagnoser_feed(d, "\n", 1);
+    }
+}
+
+/* A folder is a journal of `cairn run`: what it changed in the environment, and the log and the end of the last attempt.
+ * Of a log that was rotated nobody knows where that begins. */
 static int read_journal(struct diagnoser *d, const char *dir, struct diagnose_context *ctx,
                         struct cairn_error *err)
 {
@@ -68,10 +98,18 @@ static int read_journal(struct diagnoser *d, const char *dir, struct diagnose_co
                    "%s is a directory, and has no file \"log\" as a journal of cairn run has", dir);
         return cairn_hint(err, "give the log file itself");
     }
+    CLEANUP(json_cleanup) struct json *v = read_verdict(arena_printf(&a, "%s/verdict.json", dir));
+    const struct json *tries = json_get(v, "attempts");
+    const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
+    struct rest rest = { d, 0 };
+    if (!is_file(arena_printf(&a, "%s/log.first", dir)))
+        rest.skip_bytes = (uint64_t)json_int(json_get(last, "log_offset_bytes"), 0);
     if (is_file(env) && read_log(d, env, err))
         return -1;
-    take_verdict(ctx, arena_printf(&a, "%s/verdict.json", dir));
-    return read_log(d, log, err);
+    take_verdict(ctx, v, last);
+    feed_changes(d, tries);
+    diagnoser_mark_file(d, log);
+    return logfile_read(log, feed_rest, &rest, err);
 }
 
 /* "…/log" beside "events.jsonl" is part of a journal. */

@@ -248,6 +248,7 @@ static void add_try(struct json *list, const struct supervise_try *t)
     json_add_int(v, "code", t->attempt.code);
     json_add_real(v, "seconds", t->attempt.seconds);
     json_add_bool(v, "saw_step", t->attempt.saw_step);
+    json_add_int(v, "log_offset_bytes", t->log_offset_bytes);
     json_add_text(v, "change", t->change);
     json_add_text(v, "resumed", t->resumed);
     json_add_text(v, "class", t->diagnosis.class_id);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Exit codes for a trainer that we stopped and that then said all was well: timeout's, and the kernel's for a
  * process that was killed. */
@@ -44,6 +45,13 @@ static void journal_attempt(struct run *r)
     json_add_text(event, "change", r->change);
     json_add_text(event, "resumed", r->resumed);
     journal_add(r->o->journal, event);
+}
+
+static int64_t log_bytes(const struct journal *j)
+{
+    CLEANUP(mem_free) char *path = journal_path(j, "log");
+    struct stat st;
+    return path && !stat(path, &st) ? (int64_t)st.st_size : 0;
 }
 
 /* --- after an attempt ----------------------------------------------------------------------------------------- */
@@ -130,6 +138,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
         .talk = r->o->talk,
     };
     journal_attempt(r);
+    t->log_offset_bytes = log_bytes(r->o->journal);
     int failed = attempt_run(&ao, &t->attempt, err);
     if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_HUNG)
         t->attempt.code = CODE_HUNG;

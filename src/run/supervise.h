@@ -43,6 +43,7 @@ struct supervise_try {
     struct attempt attempt;
     struct diagnosis diagnosis; /* class_id is NULL when there was nothing to diagnose */
     struct calls calls;         /* the last ones on the GPU, of a failure */
+    int64_t log_offset_bytes;   /* where it begins in the journal's log, which all attempts share */
     const char *change;         /* NULL for the first */
     const char *resumed;        /* why and from where; NULL: from the beginning */
 };

@@ -263,6 +263,29 @@ sys.exit("RuntimeError: HIP error: invalid argument at t.to(device)" if "HSA_OVE
             yield wanted, done
 
 
+def the_journal_is_diagnosed_as_the_last_attempt_was():
+    script = START + """
+print("RuntimeError: HIP error: invalid device function" if first else "RuntimeError: HIP error: invalid argument")
+sys.exit(1)
+"""
+    with Home() as home:
+        def diagnose():
+            done = subprocess.run([CAIRN, 'diagnose', '-n', '--json', home.runs()[-1]], stdout=subprocess.PIPE, check=True)
+            return json.loads(done.stdout)
+        attempt(home, script, '--retries', '1')
+        classes = [t['class'] for t in home.verdict()['attempts']]
+        found = diagnose()
+        if classes != ['no-kernel-image', 'hip-invalid-argument'] or found['class'] != classes[1]:
+            yield classes, found
+        line = home.read(home.runs()[-1] + '/log').split('\n')[found['evidence'][0]['line'] - 1]
+        if line != found['evidence'][0]['text'] or 'HSA_OVERRIDE_GFX_VERSION=10.3.0' not in found['facts_used']:
+            yield line, found
+        os.unlink(home.path + '/tries')
+        done = attempt(home, INVALID_FUNCTION)
+        if done.returncode or len(home.verdict()['attempts']) < 2 or diagnose()['class'] != 'no-failure':
+            yield done, diagnose()
+
+
 def the_command_to_type_resumes():
     with Home() as home:
         done = attempt(home, RESUMES, '--retries', '0', '--trainer', 'musubi', argv=('--output_dir', 'out'))
@@ -433,6 +456,7 @@ tap.run([
     work_is_not_destroyed,
     a_run_inside_a_run_retries_alone,
     the_command_to_type_is_whole,
+    the_journal_is_diagnosed_as_the_last_attempt_was,
     the_command_to_type_resumes,
     given_variables_count_without_the_plan,
     resumes_from_the_saved_state,
