@@ -257,11 +257,15 @@ def ctrl_c_twice_kills_one_that_has_our_terminal():
 
 
 def killed_outright_gives_the_foreground_back():
-    with Session(READS, shell='"$@" | cat; read x; echo "read=$x"') as (home, terminal):
+    """A moment later; a shell without jobs that reads before gets nothing."""
+    shell = '"$@" | cat; until test -e enough; do sleep 0.02; done; read x; echo "read=$x"'
+    with Session(READS, shell=shell) as (home, terminal):
         trainer = int(home.wait_for('ready'))
         terminal.until(lambda: os.tcgetpgrp(terminal.fd) == trainer, 'the foreground')
         os.kill(parent(parent(trainer)), signal.SIGKILL)
         all_gone([trainer])
+        terminal.until(lambda: os.tcgetpgrp(terminal.fd) == os.getpgid(terminal.pid), 'the foreground again')
+        home.file('enough')
         terminal.type(b'line\n')
         terminal.wait('read=line')
 
