@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -59,10 +60,13 @@ static int show_history(bool json)
     return EXIT_FINE;
 }
 
-/* A file that cannot be written is told before anything is started. */
+/* A file that cannot be written is told before anything is started.  The reader of a pipe would be gone after it. */
 static int check_file(const char *option, const char *path)
 {
     struct cairn_error err = { 0 };
+    struct stat st;
+    if (!stat(path, &st) && S_ISFIFO(st.st_mode))
+        return OPTIONS_GO;
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0) {
         cairn_fail_errno(&err, "open %s", path);

@@ -165,7 +165,7 @@ static void on_signal(struct life *l, int sig)
 }
 
 /* Keys go to the trainer's terminal, which makes signals of some.  One that suspends is ours, since all of
- * the run stops then; unless the trainer runs a shell of its own, with its own groups. */
+ * the run stops then, and one that interrupts is counted; unless the trainer runs a shell of its own, with its own groups. */
 static void on_keys(struct life *l)
 {
     char keys[1024];
@@ -173,12 +173,13 @@ static void on_keys(struct life *l)
     l->launch.keys.raw = n > 0; /* the terminal may be gone */
     for (ssize_t i = 0; i < n; i++) {
         char what = terminal_key(l->launch.master, (unsigned char)keys[i]);
-        if (what == 'z' && tcgetpgrp(l->launch.master) == l->launch.trainer) {
+        bool is_its = tcgetpgrp(l->launch.master) == l->launch.trainer;
+        if (what == 'z' && is_its) {
             kill(0, SIGTSTP);
             continue;
         }
         launch_type(&l->launch, &keys[i], 1);
-        if (what == 'c')
+        if (what == 'c' && is_its)
             told_to_stop(l, SIGINT, false);
     }
 }
@@ -540,15 +541,13 @@ static void drain(struct life *l)
     }
 }
 
-/* A full disk behind our own output must not look like success. */
 static void say_lost_output(struct life *l)
 {
     int e = pump_error(l->out) ? pump_error(l->out) : pump_error(l->err);
     if (!e)
         return;
     talk_say(l->o->talk, "its output could not be passed on to the end: %s", strerror(e));
-    if (l->result.code == 0)
-        l->result.code = 1;
+    l->result.lost_output = true;
 }
 
 /* What a trainer dies of then is no failure, and nobody would see another attempt. */

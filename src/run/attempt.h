@@ -41,8 +41,9 @@ struct attempt {
     int code;  /* exit status, or 128 + signal */
     int error; /* errno, when it was not started */
     bool saw_step;
-    bool clean;     /* nothing of it is left */
-    bool abandoned; /* its output could not be passed on to the end: the diagnoser is still in use */
+    bool clean;       /* nothing of it is left */
+    bool abandoned;   /* its output could not be passed on in time: the diagnoser is still in use */
+    bool lost_output; /* nor all of it, for some error: no success, but no failure of the trainer's either */
     double seconds;
 };
 

@@ -12,19 +12,21 @@ bool calls_file_is(const char *path)
 {
     struct stat st;
     char magic[sizeof(RECORD_MAGIC) - 1];
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* a pipe is not opened: its writer would lose us */
+        return false;
     CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-           pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+    return fd >= 0 && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
            !memcmp(magic, RECORD_MAGIC, sizeof(magic));
 }
 
 int calls_file_read(const char *path, struct arena *a, struct calls *out, struct cairn_error *err)
 {
-    const char *dot = strrchr(path, '.');
+    CLEANUP(mem_free) char *real = realpath(path, NULL); /* no link is followed where many are read */
+    const char *dot = real ? strrchr(real, '.') : NULL;
     int pid = dot ? atoi(dot + 1) : 0;
     struct calls all = { 0 };
     if (pid > 0)
-        calls_read(arena_strndup(a, path, (size_t)(dot - path)), a, &all);
+        calls_read(arena_strndup(a, real, (size_t)(dot - real)), a, &all);
     for (size_t i = 0; i < all.n; i++)
         if (all.process[i].pid == pid) {
             *out = (struct calls){ .process = &all.process[i], .n = 1 };

@@ -140,6 +140,10 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     journal_attempt(r);
     t->log_offset_bytes = log_bytes(r->o->journal);
     int failed = attempt_run(&ao, &t->attempt, err);
+    /* The keys were for the run inside of ours, and so was what they mean. */
+    if (!failed && t->attempt.end == ATTEMPT_ENDED && journal_has_inner(r->o->journal) &&
+        (t->attempt.code == 128 + SIGINT || t->attempt.code == 128 + SIGQUIT))
+        t->attempt.end = ATTEMPT_INTERRUPTED;
     if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_HUNG)
         t->attempt.code = CODE_HUNG;
     if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_MEMORY)
@@ -490,7 +494,8 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
         journal_verdict(&r, t);
         say_verdict(&r, t);
     } while (t->diagnosis.class_id && climb(&r, t));
-    r.result.code = t->attempt.code;
+    /* A full disk behind our own output must not look like success. */
+    r.result.code = t->attempt.code == 0 && t->attempt.lost_output ? 1 : t->attempt.code;
     r.result.peak = r.gauge.peak;
     r.result.trainer = o->trainer ? o->trainer : resume_name(o->argv);
     *out = r.result;

@@ -52,6 +52,15 @@ reads_standard_input()
     class_is gpu-memory-fault
 }
 
+reads_a_pipe()
+{
+    mkfifo pipe
+    printf 'RuntimeError: HIP error: invalid device function\n' >pipe &
+    timeout 30 "$cairn" diagnose -n pipe >"$out" 2>"$err" </dev/null || fail "exit $?"
+    wait $! || fail 'the writer lost its reader'
+    out_has 'no-kernel-image'
+}
+
 takes_files_together()
 {
     printf '%s\n' "$fault" >log
@@ -223,6 +232,7 @@ refuses_bad_input()
 it names_cause_and_fix
 it commands_can_be_pasted
 it reads_standard_input
+it reads_a_pipe
 it takes_files_together
 it reads_every_shape
 it sees_through_prefixes

@@ -88,11 +88,11 @@ a_root_that_is_no_directory()
 {
     : >"$tmp/file"
     run gpu --root "$tmp/file"
-    status_is 1
+    status_is 2
     out_is_empty
     err_has "$tmp/file: Not a directory"
     run gpu --root "$tmp/no-such"
-    status_is 1
+    status_is 2
     err_has "No such file"
 }
 

@@ -141,6 +141,15 @@ more" ] || fail "kept: $(cat kept)"
         fail "events: $(cat events)"
 }
 
+events_may_go_into_a_pipe()
+{
+    mkfifo pipe
+    cat pipe >read &
+    timeout 30 "$cairn" run --json-events pipe -- true 2>"$err" </dev/null || fail "exit $?"
+    wait $!
+    [ "$(grep -c '"event"' read)" -ge 3 ] || fail "events: $(cat read)"
+}
+
 a_full_disk_does_not_stop_it()
 {
     run run --keep-log /dev/full -- echo words
@@ -266,6 +275,7 @@ it a_machine_without_a_gpu_runs_it_all_the_same
 it a_failure_of_cairn_itself_has_its_own_status
 it debugging_adds_variables
 it a_log_must_be_a_file
+it events_may_go_into_a_pipe
 it a_full_disk_does_not_stop_it
 it no_state_folder_does_not_stop_it
 it starts_without_descriptors

@@ -249,7 +249,7 @@ no_gpu_is_exit_6()
     status_is 6
     json_is 'd["gpus"] == []'
     run smi --root "$tmp/no-such" -L
-    status_is 1
+    status_is 2
     err_has "No such file"
 }
 

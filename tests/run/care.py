@@ -172,6 +172,14 @@ def a_full_disk_behind_us_is_no_success():
         with open(home.runs()[-1] + '/log', encoding='utf-8') as f:
             if f.read() != 'words\nmore\n':
                 yield 'the log is not whole'
+    # Nor is it a failure of the trainer, which would be tried again.
+    script = 'open("tries", "a").write("x")\nprint("gfx1031 HIP error: invalid device function" + "x" * 9000)'
+    with Home() as home:
+        with open('/dev/full', 'wb') as full:
+            run = home.start('--', *python(home, script), stdout=full, stderr=subprocess.PIPE)
+            _, errors = run.communicate(timeout=60)
+        if run.returncode != 1 or home.read('tries') != 'x' or b'diagnosis' in errors:
+            yield run.returncode, home.read('tries'), errors
 
 
 def a_limit_on_the_size_of_files_ends_nobody():

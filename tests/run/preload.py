@@ -352,6 +352,9 @@ def a_record_made_by_hand_can_be_read():
                 or b'hipMemcpyHtoD of 9.0 MiB: hipErrorInvalidValue (1)' not in done.stdout \
                 or b'process %d' % pids[1] in done.stdout:
             yield done
+        os.symlink(record, home.path + '/link')
+        if diagnose(home.path + '/link').stdout != done.stdout:
+            yield 'not behind a link'
         calls = json.loads(diagnose('--json', record, f'{home.path}/calls.{pids[1]}').stdout)['gpu_calls']
         if [c['pid'] for c in calls] != pids:
             yield calls

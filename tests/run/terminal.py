@@ -422,6 +422,34 @@ def of_two_runs_one_inside_the_other_is_one_job():
             terminal.type(b'\x03')
             terminal.status()
             all_gone([trainer])
+            if b'diagnosis' in terminal.output:
+                yield terminal.output
+
+
+def ctrl_c_for_jobs_of_the_trainers_own_is_not_counted():
+    """A shell's: each ends one of its jobs, and the shell goes on."""
+    script = '''
+import os, signal, time
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+for i in range(3):
+    job = os.fork()
+    if job == 0:
+        os.setpgrp()
+        os.tcsetpgrp(0, os.getpid())
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        print(f"job {i}", flush=True)
+        time.sleep(600)
+    print("ended by", os.waitpid(job, 0)[1], flush=True)
+    os.tcsetpgrp(0, os.getpgrp())
+print("all done")
+'''
+    with Session(script) as (_, terminal):
+        for i in range(3):
+            terminal.wait(f'job {i}')
+            terminal.type(b'\x03')
+        if terminal.status() or b'all done' not in terminal.output or terminal.output.count(b'ended by 2') != 3:
+            yield terminal.output
 
 
 def one_that_stops_itself_stops_its_job():
@@ -533,6 +561,7 @@ tap.run([
     ctrl_c_ends_what_the_trainer_left,
     the_trainer_may_have_a_group_of_its_own,
     of_two_runs_one_inside_the_other_is_one_job,
+    ctrl_c_for_jobs_of_the_trainers_own_is_not_counted,
     one_that_stops_itself_stops_its_job,
     one_that_gave_its_terminal_away_gets_it_back,
     a_killed_guardian_takes_all_with_it,
