@@ -144,10 +144,10 @@ more" ] || fail "kept: $(cat kept)"
 events_may_go_into_a_pipe()
 {
     mkfifo pipe
-    cat pipe >read &
+    cat pipe >events.read &
     timeout 30 "$cairn" run --json-events pipe -- true 2>"$err" </dev/null || fail "exit $?"
     wait $!
-    [ "$(grep -c '"event"' read)" -ge 3 ] || fail "events: $(cat read)"
+    [ "$(grep -c '"event"' events.read)" -ge 3 ] || fail "events: $(cat events.read)"
 }
 
 a_full_disk_does_not_stop_it()
