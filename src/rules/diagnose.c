@@ -81,6 +81,7 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_
     h->last_steps = d->facts.progress.steps;
     h->recovered = false;
     h->by_program |= !(flags & RULE_KERNEL);
+    h->lost |= (flags & RULE_LOST) != 0;
     if (h->seen && score <= h->best.score)
         return;
     struct hit hit = {

@@ -34,27 +34,41 @@ static bool answers(enum issue i)
     return is_of_gpu(i) || is_one_of(i, list, ARRAY_LEN(list));
 }
 
-/* The program printed something of this class that it did not survive. */
-static bool is_in_log(const struct judgement *j, enum issue i, enum weight last)
+/* The program printed it, and did not survive it. */
+static bool stands(const struct hits *h)
 {
-    for (int w = WEIGHT_HARD; w <= (int)last; w++)
-        for (int c = 0; c < 2; c++) {
-            const struct hits *h = &j->d->hits[i][w][c];
-            if (w != WEIGHT_WARN && h->seen && h->by_program && !h->recovered)
+    return h->seen && h->by_program && !h->recovered;
+}
+
+static bool is_in_log(const struct judgement *j, enum issue i)
+{
+    for (int w = 0; w < N_WEIGHTS; w++)
+        for (int c = 0; c < 2; c++)
+            if (w != WEIGHT_WARN && stands(&j->d->hits[i][w][c]))
                 return true;
-        }
     return false;
+}
+
+/* An exception of which nothing is known: a GPU that is gone shows in many. */
+static bool is_vague(enum issue i, const struct hits *h)
+{
+    return i == ISSUE_NOT_ROCM && h->best.score <= LOG_TRACE_ANY;
 }
 
 /* It ended for a reason of its own, to which this one does not belong. */
 static bool has_other_end(const struct judgement *j, enum issue event)
 {
     bool other = false;
-    for (int i = 0; i < ISSUE_NO_FAILURE; i++) {
-        if (is_of_gpu(event) && answers(i) && is_in_log(j, i, WEIGHT_ECHO))
-            return false;
-        other |= is_in_log(j, i, WEIGHT_SOFT);
-    }
+    for (int i = 0; i < ISSUE_NO_FAILURE; i++)
+        for (int w = 0; w < N_WEIGHTS; w++)
+            for (int c = 0; c < 2; c++) {
+                const struct hits *h = &j->d->hits[i][w][c];
+                if (w == WEIGHT_WARN || !stands(h))
+                    continue;
+                if (is_of_gpu(event) && (answers(i) || h->lost))
+                    return false;
+                other |= w != WEIGHT_ECHO && !(is_of_gpu(event) && is_vague(i, h));
+            }
     return other;
 }
 
@@ -69,9 +83,10 @@ static bool exit_fits(const struct judgement *j, enum issue event)
 
 bool kernel_tells_of_another(const struct judgement *j, enum issue event)
 {
-    if ((!ends_one(event) && !is_of_gpu(event)) || is_in_log(j, event, WEIGHT_ECHO) || exit_fits(j, event))
+    int64_t code = j->ctx->exit_code;
+    if ((!ends_one(event) && !is_of_gpu(event)) || is_in_log(j, event) || exit_fits(j, event))
         return false;
-    if (j->ctx->exit_code < 0 || (is_of_gpu(event) && j->ctx->exit_code > 0))
+    if (code < 0 || (is_of_gpu(event) && code > 0))
         return has_other_end(j, event);
     return true;
 }

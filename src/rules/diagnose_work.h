@@ -30,6 +30,7 @@ struct hit {
 struct hits {
     bool seen, recovered;   /* recovered: training went on behind the last one, in the same file */
     bool by_program;        /* not by the kernel alone */
+    bool lost;              /* RULE_LOST */
     struct hit first, best; /* best: the highest score, the first of them */
     size_t last_file;
     uint64_t last_steps;

@@ -62,6 +62,7 @@ enum issue_flags {
     RULE_KERNEL = 8, /* written by the kernel */
     RULE_CUDA = 16,  /* the same words come from a CUDA process */
     RULE_WORD = 32,  /* the whole line, or the last of a shell's report on a job */
+    RULE_LOST = 64,  /* a program whose GPU was reset says so too */
 };
 
 /* A line holds `text`, and one of `with`, and none of `without` (both separated by '|', NULL: no condition).  score is

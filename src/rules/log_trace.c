@@ -7,7 +7,6 @@
 
 enum {
     OWN_FAULT = 60, /* Python's own kinds of error, which the program's code is to blame for */
-    ANY_FAULT = 46, /* any other that does not speak of the GPU */
     NAMES_VARIABLE = 84,
     LOOKS_BAD = 30, /* too little to name a class */
 };
@@ -44,8 +43,9 @@ static bool is_echo(const char *s, size_t n, size_t name)
 
 static bool speaks_of_gpu(const char *s, size_t n)
 {
-    return match_any(s, n,
-                     "HIP|hip|ROCm|ROCM|rocm|CUDA|cuda|GPU|gfx|amdgpu|MIOpen|miopen|riton|HSA|NCCL|kernel");
+    return match_any(
+        s, n,
+        "HIP|hip|ROCm|ROCM|rocm|rocBLAS|rocblas|CUDA|cuda|GPU|gfx|amdgpu|MIOpen|miopen|riton|HSA|NCCL|kernel");
 }
 
 /* A package that is missing or too old; with a library that does not load it may be the machine. */
@@ -73,7 +73,8 @@ static struct log_find judge_exception(const char *s, size_t n, size_t len)
         return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
     if (speaks_of_gpu(s, n))
         return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
-    return (struct log_find){ ISSUE_NOT_ROCM, is_import_fault(s, n, len) ? OWN_FAULT : ANY_FAULT, RULE_SOFT };
+    return (struct log_find){ ISSUE_NOT_ROCM, is_import_fault(s, n, len) ? OWN_FAULT : LOG_TRACE_ANY,
+                              RULE_SOFT };
 }
 
 /* Does something other than a launcher's prefix stand before it?  Rich draws a box, Jupyter prints the name, and both end

@@ -355,6 +355,25 @@ static void files_are_told_apart(void)
     diagnoser_free(NULL);
 }
 
+/* A log beside dmesg. */
+struct beside {
+    const char *log;
+    int64_t exit_code;
+    const char *want, *also;
+};
+
+static void check_beside(const struct beside *r)
+{
+    ANSWER a = ask(r->log, (struct diagnose_context){ .exit_code = r->exit_code });
+    bool also = !r->also;
+    CHECK(!str_eq(a.d.class_id, "not-rocm") || a.d.n_evidence == 1);
+    for (size_t k = 0; k < a.d.n_also; k++)
+        also |= str_eq(a.d.also[k].class_id, r->also);
+    if (!str_eq(a.d.class_id, r->want) || !also)
+        CHECK_FAIL_("exit %d: %s, want %s and also %s, of\n%s", (int)r->exit_code, a.d.class_id, r->want,
+                    r->also ? r->also : "nothing", r->log);
+}
+
 /* dmesg tells of all programs, since the machine started. */
 #define OWN_END \
     "torch 2.9.1+rocm6.4\nTraceback (most recent call last):\n  File \"train.py\"\nKeyError: 'lr'\n"
@@ -366,11 +385,7 @@ static void files_are_told_apart(void)
 
 static void the_kernel_speaks_of_other_programs_too(void)
 {
-    static const struct {
-        const char *log;
-        int64_t exit_code;
-        const char *want, *also;
-    } rows[] = {
+    static const struct beside rows[] = {
         { OWN_END KILL, 1, "not-rocm", "host-oom" },
         { KILL OWN_END, 1, "not-rocm", "host-oom" },
         { OWN_END KILL, -1, "not-rocm", "host-oom" },
@@ -396,16 +411,41 @@ static void the_kernel_speaks_of_other_programs_too(void)
         { OWN_END RESET, 134, "gpu-reset", NULL },
         { QUIET FAULT OWN_END RESET, 1, "gpu-reset", NULL },
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        ANSWER a = ask(rows[i].log, (struct diagnose_context){ .exit_code = rows[i].exit_code });
-        bool also = !rows[i].also;
-        CHECK(!str_eq(a.d.class_id, "not-rocm") || a.d.n_evidence == 1);
-        for (size_t k = 0; k < a.d.n_also; k++)
-            also |= str_eq(a.d.also[k].class_id, rows[i].also);
-        if (!str_eq(a.d.class_id, rows[i].want) || !also)
-            CHECK_FAIL_("exit %d: %s, want %s and also %s, of\n%s", (int)rows[i].exit_code, a.d.class_id,
-                        rows[i].want, rows[i].also ? rows[i].also : "nothing", rows[i].log);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        check_beside(&rows[i]);
+}
+
+#define TRACE "Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\n"
+#define LOADER_GONE TRACE "RuntimeError: DataLoader worker (pid(s) 4242) exited unexpectedly\n"
+/* What a program says whose GPU was reset is not always about the GPU. */
+static void a_reset_has_many_symptoms(void)
+{
+#define HIP_TRACE "torch 2.9.1+rocm6.4\n" TRACE
+    static const struct beside rows[] = {
+        { HIP_TRACE
+          "RuntimeError: CUDA error: HIPBLAS_STATUS_INTERNAL_ERROR when calling `hipblasSgemm`\n" RESET,
+          1, "gpu-reset", NULL },
+        { HIP_TRACE "RuntimeError: CUDA error: HIPBLAS_STATUS_EXECUTION_FAILED\n" RESET, 1, "gpu-reset",
+          NULL },
+        { HIP_TRACE "RuntimeError: rocBLAS error: failure\n" RESET, 1, "gpu-reset", NULL },
+        { HIP_TRACE "RuntimeError: HIP error: invalid device ordinal\n" RESET, 1, "gpu-reset", NULL },
+        { RESET HIP_TRACE "RuntimeError: HIP error: invalid device ordinal\n", 1, "gpu-reset", NULL },
+        { HIP_TRACE "hipErrorInvalidDevice\n" RESET, 1, "gpu-reset", NULL },
+        { QUIET LOADER_GONE RESET, 1, "gpu-reset", NULL },
+        { QUIET TRACE "TimeoutError\n" RESET, 1, "gpu-reset", NULL },
+        { QUIET TRACE "TimeoutError\n" RESET, -1, "gpu-reset", NULL },
+        /* These are not. */
+        { HIP_TRACE "FileNotFoundError: [Errno 2] No such file or directory: 'x'\n" RESET, 1, "not-rocm",
+          "gpu-reset" },
+        { HIP_TRACE "AssertionError: 3 != 4\n" RESET, 1, "not-rocm", "gpu-reset" },
+        { QUIET "rocBLAS error: Cannot read /opt/rocm/lib/TensileLibrary.dat: No such file\n" RESET, 1,
+          "tensile-missing", "gpu-reset" },
+        { QUIET "RuntimeError: Please use HIP_VISIBLE_DEVICES instead of ROCR_VISIBLE_DEVICES\n" RESET, 1,
+          "visible-devices", "gpu-reset" },
+        { QUIET TRACE "TimeoutError\n", 1, "not-rocm", NULL },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        check_beside(&rows[i]);
 }
 
 /* The tables. */
@@ -480,6 +520,7 @@ int main(void)
     RUN(evidence_is_clean);
     RUN(files_are_told_apart);
     RUN(the_kernel_speaks_of_other_programs_too);
+    RUN(a_reset_has_many_symptoms);
     RUN(every_rule_can_be_met);
     RUN(every_class_is_told);
     RUN(a_rung_changes_one_thing);
