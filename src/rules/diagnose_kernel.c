@@ -49,14 +49,14 @@ static bool is_in_log(const struct judgement *j, enum issue i)
     return false;
 }
 
-/* An exception of which nothing is known: a GPU that is gone shows in many. */
+/* An exception of which nothing is known: a child or a GPU that is gone shows in many. */
 static bool is_vague(enum issue i, const struct hits *h)
 {
     return i == ISSUE_NOT_ROCM && h->best.score <= LOG_TRACE_ANY;
 }
 
 /* It ended for a reason of its own, to which this one does not belong. */
-static bool has_other_end(const struct judgement *j, enum issue event)
+static bool has_other_end(const struct judgement *j, enum issue event, bool vague_counts)
 {
     bool other = false;
     for (int i = 0; i < ISSUE_NO_FAILURE; i++)
@@ -67,7 +67,7 @@ static bool has_other_end(const struct judgement *j, enum issue event)
                     continue;
                 if (is_of_gpu(event) && (answers(i) || h->lost))
                     return false;
-                other |= w != WEIGHT_ECHO && !(is_of_gpu(event) && is_vague(i, h));
+                other |= w != WEIGHT_ECHO && (vague_counts || !is_vague(i, h));
             }
     return other;
 }
@@ -81,12 +81,31 @@ static bool exit_fits(const struct judgement *j, enum issue event)
     return (signal && (code != 137 || is_of_gpu(event))) || (j->ctx->hung && is_of_gpu(event));
 }
 
+/* A child is gone, and its parent does not know why; those are the echoes of this class. */
+static bool lost_child(const struct judgement *j)
+{
+    return stands(&j->d->hits[ISSUE_HOST_OOM][WEIGHT_ECHO][0]);
+}
+
+/* The process that was killed may be one of the program's, and the status that of a parent. */
+static bool killed_own(const struct judgement *j)
+{
+    enum { LAST_SIGNAL = 128 + 64 };
+    int64_t code = j->ctx->exit_code;
+    if (code == 0 || (code > 128 && code <= LAST_SIGNAL))
+        return false;
+    return log_killed_told(&j->log->killed) ||
+           (j->log->killed.trainer && !has_other_end(j, ISSUE_HOST_OOM, false));
+}
+
 bool kernel_tells_of_another(const struct judgement *j, enum issue event)
 {
     int64_t code = j->ctx->exit_code;
     if ((!ends_one(event) && !is_of_gpu(event)) || is_in_log(j, event) || exit_fits(j, event))
         return false;
+    if ((ends_one(event) && lost_child(j)) || (event == ISSUE_HOST_OOM && killed_own(j)))
+        return false;
     if (code < 0 || (is_of_gpu(event) && code > 0))
-        return has_other_end(j, event);
+        return has_other_end(j, event, !is_of_gpu(event));
     return true;
 }

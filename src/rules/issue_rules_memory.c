@@ -46,7 +46,7 @@ const struct issue_rule issue_rules_memory[] = {
     { "mem_cgroup_out_of_memory", NULL, NULL, ISSUE_HOST_OOM, 92, RULE_KERNEL, KERNEL_OOM },
     { "systemd-oomd", "illed", NULL, ISSUE_HOST_OOM, 92, 0, "systemd-oomd" },
     { "earlyoom", "SIGTERM|SIGKILL", NULL, ISSUE_HOST_OOM, 92, 0, "earlyoom" },
-    { "killed by the OOM killer", NULL, NULL, ISSUE_HOST_OOM, 94, 0, "systemd" },
+    { "killed by the OOM killer", NULL, "ommon causes", ISSUE_HOST_OOM, 94, 0, "systemd" },
     { "status=9/KILL", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "systemd" },
     { "signal: killed", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "Go programs" },
     { "by signal 9", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "launchers" },
@@ -62,6 +62,9 @@ const struct issue_rule issue_rules_memory[] = {
     { "exitcode  : -9", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "torch elastic" },
     { "code 137", "exit|Exit", NULL, ISSUE_HOST_OOM, 82, 0, "docker, Kubernetes and IDEs" },
     { "oom-kill'", NULL, NULL, ISSUE_HOST_OOM, 93, 0, "systemd" },
+    { "return code = -9", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "DeepSpeed, launch.py" },
+    { "terminated with signal SIGKILL", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "torch.multiprocessing" },
+    { "SIGKILL(-9)", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "loky, in joblib" },
     { "exit status -9", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "Python, subprocess" },
     { "exit code 137", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "docker" },
     { "exited with code 137", NULL, NULL, ISSUE_HOST_OOM, 82, 0, "docker compose" },
@@ -76,6 +79,19 @@ const struct issue_rule issue_rules_memory[] = {
     { "aging file is too small", NULL, NULL, ISSUE_HOST_OOM, 92, 0, "Windows, error 1455" },
     { "WinError 1455", NULL, NULL, ISSUE_HOST_OOM, 92, 0, "Windows" },
     { "out of shared memory", NULL, NULL, ISSUE_HOST_OOM, 84, 0, "PyTorch, DataLoader" },
+
+    /* A child is gone, and nobody knows why: diagnose_kernel.c asks the kernel. */
+    { "process pool was terminated abruptly", NULL, NULL, ISSUE_HOST_OOM, 38, RULE_ECHO,
+      "Python, concurrent.futures" },
+    { "worker process managed by the executor was unexpectedly terminated", NULL, NULL, ISSUE_HOST_OOM, 38,
+      RULE_ECHO, "loky, in joblib" },
+    { "subprocesses has abruptly died", NULL, NULL, ISSUE_HOST_OOM, 38, RULE_ECHO, "datasets, py_utils.py" },
+    { "worker died or was killed while executing", NULL, NULL, ISSUE_HOST_OOM, 38, RULE_ECHO, "Ray" },
+    { "worker died unexpectedly", NULL, NULL, ISSUE_HOST_OOM, 38, RULE_ECHO, "Ray" },
+    { "actor died unexpectedly", NULL, NULL, ISSUE_HOST_OOM, 38, RULE_ECHO, "Ray" },
+    { "its worker process has died", NULL, NULL, ISSUE_HOST_OOM, 38, RULE_ECHO, "Ray" },
+    { "DataLoader worker", "exited unexpectedly", NULL, ISSUE_HOST_OOM, 38, RULE_ECHO,
+      "PyTorch, DataLoader" },
 
     /* disk-full */
     { "No space left on device", NULL, "NCCL|nccl|shared memory segment", ISSUE_DISK_FULL, 94, 0, "glibc" },

@@ -386,6 +386,18 @@ static struct log_find see_error(struct log_facts *f, const char *s, size_t n, s
     return log_trace_word(s, n, at);
 }
 
+static struct log_find see_killed(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    log_killed_see(&f->killed, s, n, at);
+    return nothing;
+}
+
+static struct log_find see_pid(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    log_killed_tell(&f->killed, s, n, at);
+    return nothing;
+}
+
 /* Each variable leads to one function, which finds out which it is. */
 static const struct {
     const char *text;
@@ -423,6 +435,16 @@ static const struct {
     { "Loss", see_loss },
     { "grad_norm", see_grad_norm },
     { "current device: ", see_current },
+    { "Killed process ", see_killed },
+    { "Kill process ", see_killed },
+    { "reaped process ", see_killed },
+    { "pid ", see_pid },
+    { "pid=", see_pid },
+    { "pid:", see_pid },
+    { "pid(s)", see_pid },
+    { "PID ", see_pid },
+    { "PID:", see_pid },
+    { "subprocess ", see_pid },
     { "is_available()", see_question },
     { "device_count()", see_question },
     { "WinError", see_windows },

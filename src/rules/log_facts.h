@@ -7,6 +7,7 @@
 
 #include "host/facts.h"
 #include "rules/issue_rules.h"
+#include "rules/log_killed.h"
 #include "rules/log_progress.h"
 #include "rules/log_trace.h"
 
@@ -61,6 +62,7 @@ struct log_facts {
     struct log_trace trace;
     struct log_oom oom;
     struct log_progress progress;
+    struct log_killed killed;
     int asked_for; /* lines in which the answer to "is there a GPU" may come */
     bool asked_by_root, answered_no;
     int current; /* the device that failed, from 1, as they are listed; 0: not said */

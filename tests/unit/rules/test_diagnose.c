@@ -416,7 +416,103 @@ static void the_kernel_speaks_of_other_programs_too(void)
 }
 
 #define TRACE "Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\n"
+#define KILLED(name) "[ 1.0] Out of memory: Killed process 4242 (" name ") total-vm:1kB, anon-rss:1kB\n"
+#define BROKEN_POOL                                                                                     \
+    TRACE "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated " \
+          "abruptly while the future was running or pending.\n"
+#define LOKY(codes)                                                                                     \
+    TRACE                                                                                               \
+    "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed by the "    \
+    "executor was unexpectedly terminated. This could be caused by a segmentation fault while calling " \
+    "the function or by an excessive memory usage causing the Operating System to kill the worker.\n"   \
+    "The exit codes of the workers are {" codes "}\n"
+#define MAP_DIED                                                                                       \
+    TRACE "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the " \
+          "error, disable multiprocessing.\n"
+#define RAY_TASK                                                                                               \
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker exit "  \
+    "detail: Worker unexpectedly exits with a connection error code 2. End of file. There are some potential " \
+    "root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray stop "  \
+    "--force is called. (3) The worker is crashed unexpectedly due to SIGSEGV or other unexpected errors.\n"
+#define RAY_CRASHED                                                                                     \
+    TRACE "ray.exceptions.WorkerCrashedError: The worker died unexpectedly while executing this task. " \
+          "Check python-core-worker-*.log files for more information.\n"
+#define RAY_ACTOR                                                                                            \
+    TRACE "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"         \
+          "\tpid: 4242\nThe actor is dead because its worker process has died. Some common causes include: " \
+          "(1) the process was killed by the OOM killer due to high memory usage, (2) ray stop --force was " \
+          "called, or (3) the worker crashed unexpectedly due to SIGSEGV or another unexpected error.\n"
 #define LOADER_GONE TRACE "RuntimeError: DataLoader worker (pid(s) 4242) exited unexpectedly\n"
+#define DEEPSPEED(code)                                                                                      \
+    "[ERROR] [launch.py:434:sigkill_handler] ['/usr/bin/python3', 'main.py'] exits with return code = " code \
+    "\n"
+#define SPAWN(signal) \
+    TRACE "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal " signal "\n"
+
+/* The parent ends with a status of its own, and its words for the end of a child differ. */
+static void a_child_that_was_killed_is_found(void)
+{
+    static const struct beside rows[] = {
+        { QUIET DEEPSPEED("-9") KILLED("python3"), 1, "host-oom", NULL },
+        { QUIET SPAWN("SIGKILL") KILLED("python3"), 1, "host-oom", NULL },
+        { QUIET BROKEN_POOL KILLED("python3"), 1, "host-oom", NULL },
+        { QUIET LOKY("SIGKILL(-9)") KILLED("python3"), 1, "host-oom", NULL },
+        { QUIET MAP_DIED KILLED("python3"), 1, "host-oom", NULL },
+        { QUIET RAY_TASK KILLED("ray::IDLE"), 1, "host-oom", NULL },
+        { QUIET RAY_CRASHED KILLED("ray::train"), 1, "host-oom", NULL },
+        { QUIET RAY_ACTOR KILLED("ray::train"), 1, "host-oom", NULL },
+        { QUIET LOADER_GONE KILLED("pt_data_worker"), 1, "host-oom", NULL },
+        { KILLED("python3") QUIET BROKEN_POOL, 1, "host-oom", NULL },
+        /* A signal is told: whose name it was does not matter. */
+        { QUIET DEEPSPEED("-9"), 1, "host-oom", NULL },
+        { QUIET SPAWN("SIGKILL"), 1, "host-oom", NULL },
+        { QUIET LOKY("SIGKILL(-9)"), 1, "host-oom", NULL },
+        /* It may have been anything. */
+        { QUIET BROKEN_POOL, 1, "unknown", NULL },
+        { QUIET RAY_TASK, 1, "unknown", NULL },
+        { QUIET DEEPSPEED("-11"), 1, "native-crash", NULL },
+        { QUIET LOKY("SIGSEGV(-11)"), 1, "native-crash", NULL },
+        { QUIET BROKEN_POOL RESET, 1, "gpu-reset", NULL },
+        { QUIET BROKEN_POOL CRASH, 1, "native-crash", NULL },
+        { QUIET RAY_TASK CRASH, 1, "native-crash", NULL },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        check_beside(&rows[i]);
+}
+
+/* Whom the kernel killed: by name or by number it may be the trainer. */
+static void the_killed_process_may_be_the_trainer(void)
+{
+    static const struct beside rows[] = {
+        { QUIET KILLED("python3.12"), 1, "host-oom", NULL },
+        { QUIET KILLED("pt_main_thread"), 1, "host-oom", NULL },
+        { QUIET KILLED("accelerate"), 1, "host-oom", NULL },
+        { QUIET KILLED("ray::IDLE"), 247, "host-oom", NULL },
+        { QUIET "[ 1.0] Memory cgroup out of memory: Killed process 7 (python) total-vm:1kB\n", 1, "host-oom",
+          NULL },
+        { KILLED("firefox") QUIET KILLED("python3"), 1, "host-oom", NULL },
+        { QUIET TRACE "EOFError: connection closed\n" KILLED("python3"), 1, "host-oom", NULL },
+        { QUIET KILLED("gnome-python"), 1, "unknown", "host-oom" },
+        { OWN_END KILLED("python3"), 1, "not-rocm", "host-oom" },
+        { OWN_END KILLED("python3"), -1, "not-rocm", "host-oom" },
+        { QUIET KILLED("python3"), 0, "no-failure", NULL },
+        { QUIET KILLED("python3"), 130, "no-failure", NULL },
+        { QUIET CRASH KILLED("python3"), 139, "native-crash", NULL },
+        /* Numbers. */
+        { QUIET "started trainer (pid 4242)\n" KILL, 1, "host-oom", NULL },
+        { KILL QUIET "[INFO] [launch.py:428:sigkill_handler] Killing subprocess 4242\n", 1, "host-oom",
+          NULL },
+        { QUIET "(WorkerDict pid=4242) ready\n" OWN_END KILL, 1, "host-oom", NULL },
+        { QUIET "started trainer (pid 42420)\n" KILL, 1, "unknown", "host-oom" },
+        { QUIET "loaded 4242 samples\n" KILL, 1, "unknown", "host-oom" },
+        { QUIET TRACE "RuntimeError: bad data\n" KILL, -1, "not-rocm", "host-oom" },
+        { QUIET "[ 1.0] oom-kill:constraint=CONSTRAINT_NONE,task=firefox,pid=4242,uid=1000\n" KILL, 1,
+          "unknown", "host-oom" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        check_beside(&rows[i]);
+}
+
 /* What a program says whose GPU was reset is not always about the GPU. */
 static void a_reset_has_many_symptoms(void)
 {
@@ -520,6 +616,8 @@ int main(void)
     RUN(evidence_is_clean);
     RUN(files_are_told_apart);
     RUN(the_kernel_speaks_of_other_programs_too);
+    RUN(a_child_that_was_killed_is_found);
+    RUN(the_killed_process_may_be_the_trainer);
     RUN(a_reset_has_many_symptoms);
     RUN(every_rule_can_be_met);
     RUN(every_class_is_told);
