@@ -189,7 +189,7 @@ wrong_usage()
 
 watch_ends_on_interrupt()
 {
-    timeout -s INT 1 "$cairn" gpu --watch 0.2 --root "$data/sysfs/gfx908-mi100" >"$out" 2>"$err"
+    interrupt_after 1 "$cairn" gpu --watch 0.2 --root "$data/sysfs/gfx908-mi100" >"$out" 2>"$err"
     said="cairn gpu --watch"
     n=$(grep -c "AMD Instinct MI100" "$out")
     [ "$n" -ge 2 ] || fail "shown $n times in a second"

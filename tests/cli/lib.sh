@@ -61,6 +61,13 @@ skip()
     skipped=$1
 }
 
+# interrupt_after SECONDS COMMAND…: one SIGINT.  Without --foreground there are two, and one that comes while LeakSanitizer
+# looks at a process that ends leaves that there for ever.
+interrupt_after()
+{
+    timeout --foreground -s INT --preserve-status "$@"
+}
+
 # The sanitizers make each run several times as long: a case that repeats itself need not repeat all of it there.
 is_sanitized()
 {

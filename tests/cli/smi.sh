@@ -340,7 +340,7 @@ loops_end_on_interrupt()
 {
     said="cairn smi --loop-ms"
     status=0
-    timeout -s INT --preserve-status 2 "$cairn" smi --root "$both" --query-gpu=index,name --format=csv -lms 100 >"$out" 2>"$err" || status=$?
+    interrupt_after 2 "$cairn" smi --root "$both" --query-gpu=index,name --format=csv -lms 100 >"$out" 2>"$err" || status=$?
     status_is 0
     err_is_empty
     [ "$(grep -c '^index, name$' "$out")" = 1 ] || fail "the header is not there once"

@@ -63,7 +63,7 @@ several_times()
     grep -q '2048' "$tmp/dmon.log" || fail "$(cat "$tmp/dmon.log")"
     said="cairn smi dmon"
     status=0
-    timeout -s INT --preserve-status 3 "$cairn" smi dmon -s m -i 0 --root "$both" >"$out" 2>"$err" || status=$?
+    interrupt_after 3 "$cairn" smi dmon -s m -i 0 --root "$both" >"$out" 2>"$err" || status=$?
     status_is 0
     [ "$(grep -c '^    0 ' "$out")" -ge 2 ] || fail "shown $(grep -c '^    0 ' "$out") times in three seconds"
 }

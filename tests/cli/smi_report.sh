@@ -246,7 +246,7 @@ into_a_file_and_again()
     cp "$tmp/log.xml" "$out"
     xml_is 'len(g) == 2'
     said="cairn smi -q -x -lms"
-    timeout -s INT --preserve-status 2 "$cairn" smi -q -x --root "$both" -lms 100 >"$out" 2>"$err"
+    interrupt_after 2 "$cairn" smi -q -x --root "$both" -lms 100 >"$out" 2>"$err"
     [ "$(grep -c '^<nvidia_smi_log>$' "$out")" -ge 2 ] || fail "shown $(grep -c '^<nvidia_smi_log>$' "$out") times in two seconds"
 }
 
