@@ -159,7 +159,7 @@ static int run_command(struct run_options *o, int argc, char **argv)
             "Starts a trainer with the environment that this machine needs, keeps its output, watches it, and says what "
             "went wrong when it fails. Where that cannot destroy work it tries again, with one change at a time. "
             "Returns the trainer's exit status, or 128 and the signal that ended it; 127 if there is no such "
-            "command, 126 if it cannot be executed.",
+            "command, 126 if it cannot be executed, 124 if it hung and cairn ended it.",
         .examples = "  cairn run -- python train.py --config my.yaml\n"
                     "  cairn run --retries 0 --hang-after 1800 -- accelerate launch train_network.py\n",
     };

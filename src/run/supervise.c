@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Exit codes for a trainer that we stopped and that then said all was well: timeout's, and the kernel's for a
- * process that was killed. */
+/* Exit codes for a trainer that we stopped.  One that hung: timeout's, whatever it made of our signals, so that a script can
+ * tell it from Ctrl-C.  One that used up the memory and then said that all was well: the kernel's. */
 enum { CODE_HUNG = 124, CODE_KILLED = 137, MOST_REMEDIES = 3, SETTLE_MS = 3000 };
 
 struct run {
@@ -144,7 +144,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     if (!failed && t->attempt.end == ATTEMPT_ENDED && journal_has_inner(r->o->journal) &&
         (t->attempt.code == 128 + SIGINT || t->attempt.code == 128 + SIGQUIT))
         t->attempt.end = ATTEMPT_INTERRUPTED;
-    if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_HUNG)
+    if (!failed && t->attempt.end == ATTEMPT_HUNG)
         t->attempt.code = CODE_HUNG;
     if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_MEMORY)
         t->attempt.code = CODE_KILLED;
@@ -200,7 +200,9 @@ static void say_verdict(struct run *r, const struct supervise_try *t)
         talk_say(r->o->talk, "some process of the run is stuck inside the kernel and could not be ended");
     if (!d->class_id)
         return;
-    if (is_signal(a->code))
+    if (a->end == ATTEMPT_HUNG)
+        talk_say(r->o->talk, "the trainer hung, and cairn ended it");
+    else if (is_signal(a->code))
         talk_say(r->o->talk, "the trainer was ended by signal %d (%s)", a->code - 128,
                  strsignal(a->code - 128));
     else
