@@ -313,9 +313,3 @@ const struct gfx_chip *gfx_stand_in(const struct gfx_chip *real,
             best = c;
     return best;
 }
-
-bool gfx_is_in_wheels(const void *unused, const struct gfx_chip *c)
-{
-    (void)unused;
-    return c->wheel_major;
-}

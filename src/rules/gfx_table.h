@@ -67,7 +67,5 @@ bool gfx_is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *re
 const struct gfx_chip *gfx_stand_in(const struct gfx_chip *real,
                                     bool (*serves)(const void *data, const struct gfx_chip *c),
                                     const void *data);
-/* For gfx_stand_in: those that pytorch.org wheels carry. */
-bool gfx_is_in_wheels(const void *unused, const struct gfx_chip *c);
 
 #endif

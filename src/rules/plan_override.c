@@ -2,87 +2,70 @@
 #include "rules/plan_work.h"
 
 #include "base/str.h"
-#include "host/chip.h"
 #include "host/prefix.h"
 #include "rules/env_sources.h"
+#include "rules/override.h"
 #include <string.h>
 
 #define PLAIN "HSA_OVERRIDE_GFX_VERSION"
 
-/* The targets that the installed PyTorch has code for; `from` is NULL when that is not known.  Where the device
- * code comes in wheels of its own, those count. */
-static const struct targets *wheel_targets(const struct work *w)
+static struct override_wheel wheel_of(const struct work *w)
 {
-    static const struct targets unknown;
-    const struct torch_facts *t = w->s.lists;
-    if (!t)
-        return &unknown;
-    return t->kpack && t->device_wheels.from ? &t->device_wheels : &t->compiled;
+    return override_wheel_of(w->s.lists);
 }
 
 static enum tri has_code(const struct work *w, const char *gfx)
 {
-    return env_targets_cover(wheel_targets(w), gfx);
+    const struct override_wheel wheel = wheel_of(w);
+    return override_carries(&wheel, gfx);
 }
 
-/* What is wrong with a well-formed override on one GPU, given what PyTorch carries; NULL: nothing. */
-static const char *flaw_by_wheel(struct work *w, const struct gfx_chip *as, const struct gfx_chip *real)
+/* What is wrong with the user's override on one GPU; NULL: nothing. */
+static const char *override_flaw(struct work *w, const char *value, const struct gpu_facts *g)
 {
+    const struct override_wheel wheel = wheel_of(w);
+    const struct gfx_chip *as = gfx_find_override(value), *real = g && g->gfx.s ? gfx_find(g->gfx.s) : NULL;
     const char *torch = work_torch_text(w);
-    enum tri native = has_code(w, real->gfx), foreign = has_code(w, as->gfx);
-    if (native == TRI_YES && foreign == TRI_NO)
+    switch (override_judge(&wheel, value, real)) {
+    case OVERRIDE_MALFORMED:
+        return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
+               "PyTorch sees no GPU at all";
+    case OVERRIDE_NO_CHIP:
+        return "no chip has this version: the GPU would vanish";
+    case OVERRIDE_SAME:
+        return arena_printf(w->a, "%s is the real version of %s: it changes nothing", value, real->gfx);
+    case OVERRIDE_OTHER_GENERATION:
+        return arena_printf(w->a, "%s is of another generation than %s: its code faults here", as->gfx,
+                            real->gfx);
+    case OVERRIDE_NATIVE_ONLY:
         return arena_printf(
             w->a, "%s carries %s and not %s: every kernel lookup would fail (invalid device function)", torch,
             real->gfx, as->gfx);
-    if (native == TRI_YES)
+    case OVERRIDE_NATIVE:
         return arena_printf(w->a, "%s carries %s itself; the override swaps its kernels for those of %s",
                             torch, real->gfx, as->gfx);
-    if (foreign == TRI_NO)
+    case OVERRIDE_NO_CODE:
         return arena_printf(w->a,
                             "%s has no code for %s: every kernel lookup would fail (invalid device function)",
                             torch, as->gfx);
-    if (native == TRI_UNKNOWN && real->wheel_major)
+    case OVERRIDE_OBSOLETE:
         return arena_printf(
             w->a,
             "obsolete: pytorch.org wheels carry %s since %s, and with such a wheel the override "
             "breaks or swaps every kernel",
             real->gfx, real->wheel);
-    return NULL;
-}
-
-static const char *flaw_on_chip(struct work *w, const struct gfx_chip *as, const struct gfx_chip *real,
-                                const char *value)
-{
-    int am, rm, minor, stepping;
-    if (as == real)
-        return arena_printf(w->a, "%s is the real version of %s: it changes nothing", value, real->gfx);
-    if (chip_name_split(as->gfx, &am, &minor, &stepping) &&
-        chip_name_split(real->gfx, &rm, &minor, &stepping) && am != rm)
-        return arena_printf(w->a, "%s is of another generation than %s: its code faults here", as->gfx,
-                            real->gfx);
-    const char *flaw = flaw_by_wheel(w, as, real);
-    if (flaw)
-        return flaw;
-    if (as->vgpr_kib > real->vgpr_kib)
+    case OVERRIDE_TOO_MANY_REGISTERS:
         return arena_printf(
             w->a,
             "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
             "may need registers that do not exist, and hang",
             as->gfx, real->gfx, as->vgpr_kib, real->vgpr_kib);
-    if (!gfx_is_safe_relative(as, real))
+    case OVERRIDE_NO_RELATIVE:
         return arena_printf(w->a, "%s is not close enough to %s to run its code", real->gfx, as->gfx);
+    case OVERRIDE_FINE:
+        break;
+    }
     return NULL;
-}
-
-static const char *override_flaw(struct work *w, const char *value, const struct gpu_facts *g)
-{
-    if (!gfx_override_is_valid(value))
-        return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
-               "PyTorch sees no GPU at all";
-    const struct gfx_chip *as = gfx_find_override(value), *real = g && g->gfx.s ? gfx_find(g->gfx.s) : NULL;
-    if (!as)
-        return "no chip has this version: the GPU would vanish";
-    return real ? flaw_on_chip(w, as, real, value) : NULL;
 }
 
 static void judge_plain(struct work *w, struct env_var *v)
@@ -142,18 +125,12 @@ static const char *node_name(struct work *w, const struct gpu_facts *g)
     return arena_printf(w->a, PLAIN "_%lld", (long long)g->kfd_node.v);
 }
 
-/* rocBLAS aborts on a target that its files do not have. */
-static bool is_carried(const void *work, const struct gfx_chip *c)
-{
-    const struct work *w = work;
-    return has_code(w, c->gfx) == TRI_YES && env_targets_cover(&w->s.lists->rocblas, c->gfx) != TRI_NO;
-}
-
-/* The target whose code the GPU can run in place of its own; NULL: none needed, or none there. */
+/* The target whose code the GPU can run in place of its own; NULL: none needed, or none there, or nothing is known. */
 static const struct gfx_chip *stand_in(const struct work *w, const struct gpu_facts *g)
 {
+    const struct override_wheel wheel = wheel_of(w);
     const struct gfx_chip *real = g->gfx.s ? gfx_find(g->gfx.s) : NULL;
-    return real && has_code(w, real->gfx) == TRI_NO ? gfx_stand_in(real, is_carried, w) : NULL;
+    return real && override_carries(&wheel, real->gfx) == TRI_NO ? override_stand_in(&wheel, real) : NULL;
 }
 
 /* What the user had, if it was refused. */
@@ -172,7 +149,8 @@ static void plan_without_torch(struct work *w)
     const struct gfx_chip *real = w->plan->gpu->gfx.s ? gfx_find(w->plan->gpu->gfx.s) : NULL;
     if (!real || real->wheel_major)
         return;
-    const struct gfx_chip *as = gfx_stand_in(real, gfx_is_in_wheels, NULL);
+    const struct override_wheel unknown = { 0 };
+    const struct gfx_chip *as = override_stand_in(&unknown, real);
     const char *therock = real->therock ? "; AMD's TheRock wheels carry it, and need no override" : "";
     const char *tried = refused_value(w, PLAIN);
     char value[16];
@@ -211,7 +189,7 @@ static void warn_no_code(struct work *w, const struct gpu_facts *g)
 static void set_plain(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g)
 {
     char value[16];
-    bool by_version = str_starts(wheel_targets(w)->from, FROM_VERSION);
+    bool by_version = str_starts(wheel_of(w).code.from, FROM_VERSION);
     struct computed *c = &w->computed[ENV_VALUE_OVERRIDE];
     gfx_override_value(as->gfx, value);
     c->value = arena_strdup(w->a, value);

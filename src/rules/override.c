@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/override.h"
+
+#include "host/chip.h"
+#include "rules/env_rules.h"
+
+struct override_wheel override_wheel_of(const struct torch_facts *t)
+{
+    if (!t)
+        return (struct override_wheel){ 0 };
+    return (struct override_wheel){
+        .code = t->kpack && t->device_wheels.from ? t->device_wheels : t->compiled,
+        .rocblas = t->rocblas,
+    };
+}
+
+enum tri override_carries(const struct override_wheel *w, const char *gfx)
+{
+    return env_targets_cover(&w->code, gfx);
+}
+
+/* rocBLAS aborts on a target that its files do not have. */
+static bool is_carried(const void *data, const struct gfx_chip *c)
+{
+    const struct override_wheel *w = data;
+    return override_carries(w, c->gfx) == TRI_YES && env_targets_cover(&w->rocblas, c->gfx) != TRI_NO;
+}
+
+/* In a release of pytorch.org's wheels from before the chip was. */
+static bool was_carried_before(const void *data, const struct gfx_chip *c)
+{
+    const struct gfx_chip *real = data;
+    if (!c->wheel_major || !real->wheel_major)
+        return c->wheel_major;
+    return c->wheel_major < real->wheel_major ||
+           (c->wheel_major == real->wheel_major && c->wheel_minor < real->wheel_minor);
+}
+
+const struct gfx_chip *override_stand_in(const struct override_wheel *w, const struct gfx_chip *real)
+{
+    switch (override_carries(w, real->gfx)) {
+    case TRI_YES:
+        return NULL;
+    case TRI_NO:
+        return gfx_stand_in(real, is_carried, w);
+    case TRI_UNKNOWN:
+        break;
+    }
+    return gfx_stand_in(real, was_carried_before, real);
+}
+
+static bool same_generation(const struct gfx_chip *a, const struct gfx_chip *b)
+{
+    int major, other, minor, stepping;
+    return !chip_name_split(a->gfx, &major, &minor, &stepping) ||
+           !chip_name_split(b->gfx, &other, &minor, &stepping) || major == other;
+}
+
+static enum override_flaw judge_by_wheel(const struct override_wheel *w, const struct gfx_chip *as,
+                                         const struct gfx_chip *real)
+{
+    enum tri native = override_carries(w, real->gfx), foreign = override_carries(w, as->gfx);
+    if (native == TRI_YES)
+        return foreign == TRI_NO ? OVERRIDE_NATIVE_ONLY : OVERRIDE_NATIVE;
+    if (foreign == TRI_NO)
+        return OVERRIDE_NO_CODE;
+    return native == TRI_UNKNOWN && real->wheel_major ? OVERRIDE_OBSOLETE : OVERRIDE_FINE;
+}
+
+enum override_flaw override_judge(const struct override_wheel *w, const char *value,
+                                  const struct gfx_chip *real)
+{
+    if (!gfx_override_is_valid(value))
+        return OVERRIDE_MALFORMED;
+    const struct gfx_chip *as = gfx_find_override(value);
+    if (!as)
+        return OVERRIDE_NO_CHIP;
+    if (!real)
+        return OVERRIDE_FINE;
+    if (as == real)
+        return OVERRIDE_SAME;
+    if (!same_generation(as, real))
+        return OVERRIDE_OTHER_GENERATION;
+    enum override_flaw flaw = judge_by_wheel(w, as, real);
+    if (flaw != OVERRIDE_FINE)
+        return flaw;
+    if (as->vgpr_kib > real->vgpr_kib)
+        return OVERRIDE_TOO_MANY_REGISTERS;
+    return gfx_is_safe_relative(as, real) ? OVERRIDE_FINE : OVERRIDE_NO_RELATIVE;
+}
