@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/match.h"
 
+#include <ctype.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,10 @@
 /* Each string is known by two windows of three bytes, one byte apart, where it is least like other text.  One of them starts
  * at an even place of the text wherever the string lies, so only every other place has to be looked at.  A bit tells
  * whether a window's hash belongs to any string: 8 KiB, which stay in the first cache.  Only where it is set are
- * the strings compared. */
+ * the strings compared.
+ *
+ * The hash sees no case: bit 5 of each byte is set first, which folds letters, and some other bytes that the comparison
+ * tells apart.  It would tell quotes apart, so no window holds one. */
 enum { WINDOW = 3, STRIDE = 2, HASH_BITS = 16, HASHES = 1 << HASH_BITS };
 
 struct entry {
@@ -26,7 +30,26 @@ struct match_set {
 /* Of the first three bytes, whatever the fourth is. */
 static uint32_t hash_of(uint32_t little_endian)
 {
-    return ((little_endian << 8) * 2654435761u) >> (32 - HASH_BITS);
+    return (((little_endian | 0x20202020u) << 8) * 2654435761u) >> (32 - HASH_BITS);
+}
+
+static bool is_quote(char c)
+{
+    return c == '\'' || c == '"' || c == '`';
+}
+
+/* Letters of ASCII without their case, and all quotes as one. */
+static char fold(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : is_quote(c) ? '\'' : c;
+}
+
+static bool is_same(const char *a, const char *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i] && fold(a[i]) != fold(b[i]))
+            return false;
+    return true;
 }
 
 static uint32_t hash_at(const char *p)
@@ -36,19 +59,22 @@ static uint32_t hash_at(const char *p)
     return hash_of(le32toh(v));
 }
 
-/* How much a byte tells: logs are full of small letters, digits, spaces and dots. */
-static void fill_weights(uint8_t weights[256])
+/* How much a byte tells: logs are full of letters, digits, spaces and dots. */
+static void fill_weights(int8_t weights[256])
 {
     static const char common[] = " etaoinsrlcdu0123456789./-";
     for (int c = 0; c < 256; c++)
-        weights[c] = strchr(common, c) ? 1 : c >= 'a' && c <= 'z' ? 3 : 6;
+        weights[c] = is_quote((char)c)                ? INT8_MIN
+                     : strchr(common, fold((char)c))  ? 1
+                     : isalpha((unsigned char)c) != 0 ? 3
+                                                      : 6;
 }
 
-/* Where both windows tell most. */
-static size_t best_offset(const uint8_t weights[256], const char *s, size_t len)
+/* Where both windows tell most; len: there is no place without a quote. */
+static size_t best_offset(const int8_t weights[256], const char *s, size_t len)
 {
-    size_t best = 0;
-    int most = -1;
+    size_t best = len;
+    int most = 0;
     for (size_t i = 0; i + WINDOW + STRIDE - 1 <= len; i++) {
         int sum = 0;
         for (size_t k = 0; k < WINDOW + STRIDE - 1; k++)
@@ -79,15 +105,15 @@ int match_set_new(const char *const *strings, size_t n, struct match_set **out, 
     struct match_set *m = calloc(1, sizeof(*m) + n * STRIDE * sizeof(m->entries[0]));
     if (!m)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu strings to look for", n);
-    uint8_t weights[256];
+    int8_t weights[256];
     fill_weights(weights);
     for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(strings[i]);
-        if (len < MATCH_SHORTEST || len > UINT16_MAX) {
+        size_t len = strlen(strings[i]), offset = best_offset(weights, strings[i], len);
+        if (offset == len || len > UINT16_MAX) {
             match_set_free(m);
             return cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is too short or too long to look for", strings[i]);
         }
-        add_string(m, i, strings[i], len, best_offset(weights, strings[i], len));
+        add_string(m, i, strings[i], len, offset);
     }
     *out = m;
     return 0;
@@ -106,7 +132,7 @@ static void compare_at(const struct match_set *m, uint32_t h, const char *text, 
         if (at < e->offset || n - (at - e->offset) < e->len)
             continue;
         const char *start = text + at - e->offset;
-        if (*start == *e->s && !memcmp(start, e->s, e->len))
+        if (is_same(start, e->s, e->len))
             found(to, (i - 1) / STRIDE, at - e->offset);
     }
 }
@@ -126,11 +152,20 @@ void match_set_find(const struct match_set *m, const char *text, size_t n,
         compare_at(m, hash_at(text + i), text, n, i, found, to);
 }
 
+static bool match_one(const char *text, size_t n, const char *s, size_t len)
+{
+    char first = fold(*s);
+    for (size_t i = 0; len && i + len <= n; i++)
+        if (fold(text[i]) == first && is_same(text + i, s, len))
+            return true;
+    return false;
+}
+
 bool match_any(const char *text, size_t n, const char *alternatives)
 {
     for (const char *p = alternatives; *p;) {
         size_t len = strcspn(p, "|");
-        if (memmem(text, n, p, len))
+        if (match_one(text, n, p, len))
             return true;
         p += len + (p[len] == '|');
     }

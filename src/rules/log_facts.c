@@ -368,22 +368,36 @@ static struct log_find see_wsl(struct log_facts *f, const char *s, size_t n, siz
     return nothing;
 }
 
+/* The texts are found in any case; where the case tells, it is looked at here. */
+static bool stands_at(const char *s, size_t n, size_t at, const char *text)
+{
+    return n - at >= strlen(text) && !memcmp(s + at, text, strlen(text));
+}
+
 static struct log_find see_traceback(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    (void)n;
-    log_trace_begin(&f->trace, s, at);
+    if (stands_at(s, n, at, "Traceback") || stands_at(s, n, at, "  File \""))
+        log_trace_begin(&f->trace, s, at);
     return nothing;
 }
 
 static struct log_find see_exception(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    return log_trace_exception(&f->trace, s, n, at);
+    /* Names of classes are not written in capitals. */
+    return at + 1 < n && islower((unsigned char)s[at + 1]) ? log_trace_exception(&f->trace, s, n, at)
+                                                           : nothing;
 }
 
 static struct log_find see_error(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     (void)f;
     return log_trace_word(s, n, at);
+}
+
+/* "error" in the middle of a sentence is often a quantity: "mean error", "error rate". */
+static struct log_find see_loud_error(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    return stands_at(s, n, at, "ERROR") || stands_at(s, n, at, "Error ") ? see_error(f, s, n, at) : nothing;
 }
 
 static struct log_find see_killed(struct log_facts *f, const char *s, size_t n, size_t at)
@@ -432,7 +446,6 @@ static const struct {
     { "it/s", see_bar },
     { "s/it", see_bar },
     { "loss", see_loss },
-    { "Loss", see_loss },
     { "grad_norm", see_grad_norm },
     { "current device: ", see_current },
     { "Killed process ", see_killed },
@@ -442,8 +455,6 @@ static const struct {
     { "pid=", see_pid },
     { "pid:", see_pid },
     { "pid(s)", see_pid },
-    { "PID ", see_pid },
-    { "PID:", see_pid },
     { "subprocess ", see_pid },
     { "is_available()", see_question },
     { "device_count()", see_question },
@@ -462,15 +473,12 @@ static const struct {
     { "Exception:", see_exception },
     { "NotImplementedError", see_exception },
     { "StopIteration", see_exception },
-    { "rror:", see_error },
+    { "error:", see_error },
     { "Exception:", see_error },
-    { "ERROR", see_error },
-    { "Error ", see_error },
-    { "rror code", see_error },
-    { "FAILED", see_error },
-    { "ailed", see_error },
-    { "FATAL", see_error },
-    { "atal error", see_error },
+    { "error", see_loud_error },
+    { "error code", see_error },
+    { "failed", see_error },
+    { "fatal", see_error },
 };
 
 const char *log_facts_text(size_t i)

@@ -24,20 +24,40 @@ static size_t escape_span(const char *s, size_t n)
     return i;
 }
 
+/* The quote as which a typographic one at s is given, which takes three bytes of UTF-8; 0: there is none. */
+static char plain_quote(const char *s, size_t n)
+{
+    if (n < 3 || memcmp(s, "\xe2\x80", 2) != 0)
+        return 0;
+    switch ((unsigned char)s[2]) {
+    case 0x98:
+    case 0x99:
+        return '\'';
+    case 0x9c:
+    case 0x9d:
+        return '"';
+    default:
+        return 0;
+    }
+}
+
+/* Without escape sequences, and with plain quotes: gcc and others choose them by the locale. */
 static void give(struct log_lines *l, const char *s, size_t n)
 {
-    if (!memchr(s, ESC, n)) {
+    bool quotes = memchr(s, 0xe2, n) && memmem(s, n, "\xe2\x80", 2); /* most lines have neither */
+    if (!quotes && !memchr(s, ESC, n)) {
         l->piece(l->to, l->line + 1, s, n);
         return;
     }
     size_t len = 0;
     for (size_t i = 0; i < n;) {
-        const char *esc = memchr(s + i, ESC, n - i);
-        size_t run = esc ? (size_t)(esc - (s + i)) : n - i;
-        memcpy(l->plain + len, s + i, run);
-        len += run;
-        i += run;
-        i += i < n ? escape_span(s + i, n - i) : 0;
+        char quote = plain_quote(s + i, n - i);
+        if (s[i] == ESC) {
+            i += escape_span(s + i, n - i);
+        } else {
+            l->plain[len++] = quote ? quote : s[i];
+            i += quote ? 3 : 1;
+        }
     }
     l->piece(l->to, l->line + 1, l->plain, len);
 }

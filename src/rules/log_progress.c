@@ -23,7 +23,7 @@ static int number_kind(const char *s, size_t n)
 
 static bool has_title_of_training(const char *s, size_t n)
 {
-    return match_any(s, n, "step|Step|poch|rain|iter");
+    return match_any(s, n, "step|poch|rain|iter");
 }
 
 static bool has_letters(const char *s, size_t n)

@@ -43,9 +43,7 @@ static bool is_echo(const char *s, size_t n, size_t name)
 
 static bool speaks_of_gpu(const char *s, size_t n)
 {
-    return match_any(
-        s, n,
-        "HIP|hip|ROCm|ROCM|rocm|rocBLAS|rocblas|CUDA|cuda|GPU|gfx|amdgpu|MIOpen|miopen|riton|HSA|NCCL|kernel");
+    return match_any(s, n, "HIP|ROCm|rocBLAS|CUDA|GPU|gfx|amdgpu|MIOpen|riton|HSA|NCCL|kernel");
 }
 
 /* A package that is missing or too old; with a library that does not load it may be the machine. */
@@ -122,10 +120,9 @@ struct log_find log_trace_exception(const struct log_trace *t, const char *s, si
 struct log_find log_trace_word(const char *s, size_t n, size_t at)
 {
     size_t from = at > 24 ? at - 24 : 0, to = n - at > 24 ? at + 24 : n;
-    if (match_any(s, n, "WARN|arning|INFO|DEBUG|rror_|_error|rrors=|rror rate|cannot be preloaded"))
+    if (match_any(s, n, "WARN|[INFO|INFO:|INFO |DEBUG|error_|_error|errors=|error rate|cannot be preloaded"))
         return nothing;
-    if (match_any(s + from, to - from,
-                  " 0 err|0 fail|=0|: 0|no err|No err|o fail|without |if |not fail|never "))
+    if (match_any(s + from, to - from, " 0 err|0 fail|=0|: 0|no err|o fail|without |if |not fail|never "))
         return nothing;
     return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
 }

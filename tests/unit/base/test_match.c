@@ -105,6 +105,48 @@ static void any_of_some(void)
     CHECK(!match_any("", 0, "a|b"));
 }
 
+/* Programs do not agree on case, nor on quotes. */
+static void case_and_quotes_do_not_count(void)
+{
+    static const char *const strings[] = { "HIP error: No Kernel", "version `GLIBCXX_", "can't open" };
+    static const struct {
+        const char *text;
+        size_t index;
+    } rows[] = {
+        { "hip ERROR: no kernel image", 0 },
+        { "Hip Error: No kernel image", 0 },
+        { "version 'GLIBCXX_3.4.30' not found", 1 },
+        { "VERSION \"glibcxx_3.4.30\"", 1 },
+        { "CAN`T OPEN file", 2 },
+    };
+    struct match_set *m = make(strings, 3);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (size_t before = 0; before < 3; before++) {
+            struct found f = { .n = 0 };
+            char text[64];
+            int n = snprintf(text, sizeof(text), "%.*s%s", (int)before, "xx", rows[i].text);
+            match_set_find(m, text, (size_t)n, keep, &f);
+            CHECK_INT(f.n, 1);
+            CHECK(was_found(&f, rows[i].index, before));
+        }
+    struct found none = { .n = 0 };
+    match_set_find(m, "hip-error: no kernel, version ;glibcxx_", 39, keep, &none);
+    CHECK_INT(none.n, 0);
+    match_set_free(m);
+    CHECK(match_any("Out Of Memory", 13, "disk|out of memory"));
+    CHECK(match_any("the `file'", 10, "\"FILE\""));
+    CHECK(!match_any("the [file]", 10, "{file}"));
+}
+
+static void a_string_of_quotes_cannot_be_looked_for(void)
+{
+    static const char *const strings[] = { "ab'cd'ef" };
+    struct cairn_error err = { 0 };
+    struct match_set *m = NULL;
+    CHECK_INT(match_set_new(strings, 1, &m, &err), -1);
+    CHECK(!m);
+}
+
 int main(void)
 {
     RUN(finds_at_every_place);
@@ -112,5 +154,7 @@ int main(void)
     RUN(nothing_in_nothing);
     RUN(refuses_short_strings);
     RUN(any_of_some);
+    RUN(case_and_quotes_do_not_count);
+    RUN(a_string_of_quotes_cannot_be_looked_for);
     return check_done();
 }

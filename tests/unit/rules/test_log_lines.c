@@ -48,6 +48,13 @@ static void escapes_are_taken_out(void)
     CHECK_LINES("\033[", "1:|");
 }
 
+static void quotes_become_plain(void)
+{
+    CHECK_LINES("\342\200\230hip\342\200\231 \342\200\234x\342\200\235\n", "1:'hip' \"x\"|");
+    CHECK_LINES("a\342\200\223b \342\200", "1:a\342\200\223b \342\200|");
+    CHECK_LINES("\033[1m\342\200\230a\033[0m\342\200\231", "1:'a'|");
+}
+
 static void utf16_is_read(void)
 {
     CHECK_LINES("\377\376a\0\344\0\n\0b\0", "1:a\303\244|2:b|");
@@ -115,6 +122,7 @@ int main(void)
     RUN(lines_are_counted);
     RUN(a_return_starts_the_line_anew);
     RUN(escapes_are_taken_out);
+    RUN(quotes_become_plain);
     RUN(utf16_is_read);
     RUN(other_bytes_are_left_alone);
     RUN(long_lines_come_in_parts);
