@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The disk gets this much at once: smaller orders cost more than they bring. */
@@ -23,31 +25,34 @@ static char *must(char *s)
     return s;
 }
 
-/* That of the file to be replaced, else what the user's umask gives a new one; mkostemps gives 0600. */
-static mode_t new_file_mode(const char *path)
+/* That of the file to be replaced, if it is ours, without what would let others run or change the new one; else what the
+ * umask gives.  The temporary has 0600. */
+static mode_t new_file_mode(const struct file_out *f)
 {
     struct stat st;
-    if (!stat(path, &st))
-        return st.st_mode & 07777;
+    if (!fstatat(f->dir, f->name, &st, 0) && st.st_uid == geteuid())
+        return st.st_mode & 0775;
     mode_t mask = umask(0);
     umask(mask);
     return 0666 & ~mask;
 }
 
-static int check_target(const char *path, bool replace, struct cairn_error *err)
+static int check_target(const struct file_out *f, struct cairn_error *err)
 {
     struct stat st;
-    if (!*path)
-        return cairn_fail(err, CAIRN_EUSAGE, "the new file has no name");
-    if (stat(path, &st) && errno != ENOENT)
-        return cairn_fail_errno(err, "%s", path);
-    if (stat(path, &st))
-        return replace || lstat(path, &st)
+    const char *path = f->path;
+    if (!*f->name)
+        return cairn_fail(err, CAIRN_EUSAGE, "%s is a directory", path);
+    if (fstatat(f->dir, f->name, &st, 0)) {
+        if (errno != ENOENT)
+            return cairn_fail_errno(err, "%s", path);
+        return f->replace || fstatat(f->dir, f->name, &st, AT_SYMLINK_NOFOLLOW)
                    ? 0
                    : cairn_fail(err, CAIRN_EUSAGE, "%s exists: a link that leads nowhere", path);
+    }
     if (S_ISDIR(st.st_mode))
         return cairn_fail(err, CAIRN_EUSAGE, "%s is a directory", path);
-    if (replace && S_ISREG(st.st_mode))
+    if (f->replace && S_ISREG(st.st_mode))
         return 0;
     if (!S_ISREG(st.st_mode))
         return cairn_fail(err, CAIRN_EUSAGE, "%s is not a regular file", path);
@@ -87,27 +92,84 @@ static int cannot_create(const char *path, struct cairn_error *err)
     return -1;
 }
 
+/* A name beside the target that nobody has, and what `make` makes of it; -1 with errno. */
+static int make_temp(struct file_out *f, int (*make)(const struct file_out *f, const char *temp))
+{
+    enum { TRIES = 100 };
+    for (int i = 0; i < TRIES; i++) {
+        CLEANUP(mem_free) char *temp = NULL;
+        uint32_t salt;
+        struct timespec now;
+        if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt)) {
+            clock_gettime(CLOCK_MONOTONIC, &now);
+            salt = (uint32_t)now.tv_nsec * 2654435761u + (uint32_t)getpid();
+        }
+        if (asprintf(&temp, "%s.%06x.tmp", f->name, salt & 0xffffff) < 0)
+            must(NULL);
+        int r = make(f, temp);
+        if (r >= 0)
+            f->temp = TAKE(temp);
+        if (r >= 0 || errno != EEXIST)
+            return r;
+    }
+    return -1;
+}
+
+static int create_temp(const struct file_out *f, const char *temp)
+{
+    return openat(f->dir, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static int link_temp(const struct file_out *f, const char *temp)
+{
+    char self[40];
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
+    return linkat(AT_FDCWD, self, f->dir, temp, AT_SYMLINK_FOLLOW);
+}
+
+/* Without a name, where the file system can do that and /proc can give it one later. */
+static int create(struct file_out *f)
+{
+    if (fault_hit())
+        return -1;
+    int fd = access("/proc/self/fd", X_OK) ? -1 : openat(f->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : make_temp(f, create_temp);
+}
+
+int file_out_open_at(struct file_out *f, int dir, const char *path, uint64_t size, bool replace,
+                     struct cairn_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    *f = (struct file_out){ .fd = -1, .dir = -1 };
+    if (!*path)
+        return cairn_fail(err, CAIRN_EUSAGE, "the new file has no name");
+    CLEANUP(file_out_close)
+    struct file_out new = { .fd = -1, .path = must(strdup(path)), .replace = replace };
+    new.name = new.path + (slash ? slash + 1 - path : 0);
+    new.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    if (new.dir < 0)
+        return cannot_create(path, err);
+    if (check_target(&new, err))
+        return -1;
+    new.fd = create(&new);
+    if (new.fd < 0)
+        return cannot_create(path, err);
+    fchmod(new.fd, new_file_mode(&new));
+    if (size && reserve(new.fd, size))
+        return cairn_fail_errno(err, "reserve %llu bytes for %s", (unsigned long long)size, path);
+    *f = new;
+    new = (struct file_out){ .fd = -1 };
+    return 0;
+}
+
 int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err)
 {
-    *f = (struct file_out){ .fd = -1, .replace = replace };
-    if (check_target(path, replace, err))
-        return -1;
-    char *temp;
-    if (asprintf(&temp, "%s.XXXXXX.tmp", path) < 0)
-        must(NULL);
-    int fd = fault_hit() ? -1 : mkostemps(temp, 4, O_CLOEXEC);
-    if (fd < 0) {
-        free(temp);
+    CLEANUP(mem_free) char *folder = folder_of(path);
+    *f = (struct file_out){ .fd = -1, .dir = -1 };
+    CLEANUP(fd_close) int dir = fault_hit() ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 && *path)
         return cannot_create(path, err);
-    }
-    *f = (struct file_out){ fd, must(strdup(path)), temp, replace };
-    fchmod(fd, new_file_mode(path));
-    if (size && reserve(fd, size)) {
-        cairn_fail_errno(err, "reserve %llu bytes for %s", (unsigned long long)size, path);
-        file_out_close(f);
-        return -1;
-    }
-    return 0;
+    return file_out_open_at(f, dir, path, size, replace, err);
 }
 
 int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at, struct cairn_error *err)
@@ -140,56 +202,67 @@ void file_out_drop(struct file_out *f, uint64_t at, uint64_t n)
     posix_fadvise(f->fd, (off_t)at, (off_t)n, POSIX_FADV_DONTNEED);
 }
 
-static int open_directory(const char *path, int *out, struct cairn_error *err)
+static int cannot_rename(const struct file_out *f, struct cairn_error *err)
 {
-    CLEANUP(mem_free) char *dir = folder_of(path);
-    *out = fault_hit() ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *out < 0 ? cairn_fail_errno(err, "open directory %s", dir) : 0;
+    return cairn_fail_errno(err, "give %s its name", f->path);
 }
 
-/* Without replace the name is claimed by link(2), which fails if somebody has made the file meanwhile. */
+/* Without replace the name is claimed by link(2), which fails if somebody has made the file meanwhile.  Only rename(2)
+ * replaces a file, and it wants a name. */
 static int take_name(struct file_out *f, struct cairn_error *err)
 {
     if (fault_hit())
-        return cairn_fail_errno(err, "rename %s to %s", f->temp, f->path);
-    if (!f->replace && !link(f->temp, f->path)) {
-        unlink(f->temp);
-        return 0;
+        return cannot_rename(f, err);
+    if (!f->replace) {
+        int r = f->temp ? linkat(f->dir, f->temp, f->dir, f->name, 0) : link_temp(f, f->name);
+        if (!r && f->temp)
+            unlinkat(f->dir, f->temp, 0);
+        if (!r)
+            return 0;
+        if (errno == EEXIST)
+            return cairn_fail_errno(err, "%s", f->path);
     }
-    if (!f->replace && errno == EEXIST)
-        return cairn_fail_errno(err, "%s", f->path);
-    return rename(f->temp, f->path) ? cairn_fail_errno(err, "rename %s to %s", f->temp, f->path) : 0;
+    if (!f->temp && make_temp(f, link_temp))
+        return cannot_rename(f, err);
+    return renameat(f->dir, f->temp, f->dir, f->name) ? cannot_rename(f, err) : 0;
 }
 
 int file_out_commit(struct file_out *f, struct cairn_error *err)
 {
-    int fd = f->fd;
-    CLEANUP(fd_close) int directory = -1;
-    if (open_directory(f->path, &directory, err))
-        return -1;
-    if (fault_hit() || fsync(fd))
+    if (fault_hit() || fsync(f->fd))
         return cairn_fail_errno(err, "flush %s", f->path);
-    f->fd = -1;
-    if (close(fd))
-        return cairn_fail_errno(err, "close %s", f->path);
     if (take_name(f, err))
         return -1;
     free(f->temp);
     f->temp = NULL;
-    if (fault_hit() || fsync(directory))
+    int fd = f->fd;
+    f->fd = -1;
+    if (close(fd))
+        return cairn_fail_errno(err, "close %s (the file is written)", f->path);
+    if (fault_hit() || fsync(f->dir))
         return cairn_fail_errno(err, "flush the directory of %s (the file is written)", f->path);
     return 0;
 }
 
 void file_out_close(struct file_out *f)
 {
-    if (f->temp) {
+    if (f->path) {
         fd_close(&f->fd);
-        unlink(f->temp);
+        if (f->temp)
+            unlinkat(f->dir, f->temp, 0);
+        fd_close(&f->dir);
     }
     free(f->temp);
     free(f->path);
-    *f = (struct file_out){ .fd = -1 };
+    *f = (struct file_out){ .fd = -1, .dir = -1 };
+}
+
+int file_write_at(int dir, const char *path, const void *bytes, size_t n, struct cairn_error *err)
+{
+    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    if (file_out_open_at(&f, dir, path, 0, true, err) || file_out_write(&f, bytes, n, 0, err))
+        return -1;
+    return file_out_commit(&f, err);
 }
 
 int file_write(const char *path, const void *bytes, size_t n, struct cairn_error *err)

@@ -11,15 +11,24 @@
 #include <sys/types.h>
 
 struct file_out {
-    int fd;       /* -1: not open */
-    char *path;   /* what it will be called */
-    char *temp;   /* what it is called now, in the same directory */
-    bool replace; /* an existing file may be replaced */
+    int fd;           /* -1: not open */
+    int dir;          /* its folder; valid while path is set */
+    char *path;       /* what it will be called */
+    const char *name; /* the last part of path */
+    char *temp;       /* what it is called now, in the same folder; NULL: it has no name yet */
+    bool replace;     /* an existing file may be replaced */
 };
 
 /* Fails at once if path exists and replace is false, or is a directory.  size is reserved on the disk (0: not
- * known), so that a full disk is said before hours of work. */
+ * known), so that a full disk is said before hours of work.  Where the file system can, the file has no name until it is
+ * whole, so that not even a killed process leaves a part of it behind.  A link is replaced, not followed.
+ *
+ * The new file keeps the permissions of the one it replaces if that is the caller's own, but never a set-id bit or
+ * everybody's leave to write; else it gets what the umask gives. */
 int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err);
+/* The same in a folder that is open; of path only the last part counts, the rest is for messages. */
+int file_out_open_at(struct file_out *f, int dir, const char *path, uint64_t size, bool replace,
+                     struct cairn_error *err);
 /* Writes all of it at an offset; several threads may write to different places at once. */
 int file_out_write(struct file_out *f, const void *bytes, size_t n, uint64_t at, struct cairn_error *err);
 /* After a write of these bytes: sets the disk to work, now and then and without waiting, so that the commit finds little
@@ -30,10 +39,11 @@ void file_out_drop(struct file_out *f, uint64_t at, uint64_t n);
 /* Flushes, renames, flushes the directory.  After a failure the target is as it was, unless it is that last flush
  * that failed: then the new file is in place, whole, and the message says so. */
 int file_out_commit(struct file_out *f, struct cairn_error *err);
-/* Removes the temporary of a file that was not committed; accepts a closed or zeroed one. */
+/* Removes what was written of a file that was not committed; accepts a closed or zeroed one. */
 void file_out_close(struct file_out *f);
 /* All of that with a file that is small, and may replace another. */
 int file_write(const char *path, const void *bytes, size_t n, struct cairn_error *err);
+int file_write_at(int dir, const char *path, const void *bytes, size_t n, struct cairn_error *err);
 
 /* Reads exactly n bytes at an offset; less is an error that says the file is cut short. */
 int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, struct cairn_error *err);

@@ -6,7 +6,9 @@
 #include "tree.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static struct tree tree;
 
@@ -73,7 +75,7 @@ static void a_file_that_is_not_committed_is_gone(void)
     struct file_out f, zeroed = { 0 };
     REQUIRE(file_out_open(&f, fresh("gone"), 0, false, &err) == 0);
     CHECK(file_out_write(&f, "x", 1, 0, &err) == 0);
-    CHECK_INT(tree_count(dir_of("gone")), 1);
+    CHECK(access(tree_path(&tree, "gone/out"), F_OK) != 0);
     file_out_close(&f);
     CHECK_INT(tree_count(dir_of("gone")), 0);
     file_out_close(&f);
@@ -137,6 +139,46 @@ static void keeps_the_mode_of_what_it_replaces(void)
     CHECK(write_new(path, "b", true, &err) == 0);
     CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0604);
     umask(before);
+}
+
+/* Whoever owned the old file must not be able to run or change the new one. */
+static void takes_no_dangerous_mode_over(void)
+{
+    struct cairn_error err = { 0 };
+    struct stat st;
+    const char *path = fresh("danger");
+    mode_t before = umask(022);
+    CHECK(write_new(path, "a", false, &err) == 0);
+    CHECK(chmod(path, 07757) == 0);
+    CHECK(write_new(path, "b", true, &err) == 0);
+    CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0755);
+    if (geteuid() == 0) {
+        CHECK(chown(path, 65534, 65534) == 0 && chmod(path, 06777) == 0);
+        CHECK(write_new(path, "c", true, &err) == 0);
+        CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0644 && st.st_uid == 0);
+    }
+    umask(before);
+}
+
+/* Killed in the middle, nothing is left but what was there. */
+static void a_killed_writer_leaves_nothing(void)
+{
+    struct cairn_error err = { 0 };
+    const char *path = fresh("killed");
+    int probe = open(dir_of("killed"), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), status;
+    if (probe < 0)
+        SKIP("this file system has no files without a name");
+    close(probe);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct file_out f;
+        if (!file_out_open(&f, path, 1 << 20, true, &err) && !file_out_write(&f, "x", 1, 0, &err))
+            raise(SIGKILL);
+        _exit(1);
+    }
+    REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(WIFSIGNALED(status));
+    CHECK_INT(tree_count(dir_of("killed")), 0);
 }
 
 static void a_disk_too_small_is_said_first(void)
@@ -304,6 +346,8 @@ int main(void)
     RUN(does_not_win_a_race_unasked);
     RUN(refuses_what_is_no_file);
     RUN(keeps_the_mode_of_what_it_replaces);
+    RUN(takes_no_dangerous_mode_over);
+    RUN(a_killed_writer_leaves_nothing);
     RUN(a_disk_too_small_is_said_first);
     RUN(faults);
     RUN(reads_exactly);
