@@ -107,6 +107,15 @@ const char *str_env(const char *const *env, const char *name)
     return NULL;
 }
 
+bool str_is_variable(const char *name, size_t n)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    for (size_t i = 0; i < n; i++)
+        if (!name[i] || !strchr(letters, name[i]))
+            return false;
+    return n && (name[0] < '0' || name[0] > '9');
+}
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';

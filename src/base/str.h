@@ -29,6 +29,8 @@ bool str_ends(const char *s, const char *suffix);
 bool str_list_has(const char *list, char sep, const char *word);
 /* The value of a variable in a list of "NAME=value", which ends with NULL; NULL if it is not there. */
 const char *str_env(const char *const *env, const char *name);
+/* A name that every shell takes for a variable: letters, digits and _, no digit first. */
+bool str_is_variable(const char *name, size_t n);
 /* Orders "node2" before "node10": runs of digits compare as numbers. */
 int str_compare_natural(const char *a, const char *b);
 /* How many bytes of s a terminal and JSON can take as they are: valid UTF-8, no control characters. */

@@ -34,13 +34,18 @@ static int show(const struct env_options *o, const struct facts *f, const struct
 static void add_known_good(const struct facts *f, const struct plan_options *po, struct arena *a,
                            struct plan *p)
 {
-    struct cairn_error ignored = { 0 };
+    struct cairn_error why = { 0 };
     const char *state;
     struct known_good_key key;
     struct known_good *found;
     const struct trainer *t = po->trainer ? trainer_find(po->trainer) : NULL;
-    if (po->windows || state_dir(f->env, a, &state, &ignored))
+    if (po->windows)
         return;
+    if (state_dir(f->env, a, &state, &why)) {
+        if (str_env(f->env, "HOME"))
+            problems_add(&p->warnings, a, "what worked here before is not used: %s", why.msg);
+        return;
+    }
     known_good_key_for(f, p->gpu, t ? t->name : NULL, a, &key);
     size_t n = known_good_list(state, &key, a, &found);
     for (size_t i = 0; i < n; i++)

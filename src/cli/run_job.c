@@ -112,7 +112,8 @@ static int make_plan(struct stage *s, struct cairn_error *err)
     if (plan_build(s->facts, &s->planning, &s->arena, &s->plan, err))
         return -1;
     if (state_dir(s->facts->env, &s->arena, &s->state, &why))
-        run_say(arena_printf(&s->arena, "the journal is not kept: %s", why.msg));
+        run_say(arena_printf(&s->arena, "the journal is not kept: %s%s%s", why.msg, why.hint[0] ? "; " : "",
+                             why.hint));
     use_known_good(s);
     add_debugging(s);
     return 0;

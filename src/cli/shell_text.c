@@ -83,6 +83,9 @@ static void quote(enum shell s, const char *value, struct str *out)
 
 void shell_set(enum shell s, const char *name, const char *value, struct str *out)
 {
+    str_add(out, "");
+    if (!str_is_variable(name, strlen(name)))
+        return;
     str_addf(out, "%s%s%s", shells[s].before, name, shells[s].between);
     quote(s, value, out);
     str_add(out, "\n");
@@ -90,7 +93,9 @@ void shell_set(enum shell s, const char *name, const char *value, struct str *ou
 
 void shell_unset(enum shell s, const char *name, struct str *out)
 {
-    str_addf(out, "%s%s\n", shells[s].remove, name);
+    str_add(out, "");
+    if (str_is_variable(name, strlen(name)))
+        str_addf(out, "%s%s\n", shells[s].remove, name);
 }
 
 void shell_remark(const char *text, FILE *out)

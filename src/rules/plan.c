@@ -102,24 +102,13 @@ static void add_var(struct work *w, const char *name, const char *value, bool gi
     };
 }
 
-static bool is_variable_name(const char *name, size_t n)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-    if (!n || !strchr(letters, name[0]))
-        return false;
-    for (size_t i = 1; i < n; i++)
-        if (!strchr(letters, name[i]) && !strchr("0123456789", name[i]))
-            return false;
-    return true;
-}
-
 static int add_given(struct work *w, struct cairn_error *err)
 {
     for (const char *const *g = w->o->with; g && *g; g++) {
         size_t n = strcspn(*g, "=");
         if (!(*g)[n])
             return cairn_fail(err, CAIRN_EUSAGE, "--with wants NAME=VALUE, not \"%s\"", *g);
-        if (!is_variable_name(*g, n))
+        if (!str_is_variable(*g, n))
             return cairn_fail(err, CAIRN_EUSAGE, "--with: \"%.*s\" is not a variable's name", (int)n, *g);
         add_var(w, arena_strndup(w->a, *g, n), arena_strdup(w->a, *g + n + 1), true);
     }

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "host/root.h"
 #include "run/smi_link.h"
@@ -35,19 +36,33 @@ static void troubled(struct journal *j, const char *what, const struct cairn_err
 }
 static const char journal_is_not_kept[] = "the journal is not kept";
 
+/* <time>-<pid>, and a letter where that name is taken. */
+static int make_new(const struct own_dir *runs, struct own_dir *out, struct cairn_error *err)
+{
+    char stamp[32], name[64];
+    int r = -1;
+    utc("%Y%m%dT%H%M%SZ", stamp, sizeof(stamp));
+    snprintf(name, sizeof(name), "%s-%d", stamp, (int)getpid());
+    size_t n = strlen(name);
+    for (char more = 'a'; (r = own_dir_make(out, runs, name, err)) && errno == EEXIST && more <= 'z'; more++)
+        snprintf(name + n, sizeof(name) - n, "%c", more);
+    return r;
+}
+
 static int make_dir(struct journal *j, const char *state, struct cairn_error *err)
 {
-    CLEANUP(arena_release) struct arena a = { 0 };
-    char stamp[32];
-    utc("%Y%m%dT%H%M%SZ", stamp, sizeof(stamp));
-    const char *dir = arena_printf(&a, "%s/runs/%s-%d", state, stamp, (int)getpid());
-    if (file_make_dir(dir, 0700, err))
+    CLEANUP(own_dir_close) struct own_dir runs = OWN_DIR_NONE, d = OWN_DIR_NONE;
+    CLEANUP(fd_close) int fd = -1;
+    if (own_dir_open(&runs, OWN_STATE, state, "runs", true, err) || make_new(&runs, &d, err) ||
+        own_file_open(&d, "events.jsonl", O_WRONLY | O_CREAT | O_APPEND, &fd, err))
         return -1;
-    const char *events = path_join(&a, dir, "events.jsonl");
-    j->events = fault_hit() ? NULL : fopen(events, "ae");
+    j->events = fault_hit() ? NULL : fdopen(fd, "a");
     if (!j->events)
-        return cairn_fail_errno(err, "open %s", events);
-    j->dir = strdup(dir);
+        return cairn_fail_errno(err, "open %s/events.jsonl", d.path);
+    fd = -1;
+    j->dir = d.path;
+    j->fd = d.fd;
+    d = (struct own_dir)OWN_DIR_NONE;
     return 0;
 }
 
@@ -71,6 +86,8 @@ void journal_close(struct journal *j)
         fclose(j->events);
     if (j->copy)
         fclose(j->copy);
+    if (j->dir)
+        close(j->fd);
     free(j->dir);
     *j = (struct journal){ 0 };
 }
@@ -116,7 +133,7 @@ void journal_write_text(struct journal *j, const char *name, const char *text)
 {
     CLEANUP(mem_free) char *path = journal_path(j, name);
     struct cairn_error err = { 0 };
-    if (path && file_write(path, text, strlen(text), &err))
+    if (path && file_write_at(j->fd, path, text, strlen(text), &err))
         troubled(j, journal_is_not_kept, &err);
 }
 
@@ -134,11 +151,9 @@ void journal_tell_outer(const struct journal *j, const char *outer)
     CLEANUP(mem_free) char *path = NULL;
     if (asprintf(&path, "%s/inner", outer) < 0)
         abort();
-    FILE *f = fopen(path, "ae");
-    if (!f)
-        return; /* it may be long gone */
-    fprintf(f, "%s\n", j->dir ? j->dir : "");
-    fclose(f);
+    CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) /* it may be long gone */
+        dprintf(fd, "%s\n", j->dir ? j->dir : "");
 }
 
 bool journal_has_inner(const struct journal *j)
@@ -168,33 +183,33 @@ static bool may_go(const char *dir, const char *name)
 }
 
 /* One level deep: a run's folder holds files only, once that link is gone.  Links are removed, never followed. */
-static void remove_run(const char *dir, const char *name)
+static void remove_run(const struct own_dir *runs, const char *name)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    const char *run = path_join(&a, dir, name);
-    smi_link_remove(run);
-    DIR *d = opendir(run);
+    smi_link_remove(path_join(&a, runs->path, name));
+    int fd = openat(runs->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        unlinkat(dirfd(d), e->d_name, 0);
+        unlinkat(fd, e->d_name, 0);
     if (d)
         closedir(d);
-    rmdir(run);
+    unlinkat(runs->fd, name, AT_REMOVEDIR);
 }
 
 void journal_prune(const char *state)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    const char *dir = path_join(&a, state, "runs");
+    CLEANUP(own_dir_close) struct own_dir runs = OWN_DIR_NONE;
     struct root here = { .fd = -1 };
     struct cairn_error ignored = { 0 };
     char **names;
     size_t n;
-    if (root_open(&here, NULL, &ignored))
+    if (own_dir_open(&runs, OWN_STATE, state, "runs", false, &ignored) || root_open(&here, NULL, &ignored))
         return;
     /* Names begin with the time, so the oldest come first. */
-    if (!root_list(&here, &a, dir, &names, &n))
+    if (!root_list(&here, &a, runs.path, &names, &n))
         for (size_t i = 0; i + JOURNAL_KEEP < n; i++)
-            if (may_go(dir, names[i]))
-                remove_run(dir, names[i]);
+            if (may_go(runs.path, names[i]))
+                remove_run(&runs, names[i]);
     root_close(&here);
 }

@@ -16,6 +16,7 @@
 
 struct journal {
     char *dir;           /* NULL: there is none */
+    int fd;              /* of dir */
     FILE *events, *copy; /* copy: --json-events */
     struct cairn_error trouble;
     bool trouble_said;

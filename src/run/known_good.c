@@ -3,14 +3,17 @@
 
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/own.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "rules/fix_names.h"
 #include "run/ladder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,29 +59,26 @@ void known_good_key_for(const struct facts *f, const struct gpu_facts *gpu, cons
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
 
-static const char *file_of(const char *state, struct arena *a)
-{
-    return arena_printf(a, "%s/known-good.json", state);
-}
+static const char file_name[] = "known-good.json", lock_name[] = "known-good.lock";
 
 /* *out is NULL when there is no file, or a damaged one: what worked will be found again.  Fails when there is one that
  * cannot be read, which must not be written over. */
-static int load(const char *path, struct json **out, struct cairn_error *err)
+static int load(const struct own_dir *d, struct json **out, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *text = NULL;
     CLEANUP(fd_close) int fd = -1;
     struct cairn_error ignored = { 0 };
-    uint64_t size;
+    struct stat st;
     *out = NULL;
-    if (access(path, F_OK) && errno == ENOENT)
-        return 0;
-    if (file_open(path, &fd, &size, err))
-        return -1;
-    size = size < MOST_BYTES ? size : MOST_BYTES;
+    if (own_file_open(d, file_name, O_RDONLY, &fd, err))
+        return errno == ENOENT ? 0 : -1;
+    if (fstat(fd, &st))
+        return cairn_fail_errno(err, "stat %s", file_name);
+    size_t size = st.st_size < MOST_BYTES ? (size_t)st.st_size : MOST_BYTES;
     text = malloc(size + 1);
     if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", path);
-    if (file_read_at(fd, path, text, size, 0, err))
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", file_name);
+    if (file_read_at(fd, file_name, text, size, 0, err))
         return -1;
     if (json_parse(text, size, out, &ignored))
         *out = NULL;
@@ -99,6 +99,15 @@ static bool holds(const struct json *e, const struct known_good_key *k)
     return true;
 }
 
+/* A file may say anything: only what a fix of cairn's would do is taken from it. */
+static bool is_text(const char *s)
+{
+    for (; s && *s; s++)
+        if ((unsigned char)*s < ' ' || *s == 0x7f)
+            return false;
+    return s;
+}
+
 static void read_entry(const struct json *e, struct arena *a, struct known_good *out)
 {
     const struct json *set = json_get(e, "set"), *unset = json_get(e, "unset");
@@ -108,12 +117,12 @@ static void read_entry(const struct json *e, struct arena *a, struct known_good 
         .class_id = arena_strdup(a, or_empty(json_text(json_get(e, "class")))),
     };
     for (struct json_member m = json_first(set); m.key; m = json_next(set, m))
-        if (json_text(m.value))
+        if (fix_name_is_set(m.key) && is_text(json_text(m.value)))
             *ARENA_PUSH(a, out->set, out->n_set) =
                 (struct plan_var){ .name = arena_strdup(a, m.key),
                                    .value = arena_strdup(a, json_text(m.value)) };
     for (size_t i = 0; i < json_length(unset); i++)
-        if (json_text(json_at(unset, i)))
+        if (json_text(json_at(unset, i)) && fix_name_is_unset(json_text(json_at(unset, i))))
             *ARENA_PUSH(a, out->unset, out->n_unset) = arena_strdup(a, json_text(json_at(unset, i)));
 }
 
@@ -121,11 +130,13 @@ size_t known_good_list(const char *state, const struct known_good_key *key, stru
                        struct known_good **out)
 {
     CLEANUP(json_cleanup) struct json *root = NULL;
+    CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
     struct cairn_error ignored = { 0 };
-    load(file_of(state, a), &root, &ignored);
-    const struct json *entries = json_get(root, "entries");
     size_t n = 0;
     *out = NULL;
+    if (own_dir_open(&d, OWN_STATE, state, NULL, false, &ignored) || load(&d, &root, &ignored))
+        return 0;
+    const struct json *entries = json_get(root, "entries");
     for (size_t i = 0; i < json_length(entries); i++)
         if (holds(json_at(entries, i), key))
             read_entry(json_at(entries, i), a, ARENA_PUSH(a, *out, n));
@@ -156,10 +167,10 @@ static void copy_entry(struct json *list, const struct json *e, struct arena *a)
     add_entry(list, &k, &g);
 }
 
-static int write_json(const char *path, const struct json *root, struct cairn_error *err)
+static int write_json(const struct own_dir *d, const struct json *root, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *text = json_to_string(root);
-    return file_write(path, text, strlen(text), err);
+    return own_file_write(d, file_name, text, strlen(text), err);
 }
 
 /* The old entries without that of this machine and trainer, and the new one (or NULL) behind them. */
@@ -167,14 +178,15 @@ static int replace(const char *state, const struct known_good_key *key, const st
                    struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    if (file_make_dir(state, 0700, err))
+    CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
+    CLEANUP(fd_close) int lock = -1;
+    if (own_dir_open(&d, OWN_STATE, state, NULL, true, err) ||
+        own_file_open(&d, lock_name, O_RDWR | O_CREAT, &lock, err))
         return -1;
-    const char *lock_path = arena_printf(&a, "%s/known-good.lock", state);
-    CLEANUP(fd_close) int lock = fault_hit() ? -1 : open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock < 0 || flock(lock, LOCK_EX))
-        return cairn_fail_errno(err, "lock %s", lock_path);
+    if (fault_hit() || flock(lock, LOCK_EX))
+        return cairn_fail_errno(err, "lock %s/%s", state, lock_name);
     CLEANUP(json_cleanup) struct json *old = NULL, *new = json_new_object();
-    if (load(file_of(state, &a), &old, err))
+    if (load(&d, &old, err))
         return -1;
     const struct json *entries = json_get(old, "entries");
     json_add_int(new, "schema", 1);
@@ -185,7 +197,7 @@ static int replace(const char *state, const struct known_good_key *key, const st
             copy_entry(list, json_at(entries, i), &a);
     if (entry)
         add_entry(list, key, entry);
-    return write_json(file_of(state, &a), new, err);
+    return write_json(&d, new, err);
 }
 
 int known_good_keep(const char *state, const struct known_good_key *key, const struct known_good *entry,

@@ -17,7 +17,7 @@ enum { PATIENCE_MS = 1000, PIECE_BYTES = 256 << 10 };
 
 struct log_file {
     char *path; /* NULL: none */
-    int fd;
+    int fd, flags;
     uint64_t size, rotate_at; /* rotate_at 0: never */
 };
 
@@ -69,7 +69,7 @@ static void log_open(struct recorder *r, struct log_file *f)
     struct stat st;
     if (!f->path)
         return;
-    f->fd = fault_hit() ? -1 : open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    f->fd = fault_hit() ? -1 : open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | f->flags, 0600);
     if (f->fd < 0)
         give_up(r, f, "open");
     else if (!fstat(f->fd, &st))
@@ -308,6 +308,7 @@ static struct recorder *recorder_new(const struct recorder_options *o)
     r->diagnoser = o->diagnoser;
     r->log = (struct log_file){ .path = o->log ? strdup(o->log) : NULL,
                                 .fd = -1,
+                                .flags = O_NOFOLLOW,
                                 .rotate_at = o->rotate_bytes ? o->rotate_bytes : RECORDER_ROTATE_BYTES };
     r->copy = (struct log_file){ .path = o->copy ? strdup(o->copy) : NULL, .fd = -1 };
     r->readers[r->n_readers++] = (struct reader){ .keep = write_logs, .idle = write_gap, .gather_ms = 20 };

@@ -267,6 +267,28 @@ PYTHON
     cd ..
 }
 
+# Whoever can write to the state folder could choose the trainer's environment.
+a_state_folder_of_another_is_left_alone()
+{
+    [ "$(id -u)" = 0 ] || { skip "only root can give a folder away"; return; }
+    mkdir -p "$tmp/theirs/cairn/runs"
+    chown -R nobody "$tmp/theirs/cairn"
+    XDG_STATE_HOME=$tmp/theirs run run --no-preflight -- sh -c 'echo trained'
+    status_is 0
+    [ "$(cat "$out")" = trained ] || fail "it was not started"
+    err_has "$tmp/theirs/cairn"
+    err_has "sudo"
+    [ -z "$(ls "$tmp/theirs/cairn/runs")" ] || fail "the journal is there"
+    XDG_STATE_HOME=$tmp/theirs run run --history
+    status_is 1
+    XDG_STATE_HOME=$tmp/theirs run env
+    out_has "belongs to"
+    XDG_STATE_HOME=$tmp/wide run run --no-preflight -- true
+    chmod 777 "$tmp/wide/cairn" "$tmp/wide/cairn/runs"
+    XDG_STATE_HOME=$tmp/wide run run --no-preflight -- true
+    [ "$(stat -c %a "$tmp/wide/cairn")$(stat -c %a "$tmp/wide/cairn/runs")" = 755755 ] || fail "others may still write"
+}
+
 it wants_a_command
 it options_end_at_the_command
 it gives_the_planned_environment
@@ -278,6 +300,7 @@ it a_log_must_be_a_file
 it events_may_go_into_a_pipe
 it a_full_disk_does_not_stop_it
 it no_state_folder_does_not_stop_it
+it a_state_folder_of_another_is_left_alone
 it starts_without_descriptors
 it preloading_is_quiet
 it preloading_in_another_run

@@ -36,11 +36,38 @@ static void falls_silent_once(void)
     journal_write_text(&j, "env", "");
     const struct cairn_error *trouble = journal_trouble(&j);
     REQUIRE(trouble);
-    CHECK_HAS(trouble->msg, "blocked/runs");
+    CHECK_HAS(trouble->msg, "blocked");
     CHECK(journal_trouble(&j) == NULL);
     journal_close(&j);
     CHECK(!journal_open(&j, NULL, "/dev/full", &err));
     journal_add(&j, journal_event("start"));
+    CHECK(journal_trouble(&j) != NULL);
+    journal_close(&j);
+}
+
+/* Somebody could have made the folder that the name leads to, with links in it. */
+static void a_name_that_is_taken_is_not_used(void)
+{
+    struct journal one, two;
+    struct cairn_error err = { 0 };
+    REQUIRE(!journal_open(&one, scratch("same"), NULL, &err));
+    REQUIRE(!journal_open(&two, scratch("same"), NULL, &err));
+    REQUIRE(one.dir && two.dir);
+    CHECK(strcmp(one.dir, two.dir) != 0);
+    journal_close(&one);
+    journal_close(&two);
+}
+
+static void a_folder_of_another_holds_no_journal(void)
+{
+    struct journal j;
+    struct cairn_error err = { 0 };
+    scratch_file("theirs/runs/x", "");
+    if (geteuid())
+        SKIP("only root can give a folder away");
+    CHECK(!chown(scratch("theirs/runs"), 65534, 65534));
+    REQUIRE(!journal_open(&j, scratch("theirs"), NULL, &err));
+    CHECK(j.dir == NULL);
     CHECK(journal_trouble(&j) != NULL);
     journal_close(&j);
 }
@@ -95,6 +122,8 @@ int main(void)
 {
     RUN(keeps_events_and_files);
     RUN(falls_silent_once);
+    RUN(a_name_that_is_taken_is_not_used);
+    RUN(a_folder_of_another_holds_no_journal);
     RUN(a_copy_that_was_asked_for_must_open);
     RUN(prunes_the_oldest_only);
     return check_done();

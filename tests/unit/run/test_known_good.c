@@ -61,6 +61,47 @@ static void expires_with_what_it_was_found_with(void)
     CHECK_INT(count(&key), 1);
 }
 
+/* The file is anybody's text: no name that finds code, none that a shell would obey, none that no fix has. */
+static void takes_only_what_a_fix_would_do(void)
+{
+    struct arena a = { 0 };
+    struct known_good *found;
+    scratch_file(
+        "planted/known-good.json",
+        "{\"schema\":1,\"entries\":[{\"machine\":\"m\",\"trainer\":\"t\",\"torch\":\"\",\"rocm\":\"\","
+        "\"kernel\":\"\",\"gfx\":\"\",\"set\":{\"LD_PRELOAD\":\"/x.so\",\"PATH\":\"/x\",\"PYTHONPATH\":\"/x\","
+        "\"PYTHONFAULTHANDLER\":\"1\",\"X=1;id;Y\":\"v\",\"BASH_ENV\":\"/x\",\"HSA_ENABLE_SDMA\":\"0\","
+        "\"MIOPEN_FIND_MODE\":\"FAST\\u000aX\",\"ROCR_VISIBLE_DEVICES\":\"0\"},"
+        "\"unset\":[\"HOME\",\"$(id)\",\"LD_LIBRARY_PATH\",\"PYTORCH_CUDA_ALLOC_CONF\"]}]}");
+    const struct known_good_key k = { "m", "t", "", "", "", "" };
+    REQUIRE(known_good_list(scratch("planted"), &k, &a, &found) == 1);
+    CHECK_INT(found->n_set, 2);
+    CHECK(plan_find(found->set, found->n_set, "HSA_ENABLE_SDMA") != NULL);
+    CHECK(plan_find(found->set, found->n_set, "ROCR_VISIBLE_DEVICES") != NULL);
+    REQUIRE(found->n_unset == 2);
+    CHECK_STR(found->unset[0], "LD_LIBRARY_PATH");
+    CHECK_STR(found->unset[1], "PYTORCH_CUDA_ALLOC_CONF");
+    arena_release(&a);
+}
+
+static void a_file_of_another_is_not_read(void)
+{
+    struct arena a = { 0 };
+    struct cairn_error err = { 0 };
+    struct known_good *found;
+    if (geteuid())
+        SKIP("only root can give a file away");
+    REQUIRE(!known_good_keep(scratch("theirs"), &key, &entry, &err));
+    CHECK_INT(known_good_list(scratch("theirs"), &key, &a, &found), 1);
+    CHECK(!chown(scratch("theirs/known-good.json"), 65534, 65534));
+    CHECK_INT(known_good_list(scratch("theirs"), &key, &a, &found), 0);
+    CHECK(known_good_keep(scratch("theirs"), &key, &entry, &err) == -1);
+    CHECK(!chown(scratch("theirs/known-good.json"), 0, 0) && !chown(scratch("theirs"), 65534, 65534));
+    CHECK_INT(known_good_list(scratch("theirs"), &key, &a, &found), 0);
+    CHECK(known_good_keep(scratch("theirs"), &key, &entry, &err) == -1);
+    arena_release(&a);
+}
+
 static void forgets(void)
 {
     struct cairn_error err = { 0 };
@@ -137,6 +178,8 @@ int main(void)
 {
     RUN(keeps_and_finds);
     RUN(expires_with_what_it_was_found_with);
+    RUN(takes_only_what_a_fix_would_do);
+    RUN(a_file_of_another_is_not_read);
     RUN(forgets);
     RUN(a_damaged_file_is_an_empty_one);
     RUN(writers_do_not_lose_each_other);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/own.h"
+
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where the folders are, by the XDG Base Directory Specification. */
+static const struct {
+    const char *variable, *at_home;
+} places[] = {
+    [OWN_STATE] = { "XDG_STATE_HOME", ".local/state" },
+    [OWN_CACHE] = { "XDG_CACHE_HOME", ".cache" },
+};
+enum { OTHERS_WRITE = S_IWGRP | S_IWOTH };
+
+int own_path(enum own_kind kind, const char *const *env, struct arena *a, const char **out,
+             struct cairn_error *err)
+{
+    const char *told = str_env(env, places[kind].variable), *home = str_env(env, "HOME");
+    if (told && *told == '/') /* the XDG rules: a relative one is to be ignored */
+        *out = arena_printf(a, "%s/cairn", told);
+    else if (home && *home == '/')
+        *out = arena_printf(a, "%s/%s/cairn", home, places[kind].at_home);
+    else
+        return cairn_fail(err, CAIRN_EIO, "no folder for it: neither %s nor HOME is a path from /",
+                          places[kind].variable);
+    return 0;
+}
+
+static int belongs_to_another(enum own_kind kind, const char *path, const struct stat *st,
+                              struct cairn_error *err)
+{
+    errno = EPERM;
+    cairn_fail(err, CAIRN_EIO, "%s belongs to the user with uid %u, and cairn runs with uid %u", path,
+               (unsigned)st->st_uid, (unsigned)geteuid());
+    if (geteuid() == 0)
+        return cairn_hint(err, "sudo may have kept HOME: use sudo -H, or name a folder of root's by %s",
+                          places[kind].variable);
+    return cairn_hint(err, "%s=DIR names another place", places[kind].variable);
+}
+
+/* The mode is mended where that helps; a file system without permissions ignores it. */
+static int verify(enum own_kind kind, int fd, const char *path, struct cairn_error *err)
+{
+    struct stat st;
+    if (fault_hit() || fstat(fd, &st))
+        return cairn_fail_errno(err, "stat %s", path);
+    if (st.st_uid != geteuid())
+        return belongs_to_another(kind, path, &st, err);
+    if (!(st.st_mode & OTHERS_WRITE))
+        return 0;
+    if (!fchmod(fd, st.st_mode & 07777 & ~(mode_t)OTHERS_WRITE) && !fstat(fd, &st) &&
+        !(st.st_mode & OTHERS_WRITE))
+        return 0;
+    errno = EPERM;
+    cairn_fail(err, CAIRN_EIO, "%s can be written to by other users, and its mode cannot be changed", path);
+    return cairn_hint(err, "%s=DIR names another place", places[kind].variable);
+}
+
+static int cannot_open(const char *path, struct cairn_error *err)
+{
+    int why = errno;
+    struct stat st;
+    if ((why == ELOOP || why == ENOTDIR) && !lstat(path, &st) && S_ISLNK(st.st_mode))
+        cairn_fail(err, CAIRN_EIO, "%s is a link, which is not followed", path);
+    else
+        cairn_fail_errno(err, "open the folder %s", path);
+    errno = why;
+    return -1;
+}
+
+static int open_dir(enum own_kind kind, int at, const char *name, const char *path, int *out,
+                    struct cairn_error *err)
+{
+    CLEANUP(fd_close)
+    int fd = fault_hit() ? -1 : openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return cannot_open(path, err);
+    if (verify(kind, fd, path, err))
+        return -1;
+    *out = fd;
+    fd = -1;
+    return 0;
+}
+
+static char *folder_above(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash != path ? strndup(path, (size_t)(slash - path)) : strdup(slash ? "/" : ".");
+}
+
+/* Root makes nothing in a folder of another user: that user would be locked out of it, and could exchange it. */
+static int may_make(enum own_kind kind, const char *root, struct cairn_error *err)
+{
+    CLEANUP(mem_free) char *above = folder_above(root);
+    struct stat st;
+    while (above && strcmp(above, "/") && strcmp(above, ".") && stat(above, &st) && errno == ENOENT) {
+        char *next = folder_above(above);
+        free(above);
+        above = next;
+    }
+    if (geteuid() || !above || stat(above, &st) || !st.st_uid || st.st_mode & S_ISVTX)
+        return 0;
+    return belongs_to_another(kind, above, &st, err);
+}
+
+static int open_root(enum own_kind kind, const char *root, bool make, int *fd, struct cairn_error *err)
+{
+    if (!open_dir(kind, AT_FDCWD, root, root, fd, err))
+        return 0;
+    if (!make || errno != ENOENT)
+        return -1;
+    CLEANUP(mem_free) char *above = folder_above(root);
+    if (may_make(kind, root, err) || !above || file_make_dir(above, 0700, err))
+        return -1;
+    if (fault_hit() || (mkdir(root, 0700) && errno != EEXIST))
+        return cairn_fail_errno(err, "make the folder %s", root);
+    return open_dir(kind, AT_FDCWD, root, root, fd, err);
+}
+
+int own_check(enum own_kind kind, const char *root, struct cairn_error *err)
+{
+    CLEANUP(fd_close) int fd = -1;
+    if (!open_root(kind, root, false, &fd, err))
+        return 0;
+    return errno == ENOENT ? may_make(kind, root, err) : -1;
+}
+
+int own_dir_open(struct own_dir *d, enum own_kind kind, const char *root, const char *below, bool make,
+                 struct cairn_error *err)
+{
+    char path[PATH_MAX];
+    CLEANUP(fd_close) int top = -1;
+    int fd = -1;
+    *d = (struct own_dir)OWN_DIR_NONE;
+    snprintf(path, sizeof(path), "%s%s%s", root, below ? "/" : "", below ? below : "");
+    if (open_root(kind, root, make, &top, err))
+        return -1;
+    if (below) {
+        if (make && (fault_hit() || (mkdirat(top, below, 0700) && errno != EEXIST)))
+            return cairn_fail_errno(err, "make the folder %s", path);
+        if (open_dir(kind, top, below, path, &fd, err))
+            return -1;
+    } else {
+        fd = top;
+        top = -1;
+    }
+    *d = (struct own_dir){ fd, strdup(path) };
+    return 0;
+}
+
+int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err)
+{
+    char path[PATH_MAX];
+    int fd;
+    *out = (struct own_dir)OWN_DIR_NONE;
+    snprintf(path, sizeof(path), "%s/%s", d->path, name);
+    if (fault_hit() || mkdirat(d->fd, name, 0700))
+        return cairn_fail_errno(err, "make the folder %s", path);
+    if (open_dir(OWN_STATE, d->fd, name, path, &fd, err))
+        return -1;
+    *out = (struct own_dir){ fd, strdup(path) };
+    return 0;
+}
+
+void own_dir_close(struct own_dir *d)
+{
+    if (d->path)
+        fd_close(&d->fd);
+    free(d->path);
+    *d = (struct own_dir)OWN_DIR_NONE;
+}
+
+/* A folder that was once open to others may still hold what they put there. */
+static int verify_file(int fd, const char *path, bool reads, struct cairn_error *err)
+{
+    struct stat st;
+    if (fault_hit() || fstat(fd, &st))
+        return cairn_fail_errno(err, "stat %s", path);
+    errno = EPERM;
+    if (!S_ISREG(st.st_mode))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not a regular file", path);
+    if (st.st_uid != geteuid())
+        return cairn_fail(err, CAIRN_EIO, "%s belongs to the user with uid %u, and cairn runs with uid %u",
+                          path, (unsigned)st.st_uid, (unsigned)geteuid());
+    if ((st.st_nlink > 1 && !reads) || (st.st_mode & OTHERS_WRITE && fchmod(fd, 0600)))
+        return cairn_fail(err, CAIRN_EIO, "%s can be written to from elsewhere", path);
+    return 0;
+}
+
+int own_file_open(const struct own_dir *d, const char *name, int flags, int *out, struct cairn_error *err)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", d->path, name);
+    CLEANUP(fd_close)
+    int fd =
+        fault_hit() ? -1 : openat(d->fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        int why = errno;
+        cairn_fail_errno(err, "open %s", path);
+        errno = why;
+        return -1;
+    }
+    if (verify_file(fd, path, (flags & O_ACCMODE) == O_RDONLY, err))
+        return -1;
+    *out = fd;
+    fd = -1;
+    return 0;
+}
+
+int own_file_write(const struct own_dir *d, const char *name, const void *bytes, size_t n,
+                   struct cairn_error *err)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", d->path, name);
+    return file_write_at(d->fd, path, bytes, n, err);
+}

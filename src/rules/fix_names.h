@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The variables that a fix of the tables sets or takes away.  What a file of an earlier run says about variables counts
+ * for these alone. */
+#ifndef CAIRN_RULES_FIX_NAMES_H
+#define CAIRN_RULES_FIX_NAMES_H
+
+#include <stdbool.h>
+
+/* Never one by which the loader, a shell or Python finds code, whatever the tables say. */
+bool fix_name_is_set(const char *name);
+bool fix_name_is_unset(const char *name);
+
+#endif
