@@ -93,9 +93,10 @@ static void add_debugging(struct stage *s)
     if (facts_env(s->facts, "PYTHONFAULTHANDLER"))
         return;
     *ARENA_PUSH(&s->arena, s->plan.set, s->plan.n_set) =
-        (struct plan_var){ "PYTHONFAULTHANDLER", "1",
-                           "prints the stack of every thread when Python crashes or hangs",
-                           "https://docs.python.org/3/library/faulthandler.html" };
+        (struct plan_var){ .name = "PYTHONFAULTHANDLER",
+                           .value = "1",
+                           .why = "prints the stack of every thread when Python crashes or hangs",
+                           .source = "https://docs.python.org/3/library/faulthandler.html" };
 }
 
 static int make_plan(struct stage *s, struct cairn_error *err)

@@ -14,17 +14,14 @@ static bool is_selection(const char *name)
     return str_ends(name, "_VISIBLE_DEVICES");
 }
 
-static bool is_loader(const char *name)
+static bool is_library_path(const char *name)
 {
-    return str_eq(name, "LD_LIBRARY_PATH") || str_eq(name, "LD_PRELOAD");
+    return str_eq(name, "LD_LIBRARY_PATH");
 }
 
-static const struct plan_var *find_harmful(const struct look *l, bool (*is)(const char *))
+static bool is_preload(const char *name)
 {
-    for (size_t i = 0; i < l->plan->n_unset; i++)
-        if (is(l->plan->unset[i].name))
-            return &l->plan->unset[i];
-    return NULL;
+    return str_eq(name, "LD_PRELOAD");
 }
 
 /* "unset NAME", or the value that the plan puts in its place. */
@@ -34,55 +31,68 @@ static const char *replace_line(const struct look *l, const struct plan_var *bad
     return v ? say(l, "export %s=%s", v->name, say_word(l, v->value)) : say(l, "unset %s", bad->name);
 }
 
-/* Is it fatal rather than useless?  Malformed, of another generic family, or a target without code here. */
-static bool override_is_fatal(const struct look *l, const char *value)
+/* Of the user's variables that the plan takes out, those of one kind: one finding with a line to paste for each.
+ * False: there is none. */
+static bool found_harmful(const struct look *l, bool (*is)(const char *), struct finding *out)
 {
-    const char *gfx = l->gpu ? l->gpu->gfx.s : NULL;
-    const struct gfx_chip *as = gfx_find_override(value);
-    if (!as || (l->chip && !str_eq(as->generic, l->chip->generic)))
-        return true;
-    if (str_eq(as->gfx, gfx) || !l->torch || !l->torch->compiled.from)
-        return false;
-    return !look_carries(&l->torch->compiled, as->gfx);
+    CLEANUP(str_release) struct str facts = { 0 }, why = { 0 }, remedy = { 0 };
+    enum check_status status = CHECK_WARN;
+    size_t n = 0;
+    for (size_t i = 0; i < l->plan->n_unset; i++)
+        n += is(l->plan->unset[i].name);
+    for (size_t i = 0; i < l->plan->n_unset; i++) {
+        const struct plan_var *v = &l->plan->unset[i];
+        if (!is(v->name))
+            continue;
+        const char *between = facts.len ? "; " : "";
+        str_addf(&facts, "%s%s=%s", facts.len ? ", " : "", v->name, say_word(l, v->value));
+        str_addf(&why, "%s%s%s%s", between, n > 1 ? v->name : "", n > 1 ? ": " : "", v->why);
+        str_addf(&remedy, "%s%s", remedy.len ? "\n" : "", replace_line(l, v));
+        if (v->fatal && l->gpu)
+            status = CHECK_FAIL;
+    }
+    if (n)
+        *out = found(status, say(l, "%s", facts.s), say(l, "%s", why.s), say(l, "%s", remedy.s));
+    return n;
+}
+
+/* One of this kind that the user has and may keep; NULL: none. */
+static const struct plan_var *find_kept(const struct look *l, bool (*is)(const char *))
+{
+    for (size_t i = 0; i < l->plan->n_keep; i++)
+        if (is(l->plan->keep[i].name))
+            return &l->plan->keep[i];
+    return NULL;
 }
 
 struct finding check_override(const struct look *l)
 {
-    const struct plan_var *bad = find_harmful(l, is_override);
-    if (bad)
-        return found(override_is_fatal(l, bad->value) ? CHECK_FAIL : CHECK_WARN,
-                     say(l, "%s=%s", bad->name, bad->value), bad->why, replace_line(l, bad));
-    const char *v = facts_env(l->facts, "HSA_OVERRIDE_GFX_VERSION");
-    return v ? found_ok(l, "HSA_OVERRIDE_GFX_VERSION=%s fits this chip and this PyTorch", v)
-             : found_ok(l, "HSA_OVERRIDE_GFX_VERSION is not set");
+    struct finding bad;
+    if (found_harmful(l, is_override, &bad))
+        return bad;
+    const struct plan_var *kept = find_kept(l, is_override);
+    return kept ? found_ok(l, "%s=%s fits this chip and this PyTorch", kept->name, kept->value)
+                : found_ok(l, "HSA_OVERRIDE_GFX_VERSION is not set");
 }
 
 struct finding check_visible_devices(const struct look *l)
 {
-    const struct plan_var *bad = find_harmful(l, is_selection);
-    if (bad)
-        return found(l->gpu ? CHECK_FAIL : CHECK_WARN, say(l, "%s='%s'", bad->name, bad->value), bad->why,
-                     replace_line(l, bad));
-    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
-        if (facts_env(l->facts, plan_selectors[i]))
-            return found_ok(l, "%s=%s", plan_selectors[i], facts_env(l->facts, plan_selectors[i]));
-    return found_ok(l, "no variable hides a GPU");
+    struct finding bad;
+    if (found_harmful(l, is_selection, &bad))
+        return bad;
+    const struct plan_var *kept = find_kept(l, is_selection);
+    return kept ? found_ok(l, "%s=%s", kept->name, kept->value) : found_ok(l, "no variable hides a GPU");
+}
+
+static bool is_other(const char *name)
+{
+    return !is_override(name) && !is_selection(name) && !is_library_path(name) && !is_preload(name);
 }
 
 struct finding check_env_harmful(const struct look *l)
 {
-    CLEANUP(str_release) struct str names = { 0 }, facts = { 0 }, why = { 0 };
-    for (size_t i = 0; i < l->plan->n_unset; i++) {
-        const struct plan_var *v = &l->plan->unset[i];
-        if (is_override(v->name) || is_selection(v->name) || is_loader(v->name))
-            continue;
-        str_addf(&names, " %s", v->name);
-        str_addf(&facts, "%s%s=%s", facts.len ? ", " : "", v->name, v->value);
-        str_addf(&why, "%s%s: %s", why.len ? "; " : "", v->name, v->why);
-    }
-    if (!names.len)
-        return found_ok(l, "no variable that harms is set");
-    return found(CHECK_WARN, say(l, "%s", facts.s), say(l, "%s", why.s), say(l, "unset%s", names.s));
+    struct finding bad;
+    return found_harmful(l, is_other, &bad) ? bad : found_ok(l, "no variable that harms is set");
 }
 
 struct finding check_env_planned(const struct look *l)
@@ -92,8 +102,6 @@ struct finding check_env_planned(const struct look *l)
         return found_skip("no GPU to plan for");
     for (size_t i = 0; i < l->plan->n_set; i++) {
         const struct plan_var *v = &l->plan->set[i];
-        if (is_override(v->name) || is_selection(v->name) || str_eq(facts_env(l->facts, v->name), v->value))
-            continue;
         str_addf(&names, "%s%s", names.len ? ", " : "", v->name);
         if (strlen(v->value) < 60) /* a list of folders would fill the screen */
             str_addf(&names, "=%s", v->value);
@@ -101,7 +109,8 @@ struct finding check_env_planned(const struct look *l)
     if (!names.len)
         return found_ok(l, "nothing is missing in the environment");
     return found(CHECK_WARN, say(l, "not set yet: %s", names.s),
-                 "cairn env --explain gives the reason for each", "eval \"$(cairn env)\"");
+                 "`cairn run -- COMMAND` sets them by itself; cairn env --explain gives the reason for each",
+                 "eval \"$(cairn env)\"");
 }
 
 /* The plan also notes what other checks say; here counts what is about a variable the user has set. */
@@ -137,49 +146,22 @@ struct finding check_env_warnings(const struct look *l)
                  "cairn env    # shows the plan with what it met");
 }
 
-/* The first entry of LD_LIBRARY_PATH that leads into a ROCm which is not the one torch loads. */
-static const char *foreign_entry(const struct look *l, const char *path)
-{
-    const char *own = l->torch->hip_library.s;
-    for (const char *at = path; at; at = strchr(at, ':'), at = at ? at + 1 : NULL) {
-        size_t n = strcspn(at, ":");
-        bool rocm = look_rocm_of(l, at, n) || (n >= 9 && !strncmp(at, "/opt/rocm", 9));
-        if (rocm && !(own && !strncmp(own, at, n) && own[n] == '/'))
-            return arena_strndup(l->arena, at, n);
-    }
-    return NULL;
-}
-
 struct finding check_ld_library_path(const struct look *l)
 {
+    struct finding bad;
     const char *path = facts_env(l->facts, "LD_LIBRARY_PATH");
-    if (!path || !*path)
-        return found_ok(l, "LD_LIBRARY_PATH is not set");
-    const struct plan_var *bad = plan_find(l->plan->unset, l->plan->n_unset, "LD_LIBRARY_PATH");
-    if (!bad && (!l->torch || l->torch->build != TORCH_ROCM))
-        return found_skip("no ROCm build of PyTorch");
-    const char *entry = bad ? NULL : foreign_entry(l, path);
-    if (!bad && !entry)
-        return found_ok(l, "LD_LIBRARY_PATH leads to no second ROCm");
-    return found(
-        CHECK_WARN, bad ? say(l, "LD_LIBRARY_PATH=%s", path) : say(l, "LD_LIBRARY_PATH has %s", entry),
-        bad ? bad->why
-            : "it puts a second HIP and HSA runtime before the one PyTorch brings; mixed majors crash",
-        bad ? replace_line(l, bad) : "unset LD_LIBRARY_PATH");
+    if (found_harmful(l, is_library_path, &bad))
+        return bad;
+    return path && *path ? found_ok(l, "LD_LIBRARY_PATH leads to no second ROCm")
+                         : found_ok(l, "LD_LIBRARY_PATH is not set");
 }
 
 struct finding check_ld_preload(const struct look *l)
 {
-    static const char *const runtimes[] = { "libamdhip64", "libhsa-runtime64", "librocblas", "libhipblaslt",
-                                            "libMIOpen" };
+    struct finding bad;
     const char *v = facts_env(l->facts, "LD_PRELOAD");
-    if (!v || !*v)
-        return found_ok(l, "LD_PRELOAD is not set");
-    for (size_t i = 0; i < ARRAY_LEN(runtimes); i++)
-        if (strstr(v, runtimes[i]))
-            return found(
-                CHECK_WARN, say(l, "LD_PRELOAD=%s", v),
-                say(l, "it forces another %s into PyTorch than the one it was built with", runtimes[i]),
-                "unset LD_PRELOAD");
-    return found_ok(l, "LD_PRELOAD=%s names no ROCm library", v);
+    if (found_harmful(l, is_preload, &bad))
+        return bad;
+    return v && *v ? found_ok(l, "LD_PRELOAD=%s names no ROCm library", v)
+                   : found_ok(l, "LD_PRELOAD is not set");
 }

@@ -138,16 +138,20 @@ static const struct gpu_facts *find_integrated(const struct look *l)
     return NULL;
 }
 
-/* The user's own choice of devices that leaves this GPU out, unless the plan found it wrong. */
-static const char *user_hides(const struct look *l, const struct gpu_facts *g)
+static bool is_visible(const struct look *l, const struct gpu_facts *g)
 {
-    const char *index = say(l, "%d", g->hip_index);
-    for (size_t i = 0; i < PLAN_N_SELECTORS; i++) {
-        const char *v = facts_env(l->facts, plan_selectors[i]);
-        if (v && *v && !str_list_has(v, ',', index) &&
-            !plan_find(l->plan->unset, l->plan->n_unset, plan_selectors[i]))
-            return say(l, "%s=%s", plan_selectors[i], v);
-    }
+    for (size_t i = 0; i < l->plan->n_visible; i++)
+        if (l->plan->visible[i] == g)
+            return true;
+    return false;
+}
+
+/* What the plan would set to select GPUs, or the user's own that it keeps; NULL: neither. */
+static const struct plan_var *find_selector(const struct plan_var *vars, size_t n)
+{
+    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
+        if (plan_find(vars, n, plan_selectors[i]))
+            return plan_find(vars, n, plan_selectors[i]);
     return NULL;
 }
 
@@ -158,16 +162,18 @@ struct finding check_gpu_integrated(const struct look *l)
     const struct gpu_facts *other = find_integrated(l);
     if (!other)
         return found_ok(l, "no integrated GPU beside the discrete one");
-    const char *choice = user_hides(l, other);
-    if (choice)
-        return found_ok(l, "%s hides the integrated GPU", choice);
-    const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, "ROCR_VISIBLE_DEVICES");
+    const struct plan_var *v = find_selector(l->plan->set, l->plan->n_set),
+                          *own = find_selector(l->plan->keep, l->plan->n_keep);
+    if (!is_visible(l, other) && !v)
+        return own ? found_ok(l, "%s=%s hides the integrated GPU", own->name, own->value)
+                   : found_ok(l, "the integrated GPU is hidden");
     return found(
         CHECK_WARN, say(l, "%s is visible beside %s", say_gpu(l, other), say_gpu(l, l->gpu)),
         "a visible integrated GPU crashes libraries that have no code for it, can become the default device, "
         "and makes PyTorch turn hipBLASLt off for all devices",
         v ? say(l, "export %s=%s", v->name, v->value)
-          : say(l, "export ROCR_VISIBLE_DEVICES=%d", l->gpu->hip_index));
+          : say(l, "eval \"$(cairn env --gpu %d)\"    # outranks your own %s", l->gpu->hip_index,
+                own ? own->name : "choice"));
 }
 
 struct finding check_gpu_asleep(const struct look *l)

@@ -75,7 +75,7 @@ struct finding check_miopen_db(const struct look *l)
         l, "MIOpen", &l->torch->miopen, CHECK_WARN,
         "its database has no tuned convolutions for this chip, so the first epoch searches: minutes for a "
         "VAE or UNet. FAST skips the search, and suits jobs with many image sizes",
-        "export MIOPEN_FIND_MODE=FAST");
+        "cairn run --with MIOPEN_FIND_MODE=FAST -- COMMAND");
     if (f.status == CHECK_WARN && mode)
         return found_ok(l, "%s; MIOPEN_FIND_MODE=%s is set", f.fact, mode);
     return f;
@@ -190,15 +190,14 @@ struct finding check_flash_attn(const struct look *l)
         return found_skip("flash-attn is not installed");
     struct finding f =
         judge_package(l, "flash-attn", p, remedy_pip(l, "--no-build-isolation --force-reinstall flash-attn"));
-    bool radeon = l->chip && l->chip->family >= GFX_RDNA1;
-    const char *value = look_planned(l, name);
-    if (f.status == CHECK_WARN || !radeon || str_eq(value, "TRUE"))
+    const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, name);
+    if (f.status == CHECK_WARN || !v)
         return f;
     return found(
         CHECK_WARN, say(l, "%s would use its CK kernels on this Radeon", say_package(l, "flash-attn", p)),
         "its Triton kernels are the ones for RDNA; the switch must be the exact word TRUE, at install and at "
         "run time",
-        say(l, "export %s=TRUE", name));
+        say(l, "export %s=%s", v->name, v->value));
 }
 
 struct finding check_accelerate(const struct look *l)

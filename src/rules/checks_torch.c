@@ -2,6 +2,7 @@
 #include "rules/looks.h"
 
 #include "base/str.h"
+#include "rules/override.h"
 #include "rules/remedy.h"
 
 static const char *build_word(enum torch_build b)
@@ -71,14 +72,6 @@ struct finding check_torch_several(const struct look *l)
                  "cairn doctor --torch DIR    # judges another one");
 }
 
-static bool override_is_set(const struct look *l)
-{
-    if (facts_env(l->facts, "HSA_OVERRIDE_GFX_VERSION"))
-        return true;
-    return l->gpu->kfd_node.from &&
-           facts_env(l->facts, say(l, "HSA_OVERRIDE_GFX_VERSION_%lld", (long long)l->gpu->kfd_node.v));
-}
-
 /* "export NAME=value" for the override that the plan wants. */
 static const char *override_line(const struct look *l)
 {
@@ -88,16 +81,26 @@ static const char *override_line(const struct look *l)
     return NULL;
 }
 
+/* It runs another chip's code, or could: a wheel with the chip's own comes first, where there is one. */
 static struct finding judge_override(const struct look *l, const char *target)
 {
-    const char *line = override_line(l), *gfx = l->gpu->gfx.s;
-    if (!line && override_is_set(l))
+    const char *line = override_line(l), *gfx = l->gpu->gfx.s, *torch = remedy_torch(l);
+    bool better = torch && override_has_own_wheel(l->chip, l->torch);
+    if (!line && !better)
         return found_ok(l, "no %s code, but the override makes it run %s code, which fits", gfx, target);
+    if (!line)
+        return found(CHECK_WARN,
+                     say(l, "this PyTorch has no code for %s and runs %s's under an override", gfx, target),
+                     "another chip's code can hang or fault; there is a wheel with the chip's own", torch);
     return found(
         CHECK_FAIL, say(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
-        "same instructions and no more registers than the chip has; without it the first kernel fails with "
-        "\"invalid device function\"",
-        line ? line : remedy_torch(l));
+        better
+            ? "without it the first kernel fails with \"invalid device function\"; another chip's code can "
+              "hang or fault, so a wheel with the chip's own is better"
+            : "same instructions and no more registers than the chip has; without it the first kernel fails "
+              "with \"invalid device function\"",
+        better ? say(l, "%s\n# or, at the risk of hangs, with the PyTorch that is there:\n%s", torch, line)
+               : line);
 }
 
 struct finding check_torch_target(const struct look *l)
@@ -106,17 +109,19 @@ struct finding check_torch_target(const struct look *l)
     const char *target = look_target(l);
     if (!t || t->build != TORCH_ROCM || !target)
         return found_skip("no ROCm build of PyTorch, or no GPU of known target");
+    const struct override_wheel wheel = override_wheel_of(t);
+    const struct targets *code = &wheel.code;
     const char *gfx = l->gpu->gfx.s;
-    if (!t->compiled.from)
+    if (!code->from)
         return found_unknown(say(l, "whether this PyTorch has code for %s is not known", gfx),
                              "its list of targets was not readable", "cairn doctor --probe");
-    if (look_carries(&t->compiled, gfx))
-        return found_ok(l, "this PyTorch has code for %s (from %s)", gfx, t->compiled.from);
-    if (!str_eq(target, gfx) && look_carries(&t->compiled, target))
+    if (look_carries(code, gfx))
+        return found_ok(l, "this PyTorch has code for %s (from %s)", gfx, code->from);
+    if (!str_eq(target, gfx) && look_carries(code, target))
         return judge_override(l, target);
     CLEANUP(str_release) struct str list = { 0 };
-    for (size_t i = 0; i < t->compiled.n; i++)
-        str_addf(&list, " %s", t->compiled.name[i]);
+    for (size_t i = 0; i < code->n; i++)
+        str_addf(&list, " %s", code->name[i]);
     const char *remedy = remedy_torch(l);
     return found(
         CHECK_FAIL, say(l, "this PyTorch has no code for %s", gfx),

@@ -52,6 +52,11 @@ static const struct env_rule rules[] = {
       .when = { .gfx = "gfx1101 gfx1102 gfx1103 gfx1150 gfx1152 gfx1153 gfx1200", .aotriton_from = "0.13",
                 .library = ENV_LIBRARY_AOTRITON } },
 
+    { .name = "FLASH_ATTENTION_TRITON_AMD_ENABLE", .value = "TRUE",
+      .when = { .family = "RDNA2 RDNA3 RDNA3.5 RDNA4", .os = ENV_OS_LINUX, .flash_attn = true },
+      .why = "flash-attn is installed, and its Triton kernels are the ones for Radeons; the others are for CDNA",
+      .source = SRC_FLASH },
+
     { .name = "TORCH_BLAS_PREFER_HIPBLASLT", .value = "1",
       .when = { .gfx = "gfx1100", .torch_from = "2.6", .torch_below = "2.10", .library = ENV_LIBRARY_HIPBLASLT },
       .why = "hipBLASLt has tuned kernels for gfx1100, and this PyTorch does not yet choose it by itself",
@@ -185,6 +190,8 @@ bool env_when_met(const struct env_when *w, const struct situation *s)
         !in_range(s->kernel, w->kernel_from, w->kernel_below))
         return false;
     if (!os_fits(w->os, s->windows) || (w->gpus == ENV_GPUS_SEVERAL && s->n_visible < 2))
+        return false;
+    if (w->flash_attn && !(s->lists && s->lists->flash_attn.version.s))
         return false;
     if ((w->debug && !s->debug) || (w->trainer && !str_eq(w->trainer, s->trainer)))
         return false;

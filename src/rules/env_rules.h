@@ -25,6 +25,7 @@ struct env_when {
     enum env_os os;
     enum env_gpus gpus;       /* that stay visible */
     enum env_library library; /* not known to lack code for the chip */
+    bool flash_attn;          /* the flash-attn package is installed */
     bool debug;               /* with --debug only */
     const char *trainer;
 };

@@ -64,7 +64,9 @@ static enum override_flaw judge_by_wheel(const struct override_wheel *w, const s
         return foreign == TRI_NO ? OVERRIDE_NATIVE_ONLY : OVERRIDE_NATIVE;
     if (foreign == TRI_NO)
         return OVERRIDE_NO_CODE;
-    return native == TRI_UNKNOWN && real->wheel_major ? OVERRIDE_OBSOLETE : OVERRIDE_FINE;
+    if (native == TRI_UNKNOWN && real->wheel_major)
+        return OVERRIDE_OBSOLETE;
+    return env_targets_cover(&w->rocblas, as->gfx) == TRI_NO ? OVERRIDE_NO_ROCBLAS : OVERRIDE_FINE;
 }
 
 enum override_flaw override_judge(const struct override_wheel *w, const char *value,
@@ -87,4 +89,30 @@ enum override_flaw override_judge(const struct override_wheel *w, const char *va
     if (as->vgpr_kib > real->vgpr_kib)
         return OVERRIDE_TOO_MANY_REGISTERS;
     return gfx_is_safe_relative(as, real) ? OVERRIDE_FINE : OVERRIDE_NO_RELATIVE;
+}
+
+bool override_is_fatal(enum override_flaw flaw)
+{
+    switch (flaw) {
+    case OVERRIDE_MALFORMED:
+    case OVERRIDE_NO_CHIP:
+    case OVERRIDE_OTHER_GENERATION:
+    case OVERRIDE_NATIVE_ONLY:
+    case OVERRIDE_NO_CODE:
+    case OVERRIDE_NO_ROCBLAS:
+    case OVERRIDE_NO_RELATIVE:
+        return true;
+    case OVERRIDE_FINE:
+    case OVERRIDE_SAME:
+    case OVERRIDE_NATIVE:
+    case OVERRIDE_OBSOLETE:
+    case OVERRIDE_TOO_MANY_REGISTERS:
+        break;
+    }
+    return false;
+}
+
+bool override_has_own_wheel(const struct gfx_chip *c, const struct torch_facts *t)
+{
+    return c && (c->wheel_major || (t && t->therock && c->therock));
 }

@@ -28,6 +28,7 @@ enum override_flaw {
     OVERRIDE_NATIVE,             /* PyTorch carries the chip itself, and the other one too */
     OVERRIDE_NATIVE_ONLY,        /* it carries the chip, and not the other one */
     OVERRIDE_NO_CODE,            /* it carries neither */
+    OVERRIDE_NO_ROCBLAS,         /* it carries the other one, but its rocBLAS does not, and aborts */
     OVERRIDE_OBSOLETE,           /* its list is not known, but wheels of today carry the chip */
     OVERRIDE_TOO_MANY_REGISTERS, /* the other chip's code may need more than there are */
     OVERRIDE_NO_RELATIVE,        /* the other chip's code has instructions that this one lacks */
@@ -35,5 +36,9 @@ enum override_flaw {
 /* real NULL: the chip is not known, and only the value itself is judged. */
 enum override_flaw override_judge(const struct override_wheel *w, const char *value,
                                   const struct gfx_chip *real);
+/* Nothing works with it: no GPU is seen, or the first kernel stops the job. */
+bool override_is_fatal(enum override_flaw flaw);
+/* Is there a wheel with the chip's own code that could take this PyTorch's place? */
+bool override_has_own_wheel(const struct gfx_chip *c, const struct torch_facts *t);
 
 #endif

@@ -67,7 +67,8 @@ void work_warn(struct work *w, const char *fmt, ...)
 void work_set(struct work *w, const char *name, const char *value, const char *why, const char *source)
 {
     if (!plan_find(w->plan->set, w->plan->n_set, name))
-        *ARENA_PUSH(w->a, w->plan->set, w->plan->n_set) = (struct plan_var){ name, value, why, source };
+        *ARENA_PUSH(w->a, w->plan->set, w->plan->n_set) =
+            (struct plan_var){ .name = name, .value = value, .why = why, .source = source };
 }
 
 const char *work_gpu_text(const struct work *w, const struct gpu_facts *g)
@@ -252,7 +253,7 @@ static void emit(struct work *w)
     struct plan *p = w->plan;
     for (size_t i = 0; i < w->n_vars; i++) {
         const struct env_var *v = &w->vars[i];
-        struct plan_var out = { v->name, v->value, v->why ? v->why : "yours", v->source };
+        struct plan_var out = { v->name, v->value, v->why ? v->why : "yours", v->source, v->fatal };
         if (v->given)
             work_set(w, v->name, v->value, "given with --with", v->source ? v->source : "--with");
         else if (v->state == VAR_REFUSED)
@@ -303,6 +304,8 @@ int plan_build(const struct facts *f, const struct plan_options *o, struct arena
     if (devices_plan(&w, err))
         return -1;
     w.s.n_visible = w.n_visible;
+    plan.visible = w.visible;
+    plan.n_visible = w.n_visible;
     if (plan.gpu && plan.gpu->kind != GPU_KIND_UNKNOWN)
         w.s.unified = plan.gpu->kind == GPU_INTEGRATED ? TRI_YES : TRI_NO;
     override_plan(&w);

@@ -12,12 +12,17 @@
 
 struct plan_var {
     const char *name, *value, *why, *source;
+    /* Only of what is taken out: nothing works with it, since no GPU is seen or the first kernel stops the job. */
+    bool fatal;
 };
 
 struct plan {
     const struct gpu_facts *gpu; /* the one planned for; NULL: no GPU that can train */
     struct plan_var *set, *unset, *keep;
     size_t n_set, n_unset, n_keep;
+    const struct gpu_facts *
+        *visible; /* what the trainer will see, in HIP's order; empty: none, or not known */
+    size_t n_visible;
     struct problems warnings;
 };
 

@@ -222,6 +222,7 @@ static void judge_leader(struct work *w, struct env_var *v, const char *const *n
 {
     const char *flaw = NULL, *remark = NULL, *text = clean_text(w, v->value, &flaw, &remark);
     const char *name = plan_allocator_name(w->s.torch);
+    v->fatal = flaw != NULL;
     if (flaw && work_refuse(w, v, DOC_ALLOCATOR, "%s", flaw)) {
         move_text(w, text, "your options without the one that harms");
     } else if (!flaw && !is_read(names, v->name) &&

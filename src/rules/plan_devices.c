@@ -150,6 +150,8 @@ static bool judge_list(struct work *w, struct env_var *v, bool trims, struct cho
 {
     struct dialect d = { .trims = trims, .counts = c->shown.n && !w->o->windows };
     struct reading r = read_list(w, v->value, d, &c->shown);
+    /* A list that ends early still shows what stands before. */
+    v->fatal = r.flaw && (d.counts ? !r.shown.n : !v->value[strspn(v->value, " \t")]);
     if (r.flaw && work_refuse(w, v, DOC_VISIBLE, "%s", r.flaw)) {
         c->mistaken = true;
         if (r.meant.n)
@@ -175,7 +177,8 @@ static struct env_var *hip_variable(struct work *w)
                     "says the same as HIP_VISIBLE_DEVICES, which is the one that HIP reads: redundant");
         return hip;
     }
-    if (!hip->value[0] && work_refuse(w, hip, DOC_VISIBLE, "an empty value hides every GPU"))
+    hip->fatal = !hip->value[0];
+    if (hip->fatal && work_refuse(w, hip, DOC_VISIBLE, "an empty value hides every GPU"))
         return cuda;
     work_refuse(w, cuda, DOC_VISIBLE, "contradicts HIP_VISIBLE_DEVICES=%s, which is the one that HIP reads",
                 hip->value);

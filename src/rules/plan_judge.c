@@ -104,7 +104,7 @@ static void judge_rocblas_lt(struct work *w, struct env_var *v)
     bool one = str_eq(v->value, "1");
     if (w->o->windows)
         work_refuse(w, v, DOC_HIPBLASLT, "not read: rocBLAS for Windows is built without hipBLASLt");
-    else if (one && has_hipblaslt(w) == TRI_NO)
+    else if ((v->fatal = one && has_hipblaslt(w) == TRI_NO))
         work_refuse(w, v, DOC_HIPBLASLT,
                     "hipBLASLt has no code for %s: rocBLAS aborts the process when it cannot start",
                     w->s.gfx);

@@ -20,13 +20,24 @@ static enum tri has_code(const struct work *w, const char *gfx)
     return override_carries(&wheel, gfx);
 }
 
-/* What is wrong with the user's override on one GPU; NULL: nothing. */
-static const char *override_flaw(struct work *w, const char *value, const struct gpu_facts *g)
+static const struct gfx_chip *chip_of(const struct gpu_facts *g)
+{
+    return g && g->gfx.s ? gfx_find(g->gfx.s) : NULL;
+}
+
+static enum override_flaw flaw_on(struct work *w, const char *value, const struct gpu_facts *g)
 {
     const struct override_wheel wheel = wheel_of(w);
-    const struct gfx_chip *as = gfx_find_override(value), *real = g && g->gfx.s ? gfx_find(g->gfx.s) : NULL;
+    return override_judge(&wheel, value, chip_of(g));
+}
+
+/* What is wrong with the user's override on one GPU; NULL: nothing. */
+static const char *flaw_text(struct work *w, enum override_flaw flaw, const char *value,
+                             const struct gpu_facts *g)
+{
+    const struct gfx_chip *as = gfx_find_override(value), *real = chip_of(g);
     const char *torch = work_torch_text(w);
-    switch (override_judge(&wheel, value, real)) {
+    switch (flaw) {
     case OVERRIDE_MALFORMED:
         return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
                "PyTorch sees no GPU at all";
@@ -48,6 +59,10 @@ static const char *override_flaw(struct work *w, const char *value, const struct
         return arena_printf(w->a,
                             "%s has no code for %s: every kernel lookup would fail (invalid device function)",
                             torch, as->gfx);
+    case OVERRIDE_NO_ROCBLAS:
+        return arena_printf(w->a,
+                            "the rocBLAS of %s has no kernels for %s: it aborts at the first matrix product",
+                            torch, as->gfx);
     case OVERRIDE_OBSOLETE:
         return arena_printf(
             w->a,
@@ -68,15 +83,46 @@ static const char *override_flaw(struct work *w, const char *value, const struct
     return NULL;
 }
 
+/* Behind the reason for an override: the better way, where there is one. */
+static const char *better_way(struct work *w, const struct gpu_facts *g)
+{
+    const struct gfx_chip *c = chip_of(g);
+    if (!override_has_own_wheel(c, w->s.lists))
+        return "";
+    if (!c->wheel_major)
+        return arena_printf(w->a, "; foreign code can hang or fault, and AMD's wheels carry %s itself",
+                            c->gfx);
+    return arena_printf(w->a, "; foreign code can hang or fault, and pytorch.org wheels carry %s since %s",
+                        c->gfx, c->wheel);
+}
+
+static void accept_override(struct work *w, struct env_var *v, const struct gpu_facts *g)
+{
+    const struct gfx_chip *as = gfx_find_override(v->value);
+    if (chip_of(g) && as && has_code(w, g->gfx.s) == TRI_NO)
+        work_accept(w, v, "%s has no code for %s but for %s, whose code this chip runs%s", work_torch_text(w),
+                    g->gfx.s, as->gfx, better_way(w, g));
+    else
+        work_accept(w, v, "your override; whether this PyTorch needs it is not known");
+}
+
+/* It renames all GPUs: the worst that it does to one counts. */
 static void judge_plain(struct work *w, struct env_var *v)
 {
-    const char *flaw = w->n_visible ? NULL : override_flaw(w, v->value, NULL);
-    for (size_t i = 0; i < w->n_visible && !flaw; i++)
-        flaw = override_flaw(w, v->value, w->visible[i]);
-    if (flaw)
-        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw);
+    const struct gpu_facts *on = NULL;
+    enum override_flaw flaw = w->n_visible ? OVERRIDE_FINE : flaw_on(w, v->value, NULL);
+    for (size_t i = 0; i < w->n_visible && !override_is_fatal(flaw); i++) {
+        enum override_flaw one = flaw_on(w, v->value, w->visible[i]);
+        if (flaw != OVERRIDE_FINE && !override_is_fatal(one))
+            continue;
+        flaw = one;
+        on = w->visible[i];
+    }
+    v->fatal = override_is_fatal(flaw);
+    if (flaw != OVERRIDE_FINE)
+        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw_text(w, flaw, v->value, on));
     else
-        work_accept(w, v, "your override; nothing known speaks against it here");
+        accept_override(w, v, w->plan->gpu);
 }
 
 static const struct gpu_facts *gpu_at_node(const struct work *w, const char *digits, bool *visible)
@@ -101,9 +147,10 @@ static void judge_node(struct work *w, struct env_var *v)
     bool visible = false;
     const char *digits = v->name + strlen(PLAIN "_");
     const struct gpu_facts *g = gpu_at_node(w, digits, &visible);
-    const char *flaw = override_flaw(w, v->value, g);
-    if (flaw)
-        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw);
+    enum override_flaw flaw = flaw_on(w, v->value, g);
+    v->fatal = visible && override_is_fatal(flaw); /* one that is hidden may have any name */
+    if (flaw != OVERRIDE_FINE)
+        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw_text(w, flaw, v->value, g));
     else if (w->s.rocm.n && version_below(w->s.rocm, 6, 3, 0))
         work_refuse(w, v, DOC_OVERRIDE, "not read before ROCm 6.3");
     else if (w->plan->gpu && !g)
@@ -112,7 +159,7 @@ static void judge_node(struct work *w, struct env_var *v)
     else if (g && !visible)
         work_refuse(w, v, DOC_OVERRIDE, "%s is hidden, so renaming it does nothing", work_gpu_text(w, g));
     else
-        work_accept(w, v, "your override for one GPU; nothing known speaks against it here");
+        accept_override(w, v, g);
 }
 
 static bool is_node_name(const char *name)
@@ -193,9 +240,9 @@ static void set_plain(struct work *w, const struct gfx_chip *as, const struct gp
     struct computed *c = &w->computed[ENV_VALUE_OVERRIDE];
     gfx_override_value(as->gfx, value);
     c->value = arena_strdup(w->a, value);
-    c->why = arena_printf(w->a, "%s has no code for %s but for %s, whose code this chip runs%s",
-                          work_torch_text(w), g->gfx.s, as->gfx,
-                          by_version ? " (by its version: its own list could not be read)" : "");
+    c->why = arena_printf(
+        w->a, "%s has no code for %s but for %s, whose code this chip runs%s%s", work_torch_text(w), g->gfx.s,
+        as->gfx, by_version ? " (by its version: its own list could not be read)" : "", better_way(w, g));
 }
 
 static void set_node(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g)

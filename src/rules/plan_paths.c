@@ -22,7 +22,17 @@ static bool is_runtime_name(const char *file)
     return str_starts(file, "libamdhip64.so") || str_starts(file, "libhsa-runtime64.so");
 }
 
-/* Does the directory hold a HIP or HSA runtime?  One that is not in the tree is told by its name. */
+/* What LD_PRELOAD names goes into every process, so a library of kernels is as bad there as a runtime. */
+static bool is_rocm_name(const char *file)
+{
+    static const char *const others[] = { "librocblas.so", "libhipblaslt.so", "libMIOpen.so" };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (str_starts(file, others[i]))
+            return true;
+    return is_runtime_name(file);
+}
+
+/* Does the directory hold a HIP or HSA runtime?  A capture may lack what its machine had, so there the name tells. */
 static bool holds_runtime(struct work *w, const char *dir)
 {
     char **names;
@@ -30,7 +40,7 @@ static bool holds_runtime(struct work *w, const char *dir)
     if (*dir != '/')
         return false;
     if (root_list(&w->f->root, w->a, dir, &names, &n))
-        return str_starts(dir, "/opt/rocm");
+        return !w->f->root.live && str_starts(dir, "/opt/rocm");
     for (size_t i = 0; i < n; i++)
         if (is_runtime_name(names[i]))
             return true;
@@ -56,7 +66,7 @@ static bool shadows_by_file(struct work *w, const char *file)
 {
     (void)w;
     const char *slash = strrchr(file, '/');
-    return is_runtime_name(slash ? slash + 1 : file);
+    return is_rocm_name(slash ? slash + 1 : file);
 }
 
 /* The list without the entries that put a second runtime in front; *bad names those. */
@@ -115,11 +125,12 @@ static bool has_kernels(struct work *w, const char *dir, const char *gfx)
     return false;
 }
 
-static void judge_kernel_dir(struct work *w, const char *name, const char *result)
+static void judge_kernel_dir(struct work *w, const char *name, const char *result, bool aborts)
 {
     struct env_var *v = work_var(w, name);
     if (!v)
         return;
+    v->fatal = aborts;
     if (!root_exists(&w->f->root, v->value))
         work_refuse(w, v, v->row->source, "there is no such directory: %s", result);
     else if (!has_kernels(w, v->value, w->s.gfx))
@@ -195,8 +206,8 @@ void paths_plan(struct work *w)
         return;
     judge_loader(w, "LD_LIBRARY_PATH", ":", shadows_by_dir);
     judge_loader(w, "LD_PRELOAD", ": ", shadows_by_file);
-    judge_kernel_dir(w, "ROCBLAS_TENSILE_LIBPATH", "rocBLAS aborts");
-    judge_kernel_dir(w, "HIPBLASLT_TENSILE_LIBPATH", "hipBLASLt cannot start");
+    judge_kernel_dir(w, "ROCBLAS_TENSILE_LIBPATH", "rocBLAS aborts", true);
+    judge_kernel_dir(w, "HIPBLASLT_TENSILE_LIBPATH", "hipBLASLt cannot start", false);
     judge_path(w, "HIPBLASLT_EXT_OP_LIBRARY_PATH", "your library file",
                "hipBLASLt loses its extra operations");
     judge_path(w, "TRITON_LIBHIP_PATH", "your choice of HIP library for Triton", "Triton cannot start");

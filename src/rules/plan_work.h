@@ -25,6 +25,7 @@ struct env_var {
     bool forced;                /* by --keep or --with */
     bool given;                 /* by --with: belongs into `set` */
     enum var_state state;
+    bool fatal; /* set before it is refused: nothing works with it */
     const char *why, *source;
 };
 

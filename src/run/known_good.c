@@ -261,7 +261,8 @@ void known_good_apply(const struct known_good *g, const struct facts *f, const s
             continue;
         take_out(p->set, &p->n_set, name);
         take_out(p->keep, &p->n_keep, name);
-        *ARENA_PUSH(a, p->set, p->n_set) = (struct plan_var){ name, g->set[i].value, why, source };
+        *ARENA_PUSH(a, p->set, p->n_set) =
+            (struct plan_var){ .name = name, .value = g->set[i].value, .why = why, .source = source };
     }
     for (size_t i = 0; i < g->n_unset; i++) {
         const char *name = g->unset[i], *value = facts_env(f, name);
@@ -270,6 +271,7 @@ void known_good_apply(const struct known_good *g, const struct facts *f, const s
         take_out(p->set, &p->n_set, name);
         take_out(p->keep, &p->n_keep, name);
         if (value && !plan_find(p->unset, p->n_unset, name))
-            *ARENA_PUSH(a, p->unset, p->n_unset) = (struct plan_var){ name, value, why, source };
+            *ARENA_PUSH(a, p->unset, p->n_unset) =
+                (struct plan_var){ .name = name, .value = value, .why = why, .source = source };
     }
 }

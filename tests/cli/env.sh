@@ -267,7 +267,15 @@ refuses_wrong_usage()
     [ "$status" != 0 ] || fail "a root that is not there passes"
 }
 
-for case in prints_lines_that_a_shell_runs prints_the_contract_as_json sets_nothing_on_a_supported_card \
+a_folder_that_is_not_there_shadows_nothing()
+{
+    LD_LIBRARY_PATH=/opt/rocm-0.0/lib run env --json --gfx gfx1151
+    json_is 'not [v for v in d["unset"] if v["name"] == "LD_LIBRARY_PATH"]'
+    LD_LIBRARY_PATH=/opt/rocm-0.0/lib run doctor --json --gfx gfx1151
+    json_is '[c["status"] for c in d["checks"] if c["id"] == "ld-library-path"] == ["ok"]'
+}
+
+for case in a_folder_that_is_not_there_shadows_nothing prints_lines_that_a_shell_runs prints_the_contract_as_json sets_nothing_on_a_supported_card \
     plans_for_shared_memory lacks_a_gpu takes_the_chip_by_hand plans_for_windows takes_second_runtimes_out \
     extends_path_for_bitsandbytes knows_that_device_code_comes_apart warns_of_a_build_without_rocm \
     keeps_and_adds_on_demand quotes_for_sh quotes_for_dotenv quotes_for_fish_and_powershell \

@@ -26,7 +26,7 @@ SPOIL(krackan_unknown) { GPU.gfx = text_of("gfx1152"); HOST.kernel_version = (st
 SPOIL(nothing_hidden) { m->env[0] = NULL; machine_set(m, "ROCR_VISIBLE_DEVICES", "0"); }
 SPOIL(other_not_shown) { m->env[0] = NULL; m->gpus[1].hip_index = -1; }
 SPOIL(other_not_in_kfd) { m->env[0] = NULL; m->gpus[1].rocm_capable = false; }
-SPOIL(both_chosen) { m->env[0] = "HIP_VISIBLE_DEVICES=0,1"; }
+SPOIL(both_chosen) { m->env[0] = "HIP_VISIBLE_DEVICES=0,1"; m->keep[0].name = "HIP_VISIBLE_DEVICES"; machine_show(m, 2); }
 SPOIL(suspended) { GPU.runtime_status = text_of("suspended"); }
 SPOIL(no_atomics) { GPU.pcie_atomics = TRI_NO; }
 SPOIL(atomics_unknown) { GPU.pcie_atomics = TRI_UNKNOWN; }
@@ -159,7 +159,7 @@ const struct check_case hardware_cases[] = {
     { "gpu-support", machine_halo, built_only, CHECK_WARN, "gfx1153" },
     { "gpu-support", machine_card, NULL, CHECK_OK, NULL },
     { "gpu-integrated", machine_both, nothing_hidden, CHECK_WARN, "export ROCR_VISIBLE_DEVICES=0" },
-    { "gpu-integrated", machine_both, both_chosen, CHECK_WARN, NULL },
+    { "gpu-integrated", machine_both, both_chosen, CHECK_WARN, "cairn env --gpu 0" },
     { "gpu-integrated", machine_both, NULL, CHECK_OK, "ROCR_VISIBLE_DEVICES=0 hides" },
     { "gpu-integrated", machine_both, other_not_in_kfd, CHECK_OK, "no integrated GPU" },
     { "gpu-integrated", machine_both, other_not_shown, CHECK_OK, "no integrated GPU" },

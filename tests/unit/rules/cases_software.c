@@ -45,7 +45,10 @@ SPOIL(second_torch) { m->torches[1] = m->torches[0]; m->facts.n_torches = 2; }
 SPOIL(second_is_cpu) { second_torch(m); m->torches[1].build = TORCH_CPU; m->torches[1].site = "/usr/lib/python3/dist-packages"; }
 SPOIL(navi22) { GPU.gfx = text_of("gfx1031"); TORCH.compiled = TORCH.rocblas = targets_of(m, "gfx1030 gfx1100"); }
 SPOIL(navi22_planned) { navi22(m); machine_set(m, "HSA_OVERRIDE_GFX_VERSION", "10.3.0"); }
-SPOIL(override_replaced) { navi22_planned(m); machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "gfx1031"); }
+SPOIL(override_replaced) { navi22_planned(m); machine_fatal(m, "HSA_OVERRIDE_GFX_VERSION", "gfx1031"); }
+SPOIL(halo_old_wheel) { TORCH.compiled = targets_of(m, "gfx1030 gfx1100"); }
+SPOIL(halo_planned) { halo_old_wheel(m); machine_set(m, "HSA_OVERRIDE_GFX_VERSION", "11.0.0"); }
+SPOIL(halo_overridden) { halo_old_wheel(m); machine_env(m, "HSA_OVERRIDE_GFX_VERSION=11.0.0"); }
 SPOIL(navi22_overridden) { navi22(m); machine_env(m, "HSA_OVERRIDE_GFX_VERSION=10.3.0"); }
 SPOIL(navi22_by_node) { navi22(m); machine_env(m, "HSA_OVERRIDE_GFX_VERSION_1=10.3.0"); }
 SPOIL(navi22_generic) { navi22(m); TORCH.compiled = targets_of(m, "gfx10-3-generic"); }
@@ -86,33 +89,30 @@ SPOIL(bnb_other_chip) { bnb(m); TORCH.bitsandbytes.targets = targets_of(m, "gfx9
 SPOIL(bnb_with_rocminfo) { bnb(m); system_rocm(m); }
 SPOIL(flash) { TORCH.flash_attn = (struct package_facts){ .version = text_of("2.8.3"), .fits = TRI_YES }; }
 SPOIL(flash_triton) { flash(m); machine_env(m, "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE"); }
-SPOIL(flash_wrong_word) { flash(m); machine_env(m, "FLASH_ATTENTION_TRITON_AMD_ENABLE=1"); }
+SPOIL(flash_planned) { flash(m); machine_set(m, "FLASH_ATTENTION_TRITON_AMD_ENABLE", "TRUE"); }
+SPOIL(flash_wrong_word) { flash_planned(m); machine_unset(m, "FLASH_ATTENTION_TRITON_AMD_ENABLE", "1"); }
 SPOIL(two_apus) { GPU.gfx = text_of("gfx1150"); m->gpus[1] = m->gpus[0]; m->facts.n_gpus = 2; }
 SPOIL(two_cards) { m->gpus[1] = m->gpus[0]; m->facts.n_gpus = 2; }
 
-SPOIL(override_word) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "gfx1031"); }
-SPOIL(override_two_parts) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.0"); }
-SPOIL(override_space) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.0.0 "); }
-SPOIL(override_other_major) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "10.3.0"); }
-SPOIL(override_no_chip) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.9.9"); }
-SPOIL(override_no_code) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.0.0"); TORCH.compiled = targets_of(m, "gfx1151"); }
+SPOIL(override_word) { machine_fatal(m, "HSA_OVERRIDE_GFX_VERSION", "gfx1031"); }
+SPOIL(override_two_parts) { machine_fatal(m, "HSA_OVERRIDE_GFX_VERSION", "11.0"); }
+SPOIL(override_space) { machine_fatal(m, "HSA_OVERRIDE_GFX_VERSION", "11.0.0 "); }
+SPOIL(override_other_major) { machine_fatal(m, "HSA_OVERRIDE_GFX_VERSION", "10.3.0"); }
+SPOIL(override_no_chip) { machine_fatal(m, "HSA_OVERRIDE_GFX_VERSION", "11.9.9"); }
+SPOIL(override_no_code) { machine_fatal(m, "HSA_OVERRIDE_GFX_VERSION", "11.0.0"); TORCH.compiled = targets_of(m, "gfx1151"); }
 SPOIL(override_same) { machine_unset(m, "HSA_OVERRIDE_GFX_VERSION", "11.5.1"); }
-SPOIL(devices_empty) { machine_unset(m, "HIP_VISIBLE_DEVICES", ""); }
-SPOIL(devices_beyond) { machine_unset(m, "ROCR_VISIBLE_DEVICES", "3"); }
+SPOIL(devices_empty) { machine_fatal(m, "HIP_VISIBLE_DEVICES", ""); }
+SPOIL(devices_beyond) { machine_fatal(m, "ROCR_VISIBLE_DEVICES", "3"); }
 SPOIL(serialized) { machine_unset(m, "AMD_SERIALIZE_KERNEL", "3"); machine_unset(m, "PYTORCH_NO_HIP_MEMORY_CACHING", "1"); override_word(m); }
 SPOIL(something_planned) { machine_set(m, "PYTORCH_ALLOC_CONF", "garbage_collection_threshold:0.8"); }
-SPOIL(planned_and_set) { something_planned(m); machine_env(m, "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8"); }
+SPOIL(selection_planned) { machine_set(m, "ROCR_VISIBLE_DEVICES", "0"); }
 SPOIL(plan_doubts) { machine_env(m, "ACCELERATE_USE_CPU=1"); m->warnings[0] = "ACCELERATE_USE_CPU=1 makes Accelerate train on the CPU"; m->plan.warnings.n = 1; }
 SPOIL(plan_chooses) { m->warnings[0] = "your choice of GPUs hides every GPU"; m->plan.warnings.n = 1; }
 SPOIL(plan_notes) { machine_env(m, "_=/usr/bin/env"); m->warnings[0] = "torch.cuda.is_bf16_supported() says it has bf16"; m->plan.warnings.n = 1; }
-SPOIL(path_second_rocm) { system_rocm(m); machine_env(m, "LD_LIBRARY_PATH=/usr/local/lib:/opt/rocm-6.4.1/lib"); }
-SPOIL(path_opt_rocm) { machine_env(m, "LD_LIBRARY_PATH=/opt/rocm/lib"); }
+SPOIL(path_opt_rocm) { machine_unset(m, "LD_LIBRARY_PATH", "/opt/rocm/lib"); }
 SPOIL(path_planned) { machine_unset(m, "LD_LIBRARY_PATH", "/somewhere/lib"); machine_set(m, "LD_LIBRARY_PATH", "/else"); }
 SPOIL(path_harmless) { machine_env(m, "LD_LIBRARY_PATH=/usr/local/lib"); }
-SPOIL(path_itself) { system_rocm(m); m->rocms[0].path = "/srv/rocm"; machine_env(m, "LD_LIBRARY_PATH=/srv/rocm"); }
-SPOIL(path_for_cpu_build) { cpu_build(m); path_opt_rocm(m); }
-SPOIL(path_of_torch) { foreign_hip(m); machine_env(m, "LD_LIBRARY_PATH=/opt/rocm-6.4.1/lib"); }
-SPOIL(preload_hip) { machine_env(m, "LD_PRELOAD=/opt/rocm/lib/libamdhip64.so.7"); }
+SPOIL(preload_hip) { machine_unset(m, "LD_PRELOAD", "/opt/rocm/lib/libamdhip64.so.7"); }
 SPOIL(preload_malloc) { machine_env(m, "LD_PRELOAD=/usr/lib/libtcmalloc.so.4"); }
 
 const struct check_case software_cases[] = {
@@ -170,6 +170,9 @@ const struct check_case software_cases[] = {
     { "torch-target", machine_card, navi22_planned, CHECK_FAIL, "export HSA_OVERRIDE_GFX_VERSION=10.3.0" },
     { "torch-target", machine_card, override_replaced, CHECK_FAIL, "export HSA_OVERRIDE_GFX_VERSION=10.3.0" },
     { "torch-target", machine_card, navi22_overridden, CHECK_OK, "gfx1030" },
+    { "torch-target", machine_halo, halo_planned, CHECK_FAIL, "pip install" },
+    { "torch-target", machine_halo, halo_planned, CHECK_FAIL, "\nexport HSA_OVERRIDE_GFX_VERSION=11.0.0" },
+    { "torch-target", machine_halo, halo_overridden, CHECK_WARN, "pip install" },
     { "torch-target", machine_card, navi22_by_node, CHECK_OK, "gfx1030" },
     { "torch-target", machine_card, navi22_generic, CHECK_OK, NULL },
     { "torch-target", machine_card, code_unknown, CHECK_UNKNOWN, NULL },
@@ -200,7 +203,7 @@ const struct check_case software_cases[] = {
     { "aotriton", machine_halo, aotriton_off, CHECK_WARN, "export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1" },
     { "aotriton", machine_halo, aotriton_on, CHECK_OK, NULL },
     { "aotriton", machine_card, NULL, CHECK_OK, NULL },
-    { "miopen-db", machine_card, no_miopen_db, CHECK_WARN, "export MIOPEN_FIND_MODE=FAST" },
+    { "miopen-db", machine_card, no_miopen_db, CHECK_WARN, "--with MIOPEN_FIND_MODE=FAST" },
     { "miopen-db", machine_card, miopen_db_unknown, CHECK_UNKNOWN, NULL },
     { "miopen-db", machine_card, miopen_fast, CHECK_OK, "FAST" },
     { "miopen-db", machine_card, NULL, CHECK_OK, NULL },
@@ -225,7 +228,7 @@ const struct check_case software_cases[] = {
     { "rocminfo", machine_card, bnb, CHECK_WARN, "sudo apt install rocminfo" },
     { "rocminfo", machine_card, bnb_with_rocminfo, CHECK_OK, NULL },
     { "rocminfo", machine_card, NULL, CHECK_SKIP, NULL },
-    { "flash-attn", machine_card, flash, CHECK_WARN, "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE" },
+    { "flash-attn", machine_card, flash_planned, CHECK_WARN, "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE" },
     { "flash-attn", machine_card, flash_wrong_word, CHECK_WARN, NULL },
     { "flash-attn", machine_card, flash_triton, CHECK_OK, NULL },
     { "rccl", machine_halo, two_apus, CHECK_WARN, "gloo" },
@@ -246,25 +249,23 @@ const struct check_case software_cases[] = {
     { "visible-devices", machine_card, devices_empty, CHECK_FAIL, "unset HIP_VISIBLE_DEVICES" },
     { "visible-devices", machine_card, devices_beyond, CHECK_FAIL, NULL },
     { "visible-devices", machine_both, NULL, CHECK_OK, "ROCR_VISIBLE_DEVICES=0" },
-    { "env-harmful", machine_card, serialized, CHECK_WARN, "unset AMD_SERIALIZE_KERNEL PYTORCH_NO_HIP_MEMORY_CACHING" },
+    { "env-harmful", machine_card, serialized, CHECK_WARN, "unset AMD_SERIALIZE_KERNEL\nunset PYTORCH_NO_HIP_MEMORY_CACHING" },
     { "env-harmful", machine_card, override_word, CHECK_OK, NULL },
     { "env-harmful", machine_card, devices_empty, CHECK_OK, NULL },
     { "env-harmful", machine_card, path_planned, CHECK_OK, NULL },
     { "env-harmful", machine_card, NULL, CHECK_OK, NULL },
     { "env-planned", machine_card, something_planned, CHECK_WARN, "eval \"$(cairn env)\"" },
-    { "env-planned", machine_card, planned_and_set, CHECK_OK, NULL },
+    { "env-planned", machine_card, navi22_planned, CHECK_WARN, "HSA_OVERRIDE_GFX_VERSION=10.3.0" },
+    { "env-planned", machine_card, selection_planned, CHECK_WARN, "ROCR_VISIBLE_DEVICES=0" },
+    { "env-planned", machine_card, NULL, CHECK_OK, NULL },
     { "env-planned", machine_bare, NULL, CHECK_SKIP, NULL },
     { "env-warnings", machine_card, plan_doubts, CHECK_WARN, "ACCELERATE_USE_CPU" },
     { "env-warnings", machine_card, plan_notes, CHECK_OK, NULL },
     { "env-warnings", machine_card, plan_chooses, CHECK_WARN, NULL },
     { "env-warnings", machine_card, NULL, CHECK_OK, NULL },
-    { "ld-library-path", machine_card, path_second_rocm, CHECK_WARN, "/opt/rocm-6.4.1/lib" },
     { "ld-library-path", machine_card, path_opt_rocm, CHECK_WARN, "/opt/rocm/lib" },
     { "ld-library-path", machine_card, path_planned, CHECK_WARN, "export LD_LIBRARY_PATH=/else" },
     { "ld-library-path", machine_card, path_harmless, CHECK_OK, NULL },
-    { "ld-library-path", machine_card, path_itself, CHECK_WARN, "/srv/rocm" },
-    { "ld-library-path", machine_card, path_for_cpu_build, CHECK_SKIP, NULL },
-    { "ld-library-path", machine_card, path_of_torch, CHECK_OK, NULL },
     { "ld-library-path", machine_card, NULL, CHECK_OK, NULL },
     { "ld-preload", machine_card, preload_hip, CHECK_WARN, "unset LD_PRELOAD" },
     { "ld-preload", machine_card, preload_malloc, CHECK_OK, NULL },

@@ -27,12 +27,29 @@ struct targets targets_of(struct machine *m, const char *names)
     return t;
 }
 
-void machine_env(struct machine *m, const char *assignment)
+static void push_env(struct machine *m, const char *assignment)
 {
     size_t n = 0;
     while (m->env[n])
         n++;
     m->env[n] = assignment;
+}
+
+void machine_env(struct machine *m, const char *assignment)
+{
+    size_t n = strcspn(assignment, "=");
+    push_env(m, assignment);
+    m->keep[m->plan.n_keep++] = (struct plan_var){ .name = arena_strndup(&m->arena, assignment, n),
+                                                   .value = assignment + n + 1,
+                                                   .why = "yours" };
+}
+
+void machine_show(struct machine *m, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        m->visible[i] = &m->gpus[i];
+    m->plan.visible = m->visible;
+    m->plan.n_visible = n;
 }
 
 void machine_param(struct machine *m, const char *module, const char *name, const char *value)
@@ -42,13 +59,21 @@ void machine_param(struct machine *m, const char *module, const char *name, cons
 
 void machine_set(struct machine *m, const char *name, const char *value)
 {
-    m->set[m->plan.n_set++] = (struct plan_var){ name, value, "because", "test" };
+    m->set[m->plan.n_set++] =
+        (struct plan_var){ .name = name, .value = value, .why = "because", .source = "test" };
 }
 
 void machine_unset(struct machine *m, const char *name, const char *value)
 {
-    machine_env(m, arena_printf(&m->arena, "%s=%s", name, value));
-    m->unset[m->plan.n_unset++] = (struct plan_var){ name, value, "it harms", "test" };
+    push_env(m, arena_printf(&m->arena, "%s=%s", name, value));
+    m->unset[m->plan.n_unset++] =
+        (struct plan_var){ .name = name, .value = value, .why = "it harms", .source = "test" };
+}
+
+void machine_fatal(struct machine *m, const char *name, const char *value)
+{
+    machine_unset(m, name, value);
+    m->unset[m->plan.n_unset - 1].fatal = true;
 }
 
 void machine_torch(struct machine *m, const char *version)
@@ -82,6 +107,8 @@ static void wire(struct machine *m)
     m->facts.host.params = m->params;
     m->plan.set = m->set;
     m->plan.unset = m->unset;
+    m->plan.keep = m->keep;
+    machine_show(m, 1);
     m->plan.warnings.text = m->warnings;
 }
 

@@ -18,7 +18,8 @@ struct machine {
     struct disk_facts disks[2];
     struct param params[8];
     const char *env[16];
-    struct plan_var set[8], unset[8];
+    struct plan_var set[8], unset[8], keep[16];
+    const struct gpu_facts *visible[3];
     const char *warnings[2], *broken[2];
 };
 
@@ -33,10 +34,13 @@ void machine_release(struct machine *m);
 struct num num_of(int64_t v);
 struct text text_of(const char *s);
 struct targets targets_of(struct machine *m, const char *names); /* separated by spaces */
-void machine_env(struct machine *m, const char *assignment);
+void machine_env(struct machine *m, const char *assignment);     /* which the plan keeps */
 void machine_param(struct machine *m, const char *module, const char *name, const char *value);
 void machine_set(struct machine *m, const char *name, const char *value);
 void machine_unset(struct machine *m, const char *name, const char *value);
+void machine_fatal(struct machine *m, const char *name,
+                   const char *value);          /* the same, and nothing works with it */
+void machine_show(struct machine *m, size_t n); /* the first n GPUs */
 /* Sets the version and all that is parsed from it: "2.9.1+rocm6.4". */
 void machine_torch(struct machine *m, const char *version);
 void machine_kernel(struct machine *m, const char *version);

@@ -159,8 +159,10 @@ static void becomes_part_of_a_plan(void)
     struct known_good g = entry;
     g.trainer = "musubi-tuner";
     g.date = "2026-11-15";
-    *ARENA_PUSH(&a, p.set, p.n_set) = (struct plan_var){ "HSA_OVERRIDE_GFX_VERSION", "10.3.1", "", "" };
-    *ARENA_PUSH(&a, p.keep, p.n_keep) = (struct plan_var){ "PYTORCH_NO_HIP_MEMORY_CACHING", "1", "", "" };
+    *ARENA_PUSH(&a, p.set, p.n_set) =
+        (struct plan_var){ .name = "HSA_OVERRIDE_GFX_VERSION", .value = "10.3.1" };
+    *ARENA_PUSH(&a, p.keep, p.n_keep) =
+        (struct plan_var){ .name = "PYTORCH_NO_HIP_MEMORY_CACHING", .value = "1" };
     known_good_apply(&g, &f, &o, &a, &p);
     CHECK_INT(p.n_set, 1);
     CHECK_STR(p.set[0].value, "10.3.0");
