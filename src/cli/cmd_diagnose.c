@@ -64,6 +64,14 @@ static struct json *read_verdict(const char *path)
     return v;
 }
 
+static enum diagnose_gpu_use gpu_use_of(const char *name)
+{
+    for (int u = DIAGNOSE_GPU_UNKNOWN; u <= DIAGNOSE_GPU_USED; u++)
+        if (str_eq(name, diagnose_gpu_use_name(u)))
+            return u;
+    return DIAGNOSE_GPU_UNKNOWN;
+}
+
 static void take_verdict(struct diagnose_context *ctx, const struct json *v, const struct json *last)
 {
     const char *end = json_text(json_get(last, "end"));
@@ -73,6 +81,8 @@ static void take_verdict(struct diagnose_context *ctx, const struct json *v, con
     ctx->memory_guard = str_eq(end, attempt_end_name(ATTEMPT_MEMORY));
     ctx->refused = (uint64_t)json_int(json_get(last, "refused"), 0);
     ctx->refused_bytes = (uint64_t)json_int(json_get(last, "refused_bytes"), 0);
+    ctx->memory = gauge_memory_of(json_get(last, "memory"));
+    ctx->gpu_use = gpu_use_of(json_text(json_get(last, "gpu_use")));
 }
 
 /* What was set for an attempt is there in all behind it. */
@@ -88,25 +98,26 @@ static void feed_changes(struct diagnoser *d, const struct json *tries)
 
 /* A folder is a journal of `cairn run`: what it changed in the environment, and the log and the end of the last attempt.
  * Of a log that was rotated nobody knows where that begins. */
-static int read_journal(struct diagnoser *d, const char *dir, struct diagnose_context *ctx,
+static int read_journal(struct diagnoser *d, const char *dir, struct diagnose_context *ctx, struct arena *a,
                         struct cairn_error *err)
 {
-    CLEANUP(arena_release) struct arena a = { 0 };
-    const char *log = arena_printf(&a, "%s/log", dir), *env = arena_printf(&a, "%s/env", dir);
+    const char *log = arena_printf(a, "%s/log", dir), *env = arena_printf(a, "%s/env", dir);
+    const char *hang = arena_printf(a, "%s/hang.txt", dir);
     if (!is_file(log)) {
         cairn_fail(err, CAIRN_EFORMAT,
                    "%s is a directory, and has no file \"log\" as a journal of cairn run has", dir);
         return cairn_hint(err, "give the log file itself");
     }
-    CLEANUP(json_cleanup) struct json *v = read_verdict(arena_printf(&a, "%s/verdict.json", dir));
+    CLEANUP(json_cleanup) struct json *v = read_verdict(arena_printf(a, "%s/verdict.json", dir));
     const struct json *tries = json_get(v, "attempts");
     const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
     struct rest rest = { d, 0 };
-    if (!is_file(arena_printf(&a, "%s/log.first", dir)))
+    if (!is_file(arena_printf(a, "%s/log.first", dir)))
         rest.skip_bytes = (uint64_t)json_int(json_get(last, "log_offset_bytes"), 0);
     if (is_file(env) && read_log(d, env, err))
         return -1;
     take_verdict(ctx, v, last);
+    ctx->hang_file = ctx->hung && is_file(hang) ? hang : NULL;
     feed_changes(d, tries);
     diagnoser_mark_file(d, log);
     return logfile_read(log, feed_rest, &rest, err);
@@ -121,14 +132,13 @@ static const char *journal_of(const char *path, struct arena *a)
     return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
 }
 
-static int read_operand(struct diagnoser *d, const char *path, struct diagnose_context *ctx,
+static int read_operand(struct diagnoser *d, const char *path, struct diagnose_context *ctx, struct arena *a,
                         struct cairn_error *err)
 {
-    CLEANUP(arena_release) struct arena a = { 0 };
     struct stat st;
     bool folder = !str_eq(path, "-") && !stat(path, &st) && S_ISDIR(st.st_mode);
-    const char *journal = folder ? path : journal_of(path, &a);
-    return journal ? read_journal(d, journal, ctx, err) : read_log(d, path, err);
+    const char *journal = folder ? path : journal_of(path, a);
+    return journal ? read_journal(d, journal, ctx, a, err) : read_log(d, path, err);
 }
 
 static bool is_record(const char *path)
@@ -199,7 +209,7 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     if (calls.n == (size_t)n)
         return show(o, NULL, &calls);
     for (int i = 0; i < n; i++)
-        if (!is_record(paths[i]) && read_operand(d, paths[i], &ctx, &err))
+        if (!is_record(paths[i]) && read_operand(d, paths[i], &ctx, &a, &err))
             return print_error(&err);
     if (!o->no_machine && machine_read(&o->machine, &f, &err))
         return print_error(&err);

@@ -260,6 +260,9 @@ static void add_try(struct json *list, const struct supervise_try *t)
     json_add_int(v, "refused", (int64_t)t->calls.refused);
     json_add_int(v, "refused_bytes", (int64_t)t->calls.refused_bytes);
     calls_json(&t->calls, json_add_array(v, "gpu_calls"));
+    json_add_text(v, "gpu_use", diagnose_gpu_use_name(t->attempt.gpu_use));
+    if (t->attempt.memory.watched)
+        gauge_memory_json(&t->attempt.memory, json_add_object(v, "memory"));
 }
 
 struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv)

@@ -99,16 +99,21 @@ static void walk_cgroups(struct facts *f, const char *mount, const char *own, co
     }
 }
 
-/* The text after "0::" (v2) or ":memory:" (v1) in /proc/self/cgroup; "" if it is not told. */
-static const char *own_cgroup(struct facts *f, const char *mark)
+const char *memory_own_cgroup(const struct root *r, struct arena *a, const char *mark)
 {
-    const char *text = root_read(&f->root, &f->arena, "/proc/self/cgroup", NULL);
+    const char *text = root_read(r, a, "/proc/self/cgroup", NULL);
     const char *at = text ? strstr(text, mark) : NULL;
     if (!at)
         return "";
     at += strlen(mark);
-    char *path = arena_strndup(&f->arena, at, strcspn(at, "\r\n"));
+    char *path = arena_strndup(a, at, strcspn(at, "\r\n"));
     return str_eq(path, "/") || strstr(path, "..") ? "" : path;
+}
+
+/* The same for what is being read. */
+static const char *own_cgroup(struct facts *f, const char *mark)
+{
+    return memory_own_cgroup(&f->root, &f->arena, mark);
 }
 
 void memory_read(struct facts *f)

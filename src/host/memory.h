@@ -6,6 +6,9 @@
 #include "host/facts.h"
 
 void memory_read(struct facts *f);
+/* Our own cgroup, as a path below the mount: what stands behind "0::" (v2) or ":memory:" (v1) in /proc/self/cgroup; "" for
+ * the root, and where it is not told. */
+const char *memory_own_cgroup(const struct root *r, struct arena *a, const char *mark);
 /* Fills usable_bytes, usable_reason and the problems that go with memory, from what is known already. */
 void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_facts *g);
 

@@ -20,9 +20,15 @@ const char *diagnose_severity_name(enum diagnose_severity s)
 const char *diagnose_action_name(enum diagnose_action a)
 {
     static const char *const names[] = {
-        "none", "env", "restart", "clear-caches", "other-gpu", "cpu", "optimizer",
+        "none", "env", "restart", "resume", "clear-caches", "other-gpu", "cpu", "optimizer",
     };
     return (size_t)a < ARRAY_LEN(names) ? names[a] : NULL;
+}
+
+const char *diagnose_gpu_use_name(enum diagnose_gpu_use u)
+{
+    static const char *const names[] = { "unknown", "never", "used" };
+    return (size_t)u < ARRAY_LEN(names) ? names[u] : NULL;
 }
 
 struct diagnose_class diagnose_class(size_t i)
@@ -82,6 +88,7 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_
     h->recovered = false;
     h->by_program |= !(flags & RULE_KERNEL);
     h->lost |= (flags & RULE_LOST) != 0;
+    h->told_more |= !(flags & RULE_SIGKILL);
     if (h->seen && score <= h->best.score)
         return;
     struct hit hit = {

@@ -27,6 +27,7 @@ enum diagnose_action {
     DIAGNOSE_ACT_NONE,         /* only a person can */
     DIAGNOSE_ACT_ENV,          /* set and unset variables of the child */
     DIAGNOSE_ACT_RESTART,      /* start again, or resume, without a change */
+    DIAGNOSE_ACT_RESUME,       /* go on from the last checkpoint; without one it would only fail again */
     DIAGNOSE_ACT_CLEAR_CACHES, /* move stale MIOpen and Triton caches into a backup folder */
     DIAGNOSE_ACT_OTHER_GPU,    /* the variables in `set` select it, where it is known */
     DIAGNOSE_ACT_CPU,          /* only where the user allowed it */
@@ -70,14 +71,30 @@ struct diagnosis {
     size_t n_facts_used;
 };
 
+/* What a supervisor saw of the host's memory while the program ran.  -1: not known, or there is no such limit. */
+struct diagnose_memory {
+    bool watched;                                   /* false: nothing was, and the rest means nothing */
+    int64_t host_total_bytes, host_least_bytes;     /* least: available at any time */
+    int64_t cgroup_limit_bytes, cgroup_least_bytes; /* of the limit with the least room */
+    int64_t oom_kills,
+        cgroup_oom_kills; /* by the kernel, meanwhile: on the machine; in the program's cgroup */
+};
+
+/* Had the processes that stood still anything to do with a GPU? */
+enum diagnose_gpu_use { DIAGNOSE_GPU_UNKNOWN, DIAGNOSE_GPU_NEVER, DIAGNOSE_GPU_USED };
+const char *diagnose_gpu_use_name(enum diagnose_gpu_use u);
+
 struct diagnose_context {
-    const struct facts *facts; /* NULL: nothing is known of the machine */
-    const char *gfx;           /* told by hand: "gfx1031", "gfx1031+gfx90c", "gfx120X"; or NULL */
-    int64_t exit_code;         /* exit status, or 128 + signal; -1: not known */
-    bool hung;                 /* a watchdog stopped it */
-    bool memory_guard;         /* a guard stopped it because the host's memory ran out */
-    bool in_copy;              /* the GPU call that failed or did not return was a copy */
-    uint64_t refused;          /* allocations on the GPU, by the guard inside of it */
+    const struct facts *facts;     /* NULL: nothing is known of the machine */
+    const char *gfx;               /* told by hand: "gfx1031", "gfx1031+gfx90c", "gfx120X"; or NULL */
+    int64_t exit_code;             /* exit status, or 128 + signal; -1: not known */
+    bool hung;                     /* a watchdog stopped it */
+    bool memory_guard;             /* a guard stopped it because the host's memory ran out */
+    enum diagnose_gpu_use gpu_use; /* of one that hung */
+    const char *hang_file;         /* where each process of one that hung was written down; or NULL */
+    struct diagnose_memory memory;
+    bool in_copy;     /* the GPU call that failed or did not return was a copy */
+    uint64_t refused; /* allocations on the GPU, by the guard inside of it */
     uint64_t refused_bytes;
     const char *const *env;  /* the child's environment, "NAME=value", NULL-terminated; or NULL */
     const struct plan *plan; /* what it was started with; or NULL */

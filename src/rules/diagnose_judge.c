@@ -281,6 +281,12 @@ bool judge_by_guard(const struct judgement *j)
            (j->verdict == ISSUE_OOM_UNIFIED && j->ctx->refused);
 }
 
+bool judge_by_watch(const struct judgement *j)
+{
+    return (j->verdict == ISSUE_UNKNOWN && j->killed) ||
+           (j->verdict == ISSUE_HANG && j->ctx->gpu_use == DIAGNOSE_GPU_NEVER);
+}
+
 enum issue judge_top(const struct judgement *j, enum issue but)
 {
     enum issue best = ISSUE_UNKNOWN;
@@ -362,7 +368,9 @@ static void conclude_failed(struct judgement *j)
         return;
     }
     j->reason = j->d->any_text ? "no line of the log is in the tables" : "the log is empty";
-    if (j->vendor == VENDOR_NVIDIA)
+    if (j->killed)
+        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.8);
+    else if (j->vendor == VENDOR_NVIDIA)
         conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_ERROR, 0.7);
     else
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.5);

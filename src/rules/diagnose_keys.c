@@ -343,6 +343,25 @@ static const char *key_preload_memory(const struct judgement *j)
     return preload_with(j, "memory");
 }
 
+static const char *key_hang_file(const struct judgement *j)
+{
+    return j->ctx->hang_file;
+}
+
+/* "22.5 GiB of 23.5 GiB were free all the time, and the kernel killed nobody for memory" */
+static const char *key_memory_seen(const struct judgement *j)
+{
+    const struct diagnose_memory *m = &j->ctx->memory;
+    const char *free_ = NULL, *kernel = m->oom_kills ? NULL : "the kernel killed nobody for memory";
+    if (m->host_total_bytes > 0 && m->host_least_bytes >= 0)
+        free_ =
+            arena_printf(j->a, "%s of the host's %s were available all the time",
+                         say_size(j, (double)m->host_least_bytes), say_size(j, (double)m->host_total_bytes));
+    if (free_ && kernel)
+        return arena_printf(j->a, "%s, and %s", free_, kernel);
+    return free_ ? free_ : kernel;
+}
+
 static const struct {
     const char *name;
     const char *(*value)(const struct judgement *j);
@@ -383,6 +402,8 @@ static const struct {
     { "stopped", key_stopped },
     { "progress", key_progress },
     { "reason", key_reason },
+    { "hang_file", key_hang_file },
+    { "memory_seen", key_memory_seen },
     { "preload_stage", key_preload_stage },
     { "preload_memory", key_preload_memory },
 };

@@ -195,8 +195,49 @@ static void rule_echoes(struct judgement *j)
         j->score[ISSUE_NAN] /= 2;
 }
 
+/* Nobody measures at every moment, so what counts as never short leaves room for what was not seen.  Where the kernel says
+ * that it killed nobody, only programs that kill before it does are left, and they wait until less is free. */
+static bool had_room(int64_t total, int64_t least, bool kernel_denies)
+{
+    return least >= 0 && total > 0 && least > total / (kernel_denies ? 8 : 4);
+}
+
+static bool memory_was_fine(const struct diagnose_memory *m)
+{
+    bool denies = m->oom_kills == 0;
+    return had_room(m->host_total_bytes, m->host_least_bytes, denies) &&
+           (m->cgroup_limit_bytes < 0 || had_room(m->cgroup_limit_bytes, m->cgroup_least_bytes, denies));
+}
+
+/* A line names memory, not only that something was killed. */
+static bool names_memory(const struct judgement *j)
+{
+    for (int w = WEIGHT_HARD; w <= WEIGHT_SOFT; w++)
+        if (j->d->hits[ISSUE_HOST_OOM][w][0].told_more)
+            return true;
+    return false;
+}
+
+/* SIGKILL looks the same whoever sent it; the watch over the host's memory tells. */
+static void rule_killed(struct judgement *j)
+{
+    enum { REFUTED = 20 };
+    const struct diagnose_memory *m = &j->ctx->memory;
+    if (!m->watched || j->ctx->memory_guard || !j->score[ISSUE_HOST_OOM])
+        return;
+    if (m->cgroup_oom_kills > 0)
+        judge_raise(j, ISSUE_HOST_OOM, 95);
+    else if (m->oom_kills > 0)
+        judge_raise(j, ISSUE_HOST_OOM, 90);
+    else if (memory_was_fine(m) && !names_memory(j) && j->score[ISSUE_HOST_OOM] > REFUTED) {
+        j->score[ISSUE_HOST_OOM] = REFUTED;
+        j->killed = true;
+    }
+}
+
 static void (*const rulings[])(struct judgement *) = {
-    rule_build, rule_out_of_memory, rule_echoes, rule_visible, rule_permission, rule_wrong_gpu, rule_override,
+    rule_killed,  rule_build,      rule_out_of_memory, rule_echoes,
+    rule_visible, rule_permission, rule_wrong_gpu,     rule_override,
 };
 
 void rulings_apply(struct judgement *j)

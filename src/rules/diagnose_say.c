@@ -87,7 +87,7 @@ static bool preload_has(const struct judgement *j, const char *name)
 static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
 {
     bool hsa = f->set && str_starts(f->set, "HSA_");
-    if (j->windows && hsa)
+    if ((j->windows && hsa) || judge_by_watch(j) != (f->when == FIX_BY_WATCH))
         return false;
     switch (f->when) {
     case FIX_LINUX:
@@ -126,6 +126,9 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return !judge_by_guard(j);
     case FIX_LIMIT_LOW:
         return !judge_by_guard(j) && !diagnose_limit_suffices(j);
+    case FIX_NO_DUMP:
+        return !j->ctx->hang_file;
+    case FIX_BY_WATCH:
     case FIX_ALWAYS:
         break;
     }
@@ -289,6 +292,12 @@ static void find_facts(const struct judgement *j, struct diagnosis *out)
                               j->log->devices.name[0]));
 }
 
+static const char *cause_of(const struct judgement *j)
+{
+    const struct issue_class *class = &issue_classes[j->verdict];
+    return judge_by_guard(j) ? class->cause_guard : judge_by_watch(j) ? class->cause_watch : class->cause;
+}
+
 void diagnose_say(const struct judgement *j, struct diagnosis *out)
 {
     const struct issue_class *class = &issue_classes[j->verdict];
@@ -296,7 +305,7 @@ void diagnose_say(const struct judgement *j, struct diagnosis *out)
         .class_id = class->id,
         .severity = j->severity,
         .confidence = j->confidence,
-        .cause = sentence(j, judge_by_guard(j) ? class->cause_guard : class->cause),
+        .cause = sentence(j, cause_of(j)),
     };
     find_evidence(j, out);
     if (!out->n_evidence && j->severity != DIAGNOSE_NONE && j->verdict != ISSUE_NOT_ROCM)

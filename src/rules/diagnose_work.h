@@ -31,6 +31,7 @@ struct hits {
     bool seen, recovered;   /* recovered: training went on behind the last one, in the same file */
     bool by_program;        /* not by the kernel alone */
     bool lost;              /* RULE_LOST */
+    bool told_more;         /* some line was not RULE_SIGKILL */
     struct hit first, best; /* best: the highest score, the first of them */
     size_t last_file;
     uint64_t last_steps;
@@ -76,6 +77,7 @@ struct judgement {
     enum diagnose_severity severity;
     double confidence;
     const char *reason; /* of "unknown" */
+    bool killed;        /* "unknown", but for this: somebody killed it, and memory was not short */
 };
 
 enum { JUDGE_LEAST = 40 }; /* below this score nothing is named */
@@ -86,7 +88,9 @@ const char *judge_var(const struct judgement *j, enum log_var v);
 bool judge_is_integrated(const struct gfx_chip *c);
 bool judge_expandable(const struct judgement *j);
 bool judge_any_error(const struct judgement *j);
-bool judge_by_guard(const struct judgement *j);                 /* cairn itself did what the verdict says */
+bool judge_by_guard(const struct judgement *j); /* cairn itself did what the verdict says */
+/* What cairn itself saw of the run speaks against the usual cause of the verdict. */
+bool judge_by_watch(const struct judgement *j);
 void judge_raise(struct judgement *j, enum issue i, int score); /* to at least this score */
 /* The class with the highest score, but for one; ISSUE_UNKNOWN: none has any. */
 enum issue judge_top(const struct judgement *j, enum issue but);

@@ -87,6 +87,9 @@ const struct issue_class issue_classes[N_ISSUES] = {
         .about = "the process waits for the GPU and does not go on",
         .cause = "The process waits for the GPU for ever, without an error: a completion signal was lost, "
                  "or a call of the driver does not return.[ {expandable}]",
+        .cause_watch = "The process stood still: it printed nothing and used no CPU time. No process of the run "
+                       "had the GPU or a HIP runtime open, so the GPU is not to blame. It waited for something "
+                       "else: a file, the network, a lock, or another process.",
     },
     [ISSUE_GPU_RESET] = {
         .id = "gpu-reset",
@@ -221,6 +224,9 @@ const struct issue_class issue_classes[N_ISSUES] = {
         .id = "unknown",
         .about = "nothing that is known explains it",
         .cause = "Nothing that is known explains this[ ({reason})].",
+        .cause_watch = "Somebody or something else killed the process (SIGKILL). Memory was not short[: "
+                       "{memory_seen}]. A person, the time limit of a batch system, or the end of a container "
+                       "kills like that.",
         .any_machine = true,
     },
 };

@@ -4,6 +4,7 @@
 
 #define PERSON DIAGNOSE_ACT_NONE
 #define RESTART DIAGNOSE_ACT_RESTART
+#define RESUME DIAGNOSE_ACT_RESUME
 #define CACHES DIAGNOSE_ACT_CLEAR_CACHES
 #define OTHER DIAGNOSE_ACT_OTHER_GPU
 #define CPU DIAGNOSE_ACT_CPU
@@ -137,8 +138,7 @@ const struct issue_fix issue_fixes[] = {
                 "without the guard (cairn run --preload=record), at the risk that the machine freezes"),
     DO(ISSUE_OOM_UNIFIED, CPU, ON_CPU),
 
-    DO(ISSUE_HOST_OOM, RESTART,
-       "start once more, from the last checkpoint: what took the memory may be gone"),
+    DO(ISSUE_HOST_OOM, RESUME, "go on from the last checkpoint: what took the memory may be gone"),
     ADVISE(ISSUE_HOST_OOM,
            "fewer data loader workers, low_cpu_mem_usage, no second copy of the model in RAM"),
     ADVISE_WHEN(ISSUE_HOST_OOM, FIX_BY_GUARD,
@@ -159,10 +159,14 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_HANG, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST",
         "let MIOpen search less: a long search on the first step looks like a hang"),
     DO(ISSUE_HANG, CACHES, "move the kernel caches of MIOpen and Triton aside"),
-    ADVISE(ISSUE_HANG, "see where it waits:\npy-spy dump --native --pid PID"),
+    ADVISE(ISSUE_HANG, "read where each process stood:\nless {hang_file}"),
+    ADVISE_WHEN(ISSUE_HANG, FIX_NO_DUMP, "see where it waits:\npy-spy dump --native --pid PID"),
     ADVISE(ISSUE_HANG, "newer firmware:\n{cmd_firmware}"),
     ADVISE(ISSUE_HANG, "newer kernel:\n{cmd_kernel}"),
     DO(ISSUE_HANG, CPU, ON_CPU),
+    ADVISE_WHEN(ISSUE_HANG, FIX_BY_WATCH, "read where each process stood:\nless {hang_file}"),
+    ADVISE_WHEN(ISSUE_HANG, FIX_BY_WATCH,
+                "give it more time, if it was only slow: cairn run --hang-after SECONDS"),
 
     DO(ISSUE_GPU_RESET, RESTART, "wait until the GPU answers again, and go on from the last checkpoint"),
     UNSET(ISSUE_GPU_RESET, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
@@ -307,6 +311,11 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(
         ISSUE_UNKNOWN,
         "run once more with AMD_LOG_LEVEL=1 HSAKMT_DEBUG_LEVEL=3 PYTHONFAULTHANDLER=1, and give cairn diagnose the whole log and the output of dmesg"),
+    ADVISE_WHEN(
+        ISSUE_UNKNOWN, FIX_BY_WATCH,
+        "ask whoever may end programs here: other users, the batch system (its time limit), the container"),
+    ADVISE_WHEN(ISSUE_UNKNOWN, FIX_BY_WATCH,
+                "ask the kernel and systemd:\nsudo journalctl --since -1h | grep -i kill"),
     ADVISE(ISSUE_UNKNOWN, "cairn doctor tells whether the machine itself is in order"),
     { ISSUE_UNKNOWN, PERSON, FIX_ALWAYS, NULL, NULL, NULL },
 };

@@ -50,19 +50,21 @@ struct issue_class {
     const char *
         cause; /* with {keys} that diagnose_say fills; what stands in [brackets] is left out when one is unknown */
     const char *cause_guard; /* the same where judge_by_guard; NULL: it never is */
+    const char *cause_watch; /* and where judge_by_watch */
     bool any_machine;        /* has nothing to do with the GPU's make */
     bool often_caught;       /* often printed only, while the run goes on */
 };
 extern const struct issue_class issue_classes[N_ISSUES];
 
 enum issue_flags {
-    RULE_SOFT = 1,   /* often caught by the program: a real error beside it counts more */
-    RULE_WARN = 2,   /* harmless unless the run failed and nothing else explains it */
-    RULE_ECHO = 4,   /* follows from another error; counts only when that is not in the log */
-    RULE_KERNEL = 8, /* written by the kernel */
-    RULE_CUDA = 16,  /* the same words come from a CUDA process */
-    RULE_WORD = 32,  /* the whole line, or the last of a shell's report on a job */
-    RULE_LOST = 64,  /* a program whose GPU was reset says so too */
+    RULE_SOFT = 1,      /* often caught by the program: a real error beside it counts more */
+    RULE_WARN = 2,      /* harmless unless the run failed and nothing else explains it */
+    RULE_ECHO = 4,      /* follows from another error; counts only when that is not in the log */
+    RULE_KERNEL = 8,    /* written by the kernel */
+    RULE_CUDA = 16,     /* the same words come from a CUDA process */
+    RULE_WORD = 32,     /* the whole line, or the last of a shell's report on a job */
+    RULE_LOST = 64,     /* a program whose GPU was reset says so too */
+    RULE_SIGKILL = 128, /* tells of SIGKILL, whoever sent it, and not of memory */
 };
 
 /* A line holds `text`, and one of `with`, and none of `without` (both separated by '|', NULL: no condition).  score is
@@ -117,6 +119,8 @@ enum fix_when {
     FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
     FIX_BY_GUARD,       /* one of cairn's own guards did it */
     FIX_NOT_BY_GUARD,
+    FIX_BY_WATCH,  /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
+    FIX_NO_DUMP,   /* nobody has written down where it stood */
     FIX_LIMIT_LOW, /* nor is the kernel's limit known to be wide enough */
 };
 struct issue_fix {

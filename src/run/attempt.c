@@ -262,8 +262,18 @@ static void save_evidence(struct life *l, const struct tree *t, const char *name
     struct calls calls;
     calls_read(l->o->calls, &a, &calls);
     calls_text(&calls, &text);
+    l->result.gpu_use = calls.n ? DIAGNOSE_GPU_USED : evidence_gpu_use(t, "/proc");
     evidence_collect(t, "/proc", l->o->gauge, &text);
     journal_write_text(l->o->journal, name, text.s);
+}
+
+static void say_evidence(struct life *l, const char *name)
+{
+    CLEANUP(mem_free) char *path = journal_path(l->o->journal, name);
+    if (!path || access(path, R_OK))
+        return;
+    l->result.dumped = true;
+    talk_say(l->o->talk, "what each of its processes was doing is in %s", path);
 }
 
 static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, double now)
@@ -276,8 +286,10 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, 
         l->result.end = why;
     l->stopping = now;
     save_evidence(l, t, file);
+    say_evidence(l, file);
     struct json *event = journal_event(name);
     gauge_json(&l->o->gauge->now, event);
+    json_add_text(event, "gpu_use", diagnose_gpu_use_name(l->result.gpu_use));
     journal_add(l->o->journal, event);
 }
 
@@ -626,7 +638,9 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
     int r = start(&l, err);
     if (!r)
         attend(&l);
+    gauge_end(o->gauge);
     finish(&l);
+    l.result.memory = o->gauge->memory;
     l.result.seconds = clock_s() - l.start;
     if (!r)
         *out = l.result;

@@ -45,6 +45,9 @@ struct attempt {
     bool abandoned;   /* its output could not be passed on in time: the diagnoser is still in use */
     bool lost_output; /* nor all of it, for some error: no success, but no failure of the trainer's either */
     double seconds;
+    struct diagnose_memory memory;
+    enum diagnose_gpu_use gpu_use; /* of one that hung */
+    bool dumped;                   /* where it hung is in hang.txt */
 };
 
 /* Fails only where the attempt could not be made at all (no pipe, no process). */

@@ -2,15 +2,44 @@
 #include "run/evidence.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/klog.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 16 << 10, MOST_PROCESSES = 64, KERNEL_BYTES = 16 << 10, KLOG_READ_ALL = 3 };
+extern char **environ;
+
+enum {
+    MOST_BYTES = 16 << 10,
+    MOST_PROCESSES = 64,
+    MOST_THREADS = 64,
+    KERNEL_BYTES = 16 << 10,
+    KLOG_READ_ALL = 3
+};
+/* For the stacks of Python, of all processes together. */
+enum { STACKS_S = 5, STACKS_BYTES = 256 << 10 };
+
+static void dir_close(DIR **d)
+{
+    if (*d)
+        closedir(*d);
+}
+
+static void file_close(FILE **f)
+{
+    if (*f)
+        fclose(*f);
+}
 
 /* The end of a kernel log is what counts; of other files the beginning. */
 static void add_file(struct str *out, const char *proc, const char *what)
@@ -28,6 +57,32 @@ static void add_file(struct str *out, const char *proc, const char *what)
         str_add(out, "\n");
 }
 
+/* A line a thread: where it waits, and in which call of the kernel. */
+static void add_threads(struct str *out, const char *proc, int pid)
+{
+    static const char *const files[] = { "comm", "wchan", "syscall" };
+    char path[512], text[256];
+    snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
+    CLEANUP(dir_close) DIR *d = opendir(path);
+    str_addf(out, "--- %s\n", path);
+    int n = 0;
+    for (struct dirent *e; d && n < MOST_THREADS && (e = readdir(d));) {
+        if (e->d_name[0] == '.')
+            continue;
+        str_add(out, e->d_name);
+        for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+            snprintf(path, sizeof(path), "%s/%d/task/%s/%s", proc, pid, e->d_name, files[i]);
+            CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+            ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+            text[len > 0 ? len : 0] = '\0';
+            text[strcspn(text, "\n")] = '\0';
+            str_addf(out, "  %s", *text ? text : "?");
+        }
+        str_add(out, "\n");
+        n++;
+    }
+}
+
 static void add_process(struct str *out, const char *proc, const struct tree_process *p)
 {
     static const char *const files[] = { "wchan", "syscall", "stack", "status" };
@@ -38,6 +93,67 @@ static void add_process(struct str *out, const char *proc, const struct tree_pro
         snprintf(what, sizeof(what), "%d/%s", (int)p->pid, files[i]);
         add_file(out, proc, what);
     }
+    add_threads(out, proc, (int)p->pid);
+}
+
+static bool is_python(const struct tree_process *p)
+{
+    return str_starts(p->name, "python") || str_starts(p->name, "pt_");
+}
+
+/* What a program prints, until it ends or the time has come; then it is killed. */
+static void add_output(struct str *out, int from, pid_t pid, double until)
+{
+    char text[4096];
+    struct pollfd p = { from, POLLIN, 0 };
+    for (double left; (left = until - clock_s()) > 0 && out->len < STACKS_BYTES;) {
+        if (poll(&p, 1, (int)(left * 1000) + 1) <= 0)
+            continue;
+        ssize_t n = read(from, text, sizeof(text));
+        if (n <= 0)
+            break;
+        str_addn(out, text, (size_t)n);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* The stack as Python sees it, of a program that py-spy may look into.  False: there is no py-spy. */
+static bool add_python_stack(struct str *out, int pid, double until)
+{
+    char number[16], spy[] = "py-spy", dump[] = "dump", option[] = "--pid";
+    char *argv[] = { spy, dump, option, number, NULL };
+    int ends[2];
+    pid_t child;
+    snprintf(number, sizeof(number), "%d", pid);
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    posix_spawn_file_actions_t fa;
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_addopen(&fa, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&fa, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&fa, ends[1], STDERR_FILENO);
+    int failed = posix_spawnp(&child, spy, &fa, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&fa);
+    close(ends[1]);
+    if (!failed) {
+        str_addf(out, "--- py-spy dump --pid %d\n", pid);
+        add_output(out, ends[0], child, until);
+    }
+    close(ends[0]);
+    return !failed;
+}
+
+static void add_python_stacks(struct str *out, const struct tree *t)
+{
+    double until = clock_s() + STACKS_S;
+    str_add(out, "=== stacks of Python\n");
+    for (size_t i = 0; i < t->n; i++)
+        if (is_python(&t->process[i]) && !add_python_stack(out, (int)t->process[i].pid, until)) {
+            str_add(out, "(py-spy is not installed; where Python stood is at the end of the log, if SIGINT "
+                         "reached it)\n");
+            return;
+        }
 }
 
 static void add_kernel_log(struct str *out)
@@ -58,9 +174,61 @@ void evidence_collect(const struct tree *t, const char *proc, const struct gauge
              (long long)g->now.gtt_used_bytes);
     for (size_t i = 0; i < t->n && i < MOST_PROCESSES; i++)
         add_process(out, proc, &t->process[i]);
+    add_python_stacks(out, t);
     str_add(out, "=== memory\n");
     add_file(out, proc, "meminfo");
     add_kernel_log(out);
+}
+
+static bool is_gpu_node(const char *path)
+{
+    return str_eq(path, "/dev/kfd") || str_starts(path, "/dev/dri/renderD") ||
+           str_starts(path, "/dev/nvidia");
+}
+
+static enum diagnose_gpu_use nodes_of(const char *proc, int pid)
+{
+    char path[512], target[256];
+    snprintf(path, sizeof(path), "%s/%d/fd", proc, pid);
+    CLEANUP(dir_close) DIR *d = opendir(path);
+    if (!d)
+        return DIAGNOSE_GPU_UNKNOWN;
+    for (struct dirent *e; (e = readdir(d));) {
+        ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+        target[n > 0 ? n : 0] = '\0';
+        if (is_gpu_node(target))
+            return DIAGNOSE_GPU_USED;
+    }
+    return DIAGNOSE_GPU_NEVER;
+}
+
+static enum diagnose_gpu_use runtime_of(const char *proc, int pid)
+{
+    char path[512], line[4096];
+    snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
+    CLEANUP(file_close) FILE *f = fopen(path, "re");
+    if (!f)
+        return DIAGNOSE_GPU_UNKNOWN;
+    while (fgets(line, sizeof(line), f))
+        if (strstr(line, "/libamdhip64") || strstr(line, "/libhsa-runtime64") || strstr(line, "/libcuda.so"))
+            return DIAGNOSE_GPU_USED;
+    return DIAGNOSE_GPU_NEVER;
+}
+
+enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc)
+{
+    enum diagnose_gpu_use all = t->n ? DIAGNOSE_GPU_NEVER : DIAGNOSE_GPU_UNKNOWN;
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->process[i].state == 'Z')
+            continue;
+        enum diagnose_gpu_use nodes = nodes_of(proc, (int)t->process[i].pid);
+        enum diagnose_gpu_use runtime = runtime_of(proc, (int)t->process[i].pid);
+        if (nodes == DIAGNOSE_GPU_USED || runtime == DIAGNOSE_GPU_USED)
+            return DIAGNOSE_GPU_USED;
+        if (nodes == DIAGNOSE_GPU_UNKNOWN || runtime == DIAGNOSE_GPU_UNKNOWN)
+            all = DIAGNOSE_GPU_UNKNOWN;
+    }
+    return all;
 }
 
 bool evidence_catches(const char *proc, int pid, int sig)
@@ -68,11 +236,9 @@ bool evidence_catches(const char *proc, int pid, int sig)
     char path[512], line[256];
     unsigned long long mask = 0;
     snprintf(path, sizeof(path), "%s/%d/status", proc, pid);
-    FILE *f = fopen(path, "re");
+    CLEANUP(file_close) FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof(line), f))
         if (sscanf(line, "SigCgt: %llx", &mask) == 1)
             break;
-    if (f)
-        fclose(f);
     return mask >> (sig - 1) & 1;
 }

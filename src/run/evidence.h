@@ -5,11 +5,15 @@
 #define CAIRN_RUN_EVIDENCE_H
 
 #include "base/str.h"
+#include "rules/diagnose.h"
 #include "run/gauge.h"
 #include "run/tree.h"
 
-/* Text of some pages at most; what may not be read (stack and dmesg often need root) is said to be so. */
+/* Text of some pages at most; what may not be read (stack and dmesg often need root) is said to be so.  Where py-spy is
+ * installed it is asked for the stacks of Python, which takes some seconds at most. */
 void evidence_collect(const struct tree *t, const char *proc, const struct gauge *g, struct str *out);
+/* Has any of them a GPU's device node open, or a GPU's runtime mapped?  Not known where one may not be looked at. */
+enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc);
 /* The process has a handler for this signal (Python's faulthandler for SIGABRT). */
 bool evidence_catches(const char *proc, int pid, int sig);
 

@@ -29,8 +29,44 @@ void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *
     gauge_begin(g);
 }
 
+/* "oom_kill 3" in a line of its own. */
+static int64_t counter(const struct root *root, struct arena *a, const char *path)
+{
+    long long n;
+    for (const char *line = root_read(root, a, path, NULL); line; line = str_next_line(line))
+        if (sscanf(line, "oom_kill %lld", &n) == 1 && n >= 0)
+            return n;
+    return -1;
+}
+
+static struct gauge_kills read_kills(const struct root *root)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *two = arena_printf(&a, "/sys/fs/cgroup%s/memory.events", memory_own_cgroup(root, &a, "0::"));
+    const char *one = arena_printf(&a, "/sys/fs/cgroup/memory%s/memory.oom_control",
+                                   memory_own_cgroup(root, &a, ":memory:"));
+    struct gauge_kills k = { counter(root, &a, "/proc/vmstat"), counter(root, &a, two) };
+    if (k.cgroup < 0)
+        k.cgroup = counter(root, &a, one);
+    return k;
+}
+
+static int64_t rise(int64_t before, int64_t after)
+{
+    return before < 0 || after < before ? -1 : after - before;
+}
+
+void gauge_end(struct gauge *g)
+{
+    struct gauge_kills now = read_kills(g->root);
+    g->memory.oom_kills = rise(g->before.machine, now.machine);
+    g->memory.cgroup_oom_kills = rise(g->before.cgroup, now.cgroup);
+}
+
 void gauge_begin(struct gauge *g)
 {
+    g->memory = (struct diagnose_memory){ true, -1, -1, -1, -1, -1, -1 };
+    g->before = read_kills(g->root);
     g->guard_bytes = g->reserve_bytes / 2;
     gauge_read(g);
     if (g->now.host_available_bytes >= 0 && g->now.host_available_bytes <= g->reserve_bytes)
@@ -53,12 +89,33 @@ static bool is_awake(const struct gauge *g, struct arena *a)
     return g->dir[0] && !str_eq(status, "suspended");
 }
 
-static int64_t read_available(const struct root *root, struct arena *a)
+static int64_t known(struct num v)
 {
-    const char *text = root_read(root, a, "/proc/meminfo", NULL);
-    const char *at = text ? strstr(text, "\nMemAvailable:") : NULL;
-    long long kib;
-    return at && sscanf(at, " MemAvailable: %lld", &kib) == 1 && kib >= 0 ? kib * 1024 : -1;
+    return v.from ? v.v : -1;
+}
+
+static int64_t less(int64_t a, int64_t b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* Keeps the least of both kinds; returns what the host has available. */
+static int64_t read_host(struct gauge *g)
+{
+    struct facts f = { .root = *g->root };
+    struct diagnose_memory *m = &g->memory;
+    memory_read(&f);
+    const struct host_facts *h = &f.host;
+    int64_t available = known(h->memory_available_bytes);
+    int64_t room = h->cgroup_limit_bytes.v - h->cgroup_used_bytes.v, left = room > 0 ? room : 0;
+    m->host_total_bytes = known(h->memory_total_bytes);
+    m->host_least_bytes = less(m->host_least_bytes, available);
+    if (h->cgroup_limit_bytes.from && less(m->cgroup_least_bytes, left) == left) {
+        m->cgroup_limit_bytes = h->cgroup_limit_bytes.v;
+        m->cgroup_least_bytes = left;
+    }
+    arena_release(&f.arena);
+    return available;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -71,17 +128,14 @@ void gauge_read(struct gauge *g)
     CLEANUP(arena_release) struct arena a = { 0 };
     bool awake = is_awake(g, &a);
     const struct gauge_reading r = {
-        .host_available_bytes = read_available(g->root, &a),
+        .host_available_bytes = read_host(g),
         .vram_used_bytes = awake ? read_number(g, &a, "mem_info_vram_used") : -1,
         .gtt_used_bytes = awake ? read_number(g, &a, "mem_info_gtt_used") : -1,
         .busy_percent = awake ? read_number(g, &a, "gpu_busy_percent") : -1,
     };
-    int64_t least = g->peak.host_available_bytes;
     g->now = r;
     g->peak = (struct gauge_reading){
-        .host_available_bytes = least < 0 || (r.host_available_bytes >= 0 && r.host_available_bytes < least)
-                                    ? r.host_available_bytes
-                                    : least,
+        .host_available_bytes = less(g->peak.host_available_bytes, r.host_available_bytes),
         .vram_used_bytes = larger(g->peak.vram_used_bytes, r.vram_used_bytes),
         .gtt_used_bytes = larger(g->peak.gtt_used_bytes, r.gtt_used_bytes),
         .busy_percent = larger(g->peak.busy_percent, r.busy_percent),
@@ -118,4 +172,27 @@ void gauge_json(const struct gauge_reading *r, struct json *into)
     add_number(into, "vram_used_bytes", r->vram_used_bytes);
     add_number(into, "gtt_used_bytes", r->gtt_used_bytes);
     add_number(into, "busy_percent", r->busy_percent);
+}
+
+void gauge_memory_json(const struct diagnose_memory *m, struct json *into)
+{
+    add_number(into, "host_total_bytes", m->host_total_bytes);
+    add_number(into, "host_least_bytes", m->host_least_bytes);
+    add_number(into, "cgroup_limit_bytes", m->cgroup_limit_bytes);
+    add_number(into, "cgroup_least_bytes", m->cgroup_least_bytes);
+    add_number(into, "oom_kills", m->oom_kills);
+    add_number(into, "cgroup_oom_kills", m->cgroup_oom_kills);
+}
+
+struct diagnose_memory gauge_memory_of(const struct json *v)
+{
+    return (struct diagnose_memory){
+        .watched = v != NULL,
+        .host_total_bytes = json_int(json_get(v, "host_total_bytes"), -1),
+        .host_least_bytes = json_int(json_get(v, "host_least_bytes"), -1),
+        .cgroup_limit_bytes = json_int(json_get(v, "cgroup_limit_bytes"), -1),
+        .cgroup_least_bytes = json_int(json_get(v, "cgroup_least_bytes"), -1),
+        .oom_kills = json_int(json_get(v, "oom_kills"), -1),
+        .cgroup_oom_kills = json_int(json_get(v, "cgroup_oom_kills"), -1),
+    };
 }

@@ -9,11 +9,17 @@
 
 #include "base/json.h"
 #include "host/facts.h"
+#include "rules/diagnose.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct gauge_reading { /* -1: not known */
     int64_t host_available_bytes, vram_used_bytes, gtt_used_bytes, busy_percent;
+};
+
+/* How often the kernel has killed for memory since the machine, or our cgroup, started.  -1: not known. */
+struct gauge_kills {
+    int64_t machine, cgroup;
 };
 
 struct gauge {
@@ -23,6 +29,8 @@ struct gauge {
     int64_t guard_bytes;            /* what must stay free now: half of it */
     int low;                        /* readings below it in a row */
     struct gauge_reading now, peak; /* peak.host_available_bytes is the least that was left */
+    struct diagnose_memory memory;  /* of this attempt */
+    struct gauge_kills before;      /* it */
 };
 
 /* gpu may be NULL.  Takes the first reading. */
@@ -33,8 +41,13 @@ void gauge_begin(struct gauge *g);
 void gauge_read(struct gauge *g);
 /* The host's memory is about to run out: below the guard in two readings, or below half of it in one. */
 bool gauge_guard(const struct gauge *g);
+/* The attempt is over: fills in what the kernel has killed meanwhile. */
+void gauge_end(struct gauge *g);
 /* Bytes in use on the GPU, both kinds; -1: not known. */
 int64_t gauge_gpu_bytes(const struct gauge_reading *r);
 void gauge_json(const struct gauge_reading *r, struct json *into);
+void gauge_memory_json(const struct diagnose_memory *m, struct json *into);
+/* The same back again; v NULL: nothing was watched. */
+struct diagnose_memory gauge_memory_of(const struct json *v);
 
 #endif

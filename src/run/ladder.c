@@ -9,6 +9,7 @@ const char *ladder_describe(const struct diagnose_fix *fix, struct arena *a)
     static const char *const words[] = {
         [DIAGNOSE_ACT_NONE] = "nothing",
         [DIAGNOSE_ACT_RESTART] = "start again without a change",
+        [DIAGNOSE_ACT_RESUME] = "the last checkpoint",
         [DIAGNOSE_ACT_CLEAR_CACHES] = "stale kernel caches moved aside",
         [DIAGNOSE_ACT_OTHER_GPU] = "another GPU",
         [DIAGNOSE_ACT_CPU] = "the CPU",
@@ -98,6 +99,8 @@ static bool applies(const struct ladder *l, const struct diagnose_fix *fix, cons
         return changes_environment(l, fix, look->env);
     case DIAGNOSE_ACT_RESTART:
         return true;
+    case DIAGNOSE_ACT_RESUME:
+        return look->saw_step && look->can_resume;
     case DIAGNOSE_ACT_CLEAR_CACHES:
         return look->has_caches;
     case DIAGNOSE_ACT_CPU:

@@ -99,6 +99,13 @@ static void take_calls(struct run *r, struct supervise_try *t)
         journal_write_text(r->o->journal, "calls.txt", text.s);
 }
 
+static const char *hang_file(struct run *r, const struct supervise_try *t)
+{
+    return t->attempt.dumped && t->attempt.end == ATTEMPT_HUNG
+               ? arena_printf(r->a, "%s/hang.txt", r->o->journal->dir)
+               : NULL;
+}
+
 static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t)
 {
     const struct calls_call *culprit = culprit_of(t);
@@ -108,6 +115,9 @@ static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t
         .exit_code = t->attempt.code,
         .hung = t->attempt.end == ATTEMPT_HUNG,
         .memory_guard = t->attempt.end == ATTEMPT_MEMORY,
+        .memory = t->attempt.memory,
+        .gpu_use = t->attempt.gpu_use,
+        .hang_file = hang_file(r, t),
         .in_copy = culprit && calls_is_copy(culprit),
         .refused = t->calls.refused,
         .refused_bytes = t->calls.refused_bytes,
@@ -290,6 +300,7 @@ static void apply(struct run *r, const struct diagnose_fix *fix)
     case DIAGNOSE_ACT_OPTIMIZER:
         use_optimizer(r);
         break;
+    case DIAGNOSE_ACT_RESUME:
     case DIAGNOSE_ACT_NONE:
         break;
     }

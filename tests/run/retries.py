@@ -70,15 +70,22 @@ signal.signal(signal.SIGSEGV, signal.SIG_DFL)
 os.kill(os.getpid(), signal.SIGSEGV)
 '''
 
+# A runtime of HIP is mapped, as far as anybody can see from outside.
 HANG = START + '''
 if os.environ.get("HSA_ENABLE_INTERRUPT") == "0":
     train()
+import mmap
+with open("libamdhip64.so.7", "w+b") as f:
+    f.write(b"no library")
+    f.flush()
+    runtime = mmap.mmap(f.fileno(), 0)
 time.sleep(600)
 '''
 
-HOST_OOM = START + '''
+KILLED = START + '''
 if not first:
     train()
+print("step 1 loss 1.0", flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 '''
 
@@ -144,16 +151,82 @@ def silent_hang():
     return recovers(HANG, 'hang', 'HSA_ENABLE_INTERRUPT=0', '--hang-after', '2')
 
 
-def host_out_of_memory():
-    return recovers(HOST_OOM, 'host-oom', 'start again')
+def a_hang_without_a_gpu_is_not_the_gpus():
+    """Nothing of the GPU's is changed, and what is known stands in a file that is named."""
+    with Home() as home:
+        done = attempt(home, START + 'time.sleep(600)', '--hang-after', '2')
+        first, *more = home.verdict()['attempts']
+        if done.returncode != 124 or more or first['class'] != 'hang' or first['gpu_use'] != 'never':
+            yield done.returncode, home.verdict()
+        dump = home.runs()[-1] + '/hang.txt'
+        if dump.encode() not in done.stderr or b'--pid' in done.stderr:
+            yield done.stderr.decode()
+        told = diagnose(home)
+        if told['class'] != 'hang' or any(fix['auto'] for fix in told['fix']) or dump not in str(told['fix']):
+            yield told
+
+
+def the_stacks_of_python_are_taken_while_there_is_a_process():
+    with Home() as home:
+        os.mkdir(home.path + '/bin')
+        spy = home.file('bin/py-spy', '#!/bin/sh\ntest -d /proc/$3 && echo "stack of $3"\nexec sleep 600\n')
+        os.chmod(spy, 0o755)
+        done = attempt(home, START + 'open("pid", "w").write(f"{os.getpid()}\\n")\ntime.sleep(600)', '--hang-after', '2',
+                       env={'PATH': home.path + '/bin:/usr/bin:/bin'})
+        with open(home.runs()[-1] + '/hang.txt', encoding='utf-8', errors='replace') as f:
+            if done.returncode != 124 or f'stack of {home.read("pid").strip()}' not in f.read():
+                yield done
+
+
+def diagnose(home):
+    """What `cairn diagnose` says of the newest journal."""
+    done = subprocess.run([CAIRN, 'diagnose', '--json', home.runs()[-1]], env=environment(home.path), cwd=home.path,
+                          stdout=subprocess.PIPE, check=False)
+    return json.loads(done.stdout)
+
+
+def machine(home):
+    """A captured one, with figures of its memory that scripts change."""
+    tree = os.path.join(home.path, 'machine')
+    shutil.copytree(HALO + '/sys', tree + '/sys', symlinks=True)
+    os.makedirs(tree + '/proc')
+    home.file('machine/proc/meminfo', 'MemTotal: 130000000 kB\nMemFree: 1 kB\nMemAvailable: 100000000 kB\n')
+    home.file('machine/proc/vmstat', 'oom_kill 4\n')
+    return tree
+
+
+def killed_with_memory_to_spare():
+    """It was no lack of memory, as cairn's own watch shows, and starting again would not change a thing."""
+    with Home() as home:
+        done = attempt(home, KILLED, '--root', machine(home), '--no-preflight')
+        tries = home.verdict()['attempts']
+        if done.returncode != 137 or len(tries) != 1 or tries[0]['class'] != 'unknown':
+            yield done.returncode, tries
+        if tries[0]['memory']['host_least_bytes'] != 100000000 * 1024 or tries[0]['memory']['oom_kills'] != 0:
+            yield tries[0]
+        if diagnose(home)['class'] != 'unknown':
+            yield diagnose(home)
+
+
+def killed_by_the_kernel():
+    """Which counts whom it kills.  From a checkpoint it goes on by itself; without one it does not start again."""
+    script = KILLED.replace('os.kill', 'open("machine/proc/vmstat", "w").write("oom_kill 5\\n")\nos.kill')
+    for resume in (), ('--resume-cmd', sys.executable + ' train.py'):
+        with Home() as home:
+            done = attempt(home, script, '--root', machine(home), '--no-preflight', *resume)
+            tries = home.verdict()['attempts']
+            if tries[0]['class'] != 'host-oom' or len(tries) != 1 + bool(resume):
+                yield done.returncode, tries
+            if done.returncode != (0 if resume else 137):
+                yield done
+            if not resume and diagnose(home)['class'] != 'host-oom':
+                yield diagnose(home)
 
 
 def shared_memory_that_runs_out():
     """The machine is a captured one, whose memory figure the script lowers as if it used it up."""
     with Home() as home:
-        tree = os.path.join(home.path, 'machine')
-        shutil.copytree(HALO + '/sys', tree + '/sys', symlinks=True)
-        os.makedirs(tree + '/proc')
+        tree = machine(home)
         meminfo = os.path.join(tree, 'proc/meminfo')
         figures = 'MemTotal: 130000000 kB\\nMemFree: 1 kB\\nMemAvailable: %d kB\\n'
         script = START + f'''
@@ -164,13 +237,12 @@ def available(kib):
 available(100000000)
 if not first:
     train()
+print("step 1 loss 1.0", flush=True)
 time.sleep(1.5)
 available(1000000)
 time.sleep(600)
 '''
-        with open(meminfo, 'w', encoding='utf-8') as f:
-            f.write(figures.replace('\\n', '\n') % 100000000)
-        done = attempt(home, script, '--root', tree, '--no-preflight')
+        done = attempt(home, script, '--root', tree, '--no-preflight', '--resume-cmd', sys.executable + ' train.py')
         if b'memory is nearly used up' not in done.stderr:
             yield done.stderr.decode()
             return
@@ -449,7 +521,10 @@ tap.run([
     out_of_memory_with_much_reserved,
     driver_crash,
     silent_hang,
-    host_out_of_memory,
+    a_hang_without_a_gpu_is_not_the_gpus,
+    the_stacks_of_python_are_taken_while_there_is_a_process,
+    killed_with_memory_to_spare,
+    killed_by_the_kernel,
     shared_memory_that_runs_out,
     one_change_at_a_time_until_the_retries_end,
     the_cpu_where_it_is_allowed,

@@ -141,8 +141,55 @@ static void what_cannot_be_read_is_not_known(void)
     root_close(&f.root);
 }
 
+/* Of each attempt by itself. */
+static void the_least_of_an_attempt_is_kept(void)
+{
+    struct facts f = make_machine(100 * gib);
+    struct gauge g;
+    scratch_file("proc/self/cgroup", "0::/job\n");
+    scratch_file("sys/fs/cgroup/job/memory.max", "68719476736\n"); /* 64 GiB */
+    scratch_file("sys/fs/cgroup/job/memory.current", "17179869184\n");
+    scratch_file("sys/fs/cgroup/job/memory.events", "low 0\noom 1\noom_kill 2\n");
+    scratch_file("proc/vmstat", "pgfault 7\noom_kill 40\n");
+    gauge_init(&g, &f, &gpu);
+    set_available(40 * gib);
+    scratch_file("sys/fs/cgroup/job/memory.current", "64424509440\n");
+    gauge_read(&g);
+    set_available(90 * gib);
+    scratch_file("sys/fs/cgroup/job/memory.current", "17179869184\n");
+    scratch_file("sys/fs/cgroup/job/memory.events", "low 0\noom 1\noom_kill 3\n");
+    scratch_file("proc/vmstat", "pgfault 7\noom_kill 42\n");
+    gauge_end(&g);
+    CHECK(g.memory.watched);
+    CHECK_INT(g.memory.host_total_bytes, 128 * gib);
+    CHECK_INT(g.memory.host_least_bytes, 40 * gib);
+    CHECK_INT(g.memory.cgroup_limit_bytes, 64 * gib);
+    CHECK_INT(g.memory.cgroup_least_bytes, 4 * gib);
+    CHECK_INT(g.memory.oom_kills, 2);
+    CHECK_INT(g.memory.cgroup_oom_kills, 1);
+    gauge_begin(&g);
+    gauge_end(&g);
+    CHECK_INT(g.memory.host_least_bytes, 90 * gib);
+    CHECK_INT(g.memory.oom_kills, 0);
+    root_close(&f.root);
+}
+
+static void what_was_seen_of_memory_survives_a_journal(void)
+{
+    const struct diagnose_memory m = { true, 32 * gib, 30 * gib, -1, -1, 0, -1 };
+    CLEANUP(json_cleanup) struct json *v = json_new_object();
+    gauge_memory_json(&m, v);
+    struct diagnose_memory back = gauge_memory_of(v);
+    CHECK(back.watched && back.host_total_bytes == 32 * gib && back.host_least_bytes == 30 * gib);
+    CHECK(back.cgroup_limit_bytes == -1 && back.cgroup_least_bytes == -1);
+    CHECK(back.oom_kills == 0 && back.cgroup_oom_kills == -1);
+    CHECK(!gauge_memory_of(NULL).watched);
+}
+
 int main(void)
 {
+    RUN(the_least_of_an_attempt_is_kept);
+    RUN(what_was_seen_of_memory_survives_a_journal);
     RUN(reads_and_keeps_the_peak);
     RUN(guards_memory_that_is_shared);
     RUN(a_full_machine_is_not_stopped_at_once);
