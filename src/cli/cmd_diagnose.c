@@ -214,6 +214,7 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     if (!o->no_machine && machine_read(&o->machine, &f, &err))
         return print_error(&err);
     ctx.facts = o->no_machine ? NULL : &f;
+    ctx.own_torch = o->machine.torch_dir != NULL;
     struct diagnosis out;
     diagnoser_finish(d, &ctx, &a, &out);
     return show(o, &out, &calls);

@@ -85,11 +85,12 @@ enum diagnose_gpu_use { DIAGNOSE_GPU_UNKNOWN, DIAGNOSE_GPU_NEVER, DIAGNOSE_GPU_U
 const char *diagnose_gpu_use_name(enum diagnose_gpu_use u);
 
 struct diagnose_context {
-    const struct facts *facts;     /* NULL: nothing is known of the machine */
-    const char *gfx;               /* told by hand: "gfx1031", "gfx1031+gfx90c", "gfx120X"; or NULL */
-    int64_t exit_code;             /* exit status, or 128 + signal; -1: not known */
-    bool hung;                     /* a watchdog stopped it */
-    bool memory_guard;             /* a guard stopped it because the host's memory ran out */
+    const struct facts *facts; /* NULL: nothing is known of the machine */
+    const char *gfx;           /* told by hand: "gfx1031", "gfx1031+gfx90c", "gfx120X"; or NULL */
+    bool own_torch;    /* the facts' PyTorch is the run's, also where the chip is another than theirs */
+    int64_t exit_code; /* exit status, or 128 + signal; -1: not known */
+    bool hung;         /* a watchdog stopped it */
+    bool memory_guard; /* a guard stopped it because the host's memory ran out */
     enum diagnose_gpu_use gpu_use; /* of one that hung */
     const char *hang_file;         /* where each process of one that hung was written down; or NULL */
     struct diagnose_memory memory;

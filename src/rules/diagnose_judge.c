@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "host/chip.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,11 +17,6 @@ enum {
     SURVIVED = 50,    /* with exit status 0 anything below this was caught */
     ELSEWHERE = 38,   /* the most for what another program may have suffered: it could also be this */
 };
-
-bool judge_is_integrated(const struct gfx_chip *c)
-{
-    return c && chip_kind(c->gfx, (struct num){ 0 }) == GPU_INTEGRATED;
-}
 
 static const char *env_value(const char *const *env, const char *name)
 {
@@ -55,77 +49,6 @@ bool judge_expandable(const struct judgement *j)
 bool judge_stopped_by_person(int64_t exit_code)
 {
     return exit_code == 130 || exit_code == 143 || exit_code == 129;
-}
-
-/* Whose GPUs. */
-
-static void add_chip(struct judgement *j, const char *gfx)
-{
-    const struct gfx_chip *c = gfx_find(gfx);
-    for (size_t i = 0; c && i < j->n_chips; i++)
-        if (j->chips[i] == c)
-            return;
-    if (c && j->n_chips < LOG_MOST_GFX)
-        j->chips[j->n_chips++] = c;
-}
-
-/* "gfx120X": any chip whose name starts so will do. */
-static void add_family(struct judgement *j, const char *name)
-{
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
-        if (!strncmp(c->gfx, name, strlen(name) - 1)) {
-            j->family = true;
-            add_chip(j, c->gfx);
-            return;
-        }
-}
-
-static void add_told(struct judgement *j)
-{
-    for (const char *p = j->ctx->gfx; p && *p;) {
-        size_t len = strcspn(p, "+");
-        const char *name = arena_strndup(j->a, p, len);
-        if (len && (name[len - 1] == 'X' || name[len - 1] == 'x'))
-            add_family(j, name);
-        else
-            add_chip(j, name);
-        p += len + (p[len] == '+');
-    }
-}
-
-static bool machine_has(const struct facts *f, const char *gfx)
-{
-    for (size_t i = 0; f && i < f->n_gpus; i++)
-        if (str_eq(f->gpus[i].gfx.s, gfx))
-            return true;
-    return false;
-}
-
-static void find_chips(struct judgement *j)
-{
-    const struct facts *f = j->ctx->facts;
-    const struct log_gfx *log = &j->log->devices;
-    bool foreign = log->n > 0;
-    for (size_t i = 0; i < log->n; i++)
-        foreign &= !machine_has(f, log->name[i]);
-    j->same_machine = f && f->n_gpus && !j->ctx->gfx && !foreign;
-    add_told(j);
-    for (size_t i = 0; i < log->n; i++)
-        add_chip(j, log->name[i]);
-    for (size_t i = 0; j->same_machine && i < f->n_gpus; i++)
-        if (f->gpus[i].gfx.s)
-            add_chip(j, f->gpus[i].gfx.s);
-}
-
-static void pick_chip(struct judgement *j)
-{
-    const struct gfx_chip *card = NULL, *small = NULL;
-    for (size_t i = j->n_chips; i-- > 0;)
-        *(judge_is_integrated(j->chips[i]) ? &small : &card) = j->chips[i];
-    j->igpu = card ? small : NULL;
-    if (j->log->misnamed && !j->ctx->gfx)
-        return; /* what the log calls it is not what it is */
-    j->chip = j->log->failing[0] ? gfx_find(j->log->failing) : card ? card : small;
 }
 
 /* The part of each sign is counted once, however often it was seen. */
@@ -379,8 +302,7 @@ static void conclude_failed(struct judgement *j)
 void judge(struct judgement *j)
 {
     j->windows = j->log->windows && !j->log->wsl;
-    find_chips(j);
-    pick_chip(j);
+    judge_machine(j);
     find_vendor(j);
     uint64_t first = first_order(j);
     for (int i = 0; i < N_ISSUES; i++)

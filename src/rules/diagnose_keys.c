@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "host/memory.h"
-#include "rules/env_rules.h"
 #include "rules/looks.h"
 #include "rules/remedy.h"
 #include <assert.h>
@@ -30,49 +29,41 @@ static const char *key_shared(const struct judgement *j)
 
 static const char *key_torch(const struct judgement *j)
 {
-    const struct torch_facts *t = j->same_machine ? facts_torch(j->ctx->facts) : NULL;
     if (j->log->torch[0])
         return j->log->torch;
-    return t ? t->version.s : NULL;
-}
-
-/* Does a printed list, the installed torch, or a wheel have code for it? */
-static bool is_listed(const void *data, const struct gfx_chip *c)
-{
-    const struct judgement *j = data;
-    const struct torch_facts *t = j->same_machine ? facts_torch(j->ctx->facts) : NULL;
-    for (size_t i = 0; i < j->log->listed.n; i++)
-        if (str_eq(j->log->listed.name[i], c->gfx))
-            return true;
-    if (j->verdict == ISSUE_TENSILE_MISSING && j->log->listed.n)
-        return false;
-    if (t && t->build == TORCH_ROCM && t->compiled.from)
-        return env_targets_cover(&t->compiled, c->gfx) == TRI_YES;
-    return c->wheel_major;
-}
-
-/* The chip whose code can stand in for the GPU's own. */
-static const struct gfx_chip *stand_in(const struct judgement *j)
-{
-    return j->chip && !j->family && !j->windows ? gfx_stand_in(j->chip, is_listed, j) : NULL;
+    return j->torch ? j->torch->version.s : NULL;
 }
 
 static const char *key_as(const struct judgement *j)
 {
-    const struct gfx_chip *c = stand_in(j);
+    const struct gfx_chip *c = judge_stand_in(j);
     return c ? c->gfx : NULL;
 }
 
+/* NULL too where it is set already. */
 static const char *key_override(const struct judgement *j)
 {
-    const struct gfx_chip *c = stand_in(j);
+    const struct gfx_chip *c = judge_stand_in(j);
     char value[16];
-    return c && gfx_override_value(c->gfx, value) ? arena_strdup(j->a, value) : NULL;
+    if (!c || !gfx_override_value(c->gfx, value) || str_eq(judge_var(j, LOG_OVERRIDE), value))
+        return NULL;
+    return arena_strdup(j->a, value);
 }
 
 static const char *key_override_value(const struct judgement *j)
 {
     return judge_var(j, LOG_OVERRIDE);
+}
+
+static const char *key_override_flaw(const struct judgement *j)
+{
+    const char *value = judge_var(j, LOG_OVERRIDE);
+    const char *torch = key_torch(j) ? arena_printf(j->a, "torch %s", key_torch(j)) : "this PyTorch";
+    const struct gfx_chip *chip = j->family ? NULL : j->chip;
+    enum override_flaw flaw = value ? override_judge(&j->wheel, value, chip) : OVERRIDE_FINE;
+    const char *text = value ? override_flaw_text(flaw, torch, value, chip, j->a) : NULL;
+    return text ? text
+                : "it makes the runtime fail, or load code of another chip, which then faults or hangs";
 }
 
 static struct version torch_version(const struct judgement *j)
@@ -269,7 +260,7 @@ static const char *key_cmd_firmware(const struct judgement *j)
 
 static const char *key_bnb(const struct judgement *j)
 {
-    const struct torch_facts *t = j->same_machine ? facts_torch(j->ctx->facts) : NULL;
+    const struct torch_facts *t = j->torch;
     bool reads_it =
         t && !version_below(t->bitsandbytes.parsed, 0, 50, 0); /* older ones do not know the variable */
     return reads_it ? t->bnb_rocm : NULL;
@@ -299,6 +290,36 @@ static const char *key_visible(const struct judgement *j)
         if (judge_var(j, v))
             str_addf(&s, "%s%s=%s", s.len ? ", " : "", log_var_name(v), judge_var(j, v));
     return s.len ? arena_strdup(j->a, s.s) : NULL;
+}
+
+/* The other variables that choose GPUs, which the one that cairn sets replaces. */
+static const char *key_visible_others(const struct judgement *j)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    for (int v = LOG_ROCR_VISIBLE; v <= LOG_CUDA_VISIBLE; v++)
+        if (judge_var(j, v) && !str_eq(log_var_name(v), key_visible_name(j)))
+            str_addf(&s, "%s%s", s.len ? " " : "", log_var_name(v));
+    return s.len ? arena_strdup(j->a, s.s) : "";
+}
+
+/* What is known of the code that is missing. */
+static const char *key_no_code(const struct judgement *j)
+{
+    const char *torch = key_torch(j) ? arena_printf(j->a, " (%s)", key_torch(j)) : "", *gfx = key_gfx(j);
+    if (!gfx)
+        return arena_printf(
+            j->a, "PyTorch%s or one of its extensions was built without code for the GPU it runs on.", torch);
+    if (j->carried == TRI_YES)
+        return arena_printf(
+            j->a,
+            "PyTorch%s has code for %s, so an extension of it (bitsandbytes, flash-attn, a "
+            "custom node) was built without%s.",
+            torch, gfx, j->igpu ? ", or the program also used the integrated GPU, which has no code" : "");
+    if (j->carried == TRI_NO)
+        return arena_printf(j->a, "PyTorch%s was built without code for %s, the GPU it runs on.", torch, gfx);
+    return arena_printf(
+        j->a, "PyTorch%s or one of its extensions was built without code for %s, the GPU it runs on.", torch,
+        gfx);
 }
 
 static const char *key_vendor(const struct judgement *j)
@@ -373,6 +394,7 @@ static const struct {
     { "as", key_as },
     { "override", key_override },
     { "override_value", key_override_value },
+    { "override_flaw", key_override_flaw },
     { "alloc", key_alloc },
     { "alloc_names", key_alloc_names },
     { "refused", key_refused },
@@ -398,6 +420,8 @@ static const struct {
     { "visible_name", key_visible_name },
     { "best_gpu", key_best_gpu },
     { "visible", key_visible },
+    { "visible_others", key_visible_others },
+    { "no_code", key_no_code },
     { "vendor", key_vendor },
     { "stopped", key_stopped },
     { "progress", key_progress },

@@ -4,8 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "host/chip.h"
-#include <stdlib.h>
+#include <string.h>
 
 /* No card has such a size; those of 48, 64 and 192 GiB and more exist. */
 static bool is_shared_size(double total)
@@ -78,27 +77,47 @@ static int best_of(const struct judgement *j, const enum issue *group, size_t n)
     return best;
 }
 
-/* The environment beats the message. */
-static bool override_fits(const struct judgement *j, const char *value)
-{
-    const struct gfx_chip *as = gfx_find_override(value);
-    if (!as || !j->chip)
-        return false;
-    return as != j->chip && !j->chip->wheel_major && gfx_is_safe_relative(as, j->chip);
-}
-
-static bool another_generation(const struct judgement *j, const char *value)
-{
-    int major, minor, stepping;
-    return j->chip && chip_name_split(j->chip->gfx, &major, &minor, &stepping) && atoi(value) != major;
-}
-
-static void rule_override(struct judgement *j)
+/* The classes that an override with such a flaw explains. */
+static int best_explained(const struct judgement *j, enum override_flaw flaw)
 {
     static const enum issue broken[] = { ISSUE_MEMORY_FAULT,    ISSUE_HANG,           ISSUE_GPU_RESET,
                                          ISSUE_NATIVE_CRASH,    ISSUE_NO_DEVICE,      ISSUE_DRIVER_OLD,
                                          ISSUE_NO_KERNEL_IMAGE, ISSUE_TENSILE_MISSING };
+    static const enum issue foreign[] = { ISSUE_MEMORY_FAULT, ISSUE_HANG, ISSUE_GPU_RESET,
+                                          ISSUE_NO_KERNEL_IMAGE, ISSUE_TENSILE_MISSING };
     static const enum issue faults[] = { ISSUE_MEMORY_FAULT, ISSUE_HANG, ISSUE_GPU_RESET };
+    switch (flaw) {
+    case OVERRIDE_MALFORMED:
+    case OVERRIDE_NO_CHIP:
+    case OVERRIDE_OTHER_GENERATION:
+        return best_of(j, broken, ARRAY_LEN(broken));
+    case OVERRIDE_NATIVE:
+    case OVERRIDE_NATIVE_ONLY:
+    case OVERRIDE_NO_CODE:
+    case OVERRIDE_NO_ROCBLAS:
+    case OVERRIDE_OBSOLETE:
+        return best_of(j, foreign, ARRAY_LEN(foreign));
+    case OVERRIDE_TOO_MANY_REGISTERS:
+    case OVERRIDE_NO_RELATIVE:
+        return best_of(j, faults, ARRAY_LEN(faults));
+    case OVERRIDE_FINE:
+    case OVERRIDE_SAME:
+        break;
+    }
+    return 0;
+}
+
+/* Of a chip that is not known any override is a suspect, as one that does not fit would be. */
+static enum override_flaw flaw_of(const struct judgement *j, const char *value)
+{
+    const struct gfx_chip *chip = j->family ? NULL : j->chip;
+    enum override_flaw flaw = override_judge(&j->wheel, value, chip);
+    return flaw == OVERRIDE_FINE && !chip ? OVERRIDE_NO_RELATIVE : flaw;
+}
+
+/* The environment beats the message. */
+static void rule_override(struct judgement *j)
+{
     static const enum issue crashes[] = { ISSUE_NATIVE_CRASH, ISSUE_NO_KERNEL_IMAGE };
     const char *value = judge_var(j, LOG_OVERRIDE);
     int best = 0;
@@ -106,12 +125,12 @@ static void rule_override(struct judgement *j)
         return;
     if (!value && j->log->override_asked)
         best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be there, and is not exported */
-    else if (value && (!gfx_find_override(value) || another_generation(j, value)))
-        best = best_of(j, broken, ARRAY_LEN(broken));
-    else if (value && !override_fits(j, value))
-        best = best_of(j, faults, ARRAY_LEN(faults));
-    if (j->log->misnamed)
-        best = best_of(j, broken, ARRAY_LEN(broken)) > best ? best_of(j, broken, ARRAY_LEN(broken)) : best;
+    else if (value)
+        best = best_explained(j, flaw_of(j, value));
+    if (j->log->misnamed) {
+        int misnamed = best_explained(j, OVERRIDE_OTHER_GENERATION);
+        best = misnamed > best ? misnamed : best;
+    }
     if (best >= JUDGE_LEAST)
         judge_raise(j, ISSUE_OVERRIDE_BAD, best + 5);
 }
@@ -129,17 +148,49 @@ static bool runs_on(const struct judgement *j, const char *gfx)
     return false;
 }
 
-/* The small GPU of a desktop processor is never the one to train on. */
+/* One of the lines of a class holds the text. */
+static bool says(const struct judgement *j, enum issue i, const char *text)
+{
+    for (int w = 0; w < N_WEIGHTS; w++)
+        for (int c = 0; c < 2; c++) {
+            const struct hits *h = &j->d->hits[i][w][c];
+            if (h->seen && (strstr(h->best.text, text) || strstr(h->first.text, text)))
+                return true;
+        }
+    return false;
+}
+
+/* Every PyTorch for ROCm that may be in use has code for it. */
+static bool is_always_carried(const struct judgement *j, const struct gfx_chip *c)
+{
+    enum tri carried = override_carries(&j->wheel, c->gfx);
+    return carried == TRI_YES || (carried == TRI_UNKNOWN && c->wheel_major == 2 && c->wheel_minor <= 5);
+}
+
+/* The device that code was missing for is the integrated one.  That it is there beside a card proves nothing: the log has
+ * to name it, the program has to see nothing else or to take it first, or the card has to be out of question. */
+static bool lacks_code_for_integrated(const struct judgement *j)
+{
+    const struct gfx_chip *failing = j->log->failing[0] ? gfx_find(j->log->failing) : NULL;
+    if (failing)
+        return judge_is_integrated(failing) && (j->igpu || j->card_hidden || str_eq(failing->gfx, "gfx1036"));
+    if (!j->igpu)
+        return j->card_hidden || (j->chip && str_eq(j->chip->gfx, "gfx1036"));
+    if (override_carries(&j->wheel, j->igpu->gfx) == TRI_YES || j->log->current || j->log->used.n)
+        return false;
+    if (j->same_machine && j->igpu_first)
+        return true;
+    bool any_visible = says(j, ISSUE_NO_KERNEL_IMAGE, "shared object initialization failed");
+    return is_always_carried(j, j->chip) && (any_visible || !j->same_machine);
+}
+
 static void rule_wrong_gpu(struct judgement *j)
 {
     static const enum issue missing[] = { ISSUE_TENSILE_MISSING, ISSUE_NO_KERNEL_IMAGE };
     int best = best_of(j, missing, ARRAY_LEN(missing));
-    const struct gfx_chip *failing = j->log->failing[0] ? gfx_find(j->log->failing) : NULL;
-    bool desktop = j->chip && str_eq(j->chip->gfx, "gfx1036");
-    bool beside = j->igpu && (!failing || judge_is_integrated(failing));
     /* A wheel of the family has code for the card, so the device without code is another one. */
-    bool invalid = j->family && j->d->hits[ISSUE_NO_KERNEL_IMAGE][WEIGHT_HARD][0].best.score == 88;
-    if (best >= JUDGE_LEAST && (desktop || beside || invalid))
+    bool invalid = j->family && says(j, ISSUE_NO_KERNEL_IMAGE, "kernel image is invalid");
+    if (best >= JUDGE_LEAST && (lacks_code_for_integrated(j) || invalid))
         judge_raise(j, ISSUE_WRONG_GPU, best + 3);
     enum issue worst = judge_top(j, N_ISSUES);
     if (j->igpu && runs_on(j, j->igpu->gfx) && worst < ISSUE_NO_FAILURE && !issue_classes[worst].any_machine)

@@ -84,6 +84,26 @@ static bool preload_has(const struct judgement *j, const char *name)
     return j->ctx->env && str_env(j->ctx->env, name);
 }
 
+/* The integrated GPU is in sight, and the log does not say that the card lacks code. */
+static bool may_hide(const struct judgement *j)
+{
+    return j->igpu && (!j->log->failing[0] || str_eq(j->log->failing, j->igpu->gfx));
+}
+
+/* The plain override renames every GPU: does it suit the integrated one as well? */
+static bool override_suits_all(const struct judgement *j)
+{
+    const struct gfx_chip *as = judge_stand_in(j);
+    return as && j->igpu && gfx_is_safe_relative(as, j->igpu);
+}
+
+static bool override_is_flawed(const struct judgement *j)
+{
+    const char *value = judge_var(j, LOG_OVERRIDE);
+    enum override_flaw flaw = value ? override_judge(&j->wheel, value, j->chip) : OVERRIDE_FINE;
+    return flaw != OVERRIDE_FINE && flaw != OVERRIDE_SAME;
+}
+
 static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
 {
     bool hsa = f->set && str_starts(f->set, "HSA_");
@@ -106,6 +126,20 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return attention_waits(j) || (j->verdict == ISSUE_ATTENTION && !is_on(judge_var(j, LOG_AOTRITON)));
     case FIX_OVERRIDE_SET:
         return judge_var(j, LOG_OVERRIDE) != NULL;
+    case FIX_OVERRIDE_FLAWED:
+        return override_is_flawed(j);
+    case FIX_NOT_CARRIED:
+        return j->carried != TRI_YES;
+    case FIX_NEEDS_OVERRIDE:
+        return j->carried == TRI_NO && judge_stand_in(j);
+    case FIX_NEEDS_NONE:
+        return j->carried != TRI_NO || !judge_stand_in(j);
+    case FIX_NO_CHIP:
+        return !j->chip;
+    case FIX_HIDE_FIRST:
+        return may_hide(j) && !override_suits_all(j);
+    case FIX_HIDE_LATER:
+        return may_hide(j) && override_suits_all(j);
     case FIX_LIBRARY_PATH:
         return judge_var(j, LOG_LIBRARY_PATH) != NULL;
     case FIX_SEVERAL_GPUS:
@@ -155,11 +189,21 @@ static void add_unset(const struct judgement *j, struct diagnose_fix *fix, const
     }
 }
 
+/* Two rows of one text are two places for one rung, by what is known; it stands in the first. */
+static bool stands_already(const struct diagnosis *out, const char *text)
+{
+    for (size_t i = 0; i < out->n_fixes; i++)
+        if (str_eq(out->fixes[i].text, text))
+            return true;
+    return false;
+}
+
 static void add_fix(const struct judgement *j, const struct issue_fix *row, struct diagnosis *out)
 {
     const char *text = filled(j, row->text), *set = row->set ? filled(j, row->set) : NULL;
     const char *unset = row->unset ? filled(j, row->unset) : NULL;
-    if (!text || (row->set && !set) || (row->unset && !unset) || !fix_applies(j, row))
+    if (!text || (row->set && !set) || (row->unset && !unset) || !fix_applies(j, row) ||
+        stands_already(out, text))
         return;
     struct diagnose_fix *fix = ARENA_PUSH(j->a, out->fixes, out->n_fixes);
     *fix = (struct diagnose_fix){ .text = text,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The bench on which a diagnosis is made; private to diagnose*.c.
  *
- * diagnose.c reads the log and keeps hits; diagnose_judge.c turns them into one score a class, lets
+ * diagnose.c reads the log and keeps hits; diagnose_machine.c says whose GPU and PyTorch it is about; diagnose_judge.c turns them into one score a class, lets
  * diagnose_rulings.c move the scores, and picks; diagnose_kernel.c knows what the kernel says of other programs;
  * diagnose_say.c writes cause and fixes, with diagnose_keys.c for what is this machine's. */
 #ifndef CAIRN_RULES_DIAGNOSE_WORK_H
@@ -12,6 +12,7 @@
 #include "rules/issue_rules.h"
 #include "rules/log_facts.h"
 #include "rules/log_lines.h"
+#include "rules/override.h"
 
 /* How a rule's hits count; see enum issue_flags. */
 enum weight { WEIGHT_HARD, WEIGHT_SOFT, WEIGHT_WARN, WEIGHT_ECHO, N_WEIGHTS };
@@ -69,10 +70,15 @@ struct judgement {
     /* The GPUs of the log, told by hand, in the log, or the machine's, in this order. */
     const struct gfx_chip *chips[LOG_MOST_GFX];
     size_t n_chips;
-    bool family;                 /* told as "gfx120X" */
-    const struct gfx_chip *chip; /* the one it is about; NULL: not known */
-    const struct gfx_chip *igpu; /* an integrated one beside a card; NULL: none */
-    int score[N_ISSUES];         /* 0: nothing speaks for it */
+    bool family;                     /* told as "gfx120X" */
+    const struct gfx_chip *chip;     /* the one it is about; NULL: not known */
+    const struct gfx_chip *igpu;     /* an integrated one beside a card; NULL: none, or it is hidden */
+    bool card_hidden;                /* there is a card, and variables leave the integrated GPU only */
+    bool igpu_first;                 /* the integrated one is what a program takes that does not choose */
+    const struct torch_facts *torch; /* the PyTorch of the run, as found on disk; NULL: not known */
+    struct override_wheel wheel;     /* what it has code for, by its files or by its version in the log */
+    enum tri carried;                /* code for the chip */
+    int score[N_ISSUES];             /* 0: nothing speaks for it */
     enum issue verdict;
     enum diagnose_severity severity;
     double confidence;
@@ -83,6 +89,10 @@ struct judgement {
 enum { JUDGE_LEAST = 40 }; /* below this score nothing is named */
 
 void judge(struct judgement *j);
+/* Whose GPUs and which PyTorch it is about. */
+void judge_machine(struct judgement *j);
+/* The chip whose code may stand in for the GPU's own; NULL: none is needed, or none is there. */
+const struct gfx_chip *judge_stand_in(const struct judgement *j);
 /* The value of a variable in the process of the log; NULL: not set, as far as is known. */
 const char *judge_var(const struct judgement *j, enum log_var v);
 bool judge_is_integrated(const struct gfx_chip *c);

@@ -13,6 +13,7 @@ static const struct {
     { "{alloc}", { "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF" } },
     { "{alloc_names}", { "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF" } },
     { "{visible_name}", { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES" } },
+    { "{visible_others}", { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES" } },
 };
 
 /* Is it the name that the first n characters of a table's text stand for? */

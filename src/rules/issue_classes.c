@@ -5,9 +5,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_NO_KERNEL_IMAGE] = {
         .id = "no-kernel-image",
         .about = "PyTorch, or an extension of it, carries no code for this GPU",
-        .cause = "PyTorch[ ({torch})] or one of its extensions was built without code for[ {gfx},] the GPU "
-                 "it runs on.[ The code of {as} runs on this chip, so an override can stand in until a "
-                 "wheel with {gfx} is installed.]",
+        .cause = "[{no_code}][ The code of {as} runs on this chip, so an override can stand in until a wheel with "
+                 "{gfx} is installed.]",
     },
     [ISSUE_TENSILE_MISSING] = {
         .id = "tensile-missing",
@@ -19,8 +18,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
         .id = "hsa-override-bad",
         .about = "HSA_OVERRIDE_GFX_VERSION is malformed, stale or of another chip",
         .cause = "HSA_OVERRIDE_GFX_VERSION[ is \"{override_value}\", which] does not fit this GPU[ "
-                 "({gfx})]: it makes the runtime fail, or load code of another chip, which then faults or "
-                 "hangs.",
+                 "({gfx})]:[ {override_flaw}].",
     },
     [ISSUE_INVALID_ARGUMENT] = {
         .id = "hip-invalid-argument",

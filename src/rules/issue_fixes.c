@@ -18,7 +18,12 @@
 #define CACHING_ON \
     "switch PyTorch's caching allocator back on: without it memory goes to pieces, and every allocation waits"
 #define NO_AOTRITON "switch experimental attention off"
-#define SET_OVERRIDE "let the runtime take {gfx} for {as}, whose code this chip runs"
+#define SET_OVERRIDE \
+    "as a stop-gap, until a PyTorch with {gfx} is installed: let the runtime take it for {as}, whose code this chip runs"
+#define FIT_OVERRIDE \
+    "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
+#define NAME_CHIP \
+    "name the GPU: cairn diagnose --gfx gfxNNNN (cairn gpu, or rocminfo, on the machine of the log)"
 #define STAGE "CAIRN_PRELOAD={preload_stage}"
 #define STAGE_WHY "copy weights through pinned memory, since pinning a mapped file fails or takes for ever"
 #define OTHER_GPU "use the card with the most memory and hide the integrated GPU"
@@ -28,35 +33,52 @@
 #define ADVISE_WHEN(issue, when, text) { issue, PERSON, when, NULL, NULL, text }
 #define DO(issue, action, text) { issue, action, FIX_ALWAYS, NULL, NULL, text }
 #define SET(issue, when, variable, text) { issue, DIAGNOSE_ACT_ENV, when, variable, NULL, text }
+#define HIDE(issue, when) { issue, OTHER, when, "{visible_name}={best_gpu}", "{visible_others}", OTHER_GPU }
 #define UNSET(issue, when, names, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, names, text }
 /* clang-format on */
 
 const struct issue_fix issue_fixes[] = {
-    { ISSUE_NO_KERNEL_IMAGE, OTHER, FIX_SEVERAL_GPUS, "{visible_name}={best_gpu}", NULL, OTHER_GPU },
+    HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_FIRST),
+    ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED,
+                "install a PyTorch with code for {gfx}:\n{cmd_torch}"),
+    UNSET(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_FLAWED, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
     SET(ISSUE_NO_KERNEL_IMAGE, FIX_LINUX, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_LATER),
     UNSET(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
-    ADVISE(ISSUE_NO_KERNEL_IMAGE, "install a PyTorch with code for {gfx}:\n{cmd_torch}"),
+    ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP, NAME_CHIP),
+    ADVISE_WHEN(
+        ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP,
+        "then install a PyTorch with code for it (cairn gpu --chips: which wheels have which chips); or, on Linux, let "
+        "HSA_OVERRIDE_GFX_VERSION name a relative that PyTorch carries, such as 10.3.0 for gfx1031 to gfx1036"),
     ADVISE(
         ISSUE_NO_KERNEL_IMAGE,
         "if only one operation fails, rebuild that extension (bitsandbytes, flash-attn) for the GPU, or do without it"),
     DO(ISSUE_NO_KERNEL_IMAGE, CPU, ON_CPU),
 
-    { ISSUE_TENSILE_MISSING, OTHER, FIX_SEVERAL_GPUS, "{visible_name}={best_gpu}", NULL, OTHER_GPU },
+    HIDE(ISSUE_TENSILE_MISSING, FIX_HIDE_FIRST),
+    ADVISE_WHEN(ISSUE_TENSILE_MISSING, FIX_NOT_CARRIED,
+                "install a PyTorch whose rocBLAS has {gfx}:\n{cmd_torch}"),
     SET(ISSUE_TENSILE_MISSING, FIX_LINUX, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    HIDE(ISSUE_TENSILE_MISSING, FIX_HIDE_LATER),
     UNSET(
         ISSUE_TENSILE_MISSING, FIX_ALWAYS, "ROCBLAS_TENSILE_LIBPATH",
         "remove ROCBLAS_TENSILE_LIBPATH, if it is set: a value from an old guide leads rocBLAS to files that are not there"),
-    ADVISE(ISSUE_TENSILE_MISSING, "install a PyTorch whose rocBLAS has {gfx}:\n{cmd_torch}"),
+    UNSET(ISSUE_TENSILE_MISSING, FIX_LIBRARY_PATH, "LD_LIBRARY_PATH",
+          "remove LD_LIBRARY_PATH: the rocBLAS of another ROCm may stand before PyTorch's own"),
+    ADVISE_WHEN(ISSUE_TENSILE_MISSING, FIX_NO_CHIP, NAME_CHIP),
     ADVISE(ISSUE_TENSILE_MISSING, "otherwise a newer ROCm, or a rocBLAS that was built for the GPU"),
     DO(ISSUE_TENSILE_MISSING, CPU, ON_CPU),
 
+    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE,
+                "install a PyTorch that carries {gfx} itself:\n{cmd_torch}"),
+    SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
     UNSET(ISSUE_OVERRIDE_BAD, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION", "run without HSA_OVERRIDE_GFX_VERSION"),
-    SET(ISSUE_OVERRIDE_BAD, FIX_LINUX, "HSA_OVERRIDE_GFX_VERSION={override}",
-        "give it the value that fits: {as} stands in for {gfx}; three numbers with dots, and exported"),
+    SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_NONE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
     ADVISE(
         ISSUE_OVERRIDE_BAD,
         "look for it in shell profiles, /etc/environment, environment.d, service and compose files; an empty value counts as set"),
-    ADVISE(ISSUE_OVERRIDE_BAD, "install a PyTorch that carries {gfx} itself:\n{cmd_torch}"),
+    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NOT_CARRIED,
+                "install a PyTorch that carries {gfx} itself:\n{cmd_torch}"),
 
     SET(ISSUE_INVALID_ARGUMENT, FIX_IN_COPY, STAGE, STAGE_WHY),
     SET(ISSUE_INVALID_ARGUMENT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
@@ -197,7 +219,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_NATIVE_CRASH, FIX_ALWAYS, "PYTHONFAULTHANDLER=1",
         "run once more with Python naming the line that crashes"),
     SET(ISSUE_NATIVE_CRASH, FIX_ALWAYS, "TORCHDYNAMO_DISABLE=1", "run without torch.compile and graphs"),
-    SET(ISSUE_NATIVE_CRASH, FIX_LINUX, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    SET(ISSUE_NATIVE_CRASH, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
     UNSET(ISSUE_NATIVE_CRASH, FIX_LIBRARY_PATH, "LD_LIBRARY_PATH",
           "remove LD_LIBRARY_PATH: it mixes a second ROCm into the process"),
     DO(ISSUE_NATIVE_CRASH, CACHES, "move the kernel caches of MIOpen and Triton aside"),
@@ -218,7 +240,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_HIPBLASLT, FIX_ALWAYS, "TORCH_BLAS_PREFER_HIPBLASLT=0", "multiply matrices without hipBLASLt"),
     SET(ISSUE_HIPBLASLT, FIX_ALWAYS, "ROCBLAS_USE_HIPBLASLT=0",
         "keep rocBLAS from calling hipBLASLt as well"),
-    { ISSUE_HIPBLASLT, OTHER, FIX_SEVERAL_GPUS, "{visible_name}={best_gpu}", NULL, OTHER_GPU },
+    HIDE(ISSUE_HIPBLASLT, FIX_SEVERAL_GPUS),
     ADVISE(ISSUE_HIPBLASLT, "install a newer PyTorch"),
     DO(ISSUE_HIPBLASLT, CPU, ON_CPU),
 
@@ -271,7 +293,7 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_RCCL, "in a container, --ipc=host or a larger --shm-size"),
     ADVISE(ISSUE_RCCL, "the kernel parameter iommu=pt, and large BAR (resizable BAR) in the BIOS"),
 
-    { ISSUE_WRONG_GPU, OTHER, FIX_ALWAYS, "{visible_name}={best_gpu}", NULL, OTHER_GPU },
+    HIDE(ISSUE_WRONG_GPU, FIX_ALWAYS),
     ADVISE(
         ISSUE_WRONG_GPU,
         "HIP_VISIBLE_DEVICES with the number of the card (cairn gpu), or ROCR_VISIBLE_DEVICES with its UUID"),

@@ -116,3 +116,53 @@ bool override_has_own_wheel(const struct gfx_chip *c, const struct torch_facts *
 {
     return c && (c->wheel_major || (t && t->therock && c->therock));
 }
+
+const char *override_flaw_text(enum override_flaw flaw, const char *torch, const char *value,
+                               const struct gfx_chip *real, struct arena *a)
+{
+    const struct gfx_chip *as = gfx_find_override(value);
+    switch (flaw) {
+    case OVERRIDE_MALFORMED:
+        return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
+               "PyTorch sees no GPU at all";
+    case OVERRIDE_NO_CHIP:
+        return "no chip has this version: the GPU would vanish";
+    case OVERRIDE_SAME:
+        return arena_printf(a, "%s is the real version of %s: it changes nothing", value, real->gfx);
+    case OVERRIDE_OTHER_GENERATION:
+        return arena_printf(a, "%s is of another generation than %s: its code faults here", as->gfx,
+                            real->gfx);
+    case OVERRIDE_NATIVE_ONLY:
+        return arena_printf(
+            a, "%s carries %s and not %s: every kernel lookup would fail (invalid device function)", torch,
+            real->gfx, as->gfx);
+    case OVERRIDE_NATIVE:
+        return arena_printf(a, "%s carries %s itself; the override swaps its kernels for those of %s", torch,
+                            real->gfx, as->gfx);
+    case OVERRIDE_NO_CODE:
+        return arena_printf(a,
+                            "%s has no code for %s: every kernel lookup would fail (invalid device function)",
+                            torch, as->gfx);
+    case OVERRIDE_NO_ROCBLAS:
+        return arena_printf(a,
+                            "the rocBLAS of %s has no kernels for %s: it aborts at the first matrix product",
+                            torch, as->gfx);
+    case OVERRIDE_OBSOLETE:
+        return arena_printf(
+            a,
+            "obsolete: pytorch.org wheels carry %s since %s, and with such a wheel the override "
+            "breaks or swaps every kernel",
+            real->gfx, real->wheel);
+    case OVERRIDE_TOO_MANY_REGISTERS:
+        return arena_printf(
+            a,
+            "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
+            "may need registers that do not exist, and hang",
+            as->gfx, real->gfx, as->vgpr_kib, real->vgpr_kib);
+    case OVERRIDE_NO_RELATIVE:
+        return arena_printf(a, "%s is not close enough to %s to run its code", real->gfx, as->gfx);
+    case OVERRIDE_FINE:
+        break;
+    }
+    return NULL;
+}

@@ -4,6 +4,7 @@
 #ifndef CAIRN_RULES_OVERRIDE_H
 #define CAIRN_RULES_OVERRIDE_H
 
+#include "base/arena.h"
 #include "host/facts.h"
 #include "rules/gfx_table.h"
 
@@ -40,5 +41,9 @@ enum override_flaw override_judge(const struct override_wheel *w, const char *va
 bool override_is_fatal(enum override_flaw flaw);
 /* Is there a wheel with the chip's own code that could take this PyTorch's place? */
 bool override_has_own_wheel(const struct gfx_chip *c, const struct torch_facts *t);
+
+/* The same in words, with torch as the name of the PyTorch; NULL for OVERRIDE_FINE. */
+const char *override_flaw_text(enum override_flaw flaw, const char *torch, const char *value,
+                               const struct gfx_chip *real, struct arena *a);
 
 #endif

@@ -51,6 +51,10 @@ enum { PLAN_N_SELECTORS = 3 };
 extern const char *const plan_selectors[PLAN_N_SELECTORS];
 /* The GPUs that the HSA runtime shows to HIP with the user's ROCR_VISIBLE_DEVICES, in HIP's order. */
 size_t plan_shown(const struct facts *f, struct arena *a, const struct gpu_facts ***out);
+/* Those that a program sees with these values of ROCR_VISIBLE_DEVICES and of the variable that HIP reads; NULL: not
+ * set. */
+size_t plan_visible(const struct facts *f, const char *rocr, const char *hip, struct arena *a,
+                    const struct gpu_facts ***out);
 
 /* The name under which this torch reads its allocator's options; that of old ones when the version is not known. */
 const char *plan_allocator_name(struct version torch);

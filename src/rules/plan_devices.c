@@ -349,15 +349,22 @@ static struct gpu_list usable_gpus(struct work *w)
     return all;
 }
 
-size_t plan_shown(const struct facts *f, struct arena *a, const struct gpu_facts ***out)
+size_t plan_visible(const struct facts *f, const char *rocr, const char *hip, struct arena *a,
+                    const struct gpu_facts ***out)
 {
     struct work w = { .f = f, .a = a };
     struct gpu_list shown = usable_gpus(&w);
-    const char *rocr = facts_env(f, plan_selectors[0]);
     if (rocr)
         shown = read_list(&w, rocr, (struct dialect){ .trims = true, .counts = true }, &shown).shown;
+    if (hip)
+        shown = read_list(&w, hip, (struct dialect){ .counts = true }, &shown).shown;
     *out = shown.gpu;
     return shown.n;
+}
+
+size_t plan_shown(const struct facts *f, struct arena *a, const struct gpu_facts ***out)
+{
+    return plan_visible(f, facts_env(f, plan_selectors[0]), NULL, a, out);
 }
 
 int devices_plan(struct work *w, struct cairn_error *err)

@@ -35,52 +35,7 @@ static enum override_flaw flaw_on(struct work *w, const char *value, const struc
 static const char *flaw_text(struct work *w, enum override_flaw flaw, const char *value,
                              const struct gpu_facts *g)
 {
-    const struct gfx_chip *as = gfx_find_override(value), *real = chip_of(g);
-    const char *torch = work_torch_text(w);
-    switch (flaw) {
-    case OVERRIDE_MALFORMED:
-        return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
-               "PyTorch sees no GPU at all";
-    case OVERRIDE_NO_CHIP:
-        return "no chip has this version: the GPU would vanish";
-    case OVERRIDE_SAME:
-        return arena_printf(w->a, "%s is the real version of %s: it changes nothing", value, real->gfx);
-    case OVERRIDE_OTHER_GENERATION:
-        return arena_printf(w->a, "%s is of another generation than %s: its code faults here", as->gfx,
-                            real->gfx);
-    case OVERRIDE_NATIVE_ONLY:
-        return arena_printf(
-            w->a, "%s carries %s and not %s: every kernel lookup would fail (invalid device function)", torch,
-            real->gfx, as->gfx);
-    case OVERRIDE_NATIVE:
-        return arena_printf(w->a, "%s carries %s itself; the override swaps its kernels for those of %s",
-                            torch, real->gfx, as->gfx);
-    case OVERRIDE_NO_CODE:
-        return arena_printf(w->a,
-                            "%s has no code for %s: every kernel lookup would fail (invalid device function)",
-                            torch, as->gfx);
-    case OVERRIDE_NO_ROCBLAS:
-        return arena_printf(w->a,
-                            "the rocBLAS of %s has no kernels for %s: it aborts at the first matrix product",
-                            torch, as->gfx);
-    case OVERRIDE_OBSOLETE:
-        return arena_printf(
-            w->a,
-            "obsolete: pytorch.org wheels carry %s since %s, and with such a wheel the override "
-            "breaks or swaps every kernel",
-            real->gfx, real->wheel);
-    case OVERRIDE_TOO_MANY_REGISTERS:
-        return arena_printf(
-            w->a,
-            "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
-            "may need registers that do not exist, and hang",
-            as->gfx, real->gfx, as->vgpr_kib, real->vgpr_kib);
-    case OVERRIDE_NO_RELATIVE:
-        return arena_printf(w->a, "%s is not close enough to %s to run its code", real->gfx, as->gfx);
-    case OVERRIDE_FINE:
-        break;
-    }
-    return NULL;
+    return override_flaw_text(flaw, work_torch_text(w), value, chip_of(g), w->a);
 }
 
 /* Behind the reason for an override: the better way, where there is one. */

@@ -112,6 +112,7 @@ static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t
     const struct diagnose_context ctx = {
         .facts = r->o->facts,
         .gfx = r->o->gfx,
+        .own_torch = true,
         .exit_code = t->attempt.code,
         .hung = t->attempt.end == ATTEMPT_HUNG,
         .memory_guard = t->attempt.end == ATTEMPT_MEMORY,

@@ -12,6 +12,7 @@ import sys
 import tap
 from supervised import CAIRN, DATA, Home, environment
 
+RX6600 = os.path.join(DATA, 'sysfs/gfx1032-gfx1036-rx6600-plus-raphael-igpu')
 HALO = os.path.join(DATA, 'sysfs/gfx1151-strixhalo-aurora-112g-gtt')
 
 START = '''
@@ -132,6 +133,13 @@ sys.exit(1)
 
 def invalid_device_function():
     return recovers(INVALID_FUNCTION, 'no-kernel-image', 'HSA_OVERRIDE_GFX_VERSION=10.3.0')
+
+
+def a_card_beside_an_integrated_gpu():
+    """The log does not say which GPU it was; the card is what lacks code, whether cairn hides the other one or not."""
+    script = INVALID_FUNCTION.replace(', AMD Radeon RX 6750 XT gfx1031', '')
+    for options in ((), ('--no-env',)):
+        yield from recovers(script, 'no-kernel-image', 'HSA_OVERRIDE_GFX_VERSION=10.3.0', '--root', RX6600, *options)
 
 
 def invalid_argument_in_to():
@@ -517,6 +525,7 @@ def what_worked_is_used_first():
 
 tap.run([
     invalid_device_function,
+    a_card_beside_an_integrated_gpu,
     invalid_argument_in_to,
     out_of_memory_with_much_reserved,
     driver_crash,

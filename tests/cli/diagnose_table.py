@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cairn diagnose answers to the failures that people report, on their machines, in their shells, with each kind of
+PyTorch wheel: the class, what its steps set and take away, and what they must never do.
+
+The machines are captures, the wheels trees of tests/tools/mktree.py."""
+import functools
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+CAIRN, DATA = os.environ['CAIRN'], pathlib.Path(os.environ['CAIRN_TEST_DATA'])
+OVERRIDE = 'HSA_OVERRIDE_GFX_VERSION'
+
+MACHINES = {  # capture, the chip to train on, an integrated GPU beside it
+    'desktop': ('sysfs-synthetic/gfx1031-gfx1036-rx6750xt-plus-igpu', 'gfx1031', 'gfx1036'),
+    'rx6600': ('sysfs/gfx1032-gfx1036-rx6600-plus-raphael-igpu', 'gfx1032', 'gfx1036'),
+    'halo': ('sysfs/gfx1151-strixhalo-aurora-112g-gtt', 'gfx1151', None),
+    'xtx': ('sysfs/gfx1100-rx7900xtx-tinybox', 'gfx1100', None),
+}
+
+WHEELS = {  # of a chip: those with it, with a relative only, with neither, and AMD's for it alone
+    'gfx1031': {'with': 'gfx1030,gfx1031,gfx1100', 'relative': 'gfx1030,gfx1100', 'neither': 'gfx1100,gfx1101',
+                'alone': 'gfx1031'},
+    'gfx1032': {'with': 'gfx1030,gfx1032,gfx1100', 'relative': 'gfx1030,gfx1100', 'neither': 'gfx1100,gfx1101',
+                'alone': 'gfx1032'},
+    'gfx1151': {'with': 'gfx1030,gfx1100,gfx1150,gfx1151', 'relative': 'gfx1030,gfx1100', 'neither': 'gfx1030,gfx942',
+                'alone': 'gfx1151'},
+    'gfx1100': {'with': 'gfx1030,gfx1100,gfx1101', 'relative': 'gfx1030,gfx1101', 'neither': 'gfx1030,gfx942',
+                'alone': 'gfx1100'},
+}
+STANDS_IN = {'gfx1031': '10.3.0', 'gfx1032': '10.3.0', 'gfx1151': '11.0.0', 'gfx1100': '11.0.1'}
+
+SHELLS = {
+    'clean': {},
+    'leftover 11.0.0': {OVERRIDE: '11.0.0', 'LD_LIBRARY_PATH': '/opt/rocm/lib', 'AMD_SERIALIZE_KERNEL': '3'},
+    'name for a number': {OVERRIDE: 'gfx1031', 'HIP_VISIBLE_DEVICES': '0', 'CUDA_VISIBLE_DEVICES': '0',
+                          'PYTORCH_HIP_ALLOC_CONF': 'expandable_segments:True'},
+    'its own number': {OVERRIDE: '10.3.1', 'HIP_VISIBLE_DEVICES': '0'},
+    'right for RDNA2': {OVERRIDE: '10.3.0'},
+    'card chosen': {'ROCR_VISIBLE_DEVICES': '0'},
+    'no caching': {'PYTORCH_NO_HIP_MEMORY_CACHING': '1', OVERRIDE: '11.0.0'},
+}
+
+INVALID_FUNCTION = 'RuntimeError: HIP error: invalid device function\n'
+POWERSHELL = 'PS C:\\toolkit> $env:HSA_OVERRIDE_GFX_VERSION = "11.0.0"\nPS C:\\toolkit> python run.py wan22.yaml\n'
+
+
+def tree(where, chip, kind):
+    folder = where / f'{chip}-{kind}'
+    if not folder.exists():
+        alone = kind == 'alone'
+        subprocess.run([sys.executable, '-B', DATA / '../tools/mktree.py', folder, '--targets', WHEELS[chip][kind],
+                        '--torch', '2.10.0+rocm7.0' if not alone else '2.10.0+rocm7.10.0a20251120',
+                        '--hip', '7.0.51831', '--layout', 'therock' if alone else 'wheel'], check=True)
+    return folder / 'venv'
+
+
+def diagnose(log, shell=None, options=()):
+    env = {'PATH': '/usr/bin:/bin', 'HOME': '/nonexistent', **(shell or {})}
+    p = subprocess.run([CAIRN, 'diagnose', '--json', *map(str, options), '-'], input=log, env=env, text=True,
+                       capture_output=True, check=False)
+    if p.returncode > 1:
+        raise AssertionError(p.stderr)
+    answer = json.loads(p.stdout)
+    if '{' in answer['cause'] or any('{' in fix['text'] for fix in answer['fix']):
+        raise AssertionError('a key is not filled in: ' + p.stdout)
+    return answer
+
+
+def on(machine, wheel, where):
+    capture, chip, _ = MACHINES[machine]
+    return ['--root', DATA / capture, '--torch', tree(where, chip, wheel)]
+
+
+def rungs(answer):
+    """("set", NAME, value) and ("unset", NAME) in the order of the ladder."""
+    for fix in answer['fix']:
+        for name, value in fix['set'].items():
+            yield ('set', name, value)
+        for name in fix['unset']:
+            yield ('unset', name)
+
+
+def place(answer, wanted):
+    """The number of the first step that does, or whose text has, what is wanted; 99: none."""
+    for i, fix in enumerate(answer['fix']):
+        if isinstance(wanted, str) and wanted in fix['text']:
+            return i
+        if not isinstance(wanted, str) and wanted in list(rungs({'fix': [fix]})):
+            return i
+    return 99
+
+
+def flaw(chip, wheel, value):
+    """Is an override with this value the cause, on this wheel?"""
+    targets = WHEELS[chip][wheel].split(',')
+    if value is None or value == STANDS_IN[chip] and wheel == 'relative':
+        return False
+    named = 'gfx' + value.replace('.', '')
+    if not all(part.isdigit() for part in value.split('.')):
+        return True
+    if named == chip:
+        return False  # it changes nothing
+    return named[:5] != chip[:5] or chip in targets or named not in targets
+
+
+def what_is_missing(check, where):
+    """"invalid device function": the wheel decides, and an override that is set and wrong."""
+    for machine, wheel, shell in itertools.product(MACHINES, ('with', 'relative', 'neither', 'alone'), SHELLS):
+        _, chip, igpu = MACHINES[machine]
+        said = f'{machine}, wheel {wheel}, {shell}'
+        answer = diagnose(INVALID_FUNCTION, SHELLS[shell], on(machine, wheel, where))
+        bad = flaw(chip, wheel, SHELLS[shell].get(OVERRIDE))
+        check(answer['class'] == ('hsa-override-bad' if bad else 'no-kernel-image'), f'{said}: {answer["class"]}')
+        overrides = [r[2] for r in rungs(answer) if r[0] == 'set' and r[1] == OVERRIDE]
+        needed = wheel == 'relative' and SHELLS[shell].get(OVERRIDE) != STANDS_IN[chip]
+        check(overrides == ([STANDS_IN[chip]] if needed else []), f'{said}: sets {overrides}')
+        if bad:
+            check(place(answer, ('unset', OVERRIDE)) < 99, f'{said}: the override stays')
+        if bad and not needed:
+            check(place(answer, ('unset', OVERRIDE)) == 0, f'{said}: the override is not the first to go')
+        carried = wheel in ('with', 'alone')
+        check((place(answer, 'pip install') == 99) == carried, f'{said}: a wheel to install')
+        if needed:
+            check(place(answer, 'pip install') < place(answer, ('set', OVERRIDE, STANDS_IN[chip])),
+                  f'{said}: the stop-gap stands before the wheel')
+        hides = place(answer, ('set', 'ROCR_VISIBLE_DEVICES', '0')) < 99
+        seen = igpu and not any('VISIBLE' in name for name in SHELLS[shell])
+        check(hides == bool(seen) or bad, f'{said}: hides an integrated GPU: {hides}')
+
+
+def the_integrated_gpu_has_to_be_proved(check, where):
+    card = 'torch 2.9.1+rocm6.4\nDevice: cuda (ROCM: AMD Radeon RX 6750 XT)\n'
+    tensile = 'rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: Illegal seek for GPU arch : '
+    for wheel in ('with', 'relative', 'neither'):
+        answer = diagnose(card + INVALID_FUNCTION, {}, on('desktop', wheel, where))
+        check(answer['class'] == 'no-kernel-image', f'the log names the card: {answer["class"]}')
+    answer = diagnose(tensile + 'gfx1031\n', {}, on('desktop', 'relative', where))
+    check(answer['class'] == 'tensile-missing', f'for the card: {answer["class"]}')
+    check(not any(r[1].endswith('VISIBLE_DEVICES') for r in rungs(answer)), 'hides a GPU that works')
+    check(place(answer, ('set', OVERRIDE, '10.3.0')) < 99, 'no override')
+    answer = diagnose(tensile + 'gfx1036\n', {}, on('desktop', 'relative', where))
+    check(answer['class'] == 'wrong-gpu', f'for the integrated one: {answer["class"]}')
+    check(next(rungs(answer)) == ('set', 'ROCR_VISIBLE_DEVICES', '0'), 'does not choose the card')
+    # The environment leaves nothing but the integrated GPU.
+    answer = diagnose(INVALID_FUNCTION, {'HIP_VISIBLE_DEVICES': '1'}, on('desktop', 'relative', where))
+    check(answer['class'] == 'wrong-gpu', f'only the integrated one in sight: {answer["class"]}')
+    check(list(rungs(answer))[:2] == [('set', 'ROCR_VISIBLE_DEVICES', '0'), ('unset', 'HIP_VISIBLE_DEVICES')],
+          'two variables choose')
+    for told, wanted in (('gfx1032+gfx1036', 'no-kernel-image'), ('gfx1100+gfx1036', 'wrong-gpu')):
+        answer = diagnose(INVALID_FUNCTION, {}, ['--no-machine', '--gfx', told])
+        check(answer['class'] == wanted, f'{told}: {answer["class"]}')
+    answer = diagnose(INVALID_FUNCTION, {}, ['--no-machine', '--gfx', 'gfx1032+gfx1036'])
+    check(place(answer, ('set', OVERRIDE, '10.3.0')) < place(answer, ('set', 'ROCR_VISIBLE_DEVICES', '0')) < 99,
+          'not both rungs')
+
+
+def a_chip_that_nobody_knows(check, where):
+    answer = diagnose(INVALID_FUNCTION, {}, ['--no-machine'])
+    check(answer['class'] == 'no-kernel-image', answer['class'])
+    check(place(answer, '--gfx') < 99, 'does not ask for the chip')
+    check(place(answer, OVERRIDE) < 99 and place(answer, 'wheels') < 99, 'names neither wheel nor override')
+    check(not any(r[1] == OVERRIDE for r in rungs(answer)), 'sets an override for a chip that is not known')
+
+
+CASES = [what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
+
+
+def findings_of(case, where):
+    @functools.wraps(case)
+    def run():
+        wrong = []
+        case(lambda fine, said: fine or wrong.append(said), where)
+        return wrong
+    return run
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        tap.run([findings_of(case, pathlib.Path(folder)) for case in CASES])
+
+
+if __name__ == '__main__':
+    main()
