@@ -16,7 +16,7 @@
 struct diagnose_options {
     struct machine_options machine;
     const char *gfx, *exit_text;
-    bool json, list, markdown, no_machine;
+    bool json, list, markdown, no_machine, hung;
     int64_t exit_code;
 };
 
@@ -77,7 +77,7 @@ static void take_verdict(struct diagnose_context *ctx, const struct json *v, con
     const char *end = json_text(json_get(last, "end"));
     if (ctx->exit_code < 0)
         ctx->exit_code = json_int(json_get(v, "code"), -1);
-    ctx->hung = str_eq(end, attempt_end_name(ATTEMPT_HUNG));
+    ctx->hung |= str_eq(end, attempt_end_name(ATTEMPT_HUNG));
     ctx->memory_guard = str_eq(end, attempt_end_name(ATTEMPT_MEMORY));
     ctx->refused = (uint64_t)json_int(json_get(last, "refused"), 0);
     ctx->refused_bytes = (uint64_t)json_int(json_get(last, "refused_bytes"), 0);
@@ -197,7 +197,7 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     CLEANUP(release_diagnoser) struct diagnoser *d = NULL;
     CLEANUP(facts_release) struct facts f = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct diagnose_context ctx = { .gfx = o->gfx, .exit_code = o->exit_code };
+    struct diagnose_context ctx = { .gfx = o->gfx, .exit_code = o->exit_code, .hung = o->hung };
     struct calls calls = { 0 };
     struct cairn_error err = { 0 };
     if (diagnoser_new(&d, &err))
@@ -256,6 +256,7 @@ int cmd_diagnose(int argc, char **argv)
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
         OPT_STR('x', "exit", &o.exit_text, "CODE", "the exit status of the run, or 128 + signal"),
+        OPT_FLAG(0, "hung", &o.hung, "the log ends where the run stood still, and somebody stopped it"),
         OPT_STR(0, "gfx", &o.gfx, "NAME",
                 "the GPU that the log is of: gfx1031, gfx1031+gfx90c for several, gfx120X for a family"),
         OPT_FLAG('n', "no-machine", &o.no_machine, "do not look at this machine: the log is of another one"),

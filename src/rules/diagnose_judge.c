@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "rules/override.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ enum {
     SOFT_LOSS = 15,   /* a hard error beside it */
     UNSURE_LOSS = 8,  /* nothing says whose GPU it is */
     SURVIVED = 50,    /* with exit status 0 anything below this was caught */
+    MAY_BE = 38,      /* too little to name it, enough to mention it */
     ELSEWHERE = 38,   /* the most for what another program may have suffered: it could also be this */
 };
 
@@ -261,23 +263,57 @@ static bool looks_bad(const struct judgement *j)
     return h->seen && !h->recovered;
 }
 
+/* Whatever came of it: with this value no program runs on this chip. */
+static bool override_cannot_work(const struct judgement *j)
+{
+    const char *value = judge_var(j, LOG_OVERRIDE);
+    if (!value || j->windows)
+        return false;
+    const struct override_wheel none = { 0 };
+    enum override_flaw flaw = override_judge(&none, value, j->chip);
+    return flaw == OVERRIDE_MALFORMED || flaw == OVERRIDE_NO_CHIP || flaw == OVERRIDE_OTHER_GENERATION;
+}
+
+/* Nobody said how it ended, and nothing in the log tells. */
+static void conclude_silent(struct judgement *j)
+{
+    j->reason = !j->d->any_text ? "the log is empty"
+                : j->log->progress.stage == LOG_STAGE_BUSY
+                    ? "the log ends while something loads or compiles, without an error"
+                    : "the log has no error, and nothing that says how the run ended";
+    if (j->log->progress.stage == LOG_STAGE_BUSY)
+        judge_raise(j, ISSUE_HANG, MAY_BE);
+    if (judge_var(j, LOG_OVERRIDE))
+        judge_raise(j, ISSUE_OVERRIDE_BAD, MAY_BE);
+    if (j->vendor == VENDOR_NVIDIA)
+        conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_NONE, 0.5);
+    else if (override_cannot_work(j))
+        conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.6);
+    else
+        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, j->d->any_text ? 0.5 : 0.9);
+}
+
+static bool went_on(const struct judgement *j)
+{
+    return j->log->progress.stage >= LOG_STAGE_STEPS;
+}
+
 /* Did it end as it should, as far as is known? */
 static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
-    bool ended = j->ctx->exit_code == 0, bad = looks_bad(j);
-    if (!j->d->any_text && !ended) {
-        j->reason = "the log is empty";
-        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, 0.9);
-    } else if (warning != ISSUE_UNKNOWN) {
+    bool ended = j->ctx->exit_code == 0, bad = looks_bad(j) && j->log->progress.stage != LOG_STAGE_DONE;
+    if (warning != ISSUE_UNKNOWN) {
         conclude(j, warning, DIAGNOSE_WARNING, 0.75);
     } else if (!ended && bad) {
         j->reason = "a line looks like an error, and is not in the tables";
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.45);
     } else if (bad) {
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
+    } else if (ended || went_on(j)) {
+        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, ended ? 0.95 : 0.85);
     } else {
-        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, ended ? 0.95 : j->log->progress.steps ? 0.85 : 0.55);
+        conclude_silent(j);
     }
 }
 

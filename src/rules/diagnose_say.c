@@ -158,6 +158,8 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return judge_by_guard(j);
     case FIX_NOT_BY_GUARD:
         return !judge_by_guard(j);
+    case FIX_END_UNKNOWN:
+        return j->ctx->exit_code < 0 && !j->ctx->hung;
     case FIX_LIMIT_LOW:
         return !judge_by_guard(j) && !diagnose_limit_suffices(j);
     case FIX_NO_DUMP:

@@ -330,6 +330,12 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_DISK_FULL, "make room: df -h, quota; keep fewer checkpoints"),
     ADVISE(ISSUE_DISK_FULL, "resume from the last checkpoint that is whole (cairn tensor check FILE)"),
 
+    ADVISE_WHEN(ISSUE_UNKNOWN, FIX_END_UNKNOWN,
+                "say how the run ended, by its exit status or as a hang:\n"
+                "cairn diagnose --exit CODE LOG\ncairn diagnose --hung LOG"),
+    ADVISE_WHEN(ISSUE_UNKNOWN, FIX_END_UNKNOWN,
+                "let the kernel speak: it knows of kills, resets and faults:\n"
+                "sudo dmesg | cairn diagnose LOG -"),
     ADVISE(
         ISSUE_UNKNOWN,
         "run once more with AMD_LOG_LEVEL=1 HSAKMT_DEBUG_LEVEL=3 PYTHONFAULTHANDLER=1, and give cairn diagnose the whole log and the output of dmesg"),
@@ -339,5 +345,9 @@ const struct issue_fix issue_fixes[] = {
     ADVISE_WHEN(ISSUE_UNKNOWN, FIX_BY_WATCH,
                 "ask the kernel and systemd:\nsudo journalctl --since -1h | grep -i kill"),
     ADVISE(ISSUE_UNKNOWN, "cairn doctor tells whether the machine itself is in order"),
+    ADVISE_WHEN(
+        ISSUE_NO_FAILURE, FIX_END_UNKNOWN,
+        "if it died or stood still behind this, say so:\n"
+        "cairn diagnose --exit CODE LOG\ncairn diagnose --hung LOG\nsudo dmesg | cairn diagnose LOG -"),
     { ISSUE_UNKNOWN, PERSON, FIX_ALWAYS, NULL, NULL, NULL },
 };

@@ -126,9 +126,10 @@ enum fix_when {
     FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
     FIX_BY_GUARD,       /* one of cairn's own guards did it */
     FIX_NOT_BY_GUARD,
-    FIX_BY_WATCH,  /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
-    FIX_NO_DUMP,   /* nobody has written down where it stood */
-    FIX_LIMIT_LOW, /* nor is the kernel's limit known to be wide enough */
+    FIX_BY_WATCH,    /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
+    FIX_NO_DUMP,     /* nobody has written down where it stood */
+    FIX_END_UNKNOWN, /* nobody said how the run ended */
+    FIX_LIMIT_LOW,   /* nor is the kernel's limit known to be wide enough */
 };
 struct issue_fix {
     enum issue issue;

@@ -2,6 +2,7 @@
 #include "rules/log_facts.h"
 
 #include "base/cleanup.h"
+#include "base/match.h"
 #include "host/gfxname.h"
 #include "rules/gfx_table.h"
 #include <ctype.h>
@@ -203,19 +204,30 @@ static bool is_advice(const char *s, size_t n)
     return false;
 }
 
-/* NAME=value, NAME: value, or fish's set -gx NAME value; the value may be quoted, or missing. */
+/* Past a quote at s[*i], which inside of a quoted text has a backslash before it; 0: there is none. */
+static char take_quote(const char *s, size_t n, size_t *i)
+{
+    size_t at = *i + (*i < n && s[*i] == '\\');
+    if (at >= n || (s[at] != '"' && s[at] != '\''))
+        return 0;
+    *i = at + 1;
+    return s[at];
+}
+
+/* NAME=value, NAME = value, NAME: value, or fish's set -gx NAME value; the value may be quoted, or missing. */
 static bool value_span(const char *s, size_t n, size_t at, size_t after, size_t *from, size_t *len)
 {
     bool fish = at >= 4 && has(s, at, "set -") && after < n && s[after] == ' ';
+    bool spaced = n - after > 3 && !memcmp(s + after, " = ", 3);
     if (at && (isalnum((unsigned char)s[at - 1]) || s[at - 1] == '_' || s[at - 1] == '$' || s[at - 1] == '{'))
         return false;
     if (after >= n ||
-        (s[after] != '=' && !(s[after] == ':' && after + 1 < n && s[after + 1] == ' ') && !fish))
+        (s[after] != '=' && !(s[after] == ':' && after + 1 < n && s[after + 1] == ' ') && !fish && !spaced))
         return false;
-    size_t i = after + 1 + (s[after] == ':');
-    char quote = i < n && (s[i] == '"' || s[i] == '\'') ? s[i++] : 0;
+    size_t i = after + (spaced ? 3 : s[after] == ':' ? 2 : 1);
+    char quote = take_quote(s, n, &i);
     size_t end = i;
-    while (end < n && (quote ? s[end] != quote : !strchr(" ;&|)'\"\t\r", s[end])))
+    while (end < n && s[end] != '\\' && (quote ? s[end] != quote : !strchr(" ;&|)'\"\t\r", s[end])))
         end++;
     *from = i;
     *len = end - i;
@@ -316,6 +328,34 @@ static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, siz
 static struct log_find see_bar(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     log_progress_bar(&f->progress, s, n, at);
+    return nothing;
+}
+
+static struct log_find see_step(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    log_progress_count(&f->progress, s, n, at + strlen("step"));
+    return nothing;
+}
+
+static struct log_find see_epoch(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    log_progress_count(&f->progress, s, n, at + strlen("epoch"));
+    return nothing;
+}
+
+static struct log_find see_busy(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    log_progress_stage(&f->progress, LOG_STAGE_BUSY);
+    return nothing;
+}
+
+static struct log_find see_done(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    /* "not saved", "nothing saved", "failed before it finished" */
+    if (!match_any(s, n, "not |fail|error|nothing |will be |if "))
+        log_progress_stage(&f->progress, LOG_STAGE_DONE);
+    (void)at;
     return nothing;
 }
 
@@ -447,6 +487,44 @@ static const struct {
     { "s/it", see_bar },
     { "loss", see_loss },
     { "grad_norm", see_grad_norm },
+    { "step", see_step },
+    { "epoch", see_epoch },
+    { "requested to load", see_busy },
+    { "got prompt", see_busy },
+    { "loading", see_busy },
+    { "compiling", see_busy },
+    { "warming up", see_busy },
+    { "warmup", see_busy },
+    { "warm-up", see_busy },
+    { "autotun", see_busy },
+    { "auto-tun", see_busy },
+    { "capturing", see_busy },
+    { "initializing", see_busy },
+    { "caching latents", see_busy },
+    { "running training", see_busy },
+    { "starting training", see_busy },
+    { "prompt executed in", see_done },
+    { "saved", see_done },
+    { "train_runtime", see_done },
+    { "raining complete", see_done },
+    { "finished", see_done },
+    { "completed", see_done },
+    { "epoch complete", see_done },
+    { "done!", see_done },
+    { "done.", see_done },
+    { "successfully installed", see_done },
+    { "starting server", see_done },
+    { "to see the gui go to", see_done },
+    { "running on local url", see_done },
+    { "running on http", see_done },
+    { "listening on", see_done },
+    { "server is listening", see_done },
+    { "application startup complete", see_done },
+    { "eval time =", see_done },
+    { "tokens per second", see_done },
+    { " passed", see_done },
+    { "initialized amdgpu", see_done },
+    { "added device", see_done },
     { "current device: ", see_current },
     { "Killed process ", see_killed },
     { "Kill process ", see_killed },

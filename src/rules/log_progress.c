@@ -34,6 +34,12 @@ static bool has_letters(const char *s, size_t n)
     return false;
 }
 
+static void count_step(struct log_progress *p)
+{
+    p->steps++;
+    p->stage = LOG_STAGE_STEPS;
+}
+
 /* A bar without a title, or with one of training, that has passed its first step. */
 void log_progress_bar(struct log_progress *p, const char *s, size_t n, size_t at)
 {
@@ -43,9 +49,46 @@ void log_progress_bar(struct log_progress *p, const char *s, size_t n, size_t at
     size_t title = (size_t)(bar - s);
     for (count++; count < s + n && *count == ' ';)
         count++;
-    if (number_kind(count, n - (size_t)(count - s)) == 1 &&
-        (!has_letters(s, title) || has_title_of_training(s, title)))
-        p->steps++;
+    int done = number_kind(count, n - (size_t)(count - s));
+    if (done == 1 && (!has_letters(s, title) || has_title_of_training(s, title)))
+        count_step(p);
+    else if (done >= 0)
+        p->stage = LOG_STAGE_BUSY;
+}
+
+/* "step=510", "Step 7/20", "epoch [3/100]": a number above 0.  Settings that are only named so have no such number, or it
+ * belongs to a longer word. */
+void log_progress_count(struct log_progress *p, const char *s, size_t n, size_t after)
+{
+    size_t i = after;
+    while (i < n && strchr(" :=#[(", s[i]))
+        i++;
+    if (i == after || number_kind(s + i, n - i) != 1)
+        return;
+    while (i < n && isdigit((unsigned char)s[i]))
+        i++;
+    bool of = i < n && (s[i] == '/' || match_any(s + i, n - i < 4 ? n - i : 4, "| |of "));
+    if (of || match_any(s, after, "step"))
+        p->stage = LOG_STAGE_STEPS;
+}
+
+/* "     1/1000      6.73G      1.081     0.4706" */
+void log_progress_row(struct log_progress *p, const char *s, size_t n)
+{
+    size_t i = 0;
+    p->table = false;
+    while (i < n && s[i] == ' ')
+        i++;
+    size_t digits = i;
+    while (i < n && isdigit((unsigned char)s[i]))
+        i++;
+    if (i > digits && i < n && s[i] == '/')
+        count_step(p);
+}
+
+void log_progress_stage(struct log_progress *p, enum log_stage stage)
+{
+    p->stage = stage;
 }
 
 /* Or infinite. */
@@ -132,6 +175,7 @@ struct log_find log_progress_loss(struct log_progress *p, const char *s, size_t 
     bool evaluation = at >= 4 && (s[at - 2] | 0x20) == 'l' && !strncasecmp(s + at - 4, "val", 3);
     if (v >= n || evaluation)
         return nothing;
+    p->table = isalpha((unsigned char)s[v]) && match_any(s, at, "epoch|step|iter");
     if (is_nan(s + v, n - v)) {
         p->loss_fine = false;
         return (struct log_find){ ISSUE_NAN, 86, RULE_CUDA };
@@ -139,7 +183,7 @@ struct log_find log_progress_loss(struct log_progress *p, const char *s, size_t 
     int loss = number_kind(s + v, n - v);
     if (loss < 0)
         return nothing;
-    p->steps++;
+    count_step(p);
     if (!loss)
         return see_zero_loss(p, s, n, at);
     p->loss_fine = true;
