@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/str.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PIECE = 4 << 20, STATE_MOST = 1 << 20 };
@@ -66,6 +68,21 @@ static int add_files(const char *dir, struct json *list, struct cairn_error *err
     return r;
 }
 
+/* state.json ends with a hash of its own text, as it would be without. */
+static const char sum_key[] = ",\"sum\":\"";
+enum { HASH_LEN = 32, SUM_LEN = sizeof(sum_key) - 1 + HASH_LEN + 2 };
+
+static void sum_text(const char *text, size_t n, char out[33])
+{
+    struct hash h;
+    uint64_t sum[2];
+    hash_init(&h);
+    hash_add(&h, text, n);
+    hash_add(&h, "}", 1);
+    hash_end(&h, sum);
+    hash_text(sum, out);
+}
+
 int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
@@ -92,10 +109,27 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     CLEANUP(mem_free) char *text = json_to_string(top);
     if (!text)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
-    return file_write(path, text, strlen(text), err);
+    CLEANUP(str_release) struct str all = { 0 };
+    char sum[33];
+    size_t n = strlen(text) - 1; /* without the brace */
+    sum_text(text, n, sum);
+    str_addn(&all, text, n);
+    str_addf(&all, "%s%s\"}", sum_key, sum);
+    return file_write(path, all.s, all.len, err);
 }
 
-static int read_json(const char *path, struct json **out, struct cairn_error *err)
+static bool sum_is_right(const char *text, size_t n)
+{
+    char sum[33];
+    const char *tail = text + n - SUM_LEN;
+    if (n <= SUM_LEN || memcmp(tail, sum_key, sizeof(sum_key) - 1) || memcmp(text + n - 2, "\"}", 2))
+        return false;
+    sum_text(text, n - SUM_LEN, sum);
+    return !memcmp(sum, text + n - 2 - HASH_LEN, HASH_LEN);
+}
+
+/* *summed: it has a sum, which is right. */
+static int read_json(const char *path, struct json **out, bool *summed, struct cairn_error *err)
 {
     CLEANUP(fd_close) int fd = -1;
     uint64_t size;
@@ -111,6 +145,9 @@ static int read_json(const char *path, struct json **out, struct cairn_error *er
     struct cairn_error why = { 0 };
     if (json_parse(text, size, out, &why))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s", path, why.msg);
+    *summed = sum_is_right(text, size);
+    if (!*summed && json_get(*out, "sum"))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not what was written", path);
     return 0;
 }
 
@@ -130,43 +167,100 @@ static int check_file(const char *dir, const struct json *file, struct cairn_err
     return 0;
 }
 
-static uint64_t whole(const struct json *top, const char *key)
+/* The keys of state.json.  Those that the first versions did not write may be missing where there is no sum; a file with
+ * a sum has them all, but for the best loss, which there may be none of. */
+enum field_kind { FIELD_U64, FIELD_REAL, FIELD_BOOL, FIELD_OTHER };
+static const struct field {
+    const char *name;
+    enum field_kind kind;
+    bool optional;
+    size_t at;
+} fields[] = {
+    { "step", FIELD_U64, false, offsetof(struct checkpoint_state, step) },
+    { "moves", FIELD_U64, false, offsetof(struct checkpoint_state, moves) },
+    { "tries", FIELD_U64, false, offsetof(struct checkpoint_state, tries) },
+    { "loss_scale", FIELD_REAL, false, offsetof(struct checkpoint_state, loss_scale) },
+    { "scale_good", FIELD_U64, false, offsetof(struct checkpoint_state, scale_good) },
+    { "micro_batch", FIELD_U64, false, offsetof(struct checkpoint_state, micro) },
+    { "recompute", FIELD_BOOL, false, offsetof(struct checkpoint_state, recompute) },
+    { "optimizer_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, optim_on_host) },
+    { "blocks_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, blocks_on_host) },
+    { "best_val", FIELD_REAL, true, offsetof(struct checkpoint_state, best_val) },
+    { "waited", FIELD_U64, false, offsetof(struct checkpoint_state, waited) },
+    { "evaluation_due", FIELD_BOOL, true, offsetof(struct checkpoint_state, eval_due) },
+    { "sample_due", FIELD_BOOL, true, offsetof(struct checkpoint_state, sample_due) },
+    { "schema", FIELD_OTHER, false, 0 },
+    { "config", FIELD_OTHER, false, 0 },
+    { "files", FIELD_OTHER, false, 0 },
+};
+
+static bool read_field(const struct field *f, const struct json *v, struct checkpoint_state *out)
 {
-    uint64_t v = 0;
-    json_to_u64(json_get(top, key), &v);
-    return v;
+    char *at = (char *)out + f->at;
+    switch (f->kind) {
+    case FIELD_U64:
+        return json_to_u64(v, (uint64_t *)at);
+    case FIELD_REAL:
+        *(double *)at = json_number(v, NAN);
+        return isfinite(*(double *)at);
+    case FIELD_BOOL:
+        *(bool *)at = json_bool(v, false);
+        return json_bool(v, false) == json_bool(v, true);
+    case FIELD_OTHER:
+        break;
+    }
+    return true;
+}
+
+static bool is_field(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        if (!strcmp(fields[i].name, key))
+            return true;
+    return false;
+}
+
+/* Fails for a key that is missing, of another kind, or that nobody knows: a bit of its name may be another. */
+static int read_fields(const struct json *top, bool summed, const char *path, struct checkpoint_state *out,
+                       struct cairn_error *err)
+{
+    *out = (struct checkpoint_state){ .best_val = NAN };
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        const struct json *v = json_get(top, fields[i].name);
+        if (v ? !read_field(&fields[i], v, out) : !fields[i].optional)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" is %s", path, fields[i].name,
+                              v ? "not what it should be" : "missing");
+    }
+    for (struct json_member m = json_first(top); m.key && !summed; m = json_next(top, m))
+        if (!is_field(m.key))
+            return cairn_fail(err, CAIRN_EFORMAT, "%s has a key that is not known: \"%.40s\"", path, m.key);
+    return 0;
 }
 
 int checkpoint_state_read(const char *dir, struct checkpoint_state *out, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
+    struct checkpoint_state s;
     char path[4096];
+    bool summed;
     snprintf(path, sizeof(path), "%s/" CHECKPOINT_STATE, dir);
-    if (read_json(path, &top, err))
+    if (read_json(path, &top, &summed, err))
         return -1;
     const struct json *files = json_get(top, "files");
-    if (json_int(json_get(top, "schema"), 0) != 1 || !json_length(files))
+    const char *config = json_text(json_get(top, "config"));
+    if (json_int(json_get(top, "schema"), 0) != 1 || !json_length(files) || !config)
         return cairn_fail(err, CAIRN_EFORMAT, "%s is not of a kind that is known here", path);
+    if (read_fields(top, summed, path, &s, err))
+        return -1;
+    uint64_t step = checkpoint_step_of(str_file_name(dir));
+    if (!s.step || (step && s.step != step) || !s.micro || s.loss_scale <= 0)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not of this checkpoint: its step is %" PRIu64, path,
+                          s.step);
     for (size_t i = 0; i < json_length(files); i++)
         if (check_file(dir, json_at(files, i), err))
             return -1;
-    const char *config = json_text(json_get(top, "config"));
-    *out = (struct checkpoint_state){
-        .step = whole(top, "step"),
-        .moves = whole(top, "moves"),
-        .tries = whole(top, "tries"),
-        .loss_scale = json_number(json_get(top, "loss_scale"), 1),
-        .scale_good = whole(top, "scale_good"),
-        .micro = whole(top, "micro_batch"),
-        .recompute = json_bool(json_get(top, "recompute"), false),
-        .optim_on_host = json_bool(json_get(top, "optimizer_on_host"), false),
-        .blocks_on_host = json_bool(json_get(top, "blocks_on_host"), false),
-        .best_val = json_number(json_get(top, "best_val"), NAN),
-        .waited = whole(top, "waited"),
-        .eval_due = json_bool(json_get(top, "evaluation_due"), false),
-        .sample_due = json_bool(json_get(top, "sample_due"), false),
-    };
-    snprintf(out->config, sizeof(out->config), "%s", config ? config : "");
+    snprintf(s.config, sizeof(s.config), "%s", config);
+    *out = s;
     return 0;
 }
 
@@ -179,14 +273,27 @@ uint64_t checkpoint_step_of(const char *name)
     return *end ? 0 : step;
 }
 
+/* A link in its place is removed itself, and what it leads to is left alone. */
+static int remove_link(const char *path, struct cairn_error *err)
+{
+    struct stat st;
+    int why = errno;
+    if (why == ENOENT)
+        return 0;
+    if (!lstat(path, &st) && S_ISLNK(st.st_mode))
+        return unlink(path) ? cairn_fail_errno(err, "remove %s", path) : 0;
+    errno = why;
+    return cairn_fail_errno(err, "open %s", path);
+}
+
 int checkpoint_remove(const char *dir, struct cairn_error *err)
 {
-    DIR *d = opendir(dir);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d)
-        return errno == ENOENT ? 0 : cairn_fail_errno(err, "open %s", dir);
-    int r = 0;
+        return remove_link(dir, err);
     for (struct dirent *e; (e = readdir(d));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlinkat(dirfd(d), e->d_name, 0))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlinkat(fd, e->d_name, 0))
             r = cairn_fail_errno(err, "remove %s/%s", dir, e->d_name);
     closedir(d);
     if (!r && rmdir(dir))

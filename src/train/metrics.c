@@ -115,10 +115,14 @@ int metrics_check(const char *dir, struct cairn_error *err)
     return fd < 0 ? 0 : lock(fd, dir, err);
 }
 
+/* A run from somebody else may hold links: what they lead to must not be cut back and written to. */
 static int open_log(struct metrics *m, const char *dir, uint64_t first, struct cairn_error *err)
 {
     m->log.path = log_path(dir);
-    m->log.fd = fault_hit() ? -1 : open(m->log.path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    m->log.fd =
+        fault_hit() ? -1 : open(m->log.path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (m->log.fd < 0 && errno == ELOOP)
+        return cairn_fail(err, CAIRN_EIO, "%s is a link, which is not followed", m->log.path);
     if (m->log.fd < 0)
         return cairn_fail_errno(err, "open %s", m->log.path);
     return lock(m->log.fd, dir, err) ? -1 : cut_back(m, first, err);

@@ -5,6 +5,7 @@
 #include "gpu/watch.h"
 #include "train/job.h"
 #include <inttypes.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -36,12 +37,10 @@ static void append(const struct job *j, const char *text)
     time_t now = time(NULL);
     struct tm tm;
     snprintf(path, sizeof(path), "%s/slow.txt", j->o->dir);
-    FILE *f = fopen(path, "ae");
-    if (!f)
-        return;
+    CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-    fprintf(f, "%s %s", at, text);
-    fclose(f);
+    if (fd >= 0)
+        dprintf(fd, "%s %s", at, text);
 }
 
 /* From the watch's thread, while the job's own is in its step. */

@@ -254,6 +254,103 @@ static void keeps_the_newest_whole_ones(void)
     checkpoints_close(c);
 }
 
+/* A run may be seeded by a link to a checkpoint of another, and come from somebody else with links in it. */
+static void links_are_removed_and_not_followed(void)
+{
+    struct cairn_error err = { 0 };
+    struct checkpoints *c = NULL;
+    char dir[128], other[128], link[256];
+    int skipped;
+    snprintf(other, sizeof(other), "%s", new_folder());
+    REQUIRE(!checkpoints_open(other, 0, false, &c, &err));
+    CHECK(!save(c, 3, &err));
+    checkpoints_close(c);
+    snprintf(dir, sizeof(dir), "%s", new_folder());
+    REQUIRE(!mkdir(in_folder(dir, "checkpoints"), 0700));
+    snprintf(link, sizeof(link), "%s", step_path(dir, 3));
+    CHECK(!symlink(step_path(other, 3), link));
+    CHECK(!symlink(step_path(other, 3), in_folder(dir, "checkpoints/.old-x")));
+    CHECK_INT(newest(dir, &skipped), 3);
+    REQUIRE(!checkpoints_open(dir, 1, false, &c, &err));
+    CHECK_INT(left_over(dir), 0);
+    CHECK(!save(c, 4, &err));
+    CHECK(access(link, F_OK) != 0);
+    CHECK(is_whole(dir, 4) && is_whole(other, 3));
+    checkpoints_close(c);
+}
+
+static const char *state_path(const char *dir, uint64_t step)
+{
+    static char path[300];
+    snprintf(path, sizeof(path), "%s/" CHECKPOINT_STATE, step_path(dir, step));
+    return path;
+}
+
+static void put_state(const char *path, const char *text, size_t n)
+{
+    FILE *f = fopen(path, "we");
+    REQUIRE(f && fwrite(text, 1, n, f) == n && !fclose(f));
+}
+
+/* Any bit of it decides how the run goes on. */
+static void every_bit_of_the_state_counts(void)
+{
+    struct cairn_error err = { 0 };
+    struct checkpoints *c = NULL;
+    char dir[128], text[4096];
+    snprintf(dir, sizeof(dir), "%s", new_folder());
+    REQUIRE(!checkpoints_open(dir, 0, false, &c, &err));
+    CHECK(!save(c, 30, &err));
+    checkpoints_close(c);
+    FILE *f = fopen(state_path(dir, 30), "re");
+    size_t n = f ? fread(text, 1, sizeof(text), f) : 0;
+    REQUIRE(f && !fclose(f) && n > 100 && n < sizeof(text));
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+        put_state(state_path(dir, 30), text, n);
+        if (is_whole(dir, 30))
+            CHECK_FAIL_("a change of bit %zu goes unnoticed", bit);
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+    }
+    put_state(state_path(dir, 30), text, n);
+    CHECK(is_whole(dir, 30));
+}
+
+/* As earlier versions wrote it: what can be known is checked. */
+static void a_state_without_a_sum_is_read(void)
+{
+    static const struct {
+        const char *from, *to;
+    } odd[] = {
+        { "\"step\":30", "\"step\":3" },          { "\"step\":30", "\"step\":\"x\"" },
+        { "\"moves\":", "\"movet\":" },           { "\"micro_batch\":4", "\"micro_batch\":0" },
+        { "\"loss_scale\":", "\"loss_scald\":" }, { "\"recompute\":false", "\"recompute\":0" },
+    };
+    struct cairn_error err = { 0 };
+    struct checkpoints *c = NULL;
+    char dir[128], text[4096] = "", changed[4096];
+    snprintf(dir, sizeof(dir), "%s", new_folder());
+    REQUIRE(!checkpoints_open(dir, 0, false, &c, &err));
+    CHECK(!save(c, 30, &err));
+    checkpoints_close(c);
+    FILE *f = fopen(state_path(dir, 30), "re");
+    REQUIRE(f && fread(text, 1, sizeof(text) - 1, f) > 100 && !fclose(f));
+    char *sum = strstr(text, ",\"sum\"");
+    REQUIRE(sum);
+    strcpy(sum, "}");
+    put_state(state_path(dir, 30), text, strlen(text));
+    CHECK(is_whole(dir, 30));
+    for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
+        char *at = strstr(text, odd[i].from);
+        REQUIRE(at);
+        snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, odd[i].to,
+                 at + strlen(odd[i].from));
+        put_state(state_path(dir, 30), changed, strlen(changed));
+        if (is_whole(dir, 30))
+            CHECK_FAIL_("%s is taken", odd[i].to);
+    }
+}
+
 static void none_is_an_answer(void)
 {
     int skipped;
@@ -274,6 +371,9 @@ static void all(void)
     RUN(the_same_step_again_leaves_one_of_both);
     RUN(a_thread_that_fails_leaves_the_older_one);
     RUN(keeps_the_newest_whole_ones);
+    RUN(links_are_removed_and_not_followed);
+    RUN(every_bit_of_the_state_counts);
+    RUN(a_state_without_a_sum_is_read);
     RUN(none_is_an_answer);
     optim_close(optim);
     gpt_close(model);

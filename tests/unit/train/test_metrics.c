@@ -103,6 +103,19 @@ static void write_steps(const char *dir, uint64_t first, uint64_t last)
     CHECK(!metrics_close(m, &err));
 }
 
+static void a_log_that_is_a_link_is_not_cut_back(void)
+{
+    const char *dir = folder("linked");
+    struct cairn_error err = { 0 };
+    struct metrics *m = NULL;
+    struct stat st;
+    tree_put(&tree, "precious", "text that is not a log\n");
+    char *precious = tree_path(&tree, "precious");
+    CHECK(!symlink(precious, log_of(dir)));
+    CHECK(metrics_open(dir, 1, &m, &err) == -1);
+    CHECK(!stat(precious, &st) && st.st_size == 23);
+}
+
 static void append(const char *dir, const char *text)
 {
     FILE *f = fopen(log_of(dir), "a");
@@ -227,6 +240,7 @@ int main(void)
     RUN(waits_a_second_at_most);
     RUN(resumes_where_the_checkpoint_is);
     RUN(time_goes_on);
+    RUN(a_log_that_is_a_link_is_not_cut_back);
     RUN(one_process_a_folder);
     RUN(a_full_disk_is_said_once_and_nothing_is_lost);
     RUN(each_failure_to_open_is_an_error);
