@@ -2,41 +2,186 @@
 #include "run/stale.h"
 
 #include "base/fault.h"
+#include "base/parse.h"
 #include "base/str.h"
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+static const char backup_name[] = ".cairn-backup-";
+
+/* ---- what the libraries write ---- */
+
+static bool is_all(const char *name, size_t n, const char *letters)
+{
+    return strlen(name) == n && strspn(name, letters) == n;
+}
+
+/* MIOpen's binary_cache.cpp and Triton's cache.py: MD5 or SHA-256 in hexadecimal, or SHA-256 in base 32. */
+static bool is_hash(const char *name)
+{
+    static const char hex[] = "0123456789abcdef", base32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    return is_all(name, 32, hex) || is_all(name, 64, hex) || is_all(name, 52, base32);
+}
+
+/* gfx1030_20.ukdb, gfx90a68.HIP.3_2_0_.ufdb.txt, gfx906_60.udb.txt, and what SQLite puts beside one: …-wal */
+static bool is_database(const char *name)
+{
+    return strstr(name, ".ukdb") || strstr(name, ".ufdb") || strstr(name, ".udb");
+}
+
+static bool is_dir(int at, const char *name)
+{
+    struct stat st;
+    return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
+}
+
+static bool is_file(int at, const char *name)
+{
+    struct stat st;
+    return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
+}
+
+static DIR *open_dir(int at, const char *name)
+{
+    int fd = fault_hit() ? -1 : openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0)
+        close(fd);
+    return d;
+}
+
+static bool is_dots(const char *name)
+{
+    return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+static bool is_kernels(int at, const char *name)
+{
+    return is_hash(name) ? is_dir(at, name) : is_database(name) && is_file(at, name);
+}
+
+/* A folder "3.4.0.a85ca8a54" with kernels and nothing else in it. */
+static bool is_version(int at, const char *name)
+{
+    struct version v;
+    DIR *d = name[0] >= '0' && name[0] <= '9' && version_parse(name, &v) ? open_dir(at, name) : NULL;
+    bool all = d != NULL;
+    for (struct dirent *e; all && (e = readdir(d)) != NULL;)
+        all = is_dots(e->d_name) || is_kernels(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+    return all;
+}
+
+static bool is_of_miopen(int at, const char *name)
+{
+    return is_kernels(at, name) || is_version(at, name);
+}
+
+static bool is_of_triton(int at, const char *name)
+{
+    return is_hash(name) && is_dir(at, name);
+}
+
+/* ---- where ---- */
+
 /* Where the libraries keep them: their own variable, or below HOME. */
 static const struct {
     const char *variable, *below_home;
+    bool (*is_its)(int at, const char *name);
 } places[] = {
-    { "MIOPEN_CUSTOM_CACHE_DIR", ".cache/miopen" },
-    { "MIOPEN_USER_DB_PATH", ".config/miopen" },
-    { "TRITON_CACHE_DIR", ".triton/cache" },
+    { "MIOPEN_CUSTOM_CACHE_DIR", ".cache/miopen", is_of_miopen },
+    { "MIOPEN_USER_DB_PATH", ".config/miopen", is_of_miopen },
+    { "TRITON_CACHE_DIR", ".triton/cache", is_of_triton },
 };
 
-/* NULL if there is no folder there.  A link is left alone: what it leads to may be somebody else's. */
-static const char *place(const char *const *env, size_t i, struct arena *a)
+/* What a folder holds of a library's, and how much else there is. */
+struct found {
+    const char *path;
+    char **names;
+    size_t n, others;
+};
+
+/* Nothing where there is no folder.  A link is left alone: what it leads to may be somebody else's. */
+static struct found look(const char *const *env, size_t i, struct arena *a)
 {
     const char *own = str_env(env, places[i].variable), *home = str_env(env, "HOME");
-    struct stat st;
+    struct found f = { 0 };
     const char *path = own && *own            ? own
                        : home && *home == '/' ? arena_printf(a, "%s/%s", home, places[i].below_home)
                                               : NULL;
-    return path && *path == '/' && !lstat(path, &st) && S_ISDIR(st.st_mode) ? path : NULL;
+    if (!path || *path != '/')
+        return f;
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    f.path = arena_strndup(a, path, len);
+    DIR *d = open_dir(AT_FDCWD, f.path);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        if (is_dots(e->d_name))
+            continue;
+        if (places[i].is_its(dirfd(d), e->d_name))
+            *ARENA_PUSH(a, f.names, f.n) = arena_strdup(a, e->d_name);
+        else
+            f.others++;
+    }
+    if (d)
+        closedir(d);
+    return f;
 }
 
 bool stale_exists(const char *const *env)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (place(env, i, &a))
+        if (look(env, i, &a).n)
             return true;
     return false;
+}
+
+/* ---- moving ---- */
+
+/* Is `path` the folder `inner`, or one above it?  Also where it is not known. */
+static bool holds(const char *path, const char *inner)
+{
+    CLEANUP(mem_free) char *one = realpath(path, NULL), *other = inner ? realpath(inner, NULL) : NULL;
+    if (!inner)
+        return false;
+    if (!one || !other)
+        return true;
+    size_t n = strlen(one);
+    return !strncmp(one, other, n) && (!other[n] || other[n] == '/' || n == 1);
+}
+
+static int move_folder(const struct found *f, const char *suffix, struct arena *a, struct stale_move *out)
+{
+    *out = (struct stale_move){ f->path, arena_printf(a, "%s%s", f->path, suffix) };
+    return fault_hit() || rename(out->from, out->to) ? -1 : 0;
+}
+
+/* Into a folder within, so that what is not the library's stays where it is. */
+static int move_entries(const struct found *f, const char *suffix, struct arena *a, struct stale_move *out)
+{
+    *out = (struct stale_move){
+        arena_printf(a, "%zu cache%s of %s", f->n, f->n == 1 ? "" : "s", f->path),
+        arena_printf(a, "%s/%s", f->path, suffix),
+    };
+    CLEANUP(fd_close)
+    int from = fault_hit() ? -1 : open(f->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (from < 0 || mkdirat(from, suffix, 0700))
+        return -1;
+    CLEANUP(fd_close) int to = openat(from, suffix, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = to < 0 ? -1 : 0;
+    for (size_t i = 0; i < f->n && !r; i++)
+        r = renameat(from, f->names[i], to, f->names[i]);
+    return r;
 }
 
 size_t stale_move(const char *const *env, struct arena *a, struct stale_move **out, const char **trouble)
@@ -44,19 +189,17 @@ size_t stale_move(const char *const *env, struct arena *a, struct stale_move **o
     size_t n = 0;
     *out = NULL;
     *trouble = NULL;
+    const char *suffix = arena_printf(a, "%s%lld-%d", backup_name, (long long)time(NULL), (int)getpid());
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        const char *from = place(env, i, a);
-        if (!from)
+        struct stale_move moved;
+        struct found f = look(env, i, a);
+        if (!f.n)
             continue;
-        size_t len = strlen(from);
-        while (len > 1 && from[len - 1] == '/')
-            len--;
-        const char *to = arena_printf(a, "%.*s.cairn-backup-%lld-%d", (int)len, from, (long long)time(NULL),
-                                      (int)getpid());
-        if (fault_hit() || rename(from, to))
-            *trouble = arena_printf(a, "move %s aside: %s", from, strerror(errno));
+        bool whole = !f.others && !holds(f.path, str_env(env, "HOME")) && !holds(f.path, ".");
+        if (whole ? move_folder(&f, suffix, a, &moved) : move_entries(&f, suffix, a, &moved))
+            *trouble = arena_printf(a, "move %s aside: %s", f.path, strerror(errno));
         else
-            *ARENA_PUSH(a, *out, n) = (struct stale_move){ from, to };
+            *ARENA_PUSH(a, *out, n) = moved;
     }
     return n;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kernel caches of MIOpen and Triton, which may hold what an older driver or library compiled.
  *
- * They are never deleted: a cache is renamed to a backup beside it, and the libraries make a new one. */
+ * They are never deleted: a cache is renamed to a backup beside it, and the libraries make a new one.  A folder that holds
+ * anything else, or that is HOME, the working folder or above one of them, stays where it is: there only what the library
+ * itself writes (databases, folders named by a hash) is moved, into a backup within. */
 #ifndef CAIRN_RUN_STALE_H
 #define CAIRN_RUN_STALE_H
 

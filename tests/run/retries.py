@@ -475,12 +475,12 @@ sys.exit(1)
 '''
     with Home() as home:
         os.makedirs(os.path.join(home.path, '.cache/miopen/3.4.0'))
-        home.file('.cache/miopen/3.4.0/kernel', 'bytes')
+        home.file('.cache/miopen/3.4.0/gfx1030_20.ukdb', 'bytes')
         done = attempt(home, script)
         backups = [n for n in os.listdir(home.path + '/.cache') if n.startswith('miopen.cairn-backup-')]
         if done.returncode or len(backups) != 1:
             yield done
-        elif home.read(f'.cache/{backups[0]}/3.4.0/kernel') != 'bytes':
+        elif home.read(f'.cache/{backups[0]}/3.4.0/gfx1030_20.ukdb') != 'bytes':
             yield 'the backup is not whole'
 
 
