@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include "base/file.h"
 #include "base/str.h"
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +147,31 @@ int json_parse(const char *text, size_t len, struct json **out, struct cairn_err
     if (!v)
         return cairn_fail(err, CAIRN_EFORMAT, "line %d: %s", e.line, e.text);
     *out = outer(v);
+    return 0;
+}
+
+int json_read_object(const char *path, struct json **out, struct cairn_error *err)
+{
+    enum { MOST = 1 << 20 };
+    CLEANUP(fd_close) int fd = -1;
+    uint64_t size;
+    struct cairn_error why = { 0 };
+    if (file_open(path, &fd, &size, err))
+        return -1;
+    if (size > MOST)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %" PRIu64 " bytes are too many for a configuration", path,
+                          size);
+    CLEANUP(mem_free) char *text = malloc((size_t)size + 1);
+    if (!text)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
+    if (file_read_at(fd, path, text, (size_t)size, 0, err))
+        return -1;
+    CLEANUP(json_cleanup) struct json *v = NULL;
+    if (json_parse(text, (size_t)size, &v, &why))
+        return cairn_fail(err, why.code, "%s: %s", path, why.msg);
+    if (!json_is_object(v))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: not an object", path);
+    *out = TAKE(v);
     return 0;
 }
 

@@ -5,9 +5,12 @@
 #ifndef CAIRN_CLI_TENSOR_COMMANDS_H
 #define CAIRN_CLI_TENSOR_COMMANDS_H
 
+#include "base/cleanup.h"
 #include <stdbool.h>
 #include <stddef.h>
 
+struct json;
+struct lora_basis;
 struct tensor_source;
 
 int tensor_ls(int argc, char **argv);
@@ -21,6 +24,11 @@ int tensor_merge(int argc, char **argv);
  * tensor's own. */
 int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force,
                         bool json);
+
+/* A remark on a result, for people (json NULL: on stderr) or for programs (an array of {"id", "text"}). */
+void tensor_note(struct json *notes, const char *id, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Where the strength of a LoRA came from, and what of it was guessed. */
+void tensor_note_basis(struct json *notes, const struct lora_basis *b, size_t modules);
 
 /* Says what is wrong when fewer or more than `want` operands are there; 0 if all is well, else the exit code. */
 int tensor_operands(int argc, char **argv, int rest, int want, const char *what);

@@ -7,7 +7,44 @@
 #include "cli/stop.h"
 #include "cli/tensor_commands.h"
 #include "tensor/lora.h"
+#include <stdarg.h>
 #include <stdio.h>
+
+void tensor_note(struct json *notes, const char *id, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (!notes) {
+        fputs("cairn: ", stderr);
+        print_padded(stderr, text, 0);
+        putc('\n', stderr);
+        return;
+    }
+    struct json *note = json_add_object(notes, NULL);
+    json_add_text(note, "id", id);
+    json_add_text(note, "text", text);
+}
+
+void tensor_note_basis(struct json *notes, const struct lora_basis *b, size_t modules)
+{
+    if (b->config_ignored)
+        tensor_note(notes, "config-ignored",
+                    "adapter_config.json is not used: the names in the file are not PEFT's");
+    if (b->alpha_default)
+        tensor_note(notes, "alpha-default",
+                    "adapter_config.json has no lora_alpha: PEFT's default, 8, is taken");
+    if (b->alpha_guessed)
+        tensor_note(notes, "alpha-guessed",
+                    "no alpha in the file%s for %zu of %zu modules: taken as the rank (strength 1)",
+                    b->config_ignored ? "" : ", and no adapter_config.json beside it,", b->alpha_guessed,
+                    modules);
+    if (*b->unknown_keys)
+        tensor_note(notes, "unknown-keys", "adapter_config.json sets what cairn does not know: %s",
+                    b->unknown_keys);
+}
 
 static void print_json(const char *in, const char *out, enum lora_dialect to, const struct lora_report *r)
 {
@@ -19,6 +56,9 @@ static void print_json(const char *in, const char *out, enum lora_dialect to, co
     json_add_text(v, "to", lora_dialect_name(to));
     json_add_int(v, "modules", (int64_t)r->modules);
     json_add_int(v, "alpha_folded", (int64_t)r->folded);
+    json_add_bool(v, "adapter_config", r->basis.config);
+    json_add_int(v, "alpha_guessed", (int64_t)r->basis.alpha_guessed);
+    tensor_note_basis(json_add_array(v, "notes"), &r->basis, r->modules);
     json_print(v, stdout);
 }
 
@@ -31,6 +71,7 @@ static void print_text(const char *in, const char *out, enum lora_dialect to, co
     if (r->folded)
         printf(", alpha folded into %zu", r->folded);
     putchar('\n');
+    tensor_note_basis(NULL, &r->basis, r->modules);
 }
 
 int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force,

@@ -8,12 +8,38 @@
 #include "cli/stop.h"
 #include "cli/tensor_commands.h"
 #include "tensor/merge.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 struct paths {
     const char *base, *lora, *out;
 };
+
+/* What was guessed, and what the numbers do not tell. */
+static void add_notes(struct json *notes, const struct paths *p, const struct merge_options *o,
+                      const struct merge_report *r)
+{
+    tensor_note_basis(notes, &r->basis, r->modules);
+    if (r->orientation_guessed)
+        tensor_note(notes, "orientation-guessed",
+                    "%zu square weights are taken as %s: nothing tells how %s keeps them",
+                    r->orientation_guessed,
+                    r->guessed_transposed ? "[in, out], as most others are" : "[out, in]", p->base);
+    if (r->orientation_against)
+        tensor_note(notes, "orientation-against-config",
+                    "%zu weights lie otherwise than fan_in_fan_out says: %s decides", r->orientation_against,
+                    p->base);
+    if (r->replaced && o->scale != 1)
+        tensor_note(notes, "scale-not-for-whole",
+                    "--scale does not apply to %zu tensors that are replaced whole", r->replaced);
+    if (r->nan_made || r->inf_made)
+        tensor_note(notes, "made-nonfinite", "%" PRIu64 " values became NaN, %" PRIu64 " became Inf",
+                    r->nan_made, r->inf_made);
+    if (r->rescaled)
+        tensor_note(notes, "fp8-rescaled", "%zu fp8 weights got larger scales, so that the sums fit",
+                    r->rescaled);
+}
 
 static void print_json(const struct paths *p, const struct merge_options *o, const struct merge_report *r)
 {
@@ -29,6 +55,14 @@ static void print_json(const struct paths *p, const struct merge_options *o, con
     json_add_int(v, "tensors_copied", (int64_t)r->copied);
     json_add_int(v, "fp8_rescaled", (int64_t)r->rescaled);
     json_add_int(v, "written_bytes", (int64_t)r->bytes);
+    json_add_bool(v, "adapter_config", r->basis.config);
+    json_add_int(v, "alpha_guessed", (int64_t)r->basis.alpha_guessed);
+    json_add_int(v, "modules_transposed", (int64_t)r->transposed);
+    json_add_int(v, "orientation_guessed", (int64_t)r->orientation_guessed);
+    json_add_int(v, "tensors_replaced", (int64_t)r->replaced);
+    json_add_int(v, "nan_made", (int64_t)r->nan_made);
+    json_add_int(v, "inf_made", (int64_t)r->inf_made);
+    add_notes(json_add_array(v, "notes"), p, o, r);
     json_print(v, stdout);
 }
 
@@ -41,8 +75,11 @@ static void print_text(const struct paths *p, const struct merge_options *o, con
         printf(" at %g", o->scale);
     printf(", %zu tensor%s changed, %zu copied, %s\n", r->changed, r->changed == 1 ? "" : "s", r->copied,
            print_bytes((int64_t)r->bytes, size));
-    if (r->rescaled)
-        fprintf(stderr, "cairn: %zu fp8 weights got larger scales, so that the sums fit\n", r->rescaled);
+    if (r->transposed)
+        printf("  %zu transposed: the base keeps these weights as [in, out]\n", r->transposed);
+    if (r->replaced)
+        printf("  %zu replaced whole: the LoRA's file holds them\n", r->replaced);
+    add_notes(NULL, p, o, r);
 }
 
 static int open_and_merge(const struct paths *p, const struct merge_options *o, struct merge_report *report,
@@ -90,30 +127,34 @@ static int read_wish(const char *command, const char *scale, const char *dtype, 
 int tensor_merge(int argc, char **argv)
 {
     const char *scale = NULL, *dtype = NULL;
-    bool force = false, json = false;
+    bool force = false, json = false, allow_nan = false;
     int threads = 0, rest;
     const struct opt_row rows[] = {
         OPT_STR('s', "scale", &scale, "S",
                 "strength: 1 is as trained, 0.5 half of it, negative takes it away"),
         OPT_STR('d', "dtype", &dtype, "DTYPE", "dtype of the new file; without it each tensor keeps its own"),
         OPT_FLAG('f', "force", &force, "replace OUT if it is there"),
+        OPT_FLAG(0, "allow-nan", &allow_nan, "write OUT even if values become NaN or Inf"),
         OPT_INT(0, "threads", &threads, "N", "use N threads instead of all cores"),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };
     const struct opt_usage usage = {
         "cairn tensor merge BASE LORA OUT [options]",
-        "Adds a LoRA to the weights of its base model: W + scale * (alpha / rank) * up * down, summed in f32. LORA may "
-        "be in any dialect (musubi, ComfyUI, diffusers); BASE may be f32, f16, bf16 or fp8, with or without scales. A "
-        "module that BASE does not have is an error. OUT appears only when it is whole and on the disk.",
+        "Adds a LoRA to the weights of its base model: W + scale * (alpha / rank) * up * down, summed in f32. LORA is a "
+        "file in any dialect (musubi, ComfyUI, diffusers, PEFT) or a PEFT folder; an adapter_config.json beside the file "
+        "tells alpha, rank patterns and layout, and what nobody tells is guessed and said. BASE may be f32, f16, bf16 or "
+        "fp8, with or without scales. A module that BASE does not have is an error, and so is a LoRA that makes values "
+        "NaN or Inf. OUT appears only when it is whole and on the disk.",
         "  cairn tensor merge wan2.1_t2v_14B_bf16.safetensors style.safetensors merged.safetensors\n"
+        "  cairn tensor merge gpt2/model.safetensors my-adapter/ merged.safetensors\n"
         "  cairn tensor merge wan-fp8.safetensors style.safetensors new.safetensors --scale 0.8 --dtype bf16\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
-    struct merge_options o = { .replace = force, .threads = threads };
+    struct merge_options o = { .replace = force, .allow_nan = allow_nan, .threads = threads };
     if ((r = tensor_operands(argc, argv, rest, 3, "BASE, LORA and OUT")) ||
         (r = read_wish(argv[0], scale, dtype, &o)))
         return r;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_BYTES_MAX = 1 << 20 };
-
 /* Which files have a key. */
 enum { GPT2 = 1, LLAMA = 2, OWN = 4 };
 
@@ -76,32 +74,6 @@ static float *real_at(struct gpt_shape *s, size_t at)
 }
 
 /* ---- files ---- */
-
-int gpt_config_open(const char *path, struct json **out, struct cairn_error *err)
-{
-    CLEANUP(fd_close) int fd = -1;
-    uint64_t size;
-    struct cairn_error why = { 0 };
-    if (file_open(path, &fd, &size, err))
-        return -1;
-    if (size > CONFIG_BYTES_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %" PRIu64 " bytes are too many for a configuration", path,
-                          size);
-    CLEANUP(mem_free) char *text = malloc((size_t)size + 1);
-    if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
-    if (file_read_at(fd, path, text, (size_t)size, 0, err))
-        return -1;
-    struct json *v;
-    if (json_parse(text, (size_t)size, &v, &why))
-        return cairn_fail(err, why.code, "%s: %s", path, why.msg);
-    if (!json_is_object(v)) {
-        json_free(v);
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: not an object", path);
-    }
-    *out = v;
-    return 0;
-}
 
 int gpt_config_save(const struct json *v, const char *path, struct cairn_error *err)
 {
@@ -308,7 +280,7 @@ int gpt_config_read(const char *path, struct gpt_shape *out, struct cairn_error 
     CLEANUP(json_cleanup) struct json *c = NULL;
     struct gpt_shape s = { 0 };
     struct cairn_error why = { 0 };
-    if (gpt_config_open(path, &c, err) || read_shape(c, path, &s, err))
+    if (json_read_object(path, &c, err) || read_shape(c, path, &s, err))
         return -1;
     if (gpt_shape_check(&s, &why))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s", path, why.msg);

@@ -10,8 +10,6 @@
 #include "nn/gpt.h"
 #include "tensor/dtype.h"
 
-/* A file of JSON, which must be an object; free with json_free. */
-int gpt_config_open(const char *path, struct json **out, struct cairn_error *err);
 /* A file of this JSON, whole or not at all. */
 int gpt_config_save(const struct json *v, const char *path, struct cairn_error *err);
 

@@ -2,7 +2,9 @@
 #include "nn/gpt_file.h"
 #include "base/fault.h"
 #include "nn/gpt_config.h"
+#include "tensor/adapter_config.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,10 +195,13 @@ static int find_in(struct arena *a, const char *folder, const char *const *names
     return 0;
 }
 
-/* The files of a model or an adapter: weights[0…n-1] are the names of its tensors, the best first. */
-static int find_place(struct arena *a, const char *path, const char *const *weights, size_t n,
-                      const char *config, struct place *out, struct cairn_error *err)
+static const char *const model_names[] = { "model.safetensors", "model.safetensors.index.json",
+                                           "pytorch_model.bin" };
+
+/* The files of a model: a folder, or a file of its tensors. */
+static int find_model(struct arena *a, const char *path, struct place *out, struct cairn_error *err)
 {
+    static const char *const config = "config.json";
     bool there, folder;
     *out = (struct place){ 0 };
     if (look(path, &there, &folder, err))
@@ -205,23 +210,13 @@ static int find_place(struct arena *a, const char *path, const char *const *weig
         return cairn_fail(err, CAIRN_EIO, "%s does not exist", path);
     const char *name = str_file_name(path);
     const char *dir = folder ? path : name == path ? "." : arena_strndup(a, path, (size_t)(name - path));
-    if (folder && find_in(a, dir, weights, n, &out->weights, err))
+    if (folder && find_in(a, dir, model_names, ARRAY_LEN(model_names), &out->weights, err))
         return -1;
     if (!folder)
         out->weights = arena_strdup(a, path);
     if (!out->weights)
-        return cairn_fail(err, CAIRN_EIO, "%s has no %s", path, weights[0]);
+        return cairn_fail(err, CAIRN_EIO, "%s has no %s", path, model_names[0]);
     return find_in(a, dir, &config, 1, &out->config, err);
-}
-
-static const char *const model_names[] = { "model.safetensors", "model.safetensors.index.json",
-                                           "pytorch_model.bin" };
-static const char *const adapter_names[] = { "adapter_model.safetensors", "adapter_model.bin",
-                                             "lora.safetensors" };
-
-static int find_model(struct arena *a, const char *path, struct place *out, struct cairn_error *err)
-{
-    return find_place(a, path, model_names, ARRAY_LEN(model_names), "config.json", out, err);
 }
 
 /* ---- a shape from tensors ---- */
@@ -454,7 +449,7 @@ int gpt_file_save_lora(const struct gpt *m, const char *dir, const struct gpt_lo
 {
     CLEANUP(str_release) struct str config = { 0 }, path = { 0 }, copy = { 0 };
     str_addf(&config, "%s/adapter_config.json", dir);
-    str_addf(&path, "%s/%s", dir, adapter_names[0]);
+    str_addf(&path, "%s/%s", dir, "adapter_model.safetensors");
     str_addf(&copy, "%s/%s", dir, f->copy ? f->copy : "");
     if (save_lora_config(m, f, config.s, err) ||
         gpt_file_save_lora_tensors(m, path.s, f->dtype, f->from, err))
@@ -462,31 +457,20 @@ int gpt_file_save_lora(const struct gpt *m, const char *dir, const struct gpt_lo
     return f->copy ? gpt_file_save_lora_tensors(m, copy.s, f->dtype, f->from, err) : 0;
 }
 
-static bool is_set(const struct json *c, const char *key)
-{
-    const struct json *v = json_get(c, key);
-    return json_bool(v, false) || json_first(v).key;
-}
-
 static int check_lora_config(const struct gpt *m, const char *path, struct cairn_error *err)
 {
-    static const char *const not_done[] = { "use_dora", "use_rslora", "rank_pattern", "alpha_pattern" };
-    CLEANUP(json_cleanup) struct json *c = NULL;
-    if (gpt_config_open(path, &c, err))
+    CLEANUP(adapter_config_release) struct adapter_config c = { 0 };
+    double ours = (double)m->lora.scale * m->lora.rank;
+    if (adapter_config_read(&c, path, err))
         return -1;
-    const char *type = json_text(json_get(c, "peft_type"));
-    int64_t rank = json_int(json_get(c, "r"), 0);
-    double alpha = json_number(json_get(c, "lora_alpha"), 0), ours = (double)m->lora.scale * m->lora.rank;
-    if (!type || strcmp(type, "LORA"))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"peft_type\" %.40s is not LORA", path, type ? type : "");
-    for (size_t i = 0; i < ARRAY_LEN(not_done); i++)
-        if (is_set(c, not_done[i]))
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" is not supported", path, not_done[i]);
-    if (rank != (int64_t)m->lora.rank)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"r\" is %lld, and lora.rank is %zu", path,
-                          (long long)rank, m->lora.rank);
-    if (fabs(alpha - ours) > 1e-5 * fabs(ours))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"lora_alpha\" is %g, and lora.alpha is %g", path, alpha,
+    if (c.rslora || adapter_config_has_patterns(&c))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" is not supported", path,
+                          c.rslora ? "use_rslora" : "rank_pattern or alpha_pattern");
+    if (c.rank != m->lora.rank)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"r\" is %" PRIu64 ", and lora.rank is %zu", path, c.rank,
+                          m->lora.rank);
+    if (fabs(c.alpha - ours) > 1e-5 * fabs(ours))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"lora_alpha\" is %g, and lora.alpha is %g", path, c.alpha,
                           ours);
     return 0;
 }
@@ -495,14 +479,13 @@ int gpt_file_load_lora(struct gpt *m, const char *path, struct param_report *rep
 {
     CLEANUP(source_close) struct tensor_source source = { 0 };
     CLEANUP(param_tensors_release) struct param_tensors t = { 0 };
-    struct place place;
+    const char *weights, *config;
     *report = (struct param_report){ 0 };
-    if (find_place(&t.arena, path, adapter_names, ARRAY_LEN(adapter_names), "adapter_config.json", &place,
-                   err))
+    if (adapter_find(&t.arena, path, &weights, &config, err))
         return -1;
-    if (place.config && check_lora_config(m, place.config, err))
+    if (config && check_lora_config(m, config, err))
         return -1;
-    if (source_open(&source, place.weights, err))
+    if (source_open(&source, weights, err))
         return -1;
     list_lora(&t, m);
     struct param_file_rules rules = { .under = "" };

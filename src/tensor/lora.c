@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/lora.h"
 
+#include "base/str.h"
 #include "tensor/fp8_scaled.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,13 +52,33 @@ static int check_alike(const struct entry *e, enum lora_dialect *dialect, const 
     return cairn_hint(err, "take one of them first: cairn tensor extract FILE OUT --only '*transformer_1.*'");
 }
 
+/* A tensor that PEFT keeps as a whole: a trained bias, a module to save, an embedding that was resized. */
+static int read_whole(struct lora *l, struct entry *e, const struct cairn_error *why, struct cairn_error *err)
+{
+    static const char *const embeddings[] = { "embed_tokens", "lm_head", "wte" };
+    const struct adapter_config *c = &l->config;
+    char path[LORA_NAME_MAX];
+    if (!c->path || !lora_name_parse_whole(e->tensor->name, &e->name))
+        return cairn_fail(err, why->code, "%s: %s", l->source.path, why->msg);
+    lora_name_path(e->tensor->name, path);
+    bool wanted =
+        adapter_config_saves(c, path) || (c->bias != ADAPTER_BIAS_NONE && e->name.part == LORA_WHOLE_B);
+    for (size_t i = 0; i < ARRAY_LEN(embeddings); i++)
+        wanted |= str_ends(path, embeddings[i]);
+    return wanted ? 0
+                  : cairn_fail(err, CAIRN_EFORMAT,
+                               "%s: %.200s is no part of a LoRA, nor of \"modules_to_save\" in %s",
+                               l->source.path, e->tensor->name, c->path);
+}
+
 static int read_names(struct lora *l, struct entry *entries, struct cairn_error *err)
 {
-    struct cairn_error why;
     for (size_t i = 0; i < l->source.n_tensors; i++) {
+        struct cairn_error why = { 0 };
         entries[i].tensor = &l->source.tensors[i];
-        if (lora_name_parse(entries[i].tensor->name, &entries[i].name, &why))
-            return cairn_fail(err, why.code, "%s: %s", l->source.path, why.msg);
+        if (lora_name_parse(entries[i].tensor->name, &entries[i].name, &why) &&
+            read_whole(l, &entries[i], &why, err))
+            return -1;
         if (check_alike(&entries[i], &l->dialect, &entries[0], l->source.path, err))
             return -1;
     }
@@ -73,6 +95,7 @@ static int put_part(struct lora *l, struct lora_module *m, const struct entry *e
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a floating kind", l->source.path,
                           e->tensor->name, e->tensor->dtype_text);
     m->part[e->name.part] = e->tensor;
+    m->embedding |= e->name.embedding;
     return 0;
 }
 
@@ -93,17 +116,21 @@ static int group_modules(struct lora *l, const struct entry *entries, struct cai
     return 0;
 }
 
+static const struct st_tensor *any_part(const struct lora_module *m)
+{
+    size_t i = 0;
+    while (!m->part[i])
+        i++;
+    return m->part[i];
+}
+
 /* A convolution's matrices are [rank, in, …] and [out, rank, 1, …]: flat, they multiply all the same. */
 static int read_shapes(const struct lora *l, struct lora_module *m, struct cairn_error *err)
 {
     const struct st_tensor *down = m->part[LORA_DOWN], *up = m->part[LORA_UP];
     if (!down || !up)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has no %s matrix beside it", l->source.path,
-                          (down ? down
-                           : up ? up
-                                : m->part[LORA_ALPHA])
-                              ->name,
-                          down ? "up" : "down");
+                          any_part(m)->name, down ? "up" : "down");
     if (down->rank < 2 || up->rank < 2 || !down->elements || !up->elements)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s and %.150s are not two matrices", l->source.path,
                           down->name, up->name);
@@ -144,22 +171,52 @@ static int read_number(const struct tensor_source *s, const struct st_tensor *t,
     return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a number", s->path, t->name, t->dtype_text);
 }
 
-static int read_scale(const struct lora *l, struct lora_module *m, struct cairn_error *err)
+/* What the configuration says of a module, which must agree with the matrices and with an alpha beside them. */
+static int read_config_scale(const struct lora *l, struct lora_module *m, const double *alpha,
+                             struct cairn_error *err)
 {
-    const struct st_tensor *alpha = m->part[LORA_ALPHA];
-    m->alpha = (double)m->rank;
-    if (alpha && read_number(&l->source, alpha, &m->alpha, err))
-        return -1;
-    if (!isfinite(m->alpha))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is not a finite number", l->source.path, alpha->name);
-    m->scale = m->alpha / (double)m->rank;
+    const struct adapter_config *c = &l->config;
+    const struct st_tensor *down = m->part[LORA_DOWN];
+    char path[LORA_NAME_MAX];
+    lora_name_path(down->name, path);
+    uint64_t rank = adapter_config_rank(c, path);
+    double said = adapter_config_alpha(c, path);
+    if (rank && rank != m->rank)
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s: \"r\" is %" PRIu64 " for %.150s, whose matrices in %s have rank %" PRIu64,
+                          c->path, rank, path, l->source.path, m->rank);
+    if (alpha && *alpha != said)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"lora_alpha\" is %g for %.150s, but %.150s in %s is %g",
+                          c->path, said, path, m->part[LORA_ALPHA]->name, l->source.path, *alpha);
+    m->scale = adapter_config_scale(c, said, m->rank);
     return 0;
 }
 
-static int read_module(const struct lora *l, struct lora_module *m, struct cairn_error *err)
+static int read_scale(struct lora *l, struct lora_module *m, struct cairn_error *err)
 {
-    bool matrices = m->part[LORA_DOWN] || m->part[LORA_UP] || m->part[LORA_ALPHA];
-    return matrices && (read_shapes(l, m, err) || read_scale(l, m, err)) ? -1 : 0;
+    const struct st_tensor *part = m->part[LORA_ALPHA];
+    double alpha = (double)m->rank;
+    if (part && read_number(&l->source, part, &alpha, err))
+        return -1;
+    if (!isfinite(alpha))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is not a finite number", l->source.path, part->name);
+    if (l->config.path)
+        return read_config_scale(l, m, part ? &alpha : NULL, err);
+    l->basis.alpha_guessed += !part;
+    m->scale = alpha / (double)m->rank;
+    return 0;
+}
+
+static int read_module(struct lora *l, struct lora_module *m, struct cairn_error *err)
+{
+    const struct st_tensor *bias = m->part[LORA_UP_BIAS];
+    bool matrices = m->part[LORA_DOWN] || m->part[LORA_UP] || m->part[LORA_ALPHA] || bias;
+    if (matrices && (read_shapes(l, m, err) || read_scale(l, m, err)))
+        return -1;
+    if (bias && (bias->elements != m->out || m->part[LORA_DIFF_B]))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.200s does not fit the other parts of %.150s",
+                          l->source.path, bias->name, m->name);
+    return 0;
 }
 
 static int read_modules(struct lora *l, struct cairn_error *err)
@@ -181,12 +238,37 @@ static int read_modules(struct lora *l, struct cairn_error *err)
     return 0;
 }
 
+/* Are these the keys of another program, whose strength PEFT's configuration does not know? */
+static bool is_foreign(const struct tensor_source *s)
+{
+    struct lora_name name;
+    struct cairn_error ignored;
+    return s->n_tensors && !lora_name_parse(s->tensors[0].name, &name, &ignored) &&
+           name.dialect == LORA_MUSUBI;
+}
+
+static int read_config(struct lora *l, const char *path, struct cairn_error *err)
+{
+    l->basis.config_ignored = is_foreign(&l->source);
+    if (l->basis.config_ignored)
+        return 0;
+    if (adapter_config_read(&l->config, path, err))
+        return -1;
+    l->basis.config = true;
+    l->basis.alpha_default = !l->config.alpha_is_said;
+    snprintf(l->basis.unknown_keys, sizeof(l->basis.unknown_keys), "%s",
+             l->config.unknown ? l->config.unknown : "");
+    return 0;
+}
+
 int lora_open(struct lora *l, const char *path, struct cairn_error *err)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *weights, *config;
     *l = (struct lora){ 0 };
-    if (source_open(&l->source, path, err))
+    if (adapter_find(&a, path, &weights, &config, err) || source_open(&l->source, weights, err))
         return -1;
-    if (read_modules(l, err)) {
+    if ((config && read_config(l, config, err)) || read_modules(l, err)) {
         lora_close(l);
         return -1;
     }
@@ -196,14 +278,27 @@ int lora_open(struct lora *l, const char *path, struct cairn_error *err)
 void lora_close(struct lora *l)
 {
     source_close(&l->source);
+    adapter_config_release(&l->config);
     *l = (struct lora){ 0 };
+}
+
+/* An infinity was there before. */
+static double largest_finite(const float *v, size_t n)
+{
+    float most = fp8_absmax(v, n);
+    if (!isinf(most))
+        return (double)most;
+    most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = isfinite(v[i]) && fabsf(v[i]) > most ? fabsf(v[i]) : most;
+    return (double)most;
 }
 
 int lora_check_fits(const struct st_tensor *t, const float *v, size_t n, enum dtype to,
                     struct cairn_error *err)
 {
-    double most = (double)fp8_absmax(v, n);
-    if (isinf(most) || most <= dtype_max(to)) /* an infinity was there before */
+    double most = largest_finite(v, n);
+    if (most <= dtype_max(to))
         return 0;
     cairn_fail(err, CAIRN_EFORMAT, "%s: a value of %g is more than %s can hold", t->name, most,
                dtype_name(to));

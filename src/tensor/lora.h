@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * LoRA files: which modules they change and by how much, and their dialects rewritten into one another.
  *
- * A module's weight changes by scale * up * down, where scale is alpha / rank, or 1 where the file has no alpha.
- * The dialect is told by the keys.  A file is refused, by name of the key, when it mixes dialects or experts, when
- * a part is missing or there twice, when shapes do not fit, and when a key is no part of a LoRA. */
+ * A module's weight changes by scale * up * down.  scale is alpha / rank (alpha / sqrt(rank) for rslora), with alpha from
+ * the file, else from the adapter_config.json of PEFT beside it, else taken as the rank.  The dialect is told by the
+ * keys.  A file is refused, by name of the key, when it mixes dialects or experts, when a part is missing or there
+ * twice, when shapes do not fit or the configuration contradicts them, and when a key is no part of a LoRA. */
 #ifndef CAIRN_TENSOR_LORA_H
 #define CAIRN_TENSOR_LORA_H
 
+#include "tensor/adapter_config.h"
 #include "tensor/lora_names.h"
 #include "tensor/source.h"
 #include <signal.h>
@@ -15,9 +17,18 @@ struct lora_module {
     const char *name;                              /* the model's own name: "blocks.3.self_attn.q" */
     bool known;                                    /* has a name in every dialect */
     const struct st_tensor *part[LORA_PART_COUNT]; /* NULL: not there; down and up come together */
+    bool embedding;                                /* its weight is [in, out] */
     uint64_t rank, in, out;                        /* of down [rank, in] and up [out, rank] */
-    double alpha;                                  /* rank where the file has none */
-    double scale;                                  /* alpha / rank */
+    double scale;                                  /* the factor of up * down; 1 where nobody says it */
+};
+
+/* What a reader of the result should know: where the strength came from, and what had to be guessed. */
+struct lora_basis {
+    bool config;            /* adapter_config.json was used */
+    bool config_ignored;    /* there is one, but the keys are not PEFT's */
+    size_t alpha_guessed;   /* modules whose alpha nobody says: taken as the rank */
+    bool alpha_default;     /* adapter_config.json does not say it: PEFT's default is taken */
+    char unknown_keys[200]; /* of adapter_config.json, that are set; "": none */
 };
 
 struct lora {
@@ -25,9 +36,11 @@ struct lora {
     enum lora_dialect dialect;   /* LORA_ANY when no key tells */
     struct lora_module *modules; /* in the order of the file */
     size_t n_modules;
+    struct lora_basis basis;
+    struct adapter_config config; /* zeroed where none is used */
 };
 
-/* Names and modules belong to l and die with it. */
+/* path: a file, or the folder of an adapter.  Names and modules belong to l and die with it. */
 int lora_open(struct lora *l, const char *path, struct cairn_error *err);
 void lora_close(struct lora *l); /* accepts a zeroed one; for CLEANUP */
 
@@ -44,6 +57,7 @@ struct lora_options {
 struct lora_report {
     enum lora_dialect from;
     size_t modules, folded; /* folded: those whose matrices were scaled */
+    struct lora_basis basis;
 };
 int lora_convert(const char *in, const char *out, const struct lora_options *o, struct lora_report *report,
                  struct cairn_error *err);

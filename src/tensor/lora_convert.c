@@ -84,7 +84,8 @@ static int add_alpha(struct conversion *c, const struct lora_module *m, struct c
 {
     static const uint64_t no_shape[1];
     char key[2 * LORA_NAME_MAX];
-    if (m->part[LORA_ALPHA] || !m->part[LORA_DOWN])
+    bool as_it_is = m->part[LORA_ALPHA] && !c->lora->config.rslora;
+    if (as_it_is || !m->part[LORA_DOWN])
         return add_part(c, m, LORA_ALPHA, 1, err);
     if (lora_name_format(m->name, LORA_ALPHA, c->o->to, key, sizeof(key), err))
         return -1;
@@ -96,7 +97,7 @@ static int add_alpha(struct conversion *c, const struct lora_module *m, struct c
         .elements = 1,
         .bytes = sizeof(float),
     };
-    *ARENA_PUSH(&c->arena, c->parts, c->n_parts) = (struct part){ NULL, m->alpha };
+    *ARENA_PUSH(&c->arena, c->parts, c->n_parts) = (struct part){ NULL, m->scale * (double)m->rank };
     return 0;
 }
 
@@ -112,7 +113,10 @@ static int add_module(struct conversion *c, const struct lora_module *m, struct 
         return -1;
     if (dialects[c->o->to].has_alpha && add_alpha(c, m, err))
         return -1;
-    return add_part(c, m, LORA_DIFF, 1, err) || add_part(c, m, LORA_DIFF_B, 1, err) ? -1 : 0;
+    for (int part = LORA_DIFF; part < LORA_PART_COUNT; part++)
+        if (add_part(c, m, (enum lora_part)part, 1, err))
+            return -1;
+    return 0;
 }
 
 bool lora_meta_is_hash(const char *key)
@@ -205,7 +209,7 @@ int lora_convert(const char *in, const char *out, const struct lora_options *o, 
     CLEANUP(lora_close) struct lora l = { 0 };
     if (lora_open(&l, in, err))
         return -1;
-    *report = (struct lora_report){ .from = l.dialect };
+    *report = (struct lora_report){ .from = l.dialect, .basis = l.basis };
     struct conversion c = { .lora = &l, .o = o };
     int r = convert_open(&l, &c, out, report, err);
     arena_release(&c.arena);

@@ -60,6 +60,12 @@ static const struct {
     { "_lora.up.weight",                LORA_UP,     NULL },
     { ".lora_linear_layer.down.weight", LORA_DOWN,   NULL },
     { ".lora_linear_layer.up.weight",   LORA_UP,     NULL },
+    { ".lora_embedding_A",              LORA_DOWN,   NULL },
+    { ".lora_embedding_B",              LORA_UP,     NULL },
+    { ".lora_embedding_A.default",      LORA_DOWN,   NULL },
+    { ".lora_embedding_B.default",      LORA_UP,     NULL },
+    { ".lora_B.bias",                   LORA_UP_BIAS, NULL },
+    { ".lora_B.default.bias",           LORA_UP_BIAS, NULL },
     { ".alpha",                         LORA_ALPHA,  NULL },
     { ".diff",                          LORA_DIFF,   NULL },
     { ".diff_b",                        LORA_DIFF_B, NULL },
@@ -96,6 +102,10 @@ static const struct {
     { "",                              LORA_ANY,       0 },
 };
 
+/* What PEFT puts before the name of a module, and into it. */
+static const char peft_prefix[] = "base_model.model.";
+static const char *const peft_wrappers[] = { ".base_layer", ".modules_to_save.default", ".modules_to_save" };
+
 /* What stands before the names of a checkpoint, the longer first. */
 static const char *const base_prefixes[] = {
     "model.diffusion_model.", "diffusion_model.", "model.model.", "model.", "net.", "transformer.", "",
@@ -109,6 +119,10 @@ static const struct {
     { "comfy", LORA_COMFY },         { "comfyui", LORA_COMFY },
     { "diffusers", LORA_DIFFUSERS }, { "peft", LORA_DIFFUSERS },
 };
+
+/* What to call a part that a dialect does not have. */
+static const char *const part_keys[LORA_PART_COUNT] = { ".lora_A.weight", ".lora_B.weight", ".alpha", ".diff",
+                                                        ".diff_b", ".lora_B.bias", ".weight", ".bias" };
 
 /* How each dialect writes: the prefix and the parts; NULL: it has no such key. */
 static const struct {
@@ -259,6 +273,7 @@ int lora_name_parse(const char *key, struct lora_name *out, struct cairn_error *
                           suffixes[s].refused);
     size_t p = find_prefix(rest);
     struct lora_name name = { .part = suffixes[s].part, .expert = prefixes[p].expert };
+    name.embedding = str_starts(suffixes[s].text, ".lora_embedding");
     char dot = prefixes[p].dialect == LORA_MUSUBI ? '_' : '.';
     unsigned spelling;
     if (!own_name(rest + strlen(prefixes[p].text), dot, name.module, &name.known, &spelling))
@@ -279,7 +294,7 @@ int lora_name_format(const char *module, enum lora_part part, enum lora_dialect 
                           lora_dialect_name(d));
     if (!suffix)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: the %s dialect has no \"%s\"", module,
-                          lora_dialect_name(d), dialects[LORA_COMFY].parts[part]);
+                          lora_dialect_name(d), part_keys[part]);
     char name[LORA_NAME_MAX];
     const char *pattern = d == LORA_DIFFUSERS ? row->diffusers : row->own;
     if (!fill(pattern, number, d == LORA_MUSUBI ? '_' : '.', name, sizeof(name)) ||
@@ -305,6 +320,46 @@ bool lora_base_name(const char *key, char *module, bool *is_bias)
         return own_name(text, '.', module, &known, &spelling);
     }
     return false;
+}
+
+/* Without the modules that PEFT wraps around it. */
+static void unwrap(char *path)
+{
+    for (size_t i = 0; i < ARRAY_LEN(peft_wrappers); i++) {
+        char *at = strstr(path, peft_wrappers[i]);
+        size_t n = strlen(peft_wrappers[i]);
+        if (at && (at[n] == '.' || !at[n]))
+            memmove(at, at + n, strlen(at + n) + 1);
+    }
+}
+
+bool lora_name_parse_whole(const char *key, struct lora_name *out)
+{
+    char path[LORA_NAME_MAX];
+    struct lora_name name = { 0 };
+    bool is_bias;
+    if (!str_starts(key, peft_prefix) ||
+        (size_t)snprintf(path, sizeof(path), "%s", key + strlen(peft_prefix)) >= sizeof(path))
+        return false;
+    unwrap(path);
+    if (!lora_base_name(path, name.module, &is_bias))
+        return false;
+    name.part = is_bias ? LORA_WHOLE_B : LORA_WHOLE;
+    *out = name;
+    return true;
+}
+
+void lora_name_path(const char *key, char *path)
+{
+    char rest[LORA_NAME_MAX];
+    if (cut_suffix(key, rest) == ARRAY_LEN(suffixes)) {
+        snprintf(rest, sizeof(rest), "%s", key);
+        char *dot = strrchr(rest, '.');
+        if (dot)
+            *dot = '\0';
+    }
+    snprintf(path, LORA_NAME_MAX, "%s", str_starts(rest, peft_prefix) ? rest + strlen(peft_prefix) : rest);
+    unwrap(path);
 }
 
 int lora_module_compare(const char *a, const char *b)

@@ -32,14 +32,18 @@ enum lora_part {
     LORA_DOWN,
     LORA_UP,
     LORA_ALPHA,
-    LORA_DIFF,   /* a whole difference of the weight, as some extraction tools write for norms */
-    LORA_DIFF_B, /* the same of the bias */
+    LORA_DIFF,    /* a whole difference of the weight, as some extraction tools write for norms */
+    LORA_DIFF_B,  /* the same of the bias */
+    LORA_UP_BIAS, /* of the up matrix: with the scale it is a difference of the bias */
+    LORA_WHOLE,   /* the weight itself, in place of the base's */
+    LORA_WHOLE_B, /* the same of the bias */
     LORA_PART_COUNT,
 };
 
 struct lora_name {
     char module[LORA_NAME_MAX]; /* the model's own name where known, else as it stands in the key */
     bool known;                 /* in the table of modules */
+    bool embedding;             /* a table that is indexed: its weight is [in, out] */
     enum lora_part part;
     enum lora_dialect dialect;
     int expert; /* models of two experts in one file: 1 high noise, 2 low noise; 0: not said */
@@ -51,6 +55,11 @@ enum lora_dialect lora_dialect_parse(const char *name);
 
 /* Fails on a key that is no part of a LoRA, or of a kind that is not plain LoRA (DoRA, LoHa, LoKr), and names it. */
 int lora_name_parse(const char *key, struct lora_name *out, struct cairn_error *err);
+/* A key of PEFT that stands for a tensor as a whole: "base_model.model.lm_head.weight".  False if it is none. */
+bool lora_name_parse_whole(const char *key, struct lora_name *out);
+/* The module by the name that PEFT knows it by, "transformer.h.0.attn.c_attn": the key of a part without what PEFT puts
+ * before and behind it.  path holds LORA_NAME_MAX bytes. */
+void lora_name_path(const char *key, char *path);
 /* The key of a known module's part; into size bytes.  Fails where the dialect has no such key. */
 int lora_name_format(const char *module, enum lora_part part, enum lora_dialect d, char *key, size_t size,
                      struct cairn_error *err);

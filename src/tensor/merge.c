@@ -16,6 +16,13 @@ struct pair {
     const struct st_tensor *weight, *bias;
 };
 
+/* The last part of a weight's name, and how the weights of that name lie. */
+struct leaf {
+    const char *name;
+    size_t n;
+    long lies;
+};
+
 struct plan {
     struct arena arena;
     const struct tensor_source *base;
@@ -30,6 +37,9 @@ struct plan {
     size_t n_tensors;
     struct st_meta *meta;
     size_t n_meta;
+    struct leaf *leaves; /* by name */
+    size_t n_leaves;
+    long lies;    /* of all weights of the base: above 0 most are [in, out], below 0 [out, in] */
     bool unscale; /* fp8 weights lose their scales on the way to a wider dtype */
 };
 
@@ -53,7 +63,12 @@ static struct pair *find_pair(struct plan *p, const char *name)
 
 static bool changes_weight(const struct lora_module *m)
 {
-    return m->part[LORA_DOWN] || m->part[LORA_DIFF];
+    return m->part[LORA_DOWN] || m->part[LORA_DIFF] || m->part[LORA_WHOLE];
+}
+
+static bool changes_bias(const struct lora_module *m)
+{
+    return m->part[LORA_DIFF_B] || m->part[LORA_UP_BIAS] || m->part[LORA_WHOLE_B];
 }
 
 static int pair_tensor(struct plan *p, size_t i, struct cairn_error *err)
@@ -62,7 +77,7 @@ static int pair_tensor(struct plan *p, size_t i, struct cairn_error *err)
     char name[LORA_NAME_MAX];
     bool is_bias;
     struct pair *found = lora_base_name(t->name, name, &is_bias) ? find_pair(p, name) : NULL;
-    if (!found || !(is_bias ? found->module->part[LORA_DIFF_B] != NULL : changes_weight(found->module)))
+    if (!found || !(is_bias ? changes_bias(found->module) : changes_weight(found->module)))
         return 0;
     const struct st_tensor **place = is_bias ? &found->bias : &found->weight;
     if (*place)
@@ -81,7 +96,7 @@ static int check_all_found(const struct plan *p, struct cairn_error *err)
         const struct lora_module *m = &p->lora->modules[i];
         const struct pair *found = find_pair((struct plan *)p, m->name);
         bool lacks_weight = changes_weight(m) && !found->weight;
-        if (!lacks_weight && (!m->part[LORA_DIFF_B] || found->bias))
+        if (!lacks_weight && (!changes_bias(m) || found->bias))
             continue;
         if (missing++ < 3)
             str_addf(&names, "%s%s%s", names.len ? ", " : "", m->name, lacks_weight ? "" : " (bias)");
@@ -120,32 +135,185 @@ static int check_diff(const struct plan *p, const struct st_tensor *t, const str
                       p->lora->source.path, diff->name, diff->elements, t->name, t->elements);
 }
 
-static int check_shape(const struct plan *p, const struct st_tensor *t, const struct lora_module *m,
-                       struct cairn_error *err)
+/* ---- how the base keeps its weights ---- */
+
+static uint64_t rows_of(const struct st_tensor *t)
 {
-    uint64_t rows = t->rank ? t->shape[0] : 1, cols = rows ? t->elements / rows : 0;
-    if (!dtype_is_float(t->dtype))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a floating kind", p->base->path, t->name,
-                          t->dtype_text);
-    if (m->part[LORA_DOWN] && (rows != m->out || cols != m->in))
-        return cairn_fail(err, CAIRN_EFORMAT,
-                          "%.150s is %" PRIu64 " x %" PRIu64 " in the LoRA, %" PRIu64 " x %" PRIu64
-                          " in the base",
-                          m->name, m->out, m->in, rows, cols);
-    return check_diff(p, t, m->part[LORA_DIFF], err);
+    return t->rank ? t->shape[0] : 1;
 }
 
-static int plan_change(struct plan *p, struct merge_job *j, const struct pair *pair, struct cairn_error *err)
+static uint64_t cols_of(const struct st_tensor *t)
+{
+    return rows_of(t) ? t->elements / rows_of(t) : 0;
+}
+
+/* +1: [in, out], -1: [out, in], 0: not to be seen.  in and out are 0 where they are not known. */
+static signed char lies_as(const struct st_tensor *t, uint64_t in, uint64_t out)
+{
+    if (t->rank != 2 || t->shape[0] == t->shape[1])
+        return 0;
+    if (t->shape[1] == out && (!in || t->shape[0] == in))
+        return 1;
+    return t->shape[0] == out && (!in || t->shape[1] == in) ? -1 : 0;
+}
+
+/* A bias is as long as the output. */
+static signed char lies_by_bias(const struct tensor_source *base, const struct st_tensor *t)
+{
+    char name[LORA_NAME_MAX];
+    size_t n = strlen(t->name) - strlen("weight");
+    if (!str_ends(t->name, ".weight") || n + sizeof("bias") > sizeof(name))
+        return 0;
+    memcpy(name, t->name, n);
+    strcpy(name + n, "bias");
+    const struct st_tensor *bias = source_find(base, name);
+    return bias && bias->rank == 1 ? lies_as(t, 0, bias->elements) : 0;
+}
+
+/* "c_proj" of "transformer.h.0.attn.c_proj.weight"; a number is no name. */
+static struct leaf leaf_of(const char *name)
+{
+    const char *end = strrchr(name, '.'), *at = end;
+    while (at && at > name && at[-1] != '.')
+        at--;
+    return (struct leaf){ at, at && (*at < '0' || *at > '9') ? (size_t)(end - at) : 0, 0 };
+}
+
+static int by_leaf(const void *a, const void *b)
+{
+    const struct leaf *x = a, *y = b;
+    int c = memcmp(x->name, y->name, x->n < y->n ? x->n : y->n);
+    return c ? c : (x->n > y->n) - (x->n < y->n);
+}
+
+static signed char lies_of(const struct plan *p, size_t i)
+{
+    const struct st_tensor *t = &p->base->tensors[i];
+    const struct lora_module *m = p->pair_of[i] ? p->pair_of[i]->module : NULL;
+    bool matrices = m && m->part[LORA_DOWN] && !m->embedding && p->pair_of[i]->weight == t;
+    signed char by_module = matrices ? lies_as(t, m->in, m->out) : 0;
+    return by_module ? by_module : lies_by_bias(p->base, t);
+}
+
+static void look_at_base(struct plan *p)
+{
+    struct leaf *all = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < p->base->n_tensors; i++) {
+        struct leaf leaf = leaf_of(p->base->tensors[i].name);
+        leaf.lies = lies_of(p, i);
+        p->lies += leaf.lies;
+        if (leaf.n && leaf.lies)
+            *ARENA_PUSH(&p->arena, all, n) = leaf;
+    }
+    if (n)
+        qsort(all, n, sizeof(*all), by_leaf);
+    for (size_t i = 0; i < n; i++) {
+        if (p->n_leaves && !by_leaf(&p->leaves[p->n_leaves - 1], &all[i]))
+            p->leaves[p->n_leaves - 1].lies += all[i].lies;
+        else
+            *ARENA_PUSH(&p->arena, p->leaves, p->n_leaves) = all[i];
+    }
+}
+
+static bool judge_square(const struct plan *p, const struct st_tensor *t, struct merge_report *report)
+{
+    enum adapter_layout said = p->lora->config.layout;
+    struct leaf leaf = leaf_of(t->name);
+    const struct leaf *twins =
+        leaf.n && p->n_leaves ? bsearch(&leaf, p->leaves, p->n_leaves, sizeof(leaf), by_leaf) : NULL;
+    if (twins && twins->lies)
+        return twins->lies > 0;
+    if (said != ADAPTER_LAYOUT_UNKNOWN)
+        return said == ADAPTER_LAYOUT_IN_OUT;
+    report->orientation_guessed += p->lies >= 0;
+    report->guessed_transposed = p->lies > 0;
+    return p->lies > 0;
+}
+
+/* Is the weight [in, out]? */
+static bool is_transposed(const struct plan *p, const struct st_tensor *t, const struct lora_module *m,
+                          struct merge_report *report)
+{
+    enum adapter_layout said = p->lora->config.layout;
+    if (m->embedding || m->known) /* Wan has no Conv1D */
+        return m->embedding;
+    bool square = t->rank == 2 && t->shape[0] == t->shape[1];
+    bool turned = square ? judge_square(p, t, report) : lies_as(t, m->in, m->out) > 0;
+    report->orientation_against +=
+        said != ADAPTER_LAYOUT_UNKNOWN && t->rank == 2 && turned != (said == ADAPTER_LAYOUT_IN_OUT);
+    report->transposed += turned;
+    return turned;
+}
+
+/* ---- what happens to each tensor ---- */
+
+static bool same_shape(const struct st_tensor *a, const struct st_tensor *b)
+{
+    return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(*a->shape));
+}
+
+static int check_whole(const struct plan *p, const struct st_tensor *t, const struct st_tensor *whole,
+                       struct cairn_error *err)
+{
+    if (!whole || same_shape(t, whole))
+        return 0;
+    cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has another shape than %.150s in %s", p->lora->source.path,
+               whole->name, t->name, p->base->path);
+    return cairn_hint(err, "was the base resized before training?  Save it as it was then");
+}
+
+static int check_kind(const struct plan *p, const struct st_tensor *t, struct cairn_error *err)
+{
+    return dtype_is_float(t->dtype) ? 0
+                                    : cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a floating kind",
+                                                 p->base->path, t->name, t->dtype_text);
+}
+
+static int check_shape(const struct st_tensor *t, const struct lora_module *m, bool transposed,
+                       struct cairn_error *err)
+{
+    uint64_t rows = rows_of(t), cols = cols_of(t);
+    if (!m->part[LORA_DOWN] ||
+        (transposed ? rows == m->in && cols == m->out : rows == m->out && cols == m->in))
+        return 0;
+    return cairn_fail(err, CAIRN_EFORMAT,
+                      "%.150s is %" PRIu64 " x %" PRIu64 " in the LoRA, %" PRIu64 " x %" PRIu64
+                      " in the base",
+                      m->name, m->out, m->in, rows, cols);
+}
+
+static int plan_bias(struct plan *p, struct merge_job *j, const struct lora_module *m,
+                     struct cairn_error *err)
+{
+    j->diff = m->part[LORA_UP_BIAS] ? m->part[LORA_UP_BIAS] : m->part[LORA_DIFF_B];
+    j->diff_scale = m->part[LORA_UP_BIAS] ? m->scale : 1;
+    j->whole = m->part[LORA_WHOLE_B];
+    return check_kind(p, j->from, err) || check_diff(p, j->from, j->diff, err) ||
+                   check_whole(p, j->from, j->whole, err)
+               ? -1
+               : 0;
+}
+
+static int plan_change(struct plan *p, struct merge_job *j, const struct pair *pair,
+                       struct merge_report *report, struct cairn_error *err)
 {
     const struct lora_module *m = pair->module;
     if (pair->bias == j->from) {
-        j->diff = m->part[LORA_DIFF_B];
-        return dtype_is_float(j->from->dtype) ? check_diff(p, j->from, j->diff, err)
-                                              : check_shape(p, j->from, m, err);
+        if (plan_bias(p, j, m, err))
+            return -1;
+    } else {
+        j->module = m->part[LORA_DOWN] ? m : NULL;
+        j->transposed = j->module && is_transposed(p, j->from, m, report);
+        j->diff = m->part[LORA_DIFF];
+        j->diff_scale = 1;
+        j->whole = m->part[LORA_WHOLE];
+        if (check_kind(p, j->from, err) || check_shape(j->from, m, j->transposed, err) ||
+            check_diff(p, j->from, j->diff, err) || check_whole(p, j->from, j->whole, err))
+            return -1;
     }
-    j->module = m->part[LORA_DOWN] ? m : NULL;
-    j->diff = m->part[LORA_DIFF];
-    return check_shape(p, j->from, m, err);
+    report->replaced += j->whole != NULL;
+    return 0;
 }
 
 static void add_output(struct plan *p, struct merge_job *j)
@@ -171,7 +339,7 @@ static int plan_tensor(struct plan *p, size_t i, struct merge_report *report, st
     j->dtype =
         p->o->dtype != DTYPE_OTHER && dtype_is_float(t->dtype) && !bookkeeping ? p->o->dtype : t->dtype;
     j->scale = fp8_is(t->dtype) ? fp8_scale_of(p->base, t) : NULL;
-    if (p->pair_of[i] && plan_change(p, j, p->pair_of[i], err))
+    if (p->pair_of[i] && plan_change(p, j, p->pair_of[i], report, err))
         return -1;
     j->keep_scale = j->scale && !p->unscale && p->pair_of[i];
     report->changed += p->pair_of[i] != NULL;
@@ -221,6 +389,7 @@ static int make_plan(struct plan *p, struct merge_report *report, struct cairn_e
 {
     if (find_pairs(p, err) || check_scaled(p, err))
         return -1;
+    look_at_base(p);
     for (size_t i = 0; i < p->base->n_tensors; i++)
         if (plan_tensor(p, i, report, err))
             return -1;
@@ -253,6 +422,8 @@ static int write_file(const struct plan *p, const char *out, struct merge_report
     if (r || st_writer_commit(&w, err))
         return -1;
     report->rescaled = run.rescaled;
+    report->nan_made = run.nan_made;
+    report->inf_made = run.inf_made;
     report->bytes = w.size;
     return 0;
 }
@@ -261,6 +432,7 @@ int merge_lora(const struct tensor_source *base, const struct lora *lora, const 
                const struct merge_options *o, struct merge_report *report, struct cairn_error *err)
 {
     CLEANUP(plan_release) struct plan p = { .base = base, .lora = lora, .o = o };
-    *report = (struct merge_report){ .dialect = lora->dialect, .modules = lora->n_modules };
+    *report =
+        (struct merge_report){ .dialect = lora->dialect, .basis = lora->basis, .modules = lora->n_modules };
     return make_plan(&p, report, err) || write_file(&p, out, report, err) ? -1 : 0;
 }

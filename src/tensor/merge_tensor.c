@@ -30,6 +30,8 @@ struct work {
     uint32_t *most; /* bits of the largest magnitude under each scale; atomic */
     size_t n_scales;
     uint64_t block;
+    uint64_t cols;               /* of the tensor, where it has a module */
+    uint64_t nan_made, inf_made; /* atomic */
 };
 
 static void work_release(struct work *w)
@@ -70,27 +72,58 @@ static int load_scales(struct work *w, struct cairn_error *err)
     return 0;
 }
 
+static void transpose(float *to, const float *from, size_t rows, size_t cols)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < cols; c++)
+            to[c * rows + r] = from[r * cols + c];
+}
+
+/* (up * down)^T is down^T * up^T: the two change places. */
+static int turn_module(struct work *w, float **down, const struct lora_module *m, struct cairn_error *err)
+{
+    CLEANUP(mem_free) float *left = malloc((size_t)(m->in * m->rank) * sizeof(float));
+    CLEANUP(mem_free) float *right = malloc((size_t)(m->out * m->rank) * sizeof(float));
+    if (!left || !right)
+        return no_memory(w, err);
+    transpose(left, *down, (size_t)m->rank, (size_t)m->in);
+    transpose(right, w->up, (size_t)m->out, (size_t)m->rank);
+    free(*down);
+    free(w->up);
+    *down = TAKE(right);
+    w->up = TAKE(left);
+    return 0;
+}
+
 static int load_module(struct work *w, const struct lora_module *m, struct cairn_error *err)
 {
     CLEANUP(mem_free) float *down = NULL;
     if (load_wide(w, w->run->lora, m->part[LORA_DOWN], &down, err) ||
         load_wide(w, w->run->lora, m->part[LORA_UP], &w->up, err))
         return -1;
-    w->down = malloc(lowrank_packed(m->in, m->rank) * sizeof(float));
+    if (w->job->transposed && turn_module(w, &down, m, err))
+        return -1;
+    w->down = malloc(lowrank_packed(w->cols, m->rank) * sizeof(float));
     if (!w->down)
         return no_memory(w, err);
-    lowrank_pack(w->down, down, m->in, m->rank);
+    lowrank_pack(w->down, down, w->cols, m->rank);
     return 0;
+}
+
+static uint64_t cols_of(const struct merge_job *j)
+{
+    return j->transposed ? j->module->out : j->module->in;
 }
 
 static int work_init(struct work *w, struct cairn_error *err)
 {
     const struct lora_module *m = w->job->module;
+    w->cols = m ? cols_of(w->job) : 0;
     if (w->job->scale && load_scales(w, err))
         return -1;
     if (m && load_module(w, m, err))
         return -1;
-    w->unit = m ? m->in : w->block && w->block < PIECE ? w->block : 1;
+    w->unit = m ? w->cols : w->block && w->block < PIECE ? w->block : 1;
     w->per_piece = w->unit < PIECE ? PIECE / w->unit * w->unit : w->unit;
     return 0;
 }
@@ -146,15 +179,15 @@ void merge_run_init(struct merge_run *run, const struct merge_job *jobs, size_t 
 {
     run->longest = PIECE;
     for (size_t i = 0; i < n; i++)
-        if (jobs[i].module && jobs[i].module->in > run->longest)
-            run->longest = jobs[i].module->in;
+        if (jobs[i].module && cols_of(&jobs[i]) > run->longest)
+            run->longest = cols_of(&jobs[i]);
     scratch_init(&run->scratch, run->longest * (2 * sizeof(float) + sizeof(double)));
 }
 
 static int add_diff(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
                     struct cairn_error *err)
 {
-    float scale = (float)w->run->options->scale;
+    float scale = (float)(w->run->options->scale * w->job->diff_scale);
     if (source_read_as(w->run->lora, w->job->diff, first, n, DTYPE_F32, b->diff, err))
         return -1;
     for (size_t i = 0; i < n; i++)
@@ -162,19 +195,67 @@ static int add_diff(const struct work *w, const struct buffers *b, uint64_t firs
     return 0;
 }
 
-/* The new weights of one piece, in f32. */
-static int merge_piece(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
-                       struct cairn_error *err)
+/* The weights of one piece before the change, in f32. */
+static int read_piece(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                      struct cairn_error *err)
 {
-    const struct lora_module *m = w->job->module;
     const struct st_tensor *from = w->job->from;
+    if (w->job->whole)
+        return source_read_as(w->run->lora, w->job->whole, first, n, DTYPE_F32, b->v, err);
     if (source_read(w->run->base, from, first, n, b->raw, err))
         return -1;
     dtype_convert(b->v, DTYPE_F32, b->raw, from->dtype, n, &(struct dtype_how){ 0 });
     if (w->scales)
         each_scale(w, b->v, first, n, apply_scale);
+    return 0;
+}
+
+struct oddities {
+    uint64_t nan, inf;
+};
+
+/* All ones in the exponent; the mantissa tells NaN from Inf. */
+static struct oddities count_odd(const float *v, size_t n)
+{
+    uint32_t nan = 0, odd = 0; /* n is a piece: 32 bits are enough, and their sum is a vector's work */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &v[i], sizeof(bits));
+        bits &= 0x7fffffff;
+        odd += bits >= 0x7f800000;
+        nan += bits > 0x7f800000;
+    }
+    return (struct oddities){ nan, odd - nan };
+}
+
+/* Finite values that the dtype makes infinite. */
+static uint64_t count_beyond(const float *v, size_t n, enum dtype to)
+{
+    uint64_t beyond = 0;
+    double most = dtype_max(to);
+    for (size_t i = 0; !fp8_is(to) && i < n; i++)
+        beyond += isfinite(v[i]) && fabs((double)v[i]) > most;
+    return beyond;
+}
+
+/* What the base had already is not the LoRA's doing.  Nothing leaves NaN again; an Inf may become NaN. */
+static void note_made(struct work *w, struct oddities before, struct oddities after)
+{
+    uint64_t nan = after.nan - before.nan, inf = after.inf > before.inf ? after.inf - before.inf : 0;
+    __atomic_fetch_add(&w->nan_made, nan, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&w->inf_made, inf, __ATOMIC_RELAXED);
+}
+
+/* The new weights of one piece, in f32. */
+static int merge_piece(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                       struct oddities *before, struct cairn_error *err)
+{
+    const struct lora_module *m = w->job->module;
+    if (read_piece(w, b, first, n, err))
+        return -1;
+    *before = w->job->whole ? (struct oddities){ 0 } : count_odd(b->v, n);
     if (m)
-        lowrank_add(b->v, (size_t)(n / m->in), (size_t)m->in, w->up + first / m->in * m->rank, w->down,
+        lowrank_add(b->v, (size_t)(n / w->cols), (size_t)w->cols, w->up + first / w->cols * m->rank, w->down,
                     (size_t)m->rank, (float)(w->run->options->scale * m->scale));
     return w->job->diff ? add_diff(w, b, first, n, err) : 0;
 }
@@ -188,7 +269,8 @@ static int check_stop(const struct work *w, struct cairn_error *err)
 static int measure_piece(struct work *w, const struct buffers *b, uint64_t first, size_t n,
                          struct cairn_error *err)
 {
-    if (merge_piece(w, b, first, n, err))
+    struct oddities before;
+    if (merge_piece(w, b, first, n, &before, err))
         return -1;
     each_scale(w, b->v, first, n, note_most);
     return 0;
@@ -209,12 +291,18 @@ static int change_piece(struct work *w, const struct buffers *b, uint64_t first,
 {
     const struct merge_job *j = w->job;
     size_t size = dtype_size(j->dtype);
-    if (merge_piece(w, b, first, n, err))
+    struct oddities before;
+    if (merge_piece(w, b, first, n, &before, err))
         return -1;
+    struct oddities after = count_odd(b->v, n);
     if (j->keep_scale)
         each_scale(w, b->v, first, n, remove_scale);
-    if (!fp8_is(j->dtype) && lora_check_fits(j->from, b->v, n, j->dtype, err)) /* fp8 saturates by custom */
+    if (w->run->options->allow_nan)
+        after.inf += count_beyond(b->v, n, j->dtype);
+    else if (!fp8_is(j->dtype) &&
+             lora_check_fits(j->from, b->v, n, j->dtype, err)) /* fp8 saturates by custom */
         return -1;
+    note_made(w, before, after);
     dtype_convert(b->raw, j->dtype, b->v, DTYPE_F32, n, &(struct dtype_how){ .saturate = fp8_is(j->dtype) });
     return put(w, first * size, b->raw, n * size, err);
 }
@@ -297,6 +385,49 @@ static int write_scales(struct work *w, struct cairn_error *err)
     return st_writer_put(w->run->writer, w->job->scale_out, 0, stored, bytes, err);
 }
 
+/* The part of the LoRA that has a NaN or Inf itself, or NULL. */
+static const struct st_tensor *odd_part(const struct work *w, const struct st_tensor *t,
+                                        struct cairn_error *err)
+{
+    CLEANUP(mem_free) float *v = NULL;
+    if (!t || load_wide(w, w->run->lora, t, &v, err))
+        return NULL;
+    struct oddities odd = count_odd(v, (size_t)t->elements);
+    return odd.nan || odd.inf ? t : NULL;
+}
+
+static const struct st_tensor *find_culprit(const struct work *w, struct cairn_error *err)
+{
+    const struct lora_module *m = w->job->module;
+    const struct st_tensor *parts[] = { m ? m->part[LORA_DOWN] : NULL, m ? m->part[LORA_UP] : NULL,
+                                        w->job->diff, w->job->whole };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (odd_part(w, parts[i], err))
+            return parts[i];
+    return NULL;
+}
+
+/* A model with such a weight is destroyed, and nothing would tell before it is used. */
+static int check_made(struct work *w, struct cairn_error *err)
+{
+    const struct st_tensor *t = w->job->from;
+    uint64_t made = w->nan_made + w->inf_made;
+    w->run->nan_made += w->nan_made;
+    w->run->inf_made += w->inf_made;
+    if (!made || w->run->options->allow_nan)
+        return 0;
+    const struct st_tensor *culprit = find_culprit(w, err);
+    if (culprit)
+        cairn_fail(err, CAIRN_EFORMAT,
+                   "%s: %.150s has NaN or Inf: they would destroy %" PRIu64 " of %" PRIu64
+                   " values of %.150s",
+                   w->run->lora->path, culprit->name, made, t->elements, t->name);
+    else
+        cairn_fail(err, CAIRN_EFORMAT, "%.200s: %" PRIu64 " of %" PRIu64 " values would become NaN or Inf",
+                   t->name, made, t->elements);
+    return cairn_hint(err, "--allow-nan writes the file all the same");
+}
+
 static int change_tensor(struct work *w, struct cairn_error *err)
 {
     if (work_init(w, err))
@@ -308,7 +439,7 @@ static int change_tensor(struct work *w, struct cairn_error *err)
         if (write_scales(w, err))
             return -1;
     }
-    return run_pieces(w, change_piece, err);
+    return run_pieces(w, change_piece, err) || check_made(w, err) ? -1 : 0;
 }
 
 int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err)
@@ -316,7 +447,7 @@ int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cair
     CLEANUP(work_release) struct work w = { .run = run, .job = job, .length = job->from->elements };
     if (!job->from->bytes)
         return 0;
-    if (job->module || job->diff || job->dtype != job->from->dtype)
+    if (job->module || job->diff || job->whole || job->dtype != job->from->dtype)
         return change_tensor(&w, err);
     w.length = job->from->bytes;
     w.per_piece = PIECE * sizeof(double);

@@ -12,7 +12,10 @@ struct merge_job {
     size_t out;                       /* its number in the writer */
     enum dtype dtype;                 /* of the output */
     const struct lora_module *module; /* its low-rank change, or NULL */
+    bool transposed;                  /* the tensor is [in, out] */
     const struct st_tensor *diff;     /* its whole difference, or NULL */
+    double diff_scale;                /* the factor of diff, besides that of the options */
+    const struct st_tensor *whole;    /* of the LoRA's file, in place of the base's data; or NULL */
     const struct st_tensor *scale;    /* of an fp8 weight, or NULL */
     bool keep_scale;                  /* the output has scales too: number scale_out in the writer */
     size_t scale_out;
@@ -24,6 +27,7 @@ struct merge_run {
     const struct merge_options *options;
     struct st_writer *writer;
     size_t rescaled;
+    uint64_t nan_made, inf_made;
     uint64_t longest;       /* elements of the longest piece */
     struct scratch scratch; /* of a piece */
 };

@@ -176,6 +176,171 @@ names_what_the_base_lacks()
     [ -z "$(ls lacking.safetensors* 2>/dev/null)" ] || fail "a file was written"
 }
 
+# own_model: a GPT that can do something, in base/.
+own_model()
+{
+    awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("stone river path moss", 1 + i * 7 % 15, 6) }' >text.txt
+    awk 'BEGIN { for (i = 0; i < 700; i++) printf "%s ", substr("lake bright windy hill", 1 + i * 5 % 15, 6) }' >other.txt
+    cat >job.yaml <<'YAML'
+data: {path: text.txt}
+model: {layers: 2, heads: 2, width: 32, context: 16}
+train: {steps: 120, batch: 4, device: cpu, lr: 0.02}
+eval: {every: 0}
+sample: {every: 0}
+checkpoint: {every: 120}
+YAML
+    run train job.yaml --set run.dir=base
+    status_is 0
+}
+
+# likeliest RUN-OR-MODEL FILE: the text that it goes on with.
+likeliest()
+{
+    run sample "$1" -d cpu --temperature 0 -p st -n 60
+    status_is 0
+    cp "$out" "$2"
+}
+
+# merged_writes_the_same LORA: the merged model and base and LoRA together write one text, which is not the base's.
+merged_writes_the_same()
+{
+    rm -rf merged
+    mkdir merged
+    cp base/checkpoints/latest/*.json merged
+    run tensor merge base/checkpoints/latest/model.safetensors "$1" merged/model.safetensors --json
+    status_is 0
+    likeliest base base.txt
+    likeliest lora lora.txt
+    likeliest merged merged.txt
+    ! cmp -s base.txt lora.txt || fail "the LoRA changes nothing, so nothing is shown"
+    cmp -s lora.txt merged.txt || fail "the merged model writes another text: $(cat lora.txt merged.txt)"
+}
+
+# The matrices of attn.c_proj are square: nothing in their shape tells that the base has them transposed.
+merges_cairns_own_lora_into_its_own_model()
+{
+    own_model
+    for targets in '' '*attn.c_proj'; do
+        rm -rf lora
+        run train job.yaml --set run.dir=lora --set lora.rank=4 --set lora.alpha=16 \
+            ${targets:+--set "lora.targets=$targets"} --set model.path=base/checkpoints/latest --set data.path=other.txt
+        status_is 0
+        merged_writes_the_same lora/checkpoints/latest
+        merged_writes_the_same lora/checkpoints/latest/lora.safetensors
+        run tensor merge base/checkpoints/latest/model.safetensors lora/checkpoints/latest x.safetensors --force --json
+        json_is "d['adapter_config'] and d['modules_transposed'] == d['modules_merged'] and not d['notes']"
+    done
+    # Without the configuration the strength is a guess, and is said to be one.
+    cp lora/checkpoints/latest/lora.safetensors alone.safetensors
+    run tensor merge base/checkpoints/latest/model.safetensors alone.safetensors x.safetensors --force --json
+    status_is 0
+    json_is "not d['adapter_config'] and d['alpha_guessed'] == 2 and [n['id'] for n in d['notes']] == ['alpha-guessed']"
+}
+
+# peft FOLDER CONFIG: an adapter of the two modules in PEFT's format; rank 16.
+peft()
+{
+    mkdir -p "$1"
+    two_modules two.safetensors
+    run tensor convert two.safetensors "$1/adapter_model.safetensors" --lora diffusers --force
+    echo "$2" >"$1/adapter_config.json"
+}
+
+takes_alpha_from_the_configuration()
+{
+    zero_base base.safetensors ''
+    rank=$(python3 - "$lora/musubi.safetensors" <<'PYTHON'
+import json, struct, sys
+with open(sys.argv[1], 'rb') as f:
+    header = json.loads(f.read(struct.unpack('<Q', f.read(8))[0]))
+print(header['lora_unet_blocks_0_self_attn_q.lora_down.weight']['shape'][0])
+PYTHON
+)
+    peft adapter "{\"peft_type\": \"LORA\", \"r\": $rank, \"lora_alpha\": $((3 * rank))}"
+    run tensor merge base.safetensors adapter merged.safetensors --force --json
+    status_is 0
+    json_is "d['adapter_config'] and d['alpha_guessed'] == 0"
+    is_delta merged.safetensors '' 3
+    # A dialect with alpha gets it, one without has it folded; merged, both are the same.
+    for dialect in musubi comfy; do
+        run tensor convert adapter "$dialect.safetensors" --lora "$dialect" --force --json
+        status_is 0
+        json_is "d['adapter_config'] and d['alpha_guessed'] == 0"
+        run tensor merge base.safetensors "$dialect.safetensors" merged.safetensors --force
+        is_delta merged.safetensors '' 3
+    done
+    # A file of another program in the same folder has its own strength.
+    two_modules adapter/other.safetensors
+    run tensor merge base.safetensors adapter/other.safetensors merged.safetensors --force --json
+    status_is 0
+    json_is "not d['adapter_config'] and [n['id'] for n in d['notes']] == ['config-ignored']"
+    is_delta merged.safetensors '' 1
+}
+
+refuses_a_configuration_that_cannot_be()
+{
+    zero_base base.safetensors ''
+    while IFS='|' read -r key config; do
+        peft wrong "$config"
+        run tensor merge base.safetensors wrong refused.safetensors
+        status_is 1
+        err_has wrong/adapter_config.json
+        err_has "$key"
+        [ -z "$(ls refused.safetensors* 2>/dev/null)" ] || fail "a file was written"
+    done <<'CASES'
+line|{"peft_type": "LORA", "r": 16
+"r"|{"peft_type": "LORA", "r": 3, "lora_alpha": 8}
+"r"|{"peft_type": "LORA", "r": "16", "lora_alpha": 8}
+"lora_alpha"|{"peft_type": "LORA", "lora_alpha": "8"}
+"use_rslora"|{"peft_type": "LORA", "lora_alpha": 8, "use_rslora": 1}
+"use_dora"|{"peft_type": "LORA", "lora_alpha": 8, "use_dora": true}
+"peft_type"|{"peft_type": "IA3"}
+"bias"|{"peft_type": "LORA", "lora_alpha": 8, "bias": "some"}
+"alpha_pattern"|{"peft_type": "LORA", "lora_alpha": 8, "alpha_pattern": {"(?!q).*": 4}}
+"init_lora_weights"|{"peft_type": "LORA", "lora_alpha": 8, "init_lora_weights": "pissa"}
+CASES
+    mkdir nothing
+    run tensor merge base.safetensors nothing refused.safetensors
+    status_is 1
+    err_has nothing
+}
+
+# with_nan FILE: the two modules, one number of which is NaN.
+with_nan()
+{
+    two_modules "$1"
+    python3 - "$1" <<'PYTHON'
+import json, struct, sys
+with open(sys.argv[1], 'r+b') as f:
+    n = struct.unpack('<Q', f.read(8))[0]
+    t = json.loads(f.read(n))['lora_unet_blocks_0_self_attn_q.lora_up.weight']
+    size = {'F32': 4, 'F16': 2, 'BF16': 2}[t['dtype']]
+    f.seek(8 + n + t['data_offsets'][0])
+    f.write(b'\xff' * size)
+PYTHON
+}
+
+refuses_to_destroy_a_model()
+{
+    zero_base base.safetensors ''
+    with_nan nan.safetensors
+    run tensor merge base.safetensors nan.safetensors destroyed.safetensors
+    status_is 1
+    err_has lora_unet_blocks_0_self_attn_q.lora_up.weight
+    [ -z "$(ls destroyed.safetensors* 2>/dev/null)" ] || fail "a file was written"
+    run tensor merge base.safetensors nan.safetensors destroyed.safetensors --allow-nan --json
+    status_is 0
+    json_is "d['nan_made'] == 128 and d['inf_made'] == 0 and 'made-nonfinite' in [n['id'] for n in d['notes']]"
+    run tensor check destroyed.safetensors --json
+    status_is 1
+    # Too much strength is the same.
+    two_modules two.safetensors
+    run tensor merge base.safetensors two.safetensors destroyed.safetensors --scale 1e39 --force
+    status_is 1
+    run tensor merge base.safetensors two.safetensors good.safetensors --json
+    json_is "d['nan_made'] == 0 and d['inf_made'] == 0"
+}
+
 it rewrites_each_dialect
 it says_that_alpha_was_folded
 it keeps_what_is_there_without_force
@@ -184,4 +349,8 @@ it refuses_what_is_no_lora
 it merges_into_any_prefix
 it merges_at_a_scale_in_any_dialect
 it names_what_the_base_lacks
+it merges_cairns_own_lora_into_its_own_model
+it takes_alpha_from_the_configuration
+it refuses_a_configuration_that_cannot_be
+it refuses_to_destroy_a_model
 finish
