@@ -89,11 +89,6 @@ static const char *key_alloc_names(const struct judgement *j)
     return s.len ? arena_strdup(j->a, s.s) : NULL;
 }
 
-static struct look look_of(const struct judgement *j)
-{
-    return look_at(j->ctx->facts, j->ctx->plan, j->a);
-}
-
 static const char *say_size(const struct judgement *j, double bytes)
 {
     const struct look l = { .arena = j->a };
@@ -143,119 +138,6 @@ static const char *key_others(const struct judgement *j)
 static const char *key_expandable(const struct judgement *j)
 {
     return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
-}
-
-static int64_t ram_bytes(const struct judgement *j)
-{
-    const struct host_facts *h = j->same_machine ? &j->ctx->facts->host : NULL;
-    return h && h->memory_total_bytes.from ? h->memory_total_bytes.v : 0;
-}
-
-static const char *key_ram(const struct judgement *j)
-{
-    return ram_bytes(j) ? say_size(j, (double)ram_bytes(j)) : NULL;
-}
-
-static const char *key_limit(const struct judgement *j)
-{
-    return ram_bytes(j) ? say_size(j, (double)memory_wanted_limit(ram_bytes(j))) : NULL;
-}
-
-bool diagnose_limit_suffices(const struct judgement *j)
-{
-    int64_t limit;
-    if (!ram_bytes(j))
-        return false;
-    struct look l = look_of(j);
-    return look_ttm_limit(&l, &limit) && limit >= memory_wanted_limit(ram_bytes(j));
-}
-
-static const char *key_pages(const struct judgement *j)
-{
-    if (!ram_bytes(j))
-        return NULL;
-    return arena_printf(j->a, "%lld", (long long)(memory_wanted_limit(ram_bytes(j)) / PAGE_BYTES));
-}
-
-static const char *key_cmd_pages(const struct judgement *j)
-{
-    struct look l = { 0 };
-    if (!ram_bytes(j))
-        return NULL;
-    l = look_of(j);
-    return remedy_limit(&l, memory_wanted_limit(ram_bytes(j)));
-}
-
-static const struct dev_node *denied_node(const struct judgement *j)
-{
-    const struct facts *f = j->ctx->facts;
-    if (!j->same_machine)
-        return NULL;
-    if (f->host.kfd_node.access == NODE_DENIED)
-        return &f->host.kfd_node;
-    for (size_t i = 0; i < f->n_gpus; i++)
-        if (f->gpus[i].render.access == NODE_DENIED)
-            return &f->gpus[i].render;
-    return NULL;
-}
-
-static const char *key_user(const struct judgement *j)
-{
-    return denied_node(j) ? j->ctx->facts->host.user : NULL;
-}
-
-static const char *key_group(const struct judgement *j)
-{
-    return denied_node(j) ? denied_node(j)->group : NULL;
-}
-
-static const char *key_cmd_node(const struct judgement *j)
-{
-    struct look l = { 0 };
-    if (!denied_node(j))
-        return NULL;
-    l = look_of(j);
-    return remedy_node_access(&l, denied_node(j));
-}
-
-static const char *key_cmd_container(const struct judgement *j)
-{
-    static const struct facts nobody = { .host = { .render_gid = -1 } };
-    struct look l = j->ctx->facts ? look_of(j) : look_at(&nobody, NULL, j->a);
-    return remedy_container(&l);
-}
-
-static const char *key_cmd_torch(const struct judgement *j)
-{
-    static const struct facts nobody;
-    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
-    l.chip = j->family ? NULL : j->chip;
-    return remedy_torch(&l);
-}
-
-static const char *key_cmd_bnb(const struct judgement *j)
-{
-    static const struct facts nobody;
-    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
-    return remedy_pip(&l, "--upgrade bitsandbytes");
-}
-
-static const char *key_cmd_kernel(const struct judgement *j)
-{
-    struct look l = { 0 };
-    if (!j->same_machine)
-        return NULL;
-    l = look_of(j);
-    return remedy_kernel_newer(&l);
-}
-
-static const char *key_cmd_firmware(const struct judgement *j)
-{
-    struct look l = { 0 };
-    if (!j->same_machine)
-        return NULL;
-    l = look_of(j);
-    return remedy_firmware_newer(&l);
 }
 
 static const char *key_bnb(const struct judgement *j)
@@ -322,6 +204,60 @@ static const char *key_no_code(const struct judgement *j)
         gfx);
 }
 
+/* The library's call that crashed. */
+static const char *key_crash_in(const struct judgement *j)
+{
+    const struct log_stack *t = &j->log->stack;
+    return t->call ? arena_printf(j->a, "in %s, while %s was starting", t->call, t->library) : NULL;
+}
+
+static const char *key_stack(const struct judgement *j)
+{
+    const struct log_stack *t = &j->log->stack;
+    CLEANUP(str_release) struct str s = { 0 };
+    for (size_t i = 0; i < t->n; i++)
+        str_addf(&s, "%s%s", i ? ", called from " : "", t->frame[i]);
+    return s.len ? arena_strdup(j->a, s.s) : NULL;
+}
+
+static struct version torch_rocm(const struct judgement *j)
+{
+    struct version v = { 0 };
+    const char *text = key_torch(j), *rocm = text ? strstr(text, "+rocm") : NULL;
+    if (rocm && version_parse(rocm + strlen("+rocm"), &v))
+        return v;
+    return j->torch && !j->log->torch[0] ? j->torch->hip_parsed : v;
+}
+
+/* The ROCm from which on AMD supports the chip, where this PyTorch was built with an older one. */
+static const char *key_rocm_floor(const struct judgement *j)
+{
+    const struct gfx_chip *c = j->family ? NULL : j->chip;
+    struct version rocm = torch_rocm(j);
+    int patch = c && rocm.n > 2 ? c->rocm_patch : 0; /* "6.4" may be any 6.4.x */
+    if (!c || !c->rocm_major || !rocm.n || !version_below(rocm, c->rocm_major, c->rocm_minor, patch))
+        return NULL;
+    return c->rocm_patch ? arena_printf(j->a, "%d.%d.%d", c->rocm_major, c->rocm_minor, c->rocm_patch)
+                         : arena_printf(j->a, "%d.%d", c->rocm_major, c->rocm_minor);
+}
+
+static const char *key_rocm(const struct judgement *j)
+{
+    struct version v = torch_rocm(j);
+    return v.n >= 2 ? arena_printf(j->a, "%d.%d", v.part[0], v.part[1]) : NULL;
+}
+
+static const char *key_versions(const struct judgement *j)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    const char *kernel = j->same_machine ? j->ctx->facts->host.kernel.s : NULL;
+    if (kernel && !j->windows)
+        str_addf(&s, "kernel %s", kernel);
+    if (key_torch(j))
+        str_addf(&s, "%storch %s", s.len ? ", " : "", key_torch(j));
+    return s.len ? arena_strdup(j->a, s.s) : NULL;
+}
+
 static const char *key_vendor(const struct judgement *j)
 {
     return j->vendor == VENDOR_NVIDIA ? "the log is of an NVIDIA GPU" : NULL;
@@ -383,10 +319,7 @@ static const char *key_memory_seen(const struct judgement *j)
     return free_ ? free_ : kernel;
 }
 
-static const struct {
-    const char *name;
-    const char *(*value)(const struct judgement *j);
-} keys[] = {
+static const struct diagnose_key_row keys[] = {
     { "gfx", key_gfx },
     { "igpu", key_igpu },
     { "shared", key_shared },
@@ -404,24 +337,17 @@ static const struct {
     { "unused", key_unused },
     { "others", key_others },
     { "expandable", key_expandable },
-    { "ram", key_ram },
-    { "limit", key_limit },
-    { "pages", key_pages },
-    { "cmd_pages", key_cmd_pages },
-    { "user", key_user },
-    { "group", key_group },
-    { "cmd_node", key_cmd_node },
-    { "cmd_container", key_cmd_container },
-    { "cmd_torch", key_cmd_torch },
-    { "cmd_bnb", key_cmd_bnb },
-    { "cmd_kernel", key_cmd_kernel },
-    { "cmd_firmware", key_cmd_firmware },
     { "bnb", key_bnb },
     { "visible_name", key_visible_name },
     { "best_gpu", key_best_gpu },
     { "visible", key_visible },
     { "visible_others", key_visible_others },
     { "no_code", key_no_code },
+    { "crash_in", key_crash_in },
+    { "stack", key_stack },
+    { "rocm", key_rocm },
+    { "rocm_floor", key_rocm_floor },
+    { "versions", key_versions },
     { "vendor", key_vendor },
     { "stopped", key_stopped },
     { "progress", key_progress },
@@ -430,13 +356,16 @@ static const struct {
     { "memory_seen", key_memory_seen },
     { "preload_stage", key_preload_stage },
     { "preload_memory", key_preload_memory },
+    { NULL, NULL },
 };
 
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n)
 {
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (strlen(keys[i].name) == n && !memcmp(keys[i].name, name, n))
-            return keys[i].value(j);
+    const struct diagnose_key_row *const tables[] = { keys, diagnose_command_keys };
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct diagnose_key_row *k = tables[t]; k->name; k++)
+            if (strlen(k->name) == n && !memcmp(k->name, name, n))
+                return k->value(j);
     assert(!"a text of the tables has a key that does not exist");
     return NULL;
 }

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,30 +41,37 @@ static bool fill(const struct judgement *j, struct str *to, const char *text, si
     return true;
 }
 
-/* NULL when a key is not known. */
-static const char *filled(const struct judgement *j, const char *text)
+/* What stands in brackets is left out when a key in it is not known; true when all those outside are. */
+static bool fill_sentence(const struct judgement *j, struct str *to, const char *text)
 {
-    CLEANUP(str_release) struct str s = { 0 };
-    return fill(j, &s, text, strlen(text)) ? arena_strdup(j->a, s.s) : NULL;
-}
-
-/* What stands in brackets is left out when a key in it is not known. */
-static const char *sentence(const struct judgement *j, const char *text)
-{
-    CLEANUP(str_release) struct str s = { 0 };
+    bool known = true;
     while (*text) {
-        size_t plain = strcspn(text, "[");
-        str_addn(&s, text, plain);
+        size_t plain = strcspn(text, "["), before;
+        known &= fill(j, to, text, plain);
         text += plain;
         if (!*text)
             break;
         size_t inner = strcspn(text, "]");
-        size_t before = s.len;
-        if (!fill(j, &s, text + 1, inner - 1) && s.s)
-            s.s[s.len = before] = '\0';
+        before = to->len;
+        if (!fill(j, to, text + 1, inner - 1) && to->s)
+            to->s[to->len = before] = '\0';
         text += inner + (text[inner] == ']');
     }
-    return arena_strdup(j->a, s.s);
+    return known;
+}
+
+/* NULL when a key is not known. */
+static const char *filled(const struct judgement *j, const char *text)
+{
+    CLEANUP(str_release) struct str s = { 0 };
+    return fill_sentence(j, &s, text) ? arena_strdup(j->a, s.s ? s.s : "") : NULL;
+}
+
+static const char *sentence(const struct judgement *j, const char *text)
+{
+    const char *s = filled(j, text);
+    assert(s); /* a cause has to be told whatever is known */
+    return s;
 }
 
 /* Fixes. */
@@ -134,6 +142,10 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return j->carried == TRI_NO && judge_stand_in(j);
     case FIX_NEEDS_NONE:
         return j->carried != TRI_NO || !judge_stand_in(j);
+    case FIX_NO_STACK:
+        return !j->log->stack.n && !j->log->stack.call;
+    case FIX_NOT_STARTING:
+        return !j->log->stack.call;
     case FIX_NO_CHIP:
         return !j->chip;
     case FIX_HIDE_FIRST:

@@ -3,7 +3,7 @@
  *
  * diagnose.c reads the log and keeps hits; diagnose_machine.c says whose GPU and PyTorch it is about; diagnose_judge.c turns them into one score a class, lets
  * diagnose_rulings.c move the scores, and picks; diagnose_kernel.c knows what the kernel says of other programs;
- * diagnose_say.c writes cause and fixes, with diagnose_keys.c for what is this machine's. */
+ * diagnose_say.c writes cause and fixes, with diagnose_keys.c and diagnose_commands.c for what is this machine's. */
 #ifndef CAIRN_RULES_DIAGNOSE_WORK_H
 #define CAIRN_RULES_DIAGNOSE_WORK_H
 
@@ -109,6 +109,11 @@ bool judge_stopped_by_person(int64_t exit_code);
 bool kernel_tells_of_another(const struct judgement *j, enum issue event);
 void rulings_apply(struct judgement *j);
 
+struct diagnose_key_row {
+    const char *name;
+    const char *(*value)(const struct judgement *j); /* NULL: not known */
+};
+extern const struct diagnose_key_row diagnose_command_keys[]; /* ends with a row of NULLs */
 /* The value of a {key} of the tables' texts; NULL: not known. */
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
 /* This machine's GPU may map as much as the host can spare, or more. */

@@ -105,9 +105,9 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_NATIVE_CRASH] = {
         .id = "native-crash",
         .about = "native code crashed without an error of HIP",
-        .cause = "Native code crashed, which Python cannot catch: an operation without a kernel for this "
-                 "chip (fp8 and the like), graph capture, or libraries and driver that do not fit "
-                 "together.",
+        .cause = "Native code crashed[ {crash_in}], which Python cannot catch.[ The stack ends at {stack}.] Usual "
+                 "causes: an operation without a kernel for this chip (fp8 and other quantised weights), graph "
+                 "capture, or libraries and driver that do not fit together.",
     },
     [ISSUE_MIOPEN] = {
         .id = "miopen-failure",

@@ -22,6 +22,7 @@
     "as a stop-gap, until a PyTorch with {gfx} is installed: let the runtime take it for {as}, whose code this chip runs"
 #define FIT_OVERRIDE \
     "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
+#define MOVE_CACHES "move the kernel caches of MIOpen and Triton aside:\n{cmd_caches}"
 #define NAME_CHIP \
     "name the GPU: cairn diagnose --gfx gfxNNNN (cairn gpu, or rocminfo, on the machine of the log)"
 #define STAGE "CAIRN_PRELOAD={preload_stage}"
@@ -180,7 +181,7 @@ const struct issue_fix issue_fixes[] = {
     UNSET(ISSUE_HANG, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
     SET(ISSUE_HANG, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST",
         "let MIOpen search less: a long search on the first step looks like a hang"),
-    DO(ISSUE_HANG, CACHES, "move the kernel caches of MIOpen and Triton aside"),
+    DO(ISSUE_HANG, CACHES, MOVE_CACHES),
     ADVISE(ISSUE_HANG, "read where each process stood:\nless {hang_file}"),
     ADVISE_WHEN(ISSUE_HANG, FIX_NO_DUMP, "see where it waits:\npy-spy dump --native --pid PID"),
     ADVISE(ISSUE_HANG, "newer firmware:\n{cmd_firmware}"),
@@ -204,7 +205,7 @@ const struct issue_fix issue_fixes[] = {
     UNSET(ISSUE_MEMORY_FAULT, FIX_AOTRITON_ON, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", NO_AOTRITON),
     SET(ISSUE_MEMORY_FAULT, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST", FAST_FIND),
     DO(ISSUE_MEMORY_FAULT, CACHES,
-       "move the kernel caches of MIOpen and Triton aside: they may hold code of another version"),
+       "move the kernel caches of MIOpen and Triton aside: they may hold code of another version:\n{cmd_caches}"),
     SET(ISSUE_MEMORY_FAULT, FIX_HIPBLASLT_ON, "TORCH_BLAS_PREFER_HIPBLASLT=0",
         "multiply matrices without hipBLASLt"),
     SET(ISSUE_MEMORY_FAULT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
@@ -216,18 +217,29 @@ const struct issue_fix issue_fixes[] = {
     UNSET(
         ISSUE_NATIVE_CRASH, FIX_NO_CACHING, "PYTORCH_NO_HIP_MEMORY_CACHING PYTORCH_NO_CUDA_MEMORY_CACHING",
         "let PyTorch's allocator keep memory: without that rocBLAS and MIOpen have been seen to crash while they start"),
-    SET(ISSUE_NATIVE_CRASH, FIX_ALWAYS, "PYTHONFAULTHANDLER=1",
+    UNSET(ISSUE_NATIVE_CRASH, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    SET(ISSUE_NATIVE_CRASH, FIX_NO_STACK, "PYTHONFAULTHANDLER=1",
         "run once more with Python naming the line that crashes"),
-    SET(ISSUE_NATIVE_CRASH, FIX_ALWAYS, "TORCHDYNAMO_DISABLE=1", "run without torch.compile and graphs"),
     SET(ISSUE_NATIVE_CRASH, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
     UNSET(ISSUE_NATIVE_CRASH, FIX_LIBRARY_PATH, "LD_LIBRARY_PATH",
           "remove LD_LIBRARY_PATH: it mixes a second ROCm into the process"),
-    DO(ISSUE_NATIVE_CRASH, CACHES, "move the kernel caches of MIOpen and Triton aside"),
-    ADVISE(ISSUE_NATIVE_CRASH, "avoid the operation: no fp8, no graph capture"),
-    ADVISE(ISSUE_NATIVE_CRASH, "bring driver and wheel to versions that belong together"),
+    SET(ISSUE_NATIVE_CRASH, FIX_NOT_STARTING, "TORCHDYNAMO_DISABLE=1",
+        "run without torch.compile and graphs"),
+    DO(ISSUE_NATIVE_CRASH, CACHES, MOVE_CACHES),
+    ADVISE(
+        ISSUE_NATIVE_CRASH,
+        "take the model unquantised: bf16 or fp16 weights in place of fp8, 8 bit, 4 bit or GGUF; and no graph capture"),
+    ADVISE(
+        ISSUE_NATIVE_CRASH,
+        "install a PyTorch built with ROCm {rocm_floor} or newer, from which on AMD supports {gfx} (this one has "
+        "{rocm}):\n{cmd_torch}"),
+    ADVISE(
+        ISSUE_NATIVE_CRASH,
+        "bring driver, firmware and PyTorch to versions that belong together[ (here: {versions})][:\n{cmd_doctor}]"),
     DO(ISSUE_NATIVE_CRASH, CPU, ON_CPU),
 
-    DO(ISSUE_MIOPEN, CACHES, "move MIOpen's caches aside, so that it starts with fresh ones"),
+    DO(ISSUE_MIOPEN, CACHES,
+       "move MIOpen's caches aside, so that it starts with fresh ones:\n{cmd_miopen_caches}"),
     SET(ISSUE_MIOPEN, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST", FAST_FIND),
     SET(ISSUE_MIOPEN, FIX_ALWAYS, "MIOPEN_DEBUG_CONV_IMPLICIT_GEMM=0",
         "do without the family of solvers that fails most"),
@@ -270,7 +282,7 @@ const struct issue_fix issue_fixes[] = {
         "the same first step on the CPU in fp32: if it is NaN there too, look at the learning rate and the data"),
 
     SET(ISSUE_TRITON, FIX_ALWAYS, "TORCHDYNAMO_DISABLE=1", "run without torch.compile"),
-    DO(ISSUE_TRITON, CACHES, "move Triton's cache aside"),
+    DO(ISSUE_TRITON, CACHES, "move Triton's cache aside:\n{cmd_triton_cache}"),
     ADVISE(
         ISSUE_TRITON,
         "if a linker is missing: TRITON_HIP_LLD_PATH=/path/to/ld.lld; if a C compiler or Python.h is, install gcc and python3-dev"),

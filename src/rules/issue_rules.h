@@ -98,8 +98,8 @@ struct issue_sign {
 };
 extern const struct issue_sign issue_signs[];
 
-/* A rung of a class's ladder.  The text has {keys} as above, and a row with a key that is not known is left out, as is
- * one whose condition is not met. */
+/* A rung of a class's ladder.  The text has {keys} and [brackets] as above, and a row with a key outside of brackets that
+ * is not known is left out, as is one whose condition is not met. */
 enum fix_when {
     FIX_ALWAYS,
     FIX_LINUX,        /* HSA variables do not exist on Windows */
@@ -115,6 +115,8 @@ enum fix_when {
     FIX_NOT_CARRIED,     /* PyTorch is not known to have code for the chip */
     FIX_NEEDS_OVERRIDE,  /* PyTorch is known to have none, but code that can stand in */
     FIX_NEEDS_NONE,      /* the opposite */
+    FIX_NO_STACK,        /* the log has no stack of the crash */
+    FIX_NOT_STARTING,    /* it did not crash while a library started */
     FIX_NO_CHIP,         /* nobody knows which GPU it is */
     FIX_HIDE_FIRST,      /* an integrated GPU is in sight, and the card is not what lacks code */
     FIX_HIDE_LATER,      /* an integrated GPU is in sight, and may be what lacks code */

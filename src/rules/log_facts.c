@@ -421,6 +421,25 @@ static struct log_find see_traceback(struct log_facts *f, const char *s, size_t 
     return nothing;
 }
 
+static struct log_find see_stack(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)at;
+    log_stack_begin(&f->stack, s, n);
+    return nothing;
+}
+
+static struct log_find see_frame(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    log_stack_frame(&f->stack, s, n, at);
+    return nothing;
+}
+
+static struct log_find see_call(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    log_stack_see_call(&f->stack, s, n, at);
+    return nothing;
+}
+
 static struct log_find see_exception(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     /* Names of classes are not written in capitals. */
@@ -547,6 +566,16 @@ static const struct {
     { "WSL2", see_wsl },
     { "Traceback (most recent call last)", see_traceback },
     { "  File \"", see_traceback },
+    { "(most recent call first)", see_stack },
+    { "  File \"", see_frame },
+    { "rocblas_create_handle", see_call },
+    { "rocblas_initialize", see_call },
+    { "hipblasCreate", see_call },
+    { "hipblasLtCreate", see_call },
+    { "miopenCreate", see_call },
+    { "hipsolverDnCreate", see_call },
+    { "rocsparse_create_handle", see_call },
+    { "rocfft_setup", see_call },
     { "Error:", see_exception },
     { "Exception:", see_exception },
     { "NotImplementedError", see_exception },

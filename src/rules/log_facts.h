@@ -9,6 +9,7 @@
 #include "rules/issue_rules.h"
 #include "rules/log_killed.h"
 #include "rules/log_progress.h"
+#include "rules/log_stack.h"
 #include "rules/log_trace.h"
 
 enum { LOG_GFX = 16, LOG_MOST_GFX = 8, LOG_TEXT = 64 };
@@ -60,6 +61,7 @@ struct log_facts {
     bool override_asked; /* somebody asked the environment for the override */
     bool windows, wsl;
     struct log_trace trace;
+    struct log_stack stack;
     struct log_oom oom;
     struct log_progress progress;
     struct log_killed killed;

@@ -439,6 +439,14 @@ static void say_remedies(struct run *r, const struct diagnosis *d)
     }
 }
 
+/* The sentence; what a person would type behind it cairn does itself. */
+static void say_why(struct run *r, const struct diagnose_fix *fix)
+{
+    size_t n = strcspn(fix->text, "\n");
+    n -= n && fix->text[n] && fix->text[n - 1] == ':';
+    talk_say(r->o->talk, "  %.*s", (int)n, fix->text);
+}
+
 /* Prepares the next attempt; false: there is none. */
 static bool climb(struct run *r, const struct supervise_try *t)
 {
@@ -479,7 +487,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
     }
     journal_change(r, step.fix);
     talk_say(r->o->talk, "trying again with: %s", r->change);
-    talk_say(r->o->talk, "  %s", step.fix->text);
+    say_why(r, step.fix);
     if (r->resumed)
         talk_say(r->o->talk, "  %s", r->resumed);
     return true;

@@ -169,7 +169,54 @@ def a_chip_that_nobody_knows(check, where):
     check(not any(r[1] == OVERRIDE for r in rungs(answer)), 'sets an override for a chip that is not known')
 
 
-CASES = [what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
+STACK = """torch %s
+Fatal Python error: Segmentation fault
+
+Thread 0x00007f1 (most recent call first):
+  File "/usr/lib/python3.12/threading.py", line 359 in wait
+
+Current thread 0x00007f0000000000 (most recent call first):
+  File "/home/user/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py", line 125 in forward
+  File "/home/user/train.py", line 12 in <module>
+"""
+
+
+def a_native_crash(check, where):
+    """The stack of the log is used, and code that PyTorch carries is not replaced by another chip's."""
+    for machine, wheel, shell in itertools.product(('halo', 'xtx', 'desktop'), ('with', 'relative', 'alone'), SHELLS):
+        _, chip, _ = MACHINES[machine]
+        options = ['--exit', '139', *on(machine, wheel, where)]
+        version = '2.10.0+rocm7.10.0a20251120' if wheel == 'alone' else '2.10.0+rocm7.0'
+        said = f'{machine}, wheel {wheel}, {shell}'
+        for log in (STACK % version, 'Fatal Python error: Segmentation fault\n'):
+            answer = diagnose(log, SHELLS[shell], options)
+            value = SHELLS[shell].get(OVERRIDE)
+            wrong = value and flaw(chip, wheel, value) and (value[:3] != chip[3:5] + '.' or not value[0].isdigit())
+            check(answer['class'] == ('hsa-override-bad' if wrong else 'native-crash'), f'{said}: {answer["class"]}')
+            if wheel != 'relative':
+                check(not any(r[:2] == ('set', OVERRIDE) for r in rungs(answer)), f'{said}: sets an override')
+            if value:
+                check(place(answer, ('unset', OVERRIDE)) < 99, f'{said}: keeps the override')
+            if wrong:
+                continue
+            has_stack = 'Current thread' in log
+            check((place(answer, ('set', 'PYTHONFAULTHANDLER', '1')) == 99) == has_stack, f'{said}: asks for a stack')
+            check(('torch/nn/modules/linear.py line 125 in forward' in answer['cause']) == has_stack, f'{said}: the frame')
+            check('threading' not in answer['cause'], f'{said}: the stack of another thread')
+            check(place(answer, 'unquantised') < 99, f'{said}: no word on quantised weights')
+
+
+def a_library_that_crashes_while_it_starts(check, where):
+    for call, library in (('rocblas_create_handle', 'rocBLAS'), ('miopenCreate', 'MIOpen')):
+        answer = diagnose(f'Segmentation fault (core dumped)\n#4  0x00007f in {call} () from lib.so.4\n',
+                          {'PYTORCH_NO_HIP_MEMORY_CACHING': '1'}, ['--exit', '139', *on('halo', 'with', where)])
+        check(answer['class'] == 'native-crash' and call in answer['cause'] and library in answer['cause'], answer['cause'])
+        check(next(rungs(answer)) == ('unset', 'PYTORCH_NO_HIP_MEMORY_CACHING'), list(rungs(answer)))
+    answer = diagnose('Segmentation fault (core dumped)\nmiopenCreateConvolutionDescriptor\n', {}, ['-n', '--exit', '139'])
+    check('starting' not in answer['cause'], answer['cause'])
+
+
+CASES = [a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
 
 
 def findings_of(case, where):

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The {keys} of the tables' texts that are commands to paste, and the figures and names in them. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "host/memory.h"
+#include "rules/looks.h"
+#include "rules/remedy.h"
+
+static struct look look_of(const struct judgement *j)
+{
+    return look_at(j->ctx->facts, j->ctx->plan, j->a);
+}
+
+static const char *say_size(const struct judgement *j, int64_t bytes)
+{
+    const struct look l = { .arena = j->a };
+    return say_bytes(&l, bytes);
+}
+
+static int64_t ram_bytes(const struct judgement *j)
+{
+    const struct host_facts *h = j->same_machine ? &j->ctx->facts->host : NULL;
+    return h && h->memory_total_bytes.from ? h->memory_total_bytes.v : 0;
+}
+
+static const char *key_ram(const struct judgement *j)
+{
+    return ram_bytes(j) ? say_size(j, ram_bytes(j)) : NULL;
+}
+
+static const char *key_limit(const struct judgement *j)
+{
+    return ram_bytes(j) ? say_size(j, memory_wanted_limit(ram_bytes(j))) : NULL;
+}
+
+bool diagnose_limit_suffices(const struct judgement *j)
+{
+    int64_t limit;
+    if (!ram_bytes(j))
+        return false;
+    struct look l = look_of(j);
+    return look_ttm_limit(&l, &limit) && limit >= memory_wanted_limit(ram_bytes(j));
+}
+
+static const char *key_pages(const struct judgement *j)
+{
+    if (!ram_bytes(j))
+        return NULL;
+    return arena_printf(j->a, "%lld", (long long)(memory_wanted_limit(ram_bytes(j)) / PAGE_BYTES));
+}
+
+static const char *key_cmd_pages(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!ram_bytes(j))
+        return NULL;
+    l = look_of(j);
+    return remedy_limit(&l, memory_wanted_limit(ram_bytes(j)));
+}
+
+static const struct dev_node *denied_node(const struct judgement *j)
+{
+    const struct facts *f = j->ctx->facts;
+    if (!j->same_machine)
+        return NULL;
+    if (f->host.kfd_node.access == NODE_DENIED)
+        return &f->host.kfd_node;
+    for (size_t i = 0; i < f->n_gpus; i++)
+        if (f->gpus[i].render.access == NODE_DENIED)
+            return &f->gpus[i].render;
+    return NULL;
+}
+
+static const char *key_user(const struct judgement *j)
+{
+    return denied_node(j) ? j->ctx->facts->host.user : NULL;
+}
+
+static const char *key_group(const struct judgement *j)
+{
+    return denied_node(j) ? denied_node(j)->group : NULL;
+}
+
+static const char *key_cmd_node(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!denied_node(j))
+        return NULL;
+    l = look_of(j);
+    return remedy_node_access(&l, denied_node(j));
+}
+
+static const char *key_cmd_container(const struct judgement *j)
+{
+    static const struct facts nobody = { .host = { .render_gid = -1 } };
+    struct look l = j->ctx->facts ? look_of(j) : look_at(&nobody, NULL, j->a);
+    return remedy_container(&l);
+}
+
+static const char *key_cmd_torch(const struct judgement *j)
+{
+    static const struct facts nobody;
+    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+    l.chip = j->family ? NULL : j->chip;
+    return remedy_torch(&l);
+}
+
+static const char *key_cmd_bnb(const struct judgement *j)
+{
+    static const struct facts nobody;
+    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+    return remedy_pip(&l, "--upgrade bitsandbytes");
+}
+
+static const char *key_cmd_kernel(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!j->same_machine)
+        return NULL;
+    l = look_of(j);
+    return remedy_kernel_newer(&l);
+}
+
+static const char *key_cmd_firmware(const struct judgement *j)
+{
+    struct look l = { 0 };
+    if (!j->same_machine)
+        return NULL;
+    l = look_of(j);
+    return remedy_firmware_newer(&l);
+}
+
+static const char *key_cmd_doctor(const struct judgement *j)
+{
+    return j->windows ? NULL : "cairn doctor";
+}
+
+/* A folder that a variable may name, or else one below HOME; it is the user's own, so it is moved and not deleted. */
+static const char *move_aside(const struct judgement *j, const char *variable, const char *below_home)
+{
+    const struct look l = { .arena = j->a };
+    const char *own = j->ctx->env       ? str_env(j->ctx->env, variable)
+                      : j->same_machine ? facts_env(j->ctx->facts, variable)
+                                        : NULL;
+    if (own && *own)
+        return arena_printf(j->a, "mv %s %s", say_word(&l, own),
+                            say_word(&l, arena_printf(j->a, "%s.old", own)));
+    return arena_printf(j->a, "mv ~/%s ~/%s.old", below_home, below_home);
+}
+
+static const char *key_cmd_miopen_caches(const struct judgement *j)
+{
+    if (j->windows)
+        return "Rename-Item $HOME\\.miopen .miopen.old";
+    return arena_printf(j->a, "%s\n%s", move_aside(j, "MIOPEN_CUSTOM_CACHE_DIR", ".cache/miopen"),
+                        move_aside(j, "MIOPEN_USER_DB_PATH", ".config/miopen"));
+}
+
+static const char *key_cmd_triton_cache(const struct judgement *j)
+{
+    return j->windows ? "Rename-Item $HOME\\.triton .triton.old"
+                      : move_aside(j, "TRITON_CACHE_DIR", ".triton/cache");
+}
+
+static const char *key_cmd_caches(const struct judgement *j)
+{
+    return arena_printf(j->a, "%s\n%s", key_cmd_miopen_caches(j), key_cmd_triton_cache(j));
+}
+
+const struct diagnose_key_row diagnose_command_keys[] = {
+    { "ram", key_ram },
+    { "limit", key_limit },
+    { "pages", key_pages },
+    { "cmd_pages", key_cmd_pages },
+    { "user", key_user },
+    { "group", key_group },
+    { "cmd_node", key_cmd_node },
+    { "cmd_container", key_cmd_container },
+    { "cmd_torch", key_cmd_torch },
+    { "cmd_bnb", key_cmd_bnb },
+    { "cmd_kernel", key_cmd_kernel },
+    { "cmd_firmware", key_cmd_firmware },
+    { "cmd_doctor", key_cmd_doctor },
+    { "cmd_caches", key_cmd_caches },
+    { "cmd_miopen_caches", key_cmd_miopen_caches },
+    { "cmd_triton_cache", key_cmd_triton_cache },
+    { NULL, NULL },
+};
