@@ -9,6 +9,7 @@ int machine_read(const struct machine_options *m, struct facts *out, struct cair
         .root = m->root,
         .torch_dir = m->torch_dir,
         .rocm_dir = m->rocm_dir,
+        .command = m->command,
         .env = (const char *const *)environ,
         .parts = FACTS_ALL,
     };

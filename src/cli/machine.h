@@ -8,7 +8,8 @@
 
 struct machine_options {
     const char *root, *torch_dir, *rocm_dir;
-    const char *gfx; /* a row of the command's own, if it has one */
+    const char *gfx;            /* a row of the command's own, if it has one */
+    const char *const *command; /* that is to be started; NULL: none */
 };
 
 /* Rows of a table of options. */

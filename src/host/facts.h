@@ -158,6 +158,7 @@ struct torch_facts {
     const char *site;   /* the site-packages directory that holds it */
     const char *python; /* the interpreter that would import it; NULL if not known */
     const char *how;    /* how it was found: "--torch", "VIRTUAL_ENV", "./venv", "PATH" … */
+    bool guess;         /* there is a command, and it need not be the one that the command imports */
     struct text version, hip, cuda;
     struct version parsed, hip_parsed;
     enum torch_build build;
@@ -171,6 +172,14 @@ struct torch_facts {
     const char
         *bnb_rocm; /* the digits of the ROCm library in bitsandbytes that is nearest to torch's; NULL: none */
     struct problems problems;
+};
+
+/* The command that is to be started: which Python it starts. */
+struct command_facts {
+    bool given;
+    bool sure;          /* of the Python */
+    const char *python; /* NULL: not known */
+    const char *how;    /* how it was found, or why it was not */
 };
 
 struct disk_facts {
@@ -194,8 +203,9 @@ struct facts {
     struct host_facts host;
     struct rocm_facts *rocms;
     size_t n_rocms;
-    struct torch_facts *torches; /* in the order in which a shell would find them */
+    struct torch_facts *torches; /* the command's own, then in the order in which a shell would find them */
     size_t n_torches;
+    struct command_facts command;
     struct disk_facts *disks;
     size_t n_disks;
     struct miopen_cache miopen_cache;
@@ -205,10 +215,11 @@ struct facts {
 
 enum facts_parts { FACTS_HARDWARE = 1, FACTS_SOFTWARE = 2, FACTS_ALL = 3 };
 struct facts_options {
-    const char *root;       /* NULL: this machine */
-    const char *torch_dir;  /* --torch: never below root */
-    const char *rocm_dir;   /* --rocm: never below root */
-    const char *const *env; /* NULL-terminated */
+    const char *root;           /* NULL: this machine */
+    const char *torch_dir;      /* --torch: never below root */
+    const char *rocm_dir;       /* --rocm: never below root */
+    const char *const *command; /* that is to be started, NULL-terminated; never below root; NULL: none */
+    const char *const *env;     /* NULL-terminated */
     enum facts_parts parts;
 };
 

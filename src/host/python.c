@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/str.h"
+#include "host/command.h"
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@ struct search {
     struct facts *f;
     struct arena *a;
     const struct root *root;
+    const char *how; /* of what a path led to */
+    bool guess;
     struct pythons found;
 };
 
@@ -185,6 +188,7 @@ static struct python prefix_python(const struct search *s, const char *prefix, c
 
 static void add_python(struct search *s, struct python p)
 {
+    p.guess = s->guess;
     if (p.n_sites)
         *ARENA_PUSH(s->a, s->found.item, s->found.n) = p;
 }
@@ -262,7 +266,7 @@ static bool add_shim(struct search *s, const char *exe)
     const char *version = pyenv_version(s, pyenv);
     const char *prefix = version ? pyenv_prefix(s, pyenv, version) : NULL;
     if (prefix)
-        add_prefix(s, prefix, "PATH (pyenv)");
+        add_prefix(s, prefix, arena_printf(s->a, "%s (pyenv)", s->how));
     return prefix != NULL;
 }
 
@@ -271,14 +275,14 @@ static bool add_exe(struct search *s, const char *exe)
 {
     const char *top = parent(s->a, parent(s->a, exe)), *prefix, *version;
     if (root_exists(s->root, path_join(s->a, top, "pyvenv.cfg"))) {
-        add_prefix(s, top, "PATH");
+        add_prefix(s, top, s->how);
         return true;
     }
     if (is_script(s, exe))
         return add_shim(s, exe);
     if (!resolve_exe(s, exe, &prefix, &version))
         return false;
-    struct python p = { .root = s->root, .exe = exe, .how = "PATH" };
+    struct python p = { .root = s->root, .exe = exe, .how = s->how };
     add_python_path(s, &p);
     add_base_sites(s, &p, prefix, version);
     add_python(s, p);
@@ -297,6 +301,7 @@ static void add_from_path(struct search *s)
     const char *path = env(s, "PATH");
     if (!path)
         path = "/usr/local/bin:/usr/bin:/bin";
+    s->how = "PATH";
     for (size_t k = 0; k < ARRAY_LEN(names); k++)
         for (const char *p = path; *p; p += *p == ':') {
             size_t n = strcspn(p, ":");
@@ -382,11 +387,33 @@ static void add_given(struct search *s, const char *dir)
     add_python(s, p);
 }
 
+/* What the command itself starts comes first.  In a captured tree the user has said where to look. */
+static void add_command(struct search *s, const char *const *argv, const struct root *live)
+{
+    struct command_python found;
+    char cwd[PATH_MAX];
+    bool here = !fault_hit() && getcwd(cwd, sizeof(cwd));
+    command_python(live, s->a, argv, s->f->env, here ? arena_strdup(s->a, cwd) : NULL, &found);
+    s->f->command = (struct command_facts){
+        .given = true, .sure = found.sure == COMMAND_SURE, .python = found.exe, .how = found.how
+    };
+    if (found.exe) {
+        s->root = live;
+        s->how = found.how;
+        s->guess = !s->f->command.sure;
+        add_exe(s, found.exe);
+    }
+    s->root = &s->f->root;
+    s->guess = s->f->root.live;
+}
+
 int pythons_find(struct facts *f, const struct facts_options *o, const struct root *live, struct pythons *out,
                  struct cairn_error *err)
 {
     struct search s = { .f = f, .a = &f->arena, .root = o->torch_dir ? live : &f->root };
     if (!o->torch_dir) {
+        if (o->command)
+            add_command(&s, o->command, live);
         search_all(&s);
         *out = s.found;
         return 0;

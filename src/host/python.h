@@ -2,7 +2,7 @@
  * Where Python would import from, found without running it.
  *
  * In the order in which a shell would find them: the active virtual environment, ./venv and ./.venv, conda,
- * python3 on PATH (through pyenv's shims too).  In a captured tree the paths of the environment are taken
+ * python3 on PATH (through pyenv's shims too).  Before all of them the Python that a given command starts.  In a captured tree the paths of the environment are taken
  * inside it, ./venv is not looked at, and a few places where containers keep a Python come last. */
 #ifndef CAIRN_HOST_PYTHON_H
 #define CAIRN_HOST_PYTHON_H
@@ -15,6 +15,7 @@ struct python {
     const struct root *root; /* the tree that all paths are in */
     const char *exe;         /* NULL: not known */
     const char *how;         /* "VIRTUAL_ENV", "./venv", "PATH", "--torch" … */
+    bool guess;              /* there is a command, and this need not be its Python */
     const char **sites;      /* directories that exist, in the order of import */
     size_t n_sites;
 };
@@ -25,8 +26,8 @@ struct pythons {
 };
 
 /* --torch (o->torch_dir) replaces the search; it is a virtual environment, a site-packages directory or the
- * torch directory itself, and is looked up in `live`, this machine's own tree.  Fails only when it is not a
- * directory. */
+ * torch directory itself.  It and the command (o->command) are looked up in `live`, this machine's own tree.  Fills
+ * f->command.  Fails only when --torch is not a directory. */
 int pythons_find(struct facts *f, const struct facts_options *o, const struct root *live, struct pythons *out,
                  struct cairn_error *err);
 /* Does the directory, called torch, hold something of PyTorch?  If not it is somebody else's. */

@@ -226,7 +226,7 @@ int rocm_find(struct facts *f, const struct facts_options *o, struct cairn_error
 {
     CLEANUP(root_close) struct root live = { .fd = -1 };
     struct search s = { .f = f, .a = &f->arena, .root = &f->root };
-    if ((o->rocm_dir || o->torch_dir) && root_open(&live, NULL, err))
+    if ((o->rocm_dir || o->torch_dir || o->command) && root_open(&live, NULL, err))
         return -1;
     if (o->rocm_dir) {
         s.root = &live;

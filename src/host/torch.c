@@ -279,6 +279,7 @@ static void torch_read(struct facts *f, struct torch_facts *t, const struct pyth
     t->site = sites[which].path;
     t->python = p->exe;
     t->how = p->how;
+    t->guess = p->guess;
     r.dir = site_path(r.site, "torch");
     site_read(&r.lib, r.root, r.a, site_path(r.site, "torch/lib"));
     read_version(&r);
@@ -326,12 +327,15 @@ int torch_find(struct facts *f, const struct facts_options *o, struct cairn_erro
 {
     CLEANUP(root_close) struct root live = { .fd = -1 };
     struct pythons found = { 0 };
-    if (o->torch_dir && root_open(&live, NULL, err))
+    if ((o->torch_dir || o->command) && root_open(&live, NULL, err))
         return -1;
     if (pythons_find(f, o, &live, &found, err))
         return -1;
-    for (size_t i = 0; i < found.n; i++)
+    bool is_known = false; /* the command's own, and no other matters */
+    for (size_t i = 0; i < found.n && !is_known; i++) {
         add_torch(f, &found.item[i]);
+        is_known = f->command.sure && f->n_torches && !found.item[i].guess;
+    }
     if (!o->torch_dir || f->n_torches)
         return 0;
     cairn_fail(err, CAIRN_EUSAGE, "--torch %s: holds no PyTorch", o->torch_dir);

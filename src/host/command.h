@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which Python a command starts, found by looking at files and never by running anything.
+ *
+ * A command is followed through wrappers (env, nice, timeout …), the runners of environments (uv, conda, poetry …), the first
+ * lines of scripts, and the text of shell scripts, as far as that text can be understood without a shell. */
+#ifndef CAIRN_HOST_COMMAND_H
+#define CAIRN_HOST_COMMAND_H
+
+#include "base/arena.h"
+#include "host/root.h"
+
+enum command_sure {
+    COMMAND_UNKNOWN,
+    COMMAND_GUESS, /* depends on something that only running it would tell */
+    COMMAND_SURE,
+};
+
+struct command_python {
+    enum command_sure sure;
+    const char *exe; /* absolute, its links not followed, which lead out of an environment; NULL: unknown */
+    const char *how; /* how it was found, or why it was not */
+};
+
+/* argv and env end with NULL.  cwd NULL: not known, and relative paths are not followed. */
+void command_python(const struct root *r, struct arena *a, const char *const *argv, const char *const *env,
+                    const char *cwd, struct command_python *out);
+
+#endif

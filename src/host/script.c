@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/parse.h"
+#include "base/str.h"
+#include "host/facts.h"
+#include "host/script_words.h"
+#include <fnmatch.h>
+#include <string.h>
+
+/* What is inside of an if, a case, a loop or a function. */
+enum runs { RUNS, RUNS_MAYBE, RUNS_NOT };
+struct level {
+    enum { LEVEL_IF, LEVEL_CASE, LEVEL_LOOP, LEVEL_GROUP } kind;
+    enum runs runs;
+    bool taken;       /* one of its branches surely runs, and no other does */
+    bool may_be;      /* one of them may */
+    struct word word; /* of a case */
+};
+enum { MOST_LEVELS = 32 };
+
+struct reading {
+    struct script s;
+    struct level level[MOST_LEVELS];
+    size_t n_levels;
+    bool is_function; /* the next group is a function's body */
+    bool ended;       /* by exit */
+    enum tri last;    /* did the last statement succeed? */
+    bool assumed;     /* nobody can tell, but most commands do */
+    enum ends before; /* what stands before this statement */
+    struct command_python found;
+    bool found_trains; /* it is given a script or a module */
+    const char *lost;  /* a command behind `found` that could not be followed */
+};
+
+/* Programs of Python's that train nothing. */
+static const char tools[] =
+    "pip pip3 pip3.9 pip3.10 pip3.11 pip3.12 pip3.13 virtualenv huggingface-cli hf wandb "
+    "tensorboard pre-commit git gdown kaggle";
+static const char modules[] = "venv pip virtualenv ensurepip json.tool http.server site";
+
+static enum runs runs_now(const struct reading *r)
+{
+    enum runs most = RUNS;
+    for (size_t i = 0; i < r->n_levels; i++)
+        most = r->level[i].runs > most ? r->level[i].runs : most;
+    return most;
+}
+
+/* --- conditions ----------------------------------------------------------------------------------------------- */
+
+static enum tri not_tri(enum tri t)
+{
+    return t == TRI_UNKNOWN ? t : t == TRI_YES ? TRI_NO : TRI_YES;
+}
+
+static enum tri as_tri(bool b)
+{
+    return b ? TRI_YES : TRI_NO;
+}
+
+static enum tri test_one(struct walk *w, char op, const struct word *word)
+{
+    const char *path = strchr("defrwxsLh", op) ? walk_path(w, word->text) : NULL;
+    if (word->unknown)
+        return TRI_UNKNOWN;
+    if (op == 'z' || op == 'n')
+        return as_tri((*word->text == '\0') == (op == 'z'));
+    if (!path)
+        return TRI_UNKNOWN;
+    if (op == 'd')
+        return as_tri(root_is_dir(w->root, path));
+    return as_tri(root_exists(w->root, path) && (op != 'f' || !root_is_dir(w->root, path)));
+}
+
+/* [ … ], [[ … ]] and test, of one condition. */
+static enum tri test(struct walk *w, const struct word *words, size_t n)
+{
+    if (n && (!strcmp(words[n - 1].text, "]") || !strcmp(words[n - 1].text, "]]")))
+        n--;
+    if (n && !strcmp(words[0].text, "!"))
+        return not_tri(test(w, words + 1, n - 1));
+    if (n == 2 && words[0].text[0] == '-' && words[0].text[1] && !words[0].text[2])
+        return test_one(w, words[0].text[1], &words[1]);
+    if (n == 1)
+        return words[0].unknown ? TRI_UNKNOWN : as_tri(*words[0].text != '\0');
+    if (n != 3 || words[0].unknown || words[2].unknown)
+        return TRI_UNKNOWN;
+    bool same = !strcmp(words[0].text, words[2].text);
+    if (!strcmp(words[1].text, "=") || !strcmp(words[1].text, "=="))
+        return as_tri(same);
+    return !strcmp(words[1].text, "!=") ? as_tri(!same) : TRI_UNKNOWN;
+}
+
+/* --- what a statement does ------------------------------------------------------------------------------------ */
+
+static void assign(struct reading *r, const struct word *word)
+{
+    struct walk *w = r->s.w;
+    size_t n = script_assigned(word->text);
+    walk_set(w, arena_strndup(w->a, word->text, n), word->unknown ? NULL : word->text + n + 1);
+    for (size_t i = 0; i < w->n_vars; i++)
+        if (strlen(w->vars[i].name) == n && !strncmp(w->vars[i].name, word->text, n))
+            w->vars[i].unknown = word->unknown;
+}
+
+static const char *script_label(const struct reading *r)
+{
+    return r->s.name ? r->s.name : "the command";
+}
+
+static enum tri activate(struct reading *r, const char *prefix)
+{
+    struct walk *w = r->s.w;
+    const char *path = prefix ? walk_path(w, prefix) : NULL;
+    bool done = path && walk_activate(w, path, arena_printf(w->a, "%s activates %s", script_label(r), path));
+    w->maybe |= done && runs_now(r) == RUNS_MAYBE;
+    return as_tri(done);
+}
+
+/* "source X/bin/activate" is an environment; another file is read as part of this one. */
+static enum tri source(struct reading *r, const struct statement *st)
+{
+    struct walk *w = r->s.w;
+    const char *file = st->words[1].text;
+    static const char mark[] = "/bin/activate";
+    if (st->words[1].unknown)
+        return TRI_UNKNOWN;
+    if (!strcmp(str_file_name(file), "activate") && st->n == 3) /* conda's old way */
+        return activate(r, environments_conda(w, st->words[2].text));
+    if (!strcmp(file, "bin/activate"))
+        return activate(r, ".");
+    if (str_ends(file, mark))
+        return activate(r, arena_strndup(w->a, file, strlen(file) - strlen(mark)));
+    const char *path = walk_path(w, file);
+    const char *text = path && !str_ends(file, "conda.sh") ? root_read(w->root, w->a, path, NULL) : NULL;
+    if (!text || w->depth >= WALK_DEPTH)
+        return TRI_YES;
+    /* Its functions and conditions are read, too, but it is not the place where a trainer is started. */
+    struct walk inner = *w;
+    struct command_python unused;
+    inner.out = &unused;
+    inner.depth++;
+    script_follow(&inner, text, path, NULL);
+    w->vars = inner.vars;
+    w->n_vars = inner.n_vars;
+    w->cwd = inner.cwd;
+    w->prefix = inner.prefix;
+    w->prefix_how = inner.prefix_how;
+    w->maybe |= inner.maybe;
+    return TRI_YES;
+}
+
+/* A Python that is only asked something, or installs. */
+static bool is_aside(const char *name, const struct statement *st)
+{
+    const char *first = st->n > 1 ? st->words[1].text : "";
+    if (str_list_has(tools, ' ', name))
+        return true;
+    if (!walk_is_python_name(name))
+        return false;
+    if (str_list_has("-c - -V --version", ' ', first) || st->n == 1)
+        return true;
+    return !strcmp(first, "-m") && st->n > 2 && str_list_has(modules, ' ', st->words[2].text);
+}
+
+static bool trains(const struct statement *st)
+{
+    for (size_t i = 1; i < st->n; i++)
+        if (str_ends(st->words[i].text, ".py") || !strcmp(st->words[i].text, "-m"))
+            return true;
+    return false;
+}
+
+static enum tri run(struct reading *r, const struct statement *st)
+{
+    struct walk inner = *r->s.w;
+    const char **argv = ARENA_NEW(inner.a, const char *, st->n + 1);
+    for (size_t i = 0; i < st->n; i++)
+        argv[i] = st->words[i].text;
+    const char *name = str_file_name(argv[0]);
+    if (is_aside(name, st))
+        return TRI_UNKNOWN; /* asked whether it has something */
+    struct command_python out = { 0 };
+    inner.out = &out;
+    inner.script = script_label(r);
+    inner.maybe |= runs_now(r) == RUNS_MAYBE;
+    if (st->words[0].unknown) {
+        r->lost = trains(st) ? arena_printf(inner.a, "%s starts what cannot be told without running it",
+                                            script_label(r))
+                             : r->lost;
+        return TRI_YES;
+    }
+    if (walk_command(&inner, argv)) {
+        if (r->found_trains && !trains(st))
+            return TRI_YES;
+        r->found = out;
+        r->found_trains = trains(st);
+        r->lost = NULL;
+    } else if (trains(st)) {
+        r->lost = out.how;
+    }
+    return TRI_YES;
+}
+
+static enum tri declare(struct reading *r, const struct statement *st)
+{
+    for (size_t i = 1; i < st->n; i++)
+        if (script_assigned(st->words[i].text))
+            assign(r, &st->words[i]);
+    return TRI_YES;
+}
+
+static enum tri change_folder(struct reading *r, const struct statement *st)
+{
+    struct walk *w = r->s.w;
+    const char *to = st->n > 1 ? st->words[st->n - 1].text : walk_get(w, "HOME");
+    bool known = to && *to && !(st->n > 1 && st->words[st->n - 1].unknown);
+    const char *path = known ? walk_path(w, to) : NULL;
+    if (known && path && !root_is_dir(w->root, path))
+        return TRI_NO;
+    w->cwd = path;
+    return known && path ? TRI_YES : TRI_UNKNOWN;
+}
+
+static void shift(struct reading *r)
+{
+    if (r->s.args && r->s.args[0])
+        r->s.args++;
+}
+
+/* The words behind assignments and what does not matter before a command. */
+static struct statement without_lead(struct reading *r, struct statement st)
+{
+    while (st.n && script_assigned(st.words[0].text)) {
+        assign(r, &st.words[0]);
+        st.words++;
+        st.n--;
+    }
+    return st;
+}
+
+static enum tri perform(struct reading *r, struct statement st)
+{
+    struct walk *w = r->s.w;
+    st = without_lead(r, st);
+    const char *name = st.n ? st.words[0].text : "true";
+    if (str_list_has("export declare typeset local readonly", ' ', name))
+        return declare(r, &st);
+    if (str_list_has("[ [[ test", ' ', name))
+        return test(w, st.words + 1, st.n - 1);
+    if (!strcmp(name, "cd") || !strcmp(name, "pushd"))
+        return change_folder(r, &st);
+    if ((!strcmp(name, "source") || !strcmp(name, ".")) && st.n > 1)
+        return source(r, &st);
+    if (str_list_has("conda mamba micromamba", ' ', name) && st.n > 1 &&
+        !strcmp(st.words[1].text, "activate"))
+        return activate(r, environments_conda(w, st.n > 2 ? st.words[st.n - 1].text : "base"));
+    if (!strcmp(name, "unset") && st.n > 1)
+        walk_set(w, st.words[st.n - 1].text, NULL);
+    if (!strcmp(name, "shift"))
+        shift(r);
+    if (str_list_has("exit return", ' ', name))
+        r->ended |= runs_now(r) == RUNS;
+    if (str_list_has("which command type hash", ' ', name) && st.n > 1) {
+        const struct word *asked = &st.words[st.n - 1];
+        if (strcmp(name, "command") || !strcmp(st.words[1].text, "-v"))
+            return asked->unknown ? TRI_UNKNOWN : as_tri(walk_program(w, asked->text) != NULL);
+    }
+    if (str_list_has("true : echo printf set unset shift exit return eval trap ulimit umask mkdir false", ' ',
+                     name))
+        return as_tri(strcmp(name, "false") != 0);
+    r->assumed = true;
+    return run(r, &st);
+}
+
+/* --- the shell's own words ------------------------------------------------------------------------------------ */
+
+static struct level *push(struct reading *r, int kind, enum runs runs)
+{
+    if (r->n_levels == MOST_LEVELS) {
+        r->ended = true;
+        return &r->level[0];
+    }
+    struct level *l = &r->level[r->n_levels++];
+    *l = (struct level){ .runs = runs };
+    l->kind = kind;
+    return l;
+}
+
+static struct level *top(struct reading *r, int kind)
+{
+    struct level *l = r->n_levels ? &r->level[r->n_levels - 1] : NULL;
+    return l && (int)l->kind == kind ? l : NULL;
+}
+
+static void pop(struct reading *r, int kind)
+{
+    if (top(r, kind))
+        r->n_levels--;
+}
+
+/* A branch whose condition is known to hold, or not, or not known. */
+static void branch(struct level *l, enum tri holds)
+{
+    l->runs = l->taken || holds == TRI_NO ? RUNS_NOT : holds == TRI_YES && !l->may_be ? RUNS : RUNS_MAYBE;
+    l->taken |= holds == TRI_YES;
+    l->may_be |= holds == TRI_UNKNOWN;
+}
+
+/* True: the word was the shell's own, and what follows it is a statement. */
+static bool take_keyword(struct reading *r, const struct statement *st)
+{
+    const char *word = st->words[0].text;
+    struct level *l = top(r, LEVEL_IF);
+    if (!strcmp(word, "if"))
+        push(r, LEVEL_IF, RUNS);
+    else if (!strcmp(word, "then") && l)
+        branch(l, r->assumed ? TRI_UNKNOWN : r->last);
+    else if (!strcmp(word, "elif") && l)
+        l->runs = l->taken ? RUNS_NOT : RUNS;
+    else if (!strcmp(word, "else") && l)
+        branch(l, TRI_YES);
+    else if (!strcmp(word, "fi"))
+        pop(r, LEVEL_IF);
+    else if (str_list_has("while until for select", ' ', word))
+        push(r, LEVEL_LOOP, RUNS_MAYBE);
+    else if (!strcmp(word, "done"))
+        pop(r, LEVEL_LOOP);
+    else if (!strcmp(word, "{")) {
+        push(r, LEVEL_GROUP, r->is_function ? RUNS_MAYBE : RUNS);
+        r->is_function = false;
+    } else if (!strcmp(word, "}"))
+        pop(r, LEVEL_GROUP);
+    else if (!strcmp(word, "esac"))
+        pop(r, LEVEL_CASE);
+    else
+        return str_list_has("do time ! function", ' ', word);
+    return true;
+}
+
+static enum tri matches(const struct level *l, const char *pattern)
+{
+    if (l->word.unknown)
+        return TRI_UNKNOWN;
+    return as_tri(!fnmatch(pattern, l->word.text, 0));
+}
+
+/* `case WORD in`, and the patterns of its branches.  True: that was it. */
+static bool take_case(struct reading *r, struct statement *st)
+{
+    struct level *l = top(r, LEVEL_CASE);
+    if (st->n >= 3 && !strcmp(st->words[0].text, "case") && !strcmp(st->words[2].text, "in")) {
+        push(r, LEVEL_CASE, RUNS_NOT)->word = st->words[1];
+        st->words += 3;
+        st->n -= 3;
+        l = top(r, LEVEL_CASE);
+    }
+    bool is_pattern =
+        l && st->n == 1 && (st->ends == ENDS_CLOSE || (st->ends == ENDS_PIPE && l->runs == RUNS_NOT));
+    if (!is_pattern)
+        return false;
+    enum tri fits = matches(l, st->words[0].text);
+    if (st->ends == ENDS_CLOSE || fits != TRI_NO)
+        branch(l, fits);
+    return true;
+}
+
+/* "test && command", "command || exit": by how the one before ended. */
+static bool is_left_out(const struct reading *r)
+{
+    return (r->before == ENDS_AND && r->last == TRI_NO) || (r->before == ENDS_OR && r->last == TRI_YES);
+}
+
+static void take(struct reading *r, struct statement st)
+{
+    bool negated = false, is_case = take_case(r, &st);
+    if (st.ends == ENDS_OPEN && st.n == 1) /* name() { … } */
+        r->is_function = true;
+    if (is_case || (st.ends == ENDS_OPEN && st.n == 1))
+        return;
+    while (st.n && !st.words[0].unknown && take_keyword(r, &st)) {
+        bool is_loop = str_list_has("for select", ' ', st.words[0].text);
+        negated ^= !strcmp(st.words[0].text, "!");
+        st.words++;
+        st.n--;
+        if (is_loop)
+            return; /* its variable and list */
+    }
+    struct level *l = top(r, LEVEL_CASE);
+    if (st.n && runs_now(r) != RUNS_NOT && !is_left_out(r)) {
+        bool maybe = r->s.w->maybe;
+        r->s.w->maybe |= r->before != ENDS_LINE && r->last == TRI_UNKNOWN && r->before != ENDS_PIPE;
+        r->assumed = false;
+        r->last = perform(r, st);
+        r->last = negated ? not_tri(r->last) : r->last;
+        r->s.w->maybe = maybe || (r->s.w->maybe && r->s.w->prefix != NULL);
+    }
+    if (st.ends == ENDS_CASE && l)
+        l->runs = RUNS_NOT;
+}
+
+bool script_follow(struct walk *w, const char *text, const char *name, const char *const *args)
+{
+    struct reading r = { .s = { .w = w, .at = text, .name = name, .args = args }, .before = ENDS_LINE };
+    const char *prefix = w->prefix;
+    struct statement st;
+    while (!r.ended && script_next(&r.s, &st)) {
+        take(&r, st);
+        r.before = st.n || st.ends != ENDS_LINE ? st.ends : r.before;
+        if (st.ends == ENDS_LINE || st.ends == ENDS_CASE || st.ends == ENDS_CLOSE)
+            r.before = ENDS_LINE;
+    }
+    if (r.lost)
+        return walk_lost(w, "%s", r.lost);
+    if (r.found.exe) {
+        *w->out = r.found;
+        return true;
+    }
+    if (w->prefix && w->prefix != prefix) {
+        w->maybe = true; /* activated, and what then starts is not seen */
+        return walk_found(w, walk_prefix_exe(w, w->prefix));
+    }
+    return walk_lost(w, "%s starts no Python that can be seen", name ? name : "the command");
+}

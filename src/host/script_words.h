@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Words of a shell script, expanded as far as that can be done without a shell; private to script*.c.
+ *
+ * Variables, `~`, the usual ways to write the script's own folder, and a few substitutions are known.  A word with
+ * anything else in it is marked as unknown; what it was built from so far is kept. */
+#ifndef CAIRN_HOST_SCRIPT_WORDS_H
+#define CAIRN_HOST_SCRIPT_WORDS_H
+
+#include "host/command_work.h"
+
+struct script {
+    struct walk *w;
+    const char *at;          /* what comes next */
+    const char *name;        /* $0; NULL: a text without a file */
+    const char *const *args; /* $1 … */
+    const char *heredoc;     /* its lines come behind this one, up to this word; NULL: none do */
+    int depth;               /* of substitutions inside of substitutions */
+};
+
+struct word {
+    const char *text;
+    bool unknown;
+};
+
+/* What ends a statement. */
+enum ends { ENDS_TEXT, ENDS_LINE, ENDS_AND, ENDS_OR, ENDS_PIPE, ENDS_OPEN, ENDS_CLOSE, ENDS_CASE };
+
+struct statement {
+    struct word *words;
+    size_t n;
+    enum ends ends;
+};
+
+/* False behind the last.  Redirections and comments are left out; "$@" is as many words as it stands for. */
+bool script_next(struct script *s, struct statement *out);
+/* NAME=value: the length of the name; 0: the word is no assignment. */
+size_t script_assigned(const char *word);
+
+#endif
