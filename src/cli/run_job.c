@@ -106,7 +106,7 @@ static int make_plan(struct stage *s, struct cairn_error *err)
     s->planning = (struct plan_options){
         .gpu = o->gpu,
         .debug = o->debug,
-        .trainer = o->trainer,
+        .trainer = o->trainer ? o->trainer : resume_trainer(o->argv),
         .keep = o->keep.item,
         .with = o->with.item,
     };
@@ -149,6 +149,8 @@ static void open_journal(struct stage *s)
     for (char **arg = s->o->argv; *arg; arg++)
         json_add_text(command, NULL, *arg);
     json_add_int(event, "pid", getpid());
+    run_add_torch(event, s->facts);
+    run_add_torch(facts, s->facts);
     journal_add(&s->journal, event);
     journal_write(&s->journal, "facts.json", facts);
 }
@@ -197,7 +199,7 @@ static void look_at_outputs(struct stage *s, struct supervise_result *r, struct 
 
 static void close_journal(struct stage *s, const struct supervise_result *r, const struct outputs *o)
 {
-    CLEANUP(json_cleanup) struct json *verdict = run_verdict_json(r, o, s->o->argv);
+    CLEANUP(json_cleanup) struct json *verdict = run_verdict_json(r, o, s->o->argv, s->facts);
     struct json *event = journal_event("end");
     json_add_int(event, "code", r->code);
     journal_add(&s->journal, event);
@@ -380,7 +382,9 @@ int run_job(const struct run_options *o, int parent)
 {
     CLEANUP(facts_release) struct facts f;
     struct cairn_error err = { 0 };
-    if (machine_read(&o->machine, &f, &err))
+    struct machine_options machine = o->machine;
+    machine.command = (const char *const *)o->argv;
+    if (machine_read(&machine, &f, &err))
         return own_error(&err);
     struct stage s = { .o = o, .facts = &f, .parent = parent };
     int code = prepare_and_train(&s);

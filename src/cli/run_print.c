@@ -96,13 +96,42 @@ static void say_gpu(const struct gpu_facts *g)
         g->kind == GPU_INTEGRATED ? ", shared with the system" : "");
 }
 
-void run_print_summary(const struct facts *f, const struct plan *p, bool applied)
+static void say_torch(const struct facts *f)
 {
     const struct torch_facts *t = facts_torch(f);
+    const struct command_facts *c = &f->command;
+    const char *version = t && t->version.s ? t->version.s : "of unknown version";
+    bool lacks = c->given && c->sure && c->python && (!t || t->guess);
+    if (lacks)
+        say("the command starts %s, which has no PyTorch%s", c->python,
+            t ? "; another one is taken for the case that it starts another Python" : "");
+    else if (c->given && (!t || t->guess))
+        say("which PyTorch the command imports is not known: %s (--torch DIR tells it)", c->how);
+    if (t)
+        say("PyTorch %s in %s (%s%s)", version, t->site, t->guess ? "a guess: " : "", t->how);
+}
+
+void run_add_torch(struct json *into, const struct facts *f)
+{
+    const struct torch_facts *t = facts_torch(f);
+    if (!t) {
+        json_add_null(into, "torch");
+        return;
+    }
+    struct json *o = json_add_object(into, "torch");
+    json_add_text(o, "dir", t->site);
+    json_add_text(o, "version", t->version.s);
+    json_add_text(o, "python", t->python);
+    json_add_text(o, "how", t->how);
+    json_add_bool(o, "sure", !t->guess);
+}
+
+void run_print_summary(const struct facts *f, const struct plan *p, bool applied)
+{
     if (p->gpu)
         say_gpu(p->gpu);
-    if (p->gpu && t && t->version.s)
-        say("PyTorch %s in %s", t->version.s, t->site);
+    if (p->gpu)
+        say_torch(f);
     for (size_t i = 0; applied && i < p->n_set; i++)
         say("set %s=%s: %s", p->set[i].name, p->set[i].value, p->set[i].why);
     for (size_t i = 0; applied && i < p->n_unset; i++)
@@ -265,7 +294,8 @@ static void add_try(struct json *list, const struct supervise_try *t)
         gauge_memory_json(&t->attempt.memory, json_add_object(v, "memory"));
 }
 
-struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv)
+struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv,
+                              const struct facts *f)
 {
     struct json *root = json_new_object();
     json_add_int(root, "schema", 1);
@@ -274,6 +304,7 @@ struct json *run_verdict_json(const struct supervise_result *r, const struct out
     for (; *argv; argv++)
         json_add_text(command, NULL, *argv);
     json_add_text(root, "trainer", r->trainer);
+    run_add_torch(root, f);
     struct json *tries = json_add_array(root, "attempts");
     for (size_t i = 0; i < r->n_tries; i++)
         add_try(tries, &r->tries[i]);

@@ -17,6 +17,8 @@ void run_say_remedy(const char *remedy);
 size_t run_print_preflight(const struct doctor *d, bool strict);
 /* Which GPU, how much memory, which variables and why; applied is false with --no-env. */
 void run_print_summary(const struct facts *f, const struct plan *p, bool applied);
+/* Which PyTorch was planned for, and how it was found: "torch" of an object; null without one. */
+void run_add_torch(struct json *into, const struct facts *f);
 /* How it ended. */
 void run_print_end(const struct supervise_result *r, char *const *argv, const struct journal *j);
 /* What a look at its outputs found. */
@@ -26,6 +28,7 @@ void run_print_history(const struct history_run *runs, size_t n, bool json);
 /* What makes one environment of another, as lines for a shell. */
 char *run_env_text(const char *const *before, const char *const *after);
 /* verdict.json; the caller frees it. */
-struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv);
+struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv,
+                              const struct facts *f);
 
 #endif

@@ -29,6 +29,10 @@ struct finding check_torch_present(const struct look *l)
     if (!l->facts->root.live)
         return found_unknown("no PyTorch in this captured tree", "it may hold the hardware's files only",
                              "cairn doctor --torch DIR");
+    const struct command_facts *c = &l->facts->command;
+    if (c->python && c->sure)
+        return found(CHECK_FAIL, say(l, "no PyTorch in %s", c->python), "that is the Python of the command",
+                     remedy_torch(l));
     return found(CHECK_FAIL, "no PyTorch found",
                  "looked in the active virtual environment, ./venv, ./.venv, conda and the python3 on PATH",
                  remedy_torch(l) ? remedy_torch(l) : "cairn doctor --torch DIR    # if it is somewhere else");

@@ -91,6 +91,11 @@ enum override_flaw override_judge(const struct override_wheel *w, const char *va
     return gfx_is_safe_relative(as, real) ? OVERRIDE_FINE : OVERRIDE_NO_RELATIVE;
 }
 
+bool override_is_by_wheel(enum override_flaw flaw)
+{
+    return flaw >= OVERRIDE_NATIVE && flaw <= OVERRIDE_OBSOLETE;
+}
+
 bool override_is_fatal(enum override_flaw flaw)
 {
     switch (flaw) {

@@ -39,6 +39,8 @@ enum override_flaw override_judge(const struct override_wheel *w, const char *va
                                   const struct gfx_chip *real);
 /* Nothing works with it: no GPU is seen, or the first kernel stops the job. */
 bool override_is_fatal(enum override_flaw flaw);
+/* It is wrong because of what the PyTorch carries, and with another one may be right. */
+bool override_is_by_wheel(enum override_flaw flaw);
 /* Is there a wheel with the chip's own code that could take this PyTorch's place? */
 bool override_has_own_wheel(const struct gfx_chip *c, const struct torch_facts *t);
 

@@ -46,6 +46,22 @@ bool work_refuse(struct work *w, struct env_var *v, const char *source, const ch
     return !v->forced;
 }
 
+bool work_refuse_by_torch(struct work *w, struct env_var *v, const char *source, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *why = arena_vprintf(w->a, fmt, ap);
+    va_end(ap);
+    if (!w->unsure || v->forced)
+        return work_refuse(w, v, source, "%s", why);
+    work_accept(w, v,
+                "stays, since it is not known which PyTorch the command imports; otherwise it would go: %s",
+                why);
+    v->fatal = false;
+    work_warn(w, "%s=%s %s (--torch DIR tells which)", v->name, v->value, v->why);
+    return false;
+}
+
 void work_accept(struct work *w, struct env_var *v, const char *fmt, ...)
 {
     va_list ap;
@@ -163,6 +179,7 @@ static struct version aotriton_of_torch(const struct torch_facts *t)
 static void look_at_torch(struct work *w)
 {
     const struct torch_facts *t = facts_torch(w->f);
+    w->unsure = w->f->command.given && (!t || t->guess);
     if (t && (t->build == TORCH_ROCM || (t->build == TORCH_BUILD_UNKNOWN && t->hip.s))) {
         w->s.lists = t;
         w->s.torch = t->parsed;

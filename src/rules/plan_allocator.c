@@ -119,7 +119,7 @@ static const char *flaw_of_expandable(struct work *w, const char *value)
 {
     if (strcasecmp(value, "true") && strcasecmp(value, "false"))
         return arena_printf(w->a, "PyTorch stops at expandable_segments:%s; it takes True or False", value);
-    if (!strcasecmp(value, "true") && can_expand(&w->s) == TRI_YES && kernel_is_old(w) &&
+    if (!w->unsure && !strcasecmp(value, "true") && can_expand(&w->s) == TRI_YES && kernel_is_old(w) &&
         version_at_least(w->s.rocm, 7, 14, 0))
         return "expandable_segments hangs in the first mapping with this ROCm on a kernel before 6.16";
     return NULL;
@@ -226,11 +226,12 @@ static void judge_leader(struct work *w, struct env_var *v, const char *const *n
     if (flaw && work_refuse(w, v, DOC_ALLOCATOR, "%s", flaw)) {
         move_text(w, text, "your options without the one that harms");
     } else if (!flaw && !is_read(names, v->name) &&
-               work_refuse(w, v, DOC_ALLOCATOR, "%s does not read this name on ROCm; %s is the one it reads",
-                           work_torch_text(w), name)) {
+               work_refuse_by_torch(w, v, DOC_ALLOCATOR,
+                                    "%s does not read this name on ROCm; %s is the one it reads",
+                                    work_torch_text(w), name)) {
         move_text(w, text,
                   arena_printf(w->a, "your options, under the name that %s reads", work_torch_text(w)));
-    } else if (!flaw) {
+    } else if (!flaw && v->state == VAR_OPEN) {
         work_accept(w, v, "your options for the allocator%s%s", remark ? "; " : "", remark ? remark : "");
     }
 }

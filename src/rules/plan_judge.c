@@ -105,9 +105,9 @@ static void judge_rocblas_lt(struct work *w, struct env_var *v)
     if (w->o->windows)
         work_refuse(w, v, DOC_HIPBLASLT, "not read: rocBLAS for Windows is built without hipBLASLt");
     else if ((v->fatal = one && has_hipblaslt(w) == TRI_NO))
-        work_refuse(w, v, DOC_HIPBLASLT,
-                    "hipBLASLt has no code for %s: rocBLAS aborts the process when it cannot start",
-                    w->s.gfx);
+        work_refuse_by_torch(w, v, DOC_HIPBLASLT,
+                             "hipBLASLt has no code for %s: rocBLAS aborts the process when it cannot start",
+                             w->s.gfx);
     else if (version_below(w->s.rocm, 6, 3, 0))
         work_accept(w, v, "not read before ROCm 6.3");
     else if (!one)
@@ -154,8 +154,8 @@ static void judge_aotriton(struct work *w, struct env_var *v)
 static void judge_addmm(struct work *w, struct env_var *v)
 {
     if (version_at_least(w->s.torch, 2, 5, 0))
-        work_refuse(w, v, v->row->source,
-                    "not read from torch 2.5 on; the name is DISABLE_ADDMM_CUDA_LT, even on ROCm");
+        work_refuse_by_torch(w, v, v->row->source,
+                             "not read from torch 2.5 on; the name is DISABLE_ADDMM_CUDA_LT, even on ROCm");
     else
         accept_by_row(w, v);
 }

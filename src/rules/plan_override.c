@@ -27,8 +27,12 @@ static const struct gfx_chip *chip_of(const struct gpu_facts *g)
 
 static enum override_flaw flaw_on(struct work *w, const char *value, const struct gpu_facts *g)
 {
-    const struct override_wheel wheel = wheel_of(w);
-    return override_judge(&wheel, value, chip_of(g));
+    const struct override_wheel wheel = wheel_of(w), any = override_wheel_of(NULL);
+    enum override_flaw flaw = override_judge(&wheel, value, chip_of(g));
+    if (!w->unsure || !override_is_by_wheel(flaw))
+        return flaw;
+    enum override_flaw always = override_judge(&any, value, chip_of(g));
+    return always == OVERRIDE_FINE || override_is_by_wheel(always) ? flaw : always;
 }
 
 /* What is wrong with the user's override on one GPU; NULL: nothing. */
@@ -36,6 +40,15 @@ static const char *flaw_text(struct work *w, enum override_flaw flaw, const char
                              const struct gpu_facts *g)
 {
     return override_flaw_text(flaw, work_torch_text(w), value, chip_of(g), w->a);
+}
+
+static void refuse_flaw(struct work *w, struct env_var *v, enum override_flaw flaw, const struct gpu_facts *g)
+{
+    const char *text = flaw_text(w, flaw, v->value, g);
+    if (override_is_by_wheel(flaw))
+        work_refuse_by_torch(w, v, DOC_OVERRIDE, "%s", text);
+    else
+        work_refuse(w, v, DOC_OVERRIDE, "%s", text);
 }
 
 /* Behind the reason for an override: the better way, where there is one. */
@@ -75,7 +88,7 @@ static void judge_plain(struct work *w, struct env_var *v)
     }
     v->fatal = override_is_fatal(flaw);
     if (flaw != OVERRIDE_FINE)
-        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw_text(w, flaw, v->value, on));
+        refuse_flaw(w, v, flaw, on);
     else
         accept_override(w, v, w->plan->gpu);
 }
@@ -105,9 +118,9 @@ static void judge_node(struct work *w, struct env_var *v)
     enum override_flaw flaw = flaw_on(w, v->value, g);
     v->fatal = visible && override_is_fatal(flaw); /* one that is hidden may have any name */
     if (flaw != OVERRIDE_FINE)
-        work_refuse(w, v, DOC_OVERRIDE, "%s", flaw_text(w, flaw, v->value, g));
+        refuse_flaw(w, v, flaw, g);
     else if (w->s.rocm.n && version_below(w->s.rocm, 6, 3, 0))
-        work_refuse(w, v, DOC_OVERRIDE, "not read before ROCm 6.3");
+        work_refuse_by_torch(w, v, DOC_OVERRIDE, "not read before ROCm 6.3");
     else if (w->plan->gpu && !g)
         work_refuse(w, v, DOC_OVERRIDE, "KFD node %s is no GPU (CPUs are counted: %s is node %lld)", digits,
                     work_gpu_text(w, w->plan->gpu), (long long)w->plan->gpu->kfd_node.v);

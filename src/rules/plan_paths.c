@@ -105,9 +105,9 @@ static void judge_loader(struct work *w, const char *name, const char *separator
                             ? "this PyTorch brings its own"
                             : "PyTorch wheels bring their own, and no PyTorch that uses it "
                               "was found";
-    if (work_refuse(w, v, DOC_RUNTIMES,
-                    "%s puts a second HIP and HSA runtime in front (%s): symbol errors or crashes", bad,
-                    which) &&
+    if (work_refuse_by_torch(w, v, DOC_RUNTIMES,
+                             "%s puts a second HIP and HSA runtime in front (%s): symbol errors or crashes",
+                             bad, which) &&
         rest)
         work_set(w, name, rest, "your value without the second runtime", DOC_RUNTIMES);
 }

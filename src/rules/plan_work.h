@@ -42,6 +42,7 @@ struct work {
     size_t n_vars;
     const struct gpu_facts **visible; /* that the trainer will see; the one planned for among them */
     size_t n_visible;
+    bool unsure; /* there is a command, and the PyTorch planned for need not be the one that it imports */
     struct situation s;
     struct computed computed[ENV_N_VALUES];
     struct plan_var *nodes; /* HSA_OVERRIDE_GFX_VERSION_<n> to set */
@@ -54,6 +55,10 @@ struct env_var *work_var(const struct work *w, const char *name);
 const char *work_value(const struct work *w, const char *name);
 /* Removes the variable, with the reason; false if the user insists on it. */
 bool work_refuse(struct work *w, struct env_var *v, const char *source, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+/* The same, for a reason that holds with the PyTorch planned for and may not hold with another.  Where that one is
+ * only a guess the variable stays, and a warning says why. */
+bool work_refuse_by_torch(struct work *w, struct env_var *v, const char *source, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 void work_accept(struct work *w, struct env_var *v, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void work_warn(struct work *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
