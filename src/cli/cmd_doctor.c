@@ -7,12 +7,13 @@
 #include "rules/checks.h"
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 struct doctor_options {
     struct machine_options machine;
     const char *only;
     int gpu, timeout_s;
-    bool json, list, all, probe;
+    bool json, list, verbose, all, probe;
 };
 
 /* The rule of the exit code: 3 without a GPU that KFD can use, 1 when something fails, else 0. */
@@ -28,7 +29,9 @@ static int exit_code(const struct doctor_view *v)
 
 static int show(const struct doctor_options *o, const struct doctor *d, const struct probe_report *probe)
 {
-    const struct doctor_view v = { .doctor = d, .probe = probe, .only = o->only, .all = o->all };
+    const struct doctor_view v = {
+        .doctor = d, .probe = probe, .only = o->only, .verbose = o->verbose, .all = o->all
+    };
     (o->json ? doctor_print_json : doctor_print_text)(&v);
     return exit_code(&v);
 }
@@ -100,6 +103,16 @@ static int run_doctor(const struct doctor_options *o)
 
 #define GROUPS "hardware, kernel, permissions, memory, rocm, pytorch, libraries, environment or disk"
 
+/* What people call a group. */
+static const char *group_name(const char *word)
+{
+    static const char *const other[][2] = { { "torch", "pytorch" }, { "env", "environment" } };
+    for (size_t i = 0; word && i < ARRAY_LEN(other); i++)
+        if (!strcmp(word, other[i][0]))
+            return other[i][1];
+    return word;
+}
+
 static int refuse(const struct doctor_options *o, const char *command)
 {
     if (o->only && !checks_has_group(o->only))
@@ -119,7 +132,8 @@ int cmd_doctor(int argc, char **argv)
     struct doctor_options o = { .gpu = -1, .timeout_s = 120 };
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
-        OPT_FLAG('a', "all", &o.all, "also show the checks that do not apply here"),
+        OPT_FLAG('v', "verbose", &o.verbose, "show every check, not only what was found"),
+        OPT_FLAG('a', "all", &o.all, "the same, and the checks that do not apply here"),
         OPT_FLAG('l', "list", &o.list, "list every check with what it looks at and its source"),
         OPT_STR(0, "only", &o.only, "GROUP", "show one group only: " GROUPS),
         OPT_FLAG('p', "probe", &o.probe,
@@ -134,7 +148,7 @@ int cmd_doctor(int argc, char **argv)
         .synopsis = "cairn doctor [options]",
         .about =
             "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
-            "environment, with the reason and a remedy that can be pasted for each finding. Exit status: 0 "
+            "environment. Each finding has its reason and, where a command can cure it, the command. Exit status: 0 "
             "when nothing fails, 1 when something does, 3 when there is no GPU that ROCm can use.",
         .examples =
             "  cairn doctor\n  cairn doctor --only memory\n  cairn doctor --probe\n  cairn doctor --json | "
@@ -143,6 +157,7 @@ int cmd_doctor(int argc, char **argv)
     int r = options_parse(argc, argv, rows, &usage, NULL);
     if (r != OPTIONS_GO)
         return r;
+    o.only = group_name(o.only);
     r = refuse(&o, argv[0]);
     if (r != OPTIONS_GO)
         return r;

@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stop.h"
+#include "host/memory.h"
 #include "rules/gfx_table.h"
 #include <stdio.h>
 #include <string.h>
@@ -23,18 +24,11 @@ static const char *num_or_dash(struct num v, int64_t unit, const char *suffix, c
     return buf;
 }
 
-/* What the memory column calls the total: VRAM of a card, the bound of an APU. */
-static struct num total_memory(const struct gpu_facts *g)
+static const char *memory_cell(const struct facts *f, const struct gpu_facts *g, char *buf, size_t size)
 {
-    if (g->kind == GPU_INTEGRATED && g->gtt_total_bytes.v > g->vram_total_bytes.v)
-        return g->gtt_total_bytes;
-    return g->vram_total_bytes.from ? g->vram_total_bytes : g->kfd_bank_bytes;
-}
-
-static const char *memory_cell(const struct gpu_facts *g, char *buf, size_t size)
-{
+    CLEANUP(arena_release) struct arena a = { 0 };
     char usable[24] = "-", total[24] = "-";
-    struct num all = total_memory(g);
+    struct num all = memory_total(&f->host, &a, g);
     if (g->usable_bytes.from)
         print_bytes(g->usable_bytes.v, usable);
     if (all.from)
@@ -82,7 +76,7 @@ static void print_gpu(const struct facts *f, size_t i, bool verbose)
     printf("%-3s %s%-8s%s ", index, print_color(g->rocm_capable ? COLOR_GREEN : COLOR_RED),
            g->gfx.s ? g->gfx.s : "unknown", print_color(COLOR_PLAIN));
     print_cell(stdout, g->name.s ? g->name.s : "unknown AMD GPU", 29);
-    printf(" %-10s %-19s %5s %6s %6s %5s\n", kind ? kind : "-", memory_cell(g, memory, sizeof(memory)),
+    printf(" %-10s %-19s %5s %6s %6s %5s\n", kind ? kind : "-", memory_cell(f, g, memory, sizeof(memory)),
            num_or_dash(g->busy_percent, 1, "%", busy, sizeof(busy)),
            num_or_dash(g->temperature_mc, 1000, " C", temp, sizeof(temp)),
            num_or_dash(g->power_uw, 1000000, " W", power, sizeof(power)),

@@ -59,11 +59,21 @@ static void print_finding(const struct finding *f, const char *head)
         print_remedy(f->remedy);
 }
 
+static bool is_chosen(const struct doctor_view *v, const struct doctor_line *line)
+{
+    return !v->only || !strcmp(v->only, line->check->group);
+}
+
 static bool is_shown(const struct doctor_view *v, const struct doctor_line *line)
 {
-    if (v->only && strcmp(v->only, line->check->group))
-        return false;
-    return v->all || line->found.status != CHECK_SKIP;
+    return is_chosen(v, line) && (v->all || line->found.status != CHECK_SKIP);
+}
+
+/* What a person has to read: findings, and what the verdict rests on. */
+static bool is_finding(const struct doctor_view *v, const struct doctor_line *line)
+{
+    enum check_status s = line->found.status;
+    return s == CHECK_WARN || s == CHECK_FAIL || line == v->doctor->first;
 }
 
 static void print_group(const char *name)
@@ -88,24 +98,121 @@ static void print_probe(const struct probe_report *r)
     print_wrapped(stdout, r->summary, 0, print_width());
 }
 
-void doctor_print_text(const struct doctor_view *v)
+/* The lines of one group, which stand together from `at` on. */
+struct group {
+    const char *name;
+    size_t at, n, findings;
+    size_t counts[CHECK_UNKNOWN + 1];
+};
+
+static bool next_group(const struct doctor_view *v, struct group *g)
 {
     const struct doctor *d = v->doctor;
-    const char *group = NULL;
-    for (size_t i = 0; i < d->n; i++) {
-        const struct doctor_line *line = &d->lines[i];
-        if (!is_shown(v, line))
-            continue;
-        if (!group || strcmp(group, line->check->group))
-            print_group(group = line->check->group);
-        print_finding(&line->found, NULL);
+    size_t at = g->at + g->n;
+    *g = (struct group){ .at = at };
+    for (; at + g->n < d->n; g->n++) {
+        const struct doctor_line *line = &d->lines[at + g->n];
+        if (g->name && strcmp(g->name, line->check->group))
+            break;
+        g->name = line->check->group;
+        g->counts[line->found.status]++;
+        g->findings += is_finding(v, line);
     }
+    return g->n;
+}
+
+/* "9 ok, 1 unknown" */
+static void print_counts(const size_t counts[CHECK_UNKNOWN + 1])
+{
+    static const enum check_status order[] = { CHECK_FAIL, CHECK_WARN, CHECK_OK, CHECK_UNKNOWN };
+    bool first = true;
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        if (!counts[order[i]])
+            continue;
+        printf("%s%zu %s", first ? "" : ", ", counts[order[i]], check_status_name(order[i]));
+        first = false;
+    }
+}
+
+/* One command may cure several findings; it is printed once. */
+static bool is_told(const struct doctor_view *v, const struct doctor_line *line)
+{
+    for (const struct doctor_line *l = v->doctor->lines; l < line; l++)
+        if (is_chosen(v, l) && (l->found.status == CHECK_WARN || l->found.status == CHECK_FAIL) &&
+            str_eq(l->found.remedy, line->found.remedy))
+            return line->found.remedy != NULL;
+    return false;
+}
+
+static void print_line(const struct doctor_view *v, const struct doctor_line *line)
+{
+    struct finding f = line->found;
+    if (is_told(v, line))
+        f.remedy = "# the same command as above";
+    print_finding(&f, NULL);
+}
+
+static void print_findings(const struct doctor_view *v, bool everything)
+{
+    struct group g = { 0 };
+    while (next_group(v, &g)) {
+        bool headed = false;
+        for (size_t i = g.at; i < g.at + g.n; i++) {
+            const struct doctor_line *line = &v->doctor->lines[i];
+            if (!is_shown(v, line) || !(everything || is_finding(v, line)))
+                continue;
+            if (!headed)
+                print_group(g.name);
+            headed = true;
+            print_line(v, line);
+        }
+    }
+}
+
+/* A line for each group in which nothing was found. */
+static void print_healthy(const struct doctor_view *v)
+{
+    struct group g = { 0 };
+    while (next_group(v, &g)) {
+        if (g.findings || g.counts[CHECK_SKIP] == g.n)
+            continue;
+        printf("%s%s%s: ", print_color(COLOR_BOLD), g.name, print_color(COLOR_PLAIN));
+        print_counts(g.counts);
+        putchar('\n');
+    }
+}
+
+static void print_total(const struct doctor_view *v, bool everything)
+{
+    size_t counts[CHECK_UNKNOWN + 1] = { 0 };
+    for (size_t i = 0; i < v->doctor->n; i++)
+        if (is_chosen(v, &v->doctor->lines[i]))
+            counts[v->doctor->lines[i].found.status]++;
+    print_counts(counts);
+    printf("%s%s; knowledge reviewed %s%s\n", v->only ? " in " : "", v->only ? v->only : "", RULES_REVIEWED,
+           everything ? "" : "; -v shows every check");
+}
+
+/* What to type for the finding that decided; where a variable is all that it takes, cairn itself does that. */
+static void print_cure(const struct doctor *d)
+{
+    const char *remedy = d->first ? d->first->found.remedy : NULL;
+    if (d->plan_cures && remedy && (str_starts(remedy, "export ") || str_starts(remedy, "unset ")))
+        remedy = "cairn run -- COMMAND    # or, for all that this shell starts: eval \"$(cairn env)\"";
+    if (remedy)
+        print_remedy(remedy);
+}
+
+void doctor_print_text(const struct doctor_view *v)
+{
+    bool everything = v->verbose || v->all || v->only;
+    print_findings(v, everything);
+    if (!everything)
+        print_healthy(v);
     putchar('\n');
-    printf("%zu ok, %zu warn, %zu fail, %zu unknown; knowledge reviewed %s\n", d->counts[CHECK_OK],
-           d->counts[CHECK_WARN], d->counts[CHECK_FAIL], d->counts[CHECK_UNKNOWN], RULES_REVIEWED);
-    print_wrapped(stdout, d->summary, 0, print_width());
-    if (d->first && d->first->found.remedy)
-        print_remedy(d->first->found.remedy);
+    print_total(v, everything);
+    print_wrapped(stdout, v->doctor->summary, 0, print_width());
+    print_cure(v->doctor);
     if (v->probe)
         print_probe(v->probe);
 }
@@ -161,6 +268,7 @@ void doctor_print_json(const struct doctor_view *v)
     json_add_text(top, "summary", v->probe ? v->probe->summary : d->summary);
     json_add_text(top, "verdict", verdict_name(doctor_verdict(v)));
     json_add_text(top, "first", d->first ? d->first->check->id : NULL);
+    json_add_bool(top, "plan_cures", d->plan_cures);
     json_add_text(top, "reviewed", RULES_REVIEWED);
     if (v->probe)
         add_probe(top, v);

@@ -11,6 +11,7 @@ struct doctor_view {
     const struct doctor *doctor;
     const struct probe_report *probe; /* NULL: not asked for */
     const char *only;                 /* a group; NULL: all */
+    bool verbose;                     /* every line, not only the findings */
     bool all;                         /* also what does not apply */
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 #include "cli/probe.h"
+#include "host/memory.h"
 #include <string.h>
 
 struct judge {
     const struct probe *probe;
     const struct json *result;
     const struct doctor *doctor;
+    const struct facts *facts;
     const struct gpu_facts *gpu;
     const struct torch_facts *torch;
     int timeout_s;
@@ -168,7 +170,8 @@ static void judge_memory(struct judge *j)
     int64_t total = json_int(json_get(j->result, "total_bytes"), -1);
     struct num predicted = { 0 };
     if (j->gpu)
-        predicted = j->gpu->kfd_bank_bytes.from ? j->gpu->kfd_bank_bytes : j->gpu->vram_total_bytes;
+        predicted = j->gpu->kfd_bank_bytes.from ? j->gpu->kfd_bank_bytes
+                                                : memory_total(&j->facts->host, j->arena, j->gpu);
     if (total <= 0)
         return;
     double gib = 1024.0 * 1024 * 1024;
@@ -266,7 +269,9 @@ static void conclude(struct judge *j)
 void probe_judge(const struct probe *p, const struct facts *f, const struct doctor *d, int timeout_s,
                  struct arena *a, struct probe_report *out)
 {
-    struct judge j = { .probe = p, .result = p->result, .doctor = d, .timeout_s = timeout_s, .arena = a };
+    struct judge j = {
+        .probe = p, .result = p->result, .doctor = d, .facts = f, .timeout_s = timeout_s, .arena = a
+    };
     j.gpu = d->gpu;
     j.torch = facts_torch(f);
     judge_end(&j);

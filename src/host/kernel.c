@@ -53,7 +53,11 @@ static void read_os(struct facts *f)
     if (!file.s)
         file = read_text(f, "/usr/lib/os-release");
     f->host.os_id = read_assignment(&f->arena, file, "ID");
+    f->host.os_like = read_assignment(&f->arena, file, "ID_LIKE");
     f->host.os_name = read_assignment(&f->arena, file, "PRETTY_NAME");
+    f->host.grub_defaults = root_exists(&f->root, "/etc/default/grub");
+    f->host.boot_entries = root_exists(&f->root, "/boot/loader/entries");
+    f->host.boot_cmdline = root_exists(&f->root, "/etc/kernel/cmdline");
 }
 
 const struct param *host_param(const struct host_facts *h, const char *module, const char *name)

@@ -202,6 +202,12 @@ bool memory_is_carve_out(const struct gpu_facts *g)
     return (gtt.from && vram.v >= gtt.v) || (bank.from && bank.v <= vram.v);
 }
 
+/* gttsize moves the figure that DRM shows and not the limit of what HIP gives: alone it says nothing. */
+static bool gtt_is_moved(const struct host_facts *h, const struct gpu_facts *g)
+{
+    return g->gtt_total_bytes.from && gttsize_is_set(h) && !memory_ttm_limit(h).from;
+}
+
 /* The most that HIP gives on a GPU which shares the host's memory, whatever the host has left. */
 static void take_ceiling(const struct host_facts *h, struct arena *a, const struct gpu_facts *g,
                          struct num *best, const char **reason)
@@ -218,12 +224,17 @@ static void take_ceiling(const struct host_facts *h, struct arena *a, const stru
                        : "the BIOS carve-out, which is all that this kernel's KFD gives to HIP");
         return;
     }
-    take_least(best, reason, gtt, "GTT, the system memory the GPU may map; the carve-out does not add to it");
+    bool moved = gtt_is_moved(h, g);
+    if (!moved)
+        take_least(best, reason, gtt,
+                   "GTT, the system memory the GPU may map; the carve-out does not add to it");
     take_least(best, reason, memory_ttm_limit(h),
                arena_printf(a, "%s.pages_limit%s", memory_ttm_module(h),
                             gtt.from ? ", which is smaller than GTT" : "; GTT is not known"));
     take_least(best, reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
-    if (!best->from)
+    if (!best->from && moved)
+        *reason = "amdgpu.gttsize moved GTT, and ttm.pages_limit, which limits HIP, is not known";
+    else if (!best->from)
         take_least(best, reason, vram, "the BIOS carve-out; GTT is not known");
 }
 
@@ -237,7 +248,7 @@ static void judge_integrated(const struct host_facts *h, struct arena *a, struct
         take_host_limits(h, &best, &reason);
     g->usable_bytes = best;
     g->usable_reason = reason;
-    if (gtt.from && !memory_ttm_limit(h).from && gttsize_is_set(h))
+    if (gtt_is_moved(h, g))
         problems_add(
             &g->problems, a,
             "amdgpu.gttsize raised GTT to %.1f GiB, but HIP is limited by ttm.pages_limit, which is not known "
@@ -330,6 +341,16 @@ struct memory_use memory_use(const struct host_facts *h, struct arena *a, const 
     if (m.total.from && m.used.from)
         m.free = (struct num){ m.total.v > m.used.v ? m.total.v - m.used.v : 0, m.total.from };
     return m;
+}
+
+struct num memory_total(const struct host_facts *h, struct arena *a, const struct gpu_facts *g)
+{
+    struct num total = { 0 };
+    const char *ignored = NULL;
+    if (!shares_memory(g))
+        return g->vram_total_bytes.from ? g->vram_total_bytes : g->kfd_bank_bytes;
+    take_ceiling(h, a, g, &total, &ignored);
+    return total;
 }
 
 int64_t memory_reserve(int64_t bytes)

@@ -29,6 +29,8 @@ bool memory_is_carve_out(const struct gpu_facts *g);
 const char *memory_ttm_module(const struct host_facts *h);
 /* Its pages_limit in bytes: as set, else what the kernel defaults to where that can be told. */
 struct num memory_ttm_limit(const struct host_facts *h);
+/* What HIP reports as the device's memory: VRAM, or the most that it gives of the host's. */
+struct num memory_total(const struct host_facts *h, struct arena *a, const struct gpu_facts *g);
 /* What Linux should keep of memory that it shares with a GPU: a fifth, but no more than 16 GiB. */
 int64_t memory_reserve(int64_t bytes);
 /* The page limit that suits so much shared RAM: what the reserve leaves, in whole GiB. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/checks.h"
 
+#include "base/str.h"
 #include "rules/looks.h"
 
 const char *check_status_name(enum check_status s)
@@ -23,33 +24,36 @@ const char *verdict_name(enum verdict v)
     return names[v];
 }
 
-/* The first line of this status that counts for the verdict. */
-static const struct doctor_line *first_line(const struct doctor *d, enum check_status s)
+/* The first line of this status that counts for the verdict, among those with all of these flags. */
+static const struct doctor_line *first_line(const struct doctor *d, enum check_status s, unsigned want)
 {
     for (size_t i = 0; i < d->n; i++) {
         unsigned flags = d->lines[i].check->flags;
-        if (d->lines[i].found.status != s)
+        if (d->lines[i].found.status != s || (flags & want) != want)
             continue;
-        if ((s == CHECK_UNKNOWN && !(flags & CHECK_NEEDED)) || (s == CHECK_WARN && (flags & CHECK_ADVICE)))
+        if (s == CHECK_WARN && (flags & CHECK_ADVICE))
             continue;
         return &d->lines[i];
     }
     return NULL;
 }
 
-/* A failure decides; then what is not known; then what is merely worse than it could be. */
+/* A failure decides; then what is not known; then what may stop a job later; then what is merely worse than it could
+ * be. */
 static const struct doctor_line *decide(struct doctor *d)
 {
     static const struct {
         enum check_status status;
+        unsigned flags;
         enum verdict verdict;
     } order[] = {
-        { CHECK_FAIL, VERDICT_BROKEN },
-        { CHECK_UNKNOWN, VERDICT_UNKNOWN },
-        { CHECK_WARN, VERDICT_DEGRADED },
+        { CHECK_FAIL, 0, VERDICT_BROKEN },
+        { CHECK_UNKNOWN, CHECK_NEEDED, VERDICT_UNKNOWN },
+        { CHECK_WARN, CHECK_HANGS, VERDICT_DEGRADED },
+        { CHECK_WARN, 0, VERDICT_DEGRADED },
     };
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-        const struct doctor_line *line = first_line(d, order[i].status);
+        const struct doctor_line *line = first_line(d, order[i].status, order[i].flags);
         d->verdict = order[i].verdict;
         if (line)
             return line;
@@ -58,43 +62,105 @@ static const struct doctor_line *decide(struct doctor *d)
     return NULL;
 }
 
-static const char *summarise(const struct look *l, enum verdict v, const struct doctor_line *line)
+static void add_names(struct str *s, const struct plan_var *vars, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        str_addf(s, "%s%s", i ? ", " : "", vars[i].name);
+}
+
+/* " `cairn run -- COMMAND` sets what is missing (A, B) and removes what harms (C)."; "" where the plan has nothing. */
+static const char *say_what_run_does(const struct look *l)
+{
+    const struct plan *p = l->plan;
+    CLEANUP(str_release) struct str s = { 0 };
+    if (!p->gpu || (!p->n_set && !p->n_unset))
+        return "";
+    str_add(&s, " `cairn run -- COMMAND`");
+    if (p->n_set) {
+        str_add(&s, " sets what is missing (");
+        add_names(&s, p->set, p->n_set);
+        str_add(&s, ")");
+    }
+    if (p->n_unset) {
+        str_addf(&s, "%s removes what harms (", p->n_set ? " and" : "");
+        add_names(&s, p->unset, p->n_unset);
+        str_add(&s, ")");
+    }
+    return say(l, "%s.", s.s);
+}
+
+static const char *summarise_broken(const struct look *l, const struct doctor *d, const char *where)
+{
+    const struct doctor_line *line = d->first;
+    if (!l->gpu)
+        return say(l, "Training with PyTorch on ROCm will not work on this machine: no AMD GPU was found.");
+    if (d->plan_cures)
+        return say(l, "Training with PyTorch will not work on %s as it is: %s (%s).%s", where,
+                   line->found.fact, line->check->id, say_what_run_does(l));
+    return say(l, "Training with PyTorch will not work on %s. %s%s (%s).", where,
+               line->found.remedy ? "Fix first: " : "Nothing can be done about it: ", line->found.fact,
+               line->check->id);
+}
+
+static const char *summarise(const struct look *l, const struct doctor *d)
 {
     const char *where = l->gpu ? say_gpu(l, l->gpu) : "this machine";
-    switch (v) {
+    const struct doctor_line *line = d->first;
+    switch (d->verdict) {
     case VERDICT_WORKS:
         return say(l, "Training with PyTorch will work on %s.", where);
     case VERDICT_DEGRADED:
-        return say(l,
-                   "Training with PyTorch will work on %s, below what it could do. Improve first: %s (%s).",
-                   where, line->found.fact, line->check->id);
+        if (line->check->flags & CHECK_HANGS)
+            return say(l,
+                       "Training with PyTorch will start on %s, but can hang or crash. Fix first: %s (%s).%s",
+                       where, line->found.fact, line->check->id, say_what_run_does(l));
+        return say(l, "Training with PyTorch will work on %s, but not at its best. Improve first: %s (%s).%s",
+                   where, line->found.fact, line->check->id, say_what_run_does(l));
     case VERDICT_UNKNOWN:
         return say(l, "Whether training with PyTorch will work on %s is not known: %s (%s).", where,
                    line->found.fact, line->check->id);
     case VERDICT_BROKEN:
         break;
     }
-    if (!l->gpu)
-        return say(l, "Training with PyTorch on ROCm will not work on this machine: no AMD GPU was found.");
-    return say(l, "Training with PyTorch will not work on %s. %s%s (%s).", where,
-               line->found.remedy ? "Fix first: " : "Nothing can be done about it: ", line->found.fact,
-               line->check->id);
+    return summarise_broken(l, d, where);
+}
+
+static void run_checks(const struct look *l, struct doctor *d)
+{
+    const struct check *table = checks_table(&d->n);
+    d->lines = ARENA_NEW(l->arena, struct doctor_line, d->n);
+    for (size_t i = 0; i < d->n; i++) {
+        d->lines[i] = (struct doctor_line){ &table[i], table[i].look(l) };
+        d->counts[d->lines[i].found.status]++;
+    }
+}
+
+/* Does anything fail in the environment that the plan leaves? */
+static bool fails_as_planned(const struct facts *f, const struct plan *p, struct arena *a)
+{
+    const struct plan_options o = { .gpu = -1 };
+    struct facts planned = *f;
+    struct plan again = { 0 };
+    struct cairn_error ignored = { 0 };
+    struct doctor d = { 0 };
+    planned.env = plan_environment(f, p, a);
+    if (plan_build(&planned, &o, a, &again, &ignored))
+        return true;
+    struct look l = look_at(&planned, &again, a);
+    run_checks(&l, &d);
+    return d.counts[CHECK_FAIL];
 }
 
 void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out)
 {
     struct look l = look_at(f, p, a);
     struct doctor d = { 0 };
-    const struct check *table = checks_table(&d.n);
-    d.lines = ARENA_NEW(a, struct doctor_line, d.n);
-    for (size_t i = 0; i < d.n; i++) {
-        d.lines[i] = (struct doctor_line){ &table[i], table[i].look(&l) };
-        d.counts[d.lines[i].found.status]++;
-    }
+    run_checks(&l, &d);
     d.gpu = l.gpu;
     d.target = look_target(&l);
     d.lacks_gpu = look_capable(&l) == 0;
     d.first = decide(&d);
-    d.summary = summarise(&l, d.verdict, d.first);
+    d.plan_cures = d.verdict == VERDICT_BROKEN && (p->n_set || p->n_unset) && !fails_as_planned(f, p, a);
+    d.summary = summarise(&l, &d);
     *out = d;
 }

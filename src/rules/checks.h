@@ -47,6 +47,7 @@ struct look {
 enum check_flags {
     CHECK_NEEDED = 1, /* as long as it is unknown, so is the verdict */
     CHECK_ADVICE = 2, /* a warning of it is worth reading but does not make the machine "degraded" */
+    CHECK_HANGS = 4,  /* a warning of it means that a job starts, and may hang or crash later */
 };
 
 struct check {
@@ -74,6 +75,7 @@ struct doctor {
     const struct doctor_line *first; /* what decided: the one thing to fix; NULL when all is well */
     const char *summary;             /* one sentence or two, without first's remedy */
     bool lacks_gpu;                  /* no GPU that KFD can use */
+    bool plan_cures;                 /* something fails, and nothing does once the plan is in force */
 };
 
 void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out);

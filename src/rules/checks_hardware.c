@@ -216,8 +216,8 @@ struct finding check_gpu_attention(const struct look *l)
     return found(
         CHECK_WARN, say(l, "there is no fused attention for %s", c->gfx),
         "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, whose memory "
-        "grows with the square of the sequence",
-        "# use the trainer's sliced or chunked attention, and small images first");
+        "grows with the square of the sequence: choose the trainer's sliced attention, and small images first",
+        NULL);
 }
 
 struct finding check_pcie_atomics(const struct look *l)

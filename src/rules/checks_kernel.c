@@ -30,7 +30,9 @@ struct finding check_amdgpu_module(const struct look *l)
     return found(
         CHECK_FAIL, "the amdgpu kernel module is not loaded",
         "a blacklist, nomodeset, or an unsigned DKMS module under Secure Boot keep it out",
-        "sudo modprobe amdgpu; sudo dmesg | grep -iE 'amdgpu|secure boot'; grep -rn amdgpu /etc/modprobe.d");
+        remedy_on_host(l, "load amdgpu and see what the kernel says of it",
+                       "sudo modprobe amdgpu; sudo dmesg | grep -iE 'amdgpu|secure boot'; grep -rn amdgpu "
+                       "/etc/modprobe.d"));
 }
 
 struct finding check_kfd_topology(const struct look *l)
@@ -128,8 +130,7 @@ struct finding check_cwsr_kernel(const struct look *l)
         CHECK_WARN, say(l, "Linux %s makes the context-save area too small for gfx1151", h->kernel.s),
         "compute hangs or faults when waves are saved; fixed in 6.18.4 and in some distribution kernels "
         "(which this cannot see); until then saving can be switched off",
-        say(l, "# until there is a kernel from 6.18.4 on:\n%s",
-            remedy_kernel_add(l, "amdgpu.cwsr_enable=0")));
+        remedy_kernel_add(l, "amdgpu.cwsr_enable=0"));
 }
 
 /* What sysfs shows has the API version above bit 12 on some kernels. */

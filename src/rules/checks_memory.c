@@ -29,7 +29,7 @@ struct finding check_carve_out(const struct look *l)
     if (!rules && (vram.v <= SMALL_GIB * GIB || (ram.from && vram.v <= ram.v / 8)))
         return found_ok(l, "the BIOS keeps %s for graphics; the rest is shared", size);
     const char *then = ram.from ? remedy_limit(l, memory_wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
-                                : "# raise ttm.pages_limit";
+                                : "# then raise ttm.pages_limit to what this report asks for";
     return found(
         CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
         rules
@@ -187,10 +187,12 @@ struct finding check_swap(const struct look *l)
             "loading for %s, which this GPU can hold, wants %lld GiB of RAM and swap together; zram does not "
             "count",
             c->what, (long long)c->host_gib),
-        say(l,
-            "sudo fallocate -l %lldG /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo "
-            "swapon /swapfile",
-            add));
+        remedy_on_host(
+            l, say(l, "add %lld GiB of swap", add),
+            say(l,
+                "sudo fallocate -l %lldG /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && "
+                "sudo swapon /swapfile",
+                add)));
 }
 
 struct finding check_huge_pages(const struct look *l)
@@ -206,7 +208,8 @@ struct finding check_huge_pages(const struct look *l)
     return found(
         CHECK_WARN, "transparent huge pages are off",
         "large host buffers then consist of 4 KiB pages, which makes pinning and mapping them slower",
-        "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+        remedy_on_host(l, "switch transparent huge pages on (madvise)",
+                       "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"));
 }
 
 struct finding check_gpu_processes(const struct look *l)

@@ -46,11 +46,7 @@ struct finding check_rocm_present(const struct look *l)
                      "it brings none, and there is no ROCm installation either", remedy_torch(l));
     if (!l->facts->root.live && !t)
         return found_unknown("no ROCm in this captured tree", "it may hold the hardware's files only", NULL);
-    return found(
-        CHECK_WARN, "no ROCm found",
-        "not needed for PyTorch, whose ROCm wheels bring their own; compilers, rocminfo and rocm-smi come "
-        "with it",
-        remedy_torch(l));
+    return found_ok(l, "no ROCm is installed; PyTorch's ROCm wheels bring their own");
 }
 
 struct finding check_rocm_floor(const struct look *l)
@@ -67,9 +63,13 @@ struct finding check_rocm_floor(const struct look *l)
     if (!have.n)
         return found_unknown(say(l, "no ROCm version is known; %s wants %s", c->gfx, floor), c->support,
                              NULL);
-    /* A wheel tells major and minor only; a patch level must not fail it. */
-    int patch = have.n < 3 ? 0 : c->rocm_patch;
-    if (version_at_least(have, c->rocm_major, c->rocm_minor, patch))
+    /* A wheel tells major and minor only. */
+    if (have.n < 3 && c->rocm_patch && have.part[0] == c->rocm_major && have.part[1] == c->rocm_minor)
+        return found_unknown(
+            say(l, "ROCm %s: whether it is %s or newer is not known", say_version(l, have), floor),
+            say(l, "%s is supported from %s, and the wheel does not tell the patch level", c->gfx, floor),
+            NULL);
+    if (version_at_least(have, c->rocm_major, c->rocm_minor, c->rocm_patch))
         return found_ok(l, "ROCm %s, and %s is supported from %s", say_version(l, have), c->gfx, floor);
     return found(
         CHECK_WARN,

@@ -7,7 +7,16 @@
 #include <string.h>
 
 /* Where a distribution keeps the kernel command line. */
-enum boot_tool { BOOT_OTHER, BOOT_GRUB_FILE, BOOT_GRUBBY, BOOT_KERNELSTUB, BOOT_RPM_OSTREE, BOOT_NIXOS };
+enum boot_tool {
+    BOOT_OTHER,
+    BOOT_GRUB_FILE,
+    BOOT_GRUBBY,
+    BOOT_KERNELSTUB,
+    BOOT_RPM_OSTREE,
+    BOOT_NIXOS,
+    BOOT_ENTRIES, /* systemd-boot, a file for each kernel */
+    BOOT_CMDLINE, /* /etc/kernel/cmdline, from which the entries are made */
+};
 
 #define BACKPORTS "\"$(. /etc/os-release; echo $VERSION_CODENAME)-backports\""
 #define INITRAMFS " && sudo update-initramfs -u && sudo reboot"
@@ -128,13 +137,38 @@ static const char *distro_id(const struct host_facts *h)
     return h->os_id.s;
 }
 
-static const struct distro *distro_find(const struct look *l)
+static const struct distro *distro_of(const char *id)
 {
     const struct distro *d = distros;
-    const char *id = distro_id(&l->facts->host);
     while (d->ids && !(id && str_list_has(d->ids, ' ', id)))
         d++;
     return d;
+}
+
+/* One that is in no row is kept like one that it is made from ("ubuntu debian"), nearest first. */
+static const struct distro *distro_find(const struct look *l)
+{
+    const struct distro *d = distro_of(distro_id(&l->facts->host));
+    for (const char *at = l->facts->host.os_like.s; at && *at && !d->ids; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        d = distro_of(arena_strndup(l->arena, at, n));
+        at += n;
+    }
+    return d;
+}
+
+/* The files that are there tell more than the distribution, where that leaves the boot loader to its user. */
+static enum boot_tool boot_tool_of(const struct host_facts *h, const struct distro *d)
+{
+    if ((d->boot != BOOT_GRUB_FILE && d->boot != BOOT_OTHER) || h->grub_defaults)
+        return d->boot == BOOT_OTHER && h->grub_defaults ? BOOT_GRUB_FILE : d->boot;
+    return h->boot_cmdline ? BOOT_CMDLINE : h->boot_entries ? BOOT_ENTRIES : d->boot;
+}
+
+/* Nobody can do it from inside a container. */
+const char *remedy_on_host(const struct look *l, const char *words, const char *line)
+{
+    return l->facts->host.container.s ? say(l, "# on the host, not in this container: %s", words) : line;
 }
 
 /* For sed: the dot of "amdgpu.gttsize" must not match anything else. */
@@ -172,14 +206,35 @@ static const char *kargs(const struct look *l, const char *name, const char *par
     return say(l, "sudo rpm-ostree kargs%s && systemctl reboot", s.s ? s.s : "");
 }
 
-static const char *other_loader(const struct look *l, const char *name, const char *params)
+static const char *in_words(const struct look *l, const char *name, const char *params)
 {
     if (name && params)
-        return say(l, "# replace %s by %s in the boot loader's kernel command line, and reboot", name,
-                   params);
+        return say(l, "replace %s by %s on the kernel's command line, and reboot", name, params);
     if (name)
-        return say(l, "# remove %s from the boot loader's kernel command line, and reboot", name);
-    return say(l, "# add %s to the boot loader's kernel command line, and reboot", params);
+        return say(l, "remove %s from the kernel's command line, and reboot", name);
+    return say(l, "add %s to the kernel's command line, and reboot", params);
+}
+
+static const char *other_loader(const struct look *l, const char *name, const char *params)
+{
+    return say(l,
+               "# %s; GRUB has it in /etc/default/grub (then grub-mkconfig -o /boot/grub/grub.cfg), "
+               "systemd-boot in /boot/loader/entries or /etc/kernel/cmdline",
+               in_words(l, name, params));
+}
+
+/* A file of systemd-boot: in an entry the line "options ...", else the only line. */
+static const char *boot_file(const struct look *l, bool entries, const char *name, const char *params)
+{
+    const char *on = entries ? "/^options/ " : "";
+    const char *drop = name ? say(l, "%ss/ *\\b%s=[^ ]*//g", on, escape_dots(l, name)) : "";
+    const char *add = params ? say(l, "%ss/$/ %s/", on, params) : "";
+    const char *script = say(l, "%s%s%s", drop, name && params ? "; " : "", add);
+    if (entries) /* the folder may be open to root alone, who then has to find the files */
+        return say(l, "sudo find /boot/loader/entries -name '*.conf' -exec sed -i '%s' {} + && sudo reboot",
+                   script);
+    return say(l, "sudo sed -i '%s' /etc/kernel/cmdline && sudo kernel-install add-all && sudo reboot",
+               script);
 }
 
 /* "amdgpu.gttsize=131072" as it stands on the command line: the tools want the value too.  NULL: not there. */
@@ -208,10 +263,14 @@ static const char *kernel_line(const struct look *l, const char *name, const cha
         return params ? say(l, "%s\n%s", where, kernel_line(l, NULL, params)) : where;
     }
     gone = gone ? gone : name;
-    switch (d->boot) {
+    enum boot_tool tool = boot_tool_of(&l->facts->host, d);
+    switch (tool) {
     case BOOT_GRUB_FILE:
         return say(l, "sudo sed -i '%s' /etc/default/grub && %s && sudo reboot", grub_script(l, name, params),
-                   d->grub_update);
+                   d->grub_update ? d->grub_update : "sudo grub-mkconfig -o /boot/grub/grub.cfg");
+    case BOOT_ENTRIES:
+    case BOOT_CMDLINE:
+        return boot_file(l, tool == BOOT_ENTRIES, name, params);
     case BOOT_KERNELSTUB:
         return say(l, "sudo kernelstub%s%s && sudo reboot", name ? say(l, " -d %s", gone) : "",
                    params ? say(l, " -a \"%s\"", added) : "");
@@ -236,8 +295,7 @@ static const char *kernel_line(const struct look *l, const char *name, const cha
 
 const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params)
 {
-    const char *line = kernel_line(l, name, params);
-    return l->facts->host.container.s ? say(l, "# on the host, not in this container:\n%s", line) : line;
+    return remedy_on_host(l, in_words(l, name, params), kernel_line(l, name, params));
 }
 
 const char *remedy_kernel_add(const struct look *l, const char *params)
@@ -254,12 +312,13 @@ const char *remedy_limit(const struct look *l, int64_t bytes)
 
 const char *remedy_kernel_newer(const struct look *l)
 {
-    return distro_find(l)->newer_kernel;
+    return remedy_on_host(l, "install a newer kernel, and reboot", distro_find(l)->newer_kernel);
 }
 
 const char *remedy_firmware_newer(const struct look *l)
 {
-    return distro_find(l)->newer_firmware;
+    return remedy_on_host(l, "update linux-firmware, rebuild the initramfs, and reboot",
+                          distro_find(l)->newer_firmware);
 }
 
 const char *remedy_install(const struct look *l, const char *package)

@@ -13,6 +13,8 @@ const char *remedy_kernel_add(const struct look *l, const char *params);
 const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params);
 /* Sets the limit of memory that a GPU may map. */
 const char *remedy_limit(const struct look *l, int64_t bytes);
+/* The line; in a container, what somebody has to do outside of it, in words. */
+const char *remedy_on_host(const struct look *l, const char *words, const char *line);
 const char *remedy_kernel_newer(const struct look *l);
 const char *remedy_firmware_newer(const struct look *l);
 const char *remedy_install(const struct look *l, const char *package);

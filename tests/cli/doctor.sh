@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # cairn doctor: its contract on every captured machine, and the probe against a torch that is not one.
-. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lib.sh"
 
 halo=$data/sysfs-synthetic/gfx1151-kernel7-with-cwsr-size
 both=$data/sysfs-synthetic/gfx1031-gfx1036-rx6750xt-plus-igpu
@@ -85,12 +86,66 @@ PYTHON
     done
 }
 
+a_container_is_not_told_to_boot()
+{
+    cp -r "$data/sysfs/gfx1151-strixhalo-hal0-lxc-container" "$tmp/lxc"
+    mkdir -p "$tmp/lxc/run/systemd" "$tmp/lxc/etc/default"
+    echo lxc >"$tmp/lxc/run/systemd/container"
+    echo ID=debian >"$tmp/lxc/etc/os-release"
+    touch "$tmp/lxc/etc/default/grub"
+    run doctor --json --root "$tmp/lxc"
+    json_is 'not [c for c in d["checks"] if "reboot" in (c["remedy"] or "") and not c["remedy"].startswith("# on the host")]'
+    json_is '[c for c in d["checks"] if (c["remedy"] or "").startswith("# on the host")]'
+}
+
+the_report_is_short_unless_asked()
+{
+    run doctor --root "$both"
+    out_lacks '  ok '
+    out_has 'kernel: '
+    short=$(wc -l <"$out")
+    run doctor -v --root "$both"
+    out_has '  ok '
+    [ "$short" -lt "$(wc -l <"$out")" ] || fail 'nothing was left out'
+    run doctor --only env --root "$both"
+    out_has '  ok '
+    out_has ' in environment;'
+    run doctor --only torch --json --root "$both"
+    json_is '{c["group"] for c in d["checks"]} <= {"pytorch"}'
+}
+
+one_command_is_printed_once()
+{
+    python3 "$here/../tools/mktree.py" "$tmp/old" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx1030,gfx1100
+    run doctor --root "$halo" --torch "$tmp/old/venv"
+    [ "$(sed '/knowledge reviewed/,$d' "$out" | grep -c 'pip install --force-reinstall torch ')" -le 2 ] ||
+        fail 'the same command again and again'
+}
+
+the_plan_cures_what_a_variable_can()
+{
+    python3 "$here/../tools/mktree.py" "$tmp/old" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx1030,gfx1100
+    run doctor --json --root "$both" --torch "$tmp/old/venv"
+    json_is 'd["verdict"] == "broken" and d["first"] == "torch-target" and d["plan_cures"]'
+    json_is '"cairn run -- COMMAND" in d["summary"] and "HSA_OVERRIDE_GFX_VERSION" in d["summary"]'
+    HSA_OVERRIDE_GFX_VERSION=10.3.0 run doctor --json --root "$both" --torch "$tmp/old/venv"
+    json_is 'd["verdict"] == "degraded" and not d["plan_cures"]'
+    python3 "$here/../tools/mktree.py" "$tmp/far" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx906
+    run doctor --json --root "$both" --torch "$tmp/far/venv"
+    json_is 'd["verdict"] == "broken" and not d["plan_cures"]'
+    # A wheel for this chip alone: under a foreign name not one kernel is found.
+    python3 "$here/../tools/mktree.py" "$tmp/alone" --torch 2.9.1+rocm7.10 --hip 7.1.0 --layout kpack --targets gfx1151
+    HSA_OVERRIDE_GFX_VERSION=11.0.0 run doctor --json --root "$halo" --torch "$tmp/alone/venv"
+    status_of override fail
+    json_is 'd["verdict"] == "broken" and d["first"] == "override" and d["plan_cures"]'
+}
+
 a_wrapped_remedy_is_the_same_command()
 {
     halo_with debian 65536000
     run doctor --root "$tmp/halo"
     # From the arrow to the next finding, as a person would copy it.
-    awk '/may map only/ { on = 1; next } on && /^  [a-zA-Z?]/ { exit } on && /→/ { copy = 1 } on && copy' "$out" |
+    awk '/may map only/ { on = 1; next } on && /^(  )?[a-zA-Z?]/ { exit } on && /→/ { copy = 1 } on && copy' "$out" |
         sed 's/→//' >"$tmp/pasted"
     grep -q '\\$' "$tmp/pasted" || fail 'the command was expected to be wrapped'
     sed 's/sudo/true/g' "$tmp/pasted" | bash 2>"$err" || fail "does not run: $(cat "$tmp/pasted")"
@@ -294,6 +349,12 @@ wrong_numbers_are_found()
     probe_line probe-matmul fail '1 of 4096 wrong'
 }
 
+shared_memory_is_predicted_as_hip_tells_it()
+{
+    FAKE_TORCH=fine run doctor --json --probe --torch "$fake" --root "$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt"
+    json_is '[(l["predicted"], l["differs"]) for l in d["probe"]["lines"] if l["id"] == "probe-memory"] == [("112.0 GiB", False)]'
+}
+
 another_target_is_noticed()
 {
     FAKE_TORCH_TARGET=gfx1100 FAKE_TORCH=fine run doctor --json --probe --torch "$fake" --root "$halo"
@@ -421,6 +482,10 @@ it every_check_is_documented
 it a_machine_without_a_gpu_gets_the_truth
 it the_contract_holds_on_every_capture
 it every_remedy_can_be_pasted
+it a_container_is_not_told_to_boot
+it the_report_is_short_unless_asked
+it one_command_is_printed_once
+it the_plan_cures_what_a_variable_can
 it a_wrapped_remedy_is_the_same_command
 it text_fits_a_terminal
 it ascii_where_the_locale_has_no_more
@@ -438,6 +503,7 @@ it the_chip_can_be_told
 it the_probe_confirms_the_prediction
 it the_probe_contradicts_the_prediction
 it wrong_numbers_are_found
+it shared_memory_is_predicted_as_hip_tells_it
 it another_target_is_noticed
 it failures_in_python_are_findings
 it a_hang_ends_at_the_time_limit

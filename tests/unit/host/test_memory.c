@@ -105,7 +105,15 @@ static void raised_gttsize_alone_does_not_help(void)
     CHECK_INT(g.usable_bytes.v, 62 * GIB);
     CHECK_STR(g.usable_reason,
               "ttm.pages_limit, which is smaller than GTT"); /* no sign of AMD's own amdttm */
-    gtt.value = "-1";                                        /* the default: GTT follows the page limit */
+    h.memory_total_bytes =
+        (struct num){ 0 }; /* then nobody knows the default, and the figure of GTT is no limit */
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK(!g.usable_bytes.from && !memory_total(&h, &arena, &g).from);
+    g.kfd_bank_bytes = known(61 * GIB);
+    memory_judge_gpu(&h, &arena, &g);
+    CHECK_INT(g.usable_bytes.v, 61 * GIB);
+    g.kfd_bank_bytes = (struct num){ 0 };
+    gtt.value = "-1"; /* the default: GTT follows the page limit */
     h.memory_total_bytes = known(200 * GIB);
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 128 * GIB);

@@ -94,6 +94,12 @@ SPOIL(carve_8) { GPU.vram_total_bytes = num_of(8 * GIB); }
 SPOIL(carve_unknown) { GPU.vram_total_bytes = (struct num){ 0 }; }
 SPOIL(default_limit) { m->params[0].value = "16384000"; GPU.gtt_total_bytes = num_of(16384000LL * 4096); }
 SPOIL(default_limit_debian) { default_limit(m); HOST.os_id = text_of("debian"); }
+SPOIL(default_limit_entries) { default_limit(m); HOST.os_id = text_of("arch"); HOST.boot_entries = true; }
+SPOIL(default_limit_cmdline) { default_limit_entries(m); HOST.boot_cmdline = true; }
+SPOIL(default_limit_both_loaders) { default_limit_entries(m); HOST.grub_defaults = true; }
+SPOIL(default_limit_like) { default_limit(m); HOST.os_id = text_of("tuxedo"); HOST.os_like = text_of("something debian"); }
+SPOIL(default_limit_gentoo) { default_limit(m); HOST.os_id = text_of("gentoo"); HOST.grub_defaults = true; }
+SPOIL(default_limit_in_docker) { default_limit_debian(m); HOST.container = text_of("docker"); }
 SPOIL(default_limit_pop) { default_limit(m); HOST.os_id = text_of("pop"); }
 SPOIL(default_limit_atomic) { default_limit(m); HOST.os_name = text_of("Fedora Linux 43 (Silverblue)"); }
 SPOIL(default_limit_nixos) { default_limit(m); HOST.os_id = text_of("nixos"); }
@@ -276,6 +282,12 @@ const struct check_case hardware_cases[] = {
     { "ttm-limit", machine_halo, default_limit_debian, CHECK_WARN, "\\1 ttm.pages_limit=28573696\"/' /etc/default/grub" },
     { "ttm-limit", machine_halo, default_limit_pop, CHECK_WARN, "kernelstub -a \"ttm.pages_limit=28573696\"" },
     { "ttm-limit", machine_halo, default_limit_atomic, CHECK_WARN, "kargs --append-if-missing=ttm.pages_limit=28573696" },
+    { "ttm-limit", machine_halo, default_limit_entries, CHECK_WARN, "/boot/loader/entries -name '*.conf' -exec sed -i '/^options/ s/$/ ttm.pages_limit=" },
+    { "ttm-limit", machine_halo, default_limit_cmdline, CHECK_WARN, "/etc/kernel/cmdline && sudo kernel-install add-all" },
+    { "ttm-limit", machine_halo, default_limit_both_loaders, CHECK_WARN, "/etc/default/grub && sudo grub-mkconfig" },
+    { "ttm-limit", machine_halo, default_limit_like, CHECK_WARN, "/etc/default/grub && sudo update-grub" },
+    { "ttm-limit", machine_halo, default_limit_gentoo, CHECK_WARN, "/etc/default/grub && sudo grub-mkconfig" },
+    { "ttm-limit", machine_halo, default_limit_in_docker, CHECK_WARN, "# on the host, not in this container: add ttm.pages_limit=" },
     { "ttm-limit", machine_halo, default_limit_nixos, CHECK_WARN, "boot.kernelParams = [ \"ttm.pages_limit=28573696\" ];" },
     { "ttm-limit", machine_halo, default_limit_suse, CHECK_WARN, "/etc/default/grub && sudo grub2-mkconfig" },
     { "ttm-limit", machine_halo, default_limit_other, CHECK_WARN, "# add ttm.pages_limit=28573696" },
