@@ -31,6 +31,7 @@ static void print_results(const struct gpu_info *g, const struct bench_result *r
     printf("%s%s%s  ", print_color(COLOR_BOLD), g->name, print_color(COLOR_PLAIN));
     print_padded(stdout, g->title, 0);
     printf("  %s, cairn %s\n", g->arch, CAIRN_VERSION);
+    print_runtime(stdout, g, "");
     printf("%s%-13s %-25s %-6s %-22s %9s %15s %6s  %s%s\n", print_color(COLOR_BOLD), "BENCH", "NAME",
            "FORMAT", "SHAPE", "MS", "RATE", "SHARE", "BY", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < n; i++) {
@@ -56,6 +57,9 @@ static void print_results_json(const struct gpu_info *g, const struct bench_resu
     json_add_text(top, "title", g->title);
     json_add_text(top, "arch", g->arch);
     json_add_int(top, "driver", g->driver);
+    json_add_text(top, "library", g->library[0] ? g->library : NULL);
+    json_add_text(top, "library_source", g->source[0] ? g->source : NULL);
+    json_add_text(top, "not_used", g->passed_over[0] ? g->passed_over : NULL);
     struct json *results = json_add_array(top, "results");
     for (size_t i = 0; i < n; i++) {
         struct json *row = json_add_object(results, NULL);

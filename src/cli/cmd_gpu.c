@@ -132,7 +132,9 @@ static void print_table(const struct facts *f, const struct gpu_libraries *libra
            "NAME", "KIND", "USABLE / TOTAL", "BUSY", "TEMP", "POWER", "MHZ", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < f->n_gpus; i++)
         print_gpu(f, i, verbose);
-    print_libraries(f, libraries, a);
+    /* They are cairn's own; who trains with PyTorch needs no word about them. */
+    if (verbose || !facts_torch(f))
+        print_libraries(f, libraries, a);
     print_host(f);
     if (f->default_gpu >= 0 && f->n_gpus > 1)
         puts("* the GPU that cairn would train on");
@@ -145,7 +147,7 @@ static int show_once(const struct facts_options *o, bool json, bool verbose)
     struct cairn_error err = { 0 };
     if (facts_read(&f, o, &err))
         return print_error(&err);
-    const struct gpu_libraries *libraries = gpu_libraries_find(&f, o->root, &a);
+    const struct gpu_libraries *libraries = gpu_libraries_find(&f, &a);
     if (json) {
         CLEANUP(json_cleanup) struct json *v = gpu_json(&f, libraries);
         json_print(v, stdout);
@@ -219,6 +221,6 @@ int cmd_gpu(int argc, char **argv)
         return options_error(argv[0], "--watch wants seconds between 0.1 and 86400, not \"%s\"", watch);
     if (chips)
         return (json ? chips_print_json : markdown ? chips_print_markdown : chips_print_table)(), EXIT_FINE;
-    struct facts_options o = { .root = root, .env = (const char *const *)environ, .parts = FACTS_HARDWARE };
+    struct facts_options o = { .root = root, .env = (const char *const *)environ, .parts = FACTS_ALL };
     return watch ? show_again(&o, json, verbose, seconds) : show_once(&o, json, verbose);
 }

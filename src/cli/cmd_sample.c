@@ -94,6 +94,7 @@ static int sample(const struct wish *w, struct trained *t, struct cairn_error *e
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
     fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
+    print_runtime(stderr, gpu_info(t->options.g), "  ");
     if (!w->json)
         return write_samples(w, t, NULL, err);
     json_add_int(top, "schema", 1);

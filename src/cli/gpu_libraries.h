@@ -21,7 +21,7 @@ struct gpu_libraries {
 };
 
 /* For each GPU of f->gpus; empty where ROCm cannot use the GPU.  Memory is the arena's. */
-struct gpu_libraries *gpu_libraries_find(const struct facts *f, const char *root, struct arena *a);
+struct gpu_libraries *gpu_libraries_find(const struct facts *f, struct arena *a);
 const char *library_use_name(enum library_use use); /* "if it opens" */
 /* One sentence. */
 const char *gpu_libraries_text(const struct gpu_libraries *l, struct arena *a);

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "base/tty.h"
 #include "cli/commands.h"
+#include "gpu/gpu.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,4 +162,23 @@ int print_error(const struct cairn_error *err)
     default:
         return EXIT_TROUBLE;
     }
+}
+
+void print_runtime(FILE *out, const struct gpu_info *g, const char *before)
+{
+    if (g->api == GPU_API_HOST || !g->library[0])
+        return;
+    fputs(before, out);
+    print_padded(out, g->library, 0);
+    if (g->source[0]) {
+        fputs(" (", out);
+        print_padded(out, g->source, 0);
+        fputc(')', out);
+    }
+    fputc('\n', out);
+    if (!g->passed_over[0])
+        return;
+    fprintf(out, "%snot used: ", before);
+    print_padded(out, g->passed_over, 0);
+    fputc('\n', out);
 }

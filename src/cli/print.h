@@ -34,4 +34,8 @@ int print_width(void);
 /* "cairn: message" and the hint, on stderr; returns the exit code that fits the error's kind. */
 int print_error(const struct cairn_error *err);
 
+/* The library that drives a GPU, what it belongs to, and what did not open before it; nothing for the CPU. */
+struct gpu_info;
+void print_runtime(FILE *out, const struct gpu_info *g, const char *before);
+
 #endif

@@ -2,6 +2,8 @@
 #include "cli/self_env.h"
 
 #include "base/str.h"
+#include "gpu/libraries.h"
+#include "host/runtimes.h"
 #include "rules/plan.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,30 @@ static bool is_for_the_loader(const char *name)
     return str_starts(name, "LD_");
 }
 
+/* The ROCms of this machine, those inside a PyTorch too: where nothing else is installed, its wheel is a whole one. */
+static void offer_runtimes(void)
+{
+    static struct arena kept; /* what is offered lives as long as the process */
+    const struct facts_options fo = { .env = (const char *const *)environ, .parts = FACTS_SOFTWARE };
+    struct cairn_error err = { 0 };
+    CLEANUP(facts_release) struct facts f;
+    if (facts_read(&f, &fo, &err))
+        return; /* the loader is asked */
+    size_t n = f.n_runtimes;
+    struct library_set *sets = ARENA_NEW(&kept, struct library_set, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct rocm_files *files = &f.runtimes[i].files;
+        const char *const file[] = { [LIBRARY_HIP] = f.runtimes[i].hip,
+                                     [LIBRARY_HIPRTC] = files->hiprtc,
+                                     [LIBRARY_HIPBLASLT] = files->hipblaslt,
+                                     [LIBRARY_ROCBLAS] = files->rocblas };
+        sets[i].what = runtime_text(&f.runtimes[i], &kept);
+        for (size_t k = 0; k < ARRAY_LEN(file); k++)
+            sets[i].file[k] = file[k] ? arena_strdup(&kept, file[k]) : NULL;
+    }
+    library_offer(sets, n);
+}
+
 /* PyTorch is not asked about: cairn brings its own kernels, and needs no other chip's name. */
 void self_env_apply(void)
 {
@@ -33,7 +59,7 @@ void self_env_apply(void)
     CLEANUP(facts_release) struct facts f;
     struct plan plan;
     if (facts_read(&f, &fo, &err) || plan_build(&f, &po, &a, &plan, &err))
-        return; /* what cannot be judged stays as it is */
+        plan = (struct plan){ 0 }; /* what cannot be judged stays as it is */
     for (size_t i = 0; i < plan.n_unset; i++) {
         const struct plan_var *v = &plan.unset[i];
         if (is_for_the_loader(v->name))
@@ -44,4 +70,5 @@ void self_env_apply(void)
     for (size_t i = 0; i < plan.n_set; i++)
         if (!selects_gpus(plan.set[i].name) && !is_for_the_loader(plan.set[i].name))
             setenv(plan.set[i].name, plan.set[i].value, 1);
+    offer_runtimes();
 }

@@ -30,11 +30,11 @@ static void print_head(const struct gpu_info *g)
     printf("  cairn %s, %s, %d %s", CAIRN_VERSION, print_bytes((int64_t)g->total_bytes, memory), g->units,
            g->api == GPU_API_HOST ? "threads" : "compute units");
     if (g->api != GPU_API_HOST)
-        printf(", waves of %d, driver %s, runtime %s\n  ", g->wave,
+        printf(", waves of %d, driver %s, runtime %s", g->wave,
                version_text(g->api, g->driver, driver, sizeof(driver)),
                version_text(g->api, g->runtime, runtime, sizeof(runtime)));
-    print_padded(stdout, g->library, 0);
     putchar('\n');
+    print_runtime(stdout, g, "  ");
 }
 
 static void print_cell_of(const struct check_result *r)
@@ -151,6 +151,8 @@ static void add_device(struct json *array, const struct gpu_info *g)
     json_add_text(d, "driver", g->driver ? version_text(g->api, g->driver, text, sizeof(text)) : NULL);
     json_add_text(d, "runtime", g->runtime ? version_text(g->api, g->runtime, text, sizeof(text)) : NULL);
     json_add_text(d, "library", g->library[0] ? g->library : NULL);
+    json_add_text(d, "library_source", g->source[0] ? g->source : NULL);
+    json_add_text(d, "not_used", g->passed_over[0] ? g->passed_over : NULL);
 }
 
 static void add_result(struct json *array, const char *device, const struct check_result *r)

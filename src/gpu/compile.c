@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "config.h"
+#include "gpu/libraries.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -182,14 +183,21 @@ static int child_files(struct child *c, const char *source, struct cairn_error *
     return 0;
 }
 
-static int child_spawn(const struct child *c, const char *mode, const char *target, const char *name,
-                       pid_t *pid, struct cairn_error *err)
+/* What the child is to do, and with which files. */
+struct child_task {
+    const char *mode, *target, *name;
+    enum library library;
+};
+
+static int child_spawn(const struct child *c, const struct child_task *t, pid_t *pid, struct cairn_error *err)
 {
     char path[600], parent[16];
     if (find_compiler(path, sizeof(path), err))
         return -1;
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
-    const char *argv[] = { path, mode, target, name, parent, NULL };
+    const char *argv[] = {
+        path, t->mode, t->target, t->name, parent, library_file(LIBRARY_HIP), library_file(t->library), NULL
+    };
     posix_spawn_file_actions_t fa;
     posix_spawn_file_actions_init(&fa);
     posix_spawn_file_actions_adddup2(&fa, c->in, STDIN_FILENO);
@@ -246,8 +254,10 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
     CLEANUP(child_close) struct child c = { -1, -1, -1 };
     pid_t pid;
     int status;
-    if (child_files(&c, source, err) ||
-        child_spawn(&c, job->api == GPU_API_HIP ? "hip" : "cuda", job->arch, job->text->file, &pid, err))
+    bool hip = job->api == GPU_API_HIP;
+    const struct child_task task = { hip ? "hip" : "cuda", job->arch, job->text->file,
+                                     hip ? LIBRARY_HIPRTC : LIBRARY_NVRTC };
+    if (child_files(&c, source, err) || child_spawn(&c, &task, &pid, err))
         return -1;
     if (child_wait(pid, &status))
         return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: no end after %d s", job->text->file,
@@ -288,6 +298,11 @@ int compile_kernels(const struct compile_job *job, void **code, size_t *size, st
 
 /* ---- libraries that may end the process ---- */
 
+static enum library library_of(const char *name)
+{
+    return !strcmp(name, "rocblas") ? LIBRARY_ROCBLAS : LIBRARY_HIPBLASLT;
+}
+
 /* What a child found out, for one chip and driver.  It holds while the library and the folder with its kernels are
  * as they were. */
 struct finding {
@@ -325,7 +340,8 @@ static bool finding_read(const char *path, const char *library, struct finding *
     if (n < 3)
         return false;
     make_stamp(out->file, library, now);
-    return !strcmp(now, out->stamp);
+    const char *file = library_file(library_of(library)); /* another ROCm may have been probed last */
+    return !strcmp(now, out->stamp) && (!file[0] || !strcmp(file, out->file));
 }
 
 static void finding_write(const char *path, const char *library, struct finding *found)
@@ -354,7 +370,8 @@ static int probe_in_child(const struct gpu_info *info, const char *library, stru
     pid_t pid;
     int status;
     snprintf(device, sizeof(device), "%d", info->index);
-    if (child_files(&c, "", err) || child_spawn(&c, "probe", device, library, &pid, err))
+    const struct child_task task = { "probe", device, library, library_of(library) };
+    if (child_files(&c, "", err) || child_spawn(&c, &task, &pid, err))
         return -1;
     if (child_wait(pid, &status))
         return cairn_fail(err, CAIRN_ELACK, "%s: no answer after %d s", library, LIMIT_S);

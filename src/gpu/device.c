@@ -116,6 +116,8 @@ int device_list(struct device_api *api, enum gpu_api kind, struct arena *a, stru
         struct gpu_info info = { .api = kind, .index = i };
         snprintf(info.name, sizeof(info.name), "%s:%d", api->prefix, i);
         snprintf(info.library, sizeof(info.library), "%s", api->library);
+        snprintf(info.source, sizeof(info.source), "%s", api->source);
+        snprintf(info.passed_over, sizeof(info.passed_over), "%s", api->passed_over);
         describe(api, &info);
         if (api->describe(&info, err))
             return -1;

@@ -65,6 +65,7 @@ struct device_api {
     const struct device_codes *codes;
     const char *prefix; /* "hip" */
     char library[256];
+    char source[128], passed_over[512]; /* as in struct gpu_info */
 };
 
 /* Numbers that the two runtimes give different meanings. */

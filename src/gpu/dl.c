@@ -38,6 +38,16 @@ int dl_open(const char *const *names, const char *const *folders, void **library
     return cairn_fail(err, CAIRN_ELACK, "%s was not found (%s)", names[0], why ? why : "no reason given");
 }
 
+int dl_open_file(const char *file, void **library, struct cairn_error *err)
+{
+    char path[512];
+    *library = open_one(NULL, file, path, sizeof(path));
+    if (*library)
+        return 0;
+    const char *why = dlerror();
+    return cairn_fail(err, CAIRN_ELACK, "%s cannot be opened (%s)", file, why ? why : "no reason given");
+}
+
 int dl_resolve(void *library, const char *path, const struct dl_symbol *symbols, size_t n, void *into,
                struct cairn_error *err)
 {

@@ -19,6 +19,8 @@ struct dl_symbol {
  * file that was opened.  The error names what was looked for. */
 int dl_open(const char *const *names, const char *const *folders, void **library, char *path,
             size_t path_size, struct cairn_error *err);
+/* One file, by its path. */
+int dl_open_file(const char *file, void **library, struct cairn_error *err);
 /* Fills the struct `into`; fails with the names of all that are missing. */
 int dl_resolve(void *library, const char *path, const struct dl_symbol *symbols, size_t n, void *into,
                struct cairn_error *err);

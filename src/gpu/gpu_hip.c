@@ -85,7 +85,7 @@ static int describe(struct gpu_info *info, struct cairn_error *err)
     return 0;
 }
 
-static int load(struct cairn_error *err)
+static int load_set(struct cairn_error *err)
 {
     void *library;
     if (library_open(LIBRARY_HIP, &library, hip.api.library, sizeof(hip.api.library), err))
@@ -105,6 +105,26 @@ static int load(struct cairn_error *err)
     return 0;
 }
 
+/* The first ROCm that opens; what kept the ones before it out is in hip.api.passed_over. */
+static int load(struct cairn_error *err)
+{
+    CLEANUP(str_release) struct str passed = { 0 };
+    size_t n = library_offered();
+    for (size_t i = 0; i <= n; i++) {
+        struct cairn_error why = { 0 };
+        library_choose(i);
+        if (!load_set(&why)) {
+            const struct library_set *set = library_chosen();
+            snprintf(hip.api.passed_over, sizeof(hip.api.passed_over), "%s", passed.len ? passed.s : "");
+            snprintf(hip.api.source, sizeof(hip.api.source), "%s", set ? set->what : "");
+            return 0;
+        }
+        if (i < n || !n)
+            str_addf(&passed, "%s%s", passed.len ? "; " : "", why.msg);
+    }
+    return cairn_fail(err, CAIRN_ELACK, "%s", passed.s);
+}
+
 static int ready(struct cairn_error *err)
 {
     if (!hip.tried) {
@@ -118,7 +138,12 @@ static int ready(struct cairn_error *err)
 
 static int list(struct arena *a, struct gpu_info **infos, size_t *n, struct cairn_error *err)
 {
-    return ready(err) ? -1 : device_list(&hip.api, GPU_API_HIP, a, infos, n, err);
+    if (ready(err))
+        return -1;
+    int r = device_list(&hip.api, GPU_API_HIP, a, infos, n, err);
+    if (r && hip.api.passed_over[0] && !err->hint[0])
+        cairn_hint(err, "not used: %s", hip.api.passed_over);
+    return r;
 }
 
 static int open_device(struct gpu *g, struct cairn_error *err)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn-kc: the compiler of kernels, in a process of its own, since the vendors' compilers may abort.
  *
- *     cairn-kc hip|cuda ARCH NAME PARENT <text >code
- *     cairn-kc probe DEVICE rocblas|hipblaslt PARENT
+ *     cairn-kc hip|cuda ARCH NAME PARENT HIP LIBRARY <text >code
+ *     cairn-kc probe DEVICE rocblas|hipblaslt PARENT HIP LIBRARY
  *
  * The second opens a library that may end the process on a chip it does not know, to see whether it does, and prints the
- * path of its file.
+ * path of its file.  HIP and LIBRARY are the files of the runtime and of the compiler or library to open; empty: they
+ * are found by name.
  * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
 #include "gpu/dl.h"
 #include "gpu/libraries.h"
@@ -65,6 +66,16 @@ static char *read_text(void)
         return NULL;
     }
     return text;
+}
+
+/* What cairn chose, for library_open. */
+static void offer(const char *hip, const char *file, enum library l)
+{
+    static struct library_set set = { .what = "this ROCm" };
+    set.file[LIBRARY_HIP] = hip[0] ? hip : NULL;
+    set.file[l] = file[0] ? file : NULL;
+    if (file[0])
+        library_offer(&set, 1);
 }
 
 static int load(struct rtc *rtc, bool hip, struct cairn_error *err)
@@ -130,7 +141,7 @@ struct probed {
     void (*initialize)(void); /* rocBLAS loads its files for the chip here */
 };
 
-static int probe(int device, const char *library)
+static int probe(int device, const char *library, const char *hip, const char *file)
 {
     static const struct dl_symbol hip_rows[] = { { "hipSetDevice", offsetof(struct probed, set_device),
                                                    false } };
@@ -146,6 +157,7 @@ static int probe(int device, const char *library)
     struct cairn_error err = { 0 };
     struct probed p = { 0 };
     void *handle, *opened;
+    offer(hip, file, roc ? LIBRARY_ROCBLAS : LIBRARY_HIPBLASLT);
     if (library_open(LIBRARY_HIP, &opened, path, sizeof(path), &err) ||
         dl_resolve(opened, path, hip_rows, 1, &p, &err) ||
         library_open(roc ? LIBRARY_ROCBLAS : LIBRARY_HIPBLASLT, &opened, path, sizeof(path), &err) ||
@@ -165,18 +177,20 @@ static int probe(int device, const char *library)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5)
+    if (argc != 7)
         return fail(2, "cairn-kc is started by cairn");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }); /* a compiler that aborts leaves no core behind */
     if (getppid() != atoi(argv[4]))
         return fail(2, "cairn has ended");
     if (!strcmp(argv[1], "probe"))
-        _exit(probe(atoi(argv[2]), argv[3]));
+        _exit(probe(atoi(argv[2]), argv[3], argv[5], argv[6]));
     bool hip = !strcmp(argv[1], "hip");
     struct cairn_error err = { 0 };
     struct rtc rtc;
     char *text = read_text();
+    if (hip)
+        offer(argv[5], argv[6], LIBRARY_HIPRTC);
     if (!text)
         return fail(BAD_TEXT, "no text on standard input");
     if (load(&rtc, hip, &err))

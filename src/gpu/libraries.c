@@ -2,6 +2,7 @@
 #include "gpu/libraries.h"
 
 #include "gpu/dl.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,26 +23,66 @@ static const char *const nvrtc[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvr
                                      NULL };
 static const char *const cublaslt[] = { "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL };
 
-const char *const *library_names(enum library l)
+static const char *const *names_of(enum library l)
 {
     static const char *const *const names[] = { hip, hiprtc, hipblaslt, rocblas, nvrtc, cublaslt };
     return names[l];
 }
 
-const char *library_variable(enum library l)
+static void folder_of(enum library l, char *out, size_t size)
 {
-    return l < LIBRARY_NVRTC ? "ROCM_PATH" : "CUDA_HOME";
+    bool rocm = l <= LIBRARY_ROCBLAS;
+    const char *root = getenv(rocm ? "ROCM_PATH" : "CUDA_HOME");
+    snprintf(out, size, "%s/%s",
+             root && root[0] ? root
+             : rocm          ? "/opt/rocm"
+                             : "/usr/local/cuda",
+             rocm ? "lib" : "lib64");
 }
 
-void library_folder(enum library l, const char *root, char *out, size_t size)
+static struct {
+    const struct library_set *sets;
+    size_t n, chosen;
+} offered;
+
+void library_offer(const struct library_set *sets, size_t n)
 {
-    const char *otherwise = l < LIBRARY_NVRTC ? "/opt/rocm" : "/usr/local/cuda";
-    snprintf(out, size, "%s/%s", root && root[0] ? root : otherwise, l < LIBRARY_NVRTC ? "lib" : "lib64");
+    offered.sets = sets;
+    offered.n = n;
+    offered.chosen = 0;
+}
+
+size_t library_offered(void)
+{
+    return offered.n;
+}
+
+void library_choose(size_t set)
+{
+    offered.chosen = set;
+}
+
+const struct library_set *library_chosen(void)
+{
+    return offered.chosen < offered.n ? &offered.sets[offered.chosen] : NULL;
+}
+
+const char *library_file(enum library l)
+{
+    const struct library_set *set = l <= LIBRARY_ROCBLAS ? library_chosen() : NULL;
+    return set && set->file[l] ? set->file[l] : "";
 }
 
 int library_open(enum library l, void **handle, char *path, size_t size, struct cairn_error *err)
 {
     char folder[256];
-    library_folder(l, getenv(library_variable(l)), folder, sizeof(folder));
-    return dl_open(library_names(l), (const char *const[]){ folder, NULL }, handle, path, size, err);
+    const struct library_set *set = l <= LIBRARY_ROCBLAS ? library_chosen() : NULL;
+    if (set && !set->file[l])
+        return cairn_fail(err, CAIRN_ELACK, "%s has no %s", set->what, names_of(l)[0]);
+    if (set) {
+        snprintf(path, size, "%s", set->file[l]);
+        return dl_open_file(set->file[l], handle, err);
+    }
+    folder_of(l, folder, sizeof(folder));
+    return dl_open(names_of(l), (const char *const[]){ folder, NULL }, handle, path, size, err);
 }

@@ -15,12 +15,21 @@ enum library {
     LIBRARY_CUBLASLT
 };
 
-/* Names in the order of trial, NULL at the end. */
-const char *const *library_names(enum library l);
-/* Where each name is tried after the loader's own places: "$ROCM_PATH/lib", "$CUDA_HOME/lib64", or where they are when
- * the variable (`root` is its value; may be NULL) is not set. */
-void library_folder(enum library l, const char *root, char *out, size_t size);
-const char *library_variable(enum library l); /* "ROCM_PATH" */
+/* One ROCm: the files that are opened together, so that runtime, compiler and libraries fit each other. */
+struct library_set {
+    const char *what;                      /* for people: "ROCm 6.4, of PyTorch 2.9.1+rocm6.4" */
+    const char *file[LIBRARY_ROCBLAS + 1]; /* paths; NULL: it has none */
+};
+/* The sets in the order of trial; they must live as long as the process.  After them, or where none is offered, the
+ * names are tried: in the loader's places, then in $ROCM_PATH/lib or $CUDA_HOME/lib64, or where those usually are. */
+void library_offer(const struct library_set *sets, size_t n);
+size_t library_offered(void);
+/* From now on ROCm's libraries are those of this set; library_offered(): by their names. */
+void library_choose(size_t set);
+const struct library_set *library_chosen(void); /* NULL: by their names */
+/* The file that library_open will open: "" where that is found out by name. */
+const char *library_file(enum library l);
+
 /* path becomes the file that was opened. */
 int library_open(enum library l, void **handle, char *path, size_t size, struct cairn_error *err);
 

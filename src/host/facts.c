@@ -9,6 +9,7 @@
 #include "host/kernel.h"
 #include "host/memory.h"
 #include "host/rocm.h"
+#include "host/runtimes.h"
 #include "host/torch.h"
 #include <stdarg.h>
 #include <string.h>
@@ -99,6 +100,8 @@ int facts_read(struct facts *f, const struct facts_options *o, struct cairn_erro
         r = torch_find(f, o, err);
         if (!r)
             r = rocm_find(f, o, err);
+        if (!r)
+            runtimes_find(f);
     }
     if (r)
         facts_release(f);

@@ -133,13 +133,20 @@ struct host_facts {
 /* NULL when it is not known. */
 const struct param *host_param(const struct host_facts *h, const char *module, const char *name);
 
+/* What is opened beside libamdhip64; NULL: not there. */
+struct rocm_files {
+    const char *hiprtc, *hipblaslt, *rocblas;
+};
+
 enum rocm_kind { ROCM_CLASSIC, ROCM_THEROCK, ROCM_DISTRO, ROCM_WHEEL };
 struct rocm_facts {
     const char *path;
+    const char *how; /* the variable or option that names it; NULL: it is in a usual place */
     enum rocm_kind kind;
     struct text version;
     struct version parsed;
     struct text hip_library; /* the libamdhip64 in it */
+    struct rocm_files files;
     struct text miopen_version;
     struct targets rocblas, hipblaslt;
     bool has_rocminfo;
@@ -169,6 +176,7 @@ struct torch_facts {
     struct targets compiled, device_wheels;
     struct targets rocblas, hipblaslt, miopen, aotriton;
     struct text hip_library; /* the libamdhip64 this torch loads */
+    struct rocm_files files; /* beside that one */
     struct text miopen_version, aotriton_version;
     struct package_facts bitsandbytes, triton, flash_attn, accelerate;
     const char
@@ -182,6 +190,16 @@ struct command_facts {
     bool sure;          /* of the Python */
     const char *python; /* NULL: not known */
     const char *how;    /* how it was found, or why it was not */
+};
+
+/* One that cairn itself could compute with. */
+struct hip_runtime {
+    const char *what;       /* "ROCM_PATH", "/opt/rocm-6.4.1", "PyTorch 2.9.1+rocm6.4", "LD_LIBRARY_PATH" */
+    bool named;             /* by the user */
+    struct version version; /* n is 0: not known */
+    const char *hip;        /* the file of libamdhip64 */
+    struct rocm_files files;
+    struct targets rocblas, hipblaslt; /* what the libraries carry kernels for */
 };
 
 struct disk_facts {
@@ -208,6 +226,8 @@ struct facts {
     struct torch_facts *torches; /* the command's own, then in the order in which a shell would find them */
     size_t n_torches;
     struct command_facts command;
+    struct hip_runtime *runtimes; /* in the order in which cairn tries them: runtimes.h */
+    size_t n_runtimes;
     struct disk_facts *disks;
     size_t n_disks;
     struct miopen_cache miopen_cache;

@@ -120,22 +120,39 @@ static void read_miopen_db(struct dir *d, const char *prefix, struct targets *ou
     targets_join(out, d->a, &t);
 }
 
-/* A library in a listed directory: its plain name, the name with the major version, or any.  The name with
- * one number is what programs are linked to, so it is preferred. */
+/* Whether a file is this library, and what stands behind ".so" in its name.  Wheels may put a hash into it:
+ * "libamdhip64-1a2b3c4d.so". */
+static bool is_library(const char *file, const char *name, const char **rest)
+{
+    size_t n = strlen(name);
+    if (strncmp(file, name, n))
+        return false;
+    file += n;
+    if (*file == '-') {
+        size_t hash = strspn(file + 1, "0123456789abcdef");
+        if (hash < 8)
+            return false;
+        file += 1 + hash;
+    }
+    *rest = file + strlen(".so");
+    return str_starts(file, ".so") && (!**rest || **rest == '.');
+}
+
+/* A library in a listed directory, named without ".so": the name with one number is what programs are linked to, so
+ * it is preferred, and of several the newest; else the plain name, or any. */
 static const char *find_library(const struct dir *d, const char *name)
 {
-    const char *best = NULL;
-    size_t n = strlen(name);
+    const char *best = NULL, *any = NULL, *rest;
     for (size_t i = 0; i < d->n; i++) {
-        const char *rest = d->names[i] + n;
-        if (strncmp(d->names[i], name, n) || (*rest && *rest != '.'))
+        if (!is_library(d->names[i], name, &rest))
             continue;
-        if (*rest && rest[1 + strspn(rest + 1, "0123456789")] == '\0')
-            return d->names[i];
-        if (!best)
+        bool one_number = *rest && rest[1 + strspn(rest + 1, "0123456789")] == '\0';
+        if (one_number && (!best || str_compare_natural(d->names[i], best) > 0))
             best = d->names[i];
+        if (!any)
+            any = d->names[i];
     }
-    return best;
+    return best ? best : any;
 }
 
 /* What the numbers behind ".so." say, of the file that a name leads to: "6.4.60401". */
@@ -157,7 +174,7 @@ static bool rocm_from_number(int number, struct version *out)
 
 static void read_hip(struct dir *d, struct prefix_facts *io)
 {
-    const char *name = find_library(d, "libamdhip64.so");
+    const char *name = find_library(d, "libamdhip64");
     struct version v, rocm;
     if (!name || io->hip_library.s)
         return;
@@ -235,7 +252,7 @@ static struct text miopen_from_cmake(const struct dir *d, const char *lib)
 /* libMIOpen.so.1.0.60400: not MIOpen's own version, but the release it came with. */
 static struct text miopen_from_library(const struct dir *d)
 {
-    const char *name = find_library(d, "libMIOpen.so");
+    const char *name = find_library(d, "libMIOpen");
     const char *text = name ? library_version(d, name) : NULL;
     struct version v, rocm;
     if (!text || !version_parse(text, &v) || v.n < 3 || !rocm_from_number(v.part[2], &rocm))
@@ -243,10 +260,9 @@ static struct text miopen_from_library(const struct dir *d)
     return prefix_miopen_by_rocm(d->a, rocm);
 }
 
-static void read_lib(struct dir *d, const char *prefix, const char *lib, struct prefix_facts *io)
+static void read_lib(struct dir *d, const char *path, struct prefix_facts *io)
 {
     struct dir libraries = *d;
-    const char *path = arena_printf(d->a, "%s/%s", prefix, lib);
     if (!dir_list(&libraries, path))
         return;
     read_hip(&libraries, io);
@@ -256,16 +272,42 @@ static void read_lib(struct dir *d, const char *prefix, const char *lib, struct 
         io->miopen_version = miopen_from_library(&libraries);
     struct {
         const char *name, *file;
-        struct targets *t;
-    } blas[] = {
-        { "rocblas", "librocblas.so", &io->rocblas },
-        { "hipblaslt", "libhipblaslt.so", &io->hipblaslt },
+        const char **found;
+        struct targets *t; /* NULL: it has no kernels of its own */
+    } beside[] = {
+        { "hiprtc", "libhiprtc", &io->files.hiprtc, NULL },
+        { "rocblas", "librocblas", &io->files.rocblas, &io->rocblas },
+        { "hipblaslt", "libhipblaslt", &io->files.hipblaslt, &io->hipblaslt },
     };
-    for (size_t i = 0; i < ARRAY_LEN(blas); i++) {
-        bool there = read_kernels(d, path, blas[i].name, blas[i].t);
-        if (!there && !blas[i].t->from && find_library(&libraries, blas[i].file))
-            blas[i].t->from = arena_printf(d->a, "%s/%s", path, blas[i].name);
+    for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
+        const char *file = find_library(&libraries, beside[i].file);
+        bool there = beside[i].t && read_kernels(d, path, beside[i].name, beside[i].t);
+        if (file && !*beside[i].found)
+            *beside[i].found = arena_printf(d->a, "%s/%s", path, file);
+        if (file && beside[i].t && !there && !beside[i].t->from)
+            beside[i].t->from = arena_printf(d->a, "%s/%s", path, beside[i].name);
     }
+}
+
+void prefix_read_folder(const struct root *r, struct arena *a, const char *folder, struct prefix_facts *io)
+{
+    CLEANUP(arena_release) struct arena scratch = { 0 };
+    struct dir d = { .root = r, .a = a, .scratch = &scratch };
+    read_lib(&d, folder, io);
+}
+
+/* The first numbers of libamdhip64.so.N; only a few exist. */
+bool prefix_has_hip(const struct root *r, struct arena *a, const char *folder)
+{
+    enum { OLDEST = 4, NEWEST = 12 };
+    if (!root_exists(r, folder))
+        return false;
+    if (root_exists(r, path_join(a, folder, "libamdhip64.so")))
+        return true;
+    for (int n = OLDEST; n <= NEWEST; n++)
+        if (root_exists(r, arena_printf(a, "%s/libamdhip64.so.%d", folder, n)))
+            return true;
+    return false;
 }
 
 void prefix_read(const struct root *r, struct arena *a, const char *path, struct prefix_facts *io)
@@ -275,6 +317,6 @@ void prefix_read(const struct root *r, struct arena *a, const char *path, struct
     if (!io->miopen_version.s)
         io->miopen_version = miopen_from_header(&d, path);
     for (size_t i = 0; prefix_lib_dirs[i]; i++)
-        read_lib(&d, path, prefix_lib_dirs[i], io);
+        read_lib(&d, arena_printf(a, "%s/%s", path, prefix_lib_dirs[i]), io);
     read_miopen_db(&d, path, &io->miopen);
 }

@@ -16,12 +16,17 @@
 struct prefix_facts {
     struct text hip_library; /* libamdhip64 */
     struct text hip_version; /* "6.4", from that file's name */
+    struct rocm_files files;
     struct text miopen_version;
     struct targets rocblas, hipblaslt, miopen; /* a library without kernel files carries none */
 };
 
 /* Adds what is there; what an earlier prefix had stays, lists are joined. */
 void prefix_read(const struct root *r, struct arena *a, const char *path, struct prefix_facts *io);
+/* The same of one folder of libraries, wherever it is. */
+void prefix_read_folder(const struct root *r, struct arena *a, const char *folder, struct prefix_facts *io);
+/* Whether libamdhip64 is in it, under a name that is usual: a system's folder of libraries is long to list. */
+bool prefix_has_hip(const struct root *r, struct arena *a, const char *folder);
 /* The MIOpen that a ROCm release came with; unknown for releases that are not in the table. */
 struct text prefix_miopen_by_rocm(struct arena *a, struct version rocm);
 /* The directories below a prefix that may hold libraries; ends with NULL. */

@@ -26,21 +26,11 @@ static bool has(const struct search *s, const char *dir, const char *name)
     return root_exists(s->root, join(s, dir, name));
 }
 
-/* The first number of libamdhip64.so.N that is there; only a few exist, and a system's library directory is
- * long to list. */
 static bool has_hip(const struct search *s, const char *dir)
 {
-    enum { OLDEST = 4, NEWEST = 12 };
-    for (size_t i = 0; prefix_lib_dirs[i]; i++) {
-        const char *lib = join(s, dir, prefix_lib_dirs[i]);
-        if (!root_exists(s->root, lib))
-            continue;
-        if (has(s, lib, "libamdhip64.so"))
+    for (size_t i = 0; prefix_lib_dirs[i]; i++)
+        if (prefix_has_hip(s->root, s->a, join(s, dir, prefix_lib_dirs[i])))
             return true;
-        for (int n = OLDEST; n <= NEWEST; n++)
-            if (has(s, lib, arena_printf(s->a, "libamdhip64.so.%d", n)))
-                return true;
-    }
     return false;
 }
 
@@ -120,6 +110,7 @@ static void add(struct search *s, struct rocm_facts start, const struct prefix_f
     *r = start;
     read_version(s, r->path, p, r);
     r->hip_library = p->hip_library;
+    r->files = p->files;
     r->miopen_version = p->miopen_version.s ? p->miopen_version : prefix_miopen_by_rocm(s->a, r->parsed);
     r->rocblas = p->rocblas;
     r->hipblaslt = p->hipblaslt;
@@ -127,7 +118,7 @@ static void add(struct search *s, struct rocm_facts start, const struct prefix_f
 }
 
 /* A directory counts as an installation by what is in it: an empty left-over of /opt/rocm is none. */
-static bool add_prefix(struct search *s, const char *dir)
+static bool add_prefix(struct search *s, const char *dir, const char *how)
 {
     bool therock = has(s, dir, "share/therock");
     bool is_one = therock || has(s, dir, ".info") || has(s, dir, "bin/rocminfo") || has_hip(s, dir);
@@ -137,7 +128,7 @@ static bool add_prefix(struct search *s, const char *dir)
         return true;
     struct prefix_facts p = { 0 };
     prefix_read(s->root, s->a, dir, &p);
-    add(s, (struct rocm_facts){ .path = dir, .kind = therock ? ROCM_THEROCK : ROCM_CLASSIC }, &p);
+    add(s, (struct rocm_facts){ .path = dir, .how = how, .kind = therock ? ROCM_THEROCK : ROCM_CLASSIC }, &p);
     return true;
 }
 
@@ -150,12 +141,12 @@ static void add_inside(struct search *s, const char *dir, const char *start)
         return;
     for (size_t i = n; i-- > 0;)
         if (str_starts(names[i], start))
-            add_prefix(s, join(s, dir, names[i]));
+            add_prefix(s, join(s, dir, names[i]), NULL);
 }
 
 /* What the distribution packaged: libraries among all others in /usr.  Fedora keeps kernels of a family of
  * chips in a tree of its own. */
-static void add_distribution(struct search *s)
+static void add_distribution(struct search *s, const char *how)
 {
     struct prefix_facts p = { 0 };
     char **families;
@@ -167,12 +158,13 @@ static void add_distribution(struct search *s)
         for (size_t i = 0; i < n; i++)
             if (str_starts(families[i], "gfx"))
                 prefix_read(s->root, s->a, join(s, "/usr/lib64/rocm", families[i]), &p);
-    add(s, (struct rocm_facts){ .path = "/usr", .kind = ROCM_DISTRO }, &p);
+    add(s, (struct rocm_facts){ .path = "/usr", .how = how, .kind = ROCM_DISTRO }, &p);
 }
 
 static void add_system(struct search *s)
 {
     static const char *const variables[] = { "ROCM_PATH", "ROCM_HOME", "HIP_PATH" };
+    const char *usr = NULL;
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
         const char *dir = facts_env(s->f, variables[i]);
         size_t n = dir ? strlen(dir) : 0;
@@ -180,14 +172,16 @@ static void add_system(struct search *s)
             n--;
         dir = dir ? arena_strndup(s->a, dir, n) : NULL;
         /* A variable may say /usr, where the distribution's libraries are. */
-        if (dir && *dir == '/' && n > 1 && strcmp(dir, "/usr"))
-            add_prefix(s, dir);
+        if (str_eq(dir, "/usr"))
+            usr = usr ? usr : variables[i];
+        else if (dir && *dir == '/' && n > 1)
+            add_prefix(s, dir, variables[i]);
     }
-    add_prefix(s, "/opt/rocm");
-    add_prefix(s, "/opt/rocm/core");
+    add_prefix(s, "/opt/rocm", NULL);
+    add_prefix(s, "/opt/rocm/core", NULL);
     add_inside(s, "/opt/rocm", "core-");
     add_inside(s, "/opt", "rocm-");
-    add_distribution(s);
+    add_distribution(s, usr);
 }
 
 /* The wheels: the runtime is in _rocm_sdk_core, the math libraries beside it. */
@@ -215,7 +209,8 @@ static int add_given(struct search *s, const char *given, struct cairn_error *er
     if (!dir)
         return cairn_fail(err, CAIRN_EUSAGE, "--rocm %s: no such directory", given);
     /* TheRock's packages put the installation one level further down. */
-    if (add_prefix(s, dir) || (has(s, dir, "core") && add_prefix(s, join(s, dir, "core"))))
+    if (add_prefix(s, dir, "--rocm") ||
+        (has(s, dir, "core") && add_prefix(s, join(s, dir, "core"), "--rocm")))
         return 0;
     cairn_fail(err, CAIRN_EUSAGE, "--rocm %s: not a ROCm installation", given);
     return cairn_hint(err,

@@ -217,6 +217,7 @@ static void read_libraries(struct reading *r)
             str_starts(r->site->names[i], "_rocm_sdk_libraries"))
             prefix_read(r->root, r->a, site_path(r->site, r->site->names[i]), &p);
     t->hip_library = p.hip_library;
+    t->files = p.files;
     t->miopen_version = p.miopen_version.s ? p.miopen_version : prefix_miopen_by_rocm(r->a, t->hip_parsed);
     t->rocblas = p.rocblas;
     t->hipblaslt = p.hipblaslt;

@@ -2,6 +2,7 @@
 #include "rules/looks.h"
 
 #include "host/memory.h"
+#include "host/runtimes.h"
 #include "rules/remedy.h"
 #include <string.h>
 
@@ -93,6 +94,23 @@ struct finding check_rocm_loaded(const struct look *l)
             say(l, "PyTorch is built for HIP %s but loads ROCm %s from %s", t->hip.s, r->version.s, r->path),
             "another major version has other symbols: an import error, or a crash later", remedy_torch(l));
     return found_ok(l, "PyTorch loads %s", t->hip_library.s);
+}
+
+/* What cairn itself computes with; PyTorch is not concerned. */
+struct finding check_native_runtime(const struct look *l)
+{
+    if (!l->facts->n_runtimes) {
+        if (!l->facts->root.live)
+            return found_unknown("no HIP runtime in this captured tree",
+                                 "it may hold the hardware's files only", NULL);
+        return found(CHECK_WARN, "no HIP runtime was found: cairn train, bench and sample use the CPU",
+                     "a PyTorch for ROCm brings one that cairn uses, too", remedy_torch(l));
+    }
+    const struct hip_runtime *r = &l->facts->runtimes[0];
+    if (!r->files.hiprtc)
+        return found(CHECK_WARN, say(l, "%s has no libhiprtc beside it", r->hip),
+                     "cairn train, bench and sample compile their kernels with it", remedy_torch(l));
+    return found_ok(l, "cairn train, bench and sample use %s (%s)", r->hip, runtime_text(r, l->arena));
 }
 
 struct finding check_rocm_cwsr(const struct look *l)

@@ -108,6 +108,8 @@ static const struct check table[] = {
       THEROCK "RELEASES.md", CHECK_ADVICE, check_rocm_present },
     { "rocm-loaded", "rocm", "PyTorch loads a HIP runtime of the major version it was built for",
       TORCH_SRC "torch/__init__.py", 0, check_rocm_loaded },
+    { "native-runtime", "rocm", "there is a HIP runtime and its compiler for cairn's own training",
+      "https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_rtc.html", CHECK_ADVICE, check_native_runtime },
     { "rocm-floor", "rocm", "ROCm is not older than the first release that supports the chip",
       "https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html", 0, check_rocm_floor },
     { "rocm-cwsr", "rocm", "the runtime has its half of gfx1151's context-save fix",

@@ -101,6 +101,7 @@ CHECK_LOOK(gpu_memory);
 CHECK_LOOK(rocm_present);
 CHECK_LOOK(rocm_floor);
 CHECK_LOOK(rocm_loaded);
+CHECK_LOOK(native_runtime);
 CHECK_LOOK(rocm_cwsr);
 CHECK_LOOK(rocm_known_bad);
 

@@ -528,6 +528,11 @@ void job_summary(struct job *j)
     struct data_info d;
     data_info_get(j->data, &d);
     job_say(j, "device    %s, %s (%s): %s", g->name, g->title, g->arch, j->o->why_device);
+    if (g->api != GPU_API_HOST && g->library[0])
+        job_say(j, "runtime   %s%s%s%s", g->library, g->source[0] ? " (" : "", g->source,
+                g->source[0] ? ")" : "");
+    if (g->passed_over[0])
+        job_say(j, "not used  %s", g->passed_over);
     job_say(
         j,
         "model     %s parameters: %zu layer%s of %zu heads, %zu wide, %zu tokens of context, vocabulary %zu",

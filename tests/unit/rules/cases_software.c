@@ -22,6 +22,9 @@ SPOIL(rocm_unknown) { rocm_by_hip(m); TORCH.hip_parsed = (struct version){ 0 }; 
 SPOIL(foreign_hip) { system_rocm(m); TORCH.hip_library = text_of("/opt/rocm-6.4.1/lib/libamdhip64.so.6"); }
 SPOIL(hip_of_a_neighbour) { system_rocm(m); TORCH.hip_library = text_of("/opt/rocm-6.4.10/lib/libamdhip64.so.6"); }
 SPOIL(no_hip_library) { TORCH.hip_library = (struct text){ 0 }; }
+SPOIL(no_compiler) { m->runtimes[0].files.hiprtc = NULL; }
+SPOIL(no_runtime) { m->facts.n_runtimes = 0; }
+SPOIL(no_runtime_capture) { no_runtime(m); m->facts.root.live = false; }
 SPOIL(rocm_71) { machine_torch(m, "2.10.0+rocm7.1"); }
 SPOIL(renoir_71) { GPU.gfx = text_of("gfx90c"); rocm_71(m); }
 SPOIL(rocm_713) { machine_torch(m, "2.11.0+rocm7.13.0"); }
@@ -125,6 +128,10 @@ const struct check_case software_cases[] = {
     { "rocm-loaded", machine_card, hip_of_a_neighbour, CHECK_OK, NULL },
     { "rocm-loaded", machine_card, no_hip_library, CHECK_UNKNOWN, NULL },
     { "rocm-loaded", machine_card, NULL, CHECK_OK, "libamdhip64" },
+    { "native-runtime", machine_card, NULL, CHECK_OK, "torch/lib/libamdhip64.so" },
+    { "native-runtime", machine_card, no_compiler, CHECK_WARN, "libhiprtc" },
+    { "native-runtime", machine_card, no_runtime, CHECK_WARN, "no HIP runtime" },
+    { "native-runtime", machine_card, no_runtime_capture, CHECK_UNKNOWN, NULL },
     { "rocm-floor", machine_card, old_rocm, CHECK_WARN, "5.7.0" },
     { "rocm-floor", machine_halo, preview_rocm, CHECK_WARN, "6.4.4" },
     { "rocm-floor", machine_halo, only_system_rocm, CHECK_WARN, "ROCm 6.4.1 is older" },

@@ -101,6 +101,7 @@ static void wire(struct machine *m)
     m->facts.gpus = m->gpus;
     m->facts.torches = m->torches;
     m->facts.rocms = m->rocms;
+    m->facts.runtimes = m->runtimes;
     m->facts.disks = m->disks;
     m->facts.env = m->env;
     m->facts.default_gpu = -1;
@@ -147,6 +148,9 @@ static void add_torch(struct machine *m, const char *target)
     version_parse("7.2.53211", &t->hip_parsed);
     t->build = TORCH_ROCM;
     t->hip_library = text_of("/home/user/venv/lib/python3.12/site-packages/torch/lib/libamdhip64.so");
+    m->runtimes[0] = (struct hip_runtime){ .what = "PyTorch", .hip = t->hip_library.s };
+    m->runtimes[0].files.hiprtc = "/home/user/venv/lib/python3.12/site-packages/torch/lib/libhiprtc.so";
+    m->facts.n_runtimes = 1;
     t->compiled = t->rocblas = t->hipblaslt = t->miopen = targets_of(m, target);
     t->aotriton = targets_of(m, "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153");
     t->miopen_version = text_of("3.5.1");

@@ -15,6 +15,7 @@ struct machine {
     struct gpu_process processes[2];
     struct torch_facts torches[3];
     struct rocm_facts rocms[3];
+    struct hip_runtime runtimes[1];
     struct disk_facts disks[2];
     struct param params[8];
     const char *env[16];
