@@ -35,6 +35,11 @@ static const char *key_limit(const struct judgement *j)
     return ram_bytes(j) ? say_size(j, memory_wanted_limit(ram_bytes(j))) : NULL;
 }
 
+bool diagnose_knows_ram(const struct judgement *j)
+{
+    return ram_bytes(j) > 0;
+}
+
 bool diagnose_limit_suffices(const struct judgement *j)
 {
     int64_t limit;

@@ -135,6 +135,16 @@ static const char *key_others(const struct judgement *j)
                : NULL;
 }
 
+/* Only where the figures say so. */
+static const char *key_no_fragments(const struct judgement *j)
+{
+    const struct log_oom *o = &j->log->oom;
+    if (!o->seen || o->unused < 0 || o->total <= 0 || o->unused >= o->want || o->unused > 0.05 * o->total)
+        return NULL;
+    return "The advice about fragmentation that PyTorch prints with it does not apply: little was reserved and "
+           "unused.";
+}
+
 static const char *key_expandable(const struct judgement *j)
 {
     return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
@@ -336,6 +346,7 @@ static const struct diagnose_key_row keys[] = {
     { "free", key_free },
     { "unused", key_unused },
     { "others", key_others },
+    { "no_fragments", key_no_fragments },
     { "expandable", key_expandable },
     { "bnb", key_bnb },
     { "visible_name", key_visible_name },

@@ -13,15 +13,20 @@ static bool is_shared_size(double total)
     return (total > 49 * gib && total < 63.5 * gib) || (total > 65 * gib && total < 185 * gib);
 }
 
-/* What the allocator had reserved and could not use would have been enough, or much was free. */
+/* What the allocator had reserved and could not use would have been enough. */
+static bool is_reserved(const struct log_oom *o)
+{
+    return o->want > 0 && o->total > 0 && o->unused >= o->want &&
+           o->unused > 0.05 * o->total; /* a little is always left over on a full card */
+}
+
+/* The same, or it and the free memory together would have been, or much was free. */
 static bool is_fragmented(const struct log_oom *o)
 {
     if (o->want <= 0 || o->total <= 0)
         return false;
-    bool much = o->unused > 0.05 * o->total; /* a little is always left over on a full card */
-    bool reserved =
-        much && (o->unused >= o->want || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want));
-    return reserved || (o->free > 2 * o->want && o->free > 0.05 * o->total);
+    return is_reserved(o) || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want) ||
+           (o->free > 2 * o->want && o->free > 0.05 * o->total);
 }
 
 /* The BIOS gave the GPU so much of an APU's memory that the kernel's limit is not what was reached; and it is in use. */
@@ -45,6 +50,9 @@ static enum issue kind_of_oom(const struct judgement *j)
         return ISSUE_OOM_VRAM;
     if (o->seen && o->total > 0 && o->total <= TINY * (double)(1 << 30) && (j->igpu || !integrated))
         return ISSUE_WRONG_GPU;
+    /* What is free on an APU may not be there, but what PyTorch holds is. */
+    if (o->seen && integrated && is_reserved(o))
+        return ISSUE_OOM_FRAGMENTATION;
     if (o->seen && (integrated || !j->chip) && is_full_carve_out(o))
         return ISSUE_OOM_VRAM;
     if (integrated || (!j->chip && o->seen && is_shared_size(o->total)))

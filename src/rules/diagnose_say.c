@@ -173,7 +173,11 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
     case FIX_END_UNKNOWN:
         return j->ctx->exit_code < 0 && !j->ctx->hung;
     case FIX_LIMIT_LOW:
-        return !judge_by_guard(j) && !diagnose_limit_suffices(j);
+        return !j->windows && !judge_by_guard(j) && !diagnose_limit_suffices(j);
+    case FIX_LIMIT_UNKNOWN:
+        return !j->windows && !judge_by_guard(j) && !diagnose_knows_ram(j);
+    case FIX_WINDOWS:
+        return j->windows;
     case FIX_NO_DUMP:
         return !j->ctx->hang_file;
     case FIX_BY_WATCH:

@@ -118,6 +118,7 @@ extern const struct diagnose_key_row diagnose_command_keys[]; /* ends with a row
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
 /* This machine's GPU may map as much as the host can spare, or more. */
 bool diagnose_limit_suffices(const struct judgement *j);
+bool diagnose_knows_ram(const struct judgement *j);
 /* A line speaks for the verdict itself. */
 bool diagnose_has_evidence(const struct judgement *j);
 void diagnose_say(const struct judgement *j, struct diagnosis *out);

@@ -50,9 +50,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_OOM_VRAM] = {
         .id = "oom-vram",
         .about = "the GPU's memory is full",
-        .cause = "The GPU's memory is full[: {want} more were asked for, {free} of {total} were free].[ "
-                 "{others}] The advice about fragmentation that PyTorch prints with it does not apply: "
-                 "little was reserved and unused.",
+        .cause = "The GPU's memory is full[: {want} more were asked for, {free} of {total} were free].[ {others}][ "
+                 "{no_fragments}]",
     },
     [ISSUE_OOM_FRAGMENTATION] = {
         .id = "oom-fragmentation",

@@ -143,17 +143,25 @@ const struct issue_fix issue_fixes[] = {
 
     UNSET(ISSUE_OOM_UNIFIED, FIX_NO_CACHING, "PYTORCH_NO_HIP_MEMORY_CACHING PYTORCH_NO_CUDA_MEMORY_CACHING",
           CACHING_ON),
+    ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_LIMIT_LOW,
+                "let the GPU map {limit} of the {ram} (ttm.pages_limit={pages}):\n{cmd_pages}"),
+    ADVISE_WHEN(
+        ISSUE_OOM_UNIFIED, FIX_LIMIT_UNKNOWN,
+        "let the GPU map more than half of RAM, by the kernel parameter ttm.pages_limit (in pages: 29360128 are 112 GiB "
+        "of 128); on that machine this gives the command for its boot loader:\ncairn doctor"),
+    ADVISE_WHEN(
+        ISSUE_OOM_UNIFIED, FIX_WINDOWS,
+        "give the GPU more of the memory (AMD Software: Adrenalin Edition, Performance, Tuning, Variable Graphics "
+        "Memory), and let Windows manage the size of the paging file"),
     SET(ISSUE_OOM_UNIFIED, FIX_ALWAYS, "{alloc}=garbage_collection_threshold:0.8,max_split_size_mb:512",
         "let the allocator give back what it does not use: it is the system's memory"),
     SET(ISSUE_OOM_UNIFIED, FIX_PRELOAD_SHARED, "CAIRN_PRELOAD={preload_memory}",
         "tell the trainer the memory that the GPU can really use, by which it plans"),
     ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_BY_GUARD,
                 "end what else takes memory on this machine: the guard looks at what all programs leave"),
-    ADVISE_WHEN(ISSUE_OOM_UNIFIED, FIX_LIMIT_LOW,
-                "let the GPU map {limit} of the {ram} (ttm.pages_limit={pages}):\n{cmd_pages}"),
     ADVISE_WHEN(
         ISSUE_OOM_UNIFIED, FIX_LIMIT_LOW,
-        "make the BIOS carve-out small (512 MB) and raise ttm.pages_limit (pages = GiB x 262144); amdgpu.gttsize is not needed"),
+        "keep the BIOS carve-out small (512 MB): it does not add to that limit; and amdgpu.gttsize is not needed"),
     ADVISE(ISSUE_OOM_UNIFIED,
            "load weights without mmap, shard by shard: a mapped file counts beside its copy"),
     ADVISE(ISSUE_OOM_UNIFIED, "a smaller job: batch, length, resolution, gradient checkpointing"),

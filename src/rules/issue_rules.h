@@ -131,7 +131,9 @@ enum fix_when {
     FIX_BY_WATCH,    /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
     FIX_NO_DUMP,     /* nobody has written down where it stood */
     FIX_END_UNKNOWN, /* nobody said how the run ended */
-    FIX_LIMIT_LOW,   /* nor is the kernel's limit known to be wide enough */
+    FIX_WINDOWS,
+    FIX_LIMIT_UNKNOWN, /* the limit is that of a machine that cannot be looked at */
+    FIX_LIMIT_LOW,     /* nor is the kernel's limit known to be wide enough */
 };
 struct issue_fix {
     enum issue issue;

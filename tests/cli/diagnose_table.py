@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -216,7 +217,48 @@ def a_library_that_crashes_while_it_starts(check, where):
     check('starting' not in answer['cause'], answer['cause'])
 
 
-CASES = [a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
+def oom(want, total, free, used, unused):
+    return (f'torch.OutOfMemoryError: HIP out of memory. Tried to allocate {want} GiB. GPU 0 has a total capacity of {total} '
+            f'GiB of which {free} GiB is free. Of the allocated memory {used} GiB is allocated by PyTorch, and {unused} GiB '
+            'is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting '
+            'PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n')
+
+
+def memory_that_is_reserved_and_unused(check, where):
+    """On an APU as on a card: the ladder gives the sizes of blocks, and no sentence contradicts the figures."""
+    for told in ('gfx1151', 'gfx1103', 'gfx1031', 'gfx1100'):
+        answer = diagnose(oom('2.00', '64.00', '0.50', '40.51', '20.68'), {}, ['-n', '--gfx', told])
+        check(answer['class'] == 'oom-fragmentation', f'{told}: {answer["class"]}')
+        check('does not apply' not in answer['cause'], answer['cause'])
+        sizes = [r[2].split('max_split_size_mb:')[1] for r in rungs(answer) if r[0] == 'set']
+        check(sizes == ['512', '256', '128'], f'{told}: {sizes}')
+    full = diagnose(oom('2.00', '24.00', '0.50', '23.00', '0.20'), {}, ['-n', '--gfx', 'gfx1100'])
+    check(full['class'] == 'oom-vram' and 'does not apply' in full['cause'], full['cause'])
+    silent = diagnose('HIP out of memory\n', {}, ['-n', '--gfx', 'gfx1100'])
+    check(silent['class'] == 'oom-vram' and 'does not apply' not in silent['cause'], silent['cause'])
+
+
+def the_limit_of_shared_memory(check, where):
+    """The limit itself comes first, as a command where the machine is known."""
+    full = oom('8.00', '62.00', '1.00', '60.00', '0.20')
+    machine = where / 'halo'
+    shutil.copytree(DATA / MACHINES['halo'][0], machine, symlinks=True)
+    (machine / 'proc').mkdir(exist_ok=True)
+    (machine / 'proc/meminfo').write_text('MemTotal: 131072000 kB\nMemFree: 1 kB\nMemAvailable: 100000000 kB\n')
+    (machine / 'etc').mkdir(exist_ok=True)
+    (machine / 'etc/os-release').write_text('ID=ubuntu\nVERSION_ID="24.04"\n')
+    (machine / 'sys/module/ttm/parameters/pages_limit').write_text('16384000\n')
+    answer = diagnose(full, {}, ['--root', machine])
+    check(answer['class'] == 'oom-unified-limit', answer['class'])
+    first = answer['fix'][0]
+    check('ttm.pages_limit=28573696' in first['text'] and 'sudo ' in first['text'].split('\n', 1)[1], first)
+    answer = diagnose(full, {}, ['-n', '--gfx', 'gfx1151'])
+    check('ttm.pages_limit' in answer['fix'][0]['text'] and 'cairn doctor' in answer['fix'][0]['text'], answer['fix'][0])
+    answer = diagnose(full, {}, ['--root', DATA / MACHINES['halo'][0]])
+    check(place(answer, 'pages_limit') == 99, 'the limit is wide enough here')
+
+
+CASES = [memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
 
 
 def findings_of(case, where):
