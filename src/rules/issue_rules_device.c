@@ -5,6 +5,15 @@
 #define HIP_ERRORS "HIP, hipamd/src/hip_error.cpp"
 #define ROCMINFO "rocminfo"
 #define KFD "Linux, drivers/gpu/drm/amd/amdkfd"
+/* Why the kernel does not take a module. */
+#define UNFIT \
+    "Unknown symbol|unknown parameter|Exec format|Invalid argument|Invalid module format|Key was rejected|version magic|Required key"
+#define ABSENT                                                                                                         \
+    "No such file or directory|does not exist|not found|No such device|ENOENT|[Errno 2]|nicht gefunden|Aucun fichier|" \
+    "No existe|没有那个文件|Нет такого файла|File o directory non esistente|ファイルやディレクトリ"
+#define REFUSED                                                                                                        \
+    "ermission denied|peration not permitted|wrong permissions|EACCES|EPERM|ermissions|[Errno 13]|Keine Berechtigung|" \
+    "Permission non accordée|Permiso denegado|Permesso negato|Permissão negada|权限不够|Отказано в доступе|許可がありません"
 
 const struct issue_rule issue_rules_device[] = {
     /* no-kernel-image */
@@ -95,7 +104,8 @@ const struct issue_rule issue_rules_device[] = {
     { "No ROCm runtime is found", NULL, NULL, ISSUE_NO_DEVICE, 52, RULE_ECHO, "PyTorch, cpp_extension" },
     { "AMDSMI_STATUS_", "NO_DRV|DRIVER_NOT_LOADED|NOT_FOUND", NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT,
       "amd-smi" },
-    { "could not insert 'amdgpu'", NULL, NULL, ISSUE_NO_DEVICE, 86, 0, "modprobe" },
+    { "could not insert 'amd", NULL, UNFIT, ISSUE_NO_DEVICE, 86, 0, "modprobe" },
+    { "could not insert 'amd", UNFIT, NULL, ISSUE_DRIVER_OLD, 90, 0, "modprobe" },
     { "hipSuccess (100 vs", NULL, NULL, ISSUE_NO_DEVICE, 80, 0, "TensorFlow" },
     { "hipGetDeviceCount", "ailed", "nexpected error", ISSUE_NO_DEVICE, 70, 0, "HIP programs" },
     { "Cannot access accelerator device when none is available", NULL, NULL, ISSUE_NO_DEVICE, 72, RULE_CUDA,
@@ -105,10 +115,8 @@ const struct issue_rule issue_rules_device[] = {
     { "o GPU detected", NULL, NULL, ISSUE_NO_DEVICE, 62, RULE_SOFT | RULE_CUDA, "trainers" },
     { "kfd driver not loaded", NULL, NULL, ISSUE_NO_DEVICE, 92, 0, "ollama, amd_linux.go" },
     { "ROCk module is NOT loaded", NULL, NULL, ISSUE_NO_DEVICE, 95, 0, ROCMINFO },
-    { "/dev/kfd", "No such file or directory|does not exist|not found|no such file|No such device", NULL,
-      ISSUE_NO_DEVICE, 93, 0, ROCMINFO },
-    { "/dev/dri", "No such file or directory|does not exist|no such file", NULL, ISSUE_NO_DEVICE, 85, 0,
-      "docker and libdrm" },
+    { "/dev/kfd", ABSENT, NULL, ISSUE_NO_DEVICE, 93, 0, ROCMINFO },
+    { "/dev/dri", ABSENT, NULL, ISSUE_NO_DEVICE, 85, 0, "docker and libdrm" },
     { "Could not initialize Tensile host: No devices found", NULL, NULL, ISSUE_NO_DEVICE, 82, 0, "rocBLAS" },
     { "found 0 ROCm devices", NULL, NULL, ISSUE_NO_DEVICE, 88, 0, "ggml" },
     { "failed to initialize ROCm", NULL, NULL, ISSUE_NO_DEVICE, 82, 0, "ggml" },
@@ -130,6 +138,30 @@ const struct issue_rule issue_rules_device[] = {
       "trainers" },
     { "is_available(): False", NULL, NULL, ISSUE_NO_DEVICE, 60, RULE_CUDA | RULE_SOFT, "trainers" },
 
+    { "NOT added due to errors", NULL, NULL, ISSUE_NO_DEVICE, 90, RULE_KERNEL, KFD },
+    { "KFD is disabled due to", NULL, NULL, ISSUE_NO_DEVICE, 90, RULE_KERNEL, KFD },
+    { "sched_policy has invalid value", NULL, NULL, ISSUE_NO_DEVICE, 86, RULE_KERNEL, KFD },
+    { "max_num_of_queues_per_device must be", NULL, NULL, ISSUE_NO_DEVICE, 86, RULE_KERNEL, KFD },
+    { "amdgpu", "has invalid value|invalid for parameter", NULL, ISSUE_NO_DEVICE, 74, RULE_KERNEL,
+      "Linux, module parameters" },
+    { "skipped device", "kfd", NULL, ISSUE_NO_DEVICE, 84, RULE_KERNEL, KFD },
+    { "Failed to resume IOMMU for device", NULL, NULL, ISSUE_NO_DEVICE, 80, RULE_KERNEL, KFD },
+    { "kernel modesetting disabled", "amdgpu|drm|VGACON", NULL, ISSUE_NO_DEVICE, 84, RULE_KERNEL, "amdgpu" },
+    { "disables amdgpu kernel modesetting", NULL, NULL, ISSUE_NO_DEVICE, 84, RULE_KERNEL, "amdgpu" },
+    { "amdgpu_device_ip_init failed", NULL, NULL, ISSUE_NO_DEVICE, 70, RULE_KERNEL, "amdgpu" },
+    { "no usable GPU found", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT | RULE_CUDA, "llama.cpp" },
+    { "no usable HIP accelerator", NULL, NULL, ISSUE_NO_DEVICE, 82, 0, "Unsloth" },
+    { "GPU not available", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "not able to use GPU", NULL, NULL, ISSUE_NO_DEVICE, 76, RULE_CUDA, "Stable Diffusion web UIs" },
+    { "GPU is not available", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "CUDA is not available", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "ROCm is not available", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT, "trainers" },
+    { "No GPUs were detected", NULL, NULL, ISSUE_NO_DEVICE, 70, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "Failed to infer device type", NULL, NULL, ISSUE_NO_DEVICE, 76, RULE_CUDA, "vLLM, config" },
+    { "library=cpu", "inference compute", NULL, ISSUE_NO_DEVICE, 58, RULE_SOFT, "ollama" },
+    { "amdgpu_device_initialize failed", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT, "libdrm" },
+    { "error gathering device information", "/dev/kfd|/dev/dri", NULL, ISSUE_NO_DEVICE, 90, 0, "docker" },
+    { "Device count: 0", NULL, NULL, ISSUE_NO_DEVICE, 58, RULE_SOFT | RULE_CUDA, "people" },
     { "o devices found", "ROCm|HIP", "Tensile", ISSUE_NO_DEVICE, 78, RULE_SOFT, "HIP programs" },
     { "umber of HIP devices", ": 0|= 0|returned 0", NULL, ISSUE_NO_DEVICE, 80, 0, "HIP programs" },
     { "hipGetDeviceCount", "returned 0|error 100|no ROCm", NULL, ISSUE_NO_DEVICE, 80, 0, "HIP programs" },
@@ -137,10 +169,8 @@ const struct issue_rule issue_rules_device[] = {
     { "amdgpu", "module is not loaded|module not loaded|not loaded", NULL, ISSUE_NO_DEVICE, 86, 0,
       "ROCm tools" },
     /* device-permission */
-    { "/dev/kfd", "ermission denied|peration not permitted|wrong permissions|EACCES|EPERM|ermissions",
-      "kfd driver not loaded", ISSUE_PERMISSION, 95, 0, ROCMINFO },
-    { "/dev/dri", "ermission denied|peration not permitted|EACCES", NULL, ISSUE_PERMISSION, 94, 0,
-      "libhsakmt, libdrm" },
+    { "/dev/kfd", REFUSED, "kfd driver not loaded", ISSUE_PERMISSION, 95, 0, ROCMINFO },
+    { "/dev/dri", REFUSED, NULL, ISSUE_PERMISSION, 94, 0, "libhsakmt, libdrm" },
     { "not member of \"", "render|video", NULL, ISSUE_PERMISSION, 93, 0, ROCMINFO },
     { "not a member of the render", NULL, NULL, ISSUE_PERMISSION, 93, 0, "installers" },
     { "not in the render group", NULL, NULL, ISSUE_PERMISSION, 93, 0, "installers" },
@@ -149,6 +179,8 @@ const struct issue_rule issue_rules_device[] = {
     { "crw------- ", "kfd", NULL, ISSUE_PERMISSION, 85, 0, "ls -l" },
     { "libdrm: unable to open", "renderD", NULL, ISSUE_PERMISSION, 80, 0, "libdrm" },
 
+    { "group 'render' does not exist", NULL, NULL, ISSUE_PERMISSION, 66, RULE_SOFT, "usermod" },
+    { "renderD", REFUSED, NULL, ISSUE_PERMISSION, 90, 0, "libdrm, Mesa" },
     { "render group", "not |must |add ", "is member of", ISSUE_PERMISSION, 86, 0, "ROCm tools" },
     { "video group", "not |must |add ", "is member of", ISSUE_PERMISSION, 84, 0, "ROCm tools" },
     /* wrong-gpu; most of it is judged from the list of GPUs */
@@ -201,6 +233,18 @@ const struct issue_rule issue_rules_device[] = {
       ISSUE_DRIVER_OLD, 80, RULE_KERNEL, "amdgpu" },
     { "early_init of IP block", "failed", NULL, ISSUE_DRIVER_OLD, 82, RULE_KERNEL, "amdgpu" },
     { "amdgpu_discovery", "failed|rror", NULL, ISSUE_DRIVER_OLD, 78, RULE_KERNEL, "amdgpu" },
+    { "amdkcl", "fail to get symbol|kernel BUG|RIP: ", "replace it with kcl stub", ISSUE_DRIVER_OLD, 84,
+      RULE_KERNEL, "amdgpu-dkms" },
+    { "kernel BUG at ", "dkms/amdgpu|amd/amdkcl|amdgpu", NULL, ISSUE_DRIVER_OLD, 84, RULE_KERNEL,
+      "amdgpu-dkms" },
+    { "fail to get symbol", NULL, "replace it with kcl stub", ISSUE_DRIVER_OLD, 80, RULE_KERNEL,
+      "amdgpu-dkms" },
+    { "version magic", "amdgpu|amdkfd|amdttm|amdkcl", NULL, ISSUE_DRIVER_OLD, 86, RULE_KERNEL,
+      "Linux, kernel/module" },
+    { "Key was rejected by service", NULL, "nvidia", ISSUE_DRIVER_OLD, 80, 0, "modprobe under Secure Boot" },
+    { "unsigned module loading is restricted", NULL, NULL, ISSUE_DRIVER_OLD, 78, RULE_KERNEL,
+      "Linux, lockdown" },
+    { "dpkg: error processing package", "amdgpu|rocm|dkms", "nvidia", ISSUE_DRIVER_OLD, 80, 0, "dpkg" },
     { "hsa api call failure", NULL, NULL, ISSUE_DRIVER_OLD, 58, RULE_SOFT, ROCMINFO },
     { "HSA_STATUS_ERROR: A generic error", NULL, NULL, ISSUE_DRIVER_OLD, 60, RULE_SOFT, ROCMINFO },
     { "CUDA unknown error", NULL, NULL, ISSUE_DRIVER_OLD, 60, RULE_CUDA, "PyTorch, c10/cuda" },
