@@ -107,9 +107,27 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_
     h->seen = true;
 }
 
+/* Lines that healthy runs have too: an optional part that is not there. */
+static bool is_harmless(const struct diagnoser *d, enum issue i)
+{
+    static const enum issue named[] = { ISSUE_LIB_LOAD, ISSUE_TORCH_NOT_ROCM, ISSUE_NOT_ROCM, ISSUE_UNKNOWN };
+    bool may_be = false;
+    for (size_t k = 0; k < ARRAY_LEN(named); k++)
+        may_be |= named[k] == i;
+    return may_be &&
+           match_any(
+               d->text, d->n,
+               "librccl-net|libnccl-net|librccl-tuner|libnccl-tuner|amdgpu.ids|rocSHMEM|initialize NVML|"
+               "initialize amdsmi|image Python extension|Processing without|Proceeding without|"
+               "flop counting will not work|matching Triton is not available|Redirects are currently not|"
+               "cudart_version|CK on an unsupported|resource_tracker|aimdo|import of cpp extensions|"
+               "pip's dependency resolver|optional ras ta|optional rap ta|Optional firmware|"
+               "will try again|retrying|falling back|fallback");
+}
+
 static void try_rule(struct diagnoser *d, const struct issue_rule *r, size_t at)
 {
-    if (!conditions_met(d, r->with, r->without))
+    if (!conditions_met(d, r->with, r->without) || is_harmless(d, r->issue))
         return;
     if (r->flags & RULE_WORD && !is_report(d->text, d->n, at, strlen(r->text)))
         return;
@@ -118,7 +136,7 @@ static void try_rule(struct diagnoser *d, const struct issue_rule *r, size_t at)
 
 static void add_find(struct diagnoser *d, struct log_find f, size_t at)
 {
-    if (f.score)
+    if (f.score && !is_harmless(d, f.issue))
         add_hit(d, f.issue, f.score, f.flags, at);
 }
 

@@ -83,7 +83,8 @@ static bool counts(const struct judgement *j, enum issue i, const struct hits *h
         return true;
     if (j->vendor == VENDOR_NVIDIA)
         return i == ISSUE_TORCH_NOT_ROCM && !j->nvidia_device;
-    return !cuda_words || j->vendor == VENDOR_AMD || !says_cuda(&h->best);
+    /* RCCL is NCCL with AMD's name left out: its words tell nothing. */
+    return !cuda_words || j->vendor == VENDOR_AMD || i == ISSUE_RCCL || !says_cuda(&h->best);
 }
 
 static bool is_hard(const struct judgement *j, enum issue i, int cuda)
@@ -135,6 +136,8 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, int cud
         judge_raise(j, ISSUE_NOT_ROCM, score);
         return;
     }
+    if (i == ISSUE_RCCL && cuda && j->vendor == VENDOR_UNKNOWN)
+        judge_raise(j, ISSUE_NOT_ROCM, score - 2 * UNSURE_LOSS);
     judge_raise(j, i, cuda && j->vendor == VENDOR_UNKNOWN ? score - UNSURE_LOSS : score);
 }
 

@@ -284,6 +284,31 @@ static double bytes_before(const char *s, size_t n, const char *word)
     return bytes_after(p, n - (size_t)(p - s), "");
 }
 
+/* "Device 1: AMD Radeon Graphics, ...", as ggml lists them: the name tells an integrated GPU where there is no target. */
+static struct log_find see_device(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t i = at + strlen("Device ");
+    if (i + 2 >= n || !isdigit((unsigned char)s[i]) || s[i + 1] != ':')
+        return nothing;
+    uint32_t bit = 1u << (s[i] - '0');
+    size_t from = i + 2, len = 0;
+    while (from + len < n && s[from + len] != ',')
+        len++;
+    if (match_any(s + from, len,
+                  "Radeon Graphics|Radeon(TM) Graphics|Vega 3|Vega 6|Vega 7|Vega 8|Vega 11|Vega Series"))
+        f->small |= bit;
+    else if (match_any(s + from, len, "Radeon RX|Radeon PRO|Radeon AI|Radeon VII|Instinct"))
+        f->large |= bit;
+    return nothing;
+}
+
+/* A card is there, and the device that failed is not it. */
+static struct log_find judge_current(const struct log_facts *f)
+{
+    bool is_small = f->current && f->small & 1u << (f->current - 1);
+    return is_small && f->large ? (struct log_find){ ISSUE_WRONG_GPU, 92, 0 } : nothing;
+}
+
 /* The number of the device that failed, behind a word. */
 static void see_failed_device(struct log_facts *f, const char *s, size_t n, const char *word)
 {
@@ -297,7 +322,7 @@ static void see_failed_device(struct log_facts *f, const char *s, size_t n, cons
 static struct log_find see_current(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     see_failed_device(f, s + at, n - at, "current device: ");
-    return nothing;
+    return judge_current(f);
 }
 
 static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, size_t at)
@@ -322,7 +347,7 @@ static struct log_find see_oom(struct log_facts *f, const char *s, size_t n, siz
     o.capped = has(s, n, "allowed;");
     see_failed_device(f, s, n, "GPU ");
     f->oom = o;
-    return nothing;
+    return judge_current(f);
 }
 
 static struct log_find see_bar(struct log_facts *f, const char *s, size_t n, size_t at)
@@ -392,6 +417,46 @@ struct log_find log_facts_answer(struct log_facts *f, const char *s, size_t n)
         return (struct log_find){ ISSUE_NO_DEVICE, 62, RULE_CUDA };
     return f->asked_by_root && f->answered_no ? (struct log_find){ ISSUE_PERMISSION, 84, RULE_CUDA }
                                               : nothing;
+}
+
+/* What works for root and fails for the user is a matter of permissions, whatever the message says. */
+static struct log_find judge_root(const struct log_facts *f)
+{
+    return f->user_failed && f->root_fine ? (struct log_find){ ISSUE_PERMISSION, 90, 0 } : nothing;
+}
+
+static struct log_find see_rocminfo(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t after = at + strlen("rocminfo");
+    if (after == n || s[after] == ' ') /* the command, not its source file */
+        f->by_root = has(s, at, "sudo ");
+    return nothing;
+}
+
+static struct log_find see_hsa_failed(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    if (f->by_root)
+        f->root_fine = false;
+    else
+        f->user_failed = true;
+    return judge_root(f);
+}
+
+static struct log_find see_hsa_fine(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    f->root_fine |= f->by_root;
+    return judge_root(f);
+}
+
+/* "with sudo it works" */
+static struct log_find see_root_told(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)at;
+    f->root_fine |=
+        match_any(s, n, "works|is fine|sees the|shows the") && !match_any(s, n, "not work|n't work|neither");
+    return judge_root(f);
 }
 
 static struct log_find see_windows(struct log_facts *f, const char *s, size_t n, size_t at)
@@ -553,6 +618,14 @@ static const struct {
     { "pid:", see_pid },
     { "pid(s)", see_pid },
     { "subprocess ", see_pid },
+    { "Device ", see_device },
+    { "rocminfo", see_rocminfo },
+    { "hsa api call failure", see_hsa_failed },
+    { "HSA_STATUS_ERROR_OUT_OF_RESOURCES", see_hsa_failed },
+    { "HSA System Attributes", see_hsa_fine },
+    { "with sudo", see_root_told },
+    { "using sudo", see_root_told },
+    { "as root", see_root_told },
     { "is_available()", see_question },
     { "device_count()", see_question },
     { "WinError", see_windows },

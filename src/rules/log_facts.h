@@ -67,6 +67,10 @@ struct log_facts {
     struct log_killed killed;
     int asked_for; /* lines in which the answer to "is there a GPU" may come */
     bool asked_by_root, answered_no;
+    /* rocminfo, as a user and as root. */
+    bool by_root, user_failed, root_fine;
+    uint32_t small,
+        large;   /* bits of the devices that a list calls by the name of an integrated GPU, or of a card */
     int current; /* the device that failed, from 1, as they are listed; 0: not said */
     char last_gfx[LOG_GFX];
 };
