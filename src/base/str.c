@@ -215,3 +215,33 @@ const char *str_next_line(const char *line)
     const char *end = strchr(line, '\n');
     return end ? end + 1 : NULL;
 }
+
+/* For a word with bytes that a terminal would obey, or that are not UTF-8. */
+static void add_escaped(struct str *text, const char *c)
+{
+    if (*c == '\'' || *c == '\\')
+        str_addf(text, "\\%c", *c);
+    else if (*c == '\n')
+        str_add(text, "\\n");
+    else if (*c >= ' ' && *c < 0x7f)
+        str_addn(text, c, 1);
+    else
+        str_addf(text, "\\%03o", (unsigned char)*c);
+}
+
+void str_add_word(struct str *text, const char *word)
+{
+    if (*word &&
+        !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_")]) {
+        str_add(text, word);
+        return;
+    }
+    bool plain = str_clean_span(word, strlen(word)) == strlen(word);
+    str_add(text, plain ? "'" : "$'");
+    for (; *word; word++)
+        if (plain)
+            str_addf(text, *word == '\'' ? "'\\''" : "%c", *word);
+        else
+            add_escaped(text, word);
+    str_add(text, "'");
+}

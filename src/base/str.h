@@ -20,6 +20,8 @@ void str_addn(struct str *t, const char *s, size_t n);
 void str_addf(struct str *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Text from outside, with '?' for each byte that a terminal might obey: controls, and what is not UTF-8. */
 void str_add_clean(struct str *t, const char *s, size_t n);
+/* A word as a shell takes it, quoted where it has to be; any bytes. */
+void str_add_word(struct str *t, const char *word);
 void str_release(struct str *t);
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */

@@ -6,6 +6,7 @@
 #include "cli/diagnose_print.h"
 #include "cli/machine.h"
 #include "cli/print.h"
+#include "cli/run_history.h"
 #include "host/logfile.h"
 #include "run/attempt.h"
 #include "run/calls_file.h"
@@ -136,8 +137,10 @@ static int read_operand(struct diagnoser *d, const char *path, struct diagnose_c
                         struct cairn_error *err)
 {
     struct stat st;
-    bool folder = !str_eq(path, "-") && !stat(path, &st) && S_ISDIR(st.st_mode);
+    bool there = !str_eq(path, "-") && !stat(path, &st), folder = there && S_ISDIR(st.st_mode);
     const char *journal = folder ? path : journal_of(path, a);
+    if (!there && run_history_dir(path, a, &journal, err)) /* a file of that name comes first */
+        return -1;
     return journal ? read_journal(d, journal, ctx, a, err) : read_log(d, path, err);
 }
 
@@ -269,11 +272,12 @@ int cmd_diagnose(int argc, char **argv)
         .synopsis = "cairn diagnose [options] [FILE...]",
         .about =
             "Names the cause of a failed run from its log, with what to do about it, in the order in which to try. Several files "
-            "are taken together: the trainer's log and the output of dmesg. A folder is a journal of cairn run; - or nothing is "
+            "are taken together: the trainer's log and the output of dmesg. A folder is a journal of cairn run, as is last, '#2' or another name that cairn run --history lists; - or nothing is "
             "standard input. A record of GPU calls that was made by hand is shown. Exit status: 0 when the log could be explained (also when nothing failed), 1 when it could not be "
             "explained or read.",
         .examples =
-            "  cairn diagnose train.log\n  sudo dmesg | cairn diagnose train.log -\n  cairn diagnose --exit 137 --json train.log\n",
+            "  cairn diagnose train.log\n  sudo dmesg | cairn diagnose train.log -\n  cairn diagnose --exit 137 --json train.log\n"
+            "  cairn diagnose last\n",
         .mixed = true,
     };
     int rest = 0;

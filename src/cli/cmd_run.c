@@ -4,18 +4,15 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/run_history.h"
 #include "cli/run_job.h"
 #include "cli/run_print.h"
-#include "run/history.h"
-#include "run/state.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-extern char **environ;
 
 enum { DEFAULT_HANG_S = 600, DEFAULT_RETRIES = 2 };
 
@@ -47,19 +44,6 @@ static int run_detached(const struct run_options *o)
     return WIFEXITED(status) ? WEXITSTATUS(status) : RUN_CODE_OURS;
 }
 
-static int show_history(bool json)
-{
-    CLEANUP(arena_release) struct arena a = { 0 };
-    const char *state;
-    struct cairn_error err = { 0 };
-    struct history_run *runs;
-    if (state_dir((const char *const *)environ, &a, &state, &err))
-        return print_error(&err);
-    size_t n = history_read(state, &a, &runs);
-    run_print_history(runs, n, json);
-    return EXIT_FINE;
-}
-
 /* A file that cannot be written is told before anything is started.  The reader of a pipe would be gone after it. */
 static int check_file(const char *option, const char *path)
 {
@@ -83,9 +67,13 @@ static int check_words(struct run_options *o, const char *command)
     uint64_t seconds;
     if (o->json && !o->history)
         return options_error(command, "--json goes with --history; --json-events FILE tells of a run");
-    if (o->history && o->argv[0])
-        return options_error(command, "--history takes no command");
-    if (o->history)
+    if (o->all && !o->history)
+        return options_error(command, "--all goes with --history");
+    if ((o->history || o->log) && o->argv[0])
+        return options_error(command, "%s takes no command", o->log ? "--log" : "--history");
+    if (o->history && o->log)
+        return options_error(command, "--history and --log do not go together");
+    if (o->history || o->log)
         return OPTIONS_GO;
     if (!o->argv[0] || !*o->argv[0])
         return options_error(command, "wants a command: cairn run [options] -- COMMAND [arguments]");
@@ -145,7 +133,10 @@ static int run_command(struct run_options *o, int argc, char **argv)
                 "also append everything that the trainer prints to FILE"),
         OPT_STR(0, "json-events", &o->json_events, "FILE",
                 "also write the journal's events to FILE, one JSON object a line"),
-        OPT_FLAG(0, "history", &o->history, "list the runs of the past"),
+        OPT_FLAG('q', "quiet", &o->quiet, "say nothing of cairn's own unless something fails"),
+        OPT_FLAG(0, "history", &o->history, "list the newest 20 runs, the last one first"),
+        OPT_FLAG(0, "all", &o->all, "with --history: list every run"),
+        OPT_STR(0, "log", &o->log, "RUN", "print the log of a run: last, '#2' or its folder's name"),
         OPT_FLAG('j', "json", &o->json, "with --history: print JSON on stdout"),
         OPT_STR(0, "preload", &o->preload_text, "auto|off|all|record|stage|retry|memory|guard",
                 "what the library inside the trainer does, several with commas between; +WORD adds to auto"),
@@ -173,7 +164,9 @@ static int run_command(struct run_options *o, int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (o->history)
-        return show_history(o->json);
+        return run_history(o->all, o->json);
+    if (o->log)
+        return run_log(o->log);
     mend_standard_places();
     return o->detach ? run_detached(o) : run_job(o, -1);
 }

@@ -13,6 +13,7 @@
 #include "run/smi_link.h"
 #include "run/state.h"
 #include "run/supervise.h"
+#include "run/told.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -56,6 +57,14 @@ static void remedy_and_note(void *context, const char *text)
 {
     note(context, text);
     run_say_remedy(text);
+}
+
+/* What --quiet leaves out. */
+static void remark(struct stage *s, const char *text)
+{
+    note(s, text);
+    if (!s->o->quiet)
+        run_say(text);
 }
 
 /* What worked before comes first, unless the environment is to be left alone. */
@@ -135,7 +144,7 @@ static bool preflight(struct stage *s)
     if (plan_build(&planned, &po, &s->arena, &plan, &ignored))
         plan = s->plan;
     doctor_run(&planned, &plan, &s->arena, &d);
-    size_t failures = run_print_preflight(&d, s->o->strict);
+    size_t failures = run_print_preflight(&d, s->o->strict, s->o->quiet);
     if (failures && s->o->strict)
         run_say("not started, because of --strict");
     return !failures || !s->o->strict;
@@ -184,7 +193,7 @@ static void learn(struct stage *s, const struct supervise_result *r)
     if (failed)
         say_and_note(s, arena_printf(&s->arena, "what worked is not remembered: %s", err.msg));
     else if (worked)
-        say_and_note(s, "what worked is remembered for the next run");
+        remark(s, "what worked is remembered for the next run");
 }
 
 static void look_at_outputs(struct stage *s, struct supervise_result *r, struct outputs *out)
@@ -192,7 +201,7 @@ static void look_at_outputs(struct stage *s, struct supervise_result *r, struct 
     if (r->code)
         return;
     outputs_check(s->o->argv, s->since, s->o->check_outputs, &s->arena, out);
-    run_print_outputs(out);
+    run_print_outputs(out, s->o->quiet);
     if (out->n_damaged)
         r->code = EXIT_TROUBLE;
 }
@@ -232,8 +241,8 @@ static void add_preload(struct stage *s)
     if (p->trouble)
         say_and_note(s, arena_printf(&s->arena, "%s%s", p->list ? "" : "nothing is preloaded: ", p->trouble));
     if (p->list && !str_eq(p->list, "record"))
-        say_and_note(s, arena_printf(&s->arena, "inside the trainer: %s%s%s", p->list, p->why ? ": " : "",
-                                     p->why ? p->why : ""));
+        remark(s, arena_printf(&s->arena, "inside the trainer: %s%s%s", p->list, p->why ? ": " : "",
+                               p->why ? p->why : ""));
 }
 
 /* The user's environment with the user's additions alone. */
@@ -264,7 +273,7 @@ static void make_environment(struct stage *s)
     if (objection)
         say_and_note(s, arena_printf(&s->arena, "without nvidia-smi of cairn's: %s", objection));
     else
-        say_and_note(s, "nvidia-smi is `cairn smi` for this run");
+        remark(s, "nvidia-smi is `cairn smi` for this run");
 }
 
 static void keep_environment(struct stage *s)
@@ -284,11 +293,27 @@ static void know_each_other(struct stage *s)
         s->env = plan_change(s->env, &ours, 1, NULL, 0, &s->arena);
 }
 
+static void say_detached(struct stage *s)
+{
+    run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
+                         s->journal.dir ? s->journal.dir : "none, so its output is lost"));
+    if (s->journal.dir) {
+        CLEANUP(str_release) struct str follow = { 0 };
+        str_add(&follow, "tail -f ");
+        str_add_word(&follow, path_join(&s->arena, s->journal.dir, "log"));
+        run_say("to follow it:");
+        run_say_remedy(follow.s);
+    }
+    run_say("to stop it:");
+    run_say_remedy(arena_printf(&s->arena, "kill %d", (int)getpid()));
+}
+
 /* The one who started us may go; from here on we talk to the journal alone. */
 static void detach(struct stage *s)
 {
     if (s->parent < 0)
         return;
+    say_detached(s);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
@@ -301,6 +326,11 @@ static int own_error(const struct cairn_error *err)
 {
     int code = print_error(err);
     return code == EXIT_TROUBLE ? RUN_CODE_OURS : code;
+}
+
+static bool is_bad_end(const struct supervise_result *r)
+{
+    return r->code && r->tries[r->n_tries - 1].attempt.end != ATTEMPT_INTERRUPTED;
 }
 
 static int train(struct stage *s)
@@ -345,8 +375,22 @@ static int train(struct stage *s)
     if (!outputs.n_damaged) /* what wrote zeros did not work */
         learn(s, &result);
     close_journal(s, &result, &outputs);
-    run_print_end(&result, o->argv, &s->journal);
+    if (!o->quiet || is_bad_end(&result))
+        run_print_end(&result, o->argv, &s->journal);
     return result.code;
+}
+
+/* In full the first time, and whenever something has changed. */
+static void print_summary(struct stage *s)
+{
+    struct run_summary summary = run_summarize(s->facts, &s->plan, !s->o->no_env, &s->arena);
+    CLEANUP(str_release) struct str text = { 0 };
+    if (s->o->quiet)
+        return;
+    for (size_t i = 0; i < summary.n; i++)
+        str_addf(&text, "%s\n", summary.line[i]);
+    const char *trainer = s->key.trainer ? s->key.trainer : s->o->argv[0];
+    run_print_summary(&summary, summary.again && told_before(s->state, trainer, text.s));
 }
 
 static int prepare_and_train(struct stage *s)
@@ -360,13 +404,10 @@ static int prepare_and_train(struct stage *s)
     if (journal_open(&s->journal, s->state, s->o->json_events, &err))
         return own_error(&err);
     open_journal(s);
-    run_print_summary(s->facts, &s->plan, !s->o->no_env);
+    print_summary(s);
     make_environment(s);
     keep_environment(s);
     know_each_other(s);
-    if (s->o->detach)
-        run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
-                             s->journal.dir ? s->journal.dir : "none, so its output is lost"));
     detach(s);
     signal(SIGPIPE, SIG_IGN);
     clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */

@@ -9,9 +9,10 @@
 
 struct run_options {
     struct machine_options machine;
-    const char *trainer, *preload_text, *keep_log, *resume_cmd, *json_events, *hang;
+    const char *trainer, *preload_text, *keep_log, *resume_cmd, *json_events, *hang, *log;
     int gpu, retries, hang_after_s;
-    bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, history, json;
+    bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, history, json, all,
+        quiet;
     struct preload_choice preload;
     struct opt_list keep, with;
     char **argv;

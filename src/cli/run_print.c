@@ -2,6 +2,7 @@
 #include "cli/run_print.h"
 
 #include "base/str.h"
+#include "base/tty.h"
 #include "cli/print.h"
 #include "cli/shell_text.h"
 #include <stdio.h>
@@ -9,7 +10,14 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { WIDTH = 100, LEAD = 7 /* "cairn: " */ };
+enum { LEAST_WIDTH = 40, WIDTH = 100, LEAD = 7 /* "cairn: " */ };
+
+/* Of the terminal that we talk to; where it is none, or a wide one, as much as is good to read. */
+static int talk_width(void)
+{
+    int width = isatty(STDERR_FILENO) ? tty_width(stderr) : WIDTH;
+    return width < LEAST_WIDTH ? LEAST_WIDTH : width > WIDTH ? WIDTH : width;
+}
 
 /* The trainer's keys make the terminal raw, and then a line feed alone does not go to the left. */
 static const char *line_end(void)
@@ -23,6 +31,7 @@ void run_say(const char *text)
 {
     CLEANUP(str_release) struct str clean = { 0 }, out = { 0 };
     const char *end = line_end();
+    int width = talk_width();
     str_add_clean(&clean, text, strlen(text));
     str_add(&out, "cairn: ");
     int column = LEAD;
@@ -31,7 +40,7 @@ void run_say(const char *text)
         str_add(&out, " ");
     for (bool first = true; *at; first = false) {
         size_t n = strcspn(at, " ");
-        if (!first && column + 1 + (int)n > WIDTH) {
+        if (!first && column + 1 + (int)n > width) {
             str_addf(&out, "%s%*s", end, LEAD + 2, "");
             column = LEAD + 2;
         } else if (!first) {
@@ -61,15 +70,17 @@ void run_say_remedy(const char *remedy)
     enum { INDENT = LEAD + 2 };
     CLEANUP(str_release) struct str lines = { 0 }, out = { 0 };
     const char *end = line_end();
-    shell_remedy(remedy, WIDTH - INDENT, &lines);
+    shell_remedy(remedy, talk_width() - INDENT, &lines);
     for (const char *line = lines.s; line && *line; line = str_next_line(line))
         str_addf(&out, "%*s%.*s%s", INDENT, "", (int)strcspn(line, "\n"), line, end);
     if (out.len)
         fputs(out.s, stderr);
 }
 
-size_t run_print_preflight(const struct doctor *d, bool strict)
+size_t run_print_preflight(const struct doctor *d, bool strict, bool quiet)
 {
+    if (d->lacks_gpu && quiet && !strict)
+        return 1;
     if (d->lacks_gpu) {
         say("this machine has no AMD GPU that can be used%s",
             strict ? "" : "; running the command all the same");
@@ -86,29 +97,39 @@ size_t run_print_preflight(const struct doctor *d, bool strict)
     return d->counts[CHECK_FAIL];
 }
 
-static void say_gpu(const struct gpu_facts *g)
+static const char *gpu_line(const struct gpu_facts *g, struct arena *a)
 {
     char usable[24];
-    say("GPU %d: %s (%s)%s%s%s%s", g->hip_index, g->name.s ? g->name.s : "unnamed",
-        g->gfx.s ? g->gfx.s : "chip not known", g->usable_bytes.from ? ", " : "",
-        g->usable_bytes.from ? print_bytes(g->usable_bytes.v, usable) : "",
-        g->usable_bytes.from ? " for training" : "",
-        g->kind == GPU_INTEGRATED ? ", shared with the system" : "");
+    return arena_printf(a, "GPU %d: %s (%s)%s%s%s%s", g->hip_index, g->name.s ? g->name.s : "unnamed",
+                        g->gfx.s ? g->gfx.s : "chip not known", g->usable_bytes.from ? ", " : "",
+                        g->usable_bytes.from ? print_bytes(g->usable_bytes.v, usable) : "",
+                        g->usable_bytes.from ? " for training" : "",
+                        g->kind == GPU_INTEGRATED ? ", shared with the system" : "");
 }
 
-static void say_torch(const struct facts *f)
+static void add_line(struct run_summary *s, struct arena *a, const char *line)
+{
+    *ARENA_PUSH(a, s->line, s->n) = line;
+}
+
+static void add_torch_lines(struct run_summary *s, const struct facts *f, struct arena *a)
 {
     const struct torch_facts *t = facts_torch(f);
     const struct command_facts *c = &f->command;
     const char *version = t && t->version.s ? t->version.s : "of unknown version";
     bool lacks = c->given && c->sure && c->python && (!t || t->guess);
     if (lacks)
-        say("the command starts %s, which has no PyTorch%s", c->python,
-            t ? "; another one is taken for the case that it starts another Python" : "");
+        add_line(s, a,
+                 arena_printf(a, "the command starts %s, which has no PyTorch%s", c->python,
+                              t ? "; another one is taken for the case that it starts another Python" : ""));
     else if (c->given && (!t || t->guess))
-        say("which PyTorch the command imports is not known: %s (--torch DIR tells it)", c->how);
+        add_line(s, a,
+                 arena_printf(a, "which PyTorch the command imports is not known: %s (--torch DIR tells it)",
+                              c->how));
     if (t)
-        say("PyTorch %s in %s (%s%s)", version, t->site, t->guess ? "a guess: " : "", t->how);
+        add_line(s, a,
+                 arena_printf(a, "PyTorch %s in %s (%s%s)", version, t->site, t->guess ? "a guess: " : "",
+                              t->how));
 }
 
 void run_add_torch(struct json *into, const struct facts *f)
@@ -126,36 +147,73 @@ void run_add_torch(struct json *into, const struct facts *f)
     json_add_bool(o, "sure", !t->guess);
 }
 
-void run_print_summary(const struct facts *f, const struct plan *p, bool applied)
+/* "2 variables set, 1 removed, 3 notes" */
+static const char *count_all(const struct plan *p, size_t removed, size_t notes, struct arena *a)
 {
+    CLEANUP(str_release) struct str text = { 0 };
+    if (p->n_set)
+        str_addf(&text, ", %zu variable%s set", p->n_set, p->n_set == 1 ? "" : "s");
+    if (removed)
+        str_addf(&text,
+                 p->n_set       ? ", %zu removed"
+                 : removed == 1 ? ", %zu variable removed"
+                                : ", %zu variables removed",
+                 removed);
+    if (notes)
+        str_addf(&text, ", %zu note%s", notes, notes == 1 ? "" : "s");
+    return text.len ? arena_strdup(a, text.s + 2) : NULL;
+}
+
+struct run_summary run_summarize(const struct facts *f, const struct plan *p, bool applied, struct arena *a)
+{
+    struct run_summary s = { 0 };
+    size_t removed = 0, notes = applied && p->gpu ? p->warnings.n : 0;
     if (p->gpu)
-        say_gpu(p->gpu);
+        add_line(&s, a, gpu_line(p->gpu, a));
     if (p->gpu)
-        say_torch(f);
+        add_torch_lines(&s, f, a);
     for (size_t i = 0; applied && i < p->n_set; i++)
-        say("set %s=%s: %s", p->set[i].name, p->set[i].value, p->set[i].why);
-    for (size_t i = 0; applied && i < p->n_unset; i++)
-        if (!plan_find(p->set, p->n_set, p->unset[i].name))
-            say("without %s=%s: %s", p->unset[i].name, p->unset[i].value, p->unset[i].why);
-    for (size_t i = 0; applied && p->gpu && i < p->warnings.n; i++)
-        say("note: %s", p->warnings.text[i]);
+        add_line(&s, a, arena_printf(a, "set %s=%s: %s", p->set[i].name, p->set[i].value, p->set[i].why));
+    for (size_t i = 0; applied && i < p->n_unset; i++) {
+        if (plan_find(p->set, p->n_set, p->unset[i].name))
+            continue;
+        add_line(&s, a,
+                 arena_printf(a, "without %s=%s: %s", p->unset[i].name, p->unset[i].value, p->unset[i].why));
+        removed++;
+    }
+    for (size_t i = 0; i < notes; i++)
+        add_line(&s, a, arena_printf(a, "note: %s", p->warnings.text[i]));
     if (applied && p->gpu && !p->n_set && !p->n_unset)
-        say("the environment is as it should be");
+        add_line(&s, a, "the environment is as it should be");
+    const char *count = applied ? count_all(p, removed, notes, a) : NULL;
+    if (count)
+        s.again = arena_printf(a, "%s%s%s, as at the last start (cairn env shows them)",
+                               p->gpu ? gpu_line(p->gpu, a) : "", p->gpu ? "; " : "", count);
+    return s;
+}
+
+void run_print_summary(const struct run_summary *s, bool again)
+{
+    if (again && s->again) {
+        run_say(s->again);
+        return;
+    }
+    for (size_t i = 0; i < s->n; i++)
+        run_say(s->line[i]);
 }
 
 static void say_peak(const struct gauge_reading *peak)
 {
-    CLEANUP(str_release) struct str text = { 0 };
+    CLEANUP(str_release) struct str used = { 0 };
     char size[24];
     if (peak->vram_used_bytes >= 0)
-        str_addf(&text, ", %s of VRAM", print_bytes(peak->vram_used_bytes, size));
+        str_addf(&used, "%s of VRAM", print_bytes(peak->vram_used_bytes, size));
     if (peak->gtt_used_bytes >= 0)
-        str_addf(&text, ", %s of GTT", print_bytes(peak->gtt_used_bytes, size));
+        str_addf(&used, "%s%s of GTT", used.len ? " and " : "", print_bytes(peak->gtt_used_bytes, size));
+    if (used.len)
+        say("at most %s were in use", used.s);
     if (peak->host_available_bytes >= 0)
-        str_addf(&text, ", %s of host memory left at the least",
-                 print_bytes(peak->host_available_bytes, size));
-    if (text.len)
-        say("peak:%s", text.s + 1);
+        say("the host had at least %s of memory left", print_bytes(peak->host_available_bytes, size));
 }
 
 static void say_last(const struct supervise_result *r, char *const *argv)
@@ -165,8 +223,10 @@ static void say_last(const struct supervise_result *r, char *const *argv)
         say("cannot run %s: %s", argv[0], strerror(last->error));
         return;
     }
-    say("exit status %d after %.1f s%s%s", r->code, last->seconds,
-        r->n_tries > 1 ? ", at the last attempt" : "",
+    char which[32] = "";
+    if (r->n_tries > 1)
+        snprintf(which, sizeof(which), " in attempt %zu", r->n_tries);
+    say("exit status %d after %.1f s%s%s", r->code, last->seconds, which,
         last->end == ATTEMPT_INTERRUPTED ? " (interrupted)" : "");
 }
 
@@ -180,7 +240,7 @@ void run_print_end(const struct supervise_result *r, char *const *argv, const st
         say("journal: %s", j->dir);
 }
 
-void run_print_outputs(const struct outputs *o)
+void run_print_outputs(const struct outputs *o, bool quiet)
 {
     for (size_t i = 0; i < o->n_damaged; i++) {
         const struct outputs_finding *f = &o->damaged[i];
@@ -188,61 +248,9 @@ void run_print_outputs(const struct outputs *o)
         if (f->todo)
             say("  %s", f->todo);
     }
-    if (o->n_files)
+    if (o->n_files && (!quiet || o->n_damaged))
         say("checked %zu written safetensors files%s: %zu damaged", o->n_files,
             o->cut ? " (there are more)" : "", o->n_damaged);
-}
-
-static void print_run(const struct history_run *h)
-{
-    char end[32];
-    if (h->ended)
-        snprintf(end, sizeof(end), "exit %lld", (long long)h->code);
-    else
-        snprintf(end, sizeof(end), "%s", h->running ? "running" : "cut short");
-    printf("%-21s %-9s ", h->started ? h->started : h->name, end);
-    print_cell(stdout, h->class_id ? h->class_id : "", 20);
-    putchar(' ');
-    print_padded(stdout, h->command ? h->command : h->name, 0);
-    putchar('\n');
-    if (h->change) {
-        printf("%54s", "");
-        print_padded(stdout, h->change, 0);
-        putchar('\n');
-    }
-}
-
-static void add_run(struct json *list, const struct history_run *h)
-{
-    struct json *v = json_add_object(list, NULL);
-    json_add_text(v, "dir", h->dir);
-    json_add_text(v, "started", h->started);
-    json_add_text(v, "command", h->command);
-    json_add_text(v, "state", h->ended ? "ended" : h->running ? "running" : "cut-short");
-    if (h->ended)
-        json_add_int(v, "code", h->code);
-    else
-        json_add_null(v, "code");
-    json_add_int(v, "attempts", h->attempts);
-    json_add_real(v, "seconds", h->seconds);
-    json_add_text(v, "class", h->class_id);
-    json_add_text(v, "change", h->change);
-}
-
-void run_print_history(const struct history_run *runs, size_t n, bool json)
-{
-    CLEANUP(json_cleanup) struct json *root = json_new_object();
-    json_add_int(root, "schema", 1);
-    struct json *list = json_add_array(root, "runs");
-    for (size_t i = 0; i < n; i++)
-        if (json)
-            add_run(list, &runs[i]);
-        else
-            print_run(&runs[i]);
-    if (json)
-        json_print(root, stdout);
-    else if (!n)
-        puts("no runs yet");
 }
 
 /* name: room for it. */

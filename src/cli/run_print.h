@@ -5,7 +5,6 @@
 
 #include "rules/checks.h"
 #include "rules/plan.h"
-#include "run/history.h"
 #include "run/outputs.h"
 #include "run/supervise.h"
 
@@ -14,17 +13,22 @@ void run_say(const char *text);
 /* Lines that a shell can run, to be pasted as they stand; see shell_remedy. */
 void run_say_remedy(const char *remedy);
 /* The findings that stop training; how many there were. */
-size_t run_print_preflight(const struct doctor *d, bool strict);
-/* Which GPU, how much memory, which variables and why; applied is false with --no-env. */
-void run_print_summary(const struct facts *f, const struct plan *p, bool applied);
+size_t run_print_preflight(const struct doctor *d, bool strict, bool quiet);
+/* Which GPU, how much memory, which variables and why. */
+struct run_summary {
+    const char **line;
+    size_t n;
+    const char *again; /* all of it in one line, for who has read it; NULL: there is not much to say */
+};
+/* applied is false with --no-env. */
+struct run_summary run_summarize(const struct facts *f, const struct plan *p, bool applied, struct arena *a);
+void run_print_summary(const struct run_summary *s, bool again);
 /* Which PyTorch was planned for, and how it was found: "torch" of an object; null without one. */
 void run_add_torch(struct json *into, const struct facts *f);
 /* How it ended. */
 void run_print_end(const struct supervise_result *r, char *const *argv, const struct journal *j);
 /* What a look at its outputs found. */
-void run_print_outputs(const struct outputs *o);
-/* The runs of the past. */
-void run_print_history(const struct history_run *runs, size_t n, bool json);
+void run_print_outputs(const struct outputs *o, bool quiet);
 /* What makes one environment of another, as lines for a shell. */
 char *run_env_text(const char *const *before, const char *const *after);
 /* verdict.json; the caller frees it. */

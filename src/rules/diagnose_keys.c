@@ -312,7 +312,10 @@ static const char *key_preload_memory(const struct judgement *j)
 
 static const char *key_hang_file(const struct judgement *j)
 {
-    return j->ctx->hang_file;
+    CLEANUP(str_release) struct str word = { 0 };
+    if (j->ctx->hang_file)
+        str_add_word(&word, j->ctx->hang_file);
+    return word.len ? arena_strdup(j->a, word.s) : NULL;
 }
 
 /* "22.5 GiB of 23.5 GiB were free all the time, and the kernel killed nobody for memory" */

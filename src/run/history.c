@@ -2,10 +2,12 @@
 #include "run/history.h"
 
 #include "base/json.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "host/root.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,27 +59,79 @@ static void read_verdict(const struct root *r, struct history_run *out, struct a
     }
 }
 
-size_t history_read(const char *state, struct arena *a, struct history_run **out)
+/* The folders, oldest first, as their names sort. */
+static size_t list_runs(const struct root *here, const char *state, struct arena *a, struct history_run **out)
 {
     const char *dir = path_join(a, state, "runs");
-    struct root here = { .fd = -1 };
-    struct cairn_error ignored = { 0 };
     char **names;
     size_t n_names = 0, n = 0;
     *out = NULL;
-    if (root_open(&here, NULL, &ignored))
+    if (root_list(here, a, dir, &names, &n_names))
         return 0;
-    if (root_list(&here, a, dir, &names, &n_names))
-        n_names = 0;
     for (size_t i = 0; i < n_names; i++) {
         const char *run = path_join(a, dir, names[i]);
-        if (!root_is_dir(&here, run))
-            continue;
-        struct history_run *h = ARENA_PUSH(a, *out, n);
-        *h = (struct history_run){ .dir = run, .name = names[i] };
-        read_start(&here, h, a);
-        read_verdict(&here, h, a);
+        if (root_is_dir(here, run))
+            *ARENA_PUSH(a, *out, n) = (struct history_run){ .dir = run, .name = names[i] };
+    }
+    return n;
+}
+
+static void turn_round(struct history_run *runs, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        struct history_run first = runs[i];
+        runs[i] = runs[n - 1 - i];
+        runs[n - 1 - i] = first;
+    }
+}
+
+size_t history_read(const char *state, struct arena *a, struct history_run **out)
+{
+    struct root here = { .fd = -1 };
+    struct cairn_error ignored = { 0 };
+    *out = NULL;
+    if (root_open(&here, NULL, &ignored))
+        return 0;
+    size_t n = list_runs(&here, state, a, out);
+    turn_round(*out, n);
+    for (size_t i = 0; i < n; i++) {
+        read_start(&here, &(*out)[i], a);
+        read_verdict(&here, &(*out)[i], a);
     }
     root_close(&here);
     return n;
+}
+
+/* 1 is the newest; 0: it is no number. */
+static uint64_t number_of(const char *name)
+{
+    uint64_t n;
+    if (str_eq(name, "last"))
+        return 1;
+    return cairn_parse_u64(name + (*name == '#'), &n) ? n : 0;
+}
+
+bool history_is_name(const char *word)
+{
+    int end = 0; /* of "20261115T060535Z-4711" */
+    if (number_of(word))
+        return true;
+    (void)!sscanf(word, "%*8[0-9]T%*6[0-9]Z-%*[0-9-]%n", &end);
+    return end > 0 && !word[end];
+}
+
+const char *history_find(const char *state, const char *name, struct arena *a)
+{
+    struct root here = { .fd = -1 };
+    struct cairn_error ignored = { 0 };
+    struct history_run *runs;
+    uint64_t number = number_of(name);
+    if (root_open(&here, NULL, &ignored))
+        return NULL;
+    size_t n = list_runs(&here, state, a, &runs);
+    root_close(&here);
+    for (size_t i = 0; i < n; i++)
+        if (number ? n - i == number : str_eq(runs[i].name, name))
+            return runs[i].dir;
+    return NULL;
 }

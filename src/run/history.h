@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The runs that have a journal, oldest first. */
+ * The runs that have a journal, newest first. */
 #ifndef CAIRN_RUN_HISTORY_H
 #define CAIRN_RUN_HISTORY_H
 
@@ -22,5 +22,10 @@ struct history_run {
 
 /* What is damaged is listed with what could be read. */
 size_t history_read(const char *state, struct arena *a, struct history_run **out);
+
+/* "last", "#2" or "2" (1 is the newest), or the name of a folder. */
+bool history_is_name(const char *word);
+/* Its folder; NULL: there is no such run. */
+const char *history_find(const char *state, const char *name, struct arena *a);
 
 #endif

@@ -8,8 +8,8 @@ const char *ladder_describe(const struct diagnose_fix *fix, struct arena *a)
 {
     static const char *const words[] = {
         [DIAGNOSE_ACT_NONE] = "nothing",
-        [DIAGNOSE_ACT_RESTART] = "start again without a change",
-        [DIAGNOSE_ACT_RESUME] = "the last checkpoint",
+        [DIAGNOSE_ACT_RESTART] = "the same once more",
+        [DIAGNOSE_ACT_RESUME] = "from the last checkpoint",
         [DIAGNOSE_ACT_CLEAR_CACHES] = "stale kernel caches moved aside",
         [DIAGNOSE_ACT_OTHER_GPU] = "another GPU",
         [DIAGNOSE_ACT_CPU] = "the CPU",
@@ -136,13 +136,12 @@ static const struct diagnose_fix *on_cpu(const struct ladder_look *look)
 struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look *look, struct arena *a)
 {
     if (look->diagnosis->severity != DIAGNOSE_ERROR)
-        return (struct ladder_step){ LADDER_STOP, NULL, "nothing is known to be wrong" };
+        return (struct ladder_step){ LADDER_STOP, NULL, NULL };
     const struct diagnose_fix *fix = next_fix(l, look, a);
     if (!fix && on_cpu(look))
         return (struct ladder_step){ LADDER_SUGGEST, on_cpu(look), "--allow-cpu lets cairn do so by itself" };
     if (!fix)
-        return (struct ladder_step){ LADDER_STOP, NULL,
-                                     "nothing is left that could be tried without a person" };
+        return (struct ladder_step){ LADDER_STOP, NULL, NULL };
     if (look->retries_left <= 0)
         return (struct ladder_step){ LADDER_SUGGEST, fix, "there are no retries left" };
     if (look->saw_step && !look->can_resume)

@@ -38,7 +38,7 @@ enum ladder_word {
 struct ladder_step {
     enum ladder_word word;
     const struct diagnose_fix *fix; /* NULL when stopping */
-    const char *why;                /* a sentence; NULL for a retry */
+    const char *why;                /* of a suggestion; NULL for the others */
 };
 
 struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look *look, struct arena *a);

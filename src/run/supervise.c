@@ -223,8 +223,10 @@ static void say_verdict(struct run *r, const struct supervise_try *t)
         talk_say(r->o->talk, "diagnosis: %s, %.0f %% sure: %s", d->class_id, d->confidence * 100, d->cause);
     else
         talk_say(r->o->talk, "%s", d->cause);
+    if (d->n_evidence)
+        talk_say(r->o->talk, "its output says:");
     for (size_t i = 0; i < d->n_evidence && i < 3; i++)
-        talk_say(r->o->talk, "  %s", d->evidence[i].text);
+        talk_say(r->o->talk, "  %s", d->evidence[i].text + strspn(d->evidence[i].text, " \t"));
     say_calls(r, t);
 }
 
@@ -307,42 +309,11 @@ static void apply(struct run *r, const struct diagnose_fix *fix)
     }
 }
 
-/* For a word with bytes that a terminal would obey, or that are not UTF-8. */
-static void add_escaped(struct str *text, const char *c)
-{
-    if (*c == '\'' || *c == '\\')
-        str_addf(text, "\\%c", *c);
-    else if (*c == '\n')
-        str_add(text, "\\n");
-    else if (*c >= ' ' && *c < 0x7f)
-        str_addn(text, c, 1);
-    else
-        str_addf(text, "\\%03o", (unsigned char)*c);
-}
-
-/* A word as a shell takes it. */
-static void add_quoted(struct str *text, const char *word)
-{
-    if (*word &&
-        !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_")]) {
-        str_add(text, word);
-        return;
-    }
-    bool plain = str_clean_span(word, strlen(word)) == strlen(word);
-    str_add(text, plain ? "'" : "$'");
-    for (; *word; word++)
-        if (plain)
-            str_addf(text, *word == '\'' ? "'\\''" : "%c", *word);
-        else
-            add_escaped(text, word);
-    str_add(text, "'");
-}
-
 static void add_words(struct str *text, char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         str_add(text, " ");
-        add_quoted(text, words[i]);
+        str_add_word(text, words[i]);
     }
 }
 
@@ -352,7 +323,7 @@ static void add_setting(struct str *text, const struct plan_var *v)
         str_add(text, " --preload=");
     else
         str_addf(text, " --with %s=", v->name);
-    add_quoted(text, v->value);
+    str_add_word(text, v->value);
 }
 
 /* The first of two settings counts, so what is to be tried comes before what was tried and the user's own. */
@@ -408,7 +379,7 @@ static void say_commands(struct run *r, const char *lines)
 
 static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
 {
-    talk_say(r->o->talk, "next would be: %s (%s)", step->fix->text, step->why);
+    talk_say(r->o->talk, "the next thing to try: %s (%s)", step->fix->text, step->why);
     if (r->trained && resume->way == RESUME_UNKNOWN)
         talk_say(r->o->talk, "%s", resume->why);
     talk_say(r->o->talk, "to try it:");
@@ -424,14 +395,23 @@ static void journal_change(struct run *r, const struct diagnose_fix *fix)
     journal_add(r->o->journal, event);
 }
 
+/* One that only a person can take: also where the command has no option for what cairn would change. */
+static bool is_for_person(struct run *r, const struct diagnose_fix *fix)
+{
+    return !fix->automatic ||
+           (fix->action == DIAGNOSE_ACT_OPTIMIZER && !optimizer_replace(r->original, r->a).argv);
+}
+
 /* What is left for a person: a sentence, and behind it what to type. */
 static void say_remedies(struct run *r, const struct diagnosis *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < d->n_fixes && n < MOST_REMEDIES; i++) {
-        if (d->fixes[i].automatic)
+        if (!is_for_person(r, &d->fixes[i]))
             continue;
         const char *text = d->fixes[i].text;
+        if (!n)
+            talk_say(r->o->talk, "what you can do:");
         talk_say(r->o->talk, "  - %.*s", (int)strcspn(text, "\n"), text);
         if (str_next_line(text))
             say_commands(r, str_next_line(text));
@@ -445,6 +425,11 @@ static void say_why(struct run *r, const struct diagnose_fix *fix)
     size_t n = strcspn(fix->text, "\n");
     n -= n && fix->text[n] && fix->text[n - 1] == ':';
     talk_say(r->o->talk, "  %.*s", (int)n, fix->text);
+}
+
+static bool changes_something(const struct diagnose_fix *fix)
+{
+    return fix->action != DIAGNOSE_ACT_RESTART && fix->action != DIAGNOSE_ACT_RESUME;
 }
 
 /* Prepares the next attempt; false: there is none. */
@@ -471,8 +456,6 @@ static bool climb(struct run *r, const struct supervise_try *t)
     struct ladder_step step = ladder_next(&r->ladder, &look, r->a);
     if (step.word == LADDER_SUGGEST)
         say_suggestion(r, &step, &resume);
-    else if (step.word == LADDER_STOP)
-        talk_say(r->o->talk, "%s", step.why);
     if (step.word != LADDER_RETRY)
         return say_remedies(r, &t->diagnosis), false;
     ladder_note(&r->ladder, step.fix, r->env, r->a);
@@ -486,7 +469,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
         r->resumed = resume.why;
     }
     journal_change(r, step.fix);
-    talk_say(r->o->talk, "trying again with: %s", r->change);
+    talk_say(r->o->talk, "trying again%s %s", changes_something(step.fix) ? " with" : ":", r->change);
     say_why(r, step.fix);
     if (r->resumed)
         talk_say(r->o->talk, "  %s", r->resumed);

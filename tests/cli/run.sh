@@ -231,14 +231,97 @@ lists_the_runs()
     XDG_STATE_HOME=$tmp/other run run --history
     status_is 0
     out_has "no runs"
-    XDG_STATE_HOME=$tmp/other run run --retries 0 -- sh -c 'exit 6'
-    XDG_STATE_HOME=$tmp/other run run --history
+    export XDG_STATE_HOME=$tmp/other
+    run run --retries 0 -- sh -c 'echo first; exit 6'
+    mv "$(echo "$tmp"/other/cairn/runs/*)" "$tmp/other/cairn/runs/20200229T235959Z-11"
+    run run --retries 0 -- sh -c 'echo "RuntimeError: HIP error: invalid device function"; exit 5'
+    run run --history
     status_is 0
-    out_has "exit 6"
-    out_has "sh -c exit 6"
-    XDG_STATE_HOME=$tmp/other run run --history --json
-    json_is 'd["schema"] == 1 and d["runs"][0]["code"] == 6 and d["runs"][0]["state"] == "ended"'
-    json_is 'd["runs"][0]["attempts"] == 1'
+    out_has "sh -c echo first; exit 6"
+    [ "$(grep -c '^#[12] ' "$out")" = 2 ] || fail "no two rows: $(cat "$out")"
+    grep -q '^#1 .* 5  *no-kernel-image ' "$out" || fail "the newest does not come first"
+    grep -q '^#2 .*  6  .*20200229T235959Z-11 ' "$out" || fail "status or folder"
+    run run --history --json
+    json_is 'd["schema"] == 1 and [r["code"] for r in d["runs"]] == [5, 6]'
+    json_is 'd["runs"][0]["attempts"] == 1 and d["runs"][0]["state"] == "ended"'
+    json_is '[r["index"] for r in d["runs"]] == [1, 2] and d["runs"][1]["id"] == "20200229T235959Z-11"'
+    json_is 'd["runs"][1]["dir"].endswith("/cairn/runs/20200229T235959Z-11")'
+}
+
+# By the names that the list gives them.
+a_run_has_a_name()
+{
+    for name in last '#1' 1; do
+        run diagnose --json "$name"
+        json_is 'd["class"] == "no-kernel-image"'
+    done
+    for name in '#2' 20200229T235959Z-11; do
+        run run --log "$name"
+        status_is 0
+        [ "$(cat "$out")" = first ] || fail "log of $name: $(cat "$out")"
+        err_has "$tmp/other/cairn/runs/20200229T235959Z-11/log"
+    done
+    run diagnose '#3'
+    status_is 2
+    run run --log 20200229T235959Z-12
+    status_is 2
+    run run --log train.py
+    status_is 2
+    echo 'step 1 loss 0.5' >last # a file of that name comes first
+    run diagnose --json --no-machine last
+    json_is 'd["class"] == "no-failure"'
+    rm last
+    run run --all
+    status_is 2
+    run run --log last -- true
+    status_is 2
+}
+
+the_list_is_as_long_as_a_screen()
+{
+    for i in $(seq 10 35); do
+        mkdir "$tmp/other/cairn/runs/202101${i}T000000Z-1"
+    done
+    run run --history
+    [ "$(grep -c '^#[0-9]' "$out")" = 20 ] || fail "$(grep -c '^#[0-9]' "$out") rows"
+    run run --history --all
+    [ "$(grep -c '^#[0-9]' "$out")" = 28 ] || fail "--all: $(grep -c '^#[0-9]' "$out") rows"
+    run run --history --json
+    json_is 'len(d["runs"]) == 28'
+    unset XDG_STATE_HOME
+}
+
+# Nothing of our own, unless it fails.
+quiet_says_nothing()
+{
+    run "${on_desktop[@]}" --no-preflight --quiet -- sh -c 'echo out; echo trouble >&2'
+    status_is 0
+    [ "$(cat "$out")$(cat "$err")" = outtrouble ] || fail "said: $(cat "$err")"
+    run "${on_desktop[@]}" --no-preflight -q --retries 0 -- sh -c 'echo "HIP error: invalid device function"; exit 3'
+    status_is 3
+    err_has no-kernel-image
+}
+
+# The whole summary the first time for a trainer, one line after that, and all of it when something has changed.
+what_was_said_is_not_said_again()
+{
+    export XDG_STATE_HOME=$tmp/told
+    run "${on_desktop[@]}" --no-preflight -- sh -c :
+    grep -q 'set ROCR_VISIBLE_DEVICES' "$err" || fail "not said"
+    lines=$(grep -c ^cairn "$err")
+    run "${on_desktop[@]}" --no-preflight -- sh -c :
+    ! grep -q 'set ROCR_VISIBLE_DEVICES' "$err" || fail "said again"
+    [ "$(grep -c ^cairn "$err")" -lt "$lines" ] || fail "as long as before"
+    err_has "cairn env"
+    run "${on_desktop[@]}" --no-preflight -- env
+    err_has 'set ROCR_VISIBLE_DEVICES' # another trainer
+    run "${on_desktop[@]}" --no-preflight --with A=1 -- sh -c :
+    err_has 'set A=1'
+    printf 'nonsense' >"$tmp/told/cairn/told"
+    run "${on_desktop[@]}" --no-preflight -- sh -c :
+    status_is 0
+    err_has 'set ROCR_VISIBLE_DEVICES'
+    unset XDG_STATE_HOME
 }
 
 checks_what_was_written()
@@ -306,5 +389,9 @@ it preloading_is_quiet
 it preloading_in_another_run
 it a_program_without_its_library_says_what_is_missing
 it lists_the_runs
+it a_run_has_a_name
+it the_list_is_as_long_as_a_screen
+it quiet_says_nothing
+it what_was_said_is_not_said_again
 it checks_what_was_written
 finish

@@ -365,6 +365,32 @@ def detached_it_outlives_us():
         all_gone(pids)
 
 
+def detached_it_is_told_how_to_follow_and_to_stop_it():
+    """What is said is what one types; and the trainer may save before it ends."""
+    script = '''
+import signal, sys, time
+def save(*_):
+    open("saved", "w").write("yes\\n")
+    sys.exit(3)
+signal.signal(signal.SIGTERM, save)
+print("it is up", flush=True)
+open("ready", "w").write("yes\\n")
+time.sleep(600)
+'''
+    with Home() as home:
+        done = home.run('--detach', '--', *python(home, script))
+        home.wait_for('ready')
+        commands = [line.strip() for line in done.stderr.decode().splitlines() if line.startswith(' ')]
+        follow = next((c for c in commands if c.startswith('tail -f ')), '')
+        stop = next((c for c in commands if c.startswith('kill ')), 'false')
+        until(lambda: 'it is up' in open(follow.removeprefix('tail -f '), encoding='utf-8').read(), 'its log')
+        subprocess.run(['sh', '-c', stop], check=True)
+        home.wait_for('saved')
+        until(lambda: os.path.exists(home.runs()[-1] + '/verdict.json'), 'the verdict')
+        if home.verdict()['attempts'][0]['end'] != 'interrupted' or home.verdict()['code'] != 3:
+            yield home.verdict()
+
+
 def ends_a_hang_and_keeps_the_evidence():
     with Home() as home:
         done = home.run('--retries', '0', '--hang-after', '1', '--', 'sleep', '600')
@@ -480,6 +506,7 @@ tap.run([
     a_second_signal_kills,
     stops_and_continues,
     detached_it_outlives_us,
+    detached_it_is_told_how_to_follow_and_to_stop_it,
     ends_a_hang_and_keeps_the_evidence,
     asks_python_for_its_stacks,
     a_busy_child_does_not_hang,

@@ -498,6 +498,16 @@ sys.exit(1)
             yield done.stderr.decode()
 
 
+def what_a_person_can_change_is_said():
+    """Where the optimizer is in a file of the trainer's, cairn cannot replace it, but says that a person can."""
+    script = START + 'sys.exit("RuntimeError: Configured ROCm binary not found at libbitsandbytes_rocm64.so")'
+    with Home() as home:
+        done = attempt(home, script, argv=('wan22.yaml',))
+        notes = [e['text'] for e in home.events() if e['event'] == 'note']
+        if done.returncode != 1 or not any('optimizer' in n and 'Adafactor' in n for n in notes):
+            yield done
+
+
 def what_worked_is_used_first():
     with Home() as home:
         attempt(home, INVALID_FUNCTION)
@@ -550,5 +560,6 @@ tap.run([
     a_busy_worker_is_no_hang,
     caches_are_moved_aside_and_kept,
     another_optimizer_where_bitsandbytes_has_none,
+    what_a_person_can_change_is_said,
     what_worked_is_used_first,
 ])

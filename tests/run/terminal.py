@@ -6,7 +6,7 @@ import sys
 import time
 
 import tap
-from supervised import CAIRN, Home, Terminal, all_gone, children, is_alive, is_stopped, parent, until
+from supervised import CAIRN, DATA, Home, Terminal, all_gone, children, is_alive, is_stopped, parent, until
 
 
 class Session:
@@ -49,6 +49,28 @@ def the_trainer_has_a_terminal():
             yield terminal.output
         if terminal.is_raw():
             yield 'the terminal stays raw'
+
+
+def what_is_said_fits_the_terminal():
+    """All of it, but for words that are to be copied."""
+    script = 'import sys\nprint("RuntimeError: HIP error: invalid device function")\nsys.exit(1)'
+    root = DATA + '/sysfs/gfx1032-gfx1036-rx6600-plus-raphael-igpu'
+    with Session(script, '--root', root, size=(24, 80)) as (home, terminal):
+        terminal.status()
+        lines = terminal.output.decode().splitlines()
+        if sum(line.startswith('cairn: ') for line in lines) < 5:
+            yield terminal.output
+        for line in lines:
+            if len(line) > 80 and ' ' in line.removeprefix('cairn: ').removesuffix(' \\').strip():
+                yield line
+    with Home() as home:
+        for command in ('x' * 200, 'sh -c "exit 3"', 'no such command'):
+            home.run('--', *command.split())
+        table = Terminal(home, '--history', size=(24, 80))
+        table.status()
+        table.close()
+        if b'xxx' not in table.output or any(len(line) > 80 for line in table.output.decode().splitlines()):
+            yield table.output
 
 
 def stderr_may_go_elsewhere():
@@ -536,6 +558,7 @@ def reads_from_the_terminal_with_redirected_output():
 
 tap.run([
     the_trainer_has_a_terminal,
+    what_is_said_fits_the_terminal,
     stderr_may_go_elsewhere,
     what_is_said_begins_a_line,
     keys_reach_the_trainer,

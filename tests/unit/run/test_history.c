@@ -22,12 +22,17 @@ static void lists_what_ended_what_runs_and_what_was_cut(void)
     scratch_file("state/runs/20260103T000000Z-3/events.jsonl", "{\"event\":\"sta");
     scratch_file("state/runs/a-file", "");
     REQUIRE(history_read(scratch("state"), &a, &h) == 3);
-    CHECK_STR(h[0].command, "python t.py");
-    CHECK_STR(h[0].class_id, "no-kernel-image");
-    CHECK_STR(h[0].change, "A=1");
-    CHECK(h[0].ended && !h[0].running && h[0].code == 0 && h[0].attempts == 2 && h[0].seconds == 3.5);
+    CHECK_STR(h[2].command, "python t.py");
+    CHECK_STR(h[2].class_id, "no-kernel-image");
+    CHECK_STR(h[2].change, "A=1");
+    CHECK(h[2].ended && !h[2].running && h[2].code == 0 && h[2].attempts == 2 && h[2].seconds == 3.5);
     CHECK(!h[1].ended && h[1].running);
-    CHECK(!h[2].ended && !h[2].running && h[2].command == NULL);
+    CHECK(!h[0].ended && !h[0].running && h[0].command == NULL);
+    CHECK_STR(history_find(scratch("state"), "last", &a), h[0].dir);
+    CHECK_STR(history_find(scratch("state"), "#3", &a), h[2].dir);
+    CHECK_STR(history_find(scratch("state"), "20260102T000000Z-2", &a), h[1].dir);
+    CHECK(!history_find(scratch("state"), "#4", &a) &&
+          !history_find(scratch("state"), "20260102T000000Z-3", &a));
     arena_release(&a);
 }
 
@@ -39,8 +44,29 @@ static void no_folder_is_no_history(void)
     arena_release(&a);
 }
 
+static void names_of_runs_are_told_from_files(void)
+{
+    static const char *const names[] = { "last", "#1", "12", "20260102T000000Z-2", "20260102T000000Z-2-1" };
+    static const char *const files[] = { "",
+                                         "#",
+                                         "#0",
+                                         "#x",
+                                         "lastly",
+                                         "train.log",
+                                         "20260102T000000Z",
+                                         "20260102T000000Z-",
+                                         "20260102T000000Z-2.log",
+                                         "20260102T000000Z-2/log",
+                                         "-1" };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        CHECK(history_is_name(names[i]));
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        CHECK(!history_is_name(files[i]));
+}
+
 int main(void)
 {
+    RUN(names_of_runs_are_told_from_files);
     RUN(lists_what_ended_what_runs_and_what_was_cut);
     RUN(no_folder_is_no_history);
     return check_done();
