@@ -406,7 +406,7 @@ def what_the_trainer_left_may_finish():
 
 def ctrl_c_ends_what_the_trainer_left():
     """At once, and when the wait was said."""
-    for word in 'main done', 'Ctrl-C ends them':
+    for word in 'main done', 'Ctrl-C':
         with Session(LATE.replace('SECONDS', '600')) as (home, terminal):
             child = int(home.wait_for('child'))
             terminal.wait(word)
