@@ -74,14 +74,19 @@ static void accept_override(struct work *w, struct env_var *v, const struct gpu_
         work_accept(w, v, "your override; whether this PyTorch needs it is not known");
 }
 
-/* It renames all GPUs: the worst that it does to one counts. */
+/* It renames all GPUs: the worst that it does to one counts; that one has the name already says least. */
+static int badness(enum override_flaw flaw)
+{
+    return flaw == OVERRIDE_SAME ? 0 : flaw == OVERRIDE_FINE ? 1 : override_is_fatal(flaw) ? 3 : 2;
+}
+
 static void judge_plain(struct work *w, struct env_var *v)
 {
-    const struct gpu_facts *on = NULL;
-    enum override_flaw flaw = w->n_visible ? OVERRIDE_FINE : flaw_on(w, v->value, NULL);
-    for (size_t i = 0; i < w->n_visible && !override_is_fatal(flaw); i++) {
+    const struct gpu_facts *on = w->n_visible ? w->visible[0] : NULL;
+    enum override_flaw flaw = flaw_on(w, v->value, on);
+    for (size_t i = 1; i < w->n_visible; i++) {
         enum override_flaw one = flaw_on(w, v->value, w->visible[i]);
-        if (flaw != OVERRIDE_FINE && !override_is_fatal(one))
+        if (badness(one) <= badness(flaw))
             continue;
         flaw = one;
         on = w->visible[i];

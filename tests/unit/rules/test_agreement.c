@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The plan and the doctor are asked about the same machine, and do not contradict each other:
+ * The plan, the doctor and the diagnosis are asked about the same machine, and do not contradict each other:
  * every capture, PyTorches that have the chip's code, a relative's or neither, and the left-overs of many guides. */
 #include "planning.h"
 
 #include "base/str.h"
 #include "check.h"
 #include "rules/checks.h"
+#include "rules/diagnose.h"
 #include "rules/gfx_table.h"
+#include "rules/override.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -174,6 +176,83 @@ static void memory_is_one_figure(struct trial *t, const struct doctor *d)
         BAD(t, "the doctor has another reason for the memory: %s", f->fact);
 }
 
+static bool is_override(const char *name)
+{
+    return str_starts(name, "HSA_OVERRIDE_GFX_VERSION");
+}
+
+/* The value that the plan wants, under the plain name or for one GPU; NULL: none. */
+static const char *planned_override(const struct plan *p)
+{
+    for (size_t i = 0; i < p->n_set; i++)
+        if (is_override(p->set[i].name))
+            return p->set[i].value;
+    return NULL;
+}
+
+/* A fix sets the override that the plan would set, and the plan takes nothing of it out again. */
+static void the_fix_fits(struct trial *t, const struct diagnosis *d, const struct diagnose_fix *fix)
+{
+    struct planning *p = &t->p;
+    struct cairn_error err = { 0 };
+    struct plan after;
+    struct facts changed = p->facts;
+    changed.env = plan_change(p->env, fix->set, fix->n_set, fix->unset, fix->n_unset, &p->arena);
+    /* Where the wheel's code is not known, the log itself says more than the plan knows. */
+    if (!override_wheel_of(facts_torch(&p->facts)).code.from ||
+        plan_build(&changed, &p->options, &p->arena, &after, &err))
+        return;
+    for (size_t i = 0; i < fix->n_set; i++) {
+        const struct plan_var *v = &fix->set[i], *gone = plan_find(after.unset, after.n_unset, v->name);
+        if (is_override(v->name) && gone)
+            BAD(t, "diagnose (%s) offers %s=%s, and the plan removes it: %s", d->class_id, v->name, v->value,
+                gone->why);
+        if (is_override(v->name) && !str_eq(planned_override(&p->plan), v->value))
+            BAD(t, "diagnose (%s) offers %s=%s, the plan has %s", d->class_id, v->name, v->value,
+                planned_override(&p->plan) ? planned_override(&p->plan) : "none");
+    }
+}
+
+static bool offers(const struct diagnosis *d, const char *name, const char *value)
+{
+    for (size_t i = 0; i < d->n_fixes; i++) {
+        for (size_t k = 0; k < d->fixes[i].n_set; k++)
+            if (value && str_eq(d->fixes[i].set[k].name, name) && str_eq(d->fixes[i].set[k].value, value))
+                return true;
+        for (size_t k = 0; k < d->fixes[i].n_unset; k++)
+            if (!value && str_eq(d->fixes[i].unset[k], name))
+                return true;
+    }
+    return false;
+}
+
+/* "invalid device function": what the plan would do about an override is among the fixes, and nothing against it. */
+static void the_diagnosis_follows(struct trial *t)
+{
+    static const char log[] = "RuntimeError: HIP error: invalid device function\n";
+    static const char name[] = "HSA_OVERRIDE_GFX_VERSION";
+    struct planning *p = &t->p;
+    struct diagnoser *diagnoser;
+    struct cairn_error err = { 0 };
+    struct diagnosis d;
+    if (!p->plan.gpu || diagnoser_new(&diagnoser, &err))
+        return;
+    const struct diagnose_context ctx = { .facts = &p->facts, .exit_code = 1, .env = p->env };
+    diagnoser_feed(diagnoser, log, strlen(log));
+    diagnoser_finish(diagnoser, &ctx, &p->arena, &d);
+    for (size_t i = 0; i < d.n_fixes; i++)
+        the_fix_fits(t, &d, &d.fixes[i]);
+    const struct plan_var *bad = plan_find(p->plan.unset, p->plan.n_unset, name);
+    const char *want = planning_set(p, name);
+    /* Who chose the integrated GPU himself is told to choose the card. */
+    bool other = p->plan.gpu != &p->facts.gpus[p->facts.default_gpu] && str_eq(d.class_id, "wrong-gpu");
+    if (want && facts_torch(&p->facts) && !other && !offers(&d, name, want))
+        BAD(t, "diagnose (%s) does not offer %s=%s", d.class_id, name, want);
+    if (bad && bad->fatal && !want && !offers(&d, name, NULL))
+        BAD(t, "diagnose (%s) does not take %s=%s out", d.class_id, name, bad->value);
+    diagnoser_free(diagnoser);
+}
+
 /* The environment that the plan leaves is one in which nothing is left to do. */
 static void the_plan_is_final(struct trial *t)
 {
@@ -278,6 +357,13 @@ static void try_one(struct trial *t)
     the_plan_is_final(t);
 }
 
+static void try_diagnosis(struct trial *t)
+{
+    struct cairn_error err = { 0 };
+    if (!planning_run(&t->p, &err))
+        the_diagnosis_follows(t);
+}
+
 static size_t sweep(const char *where, void (*try)(struct trial *t))
 {
     struct trial t = { .where = where };
@@ -327,8 +413,14 @@ static void plan_and_doctor_agree(void)
     sweep_all(try_one);
 }
 
+static void diagnosis_and_plan_agree(void)
+{
+    sweep_all(try_diagnosis);
+}
+
 int main(void)
 {
     RUN(plan_and_doctor_agree);
+    RUN(diagnosis_and_plan_agree);
     return check_done();
 }
