@@ -74,10 +74,12 @@ static void accept_override(struct work *w, struct env_var *v, const struct gpu_
         work_accept(w, v, "your override; whether this PyTorch needs it is not known");
 }
 
-/* It renames all GPUs: the worst that it does to one counts; that one has the name already says least. */
-static int badness(enum override_flaw flaw)
+/* It renames all GPUs: the worst that it does to one counts.  That another one has the name already harms nobody. */
+static int badness(const struct work *w, enum override_flaw flaw, const struct gpu_facts *g)
 {
-    return flaw == OVERRIDE_SAME ? 0 : flaw == OVERRIDE_FINE ? 1 : override_is_fatal(flaw) ? 3 : 2;
+    if (flaw == OVERRIDE_SAME && g != w->plan->gpu)
+        return 0;
+    return flaw == OVERRIDE_FINE ? 1 : override_is_fatal(flaw) ? 3 : 2;
 }
 
 static void judge_plain(struct work *w, struct env_var *v)
@@ -86,7 +88,7 @@ static void judge_plain(struct work *w, struct env_var *v)
     enum override_flaw flaw = flaw_on(w, v->value, on);
     for (size_t i = 1; i < w->n_visible; i++) {
         enum override_flaw one = flaw_on(w, v->value, w->visible[i]);
-        if (badness(one) <= badness(flaw))
+        if (badness(w, one, w->visible[i]) <= badness(w, flaw, on))
             continue;
         flaw = one;
         on = w->visible[i];
