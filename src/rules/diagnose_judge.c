@@ -48,6 +48,11 @@ bool judge_expandable(const struct judgement *j)
     return false;
 }
 
+bool judge_is_loading(const struct judgement *j)
+{
+    return j->log->loading && j->log->progress.stage == LOG_STAGE_BUSY;
+}
+
 bool judge_stopped_by_person(int64_t exit_code)
 {
     return exit_code == 130 || exit_code == 143 || exit_code == 129;

@@ -145,6 +145,14 @@ static const char *key_no_fragments(const struct judgement *j)
            "unused.";
 }
 
+static const char *key_loading(const struct judgement *j)
+{
+    return judge_is_loading(j)
+               ? "The log ends while weights are loaded: HIP pins the pages of a mapped file for "
+                 "each copy, which can take hours or never end."
+               : NULL;
+}
+
 static const char *key_expandable(const struct judgement *j)
 {
     return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
@@ -350,6 +358,7 @@ static const struct diagnose_key_row keys[] = {
     { "unused", key_unused },
     { "others", key_others },
     { "no_fragments", key_no_fragments },
+    { "loading", key_loading },
     { "expandable", key_expandable },
     { "bnb", key_bnb },
     { "visible_name", key_visible_name },

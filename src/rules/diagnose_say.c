@@ -112,6 +112,15 @@ static bool override_is_flawed(const struct judgement *j)
     return flaw != OVERRIDE_FINE && flaw != OVERRIDE_SAME;
 }
 
+/* A path to a ROCm, before one that PyTorch brings: of a distribution's build it may be the only one. */
+static bool mixes_rocm(const struct judgement *j)
+{
+    const char *path = judge_var(j, LOG_LIBRARY_PATH);
+    const struct torch_facts *t = j->torch;
+    bool own = !t || !t->hip_library.s || t->therock || str_starts(t->hip_library.s, t->site);
+    return path && own && match_any(path, strlen(path), "rocm");
+}
+
 static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
 {
     bool hsa = f->set && str_starts(f->set, "HSA_");
@@ -164,6 +173,14 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
     case FIX_PRELOAD:
         return !j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
+    case FIX_STAGE:
+        return !j->windows && !preload_has(j, "CAIRN_PRELOAD");
+    case FIX_LOADING:
+        return judge_is_loading(j) && preload_has(j, "CAIRN_PRELOAD");
+    case FIX_LOADING_STAGE:
+        return judge_is_loading(j) && !j->windows && !preload_has(j, "CAIRN_PRELOAD");
+    case FIX_SECOND_ROCM:
+        return mixes_rocm(j);
     case FIX_PRELOAD_SHARED:
         return preload_has(j, "CAIRN_PRELOAD") && preload_has(j, "CAIRN_PRELOAD_BUDGET");
     case FIX_BY_GUARD:

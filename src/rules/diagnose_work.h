@@ -97,6 +97,7 @@ const struct gfx_chip *judge_stand_in(const struct judgement *j);
 const char *judge_var(const struct judgement *j, enum log_var v);
 bool judge_is_integrated(const struct gfx_chip *c);
 bool judge_expandable(const struct judgement *j);
+bool judge_is_loading(const struct judgement *j); /* the log ends while weights are loaded */
 bool judge_any_error(const struct judgement *j);
 bool judge_by_guard(const struct judgement *j); /* cairn itself did what the verdict says */
 /* What cairn itself saw of the run speaks against the usual cause of the verdict. */

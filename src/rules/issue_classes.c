@@ -83,7 +83,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
         .id = "hang",
         .about = "the process waits for the GPU and does not go on",
         .cause = "The process waits for the GPU for ever, without an error: a completion signal was lost, "
-                 "or a call of the driver does not return.[ {expandable}]",
+                 "or a call of the driver does not return.[ {loading}][ {expandable}]",
         .cause_watch = "The process stood still: it printed nothing and used no CPU time. No process of the run "
                        "had the GPU or a HIP runtime open, so the GPU is not to blame. It waited for something "
                        "else: a file, the network, a lock, or another process.",

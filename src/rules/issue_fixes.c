@@ -27,6 +27,7 @@
     "name the GPU: cairn diagnose --gfx gfxNNNN (cairn gpu, or rocminfo, on the machine of the log)"
 #define STAGE "CAIRN_PRELOAD={preload_stage}"
 #define STAGE_WHY "copy weights through pinned memory, since pinning a mapped file fails or takes for ever"
+#define STAGE_BY_HAND STAGE_WHY ":\ncairn run --preload=+stage -- COMMAND"
 #define OTHER_GPU "use the card with the most memory and hide the integrated GPU"
 
 /* clang-format off */
@@ -82,8 +83,12 @@ const struct issue_fix issue_fixes[] = {
                 "install a PyTorch that carries {gfx} itself:\n{cmd_torch}"),
 
     SET(ISSUE_INVALID_ARGUMENT, FIX_IN_COPY, STAGE, STAGE_WHY),
-    SET(ISSUE_INVALID_ARGUMENT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
     SET(ISSUE_INVALID_ARGUMENT, FIX_PRELOAD, STAGE, STAGE_WHY),
+    ADVISE_WHEN(ISSUE_INVALID_ARGUMENT, FIX_STAGE, STAGE_BY_HAND),
+    UNSET(
+        ISSUE_INVALID_ARGUMENT, FIX_SECOND_ROCM, "LD_LIBRARY_PATH",
+        "remove LD_LIBRARY_PATH: it mixes a second ROCm into the process, and the two refuse each other's memory"),
+    SET(ISSUE_INVALID_ARGUMENT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
     UNSET(ISSUE_INVALID_ARGUMENT, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
     ADVISE(
         ISSUE_INVALID_ARGUMENT,
@@ -182,6 +187,12 @@ const struct issue_fix issue_fixes[] = {
                 "ask the kernel who it was:\nsudo dmesg | grep -i -e 'killed process' -e oom"),
 
     SET(ISSUE_HANG, FIX_IN_COPY, STAGE, STAGE_WHY),
+    SET(ISSUE_HANG, FIX_LOADING, STAGE, STAGE_WHY),
+    ADVISE_WHEN(ISSUE_HANG, FIX_LOADING_STAGE, STAGE_BY_HAND),
+    ADVISE_WHEN(
+        ISSUE_HANG, FIX_LOADING_STAGE,
+        "load weights without mapping their file, by the trainer's own option (ComfyUI: --disable-mmap, musubi-tuner: "
+        "--disable_numpy_memmap)"),
     UNSET(ISSUE_HANG, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
     SET(ISSUE_HANG, FIX_INTERRUPT_ON, "HSA_ENABLE_INTERRUPT=0",
         "wait for the GPU by polling: a lost interrupt then does no harm; it keeps a core busy"),

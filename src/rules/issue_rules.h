@@ -110,6 +110,7 @@ enum fix_when {
     FIX_AOTRITON_ON,
     FIX_AOTRITON_OFF, /* on Linux or not: the flag is not set, and the chip's attention waits for it */
     FIX_OVERRIDE_SET,
+    FIX_SECOND_ROCM, /* LD_LIBRARY_PATH leads to a ROCm, while PyTorch is not known to have none of its own */
     FIX_LIBRARY_PATH,    /* LD_LIBRARY_PATH is set, and is not known to be needed */
     FIX_OVERRIDE_FLAWED, /* it is set, and something speaks against its value */
     FIX_NOT_CARRIED,     /* PyTorch is not known to have code for the chip */
@@ -125,6 +126,9 @@ enum fix_when {
     FIX_P2P_ON,
     FIX_IN_COPY, /* a copy failed or did not return, and the library that could stage it is in the process */
     FIX_PRELOAD, /* the library is in the process, and nothing speaks for a copy */
+    FIX_STAGE,   /* the library is not in the process, but could be */
+    FIX_LOADING, /* the log ends while weights are loaded, and the library is in the process */
+    FIX_LOADING_STAGE,  /* the same without the library */
     FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
     FIX_BY_GUARD,       /* one of cairn's own guards did it */
     FIX_NOT_BY_GUARD,

@@ -370,7 +370,10 @@ static struct log_find see_epoch(struct log_facts *f, const char *s, size_t n, s
 
 static struct log_find see_busy(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    (void)s, (void)n, (void)at;
+    (void)at;
+    f->loading =
+        match_any(s, n, "load") && !match_any(s, n, "100%") &&
+        match_any(s, n, "shards|weights|state dict|safetensors|components|model|transformer|checkpoint");
     log_progress_stage(&f->progress, LOG_STAGE_BUSY);
     return nothing;
 }

@@ -258,7 +258,34 @@ def the_limit_of_shared_memory(check, where):
     check(place(answer, 'pages_limit') == 99, 'the limit is wide enough here')
 
 
-CASES = [memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
+SHARDS = '\rLoading checkpoint shards:   0%|          | 0/4 [00:00<?, ?it/s]'
+STAGING = '--preload=+stage'
+
+
+def weights_that_never_load(check, where):
+    """Mapped weights come before interrupts, copy engines and MIOpen."""
+    for log, stalled in ((SHARDS, True), (SHARDS + '\rLoading checkpoint shards: 100%|###| 4/4 [00:09<00:00, 2.2s/it]\n', False),
+                         (SHARDS + '\nstep 1 loss 0.5\nstep 2 loss 0.4\n', False)):
+        answer = diagnose('torch 2.10.0+rocm7.0\n' + log, {}, ['--exit', '124', *on('halo', 'with', where)])
+        check(answer['class'] == 'hang', answer['class'])
+        check((place(answer, STAGING) == 0) == stalled, f'staging is step {place(answer, STAGING)} of {log!r}')
+        check('mapped' in answer['cause'] or not stalled, answer['cause'])
+
+
+def an_invalid_argument(check, where):
+    log = 'torch.AcceleratorError: HIP error: invalid argument\n'
+    leftover = SHELLS['leftover 11.0.0']
+    for wheel in ('with', 'alone'):
+        answer = diagnose(log, leftover, on('halo', wheel, where))
+        order = [place(answer, STAGING), place(answer, ('unset', 'LD_LIBRARY_PATH')), place(answer, ('set', 'HSA_ENABLE_SDMA', '0'))]
+        check(answer['class'] == 'hip-invalid-argument' and order == [0, 1, 2], f'{wheel}: {answer["class"]}, {order}')
+    for path in (None, '/usr/local/lib'):
+        answer = diagnose(log, {'LD_LIBRARY_PATH': path} if path else {}, on('halo', 'with', where))
+        check(place(answer, ('unset', 'LD_LIBRARY_PATH')) == 99, f'takes {path} away')
+        check(place(answer, ('set', 'HSA_ENABLE_SDMA', '0')) == 1, 'the copy engines')
+
+
+CASES = [weights_that_never_load, an_invalid_argument, memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
 
 
 def findings_of(case, where):
