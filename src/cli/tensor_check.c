@@ -99,7 +99,7 @@ static void check_file(struct job *j, size_t i, int threads)
         verdict_unread(f->path, &err, &c->arena, &c->verdict);
     }
     /* A healthy file that will not be shown needs no memory: there may be a hundred thousand. */
-    if (!c->verdict.damaged && !c->tensors)
+    if (c->verdict.verdict == TENSOR_OK && !c->tensors)
         arena_release(&c->arena);
 }
 

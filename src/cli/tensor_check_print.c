@@ -71,21 +71,42 @@ static void print_file(const struct checked_file *f, bool verbose)
     putchar('\n');
     if (f->verdict.damaged)
         print_damage(&f->verdict);
+    if (f->verdict.n_skipped)
+        printf("%12snot looked at: %zu tensor%s of a dtype that cairn does not know\n", "",
+               f->verdict.n_skipped, f->verdict.n_skipped == 1 ? "" : "s");
     for (size_t i = 0; verbose && f->tensors && i < f->n_tensors; i++)
         print_tensor(&f->tensors[i], &f->stats[i], &f->verdicts[i]);
+}
+
+struct counts {
+    size_t damaged, skipped, healthy;
+};
+
+/* A file with numbers that nobody looked at is not called healthy. */
+static struct counts count_files(const struct checked_file *files, size_t n)
+{
+    struct counts c = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        c.damaged += files[i].verdict.damaged;
+        c.skipped += !files[i].verdict.damaged && files[i].verdict.n_skipped;
+    }
+    c.healthy = n - c.damaged - c.skipped;
+    return c;
 }
 
 /* Healthy files that were found in a folder are only counted: there are thousands. */
 void check_print_table(const struct checked_file *files, size_t n, bool verbose)
 {
-    size_t damaged = 0;
-    for (size_t i = 0; i < n; i++) {
-        damaged += files[i].verdict.damaged;
-        if (files[i].verdict.damaged || files[i].named || verbose)
+    struct counts c = count_files(files, n);
+    for (size_t i = 0; i < n; i++)
+        if (files[i].verdict.verdict != TENSOR_OK || files[i].named || verbose)
             print_file(&files[i], verbose);
-    }
-    if (n > 1 || !files[0].named)
-        printf("%zu file%s checked: %zu damaged, %zu healthy\n", n, n == 1 ? "" : "s", damaged, n - damaged);
+    if (n == 1 && files[0].named)
+        return;
+    printf("%zu file%s checked: %zu damaged, ", n, n == 1 ? "" : "s", c.damaged);
+    if (c.skipped)
+        printf("%zu not looked at in full, ", c.skipped);
+    printf("%zu healthy\n", c.healthy);
 }
 
 static void add_tensor(struct json *list, const struct st_tensor *t, const struct scan_stats *s,
@@ -130,6 +151,7 @@ static void add_file(struct json *list, const struct checked_file *f)
     json_add_text(o, "why", f->verdict.why);
     json_add_text(o, "todo", f->verdict.todo);
     json_add_int(o, "damaged_tensors", (int64_t)f->verdict.n_damaged);
+    json_add_int(o, "skipped_tensors", (int64_t)f->verdict.n_skipped);
     json_add_int(o, "data_bytes", (int64_t)f->data_bytes);
     struct json *tensors = json_add_array(o, "tensors");
     for (size_t i = 0; f->tensors && i < f->n_tensors; i++)
@@ -139,13 +161,12 @@ static void add_file(struct json *list, const struct checked_file *f)
 void check_print_json(const struct checked_file *files, size_t n)
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
-    size_t damaged = 0;
-    for (size_t i = 0; i < n; i++)
-        damaged += files[i].verdict.damaged;
+    struct counts c = count_files(files, n);
     json_add_int(top, "schema", 1);
     json_add_int(top, "checked", (int64_t)n);
-    json_add_int(top, "damaged", (int64_t)damaged);
-    json_add_int(top, "healthy", (int64_t)(n - damaged));
+    json_add_int(top, "damaged", (int64_t)c.damaged);
+    json_add_int(top, "skipped", (int64_t)c.skipped);
+    json_add_int(top, "healthy", (int64_t)c.healthy);
     struct json *list = json_add_array(top, "files");
     for (size_t i = 0; i < n; i++)
         add_file(list, &files[i]);

@@ -33,6 +33,14 @@ struct st_tensor {
     size_t shard; /* which file */
 };
 
+/* What a file says of some of its bytes, beside the tensors. */
+struct st_sum {
+    const char *name;               /* of the part: "archive/data/0" */
+    uint64_t at, bytes;             /* in the file */
+    uint32_t crc;                   /* CRC-32 */
+    const struct st_tensor *tensor; /* that is these bytes, in this order; NULL: none is */
+};
+
 struct st_meta {
     const char *key, *value;
 };

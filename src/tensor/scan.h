@@ -16,6 +16,8 @@ struct scan_stats {
     uint64_t zero_head, zero_tail; /* with how many zeros it begins and ends */
     double min, max;               /* min > max: no value is finite */
     double sum, squares;
+    const char *
+        wrong_sum; /* the part of the file it lies in, of which the CRC-32 is not what the file says; or NULL */
 };
 
 enum { SCAN_CHUNK = 8192 };
@@ -35,8 +37,21 @@ double scan_absmax(const struct scan_stats *s);
 /* Any dtype but DTYPE_OTHER as f64; exact, but for whole numbers beyond 2^53. */
 void scan_widen(double *dst, enum dtype t, const void *values, size_t n);
 
-/* All tensors of a source on `threads` threads (0: all); out has n_tensors elements.  Tensors of unknown dtype get
- * empty stats.  progress may be NULL. */
+/* How the numbers of a tensor are found in its bytes: `values` numbers in `bytes` bytes.  Complex numbers are two, and
+ * formats that are no dtype of ours are widened. */
+struct scan_kind {
+    enum dtype as;
+    size_t bytes, values;
+    void (*widen)(float *dst, const unsigned char *src,
+                  size_t n); /* n numbers; NULL: they are `as` already */
+};
+bool scan_kind_of(const struct st_tensor *t,
+                  struct scan_kind *out); /* false: a format that nobody here knows */
+/* As scan_add; n counts bytes. */
+void scan_add_kind(struct scan_stats *s, const struct scan_kind *k, const void *bytes, size_t n);
+
+/* All tensors of a source on `threads` threads (0: all); out has n_tensors elements.  Tensors of a format that is not known
+ * get empty stats.  Sums that the file has of its bytes are compared.  progress may be NULL. */
 int scan_source(const struct tensor_source *src, int threads, struct scan_stats *out,
                 struct progress *progress, struct cairn_error *err);
 

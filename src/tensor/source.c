@@ -20,6 +20,9 @@ struct source_format {
     bool (*place)(const struct tensor_source *s, const struct st_tensor *t, int *fd, uint64_t *at);
     int (*descriptor)(const struct tensor_source *s, size_t file);
     const char *(*path)(const struct tensor_source *s, size_t file);
+    /* NULL: the format has no sums. */
+    int (*sums)(const struct tensor_source *s, struct arena *a, struct st_sum **out, size_t *n,
+                struct cairn_error *err);
 };
 
 /* A file as it was when it was opened. */
@@ -123,6 +126,12 @@ static bool torch_place(const struct tensor_source *s, const struct st_tensor *t
     return t->at != 0;
 }
 
+static int torch_sums(const struct tensor_source *s, struct arena *a, struct st_sum **out, size_t *n,
+                      struct cairn_error *err)
+{
+    return torch_file_sums(s->file, a, out, n, err);
+}
+
 static const struct source_format torch = {
     .name = "torch",
     .open = torch_open,
@@ -131,6 +140,7 @@ static const struct source_format torch = {
     .place = torch_place,
     .descriptor = torch_descriptor,
     .path = torch_path,
+    .sums = torch_sums,
 };
 
 /* How other files begin.  A safetensors file begins with the length of its header, and its ninth byte is '{'. */
@@ -309,6 +319,25 @@ int source_unchanged(const struct tensor_source *s, struct cairn_error *err)
             return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", s->how->path(s, i));
     }
     return 0;
+}
+
+int source_sums(const struct tensor_source *s, struct arena *a, struct st_sum **out, size_t *n,
+                struct cairn_error *err)
+{
+    *out = NULL;
+    *n = 0;
+    return s->how->sums ? s->how->sums(s, a, out, n, err) : 0;
+}
+
+int source_read_sum(const struct tensor_source *s, const struct st_sum *sum, uint64_t byte, uint64_t n,
+                    void *into, struct cairn_error *err)
+{
+    return file_read_at(s->how->descriptor(s, 0), s->how->path(s, 0), into, n, sum->at + byte, err);
+}
+
+bool source_lies_in(const struct tensor_source *s, const struct st_tensor *t, const struct st_sum *sum)
+{
+    return s->how == &torch && torch_file_lies_in(s->file, t, sum);
 }
 
 bool source_name_matches(const char *name, const char *const *globs, size_t n)

@@ -57,6 +57,14 @@ bool source_place(const struct tensor_source *s, const struct st_tensor *t, int 
 /* Fails if a file was written to since it was opened: what was read may be a mixture. */
 int source_unchanged(const struct tensor_source *s, struct cairn_error *err);
 
+/* The sums that the file has of its bytes, in the arena; none for formats without. */
+int source_sums(const struct tensor_source *s, struct arena *a, struct st_sum **out, size_t *n,
+                struct cairn_error *err);
+/* Bytes of a file that has sums. */
+int source_read_sum(const struct tensor_source *s, const struct st_sum *sum, uint64_t byte, uint64_t n,
+                    void *into, struct cairn_error *err);
+bool source_lies_in(const struct tensor_source *s, const struct st_tensor *t, const struct st_sum *sum);
+
 /* Does the name match one of the shell patterns?  No patterns match everything. */
 bool source_name_matches(const char *name, const char *const *globs, size_t n);
 

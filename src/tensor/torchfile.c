@@ -21,11 +21,11 @@ struct torch_strided {
     size_t size; /* bytes of one element */
     const uint64_t *stride;
     bool whole; /* its elements lie in one piece, in order */
+    const struct zip_entry *entry;
 };
 
 /* What an archive offers besides the pickle. */
 struct archive {
-    struct zip zip;
     const char *prefix; /* "archive/" */
     struct torch_named *found;
     size_t n;
@@ -57,14 +57,14 @@ static int find_prefix(struct torch_file *f, struct archive *z, const struct zip
 {
     static const char last[] = "data.pkl";
     *pickle = NULL;
-    for (size_t i = 0; i < z->zip.n_entries; i++) {
-        const char *name = z->zip.entries[i].name, *slash = strchr(name, '/');
+    for (size_t i = 0; i < f->zip.n_entries; i++) {
+        const char *name = f->zip.entries[i].name, *slash = strchr(name, '/');
         if (strcmp(slash ? slash + 1 : name, last))
             continue;
         if (*pickle)
             return cairn_fail(err, CAIRN_EFORMAT, "%s: two pickles: %s and %s", f->path, (*pickle)->name,
                               name);
-        *pickle = &z->zip.entries[i];
+        *pickle = &f->zip.entries[i];
         z->prefix = arena_strndup(&f->arena, name, strlen(name) - strlen(last));
     }
     if (!*pickle)
@@ -78,10 +78,10 @@ static int check_byte_order(struct torch_file *f, const struct archive *z, struc
 {
     char text[8] = "";
     uint64_t at;
-    const struct zip_entry *e = zip_find(&z->zip, arena_printf(&f->arena, "%sbyteorder", z->prefix));
+    const struct zip_entry *e = zip_find(&f->zip, arena_printf(&f->arena, "%sbyteorder", z->prefix));
     if (!e)
         return 0;
-    if (zip_locate(&z->zip, e, &at, err))
+    if (zip_locate(&f->zip, e, &at, err))
         return -1;
     if (file_read_at(f->fd, f->path, text, e->size < sizeof(text) ? (size_t)e->size : sizeof(text) - 1, at,
                      err))
@@ -96,7 +96,7 @@ static int read_pickle(struct torch_file *f, struct archive *z, const struct zip
 {
     uint64_t at;
     struct cairn_error why = { 0 };
-    if (zip_locate(&z->zip, e, &at, err))
+    if (zip_locate(&f->zip, e, &at, err))
         return -1;
     if (e->size > PICKLE_MAX)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has %" PRIu64 " bytes, more than the %d that are read",
@@ -148,11 +148,11 @@ static int add_tensor(struct torch_file *f, const struct archive *z, const struc
     const struct torch_view *v = named->view;
     uint64_t elements, reach, bytes, reach_bytes, at;
     const struct zip_entry *e =
-        zip_find(&z->zip, arena_printf(&f->arena, "%sdata/%s", z->prefix, v->storage->key));
+        zip_find(&f->zip, arena_printf(&f->arena, "%sdata/%s", z->prefix, v->storage->key));
     if (!e)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s: no entry %sdata/%s in the archive", f->path,
                           named->name, z->prefix, v->storage->key);
-    if (zip_locate(&z->zip, e, &at, err))
+    if (zip_locate(&f->zip, e, &at, err))
         return -1;
     if (!view_reach(v, &elements, &reach) || __builtin_mul_overflow(elements, v->type->size, &bytes) ||
         __builtin_mul_overflow(reach, v->type->size, &reach_bytes))
@@ -166,7 +166,7 @@ static int add_tensor(struct torch_file *f, const struct archive *z, const struc
         return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s repeats %" PRIu64 " bytes to %" PRIu64, f->path,
                           named->name, e->size, bytes);
     at += v->offset * v->type->size;
-    *how = (struct torch_strided){ at, v->type->size, v->stride, view_is_whole(v, elements) };
+    *how = (struct torch_strided){ at, v->type->size, v->stride, view_is_whole(v, elements), e };
     *t = (struct st_tensor){
         .name = named->name,
         .dtype = v->type->dtype,
@@ -204,7 +204,7 @@ static int read_archive(struct torch_file *f, struct cairn_error *err)
 {
     struct archive z = { 0 };
     const struct zip_entry *pickle;
-    if (check_kind(f, err) || zip_read(&z.zip, f->fd, f->path, f->size, &f->arena, err) ||
+    if (check_kind(f, err) || zip_read(&f->zip, f->fd, f->path, f->size, &f->arena, err) ||
         find_prefix(f, &z, &pickle, err) || check_byte_order(f, &z, err) || read_pickle(f, &z, pickle, err) ||
         check_names(f, &z, err))
         return -1;
@@ -216,6 +216,34 @@ static int read_archive(struct torch_file *f, struct cairn_error *err)
     f->strided = strided;
     f->n_tensors = z.n;
     return 0;
+}
+
+int torch_file_sums(const struct torch_file *f, struct arena *a, struct st_sum **out, size_t *n,
+                    struct cairn_error *err)
+{
+    const struct st_tensor **of = ARENA_NEW(a, const struct st_tensor *, f->zip.n_entries + 1);
+    for (size_t i = 0; i < f->n_tensors; i++) {
+        const struct torch_strided *how = &f->strided[i];
+        if (how->whole && f->tensors[i].bytes == how->entry->size)
+            of[how->entry - f->zip.entries] = &f->tensors[i];
+    }
+    *out = NULL;
+    *n = 0;
+    for (size_t i = 0; i < f->zip.n_entries; i++) {
+        const struct zip_entry *e = &f->zip.entries[i];
+        struct st_sum sum = { .name = e->name, .bytes = e->size, .crc = e->crc, .tensor = of[i] };
+        if (!e->crc || e->method)
+            continue;
+        if (zip_locate(&f->zip, e, &sum.at, err))
+            return -1;
+        *ARENA_PUSH(a, *out, *n) = sum;
+    }
+    return 0;
+}
+
+bool torch_file_lies_in(const struct torch_file *f, const struct st_tensor *t, const struct st_sum *sum)
+{
+    return f->strided[t - f->tensors].entry->name == sum->name;
 }
 
 int torch_file_open(struct torch_file *f, const char *path, struct cairn_error *err)

@@ -12,6 +12,7 @@
 #define CAIRN_TENSOR_TORCHFILE_H
 
 #include "tensor/safetensors.h"
+#include "tensor/zip.h"
 
 struct torch_strided;
 
@@ -23,6 +24,7 @@ struct torch_file {
     struct st_tensor *tensors; /* in the order of the containers; no name comes twice */
     size_t n_tensors;
     const struct torch_strided *strided; /* of each tensor: how its elements lie */
+    struct zip zip;
 };
 
 int torch_file_open(struct torch_file *f, const char *path, struct cairn_error *err);
@@ -34,5 +36,11 @@ int torch_file_read(const struct torch_file *f, const struct st_tensor *t, uint6
 /* The same in bytes, also of kinds that are no dtype of ours.  The range must be whole elements. */
 int torch_file_read_bytes(const struct torch_file *f, const struct st_tensor *t, uint64_t byte, uint64_t n,
                           void *into, struct cairn_error *err);
+
+/* The sums that the archive has of its entries; *out is in the arena.  Fails if an entry is not where it should be. */
+int torch_file_sums(const struct torch_file *f, struct arena *a, struct st_sum **out, size_t *n,
+                    struct cairn_error *err);
+/* Do these bytes of the file hold elements of the tensor? */
+bool torch_file_lies_in(const struct torch_file *f, const struct st_tensor *t, const struct st_sum *sum);
 
 #endif

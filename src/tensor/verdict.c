@@ -81,6 +81,7 @@ static const char *const names[TENSOR_COUNT] = {
     [TENSOR_ALL_ZERO] = "all-zero",
     [TENSOR_HAS_INF] = "has-inf",
     [TENSOR_HAS_NAN] = "has-nan",
+    [TENSOR_BAD_CHECKSUM] = "bad-checksum",
     [TENSOR_TRUNCATED] = "truncated",
     [TENSOR_UNREADABLE] = "unreadable",
 };
@@ -133,9 +134,18 @@ static bool say(struct tensor_verdict *v, enum tensor_health verdict, bool damag
     return true;
 }
 
+static bool has_wrong_sum(const struct look *l, struct arena *a, struct tensor_verdict *v)
+{
+    return l->s->wrong_sum &&
+           say(v, TENSOR_BAD_CHECKSUM, true,
+               arena_printf(a, "the bytes of the entry %s do not have the CRC-32 that the archive says",
+                            l->s->wrong_sum));
+}
+
 static bool cannot_scan(const struct look *l, struct arena *a, struct tensor_verdict *v)
 {
-    if (l->t->dtype != DTYPE_OTHER)
+    struct scan_kind kind;
+    if (scan_kind_of(l->t, &kind))
         return false;
     return say(v, TENSOR_SKIPPED, false,
                arena_printf(a, "numbers of dtype %s are not looked at", l->t->dtype_text));
@@ -144,7 +154,15 @@ static bool cannot_scan(const struct look *l, struct arena *a, struct tensor_ver
 static bool not_judged(const struct look *l, struct arena *a, struct tensor_verdict *v)
 {
     (void)a;
-    return (l->s->n == 0 || !dtype_is_float(l->t->dtype)) && say(v, TENSOR_OK, false, NULL);
+    bool whole_number = l->t->dtype != DTYPE_OTHER && !dtype_is_float(l->t->dtype);
+    return (l->s->n == 0 || whole_number) && say(v, TENSOR_OK, false, NULL);
+}
+
+/* Of complex numbers, bare exponents and the like nobody knows what is usual. */
+static bool is_odd_kind(const struct look *l, struct arena *a, struct tensor_verdict *v)
+{
+    (void)a;
+    return l->t->dtype == DTYPE_OTHER && say(v, TENSOR_OK, false, NULL);
 }
 
 static bool has_nan(const struct look *l, struct arena *a, struct tensor_verdict *v)
@@ -248,8 +266,8 @@ static bool is_absurd(const struct look *l, struct arena *a, struct tensor_verdi
 
 /* The first rule that speaks decides. */
 static rule *const rules[] = {
-    cannot_scan, not_judged,      has_nan,      has_inf,      is_scalar, is_zero,
-    is_constant, cache_has_zeros, cache_is_off, is_half_zero, is_absurd,
+    has_wrong_sum, cannot_scan, not_judged,      has_nan,      has_inf,      is_scalar, is_zero,
+    is_constant,   is_odd_kind, cache_has_zeros, cache_is_off, is_half_zero, is_absurd,
 };
 
 static void judge_tensor(const struct look *l, struct arena *a, struct tensor_verdict *v)
@@ -383,13 +401,16 @@ void verdict_judge(const struct tensor_source *src, const struct scan_stats *sta
     judge_twins(looks, n, a, out);
     *file = (struct file_verdict){ .verdict = TENSOR_OK };
     for (size_t i = 0; i < n; i++) {
+        file->n_skipped += out[i].verdict == TENSOR_SKIPPED;
         if (!out[i].damaged)
             continue;
         file->n_damaged++;
         worst = worst == n || out[i].verdict > out[worst].verdict ? i : worst;
     }
-    if (worst == n)
+    if (worst == n) {
+        file->verdict = file->n_skipped ? TENSOR_SKIPPED : TENSOR_OK;
         return;
+    }
     file->damaged = true;
     file->verdict = out[worst].verdict;
     file->name = arena_strdup(a, src->tensors[worst].name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Is a tensor file whole?  A judgement from names, shapes and the statistics of a scan; nothing is read here.
  *
- * NaN and Inf are damage wherever they are.  Zeros are not always: a bias, a fresh LoRA's second matrix or an
+ * NaN and Inf are damage wherever they are, and so is a wrong checksum.  Zeros are not always: a bias, a fresh LoRA's second matrix or an
  * optimizer's state may be all zero by right.  So an all-zero or constant tensor is damage only if it is a cached
  * latent or text embedding, if every weight of the file is like that, or if it is a matrix whose twins in other
  * blocks are not.  Otherwise its verdict is said, but the file counts as healthy. */
@@ -12,12 +12,13 @@
 
 enum tensor_health { /* from good to bad */
                      TENSOR_OK,
-                     TENSOR_SKIPPED,    /* a dtype we cannot scan */
+                     TENSOR_SKIPPED,    /* a dtype we cannot scan: nobody looked at the numbers */
                      TENSOR_SUSPICIOUS, /* half of it zero, numbers that cannot be */
                      TENSOR_CONSTANT,
                      TENSOR_ALL_ZERO,
                      TENSOR_HAS_INF,
                      TENSOR_HAS_NAN,
+                     TENSOR_BAD_CHECKSUM, /* the bytes are not those that the file says */
                      TENSOR_TRUNCATED,
                      TENSOR_UNREADABLE,
                      TENSOR_COUNT,
@@ -31,10 +32,11 @@ struct tensor_verdict {
 };
 
 struct file_verdict {
-    enum tensor_health verdict; /* of the worst damaged tensor; TENSOR_OK when none is */
+    enum tensor_health
+        verdict; /* of the worst damaged tensor; else TENSOR_SKIPPED if one was, or TENSOR_OK */
     bool damaged;
-    size_t n_damaged; /* tensors */
-    const char *name; /* of that tensor; NULL when the verdict is about the file */
+    size_t n_damaged, n_skipped; /* tensors */
+    const char *name;            /* of that tensor; NULL when the verdict is about the file */
     const char *why, *todo;
 };
 

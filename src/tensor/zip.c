@@ -121,6 +121,7 @@ static int read_entry(const struct zip *z, const unsigned char *p, size_t n, str
         .name = arena_strndup(a, (const char *)p + CENTRAL_BYTES, name),
         .flags = u16_at(p + 8),
         .method = u16_at(p + 10),
+        .crc = u32_at(p + 16),
         .size = u32_at(p + 24),
         .header_at = u32_at(p + 42),
     };

@@ -17,6 +17,7 @@ struct zip_entry {
     const char *name;
     uint64_t size;      /* of its data */
     uint64_t header_at; /* of its local header, which lies before the data */
+    uint32_t crc;       /* of its data; 0: torch was told not to compute it */
     uint16_t method, flags;
 };
 

@@ -367,12 +367,51 @@ a_full_disk_is_not_success()
     done
 }
 
+# Numbers of formats that cannot be converted are looked at all the same.
+looks_at_odd_formats()
+{
+    make c64.st '[("x", "C64", [2], f32([1, 2, 3, float("nan")]))]'
+    make e8m0.st '[("x.scale", "F8_E8M0", [4], bytes([1, 127, 255, 3]))]'
+    make c64inf.st '[("x", "C64", [1], f32([float("inf"), 0]))]'
+    for case in c64:has-nan e8m0:has-nan c64inf:has-inf; do
+        run tensor check "${case%:*}.st" --json
+        status_is 1
+        json_is "d['files'][0]['verdict'] == '${case#*:}' and d['damaged'] == 1 and d['healthy'] == 0"
+    done
+    make good.st '[("c", "C64", [2], f32([1, 2, 3, 4])), ("s", "F8_E8M0", [4], bytes([1, 127, 254, 0])),
+                   ("w", "F4", [4], bytes([0x21, 0x7f]))]'
+    run tensor check good.st --json
+    status_is 0
+    json_is "d['healthy'] == 1 and d['skipped'] == 0"
+    json_is "[(t['min'], t['max']) for t in d['files'][0]['tensors'] if t['name'] == 'c'] == [(1, 4)]"
+    json_is "[(t['min'], t['max'], t['zero']) for t in d['files'][0]['tensors'] if t['name'] == 'w'] == [(-6, 6, 0)]"
+    json_is "[abs(t['min'] * 2.0 ** 127 - 1) < 1e-5 and abs(t['max'] / 2.0 ** 127 - 1) < 1e-5 for t in d['files'][0]['tensors'] if t['name'] == 's'] == [True]"
+}
+
+# What nobody looked at is neither damaged nor healthy.
+says_what_it_did_not_look_at()
+{
+    make odd.st '[("a", "F6_E2M3", [4], bytes(3)), ("b", "F32", [2], f32([1, 2]))]'
+    run tensor check odd.st --json
+    status_is 0
+    json_is "(d['damaged'], d['skipped'], d['healthy']) == (0, 1, 0)"
+    json_is "d['files'][0]['verdict'] == 'skipped' and d['files'][0]['skipped_tensors'] == 1"
+    mkdir -p some
+    mv odd.st some/odd.safetensors
+    make some/good.safetensors "$two"
+    run tensor check some
+    status_is 0
+    out_has some/odd.safetensors
+    out_lacks some/good.safetensors
+}
+
 for case in lists_a_file lists_as_json lists_shards_and_torch_files a_terminal_does_not_obey_a_name \
     broken_files_are_refused_in_one_line healthy_files_are_healthy damaged_files_are_told_with_a_remedy \
     what_may_be_zero_is_not_damage statistics_are_right threads_do_not_change_what_is_said \
     a_missing_shard_is_damage nothing_to_check_is_not_success files_that_are_equal files_that_differ \
     metadata_differs_when_asked extracts_bit_for_bit extracts_in_place torch_files_become_safetensors \
-    wrong_usage_is_named every_command_has_help a_full_disk_is_not_success; do
+    wrong_usage_is_named every_command_has_help a_full_disk_is_not_success \
+    looks_at_odd_formats says_what_it_did_not_look_at; do
     rm -rf "${tmp:?}/work"
     mkdir "$tmp/work"
     cd "$tmp/work" || exit 1

@@ -87,6 +87,56 @@ tells_a_damaged_archive()
     status_is 1
 }
 
+# flipped FILE NEW: for each entry of FILE with data a copy NEW-i.pth in which one bit of it is another; prints their names.
+flipped()
+{
+    python3 - "$1" "$2" <<'PYTHON'
+import struct, sys, zipfile
+raw = open(sys.argv[1], 'rb').read()
+for i, e in enumerate(e for e in zipfile.ZipFile(sys.argv[1]).infolist() if '/data/' in e.filename and e.file_size):
+    name, extra = struct.unpack('<HH', raw[e.header_offset + 26:e.header_offset + 30])
+    at = e.header_offset + 30 + name + extra + e.file_size - 1
+    with open(f'{sys.argv[2]}-{i}.pth', 'wb') as f:
+        f.write(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1:])
+    print(e.filename)
+PYTHON
+}
+
+compares_the_sums_of_the_archive()
+{
+    for name in checkpoint views dtypes; do
+        run tensor check "$torch/$name.pth" --json
+        json_is "d['damaged'] == 0"
+        flipped "$torch/$name.pth" "$name" >entries
+        n=0
+        while read -r entry; do
+            run tensor check "$name-$n.pth" --json
+            status_is 1
+            json_is "d['files'][0]['verdict'] == 'bad-checksum' and '$entry ' in d['files'][0]['why']"
+            json_is "d['files'][0]['damaged_tensors'] == sum(t['verdict'] == 'bad-checksum' for t in d['files'][0]['tensors'])"
+            n=$((n + 1))
+        done <entries
+        [ "$n" -gt 1 ] || fail 'no entry was tried'
+    done
+}
+
+# torch.serialization.set_crc32_options(False) leaves zeros in their place.
+takes_an_archive_without_sums()
+{
+    python3 - "$torch/checkpoint.pth" bare.pth <<'PYTHON'
+import struct, sys
+raw = bytearray(open(sys.argv[1], 'rb').read())
+at = 0
+while (at := raw.find(b'PK\x01\x02', at)) >= 0:
+    raw[at + 16:at + 20] = bytes(4)
+    at += 4
+open(sys.argv[2], 'wb').write(raw)
+PYTHON
+    run tensor check bare.pth --json
+    status_is 0
+    json_is "d['healthy'] == 1"
+}
+
 it lists_a_torch_file
 it checks_a_torch_file
 it makes_a_safetensors_file_of_it
@@ -95,4 +145,6 @@ it converts_it_on_the_way
 it extracts_from_it
 it refuses_by_name_and_writes_nothing
 it tells_a_damaged_archive
+it compares_the_sums_of_the_archive
+it takes_an_archive_without_sums
 finish

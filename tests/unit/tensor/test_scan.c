@@ -245,7 +245,7 @@ static int write_file(const char *path, const void *big, size_t n, struct cairn_
         { .name = "big", .dtype_text = "BF16", .shape = shape, .rank = 1, .bytes = 2 * n },
         { .name = "small", .dtype_text = "F32", .shape = three, .rank = 1, .bytes = 12 },
         { .name = "none", .dtype_text = "F32", .shape = none, .rank = 1 },
-        { .name = "strange", .dtype_text = "F8_E8M0", .shape = four, .rank = 1, .bytes = 4 },
+        { .name = "strange", .dtype_text = "F9_FUTURE", .shape = four, .rank = 1, .bytes = 4 },
     };
     struct st_writer w;
     int r = st_writer_open(&w, path, t, 4, NULL, 0, ST_ORDER_GIVEN, true, err);

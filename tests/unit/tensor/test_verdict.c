@@ -89,7 +89,7 @@ static void make_tensor(struct made *m, const struct part *p)
     char raw[N * 8];
     m->tensors[i] = (struct st_tensor){ .name = p->name,
                                         .dtype = p->dtype,
-                                        .dtype_text = p->dtype ? dtype_safetensors(p->dtype) : "F4",
+                                        .dtype_text = p->dtype ? dtype_safetensors(p->dtype) : "F6_E2M3",
                                         .shape = p->rank == 2 ? shape : flat,
                                         .rank = p->rank,
                                         .elements = n };
