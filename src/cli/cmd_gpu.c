@@ -66,21 +66,43 @@ static void print_details(const struct gpu_facts *g)
     }
 }
 
-static void print_gpu(const struct facts *f, size_t i, bool verbose)
+/* Of a narrow terminal the name gets what the other columns leave, and clock and kind (-v tells it) are left out. */
+struct layout {
+    bool wide;
+    int name;
+};
+
+static struct layout layout_for(int width)
+{
+    enum { WIDE = 99, WIDE_NAME = 29, OTHERS = 53, LEAST_NAME = 12 };
+    if (width >= WIDE)
+        return (struct layout){ true, WIDE_NAME };
+    return (struct layout){ false, width - OTHERS > LEAST_NAME ? width - OTHERS : LEAST_NAME };
+}
+
+static void print_gpu(const struct facts *f, size_t i, struct layout l, bool verbose)
 {
     const struct gpu_facts *g = &f->gpus[i];
     char index[16] = "-", memory[56], busy[16], temp[16], power[16], clock[16];
     if (g->hip_index >= 0)
-        snprintf(index, sizeof(index), "%d%s", g->hip_index, (int)i == f->default_gpu ? "*" : "");
+        snprintf(index, sizeof(index), "%d%s", g->hip_index,
+                 f->n_gpus > 1 && (int)i == f->default_gpu ? "*" : "");
     const char *kind = gpu_kind_name(g->kind);
     printf("%-3s %s%-8s%s ", index, print_color(g->rocm_capable ? COLOR_GREEN : COLOR_RED),
            g->gfx.s ? g->gfx.s : "unknown", print_color(COLOR_PLAIN));
-    print_cell(stdout, g->name.s ? g->name.s : "unknown AMD GPU", 29);
-    printf(" %-10s %-19s %5s %6s %6s %5s\n", kind ? kind : "-", memory_cell(f, g, memory, sizeof(memory)),
+    print_cut(stdout, g->name.s ? g->name.s : "unknown AMD GPU", l.name);
+    if (l.wide)
+        printf(" %-10s", kind ? kind : "-");
+    printf(" %-19s %5s %6s %6s", memory_cell(f, g, memory, sizeof(memory)),
            num_or_dash(g->busy_percent, 1, "%", busy, sizeof(busy)),
            num_or_dash(g->temperature_mc, 1000, " C", temp, sizeof(temp)),
-           num_or_dash(g->power_uw, 1000000, " W", power, sizeof(power)),
-           num_or_dash(g->clock_mhz, 1, "", clock, sizeof(clock)));
+           num_or_dash(g->power_uw, 1000000, " W", power, sizeof(power)));
+    if (l.wide)
+        printf(" %5s", num_or_dash(g->clock_mhz, 1, "", clock, sizeof(clock)));
+    putchar('\n');
+    if (verbose && !l.wide)
+        printf("    %s%s%s\n", print_color(COLOR_DIM), kind ? kind : "integrated or not: not known",
+               print_color(COLOR_PLAIN));
     if (verbose)
         print_details(g);
     for (size_t k = 0; k < g->problems.n; k++)
@@ -128,10 +150,14 @@ static void print_table(const struct facts *f, const struct gpu_libraries *libra
         print_host(f);
         return;
     }
-    printf("%s%-3s %-8s %-29s %-10s %-19s %5s %6s %6s %5s%s\n", print_color(COLOR_BOLD), "GPU", "CHIP",
-           "NAME", "KIND", "USABLE / TOTAL", "BUSY", "TEMP", "POWER", "MHZ", print_color(COLOR_PLAIN));
+    struct layout l = layout_for(print_width());
+    printf("%s%-3s %-8s %-*s", print_color(COLOR_BOLD), "GPU", "CHIP", l.name, "NAME");
+    if (l.wide)
+        printf(" %-10s", "KIND");
+    printf(" %-19s %5s %6s %6s%s%s\n", "USABLE / TOTAL", "BUSY", "TEMP", "POWER", l.wide ? "   MHZ" : "",
+           print_color(COLOR_PLAIN));
     for (size_t i = 0; i < f->n_gpus; i++)
-        print_gpu(f, i, verbose);
+        print_gpu(f, i, l, verbose);
     /* They are cairn's own; who trains with PyTorch needs no word about them. */
     if (verbose || !facts_torch(f))
         print_libraries(f, libraries, a);

@@ -229,7 +229,7 @@ static int parse(int argc, char **argv, struct smi_options *o, bool linked)
             "with -q: only these, with commas: MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, "
             "PERFORMANCE, ..."),
         SMI_OPT_ID(&o->target),
-        OPT_OPTIONAL('l', "loop", &o->loop, "SECONDS",
+        OPT_SEPARATE('l', "loop", &o->loop, "SECONDS",
                      "again every five seconds, or every SECONDS; Ctrl-C ends it"),
         OPT_STR(0, "loop-ms", &o->loop_ms, "MS", "again every MS milliseconds; also -lms"),
         SMI_OPT_FILE(&o->file),
@@ -279,11 +279,32 @@ static int list_commands(void)
     return EXIT_FINE;
 }
 
+static bool is_command(const char *word)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        if (str_eq(word, commands[i].name))
+            return true;
+    return false;
+}
+
+/* --root, which nvidia-smi has not, may stand before such a word: the word goes first. */
+static void command_first(int argc, char **argv)
+{
+    int at = str_eq(argv[1], "--root") ? 3 : str_starts(argv[1], "--root=") ? 2 : argc;
+    char *word = at < argc ? argv[at] : NULL;
+    if (!word || !is_command(word))
+        return;
+    memmove(&argv[2], &argv[1], (size_t)(at - 1) * sizeof(argv[0]));
+    argv[1] = word;
+}
+
 int cmd_smi(int argc, char **argv)
 {
     static char smi[] = "smi";
     struct smi_options o = { 0 };
     bool linked = !str_eq(argv[0], "smi");
+    if (!linked && argc > 1)
+        command_first(argc, argv);
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(commands); i++)
         if (str_eq(argv[1], commands[i].name))
             return commands[i].run(argc - 1, argv + 1, linked);

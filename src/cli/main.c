@@ -110,7 +110,7 @@ static int help_config(const char *more)
 
 static int cmd_help(int argc, char **argv)
 {
-    if (argc < 2 || !strcmp(argv[1], "help"))
+    if (argc < 2 || str_eq(argv[1], "help") || str_eq(argv[1], "--help") || str_eq(argv[1], "-h"))
         return print_usage(stdout), EXIT_FINE;
     if (!strcmp(argv[1], "config"))
         return help_config(argc > 2 ? argv[2] : NULL);

@@ -71,6 +71,11 @@ static void print_row(char short_name, const char *name, const char *arg, bool o
     print_wrapped(stdout, help, column, print_width());
 }
 
+static bool is_optional(const struct opt_row *r)
+{
+    return r->type == OPT_TYPE_OPTIONAL || r->type == OPT_TYPE_SEPARATE || r->type == OPT_TYPE_ATTACHED;
+}
+
 static void print_help(const struct opt_row *rows, const struct opt_usage *usage)
 {
     printf("usage: %s\n\n", usage->synopsis);
@@ -81,8 +86,7 @@ static void print_help(const struct opt_row *rows, const struct opt_usage *usage
     }
     puts("\noptions:");
     for (const struct opt_row *r = rows; r->type; r++)
-        print_row(r->short_name, r->name, r->arg,
-                  r->type == OPT_TYPE_OPTIONAL || r->type == OPT_TYPE_ATTACHED, r->help);
+        print_row(r->short_name, r->name, r->arg, is_optional(r), r->help);
     print_row(0, "color", "WHEN", false, "auto, always or never");
     print_row('h', "help", NULL, false, "this text");
     if (usage->examples)
@@ -125,6 +129,7 @@ static int take_value(const char *command, const struct opt_row *row, const char
         *(const char **)row->at = value;
         return check_name(command, row, value);
     case OPT_TYPE_OPTIONAL:
+    case OPT_TYPE_SEPARATE:
     case OPT_TYPE_ATTACHED:
         *(const char **)row->at = value ? value : "";
         return OPTIONS_GO;
@@ -139,7 +144,7 @@ static int take_value(const char *command, const struct opt_row *row, const char
 
 struct table {
     struct option longs[MOST_OPTIONS + 4];
-    char shorts[2 * MOST_OPTIONS + 8];
+    char shorts[3 * MOST_OPTIONS + 8];
     size_t n;
 };
 
@@ -159,15 +164,17 @@ static void build_table(const struct opt_row *rows, bool mixed, struct table *t)
     t->shorts[s++] = ':';
     t->shorts[s++] = 'h';
     for (int i = 0; rows[i].type; i++) {
-        bool optional = rows[i].type == OPT_TYPE_OPTIONAL || rows[i].type == OPT_TYPE_ATTACHED;
+        bool optional = is_optional(&rows[i]);
         int has_arg = rows[i].type == OPT_TYPE_FLAG ? no_argument
                       : optional                    ? optional_argument
                                                     : required_argument;
         add_option(t, rows[i].name, has_arg, CODE_FIRST + i);
         if (rows[i].short_name) {
             t->shorts[s++] = rows[i].short_name;
-            if (has_arg == required_argument)
+            if (has_arg == required_argument || rows[i].type == OPT_TYPE_OPTIONAL)
                 t->shorts[s++] = ':';
+            if (rows[i].type == OPT_TYPE_OPTIONAL)
+                t->shorts[s++] = ':'; /* -w1 */
         }
     }
     add_option(t, "help", no_argument, CODE_HELP);
@@ -247,7 +254,8 @@ static int parse(int argc, char **argv, const struct opt_row *rows, const struct
         const struct opt_row *row = row_of(rows, code);
         /* An optional argument may also be the next word: --explain NAME and --explain=NAME both work. */
         const char *value = optarg;
-        if (row->type == OPT_TYPE_OPTIONAL && !value && optind < argc && argv[optind][0] != '-')
+        bool may_follow = row->type == OPT_TYPE_OPTIONAL || row->type == OPT_TYPE_SEPARATE;
+        if (may_follow && !value && optind < argc && argv[optind][0] != '-')
             value = argv[optind++];
         int r = take_value(argv[0], row, value);
         if (r != OPTIONS_GO)

@@ -23,7 +23,8 @@ enum opt_type {
     OPT_TYPE_INT,      /* int *: a whole number >= 0 */
     OPT_TYPE_STR,      /* const char ** */
     OPT_TYPE_LIST,     /* struct opt_list *: may be given several times */
-    OPT_TYPE_OPTIONAL, /* const char **: an argument may follow; "" when none does */
+    OPT_TYPE_OPTIONAL, /* const char **: an argument may follow, -w2 and -w 2; "" when none does */
+    OPT_TYPE_SEPARATE, /* the same, but nothing may stand right behind its letter */
     OPT_TYPE_ATTACHED, /* the same, but only as --name=ARG, so that an operand may follow --name */
 };
 
@@ -47,6 +48,7 @@ struct opt_row {
 #define OPT_STR(c, n, p, a, h) { OPT_TYPE_STR, c, n, p, a, h }
 #define OPT_LIST(c, n, p, a, h) { OPT_TYPE_LIST, c, n, p, a, h }
 #define OPT_OPTIONAL(c, n, p, a, h) { OPT_TYPE_OPTIONAL, c, n, p, a, h }
+#define OPT_SEPARATE(c, n, p, a, h) { OPT_TYPE_SEPARATE, c, n, p, a, h }
 #define OPT_ATTACHED(c, n, p, a, h) { OPT_TYPE_ATTACHED, c, n, p, a, h }
 #define OPT_END { OPT_TYPE_END, 0, NULL, NULL, NULL, NULL }
 /* clang-format on */

@@ -110,6 +110,14 @@ void print_cell(FILE *out, const char *text, int width)
         fprintf(out, "%*s", width - shown, "");
 }
 
+void print_cut(FILE *out, const char *text, int width)
+{
+    bool cut = print_columns(text) > width;
+    print_cell(out, text, cut ? width - 3 : width);
+    if (cut)
+        fputs("...", out);
+}
+
 void print_wrapped(FILE *out, const char *text, int indent, int width)
 {
     int col = indent;

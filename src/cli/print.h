@@ -25,6 +25,8 @@ const char *print_bytes(int64_t bytes, char *buf);
 void print_padded(FILE *out, const char *text, int width);
 /* The same, cut to width columns: a cell of a table. */
 void print_cell(FILE *out, const char *text, int width);
+/* The same, with "..." at the end of what had to be cut. */
+void print_cut(FILE *out, const char *text, int width);
 /* Columns of UTF-8 text, one for each character. */
 int print_columns(const char *text);
 /* Text wrapped at width columns, each line after `indent` spaces (the first line starts where the cursor is). */

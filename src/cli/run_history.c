@@ -48,12 +48,11 @@ static void print_last(const char *text, int width)
     for (const char *p = text; *p; p += strcspn(p, "\n"), p += strspn(p, "\n"))
         str_addf(&line, "%s%.*s", line.len ? " " : "", (int)strcspn(p, "\n"), p);
     str_add(&line, "");
-    bool cut = width > 0 && print_columns(line.s) > width;
-    if (cut)
-        print_cell(stdout, line.s, width - 3);
+    if (width > 0 && print_columns(line.s) > width)
+        print_cut(stdout, line.s, width);
     else
         print_padded(stdout, line.s, 0);
-    puts(cut ? "..." : "");
+    putchar('\n');
 }
 
 static void print_run(const struct history_run *h, size_t number, bool folder, int last)

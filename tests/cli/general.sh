@@ -49,7 +49,7 @@ tells_its_kernels()
 
 help_lists_every_command()
 {
-    for word in help --help -h 'help help'; do
+    for word in help --help -h 'help help' 'help --help' 'help -h'; do
         # shellcheck disable=SC2086 # words
         run $word
         status_is 0

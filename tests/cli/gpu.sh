@@ -196,6 +196,32 @@ the_table_of_chips()
     out_has "| gfx1201 |"
 }
 
+# The table of a terminal of 80 columns has no line that is longer, and says what was cut.
+fits_a_narrow_terminal()
+{
+    said='cairn gpu in a terminal of 80 columns'
+    for machine in "$data"/sysfs/* "$data"/sysfs-synthetic/*; do
+        python3 - "$cairn" "$machine" >"$out" 2>"$err" <<'PYTHON' || fail "$machine: $(cat "$out")"
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
+    os.execv(sys.argv[1], ['cairn', 'gpu', '--color=never', '--root', sys.argv[2]])
+text = b''
+try:
+    while piece := os.read(fd, 65536):
+        text += piece
+except OSError:
+    pass
+os.waitpid(pid, 0)
+lines = text.decode().splitlines()
+long = [line for line in lines if len(line) > 80 and ' ' in line.strip()]
+print(*long, sep='\n')
+sys.exit(bool(long) or not lines)
+PYTHON
+    done
+}
+
 wrong_usage()
 {
     run gpu --watch=soon
@@ -212,6 +238,12 @@ watch_ends_on_interrupt()
     said="cairn gpu --watch"
     n=$(grep -c "AMD Instinct MI100" "$out")
     [ "$n" -ge 2 ] || fail "shown $n times in a second"
+    run gpu -wsoon
+    status_is 2
+    err_has '"soon"'
+    interrupt_after 1 "$cairn" gpu -w0.2 --root "$data/sysfs/gfx908-mi100" >"$out" 2>"$err"
+    n=$(grep -c "AMD Instinct MI100" "$out")
+    [ "$n" -ge 2 ] || fail "-w0.2: shown $n times in a second"
 }
 
 full_disk_is_not_success()
@@ -230,6 +262,7 @@ for machine in "$data"/sysfs/* "$data"/sysfs-synthetic/*; do
 done
 it every_answer_has_its_machine
 it fits_a_hundred_columns
+it fits_a_narrow_terminal
 it names_are_cut_and_cleaned
 it no_gpu_is_exit_3
 it missing_sysfs_is_said

@@ -133,6 +133,25 @@ refused()
     err_is_empty
 }
 
+# An option that nvidia-smi has not may stand before the word.
+the_root_may_come_first()
+{
+    run smi dmon -c 1 --root "$both"
+    cp "$out" first
+    for words in "--root $both" "--root=$both"; do
+        # shellcheck disable=SC2086 # several words
+        run smi $words dmon -c 1
+        status_is 0
+        cmp -s "$out" first || fail "another answer"
+    done
+    run smi --root "$both"
+    status_is 0
+    run smi --root
+    status_is 2
+    run smi --root "$both" extra
+    status_is 2
+}
+
 wrong_usage()
 {
     for words in 'dmon help' 'pmon --nonsense' 'topo -p2p' 'topo nonsense'; do
@@ -158,5 +177,6 @@ it several_times
 it ends_when_nobody_reads
 it topo
 it no_gpu
+it the_root_may_come_first
 it wrong_usage
 finish
