@@ -87,6 +87,7 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_
     struct hits *h = &d->hits[issue][w][(flags & RULE_CUDA) != 0];
     h->last_file = d->n_files;
     h->last_steps = d->facts.progress.steps;
+    h->last_ends = d->facts.progress.ends;
     h->recovered = false;
     h->by_program |= !(flags & RULE_KERNEL);
     h->lost |= (flags & RULE_LOST) != 0;
@@ -117,7 +118,7 @@ static bool is_harmless(const struct diagnoser *d, enum issue i)
     return may_be &&
            match_any(
                d->text, d->n,
-               "librccl-net|libnccl-net|librccl-tuner|libnccl-tuner|amdgpu.ids|rocSHMEM|initialize NVML|"
+               "librccl-net|aqlprofile|libnccl-net|librccl-tuner|libnccl-tuner|amdgpu.ids|rocSHMEM|initialize NVML|"
                "initialize amdsmi|image Python extension|Processing without|Proceeding without|"
                "flop counting will not work|matching Triton is not available|Redirects are currently not|"
                "cudart_version|CK on an unsupported|resource_tracker|aimdo|import of cpp extensions|"
@@ -220,8 +221,10 @@ static void end_file(struct diagnoser *d)
         for (int w = 0; w < N_WEIGHTS; w++)
             for (int c = 0; c < 2; c++) {
                 struct hits *h = &d->hits[i][w][c];
-                if (h->seen && h->last_file == d->n_files)
-                    h->recovered = d->facts.progress.steps >= h->last_steps + STEPS_BEHIND;
+                if (!h->seen || h->last_file != d->n_files)
+                    continue;
+                h->recovered = d->facts.progress.steps >= h->last_steps + STEPS_BEHIND;
+                h->outlived = d->facts.progress.ends > h->last_ends;
             }
     d->facts.asked_for = 0;
     d->facts.trace.open = false;

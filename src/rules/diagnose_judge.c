@@ -133,7 +133,8 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, int cud
         score += (h->first.order == first ? FIRST_BONUS : 0) + (h->best.kernel ? KERNEL_BONUS : 0);
     else if (hard_beside(j, i))
         score -= SOFT_LOSS;
-    if (h->recovered)
+    bool caught = w == WEIGHT_SOFT && h->outlived && j->ctx->exit_code < 0;
+    if (h->recovered || caught)
         score /= 3;
     if (score > ELSEWHERE && kernel_tells_of_another(j, i))
         score = ELSEWHERE;
@@ -196,6 +197,24 @@ static const struct {
     { 3221225785, ISSUE_LIB_LOAD, 78 },     /* 0xC0000139, entry point not found */
     { 3221225794, ISSUE_LIB_LOAD, 76 },     /* 0xC0000142, a DLL failed to initialize */
 };
+
+/* Code that ran on the GPU had its libraries: what was missing before that was an optional part. */
+static void excuse_loader(struct judgement *j)
+{
+    static const enum issue ran[] = { ISSUE_NO_KERNEL_IMAGE, ISSUE_TENSILE_MISSING, ISSUE_INVALID_ARGUMENT,
+                                      ISSUE_OOM_VRAM,        ISSUE_GPU_RESET,       ISSUE_MEMORY_FAULT,
+                                      ISSUE_MIOPEN,          ISSUE_HIPBLASLT,       ISSUE_SDMA };
+    static const enum issue loads[] = { ISSUE_LIB_LOAD, ISSUE_TORCH_NOT_ROCM };
+    for (size_t l = 0; l < ARRAY_LEN(loads); l++) {
+        const struct hits *load = &j->d->hits[loads[l]][WEIGHT_HARD][0];
+        for (size_t r = 0; load->seen && r < ARRAY_LEN(ran); r++)
+            for (int c = 0; c < 2; c++)
+                if (is_hard(j, ran[r], c) &&
+                    j->d->hits[ran[r]][WEIGHT_HARD][c].first.order > load->first.order &&
+                    j->score[loads[l]] > JUDGE_LEAST)
+                    j->score[loads[l]] = JUDGE_LEAST;
+    }
+}
 
 static void score_exit(struct judgement *j)
 {
@@ -285,15 +304,18 @@ static bool override_cannot_work(const struct judgement *j)
 /* Nobody said how it ended, and nothing in the log tells. */
 static void conclude_silent(struct judgement *j)
 {
+    bool busy = j->log->progress.stage == LOG_STAGE_BUSY,
+         other = j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU;
     j->reason = !j->d->any_text ? "the log is empty"
-                : j->log->progress.stage == LOG_STAGE_BUSY
-                    ? "the log ends while something loads or compiles, without an error"
-                    : "the log has no error, and nothing that says how the run ended";
-    if (j->log->progress.stage == LOG_STAGE_BUSY)
+                : busy          ? "the log ends while something loads or compiles, without an error"
+                                : "the log has no error, and nothing that says how the run ended";
+    if (busy)
         judge_raise(j, ISSUE_HANG, MAY_BE);
     if (judge_var(j, LOG_OVERRIDE))
         judge_raise(j, ISSUE_OVERRIDE_BAD, MAY_BE);
-    if (j->vendor == VENDOR_NVIDIA)
+    if (other && j->n_chips && !j->nvidia_device)
+        conclude(j, ISSUE_TORCH_NOT_ROCM, DIAGNOSE_WARNING, 0.6);
+    else if (j->vendor == VENDOR_NVIDIA)
         conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_NONE, 0.5);
     else if (override_cannot_work(j))
         conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.6);
@@ -353,6 +375,7 @@ void judge(struct judgement *j)
         for (int w = 0; w < N_WEIGHTS; w++)
             for (int c = 0; c < 2; c++)
                 score_hits(j, i, w, c, first);
+    excuse_loader(j);
     score_exit(j);
     bool ended = j->ctx->exit_code == 0;
     bool errors = any_score(j, ended ? SURVIVED : JUDGE_LEAST);

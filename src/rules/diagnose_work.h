@@ -30,12 +30,13 @@ struct hit {
 /* The hits of one class and weight; those whose words a CUDA process prints too are kept apart. */
 struct hits {
     bool seen, recovered;   /* recovered: training went on behind the last one, in the same file */
+    bool outlived;          /* something was finished behind the last one, in the same file */
     bool by_program;        /* not by the kernel alone */
     bool lost;              /* RULE_LOST */
     bool told_more;         /* some line was not RULE_SIGKILL */
     struct hit first, best; /* best: the highest score, the first of them */
     size_t last_file;
-    uint64_t last_steps;
+    uint64_t last_steps, last_ends;
 };
 
 struct diagnoser {

@@ -8,6 +8,8 @@
 /* Why the kernel does not take a module. */
 #define UNFIT \
     "Unknown symbol|unknown parameter|Exec format|Invalid argument|Invalid module format|Key was rejected|version magic|Required key"
+/* Models that are loaded to, or offloaded to, the CPU on purpose. */
+#define ON_CPU_TOO "offload|load device|VAE|CLIP|text encoder|current:|map_location|cuda"
 #define ABSENT                                                                                                         \
     "No such file or directory|does not exist|not found|No such device|ENOENT|[Errno 2]|nicht gefunden|Aucun fichier|" \
     "No existe|没有那个文件|Нет такого файла|File o directory non esistente|ファイルやディレクトリ"
@@ -138,6 +140,27 @@ const struct issue_rule issue_rules_device[] = {
       "trainers" },
     { "is_available(): False", NULL, NULL, ISSUE_NO_DEVICE, 60, RULE_CUDA | RULE_SOFT, "trainers" },
 
+    /* It fell back to the CPU: too little to call it a failure where the run goes on. */
+    { "device = cpu", NULL, ON_CPU_TOO, ISSUE_NO_DEVICE, 48, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "device: cpu", NULL, ON_CPU_TOO, ISSUE_NO_DEVICE, 48, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "device=cpu", NULL, ON_CPU_TOO, ISSUE_NO_DEVICE, 46, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "device_type cpu", NULL, NULL, ISSUE_NO_DEVICE, 48, RULE_SOFT | RULE_CUDA, "InvokeAI" },
+    { "Device set to use cpu", NULL, NULL, ISSUE_NO_DEVICE, 46, RULE_SOFT | RULE_CUDA, "transformers" },
+    { "back to CPU", NULL, "operator|aten::", ISSUE_NO_DEVICE, 50, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "running on CPU", NULL, "not |if ", ISSUE_NO_DEVICE, 48, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "no agent was found", NULL, NULL, ISSUE_NO_DEVICE, 72, RULE_SOFT, "SD.Next" },
+    { "no AMD GPU", NULL, "warning: no", ISSUE_NO_DEVICE, 74, RULE_SOFT, "trainers" },
+    { "no supported GPU", NULL, NULL, ISSUE_NO_DEVICE, 70, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "no compatible GPU", NULL, "no compatible GPUs were discovered", ISSUE_NO_DEVICE, 70,
+      RULE_SOFT | RULE_CUDA, "trainers" },
+    { "no HIP device", NULL, NULL, ISSUE_NO_DEVICE, 78, RULE_SOFT, "HIP programs" },
+    { "no ROCm device", NULL, NULL, ISSUE_NO_DEVICE, 78, RULE_SOFT, "HIP programs" },
+    { "no GPUs found", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "found 0 GPU", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "GPU not found", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "GPU not detected", NULL, NULL, ISSUE_NO_DEVICE, 66, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "detect GPU", "unable|fail|could not|cannot", NULL, ISSUE_NO_DEVICE, 62, RULE_SOFT | RULE_CUDA,
+      "trainers" },
     { "NOT added due to errors", NULL, NULL, ISSUE_NO_DEVICE, 90, RULE_KERNEL, KFD },
     { "KFD is disabled due to", NULL, NULL, ISSUE_NO_DEVICE, 90, RULE_KERNEL, KFD },
     { "sched_policy has invalid value", NULL, NULL, ISSUE_NO_DEVICE, 86, RULE_KERNEL, KFD },
@@ -249,7 +272,8 @@ const struct issue_rule issue_rules_device[] = {
     { "HSA_STATUS_ERROR: A generic error", NULL, NULL, ISSUE_DRIVER_OLD, 60, RULE_SOFT, ROCMINFO },
     { "CUDA unknown error", NULL, NULL, ISSUE_DRIVER_OLD, 60, RULE_CUDA, "PyTorch, c10/cuda" },
     { HIP_ERROR("InsufficientDriver"), NULL, ISSUE_DRIVER_OLD, 90, 0, HIP_ERRORS },
-    { "driver version is insufficient", NULL, NULL, ISSUE_DRIVER_OLD, 84, RULE_CUDA, HIP_ERRORS },
+    { "driver version is insufficient", NULL, "insufficient for CUDA runtime", ISSUE_DRIVER_OLD, 84,
+      RULE_CUDA, HIP_ERRORS },
     { HIP_ERROR("NotInitialized"), NULL, ISSUE_DRIVER_OLD, 55, 0, HIP_ERRORS },
     { "Unsupported driver version", NULL, NULL, ISSUE_DRIVER_OLD, 75, RULE_CUDA, "Windows HIP" },
     { "KFD version", "too old|mismatch|unsupported|not supported|incompatible", NULL, ISSUE_DRIVER_OLD, 85, 0,

@@ -79,6 +79,7 @@ const struct issue_rule issue_rules_library[] = {
     { "torch was not built with", "rocm|hip|cuda", NULL, ISSUE_TORCH_NOT_ROCM, 88, 0, "trainers" },
     { "nvidia-smi", "not found|No such file|has failed", NULL, ISSUE_TORCH_NOT_ROCM, 52, RULE_ECHO,
       "trainers" },
+    { "insufficient for CUDA runtime", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 90, RULE_CUDA, "CUDA's runtime" },
     { "CUDA_HOME environment variable is not set", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 66, 0,
       "PyTorch, cpp_extension" },
     { "is not linked with support for cuda devices", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 92, 0,

@@ -89,6 +89,7 @@ void log_progress_row(struct log_progress *p, const char *s, size_t n)
 void log_progress_stage(struct log_progress *p, enum log_stage stage)
 {
     p->stage = stage;
+    p->ends += stage == LOG_STAGE_DONE;
 }
 
 /* Or infinite. */

@@ -67,6 +67,8 @@ static struct log_find judge_exception(const char *s, size_t n, size_t len)
         return nothing;
     if (match_any(s, n, "VISIBLE_DEVICES"))
         return (struct log_find){ ISSUE_VISIBLE_DEVICES, NAMES_VARIABLE, RULE_SOFT | RULE_CUDA };
+    if (len == strlen("Error")) /* a program's own word, not an exception of Python */
+        return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
     if (is_own_fault(s, len))
         return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
     if (speaks_of_gpu(s, n))

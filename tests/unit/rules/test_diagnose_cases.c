@@ -127,35 +127,43 @@ static bool run_file(const char *path, struct tally *all)
     return fine;
 }
 
-static void check_file(const char *name, int needed_percent)
+static void check_file(const char *name, int needed_percent, int needed_second)
 {
     struct tally all = { 0 };
     CHECK(run_file(check_data(name), &all));
     CHECK(all.n > 0);
     if (percent(all.first, all.n) < needed_percent)
         CHECK_FAIL_("%s: top-1 is below %d %%", name, needed_percent);
+    if (percent(all.second, all.n) < needed_second)
+        CHECK_FAIL_("%s: top-2 is below %d %%", name, needed_second);
 }
 
 static void reported_failures(void)
 {
-    check_file("diagnose/cases.jsonl", 95);
+    check_file("diagnose/cases.jsonl", 98, 99);
 }
 
 static void failures_and_healthy_runs_by_message(void)
 {
-    check_file("diagnose/more.jsonl", 95);
+    check_file("diagnose/more.jsonl", 98, 99);
 }
 
 /* Collected by somebody who had not seen the rules. */
 static void failures_that_were_blind_once(void)
 {
-    check_file("diagnose/blind.jsonl", 90);
+    check_file("diagnose/blind.jsonl", 96, 98);
 }
 
 /* So were these, and no rule was written for them. */
 static void failures_that_no_rule_was_written_for(void)
 {
-    check_file("diagnose/unseen.jsonl", 90);
+    check_file("diagnose/unseen.jsonl", 93, 97);
+}
+
+/* Half of a later set; the rules saw it, and not the other half. */
+static void failures_of_a_later_set(void)
+{
+    check_file("diagnose/later.jsonl", 85, 98);
 }
 
 /* Sure of itself as often as it is right, within a tenth. */
@@ -179,6 +187,7 @@ int main(int argc, char **argv)
     RUN(failures_and_healthy_runs_by_message);
     RUN(failures_that_were_blind_once);
     RUN(failures_that_no_rule_was_written_for);
+    RUN(failures_of_a_later_set);
     RUN(confidence_is_calibrated);
     return check_done();
 }

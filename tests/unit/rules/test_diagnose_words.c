@@ -135,6 +135,160 @@ static void an_override_that_cannot_work_is_named(void)
     CHECK_ROWS(rows);
 }
 
+#define SAYS(log, code, want)              \
+    {                                      \
+        log, code, NULL, want, NULL, false \
+    }
+#define OF(log, code, gfx, want)          \
+    {                                     \
+        log, code, gfx, want, NULL, false \
+    }
+
+/* Names, numbers and codes are the same in every language. */
+static void other_languages_are_understood(void)
+{
+    static const struct row rows[] = {
+        SAYS("ImportError: libamdhip64.so.6: Kann die Shared-Object-Datei nicht \xc3\xb6"
+             "ffnen\n",
+             1, "lib-load"),
+        SAYS("OSError: librocblas.so.4: \xe6\x97\xa0\xe6\xb3\x95\xe6\x89\x93\xe5\xbc\x80\n", 1, "lib-load"),
+        SAYS("OSError: libMIOpen.so.1: impossible d'ouvrir le fichier d'objet partag\xc3\xa9\n", 1,
+             "lib-load"),
+        SAYS("ImportError: libcudart.so.12: no se puede abrir el archivo del objeto compartido\n", 1,
+             "torch-not-rocm"),
+        SAYS("OSError: [WinError 126] Das angegebene Modul wurde nicht gefunden\n", 1, "lib-load"),
+        SAYS("OSError: [WinError 1455] Die Auslagerungsdatei ist zu klein\n", 1, "host-oom"),
+        SAYS("OSError: [Errno 28] Auf dem Ger\xc3\xa4t ist kein Speicherplatz mehr verf\xc3\xbcgbar\n", 1,
+             "disk-full"),
+        SAYS("OSError: [Errno 28] \xe8\xae\xbe\xe5\xa4\x87\n", 1, "disk-full"),
+        SAYS("FileNotFoundError: [Errno 2] Datei oder Verzeichnis nicht gefunden: 'x.toml'\n", 1, "not-rocm"),
+        SAYS("open /dev/kfd: Keine Berechtigung\n", 1, "device-permission"),
+        SAYS("/dev/kfd: Aucun fichier ou dossier de ce type\n", 1, "no-device"),
+        SAYS("./train.sh: Zeile 3: 4711 Speicherzugriffsfehler (Speicherabzug geschrieben)\n", -1,
+             "native-crash"),
+        SAYS("exit code -1073741819\n", -1, "native-crash"),
+        SAYS("process exited with 0xc0000135\n", -1, "lib-load"),
+    };
+    CHECK_ROWS(rows);
+}
+
+static void what_has_nothing_to_do_with_rocm(void)
+{
+    static const struct row rows[] = {
+        SAYS("ERROR: torch-2.6.0+rocm6.4.2-cp312-cp312-linux_x86_64.whl is not a supported wheel on this "
+             "platform.\n",
+             1, "not-rocm"),
+        SAYS("  x No solution found when resolving dependencies:\n", 1, "not-rocm"),
+        SAYS("error: externally-managed-environment\n", 1, "not-rocm"),
+        SAYS("PackagesNotFoundError: The following packages are not available\n", 1, "not-rocm"),
+        SAYS("E: Unable to locate package rocm-hip-sdk\n", 100, "not-rocm"),
+        SAYS("prepare dataset\nNo data found. Please verify arguments\n", -1, "not-rocm"),
+        SAYS("No data found. Please verify arguments\n", 0, "not-rocm"),
+        SAYS("ValueError: num_samples should be a positive integer value, but got num_samples=0\n", 1,
+             "not-rocm"),
+        SAYS("PIL.UnidentifiedImageError: cannot identify image file 'a.png'\n", 1, "not-rocm"),
+        SAYS("RuntimeError: stack expects each tensor to be equal size, but got [3, 512] and [3, 640]\n", 1,
+             "not-rocm"),
+        SAYS("torch.cuda.is_available()\nNVIDIA GeForce RTX 3090\nloading\n", -1, "not-rocm"),
+    };
+    CHECK_ROWS(rows);
+}
+
+static void the_kernel_has_many_words(void)
+{
+    static const struct row rows[] = {
+        SAYS("amdgpu 0000:03:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x000f address=0x6bfbb000]\n",
+             -1, "gpu-memory-fault"),
+        SAYS("amdgpu: Failed to quiesce KFD\namdgpu: Suspending all queues failed\n", -1, "gpu-reset"),
+        SAYS("kfd kfd: amdgpu: device 1002:15d8 NOT added due to errors\n", -1, "no-device"),
+        SAYS("amdgpu: sched_policy has invalid value\n", -1, "no-device"),
+        SAYS("modprobe: ERROR: could not insert 'amdgpu': Key was rejected by service\n", 1,
+             "driver-too-old"),
+        SAYS("kernel BUG at /var/lib/dkms/amdgpu/3.8.0-19/build/amd/amdkcl/kcl_common.h:24!\n", -1,
+             "driver-too-old"),
+        SAYS("[TTM] Failed to find memory space for buffer 0x00 eviction\n", -1, "oom-vram"),
+    };
+    CHECK_ROWS(rows);
+}
+
+static void launchers_tell_how_a_rank_ended(void)
+{
+    static const struct row rows[] = {
+        SAYS("ChildFailedError:\n  exitcode  : -9 (pid: 41217)\n", 1, "host-oom"),
+        SAYS("api.py:869] failed (exitcode: -9) local_rank: 5 (pid: 2630)\n", 1, "host-oom"),
+        SAYS("ChildFailedError:\n  exitcode  : -11 (pid: 5277) (SIGSEGV)\n", 1, "native-crash"),
+        SAYS("api.py:916] Unable to shutdown process 412854 via Signals.SIGINT, forcefully exiting via "
+             "Signals.SIGKILL\n",
+             -1, "hang"),
+        SAYS("ChildFailedError:\n  exitcode  : 1 (pid: 1622990)\n  error_file: <N/A>\n", 1, "unknown"),
+        SAYS(
+            "CalledProcessError: Command '['gcc', '/tmp/x/__triton_launcher.c']' returned non-zero exit status "
+            "1.\n",
+            1, "triton-compile"),
+    };
+    CHECK_ROWS(rows);
+}
+
+/* The deciding fact stands elsewhere than the loudest symptom. */
+static void facts_beat_symptoms(void)
+{
+    static const struct row rows[] = {
+        OF("$ rocminfo\nhsa api call failure at: rocminfo.cc:1102\n$ sudo rocminfo\nROCk module is loaded\n"
+           "HSA System Attributes\n",
+           1, NULL, "device-permission"),
+        OF("$ sudo rocminfo\nHSA System Attributes\n$ rocminfo\nhsa api call failure at: rocminfo.cc:1102\n",
+           1, NULL, "device-permission"),
+        OF("$ rocminfo\nhsa api call failure at: rocminfo.cc:1102\n$ sudo rocminfo\n"
+           "hsa api call failure at: rocminfo.cc:1102\n",
+           1, NULL, "driver-too-old"),
+        OF("  Device 0: AMD Radeon RX 6500M, compute capability 10.3\n"
+           "  Device 1: AMD Radeon Graphics, compute capability 10.3\n"
+           "CUDA error: out of memory\n  current device: 1, in function x\n  hipMalloc((void **) &ptr, size)\n",
+           134, NULL, "wrong-gpu"),
+        OF("  Device 0: AMD Radeon RX 6500M, compute capability 10.3\n"
+           "  Device 1: AMD Radeon Graphics, compute capability 10.3\n"
+           "CUDA error: out of memory\n  current device: 0, in function x\n  hipMalloc((void **) &ptr, size)\n",
+           134, NULL, "oom-vram"),
+        OF("libhsa-amd-aqlprofile64.so: cannot open shared object file: No such file or directory\n"
+           "hipErrorNoBinaryForGpu: Unable to find code object\n",
+           134, NULL, "no-kernel-image"),
+        OF("libroctx64.so: cannot open shared object file: No such file or directory\n"
+           "HIP out of memory. Tried to allocate 2.00 GiB.\n",
+           1, "gfx1100", "oom-vram"),
+        OF("torch 2.4.1+cu121\nusing the CPU\n", -1, "gfx1030", "torch-not-rocm"),
+        OF("RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled cuda error\n", 1, NULL, "rccl-error"),
+        OF("ImportError: FlashAttention2 has been toggled on, but the package flash_attn seems to be not "
+           "installed.\n",
+           1, NULL, "attention-experimental"),
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Warnings galore, and the run goes on. */
+static void noise_is_no_failure(void)
+{
+    static const struct row rows[] = {
+        FINE("/opt/amdgpu/share/libdrm/amdgpu.ids: No such file or directory\n"
+             "UserWarning: Can't initialize NVML\nfailed to load image Python extension\n"
+             "step 10 | loss 3.1\nstep 20 | loss 2.9\nstep 30 | loss 2.7\nstep 40 | loss 2.6\n"),
+        FINE(
+            "E-001h rocSHMEM Could not open libnuma. Returning\n"
+            "Warning: Attempting to use CK on an unsupported architecture!\n"
+            "{'loss': 1.8211, 'grad_norm': 0.91}\n{'loss': 1.7, 'grad_norm': 0.9}\n{'train_runtime': 91.2}\n"),
+        FINE("Could not detect ROCm GPU architecture: [Errno 2] No such file or directory: 'rocminfo'\n"
+             "Application startup complete.\n"),
+        FINE("comfy-aimdo failed to load: Could not find module 'aimdo.dll' (or one of its dependencies)\n"
+             "Starting server\nTo see the GUI go to: http://127.0.0.1:8188\n"),
+        FINE(
+            "patchmatch: ERROR - patchmatch failed to load or compile\nUvicorn running on http://127.0.0.1:9090\n"),
+        ENDED("no module 'xformers'. Processing without...\nresource_tracker: There appear to be 1 leaked "
+              "semaphore objects\n"),
+        ENDED("librccl-net.so: cannot open shared object file: No such file or directory\n"),
+        ENDED("VAE load device: cuda:0, offload device: cpu, dtype: torch.bfloat16\n"),
+    };
+    CHECK_ROWS(rows);
+}
+
 int main(void)
 {
     RUN(silence_is_not_success);
@@ -142,5 +296,11 @@ int main(void)
     RUN(steps_and_ends_speak_for_a_run);
     RUN(case_does_not_count);
     RUN(an_override_that_cannot_work_is_named);
+    RUN(other_languages_are_understood);
+    RUN(what_has_nothing_to_do_with_rocm);
+    RUN(the_kernel_has_many_words);
+    RUN(launchers_tell_how_a_rank_ended);
+    RUN(facts_beat_symptoms);
+    RUN(noise_is_no_failure);
     return check_done();
 }
