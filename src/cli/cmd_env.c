@@ -19,10 +19,8 @@ struct env_options {
 
 static int show(const struct env_options *o, const struct facts *f, const struct plan *p)
 {
-    if (o->explain && *o->explain) {
-        env_explain(o->explain, p, o->json);
-        return EXIT_FINE;
-    }
+    if (o->explain && *o->explain)
+        return env_explain(o->explain, f, p, o->json) ? EXIT_FINE : EXIT_TROUBLE;
     if (o->json)
         env_print_json(p);
     else
@@ -87,10 +85,15 @@ static int run_env(const struct env_options *o)
 static int check_words(struct env_options *o, const char *command)
 {
     if (o->shell && !shell_find(o->shell, &o->dialect))
-        return options_error(command, "--shell wants sh, fish, powershell, dotenv or json, not \"%s\"",
-                             o->shell);
+        return options_error(
+            command,
+            "--shell wants sh (bash, zsh), fish, powershell (pwsh), cmd, dotenv or json, not "
+            "\"%s\"",
+            o->shell);
     if (o->os && !str_eq(o->os, "linux") && !str_eq(o->os, "windows"))
         return options_error(command, "--os wants linux or windows, not \"%s\"", o->os);
+    if (!o->shell && str_eq(o->os, "windows"))
+        o->dialect = SHELL_POWERSHELL;
     o->json |= o->dialect == SHELL_JSON;
     return OPTIONS_GO;
 }
@@ -105,7 +108,8 @@ static int run_command(struct env_options *o, int argc, char **argv)
         OPT_STR('t', "trainer", &o->trainer, "NAME", "plan for this trainer"),
         OPT_FLAG('d', "debug", &o->debug,
                  "add the variables that help to find an error; they make training slow"),
-        OPT_STR('s', "shell", &o->shell, "NAME", "lines for sh, fish, powershell, dotenv or json"),
+        OPT_STR('s', "shell", &o->shell, "NAME",
+                "lines for sh (bash, zsh), fish, powershell (pwsh), cmd, dotenv or json"),
         OPT_LIST(0, "keep", &o->keep, "NAME",
                  "keep this variable of yours even if it harms; may be repeated"),
         OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),

@@ -4,6 +4,7 @@
 #include "base/tty.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/pages.h"
 #include "cli/print.h"
 #include "cli/restart.h"
 #include "cli/self_env.h"
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 struct train_args {
-    const char *resume, *json_events, *profile;
+    const char *resume, *json_events, *profile, *example;
     struct train_wish wish;
     int hang_after_s;
     bool dry_run, debug, list, json;
@@ -226,6 +227,17 @@ static int train(const struct train_args *args, const char *file, struct arena *
     return r ? print_error(&err) : exit_of(end);
 }
 
+static int print_example(const char *name)
+{
+    const char *text = page_find("example", name);
+    if (text)
+        return fputs(text, stdout), EXIT_FINE;
+    char *names = page_names("example");
+    int r = options_error("train", "there is no example \"%s\"; there are %s", name, names);
+    free(names);
+    return r;
+}
+
 int cmd_train(int argc, char **argv)
 {
     struct train_args args = {
@@ -245,6 +257,7 @@ int cmd_train(int argc, char **argv)
                 "time every op of a few steps; a trace for Perfetto into FILE"),
         OPT_STR(0, "json-events", &args.json_events, "FILE|-",
                 "append a line of JSON for each step to FILE, or to standard output"),
+        OPT_STR(0, "example", &args.example, "NAME", "print a configuration to start from, such as gpt-tiny"),
         OPT_FLAG('l', "list", &args.list, "list the runs (in DIR, if one is given)"),
         OPT_FLAG('j', "json", &args.json, "with --list: print JSON on stdout"),
         WATCH_OPTION(&args.hang_after_s),
@@ -257,8 +270,9 @@ int cmd_train(int argc, char **argv)
             "The run's folder gets checkpoints, the log, samples and a plot. Ctrl-C saves and stops; --resume goes on with "
             "the same bits. Exit status: 0 finished, 1 failed, 2 the configuration is wrong, 3 no such device, 130 stopped "
             "by Ctrl-C (143: by SIGTERM).",
-        .examples = "  cairn train configs/gpt-tiny.yaml --set data.path=book.txt\n"
-                    "  cairn train configs/gpt-tiny.yaml --resume\n",
+        .examples = "  cairn train --example gpt-tiny > tiny.yaml\n"
+                    "  cairn train tiny.yaml --set data.path=book.txt\n"
+                    "  cairn train tiny.yaml --resume\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
@@ -266,6 +280,8 @@ int cmd_train(int argc, char **argv)
         return r;
     if (args.json && !args.list)
         r = options_error("train", "--json goes with --list; --json-events FILE tells of a run");
+    else if (args.example)
+        r = print_example(args.example);
     else if (args.list)
         r = argc - rest > 1 ? options_error("train", "--list takes one folder at most")
                             : train_list(argc > rest ? argv[rest] : NULL, args.json);

@@ -2,38 +2,53 @@
 #include "cli/env_print.h"
 
 #include "base/json.h"
+#include "base/str.h"
 #include "cli/print.h"
+#include "cli/run_print.h"
 #include "rules/env_names.h"
+#include <string.h>
+#include <unistd.h>
 
-static void remark(const char *fmt, ...) PRINTF_LIKE(1, 2);
-static void remark(const char *fmt, ...)
+static void remark(enum shell s, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void remark(enum shell s, const char *fmt, ...)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     va_list ap;
     va_start(ap, fmt);
-    shell_remark(arena_vprintf(&a, fmt, ap), stdout);
+    shell_remark(s, arena_vprintf(&a, fmt, ap), stdout);
     va_end(ap);
 }
 
-static void print_header(const struct facts *f, const struct plan *p)
+/* A page of our own is printed by the program itself; anything else is an address. */
+static const char *source_text(const char *source, struct arena *a)
+{
+    static const char folder[] = "docs/rules/";
+    if (!source || !str_starts(source, folder) || !str_ends(source, ".md"))
+        return source;
+    const char *name = source + strlen(folder);
+    return arena_printf(a, "cairn help rules/%.*s", (int)strlen(name) - 3, name);
+}
+
+static void print_header(const struct facts *f, const struct plan *p, enum shell s)
 {
     const struct torch_facts *t = facts_torch(f);
     if (p->gpu)
-        remark("GPU %d: %s%s%s", p->gpu->hip_index, p->gpu->gfx.s ? p->gpu->gfx.s : "chip unknown",
+        remark(s, "GPU %d: %s%s%s", p->gpu->hip_index, p->gpu->gfx.s ? p->gpu->gfx.s : "chip unknown",
                p->gpu->name.s ? ", " : "", p->gpu->name.s ? p->gpu->name.s : "");
     if (t)
-        remark("PyTorch %s in %s%s%s", t->version.s ? t->version.s : "of unknown version", t->site,
+        remark(s, "PyTorch %s in %s%s%s", t->version.s ? t->version.s : "of unknown version", t->site,
                t->how ? ", found through " : "", t->how ? t->how : "");
     if (p->gpu && !p->n_set && !p->n_unset)
-        remark("nothing to set");
+        remark(s, "nothing to set");
 }
 
 static void print_unset(const struct plan *p, enum shell s)
 {
     for (size_t i = 0; i < p->n_unset; i++) {
         CLEANUP(str_release) struct str line = { 0 };
+        CLEANUP(arena_release) struct arena a = { 0 };
         const struct plan_var *v = &p->unset[i];
-        remark("%s=%s is removed: %s [%s]", v->name, v->value, v->why, v->source);
+        remark(s, "%s=%s is removed: %s [%s]", v->name, v->value, v->why, source_text(v->source, &a));
         shell_unset(s, v->name, &line);
         fputs(line.s, stdout);
     }
@@ -43,22 +58,36 @@ static void print_set(const struct plan *p, enum shell s)
 {
     for (size_t i = 0; i < p->n_set; i++) {
         CLEANUP(str_release) struct str line = { 0 };
+        CLEANUP(arena_release) struct arena a = { 0 };
         const struct plan_var *v = &p->set[i];
-        remark("%s [%s]", v->why, v->source);
+        remark(s, "%s [%s]", v->why, source_text(v->source, &a));
         shell_set(s, v->name, v->value, &line);
         fputs(line.s, stdout);
     }
 }
 
+/* Where a shell evaluates the lines, nobody sees the remarks in them. */
+static void say_aloud(const struct plan *p)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    for (size_t i = 0; i < p->n_unset; i++)
+        run_say(
+            arena_printf(&a, "%s=%s is removed: %s", p->unset[i].name, p->unset[i].value, p->unset[i].why));
+    for (size_t i = 0; i < p->warnings.n; i++)
+        run_say(arena_printf(&a, "warning: %s", p->warnings.text[i]));
+}
+
 void env_print_shell(const struct facts *f, const struct plan *p, enum shell s)
 {
-    print_header(f, p);
+    if (!isatty(STDOUT_FILENO))
+        say_aloud(p);
+    print_header(f, p, s);
     print_unset(p, s);
     print_set(p, s);
     for (size_t i = 0; i < p->n_keep; i++)
-        remark("kept: %s=%s: %s", p->keep[i].name, p->keep[i].value, p->keep[i].why);
+        remark(s, "kept: %s=%s: %s", p->keep[i].name, p->keep[i].value, p->keep[i].why);
     for (size_t i = 0; i < p->warnings.n; i++)
-        remark("warning: %s", p->warnings.text[i]);
+        remark(s, "warning: %s", p->warnings.text[i]);
 }
 
 static void add_vars(struct json *root, const char *key, const struct plan_var *vars, size_t n, bool source)
@@ -95,7 +124,8 @@ struct here {
     const char *action; /* "set", "unset", "keep", or NULL */
     const struct plan_var *var;
     const struct plan_var
-        *instead_of; /* the user's own value, removed for the one that is set; may be NULL */
+        *instead_of;   /* the user's own value, removed for the one that is set; may be NULL */
+    const char *value; /* what the user has, whatever the plan says of it; or NULL */
 };
 
 static struct here find_here(const struct plan *p, const char *name)
@@ -104,10 +134,8 @@ static struct here find_here(const struct plan *p, const char *name)
                           *unset = plan_find(p->unset, p->n_unset, name);
     const struct plan_var *keep = plan_find(p->keep, p->n_keep, name);
     if (set)
-        return (struct here){ "set", set, unset };
-    if (unset)
-        return (struct here){ "unset", unset, NULL };
-    return (struct here){ keep ? "keep" : NULL, keep, NULL };
+        return (struct here){ .action = "set", .var = set, .instead_of = unset };
+    return (struct here){ .action = unset ? "unset" : keep ? "keep" : NULL, .var = unset ? unset : keep };
 }
 
 static void add_row(struct json *v, const struct env_name *r)
@@ -155,12 +183,16 @@ static void print_here(const struct here *h)
     if (h->action)
         print_field("here", arena_printf(&a, "%s '%s': %s", h->action, h->var->value, h->var->why));
     else
-        print_field("here", "not set by you, and nothing to set");
+        print_field("here", !h->value ? "not set, and nothing to set"
+                            : strlen(h->value) > 40
+                                ? "set by you; nothing to change"
+                                : arena_printf(&a, "'%s', set by you; nothing to change", h->value));
 }
 
 static void explain_text(const char *name, const struct env_name *r, const struct here *h, const char **near,
                          size_t n)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
     printf("%s%s%s\n", print_color(COLOR_BOLD), name, print_color(COLOR_PLAIN));
     if (!r) {
         puts("  not known to cairn: no reader of this name was found in the sources it was made from");
@@ -168,23 +200,25 @@ static void explain_text(const char *name, const struct env_name *r, const struc
             printf("%s%s%s", i ? ", " : "  did you mean: ", near[i], i + 1 == n ? "\n" : "");
         return;
     }
-    print_field("verdict", env_verdict_name(r->verdict));
+    print_field("cairn", env_verdict_text(r->verdict));
     print_field("read by", r->reader);
     print_field("since", r->since);
     print_field("values", r->values);
     print_field("effect", r->effect);
     print_field("advice", r->advice);
     print_here(h);
-    print_field("source", r->source);
+    print_field("source", source_text(r->source, &a));
 }
 
-void env_explain(const char *name, const struct plan *p, bool json)
+bool env_explain(const char *name, const struct facts *f, const struct plan *p, bool json)
 {
     const char *near[3] = { 0 };
     const struct env_name *r = env_name_find(name);
     size_t n = r ? 0 : env_name_nearest(name, near, ARRAY_LEN(near));
     struct here h = find_here(p, name);
+    h.value = facts_env(f, name);
     (json ? explain_json : explain_text)(name, r, &h, near, n);
+    return r != NULL;
 }
 
 static void explain_all_json(void)

@@ -10,8 +10,8 @@
 void env_print_shell(const struct facts *f, const struct plan *p, enum shell s);
 void env_print_json(const struct plan *p);
 
-/* All that is known about one variable, and what the plan does with it here. */
-void env_explain(const char *name, const struct plan *p, bool json);
+/* All that is known about one variable, and what the plan does with it here; false: nothing is known. */
+bool env_explain(const char *name, const struct facts *f, const struct plan *p, bool json);
 void env_explain_all(bool json);
 
 #endif

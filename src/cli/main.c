@@ -2,6 +2,7 @@
 #include "base/nearest.h"
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/pages.h"
 #include "cli/print.h"
 #include "config.h"
 #include "gpu/compile.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,6 +45,7 @@ static void print_usage(FILE *out)
     static const char *const more[][2] = {
         { "cairn help COMMAND", "all about one command" },
         { "cairn help config", "a file for a training job, with every key, its default and what it means" },
+        { "cairn help rules", "why variables are set and removed: the evidence, a page for each subject" },
         { "cairn --version",
           "the version, and when its knowledge was last reviewed; --kernels: its kernels" },
     };
@@ -108,10 +111,27 @@ static int help_config(const char *more)
     return EXIT_FINE;
 }
 
+/* "rules" lists the pages, "rules/override" prints one. */
+static int help_rules(const char *name)
+{
+    const char *page = name ? page_find("rules", name) : NULL;
+    if (page)
+        return fputs(page, stdout), EXIT_FINE;
+    char *names = page_names("rules");
+    if (name)
+        fprintf(stderr, "cairn: there is no page rules/%s\n  try: %s\n", name, names);
+    else
+        printf("Why cairn sets and removes variables; cairn help rules/NAME prints a page:\n  %s\n", names);
+    free(names);
+    return name ? EXIT_USAGE : EXIT_FINE;
+}
+
 static int cmd_help(int argc, char **argv)
 {
     if (argc < 2 || str_eq(argv[1], "help") || str_eq(argv[1], "--help") || str_eq(argv[1], "-h"))
         return print_usage(stdout), EXIT_FINE;
+    if (!strcmp(argv[1], "rules") || !strncmp(argv[1], "rules/", 6))
+        return help_rules(argv[1][5] ? argv[1] + 6 : NULL);
     if (!strcmp(argv[1], "config"))
         return help_config(argc > 2 ? argv[2] : NULL);
     const struct command *c = find_command(argv[1]);

@@ -6,21 +6,24 @@
 enum { REMARK_WIDTH = 100 };
 
 static const struct {
-    const char *name;
+    const char *names;            /* with spaces between */
     const char *before, *between; /* a setting is before NAME between 'value' */
-    const char *remove;
+    const char *remove, *after;   /* a removal is remove NAME after */
+    const char *remark;
 } shells[] = {
-    [SHELL_SH] = { "sh", "export ", "=", "unset " },
-    [SHELL_FISH] = { "fish", "set -gx ", " ", "set -e " },
-    [SHELL_POWERSHELL] = { "powershell", "$env:", " = ", "Remove-Item -ErrorAction SilentlyContinue Env:" },
-    [SHELL_DOTENV] = { "dotenv", "", "=", "# leave out " },
-    [SHELL_JSON] = { "json", "", "", "" },
+    [SHELL_SH] = { "sh bash zsh dash ksh ash", "export ", "=", "unset ", "", "# " },
+    [SHELL_FISH] = { "fish", "set -gx ", " ", "set -e ", "", "# " },
+    [SHELL_POWERSHELL] = { "powershell pwsh", "$env:", " = ",
+                           "Remove-Item -ErrorAction SilentlyContinue Env:", "", "# " },
+    [SHELL_CMD] = { "cmd", "set \"", "=", "set \"", "=\"", "rem " },
+    [SHELL_DOTENV] = { "dotenv env", "", "=", "# leave out ", "", "# " },
+    [SHELL_JSON] = { "json", "", "", "", "", "" },
 };
 
 bool shell_find(const char *name, enum shell *out)
 {
     for (size_t i = 0; i < ARRAY_LEN(shells); i++)
-        if (!strcmp(shells[i].name, name)) {
+        if (str_list_has(shells[i].names, ' ', name)) {
             *out = (enum shell)i;
             return true;
         }
@@ -69,8 +72,31 @@ static void quote_char(enum shell s, const char **p, struct str *out)
     *p += n;
 }
 
+/* A batch file reads %NAME% even in quotes, and a line feed ends the line. */
+static void quote_cmd(const char *value, struct str *out)
+{
+    for (const char *p = value; *p; p++)
+        str_addn(out, *p == '%' ? "%%" : *p == '\n' || *p == '\r' ? " " : p, *p == '%' ? 2 : 1);
+    str_add(out, "\"");
+}
+
+/* docker's --env-file takes quotes for a part of the value, so none are written where none are needed. */
+static bool needs_no_quotes(const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+@,=-";
+    return strspn(value, plain) == strlen(value);
+}
+
 static void quote(enum shell s, const char *value, struct str *out)
 {
+    if (s == SHELL_CMD) {
+        quote_cmd(value, out);
+        return;
+    }
+    if (s == SHELL_DOTENV && needs_no_quotes(value)) {
+        str_add(out, value);
+        return;
+    }
     if (s == SHELL_DOTENV && strpbrk(value, "'\n\r")) {
         quote_dotenv(value, out);
         return;
@@ -95,10 +121,10 @@ void shell_unset(enum shell s, const char *name, struct str *out)
 {
     str_add(out, "");
     if (str_is_variable(name, strlen(name)))
-        str_addf(out, "%s%s\n", shells[s].remove, name);
+        str_addf(out, "%s%s%s\n", shells[s].remove, name, shells[s].after);
 }
 
-void shell_remark(const char *text, FILE *out)
+void shell_remark(enum shell s, const char *text, FILE *out)
 {
     CLEANUP(str_release) struct str clean = { 0 };
     str_add_clean(&clean, text, strlen(text));
@@ -109,7 +135,7 @@ void shell_remark(const char *text, FILE *out)
                 ;
             n = n ? n : strcspn(p, " ");
         }
-        fprintf(out, "# %.*s\n", (int)n, p);
+        fprintf(out, "%s%.*s\n", shells[s].remark, (int)n, p);
         p += n;
         p += strspn(p, " ");
     }

@@ -8,18 +8,18 @@
 #include "base/str.h"
 #include <stdio.h>
 
-enum shell { SHELL_SH, SHELL_FISH, SHELL_POWERSHELL, SHELL_DOTENV, SHELL_JSON };
+enum shell { SHELL_SH, SHELL_FISH, SHELL_POWERSHELL, SHELL_CMD, SHELL_DOTENV, SHELL_JSON };
 
-/* False for a name that is not known. */
+/* Also by the name of a shell that reads the same (bash, zsh, pwsh); false for one that is not known. */
 bool shell_find(const char *name, enum shell *out);
-/* One line: export NAME='value', set -gx …, $env:… = …, NAME='value'. */
+/* One line: export NAME='value', set -gx …, $env:… = …, set "NAME=value", NAME=value. */
 void shell_set(enum shell s, const char *name, const char *value, struct str *out);
 /* A .env file can only leave a variable out, so there it is a remark. */
 void shell_unset(enum shell s, const char *name, struct str *out);
 /* The lines of a remedy: commands, "# remark", and "command    # remark".  A command longer than width columns goes on in the
  * next line the way a shell allows, so that it can be pasted as it stands; a remark stands in lines of its own. */
 void shell_remedy(const char *remedy, int width, struct str *out);
-/* Remarks: wrapped, every line behind "# ", and no character in it that could end the line. */
-void shell_remark(const char *text, FILE *out);
+/* Remarks: wrapped, every line behind "# " (cmd: "rem "), and no character in it that could end the line. */
+void shell_remark(enum shell s, const char *text, FILE *out);
 
 #endif

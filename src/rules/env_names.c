@@ -2,6 +2,7 @@
 #include "rules/env_names.h"
 
 #include "base/cleanup.h"
+#include <ctype.h>
 #include <string.h>
 
 static const struct env_name *const parts[] = { env_names_device, env_names_torch, env_names_library };
@@ -13,6 +14,19 @@ const char *env_verdict_name(enum env_verdict v)
         [ENV_LEAVES] = "leaves alone", [ENV_BUILDS] = "build time only",   [ENV_UNREAD] = "nobody reads it",
     };
     return names[v];
+}
+
+const char *env_verdict_text(enum env_verdict v)
+{
+    static const char *const texts[] = {
+        [ENV_SETS] = "sets it where it is needed",
+        [ENV_DEBUGS] = "sets it with --debug, and removes it otherwise where it harms",
+        [ENV_REFUSES] = "removes it where it harms",
+        [ENV_LEAVES] = "leaves it as you have it",
+        [ENV_BUILDS] = "leaves it as you have it: it is read at build time only",
+        [ENV_UNREAD] = "removes it: nobody reads it",
+    };
+    return texts[v];
 }
 
 const struct env_name *env_name_at(size_t i)
@@ -51,6 +65,7 @@ const struct env_name *env_name_find(const char *name)
 
 enum { LONGEST = 64 };
 
+/* Names are in capitals, and who writes one otherwise means the same. */
 size_t env_name_distance(const char *a, const char *b)
 {
     size_t row[LONGEST + 1], n = strlen(a), m = strlen(b);
@@ -62,7 +77,7 @@ size_t env_name_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t change = diagonal + (toupper((unsigned char)a[i - 1]) != toupper((unsigned char)b[j - 1]));
             size_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             diagonal = row[j];
             row[j] = change < add ? change : add;

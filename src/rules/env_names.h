@@ -12,12 +12,13 @@
 enum env_verdict {
     ENV_SETS,    /* cairn sets it where a rule asks for it */
     ENV_DEBUGS,  /* set with --debug; harmful or useless otherwise */
-    ENV_REFUSES, /* removed where it is found */
+    ENV_REFUSES, /* removed where it is found, but for --debug where it is for debugging */
     ENV_LEAVES,  /* the user's business */
     ENV_BUILDS,  /* read by compilers and builds only */
     ENV_UNREAD,  /* nobody reads it */
 };
-const char *env_verdict_name(enum env_verdict v);
+const char *env_verdict_name(enum env_verdict v); /* "sets" */
+const char *env_verdict_text(enum env_verdict v); /* "sets it where it is needed" */
 
 /* How a reader takes the value; anything else is ignored or worse. */
 enum env_syntax {

@@ -92,7 +92,7 @@ const struct env_name env_names_device[] = {
       "debugging only; 3 could hang before ROCm 6.2.1", DOC_DEBUGGING },
     { "AMD_SERIALIZE_COPY", ENV_DEBUGS, ENV_NUMBER, false, "HIP", NULL, "1 before, 2 after, 3 both; 0 off",
       "waits around every copy", "debugging only", DOC_DEBUGGING },
-    { "HIP_LAUNCH_BLOCKING", ENV_DEBUGS, ENV_HIP_FLAG, false, "HIP", "ROCm 6.0", "0 or 1",
+    { "HIP_LAUNCH_BLOCKING", ENV_REFUSES, ENV_HIP_FLAG, false, "HIP", "ROCm 6.0", "0 or 1",
       "the same as AMD_SERIALIZE_KERNEL=2", "debugging only; redundant with AMD_SERIALIZE_KERNEL=3", DOC_DEBUGGING },
     { "CUDA_LAUNCH_BLOCKING", ENV_LEAVES, ENV_TEXT, false, "not HIP; RCCL only", NULL, "0 or 1",
       "nothing for kernels on AMD GPUs", "a common mistake: AMD_SERIALIZE_KERNEL=3 is the one that works",
