@@ -84,8 +84,10 @@ static void print_context(const struct diagnosis *d)
 void diagnose_print_text(const struct diagnosis *d)
 {
     const char *word = d->severity == DIAGNOSE_WARNING ? ", harmless unless the run failed" : "";
-    printf("%s%s%s  (%.0f %% sure%s)\n", print_color(severity_color(d->severity)), d->class_id,
-           print_color(COLOR_PLAIN), 100 * d->confidence, word);
+    printf("%s%s%s", print_color(severity_color(d->severity)), d->class_id, print_color(COLOR_PLAIN));
+    if (!str_eq(d->class_id, "unknown")) /* nobody is sure of not knowing */
+        printf("  (%.0f %% sure%s)", 100 * d->confidence, word);
+    putchar('\n');
     print_wrapped(stdout, d->cause, 0, print_width());
     if (d->n_evidence)
         puts("\nWhat says so:");

@@ -56,8 +56,9 @@ struct life {
     int stops;       /* how often we were told to stop */
     double stopping; /* since when we stop it ourselves; 0: we do not */
     size_t next_step_down;
-    double killed; /* when it got its SIGKILL; 0: not yet */
-    double ended;  /* when the trainer ended; 0: it runs */
+    double killed;  /* when it got its SIGKILL; 0: not yet */
+    double ended;   /* when the trainer ended; 0: it runs */
+    bool elsewhere; /* some of it ran where we cannot look: in a container, on another machine */
     struct attempt result;
 };
 
@@ -262,9 +263,18 @@ static void save_evidence(struct life *l, const struct tree *t, const char *name
     struct calls calls;
     calls_read(l->o->calls, &a, &calls);
     calls_text(&calls, &text);
-    l->result.gpu_use = calls.n ? DIAGNOSE_GPU_USED : evidence_gpu_use(t, "/proc");
     evidence_collect(t, "/proc", l->o->gauge, &text);
     journal_write_text(l->o->journal, name, text.s);
+}
+
+static enum diagnose_gpu_use gpu_use(const struct life *l, const struct tree *t)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct calls calls;
+    calls_read(l->o->calls, &a, &calls);
+    if (calls.n)
+        return DIAGNOSE_GPU_USED;
+    return l->elsewhere ? DIAGNOSE_GPU_UNKNOWN : evidence_gpu_use(t, "/proc");
 }
 
 static void say_evidence(struct life *l, const char *name)
@@ -285,6 +295,8 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, 
     if (l->result.end == ATTEMPT_ENDED) /* one that was told to stop before stays so */
         l->result.end = why;
     l->stopping = now;
+    if (why == ATTEMPT_HUNG)
+        l->result.gpu_use = gpu_use(l, t);
     save_evidence(l, t, file);
     say_evidence(l, file);
     struct json *event = journal_event(name);
@@ -430,6 +442,7 @@ static void on_tick(struct life *l, double now)
     CLEANUP(tree_release) struct tree t;
     tree_read(&t, "/proc", l->launch.guardian.pid);
     l->next_watch = now + watch_interval(l->o->hang_after_s);
+    l->elsewhere |= evidence_elsewhere(&t);
     calls_tidy(l->o->calls);
     watch(l, &t, now);
     if (!l->stopping)
@@ -641,6 +654,8 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
     gauge_end(o->gauge);
     finish(&l);
     l.result.memory = o->gauge->memory;
+    if (l.elsewhere || evidence_names_elsewhere(o->argv[0]))
+        l.result.memory.host_least_bytes = -1; /* of this host; the limit may be another's */
     l.result.seconds = clock_s() - l.start;
     if (!r)
         *out = l.result;

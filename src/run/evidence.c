@@ -231,6 +231,24 @@ enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc)
     return all;
 }
 
+bool evidence_names_elsewhere(const char *program)
+{
+    static const char *const names[] = { "docker", "podman",  "nerdctl",    "lxc-attach",  "ssh",
+                                         "srun",   "kubectl", "machinectl", "systemd-run", "distrobox" };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq(str_file_name(program), names[i]))
+            return true;
+    return false;
+}
+
+bool evidence_elsewhere(const struct tree *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (evidence_names_elsewhere(t->process[i].name))
+            return true;
+    return false;
+}
+
 bool evidence_catches(const char *proc, int pid, int sig)
 {
     char path[512], line[256];

@@ -14,6 +14,9 @@
 void evidence_collect(const struct tree *t, const char *proc, const struct gauge *g, struct str *out);
 /* Has any of them a GPU's device node open, or a GPU's runtime mapped?  Not known where one may not be looked at. */
 enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc);
+/* Does a program of this name hand its work to a container or another machine, whose memory and GPU are not seen here? */
+bool evidence_names_elsewhere(const char *program);
+bool evidence_elsewhere(const struct tree *t);
 /* The process has a handler for this signal (Python's faulthandler for SIGABRT). */
 bool evidence_catches(const char *proc, int pid, int sig);
 

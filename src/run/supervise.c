@@ -219,7 +219,9 @@ static void say_verdict(struct run *r, const struct supervise_try *t)
     else
         talk_say(r->o->talk, "the trainer failed with exit status %d", a->code);
     say_refused(r, &t->calls);
-    if (d->confidence > 0)
+    if (str_eq(d->class_id, "unknown"))
+        talk_say(r->o->talk, "diagnosis: %s", d->cause);
+    else if (d->confidence > 0)
         talk_say(r->o->talk, "diagnosis: %s, %.0f %% sure: %s", d->class_id, d->confidence * 100, d->cause);
     else
         talk_say(r->o->talk, "%s", d->cause);
@@ -406,12 +408,17 @@ static bool is_for_person(struct run *r, const struct diagnose_fix *fix)
 static void say_remedies(struct run *r, const struct diagnosis *d)
 {
     size_t n = 0;
-    for (size_t i = 0; i < d->n_fixes && n < MOST_REMEDIES; i++) {
+    for (size_t i = 0; i < d->n_fixes; i++) {
         if (!is_for_person(r, &d->fixes[i]))
             continue;
         const char *text = d->fixes[i].text;
         if (!n)
             talk_say(r->o->talk, "what you can do:");
+        if (n == MOST_REMEDIES) {
+            if (r->o->journal->dir)
+                talk_say(r->o->talk, "  - more: cairn diagnose last");
+            return;
+        }
         talk_say(r->o->talk, "  - %.*s", (int)strcspn(text, "\n"), text);
         if (str_next_line(text))
             say_commands(r, str_next_line(text));

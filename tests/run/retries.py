@@ -219,6 +219,21 @@ def killed_with_memory_to_spare():
             yield diagnose(home)
 
 
+def one_that_runs_elsewhere_is_not_judged_by_this_machine():
+    """The memory of a container or of another machine is not watched, nor is its GPU."""
+    with Home() as home:
+        os.mkdir(home.path + '/bin')
+        docker = home.file('bin/docker', '#!/bin/sh\nkill -9 $$\n')
+        os.chmod(docker, 0o755)
+        done = home.run('--', docker, 'run')
+        if done.returncode != 137 or home.verdict()['attempts'][0]['class'] != 'host-oom':
+            yield done
+        shutil.copy('/bin/sleep', docker)
+        done = home.run('--retries', '0', '--hang-after', '2', '--', docker, '600')
+        if done.returncode != 124 or home.verdict()['attempts'][0]['gpu_use'] != 'unknown':
+            yield done, home.verdict()
+
+
 def killed_by_the_kernel():
     """Which counts whom it kills.  From a checkpoint it goes on by itself; without one it does not start again."""
     script = KILLED.replace('os.kill', 'open("machine/proc/vmstat", "w").write("oom_kill 5\\n")\nos.kill')
@@ -546,6 +561,7 @@ tap.run([
     a_hang_without_a_gpu_is_not_the_gpus,
     the_stacks_of_python_are_taken_while_there_is_a_process,
     killed_with_memory_to_spare,
+    one_that_runs_elsewhere_is_not_judged_by_this_machine,
     killed_by_the_kernel,
     shared_memory_that_runs_out,
     one_change_at_a_time_until_the_retries_end,

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/evidence.h"
+
+#include "check.h"
+#include "scratch.h"
+#include <unistd.h>
+
+static struct tree_process processes[] = { { .pid = 10, .state = 'S', .name = "python3" },
+                                           { .pid = 11, .state = 'S', .name = "pt_data_worker" } };
+static const struct tree both = { processes, 2 };
+
+static void open_file(const char *link, const char *target)
+{
+    scratch_file(link, "");
+    REQUIRE(!unlink(scratch(link)) && !symlink(target, scratch(link)));
+}
+
+static enum diagnose_gpu_use use(void)
+{
+    return evidence_gpu_use(&both, scratch("proc"));
+}
+
+static void whoever_has_a_gpu_open_uses_it(void)
+{
+    CHECK_INT(use(), DIAGNOSE_GPU_UNKNOWN); /* nothing can be read */
+    open_file("proc/10/fd/0", "/dev/null");
+    open_file("proc/11/fd/0", "/dev/dri/card0"); /* a display */
+    scratch_file("proc/10/maps", "7f00-7f01 r-xp 0 fe:00 1 /usr/lib/libc.so.6\n");
+    CHECK_INT(use(), DIAGNOSE_GPU_UNKNOWN); /* of one the maps are missing */
+    scratch_file("proc/11/maps", "7f00-7f01 r-xp 0 fe:00 1 /home/u/libamdhip64-notes/lib.so\n");
+    CHECK_INT(use(), DIAGNOSE_GPU_USED); /* who is in doubt does not deny it */
+    scratch_file("proc/11/maps", "7f00-7f01 r-xp 0 fe:00 1 /usr/lib/libc.so.6\n");
+    CHECK_INT(use(), DIAGNOSE_GPU_NEVER);
+    scratch_file("proc/11/maps", "7f00-7f01 r-xp 0 fe:00 1 /venv/torch/lib/libamdhip64.so\n");
+    CHECK_INT(use(), DIAGNOSE_GPU_USED);
+    scratch_file("proc/11/maps", "");
+    open_file("proc/11/fd/1", "/dev/kfd");
+    CHECK_INT(use(), DIAGNOSE_GPU_USED);
+    CHECK_INT(evidence_gpu_use(&(struct tree){ 0 }, scratch("proc")), DIAGNOSE_GPU_UNKNOWN);
+}
+
+static void every_thread_is_written_down(void)
+{
+    struct gauge g = { .now = { -1, -1, -1, -1 } };
+    CLEANUP(str_release) struct str text = { 0 };
+    scratch_file("proc/10/task/10/comm", "python3\n");
+    scratch_file("proc/10/task/10/wchan", "futex_wait_queue");
+    scratch_file("proc/10/task/12/comm", "the-loader\n");
+    scratch_file("proc/10/task/12/wchan", "do_epoll_wait");
+    evidence_collect(&both, scratch("proc"), &g, &text);
+    CHECK_HAS(text.s, "the-loader  do_epoll_wait");
+    CHECK_HAS(text.s, "futex_wait_queue");
+}
+
+static void work_may_be_handed_on(void)
+{
+    struct tree_process p[] = { { .name = "bash" }, { .name = "docker" } };
+    CHECK(!evidence_elsewhere(&both));
+    CHECK(evidence_elsewhere(&(struct tree){ p, 2 }) && !evidence_elsewhere(&(struct tree){ p, 1 }));
+    CHECK(evidence_names_elsewhere("/usr/bin/ssh") && !evidence_names_elsewhere("sshd-notes.py"));
+}
+
+int main(void)
+{
+    RUN(whoever_has_a_gpu_open_uses_it);
+    RUN(every_thread_is_written_down);
+    RUN(work_may_be_handed_on);
+    return check_done();
+}
