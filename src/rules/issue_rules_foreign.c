@@ -110,6 +110,16 @@ const struct issue_rule issue_rules_foreign[] = {
     { "pull access denied", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "docker" },
     { "yaml: ", "unmarshal|line ", NULL, ISSUE_NOT_ROCM, 80, 0, "docker compose" },
 
+    /* Compilers and builds. */
+    { "error: command '", "failed with exit", NULL, ISSUE_NOT_ROCM, 70, RULE_SOFT, "setuptools" },
+    { "ninja: build stopped", NULL, NULL, ISSUE_NOT_ROCM, 68, RULE_SOFT, "Ninja" },
+    { "Error building extension", NULL, NULL, ISSUE_NOT_ROCM, 72, RULE_SOFT, "PyTorch, cpp_extension" },
+    { "CMake Error", NULL, NULL, ISSUE_NOT_ROCM, 74, RULE_SOFT, "CMake" },
+    { "make: *** ", NULL, NULL, ISSUE_NOT_ROCM, 66, RULE_SOFT, "make" },
+    { "static assertion failed", NULL, NULL, ISSUE_NOT_ROCM, 66, RULE_SOFT, "compilers" },
+    { "error: no matching function for call", NULL, NULL, ISSUE_NOT_ROCM, 66, RULE_SOFT, "compilers" },
+    { "error: use of undeclared identifier", NULL, NULL, ISSUE_NOT_ROCM, 66, RULE_SOFT, "compilers" },
+
     /* Data. */
     { "No data found. Please verify arguments", NULL, NULL, ISSUE_NOT_ROCM, 92, 0, "sd-scripts" },
     { "0 train images with repeating", NULL, NULL, ISSUE_NOT_ROCM, 84, RULE_SOFT, "sd-scripts" },

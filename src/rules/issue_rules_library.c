@@ -76,6 +76,8 @@ const struct issue_rule issue_rules_library[] = {
     { "were compiled with different CUDA", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 92, 0,
       "torchvision, torchaudio" },
     { "partially initialized module 'torchvision'", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 88, 0, "Python" },
+    { "module 'torch._C' has no attribute", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 90, 0,
+      "a PyTorch for the CPU" },
     { "torch was not built with", "rocm|hip|cuda", NULL, ISSUE_TORCH_NOT_ROCM, 88, 0, "trainers" },
     { "nvidia-smi", "not found|No such file|has failed", NULL, ISSUE_TORCH_NOT_ROCM, 52, RULE_ECHO,
       "trainers" },

@@ -39,7 +39,7 @@ static struct log_find see_busy(struct log_facts *f, const char *s, size_t n, si
 static struct log_find see_done(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     /* "not saved", "nothing saved", "failed before it finished" */
-    if (!match_any(s, n, "not |fail|error|nothing |will be |if "))
+    if (!match_any(s, n, "not |fail|error|nothing |will be |if |% complete"))
         log_progress_stage(&f->progress, LOG_STAGE_DONE);
     (void)at;
     return nothing;

@@ -26,6 +26,13 @@ static bool has_title_of_training(const char *s, size_t n)
     return match_any(s, n, "step|poch|rain|iter");
 }
 
+static bool has_title_of_loading(const char *s, size_t n)
+{
+    return match_any(
+        s, n,
+        "load|fetch|shard|compil|warm|cach|captur|init|map|scan|token|filter|extract|.safetensors|.bin");
+}
+
 static bool has_letters(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -53,7 +60,7 @@ void log_progress_bar(struct log_progress *p, const char *s, size_t n, size_t at
     if (done == 1 && (!has_letters(s, title) || has_title_of_training(s, title)))
         count_step(p);
     else if (done >= 0)
-        p->stage = LOG_STAGE_BUSY;
+        p->stage = done == 0 || has_title_of_loading(s, title) ? LOG_STAGE_BUSY : LOG_STAGE_STEPS;
 }
 
 /* "step=510", "Step 7/20", "epoch [3/100]": a number above 0.  Settings that are only named so have no such number, or it
@@ -95,6 +102,8 @@ void log_progress_stage(struct log_progress *p, enum log_stage stage)
 /* Or infinite. */
 static bool is_nan(const char *s, size_t n)
 {
+    if (n && (*s == '-' || *s == '+'))
+        s++, n--;
     if (n < 3 || ((*s | 0x20) != 'n' && (*s | 0x20) != 'i'))
         return false;
     return (!strncasecmp(s, "nan", 3) || !strncasecmp(s, "inf", 3)) &&
