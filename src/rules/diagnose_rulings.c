@@ -94,11 +94,13 @@ static int best_explained(const struct judgement *j, enum override_flaw flaw)
     static const enum issue foreign[] = { ISSUE_MEMORY_FAULT, ISSUE_HANG, ISSUE_GPU_RESET,
                                           ISSUE_NO_KERNEL_IMAGE, ISSUE_TENSILE_MISSING };
     static const enum issue faults[] = { ISSUE_MEMORY_FAULT, ISSUE_HANG, ISSUE_GPU_RESET };
+    int best = best_of(j, broken, ARRAY_LEN(broken));
     switch (flaw) {
-    case OVERRIDE_MALFORMED:
+    case OVERRIDE_MALFORMED: /* no GPU is left, so that the first number is too high */
+        return j->score[ISSUE_VISIBLE_DEVICES] > best ? j->score[ISSUE_VISIBLE_DEVICES] : best;
     case OVERRIDE_NO_CHIP:
     case OVERRIDE_OTHER_GENERATION:
-        return best_of(j, broken, ARRAY_LEN(broken));
+        return best;
     case OVERRIDE_NATIVE:
     case OVERRIDE_NATIVE_ONLY:
     case OVERRIDE_NO_CODE:

@@ -194,6 +194,7 @@ static const struct {
     { "epoch complete", see_done },
     { "done!", see_done },
     { "done.", see_done },
+    { "done ***", see_done },
     { "successfully installed", see_done },
     { "starting server", see_done },
     { "to see the gui go to", see_done },

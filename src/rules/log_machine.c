@@ -77,7 +77,7 @@ static bool is_used(const char *s, size_t at)
 {
     const char *device = memmem(s, at, "Device ", strlen("Device "));
     size_t i = device ? (size_t)(device - s) + strlen("Device ") : at;
-    return has(s, at, "AMD arch:") || has(s, at, "sing device") ||
+    return has(s, at, "AMD arch:") || has(s, at, "sing device") || has(s, at, "cuda:0") ||
            (i + 1 < at && isdigit((unsigned char)s[i]) && s[i + 1] == ':');
 }
 

@@ -255,6 +255,8 @@ static void facts_beat_symptoms(void)
         OF("libroctx64.so: cannot open shared object file: No such file or directory\n"
            "HIP out of memory. Tried to allocate 2.00 GiB.\n",
            1, "gfx1100", "oom-vram"),
+        OF("env HSA_OVERRIDE_GFX_VERSION=gfx1103\nCUDA error: invalid device ordinal\n", 1, "gfx1103",
+           "hsa-override-bad"),
         OF("torch 2.4.1+cu121\nusing the CPU\n", -1, "gfx1030", "torch-not-rocm"),
         OF("RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled cuda error\n", 1, NULL, "rccl-error"),
         OF("ImportError: FlashAttention2 has been toggled on, but the package flash_attn seems to be not "
