@@ -347,6 +347,7 @@ static int train(struct stage *s)
         .n_options = o->n_options,
         .facts = s->facts,
         .plan = &s->plan,
+        .planning = o->no_env ? NULL : &s->planning,
         .env = s->env,
         .keep = s->keep,
         .gfx = o->machine.gfx,

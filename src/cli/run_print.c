@@ -302,6 +302,17 @@ static void add_try(struct json *list, const struct supervise_try *t)
         gauge_memory_json(&t->attempt.memory, json_add_object(v, "memory"));
 }
 
+static void add_undone(struct json *list, const struct supervise_result *r)
+{
+    for (size_t i = 0; i < r->n_undone; i++) {
+        struct json *v = json_add_object(list, NULL);
+        json_add_text(v, "name", r->undone[i].name);
+        json_add_text(v, "value", r->undone[i].value);
+        json_add_text(v, "given", r->undone[i].given);
+        json_add_text(v, "where", r->undone[i].where);
+    }
+}
+
 struct json *run_verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv,
                               const struct facts *f)
 {
@@ -313,6 +324,8 @@ struct json *run_verdict_json(const struct supervise_result *r, const struct out
         json_add_text(command, NULL, *argv);
     json_add_text(root, "trainer", r->trainer);
     run_add_torch(root, f);
+    json_add_text(root, "torch_loaded", r->torch);
+    add_undone(json_add_array(root, "environment"), r);
     struct json *tries = json_add_array(root, "attempts");
     for (size_t i = 0; i < r->n_tries; i++)
         add_try(tries, &r->tries[i]);

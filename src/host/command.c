@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/command_work.h"
+#include "host/command.h"
 
 #include "base/fault.h"
 #include "base/str.h"
+#include "host/command_work.h"
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>

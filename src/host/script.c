@@ -27,8 +27,9 @@ struct reading {
     bool assumed;     /* nobody can tell, but most commands do */
     enum ends before; /* what stands before this statement */
     struct command_python found;
-    bool found_trains; /* it is given a script or a module */
-    const char *lost;  /* a command behind `found` that could not be followed */
+    bool found_trains;           /* it is given a script or a module */
+    struct command_python asked; /* one that is given a text, which may be a check or all there is */
+    const char *lost;            /* a command behind `found` that could not be followed */
 };
 
 /* Programs of Python's that train nothing. */
@@ -149,7 +150,13 @@ static enum tri source(struct reading *r, const struct statement *st)
     return TRI_YES;
 }
 
-/* A Python that is only asked something, or installs. */
+/* `python -c`, or with a text on its input. */
+static bool is_asked(const char *name, const struct statement *st)
+{
+    return walk_is_python_name(name) && st->n > 1 && str_list_has("-c -", ' ', st->words[1].text);
+}
+
+/* A Python that installs, or tells its version. */
 static bool is_aside(const char *name, const struct statement *st)
 {
     const char *first = st->n > 1 ? st->words[1].text : "";
@@ -157,7 +164,7 @@ static bool is_aside(const char *name, const struct statement *st)
         return true;
     if (!walk_is_python_name(name))
         return false;
-    if (str_list_has("-c - -V --version", ' ', first) || st->n == 1)
+    if (str_list_has("-V --version", ' ', first) || st->n == 1)
         return true;
     return !strcmp(first, "-m") && st->n > 2 && str_list_has(modules, ' ', st->words[2].text);
 }
@@ -189,7 +196,12 @@ static enum tri run(struct reading *r, const struct statement *st)
                              : r->lost;
         return TRI_YES;
     }
-    if (walk_command(&inner, argv)) {
+    bool found = walk_command(&inner, argv);
+    if (found && is_asked(name, st)) {
+        r->asked = out;
+        return TRI_UNKNOWN;
+    }
+    if (found) {
         if (r->found_trains && !trains(st))
             return TRI_YES;
         r->found = out;
@@ -409,6 +421,8 @@ bool script_follow(struct walk *w, const char *text, const char *name, const cha
         if (st.ends == ENDS_LINE || st.ends == ENDS_CASE || st.ends == ENDS_CLOSE)
             r.before = ENDS_LINE;
     }
+    if (!r.found.exe)
+        r.found = r.asked;
     if (r.lost)
         return walk_lost(w, "%s", r.lost);
     if (r.found.exe) {

@@ -343,6 +343,27 @@ int torch_find(struct facts *f, const struct facts_options *o, struct cairn_erro
     return cairn_hint(err, "give a virtual environment, a site-packages directory or the torch directory");
 }
 
+bool torch_prefer(struct facts *f, const char *site, const char *how)
+{
+    CLEANUP(root_close) struct root live = { .fd = -1 };
+    struct facts_options o = { .torch_dir = site };
+    struct pythons found = { 0 };
+    struct cairn_error unused = { 0 };
+    struct torch_facts *before = f->torches;
+    size_t n = f->n_torches;
+    if (root_open(&live, NULL, &unused) || pythons_find(f, &o, &live, &found, &unused) || !found.n)
+        return false;
+    f->torches = NULL;
+    f->n_torches = 0;
+    found.item[0].how = how;
+    add_torch(f, &found.item[0]);
+    bool is_there = f->n_torches > 0;
+    for (size_t i = 0; i < n; i++)
+        if (!is_there || !str_eq(before[i].site, f->torches[0].site))
+            *ARENA_PUSH(&f->arena, f->torches, f->n_torches) = before[i];
+    return is_there;
+}
+
 struct version torch_rocm(const struct torch_facts *t)
 {
     struct version v = { 0 };

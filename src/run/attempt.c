@@ -480,6 +480,7 @@ static void attend(struct life *l)
             on_tick(l, now);
             l->next_tick = now + tick_s;
         }
+        double next = l->ended > 0 ? l->next_tick : observe_tick(l->o->observe, l->launch.guardian.pid, now);
         bool typing = l->launch.keys.raw && terminal_is_ours(&l->launch.keys);
         struct pollfd fds[] = {
             { l->o->signals->fd, POLLIN, 0 },
@@ -487,7 +488,7 @@ static void attend(struct life *l)
             { l->done, POLLIN, 0 },
             { typing ? l->launch.keys.fd : -1, POLLIN, 0 },
         };
-        double left = l->next_tick - clock_s();
+        double left = (next < l->next_tick ? next : l->next_tick) - clock_s();
         poll(fds, ARRAY_LEN(fds), left > 0 ? (int)(left * 1000) + 1 : 0);
         handle(l, fds);
     }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "run/gauge.h"
 #include "run/journal.h"
+#include "run/observe.h"
 #include "run/recorder.h"
 #include "run/signals.h"
 #include "run/talk.h"
@@ -16,10 +17,11 @@ struct attempt_options {
     char *const *argv;
     const char *const *env;
     bool detached;
-    double hang_after_s; /* 0: no watchdog */
-    bool hang_explicit;  /* the user gave the time: no grace at the start, no excuses for servers */
-    const char *copy;    /* --keep-log; may be NULL */
-    const char *calls;   /* what the files of GPU calls begin with; NULL: there are none */
+    double hang_after_s;     /* 0: no watchdog */
+    bool hang_explicit;      /* the user gave the time: no grace at the start, no excuses for servers */
+    const char *copy;        /* --keep-log; may be NULL */
+    const char *calls;       /* what the files of GPU calls begin with; NULL: there are none */
+    struct observe *observe; /* NULL: nobody wants to know */
     struct diagnoser *diagnoser;
     struct gauge *gauge;
     struct journal *journal;

@@ -20,6 +20,8 @@ struct run {
     struct arena *a;
     struct ladder ladder;
     struct gauge gauge;
+    struct actual actual;
+    struct plan plan;      /* of the next attempt */
     char *const *original; /* the command, before any state to resume from was added */
     char *const *argv;     /* of the next attempt */
     const char *const *env;
@@ -109,10 +111,11 @@ static const char *hang_file(struct run *r, const struct supervise_try *t)
 static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t)
 {
     const struct calls_call *culprit = culprit_of(t);
+    const struct torch_facts *torch = facts_torch(&r->actual.facts);
     const struct diagnose_context ctx = {
-        .facts = r->o->facts,
+        .facts = &r->actual.facts,
         .gfx = r->o->gfx,
-        .own_torch = true,
+        .own_torch = torch && !torch->guess,
         .exit_code = t->attempt.code,
         .hung = t->attempt.end == ATTEMPT_HUNG,
         .memory_guard = t->attempt.end == ATTEMPT_MEMORY,
@@ -122,8 +125,8 @@ static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t
         .in_copy = culprit && calls_is_copy(culprit),
         .refused = t->calls.refused,
         .refused_bytes = t->calls.refused_bytes,
-        .env = r->env,
-        .plan = r->o->plan,
+        .env = actual_env(&r->actual),
+        .plan = &r->plan,
     };
     if (needs_diagnosis(&t->attempt))
         diagnoser_finish(d, &ctx, r->a, &t->diagnosis);
@@ -142,6 +145,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
         .hang_explicit = r->o->hang_explicit,
         .copy = r->o->keep_log,
         .calls = r->o->calls,
+        .observe = &r->actual.observe,
         .diagnoser = d,
         .gauge = &r->gauge,
         .journal = r->o->journal,
@@ -149,6 +153,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
         .talk = r->o->talk,
     };
     journal_attempt(r);
+    actual_begin(&r->actual, r->argv, r->env);
     t->log_offset_bytes = log_bytes(r->o->journal);
     int failed = attempt_run(&ao, &t->attempt, err);
     /* The keys were for the run inside of ours, and so was what they mean. */
@@ -404,6 +409,30 @@ static bool is_for_person(struct run *r, const struct diagnose_fix *fix)
            (fix->action == DIAGNOSE_ACT_OPTIMIZER && !optimizer_replace(r->original, r->a).argv);
 }
 
+/* What the command sets itself has to be changed where it does so. */
+static void say_own(struct run *r, const char *name, const char *wanted, bool *said)
+{
+    const char *where;
+    if (*said || !actual_sets(&r->actual, name, &where))
+        return;
+    *said = true;
+    talk_say(r->o->talk, "next would be %s%s%s%s, but the command sets it itself: edit %s",
+             wanted ? "" : "without ", name, wanted ? "=" : "", wanted ? wanted : "",
+             where ? where : "what it starts");
+}
+
+static void say_own_settings(struct run *r, const struct diagnosis *d)
+{
+    bool said = false;
+    for (size_t i = 0; i < d->n_fixes; i++) {
+        const struct diagnose_fix *fix = &d->fixes[i];
+        for (size_t k = 0; k < fix->n_unset && fix->automatic; k++)
+            say_own(r, fix->unset[k], NULL, &said);
+        for (size_t k = 0; k < fix->n_set && fix->automatic; k++)
+            say_own(r, fix->set[k].name, fix->set[k].value, &said);
+    }
+}
+
 /* What is left for a person: a sentence, and behind it what to type. */
 static void say_remedies(struct run *r, const struct diagnosis *d)
 {
@@ -439,6 +468,56 @@ static bool changes_something(const struct diagnose_fix *fix)
     return fix->action != DIAGNOSE_ACT_RESTART && fix->action != DIAGNOSE_ACT_RESUME;
 }
 
+/* The next attempt begins where the last state was saved, if there was any. */
+static void go_on_from_state(struct run *r)
+{
+    struct resume resume;
+    r->argv = r->original;
+    r->resumed = NULL;
+    if (!r->trained)
+        return;
+    resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
+    r->argv = resume.argv;
+    r->resumed = resume.why;
+}
+
+/* The plan was made for another PyTorch than the one that was loaded, and so may be all that was wrong. */
+static bool plan_anew(struct run *r, const struct ladder_look *look)
+{
+    const char **changed = NULL;
+    size_t n = 0;
+    struct replan fresh;
+    if (look->diagnosis->severity != DIAGNOSE_ERROR || look->retries_left <= 0 ||
+        (look->saw_step && !look->can_resume))
+        return false;
+    for (size_t i = 0; i < r->result.n_set; i++)
+        *ARENA_PUSH(r->a, changed, n) = r->result.set[i].name;
+    for (size_t i = 0; i < r->result.n_unset; i++)
+        *ARENA_PUSH(r->a, changed, n) = r->result.unset[i];
+    for (const char *const *k = look->keep; *k; k++)
+        *ARENA_PUSH(r->a, changed, n) = *k;
+    *ARENA_PUSH(r->a, changed, n) = NULL;
+    if (!actual_replan(&r->actual, changed, &fresh))
+        return false;
+    const struct diagnose_fix fix = {
+        .text = arena_printf(r->a, "the environment for the PyTorch in %s, which the trainer loaded",
+                             r->actual.torch),
+        .action = DIAGNOSE_ACT_ENV,
+        .set = fresh.set,
+        .n_set = fresh.n_set,
+        .unset = fresh.unset,
+        .n_unset = fresh.n_unset,
+    };
+    r->plan = fresh.plan;
+    r->env = plan_change(r->env, fresh.set, fresh.n_set, fresh.unset, fresh.n_unset, r->a);
+    r->change = ladder_describe(&fix, r->a);
+    go_on_from_state(r);
+    journal_change(r, &fix);
+    talk_say(r->o->talk, "trying again with %s", r->change);
+    say_why(r, &fix);
+    return true;
+}
+
 /* Prepares the next attempt; false: there is none. */
 static bool climb(struct run *r, const struct supervise_try *t)
 {
@@ -451,8 +530,8 @@ static bool climb(struct run *r, const struct supervise_try *t)
     resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
     const struct ladder_look look = {
         .diagnosis = &t->diagnosis,
-        .env = r->env,
-        .keep = r->o->keep,
+        .env = actual_env(&r->actual),
+        .keep = actual_kept(&r->actual, r->o->keep),
         .retries_left = r->o->retries - ((int)r->result.n_tries - 1),
         .allow_cpu = r->o->allow_cpu,
         .can_optimize = optimizer_replace(r->original, r->a).argv != NULL,
@@ -460,21 +539,19 @@ static bool climb(struct run *r, const struct supervise_try *t)
         .saw_step = r->trained,
         .can_resume = resume.way != RESUME_UNKNOWN,
     };
+    if (plan_anew(r, &look))
+        return true;
     struct ladder_step step = ladder_next(&r->ladder, &look, r->a);
     if (step.word == LADDER_SUGGEST)
         say_suggestion(r, &step, &resume);
-    if (step.word != LADDER_RETRY)
-        return say_remedies(r, &t->diagnosis), false;
+    if (step.word != LADDER_RETRY) {
+        say_own_settings(r, &t->diagnosis);
+        say_remedies(r, &t->diagnosis);
+        return false;
+    }
     ladder_note(&r->ladder, step.fix, r->env, r->a);
     apply(r, step.fix);
-    r->argv = r->original;
-    r->resumed = NULL;
-    if (r->trained) {
-        /* Once more, since the optimizer may have changed. */
-        resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
-        r->argv = resume.argv;
-        r->resumed = resume.why;
-    }
+    go_on_from_state(r);
     journal_change(r, step.fix);
     talk_say(r->o->talk, "trying again%s %s", changes_something(step.fix) ? " with" : ":", r->change);
     say_why(r, step.fix);
@@ -494,6 +571,10 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
               struct cairn_error *err)
 {
     struct run r = { .o = o, .a = a, .original = o->argv, .argv = o->argv, .env = o->env };
+    const struct mismatch_view view = { .facts = o->facts, .planning = o->planning, .plan = &r.plan };
+    if (o->plan)
+        r.plan = *o->plan;
+    actual_init(&r.actual, &view, o->journal, o->talk, a);
     gauge_init(&r.gauge, o->facts, o->plan ? o->plan->gpu : NULL);
     struct supervise_try *t;
     do {
@@ -510,6 +591,9 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
     r.result.code = t->attempt.code == 0 && t->attempt.lost_output ? 1 : t->attempt.code;
     r.result.peak = r.gauge.peak;
     r.result.trainer = o->trainer ? o->trainer : resume_name(o->argv);
+    r.result.torch = r.actual.torch;
+    r.result.undone = r.actual.undone;
+    r.result.n_undone = r.actual.n_undone;
     *out = r.result;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "rules/diagnose.h"
+#include "run/actual.h"
 #include "run/attempt.h"
 #include "run/calls.h"
 #include "run/gauge.h"
@@ -23,13 +24,14 @@ struct supervise_options {
     size_t n_options;
     const struct facts *facts;
     const struct plan *plan;
-    const char *const *env;  /* of the first attempt */
-    const char *const *keep; /* --keep; or NULL */
-    const char *gfx;         /* --gfx; or NULL */
-    const char *trainer;     /* --trainer; or NULL */
-    const char *resume_cmd;  /* --resume-cmd; or NULL */
-    const char *keep_log;    /* --keep-log; or NULL */
-    const char *calls;       /* what the files of GPU calls begin with; or NULL */
+    const struct plan_options *planning; /* how it was made; NULL: the environment is left alone */
+    const char *const *env;              /* of the first attempt */
+    const char *const *keep;             /* --keep; or NULL */
+    const char *gfx;                     /* --gfx; or NULL */
+    const char *trainer;                 /* --trainer; or NULL */
+    const char *resume_cmd;              /* --resume-cmd; or NULL */
+    const char *keep_log;                /* --keep-log; or NULL */
+    const char *calls;                   /* what the files of GPU calls begin with; or NULL */
     int retries;
     int hang_after_s;
     bool hang_explicit, allow_cpu, detached;
@@ -58,7 +60,10 @@ struct supervise_result {
     size_t n_set;
     const char **unset;
     size_t n_unset;
-    const char *trainer; /* its name, or its script's; or NULL */
+    const char *trainer;           /* its name, or its script's; or NULL */
+    const char *torch;             /* where the PyTorch lies that was loaded; NULL: none was seen */
+    const struct mismatch *undone; /* of the environment, by what the command starts */
+    size_t n_undone;
 };
 
 /* Everything in the result is in the arena.  Fails only if no attempt could be made at all. */

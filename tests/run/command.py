@@ -18,7 +18,28 @@ TELL = f'''
 import json, os
 print(json.dumps({{n: os.environ[n] for n in {NAMES!r} if n in os.environ}}))
 '''
+# Waits until cairn has written so many events of a kind; a trainer that is still there is seen in any case.
+WAIT = '''
+import json, os, sys, time
+def wait_for(kind, n):
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with open(os.environ["CAIRN_RUN"] + "/events.jsonl") as f:
+            if sum(json.loads(line).get("event") == kind for line in f if line.endswith("\\n")) >= n:
+                return
+        time.sleep(0.05)
+'''
+# Loads a PyTorch, as far as /proc can tell.
+LOAD = WAIT + '''
+import mmap
+with open("real/venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "rb") as f:
+    loaded = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+wait_for("torch", 1)
+if os.environ.get("TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL") != "1":
+    sys.exit("RuntimeError: HIP error: invalid device function")
+'''
 OLD = ('--torch', '2.9.1+rocm6.4', '--hip', '6.4.43484', '--targets', 'gfx1030,gfx1100')
+HALO_TORCH = ('--torch', '2.10.0+rocm7.0', '--hip', '7.0.51831', '--targets', 'gfx1100,gfx1151')
 NEW = ('--torch', '2.10.0+rocm7.0', '--hip', '7.0.51831', '--targets', 'gfx1030,gfx1031,gfx1100')
 
 
@@ -108,14 +129,107 @@ def a_python_without_torch_is_named():
 
 def the_command_shows_the_trainer():
     """Its notes come without --trainer."""
+    for command, has_notes in ((['python3', 'ai-toolkit/run.py', 'wan22.yaml'], True), (['python3', '-c', 'pass'], False)):
+        with Home() as home:
+            os.mkdir(os.path.join(home.path, 'ai-toolkit'))
+            home.file('ai-toolkit/run.py', 'pass\n')
+            done = home.run('--root', HALO, '--', *command)
+            if (b'--with-smi' in done.stderr) != has_notes:
+                yield done
+
+
+UNDOES = '''#!/bin/bash
+export HF_TOKEN=hf_secret123
+export HSA_OVERRIDE_GFX_VERSION=11.0.0
+export AMD_SERIALIZE_KERNEL=3 PYTORCH_NO_HIP_MEMORY_CACHING=1
+export LD_LIBRARY_PATH=/opt/rocm/lib
+export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=0
+real/venv/bin/python3 train.py "$@"
+'''
+
+
+def of_kind(home, kind):
+    return [e for e in home.events() if e['event'] == kind]
+
+
+def what_a_script_undoes_is_told(failing=''):
     with Home() as home:
-        os.mkdir(os.path.join(home.path, 'ai-toolkit'))
-        home.file('ai-toolkit/run.py', 'pass\n')
-        done = home.run('--root', HALO, '--', 'python3', 'ai-toolkit/run.py', 'wan22.yaml')
-        named = home.run('--root', HALO, '--trainer', 'ai-toolkit', '--', 'python3', 'ai-toolkit/run.py', 'wan22.yaml')
-        other = home.run('--root', HALO, '--', 'python3', '-c', 'pass')
-        if b'--with-smi' not in done.stderr or b'--with-smi' not in named.stderr or b'--with-smi' in other.stderr:
+        tree(home, 'real', HALO_TORCH)
+        script(home, 'start.sh', UNDOES)
+        home.file('train.py', WAIT + 'wait_for("environment", 5)\n' + failing)
+        done = home.run('--root', HALO, '--', './start.sh', 'train')
+        events = {e['name']: e for e in of_kind(home, 'environment')}
+        want = {'HSA_OVERRIDE_GFX_VERSION': 3, 'AMD_SERIALIZE_KERNEL': 4, 'PYTORCH_NO_HIP_MEMORY_CACHING': 4,
+                'LD_LIBRARY_PATH': 5, 'TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL': 6}
+        if set(events) != set(want):
+            yield f'{set(events)}: {done}'
+        for name, line in want.items():
+            if name in events and f'line {line}' not in events[name]['where']:
+                yield f'{name}: {events[name]}'
+            if done.stderr.count(b'with %s=' % name.encode()) < 1:
+                yield f'{name} is not told: {done}'
+        if {e['name'] for e in home.verdict()['environment']} != set(want):
+            yield home.verdict()['environment']
+        for name in os.listdir(home.runs()[-1]):
+            with open(os.path.join(home.runs()[-1], name), 'rb') as f:
+                if b'hf_secret123' in f.read():
+                    yield f'{name} has a secret'
+        if failing:
+            attempts = home.verdict()['attempts']
+            if len(attempts) != 1 or attempts[0]['class'] != 'hsa-override-bad' or done.returncode != 1:
+                yield f'{attempts}'
+        elif done.returncode:
             yield done
+
+
+def what_a_script_undoes_counts_in_the_diagnosis():
+    """The override is the script's, so no retry can take it out."""
+    yield from what_a_script_undoes_is_told('sys.exit("RuntimeError: HIP error: invalid device function")\n')
+
+
+def what_was_kept_is_not_told():
+    with Home() as home:
+        tree(home, 'real', HALO_TORCH)
+        home.file('train.py', 'import time\ntime.sleep(0.5)\n')
+        mine = {'AMD_SERIALIZE_KERNEL': '3'}
+        for options in (['--keep', 'AMD_SERIALIZE_KERNEL'], ['--no-env'], ['--with', 'AMD_SERIALIZE_KERNEL=3']):
+            home.run('--root', HALO, *options, '--', 'real/venv/bin/python3', 'train.py', env=mine)
+            if of_kind(home, 'environment'):
+                yield f'{options}: {home.events()}'
+
+
+def the_torch_that_is_loaded_is_planned_for():
+    """Nothing told which PyTorch the command imports; the first attempt shows it, and the second one has its plan."""
+    with Home() as home:
+        tree(home, 'real', HALO_TORCH)
+        home.file('train.py', LOAD)
+        script(home, 'start.sh', '#!/bin/bash\nP=$(cat choice)\n"$P" train.py\n')
+        home.file('choice', sys.executable + '\n')
+        done = home.run('--root', HALO, '--', './start.sh')
+        verdict = home.verdict()
+        if done.returncode or len(verdict['attempts']) != 2:
+            yield f'{done}'
+        if not verdict['torch_loaded'].startswith(os.path.join(home.path, 'real')):
+            yield verdict['torch_loaded']
+        seen = of_kind(home, 'torch')
+        if not seen or seen[0]['version'] != '2.10.0+rocm7.0' or seen[0]['planned'] is not None:
+            yield seen
+
+
+def a_wrong_plan_is_told():
+    """--torch named another one than the trainer loads."""
+    with Home() as home:
+        tree(home, 'real', HALO_TORCH)
+        tree(home, 'old', OLD)
+        home.file('train.py', LOAD)
+        done = home.run('--root', HALO, '--torch', 'old/venv', '--retries', '0', '--', 'real/venv/bin/python3', 'train.py')
+        seen = of_kind(home, 'torch')
+        if len(seen) != 1 or '/old/' not in seen[0]['planned'] or '/real/' not in seen[0]['dir']:
+            yield f'{seen}: {done}'
+        home.file('train.py', LOAD.replace('wait_for("torch", 1)', 'time.sleep(1.5)'))
+        home.run('--root', HALO, '--', 'real/venv/bin/python3', 'train.py')
+        if of_kind(home, 'torch') or not home.verdict()['torch_loaded']:
+            yield f'it was planned for: {home.events()}'
 
 
 tap.run([
@@ -124,4 +238,9 @@ tap.run([
     a_guess_removes_nothing,
     a_python_without_torch_is_named,
     the_command_shows_the_trainer,
+    what_a_script_undoes_is_told,
+    what_a_script_undoes_counts_in_the_diagnosis,
+    what_was_kept_is_not_told,
+    the_torch_that_is_loaded_is_planned_for,
+    a_wrong_plan_is_told,
 ])

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/actual.h"
+
+#include "base/str.h"
+#include "host/torch.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_same_place(const char *a, const char *b)
+{
+    char one[PATH_MAX], other[PATH_MAX];
+    return str_eq(a, b) || (realpath(a, one) && realpath(b, other) && !strcmp(one, other));
+}
+
+/* --- variables ------------------------------------------------------------------------------------------------ */
+
+static void journal_undone(struct actual *x, int pid, const struct mismatch *m)
+{
+    struct json *event = journal_event("environment");
+    json_add_int(event, "pid", pid);
+    json_add_text(event, "name", m->name);
+    json_add_text(event, "value", m->value);
+    json_add_text(event, "given", m->given);
+    json_add_text(event, "why", m->why);
+    json_add_text(event, "where", m->where);
+    journal_add(x->journal, event);
+}
+
+static void say_undone(struct actual *x, const struct mismatch *m)
+{
+    const char *edit =
+        m->where ? arena_printf(x->a, "edit %s", m->where) : "look for it in what the command starts";
+    if (!m->value)
+        talk_say(x->talk,
+                 "the trainer runs without %s=%s, which cairn had set: %s. The command took it out: %s",
+                 m->name, m->given, m->why, edit);
+    else if (m->given)
+        talk_say(
+            x->talk,
+            "the trainer runs with %s=%s, not with %s=%s as cairn started it: %s. The command changed it: %s",
+            m->name, m->value, m->name, m->given, m->why, edit);
+    else
+        talk_say(x->talk,
+                 "the trainer runs with %s=%s, which cairn did not give it: %s. The command sets it: %s",
+                 m->name, m->value, m->why, edit);
+}
+
+static bool is_known(const struct actual *x, const char *name)
+{
+    for (size_t i = 0; i < x->n_undone; i++)
+        if (!strcmp(x->undone[i].name, name))
+            return true;
+    return false;
+}
+
+static void compare(struct actual *x, const struct observed *o)
+{
+    struct mismatch *found;
+    struct mismatch_view v = x->view;
+    v.facts = &x->facts;
+    size_t n = v.planning ? mismatch_find(&v, o, x->a, &found) : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (is_known(x, found[i].name))
+            continue;
+        *ARENA_PUSH(x->a, x->undone, x->n_undone) = found[i];
+        say_undone(x, &found[i]);
+        journal_undone(x, o->pid, &found[i]);
+    }
+}
+
+/* --- PyTorch -------------------------------------------------------------------------------------------------- */
+
+/* What is read of it stays as long as the rest of the run. */
+static bool prefer(struct actual *x, const char *torch)
+{
+    x->facts.arena = *x->a;
+    bool done = torch_prefer(&x->facts, torch, "loaded by the trainer");
+    *x->a = x->facts.arena;
+    x->facts.arena = (struct arena){ 0 };
+    return done;
+}
+
+/* An old one may lie where cairn looked, and a new one where the command looks. */
+static void take_torch(struct actual *x, const struct observed *o)
+{
+    const struct torch_facts *planned = facts_torch(&x->facts);
+    const char *before = planned ? planned->site : NULL;
+    if (!o->torch || is_same_place(o->torch, x->torch))
+        return;
+    x->torch = o->torch;
+    bool same = is_same_place(o->torch, before);
+    if ((same && !planned->guess) || !prefer(x, o->torch))
+        return;
+    const struct torch_facts *loaded = facts_torch(&x->facts);
+    x->other_torch = true; /* or the same one, which is no guess any more */
+    struct json *event = journal_event("torch");
+    json_add_int(event, "pid", o->pid);
+    json_add_text(event, "dir", loaded->site);
+    json_add_text(event, "version", loaded->version.s);
+    json_add_text(event, "planned", before);
+    journal_add(x->journal, event);
+    if (!same)
+        talk_say(x->talk, "the trainer loaded PyTorch %s in %s, %s%s",
+                 loaded->version.s ? loaded->version.s : "of unknown version", loaded->site,
+                 before ? "and not the one that was planned for, in " : "which was not known before",
+                 before ? before : "");
+}
+
+static void notice(void *context, const struct observed *o)
+{
+    struct actual *x = context;
+    if (o->on_gpu || !x->last.on_gpu)
+        x->last = *o;
+    take_torch(x, o);
+    compare(x, o);
+}
+
+/* --- for the supervisor --------------------------------------------------------------------------------------- */
+
+void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j, const struct talk *t,
+                 struct arena *a)
+{
+    *x = (struct actual){ .view = *v, .a = a, .journal = j, .talk = t, .facts = *v->facts };
+    x->facts.arena = (struct arena){ 0 };
+    x->observe = (struct observe){ .a = a, .notice = notice, .context = x };
+}
+
+void actual_begin(struct actual *x, char *const *argv, const char *const *given)
+{
+    x->view.argv = argv;
+    x->view.given = given;
+    x->last = (struct observed){ 0 };
+    observe_begin(&x->observe);
+}
+
+const char *const *actual_env(const struct actual *x)
+{
+    return x->last.pid ? mismatch_env(x->view.given, &x->last, x->a) : x->view.given;
+}
+
+bool actual_sets(const struct actual *x, const char *name, const char **where)
+{
+    const char *has = x->last.pid ? str_env(x->last.env, name) : NULL;
+    if (!has || str_eq(has, str_env(x->view.given, name)))
+        return false;
+    *where = mismatch_place(x->view.argv, name, x->a);
+    return true;
+}
+
+const char *const *actual_kept(const struct actual *x, const char *const *keep)
+{
+    const char **names = NULL;
+    size_t n = 0;
+    for (; keep && *keep; keep++)
+        *ARENA_PUSH(x->a, names, n) = *keep;
+    for (const char *const *e = x->last.pid ? x->last.env : NULL; e && *e; e++) {
+        const char *name = arena_strndup(x->a, *e, strcspn(*e, "="));
+        if (!str_eq(*e + strlen(name) + 1, str_env(x->view.given, name)))
+            *ARENA_PUSH(x->a, names, n) = name;
+    }
+    *ARENA_PUSH(x->a, names, n) = NULL;
+    return names;
+}
+
+bool actual_replan(struct actual *x, const char *const *changed, struct replan *out)
+{
+    if (!x->view.planning || !x->other_torch || x->replanned)
+        return false;
+    x->replanned = true;
+    return mismatch_replan(&x->view, &x->facts, changed, x->a, out);
+}
