@@ -158,6 +158,16 @@ int own_dir_open(struct own_dir *d, enum own_kind kind, const char *root, const 
     return 0;
 }
 
+int own_cache_open(struct own_dir *d, const char *below, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *root;
+    *d = (struct own_dir)OWN_DIR_NONE;
+    return own_path(OWN_CACHE, (const char *const *)environ, &a, &root, err)
+               ? -1
+               : own_dir_open(d, OWN_CACHE, root, below, true, err);
+}
+
 int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err)
 {
     char path[PATH_MAX];

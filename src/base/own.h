@@ -33,6 +33,8 @@ int own_check(enum own_kind kind, const char *root, struct cairn_error *err);
  * a failure with errno ENOENT. */
 int own_dir_open(struct own_dir *d, enum own_kind kind, const char *root, const char *below, bool make,
                  struct cairn_error *err);
+/* The same of this process's own $XDG_CACHE_HOME/cairn, made where it is not there. */
+int own_cache_open(struct own_dir *d, const char *below, struct cairn_error *err);
 /* A new folder in d; fails with errno EEXIST if the name is taken. */
 int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err);
 /* Closes it; accepts one that is not open. */

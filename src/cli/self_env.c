@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/self_env.h"
 
+#include "base/own.h"
 #include "base/str.h"
 #include "gpu/libraries.h"
 #include "host/runtimes.h"
 #include "rules/plan.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,6 +51,25 @@ static void offer_runtimes(void)
     library_offer(sets, n);
 }
 
+/* What lies in the cache is compiled kernels, choices and tokens: one that is not the user's alone is not used. */
+static void say_cache_trouble(void)
+{
+    static const char *const folders[] = { NULL, "kernels", "probe", "gemm", "tokens" };
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct cairn_error err = { 0 };
+    const char *root = NULL;
+    int r = own_path(OWN_CACHE, (const char *const *)environ, &a, &root, &err);
+    for (size_t i = 0; i < ARRAY_LEN(folders) && !r; i++) {
+        CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
+        r = own_dir_open(&d, OWN_CACHE, root, folders[i], !folders[i], &err);
+        if (r && folders[i] && errno == ENOENT)
+            r = 0;
+    }
+    if (r)
+        fprintf(stderr, "cairn: nothing is kept in the cache: %s%s%s\n", err.msg, err.hint[0] ? "\n  " : "",
+                err.hint);
+}
+
 /* PyTorch is not asked about: cairn brings its own kernels, and needs no other chip's name. */
 void self_env_apply(void)
 {
@@ -58,6 +79,7 @@ void self_env_apply(void)
     CLEANUP(arena_release) struct arena a = { 0 };
     CLEANUP(facts_release) struct facts f;
     struct plan plan;
+    say_cache_trouble();
     if (facts_read(&f, &fo, &err) || plan_build(&f, &po, &a, &plan, &err))
         plan = (struct plan){ 0 }; /* what cannot be judged stays as it is */
     for (size_t i = 0; i < plan.n_unset; i++) {

@@ -5,7 +5,7 @@
 #ifndef CAIRN_CLI_SELF_ENV_H
 #define CAIRN_CLI_SELF_ENV_H
 
-/* Says on stderr what it removes.  Call it before the first thread is started. */
+/* Says on stderr what it removes, and why the cache is not used where it is not.  Call it before the first thread is started. */
 void self_env_apply(void);
 
 #endif

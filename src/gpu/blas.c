@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/blas.h"
 
+#include "base/own.h"
 #include "base/str.h"
 #include "config.h"
 #include "gpu/backend.h"
@@ -8,6 +9,7 @@
 #include "gpu/compile.h"
 #include "gpu/gemm_cpu.h"
 #include "gpu/kernels/elementwise.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +102,8 @@ struct blas {
     int forced, last;             /* -1: none */
     struct choice *choices;
     size_t n_choices;
-    char file[512]; /* where choices are kept; empty: nowhere */
+    struct own_dir kept; /* where choices are kept; not open: nowhere */
+    char file[200];
 };
 
 static void shape_text(const struct blas *b, char *out, size_t size, const struct blas_call *c)
@@ -135,10 +138,17 @@ static bool remember(struct blas *b, const char *shape, struct pick pick)
     return true;
 }
 
+static FILE *open_choices(const struct blas *b, int flags, const char *mode)
+{
+    struct cairn_error none;
+    int fd;
+    return b->kept.fd < 0 || own_file_open(&b->kept, b->file, flags, &fd, &none) ? NULL : fdopen(fd, mode);
+}
+
 /* A line each: shape, way, variant.  What cannot be read is measured again. */
 static void load_choices(struct blas *b)
 {
-    FILE *f = b->file[0] ? fopen(b->file, "re") : NULL;
+    FILE *f = open_choices(b, O_RDONLY, "r");
     char line[256], shape[160], name[32];
     int variant;
     while (f && fgets(line, sizeof(line), f))
@@ -151,7 +161,7 @@ static void load_choices(struct blas *b)
 /* One write of one line: several processes may add to the file. */
 static void save_choice(const struct blas *b, const char *shape, struct pick pick)
 {
-    FILE *f = b->file[0] ? fopen(b->file, "ae") : NULL;
+    FILE *f = open_choices(b, O_WRONLY | O_CREAT | O_APPEND, "a");
     if (!f)
         return;
     fprintf(f, "%s %s %d\n", shape, ways[pick.way]->name, pick.variant);
@@ -161,11 +171,10 @@ static void save_choice(const struct blas *b, const char *shape, struct pick pic
 /* One file for each chip, driver and version of cairn: what was measured with another says nothing. */
 static void choose_file(struct blas *b)
 {
-    char folder[256];
-    if (!compile_cache_folder("gemm", folder, sizeof(folder)))
-        return;
-    snprintf(b->file, sizeof(b->file), "%s%.40s-%d-%d-%s", folder, b->g->info.arch, b->g->info.driver,
-             b->g->info.units, CAIRN_VERSION);
+    struct cairn_error none;
+    own_cache_open(&b->kept, "gemm", &none);
+    snprintf(b->file, sizeof(b->file), "%.40s-%d-%d-%s", b->g->info.arch, b->g->info.driver, b->g->info.units,
+             CAIRN_VERSION);
 }
 
 /* ---- life ---- */
@@ -196,7 +205,7 @@ int blas_open(struct gpu *g, struct blas **out, struct cairn_error *err)
     choose_file(b);
     load_choices(b);
     if (own)
-        b->file[0] = 0;
+        own_dir_close(&b->kept);
     *out = b;
     return 0;
 }
@@ -208,6 +217,7 @@ void blas_close(struct blas *b)
     for (int i = 0; i < WAYS; i++)
         if (ways[i]->close && b->state[i])
             ways[i]->close(b->g, b->state[i]);
+    own_dir_close(&b->kept);
     free(b->choices);
     free(b);
 }

@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "config.h"
 #include "gpu/libraries.h"
@@ -64,26 +65,10 @@ struct entry_head {
 };
 static const char magic[8] = "cairnkc1";
 
-bool compile_cache_folder(const char *what, char *out, size_t size)
+/* One file for all that decides on the code. */
+static void entry_name(const struct compile_job *job, const char *source, struct str *out)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    struct cairn_error none;
-    if (cache && cache[0] == '/')
-        snprintf(out, size, "%s/cairn/%s/", cache, what);
-    else if (home && home[0] == '/')
-        snprintf(out, size, "%s/.cache/cairn/%s/", home, what);
-    else
-        return false;
-    file_make_dir(out, 0755, &none); /* what cannot be kept is made again */
-    return true;
-}
-
-static bool entry_path(const struct compile_job *job, const char *source, struct str *out)
-{
-    char folder[512], hash[33];
-    if (!compile_cache_folder("kernels", folder, sizeof(folder)))
-        return false;
-    str_add(out, folder);
+    char hash[33];
     unsigned __int128 h = hash_start();
     hash_add(&h, CAIRN_VERSION, sizeof(CAIRN_VERSION));
     hash_add(&h, job->arch, strlen(job->arch) + 1);
@@ -92,23 +77,22 @@ static bool entry_path(const struct compile_job *job, const char *source, struct
     hash_add(&h, source, strlen(source));
     hash_text(hash, h);
     str_addf(out, "%s-%s-%.20s-%s.co", job->text->file, compile_storage_name(job->storage), job->arch, hash);
-    return true;
 }
 
-static int entry_read(const char *path, void **code, size_t *size)
+static int entry_read(const struct own_dir *d, const char *name, void **code, size_t *size)
 {
     struct cairn_error err;
     CLEANUP(fd_close) int fd = -1;
     CLEANUP(mem_free) void *bytes = NULL;
     struct entry_head head;
-    uint64_t whole;
-    if (file_open(path, &fd, &whole, &err) || whole < sizeof(head) ||
-        file_read_at(fd, path, &head, sizeof(head), 0, &err) || memcmp(head.magic, magic, sizeof(magic)) ||
-        head.size != whole - sizeof(head))
+    struct stat st;
+    if (own_file_open(d, name, O_RDONLY, &fd, &err) || fstat(fd, &st) || (size_t)st.st_size < sizeof(head) ||
+        file_read_at(fd, name, &head, sizeof(head), 0, &err) || memcmp(head.magic, magic, sizeof(magic)) ||
+        head.size != (size_t)st.st_size - sizeof(head))
         return -1;
     bytes = malloc(head.size + 1);
     unsigned __int128 h = hash_start();
-    if (!bytes || file_read_at(fd, path, bytes, head.size, sizeof(head), &err))
+    if (!bytes || file_read_at(fd, name, bytes, head.size, sizeof(head), &err))
         return -1;
     hash_add(&h, bytes, head.size);
     if (memcmp(&h, head.hash, sizeof(head.hash)))
@@ -119,7 +103,7 @@ static int entry_read(const char *path, void **code, size_t *size)
 }
 
 /* What goes wrong here costs the next start some time, and nothing else. */
-static void entry_write(const char *path, const void *code, size_t size)
+static void entry_write(const struct own_dir *d, const char *name, const void *code, size_t size)
 {
     struct cairn_error err;
     struct entry_head head = { .size = size };
@@ -128,7 +112,7 @@ static void entry_write(const char *path, const void *code, size_t size)
     hash_add(&h, code, size);
     memcpy(head.hash, &h, sizeof(head.hash));
     CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
-    if (file_out_open(&f, path, sizeof(head) + size, true, &err) ||
+    if (file_out_open_at(&f, d->fd, name, sizeof(head) + size, true, &err) ||
         file_out_write(&f, &head, sizeof(head), 0, &err) ||
         file_out_write(&f, code, size, sizeof(head), &err))
         return;
@@ -280,19 +264,22 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
 
 int compile_kernels(const struct compile_job *job, void **code, size_t *size, struct cairn_error *err)
 {
-    CLEANUP(str_release) struct str source = { 0 }, path = { 0 };
+    CLEANUP(str_release) struct str source = { 0 }, name = { 0 };
+    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
+    struct cairn_error none;
     str_addf(&source, "#define K_STORAGE %d\n%s", (int)job->storage, job->debug ? "#define K_DEBUG 1\n" : "");
     str_addf(&source, "#line 1 \"types.h\"\n%s#line 1 \"%s.h\"\n%s", kernel_types, job->text->file,
              job->text->args);
     str_addf(&source, "#line 1 \"prelude.k\"\n%s#line 1 \"%s.k\"\n%s", kernel_prelude, job->text->file,
              job->text->body);
-    bool keep = entry_path(job, source.s, &path);
-    if (keep && !entry_read(path.s, code, size))
+    bool keep = !own_cache_open(&kept, "kernels", &none);
+    entry_name(job, source.s, &name);
+    if (keep && !entry_read(&kept, name.s, code, size))
         return 0;
     if (run_compiler(job, source.s, code, size, err))
         return -1;
     if (keep)
-        entry_write(path.s, *code, *size);
+        entry_write(&kept, name.s, *code, *size);
     return 0;
 }
 
@@ -323,15 +310,19 @@ static void make_stamp(const char *file, const char *library, char out[80])
 }
 
 /* Kernels that a variable leads to elsewhere are not looked after. */
-static bool is_kept(const char *path)
+static bool open_findings(struct own_dir *d)
 {
-    return path[0] && !getenv("ROCBLAS_TENSILE_LIBPATH") && !getenv("HIPBLASLT_TENSILE_LIBPATH");
+    struct cairn_error none;
+    return !getenv("ROCBLAS_TENSILE_LIBPATH") && !getenv("HIPBLASLT_TENSILE_LIBPATH") &&
+           !own_cache_open(d, "probe", &none);
 }
 
-static bool finding_read(const char *path, const char *library, struct finding *out)
+static bool finding_read(const struct own_dir *d, const char *name, const char *library, struct finding *out)
 {
     char now[80];
-    FILE *f = is_kept(path) ? fopen(path, "re") : NULL;
+    struct cairn_error none;
+    int fd;
+    FILE *f = own_file_open(d, name, O_RDONLY, &fd, &none) ? NULL : fdopen(fd, "r");
     int n = f ? fscanf(f, "%7[a-z]\n%511[^\n]\n%79[^\n]\n%255[^\n]", out->verdict, out->file, out->stamp,
                        out->why)
               : 0;
@@ -344,14 +335,16 @@ static bool finding_read(const char *path, const char *library, struct finding *
     return !strcmp(now, out->stamp) && (!file[0] || !strcmp(file, out->file));
 }
 
-static void finding_write(const char *path, const char *library, struct finding *found)
+static void finding_write(const struct own_dir *d, const char *name, const char *library,
+                          struct finding *found)
 {
-    make_stamp(found->file, library, found->stamp);
-    FILE *f = is_kept(path) && found->file[0] ? fopen(path, "we") : NULL;
-    if (!f)
+    CLEANUP(str_release) struct str text = { 0 };
+    struct cairn_error none;
+    if (!found->file[0])
         return;
-    fprintf(f, "%s\n%s\n%s\n%s\n", found->verdict, found->file, found->stamp, found->why);
-    fclose(f);
+    make_stamp(found->file, library, found->stamp);
+    str_addf(&text, "%s\n%s\n%s\n%s\n", found->verdict, found->file, found->stamp, found->why);
+    own_file_write(d, name, text.s, text.len, &none);
 }
 
 /* The first line of what the child wrote. */
@@ -389,15 +382,17 @@ static int probe_in_child(const struct gpu_info *info, const char *library, stru
 
 int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err)
 {
-    char folder[512], path[700] = "";
+    char name[128];
     struct finding f = { 0 };
-    if (compile_cache_folder("probe", folder, sizeof(folder)))
-        snprintf(path, sizeof(path), "%s%s-%.40s-%d", folder, library, info->arch, info->driver);
-    if (!finding_read(path, library, &f)) {
+    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
+    bool keep = open_findings(&kept);
+    snprintf(name, sizeof(name), "%.40s-%.40s-%d", library, info->arch, info->driver);
+    if (!keep || !finding_read(&kept, name, library, &f)) {
         f = (struct finding){ 0 };
         if (probe_in_child(info, library, &f, err))
             return -1;
-        finding_write(path, library, &f);
+        if (keep)
+            finding_write(&kept, name, library, &f);
     }
     return strcmp(f.verdict, "good") ? cairn_fail(err, CAIRN_ELACK, "%s: %s", library, f.why) : 0;
 }

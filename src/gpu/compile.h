@@ -5,7 +5,8 @@
  * so they live in a small program of their own, cairn-kc, with a time limit.  Whatever happens there is an
  * ordinary error here.  The result is kept in $XDG_CACHE_HOME/cairn/kernels under a hash of all that went into it:
  * text, chip, the version of the runtime that the compiler comes with, and cairn's own, which has the options.  A file
- * that is damaged is made anew; a cache that cannot be written costs time only. */
+ * that is damaged is made anew; a cache that cannot be written, or that is not the user's alone (base/own.h), costs time
+ * only. */
 #ifndef CAIRN_GPU_COMPILE_H
 #define CAIRN_GPU_COMPILE_H
 
@@ -28,8 +29,6 @@ void compile_text_hash(const struct kernel_text *t, char out[33]);
  * same child.  The answer, good or bad, is kept for the chip and the driver's version, until the library or its
  * folder of kernels changes. */
 int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err);
-/* "$XDG_CACHE_HOME/cairn/WHAT/", made if it can be; false where there is no home. */
-bool compile_cache_folder(const char *what, char *out, size_t size);
 const char *compile_storage_name(enum gpu_storage s); /* "bf16" */
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/hash.h"
 #include "base/progress.h"
-#include "gpu/compile.h"
 #include "train/permute.h"
 #include "train/text_source.h"
 #include "train/token_file.h"
@@ -89,14 +88,14 @@ static int feed_add(void *context, const struct text_source_part *part, struct c
 }
 
 static int make_cache(struct text_source *s, const struct data_options *o, const struct tokenizer *t,
-                      const char *path, const uint64_t content[2], const uint64_t key[2],
-                      struct cairn_error *err)
+                      const struct own_dir *d, const char *name, const uint64_t content[2],
+                      const uint64_t key[2], struct token_file *out, struct cairn_error *err)
 {
     CLEANUP(token_writer_close) struct token_writer w = { .out.fd = -1 };
     CLEANUP(feed_release) struct feed f = { .t = t, .path = s->path, .writer = &w };
     struct progress p;
     uint64_t now[2];
-    if (token_writer_open(&w, path, tokenizer_vocab(t), err))
+    if (token_writer_open(&w, d, name, tokenizer_vocab(t), err))
         return cairn_hint(err, "tokens are kept there; XDG_CACHE_HOME=DIR keeps them elsewhere");
     progress_start(&p, o->talk, "tokenize", s->bytes);
     int r = text_source_read(s, o->text_key ? o->text_key : "text", feed_add, &f, now, &p, err);
@@ -107,7 +106,7 @@ static int make_cache(struct text_source *s, const struct data_options *o, const
         return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", s->path);
     if (!w.n)
         return cairn_fail(err, CAIRN_EFORMAT, "%s holds no text (%zu files skipped)", s->path, s->skipped);
-    return token_writer_commit(&w, key, s->skipped, err);
+    return token_writer_commit(&w, key, s->skipped, out, err);
 }
 
 /* What decides on the tokens: the content, how it is read, the tokenizer. */
@@ -126,33 +125,24 @@ static void make_key(const struct text_source *s, const struct data_options *o, 
     hash_end(&h, key);
 }
 
-static int cache_path(const struct data_options *o, const uint64_t key[2], struct str *out,
-                      struct cairn_error *err)
+/* Without a folder tokens are kept for this process alone. */
+static void open_cache(const struct data_options *o, struct own_dir *d)
 {
-    char folder[512], name[33];
+    struct cairn_error none;
     if (o->cache_dir)
-        str_addf(out, "%s/", o->cache_dir);
-    else if (compile_cache_folder("tokens", folder, sizeof(folder))) {
-        str_add(out, folder);
-        if (file_make_dir(folder, 0755, err))
-            return cairn_hint(err, "tokens are kept there; XDG_CACHE_HOME=DIR keeps them elsewhere");
-    } else {
-        cairn_fail(err, CAIRN_ELACK,
-                   "no folder for tokens: neither XDG_CACHE_HOME nor HOME is a path from /");
-        return cairn_hint(err, "XDG_CACHE_HOME=DIR keeps them there");
-    }
-    hash_text(key, name);
-    str_addf(out, "%s.tokens", name);
-    return 0;
+        own_dir_open(d, OWN_CACHE, o->cache_dir, NULL, true, &none);
+    else
+        own_cache_open(d, "tokens", &none);
 }
 
 static int open_text(const char *path, const struct data_options *o, const struct tokenizer *t,
                      struct token_file *out, size_t *made, struct cairn_error *err)
 {
     CLEANUP(text_source_close) struct text_source s;
-    CLEANUP(str_release) struct str file = { 0 };
+    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
     struct progress p;
     uint64_t content[2], key[2];
+    char name[48];
     if (text_source_open(&s, path, err))
         return -1;
     s.stop = o->stop;
@@ -162,16 +152,15 @@ static int open_text(const char *path, const struct data_options *o, const struc
     if (r)
         return -1;
     make_key(&s, o, t, content, key);
-    if (cache_path(o, key, &file, err))
-        return -1;
-    if (!token_cache_open(out, file.s, key))
+    hash_text(key, name);
+    strcat(name, ".tokens");
+    open_cache(o, &kept);
+    if (!token_cache_open(out, &kept, name, key))
         return 0;
-    if (make_cache(&s, o, t, file.s, content, key, err))
+    if (make_cache(&s, o, t, &kept, name, content, key, out, err))
         return -1;
     (*made)++;
-    return token_cache_open(out, file.s, key)
-               ? cairn_fail(err, CAIRN_EIO, "%s: the tokens that were just written cannot be read", file.s)
-               : 0;
+    return 0;
 }
 
 static int open_source(struct data *d, const char *path, const struct data_options *o,
@@ -228,7 +217,7 @@ static int too_short(const struct row *r, const char *what, size_t seq, struct c
                     : -1;
 }
 
-static void row_copy(const struct row *r, uint64_t at, size_t n, int32_t *out)
+static int row_copy(const struct row *r, uint64_t at, size_t n, int32_t *out, struct cairn_error *err)
 {
     size_t low = 0, high = r->n_segments;
     while (high - low > 1) {
@@ -242,11 +231,13 @@ static void row_copy(const struct row *r, uint64_t at, size_t n, int32_t *out)
         const struct segment *s = &r->segments[low];
         uint64_t skip = at - s->at;
         size_t take = s->n - skip < n ? (size_t)(s->n - skip) : n;
-        token_file_copy(s->file, s->from + skip, take, out);
+        if (token_file_copy(s->file, s->from + skip, take, out, err))
+            return -1;
         out += take;
         at += take;
         n -= take;
     }
+    return 0;
 }
 
 /* ---- the whole ---- */
@@ -331,30 +322,38 @@ void data_info_get(const struct data *d, struct data_info *out)
 }
 
 /* Window w as one row of ids and one of targets. */
-static void copy_window(const struct row *r, uint64_t w, size_t seq, int32_t *ids, int32_t *targets)
+static int copy_window(const struct row *r, uint64_t w, size_t seq, int32_t *ids, int32_t *targets,
+                       struct cairn_error *err)
 {
-    row_copy(r, w * seq, seq, ids);
+    if (row_copy(r, w * seq, seq, ids, err))
+        return -1;
     memcpy(targets, ids + 1, (seq - 1) * sizeof(*ids));
-    row_copy(r, w * seq + seq, 1, targets + seq - 1);
+    return row_copy(r, w * seq + seq, 1, targets + seq - 1, err);
 }
 
-void data_batch(const struct data *d, uint64_t step, size_t micro, size_t n, int32_t *ids, int32_t *targets)
+int data_batch(const struct data *d, uint64_t step, size_t micro, size_t n, int32_t *ids, int32_t *targets,
+               struct cairn_error *err)
 {
     uint64_t first = step * d->batch + micro * n;
-    for (size_t i = 0; i < n; i++) {
+    int r = 0;
+    for (size_t i = 0; i < n && !r; i++) {
         uint64_t epoch = (first + i) / d->train.windows, place = (first + i) % d->train.windows;
         uint64_t w = permute(place, d->train.windows, permute_key(d->seed, epoch));
-        copy_window(&d->train, w, d->seq, ids + i * d->seq, targets + i * d->seq);
+        r = copy_window(&d->train, w, d->seq, ids + i * d->seq, targets + i * d->seq, err);
     }
+    return r;
 }
 
-void data_val_batch(const struct data *d, uint64_t batch, size_t n, int32_t *ids, int32_t *targets)
+int data_val_batch(const struct data *d, uint64_t batch, size_t n, int32_t *ids, int32_t *targets,
+                   struct cairn_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
+    int r = 0;
+    for (size_t i = 0; i < n && !r; i++) {
         uint64_t place = (batch * n + i) % d->val.windows;
         uint64_t w = permute(place, d->val.windows, permute_key(0, 0));
-        copy_window(&d->val, w, d->seq, ids + i * d->seq, targets + i * d->seq);
+        r = copy_window(&d->val, w, d->seq, ids + i * d->seq, targets + i * d->seq, err);
     }
+    return r;
 }
 
 /* ---- a tokenizer of one's own ---- */

@@ -29,7 +29,7 @@ struct data_options {
     const char *text_key;  /* of .jsonl; NULL: "text" */
     const char *val_path;  /* NULL or "": val_split decides */
     double val_split;      /* share of each source, below 1 */
-    const char *cache_dir; /* must be there; NULL: $XDG_CACHE_HOME/cairn/tokens */
+    const char *cache_dir; /* NULL: $XDG_CACHE_HOME/cairn/tokens */
     size_t seq;
     size_t batch; /* samples of a step, over all its micro-batches */
     uint64_t seed;
@@ -51,10 +51,13 @@ void data_cleanup(struct data **d); /* for CLEANUP */
 void data_info_get(const struct data *d, struct data_info *out);
 
 /* Micro-batch number `micro` of a step, of n samples: ids and targets have n × seq elements.  A step's batch is its
- * micro-batches one behind the other, so that 2 of 8 are the same samples as 4 of 4. */
-void data_batch(const struct data *d, uint64_t step, size_t micro, size_t n, int32_t *ids, int32_t *targets);
+ * micro-batches one behind the other, so that 2 of 8 are the same samples as 4 of 4.  Fails where a file cannot be read any
+ * more. */
+int data_batch(const struct data *d, uint64_t step, size_t micro, size_t n, int32_t *ids, int32_t *targets,
+               struct cairn_error *err);
 /* Batch number `batch`, of n samples, of the validation windows; behind the last they begin again.  There must be one. */
-void data_val_batch(const struct data *d, uint64_t batch, size_t n, int32_t *ids, int32_t *targets);
+int data_val_batch(const struct data *d, uint64_t batch, size_t n, int32_t *ids, int32_t *targets,
+                   struct cairn_error *err);
 
 /* Learns a tokenizer from the text of the same sources (and not from val_path). */
 int data_train_tokenizer(const struct data_options *o, uint32_t vocab, struct tokenizer **out,

@@ -53,6 +53,7 @@ struct job {
     char note[512];
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
     bool unsaved;        /* the next one is worth a try at the same step */
+    bool data_failed;    /* a file of tokens cannot be read any more */
     bool torn;           /* memory ran out when some of a step's weights had moved */
     bool told_help;      /* that the host widens weights */
     const char *why_storage;

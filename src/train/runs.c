@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/own.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "train/series.h"
@@ -262,11 +263,12 @@ static int add_runs_in(struct rows *rows, const char *dir, struct cairn_error *e
 /* The two places; the second is NULL where the environment names none. */
 static void usual_places(struct arena *a, const char *places[2])
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    struct cairn_error ignored;
+    const char *state;
     places[0] = "runs";
-    places[1] = state && *state == '/' ? arena_printf(a, "%s/cairn/train", state)
-                : home && *home == '/' ? arena_printf(a, "%s/.local/state/cairn/train", home)
-                                       : NULL;
+    places[1] = own_path(OWN_STATE, (const char *const *)environ, a, &state, &ignored)
+                    ? NULL
+                    : arena_printf(a, "%s/train", state);
 }
 
 static int compare_rows(const void *a, const void *b)

@@ -30,8 +30,8 @@ struct step {
 static int put_batches(struct job *j, struct cairn_error *err)
 {
     for (size_t i = 0; i < job_micros(j); i++) {
-        data_batch(j->data, j->state.step, i, j->state.micro, j->ids, j->targets);
-        if (gpt_put(j->room, i, j->ids, j->targets, err))
+        j->data_failed = data_batch(j->data, j->state.step, i, j->state.micro, j->ids, j->targets, err);
+        if (j->data_failed || gpt_put(j->room, i, j->ids, j->targets, err))
             return -1;
     }
     return 0;
@@ -184,9 +184,9 @@ static int evaluate(struct job *j, void *to, struct cairn_error *err)
         struct gpt_pass p = pass_of(j, 0, false);
         double part;
         size_t targets;
-        data_val_batch(j->data, i, j->state.micro, j->ids, j->targets);
-        if (gpt_put(j->room, 0, j->ids, j->targets, err) || gpt_run(j->room, &p, NULL, err) ||
-            gpt_loss(j->room, 0, &part, &targets, err))
+        j->data_failed = data_val_batch(j->data, i, j->state.micro, j->ids, j->targets, err);
+        if (j->data_failed || gpt_put(j->room, 0, j->ids, j->targets, err) ||
+            gpt_run(j->room, &p, NULL, err) || gpt_loss(j->room, 0, &part, &targets, err))
             return -1;
         sum += part;
         n += targets;
@@ -382,14 +382,16 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
     return checkpoints_wait(j->checkpoints, NULL, err);
 }
 
-/* Something was refused, but what the last step left on the device is there.  (Not so where work failed that was queued: it is not
- * known which.) */
+/* Something was refused, or the data cannot be read any more, but what the last step left on the device is there.  (Not so
+ * where work failed that was queued: it is not known which.) */
 static void save_what_is_sound(struct job *j, const struct cairn_error *why)
 {
     struct cairn_error ignored = { 0 };
-    if (why->code == CAIRN_EDEVICE && gpu_is_sound(j->o->g) && !optim_is_half_done(j->optim) &&
-        (j->saved_step != j->state.step || j->unsaved) && !save(j, true, &ignored))
-        job_say(j, "the device failed; what step %" PRIu64 " left is saved", j->state.step);
+    if ((why->code == CAIRN_EDEVICE || j->data_failed) && gpu_is_sound(j->o->g) &&
+        !optim_is_half_done(j->optim) && (j->saved_step != j->state.step || j->unsaved) &&
+        !save(j, true, &ignored))
+        job_say(j, "%s; what step %" PRIu64 " left is saved",
+                j->data_failed ? "the data cannot be read" : "the device failed", j->state.step);
 }
 
 static void print_profile(struct job *j, const struct look_profile *p)

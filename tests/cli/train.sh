@@ -95,10 +95,43 @@ data_that_is_not_there()
     run train job.yaml --set data.path=empty.txt --set run.dir=nothing
     status_is 1
     err_has 'empty.txt is empty'
-    XDG_CACHE_HOME=$PWD/empty.txt run train job.yaml --set run.dir=nothing
-    status_is 1
-    err_has 'XDG_CACHE_HOME=DIR keeps them elsewhere'
     [ -z "$(ls nothing 2>&1)" ] || fail 'something was left'
+}
+
+# The cache only saves time: without one the tokens are made for this run alone, and somebody else's are not taken.
+a_cache_that_cannot_be_used()
+{
+    touch taken
+    XDG_CACHE_HOME=$PWD/taken run train job.yaml --set run.dir=uncached
+    status_is 0
+    err_has "$PWD/taken"
+    [ "$(id -u)" = 0 ] || return
+    mkdir -p theirs/cairn/tokens
+    chown nobody theirs/cairn/tokens
+    XDG_CACHE_HOME=$PWD/theirs run train job.yaml --set run.dir=foreign
+    status_is 0
+    err_has "$PWD/theirs/cairn/tokens"
+    [ -z "$(ls theirs/cairn/tokens)" ] || fail 'tokens were kept there'
+}
+
+# Somebody makes the file anew while it is trained on.
+a_file_of_tokens_that_is_cut()
+{
+    python3 -c "import sys; sys.stdout.buffer.write(bytes([97, 0]) * 60000)" >live.bin
+    said='cairn train --set data.path=live.bin'
+    "$cairn" train job.yaml --set data.path=live.bin --set data.val_split=0 --set run.dir=cut --set train.steps=1000000 --set checkpoint.every=0 \
+        --set sample.every=0 --set eval.every=0 >"$out" 2>"$err" </dev/null &
+    pid=$!
+    for _ in $(seq 100); do
+        sleep 0.05
+        [ -s cut/log.jsonl ] && break
+    done
+    truncate -s 100 live.bin
+    status=0
+    wait "$pid" || status=$?
+    status_is 1
+    err_has 'live.bin'
+    [ -s cut/checkpoints/latest/state.json ] || fail 'nothing was saved'
 }
 
 a_device_that_is_not_there()
@@ -313,6 +346,8 @@ numbers_that_are_none()
 it helps
 it a_wrong_key_has_a_place
 it data_that_is_not_there
+it a_cache_that_cannot_be_used
+it a_file_of_tokens_that_is_cut
 it a_device_that_is_not_there
 it a_dry_run_writes_nothing
 it a_profile_leaves_its_file_only

@@ -47,6 +47,41 @@ a_damaged_entry_is_made_anew()
     status_is 0
 }
 
+# A hash is no secret: what another user has put there could be any code.
+an_entry_of_another_is_made_anew()
+{
+    [ "$(id -u)" = 0 ] || { skip 'only root can give a file away'; return; }
+    FAKE_GFX=gfx1100 CAIRN_KC=/nonexistent run selftest --device hip:0 --only rms_norm_backward
+    status_is 0
+    chown nobody "$HOME"/.cache/cairn/kernels/norm*-f32-gfx1100-*
+    FAKE_GFX=gfx1100 CAIRN_KC=/nonexistent run selftest --device hip:0 --only rms_norm_backward
+    status_is 1
+    FAKE_GFX=gfx1100 run selftest --device hip:0 --only rms_norm_backward
+    status_is 0
+    cp -r "$HOME/.cache" "$tmp/theirs" && chown nobody "$tmp/theirs/cairn/kernels"
+    FAKE_GFX=gfx1100 CAIRN_KC=/nonexistent XDG_CACHE_HOME=$tmp/theirs run selftest --device hip:0 --only rms_norm_backward
+    status_is 1
+    err_has "$tmp/theirs/cairn/kernels belongs to"
+    out_has 'CAIRN_KC: /nonexistent'
+}
+
+# What a probe found is written to the folder, not through a link in it.
+a_link_in_the_cache_is_not_followed()
+{
+    local file blas=$LD_LIBRARY_PATH:$LD_LIBRARY_PATH/../fake_blas
+    echo precious >"$tmp/precious"
+    LD_LIBRARY_PATH=$blas FAKE_GFX=gfx1032 run selftest --device hip:0 --only blas
+    status_is 0
+    [ -n "$(ls "$HOME/.cache/cairn/probe")" ] || fail 'nothing was probed'
+    for file in "$HOME"/.cache/cairn/probe/* "$HOME"/.cache/cairn/gemm/*; do
+        ln -sf "$tmp/precious" "$file"
+    done
+    LD_LIBRARY_PATH=$blas FAKE_GFX=gfx1032 run selftest --device hip:0 --only blas
+    status_is 0
+    rm -rf "$HOME/.cache/cairn/probe" "$HOME/.cache/cairn/gemm"
+    [ "$(cat "$tmp/precious")" = precious ] || fail "written through a link: $(head -n 2 "$tmp/precious")"
+}
+
 works_without_a_cache()
 {
     HOME='' run selftest --device hip:0 --only rms_norm_backward
@@ -280,6 +315,8 @@ a_compiler_may_fail()
 it kernels_agree
 it the_cache_needs_no_compiler
 it a_damaged_entry_is_made_anew
+it an_entry_of_another_is_made_anew
+it a_link_in_the_cache_is_not_followed
 it works_without_a_cache
 it features_go_to_the_compiler
 it libraries_multiply

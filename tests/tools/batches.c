@@ -30,8 +30,8 @@ int main(int argc, char **argv)
         return 1;
     }
     for (size_t s = 0; s < steps; s++) {
-        data_batch(d, s, 0, o.batch, ids, ids + n);
-        if (fwrite(ids, sizeof(*ids), 2 * n, stdout) != 2 * n)
+        if (data_batch(d, s, 0, o.batch, ids, ids + n, &err) ||
+            fwrite(ids, sizeof(*ids), 2 * n, stdout) != 2 * n)
             return 1;
     }
     data_close(d);
