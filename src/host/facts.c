@@ -133,6 +133,8 @@ int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err)
     if (other) {
         g->kind = chip_kind(gfx, g->device_id);
         g->kind_from = "--gfx";
+        if (!g->usable_bytes.from) /* an integrated one takes it from this host's */
+            memory_judge_gpu(&f->host, &f->arena, g);
     }
     gpus_choose_default(f);
     return 0;

@@ -75,6 +75,17 @@ lacks_a_gpu()
     json_is 'd["gpu"] is None and d["set"] == [] and d["unset"][0]["name"] == "HSA_OVERRIDE_GFX_VERSION"'
 }
 
+counts_a_told_apu_as_shared_memory()
+{
+    mkdir -p "$tmp/apu/proc" "$tmp/apu/sys/class"
+    printf 'MemTotal: 131072000 kB\nMemAvailable: 120000000 kB\n' >"$tmp/apu/proc/meminfo"
+    run env --json --root "$tmp/apu" --gfx gfx1151 --torch "$tmp/wheel/venv"
+    json_is '[v for v in d["set"] if v["name"] == "PYTORCH_HIP_ALLOC_CONF"]'
+    json_is '[w for w in d["warnings"] if "114.4 GiB usable leave 16.0 GiB" in w]'
+    run doctor --json --root "$tmp/apu" --gfx gfx1151
+    json_is '[c["status"] for c in d["checks"] if c["id"] == "gpu-memory"] == ["ok"]'
+}
+
 takes_the_chip_by_hand()
 {
     run env --json --root "$nothing" --gfx gfx1032 --torch "$tmp/wheel/venv"
@@ -318,7 +329,7 @@ a_folder_that_is_not_there_shadows_nothing()
     json_is '[c["status"] for c in d["checks"] if c["id"] == "ld-library-path"] == ["ok"]'
 }
 
-for case in a_folder_that_is_not_there_shadows_nothing knows_shells_by_their_names prints_the_page_behind_a_rule prints_lines_that_a_shell_runs prints_the_contract_as_json sets_nothing_on_a_supported_card \
+for case in counts_a_told_apu_as_shared_memory a_folder_that_is_not_there_shadows_nothing knows_shells_by_their_names prints_the_page_behind_a_rule prints_lines_that_a_shell_runs prints_the_contract_as_json sets_nothing_on_a_supported_card \
     plans_for_shared_memory lacks_a_gpu takes_the_chip_by_hand plans_for_windows takes_second_runtimes_out \
     extends_path_for_bitsandbytes knows_that_device_code_comes_apart warns_of_a_build_without_rocm \
     keeps_and_adds_on_demand quotes_for_sh quotes_for_dotenv quotes_for_fish_and_powershell \

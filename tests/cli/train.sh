@@ -47,6 +47,19 @@ helps()
     status_is 2
 }
 
+an_example_is_a_job()
+{
+    for name in gpt-tiny gpt-small gpt-10m gpt-lora; do
+        run train --example "$name"
+        status_is 0
+        err_is_empty
+        cmp -s "$out" "$data/../../configs/$name.yaml" || fail "not configs/$name.yaml"
+    done
+    run train --example nothing
+    status_is 2
+    err_has gpt-tiny
+}
+
 a_wrong_key_has_a_place()
 {
     printf 'data:\n  path: text.txt\ntrain:\n  stepz: 3\n' >wrong.yaml
@@ -344,6 +357,7 @@ numbers_that_are_none()
 }
 
 it helps
+it an_example_is_a_job
 it a_wrong_key_has_a_place
 it data_that_is_not_there
 it a_cache_that_cannot_be_used
