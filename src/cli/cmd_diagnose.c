@@ -10,6 +10,7 @@
 #include "host/logfile.h"
 #include "run/attempt.h"
 #include "run/calls_file.h"
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -236,15 +237,35 @@ static bool is_gfx_list(const char *text)
     }
 }
 
+/* 139; and as Windows says it, 3221225477, 0xC0000005 or -1073741819. */
+static bool parse_exit(const char *text, int64_t *out)
+{
+    enum { NTSTATUS_LEAST = -0x40000000, NTSTATUS_MOST = -0x30000001 }; /* 0xC… */
+    uint64_t code;
+    char *end;
+    if (cairn_parse_i64(text, out) && *out < 0) {
+        bool fine = *out >= NTSTATUS_LEAST && *out <= NTSTATUS_MOST;
+        *out += (int64_t)1 << 32;
+        return fine;
+    }
+    bool hex = str_starts(text, "0x") || str_starts(text, "0X");
+    if (hex) {
+        code = strtoull(text + 2, &end, 16);
+        if (!text[2 + strspn(text + 2, "0")] || *end || end - text > 10)
+            return false;
+    } else if (!cairn_parse_u64(text, &code)) {
+        return false;
+    }
+    *out = (int64_t)code;
+    return code <= UINT32_MAX;
+}
+
 static int check_words(struct diagnose_options *o, const char *command)
 {
-    uint64_t code;
     o->exit_code = -1;
-    if (o->exit_text && (!cairn_parse_u64(o->exit_text, &code) || code > UINT32_MAX))
+    if (o->exit_text && !parse_exit(o->exit_text, &o->exit_code))
         return options_error(command, "--exit wants an exit status or 128 + signal, not \"%s\"",
                              o->exit_text);
-    if (o->exit_text)
-        o->exit_code = (int64_t)code;
     if (o->gfx && !is_gfx_list(o->gfx))
         return options_error(
             command, "--gfx wants a target such as gfx1031, gfx1031+gfx90c or gfx120X, not \"%s\"", o->gfx);

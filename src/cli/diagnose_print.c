@@ -5,6 +5,7 @@
 #include "cli/print.h"
 #include "cli/shell_text.h"
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,24 +27,28 @@ static void print_evidence(const struct diagnose_evidence *e)
     print_wrapped(stdout, e->text + strspn(e->text, " \t"), INDENT + 2, print_width());
 }
 
-static void print_variables(const struct diagnose_fix *f)
+static void print_variables(const struct diagnose_fix *f, enum shell shell)
 {
+    CLEANUP(str_release) struct str lines = { 0 };
     for (size_t i = 0; i < f->n_set; i++)
-        printf("%*s%sexport %s='%s'%s\n", NUMBER, "", print_color(COLOR_BOLD), f->set[i].name,
-               f->set[i].value, print_color(COLOR_PLAIN));
+        shell_set(shell, f->set[i].name, f->set[i].value, &lines);
     for (size_t i = 0; i < f->n_unset; i++)
-        printf("%*s%sunset %s%s\n", NUMBER, "", print_color(COLOR_BOLD), f->unset[i],
+        shell_unset(shell, f->unset[i], &lines);
+    for (const char *line = lines.s; line && *line; line = str_next_line(line))
+        printf("%*s%s%.*s%s\n", NUMBER, "", print_color(COLOR_BOLD), (int)strcspn(line, "\n"), line,
                print_color(COLOR_PLAIN));
 }
 
 /* A sentence, and behind it what to type. */
-static void print_fix(const char *text)
+static void print_fix(const char *text, enum shell shell)
 {
+    /* PowerShell goes on in the next line in another way; a terminal breaks lines, too. */
+    int width = shell == SHELL_POWERSHELL ? INT_MAX : print_width() - NUMBER;
     CLEANUP(str_release) struct str sentence = { 0 }, lines = { 0 };
     str_addn(&sentence, text, strcspn(text, "\n"));
     print_wrapped(stdout, sentence.s, NUMBER, print_width());
     if (str_next_line(text))
-        shell_remedy(str_next_line(text), print_width() - NUMBER, &lines);
+        shell_remedy(str_next_line(text), width, &lines);
     for (const char *line = lines.s; line && *line; line = str_next_line(line))
         printf("%*s%s%.*s%s\n", NUMBER, "", print_color(*line == '#' ? COLOR_PLAIN : COLOR_BOLD),
                (int)strcspn(line, "\n"), line, print_color(COLOR_PLAIN));
@@ -53,10 +58,11 @@ static void print_fixes(const struct diagnosis *d)
 {
     if (d->n_fixes)
         printf("\nWhat to do, in this order%s:\n", d->severity == DIAGNOSE_WARNING ? ", if it disturbs" : "");
+    enum shell shell = d->windows ? SHELL_POWERSHELL : SHELL_SH;
     for (size_t i = 0; i < d->n_fixes; i++) {
         printf("%*s%zu. ", i < 9 ? INDENT : INDENT - 1, "", i + 1);
-        print_fix(d->fixes[i].text);
-        print_variables(&d->fixes[i]);
+        print_fix(d->fixes[i].text, shell);
+        print_variables(&d->fixes[i], shell);
     }
 }
 

@@ -60,6 +60,7 @@ struct diagnosis {
     const char *class_id; /* one of diagnose_class; never NULL */
     enum diagnose_severity severity;
     double confidence; /* 0 to 1 */
+    bool windows;      /* the log is of Windows: what is to be typed is for PowerShell */
     const char *cause; /* sentences for a person */
     struct diagnose_evidence *evidence;
     size_t n_evidence;

@@ -109,13 +109,15 @@ static const char *key_cmd_torch(const struct judgement *j)
     static const struct facts nobody;
     struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
     l.chip = j->family ? NULL : j->chip;
-    return remedy_torch(&l);
+    return j->windows ? remedy_torch_windows(&l) : remedy_torch(&l);
 }
 
 static const char *key_cmd_bnb(const struct judgement *j)
 {
     static const struct facts nobody;
     struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+    if (j->windows)
+        return "python -m pip install --upgrade bitsandbytes";
     return remedy_pip(&l, "--upgrade bitsandbytes");
 }
 
@@ -135,6 +137,11 @@ static const char *key_cmd_firmware(const struct judgement *j)
         return NULL;
     l = look_of(j);
     return remedy_firmware_newer(&l);
+}
+
+static const char *key_gpu_lister(const struct judgement *j)
+{
+    return j->windows ? "the Task Manager" : "cairn gpu";
 }
 
 static const char *key_cmd_doctor(const struct judgement *j)
@@ -188,6 +195,7 @@ const struct diagnose_key_row diagnose_command_keys[] = {
     { "cmd_kernel", key_cmd_kernel },
     { "cmd_firmware", key_cmd_firmware },
     { "cmd_doctor", key_cmd_doctor },
+    { "gpu_lister", key_gpu_lister },
     { "cmd_caches", key_cmd_caches },
     { "cmd_miopen_caches", key_cmd_miopen_caches },
     { "cmd_triton_cache", key_cmd_triton_cache },

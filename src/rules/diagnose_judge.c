@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "rules/log_windows.h"
 #include "rules/override.h"
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,8 @@ bool judge_is_loading(const struct judgement *j)
 
 bool judge_stopped_by_person(int64_t exit_code)
 {
-    return exit_code == 130 || exit_code == 143 || exit_code == 129;
+    const int64_t ctrl_c = 3221225786; /* of Windows, 0xC000013A */
+    return exit_code == 130 || exit_code == 143 || exit_code == 129 || exit_code == ctrl_c;
 }
 
 /* The part of each sign is counted once, however often it was seen. */
@@ -196,6 +198,9 @@ static const struct {
     { 3221225781, ISSUE_LIB_LOAD, 80 },     /* 0xC0000135, DLL not found */
     { 3221225785, ISSUE_LIB_LOAD, 78 },     /* 0xC0000139, entry point not found */
     { 3221225794, ISSUE_LIB_LOAD, 76 },     /* 0xC0000142, a DLL failed to initialize */
+    { 3221225595, ISSUE_LIB_LOAD, 76 },     /* 0xC000007B, an image of another kind */
+    { 3221225495, ISSUE_HOST_OOM, 80 },     /* 0xC0000017, no memory */
+    { 3221225773, ISSUE_HOST_OOM, 84 },     /* 0xC000012D, the commit limit was reached */
 };
 
 /* Code that ran on the GPU had its libraries: what was missing before that was an optional part. */
@@ -367,7 +372,9 @@ static void conclude_failed(struct judgement *j)
 
 void judge(struct judgement *j)
 {
-    j->windows = j->log->windows && !j->log->wsl;
+    /* What cairn started itself runs on Linux, whatever it prints. */
+    j->windows =
+        !j->ctx->env && ((j->log->windows && !j->log->wsl) || log_windows_is_status(j->ctx->exit_code));
     judge_machine(j);
     find_vendor(j);
     uint64_t first = first_order(j);

@@ -153,6 +153,36 @@ static const char *key_loading(const struct judgement *j)
                : NULL;
 }
 
+static const char *key_no_device(const struct judgement *j)
+{
+    return j->windows
+               ? "The HIP runtime offers no GPU to this process: the driver is missing, too old or of another "
+                 "make, or this PyTorch has no code for the chip."
+               : "The kernel's compute driver (KFD) offers no GPU to this process: the user may not open its "
+                 "device node, its module is not loaded, the container was started without /dev/kfd, the chip is "
+                 "not supported, or the slot has no PCIe atomics.";
+}
+
+static const char *key_driver_alike(const struct judgement *j)
+{
+    return j->windows
+               ? NULL
+               : "Missing permission and an empty override show in the same way, so rule those out first.";
+}
+
+static const char *key_out_of_ram(const struct judgement *j)
+{
+    return j->windows
+               ? "Windows could not commit more memory: RAM and paging file together are used up."
+               : "The host's memory, or the container's limit, ran out, and the system ended the process.";
+}
+
+static const char *key_kill_unsure(const struct judgement *j)
+{
+    return j->windows ? NULL
+                      : "Without a line of the kernel, a kill by a person or a scheduler looks the same.";
+}
+
 static const char *key_expandable(const struct judgement *j)
 {
     return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
@@ -359,6 +389,10 @@ static const struct diagnose_key_row keys[] = {
     { "others", key_others },
     { "no_fragments", key_no_fragments },
     { "loading", key_loading },
+    { "no_device", key_no_device },
+    { "driver_alike", key_driver_alike },
+    { "out_of_ram", key_out_of_ram },
+    { "kill_unsure", key_kill_unsure },
     { "expandable", key_expandable },
     { "bnb", key_bnb },
     { "visible_name", key_visible_name },

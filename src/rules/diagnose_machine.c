@@ -62,7 +62,7 @@ static bool is_same_machine(const struct judgement *j)
     const struct facts *f = j->ctx->facts;
     const struct log_gfx *log = &j->log->devices;
     bool foreign = !j->n_chips && log->n;
-    if (!f || !f->n_gpus || j->family || (j->ctx->gfx && !j->n_chips))
+    if (!f || !f->n_gpus || j->windows || j->family || (j->ctx->gfx && !j->n_chips))
         return false;
     for (size_t i = 0; i < j->n_chips; i++) /* so far those that were told */
         if (!machine_has(f, j->chips[i]->gfx))

@@ -121,14 +121,34 @@ static bool mixes_rocm(const struct judgement *j)
     return path && own && match_any(path, strlen(path), "rocm");
 }
 
+static bool is_other_build(const struct judgement *j)
+{
+    enum torch_build b = j->log->torch[0] ? j->log->build : j->torch ? j->torch->build : TORCH_ROCM;
+    return b == TORCH_CPU || b == TORCH_CUDA;
+}
+
+/* Nothing on Windows reads the variables of the HSA runtime, the loader of ELF files, RCCL and cairn's own library. */
+static bool is_of_linux(const char *names)
+{
+    static const char *const prefixes[] = { "HSA_", "ROCR_", "LD_", "NCCL_", "CAIRN_" };
+    for (size_t i = 0; names && i < ARRAY_LEN(prefixes); i++)
+        if (str_starts(names, prefixes[i]))
+            return true;
+    return false;
+}
+
+static bool os_fits(const struct judgement *j, const struct issue_fix *f)
+{
+    if (j->windows)
+        return f->os != FIX_ON_LINUX && !is_of_linux(f->set) && !is_of_linux(f->unset);
+    return f->os != FIX_ON_WINDOWS;
+}
+
 static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
 {
-    bool hsa = f->set && str_starts(f->set, "HSA_");
-    if ((j->windows && hsa) || judge_by_watch(j) != (f->when == FIX_BY_WATCH))
+    if (!os_fits(j, f) || judge_by_watch(j) != (f->when == FIX_BY_WATCH))
         return false;
     switch (f->when) {
-    case FIX_LINUX:
-        return !j->windows;
     case FIX_EXPANDABLE:
         return judge_expandable(j);
     case FIX_NO_CACHING:
@@ -191,10 +211,14 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return j->ctx->exit_code < 0 && !j->ctx->hung;
     case FIX_LIMIT_LOW:
         return !j->windows && !judge_by_guard(j) && !diagnose_limit_suffices(j);
+    case FIX_CPU_BUILD:
+        return is_other_build(j);
+    case FIX_NOT_IN_CONTAINER:
+        return !j->same_machine || !j->ctx->facts->host.container.s;
+    case FIX_MAYBE_CONTAINER:
+        return !j->same_machine || j->ctx->facts->host.container.s;
     case FIX_LIMIT_UNKNOWN:
         return !j->windows && !judge_by_guard(j) && !diagnose_knows_ram(j);
-    case FIX_WINDOWS:
-        return j->windows;
     case FIX_NO_DUMP:
         return !j->ctx->hang_file;
     case FIX_BY_WATCH:
@@ -384,6 +408,7 @@ void diagnose_say(const struct judgement *j, struct diagnosis *out)
         .class_id = class->id,
         .severity = j->severity,
         .confidence = j->confidence,
+        .windows = j->windows,
         .cause = sentence(j, cause_of(j)),
     };
     find_evidence(j, out);

@@ -30,9 +30,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_NO_DEVICE] = {
         .id = "no-device",
         .about = "ROCm finds no GPU: driver, container or slot",
-        .cause = "The kernel's compute driver (KFD) offers no GPU to this process: its module is not "
-                 "loaded, the container was started without /dev/kfd, the chip is not supported, or the "
-                 "slot has no PCIe atomics.",
+        .cause = "[{no_device}]",
     },
     [ISSUE_PERMISSION] = {
         .id = "device-permission",
@@ -72,9 +70,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_HOST_OOM] = {
         .id = "host-oom",
         .about = "the host's memory ran out, and the process was ended",
-        .cause = "The host's memory, or the container's limit, ran out, and the system ended the process; "
-                 "GPU memory is not to blame[ (on {shared} it is the same memory)]. Without a line of the "
-                 "kernel, a kill by a person or a scheduler looks the same.",
+        .cause = "[{out_of_ram}] GPU memory is not to blame[ (on {shared} it is the same memory)].[ {kill_unsure}]",
         .cause_guard = "cairn stopped the trainer: CPU and GPU share memory here[ ({gfx})], the host had next to "
                        "none left, and such machines then freeze. What other programs take counts, too.",
         .any_machine = true,
@@ -180,9 +176,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_DRIVER_OLD] = {
         .id = "driver-too-old",
         .about = "kernel driver, firmware and ROCm do not fit together",
-        .cause = "The kernel's driver or firmware and this ROCm do not fit together; mostly the driver is "
-                 "older than the GPU[ ({gfx})] or the ROCm. Missing permission and an empty override show "
-                 "in the same way, so rule those out first.",
+        .cause = "The driver or firmware and this ROCm do not fit together; mostly the driver is older than the GPU[ "
+                 "({gfx})] or the ROCm.[ {driver_alike}]",
     },
     [ISSUE_SDMA] = {
         .id = "sdma",

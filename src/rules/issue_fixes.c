@@ -23,20 +23,26 @@
 #define FIT_OVERRIDE \
     "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
 #define MOVE_CACHES "move the kernel caches of MIOpen and Triton aside:\n{cmd_caches}"
+#define NEW_DRIVER "install the newest AMD Software: Adrenalin Edition"
 #define NAME_CHIP \
-    "name the GPU: cairn diagnose --gfx gfxNNNN (cairn gpu, or rocminfo, on the machine of the log)"
+    "name the GPU (cairn gpu --chips has the products of each):\ncairn diagnose --gfx gfxNNNN LOG"
 #define STAGE "CAIRN_PRELOAD={preload_stage}"
 #define STAGE_WHY "copy weights through pinned memory, since pinning a mapped file fails or takes for ever"
 #define STAGE_BY_HAND STAGE_WHY ":\ncairn run --preload=+stage -- COMMAND"
 #define OTHER_GPU "use the card with the most memory and hide the integrated GPU"
 
 /* clang-format off */
-#define ADVISE(issue, text) { issue, PERSON, FIX_ALWAYS, NULL, NULL, text }
-#define ADVISE_WHEN(issue, when, text) { issue, PERSON, when, NULL, NULL, text }
-#define DO(issue, action, text) { issue, action, FIX_ALWAYS, NULL, NULL, text }
-#define SET(issue, when, variable, text) { issue, DIAGNOSE_ACT_ENV, when, variable, NULL, text }
-#define HIDE(issue, when) { issue, OTHER, when, "{visible_name}={best_gpu}", "{visible_others}", OTHER_GPU }
-#define UNSET(issue, when, names, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, names, text }
+#define ADVISE(issue, text) { issue, PERSON, FIX_ALWAYS, NULL, NULL, text, FIX_ON_ANY }
+#define ADVISE_WHEN(issue, when, text) { issue, PERSON, when, NULL, NULL, text, FIX_ON_ANY }
+#define ON_LINUX(issue, text) { issue, PERSON, FIX_ALWAYS, NULL, NULL, text, FIX_ON_LINUX }
+#define ON_LINUX_WHEN(issue, when, text) { issue, PERSON, when, NULL, NULL, text, FIX_ON_LINUX }
+#define ON_WINDOWS(issue, text) { issue, PERSON, FIX_ALWAYS, NULL, NULL, text, FIX_ON_WINDOWS }
+#define ON_WINDOWS_WHEN(issue, when, text) { issue, PERSON, when, NULL, NULL, text, FIX_ON_WINDOWS }
+#define DO(issue, action, text) { issue, action, FIX_ALWAYS, NULL, NULL, text, FIX_ON_ANY }
+#define SET(issue, when, variable, text) { issue, DIAGNOSE_ACT_ENV, when, variable, NULL, text, FIX_ON_ANY }
+#define SET_WINDOWS(issue, variable, text) { issue, DIAGNOSE_ACT_ENV, FIX_ALWAYS, variable, NULL, text, FIX_ON_WINDOWS }
+#define HIDE(issue, when) { issue, OTHER, when, "{visible_name}={best_gpu}", "{visible_others}", OTHER_GPU, FIX_ON_ANY }
+#define UNSET(issue, when, names, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, names, text, FIX_ON_ANY }
 /* clang-format on */
 
 const struct issue_fix issue_fixes[] = {
@@ -44,14 +50,17 @@ const struct issue_fix issue_fixes[] = {
     ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED,
                 "install a PyTorch with code for {gfx}:\n{cmd_torch}"),
     UNSET(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_FLAWED, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
-    SET(ISSUE_NO_KERNEL_IMAGE, FIX_LINUX, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    SET(ISSUE_NO_KERNEL_IMAGE, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
     HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_LATER),
     UNSET(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
     ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP, NAME_CHIP),
-    ADVISE_WHEN(
+    ON_LINUX_WHEN(
         ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP,
-        "then install a PyTorch with code for it (cairn gpu --chips: which wheels have which chips); or, on Linux, let "
+        "then install a PyTorch with code for it (cairn gpu --chips: which wheels have which chips); or let "
         "HSA_OVERRIDE_GFX_VERSION name a relative that PyTorch carries, such as 10.3.0 for gfx1031 to gfx1036"),
+    ON_WINDOWS_WHEN(
+        ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP,
+        "then install a PyTorch with code for it: AMD's wheels have one package for each chip (cairn gpu --chips)"),
     ADVISE(
         ISSUE_NO_KERNEL_IMAGE,
         "if only one operation fails, rebuild that extension (bitsandbytes, flash-attn) for the GPU, or do without it"),
@@ -60,7 +69,7 @@ const struct issue_fix issue_fixes[] = {
     HIDE(ISSUE_TENSILE_MISSING, FIX_HIDE_FIRST),
     ADVISE_WHEN(ISSUE_TENSILE_MISSING, FIX_NOT_CARRIED,
                 "install a PyTorch whose rocBLAS has {gfx}:\n{cmd_torch}"),
-    SET(ISSUE_TENSILE_MISSING, FIX_LINUX, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    SET(ISSUE_TENSILE_MISSING, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
     HIDE(ISSUE_TENSILE_MISSING, FIX_HIDE_LATER),
     UNSET(
         ISSUE_TENSILE_MISSING, FIX_ALWAYS, "ROCBLAS_TENSILE_LIBPATH",
@@ -76,7 +85,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
     UNSET(ISSUE_OVERRIDE_BAD, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION", "run without HSA_OVERRIDE_GFX_VERSION"),
     SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_NONE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
-    ADVISE(
+    ON_LINUX(
         ISSUE_OVERRIDE_BAD,
         "look for it in shell profiles, /etc/environment, environment.d, service and compose files; an empty value counts as set"),
     ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NOT_CARRIED,
@@ -89,6 +98,7 @@ const struct issue_fix issue_fixes[] = {
         ISSUE_INVALID_ARGUMENT, FIX_SECOND_ROCM, "LD_LIBRARY_PATH",
         "remove LD_LIBRARY_PATH: it mixes a second ROCm into the process, and the two refuse each other's memory"),
     SET(ISSUE_INVALID_ARGUMENT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
+    SET_WINDOWS(ISSUE_INVALID_ARGUMENT, "PAL_DISABLE_SDMA=1", NO_SDMA),
     UNSET(ISSUE_INVALID_ARGUMENT, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
     ADVISE(
         ISSUE_INVALID_ARGUMENT,
@@ -99,25 +109,39 @@ const struct issue_fix issue_fixes[] = {
 
     UNSET(ISSUE_NO_DEVICE, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION",
           "remove HSA_OVERRIDE_GFX_VERSION: a bad value hides every GPU"),
-    ADVISE(ISSUE_NO_DEVICE, "in a container:\n{cmd_container}"),
-    ADVISE(
+    ON_LINUX(
         ISSUE_NO_DEVICE,
-        "look what there is:\nls -l /dev/kfd /dev/dri; rocminfo; sudo dmesg | grep -e kfd -e amdgpu; cairn doctor"),
-    ADVISE(ISSUE_NO_DEVICE, "if dmesg says that PCI rejects atomics, move the card to a slot of the CPU"),
+        "see what is wrong: driver, device nodes, groups, and whether PyTorch is a ROCm build:\ncairn doctor"),
+    ADVISE_WHEN(ISSUE_NO_DEVICE, FIX_CPU_BUILD, "install the ROCm build of PyTorch:\n{cmd_torch}"),
+    ON_LINUX_WHEN(ISSUE_NO_DEVICE, FIX_NOT_IN_CONTAINER,
+                  "mostly the user is not in the group that owns /dev/kfd; join it, and log in anew:\n"
+                  "sudo usermod -aG render,video $USER"),
+    ON_LINUX_WHEN(ISSUE_NO_DEVICE, FIX_MAYBE_CONTAINER,
+                  "in a container, start it with the GPU:\n{cmd_container}"),
+    ON_LINUX(ISSUE_NO_DEVICE,
+             "look for yourself:\nls -l /dev/kfd /dev/dri; rocminfo; sudo dmesg | grep -e kfd -e amdgpu"),
+    ON_LINUX(ISSUE_NO_DEVICE, "if dmesg says that PCI rejects atomics, move the card to a slot of the CPU"),
+    ON_WINDOWS(ISSUE_NO_DEVICE, NEW_DRIVER ", and restart"),
+    ON_WINDOWS(ISSUE_NO_DEVICE,
+               "PyTorch has to be AMD's build for this chip (torch.version.hip is not None)[:\n{cmd_torch}]"),
     DO(ISSUE_NO_DEVICE, CPU, ON_CPU),
 
-    ADVISE(ISSUE_PERMISSION, "get access to the device nodes:\n{cmd_node}"),
-    ADVISE(ISSUE_PERMISSION,
-           "see which group owns the nodes, join it, mostly by the second line, and log in anew:\n"
-           "stat -c '%G %g' /dev/kfd /dev/dri/renderD*\nsudo usermod -aG render,video $USER"),
-    ADVISE(ISSUE_PERMISSION, "in a container:\n{cmd_container}"),
+    ON_LINUX(ISSUE_PERMISSION, "get access to the device nodes:\n{cmd_node}"),
+    ON_LINUX(ISSUE_PERMISSION,
+             "see which group owns the nodes, join it, mostly by the second line, and log in anew:\n"
+             "stat -c '%G %g' /dev/kfd /dev/dri/renderD*\nsudo usermod -aG render,video $USER"),
+    ON_LINUX(ISSUE_PERMISSION, "in a container:\n{cmd_container}"),
     DO(ISSUE_PERMISSION, CPU, ON_CPU),
 
     ADVISE(ISSUE_TORCH_NOT_ROCM, "install the ROCm build:\n{cmd_torch}"),
-    ADVISE(
+    ON_LINUX(
         ISSUE_TORCH_NOT_ROCM,
         "uninstall torch, torchvision and torchaudio, install all three from one ROCm index (https://pytorch.org/get-started/locally/), and keep them "
         "with a constraints file"),
+    ON_WINDOWS(
+        ISSUE_TORCH_NOT_ROCM,
+        "uninstall torch, torchvision and torchaudio first; on Windows AMD's index has the ROCm builds, pytorch.org "
+        "none"),
 
     UNSET(ISSUE_OOM_VRAM, FIX_NO_CACHING, "PYTORCH_NO_HIP_MEMORY_CACHING PYTORCH_NO_CUDA_MEMORY_CACHING",
           CACHING_ON),
@@ -126,7 +150,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_OOM_VRAM, FIX_ALWAYS, "{alloc}=garbage_collection_threshold:0.8,max_split_size_mb:512",
         "let the allocator give back what it does not use, and split no block above 512 MB"),
     ADVISE(ISSUE_OOM_VRAM,
-           "end other processes on the card (cairn gpu shows them), or move the desktop to another GPU"),
+           "end other processes on the card ({gpu_lister} shows them), or move the desktop to another GPU"),
     ADVISE(
         ISSUE_OOM_VRAM,
         "smaller batch with more accumulation, gradient checkpointing, smaller resolution or length, or offloading"),
@@ -154,8 +178,8 @@ const struct issue_fix issue_fixes[] = {
         ISSUE_OOM_UNIFIED, FIX_LIMIT_UNKNOWN,
         "let the GPU map more than half of RAM, by the kernel parameter ttm.pages_limit (in pages: 29360128 are 112 GiB "
         "of 128); on that machine this gives the command for its boot loader:\ncairn doctor"),
-    ADVISE_WHEN(
-        ISSUE_OOM_UNIFIED, FIX_WINDOWS,
+    ON_WINDOWS(
+        ISSUE_OOM_UNIFIED,
         "give the GPU more of the memory (AMD Software: Adrenalin Edition, Performance, Tuning, Variable Graphics "
         "Memory), and let Windows manage the size of the paging file"),
     SET(ISSUE_OOM_UNIFIED, FIX_ALWAYS, "{alloc}=garbage_collection_threshold:0.8,max_split_size_mb:512",
@@ -174,6 +198,10 @@ const struct issue_fix issue_fixes[] = {
                 "without the guard (cairn run --preload=record), at the risk that the machine freezes"),
     DO(ISSUE_OOM_UNIFIED, CPU, ON_CPU),
 
+    ON_WINDOWS(
+        ISSUE_HOST_OOM,
+        "let Windows manage the size of the paging file, or give it 32 GB or more (Advanced, Virtual memory), and "
+        "restart:\nSystemPropertiesPerformance.exe"),
     DO(ISSUE_HOST_OOM, RESUME, "go on from the last checkpoint: what took the memory may be gone"),
     ADVISE(ISSUE_HOST_OOM,
            "fewer data loader workers, low_cpu_mem_usage, no second copy of the model in RAM"),
@@ -181,10 +209,12 @@ const struct issue_fix issue_fixes[] = {
                 "a smaller job (batch, length, resolution, gradient checkpointing), or fewer other programs"),
     ADVISE_WHEN(ISSUE_HOST_OOM, FIX_BY_GUARD,
                 "memory-guard.txt in the journal has what each process of the run held"),
-    ADVISE_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
-                "add swap, or raise the container's memory limit (and /dev/shm)"),
-    ADVISE_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
-                "ask the kernel who it was:\nsudo dmesg | grep -i -e 'killed process' -e oom"),
+    ON_WINDOWS(ISSUE_HOST_OOM,
+               "close other programs, and leave some of the GPU's shared memory free: it counts, too"),
+    ON_LINUX_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
+                  "add swap, or raise the container's memory limit (and /dev/shm)"),
+    ON_LINUX_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
+                  "ask the kernel who it was:\nsudo dmesg | grep -i -e 'killed process' -e oom"),
 
     SET(ISSUE_HANG, FIX_IN_COPY, STAGE, STAGE_WHY),
     SET(ISSUE_HANG, FIX_LOADING, STAGE, STAGE_WHY),
@@ -197,6 +227,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_HANG, FIX_INTERRUPT_ON, "HSA_ENABLE_INTERRUPT=0",
         "wait for the GPU by polling: a lost interrupt then does no harm; it keeps a core busy"),
     SET(ISSUE_HANG, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
+    SET_WINDOWS(ISSUE_HANG, "PAL_DISABLE_SDMA=1", NO_SDMA),
     UNSET(ISSUE_HANG, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
     SET(ISSUE_HANG, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST",
         "let MIOpen search less: a long search on the first step looks like a hang"),
@@ -216,8 +247,13 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_GPU_RESET, "leave memory free on the card, and let another GPU drive the desktop"),
     ADVISE(ISSUE_GPU_RESET, "newest firmware:\n{cmd_firmware}"),
     ADVISE(ISSUE_GPU_RESET, "newest kernel:\n{cmd_kernel}"),
-    { ISSUE_GPU_RESET, PERSON, FIX_LINUX, NULL, NULL,
-      "newest linux-firmware and kernel; if it comes back, the kernel parameter amdgpu.cwsr_enable=0" },
+    ON_LINUX(ISSUE_GPU_RESET,
+             "newest linux-firmware and kernel; if it comes back, the kernel parameter amdgpu.cwsr_enable=0"),
+    ON_WINDOWS(ISSUE_GPU_RESET, NEW_DRIVER),
+    ON_WINDOWS(
+        ISSUE_GPU_RESET,
+        "let the driver wait longer before it resets the GPU, as administrator, and restart; close games and browsers:\n"
+        "reg add HKLM\\SYSTEM\\CurrentControlSet\\Control\\GraphicsDrivers /v TdrDelay /t REG_DWORD /d 60 /f"),
     DO(ISSUE_GPU_RESET, CPU, ON_CPU),
 
     UNSET(ISSUE_MEMORY_FAULT, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
@@ -230,7 +266,8 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_MEMORY_FAULT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
     DO(ISSUE_MEMORY_FAULT, RESTART, "go on from the last checkpoint"),
     ADVISE(ISSUE_MEMORY_FAULT, "if it returns at the same step, AMD_SERIALIZE_KERNEL=3 names the kernel"),
-    ADVISE(ISSUE_MEMORY_FAULT, "try another version of PyTorch's ROCm, or another kernel"),
+    ON_LINUX(ISSUE_MEMORY_FAULT, "try another version of PyTorch's ROCm, or another kernel"),
+    ON_WINDOWS(ISSUE_MEMORY_FAULT, "try another version of PyTorch's ROCm, or of the driver"),
     DO(ISSUE_MEMORY_FAULT, CPU, ON_CPU),
 
     UNSET(
@@ -252,6 +289,7 @@ const struct issue_fix issue_fixes[] = {
         ISSUE_NATIVE_CRASH,
         "install a PyTorch built with ROCm {rocm_floor} or newer, from which on AMD supports {gfx} (this one has "
         "{rocm}):\n{cmd_torch}"),
+    ON_WINDOWS(ISSUE_NATIVE_CRASH, NEW_DRIVER ": the runtime in it has to fit PyTorch's"),
     ADVISE(
         ISSUE_NATIVE_CRASH,
         "bring driver, firmware and PyTorch to versions that belong together[ (here: {versions})][:\n{cmd_doctor}]"),
@@ -302,9 +340,8 @@ const struct issue_fix issue_fixes[] = {
 
     SET(ISSUE_TRITON, FIX_ALWAYS, "TORCHDYNAMO_DISABLE=1", "run without torch.compile"),
     DO(ISSUE_TRITON, CACHES, "move Triton's cache aside:\n{cmd_triton_cache}"),
-    ADVISE(
-        ISSUE_TRITON,
-        "if a linker is missing: TRITON_HIP_LLD_PATH=/path/to/ld.lld; if a C compiler or Python.h is, install gcc and python3-dev"),
+    ON_LINUX(ISSUE_TRITON,
+             "if a linker is missing: TRITON_HIP_LLD_PATH=/path/to/ld.lld; if a C compiler is, install gcc"),
     ADVISE(
         ISSUE_TRITON,
         "smaller blocks or fewer num_stages in the kernel that is named; install the Triton that belongs to this PyTorch"),
@@ -313,6 +350,9 @@ const struct issue_fix issue_fixes[] = {
           "remove LD_LIBRARY_PATH: the wheel brings its own ROCm"),
     UNSET(ISSUE_LIB_LOAD, FIX_ALWAYS, "ROCBLAS_TENSILE_LIBPATH",
           "remove ROCBLAS_TENSILE_LIBPATH, if it is set"),
+    ON_WINDOWS(ISSUE_LIB_LOAD, "install the newest Microsoft Visual C++ runtime, which PyTorch's DLLs need:\n"
+                               "winget install Microsoft.VCRedist.2015+.x64"),
+    ON_WINDOWS(ISSUE_LIB_LOAD, NEW_DRIVER ": it brings the HIP runtime"),
     ADVISE(ISSUE_LIB_LOAD, "install the runtime that the message names, in the version of its file name"),
     ADVISE(ISSUE_LIB_LOAD,
            "one version of ROCm everywhere: torch, its companions and compiled extensions from one index"),
@@ -321,36 +361,44 @@ const struct issue_fix issue_fixes[] = {
         "let the GPUs talk through host memory; it costs bandwidth"),
     SET(ISSUE_RCCL, FIX_ALWAYS, "NCCL_DEBUG=INFO",
         "run once more with RCCL saying what it does: the first WARN is the cause"),
-    ADVISE(ISSUE_RCCL, "in a container, --ipc=host or a larger --shm-size"),
-    ADVISE(ISSUE_RCCL, "the kernel parameter iommu=pt, and large BAR (resizable BAR) in the BIOS"),
+    ON_LINUX(ISSUE_RCCL, "in a container, --ipc=host or a larger --shm-size"),
+    ON_LINUX(ISSUE_RCCL, "the kernel parameter iommu=pt, and large BAR (resizable BAR) in the BIOS"),
+    ON_WINDOWS(ISSUE_RCCL, "there is no RCCL for Windows: train on one GPU, or with the gloo backend"),
 
     HIDE(ISSUE_WRONG_GPU, FIX_ALWAYS),
-    ADVISE(
+    ON_LINUX(
         ISSUE_WRONG_GPU,
         "HIP_VISIBLE_DEVICES with the number of the card (cairn gpu), or ROCR_VISIBLE_DEVICES with its UUID"),
+    ON_WINDOWS(
+        ISSUE_WRONG_GPU,
+        "HIP_VISIBLE_DEVICES with the number of the card, which need not be that of the Task Manager: try 0 and 1"),
     ADVISE(ISSUE_WRONG_GPU, "switch the integrated GPU off in the BIOS"),
 
     UNSET(ISSUE_VISIBLE_DEVICES, FIX_ALWAYS, "ROCR_VISIBLE_DEVICES",
           "drop ROCR_VISIBLE_DEVICES, and let HIP_VISIBLE_DEVICES alone choose"),
     UNSET(ISSUE_VISIBLE_DEVICES, FIX_ALWAYS, "HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES",
           "drop the HIP and CUDA ones: every GPU is shown"),
-    ADVISE(
+    ON_LINUX(
         ISSUE_VISIBLE_DEVICES,
         "keep exactly one of these variables; after ROCR_VISIBLE_DEVICES numbers start at 0 again. Ray: RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES=1"),
 
-    ADVISE(ISSUE_DRIVER_OLD,
-           "rule out permissions and an empty HSA_OVERRIDE_GFX_VERSION first: cairn doctor"),
-    ADVISE(ISSUE_DRIVER_OLD, "newer kernel:\n{cmd_kernel}"),
-    ADVISE(ISSUE_DRIVER_OLD, "newer firmware:\n{cmd_firmware}"),
-    ADVISE(
+    ON_LINUX(ISSUE_DRIVER_OLD,
+             "rule out permissions and an empty HSA_OVERRIDE_GFX_VERSION first: cairn doctor"),
+    ON_LINUX(ISSUE_DRIVER_OLD, "newer kernel:\n{cmd_kernel}"),
+    ON_LINUX(ISSUE_DRIVER_OLD, "newer firmware:\n{cmd_firmware}"),
+    ON_LINUX(
         ISSUE_DRIVER_OLD,
         "a kernel or amdgpu-dkms (state \"installed\", not \"added\") that fits this ROCm; or an older ROCm"),
+    ON_WINDOWS(ISSUE_DRIVER_OLD, NEW_DRIVER),
+    ON_WINDOWS(ISSUE_DRIVER_OLD, "a PyTorch that fits the driver[:\n{cmd_torch}]"),
     DO(ISSUE_DRIVER_OLD, CPU, ON_CPU),
 
     SET(ISSUE_SDMA, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
+    SET_WINDOWS(ISSUE_SDMA, "PAL_DISABLE_SDMA=1", NO_SDMA),
     DO(ISSUE_SDMA, RESTART, "go on from the last checkpoint"),
     ADVISE(ISSUE_SDMA, "newer firmware:\n{cmd_firmware}"),
-    ADVISE(ISSUE_SDMA, "newer kernel and firmware; a slot that is attached to the CPU"),
+    ON_WINDOWS(ISSUE_SDMA, NEW_DRIVER "; a slot that is attached to the CPU"),
+    ON_LINUX(ISSUE_SDMA, "newer kernel and firmware; a slot that is attached to the CPU"),
     DO(ISSUE_SDMA, CPU, ON_CPU),
 
     DO(ISSUE_SAFETENSORS, RESTART, "go on from the checkpoint before it, the newest one that is whole"),
@@ -358,16 +406,20 @@ const struct issue_fix issue_fixes[] = {
         ISSUE_SAFETENSORS,
         "check the file (cairn tensor check FILE; a few hundred bytes are an LFS pointer), and download it again"),
 
-    ADVISE(ISSUE_DISK_FULL, "make room: df -h, quota; keep fewer checkpoints"),
+    ON_LINUX(ISSUE_DISK_FULL, "make room: df -h, quota; keep fewer checkpoints"),
+    ON_WINDOWS(ISSUE_DISK_FULL, "make room on the drive, or keep fewer checkpoints"),
     ADVISE(ISSUE_DISK_FULL, "resume from the last checkpoint that is whole (cairn tensor check FILE)"),
 
     ADVISE_WHEN(ISSUE_UNKNOWN, FIX_END_UNKNOWN,
                 "say how the run ended, by its exit status or as a hang:\n"
                 "cairn diagnose --exit CODE LOG\ncairn diagnose --hung LOG"),
-    ADVISE_WHEN(ISSUE_UNKNOWN, FIX_END_UNKNOWN,
-                "let the kernel speak: it knows of kills, resets and faults:\n"
-                "sudo dmesg | cairn diagnose LOG -"),
-    ADVISE(
+    ON_LINUX_WHEN(ISSUE_UNKNOWN, FIX_END_UNKNOWN,
+                  "let the kernel speak: it knows of kills, resets and faults:\n"
+                  "sudo dmesg | cairn diagnose LOG -"),
+    ON_WINDOWS(
+        ISSUE_UNKNOWN,
+        "run once more with AMD_LOG_LEVEL=1 and PYTHONFAULTHANDLER=1, and give cairn diagnose the whole log"),
+    ON_LINUX(
         ISSUE_UNKNOWN,
         "run once more with AMD_LOG_LEVEL=1 HSAKMT_DEBUG_LEVEL=3 PYTHONFAULTHANDLER=1, and give cairn diagnose the whole log and the output of dmesg"),
     ADVISE_WHEN(
@@ -375,10 +427,13 @@ const struct issue_fix issue_fixes[] = {
         "ask whoever may end programs here: other users, the batch system (its time limit), the container"),
     ADVISE_WHEN(ISSUE_UNKNOWN, FIX_BY_WATCH,
                 "ask the kernel and systemd:\nsudo journalctl --since -1h | grep -i kill"),
-    ADVISE(ISSUE_UNKNOWN, "cairn doctor tells whether the machine itself is in order"),
-    ADVISE_WHEN(
+    ON_LINUX(ISSUE_UNKNOWN, "cairn doctor tells whether the machine itself is in order"),
+    ON_WINDOWS_WHEN(
+        ISSUE_NO_FAILURE, FIX_END_UNKNOWN,
+        "if it died or stood still behind this, say so:\ncairn diagnose --exit CODE LOG\ncairn diagnose --hung LOG"),
+    ON_LINUX_WHEN(
         ISSUE_NO_FAILURE, FIX_END_UNKNOWN,
         "if it died or stood still behind this, say so:\n"
         "cairn diagnose --exit CODE LOG\ncairn diagnose --hung LOG\nsudo dmesg | cairn diagnose LOG -"),
-    { ISSUE_UNKNOWN, PERSON, FIX_ALWAYS, NULL, NULL, NULL },
+    { ISSUE_UNKNOWN, PERSON, FIX_ALWAYS, NULL, NULL, NULL, FIX_ON_ANY },
 };

@@ -102,7 +102,6 @@ extern const struct issue_sign issue_signs[];
  * is not known is left out, as is one whose condition is not met. */
 enum fix_when {
     FIX_ALWAYS,
-    FIX_LINUX,        /* HSA variables do not exist on Windows */
     FIX_EXPANDABLE,   /* expandable segments are on */
     FIX_NO_CACHING,   /* the caching allocator is off */
     FIX_SDMA_ON,      /* the copy engines have not been switched off */
@@ -132,13 +131,16 @@ enum fix_when {
     FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
     FIX_BY_GUARD,       /* one of cairn's own guards did it */
     FIX_NOT_BY_GUARD,
-    FIX_BY_WATCH,    /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
-    FIX_NO_DUMP,     /* nobody has written down where it stood */
-    FIX_END_UNKNOWN, /* nobody said how the run ended */
-    FIX_WINDOWS,
-    FIX_LIMIT_UNKNOWN, /* the limit is that of a machine that cannot be looked at */
-    FIX_LIMIT_LOW,     /* nor is the kernel's limit known to be wide enough */
+    FIX_BY_WATCH,         /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
+    FIX_NO_DUMP,          /* nobody has written down where it stood */
+    FIX_END_UNKNOWN,      /* nobody said how the run ended */
+    FIX_CPU_BUILD,        /* PyTorch is known not to be a ROCm build */
+    FIX_NOT_IN_CONTAINER, /* it is not known to have run in a container */
+    FIX_MAYBE_CONTAINER,  /* it did, or nothing is known of its machine */
+    FIX_LIMIT_UNKNOWN,    /* the limit is that of a machine that cannot be looked at */
+    FIX_LIMIT_LOW,        /* nor is the kernel's limit known to be wide enough */
 };
+enum fix_os { FIX_ON_ANY, FIX_ON_LINUX, FIX_ON_WINDOWS };
 struct issue_fix {
     enum issue issue;
     enum diagnose_action action; /* DIAGNOSE_ACT_NONE: for a person */
@@ -146,6 +148,7 @@ struct issue_fix {
     const char *set;   /* "NAME=value", with {keys}; NULL: none */
     const char *unset; /* names separated by spaces */
     const char *text;
+    enum fix_os os; /* variables that Windows does not read are left out there in any case */
 };
 extern const struct issue_fix issue_fixes[]; /* ends with a row whose text is NULL */
 

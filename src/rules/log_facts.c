@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/match.h"
+#include "rules/log_windows.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -60,6 +61,18 @@ static struct log_find see_windows(struct log_facts *f, const char *s, size_t n,
 {
     (void)s, (void)n, (void)at;
     f->windows = true;
+    return nothing;
+}
+
+static struct log_find see_status(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    f->windows |= log_windows_has_status(s, n, at);
+    return nothing;
+}
+
+static struct log_find see_drive(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    f->windows |= log_windows_has_path(s, n, at + strlen(" C"));
     return nothing;
 }
 
@@ -239,7 +252,20 @@ static const struct {
     { ".dll", see_windows },
     { "Windows 1", see_windows },
     { "Windows-1", see_windows },
-    { "PS C:\\", see_windows },
+    { " C:\\", see_drive },
+    { " D:\\", see_drive },
+    { " E:\\", see_drive },
+    { "\\Users\\", see_windows },
+    { "\\Lib\\", see_windows },
+    { "\\venv\\", see_windows },
+    { "\\Scripts\\", see_windows },
+    { "python.exe", see_windows },
+    { "$env:", see_windows },
+    { "0xC0", see_status },
+    { "-10737", see_status },
+    { "-10665", see_status },
+    { "32212", see_status },
+    { "32283", see_status },
     { "microsoft-standard-WSL", see_wsl },
     { "WSL2", see_wsl },
     { "Traceback (most recent call last)", see_traceback },

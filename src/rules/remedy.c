@@ -395,3 +395,15 @@ const char *remedy_torch(const struct look *l)
         l, say(l, "%s\"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio --index-url " AMD_INDEX,
                again, c->gfx, c->gfx));
 }
+
+const char *remedy_torch_windows(const struct look *l)
+{
+    const struct gfx_chip *c = l->chip;
+    if (!c || !c->therock)
+        return NULL;
+    return say(
+        l,
+        "python -m pip install --force-reinstall \"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio "
+        "--index-url " AMD_INDEX,
+        c->gfx, c->gfx);
+}

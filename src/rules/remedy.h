@@ -28,5 +28,7 @@ const char *remedy_container(const struct look *l);
 const char *remedy_pip(const struct look *l, const char *arguments);
 /* Installs the PyTorch wheel that carries code for the GPU; NULL when no wheel does. */
 const char *remedy_torch(const struct look *l);
+/* The same for Windows, where pytorch.org has none; NULL too when the chip is not known. */
+const char *remedy_torch_windows(const struct look *l);
 
 #endif

@@ -49,9 +49,6 @@ SHELLS = {
 }
 
 INVALID_FUNCTION = 'RuntimeError: HIP error: invalid device function\n'
-POWERSHELL = 'PS C:\\toolkit> $env:HSA_OVERRIDE_GFX_VERSION = "11.0.0"\nPS C:\\toolkit> python run.py wan22.yaml\n'
-
-
 def tree(where, chip, kind):
     folder = where / f'{chip}-{kind}'
     if not folder.exists():
@@ -285,7 +282,68 @@ def an_invalid_argument(check, where):
         check(place(answer, ('set', 'HSA_ENABLE_SDMA', '0')) == 1, 'the copy engines')
 
 
-CASES = [weights_that_never_load, an_invalid_argument, memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
+LINUX_WORDS = ('sudo', 'dmesg', 'docker', 'container', '/dev/', '/etc/', 'export ', 'cairn run', 'cairn doctor', 'ttm.',
+               'amdgpu.', 'rocminfo', 'usermod', 'kernel parameter', 'python3 ', '.venv/bin')
+POWERSHELL = 'PS C:\\toolkit> $env:HSA_OVERRIDE_GFX_VERSION = "11.0.0"\nPS C:\\toolkit> python run.py wan22.yaml\n'
+WINDOWS = [  # the log, the class, what is proposed
+    ('ROCm driver crash (0xC0000005)\n  rocblas_create_handle()\n', 'native-crash', None),
+    ('Process finished with exit code -1073741819 (0xC0000005)\n', 'native-crash', None),
+    ('exit code 0xC0000409\n', 'native-crash', None),
+    ('exit code 0xc0000374\n', 'native-crash', None),
+    ('exited with code -1073741795\n', 'native-crash', None),
+    ('exited with 3221225781\n', 'lib-load', 'Visual C++'),
+    ('OSError: [WinError 1455] The paging file is too small for this operation to complete\n', 'host-oom', 'paging file'),
+    ('OSError: [WinError 1455] Die Auslagerungsdatei ist zu klein\n', 'host-oom', 'paging file'),
+    ('Error: (os error 1455)\n' + POWERSHELL, 'host-oom', 'paging file'),
+    (POWERSHELL + INVALID_FUNCTION, 'no-kernel-image', 'device-gfx1151'),
+    (POWERSHELL + 'RuntimeError: HIP error: invalid argument\n', 'hip-invalid-argument', ('set', 'PAL_DISABLE_SDMA', '1')),
+    (POWERSHELL + oom('2.00', '64.00', '0.50', '40.51', '20.68'), 'oom-fragmentation', None),
+    (POWERSHELL + oom('8.00', '62.00', '1.00', '60.00', '0.20'), 'oom-unified-limit', 'Adrenalin'),
+    (POWERSHELL + 'RuntimeError: No HIP GPUs are available\n', 'no-device', 'Adrenalin'),
+    (POWERSHELL + 'RuntimeError: HIP error: unspecified launch failure\n', 'gpu-reset', 'TdrDelay'),
+    (POWERSHELL + 'AssertionError: Torch not compiled with CUDA enabled\n', 'torch-not-rocm', 'device-gfx1151'),
+    (POWERSHELL + 'OSError: [Errno 28] No space left on device\n', 'disk-full', None),
+    (POWERSHELL + 'Memory access fault by GPU node-1 on address 0x1e4000. Reason: Page not present\n', 'gpu-memory-fault', None),
+    (POWERSHELL + 'something else\n', None, None),
+]
+
+
+def logs_of_windows(check, where):
+    """They get answers for Windows, whatever machine cairn runs on."""
+    for options in (['-n', '--gfx', 'gfx1151'], ['--gfx', 'gfx1151', '--root', DATA / MACHINES['halo'][0]]):
+        for log, wanted, step in WINDOWS:
+            answer = diagnose(log, {}, options)
+            check(wanted in (None, answer['class']), f'{log!r}: {answer["class"]}')
+            texts = [answer['cause'], *(fix['text'] for fix in answer['fix'])]
+            check(not any(word in text for text in texts for word in LINUX_WORDS), f'{log!r}: {texts}')
+            check(not any(r[1].startswith(('HSA_', 'ROCR_', 'LD_', 'CAIRN_')) for r in rungs(answer)), list(rungs(answer)))
+            check(step is None or place(answer, step) < 99, f'{log!r}: no {step}')
+
+
+def what_to_type_on_windows(check, where):
+    def text(log):
+        return subprocess.run([CAIRN, 'diagnose', '-n', '--gfx', 'gfx1151', '-'], input=log, env={}, text=True,
+                              capture_output=True, check=True).stdout
+    said = text(POWERSHELL + oom('2.00', '64.00', '0.50', '40.51', '20.68'))
+    check("$env:PYTORCH_HIP_ALLOC_CONF = 'garbage" in said and 'export ' not in said, said)
+    said = text(POWERSHELL + '$env:PYTORCH_NO_HIP_MEMORY_CACHING = "1"\nexit code 0xC0000005\n')
+    check('Env:PYTORCH_NO_HIP_MEMORY_CACHING' in said and 'unset ' not in said, said)
+    check(not any(line.endswith('\\') for line in said.splitlines()), said)
+    said = text('HSA_OVERRIDE_GFX_VERSION=9.0.0\n/home/user/train.py\nSegmentation fault (core dumped)\n')
+    check('unset HSA_OVERRIDE_GFX_VERSION' in said, said)
+
+
+def exit_statuses_of_windows(check, where):
+    for code in ('3221225477', '0xC0000005', '0xc0000005', '-1073741819'):
+        answer = diagnose('step 1\n', {}, ['-n', f'--exit={code}'])
+        check(answer['class'] == 'native-crash' and 'exit status 3221225477 (0xC0000005)' in answer['facts_used'], answer)
+        check(not any(r[1].startswith('HSA_') for r in rungs(answer)), list(rungs(answer)))
+    for code in ('-1', '0x', '0xG', '-5000000000', '0x1FFFFFFFF', '-1073741819x'):
+        p = subprocess.run([CAIRN, 'diagnose', '-n', f'--exit={code}', '-'], input='', text=True, capture_output=True, check=False)
+        check(p.returncode == 2 and not p.stdout, f'{code}: {p.returncode}')
+
+
+CASES = [logs_of_windows, what_to_type_on_windows, exit_statuses_of_windows, weights_that_never_load, an_invalid_argument, memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
 
 
 def findings_of(case, where):
