@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 /* Elements of a piece: what is read and what is written stay in the second-level cache together.  Past the page cache
- * nothing reads ahead, and larger pieces make up for it. */
-enum { PIECE = 128 * 1024, DIRECT_PIECE = 1024 * 1024 };
+ * nothing reads ahead, and larger pieces make up for it; and where elements lie scattered, each piece takes a little from
+ * everywhere. */
+enum { PIECE = 128 * 1024, DIRECT_PIECE = 1024 * 1024, SCATTERED_PIECE = 2048 * 1024 };
 /* With --direct, a piece leaves the page cache when this many later ones are written: by then it is on the disk. */
 enum { DROP_AFTER = 16 };
 
@@ -268,10 +269,15 @@ static int measure_piece(void *context, size_t index, struct cairn_error *err)
     return whole ? run_piece(j, index, measure, err) : 0;
 }
 
+static uint64_t usual_piece(const struct tensor_source *src)
+{
+    return src->scattered ? SCATTERED_PIECE : src->direct ? DIRECT_PIECE : PIECE;
+}
+
 /* Whole blocks where scales are made, so that each is made once. */
 static uint64_t piece_length(const struct job *j, const struct convert_step *s)
 {
-    uint64_t piece = j->src->direct ? DIRECT_PIECE : PIECE;
+    uint64_t piece = usual_piece(j->src);
     if (s->action == CONVERT_COPY)
         return piece * 8;
     if (s->action == CONVERT_SCALE && s->block < s->from->elements)
@@ -293,7 +299,7 @@ static int make_pieces(struct job *j, struct cairn_error *err)
     j->absmax = calloc(j->plan.n + 1, sizeof(*j->absmax));
     if (!j->pieces || !j->absmax)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu pieces", n);
-    j->longest = j->src->direct ? DIRECT_PIECE : PIECE;
+    j->longest = usual_piece(j->src);
     for (size_t i = 0; i < j->plan.n; i++) {
         uint64_t length = step_length(&j->plan.steps[i]), most = piece_length(j, &j->plan.steps[i]);
         for (uint64_t at = 0; at < length; at += most)

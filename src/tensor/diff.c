@@ -117,12 +117,13 @@ static int compare_piece(void *context, size_t i, struct cairn_error *err)
     struct piece *piece = &j->pieces[i];
     const struct diff_pair *p = &j->pairs[piece->pair];
     size_t size_a = unit_size(p->a), size_b = unit_size(p->b);
-    CLEANUP(mem_free) char *a = malloc(BUFFER * size_a);
-    CLEANUP(mem_free) char *b = malloc(BUFFER * size_b);
+    uint64_t most = j->a->scattered || j->b->scattered ? PIECE : BUFFER;
+    CLEANUP(mem_free) char *a = malloc(most * size_a);
+    CLEANUP(mem_free) char *b = malloc(most * size_b);
     if (!a || !b)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory to compare %s", p->a->name);
     for (uint64_t done = 0; done < piece->n;) {
-        uint64_t n = piece->n - done < BUFFER ? piece->n - done : BUFFER, first = piece->first + done;
+        uint64_t n = piece->n - done < most ? piece->n - done : most, first = piece->first + done;
         if (source_read_bytes(j->a, p->a, first * size_a, n * size_a, a, err) ||
             source_read_bytes(j->b, p->b, first * size_b, n * size_b, b, err))
             return -1;

@@ -11,6 +11,8 @@
 /* A piece is one thread's work; it is read a buffer at a time, small enough to be scanned while it is in L2.  Both
  * are whole chunks of every dtype. */
 enum { PIECE_BYTES = 8 << 20, BUFFER_BYTES = 256 << 10, DIRECT_BUFFER_BYTES = 4 << 20 };
+/* Scattered elements are gathered a whole piece at once. */
+enum { SCATTERED_BYTES = PIECE_BYTES };
 
 struct piece {
     const struct st_tensor *tensor; /* NULL: bytes that are only summed */
@@ -39,7 +41,6 @@ static void job_release(struct job *j)
     free(j->pieces);
 }
 
-/* What scattered elements are gathered into is as large as the whole piece: see source_is_scattered. */
 static int scan_into(struct job *j, struct piece *p, char *buffer, size_t size, struct cairn_error *err)
 {
     for (uint64_t done = 0; done < p->n;) {
@@ -154,7 +155,7 @@ int scan_source(const struct tensor_source *src, int threads, struct scan_stats 
     CLEANUP(job_release) struct job job = { .src = src, .progress = progress };
     if (source_sums(src, &job.arena, &job.sums, &job.n_sums, err) || cut_all(&job, err))
         return -1;
-    job.buffer_bytes = src->direct ? DIRECT_BUFFER_BYTES : BUFFER_BYTES;
+    job.buffer_bytes = src->scattered ? SCATTERED_BYTES : src->direct ? DIRECT_BUFFER_BYTES : BUFFER_BYTES;
     if (src->direct && threads <= 0)
         threads = 2 * parallel_threads(); /* half of them wait for the disk */
     scratch_init(&job.scratch, job.buffer_bytes);

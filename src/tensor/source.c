@@ -93,6 +93,7 @@ static int torch_open(struct tensor_source *s, struct cairn_error *err)
     s->tensors = f->tensors;
     s->n_tensors = f->n_tensors;
     s->n_files = 1;
+    s->scattered = torch_file_is_scattered(f);
     return 0;
 }
 

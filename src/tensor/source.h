@@ -21,6 +21,7 @@ struct tensor_source {
     size_t n_meta;
     size_t n_files; /* more than one: shards */
     bool direct;    /* data is read past the page cache; in pieces of a MiB or more, if possible */
+    bool scattered; /* a large tensor lies out of order; in pieces of many MiB, if possible */
 
     /* Inside. */
     const struct source_format *how;

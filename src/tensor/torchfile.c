@@ -2,6 +2,7 @@
 #include "tensor/torchfile.h"
 
 #include "base/str.h"
+#include "tensor/torch_gather.h"
 #include "tensor/torch_pickle.h"
 #include "tensor/zip.h"
 #include <inttypes.h>
@@ -11,17 +12,10 @@
 #include <unistd.h>
 
 enum {
-    /* A tensor may repeat the elements of its storage (stride 0), so that a few bytes can claim any size. */
-    REPEAT_MAX = 1 << 28,
-    RUN_BYTES = 4096, /* pieces of at least this size are read one by one */
-};
-
-struct torch_strided {
-    uint64_t at; /* of its first element, in the file */
-    size_t size; /* bytes of one element */
-    const uint64_t *stride;
-    bool whole; /* its elements lie in one piece, in order */
-    const struct zip_entry *entry;
+    /* Tensors may share a storage or repeat its elements (stride 0), so that a few bytes can claim any size.  All of them
+     * together may claim so many times the bytes of the file, and SHARED_MIN besides. */
+    SHARED_TIMES = 16,
+    SHARED_MIN = 1 << 30,
 };
 
 /* What an archive offers besides the pickle. */
@@ -162,11 +156,16 @@ static int add_tensor(struct torch_file *f, const struct archive *z, const struc
                           "%s: tensor %s reaches %" PRIu64 " bytes into %s (at byte %" PRIu64
                           "), which has %" PRIu64,
                           f->path, named->name, reach_bytes, e->name, at, e->size);
-    if (bytes > e->size && elements > REPEAT_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s repeats %" PRIu64 " bytes to %" PRIu64, f->path,
-                          named->name, e->size, bytes);
+    uint64_t claimed; /* what the storage says of itself; torch goes by it */
+    if (__builtin_mul_overflow(v->storage->n, v->storage->type ? v->storage->type->size : 1, &claimed) ||
+        reach_bytes > claimed)
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s: tensor %s reaches %" PRIu64 " bytes into a storage that says it has %" PRIu64
+                          " elements",
+                          f->path, named->name, reach_bytes, v->storage->n);
+    uint64_t data_at = at;
     at += v->offset * v->type->size;
-    *how = (struct torch_strided){ at, v->type->size, v->stride, view_is_whole(v, elements), e };
+    *how = (struct torch_strided){ at, v->type->size, v->stride, view_is_whole(v, elements), e, data_at };
     *t = (struct st_tensor){
         .name = named->name,
         .dtype = v->type->dtype,
@@ -200,6 +199,46 @@ static int check_names(const struct torch_file *f, const struct archive *z, stru
     return 0;
 }
 
+static int check_total(const struct torch_file *f, struct cairn_error *err)
+{
+    uint64_t total = 0, most = f->size * SHARED_TIMES + SHARED_MIN;
+    for (size_t i = 0; i < f->n_tensors; i++)
+        if (__builtin_add_overflow(total, f->tensors[i].bytes, &total) || total > most)
+            return cairn_fail(err, CAIRN_EFORMAT,
+                              "%s: its tensors repeat the %" PRIu64 " bytes of the file more than %d times",
+                              f->path, f->size, SHARED_TIMES);
+    return 0;
+}
+
+struct extent {
+    uint64_t from, to;
+    const char *name;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct extent *x = a, *y = b;
+    return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : strcmp(x->name, y->name);
+}
+
+/* No writer makes two entries of the same bytes; of such an archive each reader sees another. */
+static int check_overlap(const struct torch_file *f, struct cairn_error *err)
+{
+    CLEANUP(mem_free) struct extent *list = calloc(f->n_tensors + 1, sizeof(*list));
+    if (!list)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu tensors", f->path, f->n_tensors);
+    for (size_t i = 0; i < f->n_tensors; i++) {
+        const struct torch_strided *how = &f->strided[i];
+        list[i] = (struct extent){ how->data_at, how->data_at + how->entry->size, how->entry->name };
+    }
+    qsort(list, f->n_tensors, sizeof(*list), by_place);
+    for (size_t i = 1; i < f->n_tensors; i++)
+        if (list[i].name != list[i - 1].name && list[i].from < list[i - 1].to)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: the entries %s and %s overlap", f->path,
+                              list[i - 1].name, list[i].name);
+    return 0;
+}
+
 static int read_archive(struct torch_file *f, struct cairn_error *err)
 {
     struct archive z = { 0 };
@@ -215,7 +254,7 @@ static int read_archive(struct torch_file *f, struct cairn_error *err)
             return -1;
     f->strided = strided;
     f->n_tensors = z.n;
-    return 0;
+    return check_total(f, err) || check_overlap(f, err) ? -1 : 0;
 }
 
 int torch_file_sums(const struct torch_file *f, struct arena *a, struct st_sum **out, size_t *n,
@@ -239,6 +278,14 @@ int torch_file_sums(const struct torch_file *f, struct arena *a, struct st_sum *
         *ARENA_PUSH(a, *out, *n) = sum;
     }
     return 0;
+}
+
+bool torch_file_is_scattered(const struct torch_file *f)
+{
+    for (size_t i = 0; i < f->n_tensors; i++)
+        if (!f->strided[i].whole && f->tensors[i].bytes > 1 << 20)
+            return true;
+    return false;
 }
 
 bool torch_file_lies_in(const struct torch_file *f, const struct st_tensor *t, const struct st_sum *sum)
@@ -265,102 +312,10 @@ void torch_file_close(struct torch_file *f)
     *f = (struct torch_file){ .fd = -1 };
 }
 
-/* A walk over the elements of a tensor in the order of its shape. */
-struct walk {
-    const struct st_tensor *t;
-    const struct torch_strided *how;
-    uint64_t index[ST_RANK_MAX];
-    uint64_t place; /* of the present element in the storage, from the tensor's first */
-};
-
-static void walk_start(struct walk *w, const struct st_tensor *t, const struct torch_strided *how,
-                       uint64_t first)
-{
-    w->t = t;
-    w->how = how;
-    w->place = 0;
-    for (int i = t->rank; i-- > 0; first /= t->shape[i]) {
-        w->index[i] = first % t->shape[i];
-        w->place += w->index[i] * how->stride[i];
-    }
-}
-
-/* Steps over n elements of dimension d, of which at least n are left before its end. */
-static void walk_step(struct walk *w, int d, uint64_t n)
-{
-    w->index[d] += n;
-    w->place += n * w->how->stride[d];
-    for (; d > 0 && w->index[d] == w->t->shape[d]; d--) {
-        w->place += w->how->stride[d - 1] - w->index[d] * w->how->stride[d];
-        w->index[d] = 0;
-        w->index[d - 1]++;
-    }
-}
-
-/* Rows that lie in one piece are read one by one. */
-static int read_rows(const struct torch_file *f, struct walk *w, uint64_t n, char *into,
-                     struct cairn_error *err)
-{
-    int last = w->t->rank - 1;
-    size_t size = w->how->size;
-    while (n) {
-        uint64_t left = w->t->shape[last] - w->index[last], run = n < left ? n : left;
-        if (file_read_at(f->fd, f->path, into, run * size, w->how->at + w->place * size, err))
-            return -1;
-        walk_step(w, last, run);
-        into += run * size;
-        n -= run;
-    }
-    return 0;
-}
-
-/* The part of the storage that elements first … first+n-1 lie in.  Above the first dimension in which the two ends
- * differ there is nothing to choose; below it anything may be touched. */
-static void touched(const struct st_tensor *t, const struct torch_strided *how, uint64_t first, uint64_t n,
-                    uint64_t *from, uint64_t *to)
-{
-    struct walk a, b;
-    int d = 0;
-    walk_start(&a, t, how, first);
-    walk_start(&b, t, how, first + n - 1);
-    *from = *to = 0;
-    for (; d < t->rank && a.index[d] == b.index[d]; d++)
-        *from += a.index[d] * how->stride[d];
-    *to = *from;
-    if (d < t->rank) {
-        *from += a.index[d] * how->stride[d];
-        *to += b.index[d] * how->stride[d];
-    }
-    for (d++; d < t->rank; d++)
-        *to += (t->shape[d] - 1) * how->stride[d];
-}
-
-/* Elements that lie anywhere: the part of the storage that holds them is read at once, then picked from. */
-static int read_scattered(const struct torch_file *f, struct walk *w, uint64_t first, uint64_t n, char *into,
-                          struct cairn_error *err)
-{
-    uint64_t from, to;
-    size_t size = w->how->size;
-    touched(w->t, w->how, first, n, &from, &to);
-    size_t bytes = (size_t)(to - from + 1) * size;
-    CLEANUP(mem_free) char *part = malloc(bytes);
-    if (!part)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: tensor %s: no memory for the %zu bytes it is spread over",
-                          f->path, w->t->name, bytes);
-    if (file_read_at(f->fd, f->path, part, bytes, w->how->at + from * size, err))
-        return -1;
-    for (; n; n--, into += size) {
-        memcpy(into, part + (w->place - from) * size, size);
-        walk_step(w, w->t->rank - 1, 1);
-    }
-    return 0;
-}
-
 int torch_file_read_bytes(const struct torch_file *f, const struct st_tensor *t, uint64_t byte, uint64_t n,
                           void *into, struct cairn_error *err)
 {
     const struct torch_strided *how = &f->strided[t - f->tensors];
-    struct walk w;
     if (byte > t->bytes || n > t->bytes - byte || byte % how->size || n % how->size)
         return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s has no bytes %" PRIu64 " to %" PRIu64, f->path,
                           t->name, byte, byte + n);
@@ -368,11 +323,8 @@ int torch_file_read_bytes(const struct torch_file *f, const struct st_tensor *t,
         return 0;
     if (how->whole)
         return file_read_at(f->fd, f->path, into, n, how->at + byte, err);
-    walk_start(&w, t, how, byte / how->size);
-    int last = t->rank - 1;
-    if (how->stride[last] == 1 && t->shape[last] * how->size >= RUN_BYTES)
-        return read_rows(f, &w, n / how->size, into, err);
-    return read_scattered(f, &w, byte / how->size, n / how->size, into, err);
+    return torch_gather(&(struct torch_bytes){ f->fd, f->path }, t, how, byte / how->size, n / how->size,
+                        into, err);
 }
 
 int torch_file_read(const struct torch_file *f, const struct st_tensor *t, uint64_t first, uint64_t n,

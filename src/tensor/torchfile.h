@@ -37,6 +37,9 @@ int torch_file_read(const struct torch_file *f, const struct st_tensor *t, uint6
 int torch_file_read_bytes(const struct torch_file *f, const struct st_tensor *t, uint64_t byte, uint64_t n,
                           void *into, struct cairn_error *err);
 
+/* Has it a large tensor whose elements lie out of order?  They are best read in pieces of many MiB: each piece takes a
+ * little from everywhere. */
+bool torch_file_is_scattered(const struct torch_file *f);
 /* The sums that the archive has of its entries; *out is in the arena.  Fails if an entry is not where it should be. */
 int torch_file_sums(const struct torch_file *f, struct arena *a, struct st_sum **out, size_t *n,
                     struct cairn_error *err);

@@ -4,7 +4,10 @@
 #include "tensor/torchfile.h"
 
 #include "base/fault.h"
+#include "base/str.h"
 #include "check.h"
+#include "tensor/crc32.h"
+#include "tensor/scan.h"
 #include "tensor/source.h"
 #include "tree.h"
 #include <errno.h>
@@ -363,6 +366,198 @@ static void says_when_the_file_shrinks_while_it_is_read(void)
     torch_file_close(&f);
 }
 
+/* ---- files of our own ---- */
+
+/* A .pth with stored entries, in memory. */
+struct archive {
+    struct str bytes, directory;
+    int n;
+};
+
+static void add_number(struct str *to, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++, v >>= 8)
+        str_addn(to, &(char){ (char)(v & 0xff) }, 1);
+}
+
+/* at: of its local header; UINT64_MAX: it follows those before. */
+static void add_entry(struct archive *a, const char *name, const char *data, size_t n, uint64_t at)
+{
+    uint64_t here = at == UINT64_MAX ? a->bytes.len : at;
+    uint32_t crc = crc32_add(0, data, n);
+    for (int central = 0; central < 2; central++) {
+        struct str *to = central ? &a->directory : &a->bytes;
+        if (!central && at != UINT64_MAX)
+            continue;
+        str_addn(to, central ? "PK\1\2\0\0" : "PK\3\4", central ? 6 : 4);
+        add_number(to, 0, 12); /* version, flags, method, time, date; then the sum */
+        to->len -= 2;
+        add_number(to, crc, 4);
+        add_number(to, n, 4);
+        add_number(to, n, 4);
+        add_number(to, strlen(name), 2);
+        add_number(to, 0, central ? 14 - 2 : 2);
+        if (central)
+            add_number(to, here, 4);
+        str_add(to, name);
+    }
+    if (at == UINT64_MAX)
+        str_addn(&a->bytes, data, n);
+    a->n++;
+}
+
+static const char *put_archive(struct archive *a, const char *name)
+{
+    uint64_t at = a->bytes.len;
+    str_addn(&a->bytes, a->directory.s, a->directory.len);
+    str_addn(&a->bytes, "PK\5\6\0\0\0\0", 8);
+    add_number(&a->bytes, (uint64_t)a->n, 2);
+    add_number(&a->bytes, (uint64_t)a->n, 2);
+    add_number(&a->bytes, a->directory.len, 4);
+    add_number(&a->bytes, at, 4);
+    add_number(&a->bytes, 0, 2);
+    tree_put_bytes(&tmp, name, a->bytes.s, a->bytes.len);
+    str_release(&a->bytes);
+    str_release(&a->directory);
+    return tree_path(&tmp, name);
+}
+
+/* One tensor of the pickle: of f32, over data/KEY, which says it has `claims` elements. */
+static void add_tensor(struct str *p, int name, int key, uint32_t claims, const uint32_t shape[3],
+                       const uint32_t stride[3])
+{
+    char text[32];
+    snprintf(text, sizeof(text), "t%06d", name);
+    str_addn(p, "X\7\0\0\0", 5);
+    str_add(p, text);
+    str_add(p, "ctorch._utils\n_rebuild_tensor_v2\n((");
+    str_addn(p, "X\7\0\0\0storage", 12);
+    str_add(p, "ctorch\nFloatStorage\n");
+    str_addn(p, "X\1\0\0\0", 5);
+    str_addn(p, &(char){ (char)('0' + key) }, 1);
+    str_addn(p, "X\3\0\0\0cpuJ", 9);
+    add_number(p, claims, 4);
+    str_addn(p, "tQK\0(", 5);
+    for (int i = 0; i < 3; i++) {
+        str_add(p, "J");
+        add_number(p, shape[i], 4);
+    }
+    str_add(p, "t(");
+    for (int i = 0; i < 3; i++) {
+        str_add(p, "J");
+        add_number(p, stride[i], 4);
+    }
+    str_add(p, "t\x89"
+               "ccollections\nOrderedDict\n)RtRs");
+}
+
+/* `n` such tensors over one storage of so many numbers: 0, 1, 2 … */
+static const char *put_tensors(const char *name, int n, uint32_t numbers, uint32_t claims,
+                               const uint32_t shape[3], const uint32_t stride[3])
+{
+    struct archive a = { 0 };
+    CLEANUP(str_release) struct str pickle = { 0 };
+    CLEANUP(mem_free) float *storage = malloc((size_t)numbers * sizeof(float));
+    for (uint32_t i = 0; i < numbers; i++)
+        storage[i] = (float)i;
+    str_addn(&pickle, "\x80\2}", 3);
+    for (int i = 0; i < n; i++)
+        add_tensor(&pickle, i, 0, claims, shape, stride);
+    str_add(&pickle, ".");
+    add_entry(&a, "archive/data.pkl", pickle.s, pickle.len, UINT64_MAX);
+    add_entry(&a, "archive/data/0", (const char *)storage, (size_t)numbers * sizeof(float), UINT64_MAX);
+    return put_archive(&a, name);
+}
+
+/* Bytes that this process has read so far; 0: the kernel does not count them. */
+static uint64_t bytes_read(void)
+{
+    FILE *f = fopen("/proc/self/io", "r");
+    unsigned long long n = 0;
+    if (f && fscanf(f, "rchar: %llu", &n) != 1)
+        n = 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* Elements in any order cost about the bytes of the file, not those of the file for each piece. */
+static void scattered_elements_are_read_once(void)
+{
+    static const struct {
+        uint32_t shape[3], stride[3];
+    } cases[] = {
+        { { 1, 2048, 1500 }, { 1, 1, 2048 } },       /* a transposed matrix */
+        { { 3, 1000, 1024 }, { 1, 3072, 3 } },       /* channels last */
+        { { 1024, 3, 1000 }, { 1, 1024000, 1024 } }, /* the first dimension innermost */
+        { { 30, 100, 1024 }, { 102400, 1, 100 } },   /* many small matrices, each transposed */
+        { { 1, 1500, 1024 }, { 1, 2048, 2 } },       /* every second column */
+        { { 2, 1500, 1024 }, { 0, 1024, 1 } },       /* one matrix, twice */
+    };
+    for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+        const uint32_t *shape = cases[c].shape, *stride = cases[c].stride;
+        enum { NUMBERS = 2048 * 1500 };
+        struct tensor_source src;
+        struct scan_stats stats;
+        struct cairn_error err = { 0 };
+        REQUIRE(!source_open(&src, put_tensors("scattered.pth", 1, NUMBERS, NUMBERS, shape, stride), &err));
+        uint64_t n = src.tensors[0].elements, before = bytes_read();
+        CHECK(!scan_source(&src, 1, &stats, NULL, &err));
+        uint64_t most = (src.tensors[0].bytes + 2 * NUMBERS * sizeof(float)) * 2;
+        if (before && bytes_read() - before > most)
+            CHECK_FAIL_("case %zu: %llu bytes were read of %llu", c,
+                        (unsigned long long)(bytes_read() - before),
+                        (unsigned long long)src.tensors[0].bytes);
+        CLEANUP(mem_free) float *v = malloc(n * sizeof(float));
+        /* Pieces that begin and end anywhere. */
+        for (uint64_t at = 0, m; at < n; at += m) {
+            m = n - at < 700001 ? n - at : 700001;
+            CHECK(!source_read(&src, &src.tensors[0], at, m, v + at, &err));
+        }
+        uint64_t i = 0, bad = 0;
+        for (uint32_t x = 0; x < shape[0]; x++)
+            for (uint32_t y = 0; y < shape[1]; y++)
+                for (uint32_t z = 0; z < shape[2]; z++)
+                    bad += v[i++] != (float)(x * stride[0] + y * stride[1] + z * stride[2]);
+        CHECK_INT(bad, 0);
+        source_close(&src);
+    }
+}
+
+static void refuses_what_repeats_without_end(void)
+{
+    static const uint32_t huge[3] = { 1, 1 << 14, 1 << 14 }, none[3] = { 0, 0, 0 };
+    refused(put_tensors("repeats.pth", 1000, 4, 4, huge, none), "repeat");
+    static const uint32_t small[3] = { 1, 16, 16 };
+    struct torch_file f;
+    struct cairn_error err = { 0 };
+    CHECK(!torch_file_open(&f, put_tensors("repeats.pth", 1000, 4, 4, small, none), &err));
+    torch_file_close(&f);
+}
+
+static void refuses_a_view_beyond_what_the_storage_claims(void)
+{
+    static const uint32_t shape[3] = { 1, 1, 4 }, stride[3] = { 4, 4, 1 };
+    refused(put_tensors("claims.pth", 1, 4, 1, shape, stride), "storage");
+}
+
+static void refuses_entries_that_overlap(void)
+{
+    static const uint32_t shape[3] = { 1, 1, 4 }, stride[3] = { 4, 4, 1 };
+    struct archive a = { 0 };
+    CLEANUP(str_release) struct str pickle = { 0 };
+    float storage[4] = { 0 };
+    str_addn(&pickle, "\x80\2}", 3);
+    add_tensor(&pickle, 0, 0, 4, shape, stride);
+    add_tensor(&pickle, 1, 1, 4, shape, stride);
+    str_add(&pickle, ".");
+    add_entry(&a, "archive/data.pkl", pickle.s, pickle.len, UINT64_MAX);
+    uint64_t at = a.bytes.len;
+    add_entry(&a, "archive/data/0", (const char *)storage, sizeof(storage), UINT64_MAX);
+    add_entry(&a, "archive/data/1", (const char *)storage, sizeof(storage), at);
+    refused(put_archive(&a, "overlap.pth"), "overlap");
+}
+
 int main(void)
 {
     tree_make(&tmp);
@@ -387,6 +582,10 @@ int main(void)
     RUN(survives_every_changed_byte);
     RUN(tells_every_outside_failure);
     RUN(says_when_the_file_shrinks_while_it_is_read);
+    RUN(scattered_elements_are_read_once);
+    RUN(refuses_what_repeats_without_end);
+    RUN(refuses_a_view_beyond_what_the_storage_claims);
+    RUN(refuses_entries_that_overlap);
     tree_remove(&tmp);
     return check_done();
 }
