@@ -268,6 +268,8 @@ const struct issue_rule issue_rules_device[] = {
     { "unsigned module loading is restricted", NULL, NULL, ISSUE_DRIVER_OLD, 78, RULE_KERNEL,
       "Linux, lockdown" },
     { "dpkg: error processing package", "amdgpu|rocm|dkms", "nvidia", ISSUE_DRIVER_OLD, 80, 0, "dpkg" },
+    { "Unexpected error from hipGetDeviceCount", NULL, "HIP initialization:", ISSUE_DRIVER_OLD, 68, 0,
+      "PyTorch" },
     { "hsa api call failure", NULL, NULL, ISSUE_DRIVER_OLD, 58, RULE_SOFT, ROCMINFO },
     { "HSA_STATUS_ERROR: A generic error", NULL, NULL, ISSUE_DRIVER_OLD, 60, RULE_SOFT, ROCMINFO },
     { "CUDA unknown error", NULL, NULL, ISSUE_DRIVER_OLD, 60, RULE_CUDA, "PyTorch, c10/cuda" },

@@ -119,6 +119,10 @@ const struct issue_rule issue_rules_foreign[] = {
     { "static assertion failed", NULL, NULL, ISSUE_NOT_ROCM, 66, RULE_SOFT, "compilers" },
     { "error: no matching function for call", NULL, NULL, ISSUE_NOT_ROCM, 66, RULE_SOFT, "compilers" },
     { "error: use of undeclared identifier", NULL, NULL, ISSUE_NOT_ROCM, 66, RULE_SOFT, "compilers" },
+    { "Could not build wheels", NULL, NULL, ISSUE_NOT_ROCM, 70, RULE_SOFT, "pip" },
+    { "is not recognized as an internal or external command", NULL, NULL, ISSUE_NOT_ROCM, 86, 0, "Windows" },
+    { "CommandNotFoundException", NULL, NULL, ISSUE_NOT_ROCM, 84, RULE_SOFT, "PowerShell" },
+    { "TOMLDecodeError", NULL, NULL, ISSUE_NOT_ROCM, 88, 0, "Python, tomllib" },
 
     /* Data. */
     { "No data found. Please verify arguments", NULL, NULL, ISSUE_NOT_ROCM, 92, 0, "sd-scripts" },

@@ -98,6 +98,7 @@ const struct issue_rule issue_rules_memory[] = {
     { "std::bad_alloc", NULL, NULL, ISSUE_HOST_OOM, 78, 0, "libstdc++" },
     { "aging file is too small", NULL, NULL, ISSUE_HOST_OOM, 92, 0, "Windows, error 1455" },
     { "WinError 1455", NULL, NULL, ISSUE_HOST_OOM, 92, 0, "Windows" },
+    { "memory allocation of ", "bytes failed", NULL, ISSUE_HOST_OOM, 84, 0, "Rust" },
     { "[WinError 8]", NULL, NULL, ISSUE_HOST_OOM, 86, 0, "Windows" },
     { "[WinError 1450]", NULL, NULL, ISSUE_HOST_OOM, 84, 0, "Windows" },
     { "(os error 1455)", NULL, NULL, ISSUE_HOST_OOM, 92, 0, "Rust on Windows" },
