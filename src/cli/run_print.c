@@ -166,6 +166,7 @@ static const char *count_all(const struct plan *p, size_t removed, size_t notes,
 
 struct run_summary run_summarize(const struct facts *f, const struct plan *p, bool applied, struct arena *a)
 {
+    enum { WORTH_SHORTENING = 3 }; /* lines */
     struct run_summary s = { 0 };
     size_t removed = 0, notes = applied && p->gpu ? p->warnings.n : 0;
     if (p->gpu)
@@ -186,7 +187,7 @@ struct run_summary run_summarize(const struct facts *f, const struct plan *p, bo
     if (applied && p->gpu && !p->n_set && !p->n_unset)
         add_line(&s, a, "the environment is as it should be");
     const char *count = applied ? count_all(p, removed, notes, a) : NULL;
-    if (count)
+    if (count && s.n >= WORTH_SHORTENING)
         s.again = arena_printf(a, "%s%s%s, as at the last start (cairn env shows them)",
                                p->gpu ? gpu_line(p->gpu, a) : "", p->gpu ? "; " : "", count);
     return s;

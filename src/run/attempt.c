@@ -170,7 +170,7 @@ static void on_signal(struct life *l, int sig)
 static void on_keys(struct life *l)
 {
     char keys[1024];
-    ssize_t n = read(l->launch.keys.fd, keys, sizeof(keys));
+    ssize_t n = terminal_read(&l->launch.keys, keys, sizeof(keys));
     l->launch.keys.raw = n > 0; /* the terminal may be gone */
     for (ssize_t i = 0; i < n; i++) {
         char what = terminal_key(l->launch.master, (unsigned char)keys[i]);
@@ -256,27 +256,6 @@ static void say_memory(struct life *l, double now)
     l->next_memory = now + (now - l->start < MEMORY_OFTEN_S ? MEMORY_EVENT_S : MEMORY_EVENT_LATER_S);
 }
 
-static void save_evidence(struct life *l, const struct tree *t, const char *name)
-{
-    CLEANUP(str_release) struct str text = { 0 };
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls calls;
-    calls_read(l->o->calls, &a, &calls);
-    calls_text(&calls, &text);
-    evidence_collect(t, "/proc", l->o->gauge, &text);
-    journal_write_text(l->o->journal, name, text.s);
-}
-
-static enum diagnose_gpu_use gpu_use(const struct life *l, const struct tree *t)
-{
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls calls;
-    calls_read(l->o->calls, &a, &calls);
-    if (calls.n)
-        return DIAGNOSE_GPU_USED;
-    return l->elsewhere ? DIAGNOSE_GPU_UNKNOWN : evidence_gpu_use(t, "/proc");
-}
-
 static void say_evidence(struct life *l, const char *name)
 {
     CLEANUP(mem_free) char *path = journal_path(l->o->journal, name);
@@ -296,8 +275,8 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, 
         l->result.end = why;
     l->stopping = now;
     if (why == ATTEMPT_HUNG)
-        l->result.gpu_use = gpu_use(l, t);
-    save_evidence(l, t, file);
+        l->result.gpu_use = l->elsewhere ? DIAGNOSE_GPU_UNKNOWN : evidence_gpu_use(t, "/proc", l->o->calls);
+    evidence_save(l->o->journal, file, t, l->o->calls, l->o->gauge);
     say_evidence(l, file);
     struct json *event = journal_event(name);
     gauge_json(&l->o->gauge->now, event);
@@ -354,7 +333,7 @@ static void watch_polling(struct life *l, const struct tree *t, struct watch_sam
         stop_it(l, t, ATTEMPT_HUNG, s.now_s);
         return;
     }
-    save_evidence(l, t, "busy.txt");
+    evidence_save(l->o->journal, "busy.txt", t, l->o->calls, l->o->gauge);
     talk_say(
         l->o->talk,
         "for %.0f s nothing was printed, read or written and the GPU made no progress, but a CPU is busy: it may "

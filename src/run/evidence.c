@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "run/calls.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -215,9 +216,31 @@ static enum diagnose_gpu_use runtime_of(const char *proc, int pid)
     return DIAGNOSE_GPU_NEVER;
 }
 
-enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc)
+void evidence_save(struct journal *j, const char *name, const struct tree *t, const char *calls,
+                   const struct gauge *g)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct calls c;
+    calls_read(calls, &a, &c);
+    calls_text(&c, &text);
+    evidence_collect(t, "/proc", g, &text);
+    journal_write_text(j, name, text.s);
+}
+
+static bool has_calls(const char *calls)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct calls c;
+    calls_read(calls, &a, &c);
+    return c.n > 0;
+}
+
+enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc, const char *calls)
 {
     enum diagnose_gpu_use all = t->n ? DIAGNOSE_GPU_NEVER : DIAGNOSE_GPU_UNKNOWN;
+    if (has_calls(calls))
+        return DIAGNOSE_GPU_USED;
     for (size_t i = 0; i < t->n; i++) {
         if (t->process[i].state == 'Z')
             continue;

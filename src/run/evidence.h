@@ -7,13 +7,18 @@
 #include "base/str.h"
 #include "rules/diagnose.h"
 #include "run/gauge.h"
+#include "run/journal.h"
 #include "run/tree.h"
 
 /* Text of some pages at most; what may not be read (stack and dmesg often need root) is said to be so.  Where py-spy is
  * installed it is asked for the stacks of Python, which takes some seconds at most. */
 void evidence_collect(const struct tree *t, const char *proc, const struct gauge *g, struct str *out);
-/* Has any of them a GPU's device node open, or a GPU's runtime mapped?  Not known where one may not be looked at. */
-enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc);
+/* The same, and the last GPU calls, as a file of the journal.  calls: what their files begin with, or NULL. */
+void evidence_save(struct journal *j, const char *name, const struct tree *t, const char *calls,
+                   const struct gauge *g);
+/* Has any of them a GPU's device node open, a GPU's runtime mapped, or a call recorded?  Not known where one may not be looked
+ * at. */
+enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc, const char *calls);
 /* Does a program of this name hand its work to a container or another machine, whose memory and GPU are not seen here? */
 bool evidence_names_elsewhere(const char *program);
 bool evidence_elsewhere(const struct tree *t);

@@ -384,9 +384,17 @@ static void say_commands(struct run *r, const char *lines)
     r->o->talk->remedy(r->o->talk->context, lines);
 }
 
+/* What a person would type stands behind the sentence, in lines of its own. */
+static int sentence_span(const struct diagnose_fix *fix)
+{
+    size_t n = strcspn(fix->text, "\n");
+    return (int)(n - (n && fix->text[n] && fix->text[n - 1] == ':'));
+}
+
 static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
 {
-    talk_say(r->o->talk, "the next thing to try: %s (%s)", step->fix->text, step->why);
+    talk_say(r->o->talk, "the next thing to try: %.*s (%s)", sentence_span(step->fix), step->fix->text,
+             step->why);
     if (r->trained && resume->way == RESUME_UNKNOWN)
         talk_say(r->o->talk, "%s", resume->why);
     talk_say(r->o->talk, "to try it:");
@@ -416,7 +424,7 @@ static void say_own(struct run *r, const char *name, const char *wanted, bool *s
     if (*said || !actual_sets(&r->actual, name, &where))
         return;
     *said = true;
-    talk_say(r->o->talk, "next would be %s%s%s%s, but the command sets it itself: edit %s",
+    talk_say(r->o->talk, "the next thing to try is %s%s%s%s, but the command sets it itself: edit %s",
              wanted ? "" : "without ", name, wanted ? "=" : "", wanted ? wanted : "",
              where ? where : "what it starts");
 }
@@ -434,7 +442,7 @@ static void say_own_settings(struct run *r, const struct diagnosis *d)
 }
 
 /* What is left for a person: a sentence, and behind it what to type. */
-static void say_remedies(struct run *r, const struct diagnosis *d)
+static void say_remedies(struct run *r, const struct diagnosis *d, const char *title)
 {
     size_t n = 0;
     for (size_t i = 0; i < d->n_fixes; i++) {
@@ -442,7 +450,7 @@ static void say_remedies(struct run *r, const struct diagnosis *d)
             continue;
         const char *text = d->fixes[i].text;
         if (!n)
-            talk_say(r->o->talk, "what you can do:");
+            talk_say(r->o->talk, "%s:", title);
         if (n == MOST_REMEDIES) {
             if (r->o->journal->dir)
                 talk_say(r->o->talk, "  - more: cairn diagnose last");
@@ -458,9 +466,7 @@ static void say_remedies(struct run *r, const struct diagnosis *d)
 /* The sentence; what a person would type behind it cairn does itself. */
 static void say_why(struct run *r, const struct diagnose_fix *fix)
 {
-    size_t n = strcspn(fix->text, "\n");
-    n -= n && fix->text[n] && fix->text[n - 1] == ':';
-    talk_say(r->o->talk, "  %.*s", (int)n, fix->text);
+    talk_say(r->o->talk, "  %.*s", sentence_span(fix), fix->text);
 }
 
 static bool changes_something(const struct diagnose_fix *fix)
@@ -546,7 +552,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
         say_suggestion(r, &step, &resume);
     if (step.word != LADDER_RETRY) {
         say_own_settings(r, &t->diagnosis);
-        say_remedies(r, &t->diagnosis);
+        say_remedies(r, &t->diagnosis, step.fix ? "what else you can do" : "what you can do");
         return false;
     }
     ladder_note(&r->ladder, step.fix, r->env, r->a);

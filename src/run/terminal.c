@@ -38,7 +38,17 @@ void terminal_make_raw(struct terminal *t)
         return;
     struct termios raw = t->before;
     cfmakeraw(&raw);
-    t->raw = !tcsetattr(t->fd, TCSADRAIN, &raw);
+    t->raw = t->fresh = !tcsetattr(t->fd, TCSADRAIN, &raw);
+}
+
+ssize_t terminal_read(struct terminal *t, char *keys, size_t size)
+{
+    ssize_t n = read(t->fd, keys, size);
+    for (ssize_t i = 0; t->fresh && i < n; i++)
+        if (!keys[i])
+            keys[i] = (char)t->before.c_cc[VEOF];
+    t->fresh = false;
+    return n;
 }
 
 /* Whoever changes a terminal from the background is stopped by the kernel, unless the signal is blocked. */

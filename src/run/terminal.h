@@ -7,11 +7,13 @@
 #define CAIRN_RUN_TERMINAL_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include <termios.h>
 
 struct terminal {
     int fd; /* -1: there is none */
     bool raw;
+    bool fresh; /* raw, and nothing has been read since */
     struct termios before;
 };
 
@@ -22,6 +24,9 @@ void terminal_close(struct terminal *t); /* restores it */
 bool terminal_is_ours(const struct terminal *t);
 void terminal_make_raw(struct terminal *t);
 void terminal_restore(const struct terminal *t);
+/* Keys, as read(2) gives them.  An end of input that was typed before the terminal was raw is that key again: the kernel
+ * makes a zero of it. */
+ssize_t terminal_read(struct terminal *t, char *keys, size_t size);
 /* Gives another terminal this one's size. */
 void terminal_copy_size(const struct terminal *from, int to);
 /* Makes a process group the one that may use it. */

@@ -73,6 +73,22 @@ def what_is_said_fits_the_terminal():
             yield table.output
 
 
+def an_end_of_input_that_was_typed_ahead_is_one():
+    """Before cairn has the terminal; script(1) types it where it has no input itself."""
+    script = 'import sys\nprint("got", repr(sys.stdin.read()), flush=True)'
+    with Home() as home:
+        home.file('child.py', script)
+        terminal = Terminal(home, '--', sys.executable, 'child.py', shell='read -r ready; "$@"; echo "status=$?"')
+        terminal.type(b'ready\n\x04')
+        if terminal.status() or b"got ''" not in terminal.output:
+            yield terminal.output
+        terminal.close()
+        with open(home.runs()[-1] + '/log', 'rb') as f:
+            log = f.read()
+        if b'^@' in log or b'\0' in log:
+            yield log
+
+
 def stderr_may_go_elsewhere():
     script = 'import os, sys\nprint("tty", *(os.isatty(n) for n in range(3)), flush=True)\nprint("trouble", file=sys.stderr)'
     with Session(script, redirect='2>errors') as (home, terminal):
@@ -559,6 +575,7 @@ def reads_from_the_terminal_with_redirected_output():
 tap.run([
     the_trainer_has_a_terminal,
     what_is_said_fits_the_terminal,
+    an_end_of_input_that_was_typed_ahead_is_one,
     stderr_may_go_elsewhere,
     what_is_said_begins_a_line,
     keys_reach_the_trainer,

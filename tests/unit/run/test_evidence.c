@@ -17,7 +17,7 @@ static void open_file(const char *link, const char *target)
 
 static enum diagnose_gpu_use use(void)
 {
-    return evidence_gpu_use(&both, scratch("proc"));
+    return evidence_gpu_use(&both, scratch("proc"), NULL);
 }
 
 static void whoever_has_a_gpu_open_uses_it(void)
@@ -36,7 +36,7 @@ static void whoever_has_a_gpu_open_uses_it(void)
     scratch_file("proc/11/maps", "");
     open_file("proc/11/fd/1", "/dev/kfd");
     CHECK_INT(use(), DIAGNOSE_GPU_USED);
-    CHECK_INT(evidence_gpu_use(&(struct tree){ 0 }, scratch("proc")), DIAGNOSE_GPU_UNKNOWN);
+    CHECK_INT(evidence_gpu_use(&(struct tree){ 0 }, scratch("proc"), NULL), DIAGNOSE_GPU_UNKNOWN);
 }
 
 static void every_thread_is_written_down(void)
