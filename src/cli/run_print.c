@@ -5,6 +5,7 @@
 #include "base/tty.h"
 #include "cli/print.h"
 #include "cli/shell_text.h"
+#include "rules/fast_paths.h"
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
@@ -132,6 +133,17 @@ static void add_torch_lines(struct run_summary *s, const struct facts *f, struct
                               t->how));
 }
 
+/* Of a PyTorch that is a guess it would be one, too. */
+static void add_fast_paths(struct run_summary *s, const struct facts *f, const struct plan *p,
+                           struct arena *a)
+{
+    const struct torch_facts *t = facts_torch(f);
+    const struct fast_paths paths = fast_paths_find(f, p, a);
+    const char *text = t && !t->guess ? fast_paths_text(&paths, a) : NULL;
+    if (text)
+        add_line(s, a, text);
+}
+
 void run_add_torch(struct json *into, const struct facts *f)
 {
     const struct torch_facts *t = facts_torch(f);
@@ -173,6 +185,8 @@ struct run_summary run_summarize(const struct facts *f, const struct plan *p, bo
         add_line(&s, a, gpu_line(p->gpu, a));
     if (p->gpu)
         add_torch_lines(&s, f, a);
+    if (applied && p->gpu)
+        add_fast_paths(&s, f, p, a);
     for (size_t i = 0; applied && i < p->n_set; i++)
         add_line(&s, a, arena_printf(a, "set %s=%s: %s", p->set[i].name, p->set[i].value, p->set[i].why));
     for (size_t i = 0; applied && i < p->n_unset; i++) {

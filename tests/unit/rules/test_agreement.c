@@ -7,6 +7,7 @@
 #include "check.h"
 #include "rules/checks.h"
 #include "rules/diagnose.h"
+#include "rules/fast_paths.h"
 #include "rules/gfx_table.h"
 #include "rules/override.h"
 #include <dirent.h>
@@ -253,6 +254,22 @@ static void the_diagnosis_follows(struct trial *t)
     diagnoser_free(diagnoser);
 }
 
+/* What run names as fast paths is what the checks find. */
+static void the_fast_paths_are_the_checks(struct trial *t, const struct facts *f, const struct plan *p,
+                                          const struct doctor *d)
+{
+    const struct fast_paths paths = fast_paths_find(f, p, &t->p.arena);
+    const struct finding *attention = finding_of(d, "aotriton"), *blas = finding_of(d, "rocblas");
+    if (paths.target && attention->status == CHECK_OK && paths.attention == TRI_NO)
+        BAD(t, "run says that there is no fused attention, the doctor: %s", attention->fact);
+    if (paths.target && attention->status == CHECK_WARN && paths.attention == TRI_YES)
+        BAD(t, "run says that fused attention is on, the doctor: %s", attention->fact);
+    if (paths.target && (blas->status == CHECK_OK) != (paths.rocblas == TRI_YES))
+        BAD(t, "run and doctor do not agree on rocBLAS: %s", blas->fact);
+    if (paths.target && !str_eq(paths.target, d->target))
+        BAD(t, "run says %s, the doctor %s", paths.target, d->target);
+}
+
 /* The environment that the plan leaves is one in which nothing is left to do. */
 static void the_plan_is_final(struct trial *t)
 {
@@ -275,6 +292,8 @@ static void the_plan_is_final(struct trial *t)
     if (again.gpu != p->plan.gpu)
         BAD(t, "the second plan is for another GPU");
     doctor_run(&after, &again, &p->arena, &d);
+    if (again.gpu)
+        the_fast_paths_are_the_checks(t, &after, &again, &d);
     for (size_t i = 0; i < d.n; i++) {
         const struct finding *f = &d.lines[i].found;
         bool open = f->status == CHECK_WARN || f->status == CHECK_FAIL;
