@@ -67,6 +67,34 @@ void str_add_clean(struct str *t, const char *s, size_t n)
     }
 }
 
+static size_t count_columns(const char *s, size_t n)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < n; i++)
+        columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+void str_add_wrapped(struct str *t, const char *text, size_t indent, size_t width)
+{
+    size_t column = 0;
+    for (bool first = true; *text; first = false) {
+        size_t spaces = strspn(text, " "), word = strcspn(text + spaces, " ");
+        size_t needs = spaces + count_columns(text + spaces, word);
+        if (!first && word && column + needs > width) {
+            str_addf(t, "\n%*s", (int)indent, "");
+            text += spaces;
+            column = indent + needs - spaces;
+            str_addn(t, text, word);
+            text += word;
+            continue;
+        }
+        str_addn(t, text, spaces + word);
+        text += spaces + word;
+        column += needs;
+    }
+}
+
 void str_release(struct str *t)
 {
     free(t->s);

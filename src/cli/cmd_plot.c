@@ -101,17 +101,18 @@ static void print_time(const struct measure *m)
     long long s = m ? (long long)(m->value[METRIC_ELAPSED_S] + 0.5) : 0;
     if (m)
         snprintf(text, sizeof(text), "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-    printf(" %10s\n", text);
+    printf(" %9s\n", text);
 }
 
 static int name_width(const struct comparison *c)
 {
-    int widest = 3;
+    enum { FIGURES = 65 };
+    int widest = 3, most = print_width() - FIGURES;
     for (size_t i = 0; i < c->n; i++) {
         int w = print_columns(c->runs[i].name);
         widest = w > widest ? w : widest;
     }
-    return widest < 32 ? widest : 32;
+    return widest < most ? widest : most < 8 ? 8 : most;
 }
 
 static const enum print_color colors[] = { COLOR_CYAN, COLOR_YELLOW, COLOR_GREEN, COLOR_RED };
@@ -125,21 +126,21 @@ static const char *color_of(const struct comparison *c, size_t run)
 static void print_table(const struct comparison *c)
 {
     int width = name_width(c);
-    printf("\n%s   %-*s %9s %9s %9s %9s %9s %10s %10s%s\n", print_color(COLOR_BOLD), width, "RUN", "STEPS",
+    printf("\n%s  %-*s %7s %8s %8s %8s %8s %8s %9s%s\n", print_color(COLOR_BOLD), width, "RUN", "STEPS",
            "LOSS", "BEST", "VAL", "BEST VAL", "TOKENS/S", "TIME", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < c->n; i++) {
         struct summary s = summary_of(&c->runs[i].series);
-        printf("%s%c%s  ", color_of(c, i), c->n > 1 ? chart_mark(i) : ' ', print_color(COLOR_PLAIN));
+        printf("%s%c%s ", color_of(c, i), c->n > 1 ? chart_mark(i) : ' ', print_color(COLOR_PLAIN));
         print_cell(stdout, c->runs[i].name, width);
-        printf(" %9" PRIu64, s.steps);
-        print_figure(s.loss, METRIC_LOSS, 9);
-        print_figure(s.best, METRIC_LOSS, 9);
-        print_figure(s.val, METRIC_VAL_LOSS, 9);
-        print_figure(s.best_val, METRIC_VAL_LOSS, 9);
+        printf(" %7" PRIu64, s.steps);
+        print_figure(s.loss, METRIC_LOSS, 8);
+        print_figure(s.best, METRIC_LOSS, 8);
+        print_figure(s.val, METRIC_VAL_LOSS, 8);
+        print_figure(s.best_val, METRIC_VAL_LOSS, 8);
         if (isfinite(s.tokens_per_s))
-            printf(" %10.0f", s.tokens_per_s);
+            printf(" %8.0f", s.tokens_per_s);
         else
-            printf(" %10s", "-");
+            printf(" %8s", "-");
         print_time(s.time);
     }
 }

@@ -13,6 +13,7 @@
 #include "cli/train_setup.h"
 #include "cli/watch_calls.h"
 #include "config.h"
+#include "host/root.h"
 #include "train/train.h"
 #include <dirent.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct train_args {
@@ -198,7 +200,7 @@ static int train(const struct train_args *args, const char *file, struct arena *
         .debug = args->debug,
         .profile = args->profile,
         .version = CAIRN_VERSION,
-        .talk = stderr,
+        .talk = args->dry_run ? stdout : stderr, /* what would be done is the answer then */
         .is_stopped = is_stopped,
         .stop = &stop_signal,
         .evidence = evidence,
@@ -238,6 +240,39 @@ static int print_example(const char *name)
     return r;
 }
 
+static bool is_run(struct arena *a, const char *dir)
+{
+    struct stat st;
+    return !stat(dir, &st) && S_ISDIR(st.st_mode) && !access(path_join(a, dir, "config.yaml"), R_OK);
+}
+
+/* The file to read; a run that goes on has its own.  "--resume RUN" is meant as "--resume=RUN".  NULL: it is told what is
+ * wrong. */
+static const char *configuration(struct train_args *args, int n, char **names, struct arena *a)
+{
+    const char *file = n ? names[0] : NULL;
+    for (int i = 0; i < n && args->resume && !args->resume[0]; i++)
+        if (is_run(a, names[i])) {
+            args->resume = names[i];
+            file = n-- == 2 ? names[!i] : NULL; /* argv stays as it is, for a new start */
+        }
+    if (n == 1)
+        return file;
+    if (!n && args->resume && args->resume[0] && is_run(a, args->resume))
+        return path_join(a, args->resume, "config.yaml");
+    if (!n && args->resume && args->resume[0])
+        options_error("train", "--resume=%s: there is no config.yaml in it; which configuration?",
+                      args->resume);
+    else if (!n)
+        options_error("train", args->resume
+                                   ? "which run? --resume=RUN takes its configuration from RUN/config.yaml"
+                                   : "which configuration?");
+    else
+        options_error("train", "one configuration at a time%s",
+                      args->resume && !args->resume[0] ? "; a folder to resume is written --resume=DIR" : "");
+    return NULL;
+}
+
 int cmd_train(int argc, char **argv)
 {
     struct train_args args = {
@@ -247,8 +282,9 @@ int cmd_train(int argc, char **argv)
     int rest;
     const struct opt_row rows[] = {
         OPT_LIST('s', "set", &args.wish.set, "KEY=VALUE", "a key of the configuration, over the file's"),
-        OPT_ATTACHED('r', "resume", &args.resume, "DIR",
-                     "go on from the newest whole checkpoint (of the run in DIR)"),
+        OPT_ATTACHED(
+            'r', "resume", &args.resume, "DIR",
+            "go on from the newest whole checkpoint (of the run in DIR, which has its configuration)"),
         OPT_STR('d', "device", &args.wish.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_INT('n', "steps", &args.wish.steps, "N", "train.steps"),
         OPT_FLAG(0, "dry-run", &args.dry_run, "say what would be done, and what it takes; train nothing"),
@@ -264,7 +300,7 @@ int cmd_train(int argc, char **argv)
         OPT_END
     };
     static const struct opt_usage usage = {
-        .synopsis = "cairn train [options] CONFIG.yaml",
+        .synopsis = "cairn train [options] CONFIG.yaml\n       cairn train --resume=RUN [options]",
         .about =
             "Trains a model as the configuration says (docs/config.md, or cairn help config), on the best device there is. "
             "The run's folder gets checkpoints, the log, samples and a plot. Ctrl-C saves and stops; --resume goes on with "
@@ -272,7 +308,7 @@ int cmd_train(int argc, char **argv)
             "by Ctrl-C (143: by SIGTERM).",
         .examples = "  cairn train --example gpt-tiny > tiny.yaml\n"
                     "  cairn train tiny.yaml --set data.path=book.txt\n"
-                    "  cairn train tiny.yaml --resume\n",
+                    "  cairn train --resume=runs/tiny --steps 500\n",
         .mixed = true,
     };
     int r = options_parse(argc, argv, rows, &usage, &rest);
@@ -285,13 +321,10 @@ int cmd_train(int argc, char **argv)
     else if (args.list)
         r = argc - rest > 1 ? options_error("train", "--list takes one folder at most")
                             : train_list(argc > rest ? argv[rest] : NULL, args.json);
-    else if (argc - rest != 1)
-        r = options_error("train", argc == rest                     ? "which configuration?"
-                                   : args.resume && !args.resume[0] ? "one configuration at a time; a folder "
-                                                                      "to resume is written --resume=DIR"
-                                                                    : "one configuration at a time");
-    else
-        r = train(&args, argv[rest], &arena);
+    else {
+        const char *file = configuration(&args, argc - rest, argv + rest, &arena);
+        r = file ? train(&args, file, &arena) : EXIT_USAGE;
+    }
     opt_list_release(&args.wish.set);
     arena_release(&arena);
     return r;

@@ -5,6 +5,7 @@
 #include "base/tty.h"
 #include "cli/commands.h"
 #include "gpu/gpu.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -154,13 +155,14 @@ int print_width(void)
 
 int print_error(const struct cairn_error *err)
 {
-    fputs("cairn: ", stderr);
-    put_clean(stderr, err->msg, strlen(err->msg));
-    fputc('\n', stderr);
+    /* A line that somebody searches in a file stays whole. */
+    int width = isatty(STDERR_FILENO) ? tty_width(stderr) : INT_MAX;
+    CLEANUP(str_release) struct str message = { 0 };
+    str_addf(&message, "cairn: %s", err->msg);
+    print_wrapped(stderr, message.s, 2, width);
     if (err->hint[0]) {
         fputs("  ", stderr);
-        put_clean(stderr, err->hint, strlen(err->hint));
-        fputc('\n', stderr);
+        print_wrapped(stderr, err->hint, 2, width);
     }
     switch (err->code) {
     case CAIRN_EUSAGE:

@@ -21,9 +21,11 @@ static const struct workaround {
     { "own-kernels", "CAIRN_BLAS", "own", "with own kernels instead of the vendor's libraries" },
     { "no-sdma", "HSA_ENABLE_SDMA", "0",
       "with own kernels, and copies without the GPU's DMA engines (HSA_ENABLE_SDMA=0)" },
+    { "no-interrupt", "HSA_ENABLE_INTERRUPT", "0",
+      "as before, and the GPU is asked whether it is done, without interrupts (HSA_ENABLE_INTERRUPT=0)" },
     { "cpu", NULL, NULL, "on the CPU (train.allow_cpu)" },
 };
-enum { OWN_KERNELS = 1, NO_SDMA, ON_CPU };
+enum { OWN_KERNELS = 1, NO_SDMA, NO_INTERRUPT, ON_CPU };
 
 /* "PID:TIMES:WORKAROUND:why".  The process keeps its number when it becomes another; anybody else who finds this is not
  * meant. */
@@ -47,8 +49,8 @@ extern char **environ;
 
 static bool is_of_use(int workaround, enum gpu_api api, bool allow_cpu)
 {
-    return workaround == OWN_KERNELS || (workaround == NO_SDMA && api == GPU_API_HIP) ||
-           (workaround == ON_CPU && allow_cpu);
+    bool of_amd = workaround == NO_SDMA || workaround == NO_INTERRUPT;
+    return workaround == OWN_KERNELS || (of_amd && api == GPU_API_HIP) || (workaround == ON_CPU && allow_cpu);
 }
 
 bool restart_next(struct restart_place *p, double lived_s, bool came_further, enum gpu_api api,

@@ -13,7 +13,7 @@ static void hint_at_run(const char *dir, struct cairn_error *err)
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *file = path_join(&a, dir, "config.yaml");
     if (!access(file, R_OK))
-        cairn_hint(err, "its configuration is %s", file);
+        cairn_hint(err, "it is a run: --resume=%s goes on with it; its configuration is %s", dir, file);
 }
 
 int train_read_config(const struct train_wish *args, const char *file, struct train_config *c,
@@ -53,6 +53,22 @@ static const char *device_name(const char *asked, const struct gpu_info *list, s
     return arena_printf(a, "hip:%s", asked + strlen("cuda:"));
 }
 
+/* Whether the user typed it, in place of a file that says so. */
+static bool is_typed(const struct train_config *c, const char *key)
+{
+    const char *place = config_place(c, key);
+    return place && str_starts(place, "--");
+}
+
+/* A GPU that was typed is meant: a file's train.allow_cpu does not stand for another wish.  A run that goes on without
+ * one in the middle is another matter. */
+static bool allows_cpu(const struct train_config *c, const struct train_options *o)
+{
+    if (o->restarted || !is_typed(c, "train.device") || is_typed(c, "train.allow_cpu"))
+        return c->train.allow_cpu;
+    return false;
+}
+
 /* The CPU where the GPU that is asked for cannot be had, if that is wanted; *why then says so, else it is NULL. */
 static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct arena *a, const char **why,
                       struct cairn_error *err)
@@ -75,8 +91,15 @@ int train_open_device(const struct train_config *c, struct arena *a, struct trai
     size_t n, n_reasons;
     gpu_list(a, &list, &n, &reasons, &n_reasons);
     const char *name = device_name(c->train.device, list, n, a);
-    if (open_named(name, c->train.allow_cpu, &o->g, a, &o->why_device, err)) {
-        if (!err->hint[0] && n_reasons && err->code == CAIRN_ELACK)
+    bool allowed = allows_cpu(c, o);
+    if (open_named(name, allowed, &o->g, a, &o->why_device, err)) {
+        if (err->code == CAIRN_ELACK && !allowed && c->train.allow_cpu)
+            cairn_hint(
+                err,
+                "%s%sleave --device out, or add --set train.allow_cpu=true, for the CPU; `cairn doctor` says "
+                "what the GPU lacks",
+                n_reasons ? reasons[0] : "", n_reasons ? "; " : "");
+        else if (!err->hint[0] && n_reasons && err->code == CAIRN_ELACK)
             cairn_hint(err, "%s", reasons[0]);
         return -1;
     }

@@ -6,6 +6,7 @@
 #include "base/yaml.h"
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,18 +282,43 @@ static int no_map(const char *place, const char *what, const struct yaml_node *n
     return cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
 }
 
-static int read_section(struct train_config *c, struct source from, const char *section,
-                        const struct yaml_node *map, struct cairn_error *err)
+/* The first is the error, the others follow in its hint: who mends a file mends all of it at once. */
+static void note_trouble(struct cairn_error *all, const struct cairn_error *one)
 {
-    for (const struct yaml_node *n = map->first; n; n = n->next) {
-        const char *name = arena_printf(c->arena, "%s.%s", section, n->key->text);
-        const struct config_key *k = find_key(name);
-        if (!k)
-            return unknown_key(place_of(c, from, n->key), name, err);
-        if (take(c, k, from, n, err))
-            return -1;
+    size_t n = strlen(all->hint);
+    if (!all->code)
+        *all = *one;
+    else if (!str_starts(all->hint, "also "))
+        cairn_hint(all, "also %s", one->msg);
+    else if (n + strlen(one->msg) + 3 < sizeof(all->hint))
+        snprintf(all->hint + n, sizeof(all->hint) - n, "\n%s", one->msg);
+    else if (!str_ends(all->hint, "\n...") && n + 5 < sizeof(all->hint))
+        snprintf(all->hint + n, sizeof(all->hint) - n, "\n...");
+}
+
+static void read_key(struct train_config *c, struct source from, const char *section,
+                     const struct yaml_node *n, struct cairn_error *all)
+{
+    struct cairn_error one = { 0 };
+    const char *name = arena_printf(c->arena, "%s.%s", section, n->key->text);
+    const struct config_key *k = find_key(name);
+    if (k ? take(c, k, from, n, &one) : unknown_key(place_of(c, from, n->key), name, &one))
+        note_trouble(all, &one);
+}
+
+static void read_section(struct train_config *c, struct source from, const struct yaml_node *n,
+                         struct cairn_error *all)
+{
+    struct cairn_error one = { 0 };
+    const char *section = n->key->text;
+    if (!is_section(section)                      ? unknown_key(place_of(c, from, n->key), section, &one)
+        : n->kind != YAML_MAP && !yaml_is_null(n) ? no_map(place_of(c, from, n), section, n, &one)
+                                                  : 0) {
+        note_trouble(all, &one);
+        return;
     }
-    return 0;
+    for (const struct yaml_node *k = n->first; k; k = k->next)
+        read_key(c, from, section, k, all);
 }
 
 static int read_sections(struct train_config *c, struct source from, const struct yaml_node *root,
@@ -301,16 +327,12 @@ static int read_sections(struct train_config *c, struct source from, const struc
     c->file = arena_strdup(c->arena, from.name);
     if (root->kind != YAML_MAP && !yaml_is_null(root))
         return no_map(place_of(c, from, root), "the file", root, err);
-    for (const struct yaml_node *n = root->first; n; n = n->next) {
-        const char *section = n->key->text;
-        if (!is_section(section))
-            return unknown_key(place_of(c, from, n->key), section, err);
-        if (n->kind != YAML_MAP && !yaml_is_null(n))
-            return no_map(place_of(c, from, n), section, n, err);
-        if (read_section(c, from, section, n, err))
-            return -1;
-    }
-    return 0;
+    struct cairn_error all = { 0 };
+    for (const struct yaml_node *n = root->first; n; n = n->next)
+        read_section(c, from, n, &all);
+    if (all.code)
+        *err = all;
+    return all.code ? -1 : 0;
 }
 
 int config_read_text(struct train_config *c, const char *name, const char *text, size_t len,
@@ -338,8 +360,12 @@ static int set_key(struct train_config *c, const struct config_key *k, const cha
     struct yaml_node one = { .style = is_text ? YAML_QUOTED : YAML_PLAIN, .text = value }, *n = &one;
     struct source from = { option, false };
     if (k->type == CONFIG_LIST && *value == '[' &&
-        yaml_parse(option, value, strlen(value), c->arena, &n, err))
-        return bad_value(c, k, from, &one, err);
+        yaml_parse(option, value, strlen(value), c->arena, &n, err)) {
+        bad_value(c, k, from, &one, err);
+        return strchr(value, '*')
+                   ? cairn_hint(err, "quote what has a *: ['*.c_proj']; bare, it is YAML's alias")
+                   : -1;
+    }
     return take(c, k, from, n, err);
 }
 

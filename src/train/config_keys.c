@@ -48,7 +48,7 @@ const size_t n_config_sections = ARRAY_LEN(config_sections);
 
 const struct config_key config_keys[] = {
     KEY(model.kind, "gpt", "what kind of network", .words = kinds),
-    KEY(model.path, "", "folder or .safetensors file to start from; empty: new weights"),
+    KEY(model.path, "", "folder or .safetensors file to start from, or a run; empty: new weights"),
     KEY(model.layers, "6", "blocks, one behind the other", FROM(1, 1000)),
     KEY(model.heads, "6", "heads of attention; divides width", FROM(1, 1024)),
     KEY(model.kv_heads, "0", "heads of keys and values; divides heads; 0: as many as heads", FROM(0, 1024)),

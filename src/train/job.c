@@ -3,8 +3,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "base/tty.h"
 #include "gpu/transfer.h"
 #include "nn/gpt_file.h"
+#include "train/checkpoint_file.h"
 #include "train/load_line.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -15,17 +17,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LABEL = 10 };
+
+/* "device    hip:0": what goes on in the next line stands below the text, not below the label. */
+static bool is_labelled(const char *line)
+{
+    size_t n = strlen(line);
+    return n > LABEL && line[LABEL - 2] == ' ' && line[LABEL - 1] == ' ' && line[LABEL] != ' ';
+}
+
 void job_say(struct job *j, const char *fmt, ...)
 {
-    char line[1024];
+    CLEANUP(str_release) struct str shown = { 0 };
+    char line[2048];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    if (j->ticker.out)
-        ticker_say(&j->ticker, "%s", line);
+    if (isatty(fileno(j->o->talk))) /* a line that somebody searches in a file stays whole */
+        str_add_wrapped(&shown, line, is_labelled(line) ? LABEL : 2, (size_t)tty_width(j->o->talk));
     else
-        fprintf(j->o->talk, "%s\n", line);
+        str_add(&shown, line);
+    if (j->ticker.out)
+        ticker_say(&j->ticker, "%s", shown.s);
+    else
+        fprintf(j->o->talk, "%s\n", shown.s);
 }
 
 void job_log(struct job *j, const struct measure *m)
@@ -95,7 +111,8 @@ static int look_for_data(const struct data_options *d, struct cairn_error *err)
 {
     for (size_t i = 0; i < d->n_paths; i++)
         if (access(d->paths[i], R_OK))
-            return cairn_fail_errno(err, "data.path: %s", d->paths[i]);
+            return cairn_fail_errno(err, "data.path: %s", d->paths[i]),
+                   cairn_hint(err, "--set data.path=FILE names the text to learn from");
     if (d->val_path && d->val_path[0] && access(d->val_path, R_OK))
         return cairn_fail_errno(err, "data.val_path: %s", d->val_path);
     return 0;
@@ -222,6 +239,31 @@ static int open_optim(struct job *j, struct cairn_error *err)
     return r;
 }
 
+static void say_skipped(void *to, const char *path, const char *why)
+{
+    job_say(to, "%s is not whole (%s); an older one is looked for", path, why);
+}
+
+/* The folder of a run stands for its newest checkpoint, which the new run then remembers. */
+static int take_newest(struct job *j, struct cairn_error *err)
+{
+    struct config_model *m = &j->c->model;
+    const char *whole = arena_printf(&j->arena, "%s/checkpoints", m->path);
+    struct checkpoint_state state = { 0 };
+    char *newest;
+    if (access(whole, F_OK))
+        return 0;
+    if (checkpoints_newest(m->path, j->c->arena, &newest, &state, say_skipped, j, err))
+        return -1;
+    if (access(arena_printf(&j->arena, "%s/" CHECKPOINT_MODEL, newest), F_OK)) {
+        cairn_fail(err, CAIRN_EUSAGE,
+                   "model.path: %s is a run that trained a LoRA, and has no weights of its own", m->path);
+        return cairn_hint(err, "cairn tensor merge adds its LoRA to the model that it was trained on");
+    }
+    m->path = newest;
+    return 0;
+}
+
 /* What the files in model.path say of the shape holds where the configuration says nothing. */
 int job_read_shape(struct job *j, struct cairn_error *err)
 {
@@ -229,6 +271,8 @@ int job_read_shape(struct job *j, struct cairn_error *err)
     struct gpt_shape s = { .heads = config_is_set(j->c, "model.heads") ? (size_t)m->heads : 0 };
     if (!m->path[0])
         return config_fill(j->c, err);
+    if (take_newest(j, err))
+        return -1;
     if (gpt_file_shape(m->path, &s, err))
         return -1;
     const struct {

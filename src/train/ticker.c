@@ -82,10 +82,9 @@ static void add_speed(struct str *out, const struct measure *m)
 
 static void add_memory(struct str *out, const struct measure *m)
 {
-    double bytes = m->value[METRIC_MEM_BYTES];
-    if (measure_has(m, METRIC_MEM_BYTES))
-        str_addf(out, bytes < 1e9 ? "  mem %.0f MB" : "  mem %.1f GB",
-                 bytes < 1e9 ? bytes / 1e6 : bytes / 1e9);
+    double mib = m->value[METRIC_MEM_ALLOCATED] / (1 << 20);
+    if (measure_has(m, METRIC_MEM_ALLOCATED))
+        str_addf(out, mib < 1024 ? "  mem %.0f MiB" : "  mem %.1f GiB", mib < 1024 ? mib : mib / 1024);
 }
 
 static void add_left(struct str *out, const struct ticker *t, double seconds)

@@ -2,7 +2,7 @@
  * What one sees while training runs: on a terminal one line, rewritten in place; anywhere else a plain line every few
  * seconds.
  *
- *     step 120/1000  loss 3.214  1,850 tok/s  mem 1.2 GB  ETA 7:12  █▆▄▃▂▂▁▁
+ *     step 120/1000  loss 3.214  1,850 tok/s  mem 1.2 GiB  ETA 7:12  █▆▄▃▂▂▁▁
  *
  * One thread at a time. */
 #ifndef CAIRN_TRAIN_TICKER_H

@@ -541,6 +541,12 @@ static int finish(struct job *j, enum train_end end, struct cairn_error *err)
     job_say(j, "%s at step %" PRIu64 " of %lld; %s/checkpoints/latest, %s/loss.svg",
             end == TRAIN_STOPPED ? "stopped" : "finished", j->state.step, (long long)j->c->train.steps,
             j->o->dir, j->o->dir);
+    CLEANUP(str_release) struct str dir = { 0 };
+    str_add_word(&dir, j->o->dir);
+    if (end == TRAIN_STOPPED)
+        job_say(j, "to go on:  cairn train --resume=%s", dir.s);
+    job_say(j, "to see it: cairn plot %s", dir.s);
+    job_say(j, "to try it: cairn sample %s", dir.s);
     return 0;
 }
 

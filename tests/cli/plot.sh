@@ -28,7 +28,7 @@ shows_a_run()
     status_is 0
     out_has '┤'
     out_has 'first & <best>'
-    out_has '       100      2.06      2.06      2.25      2.25        100    0:01:40'
+    grep -Eq '100 +2\.06 +2\.06 +2\.25 +2\.25 +100 +0:01:40' "$out" || fail 'no row of the run'
     out_has runs/one/loss.svg
     err_is_empty
     is_xml runs/one/loss.svg
@@ -80,8 +80,8 @@ compares_two()
     make_run elsewhere/two 50
     run plot one elsewhere/two --out both.svg --log --smooth 5
     status_is 0
-    out_has 'a  one '
-    out_has 'b  two '
+    out_has 'a one '
+    out_has 'b two '
     is_xml both.svg
     grep -q '>two<' both.svg || fail 'no legend'
     grep -q logarithmic both.svg || fail 'no logarithmic axis'
@@ -97,8 +97,8 @@ tells_runs_of_one_name_apart()
     make_run elsewhere/one 3
     run plot runs/one elsewhere/one
     status_is 0
-    out_has 'a  runs/one '
-    out_has 'b  elsewhere/one '
+    out_has 'a runs/one '
+    out_has 'b elsewhere/one '
 }
 
 shows_a_run_that_cannot_be_written_to()
@@ -107,7 +107,7 @@ shows_a_run_that_cannot_be_written_to()
     mkdir runs/one/loss.svg
     run plot one
     status_is 0
-    out_has '         3         4         4'
+    grep -Eq ' 3 +4 +4' "$out" || fail 'no row of the run'
     err_has 'no picture: '
 }
 

@@ -102,6 +102,7 @@ data_that_is_not_there()
     run train job.yaml --set data.path=none.txt --set run.dir=nothing
     status_is 1
     err_has 'data.path: none.txt: No such file'
+    err_has '--set data.path=FILE'
     run train job.yaml --set data.val_path=none.txt --set run.dir=nothing
     status_is 1
     err_has 'data.val_path: none.txt: No such file'
@@ -161,6 +162,101 @@ a_device_that_is_not_there()
     err_has 'no device cuda:77'
 }
 
+# A device that is typed is meant: only an allow_cpu that is typed, too, makes it a wish.
+a_device_that_is_typed()
+{
+    sed '/device: cpu/d' job.yaml >any.yaml
+    sed 's/^train:/train:\n  allow_cpu: true/' any.yaml >allows.yaml
+    run train allows.yaml --device hip:77 --set run.dir=nothing
+    status_is 3
+    err_has 'train.allow_cpu=true'
+    run train allows.yaml --set train.device=hip:77 --set run.dir=nothing
+    status_is 3
+    run plan allows.yaml --device hip:77
+    status_is 3
+    run train any.yaml --device hip:77 --set train.allow_cpu=true --set run.dir=allowed --dry-run
+    status_is 0
+    out_has 'device    cpu'
+    sed 's/^train:/train:\n  device: hip:77/' allows.yaml >asks.yaml
+    run train asks.yaml --set run.dir=allowed --dry-run
+    status_is 0
+    out_has 'device    cpu'
+    [ ! -e nothing ] || [ -z "$(ls nothing)" ] || fail 'something was left'
+}
+
+# What it says on a terminal, at its start and end; paths may be longer.
+its_talk_fits_a_terminal()
+{
+    command -v script >/dev/null || { skip 'no script(1)'; return; }
+    script -qec "stty cols 80; '$cairn' train job.yaml --set run.dir=narrow" /dev/null </dev/null >"$out" 2>"$err"
+    said='cairn train, on a terminal'
+    out_has 'finished at step 6'
+    python3 - "$out" <<'PYTHON' || fail "lines of more than 80 columns"
+import re, sys
+text = re.sub(r'\x1b\[[0-9;]*[A-Za-z]', '', open(sys.argv[1], encoding='utf-8', errors='replace', newline='').read())
+lines = [l.rstrip() for l in re.split(r'[\r\n]+', text)]
+wide = [l for l in lines if len(l) > 80 and '/' not in l]
+print('\n'.join(wide))
+sys.exit(bool(wide) or not any(l.startswith('memory ') for l in lines))
+PYTHON
+}
+
+# The folder of a run is all that is needed to go on with it, or to begin with what it learned.
+a_run_is_enough()
+{
+    run train job.yaml --set run.dir=whole
+    status_is 0
+    run train job.yaml --set run.dir=half --steps 3 --set train.schedule=constant --set train.warmup=1
+    status_is 0
+    err_has 'cairn sample half'
+    err_has 'cairn plot half'
+    for how in --resume=half '--resume half'; do
+        rm -rf copy && cp -a half copy
+        # shellcheck disable=SC2086 # two words
+        run train ${how/half/copy} --steps 6
+        status_is 0
+        err_has 'going on from copy/checkpoints/step-3'
+        [ -e copy/checkpoints/step-6 ] || fail "$how: no step 6"
+    done
+    cp job.yaml other.yaml
+    rm -rf copy && cp -a half copy
+    run train other.yaml --resume copy --set train.schedule=constant --set train.warmup=1
+    status_is 0
+    [ -e copy/checkpoints/step-6 ] || fail 'a configuration and a run: no step 6'
+    run train --resume=text.txt
+    status_is 2
+    run train --resume
+    status_is 2
+    run train job.yaml --set run.dir=second --set model.path=whole
+    status_is 0
+    grep -q 'path: "*whole/checkpoints/step-6' second/config.yaml || fail "$(grep path: second/config.yaml)"
+    run train job.yaml --set run.dir=lora --set model.path=whole --set lora.rank=2
+    status_is 0
+    run train job.yaml --set run.dir=third --set model.path=lora
+    status_is 2
+    err_has 'model.path'
+}
+
+a_run_that_is_stopped_says_how_to_go_on()
+{
+    interrupt_after 1 "$cairn" train job.yaml --set "run.dir=a dir" --steps 1000000 --set train.schedule=constant >"$out" 2>"$err"
+    said='cairn train, interrupted'
+    err_has "cairn train --resume='a dir'"
+}
+
+several_wrong_keys_are_told_at_once()
+{
+    printf 'data:\n  path: text.txt\n  vocap: 3\nmodl:\n  width: 3\ntrain:\n  steps: many\n' >wrong.yaml
+    run train wrong.yaml
+    status_is 2
+    for place in 3:3 4:1 7:10; do
+        err_has "wrong.yaml:$place: "
+    done
+    run train job.yaml --set 'lora.targets=[*attn.c_proj]'
+    status_is 2
+    err_has "['*"
+}
+
 a_dry_run_writes_nothing()
 {
     rm -rf dry && mkdir dry && cp text.txt job.yaml dry
@@ -168,13 +264,13 @@ a_dry_run_writes_nothing()
     run train job.yaml --dry-run --json-events events.jsonl
     cd ..
     status_is 0
-    err_has 'memory '
-    err_has 'as asked'
-    err_has 'k parameters: 1 layer of 2 heads'
+    out_has 'memory '
+    out_has 'as asked'
+    out_has 'k parameters: 1 layer of 2 heads'
     run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy --set train.lr=1e-3
-    err_has 'train.lr, which is 0.001: 1 is usual'
+    out_has 'train.lr, which is 0.001: 1 is usual'
     run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy
-    ! grep -q '1 is usual' "$err" || fail 'a rate that nobody gave is told'
+    ! grep -q '1 is usual' "$out" || fail 'a rate that nobody gave is told'
     [ "$(ls dry)" = "$(printf 'job.yaml\ntext.txt')" ] || fail "left: $(ls dry)"
 }
 
@@ -267,10 +363,10 @@ its_configuration_is_the_same_job()
     status_is 0
     same_weights runs/job again
     diff <(grep -v '^  dir:' runs/job/config.yaml) <(grep -v '^  dir:' again/config.yaml) >"$err" || fail 'other keys'
-    run train runs/job --resume
+    run train runs/job
     status_is 2
     err_has 'runs/job is a directory'
-    err_has 'its configuration is runs/job/config.yaml'
+    err_has '--resume=runs/job'
     run train runs/job/config.yaml --resume
     status_is 0
     err_has 'runs/job has all its 6 steps already'
@@ -300,9 +396,6 @@ resume_without_a_checkpoint()
     status_is 1
     err_has '--resume=frehs: No such file'
     [ ! -e frehs ] || fail 'it was made'
-    run train job.yaml --resume fresh
-    status_is 2
-    err_has '--resume=DIR'
 }
 
 # The rate is constant and the warmup given, since both follow from the steps.
@@ -363,6 +456,11 @@ it data_that_is_not_there
 it a_cache_that_cannot_be_used
 it a_file_of_tokens_that_is_cut
 it a_device_that_is_not_there
+it a_device_that_is_typed
+it its_talk_fits_a_terminal
+it a_run_is_enough
+it a_run_that_is_stopped_says_how_to_go_on
+it several_wrong_keys_are_told_at_once
 it a_dry_run_writes_nothing
 it a_profile_leaves_its_file_only
 it a_run_leaves_its_files

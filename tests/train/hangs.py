@@ -109,12 +109,20 @@ def the_workaround_is_remembered():
                 yield f'{state}: exit {done.returncode}, {run_json(home, "run")}: {done.stderr}'
 
 
+def interrupts_that_are_lost_have_a_workaround():
+    with Home() as home:
+        done = home.train('run', '--hang-after=1', env=fake(home, 'hang=hipModuleLaunchKernel:20,unless=HSA_ENABLE_INTERRUPT'),
+                          train__steps=5, **KEYS)
+        if done.returncode or done.stderr.count('starting again') != 4 or run_json(home, 'run')['workaround'] != 'no-interrupt':
+            yield f'exit {done.returncode}, {run_json(home, "run")}: {done.stderr}'
+
+
 def the_last_resort_is_the_cpu():
     with Home() as home:
         done = home.train('run', '--hang-after=1', env=fake(home, 'hang=hipModuleLaunchKernel:20'), train__steps=5,
                           train__allow_cpu='true', **KEYS)
         info = run_json(home, 'run')
-        if done.returncode or done.stderr.count('starting again') != 4 or info['device'] != 'cpu' or info['workaround'] != 'cpu':
+        if done.returncode or done.stderr.count('starting again') != 5 or info['device'] != 'cpu' or info['workaround'] != 'cpu':
             yield f'exit {done.returncode}, {info}: {done.stderr}'
 
 
@@ -137,6 +145,7 @@ tap.run([
     a_slow_step_is_told,
     a_step_that_gets_nowhere_is_ended,
     the_workaround_is_remembered,
+    interrupts_that_are_lost_have_a_workaround,
     the_last_resort_is_the_cpu,
     a_gpu_that_is_gone_is_not_the_cpu_unasked,
 ])

@@ -63,7 +63,7 @@ class Home:
     def train(self, run, *options, env=None, **keys):
         """To its end; what it said is in .stderr."""
         return subprocess.run(self.command(run, *options, **keys), env=self.environment(env), cwd=self.path, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               errors='replace', timeout=PATIENCE, check=False)
 
     def on_terminal(self, run, *options, env=None, **keys):

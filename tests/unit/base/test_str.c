@@ -190,6 +190,27 @@ static void a_file_has_a_name(void)
     CHECK_STR(str_file_name("bin/"), "");
 }
 
+static void text_is_wrapped_between_words(void)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "", "" },
+        { "one two", "one two" },
+        { "one two three", "one two\n  three" },
+        { "a  b", "a  b" },
+        { "a much-longer-than-that", "a\n  much-longer-than-that" },
+        { "\303\244\303\244\303\244\303\244 \303\244\303\244\303\244",
+          "\303\244\303\244\303\244\303\244 \303\244\303\244\303\244" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(str_release) struct str s = { 0 };
+        str_add(&s, "");
+        str_add_wrapped(&s, cases[i].text, 2, 8);
+        CHECK_STR(s.s ? s.s : "", cases[i].want);
+    }
+}
+
 int main(void)
 {
     RUN(grows_from_nothing);
@@ -205,5 +226,6 @@ int main(void)
     RUN(cleaning_replaces_each_bad_byte);
     RUN(lines_are_walked);
     RUN(a_file_has_a_name);
+    RUN(text_is_wrapped_between_words);
     return check_done();
 }

@@ -12,7 +12,7 @@ static struct measure at_step(uint64_t step, double loss)
     struct measure m = { .step = step };
     measure_set(&m, METRIC_LOSS, loss);
     measure_set(&m, METRIC_TOKENS_PER_S, 1850);
-    measure_set(&m, METRIC_MEM_BYTES, 1.2e9);
+    measure_set(&m, METRIC_MEM_ALLOCATED, 1.2e9);
     return m;
 }
 
@@ -21,22 +21,22 @@ static void the_line(void)
     struct ticker t = { .first = 1, .total = 1000, .last = at_step(120, 3.214) };
     char line[TICKER_LINE];
     ticker_text(&t, 58.9, 80, line);
-    CHECK_STR(line, "step 120/1000  loss 3.214  1,850 tok/s  mem 1.2 GB  ETA 7:12");
+    CHECK_STR(line, "step 120/1000  loss 3.214  1,850 tok/s  mem 1.1 GiB  ETA 7:12");
     t.first = 101; /* resumed: only the steps of this start tell the speed */
     ticker_text(&t, 200, 80, line);
-    CHECK_STR(line, "step 120/1000  loss 3.214  1,850 tok/s  mem 1.2 GB  ETA 2:26:40");
+    CHECK_STR(line, "step 120/1000  loss 3.214  1,850 tok/s  mem 1.1 GiB  ETA 2:26:40");
     ticker_text(&t, 200, 30, line);
     CHECK_STR(line, "step 120/1000  loss 3.214  1,");
     t.last = (struct measure){ .step = 1000 };
     measure_set(&t.last, METRIC_LOSS, 0.02134);
     measure_set(&t.last, METRIC_S_PER_IT, 3.456);
-    measure_set(&t.last, METRIC_MEM_BYTES, 512e6);
+    measure_set(&t.last, METRIC_MEM_ALLOCATED, 512e6);
     ticker_text(&t, 200, 80, line);
-    CHECK_STR(line, "step 1000/1000  loss 0.0213  3.46 s/it  mem 512 MB");
+    CHECK_STR(line, "step 1000/1000  loss 0.0213  3.46 s/it  mem 488 MiB");
     t.last = at_step(1000, NAN);
     measure_set(&t.last, METRIC_TOKENS_PER_S, 1234567);
     ticker_text(&t, 200, 80, line);
-    CHECK_STR(line, "step 1000/1000  loss nan  1,234,567 tok/s  mem 1.2 GB");
+    CHECK_STR(line, "step 1000/1000  loss nan  1,234,567 tok/s  mem 1.1 GiB");
 }
 
 /* The whole run in a few characters, however long it is. */
@@ -98,7 +98,7 @@ static void plain_lines_are_few(void)
     CHECK(!strstr(text, "step 2/3"));
     CHECK_HAS(text, "saved step-3\nstep 3/3  loss 3.000");
     CHECK(!strchr(text, '\r') && !strchr(text, '\033'));
-    CHECK(str_ends(text, "GB\n"));
+    CHECK(str_ends(text, "GiB\n"));
 }
 
 static void one_line_on_a_terminal(void)
