@@ -2,18 +2,30 @@
 #include "train/axis.h"
 
 #include "base/cleanup.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
 static const double air = 0.04; /* of the range, at each end */
+/* An axis ends there, so that nothing that is worked out from it overflows: ends, range, ratio. */
+static const double most = DBL_MAX / 8, log_least = 1e-280, log_most = 1e280;
+
+static double within(double v, double least, double top)
+{
+    return v < least ? least : v > top ? top : v;
+}
 
 struct axis axis_fit(double lo, double hi, bool is_log)
 {
     is_log = is_log && lo > 0;
     if (is_log) {
-        double by = hi > lo ? pow(hi / lo, air) : 1.1;
+        lo = within(lo, log_least, log_most);
+        hi = within(hi, lo, log_most);
+        double by = hi > lo ? exp((log(hi) - log(lo)) * air) : 1.1;
         return (struct axis){ lo / by, hi * by, true };
     }
+    lo = within(lo, -most, most);
+    hi = within(hi, -most, most);
     double wide = hi > lo ? (hi - lo) * air : fmax(fabs(lo) * 0.1, 1e-9);
     return (struct axis){ lo - wide, hi + wide, false };
 }
@@ -21,8 +33,8 @@ struct axis axis_fit(double lo, double hi, bool is_log)
 double axis_place(const struct axis *a, double v)
 {
     if (a->is_log)
-        return v > 0 ? log(v / a->lo) / log(a->hi / a->lo) : -1;
-    return (v - a->lo) / (a->hi - a->lo);
+        return v > 0 ? (log(v) - log(a->lo)) / (log(a->hi) - log(a->lo)) : -1;
+    return (within(v, -2 * most, 2 * most) - a->lo) / (a->hi - a->lo);
 }
 
 /* 1, 2 or 5 times a power of ten, not below v. */
@@ -47,7 +59,7 @@ static size_t straight_ticks(const struct axis *a, int want, double *ticks)
 
 static size_t log_ticks(const struct axis *a, int want, double *ticks)
 {
-    double decades = log10(a->hi / a->lo);
+    double decades = log10(a->hi) - log10(a->lo);
     double every = ceil(decades / want); /* powers of ten */
     size_t n = 0;
     for (double p = floor(log10(a->lo)); p <= log10(a->hi) && n + 3 <= AXIS_TICKS_MOST; p += every)
@@ -60,7 +72,7 @@ static size_t log_ticks(const struct axis *a, int want, double *ticks)
 /* Within a decade there are few powers of ten, and the marks of a straight axis serve better. */
 static bool is_wide(const struct axis *a)
 {
-    return a->is_log && a->hi / a->lo >= 10;
+    return a->is_log && a->hi >= 10 * a->lo;
 }
 
 size_t axis_ticks(const struct axis *a, int want, double ticks[AXIS_TICKS_MOST])

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int clamp(double v, int most)
+{
+    return !(v > 0) ? 0 : v > most ? most : (int)v; /* 0 for what is no number, too */
+}
+
 char chart_mark(size_t line)
 {
     return (char)('a' + line % 26);
@@ -28,7 +33,7 @@ void chart_sparkline(const double *values, size_t n, bool utf8, struct str *out)
         }
     for (size_t i = 0; i < n; i++) {
         bool is_known = isfinite(values[i]);
-        int level = is_known && hi > lo ? (int)((values[i] - lo) / (hi - lo) * 7.999) : 0;
+        int level = is_known && hi > lo ? clamp((values[i] / 2 - lo / 2) / (hi / 2 - lo / 2) * 7.999, 7) : 0;
         str_add(out, !is_known ? " " : utf8 ? blocks[level] : plain[level]);
     }
 }
@@ -69,11 +74,6 @@ static void dot(struct field *f, size_t line, int x, int y)
     struct cell *cell = &f->cells[y / 2 * f->c->width + x / 2];
     cell->quarters = (unsigned char)((cell->line == line ? cell->quarters : 0) | 1 << (x % 2 + y % 2 * 2));
     cell->line = (unsigned short)line;
-}
-
-static int clamp(double v, int most)
-{
-    return v < 0 ? 0 : v > most ? most : (int)v;
 }
 
 /* The extremes of the values that fall into each of the columns of quarters. */

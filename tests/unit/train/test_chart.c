@@ -69,6 +69,33 @@ static void draws_a_curve(void)
     str_release(&out);
 }
 
+/* A loss that went wild: as far apart as numbers can be, on both kinds of axis. */
+static void any_numbers_are_drawn(void)
+{
+    static const double far[] = { 1,       1e300,  1e308, -1e308, 0, 5e-324, 1.7976931348623157e308,
+                                  -5e-324, 1e-300, 3 };
+    enum { N = ARRAY_LEN(far) };
+    for (int from = 0; from < N; from++)
+        for (int n = 1; n <= N; n++)
+            for (int way = 0; way < 4; way++) {
+                double x[N], y[N];
+                for (int i = 0; i < n; i++) {
+                    x[i] = way & 2 ? 1.8e19 + i : i;
+                    y[i] = far[(from + i) % N];
+                }
+                struct chart_line line = { { x, y, (size_t)n }, NULL };
+                struct chart c = { .lines = &line, .n = 1, .width = 16, .height = 4, .is_log = way & 1 };
+                CLEANUP(str_release) struct str out = { 0 };
+                chart_draw(&c, &out);
+                CHECK(out.len > 60 && !strstr(out.s, "nan") && !strstr(out.s, "inf"));
+                chart_sparkline(y, (size_t)n, true, &out);
+            }
+    struct axis a = axis_fit(1, 1e300, true);
+    CHECK(axis_place(&a, 1) < 0.1 && axis_place(&a, 1e300) > 0.9 && isfinite(axis_place(&a, 1e150)));
+    a = axis_fit(-1e308, 1e308, false);
+    CHECK(axis_place(&a, 0) == 0.5 && isfinite(axis_place(&a, 1.7e308)));
+}
+
 static void steps_are_marked_on_the_axis(void)
 {
     double x[] = { 0, 1, 2, 3 }, y[] = { 4, 4, 4, 4 }, marks[] = { 3, 1 };
@@ -138,6 +165,7 @@ int main(void)
     RUN(ticks_are_round);
     RUN(an_axis_has_width);
     RUN(draws_a_curve);
+    RUN(any_numbers_are_drawn);
     RUN(steps_are_marked_on_the_axis);
     RUN(curves_have_marks);
     RUN(sparkline);
