@@ -5,12 +5,17 @@ Arguments: the folder that torch is to come from, and the parent's process id.  
 object a line: {"stage": …} before each step, so that a crash can be placed, and the whole result last.
 Works with torch 1.13 and later, on ROCm, on CUDA, and without a GPU; needs nothing but torch.
 """
+import sys
+
+# With -c Python looks into the working folder first, which may be a clone of anything: a json.py there is not json.
+# (-P is Python 3.11's; -I would leave out the user's packages.)
+if sys.path and sys.path[0] == '':
+    del sys.path[0]
 import ctypes
 import json
 import os
 import resource
 import signal
-import sys
 
 RESULT_FD = 3
 COUNT = 65536
@@ -166,8 +171,6 @@ def multiply(out):
 def main(site, parent):
     die_with_parent(parent)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.path and sys.path[0] == '':
-        sys.path.pop(0)  # a folder called torch in the working directory is not meant
     if site and site not in sys.path:
         sys.path.insert(0, site)
     out = {'python': '%d.%d.%d' % sys.version_info[:3], 'available': None, 'conversions': [], 'matmul': [], 'errors': []}

@@ -324,6 +324,20 @@ the_probe_confirms_the_prediction()
     out_has 'Found: works'
 }
 
+# The working folder may be a clone of anything.
+the_probe_runs_nothing_of_the_working_folder()
+{
+    mkdir -p clone
+    for name in json ctypes os signal resource torch accelerate random; do
+        echo "open('$tmp/RAN-$name', 'w')" >"clone/$name.py"
+    done
+    cd clone || return
+    FAKE_TORCH=fine run doctor --json --probe --torch "$fake" --root "$halo"
+    cd ..
+    json_is 'd["probe"]["reality"] == "works"'
+    [ -z "$(find "$tmp" -maxdepth 1 -name 'RAN-*')" ] || fail "executed: $(ls "$tmp"/RAN-*)"
+}
+
 the_probe_contradicts_the_prediction()
 {
     probe no-device
@@ -501,6 +515,7 @@ it one_group_can_be_asked_for
 it what_does_not_apply_is_shown_when_asked_for
 it the_chip_can_be_told
 it the_probe_confirms_the_prediction
+it the_probe_runs_nothing_of_the_working_folder
 it the_probe_contradicts_the_prediction
 it wrong_numbers_are_found
 it shared_memory_is_predicted_as_hip_tells_it
