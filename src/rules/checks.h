@@ -41,6 +41,9 @@ struct look {
     const struct gpu_facts *gpu;
     const struct gfx_chip *chip;
     const struct torch_facts *torch;
+    const char
+        *python;  /* of the environment that it is about, where that is told otherwise; NULL: it is not */
+    bool foreign; /* it is about another machine's, of which nothing is known */
     struct arena *arena;
 };
 

@@ -104,21 +104,28 @@ static const char *key_cmd_container(const struct judgement *j)
     return remedy_container(&l);
 }
 
-static const char *key_cmd_torch(const struct judgement *j)
+/* Where a package of the failing environment is installed.  The log's own paths tell it best. */
+static struct look look_for_pip(const struct judgement *j)
 {
     static const struct facts nobody;
     struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+    l.python = j->log->python.weight ? arena_strdup(j->a, j->log->python.exe) : NULL;
+    l.torch = l.torch ? l.torch : j->torch;
+    l.foreign = !l.torch;
+    return l;
+}
+
+static const char *key_cmd_torch(const struct judgement *j)
+{
+    struct look l = look_for_pip(j);
     l.chip = j->family ? NULL : j->chip;
     return j->windows ? remedy_torch_windows(&l) : remedy_torch(&l);
 }
 
 static const char *key_cmd_bnb(const struct judgement *j)
 {
-    static const struct facts nobody;
-    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
-    if (j->windows)
-        return "python -m pip install --upgrade bitsandbytes";
-    return remedy_pip(&l, "--upgrade bitsandbytes");
+    struct look l = look_for_pip(j);
+    return (j->windows ? remedy_pip_windows : remedy_pip)(&l, "--upgrade bitsandbytes");
 }
 
 static const char *key_cmd_kernel(const struct judgement *j)

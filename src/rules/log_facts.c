@@ -146,6 +146,12 @@ static struct log_find see_pid(struct log_facts *f, const char *s, size_t n, siz
     return nothing;
 }
 
+static struct log_find see_packages(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    log_python_see(&f->python, s, n, at);
+    return nothing;
+}
+
 /* Each variable leads to one function, which finds out which it is. */
 static const struct {
     const char *text;
@@ -159,6 +165,8 @@ static const struct {
     { "AMD Radeon", log_see_product },
     { "Radeon RX", log_see_product },
     { "AMD Instinct", log_see_product },
+    { "site-packages", see_packages },
+    { "dist-packages", see_packages },
     { "+rocm", log_see_torch },
     { "+cu1", log_see_torch },
     { "+cpu", log_see_torch },

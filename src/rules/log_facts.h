@@ -9,6 +9,7 @@
 #include "rules/issue_rules.h"
 #include "rules/log_killed.h"
 #include "rules/log_progress.h"
+#include "rules/log_python.h"
 #include "rules/log_stack.h"
 #include "rules/log_trace.h"
 
@@ -52,6 +53,7 @@ struct log_facts {
     struct log_gfx listed;  /* that a library has files for */
     char failing[LOG_GFX];  /* the one that code was missing for */
     char torch[LOG_TEXT];   /* "2.9.1+rocm6.4" */
+    struct log_python python;
     enum torch_build build;
     bool misnamed; /* rocminfo calls a product by another chip's target */
     struct {

@@ -370,12 +370,50 @@ static bool python_is_system(const char *python)
     return !python || str_starts(python, "/usr/bin/") || str_starts(python, "/bin/");
 }
 
+/* The environment that is active, if its Python is there. */
+static const char *active_python(const struct look *l)
+{
+    static const char *const variables[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+        const char *prefix = facts_env(l->facts, variables[i]);
+        const char *exe = prefix && *prefix == '/' ? say(l, "%s/bin/python", prefix) : NULL;
+        if (exe && (root_exists(&l->facts->root, exe) || root_link(&l->facts->root, l->arena, exe)))
+            return exe;
+    }
+    return NULL;
+}
+
+static const char *known_python(const struct look *l)
+{
+    if (l->python)
+        return l->python;
+    if (l->torch)
+        return l->torch->python;
+    if (l->foreign)
+        return NULL;
+    return l->facts->command.python && !python_is_system(l->facts->command.python) ? l->facts->command.python
+                                                                                   : active_python(l);
+}
+
 const char *remedy_pip(const struct look *l, const char *arguments)
 {
-    const char *python = l->torch ? l->torch->python : NULL;
-    if (python_is_system(python))
-        return say(l, "python3 -m venv .venv && .venv/bin/python3 -m pip install %s", arguments);
-    return say(l, "%s -m pip install %s", say_word(l, python), arguments);
+    const char *python = known_python(l);
+    if (python && !python_is_system(python))
+        return say(l, "%s -m pip install %s", say_word(l, python), arguments);
+    if (l->foreign)
+        return say(
+            l, "# with the Python of the environment that the trainer runs in:\npython3 -m pip install %s",
+            arguments);
+    const char *sees = l->torch && !strstr(arguments, "torch") ? "--system-site-packages " : "";
+    return say(l, "python3 -m venv %s.venv && .venv/bin/python3 -m pip install %s", sees, arguments);
+}
+
+/* PowerShell starts a program in quotes only behind an ampersand. */
+const char *remedy_pip_windows(const struct look *l, const char *arguments)
+{
+    const char *python = l->python && strchr(l->python, '\\') ? l->python : "python";
+    return say(l, strchr(python, ' ') ? "& \"%s\" -m pip install %s" : "%s -m pip install %s", python,
+               arguments);
 }
 
 /* pytorch.org's newest ROCm index, and AMD's own with one device package a chip (TheRock's RELEASES.md). */
@@ -401,9 +439,9 @@ const char *remedy_torch_windows(const struct look *l)
     const struct gfx_chip *c = l->chip;
     if (!c || !c->therock)
         return NULL;
-    return say(
+    return remedy_pip_windows(
         l,
-        "python -m pip install --force-reinstall \"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio "
-        "--index-url " AMD_INDEX,
-        c->gfx, c->gfx);
+        say(l,
+            "--force-reinstall \"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio --index-url " AMD_INDEX,
+            c->gfx, c->gfx));
 }

@@ -24,8 +24,11 @@ const char *remedy_node_access(const struct look *l, const struct dev_node *node
 /* How to start the container so that it has the GPU. */
 const char *remedy_container(const struct look *l);
 
-/* "/home/a/venv/bin/python3 -m pip install …"; the interpreter is that of the torch found. */
+/* "/home/a/venv/bin/python3 -m pip install …": the Python of the environment that it is about.  A new environment is
+ * made only where none is known on this machine, or where the distribution's own must not be changed. */
 const char *remedy_pip(const struct look *l, const char *arguments);
+/* The same for PowerShell. */
+const char *remedy_pip_windows(const struct look *l, const char *arguments);
 /* Installs the PyTorch wheel that carries code for the GPU; NULL when no wheel does. */
 const char *remedy_torch(const struct look *l);
 /* The same for Windows, where pytorch.org has none; NULL too when the chip is not known. */

@@ -32,10 +32,10 @@ commands_can_be_pasted()
     python3 -c 'import json, sys
 for fix in json.load(open(sys.argv[1]))["fix"]:
     if "pip install" in fix["text"]:
-        print(fix["text"].split("\n")[1].split("&& ")[1])' "$out" >wanted
+        print(fix["text"].split("\n")[-1])' "$out" >wanted
     [ -s wanted ] || fail 'no command in the JSON'
     run diagnose --no-machine --gfx gfx1031 log
-    sed -n '/venv/,/whl/p' "$out" | sed 's/^.*&& //' >pasted
+    sed -n '/-m pip/,/whl/p' "$out" >pasted
     grep -q '\\$' pasted || fail "the command was expected to be wrapped: $(cat pasted)"
     for file in wanted pasted; do
         (printf 'printf "%%s|" ' && cat "$file") | bash >"$file.words"

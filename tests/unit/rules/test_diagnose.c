@@ -596,6 +596,22 @@ static void a_rung_changes_one_thing(void)
     }
 }
 
+/* A package goes into the environment that failed, never into a new one. */
+static void commands_name_the_environment_of_the_log(void)
+{
+    static const char lost[] =
+        "RuntimeError: Configured ROCm binary not found at %s/bitsandbytes/libbitsandbytes_rocm62.so\n";
+    char log[512];
+    snprintf(log, sizeof(log), lost, "/home/me/kohya_ss/venv/lib/python3.10/site-packages");
+    ANSWER named = ask(log, nothing);
+    CHECK_STR(named.d.class_id, "bitsandbytes-no-rocm");
+    CHECK(has_text(&named.d, "/home/me/kohya_ss/venv/bin/python -m pip install"));
+    snprintf(log, sizeof(log), lost, "/x");
+    ANSWER unnamed = ask(log, nothing);
+    CHECK(has_text(&unnamed.d, "python3 -m pip install"));
+    CHECK(!has_text(&unnamed.d, "-m venv") && !has_text(&named.d, "-m venv"));
+}
+
 int main(void)
 {
     RUN(the_supervisor_knows_more);
@@ -625,5 +641,6 @@ int main(void)
     RUN(every_rule_can_be_met);
     RUN(every_class_is_told);
     RUN(a_rung_changes_one_thing);
+    RUN(commands_name_the_environment_of_the_log);
     return check_done();
 }
