@@ -164,10 +164,9 @@ static void see_piece(void *to, uint64_t line, const char *text, size_t n)
     d->n = n;
     d->line = line;
     d->any_text |= n != 0;
+    log_progress_line(&d->facts.progress, text, n);
     if (d->facts.asked_for > 0)
         add_find(d, log_facts_answer(&d->facts, text, n), 0);
-    if (d->facts.progress.table)
-        log_progress_row(&d->facts.progress, text, n);
     if (d->facts.trace.open)
         add_find(d, log_trace_line(&d->facts.trace, text, n), 0);
     match_set_find(d->set, text, n, found, d);

@@ -80,7 +80,7 @@ void log_progress_count(struct log_progress *p, const char *s, size_t n, size_t 
 }
 
 /* "     1/1000      6.73G      1.081     0.4706" */
-void log_progress_row(struct log_progress *p, const char *s, size_t n)
+static void see_row(struct log_progress *p, const char *s, size_t n)
 {
     size_t i = 0;
     p->table = false;
@@ -91,6 +91,18 @@ void log_progress_row(struct log_progress *p, const char *s, size_t n)
         i++;
     if (i > digits && i < n && s[i] == '/')
         count_step(p);
+}
+
+/* "Preparing the text ...": something began, unless steps say more. */
+void log_progress_line(struct log_progress *p, const char *s, size_t n)
+{
+    enum { DOTS = 3, SHORTEST = 8 };
+    if (p->table)
+        see_row(p, s, n);
+    bool dots =
+        n >= SHORTEST && s[n - 1] == '.' && !memcmp(s + n - DOTS, "...", DOTS) && s[n - DOTS - 1] != '.';
+    if (dots && p->stage != LOG_STAGE_STEPS)
+        p->stage = LOG_STAGE_BUSY;
 }
 
 void log_progress_stage(struct log_progress *p, enum log_stage stage)

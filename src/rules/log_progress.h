@@ -28,8 +28,8 @@ struct log_progress {
 void log_progress_bar(struct log_progress *p, const char *s, size_t n, size_t at);
 /* "step" or "epoch" of this length was. */
 void log_progress_count(struct log_progress *p, const char *s, size_t n, size_t after);
-/* To be called with each line while table is set. */
-void log_progress_row(struct log_progress *p, const char *s, size_t n);
+/* To be called with each piece, before what is found in it. */
+void log_progress_line(struct log_progress *p, const char *s, size_t n);
 /* A text that tells of a stage was; a bar that has not moved tells of LOG_STAGE_BUSY, too. */
 void log_progress_stage(struct log_progress *p, enum log_stage stage);
 /* "loss" was. */
