@@ -24,7 +24,8 @@ static void print_evidence(const struct diagnose_evidence *e)
     else
         str_addf(&place, "line %" PRIu64 ": ", e->line);
     printf("%*s%s%s%s", INDENT, "", print_color(COLOR_DIM), place.s, print_color(COLOR_PLAIN));
-    print_wrapped(stdout, e->text + strspn(e->text, " \t"), INDENT + 2, print_width());
+    print_wrapped_at(stdout, e->text + strspn(e->text, " \t"), INDENT + print_columns(place.s), INDENT + 2,
+                     print_width());
 }
 
 static void print_variables(const struct diagnose_fix *f, enum shell shell)

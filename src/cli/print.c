@@ -119,32 +119,34 @@ void print_cut(FILE *out, const char *text, int width)
         fputs("...", out);
 }
 
-void print_wrapped(FILE *out, const char *text, int indent, int width)
+void print_wrapped_at(FILE *out, const char *text, int column, int indent, int width)
 {
-    int col = indent;
+    bool begins = true; /* nothing stands before the next word that a space would part it from */
     for (const char *p = text; *p;) {
-        if (*p == '\n') {
-            fprintf(out, "\n%*s", indent, "");
-            col = indent;
-            p++;
-            continue;
-        }
         size_t n = strcspn(p, " \n");
         int w = columns(p, n);
-        if (col > indent && col + 1 + w > width) {
+        bool full = column > indent && column + !begins + w > width;
+        if (*p == '\n' || full) {
             fprintf(out, "\n%*s", indent, "");
-            col = indent;
-        } else if (col > indent) {
-            fputc(' ', out);
-            col++;
+            column = indent;
+            begins = true;
+            p += *p == '\n';
+            continue;
         }
+        if (!begins)
+            fputc(' ', out);
         put_clean(out, p, n);
-        col += w;
+        column += !begins + w;
+        begins = false;
         p += n;
-        while (*p == ' ')
-            p++;
+        p += strspn(p, " ");
     }
     fputc('\n', out);
+}
+
+void print_wrapped(FILE *out, const char *text, int indent, int width)
+{
+    print_wrapped_at(out, text, indent, indent, width);
 }
 
 int print_width(void)

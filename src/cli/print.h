@@ -29,8 +29,11 @@ void print_cell(FILE *out, const char *text, int width);
 void print_cut(FILE *out, const char *text, int width);
 /* Columns of UTF-8 text, one for each character. */
 int print_columns(const char *text);
-/* Text wrapped at width columns, each line after `indent` spaces (the first line starts where the cursor is). */
+/* Text wrapped at width columns, each line after `indent` spaces (the first line starts where the cursor is, which is
+ * there). */
 void print_wrapped(FILE *out, const char *text, int indent, int width);
+/* The same where the cursor is at another column. */
+void print_wrapped_at(FILE *out, const char *text, int column, int indent, int width);
 /* Columns of the terminal on stdout, 100 when it is not one or wider. */
 int print_width(void);
 /* "cairn: message" and the hint, on stderr; returns the exit code that fits the error's kind. */

@@ -63,6 +63,12 @@ def what_is_said_fits_the_terminal():
         for line in lines:
             if len(line) > 80 and ' ' in line.removeprefix('cairn: ').removesuffix(' \\').strip():
                 yield line
+        explained = Terminal(home, size=(24, 80), shell='"$1" diagnose --color=never last; echo "status=$?"')
+        explained.status()
+        explained.close()
+        lines = explained.output.decode().splitlines()
+        if len(lines) < 8 or any(len(line) > 80 for line in lines if ' ' in line.removesuffix(' \\').strip()):
+            yield explained.output
     with Home() as home:
         for command in ('x' * 200, 'sh -c "exit 3"', 'no such command'):
             home.run('--', *command.split())
