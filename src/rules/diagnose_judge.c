@@ -142,6 +142,8 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, int cud
         score = ELSEWHERE;
     if (!counts(j, i, h, cuda)) {
         judge_raise(j, ISSUE_NOT_ROCM, score);
+        if (j->vendor == VENDOR_UNKNOWN) /* nothing names an NVIDIA GPU: the second answer */
+            judge_raise(j, i, score - 2 * UNSURE_LOSS);
         return;
     }
     if (i == ISSUE_RCCL && cuda && j->vendor == VENDOR_UNKNOWN)

@@ -207,6 +207,15 @@ static void rule_wrong_gpu(struct judgement *j)
         judge_raise(j, ISSUE_WRONG_GPU, j->score[worst] + 3);
 }
 
+/* How many GPUs such a variable lists. */
+static size_t listed(const char *value)
+{
+    size_t n = value && *value;
+    for (; value && *value; value++)
+        n += *value == ',';
+    return n;
+}
+
 /* GPUs vanish when more than one variable chooses, or one that does not choose the first. */
 static void rule_visible(struct judgement *j)
 {
@@ -219,6 +228,9 @@ static void rule_visible(struct judgement *j)
         j->d->hits[ISSUE_NO_DEVICE][WEIGHT_HARD][0].best.score >= 90; /* by the kernel or a tool */
     if (odd && score >= JUDGE_LEAST && !explained)
         judge_raise(j, ISSUE_VISIBLE_DEVICES, score + 4);
+    /* HIP picks among those that ROCR leaves: a longer list names some that are not there. */
+    if (rocr && listed(inner) > listed(rocr) && j->ctx->exit_code != 0)
+        judge_raise(j, ISSUE_VISIBLE_DEVICES, 70);
 }
 
 /* A device node that is there and cannot be opened explains that there is no GPU. */

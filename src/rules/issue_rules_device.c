@@ -38,6 +38,8 @@ const struct issue_rule issue_rules_device[] = {
     { "hip::StatCO::getStatFunc", NULL, NULL, ISSUE_NO_KERNEL_IMAGE, 74, 0, "a stack of HIP" },
     { "is not a recognized processor for this target", "gfx", NULL, ISSUE_NO_KERNEL_IMAGE, 70, 0, "LLVM" },
     { "not supported by this build", "gfx", NULL, ISSUE_NO_KERNEL_IMAGE, 78, 0, "ROCm libraries" },
+    { "not supported", "GPU arch|archs of|arch gfx|architecture gfx|arch: gfx|target gfx", "hipblaslt",
+      ISSUE_NO_KERNEL_IMAGE, 76, 0, "AITER, Composable Kernel, flash-attn" },
     { "Unsupported GPU architecture", "gfx", NULL, ISSUE_NO_KERNEL_IMAGE, 80, 0,
       "Composable Kernel and others" },
     { HIP_ERROR("SharedObjectSymbolNotFound"), NULL, ISSUE_NO_KERNEL_IMAGE, 70, 0, HIP_ERRORS },

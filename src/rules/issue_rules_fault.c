@@ -86,6 +86,8 @@ const struct issue_rule issue_rules_fault[] = {
     { "device reset", "amdgpu|GPU|HIP|driver", "before device reset", ISSUE_GPU_RESET, 82, 0, AMDGPU },
     { "queue reset", "amdgpu|kfd|MES", NULL, ISSUE_GPU_RESET, 80, RULE_KERNEL, AMDGPU },
     { "HIP error: unknown error", NULL, NULL, ISSUE_GPU_RESET, 56, 0, "HIP, hip_error.cpp" },
+    { "drivers/gpu/drm/amd/", "WARNING: CPU|BUG:|kernel BUG|Oops", NULL, ISSUE_GPU_RESET, 62,
+      RULE_SOFT | RULE_KERNEL, "Linux, kernel/panic.c" },
     { "SMU: I'm not done with your previous command", NULL, NULL, ISSUE_GPU_RESET, 78, RULE_KERNEL, AMDGPU },
     { "is hung!", "IP block", "IP block:sdma", ISSUE_GPU_RESET, 88, RULE_KERNEL, AMDGPU },
     { "failed to respond to msg", "MES|amdgpu", NULL, ISSUE_GPU_RESET, 88, RULE_KERNEL, AMDGPU },

@@ -141,7 +141,7 @@ const struct issue_sign issue_signs[] = {
     { "cudaError", NULL, "UnhandledCudaError", -3 },
     { "NVRM:", NULL, NULL, -6 },
     { "nvlddmkm", NULL, NULL, -6 },
-    { "ptxas", NULL, NULL, -4 },
+    { "ptxas", NULL, NULL, -3 }, /* NVIDIA's Triton beside a ROCm PyTorch runs it too */
     { "compute capability 8.", NULL, NULL, -3 },
     { "compute capability 7.5", NULL, NULL, -3 },
     { "found 1 CUDA devices", NULL, NULL, -4 },
