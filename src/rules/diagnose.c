@@ -92,7 +92,9 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_
     h->by_program |= !(flags & RULE_KERNEL);
     h->lost |= (flags & RULE_LOST) != 0;
     h->told_more |= !(flags & RULE_SIGKILL);
-    if (h->seen && score <= h->best.score)
+    bool source = d->facts.trace.open;       /* a line of the program that a traceback quotes */
+    bool better = h->best.source && !source; /* the exception itself says it best */
+    if (h->seen && (score < h->best.score || (score == h->best.score && !better)))
         return;
     struct hit hit = {
         .line = d->line,
@@ -100,10 +102,11 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_
         .file = d->n_files,
         .score = score,
         .kernel = (flags & RULE_KERNEL) != 0,
+        .source = source,
     };
     keep_text(hit.text, d->text, d->n, at);
     h->best = hit;
-    if (!h->seen)
+    if (!h->seen || (h->first.source && !source))
         h->first = hit;
     h->seen = true;
 }
@@ -154,7 +157,12 @@ static void found(void *to, size_t i, size_t at)
             d->signs[i] = conditions_met(d, issue_signs[i].with, issue_signs[i].without);
         return;
     }
+    bool header = d->facts.header[0];
     add_find(d, log_facts_see(&d->facts, i - d->n_signs, d->text, d->n, at), at);
+    if (!header && d->facts.header[0]) {
+        d->header = (struct hit){ .line = d->line, .file = d->n_files };
+        keep_text(d->header.text, d->text, d->n, at);
+    }
 }
 
 static void see_piece(void *to, uint64_t line, const char *text, size_t n)

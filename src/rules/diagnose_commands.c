@@ -7,6 +7,7 @@
 #include "host/memory.h"
 #include "rules/looks.h"
 #include "rules/remedy.h"
+#include <string.h>
 
 static struct look look_of(const struct judgement *j)
 {
@@ -146,6 +147,24 @@ static const char *key_cmd_firmware(const struct judgement *j)
     return remedy_firmware_newer(&l);
 }
 
+static struct look look_anywhere(const struct judgement *j)
+{
+    static const struct facts nobody;
+    return j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+}
+
+static const char *key_cmd_cxx_headers(const struct judgement *j)
+{
+    struct look l = look_anywhere(j);
+    return j->windows || !j->log->header[0] || strchr(j->log->header, '.') ? NULL : remedy_cxx_headers(&l);
+}
+
+static const char *key_cmd_python_headers(const struct judgement *j)
+{
+    struct look l = look_anywhere(j);
+    return j->windows || !str_eq(j->log->header, "Python.h") ? NULL : remedy_python_headers(&l);
+}
+
 static const char *key_gpu_lister(const struct judgement *j)
 {
     return j->windows ? "the Task Manager" : "cairn gpu";
@@ -203,6 +222,8 @@ const struct diagnose_key_row diagnose_command_keys[] = {
     { "cmd_firmware", key_cmd_firmware },
     { "cmd_doctor", key_cmd_doctor },
     { "gpu_lister", key_gpu_lister },
+    { "cmd_cxx_headers", key_cmd_cxx_headers },
+    { "cmd_python_headers", key_cmd_python_headers },
     { "cmd_caches", key_cmd_caches },
     { "cmd_miopen_caches", key_cmd_miopen_caches },
     { "cmd_triton_cache", key_cmd_triton_cache },

@@ -63,7 +63,7 @@ bool judge_stopped_by_person(int64_t exit_code)
 /* The part of each sign is counted once, however often it was seen. */
 static void find_vendor(struct judgement *j)
 {
-    enum { NAMED = -6, TOLD = 4, MACHINE = 3 };
+    enum { NAMED = -6, TOLD = 4, MACHINE = 3, LITTLE = 4 };
     int amd = j->ctx->gfx ? TOLD : j->same_machine ? MACHINE : 0, nvidia = 0;
     for (size_t i = 0; i < j->d->n_signs; i++) {
         int weight = j->d->signs[i] ? issue_signs[i].weight : 0;
@@ -73,6 +73,7 @@ static void find_vendor(struct judgement *j)
     }
     amd += j->log->devices.n ? TOLD : 0;
     j->vendor = amd > nvidia ? VENDOR_AMD : nvidia ? VENDOR_NVIDIA : VENDOR_UNKNOWN;
+    j->vendor_unsure = j->vendor != VENDOR_AMD && !j->nvidia_device && nvidia <= LITTLE;
 }
 
 /* Scores. */
@@ -372,8 +373,25 @@ static void conclude_failed(struct judgement *j)
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.5);
 }
 
+/* Words that both vendors' libraries print: "not ROCm" is a guess then. */
+static void doubt_vendor(struct judgement *j)
+{
+    int best = 0;
+    for (int i = 0; i < ISSUE_NO_FAILURE && j->vendor_unsure; i++)
+        for (int w = WEIGHT_HARD; w <= WEIGHT_SOFT; w++) {
+            const struct hits *h = &j->d->hits[i][w][1];
+            if (h->seen && !h->recovered && !issue_classes[i].any_machine && h->best.score > best) {
+                best = h->best.score;
+                j->if_amd = (enum issue)i;
+            }
+        }
+    if (j->if_amd != ISSUE_UNKNOWN)
+        j->confidence *= 0.65;
+}
+
 void judge(struct judgement *j)
 {
+    j->if_amd = ISSUE_UNKNOWN;
     /* What cairn started itself runs on Linux, whatever it prints. */
     j->windows =
         !j->ctx->env && ((j->log->windows && !j->log->wsl) || log_windows_is_status(j->ctx->exit_code));
@@ -396,6 +414,8 @@ void judge(struct judgement *j)
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
     } else {
         conclude_failed(j);
+        if (j->verdict == ISSUE_NOT_ROCM)
+            doubt_vendor(j);
         /* It was printed, and the program went on. */
         if (ended && j->verdict != ISSUE_NAN) {
             j->severity = DIAGNOSE_WARNING;

@@ -306,9 +306,74 @@ static const char *key_versions(const struct judgement *j)
     return s.len ? arena_strdup(j->a, s.s) : NULL;
 }
 
-static const char *key_vendor(const struct judgement *j)
+static const char *key_not_rocm(const struct judgement *j)
 {
-    return j->vendor == VENDOR_NVIDIA ? "the log is of an NVIDIA GPU" : NULL;
+    if (j->if_amd != ISSUE_UNKNOWN)
+        return arena_printf(
+            j->a,
+            "Nothing in the log says whose GPU it is. On an NVIDIA GPU this is not a ROCm problem; on "
+            "an AMD GPU it is %s.",
+            issue_classes[j->if_amd].id);
+    return j->vendor == VENDOR_NVIDIA && !j->vendor_unsure
+               ? "This is not a ROCm problem: the log is of an NVIDIA GPU."
+               : "This is not a ROCm problem.";
+}
+
+/* Headers of C++ have no dot in their name. */
+static bool lacks_cxx_header(const struct judgement *j)
+{
+    return j->log->header[0] && !strchr(j->log->header, '.');
+}
+
+static const char *key_cxx_header(const struct judgement *j)
+{
+    return lacks_cxx_header(j) ? arena_printf(j->a, "<%s>", j->log->header) : NULL;
+}
+
+static const char *key_c_header(const struct judgement *j)
+{
+    return j->log->header[0] && !lacks_cxx_header(j) ? j->log->header : NULL;
+}
+
+static const char *key_miopen_guess(const struct judgement *j)
+{
+    return lacks_cxx_header(j) ? NULL
+           : key_gfx(j)
+               ? arena_printf(
+                     j->a,
+                     "its cache is broken or not writable, a header or compiler is missing, or one solver "
+                     "does not work on this chip (%s)",
+                     key_gfx(j))
+               : "its cache is broken or not writable, a header or compiler is missing, or one solver does not work on "
+                 "this chip";
+}
+
+static const char *key_triton_guess(const struct judgement *j)
+{
+    return key_c_header(j)
+               ? NULL
+               : "it was tuned for more shared memory than the 64 KiB that AMD has, Triton is not the one "
+                 "that belongs to PyTorch, or the linker, compiler or headers are missing";
+}
+
+static const char *key_no_flash(const struct judgement *j)
+{
+    return diagnose_lacks_flash(j)
+               ? "The program demands the package flash_attn, which is not installed or does not load. PyTorch's own "
+                 "attention (SDPA) does the same on AMD GPUs without it."
+               : NULL;
+}
+
+static const char *key_slow_attention(const struct judgement *j)
+{
+    if (diagnose_lacks_flash(j))
+        return NULL;
+    return arena_printf(
+        j->a,
+        "Fused attention is missing from this PyTorch, or kept off on this chip%s, so attention takes "
+        "the slow way, which needs memory by the square of the length. It fails only where a fused "
+        "kernel is demanded.",
+        key_gfx(j) ? arena_printf(j->a, " (%s)", key_gfx(j)) : "");
 }
 
 static const char *key_stopped(const struct judgement *j)
@@ -405,7 +470,13 @@ static const struct diagnose_key_row keys[] = {
     { "rocm", key_rocm },
     { "rocm_floor", key_rocm_floor },
     { "versions", key_versions },
-    { "vendor", key_vendor },
+    { "not_rocm", key_not_rocm },
+    { "cxx_header", key_cxx_header },
+    { "c_header", key_c_header },
+    { "miopen_guess", key_miopen_guess },
+    { "triton_guess", key_triton_guess },
+    { "no_flash", key_no_flash },
+    { "slow_attention", key_slow_attention },
     { "stopped", key_stopped },
     { "progress", key_progress },
     { "reason", key_reason },

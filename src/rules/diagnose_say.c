@@ -127,6 +127,22 @@ static bool is_other_build(const struct judgement *j)
     return b == TORCH_CPU || b == TORCH_CUDA;
 }
 
+static bool verdict_says(const struct judgement *j, const char *words)
+{
+    for (int w = 0; w < N_WEIGHTS; w++)
+        for (int c = 0; c < 2; c++) {
+            const struct hits *h = &j->d->hits[j->verdict][w][c];
+            if (h->seen && match_any(h->best.text, strlen(h->best.text), words))
+                return true;
+        }
+    return false;
+}
+
+bool diagnose_lacks_flash(const struct judgement *j)
+{
+    return j->verdict == ISSUE_ATTENTION && verdict_says(j, "flash_attn|flash-attn|FlashAttention2");
+}
+
 /* Nothing on Windows reads the variables of the HSA runtime, the loader of ELF files, RCCL and cairn's own library. */
 static bool is_of_linux(const char *names)
 {
@@ -160,7 +176,8 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
     case FIX_AOTRITON_ON:
         return is_on(judge_var(j, LOG_AOTRITON));
     case FIX_AOTRITON_OFF:
-        return attention_waits(j) || (j->verdict == ISSUE_ATTENTION && !is_on(judge_var(j, LOG_AOTRITON)));
+        return attention_waits(j) || (j->verdict == ISSUE_ATTENTION && !is_on(judge_var(j, LOG_AOTRITON)) &&
+                                      !diagnose_lacks_flash(j));
     case FIX_OVERRIDE_SET:
         return judge_var(j, LOG_OVERRIDE) != NULL;
     case FIX_OVERRIDE_FLAWED:
@@ -211,6 +228,16 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return j->ctx->exit_code < 0 && !j->ctx->hung;
     case FIX_LIMIT_LOW:
         return !j->windows && !judge_by_guard(j) && !diagnose_limit_suffices(j);
+    case FIX_FLASH:
+        return diagnose_lacks_flash(j);
+    case FIX_NOT_FLASH:
+        return !diagnose_lacks_flash(j);
+    case FIX_VENDOR_UNSURE:
+        return j->if_amd != ISSUE_UNKNOWN;
+    case FIX_GLOO:
+        return verdict_says(j, "gloo");
+    case FIX_STRIX_HALO:
+        return j->chip && !j->family && str_eq(j->chip->gfx, "gfx1151");
     case FIX_CPU_BUILD:
         return is_other_build(j);
     case FIX_NOT_IN_CONTAINER:
@@ -352,6 +379,8 @@ static void find_others(const struct judgement *j, struct diagnosis *out)
     enum { MOST = 3, WORTH = 35 };
     if (j->severity == DIAGNOSE_WARNING)
         add_other(j, out, ISSUE_NO_FAILURE, 1 - j->confidence);
+    if (j->if_amd != ISSUE_UNKNOWN && j->score[j->if_amd] < WORTH)
+        add_other(j, out, j->if_amd, 1 - j->confidence);
     for (int i = 0; i < ISSUE_NO_FAILURE; i++)
         if (i != (int)j->verdict && j->score[i] >= WORTH)
             add_other(j, out, i, (1 - j->confidence) * j->score[i] / 100.0);
@@ -411,6 +440,8 @@ void diagnose_say(const struct judgement *j, struct diagnosis *out)
         .windows = j->windows,
         .cause = sentence(j, cause_of(j)),
     };
+    if (j->log->header[0] && (j->verdict == ISSUE_TRITON || j->verdict == ISSUE_MIOPEN))
+        add_evidence(j, out, &j->d->header);
     find_evidence(j, out);
     if (!out->n_evidence && j->severity != DIAGNOSE_NONE && j->verdict != ISSUE_NOT_ROCM)
         borrow_evidence(j, out);

@@ -23,7 +23,7 @@ struct hit {
     uint64_t line, order;
     size_t file; /* index into files */
     uint8_t score;
-    bool kernel;
+    bool kernel, source;
     char text[HIT_TEXT];
 };
 
@@ -46,6 +46,7 @@ struct diagnoser {
     struct log_lines lines;
     struct log_facts facts;
     struct hits hits[N_ISSUES][N_WEIGHTS][2];
+    struct hit header; /* where facts.header is from */
     bool signs[MOST_SIGNS];
     char **files;
     size_t n_files;
@@ -66,7 +67,10 @@ struct judgement {
     const struct log_facts *log;
     enum vendor vendor;
     bool nvidia_device; /* such a GPU is named */
-    bool same_machine;  /* the log may well be of the machine whose facts there are */
+    bool vendor_unsure; /* nothing, or little, says whose GPU it is */
+    enum issue
+        if_amd; /* of a verdict "not ROCm" in such words: what it were on an AMD GPU; ISSUE_UNKNOWN: nothing */
+    bool same_machine; /* the log may well be of the machine whose facts there are */
     bool windows;
     /* The GPUs of the log, told by hand, in the log, or the machine's, in this order. */
     const struct gfx_chip *chips[LOG_MOST_GFX];
@@ -121,6 +125,8 @@ const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
 /* This machine's GPU may map as much as the host can spare, or more. */
 bool diagnose_limit_suffices(const struct judgement *j);
 bool diagnose_knows_ram(const struct judgement *j);
+/* The verdict is on the package flash_attn, and not on PyTorch's own attention. */
+bool diagnose_lacks_flash(const struct judgement *j);
 /* A line speaks for the verdict itself. */
 bool diagnose_has_evidence(const struct judgement *j);
 void diagnose_say(const struct judgement *j, struct diagnosis *out);

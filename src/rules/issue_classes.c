@@ -107,9 +107,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_MIOPEN] = {
         .id = "miopen-failure",
         .about = "MIOpen could not build or find a convolution kernel",
-        .cause = "MIOpen, which compiles convolution kernels while the program runs, failed to build or to "
-                 "find one: its cache is broken or not writable, a header or compiler is missing, or one "
-                 "solver does not work on this chip[ ({gfx})].",
+        .cause = "MIOpen, which compiles convolution kernels while the program runs, failed to build or to find one[: "
+                 "the C++ header {cxx_header} is missing][: {miopen_guess}].",
         .often_caught = true,
     },
     [ISSUE_HIPBLASLT] = {
@@ -122,9 +121,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_ATTENTION] = {
         .id = "attention-experimental",
         .about = "fused attention is missing or kept off on this GPU",
-        .cause = "Fused attention is missing from this PyTorch, or kept off on this chip[ ({gfx})], so "
-                 "attention takes the slow way, which needs memory by the square of the length. It fails "
-                 "only where a fused kernel is demanded.",
+        .cause = "[{no_flash}][{slow_attention}]",
     },
     [ISSUE_BITSANDBYTES] = {
         .id = "bitsandbytes-no-rocm",
@@ -143,9 +140,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_TRITON] = {
         .id = "triton-compile",
         .about = "a Triton kernel or torch.compile could not be built",
-        .cause = "A Triton kernel could not be built for this GPU: it was tuned for more shared memory "
-                 "than the 64 KiB that AMD has, Triton is not the one that belongs to PyTorch, or the "
-                 "linker, compiler or headers are missing.",
+        .cause = "A Triton kernel could not be built for this GPU[: the C compiler did not find {c_header}][: "
+                 "{triton_guess}].",
     },
     [ISSUE_LIB_LOAD] = {
         .id = "lib-load",
@@ -203,7 +199,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_NOT_ROCM] = {
         .id = "not-rocm",
         .about = "the failure has nothing to do with ROCm",
-        .cause = "This is not a ROCm problem[: {vendor}].[ {stopped}]",
+        .cause = "[{not_rocm}][ {stopped}]",
         .any_machine = true,
     },
     [ISSUE_NO_FAILURE] = {

@@ -23,6 +23,8 @@
 #define FIT_OVERRIDE \
     "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
 #define MOVE_CACHES "move the kernel caches of MIOpen and Triton aside:\n{cmd_caches}"
+#define NO_DIRECT \
+    "do without MIOpen's direct convolutions, which fail at random on Strix Halo; others are slower"
 #define NEW_DRIVER "install the newest AMD Software: Adrenalin Edition"
 #define NAME_CHIP \
     "name the GPU (cairn gpu --chips has the products of each):\ncairn diagnose --gfx gfxNNNN LOG"
@@ -243,6 +245,7 @@ const struct issue_fix issue_fixes[] = {
 
     DO(ISSUE_GPU_RESET, RESTART, "wait until the GPU answers again, and go on from the last checkpoint"),
     UNSET(ISSUE_GPU_RESET, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    SET(ISSUE_GPU_RESET, FIX_STRIX_HALO, "MIOPEN_DEBUG_CONV_DIRECT=0", NO_DIRECT),
     SET(ISSUE_GPU_RESET, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
     ADVISE(ISSUE_GPU_RESET, "leave memory free on the card, and let another GPU drive the desktop"),
     ADVISE(ISSUE_GPU_RESET, "newest firmware:\n{cmd_firmware}"),
@@ -264,6 +267,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_MEMORY_FAULT, FIX_HIPBLASLT_ON, "TORCH_BLAS_PREFER_HIPBLASLT=0",
         "multiply matrices without hipBLASLt"),
     SET(ISSUE_MEMORY_FAULT, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
+    SET(ISSUE_MEMORY_FAULT, FIX_STRIX_HALO, "MIOPEN_DEBUG_CONV_DIRECT=0", NO_DIRECT),
     DO(ISSUE_MEMORY_FAULT, RESTART, "go on from the last checkpoint"),
     ADVISE(ISSUE_MEMORY_FAULT, "if it returns at the same step, AMD_SERIALIZE_KERNEL=3 names the kernel"),
     ON_LINUX(ISSUE_MEMORY_FAULT, "try another version of PyTorch's ROCm, or another kernel"),
@@ -295,9 +299,12 @@ const struct issue_fix issue_fixes[] = {
         "bring driver, firmware and PyTorch to versions that belong together[ (here: {versions})][:\n{cmd_doctor}]"),
     DO(ISSUE_NATIVE_CRASH, CPU, ON_CPU),
 
+    ADVISE(ISSUE_MIOPEN,
+           "install the headers of the C++ library, with which MIOpen compiles:\n{cmd_cxx_headers}"),
     DO(ISSUE_MIOPEN, CACHES,
        "move MIOpen's caches aside, so that it starts with fresh ones:\n{cmd_miopen_caches}"),
     SET(ISSUE_MIOPEN, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST", FAST_FIND),
+    SET(ISSUE_MIOPEN, FIX_STRIX_HALO, "MIOPEN_DEBUG_CONV_DIRECT=0", NO_DIRECT),
     SET(ISSUE_MIOPEN, FIX_ALWAYS, "MIOPEN_DEBUG_CONV_IMPLICIT_GEMM=0",
         "do without the family of solvers that fails most"),
     ADVISE(ISSUE_MIOPEN, "torch.backends.cudnn.enabled = False in the script: convolutions without MIOpen"),
@@ -313,12 +320,20 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_HIPBLASLT, "install a newer PyTorch"),
     DO(ISSUE_HIPBLASLT, CPU, ON_CPU),
 
+    ADVISE_WHEN(
+        ISSUE_ATTENTION, FIX_FLASH,
+        "take PyTorch's own attention: attn_implementation=\"sdpa\" in from_pretrained, or the trainer's option for "
+        "it (sdpa, pytorch)"),
+    ON_LINUX_WHEN(
+        ISSUE_ATTENTION, FIX_FLASH,
+        "or build flash-attn with its Triton kernels for AMD; the variable has to be set for the build and for every "
+        "run:\nFLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE python3 -m pip install --no-build-isolation flash-attn"),
     SET(ISSUE_ATTENTION, FIX_AOTRITON_OFF, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1",
         "switch the fused kernels of this chip on"),
-    ADVISE(
-        ISSUE_ATTENTION,
+    ADVISE_WHEN(
+        ISSUE_ATTENTION, FIX_NOT_FLASH,
         "do not demand one backend of attention; or attention by eager or xformers in the trainer's options"),
-    ADVISE(ISSUE_ATTENTION, "install a newer PyTorch: its AOTriton knows more chips"),
+    ADVISE_WHEN(ISSUE_ATTENTION, FIX_NOT_FLASH, "install a newer PyTorch: its AOTriton knows more chips"),
 
     SET(ISSUE_BITSANDBYTES, FIX_ALWAYS, "BNB_ROCM_VERSION={bnb}",
         "let bitsandbytes load the library that it has"),
@@ -338,6 +353,7 @@ const struct issue_fix issue_fixes[] = {
         ISSUE_NAN,
         "the same first step on the CPU in fp32: if it is NaN there too, look at the learning rate and the data"),
 
+    ADVISE(ISSUE_TRITON, "install Python's headers, with which Triton compiles:\n{cmd_python_headers}"),
     SET(ISSUE_TRITON, FIX_ALWAYS, "TORCHDYNAMO_DISABLE=1", "run without torch.compile"),
     DO(ISSUE_TRITON, CACHES, "move Triton's cache aside:\n{cmd_triton_cache}"),
     ON_LINUX(ISSUE_TRITON,
@@ -410,6 +426,16 @@ const struct issue_fix issue_fixes[] = {
     ON_WINDOWS(ISSUE_DISK_FULL, "make room on the drive, or keep fewer checkpoints"),
     ADVISE(ISSUE_DISK_FULL, "resume from the last checkpoint that is whole (cairn tensor check FILE)"),
 
+    ADVISE_WHEN(ISSUE_NOT_ROCM, FIX_VENDOR_UNSURE,
+                "if it is an AMD GPU, say which (cairn gpu --chips has the products of each):\n"
+                "cairn diagnose --gfx gfxNNNN LOG"),
+    ON_LINUX_WHEN(
+        ISSUE_NOT_ROCM, FIX_GLOO,
+        "let gloo take the network interface that leads to the other ranks (lo on one machine; the first command "
+        "lists them):\nip -br address\nexport GLOO_SOCKET_IFNAME=eth0"),
+    ADVISE_WHEN(
+        ISSUE_NOT_ROCM, FIX_GLOO,
+        "the name of this host, and MASTER_ADDR, have to lead to an address that the other ranks reach"),
     ADVISE_WHEN(ISSUE_UNKNOWN, FIX_END_UNKNOWN,
                 "say how the run ended, by its exit status or as a hang:\n"
                 "cairn diagnose --exit CODE LOG\ncairn diagnose --hung LOG"),

@@ -131,9 +131,14 @@ enum fix_when {
     FIX_PRELOAD_SHARED, /* it is, and GPU and host share memory */
     FIX_BY_GUARD,       /* one of cairn's own guards did it */
     FIX_NOT_BY_GUARD,
-    FIX_BY_WATCH,         /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
-    FIX_NO_DUMP,          /* nobody has written down where it stood */
-    FIX_END_UNKNOWN,      /* nobody said how the run ended */
+    FIX_BY_WATCH,    /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
+    FIX_NO_DUMP,     /* nobody has written down where it stood */
+    FIX_END_UNKNOWN, /* nobody said how the run ended */
+    FIX_FLASH,       /* the package flash_attn is what is missing */
+    FIX_NOT_FLASH,
+    FIX_VENDOR_UNSURE,    /* nobody knows whose GPU it is */
+    FIX_GLOO,             /* the verdict's lines are of the gloo backend */
+    FIX_STRIX_HALO,       /* gfx1151 */
     FIX_CPU_BUILD,        /* PyTorch is known not to be a ROCm build */
     FIX_NOT_IN_CONTAINER, /* it is not known to have run in a container */
     FIX_MAYBE_CONTAINER,  /* it did, or nothing is known of its machine */

@@ -96,6 +96,21 @@ static struct log_find see_traceback(struct log_facts *f, const char *s, size_t 
     return nothing;
 }
 
+/* clang's "fatal error: 'type_traits' file not found", gcc's "fatal error: Python.h: No such file or directory". */
+static struct log_find see_header(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    at += strlen("fatal error: ");
+    at += at < n && strchr("'\"", s[at]);
+    size_t len = 0;
+    while (at + len < n && !strchr("'\": ", s[at + len]))
+        len++;
+    if (f->header[0] || !len || len >= sizeof(f->header) || !match_any(s, n, "file not found|No such file"))
+        return nothing;
+    memcpy(f->header, s + at, len);
+    f->header[len] = '\0';
+    return nothing;
+}
+
 static struct log_find see_stack(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     (void)at;
@@ -278,6 +293,7 @@ static const struct {
     { "WSL2", see_wsl },
     { "Traceback (most recent call last)", see_traceback },
     { "  File \"", see_traceback },
+    { "fatal error: ", see_header },
     { "(most recent call first)", see_stack },
     { "  File \"", see_frame },
     { "rocblas_create_handle", see_call },

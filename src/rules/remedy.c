@@ -326,6 +326,37 @@ const char *remedy_install(const struct look *l, const char *package)
     return say(l, "%s %s", distro_find(l)->install, package);
 }
 
+/* The packages with headers, by the program that installs them; the first row is for those that are not known. */
+static const struct {
+    const char *tool, *cxx, *python;
+} headers[] = {
+    { "apt", "\"libstdc++-$(ls /usr/lib/gcc/x86_64-linux-gnu | sort -n | tail -1)-dev\"", "python3-dev" },
+    { "dnf", "libstdc++-devel", "python3-devel" },
+    { "rpm-ostree", "libstdc++-devel", "python3-devel" },
+    { "zypper", "libstdc++-devel", "python3-devel" },
+    { "pacman", "gcc", "python" },
+};
+
+static const char *install_headers(const struct look *l, bool cxx)
+{
+    const char *install = distro_find(l)->install;
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++)
+        if (strstr(install, headers[i].tool))
+            return remedy_install(l, cxx ? headers[i].cxx : headers[i].python);
+    return say(l, "sudo apt install %s    # Debian and its kin; elsewhere the package with those headers",
+               cxx ? headers[0].cxx : headers[0].python);
+}
+
+const char *remedy_cxx_headers(const struct look *l)
+{
+    return install_headers(l, true);
+}
+
+const char *remedy_python_headers(const struct look *l)
+{
+    return install_headers(l, false);
+}
+
 const char *remedy_container(const struct look *l)
 {
     const struct host_facts *h = &l->facts->host;

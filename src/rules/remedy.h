@@ -18,6 +18,9 @@ const char *remedy_on_host(const struct look *l, const char *words, const char *
 const char *remedy_kernel_newer(const struct look *l);
 const char *remedy_firmware_newer(const struct look *l);
 const char *remedy_install(const struct look *l, const char *package);
+/* Installs the headers of the C++ library that compilers look in, or those of Python. */
+const char *remedy_cxx_headers(const struct look *l);
+const char *remedy_python_headers(const struct look *l);
 
 /* Lets this user open a device node. */
 const char *remedy_node_access(const struct look *l, const struct dev_node *node);

@@ -343,7 +343,73 @@ def exit_statuses_of_windows(check, where):
         check(p.returncode == 2 and not p.stdout, f'{code}: {p.returncode}')
 
 
-CASES = [logs_of_windows, what_to_type_on_windows, exit_statuses_of_windows, weights_that_never_load, an_invalid_argument, memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
+def flash_attn_that_is_not_there(check, where):
+    for log in ('ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: the package '
+                'flash_attn seems to be not installed.\n', "ModuleNotFoundError: No module named 'flash_attn'\n"):
+        answer = diagnose(log, {}, ['-n', '--exit', '1'])
+        check(answer['class'] == 'attention-experimental' and place(answer, 'sdpa') == 0, answer)
+        check(not any(r[1] == 'TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL' for r in rungs(answer)), 'AOTriton is another matter')
+    answer = diagnose(POWERSHELL + log, {}, ['-n', '--exit', '1'])
+    check(place(answer, 'FLASH_ATTENTION_TRITON_AMD_ENABLE') == 99, 'a build for Linux')
+
+
+def headers_that_are_missing(check, where):
+    """The package comes first, and the compiler's line is quoted."""
+    miopen = ("MIOpen(HIP): Error [Compile] 'hiprtcCompileProgram' naive_conv.cpp: HIPRTC_ERROR_COMPILATION (6)\n"
+              "/tmp/comgr-1/input/naive_conv.cpp:12:10: fatal error: 'type_traits' file not found\n"
+              'RuntimeError: miopenStatusUnknownError\n')
+    triton = ("torch._inductor.exc.InductorError: CalledProcessError: Command '['/usr/bin/gcc', '/tmp/b12/main.c', '-O3']' "
+              'returned non-zero exit status 1.\n/tmp/b12/main.c:4:10: fatal error: Python.h: No such file or directory\n')
+    for log, wanted, package in ((miopen, 'miopen-failure', 'libstdc++'), (triton, 'triton-compile', 'python3-dev')):
+        answer = diagnose(log, {}, ['-n', '--gfx', 'gfx1151', '--exit', '1'])
+        check(answer['class'] == wanted and place(answer, package) == 0, answer['fix'][0])
+        check('fatal error' in answer['evidence'][0]['text'] and answer['evidence'][0]['line'] == 2, answer['evidence'])
+    answer = diagnose(miopen.replace('fatal error', 'x'), {}, ['-n', '--gfx', 'gfx1151'])
+    check(place(answer, 'libstdc++') == 99 and place(answer, ('set', 'MIOPEN_DEBUG_CONV_DIRECT', '0')) < 99, answer['fix'])
+    answer = diagnose(miopen, {}, ['-n', '--gfx', 'gfx1100'])
+    check(place(answer, ('set', 'MIOPEN_DEBUG_CONV_DIRECT', '0')) == 99, 'a solver that fails on another chip')
+    check(place(answer, 'mv ~/.cache/miopen') < 99, 'no command that moves the caches')
+
+
+def no_gpu_at_all(check, where):
+    log = '>>> torch.cuda.is_available()\nFalse\n'
+    answer = diagnose("'2.9.1+rocm6.4'\n" + log, {}, ['-n'])
+    order = [place(answer, text) for text in ('cairn doctor', 'usermod', 'docker')]
+    check(answer['class'] == 'no-device' and order[0] == 0 and order == sorted(order), f'{answer["class"]} {order}')
+    answer = diagnose(log, {}, ['--root', DATA / MACHINES['desktop'][0]])
+    check(place(answer, 'docker') == 99, 'a container, though there is none')
+
+
+def words_of_both_vendors(check, where):
+    """Where nothing says whose GPU it is, the answer is no more sure than that."""
+    for log, wanted in (('RuntimeError: CUDA error: invalid device ordinal\n', 'visible-devices'),
+                        ('RuntimeError: CUDA error: no kernel image is available for execution on the device\n', 'no-kernel-image')):
+        answer = diagnose(log, {}, ['-n', '--exit', '1'])
+        check(answer['class'] == 'not-rocm' and answer['confidence'] < 0.65, answer['confidence'])
+        check(answer['also'][0]['class'] == wanted and place(answer, '--gfx') < 99, answer['also'])
+        sure = diagnose('NVIDIA GeForce RTX 3090\n' + log, {}, ['-n', '--exit', '1'])
+        check(sure['class'] == 'not-rocm' and sure['confidence'] > 0.7 and place(sure, '--gfx') == 99, sure)
+        check(diagnose(log, {}, ['-n', '--gfx', 'gfx1100', '--exit', '1'])['class'] == wanted, 'on an AMD GPU')
+    nccl = ('torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled cuda error (run with '
+            'NCCL_DEBUG=INFO for details), NCCL version 2.21.5\nncclUnhandledCudaError: Call to CUDA function failed.\n')
+    answer = diagnose(nccl, {}, ['-n', '--exit', '1'])
+    check('rccl-error' in (answer['class'], answer['also'][0]['class']) and answer['confidence'] < 0.85, answer)
+    answer = diagnose('RuntimeError: [../third_party/gloo/gloo/transport/tcp/device.cc:85] Unable to find address for: node1\n',
+                      {}, ['-n', '--exit', '1'])
+    check(place(answer, 'GLOO_SOCKET_IFNAME') < 99, answer['fix'])
+
+
+def the_exception_is_the_evidence(check, where):
+    quoted = ('Traceback (most recent call last):\n  File "/home/user/train.py", line 12, in <module>\n'
+              '    raise RuntimeError("HIP error: invalid device function\\nHIP kernel errors might be")\n')
+    answer = diagnose(quoted + INVALID_FUNCTION, {}, ['-n', '--gfx', 'gfx1031'])
+    check([e['line'] for e in answer['evidence']] == [4], answer['evidence'])
+    answer = diagnose(quoted, {}, ['-n', '--gfx', 'gfx1031'])
+    check([e['line'] for e in answer['evidence']] == [3], answer['evidence'])
+
+
+CASES = [flash_attn_that_is_not_there, headers_that_are_missing, no_gpu_at_all, words_of_both_vendors,
+         the_exception_is_the_evidence, logs_of_windows, what_to_type_on_windows, exit_statuses_of_windows, weights_that_never_load, an_invalid_argument, memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
 
 
 def findings_of(case, where):
