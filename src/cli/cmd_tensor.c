@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/tensor_commands.h"
+#include "tensor/source.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,21 @@ int tensor_operands(int argc, char **argv, int rest, int want, const char *what)
         return options_error(argv[0], "wants %s", what);
     if (argc - rest > want)
         return options_error(argv[0], "wants %s, does not take \"%s\"", what, argv[rest + want]);
+    return 0;
+}
+
+int tensor_check_patterns(const struct tensor_source *sources, size_t n, const struct opt_list *only,
+                          struct cairn_error *err)
+{
+    for (size_t k = 0; k < only->n; k++) {
+        bool fits = false;
+        for (size_t f = 0; f < n && !fits; f++)
+            for (size_t i = 0; i < sources[f].n_tensors && !fits; i++)
+                fits = source_name_matches(sources[f].tensors[i].name, &only->item[k], 1);
+        if (!fits)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s%s: no tensor is named like \"%s\"", sources[0].path,
+                              n > 1 ? " and the others" : "", only->item[k]);
+    }
     return 0;
 }
 

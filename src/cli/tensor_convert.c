@@ -16,9 +16,9 @@
 #include <stdlib.h>
 
 struct wish {
-    const char *dtype, *nan, *scaled, *seed, *lora;
+    const char *dtype, *clamp, *nan, *scaled, *seed, *lora;
     struct opt_list only;
-    bool clamp, force, direct, json;
+    bool force, direct, json;
     int threads;
 };
 
@@ -38,6 +38,10 @@ static int read_wish(const char *command, const struct wish *w, struct convert_o
                              w->dtype);
     if (w->nan && (!parse_number(w->nan, &o->nan) || isnan(o->nan)))
         return options_error(command, "--nan wants a number, not \"%s\"", w->nan);
+    if (w->clamp && *w->clamp && (!parse_number(w->clamp, &o->limit) || !(o->limit > 0) || isinf(o->limit)))
+        return options_error(command, "--clamp wants a number above 0, not \"%s\"", w->clamp);
+    if (o->limit > 0 && w->scaled)
+        return options_error(command, "--clamp with a number does not go with --scaled");
     if (w->seed && !cairn_parse_u64(w->seed, &o->seed))
         return options_error(command, "--stochastic wants a whole number as its seed, not \"%s\"", w->seed);
     if (w->scaled && !w->dtype)
@@ -91,8 +95,9 @@ static void print_notes(const struct convert_options *o, const struct convert_re
     note(r->unscaled, "weights were multiplied by their scales, which are not in the new file");
     note(r->scales_ignored, "fp8 weights have scales that were NOT applied: the numbers are off by them; "
                             "--scaled applies them");
-    note(r->clamped, "values were beyond the largest finite one and became that");
-    note(r->nans_replaced, "NaN were replaced");
+    note(r->clamped, o->limit > 0 ? "values were beyond the limit of --clamp and became that"
+                                  : "values were beyond the largest finite one and became that");
+    note(r->nans_replaced, "NaN values were replaced");
     note(r->overflowed, "finite values became Inf (NaN in f8_e4m3); --clamp keeps them finite");
     note(r->underflowed, plain_fp8
                              ? "values became zero, too small for the new dtype; --scaled keeps most of them"
@@ -175,7 +180,8 @@ int tensor_convert(int argc, char **argv)
                 "f64, f32, f16, bf16, f8_e4m3 or f8_e5m2; without it each keeps its own"),
         OPT_LIST(0, "only", &only, "GLOB",
                  "convert tensors with such a name, copy the others; may be repeated"),
-        OPT_FLAG(0, "clamp", &w.clamp, "values too large, and infinities, become the largest finite value"),
+        OPT_ATTACHED(0, "clamp", &w.clamp, "VALUE",
+                     "values too large, and infinities, become the largest finite value, or VALUE"),
         OPT_STR(0, "nan", &w.nan, "VALUE", "replace NaN by VALUE"),
         OPT_ATTACHED(
             0, "scaled", &w.scaled, "GRAIN",
@@ -198,7 +204,7 @@ int tensor_convert(int argc, char **argv)
         "  cairn tensor convert model.safetensors model-f32.safetensors --dtype f32\n"
         "  cairn tensor convert wan.safetensors wan-fp8.safetensors --dtype f8_e4m3 --scaled\n"
         "  cairn tensor convert wan-fp8.safetensors wan.safetensors --dtype bf16 --scaled\n"
-        "  cairn tensor convert damaged.safetensors repaired.safetensors --clamp --nan 0\n"
+        "  cairn tensor convert damaged.safetensors repaired.safetensors --clamp=100 --nan 0\n"
         "  cairn tensor convert Wan2.1_VAE.pth wan_2.1_vae.safetensors\n",
         .mixed = true,
     };

@@ -29,20 +29,6 @@ static void print_result(const char *in, const char *out, const struct convert_r
     json_print(v, stdout);
 }
 
-/* A pattern that names nothing is a typing error; an empty file would hide it. */
-static int check_patterns(const struct tensor_source *s, const struct opt_list *only, struct cairn_error *err)
-{
-    for (size_t k = 0; k < only->n; k++) {
-        size_t i = 0;
-        while (i < s->n_tensors && !source_name_matches(s->tensors[i].name, &only->item[k], 1))
-            i++;
-        if (i == s->n_tensors)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: no tensor is named like \"%s\"", s->path,
-                              only->item[k]);
-    }
-    return 0;
-}
-
 static int extract(const char *in, const char *out, struct convert_options *o, const struct opt_list *only,
                    bool json)
 {
@@ -50,7 +36,7 @@ static int extract(const char *in, const char *out, struct convert_options *o, c
     struct cairn_error err = { 0 };
     struct convert_report report;
     struct progress progress;
-    if (source_open(&src, in, &err) || check_patterns(&src, only, &err))
+    if (source_open(&src, in, &err) || tensor_check_patterns(&src, 1, only, &err))
         return print_error(&err);
     o->stop = stop_catch();
     o->progress = &progress;

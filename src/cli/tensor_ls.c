@@ -10,6 +10,7 @@
 #include "tensor/source.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 struct wish {
     struct opt_list only;
@@ -39,11 +40,9 @@ static struct total count(const struct tensor_source *s, const struct wish *w)
     return sum;
 }
 
-static void print_json(const struct tensor_source *s, const struct wish *w)
+static void add_file(struct json *top, const struct tensor_source *s, const struct wish *w)
 {
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
     struct total sum = count(s, w);
-    json_add_int(top, "schema", 1);
     json_add_text(top, "path", s->path);
     json_add_text(top, "format", s->format);
     json_add_int(top, "files", (int64_t)s->n_files);
@@ -67,6 +66,20 @@ static void print_json(const struct tensor_source *s, const struct wish *w)
             json_add_int(o, "offset_bytes", (int64_t)at);
         else
             json_add_null(o, "offset_bytes");
+    }
+}
+
+/* One file is the object itself; several are a list of such. */
+static void print_json(const struct tensor_source *s, size_t n, bool several, const struct wish *w)
+{
+    CLEANUP(json_cleanup) struct json *top = json_new_object();
+    json_add_int(top, "schema", 1);
+    if (!several) {
+        add_file(top, s, w);
+    } else {
+        struct json *list = json_add_array(top, "sources");
+        for (size_t i = 0; i < n; i++)
+            add_file(json_add_object(list, NULL), &s[i], w);
     }
     json_print(top, stdout);
 }
@@ -122,14 +135,49 @@ static void print_table(const struct tensor_source *s, const struct wish *w)
     putchar('\n');
 }
 
-static int list(const char *path, const struct wish *w)
+static void print_tables(const struct tensor_source *s, size_t n, bool several, const struct wish *w)
 {
-    CLEANUP(source_close) struct tensor_source s = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        if (several) {
+            printf("%s", i ? "\n" : "");
+            print_padded(stdout, s[i].path, 0);
+            puts(":");
+        }
+        print_table(&s[i], w);
+    }
+}
+
+/* Those that cannot be read are told, and the others are listed all the same. */
+static int open_all(struct tensor_source *s, size_t *opened, char **paths, size_t n)
+{
+    int code = EXIT_FINE;
+    for (size_t i = 0; i < n; i++) {
+        struct cairn_error err = { 0 };
+        if (source_open(&s[*opened], paths[i], &err))
+            code = print_error(&err);
+        else
+            ++*opened;
+    }
+    return code;
+}
+
+static int list(char **paths, size_t n, const struct wish *w)
+{
+    CLEANUP(mem_free) struct tensor_source *s = calloc(n, sizeof(*s));
     struct cairn_error err = { 0 };
-    if (source_open(&s, path, &err))
+    size_t opened = 0;
+    if (!s) {
+        cairn_fail(&err, CAIRN_ENOMEM, "no memory for %zu files", n);
         return print_error(&err);
-    (w->json ? print_json : print_table)(&s, w);
-    return EXIT_FINE;
+    }
+    int code = open_all(s, &opened, paths, n);
+    if (opened && tensor_check_patterns(s, opened, &w->only, &err))
+        code = print_error(&err);
+    else if (opened)
+        (w->json ? print_json : print_tables)(s, opened, n > 1, w);
+    for (size_t i = 0; i < opened; i++)
+        source_close(&s[i]);
+    return code;
 }
 
 int tensor_ls(int argc, char **argv)
@@ -142,15 +190,16 @@ int tensor_ls(int argc, char **argv)
         OPT_END,
     };
     const struct opt_usage usage = {
-        "cairn tensor ls FILE [options]",
-        "Lists the tensors of a file in the order of their data. Only the header is read, and all of it is checked.",
+        "cairn tensor ls FILE... [options]",
+        "Lists the tensors of each file in the order of their data. Only the header is read, and all of it is checked.",
         "  cairn tensor ls wan2.1_t2v_14B.safetensors --only 'blocks.0.*'\n"
         "  cairn tensor ls model.safetensors.index.json --json | jq .data_bytes\n",
         .mixed = true,
     };
     int rest, r = options_parse(argc, argv, rows, &usage, &rest);
     if (r == OPTIONS_GO)
-        r = tensor_operands(argc, argv, rest, 1, "one FILE") ?: list(argv[rest], &w);
+        r = rest == argc ? options_error(argv[0], "wants a FILE")
+                         : list(argv + rest, (size_t)(argc - rest), &w);
     opt_list_release(&w.only);
     return r;
 }

@@ -21,6 +21,7 @@ struct convert_options {
     size_t n_only;
     bool drop_others; /* leave out what `only` does not name, instead of copying it */
     bool clamp;       /* what is beyond the largest finite value becomes that value; so do infinities */
+    double limit;     /* what clamp keeps to; 0: the largest finite value of the dtype.  Not with scaled */
     bool replace_nan;
     double nan;      /* what replaces NaN */
     bool stochastic; /* instead of nearest-even */

@@ -71,18 +71,30 @@ COUNT_WIDTH(16)
 COUNT_WIDTH(32)
 COUNT_WIDTH(64)
 
-static struct block_counts count_block(const void *p, enum dtype t, size_t n)
+static struct block_counts count_block(const void *p, enum dtype t, size_t n, const struct code *c)
 {
     switch (dtype_size(t)) {
     case 1:
-        return block_8(p, n, &codes[t]);
+        return block_8(p, n, c);
     case 2:
-        return block_16(p, n, &codes[t]);
+        return block_16(p, n, c);
     case 4:
-        return block_32(p, n, &codes[t]);
+        return block_32(p, n, c);
     default:
-        return block_64(p, n, &codes[t]);
+        return block_64(p, n, c);
     }
+}
+
+/* Magnitudes order like their bits, so a limit is a code like any other. */
+static struct code code_for(enum dtype t, const struct mend_how *how)
+{
+    struct code c = codes[t];
+    uint64_t limit = 0;
+    if (!how->clamp || how->limit <= 0)
+        return c;
+    dtype_convert(&limit, t, &how->limit, DTYPE_F64, 1, &(struct dtype_how){ .saturate = true });
+    c.largest = limit & c.magnitude;
+    return c;
 }
 
 static bool is_nan(const void *p, enum dtype t, size_t i)
@@ -103,18 +115,18 @@ static void replace_nan(void *dst, enum dtype to, size_t i, double value)
 }
 
 static void mend_block(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
-                       const struct mend_how *how, struct mend_counts *counts)
+                       const struct mend_how *how, const struct code *c, struct mend_counts *counts)
 {
     size_t size = dtype_size(to);
     for (size_t i = 0; i < n; i++) {
         uint64_t v = load(dst, size, i);
-        if ((v & codes[to].magnitude) <= codes[to].largest)
+        if ((v & c->magnitude) <= c->largest)
             continue;
         bool nan = is_nan(src, from, i), changed = nan ? how->replace_nan : how->clamp;
         if (nan && changed)
             replace_nan(dst, to, i, how->nan);
         else if (changed)
-            store(dst, size, i, (v & ~codes[to].magnitude) | codes[to].largest);
+            store(dst, size, i, (v & ~c->magnitude) | c->largest);
         counts->nans_replaced += nan && changed;
         counts->clamped += !nan && changed;
         counts->overflowed += !nan && !changed && !is_infinite(src, from, i);
@@ -125,14 +137,15 @@ void mend(void *dst, enum dtype to, const void *src, enum dtype from, size_t n, 
           struct mend_counts *counts)
 {
     assert(dst != src || to == from);
+    struct code code = code_for(to, how);
     for (size_t at = 0; at < n; at += BLOCK) {
         size_t m = n - at < BLOCK ? n - at : BLOCK;
         char *out = (char *)dst + at * dtype_size(to);
         const char *in = (const char *)src + at * dtype_size(from);
-        struct block_counts after = count_block(out, to, m);
+        struct block_counts after = count_block(out, to, m, &code);
         if (after.zero)
-            counts->underflowed += after.zero - count_block(in, from, m).zero;
+            counts->underflowed += after.zero - count_block(in, from, m, &codes[from]).zero;
         if (after.special)
-            mend_block(out, to, in, from, m, how, counts);
+            mend_block(out, to, in, from, m, how, &code, counts);
     }
 }

@@ -15,6 +15,7 @@ struct mend_counts {
 struct mend_how {
     bool clamp, replace_nan;
     double nan;
+    double limit; /* what clamp keeps magnitudes to; 0: the largest finite value of the dtype */
 };
 
 /* Can this conversion lose anything, or has anything to be replaced?  If not there is no need to call mend. */

@@ -372,12 +372,48 @@ static const struct {
     { TENSOR_HAS_NAN, PART_LORA_UP, "training diverged; go back to an earlier checkpoint" },
     { TENSOR_HAS_INF, PART_LORA, "training diverged; go back to an earlier checkpoint" },
     { TENSOR_HAS_INF, PART_LORA_UP, "training diverged; go back to an earlier checkpoint" },
-    { TENSOR_HAS_NAN, -1, "get this file again, or repair it: cairn tensor convert FILE NEW --nan 0" },
-    { TENSOR_HAS_INF, -1, "get this file again, or repair it: cairn tensor convert FILE NEW --clamp" },
-    { TENSOR_TRUNCATED, -1, "get this file again: its end is missing" },
-    { TENSOR_UNREADABLE, -1, "get this file again: it is damaged, or no tensor file" },
-    { TENSOR_COUNT, -1, "get this file again, or convert it again from its source" },
+    { TENSOR_TRUNCATED, -1, "download this file again, or copy it again: its end is missing" },
+    { TENSOR_UNREADABLE, -1, "download this file again, or copy it again: it is damaged, or no tensor file" },
+    { TENSOR_COUNT, -1, "download this file again, or convert it again from its source" },
 };
+
+/* "model-repaired.safetensors" for "model.pth"; convert writes that format. */
+static void add_new_name(struct str *to, const char *path)
+{
+    const char *dot = strrchr(str_file_name(path), '.');
+    CLEANUP(str_release) struct str name = { 0 };
+    str_addn(&name, path, dot && dot > str_file_name(path) ? (size_t)(dot - path) : strlen(path));
+    str_add(&name, "-repaired.safetensors");
+    str_add_word(to, name.s);
+}
+
+/* The command that repairs all that is NaN or Inf in the file.  Infinities become the largest of its other values: the
+ * largest that the dtype can hold would be as wrong as they are. */
+static const char *repair(const struct look *looks, size_t n, const char *path, struct arena *a)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    bool nan = false, inf = false;
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool floating = dtype_is_float(looks[i].t->dtype);
+        nan |= floating && looks[i].s->nan;
+        inf |= floating && looks[i].s->inf;
+        if (floating && looks[i].part != PART_MASK)
+            most = fmax(most, scan_absmax(looks[i].s));
+    }
+    if (!nan && !inf)
+        return NULL;
+    str_add(&text, "download this file again, or repair it: cairn tensor convert ");
+    str_add_word(&text, path);
+    str_add(&text, " ");
+    add_new_name(&text, path);
+    str_add(&text, nan ? " --nan 0" : "");
+    if (inf && most > 0)
+        str_addf(&text, " --clamp=%.9g", most);
+    else if (inf)
+        str_add(&text, " --clamp");
+    return arena_strdup(a, text.s);
+}
 
 static const char *remedy(enum tensor_health v, enum part part)
 {
@@ -415,7 +451,12 @@ void verdict_judge(const struct tensor_source *src, const struct scan_stats *sta
     file->verdict = out[worst].verdict;
     file->name = arena_strdup(a, src->tensors[worst].name);
     file->why = out[worst].why;
-    file->todo = remedy(file->verdict, looks[worst].part);
+    const char *mending = file->verdict == TENSOR_HAS_NAN || file->verdict == TENSOR_HAS_INF
+                              ? repair(looks, n, src->path, a)
+                              : NULL;
+    bool weights = looks[worst].part != PART_CACHE && looks[worst].part != PART_LORA &&
+                   looks[worst].part != PART_LORA_UP;
+    file->todo = mending && weights ? mending : remedy(file->verdict, looks[worst].part);
 }
 
 /* Names that musubi-tuner gives to its cache files. */

@@ -76,14 +76,21 @@ says_what_was_lost()
     status_is 0
     err_has "1 finite values became Inf"
     err_has "1 values became zero"
-    run tensor convert lost.st lost16.st --dtype f16 --clamp --nan 0 --force
+    run tensor convert lost.st lost16.st --dtype f16 --clamp --nan 0 --force --json
     status_is 0
-    err_has "2 values were beyond the largest finite one"
-    err_has "1 NaN were replaced"
+    json_is 'd["clamped"] == 2 and d["nans_replaced"] == 1'
     file_is lost16.st 'unpack("<5H", t["x"][2]) == (0x7bff, 0, 0x7bff, 0, 0x3c00)'
     run tensor convert lost.st mended.st --clamp --nan 7
     status_is 0
     file_is mended.st 'f32("x")[3:] == [7, 1] and f32("x")[2] > 3.4e38'
+    run tensor convert lost.st mended.st --clamp=2.5 --force --json
+    status_is 0
+    json_is 'd["clamped"] == 2'
+    file_is mended.st 'f32("x")[0] == 2.5 and f32("x")[2] == 2.5 and f32("x")[4] == 1 and f32("x")[3] != f32("x")[3]'
+    make signs.st '[("x", "BF16", [4], pack("<4H", 0xff80, 0xc000, 0x3f80, 0x7f80))]'
+    run tensor convert signs.st limited.st --clamp=1.5
+    status_is 0
+    file_is limited.st 'unpack("<4H", t["x"][2]) == (0xbfc0, 0xbfc0, 0x3f80, 0x3fc0)'
 }
 
 scales_both_ways()
@@ -260,7 +267,8 @@ wrong_usage()
 {
     make d.st '[("x", "F32", [1], pack("<f", 1))]'
     local -a wrong=("--dtype f31" "--dtype i32" "" "--dtype f32 --nan x" "--dtype f32 --scaled=row" "--dtype f32 --stochastic x"
-        "--dtype f32 --only nothing" "--dtype f32 extra" "--clamp --scaled")
+        "--dtype f32 --only nothing" "--dtype f32 extra" "--clamp --scaled" "--clamp=0" "--clamp=x" "--clamp=inf"
+        "--dtype f8_e4m3 --scaled --clamp=2")
     for words in "${wrong[@]}"; do
         # shellcheck disable=SC2086 # words, on purpose
         run tensor convert d.st e.st $words

@@ -331,10 +331,10 @@ wrong_usage_is_named()
     err_has '"lss"'
     run tensor ls
     status_is 2
-    err_has 'wants one FILE'
-    run tensor ls a b
+    err_has 'wants a FILE'
+    run tensor extract a b c
     status_is 2
-    err_has '"b"'
+    err_has '"c"'
     run tensor diff a
     status_is 2
     run tensor check --nonsense
@@ -405,13 +405,58 @@ says_what_it_did_not_look_at()
     out_lacks some/good.safetensors
 }
 
+lists_several_files()
+{
+    make one.st "$two"
+    make other.st '[("c", "F32", [2], f32([1, 2]))]'
+    run tensor ls one.st other.st --json
+    status_is 0
+    json_is "[(f['path'], f['tensor_count']) for f in d['sources']] == [('one.st', 2), ('other.st', 1)]"
+    run tensor ls one.st other.st
+    status_is 0
+    out_has one.st
+    out_has other.st
+    run tensor ls one.st missing.st other.st --json
+    status_is 1
+    err_has missing.st
+    json_is "len(d['sources']) == 2"
+    run tensor ls one.st other.st --only c --json
+    json_is "[f['tensor_count'] for f in d['sources']] == [0, 1]"
+    for files in one.st 'one.st other.st'; do
+        # shellcheck disable=SC2086 # one or two names
+        run tensor ls $files --only 'nothing*'
+        status_is 1
+        out_is_empty
+        err_has 'nothing*'
+    done
+}
+
+# The remedy can be pasted, and what comes of it is healthy.
+the_remedy_repairs()
+{
+    nan=$(printf 'float("nan")')
+    inf=$(printf 'float("inf")')
+    make "it's.st" "[('a.weight', 'F32', [4, 64], f32(bell(254) + [$nan, 1])), ('b.weight', 'BF16', [2, 64], bf16(bell(127) + [$inf]))]"
+    run tensor check "it's.st" --json
+    status_is 1
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["files"][0]["todo"].split("repair it: cairn ")[1])' "$out" >remedy
+    said=$(cat remedy)
+    eval "set -- $said"
+    run "$@"
+    status_is 0
+    run tensor check "it's-repaired.safetensors" --json
+    status_is 0
+    json_is "d['healthy'] == 1"
+    json_is "all(t['absmax'] < 10 for t in d['files'][0]['tensors'])"
+}
+
 for case in lists_a_file lists_as_json lists_shards_and_torch_files a_terminal_does_not_obey_a_name \
     broken_files_are_refused_in_one_line healthy_files_are_healthy damaged_files_are_told_with_a_remedy \
     what_may_be_zero_is_not_damage statistics_are_right threads_do_not_change_what_is_said \
     a_missing_shard_is_damage nothing_to_check_is_not_success files_that_are_equal files_that_differ \
     metadata_differs_when_asked extracts_bit_for_bit extracts_in_place torch_files_become_safetensors \
     wrong_usage_is_named every_command_has_help a_full_disk_is_not_success \
-    looks_at_odd_formats says_what_it_did_not_look_at; do
+    lists_several_files the_remedy_repairs looks_at_odd_formats says_what_it_did_not_look_at; do
     rm -rf "${tmp:?}/work"
     mkdir "$tmp/work"
     cd "$tmp/work" || exit 1
