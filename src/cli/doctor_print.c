@@ -134,21 +134,24 @@ static void print_counts(const size_t counts[CHECK_UNKNOWN + 1])
     }
 }
 
-/* One command may cure several findings; it is printed once. */
-static bool is_told(const struct doctor_view *v, const struct doctor_line *line)
+/* One command may cure several findings; it is printed once.  The line that has it already, or NULL. */
+static const struct doctor_line *told_at(const struct doctor_view *v, const struct doctor_line *line)
 {
-    for (const struct doctor_line *l = v->doctor->lines; l < line; l++)
+    for (const struct doctor_line *l = v->doctor->lines; l < line && line->found.remedy; l++)
         if (is_chosen(v, l) && (l->found.status == CHECK_WARN || l->found.status == CHECK_FAIL) &&
             str_eq(l->found.remedy, line->found.remedy))
-            return line->found.remedy != NULL;
-    return false;
+            return l;
+    return NULL;
 }
 
 static void print_line(const struct doctor_view *v, const struct doctor_line *line)
 {
+    CLEANUP(str_release) struct str where = { 0 };
     struct finding f = line->found;
-    if (is_told(v, line))
-        f.remedy = "# the same command as above";
+    const struct doctor_line *told = told_at(v, line);
+    if (told)
+        str_addf(&where, "# the command under %s: %s", told->check->group, told->found.fact);
+    f.remedy = told ? where.s : f.remedy;
     print_finding(&f, NULL);
 }
 

@@ -208,7 +208,11 @@ static void the_fix_fits(struct trial *t, const struct diagnosis *d, const struc
         if (is_override(v->name) && gone)
             BAD(t, "diagnose (%s) offers %s=%s, and the plan removes it: %s", d->class_id, v->name, v->value,
                 gone->why);
-        if (is_override(v->name) && !str_eq(planned_override(&p->plan), v->value))
+        /* One that is in force and did not help may be changed for another. */
+        bool keeps = false;
+        for (size_t k = 0; k < p->plan.n_keep; k++)
+            keeps |= is_override(p->plan.keep[k].name);
+        if (is_override(v->name) && !keeps && !str_eq(planned_override(&p->plan), v->value))
             BAD(t, "diagnose (%s) offers %s=%s, the plan has %s", d->class_id, v->name, v->value,
                 planned_override(&p->plan) ? planned_override(&p->plan) : "none");
     }
@@ -376,10 +380,17 @@ static void try_one(struct trial *t)
     the_plan_is_final(t);
 }
 
+/* At random only where one GPU is in sight: of several, with a selection that has a mistake, the plan mends that first. */
 static void try_diagnosis(struct trial *t)
 {
     struct cairn_error err = { 0 };
-    if (!planning_run(&t->p, &err))
+    const struct plan *p = &t->p.plan;
+    if (planning_run(&t->p, &err))
+        return;
+    bool chosen = false;
+    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
+        chosen |= facts_env(&t->p.facts, plan_selectors[i]) != NULL;
+    if (!str_eq(t->code, "at random") || (p->n_visible == 1 && !chosen))
         the_diagnosis_follows(t);
 }
 
@@ -406,10 +417,119 @@ static size_t sweep(const char *where, void (*try)(struct trial *t))
     return n;
 }
 
+/* Values that nobody thought of: any override, any selection, and a wheel of any targets. */
+static const char *some_assignment(struct trial *t, uint32_t r)
+{
+    static const char *const others[] = {
+        "PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:128",
+        "PYTORCH_ALLOC_CONF=backend:malloc",
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        "TORCH_BLAS_PREFER_HIPBLASLT=yes",
+        "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1",
+        "FLASH_ATTENTION_TRITON_AMD_ENABLE=1",
+        "ROCBLAS_USE_HIPBLASLT=1",
+        "ROCBLAS_TENSILE_LIBPATH=/opt/rocm/lib/rocblas/library",
+        "LD_LIBRARY_PATH=/opt/rocm-6.4.0/lib:",
+        "LD_PRELOAD=libamdhip64.so",
+        "AMD_SERIALIZE_KERNEL=0",
+        "HSA_XNACK=true",
+        "HSA_ENABLE_SDMA=0",
+        "MIOPEN_FIND_MODE=FAST",
+        "HIP_LAUNCH_BLOCKING=yes",
+        "GPU_MAX_HW_QUEUES=two",
+    };
+    static const char *const lists[] = {
+        "0", "1", "0,1", "1,0", "0, 1", "", "9", "-1", "GPU-0123456789abcdef"
+    };
+    size_t chips = 0;
+    char value[16] = "10.3";
+    while (gfx_table()[chips].gfx)
+        chips++;
+    uint32_t pick = r >> 3;
+    switch (r & 7) {
+    case 0:
+    case 1:
+        gfx_override_value(gfx_table()[pick % chips].gfx, value);
+        return arena_printf(&t->p.arena, "HSA_OVERRIDE_GFX_VERSION%s=%s",
+                            r & 1        ? ""
+                            : pick & 256 ? "_1"
+                                         : "_2",
+                            value);
+    case 2:
+        return arena_printf(&t->p.arena, "ROCR_VISIBLE_DEVICES=%s", lists[pick % ARRAY_LEN(lists)]);
+    case 3:
+        return arena_printf(&t->p.arena, "HIP_VISIBLE_DEVICES=%s", lists[pick % ARRAY_LEN(lists)]);
+    case 4:
+        return arena_printf(&t->p.arena, "CUDA_VISIBLE_DEVICES=%s", lists[pick % ARRAY_LEN(lists)]);
+    default:
+        return others[pick % ARRAY_LEN(others)];
+    }
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+static const char *some_targets(struct trial *t, uint32_t *seed)
+{
+    const char *list = "";
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (next_random(seed) % 4 == 0)
+            list = arena_printf(&t->p.arena, "%s%s ", list, c->gfx);
+    return list;
+}
+
+static void put_random(struct trial *t, uint32_t *seed)
+{
+    struct planning *p = &t->p;
+    put_torch(t, next_random(seed) % ARRAY_LEN(torches));
+    if (p->torch.compiled.from && next_random(seed) % 2) {
+        planning_targets(p, some_targets(t, seed));
+        p->torch.rocblas = p->torch.compiled;
+        p->torch.device_wheels = p->torch.kpack ? p->torch.compiled : p->torch.device_wheels;
+    }
+    if (p->torch.compiled.from && next_random(seed) % 4 == 0) {
+        struct targets code = p->torch.compiled;
+        planning_targets(p, some_targets(t, seed));
+        p->torch.rocblas = p->torch.compiled;
+        p->torch.compiled = code;
+    }
+    p->n_env = 0;
+    memset(p->env, 0, sizeof(p->env));
+    for (uint32_t n = next_random(seed) % 5; n > 0; n--) {
+        const char *one = some_assignment(t, next_random(seed));
+        size_t len = strcspn(one, "="), k = 0;
+        while (k < p->n_env && strncmp(p->env[k], one, len + 1))
+            k++;
+        if (k == p->n_env)
+            planning_env(p, one);
+    }
+}
+
+static size_t sweep_at_random(const char *where, void (*try)(struct trial *t), uint32_t *seed)
+{
+    struct trial t = { .where = where, .code = "at random" };
+    size_t n = 0;
+    if (!planning_open(&t.p, where))
+        return 0;
+    for (; n < 400 && check_bad_here < 20; n++) {
+        put_random(&t, seed);
+        t.torch = t.p.facts.n_torches ? t.p.torch.version.s : NULL;
+        t.env = n;
+        try(&t);
+        arena_release(&t.p.arena);
+    }
+    planning_release(&t.p);
+    return n;
+}
+
 static void sweep_all(void (*try)(struct trial *t))
 {
     static const char *const folders[] = { "sysfs", "sysfs-synthetic" };
     size_t n = 0, captures = 0;
+    uint32_t seed = 1;
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         DIR *d = opendir(check_data(folders[i]));
         REQUIRE(d != NULL);
@@ -419,7 +539,7 @@ static void sweep_all(void (*try)(struct trial *t))
             if (e->d_name[0] == '.')
                 continue;
             captures++;
-            n += sweep(where, try);
+            n += sweep(where, try) + sweep_at_random(where, try, &seed);
         }
         closedir(d);
     }
