@@ -14,12 +14,13 @@
 
 #define RECORD_MAGIC "cairnrec"
 enum {
-    RECORD_VERSION = 5,
+    RECORD_VERSION = 6,
     RECORD_CALLS = 4096,
     RECORD_KERNELS = 1024,
     RECORD_KERNEL_BYTES = 256,
     RECORD_FUNCTIONS = 96,
     RECORD_FUNCTION_BYTES = 40,
+    RECORD_ENV_BYTES = 2048,
     RECORD_REFUSED = 1, /* by the guard: the runtime was not to blame */
 };
 
@@ -68,6 +69,17 @@ struct record_kernel {
     char name[RECORD_KERNEL_BYTES - 4];
 };
 
+/* What the process had in its environment at its first call, which its program may have changed since its start:
+ * "NAME=value", or "NAME" where it is not set, each with a 0 behind it.  Only these names; a value that is too long is left
+ * out with its name. */
+#define RECORD_WATCHED                                                                                  \
+    "HSA_OVERRIDE_GFX_VERSION", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",  \
+        "AMD_SERIALIZE_KERNEL", "AMD_SERIALIZE_COPY", "HIP_LAUNCH_BLOCKING", "AMD_LOG_LEVEL",           \
+        "HSA_ENABLE_SDMA", "HSA_ENABLE_INTERRUPT", "HSA_XNACK", "PYTORCH_NO_HIP_MEMORY_CACHING",        \
+        "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",          \
+        "PYTORCH_ALLOC_CONF", "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", "TORCH_BLAS_PREFER_HIPBLASLT", \
+        "ROCBLAS_USE_HIPBLASLT", "MIOPEN_FIND_MODE", "GPU_MAX_HW_QUEUES"
+
 struct record {
     char magic[8];
     uint32_t version, pid;
@@ -77,6 +89,7 @@ struct record {
     char function[RECORD_FUNCTIONS][RECORD_FUNCTION_BYTES];
     uint32_t clock;    /* enum record_clock */
     char library[292]; /* the runtime that the calls go to */
+    char env[RECORD_ENV_BYTES];
     struct record_call call[RECORD_CALLS];
     struct record_kernel kernel[RECORD_KERNELS];
 };

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -90,6 +91,20 @@ static struct record *map_file(const char *path)
     return NULL;
 }
 
+static void keep_environment(char *to, size_t size)
+{
+    static const char *const names[] = { RECORD_WATCHED };
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        size_t n = strlen(names[i]) + (value ? 1 + strlen(value) : 0);
+        if (n + 2 > size - at) /* the last byte stays 0 */
+            continue;
+        snprintf(to + at, size - at, "%s%s%s", names[i], value ? "=" : "", value ? value : "");
+        at += n + 1;
+    }
+}
+
 void recorder_open(const struct told *t)
 {
     char path[sizeof(t->file) + 16];
@@ -105,6 +120,7 @@ void recorder_open(const struct told *t)
     for (size_t i = 0; i < N_CALLS; i++)
         snprintf(r->function[i], sizeof(r->function[i]), "%s", call_names[i]);
     snprintf(r->library, sizeof(r->library), "%s", real_library());
+    keep_environment(r->env, sizeof(r->env));
     r->clock = state.unit = best_clock(t->clocksource);
     memcpy(r->magic, RECORD_MAGIC, sizeof(r->magic));
     mapped = r;

@@ -23,9 +23,10 @@ struct actual {
     bool replanned;
 };
 
-/* In place: it must not be moved.  What v names must outlive it; its given and argv come with actual_begin. */
+/* In place: it must not be moved.  What v names must outlive it; its given and argv come with actual_begin.  calls: as for
+ * struct observe. */
 void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j, const struct talk *t,
-                 struct arena *a);
+                 const char *calls, struct arena *a);
 /* An attempt begins. */
 void actual_begin(struct actual *x, char *const *argv, const char *const *given);
 /* The environment that the trainer had, as far as it was seen. */

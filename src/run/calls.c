@@ -63,6 +63,20 @@ static struct record *read_file(const char *path)
     return NULL;
 }
 
+const char *const *calls_environment(const char *file, int pid, struct arena *a)
+{
+    CLEANUP(mem_free) struct record *r = file ? read_file(arena_printf(a, "%s.%d", file, pid)) : NULL;
+    const char **out = NULL;
+    size_t n = 0;
+    if (!r)
+        return NULL;
+    r->env[sizeof(r->env) - 1] = '\0';
+    for (const char *at = r->env; *at; at += strlen(at) + 1)
+        *ARENA_PUSH(a, out, n) = arena_strdup(a, at);
+    *ARENA_PUSH(a, out, n) = NULL;
+    return out;
+}
+
 static const char *text_of(const char *text, size_t width, struct arena *a)
 {
     return arena_strndup(a, text, strnlen(text, width));

@@ -33,6 +33,10 @@ struct calls_process {
     uint64_t staged, staged_bytes, retried, told, refused, refused_bytes;
 };
 
+/* What one process had of some variables at its first GPU call: "NAME=value", or "NAME" where it was not set; ends with
+ * NULL.  NULL: it made none, or nothing is recorded.  file: what the files of GPU calls begin with; or NULL. */
+const char *const *calls_environment(const char *file, int pid, struct arena *a);
+
 struct calls {
     struct calls_process
         *process; /* those with a call that may explain an end first; then those that called last */

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "rules/env_names.h"
+#include "run/calls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,41 +77,80 @@ static void read_environment(const char *proc, struct arena *a, struct observed 
     out->env = env;
 }
 
-static bool is_new(struct observe *o, int pid)
+static struct observe_process *process_of(struct observe *o, int pid)
 {
-    for (size_t i = 0; i < o->n_seen; i++)
-        if (o->seen[i] == pid)
-            return false;
-    if (o->n_seen == OBSERVE_MOST)
-        return false;
-    o->seen[o->n_seen++] = pid;
-    return true;
+    for (size_t i = 0; i < o->n_processes; i++)
+        if (o->process[i].pid == pid)
+            return &o->process[i];
+    if (o->n_processes == OBSERVE_MOST)
+        return NULL;
+    struct observe_process *p = &o->process[o->n_processes++];
+    *p = (struct observe_process){ .pid = pid };
+    return p;
 }
 
-static void look_at(struct observe *o, const char *proc, const struct tree_process *p)
+static void tell(struct observe *o, struct observe_process *p, enum observe_stage stage,
+                 const struct observed *now)
 {
-    struct observed now = { .pid = (int)p->pid };
-    if (p->state == 'Z' || !is_mine(proc, now.pid))
-        return;
-    bool python = is_python(proc, now.pid);
-    if (!o->has_torch)
-        read_maps(proc, o->a, &now);
-    bool more = now.on_gpu && (!o->trainer || (now.torch && !o->has_torch));
-    if (!more && !(python && !o->trainer && is_new(o, now.pid)))
-        return;
-    read_environment(proc, o->a, &now);
-    if (!now.env)
-        return; /* it has just ended */
-    if (now.on_gpu) {
-        o->trainer = now.pid;
-        o->has_torch |= now.torch != NULL;
+    p->stage = stage;
+    p->env = now->env;
+    p->has_torch |= now->torch != NULL;
+    if (o->n_notices++ < OBSERVE_NOTICES)
+        o->notice(o->context, now);
+}
+
+/* Its own environment, with what the library inside of it saw. */
+static const char *const *merge(const char *const *env, const char *const *called, struct arena *a)
+{
+    const char **out = NULL;
+    size_t n = 0;
+    for (; *env; env++) {
+        size_t name = strcspn(*env, "=");
+        bool replaced = false;
+        for (const char *const *c = called; *c && !replaced; c++)
+            replaced = strcspn(*c, "=") == name && !strncmp(*c, *env, name);
+        if (!replaced)
+            *ARENA_PUSH(a, out, n) = *env;
     }
-    o->notice(o->context, &now);
+    for (; *called; called++)
+        if (strchr(*called, '='))
+            *ARENA_PUSH(a, out, n) = *called;
+    *ARENA_PUSH(a, out, n) = NULL;
+    return out;
+}
+
+static void look_at_calls(struct observe *o, struct observe_process *p)
+{
+    const char *const *called = calls_environment(o->calls, p->pid, o->a);
+    if (!called)
+        return;
+    const struct observed now = {
+        .pid = p->pid, .on_gpu = true, .called = true, .env = merge(p->env, called, o->a)
+    };
+    tell(o, p, OBSERVE_CALLED, &now);
+}
+
+static void look_at(struct observe *o, const char *proc, const struct tree_process *in)
+{
+    struct observed now = { .pid = (int)in->pid };
+    struct observe_process *p = in->state != 'Z' && is_mine(proc, now.pid) ? process_of(o, now.pid) : NULL;
+    if (!p || p->stage == OBSERVE_CALLED)
+        return;
+    if (p->stage < OBSERVE_LOADED || !p->has_torch)
+        read_maps(proc, o->a, &now);
+    bool more = now.on_gpu && (p->stage < OBSERVE_LOADED || (now.torch && !p->has_torch));
+    if (more || (p->stage == OBSERVE_NEW && is_python(proc, now.pid))) {
+        read_environment(proc, o->a, &now);
+        if (now.env) /* it may just have ended */
+            tell(o, p, now.on_gpu ? OBSERVE_LOADED : OBSERVE_PYTHON, &now);
+    }
+    if (p->stage == OBSERVE_LOADED && o->calls)
+        look_at_calls(o, p);
 }
 
 void observe_look(struct observe *o, const struct tree *t, const char *proc)
 {
-    for (size_t i = 0; i < t->n && i < OBSERVE_MOST && !(o->trainer && o->has_torch); i++)
+    for (size_t i = 0; i < t->n && i < OBSERVE_MOST; i++)
         look_at(o, proc, &t->process[i]);
 }
 
@@ -131,7 +171,5 @@ double observe_tick(struct observe *o, int root, double now)
 void observe_begin(struct observe *o)
 {
     o->start = o->next = 0;
-    o->n_seen = 0;
-    o->trainer = 0;
-    o->has_torch = false;
+    o->n_processes = o->n_notices = 0;
 }

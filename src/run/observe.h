@@ -13,23 +13,31 @@
 struct observed {
     int pid;
     bool on_gpu;            /* PyTorch or HIP is loaded: the trainer itself.  Else some Python of the run */
+    bool called;            /* it made GPU calls, and env is what it had at the first */
     const char *torch;      /* the directory that holds the loaded torch; NULL: none is loaded yet */
     const char *const *env; /* "NAME=value", of known names, in the order of the process */
 };
 
-enum { OBSERVE_MOST = 64 };
-struct observe {
-    struct arena *a; /* what is seen is kept here */
-    int seen[OBSERVE_MOST];
-    size_t n_seen;
-    int trainer; /* the process that is on the GPU; 0: none yet */
+enum { OBSERVE_MOST = 64, OBSERVE_NOTICES = 32 };
+enum observe_stage { OBSERVE_NEW, OBSERVE_PYTHON, OBSERVE_LOADED, OBSERVE_CALLED };
+struct observe_process {
+    int pid;
+    enum observe_stage stage; /* what was noticed of it */
     bool has_torch;
+    const char *const *env;
+};
+struct observe {
+    struct arena *a;   /* what is seen is kept here */
+    const char *calls; /* what the files of GPU calls begin with; NULL: there are none */
+    struct observe_process process[OBSERVE_MOST];
+    size_t n_processes, n_notices;
     double start, next; /* of the looks */
     void (*notice)(void *context, const struct observed *o);
     void *context;
 };
 
-/* Looks at the processes of a run and calls `notice` for each Python that is new, and when one is seen on the GPU. */
+/* Looks at the processes of a run and calls `notice` for each Python that is new, when one has loaded PyTorch or HIP, and
+ * when it made its first GPU call: what it then had is in the file of its calls, and a program may have changed it. */
 void observe_look(struct observe *o, const struct tree *t, const char *proc);
 /* The same for all below a process, where it is time: often at first, since much of a start is over soon, and a trainer
  * that fails may be gone.  Returns when to come again; o may be NULL. */

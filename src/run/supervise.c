@@ -580,7 +580,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
     const struct mismatch_view view = { .facts = o->facts, .planning = o->planning, .plan = &r.plan };
     if (o->plan)
         r.plan = *o->plan;
-    actual_init(&r.actual, &view, o->journal, o->talk, a);
+    actual_init(&r.actual, &view, o->journal, o->talk, o->calls, a);
     gauge_init(&r.gauge, o->facts, o->plan ? o->plan->gpu : NULL);
     struct supervise_try *t;
     do {

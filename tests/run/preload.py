@@ -389,6 +389,31 @@ def what_a_killed_run_left_goes_with_the_next():
             yield 'it is still there'
 
 
+# Sets a variable as programs do, and only then uses the GPU.
+SETS_ITSELF = f'''
+import ctypes, json, os, re, time
+os.environ["AMD_SERIALIZE_KERNEL"] = "3"
+library = ctypes.CDLL("{WORLD}/libtorch6.so")
+with open("{DATA}/../preload/torch.h") as f:
+    last = len(re.findall(r"(?m)^    X\\\\(", f.read())) + 1
+table = (ctypes.c_void_p * (last + 1)).in_dll(library, "torch")
+ctypes.CFUNCTYPE(ctypes.c_int)(table[last])()
+end = time.monotonic() + 30
+while time.monotonic() < end and "environment" not in open(os.environ["CAIRN_RUN"] + "/events.jsonl").read():
+    time.sleep(0.05)
+'''.replace('\\\\', '\\')
+
+
+def what_the_program_sets_itself_is_seen():
+    with Home() as home:
+        done = run(home, SETS_ITSELF, '--root', HALO)
+        told_of = [e for e in home.events() if e['event'] == 'environment']
+        if [(e['name'], e['value'], e['given']) for e in told_of] != [('AMD_SERIALIZE_KERNEL', '3', None)]:
+            yield f'{told_of}: {done}'
+        elif 'line 3' not in told_of[0]['where']:
+            yield told_of[0]
+
+
 tap.run([
     the_recorder_is_there_by_itself,
     it_can_be_left_out_or_chosen,
@@ -408,4 +433,5 @@ tap.run([
     a_lack_of_room_is_said,
     a_record_made_by_hand_can_be_read,
     what_a_killed_run_left_goes_with_the_next,
+    what_the_program_sets_itself_is_seen,
 ])

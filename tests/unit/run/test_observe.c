@@ -87,7 +87,6 @@ static void a_process_that_is_gone_is_nothing(void)
     process(7, "/usr/bin/python3.11", MAPS TORCH, "", 0);
     look(&o, (int[]){ 7 }, 1);
     CHECK_INT(r.n, 0);
-    CHECK_INT(o.trainer, 0);
 }
 
 static void the_environment_that_it_had(void)
