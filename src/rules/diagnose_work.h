@@ -17,7 +17,7 @@
 /* How a rule's hits count; see enum issue_flags. */
 enum weight { WEIGHT_HARD, WEIGHT_SOFT, WEIGHT_WARN, WEIGHT_ECHO, N_WEIGHTS };
 
-enum { HIT_TEXT = 240, MOST_RULES = 1024, MOST_SIGNS = 128 };
+enum { HIT_TEXT = 240, MOST_RULES = 2048, MOST_SIGNS = 256 };
 
 struct hit {
     uint64_t line, order;

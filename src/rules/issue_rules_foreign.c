@@ -123,6 +123,8 @@ const struct issue_rule issue_rules_foreign[] = {
     { "is not recognized as an internal or external command", NULL, NULL, ISSUE_NOT_ROCM, 86, 0, "Windows" },
     { "CommandNotFoundException", NULL, NULL, ISSUE_NOT_ROCM, 84, RULE_SOFT, "PowerShell" },
     { "TOMLDecodeError", NULL, NULL, ISSUE_NOT_ROCM, 88, 0, "Python, tomllib" },
+    { "DUE TO TIME LIMIT", NULL, NULL, ISSUE_NOT_ROCM, 88, 0, "Slurm" },
+    { "DUE TO PREEMPTION", NULL, NULL, ISSUE_NOT_ROCM, 88, 0, "Slurm" },
 
     /* Data. */
     { "No data found. Please verify arguments", NULL, NULL, ISSUE_NOT_ROCM, 92, 0, "sd-scripts" },

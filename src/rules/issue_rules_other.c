@@ -10,6 +10,16 @@ const struct issue_rule issue_rules_other[] = {
       "PyTorch, c10/cuda" },
     { HIP_ERROR("InvalidValue"), "NCCL|Ipc", ISSUE_INVALID_ARGUMENT, 86, 0, "HIP, hip_error.cpp" },
     { "HIP_ERROR_INVALID_VALUE", NULL, NULL, ISSUE_INVALID_ARGUMENT, 76, 0, "HIP wrappers" },
+    { "error: invalid resource handle", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 66, RULE_CUDA,
+      "HIP, hip_error.cpp" },
+    { HIP_ERROR("InvalidHandle"), NULL, ISSUE_INVALID_ARGUMENT, 68, 0, "HIP, hip_error.cpp" },
+    { "error: operation not supported", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 66, RULE_CUDA,
+      "HIP, hip_error.cpp" },
+    { HIP_ERROR("NotSupported"), NULL, ISSUE_INVALID_ARGUMENT, 66, 0, "HIP, hip_error.cpp" },
+    { "error: invalid configuration argument", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 68, RULE_CUDA,
+      "HIP, hip_error.cpp" },
+    { HIP_ERROR("InvalidConfiguration"), NULL, ISSUE_INVALID_ARGUMENT, 68, 0, "HIP, hip_error.cpp" },
+    { "Failed to get user pages", NULL, NULL, ISSUE_INVALID_ARGUMENT, 60, RULE_KERNEL | RULE_SOFT, "amdkfd" },
     { HIP_ERROR("HostMemory"), NULL, ISSUE_INVALID_ARGUMENT, 72, 0, "HIP, hip_error.cpp" },
 
     /* numerics-nan; losses in progress bars and records are read by log_facts */

@@ -74,6 +74,12 @@ static void a_log_that_ends_in_loading_may_be_a_hang(void)
         { "100%|####| 20/20 [00:41<00:00,  2.07s/it]\nRequested to load AutoencodingEngine\n", -1, NULL,
           "unknown", "hang", false },
         { "Compiling the model with torch.compile\n", -1, NULL, "unknown", "hang", false },
+        { "Running on local URL:  http://127.0.0.1:7865\nPreparing the text ...\n", -1, NULL, "unknown",
+          "hang", false },
+        { "Loading safetensors checkpoint shards:  37% Completed | 15/41 [00:16<00:28,  1.09s/it]\n", -1,
+          NULL, "unknown", "hang", false },
+        { "Using attention for VAE\nPress any key to continue . . .\n", -1, NULL, "unknown", "native-crash",
+          false },
         { "got prompt\nRequested to load AutoencoderKL\n", -1, NULL, "hang", NULL, true },
         { "steps:  34%|#    | 680/2000 [00:34<10:00,  3.1s/it, avr_loss=0.134]\n", -1, "gfx1100", "hang",
           NULL, true },
@@ -90,6 +96,9 @@ static void steps_and_ends_speak_for_a_run(void)
         FINE("Epoch: [1 | 300] LR: 0.1\n10 Loss: 2.30\n"),
         FINE("[Rank 0] step=510, skipped=8, lr=[0.0001]\n"),
         FINE("Epoch 3/100 - 12s\n"),
+        FINE(
+            "100%|####| 20/20 [00:27<00:00,  1.36s/it]\nTotal progress:  65%|###  | 26/40 [02:02<02:58, 12.7s/it]"),
+        FINE("Process:0.05s (6.4ms/T = 156.86T/s), Generate:0.59s (20.2ms/T = 49.49T/s)\n"),
         FINE("      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
              "     1/1000      6.73G      1.081     0.4706      1.084         10        640\n"),
         FINE("got prompt\nRequested to load Flux\nPrompt executed in 18.14 seconds\n"),
@@ -257,6 +266,12 @@ static void facts_beat_symptoms(void)
            1, "gfx1100", "oom-vram"),
         OF("env HSA_OVERRIDE_GFX_VERSION=gfx1103\nCUDA error: invalid device ordinal\n", 1, "gfx1103",
            "hsa-override-bad"),
+        OF("E: Unable to locate package linux-modules-extra\nRuntimeError: No HIP GPUs are available\n", 1,
+           NULL, "no-device"),
+        OF("[InvokeAI]::INFO --> GPU device = cpu\n", -1, "gfx906", "no-device"),
+        OF("RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'\n", 1, "gfx1100", "no-device"),
+        OF("AttributeError: module 'torch._C' has no attribute '_CudaDeviceProperties'\n", 1, "gfx1201",
+           "torch-not-rocm"),
         OF("torch 2.4.1+cu121\nusing the CPU\n", -1, "gfx1030", "torch-not-rocm"),
         OF("RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled cuda error\n", 1, NULL, "rccl-error"),
         OF("ImportError: FlashAttention2 has been toggled on, but the package flash_attn seems to be not "
@@ -286,6 +301,7 @@ static void noise_is_no_failure(void)
         ENDED("no module 'xformers'. Processing without...\nresource_tracker: There appear to be 1 leaked "
               "semaphore objects\n"),
         ENDED("librccl-net.so: cannot open shared object file: No such file or directory\n"),
+        ENDED("Using device: cpu\nresult saved\n"),
         ENDED("VAE load device: cuda:0, offload device: cpu, dtype: torch.bfloat16\n"),
     };
     CHECK_ROWS(rows);
