@@ -10,6 +10,7 @@
 #include "host/logfile.h"
 #include "run/attempt.h"
 #include "run/calls_file.h"
+#include "run/context.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,7 +57,7 @@ static bool is_file(const char *path)
     return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-static struct json *read_verdict(const char *path)
+static struct json *read_json(const char *path)
 {
     CLEANUP(str_release) struct str text = { 0 };
     struct json *v = NULL;
@@ -65,6 +66,13 @@ static struct json *read_verdict(const char *path)
         json_parse(text.s, text.len, &v, &err);
     return v;
 }
+
+/* Where what a journal knows goes. */
+struct operand_context {
+    struct diagnose_context *ctx;
+    struct facts *facts;
+    bool wants_machine; /* the user named another machine, PyTorch or chip */
+};
 
 static enum diagnose_gpu_use gpu_use_of(const char *name)
 {
@@ -100,9 +108,10 @@ static void feed_changes(struct diagnoser *d, const struct json *tries)
 
 /* A folder is a journal of `cairn run`: what it changed in the environment, and the log and the end of the last attempt.
  * Of a log that was rotated nobody knows where that begins. */
-static int read_journal(struct diagnoser *d, const char *dir, struct diagnose_context *ctx, struct arena *a,
+static int read_journal(struct diagnoser *d, const char *dir, struct operand_context *to, struct arena *a,
                         struct cairn_error *err)
 {
+    struct diagnose_context *ctx = to->ctx;
     const char *log = arena_printf(a, "%s/log", dir), *env = arena_printf(a, "%s/env", dir);
     const char *hang = arena_printf(a, "%s/hang.txt", dir);
     if (!is_file(log)) {
@@ -110,17 +119,21 @@ static int read_journal(struct diagnoser *d, const char *dir, struct diagnose_co
                    "%s is a directory, and has no file \"log\" as a journal of cairn run has", dir);
         return cairn_hint(err, "give the log file itself");
     }
-    CLEANUP(json_cleanup) struct json *v = read_verdict(arena_printf(a, "%s/verdict.json", dir));
+    CLEANUP(json_cleanup) struct json *v = read_json(arena_printf(a, "%s/verdict.json", dir));
     const struct json *tries = json_get(v, "attempts");
     const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
     struct rest rest = { d, 0 };
     if (!is_file(arena_printf(a, "%s/log.first", dir)))
         rest.skip_bytes = (uint64_t)json_int(json_get(last, "log_offset_bytes"), 0);
-    if (is_file(env) && read_log(d, env, err))
-        return -1;
     take_verdict(ctx, v, last);
     ctx->hang_file = ctx->hung && is_file(hang) ? hang : NULL;
-    feed_changes(d, tries);
+    CLEANUP(json_cleanup) struct json *known = read_json(arena_printf(a, "%s/" CONTEXT_FILE, dir));
+    if (to->wants_machine || !context_take(known, a, to->facts, ctx)) {
+        /* As far as it is told in texts. */
+        if (is_file(env) && read_log(d, env, err))
+            return -1;
+        feed_changes(d, tries);
+    }
     diagnoser_mark_file(d, log);
     return logfile_read(log, feed_rest, &rest, err);
 }
@@ -134,7 +147,7 @@ static const char *journal_of(const char *path, struct arena *a)
     return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
 }
 
-static int read_operand(struct diagnoser *d, const char *path, struct diagnose_context *ctx, struct arena *a,
+static int read_operand(struct diagnoser *d, const char *path, struct operand_context *to, struct arena *a,
                         struct cairn_error *err)
 {
     struct stat st;
@@ -142,7 +155,7 @@ static int read_operand(struct diagnoser *d, const char *path, struct diagnose_c
     const char *journal = folder ? path : journal_of(path, a);
     if (!there && run_history_dir(path, a, &journal, err)) /* a file of that name comes first */
         return -1;
-    return journal ? read_journal(d, journal, ctx, a, err) : read_log(d, path, err);
+    return journal ? read_journal(d, journal, to, a, err) : read_log(d, path, err);
 }
 
 static bool is_record(const char *path)
@@ -212,13 +225,15 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
         return print_error(&err);
     if (calls.n == (size_t)n)
         return show(o, NULL, &calls);
-    for (int i = 0; i < n; i++)
-        if (!is_record(paths[i]) && read_operand(d, paths[i], &ctx, &a, &err))
-            return print_error(&err);
     if (!o->no_machine && machine_read(&o->machine, &f, &err))
         return print_error(&err);
     ctx.facts = o->no_machine ? NULL : &f;
     ctx.own_torch = o->machine.torch_dir != NULL;
+    struct operand_context to = { &ctx, &f,
+                                  o->machine.root || o->machine.torch_dir || o->machine.rocm_dir || o->gfx };
+    for (int i = 0; i < n; i++)
+        if (!is_record(paths[i]) && read_operand(d, paths[i], &to, &a, &err))
+            return print_error(&err);
     struct diagnosis out;
     diagnoser_finish(d, &ctx, &a, &out);
     return show(o, &out, &calls);

@@ -4,6 +4,7 @@
  *     events.jsonl   one object a line: start, attempt, memory, hang, verdict, change, end
  *     env            the environment that cairn changed, as lines for a shell
  *     facts.json     the machine
+ *     context.json   what the diagnosis goes by (see run/context.h)
  *     verdict.json   how it ended and why
  * A journal that cannot be written is no reason to stop a training: it falls silent, and says why once. */
 #ifndef CAIRN_RUN_JOURNAL_H

@@ -2,6 +2,7 @@
 #include "run/supervise.h"
 
 #include "base/str.h"
+#include "run/context.h"
 #include "run/ladder.h"
 #include "run/optimizer.h"
 #include "run/resume.h"
@@ -108,28 +109,46 @@ static const char *hang_file(struct run *r, const struct supervise_try *t)
                : NULL;
 }
 
-static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t)
+/* As it is before an attempt; t NULL. */
+static struct diagnose_context context_of(struct run *r, const struct supervise_try *t)
 {
-    const struct calls_call *culprit = culprit_of(t);
+    const struct calls_call *culprit = t ? culprit_of(t) : NULL;
     const struct torch_facts *torch = facts_torch(&r->actual.facts);
-    const struct diagnose_context ctx = {
+    struct diagnose_context ctx = {
         .facts = &r->actual.facts,
         .gfx = r->o->gfx,
         .own_torch = torch && !torch->guess,
-        .exit_code = t->attempt.code,
-        .hung = t->attempt.end == ATTEMPT_HUNG,
-        .memory_guard = t->attempt.end == ATTEMPT_MEMORY,
-        .memory = t->attempt.memory,
-        .gpu_use = t->attempt.gpu_use,
-        .hang_file = hang_file(r, t),
+        .exit_code = -1,
         .in_copy = culprit && calls_is_copy(culprit),
-        .refused = t->calls.refused,
-        .refused_bytes = t->calls.refused_bytes,
         .env = actual_env(&r->actual),
         .plan = &r->plan,
     };
-    if (needs_diagnosis(&t->attempt))
-        diagnoser_finish(d, &ctx, r->a, &t->diagnosis);
+    if (!t)
+        return ctx;
+    ctx.exit_code = t->attempt.code;
+    ctx.hung = t->attempt.end == ATTEMPT_HUNG;
+    ctx.memory_guard = t->attempt.end == ATTEMPT_MEMORY;
+    ctx.memory = t->attempt.memory;
+    ctx.gpu_use = t->attempt.gpu_use;
+    ctx.hang_file = hang_file(r, t);
+    ctx.refused = t->calls.refused;
+    ctx.refused_bytes = t->calls.refused_bytes;
+    return ctx;
+}
+
+static void keep_context(struct run *r, const struct diagnose_context *ctx)
+{
+    CLEANUP(json_cleanup) struct json *v = context_json(ctx);
+    journal_write(r->o->journal, CONTEXT_FILE, v);
+}
+
+static void diagnose(struct run *r, struct diagnoser *d, struct supervise_try *t)
+{
+    const struct diagnose_context ctx = context_of(r, t);
+    if (!needs_diagnosis(&t->attempt))
+        return;
+    diagnoser_finish(d, &ctx, r->a, &t->diagnosis);
+    keep_context(r, &ctx);
 }
 
 static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_error *err)
@@ -154,6 +173,8 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     };
     journal_attempt(r);
     actual_begin(&r->actual, r->argv, r->env);
+    const struct diagnose_context before = context_of(r, NULL);
+    keep_context(r, &before); /* cairn itself may be killed */
     t->log_offset_bytes = log_bytes(r->o->journal);
     int failed = attempt_run(&ao, &t->attempt, err);
     /* The keys were for the run inside of ours, and so was what they mean. */

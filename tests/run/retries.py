@@ -384,6 +384,26 @@ sys.exit(1)
             yield done, diagnose()
 
 
+def the_journal_has_what_the_diagnosis_went_by():
+    """The chip and the hidden GPU, which the log does not name, and variables of the user's own."""
+    script = START.replace(', AMD Radeon RX 6750 XT gfx1031', '') + """
+sys.exit("RuntimeError: HIP error: invalid device function")
+"""
+    for env in ({}, {'HSA_OVERRIDE_GFX_VERSION': '9.0.0', 'MY_PASSWORD': 'hunter2'}):
+        for options in ((), ('--no-env',)):
+            with Home() as home:
+                attempt(home, script, '--root', RX6600, '--retries', '0', *options, env=env)
+                said = home.verdict()['attempts'][-1]
+                for operand in ('-n', home.runs()[-1]), (home.runs()[-1],):
+                    done = subprocess.run([CAIRN, 'diagnose', '--json', *operand], stdout=subprocess.PIPE,
+                                          env=environment(home.path), check=True)
+                    found = json.loads(done.stdout)
+                    if (found['class'], found['cause']) != (said['class'], said['cause']) or 'gfx1032' not in found['facts_used']:
+                        yield said, found
+                if 'hunter2' in home.read(home.runs()[-1] + '/context.json'):
+                    yield 'a password is in the journal'
+
+
 def the_command_to_type_resumes():
     with Home() as home:
         done = attempt(home, RESUMES, '--retries', '0', '--trainer', 'musubi', argv=('--output_dir', 'out'))
@@ -570,6 +590,7 @@ tap.run([
     a_run_inside_a_run_retries_alone,
     the_command_to_type_is_whole,
     the_journal_is_diagnosed_as_the_last_attempt_was,
+    the_journal_has_what_the_diagnosis_went_by,
     the_command_to_type_resumes,
     given_variables_count_without_the_plan,
     resumes_from_the_saved_state,
