@@ -200,8 +200,13 @@ static void print_total(const struct doctor_view *v, bool everything)
 static void print_cure(const struct doctor *d)
 {
     const char *remedy = d->first ? d->first->found.remedy : NULL;
-    if (d->plan_cures && remedy && (str_starts(remedy, "export ") || str_starts(remedy, "unset ")))
-        remedy = "cairn run -- COMMAND    # or, for all that this shell starts: eval \"$(cairn env)\"";
+    CLEANUP(str_release) struct str run = { 0 };
+    if (d->plan_cures && remedy && (str_starts(remedy, "export ") || str_starts(remedy, "unset "))) {
+        str_addf(&run,
+                 "cairn run%s -- COMMAND    # or, for all that this shell starts: eval \"$(cairn env%s)\"",
+                 d->gpu_option, d->gpu_option);
+        remedy = run.s;
+    }
     if (remedy)
         print_remedy(remedy);
 }

@@ -75,7 +75,7 @@ static const char *say_what_run_does(const struct look *l)
     CLEANUP(str_release) struct str s = { 0 };
     if (!p->gpu || (!p->n_set && !p->n_unset))
         return "";
-    str_add(&s, " `cairn run -- COMMAND`");
+    str_addf(&s, " `cairn run%s -- COMMAND`", look_gpu_option(l));
     if (p->n_set) {
         str_add(&s, " sets what is missing (");
         add_names(&s, p->set, p->n_set);
@@ -158,6 +158,7 @@ void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, st
     run_checks(&l, &d);
     d.gpu = l.gpu;
     d.target = look_target(&l);
+    d.gpu_option = look_gpu_option(&l);
     d.lacks_gpu = look_capable(&l) == 0;
     d.first = decide(&d);
     d.plan_cures = d.verdict == VERDICT_BROKEN && (p->n_set || p->n_unset) && !fails_as_planned(f, p, a);

@@ -109,8 +109,11 @@ struct finding check_env_planned(const struct look *l)
     if (!names.len)
         return found_ok(l, "nothing is missing in the environment");
     return found(CHECK_WARN, say(l, "not set yet: %s", names.s),
-                 "`cairn run -- COMMAND` sets them by itself; cairn env --explain gives the reason for each",
-                 "eval \"$(cairn env)\"");
+                 say(l,
+                     "`cairn run%s -- COMMAND` sets them by itself; cairn env --explain gives the reason for "
+                     "each",
+                     look_gpu_option(l)),
+                 say(l, "eval \"$(cairn env%s)\"", look_gpu_option(l)));
 }
 
 /* The plan also notes what other checks say; here counts what is about a variable the user has set. */

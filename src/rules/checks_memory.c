@@ -261,8 +261,9 @@ struct finding check_gpu_memory(const struct look *l)
     if (!l->gpu)
         return found_skip("no GPU");
     if (!l->gpu->usable_bytes.from)
-        return found_unknown("how much memory the GPU can use is not known",
-                             "the driver shows no memory files", NULL);
+        return found_unknown(
+            "how much memory the GPU can use is not known",
+            l->gpu->usable_reason ? l->gpu->usable_reason : "the driver shows no memory files", NULL);
     const char *fact = say(l, "%s usable: %s", say_bytes(l, l->gpu->usable_bytes.v), l->gpu->usable_reason);
     if (l->gpu->usable_bytes.v >= SMALL_GIB * GIB)
         return found_ok(l, "%s", fact);

@@ -131,6 +131,16 @@ bool look_carries(const struct targets *t, const char *gfx)
     return env_targets_cover(t, gfx) == TRI_YES;
 }
 
+const char *look_gpu_option(const struct look *l)
+{
+    const struct facts *f = l->facts;
+    const struct plan *p = l->plan;
+    bool own = p->gpu && f->default_gpu >= 0 && p->gpu == &f->gpus[f->default_gpu];
+    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
+        own |= plan_find(p->keep, p->n_keep, plan_selectors[i]) != NULL;
+    return own || !p->gpu ? "" : say(l, " --gpu %d", p->gpu->hip_index);
+}
+
 const char *look_planned(const struct look *l, const char *name)
 {
     const struct plan *p = l->plan;

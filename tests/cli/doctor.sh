@@ -128,6 +128,13 @@ the_plan_cures_what_a_variable_can()
     run doctor --json --root "$both" --torch "$tmp/old/venv"
     json_is 'd["verdict"] == "broken" and d["first"] == "torch-target" and d["plan_cures"]'
     json_is '"cairn run -- COMMAND" in d["summary"] and "HSA_OVERRIDE_GFX_VERSION" in d["summary"]'
+    run doctor --json --gpu 1 --root "$both" --torch "$tmp/old/venv"
+    json_is 'd["plan_cures"] and "cairn run --gpu 1 -- COMMAND" in d["summary"]'
+    # shellcheck disable=SC2016 # for the user's shell
+    remedy_has env-planned 'eval "$(cairn env --gpu 1)"'
+    HIP_VISIBLE_DEVICES=1 run doctor --json --root "$both" --torch "$tmp/old/venv"
+    # shellcheck disable=SC2016
+    remedy_has env-planned 'eval "$(cairn env)"'
     HSA_OVERRIDE_GFX_VERSION=10.3.0 run doctor --json --root "$both" --torch "$tmp/old/venv"
     json_is 'd["verdict"] == "degraded" and not d["plan_cures"]'
     python3 "$here/../tools/mktree.py" "$tmp/far" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx906
