@@ -8,6 +8,7 @@
 #include "cli/run_print.h"
 #include "rules/checks.h"
 #include "rules/trainers.h"
+#include "run/job_file.h"
 #include "run/known_good.h"
 #include "run/resume.h"
 #include "run/smi_link.h"
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,6 +110,48 @@ static void add_debugging(struct stage *s)
                            .source = "https://docs.python.org/3/library/faulthandler.html" };
 }
 
+/* Whether bitsandbytes can serve the PyTorch that the command imports; `why` says why not. */
+static bool lacks_bitsandbytes(const struct facts *f, struct arena *a, const char **why)
+{
+    const struct torch_facts *t = facts_torch(f);
+    if (!t || t->build != TORCH_ROCM)
+        return false;
+    if (!t->bitsandbytes.version.s)
+        *why = arena_printf(a, "bitsandbytes is not installed in %s", t->site);
+    else if (t->bitsandbytes.fits == TRI_NO)
+        *why = arena_printf(a, "bitsandbytes %s does not fit: %s", t->bitsandbytes.version.s,
+                            t->bitsandbytes.why ? t->bitsandbytes.why : "no library for this ROCm");
+    else
+        return false;
+    return true;
+}
+
+static bool is_on(const struct job_setting *s)
+{
+    return s->value && (!strcasecmp(s->value, "true") || !strcasecmp(s->value, "yes"));
+}
+
+/* What the job's own file asks for and this machine has not, or does not gain from. */
+static void note_job_files(struct stage *s)
+{
+    struct job_file *job;
+    const char *why;
+    size_t n = job_files_of(s->o->argv, &s->arena, &job);
+    for (size_t i = 0; i < n; i++) {
+        const char *other = job_file_optimizer(&job[i], &s->arena);
+        const struct job_setting *moves[] = { &job[i].low_vram, &job[i].offloading };
+        if (other && lacks_bitsandbytes(s->facts, &s->arena, &why))
+            problems_add(&s->plan.warnings, &s->arena, "%s; %s", why, other);
+        for (size_t k = 0; k < ARRAY_LEN(moves); k++)
+            if (is_on(moves[k]) && s->plan.gpu && s->plan.gpu->kind == GPU_INTEGRATED)
+                problems_add(
+                    &s->plan.warnings, &s->arena,
+                    "%s:%d: %s moves weights between the host and the GPU, which share one memory here: it "
+                    "costs time and saves nothing",
+                    job[i].path, moves[k]->line, moves[k]->key);
+    }
+}
+
 static int make_plan(struct stage *s, struct cairn_error *err)
 {
     const struct run_options *o = s->o;
@@ -121,6 +165,7 @@ static int make_plan(struct stage *s, struct cairn_error *err)
     };
     if (plan_build(s->facts, &s->planning, &s->arena, &s->plan, err))
         return -1;
+    note_job_files(s);
     if (state_dir(s->facts->env, &s->arena, &s->state, &why))
         run_say(arena_printf(&s->arena, "the journal is not kept: %s%s%s", why.msg, why.hint[0] ? "; " : "",
                              why.hint));

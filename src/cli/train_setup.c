@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "cli/device_memory.h"
 #include "host/root.h"
+#include "run/job_file.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,10 +17,24 @@ static void hint_at_run(const char *dir, struct cairn_error *err)
         cairn_hint(err, "it is a run: --resume=%s goes on with it; its configuration is %s", dir, file);
 }
 
+/* The job of another trainer, which `cairn run` can start. */
+static bool is_foreign(const char *file, struct arena *a, struct cairn_error *err)
+{
+    struct job_file f;
+    if (!job_file_read(file, a, &f))
+        return false;
+    cairn_fail(err, CAIRN_EUSAGE, "%s is a %s of %s, which cairn train does not take", file,
+               f.is_dataset ? "dataset file" : "job file", f.trainer);
+    cairn_hint(err, "in %s's folder: %s", f.trainer, job_file_command(&f, a));
+    return true;
+}
+
 int train_read_config(const struct train_wish *args, const char *file, struct train_config *c,
                       struct cairn_error *err)
 {
     if (config_read(c, file, err)) {
+        if (is_foreign(file, c->arena, err))
+            return -1;
         if (err->code == CAIRN_EFORMAT) /* not even YAML */
             err->code = CAIRN_EUSAGE;
         hint_at_run(file, err);

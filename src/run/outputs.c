@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "host/root.h"
+#include "run/job_file.h"
 #include "run/resume.h"
 #include "tensor/verdict.h"
 #include <dirent.h>
@@ -28,6 +29,23 @@ struct walk {
     struct arena *a;
     struct outputs *out;
 };
+
+/* musubi-tuner's names: "clip_00000-025_0832x0480_wan.safetensors", "clip_wan_te.safetensors". */
+static bool is_cache_name(const char *name)
+{
+    static const char end[] = ".safetensors";
+    const char *at = name + strlen(name) - (sizeof(end) - 1);
+    if (str_ends(name, "_te.safetensors") || str_ends(name, "_wan.safetensors"))
+        return true;
+    while (at > name && at[-1] != '_')
+        at--;
+    for (int i = 0; i < 2; i++) { /* 0832x0480_ */
+        if (at - name < 5 || strspn(at - 5, "0123456789") != 4 || at[-1] != (i ? 'x' : '_'))
+            return false;
+        at -= 5;
+    }
+    return at > name && at[-1] == '_';
+}
 
 /* "cache", "latents_cache", ".cache/latents": a part of the path says so. */
 static bool looks_like_cache(const char *path)
@@ -89,7 +107,10 @@ static bool was_seen(struct walk *w, const char *dir)
     return false;
 }
 
-static void walk_folder(struct walk *w, const char *dir, int depth)
+/* How much of what is in a folder counts. */
+enum scope { CACHES, EVERYTHING };
+
+static void walk_folder(struct walk *w, const char *dir, int depth, enum scope scope)
 {
     if (depth > MOST_DEPTH || was_seen(w, dir))
         return;
@@ -106,9 +127,9 @@ static void walk_folder(struct walk *w, const char *dir, int depth)
             continue;
         const char *path = path_join(w->a, dir, e->d_name);
         if (S_ISDIR(st.st_mode))
-            walk_folder(w, path, depth + 1);
+            walk_folder(w, path, depth + 1, scope);
         else if (S_ISREG(st.st_mode) && str_ends(e->d_name, ".safetensors") && is_younger(&st, w->since) &&
-                 (w->all || looks_like_cache(dir)))
+                 (w->all || scope == EVERYTHING || looks_like_cache(dir) || is_cache_name(e->d_name)))
             look_at(w, path);
     }
     if (d)
@@ -123,8 +144,13 @@ void outputs_check(char *const *argv, struct timespec since, bool all, struct ar
     for (size_t i = 0; i < ARRAY_LEN(folder_options); i++) {
         const char *dir = resume_option(argv, folder_options[i]);
         if (dir)
-            walk_folder(&w, dir, 0);
+            walk_folder(&w, dir, 0, CACHES);
     }
+    struct job_file *job;
+    size_t n_jobs = job_files_of(argv, a, &job);
+    for (size_t i = 0; i < n_jobs; i++)
+        for (size_t k = 0; k < job[i].n_folders; k++)
+            walk_folder(&w, job[i].folder[k].path, 0, job[i].folder[k].is_cache ? EVERYTHING : CACHES);
     if (getcwd(here, sizeof(here)))
-        walk_folder(&w, here, 0);
+        walk_folder(&w, here, 0, CACHES);
 }

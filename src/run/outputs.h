@@ -2,7 +2,8 @@
  * What a trainer wrote: the safetensors files that are younger than its start, scanned for numbers that got lost.
  *
  * A cache of latents that is all zero trains without a word of complaint, so a run that ends well is not yet a good
- * one.  Looked at are the working folder and the folders that the command names; the walk is bounded, does not follow
+ * one.  Looked at are the working folder and the folders that the command and its job files
+ * (job_file.h) name; the walk is bounded, does not follow
  * links, and ends at a number of files. */
 #ifndef CAIRN_RUN_OUTPUTS_H
 #define CAIRN_RUN_OUTPUTS_H

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "run/context.h"
 #include "run/ladder.h"
+#include "run/job_file.h"
 #include "run/optimizer.h"
 #include "run/resume.h"
 #include "run/stale.h"
@@ -462,6 +463,19 @@ static void say_own_settings(struct run *r, const struct diagnosis *d)
     }
 }
 
+/* The line of the job's file to change, where the optimizer is chosen there. */
+static const char *job_advice(struct run *r, const struct diagnose_fix *fix)
+{
+    struct job_file *job;
+    const char *text = NULL;
+    if (fix->action != DIAGNOSE_ACT_OPTIMIZER)
+        return NULL;
+    size_t n = job_files_of(r->original, r->a, &job);
+    for (size_t i = 0; i < n && !text; i++)
+        text = job_file_optimizer(&job[i], r->a);
+    return text;
+}
+
 /* What is left for a person: a sentence, and behind it what to type. */
 static void say_remedies(struct run *r, const struct diagnosis *d, const char *title)
 {
@@ -477,7 +491,8 @@ static void say_remedies(struct run *r, const struct diagnosis *d, const char *t
                 talk_say(r->o->talk, "  - more: cairn diagnose last");
             return;
         }
-        talk_say(r->o->talk, "  - %.*s", (int)strcspn(text, "\n"), text);
+        const char *job = job_advice(r, &d->fixes[i]);
+        talk_say(r->o->talk, "  - %.*s", (int)strcspn(job ? job : text, "\n"), job ? job : text);
         if (str_next_line(text))
             say_commands(r, str_next_line(text));
         n++;

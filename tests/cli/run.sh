@@ -324,6 +324,26 @@ what_was_said_is_not_said_again()
     unset XDG_STATE_HOME
 }
 
+# What the job's file asks for is looked at before the trainer starts.
+notes_of_a_job_file()
+{
+    printf 'job: extension\nconfig:\n  process:\n    - train:\n        optimizer: adamw8bit\n      model:\n        low_vram: true\n' >job.yaml
+    run "${on_desktop[@]}" -- true job.yaml
+    status_is 0
+    tr -s ' \n' ' ' <"$err" >"$tmp/said"
+    grep -q 'job.yaml:5: .*config.process\[0\].train.optimizer: adamw ' "$tmp/said" || fail "the optimizer is not told: $(cat "$err")"
+    ! grep -q low_vram "$tmp/said" || fail 'a card has memory of its own'
+    sed -i 's/adamw8bit/adamw/' job.yaml
+    run "${on_desktop[@]}" -- true job.yaml
+    ! grep -q 'job.yaml:5' "$err" || fail 'there is nothing to change'
+    python3 -B "$data/../tools/mktree.py" "$tmp/halo" --torch 2.10.0+rocm7.0 --hip 7.0.51831 --targets gfx1151 --bnb 0.50.0:rocm70:gfx1151 || return
+    sed -i 's/: adamw$/: adamw8bit/' job.yaml
+    run run --root "$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt" --torch "$tmp/halo/venv" -- true job.yaml
+    tr -s ' \n' ' ' <"$err" >"$tmp/said"
+    grep -q 'job.yaml:7: config.process\[0\].model.low_vram' "$tmp/said" || fail "low_vram is not told: $(cat "$err")"
+    ! grep -q 'job.yaml:5' "$tmp/said" || fail 'bitsandbytes is there'
+}
+
 checks_what_was_written()
 {
     mkdir -p job && cd job || exit 1
@@ -331,7 +351,7 @@ checks_what_was_written()
 import json, os, struct, sys
 os.makedirs(sys.argv[1], exist_ok=True)
 header = json.dumps({"latents_1x4x4_float32": {"dtype": "F32", "shape": [16], "data_offsets": [0, 64]}}).encode()
-with open(sys.argv[1] + "/a_wan.safetensors", "wb") as f:
+with open(sys.argv[1] + "/a.safetensors", "wb") as f:
     f.write(struct.pack("<Q", len(header)) + header + b"".join(struct.pack("<f", float(sys.argv[2]) * i) for i in range(16)))
 PYTHON
     run run -- python3 write.py cache 0.5
@@ -393,5 +413,6 @@ it a_run_has_a_name
 it the_list_is_as_long_as_a_screen
 it quiet_says_nothing
 it what_was_said_is_not_said_again
+it notes_of_a_job_file
 it checks_what_was_written
 finish

@@ -244,6 +244,25 @@ a_run_that_is_stopped_says_how_to_go_on()
     err_has "cairn train --resume='a dir'"
 }
 
+jobs_of_other_trainers_are_known()
+{
+    printf 'job: extension\nconfig:\n  name: x\n  process:\n    - type: sd_trainer\n' >wan.yaml
+    printf '[general]\n[[datasets]]\nvideo_directory = "/v"\n' >set.toml
+    printf 'pretrained_model_name_or_path = "x"\n' >kohya.toml
+    for file in wan.yaml set.toml kohya.toml; do
+        for command in train plan; do
+            run "$command" "$file"
+            status_is 2
+            err_has 'cairn run -- '
+            err_has "/$file"
+        done
+    done
+    run train wan.yaml
+    err_has 'ai-toolkit'
+    run train set.toml
+    err_has 'musubi-tuner'
+}
+
 several_wrong_keys_are_told_at_once()
 {
     printf 'data:\n  path: text.txt\n  vocap: 3\nmodl:\n  width: 3\ntrain:\n  steps: many\n' >wrong.yaml
@@ -461,6 +480,7 @@ it its_talk_fits_a_terminal
 it a_run_is_enough
 it a_run_that_is_stopped_says_how_to_go_on
 it several_wrong_keys_are_told_at_once
+it jobs_of_other_trainers_are_known
 it a_dry_run_writes_nothing
 it a_profile_leaves_its_file_only
 it a_run_leaves_its_files

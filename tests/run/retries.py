@@ -544,6 +544,12 @@ def what_a_person_can_change_is_said():
         notes = [e['text'] for e in home.events() if e['event'] == 'note']
         if done.returncode != 1 or not any('optimizer' in n and 'Adafactor' in n for n in notes):
             yield done
+    with Home() as home:
+        home.file('job.yaml', 'job: extension\nconfig:\n  process:\n    - train:\n        optimizer: adamw8bit\n')
+        done = attempt(home, script, argv=('job.yaml',))
+        notes = [e['text'] for e in home.events() if e['event'] == 'note']
+        if done.returncode != 1 or not any('job.yaml:5: ' in n and 'train.optimizer: adamw ' in n for n in notes):
+            yield done
 
 
 def what_worked_is_used_first():

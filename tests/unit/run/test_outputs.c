@@ -58,6 +58,44 @@ static void looks_where_the_command_says(void)
     arena_release(&a);
 }
 
+static void looks_where_the_job_s_file_says(void)
+{
+    struct arena a = { 0 };
+    char text[1024], command[512];
+    make_file("media/kept/x.safetensors", zero);
+    make_file("media/_latent_cache/y.safetensors", zero);
+    make_file("media/lora.safetensors", good);
+    mkdir(scratch("empty"), 0700);
+    REQUIRE(!chdir(scratch("empty")));
+    snprintf(text, sizeof(text), "[[datasets]]\nvideo_directory = '/none'\ncache_directory = '%s'\n",
+             scratch("media/kept"));
+    snprintf(command, sizeof(command), "t --dataset_config %s", scratch_file("set.toml", text));
+    CHECK_INT(check(command, 0, false, &a).n_damaged, 1);
+    snprintf(text, sizeof(text),
+             "job: extension\nconfig:\n  process:\n    - datasets:\n        - folder_path: %s\n",
+             scratch("media"));
+    snprintf(command, sizeof(command), "python run.py %s", scratch_file("job.yaml", text));
+    struct outputs o = check(command, 0, false, &a);
+    REQUIRE(o.n_files == 1 && o.n_damaged == 1);
+    CHECK_HAS(o.damaged[0].path, "_latent_cache/y.safetensors");
+    arena_release(&a);
+}
+
+static void knows_caches_by_their_names(void)
+{
+    struct arena a = { 0 };
+    make_file("plain/clip_00000-025_0832x0480_wan.safetensors", zero);
+    make_file("plain/still_0832x0480_fk.safetensors", zero);
+    make_file("plain/still_wan_te.safetensors", zero);
+    make_file("plain/model_832x480_fk.safetensors", zero);
+    make_file("plain/0832x0480_fk.safetensors", zero);
+    make_file("plain/lora.safetensors", zero);
+    make_file("plain/_.safetensors", zero);
+    REQUIRE(!chdir(scratch("plain")));
+    CHECK_INT(check("t", 0, false, &a).n_files, 3);
+    arena_release(&a);
+}
+
 static void old_files_are_not_its_work(void)
 {
     struct arena a = { 0 };
@@ -92,6 +130,8 @@ int main(void)
 {
     RUN(finds_caches_without_numbers);
     RUN(looks_where_the_command_says);
+    RUN(looks_where_the_job_s_file_says);
+    RUN(knows_caches_by_their_names);
     RUN(old_files_are_not_its_work);
     RUN(does_not_follow_links);
     RUN(a_broken_file_is_damaged);
