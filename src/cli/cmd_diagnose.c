@@ -294,7 +294,8 @@ int cmd_diagnose(int argc, char **argv)
     struct diagnose_options o = { 0 };
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
-        OPT_STR('x', "exit", &o.exit_text, "CODE", "the exit status of the run, or 128 + signal"),
+        OPT_STR('x', "exit", &o.exit_text, "CODE",
+                "the exit status of the run, or 128 + signal; of Windows also 0xC0000005 or -1073741819"),
         OPT_FLAG(0, "hung", &o.hung, "the log ends where the run stood still, and somebody stopped it"),
         OPT_STR(0, "gfx", &o.gfx, "NAME",
                 "the GPU that the log is of: gfx1031, gfx1031+gfx90c for several, gfx120X for a family"),
