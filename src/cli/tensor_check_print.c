@@ -5,6 +5,7 @@
 #include "cli/tensor_json.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static enum print_color color_of(enum tensor_health v, bool damaged)
 {
@@ -24,18 +25,32 @@ static void print_line(const char *label, const char *text)
     print_wrapped(stdout, text, 12 + print_columns(label), print_width());
 }
 
-static void print_damage(const struct file_verdict *v)
+static void print_why(const char *name, const char *why)
 {
-    if (v->name) {
-        printf("%12s", "");
-        print_padded(stdout, v->name, 0);
-        fputs(": ", stdout);
-        print_wrapped(stdout, v->why, 12, print_width());
-    } else {
+    printf("%12s", "");
+    print_padded(stdout, name, 0);
+    fputs(": ", stdout);
+    print_wrapped(stdout, why, 12, print_width());
+}
+
+/* The worst, then some of the others; --verbose and --json have all. */
+static void print_damage(const struct checked_file *f)
+{
+    enum { SHOWN = 3 };
+    const struct file_verdict *v = &f->verdict;
+    size_t shown = 1;
+    if (v->name)
+        print_why(v->name, v->why);
+    else
         print_line("", v->why);
+    for (size_t i = 0; f->tensors && v->name && i < f->n_tensors && shown < SHOWN; i++) {
+        if (!f->verdicts[i].damaged || !strcmp(f->tensors[i].name, v->name))
+            continue;
+        print_why(f->tensors[i].name, f->verdicts[i].why);
+        shown++;
     }
-    if (v->n_damaged > 1)
-        printf("%12sand %zu more of its tensors\n", "", v->n_damaged - 1);
+    if (v->n_damaged > shown)
+        printf("%12sand %zu more of its tensors: --verbose\n", "", v->n_damaged - shown);
     print_line("to do: ", v->todo);
 }
 
@@ -70,7 +85,7 @@ static void print_file(const struct checked_file *f, bool verbose)
                print_bytes((int64_t)f->data_bytes, size));
     putchar('\n');
     if (f->verdict.damaged)
-        print_damage(&f->verdict);
+        print_damage(f);
     if (f->verdict.n_skipped)
         printf("%12snot looked at: %zu tensor%s of a dtype that cairn does not know\n", "",
                f->verdict.n_skipped, f->verdict.n_skipped == 1 ? "" : "s");

@@ -133,10 +133,15 @@ static size_t keep_meta(const struct tensor_source *s, struct arena *a, struct s
     return n;
 }
 
-static void multiply(float *v, size_t n, double factor)
+static int multiply(const struct st_tensor *t, float *v, size_t n, double factor, struct cairn_error *err)
 {
-    for (size_t i = 0; factor != 1 && i < n; i++)
-        v[i] = (float)(v[i] * factor);
+    for (size_t i = 0; factor != 1 && i < n; i++) {
+        double product = (double)v[i] * factor;
+        if (isfinite(v[i]) && fabs(product) > dtype_max(DTYPE_F32))
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: alpha makes a value infinite", t->name);
+        v[i] = (float)product;
+    }
+    return 0;
 }
 
 /* Bits are kept where there is nothing to do. */
@@ -149,8 +154,7 @@ static int read_piece(const struct conversion *c, size_t i, uint64_t first, size
         return source_read(&c->lora->source, from, first, n, out, err);
     if (source_read_as(&c->lora->source, from, first, n, DTYPE_F32, wide, err))
         return -1;
-    multiply(wide, n, c->parts[i].factor);
-    if (lora_check_fits(from, wide, n, to, err))
+    if (multiply(from, wide, n, c->parts[i].factor, err) || lora_check_fits(from, wide, n, to, err))
         return -1;
     dtype_convert(out, to, wide, DTYPE_F32, n, &(struct dtype_how){ 0 });
     return 0;

@@ -217,7 +217,7 @@ struct oddities {
 /* All ones in the exponent; the mantissa tells NaN from Inf. */
 static struct oddities count_odd(const float *v, size_t n)
 {
-    uint32_t nan = 0, odd = 0; /* n is a piece: 32 bits are enough, and their sum is a vector's work */
+    uint64_t nan = 0, odd = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &v[i], sizeof(bits));
@@ -238,22 +238,32 @@ static uint64_t count_beyond(const float *v, size_t n, enum dtype to)
     return beyond;
 }
 
-/* What the base had already is not the LoRA's doing.  Nothing leaves NaN again; an Inf may become NaN. */
-static void note_made(struct work *w, struct oddities before, struct oddities after)
+/* What the base had already is not the LoRA's doing, so it is read once more; but that is rare.  Nothing leaves NaN
+ * again, and an Inf may become NaN. */
+static int note_made(struct work *w, const struct buffers *b, uint64_t first, size_t n,
+                     struct cairn_error *err)
 {
-    uint64_t nan = after.nan - before.nan, inf = after.inf > before.inf ? after.inf - before.inf : 0;
-    __atomic_fetch_add(&w->nan_made, nan, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&w->inf_made, inf, __ATOMIC_RELAXED);
+    struct buffers other = { .v = b->diff, .diff = b->v, .raw = b->raw };
+    struct oddities before = { 0 }, after = count_odd(b->v, n);
+    after.inf += w->run->options->allow_nan ? count_beyond(b->v, n, w->job->dtype) : 0;
+    if (!after.nan && !after.inf)
+        return 0;
+    if (!w->job->whole && read_piece(w, &other, first, n, err))
+        return -1;
+    if (!w->job->whole)
+        before = count_odd(other.v, n);
+    __atomic_fetch_add(&w->nan_made, after.nan - before.nan, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&w->inf_made, after.inf > before.inf ? after.inf - before.inf : 0, __ATOMIC_RELAXED);
+    return 0;
 }
 
 /* The new weights of one piece, in f32. */
 static int merge_piece(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
-                       struct oddities *before, struct cairn_error *err)
+                       struct cairn_error *err)
 {
     const struct lora_module *m = w->job->module;
     if (read_piece(w, b, first, n, err))
         return -1;
-    *before = w->job->whole ? (struct oddities){ 0 } : count_odd(b->v, n);
     if (m)
         lowrank_add(b->v, (size_t)(n / w->cols), (size_t)w->cols, w->up + first / w->cols * m->rank, w->down,
                     (size_t)m->rank, (float)(w->run->options->scale * m->scale));
@@ -269,8 +279,7 @@ static int check_stop(const struct work *w, struct cairn_error *err)
 static int measure_piece(struct work *w, const struct buffers *b, uint64_t first, size_t n,
                          struct cairn_error *err)
 {
-    struct oddities before;
-    if (merge_piece(w, b, first, n, &before, err))
+    if (merge_piece(w, b, first, n, err))
         return -1;
     each_scale(w, b->v, first, n, note_most);
     return 0;
@@ -291,18 +300,16 @@ static int change_piece(struct work *w, const struct buffers *b, uint64_t first,
 {
     const struct merge_job *j = w->job;
     size_t size = dtype_size(j->dtype);
-    struct oddities before;
-    if (merge_piece(w, b, first, n, &before, err))
+    if (merge_piece(w, b, first, n, err))
         return -1;
-    struct oddities after = count_odd(b->v, n);
+    bool odd = isinf(fp8_absmax(b->v, n));
+    if ((odd || w->run->options->allow_nan) && note_made(w, b, first, n, err))
+        return -1;
     if (j->keep_scale)
         each_scale(w, b->v, first, n, remove_scale);
-    if (w->run->options->allow_nan)
-        after.inf += count_beyond(b->v, n, j->dtype);
-    else if (!fp8_is(j->dtype) &&
-             lora_check_fits(j->from, b->v, n, j->dtype, err)) /* fp8 saturates by custom */
+    bool may_overflow = fp8_is(j->dtype) || w->run->options->allow_nan; /* fp8 saturates by custom */
+    if (!may_overflow && lora_check_fits(j->from, b->v, n, j->dtype, err))
         return -1;
-    note_made(w, before, after);
     dtype_convert(b->raw, j->dtype, b->v, DTYPE_F32, n, &(struct dtype_how){ .saturate = fp8_is(j->dtype) });
     return put(w, first * size, b->raw, n * size, err);
 }
