@@ -16,6 +16,11 @@ struct walk_var {
     bool unknown;
 };
 
+/* Of a shell script. */
+struct walk_function {
+    const char *name, *body;
+};
+
 struct walk {
     const struct root *root;
     struct arena *a;
@@ -23,6 +28,8 @@ struct walk {
     const char *cwd; /* NULL: not known */
     struct walk_var *vars;
     size_t n_vars;
+    struct walk_function *functions;
+    size_t n_functions;
     const char *prefix, *prefix_how; /* the environment that was activated, and by whom */
     const char *script;              /* the shell script that is read; NULL: none */
     bool maybe;                      /* what is being followed may not happen */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/parse.h"
 #include "base/str.h"
-#include "host/facts.h"
+#include "host/script_test.h"
 #include "host/script_words.h"
 #include <fnmatch.h>
 #include <string.h>
@@ -9,44 +8,43 @@
 /* What is inside of an if, a case, a loop or a function. */
 enum runs { RUNS, RUNS_MAYBE, RUNS_NOT };
 struct level {
-    enum { LEVEL_IF, LEVEL_CASE, LEVEL_LOOP, LEVEL_GROUP } kind;
+    enum { LEVEL_IF, LEVEL_CASE, LEVEL_LOOP, LEVEL_GROUP, LEVEL_SUBSHELL } kind;
     enum runs runs;
     bool taken;       /* one of its branches surely runs, and no other does */
     bool may_be;      /* one of them may */
     struct word word; /* of a case */
+    const char *cwd;  /* of who started a subshell */
 };
 enum { MOST_LEVELS = 32 };
+
+/* What a script starts, its functions included. */
+struct result {
+    struct command_python found;
+    bool trains;                 /* it is given a script or a module */
+    struct command_python asked; /* one that is given a text, which may be a check or all there is */
+    const char *lost;            /* a command behind `found` that could not be followed */
+};
 
 struct reading {
     struct script s;
     struct level level[MOST_LEVELS];
     size_t n_levels;
-    bool is_function; /* the next group is a function's body */
-    bool ended;       /* by exit */
-    enum tri last;    /* did the last statement succeed? */
-    bool assumed;     /* nobody can tell, but most commands do */
-    enum ends before; /* what stands before this statement */
-    struct command_python found;
-    bool found_trains;           /* it is given a script or a module */
-    struct command_python asked; /* one that is given a text, which may be a check or all there is */
-    const char *lost;            /* a command behind `found` that could not be followed */
+    enum runs outside; /* does the whole of it run? */
+    int calls;         /* of functions, one inside of the other */
+    bool ended;        /* by exit, or for a function by return */
+    bool exits;        /* by exit */
+    enum tri last;     /* did the last statement succeed? */
+    bool assumed;      /* nobody can tell, but most commands do */
+    enum ends before;  /* what stands before this statement */
+    struct result *result;
 };
+enum { MOST_CALLS = 16 };
 
 /* Programs of Python's that train nothing. */
 static const char tools[] =
     "pip pip3 pip3.9 pip3.10 pip3.11 pip3.12 pip3.13 virtualenv huggingface-cli hf wandb "
     "tensorboard pre-commit git gdown kaggle";
 static const char modules[] = "venv pip virtualenv ensurepip json.tool http.server site";
-
-static enum runs runs_now(const struct reading *r)
-{
-    enum runs most = RUNS;
-    for (size_t i = 0; i < r->n_levels; i++)
-        most = r->level[i].runs > most ? r->level[i].runs : most;
-    return most;
-}
-
-/* --- conditions ----------------------------------------------------------------------------------------------- */
 
 static enum tri not_tri(enum tri t)
 {
@@ -58,37 +56,36 @@ static enum tri as_tri(bool b)
     return b ? TRI_YES : TRI_NO;
 }
 
-static enum tri test_one(struct walk *w, char op, const struct word *word)
+static enum runs runs_now(const struct reading *r)
 {
-    const char *path = strchr("defrwxsLh", op) ? walk_path(w, word->text) : NULL;
-    if (word->unknown)
-        return TRI_UNKNOWN;
-    if (op == 'z' || op == 'n')
-        return as_tri((*word->text == '\0') == (op == 'z'));
-    if (!path)
-        return TRI_UNKNOWN;
-    if (op == 'd')
-        return as_tri(root_is_dir(w->root, path));
-    return as_tri(root_exists(w->root, path) && (op != 'f' || !root_is_dir(w->root, path)));
+    enum runs most = r->outside;
+    for (size_t i = 0; i < r->n_levels; i++)
+        most = r->level[i].runs > most ? r->level[i].runs : most;
+    return most;
 }
 
-/* [ … ], [[ … ]] and test, of one condition. */
-static enum tri test(struct walk *w, const struct word *words, size_t n)
+static struct level *push(struct reading *r, int kind, enum runs runs)
 {
-    if (n && (!strcmp(words[n - 1].text, "]") || !strcmp(words[n - 1].text, "]]")))
-        n--;
-    if (n && !strcmp(words[0].text, "!"))
-        return not_tri(test(w, words + 1, n - 1));
-    if (n == 2 && words[0].text[0] == '-' && words[0].text[1] && !words[0].text[2])
-        return test_one(w, words[0].text[1], &words[1]);
-    if (n == 1)
-        return words[0].unknown ? TRI_UNKNOWN : as_tri(*words[0].text != '\0');
-    if (n != 3 || words[0].unknown || words[2].unknown)
-        return TRI_UNKNOWN;
-    bool same = !strcmp(words[0].text, words[2].text);
-    if (!strcmp(words[1].text, "=") || !strcmp(words[1].text, "=="))
-        return as_tri(same);
-    return !strcmp(words[1].text, "!=") ? as_tri(!same) : TRI_UNKNOWN;
+    if (r->n_levels == MOST_LEVELS) {
+        r->ended = true;
+        return &r->level[0];
+    }
+    struct level *l = &r->level[r->n_levels++];
+    *l = (struct level){ .runs = runs };
+    l->kind = kind;
+    return l;
+}
+
+static struct level *top(struct reading *r, int kind)
+{
+    struct level *l = r->n_levels ? &r->level[r->n_levels - 1] : NULL;
+    return l && (int)l->kind == kind ? l : NULL;
+}
+
+static void pop(struct reading *r, int kind)
+{
+    if (top(r, kind))
+        r->n_levels--;
 }
 
 /* --- what a statement does ------------------------------------------------------------------------------------ */
@@ -146,6 +143,8 @@ static enum tri source(struct reading *r, const struct statement *st)
     w->cwd = inner.cwd;
     w->prefix = inner.prefix;
     w->prefix_how = inner.prefix_how;
+    w->functions = inner.functions;
+    w->n_functions = inner.n_functions;
     w->maybe |= inner.maybe;
     return TRI_YES;
 }
@@ -177,6 +176,18 @@ static bool trains(const struct statement *st)
     return false;
 }
 
+/* The last one counts, and one that trains more than another.  The same Python, once sure, stays so. */
+static void take_found(struct result *to, const struct command_python *found, bool is_training)
+{
+    if (to->trains && !is_training)
+        return;
+    bool sure = to->found.sure == COMMAND_SURE && str_eq(to->found.exe, found->exe);
+    if (!sure)
+        to->found = *found;
+    to->trains = is_training;
+    to->lost = NULL;
+}
+
 static enum tri run(struct reading *r, const struct statement *st)
 {
     struct walk inner = *r->s.w;
@@ -190,26 +201,22 @@ static enum tri run(struct reading *r, const struct statement *st)
     inner.out = &out;
     inner.script = script_label(r);
     inner.maybe |= runs_now(r) == RUNS_MAYBE;
+    struct result *to = r->result;
     if (st->words[0].unknown) {
-        r->lost = trains(st) ? arena_printf(inner.a, "%s starts what cannot be told without running it",
-                                            script_label(r))
-                             : r->lost;
+        if (trains(st))
+            to->lost =
+                arena_printf(inner.a, "%s starts what cannot be told without running it", script_label(r));
         return TRI_YES;
     }
     bool found = walk_command(&inner, argv);
     if (found && is_asked(name, st)) {
-        r->asked = out;
+        to->asked = out;
         return TRI_UNKNOWN;
     }
-    if (found) {
-        if (r->found_trains && !trains(st))
-            return TRI_YES;
-        r->found = out;
-        r->found_trains = trains(st);
-        r->lost = NULL;
-    } else if (trains(st)) {
-        r->lost = out.how;
-    }
+    if (found)
+        take_found(to, &out, trains(st));
+    else if (trains(st))
+        to->lost = out.how;
     return TRI_YES;
 }
 
@@ -250,6 +257,29 @@ static struct statement without_lead(struct reading *r, struct statement st)
     return st;
 }
 
+static void read_all(struct reading *r);
+
+/* A function's body is read where it is called, with what it is given. */
+static enum tri call(struct reading *r, const char *body, const struct statement *st)
+{
+    struct walk *w = r->s.w;
+    const char **args = ARENA_NEW(w->a, const char *, st->n + 1);
+    for (size_t i = 1; i < st->n; i++)
+        args[i - 1] = st->words[i].unknown ? "" : st->words[i].text;
+    struct reading inner = { .s = { .w = w, .at = body, .name = r->s.name, .args = args },
+                             .outside = runs_now(r),
+                             .calls = r->calls + 1,
+                             .last = TRI_YES,
+                             .before = ENDS_LINE,
+                             .result = r->result };
+    if (inner.calls > MOST_CALLS)
+        return TRI_UNKNOWN;
+    read_all(&inner);
+    r->ended |= inner.exits;
+    r->exits |= inner.exits;
+    return inner.assumed ? TRI_UNKNOWN : inner.last;
+}
+
 static enum tri perform(struct reading *r, struct statement st)
 {
     struct walk *w = r->s.w;
@@ -258,7 +288,7 @@ static enum tri perform(struct reading *r, struct statement st)
     if (str_list_has("export declare typeset local readonly", ' ', name))
         return declare(r, &st);
     if (str_list_has("[ [[ test", ' ', name))
-        return test(w, st.words + 1, st.n - 1);
+        return script_test(w, st.words + 1, st.n - 1);
     if (!strcmp(name, "cd") || !strcmp(name, "pushd"))
         return change_folder(r, &st);
     if ((!strcmp(name, "source") || !strcmp(name, ".")) && st.n > 1)
@@ -270,8 +300,18 @@ static enum tri perform(struct reading *r, struct statement st)
         walk_set(w, st.words[st.n - 1].text, NULL);
     if (!strcmp(name, "shift"))
         shift(r);
-    if (str_list_has("exit return", ' ', name))
-        r->ended |= runs_now(r) == RUNS;
+    if (str_list_has("exit return", ' ', name)) {
+        struct level *shell = top(r, LEVEL_SUBSHELL);
+        bool surely = runs_now(r) == RUNS && !shell;
+        if (shell) /* ends that one alone */
+            shell->runs = RUNS_NOT;
+        r->ended |= surely;
+        r->exits |= surely && !strcmp(name, "exit");
+        return st.n > 1 ? as_tri(!strcmp(st.words[1].text, "0")) : r->last;
+    }
+    for (size_t i = w->n_functions; i-- > 0;)
+        if (!strcmp(w->functions[i].name, name))
+            return call(r, w->functions[i].body, &st);
     if (str_list_has("which command type hash", ' ', name) && st.n > 1) {
         const struct word *asked = &st.words[st.n - 1];
         if (strcmp(name, "command") || !strcmp(st.words[1].text, "-v"))
@@ -286,36 +326,18 @@ static enum tri perform(struct reading *r, struct statement st)
 
 /* --- the shell's own words ------------------------------------------------------------------------------------ */
 
-static struct level *push(struct reading *r, int kind, enum runs runs)
-{
-    if (r->n_levels == MOST_LEVELS) {
-        r->ended = true;
-        return &r->level[0];
-    }
-    struct level *l = &r->level[r->n_levels++];
-    *l = (struct level){ .runs = runs };
-    l->kind = kind;
-    return l;
-}
-
-static struct level *top(struct reading *r, int kind)
-{
-    struct level *l = r->n_levels ? &r->level[r->n_levels - 1] : NULL;
-    return l && (int)l->kind == kind ? l : NULL;
-}
-
-static void pop(struct reading *r, int kind)
-{
-    if (top(r, kind))
-        r->n_levels--;
-}
-
 /* A branch whose condition is known to hold, or not, or not known. */
 static void branch(struct level *l, enum tri holds)
 {
     l->runs = l->taken || holds == TRI_NO ? RUNS_NOT : holds == TRI_YES && !l->may_be ? RUNS : RUNS_MAYBE;
     l->taken |= holds == TRI_YES;
     l->may_be |= holds == TRI_UNKNOWN;
+}
+
+/* "test && command", "command || exit": by how the one before ended. */
+static bool is_left_out(const struct reading *r)
+{
+    return (r->before == ENDS_AND && r->last == TRI_NO) || (r->before == ENDS_OR && r->last == TRI_YES);
 }
 
 /* True: the word was the shell's own, and what follows it is a statement. */
@@ -337,15 +359,14 @@ static bool take_keyword(struct reading *r, const struct statement *st)
         push(r, LEVEL_LOOP, RUNS_MAYBE);
     else if (!strcmp(word, "done"))
         pop(r, LEVEL_LOOP);
-    else if (!strcmp(word, "{")) {
-        push(r, LEVEL_GROUP, r->is_function ? RUNS_MAYBE : RUNS);
-        r->is_function = false;
-    } else if (!strcmp(word, "}"))
+    else if (!strcmp(word, "{"))
+        push(r, LEVEL_GROUP, is_left_out(r) ? RUNS_NOT : RUNS);
+    else if (!strcmp(word, "}"))
         pop(r, LEVEL_GROUP);
     else if (!strcmp(word, "esac"))
         pop(r, LEVEL_CASE);
     else
-        return str_list_has("do time ! function", ' ', word);
+        return str_list_has("do time !", ' ', word);
     return true;
 }
 
@@ -376,19 +397,36 @@ static bool take_case(struct reading *r, struct statement *st)
     return true;
 }
 
-/* "test && command", "command || exit": by how the one before ended. */
-static bool is_left_out(const struct reading *r)
+/* `name() { … }` and `function name { … }`: kept until it is called.  True: that was it. */
+static bool take_function(struct reading *r, const struct statement *st)
 {
-    return (r->before == ENDS_AND && r->last == TRI_NO) || (r->before == ENDS_OR && r->last == TRI_YES);
+    struct walk *w = r->s.w;
+    bool is_word = st->n >= 2 && !strcmp(st->words[0].text, "function");
+    if (!is_word && !(st->n == 1 && st->ends == ENDS_OPEN && !st->words[0].unknown))
+        return false;
+    const char *name = st->words[is_word ? 1 : 0].text;
+    bool begun = is_word && st->n >= 3 && !strcmp(st->words[2].text, "{");
+    if (begun && st->ends != ENDS_LINE)
+        return false; /* all of it on this line: too short to start anything */
+    const char *body = script_body(&r->s, begun);
+    if (!body)
+        return true;
+    struct walk_function *all = ARENA_NEW(w->a, struct walk_function, w->n_functions + 1);
+    if (w->n_functions)
+        memcpy(all, w->functions, w->n_functions * sizeof(*all));
+    all[w->n_functions] = (struct walk_function){ name, body };
+    w->functions = all;
+    w->n_functions++;
+    return true;
 }
 
 static void take(struct reading *r, struct statement st)
 {
-    bool negated = false, is_case = take_case(r, &st);
-    if (st.ends == ENDS_OPEN && st.n == 1) /* name() { … } */
-        r->is_function = true;
-    if (is_case || (st.ends == ENDS_OPEN && st.n == 1))
+    bool negated = false;
+    if (take_case(r, &st) || take_function(r, &st))
         return;
+    if (st.ends == ENDS_OPEN && !st.n)
+        push(r, LEVEL_SUBSHELL, is_left_out(r) ? RUNS_NOT : RUNS)->cwd = r->s.w->cwd;
     while (st.n && !st.words[0].unknown && take_keyword(r, &st)) {
         bool is_loop = str_list_has("for select", ' ', st.words[0].text);
         negated ^= !strcmp(st.words[0].text, "!");
@@ -408,25 +446,38 @@ static void take(struct reading *r, struct statement st)
     }
     if (st.ends == ENDS_CASE && l)
         l->runs = RUNS_NOT;
+    l = top(r, LEVEL_SUBSHELL);
+    if (st.ends == ENDS_CLOSE && l) {
+        r->s.w->cwd = l->cwd;
+        r->n_levels--;
+    }
+}
+
+static void read_all(struct reading *r)
+{
+    struct statement st;
+    while (!r->ended && script_next(&r->s, &st)) {
+        take(r, st);
+        r->before = st.n || st.ends != ENDS_LINE ? st.ends : r->before;
+        if (st.ends == ENDS_LINE || st.ends == ENDS_CASE || st.ends == ENDS_CLOSE || st.ends == ENDS_OPEN)
+            r->before = ENDS_LINE;
+    }
 }
 
 bool script_follow(struct walk *w, const char *text, const char *name, const char *const *args)
 {
-    struct reading r = { .s = { .w = w, .at = text, .name = name, .args = args }, .before = ENDS_LINE };
+    struct result result = { .lost = NULL };
+    struct reading r = { .s = { .w = w, .at = text, .name = name, .args = args },
+                         .before = ENDS_LINE,
+                         .result = &result };
     const char *prefix = w->prefix;
-    struct statement st;
-    while (!r.ended && script_next(&r.s, &st)) {
-        take(&r, st);
-        r.before = st.n || st.ends != ENDS_LINE ? st.ends : r.before;
-        if (st.ends == ENDS_LINE || st.ends == ENDS_CASE || st.ends == ENDS_CLOSE)
-            r.before = ENDS_LINE;
-    }
-    if (!r.found.exe)
-        r.found = r.asked;
-    if (r.lost)
-        return walk_lost(w, "%s", r.lost);
-    if (r.found.exe) {
-        *w->out = r.found;
+    read_all(&r);
+    if (!result.found.exe)
+        result.found = result.asked;
+    if (result.lost)
+        return walk_lost(w, "%s", result.lost);
+    if (result.found.exe) {
+        *w->out = result.found;
         return true;
     }
     if (w->prefix && w->prefix != prefix) {

@@ -12,6 +12,7 @@ struct builder {
     struct script *s;
     struct str text;
     bool unknown;
+    bool quoted; /* so it is a word even if it is empty */
 };
 
 static const char *dirname_of(struct arena *a, const char *path)
@@ -41,6 +42,8 @@ static const char *printed_by(struct script *s, const struct statement *st)
         return w->cwd;
     if (!strcmp(name, "conda") && last && !strcmp(last, "--base"))
         return environments_conda_root(w);
+    if (!strcmp(name, "uname") && (!last || !strcmp(last, "-s")))
+        return "Linux";
     if (!last)
         return NULL;
     if (!strcmp(name, "cd"))
@@ -53,8 +56,10 @@ static const char *printed_by(struct script *s, const struct statement *st)
         return walk_path(w, last);
     else if (!strcmp(name, "echo") && st->n == 2)
         return last;
-    else if (!strcmp(name, "which") || (!strcmp(name, "command") && st->n == 3))
-        return walk_program(w, last);
+    else if (!strcmp(name, "which") || (!strcmp(name, "command") && st->n == 3)) {
+        const char *found = walk_program(w, last);
+        return found ? found : "";
+    }
     return NULL;
 }
 
@@ -116,6 +121,14 @@ static bool is_unknown(const struct walk *w, const char *name)
     return false;
 }
 
+static const char *count_arguments(const struct script *s)
+{
+    int n = 0;
+    while (s->args && s->args[n])
+        n++;
+    return arena_printf(s->w->a, "%d", n);
+}
+
 /* NULL: not known.  One that is not set is empty. */
 static const char *value_of(const struct script *s, const char *name)
 {
@@ -125,6 +138,10 @@ static const char *value_of(const struct script *s, const char *name)
         return argument(s, (size_t)(name[0] - '0'));
     if (!strcmp(name, "PWD"))
         return s->w->cwd;
+    if (!strcmp(name, "#"))
+        return count_arguments(s);
+    if (!strcmp(name, "OSTYPE"))
+        return "linux-gnu";
     if (!*name || is_unknown(s->w, name) || strchr("#?$!-", *name))
         return NULL;
     const char *value = walk_get(s->w, name);
@@ -185,7 +202,7 @@ static void expand_dollar(struct builder *b)
         expand_braces(b, until_closed(s, '{', '}'));
     } else if (c && strchr("@*#?$!-", c)) {
         s->at++;
-        add_value(b, c == '@' || c == '*' ? argument(s, 1) : NULL);
+        add_value(b, c == '@' || c == '*' ? argument(s, 1) : c == '#' ? count_arguments(s) : NULL);
     } else {
         size_t n = c >= '0' && c <= '9' ? 1 : strspn(s->at, name_letters);
         const char *name = arena_strndup(s->w->a, s->at, n);
@@ -243,9 +260,9 @@ static void read_parts(struct builder *b, const char *end)
             s->at++;
         else if (c == '\\' && *s->at)
             str_addn(&b->text, s->at++, 1);
-        else if (c == '\'')
+        else if (c == '\'' && (b->quoted = true))
             read_literal(b);
-        else if (c == '"')
+        else if (c == '"' && (b->quoted = true))
             read_quoted(b);
         else if (c == '$')
             expand_dollar(b);
@@ -280,10 +297,48 @@ size_t script_assigned(const char *word)
 static struct word read_word(struct script *s)
 {
     struct builder b = { .s = s };
+    const char *start = s->at;
     read_parts(&b, " \t\r\n;&|()<>");
-    struct word word = { arena_strdup(s->w->a, b.text.s ? b.text.s : ""), b.unknown };
+    if (*s->at == '(' && s->at > start && s->at[-1] == '=') { /* a list */
+        s->at++;
+        until_closed(s, '(', ')');
+        b.unknown = true;
+    }
+    struct word word = {
+        .text = arena_strdup(s->w->a, b.text.s ? b.text.s : ""),
+        .unknown = b.unknown,
+        .vanishes = !b.text.len && !b.unknown && !b.quoted,
+    };
     str_release(&b.text);
     return word;
+}
+
+/* Quotes and comments do not count. */
+const char *script_body(struct script *s, bool begun)
+{
+    s->at += strspn(s->at, begun ? "" : " \t\r\n()");
+    if (!begun && *s->at != '{')
+        return NULL;
+    s->at += !begun;
+    const char *start = s->at;
+    char quote = 0;
+    for (int depth = 1; *s->at; s->at++) {
+        char c = *s->at;
+        bool comment = c == '#' && !quote && strchr(" \t\n;", s->at[-1]);
+        if (comment && strchr(s->at, '\n'))
+            s->at = strchr(s->at, '\n');
+        else if (c == '\\' && quote != '\'' && s->at[1])
+            s->at++;
+        else if ((c == '\'' && quote != '"') || (c == '"' && quote != '\''))
+            quote = quote ? 0 : c;
+        else if (!quote && (c == '{' || c == '}'))
+            depth += c == '{' ? 1 : -1;
+        if (!depth)
+            break;
+    }
+    const char *body = arena_strndup(s->w->a, start, (size_t)(s->at - start));
+    s->at += *s->at == '}';
+    return body;
 }
 
 /* "> file", "2>&1", "<<EOF": not the command's words. */
@@ -327,7 +382,7 @@ static bool take_arguments(struct script *s, struct statement *st)
             continue;
         s->at += n;
         for (size_t k = 0; s->args && s->args[k]; k++)
-            *ARENA_PUSH(s->w->a, st->words, st->n) = (struct word){ s->args[k], false };
+            *ARENA_PUSH(s->w->a, st->words, st->n) = (struct word){ .text = s->args[k] };
         return true;
     }
     return false;
@@ -382,7 +437,7 @@ bool script_next(struct script *s, struct statement *out)
         } else if (!take_arguments(s, out)) {
             struct word word = read_word(s);
             bool is_descriptor = (*s->at == '<' || *s->at == '>') && is_number(word.text);
-            if (!is_descriptor)
+            if (!is_descriptor && !word.vanishes)
                 *ARENA_PUSH(s->w->a, out->words, out->n) = word;
         }
     }

@@ -20,6 +20,7 @@ struct script {
 struct word {
     const char *text;
     bool unknown;
+    bool vanishes; /* empty, and not in quotes: it is no word of the command */
 };
 
 /* What ends a statement. */
@@ -33,6 +34,8 @@ struct statement {
 
 /* False behind the last.  Redirections and comments are left out; "$@" is as many words as it stands for. */
 bool script_next(struct script *s, struct statement *out);
+/* The body of a function whose name was read, and steps behind it; begun: its brace was read too.  NULL: there is none. */
+const char *script_body(struct script *s, bool begun);
 /* NAME=value: the length of the name; 0: the word is no assignment. */
 size_t script_assigned(const char *word);
 

@@ -83,6 +83,16 @@ static void start_scripts(const struct machine *t)
         { "lost.sh", "#!/bin/bash\nPY=$(find / -name python)\n$PY train.py\n" },
         { "function.sh",
           "#!/bin/bash\nactivate() {\n  source venv/bin/activate\n}\nactivate\npython run.py\n" },
+        { "functions.sh",
+          "#!/bin/bash\nfunction has {\n  # it's there\n  [[ -x \"$(command -v \"$1\")\" ]] && return 0\n  return 1\n}\n"
+          "usage() { echo usage; exit 1; }\nstart()\n{\n  local what=\"$1\"; shift\n  \"$@\"\n}\n"
+          "[ $# -lt 1 ] && usage\nif has nothing; then /usr/bin/python3 no.py; elif has python3; then\n"
+          "  . venv/bin/activate\n  start \"$1\" python run.py \"$2\"\nfi\n" },
+        { "groups.sh",
+          "#!/bin/bash\ncd /p || { echo no; exit 1; }\n(cd /tmp && ls) || (echo no; exit 1)\nlist=(python bad.py)\n"
+          "[[ \"$OSTYPE\" == \"darwin\"* ]] && exit 1\nsource venv/bin/activate\npython run.py\n" },
+        { "words.sh", "#!/bin/bash\nARGS=\nnice $ARGS venv/bin/python $ARGS \"\" run.py\n" },
+        { "recursion.sh", "#!/bin/bash\nf() {\n f; f\n}\nf\n" },
         { "unknown-if.sh",
           "#!/bin/bash\nif grep -q x /etc/fstab; then\n  source venv/bin/activate\nfi\npython run.py\n" },
         { "none.sh", "#!/bin/bash\necho hello\nsleep 1\n" },
@@ -258,7 +268,12 @@ static const struct row {
     { "/p", { "./heredoc.sh" }, .exe = VENV },
     { "/p", { "./nested.sh" }, .exe = VENV },
     { "/p", { "./lost.sh" }, .exe = NULL },
-    { "/p", { "./function.sh" }, .exe = VENV, .guess = true },
+    { "/p", { "./function.sh" }, .exe = VENV },
+    { "/p", { "./functions.sh", "train", "x.yaml" }, .exe = VENV },
+    { "/p", { "./functions.sh" }, .exe = NULL },
+    { "/p", { "./groups.sh" }, .exe = VENV },
+    { "/p", { "./words.sh" }, .exe = VENV },
+    { "/p", { "./recursion.sh" }, .exe = NULL },
     { "/p", { "./unknown-if.sh" }, .exe = VENV, .guess = true },
     { "/p", { "./none.sh" }, .exe = NULL },
     { "/p", { "./loop.sh" }, .exe = NULL },
