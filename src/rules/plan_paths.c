@@ -69,6 +69,25 @@ static bool shadows_by_file(struct work *w, const char *file)
     return is_rocm_name(slash ? slash + 1 : file);
 }
 
+/* The installation that the path is in; NULL: none. */
+static const struct rocm_facts *rocm_at(const struct work *w, const char *path)
+{
+    for (size_t i = 0; i < w->f->n_rocms; i++) {
+        size_t n = strlen(w->f->rocms[i].path);
+        if (str_starts(path, w->f->rocms[i].path) && (path[n] == '/' || !path[n]))
+            return &w->f->rocms[i];
+    }
+    return NULL;
+}
+
+/* A PyTorch without a runtime of its own takes the one it finds, and needs the major version it was built for. */
+static bool is_other_major(struct work *w, const char *path)
+{
+    const struct rocm_facts *r = rocm_at(w, path);
+    const struct torch_facts *t = w->s.lists;
+    return r && t && r->parsed.n && t->hip_parsed.n && r->parsed.part[0] != t->hip_parsed.part[0];
+}
+
 /* The list without the entries that put a second runtime in front; *bad names those. */
 static const char *without_runtimes(struct work *w, const char *list, const char *separators,
                                     bool (*shadows)(struct work *, const char *), const char **bad)
@@ -95,19 +114,21 @@ static void judge_loader(struct work *w, const char *name, const char *separator
     const char *bad = NULL;
     if (!v)
         return;
-    const char *rest = without_runtimes(w, v->value, separators, shadows, &bad);
     enum runtime runtime = torch_runtime(w);
-    if (!bad || runtime == RUNTIME_SYSTEM) {
-        work_accept(w, v, bad ? "this PyTorch uses the system's ROCm" : "no second HIP or HSA runtime in it");
+    bool system = runtime == RUNTIME_SYSTEM;
+    const char *rest = without_runtimes(w, v->value, separators, system ? is_other_major : shadows, &bad);
+    if (!bad) {
+        work_accept(w, v, system ? "this PyTorch uses the system's ROCm" : "no second ROCm in it");
         return;
     }
-    const char *which = runtime == RUNTIME_BUNDLED
-                            ? "this PyTorch brings its own"
-                            : "PyTorch wheels bring their own, and no PyTorch that uses it "
-                              "was found";
+    const char *which = runtime == RUNTIME_BUNDLED ? "this PyTorch brings its own"
+                        : system ? "of another major version than this PyTorch was built for"
+                                 : "PyTorch wheels bring their own, and no PyTorch that uses it "
+                                   "was found";
+    const char *what = str_eq(name, "LD_PRELOAD") ? "ROCm library" : "HIP and HSA runtime";
     if (work_refuse_by_torch(w, v, DOC_RUNTIMES,
-                             "%s puts a second HIP and HSA runtime in front (%s): symbol errors or crashes",
-                             bad, which) &&
+                             "%s puts a second %s in front (%s): symbol errors or crashes", bad, what,
+                             which) &&
         rest)
         work_set(w, name, rest, "your value without the second runtime", DOC_RUNTIMES);
 }

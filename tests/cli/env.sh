@@ -116,6 +116,12 @@ takes_second_runtimes_out()
     make_torch "$tmp/debian" --layout debian --torch 2.6.0 --hip 6.1.0 --targets gfx1100
     LD_LIBRARY_PATH=/opt/rocm/lib run env --json --root "$tmp/debian" --gfx gfx1100
     json_is 'd["unset"] == [] and "system" in d["keep"][0]["why"]'
+    mkdir -p "$tmp/debian/opt/rocm-7.0.0/.info" "$tmp/debian/opt/rocm-7.0.0/lib"
+    echo 7.0.0 >"$tmp/debian/opt/rocm-7.0.0/.info/version"
+    LD_LIBRARY_PATH=/opt/rocm-7.0.0/lib run env --json --root "$tmp/debian" --gfx gfx1100
+    json_is '[v["name"] for v in d["unset"]] == ["LD_LIBRARY_PATH"]'
+    LD_LIBRARY_PATH=/opt/rocm-7.0.0/lib run doctor --json --root "$tmp/debian" --gfx gfx1100
+    json_is '[c["status"] for c in d["checks"] if c["id"] == "ld-library-path"] == ["warn"]'
 }
 
 extends_path_for_bitsandbytes()
