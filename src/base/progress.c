@@ -56,6 +56,11 @@ void progress_add(struct progress *p, uint64_t bytes)
     __atomic_store_n(&p->busy, false, __ATOMIC_RELEASE);
 }
 
+bool progress_is_stopped(const struct progress *p)
+{
+    return p && p->stopped && p->stopped(p->context);
+}
+
 void progress_end(struct progress *p)
 {
     if (p->out) {

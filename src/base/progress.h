@@ -14,15 +14,19 @@ struct progress {
     FILE *out;        /* NULL: silent */
     const char *what; /* "convert"; belongs to the caller */
     uint64_t total;
-    uint64_t done;         /* atomic */
-    double started, shown; /* seconds of the monotonic clock */
-    bool busy;             /* atomic: a thread is writing the line */
+    uint64_t done;                  /* atomic */
+    double started, shown;          /* seconds of the monotonic clock */
+    bool busy;                      /* atomic: a thread is writing the line */
+    bool (*stopped)(void *context); /* whether to go on; from any thread.  NULL: always */
+    void *context;
 };
 
 /* Silent unless out is a terminal; it may be NULL. */
 void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total);
 /* p may be NULL. */
 void progress_add(struct progress *p, uint64_t bytes);
+/* Whether the work is to end early; p may be NULL.  The work then fails. */
+bool progress_is_stopped(const struct progress *p);
 /* Takes the line away, so that what is said next starts on an empty one. */
 void progress_end(struct progress *p);
 

@@ -241,11 +241,44 @@ static void learn(struct stage *s, const struct supervise_result *r)
         remark(s, "what worked is remembered for the next run");
 }
 
-static void look_at_outputs(struct stage *s, struct supervise_result *r, struct outputs *out)
+/* What is looked at after the trainer's end, which a signal cuts short: the trainer's own status is known already. */
+struct after_look {
+    struct stage *stage;
+    const struct signals *signals;
+    bool stopped; /* atomic */
+};
+
+static bool look_is_stopped(void *context)
 {
+    struct after_look *l = context;
+    int sig = signals_read(l->signals);
+    if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT)
+        __atomic_store_n(&l->stopped, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&l->stopped, __ATOMIC_RELAXED);
+}
+
+static void look_is_slow(void *context)
+{
+    const struct after_look *l = context;
+    if (!l->stage->o->quiet)
+        run_say("checking the safetensors files that it wrote; Ctrl-C leaves the rest out");
+}
+
+static void look_at_outputs(struct stage *s, const struct signals *signals, struct supervise_result *r,
+                            struct outputs *out)
+{
+    struct after_look look = { .stage = s, .signals = signals };
+    const struct outputs_options oo = {
+        .argv = s->o->argv,
+        .since = s->since,
+        .all = s->o->check_outputs,
+        .stopped = look_is_stopped,
+        .slow = look_is_slow,
+        .context = &look,
+    };
     if (r->code)
         return;
-    outputs_check(s->o->argv, s->since, s->o->check_outputs, &s->arena, out);
+    outputs_check(&oo, &s->arena, out);
     run_print_outputs(out, s->o->quiet);
     if (out->n_damaged)
         r->code = EXIT_TROUBLE;
@@ -415,14 +448,15 @@ static int train(struct stage *s)
         return print_error(&err), RUN_CODE_OURS;
     while (signals_read(&signals))
         ; /* those that came too late for the trainer */
-    signals_close(&signals);
     struct outputs outputs = { 0 };
-    look_at_outputs(s, &result, &outputs);
+    look_at_outputs(s, &signals, &result, &outputs);
     if (!outputs.n_damaged) /* what wrote zeros did not work */
         learn(s, &result);
     close_journal(s, &result, &outputs);
     if (!o->quiet || is_bad_end(&result))
         run_print_end(&result, o->argv, &s->journal);
+    while (signals_read(&signals))
+        ; /* nor do they end what is left to clean up */
     return result.code;
 }
 

@@ -266,6 +266,9 @@ void run_print_outputs(const struct outputs *o, bool quiet)
     if (o->n_files && (!quiet || o->n_damaged))
         say("checked %zu written safetensors files%s: %zu damaged", o->n_files,
             o->cut ? " (there are more)" : "", o->n_damaged);
+    if (o->n_left)
+        say("not checked: %zu written safetensors file%s (--check-outputs checks them all)", o->n_left,
+            o->n_left == 1 ? "" : "s");
 }
 
 /* name: room for it. */
@@ -346,6 +349,7 @@ struct json *run_verdict_json(const struct supervise_result *r, const struct out
         add_try(tries, &r->tries[i]);
     gauge_json(&r->peak, json_add_object(root, "peak"));
     json_add_int(root, "outputs_checked", (int64_t)o->n_files);
+    json_add_int(root, "outputs_left", (int64_t)o->n_left);
     struct json *damaged = json_add_array(root, "outputs_damaged");
     for (size_t i = 0; i < o->n_damaged; i++)
         json_add_text(damaged, NULL, o->damaged[i].path);

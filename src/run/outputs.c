@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/outputs.h"
 
+#include "base/clock.h"
+#include "base/progress.h"
 #include "base/str.h"
 #include "host/root.h"
 #include "run/job_file.h"
@@ -14,15 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 8, MOST_ENTRIES = 50000, MOST_FILES = 2000 };
+enum { MOST_DEPTH = 8, MOST_ENTRIES = 50000, MOST_FILES = 2000, SLOW_S = 2, SLOW_BYTES = 1 << 30 };
 
 /* Options of the known trainers that name a folder which they write to. */
 static const char *const folder_options[] = { "--output_dir", "--cache_directory", "--cache_dir",
                                               "--save_dir", "--logging_dir" };
 
 struct walk {
-    struct timespec since;
-    bool all;
+    const struct outputs_options *o;
+    double began;
+    uint64_t bytes; /* that were read */
+    bool stopped, slow_said;
     size_t entries;
     const char **seen; /* folders that were walked, resolved */
     size_t n_seen;
@@ -59,8 +63,19 @@ static bool is_younger(const struct stat *st, struct timespec since)
            (st->st_mtim.tv_sec == since.tv_sec && st->st_mtim.tv_nsec >= since.tv_nsec);
 }
 
-static int judge(const char *path, struct arena *a, struct file_verdict *out, struct cairn_error *err)
+/* From any thread. */
+static bool is_stopped(void *context)
 {
+    struct walk *w = context;
+    if ((w->o->stopped && w->o->stopped(w->o->context)) ||
+        (!w->o->all && clock_s() - w->began > OUTPUTS_MOST_S))
+        __atomic_store_n(&w->stopped, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&w->stopped, __ATOMIC_RELAXED);
+}
+
+static int judge(const char *path, struct walk *w, struct file_verdict *out, struct cairn_error *err)
+{
+    struct progress p = { .stopped = is_stopped, .context = w };
     CLEANUP(source_close) struct tensor_source s = { 0 };
     if (source_open(&s, path, err))
         return -1;
@@ -68,17 +83,30 @@ static int judge(const char *path, struct arena *a, struct file_verdict *out, st
     CLEANUP(mem_free) struct tensor_verdict *verdicts = calloc(s.n_tensors + 1, sizeof(*verdicts));
     if (!stats || !verdicts)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to check it", path);
-    if (scan_source(&s, 0, stats, NULL, err))
+    if (scan_source(&s, 0, stats, &p, err))
         return -1;
     struct file_verdict v;
-    verdict_judge(&s, stats, a, verdicts, &v);
-    v.why = arena_strdup(a, v.why);
-    v.todo = arena_strdup(a, v.todo);
+    verdict_judge(&s, stats, w->a, verdicts, &v);
+    v.why = arena_strdup(w->a, v.why);
+    v.todo = arena_strdup(w->a, v.todo);
     *out = v;
     return 0;
 }
 
-static void look_at(struct walk *w, const char *path)
+/* A file of this size would be read now. */
+static bool may_read(struct walk *w, uint64_t bytes)
+{
+    if (is_stopped(w) || (!w->o->all && bytes > outputs_most_bytes - w->bytes))
+        return false;
+    if (!w->slow_said && w->o->slow && (bytes > SLOW_BYTES || clock_s() - w->began > SLOW_S)) {
+        w->slow_said = true;
+        w->o->slow(w->o->context);
+    }
+    w->bytes += bytes;
+    return true;
+}
+
+static void look_at(struct walk *w, const char *path, uint64_t bytes)
 {
     struct file_verdict v = { 0 };
     struct cairn_error err = { 0 };
@@ -86,8 +114,13 @@ static void look_at(struct walk *w, const char *path)
         w->out->cut = true;
         return;
     }
+    bool whole = may_read(w, bytes) && !judge(path, w, &v, &err);
+    if (w->stopped || (!whole && !err.code)) {
+        w->out->n_left++;
+        return;
+    }
     w->out->n_files++;
-    if (judge(path, w->a, &v, &err))
+    if (!whole)
         verdict_unread(path, &err, w->a, &v);
     if (v.damaged)
         *ARENA_PUSH(w->a, w->out->damaged, w->out->n_damaged) =
@@ -128,26 +161,26 @@ static void walk_folder(struct walk *w, const char *dir, int depth, enum scope s
         const char *path = path_join(w->a, dir, e->d_name);
         if (S_ISDIR(st.st_mode))
             walk_folder(w, path, depth + 1, scope);
-        else if (S_ISREG(st.st_mode) && str_ends(e->d_name, ".safetensors") && is_younger(&st, w->since) &&
-                 (w->all || scope == EVERYTHING || looks_like_cache(dir) || is_cache_name(e->d_name)))
-            look_at(w, path);
+        else if (S_ISREG(st.st_mode) && str_ends(e->d_name, ".safetensors") && is_younger(&st, w->o->since) &&
+                 (w->o->all || scope == EVERYTHING || looks_like_cache(dir) || is_cache_name(e->d_name)))
+            look_at(w, path, (uint64_t)st.st_size);
     }
     if (d)
         closedir(d);
 }
 
-void outputs_check(char *const *argv, struct timespec since, bool all, struct arena *a, struct outputs *out)
+void outputs_check(const struct outputs_options *o, struct arena *a, struct outputs *out)
 {
     *out = (struct outputs){ 0 };
-    struct walk w = { .since = since, .all = all, .a = a, .out = out };
+    struct walk w = { .o = o, .began = clock_s(), .a = a, .out = out };
     char here[PATH_MAX];
     for (size_t i = 0; i < ARRAY_LEN(folder_options); i++) {
-        const char *dir = resume_option(argv, folder_options[i]);
+        const char *dir = resume_option(o->argv, folder_options[i]);
         if (dir)
             walk_folder(&w, dir, 0, CACHES);
     }
     struct job_file *job;
-    size_t n_jobs = job_files_of(argv, a, &job);
+    size_t n_jobs = job_files_of(o->argv, a, &job);
     for (size_t i = 0; i < n_jobs; i++)
         for (size_t k = 0; k < job[i].n_folders; k++)
             walk_folder(&w, job[i].folder[k].path, 0, job[i].folder[k].is_cache ? EVERYTHING : CACHES);

@@ -45,6 +45,8 @@ static int scan_into(struct job *j, struct piece *p, char *buffer, size_t size, 
 {
     for (uint64_t done = 0; done < p->n;) {
         size_t n = p->n - done < size ? (size_t)(p->n - done) : size;
+        if (progress_is_stopped(j->progress))
+            return cairn_fail(err, CAIRN_EIO, "%s: not read to its end", j->src->path);
         int r = p->tensor ? source_read_bytes(j->src, p->tensor, p->first + done, n, buffer, err)
                           : source_read_sum(j->src, p->sum, p->first + done, n, buffer, err);
         if (r)

@@ -392,6 +392,36 @@ a_state_folder_of_another_is_left_alone()
     [ "$(stat -c %a "$tmp/wide/cairn")$(stat -c %a "$tmp/wide/cairn/runs")" = 755755 ] || fail "others may still write"
 }
 
+# The trainer's status is known by then.
+a_signal_ends_the_check_and_not_the_run()
+{
+    mkdir -p after && cd after || return
+    cat >sparse.py <<'PYTHON'
+import json, os, struct
+os.makedirs("cache", exist_ok=True)
+n = 1 << 36
+header = json.dumps({"latents": {"dtype": "F32", "shape": [n // 4], "data_offsets": [0, n]}}).encode()
+with open("cache/a.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(header)) + header)
+    f.truncate(8 + len(header) + n)
+PYTHON
+    said='cairn run --check-outputs, and SIGTERM after the trainer'
+    XDG_STATE_HOME=$tmp/state "$cairn" run --no-preflight --check-outputs -- python3 sparse.py >"$out" 2>"$err" </dev/null &
+    pid=$!
+    for _ in $(seq 100); do
+        grep -q 'checking' "$err" && break
+        sleep 0.05
+    done
+    kill -TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    rm -rf cache
+    cd ..
+    status_is 0
+    [ -s "$(newest)/verdict.json" ] || fail "there is no verdict"
+    grep -q '"outputs_left":1' "$(newest)/verdict.json" || fail "it was read to its end"
+}
+
 it wants_a_command
 it options_end_at_the_command
 it gives_the_planned_environment
@@ -415,4 +445,5 @@ it quiet_says_nothing
 it what_was_said_is_not_said_again
 it notes_of_a_job_file
 it checks_what_was_written
+it a_signal_ends_the_check_and_not_the_run
 finish

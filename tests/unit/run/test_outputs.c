@@ -24,8 +24,10 @@ static const float good[] = { 0.5f, -1.25f, 0.125f, 2.0f }, zero[4] = { 0 };
 static struct outputs check(const char *command, time_t since, bool all, struct arena *a)
 {
     struct outputs o;
-    const struct timespec when = { .tv_sec = since };
-    outputs_check(scratch_command(command), when, all, a, &o);
+    const struct outputs_options oo = { .argv = scratch_command(command),
+                                        .since = { .tv_sec = since },
+                                        .all = all };
+    outputs_check(&oo, a, &o);
     return o;
 }
 
@@ -43,6 +45,38 @@ static void finds_caches_without_numbers(void)
     CHECK_STR(o.damaged[0].verdict, "all-zero");
     o = check("t", 0, true, &a);
     CHECK_INT(o.n_files, 3);
+    arena_release(&a);
+}
+
+static bool stop_at_once(void *context)
+{
+    ++*(int *)context;
+    return true;
+}
+
+/* A file that is too large to be read by the way, and a user who does not wait. */
+static void does_not_take_for_ever(void)
+{
+    struct arena a = { 0 };
+    struct outputs o;
+    int asked = 0;
+    make_file("large/cache/a.safetensors", good);
+    make_file("large/cache/b.safetensors", good);
+    REQUIRE(!truncate(scratch("large/cache/b.safetensors"), (off_t)outputs_most_bytes + 1));
+    REQUIRE(!chdir(scratch("large")));
+    o = check("t", 0, false, &a);
+    CHECK_INT(o.n_files, 1);
+    CHECK_INT(o.n_left, 1);
+    CHECK_INT(o.n_damaged, 0);
+    const struct outputs_options stopped = {
+        .argv = scratch_command("t"), .all = true, .stopped = stop_at_once, .context = &asked
+    };
+    outputs_check(&stopped, &a, &o);
+    CHECK_INT(o.n_files, 0);
+    CHECK_INT(o.n_left, 2);
+    CHECK_INT(o.n_damaged, 0);
+    CHECK(asked > 0);
+    REQUIRE(!chdir(scratch("work")));
     arena_release(&a);
 }
 
@@ -129,6 +163,7 @@ static void a_broken_file_is_damaged(void)
 int main(void)
 {
     RUN(finds_caches_without_numbers);
+    RUN(does_not_take_for_ever);
     RUN(looks_where_the_command_says);
     RUN(looks_where_the_job_s_file_says);
     RUN(knows_caches_by_their_names);
