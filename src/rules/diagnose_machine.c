@@ -98,6 +98,7 @@ static void see_machine(struct judgement *j)
     bool cards = false, small = false;
     for (size_t i = 0; i < j->ctx->facts->n_gpus; i++)
         cards |= j->ctx->facts->gpus[i].kind == GPU_DISCRETE && j->ctx->facts->gpus[i].hip_index >= 0;
+    j->has_card = cards;
     for (size_t i = 0; i < n; i++) {
         small |= shown[i]->kind == GPU_INTEGRATED;
         cards &= shown[i]->kind == GPU_INTEGRATED;

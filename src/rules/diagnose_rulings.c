@@ -182,16 +182,26 @@ static bool is_always_carried(const struct judgement *j, const struct gfx_chip *
 static bool lacks_code_for_integrated(const struct judgement *j)
 {
     const struct gfx_chip *failing = j->log->failing[0] ? gfx_find(j->log->failing) : NULL;
+    const struct gfx_chip *suspect = failing ? failing : j->chip;
+    /* The small GPU of a desktop's processor stands beside a card, unless the machine is known to have none. */
+    bool desktop = suspect && str_eq(suspect->gfx, "gfx1036") && !j->same_machine;
     if (failing)
-        return judge_is_integrated(failing) && (j->igpu || j->card_hidden || str_eq(failing->gfx, "gfx1036"));
+        return judge_is_integrated(failing) && (j->igpu || j->has_card || j->card_hidden || desktop);
     if (!j->igpu)
-        return j->card_hidden || (j->chip && str_eq(j->chip->gfx, "gfx1036"));
+        return j->card_hidden || desktop;
     if (override_carries(&j->wheel, j->igpu->gfx) == TRI_YES || j->log->current || j->log->used.n)
         return false;
     if (j->same_machine && j->igpu_first)
         return true;
     bool any_visible = says(j, ISSUE_NO_KERNEL_IMAGE, "shared object initialization failed");
     return is_always_carried(j, j->chip) && (any_visible || !j->same_machine);
+}
+
+/* Nothing proves it, nor the opposite. */
+static bool may_be_integrated(const struct judgement *j)
+{
+    return j->igpu && !j->log->failing[0] && !j->log->current && !j->log->used.n &&
+           override_carries(&j->wheel, j->igpu->gfx) != TRI_YES;
 }
 
 static void rule_wrong_gpu(struct judgement *j)
@@ -202,6 +212,8 @@ static void rule_wrong_gpu(struct judgement *j)
     bool invalid = j->family && says(j, ISSUE_NO_KERNEL_IMAGE, "kernel image is invalid");
     if (best >= JUDGE_LEAST && (lacks_code_for_integrated(j) || invalid))
         judge_raise(j, ISSUE_WRONG_GPU, best + 3);
+    else if (best >= JUDGE_LEAST && may_be_integrated(j))
+        judge_raise(j, ISSUE_WRONG_GPU, best / 2);
     enum issue worst = judge_top(j, N_ISSUES);
     if (j->igpu && runs_on(j, j->igpu->gfx) && worst < ISSUE_NO_FAILURE && !issue_classes[worst].any_machine)
         judge_raise(j, ISSUE_WRONG_GPU, j->score[worst] + 3);

@@ -234,6 +234,8 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return !diagnose_lacks_flash(j);
     case FIX_VENDOR_UNSURE:
         return j->if_amd != ISSUE_UNKNOWN;
+    case FIX_ACCELERATE:
+        return j->log->accelerate;
     case FIX_GLOO:
         return verdict_says(j, "gloo");
     case FIX_STRIX_HALO:

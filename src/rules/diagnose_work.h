@@ -78,6 +78,7 @@ struct judgement {
     bool family;                     /* told as "gfx120X" */
     const struct gfx_chip *chip;     /* the one it is about; NULL: not known */
     const struct gfx_chip *igpu;     /* an integrated one beside a card; NULL: none, or it is hidden */
+    bool has_card;                   /* this machine has one, hidden or not */
     bool card_hidden;                /* there is a card, and variables leave the integrated GPU only */
     bool igpu_first;                 /* the integrated one is what a program takes that does not choose */
     const struct torch_facts *torch; /* the PyTorch of the run, as found on disk; NULL: not known */

@@ -105,6 +105,10 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(
         ISSUE_INVALID_ARGUMENT,
         "load weights without mmap, and switch pinned memory and asynchronous offloading off, in the trainer's options"),
+    ADVISE_WHEN(
+        ISSUE_INVALID_ARGUMENT, FIX_ACCELERATE,
+        "leave Accelerate as it is: prepare() only makes the copy that fails, and device_placement=False moves the "
+        "failure to the next one"),
     ADVISE(ISSUE_INVALID_ARGUMENT, "set HIP_LAUNCH_BLOCKING=1 for one run, to see which call it is"),
     ADVISE(ISSUE_INVALID_ARGUMENT, "install a newer PyTorch and driver"),
     DO(ISSUE_INVALID_ARGUMENT, CPU, ON_CPU),
@@ -225,6 +229,8 @@ const struct issue_fix issue_fixes[] = {
         ISSUE_HANG, FIX_LOADING_STAGE,
         "load weights without mapping their file, by the trainer's own option (ComfyUI: --disable-mmap, musubi-tuner: "
         "--disable_numpy_memmap)"),
+    UNSET(ISSUE_HANG, FIX_NO_CACHING, "PYTORCH_NO_HIP_MEMORY_CACHING PYTORCH_NO_CUDA_MEMORY_CACHING",
+          CACHING_ON),
     UNSET(ISSUE_HANG, FIX_EXPANDABLE, "{alloc_names}", NO_EXPANDABLE),
     SET(ISSUE_HANG, FIX_INTERRUPT_ON, "HSA_ENABLE_INTERRUPT=0",
         "wait for the GPU by polling: a lost interrupt then does no harm; it keeps a core busy"),

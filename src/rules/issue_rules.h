@@ -137,6 +137,7 @@ enum fix_when {
     FIX_FLASH,       /* the package flash_attn is what is missing */
     FIX_NOT_FLASH,
     FIX_VENDOR_UNSURE,    /* nobody knows whose GPU it is */
+    FIX_ACCELERATE,       /* Accelerate stands in the traceback */
     FIX_GLOO,             /* the verdict's lines are of the gloo backend */
     FIX_STRIX_HALO,       /* gfx1151 */
     FIX_CPU_BUILD,        /* PyTorch is known not to be a ROCm build */

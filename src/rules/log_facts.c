@@ -111,6 +111,13 @@ static struct log_find see_header(struct log_facts *f, const char *s, size_t n, 
     return nothing;
 }
 
+static struct log_find see_accelerate(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    f->accelerate = true;
+    return nothing;
+}
+
 static struct log_find see_stack(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     (void)at;
@@ -293,6 +300,7 @@ static const struct {
     { "WSL2", see_wsl },
     { "Traceback (most recent call last)", see_traceback },
     { "  File \"", see_traceback },
+    { "accelerate/accelerator.py", see_accelerate },
     { "fatal error: ", see_header },
     { "(most recent call first)", see_stack },
     { "  File \"", see_frame },

@@ -64,6 +64,7 @@ struct log_facts {
     bool windows, wsl;
     struct log_trace trace;
     struct log_stack stack;
+    bool accelerate;          /* is in a traceback */
     char header[LOG_GFX * 2]; /* that a compiler did not find: "type_traits", "Python.h" */
     struct log_oom oom;
     struct log_progress progress;

@@ -155,6 +155,7 @@ def the_integrated_gpu_has_to_be_proved(check, where):
         answer = diagnose(INVALID_FUNCTION, {}, ['--no-machine', '--gfx', told])
         check(answer['class'] == wanted, f'{told}: {answer["class"]}')
     answer = diagnose(INVALID_FUNCTION, {}, ['--no-machine', '--gfx', 'gfx1032+gfx1036'])
+    check(answer['also'][0]['class'] == 'wrong-gpu', answer['also'])
     check(place(answer, ('set', OVERRIDE, '10.3.0')) < place(answer, ('set', 'ROCR_VISIBLE_DEVICES', '0')) < 99,
           'not both rungs')
 
@@ -267,6 +268,8 @@ def weights_that_never_load(check, where):
         check(answer['class'] == 'hang', answer['class'])
         check((place(answer, STAGING) == 0) == stalled, f'staging is step {place(answer, STAGING)} of {log!r}')
         check('mapped' in answer['cause'] or not stalled, answer['cause'])
+    answer = diagnose('step 1\n', {'PYTORCH_NO_HIP_MEMORY_CACHING': '1'}, ['--exit', '124', *on('halo', 'with', where)])
+    check(place(answer, ('unset', 'PYTORCH_NO_HIP_MEMORY_CACHING')) < 99, 'an allocator without a cache')
 
 
 def an_invalid_argument(check, where):
@@ -276,6 +279,10 @@ def an_invalid_argument(check, where):
         answer = diagnose(log, leftover, on('halo', wheel, where))
         order = [place(answer, STAGING), place(answer, ('unset', 'LD_LIBRARY_PATH')), place(answer, ('set', 'HSA_ENABLE_SDMA', '0'))]
         check(answer['class'] == 'hip-invalid-argument' and order == [0, 1, 2], f'{wheel}: {answer["class"]}, {order}')
+    prepared = '  File "/venv/lib/python3.12/site-packages/accelerate/accelerator.py", line 1, in prepare\n' + log
+    for text, named in ((prepared, True), (log, False)):
+        answer = diagnose(text, {}, on('halo', 'with', where))
+        check((place(answer, 'device_placement') < 99) == named, 'a word on Accelerate')
     for path in (None, '/usr/local/lib'):
         answer = diagnose(log, {'LD_LIBRARY_PATH': path} if path else {}, on('halo', 'with', where))
         check(place(answer, ('unset', 'LD_LIBRARY_PATH')) == 99, f'takes {path} away')

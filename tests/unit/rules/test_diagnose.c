@@ -612,6 +612,50 @@ static void commands_name_the_environment_of_the_log(void)
     CHECK(!has_text(&unnamed.d, "-m venv") && !has_text(&named.d, "-m venv"));
 }
 
+/* Without a card the small GPU is the right one. */
+static void a_small_gpu_alone(void)
+{
+    static const char missing[] = "RuntimeError: HIP error: invalid device function\n";
+    struct machine m;
+    machine_both(&m);
+    m.facts.env = NULL;
+    struct diagnose_context ctx = { .exit_code = 1, .facts = &m.facts };
+    m.gpus[0] = m.gpus[1];
+    m.gpus[0].hip_index = 0;
+    m.facts.n_gpus = 1;
+    m.facts.default_gpu = 0;
+    check_class(missing, ctx, "no-kernel-image");
+    check_class(
+        "rocBLAS error: Cannot read TensileLibrary.dat: No such file or directory for GPU arch : gfx1036\n",
+        ctx, "tensile-missing");
+    machine_release(&m);
+    check_class(missing, (struct diagnose_context){ .exit_code = 1, .gfx = "gfx1036" }, "wrong-gpu");
+}
+
+/* Variables that leave no card in sight are proof, those that hide the other one are none. */
+static void a_gpu_that_is_hidden(void)
+{
+    static const char missing[] = "RuntimeError: HIP error: invalid device function\n";
+    static const struct {
+        const char *env[3], *want;
+    } rows[] = {
+        { { "HIP_VISIBLE_DEVICES=1" }, "wrong-gpu" },
+        { { "ROCR_VISIBLE_DEVICES=1" }, "wrong-gpu" },
+        { { "ROCR_VISIBLE_DEVICES=1,0", "HIP_VISIBLE_DEVICES=0" }, "wrong-gpu" },
+        { { "HIP_VISIBLE_DEVICES=1,0" }, "wrong-gpu" }, /* it comes first */
+        { { "HIP_VISIBLE_DEVICES=0,1" }, "no-kernel-image" },
+        { { "HIP_VISIBLE_DEVICES=0" }, "no-kernel-image" },
+        { { "CUDA_VISIBLE_DEVICES=1", "HIP_VISIBLE_DEVICES=0" }, "no-kernel-image" },
+    };
+    struct machine m;
+    machine_both(&m);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        check_class(missing,
+                    (struct diagnose_context){ .exit_code = 1, .facts = &m.facts, .env = rows[i].env },
+                    rows[i].want);
+    machine_release(&m);
+}
+
 int main(void)
 {
     RUN(the_supervisor_knows_more);
@@ -641,6 +685,8 @@ int main(void)
     RUN(every_rule_can_be_met);
     RUN(every_class_is_told);
     RUN(a_rung_changes_one_thing);
+    RUN(a_small_gpu_alone);
+    RUN(a_gpu_that_is_hidden);
     RUN(commands_name_the_environment_of_the_log);
     return check_done();
 }
