@@ -122,14 +122,14 @@ static bool next_group(const struct doctor_view *v, struct group *g)
 }
 
 /* "9 ok, 1 unknown" */
-static void print_counts(const size_t counts[CHECK_UNKNOWN + 1])
+static void add_counts(const size_t counts[CHECK_UNKNOWN + 1], struct str *out)
 {
     static const enum check_status order[] = { CHECK_FAIL, CHECK_WARN, CHECK_OK, CHECK_UNKNOWN };
     bool first = true;
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
         if (!counts[order[i]])
             continue;
-        printf("%s%zu %s", first ? "" : ", ", counts[order[i]], check_status_name(order[i]));
+        str_addf(out, "%s%zu %s", first ? "" : ", ", counts[order[i]], check_status_name(order[i]));
         first = false;
     }
 }
@@ -179,9 +179,9 @@ static void print_healthy(const struct doctor_view *v)
     while (next_group(v, &g)) {
         if (g.findings || g.counts[CHECK_SKIP] == g.n)
             continue;
-        printf("%s%s%s: ", print_color(COLOR_BOLD), g.name, print_color(COLOR_PLAIN));
-        print_counts(g.counts);
-        putchar('\n');
+        CLEANUP(str_release) struct str text = { 0 };
+        add_counts(g.counts, &text);
+        printf("%s%s%s: %s\n", print_color(COLOR_BOLD), g.name, print_color(COLOR_PLAIN), text.s);
     }
 }
 
@@ -191,9 +191,13 @@ static void print_total(const struct doctor_view *v, bool everything)
     for (size_t i = 0; i < v->doctor->n; i++)
         if (is_chosen(v, &v->doctor->lines[i]))
             counts[v->doctor->lines[i].found.status]++;
-    print_counts(counts);
-    printf("%s%s; knowledge reviewed %s%s\n", v->only ? " in " : "", v->only ? v->only : "", RULES_REVIEWED,
-           everything ? "" : "; -v shows every check");
+    CLEANUP(str_release) struct str text = { 0 };
+    add_counts(counts, &text);
+    if (!text.len)
+        str_add(&text, "nothing applies");
+    str_addf(&text, "%s%s; knowledge reviewed %s%s", v->only ? " in " : "", v->only ? v->only : "",
+             RULES_REVIEWED, everything ? "" : "; -v shows every check");
+    print_wrapped(stdout, text.s, 0, print_width());
 }
 
 /* What to type for the finding that decided; where a variable is all that it takes, cairn itself does that. */
