@@ -189,7 +189,7 @@ static bool preflight(struct stage *s)
     if (plan_build(&planned, &po, &s->arena, &plan, &ignored))
         plan = s->plan;
     doctor_run(&planned, &plan, &s->arena, &d);
-    size_t failures = run_print_preflight(&d, s->o->strict, s->o->quiet);
+    size_t failures = run_print_preflight(&d, s->facts, s->o->strict, s->o->quiet);
     if (failures && s->o->strict)
         run_say("not started, because of --strict");
     return !failures || !s->o->strict;

@@ -119,6 +119,21 @@ def a_guess_removes_nothing():
             yield f'no guess: {done}'
 
 
+def a_guess_stops_nothing():
+    """./venv has a CPU build, and nobody can tell whether the command imports it: --strict does not refuse for that."""
+    with Home() as home:
+        os.rename(tree(home, 'cpu', ('--torch', '2.9.1+cpu', '--hip', 'none')), os.path.join(home.path, 'venv'))
+        script(home, 'start.sh', '#!/bin/bash\nP=$(cat choice)\n"$P" -c pass\n')
+        home.file('choice', sys.executable + '\n')
+        home.file('tell.py', TELL)
+        lines = {}
+        for name, command in (('guess', ['./start.sh']), ('sure', ['venv/bin/python3', 'tell.py'])):
+            done = home.run('--gfx', 'gfx1031', '--strict', '--', *command)
+            lines[name] = {line.split()[2] for line in done.stderr.decode().splitlines() if line.startswith('cairn: FAIL ')}
+        if 'torch-build:' in lines['guess'] or 'torch-build:' not in lines['sure']:
+            yield f'{lines}: {done}'
+
+
 def a_python_without_torch_is_named():
     with Home() as home:
         done = home.run('--gfx', 'gfx1031', '--', '/usr/bin/python3', '-c', 'pass', env={'PYTHONNOUSERSITE': '1'})
@@ -236,6 +251,7 @@ tap.run([
     plans_for_the_interpreter_that_is_named,
     another_environment_beside_it_does_not_count,
     a_guess_removes_nothing,
+    a_guess_stops_nothing,
     a_python_without_torch_is_named,
     the_command_shows_the_trainer,
     what_a_script_undoes_is_told,
