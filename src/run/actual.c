@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "host/torch.h"
+#include "run/ladder.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,19 @@ static bool prefer(struct actual *x, const char *torch)
     return done;
 }
 
+/* What is wrong in the environment now is said, since it may train all the same, and only slowly or wrongly. */
+static void say_other_plan(struct actual *x)
+{
+    struct replan fresh;
+    if (!x->view.planning || !mismatch_replan(&x->view, &x->facts, NULL, x->a, &fresh))
+        return;
+    const struct diagnose_fix fix = {
+        .set = fresh.set, .n_set = fresh.n_set, .unset = fresh.unset, .n_unset = fresh.n_unset
+    };
+    talk_say(x->talk, "with that PyTorch it should run with %s; --torch %s plans for it from the start",
+             ladder_describe(&fix, x->a), x->torch);
+}
+
 /* An old one may lie where cairn looked, and a new one where the command looks. */
 static void take_torch(struct actual *x, const struct observed *o)
 {
@@ -105,6 +119,7 @@ static void take_torch(struct actual *x, const struct observed *o)
                  loaded->version.s ? loaded->version.s : "of unknown version", loaded->site,
                  before ? "and not the one that was planned for, in " : "which was not known before",
                  before ? before : "");
+    say_other_plan(x);
 }
 
 static void notice(void *context, const struct observed *o)
