@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/command.h"
 
+#include "base/fault.h"
 #include "base/str.h"
 #include "machine.h"
+#include <errno.h>
 
 #define ELF \
     "\x7f"  \
@@ -301,6 +303,26 @@ static void every_form_of_a_command(void)
     }
 }
 
+/* Each outside call in turn: what is said then has a reason, and a path only with one. */
+static void calls_that_fail(void)
+{
+    CLEANUP(machine_release) struct machine t = machine_new();
+    world(&t);
+    machine_open(&t, t.path, NULL);
+    const char *const env[] = { "PATH=/usr/bin:/bin", "HOME=/home/me", NULL };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool reached = true;
+        for (int nth = 1; reached; nth++) {
+            CLEANUP(arena_release) struct arena a = { 0 };
+            struct command_python out;
+            fault_arm(nth, EIO);
+            command_python(&t.f.root, &a, rows[i].argv, env, rows[i].cwd, &out);
+            reached = fault_disarm();
+            CHECK(out.how && (out.exe != NULL) == (out.sure != COMMAND_UNKNOWN));
+        }
+    }
+}
+
 /* Whatever a script holds, it is read to an end. */
 static void scripts_that_are_none(void)
 {
@@ -347,6 +369,7 @@ static void scripts_that_are_none(void)
 int main(void)
 {
     RUN(every_form_of_a_command);
+    RUN(calls_that_fail);
     RUN(scripts_that_are_none);
     return check_done();
 }
