@@ -192,6 +192,8 @@ static bool fix_applies(const struct judgement *j, const struct issue_fix *f)
         return !j->log->stack.n && !j->log->stack.call;
     case FIX_NOT_STARTING:
         return !j->log->stack.call;
+    case FIX_CARRIED_ELSEWHERE:
+        return j->carried == TRI_YES && !j->ctx->env && !j->same_machine && !judge_var(j, LOG_OVERRIDE);
     case FIX_NO_CHIP:
         return !j->chip;
     case FIX_HIDE_FIRST:

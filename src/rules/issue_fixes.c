@@ -18,8 +18,9 @@
 #define CACHING_ON \
     "switch PyTorch's caching allocator back on: without it memory goes to pieces, and every allocation waits"
 #define NO_AOTRITON "switch experimental attention off"
-#define SET_OVERRIDE \
-    "as a stop-gap, until a PyTorch with {gfx} is installed: let the runtime take it for {as}, whose code this chip runs"
+#define SET_OVERRIDE                                                                                                  \
+    "as a stop-gap, until a PyTorch with {gfx} is installed: let the runtime take it for {as}, whose code this chip " \
+    "runs, though code of another chip can hang or fault"
 #define FIT_OVERRIDE \
     "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
 #define MOVE_CACHES "move the kernel caches of MIOpen and Triton aside:\n{cmd_caches}"
@@ -55,6 +56,9 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_NO_KERNEL_IMAGE, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
     HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_LATER),
     UNSET(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    ON_LINUX_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_CARRIED_ELSEWHERE,
+                  "see that no HSA_OVERRIDE_GFX_VERSION is set on that machine, which would hide that code:\n"
+                  "env | grep HSA_OVERRIDE"),
     ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP, NAME_CHIP),
     ON_LINUX_WHEN(
         ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP,

@@ -110,16 +110,17 @@ enum fix_when {
     FIX_AOTRITON_OFF, /* on Linux or not: the flag is not set, and the chip's attention waits for it */
     FIX_OVERRIDE_SET,
     FIX_SECOND_ROCM, /* LD_LIBRARY_PATH leads to a ROCm, while PyTorch is not known to have none of its own */
-    FIX_LIBRARY_PATH,    /* LD_LIBRARY_PATH is set, and is not known to be needed */
-    FIX_OVERRIDE_FLAWED, /* it is set, and something speaks against its value */
-    FIX_NOT_CARRIED,     /* PyTorch is not known to have code for the chip */
-    FIX_NEEDS_OVERRIDE,  /* PyTorch is known to have none, but code that can stand in */
-    FIX_NEEDS_NONE,      /* the opposite */
-    FIX_NO_STACK,        /* the log has no stack of the crash */
-    FIX_NOT_STARTING,    /* it did not crash while a library started */
-    FIX_NO_CHIP,         /* nobody knows which GPU it is */
-    FIX_HIDE_FIRST,      /* an integrated GPU is in sight, and the card is not what lacks code */
-    FIX_HIDE_LATER,      /* an integrated GPU is in sight, and may be what lacks code */
+    FIX_LIBRARY_PATH,      /* LD_LIBRARY_PATH is set, and is not known to be needed */
+    FIX_OVERRIDE_FLAWED,   /* it is set, and something speaks against its value */
+    FIX_NOT_CARRIED,       /* PyTorch is not known to have code for the chip */
+    FIX_NEEDS_OVERRIDE,    /* PyTorch is known to have none, but code that can stand in */
+    FIX_NEEDS_NONE,        /* the opposite */
+    FIX_NO_STACK,          /* the log has no stack of the crash */
+    FIX_NOT_STARTING,      /* it did not crash while a library started */
+    FIX_CARRIED_ELSEWHERE, /* PyTorch has code for the chip, and nobody knows the run's environment */
+    FIX_NO_CHIP,           /* nobody knows which GPU it is */
+    FIX_HIDE_FIRST,        /* an integrated GPU is in sight, and the card is not what lacks code */
+    FIX_HIDE_LATER,        /* an integrated GPU is in sight, and may be what lacks code */
     FIX_SEVERAL_GPUS,
     FIX_HIPBLASLT_ON,
     FIX_P2P_ON,

@@ -160,6 +160,15 @@ def the_integrated_gpu_has_to_be_proved(check, where):
           'not both rungs')
 
 
+def an_override_that_nobody_told_of(check, where):
+    """PyTorch has the chip's code, by its version: the environment of the log is the first suspect."""
+    for version, asks in (('2.10.0+rocm7.0', True), ('2.8.0+rocm6.4', False)):
+        answer = diagnose(f'torch {version}\n' + INVALID_FUNCTION, {}, ['-n', '--gfx', 'gfx1151'])
+        check((place(answer, 'env | grep') == 0) == asks, answer['fix'])
+        check((place(answer, ('set', OVERRIDE, '11.0.0')) < 99) != asks, answer['fix'])
+        check((place(answer, 'pip install') < 99) != asks, answer['fix'])
+
+
 def a_chip_that_nobody_knows(check, where):
     answer = diagnose(INVALID_FUNCTION, {}, ['--no-machine'])
     check(answer['class'] == 'no-kernel-image', answer['class'])
@@ -415,8 +424,26 @@ def the_exception_is_the_evidence(check, where):
     check([e['line'] for e in answer['evidence']] == [3], answer['evidence'])
 
 
-CASES = [flash_attn_that_is_not_there, headers_that_are_missing, no_gpu_at_all, words_of_both_vendors,
-         the_exception_is_the_evidence, logs_of_windows, what_to_type_on_windows, exit_statuses_of_windows, weights_that_never_load, an_invalid_argument, memory_that_is_reserved_and_unused, the_limit_of_shared_memory, a_native_crash, a_library_that_crashes_while_it_starts, what_is_missing, the_integrated_gpu_has_to_be_proved, a_chip_that_nobody_knows]
+CASES = [
+    what_is_missing,
+    the_integrated_gpu_has_to_be_proved,
+    an_override_that_nobody_told_of,
+    a_chip_that_nobody_knows,
+    flash_attn_that_is_not_there,
+    headers_that_are_missing,
+    no_gpu_at_all,
+    words_of_both_vendors,
+    the_exception_is_the_evidence,
+    logs_of_windows,
+    what_to_type_on_windows,
+    exit_statuses_of_windows,
+    weights_that_never_load,
+    an_invalid_argument,
+    memory_that_is_reserved_and_unused,
+    the_limit_of_shared_memory,
+    a_native_crash,
+    a_library_that_crashes_while_it_starts,
+]
 
 
 def findings_of(case, where):
