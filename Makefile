@@ -13,7 +13,7 @@ SANITIZE  = -Db_sanitize=address,undefined -Db_lundef=false -Dkernels=plain -Dop
 # A wrong answer of a sanitizer must end the test; leaks count.
 SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-.PHONY: all train-small train-small-rocm test test-interop test-long lint asan bench fuzz install clean help
+.PHONY: all train-small train-small-rocm test test-interop test-long lint asan bench fuzz install uninstall clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -67,6 +67,10 @@ install: all
 	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
+uninstall: all
+	@meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
+	@DESTDIR=$(DESTDIR) scripts/uninstall $(BUILD)
+
 clean:
 	@rm -rf $(BUILD) build-asan build-fuzz build-static
 
@@ -82,4 +86,5 @@ help:
 	@echo 'make bench              how long cairn takes to look'
 	@echo 'make test-long          tests that take minutes'
 	@echo 'make install PREFIX=/usr/local DESTDIR='
+	@echo 'make uninstall          with the same PREFIX and DESTDIR'
 	@echo 'make clean'

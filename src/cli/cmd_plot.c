@@ -213,6 +213,8 @@ static void print_chart(const struct comparison *c, const struct wish *w)
                            .is_log = w->is_log,
                            .utf8 = tty_knows_utf8() };
     chart_draw(&chart, &text);
+    if (text.len)
+        printf("%8s loss:\n", "");
     fputs(text.len ? text.s : "no loss has been logged\n", stdout);
     for (size_t i = 0; i < c->n; i++)
         curve_release(&lines[i].curve);
@@ -220,7 +222,7 @@ static void print_chart(const struct comparison *c, const struct wish *w)
 
 /* ---- memory, where the runs have told of it ---- */
 
-enum { MEMORY_LINES = 3, EVENTS_MOST = 6 };
+enum { MEMORY_LINES = 3, EVENTS_MOST = 6, MIB = 1 << 20, GIB = 1 << 30 };
 static const struct {
     enum metric metric;
     const char *words;
@@ -237,7 +239,7 @@ static double memory_unit(const struct comparison *c)
         const struct measure *m = series_most(&c->runs[i].series, METRIC_MEM_RESERVED);
         most = m ? fmax(most, m->value[METRIC_MEM_RESERVED]) : most;
     }
-    return most >= 1e9 ? 1e9 : 1e6;
+    return most >= GIB ? GIB : MIB;
 }
 
 /* One run: each kind that it has.  Several: what each has reserved. */
@@ -303,7 +305,7 @@ static void print_memory(const struct comparison *c)
                            .n_marks = n_marks };
     chart_draw(&chart, &text);
     if (text.len)
-        printf("\n%8s memory, %s:%s\n%s", "", unit == 1e9 ? "GB" : "MB", legend.s, text.s);
+        printf("\n%8s memory, %s:%s\n%s", "", unit == GIB ? "GiB" : "MiB", legend.s, text.s);
     if (text.len && n_marks)
         printf("%8s %s%s\n", "", chart_tip(chart.utf8), events.s);
     for (size_t i = 0; i < n; i++)

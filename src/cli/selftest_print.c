@@ -128,13 +128,17 @@ void selftest_print(const struct selftest *t)
         failed += t->results[i].failed;
         wrong += !t->results[i].ok && !t->results[i].failed;
     }
-    print_reasons(t);
-    print_hints(t);
-    printf("  %zu checks, %zu wrong, %zu failed; errors relative to the largest number, LIMIT their share of "
-           "what is allowed\n",
-           t->n, wrong, failed);
+    bool good = !wrong && !failed && !t->lost;
+    for (size_t i = 0; t->has_conversions && i < CONVERSIONS; i++)
+        for (int p = 0; p < CONVERSION_PATHS; p++)
+            good &= !t->conversions[i].wrong[p];
+    puts("  errors relative to the largest number, LIMIT their share of what is allowed");
     if (t->has_conversions)
         print_conversions(t);
+    print_reasons(t);
+    print_hints(t);
+    printf("  %s%s%s: %zu checks, %zu wrong, %zu failed\n", print_color(good ? COLOR_GREEN : COLOR_RED),
+           good ? "PASS" : "FAIL", print_color(COLOR_PLAIN), t->n, wrong, failed);
 }
 
 static void add_device(struct json *array, const struct gpu_info *g)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MIB = 1 << 20, GIB = 1 << 30 };
+
 enum { WIDTH = 960, LEFT = 66, RIGHT = 26, TOP = 54, LEGEND_LINE = 22, MAIN_HEIGHT = 340 };
 enum { MEMORY_TOP = 62, MEMORY_HEIGHT = 120, MARK_ROWS = 3, MARK_HEIGHT = 14 };
 enum { SMALL_TOP = 62, SMALL_HEIGHT = 104, SMALL_GAP = 66, FOOT = 40, COLORS = 6 };
@@ -416,7 +418,7 @@ static void add_memory_of(const struct plot *q, const struct panel *p, size_t ru
 
 static void add_memory(const struct plot *q, double top)
 {
-    double most = most_memory(q), unit = most >= 1e9 ? 1e9 : 1e6;
+    double most = most_memory(q), unit = most >= GIB ? GIB : MIB;
     size_t rows = mark_rows(q), row = 0;
     struct panel p = { LEFT,          top,          WIDTH - LEFT - RIGHT,
                        MEMORY_HEIGHT, step_axis(q), axis_fit(0, most > 0 ? most / unit : 1, false) };
@@ -424,7 +426,7 @@ static void add_memory(const struct plot *q, double top)
     p.values.hi *= MEMORY_HEIGHT / (MEMORY_HEIGHT - (double)rows * MARK_HEIGHT);
     add_axes(q->out, &p, 8, 4);
     str_addf(q->out, "<text x=\"%d\" y=\"%.0f\">memory, %s</text>\n", LEFT, top - 9,
-             most >= 1e9 ? "GB" : "MB");
+             most >= GIB ? "GiB" : "MiB");
     add_memory_legend(q, LEFT + 110, top - 9);
     begin_clip(q->out, &p, "memory");
     for (size_t i = 0; i < q->n; i++) {
@@ -466,10 +468,10 @@ static void add_small(const struct plot *q, const struct small *s, double x, dou
 /* The small panels that there is something for; returns how many.  One for memory where it has no larger one. */
 static size_t choose_smalls(const struct plot *q, struct small out[3])
 {
-    bool giga = range_of(q, METRIC_MEM_BYTES, 1).hi >= 1e9;
+    bool giga = range_of(q, METRIC_MEM_BYTES, 1).hi >= GIB;
     const struct small all[] = {
         { METRIC_LR, "learning rate", 1, { 0, 0 } },
-        { METRIC_MEM_BYTES, giga ? "memory, GB" : "memory, MB", giga ? 1e9 : 1e6, { 0, 0 } },
+        { METRIC_MEM_BYTES, giga ? "memory, GiB" : "memory, MiB", giga ? GIB : MIB, { 0, 0 } },
         { METRIC_TOKENS_PER_S, "tokens/s", 1, { 0, 0 } },
     };
     size_t n = 0;

@@ -25,7 +25,7 @@ static void add_memory(struct str *out, const struct measure *m)
     str_addf(out, "memory after step %" PRIu64 ":", m->step);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (measure_has(m, rows[i].metric))
-            str_addf(out, " %.0f MB %s;", m->value[rows[i].metric] / 1e6, rows[i].words);
+            str_addf(out, " %.0f MiB %s;", m->value[rows[i].metric] / (1 << 20), rows[i].words);
     out->s[--out->len] = '\0';
     str_add(out, "\n");
 }

@@ -48,7 +48,7 @@ shows_memory_and_trouble()
     make_pool_run runs/one
     run plot one
     status_is 0
-    out_has 'memory, MB:  a reserved  b allocated'
+    out_has 'memory, MiB:  a reserved  b allocated'
     out_has '▲ 40 oom'
     is_xml runs/one/loss.svg
     grep -q 'class="reserved c0"' runs/one/loss.svg || fail 'no memory'
@@ -56,7 +56,7 @@ shows_memory_and_trouble()
     make_pool_run runs/two
     LC_ALL=C run plot one two --out both.svg
     status_is 0
-    out_has 'memory, MB: reserved'
+    out_has 'memory, MiB: reserved'
     out_has '^ 40 oom (a), 40 oom (b)'
     is_xml both.svg
     make_run runs/one 100

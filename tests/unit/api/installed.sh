@@ -70,5 +70,12 @@ symbols=$(nm -D --defined-only "$library/libcairn-tensor.so" | awk '{print $3}' 
     grep -vE '^(__?asan|__?ubsan|__?sanitizer|__odr_asan)')
 [ -z "$symbols" ]
 ok $? "the shared library offers nothing but its interface"
+
+mkdir -p "$tmp/usr/local/bin" && echo mine >"$tmp/usr/local/bin/other"
+DESTDIR=$tmp "$SOURCE/scripts/uninstall" "$BUILD" >"$tmp/removed" 2>&1
+ok $? "uninstalls"
+left=$(find "$tmp" -name '*cairn*' ! -name '*.pyc' | grep -v __pycache__)
+[ -z "$left" ] && [ -e "$tmp/usr/local/bin/other" ] && grep -q '/bin/cairn$' "$tmp/removed"
+ok $? "nothing of it is left, and what is not its own stays: $(echo $left)"
 echo "1..$count"
 exit "$failed"

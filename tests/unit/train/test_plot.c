@@ -48,7 +48,7 @@ static void one_run(void)
     CHECK_HAS(out.s, "class=\"mean c0\"");
     CHECK_HAS(out.s, "<title>step 100: 2.5</title>");
     CHECK_HAS(out.s, "learning rate");
-    CHECK_HAS(out.s, "memory, GB");
+    CHECK_HAS(out.s, "memory, GiB");
     CHECK(!strstr(out.s, "tokens/s"));
     CHECK_HAS(out.s, "prefers-color-scheme:dark");
     CHECK_HAS(out.s, "mean of 5 steps");
@@ -76,7 +76,7 @@ static void memory_and_trouble(void)
     s.point[199].event = "restart";
     plot_svg(runs, 1, &(struct plot_options){ 0 }, &out);
     check_nesting(out.s);
-    CHECK_INT(count(out.s, "memory, GB"), 1);
+    CHECK_INT(count(out.s, "memory, GiB"), 1);
     CHECK_HAS(out.s, ">in use on the device, by all<");
     CHECK_HAS(out.s, "class=\"reserved c0\"");
     CHECK_HAS(out.s, "class=\"allocated c0\"");
