@@ -125,6 +125,11 @@ const struct issue_rule issue_rules_foreign[] = {
     { "TOMLDecodeError", NULL, NULL, ISSUE_NOT_ROCM, 88, 0, "Python, tomllib" },
     { "DUE TO TIME LIMIT", NULL, NULL, ISSUE_NOT_ROCM, 88, 0, "Slurm" },
     { "DUE TO PREEMPTION", NULL, NULL, ISSUE_NOT_ROCM, 88, 0, "Slurm" },
+    { "mismatches the version that was used to compile", NULL, "ROCm|HIP", ISSUE_NOT_ROCM, 76, 0,
+      "PyTorch, cpp_extension" },
+    { "Stale file handle", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "NFS" },
+    { "Transport endpoint is not connected", NULL, NULL, ISSUE_NOT_ROCM, 82, 0, "file systems" },
+    { "smudge filter lfs failed", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "Git LFS" },
 
     /* Data. */
     { "No data found. Please verify arguments", NULL, NULL, ISSUE_NOT_ROCM, 92, 0, "sd-scripts" },

@@ -214,11 +214,24 @@ static char take_quote(const char *s, size_t n, size_t *i)
     return s[at];
 }
 
+/* "map[NAME:value NAME: NAME:value]", as programs in Go print their environment: what is empty is not set. */
+static bool go_value_span(const char *s, size_t n, size_t after, size_t *from, size_t *len)
+{
+    size_t end = after + 1;
+    while (end < n && s[end] != ' ' && s[end] != ']')
+        end++;
+    *from = after + 1;
+    *len = end - *from;
+    return *len > 0;
+}
+
 /* NAME=value, NAME = value, NAME: value, or fish's set -gx NAME value; the value may be quoted, or missing. */
 static bool value_span(const char *s, size_t n, size_t at, size_t after, size_t *from, size_t *len)
 {
     bool fish = at >= 4 && has(s, at, "set -") && after < n && s[after] == ' ';
     bool spaced = n - after > 3 && !memcmp(s + after, " = ", 3);
+    if (after < n && s[after] == ':' && has(s, at, "map["))
+        return go_value_span(s, n, after, from, len);
     if (at && (isalnum((unsigned char)s[at - 1]) || s[at - 1] == '_' || s[at - 1] == '$' || s[at - 1] == '{'))
         return false;
     if (after >= n ||

@@ -272,6 +272,12 @@ static void facts_beat_symptoms(void)
         OF("RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'\n", 1, "gfx1100", "no-device"),
         OF("AttributeError: module 'torch._C' has no attribute '_CudaDeviceProperties'\n", 1, "gfx1201",
            "torch-not-rocm"),
+        OF("env=\"map[HIP_VISIBLE_DEVICES: HSA_OVERRIDE_GFX_VERSION:10.3.0 OLLAMA_DEBUG:1]\"\n"
+           "Memory access fault by GPU node-1 on address 0x7f. Reason: Unknown.\n",
+           134, "gfx906", "hsa-override-bad"),
+        OF("env=\"map[HIP_VISIBLE_DEVICES: HSA_OVERRIDE_GFX_VERSION: OLLAMA_DEBUG:false]\"\n"
+           "llama runner process has terminated: exit status 0xc0000005\n",
+           -1, "gfx1103", "native-crash"),
         OF("torch 2.4.1+cu121\nusing the CPU\n", -1, "gfx1030", "torch-not-rocm"),
         OF("RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled cuda error\n", 1, NULL, "rccl-error"),
         OF("ImportError: FlashAttention2 has been toggled on, but the package flash_attn seems to be not "
