@@ -7,11 +7,15 @@
 #include "tensor/adapter_pattern.h"
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* What PEFT takes where a file does not say it. */
 static const double default_alpha = 8;
+
+/* Each module is compared with each; no model has more. */
+enum { PATTERNS_MAX = 1 << 16 };
 
 struct adapter_pattern {
     regex_t regex;
@@ -62,7 +66,7 @@ static int find_in(struct arena *a, const char *folder, const char *const *names
         const char *path = arena_printf(a, "%s/%s", folder, names[i]);
         if (!fault_hit() && !stat(path, &st))
             *out = path;
-        else if (errno != ENOENT)
+        else if (errno != ENOENT && errno != ENOTDIR)
             return cairn_fail_errno(err, "look at %s", path);
     }
     return 0;
@@ -80,8 +84,13 @@ int adapter_find(struct arena *a, const char *path, const char **weights, const 
                          : name == path      ? "."
                                              : arena_strndup(a, path, (size_t)(name - path));
     *weights = arena_strdup(a, path);
-    if (S_ISDIR(st.st_mode) && find_in(a, path, weight_names, ARRAY_LEN(weight_names), weights, err))
+    if (S_ISDIR(st.st_mode) && find_in(a, folder, weight_names, ARRAY_LEN(weight_names), weights, err))
         return -1;
+    if (!*weights) { /* a run of cairn's own */
+        folder = arena_printf(a, "%s/checkpoints/latest", path);
+        if (find_in(a, folder, weight_names, ARRAY_LEN(weight_names), weights, err))
+            return -1;
+    }
     if (!*weights)
         return cairn_fail(err, CAIRN_EIO, "%s is a folder without %s, %s and %s", path, weight_names[0],
                           weight_names[1], weight_names[2]);
@@ -93,6 +102,13 @@ int adapter_find(struct arena *a, const char *path, const char **weights, const 
 static int wrong(const struct adapter_config *c, const char *key, const char *want, struct cairn_error *err)
 {
     return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" must be %s", c->path, key, want);
+}
+
+static const struct json *get(const struct adapter_config *c, const struct json *top, const char *key)
+{
+    char full[120];
+    snprintf(full, sizeof(full), "%s%s", c->prefix, key);
+    return json_get(top, full);
 }
 
 static bool is_said(const struct json *v)
@@ -111,7 +127,7 @@ static bool is_set(const struct json *v)
 static int read_flag(const struct adapter_config *c, const struct json *top, const char *key, bool *out,
                      struct cairn_error *err)
 {
-    const struct json *v = json_get(top, key);
+    const struct json *v = get(c, top, key);
     if (is_said(v) && json_bool(v, false) != json_bool(v, true))
         return wrong(c, key, "true or false", err);
     *out = json_bool(v, false);
@@ -137,7 +153,7 @@ static int read_alpha(const struct adapter_config *c, const char *key, const str
 
 static int read_strength(struct adapter_config *c, const struct json *top, struct cairn_error *err)
 {
-    const struct json *rank = json_get(top, "r"), *alpha = json_get(top, "lora_alpha");
+    const struct json *rank = get(c, top, "r"), *alpha = get(c, top, "lora_alpha");
     double n = 0;
     c->alpha = default_alpha;
     c->alpha_is_said = is_said(alpha);
@@ -156,12 +172,15 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
                                      double *out, struct cairn_error *err),
                          struct adapter_pattern **out, size_t *n, struct cairn_error *err)
 {
-    const struct json *v = json_get(top, key);
+    const struct json *v = get(c, top, key);
     struct cairn_error why = { 0 };
     if (is_said(v) && !json_is_object(v))
         return wrong(c, key, "an object of patterns and numbers", err);
     for (struct json_member m = json_first(v); m.key; m = json_next(v, m)) {
         struct adapter_pattern p;
+        if (*n == PATTERNS_MAX)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" has more than %d patterns", c->path, key,
+                              PATTERNS_MAX);
         if (read(c, key, m.value, &p.value, err))
             return -1;
         if (adapter_pattern_make(m.key, &p.regex, &why))
@@ -174,12 +193,12 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
 static int read_layout(struct adapter_config *c, const struct json *top, struct cairn_error *err)
 {
     static const char *const biases[] = { "none", "all", "lora_only" };
-    const struct json *bias = json_get(top, "bias");
+    const struct json *bias = get(c, top, "bias");
     const char *text = json_text(bias);
     bool turned;
     if (read_flag(c, top, "fan_in_fan_out", &turned, err))
         return -1;
-    if (is_said(json_get(top, "fan_in_fan_out")))
+    if (is_said(get(c, top, "fan_in_fan_out")))
         c->layout = turned ? ADAPTER_LAYOUT_IN_OUT : ADAPTER_LAYOUT_OUT_IN;
     if (!is_said(bias))
         return 0;
@@ -193,7 +212,7 @@ static int read_layout(struct adapter_config *c, const struct json *top, struct 
 
 static int read_saved(struct adapter_config *c, const struct json *top, struct cairn_error *err)
 {
-    const struct json *v = json_get(top, "modules_to_save");
+    const struct json *v = get(c, top, "modules_to_save");
     if (is_said(v) && !json_is_array(v))
         return wrong(c, "modules_to_save", "a list of names", err);
     for (size_t i = 0; i < json_length(v); i++) {
@@ -207,11 +226,11 @@ static int read_saved(struct adapter_config *c, const struct json *top, struct c
 
 static int check_kind(const struct adapter_config *c, const struct json *top, struct cairn_error *err)
 {
-    const char *type = json_text(json_get(top, "peft_type"));
-    const struct json *init = json_get(top, "init_lora_weights");
+    const char *type = json_text(get(c, top, "peft_type"));
+    const struct json *init = get(c, top, "init_lora_weights");
     const char *text = json_text(init);
     bool plain = !is_said(init) || json_bool(init, false) == json_bool(init, true);
-    if (!type || strcmp(type, "LORA"))
+    if (type ? strcmp(type, "LORA") : !*c->prefix)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: \"peft_type\" is %s%.40s%s, not \"LORA\"", c->path,
                           type ? "\"" : "", type ? type : "missing", type ? "\"" : "");
     for (size_t i = 0; text && i < ARRAY_LEN(plain_inits); i++)
@@ -239,9 +258,9 @@ static int check_keys(struct adapter_config *c, const struct json *top, struct c
 {
     CLEANUP(str_release) struct str unknown = { 0 };
     for (struct json_member m = json_first(top); m.key; m = json_next(top, m)) {
-        size_t i = find_key(m.key);
-        if (!is_set(m.value))
+        if (!is_set(m.value) || !str_starts(m.key, c->prefix))
             continue;
+        size_t i = find_key(m.key + strlen(c->prefix));
         if (i == ARRAY_LEN(keys)) {
             str_addf(&unknown, "%s%.60s", unknown.len ? ", " : "", m.key);
         } else if (keys[i].what == REFUSED) {
@@ -264,18 +283,45 @@ static int read_all(struct adapter_config *c, const struct json *top, struct cai
                : 0;
 }
 
+static int read_or_release(struct adapter_config *c, const char *name, const char *prefix,
+                           const struct json *top, struct cairn_error *err)
+{
+    c->path = arena_strdup(&c->arena, name);
+    c->prefix = arena_strdup(&c->arena, prefix);
+    if (!read_all(c, top, err))
+        return 0;
+    adapter_config_release(c);
+    return -1;
+}
+
 int adapter_config_read(struct adapter_config *c, const char *path, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
     *c = (struct adapter_config){ 0 };
-    if (json_read_object(path, &top, err))
-        return -1;
-    c->path = arena_strdup(&c->arena, path);
-    if (read_all(c, top, err)) {
-        adapter_config_release(c);
-        return -1;
-    }
-    return 0;
+    return json_read_object(path, &top, err) || read_or_release(c, path, "", top, err) ? -1 : 0;
+}
+
+/* diffusers writes the keys of one model without a prefix, those of a pipeline with. */
+static const char *choose_prefix(const struct json *top, const char *prefix)
+{
+    for (struct json_member m = json_first(top); m.key; m = json_next(top, m))
+        if (*prefix && str_starts(m.key, prefix))
+            return prefix;
+    return json_get(top, "peft_type") ? "" : NULL;
+}
+
+int adapter_config_parse(struct adapter_config *c, const char *name, const char *text, const char *prefix,
+                         struct cairn_error *err)
+{
+    CLEANUP(json_cleanup) struct json *top = NULL;
+    struct cairn_error why = { 0 };
+    *c = (struct adapter_config){ 0 };
+    if (json_parse(text, strlen(text), &top, &why))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s", name, why.msg);
+    if (!json_is_object(top))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: not an object", name);
+    prefix = choose_prefix(top, prefix);
+    return prefix ? read_or_release(c, name, prefix, top, err) : 0;
 }
 
 void adapter_config_release(struct adapter_config *c)

@@ -178,7 +178,7 @@ static int read_config_scale(const struct lora *l, struct lora_module *m, const 
     const struct adapter_config *c = &l->config;
     const struct st_tensor *down = m->part[LORA_DOWN];
     char path[LORA_NAME_MAX];
-    lora_name_path(down->name, path);
+    lora_name_path(down->name + (str_starts(down->name, c->prefix) ? strlen(c->prefix) : 0), path);
     uint64_t rank = adapter_config_rank(c, path);
     double said = adapter_config_alpha(c, path);
     if (rank && rank != m->rank)
@@ -247,13 +247,27 @@ static bool is_foreign(const struct tensor_source *s)
            name.dialect == LORA_MUSUBI;
 }
 
+/* What diffusers keeps in the file itself is about the models that its keys begin with. */
+static int read_metadata(struct lora *l, const char *text, struct cairn_error *err)
+{
+    const char *first = l->source.n_tensors ? l->source.tensors[0].name : "", *dot = strchr(first, '.');
+    CLEANUP(str_release) struct str prefix = { 0 }, name = { 0 };
+    str_addn(&prefix, first, dot ? (size_t)(dot + 1 - first) : 0);
+    str_addf(&name, "%s: %s", l->source.path, ADAPTER_METADATA);
+    return adapter_config_parse(&l->config, name.s, text, prefix.s ? prefix.s : "", err);
+}
+
 static int read_config(struct lora *l, const char *path, struct cairn_error *err)
 {
-    l->basis.config_ignored = is_foreign(&l->source);
-    if (l->basis.config_ignored)
+    const char *inside = source_meta_find(&l->source, ADAPTER_METADATA);
+    l->basis.config_ignored = path && is_foreign(&l->source);
+    if (is_foreign(&l->source))
         return 0;
-    if (adapter_config_read(&l->config, path, err))
+    if ((inside && read_metadata(l, inside, err)) ||
+        (path && !l->config.path && adapter_config_read(&l->config, path, err)))
         return -1;
+    if (!l->config.path)
+        return 0;
     l->basis.config = true;
     l->basis.alpha_default = !l->config.alpha_is_said;
     snprintf(l->basis.unknown_keys, sizeof(l->basis.unknown_keys), "%s",
@@ -268,7 +282,7 @@ int lora_open(struct lora *l, const char *path, struct cairn_error *err)
     *l = (struct lora){ 0 };
     if (adapter_find(&a, path, &weights, &config, err) || source_open(&l->source, weights, err))
         return -1;
-    if ((config && read_config(l, config, err)) || read_modules(l, err)) {
+    if (read_config(l, config, err) || read_modules(l, err)) {
         lora_close(l);
         return -1;
     }

@@ -128,7 +128,8 @@ static size_t keep_meta(const struct tensor_source *s, struct arena *a, struct s
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_meta; i++)
-        if (!lora_meta_is_hash(s->meta[i].key))
+        if (!lora_meta_is_hash(s->meta[i].key) &&
+            strcmp(s->meta[i].key, ADAPTER_METADATA)) /* alpha is in the numbers now */
             *ARENA_PUSH(a, *out, n) = s->meta[i];
     return n;
 }

@@ -227,6 +227,7 @@ merges_cairns_own_lora_into_its_own_model()
         status_is 0
         merged_writes_the_same lora/checkpoints/latest
         merged_writes_the_same lora/checkpoints/latest/lora.safetensors
+        merged_writes_the_same lora
         run tensor merge base/checkpoints/latest/model.safetensors lora/checkpoints/latest x.safetensors --force --json
         json_is "d['adapter_config'] and d['modules_transposed'] == d['modules_merged'] and not d['notes']"
     done
@@ -269,6 +270,26 @@ PYTHON
         run tensor merge base.safetensors "$dialect.safetensors" merged.safetensors --force
         is_delta merged.safetensors '' 3
     done
+    # diffusers keeps the same in the metadata.
+    python3 - adapter/adapter_model.safetensors inside.safetensors "$rank" <<'PYTHON'
+import json, struct, sys
+with open(sys.argv[1], 'rb') as f:
+    header = json.loads(f.read(struct.unpack('<Q', f.read(8))[0]))
+    data = f.read()
+header['__metadata__'] = {'lora_adapter_metadata': json.dumps({'transformer.r': int(sys.argv[3]), 'transformer.lora_alpha': 5 * int(sys.argv[3])})}
+text = json.dumps(header).encode()
+with open(sys.argv[2], 'wb') as f:
+    f.write(struct.pack('<Q', len(text)) + text + data)
+PYTHON
+    run tensor merge base.safetensors inside.safetensors merged.safetensors --force --json
+    status_is 0
+    json_is "d['adapter_config'] and not d['notes']"
+    is_delta merged.safetensors '' 5
+    # Rewritten, it is folded, and the metadata says so no more.
+    run tensor convert inside.safetensors rewritten.safetensors --lora diffusers --force
+    status_is 0
+    run tensor merge base.safetensors rewritten.safetensors merged.safetensors --force
+    is_delta merged.safetensors '' 5
     # A file of another program in the same folder has its own strength.
     two_modules adapter/other.safetensors
     run tensor merge base.safetensors adapter/other.safetensors merged.safetensors --force --json

@@ -331,6 +331,28 @@ static void a_configuration_that_contradicts_is_refused(void)
     CHECK(is_sum("q.weight", PEFT "q.lora_A.weight", PEFT "q.lora_B.weight", false, 5 / sqrt(2)));
 }
 
+/* diffusers' keys in the file itself. */
+static void metadata_is_a_configuration_too(void)
+{
+    static const char text[] =
+        "{\"transformer.r\": 4, \"transformer.lora_alpha\": 6, \"text_encoder.lora_alpha\": 9,"
+        "\"transformer.alpha_pattern\": {\"q\": 2}, \"text_encoder.use_dora\": true}";
+    struct adapter_config c;
+    struct cairn_error err = { 0 };
+    REQUIRE(!adapter_config_parse(&c, "f", text, "transformer.", &err));
+    CHECK(c.path && c.rank == 4 && c.alpha == 6 && adapter_config_alpha(&c, "blocks.0.q") == 2);
+    adapter_config_release(&c);
+    CHECK(adapter_config_parse(&c, "f", text, "text_encoder.", &err) == -1);
+    CHECK_HAS(err.msg, "use_dora");
+    REQUIRE(!adapter_config_parse(&c, "f", text, "unet.", &err));
+    CHECK(!c.path);
+    REQUIRE(!adapter_config_parse(&c, "f", "{\"peft_type\": \"LORA\", \"lora_alpha\": 3}", "blocks.", &err));
+    CHECK(c.path && c.alpha == 3);
+    adapter_config_release(&c);
+    CHECK(adapter_config_parse(&c, "f", "[1]", "", &err) == -1);
+    CHECK(adapter_config_parse(&c, "f", "{", "", &err) == -1);
+}
+
 static void any_outside_call_may_fail(void)
 {
     put_square_lora();
@@ -367,6 +389,7 @@ int main(void)
     RUN(an_embedding_is_a_table_of_rows);
     RUN(whole_tensors_replace_those_of_the_base);
     RUN(a_configuration_that_contradicts_is_refused);
+    RUN(metadata_is_a_configuration_too);
     RUN(any_outside_call_may_fail);
     tree_remove(&tree);
     return check_done();
