@@ -112,8 +112,9 @@ struct param {
 
 struct host_facts {
     struct text kernel, os_id, os_like, os_name, cmdline, amdgpu_version;
+    bool ostree; /* booted from an image, whose files are not to be edited */
     bool grub_defaults, boot_entries,
-        boot_cmdline; /* /etc/default/grub, systemd-boot's entries, /etc/kernel/cmdline */
+        boot_cmdline; /* /etc/default/grub, systemd-boot's, /etc/kernel/cmdline */
     struct version kernel_version;
     enum tri amdgpu_loaded, kfd_present; /* kfd_present: the topology directory is there */
     bool kfd_masked;                     /* some node's files answered EPERM: a container hides GPUs */

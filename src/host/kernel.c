@@ -58,6 +58,7 @@ static void read_os(struct facts *f)
     f->host.grub_defaults = root_exists(&f->root, "/etc/default/grub");
     f->host.boot_entries = root_exists(&f->root, "/boot/loader/entries");
     f->host.boot_cmdline = root_exists(&f->root, "/etc/kernel/cmdline");
+    f->host.ostree = root_exists(&f->root, "/run/ostree-booted");
 }
 
 const struct param *host_param(const struct host_facts *h, const char *module, const char *name)

@@ -131,6 +131,8 @@ static const struct distro {
 static const char *distro_id(const struct host_facts *h)
 {
     static const char *const atomic[] = { "Silverblue", "Kinoite", "Atomic", "CoreOS" };
+    if (h->ostree && str_eq(h->os_id.s, "fedora"))
+        return "fedora-atomic";
     for (size_t i = 0; i < ARRAY_LEN(atomic); i++)
         if (str_eq(h->os_id.s, "fedora") && h->os_name.s && strstr(h->os_name.s, atomic[i]))
             return "fedora-atomic";
@@ -160,6 +162,8 @@ static const struct distro *distro_find(const struct look *l)
 /* The files that are there tell more than the distribution, where that leaves the boot loader to its user. */
 static enum boot_tool boot_tool_of(const struct host_facts *h, const struct distro *d)
 {
+    if (h->ostree)
+        return BOOT_RPM_OSTREE;
     if ((d->boot != BOOT_GRUB_FILE && d->boot != BOOT_OTHER) || h->grub_defaults)
         return d->boot == BOOT_OTHER && h->grub_defaults ? BOOT_GRUB_FILE : d->boot;
     return h->boot_cmdline ? BOOT_CMDLINE : h->boot_entries ? BOOT_ENTRIES : d->boot;

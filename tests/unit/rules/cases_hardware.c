@@ -100,6 +100,7 @@ SPOIL(default_limit_both_loaders) { default_limit_entries(m); HOST.grub_defaults
 SPOIL(default_limit_like) { default_limit(m); HOST.os_id = text_of("tuxedo"); HOST.os_like = text_of("something debian"); }
 SPOIL(default_limit_gentoo) { default_limit(m); HOST.os_id = text_of("gentoo"); HOST.grub_defaults = true; }
 SPOIL(default_limit_in_docker) { default_limit_debian(m); HOST.container = text_of("docker"); }
+SPOIL(default_limit_image) { default_limit_gentoo(m); HOST.ostree = true; }
 SPOIL(default_limit_pop) { default_limit(m); HOST.os_id = text_of("pop"); }
 SPOIL(default_limit_atomic) { default_limit(m); HOST.os_name = text_of("Fedora Linux 43 (Silverblue)"); }
 SPOIL(default_limit_nixos) { default_limit(m); HOST.os_id = text_of("nixos"); }
@@ -286,6 +287,7 @@ const struct check_case hardware_cases[] = {
     { "ttm-limit", machine_halo, default_limit_cmdline, CHECK_WARN, "/etc/kernel/cmdline && sudo kernel-install add-all" },
     { "ttm-limit", machine_halo, default_limit_both_loaders, CHECK_WARN, "/etc/default/grub && sudo grub-mkconfig" },
     { "ttm-limit", machine_halo, default_limit_like, CHECK_WARN, "/etc/default/grub && sudo update-grub" },
+    { "ttm-limit", machine_halo, default_limit_image, CHECK_WARN, "rpm-ostree kargs --append-if-missing=ttm.pages_limit=" },
     { "ttm-limit", machine_halo, default_limit_gentoo, CHECK_WARN, "/etc/default/grub && sudo grub-mkconfig" },
     { "ttm-limit", machine_halo, default_limit_in_docker, CHECK_WARN, "# on the host, not in this container: add ttm.pages_limit=" },
     { "ttm-limit", machine_halo, default_limit_nixos, CHECK_WARN, "boot.kernelParams = [ \"ttm.pages_limit=28573696\" ];" },
