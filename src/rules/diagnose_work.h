@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The bench on which a diagnosis is made; private to diagnose*.c.
  *
- * diagnose.c reads the log and keeps hits; diagnose_machine.c says whose GPU and PyTorch it is about; diagnose_judge.c turns them into one score a class, lets
- * diagnose_rulings.c move the scores, and picks; diagnose_kernel.c knows what the kernel says of other programs;
- * diagnose_say.c writes cause and fixes, with diagnose_keys.c and diagnose_commands.c for what is this machine's. */
+ * diagnose.c reads the log and keeps hits; diagnose_machine.c says whose GPU and PyTorch it is about; diagnose_judge.c
+ * turns the hits into one score a class, lets diagnose_rulings.c move the scores, and picks; diagnose_kernel.c knows what
+ * the kernel says of other programs; diagnose_say.c writes cause and fixes, with diagnose_when.c for which of them, and
+ * diagnose_keys.c and diagnose_commands.c for what is this machine's. */
 #ifndef CAIRN_RULES_DIAGNOSE_WORK_H
 #define CAIRN_RULES_DIAGNOSE_WORK_H
 
@@ -126,6 +127,8 @@ const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
 /* This machine's GPU may map as much as the host can spare, or more. */
 bool diagnose_limit_suffices(const struct judgement *j);
 bool diagnose_knows_ram(const struct judgement *j);
+/* Is the rung for this case?  Its keys are another matter. */
+bool diagnose_applies(const struct judgement *j, const struct issue_fix *f);
 /* The verdict is on the package flash_attn, and not on PyTorch's own attention. */
 bool diagnose_lacks_flash(const struct judgement *j);
 /* A line speaks for the verdict itself. */

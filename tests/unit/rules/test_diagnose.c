@@ -3,6 +3,7 @@
 #include "rules/diagnose.h"
 
 #include "base/cleanup.h"
+#include "base/match.h"
 #include "base/str.h"
 #include "check.h"
 #include "machine.h"
@@ -612,6 +613,22 @@ static void commands_name_the_environment_of_the_log(void)
     CHECK(!has_text(&unnamed.d, "-m venv") && !has_text(&named.d, "-m venv"));
 }
 
+/* What Windows does not have is in rows for Linux, or in those for a run that cairn watched. */
+static void rows_for_any_system_fit_any(void)
+{
+    static const char words[] =
+        "sudo|dmesg|/dev/|/etc/|docker|container|cairn run|cairn doctor|amdgpu|rocminfo|kernel parameter|udev";
+    static const enum fix_when watched[] = { FIX_BY_GUARD,  FIX_BY_WATCH,      FIX_STAGE,        FIX_LOADING,
+                                             FIX_LIMIT_LOW, FIX_LOADING_STAGE, FIX_LIMIT_UNKNOWN };
+    for (const struct issue_fix *f = issue_fixes; f->text; f++) {
+        bool exempt = f->os == FIX_ON_LINUX || f->set || f->unset || strstr(f->text, "{cmd_");
+        for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+            exempt |= f->when == watched[i];
+        if (!exempt && match_any(f->text, strlen(f->text), words))
+            CHECK_FAIL_("for any system: %s", f->text);
+    }
+}
+
 /* Without a card the small GPU is the right one. */
 static void a_small_gpu_alone(void)
 {
@@ -685,6 +702,7 @@ int main(void)
     RUN(every_rule_can_be_met);
     RUN(every_class_is_told);
     RUN(a_rung_changes_one_thing);
+    RUN(rows_for_any_system_fit_any);
     RUN(a_small_gpu_alone);
     RUN(a_gpu_that_is_hidden);
     RUN(commands_name_the_environment_of_the_log);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether a rung of a ladder is for the case at hand: the conditions of issue_fixes. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include <string.h>
+
+static bool is_on(const char *value)
+{
+    return value && !str_eq(value, "0") && *value;
+}
+
+static bool attention_waits(const struct judgement *j)
+{
+    return !is_on(judge_var(j, LOG_AOTRITON)) && j->d->hits[ISSUE_ATTENTION][WEIGHT_WARN][0].seen;
+}
+
+/* `cairn run` tells the library by these. */
+static bool preload_has(const struct judgement *j, const char *name)
+{
+    return j->ctx->env && str_env(j->ctx->env, name);
+}
+
+/* The integrated GPU is in sight, and the log does not say that the card lacks code. */
+static bool may_hide(const struct judgement *j)
+{
+    return j->igpu && (!j->log->failing[0] || str_eq(j->log->failing, j->igpu->gfx));
+}
+
+/* The plain override renames every GPU: does it suit the integrated one as well? */
+static bool override_suits_all(const struct judgement *j)
+{
+    const struct gfx_chip *as = judge_stand_in(j);
+    return as && j->igpu && gfx_is_safe_relative(as, j->igpu);
+}
+
+static bool override_is_flawed(const struct judgement *j)
+{
+    const char *value = judge_var(j, LOG_OVERRIDE);
+    enum override_flaw flaw = value ? override_judge(&j->wheel, value, j->chip) : OVERRIDE_FINE;
+    return flaw != OVERRIDE_FINE && flaw != OVERRIDE_SAME;
+}
+
+/* A path to a ROCm, before one that PyTorch brings: of a distribution's build it may be the only one. */
+static bool mixes_rocm(const struct judgement *j)
+{
+    const char *path = judge_var(j, LOG_LIBRARY_PATH);
+    const struct torch_facts *t = j->torch;
+    bool own = !t || !t->hip_library.s || t->therock || str_starts(t->hip_library.s, t->site);
+    return path && own && match_any(path, strlen(path), "rocm");
+}
+
+static bool is_other_build(const struct judgement *j)
+{
+    enum torch_build b = j->log->torch[0] ? j->log->build : j->torch ? j->torch->build : TORCH_ROCM;
+    return b == TORCH_CPU || b == TORCH_CUDA;
+}
+
+static bool verdict_says(const struct judgement *j, const char *words)
+{
+    for (int w = 0; w < N_WEIGHTS; w++)
+        for (int c = 0; c < 2; c++) {
+            const struct hits *h = &j->d->hits[j->verdict][w][c];
+            if (h->seen && match_any(h->best.text, strlen(h->best.text), words))
+                return true;
+        }
+    return false;
+}
+
+bool diagnose_lacks_flash(const struct judgement *j)
+{
+    return j->verdict == ISSUE_ATTENTION && verdict_says(j, "flash_attn|flash-attn|FlashAttention2");
+}
+
+/* Nothing on Windows reads the variables of the HSA runtime, the loader of ELF files, RCCL and cairn's own library. */
+static bool is_of_linux(const char *names)
+{
+    static const char *const prefixes[] = { "HSA_", "ROCR_", "LD_", "NCCL_", "CAIRN_" };
+    for (size_t i = 0; names && i < ARRAY_LEN(prefixes); i++)
+        if (str_starts(names, prefixes[i]))
+            return true;
+    return false;
+}
+
+static bool os_fits(const struct judgement *j, const struct issue_fix *f)
+{
+    if (j->windows)
+        return f->os != FIX_ON_LINUX && !is_of_linux(f->set) && !is_of_linux(f->unset);
+    return f->os != FIX_ON_WINDOWS;
+}
+
+/* What is set, and what is not.  Of other conditions: true. */
+static bool by_variables(const struct judgement *j, enum fix_when when)
+{
+    switch (when) {
+    case FIX_EXPANDABLE:
+        return judge_expandable(j);
+    case FIX_NO_CACHING:
+        return judge_var(j, LOG_NO_CACHING_HIP) || judge_var(j, LOG_NO_CACHING_CUDA);
+    case FIX_SDMA_ON:
+        return !str_eq(judge_var(j, LOG_SDMA), "0");
+    case FIX_INTERRUPT_ON:
+        return !str_eq(judge_var(j, LOG_INTERRUPT), "0");
+    case FIX_AOTRITON_ON:
+        return is_on(judge_var(j, LOG_AOTRITON));
+    case FIX_AOTRITON_OFF:
+        return attention_waits(j) || (j->verdict == ISSUE_ATTENTION && !is_on(judge_var(j, LOG_AOTRITON)) &&
+                                      !diagnose_lacks_flash(j));
+    case FIX_OVERRIDE_SET:
+        return judge_var(j, LOG_OVERRIDE) != NULL;
+    case FIX_OVERRIDE_FLAWED:
+        return override_is_flawed(j);
+    case FIX_LIBRARY_PATH:
+        return judge_var(j, LOG_LIBRARY_PATH) != NULL;
+    case FIX_SECOND_ROCM:
+        return mixes_rocm(j);
+    case FIX_HIPBLASLT_ON:
+        return !str_eq(judge_var(j, LOG_HIPBLASLT), "0");
+    case FIX_P2P_ON:
+        return !is_on(judge_var(j, LOG_P2P));
+    default:
+        return true;
+    }
+}
+
+/* GPUs, PyTorch, and the system around them.  Of other conditions: true. */
+static bool by_machine(const struct judgement *j, enum fix_when when)
+{
+    switch (when) {
+    case FIX_NOT_CARRIED:
+        return j->carried != TRI_YES;
+    case FIX_NEEDS_OVERRIDE:
+        return j->carried == TRI_NO && judge_stand_in(j);
+    case FIX_NEEDS_NONE:
+        return j->carried != TRI_NO || !judge_stand_in(j);
+    case FIX_CARRIED_ELSEWHERE:
+        return j->carried == TRI_YES && !j->ctx->env && !j->same_machine && !judge_var(j, LOG_OVERRIDE);
+    case FIX_NO_CHIP:
+        return !j->chip;
+    case FIX_HIDE_FIRST:
+        return may_hide(j) && !override_suits_all(j);
+    case FIX_HIDE_LATER:
+        return may_hide(j) && override_suits_all(j);
+    case FIX_SEVERAL_GPUS:
+        return j->igpu != NULL;
+    case FIX_STRIX_HALO:
+        return j->chip && !j->family && str_eq(j->chip->gfx, "gfx1151");
+    case FIX_CPU_BUILD:
+        return is_other_build(j);
+    case FIX_NOT_IN_CONTAINER:
+        return !j->same_machine || !j->ctx->facts->host.container.s;
+    case FIX_MAYBE_CONTAINER:
+        return !j->same_machine || j->ctx->facts->host.container.s;
+    case FIX_LIMIT_LOW:
+        return !j->windows && !judge_by_guard(j) && !diagnose_limit_suffices(j);
+    case FIX_LIMIT_UNKNOWN:
+        return !j->windows && !judge_by_guard(j) && !diagnose_knows_ram(j);
+    default:
+        return true;
+    }
+}
+
+/* What the log says, or leaves open.  Of other conditions: true. */
+static bool by_log(const struct judgement *j, enum fix_when when)
+{
+    switch (when) {
+    case FIX_NO_STACK:
+        return !j->log->stack.n && !j->log->stack.call;
+    case FIX_NOT_STARTING:
+        return !j->log->stack.call;
+    case FIX_FLASH:
+        return diagnose_lacks_flash(j);
+    case FIX_NOT_FLASH:
+        return !diagnose_lacks_flash(j);
+    case FIX_VENDOR_UNSURE:
+        return j->if_amd != ISSUE_UNKNOWN;
+    case FIX_ACCELERATE:
+        return j->log->accelerate;
+    case FIX_GLOO:
+        return verdict_says(j, "gloo");
+    default:
+        return true;
+    }
+}
+
+/* What cairn itself did and saw.  Of other conditions: true. */
+static bool by_run(const struct judgement *j, enum fix_when when)
+{
+    switch (when) {
+    case FIX_IN_COPY:
+        return j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
+    case FIX_PRELOAD:
+        return !j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
+    case FIX_STAGE:
+        return !j->windows && !preload_has(j, "CAIRN_PRELOAD");
+    case FIX_LOADING:
+        return judge_is_loading(j) && preload_has(j, "CAIRN_PRELOAD");
+    case FIX_LOADING_STAGE:
+        return judge_is_loading(j) && !j->windows && !preload_has(j, "CAIRN_PRELOAD");
+    case FIX_PRELOAD_SHARED:
+        return preload_has(j, "CAIRN_PRELOAD") && preload_has(j, "CAIRN_PRELOAD_BUDGET");
+    case FIX_BY_GUARD:
+        return judge_by_guard(j);
+    case FIX_NOT_BY_GUARD:
+        return !judge_by_guard(j);
+    case FIX_END_UNKNOWN:
+        return j->ctx->exit_code < 0 && !j->ctx->hung;
+    case FIX_NO_DUMP:
+        return !j->ctx->hang_file;
+    default:
+        return true;
+    }
+}
+
+bool diagnose_applies(const struct judgement *j, const struct issue_fix *f)
+{
+    if (!os_fits(j, f) || judge_by_watch(j) != (f->when == FIX_BY_WATCH))
+        return false;
+    return by_variables(j, f->when) && by_machine(j, f->when) && by_log(j, f->when) && by_run(j, f->when);
+}
