@@ -116,6 +116,13 @@ static struct look look_for_pip(const struct judgement *j)
     return l;
 }
 
+static const char *key_python(const struct judgement *j)
+{
+    struct look l = look_for_pip(j);
+    const char *python = l.python ? l.python : l.torch ? l.torch->python : NULL;
+    return python ? say_word(&l, python) : "python3";
+}
+
 static const char *key_cmd_torch(const struct judgement *j)
 {
     struct look l = look_for_pip(j);
@@ -218,6 +225,7 @@ const struct diagnose_key_row diagnose_command_keys[] = {
     { "cmd_container", key_cmd_container },
     { "cmd_torch", key_cmd_torch },
     { "cmd_bnb", key_cmd_bnb },
+    { "python", key_python },
     { "cmd_kernel", key_cmd_kernel },
     { "cmd_firmware", key_cmd_firmware },
     { "cmd_doctor", key_cmd_doctor },

@@ -337,7 +337,7 @@ const struct issue_fix issue_fixes[] = {
     ON_LINUX_WHEN(
         ISSUE_ATTENTION, FIX_FLASH,
         "or build flash-attn with its Triton kernels for AMD; the variable has to be set for the build and for every "
-        "run:\nFLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE python3 -m pip install --no-build-isolation flash-attn"),
+        "run:\nFLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE {python} -m pip install --no-build-isolation flash-attn"),
     SET(ISSUE_ATTENTION, FIX_AOTRITON_OFF, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1",
         "switch the fused kernels of this chip on"),
     ADVISE_WHEN(

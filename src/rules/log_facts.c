@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/log_see.h"
+#include "rules/log_facts.h"
 
 #include "base/cleanup.h"
 #include "base/match.h"
 #include "rules/log_windows.h"
+#include "rules/log_see.h"
 #include <ctype.h>
 #include <string.h>
 

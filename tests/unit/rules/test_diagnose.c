@@ -607,6 +607,12 @@ static void commands_name_the_environment_of_the_log(void)
     ANSWER named = ask(log, nothing);
     CHECK_STR(named.d.class_id, "bitsandbytes-no-rocm");
     CHECK(has_text(&named.d, "/home/me/kohya_ss/venv/bin/python -m pip install"));
+    ANSWER flash = ask(
+        "  File \"/v/lib/python3.11/site-packages/transformers/utils.py\", line 2\n"
+        "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: the "
+        "package flash_attn seems to be not installed.\n",
+        nothing);
+    CHECK(has_text(&flash.d, "/v/bin/python -m pip install"));
     snprintf(log, sizeof(log), lost, "/x");
     ANSWER unnamed = ask(log, nothing);
     CHECK(has_text(&unnamed.d, "python3 -m pip install"));
