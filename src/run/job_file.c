@@ -188,12 +188,15 @@ size_t job_files_of(char *const *argv, struct arena *a, struct job_file **out)
     static const char *const ends[] = { ".yaml", ".yml", ".json" };
     size_t n = 0;
     *out = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(options); i++)
-        add_file(out, &n, resume_option(argv, options[i]), a);
-    for (char *const *arg = argv; *arg; arg++)
+    for (char *const *arg = argv; *arg; arg++) {
+        for (size_t i = 0; i < ARRAY_LEN(options);
+             i++) /* accelerate has one of the same name before the trainer's */
+            if (str_starts(*arg, options[i]))
+                add_file(out, &n, resume_option(arg, options[i]), a);
         for (size_t i = 0; i < ARRAY_LEN(ends); i++)
             if (**arg != '-' && str_ends(*arg, ends[i]))
                 add_file(out, &n, *arg, a);
+    }
     return n;
 }
 

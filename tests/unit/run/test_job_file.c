@@ -89,6 +89,9 @@ static void options_in_files(void)
     snprintf(command, sizeof(command), "accelerate launch t.py --config_file %s", scratch("options.toml"));
     CHECK_INT(job_files_of(scratch_command(command), &arena, &all), 2); /* and the datasets that it names */
     CHECK_STR(all[1].path, scratch("set.toml"));
+    snprintf(command, sizeof(command), "accelerate launch --config_file %s t.py --config_file=%s",
+             scratch_file("accelerate.yaml", "num_processes: 1\n"), scratch("options.toml"));
+    CHECK_INT(job_files_of(scratch_command(command), &arena, &all), 2);
     REQUIRE(job_file_read(
         scratch_file("pipe.toml", "output_dir = '/o'\n[model]\ntype = 'wan'\n[optimizer]\ntype = 'adamw'\n"),
         &arena, &f));
