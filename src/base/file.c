@@ -2,12 +2,14 @@
 #include "base/file.h"
 
 #include "base/fault.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -115,9 +117,46 @@ static int make_temp(struct file_out *f, int (*make)(const struct file_out *f, c
     return -1;
 }
 
+/* The lock says that its writer is alive; where locks do not work, nobody takes the file for a leftover. */
 static int create_temp(const struct file_out *f, const char *temp)
 {
-    return openat(f->dir, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = openat(f->dir, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        flock(fd, LOCK_EX | LOCK_NB);
+    return fd;
+}
+
+/* NAME.XXXXXX.tmp, as make_temp calls it. */
+static bool is_temp_of(const struct file_out *f, const char *name)
+{
+    size_t n = strlen(f->name);
+    return !strncmp(name, f->name, n) && name[n] == '.' && strspn(name + n + 1, "0123456789abcdef") == 6 &&
+           !strcmp(name + n + 7, ".tmp");
+}
+
+static void remove_leftover(const struct file_out *f, const char *name)
+{
+    enum { NEW_S = 60 }; /* it may not have its lock yet */
+    struct stat st;
+    CLEANUP(fd_close) int fd = openat(f->dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        st.st_mtime < time(NULL) - NEW_S && !flock(fd, LOCK_EX | LOCK_NB))
+        unlinkat(f->dir, name, 0);
+}
+
+/* What killed writers of this file have left; only where temporaries have names. */
+static void remove_leftovers(const struct file_out *f)
+{
+    int dir = openat(f->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = dir < 0 ? NULL : fdopendir(dir);
+    if (!d) {
+        fd_close(&dir);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));)
+        if (is_temp_of(f, e->d_name))
+            remove_leftover(f, e->d_name);
+    closedir(d);
 }
 
 static int link_temp(const struct file_out *f, const char *temp)
@@ -133,7 +172,10 @@ static int create(struct file_out *f)
     if (fault_hit())
         return -1;
     int fd = access("/proc/self/fd", X_OK) ? -1 : openat(f->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : make_temp(f, create_temp);
+    if (fd >= 0)
+        return fd;
+    remove_leftovers(f);
+    return make_temp(f, create_temp);
 }
 
 int file_out_open_at(struct file_out *f, int dir, const char *path, uint64_t size, bool replace,

@@ -21,7 +21,8 @@ struct file_out {
 
 /* Fails at once if path exists and replace is false, or is a directory.  size is reserved on the disk (0: not
  * known), so that a full disk is said before hours of work.  Where the file system can, the file has no name until it is
- * whole, so that not even a killed process leaves a part of it behind.  A link is replaced, not followed.
+ * whole, so that not even a killed process leaves a part of it behind; elsewhere the next writer of the same path
+ * removes that.  A link is replaced, not followed.
  *
  * The new file keeps the permissions of the one it replaces if that is the caller's own, but never a set-id bit or
  * everybody's leave to write; else it gets what the umask gives. */

@@ -6,7 +6,10 @@
 #include "tree.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -181,6 +184,60 @@ static void a_killed_writer_leaves_nothing(void)
     CHECK_INT(tree_count(dir_of("killed")), 0);
 }
 
+/* Without /proc there is no way to give a file its name later, so the temporary has one, as on file systems that know no
+ * other kind.  The child writes one byte; 0: it committed, 1: it could not hide /proc. */
+static int write_named(const char *path, bool killed)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct file_out f;
+        struct cairn_error err = { 0 };
+        if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+            mount("none", "/proc", "tmpfs", 0, NULL))
+            _exit(1);
+        if (file_out_open(&f, path, 0, true, &err) || file_out_write(&f, "x", 1, 0, &err))
+            _exit(2);
+        if (killed)
+            raise(SIGKILL);
+        _exit(file_out_commit(&f, &err) ? 2 : 0);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void make_old(const char *dir)
+{
+    const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strstr(e->d_name, ".tmp"))
+            utimensat(dirfd(d), e->d_name, old, 0);
+    closedir(d);
+}
+
+/* The next writer of the same file removes what a killed one left, but not what another is writing. */
+static void the_next_writer_removes_what_is_left(void)
+{
+    const char *path = fresh("leftover");
+    char live[300];
+    int killed = write_named(path, true);
+    if (killed == 1)
+        SKIP("may not hide /proc from a child");
+    CHECK_INT(tree_count(dir_of("leftover")), 1);
+    CHECK_INT(write_named(path, false), 0); /* too young to be taken for one */
+    CHECK_INT(tree_count(dir_of("leftover")), 2);
+    make_old(dir_of("leftover"));
+    CHECK_INT(write_named(path, false), 0);
+    CHECK_INT(tree_count(dir_of("leftover")), 1);
+    snprintf(live, sizeof(live), "%s.00aaff.tmp", path);
+    int fd = open(live, O_RDWR | O_CREAT, 0600);
+    REQUIRE(fd >= 0 && !flock(fd, LOCK_EX));
+    make_old(dir_of("leftover"));
+    CHECK_INT(write_named(path, false), 0);
+    CHECK_INT(tree_count(dir_of("leftover")), 2);
+    close(fd);
+}
+
 static void a_disk_too_small_is_said_first(void)
 {
     struct cairn_error err = { 0 };
@@ -348,6 +405,7 @@ int main(void)
     RUN(keeps_the_mode_of_what_it_replaces);
     RUN(takes_no_dangerous_mode_over);
     RUN(a_killed_writer_leaves_nothing);
+    RUN(the_next_writer_removes_what_is_left);
     RUN(a_disk_too_small_is_said_first);
     RUN(faults);
     RUN(reads_exactly);
