@@ -202,7 +202,7 @@ static void open_journal(struct stage *s)
     struct json *command = json_add_array(event, "command");
     for (char **arg = s->o->argv; *arg; arg++)
         json_add_text(command, NULL, *arg);
-    json_add_int(event, "pid", getpid());
+    journal_add_process(event);
     run_add_torch(event, s->facts);
     run_add_torch(facts, s->facts);
     journal_add(&s->journal, event);

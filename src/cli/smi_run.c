@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/smi_run.h"
 
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "cli/stop.h"
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 int smi_begin(struct smi *s, const struct smi_target *t)
 {
@@ -17,6 +19,8 @@ int smi_begin(struct smi *s, const struct smi_target *t)
         puts("No devices were found");
     if (!s->count && s->facts.n_gpus)
         fputs("cairn: HIP shows none of the AMD GPUs that are here; `cairn gpu` says why\n", stderr);
+    else if (!s->count && s->facts.host.kfd_unreadable)
+        fputs("cairn: KFD's topology in /sys/class/kfd cannot be read; `cairn gpu` says why\n", stderr);
     return s->n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
 }
 
@@ -42,23 +46,42 @@ int smi_repeat(long period_ms, long times, int (*show)(void *with, bool first), 
     return code;
 }
 
+/* Words of the command line may hold what a terminal obeys; line feeds here are our own. */
+static void put_clean(const char *text)
+{
+    CLEANUP(str_release) struct str clean = { 0 };
+    for (const char *at = text;; at++) {
+        size_t n = strcspn(at, "\n");
+        str_add_clean(&clean, at, n);
+        at += n;
+        if (!*at)
+            break;
+        str_add(&clean, "\n");
+    }
+    fputs(clean.s, stdout);
+}
+
 int smi_refuse(const char *why)
 {
-    puts(why);
+    put_clean(why);
+    putchar('\n');
     return SMI_EXIT_BAD_ARGUMENT;
 }
 
 int smi_refuse_option(const char *word, bool first)
 {
-    printf("ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'%s.\n", word,
-           first ? "" : " for help");
+    fputs("ERROR: Option ", stdout);
+    put_clean(word);
+    printf(" is not recognized. Please run 'nvidia-smi -h'%s.\n", first ? "" : " for help");
     return SMI_EXIT_BAD_OPTION;
 }
 
 int smi_refuse_word(const char *word, bool first)
 {
     (void)first;
-    printf("Option \"%s\" is not recognized.\n", word);
+    fputs("Option \"", stdout);
+    put_clean(word);
+    puts("\" is not recognized.");
     return SMI_EXIT_BAD_OPTION;
 }
 

@@ -5,8 +5,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "host/root.h"
-#include <errno.h>
-#include <signal.h>
+#include "run/journal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +33,7 @@ static void read_start(const struct root *r, struct history_run *out, struct are
     CLEANUP(json_cleanup) struct json *start = parse(text, text ? strcspn(text, "\n") : 0);
     out->started = arena_strdup(a, json_text(json_get(start, "time")));
     out->command = join_words(json_get(start, "command"), a);
-    int64_t pid = json_int(json_get(start, "pid"), 0);
-    out->running = pid > 0 && (!kill((pid_t)pid, 0) || errno == EPERM);
+    out->running = journal_is_running(start);
 }
 
 static void read_verdict(const struct root *r, struct history_run *out, struct arena *a)

@@ -110,6 +110,45 @@ struct json *journal_event(const char *name)
     return v;
 }
 
+/* "BOOT TICKS": which boot, and when in it the process began; false where /proc does not tell. */
+static bool process_mark(int64_t pid, char out[96])
+{
+    char path[64], text[1024], boot[64] = "";
+    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+    CLEANUP(fd_close) int stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(fd_close) int boot_fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = stat_fd < 0 ? -1 : read(stat_fd, text, sizeof(text) - 1);
+    ssize_t m = boot_fd < 0 ? -1 : read(boot_fd, boot, sizeof(boot) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    boot[m > 0 ? strcspn(boot, "\n") : 0] = '\0';
+    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    unsigned long long ticks;
+    if (!at || !boot[0] ||
+        sscanf(at + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+               &ticks) != 1)
+        return false;
+    snprintf(out, 96, "%s %llu", boot, ticks);
+    return true;
+}
+
+void journal_add_process(struct json *start)
+{
+    char mark[96];
+    json_add_int(start, "pid", getpid());
+    if (process_mark(getpid(), mark))
+        json_add_text(start, "process", mark);
+}
+
+bool journal_is_running(const struct json *start)
+{
+    char mark[96];
+    int64_t pid = json_int(json_get(start, "pid"), 0);
+    const char *was = json_text(json_get(start, "process"));
+    if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) && errno != EPERM))
+        return false;
+    return !was || !process_mark(pid, mark) || !strcmp(mark, was);
+}
+
 static void add_line(struct journal *j, FILE **f, const char *line, const char *trouble)
 {
     if (!*f || (!fault_hit() && fprintf(*f, "%s\n", line) >= 0 && !fflush(*f)))
@@ -171,15 +210,20 @@ const struct cairn_error *journal_trouble(struct journal *j)
 }
 
 /* "20260131T120000Z-4711": when it began and who ran it. */
-static bool may_go(const char *dir, const char *name)
+static bool may_go(const struct root *here, const char *dir, const char *name)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
+    CLEANUP(json_cleanup) struct json *start = NULL;
+    struct cairn_error ignored;
     struct stat st;
-    const char *pid = strchr(name, '-');
-    if (strlen(name) < 18 || name[8] != 'T' || !pid || lstat(path_join(&a, dir, name), &st) ||
-        !S_ISDIR(st.st_mode))
+    const char *run = path_join(&a, dir, name), *pid = strchr(name, '-');
+    if (strlen(name) < 18 || name[8] != 'T' || !pid || lstat(run, &st) || !S_ISDIR(st.st_mode) ||
+        time(NULL) - st.st_mtime <= YOUNG_S)
         return false;
-    return time(NULL) - st.st_mtime > YOUNG_S && (kill((pid_t)atol(pid + 1), 0) && errno == ESRCH);
+    const char *text = root_read(here, &a, path_join(&a, run, "events.jsonl"), NULL);
+    if (text && !json_parse(text, strcspn(text, "\n"), &start, &ignored) && json_get(start, "pid"))
+        return !journal_is_running(start);
+    return kill((pid_t)atol(pid + 1), 0) && errno == ESRCH;
 }
 
 /* One level deep: a run's folder holds files only, once that link is gone.  Links are removed, never followed. */
@@ -209,7 +253,7 @@ void journal_prune(const char *state)
     /* Names begin with the time, so the oldest come first. */
     if (!root_list(&here, &a, runs.path, &names, &n))
         for (size_t i = 0; i + JOURNAL_KEEP < n; i++)
-            if (may_go(runs.path, names[i]))
+            if (may_go(&here, runs.path, names[i]))
                 remove_run(&runs, names[i]);
     root_close(&here);
 }

@@ -33,6 +33,10 @@ char *journal_path(const struct journal *j, const char *name);
 /* Starts an event; the caller adds to it and hands it to journal_add, which frees it. */
 struct json *journal_event(const char *name);
 void journal_add(struct journal *j, struct json *event);
+/* Adds to the start event which process this is; the number alone will be another's one day. */
+void journal_add_process(struct json *start);
+/* Whether the process of a start event is still there. */
+bool journal_is_running(const struct json *start);
 /* A whole file in the folder, replaced at once. */
 void journal_write_text(struct journal *j, const char *name, const char *text);
 void journal_write(struct journal *j, const char *name, const struct json *v);

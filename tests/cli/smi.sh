@@ -195,6 +195,9 @@ errors_as_nvidia_smi_has_them()
     run smi --root "$both" '--query-gpu=index, name' --format=csv
     status_is 2
     lines_are 'Field " name" is not a valid field to query.' ''
+    run smi --root "$both" --query-gpu=$'\e[31m' --format=csv
+    status_is 2
+    lines_are 'Field "?[31m" is not a valid field to query.' ''
     run smi --root "$both" --query-compute-apps=pid,uuid --format=csv
     status_is 2
     out_has 'Field "uuid" is not a valid field to query.'

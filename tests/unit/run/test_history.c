@@ -2,6 +2,7 @@
 #include "run/history.h"
 
 #include "check.h"
+#include "run/journal.h"
 #include "scratch.h"
 
 static void lists_what_ended_what_runs_and_what_was_cut(void)
@@ -33,6 +34,25 @@ static void lists_what_ended_what_runs_and_what_was_cut(void)
     CHECK_STR(history_find(scratch("state"), "20260102T000000Z-2", &a), h[1].dir);
     CHECK(!history_find(scratch("state"), "#4", &a) &&
           !history_find(scratch("state"), "20260102T000000Z-3", &a));
+    arena_release(&a);
+}
+
+/* Numbers of processes come again, after a reboot all of them. */
+static void another_process_with_that_number_is_not_the_run(void)
+{
+    struct arena a = { 0 };
+    struct history_run *h;
+    CLEANUP(json_cleanup) struct json *start = json_new_object();
+    journal_add_process(start);
+    CHECK(journal_is_running(start));
+    CLEANUP(mem_free) char *line = json_to_string(start);
+    char *ticks = strstr(line, "\"}");
+    REQUIRE(json_get(start, "process") && ticks);
+    scratch_file("again/runs/20260102T000000Z-2/events.jsonl", line);
+    ticks[-1] = ticks[-1] == '0' ? '1' : '0';
+    scratch_file("again/runs/20260101T000000Z-2/events.jsonl", line);
+    REQUIRE(history_read(scratch("again"), &a, &h) == 2);
+    CHECK(h[0].running && !h[1].running);
     arena_release(&a);
 }
 
@@ -68,6 +88,7 @@ int main(void)
 {
     RUN(names_of_runs_are_told_from_files);
     RUN(lists_what_ended_what_runs_and_what_was_cut);
+    RUN(another_process_with_that_number_is_not_the_run);
     RUN(no_folder_is_no_history);
     return check_done();
 }
