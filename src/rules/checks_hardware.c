@@ -29,6 +29,11 @@ struct finding check_gpu_present(const struct look *l)
             "under WSL the GPU is reached through librocdxg, not through KFD; only a program that uses it "
             "can tell",
             "cairn doctor --probe");
+    if (l->facts->host.kfd_unreadable)
+        return found_unknown("whether there is an AMD GPU is not known",
+                             l->facts->problems.n ? l->facts->problems.text[0]
+                                                  : "not all of KFD's topology in /sys/class/kfd is readable",
+                             "cairn gpu --verbose");
     return found(
         CHECK_FAIL, "no AMD GPU found",
         "neither KFD nor DRM knows a device of vendor 1002; training with ROCm needs an AMD GPU (gfx900 or "

@@ -213,8 +213,12 @@ static void warn_of_gpu(struct work *w)
 {
     const struct gpu_facts *g = w->plan->gpu;
     if (!g)
-        work_warn(w, w->f->n_gpus ? "none of the GPUs can be used by ROCm, so there is nothing to plan for"
-                                  : "there is no AMD GPU, so there is nothing to plan for");
+        work_warn(
+            w,
+            w->f->n_gpus ? "none of the GPUs can be used by ROCm, so there is nothing to plan for"
+            : w->f->host.kfd_unreadable
+                ? "KFD's topology in /sys/class/kfd cannot be read, so nothing is known of GPUs to plan for"
+                : "there is no AMD GPU, so there is nothing to plan for");
     else if (!g->gfx.s)
         work_warn(w, "the chip of GPU %d is not known (--gfx NAME tells it)", g->hip_index);
     else if (!gfx_find(g->gfx.s))

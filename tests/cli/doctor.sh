@@ -331,6 +331,19 @@ the_probe_confirms_the_prediction()
     out_has 'Found: works'
 }
 
+# What cannot be read is not known, which is not the same as not there.
+a_topology_that_cannot_be_read()
+{
+    mkdir -p unread/sys/class/kfd/kfd/topology
+    touch unread/sys/class/kfd/kfd/topology/nodes
+    run doctor --json --root unread
+    json_is 'any(c["id"] == "gpu-present" and c["status"] == "unknown" for c in d["checks"])'
+    run smi --root unread
+    err_has 'cannot be read'
+    run env --json --root unread
+    json_is 'any("cannot be read" in w for w in d["warnings"])'
+}
+
 # The working folder may be a clone of anything.
 the_probe_runs_nothing_of_the_working_folder()
 {
@@ -522,6 +535,7 @@ it one_group_can_be_asked_for
 it what_does_not_apply_is_shown_when_asked_for
 it the_chip_can_be_told
 it the_probe_confirms_the_prediction
+it a_topology_that_cannot_be_read
 it the_probe_runs_nothing_of_the_working_folder
 it the_probe_contradicts_the_prediction
 it wrong_numbers_are_found
