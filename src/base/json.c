@@ -140,14 +140,32 @@ void json_cleanup(struct json **v)
     json_free(*v);
 }
 
-int json_parse(const char *text, size_t len, struct json **out, struct cairn_error *err)
+static int parse(const char *text, size_t len, size_t flags, struct json **out, struct cairn_error *err)
 {
     json_error_t e;
-    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
+    json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES | flags, &e);
+    if (!v && json_error_code(&e) == json_error_null_character)
+        return cairn_fail(err, CAIRN_EFORMAT, "line %d: a text holds \\u0000", e.line);
     if (!v)
         return cairn_fail(err, CAIRN_EFORMAT, "line %d: %s", e.line, e.text);
     *out = outer(v);
     return 0;
+}
+
+int json_parse(const char *text, size_t len, struct json **out, struct cairn_error *err)
+{
+    return parse(text, len, 0, out, err);
+}
+
+int json_parse_nul(const char *text, size_t len, struct json **out, struct cairn_error *err)
+{
+    return parse(text, len, JSON_ALLOW_NUL, out, err);
+}
+
+const char *json_bytes(const struct json *v, size_t *n)
+{
+    *n = json_string_length(inner(v));
+    return json_string_value(inner(v));
 }
 
 int json_read_object(const char *path, struct json **out, struct cairn_error *err)

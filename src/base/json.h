@@ -35,9 +35,12 @@ void json_cleanup(struct json **v); /* for CLEANUP */
 int json_parse(const char *text, size_t len, struct json **out, struct cairn_error *err);
 /* A file that holds one object, a configuration of no more than a MiB.  The message names the file. */
 int json_read_object(const char *path, struct json **out, struct cairn_error *err);
+/* The same for text that may hold NUL characters; json_text ends at the first, json_bytes does not. */
+int json_parse_nul(const char *text, size_t len, struct json **out, struct cairn_error *err);
 /* Look-ups return NULL (or the default) when v is NULL, has another type, or has no such key. */
 const struct json *json_get(const struct json *v, const char *key);
 const char *json_text(const struct json *v);
+const char *json_bytes(const struct json *v, size_t *n);
 bool json_bool(const struct json *v, bool otherwise);
 int64_t json_int(const struct json *v, int64_t otherwise);
 double json_number(const struct json *v, double otherwise); /* whole or not */

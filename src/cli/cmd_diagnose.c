@@ -45,10 +45,21 @@ static void feed_rest(void *to, const char *bytes, size_t n)
     diagnoser_feed(r->d, bytes + skipped, n - skipped);
 }
 
-static int read_log(struct diagnoser *d, const char *path, struct cairn_error *err)
+static int read_log(struct diagnoser *d, const char *path, struct diagnose_context *ctx,
+                    struct cairn_error *err)
 {
-    diagnoser_mark_file(d, str_eq(path, "-") ? "standard input" : path);
-    return logfile_read(path, feed, d, err);
+    bool cut = false;
+    const char *name = str_eq(path, "-") ? "standard input" : path;
+    diagnoser_mark_file(d, name);
+    if (logfile_read(path, feed, d, &cut, err))
+        return -1;
+    ctx->cut |= cut;
+    if (cut) {
+        CLEANUP(str_release) struct str clean = { 0 };
+        str_add_clean(&clean, name, strlen(name));
+        fprintf(stderr, "cairn: %s is cut short: its end, where an error may stand, is missing\n", clean.s);
+    }
+    return 0;
 }
 
 static bool is_file(const char *path)
@@ -62,7 +73,7 @@ static struct json *read_json(const char *path)
     CLEANUP(str_release) struct str text = { 0 };
     struct json *v = NULL;
     struct cairn_error err = { 0 };
-    if (is_file(path) && !logfile_read(path, logfile_into_str, &text, &err))
+    if (is_file(path) && !logfile_read(path, logfile_into_str, &text, NULL, &err))
         json_parse(text.s, text.len, &v, &err);
     return v;
 }
@@ -130,12 +141,12 @@ static int read_journal(struct diagnoser *d, const char *dir, struct operand_con
     CLEANUP(json_cleanup) struct json *known = read_json(arena_printf(a, "%s/" CONTEXT_FILE, dir));
     if (to->wants_machine || !context_take(known, a, to->facts, ctx)) {
         /* As far as it is told in texts. */
-        if (is_file(env) && read_log(d, env, err))
+        if (is_file(env) && read_log(d, env, ctx, err))
             return -1;
         feed_changes(d, tries);
     }
     diagnoser_mark_file(d, log);
-    return logfile_read(log, feed_rest, &rest, err);
+    return logfile_read(log, feed_rest, &rest, NULL, err);
 }
 
 /* "…/log" beside "events.jsonl" is part of a journal. */
@@ -155,7 +166,7 @@ static int read_operand(struct diagnoser *d, const char *path, struct operand_co
     const char *journal = folder ? path : journal_of(path, a);
     if (!there && run_history_dir(path, a, &journal, err)) /* a file of that name comes first */
         return -1;
-    return journal ? read_journal(d, journal, to, a, err) : read_log(d, path, err);
+    return journal ? read_journal(d, journal, to, a, err) : read_log(d, path, to->ctx, err);
 }
 
 static bool is_record(const char *path)

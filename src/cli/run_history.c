@@ -186,7 +186,7 @@ int run_log(const char *name)
         bool is_log = i + 1 == ARRAY_LEN(parts);
         if (!is_log && stat(path, &st))
             continue;
-        if (logfile_read(path, print_bytes_of, NULL, &err))
+        if (logfile_read(path, print_bytes_of, NULL, NULL, &err))
             return print_error(&err);
         if (is_log)
             fprintf(stderr, "cairn: %s\n", path);

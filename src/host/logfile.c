@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-int logfile_read(const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
+int logfile_read(const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to, bool *cut,
                  struct cairn_error *err)
 {
     int fd = str_eq(path, "-") ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return cairn_fail_errno(err, "open %s", path);
-    return unpack_gzip(fd, path, take, to, err);
+    return unpack_gzip(fd, path, take, to, cut, err);
 }
 
 void logfile_into_str(void *to, const char *bytes, size_t n)

@@ -4,10 +4,12 @@
 #define CAIRN_HOST_LOGFILE_H
 
 #include "base/error.h"
+#include <stdbool.h>
 #include <stddef.h>
 
-/* A gzip file that is cut short gives what it has, and is no error: so does a log that is still written. */
-int logfile_read(const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
+/* A gzip file that is cut short gives what it has, and is no error: so does a log that is still written.  *cut (or NULL) is
+ * set then, and else left alone. */
+int logfile_read(const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to, bool *cut,
                  struct cairn_error *err);
 /* For take: to is a struct str *. */
 void logfile_into_str(void *to, const char *bytes, size_t n);

@@ -101,7 +101,7 @@ static void gz_done(gzFile *f)
 }
 
 int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
-                struct cairn_error *err)
+                bool *cut, struct cairn_error *err)
 {
     char buf[GZIP_PIECE];
     int n, code = Z_OK;
@@ -114,6 +114,8 @@ int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *byt
     while ((n = gzread(f, buf, sizeof(buf))) > 0)
         take(to, buf, (size_t)n);
     const char *why = gzerror(f, &code);
+    if (code == Z_BUF_ERROR && cut)
+        *cut = true;
     if (n == 0 || code == Z_BUF_ERROR)
         return 0;
     if (code == Z_ERRNO)

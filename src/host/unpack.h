@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "host/binary.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,9 +21,9 @@ int unpack_start(struct unpack *u, enum unpack_method method, const struct binar
                  uint64_t end, void *out, size_t want, size_t *got, struct cairn_error *err);
 void unpack_release(struct unpack *u);
 
-/* All of a gzip file, or of one that is none, as it is.  One that is cut short gives what it has, and is no error.
- * Closes fd; path is for messages. */
+/* All of a gzip file, or of one that is none, as it is.  One that is cut short gives what it has, and is no error; *cut
+ * (or NULL) is set then, and else left alone.  Closes fd; path is for messages. */
 int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
-                struct cairn_error *err);
+                bool *cut, struct cairn_error *err);
 
 #endif

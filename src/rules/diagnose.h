@@ -91,6 +91,7 @@ struct diagnose_context {
     bool own_torch;    /* the facts' PyTorch is the run's, also where the chip is another than theirs */
     int64_t exit_code; /* exit status, or 128 + signal; -1: not known */
     bool hung;         /* a watchdog stopped it */
+    bool cut;          /* the end of the log is missing */
     bool memory_guard; /* a guard stopped it because the host's memory ran out */
     enum diagnose_gpu_use gpu_use; /* of one that hung */
     const char *hang_file;         /* where each process of one that hung was written down; or NULL */

@@ -348,6 +348,9 @@ static void conclude_quiet(struct judgement *j)
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.45);
     } else if (bad) {
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
+    } else if (!ended && j->ctx->cut) {
+        j->reason = "the log is cut short, and its end is missing";
+        conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, 0.5);
     } else if (ended || went_on(j)) {
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, ended ? 0.95 : 0.85);
     } else {

@@ -52,7 +52,9 @@ static int add_folder(struct text_source *s, const char *folder, int depth, stru
             continue;
         if (S_ISREG(st.st_mode))
             add_file(s, path.s, (uint64_t)st.st_size);
-        else if (S_ISDIR(st.st_mode) && !link && depth < DEEPEST && add_folder(s, path.s, depth + 1, err))
+        else if (S_ISDIR(st.st_mode) && !link && depth == DEEPEST)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s is more than %d folders deep", s->path, DEEPEST);
+        else if (S_ISDIR(st.st_mode) && !link && add_folder(s, path.s, depth + 1, err))
             return -1;
     }
     return 0;
@@ -257,7 +259,7 @@ static int read_line(const struct reader *r, const char *s, size_t n, size_t lin
     const char *path = r->file->path, *key = out->text_key;
     if (is_blank(s, n))
         return 0;
-    if (json_parse(s, n, &v, &why))
+    if (json_parse_nul(s, n, &v, &why))
         return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: not JSON: %s", path, line, why.msg);
     const struct json *value = json_get(v, key);
     if (!value) {
@@ -266,9 +268,11 @@ static int read_line(const struct reader *r, const char *s, size_t n, size_t lin
         return first.key ? cairn_hint(err, "its first key is \"%s\"; data.text_key names another", first.key)
                          : -1;
     }
-    if (!json_text(value))
+    size_t len;
+    const char *text = json_bytes(value, &len);
+    if (!text)
         return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: \"%s\" is not a text", path, line, key);
-    struct text_source_part part = { json_text(value), strlen(json_text(value)), true, true };
+    struct text_source_part part = { text, len, true, true };
     return part.n ? out->fn(out->context, &part, err) : 0;
 }
 

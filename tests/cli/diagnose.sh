@@ -224,6 +224,14 @@ refuses_bad_input()
         status_is 2
         out_is_empty
     done
+    { seq -f 'steps: 1%%|x| %.0f/9000 [00:01<01:00, 1.1it/s, avr_loss=0.1]' 9000; echo 'RuntimeError: HIP error: invalid device function'; } | gzip >whole.gz
+    head -c 9000 whole.gz >cut.gz
+    run diagnose -n --json whole.gz
+    json_is 'd["class"] == "no-kernel-image"'
+    run diagnose -n --json cut.gz
+    status_is 1
+    json_is 'd["class"] == "unknown"'
+    err_has 'cut.gz'
     head -c 100 /dev/urandom | gzip | head -c 40 >cut.gz
     run diagnose -n --json cut.gz
     [ "$status" -le 1 ] || fail "exit $status"

@@ -78,8 +78,24 @@ static void a_folder_is_sorted(void)
     CHECK_HAS(documents("g", ""), "no file in this folder");
 }
 
+/* Nothing is left out without a word. */
+static void a_folder_too_deep(void)
+{
+    char path[300] = "deep";
+    for (int i = 0; i < 66; i++)
+        strcat(path, "/d");
+    strcat(path, "/x.txt");
+    tree_put(&dir, path, "text");
+    CHECK_HAS(documents("deep", ""), "64 folders deep");
+}
+
 static void lines_of_json(void)
 {
+    static const char nul[] = "{\"text\":\"a\\u0000b\"}\n";
+    CLEANUP(str_release) struct str got = { 0 };
+    tree_put(&dir, "nul.jsonl", nul);
+    CHECK(!read_into(tree_path(&dir, "nul.jsonl"), "text", &got, NULL));
+    CHECK(got.len == 5 && !memcmp(got.s, "[a\0b]", 5));
     tree_put(&dir, "l.jsonl",
              "{\"text\":\"a\\nb\",\"n\":1}\r\n\n  \n{\"text\":\"\"}\n{\"text\":\"\xc3\xa9\"}");
     CHECK_STR(documents("l.jsonl", "text"), "[a\nb][\xc3\xa9]");
@@ -177,6 +193,7 @@ int main(void)
     RUN(a_file_is_a_document);
     RUN(what_is_no_text);
     RUN(a_folder_is_sorted);
+    RUN(a_folder_too_deep);
     RUN(lines_of_json);
     RUN(long_lines);
     RUN(large_files_come_in_parts);
