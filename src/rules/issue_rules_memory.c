@@ -169,6 +169,7 @@ const struct issue_rule issue_rules_memory[] = {
     { "HeaderTooSmall", NULL, NULL, ISSUE_SAFETENSORS, 94, 0, "safetensors, tensor.rs" },
     { "InvalidHeader", NULL, "HTTP|requests", ISSUE_SAFETENSORS, 90, 0, "safetensors, tensor.rs" },
     { "header too large", "safetensor|deserial", NULL, ISSUE_SAFETENSORS, 94, 0, "safetensors, tensor.rs" },
+    { "safetensors file is incomplete", NULL, NULL, ISSUE_SAFETENSORS, 92, 0, "ComfyUI, comfy/utils.py" },
     { "file not fully covered", NULL, NULL, ISSUE_SAFETENSORS, 94, 0, "safetensors, tensor.rs" },
     { "SafetensorError", NULL, "serializing: I|code: 28|No space|StorageFull", ISSUE_SAFETENSORS, 72, 0,
       "safetensors" },

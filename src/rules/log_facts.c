@@ -47,6 +47,25 @@ static struct log_find see_done(struct log_facts *f, const char *s, size_t n, si
     return nothing;
 }
 
+/* ComfyUI says how long a prompt took, also when it failed. */
+static struct log_find see_prompt(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    f->prompt_failed = false;
+    return see_busy(f, s, n, at);
+}
+
+static struct log_find see_prompt_failed(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    f->prompt_failed = true;
+    log_progress_stage(&f->progress, LOG_STAGE_NONE);
+    return log_trace_word(s, n, at);
+}
+
+static struct log_find see_prompt_done(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    return f->prompt_failed ? nothing : see_done(f, s, n, at);
+}
+
 static struct log_find see_loss(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     return log_progress_loss(&f->progress, s, n, at);
@@ -215,7 +234,8 @@ static const struct {
     { "step", see_step },
     { "epoch", see_epoch },
     { "requested to load", see_busy },
-    { "got prompt", see_busy },
+    { "got prompt", see_prompt },
+    { "exception during processing", see_prompt_failed },
     { "loading", see_busy },
     { "load model", see_busy },
     { "compiling", see_busy },
@@ -229,7 +249,7 @@ static const struct {
     { "caching latents", see_busy },
     { "running training", see_busy },
     { "starting training", see_busy },
-    { "prompt executed in", see_done },
+    { "prompt executed in", see_prompt_done },
     { "saved", see_done },
     { "train_runtime", see_done },
     { "raining complete", see_done },

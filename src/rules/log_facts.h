@@ -69,6 +69,7 @@ struct log_facts {
     struct log_oom oom;
     struct log_progress progress;
     bool loading; /* of LOG_STAGE_BUSY: it is weights that are loaded */
+    bool prompt_failed;
     struct log_killed killed;
     int asked_for; /* lines in which the answer to "is there a GPU" may come */
     bool asked_by_root, answered_no;

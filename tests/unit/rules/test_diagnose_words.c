@@ -106,6 +106,14 @@ static void steps_and_ends_speak_for_a_run(void)
         FINE("{'train_runtime': 91.2, 'train_loss': 1.75}\n"),
         FINE("Test Error: \n Accuracy: 37.4%, Avg loss: 2.171335 \n\nDone!\n"),
         FINE("kernel: kfd kfd: amdgpu: added device 1002:744c\nkernel: [drm] Initialized amdgpu 3.64.0\n"),
+        FINE(
+            "got prompt\n!!! Exception during processing !!! nothing known\nPrompt executed in 0.02 seconds\n"
+            "got prompt\nRequested to load Flux\nPrompt executed in 18.14 seconds\n"),
+        UNKNOWN(
+            "got prompt\n!!! Exception during processing !!! nothing known\nPrompt executed in 4.65 seconds\n"),
+        { "got prompt\n!!! Exception during processing !!! No module named 'flash_attn'\n"
+          "Prompt executed in 4.65 seconds\n",
+          -1, "gfx1100", "attention-experimental", NULL, false },
         ENDED("Requested to load AutoencoderKL\n"),
         ENDED("Loading pipeline components...: 100%|####| 7/7 [00:01<00:00,  5.1it/s]\n"),
         ENDED("hello there\n"),
