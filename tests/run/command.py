@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import tap
-from supervised import DATA, Home
+from supervised import CAIRN, DATA, Home
 
 MKTREE = os.path.join(DATA, '../tools/mktree.py')
 HALO = os.path.join(DATA, 'sysfs/gfx1151-strixhalo-aurora-112g-gtt')
@@ -213,6 +213,18 @@ def what_was_kept_is_not_told():
                 yield f'{options}: {home.events()}'
 
 
+def a_run_inside_has_its_own_plan():
+    with Home() as home:
+        tree(home, 'real', HALO_TORCH)
+        home.file('train.py', 'import time\ntime.sleep(0.5)\n')
+        done = home.run('--root', HALO, '--', CAIRN, 'run', '--no-env', '--with', 'AMD_SERIALIZE_KERNEL=3', '--',
+                        'real/venv/bin/python3', 'train.py')
+        for run in home.runs():
+            with open(run + '/events.jsonl', encoding='utf-8') as f:
+                if any(json.loads(line)['event'] == 'environment' for line in f):
+                    yield f'{done}'
+
+
 def the_torch_that_is_loaded_is_planned_for():
     """Nothing told which PyTorch the command imports; the first attempt shows it, and the second one has its plan."""
     with Home() as home:
@@ -257,6 +269,7 @@ tap.run([
     what_a_script_undoes_is_told,
     what_a_script_undoes_counts_in_the_diagnosis,
     what_was_kept_is_not_told,
+    a_run_inside_has_its_own_plan,
     the_torch_that_is_loaded_is_planned_for,
     a_wrong_plan_is_told,
 ])
