@@ -3,8 +3,10 @@
 
 #include "base/cleanup.h"
 #include "base/match.h"
-#include "rules/log_windows.h"
 #include "rules/log_see.h"
+#include "rules/log_windows.h"
+#include "rules/log_facts.h"
+
 #include <ctype.h>
 #include <string.h>
 

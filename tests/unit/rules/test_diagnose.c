@@ -5,45 +5,12 @@
 #include "base/cleanup.h"
 #include "base/match.h"
 #include "base/str.h"
+#include "asking.h"
 #include "check.h"
 #include "machine.h"
 #include "rules/issue_rules.h"
 
-struct answer {
-    struct arena arena;
-    struct diagnosis d;
-    bool saw_step;
-};
-
-static struct answer ask(const char *log, struct diagnose_context ctx)
-{
-    struct answer a = { 0 };
-    struct cairn_error err = { 0 };
-    struct diagnoser *d = NULL;
-    if (diagnoser_new(&d, &err)) {
-        printf("Bail out! %s\n", err.msg);
-        exit(1);
-    }
-    diagnoser_feed(d, log, strlen(log));
-    diagnoser_finish(d, &ctx, &a.arena, &a.d);
-    a.saw_step = diagnoser_saw_step(d);
-    diagnoser_free(d);
-    return a;
-}
-
-static void release(struct answer *a)
-{
-    arena_release(&a->arena);
-}
-#define ANSWER CLEANUP(release) struct answer
-
 static const struct diagnose_context nothing = { .exit_code = -1 };
-
-static void check_class(const char *log, struct diagnose_context ctx, const char *want)
-{
-    ANSWER a = ask(log, ctx);
-    CHECK_STR(a.d.class_id, want);
-}
 
 /* The set that holds name, or NULL. */
 static const char *set_by(const struct diagnosis *d, const char *name, size_t *rung)
@@ -310,19 +277,6 @@ static void a_line_is_promised_only_where_there_is_one(void)
     CHECK(!foreign.d.n_evidence && !strstr(foreign.d.cause, "below"));
 }
 
-static void the_other_gpu_is_named(void)
-{
-    struct machine m;
-    machine_both(&m);
-    ANSWER a = ask("rocBLAS error: Cannot read TensileLibrary.dat: Illegal seek for GPU arch : gfx1036\n",
-                   (struct diagnose_context){ .exit_code = 134, .facts = &m.facts });
-    CHECK_STR(a.d.class_id, "wrong-gpu");
-    CHECK_INT(a.d.fixes[0].action, DIAGNOSE_ACT_OTHER_GPU);
-    CHECK_STR(a.d.fixes[0].set[0].name, "ROCR_VISIBLE_DEVICES");
-    CHECK_STR(a.d.fixes[0].set[0].value, "0");
-    machine_release(&m);
-}
-
 static void advice_is_no_setting(void)
 {
     ANSWER a = ask(OOM("2.00", "24.00", "0.50", "23.00", "0.20"), nothing);
@@ -574,29 +528,6 @@ static void every_rule_can_be_met(void)
         }
 }
 
-static void every_class_is_told(void)
-{
-    for (int i = 0; i < N_ISSUES; i++) {
-        CHECK(issue_classes[i].id && issue_classes[i].about && issue_classes[i].cause);
-        size_t fixes = 0;
-        for (const struct issue_fix *f = issue_fixes; f->text; f++)
-            fixes += f->issue == (enum issue)i;
-        CHECK(fixes > 0 || i == ISSUE_NOT_ROCM || i == ISSUE_NO_FAILURE);
-        CHECK_STR(diagnose_class((size_t)i).id, issue_classes[i].id);
-    }
-    CHECK(!diagnose_class(N_ISSUES).id);
-}
-
-static void a_rung_changes_one_thing(void)
-{
-    for (const struct issue_fix *f = issue_fixes; f->text; f++) {
-        /* Which GPU is chosen is one thing, whatever variables say it. */
-        CHECK(!f->set || (strchr(f->set, '=') && (!f->unset || f->action == DIAGNOSE_ACT_OTHER_GPU)));
-        CHECK(f->action != DIAGNOSE_ACT_ENV || f->set || f->unset);
-        CHECK(f->action != DIAGNOSE_ACT_NONE || (!f->set && !f->unset));
-    }
-}
-
 /* A package goes into the environment that failed, never into a new one. */
 static void commands_name_the_environment_of_the_log(void)
 {
@@ -619,66 +550,6 @@ static void commands_name_the_environment_of_the_log(void)
     CHECK(!has_text(&unnamed.d, "-m venv") && !has_text(&named.d, "-m venv"));
 }
 
-/* What Windows does not have is in rows for Linux, or in those for a run that cairn watched. */
-static void rows_for_any_system_fit_any(void)
-{
-    static const char words[] =
-        "sudo|dmesg|/dev/|/etc/|docker|container|cairn run|cairn doctor|amdgpu|rocminfo|kernel parameter|udev";
-    static const enum fix_when watched[] = { FIX_BY_GUARD,  FIX_BY_WATCH,      FIX_STAGE,        FIX_LOADING,
-                                             FIX_LIMIT_LOW, FIX_LOADING_STAGE, FIX_LIMIT_UNKNOWN };
-    for (const struct issue_fix *f = issue_fixes; f->text; f++) {
-        bool exempt = f->os == FIX_ON_LINUX || f->set || f->unset || strstr(f->text, "{cmd_");
-        for (size_t i = 0; i < ARRAY_LEN(watched); i++)
-            exempt |= f->when == watched[i];
-        if (!exempt && match_any(f->text, strlen(f->text), words))
-            CHECK_FAIL_("for any system: %s", f->text);
-    }
-}
-
-/* Without a card the small GPU is the right one. */
-static void a_small_gpu_alone(void)
-{
-    static const char missing[] = "RuntimeError: HIP error: invalid device function\n";
-    struct machine m;
-    machine_both(&m);
-    m.facts.env = NULL;
-    struct diagnose_context ctx = { .exit_code = 1, .facts = &m.facts };
-    m.gpus[0] = m.gpus[1];
-    m.gpus[0].hip_index = 0;
-    m.facts.n_gpus = 1;
-    m.facts.default_gpu = 0;
-    check_class(missing, ctx, "no-kernel-image");
-    check_class(
-        "rocBLAS error: Cannot read TensileLibrary.dat: No such file or directory for GPU arch : gfx1036\n",
-        ctx, "tensile-missing");
-    machine_release(&m);
-    check_class(missing, (struct diagnose_context){ .exit_code = 1, .gfx = "gfx1036" }, "wrong-gpu");
-}
-
-/* Variables that leave no card in sight are proof, those that hide the other one are none. */
-static void a_gpu_that_is_hidden(void)
-{
-    static const char missing[] = "RuntimeError: HIP error: invalid device function\n";
-    static const struct {
-        const char *env[3], *want;
-    } rows[] = {
-        { { "HIP_VISIBLE_DEVICES=1" }, "wrong-gpu" },
-        { { "ROCR_VISIBLE_DEVICES=1" }, "wrong-gpu" },
-        { { "ROCR_VISIBLE_DEVICES=1,0", "HIP_VISIBLE_DEVICES=0" }, "wrong-gpu" },
-        { { "HIP_VISIBLE_DEVICES=1,0" }, "wrong-gpu" }, /* it comes first */
-        { { "HIP_VISIBLE_DEVICES=0,1" }, "no-kernel-image" },
-        { { "HIP_VISIBLE_DEVICES=0" }, "no-kernel-image" },
-        { { "CUDA_VISIBLE_DEVICES=1", "HIP_VISIBLE_DEVICES=0" }, "no-kernel-image" },
-    };
-    struct machine m;
-    machine_both(&m);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        check_class(missing,
-                    (struct diagnose_context){ .exit_code = 1, .facts = &m.facts, .env = rows[i].env },
-                    rows[i].want);
-    machine_release(&m);
-}
-
 int main(void)
 {
     RUN(the_supervisor_knows_more);
@@ -697,7 +568,6 @@ int main(void)
     RUN(a_limit_that_is_wide_enough_is_left_alone);
     RUN(host_memory_is_the_gpus_on_an_apu);
     RUN(a_line_is_promised_only_where_there_is_one);
-    RUN(the_other_gpu_is_named);
     RUN(advice_is_no_setting);
     RUN(evidence_is_clean);
     RUN(files_are_told_apart);
@@ -706,11 +576,6 @@ int main(void)
     RUN(the_killed_process_may_be_the_trainer);
     RUN(a_reset_has_many_symptoms);
     RUN(every_rule_can_be_met);
-    RUN(every_class_is_told);
-    RUN(a_rung_changes_one_thing);
-    RUN(rows_for_any_system_fit_any);
-    RUN(a_small_gpu_alone);
-    RUN(a_gpu_that_is_hidden);
     RUN(commands_name_the_environment_of_the_log);
     return check_done();
 }

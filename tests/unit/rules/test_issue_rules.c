@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables of classes and ladders themselves. */
+#include "rules/issue_rules.h"
+
+#include "base/cleanup.h"
+#include "base/match.h"
+#include "check.h"
+
+static void every_class_is_told(void)
+{
+    for (int i = 0; i < N_ISSUES; i++) {
+        CHECK(issue_classes[i].id && issue_classes[i].about && issue_classes[i].cause);
+        size_t fixes = 0;
+        for (const struct issue_fix *f = issue_fixes; f->text; f++)
+            fixes += f->issue == (enum issue)i;
+        CHECK(fixes > 0 || i == ISSUE_NOT_ROCM || i == ISSUE_NO_FAILURE);
+        CHECK_STR(diagnose_class((size_t)i).id, issue_classes[i].id);
+    }
+    CHECK(!diagnose_class(N_ISSUES).id);
+}
+
+static void a_rung_changes_one_thing(void)
+{
+    for (const struct issue_fix *f = issue_fixes; f->text; f++) {
+        /* Which GPU is chosen is one thing, whatever variables say it. */
+        CHECK(!f->set || (strchr(f->set, '=') && (!f->unset || f->action == DIAGNOSE_ACT_OTHER_GPU)));
+        CHECK(f->action != DIAGNOSE_ACT_ENV || f->set || f->unset);
+        CHECK(f->action != DIAGNOSE_ACT_NONE || (!f->set && !f->unset));
+    }
+}
+
+/* What Windows does not have is in rows for Linux, or in those for a run that cairn watched. */
+static void rows_for_any_system_fit_any(void)
+{
+    static const char words[] =
+        "sudo|dmesg|/dev/|/etc/|docker|container|cairn run|cairn doctor|amdgpu|rocminfo|kernel parameter|udev";
+    static const enum fix_when watched[] = { FIX_BY_GUARD,  FIX_BY_WATCH,      FIX_STAGE,        FIX_LOADING,
+                                             FIX_LIMIT_LOW, FIX_LOADING_STAGE, FIX_LIMIT_UNKNOWN };
+    for (const struct issue_fix *f = issue_fixes; f->text; f++) {
+        bool exempt = f->os == FIX_ON_LINUX || f->set || f->unset || strstr(f->text, "{cmd_");
+        for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+            exempt |= f->when == watched[i];
+        if (!exempt && match_any(f->text, strlen(f->text), words))
+            CHECK_FAIL_("for any system: %s", f->text);
+    }
+}
+
+int main(void)
+{
+    RUN(every_class_is_told);
+    RUN(a_rung_changes_one_thing);
+    RUN(rows_for_any_system_fit_any);
+    return check_done();
+}
