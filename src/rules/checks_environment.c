@@ -71,7 +71,7 @@ struct finding check_override(const struct look *l)
     if (found_harmful(l, is_override, &bad))
         return bad;
     const struct plan_var *kept = find_kept(l, is_override);
-    return kept ? found_ok(l, "%s=%s fits this chip and this PyTorch", kept->name, kept->value)
+    return kept ? found_ok(l, "%s=%s: %s", kept->name, kept->value, kept->why)
                 : found_ok(l, "HSA_OVERRIDE_GFX_VERSION is not set");
 }
 
