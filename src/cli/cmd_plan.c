@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -62,7 +63,9 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
     bool one = g->api == GPU_API_HOST || g->unified;
     uint64_t bound = p->device_bytes + (one ? p->host_bytes : 0);
     char text[32];
-    printf("%s, %s: %s\n", g->name, g->title, o->why_device);
+    CLEANUP(str_release) struct str device = { 0 };
+    str_addf(&device, "%s, %s: %s", g->name, g->title, o->why_device);
+    print_wrapped(stdout, device.s, 2, print_width());
     printf("%.2f M parameters, %.2f M of them trained, in %s\n\n", (double)p->parameters / 1e6,
            (double)p->trained / 1e6, p->storage);
     printf("%-16s %12s %12s\n", "", "DEVICE", "HOST");

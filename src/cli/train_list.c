@@ -40,45 +40,69 @@ static enum print_color color_of(enum run_state s)
                                : COLOR_YELLOW;
 }
 
-static int name_width(const struct run_row *rows, size_t n)
+/* As narrow as what is in them allows: a terminal has 80 columns, and the folder comes last. */
+struct widths {
+    int name, model, steps;
+};
+
+static void widen(int *width, int most, const char *text)
 {
-    int widest = 4;
-    for (size_t i = 0; i < n; i++) {
-        int w = print_columns(rows[i].info.name);
-        widest = w > widest ? w : widest;
-    }
-    return widest < 32 ? widest : 32;
+    int w = print_columns(text);
+    *width = w < *width ? *width : w < most ? w : most;
 }
 
-static void print_row(const struct run_row *r, int width)
+static const char *steps_text(const struct run_row *r, char buf[48])
+{
+    if (r->info.steps)
+        snprintf(buf, 48, "%" PRIu64 "/%" PRIu64, r->done, r->info.steps);
+    else
+        snprintf(buf, 48, "%" PRIu64, r->done);
+    return buf;
+}
+
+static const char *model_text(const struct run_row *r)
+{
+    return r->info.model ? r->info.model : "-";
+}
+
+static struct widths widths_of(const struct run_row *rows, size_t n)
+{
+    struct widths w = { 4, 5, 5 };
+    char steps[48];
+    for (size_t i = 0; i < n; i++) {
+        widen(&w.name, 32, rows[i].info.name);
+        widen(&w.model, 18, model_text(&rows[i]));
+        widen(&w.steps, 15, steps_text(&rows[i], steps));
+    }
+    return w;
+}
+
+static void print_row(const struct run_row *r, struct widths w)
 {
     char steps[48], loss[24] = "-", age[24];
-    if (r->info.steps)
-        snprintf(steps, sizeof(steps), "%" PRIu64 "/%" PRIu64, r->done, r->info.steps);
-    else
-        snprintf(steps, sizeof(steps), "%" PRIu64, r->done);
     if (r->has_loss)
         snprintf(loss, sizeof(loss), "%.4g", r->loss);
-    print_cell(stdout, r->info.name, width);
+    print_cell(stdout, r->info.name, w.name);
     putchar(' ');
-    print_cell(stdout, r->info.model ? r->info.model : "-", 18);
-    printf(" %15s %9s  %s%-9s%s %8s  ", steps, loss, print_color(color_of(r->info.state)),
-           run_state_name(r->info.state), print_color(COLOR_PLAIN), age_text(age_of(r), age));
+    print_cell(stdout, model_text(r), w.model);
+    printf(" %*s %8s %s%-9s%s %7s  ", w.steps, steps_text(r, steps), loss,
+           print_color(color_of(r->info.state)), run_state_name(r->info.state), print_color(COLOR_PLAIN),
+           age_text(age_of(r), age));
     print_padded(stdout, r->dir, 0);
     putchar('\n');
 }
 
 static void print_table(const struct run_row *rows, size_t n)
 {
-    int width = name_width(rows, n);
+    struct widths w = widths_of(rows, n);
     if (!n) {
         puts("there are no training runs");
         return;
     }
-    printf("%s%-*s %-18s %15s %9s  %-9s %8s  %s%s\n", print_color(COLOR_BOLD), width, "NAME", "MODEL",
-           "STEPS", "LOSS", "STATE", "AGE", "FOLDER", print_color(COLOR_PLAIN));
+    printf("%s%-*s %-*s %*s %8s %-9s %7s  %s%s\n", print_color(COLOR_BOLD), w.name, "NAME", w.model, "MODEL",
+           w.steps, "STEPS", "LOSS", "STATE", "AGE", "FOLDER", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < n; i++)
-        print_row(&rows[i], width);
+        print_row(&rows[i], w);
 }
 
 static void add_count(struct json *o, const char *key, uint64_t v)
