@@ -401,7 +401,11 @@ static void add_command(struct search *s, const char *const *argv, const struct 
         s->root = live;
         s->how = found.how;
         s->guess = !s->f->command.sure;
-        add_exe(s, found.exe);
+        if (!add_exe(s,
+                     found.exe)) /* a shim of pyenv that stands for the next on PATH, or no Python at all */
+            s->f->command = (struct command_facts){
+                .given = true, .how = arena_printf(s->a, "what %s stands for is not known", found.exe)
+            };
     }
     s->root = &s->f->root;
     s->guess = s->f->root.live;

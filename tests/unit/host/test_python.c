@@ -230,6 +230,52 @@ static void strange_files_do_no_harm(void)
     CHECK_INT(p.n, 0);
 }
 
+static struct pythons find_for(struct machine *t, const char *program, const char *const *env)
+{
+    CLEANUP(root_close) struct root live = { .fd = -1 };
+    struct pythons out = { 0 };
+    const char *const command[] = { program, "train.py", NULL };
+    struct facts_options o = { .env = env, .command = command };
+    struct cairn_error err = { 0 };
+    machine_open(t, NULL, env);
+    if (root_open(&live, NULL, &err))
+        abort();
+    CHECK_INT(pythons_find(&t->f, &o, &live, &out, &err), 0);
+    return out;
+}
+
+static void what_the_command_starts_comes_first(void)
+{
+    CLEANUP(machine_release) struct machine t = machine_new();
+    venv(&t, "named", "version = 3.11.2\n");
+    venv(&t, "active", "version = 3.11.2\n");
+    machine_program(&t, "program",
+                    "\x7f"
+                    "ELF");
+    char active[512];
+    snprintf(active, sizeof(active), "VIRTUAL_ENV=%s", machine_path(&t, "active"));
+    struct pythons p = find_for(&t, machine_path(&t, "named/bin/python3"), ENV(active, "PATH=/nowhere"));
+    REQUIRE(p.n == 2);
+    CHECK_STR(p.item[0].exe, machine_path(&t, "named/bin/python3"));
+    CHECK(!p.item[0].guess && p.item[1].guess);
+    CHECK(t.f.command.given && t.f.command.sure);
+    p = find_for(&t, machine_path(&t, "program"), ENV(active, "PATH=/nowhere"));
+    REQUIRE(p.n == 1);
+    CHECK_STR(p.item[0].how, "VIRTUAL_ENV");
+    CHECK(p.item[0].guess && t.f.command.given && !t.f.command.python && t.f.command.how);
+}
+
+/* The next on PATH, which nobody has looked for. */
+static void a_shim_for_the_system_is_not_known(void)
+{
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_program(&t, "pyenv/shims/python3", "#!/usr/bin/env bash\nexec pyenv exec\n");
+    struct pythons p =
+        find_for(&t, machine_path(&t, "pyenv/shims/python3"), ENV("PYENV_VERSION=system", "PATH=/nowhere"));
+    CHECK_INT(p.n, 0);
+    CHECK(t.f.command.given && !t.f.command.sure && !t.f.command.python);
+}
+
 int main(void)
 {
     RUN(active_environment_comes_first);
@@ -242,6 +288,8 @@ int main(void)
     RUN(usual_places_in_a_capture);
     RUN(environment_in_the_working_directory);
     RUN(what_the_user_gave);
+    RUN(what_the_command_starts_comes_first);
+    RUN(a_shim_for_the_system_is_not_known);
     RUN(strange_files_do_no_harm);
     return check_done();
 }
