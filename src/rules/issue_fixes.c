@@ -80,7 +80,7 @@ const struct issue_fix issue_fixes[] = {
     UNSET(
         ISSUE_TENSILE_MISSING, FIX_ALWAYS, "ROCBLAS_TENSILE_LIBPATH",
         "remove ROCBLAS_TENSILE_LIBPATH, if it is set: a value from an old guide leads rocBLAS to files that are not there"),
-    UNSET(ISSUE_TENSILE_MISSING, FIX_LIBRARY_PATH, "LD_LIBRARY_PATH",
+    UNSET(ISSUE_TENSILE_MISSING, FIX_SECOND_ROCM, "LD_LIBRARY_PATH",
           "remove LD_LIBRARY_PATH: the rocBLAS of another ROCm may stand before PyTorch's own"),
     ADVISE_WHEN(ISSUE_TENSILE_MISSING, FIX_NO_CHIP, NAME_CHIP),
     ADVISE(ISSUE_TENSILE_MISSING, "otherwise a newer ROCm, or a rocBLAS that was built for the GPU"),
@@ -291,7 +291,7 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_NATIVE_CRASH, FIX_NO_STACK, "PYTHONFAULTHANDLER=1",
         "run once more with Python naming the line that crashes"),
     SET(ISSUE_NATIVE_CRASH, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
-    UNSET(ISSUE_NATIVE_CRASH, FIX_LIBRARY_PATH, "LD_LIBRARY_PATH",
+    UNSET(ISSUE_NATIVE_CRASH, FIX_SECOND_ROCM, "LD_LIBRARY_PATH",
           "remove LD_LIBRARY_PATH: it mixes a second ROCm into the process"),
     SET(ISSUE_NATIVE_CRASH, FIX_NOT_STARTING, "TORCHDYNAMO_DISABLE=1",
         "run without torch.compile and graphs"),

@@ -5,8 +5,6 @@
 #include "base/match.h"
 #include "rules/log_see.h"
 #include "rules/log_windows.h"
-#include "rules/log_facts.h"
-
 #include <ctype.h>
 #include <string.h>
 

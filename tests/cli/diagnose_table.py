@@ -214,6 +214,14 @@ def a_native_crash(check, where):
             check(place(answer, 'unquantised') < 99, f'{said}: no word on quantised weights')
 
 
+def a_path_that_leads_to_no_rocm_stays(check, where):
+    tensile = 'rocBLAS error: Cannot read TensileLibrary.dat: Illegal seek for GPU arch : gfx1151\n'
+    for log in ('Segmentation fault (core dumped)\n', tensile):
+        for path, goes in (('/opt/rocm/lib', True), ('/usr/local/cuda/lib64:/home/user/lib', False)):
+            answer = diagnose(log, {'LD_LIBRARY_PATH': path}, ['--exit', '139', *on('halo', 'with', where)])
+            check((place(answer, ('unset', 'LD_LIBRARY_PATH')) < 99) == goes, f'{log!r}, {path}')
+
+
 def a_library_that_crashes_while_it_starts(check, where):
     for call, library in (('rocblas_create_handle', 'rocBLAS'), ('miopenCreate', 'MIOpen')):
         answer = diagnose(f'Segmentation fault (core dumped)\n#4  0x00007f in {call} () from lib.so.4\n',
@@ -443,6 +451,7 @@ CASES = [
     the_limit_of_shared_memory,
     a_native_crash,
     a_library_that_crashes_while_it_starts,
+    a_path_that_leads_to_no_rocm_stays,
 ]
 
 
