@@ -19,8 +19,7 @@ void tensor_note(struct json *notes, const char *id, const char *fmt, ...)
     va_end(ap);
     if (!notes) {
         fputs("cairn: ", stderr);
-        print_padded(stderr, text, 0);
-        putc('\n', stderr);
+        print_wrapped(stderr, text, 7, print_width());
         return;
     }
     struct json *note = json_add_object(notes, NULL);
@@ -56,7 +55,7 @@ static void print_json(const char *in, const char *out, enum lora_dialect to, co
     json_add_text(v, "to", lora_dialect_name(to));
     json_add_int(v, "modules", (int64_t)r->modules);
     json_add_int(v, "alpha_folded", (int64_t)r->folded);
-    json_add_bool(v, "adapter_config", r->basis.config);
+    json_add_text(v, "adapter_config", *r->basis.config ? r->basis.config : NULL);
     json_add_int(v, "alpha_guessed", (int64_t)r->basis.alpha_guessed);
     tensor_note_basis(json_add_array(v, "notes"), &r->basis, r->modules);
     json_print(v, stdout);

@@ -55,7 +55,7 @@ static void print_json(const struct paths *p, const struct merge_options *o, con
     json_add_int(v, "tensors_copied", (int64_t)r->copied);
     json_add_int(v, "fp8_rescaled", (int64_t)r->rescaled);
     json_add_int(v, "written_bytes", (int64_t)r->bytes);
-    json_add_bool(v, "adapter_config", r->basis.config);
+    json_add_text(v, "adapter_config", *r->basis.config ? r->basis.config : NULL);
     json_add_int(v, "alpha_guessed", (int64_t)r->basis.alpha_guessed);
     json_add_int(v, "modules_transposed", (int64_t)r->transposed);
     json_add_int(v, "orientation_guessed", (int64_t)r->orientation_guessed);
@@ -75,6 +75,11 @@ static void print_text(const struct paths *p, const struct merge_options *o, con
         printf(" at %g", o->scale);
     printf(", %zu tensor%s changed, %zu copied, %s\n", r->changed, r->changed == 1 ? "" : "s", r->copied,
            print_bytes((int64_t)r->bytes, size));
+    if (*r->basis.config) {
+        fputs("  strength as in ", stdout);
+        print_padded(stdout, r->basis.config, 0);
+        putchar('\n');
+    }
     if (r->transposed)
         printf("  %zu transposed: the base keeps these weights as [in, out]\n", r->transposed);
     if (r->replaced)

@@ -63,7 +63,7 @@ static int find_in(struct arena *a, const char *folder, const char *const *names
     *out = NULL;
     for (size_t i = 0; i < n && !*out; i++) {
         struct stat st;
-        const char *path = arena_printf(a, "%s/%s", folder, names[i]);
+        const char *path = arena_printf(a, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/", names[i]);
         if (!fault_hit() && !stat(path, &st))
             *out = path;
         else if (errno != ENOENT && errno != ENOTDIR)

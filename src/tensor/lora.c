@@ -172,7 +172,7 @@ static int read_number(const struct tensor_source *s, const struct st_tensor *t,
 }
 
 /* What the configuration says of a module, which must agree with the matrices and with an alpha beside them. */
-static int read_config_scale(const struct lora *l, struct lora_module *m, const double *alpha,
+static int read_config_scale(struct lora *l, struct lora_module *m, const double *alpha,
                              struct cairn_error *err)
 {
     const struct adapter_config *c = &l->config;
@@ -185,6 +185,10 @@ static int read_config_scale(const struct lora *l, struct lora_module *m, const 
         return cairn_fail(err, CAIRN_EFORMAT,
                           "%s: \"r\" is %" PRIu64 " for %.150s, whose matrices in %s have rank %" PRIu64,
                           c->path, rank, path, l->source.path, m->rank);
+    bool silent = !c->alpha_is_said && said == c->alpha; /* and no pattern says it */
+    if (alpha && silent)
+        said = *alpha;
+    l->basis.alpha_default |= silent && !alpha;
     if (alpha && *alpha != said)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: \"lora_alpha\" is %g for %.150s, but %.150s in %s is %g",
                           c->path, said, path, m->part[LORA_ALPHA]->name, l->source.path, *alpha);
@@ -268,8 +272,7 @@ static int read_config(struct lora *l, const char *path, struct cairn_error *err
         return -1;
     if (!l->config.path)
         return 0;
-    l->basis.config = true;
-    l->basis.alpha_default = !l->config.alpha_is_said;
+    snprintf(l->basis.config, sizeof(l->basis.config), "%s", l->config.path);
     snprintf(l->basis.unknown_keys, sizeof(l->basis.unknown_keys), "%s",
              l->config.unknown ? l->config.unknown : "");
     return 0;

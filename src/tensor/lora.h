@@ -24,7 +24,7 @@ struct lora_module {
 
 /* What a reader of the result should know: where the strength came from, and what had to be guessed. */
 struct lora_basis {
-    bool config;            /* adapter_config.json was used */
+    char config[300];       /* the adapter_config.json, or metadata, that was used; "": none */
     bool config_ignored;    /* there is one, but the keys are not PEFT's */
     size_t alpha_guessed;   /* modules whose alpha nobody says: taken as the rank */
     bool alpha_default;     /* adapter_config.json does not say it: PEFT's default is taken */

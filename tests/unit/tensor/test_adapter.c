@@ -327,6 +327,10 @@ static void a_configuration_that_contradicts_is_refused(void)
     merge_badly("{\"peft_type\":\"LORA\",\"r\":3,\"lora_alpha\":5}", "\"r\" is 3");
     merge_badly("{\"peft_type\":\"LORA\",\"rank_pattern\":{\"q\":4},\"r\":2,\"lora_alpha\":5}", "\"r\" is 4");
     merge_badly("{\"peft_type\":\"LORA\",\"r\":2,\"lora_alpha\":4}", "\"lora_alpha\" is 4");
+    struct merge_report r =
+        merge_well("{\"peft_type\":\"LORA\",\"r\":2}"); /* says nothing of alpha: the file's counts */
+    CHECK(is_sum("q.weight", PEFT "q.lora_A.weight", PEFT "q.lora_B.weight", false, 2.5) &&
+          !r.basis.alpha_default);
     merge_well("{\"peft_type\":\"LORA\",\"r\":2,\"lora_alpha\":5,\"use_rslora\":true}");
     CHECK(is_sum("q.weight", PEFT "q.lora_A.weight", PEFT "q.lora_B.weight", false, 5 / sqrt(2)));
 }
