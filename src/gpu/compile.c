@@ -385,6 +385,8 @@ int compile_probe(const struct gpu_info *info, const char *library, struct cairn
     char name[128];
     struct finding f = { 0 };
     CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
+    if (library_chosen() && !library_file(library_of(library))[0]) /* another ROCm's would not fit */
+        return cairn_fail(err, CAIRN_ELACK, "%s has no %s", library_chosen()->what, library);
     bool keep = open_findings(&kept);
     snprintf(name, sizeof(name), "%.40s-%.40s-%d", library, info->arch, info->driver);
     if (!keep || !finding_read(&kept, name, library, &f)) {

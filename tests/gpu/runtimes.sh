@@ -93,8 +93,26 @@ a_broken_one_is_passed_over()
     out_has "$tmp/$site/torch/lib/libhiprtc.so cannot be opened"
 }
 
+# Matrices are multiplied by the library of the same ROCm, or by none: not by what else the loader finds.
+the_library_beside_the_runtime()
+{
+    tiny_job >job.yaml
+    sed -i 's/width: 16/width: 64/; s/device: cpu/device: hip:0/' job.yaml
+    whole_wheel
+    rm -rf "$tmp/.cache"
+    VIRTUAL_ENV=$tmp/venv LD_LIBRARY_PATH=$blas run train job.yaml --steps 1 --set run.dir=without
+    status_is 0
+    [ -z "$(cat "$HOME"/.cache/cairn/probe/rocblas-* 2>/dev/null)" ] || fail "$(cat "$HOME"/.cache/cairn/probe/rocblas-*)"
+    cp "$blas/librocblas.so.5" "$tmp/$site/torch/lib/librocblas.so"
+    VIRTUAL_ENV=$tmp/venv LD_LIBRARY_PATH=$blas run train job.yaml --steps 1 --set run.dir=with
+    status_is 0
+    err_has "runtime   $tmp/$site/torch/lib/libamdhip64.so"
+    grep -qx "$tmp/$site/torch/lib/librocblas.so" "$HOME"/.cache/cairn/probe/rocblas-* || fail 'another rocBLAS was opened'
+}
+
 it a_wheel_is_enough
 it what_the_user_names_comes_first
 it therocks_wheels
+it the_library_beside_the_runtime
 it a_broken_one_is_passed_over
 finish
