@@ -32,7 +32,10 @@ static void print_variables(const struct diagnose_fix *f, enum shell shell)
 {
     CLEANUP(str_release) struct str lines = { 0 };
     for (size_t i = 0; i < f->n_set; i++)
-        shell_set(shell, f->set[i].name, f->set[i].value, &lines);
+        if (str_eq(f->set[i].name, "CAIRN_PRELOAD")) /* which cairn run sets itself */
+            str_addf(&lines, "cairn run --preload=%s -- COMMAND\n", f->set[i].value);
+        else
+            shell_set(shell, f->set[i].name, f->set[i].value, &lines);
     for (size_t i = 0; i < f->n_unset; i++)
         shell_unset(shell, f->unset[i], &lines);
     for (const char *line = lines.s; line && *line; line = str_next_line(line))

@@ -156,6 +156,26 @@ agrees_with_the_journals_verdict()
     json_is '"refused 2 allocations (4 GiB in all)" in d["cause"] and not any("pages_limit" in f["text"] for f in d["fix"])'
 }
 
+what_cairn_run_sets_itself_is_its_option()
+{
+    mkdir -p staged
+    printf 'RuntimeError: HIP error: invalid argument\n' >staged/log
+    echo '{"schema":1,"code":1,"attempts":[{"end":"ended","code":1}]}' >staged/verdict.json
+    echo '{"schema":1,"gpus":[{"gfx":"gfx1151","kind":"integrated","index":0,"rocm_capable":true}],"default_gpu":0,"env":{"CAIRN_PRELOAD":"record"}}' >staged/context.json
+    run diagnose -n staged
+    out_has 'cairn run --preload=record,stage,retry -- COMMAND'
+    out_lacks "export CAIRN_PRELOAD"
+    run diagnose -n --json staged
+    class_is hip-invalid-argument
+    json_is '"gfx1151" in d["facts_used"] and d["fix"][0]["set"] == {"CAIRN_PRELOAD": "record,stage,retry"}'
+    # Told by hand, the journal's own machine does not count.
+    run diagnose -n --gfx gfx1100 --json staged
+    json_is '"gfx1151" not in d["facts_used"]'
+    echo '{"schema":1,"gpus":[' >staged/context.json
+    run diagnose -n --json staged
+    class_is hip-invalid-argument
+}
+
 uses_the_exit_status()
 {
     : >empty
@@ -247,6 +267,7 @@ it sees_through_prefixes
 it reads_a_progress_bar_without_line_feeds
 it reads_a_journal
 it agrees_with_the_journals_verdict
+it what_cairn_run_sets_itself_is_its_option
 it uses_the_exit_status
 it leaves_healthy_and_foreign_logs_alone
 it tells_this_machine_from_another
