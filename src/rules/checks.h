@@ -78,7 +78,7 @@ struct doctor {
     const struct doctor_line *first; /* what decided: the one thing to fix; NULL when all is well */
     const char *summary;             /* one sentence or two, without first's remedy */
     bool lacks_gpu;                  /* no GPU that KFD can use */
-    const char *gpu_option;          /* " --gpu 1", or "": for commands to type */
+    const char *gpu_option;          /* " --gpu 1", " --gfx gfx1031", or "": for commands to type */
     bool plan_cures;                 /* something fails, and nothing does once the plan is in force */
 };
 

@@ -135,10 +135,13 @@ const char *look_gpu_option(const struct look *l)
 {
     const struct facts *f = l->facts;
     const struct plan *p = l->plan;
-    bool own = p->gpu && f->default_gpu >= 0 && p->gpu == &f->gpus[f->default_gpu];
+    if (!p->gpu)
+        return "";
+    bool own = f->default_gpu >= 0 && p->gpu == &f->gpus[f->default_gpu];
     for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
         own |= plan_find(p->keep, p->n_keep, plan_selectors[i]) != NULL;
-    return own || !p->gpu ? "" : say(l, " --gpu %d", p->gpu->hip_index);
+    const char *gpu = own ? "" : say(l, " --gpu %d", p->gpu->hip_index);
+    return str_eq(p->gpu->gfx.from, "--gfx") ? say(l, "%s --gfx %s", gpu, p->gpu->gfx.s) : gpu;
 }
 
 const char *look_planned(const struct look *l, const char *name)

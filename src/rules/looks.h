@@ -39,7 +39,8 @@ bool look_may_have_target(const struct look *l);
 bool look_is(const struct look *l, const char *gfx);
 /* Is something that carries these targets known to run on gfx? */
 bool look_carries(const struct targets *t, const char *gfx);
-/* " --gpu 1" where the plan is for a GPU that it would not have chosen by itself, else "": for commands to type. */
+/* " --gpu 1" where the plan is for a GPU that it would not have chosen by itself, " --gfx gfx1031" where the chip was
+ * told, else "": for commands to type. */
 const char *look_gpu_option(const struct look *l);
 /* The user's variable, or what the plan would set; NULL when neither has it or the plan removes it. */
 const char *look_planned(const struct look *l, const char *name);

@@ -295,6 +295,10 @@ what_does_not_apply_is_shown_when_asked_for()
 
 the_chip_can_be_told()
 {
+    python3 "$here/../tools/mktree.py" "$tmp/old" --torch 2.9.1+rocm6.4 --hip 6.4.43484 --targets gfx1030,gfx1100
+    mkdir -p "$tmp/empty/sys"
+    run doctor --json --gfx gfx1031 --root "$tmp/empty" --torch "$tmp/old/venv"
+    json_is 'd["plan_cures"] and "cairn run --gfx gfx1031 -- COMMAND" in d["summary"]'
     run doctor --json --gfx gfx1031 --root "$halo"
     status_of gpu-bf16 warn
     run doctor --gfx nonsense --root "$halo"
