@@ -183,8 +183,9 @@ int tensor_check(int argc, char **argv)
         .synopsis = "cairn tensor check FILE|FOLDER... [options]",
         .about =
             "Reads every number and tells which files are damaged: cut short, NaN, Inf, all zero, half zero, "
-            "constant, or numbers that cannot be those of a latent or a weight; and what to do. Folders are "
-            "walked for .safetensors, .pt and .pth. Exit 1 if a file is damaged.",
+            "constant, numbers that cannot be those of a latent or a weight, or a .pth whose bytes do not have "
+            "the CRC-32 that it says; and what to do. Numbers of a dtype that cairn does not know are counted as "
+            "not looked at. Folders are walked for .safetensors, .pt and .pth. Exit 1 if a file is damaged.",
         .examples = "  cairn tensor check ~/dataset/cache\n"
                     "  cairn tensor check lora.safetensors --verbose\n"
                     "  cairn tensor check . --json | jq -r '.files[] | select(.damaged) | .path'\n",

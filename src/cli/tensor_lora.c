@@ -7,6 +7,7 @@
 #include "cli/stop.h"
 #include "cli/tensor_commands.h"
 #include "tensor/lora.h"
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -45,6 +46,14 @@ void tensor_note_basis(struct json *notes, const struct lora_basis *b, size_t mo
                     b->unknown_keys);
 }
 
+static void add_notes(struct json *notes, const struct lora_report *r)
+{
+    tensor_note_basis(notes, &r->basis, r->modules);
+    if (r->odd)
+        tensor_note(notes, "nonfinite",
+                    "%" PRIu64 " values of the LoRA are NaN or Inf, and still are: it is destroyed", r->odd);
+}
+
 static void print_json(const char *in, const char *out, enum lora_dialect to, const struct lora_report *r)
 {
     CLEANUP(json_cleanup) struct json *v = json_new_object();
@@ -57,7 +66,8 @@ static void print_json(const char *in, const char *out, enum lora_dialect to, co
     json_add_int(v, "alpha_folded", (int64_t)r->folded);
     json_add_text(v, "adapter_config", *r->basis.config ? r->basis.config : NULL);
     json_add_int(v, "alpha_guessed", (int64_t)r->basis.alpha_guessed);
-    tensor_note_basis(json_add_array(v, "notes"), &r->basis, r->modules);
+    json_add_int(v, "nonfinite", (int64_t)r->odd);
+    add_notes(json_add_array(v, "notes"), r);
     json_print(v, stdout);
 }
 
@@ -70,7 +80,7 @@ static void print_text(const char *in, const char *out, enum lora_dialect to, co
     if (r->folded)
         printf(", alpha folded into %zu", r->folded);
     putchar('\n');
-    tensor_note_basis(NULL, &r->basis, r->modules);
+    add_notes(NULL, r);
 }
 
 int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force,

@@ -58,6 +58,7 @@ struct lora_report {
     enum lora_dialect from;
     size_t modules, folded; /* folded: those whose matrices were scaled */
     struct lora_basis basis;
+    uint64_t odd; /* values that are NaN or Inf, as they were */
 };
 int lora_convert(const char *in, const char *out, const struct lora_options *o, struct lora_report *report,
                  struct cairn_error *err);

@@ -21,6 +21,7 @@ struct conversion {
     struct part *parts;
     size_t n, n_parts;
     struct st_writer *writer;
+    uint64_t odd; /* values that are NaN or Inf; atomic */
 };
 
 static void fold_nothing(double scale, double *down, double *up)
@@ -145,16 +146,30 @@ static int multiply(const struct st_tensor *t, float *v, size_t n, double factor
     return 0;
 }
 
+static void count_odd(struct conversion *c, const float *v, size_t n)
+{
+    uint64_t odd = 0;
+    for (size_t i = 0; i < n; i++)
+        odd += !isfinite(v[i]);
+    __atomic_fetch_add(&c->odd, odd, __ATOMIC_RELAXED);
+}
+
 /* Bits are kept where there is nothing to do. */
-static int read_piece(const struct conversion *c, size_t i, uint64_t first, size_t n, float *wide, void *out,
+static int read_piece(struct conversion *c, size_t i, uint64_t first, size_t n, float *wide, void *out,
                       struct cairn_error *err)
 {
     const struct st_tensor *from = c->parts[i].from;
     enum dtype to = c->tensors[i].dtype;
-    if (from->dtype == to && c->parts[i].factor == 1)
-        return source_read(&c->lora->source, from, first, n, out, err);
+    bool as_it_is = from->dtype == to && c->parts[i].factor == 1;
+    if (as_it_is && source_read(&c->lora->source, from, first, n, out, err))
+        return -1;
+    if (!dtype_is_float(from->dtype)) /* an alpha that is a whole number */
+        return 0;
     if (source_read_as(&c->lora->source, from, first, n, DTYPE_F32, wide, err))
         return -1;
+    count_odd(c, wide, n);
+    if (as_it_is)
+        return 0;
     if (multiply(from, wide, n, c->parts[i].factor, err) || lora_check_fits(from, wide, n, to, err))
         return -1;
     dtype_convert(out, to, wide, DTYPE_F32, n, &(struct dtype_how){ 0 });
@@ -217,6 +232,7 @@ int lora_convert(const char *in, const char *out, const struct lora_options *o, 
     *report = (struct lora_report){ .from = l.dialect, .basis = l.basis };
     struct conversion c = { .lora = &l, .o = o };
     int r = convert_open(&l, &c, out, report, err);
+    report->odd = c.odd;
     arena_release(&c.arena);
     return r;
 }

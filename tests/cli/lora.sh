@@ -354,6 +354,12 @@ refuses_to_destroy_a_model()
     json_is "d['nan_made'] == 128 and d['inf_made'] == 0 and 'made-nonfinite' in [n['id'] for n in d['notes']]"
     run tensor check destroyed.safetensors --json
     status_is 1
+    # Rewritten, it is no better, and that is said.
+    for dialect in musubi comfy; do
+        run tensor convert nan.safetensors still.safetensors --lora "$dialect" --force --json
+        status_is 0
+        json_is "d['nonfinite'] == 1 and 'nonfinite' in [n['id'] for n in d['notes']]"
+    done
     # Too much strength is the same.
     two_modules two.safetensors
     run tensor merge base.safetensors two.safetensors destroyed.safetensors --scale 1e39 --force
