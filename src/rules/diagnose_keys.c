@@ -4,9 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "host/memory.h"
 #include "rules/looks.h"
-#include "rules/remedy.h"
 #include <assert.h>
 #include <string.h>
 
@@ -121,73 +119,6 @@ static const char *key_unused(const struct judgement *j)
     return j->log->oom.seen ? say_size(j, j->log->oom.unused) : NULL;
 }
 
-/* What neither this process nor the free list has. */
-static const char *key_others(const struct judgement *j)
-{
-    const struct log_oom *o = &j->log->oom;
-    if (o->capped)
-        return "The program had limited itself to less than the card has.";
-    if (!o->seen || o->total <= 0 || o->free < 0 || o->used < 0 || o->unused < 0)
-        return NULL;
-    double others = o->total - o->free - o->used - o->unused;
-    return others > 0.1 * o->total
-               ? arena_printf(j->a, "About %s of it belong to other processes.", say_size(j, others))
-               : NULL;
-}
-
-/* Only where the figures say so. */
-static const char *key_no_fragments(const struct judgement *j)
-{
-    const struct log_oom *o = &j->log->oom;
-    if (!o->seen || o->unused < 0 || o->total <= 0 || o->unused >= o->want || o->unused > 0.05 * o->total)
-        return NULL;
-    return "The advice about fragmentation that PyTorch prints with it does not apply: little was reserved and "
-           "unused.";
-}
-
-static const char *key_loading(const struct judgement *j)
-{
-    return judge_is_loading(j)
-               ? "The log ends while weights are loaded: HIP pins the pages of a mapped file for "
-                 "each copy, which can take hours or never end."
-               : NULL;
-}
-
-static const char *key_no_device(const struct judgement *j)
-{
-    return j->windows
-               ? "The HIP runtime offers no GPU to this process: the driver is missing, too old or of another "
-                 "make, or this PyTorch has no code for the chip."
-               : "The kernel's compute driver (KFD) offers no GPU to this process: the user may not open its "
-                 "device node, its module is not loaded, the container was started without /dev/kfd, the chip is "
-                 "not supported, or the slot has no PCIe atomics.";
-}
-
-static const char *key_driver_alike(const struct judgement *j)
-{
-    return j->windows
-               ? NULL
-               : "Missing permission and an empty override show in the same way, so rule those out first.";
-}
-
-static const char *key_out_of_ram(const struct judgement *j)
-{
-    return j->windows
-               ? "Windows could not commit more memory: RAM and paging file together are used up."
-               : "The host's memory, or the container's limit, ran out, and the system ended the process.";
-}
-
-static const char *key_kill_unsure(const struct judgement *j)
-{
-    return j->windows ? NULL
-                      : "Without a line of the kernel, a kill by a person or a scheduler looks the same.";
-}
-
-static const char *key_expandable(const struct judgement *j)
-{
-    return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
-}
-
 static const char *key_bnb(const struct judgement *j)
 {
     const struct torch_facts *t = j->torch;
@@ -232,42 +163,6 @@ static const char *key_visible_others(const struct judgement *j)
     return s.len ? arena_strdup(j->a, s.s) : "";
 }
 
-/* What is known of the code that is missing. */
-static const char *key_no_code(const struct judgement *j)
-{
-    const char *torch = key_torch(j) ? arena_printf(j->a, " (%s)", key_torch(j)) : "", *gfx = key_gfx(j);
-    if (!gfx)
-        return arena_printf(
-            j->a, "PyTorch%s or one of its extensions was built without code for the GPU it runs on.", torch);
-    if (j->carried == TRI_YES)
-        return arena_printf(
-            j->a,
-            "PyTorch%s has code for %s, so an extension of it (bitsandbytes, flash-attn, a "
-            "custom node) was built without%s.",
-            torch, gfx, j->igpu ? ", or the program also used the integrated GPU, which has no code" : "");
-    if (j->carried == TRI_NO)
-        return arena_printf(j->a, "PyTorch%s was built without code for %s, the GPU it runs on.", torch, gfx);
-    return arena_printf(
-        j->a, "PyTorch%s or one of its extensions was built without code for %s, the GPU it runs on.", torch,
-        gfx);
-}
-
-/* The library's call that crashed. */
-static const char *key_crash_in(const struct judgement *j)
-{
-    const struct log_stack *t = &j->log->stack;
-    return t->call ? arena_printf(j->a, "in %s, while %s was starting", t->call, t->library) : NULL;
-}
-
-static const char *key_stack(const struct judgement *j)
-{
-    const struct log_stack *t = &j->log->stack;
-    CLEANUP(str_release) struct str s = { 0 };
-    for (size_t i = 0; i < t->n; i++)
-        str_addf(&s, "%s%s", i ? ", called from " : "", t->frame[i]);
-    return s.len ? arena_strdup(j->a, s.s) : NULL;
-}
-
 static struct version torch_rocm(const struct judgement *j)
 {
     struct version v = { 0 };
@@ -304,93 +199,6 @@ static const char *key_versions(const struct judgement *j)
     if (key_torch(j))
         str_addf(&s, "%storch %s", s.len ? ", " : "", key_torch(j));
     return s.len ? arena_strdup(j->a, s.s) : NULL;
-}
-
-static const char *key_not_rocm(const struct judgement *j)
-{
-    if (j->if_amd != ISSUE_UNKNOWN)
-        return arena_printf(
-            j->a,
-            "Nothing in the log says whose GPU it is. On an NVIDIA GPU this is not a ROCm problem; on "
-            "an AMD GPU it is %s.",
-            issue_classes[j->if_amd].id);
-    return j->vendor == VENDOR_NVIDIA && !j->vendor_unsure
-               ? "This is not a ROCm problem: the log is of an NVIDIA GPU."
-               : "This is not a ROCm problem.";
-}
-
-/* Headers of C++ have no dot in their name. */
-static bool lacks_cxx_header(const struct judgement *j)
-{
-    return j->log->header[0] && !strchr(j->log->header, '.');
-}
-
-static const char *key_cxx_header(const struct judgement *j)
-{
-    return lacks_cxx_header(j) ? arena_printf(j->a, "<%s>", j->log->header) : NULL;
-}
-
-static const char *key_c_header(const struct judgement *j)
-{
-    return j->log->header[0] && !lacks_cxx_header(j) ? j->log->header : NULL;
-}
-
-static const char *key_miopen_guess(const struct judgement *j)
-{
-    return lacks_cxx_header(j) ? NULL
-           : key_gfx(j)
-               ? arena_printf(
-                     j->a,
-                     "its cache is broken or not writable, a header or compiler is missing, or one solver "
-                     "does not work on this chip (%s)",
-                     key_gfx(j))
-               : "its cache is broken or not writable, a header or compiler is missing, or one solver does not work on "
-                 "this chip";
-}
-
-static const char *key_triton_guess(const struct judgement *j)
-{
-    return key_c_header(j)
-               ? NULL
-               : "it was tuned for more shared memory than the 64 KiB that AMD has, Triton is not the one "
-                 "that belongs to PyTorch, or the linker, compiler or headers are missing";
-}
-
-static const char *key_no_flash(const struct judgement *j)
-{
-    return diagnose_lacks_flash(j)
-               ? "The program demands the package flash_attn, which is not installed or does not load. PyTorch's own "
-                 "attention (SDPA) does the same on AMD GPUs without it."
-               : NULL;
-}
-
-static const char *key_slow_attention(const struct judgement *j)
-{
-    if (diagnose_lacks_flash(j))
-        return NULL;
-    return arena_printf(
-        j->a,
-        "Fused attention is missing from this PyTorch, or kept off on this chip%s, so attention takes "
-        "the slow way, which needs memory by the square of the length. It fails only where a fused "
-        "kernel is demanded.",
-        key_gfx(j) ? arena_printf(j->a, " (%s)", key_gfx(j)) : "");
-}
-
-static const char *key_stopped(const struct judgement *j)
-{
-    if (diagnose_has_evidence(j))
-        return "The line below says what stopped the program.";
-    return j->ctx->exit_code == 127 ? "A shell found no such command." : NULL;
-}
-
-static const char *key_progress(const struct judgement *j)
-{
-    return j->log->progress.steps ? "Training was making progress." : NULL;
-}
-
-static const char *key_reason(const struct judgement *j)
-{
-    return j->reason;
 }
 
 /* What the library in the process does, and one thing more. */
@@ -451,35 +259,14 @@ static const struct diagnose_key_row keys[] = {
     { "total", key_total },
     { "free", key_free },
     { "unused", key_unused },
-    { "others", key_others },
-    { "no_fragments", key_no_fragments },
-    { "loading", key_loading },
-    { "no_device", key_no_device },
-    { "driver_alike", key_driver_alike },
-    { "out_of_ram", key_out_of_ram },
-    { "kill_unsure", key_kill_unsure },
-    { "expandable", key_expandable },
     { "bnb", key_bnb },
     { "visible_name", key_visible_name },
     { "best_gpu", key_best_gpu },
     { "visible", key_visible },
     { "visible_others", key_visible_others },
-    { "no_code", key_no_code },
-    { "crash_in", key_crash_in },
-    { "stack", key_stack },
     { "rocm", key_rocm },
     { "rocm_floor", key_rocm_floor },
     { "versions", key_versions },
-    { "not_rocm", key_not_rocm },
-    { "cxx_header", key_cxx_header },
-    { "c_header", key_c_header },
-    { "miopen_guess", key_miopen_guess },
-    { "triton_guess", key_triton_guess },
-    { "no_flash", key_no_flash },
-    { "slow_attention", key_slow_attention },
-    { "stopped", key_stopped },
-    { "progress", key_progress },
-    { "reason", key_reason },
     { "hang_file", key_hang_file },
     { "memory_seen", key_memory_seen },
     { "preload_stage", key_preload_stage },
@@ -489,7 +276,7 @@ static const struct diagnose_key_row keys[] = {
 
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n)
 {
-    const struct diagnose_key_row *const tables[] = { keys, diagnose_command_keys };
+    const struct diagnose_key_row *const tables[] = { keys, diagnose_command_keys, diagnose_sentence_keys };
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (const struct diagnose_key_row *k = tables[t]; k->name; k++)
             if (strlen(k->name) == n && !memcmp(k->name, name, n))

@@ -4,7 +4,7 @@
  * diagnose.c reads the log and keeps hits; diagnose_machine.c says whose GPU and PyTorch it is about; diagnose_judge.c
  * turns the hits into one score a class, lets diagnose_rulings.c move the scores, and picks; diagnose_kernel.c knows what
  * the kernel says of other programs; diagnose_say.c writes cause and fixes, with diagnose_when.c for which of them, and
- * diagnose_keys.c and diagnose_commands.c for what is this machine's. */
+ * diagnose_keys.c, diagnose_sentences.c and diagnose_commands.c for what is this machine's. */
 #ifndef CAIRN_RULES_DIAGNOSE_WORK_H
 #define CAIRN_RULES_DIAGNOSE_WORK_H
 
@@ -121,7 +121,8 @@ struct diagnose_key_row {
     const char *name;
     const char *(*value)(const struct judgement *j); /* NULL: not known */
 };
-extern const struct diagnose_key_row diagnose_command_keys[]; /* ends with a row of NULLs */
+/* Each ends with a row of NULLs. */
+extern const struct diagnose_key_row diagnose_command_keys[], diagnose_sentence_keys[];
 /* The value of a {key} of the tables' texts; NULL: not known. */
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
 /* This machine's GPU may map as much as the host can spare, or more. */

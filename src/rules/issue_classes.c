@@ -159,8 +159,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_WRONG_GPU] = {
         .id = "wrong-gpu",
         .about = "the program picked the integrated GPU",
-        .cause = "The program ran on the integrated GPU[ ({igpu})] and not on the card: ROCm lists both, "
-                 "and libraries carry no code for the small one.",
+        .cause = "The program ran on the integrated GPU[ ({igpu})] and not on the card: [{card_hidden}][{both_listed}]",
     },
     [ISSUE_VISIBLE_DEVICES] = {
         .id = "visible-devices",

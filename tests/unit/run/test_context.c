@@ -4,6 +4,8 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "check.h"
+#include "rules/env_names.h"
+#include "rules/log_facts.h"
 
 static const char *targets[] = { "gfx1030", "gfx1100" };
 
@@ -72,10 +74,19 @@ static void odd_values_do_no_harm(void)
           facts_torch(&f)->compiled.n == 1 && !ctx.env[0]);
 }
 
+/* Those that the diagnosis asks for are among those that are kept. */
+static void no_variable_is_lost(void)
+{
+    for (int v = 0; v < LOG_N_VARS; v++)
+        if (!env_name_find(log_var_name((enum log_var)v)))
+            CHECK_FAIL_("%s is not kept", log_var_name((enum log_var)v));
+}
+
 int main(void)
 {
     RUN(goes_there_and_back);
     RUN(other_files_are_none);
     RUN(odd_values_do_no_harm);
+    RUN(no_variable_is_lost);
     return check_done();
 }

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The {keys} of the tables' texts that are whole sentences, or halves of one, by what is known. */
+#include "rules/diagnose_work.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "rules/looks.h"
+#include <string.h>
+
+static const char *value(const struct judgement *j, const char *key)
+{
+    return diagnose_key(j, key, strlen(key));
+}
+
+/* Only where the figures say so. */
+static const char *key_no_fragments(const struct judgement *j)
+{
+    const struct log_oom *o = &j->log->oom;
+    if (!o->seen || o->unused < 0 || o->total <= 0 || o->unused >= o->want || o->unused > 0.05 * o->total)
+        return NULL;
+    return "The advice about fragmentation that PyTorch prints with it does not apply: little was reserved and "
+           "unused.";
+}
+
+static const char *key_loading(const struct judgement *j)
+{
+    return judge_is_loading(j)
+               ? "The log ends while weights are loaded: HIP pins the pages of a mapped file for "
+                 "each copy, which can take hours or never end."
+               : NULL;
+}
+
+static const char *key_no_device(const struct judgement *j)
+{
+    return j->windows
+               ? "The HIP runtime offers no GPU to this process: the driver is missing, too old or of another "
+                 "make, or this PyTorch has no code for the chip."
+               : "The kernel's compute driver (KFD) offers no GPU to this process: the user may not open its "
+                 "device node, its module is not loaded, the container was started without /dev/kfd, the chip is "
+                 "not supported, or the slot has no PCIe atomics.";
+}
+
+static const char *key_driver_alike(const struct judgement *j)
+{
+    return j->windows
+               ? NULL
+               : "Missing permission and an empty override show in the same way, so rule those out first.";
+}
+
+static const char *key_out_of_ram(const struct judgement *j)
+{
+    return j->windows
+               ? "Windows could not commit more memory: RAM and paging file together are used up."
+               : "The host's memory, or the container's limit, ran out, and the system ended the process.";
+}
+
+static const char *key_kill_unsure(const struct judgement *j)
+{
+    return j->windows ? NULL
+                      : "Without a line of the kernel, a kill by a person or a scheduler looks the same.";
+}
+
+static const char *key_card_hidden(const struct judgement *j)
+{
+    return j->card_hidden && value(j, "visible")
+               ? arena_printf(j->a, "the variables that choose GPUs (%s) hide the card.", value(j, "visible"))
+               : NULL;
+}
+
+static const char *key_both_listed(const struct judgement *j)
+{
+    return key_card_hidden(j) ? NULL : "ROCm lists both, and libraries carry no code for the small one.";
+}
+
+/* What is known of the code that is missing. */
+static const char *key_no_code(const struct judgement *j)
+{
+    const char *torch = value(j, "torch") ? arena_printf(j->a, " (%s)", value(j, "torch")) : "",
+               *gfx = value(j, "gfx");
+    if (!gfx)
+        return arena_printf(
+            j->a, "PyTorch%s or one of its extensions was built without code for the GPU it runs on.", torch);
+    if (j->carried == TRI_YES)
+        return arena_printf(
+            j->a,
+            "PyTorch%s has code for %s, so an extension of it (bitsandbytes, flash-attn, a "
+            "custom node) was built without%s.",
+            torch, gfx, j->igpu ? ", or the program also used the integrated GPU, which has no code" : "");
+    if (j->carried == TRI_NO)
+        return arena_printf(j->a, "PyTorch%s was built without code for %s, the GPU it runs on.", torch, gfx);
+    return arena_printf(
+        j->a, "PyTorch%s or one of its extensions was built without code for %s, the GPU it runs on.", torch,
+        gfx);
+}
+
+/* The library's call that crashed. */
+static const char *key_crash_in(const struct judgement *j)
+{
+    const struct log_stack *t = &j->log->stack;
+    return t->call ? arena_printf(j->a, "in %s, while %s was starting", t->call, t->library) : NULL;
+}
+
+static const char *key_stack(const struct judgement *j)
+{
+    const struct log_stack *t = &j->log->stack;
+    CLEANUP(str_release) struct str s = { 0 };
+    for (size_t i = 0; i < t->n; i++)
+        str_addf(&s, "%s%s", i ? ", called from " : "", t->frame[i]);
+    return s.len ? arena_strdup(j->a, s.s) : NULL;
+}
+
+static const char *key_not_rocm(const struct judgement *j)
+{
+    if (j->if_amd != ISSUE_UNKNOWN)
+        return arena_printf(
+            j->a,
+            "Nothing in the log says whose GPU it is. On an NVIDIA GPU this is not a ROCm problem; on "
+            "an AMD GPU it is %s.",
+            issue_classes[j->if_amd].id);
+    return j->vendor == VENDOR_NVIDIA && !j->vendor_unsure
+               ? "This is not a ROCm problem: the log is of an NVIDIA GPU."
+               : "This is not a ROCm problem.";
+}
+
+/* Headers of C++ have no dot in their name. */
+static bool lacks_cxx_header(const struct judgement *j)
+{
+    return j->log->header[0] && !strchr(j->log->header, '.');
+}
+
+static const char *key_cxx_header(const struct judgement *j)
+{
+    return lacks_cxx_header(j) ? arena_printf(j->a, "<%s>", j->log->header) : NULL;
+}
+
+static const char *key_c_header(const struct judgement *j)
+{
+    return j->log->header[0] && !lacks_cxx_header(j) ? j->log->header : NULL;
+}
+
+static const char *key_miopen_guess(const struct judgement *j)
+{
+    return lacks_cxx_header(j) ? NULL
+           : value(j, "gfx")
+               ? arena_printf(
+                     j->a,
+                     "its cache is broken or not writable, a header or compiler is missing, or one solver "
+                     "does not work on this chip (%s)",
+                     value(j, "gfx"))
+               : "its cache is broken or not writable, a header or compiler is missing, or one solver does not work on "
+                 "this chip";
+}
+
+static const char *key_triton_guess(const struct judgement *j)
+{
+    return key_c_header(j)
+               ? NULL
+               : "it was tuned for more shared memory than the 64 KiB that AMD has, Triton is not the one "
+                 "that belongs to PyTorch, or the linker, compiler or headers are missing";
+}
+
+static const char *key_no_flash(const struct judgement *j)
+{
+    return diagnose_lacks_flash(j)
+               ? "The program demands the package flash_attn, which is not installed or does not load. PyTorch's own "
+                 "attention (SDPA) does the same on AMD GPUs without it."
+               : NULL;
+}
+
+static const char *key_slow_attention(const struct judgement *j)
+{
+    if (diagnose_lacks_flash(j))
+        return NULL;
+    return arena_printf(
+        j->a,
+        "Fused attention is missing from this PyTorch, or kept off on this chip%s, so attention takes "
+        "the slow way, which needs memory by the square of the length. It fails only where a fused "
+        "kernel is demanded.",
+        value(j, "gfx") ? arena_printf(j->a, " (%s)", value(j, "gfx")) : "");
+}
+
+static const char *key_stopped(const struct judgement *j)
+{
+    if (diagnose_has_evidence(j))
+        return "The line below says what stopped the program.";
+    return j->ctx->exit_code == 127 ? "A shell found no such command." : NULL;
+}
+
+static const char *key_progress(const struct judgement *j)
+{
+    return j->log->progress.steps ? "Training was making progress." : NULL;
+}
+
+static const char *key_reason(const struct judgement *j)
+{
+    return j->reason;
+}
+
+static const char *key_expandable(const struct judgement *j)
+{
+    return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
+}
+
+/* What neither this process nor the free list has. */
+static const char *key_others(const struct judgement *j)
+{
+    const struct log_oom *o = &j->log->oom;
+    if (o->capped)
+        return "The program had limited itself to less than the card has.";
+    if (!o->seen || o->total <= 0 || o->free < 0 || o->used < 0 || o->unused < 0)
+        return NULL;
+    double others = o->total - o->free - o->used - o->unused;
+    const struct look l = { .arena = j->a };
+    return others > 0.1 * o->total ? arena_printf(j->a, "About %s of it belong to other processes.",
+                                                  say_bytes(&l, (int64_t)others))
+                                   : NULL;
+}
+
+const struct diagnose_key_row diagnose_sentence_keys[] = {
+    { "no_fragments", key_no_fragments },
+    { "loading", key_loading },
+    { "no_device", key_no_device },
+    { "driver_alike", key_driver_alike },
+    { "out_of_ram", key_out_of_ram },
+    { "kill_unsure", key_kill_unsure },
+    { "card_hidden", key_card_hidden },
+    { "both_listed", key_both_listed },
+    { "no_code", key_no_code },
+    { "crash_in", key_crash_in },
+    { "stack", key_stack },
+    { "not_rocm", key_not_rocm },
+    { "cxx_header", key_cxx_header },
+    { "c_header", key_c_header },
+    { "miopen_guess", key_miopen_guess },
+    { "triton_guess", key_triton_guess },
+    { "no_flash", key_no_flash },
+    { "slow_attention", key_slow_attention },
+    { "stopped", key_stopped },
+    { "progress", key_progress },
+    { "reason", key_reason },
+    { "expandable", key_expandable },
+    { "others", key_others },
+    { NULL, NULL },
+};
