@@ -282,25 +282,18 @@ static bool is_shell_name(const char *name)
     return str_list_has("sh bash dash zsh ksh ash", ' ', name);
 }
 
-/* "exec" of a path that is too long for a first line: what pip writes then.  NULL: it is not that. */
-static const char *long_interpreter(struct walk *w, const char *text)
+/* Where the path of a Python is too long for a first line, or relative to the script, pip and uv write a script that is
+ * one of sh and of Python: the shell reads no further than this line.  NULL: it is not that. */
+static const char *exec_line(struct walk *w, const char *text)
 {
-    static const char start[] = "'''exec' ";
     const char *line = str_next_line(text);
-    if (!line || !str_starts(line, start))
-        return NULL;
-    line += strlen(start);
-    bool quoted = *line == '"';
-    line += quoted;
-    return arena_strndup(w->a, line, strcspn(line, quoted ? "\"\n" : " \n"));
+    return line && str_starts(line, "'''exec' ") ? arena_strndup(w->a, line, strcspn(line, "\n")) : NULL;
 }
 
 static bool follow_shell_file(struct walk *w, const char *path, const char *text, const char *const *args)
 {
-    const char *python = long_interpreter(w, text);
-    if (python)
-        return walk_found(w, python);
-    return script_follow(w, text, path, args);
+    const char *line = exec_line(w, text);
+    return script_follow(w, line ? line : text, path, args);
 }
 
 /* What the first line names starts the script: a Python, or a shell that starts one. */

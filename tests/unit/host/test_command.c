@@ -40,6 +40,10 @@ static void console_scripts(const struct machine *t)
     machine_program(t, "p/venv/bin/accelerate", "#!/p/venv/bin/python3\nimport sys\n");
     machine_program(t, "p/venv/bin/torchrun",
                     "#!/bin/sh\n'''exec' \"/long path/venv/bin/python3\" \"$0\" \"$@\"\n' '''\nimport sys\n");
+    machine_link(t, "long path/venv/bin/python3", "/usr/bin/python3");
+    machine_program(
+        t, "p/venv/bin/hf-train",
+        "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python3' \"$0\" \"$@\"\n' '''\n");
     machine_program(t, "p/venv/bin/deepspeed",
                     "#!/bin/sh\n'''exec' /p/venv/bin/python3 \"$0\" \"$@\"\n' '''\n");
     machine_program(t, "p/tool.py", "#!/usr/bin/env python3\n");
@@ -200,6 +204,7 @@ static const struct row {
       .env = "PATH=/p/venv/bin:/usr/bin:/bin" },
     { "/p", { "venv/bin/torchrun", "t.py" }, .exe = "/long path/venv/bin/python3" },
     { "/p", { "venv/bin/deepspeed", "t.py" }, .exe = "/p/venv/bin/python3" },
+    { "/p", { "venv/bin/hf-train" }, .exe = "/p/venv/bin/python3" },
     { "/p", { "./tool.py" }, .exe = SYSTEM },
     { "/p", { "./tool.py" }, .exe = "/p/venv/bin/python3", .env = "PATH=/p/venv/bin:/usr/bin" },
     { "/p", { "./split.py" }, .exe = SYSTEM },
