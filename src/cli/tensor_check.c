@@ -125,8 +125,7 @@ static void check_all(struct job *j)
             check_file(j, i, j->wish->threads);
     progress_end(&j->progress);
     if (j->not_direct)
-        fprintf(stderr,
-                "cairn: %d files were read through the page cache: their file system has no other way\n",
+        fprintf(stderr, "cairn: %d files were read through the page cache: there is no other way\n",
                 j->not_direct);
 }
 

@@ -136,7 +136,7 @@ static int convert(const char *command, const char *in, const char *out, const s
     if (has_nothing_to_do(w, &src))
         return options_error(command, "nothing to do: give --dtype, --clamp, --nan or --lora");
     if (w->direct && !source_set_direct(&src))
-        fprintf(stderr, "cairn: %s is read through the page cache: its file system has no other way\n", in);
+        fprintf(stderr, "cairn: %s is read through the page cache: there is no other way\n", in);
     progress_start(&progress, stderr, "convert", 0);
     o->progress = &progress;
     o->stop = stop_catch();

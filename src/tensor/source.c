@@ -231,8 +231,8 @@ void source_close(struct tensor_source *s)
 
 bool source_set_direct(struct tensor_source *s)
 {
-    s->direct = true;
-    for (size_t i = 0; i < s->n_files; i++)
+    s->direct = !s->scattered; /* a little from everywhere would be a block each time */
+    for (size_t i = 0; i < s->n_files && !s->scattered; i++)
         s->direct &= file_set_direct(s->how->descriptor(s, i));
     return s->direct;
 }

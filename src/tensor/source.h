@@ -34,7 +34,8 @@ struct tensor_source {
 int source_open(struct tensor_source *s, const char *path, struct cairn_error *err);
 void source_close(struct tensor_source *s); /* accepts a zeroed one; for CLEANUP */
 
-/* Asks for that, before the first read; false if the file system of a file refuses, which then is read as usual. */
+/* Asks for that, before the first read; false if the file system of a file refuses, or if a tensor is scattered: then the
+ * file is read as usual. */
 bool source_set_direct(struct tensor_source *s);
 
 const struct st_tensor *source_find(const struct tensor_source *s,
