@@ -234,6 +234,7 @@ static void end_file(struct diagnoser *d)
                 h->outlived = d->facts.progress.ends > h->last_ends;
             }
     d->facts.asked_for = 0;
+    d->facts.trace.cut = d->facts.trace.open;
     d->facts.trace.open = false;
 }
 

@@ -341,7 +341,9 @@ static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
     bool ended = j->ctx->exit_code == 0, bad = looks_bad(j) && j->log->progress.stage != LOG_STAGE_DONE;
-    if (warning != ISSUE_UNKNOWN) {
+    /* MIOpen's warnings stand in every log of convolutions: not worth a word where training goes on. */
+    bool noise = warning == ISSUE_MIOPEN && went_on(j);
+    if (warning != ISSUE_UNKNOWN && !noise) {
         conclude(j, warning, DIAGNOSE_WARNING, 0.75);
     } else if (!ended && bad) {
         j->reason = "a line looks like an error, and is not in the tables";
@@ -411,6 +413,7 @@ void judge(struct judgement *j)
     bool errors = any_score(j, ended ? SURVIVED : JUDGE_LEAST);
     for (int c = 0; !errors && c < 2; c++)
         errors = j->d->hits[ISSUE_NATIVE_CRASH][WEIGHT_ECHO][c].seen;
+    errors |= j->log->trace.cut && !ended;
     if (j->ctx->exit_code <= 0 && !errors) {
         conclude_quiet(j);
     } else if (!errors && judge_stopped_by_person(j->ctx->exit_code)) {

@@ -268,7 +268,9 @@ static void rule_build(struct judgement *j)
 /* A copy engine that fails takes the GPU with it; a reset follows from a page fault or leads to one. */
 static void rule_echoes(struct judgement *j)
 {
-    if (j->score[ISSUE_SDMA] >= 84 && j->score[ISSUE_GPU_RESET] >= j->score[ISSUE_SDMA])
+    enum { GONE = 92 }; /* the score of a card that left the bus: its engines time out then */
+    bool gone = j->d->hits[ISSUE_GPU_RESET][WEIGHT_HARD][0].best.score >= GONE;
+    if (j->score[ISSUE_SDMA] >= 84 && j->score[ISSUE_GPU_RESET] >= j->score[ISSUE_SDMA] && !gone)
         j->score[ISSUE_GPU_RESET] = j->score[ISSUE_SDMA] - 5;
     if (j->score[ISSUE_GPU_RESET] >= 85 && j->score[ISSUE_MEMORY_FAULT] >= j->score[ISSUE_GPU_RESET])
         j->score[ISSUE_MEMORY_FAULT] = j->score[ISSUE_GPU_RESET] - 5;

@@ -275,7 +275,7 @@ const struct issue_rule issue_rules_device[] = {
     { "HSA_STATUS_ERROR_OUT_OF_RESOURCES", NULL, "aborting with error", ISSUE_DRIVER_OLD, 66, 0, ROCMINFO },
     { "Unable to open /dev/kfd read-write: Cannot allocate memory", NULL, NULL, ISSUE_DRIVER_OLD, 64, 0,
       ROCMINFO },
-    { "Unable to open /dev/kfd read-write: Invalid argument", NULL, NULL, ISSUE_DRIVER_OLD, 64, 0, ROCMINFO },
+    { "Unable to open /dev/kfd read-write: Invalid argument", NULL, NULL, ISSUE_NO_DEVICE, 72, 0, ROCMINFO },
     { "amdgpu", ": added", "added device", ISSUE_DRIVER_OLD, 72, RULE_SOFT, "dkms status" },
     { "Bad return status for module build", NULL, "nvidia", ISSUE_DRIVER_OLD, 84, 0, "dkms" },
     { "dkms", "rror|ailed|FAILED", "nvidia", ISSUE_DRIVER_OLD, 80, 0, "dkms" },

@@ -13,6 +13,8 @@ const struct issue_rule issue_rules_library[] = {
     /* lib-load */
     { "cannot open shared object file", AMD_LIBS, "librccl-net|libnccl-net|librccl-tuner|" CUDA_LIBS,
       ISSUE_LIB_LOAD, 93, 0, LOADER },
+    { "cannot open shared object file", "ImportError|OSError", AMD_LIBS "|bitsandbytes|" CUDA_LIBS,
+      ISSUE_LIB_LOAD, 68, RULE_SOFT, LOADER },
     { "error while loading shared libraries", AMD_LIBS, CUDA_LIBS, ISSUE_LIB_LOAD, 92, 0, LOADER },
     /* dlopen speaks the system's language; the library's name at the start of the message does not change. */
     { "OSError: lib", AMD_LIBS, "cannot open shared object file|" CUDA_LIBS, ISSUE_LIB_LOAD, 91, 0,
@@ -341,6 +343,12 @@ const struct issue_rule issue_rules_library[] = {
       RULE_CUDA, "Python" },
     { "exceeds limit (65536)", NULL, NULL, ISSUE_TRITON, 92, 0, "LLVM" },
     { "mlir", "Assertion|failed", NULL, ISSUE_TRITON, 82, RULE_CUDA, "MLIR" },
+    /* A traceback that is cut before its last line tells by its frames. */
+    { "/torch/_inductor/", "File \"|line ", NULL, ISSUE_TRITON, 52, RULE_ECHO, "PyTorch" },
+    { "/site-packages/triton/", "File \"|line ", NULL, ISSUE_TRITON, 50, RULE_ECHO, "Triton" },
+    { "/site-packages/bitsandbytes/", "File \"|line ", NULL, ISSUE_BITSANDBYTES, 50, RULE_ECHO,
+      "bitsandbytes" },
+    { "/site-packages/safetensors/", "File \"|line ", NULL, ISSUE_SAFETENSORS, 44, RULE_ECHO, "safetensors" },
     { "Triton Error [HIP]", NULL, "Code: 98|Code: 209|Code: 200", ISSUE_TRITON, 82, 0,
       "Triton, backends/amd/driver.c" },
     { "Triton Error [HIP]", "Code: 98|Code: 209|Code: 200", NULL, ISSUE_NO_KERNEL_IMAGE, 86, 0,

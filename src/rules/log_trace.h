@@ -15,6 +15,7 @@ struct log_trace {
     bool open;     /* its last line has not come */
     size_t column; /* where it began */
     bool seen;     /* there was one */
+    bool cut;      /* the file ended within the last one */
 };
 
 /* A header or a frame begins at a place of a piece. */
