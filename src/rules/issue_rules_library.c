@@ -181,6 +181,7 @@ const struct issue_rule issue_rules_library[] = {
       NULL, ISSUE_BITSANDBYTES, 84, 0, "trainers" },
 
     /* miopen-failure */
+    { "MIOPEN_STATUS_", NULL, "SUCCESS", ISSUE_MIOPEN, 90, 0, "MIOpen" },
     { "miopenStatus", "Error|BadParm|NotImplemented|AllocFailed|InvalidValue|UnsupportedOp|NotInitialized",
       "miopenStatusSuccess|miopenStatus_t", ISSUE_MIOPEN, 91, 0, "MIOpen, miopen.h" },
     { "MIOpen Error:", NULL, NULL, ISSUE_MIOPEN, 88, 0, "MIOpen, errors.hpp" },
@@ -291,7 +292,7 @@ const struct issue_rule issue_rules_library[] = {
     /* triton-compile */
     { "out of resource: shared memory", NULL, NULL, ISSUE_TRITON, 93, RULE_CUDA,
       "Triton, runtime/errors.py" },
-    { "OutOfResources", NULL, NULL, ISSUE_TRITON, 90, RULE_CUDA, "Triton, runtime/errors.py" },
+    { "OutOfResources", NULL, "hipError", ISSUE_TRITON, 90, RULE_CUDA, "Triton, runtime/errors.py" },
     { "out of resource: ", NULL, NULL, ISSUE_TRITON, 88, RULE_CUDA, "Triton, runtime/errors.py" },
     { "ld.lld not found", NULL, NULL, ISSUE_TRITON, 95, 0, "Triton, backends/amd/compiler.py" },
     { "TRITON_HIP_LLD_PATH", NULL, NULL, ISSUE_TRITON, 92, 0, "Triton, backends/amd/compiler.py" },
@@ -304,6 +305,7 @@ const struct issue_rule issue_rules_library[] = {
     { "Pass manager failed", NULL, NULL, ISSUE_TRITON, 84, RULE_CUDA, "Triton, MLIR" },
     { "LLVM ERROR: ", NULL, NULL, ISSUE_TRITON, 80, RULE_CUDA, "LLVM" },
     { "failed to translate module to LLVM IR", NULL, NULL, ISSUE_TRITON, 86, RULE_CUDA, "Triton" },
+    { "Please provide architecture for which code", NULL, NULL, ISSUE_TRITON, 80, 0, "hipcc" },
     { "couldn't allocate input reg", NULL, NULL, ISSUE_TRITON, 84, RULE_CUDA, "LLVM" },
     { "couldn't allocate output reg", NULL, NULL, ISSUE_TRITON, 84, RULE_CUDA, "LLVM" },
     { "undefined reference to ", "hsa_|'hip|amdhip|rocblas|miopen", "hip_utils", ISSUE_LIB_LOAD, 80, 0,

@@ -17,6 +17,8 @@ const struct issue_rule issue_rules_memory[] = {
     { "amdgpu_vm_validate", "failed", NULL, ISSUE_OOM_VRAM, 66, RULE_KERNEL, "amdgpu, amdgpu_cs.c" },
     { "resident system memory limit", NULL, NULL, ISSUE_OOM_VRAM, 80, RULE_KERNEL, "amdkfd, kfd_svm.c" },
     { "HSA_STATUS_ERROR_INVALID_ALLOCATION", NULL, NULL, ISSUE_OOM_VRAM, 66, 0, "ROCR-Runtime, hsa.h" },
+    { "error: mapping of buffer object failed", "HIP|CUDA|ROCm", NULL, ISSUE_OOM_VRAM, 64, RULE_CUDA,
+      "HIP, hip_error.cpp" },
     { HIP_ERROR("MapFailed"), NULL, ISSUE_OOM_VRAM, 64, 0, "HIP, hip_error.cpp" },
     { "ErrorOutOfDeviceMemory", NULL, NULL, ISSUE_OOM_VRAM, 82, 0, "Vulkan" },
     { "VK_ERROR_OUT_OF_DEVICE_MEMORY", NULL, NULL, ISSUE_OOM_VRAM, 82, 0, "Vulkan" },

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "check.h"
+#include <stdio.h>
 
 struct row {
     const char *log;
@@ -135,6 +136,31 @@ static void case_does_not_count(void)
         { "/lib/libstdc++.so.6: version 'GLIBCXX_3.4.32' not found\n", 1, NULL, "lib-load", NULL, false },
     };
     CHECK_ROWS(rows);
+}
+
+static void hip_errors_are_known_by_name_and_by_words(void)
+{
+    static const struct {
+        const char *name, *words, *want;
+    } rows[] = {
+        { "hipErrorECCNotCorrectable", "uncorrectable ECC error encountered", "gpu-reset" },
+        { "hipErrorContextIsDestroyed", "context is destroyed", "gpu-reset" },
+        { "hipErrorUnknown", "unknown error", "gpu-reset" },
+        { "hipErrorNotInitialized", "initialization error", "driver-too-old" },
+        { "hipErrorInvalidKernelFile", "invalid kernel file", "no-kernel-image" },
+        { "hipErrorFileNotFound", "file not found", "no-kernel-image" },
+        { "hipErrorMapFailed", "mapping of buffer object failed", "oom-vram" },
+        { "hipErrorLaunchOutOfResources", "too many resources requested for launch", "hip-invalid-argument" },
+        { "hipErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing",
+          "hip-invalid-argument" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char log[256];
+        snprintf(log, sizeof(log), "RuntimeError: HIP error: %s\n", rows[i].words);
+        check_row(&(struct row){ log, 1, "gfx1100", rows[i].want, NULL, false });
+        snprintf(log, sizeof(log), "call returned %s\n", rows[i].name);
+        check_row(&(struct row){ log, 1, "gfx1100", rows[i].want, NULL, false });
+    }
 }
 
 /* With such a value no program runs, whatever came of it. */
@@ -327,6 +353,7 @@ int main(void)
     RUN(a_log_that_ends_in_loading_may_be_a_hang);
     RUN(steps_and_ends_speak_for_a_run);
     RUN(case_does_not_count);
+    RUN(hip_errors_are_known_by_name_and_by_words);
     RUN(an_override_that_cannot_work_is_named);
     RUN(other_languages_are_understood);
     RUN(what_has_nothing_to_do_with_rocm);
