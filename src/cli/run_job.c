@@ -152,6 +152,14 @@ static void note_job_files(struct stage *s)
     }
 }
 
+/* As it was told, or as the command shows it: by itself, or in what a start script starts. */
+static const char *trainer_of(const struct stage *s)
+{
+    const char *trainer = s->o->trainer ? s->o->trainer : resume_trainer(s->o->argv);
+    const char *const *started = s->facts->command.argv;
+    return trainer || !started ? trainer : resume_trainer((char *const *)started);
+}
+
 static int make_plan(struct stage *s, struct cairn_error *err)
 {
     const struct run_options *o = s->o;
@@ -159,7 +167,7 @@ static int make_plan(struct stage *s, struct cairn_error *err)
     s->planning = (struct plan_options){
         .gpu = o->gpu,
         .debug = o->debug,
-        .trainer = o->trainer ? o->trainer : resume_trainer(o->argv),
+        .trainer = trainer_of(s),
         .keep = o->keep.item,
         .with = o->with.item,
     };

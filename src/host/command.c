@@ -275,6 +275,22 @@ static bool follow_wrapper(struct walk *w, const struct wrapper *row, const char
     return *rest ? walk_command(w, rest) : walk_lost(w, "%s starts no command", argv[0]);
 }
 
+/* The words of the command itself, where a script or a runner led to it. */
+static bool keep_argv(struct walk *w, const char *const *argv, bool found)
+{
+    const char **out = NULL;
+    size_t n = 0;
+    for (; found && *argv; argv++) {
+        const char *path = str_ends(*argv, ".py") ? walk_path(w, *argv) : NULL;
+        *ARENA_PUSH(w->a, out, n) = path ? path : *argv;
+    }
+    if (found) {
+        *ARENA_PUSH(w->a, out, n) = NULL;
+        w->out->argv = out;
+    }
+    return found;
+}
+
 /* --- scripts -------------------------------------------------------------------------------------------------- */
 
 static bool is_shell_name(const char *name)
@@ -311,7 +327,7 @@ static bool follow_script(struct walk *w, const char *path, const char *const *a
         last++;
     if (*last)
         return follow_shell_file(w, path, text, argv + 1);
-    return walk_command(w, words);
+    return keep_argv(w, argv, walk_command(w, words));
 }
 
 /* `bash [options] FILE [arguments]`, or with -c a text. */
@@ -372,7 +388,7 @@ static bool follow(struct walk *w, const char *const *argv)
     if (!path)
         return walk_lost(w, "%s: no such program", argv[0]);
     if (walk_is_python_name(name))
-        return walk_found(w, path);
+        return keep_argv(w, argv, walk_found(w, path));
     if (is_shell_name(name))
         return follow_shell(w, argv);
     const char *shim = shim_python(w, path);

@@ -19,6 +19,7 @@ struct command_python {
     enum command_sure sure;
     const char *exe; /* absolute, its links not followed, which lead out of an environment; NULL: unknown */
     const char *how; /* how it was found, or why it was not */
+    const char *const *argv; /* what starts it, with whole paths of scripts; NULL: not known */
 };
 
 /* argv and env end with NULL.  cwd NULL: not known, and relative paths are not followed. */

@@ -347,9 +347,11 @@ static bool run_inside(struct walk *w, const struct runner *r, const struct give
     const char *command = g->command[0];
     if (!command)
         return walk_lost(w, "%s runs no command", name);
-    if (is_uv && (str_ends(command, ".py") || option(g, "-m --module")))
-        return walk_found(w, walk_prefix_exe(w, prefix));
-    return walk_command(w, g->command);
+    if (!is_uv || !(str_ends(command, ".py") || option(g, "-m --module")))
+        return walk_command(w, g->command);
+    walk_found(w, walk_prefix_exe(w, prefix));
+    w->out->argv = g->command;
+    return true;
 }
 
 bool environments_run(struct walk *w, const char *const *argv, bool *is_one)

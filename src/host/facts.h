@@ -188,9 +188,10 @@ struct torch_facts {
 /* The command that is to be started: which Python it starts. */
 struct command_facts {
     bool given;
-    bool sure;          /* of the Python */
-    const char *python; /* NULL: not known */
-    const char *how;    /* how it was found, or why it was not */
+    bool sure;               /* of the Python */
+    const char *python;      /* NULL: not known */
+    const char *how;         /* how it was found, or why it was not */
+    const char *const *argv; /* the words that start it, behind scripts and wrappers; NULL: not known */
 };
 
 /* One that cairn itself could compute with. */

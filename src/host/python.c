@@ -394,9 +394,11 @@ static void add_command(struct search *s, const char *const *argv, const struct 
     char cwd[PATH_MAX];
     bool here = !fault_hit() && getcwd(cwd, sizeof(cwd));
     command_python(live, s->a, argv, s->f->env, here ? arena_strdup(s->a, cwd) : NULL, &found);
-    s->f->command = (struct command_facts){
-        .given = true, .sure = found.sure == COMMAND_SURE, .python = found.exe, .how = found.how
-    };
+    s->f->command = (struct command_facts){ .given = true,
+                                            .sure = found.sure == COMMAND_SURE,
+                                            .python = found.exe,
+                                            .how = found.how,
+                                            .argv = found.argv };
     if (found.exe) {
         s->root = live;
         s->how = found.how;

@@ -144,10 +144,12 @@ def a_python_without_torch_is_named():
 
 def the_command_shows_the_trainer():
     """Its notes come without --trainer."""
-    for command, has_notes in ((['python3', 'ai-toolkit/run.py', 'wan22.yaml'], True), (['python3', '-c', 'pass'], False)):
+    for command, has_notes in ((['python3', 'ai-toolkit/run.py', 'wan22.yaml'], True), (['./start.sh', 'wan22.yaml'], True),
+                               (['python3', '-c', 'pass'], False)):
         with Home() as home:
             os.mkdir(os.path.join(home.path, 'ai-toolkit'))
             home.file('ai-toolkit/run.py', 'pass\n')
+            script(home, 'start.sh', '#!/bin/bash\ncd ai-toolkit\nexec python3 run.py "$@"\n')
             done = home.run('--root', HALO, '--', *command)
             if (b'--with-smi' in done.stderr) != has_notes:
                 yield done
