@@ -287,7 +287,9 @@ int compile_kernels(const struct compile_job *job, void **code, size_t *size, st
 
 static enum library library_of(const char *name)
 {
-    return !strcmp(name, "rocblas") ? LIBRARY_ROCBLAS : LIBRARY_HIPBLASLT;
+    return !strcmp(name, "rocblas")  ? LIBRARY_ROCBLAS
+           : !strcmp(name, "hiprtc") ? LIBRARY_HIPRTC
+                                     : LIBRARY_HIPBLASLT;
 }
 
 /* What a child found out, for one chip and driver.  It holds while the library and the folder with its kernels are
@@ -355,6 +357,7 @@ static void read_line(int fd, char *out, size_t size)
     out[strcspn(out, "\n")] = '\0';
 }
 
+/* info is NULL for the compiler, which needs no device. */
 static int probe_in_child(const struct gpu_info *info, const char *library, struct finding *out,
                           struct cairn_error *err)
 {
@@ -362,7 +365,7 @@ static int probe_in_child(const struct gpu_info *info, const char *library, stru
     char device[16], log[200];
     pid_t pid;
     int status;
-    snprintf(device, sizeof(device), "%d", info->index);
+    snprintf(device, sizeof(device), "%d", info ? info->index : 0);
     const struct child_task task = { "probe", device, library, library_of(library) };
     if (child_files(&c, "", err) || child_spawn(&c, &task, &pid, err))
         return -1;
@@ -373,28 +376,51 @@ static int probe_in_child(const struct gpu_info *info, const char *library, stru
     bool good = WIFEXITED(status) && !WEXITSTATUS(status);
     snprintf(out->verdict, sizeof(out->verdict), good ? "good" : "bad");
     if (WIFSIGNALED(status))
-        snprintf(out->why, sizeof(out->why), "ends the process on %s (signal %d)", info->arch,
-                 WTERMSIG(status));
+        snprintf(out->why, sizeof(out->why), "ends the process%s%s (signal %d)", info ? " on " : "",
+                 info ? info->arch : "", WTERMSIG(status));
     else if (!good)
         snprintf(out->why, sizeof(out->why), "%s", log[0] ? log : "it gave no reason");
+    return 0;
+}
+
+/* What a child finds out, or found out before; -1: it could not be asked. */
+static int find_out(const struct gpu_info *info, const char *library, const char *name, struct finding *f,
+                    struct cairn_error *err)
+{
+    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
+    bool keep = open_findings(&kept);
+    if (keep && finding_read(&kept, name, library, f))
+        return 0;
+    *f = (struct finding){ 0 };
+    if (probe_in_child(info, library, f, err))
+        return -1;
+    if (keep)
+        finding_write(&kept, name, library, f);
     return 0;
 }
 
 int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err)
 {
     char name[128];
-    struct finding f = { 0 };
-    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
+    struct finding f;
     if (library_chosen() && !library_file(library_of(library))[0]) /* another ROCm's would not fit */
         return cairn_fail(err, CAIRN_ELACK, "%s has no %s", library_chosen()->what, library);
-    bool keep = open_findings(&kept);
     snprintf(name, sizeof(name), "%.40s-%.40s-%d", library, info->arch, info->driver);
-    if (!keep || !finding_read(&kept, name, library, &f)) {
-        f = (struct finding){ 0 };
-        if (probe_in_child(info, library, &f, err))
-            return -1;
-        if (keep)
-            finding_write(&kept, name, library, &f);
-    }
+    if (find_out(info, library, name, &f, err))
+        return -1;
     return strcmp(f.verdict, "good") ? cairn_fail(err, CAIRN_ELACK, "%s: %s", library, f.why) : 0;
+}
+
+int compile_opens(struct cairn_error *err)
+{
+    const char *file = library_file(LIBRARY_HIPRTC);
+    unsigned __int128 h = hash_start();
+    char name[64] = "hiprtc-";
+    struct cairn_error ignored = { 0 };
+    struct finding f;
+    hash_add(&h, file, strlen(file));
+    hash_text(name + strlen(name), h);
+    if (!file[0] || find_out(NULL, "hiprtc", name, &f, &ignored) || !strcmp(f.verdict, "good"))
+        return 0;
+    return cairn_fail(err, CAIRN_ELACK, "%s: %s", file, f.why);
 }

@@ -4,6 +4,7 @@
  * Of the structs only one text is read, gcnArchName, whose place is known in both layouts; of the constants only
  * those that never changed since HIP 5.0. */
 #include "base/str.h"
+#include "gpu/compile.h"
 #include "gpu/device_api.h"
 #include "gpu/libraries.h"
 #include <stdio.h>
@@ -113,7 +114,8 @@ static int load(struct cairn_error *err)
     for (size_t i = 0; i <= n; i++) {
         struct cairn_error why = { 0 };
         library_choose(i);
-        if (!load_set(&why)) {
+        /* A runtime cannot be closed again, so its compiler is looked at first, where there is another to take. */
+        if (!(i + 1 < n && compile_opens(&why)) && !load_set(&why)) {
             const struct library_set *set = library_chosen();
             snprintf(hip.api.passed_over, sizeof(hip.api.passed_over), "%s", passed.len ? passed.s : "");
             snprintf(hip.api.source, sizeof(hip.api.source), "%s", set ? set->what : "");

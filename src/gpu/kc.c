@@ -3,8 +3,9 @@
  *
  *     cairn-kc hip|cuda ARCH NAME PARENT HIP LIBRARY <text >code
  *     cairn-kc probe DEVICE rocblas|hipblaslt PARENT HIP LIBRARY
+ *     cairn-kc probe - hiprtc PARENT HIP LIBRARY
  *
- * The second opens a library that may end the process on a chip it does not know, to see whether it does, and prints the
+ * The third only opens the compiler.  The second opens a library that may end the process on a chip it does not know, to see whether it does, and prints the
  * path of its file.  HIP and LIBRARY are the files of the runtime and of the compiler or library to open; empty: they
  * are found by name.
  * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
@@ -175,6 +176,16 @@ static int probe(int device, const char *library, const char *hip, const char *f
     return DONE;
 }
 
+static int probe_compiler(const char *hip, const char *file)
+{
+    struct cairn_error err = { 0 };
+    struct rtc rtc;
+    offer(hip, file, LIBRARY_HIPRTC);
+    puts(file);
+    fflush(stdout);
+    return load(&rtc, true, &err) ? fail(NO_COMPILER, err.msg) : DONE;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 7)
@@ -184,7 +195,8 @@ int main(int argc, char **argv)
     if (getppid() != atoi(argv[4]))
         return fail(2, "cairn has ended");
     if (!strcmp(argv[1], "probe"))
-        _exit(probe(atoi(argv[2]), argv[3], argv[5], argv[6]));
+        _exit(!strcmp(argv[3], "hiprtc") ? probe_compiler(argv[5], argv[6])
+                                         : probe(atoi(argv[2]), argv[3], argv[5], argv[6]));
     bool hip = !strcmp(argv[1], "hip");
     struct cairn_error err = { 0 };
     struct rtc rtc;

@@ -85,12 +85,23 @@ a_broken_one_is_passed_over()
     json_is "'$tmp/broken/lib/libamdhip64.so.7' in d['devices'][0]['not_used']"
     VIRTUAL_ENV=$tmp/venv ROCM_PATH=$tmp/broken run selftest --device hip:0 --only rms_norm_backward
     out_has "not used: $tmp/broken/lib/libamdhip64.so.7"
-    # A compiler alone, that is none, is not another ROCm's.
-    echo 'not a library' >"$tmp/$site/torch/lib/libhiprtc.so"
-    rm -rf "$tmp/.cache"
-    VIRTUAL_ENV=$tmp/venv run selftest --device hip:0 --only rms_norm_backward
-    status_is 1
-    out_has "$tmp/$site/torch/lib/libhiprtc.so cannot be opened"
+}
+
+# So is one whose compiler does not open: the runtime of one ROCm is not used with the compiler of another.
+a_broken_compiler_is_passed_over()
+{
+    whole_wheel
+    mkdir -p "$tmp/half/lib"
+    cp "$fake/libamdhip64.so.7" "$tmp/half/lib"
+    echo 'not a library' >"$tmp/half/lib/libhiprtc.so.7"
+    VIRTUAL_ENV=$tmp/venv ROCM_PATH=$tmp/half tests_with
+    library_is "$tmp/$site/torch/lib/libamdhip64.so"
+    json_is "'$tmp/half/lib/libhiprtc.so.7' in d['devices'][0]['not_used']"
+    # It is found out once, until the file is another.
+    cp "$fake/libhiprtc.so.7" "$tmp/half/lib"
+    VIRTUAL_ENV=$tmp/venv ROCM_PATH=$tmp/half run selftest --device hip:0 --only rms_norm_backward --json
+    status_is 0
+    library_is "$tmp/half/lib/libamdhip64.so.7"
 }
 
 # Matrices are multiplied by the library of the same ROCm, or by none: not by what else the loader finds.
@@ -115,4 +126,5 @@ it what_the_user_names_comes_first
 it therocks_wheels
 it the_library_beside_the_runtime
 it a_broken_one_is_passed_over
+it a_broken_compiler_is_passed_over
 finish
