@@ -6,7 +6,11 @@
 #include "gpu/backend.h"
 #include "gpu/dl.h"
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct openblas {
     void (*sgemm)(int order, int a_op, int b_op, int m, int n, int k, float alpha, const float *a, int a_ld,
@@ -18,10 +22,45 @@ enum { PART_OF = 48 /* rows or columns: whole tiles of the library's */ };
 enum { WITH_PTHREADS = 1 };
 enum { ROWS_FIRST = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
 
+/* It makes its threads when it is loaded, unless a variable says that it needs none, and raises SIGINT where it cannot
+ * (ulimit -u, ulimit -v): that would look like a Ctrl-C. */
+static int load(void **library, char *path, size_t size, struct cairn_error *err)
+{
+    static const char *const names[] = { "libopenblas.so.0", NULL };
+    static const char variable[] = "OPENBLAS_NUM_THREADS";
+    const char *was = getenv(variable);
+    CLEANUP(mem_free) char *kept = was ? strdup(was) : NULL;
+    setenv(variable, "1", 1);
+    int r = dl_open(names, NULL, library, path, size, err);
+    if (kept)
+        setenv(variable, kept, 1);
+    else
+        unsetenv(variable);
+    return r;
+}
+
+/* Each thread that calls it gets a buffer, for which it asks again and again where there is no room: ulimit -v. */
+static bool has_room(int threads)
+{
+    enum { EACH_MIB = 128, LIBRARY_MIB = 64 };
+    struct rlimit limit;
+    unsigned long long pages = 0;
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return true;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%llu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t need = ((uint64_t)threads * EACH_MIB + LIBRARY_MIB) << 20;
+    return limit.rlim_cur > used && limit.rlim_cur - used > need;
+}
+
 static int open_library(struct gpu *g, void **state, struct cairn_error *err)
 {
-    (void)g;
-    static const char *const names[] = { "libopenblas.so.0", NULL };
+    if (!has_room(g->info.units))
+        return cairn_fail(err, CAIRN_ELACK, "ulimit -v leaves OpenBLAS too little address space");
     static const struct dl_symbol symbols[] = {
         { "cblas_sgemm", offsetof(struct openblas, sgemm), false },
         { "openblas_set_num_threads", offsetof(struct openblas, set_num_threads), false },
@@ -30,7 +69,7 @@ static int open_library(struct gpu *g, void **state, struct cairn_error *err)
     char path[256];
     void *library;
     struct openblas api;
-    if (dl_open(names, NULL, &library, path, sizeof(path), err) ||
+    if (load(&library, path, sizeof(path), err) ||
         dl_resolve(library, path, symbols, ARRAY_LEN(symbols), &api, err))
         return -1;
     if (api.get_parallel() != WITH_PTHREADS)

@@ -128,6 +128,16 @@ a_cache_that_cannot_be_used()
     [ -z "$(ls theirs/cairn/tokens)" ] || fail 'tokens were kept there'
 }
 
+# OpenBLAS raises SIGINT where it gets no thread, and asks for memory for ever where there is none.
+a_limit_of_address_space()
+{
+    (ulimit -v 150000 && "$cairn" --version) >/dev/null 2>&1 || { skip 'the program itself needs more'; return; }
+    status=0
+    said='cairn train, with ulimit -v 150000'
+    (ulimit -v 150000 && exec timeout -k 1 60 "$cairn" train job.yaml --set run.dir=limited) >"$out" 2>"$err" </dev/null || status=$?
+    status_is 0
+}
+
 # Somebody makes the file anew while it is trained on.
 a_file_of_tokens_that_is_cut()
 {
@@ -474,6 +484,7 @@ it a_wrong_key_has_a_place
 it data_that_is_not_there
 it a_cache_that_cannot_be_used
 it a_file_of_tokens_that_is_cut
+it a_limit_of_address_space
 it a_device_that_is_not_there
 it a_device_that_is_typed
 it its_talk_fits_a_terminal
