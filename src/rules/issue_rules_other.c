@@ -168,7 +168,7 @@ const struct issue_sign issue_signs[] = {
     { "CUDA Version: 1", NULL, NULL, -4 },
     { "CUDA runtime version: 1", NULL, NULL, -3 },
     { "CUDA used to build PyTorch: 1", NULL, NULL, -4 },
-    { "cudaMalloc", NULL, "cudaMallocAsync", -2 },
+    { "cudaMalloc", NULL, "cudaMallocAsync|cudaMalloc failed", -2 }, /* ggml says so of HIP, too */
     { "cudaError", NULL, "UnhandledCudaError", -3 },
     { "NVRM:", NULL, NULL, -6 },
     { "nvlddmkm", NULL, NULL, -6 },

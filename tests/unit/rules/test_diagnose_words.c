@@ -317,6 +317,12 @@ static void facts_beat_symptoms(void)
         OF("ImportError: FlashAttention2 has been toggled on, but the package flash_attn seems to be not "
            "installed.\n",
            1, NULL, "attention-experimental"),
+        { "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 8192.00 MiB on device 0: cudaMalloc failed: out of "
+          "memory\n",
+          1, NULL, "oom-vram", NULL, false },
+        { "Device 0: NVIDIA GeForce RTX 3060, compute capability 8.6\nggml_backend_cuda_buffer_type_alloc_buffer: "
+          "allocating 8192.00 MiB on device 0: cudaMalloc failed: out of memory\n",
+          1, NULL, "not-rocm", NULL, false },
     };
     CHECK_ROWS(rows);
 }
