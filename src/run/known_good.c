@@ -112,7 +112,7 @@ static void read_entry(const struct json *e, struct arena *a, struct known_good 
 {
     const struct json *set = json_get(e, "set"), *unset = json_get(e, "unset");
     *out = (struct known_good){
-        .trainer = arena_strdup(a, json_text(json_get(e, "trainer"))),
+        .trainer = arena_strdup(a, or_empty(json_text(json_get(e, "trainer")))),
         .date = arena_strdup(a, or_empty(json_text(json_get(e, "date")))),
         .class_id = arena_strdup(a, or_empty(json_text(json_get(e, "class")))),
     };
