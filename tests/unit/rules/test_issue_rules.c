@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/match.h"
 #include "check.h"
+#include "rules/fix_names.h"
 
 static void every_class_is_told(void)
 {
@@ -45,8 +46,29 @@ static void rows_for_any_system_fit_any(void)
     }
 }
 
+/* What a fix sets may be remembered, and is taken from the file again: every name of the table, and no other. */
+static void what_a_fix_sets_can_be_remembered(void)
+{
+    for (const struct issue_fix *f = issue_fixes; f->text; f++) {
+        char name[128];
+        snprintf(name, sizeof(name), "%.*s", f->set ? (int)strcspn(f->set, "=") : 0, f->set ? f->set : "");
+        if (name[0] == '{')
+            CHECK(!strcmp(name, "{alloc}") || !strcmp(name, "{visible_name}"));
+        else if (name[0] && strncmp(name, "PYTHON", 6) && !fix_name_is_set(name))
+            CHECK_FAIL_("%s is not taken", name);
+        for (const char *at = f->unset; at && (at = strchr(at, '{')); at++)
+            CHECK(!strncmp(at, "{alloc_names}", 13) || !strncmp(at, "{visible_others}", 16));
+    }
+    CHECK(fix_name_is_set("PYTORCH_HIP_ALLOC_CONF") && fix_name_is_set("ROCR_VISIBLE_DEVICES"));
+    CHECK(fix_name_is_unset("HIP_VISIBLE_DEVICES") && fix_name_is_unset("PYTORCH_CUDA_ALLOC_CONF"));
+    CHECK(fix_name_is_unset("LD_LIBRARY_PATH") && !fix_name_is_set("LD_LIBRARY_PATH"));
+    CHECK(!fix_name_is_set("PATH") && !fix_name_is_set("LD_PRELOAD") && !fix_name_is_set("PYTHONPATH"));
+    CHECK(!fix_name_is_set("") && !fix_name_is_unset("") && !fix_name_is_set("HSA_ENABLE"));
+}
+
 int main(void)
 {
+    RUN(what_a_fix_sets_can_be_remembered);
     RUN(every_class_is_told);
     RUN(a_rung_changes_one_thing);
     RUN(rows_for_any_system_fit_any);
