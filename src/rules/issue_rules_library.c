@@ -214,6 +214,7 @@ const struct issue_rule issue_rules_library[] = {
     { "Missing system database file", NULL, NULL, ISSUE_MIOPEN, 52, RULE_WARN, "MIOpen, sqlite_db.cpp" },
 
     /* hipblaslt-unsupported */
+    { "rocblaslt ", "No paths matched|rror:", NULL, ISSUE_HIPBLASLT, 76, RULE_SOFT, "hipBLASLt" },
     { "Attempting to use hipBLASLt on a", NULL, "Warning|Overriding", ISSUE_HIPBLASLT, 92, 0,
       "PyTorch, ATen/Context.cpp" },
     { "Attempting to use hipBLASLt on a", "Warning|Overriding", NULL, ISSUE_HIPBLASLT, 60, RULE_WARN,

@@ -190,9 +190,24 @@ static struct log_find see_zero_loss(struct log_progress *p, const char *s, size
     return p->zero_losses >= TWICE ? (struct log_find){ ISSUE_NAN, 72, RULE_CUDA } : nothing;
 }
 
+/* "loss_gen=nan", "loss/mel: nan"; other parts of a loss may well be 0. */
+static struct log_find see_part(struct log_progress *p, const char *s, size_t n, size_t at)
+{
+    size_t end = at;
+    while (end < n && (isalnum((unsigned char)s[end]) || s[end] == '_' || s[end] == '/'))
+        end++;
+    size_t v = value_of(s, n, end);
+    if (v >= n || !is_nan(s + v, n - v) || match_any(s + at, end - at, "val|test|scale"))
+        return nothing;
+    p->loss_fine = false;
+    return (struct log_find){ ISSUE_NAN, 86, RULE_CUDA };
+}
+
 /* The loss of a training step; that of an evaluation over nothing may well be nan. */
 struct log_find log_progress_loss(struct log_progress *p, const char *s, size_t n, size_t at)
 {
+    if (at + 4 < n && (s[at + 4] == '_' || s[at + 4] == '/'))
+        return see_part(p, s, n, at + 4);
     size_t v = value_of(s, n, at + 4);
     bool evaluation = at >= 4 && (s[at - 2] | 0x20) == 'l' && !strncasecmp(s + at - 4, "val", 3);
     if (v >= n || evaluation)

@@ -115,6 +115,9 @@ static void steps_and_ends_speak_for_a_run(void)
         { "got prompt\n!!! Exception during processing !!! No module named 'flash_attn'\n"
           "Prompt executed in 4.65 seconds\n",
           -1, "gfx1100", "attention-experimental", NULL, false },
+        FINE("epoch 1 loss_a=0.1 loss_b=0.0\nepoch 2 loss/val=nan\nsaved x\n"),
+        { "Train Epoch: 1 [0%]\nloss_disc=nan, loss_gen=nan, loss_kl=nan\n", -1, "gfx1100", "numerics-nan",
+          NULL, false },
         ENDED("Requested to load AutoencoderKL\n"),
         ENDED("Loading pipeline components...: 100%|####| 7/7 [00:01<00:00,  5.1it/s]\n"),
         ENDED("hello there\n"),
