@@ -3,6 +3,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/print.h"
 #include "gpu/libraries.h"
 #include "host/runtimes.h"
 #include "rules/plan.h"
@@ -65,9 +66,13 @@ static void say_cache_trouble(void)
         if (r && folders[i] && errno == ENOENT)
             r = 0;
     }
-    if (r)
-        fprintf(stderr, "cairn: nothing is kept in the cache: %s%s%s\n", err.msg, err.hint[0] ? "\n  " : "",
-                err.hint);
+    if (!r)
+        return;
+    struct cairn_error told = { 0 };
+    cairn_fail(&told, err.code, "nothing is kept in the cache: %s", err.msg);
+    if (err.hint[0])
+        cairn_hint(&told, "%s", err.hint);
+    print_error(&told);
 }
 
 /* PyTorch is not asked about: cairn brings its own kernels, and needs no other chip's name. */
