@@ -125,7 +125,8 @@ class Ways:
     def counts(self):
         """The head of a file has all but the calls, of which each has its number in its line."""
         names = 'staged staged_bytes stage_failed retried retry_failed told refused refused_bytes'.split()
-        lines = memoryview(self.record)[4224:4224 + (4096 << 6)].cast('Q')
+        calls, kernels = 4096 << 6, 1024 << 8  # the file ends with them
+        lines = memoryview(self.record)[-kernels - calls:-kernels].cast('Q')
         return {'calls': max(lines[::8])} | dict(zip(names, struct.unpack_from('<8Q', self.record, 24)))
 
     def kernels(self):
