@@ -241,6 +241,11 @@ bool judge_by_guard(const struct judgement *j)
            (j->verdict == ISSUE_OOM_UNIFIED && j->ctx->refused);
 }
 
+bool judge_may_hang(const struct judgement *j)
+{
+    return j->verdict == ISSUE_HANG && j->severity == DIAGNOSE_WARNING;
+}
+
 bool judge_by_watch(const struct judgement *j)
 {
     return (j->verdict == ISSUE_UNKNOWN && j->killed) ||
@@ -327,6 +332,8 @@ static void conclude_silent(struct judgement *j)
         conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_NONE, 0.5);
     else if (override_cannot_work(j))
         conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.6);
+    else if (busy)
+        conclude(j, ISSUE_HANG, DIAGNOSE_WARNING, 0.45);
     else
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, j->d->any_text ? 0.5 : 0.9);
 }

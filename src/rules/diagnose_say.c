@@ -248,6 +248,8 @@ static void find_facts(const struct judgement *j, struct diagnosis *out)
 static const char *cause_of(const struct judgement *j)
 {
     const struct issue_class *class = &issue_classes[j->verdict];
+    if (judge_may_hang(j))
+        return class->cause_may;
     return judge_by_guard(j) ? class->cause_guard : judge_by_watch(j) ? class->cause_watch : class->cause;
 }
 

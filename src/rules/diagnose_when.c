@@ -204,6 +204,8 @@ static bool by_run(const struct judgement *j, enum fix_when when)
         return judge_by_guard(j);
     case FIX_NOT_BY_GUARD:
         return !judge_by_guard(j);
+    case FIX_MAY_HANG:
+        return judge_may_hang(j);
     case FIX_END_UNKNOWN:
         return j->ctx->exit_code < 0 && !j->ctx->hung;
     case FIX_NO_DUMP:

@@ -109,6 +109,7 @@ bool judge_any_error(const struct judgement *j);
 bool judge_by_guard(const struct judgement *j); /* cairn itself did what the verdict says */
 /* What cairn itself saw of the run speaks against the usual cause of the verdict. */
 bool judge_by_watch(const struct judgement *j);
+bool judge_may_hang(const struct judgement *j); /* all that speaks for it is that the log ends while something loads */
 void judge_raise(struct judgement *j, enum issue i, int score); /* to at least this score */
 /* The class with the highest score, but for one; ISSUE_UNKNOWN: none has any. */
 enum issue judge_top(const struct judgement *j, enum issue but);

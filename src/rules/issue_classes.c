@@ -83,6 +83,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
         .cause_watch = "The process stood still: it printed nothing and used no CPU time. No process of the run "
                        "had the GPU or a HIP runtime open, so the GPU is not to blame. It waited for something "
                        "else: a file, the network, a lock, or another process.",
+        .cause_may = "The log ends while something loads or compiles, without an error. If the process still "
+                     "stands there, it hangs.[ {loading}][ {expandable}]",
     },
     [ISSUE_GPU_RESET] = {
         .id = "gpu-reset",

@@ -226,6 +226,8 @@ const struct issue_fix issue_fixes[] = {
     ON_LINUX_WHEN(ISSUE_HOST_OOM, FIX_NOT_BY_GUARD,
                   "ask the kernel who it was:\nsudo dmesg | grep -i -e 'killed process' -e oom"),
 
+    ADVISE_WHEN(ISSUE_HANG, FIX_MAY_HANG,
+                "say how it ended:\ncairn diagnose --hung LOG\ncairn diagnose --exit CODE LOG"),
     SET(ISSUE_HANG, FIX_IN_COPY, STAGE, STAGE_WHY),
     SET(ISSUE_HANG, FIX_LOADING, STAGE, STAGE_WHY),
     ADVISE_WHEN(ISSUE_HANG, FIX_LOADING_STAGE, STAGE_BY_HAND),

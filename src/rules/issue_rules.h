@@ -51,6 +51,7 @@ struct issue_class {
         cause; /* with {keys} that diagnose_say fills; what stands in [brackets] is left out when one is unknown */
     const char *cause_guard; /* the same where judge_by_guard; NULL: it never is */
     const char *cause_watch; /* and where judge_by_watch */
+    const char *cause_may;   /* and where judge_may_hang */
     bool any_machine;        /* has nothing to do with the GPU's make */
     bool often_caught;       /* often printed only, while the run goes on */
 };
@@ -134,6 +135,7 @@ enum fix_when {
     FIX_NOT_BY_GUARD,
     FIX_BY_WATCH,    /* judge_by_watch; the other rungs are for the usual cause, and are left out then */
     FIX_NO_DUMP,     /* nobody has written down where it stood */
+    FIX_MAY_HANG,    /* judge_may_hang */
     FIX_END_UNKNOWN, /* nobody said how the run ended */
     FIX_FLASH,       /* the package flash_attn is what is missing */
     FIX_NOT_FLASH,
