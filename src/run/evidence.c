@@ -97,18 +97,25 @@ static void add_process(struct str *out, const char *proc, const struct tree_pro
     add_threads(out, proc, (int)p->pid);
 }
 
-static bool is_python(const struct tree_process *p)
+/* Where the stacks of Python have to end. */
+struct limits {
+    double until;
+    size_t most_len; /* of the whole text */
+};
+
+static bool is_reached(const struct limits *l, const struct str *out)
 {
-    return str_starts(p->name, "python") || str_starts(p->name, "pt_");
+    return clock_s() >= l->until || out->len >= l->most_len;
 }
 
-/* What a program prints, until it ends or the time has come; then it is killed. */
-static void add_output(struct str *out, int from, pid_t pid, double until)
+/* What a program prints, until it ends or a limit is reached; then it is killed. */
+static void add_output(struct str *out, int from, pid_t pid, const struct limits *l)
 {
     char text[4096];
     struct pollfd p = { from, POLLIN, 0 };
-    for (double left; (left = until - clock_s()) > 0 && out->len < STACKS_BYTES;) {
-        if (poll(&p, 1, (int)(left * 1000) + 1) <= 0)
+    while (!is_reached(l, out)) {
+        double left = l->until - clock_s();
+        if (poll(&p, 1, left > 0 ? (int)(left * 1000) + 1 : 0) <= 0)
             continue;
         ssize_t n = read(from, text, sizeof(text));
         if (n <= 0)
@@ -120,7 +127,7 @@ static void add_output(struct str *out, int from, pid_t pid, double until)
 }
 
 /* The stack as Python sees it, of a program that py-spy may look into.  False: there is no py-spy. */
-static bool add_python_stack(struct str *out, int pid, double until)
+static bool add_python_stack(struct str *out, int pid, const struct limits *l)
 {
     char number[16], spy[] = "py-spy", dump[] = "dump", option[] = "--pid";
     char *argv[] = { spy, dump, option, number, NULL };
@@ -139,18 +146,18 @@ static bool add_python_stack(struct str *out, int pid, double until)
     close(ends[1]);
     if (!failed) {
         str_addf(out, "--- py-spy dump --pid %d\n", pid);
-        add_output(out, ends[0], child, until);
+        add_output(out, ends[0], child, l);
     }
     close(ends[0]);
     return !failed;
 }
 
-static void add_python_stacks(struct str *out, const struct tree *t)
+static void add_python_stacks(struct str *out, const struct tree *t, const char *proc)
 {
-    double until = clock_s() + STACKS_S;
+    const struct limits l = { clock_s() + STACKS_S, out->len + STACKS_BYTES };
     str_add(out, "=== stacks of Python\n");
-    for (size_t i = 0; i < t->n; i++)
-        if (is_python(&t->process[i]) && !add_python_stack(out, (int)t->process[i].pid, until)) {
+    for (size_t i = 0; i < t->n && !is_reached(&l, out); i++)
+        if (tree_is_python(&t->process[i], proc) && !add_python_stack(out, (int)t->process[i].pid, &l)) {
             str_add(out, "(py-spy is not installed; where Python stood is at the end of the log, if SIGINT "
                          "reached it)\n");
             return;
@@ -175,7 +182,7 @@ void evidence_collect(const struct tree *t, const char *proc, const struct gauge
              (long long)g->now.gtt_used_bytes);
     for (size_t i = 0; i < t->n && i < MOST_PROCESSES; i++)
         add_process(out, proc, &t->process[i]);
-    add_python_stacks(out, t);
+    add_python_stacks(out, t, proc);
     str_add(out, "=== memory\n");
     add_file(out, proc, "meminfo");
     add_kernel_log(out);

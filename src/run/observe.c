@@ -20,16 +20,6 @@ static bool is_mine(const char *proc, int pid)
     return !stat(path, &st) && st.st_uid == geteuid();
 }
 
-static bool is_python(const char *proc, int pid)
-{
-    char path[512], exe[512];
-    snprintf(path, sizeof(path), "%s/%d/exe", proc, pid);
-    ssize_t n = readlink(path, exe, sizeof(exe) - 1);
-    exe[n > 0 ? n : 0] = '\0';
-    const char *name = str_file_name(exe);
-    return str_starts(name, "python") || str_starts(name, "pypy");
-}
-
 /* "…/site-packages/torch/lib/libtorch_cpu.so": the folder before torch. */
 static char *torch_of(struct arena *a, const char *line)
 {
@@ -139,7 +129,7 @@ static void look_at(struct observe *o, const char *proc, const struct tree_proce
     if (p->stage < OBSERVE_LOADED || !p->has_torch)
         read_maps(proc, o->a, &now);
     bool more = now.on_gpu && (p->stage < OBSERVE_LOADED || (now.torch && !p->has_torch));
-    if (more || (p->stage == OBSERVE_NEW && is_python(proc, now.pid))) {
+    if (more || (p->stage == OBSERVE_NEW && tree_is_python(in, proc))) {
         read_environment(proc, o->a, &now);
         if (now.env) /* it may just have ended */
             tell(o, p, now.on_gpu ? OBSERVE_LOADED : OBSERVE_PYTHON, &now);

@@ -242,6 +242,16 @@ bool tree_has_name(const struct tree *t, const char *name)
     return false;
 }
 
+bool tree_is_python(const struct tree_process *p, const char *proc)
+{
+    char path[512], exe[512];
+    snprintf(path, sizeof(path), "%s/%d/exe", proc, (int)p->pid);
+    ssize_t n = readlink(path, exe, sizeof(exe) - 1);
+    exe[n > 0 ? n : 0] = '\0';
+    const char *name = str_file_name(exe);
+    return str_starts(name, "python") || str_starts(name, "pypy");
+}
+
 static bool process_has_variable(const char *proc, pid_t pid, const char *name)
 {
     char path[512];

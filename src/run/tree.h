@@ -40,6 +40,8 @@ bool tree_waits_for_input(const struct tree *t, const char *proc);
  * talk among themselves take any port. */
 bool tree_serves(const struct tree *t, const char *proc);
 bool tree_has_name(const struct tree *t, const char *name);
+/* The program is a Python, whatever it is called: torchrun and accelerate are scripts of one. */
+bool tree_is_python(const struct tree_process *p, const char *proc);
 /* Some process was started with this variable. */
 bool tree_has_variable(const struct tree *t, const char *proc, const char *name);
 

@@ -3,6 +3,8 @@
 
 #include "check.h"
 #include "scratch.h"
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct tree_process processes[] = { { .pid = 10, .state = 'S', .name = "python3" },
@@ -52,6 +54,20 @@ static void every_thread_is_written_down(void)
     CHECK_HAS(text.s, "futex_wait_queue");
 }
 
+/* A script of Python's, and after much else: the stacks have limits of their own. */
+static void the_stack_of_a_python_is_asked_for(void)
+{
+    struct gauge g = { .now = { -1, -1, -1, -1 } };
+    struct tree_process launcher = { .pid = 12, .state = 'S', .name = "accelerate" };
+    CLEANUP(str_release) struct str text = { 0 };
+    open_file("proc/12/exe", "/usr/bin/python3.11");
+    scratch_file("bin/py-spy", "#!/bin/sh\necho stack of $3\n");
+    REQUIRE(!chmod(scratch("bin/py-spy"), 0755) && !setenv("PATH", scratch("bin"), 1));
+    str_addf(&text, "%*s\n", 1 << 20, "much");
+    evidence_collect(&(struct tree){ &launcher, 1 }, scratch("proc"), &g, &text);
+    CHECK_HAS(text.s, "stack of 12");
+}
+
 static void work_may_be_handed_on(void)
 {
     struct tree_process p[] = { { .name = "bash" }, { .name = "docker" } };
@@ -64,6 +80,7 @@ int main(void)
 {
     RUN(whoever_has_a_gpu_open_uses_it);
     RUN(every_thread_is_written_down);
+    RUN(the_stack_of_a_python_is_asked_for);
     RUN(work_may_be_handed_on);
     return check_done();
 }
