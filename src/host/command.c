@@ -54,11 +54,22 @@ static const struct wrapper {
 /* What they start runs elsewhere, or in an environment that is made for it. */
 static const struct {
     const char *names, *why;
+    bool away; /* and is no process below this one */
 } closed[] = {
-    { "docker podman nerdctl distrobox toolbox apptainer singularity lxc-attach", "runs it in a container" },
-    { "ssh srun", "runs it elsewhere" },
-    { "uvx pipx", "makes an environment of its own for it" },
+    { "docker podman nerdctl distrobox toolbox lxc-attach machinectl", "runs it in a container", true },
+    { "apptainer singularity", "runs it in a container", false },
+    { "ssh srun kubectl", "runs it elsewhere", true },
+    { "systemd-run", "has a service run it", true },
+    { "uvx pipx", "makes an environment of its own for it", false },
 };
+
+bool command_leads_away(const char *program)
+{
+    for (size_t i = 0; i < ARRAY_LEN(closed); i++)
+        if (closed[i].away && str_list_has(closed[i].names, ' ', str_file_name(program)))
+            return true;
+    return false;
+}
 
 const char *walk_get(const struct walk *w, const char *name)
 {

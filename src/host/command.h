@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "host/root.h"
+#include <stdbool.h>
 
 enum command_sure {
     COMMAND_UNKNOWN,
@@ -25,5 +26,8 @@ struct command_python {
 /* argv and env end with NULL.  cwd NULL: not known, and relative paths are not followed. */
 void command_python(const struct root *r, struct arena *a, const char *const *argv, const char *const *env,
                     const char *cwd, struct command_python *out);
+/* Does a program of this name hand its work to a container, a service or another machine, whose processes, memory and GPU are
+ * not seen from here? */
+bool command_leads_away(const char *program);
 
 #endif

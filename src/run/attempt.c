@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/str.h"
+#include "host/command.h"
 #include "run/calls.h"
 #include "run/evidence.h"
 #include "run/excuse.h"
@@ -421,7 +422,7 @@ static void on_tick(struct life *l, double now)
     CLEANUP(tree_release) struct tree t;
     tree_read(&t, "/proc", l->launch.guardian.pid);
     l->next_watch = now + watch_interval(l->o->hang_after_s);
-    l->elsewhere |= evidence_elsewhere(&t);
+    l->elsewhere |= evidence_leads_away(&t);
     calls_tidy(l->o->calls);
     watch(l, &t, now);
     if (!l->stopping)
@@ -634,7 +635,7 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
     gauge_end(o->gauge);
     finish(&l);
     l.result.memory = o->gauge->memory;
-    if (l.elsewhere || evidence_names_elsewhere(o->argv[0]))
+    if (l.elsewhere || command_leads_away(o->argv[0]))
         l.result.memory.host_least_bytes = -1; /* of this host; the limit may be another's */
     l.result.seconds = clock_s() - l.start;
     if (!r)

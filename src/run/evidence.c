@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "host/command.h"
 #include "run/calls.h"
 #include <dirent.h>
 #include <errno.h>
@@ -261,20 +262,10 @@ enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc, c
     return all;
 }
 
-bool evidence_names_elsewhere(const char *program)
-{
-    static const char *const names[] = { "docker", "podman",  "nerdctl",    "lxc-attach",  "ssh",
-                                         "srun",   "kubectl", "machinectl", "systemd-run", "distrobox" };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (str_eq(str_file_name(program), names[i]))
-            return true;
-    return false;
-}
-
-bool evidence_elsewhere(const struct tree *t)
+bool evidence_leads_away(const struct tree *t)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (evidence_names_elsewhere(t->process[i].name))
+        if (command_leads_away(t->process[i].name))
             return true;
     return false;
 }

@@ -19,9 +19,8 @@ void evidence_save(struct journal *j, const char *name, const struct tree *t, co
 /* Has any of them a GPU's device node open, a GPU's runtime mapped, or a call recorded?  Not known where one may not be looked
  * at. */
 enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc, const char *calls);
-/* Does a program of this name hand its work to a container or another machine, whose memory and GPU are not seen here? */
-bool evidence_names_elsewhere(const char *program);
-bool evidence_elsewhere(const struct tree *t);
+/* Some of them hand their work on to where nothing can be seen from here. */
+bool evidence_leads_away(const struct tree *t);
 /* The process has a handler for this signal (Python's faulthandler for SIGABRT). */
 bool evidence_catches(const char *proc, int pid, int sig);
 

@@ -371,10 +371,19 @@ static void scripts_that_are_none(void)
     }
 }
 
+static void some_programs_lead_away(void)
+{
+    CHECK(command_leads_away("docker") && command_leads_away("/usr/bin/ssh") &&
+          command_leads_away("kubectl"));
+    CHECK(!command_leads_away("sshd-notes.py") && !command_leads_away("python3"));
+    CHECK(!command_leads_away("apptainer")); /* what it starts is a process below it */
+}
+
 int main(void)
 {
     RUN(every_form_of_a_command);
     RUN(calls_that_fail);
     RUN(scripts_that_are_none);
+    RUN(some_programs_lead_away);
     return check_done();
 }
