@@ -111,11 +111,12 @@ static uint64_t number_of(const char *name)
 
 bool history_is_name(const char *word)
 {
-    int end = 0; /* of "20261115T060535Z-4711" */
+    int end = 0; /* of "20261115T060535Z-4711", which may have a letter behind it: see run/journal.c */
     if (number_of(word))
         return true;
     (void)!sscanf(word, "%*8[0-9]T%*6[0-9]Z-%*[0-9-]%n", &end);
-    return end > 0 && !word[end];
+    const char *rest = word + end;
+    return end > 0 && (!*rest || (*rest >= 'a' && *rest <= 'z' && !rest[1]));
 }
 
 const char *history_find(const char *state, const char *name, struct arena *a)

@@ -237,6 +237,8 @@ static void remove_run(const struct own_dir *runs, const char *name)
         unlinkat(fd, e->d_name, 0);
     if (d)
         closedir(d);
+    else
+        fd_close(&fd);
     unlinkat(runs->fd, name, AT_REMOVEDIR);
 }
 

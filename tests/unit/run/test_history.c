@@ -66,7 +66,9 @@ static void no_folder_is_no_history(void)
 
 static void names_of_runs_are_told_from_files(void)
 {
-    static const char *const names[] = { "last", "#1", "12", "20260102T000000Z-2", "20260102T000000Z-2-1" };
+    static const char *const names[] = {
+        "last", "#1", "12", "20260102T000000Z-2", "20260102T000000Z-2-1", "20260102T000000Z-7a"
+    };
     static const char *const files[] = { "",
                                          "#",
                                          "#0",
@@ -76,6 +78,7 @@ static void names_of_runs_are_told_from_files(void)
                                          "20260102T000000Z",
                                          "20260102T000000Z-",
                                          "20260102T000000Z-2.log",
+                                         "20260102T000000Z-2ab",
                                          "20260102T000000Z-2/log",
                                          "-1" };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
