@@ -90,10 +90,15 @@ static bool os_fits(const struct judgement *j, const struct issue_fix *f)
     return f->os != FIX_ON_WINDOWS;
 }
 
-/* What is set, and what is not.  Of other conditions: true. */
-static bool by_variables(const struct judgement *j, enum fix_when when)
+/* Without a default: the compiler finds a condition that nobody has written. */
+static bool is_met(const struct judgement *j, enum fix_when when)
 {
     switch (when) {
+    case FIX_ALWAYS:
+    case FIX_BY_WATCH: /* diagnose_applies has looked */
+        return true;
+
+    /* What is set, and what is not. */
     case FIX_EXPANDABLE:
         return judge_expandable(j);
     case FIX_NO_CACHING:
@@ -119,15 +124,8 @@ static bool by_variables(const struct judgement *j, enum fix_when when)
         return !str_eq(judge_var(j, LOG_HIPBLASLT), "0");
     case FIX_P2P_ON:
         return !is_on(judge_var(j, LOG_P2P));
-    default:
-        return true;
-    }
-}
 
-/* GPUs, PyTorch, and the system around them.  Of other conditions: true. */
-static bool by_machine(const struct judgement *j, enum fix_when when)
-{
-    switch (when) {
+    /* GPUs, PyTorch, and the system around them. */
     case FIX_NOT_CARRIED:
         return j->carried != TRI_YES;
     case FIX_NEEDS_OVERRIDE:
@@ -156,15 +154,8 @@ static bool by_machine(const struct judgement *j, enum fix_when when)
         return !j->windows && !judge_by_guard(j) && !diagnose_limit_suffices(j);
     case FIX_LIMIT_UNKNOWN:
         return !j->windows && !judge_by_guard(j) && !diagnose_knows_ram(j);
-    default:
-        return true;
-    }
-}
 
-/* What the log says, or leaves open.  Of other conditions: true. */
-static bool by_log(const struct judgement *j, enum fix_when when)
-{
-    switch (when) {
+    /* What the log says, or leaves open. */
     case FIX_NO_STACK:
         return !j->log->stack.n && !j->log->stack.call;
     case FIX_NOT_STARTING:
@@ -179,15 +170,8 @@ static bool by_log(const struct judgement *j, enum fix_when when)
         return j->log->accelerate;
     case FIX_GLOO:
         return verdict_says(j, "gloo");
-    default:
-        return true;
-    }
-}
 
-/* What cairn itself did and saw.  Of other conditions: true. */
-static bool by_run(const struct judgement *j, enum fix_when when)
-{
-    switch (when) {
+    /* What cairn itself did and saw. */
     case FIX_IN_COPY:
         return j->ctx->in_copy && preload_has(j, "CAIRN_PRELOAD");
     case FIX_PRELOAD:
@@ -210,14 +194,11 @@ static bool by_run(const struct judgement *j, enum fix_when when)
         return j->ctx->exit_code < 0 && !j->ctx->hung;
     case FIX_NO_DUMP:
         return !j->ctx->hang_file;
-    default:
-        return true;
     }
+    return false;
 }
 
 bool diagnose_applies(const struct judgement *j, const struct issue_fix *f)
 {
-    if (!os_fits(j, f) || judge_by_watch(j) != (f->when == FIX_BY_WATCH))
-        return false;
-    return by_variables(j, f->when) && by_machine(j, f->when) && by_log(j, f->when) && by_run(j, f->when);
+    return os_fits(j, f) && judge_by_watch(j) == (f->when == FIX_BY_WATCH) && is_met(j, f->when);
 }
