@@ -73,8 +73,7 @@ static int reserve(int fd, uint64_t size)
     return r && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
 }
 
-/* "." for a bare name. */
-static char *folder_of(const char *path)
+char *file_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
@@ -85,7 +84,7 @@ static char *folder_of(const char *path)
 static int cannot_create(const char *path, struct cairn_error *err)
 {
     int why = errno;
-    CLEANUP(mem_free) char *folder = folder_of(path);
+    CLEANUP(mem_free) char *folder = file_folder(path);
     cairn_fail_errno(err, "create %s", path);
     if (why == ENOENT)
         return cairn_hint(err, "make the folder first: mkdir -p '%s'", folder);
@@ -206,7 +205,7 @@ int file_out_open_at(struct file_out *f, int dir, const char *path, uint64_t siz
 
 int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err)
 {
-    CLEANUP(mem_free) char *folder = folder_of(path);
+    CLEANUP(mem_free) char *folder = file_folder(path);
     *f = (struct file_out){ .fd = -1, .dir = -1 };
     CLEANUP(fd_close) int dir = fault_hit() ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 && *path)

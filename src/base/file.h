@@ -53,6 +53,8 @@ int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, st
 bool file_set_direct(int fd);
 /* A regular file, read-only, and its size. */
 int file_open(const char *path, int *fd, uint64_t *size, struct cairn_error *err);
+/* The folder that a path lies in: "." for a bare name.  To be freed. */
+char *file_folder(const char *path);
 /* The folder and those above it, where they are not there. */
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err);
 

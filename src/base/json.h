@@ -33,10 +33,10 @@ void json_cleanup(struct json **v); /* for CLEANUP */
 
 /* Duplicate keys and trailing text are errors; the message has the line. */
 int json_parse(const char *text, size_t len, struct json **out, struct cairn_error *err);
-/* A file that holds one object, a configuration of no more than a MiB.  The message names the file. */
-int json_read_object(const char *path, struct json **out, struct cairn_error *err);
 /* The same for text that may hold NUL characters; json_text ends at the first, json_bytes does not. */
 int json_parse_nul(const char *text, size_t len, struct json **out, struct cairn_error *err);
+/* A file that holds one object, a configuration of no more than a MiB.  The message names the file. */
+int json_read_object(const char *path, struct json **out, struct cairn_error *err);
 /* Look-ups return NULL (or the default) when v is NULL, has another type, or has no such key. */
 const struct json *json_get(const struct json *v, const char *key);
 const char *json_text(const struct json *v);

@@ -92,23 +92,17 @@ static int open_dir(enum own_kind kind, int at, const char *name, const char *pa
     return 0;
 }
 
-static char *folder_above(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash != path ? strndup(path, (size_t)(slash - path)) : strdup(slash ? "/" : ".");
-}
-
 /* Root makes nothing in a folder of another user: that user would be locked out of it, and could exchange it. */
 static int may_make(enum own_kind kind, const char *root, struct cairn_error *err)
 {
-    CLEANUP(mem_free) char *above = folder_above(root);
+    CLEANUP(mem_free) char *above = file_folder(root);
     struct stat st;
-    while (above && strcmp(above, "/") && strcmp(above, ".") && stat(above, &st) && errno == ENOENT) {
-        char *next = folder_above(above);
+    while (strcmp(above, "/") && strcmp(above, ".") && stat(above, &st) && errno == ENOENT) {
+        char *next = file_folder(above);
         free(above);
         above = next;
     }
-    if (geteuid() || !above || stat(above, &st) || !st.st_uid || st.st_mode & S_ISVTX)
+    if (geteuid() || stat(above, &st) || !st.st_uid || st.st_mode & S_ISVTX)
         return 0;
     return belongs_to_another(kind, above, &st, err);
 }
@@ -119,8 +113,8 @@ static int open_root(enum own_kind kind, const char *root, bool make, int *fd, s
         return 0;
     if (!make || errno != ENOENT)
         return -1;
-    CLEANUP(mem_free) char *above = folder_above(root);
-    if (may_make(kind, root, err) || !above || file_make_dir(above, 0700, err))
+    CLEANUP(mem_free) char *above = file_folder(root);
+    if (may_make(kind, root, err) || file_make_dir(above, 0700, err))
         return -1;
     if (fault_hit() || (mkdir(root, 0700) && errno != EEXIST))
         return cairn_fail_errno(err, "make the folder %s", root);

@@ -17,7 +17,7 @@ struct progress {
     uint64_t done;                  /* atomic */
     double started, shown;          /* seconds of the monotonic clock */
     bool busy;                      /* atomic: a thread is writing the line */
-    bool (*stopped)(void *context); /* whether to go on; from any thread.  NULL: always */
+    bool (*stopped)(void *context); /* whether to end early; called from any thread.  NULL: never */
     void *context;
 };
 

@@ -2,6 +2,7 @@
 #include "base/toml.h"
 
 #include "base/file.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,10 +125,10 @@ static int take_escape(struct reader *r, struct str *out)
     if (!digits || (size_t)(r->end - r->at) <= digits)
         return fail(r, "no such escape");
     for (size_t i = 1; i <= digits; i++) {
-        const char *hex = "0123456789abcdef", *at = strchr(hex, r->at[i] | 0x20);
-        if (!r->at[i] || !at)
+        unsigned char digit = (unsigned char)r->at[i];
+        if (!isxdigit(digit))
             return fail(r, "an escape wants hexadecimal digits");
-        value = value * 16 + (unsigned long)(at - hex);
+        value = value * 16 + (unsigned long)(isdigit(digit) ? digit - '0' : (digit | 0x20) - 'a' + 10);
     }
     if (!value || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
         return fail(r, "no such character");

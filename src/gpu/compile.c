@@ -324,6 +324,7 @@ static bool finding_read(const struct own_dir *d, const char *name, const char *
     char now[80];
     struct cairn_error none;
     int fd;
+    *out = (struct finding){ 0 };
     FILE *f = own_file_open(d, name, O_RDONLY, &fd, &none) ? NULL : fdopen(fd, "r");
     int n = f ? fscanf(f, "%7[a-z]\n%511[^\n]\n%79[^\n]\n%255[^\n]", out->verdict, out->file, out->stamp,
                        out->why)

@@ -92,8 +92,8 @@ int adapter_find(struct arena *a, const char *path, const char **weights, const 
             return -1;
     }
     if (!*weights)
-        return cairn_fail(err, CAIRN_EIO, "%s is a folder without %s, %s and %s", path, weight_names[0],
-                          weight_names[1], weight_names[2]);
+        return cairn_fail(err, CAIRN_EIO, "%s is a folder without %s, %s, %s and %s", path, weight_names[0],
+                          weight_names[1], weight_names[2], weight_names[3]);
     return find_in(a, folder, &config_name, 1, config, err);
 }
 

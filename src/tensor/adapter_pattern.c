@@ -53,12 +53,19 @@ static const char *add_class(struct str *to, const char *p)
     return *p ? p + 1 : NULL;
 }
 
+/* Behind a repeat these make it lazy or possessive in Python; POSIX would repeat the repeat. */
+static bool is_repeat(char c)
+{
+    return c && strchr("*+?{", c);
+}
+
 /* {3}, {1,2} or {1,}. */
 static const char *add_repeat(struct str *to, const char *p, int *repeats)
 {
     size_t n = strspn(p + 1, "0123456789"), m = p[n + 1] == ',' ? strspn(p + n + 2, "0123456789") : 0;
     const char *end = p + n + 1 + (p[n + 1] == ',' ? m + 1 : 0);
-    if (!n || n > REPEAT_DIGITS || m > REPEAT_DIGITS || *end != '}' || ++*repeats > REPEATS_MAX)
+    if (!n || n > REPEAT_DIGITS || m > REPEAT_DIGITS || *end != '}' || ++*repeats > REPEATS_MAX ||
+        is_repeat(end[1]))
         return NULL;
     str_addn(to, p, (size_t)(end + 1 - p));
     return end + 1;
@@ -77,7 +84,7 @@ static const char *add_next(struct str *to, const char *p, int *repeats)
         str_add(to, "(");
         return p[2] == ':' ? p + 3 : NULL;
     }
-    if (strchr("*+?", *p) && p[1] && strchr("?+*{", p[1])) /* lazy and possessive ones, and nonsense */
+    if (is_repeat(*p) && is_repeat(p[1]))
         return NULL;
     str_addn(to, p, 1);
     return p + 1;

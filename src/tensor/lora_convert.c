@@ -161,15 +161,18 @@ static int read_piece(struct conversion *c, size_t i, uint64_t first, size_t n, 
     const struct st_tensor *from = c->parts[i].from;
     enum dtype to = c->tensors[i].dtype;
     bool as_it_is = from->dtype == to && c->parts[i].factor == 1;
-    if (as_it_is && source_read(&c->lora->source, from, first, n, out, err))
-        return -1;
-    if (!dtype_is_float(from->dtype)) /* an alpha that is a whole number */
+    if (as_it_is) {
+        if (source_read(&c->lora->source, from, first, n, out, err))
+            return -1;
+        if (!dtype_is_float(from->dtype)) /* an alpha that is a whole number */
+            return 0;
+        dtype_convert(wide, DTYPE_F32, out, from->dtype, n, &(struct dtype_how){ 0 });
+        count_odd(c, wide, n);
         return 0;
+    }
     if (source_read_as(&c->lora->source, from, first, n, DTYPE_F32, wide, err))
         return -1;
     count_odd(c, wide, n);
-    if (as_it_is)
-        return 0;
     if (multiply(from, wide, n, c->parts[i].factor, err) || lora_check_fits(from, wide, n, to, err))
         return -1;
     dtype_convert(out, to, wide, DTYPE_F32, n, &(struct dtype_how){ 0 });

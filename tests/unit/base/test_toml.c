@@ -74,12 +74,19 @@ static void what_is_wrong_has_a_place(void)
     static const struct {
         const char *text, *want;
     } cases[] = {
-        { "a = 1\nb\n", "t.toml:2:2: " },   { "a = 1\na = 2\n", "t.toml:2:3: " },
-        { "a = \"x\n", "t.toml:1:7: " },    { "a = [1, 2\n", "t.toml:2:1: " },
-        { "a = [1 [2]]\n", "comma" },       { "[a]\n[[a]]\n", "t.toml:2:6: " },
-        { "a = \"\\ud800\"", "character" }, { "a = \n", "value" },
-        { "[a\n", "t.toml:1:3: " },         { "a = 1 b = 2\n", "end here" },
-        { "a = \"\\", "escape" },           { "\377 = 1", "UTF-8" },
+        { "a = 1\nb\n", "t.toml:2:2: " },
+        { "a = 1\na = 2\n", "t.toml:2:3: " },
+        { "a = \"x\n", "t.toml:1:7: " },
+        { "a = [1, 2\n", "t.toml:2:1: " },
+        { "a = [1 [2]]\n", "comma" },
+        { "[a]\n[[a]]\n", "t.toml:2:6: " },
+        { "a = \"\\ud800\"", "character" },
+        { "a = \n", "value" },
+        { "[a\n", "t.toml:1:3: " },
+        { "a = 1 b = 2\n", "end here" },
+        { "a = \"\\", "escape" },
+        { "\377 = 1", "UTF-8" },
+        { "a = \"\\x4\x11\"", "hexadecimal" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct yaml_node *root = NULL;

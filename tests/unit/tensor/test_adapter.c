@@ -57,7 +57,7 @@ static void patterns_that_would_be_misread_are_refused(void)
     static const char *const cases[] = {
         "",    "(?!q).*", "(?P<a>q)", "q*?",     "q+?",   "\\1",   "(q)\\1",         "[[:alpha:]]",
         "[q",  "(q",      "q)",       "q{1000}", "q{1,2", "[\\w]", "((q{9}){9}){9}", "\\A",
-        "q\\", "q**",     "[]q]",     "q{2,1}",
+        "q\\", "q**",     "[]q]",     "q{2,1}",  "q{2}?", "q{2}+", "q{1,2}*",        "q{2}{2}",
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         regex_t r;
