@@ -5,7 +5,6 @@
 #include "base/tty.h"
 #include "cli/commands.h"
 #include "gpu/gpu.h"
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,17 +154,24 @@ int print_width(void)
     return width < 40 ? 40 : width > 100 ? 100 : width;
 }
 
+/* Names of files are part of it, so a line feed in it is none of ours; and a line that somebody searches in a file stays
+ * whole. */
+static void print_message(const char *before, const char *text)
+{
+    CLEANUP(str_release) struct str clean = { 0 };
+    str_add_clean(&clean, text, strlen(text));
+    fputs(before, stderr);
+    if (isatty(STDERR_FILENO))
+        print_wrapped_at(stderr, clean.s, print_columns(before), 2, tty_width(stderr));
+    else
+        fprintf(stderr, "%s\n", clean.s);
+}
+
 int print_error(const struct cairn_error *err)
 {
-    /* A line that somebody searches in a file stays whole. */
-    int width = isatty(STDERR_FILENO) ? tty_width(stderr) : INT_MAX;
-    CLEANUP(str_release) struct str message = { 0 };
-    str_addf(&message, "cairn: %s", err->msg);
-    print_wrapped(stderr, message.s, 2, width);
-    if (err->hint[0]) {
-        fputs("  ", stderr);
-        print_wrapped(stderr, err->hint, 2, width);
-    }
+    print_message("cairn: ", err->msg);
+    if (err->hint[0])
+        print_message("  ", err->hint);
     switch (err->code) {
     case CAIRN_EUSAGE:
         return EXIT_USAGE;

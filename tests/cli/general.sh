@@ -184,6 +184,17 @@ words_of_the_user_are_shown_without_controls()
     done
 }
 
+names_of_files_are_shown_as_they_are()
+{
+    run tensor ls "$tmp/two  spaces"
+    status_is 1
+    err_has "$tmp/two  spaces"
+    run tensor ls "$tmp/line
+cairn: feed"
+    status_is 1
+    err_has "$tmp/line?cairn: feed"
+}
+
 unknown_command_is_named()
 {
     run gqu
@@ -413,6 +424,7 @@ it help_fits_a_narrow_terminal
 it ctrl_c_ends_its_line
 it empty_names_are_refused
 it words_of_the_user_are_shown_without_controls
+it names_of_files_are_shown_as_they_are
 it unknown_command_is_named
 it a_mistyped_word_gets_the_nearest
 it options_that_say_nothing_alone_are_refused
