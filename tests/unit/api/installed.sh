@@ -72,10 +72,12 @@ symbols=$(nm -D --defined-only "$library/libcairn-tensor.so" | awk '{print $3}' 
 ok $? "the shared library offers nothing but its interface"
 
 mkdir -p "$tmp/usr/local/bin" && echo mine >"$tmp/usr/local/bin/other"
-DESTDIR=$tmp "$SOURCE/scripts/uninstall" "$BUILD" >"$tmp/removed" 2>&1
+work=$(mktemp -d -t cairn.XXXXXX)
+TMPDIR=$work DESTDIR=$tmp "$SOURCE/scripts/uninstall" "$BUILD" >"$tmp/removed" 2>&1
 ok $? "uninstalls"
+rm -rf "$work"
 left=$(find "$tmp" -name '*cairn*' ! -name '*.pyc' | grep -v __pycache__)
-[ -z "$left" ] && [ -e "$tmp/usr/local/bin/other" ] && grep -q '/bin/cairn$' "$tmp/removed"
+[ -z "$left" ] && [ -e "$tmp/usr/local/bin/other" ] && [ -d "$tmp/usr/local/share/man/man1" ] && grep -q '/bin/cairn$' "$tmp/removed"
 ok $? "nothing of it is left, and what is not its own stays"
 echo "1..$count"
 exit "$failed"
