@@ -3,11 +3,9 @@
 
 #include "base/str.h"
 #include "run/context.h"
-#include "run/ladder.h"
-#include "run/job_file.h"
 #include "run/optimizer.h"
-#include "run/resume.h"
 #include "run/stale.h"
+#include "run/supervise_work.h"
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -15,22 +13,7 @@
 
 /* Exit codes for a trainer that we stopped.  One that hung: timeout's, whatever it made of our signals, so that a script can
  * tell it from Ctrl-C.  One that used up the memory and then said that all was well: the kernel's. */
-enum { CODE_HUNG = 124, CODE_KILLED = 137, MOST_REMEDIES = 3, SETTLE_MS = 3000 };
-
-struct run {
-    const struct supervise_options *o;
-    struct arena *a;
-    struct ladder ladder;
-    struct gauge gauge;
-    struct actual actual;
-    struct plan plan;      /* of the next attempt */
-    char *const *original; /* the command, before any state to resume from was added */
-    char *const *argv;     /* of the next attempt */
-    const char *const *env;
-    const char *change, *resumed;
-    bool trained; /* some attempt made a step: starting from the beginning would lose it */
-    struct supervise_result result;
-};
+enum { CODE_HUNG = 124, CODE_KILLED = 137, SETTLE_MS = 3000 };
 
 /* --- before an attempt ---------------------------------------------------------------------------------------- */
 
@@ -60,17 +43,6 @@ static int64_t log_bytes(const struct journal *j)
 
 /* --- after an attempt ----------------------------------------------------------------------------------------- */
 
-/* As a shell counts them; a program's own status may lie beyond. */
-static bool is_signal(int code)
-{
-    return code > 128 && code - 128 <= SIGRTMAX;
-}
-
-static const struct calls_call *culprit_of(const struct supervise_try *t)
-{
-    return calls_culprit(&t->calls, t->attempt.end == ATTEMPT_HUNG || is_signal(t->attempt.code));
-}
-
 static void journal_verdict(struct run *r, const struct supervise_try *t)
 {
     struct json *event = journal_event("verdict");
@@ -81,7 +53,7 @@ static void journal_verdict(struct run *r, const struct supervise_try *t)
     json_add_bool(event, "saw_step", t->attempt.saw_step);
     json_add_text(event, "class", t->diagnosis.class_id);
     json_add_text(event, "cause", t->diagnosis.cause);
-    const struct calls_call *culprit = culprit_of(t);
+    const struct calls_call *culprit = supervise_culprit(t);
     json_add_text(event, "gpu_call", culprit ? calls_say(culprit, r->a) : NULL);
     journal_add(r->o->journal, event);
 }
@@ -113,7 +85,7 @@ static const char *hang_file(struct run *r, const struct supervise_try *t)
 /* As it is before an attempt; t NULL. */
 static struct diagnose_context context_of(struct run *r, const struct supervise_try *t)
 {
-    const struct calls_call *culprit = t ? culprit_of(t) : NULL;
+    const struct calls_call *culprit = t ? supervise_culprit(t) : NULL;
     const struct torch_facts *torch = facts_torch(&r->actual.facts);
     struct diagnose_context ctx = {
         .facts = &r->actual.facts,
@@ -197,68 +169,6 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     return failed;
 }
 
-/* Launches do not wait for their kernels, unless they are told to. */
-static void say_kernel(struct run *r, const struct supervise_try *t, const struct calls_call *culprit)
-{
-    const struct calls_call *last = calls_last_kernel(&t->calls, culprit);
-    bool waits = str_eq(str_env(r->env, "AMD_SERIALIZE_KERNEL"), "3");
-    if (waits && culprit && culprit->kernel)
-        talk_say(r->o->talk, "the kernel that failed: %s", calls_readable(culprit->kernel, r->a));
-    else if (last && (is_signal(t->attempt.code) || t->attempt.end == ATTEMPT_HUNG || culprit))
-        talk_say(r->o->talk, "the last launch that was recorded: %s (it need not be the one that failed%s)",
-                 calls_readable(last->kernel, r->a), waits ? "" : "; --debug tells which");
-}
-
-/* What a person would look for elsewhere. */
-static void say_refused(struct run *r, const struct calls *c)
-{
-    bool many = c->refused_bytes >= 1 << 30;
-    if (c->refused)
-        talk_say(r->o->talk,
-                 "the memory guard inside the trainer refused %llu GPU allocation%s (%.1f %s in all), which "
-                 "would have left the host too little; --preload=record switches it off",
-                 (unsigned long long)c->refused, c->refused == 1 ? "" : "s",
-                 (double)c->refused_bytes / (many ? 1 << 30 : 1 << 20), many ? "GiB" : "MiB");
-}
-
-static void say_calls(struct run *r, const struct supervise_try *t)
-{
-    const struct calls_call *culprit = culprit_of(t);
-    if (culprit)
-        talk_say(r->o->talk, "its last GPU call that %s: %s", culprit->returned ? "failed" : "did not return",
-                 calls_say(culprit, r->a));
-    say_kernel(r, t, culprit);
-}
-
-static void say_verdict(struct run *r, const struct supervise_try *t)
-{
-    const struct diagnosis *d = &t->diagnosis;
-    const struct attempt *a = &t->attempt;
-    if (!a->clean)
-        talk_say(r->o->talk, "some process of the run is stuck inside the kernel and could not be ended");
-    if (!d->class_id)
-        return;
-    if (a->end == ATTEMPT_HUNG)
-        talk_say(r->o->talk, "the trainer hung, and cairn ended it");
-    else if (is_signal(a->code))
-        talk_say(r->o->talk, "the trainer was ended by signal %d (%s)", a->code - 128,
-                 strsignal(a->code - 128));
-    else
-        talk_say(r->o->talk, "the trainer failed with exit status %d", a->code);
-    say_refused(r, &t->calls);
-    if (str_eq(d->class_id, "unknown"))
-        talk_say(r->o->talk, "diagnosis: %s", d->cause);
-    else if (d->confidence > 0)
-        talk_say(r->o->talk, "diagnosis: %s, %.0f %% sure: %s", d->class_id, d->confidence * 100, d->cause);
-    else
-        talk_say(r->o->talk, "%s", d->cause);
-    if (d->n_evidence)
-        talk_say(r->o->talk, "its output says:");
-    for (size_t i = 0; i < d->n_evidence && i < 3; i++)
-        talk_say(r->o->talk, "  %s", d->evidence[i].text + strspn(d->evidence[i].text, " \t"));
-    say_calls(r, t);
-}
-
 /* --- between two attempts ------------------------------------------------------------------------------------- */
 
 /* The environment of the next attempt, and one list of all changes, each name once. */
@@ -276,13 +186,11 @@ static void change_env(struct run *r, const struct diagnose_fix *fix)
         *ARENA_PUSH(r->a, out->unset, out->n_unset) = fix->unset[i];
 }
 
-static const struct plan_var no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
-
 /* The last resort: neither this nor what was tried before it is something to remember. */
 static void use_cpu(struct run *r)
 {
     r->result.n_set = r->result.n_unset = 0;
-    r->env = plan_change(r->env, &no_gpu, 1, NULL, 0, r->a);
+    r->env = plan_change(r->env, &supervise_no_gpu, 1, NULL, 0, r->a);
 }
 
 /* A GPU that was reset takes its time; whoever wants to stop us meanwhile is heard. */
@@ -338,91 +246,6 @@ static void apply(struct run *r, const struct diagnose_fix *fix)
     }
 }
 
-static void add_words(struct str *text, char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        str_add(text, " ");
-        str_add_word(text, words[i]);
-    }
-}
-
-static void add_setting(struct str *text, const struct plan_var *v)
-{
-    if (str_eq(v->name, "CAIRN_PRELOAD"))
-        str_add(text, " --preload=");
-    else
-        str_addf(text, " --with %s=", v->name);
-    str_add_word(text, v->value);
-}
-
-/* The first of two settings counts, so what is to be tried comes before what was tried and the user's own. */
-static void add_settings(struct str *text, struct run *r, const struct diagnose_fix *fix)
-{
-    const struct supervise_result *before = &r->result;
-    for (size_t i = 0; i < fix->n_set; i++)
-        add_setting(text, &fix->set[i]);
-    if (fix->action == DIAGNOSE_ACT_CPU)
-        add_setting(text, &no_gpu);
-    for (size_t i = 0; i < before->n_set; i++)
-        if (!plan_find(fix->set, fix->n_set, before->set[i].name))
-            add_setting(text, &before->set[i]);
-}
-
-/* The words of the attempt that would be next. */
-static char *const *next_argv(struct run *r, const struct diagnose_fix *fix)
-{
-    char *const *argv = r->original;
-    struct resume resume;
-    if (fix->action == DIAGNOSE_ACT_OPTIMIZER)
-        argv = optimizer_replace(argv, r->a).argv;
-    if (!r->trained)
-        return argv;
-    resume_find(argv, r->o->trainer, r->o->resume_cmd, r->a, &resume);
-    return resume.way == RESUME_UNKNOWN ? argv : resume.argv;
-}
-
-/* The command that a person would type to try it. */
-static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
-{
-    CLEANUP(str_release) struct str text = { 0 };
-    char *const *argv = next_argv(r, fix);
-    size_t n = 0;
-    while (argv[n])
-        n++;
-    for (size_t i = 0; i < r->result.n_unset; i++)
-        str_addf(&text, "%s -u %s", text.len ? "" : "env", r->result.unset[i]);
-    for (size_t i = 0; i < fix->n_unset; i++)
-        str_addf(&text, "%s -u %s", text.len ? "" : "env", fix->unset[i]);
-    str_addf(&text, "%scairn run", text.len ? " " : "");
-    add_settings(&text, r, fix);
-    add_words(&text, r->o->options, r->o->n_options);
-    str_add(&text, " --");
-    add_words(&text, argv, n);
-    return arena_strdup(r->a, text.s);
-}
-
-static void say_commands(struct run *r, const char *lines)
-{
-    r->o->talk->remedy(r->o->talk->context, lines);
-}
-
-/* What a person would type stands behind the sentence, in lines of its own. */
-static int sentence_span(const struct diagnose_fix *fix)
-{
-    size_t n = strcspn(fix->text, "\n");
-    return (int)(n - (n && fix->text[n] && fix->text[n - 1] == ':'));
-}
-
-static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
-{
-    talk_say(r->o->talk, "the next thing to try: %.*s (%s)", sentence_span(step->fix), step->fix->text,
-             step->why);
-    if (r->trained && resume->way == RESUME_UNKNOWN)
-        talk_say(r->o->talk, "%s", resume->why);
-    talk_say(r->o->talk, "to try it:");
-    say_commands(r, suggestion(r, step->fix));
-}
-
 static void journal_change(struct run *r, const struct diagnose_fix *fix)
 {
     struct json *event = journal_event("change");
@@ -430,84 +253,6 @@ static void journal_change(struct run *r, const struct diagnose_fix *fix)
     json_add_text(event, "change", r->change);
     json_add_text(event, "why", fix->text);
     journal_add(r->o->journal, event);
-}
-
-/* One that only a person can take: also where the command has no option for what cairn would change. */
-static bool is_for_person(struct run *r, const struct diagnose_fix *fix)
-{
-    return !fix->automatic ||
-           (fix->action == DIAGNOSE_ACT_OPTIMIZER && !optimizer_replace(r->original, r->a).argv);
-}
-
-/* What the command sets itself has to be changed where it does so. */
-static void say_own(struct run *r, const char *name, const char *wanted, bool *said)
-{
-    const char *where;
-    if (*said || !actual_sets(&r->actual, name, &where))
-        return;
-    *said = true;
-    talk_say(r->o->talk, "the next thing to try is %s%s%s%s, but the command sets it itself: edit %s",
-             wanted ? "" : "without ", name, wanted ? "=" : "", wanted ? wanted : "",
-             where ? where : "what it starts");
-}
-
-static void say_own_settings(struct run *r, const struct diagnosis *d)
-{
-    bool said = false;
-    for (size_t i = 0; i < d->n_fixes; i++) {
-        const struct diagnose_fix *fix = &d->fixes[i];
-        for (size_t k = 0; k < fix->n_unset && fix->automatic; k++)
-            say_own(r, fix->unset[k], NULL, &said);
-        for (size_t k = 0; k < fix->n_set && fix->automatic; k++)
-            say_own(r, fix->set[k].name, fix->set[k].value, &said);
-    }
-}
-
-/* The line of the job's file to change, where the optimizer is chosen there. */
-static const char *job_advice(struct run *r, const struct diagnose_fix *fix)
-{
-    struct job_file *job;
-    const char *text = NULL;
-    if (fix->action != DIAGNOSE_ACT_OPTIMIZER)
-        return NULL;
-    size_t n = job_files_of(r->original, r->a, &job);
-    for (size_t i = 0; i < n && !text; i++)
-        text = job_file_optimizer(&job[i], r->a);
-    return text;
-}
-
-/* What is left for a person: a sentence, and behind it what to type. */
-static void say_remedies(struct run *r, const struct diagnosis *d, const char *title)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < d->n_fixes; i++) {
-        if (!is_for_person(r, &d->fixes[i]))
-            continue;
-        const char *text = d->fixes[i].text;
-        if (!n)
-            talk_say(r->o->talk, "%s:", title);
-        if (n == MOST_REMEDIES) {
-            if (r->o->journal->dir)
-                talk_say(r->o->talk, "  - more: cairn diagnose last");
-            return;
-        }
-        const char *job = job_advice(r, &d->fixes[i]);
-        talk_say(r->o->talk, "  - %.*s", (int)strcspn(job ? job : text, "\n"), job ? job : text);
-        if (str_next_line(text))
-            say_commands(r, str_next_line(text));
-        n++;
-    }
-}
-
-/* The sentence; what a person would type behind it cairn does itself. */
-static void say_why(struct run *r, const struct diagnose_fix *fix)
-{
-    talk_say(r->o->talk, "  %.*s", sentence_span(fix), fix->text);
-}
-
-static bool changes_something(const struct diagnose_fix *fix)
-{
-    return fix->action != DIAGNOSE_ACT_RESTART && fix->action != DIAGNOSE_ACT_RESUME;
 }
 
 /* The next attempt begins where the last state was saved, if there was any. */
@@ -555,8 +300,7 @@ static bool plan_anew(struct run *r, const struct ladder_look *look)
     r->change = ladder_describe(&fix, r->a);
     go_on_from_state(r);
     journal_change(r, &fix);
-    talk_say(r->o->talk, "trying again with %s", r->change);
-    say_why(r, &fix);
+    supervise_say_retry(r, &fix);
     return true;
 }
 
@@ -584,21 +328,15 @@ static bool climb(struct run *r, const struct supervise_try *t)
     if (plan_anew(r, &look))
         return true;
     struct ladder_step step = ladder_next(&r->ladder, &look, r->a);
-    if (step.word == LADDER_SUGGEST)
-        say_suggestion(r, &step, &resume);
     if (step.word != LADDER_RETRY) {
-        say_own_settings(r, &t->diagnosis);
-        say_remedies(r, &t->diagnosis, step.fix ? "what else you can do" : "what you can do");
+        supervise_say_end(r, &t->diagnosis, &step, &resume);
         return false;
     }
     ladder_note(&r->ladder, step.fix, r->env, r->a);
     apply(r, step.fix);
     go_on_from_state(r);
     journal_change(r, step.fix);
-    talk_say(r->o->talk, "trying again%s %s", changes_something(step.fix) ? " with" : ":", r->change);
-    say_why(r, step.fix);
-    if (r->resumed)
-        talk_say(r->o->talk, "  %s", r->resumed);
+    supervise_say_retry(r, step.fix);
     return true;
 }
 
@@ -627,7 +365,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
         *t = made;
         r.trained |= made.attempt.saw_step;
         journal_verdict(&r, t);
-        say_verdict(&r, t);
+        supervise_say_verdict(&r, t);
     } while (t->diagnosis.class_id && climb(&r, t));
     /* A full disk behind our own output must not look like success. */
     r.result.code = t->attempt.code == 0 && t->attempt.lost_output ? 1 : t->attempt.code;
