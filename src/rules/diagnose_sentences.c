@@ -153,23 +153,27 @@ static const char *key_miopen_guess(const struct judgement *j)
 
 static const char *key_triton_guess(const struct judgement *j)
 {
-    return key_c_header(j)
-               ? NULL
+    return key_c_header(j) ? NULL
+           : diagnose_lacks_triton(j)
+               ? "Triton is not installed"
                : "it was tuned for more shared memory than the 64 KiB that AMD has, Triton is not the one "
                  "that belongs to PyTorch, or the linker, compiler or headers are missing";
 }
 
-static const char *key_no_flash(const struct judgement *j)
+static const char *key_no_attention_package(const struct judgement *j)
 {
-    return diagnose_lacks_flash(j)
-               ? "The program demands the package flash_attn, which is not installed or does not load. PyTorch's own "
-                 "attention (SDPA) does the same on AMD GPUs without it."
-               : NULL;
+    const char *package = diagnose_lacks_attention(j);
+    return package ? arena_printf(
+                         j->a,
+                         "The program demands the package %s, which is not installed or does not work here. "
+                         "PyTorch's own attention (SDPA) does the same on AMD GPUs without it.",
+                         package)
+                   : NULL;
 }
 
 static const char *key_slow_attention(const struct judgement *j)
 {
-    if (diagnose_lacks_flash(j))
+    if (diagnose_lacks_attention(j))
         return NULL;
     return arena_printf(
         j->a,
@@ -233,7 +237,7 @@ const struct diagnose_key_row diagnose_sentence_keys[] = {
     { "c_header", key_c_header },
     { "miopen_guess", key_miopen_guess },
     { "triton_guess", key_triton_guess },
-    { "no_flash", key_no_flash },
+    { "no_attention_package", key_no_attention_package },
     { "slow_attention", key_slow_attention },
     { "stopped", key_stopped },
     { "progress", key_progress },

@@ -68,9 +68,25 @@ static bool verdict_says(const struct judgement *j, const char *words)
     return false;
 }
 
-bool diagnose_lacks_flash(const struct judgement *j)
+const char *diagnose_lacks_attention(const struct judgement *j)
 {
-    return j->verdict == ISSUE_ATTENTION && verdict_says(j, "flash_attn|flash-attn|FlashAttention2");
+    static const struct {
+        const char *words, *package;
+    } rows[] = {
+        { "flash_attn|flash-attn|FlashAttention2", "flash_attn" },
+        { "xformers|memory_efficient_attention_", "xformers" },
+        { "sageattention", "sageattention" },
+    };
+    for (size_t i = 0; j->verdict == ISSUE_ATTENTION && i < ARRAY_LEN(rows); i++)
+        if (verdict_says(j, rows[i].words))
+            return rows[i].package;
+    return NULL;
+}
+
+bool diagnose_lacks_triton(const struct judgement *j)
+{
+    return j->verdict == ISSUE_TRITON &&
+           verdict_says(j, "No module named|working triton installation|TritonMissing");
 }
 
 /* Nothing on Windows reads the variables of the HSA runtime, the loader of ELF files, RCCL and cairn's own library. */
@@ -111,7 +127,7 @@ static bool is_met(const struct judgement *j, enum fix_when when)
         return is_on(judge_var(j, LOG_AOTRITON));
     case FIX_AOTRITON_OFF:
         return attention_waits(j) || (j->verdict == ISSUE_ATTENTION && !is_on(judge_var(j, LOG_AOTRITON)) &&
-                                      !diagnose_lacks_flash(j));
+                                      !diagnose_lacks_attention(j));
     case FIX_OVERRIDE_SET:
         return judge_var(j, LOG_OVERRIDE) != NULL;
     case FIX_OVERRIDE_FLAWED:
@@ -160,10 +176,16 @@ static bool is_met(const struct judgement *j, enum fix_when when)
         return !j->log->stack.n && !j->log->stack.call;
     case FIX_NOT_STARTING:
         return !j->log->stack.call;
+    case FIX_ATTENTION_PACKAGE:
+        return diagnose_lacks_attention(j) != NULL;
     case FIX_FLASH:
-        return diagnose_lacks_flash(j);
-    case FIX_NOT_FLASH:
-        return !diagnose_lacks_flash(j);
+        return str_eq(diagnose_lacks_attention(j), "flash_attn");
+    case FIX_ATTENTION_OWN:
+        return !diagnose_lacks_attention(j);
+    case FIX_NO_TRITON:
+        return diagnose_lacks_triton(j);
+    case FIX_TRITON_THERE:
+        return !diagnose_lacks_triton(j);
     case FIX_VENDOR_UNSURE:
         return j->if_amd != ISSUE_UNKNOWN;
     case FIX_ACCELERATE:

@@ -131,8 +131,9 @@ bool diagnose_limit_suffices(const struct judgement *j);
 bool diagnose_knows_ram(const struct judgement *j);
 /* Is the rung for this case?  Its keys are another matter. */
 bool diagnose_applies(const struct judgement *j, const struct issue_fix *f);
-/* The verdict is on the package flash_attn, and not on PyTorch's own attention. */
-bool diagnose_lacks_flash(const struct judgement *j);
+/* The package of attention that the verdict is on; NULL: PyTorch's own attention, or another verdict. */
+const char *diagnose_lacks_attention(const struct judgement *j);
+bool diagnose_lacks_triton(const struct judgement *j);
 /* A line speaks for the verdict itself. */
 bool diagnose_has_evidence(const struct judgement *j);
 void diagnose_say(const struct judgement *j, struct diagnosis *out);

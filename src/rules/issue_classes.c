@@ -123,7 +123,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_ATTENTION] = {
         .id = "attention-experimental",
         .about = "fused attention is missing or kept off on this GPU",
-        .cause = "[{no_flash}][{slow_attention}]",
+        .cause = "[{no_attention_package}][{slow_attention}]",
     },
     [ISSUE_BITSANDBYTES] = {
         .id = "bitsandbytes-no-rocm",

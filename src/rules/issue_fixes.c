@@ -333,9 +333,9 @@ const struct issue_fix issue_fixes[] = {
     DO(ISSUE_HIPBLASLT, CPU, ON_CPU),
 
     ADVISE_WHEN(
-        ISSUE_ATTENTION, FIX_FLASH,
+        ISSUE_ATTENTION, FIX_ATTENTION_PACKAGE,
         "take PyTorch's own attention: attn_implementation=\"sdpa\" in from_pretrained, or the trainer's option for "
-        "it (sdpa, pytorch)"),
+        "it (sdpa, pytorch; kohya's scripts: --sdpa in place of --xformers)"),
     ON_LINUX_WHEN(
         ISSUE_ATTENTION, FIX_FLASH,
         "or build flash-attn with its Triton kernels for AMD; the variable has to be set for the build and for every "
@@ -343,9 +343,9 @@ const struct issue_fix issue_fixes[] = {
     SET(ISSUE_ATTENTION, FIX_AOTRITON_OFF, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1",
         "switch the fused kernels of this chip on"),
     ADVISE_WHEN(
-        ISSUE_ATTENTION, FIX_NOT_FLASH,
+        ISSUE_ATTENTION, FIX_ATTENTION_OWN,
         "do not demand one backend of attention; or attention by eager or xformers in the trainer's options"),
-    ADVISE_WHEN(ISSUE_ATTENTION, FIX_NOT_FLASH, "install a newer PyTorch: its AOTriton knows more chips"),
+    ADVISE_WHEN(ISSUE_ATTENTION, FIX_ATTENTION_OWN, "install a newer PyTorch: its AOTriton knows more chips"),
 
     SET(ISSUE_BITSANDBYTES, FIX_ALWAYS, "BNB_ROCM_VERSION={bnb}",
         "let bitsandbytes load the library that it has"),
@@ -366,12 +366,15 @@ const struct issue_fix issue_fixes[] = {
         "the same first step on the CPU in fp32: if it is NaN there too, look at the learning rate and the data"),
 
     ADVISE(ISSUE_TRITON, "install Python's headers, with which Triton compiles:\n{cmd_python_headers}"),
+    ADVISE_WHEN(ISSUE_TRITON, FIX_NO_TRITON,
+                "install Triton, which comes with PyTorch's ROCm wheel[:\n{cmd_torch}]"),
     SET(ISSUE_TRITON, FIX_ALWAYS, "TORCHDYNAMO_DISABLE=1", "run without torch.compile"),
     DO(ISSUE_TRITON, CACHES, "move Triton's cache aside:\n{cmd_triton_cache}"),
-    ON_LINUX(ISSUE_TRITON,
-             "if a linker is missing: TRITON_HIP_LLD_PATH=/path/to/ld.lld; if a C compiler is, install gcc"),
-    ADVISE(
-        ISSUE_TRITON,
+    ON_LINUX_WHEN(
+        ISSUE_TRITON, FIX_TRITON_THERE,
+        "if a linker is missing: TRITON_HIP_LLD_PATH=/path/to/ld.lld; if a C compiler is, install gcc"),
+    ADVISE_WHEN(
+        ISSUE_TRITON, FIX_TRITON_THERE,
         "smaller blocks or fewer num_stages in the kernel that is named; install the Triton that belongs to this PyTorch"),
 
     UNSET(ISSUE_LIB_LOAD, FIX_LIBRARY_PATH, "LD_LIBRARY_PATH",

@@ -137,8 +137,11 @@ enum fix_when {
     FIX_NO_DUMP,     /* nobody has written down where it stood */
     FIX_MAY_HANG,    /* judge_may_hang */
     FIX_END_UNKNOWN, /* nobody said how the run ended */
-    FIX_FLASH,       /* the package flash_attn is what is missing */
-    FIX_NOT_FLASH,
+    FIX_ATTENTION_PACKAGE, /* a package of attention (flash_attn, xformers, …) is demanded, and missing or of no use */
+    FIX_FLASH,             /* it is flash_attn */
+    FIX_ATTENTION_OWN, /* it is PyTorch's own attention */
+    FIX_NO_TRITON,     /* Triton is not installed */
+    FIX_TRITON_THERE,
     FIX_VENDOR_UNSURE,    /* nobody knows whose GPU it is */
     FIX_ACCELERATE,       /* Accelerate stands in the traceback */
     FIX_GLOO,             /* the verdict's lines are of the gloo backend */

@@ -377,6 +377,31 @@ def flash_attn_that_is_not_there(check, where):
     check(place(answer, 'FLASH_ATTENTION_TRITON_AMD_ENABLE') == 99, 'a build for Linux')
 
 
+def attention_of_other_packages(check, where):
+    """Each of them is another way to what PyTorch does by itself."""
+    for log in ("ModuleNotFoundError: No module named 'xformers'\n", "ModuleNotFoundError: No module named 'sageattention'\n",
+                'ImportError: No xformers / xformers\n',
+                'ModuleNotFoundError: Refer to https://github.com/facebookresearch/xformers for more information on how to install '
+                'xformers\n',
+                'NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:\n'):
+        answer = diagnose(log, {}, ['-n', '--gfx', 'gfx1100', '--exit', '1'])
+        check(answer['class'] == 'attention-experimental' and place(answer, 'sdpa') == 0, f'{log!r}: {answer["class"]}')
+        check(not any(r[1] == 'TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL' for r in rungs(answer)), f'{log!r}: AOTriton')
+        check(place(answer, 'FLASH_ATTENTION_TRITON_AMD_ENABLE') == 99, f'{log!r}: flash-attn')
+    went_on = "xformers is not available, sdpa is used\nstep 10/10 loss 0.1\nmodel saved to out/last.safetensors\n"
+    check(diagnose(went_on, {}, ['-n', '--gfx', 'gfx1100', '--exit', '0'])['class'] == 'no-failure', 'it went on')
+
+
+def triton_that_is_not_there(check, where):
+    for log in ("ModuleNotFoundError: No module named 'triton'\n",
+                'torch._inductor.exc.TritonMissing: Cannot find a working triton installation.\n'):
+        answer = diagnose(log, {}, ['-n', '--gfx', 'gfx1100', '--exit', '1'])
+        check(answer['class'] == 'triton-compile' and place(answer, 'pip install') == 0, answer)
+        check(place(answer, 'num_stages') == 99 and place(answer, 'TRITON_HIP_LLD_PATH') == 99, answer['fix'])
+    answer = diagnose('torch._inductor.exc.InductorError: out of resource: shared memory\n', {}, ['-n', '--gfx', 'gfx1100'])
+    check(place(answer, 'pip install') == 99 and place(answer, 'num_stages') < 99, answer['fix'])
+
+
 def headers_that_are_missing(check, where):
     """The package comes first, and the compiler's line is quoted."""
     miopen = ("MIOpen(HIP): Error [Compile] 'hiprtcCompileProgram' naive_conv.cpp: HIPRTC_ERROR_COMPILATION (6)\n"
@@ -438,6 +463,8 @@ CASES = [
     an_override_that_nobody_told_of,
     a_chip_that_nobody_knows,
     flash_attn_that_is_not_there,
+    attention_of_other_packages,
+    triton_that_is_not_there,
     headers_that_are_missing,
     no_gpu_at_all,
     words_of_both_vendors,
