@@ -111,22 +111,15 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_
     h->seen = true;
 }
 
-/* Lines that healthy runs have too: an optional part that is not there. */
+/* Only of classes that such lines are taken for. */
 static bool is_harmless(const struct diagnoser *d, enum issue i)
 {
-    static const enum issue named[] = { ISSUE_LIB_LOAD, ISSUE_TORCH_NOT_ROCM, ISSUE_NOT_ROCM, ISSUE_UNKNOWN };
-    bool may_be = false;
-    for (size_t k = 0; k < ARRAY_LEN(named); k++)
-        may_be |= named[k] == i;
-    return may_be &&
-           match_any(
-               d->text, d->n,
-               "librccl-net|aqlprofile|libnccl-net|librccl-tuner|libnccl-tuner|amdgpu.ids|rocSHMEM|initialize NVML|"
-               "initialize amdsmi|image Python extension|Processing without|Proceeding without|"
-               "flop counting will not work|matching Triton is not available|Redirects are currently not|"
-               "cudart_version|CK on an unsupported|resource_tracker|aimdo|import of cpp extensions|"
-               "pip's dependency resolver|optional ras ta|optional rap ta|Optional firmware|"
-               "will try again|retrying|falling back|fallback");
+    if (i != ISSUE_LIB_LOAD && i != ISSUE_TORCH_NOT_ROCM && i != ISSUE_NOT_ROCM && i != ISSUE_UNKNOWN)
+        return false;
+    for (const struct issue_noise *n = issue_noises; n->words; n++)
+        if (match_any(d->text, d->n, n->words))
+            return true;
+    return false;
 }
 
 static void try_rule(struct diagnoser *d, const struct issue_rule *r, size_t at)

@@ -14,12 +14,6 @@ static struct look look_of(const struct judgement *j)
     return look_at(j->ctx->facts, j->ctx->plan, j->a);
 }
 
-static const char *say_size(const struct judgement *j, int64_t bytes)
-{
-    const struct look l = { .arena = j->a };
-    return say_bytes(&l, bytes);
-}
-
 static int64_t ram_bytes(const struct judgement *j)
 {
     const struct host_facts *h = j->same_machine ? &j->ctx->facts->host : NULL;
@@ -28,12 +22,12 @@ static int64_t ram_bytes(const struct judgement *j)
 
 static const char *key_ram(const struct judgement *j)
 {
-    return ram_bytes(j) ? say_size(j, ram_bytes(j)) : NULL;
+    return ram_bytes(j) ? diagnose_size(j, (double)ram_bytes(j)) : NULL;
 }
 
 static const char *key_limit(const struct judgement *j)
 {
-    return ram_bytes(j) ? say_size(j, memory_wanted_limit(ram_bytes(j))) : NULL;
+    return ram_bytes(j) ? diagnose_size(j, (double)memory_wanted_limit(ram_bytes(j))) : NULL;
 }
 
 bool diagnose_knows_ram(const struct judgement *j)
@@ -59,10 +53,9 @@ static const char *key_pages(const struct judgement *j)
 
 static const char *key_cmd_pages(const struct judgement *j)
 {
-    struct look l = { 0 };
     if (!ram_bytes(j))
         return NULL;
-    l = look_of(j);
+    struct look l = look_of(j);
     return remedy_limit(&l, memory_wanted_limit(ram_bytes(j)));
 }
 
@@ -91,10 +84,9 @@ static const char *key_group(const struct judgement *j)
 
 static const char *key_cmd_node(const struct judgement *j)
 {
-    struct look l = { 0 };
     if (!denied_node(j))
         return NULL;
-    l = look_of(j);
+    struct look l = look_of(j);
     return remedy_node_access(&l, denied_node(j));
 }
 
@@ -105,11 +97,17 @@ static const char *key_cmd_container(const struct judgement *j)
     return remedy_container(&l);
 }
 
+/* At this machine where the log is of it, else at none. */
+static struct look look_anywhere(const struct judgement *j)
+{
+    static const struct facts nobody;
+    return j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+}
+
 /* Where a package of the failing environment is installed.  The log's own paths tell it best. */
 static struct look look_for_pip(const struct judgement *j)
 {
-    static const struct facts nobody;
-    struct look l = j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
+    struct look l = look_anywhere(j);
     l.python = j->log->python.weight ? arena_strdup(j->a, j->log->python.exe) : NULL;
     l.torch = l.torch ? l.torch : j->torch;
     l.foreign = !l.torch;
@@ -138,32 +136,24 @@ static const char *key_cmd_bnb(const struct judgement *j)
 
 static const char *key_cmd_kernel(const struct judgement *j)
 {
-    struct look l = { 0 };
     if (!j->same_machine)
         return NULL;
-    l = look_of(j);
+    struct look l = look_of(j);
     return remedy_kernel_newer(&l);
 }
 
 static const char *key_cmd_firmware(const struct judgement *j)
 {
-    struct look l = { 0 };
     if (!j->same_machine)
         return NULL;
-    l = look_of(j);
+    struct look l = look_of(j);
     return remedy_firmware_newer(&l);
-}
-
-static struct look look_anywhere(const struct judgement *j)
-{
-    static const struct facts nobody;
-    return j->same_machine ? look_of(j) : look_at(&nobody, NULL, j->a);
 }
 
 static const char *key_cmd_cxx_headers(const struct judgement *j)
 {
     struct look l = look_anywhere(j);
-    return j->windows || !j->log->header[0] || strchr(j->log->header, '.') ? NULL : remedy_cxx_headers(&l);
+    return j->windows || !diagnose_lacks_cxx_header(j) ? NULL : remedy_cxx_headers(&l);
 }
 
 static const char *key_cmd_python_headers(const struct judgement *j)

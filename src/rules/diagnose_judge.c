@@ -21,19 +21,10 @@ enum {
     ELSEWHERE = 38,   /* the most for what another program may have suffered: it could also be this */
 };
 
-static const char *env_value(const char *const *env, const char *name)
-{
-    size_t n = strlen(name);
-    for (; env && *env; env++)
-        if (!strncmp(*env, name, n) && (*env)[n] == '=')
-            return *env + n + 1;
-    return NULL;
-}
-
 const char *judge_var(const struct judgement *j, enum log_var v)
 {
     if (j->ctx->env)
-        return env_value(j->ctx->env, log_var_name(v));
+        return str_env(j->ctx->env, log_var_name(v));
     if (j->log->vars[v].set)
         return j->log->vars[v].value;
     return j->same_machine ? facts_env(j->ctx->facts, log_var_name(v)) : NULL;
@@ -49,6 +40,24 @@ bool judge_expandable(const struct judgement *j)
     return false;
 }
 
+enum override_flaw judge_override(const struct judgement *j)
+{
+    const char *value = judge_var(j, LOG_OVERRIDE);
+    return value ? override_judge(&j->wheel, value, j->family ? NULL : j->chip) : OVERRIDE_FINE;
+}
+
+bool judge_says(const struct judgement *j, enum issue i, const char *words)
+{
+    for (int w = 0; w < N_WEIGHTS; w++)
+        for (int c = 0; c < 2; c++) {
+            const struct hits *h = &j->d->hits[i][w][c];
+            if (h->seen && (match_any(h->best.text, strlen(h->best.text), words) ||
+                            match_any(h->first.text, strlen(h->first.text), words)))
+                return true;
+        }
+    return false;
+}
+
 bool judge_is_loading(const struct judgement *j)
 {
     return j->log->loading && j->log->progress.stage == LOG_STAGE_BUSY;
@@ -56,7 +65,7 @@ bool judge_is_loading(const struct judgement *j)
 
 bool judge_stopped_by_person(int64_t exit_code)
 {
-    const int64_t ctrl_c = 3221225786; /* of Windows, 0xC000013A */
+    const int64_t ctrl_c = 0xC000013A; /* of Windows */
     return exit_code == 130 || exit_code == 143 || exit_code == 129 || exit_code == ctrl_c;
 }
 
@@ -192,18 +201,18 @@ static const struct {
     { 136, ISSUE_NATIVE_CRASH, 60 },        /* SIGFPE */
     { 137, ISSUE_HOST_OOM, 74 },            /* SIGKILL */
     { 139, ISSUE_NATIVE_CRASH, 64 },        /* SIGSEGV */
-    { 3221225477, ISSUE_NATIVE_CRASH, 82 }, /* 0xC0000005, access violation */
-    { 3221225501, ISSUE_NATIVE_CRASH, 74 }, /* 0xC000001D, illegal instruction */
-    { 3221225620, ISSUE_NATIVE_CRASH, 74 }, /* 0xC0000094, division by zero */
-    { 3221225725, ISSUE_NATIVE_CRASH, 66 }, /* 0xC00000FD, stack overflow */
-    { 3221226356, ISSUE_NATIVE_CRASH, 76 }, /* 0xC0000374, heap corruption */
-    { 3221226505, ISSUE_NATIVE_CRASH, 72 }, /* 0xC0000409, stack buffer overrun: an abort */
-    { 3221225781, ISSUE_LIB_LOAD, 80 },     /* 0xC0000135, DLL not found */
-    { 3221225785, ISSUE_LIB_LOAD, 78 },     /* 0xC0000139, entry point not found */
-    { 3221225794, ISSUE_LIB_LOAD, 76 },     /* 0xC0000142, a DLL failed to initialize */
-    { 3221225595, ISSUE_LIB_LOAD, 76 },     /* 0xC000007B, an image of another kind */
-    { 3221225495, ISSUE_HOST_OOM, 80 },     /* 0xC0000017, no memory */
-    { 3221225773, ISSUE_HOST_OOM, 84 },     /* 0xC000012D, the commit limit was reached */
+    { 0xC0000005, ISSUE_NATIVE_CRASH, 82 }, /* access violation */
+    { 0xC000001D, ISSUE_NATIVE_CRASH, 74 }, /* illegal instruction */
+    { 0xC0000094, ISSUE_NATIVE_CRASH, 74 }, /* division by zero */
+    { 0xC00000FD, ISSUE_NATIVE_CRASH, 66 }, /* stack overflow */
+    { 0xC0000374, ISSUE_NATIVE_CRASH, 76 }, /* heap corruption */
+    { 0xC0000409, ISSUE_NATIVE_CRASH, 72 }, /* stack buffer overrun: an abort */
+    { 0xC0000135, ISSUE_LIB_LOAD, 80 },     /* DLL not found */
+    { 0xC0000139, ISSUE_LIB_LOAD, 78 },     /* entry point not found */
+    { 0xC0000142, ISSUE_LIB_LOAD, 76 },     /* a DLL failed to initialize */
+    { 0xC000007B, ISSUE_LIB_LOAD, 76 },     /* an image of another kind */
+    { 0xC0000017, ISSUE_HOST_OOM, 80 },     /* no memory */
+    { 0xC000012D, ISSUE_HOST_OOM, 84 },     /* the commit limit was reached */
 };
 
 /* Code that ran on the GPU had its libraries: what was missing before that was an optional part. */
@@ -310,7 +319,7 @@ static bool override_cannot_work(const struct judgement *j)
     if (!value || j->windows)
         return false;
     const struct override_wheel none = { 0 };
-    enum override_flaw flaw = override_judge(&none, value, j->chip);
+    enum override_flaw flaw = override_judge(&none, value, j->chip); /* a family is of one generation */
     return flaw == OVERRIDE_MALFORMED || flaw == OVERRIDE_NO_CHIP || flaw == OVERRIDE_OTHER_GENERATION;
 }
 

@@ -57,9 +57,7 @@ static const char *key_override_flaw(const struct judgement *j)
 {
     const char *value = judge_var(j, LOG_OVERRIDE);
     const char *torch = key_torch(j) ? arena_printf(j->a, "torch %s", key_torch(j)) : "this PyTorch";
-    const struct gfx_chip *chip = j->family ? NULL : j->chip;
-    enum override_flaw flaw = value ? override_judge(&j->wheel, value, chip) : OVERRIDE_FINE;
-    const char *text = value ? override_flaw_text(flaw, torch, value, chip, j->a) : NULL;
+    const char *text = value ? override_flaw_text(judge_override(j), torch, value, j->chip, j->a) : NULL;
     return text ? text
                 : "it makes the runtime fail, or load code of another chip, which then faults or hangs";
 }
@@ -87,7 +85,7 @@ static const char *key_alloc_names(const struct judgement *j)
     return s.len ? arena_strdup(j->a, s.s) : NULL;
 }
 
-static const char *say_size(const struct judgement *j, double bytes)
+const char *diagnose_size(const struct judgement *j, double bytes)
 {
     const struct look l = { .arena = j->a };
     return bytes >= 0 ? say_bytes(&l, (int64_t)bytes) : NULL;
@@ -96,27 +94,27 @@ static const char *say_size(const struct judgement *j, double bytes)
 static const char *key_refused(const struct judgement *j)
 {
     return arena_printf(j->a, "%llu allocation%s (%s in all)", (unsigned long long)j->ctx->refused,
-                        j->ctx->refused == 1 ? "" : "s", say_size(j, (double)j->ctx->refused_bytes));
+                        j->ctx->refused == 1 ? "" : "s", diagnose_size(j, (double)j->ctx->refused_bytes));
 }
 
 static const char *key_want(const struct judgement *j)
 {
-    return j->log->oom.seen ? say_size(j, j->log->oom.want) : NULL;
+    return j->log->oom.seen ? diagnose_size(j, j->log->oom.want) : NULL;
 }
 
 static const char *key_total(const struct judgement *j)
 {
-    return j->log->oom.seen ? say_size(j, j->log->oom.total) : NULL;
+    return j->log->oom.seen ? diagnose_size(j, j->log->oom.total) : NULL;
 }
 
 static const char *key_free(const struct judgement *j)
 {
-    return j->log->oom.seen ? say_size(j, j->log->oom.free) : NULL;
+    return j->log->oom.seen ? diagnose_size(j, j->log->oom.free) : NULL;
 }
 
 static const char *key_unused(const struct judgement *j)
 {
-    return j->log->oom.seen ? say_size(j, j->log->oom.unused) : NULL;
+    return j->log->oom.seen ? diagnose_size(j, j->log->oom.unused) : NULL;
 }
 
 static const char *key_bnb(const struct judgement *j)
@@ -235,9 +233,9 @@ static const char *key_memory_seen(const struct judgement *j)
     const struct diagnose_memory *m = &j->ctx->memory;
     const char *free_ = NULL, *kernel = m->oom_kills ? NULL : "the kernel killed nobody for memory";
     if (m->host_total_bytes > 0 && m->host_least_bytes >= 0)
-        free_ =
-            arena_printf(j->a, "%s of the host's %s were available all the time",
-                         say_size(j, (double)m->host_least_bytes), say_size(j, (double)m->host_total_bytes));
+        free_ = arena_printf(j->a, "%s of the host's %s were available all the time",
+                             diagnose_size(j, (double)m->host_least_bytes),
+                             diagnose_size(j, (double)m->host_total_bytes));
     if (free_ && kernel)
         return arena_printf(j->a, "%s, and %s", free_, kernel);
     return free_ ? free_ : kernel;

@@ -118,11 +118,10 @@ static int best_explained(const struct judgement *j, enum override_flaw flaw)
 }
 
 /* Of a chip that is not known any override is a suspect, as one that does not fit would be. */
-static enum override_flaw flaw_of(const struct judgement *j, const char *value)
+static enum override_flaw suspect_override(const struct judgement *j)
 {
-    const struct gfx_chip *chip = j->family ? NULL : j->chip;
-    enum override_flaw flaw = override_judge(&j->wheel, value, chip);
-    return flaw == OVERRIDE_FINE && !chip ? OVERRIDE_NO_RELATIVE : flaw;
+    enum override_flaw flaw = judge_override(j);
+    return flaw == OVERRIDE_FINE && (j->family || !j->chip) ? OVERRIDE_NO_RELATIVE : flaw;
 }
 
 /* The environment beats the message. */
@@ -136,7 +135,7 @@ static void rule_override(struct judgement *j)
     if (!value && j->log->override_asked)
         best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be there, and is not exported */
     else if (value)
-        best = best_explained(j, flaw_of(j, value));
+        best = best_explained(j, suspect_override(j));
     if (j->log->misnamed) {
         int misnamed = best_explained(j, OVERRIDE_OTHER_GENERATION);
         best = misnamed > best ? misnamed : best;
@@ -155,18 +154,6 @@ static bool runs_on(const struct judgement *j, const char *gfx)
     for (size_t i = 0; i < log->used.n; i++)
         if (str_eq(log->used.name[i], gfx))
             return true;
-    return false;
-}
-
-/* One of the lines of a class holds the text. */
-static bool says(const struct judgement *j, enum issue i, const char *text)
-{
-    for (int w = 0; w < N_WEIGHTS; w++)
-        for (int c = 0; c < 2; c++) {
-            const struct hits *h = &j->d->hits[i][w][c];
-            if (h->seen && (strstr(h->best.text, text) || strstr(h->first.text, text)))
-                return true;
-        }
     return false;
 }
 
@@ -193,7 +180,7 @@ static bool lacks_code_for_integrated(const struct judgement *j)
         return false;
     if (j->same_machine && j->igpu_first)
         return true;
-    bool any_visible = says(j, ISSUE_NO_KERNEL_IMAGE, "shared object initialization failed");
+    bool any_visible = judge_says(j, ISSUE_NO_KERNEL_IMAGE, "shared object initialization failed");
     return is_always_carried(j, j->chip) && (any_visible || !j->same_machine);
 }
 
@@ -209,7 +196,7 @@ static void rule_wrong_gpu(struct judgement *j)
     static const enum issue missing[] = { ISSUE_TENSILE_MISSING, ISSUE_NO_KERNEL_IMAGE };
     int best = best_of(j, missing, ARRAY_LEN(missing));
     /* A wheel of the family has code for the card, so the device without code is another one. */
-    bool invalid = j->family && says(j, ISSUE_NO_KERNEL_IMAGE, "kernel image is invalid");
+    bool invalid = j->family && judge_says(j, ISSUE_NO_KERNEL_IMAGE, "kernel image is invalid");
     if (best >= JUDGE_LEAST && (lacks_code_for_integrated(j) || invalid))
         judge_raise(j, ISSUE_WRONG_GPU, best + 3);
     else if (best >= JUDGE_LEAST && may_be_integrated(j))

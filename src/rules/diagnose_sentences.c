@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "rules/looks.h"
 #include <string.h>
 
 static const char *value(const struct judgement *j, const char *key)
@@ -122,25 +121,24 @@ static const char *key_not_rocm(const struct judgement *j)
                : "This is not a ROCm problem.";
 }
 
-/* Headers of C++ have no dot in their name. */
-static bool lacks_cxx_header(const struct judgement *j)
+bool diagnose_lacks_cxx_header(const struct judgement *j)
 {
     return j->log->header[0] && !strchr(j->log->header, '.');
 }
 
 static const char *key_cxx_header(const struct judgement *j)
 {
-    return lacks_cxx_header(j) ? arena_printf(j->a, "<%s>", j->log->header) : NULL;
+    return diagnose_lacks_cxx_header(j) ? arena_printf(j->a, "<%s>", j->log->header) : NULL;
 }
 
 static const char *key_c_header(const struct judgement *j)
 {
-    return j->log->header[0] && !lacks_cxx_header(j) ? j->log->header : NULL;
+    return j->log->header[0] && !diagnose_lacks_cxx_header(j) ? j->log->header : NULL;
 }
 
 static const char *key_miopen_guess(const struct judgement *j)
 {
-    return lacks_cxx_header(j) ? NULL
+    return diagnose_lacks_cxx_header(j) ? NULL
            : value(j, "gfx")
                ? arena_printf(
                      j->a,
@@ -214,10 +212,9 @@ static const char *key_others(const struct judgement *j)
     if (!o->seen || o->total <= 0 || o->free < 0 || o->used < 0 || o->unused < 0)
         return NULL;
     double others = o->total - o->free - o->used - o->unused;
-    const struct look l = { .arena = j->a };
-    return others > 0.1 * o->total ? arena_printf(j->a, "About %s of it belong to other processes.",
-                                                  say_bytes(&l, (int64_t)others))
-                                   : NULL;
+    return others > 0.1 * o->total
+               ? arena_printf(j->a, "About %s of it belong to other processes.", diagnose_size(j, others))
+               : NULL;
 }
 
 const struct diagnose_key_row diagnose_sentence_keys[] = {

@@ -37,8 +37,7 @@ static bool override_suits_all(const struct judgement *j)
 
 static bool override_is_flawed(const struct judgement *j)
 {
-    const char *value = judge_var(j, LOG_OVERRIDE);
-    enum override_flaw flaw = value ? override_judge(&j->wheel, value, j->chip) : OVERRIDE_FINE;
+    enum override_flaw flaw = judge_override(j);
     return flaw != OVERRIDE_FINE && flaw != OVERRIDE_SAME;
 }
 
@@ -57,17 +56,6 @@ static bool is_other_build(const struct judgement *j)
     return b == TORCH_CPU || b == TORCH_CUDA;
 }
 
-static bool verdict_says(const struct judgement *j, const char *words)
-{
-    for (int w = 0; w < N_WEIGHTS; w++)
-        for (int c = 0; c < 2; c++) {
-            const struct hits *h = &j->d->hits[j->verdict][w][c];
-            if (h->seen && match_any(h->best.text, strlen(h->best.text), words))
-                return true;
-        }
-    return false;
-}
-
 const char *diagnose_lacks_attention(const struct judgement *j)
 {
     static const struct {
@@ -78,7 +66,7 @@ const char *diagnose_lacks_attention(const struct judgement *j)
         { "sageattention", "sageattention" },
     };
     for (size_t i = 0; j->verdict == ISSUE_ATTENTION && i < ARRAY_LEN(rows); i++)
-        if (verdict_says(j, rows[i].words))
+        if (judge_says(j, j->verdict, rows[i].words))
             return rows[i].package;
     return NULL;
 }
@@ -86,7 +74,7 @@ const char *diagnose_lacks_attention(const struct judgement *j)
 bool diagnose_lacks_triton(const struct judgement *j)
 {
     return j->verdict == ISSUE_TRITON &&
-           verdict_says(j, "No module named|working triton installation|TritonMissing");
+           judge_says(j, j->verdict, "No module named|working triton installation|TritonMissing");
 }
 
 /* Nothing on Windows reads the variables of the HSA runtime, the loader of ELF files, RCCL and cairn's own library. */
@@ -191,7 +179,7 @@ static bool is_met(const struct judgement *j, enum fix_when when)
     case FIX_ACCELERATE:
         return j->log->accelerate;
     case FIX_GLOO:
-        return verdict_says(j, "gloo");
+        return judge_says(j, j->verdict, "gloo");
 
     /* What cairn itself did and saw. */
     case FIX_IN_COPY:

@@ -103,13 +103,19 @@ const struct gfx_chip *judge_stand_in(const struct judgement *j);
 /* The value of a variable in the process of the log; NULL: not set, as far as is known. */
 const char *judge_var(const struct judgement *j, enum log_var v);
 bool judge_is_integrated(const struct gfx_chip *c);
+/* What is wrong with the override that is set.  OVERRIDE_FINE where none is; a chip that is known by its family counts as
+ * not known. */
+enum override_flaw judge_override(const struct judgement *j);
 bool judge_expandable(const struct judgement *j);
 bool judge_is_loading(const struct judgement *j); /* the log ends while weights are loaded */
+/* One of the lines of a class holds one of the words, separated by '|'. */
+bool judge_says(const struct judgement *j, enum issue i, const char *words);
 bool judge_any_error(const struct judgement *j);
 bool judge_by_guard(const struct judgement *j); /* cairn itself did what the verdict says */
 /* What cairn itself saw of the run speaks against the usual cause of the verdict. */
 bool judge_by_watch(const struct judgement *j);
-bool judge_may_hang(const struct judgement *j); /* all that speaks for it is that the log ends while something loads */
+bool judge_may_hang(
+    const struct judgement *j); /* all that speaks for it is that the log ends while something loads */
 void judge_raise(struct judgement *j, enum issue i, int score); /* to at least this score */
 /* The class with the highest score, but for one; ISSUE_UNKNOWN: none has any. */
 enum issue judge_top(const struct judgement *j, enum issue but);
@@ -126,6 +132,8 @@ struct diagnose_key_row {
 extern const struct diagnose_key_row diagnose_command_keys[], diagnose_sentence_keys[];
 /* The value of a {key} of the tables' texts; NULL: not known. */
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
+/* "1.5 GiB"; NULL below 0. */
+const char *diagnose_size(const struct judgement *j, double bytes);
 /* This machine's GPU may map as much as the host can spare, or more. */
 bool diagnose_limit_suffices(const struct judgement *j);
 bool diagnose_knows_ram(const struct judgement *j);
@@ -134,6 +142,8 @@ bool diagnose_applies(const struct judgement *j, const struct issue_fix *f);
 /* The package of attention that the verdict is on; NULL: PyTorch's own attention, or another verdict. */
 const char *diagnose_lacks_attention(const struct judgement *j);
 bool diagnose_lacks_triton(const struct judgement *j);
+/* A header that the compiler did not find is one of C++: those have no dot in their name. */
+bool diagnose_lacks_cxx_header(const struct judgement *j);
 /* A line speaks for the verdict itself. */
 bool diagnose_has_evidence(const struct judgement *j);
 void diagnose_say(const struct judgement *j, struct diagnosis *out);

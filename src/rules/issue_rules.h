@@ -99,6 +99,14 @@ struct issue_sign {
 };
 extern const struct issue_sign issue_signs[];
 
+/* Lines that healthy runs have too: an optional part is not there, or the program helps itself.  A line holds one of
+ * `words`, separated by '|'. */
+struct issue_noise {
+    const char *words;
+    const char *source; /* who prints it */
+};
+extern const struct issue_noise issue_noises[]; /* ends with a row of NULLs */
+
 /* A rung of a class's ladder.  The text has {keys} and [brackets] as above, and a row with a key outside of brackets that
  * is not known is left out, as is one whose condition is not met. */
 enum fix_when {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Wrong numbers, refused copies, and the signs that tell whose GPU it is. */
+ * Wrong numbers, refused copies, the signs that tell whose GPU it is, and the noise of healthy runs. */
 #include "rules/issue_rules.h"
 
 const struct issue_rule issue_rules_other[] = {
@@ -180,4 +180,26 @@ const struct issue_sign issue_signs[] = {
     { "RTX 40", NULL, NULL, -3 },
     { "RTX 50", NULL, NULL, -3 },
     { NULL, NULL, NULL, 0 },
+};
+
+const struct issue_noise issue_noises[] = {
+    { "librccl-net|libnccl-net|librccl-tuner|libnccl-tuner", "RCCL, of its plugins" },
+    { "rocSHMEM", "rocSHMEM" },
+    { "aqlprofile", "ROCR-Runtime, of a profiler's library" },
+    { "amdgpu.ids", "libdrm" },
+    { "initialize NVML|initialize amdsmi", "PyTorch, torch/cuda" },
+    { "CK on an unsupported", "PyTorch, Context.cpp" },
+    { "flop counting will not work", "PyTorch, flop_counter.py" },
+    { "Redirects are currently not", "torch elastic on Windows" },
+    { "image Python extension", "torchvision" },
+    { "matching Triton is not available", "xFormers" },
+    { "import of cpp extensions", "torchao" },
+    { "Processing without|Proceeding without", "Stable Diffusion web UIs, of xFormers" },
+    { "aimdo", "ComfyUI" },
+    { "cudart_version", "programs that ask for CUDA's version" },
+    { "resource_tracker", "Python, multiprocessing" },
+    { "pip's dependency resolver", "pip" },
+    { "optional ras ta|optional rap ta|Optional firmware", "amdgpu" },
+    { "will try again|retrying|falling back|fallback", "programs that help themselves" },
+    { NULL, NULL },
 };

@@ -263,13 +263,14 @@ struct log_find log_see_variable(struct log_facts *f, const char *s, size_t n, s
     return nothing;
 }
 
-/* "6.64 GiB" behind a word, in bytes; -1: not there. */
+/* "6.64 GiB" behind a word, in bytes; -1: not there, or more than any machine has. */
 static double bytes_after(const char *s, size_t n, const char *word)
 {
     static const struct {
         const char *unit;
         double bytes;
     } units[] = { { " GiB", 1 << 30 }, { " MiB", 1 << 20 }, { " KiB", 1 << 10 }, { " bytes", 1 } };
+    static const double most = 1e18; /* an int64_t holds it */
     const char *at = memmem(s, n, word, strlen(word));
     if (!at)
         return -1;
@@ -278,7 +279,7 @@ static double bytes_after(const char *s, size_t n, const char *word)
     double v = number_at(at, left, &used);
     for (size_t i = 0; v >= 0 && i < ARRAY_LEN(units); i++)
         if (left - used >= strlen(units[i].unit) && !memcmp(at + used, units[i].unit, strlen(units[i].unit)))
-            return v * units[i].bytes;
+            return v * units[i].bytes < most ? v * units[i].bytes : -1;
     return -1;
 }
 

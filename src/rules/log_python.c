@@ -2,6 +2,7 @@
 #include "rules/log_python.h"
 
 #include "base/cleanup.h"
+#include "base/match.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -47,11 +48,6 @@ static bool ends_with(const char *s, size_t n, const char *end)
     return n >= len && !memcmp(s + n - len, end, len);
 }
 
-static bool holds(const char *s, size_t n, const char *part)
-{
-    return memmem(s, n, part, strlen(part)) != NULL;
-}
-
 /* "/home/me/venv" and "python3.11" out of "/home/me/venv/lib/python3.11/". */
 static void take_unix(const char *path, size_t n, char *out, size_t size)
 {
@@ -80,8 +76,7 @@ static void take_windows(const char *path, size_t n, char *out, size_t size)
     size_t prefix = end, part_len;
     if (!last_part(path, &end, &part, &part_len))
         return;
-    bool own = holds(path, prefix, "conda") || holds(path, prefix, "\\envs\\") ||
-               holds(part, part_len, "python") || holds(part, part_len, "Python");
+    bool own = match_any(path, prefix, "conda|\\envs\\") || match_any(part, part_len, "python");
     snprintf(out, size, "%.*s\\%spython.exe", (int)prefix, path, own ? "" : "Scripts\\");
 }
 

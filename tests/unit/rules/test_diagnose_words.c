@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is said in other words: silence, capitals, other languages, and the noise of healthy runs. */
-#include "rules/diagnose.h"
-
-#include "base/cleanup.h"
+#include "asking.h"
 #include "base/str.h"
-#include "check.h"
-#include <stdio.h>
 
 struct row {
     const char *log;
@@ -16,24 +12,15 @@ struct row {
 
 static void check_row(const struct row *r)
 {
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct cairn_error err = { 0 };
-    struct diagnosis out;
-    struct diagnoser *d = NULL;
-    if (diagnoser_new(&d, &err)) {
-        printf("Bail out! %s\n", err.msg);
-        exit(1);
-    }
-    const struct diagnose_context ctx = { .gfx = r->gfx, .exit_code = r->exit_code, .hung = r->hung };
-    diagnoser_feed(d, r->log, strlen(r->log));
-    diagnoser_finish(d, &ctx, &a, &out);
-    diagnoser_free(d);
-    if (!str_eq(out.class_id, r->want))
-        CHECK_FAIL_("\"%.70s\": %s, not %s", r->log, out.class_id, r->want);
-    if (r->second && (!out.n_also || !str_eq(out.also[0].class_id, r->second)))
+    ANSWER a =
+        ask(r->log, (struct diagnose_context){ .gfx = r->gfx, .exit_code = r->exit_code, .hung = r->hung });
+    const struct diagnosis *d = &a.d;
+    if (!str_eq(d->class_id, r->want))
+        CHECK_FAIL_("\"%.70s\": %s, not %s", r->log, d->class_id, r->want);
+    if (r->second && (!d->n_also || !str_eq(d->also[0].class_id, r->second)))
         CHECK_FAIL_("\"%.70s\": not %s, but in second place %s", r->log, r->second,
-                    out.n_also ? out.also[0].class_id : "nothing");
-    CHECK(out.severity == DIAGNOSE_NONE || !str_eq(out.class_id, "no-failure"));
+                    d->n_also ? d->also[0].class_id : "nothing");
+    CHECK(d->severity == DIAGNOSE_NONE || !str_eq(d->class_id, "no-failure"));
 }
 
 #define CHECK_ROWS(rows)                         \
@@ -356,6 +343,17 @@ static void noise_is_no_failure(void)
     CHECK_ROWS(rows);
 }
 
+/* Figures that no machine has are left out, and not turned into others. */
+static void sizes_without_sense_are_not_told(void)
+{
+    ANSWER a = ask(
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 99999999999999999999 GiB. GPU 0 has "
+        "a total capacity of 99999999999999999999999 GiB of which 0 bytes is free.\n",
+        (struct diagnose_context){ .exit_code = 1 });
+    CHECK_STR(a.d.class_id, "oom-vram");
+    CHECK(!strchr(a.d.cause, '-'));
+}
+
 int main(void)
 {
     RUN(silence_is_not_success);
@@ -370,5 +368,6 @@ int main(void)
     RUN(launchers_tell_how_a_rank_ended);
     RUN(facts_beat_symptoms);
     RUN(noise_is_no_failure);
+    RUN(sizes_without_sense_are_not_told);
     return check_done();
 }

@@ -66,8 +66,40 @@ static void what_a_fix_sets_can_be_remembered(void)
     CHECK(!fix_name_is_set("") && !fix_name_is_unset("") && !fix_name_is_set("HSA_ENABLE"));
 }
 
+static const struct issue_rule *const tables[] = {
+    issue_rules_device,  issue_rules_fault, issue_rules_memory,
+    issue_rules_library, issue_rules_other, issue_rules_foreign,
+};
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* The same words twice would be two scores, of which the lower one means nothing. */
+static bool comes_again(const struct issue_rule *r)
+{
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct issue_rule *o = tables[t]; o->text; o++)
+            if (o != r && o->issue == r->issue && is_same_text(o->text, r->text) &&
+                is_same_text(o->with, r->with) && is_same_text(o->without, r->without))
+                return true;
+    return false;
+}
+
+static void every_row_has_a_source_and_a_score(void)
+{
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (const struct issue_rule *r = tables[t]; r->text; r++)
+            if (!r->source || !*r->source || r->score < 1 || r->score > 97 || comes_again(r))
+                CHECK_FAIL_("the row of \"%s\"", r->text);
+    for (const struct issue_noise *n = issue_noises; n->words; n++)
+        CHECK(n->source && *n->source);
+}
+
 int main(void)
 {
+    RUN(every_row_has_a_source_and_a_score);
     RUN(what_a_fix_sets_can_be_remembered);
     RUN(every_class_is_told);
     RUN(a_rung_changes_one_thing);
