@@ -443,11 +443,15 @@ const char *remedy_pip(const struct look *l, const char *arguments)
     return say(l, "python3 -m venv %s.venv && .venv/bin/python3 -m pip install %s", sees, arguments);
 }
 
-/* PowerShell starts a program in quotes only behind an ampersand. */
+/* PowerShell starts a program in quotes only behind an ampersand.  The path may be from a stranger's log: within single
+ * quotes nothing is run, and a path that holds one of those, or one that PowerShell takes for it, is not repeated. */
 const char *remedy_pip_windows(const struct look *l, const char *arguments)
 {
-    const char *python = l->python && strchr(l->python, '\\') ? l->python : "python";
-    return say(l, strchr(python, ' ') ? "& \"%s\" -m pip install %s" : "%s -m pip install %s", python,
+    static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:\\._-";
+    const char *python = l->python;
+    if (!python || !strchr(python, '\\') || strchr(python, '\'') || strstr(python, "\xe2\x80"))
+        python = "python";
+    return say(l, python[strspn(python, bare)] ? "& '%s' -m pip install %s" : "%s -m pip install %s", python,
                arguments);
 }
 

@@ -354,6 +354,34 @@ static void sizes_without_sense_are_not_told(void)
     CHECK(!strchr(a.d.cause, '-'));
 }
 
+/* What is to be pasted into PowerShell runs pip, whatever the log calls its Python. */
+static void a_path_of_the_log_runs_nothing(void)
+{
+    static const struct {
+        const char *folder, *want;
+    } cases[] = {
+        { "C:\\a", "\nC:\\a\\Scripts\\python.exe -m pip" },
+        { "C:\\a b", "\n& 'C:\\a b\\Scripts\\python.exe' -m pip" },
+        { "C:\\a;calc;b", "\n& 'C:\\a;calc;b\\Scripts\\python.exe' -m pip" },
+        { "C:\\a $(calc)", "\n& 'C:\\a $(calc)\\Scripts\\python.exe' -m pip" },
+        { "C:\\a\xe2\x80\x9a;calc;\xe2\x80\x9a", "\npython -m pip" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char log[400];
+        bool found = false;
+        snprintf(log, sizeof(log),
+                 "  File \"%s\\Lib\\site-packages\\torch\\x.py\", line 5, in f\n"
+                 "RuntimeError: HIP error: invalid device function\n",
+                 cases[i].folder);
+        ANSWER a = ask(log, (struct diagnose_context){ .gfx = "gfx1201", .exit_code = 1 });
+        CHECK(a.d.windows);
+        for (size_t f = 0; f < a.d.n_fixes; f++)
+            found |= strstr(a.d.fixes[f].text, cases[i].want) != NULL;
+        if (!found)
+            CHECK_FAIL_("%s: no \"%s\"", cases[i].folder, cases[i].want);
+    }
+}
+
 int main(void)
 {
     RUN(silence_is_not_success);
@@ -368,6 +396,7 @@ int main(void)
     RUN(launchers_tell_how_a_rank_ended);
     RUN(facts_beat_symptoms);
     RUN(noise_is_no_failure);
+    RUN(a_path_of_the_log_runs_nothing);
     RUN(sizes_without_sense_are_not_told);
     return check_done();
 }
