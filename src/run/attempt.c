@@ -257,6 +257,14 @@ static void say_memory(struct life *l, double now)
     l->next_memory = now + (now - l->start < MEMORY_OFTEN_S ? MEMORY_EVENT_S : MEMORY_EVENT_LATER_S);
 }
 
+static void save_evidence(struct life *l, const struct tree *t, const char *name, bool stacks)
+{
+    const struct evidence e = {
+        .tree = t, .proc = "/proc", .calls = l->o->calls, .gauge = l->o->gauge, .stacks = stacks
+    };
+    evidence_save(&e, l->o->journal, name);
+}
+
 static void say_evidence(struct life *l, const char *name)
 {
     CLEANUP(mem_free) char *path = journal_path(l->o->journal, name);
@@ -266,20 +274,19 @@ static void say_evidence(struct life *l, const char *name)
     talk_say(l->o->talk, "what each of its processes was doing is in %s", path);
 }
 
-static void stop_it(struct life *l, const struct tree *t, enum attempt_end why, double now)
+/* Where memory runs out nothing is waited for; and the time that a trainer has to save begins behind the wait. */
+static void stop_it(struct life *l, const struct tree *t, enum attempt_end why)
 {
-    const char *name = why == ATTEMPT_HUNG ? "hang" : "memory-guard";
-    CLEANUP(mem_free) char *file = NULL;
-    if (asprintf(&file, "%s.txt", name) < 0)
-        abort();
+    bool hung = why == ATTEMPT_HUNG;
+    const char *file = hung ? "hang.txt" : "memory-guard.txt";
     if (l->result.end == ATTEMPT_ENDED) /* one that was told to stop before stays so */
         l->result.end = why;
-    l->stopping = now;
-    if (why == ATTEMPT_HUNG)
+    if (hung)
         l->result.gpu_use = l->elsewhere ? DIAGNOSE_GPU_UNKNOWN : evidence_gpu_use(t, "/proc", l->o->calls);
-    evidence_save(l->o->journal, file, t, l->o->calls, l->o->gauge);
+    save_evidence(l, t, file, hung);
+    l->stopping = clock_s();
     say_evidence(l, file);
-    struct json *event = journal_event(name);
+    struct json *event = journal_event(hung ? "hang" : "memory-guard");
     gauge_json(&l->o->gauge->now, event);
     json_add_text(event, "gpu_use", diagnose_gpu_use_name(l->result.gpu_use));
     journal_add(l->o->journal, event);
@@ -331,10 +338,10 @@ static void watch_polling(struct life *l, const struct tree *t, struct watch_sam
     if (is_inside_copy(l)) {
         talk_say(l->o->talk, "a copy to the GPU has not returned for %.0f s: stopping it",
                  l->polling.after_s);
-        stop_it(l, t, ATTEMPT_HUNG, s.now_s);
+        stop_it(l, t, ATTEMPT_HUNG);
         return;
     }
-    evidence_save(l->o->journal, "busy.txt", t, l->o->calls, l->o->gauge);
+    save_evidence(l, t, "busy.txt", true);
     talk_say(
         l->o->talk,
         "for %.0f s nothing was printed, read or written and the GPU made no progress, but a CPU is busy: it may "
@@ -361,17 +368,17 @@ static void watch(struct life *l, const struct tree *t, double now)
     }
     talk_say(l->o->talk, "no output, no CPU time and no progress on the GPU for %.0f s: stopping it",
              now - l->watchdog.since_s);
-    stop_it(l, t, ATTEMPT_HUNG, now);
+    stop_it(l, t, ATTEMPT_HUNG);
 }
 
-static void guard_memory(struct life *l, const struct tree *t, double now)
+static void guard_memory(struct life *l, const struct tree *t)
 {
     if (!gauge_guard(l->o->gauge))
         return;
     talk_say(l->o->talk,
              "the host's memory is nearly used up (%.1f GiB left): stopping it before the machine freezes",
              (double)l->o->gauge->now.host_available_bytes / (1 << 30));
-    stop_it(l, t, ATTEMPT_MEMORY, now);
+    stop_it(l, t, ATTEMPT_MEMORY);
 }
 
 static void step_down(struct life *l, double now)
@@ -426,8 +433,8 @@ static void on_tick(struct life *l, double now)
     calls_tidy(l->o->calls);
     watch(l, &t, now);
     if (!l->stopping)
-        guard_memory(l, &t, now);
-    step_down(l, now);
+        guard_memory(l, &t);
+    step_down(l, clock_s());
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------------- */

@@ -176,17 +176,34 @@ static void add_kernel_log(struct str *out)
         str_addn(out, text, (size_t)n);
 }
 
-void evidence_collect(const struct tree *t, const char *proc, const struct gauge *g, struct str *out)
+static void add_calls(struct str *out, const char *file)
 {
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct calls c;
+    calls_read(file, &a, &c);
+    calls_text(&c, out);
+}
+
+void evidence_collect(const struct evidence *e, struct str *out)
+{
+    const struct gauge_reading *now = &e->gauge->now;
+    add_calls(out, e->calls);
     str_addf(out, "=== GPU: %lld %% busy, %lld bytes of VRAM and %lld of GTT in use (-1: not known)\n",
-             (long long)g->now.busy_percent, (long long)g->now.vram_used_bytes,
-             (long long)g->now.gtt_used_bytes);
-    for (size_t i = 0; i < t->n && i < MOST_PROCESSES; i++)
-        add_process(out, proc, &t->process[i]);
-    add_python_stacks(out, t, proc);
+             (long long)now->busy_percent, (long long)now->vram_used_bytes, (long long)now->gtt_used_bytes);
+    for (size_t i = 0; i < e->tree->n && i < MOST_PROCESSES; i++)
+        add_process(out, e->proc, &e->tree->process[i]);
+    if (e->stacks)
+        add_python_stacks(out, e->tree, e->proc);
     str_add(out, "=== memory\n");
-    add_file(out, proc, "meminfo");
+    add_file(out, e->proc, "meminfo");
     add_kernel_log(out);
+}
+
+void evidence_save(const struct evidence *e, struct journal *j, const char *name)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    evidence_collect(e, &text);
+    journal_write_text(j, name, text.s);
 }
 
 static bool is_gpu_node(const char *path)
@@ -222,18 +239,6 @@ static enum diagnose_gpu_use runtime_of(const char *proc, int pid)
         if (strstr(line, "/libamdhip64") || strstr(line, "/libhsa-runtime64") || strstr(line, "/libcuda.so"))
             return DIAGNOSE_GPU_USED;
     return DIAGNOSE_GPU_NEVER;
-}
-
-void evidence_save(struct journal *j, const char *name, const struct tree *t, const char *calls,
-                   const struct gauge *g)
-{
-    CLEANUP(str_release) struct str text = { 0 };
-    CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls c;
-    calls_read(calls, &a, &c);
-    calls_text(&c, &text);
-    evidence_collect(t, "/proc", g, &text);
-    journal_write_text(j, name, text.s);
 }
 
 static bool has_calls(const char *calls)

@@ -10,12 +10,18 @@
 #include "run/journal.h"
 #include "run/tree.h"
 
-/* Text of some pages at most; what may not be read (stack and dmesg often need root) is said to be so.  Where py-spy is
- * installed it is asked for the stacks of Python, which takes some seconds at most. */
-void evidence_collect(const struct tree *t, const char *proc, const struct gauge *g, struct str *out);
-/* The same, and the last GPU calls, as a file of the journal.  calls: what their files begin with, or NULL. */
-void evidence_save(struct journal *j, const char *name, const struct tree *t, const char *calls,
-                   const struct gauge *g);
+struct evidence {
+    const struct tree *tree;
+    const char *proc;  /* normally "/proc" */
+    const char *calls; /* what the files of GPU calls begin with; or NULL */
+    const struct gauge *gauge;
+    bool stacks; /* ask py-spy, where it is installed, for the stacks of Python: takes some seconds at most */
+};
+
+/* Text of some pages at most; what may not be read (stack and dmesg often need root) is said to be so. */
+void evidence_collect(const struct evidence *e, struct str *out);
+/* The same as a file of the journal. */
+void evidence_save(const struct evidence *e, struct journal *j, const char *name);
 /* Has any of them a GPU's device node open, a GPU's runtime mapped, or a call recorded?  Not known where one may not be looked
  * at. */
 enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc, const char *calls);

@@ -177,16 +177,31 @@ def a_hang_without_a_gpu_is_not_the_gpus():
             yield told
 
 
+def py_spy(home):
+    """One that says whom it was asked about, in a file too, and does not end by itself; returns the environment."""
+    os.mkdir(home.path + '/bin')
+    spy = home.file('bin/py-spy', f'#!/bin/sh\necho $3 >>{home.path}/asked\ntest -d /proc/$3 && echo "stack of $3"\nexec sleep 600\n')
+    os.chmod(spy, 0o755)
+    return {'PATH': home.path + '/bin:/usr/bin:/bin'}
+
+
 def the_stacks_of_python_are_taken_while_there_is_a_process():
+    """However long that takes: the trainer has its time to save behind it."""
+    script = START + """
+open("pid", "w").write(f"{os.getpid()}\\n")
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    time.sleep(3.5)
+    open("saved", "w").write("yes\\n")
+"""
     with Home() as home:
-        os.mkdir(home.path + '/bin')
-        spy = home.file('bin/py-spy', '#!/bin/sh\ntest -d /proc/$3 && echo "stack of $3"\nexec sleep 600\n')
-        os.chmod(spy, 0o755)
-        done = attempt(home, START + 'open("pid", "w").write(f"{os.getpid()}\\n")\ntime.sleep(600)', '--hang-after', '2',
-                       env={'PATH': home.path + '/bin:/usr/bin:/bin'})
+        done = attempt(home, script, '--hang-after', '2', env=py_spy(home))
         with open(home.runs()[-1] + '/hang.txt', encoding='utf-8', errors='replace') as f:
             if done.returncode != 124 or f'stack of {home.read("pid").strip()}' not in f.read():
                 yield done
+        if not os.path.exists(home.path + '/saved'):
+            yield f'it was ended before it could save: {done}'
 
 
 def diagnose(home):
@@ -268,7 +283,10 @@ time.sleep(1.5)
 available(1000000)
 time.sleep(600)
 '''
-        done = attempt(home, script, '--root', tree, '--no-preflight', '--resume-cmd', sys.executable + ' train.py')
+        done = attempt(home, script, '--root', tree, '--no-preflight', '--resume-cmd', sys.executable + ' train.py',
+                       env=py_spy(home))
+        if os.path.exists(home.path + '/asked'):
+            yield 'the machine freezes while py-spy is waited for'
         if b'memory is nearly used up' not in done.stderr:
             yield done.stderr.decode()
             return

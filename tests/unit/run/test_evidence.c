@@ -49,7 +49,8 @@ static void every_thread_is_written_down(void)
     scratch_file("proc/10/task/10/wchan", "futex_wait_queue");
     scratch_file("proc/10/task/12/comm", "the-loader\n");
     scratch_file("proc/10/task/12/wchan", "do_epoll_wait");
-    evidence_collect(&both, scratch("proc"), &g, &text);
+    const struct evidence e = { .tree = &both, .proc = scratch("proc"), .gauge = &g };
+    evidence_collect(&e, &text);
     CHECK_HAS(text.s, "the-loader  do_epoll_wait");
     CHECK_HAS(text.s, "futex_wait_queue");
 }
@@ -64,7 +65,11 @@ static void the_stack_of_a_python_is_asked_for(void)
     scratch_file("bin/py-spy", "#!/bin/sh\necho stack of $3\n");
     REQUIRE(!chmod(scratch("bin/py-spy"), 0755) && !setenv("PATH", scratch("bin"), 1));
     str_addf(&text, "%*s\n", 1 << 20, "much");
-    evidence_collect(&(struct tree){ &launcher, 1 }, scratch("proc"), &g, &text);
+    struct evidence e = { .tree = &(struct tree){ &launcher, 1 }, .proc = scratch("proc"), .gauge = &g };
+    evidence_collect(&e, &text);
+    CHECK(!strstr(text.s, "stack of 12"));
+    e.stacks = true;
+    evidence_collect(&e, &text);
     CHECK_HAS(text.s, "stack of 12");
 }
 
