@@ -22,7 +22,7 @@ static const char *kind_of(const struct gfx_chip *c)
 
 void chips_print_table(void)
 {
-    printf("%s%-8s %-18s %-8s %-10s %-8s %-6s %-4s %-9s %s%s\n", print_color(COLOR_BOLD), "TARGET",
+    printf("%s%-8s %-15s %-7s %-10s %-8s %-6s %-4s %-7s %s%s\n", print_color(COLOR_BOLD), "TARGET",
            "CODE NAME", "FAMILY", "KIND", "BF16", "MATRIX", "FP8", "WHEEL", "THEROCK",
            print_color(COLOR_PLAIN));
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
@@ -30,22 +30,26 @@ void chips_print_table(void)
         if (c->wheel_major)
             snprintf(wheel, sizeof(wheel), "%s%d.%d", c->wheel_rocm7 ? "(7) " : "", c->wheel_major,
                      c->wheel_minor);
-        printf("%-8s %-18.18s %-8s %-10s %-8s %-6s %-4s %-9s %s\n", c->gfx, c->codename,
+        printf("%-8s %-15.15s %-7s %-10s %-8s %-6s %-4s %-7s %s\n", c->gfx, c->codename,
                gfx_family_name(c->family), kind_of(c), c->bf16, or_dash(c->matrix_core), or_dash(c->fp8),
                wheel, or_dash(c->therock));
         printf("         ");
-        print_wrapped(stdout, c->products, 9, 100);
+        print_wrapped(stdout, c->products, 9, print_width());
         if (!c->problems)
             continue;
         printf("         %s", print_color(COLOR_YELLOW));
-        print_wrapped(stdout, c->problems, 9, 100);
+        print_wrapped(stdout, c->problems, 9, print_width());
         printf("%s", print_color(COLOR_PLAIN));
     }
-    printf(
-        "\nWHEEL: the first pytorch.org version that carries it; (7): before 2.10 only built with ROCm >= 7.0.\n"
-        "THEROCK: AMD's own wheels: ready = released for it, build = built but not qualified.\n"
-        "Reviewed %s.\n",
-        RULES_REVIEWED);
+    putchar('\n');
+    print_wrapped(
+        stdout,
+        "WHEEL: the first pytorch.org version that carries it; (7): before 2.10 only built with ROCm >= 7.0.",
+        0, print_width());
+    print_wrapped(stdout,
+                  "THEROCK: AMD's own wheels: ready = released for it, build = built but not qualified.", 0,
+                  print_width());
+    printf("Reviewed %s.\n", RULES_REVIEWED);
 }
 
 void chips_print_json(void)

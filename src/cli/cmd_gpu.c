@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
 #include "base/tty.h"
 #include "cli/chips.h"
 #include "cli/commands.h"
@@ -111,19 +112,16 @@ static void print_gpu(const struct facts *f, size_t i, struct layout l, bool ver
 
 static void print_host(const struct facts *f)
 {
+    CLEANUP(str_release) struct str text = { 0 };
     char total[24], available[24];
-    fputs("host: Linux ", stdout);
-    print_padded(stdout, f->host.kernel.s ? f->host.kernel.s : "(version unknown)", 0);
+    str_addf(&text, "host: Linux %s", f->host.kernel.s ? f->host.kernel.s : "(version unknown)");
     if (f->host.memory_total_bytes.from)
-        printf(", RAM %s", print_bytes(f->host.memory_total_bytes.v, total));
+        str_addf(&text, ", RAM %s", print_bytes(f->host.memory_total_bytes.v, total));
     if (f->host.memory_available_bytes.from)
-        printf(" (%s available)", print_bytes(f->host.memory_available_bytes.v, available));
-    if (f->host.container.s) {
-        fputs(", in a container (", stdout);
-        print_padded(stdout, f->host.container.s, 0);
-        putchar(')');
-    }
-    putchar('\n');
+        str_addf(&text, " (%s available)", print_bytes(f->host.memory_available_bytes.v, available));
+    if (f->host.container.s)
+        str_addf(&text, ", in a container (%s)", f->host.container.s);
+    print_wrapped(stdout, text.s, 4, print_width());
     for (size_t i = 0; i < f->problems.n; i++)
         print_note("problem:", COLOR_YELLOW, f->problems.text[i]);
 }
@@ -146,7 +144,10 @@ static void print_table(const struct facts *f, const struct gpu_libraries *libra
                         bool verbose)
 {
     if (!f->n_gpus) {
-        puts("No AMD GPU found: no GPU node in KFD, no AMD device in /sys/class/drm or on the PCI bus.");
+        print_wrapped(
+            stdout,
+            "No AMD GPU found: no GPU node in KFD, no AMD device in /sys/class/drm or on the PCI bus.", 0,
+            print_width());
         print_host(f);
         return;
     }

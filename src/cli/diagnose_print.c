@@ -75,7 +75,7 @@ static void print_list(const char *title, const char *text)
     if (!text)
         return;
     printf("%s: ", title);
-    print_wrapped(stdout, text, INDENT, print_width());
+    print_wrapped_at(stdout, text, (int)strlen(title) + 2, INDENT, print_width());
 }
 
 static void print_context(const struct diagnosis *d)

@@ -15,7 +15,7 @@ static void remark(enum shell s, const char *fmt, ...)
     CLEANUP(arena_release) struct arena a = { 0 };
     va_list ap;
     va_start(ap, fmt);
-    shell_remark(s, arena_vprintf(&a, fmt, ap), stdout);
+    shell_remark(s, arena_vprintf(&a, fmt, ap), print_width(), stdout);
     va_end(ap);
 }
 

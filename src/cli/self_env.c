@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/print.h"
+#include "cli/run_print.h"
 #include "gpu/libraries.h"
 #include "host/runtimes.h"
 #include "rules/plan.h"
@@ -91,7 +92,7 @@ void self_env_apply(void)
         const struct plan_var *v = &plan.unset[i];
         if (is_for_the_loader(v->name))
             continue;
-        fprintf(stderr, "cairn: leaves out %s=%s: %s\n", v->name, v->value, v->why);
+        run_say(arena_printf(&a, "leaves out %s=%s: %s", v->name, v->value, v->why));
         unsetenv(v->name);
     }
     for (size_t i = 0; i < plan.n_set; i++)

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { REMARK_WIDTH = 100 };
-
 static const struct {
     const char *names;            /* with spaces between */
     const char *before, *between; /* a setting is before NAME between 'value' */
@@ -124,14 +122,14 @@ void shell_unset(enum shell s, const char *name, struct str *out)
         str_addf(out, "%s%s%s\n", shells[s].remove, name, shells[s].after);
 }
 
-void shell_remark(enum shell s, const char *text, FILE *out)
+void shell_remark(enum shell s, const char *text, int width, FILE *out)
 {
     CLEANUP(str_release) struct str clean = { 0 };
     str_add_clean(&clean, text, strlen(text));
     for (const char *p = clean.s; *p;) {
-        size_t n = strlen(p);
-        if (n > REMARK_WIDTH - 2) {
-            for (n = REMARK_WIDTH - 2; n && p[n] != ' '; n--)
+        size_t n = strlen(p), most = (size_t)width - strlen(shells[s].remark);
+        if (n > most) {
+            for (n = most; n && p[n] != ' '; n--)
                 ;
             n = n ? n : strcspn(p, " ");
         }

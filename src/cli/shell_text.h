@@ -20,6 +20,6 @@ void shell_unset(enum shell s, const char *name, struct str *out);
  * next line the way a shell allows, so that it can be pasted as it stands; a remark stands in lines of its own. */
 void shell_remedy(const char *remedy, int width, struct str *out);
 /* Remarks: wrapped, every line behind "# " (cmd: "rem "), and no character in it that could end the line. */
-void shell_remark(enum shell s, const char *text, FILE *out);
+void shell_remark(enum shell s, const char *text, int width, FILE *out);
 
 #endif

@@ -38,6 +38,12 @@ static const char *key_as(const struct judgement *j)
     return c ? c->gfx : NULL;
 }
 
+/* As cairn doctor and cairn env have it: a worry where a wheel with the chip's own code is to be had. */
+static const char *key_foreign_code(const struct judgement *j)
+{
+    return override_has_own_wheel(j->chip, j->torch) ? "code of another chip" : NULL;
+}
+
 /* NULL too where it is set already. */
 static const char *key_override(const struct judgement *j)
 {
@@ -247,6 +253,7 @@ static const struct diagnose_key_row keys[] = {
     { "shared", key_shared },
     { "torch", key_torch },
     { "as", key_as },
+    { "foreign_code", key_foreign_code },
     { "override", key_override },
     { "override_value", key_override_value },
     { "override_flaw", key_override_flaw },

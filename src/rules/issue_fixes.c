@@ -20,7 +20,7 @@
 #define NO_AOTRITON "switch experimental attention off"
 #define SET_OVERRIDE                                                                                                  \
     "as a stop-gap, until a PyTorch with {gfx} is installed: let the runtime take it for {as}, whose code this chip " \
-    "runs, though code of another chip can hang or fault"
+    "runs[, though {foreign_code} can hang or fault]"
 #define FIT_OVERRIDE \
     "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
 #define MOVE_CACHES "move the kernel caches of MIOpen and Triton aside:\n{cmd_caches}"

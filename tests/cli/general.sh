@@ -172,6 +172,21 @@ help_fits_a_narrow_terminal()
     done
 }
 
+what_is_told_fits_a_terminal()
+{
+    python3 -c 'import pty; pty.openpty()' 2>/dev/null || { skip 'no terminal can be had here'; return; }
+    printf 'HSA_OVERRIDE_GFX_VERSION=11.0.0 torch 2.10.0+rocm7.0\nSegmentation fault (core dumped)\n' >"$tmp/log"
+    halo=$data/sysfs/gfx1151-strixhalo-aurora-112g-gtt
+    for words in 'gpu --chips' "gpu --root $halo" "env --root $halo" "diagnose --exit 139 --root $halo $tmp/log"; do
+        # shellcheck disable=SC2086 # words
+        PYTORCH_NO_HIP_MEMORY_CACHING=1 on_terminal 80 $words
+        # An address, a path and what is pasted are not broken.
+        long=$(sed 's/\x1b\[[0-9;]*m//g; s/\r//' "$out" | awk 'length($0) > 80 && !/^ *[^ ]+$|^ *export /')
+        [ -z "$long" ] || fail "over 80 columns: $long"
+        [ -s "$out" ] || fail 'nothing is shown'
+    done
+}
+
 words_of_the_user_are_shown_without_controls()
 {
     word=$(printf 'a\033[31mb\nc')
@@ -423,6 +438,7 @@ it help_fits_a_terminal
 it help_fits_a_narrow_terminal
 it ctrl_c_ends_its_line
 it empty_names_are_refused
+it what_is_told_fits_a_terminal
 it words_of_the_user_are_shown_without_controls
 it names_of_files_are_shown_as_they_are
 it unknown_command_is_named
