@@ -55,6 +55,16 @@ fail()
     sed 's/^/#   stderr: /;5q' "$err"
 }
 
+# wait_until COMMAND: tries it until it succeeds, for half a minute at most; a busy machine is slow.
+wait_until()
+{
+    for _ in $(seq 600); do
+        if "$@"; then return; fi
+        sleep 0.05
+    done
+    fail "waited in vain: $*"
+}
+
 # skip REASON; return: it can not be tried here.
 skip()
 {

@@ -408,10 +408,7 @@ PYTHON
     said='cairn run --check-outputs, and SIGTERM after the trainer'
     XDG_STATE_HOME=$tmp/state "$cairn" run --no-preflight --check-outputs -- python3 sparse.py >"$out" 2>"$err" </dev/null &
     pid=$!
-    for _ in $(seq 100); do
-        grep -q 'checking' "$err" && break
-        sleep 0.05
-    done
+    wait_until grep -q 'checking' "$err"
     kill -TERM "$pid"
     status=0
     wait "$pid" || status=$?

@@ -427,10 +427,7 @@ a_killed_run_leaves_it_to_nobody()
     said="kill -9 of cairn run --with-smi"
     "$cairn" run --with-smi --no-preflight --root "$both" -- sh -c 'nvidia-smi -L >started.tmp; mv started.tmp started; sleep 60' 2>"$err" &
     pid=$!
-    for _ in $(seq 300); do
-        [ ! -e started ] || break
-        sleep 0.1
-    done
+    wait_until test -e started
     grep -q 'GPU 0' started || fail "it did not start"
     kill -9 "$pid"
     wait "$pid" 2>/dev/null

@@ -146,10 +146,7 @@ a_file_of_tokens_that_is_cut()
     "$cairn" train job.yaml --set data.path=live.bin --set data.val_split=0 --set run.dir=cut --set train.steps=1000000 --set checkpoint.every=0 \
         --set sample.every=0 --set eval.every=0 >"$out" 2>"$err" </dev/null &
     pid=$!
-    for _ in $(seq 100); do
-        sleep 0.05
-        [ -s cut/log.jsonl ] && break
-    done
+    wait_until test -s cut/log.jsonl
     truncate -s 100 live.bin
     status=0
     wait "$pid" || status=$?

@@ -255,7 +255,7 @@ def a_wrong_plan_is_told():
         seen = of_kind(home, 'torch')
         if len(seen) != 1 or '/old/' not in seen[0]['planned'] or '/real/' not in seen[0]['dir']:
             yield f'{seen}: {done}'
-        home.file('train.py', LOAD.replace('wait_for("torch", 1)', 'time.sleep(1.5)'))
+        home.file('train.py', LOAD.replace('wait_for("torch", 1)', 'time.sleep(3)'))  # looks are a second apart
         home.run('--root', HALO, '--', 'real/venv/bin/python3', 'train.py')
         if of_kind(home, 'torch') or not home.verdict()['torch_loaded']:
             yield f'it was planned for: {home.events()}'
