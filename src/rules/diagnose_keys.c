@@ -44,6 +44,13 @@ static const char *key_foreign_code(const struct judgement *j)
     return override_has_own_wheel(j->chip, j->torch) ? "code of another chip" : NULL;
 }
 
+/* The chip, if nobody builds a wheel for it and no other chip's code runs on it. */
+static const char *key_wheelless(const struct judgement *j)
+{
+    const struct gfx_chip *c = j->family ? NULL : j->chip;
+    return c && !c->wheel_major && !c->therock && !judge_stand_in(j) ? c->gfx : NULL;
+}
+
 /* NULL too where it is set already. */
 static const char *key_override(const struct judgement *j)
 {
@@ -254,6 +261,7 @@ static const struct diagnose_key_row keys[] = {
     { "torch", key_torch },
     { "as", key_as },
     { "foreign_code", key_foreign_code },
+    { "wheelless", key_wheelless },
     { "override", key_override },
     { "override_value", key_override_value },
     { "override_flaw", key_override_flaw },

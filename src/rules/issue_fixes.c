@@ -59,6 +59,10 @@ const struct issue_fix issue_fixes[] = {
     ON_LINUX_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_CARRIED_ELSEWHERE,
                   "see that no HSA_OVERRIDE_GFX_VERSION is set on that machine, which would hide that code:\n"
                   "env | grep HSA_OVERRIDE"),
+    ADVISE_WHEN(
+        ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED,
+        "no PyTorch wheel of today has code for {wheelless}, and no override helps: build PyTorch for "
+        "it from source, or take another GPU (these have wheels):\ncairn gpu --chips"),
     ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP, NAME_CHIP),
     ON_LINUX_WHEN(
         ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP,

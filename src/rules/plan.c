@@ -230,6 +230,11 @@ static void warn_of_reserve(struct work *w)
     const struct gpu_facts *g = w->plan->gpu;
     if (w->s.unified != TRI_YES || memory_is_carve_out(g) || !g->usable_bytes.from || g->usable_bytes.v <= 0)
         return;
+    if (w->o->windows) { /* cairn does not run there: the figures are those of another machine */
+        work_warn(w, "CPU and GPU share memory: leave some of it to the system (in the trainer: "
+                     "torch.cuda.set_per_process_memory_fraction)");
+        return;
+    }
     const double gib = 1024.0 * 1024 * 1024;
     double usable = (double)g->usable_bytes.v, reserve = (double)memory_reserve(g->usable_bytes.v);
     double total = g->kfd_bank_bytes.from && g->kfd_bank_bytes.v > 0 ? (double)g->kfd_bank_bytes.v : usable;

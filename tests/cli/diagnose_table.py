@@ -377,6 +377,12 @@ def flash_attn_that_is_not_there(check, where):
     check(place(answer, 'FLASH_ATTENTION_TRITON_AMD_ENABLE') == 99, 'a build for Linux')
 
 
+def a_chip_without_a_wheel(check, where):
+    for gfx, first in (('gfx803', 0), ('gfx1010', 99), ('gfx1031', 99), ('gfx1100', 99)):
+        answer = diagnose(INVALID_FUNCTION, {}, ['-n', '--gfx', gfx])
+        check(answer['class'] == 'no-kernel-image' and place(answer, 'cairn gpu --chips') == first, f'{gfx}: {answer["fix"]}')
+
+
 def attention_of_other_packages(check, where):
     """Each of them is another way to what PyTorch does by itself."""
     for log in ("ModuleNotFoundError: No module named 'xformers'\n", "ModuleNotFoundError: No module named 'sageattention'\n",
@@ -463,6 +469,7 @@ CASES = [
     an_override_that_nobody_told_of,
     a_chip_that_nobody_knows,
     flash_attn_that_is_not_there,
+    a_chip_without_a_wheel,
     attention_of_other_packages,
     triton_that_is_not_there,
     headers_that_are_missing,

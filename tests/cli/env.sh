@@ -103,6 +103,9 @@ plans_for_windows()
     json_is '{v["name"] for v in d["unset"]} == {"HSA_OVERRIDE_GFX_VERSION", "ROCR_VISIBLE_DEVICES"}'
     json_is 'not any(v["name"].startswith(("HSA", "ROCR")) for v in d["set"])'
     json_is 'any(v["name"] == "AMD_SERIALIZE_KERNEL" for v in d["set"])'
+    json_is 'not any("GiB" in w for w in d["warnings"])' # of a machine that is not that of the plan
+    run env --json --root "$halo"
+    json_is 'any("GiB" in w for w in d["warnings"])'
 }
 
 takes_second_runtimes_out()
