@@ -85,7 +85,7 @@ static void tell(struct observe *o, struct observe_process *p, enum observe_stag
     p->stage = stage;
     p->env = now->env;
     p->has_torch |= now->torch != NULL;
-    if (o->n_notices++ < OBSERVE_NOTICES)
+    if (o->n_notices[stage]++ < OBSERVE_NOTICES)
         o->notice(o->context, now);
 }
 
@@ -138,8 +138,27 @@ static void look_at(struct observe *o, const char *proc, const struct tree_proce
         look_at_calls(o, p);
 }
 
+static bool is_in(const struct tree *t, int pid)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if ((int)t->process[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* A start script, or pip that compiles, starts hundreds of programs before the trainer comes. */
+static void forget_ended(struct observe *o, const struct tree *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o->n_processes; i++)
+        if (is_in(t, o->process[i].pid))
+            o->process[n++] = o->process[i];
+    o->n_processes = n;
+}
+
 void observe_look(struct observe *o, const struct tree *t, const char *proc)
 {
+    forget_ended(o, t);
     for (size_t i = 0; i < t->n && i < OBSERVE_MOST; i++)
         look_at(o, proc, &t->process[i]);
 }
@@ -161,5 +180,6 @@ double observe_tick(struct observe *o, int root, double now)
 void observe_begin(struct observe *o)
 {
     o->start = o->next = 0;
-    o->n_processes = o->n_notices = 0;
+    o->n_processes = 0;
+    memset(o->n_notices, 0, sizeof(o->n_notices));
 }

@@ -30,8 +30,9 @@ struct observe {
     struct arena *a;   /* what is seen is kept here */
     const char *calls; /* what the files of GPU calls begin with; NULL: there are none */
     struct observe_process process[OBSERVE_MOST];
-    size_t n_processes, n_notices;
-    double start, next; /* of the looks */
+    size_t n_processes;
+    size_t n_notices[OBSERVE_CALLED + 1]; /* of each stage, so that many helpers do not hide the trainer */
+    double start, next;                   /* of the looks */
     void (*notice)(void *context, const struct observed *o);
     void *context;
 };

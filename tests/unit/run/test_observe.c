@@ -89,6 +89,23 @@ static void a_process_that_is_gone_is_nothing(void)
     CHECK_INT(r.n, 0);
 }
 
+/* Compilers, or the checks of a start script: the trainer comes when they are gone. */
+static void many_programs_before_the_trainer(void)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct record r = { .n = 0 };
+    struct observe o = { .a = &a, .notice = keep, .context = &r };
+    for (int i = 0; i < 2 * OBSERVE_MOST; i++) {
+        process(100 + i, i % 2 ? "/usr/bin/cc1plus" : "/usr/bin/python3.11", MAPS, ENV("HSA_ENABLE_SDMA=0"));
+        look(&o, (int[]){ 100 + i }, 1);
+    }
+    r.n = 0;
+    process(9, "/usr/bin/python3.11", MAPS TORCH, ENV("HSA_ENABLE_SDMA=0"));
+    look(&o, (int[]){ 9 }, 1);
+    REQUIRE(r.n == 1);
+    CHECK_STR(r.item[0].torch, "/v/lib/python3.11/site-packages");
+}
+
 static void the_environment_that_it_had(void)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
@@ -122,6 +139,7 @@ int main(void)
 {
     RUN(a_python_and_then_the_trainer);
     RUN(a_process_that_is_gone_is_nothing);
+    RUN(many_programs_before_the_trainer);
     RUN(the_environment_that_it_had);
     RUN(places);
     return check_done();
