@@ -237,9 +237,10 @@ static const char *const *env_options(struct walk *w, const char *const *argv, s
 {
     for (size_t i = 1; i < end; i++) {
         const char *o = argv[i], *next = argv[i + 1];
-        if (!strcmp(o, "-") || !strcmp(o, "-i") || !strcmp(o, "--ignore-environment"))
-            w->env = NULL, w->n_vars = 0;
-        else if ((!strcmp(o, "-u") || !strcmp(o, "--unset")) && next)
+        if (!strcmp(o, "-") || !strcmp(o, "-i") || !strcmp(o, "--ignore-environment")) {
+            w->env = NULL;
+            w->n_vars = 0;
+        } else if ((!strcmp(o, "-u") || !strcmp(o, "--unset")) && next)
             walk_set(w, argv[++i], NULL);
         else if (str_starts(o, "--unset="))
             walk_set(w, o + strlen("--unset="), NULL);
@@ -273,6 +274,8 @@ static bool follow_wrapper(struct walk *w, const struct wrapper *row, const char
             rest++;
         rest += *rest != NULL;
     } else if (!strcmp(row->name, "env")) {
+        if (argv[at] && !strcmp(argv[at], "-")) /* as -i */
+            at = walk_skip_options(argv, at + 1, row->with_value);
         rest = env_options(w, argv, at);
     } else {
         for (size_t i = 0; i < row->n_words && argv[at]; i++)

@@ -181,6 +181,7 @@ static const struct row {
     { "/p", { "env", "-u", "X", "PATH=/p/venv/bin", "python", "x" }, .exe = VENV },
     { "/", { "env", "-C", "/p", "venv/bin/python" }, .exe = VENV },
     { "/p", { "env", "-i", "python3" }, .exe = SYSTEM, .env = "PATH=/p/venv/bin" },
+    { "/p", { "env", "-", "python3" }, .exe = SYSTEM, .env = "PATH=/p/venv/bin" },
     { "/p", { "env", "-S", "venv/bin/python -u", "x" }, .exe = VENV },
     { "/p", { "nice", "-n", "5", "venv/bin/python" }, .exe = VENV },
     { "/p", { "nice", "-n5", "nohup", "setsid", "venv/bin/python" }, .exe = VENV },
