@@ -357,7 +357,7 @@ static void make_environment(struct stage *s)
     if (!objection && smi_link_make(s->journal.dir, &s->facts->root, s->env, &s->arena, &s->env, &err))
         objection = err.msg;
     if (objection)
-        say_and_note(s, arena_printf(&s->arena, "without nvidia-smi of cairn's: %s", objection));
+        say_and_note(s, arena_printf(&s->arena, "cairn's nvidia-smi is not available: %s", objection));
     else
         remark(s, "nvidia-smi is `cairn smi` for this run");
 }

@@ -131,9 +131,10 @@ static void add_torch_lines(struct run_summary *s, const struct facts *f, struct
     const char *version = t && t->version.s ? t->version.s : "of unknown version";
     bool lacks = c->given && c->sure && c->python && (!t || t->guess);
     if (lacks)
-        add_line(s, a,
-                 arena_printf(a, "the command starts %s, which has no PyTorch%s", c->python,
-                              t ? "; another one is taken for the case that it starts another Python" : ""));
+        add_line(
+            s, a,
+            arena_printf(a, "the command starts %s, which has no PyTorch%s", c->python,
+                         t ? "; cairn plans for another one, in case it starts a different Python" : ""));
     else if (c->given && (!t || t->guess))
         add_line(s, a,
                  arena_printf(a, "which PyTorch the command imports is not known: %s (--torch DIR tells it)",
@@ -275,7 +276,7 @@ void run_print_outputs(const struct outputs *o, bool quiet)
             say("  %s", f->todo);
     }
     if (o->n_files && (!quiet || o->n_damaged))
-        say("checked %zu written safetensors files%s: %zu damaged", o->n_files,
+        say("checked %zu written safetensors file%s%s: %zu damaged", o->n_files, o->n_files == 1 ? "" : "s",
             o->cut ? " (there are more)" : "", o->n_damaged);
     if (o->n_left)
         say("not checked: %zu written safetensors file%s (--check-outputs checks them all)", o->n_left,

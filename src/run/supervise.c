@@ -309,8 +309,9 @@ static bool climb(struct run *r, const struct supervise_try *t)
 {
     struct resume resume;
     if (t->attempt.end == ATTEMPT_ENDED && journal_has_inner(r->o->journal)) {
-        talk_say(r->o->talk,
-                 "another `cairn run` inside of it has tried what there is to try: it is not tried again");
+        talk_say(
+            r->o->talk,
+            "another `cairn run` inside this one has already tried what can be tried; nothing is tried again");
         return false;
     }
     resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
