@@ -23,6 +23,8 @@
     "runs[, though {foreign_code} can hang or fault]"
 #define FIT_OVERRIDE \
     "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
+#define OWN_WHEEL \
+    "install a PyTorch that carries {gfx} itself, and run without the variable:\n{cmd_torch}\nunset HSA_OVERRIDE_GFX_VERSION"
 #define MOVE_CACHES "move the kernel caches of MIOpen and Triton aside:\n{cmd_caches}"
 #define NO_DIRECT \
     "do without MIOpen's direct convolutions, which fail at random on Strix Halo; others are slower"
@@ -90,16 +92,14 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_TENSILE_MISSING, "otherwise a newer ROCm, or a rocBLAS that was built for the GPU"),
     DO(ISSUE_TENSILE_MISSING, CPU, ON_CPU),
 
-    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE,
-                "install a PyTorch that carries {gfx} itself:\n{cmd_torch}"),
+    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, OWN_WHEEL),
     SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
     UNSET(ISSUE_OVERRIDE_BAD, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION", "run without HSA_OVERRIDE_GFX_VERSION"),
     SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_NONE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
     ON_LINUX(
         ISSUE_OVERRIDE_BAD,
         "look for it in shell profiles, /etc/environment, environment.d, service and compose files; an empty value counts as set"),
-    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NOT_CARRIED,
-                "install a PyTorch that carries {gfx} itself:\n{cmd_torch}"),
+    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NOT_CARRIED, OWN_WHEEL),
 
     SET(ISSUE_INVALID_ARGUMENT, FIX_IN_COPY, STAGE, STAGE_WHY),
     SET(ISSUE_INVALID_ARGUMENT, FIX_PRELOAD, STAGE, STAGE_WHY),

@@ -377,6 +377,18 @@ def flash_attn_that_is_not_there(check, where):
     check(place(answer, 'FLASH_ATTENTION_TRITON_AMD_ENABLE') == 99, 'a build for Linux')
 
 
+def a_malformed_override(check, where):
+    """Another PyTorch alone does not help while the value is there."""
+    for machine in ('desktop', 'halo'):
+        _, chip, _ = MACHINES[machine]
+        answer = diagnose('RuntimeError: No HIP GPUs are available\n', {OVERRIDE: chip}, on(machine, 'relative', where))
+        check(answer['class'] == 'hsa-override-bad', f'{machine}: {answer["class"]}')
+        check(place(answer, ('set', OVERRIDE, STANDS_IN[chip])) < 99, f'{machine}: {answer["fix"]}')
+        texts = [fix['text'] for fix in answer['fix']]
+        check(all(f'unset {OVERRIDE}' in t for t in texts if 'pip install' in t), f'{machine}: {texts}')
+        check(len(set(texts)) == len(texts), f'{machine}: a step twice')
+
+
 def a_chip_without_a_wheel(check, where):
     for gfx, first in (('gfx803', 0), ('gfx1010', 99), ('gfx1031', 99), ('gfx1100', 99)):
         answer = diagnose(INVALID_FUNCTION, {}, ['-n', '--gfx', gfx])
@@ -469,6 +481,7 @@ CASES = [
     an_override_that_nobody_told_of,
     a_chip_that_nobody_knows,
     flash_attn_that_is_not_there,
+    a_malformed_override,
     a_chip_without_a_wheel,
     attention_of_other_packages,
     triton_that_is_not_there,
