@@ -15,7 +15,8 @@
 static const double default_alpha = 8;
 
 /* Each module is compared with each; no model has more. */
-enum { PATTERNS_MAX = 1 << 16 };
+/* The C library takes about 1 KiB for each character of a pattern, and 100 characters for a count. */
+enum { PATTERNS_MAX = 1 << 16, PATTERNS_SIZE_MAX = 1 << 19, COUNT_SIZE = 200 };
 
 struct adapter_pattern {
     regex_t regex;
@@ -167,6 +168,14 @@ static int read_strength(struct adapter_config *c, const struct json *top, struc
                : 0;
 }
 
+static size_t pattern_size(const char *pattern)
+{
+    size_t n = strlen(pattern);
+    for (const char *p = pattern; *p; p++)
+        n += *p == '{' ? COUNT_SIZE : 0;
+    return n;
+}
+
 static int read_patterns(struct adapter_config *c, const struct json *top, const char *key,
                          int (*read)(const struct adapter_config *c, const char *key, const struct json *v,
                                      double *out, struct cairn_error *err),
@@ -174,6 +183,7 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
 {
     const struct json *v = get(c, top, key);
     struct cairn_error why = { 0 };
+    size_t size = 0;
     if (is_said(v) && !json_is_object(v))
         return wrong(c, key, "an object of patterns and numbers", err);
     for (struct json_member m = json_first(v); m.key; m = json_next(v, m)) {
@@ -181,6 +191,10 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
         if (*n == PATTERNS_MAX)
             return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" has more than %d patterns", c->path, key,
                               PATTERNS_MAX);
+        size += pattern_size(m.key);
+        if (size > PATTERNS_SIZE_MAX)
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: the patterns of \"%s\" are too long together", c->path,
+                              key);
         if (read(c, key, m.value, &p.value, err))
             return -1;
         if (adapter_pattern_make(m.key, &p.regex, &why))

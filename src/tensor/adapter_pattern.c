@@ -5,7 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Nested repeats multiply what the C library allocates: two of 99 are 9801 copies, three are a million. */
+/* The C library copies what is repeated: a group with repeats or stars in it, 99 times, takes it minutes to match.  So
+ * only a single character or class can have a count. */
 enum { LENGTH_MAX = 512, REPEATS_MAX = 2, REPEAT_DIGITS = 2 };
 
 static int refuse(const char *pattern, const char *at, struct cairn_error *err)
@@ -94,14 +95,17 @@ int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *
 {
     CLEANUP(str_release) struct str posix = { 0 };
     int repeats = 0, depth = 0;
+    bool behind_group = false;
     if (!*pattern || strlen(pattern) > LENGTH_MAX)
         return cairn_fail(err, CAIRN_EFORMAT, "the pattern \"%.60s\" is %s", pattern,
                           *pattern ? "too long" : "empty");
     str_add(&posix, "^(.*\\.)?(");
     for (const char *p = pattern, *next; *p; p = next) {
         next = add_next(&posix, p, &repeats);
-        if (!next || (*p == ')' && !depth--)) /* the C library takes a lone one as it is */
+        if (!next || (*p == ')' && !depth--) || /* the C library takes a lone one as it is */
+            (*p == '{' && behind_group))
             return refuse(pattern, p, err);
+        behind_group = *p == ')';
         depth += *p == '(';
     }
     str_add(&posix, ")$");

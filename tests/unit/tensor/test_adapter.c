@@ -3,6 +3,7 @@
 #include "tensor/adapter_config.h"
 
 #include "base/fault.h"
+#include "base/str.h"
 #include "check.h"
 #include "lora_files.h"
 #include "tensor/adapter_pattern.h"
@@ -55,9 +56,32 @@ static void patterns_fit_as_in_python(void)
 static void patterns_that_would_be_misread_are_refused(void)
 {
     static const char *const cases[] = {
-        "",    "(?!q).*", "(?P<a>q)", "q*?",     "q+?",   "\\1",   "(q)\\1",         "[[:alpha:]]",
-        "[q",  "(q",      "q)",       "q{1000}", "q{1,2", "[\\w]", "((q{9}){9}){9}", "\\A",
-        "q\\", "q**",     "[]q]",     "q{2,1}",  "q{2}?", "q{2}+", "q{1,2}*",        "q{2}{2}",
+        "",
+        "(?!q).*",
+        "(?P<a>q)",
+        "q*?",
+        "q+?",
+        "\\1",
+        "(q)\\1",
+        "[[:alpha:]]",
+        "[q",
+        "(q",
+        "q)",
+        "q{1000}",
+        "q{1,2",
+        "[\\w]",
+        "((q{9}){9}){9}",
+        "\\A",
+        "q\\",
+        "q**",
+        "[]q]",
+        "q{2,1}",
+        "q{2}?",
+        "q{2}+",
+        "q{1,2}*",
+        "q{2}{2}",
+        "(q*){9}",
+        "((.*){1,99}){1,99}q",
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         regex_t r;
@@ -104,6 +128,20 @@ static void the_configuration_is_read(void)
           !c.unknown);
     CHECK(adapter_config_scale(&c, 8, 4) == 2);
     adapter_config_release(&c);
+}
+
+static void patterns_have_a_limit_together(void)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    struct adapter_config c;
+    struct cairn_error err = { 0 };
+    str_add(&text, "{\"peft_type\":\"LORA\",\"rank_pattern\":{\"q\":1");
+    for (int i = 0; i < 2000; i++)
+        str_addf(&text, ",\"q{1,99}.{1,99}%d\":1", i);
+    str_add(&text, "}}");
+    tree_put(&tree, "config.json", text.s);
+    CHECK(adapter_config_read(&c, tree_path(&tree, "config.json"), &err) == -1);
+    CHECK_INT(err.code, CAIRN_EFORMAT);
 }
 
 static void what_is_no_plain_lora_is_refused_by_key(void)
@@ -386,6 +424,7 @@ int main(void)
     RUN(patterns_fit_as_in_python);
     RUN(patterns_that_would_be_misread_are_refused);
     RUN(the_configuration_is_read);
+    RUN(patterns_have_a_limit_together);
     RUN(what_is_no_plain_lora_is_refused_by_key);
     RUN(a_square_weight_lies_as_its_twins_do);
     RUN(else_as_the_configuration_says_or_most_others_lie);
