@@ -71,26 +71,41 @@ bool command_leads_away(const char *program)
     return false;
 }
 
-const char *walk_get(const struct walk *w, const char *name)
+bool walk_spend(const struct walk *w, size_t bytes)
 {
-    for (size_t i = w->n_vars; i-- > 0;)
-        if (!strcmp(w->vars[i].name, name))
-            return w->vars[i].value;
-    return str_env(w->env, name);
+    size_t n = 1 + bytes / WALK_STEP_BYTES;
+    *w->steps = n < (size_t)*w->steps ? *w->steps - (int)n : 0;
+    return *w->steps > 0;
 }
 
-void walk_set(struct walk *w, const char *name, const char *value)
+const char *walk_read(const struct walk *w, const char *path)
 {
-    /* A copy of this walk has its own list, which may share this one's memory. */
-    struct walk_var *vars = ARENA_NEW(w->a, struct walk_var, w->n_vars + 1);
-    if (w->n_vars)
-        memcpy(vars, w->vars, w->n_vars * sizeof(*vars));
-    size_t i = 0;
-    while (i < w->n_vars && strcmp(vars[i].name, name))
-        i++;
-    vars[i] = (struct walk_var){ .name = name, .value = value };
-    w->vars = vars;
-    w->n_vars += i == w->n_vars;
+    size_t n = 0;
+    const char *text = *w->steps > 0 ? root_read(w->root, w->a, path, &n) : NULL;
+    return text && walk_spend(w, n) ? text : NULL;
+}
+
+const struct walk_var *walk_var(const struct walk *w, const char *name)
+{
+    const struct walk_var *v = w->vars;
+    while (v && strcmp(v->name, name))
+        v = v->next;
+    return v;
+}
+
+const char *walk_get(const struct walk *w, const char *name)
+{
+    const struct walk_var *v = walk_var(w, name);
+    return v ? v->value : str_env(w->env, name);
+}
+
+void walk_set(struct walk *w, const char *name, const char *value, bool unknown)
+{
+    if (!walk_spend(w, 0))
+        return;
+    struct walk_var *v = ARENA_NEW(w->a, struct walk_var, 1);
+    *v = (struct walk_var){ .name = name, .value = value, .unknown = unknown, .next = w->vars };
+    w->vars = v;
 }
 
 const char *walk_path(const struct walk *w, const char *path)
@@ -132,6 +147,8 @@ const char *walk_program(const struct walk *w, const char *name)
         return path && is_program(w, path) ? path : NULL;
     }
     const char *list = walk_get(w, "PATH");
+    if (list && !walk_spend(w, strlen(list)))
+        return NULL;
     for (const char *p = list ? list : "/bin:/usr/bin"; *name; p++) {
         size_t n = strcspn(p, ":");
         const char *dir = walk_path(w, n ? arena_strndup(w->a, p, n) : ".");
@@ -162,9 +179,9 @@ bool walk_activate(struct walk *w, const char *prefix, const char *how)
     if (!prefix || !walk_prefix_exe(w, prefix))
         return false;
     const char *path = walk_get(w, "PATH");
-    walk_set(w, "PATH", arena_printf(w->a, "%s/bin:%s", prefix, path ? path : "/usr/bin:/bin"));
+    walk_set(w, "PATH", arena_printf(w->a, "%s/bin:%s", prefix, path ? path : "/usr/bin:/bin"), false);
     bool conda = root_is_dir(w->root, path_join(w->a, prefix, "conda-meta"));
-    walk_set(w, conda ? "CONDA_PREFIX" : "VIRTUAL_ENV", prefix);
+    walk_set(w, conda ? "CONDA_PREFIX" : "VIRTUAL_ENV", prefix, false);
     w->prefix = prefix;
     w->prefix_how = how;
     return true;
@@ -239,11 +256,11 @@ static const char *const *env_options(struct walk *w, const char *const *argv, s
         const char *o = argv[i], *next = argv[i + 1];
         if (!strcmp(o, "-") || !strcmp(o, "-i") || !strcmp(o, "--ignore-environment")) {
             w->env = NULL;
-            w->n_vars = 0;
+            w->vars = NULL;
         } else if ((!strcmp(o, "-u") || !strcmp(o, "--unset")) && next)
-            walk_set(w, argv[++i], NULL);
+            walk_set(w, argv[++i], NULL, false);
         else if (str_starts(o, "--unset="))
-            walk_set(w, o + strlen("--unset="), NULL);
+            walk_set(w, o + strlen("--unset="), NULL, false);
         else if ((!strcmp(o, "-C") || !strcmp(o, "--chdir")) && next)
             w->cwd = walk_path(w, argv[++i]);
         else if (str_starts(o, "--chdir="))
@@ -260,7 +277,7 @@ static const char *const *take_assignments(struct walk *w, const char *const *ar
 {
     for (; *argv && **argv != '=' && strchr(*argv, '='); argv++) {
         size_t n = strcspn(*argv, "=");
-        walk_set(w, arena_strndup(w->a, *argv, n), *argv + n + 1);
+        walk_set(w, arena_strndup(w->a, *argv, n), *argv + n + 1, false);
     }
     return argv;
 }
@@ -283,7 +300,7 @@ static bool follow_wrapper(struct walk *w, const struct wrapper *row, const char
         rest = argv + at;
     }
     if (row->path)
-        walk_set(w, "PATH", row->path);
+        walk_set(w, "PATH", row->path, false);
     if (row->assigns)
         rest = take_assignments(w, rest);
     return *rest ? walk_command(w, rest) : walk_lost(w, "%s starts no command", argv[0]);
@@ -329,7 +346,7 @@ static bool follow_shell_file(struct walk *w, const char *path, const char *text
 /* What the first line names starts the script: a Python, or a shell that starts one. */
 static bool follow_script(struct walk *w, const char *path, const char *const *argv)
 {
-    const char *text = root_read(w->root, w->a, path, NULL);
+    const char *text = walk_read(w, path);
     if (!text || text[0] != '#' || text[1] != '!')
         return walk_lost(w, "%s is a program; which Python it starts is not known", path);
     const char *line = arena_strndup(w->a, text + 2, strcspn(text + 2, "\r\n"));
@@ -365,7 +382,7 @@ static bool follow_shell(struct walk *w, const char *const *argv)
     if (is_text)
         return script_follow(w, argv[at], NULL, argv[at + 1] ? argv + at + 2 : argv + at + 1);
     const char *path = walk_path(w, argv[at]);
-    const char *text = path ? root_read(w->root, w->a, path, NULL) : NULL;
+    const char *text = path ? walk_read(w, path) : NULL;
     return text ? follow_shell_file(w, path, text, argv + at + 1)
                 : walk_lost(w, "%s cannot be read", argv[at]);
 }
@@ -411,7 +428,7 @@ static bool follow(struct walk *w, const char *const *argv)
 
 bool walk_command(struct walk *w, const char *const *argv)
 {
-    if (w->depth >= WALK_DEPTH || --*w->steps <= 0)
+    if (w->depth >= WALK_DEPTH || !walk_spend(w, 0))
         return walk_lost(w, "it leads through too many scripts");
     w->depth++;
     bool found = follow(w, argv);

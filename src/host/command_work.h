@@ -9,16 +9,19 @@
 #include "host/command.h"
 #include <stdbool.h>
 
-enum { WALK_DEPTH = 8, WALK_STEPS = 4000 };
+enum { WALK_DEPTH = 8, WALK_STEPS = 16000, WALK_STEP_BYTES = 256 };
 
+/* A list that only grows at its front, so that copies of a walk share it.  The first of a name counts. */
 struct walk_var {
     const char *name, *value; /* value NULL: taken out, or not known */
     bool unknown;
+    const struct walk_var *next;
 };
 
-/* Of a shell script. */
+/* Of a shell script; a list likewise. */
 struct walk_function {
     const char *name, *body;
+    const struct walk_function *next;
 };
 
 struct walk {
@@ -26,10 +29,8 @@ struct walk {
     struct arena *a;
     const char *const *env;
     const char *cwd; /* NULL: not known */
-    struct walk_var *vars;
-    size_t n_vars;
-    struct walk_function *functions;
-    size_t n_functions;
+    const struct walk_var *vars;
+    const struct walk_function *functions;
     const char *prefix, *prefix_how; /* the environment that was activated, and by whom */
     const char *script;              /* the shell script that is read; NULL: none */
     bool maybe;                      /* what is being followed may not happen */
@@ -38,9 +39,16 @@ struct walk {
     struct command_python *out;
 };
 
-/* A variable's value, or NULL. */
+/* Takes the steps for so many bytes.  False: there are none left, and the way ends here.  A script can ask for more
+ * than any machine has: a variable that doubles itself, a function that calls itself twice. */
+bool walk_spend(const struct walk *w, size_t bytes);
+/* root_read, for the steps that its length takes. */
+const char *walk_read(const struct walk *w, const char *path);
+/* A variable, or NULL; its value, or NULL. */
+const struct walk_var *walk_var(const struct walk *w, const char *name);
 const char *walk_get(const struct walk *w, const char *name);
-void walk_set(struct walk *w, const char *name, const char *value);
+/* unknown: it has a value, but nobody can tell which. */
+void walk_set(struct walk *w, const char *name, const char *value, bool unknown);
 /* Absolute, without "." and ".."; NULL for a relative path where the working directory is not known. */
 const char *walk_path(const struct walk *w, const char *path);
 /* As execvp looks for it; NULL: there is none. */

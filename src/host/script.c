@@ -94,10 +94,7 @@ static void assign(struct reading *r, const struct word *word)
 {
     struct walk *w = r->s.w;
     size_t n = script_assigned(word->text);
-    walk_set(w, arena_strndup(w->a, word->text, n), word->unknown ? NULL : word->text + n + 1);
-    for (size_t i = 0; i < w->n_vars; i++)
-        if (strlen(w->vars[i].name) == n && !strncmp(w->vars[i].name, word->text, n))
-            w->vars[i].unknown = word->unknown;
+    walk_set(w, arena_strndup(w->a, word->text, n), word->unknown ? NULL : word->text + n + 1, word->unknown);
 }
 
 static const char *script_label(const struct reading *r)
@@ -129,7 +126,7 @@ static enum tri source(struct reading *r, const struct statement *st)
     if (str_ends(file, mark))
         return activate(r, arena_strndup(w->a, file, strlen(file) - strlen(mark)));
     const char *path = walk_path(w, file);
-    const char *text = path && !str_ends(file, "conda.sh") ? root_read(w->root, w->a, path, NULL) : NULL;
+    const char *text = path && !str_ends(file, "conda.sh") ? walk_read(w, path) : NULL;
     if (!text || w->depth >= WALK_DEPTH)
         return TRI_YES;
     /* Its functions and conditions are read, too, but it is not the place where a trainer is started. */
@@ -139,12 +136,10 @@ static enum tri source(struct reading *r, const struct statement *st)
     inner.depth++;
     script_follow(&inner, text, path, NULL);
     w->vars = inner.vars;
-    w->n_vars = inner.n_vars;
     w->cwd = inner.cwd;
     w->prefix = inner.prefix;
     w->prefix_how = inner.prefix_how;
     w->functions = inner.functions;
-    w->n_functions = inner.n_functions;
     w->maybe |= inner.maybe;
     return TRI_YES;
 }
@@ -297,7 +292,7 @@ static enum tri perform(struct reading *r, struct statement st)
         !strcmp(st.words[1].text, "activate"))
         return activate(r, environments_conda(w, st.n > 2 ? st.words[st.n - 1].text : "base"));
     if (!strcmp(name, "unset") && st.n > 1)
-        walk_set(w, st.words[st.n - 1].text, NULL);
+        walk_set(w, st.words[st.n - 1].text, NULL, false);
     if (!strcmp(name, "shift"))
         shift(r);
     if (str_list_has("exit return", ' ', name)) {
@@ -309,9 +304,9 @@ static enum tri perform(struct reading *r, struct statement st)
         r->exits |= surely && !strcmp(name, "exit");
         return st.n > 1 ? as_tri(!strcmp(st.words[1].text, "0")) : r->last;
     }
-    for (size_t i = w->n_functions; i-- > 0;)
-        if (!strcmp(w->functions[i].name, name))
-            return call(r, w->functions[i].body, &st);
+    for (const struct walk_function *f = w->functions; f; f = f->next)
+        if (!strcmp(f->name, name))
+            return call(r, f->body, &st);
     if (str_list_has("which command type hash", ' ', name) && st.n > 1) {
         const struct word *asked = &st.words[st.n - 1];
         if (strcmp(name, "command") || !strcmp(st.words[1].text, "-v"))
@@ -409,14 +404,11 @@ static bool take_function(struct reading *r, const struct statement *st)
     if (begun && st->ends != ENDS_LINE)
         return false; /* all of it on this line: too short to start anything */
     const char *body = script_body(&r->s, begun);
-    if (!body)
+    if (!body || !walk_spend(w, strlen(body)))
         return true;
-    struct walk_function *all = ARENA_NEW(w->a, struct walk_function, w->n_functions + 1);
-    if (w->n_functions)
-        memcpy(all, w->functions, w->n_functions * sizeof(*all));
-    all[w->n_functions] = (struct walk_function){ name, body };
-    w->functions = all;
-    w->n_functions++;
+    struct walk_function *f = ARENA_NEW(w->a, struct walk_function, 1);
+    *f = (struct walk_function){ name, body, w->functions };
+    w->functions = f;
     return true;
 }
 

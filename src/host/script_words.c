@@ -23,6 +23,8 @@ static const char *dirname_of(struct arena *a, const char *path)
 
 static void add_value(struct builder *b, const char *value)
 {
+    if (value && !walk_spend(b->s->w, strlen(value)))
+        value = NULL;
     b->unknown |= !value;
     str_add(&b->text, value ? value : "");
 }
@@ -115,10 +117,8 @@ static const char *argument(const struct script *s, size_t i)
 
 static bool is_unknown(const struct walk *w, const char *name)
 {
-    for (size_t i = 0; i < w->n_vars; i++)
-        if (!strcmp(w->vars[i].name, name))
-            return w->vars[i].unknown;
-    return false;
+    const struct walk_var *v = walk_var(w, name);
+    return v && v->unknown;
 }
 
 static const char *count_arguments(const struct script *s)
@@ -420,7 +420,7 @@ static bool is_number(const char *text)
 bool script_next(struct script *s, struct statement *out)
 {
     *out = (struct statement){ 0 };
-    if (!*s->at || --*s->w->steps <= 0)
+    if (!*s->at || !walk_spend(s->w, 0))
         return false;
     for (;;) {
         s->at += strspn(s->at, " \t\r");

@@ -372,6 +372,38 @@ static void scripts_that_are_none(void)
     }
 }
 
+/* Each would take more memory or time than any machine has. */
+static void scripts_that_explode(void)
+{
+    static const struct {
+        const char *first, *again, *last;
+        int n;
+    } cases[] = {
+        { "a=xxxxxxxxxxxxxxxx;", "a=$a$a;", "$a x.py", 50 },
+        { "a=xxxxxxxxxxxxxxxx;", "a=\"${b:-$a}$(echo $a)\";", "", 50 },
+        { "f() {\n", "f\n", "}\nf\n", 50 },
+        { "", ". /self.sh\n", "", 50 },
+        { "export", " a=$a", "", 200000 },
+        { "", "a=/usr:$a;", "nothing x.py", 20000 },
+    };
+    CLEANUP(machine_release) struct machine t = machine_new();
+    machine_put(&t, "bin/x", "");
+    machine_program(&t, "bin/bash", ELF);
+    machine_open(&t, t.path, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(str_release) struct str text = { 0 };
+        str_add(&text, cases[i].first);
+        for (int k = 0; k < cases[i].n; k++)
+            str_add(&text, cases[i].again);
+        str_add(&text, cases[i].last);
+        machine_put(&t, "self.sh", text.s);
+        const char *const argv[] = { "/bin/bash", "/self.sh", NULL };
+        struct command_python out;
+        command_python(&t.f.root, &t.f.arena, argv, NULL, "/", &out);
+        CHECK_INT(out.sure, COMMAND_UNKNOWN);
+    }
+}
+
 static void some_programs_lead_away(void)
 {
     CHECK(command_leads_away("docker") && command_leads_away("/usr/bin/ssh") &&
@@ -385,6 +417,7 @@ int main(void)
     RUN(every_form_of_a_command);
     RUN(calls_that_fail);
     RUN(scripts_that_are_none);
+    RUN(scripts_that_explode);
     RUN(some_programs_lead_away);
     return check_done();
 }
