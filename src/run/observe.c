@@ -36,7 +36,7 @@ static void read_maps(const char *proc, struct arena *a, struct observed *out)
     FILE *f = fopen(path, "re");
     while (f && !out->torch && getline(&line, &size, f) > 0) {
         out->torch = torch_of(a, line);
-        out->on_gpu |= out->torch || strstr(line, "/libamdhip64.so");
+        out->on_gpu |= out->torch || strstr(line, "/libamdhip64");
     }
     if (f)
         fclose(f);

@@ -43,7 +43,7 @@ static void process(int pid, const char *exe, const char *maps, const char *env,
 #define ENV(text) text, sizeof(text)
 #define MAPS "7f00-7f10 r--p 00000000 08:01 42   /usr/lib/libc.so.6\n"
 #define TORCH "7f10-7f20 r-xp 00000000 08:01 43   /v/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so\n"
-#define HIP "7f20-7f30 r-xp 00000000 08:01 44   /opt/rocm/lib/libamdhip64.so.7\n"
+#define HIP "7f20-7f30 r-xp 00000000 08:01 44   /v/lib/libs/libamdhip64-1a2b3c4d.so\n"
 
 static void look(struct observe *o, const int *pids, size_t n)
 {
@@ -77,6 +77,10 @@ static void a_python_and_then_the_trainer(void)
     observe_begin(&o);
     look(&o, (int[]){ 6 }, 1);
     CHECK_INT(r.n, 3);
+    process(8, "/v/bin/train", MAPS HIP, ENV("HSA_ENABLE_SDMA=0")); /* a wheel's own */
+    look(&o, (int[]){ 8 }, 1);
+    REQUIRE(r.n == 4);
+    CHECK(r.item[3].on_gpu && !r.item[3].torch);
 }
 
 static void a_process_that_is_gone_is_nothing(void)
