@@ -390,8 +390,7 @@ static bool follow_shell(struct walk *w, const char *const *argv)
 /* pyenv's shims stand for what the python beside them is. */
 static const char *shim_python(struct walk *w, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *dir = arena_strndup(w->a, path, (size_t)(slash - path));
+    const char *dir = path_parent(w->a, path);
     return strcmp(str_file_name(dir), "shims") ? NULL : path_join(w->a, dir, "python3");
 }
 

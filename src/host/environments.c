@@ -31,16 +31,10 @@ static const char *option(const struct given *g, const char *names)
     return NULL;
 }
 
-static const char *parent_of(struct walk *w, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return !slash || slash == path ? "/" : arena_strndup(w->a, path, (size_t)(slash - path));
-}
-
 /* The nearest folder, from this one up, that has the file; NULL: none has. */
 static const char *folder_with(struct walk *w, const char *dir, const char *file)
 {
-    for (; dir; dir = parent_of(w, dir)) {
+    for (; dir; dir = path_parent(w->a, dir)) {
         if (root_exists(w->root, path_join(w->a, dir, file)))
             return dir;
         if (!strcmp(dir, "/"))
@@ -122,7 +116,7 @@ const char *environments_conda_root(struct walk *w)
             return dir;
     }
     const char *exe = walk_get(w, "CONDA_EXE"), *program = exe && *exe ? exe : walk_program(w, "conda");
-    const char *dir = program ? parent_of(w, parent_of(w, program)) : NULL;
+    const char *dir = program ? path_parent(w->a, path_parent(w->a, program)) : NULL;
     if (is_conda_root(w, dir))
         return dir;
     for (size_t i = 0; i < ARRAY_LEN(at_home); i++)
@@ -283,7 +277,7 @@ static const char *pdm_prefix(struct walk *w, const struct given *g)
     const char *top = folder_with(w, dir ? walk_path(w, dir) : w->cwd, "pyproject.toml");
     const char *python = top ? root_read(w->root, w->a, path_join(w->a, top, ".pdm-python"), NULL) : NULL;
     if (python && *python == '/')
-        return parent_of(w, parent_of(w, python));
+        return path_parent(w->a, path_parent(w->a, python));
     return active(w) ? active(w) : venv_in(w, top);
 }
 

@@ -24,12 +24,6 @@ static const char *env(const struct search *s, const char *name)
     return v && *v ? v : NULL;
 }
 
-static const char *parent(struct arena *a, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return !slash || slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
-}
-
 static void add_site(const struct search *s, struct python *p, const char *path)
 {
     for (size_t i = 0; i < p->n_sites; i++)
@@ -140,7 +134,7 @@ static bool resolve_exe(const struct search *s, const char *exe, const char **pr
     if (!real)
         return false;
     *version = short_version(s->a, str_file_name(real));
-    *prefix = parent(s->a, parent(s->a, real));
+    *prefix = path_parent(s->a, path_parent(s->a, real));
     return true;
 }
 
@@ -231,7 +225,7 @@ static const char *pyenv_version(const struct search *s, const char *pyenv)
         return arena_strndup(s->a, version, strcspn(version, ":"));
     char cwd[PATH_MAX];
     bool here = s->root->live && !fault_hit() && getcwd(cwd, sizeof(cwd));
-    for (const char *dir = cwd; here && !version; dir = parent(s->a, dir)) {
+    for (const char *dir = cwd; here && !version; dir = path_parent(s->a, dir)) {
         version = first_word(s, path_join(s->a, dir, ".python-version"));
         here = strcmp(dir, "/") != 0;
     }
@@ -258,11 +252,11 @@ static const char *pyenv_prefix(const struct search *s, const char *pyenv, const
 /* A shim stands for another interpreter; false if it says to look further on PATH ("system"). */
 static bool add_shim(struct search *s, const char *exe)
 {
-    const char *shims = parent(s->a, exe), *pyenv = env(s, "PYENV_ROOT");
+    const char *shims = path_parent(s->a, exe), *pyenv = env(s, "PYENV_ROOT");
     if (strcmp(str_file_name(shims), "shims"))
         return false;
     if (!pyenv)
-        pyenv = parent(s->a, shims);
+        pyenv = path_parent(s->a, shims);
     const char *version = pyenv_version(s, pyenv);
     const char *prefix = version ? pyenv_prefix(s, pyenv, version) : NULL;
     if (prefix)
@@ -273,7 +267,7 @@ static bool add_shim(struct search *s, const char *exe)
 /* Python itself looks for pyvenv.cfg beside the path it was started by, before following links. */
 static bool add_exe(struct search *s, const char *exe)
 {
-    const char *top = parent(s->a, parent(s->a, exe)), *prefix, *version;
+    const char *top = path_parent(s->a, path_parent(s->a, exe)), *prefix, *version;
     if (root_exists(s->root, path_join(s->a, top, "pyvenv.cfg"))) {
         add_prefix(s, top, s->how);
         return true;
@@ -373,7 +367,7 @@ static void add_given(struct search *s, const char *dir)
 {
     const char *site = NULL;
     if (!strcmp(str_file_name(dir), "torch") && python_is_torch(s->root, s->a, dir))
-        site = parent(s->a, dir);
+        site = path_parent(s->a, dir);
     else if (python_is_torch(s->root, s->a, path_join(s->a, dir, "torch")))
         site = dir;
     if (!site) {
@@ -381,7 +375,7 @@ static void add_given(struct search *s, const char *dir)
         return;
     }
     /* <prefix>/lib/python3.11/site-packages */
-    const char *prefix = parent(s->a, parent(s->a, parent(s->a, site)));
+    const char *prefix = path_parent(s->a, path_parent(s->a, path_parent(s->a, site)));
     struct python p = { .root = s->root, .how = "--torch", .exe = find_exe(s, prefix) };
     add_site(s, &p, site);
     add_python(s, p);

@@ -92,6 +92,12 @@ char *path_join(struct arena *a, const char *dir, const char *name)
     return arena_printf(a, "%s%s%s", dir, str_ends(dir, "/") ? "" : "/", name);
 }
 
+const char *path_parent(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return !slash || slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
+}
+
 char *root_read(const struct root *r, struct arena *a, const char *path, size_t *len)
 {
     CLEANUP(fd_close) int fd = root_open_file(r, path);

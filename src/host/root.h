@@ -47,5 +47,7 @@ char *root_resolve_dir(const struct root *r, struct arena *a, const char *given)
 char *root_link(const struct root *r, struct arena *a, const char *path);
 /* "<dir>/<name>", with one slash between. */
 char *path_join(struct arena *a, const char *dir, const char *name);
+/* The folder that an absolute path is in; that of "/" is "/". */
+const char *path_parent(struct arena *a, const char *path);
 
 #endif

@@ -17,8 +17,7 @@ struct builder {
 
 static const char *dirname_of(struct arena *a, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return !slash ? "." : slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
+    return strchr(path, '/') ? path_parent(a, path) : ".";
 }
 
 static void add_value(struct builder *b, const char *value)
