@@ -149,6 +149,12 @@ static const char *key_miopen_guess(const struct judgement *j)
                  "this chip";
 }
 
+static const char *key_bnb_flaw(const struct judgement *j)
+{
+    return diagnose_lacks_bitsandbytes(j) ? "is not installed beside this PyTorch"
+                                          : "has no library that fits the ROCm of this PyTorch";
+}
+
 static const char *key_triton_guess(const struct judgement *j)
 {
     return key_c_header(j) ? NULL
@@ -233,6 +239,7 @@ const struct diagnose_key_row diagnose_sentence_keys[] = {
     { "cxx_header", key_cxx_header },
     { "c_header", key_c_header },
     { "miopen_guess", key_miopen_guess },
+    { "bnb_flaw", key_bnb_flaw },
     { "triton_guess", key_triton_guess },
     { "no_attention_package", key_no_attention_package },
     { "slow_attention", key_slow_attention },

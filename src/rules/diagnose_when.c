@@ -71,6 +71,11 @@ const char *diagnose_lacks_attention(const struct judgement *j)
     return NULL;
 }
 
+bool diagnose_lacks_bitsandbytes(const struct judgement *j)
+{
+    return j->verdict == ISSUE_BITSANDBYTES && judge_says(j, j->verdict, "No module named 'bitsandbytes'");
+}
+
 bool diagnose_lacks_triton(const struct judgement *j)
 {
     return j->verdict == ISSUE_TRITON &&

@@ -141,6 +141,8 @@ bool diagnose_knows_ram(const struct judgement *j);
 bool diagnose_applies(const struct judgement *j, const struct issue_fix *f);
 /* The package of attention that the verdict is on; NULL: PyTorch's own attention, or another verdict. */
 const char *diagnose_lacks_attention(const struct judgement *j);
+/* Is the package not installed at all? */
+bool diagnose_lacks_bitsandbytes(const struct judgement *j);
 bool diagnose_lacks_triton(const struct judgement *j);
 /* A header that the compiler did not find is one of C++: those have no dot in their name. */
 bool diagnose_lacks_cxx_header(const struct judgement *j);

@@ -128,7 +128,7 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_BITSANDBYTES] = {
         .id = "bitsandbytes-no-rocm",
         .about = "bitsandbytes has no library that fits this ROCm",
-        .cause = "bitsandbytes has no library that fits the ROCm of this PyTorch[ ({torch})], so its 8-bit "
+        .cause = "bitsandbytes {bnb_flaw}[ ({torch})], so its 8-bit "
                  "and 4-bit functions fail. Runs that do not use them go on.",
         .often_caught = true,
     },
