@@ -184,8 +184,13 @@ int run_log(const char *name)
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         const char *path = arena_printf(&a, "%s/%s", dir, parts[i]);
         bool is_log = i + 1 == ARRAY_LEN(parts);
-        if (!is_log && stat(path, &st))
+        bool is_there = !lstat(path, &st);
+        if (!is_log && !is_there)
             continue;
+        if (is_there && !S_ISREG(st.st_mode)) {
+            cairn_fail(&err, CAIRN_EFORMAT, "%s is not a regular file", path);
+            return print_error(&err);
+        }
         if (logfile_read(path, print_bytes_of, NULL, NULL, &err))
             return print_error(&err);
         if (is_log)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LONGEST_S = 1000000000 };
+
 static struct json *parse(const char *text, size_t n)
 {
     struct json *v = NULL;
@@ -36,6 +38,19 @@ static void read_start(const struct root *r, struct history_run *out, struct are
     out->running = journal_is_running(start);
 }
 
+/* A file may say anything: what no run can have counts as not said. */
+static double seconds_of(const struct json *attempt)
+{
+    double s = json_number(json_get(attempt, "seconds"), 0);
+    return s > 0 && s < LONGEST_S ? s : 0;
+}
+
+static int64_t code_of(const struct json *v)
+{
+    int64_t code = json_int(json_get(v, "code"), -1);
+    return code >= 0 && code <= 255 ? code : -1;
+}
+
 static void read_verdict(const struct root *r, struct history_run *out, struct arena *a)
 {
     size_t n = 0;
@@ -46,12 +61,12 @@ static void read_verdict(const struct root *r, struct history_run *out, struct a
         return;
     out->ended = true;
     out->running = false;
-    out->code = json_int(json_get(v, "code"), -1);
+    out->code = code_of(v);
     out->attempts = (int64_t)json_length(tries);
     for (size_t i = 0; i < json_length(tries); i++) {
         const struct json *t = json_at(tries, i);
         const char *class_id = json_text(json_get(t, "class")), *change = json_text(json_get(t, "change"));
-        out->seconds += json_number(json_get(t, "seconds"), 0);
+        out->seconds += seconds_of(t);
         out->class_id = class_id ? arena_strdup(a, class_id) : out->class_id;
         out->change = change ? arena_strdup(a, change) : out->change;
     }

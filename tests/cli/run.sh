@@ -267,6 +267,10 @@ a_run_has_a_name()
     status_is 2
     run run --log train.py
     status_is 2
+    mkfifo "$tmp/other/cairn/runs/20200229T235959Z-11/log.first" # would wait for ever
+    run run --log '#2'
+    status_is 1
+    rm "$tmp/other/cairn/runs/20200229T235959Z-11/log.first"
     echo 'step 1 loss 0.5' >last # a file of that name comes first
     run diagnose --json --no-machine last
     json_is 'd["class"] == "no-failure"'

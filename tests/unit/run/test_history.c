@@ -37,6 +37,18 @@ static void lists_what_ended_what_runs_and_what_was_cut(void)
     arena_release(&a);
 }
 
+static void numbers_that_no_run_has_are_not_taken(void)
+{
+    struct arena a = { 0 };
+    struct history_run *h;
+    scratch_file("odd/runs/20260101T000000Z-1/verdict.json",
+                 "{\"code\":1000000000000000000,\"attempts\":[{\"seconds\":1e300},{\"seconds\":-1e300},"
+                 "{\"seconds\":1e19},{\"seconds\":\"x\"},{\"seconds\":2}]}");
+    REQUIRE(history_read(scratch("odd"), &a, &h) == 1);
+    CHECK(h[0].ended && h[0].code == -1 && h[0].seconds == 2);
+    arena_release(&a);
+}
+
 /* Numbers of processes come again, after a reboot all of them. */
 static void another_process_with_that_number_is_not_the_run(void)
 {
@@ -91,6 +103,7 @@ int main(void)
 {
     RUN(names_of_runs_are_told_from_files);
     RUN(lists_what_ended_what_runs_and_what_was_cut);
+    RUN(numbers_that_no_run_has_are_not_taken);
     RUN(another_process_with_that_number_is_not_the_run);
     RUN(no_folder_is_no_history);
     return check_done();
