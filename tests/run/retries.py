@@ -192,7 +192,7 @@ open("pid", "w").write(f"{os.getpid()}\\n")
 try:
     time.sleep(600)
 except KeyboardInterrupt:
-    time.sleep(3.5)
+    time.sleep(3)
     open("saved", "w").write("yes\\n")
 """
     with Home() as home:
