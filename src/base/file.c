@@ -410,6 +410,30 @@ static int make_one(const char *path, mode_t mode)
     return fault_hit() ? -1 : mkdir(path, mode) && errno != EEXIST ? -1 : 0;
 }
 
+int file_settings_too_large(const char *path, struct cairn_error *err)
+{
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: larger than 1 MiB, which no file of settings is", path);
+}
+
+int file_read_settings(const char *path, char **text, size_t *n, struct cairn_error *err)
+{
+    CLEANUP(fd_close) int fd = -1;
+    uint64_t size;
+    if (file_open(path, &fd, &size, err))
+        return -1;
+    if (size > FILE_SETTINGS_MOST)
+        return file_settings_too_large(path, err);
+    CLEANUP(mem_free) char *all = malloc((size_t)size + 1);
+    if (!all)
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", path);
+    if (file_read_at(fd, path, all, (size_t)size, 0, err))
+        return -1;
+    all[size] = '\0';
+    *text = TAKE(all);
+    *n = (size_t)size;
+    return 0;
+}
+
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err)
 {
     char part[PATH_MAX];

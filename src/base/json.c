@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,22 +169,13 @@ const char *json_bytes(const struct json *v, size_t *n)
 
 int json_read_object(const char *path, struct json **out, struct cairn_error *err)
 {
-    enum { MOST = 1 << 20 };
-    CLEANUP(fd_close) int fd = -1;
-    uint64_t size;
-    struct cairn_error why = { 0 };
-    if (file_open(path, &fd, &size, err))
-        return -1;
-    if (size > MOST)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %" PRIu64 " bytes are too many for a configuration", path,
-                          size);
-    CLEANUP(mem_free) char *text = malloc((size_t)size + 1);
-    if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
-    if (file_read_at(fd, path, text, (size_t)size, 0, err))
-        return -1;
+    CLEANUP(mem_free) char *text = NULL;
     CLEANUP(json_cleanup) struct json *v = NULL;
-    if (json_parse(text, (size_t)size, &v, &why))
+    struct cairn_error why = { 0 };
+    size_t n;
+    if (file_read_settings(path, &text, &n, err))
+        return -1;
+    if (json_parse(text, n, &v, &why))
         return cairn_fail(err, why.code, "%s: %s", path, why.msg);
     if (!json_is_object(v))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: not an object", path);

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct reader {
@@ -408,7 +407,7 @@ int toml_parse(const char *name, const char *text, size_t len, struct arena *are
                         .line = 1,
                         .column = 1 };
     if (len > YAML_MOST_BYTES)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s:1:1: larger than a job file is", name);
+        return file_settings_too_large(name, err);
     const char *whole = arena_strndup(arena, text, len);
     if (strlen(whole) != len || !str_is_utf8(whole))
         return fail(&r, "not a text in UTF-8");
@@ -421,16 +420,7 @@ int toml_parse(const char *name, const char *text, size_t len, struct arena *are
 
 int toml_read(const char *path, struct arena *arena, struct yaml_node **out, struct cairn_error *err)
 {
-    CLEANUP(fd_close) int fd = -1;
-    uint64_t size;
-    if (file_open(path, &fd, &size, err))
-        return -1;
-    if (size > YAML_MOST_BYTES)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s:1:1: larger than a job file is", path);
-    CLEANUP(mem_free) char *text = malloc((size_t)size + 1);
-    if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", path);
-    if (file_read_at(fd, path, text, (size_t)size, 0, err))
-        return -1;
-    return toml_parse(path, text, (size_t)size, arena, out, err);
+    CLEANUP(mem_free) char *text = NULL;
+    size_t n;
+    return file_read_settings(path, &text, &n, err) ? -1 : toml_parse(path, text, n, arena, out, err);
 }

@@ -191,17 +191,12 @@ static int read_events(struct reader *r)
     return 0;
 }
 
-static int too_large(const char *name, struct cairn_error *err)
-{
-    return cairn_fail(err, CAIRN_EFORMAT, "%s: larger than 1 MiB, which no file of settings is", name);
-}
-
 int yaml_parse(const char *name, const char *text, size_t len, struct arena *arena, struct yaml_node **out,
                struct cairn_error *err)
 {
     struct reader r = { .name = name, .text = text, .len = len, .arena = arena, .err = err };
     if (len > YAML_MOST_BYTES)
-        return too_large(name, err);
+        return file_settings_too_large(name, err);
     if (!yaml_parser_initialize(&r.parser))
         return cairn_fail(err, CAIRN_ENOMEM, "%s: out of memory", name);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
@@ -214,18 +209,9 @@ int yaml_parse(const char *name, const char *text, size_t len, struct arena *are
 
 int yaml_read(const char *path, struct arena *arena, struct yaml_node **out, struct cairn_error *err)
 {
-    CLEANUP(fd_close) int fd = -1;
-    uint64_t size;
-    if (file_open(path, &fd, &size, err))
-        return -1;
-    if (size > YAML_MOST_BYTES)
-        return too_large(path, err);
-    CLEANUP(mem_free) char *text = malloc(size + 1);
-    if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: out of memory", path);
-    if (file_read_at(fd, path, text, size, 0, err))
-        return -1;
-    return yaml_parse(path, text, size, arena, out, err);
+    CLEANUP(mem_free) char *text = NULL;
+    size_t n;
+    return file_read_settings(path, &text, &n, err) ? -1 : yaml_parse(path, text, n, arena, out, err);
 }
 
 bool yaml_is_null(const struct yaml_node *n)

@@ -11,11 +11,12 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/str.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { YAML_MOST_BYTES = 1 << 20, YAML_MOST_NODES = 20000, YAML_MOST_DEPTH = 32 };
+enum { YAML_MOST_BYTES = FILE_SETTINGS_MOST, YAML_MOST_NODES = 20000, YAML_MOST_DEPTH = 32 };
 
 enum yaml_kind { YAML_SCALAR, YAML_LIST, YAML_MAP };
 enum yaml_style { YAML_PLAIN, YAML_QUOTED, YAML_BLOCK }; /* x; "x" or 'x'; | or > */

@@ -5,9 +5,9 @@
  *     cairn-kc probe DEVICE rocblas|hipblaslt PARENT HIP LIBRARY
  *     cairn-kc probe - hiprtc PARENT HIP LIBRARY
  *
- * The third only opens the compiler.  The second opens a library that may end the process on a chip it does not know, to see whether it does, and prints the
- * path of its file.  HIP and LIBRARY are the files of the runtime and of the compiler or library to open; empty: they
- * are found by name.
+ * The second opens a library that may end the process on a chip it does not know, to see whether it does, and prints the
+ * path of its file; the third does so with the compiler.  HIP and LIBRARY are the files of the runtime and of the compiler
+ * or library to open; empty: they are found by name.
  * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
 #include "gpu/dl.h"
 #include "gpu/libraries.h"

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-enum { POLYNOMIAL = (int)0xedb88320 }; /* bits reversed: the lowest is the highest power */
+static const uint32_t polynomial = 0xedb88320; /* bits reversed: the lowest is the highest power */
 
 /* a * b modulo the polynomial. */
 static uint32_t multiply(uint32_t a, uint32_t b)
@@ -15,7 +15,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
     for (uint32_t bit = 1u << 31; bit; bit >>= 1) {
         if (a & bit)
             product ^= b;
-        b = b & 1 ? (b >> 1) ^ (uint32_t)POLYNOMIAL : b >> 1;
+        b = b & 1 ? (b >> 1) ^ polynomial : b >> 1;
     }
     return product;
 }
@@ -27,7 +27,7 @@ uint32_t crc32_add_plain(uint32_t crc, const void *bytes, size_t n)
     for (size_t i = 0; i < n; i++) {
         crc ^= p[i];
         for (int bit = 0; bit < 8; bit++)
-            crc = crc & 1 ? (crc >> 1) ^ (uint32_t)POLYNOMIAL : crc >> 1;
+            crc = crc & 1 ? (crc >> 1) ^ polynomial : crc >> 1;
     }
     return ~crc;
 }

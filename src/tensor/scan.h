@@ -16,8 +16,8 @@ struct scan_stats {
     uint64_t zero_head, zero_tail; /* with how many zeros it begins and ends */
     double min, max;               /* min > max: no value is finite */
     double sum, squares;
-    const char *
-        wrong_sum; /* the part of the file it lies in, of which the CRC-32 is not what the file says; or NULL */
+    /* The part of the file it lies in, of which the CRC-32 is not what the file says; or NULL. */
+    const char *wrong_sum;
 };
 
 enum { SCAN_CHUNK = 8192 };
@@ -42,11 +42,11 @@ void scan_widen(double *dst, enum dtype t, const void *values, size_t n);
 struct scan_kind {
     enum dtype as;
     size_t bytes, values;
-    void (*widen)(float *dst, const unsigned char *src,
-                  size_t n); /* n numbers; NULL: they are `as` already */
+    /* n numbers; NULL: they are `as` already. */
+    void (*widen)(float *dst, const unsigned char *src, size_t n);
 };
-bool scan_kind_of(const struct st_tensor *t,
-                  struct scan_kind *out); /* false: a format that nobody here knows */
+/* False: a format that nobody here knows. */
+bool scan_kind_of(const struct st_tensor *t, struct scan_kind *out);
 /* As scan_add; n counts bytes. */
 void scan_add_kind(struct scan_stats *s, const struct scan_kind *k, const void *bytes, size_t n);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Is a tensor file whole?  A judgement from names, shapes and the statistics of a scan; nothing is read here.
  *
- * NaN and Inf are damage wherever they are, and so is a wrong checksum.  Zeros are not always: a bias, a fresh LoRA's second matrix or an
- * optimizer's state may be all zero by right.  So an all-zero or constant tensor is damage only if it is a cached
- * latent or text embedding, if every weight of the file is like that, or if it is a matrix whose twins in other
- * blocks are not.  Otherwise its verdict is said, but the file counts as healthy. */
+ * NaN and Inf are damage wherever they are, and so is a wrong checksum.  Zeros are not always: a bias, a fresh LoRA's
+ * second matrix or an optimizer's state may be all zero by right.  So an all-zero or constant tensor is damage only if
+ * it is a cached latent or text embedding, if every weight of the file is like that, or if it is a matrix whose twins in
+ * other blocks are not.  Otherwise its verdict is said, but the file counts as healthy. */
 #ifndef CAIRN_TENSOR_VERDICT_H
 #define CAIRN_TENSOR_VERDICT_H
 
@@ -32,8 +32,8 @@ struct tensor_verdict {
 };
 
 struct file_verdict {
-    enum tensor_health
-        verdict; /* of the worst damaged tensor; else TENSOR_SKIPPED if one was, or TENSOR_OK */
+    /* Of the worst damaged tensor; else TENSOR_SKIPPED if one was, or TENSOR_OK. */
+    enum tensor_health verdict;
     bool damaged;
     size_t n_damaged, n_skipped; /* tensors */
     const char *name;            /* of that tensor; NULL when the verdict is about the file */
