@@ -110,20 +110,15 @@ const char *memory_own_cgroup(const struct root *r, struct arena *a, const char 
     return str_eq(path, "/") || strstr(path, "..") ? "" : path;
 }
 
-/* The same for what is being read. */
-static const char *own_cgroup(struct facts *f, const char *mark)
-{
-    return memory_own_cgroup(&f->root, &f->arena, mark);
-}
-
 void memory_read(struct facts *f)
 {
     read_meminfo(f);
     read_zram(f);
-    walk_cgroups(f, "/sys/fs/cgroup", own_cgroup(f, "0::"), "memory.max", "memory.current");
+    walk_cgroups(f, "/sys/fs/cgroup", memory_own_cgroup(&f->root, &f->arena, "0::"), "memory.max",
+                 "memory.current");
     if (!f->host.cgroup_limit_bytes.from)
-        walk_cgroups(f, "/sys/fs/cgroup/memory", own_cgroup(f, ":memory:"), "memory.limit_in_bytes",
-                     "memory.usage_in_bytes");
+        walk_cgroups(f, "/sys/fs/cgroup/memory", memory_own_cgroup(&f->root, &f->arena, ":memory:"),
+                     "memory.limit_in_bytes", "memory.usage_in_bytes");
 }
 
 static struct num param_pages(const struct host_facts *h, const char *module)
