@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "host/wheels.h"
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,33 @@ static const char *data_path(struct planning *p, const char *relative)
 {
     const char *dir = getenv("CAIRN_TEST_DATA");
     return arena_printf(&p->arena, "%s/%s", dir ? dir : "tests/data", relative);
+}
+
+static int is_capture(const struct dirent *e)
+{
+    return e->d_name[0] != '.';
+}
+
+size_t planning_captures(size_t (*each)(const char *capture, void *context), void *context)
+{
+    static const char *const folders[] = { "sysfs", "sysfs-synthetic" };
+    size_t sum = 0, captures = 0;
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+        CLEANUP(planning_release) struct planning p = { 0 };
+        struct dirent **list;
+        int n = scandir(data_path(&p, folders[i]), &list, is_capture, alphasort);
+        for (int k = 0; k < n; k++) {
+            char where[512];
+            snprintf(where, sizeof(where), "%s/%s", folders[i], list[k]->d_name);
+            sum += each(where, context);
+            captures++;
+            free(list[k]);
+        }
+        if (n >= 0)
+            free(list);
+    }
+    printf("# %zu trials on %zu captures\n", sum, captures);
+    return sum;
 }
 
 bool planning_open(struct planning *p, const char *capture)

@@ -20,6 +20,9 @@ struct planning {
     struct plan plan;
 };
 
+/* Every capture below tests/data, in the order of their names: what random trials try must not hang on the file system.
+ * Returns the sum of what `each` does. */
+size_t planning_captures(size_t (*each)(const char *capture, void *context), void *context);
 /* Reads a capture below tests/data; NULL starts without a GPU.  False if it cannot be read. */
 bool planning_open(struct planning *p, const char *capture);
 void planning_release(struct planning *p);

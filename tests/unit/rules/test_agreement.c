@@ -10,7 +10,6 @@
 #include "rules/fast_paths.h"
 #include "rules/gfx_table.h"
 #include "rules/override.h"
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -525,26 +524,23 @@ static size_t sweep_at_random(const char *where, void (*try)(struct trial *t), u
     return n;
 }
 
+struct course {
+    void (*try)(struct trial *t);
+    uint32_t seed;
+};
+
+static size_t sweep_capture(const char *capture, void *context)
+{
+    struct course *c = context;
+    if (check_bad_here >= 20)
+        return 0;
+    return sweep(capture, c->try) + sweep_at_random(capture, c->try, &c->seed);
+}
+
 static void sweep_all(void (*try)(struct trial *t))
 {
-    static const char *const folders[] = { "sysfs", "sysfs-synthetic" };
-    size_t n = 0, captures = 0;
-    uint32_t seed = 1;
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-        DIR *d = opendir(check_data(folders[i]));
-        REQUIRE(d != NULL);
-        for (struct dirent *e; (e = readdir(d)) && check_bad_here < 20;) {
-            char where[512];
-            snprintf(where, sizeof(where), "%s/%s", folders[i], e->d_name);
-            if (e->d_name[0] == '.')
-                continue;
-            captures++;
-            n += sweep(where, try) + sweep_at_random(where, try, &seed);
-        }
-        closedir(d);
-    }
-    printf("# %zu machines on %zu captures\n", n, captures);
-    CHECK(n > 5000 || check_bad_here);
+    struct course c = { try, 1 };
+    CHECK(planning_captures(sweep_capture, &c) > 5000 || check_bad_here);
 }
 
 static void plan_and_doctor_agree(void)
