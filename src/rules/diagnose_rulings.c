@@ -50,8 +50,8 @@ static enum issue kind_of_oom(const struct judgement *j)
         return ISSUE_OOM_VRAM;
     if (o->seen && o->total > 0 && o->total <= TINY * (double)(1 << 30) && (j->igpu || !integrated))
         return ISSUE_WRONG_GPU;
-    /* What is free on an APU may not be there, but what PyTorch holds is. */
-    if (o->seen && integrated && is_reserved(o))
+    /* What is free on an APU may not be there, but what PyTorch holds is, on any GPU. */
+    if (o->seen && is_reserved(o))
         return ISSUE_OOM_FRAGMENTATION;
     if (o->seen && (integrated || !j->chip) && is_full_carve_out(o))
         return ISSUE_OOM_VRAM;

@@ -332,6 +332,37 @@ WINDOWS = [  # the log, the class, what is proposed
 ]
 
 
+# What the failures look like that trainers of video LoRAs on an RX 6750 XT and on a Strix Halo meet most: the log, the
+# class, and the class where PyTorch carries the chip and nothing is left over in the shell.
+MESSAGES = [
+    (INVALID_FUNCTION, 'no-kernel-image'),
+    ('  File "accelerate/accelerator.py", line 1, in prepare_model\n    model = model.to(self.device)\n'
+     'RuntimeError: HIP error: invalid argument\n', 'hip-invalid-argument'),
+    (oom('2.00', '64.00', '0.50', '40.51', '20.68'), 'oom-fragmentation'),
+    ('Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n'
+     '  File "torch/nn/modules/linear.py", line 125 in forward\nin rocblas_create_handle\n', 'native-crash'),
+    ('bitsandbytes library load error: Configured ROCm binary not found at libbitsandbytes_rocm64.so\n'
+     'RuntimeError: bitsandbytes was compiled without GPU support\n', 'bitsandbytes-no-rocm'),
+    ('Error: latents contain NaN\n{\'loss\': nan, \'grad_norm\': nan}\n', 'numerics-nan'),
+]
+
+
+def every_message_on_every_machine(check, where):
+    """Each message, machine and wheel, as printed by a shell of Linux and by PowerShell: the class is right, an override is
+    set only where the wheel lacks the chip and has its stand-in, and Windows gets nothing that it does not read."""
+    for (log, wanted), machine, wheel in itertools.product(MESSAGES, MACHINES, WHEELS['gfx1151']):
+        chip = MACHINES[machine][1]
+        linux = diagnose(log, {}, [*on(machine, wheel, where), '--exit', '1'])
+        windows = diagnose(POWERSHELL + log, {}, [*on(machine, wheel, where), '--exit', '1'])
+        for answer, system in ((linux, 'sh'), (windows, 'PowerShell')):
+            told = f'{log!r} {machine} {wheel} {system}: {answer["class"]} {list(rungs(answer))}'
+            check(answer['class'] == wanted or (wheel == 'with' and wanted == 'no-kernel-image'), told)
+            values = [r[2] for r in rungs(answer) if r[:2] == ('set', OVERRIDE)]
+            fits = system == 'sh' and wheel == 'relative' and values == [STANDS_IN[chip]]
+            check(not values or fits, told)
+        check(not any(r[1].startswith(('HSA_', 'ROCR_', 'LD_')) for r in rungs(windows)), list(rungs(windows)))
+
+
 def logs_of_windows(check, where):
     """They get answers for Windows, whatever machine cairn runs on."""
     for options in (['-n', '--gfx', 'gfx1151'], ['--gfx', 'gfx1151', '--root', DATA / MACHINES['halo'][0]]):
@@ -476,6 +507,7 @@ def the_exception_is_the_evidence(check, where):
 
 
 CASES = [
+    every_message_on_every_machine,
     what_is_missing,
     the_integrated_gpu_has_to_be_proved,
     an_override_that_nobody_told_of,
