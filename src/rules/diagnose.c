@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct issue_rule *const tables[] = {
-    issue_rules_device,  issue_rules_fault, issue_rules_memory,
-    issue_rules_library, issue_rules_other, issue_rules_foreign
-};
+static const struct issue_rule *const tables[] = { issue_rules_device, issue_rules_fault,
+                                                   issue_rules_memory, issue_rules_library,
+                                                   issue_rules_other,  issue_rules_not_rocm };
 
 const char *diagnose_severity_name(enum diagnose_severity s)
 {

@@ -84,7 +84,7 @@ struct issue_rule {
 
 /* The rows of one file; each table ends with a row whose text is NULL. */
 extern const struct issue_rule issue_rules_device[], issue_rules_fault[], issue_rules_memory[],
-    issue_rules_library[], issue_rules_other[], issue_rules_foreign[];
+    issue_rules_library[], issue_rules_other[], issue_rules_not_rocm[];
 
 /* What was found in a log without a row, as a row would say it; score 0: nothing. */
 struct log_find {

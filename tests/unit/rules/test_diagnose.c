@@ -501,10 +501,9 @@ static void a_reset_has_many_symptoms(void)
 
 /* The tables. */
 
-static const struct issue_rule *const tables[] = {
-    issue_rules_device,  issue_rules_fault, issue_rules_memory,
-    issue_rules_library, issue_rules_other, issue_rules_foreign
-};
+static const struct issue_rule *const tables[] = { issue_rules_device, issue_rules_fault,
+                                                   issue_rules_memory, issue_rules_library,
+                                                   issue_rules_other,  issue_rules_not_rocm };
 
 static void check_rule(const struct issue_rule *r)
 {

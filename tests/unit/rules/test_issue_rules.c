@@ -68,7 +68,7 @@ static void what_a_fix_sets_can_be_remembered(void)
 
 static const struct issue_rule *const tables[] = {
     issue_rules_device,  issue_rules_fault, issue_rules_memory,
-    issue_rules_library, issue_rules_other, issue_rules_foreign,
+    issue_rules_library, issue_rules_other, issue_rules_not_rocm,
 };
 
 static bool is_same_text(const char *a, const char *b)

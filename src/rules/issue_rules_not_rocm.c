@@ -2,7 +2,7 @@
  * Failures that ROCm has no part in: the program, its packages, its data, the network, another vendor's GPU. */
 #include "rules/issue_rules.h"
 
-const struct issue_rule issue_rules_foreign[] = {
+const struct issue_rule issue_rules_not_rocm[] = {
     { "device-side assert triggered", NULL, NULL, ISSUE_NOT_ROCM, 92, 0, "PyTorch" },
     { "Assertion `", "ndex|target|t >= 0|cur_target", NULL, ISSUE_NOT_ROCM, 90, 0, "PyTorch, kernels" },
     { "cannot open shared object file",
