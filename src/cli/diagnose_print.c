@@ -61,7 +61,8 @@ static void print_fix(const char *text, enum shell shell)
 static void print_fixes(const struct diagnosis *d)
 {
     if (d->n_fixes)
-        printf("\nWhat to do, in this order%s:\n", d->severity == DIAGNOSE_WARNING ? ", if it disturbs" : "");
+        printf("\nWhat to do, in this order%s:\n",
+               d->severity == DIAGNOSE_WARNING ? ", if the run failed" : "");
     enum shell shell = d->windows ? SHELL_POWERSHELL : SHELL_SH;
     for (size_t i = 0; i < d->n_fixes; i++) {
         printf("%*s%zu. ", i < 9 ? INDENT : INDENT - 1, "", i + 1);
@@ -93,7 +94,7 @@ static void print_context(const struct diagnosis *d)
 
 void diagnose_print_text(const struct diagnosis *d)
 {
-    const char *word = d->severity == DIAGNOSE_WARNING ? ", harmless unless the run failed" : "";
+    const char *word = d->severity == DIAGNOSE_WARNING ? ", not a failure by itself" : "";
     printf("%s%s%s", print_color(severity_color(d->severity)), d->class_id, print_color(COLOR_PLAIN));
     if (!str_eq(d->class_id, "unknown")) /* nobody is sure of not knowing */
         printf("  (%.0f %% sure%s)", 100 * d->confidence, word);

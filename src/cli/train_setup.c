@@ -23,7 +23,7 @@ static bool is_foreign(const char *file, struct arena *a, struct cairn_error *er
     struct job_file f;
     if (!job_file_read(file, a, &f))
         return false;
-    cairn_fail(err, CAIRN_EUSAGE, "%s is a %s of %s, which cairn train does not take", file,
+    cairn_fail(err, CAIRN_EUSAGE, "%s is a %s of %s, which cairn does not train by itself", file,
                f.is_dataset ? "dataset file" : "job file", f.trainer);
     cairn_hint(err, "in %s's folder: %s", f.trainer, job_file_command(&f, a));
     return true;
