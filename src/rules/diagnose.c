@@ -14,21 +14,32 @@ static const struct issue_rule *const tables[] = { issue_rules_device, issue_rul
 
 const char *diagnose_severity_name(enum diagnose_severity s)
 {
-    static const char *const names[] = { "none", "warning", "error" };
+    static const char *const names[] = {
+        [DIAGNOSE_NONE] = "none", [DIAGNOSE_WARNING] = "warning", [DIAGNOSE_ERROR] = "error"
+    };
     return (size_t)s < ARRAY_LEN(names) ? names[s] : NULL;
 }
 
 const char *diagnose_action_name(enum diagnose_action a)
 {
     static const char *const names[] = {
-        "none", "env", "restart", "resume", "clear-caches", "other-gpu", "cpu", "optimizer",
+        [DIAGNOSE_ACT_NONE] = "none",
+        [DIAGNOSE_ACT_ENV] = "env",
+        [DIAGNOSE_ACT_RESTART] = "restart",
+        [DIAGNOSE_ACT_RESUME] = "resume",
+        [DIAGNOSE_ACT_CLEAR_CACHES] = "clear-caches",
+        [DIAGNOSE_ACT_OTHER_GPU] = "other-gpu",
+        [DIAGNOSE_ACT_CPU] = "cpu",
+        [DIAGNOSE_ACT_OPTIMIZER] = "optimizer",
     };
     return (size_t)a < ARRAY_LEN(names) ? names[a] : NULL;
 }
 
 const char *diagnose_gpu_use_name(enum diagnose_gpu_use u)
 {
-    static const char *const names[] = { "unknown", "never", "used" };
+    static const char *const names[] = {
+        [DIAGNOSE_GPU_UNKNOWN] = "unknown", [DIAGNOSE_GPU_NEVER] = "never", [DIAGNOSE_GPU_USED] = "used"
+    };
     return (size_t)u < ARRAY_LEN(names) ? names[u] : NULL;
 }
 
@@ -76,21 +87,20 @@ static bool is_runtime_trace(const char *s, size_t n)
     return n > 4 && s[0] == ':' && s[1] >= '2' && s[1] <= '9' && s[2] == ':' && isalpha((unsigned char)s[3]);
 }
 
-static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint8_t flags, size_t at)
+static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint16_t flags, size_t at)
 {
     bool echo = flags & RULE_ECHO || is_runtime_trace(d->text, d->n);
     enum weight w = flags & RULE_WARN   ? WEIGHT_WARN
                     : echo              ? WEIGHT_ECHO
                     : flags & RULE_SOFT ? WEIGHT_SOFT
                                         : WEIGHT_HARD;
-    struct hits *h = &d->hits[issue][w][(flags & RULE_CUDA) != 0];
+    struct hits *h = &d->hits[issue][w][flags & RULE_CUDA ? WORDING_SHARED : WORDING_ROCM];
     h->last_file = d->n_files;
     h->last_steps = d->facts.progress.steps;
     h->last_ends = d->facts.progress.ends;
     h->recovered = false;
-    h->by_program |= !(flags & RULE_KERNEL);
-    h->lost |= (flags & RULE_LOST) != 0;
-    h->told_more |= !(flags & RULE_SIGKILL);
+    h->any |= flags;
+    h->all = h->seen ? h->all & flags : flags;
     bool source = d->facts.trace.open;       /* a line of the program that a traceback quotes */
     bool better = h->best.source && !source; /* the exception itself says it best */
     if (h->seen && (score < h->best.score || (score == h->best.score && !better)))
@@ -218,7 +228,7 @@ static void end_file(struct diagnoser *d)
     log_lines_end(&d->lines);
     for (int i = 0; i < N_ISSUES; i++)
         for (int w = 0; w < N_WEIGHTS; w++)
-            for (int c = 0; c < 2; c++) {
+            for (int c = 0; c < N_WORDINGS; c++) {
                 struct hits *h = &d->hits[i][w][c];
                 if (!h->seen || h->last_file != d->n_files)
                     continue;

@@ -49,7 +49,7 @@ enum override_flaw judge_override(const struct judgement *j)
 bool judge_says(const struct judgement *j, enum issue i, const char *words)
 {
     for (int w = 0; w < N_WEIGHTS; w++)
-        for (int c = 0; c < 2; c++) {
+        for (int c = 0; c < N_WORDINGS; c++) {
             const struct hits *h = &j->d->hits[i][w][c];
             if (h->seen && (match_any(h->best.text, strlen(h->best.text), words) ||
                             match_any(h->first.text, strlen(h->first.text), words)))
@@ -94,27 +94,27 @@ static bool says_cuda(const struct hit *h)
 }
 
 /* Do these hits speak for their own class, and not for another vendor's GPU? */
-static bool counts(const struct judgement *j, enum issue i, const struct hits *h, bool cuda_words)
+static bool counts(const struct judgement *j, enum issue i, const struct hits *h, enum wording words)
 {
     if (issue_classes[i].any_machine)
         return true;
     if (j->vendor == VENDOR_NVIDIA)
         return i == ISSUE_TORCH_NOT_ROCM && !j->nvidia_device;
     /* RCCL is NCCL with AMD's name left out: its words tell nothing. */
-    return !cuda_words || j->vendor == VENDOR_AMD || i == ISSUE_RCCL || !says_cuda(&h->best);
+    return words == WORDING_ROCM || j->vendor == VENDOR_AMD || i == ISSUE_RCCL || !says_cuda(&h->best);
 }
 
-static bool is_hard(const struct judgement *j, enum issue i, int cuda)
+static bool is_hard(const struct judgement *j, enum issue i, enum wording words)
 {
-    const struct hits *h = &j->d->hits[i][WEIGHT_HARD][cuda];
-    return h->seen && !h->recovered && counts(j, i, h, cuda) && !kernel_tells_of_another(j, i);
+    const struct hits *h = &j->d->hits[i][WEIGHT_HARD][words];
+    return h->seen && !h->recovered && counts(j, i, h, words) && !kernel_tells_of_another(j, i);
 }
 
 static uint64_t first_order(const struct judgement *j)
 {
     uint64_t first = UINT64_MAX;
     for (int i = 0; i < N_ISSUES; i++)
-        for (int c = 0; c < 2; c++) {
+        for (int c = 0; c < N_WORDINGS; c++) {
             const struct hits *h = &j->d->hits[i][WEIGHT_HARD][c];
             if (is_hard(j, i, c) && h->first.order < first)
                 first = h->first.order;
@@ -130,14 +130,14 @@ void judge_raise(struct judgement *j, enum issue i, int score)
 static bool hard_beside(const struct judgement *j, enum issue but)
 {
     for (int i = 0; i < N_ISSUES; i++)
-        if (i != (int)but && (is_hard(j, i, 0) || is_hard(j, i, 1)))
+        if (i != (int)but && (is_hard(j, i, WORDING_ROCM) || is_hard(j, i, WORDING_SHARED)))
             return true;
     return false;
 }
 
-static void score_hits(struct judgement *j, enum issue i, enum weight w, int cuda, uint64_t first)
+static void score_hits(struct judgement *j, enum issue i, enum weight w, enum wording words, uint64_t first)
 {
-    const struct hits *h = &j->d->hits[i][w][cuda];
+    const struct hits *h = &j->d->hits[i][w][words];
     if (!h->seen || w >= WEIGHT_WARN)
         return;
     int score = h->best.score;
@@ -150,15 +150,16 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, int cud
         score /= 3;
     if (score > ELSEWHERE && kernel_tells_of_another(j, i))
         score = ELSEWHERE;
-    if (!counts(j, i, h, cuda)) {
+    if (!counts(j, i, h, words)) {
         judge_raise(j, ISSUE_NOT_ROCM, score);
         if (j->vendor == VENDOR_UNKNOWN) /* nothing names an NVIDIA GPU: the second answer */
             judge_raise(j, i, score - 2 * UNSURE_LOSS);
         return;
     }
-    if (i == ISSUE_RCCL && cuda && j->vendor == VENDOR_UNKNOWN)
+    bool unsure = words == WORDING_SHARED && j->vendor == VENDOR_UNKNOWN;
+    if (i == ISSUE_RCCL && unsure)
         judge_raise(j, ISSUE_NOT_ROCM, score - 2 * UNSURE_LOSS);
-    judge_raise(j, i, cuda && j->vendor == VENDOR_UNKNOWN ? score - UNSURE_LOSS : score);
+    judge_raise(j, i, unsure ? score - UNSURE_LOSS : score);
 }
 
 static bool any_score(const struct judgement *j, int least)
@@ -180,7 +181,7 @@ static void score_rest(struct judgement *j)
     bool better = judge_any_error(j);
     for (int i = 0; i < N_ISSUES; i++)
         for (int w = WEIGHT_WARN; w <= WEIGHT_ECHO; w++)
-            for (int c = 0; c < 2; c++) {
+            for (int c = 0; c < N_WORDINGS; c++) {
                 const struct hits *h = &j->d->hits[i][w][c];
                 if (h->seen && counts(j, i, h, c))
                     judge_raise(j, i, better ? JUDGE_LEAST / 2 : h->best.score);
@@ -223,9 +224,9 @@ static void excuse_loader(struct judgement *j)
                                       ISSUE_MIOPEN,          ISSUE_HIPBLASLT,       ISSUE_SDMA };
     static const enum issue loads[] = { ISSUE_LIB_LOAD, ISSUE_TORCH_NOT_ROCM };
     for (size_t l = 0; l < ARRAY_LEN(loads); l++) {
-        const struct hits *load = &j->d->hits[loads[l]][WEIGHT_HARD][0];
+        const struct hits *load = &j->d->hits[loads[l]][WEIGHT_HARD][WORDING_ROCM];
         for (size_t r = 0; load->seen && r < ARRAY_LEN(ran); r++)
-            for (int c = 0; c < 2; c++)
+            for (int c = 0; c < N_WORDINGS; c++)
                 if (is_hard(j, ran[r], c) &&
                     j->d->hits[ran[r]][WEIGHT_HARD][c].first.order > load->first.order &&
                     j->score[loads[l]] > JUDGE_LEAST)
@@ -279,8 +280,8 @@ static enum issue top_warning(const struct judgement *j)
     int score = WORTH_SAYING - 1;
     for (int i = 0; i < N_ISSUES; i++)
         for (int w = issue_classes[i].often_caught ? WEIGHT_SOFT : WEIGHT_WARN; w <= WEIGHT_WARN; w++) {
-            const struct hits *h = &j->d->hits[i][w][0];
-            if (h->seen && counts(j, i, h, false) && h->best.score > score) {
+            const struct hits *h = &j->d->hits[i][w][WORDING_ROCM];
+            if (h->seen && counts(j, i, h, WORDING_ROCM) && h->best.score > score) {
                 best = (enum issue)i;
                 score = h->best.score;
             }
@@ -308,7 +309,7 @@ static double confidence_of(const struct judgement *j, enum issue best)
 /* A line that looks like an error, that is in no table, and that training did not survive. */
 static bool looks_bad(const struct judgement *j)
 {
-    const struct hits *h = &j->d->hits[ISSUE_UNKNOWN][WEIGHT_ECHO][0];
+    const struct hits *h = &j->d->hits[ISSUE_UNKNOWN][WEIGHT_ECHO][WORDING_ROCM];
     return h->seen && !h->recovered;
 }
 
@@ -400,7 +401,7 @@ static void doubt_vendor(struct judgement *j)
     int best = 0;
     for (int i = 0; i < ISSUE_NO_FAILURE && j->vendor_unsure; i++)
         for (int w = WEIGHT_HARD; w <= WEIGHT_SOFT; w++) {
-            const struct hits *h = &j->d->hits[i][w][1];
+            const struct hits *h = &j->d->hits[i][w][WORDING_SHARED];
             if (h->seen && !h->recovered && !issue_classes[i].any_machine && h->best.score > best) {
                 best = h->best.score;
                 j->if_amd = (enum issue)i;
@@ -421,13 +422,13 @@ void judge(struct judgement *j)
     uint64_t first = first_order(j);
     for (int i = 0; i < N_ISSUES; i++)
         for (int w = 0; w < N_WEIGHTS; w++)
-            for (int c = 0; c < 2; c++)
+            for (int c = 0; c < N_WORDINGS; c++)
                 score_hits(j, i, w, c, first);
     excuse_loader(j);
     score_exit(j);
     bool ended = j->ctx->exit_code == 0;
     bool errors = any_score(j, ended ? SURVIVED : JUDGE_LEAST);
-    for (int c = 0; !errors && c < 2; c++)
+    for (int c = 0; !errors && c < N_WORDINGS; c++)
         errors = j->d->hits[ISSUE_NATIVE_CRASH][WEIGHT_ECHO][c].seen;
     errors |= j->log->trace.cut && !ended;
     if (j->ctx->exit_code <= 0 && !errors) {

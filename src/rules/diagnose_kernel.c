@@ -37,37 +37,32 @@ static bool answers(enum issue i)
 /* The program printed it, and did not survive it. */
 static bool stands(const struct hits *h)
 {
-    return h->seen && h->by_program && !h->recovered;
+    return h->seen && !(h->all & RULE_KERNEL) && !h->recovered;
 }
 
 static bool is_in_log(const struct judgement *j, enum issue i)
 {
     for (int w = 0; w < N_WEIGHTS; w++)
-        for (int c = 0; c < 2; c++)
+        for (int c = 0; c < N_WORDINGS; c++)
             if (w != WEIGHT_WARN && stands(&j->d->hits[i][w][c]))
                 return true;
     return false;
 }
 
-/* An exception of which nothing is known: a child or a GPU that is gone shows in many. */
-static bool is_vague(enum issue i, const struct hits *h)
-{
-    return i == ISSUE_NOT_ROCM && h->best.score <= LOG_TRACE_ANY;
-}
-
-/* It ended for a reason of its own, to which this one does not belong. */
+/* It ended for a reason of its own, to which this one does not belong.  A child or a GPU that is gone shows in many vague
+ * exceptions. */
 static bool has_other_end(const struct judgement *j, enum issue event, bool vague_counts)
 {
     bool other = false;
     for (int i = 0; i < ISSUE_NO_FAILURE; i++)
         for (int w = 0; w < N_WEIGHTS; w++)
-            for (int c = 0; c < 2; c++) {
+            for (int c = 0; c < N_WORDINGS; c++) {
                 const struct hits *h = &j->d->hits[i][w][c];
                 if (w == WEIGHT_WARN || !stands(h))
                     continue;
-                if (is_of_gpu(event) && (answers(i) || h->lost))
+                if (is_of_gpu(event) && (answers(i) || h->any & RULE_LOST))
                     return false;
-                other |= w != WEIGHT_ECHO && (vague_counts || !is_vague(i, h));
+                other |= w != WEIGHT_ECHO && (vague_counts || !(h->all & RULE_VAGUE));
             }
     return other;
 }
@@ -84,7 +79,7 @@ static bool exit_fits(const struct judgement *j, enum issue event)
 /* A child is gone, and its parent does not know why; those are the echoes of this class. */
 static bool lost_child(const struct judgement *j)
 {
-    return stands(&j->d->hits[ISSUE_HOST_OOM][WEIGHT_ECHO][0]);
+    return stands(&j->d->hits[ISSUE_HOST_OOM][WEIGHT_ECHO][WORDING_ROCM]);
 }
 
 /* The process that was killed may be one of the program's, and the status that of a parent. */

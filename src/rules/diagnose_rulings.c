@@ -223,8 +223,7 @@ static void rule_visible(struct judgement *j)
     const char *inner = hip ? hip : cuda;
     bool odd = (rocr && inner) || (rocr && !str_eq(rocr, "0")) || (inner && !str_eq(inner, "0"));
     int score = j->score[ISSUE_NO_DEVICE];
-    bool explained =
-        j->d->hits[ISSUE_NO_DEVICE][WEIGHT_HARD][0].best.score >= 90; /* by the kernel or a tool */
+    bool explained = j->d->hits[ISSUE_NO_DEVICE][WEIGHT_HARD][WORDING_ROCM].any & RULE_NO_GPU;
     if (odd && score >= JUDGE_LEAST && !explained)
         judge_raise(j, ISSUE_VISIBLE_DEVICES, score + 4);
     /* HIP picks among those that ROCR leaves: a longer list names some that are not there. */
@@ -255,8 +254,7 @@ static void rule_build(struct judgement *j)
 /* A copy engine that fails takes the GPU with it; a reset follows from a page fault or leads to one. */
 static void rule_echoes(struct judgement *j)
 {
-    enum { GONE = 92 }; /* the score of a card that left the bus: its engines time out then */
-    bool gone = j->d->hits[ISSUE_GPU_RESET][WEIGHT_HARD][0].best.score >= GONE;
+    bool gone = j->d->hits[ISSUE_GPU_RESET][WEIGHT_HARD][WORDING_ROCM].any & RULE_GPU_GONE;
     if (j->score[ISSUE_SDMA] >= 84 && j->score[ISSUE_GPU_RESET] >= j->score[ISSUE_SDMA] && !gone)
         j->score[ISSUE_GPU_RESET] = j->score[ISSUE_SDMA] - 5;
     if (j->score[ISSUE_GPU_RESET] >= 85 && j->score[ISSUE_MEMORY_FAULT] >= j->score[ISSUE_GPU_RESET])
@@ -286,9 +284,11 @@ static bool memory_was_fine(const struct diagnose_memory *m)
 /* A line names memory, not only that something was killed. */
 static bool names_memory(const struct judgement *j)
 {
-    for (int w = WEIGHT_HARD; w <= WEIGHT_SOFT; w++)
-        if (j->d->hits[ISSUE_HOST_OOM][w][0].told_more)
+    for (int w = WEIGHT_HARD; w <= WEIGHT_SOFT; w++) {
+        const struct hits *h = &j->d->hits[ISSUE_HOST_OOM][w][WORDING_ROCM];
+        if (h->seen && !(h->all & RULE_SIGKILL))
             return true;
+    }
     return false;
 }
 

@@ -148,7 +148,7 @@ bool diagnose_has_evidence(const struct judgement *j)
 {
     for (int i = 0; i < N_ISSUES; i++)
         for (int w = 0; w < N_WEIGHTS; w++)
-            for (int c = 0; c < 2; c++)
+            for (int c = 0; c < N_WORDINGS; c++)
                 if (j->d->hits[i][w][c].seen && speaks_for(j, i, w))
                     return true;
     return false;
@@ -158,7 +158,7 @@ static void find_evidence(const struct judgement *j, struct diagnosis *out)
 {
     for (int w = 0; w < N_WEIGHTS; w++)
         for (int i = 0; i < N_ISSUES; i++)
-            for (int c = 0; c < 2; c++) {
+            for (int c = 0; c < N_WORDINGS; c++) {
                 const struct hits *h = &j->d->hits[i][w][c];
                 if (!h->seen || !speaks_for(j, i, w))
                     continue;
@@ -173,7 +173,7 @@ static void borrow_evidence(const struct judgement *j, struct diagnosis *out)
     const struct hits *best = NULL;
     for (int i = 0; i < N_ISSUES; i++)
         for (int w = 0; w < N_WEIGHTS; w++)
-            for (int c = 0; c < 2; c++) {
+            for (int c = 0; c < N_WORDINGS; c++) {
                 const struct hits *h = &j->d->hits[i][w][c];
                 if (h->seen && (!best || h->best.score > best->best.score))
                     best = h;

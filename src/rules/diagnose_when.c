@@ -13,7 +13,7 @@ static bool is_on(const char *value)
 
 static bool attention_waits(const struct judgement *j)
 {
-    return !is_on(judge_var(j, LOG_AOTRITON)) && j->d->hits[ISSUE_ATTENTION][WEIGHT_WARN][0].seen;
+    return !is_on(judge_var(j, LOG_AOTRITON)) && j->d->hits[ISSUE_ATTENTION][WEIGHT_WARN][WORDING_ROCM].seen;
 }
 
 /* `cairn run` tells the library by these. */

@@ -18,6 +18,9 @@
 /* How a rule's hits count; see enum issue_flags. */
 enum weight { WEIGHT_HARD, WEIGHT_SOFT, WEIGHT_WARN, WEIGHT_ECHO, N_WEIGHTS };
 
+/* Whose words they are; see RULE_CUDA. */
+enum wording { WORDING_ROCM, WORDING_SHARED, N_WORDINGS };
+
 enum { HIT_TEXT = 240, MOST_RULES = 2048, MOST_SIGNS = 256 };
 
 struct hit {
@@ -28,13 +31,11 @@ struct hit {
     char text[HIT_TEXT];
 };
 
-/* The hits of one class and weight; those whose words a CUDA process prints too are kept apart. */
+/* The hits of one class, weight and wording. */
 struct hits {
     bool seen, recovered;   /* recovered: training went on behind the last one, in the same file */
     bool outlived;          /* something was finished behind the last one, in the same file */
-    bool by_program;        /* not by the kernel alone */
-    bool lost;              /* RULE_LOST */
-    bool told_more;         /* some line was not RULE_SIGKILL */
+    uint16_t any, all;      /* the flags that one of them has, and those that all have */
     struct hit first, best; /* best: the highest score, the first of them */
     size_t last_file;
     uint64_t last_steps, last_ends;
@@ -46,7 +47,7 @@ struct diagnoser {
     size_t n_rules, n_signs; /* the set holds rules, then signs, then the texts of log_facts */
     struct log_lines lines;
     struct log_facts facts;
-    struct hits hits[N_ISSUES][N_WEIGHTS][2];
+    struct hits hits[N_ISSUES][N_WEIGHTS][N_WORDINGS];
     struct hit header; /* where facts.header is from */
     bool signs[MOST_SIGNS];
     char **files;

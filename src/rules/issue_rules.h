@@ -44,7 +44,7 @@ enum issue {
     N_ISSUES,
 };
 
-/* One row a class, in the order of the enum; the texts are for a person. */
+/* One row per class; the texts are for a person. */
 struct issue_class {
     const char *id, *about;
     const char *
@@ -58,23 +58,26 @@ struct issue_class {
 extern const struct issue_class issue_classes[N_ISSUES];
 
 enum issue_flags {
-    RULE_SOFT = 1,      /* often caught by the program: a real error beside it counts more */
-    RULE_WARN = 2,      /* harmless unless the run failed and nothing else explains it */
-    RULE_ECHO = 4,      /* follows from another error; counts only when that is not in the log */
-    RULE_KERNEL = 8,    /* written by the kernel */
-    RULE_CUDA = 16,     /* the same words come from a CUDA process */
-    RULE_WORD = 32,     /* the whole line, or the last of a shell's report on a job */
-    RULE_LOST = 64,     /* a program whose GPU was reset says so too */
-    RULE_SIGKILL = 128, /* tells of SIGKILL, whoever sent it, and not of memory */
+    RULE_SOFT = 1,       /* often caught by the program: a real error beside it counts more */
+    RULE_WARN = 2,       /* harmless unless the run failed and nothing else explains it */
+    RULE_ECHO = 4,       /* follows from another error; counts only when that is not in the log */
+    RULE_KERNEL = 8,     /* written by the kernel */
+    RULE_CUDA = 16,      /* the same words come from a CUDA process */
+    RULE_WORD = 32,      /* the whole line, or the last of a shell's report on a job */
+    RULE_LOST = 64,      /* a program whose GPU was reset says so too */
+    RULE_SIGKILL = 128,  /* tells of SIGKILL, whoever sent it, and not of memory */
+    RULE_NO_GPU = 256,   /* no GPU is usable, whatever the variables that choose GPUs say */
+    RULE_GPU_GONE = 512, /* the whole GPU stopped: timeouts of its copy engines follow from that */
+    RULE_VAGUE = 1024,   /* an exception of which nothing is known */
 };
 
 /* A line holds `text`, and one of `with`, and none of `without` (both separated by '|', NULL: no condition).  score is
- * how sure the class is when nothing else is known, in percent. */
+ * how sure the class is when nothing else is known, in percent; it never says which row it was, flags do. */
 struct issue_rule {
     const char *text, *with, *without;
     enum issue issue;
     uint8_t score;
-    uint8_t flags;
+    uint16_t flags;     /* enum issue_flags */
     const char *source; /* who prints it */
 };
 
@@ -89,7 +92,8 @@ extern const struct issue_rule issue_rules_device[], issue_rules_fault[], issue_
 /* What was found in a log without a row, as a row would say it; score 0: nothing. */
 struct log_find {
     enum issue issue;
-    uint8_t score, flags;
+    uint8_t score;
+    uint16_t flags;
 };
 
 /* A sign of the vendor of the GPU that the log is of; weight is how much it says. */

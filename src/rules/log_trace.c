@@ -8,7 +8,8 @@
 enum {
     OWN_FAULT = 60, /* Python's own kinds of error, which the program's code is to blame for */
     NAMES_VARIABLE = 84,
-    LOOKS_BAD = 30, /* too little to name a class */
+    ANY_EXCEPTION = 46, /* one of which nothing is known */
+    LOOKS_BAD = 30,     /* too little to name a class */
 };
 
 enum { BOX = 0xe2 }; /* the first byte of the lines that boxes are drawn with, in UTF-8 */
@@ -73,8 +74,9 @@ static struct log_find judge_exception(const char *s, size_t n, size_t len)
         return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
     if (speaks_of_gpu(s, n))
         return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
-    return (struct log_find){ ISSUE_NOT_ROCM, is_import_fault(s, n, len) ? OWN_FAULT : LOG_TRACE_ANY,
-                              RULE_SOFT };
+    if (is_import_fault(s, n, len))
+        return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
+    return (struct log_find){ ISSUE_NOT_ROCM, ANY_EXCEPTION, RULE_SOFT | RULE_VAGUE };
 }
 
 /* Does something other than a launcher's prefix stand before it?  Rich draws a box, Jupyter prints the name, and both end

@@ -9,8 +9,6 @@
 
 #include "rules/issue_rules.h"
 
-enum { LOG_TRACE_ANY = 46 }; /* the score of an exception of which nothing is known */
-
 struct log_trace {
     bool open;     /* its last line has not come */
     size_t column; /* where it began */

@@ -97,8 +97,31 @@ static void every_row_has_a_source_and_a_score(void)
         CHECK(n->source && *n->source);
 }
 
+/* Rulings look for these flags among the hard hits of one class, in words that only ROCm uses. */
+static void a_flag_stands_where_a_ruling_looks(void)
+{
+    static const struct {
+        enum issue_flags flag;
+        enum issue issue;
+    } rulings[] = { { RULE_NO_GPU, ISSUE_NO_DEVICE }, { RULE_GPU_GONE, ISSUE_GPU_RESET } };
+    for (size_t i = 0; i < ARRAY_LEN(rulings); i++) {
+        size_t rows = 0;
+        for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+            for (const struct issue_rule *r = tables[t]; r->text; r++) {
+                if (!(r->flags & rulings[i].flag))
+                    continue;
+                rows++;
+                if (r->issue != rulings[i].issue ||
+                    r->flags & (RULE_SOFT | RULE_WARN | RULE_ECHO | RULE_CUDA))
+                    CHECK_FAIL_("the row of \"%s\"", r->text);
+            }
+        CHECK(rows > 0);
+    }
+}
+
 int main(void)
 {
+    RUN(a_flag_stands_where_a_ruling_looks);
     RUN(every_row_has_a_source_and_a_score);
     RUN(what_a_fix_sets_can_be_remembered);
     RUN(every_class_is_told);
