@@ -7,8 +7,8 @@
  * from FILE first.  CSV: share is the peer's time divided by ours. */
 #include "bench.h"
 
-#include "train/tokenizer.h"
-#include "train/tokenizer_train.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_train.h"
 #include <sched.h>
 #include <unistd.h>
 

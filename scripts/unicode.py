@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""unicode.py >src/train/unicode_table.h: the classes of characters that tokenizers split by, as ranges.
+"""unicode.py >src/text/unicode_table.h: the classes of characters that tokenizers split by, as ranges.
 
 The Unicode version is that of the Python that runs it, and is written into the file.
 """

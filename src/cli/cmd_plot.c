@@ -6,9 +6,9 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/train_list.h"
-#include "train/chart.h"
-#include "train/plot.h"
-#include "train/runs.h"
+#include "record/chart.h"
+#include "record/plot.h"
+#include "record/runs.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

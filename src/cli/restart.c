@@ -2,7 +2,7 @@
 #include "cli/restart.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "train/runs.h"
+#include "record/runs.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

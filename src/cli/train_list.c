@@ -4,8 +4,8 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/print.h"
-#include "train/measure.h"
-#include "train/runs.h"
+#include "record/measure.h"
+#include "record/runs.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

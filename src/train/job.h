@@ -5,13 +5,13 @@
 
 #include "nn/gpt_room.h"
 #include "train/checkpoint.h"
-#include "train/data.h"
-#include "train/metrics.h"
+#include "text/data.h"
+#include "record/metrics.h"
 #include "train/optim.h"
 #include "train/sample.h"
 #include "train/schedule.h"
 #include "train/slow.h"
-#include "train/ticker.h"
+#include "record/ticker.h"
 #include "train/train.h"
 
 /* What memory is for. */

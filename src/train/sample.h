@@ -4,7 +4,7 @@
 #define CAIRN_TRAIN_SAMPLE_H
 
 #include "nn/gpt_room.h"
-#include "train/tokenizer.h"
+#include "text/tokenizer.h"
 
 struct sample_options {
     size_t tokens;

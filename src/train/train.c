@@ -7,8 +7,8 @@
 #include "gpu/transfer.h"
 #include "nn/look.h"
 #include "train/job.h"
-#include "train/plot.h"
-#include "train/runs.h"
+#include "record/plot.h"
+#include "record/runs.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

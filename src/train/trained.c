@@ -2,7 +2,7 @@
 #include "train/trained.h"
 #include "nn/gpt_file.h"
 #include "train/checkpoint_file.h"
-#include "train/runs.h"
+#include "record/runs.h"
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as a .jsonl: no crash, whole documents only, and the hash is that of the file. */
-#include "train/text_source.h"
+#include "text/text_source.h"
 
 #include "fuzz.h"
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A line of log.jsonl from any text: what was read comes back when it is written, and the quick reader says what the
  * JSON library says. */
-#include "train/measure.h"
+#include "record/measure.h"
 
 #include "fuzz.h"
 #include <math.h>

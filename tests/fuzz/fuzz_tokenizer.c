@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as a tokenizer.json: no crash, and with what is accepted a text comes back as it was. */
-#include "train/tokenizer.h"
+#include "text/tokenizer.h"
 
 #include "fuzz.h"
 

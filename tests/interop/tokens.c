@@ -5,8 +5,8 @@
  *     tokens spaced TOKENIZER    the same with one that adds spaces, so that what is decoded is longer
  *     tokens train VOCAB OUT     a text on stdin; writes tokenizer.json
  *     tokens bytes OUT           the tokenizer of bytes, as tokenizer.json */
-#include "train/tokenizer.h"
-#include "train/tokenizer_train.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_train.h"
 
 #include "base/parse.h"
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * write_run DIR: a run of twelve steps that is resumed after the eighth, for board.py to look at. */
-#include "train/metrics.h"
+#include "record/metrics.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -79,11 +79,11 @@ def blank_findings():
 def unicode_findings():
     """The table of characters is what its script makes; another Python may have another Unicode."""
     import unicodedata
-    table = lint.read('src/train/unicode_table.h')
+    table = lint.read('src/text/unicode_table.h')
     if f'Unicode {unicodedata.unidata_version}.' not in table:
         return lint.Skip(f'this Python has Unicode {unicodedata.unidata_version}')
     made = lint.run(sys.executable, 'scripts/unicode.py').stdout
-    return [] if made == table else ['src/train/unicode_table.h is old; run: scripts/unicode.py >src/train/unicode_table.h']
+    return [] if made == table else ['src/text/unicode_table.h is old; run: scripts/unicode.py >src/text/unicode_table.h']
 
 
 lint.report(

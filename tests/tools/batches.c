@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * batches FILE SEQ BATCH STEPS SEED: the batches that `cairn train` takes from a file of text with the tokenizer "bytes", on
  * stdout as int32: for each step the ids, then the targets.  For others who train on the same. */
-#include "train/data.h"
+#include "text/data.h"
 #include <stdio.h>
 #include <stdlib.h>
 

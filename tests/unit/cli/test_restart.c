@@ -2,7 +2,7 @@
 #include "cli/restart.h"
 
 #include "check.h"
-#include "train/runs.h"
+#include "record/runs.h"
 #include "tree.h"
 
 static void check_next(struct restart_place *p, double lived_s, enum gpu_api api, bool cpu, int times,

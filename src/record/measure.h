@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is measured in a step of training: one line of a run's log.jsonl.
+ *
+ * Steps count from 1: step 120 means that 120 steps are done.  A figure that was not measured is not there, which is
+ * not 0.  One that is no number is null in the line, and the word stands beside it: "loss":null,"loss_is":"nan". */
+#ifndef CAIRN_RECORD_MEASURE_H
+#define CAIRN_RECORD_MEASURE_H
+
+#include "base/error.h"
+#include "base/str.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum metric {
+    METRIC_LOSS,
+    METRIC_VAL_LOSS,
+    METRIC_LR,
+    METRIC_GRAD_NORM,
+    METRIC_TOKENS_PER_S,
+    METRIC_S_PER_IT,
+    METRIC_MEM_BYTES,
+    METRIC_MEM_ALLOCATED, /* these of the device's pool: gpu/pool.h */
+    METRIC_MEM_RESERVED,
+    METRIC_MEM_PEAK,
+    METRIC_MEM_HOST, /* what was sent to the host; not there while it is nothing */
+    METRIC_MEM_HOLE,
+    METRIC_MEM_FRAGMENTATION,
+    METRIC_MEM_RELEASED, /* these count how often, and are not there while it is never */
+    METRIC_MEM_COMPACTED,
+    METRIC_MEM_EVICTED,
+    METRIC_MEM_REFUSED,
+    METRIC_COPY_SMALL_RING, /* and these, of copies: gpu/transfer.h */
+    METRIC_COPY_PAGEABLE,
+    METRIC_COPY_STEPS,
+    METRIC_COPY_PIECES,
+    METRIC_COPY_REFUSED,
+    METRIC_LOSS_SCALE,
+    METRIC_ELAPSED_S, /* of training, pauses between two starts not counted; filled in by metrics_add */
+    METRIC_COUNT,
+};
+
+struct measure {
+    uint64_t step;
+    unsigned has; /* a bit for each metric */
+    double value[METRIC_COUNT];
+    const char *event; /* "eval", "checkpoint", "oom" …; NULL: an ordinary step */
+    const char *note;  /* a word to the event, or NULL */
+};
+
+/* The key in the log, which is also the tag of the curve. */
+const char *metric_key(enum metric m);
+
+void measure_set(struct measure *m, enum metric which, double value);
+bool measure_has(const struct measure *m, enum metric which);
+/* Adds the line, with its line feed. */
+void measure_add_line(const struct measure *m, struct str *out);
+/* Reads a line back.  Of the events only those are kept that a picture marks, trouble that is; the note is left out.  Keys
+ * it does not know are passed over. */
+int measure_parse(const char *line, size_t len, struct measure *out, struct cairn_error *err);
+
+#endif

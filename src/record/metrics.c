@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/metrics.h"
+
+#include "base/fault.h"
+#include "base/parse.h"
+#include "record/tfevents.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* So much waits in memory for a disk with room; steps beyond it are lost. */
+enum { WAITING_MOST = 64 << 20 };
+static const double flush_every_s = 1;
+
+struct outlet {
+    int fd;
+    char *path;
+    struct str waiting;
+};
+
+struct metrics {
+    struct outlet log, board;
+    double opened, flushed; /* monotonic */
+    double elapsed_before;  /* seconds of training before this start */
+    struct cairn_error trouble;
+    bool said;
+    uint64_t lost; /* steps and texts that found no room in memory either */
+};
+
+static double now(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Where the log is to be cut, and the last line that stays. */
+struct cut {
+    uint64_t at;
+    struct measure last;
+};
+
+static bool is_before(const char *line, size_t len, uint64_t first, struct measure *m)
+{
+    struct cairn_error ignored = { 0 };
+    if (measure_parse(line, len, m, &ignored))
+        return true; /* damage in the middle is left to the readers, who pass over it */
+    return m->step < first;
+}
+
+static struct cut find_cut(FILE *f, uint64_t first)
+{
+    CLEANUP(mem_free) char *line = NULL;
+    size_t size = 0;
+    ssize_t n;
+    struct cut cut = { 0 };
+    struct measure m = { 0 };
+    while ((n = getline(&line, &size, f)) > 0 && line[n - 1] == '\n' &&
+           is_before(line, (size_t)n, first, &m)) {
+        cut.at += (uint64_t)n;
+        cut.last = m;
+    }
+    return cut;
+}
+
+static void file_close(FILE **f)
+{
+    if (*f)
+        fclose(*f);
+}
+
+/* Cutting takes no room on the disk and cannot leave half a line. */
+static int cut_back(struct metrics *m, uint64_t first, struct cairn_error *err)
+{
+    CLEANUP(file_close) FILE *f = fault_hit() ? NULL : fopen(m->log.path, "re");
+    struct stat st;
+    if (!f || fstat(fileno(f), &st))
+        return cairn_fail_errno(err, "open %s", m->log.path);
+    struct cut cut = find_cut(f, first);
+    if (ferror(f))
+        return cairn_fail_errno(err, "read %s", m->log.path);
+    m->elapsed_before = cut.last.value[METRIC_ELAPSED_S];
+    if (cut.at < (uint64_t)st.st_size && (fault_hit() || ftruncate(m->log.fd, (off_t)cut.at)))
+        return cairn_fail_errno(err, "cut %s back to step %llu", m->log.path, (unsigned long long)first);
+    return 0;
+}
+
+static char *log_path(const char *dir)
+{
+    char *path;
+    if (asprintf(&path, "%s/log.jsonl", dir) < 0)
+        abort();
+    return path;
+}
+
+/* Some network file systems have no locks; there one does without. */
+static int lock(int fd, const char *dir, struct cairn_error *err)
+{
+    if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+        return 0;
+    return cairn_fail(err, CAIRN_EUSAGE, "%s: another process is training into this folder", dir);
+}
+
+int metrics_check(const char *dir, struct cairn_error *err)
+{
+    CLEANUP(mem_free) char *path = log_path(dir);
+    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? 0 : lock(fd, dir, err);
+}
+
+/* A run from somebody else may hold links: what they lead to must not be cut back and written to. */
+static int open_log(struct metrics *m, const char *dir, uint64_t first, struct cairn_error *err)
+{
+    m->log.path = log_path(dir);
+    m->log.fd =
+        fault_hit() ? -1 : open(m->log.path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (m->log.fd < 0 && errno == ELOOP)
+        return cairn_fail(err, CAIRN_EIO, "%s is a link, which is not followed", m->log.path);
+    if (m->log.fd < 0)
+        return cairn_fail_errno(err, "open %s", m->log.path);
+    return lock(m->log.fd, dir, err) ? -1 : cut_back(m, first, err);
+}
+
+static const char board_prefix[] = "events.out.tfevents.";
+
+/* TensorBoard reads the files of a folder in the order of their names, so a new one must come last. */
+static long long board_time(const char *dir)
+{
+    long long latest = time(NULL);
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (str_starts(e->d_name, board_prefix)) {
+            long long t = strtoll(e->d_name + strlen(board_prefix), NULL, 10);
+            latest = t >= latest ? t + 1 : latest;
+        }
+    if (d)
+        closedir(d);
+    return latest;
+}
+
+static int open_board(struct metrics *m, const char *dir, uint64_t first, struct cairn_error *err)
+{
+    char host[65] = "localhost";
+    gethostname(host, sizeof(host) - 1);
+    if (asprintf(&m->board.path, "%s/%s%010lld.%s.%d", dir, board_prefix, board_time(dir), host,
+                 (int)getpid()) < 0)
+        abort();
+    m->board.fd =
+        fault_hit() ? -1 : open(m->board.path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (m->board.fd < 0)
+        return cairn_fail_errno(err, "create %s", m->board.path);
+    tfevents_add_version(&m->board.waiting, now(CLOCK_REALTIME));
+    tfevents_add_start(&m->board.waiting, now(CLOCK_REALTIME), first);
+    return 0;
+}
+
+static void outlet_close(struct outlet *o)
+{
+    fd_close(&o->fd);
+    free(o->path);
+    str_release(&o->waiting);
+}
+
+static void metrics_free(struct metrics *m)
+{
+    outlet_close(&m->log);
+    outlet_close(&m->board);
+    free(m);
+}
+
+int metrics_open(const char *dir, uint64_t first, struct metrics **out, struct cairn_error *err)
+{
+    struct metrics *m = calloc(1, sizeof(*m));
+    if (!m)
+        abort();
+    m->log.fd = m->board.fd = -1;
+    m->opened = m->flushed = now(CLOCK_MONOTONIC);
+    if (open_log(m, dir, first, err) || open_board(m, dir, first, err)) {
+        metrics_free(m);
+        return -1;
+    }
+    *out = m;
+    return 0;
+}
+
+/* What was written leaves the buffer, also when the rest was not: a line is never written twice. */
+static int drain(struct outlet *o, struct cairn_error *err)
+{
+    size_t done = 0;
+    int r = 0;
+    while (!r && done < o->waiting.len) {
+        ssize_t w = fault_hit() ? -1 : write(o->fd, o->waiting.s + done, o->waiting.len - done);
+        if (w > 0)
+            done += (size_t)w;
+        else if (errno != EINTR)
+            r = cairn_fail_errno(err, "write %s", o->path);
+    }
+    if (done)
+        memmove(o->waiting.s, o->waiting.s + done, o->waiting.len - done);
+    o->waiting.len -= done;
+    return r;
+}
+
+void metrics_flush(struct metrics *m)
+{
+    struct cairn_error err = { 0 };
+    bool bad = drain(&m->log, &err);
+    bad |= drain(&m->board, &err) != 0;
+    if (!bad)
+        m->said = false;
+    if (!bad || !m->trouble.code)
+        m->trouble = err;
+    m->flushed = now(CLOCK_MONOTONIC);
+}
+
+static bool has_room(struct metrics *m)
+{
+    if (m->log.waiting.len < WAITING_MOST && m->board.waiting.len < WAITING_MOST)
+        return true;
+    m->lost++;
+    return false;
+}
+
+static void add_scalars(struct metrics *m, const struct measure *step)
+{
+    struct tfevents_scalar values[METRIC_COUNT];
+    size_t n = 0;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (measure_has(step, i) && i != METRIC_ELAPSED_S)
+            values[n++] = (struct tfevents_scalar){ metric_key(i), step->value[i] };
+    if (n)
+        tfevents_add_scalars(&m->board.waiting, now(CLOCK_REALTIME), step->step, values, n);
+}
+
+void metrics_add(struct metrics *m, const struct measure *step)
+{
+    struct measure line = *step;
+    double at = now(CLOCK_MONOTONIC);
+    measure_set(&line, METRIC_ELAPSED_S, m->elapsed_before + at - m->opened);
+    if (has_room(m)) {
+        measure_add_line(&line, &m->log.waiting);
+        add_scalars(m, &line);
+    }
+    if (step->event || at - m->flushed >= flush_every_s)
+        metrics_flush(m);
+}
+
+void metrics_add_text(struct metrics *m, uint64_t step, const char *tag, const char *text)
+{
+    if (has_room(m))
+        tfevents_add_text(&m->board.waiting, now(CLOCK_REALTIME), step, tag, text);
+    metrics_flush(m);
+}
+
+const struct cairn_error *metrics_trouble(struct metrics *m)
+{
+    if (!m->trouble.code || m->said)
+        return NULL;
+    m->said = true;
+    return &m->trouble;
+}
+
+int metrics_close(struct metrics *m, struct cairn_error *err)
+{
+    if (!m)
+        return 0;
+    metrics_flush(m);
+    int r = 0;
+    if (m->trouble.code) {
+        *err = m->trouble;
+        r = -1;
+    } else if (m->lost) {
+        r = cairn_fail(err, CAIRN_EIO, "%s lacks %llu steps: the disk was full for too long", m->log.path,
+                       (unsigned long long)m->lost);
+    }
+    metrics_free(m);
+    return r;
+}

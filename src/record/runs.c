@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/runs.h"
+
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "record/series.h"
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TAIL_BYTES = 64 << 10, RUN_JSON_MOST = 1 << 20 };
+
+static const char *const state_names[] = {
+    [RUN_UNKNOWN] = "unknown", [RUN_RUNNING] = "running", [RUN_FINISHED] = "finished",
+    [RUN_STOPPED] = "stopped", [RUN_CRASHED] = "crashed",
+};
+
+const char *run_state_name(enum run_state s)
+{
+    return state_names[s];
+}
+
+static enum run_state state_of(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(state_names); i++)
+        if (str_eq(name, state_names[i]))
+            return (enum run_state)i;
+    return RUN_UNKNOWN;
+}
+
+/* 0 is not known. */
+static void add_count(struct json *o, const char *key, uint64_t v)
+{
+    if (v)
+        json_add_int(o, key, (int64_t)v);
+    else
+        json_add_null(o, key);
+}
+
+static void add_time(struct json *o, const char *key, int64_t t)
+{
+    char text[32];
+    struct tm tm;
+    time_t at = (time_t)t;
+    if (!t || !gmtime_r(&at, &tm)) {
+        json_add_null(o, key);
+        return;
+    }
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    json_add_text(o, key, text);
+}
+
+static int64_t parse_time(const char *text)
+{
+    struct tm tm = { 0 };
+    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    return end ? (int64_t)timegm(&tm) : 0;
+}
+
+int run_info_write(const char *dir, const struct run_info *info, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    CLEANUP(json_cleanup) struct json *o = json_new_object();
+    json_add_int(o, "schema", 1);
+    json_add_text(o, "name", info->name);
+    json_add_text(o, "config_hash", info->config_hash);
+    json_add_text(o, "model", info->model);
+    add_count(o, "parameters", info->parameters);
+    json_add_text(o, "device", info->device);
+    json_add_text(o, "workaround", info->workaround);
+    add_time(o, "started", info->started);
+    add_time(o, "finished", info->finished);
+    add_count(o, "pid", (uint64_t)info->pid);
+    json_add_text(o, "state", state_names[info->state]);
+    add_count(o, "steps", info->steps);
+    json_add_text(o, "cairn_version", info->cairn_version);
+    CLEANUP(mem_free) char *line = json_to_string(o);
+    const char *text = arena_printf(&a, "%s\n", line);
+    return file_write(arena_printf(&a, "%s/run.json", dir), text, strlen(text), err);
+}
+
+static int read_json(const char *path, struct json **out, struct cairn_error *err)
+{
+    CLEANUP(fd_close) int fd = -1;
+    uint64_t size;
+    if (file_open(path, &fd, &size, err))
+        return -1;
+    if (size > RUN_JSON_MOST)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is too large", path);
+    CLEANUP(mem_free) char *text = malloc(size + 1);
+    if (!text)
+        abort();
+    struct cairn_error why = { 0 };
+    if (file_read_at(fd, path, text, size, 0, err))
+        return -1;
+    return json_parse(text, size, out, &why) ? cairn_fail(err, CAIRN_EFORMAT, "%s: %s", path, why.msg) : 0;
+}
+
+static uint64_t whole(const struct json *v)
+{
+    uint64_t n = 0;
+    json_to_u64(v, &n);
+    return n;
+}
+
+int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct cairn_error *err)
+{
+    CLEANUP(json_cleanup) struct json *o = NULL;
+    const char *path = arena_printf(a, "%s/run.json", dir);
+    if (read_json(path, &o, err))
+        return -1;
+    if (!json_is_object(o))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not an object", path);
+    *out = (struct run_info){
+        .name = arena_strdup(a, json_text(json_get(o, "name"))),
+        .config_hash = arena_strdup(a, json_text(json_get(o, "config_hash"))),
+        .model = arena_strdup(a, json_text(json_get(o, "model"))),
+        .device = arena_strdup(a, json_text(json_get(o, "device"))),
+        .cairn_version = arena_strdup(a, json_text(json_get(o, "cairn_version"))),
+        .workaround = arena_strdup(a, json_text(json_get(o, "workaround"))),
+        .parameters = whole(json_get(o, "parameters")),
+        .steps = whole(json_get(o, "steps")),
+        .started = parse_time(json_text(json_get(o, "started"))),
+        .finished = parse_time(json_text(json_get(o, "finished"))),
+        .pid = json_int(json_get(o, "pid"), 0),
+        .state = state_of(json_text(json_get(o, "state"))),
+    };
+    return 0;
+}
+
+/* When a process began, in seconds since 1970; 0 if that cannot be known.  Field 22 of its stat file counts ticks since
+ * the machine's start; the name in field 2 may hold spaces and brackets. */
+static int64_t process_start(int64_t pid)
+{
+    char path[64], text[1024];
+    unsigned long long ticks = 0;
+    struct timespec real, boot;
+    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = '\0';
+    const char *after = strrchr(text, ')');
+    if (!after ||
+        sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ticks) != 1)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &real);
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    return (int64_t)real.tv_sec - (int64_t)boot.tv_sec +
+           (int64_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK));
+}
+
+/* A process that began after the file was written has only got the same number. */
+static bool is_alive(int64_t pid, int64_t written)
+{
+    if (pid <= 0 || pid > INT_MAX || (kill((pid_t)pid, 0) && errno == ESRCH))
+        return false;
+    return process_start(pid) <= written + 2;
+}
+
+static int64_t time_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : (int64_t)st.st_mtime;
+}
+
+static void read_tail(const char *log, struct run_row *row)
+{
+    CLEANUP(series_release) struct series s = { 0 };
+    struct cairn_error ignored = { 0 };
+    if (series_read_tail(log, TAIL_BYTES, &s, &ignored) || !s.n)
+        return;
+    row->done = s.point[s.n - 1].step;
+    const struct measure *last = series_last(&s, METRIC_LOSS);
+    row->has_loss = last != NULL;
+    row->loss = last ? last->value[METRIC_LOSS] : 0;
+}
+
+static bool is_run(const char *dir, struct arena *a)
+{
+    return !access(arena_printf(a, "%s/run.json", dir), F_OK) ||
+           !access(arena_printf(a, "%s/log.jsonl", dir), F_OK);
+}
+
+static const char *folder_name(const char *dir, struct arena *a)
+{
+    CLEANUP(mem_free) char *whole_path = realpath(dir, NULL);
+    return arena_strdup(a, str_file_name(whole_path ? whole_path : dir));
+}
+
+const char *runs_name(const char *dir, struct arena *a)
+{
+    struct run_info info = { 0 };
+    struct cairn_error ignored = { 0 };
+    return !run_info_read(dir, a, &info, &ignored) && info.name && *info.name ? info.name
+                                                                              : folder_name(dir, a);
+}
+
+static struct run_row row_of(const char *dir, struct arena *a)
+{
+    struct run_row row = { .dir = arena_strdup(a, dir) };
+    struct cairn_error ignored = { 0 };
+    const char *log = arena_printf(a, "%s/log.jsonl", dir);
+    int64_t written = time_of(arena_printf(a, "%s/run.json", dir)), logged = time_of(log);
+    run_info_read(dir, a, &row.info, &ignored);
+    if (!row.info.name || !*row.info.name)
+        row.info.name = folder_name(dir, a);
+    if (row.info.state == RUN_RUNNING && !is_alive(row.info.pid, written))
+        row.info.state = RUN_CRASHED;
+    row.touched = logged > written ? logged : written;
+    read_tail(log, &row);
+    return row;
+}
+
+struct rows {
+    struct arena *a;
+    struct run_row *row;
+    size_t n;
+};
+
+static bool is_listed(const struct rows *rows, const char *dir)
+{
+    struct stat one, other;
+    for (size_t i = 0; i < rows->n; i++)
+        if (!stat(dir, &one) && !stat(rows->row[i].dir, &other) && one.st_dev == other.st_dev &&
+            one.st_ino == other.st_ino)
+            return true;
+    return false;
+}
+
+static void add_run(struct rows *rows, const char *dir)
+{
+    if (!is_run(dir, rows->a) || is_listed(rows, dir))
+        return;
+    struct run_row row = row_of(dir, rows->a);
+    *ARENA_PUSH(rows->a, rows->row, rows->n) = row;
+}
+
+static int add_runs_in(struct rows *rows, const char *dir, struct cairn_error *err)
+{
+    DIR *d = fault_hit() ? NULL : opendir(dir);
+    if (!d)
+        return cairn_fail_errno(err, "open %s", dir);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (e->d_name[0] != '.')
+            add_run(rows, arena_printf(rows->a, "%s/%s", dir, e->d_name));
+    closedir(d);
+    return 0;
+}
+
+/* The two places; the second is NULL where the environment names none. */
+static void usual_places(struct arena *a, const char *places[2])
+{
+    struct cairn_error ignored;
+    const char *state;
+    places[0] = "runs";
+    places[1] = own_path(OWN_STATE, (const char *const *)environ, a, &state, &ignored)
+                    ? NULL
+                    : arena_printf(a, "%s/train", state);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct run_row *x = a, *y = b;
+    int order = (x->touched > y->touched) - (x->touched < y->touched);
+    return order ? order : str_compare_natural(x->dir, y->dir);
+}
+
+int runs_list(const char *dir, struct arena *a, struct run_row **out, size_t *n, struct cairn_error *err)
+{
+    struct rows rows = { .a = a };
+    const char *places[2];
+    struct cairn_error ignored = { 0 };
+    if (dir && is_run(dir, a)) {
+        add_run(&rows, dir);
+    } else if (dir) {
+        if (add_runs_in(&rows, dir, err))
+            return -1;
+    } else {
+        usual_places(a, places);
+        for (int i = 0; i < 2; i++)
+            if (places[i])
+                add_runs_in(&rows, places[i], &ignored);
+    }
+    if (rows.n)
+        qsort(rows.row, rows.n, sizeof(*rows.row), compare_rows);
+    *out = rows.row;
+    *n = rows.n;
+    return 0;
+}
+
+int runs_find(const char *what, struct arena *a, const char **dir, struct cairn_error *err)
+{
+    static const char name[] = "/log.jsonl";
+    const char *places[2], *at;
+    size_t len = strlen(what);
+    struct stat st;
+    if (is_run(what, a)) {
+        while (len > 1 && what[len - 1] == '/')
+            len--;
+        *dir = arena_strndup(a, what, len);
+        return 0;
+    }
+    if ((str_ends(what, name) || !strcmp(what, name + 1)) && !stat(what, &st)) {
+        *dir = len > strlen(name) ? arena_strndup(a, what, len - strlen(name)) : ".";
+        return 0;
+    }
+    usual_places(a, places);
+    for (int i = 0; i < 2 && !strchr(what, '/'); i++)
+        if (places[i] && is_run(at = arena_printf(a, "%s/%s", places[i], what), a)) {
+            *dir = at;
+            return 0;
+        }
+    if (!stat(what, &st))
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not the folder of a run: it has no log.jsonl", what);
+    cairn_fail(err, CAIRN_EIO, "there is no run %s", what);
+    return cairn_hint(err, "cairn plot alone lists the runs");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text into words, as the regular expressions of well-known tokenizers do it.  Pairs are merged within a word only.
+ *
+ * Every character belongs to exactly one word, whatever the bytes. */
+#ifndef CAIRN_TEXT_SPLIT_H
+#define CAIRN_TEXT_SPLIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum split_kind {
+    SPLIT_GPT2,   /* GPT-2, and Hugging Face's ByteLevel */
+    SPLIT_CL100K, /* GPT-4, Llama 3: at most three digits together */
+    SPLIT_QWEN2,  /* the same, each digit alone */
+    SPLIT_DIGITS, /* each digit alone, all else together */
+};
+
+/* The expression as it stands in a tokenizer.json; false if it is not one of these. */
+bool split_find(const char *pattern, enum split_kind *out);
+/* How many bytes the first word of a text has; n > 0. */
+size_t split_next(enum split_kind kind, const char *s, size_t n);
+
+/* May a text be cut in two before s[at], and none of these expressions gives other words?  Before a space between two
+ * letters it may, and between lines of which neither is empty nor has white space there. */
+bool split_may_cut(const char *s, size_t n, size_t at);
+/* The last such place; 0 if there is none. */
+size_t split_cut(const char *s, size_t n);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a tokenizer is made of: filled by tokenizer_json.c, used by tokenizer.c. */
+#ifndef CAIRN_TEXT_TOKENIZER_PARTS_H
+#define CAIRN_TEXT_TOKENIZER_PARTS_H
+
+#include "text/split.h"
+#include "text/tokenizer.h"
+#include <stdbool.h>
+
+enum { TOKENIZER_STEPS = 4 };
+
+/* The bytes of an id: a part of the text of all. */
+struct token_text {
+    uint32_t at, n; /* n 0: the id stands for nothing */
+};
+
+/* A token that is found in the text before anything else is done with it. */
+struct added_token {
+    uint32_t id;
+    bool normalized; /* looked for after the others, in what they left */
+};
+
+struct tokenizer {
+    bool bytes; /* ids are bytes */
+    bool nfc, prefix_space;
+    bool whole_words; /* a word that is a token is not taken apart (ignore_merges) */
+    enum split_kind steps[TOKENIZER_STEPS];
+    int n_steps;
+    struct bpe bpe;
+    uint32_t vocab;
+    int64_t end_of_text;
+    struct token_text *tokens; /* by id */
+    struct str text;
+    uint32_t *words; /* ids by the hash of their bytes, BPE_NONE for free; NULL unless whole_words */
+    size_t words_mask;
+    struct added_token *added; /* longest first */
+    size_t n_added;
+    bool added_any[2];        /* by their `normalized` */
+    bool added_begin[2][256]; /* bytes that they begin with */
+    struct str json;
+    uint64_t hash[2];
+};
+
+/* The character that stands for a byte in the names of tokens, and back: -1 if it stands for none. */
+uint32_t tokenizer_byte_char(unsigned char byte);
+int tokenizer_char_byte(uint32_t c);
+
+#endif
