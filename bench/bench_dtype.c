@@ -187,7 +187,7 @@ static void fill(struct bench *b, enum dtype from)
     }
 }
 
-static int take_memory(struct bench *b, size_t bytes)
+static int alloc_memory(struct bench *b, size_t bytes)
 {
     char **all[] = { &b->src, &b->dst, &b->peer_src, &b->peer_dst };
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
@@ -217,7 +217,7 @@ static int bench_all(size_t megabytes, int rounds)
 {
     size_t bytes = megabytes << 20;
     struct bench b = { .bytes = bytes };
-    int failed = take_memory(&b, bytes);
+    int failed = alloc_memory(&b, bytes);
     if (!failed)
         puts("machine,commit,case,threads,gb_per_s,peer,peer_gb_per_s,share");
     for (size_t i = 0; i < ARRAY_LEN(cases) && !failed; i++)

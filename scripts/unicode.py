@@ -54,7 +54,7 @@ def main():
 
     print('/* SPDX-License-Identifier: Apache-2.0')
     print(f' * Unicode {unicodedata.unidata_version}.  Made by scripts/unicode.py; sorted. */')
-    print('#ifndef CAIRN_TRAIN_UNICODE_TABLE_H\n#define CAIRN_TRAIN_UNICODE_TABLE_H\n\n#include <stdint.h>\n')
+    print('#ifndef CAIRN_TEXT_UNICODE_TABLE_H\n#define CAIRN_TEXT_UNICODE_TABLE_H\n\n#include <stdint.h>\n')
     print('/* clang-format off */')
     print('struct unicode_range {\n    uint32_t first, last;\n};\n')
     print_ranges('letters', ranges(category('L')))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A GPT: scores, loss, what leaves the blocks, every gradient, and some steps of AdamW. */
 #include "golden.h"
-#include "nn/gpt_room.h"
+#include "nn/gpt_work.h"
 #include "train/optim.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ struct gpt_case {
     struct golden *c;
     struct nn nn;
     struct gpt *m;
-    struct gpt_room *room;
+    struct gpt_work *room;
     struct optim *optim;
     size_t rows;
 };
@@ -76,10 +76,10 @@ static int open_case(struct gpt_case *t)
         return cairn_fail(&c->err, CAIRN_EFORMAT, "no file of weights goes with it");
     if (ids->rank != 2 || read_shape(c, &shape))
         return -1;
-    struct gpt_room_options room = { .samples = ids->shape[0], .tokens = ids->shape[1], .train = true };
+    struct gpt_work_options room = { .samples = ids->shape[0], .tokens = ids->shape[1], .train = true };
     t->rows = room.samples * room.tokens;
     if (nn_open(&t->nn, c->g, c->storage, &c->err) || gpt_open(&t->nn, &shape, &options, &t->m, &c->err) ||
-        gpt_room_open(t->m, &room, &t->room, &c->err) ||
+        gpt_work_open(t->m, &room, &t->room, &c->err) ||
         optim_open(c->g, &t->m->params, &t->m->weights, &adamw, &t->optim, &c->err))
         return -1;
     return load(t);
@@ -206,7 +206,7 @@ static int run_gpt(struct golden *c)
     struct gpt_case t = { .c = c };
     int r = open_case(&t) || one_pass(&t) || (st_find(c->file, "train.ids") && train(&t)) ? -1 : 0;
     optim_close(t.optim);
-    gpt_room_close(t.room);
+    gpt_work_close(t.room);
     gpt_close(t.m);
     nn_close(&t.nn);
     return r;

@@ -88,7 +88,7 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
 static int plan(const struct train_wish *w, const char *file, bool json, struct arena *a)
 {
     struct cairn_error err = { 0 };
-    struct train_config config;
+    struct job_config config;
     struct train_plan p;
     struct train_options o = { .config = &config, .dir = "", .talk = stderr };
     config_init(&config, a);

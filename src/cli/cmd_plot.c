@@ -68,7 +68,7 @@ static int read_runs(struct comparison *c, char **names, size_t n, struct cairn_
 
 /* What is known of a run in a line. */
 struct summary {
-    const struct measure *loss, *best, *val, *best_val, *memory, *time;
+    const struct step_record *loss, *best, *val, *best_val, *memory, *time;
     double tokens_per_s;
     uint64_t steps;
 };
@@ -87,7 +87,7 @@ static struct summary summary_of(const struct series *s)
     };
 }
 
-static void print_figure(const struct measure *m, enum metric which, int width)
+static void print_figure(const struct step_record *m, enum metric which, int width)
 {
     if (m)
         printf(" %*.4g", width, m->value[which]);
@@ -95,7 +95,7 @@ static void print_figure(const struct measure *m, enum metric which, int width)
         printf(" %*s", width, "-");
 }
 
-static void print_time(const struct measure *m)
+static void print_time(const struct step_record *m)
 {
     char text[32] = "-";
     long long s = m ? (long long)(m->value[METRIC_ELAPSED_S] + 0.5) : 0;
@@ -145,7 +145,7 @@ static void print_table(const struct comparison *c)
     }
 }
 
-static void add_figure(struct json *o, const char *key, const struct measure *m, enum metric which)
+static void add_figure(struct json *o, const char *key, const struct step_record *m, enum metric which)
 {
     if (m && isfinite(m->value[which]))
         json_add_real(o, key, m->value[which]);
@@ -236,7 +236,7 @@ static double memory_unit(const struct comparison *c)
 {
     double most = 0;
     for (size_t i = 0; i < c->n; i++) {
-        const struct measure *m = series_most(&c->runs[i].series, METRIC_MEM_RESERVED);
+        const struct step_record *m = series_most(&c->runs[i].series, METRIC_MEM_RESERVED);
         most = m ? fmax(most, m->value[METRIC_MEM_RESERVED]) : most;
     }
     return most >= GIB ? GIB : MIB;

@@ -7,14 +7,14 @@
 #include "cli/print.h"
 #include "cli/self_env.h"
 #include "cli/watch_calls.h"
-#include "train/trained.h"
+#include "train/loaded_model.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct wish {
-    struct trained_options trained;
+    struct loaded_model_options trained;
     const char *device, *temperature;
     struct opt_list prompts;
     int tokens, top_k, seed, hang_after_s;
@@ -58,7 +58,7 @@ static void add_json(struct json *list, const char *prompt, const struct str *te
     json_add_text(o, "text", shown.s);
 }
 
-static struct sample_options options_of(const struct wish *w, const struct train_config *c, size_t index)
+static struct sample_options options_of(const struct wish *w, const struct job_config *c, size_t index)
 {
     uint64_t seed = w->seed >= 0 ? (uint64_t)w->seed : (uint64_t)c->train.seed;
     return (struct sample_options){
@@ -69,7 +69,8 @@ static struct sample_options options_of(const struct wish *w, const struct train
     };
 }
 
-static int write_samples(const struct wish *w, struct trained *t, struct json *list, struct cairn_error *err)
+static int write_samples(const struct wish *w, struct loaded_model *t, struct json *list,
+                         struct cairn_error *err)
 {
     bool own = w->prompts.n > 0;
     size_t n = own ? w->prompts.n : t->config.sample.prompts.n;
@@ -90,7 +91,7 @@ static int write_samples(const struct wish *w, struct trained *t, struct json *l
     return 0;
 }
 
-static int sample(const struct wish *w, struct trained *t, struct cairn_error *err)
+static int sample(const struct wish *w, struct loaded_model *t, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = json_new_object();
     fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
@@ -112,16 +113,16 @@ static int sample(const struct wish *w, struct trained *t, struct cairn_error *e
 static int run_sample(struct wish *w)
 {
     struct cairn_error err = { 0 };
-    struct trained t = { 0 };
+    struct loaded_model t = { 0 };
     self_env_apply();
     w->trained.talk = stderr;
     int r = watch_calls(w->hang_after_s, NULL, &err) ||
             gpu_open(w->device ? w->device : "auto", &w->trained.g, &err);
     if (!r) {
         device_memory_apply(w->trained.g, 0);
-        r = trained_open(&t, &w->trained, &err) || sample(w, &t, &err);
+        r = loaded_model_open(&t, &w->trained, &err) || sample(w, &t, &err);
     }
-    trained_close(&t);
+    loaded_model_close(&t);
     gpu_close(w->trained.g);
     return r ? print_error(&err) : EXIT_FINE;
 }

@@ -81,7 +81,7 @@ static bool is_empty(const char *dir)
 }
 
 /* runs/NAME, where NAME is run.name or the file's. */
-static const char *run_dir(const struct train_config *c, struct arena *a, const char *file)
+static const char *run_dir(const struct job_config *c, struct arena *a, const char *file)
 {
     const char *name = str_file_name(file), *dot = strrchr(name, '.');
     if (c->run.dir[0])
@@ -118,7 +118,7 @@ static int check_gpu_is_there(const struct gpu *g, bool allow_cpu, struct cairn_
         err, "--resume when `cairn gpu` shows it without problems; train.allow_cpu goes on with the CPU");
 }
 
-static int open_device(const struct train_config *c, struct train_options *o, struct arena *a,
+static int open_device(const struct job_config *c, struct train_options *o, struct arena *a,
                        struct cairn_error *err)
 {
     restart_know(GPU_API_HIP, c->train.allow_cpu); /* until it is open */
@@ -192,7 +192,7 @@ static FILE *open_events(const char *name, struct cairn_error *err)
 static int train(const struct train_args *args, const char *file, struct arena *a)
 {
     struct cairn_error err = { 0 };
-    struct train_config config;
+    struct job_config config;
     struct train_options o = {
         .config = &config,
         .resume = args->resume != NULL,

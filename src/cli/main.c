@@ -97,7 +97,7 @@ static int help_config(const char *more)
 {
     CLEANUP(arena_release) struct arena arena = { 0 };
     CLEANUP(str_release) struct str text = { 0 };
-    struct train_config c;
+    struct job_config c;
     if (more && strcmp(more, "--markdown")) {
         fprintf(stderr, "cairn: help config takes --markdown, not \"%s\"\n", more);
         return EXIT_USAGE;

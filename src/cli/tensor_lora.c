@@ -96,7 +96,7 @@ int tensor_lora_convert(const char *in, const char *out, const char *dialect, co
     if (dtype && !dtype_is_float(type))
         return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
                              dtype);
-    struct lora_options o = { .to = to, .dtype = type, .replace = force, .stop = stop_catch() };
+    struct lora_rewrite o = { .to = to, .dtype = type, .replace = force, .stop = stop_catch() };
     if (lora_convert(in, out, &o, &report, &err))
         return *o.stop ? stop_end("nothing was written") : print_error(&err);
     (json ? print_json : print_text)(in, out, to, &report);

@@ -91,7 +91,7 @@ static int open_and_merge(const struct paths *p, const struct merge_options *o, 
                           struct cairn_error *err)
 {
     CLEANUP(source_close) struct tensor_source base = { 0 };
-    CLEANUP(lora_close) struct lora lora = { 0 };
+    CLEANUP(lora_close) struct lora_file lora = { 0 };
     if (source_open(&base, p->base, err) || lora_open(&lora, p->lora, err))
         return -1;
     return merge_lora(&base, &lora, p->out, o, report, err);

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/print.h"
-#include "record/measure.h"
+#include "record/step_record.h"
 #include "record/runs.h"
 #include <inttypes.h>
 #include <math.h>

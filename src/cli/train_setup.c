@@ -29,7 +29,7 @@ static bool is_foreign(const char *file, struct arena *a, struct cairn_error *er
     return true;
 }
 
-int train_read_config(const struct train_wish *args, const char *file, struct train_config *c,
+int train_read_config(const struct train_wish *args, const char *file, struct job_config *c,
                       struct cairn_error *err)
 {
     if (config_read(c, file, err)) {
@@ -69,7 +69,7 @@ static const char *device_name(const char *asked, const struct gpu_info *list, s
 }
 
 /* Whether the user typed it, in place of a file that says so. */
-static bool is_typed(const struct train_config *c, const char *key)
+static bool is_typed(const struct job_config *c, const char *key)
 {
     const char *place = config_place(c, key);
     return place && str_starts(place, "--");
@@ -77,7 +77,7 @@ static bool is_typed(const struct train_config *c, const char *key)
 
 /* A GPU that was typed is meant: a file's train.allow_cpu does not stand for another wish.  A run that goes on without
  * one in the middle is another matter. */
-static bool allows_cpu(const struct train_config *c, const struct train_options *o)
+static bool allows_cpu(const struct job_config *c, const struct train_options *o)
 {
     if (o->restarted || !is_typed(c, "train.device") || is_typed(c, "train.allow_cpu"))
         return c->train.allow_cpu;
@@ -98,7 +98,7 @@ static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct a
     return gpu_open("cpu", g, err);
 }
 
-int train_open_device(const struct train_config *c, struct arena *a, struct train_options *o,
+int train_open_device(const struct job_config *c, struct arena *a, struct train_options *o,
                       struct cairn_error *err)
 {
     struct gpu_info *list;

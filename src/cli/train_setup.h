@@ -11,10 +11,10 @@ struct train_wish {
     const char *device;
     int steps; /* -1: as the file says */
 };
-int train_read_config(const struct train_wish *w, const char *file, struct train_config *c,
+int train_read_config(const struct train_wish *w, const char *file, struct job_config *c,
                       struct cairn_error *err);
 /* Opens it and fills in all that options say of it. */
-int train_open_device(const struct train_config *c, struct arena *a, struct train_options *o,
+int train_open_device(const struct job_config *c, struct arena *a, struct train_options *o,
                       struct cairn_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/cpu_rows.h"
-#include "gpu/pieces.h"
+#include "base/int.h"
 
 CPU_ROWS(attention_cpu, cpus);
 
@@ -28,9 +28,9 @@ static struct parts parts_of(const struct attention_cpu *cpu, const struct atten
         .streaming = keys_stream ? 1 : sharing,
         .making = keys_stream ? sharing : 1,
         .tokens = (size_t)(keys_stream ? a->keys : a->queries),
-        .panels = pieces_of((size_t)(keys_stream ? a->queries : a->keys), cpu->columns),
+        .panels = div_up((size_t)(keys_stream ? a->queries : a->keys), cpu->columns),
     };
-    p.pitch = pieces_of(p.tokens, cpu->rows) * cpu->rows * pieces_of((size_t)a->size, cpu->rows) * cpu->rows;
+    p.pitch = div_up(p.tokens, cpu->rows) * cpu->rows * div_up((size_t)a->size, cpu->rows) * cpu->rows;
     size_t one = p.pitch * n_streamed, fit = one && one < PACKED_MOST ? PACKED_MOST / one : 1;
     p.shares = at_most(fit, p.streaming);
     p.most = at_most(fit / p.shares, p.heads);
@@ -41,8 +41,8 @@ static struct parts parts_of(const struct attention_cpu *cpu, const struct atten
 
 enum { FORWARD_STREAMS = 2, DQ_STREAMS = 3, DKV_STREAMS = 4 };
 
-size_t attention_cpu_room(const struct gpu *g, enum gpu_storage storage, k_i64 samples,
-                          const struct attention_backward_args *a, bool back)
+size_t attention_cpu_scratch(const struct gpu *g, enum gpu_storage storage, k_i64 samples,
+                             const struct attention_backward_args *a, bool back)
 {
     static const struct {
         bool back, keys_stream;
@@ -62,7 +62,7 @@ static int run(struct gpu *g, const struct attention_cpu *cpu, struct attention_
                void (*make)(void *job, size_t piece), struct cairn_error *err)
 {
     struct parts p = parts_of(cpu, j->a, samples, j->keys_stream, j->n_streamed);
-    if (gpu_host_room(g, p.packed + p.sums, &j->room, err))
+    if (gpu_host_scratch(g, p.packed + p.sums, &j->room, err))
         return -1;
     j->pitch = p.pitch;
     j->sums = p.sums ? j->room + p.packed : NULL;
@@ -70,7 +70,7 @@ static int run(struct gpu *g, const struct attention_cpu *cpu, struct attention_
         for (j->share = 0; j->share < p.streaming; j->share += j->n_shares) {
             j->n = at_most(p.heads - j->first, p.most);
             j->n_shares = at_most(p.streaming - j->share, p.shares);
-            gpu_host_run(g, j->n * j->n_shares * pieces_of(p.tokens, ATTENTION_CPU_BLOCK), cpu->pack, j);
+            gpu_host_run(g, j->n * j->n_shares * div_up(p.tokens, ATTENTION_CPU_BLOCK), cpu->pack, j);
             gpu_host_run(g, j->n * p.making * p.panels, make, j);
         }
     return 0;

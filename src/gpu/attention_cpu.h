@@ -46,8 +46,8 @@ struct attention_cpu {
 enum { ATTENTION_CPU_BLOCK = 64 /* streamed tokens at a time: whole panels */ };
 
 /* Numbers that are packed at a time; of `a` only the sizes count. */
-size_t attention_cpu_room(const struct gpu *g, enum gpu_storage storage, k_i64 samples,
-                          const struct attention_backward_args *a, bool back);
+size_t attention_cpu_scratch(const struct gpu *g, enum gpu_storage storage, k_i64 samples,
+                             const struct attention_backward_args *a, bool back);
 int attention_cpu_forward(struct gpu *g, enum gpu_storage storage, k_i64 samples,
                           const struct attention_args *a, struct cairn_error *err);
 /* a->delta is filled in. */

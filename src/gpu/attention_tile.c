@@ -3,7 +3,7 @@
 #include "gpu/attention_cpu.h"
 
 #include "gpu/cpu_tile.h"
-#include "gpu/pieces.h"
+#include "base/int.h"
 #include <string.h>
 
 enum { BLOCK = ATTENTION_CPU_BLOCK, COLUMNS = PANEL_COLUMNS, SIZE = ATTENTION_SIZE };
@@ -19,7 +19,7 @@ static void pack(void *context, size_t piece)
     const struct attention_job *j = context;
     k_i64 heads = j->keys_stream ? j->a->kv_heads : j->a->heads;
     size_t tokens = (size_t)(j->keys_stream ? j->a->keys : j->a->queries), size = (size_t)j->a->size;
-    size_t blocks = pieces_of(tokens, BLOCK), head = piece / blocks, first = piece % blocks * BLOCK;
+    size_t blocks = div_up(tokens, BLOCK), head = piece / blocks, first = piece % blocks * BLOCK;
     size_t n = at_most(tokens - first, BLOCK), sharing = (size_t)(heads / j->a->kv_heads);
     size_t which = (j->first + head / j->n_shares) * sharing + j->share + head % j->n_shares;
     for (size_t m = 0; m < j->n_streamed; m++) {
@@ -45,8 +45,7 @@ struct own {
 
 static struct own find_own(const struct attention_job *j, size_t piece)
 {
-    size_t tokens = (size_t)(j->keys_stream ? j->a->queries : j->a->keys),
-           panels = pieces_of(tokens, COLUMNS);
+    size_t tokens = (size_t)(j->keys_stream ? j->a->queries : j->a->keys), panels = div_up(tokens, COLUMNS);
     size_t each = j->keys_stream ? (size_t)(j->a->heads / j->a->kv_heads) : 1,
            first = piece % panels * COLUMNS;
     return (struct own){ j->first * each + piece / panels, first, at_most(tokens - first, COLUMNS) };

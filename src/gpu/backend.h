@@ -62,14 +62,14 @@ struct gpu {
 
 extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;
 
-/* Of the CPU only: what its kernels were compiled for, and work on all of its threads (crew.h). */
+/* Of the CPU only: what its kernels were compiled for, and work on all of its threads (cpu_threads.h). */
 enum kernel_variant gpu_host_variant(const struct gpu *g);
 /* For tests, before the first kernel is asked for.  false: the build or the CPU lacks it. */
 bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant);
 /* Room for n numbers, for the time of one call; what it holds is anything. */
-int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err);
+int gpu_host_scratch(struct gpu *g, size_t n, float **room, struct cairn_error *err);
 /* For tests: the most numbers that were asked for so far. */
-size_t gpu_host_room_size(const struct gpu *g);
+size_t gpu_host_scratch_size(const struct gpu *g);
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context);
 
 #endif

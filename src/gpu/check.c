@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "gpu/compile.h"
-#include "gpu/half.h"
+#include "gpu/f16_ref.h"
 #include "gpu/kernel_rows.h"
 #include <math.h>
 #include <stdarg.h>
@@ -97,14 +97,14 @@ float check_widen(const struct check *c, uint32_t code)
 {
     float f;
     memcpy(&f, &code, sizeof(f));
-    return c->storage == GPU_F32 ? f : half_to_float(c->storage, (uint16_t)code);
+    return c->storage == GPU_F32 ? f : f16_to_float(c->storage, (uint16_t)code);
 }
 
 uint32_t check_narrow(const struct check *c, float f)
 {
     uint32_t bits;
     memcpy(&bits, &f, sizeof(bits));
-    return c->storage == GPU_F32 ? bits : half_from_float(c->storage, f);
+    return c->storage == GPU_F32 ? bits : f16_from_float(c->storage, f);
 }
 
 static bool is_f32(const struct check *c, const struct check_tensor *t)
@@ -150,8 +150,8 @@ static void send(struct check *c, struct check_tensor *t)
     }
     uint16_t *codes = arena_alloc(&c->arena, t->n * sizeof(*codes));
     for (size_t i = 0; i < t->n; i++) {
-        codes[i] = half_from_float(c->storage, t->host[i]);
-        t->host[i] = half_to_float(c->storage, codes[i]);
+        codes[i] = f16_from_float(c->storage, t->host[i]);
+        t->host[i] = f16_to_float(c->storage, codes[i]);
     }
     t->device = check_bytes(c, codes, t->n * sizeof(*codes));
 }
@@ -274,7 +274,7 @@ void check_fetch(struct check *c, struct check_tensor *t)
     uint16_t *codes = arena_alloc(&c->arena, t->n * sizeof(*codes));
     check_read_bytes(c, codes, t->device, t->n * sizeof(*codes));
     for (size_t i = 0; i < t->n; i++)
-        t->host[i] = half_to_float(c->storage, codes[i]);
+        t->host[i] = f16_to_float(c->storage, codes[i]);
 }
 
 void check_equal_bytes(struct check *c, const void *device, const void *want, size_t n)

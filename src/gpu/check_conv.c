@@ -117,9 +117,9 @@ static void convolve(struct check *c, const struct conv_case *k, struct blas *bl
     struct conv conv = {
         .blas = blas, .g = check_gpu(c), .storage = check_storage(c), .shape = k->s, .filters = k->filters
     };
-    struct check_tensor room = check_output_f32(c, conv_room_least(&conv) * k->room_frames / 4 + 1);
+    struct check_tensor room = check_output_f32(c, conv_workspace_min(&conv) * k->room_frames / 4 + 1);
     conv.room = room.device;
-    conv.room_bytes = conv_room_least(&conv) * k->room_frames;
+    conv.room_bytes = conv_workspace_min(&conv) * k->room_frames;
     const void *past = k->past ? t.past.device : NULL;
     if (check_ok(c) && (conv_forward(&conv, t.y.device, t.x.device, past, t.w.device, t.bias.device, &err) ||
                         conv_backward_data(&conv, t.dx.device, t.dy.device, t.w.device, &err) ||

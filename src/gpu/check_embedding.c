@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
 #include "gpu/kernels/embedding.h"
-#include "gpu/lists.h"
+#include "gpu/id_index.h"
 
 enum { MOST_ROWS = 200 };
 
@@ -53,10 +53,10 @@ static void embedding(struct check *c)
 static void backward_shape(struct check *c, const struct shape *s, struct arena *a)
 {
     int ids[MOST_ROWS];
-    struct lists lists;
+    struct id_index lists;
     struct cairn_error err;
     make_ids(c, s, ids);
-    if (lists_build(a, ids, s->rows, (int)s->limit, &lists, &err)) {
+    if (id_index_build(a, ids, s->rows, (int)s->limit, &lists, &err)) {
         check_complain(c, "%s", err.msg);
         return;
     }

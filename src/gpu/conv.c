@@ -23,7 +23,7 @@ static bool is_plain(const struct conv_shape *s)
            volume(s->in) == volume(s->out);
 }
 
-size_t conv_room_least(const struct conv *c)
+size_t conv_workspace_min(const struct conv *c)
 {
     const struct conv_shape *s = &c->shape;
     return is_plain(s) ? 0 : (size_t)(rows_of(s) * s->out.h * s->out.w) * width_of(c);
@@ -33,7 +33,7 @@ size_t conv_room_least(const struct conv *c)
 static int piece_of(const struct conv *c, k_i64 *count, struct cairn_error *err)
 {
     const struct conv_shape *s = &c->shape;
-    size_t frame = conv_room_least(c);
+    size_t frame = conv_workspace_min(c);
     if (s->out.t <= 0 || s->out.h <= 0 || s->out.w <= 0 || s->channels <= 0 || c->filters <= 0)
         return cairn_fail(err, CAIRN_EUSAGE, "a convolution without a result");
     if (frame > c->room_bytes)

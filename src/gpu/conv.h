@@ -2,7 +2,7 @@
  * Convolution of one sample (kernels/conv.h) through columns and blas, in pieces that fit into the room given.
  *
  * y and dy are [filters][out.t][out.h][out.w], weights [filters][channels × kernel].  `room` is device memory of
- * conv_room_least bytes or more; the more, the fewer pieces. */
+ * conv_workspace_min bytes or more; the more, the fewer pieces. */
 #ifndef CAIRN_GPU_CONV_H
 #define CAIRN_GPU_CONV_H
 
@@ -21,7 +21,7 @@ struct conv {
 };
 
 /* One frame of the result's columns; 0 where the product can do without (kernel 1 × 1 × 1, stride 1). */
-size_t conv_room_least(const struct conv *c);
+size_t conv_workspace_min(const struct conv *c);
 int conv_forward(const struct conv *c, void *y, const void *x, const void *past, const void *weights,
                  const float *bias, struct cairn_error *err);
 int conv_backward_data(const struct conv *c, void *dx, const void *dy, const void *weights,

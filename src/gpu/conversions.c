@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/conversions.h"
 
-#include "gpu/half.h"
+#include "gpu/f16_ref.h"
 #include "gpu/kernel_rows.h"
 #include "gpu/kernels/elementwise.h"
 #include <math.h>
@@ -126,7 +126,7 @@ static float value_at(const struct row *r, size_t i)
     uint32_t bits = (uint32_t)(i % CODES) << 16 | neighbours[i / CODES];
     float f;
     memcpy(&f, &bits, sizeof(f));
-    return r->from == GPU_F32 ? f : half_to_float(r->from, (uint16_t)i);
+    return r->from == GPU_F32 ? f : f16_to_float(r->from, (uint16_t)i);
 }
 
 static void fill_in(const struct row *r, void *in)
@@ -146,9 +146,9 @@ static size_t count_wrong(const struct row *r, const void *out)
         if (r->to == GPU_F32)
             memcpy(&got, (const float *)out + i, sizeof(got));
         else
-            got = half_to_float(r->to, ((const uint16_t *)out)[i]);
+            got = f16_to_float(r->to, ((const uint16_t *)out)[i]);
         if (r->to != GPU_F32)
-            want = half_to_float(r->to, half_from_float(r->to, want));
+            want = f16_to_float(r->to, f16_from_float(r->to, want));
         wrong += isnan(want) ? !isnan(got) : memcmp(&got, &want, sizeof(want)) != 0;
     }
     return wrong;

@@ -3,7 +3,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/cpu_rows.h"
-#include "gpu/pieces.h"
+#include "base/int.h"
 
 CPU_ROWS(gemm_cpu, cpus);
 
@@ -57,14 +57,14 @@ static void make_tile(void *context, size_t piece)
 static size_t part_of(size_t n, size_t tile, size_t k, size_t most)
 {
     size_t part = most / k / tile * tile;
-    return at_most(pieces_of(n, tile) * tile, part ? part : tile);
+    return at_most(div_up(n, tile) * tile, part ? part : tile);
 }
 
 /* n in as many parts as it takes, about equal; a whole number of panels in each. */
 static size_t even(size_t n, size_t most, size_t panel)
 {
-    size_t part = pieces_of(n, pieces_of(n, most));
-    return pieces_of(part, panel) * panel;
+    size_t part = div_up(n, div_up(n, most));
+    return div_up(part, panel) * panel;
 }
 
 /* Tiles of about equal size, smaller ones where the threads would not have a few each.  Returns how many. */
@@ -75,8 +75,8 @@ static size_t cut(struct job *j, size_t threads)
     for (;;) {
         j->tile_rows = even(j->rows, rows, j->cpu->rows);
         j->tile_columns = even(j->columns, columns, j->cpu->columns);
-        j->tiles_down = pieces_of(j->rows, j->tile_rows);
-        size_t tiles = j->tiles_down * pieces_of(j->columns, j->tile_columns);
+        j->tiles_down = div_up(j->rows, j->tile_rows);
+        size_t tiles = j->tiles_down * div_up(j->columns, j->tile_columns);
         if (tiles >= FEW * threads || (rows <= LEAST && columns <= LEAST))
             return tiles;
         if (rows >= columns)
@@ -99,7 +99,7 @@ static void choose_parts(const struct gpu *g, size_t m, size_t n, size_t k, size
         *rows = part_of(m, GEMM_CPU_ROWS, k, beside);
 }
 
-size_t gemm_cpu_room(const struct gpu *g, size_t m, size_t n, size_t k)
+size_t gemm_cpu_scratch(const struct gpu *g, size_t m, size_t n, size_t k)
 {
     size_t rows, columns;
     choose_parts(g, m, n, k, &rows, &columns);
@@ -109,7 +109,7 @@ size_t gemm_cpu_room(const struct gpu *g, size_t m, size_t n, size_t k)
 int gemm_cpu_reserve(struct gpu *g, size_t numbers, struct cairn_error *err)
 {
     float *room;
-    return gpu_host_room(g, numbers, &room, err);
+    return gpu_host_scratch(g, numbers, &room, err);
 }
 
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
@@ -118,17 +118,17 @@ int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args
     struct job j = { .cpu = cpus[storage][gpu_host_variant(g)], .args = args };
     size_t m = (size_t)args->m, n = (size_t)args->n, k = (size_t)args->k + !args->k, rows, columns;
     choose_parts(g, m, n, k, &rows, &columns);
-    if (gpu_host_room(g, (rows + columns) * k, &j.a, err))
+    if (gpu_host_scratch(g, (rows + columns) * k, &j.a, err))
         return -1;
     j.b = j.a + rows * k;
     for (j.batch = 0; j.batch < batches; j.batch++)
         for (j.column = 0; j.column < n; j.column += columns) {
             j.columns = at_most(n - j.column, columns);
-            gpu_host_run(g, pieces_of(j.columns, PACK), pack_b, &j);
+            gpu_host_run(g, div_up(j.columns, PACK), pack_b, &j);
             for (j.row = 0; j.row < m; j.row += rows) {
                 j.rows = at_most(m - j.row, rows);
                 if (rows < m || !j.column) /* else it is there from the columns before */
-                    gpu_host_run(g, pieces_of(j.rows, PACK), pack_a, &j);
+                    gpu_host_run(g, div_up(j.rows, PACK), pack_a, &j);
                 gpu_host_run(g, cut(&j, (size_t)g->info.units), make_tile, &j);
             }
         }

@@ -26,7 +26,7 @@ struct gemm_cpu {
 };
 
 /* Numbers that are packed at a time for a product of these sizes. */
-size_t gemm_cpu_room(const struct gpu *g, size_t m, size_t n, size_t k);
+size_t gemm_cpu_scratch(const struct gpu *g, size_t m, size_t n, size_t k);
 /* Takes room for so many ahead of the first product or attention that needs it. */
 int gemm_cpu_reserve(struct gpu *g, size_t numbers, struct cairn_error *err);
 /* c = … as gemm.h says, on all threads of the CPU device g; pointers are the host's. */

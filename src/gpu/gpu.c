@@ -167,11 +167,11 @@ int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struc
     return is_lost(g, err) ? -1 : g->backend->memory(g, free_bytes, total_bytes, err);
 }
 
-struct gpu_taken gpu_taken(const struct gpu *g)
+struct gpu_allocated gpu_allocated(const struct gpu *g)
 {
     struct pool_stats st;
     pool_stats_get(g->pool, &st);
-    return (struct gpu_taken){ st.allocated_bytes, st.peak_bytes };
+    return (struct gpu_allocated){ st.allocated_bytes, st.peak_bytes };
 }
 
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)

@@ -87,10 +87,10 @@ int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct
 void gpu_staging_close(struct gpu *g, struct gpu_staging *s);
 
 /* What gpu_alloc has given of the device's memory: now, and at most so far. */
-struct gpu_taken {
+struct gpu_allocated {
     uint64_t bytes, most_bytes;
 };
-struct gpu_taken gpu_taken(const struct gpu *g);
+struct gpu_allocated gpu_allocated(const struct gpu *g);
 
 /* Queues.  NULL stands for the device's own first stream everywhere. */
 int gpu_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err);

@@ -3,7 +3,7 @@
  * all cores. */
 #include "base/thread.h"
 #include "gpu/backend.h"
-#include "gpu/crew.h"
+#include "gpu/cpu_threads.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct host {
-    struct crew *crew;
+    struct cpu_threads *cpu_threads;
     enum kernel_variant variant;
     float *room; /* kept from call to call */
     size_t n_room;
@@ -73,15 +73,15 @@ static int host_open(struct gpu *g, struct cairn_error *err)
         return cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory");
     g->state = h;
     h->variant = best_variant();
-    h->crew = crew_new(parallel_threads());
-    return h->crew ? 0 : cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory for threads");
+    h->cpu_threads = cpu_threads_new(parallel_threads());
+    return h->cpu_threads ? 0 : cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory for threads");
 }
 
 static void host_close(struct gpu *g)
 {
     struct host *h = g->state;
     if (h) {
-        crew_free(h->crew);
+        cpu_threads_free(h->cpu_threads);
         free(h->room);
     }
     free(h);
@@ -195,7 +195,7 @@ static void copy_piece(void *context, size_t piece)
 static void run_copy(struct gpu *g, const struct copy_job *j)
 {
     struct host *h = g->state;
-    crew_run(h->crew, (j->n + COPY_PIECE - 1) / COPY_PIECE, copy_piece, (void *)j);
+    cpu_threads_run(h->cpu_threads, (j->n + COPY_PIECE - 1) / COPY_PIECE, copy_piece, (void *)j);
 }
 
 static int host_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
@@ -247,9 +247,9 @@ static int host_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_ker
     (void)s, (void)args_size, (void)err;
     struct host *h = g->state;
     g->last = k->row->name;
-    size_t groups = (size_t)grid.x * grid.y * grid.z, pieces = (size_t)crew_size(h->crew) * 8;
+    size_t groups = (size_t)grid.x * grid.y * grid.z, pieces = (size_t)cpu_threads_size(h->cpu_threads) * 8;
     struct launch_job j = { (kernel_fn *)k->handle, args, grid, groups, (groups + pieces - 1) / pieces };
-    crew_run(h->crew, (groups + j.per_piece - 1) / j.per_piece, launch_piece, &j);
+    cpu_threads_run(h->cpu_threads, (groups + j.per_piece - 1) / j.per_piece, launch_piece, &j);
     return 0;
 }
 
@@ -268,7 +268,7 @@ bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant)
     return true;
 }
 
-int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err)
+int gpu_host_scratch(struct gpu *g, size_t n, float **room, struct cairn_error *err)
 {
     struct host *h = g->state;
     if (n > h->n_room) {
@@ -285,7 +285,7 @@ int gpu_host_room(struct gpu *g, size_t n, float **room, struct cairn_error *err
     return 0;
 }
 
-size_t gpu_host_room_size(const struct gpu *g)
+size_t gpu_host_scratch_size(const struct gpu *g)
 {
     const struct host *h = g->state;
     return h->n_room;
@@ -294,7 +294,7 @@ size_t gpu_host_room_size(const struct gpu *g)
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context)
 {
     struct host *h = g->state;
-    crew_run(h->crew, pieces, fn, context);
+    cpu_threads_run(h->cpu_threads, pieces, fn, context);
 }
 
 const struct gpu_backend gpu_host = {

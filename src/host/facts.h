@@ -106,7 +106,7 @@ struct gpu_facts {
     struct problems problems;
 };
 
-struct param {
+struct module_param {
     const char *module, *name, *value, *from;
 };
 
@@ -119,7 +119,7 @@ struct host_facts {
     enum tri amdgpu_loaded, kfd_present; /* kfd_present: the topology directory is there */
     bool kfd_masked;                     /* some node's files answered EPERM: a container hides GPUs */
     bool kfd_unreadable;                 /* some node's files did not read for another reason */
-    struct param *params; /* of amdgpu, ttm and amdttm: what is live, or what the command line says */
+    struct module_param *params; /* of amdgpu, ttm and amdttm: what is live, or what the command line says */
     size_t n_params;
     struct num memory_total_bytes, memory_available_bytes;
     struct num swap_total_bytes, zram_bytes; /* zram: the part of swap that is compressed memory */
@@ -132,7 +132,7 @@ struct host_facts {
     const char *user;   /* NULL in a capture */
 };
 /* NULL when it is not known. */
-const struct param *host_param(const struct host_facts *h, const char *module, const char *name);
+const struct module_param *host_param(const struct host_facts *h, const char *module, const char *name);
 
 /* What is opened beside libamdhip64; NULL: not there. */
 struct rocm_files {

@@ -61,7 +61,7 @@ static void read_os(struct facts *f)
     f->host.ostree = root_exists(&f->root, "/run/ostree-booted");
 }
 
-const struct param *host_param(const struct host_facts *h, const char *module, const char *name)
+const struct module_param *host_param(const struct host_facts *h, const char *module, const char *name)
 {
     for (size_t i = 0; i < h->n_params; i++)
         if (!strcmp(h->params[i].module, module) && !strcmp(h->params[i].name, name))
@@ -95,7 +95,8 @@ static bool read_module(struct facts *f, const char *module, const char *const *
             v.from = "/proc/cmdline";
         }
         if (v.s)
-            *ARENA_PUSH(a, f->host.params, f->host.n_params) = (struct param){ module, *names, v.s, v.from };
+            *ARENA_PUSH(a, f->host.params, f->host.n_params) =
+                (struct module_param){ module, *names, v.s, v.from };
     }
     return loaded;
 }

@@ -123,7 +123,7 @@ void memory_read(struct facts *f)
 
 static struct num param_pages(const struct host_facts *h, const char *module)
 {
-    const struct param *p = host_param(h, module, "pages_limit");
+    const struct module_param *p = host_param(h, module, "pages_limit");
     uint64_t pages;
     /* 0 asks for the default. */
     if (!p || !cairn_parse_u64(p->value, &pages) || !pages || pages > (uint64_t)INT64_MAX / PAGE)
@@ -146,7 +146,7 @@ const char *memory_ttm_module(const struct host_facts *h)
 
 static bool gttsize_is_set(const struct host_facts *h)
 {
-    const struct param *p = host_param(h, "amdgpu", "gttsize");
+    const struct module_param *p = host_param(h, "amdgpu", "gttsize");
     return p && strcmp(p->value, "-1");
 }
 

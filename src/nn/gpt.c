@@ -174,7 +174,7 @@ static struct weights_blocks frozen_blocks(const struct gpt *m)
                                     m->shape.layers };
 }
 
-int gpt_take(struct gpt *m, bool blocks_on_host, struct cairn_error *err)
+int gpt_alloc(struct gpt *m, bool blocks_on_host, struct cairn_error *err)
 {
     struct gpu *g = m->nn->g;
     enum gpu_storage storage = m->nn->storage;
@@ -225,7 +225,7 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
     struct gpt *m;
     if (gpt_new(nn, s, o, &m, err))
         return -1;
-    if (gpt_take(m, o->blocks_on_host, err)) {
+    if (gpt_alloc(m, o->blocks_on_host, err)) {
         gpt_close(m);
         return -1;
     }
@@ -233,7 +233,7 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
     return 0;
 }
 
-void gpt_give(struct gpt *m)
+void gpt_release(struct gpt *m)
 {
     weights_close(&m->weights);
     weights_close(&m->lora.weights);
@@ -246,7 +246,7 @@ void gpt_close(struct gpt *m)
 {
     if (!m)
         return;
-    gpt_give(m);
+    gpt_release(m);
     params_release(&m->params);
     params_release(&m->lora.params);
     free(m);

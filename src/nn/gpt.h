@@ -5,7 +5,7 @@
  * Blocks are x += attention(norm(x)); x += mlp(norm(x)).  Parameters have the names and the layout ([out, in]) of
  * nanoGPT; files of others are for gpt_file.h.  q, k and v of a block are one matrix, one above the other.
  *
- * A model holds weights; a room (gpt_room.h) holds what passes over a batch need. */
+ * A model holds weights; a room (gpt_work.h) holds what passes over a batch need. */
 #ifndef CAIRN_NN_GPT_H
 #define CAIRN_NN_GPT_H
 
@@ -79,8 +79,8 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
 /* The same in two steps: its parameters, for those who ask how much it takes; and their memory. */
 int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
             struct cairn_error *err);
-int gpt_take(struct gpt *m, bool blocks_on_host, struct cairn_error *err);
-void gpt_give(struct gpt *m); /* back */
+int gpt_alloc(struct gpt *m, bool blocks_on_host, struct cairn_error *err);
+void gpt_release(struct gpt *m); /* back */
 void gpt_close(struct gpt *m);
 /* What the weights take of the device and of the host. */
 size_t gpt_bytes(const struct gpt *m, bool blocks_on_host, size_t *host);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a room is made of, for the two files that know: gpt_room.c plans it, gpt_pass.c goes through it. */
+ * What a room is made of, for the two files that know: gpt_work.c plans it, gpt_pass.c goes through it. */
 #ifndef CAIRN_NN_GPT_INSIDE_H
 #define CAIRN_NN_GPT_INSIDE_H
 
-#include "nn/gpt_room.h"
+#include "nn/gpt_work.h"
 
 /* What a block makes on its way, in the storage format but for the statistics. */
 struct kept {
@@ -19,9 +19,9 @@ struct slot {
     float *loss;  /* of each row */
 };
 
-struct gpt_room {
+struct gpt_work {
     struct gpt *m;
-    struct gpt_room_options o;
+    struct gpt_work_options o;
     size_t rows;    /* samples * tokens */
     size_t at_once; /* rows of scores */
     void *memory;
@@ -39,10 +39,10 @@ struct gpt_room {
     /* the way back */
     void *dx, *d_narrow, *d_qkv, *d_wide, *d_wide2;
     float *delta;
-    struct lora_room lora;
+    struct lora_scratch lora;
 };
 
 /* Copies ints to the device by way of *staging, which moves on. */
-int gpt_send(struct gpt_room *r, int *to, int **staging, const int *from, size_t n, struct cairn_error *err);
+int gpt_send(struct gpt_work *r, int *to, int **staging, const int *from, size_t n, struct cairn_error *err);
 
 #endif

@@ -17,13 +17,13 @@ static size_t span_rows(const struct span *s)
 }
 
 /* Row `past` of a tensor of rows. */
-static void *from_row(const struct gpt_room *r, void *p, size_t row, size_t columns)
+static void *from_row(const struct gpt_work *r, void *p, size_t row, size_t columns)
 {
     return p ? (char *)p + row * columns * storage_size(r->m->nn->storage) : NULL;
 }
 
 /* Streams of dropout: one for each pass and place. */
-static struct nn_drop drop_at(const struct gpt_room *r, const struct span *s, size_t layer, int place,
+static struct nn_drop drop_at(const struct gpt_work *r, const struct span *s, size_t layer, int place,
                               float rate)
 {
     enum { PLACES = 16 };
@@ -40,7 +40,7 @@ static float *bias_of(const struct gpt *m, const struct gpt_linear *l)
 }
 
 /* y = x wᵀ + bias [+ residual], with GELU where `before` is given. */
-static int linear(const struct gpt_room *r, const struct span *s, size_t layer, enum gpt_matrix which,
+static int linear(const struct gpt_work *r, const struct span *s, size_t layer, enum gpt_matrix which,
                   const void *x, void *y, void *before, const void *residual, struct cairn_error *err)
 {
     const struct gpt *m = r->m;
@@ -68,7 +68,7 @@ static int linear(const struct gpt_room *r, const struct span *s, size_t layer, 
 }
 
 /* y = x + what the block adds through a matrix. */
-static int add_through(const struct gpt_room *r, const struct span *s, size_t layer, enum gpt_matrix which,
+static int add_through(const struct gpt_work *r, const struct span *s, size_t layer, enum gpt_matrix which,
                        int place, const void *from, const void *x, void *y, struct cairn_error *err)
 {
     struct nn_drop drop = drop_at(r, s, layer, place, r->m->shape.dropout);
@@ -100,14 +100,14 @@ static struct nn_norm norm_args(const struct gpt *m, const struct gpt_norm *n, c
     };
 }
 
-static struct nn_norm block_norm(const struct gpt_room *r, const struct span *s, size_t layer, int which)
+static struct nn_norm block_norm(const struct gpt_work *r, const struct span *s, size_t layer, int which)
 {
     struct kept *k = &r->kept[layer];
     return norm_args(r->m, &r->m->blocks[layer].norm[which], which ? k->middle : r->x[layer], k->norm[which],
                      k->mean[which], k->rstd[which], span_rows(s));
 }
 
-static struct nn_attention attention_of(const struct gpt_room *r, const struct span *s, size_t layer)
+static struct nn_attention attention_of(const struct gpt_work *r, const struct span *s, size_t layer)
 {
     const struct gpt_shape *shape = &r->m->shape;
     return (struct nn_attention){
@@ -123,7 +123,7 @@ static struct nn_attention attention_of(const struct gpt_room *r, const struct s
     };
 }
 
-static int rope(const struct gpt_room *r, const struct nn_attention *a, void *qkv, bool back,
+static int rope(const struct gpt_work *r, const struct nn_attention *a, void *qkv, bool back,
                 struct cairn_error *err)
 {
     size_t at = a->past * (a->size / 2);
@@ -132,7 +132,7 @@ static int rope(const struct gpt_room *r, const struct nn_attention *a, void *qk
     return nn_rope(r->m->nn, a, qkv, r->m->rope_cos + at, r->m->rope_sin + at, back, err);
 }
 
-static int mlp(const struct gpt_room *r, const struct span *s, size_t layer, struct cairn_error *err)
+static int mlp(const struct gpt_work *r, const struct span *s, size_t layer, struct cairn_error *err)
 {
     const struct kept *k = &r->kept[layer];
     if (!r->m->shape.swiglu)
@@ -145,7 +145,7 @@ static int mlp(const struct gpt_room *r, const struct span *s, size_t layer, str
 }
 
 /* From x[layer] to `middle`, to what goes into the last matrix. */
-static int block_inside(const struct gpt_room *r, const struct span *s, size_t layer, struct cairn_error *err)
+static int block_inside(const struct gpt_work *r, const struct span *s, size_t layer, struct cairn_error *err)
 {
     const struct kept *k = &r->kept[layer];
     struct nn *nn = r->m->nn;
@@ -161,7 +161,7 @@ static int block_inside(const struct gpt_room *r, const struct span *s, size_t l
     return nn_norm(nn, &second, err) || mlp(r, s, layer, err) ? -1 : 0;
 }
 
-static int blocks_forward(const struct gpt_room *r, const struct span *s, struct cairn_error *err)
+static int blocks_forward(const struct gpt_work *r, const struct span *s, struct cairn_error *err)
 {
     const struct weights *w = &r->m->weights;
     struct gpu_stream *stream = r->m->nn->stream;
@@ -181,7 +181,7 @@ static void *table(const struct gpt *m, size_t index)
     return p;
 }
 
-static int embed(const struct gpt_room *r, const struct span *s, const int *ids, struct cairn_error *err)
+static int embed(const struct gpt_work *r, const struct span *s, const int *ids, struct cairn_error *err)
 {
     const struct gpt *m = r->m;
     const void *positions = m->shape.rope ? NULL : from_row(r, table(m, m->wpe), s->past, m->shape.width);
@@ -193,13 +193,13 @@ static int embed(const struct gpt_room *r, const struct span *s, const int *ids,
     return nn_dropout(m->nn, r->x[0], r->x[0], span_rows(s) * m->shape.width, &drop, err);
 }
 
-static struct nn_norm last_norm(const struct gpt_room *r, size_t rows)
+static struct nn_norm last_norm(const struct gpt_work *r, size_t rows)
 {
     return norm_args(r->m, &r->m->norm, r->x[r->m->shape.layers], r->last, r->last_mean, r->last_rstd, rows);
 }
 
 /* The scores of `rows` tokens from `first`. */
-static int score(const struct gpt_room *r, size_t first, size_t rows, struct cairn_error *err)
+static int score(const struct gpt_work *r, size_t first, size_t rows, struct cairn_error *err)
 {
     struct nn_linear args = {
         .x = from_row(r, r->last, first, r->m->shape.width),
@@ -213,7 +213,7 @@ static int score(const struct gpt_room *r, size_t first, size_t rows, struct cai
     return nn_linear(r->m->nn, &args, err);
 }
 
-static int forward(const struct gpt_room *r, const struct span *s, const int *ids, struct cairn_error *err)
+static int forward(const struct gpt_work *r, const struct span *s, const int *ids, struct cairn_error *err)
 {
     struct nn_norm last = last_norm(r, span_rows(s));
     if (embed(r, s, ids, err) || blocks_forward(r, s, err))
@@ -240,7 +240,7 @@ static float *grad_matrix(const struct gpt *m, const struct weights *grads, size
 
 /* From dy to the gradients of a matrix, its bias, its pairs and x; behind GELU, of what that was given (`before`, else NULL).
  * What pairs add to the gradient of x has to be there before GELU's slope. */
-static int linear_back(const struct gpt_room *r, const struct span *s, size_t layer, enum gpt_matrix which,
+static int linear_back(const struct gpt_work *r, const struct span *s, size_t layer, enum gpt_matrix which,
                        const void *dy, const void *x, const void *before, void *dx, bool add,
                        const struct weights *grads, struct cairn_error *err)
 {
@@ -277,7 +277,7 @@ static int norm_back(const struct gpt *m, const struct nn_norm *n, const struct 
 }
 
 /* The gradient of what a block added, behind its dropout. */
-static int through_dropout(const struct gpt_room *r, const struct span *s, size_t layer, int place,
+static int through_dropout(const struct gpt_work *r, const struct span *s, size_t layer, int place,
                            const void **d, struct cairn_error *err)
 {
     struct nn_drop drop = drop_at(r, s, layer, place, r->m->shape.dropout);
@@ -288,7 +288,7 @@ static int through_dropout(const struct gpt_room *r, const struct span *s, size_
     return nn_dropout(r->m->nn, r->branch, r->dx, span_rows(s) * r->m->shape.width, &drop, err);
 }
 
-static int mlp_back(const struct gpt_room *r, const struct span *s, size_t layer, const struct weights *grads,
+static int mlp_back(const struct gpt_work *r, const struct span *s, size_t layer, const struct weights *grads,
                     struct cairn_error *err)
 {
     const struct kept *k = &r->kept[layer];
@@ -308,7 +308,7 @@ static int mlp_back(const struct gpt_room *r, const struct span *s, size_t layer
     return norm_back(r->m, &norm, &r->m->blocks[layer].norm[1], r->d_narrow, r->dx, true, grads, err);
 }
 
-static int attention_back(const struct gpt_room *r, const struct span *s, size_t layer,
+static int attention_back(const struct gpt_work *r, const struct span *s, size_t layer,
                           const struct weights *grads, struct cairn_error *err)
 {
     const struct kept *k = &r->kept[layer];
@@ -326,7 +326,7 @@ static int attention_back(const struct gpt_room *r, const struct span *s, size_t
 }
 
 /* Loss of every row; on the way back also the gradients of the head and of what went into it. */
-static int head(struct gpt_room *r, const struct gpt_pass *p, const struct weights *grads,
+static int head(struct gpt_work *r, const struct gpt_pass *p, const struct weights *grads,
                 struct cairn_error *err)
 {
     const struct gpt *m = r->m;
@@ -356,7 +356,7 @@ static int head(struct gpt_room *r, const struct gpt_pass *p, const struct weigh
     return 0;
 }
 
-static int embed_back(const struct gpt_room *r, const struct span *s, const struct weights *grads,
+static int embed_back(const struct gpt_work *r, const struct span *s, const struct weights *grads,
                       struct cairn_error *err)
 {
     const struct gpt *m = r->m;
@@ -376,7 +376,7 @@ static int embed_back(const struct gpt_room *r, const struct span *s, const stru
                              r->position_members, r->o.tokens, r->rows, width, m->shape.context, err);
 }
 
-static int backward(const struct gpt_room *r, const struct span *s, const struct weights *grads,
+static int backward(const struct gpt_work *r, const struct span *s, const struct weights *grads,
                     struct cairn_error *err)
 {
     struct nn_norm last = last_norm(r, r->rows);
@@ -397,7 +397,7 @@ static int backward(const struct gpt_room *r, const struct span *s, const struct
 
 /* ---- passes ---- */
 
-int gpt_run(struct gpt_room *r, const struct gpt_pass *p, const struct weights *grads,
+int gpt_run(struct gpt_work *r, const struct gpt_pass *p, const struct weights *grads,
             struct cairn_error *err)
 {
     assert(!grads || r->o.train);
@@ -407,7 +407,7 @@ int gpt_run(struct gpt_room *r, const struct gpt_pass *p, const struct weights *
     return grads ? backward(r, &s, grads, err) : 0;
 }
 
-int gpt_loss(struct gpt_room *r, size_t slot, double *sum, size_t *targets, struct cairn_error *err)
+int gpt_loss(struct gpt_work *r, size_t slot, double *sum, size_t *targets, struct cairn_error *err)
 {
     float *losses = r->losses + slot * r->rows;
     struct nn *nn = r->m->nn;
@@ -422,7 +422,7 @@ int gpt_loss(struct gpt_room *r, size_t slot, double *sum, size_t *targets, stru
 }
 
 /* Numbers in the storage format, rows of `kept` of which `columns` are wanted. */
-static int fetch(const struct gpt_room *r, const void *from, size_t rows, size_t columns, size_t kept,
+static int fetch(const struct gpt_work *r, const void *from, size_t rows, size_t columns, size_t kept,
                  float *into, struct cairn_error *err)
 {
     struct nn *nn = r->m->nn;
@@ -440,7 +440,7 @@ static int fetch(const struct gpt_room *r, const void *from, size_t rows, size_t
     return 0;
 }
 
-int gpt_next(struct gpt_room *r, const int *ids, size_t tokens, size_t past, float *scores,
+int gpt_next(struct gpt_work *r, const int *ids, size_t tokens, size_t past, float *scores,
              struct cairn_error *err)
 {
     assert(r->o.samples == 1 && !r->o.train && tokens > 0);
@@ -454,7 +454,7 @@ int gpt_next(struct gpt_room *r, const int *ids, size_t tokens, size_t past, flo
     return fetch(r, r->scores, 1, r->m->shape.vocab, r->m->vocab_kept, scores, err);
 }
 
-int gpt_scores(struct gpt_room *r, float *scores, struct cairn_error *err)
+int gpt_scores(struct gpt_work *r, float *scores, struct cairn_error *err)
 {
     size_t vocab = r->m->shape.vocab;
     for (size_t first = 0; first < r->rows; first += r->at_once) {
@@ -466,7 +466,7 @@ int gpt_scores(struct gpt_room *r, float *scores, struct cairn_error *err)
     return 0;
 }
 
-int gpt_between(struct gpt_room *r, size_t block, bool before_mlp, float *out, struct cairn_error *err)
+int gpt_between(struct gpt_work *r, size_t block, bool before_mlp, float *out, struct cairn_error *err)
 {
     size_t width = r->m->shape.width;
     return fetch(r, before_mlp ? r->kept[block].middle : r->x[block], r->rows, width, width, out, err);

@@ -42,7 +42,7 @@ void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t
               size_t in);
 
 /* Room for a pass over so many rows. */
-struct lora_room {
+struct lora_scratch {
     void *dropped;            /* rows × most_in twice, where there is dropout */
     void *small, *small_back; /* rows × rank */
 };
@@ -50,7 +50,7 @@ struct lora_room {
 struct lora_call {
     const struct lora *lora;
     const struct lora_site *site;
-    const struct lora_room *room;
+    const struct lora_scratch *room;
     const struct nn_drop *drop; /* rate 0: none */
     const void *x;
     size_t rows, in, out;

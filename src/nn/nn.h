@@ -122,7 +122,7 @@ int nn_dropout(struct nn *nn, void *y, const void *x, size_t n, const struct nn_
 /* y = table[ids] + positions[row % n_positions]; positions may be NULL. */
 int nn_embedding(struct nn *nn, void *y, const void *table, const void *positions, const int *ids,
                  size_t rows, size_t columns, size_t limit, size_t n_positions, struct cairn_error *err);
-/* dtable[id] += the rows of dy that have it, by lists on the device (gpu/lists.h). */
+/* dtable[id] += the rows of dy that have it, by lists on the device (gpu/id_index.h). */
 int nn_embedding_back(struct nn *nn, float *dtable, const void *dy, const int *ids, const int *first,
                       const int *members, size_t lists, size_t rows, size_t columns, size_t limit,
                       struct cairn_error *err);

@@ -2,7 +2,7 @@
 #include "nn/param_file.h"
 #include "base/thread.h"
 #include "nn/param_load.h"
-#include "nn/param_sheet.h"
+#include "nn/param_layout.h"
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ struct writing {
 
 static int refuse_numbers(const struct writing *w, const float *numbers, size_t n, struct cairn_error *err)
 {
-    if (!sheet_is_finite(numbers, DTYPE_F32, n))
+    if (!param_layout_is_finite(numbers, DTYPE_F32, n))
         return cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that are not finite", w->tensor->name);
     cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that %s cannot hold", w->tensor->name,
                dtype_name(w->dtype));
@@ -70,20 +70,20 @@ static int write_piece(void *context, size_t piece, struct cairn_error *err)
 {
     const struct writing *w = context;
     const struct param_tensor *t = w->tensor;
-    struct sheet s = sheet_of(t);
-    size_t first = piece * sheet_piece_rows(s), most = sheet_piece_rows(s);
+    struct param_layout s = param_layout_of(t);
+    size_t first = piece * param_layout_piece_rows(s), most = param_layout_piece_rows(s);
     size_t rows = s.rows - first < most ? s.rows - first : most, n = rows * s.columns;
     size_t size = dtype_size(w->dtype);
     CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
     CLEANUP(mem_free) void *bytes = malloc(n * size);
     if (!bytes || (t->turned && !turned))
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
-    const float *from = w->numbers + sheet_start(t) + (t->turned ? first : first * s.columns);
+    const float *from = w->numbers + param_layout_start(t) + (t->turned ? first : first * s.columns);
     if (t->turned)
-        sheet_turn(turned, s.columns, from, t->param->columns, t->rows, rows);
+        param_layout_transpose(turned, s.columns, from, t->param->columns, t->rows, rows);
     from = t->turned ? turned : from;
     dtype_convert(bytes, w->dtype, from, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    if (!sheet_is_finite(bytes, w->dtype, n))
+    if (!param_layout_is_finite(bytes, w->dtype, n))
         return refuse_numbers(w, from, n, err);
     return st_writer_put(w->writer, w->index, first * s.columns * size, bytes, n * size, err);
 }
@@ -92,7 +92,7 @@ static int write_param(const struct param_tensors *t, size_t at, size_t n, const
                        const struct param_getter *getter, struct writing w, struct cairn_error *err)
 {
     const struct param *p = t->list[at].param;
-    CLEANUP(mem_free) float *numbers = param_room(p, err);
+    CLEANUP(mem_free) float *numbers = param_alloc(p, err);
     if (!numbers ||
         (getter ? getter->get(getter->context, p, numbers, err) : weights_get(weights, p, numbers, err)))
         return -1;
@@ -100,7 +100,7 @@ static int write_param(const struct param_tensors *t, size_t at, size_t n, const
     for (size_t i = at; i < at + n; i++) {
         w.tensor = &t->list[i];
         w.index = i;
-        if (parallel_for(sheet_pieces(sheet_of(w.tensor)), 0, write_piece, &w, err))
+        if (parallel_for(param_layout_pieces(param_layout_of(w.tensor)), 0, write_piece, &w, err))
             return -1;
     }
     return 0;
@@ -111,13 +111,13 @@ static struct st_tensor *header_of(const struct param_tensors *t, enum dtype dty
     struct st_tensor *list = ARENA_NEW(a, struct st_tensor, t->n);
     for (size_t i = 0; i < t->n; i++) {
         uint64_t *shape = ARENA_NEW(a, uint64_t, 2);
-        struct sheet s = sheet_of(&t->list[i]);
+        struct param_layout s = param_layout_of(&t->list[i]);
         list[i] = (struct st_tensor){
             .name = t->list[i].name,
             .dtype = dtype,
             .dtype_text = dtype_safetensors(dtype),
             .shape = shape,
-            .rank = sheet_shape(&t->list[i], shape),
+            .rank = param_layout_shape(&t->list[i], shape),
             .elements = (uint64_t)s.rows * s.columns,
             .bytes = (uint64_t)s.rows * s.columns * dtype_size(dtype),
         };
@@ -166,7 +166,7 @@ static int check_tensor(const struct tensor_source *s, const struct param_tensor
                         const struct st_tensor *found, struct cairn_error *err)
 {
     uint64_t shape[2];
-    int rank = sheet_shape(t, shape);
+    int rank = param_layout_shape(t, shape);
     if (!can_read(found->dtype))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights are read from f32, f16, bf16 and f64",
                           source_path_of(s, found), t->name, found->dtype_text);

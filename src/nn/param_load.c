@@ -2,7 +2,7 @@
 #include "nn/param_load.h"
 #include "base/thread.h"
 #include "gpu/transfer.h"
-#include "nn/param_sheet.h"
+#include "nn/param_layout.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -52,19 +52,19 @@ static int read_piece(void *context, size_t piece, struct cairn_error *err)
 {
     const struct reading *r = context;
     const struct param_tensor *t = r->tensor;
-    struct sheet s = sheet_of(t);
+    struct param_layout s = param_layout_of(t);
     size_t first = piece * r->most, rows = s.rows - first < r->most ? s.rows - first : r->most;
     size_t n = rows * s.columns;
     CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
     if (t->turned && !turned)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
-    float *to = r->numbers + sheet_start(t) + (t->turned ? first : first * s.columns);
+    float *to = r->numbers + param_layout_start(t) + (t->turned ? first : first * s.columns);
     float *into = t->turned ? turned : to;
     if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err) ||
         check_within(r, into, n, err))
         return -1;
     if (t->turned)
-        sheet_turn(to, t->param->columns, turned, s.columns, rows, s.columns);
+        param_layout_transpose(to, t->param->columns, turned, s.columns, rows, s.columns);
     return 0;
 }
 
@@ -87,9 +87,9 @@ struct loading {
 
 static struct reading reading_of(const struct loading *l, size_t i, float *numbers)
 {
-    struct sheet s = sheet_of(&l->tensors[i]);
+    struct param_layout s = param_layout_of(&l->tensors[i]);
     /* A strided tensor is read at once: each piece of it might need all of its storage. */
-    size_t most = is_strided(l->source, l->found[i]) ? s.rows : sheet_piece_rows(s);
+    size_t most = is_strided(l->source, l->found[i]) ? s.rows : param_layout_piece_rows(s);
     return (struct reading){ l->source, &l->tensors[i], l->found[i], numbers, most, l->storage };
 }
 
@@ -101,7 +101,7 @@ static int read_numbers(const struct reading *r, size_t first, size_t n, enum dt
     if (r->found->dtype == to) {
         if (source_read(r->source, r->found, first, n, into, err))
             return -1;
-        return sheet_is_finite(into, to, n) ? 0 : refuse_tensor(r, err);
+        return param_layout_is_finite(into, to, n) ? 0 : refuse_tensor(r, err);
     }
     CLEANUP(mem_free) float *wide = malloc(BLOCK * sizeof(*wide));
     if (!wide)
@@ -122,9 +122,9 @@ static int load_some(void *loading, uint64_t at, size_t n, void *bytes, struct c
     const struct loading *l = loading;
     size_t size = dtype_size(l->to), first = at / size, end = (at + n) / size;
     for (size_t i = 0; i < l->n; i++) {
-        struct sheet s = sheet_of(&l->tensors[i]);
+        struct param_layout s = param_layout_of(&l->tensors[i]);
         struct reading r = reading_of(l, i, NULL);
-        size_t begin = sheet_start(&l->tensors[i]), stop = begin + s.rows * s.columns;
+        size_t begin = param_layout_start(&l->tensors[i]), stop = begin + s.rows * s.columns;
         size_t from = first > begin ? first : begin, to = end < stop ? end : stop;
         if (from < to &&
             read_numbers(&r, from - begin, to - from, l->to, (char *)bytes + (from - first) * size, err))
@@ -138,12 +138,12 @@ static int load_whole(void *loading, uint64_t at, size_t n, void *bytes, struct 
 {
     const struct loading *l = loading;
     (void)at;
-    CLEANUP(mem_free) float *numbers = param_room(l->tensors->param, err);
+    CLEANUP(mem_free) float *numbers = param_alloc(l->tensors->param, err);
     if (!numbers)
         return -1;
     for (size_t i = 0; i < l->n; i++) {
         struct reading r = reading_of(l, i, numbers);
-        for (size_t piece = 0; piece * r.most < sheet_of(r.tensor).rows; piece++)
+        for (size_t piece = 0; piece * r.most < param_layout_of(r.tensor).rows; piece++)
             if (read_piece(&r, piece, err))
                 return -1;
     }
@@ -155,12 +155,12 @@ static int load_whole(void *loading, uint64_t at, size_t n, void *bytes, struct 
 static int load_by_host(const struct loading *l, const struct weights *w, struct cairn_error *err)
 {
     const struct param *p = l->tensors->param;
-    CLEANUP(mem_free) float *numbers = param_room(p, err);
+    CLEANUP(mem_free) float *numbers = param_alloc(p, err);
     if (!numbers)
         return -1;
     for (size_t i = 0; i < l->n; i++) {
         struct reading r = reading_of(l, i, numbers);
-        size_t rows = sheet_of(r.tensor).rows;
+        size_t rows = param_layout_of(r.tensor).rows;
         if (parallel_for((rows + r.most - 1) / r.most, 0, read_piece, &r, err))
             return -1;
     }

@@ -9,7 +9,7 @@
 
 /* Blocks that are on the host, and the piece that was asked for last. */
 struct weights_away {
-    struct belt *belt;
+    struct offload *offload;
     size_t piece;
     char *at; /* of its first number, on the device */
 };
@@ -45,9 +45,9 @@ static size_t block_bytes(const struct weights_blocks *b, enum gpu_storage stora
     return b->numbers * kind_size(storage, b->kind);
 }
 
-static struct belt_array belt_array(const struct weights_blocks *b, enum gpu_storage storage)
+static struct offload_array offload_array(const struct weights_blocks *b, enum gpu_storage storage)
 {
-    return (struct belt_array){ b->pieces * block_bytes(b, storage), block_bytes(b, storage) };
+    return (struct offload_array){ b->pieces * block_bytes(b, storage), block_bytes(b, storage) };
 }
 
 /* The parts of a struct weights: where the pointer is, and how long. */
@@ -73,11 +73,11 @@ static void list_parts(struct weights *w, const struct params *p, struct part pa
 
 static int open_away(struct weights *w, struct cairn_error *err)
 {
-    struct belt_array array = belt_array(&w->blocks, w->storage);
+    struct offload_array array = offload_array(&w->blocks, w->storage);
     struct weights_away *away = calloc(1, sizeof(*away));
     if (!away)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    if (belt_open(w->g, &array, 1, &away->belt, err)) {
+    if (offload_open(w->g, &array, 1, &away->offload, err)) {
         free(away);
         return -1;
     }
@@ -88,7 +88,7 @@ static int open_away(struct weights *w, struct cairn_error *err)
 static void close_away(struct weights *w)
 {
     if (w->away)
-        belt_close(w->away->belt);
+        offload_close(w->away->offload);
     free(w->away);
     w->away = NULL;
 }
@@ -96,7 +96,7 @@ static void close_away(struct weights *w)
 static int open_all(struct weights *w, const struct params *p, bool on_host, struct cairn_error *err)
 {
     struct part parts[PARTS];
-    if (on_host && w->blocks.pieces && (open_away(w, err) || belt_ready(w->away->belt, err)))
+    if (on_host && w->blocks.pieces && (open_away(w, err) || offload_ready(w->away->offload, err)))
         return -1;
     list_parts(w, p, parts);
     for (int i = 0; i < PARTS; i++)
@@ -156,9 +156,9 @@ size_t weights_size(const struct params *p, enum gpu_storage storage)
 size_t weights_size_away(const struct params *p, enum gpu_storage storage, const struct weights_blocks *b,
                          size_t *host)
 {
-    struct belt_array array = belt_array(b, storage);
-    *host = belt_host_bytes(&array, 1);
-    return weights_size(p, storage) - array.bytes + belt_device_bytes(&array, 1);
+    struct offload_array array = offload_array(b, storage);
+    *host = offload_host_bytes(&array, 1);
+    return weights_size(p, storage) - array.bytes + offload_device_bytes(&array, 1);
 }
 
 int weights_clear(const struct weights *w, const struct params *p, struct gpu_stream *s,
@@ -177,14 +177,14 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
 
 static int to_host(struct weights *w, struct cairn_error *err)
 {
-    size_t bytes = belt_array(&w->blocks, w->storage).bytes;
+    size_t bytes = offload_array(&w->blocks, w->storage).bytes;
     if (open_away(w, err))
         return -1;
     struct transfer_part part = {
         .device = w->on_device,
         .bytes = bytes,
         .move = transfer_move_into,
-        .context = belt_home(w->away->belt, 0),
+        .context = offload_host(w->away->offload, 0),
     };
     if (transfer_down(gpu_transfer(w->g), &part, 1, NULL, err)) {
         close_away(w);
@@ -192,21 +192,21 @@ static int to_host(struct weights *w, struct cairn_error *err)
     }
     gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
     w->on_device = NULL;
-    return belt_ready(w->away->belt, err);
+    return offload_ready(w->away->offload, err);
 }
 
 static int to_device(struct weights *w, struct cairn_error *err)
 {
-    size_t bytes = belt_array(&w->blocks, w->storage).bytes;
+    size_t bytes = offload_array(&w->blocks, w->storage).bytes;
     if (gpu_alloc(w->g, GPU_MEM_DEVICE, bytes, &w->on_device, err))
         return -1;
     struct transfer_part part = {
         .device = w->on_device,
         .bytes = bytes,
         .move = transfer_move_from,
-        .context = belt_home(w->away->belt, 0),
+        .context = offload_host(w->away->offload, 0),
     };
-    if (belt_rest(w->away->belt, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, err)) {
+    if (offload_rest(w->away->offload, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, err)) {
         gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
         w->on_device = NULL;
         return -1;
@@ -225,10 +225,10 @@ int weights_move_blocks(struct weights *w, bool host, struct cairn_error *err)
 int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, size_t next,
                  struct cairn_error *err)
 {
-    void *at[BELT_ARRAYS];
+    void *at[OFFLOAD_ARRAYS];
     if (!w->away)
         return 0;
-    if (belt_get(w->away->belt, piece, s, at, err) || belt_send(w->away->belt, next, err))
+    if (offload_get(w->away->offload, piece, s, at, err) || offload_send(w->away->offload, next, err))
         return -1;
     w->away->piece = piece;
     w->away->at = at[0];
@@ -237,7 +237,7 @@ int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, si
 
 int weights_passed(const struct weights *w, struct gpu_stream *s, size_t piece, struct cairn_error *err)
 {
-    return w->away ? belt_done(w->away->belt, piece, s, false, err) : 0;
+    return w->away ? offload_done(w->away->offload, piece, s, false, err) : 0;
 }
 
 /* Which piece a parameter is in, and where there; false: in none. */
@@ -258,7 +258,7 @@ static void *home_of(const struct weights *w, const struct param *p, bool *on_ho
     size_t piece, number, size = kind_size(w->storage, p->kind), at = p->at;
     *on_host = false;
     if (find_block(w, p, &piece, &number)) {
-        char *base = w->away ? belt_home(w->away->belt, 0) : w->on_device;
+        char *base = w->away ? offload_host(w->away->offload, 0) : w->on_device;
         *on_host = w->away != NULL;
         return base + (piece * b->numbers + number) * size;
     }
@@ -414,7 +414,7 @@ int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct p
 
 int weights_change(const struct weights *w, struct cairn_error *err)
 {
-    return w->away ? belt_rest(w->away->belt, err) : 0;
+    return w->away ? offload_rest(w->away->offload, err) : 0;
 }
 
 void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host)

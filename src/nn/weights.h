@@ -7,7 +7,7 @@
 #ifndef CAIRN_NN_WEIGHTS_H
 #define CAIRN_NN_WEIGHTS_H
 
-#include "gpu/belt.h"
+#include "gpu/offload.h"
 #include "nn/params.h"
 #include "tensor/dtype.h"
 

@@ -20,7 +20,7 @@ struct curve curve_of(const struct series *s, enum metric which, double unit)
 {
     struct curve c = { new_doubles(s->n), new_doubles(s->n), 0 };
     for (size_t i = 0; i < s->n; i++)
-        if (measure_has(&s->point[i], which)) {
+        if (step_record_has(&s->point[i], which)) {
             c.step[c.n] = (double)s->point[i].step;
             c.value[c.n++] = s->point[i].value[which] / unit;
         }

@@ -358,7 +358,7 @@ static double most_memory(const struct plot *q)
     double most = 0;
     for (size_t i = 0; i < q->n; i++)
         for (size_t k = 0; k < ARRAY_LEN(memory_lines); k++) {
-            const struct measure *m = series_most(q->runs[i].series, memory_lines[k].metric);
+            const struct step_record *m = series_most(q->runs[i].series, memory_lines[k].metric);
             if (m && shows(q, i, memory_lines[k].metric))
                 most = fmax(most, m->value[memory_lines[k].metric]);
         }

@@ -183,7 +183,7 @@ static void read_tail(const char *log, struct run_row *row)
     if (series_read_tail(log, TAIL_BYTES, &s, &ignored) || !s.n)
         return;
     row->done = s.point[s.n - 1].step;
-    const struct measure *last = series_last(&s, METRIC_LOSS);
+    const struct step_record *last = series_last(&s, METRIC_LOSS);
     row->has_loss = last != NULL;
     row->loss = last ? last->value[METRIC_LOSS] : 0;
 }

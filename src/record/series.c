@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int add_point(struct series *s, const struct measure *m, struct cairn_error *err)
+static int add_point(struct series *s, const struct step_record *m, struct cairn_error *err)
 {
     if (s->n == s->room) {
         size_t room = s->room ? 2 * s->room : 256;
-        struct measure *bigger = realloc(s->point, room * sizeof(*bigger));
+        struct step_record *bigger = realloc(s->point, room * sizeof(*bigger));
         if (!bigger)
             return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu steps", room);
         s->point = bigger;
@@ -21,19 +21,19 @@ static int add_point(struct series *s, const struct measure *m, struct cairn_err
     return 0;
 }
 
-static void merge(struct measure *into, const struct measure *m)
+static void merge(struct step_record *into, const struct step_record *m)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (measure_has(m, i))
-            measure_set(into, i, m->value[i]);
+        if (step_record_has(m, i))
+            step_record_set(into, i, m->value[i]);
     into->event = m->event ? m->event : into->event;
 }
 
 static int take_line(struct series *s, const char *line, size_t len, struct cairn_error *err)
 {
     struct cairn_error ignored = { 0 };
-    struct measure m;
-    if (measure_parse(line, len, &m, &ignored)) {
+    struct step_record m;
+    if (step_record_parse(line, len, &m, &ignored)) {
         s->bad_lines++;
         return 0;
     }
@@ -111,22 +111,22 @@ void series_release(struct series *s)
     *s = (struct series){ 0 };
 }
 
-const struct measure *series_last(const struct series *s, enum metric which)
+const struct step_record *series_last(const struct series *s, enum metric which)
 {
     for (size_t i = s->n; i-- > 0;)
-        if (measure_has(&s->point[i], which))
+        if (step_record_has(&s->point[i], which))
             return &s->point[i];
     return NULL;
 }
 
-static bool is_number(const struct measure *m, enum metric which)
+static bool is_number(const struct step_record *m, enum metric which)
 {
-    return measure_has(m, which) && isfinite(m->value[which]);
+    return step_record_has(m, which) && isfinite(m->value[which]);
 }
 
-static const struct measure *extreme(const struct series *s, enum metric which, double sign)
+static const struct step_record *extreme(const struct series *s, enum metric which, double sign)
 {
-    const struct measure *best = NULL;
+    const struct step_record *best = NULL;
     for (size_t i = 0; i < s->n; i++)
         if (is_number(&s->point[i], which) &&
             (!best || sign * s->point[i].value[which] < sign * best->value[which]))
@@ -134,12 +134,12 @@ static const struct measure *extreme(const struct series *s, enum metric which, 
     return best;
 }
 
-const struct measure *series_least(const struct series *s, enum metric which)
+const struct step_record *series_least(const struct series *s, enum metric which)
 {
     return extreme(s, which, 1);
 }
 
-const struct measure *series_most(const struct series *s, enum metric which)
+const struct step_record *series_most(const struct series *s, enum metric which)
 {
     return extreme(s, which, -1);
 }

@@ -6,10 +6,10 @@
 #ifndef CAIRN_RECORD_SERIES_H
 #define CAIRN_RECORD_SERIES_H
 
-#include "record/measure.h"
+#include "record/step_record.h"
 
 struct series {
-    struct measure *point; /* as measure_parse gives them; note is NULL */
+    struct step_record *point; /* as step_record_parse gives them; note is NULL */
     size_t n, room;
     size_t bad_lines;
 };
@@ -21,10 +21,10 @@ int series_read_tail(const char *path, uint64_t bytes, struct series *out, struc
 void series_release(struct series *s);
 
 /* The last point that has this metric; NULL if none has. */
-const struct measure *series_last(const struct series *s, enum metric which);
+const struct step_record *series_last(const struct series *s, enum metric which);
 /* The point where it is least; points without a number do not count. */
-const struct measure *series_least(const struct series *s, enum metric which);
-const struct measure *series_most(const struct series *s, enum metric which);
+const struct step_record *series_least(const struct series *s, enum metric which);
+const struct step_record *series_most(const struct series *s, enum metric which);
 /* The first point from `from` on that has an event; n if there is none. */
 size_t series_next_event(const struct series *s, size_t from);
 /* The mean of those that are numbers; NaN if none is. */

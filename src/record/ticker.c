@@ -69,21 +69,21 @@ static void add_loss_text(struct str *out, const char *name, double v)
     str_addf(out, size < 1e6 ? "  %s %.*f" : "  %s %.*g", name, digits, v);
 }
 
-static void add_speed(struct str *out, const struct measure *m)
+static void add_speed(struct str *out, const struct step_record *m)
 {
-    if (measure_has(m, METRIC_TOKENS_PER_S) && m->value[METRIC_TOKENS_PER_S] >= 0) {
+    if (step_record_has(m, METRIC_TOKENS_PER_S) && m->value[METRIC_TOKENS_PER_S] >= 0) {
         str_add(out, "  ");
         add_grouped(out, m->value[METRIC_TOKENS_PER_S]);
         str_add(out, " tok/s");
-    } else if (measure_has(m, METRIC_S_PER_IT)) {
+    } else if (step_record_has(m, METRIC_S_PER_IT)) {
         str_addf(out, "  %.2f s/it", m->value[METRIC_S_PER_IT]);
     }
 }
 
-static void add_memory(struct str *out, const struct measure *m)
+static void add_memory(struct str *out, const struct step_record *m)
 {
     double mib = m->value[METRIC_MEM_ALLOCATED] / (1 << 20);
-    if (measure_has(m, METRIC_MEM_ALLOCATED))
+    if (step_record_has(m, METRIC_MEM_ALLOCATED))
         str_addf(out, mib < 1024 ? "  mem %.0f MiB" : "  mem %.1f GiB", mib < 1024 ? mib : mib / 1024);
 }
 
@@ -110,11 +110,11 @@ static void add_spark(struct str *out, const struct ticker *t, int width)
 void ticker_text(const struct ticker *t, double seconds, int width, char buf[TICKER_LINE])
 {
     CLEANUP(str_release) struct str line = { 0 };
-    const struct measure *m = &t->last;
+    const struct step_record *m = &t->last;
     str_addf(&line, "step %" PRIu64 "/%" PRIu64, m->step, t->total);
-    if (measure_has(m, METRIC_LOSS))
+    if (step_record_has(m, METRIC_LOSS))
         add_loss_text(&line, "loss", m->value[METRIC_LOSS]);
-    if (measure_has(m, METRIC_VAL_LOSS))
+    if (step_record_has(m, METRIC_VAL_LOSS))
         add_loss_text(&line, "val", m->value[METRIC_VAL_LOSS]);
     add_speed(&line, m);
     add_memory(&line, m);
@@ -139,21 +139,21 @@ static void show(struct ticker *t, double at)
 }
 
 /* Figures that not every step has are kept from the last that had them. */
-static void remember(struct ticker *t, const struct measure *m)
+static void remember(struct ticker *t, const struct step_record *m)
 {
     t->last.step = m->step;
     t->last.event = t->last.note = NULL;
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (measure_has(m, i))
-            measure_set(&t->last, i, m->value[i]);
+        if (step_record_has(m, i))
+            step_record_set(&t->last, i, m->value[i]);
 }
 
-void ticker_step(struct ticker *t, const struct measure *m)
+void ticker_step(struct ticker *t, const struct step_record *m)
 {
     if (!t->out)
         return;
     remember(t, m);
-    if (measure_has(m, METRIC_LOSS))
+    if (step_record_has(m, METRIC_LOSS))
         add_loss(t, m->value[METRIC_LOSS]);
     double at = clock_s();
     if (t->shown < 0) { /* the first step also makes everything ready, and tells nothing of the others */

@@ -9,7 +9,7 @@
 #define CAIRN_RECORD_TICKER_H
 
 #include "base/cleanup.h"
-#include "record/measure.h"
+#include "record/step_record.h"
 #include <stdio.h>
 
 enum { TICKER_BINS = 24, TICKER_LINE = 256 };
@@ -21,13 +21,13 @@ struct ticker {
     double started, shown;   /* monotonic seconds; shown is negative before the first line */
     double bin[TICKER_BINS]; /* means of the loss over equal stretches, the last one growing */
     size_t bins, per_bin, in_bin;
-    struct measure last;
+    struct step_record last;
     uint64_t shown_step;
 };
 
 /* total is the last step of the run. */
 void ticker_start(struct ticker *t, FILE *out, uint64_t total);
-void ticker_step(struct ticker *t, const struct measure *m);
+void ticker_step(struct ticker *t, const struct step_record *m);
 /* Something worth a line of its own; the progress line goes on below it. */
 void ticker_say(struct ticker *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The last line stays. */

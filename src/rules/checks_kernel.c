@@ -231,7 +231,7 @@ struct finding check_page_pool(const struct look *l)
 
 struct finding check_system_mem_limit(const struct look *l)
 {
-    const struct param *p = host_param(&l->facts->host, "amdgpu", "no_system_mem_limit");
+    const struct module_param *p = host_param(&l->facts->host, "amdgpu", "no_system_mem_limit");
     if (!l->gpu)
         return found_skip("no GPU");
     if (!params_known(l))

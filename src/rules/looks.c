@@ -186,7 +186,7 @@ const struct rocm_facts *look_rocm_of(const struct look *l, const char *path, si
 
 bool look_param(const struct look *l, const char *module, const char *name, int64_t *out)
 {
-    const struct param *p = host_param(&l->facts->host, module, name);
+    const struct module_param *p = host_param(&l->facts->host, module, name);
     return p && cairn_parse_i64(p->value, out);
 }
 

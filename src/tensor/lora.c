@@ -53,7 +53,8 @@ static int check_alike(const struct entry *e, enum lora_dialect *dialect, const 
 }
 
 /* A tensor that PEFT keeps as a whole: a trained bias, a module to save, an embedding that was resized. */
-static int read_whole(struct lora *l, struct entry *e, const struct cairn_error *why, struct cairn_error *err)
+static int read_whole(struct lora_file *l, struct entry *e, const struct cairn_error *why,
+                      struct cairn_error *err)
 {
     static const char *const embeddings[] = { "embed_tokens", "lm_head", "wte" };
     const struct adapter_config *c = &l->config;
@@ -71,7 +72,7 @@ static int read_whole(struct lora *l, struct entry *e, const struct cairn_error 
                                l->source.path, e->tensor->name, c->path);
 }
 
-static int read_names(struct lora *l, struct entry *entries, struct cairn_error *err)
+static int read_names(struct lora_file *l, struct entry *entries, struct cairn_error *err)
 {
     for (size_t i = 0; i < l->source.n_tensors; i++) {
         struct cairn_error why = { 0 };
@@ -85,7 +86,8 @@ static int read_names(struct lora *l, struct entry *entries, struct cairn_error 
     return 0;
 }
 
-static int put_part(struct lora *l, struct lora_module *m, const struct entry *e, struct cairn_error *err)
+static int put_part(struct lora_file *l, struct lora_module *m, const struct entry *e,
+                    struct cairn_error *err)
 {
     const struct st_tensor *before = m->part[e->name.part];
     if (before)
@@ -99,7 +101,7 @@ static int put_part(struct lora *l, struct lora_module *m, const struct entry *e
     return 0;
 }
 
-static int group_modules(struct lora *l, const struct entry *entries, struct cairn_error *err)
+static int group_modules(struct lora_file *l, const struct entry *entries, struct cairn_error *err)
 {
     struct arena *a = &l->source.arena;
     for (size_t i = 0; i < l->source.n_tensors; i++) {
@@ -125,7 +127,7 @@ static const struct st_tensor *any_part(const struct lora_module *m)
 }
 
 /* A convolution's matrices are [rank, in, …] and [out, rank, 1, …]: flat, they multiply all the same. */
-static int read_shapes(const struct lora *l, struct lora_module *m, struct cairn_error *err)
+static int read_shapes(const struct lora_file *l, struct lora_module *m, struct cairn_error *err)
 {
     const struct st_tensor *down = m->part[LORA_DOWN], *up = m->part[LORA_UP];
     if (!down || !up)
@@ -172,7 +174,7 @@ static int read_number(const struct tensor_source *s, const struct st_tensor *t,
 }
 
 /* What the configuration says of a module, which must agree with the matrices and with an alpha beside them. */
-static int read_config_scale(struct lora *l, struct lora_module *m, const double *alpha,
+static int read_config_scale(struct lora_file *l, struct lora_module *m, const double *alpha,
                              struct cairn_error *err)
 {
     const struct adapter_config *c = &l->config;
@@ -196,7 +198,7 @@ static int read_config_scale(struct lora *l, struct lora_module *m, const double
     return 0;
 }
 
-static int read_scale(struct lora *l, struct lora_module *m, struct cairn_error *err)
+static int read_scale(struct lora_file *l, struct lora_module *m, struct cairn_error *err)
 {
     const struct st_tensor *part = m->part[LORA_ALPHA];
     double alpha = (double)m->rank;
@@ -211,7 +213,7 @@ static int read_scale(struct lora *l, struct lora_module *m, struct cairn_error 
     return 0;
 }
 
-static int read_module(struct lora *l, struct lora_module *m, struct cairn_error *err)
+static int read_module(struct lora_file *l, struct lora_module *m, struct cairn_error *err)
 {
     const struct st_tensor *bias = m->part[LORA_UP_BIAS];
     bool matrices = m->part[LORA_DOWN] || m->part[LORA_UP] || m->part[LORA_ALPHA] || bias;
@@ -223,7 +225,7 @@ static int read_module(struct lora *l, struct lora_module *m, struct cairn_error
     return 0;
 }
 
-static int read_modules(struct lora *l, struct cairn_error *err)
+static int read_modules(struct lora_file *l, struct cairn_error *err)
 {
     if (!l->source.n_tensors)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: holds no tensors", l->source.path);
@@ -252,7 +254,7 @@ static bool is_foreign(const struct tensor_source *s)
 }
 
 /* What diffusers keeps in the file itself is about the models that its keys begin with. */
-static int read_metadata(struct lora *l, const char *text, struct cairn_error *err)
+static int read_metadata(struct lora_file *l, const char *text, struct cairn_error *err)
 {
     const char *first = l->source.n_tensors ? l->source.tensors[0].name : "", *dot = strchr(first, '.');
     CLEANUP(str_release) struct str prefix = { 0 }, name = { 0 };
@@ -261,7 +263,7 @@ static int read_metadata(struct lora *l, const char *text, struct cairn_error *e
     return adapter_config_parse(&l->config, name.s, text, prefix.s ? prefix.s : "", err);
 }
 
-static int read_config(struct lora *l, const char *path, struct cairn_error *err)
+static int read_config(struct lora_file *l, const char *path, struct cairn_error *err)
 {
     const char *inside = source_meta_find(&l->source, ADAPTER_METADATA);
     l->basis.config_ignored = path && is_foreign(&l->source);
@@ -278,11 +280,11 @@ static int read_config(struct lora *l, const char *path, struct cairn_error *err
     return 0;
 }
 
-int lora_open(struct lora *l, const char *path, struct cairn_error *err)
+int lora_open(struct lora_file *l, const char *path, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *weights, *config;
-    *l = (struct lora){ 0 };
+    *l = (struct lora_file){ 0 };
     if (adapter_find(&a, path, &weights, &config, err) || source_open(&l->source, weights, err))
         return -1;
     if (read_config(l, config, err) || read_modules(l, err)) {
@@ -292,11 +294,11 @@ int lora_open(struct lora *l, const char *path, struct cairn_error *err)
     return 0;
 }
 
-void lora_close(struct lora *l)
+void lora_close(struct lora_file *l)
 {
     source_close(&l->source);
     adapter_config_release(&l->config);
-    *l = (struct lora){ 0 };
+    *l = (struct lora_file){ 0 };
 }
 
 /* An infinity was there before. */

@@ -31,7 +31,7 @@ struct lora_basis {
     char unknown_keys[200]; /* of adapter_config.json, that are set; "": none */
 };
 
-struct lora {
+struct lora_file {
     struct tensor_source source;
     enum lora_dialect dialect;   /* LORA_ANY when no key tells */
     struct lora_module *modules; /* in the order of the file */
@@ -41,14 +41,14 @@ struct lora {
 };
 
 /* path: a file, or the folder of an adapter.  Names and modules belong to l and die with it. */
-int lora_open(struct lora *l, const char *path, struct cairn_error *err);
-void lora_close(struct lora *l); /* accepts a zeroed one; for CLEANUP */
+int lora_open(struct lora_file *l, const char *path, struct cairn_error *err);
+void lora_close(struct lora_file *l); /* accepts a zeroed one; for CLEANUP */
 
 /* Rewrites a file in another dialect.  Where alpha is not 1 per rank, it is folded into the matrices: both times
  * the root of the scale for comfy; all of it into down for diffusers, with powers of two moved to up as diffusers'
  * own reader does.  For musubi it is kept, or written as the rank.  dtype DTYPE_OTHER keeps each tensor's own;
  * alpha is never narrowed.  Order and metadata are carried over, but for the hashes of the old data. */
-struct lora_options {
+struct lora_rewrite {
     enum lora_dialect to;
     enum dtype dtype;
     bool replace;                      /* an existing file may be replaced */
@@ -60,7 +60,7 @@ struct lora_report {
     struct lora_basis basis;
     uint64_t odd; /* values that are NaN or Inf, as they were */
 };
-int lora_convert(const char *in, const char *out, const struct lora_options *o, struct lora_report *report,
+int lora_convert(const char *in, const char *out, const struct lora_rewrite *o, struct lora_report *report,
                  struct cairn_error *err);
 /* Fails, naming the tensor, when a finite number is beyond what the kind can hold: an infinite weight in its place
  * would ruin a model without a word. */

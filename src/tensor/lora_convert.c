@@ -14,8 +14,8 @@ struct part {
 };
 
 struct conversion {
-    const struct lora *lora;
-    const struct lora_options *o;
+    const struct lora_file *lora;
+    const struct lora_rewrite *o;
     struct arena arena;
     struct st_tensor *tensors; /* of the output, with parts beside them */
     struct part *parts;
@@ -217,7 +217,7 @@ static int write_all(struct conversion *c, const char *out, struct cairn_error *
     return st_writer_commit(&w, err);
 }
 
-static int convert_open(const struct lora *l, struct conversion *c, const char *out,
+static int convert_open(const struct lora_file *l, struct conversion *c, const char *out,
                         struct lora_report *report, struct cairn_error *err)
 {
     for (size_t i = 0; i < l->n_modules; i++)
@@ -226,10 +226,10 @@ static int convert_open(const struct lora *l, struct conversion *c, const char *
     return write_all(c, out, err);
 }
 
-int lora_convert(const char *in, const char *out, const struct lora_options *o, struct lora_report *report,
+int lora_convert(const char *in, const char *out, const struct lora_rewrite *o, struct lora_report *report,
                  struct cairn_error *err)
 {
-    CLEANUP(lora_close) struct lora l = { 0 };
+    CLEANUP(lora_close) struct lora_file l = { 0 };
     if (lora_open(&l, in, err))
         return -1;
     *report = (struct lora_report){ .from = l.dialect, .basis = l.basis };

@@ -26,7 +26,7 @@ struct leaf {
 struct plan {
     struct arena arena;
     const struct tensor_source *base;
-    const struct lora *lora;
+    const struct lora_file *lora;
     const struct merge_options *o;
     struct pair *pairs; /* by name */
     size_t n_pairs;
@@ -428,7 +428,7 @@ static int write_file(const struct plan *p, const char *out, struct merge_report
     return 0;
 }
 
-int merge_lora(const struct tensor_source *base, const struct lora *lora, const char *out,
+int merge_lora(const struct tensor_source *base, const struct lora_file *lora, const char *out,
                const struct merge_options *o, struct merge_report *report, struct cairn_error *err)
 {
     CLEANUP(plan_release) struct plan p = { .base = base, .lora = lora, .o = o };

@@ -45,7 +45,7 @@ struct merge_report {
 
 /* Fails before anything is written when a module of the LoRA is not in the base, or has another shape there; and without
  * a file when values become NaN or Inf, unless that is allowed. */
-int merge_lora(const struct tensor_source *base, const struct lora *lora, const char *out,
+int merge_lora(const struct tensor_source *base, const struct lora_file *lora, const char *out,
                const struct merge_options *o, struct merge_report *report, struct cairn_error *err);
 
 #endif

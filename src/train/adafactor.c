@@ -39,7 +39,7 @@ static size_t larger(size_t a, size_t b)
 
 static int open_places(struct optim *o, struct cairn_error *err)
 {
-    struct adafactor_room *a = &o->adafactor;
+    struct adafactor_workspace *a = &o->adafactor;
     CLEANUP(mem_free) long long *places = calloc(2 * o->params->n + 1, sizeof(*places));
     if (!places)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
@@ -51,7 +51,7 @@ static int open_places(struct optim *o, struct cairn_error *err)
         places[2 * a->vectors++ + 1] = (long long)p->columns;
     }
     size_t bytes = (2 * a->vectors + 1) * sizeof(*places);
-    return optim_room(o, bytes, (void **)&a->places, err) ||
+    return optim_workspace(o, bytes, (void **)&a->places, err) ||
                    gpu_upload(o->g, NULL, a->places, places, bytes, err) || gpu_wait(o->g, NULL, err)
                ? -1
                : 0;
@@ -68,10 +68,10 @@ int adafactor_open(struct optim *o, struct cairn_error *err)
         sums = larger(sums, K_PARTS(p->rows, rows_per_part(p->rows)) * p->columns);
         sizes = larger(sizes, 2 * K_ROW_GROUPS(p->rows, p->columns));
     }
-    struct adafactor_room *a = &o->adafactor;
-    return optim_room(o, (sums + 1) * sizeof(float), (void **)&a->sums, err) ||
-                   optim_room(o, (sizes + 1) * sizeof(float), (void **)&a->sizes, err) ||
-                   optim_room(o, USES * sizeof(float), (void **)&a->uses, err) || open_places(o, err)
+    struct adafactor_workspace *a = &o->adafactor;
+    return optim_workspace(o, (sums + 1) * sizeof(float), (void **)&a->sums, err) ||
+                   optim_workspace(o, (sizes + 1) * sizeof(float), (void **)&a->sizes, err) ||
+                   optim_workspace(o, USES * sizeof(float), (void **)&a->uses, err) || open_places(o, err)
                ? -1
                : 0;
 }

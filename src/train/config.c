@@ -16,7 +16,7 @@ struct source {
     bool is_file;
 };
 
-static const char *place_of(struct train_config *c, struct source from, const struct yaml_node *n)
+static const char *place_of(struct job_config *c, struct source from, const struct yaml_node *n)
 {
     return from.is_file ? arena_printf(c->arena, "%s:%d:%d", from.name, n->line, n->column) : from.name;
 }
@@ -37,14 +37,14 @@ static bool is_section(const char *name)
     return false;
 }
 
-const char *config_place(const struct train_config *c, const char *key)
+const char *config_place(const struct job_config *c, const char *key)
 {
     const struct config_key *k = find_key(key);
     assert(k);
     return c->place[k - config_keys];
 }
 
-bool config_is_set(const struct train_config *c, const char *key)
+bool config_is_set(const struct job_config *c, const char *key)
 {
     return config_place(c, key) != NULL;
 }
@@ -101,7 +101,7 @@ static void add_nearest_word(struct str *out, const struct config_key *k, const 
         str_addf(out, "; did you mean %s?", near.best);
 }
 
-static int bad_value(struct train_config *c, const struct config_key *k, struct source from,
+static int bad_value(struct job_config *c, const struct config_key *k, struct source from,
                      const struct yaml_node *n, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str s = { 0 };
@@ -209,7 +209,7 @@ static bool take_scalar(const struct config_key *k, void *at, const struct yaml_
 }
 
 /* A scalar is a list of itself; nothing is a list of nothing. */
-static int take_list(struct train_config *c, const struct config_key *k, struct source from,
+static int take_list(struct job_config *c, const struct config_key *k, struct source from,
                      const struct yaml_node *n, struct cairn_error *err)
 {
     struct config_list list = { 0 };
@@ -224,7 +224,7 @@ static int take_list(struct train_config *c, const struct config_key *k, struct 
     return 0;
 }
 
-static int take(struct train_config *c, const struct config_key *k, struct source from,
+static int take(struct job_config *c, const struct config_key *k, struct source from,
                 const struct yaml_node *n, struct cairn_error *err)
 {
     if (k->type == CONFIG_LIST) {
@@ -296,8 +296,8 @@ static void note_trouble(struct cairn_error *all, const struct cairn_error *one)
         snprintf(all->hint + n, sizeof(all->hint) - n, "\n...");
 }
 
-static void read_key(struct train_config *c, struct source from, const char *section,
-                     const struct yaml_node *n, struct cairn_error *all)
+static void read_key(struct job_config *c, struct source from, const char *section, const struct yaml_node *n,
+                     struct cairn_error *all)
 {
     struct cairn_error one = { 0 };
     const char *name = arena_printf(c->arena, "%s.%s", section, n->key->text);
@@ -306,7 +306,7 @@ static void read_key(struct train_config *c, struct source from, const char *sec
         note_trouble(all, &one);
 }
 
-static void read_section(struct train_config *c, struct source from, const struct yaml_node *n,
+static void read_section(struct job_config *c, struct source from, const struct yaml_node *n,
                          struct cairn_error *all)
 {
     struct cairn_error one = { 0 };
@@ -321,7 +321,7 @@ static void read_section(struct train_config *c, struct source from, const struc
         read_key(c, from, section, k, all);
 }
 
-static int read_sections(struct train_config *c, struct source from, const struct yaml_node *root,
+static int read_sections(struct job_config *c, struct source from, const struct yaml_node *root,
                          struct cairn_error *err)
 {
     c->file = arena_strdup(c->arena, from.name);
@@ -335,7 +335,7 @@ static int read_sections(struct train_config *c, struct source from, const struc
     return all.code ? -1 : 0;
 }
 
-int config_read_text(struct train_config *c, const char *name, const char *text, size_t len,
+int config_read_text(struct job_config *c, const char *name, const char *text, size_t len,
                      struct cairn_error *err)
 {
     struct yaml_node *root;
@@ -344,7 +344,7 @@ int config_read_text(struct train_config *c, const char *name, const char *text,
     return read_sections(c, (struct source){ name, true }, root, err);
 }
 
-int config_read(struct train_config *c, const char *path, struct cairn_error *err)
+int config_read(struct job_config *c, const char *path, struct cairn_error *err)
 {
     struct yaml_node *root;
     if (yaml_read(path, c->arena, &root, err))
@@ -353,7 +353,7 @@ int config_read(struct train_config *c, const char *path, struct cairn_error *er
 }
 
 /* A text is taken as it is, whatever it would mean in YAML. */
-static int set_key(struct train_config *c, const struct config_key *k, const char *option, const char *value,
+static int set_key(struct job_config *c, const struct config_key *k, const char *option, const char *value,
                    struct cairn_error *err)
 {
     bool is_text = k->type == CONFIG_TEXT || k->type == CONFIG_LIST;
@@ -369,7 +369,7 @@ static int set_key(struct train_config *c, const struct config_key *k, const cha
     return take(c, k, from, n, err);
 }
 
-int config_set(struct train_config *c, const char *option, const char *key, const char *value,
+int config_set(struct job_config *c, const char *option, const char *key, const char *value,
                struct cairn_error *err)
 {
     const struct config_key *k = find_key(key);
@@ -380,7 +380,7 @@ int config_set(struct train_config *c, const char *option, const char *key, cons
     return set_key(c, k, arena_strdup(c->arena, option), arena_strdup(c->arena, value), err);
 }
 
-int config_set_pair(struct train_config *c, const char *pair, struct cairn_error *err)
+int config_set_pair(struct job_config *c, const char *pair, struct cairn_error *err)
 {
     const char *equals = strchr(pair, '=');
     CLEANUP(str_release) struct str shown = { 0 };
@@ -391,9 +391,9 @@ int config_set_pair(struct train_config *c, const char *pair, struct cairn_error
     return config_set(c, option, arena_strndup(c->arena, pair, (size_t)(equals - pair)), equals + 1, err);
 }
 
-void config_init(struct train_config *c, struct arena *arena)
+void config_init(struct job_config *c, struct arena *arena)
 {
-    *c = (struct train_config){ .arena = arena, .place = ARENA_NEW(arena, const char *, n_config_keys) };
+    *c = (struct job_config){ .arena = arena, .place = ARENA_NEW(arena, const char *, n_config_keys) };
     for (size_t i = 0; i < n_config_keys; i++) {
         struct cairn_error err;
         int failed = set_key(c, &config_keys[i], "default", config_keys[i].preset, &err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a training job is told: a YAML file and --set in, one checked struct out.
  *
- *     struct train_config c;
+ *     struct job_config c;
  *     config_init(&c, &arena);                                 the defaults
  *     config_read(&c, path, err);                              the file
  *     config_set(&c, "--set train.lr=1e-4", "train.lr", "1e-4", err);   in the order given
@@ -122,7 +122,7 @@ struct config_run {
     const char *dir, *name;
 };
 
-struct train_config {
+struct job_config {
     struct config_model model;
     struct config_lora lora;
     struct config_data data;
@@ -139,38 +139,38 @@ struct train_config {
 };
 
 /* Never fails: the defaults are right. */
-void config_init(struct train_config *c, struct arena *arena);
-int config_read(struct train_config *c, const char *path, struct cairn_error *err);
+void config_init(struct job_config *c, struct arena *arena);
+int config_read(struct job_config *c, const char *path, struct cairn_error *err);
 /* The same for a file's text that is in memory already; name stands for it in messages. */
-int config_read_text(struct train_config *c, const char *name, const char *text, size_t len,
+int config_read_text(struct job_config *c, const char *name, const char *text, size_t len,
                      struct cairn_error *err);
 /* One key by its dotted name.  A list may be written [a, b]; anything else is its only item.  `option` is what the
  * user typed; messages begin with it. */
-int config_set(struct train_config *c, const char *option, const char *key, const char *value,
+int config_set(struct job_config *c, const char *option, const char *key, const char *value,
                struct cairn_error *err);
 /* The argument of --set, "train.lr=1e-4". */
-int config_set_pair(struct train_config *c, const char *pair, struct cairn_error *err);
+int config_set_pair(struct job_config *c, const char *pair, struct cairn_error *err);
 /* Did the file or an option say it?  A name that is not in the table is a bug. */
-bool config_is_set(const struct train_config *c, const char *key);
+bool config_is_set(const struct job_config *c, const char *key);
 /* Where; NULL if nobody did. */
-const char *config_place(const struct train_config *c, const char *key);
+const char *config_place(const struct job_config *c, const char *key);
 
 /* Keys that contradict each other, or that miss.  The shape of the model is looked at by config_fill, as it may
  * come from the files in model.path. */
-int config_check(const struct train_config *c, struct cairn_error *err);
+int config_check(const struct job_config *c, struct cairn_error *err);
 /* Puts numbers where 0 means "work it out" (all but model.vocab), then checks the shape.  To be called once the keys
  * of the shape that are not set were overwritten with what the files in model.path say. */
-int config_fill(struct train_config *c, struct cairn_error *err);
+int config_fill(struct job_config *c, struct cairn_error *err);
 
 /* A file with all keys in the table's order, each with its description; reading it gives the same struct. */
-void config_write(const struct train_config *c, struct str *out);
+void config_write(const struct job_config *c, struct str *out);
 
 enum config_type { CONFIG_INT, CONFIG_REAL, CONFIG_BOOL, CONFIG_WORD, CONFIG_TEXT, CONFIG_LIST };
 
 struct config_key {
     const char *name; /* "train.steps" */
     enum config_type type;
-    size_t at;                /* offset in struct train_config */
+    size_t at;                /* offset in struct job_config */
     const char *preset;       /* the default, as one would write it */
     double least, most;       /* numbers */
     bool above, below;        /* …without least, without most */

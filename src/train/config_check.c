@@ -8,9 +8,9 @@
 #include <string.h>
 
 /* Blames the first of the two that somebody wrote. */
-static int clash(const struct train_config *c, const char *key, const char *other, struct cairn_error *err,
+static int clash(const struct job_config *c, const char *key, const char *other, struct cairn_error *err,
                  const char *fmt, ...) PRINTF_LIKE(5, 6);
-static int clash(const struct train_config *c, const char *key, const char *other, struct cairn_error *err,
+static int clash(const struct job_config *c, const char *key, const char *other, struct cairn_error *err,
                  const char *fmt, ...)
 {
     char text[300];
@@ -26,7 +26,7 @@ static int clash(const struct train_config *c, const char *key, const char *othe
     return cairn_fail(err, CAIRN_EUSAGE, "%s%s%s", place ? place : "", place ? ": " : "", text);
 }
 
-static int check_data(const struct train_config *c, struct cairn_error *err)
+static int check_data(const struct job_config *c, struct cairn_error *err)
 {
     const struct config_data *d = &c->data;
     if (!d->path.n)
@@ -41,7 +41,7 @@ static int check_data(const struct train_config *c, struct cairn_error *err)
     return 0;
 }
 
-static int check_vocab(const struct train_config *c, struct cairn_error *err)
+static int check_vocab(const struct job_config *c, struct cairn_error *err)
 {
     bool bytes = !strcmp(c->data.tokenizer, "bytes"), bpe = !strcmp(c->data.tokenizer, "bpe");
     int64_t least = bytes ? 256 : bpe ? c->data.vocab : 0;
@@ -62,7 +62,7 @@ static bool is_device(const char *name)
            index < 1000;
 }
 
-static int check_train(const struct train_config *c, struct cairn_error *err)
+static int check_train(const struct job_config *c, struct cairn_error *err)
 {
     const struct config_train *t = &c->train;
     if (config_is_set(c, "train.warmup") && t->warmup > t->steps)
@@ -74,7 +74,7 @@ static int check_train(const struct train_config *c, struct cairn_error *err)
     return 0;
 }
 
-static int check_device(const struct train_config *c, struct cairn_error *err)
+static int check_device(const struct job_config *c, struct cairn_error *err)
 {
     if (is_device(c->train.device))
         return 0;
@@ -84,7 +84,7 @@ static int check_device(const struct train_config *c, struct cairn_error *err)
                  "train.device is \"%.60s\"; it must be auto, cpu, hip:N or cuda:N", shown.s ? shown.s : "");
 }
 
-static int check_extras(const struct train_config *c, struct cairn_error *err)
+static int check_extras(const struct job_config *c, struct cairn_error *err)
 {
     if (c->model.quantize != CONFIG_QUANTIZE_NONE && !c->lora.rank)
         return clash(c, "model.quantize", "lora.rank", err,
@@ -104,14 +104,14 @@ static int check_extras(const struct train_config *c, struct cairn_error *err)
     return 0;
 }
 
-int config_check(const struct train_config *c, struct cairn_error *err)
+int config_check(const struct job_config *c, struct cairn_error *err)
 {
     bool bad = check_data(c, err) || check_vocab(c, err) || check_train(c, err) || check_device(c, err) ||
                check_extras(c, err);
     return bad ? -1 : 0;
 }
 
-static int check_shape(const struct train_config *c, struct cairn_error *err)
+static int check_shape(const struct job_config *c, struct cairn_error *err)
 {
     const struct config_model *m = &c->model;
     if (m->width % m->heads)
@@ -138,7 +138,7 @@ static int64_t inner_width(const struct config_model *m)
     return m->mlp == CONFIG_MLP_SWIGLU ? (m->width * 8 / 3 + 63) / 64 * 64 : 4 * m->width;
 }
 
-int config_fill(struct train_config *c, struct cairn_error *err)
+int config_fill(struct job_config *c, struct cairn_error *err)
 {
     struct config_model *m = &c->model;
     struct config_train *t = &c->train;

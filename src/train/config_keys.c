@@ -36,10 +36,10 @@ const struct config_section config_sections[] = {
 const size_t n_config_sections = ARRAY_LEN(config_sections);
 
 /* The type follows from the field.  What stands behind the description: words, unit, range. */
-#define TYPE(field) _Generic(((struct train_config *)0)->field, int64_t: CONFIG_INT, double: CONFIG_REAL, \
+#define TYPE(field) _Generic(((struct job_config *)0)->field, int64_t: CONFIG_INT, double: CONFIG_REAL, \
     bool: CONFIG_BOOL, const char *: CONFIG_TEXT, struct config_list: CONFIG_LIST, default: CONFIG_WORD)
 #define KEY(field, with, text, ...) { .name = #field, .type = TYPE(field), \
-    .at = offsetof(struct train_config, field), .preset = with, .about = text, __VA_ARGS__ }
+    .at = offsetof(struct job_config, field), .preset = with, .about = text, __VA_ARGS__ }
 #define FROM(a, b) .least = (a), .most = (b)
 #define SHARE .below = true, .most = 1 /* 0 is one, 1 is not */
 #define ABOVE_0(b) .above = true, .most = (b)

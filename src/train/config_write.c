@@ -35,7 +35,7 @@ static void add_list(struct str *out, const struct config_list *list)
     str_add(out, "]");
 }
 
-static void add_value(struct str *out, const struct train_config *c, const struct config_key *k)
+static void add_value(struct str *out, const struct job_config *c, const struct config_key *k)
 {
     const void *at = (const char *)c + k->at;
     int word;
@@ -74,7 +74,7 @@ static void add_words(struct str *out, const struct config_key *k)
         str_addf(out, "%s%s", !i ? "" : k->words[i + 1] ? ", " : " or ", k->words[i]);
 }
 
-static void add_key(struct str *out, const struct train_config *c, const struct config_key *k)
+static void add_key(struct str *out, const struct job_config *c, const struct config_key *k)
 {
     enum { COMMENTS = 30 };
     size_t begin = out->len;
@@ -92,7 +92,7 @@ static void add_key(struct str *out, const struct train_config *c, const struct 
     str_add(out, "\n");
 }
 
-void config_write(const struct train_config *c, struct str *out)
+void config_write(const struct job_config *c, struct str *out)
 {
     for (const struct config_section *s = config_sections; s < config_sections + n_config_sections; s++) {
         str_addf(out, "%s%s: # %s\n", s == config_sections ? "" : "\n", s->name, s->about);

@@ -44,13 +44,13 @@ void job_say(struct job *j, const char *fmt, ...)
         fprintf(j->o->talk, "%s\n", shown.s);
 }
 
-void job_log(struct job *j, const struct measure *m)
+void job_log(struct job *j, const struct step_record *m)
 {
     CLEANUP(str_release) struct str line = { 0 };
-    metrics_add(j->metrics, m);
+    run_log_add(j->metrics, m);
     if (!j->o->events)
         return;
-    measure_add_line(m, &line);
+    step_record_add_line(m, &line);
     bool was_lost = ferror(j->o->events);
     fputs(line.s, j->o->events);
     if (fflush(j->o->events) && !was_lost)
@@ -226,7 +226,7 @@ int job_fill_model(struct job *j, struct cairn_error *err)
 
 static uint64_t taken(const struct job *j)
 {
-    return gpu_taken(j->o->g).bytes;
+    return gpu_allocated(j->o->g).bytes;
 }
 
 static int open_optim(struct job *j, struct cairn_error *err)
@@ -336,21 +336,21 @@ int job_new_network(struct job *j, struct cairn_error *err)
 int job_take_network(struct job *j, struct cairn_error *err)
 {
     uint64_t before = taken(j);
-    int r = gpt_take(j->m, j->state.blocks_on_host, err);
+    int r = gpt_alloc(j->m, j->state.blocks_on_host, err);
     j->taken_bytes[JOB_WEIGHTS] = taken(j) - before;
     return r;
 }
 
-static int take_memory(struct job *j, struct cairn_error *err)
+static int alloc_memory(struct job *j, struct cairn_error *err)
 {
     return job_take_network(j, err) || open_optim(j, err) ? -1 : 0;
 }
 
-static void give_memory(struct job *j)
+static void release_memory(struct job *j)
 {
     optim_close(j->optim);
     j->optim = NULL;
-    gpt_give(j->m);
+    gpt_release(j->m);
 }
 
 /* With less where the device has not what it told. */
@@ -358,9 +358,9 @@ static int open_model(struct job *j, struct cairn_error *err)
 {
     for (;;) {
         struct cairn_error why = { 0 };
-        if (!take_memory(j, &why))
+        if (!alloc_memory(j, &why))
             return 0;
-        give_memory(j);
+        release_memory(j);
         if (job_keep_near(j, &why)) {
             if (job_fit_again(j, err))
                 return -1;
@@ -409,7 +409,7 @@ int job_load(struct job *j, const char *from, struct cairn_error *err)
             *err = r ? why : *err;
             break;
         }
-        give_memory(j);
+        release_memory(j);
     }
     load_line_end(&line);
     if (!r)
@@ -454,7 +454,7 @@ int job_sample(struct job *j, void *to, struct cairn_error *err)
             return -1;
         str_add(&all, "\n");
     }
-    metrics_add_text(j->metrics, j->state.step, "sample", all.s);
+    run_log_add_text(j->metrics, j->state.step, "sample", all.s);
     job_say(j, "---- sample at step %" PRIu64, j->state.step);
     for (const char *line = all.s; line; line = str_next_line(line)) {
         clean.len = 0;
@@ -472,9 +472,9 @@ size_t job_micros(const struct job *j)
     return (size_t)(j->c->train.batch * j->c->train.accumulate) / j->state.micro;
 }
 
-struct gpt_room_options job_room_options(const struct job *j)
+struct gpt_work_options job_work_options(const struct job *j)
 {
-    return (struct gpt_room_options){
+    return (struct gpt_work_options){
         .samples = j->state.micro,
         .tokens = (size_t)j->c->train.seq,
         .slots = job_micros(j),
@@ -495,16 +495,16 @@ static int open_buffers(struct job *j, struct cairn_error *err)
     return 0;
 }
 
-int job_open_room(struct job *j, struct cairn_error *err)
+int job_open_work(struct job *j, struct cairn_error *err)
 {
-    gpt_room_close(j->room);
+    gpt_work_close(j->room);
     j->room = NULL;
     for (;;) {
-        struct gpt_room_options o = job_room_options(j);
+        struct gpt_work_options o = job_work_options(j);
         struct cairn_error why = { 0 };
         job_plan(j, &j->plan);
-        if (!gpt_room_open(j->m, &o, &j->room, &why)) {
-            j->taken_bytes[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &o);
+        if (!gpt_work_open(j->m, &o, &j->room, &why)) {
+            j->taken_bytes[JOB_ACTIVATIONS] = gpt_work_bytes(j->m, &o);
             j->taken_bytes[JOB_WORK] = j->work_bytes + j->nn.sums_bytes + j->nn.packed_bytes;
             return open_buffers(j, err);
         }
@@ -528,7 +528,7 @@ void job_close(struct job *j)
 {
     checkpoints_close(j->checkpoints);
     sampler_close(j->sampler);
-    gpt_room_close(j->room);
+    gpt_work_close(j->room);
     optim_close(j->optim);
     gpt_close(j->m);
     nn_close(&j->nn);

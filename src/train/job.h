@@ -3,10 +3,10 @@
 #ifndef CAIRN_TRAIN_JOB_H
 #define CAIRN_TRAIN_JOB_H
 
-#include "nn/gpt_room.h"
+#include "nn/gpt_work.h"
 #include "train/checkpoint.h"
 #include "text/data.h"
-#include "record/metrics.h"
+#include "record/run_log.h"
 #include "train/optim.h"
 #include "train/sample.h"
 #include "train/schedule.h"
@@ -32,7 +32,7 @@ struct job_plan {
 
 struct job {
     const struct train_options *o;
-    struct train_config *c;
+    struct job_config *c;
     struct arena arena;
     struct nn nn;
     struct tokenizer *tokenizer;
@@ -40,9 +40,9 @@ struct job {
     struct gpt *m;
     struct lora_options lora; /* rank 0: none */
     struct optim *optim;
-    struct gpt_room *room;
+    struct gpt_work *room;
     struct sampler *sampler;
-    struct metrics *metrics;
+    struct run_log *metrics;
     struct checkpoints *checkpoints;
     struct checkpoint_state state; /* as of the last step that is done */
     struct schedule schedule;
@@ -86,7 +86,7 @@ int job_load(struct job *j, const char *from, struct cairn_error *err);
 int job_take_network(struct job *j, struct cairn_error *err);
 int job_fill_model(struct job *j, struct cairn_error *err);
 /* Room for the passes of a step: smaller ones are tried when memory is short, and what was done is said. */
-int job_open_room(struct job *j, struct cairn_error *err);
+int job_open_work(struct job *j, struct cairn_error *err);
 int job_open_sampler(struct job *j, struct cairn_error *err); /* where it is not open yet */
 /* Text from the configuration's prompts: said, and kept with the run.  `to` is not used. */
 int job_sample(struct job *j, void *to, struct cairn_error *err);
@@ -121,16 +121,16 @@ bool job_host_is_short(struct job *j);
 int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
                   struct cairn_error *err);
 struct optim_options job_optim_options(const struct job *j);
-struct gpt_room_options job_room_options(const struct job *j);
+struct gpt_work_options job_work_options(const struct job *j);
 size_t job_micros(const struct job *j); /* micro-batches of a step */
 /* A tokenizer that was learned or read is kept with the run, so that it does not change under it. */
 int job_keep_tokenizer(struct job *j, struct cairn_error *err);
 struct checkpoint_model job_checkpoint_model(struct job *j);
 void job_say(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* A line to log.jsonl and to --json-events. */
-void job_log(struct job *j, const struct measure *m);
+void job_log(struct job *j, const struct step_record *m);
 /* The pool's figures, and the copies that went another way. */
-void job_measure_memory(const struct job *j, struct measure *m);
+void job_measure_memory(const struct job *j, struct step_record *m);
 /* What the process or the device holds now. */
 uint64_t job_memory(const struct job *j);
 void job_summary(struct job *j);

@@ -29,11 +29,11 @@ static bool is_cpu(const struct job *j)
 
 /* ---- the plan ---- */
 
-static uint64_t packed_bytes(const struct job *j, const struct gpt_room_options *room,
-                             const struct gpt_room_options *sampler)
+static uint64_t packed_bytes(const struct job *j, const struct gpt_work_options *room,
+                             const struct gpt_work_options *sampler)
 {
-    size_t step = gpt_room_packed_bytes(j->m, room),
-           sample = j->c->sample.every ? gpt_room_packed_bytes(j->m, sampler) : 0;
+    size_t step = gpt_work_packed_bytes(j->m, room),
+           sample = j->c->sample.every ? gpt_work_packed_bytes(j->m, sampler) : 0;
     return step > sample ? step : sample;
 }
 
@@ -42,7 +42,7 @@ void job_plan(const struct job *j, struct job_plan *out)
     const struct params *trained = gpt_trained(j->m);
     struct optim_options optim = job_optim_options(j);
     struct optim_sizes sizes = optim_sizes(trained, j->nn.storage, &optim);
-    struct gpt_room_options room = job_room_options(j), sampler = sampler_room(j->m, j->m->shape.context);
+    struct gpt_work_options room = job_work_options(j), sampler = sampler_bytes(j->m, j->m->shape.context);
     size_t host;
     *out = (struct job_plan){ 0 };
     out->device[JOB_WEIGHTS] = gpt_bytes(j->m, j->state.blocks_on_host, &host);
@@ -50,10 +50,10 @@ void job_plan(const struct job *j, struct job_plan *out)
     out->device[JOB_GRADIENTS] = sizes.grads;
     out->device[JOB_OPTIMIZER] = sizes.state;
     out->host[JOB_OPTIMIZER] = sizes.host;
-    out->device[JOB_ACTIVATIONS] = gpt_room_bytes(j->m, &room);
-    out->device[JOB_SAMPLER] = j->c->sample.every ? gpt_room_bytes(j->m, &sampler) : 0;
+    out->device[JOB_ACTIVATIONS] = gpt_work_bytes(j->m, &room);
+    out->device[JOB_SAMPLER] = j->c->sample.every ? gpt_work_bytes(j->m, &sampler) : 0;
     out->device[JOB_WORK] =
-        j->work_bytes + gpt_room_sums_bytes(j->m, &room) + packed_bytes(j, &room, &sampler);
+        j->work_bytes + gpt_work_sums_bytes(j->m, &room) + packed_bytes(j, &room, &sampler);
     optim.on_host = false;
     out->host[JOB_CHECKPOINT] =
         weights_size(trained, j->nn.storage) + optim_sizes(trained, j->nn.storage, &optim).state;
@@ -265,20 +265,20 @@ static int move_parts(struct job *j, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     bool stayed = j->optim_stays || j->blocks_stay;
-    uint64_t before = gpu_taken(j->o->g).bytes;
+    uint64_t before = gpu_allocated(j->o->g).bytes;
     if (j->optim && optim_move_state(j->optim, j->state.optim_on_host, &why) &&
         optim_is_on_host(j->optim) != j->state.optim_on_host) {
         j->optim_stays = true;
         j->state.optim_on_host = false;
     }
-    uint64_t between = gpu_taken(j->o->g).bytes;
+    uint64_t between = gpu_allocated(j->o->g).bytes;
     if (j->m->weights.g && weights_move_blocks(&j->m->weights, j->state.blocks_on_host, &why) &&
         (j->m->weights.away != NULL) != j->state.blocks_on_host) {
         j->blocks_stay = true;
         j->state.blocks_on_host = false;
     }
     j->taken_bytes[JOB_OPTIMIZER] += between - before;
-    j->taken_bytes[JOB_WEIGHTS] += gpu_taken(j->o->g).bytes - between;
+    j->taken_bytes[JOB_WEIGHTS] += gpu_allocated(j->o->g).bytes - between;
     if (!stayed && (j->optim_stays || j->blocks_stay))
         job_say(j, "that is not possible now: %s", why.msg);
     if (!why.code || why.code == CAIRN_ENOMEM || why.code == CAIRN_ELACK)
@@ -357,7 +357,7 @@ int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn
             *err = why;
             return -1;
         }
-        if (job_step_down(j, &why, err) || job_open_room(j, err))
+        if (job_step_down(j, &why, err) || job_open_work(j, err))
             return -1;
         slow_forget(j);
     }
@@ -478,31 +478,31 @@ static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
     return sum;
 }
 
-static void measure_pool(const struct job *j, struct measure *m)
+static void measure_pool(const struct job *j, struct step_record *m)
 {
     struct pool_stats st;
     pool_stats_get(gpu_pool(j->o->g), &st);
     uint64_t on_host = bytes_on_host(j, &st);
-    measure_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
-    measure_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
-    measure_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
+    step_record_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
+    step_record_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
+    step_record_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
     if (on_host)
-        measure_set(m, METRIC_MEM_HOST, (double)on_host);
-    measure_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
-    measure_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
+        step_record_set(m, METRIC_MEM_HOST, (double)on_host);
+    step_record_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
+    step_record_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
     for (int i = 0; i < POOL_RUNGS; i++)
         if (st.rungs[i])
-            measure_set(m, METRIC_MEM_RELEASED + i, (double)st.rungs[i]);
+            step_record_set(m, METRIC_MEM_RELEASED + i, (double)st.rungs[i]);
 }
 
-void job_measure_memory(const struct job *j, struct measure *m)
+void job_measure_memory(const struct job *j, struct step_record *m)
 {
     struct transfer_stats st;
     measure_pool(j, m);
     transfer_stats_get(gpu_transfer(j->o->g), &st);
     for (int i = 0; i < TRANSFER_RUNGS; i++)
         if (st.rungs[i])
-            measure_set(m, METRIC_COPY_SMALL_RING + i, (double)st.rungs[i]);
+            step_record_set(m, METRIC_COPY_SMALL_RING + i, (double)st.rungs[i]);
 }
 
 static void add_part(struct str *list, const char *name, double a, const char *more)
@@ -532,7 +532,7 @@ void job_say_plan(struct job *j)
 
 void job_say_taken(struct job *j)
 {
-    struct gpu_taken all = gpu_taken(j->o->g);
+    struct gpu_allocated all = gpu_allocated(j->o->g);
     uint64_t rest = all.bytes;
     CLEANUP(str_release) struct str list = { 0 };
     for (int i = 0; i < JOB_PARTS; i++) {

@@ -87,10 +87,10 @@ struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
         set_group(&gr, p, i ? PARAM_VECTOR : PARAM_MATRIX, storage, o);
         size_t n = optim_list_wants(&gr, p, o, i, wants);
         if (n && !i && o->on_host && optim_can_move(o->kind)) {
-            struct belt_array arrays[BELT_ARRAYS];
-            optim_belt_arrays(&gr, p, o, arrays);
-            sizes.state += belt_device_bytes(arrays, n);
-            sizes.host = belt_host_bytes(arrays, n);
+            struct offload_array arrays[OFFLOAD_ARRAYS];
+            optim_offload_arrays(&gr, p, o, arrays);
+            sizes.state += offload_device_bytes(arrays, n);
+            sizes.host = offload_host_bytes(arrays, n);
         } else
             sizes.state += sum_wants(wants, n);
     }
@@ -107,7 +107,7 @@ static int take(struct optim *o, size_t bytes, void **out, struct cairn_error *e
     return -1;
 }
 
-int optim_room(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
+int optim_workspace(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
 {
     if (take(o, bytes, out, err))
         return -1;
@@ -132,7 +132,7 @@ static int open_group(struct optim *o, int which, struct cairn_error *err)
     gr->w = which ? (void *)o->weights->vectors : o->weights->matrices;
     gr->g = which ? o->grads.vectors : o->grads.matrices;
     if (!which && o->o.on_host && gr->n)
-        return optim_belt_open(o, err);
+        return optim_offload_open(o, err);
     size_t n = optim_list_wants(gr, o->params, &o->o, which, wants);
     for (size_t i = 0; i < n; i++)
         if (optim_add_array(o, wants[i].name, wants[i].dtype, wants[i].n, wants[i].at, err))
@@ -157,7 +157,7 @@ static int open_tables(struct optim *o, struct cairn_error *err)
 {
     float tables[OPTIM8_TABLES];
     optim8_tables(tables);
-    if (optim_room(o, sizeof(tables), (void **)&o->tables, err) ||
+    if (optim_workspace(o, sizeof(tables), (void **)&o->tables, err) ||
         gpu_upload(o->g, NULL, o->tables, tables, sizeof(tables), err))
         return -1;
     return gpu_wait(o->g, NULL, err);
@@ -165,8 +165,8 @@ static int open_tables(struct optim *o, struct cairn_error *err)
 
 static int open_rest(struct optim *o, struct cairn_error *err)
 {
-    if (optim_room(o, norm_parts(o) * sizeof(float), (void **)&o->parts, err) ||
-        optim_room(o, 2 * sizeof(float), (void **)&o->result, err) ||
+    if (optim_workspace(o, norm_parts(o) * sizeof(float), (void **)&o->parts, err) ||
+        optim_workspace(o, 2 * sizeof(float), (void **)&o->result, err) ||
         gpu_staging_open(o->g, 3 * sizeof(float), &o->staging, err))
         return -1;
     o->back = o->staging.at;
@@ -213,9 +213,9 @@ static int open_master(struct optim *o, struct cairn_error *err)
     if (!matrices->master)
         return 0;
     o->weights->master = matrices->master;
-    o->weights->master_on_host = o->belt;
-    if (o->belt)
-        return optim_belt_weights(
+    o->weights->master_on_host = o->offload;
+    if (o->offload)
+        return optim_offload_weights(
             o, &(struct group){ .n = matrices->n, .w = matrices->w, .storage = matrices->storage },
             matrices->master, err);
     return widen(o, matrices->master, matrices, err);
@@ -224,7 +224,7 @@ static int open_master(struct optim *o, struct cairn_error *err)
 /* Of the 8-bit codes of m, zero is not 0. */
 static int clear_codes(struct optim *o, const struct group *gr, struct cairn_error *err)
 {
-    if (o->belt) {
+    if (o->offload) {
         memset(gr->m8, OPTIM8_ZERO_M, gr->n);
         return 0;
     }
@@ -250,8 +250,8 @@ static int start_average(struct optim *o, int which, struct cairn_error *err)
     struct group *gr = &o->groups[which];
     if (!gr->average)
         return 0;
-    return o->belt && !which ? optim_belt_weights(o, gr, gr->average, err)
-                             : optim_copy_weights(o, gr, gr->average, err);
+    return o->offload && !which ? optim_offload_weights(o, gr, gr->average, err)
+                                : optim_copy_weights(o, gr, gr->average, err);
 }
 
 int optim_start(struct optim *o, struct cairn_error *err)
@@ -298,7 +298,7 @@ void optim_close(struct optim *o)
     for (size_t i = 0; i < o->n_rooms; i++)
         gpu_free(o->g, GPU_MEM_DEVICE, o->rooms[i]);
     gpu_staging_close(o->g, &o->staging);
-    belt_close(o->belt);
+    offload_close(o->offload);
     free(o);
 }
 
@@ -315,7 +315,7 @@ bool optim_is_half_done(const struct optim *o)
 int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err)
 {
     o->moving = false;
-    return optim_belt_begin(o, err) || weights_clear(&o->grads, o->params, s, err) ? -1 : 0;
+    return optim_offload_begin(o, err) || weights_clear(&o->grads, o->params, s, err) ? -1 : 0;
 }
 
 /* ---- a step ---- */
@@ -410,7 +410,7 @@ static int move_piece(struct optim *o, struct gpu_stream *s, const struct group 
     to.master = piece->master;
     to.g_f32 = piece->g;
     to.n = (k_i64)piece->n;
-    to.stream = o->tries * belt_pieces(o->belt) + nth;
+    to.stream = o->tries * offload_pieces(o->offload) + nth;
     return move(o, s, piece, to, err);
 }
 
@@ -430,7 +430,7 @@ static int average_group(struct optim *o, struct gpu_stream *s, int which, struc
     const struct group *gr = &o->groups[which];
     if (!gr->average)
         return 0;
-    return o->belt && !which ? optim_belt_pass(o, s, average, 0, err) : average(o, s, gr, 0, 0, err);
+    return o->offload && !which ? optim_offload_pass(o, s, average, 0, err) : average(o, s, gr, 0, 0, err);
 }
 
 static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
@@ -440,7 +440,7 @@ static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct c
         return adafactor_step(o, s, rate, err);
     if (o->o.kind == OPTIM_PRODIGY)
         return prodigy_step(o, s, rate, err);
-    int r = o->belt ? optim_belt_pass(o, s, move_piece, rate, err) : move_group(o, s, 0, rate, err);
+    int r = o->offload ? optim_offload_pass(o, s, move_piece, rate, err) : move_group(o, s, 0, rate, err);
     return r ? r : move_group(o, s, 1, rate, err);
 }
 

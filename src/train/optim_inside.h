@@ -4,7 +4,7 @@
 #ifndef CAIRN_TRAIN_OPTIM_INSIDE_H
 #define CAIRN_TRAIN_OPTIM_INSIDE_H
 
-#include "gpu/belt.h"
+#include "gpu/offload.h"
 #include "gpu/kernels/optim.h"
 #include "train/optim.h"
 
@@ -32,9 +32,9 @@ struct want {
     size_t n;
     void **at;
 };
-enum { WANTS = BELT_ARRAYS };
+enum { WANTS = OFFLOAD_ARRAYS };
 
-struct adafactor_room {
+struct adafactor_workspace {
     float *sums, *sizes, *uses;
     long long *places; /* of the vectors */
     size_t vectors;
@@ -57,16 +57,16 @@ struct optim {
     struct gpu_staging staging;
     float *back; /* there: norm, factor, Prodigy's d (else 1) */
     double rate; /* of the step, but for this d */
-    struct adafactor_room adafactor;
+    struct adafactor_workspace adafactor;
     float *prodigy_parts, *prodigy_d;
-    struct belt *belt; /* of the matrices' state; NULL: it is on the device */
-    size_t piece;      /* numbers of a piece of it */
+    struct offload *offload; /* of the matrices' state; NULL: it is on the device */
+    size_t piece;            /* numbers of a piece of it */
     uint64_t steps, tries;
     bool moving; /* something was queued that moves weights */
 };
 
 /* Memory of the device, zeroed, that lives as long as the optimizer; an array of it is kept with the run. */
-int optim_room(struct optim *o, size_t bytes, void **out, struct cairn_error *err);
+int optim_workspace(struct optim *o, size_t bytes, void **out, struct cairn_error *err);
 int optim_add_array(struct optim *o, const char *name, enum dtype dtype, size_t n, void **out,
                     struct cairn_error *err);
 int optim_launch(struct optim *o, struct gpu_stream *s, const char *name, enum gpu_storage storage,
@@ -79,19 +79,19 @@ int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struc
 size_t optim_list_wants(struct group *gr, const struct params *p, const struct optim_options *o, bool vectors,
                         struct want w[WANTS]);
 
-/* State on the host: optim_belt.c. */
-size_t optim_belt_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
-                         struct belt_array out[BELT_ARRAYS]);
-int optim_belt_open(struct optim *o, struct cairn_error *err);
+/* State on the host: optim_offload.c. */
+size_t optim_offload_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
+                            struct offload_array out[OFFLOAD_ARRAYS]);
+int optim_offload_open(struct optim *o, struct cairn_error *err);
 /* Calls fn with each piece of the matrices, as a group of its own, on its way past. */
 typedef int optim_visit(struct optim *o, struct gpu_stream *s, const struct group *piece, uint64_t nth,
                         double rate, struct cairn_error *err);
-int optim_belt_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
-                    struct cairn_error *err);
+int optim_offload_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
+                       struct cairn_error *err);
 /* Begins to bring the first pieces over. */
-int optim_belt_begin(struct optim *o, struct cairn_error *err);
+int optim_offload_begin(struct optim *o, struct cairn_error *err);
 /* The matrices in f32, on the host; waits. */
-int optim_belt_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err);
+int optim_offload_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err);
 
 size_t adafactor_rows(const struct params *p);
 size_t adafactor_columns(const struct params *p);

@@ -5,7 +5,7 @@
 int prodigy_open(struct optim *o, struct cairn_error *err)
 {
     size_t parts = K_GROUPS(o->groups[0].n) + K_GROUPS(o->groups[1].n);
-    return optim_room(o, 2 * parts * sizeof(float), (void **)&o->prodigy_parts, err) ||
+    return optim_workspace(o, 2 * parts * sizeof(float), (void **)&o->prodigy_parts, err) ||
                    optim_add_array(o, "d", DTYPE_F32, PRODIGY_NUMBERS, (void **)&o->prodigy_d, err)
                ? -1
                : 0;

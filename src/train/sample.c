@@ -7,7 +7,7 @@
 struct sampler {
     struct gpt *m;
     const struct tokenizer *t;
-    struct gpt_room *room;
+    struct gpt_work *room;
     size_t window; /* tokens that fit */
     int *ids;      /* those in the window */
     size_t n;
@@ -18,10 +18,10 @@ struct sampler {
     } * choices;
 };
 
-struct gpt_room_options sampler_room(const struct gpt *m, size_t tokens)
+struct gpt_work_options sampler_bytes(const struct gpt *m, size_t tokens)
 {
     size_t window = tokens < m->shape.context ? tokens : m->shape.context;
-    return (struct gpt_room_options){ .samples = 1, .tokens = window < 2 ? m->shape.context : window };
+    return (struct gpt_work_options){ .samples = 1, .tokens = window < 2 ? m->shape.context : window };
 }
 
 int sampler_open(struct gpt *m, const struct tokenizer *t, size_t tokens, struct sampler **out,
@@ -30,12 +30,12 @@ int sampler_open(struct gpt *m, const struct tokenizer *t, size_t tokens, struct
     struct sampler *s = calloc(1, sizeof(*s));
     if (!s)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    struct gpt_room_options o = sampler_room(m, tokens);
+    struct gpt_work_options o = sampler_bytes(m, tokens);
     *s = (struct sampler){ .m = m, .t = t, .window = o.tokens };
     s->ids = malloc(s->window * sizeof(*s->ids));
     s->scores = malloc(m->shape.vocab * sizeof(*s->scores));
     s->choices = malloc(m->shape.vocab * sizeof(*s->choices));
-    if (!s->ids || !s->scores || !s->choices || gpt_room_open(m, &o, &s->room, err)) {
+    if (!s->ids || !s->scores || !s->choices || gpt_work_open(m, &o, &s->room, err)) {
         if (!s->ids || !s->scores || !s->choices)
             cairn_fail(err, CAIRN_ENOMEM, "no memory");
         sampler_close(s);
@@ -49,7 +49,7 @@ void sampler_close(struct sampler *s)
 {
     if (!s)
         return;
-    gpt_room_close(s->room);
+    gpt_work_close(s->room);
     free(s->ids);
     free(s->scores);
     free(s->choices);

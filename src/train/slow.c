@@ -12,7 +12,7 @@
 /* Of one process: who has seen so many has seen enough. */
 enum { TOLD_MOST = 10 };
 
-static void add_memory(struct str *out, const struct measure *m)
+static void add_memory(struct str *out, const struct step_record *m)
 {
     static const struct {
         enum metric metric;
@@ -24,7 +24,7 @@ static void add_memory(struct str *out, const struct measure *m)
     };
     str_addf(out, "memory after step %" PRIu64 ":", m->step);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (measure_has(m, rows[i].metric))
+        if (step_record_has(m, rows[i].metric))
             str_addf(out, " %.0f MiB %s;", m->value[rows[i].metric] / (1 << 20), rows[i].words);
     out->s[--out->len] = '\0';
     str_add(out, "\n");
@@ -64,7 +64,7 @@ static void tell(void *to, double spent_s, const char *call)
         j->o->evidence(gpu_info(j->o->g), &brief, &full);
     str_add(&full, "\n");
     append(j, full.s);
-    struct measure m = { .step = j->state.step, .event = "slow-step", .note = brief.s };
+    struct step_record m = { .step = j->state.step, .event = "slow-step", .note = brief.s };
     job_log(j, &m);
     job_say(j, "%s%s", brief.s, j->slow.told == TOLD_MOST ? "; of further slow steps nothing is said" : "");
 }

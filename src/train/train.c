@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "gpu/transfer.h"
-#include "nn/look.h"
+#include "nn/op_trace.h"
 #include "train/job.h"
 #include "record/plot.h"
 #include "record/runs.h"
@@ -131,15 +131,15 @@ static int take_step(struct job *j, void *to, struct cairn_error *err)
 /* The same step again, with an eye on every op. */
 static int name_culprit(struct job *j, const struct step *s, struct cairn_error *err)
 {
-    struct look_finder f;
+    struct nan_finder f;
     struct cairn_error other = { 0 };
-    look_finder_init(&f);
+    nan_finder_init(&f);
     j->nn.watcher = &f.watcher;
     int r = passes(j, &other) ? -1 : gpu_wait(j->o->g, NULL, &other);
     j->nn.watcher = NULL;
     if (r)
         snprintf(f.where, sizeof(f.where), "(looking for it failed)");
-    look_finder_release(&f, j->o->g);
+    nan_finder_release(&f, j->o->g);
     cairn_fail(err, CAIRN_EFORMAT, "step %" PRIu64 ": the loss is %g and the gradients' norm %g",
                j->state.step + 1, s->loss, s->norm);
     if (f.found)
@@ -195,14 +195,14 @@ static int evaluate(struct job *j, void *to, struct cairn_error *err)
     return 0;
 }
 
-static void emit(struct job *j, const struct measure *m)
+static void emit(struct job *j, const struct step_record *m)
 {
     job_log(j, m);
     ticker_step(&j->ticker, m);
-    if (measure_has(m, METRIC_VAL_LOSS))
+    if (step_record_has(m, METRIC_VAL_LOSS))
         job_say(j, "step %" PRIu64 "  validation loss %.4f%s", m->step, m->value[METRIC_VAL_LOSS],
                 j->state.waited ? " (not better)" : "");
-    const struct cairn_error *trouble = metrics_trouble(j->metrics);
+    const struct cairn_error *trouble = run_log_trouble(j->metrics);
     if (trouble)
         job_say(j, "cannot write the log: %s; it is kept in memory until that works again", trouble->msg);
 }
@@ -217,15 +217,15 @@ static void note_due(struct job *j)
 }
 
 /* The line gets the validation loss. */
-static int evaluate_if_due(struct job *j, struct measure *m, struct cairn_error *err)
+static int evaluate_if_due(struct job *j, struct step_record *m, struct cairn_error *err)
 {
     double loss;
     if (!j->state.eval_due)
         return 0;
-    metrics_flush(j->metrics);
+    run_log_flush(j->metrics);
     if (job_with_less(j, evaluate, &loss, err))
         return -1;
-    measure_set(m, METRIC_VAL_LOSS, loss);
+    step_record_set(m, METRIC_VAL_LOSS, loss);
     m->event = m->event ? m->event : "eval";
     bool better = !(loss >= j->state.best_val);
     j->state.best_val = better ? loss : j->state.best_val;
@@ -248,7 +248,7 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     snprintf(j->state.config, sizeof(j->state.config), "%s", j->config_hash);
     j->state.moves = optim_steps(j->optim);
     j->state.tries = optim_tries(j->optim);
-    metrics_flush(j->metrics);
+    run_log_flush(j->metrics);
     int r = checkpoints_save(j->checkpoints, &m, &j->state, &why);
     if (wait && checkpoints_wait(j->checkpoints, NULL, r ? &(struct cairn_error){ 0 } : &why))
         r = -1;
@@ -268,18 +268,18 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
 }
 
 /* One line a step; what went wrong since the last stands in it. */
-static struct measure measure_of(struct job *j, const struct step *s)
+static struct step_record measure_of(struct job *j, const struct step *s)
 {
-    struct measure m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
+    struct step_record m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
     double tokens = (double)(j->c->train.batch * j->c->train.accumulate * j->c->train.seq);
-    measure_set(&m, METRIC_LOSS, s->loss);
-    measure_set(&m, METRIC_LR, s->rate);
-    measure_set(&m, METRIC_GRAD_NORM, s->norm);
-    measure_set(&m, METRIC_TOKENS_PER_S, tokens / s->seconds);
-    measure_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
+    step_record_set(&m, METRIC_LOSS, s->loss);
+    step_record_set(&m, METRIC_LR, s->rate);
+    step_record_set(&m, METRIC_GRAD_NORM, s->norm);
+    step_record_set(&m, METRIC_TOKENS_PER_S, tokens / s->seconds);
+    step_record_set(&m, METRIC_MEM_BYTES, (double)job_memory(j));
     job_measure_memory(j, &m);
     if (j->nn.storage == GPU_F16)
-        measure_set(&m, METRIC_LOSS_SCALE, s->scale);
+        step_record_set(&m, METRIC_LOSS_SCALE, s->scale);
     if (!s->moved && !m.event)
         m.event = "overflow";
     j->event = NULL;
@@ -313,7 +313,7 @@ static void tell_copies(struct job *j)
 
 /* ---- the loop ---- */
 
-static int do_what_is_due(struct job *j, struct measure *m, struct cairn_error *err)
+static int do_what_is_due(struct job *j, struct step_record *m, struct cairn_error *err)
 {
     int r = evaluate_if_due(j, m, err);
     emit(j, m);
@@ -333,7 +333,7 @@ static int catch_up(struct job *j, bool *enough, struct cairn_error *err)
     bool due = j->state.eval_due || j->state.sample_due;
     if (!due && (!j->event || j->state.step < (uint64_t)j->c->train.steps))
         return 0;
-    struct measure m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
+    struct step_record m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
     j->event = NULL;
     if (do_what_is_due(j, &m, err))
         return -1;
@@ -358,7 +358,7 @@ static int train_steps(struct job *j, enum train_end *end, struct cairn_error *e
         tell_help(j);
         tell_copies(j);
         job_tell_holes(j);
-        struct measure m = measure_of(j, &s);
+        struct step_record m = measure_of(j, &s);
         note_due(j);
         if (do_what_is_due(j, &m, err))
             return -1;
@@ -394,14 +394,14 @@ static void save_what_is_sound(struct job *j, const struct cairn_error *why)
                 j->data_failed ? "the data cannot be read" : "the device failed", j->state.step);
 }
 
-static void print_profile(struct job *j, const struct look_profile *p)
+static void print_profile(struct job *j, const struct op_profile *p)
 {
     double all = 0;
     for (size_t i = 0; i < p->n; i++)
         all += p->rows[i].seconds;
     job_say(j, "%-22s %7s %10s %7s %10s %9s", "OP", "CALLS", "MS/STEP", "SHARE", "GFLOP/S", "GB/S");
     for (size_t i = 0; i < p->n; i++) {
-        const struct look_row *r = &p->rows[i];
+        const struct op_profile_row *r = &p->rows[i];
         job_say(j, "%-22s %7zu %10.3f %6.1f%% %10.1f %9.1f", r->op, r->calls / PROFILE_STEPS,
                 r->seconds * 1e3 / PROFILE_STEPS, 100 * r->seconds / all, r->flops / r->seconds / 1e9,
                 r->bytes / r->seconds / 1e9);
@@ -411,22 +411,22 @@ static void print_profile(struct job *j, const struct look_profile *p)
 /* A few steps with a look at every op; nothing is saved. */
 static int profile(struct job *j, struct cairn_error *err)
 {
-    struct look_profile p;
+    struct op_profile p;
     struct step s;
     if (take_step(j, &s, err)) /* what is measured once and compiled is out of the way */
         return -1;
     FILE *trace = fopen(j->o->profile, "we");
     if (!trace)
         return cairn_fail_errno(err, "open %s", j->o->profile);
-    look_profile_start(&p, trace);
+    op_profile_start(&p, trace);
     j->nn.watcher = &p.watcher;
     int r = 0;
     for (int i = 0; i < PROFILE_STEPS && !r; i++) {
-        look_profile_skip(&p);
+        op_profile_skip(&p);
         r = passes(j, err) ? -1 : gpu_wait(j->o->g, NULL, err);
     }
     j->nn.watcher = NULL;
-    look_profile_end(&p);
+    op_profile_end(&p);
     if (fclose(trace) && !r)
         r = cairn_fail_errno(err, "write %s", j->o->profile);
     if (!r)
@@ -470,7 +470,7 @@ static int find_start(struct job *j, char **from, struct cairn_error *err)
 /* What the checkpoints of this run are made from; the file also tells where the run lies, which does not count. */
 static void hash_config(struct job *j)
 {
-    struct train_config c = *j->c;
+    struct job_config c = *j->c;
     CLEANUP(str_release) struct str text = { 0 };
     struct hash h;
     uint64_t sum[2];
@@ -522,7 +522,7 @@ static int open_all(struct job *j, char *from, struct cairn_error *err)
     job_warm(j);
     if (!from && j->nn.storage == GPU_F16)
         j->state.loss_scale = scale_first;
-    if (job_load(j, from, err) || job_open_room(j, err))
+    if (job_load(j, from, err) || job_open_work(j, err))
         return -1;
     j->schedule = schedule_of(&j->c->train);
     hash_config(j);
@@ -532,7 +532,7 @@ static int open_all(struct job *j, char *from, struct cairn_error *err)
 static int finish(struct job *j, enum train_end end, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
-    if (metrics_close(j->metrics, &why))
+    if (run_log_close(j->metrics, &why))
         job_say(j, "a part of the log was lost: %s", why.msg);
     j->metrics = NULL;
     if (plot_write_run(j->o->dir, run_name(j), err))
@@ -555,7 +555,7 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
     int64_t started = (int64_t)time(NULL);
     struct run_info info = info_of(j, RUN_RUNNING, started);
     struct cairn_error ignored;
-    if (metrics_open(j->o->dir, j->state.step + 1, &j->metrics, err) || write_config(j, err) ||
+    if (run_log_open(j->o->dir, j->state.step + 1, &j->metrics, err) || write_config(j, err) ||
         job_keep_tokenizer(j, err) || run_info_write(j->o->dir, &info, err) ||
         checkpoints_open(j->o->dir, (size_t)j->c->checkpoint.keep, j->c->checkpoint.async, &j->checkpoints,
                          err))
@@ -592,7 +592,7 @@ static int run_job(struct job *j, enum train_end *end, struct cairn_error *err)
 {
     char *from;
     bool writes = !j->o->dry_run && !j->o->profile;
-    if (job_read_shape(j, err) || (writes && metrics_check(j->o->dir, err)) || find_start(j, &from, err))
+    if (job_read_shape(j, err) || (writes && run_log_check(j->o->dir, err)) || find_start(j, &from, err))
         return -1;
     if (from && j->state.step >= (uint64_t)j->c->train.steps && is_finished(j)) {
         job_say(j, "%s has all its %lld steps already", j->o->dir, (long long)j->c->train.steps);
@@ -622,7 +622,7 @@ int train_run(const struct train_options *o, enum train_end *end, struct cairn_e
     if (r && j.torn)
         *end = TRAIN_TORN;
     if (j.metrics)
-        metrics_close(j.metrics, &(struct cairn_error){ 0 });
+        run_log_close(j.metrics, &(struct cairn_error){ 0 });
     job_close(&j);
     return r;
 }

@@ -13,14 +13,14 @@
 #include <stdio.h>
 
 struct train_options {
-    struct train_config *config; /* read and set, but not filled in yet */
-    const char *dir;             /* of the run */
-    bool resume;                 /* from the newest whole checkpoint in dir, if there is one */
-    bool dry_run;                /* only say what would be done */
-    bool debug;                  /* kernels check their indices and numbers; slow */
-    const char *profile;         /* a file for a trace of a few steps, after which it ends; NULL: none */
-    const char *version;         /* of cairn */
-    struct gpu *g;               /* the device, and why it was chosen */
+    struct job_config *config; /* read and set, but not filled in yet */
+    const char *dir;           /* of the run */
+    bool resume;               /* from the newest whole checkpoint in dir, if there is one */
+    bool dry_run;              /* only say what would be done */
+    bool debug;                /* kernels check their indices and numbers; slow */
+    const char *profile;       /* a file for a trace of a few steps, after which it ends; NULL: none */
+    const char *version;       /* of cairn */
+    struct gpu *g;             /* the device, and why it was chosen */
     const char *why_device;
     const char
         *workaround; /* what is done otherwise since a device failed, as run.json names it; NULL: nothing */

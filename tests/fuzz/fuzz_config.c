@@ -5,12 +5,12 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 
-static void check_written(const struct train_config *c)
+static void check_written(const struct job_config *c)
 {
     CLEANUP(str_release) struct str first = { 0 };
     CLEANUP(str_release) struct str second = { 0 };
     struct cairn_error err;
-    struct train_config again;
+    struct job_config again;
     config_write(c, &first);
     config_init(&again, c->arena);
     FUZZ_REQUIRE(config_read_text(&again, "again", first.s, first.len, &err) == 0);
@@ -19,7 +19,7 @@ static void check_written(const struct train_config *c)
 }
 
 /* A shape that was checked divides as it must. */
-static void check_filled(struct train_config *c)
+static void check_filled(struct job_config *c)
 {
     struct cairn_error err = { 0 };
     if (config_check(c, &err) || config_fill(c, &err)) {
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CLEANUP(mem_free) char *text = fuzz_text(data, size);
     CLEANUP(arena_release) struct arena arena = { 0 };
     struct cairn_error err = { 0 };
-    struct train_config c;
+    struct job_config c;
     config_init(&c, &arena);
     if (config_read_text(&c, "job.yaml", text, size, &err)) {
         FUZZ_REQUIRE(!strncmp(err.msg, "job.yaml:", 9));

@@ -2,7 +2,7 @@
 #include "fake_gemm.h"
 
 #include "fake.h"
-#include "gpu/half.h"
+#include "gpu/f16_ref.h"
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -38,7 +38,7 @@ static float get(const struct fake_matrix *x, const char *bytes, int64_t at)
     if (x->storage == GPU_F32)
         return memcpy(&f, bytes + at * 4, 4), f;
     memcpy(&code, bytes + at * 2, 2);
-    return half_to_float(x->storage, code);
+    return f16_to_float(x->storage, code);
 }
 
 static void put(const struct fake_matrix *x, char *bytes, int64_t at, float f)
@@ -48,7 +48,7 @@ static void put(const struct fake_matrix *x, char *bytes, int64_t at, float f)
         memcpy(bytes + at * 4, &f, 4);
         return;
     }
-    code = half_from_float(x->storage, f);
+    code = f16_from_float(x->storage, f);
     memcpy(bytes + at * 2, &code, 2);
 }
 

@@ -135,7 +135,7 @@ static void to_fiber(struct fiber *f)
 }
 
 /* Never given back: a thread keeps its fibers for all its groups. */
-static void *take_memory(size_t size)
+static void *alloc_memory(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
@@ -147,7 +147,7 @@ static void *take_memory(size_t size)
 
 static char *new_stack(void)
 {
-    char *p = take_memory(GUARD + STACK);
+    char *p = alloc_memory(GUARD + STACK);
     mprotect(p, GUARD, PROT_NONE);
     return p + GUARD;
 }
@@ -210,7 +210,7 @@ void k_fiber_group(void (*once)(const void *args, struct k_place place), const v
                    struct k_place place, int items)
 {
     if (!group.fibers)
-        group.fibers = take_memory(MOST_ITEMS * sizeof(*group.fibers));
+        group.fibers = alloc_memory(MOST_ITEMS * sizeof(*group.fibers));
     if (items > MOST_ITEMS)
         abort();
     group.items = items;

@@ -6,7 +6,7 @@
  *     gpt_tool scores DIR [LORA]        reads ids from stdin, writes the scores of each as f32
  *     gpt_tool copy DIR NEW             loads and saves */
 #include "nn/gpt_file.h"
-#include "nn/gpt_room.h"
+#include "nn/gpt_work.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,15 +126,15 @@ static int print_scores(struct tool *t)
     size_t n = 0;
     while (n < IDS_MAX && scanf("%d", &ids[n]) == 1)
         targets[n++] = -1;
-    struct gpt_room_options o = { .samples = 1, .tokens = n };
-    struct gpt_room *room = NULL;
+    struct gpt_work_options o = { .samples = 1, .tokens = n };
+    struct gpt_work *room = NULL;
     struct gpt_pass pass = { .scale = 1 };
     CLEANUP(mem_free) float *scores = malloc((n + 1) * t->m->shape.vocab * sizeof(*scores));
-    int r = gpt_room_open(t->m, &o, &room, &t->err) || gpt_put(room, 0, ids, targets, &t->err) ||
+    int r = gpt_work_open(t->m, &o, &room, &t->err) || gpt_put(room, 0, ids, targets, &t->err) ||
             gpt_run(room, &pass, NULL, &t->err) || gpt_scores(room, scores, &t->err);
     if (!r)
         fwrite(scores, sizeof(*scores), n * t->m->shape.vocab, stdout);
-    gpt_room_close(room);
+    gpt_work_close(room);
     return r;
 }
 

@@ -144,8 +144,8 @@ static void their_number_does_not_make_the_room_larger(void)
     struct rig r;
     open_rig(&r);
     run(&r, false);
-    CHECK(gpu_host_room_size(r.g) > 0);
-    CHECK(gpu_host_room_size(r.g) <= (4 << 20) + 4 * KEYS * SIZE);
+    CHECK(gpu_host_scratch_size(r.g) > 0);
+    CHECK(gpu_host_scratch_size(r.g) <= (4 << 20) + 4 * KEYS * SIZE);
     close_rig(&r);
 }
 
@@ -157,10 +157,10 @@ static void the_room_is_known_before(void)
             .heads = HEADS, .kv_heads = apart ? HEADS : 1, .queries = QUERIES, .keys = KEYS, .size = SIZE
         };
         open_rig(&r);
-        size_t room = attention_cpu_room(r.g, GPU_F32, 1, &sizes, true);
+        size_t room = attention_cpu_scratch(r.g, GPU_F32, 1, &sizes, true);
         run(&r, apart);
-        CHECK_INT(gpu_host_room_size(r.g), room);
-        CHECK_INT(gpu_taken(r.g).bytes, room * sizeof(float)); /* so it counts */
+        CHECK_INT(gpu_host_scratch_size(r.g), room);
+        CHECK_INT(gpu_allocated(r.g).bytes, room * sizeof(float)); /* so it counts */
         close_rig(&r);
     }
 }

@@ -110,7 +110,7 @@ static void a_way_can_be_asked_for(void)
     CHECK(!memcmp(c, product, sizeof(c)));
     REQUIRE(!blas_force(blas, "cpu", &err) && !multiply(blas, &err));
     CHECK_STR(blas_last(blas), "cpu");
-    CHECK_INT(gpu_host_room_size(g), gemm_cpu_room(g, 2, 2, 3));
+    CHECK_INT(gpu_host_scratch_size(g), gemm_cpu_scratch(g, 2, 2, 3));
     CHECK_INT(blas_force(blas, "frob", &err), -1);
     blas_close(blas);
     gpu_close(g);

@@ -74,14 +74,14 @@ static void taken_memory_is_counted(void)
     for (size_t i = 0; i < PIECES; i++)
         REQUIRE(!gpu_alloc(g, GPU_MEM_DEVICE, 100 + i, &p[i], &err));
     REQUIRE(!gpu_alloc(g, GPU_MEM_STAGING, 1000, &staging, &err));
-    CHECK_INT(gpu_taken(g).bytes, PIECES * 100 + PIECES * (PIECES - 1) / 2);
+    CHECK_INT(gpu_allocated(g).bytes, PIECES * 100 + PIECES * (PIECES - 1) / 2);
     gpu_free(g, GPU_MEM_STAGING, staging);
     for (size_t i = 1; i < PIECES; i++)
         gpu_free(g, GPU_MEM_DEVICE, p[i]);
-    CHECK_INT(gpu_taken(g).bytes, 100);
-    CHECK_INT(gpu_taken(g).most_bytes, PIECES * 100 + PIECES * (PIECES - 1) / 2);
+    CHECK_INT(gpu_allocated(g).bytes, 100);
+    CHECK_INT(gpu_allocated(g).most_bytes, PIECES * 100 + PIECES * (PIECES - 1) / 2);
     gpu_free(g, GPU_MEM_DEVICE, p[0]);
-    CHECK_INT(gpu_taken(g).bytes, 0);
+    CHECK_INT(gpu_allocated(g).bytes, 0);
     gpu_close(g);
 }
 

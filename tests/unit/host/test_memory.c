@@ -38,7 +38,7 @@ static void a_larger_carve_out_wins(void)
 
 static void page_limit_below_gtt(void)
 {
-    struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
+    struct module_param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
     struct host_facts h = { .params = &limit, .n_params = 1 };
     struct gpu_facts g = { .kind = GPU_INTEGRATED,
                            .vram_total_bytes = known(GIB),
@@ -53,7 +53,7 @@ static void page_limit_below_gtt(void)
 /* With AMD's DKMS driver only amdttm's limit counts, and a limit of 0 stands for the default. */
 static void the_live_copy_of_ttm_counts(void)
 {
-    struct param limits[] = {
+    struct module_param limits[] = {
         { "ttm", "pages_limit", "1048576", "/proc/cmdline" },
         { "amdttm", "pages_limit", "2097152", "/sys/module/amdttm/parameters/pages_limit" },
     };
@@ -73,7 +73,7 @@ static void the_live_copy_of_ttm_counts(void)
 
 static void a_limit_without_gtt(void)
 {
-    struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
+    struct module_param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
     struct host_facts h = { .params = &limit, .n_params = 1 };
     struct gpu_facts g = { .kind = GPU_INTEGRATED };
     memory_judge_gpu(&h, &arena, &g);
@@ -96,7 +96,7 @@ static void an_mi300a_has_no_carve_out(void)
 
 static void raised_gttsize_alone_does_not_help(void)
 {
-    struct param gtt = { "amdgpu", "gttsize", "131072", "/proc/cmdline" };
+    struct module_param gtt = { "amdgpu", "gttsize", "131072", "/proc/cmdline" };
     struct host_facts h = { .params = &gtt, .n_params = 1, .memory_total_bytes = known(124 * GIB) };
     struct gpu_facts g = { .kind = GPU_INTEGRATED,
                            .vram_total_bytes = known(GIB),
@@ -148,7 +148,7 @@ static void old_kernels_give_hip_the_carve_out_only(void)
     CHECK_HAS(g.usable_reason, "KFD");
 
     /* What the host has left, and TTM's limit, are about other memory. */
-    struct param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
+    struct module_param limit = { "ttm", "pages_limit", "1048576", "/sys/module/ttm/parameters/pages_limit" };
     h = (struct host_facts){ .memory_available_bytes = known(2 * GIB), .params = &limit, .n_params = 1 };
     g.vram_total_bytes = g.kfd_bank_bytes = known(16 * GIB);
     memory_judge_gpu(&h, &arena, &g);

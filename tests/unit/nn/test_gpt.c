@@ -3,7 +3,7 @@
  * token by token against all at once. */
 #include "check.h"
 #include "gpu/backend.h"
-#include "nn/gpt_room.h"
+#include "nn/gpt_work.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ struct rig {
     struct gpu *g;
     struct nn nn;
     struct gpt *m;
-    struct gpt_room *room;
+    struct gpt_work *room;
     struct weights grads;
     int ids[ROWS], targets[ROWS];
 };
@@ -77,7 +77,7 @@ static const char *only_way;
 static void open_rig(struct rig *r, const struct gpt_shape *shape, const struct gpt_options *o,
                      bool recompute)
 {
-    struct gpt_room_options room = {
+    struct gpt_work_options room = {
         .samples = SAMPLES, .tokens = TOKENS, .train = true, .recompute = recompute
     };
     uint32_t state = 1;
@@ -90,7 +90,7 @@ static void open_rig(struct rig *r, const struct gpt_shape *shape, const struct 
     if (o->lora)
         CHECK(!gpt_init_lora(r->m, 6, &err));
     stir(gpt_trained_weights(r->m), gpt_trained(r->m));
-    CHECK(!gpt_room_open(r->m, &room, &r->room, &err));
+    CHECK(!gpt_work_open(r->m, &room, &r->room, &err));
     CHECK(!weights_open(&r->grads, r->g, gpt_trained(r->m), GPU_F32, WEIGHTS_INT8, &err));
     for (int i = 0; i < ROWS; i++) {
         r->ids[i] = (int)(pick(&state) % VOCAB);
@@ -102,7 +102,7 @@ static void open_rig(struct rig *r, const struct gpt_shape *shape, const struct 
 static void close_rig(struct rig *r)
 {
     weights_close(&r->grads);
-    gpt_room_close(r->room);
+    gpt_work_close(r->room);
     gpt_close(r->m);
     nn_close(&r->nn);
     gpu_close(r->g);
@@ -291,10 +291,10 @@ static void recomputing_takes_less(void)
 {
     struct rig r;
     open_rig(&r, &like_gpt2, &(struct gpt_options){ 0 }, false);
-    struct gpt_room_options o = { .samples = 8, .tokens = 16, .train = true };
-    size_t plain = gpt_room_bytes(r.m, &o);
+    struct gpt_work_options o = { .samples = 8, .tokens = 16, .train = true };
+    size_t plain = gpt_work_bytes(r.m, &o);
     o.recompute = true;
-    CHECK(gpt_room_bytes(r.m, &o) < plain);
+    CHECK(gpt_work_bytes(r.m, &o) < plain);
     close_rig(&r);
 }
 
@@ -306,13 +306,13 @@ static void what_the_cpu_packs_is_reserved(void)
     only_way = "cpu";
     for (int i = 0; i < 4; i++) {
         struct rig r;
-        struct gpt_room_options o = { .samples = SAMPLES, .tokens = TOKENS, .train = true };
+        struct gpt_work_options o = { .samples = SAMPLES, .tokens = TOKENS, .train = true };
         open_rig(&r, shapes[i % 2], &(struct gpt_options){ .lora = i < 2 ? NULL : &lora }, false);
-        size_t bytes = gpt_room_packed_bytes(r.m, &o);
+        size_t bytes = gpt_work_packed_bytes(r.m, &o);
         CHECK(bytes > 0);
         CHECK_INT(r.nn.packed_bytes, bytes);
         run_back(&r);
-        CHECK_INT(gpu_host_room_size(r.g) * sizeof(float), bytes);
+        CHECK_INT(gpu_host_scratch_size(r.g) * sizeof(float), bytes);
         close_rig(&r);
     }
     only_way = NULL;
@@ -323,13 +323,13 @@ static void token_by_token_is_all_at_once(void)
     const struct gpt_shape *shapes[] = { &like_gpt2, &like_llama };
     for (int i = 0; i < 2; i++) {
         struct rig r;
-        struct gpt_room *room;
+        struct gpt_work *room;
         float all[ROWS * VOCAB], one[VOCAB];
-        struct gpt_room_options o = { .samples = 1, .tokens = TOKENS };
+        struct gpt_work_options o = { .samples = 1, .tokens = TOKENS };
         open_rig(&r, shapes[i], &(struct gpt_options){ 0 }, false);
         CHECK(!gpt_run(r.room, &(struct gpt_pass){ .scale = 1 }, NULL, &err));
         CHECK(!gpt_scores(r.room, all, &err));
-        CHECK(!gpt_room_open(r.m, &o, &room, &err));
+        CHECK(!gpt_work_open(r.m, &o, &room, &err));
         CHECK(!gpt_next(room, r.ids, 4, 0, one, &err));
         for (int t = 3; t < TOKENS; t++) {
             for (int k = 0; k < VOCAB; k++)
@@ -338,7 +338,7 @@ static void token_by_token_is_all_at_once(void)
                 CHECK(!gpt_next(room, r.ids + t + 1, 1, (size_t)t + 1, one, &err));
         }
         CHECK(gpt_next(room, r.ids, 1, TOKENS, one, &err) == -1);
-        gpt_room_close(room);
+        gpt_work_close(room);
         close_rig(&r);
     }
 }
@@ -375,9 +375,9 @@ static void wrong_shapes_are_refused(void)
     s.heads = s.kv_heads = 1, s.width = 256;
     CHECK(gpt_shape_check(&s, &err) == -1 && strstr(err.msg, "256"));
     struct rig r;
-    struct gpt_room *room;
+    struct gpt_work *room;
     open_rig(&r, &like_gpt2, &(struct gpt_options){ 0 }, false);
-    CHECK(gpt_room_open(r.m, &(struct gpt_room_options){ .samples = 1, .tokens = 17 }, &room, &err) == -1);
+    CHECK(gpt_work_open(r.m, &(struct gpt_work_options){ .samples = 1, .tokens = 17 }, &room, &err) == -1);
     CHECK(strstr(err.msg, "context"));
     r.ids[2] = VOCAB;
     CHECK(gpt_put(r.room, 0, r.ids, r.targets, &err) == -1);

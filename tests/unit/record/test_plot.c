@@ -9,12 +9,12 @@ static struct tree tree;
 
 static struct series falling(size_t n)
 {
-    struct series s = { calloc(n, sizeof(struct measure)), n, n, 0 };
+    struct series s = { calloc(n, sizeof(struct step_record)), n, n, 0 };
     for (size_t i = 0; i < n; i++) {
         s.point[i].step = i + 1;
-        measure_set(&s.point[i], METRIC_LOSS, 2 + 8.0 / (double)(i + 1) + (double)(i * 7919 % 100) / 500);
-        measure_set(&s.point[i], METRIC_LR, 1e-4);
-        measure_set(&s.point[i], METRIC_MEM_BYTES, 2e9);
+        step_record_set(&s.point[i], METRIC_LOSS, 2 + 8.0 / (double)(i + 1) + (double)(i * 7919 % 100) / 500);
+        step_record_set(&s.point[i], METRIC_LR, 1e-4);
+        step_record_set(&s.point[i], METRIC_MEM_BYTES, 2e9);
     }
     return s;
 }
@@ -40,7 +40,7 @@ static void one_run(void)
 {
     struct series s = falling(200);
     struct str out = { 0 };
-    measure_set(&s.point[99], METRIC_VAL_LOSS, 2.5);
+    step_record_set(&s.point[99], METRIC_VAL_LOSS, 2.5);
     plot_svg(&(struct plot_run){ "a & <b>", &s }, 1, &(struct plot_options){ 0 }, &out);
     check_nesting(out.s);
     CHECK_HAS(out.s, "a &amp; &lt;b&gt;");
@@ -67,10 +67,10 @@ static void memory_and_trouble(void)
     struct plot_run runs[] = { { "first", &s }, { "second", &other } };
     struct str out = { 0 };
     for (size_t i = 0; i < s.n; i++) {
-        measure_set(&s.point[i], METRIC_MEM_RESERVED, 1.5e9);
-        measure_set(&s.point[i], METRIC_MEM_ALLOCATED, i < 100 ? 1.4e9 : 0.7e9);
+        step_record_set(&s.point[i], METRIC_MEM_RESERVED, 1.5e9);
+        step_record_set(&s.point[i], METRIC_MEM_ALLOCATED, i < 100 ? 1.4e9 : 0.7e9);
         if (i >= 150)
-            measure_set(&s.point[i], METRIC_MEM_HOST, 0.2e9);
+            step_record_set(&s.point[i], METRIC_MEM_HOST, 0.2e9);
     }
     s.point[99].event = "oom";
     s.point[199].event = "restart";
@@ -102,8 +102,8 @@ static void what_does_not_change_takes_no_room(void)
     struct str without = { 0 }, with = { 0 };
     plot_svg(&(struct plot_run){ "a", &s }, 1, &(struct plot_options){ 0 }, &without);
     for (size_t i = 0; i < s.n; i++) {
-        measure_set(&s.point[i], METRIC_MEM_RESERVED, 1.5e9);
-        measure_set(&s.point[i], METRIC_MEM_ALLOCATED, 1.4e9);
+        step_record_set(&s.point[i], METRIC_MEM_RESERVED, 1.5e9);
+        step_record_set(&s.point[i], METRIC_MEM_ALLOCATED, 1.4e9);
     }
     plot_svg(&(struct plot_run){ "a", &s }, 1, &(struct plot_options){ 0 }, &with);
     CHECK(with.len < without.len + 3000);

@@ -7,12 +7,12 @@
 #include <pty.h>
 #include <stdlib.h>
 
-static struct measure at_step(uint64_t step, double loss)
+static struct step_record at_step(uint64_t step, double loss)
 {
-    struct measure m = { .step = step };
-    measure_set(&m, METRIC_LOSS, loss);
-    measure_set(&m, METRIC_TOKENS_PER_S, 1850);
-    measure_set(&m, METRIC_MEM_ALLOCATED, 1.2e9);
+    struct step_record m = { .step = step };
+    step_record_set(&m, METRIC_LOSS, loss);
+    step_record_set(&m, METRIC_TOKENS_PER_S, 1850);
+    step_record_set(&m, METRIC_MEM_ALLOCATED, 1.2e9);
     return m;
 }
 
@@ -27,14 +27,14 @@ static void the_line(void)
     CHECK_STR(line, "step 120/1000  loss 3.214  1,850 tok/s  mem 1.1 GiB  ETA 2:26:40");
     ticker_text(&t, 200, 30, line);
     CHECK_STR(line, "step 120/1000  loss 3.214  1,");
-    t.last = (struct measure){ .step = 1000 };
-    measure_set(&t.last, METRIC_LOSS, 0.02134);
-    measure_set(&t.last, METRIC_S_PER_IT, 3.456);
-    measure_set(&t.last, METRIC_MEM_ALLOCATED, 512e6);
+    t.last = (struct step_record){ .step = 1000 };
+    step_record_set(&t.last, METRIC_LOSS, 0.02134);
+    step_record_set(&t.last, METRIC_S_PER_IT, 3.456);
+    step_record_set(&t.last, METRIC_MEM_ALLOCATED, 512e6);
     ticker_text(&t, 200, 80, line);
     CHECK_STR(line, "step 1000/1000  loss 0.0213  3.46 s/it  mem 488 MiB");
     t.last = at_step(1000, NAN);
-    measure_set(&t.last, METRIC_TOKENS_PER_S, 1234567);
+    step_record_set(&t.last, METRIC_TOKENS_PER_S, 1234567);
     ticker_text(&t, 200, 80, line);
     CHECK_STR(line, "step 1000/1000  loss nan  1,234,567 tok/s  mem 1.1 GiB");
 }
@@ -48,7 +48,7 @@ static void the_sparkline_spans_the_run(void)
     ticker_start(&t, f, 100000);
     t.utf8 = false;
     for (uint64_t i = 1; i <= 5000; i++) {
-        struct measure m = at_step(i, i <= 1000 ? 8 : 1);
+        struct step_record m = at_step(i, i <= 1000 ? 8 : 1);
         ticker_step(&t, &m);
     }
     CHECK(t.bins > TICKER_BINS / 2 && t.bins <= TICKER_BINS);
@@ -68,7 +68,7 @@ static void the_first_step_is_not_timed(void)
     char line[TICKER_LINE];
     FILE *f = tmpfile();
     ticker_start(&t, f, 1000);
-    struct measure m = at_step(101, 3);
+    struct step_record m = at_step(101, 3);
     ticker_step(&t, &m);
     ticker_text(&t, 30, 80, line);
     CHECK(!strstr(line, "ETA"));
@@ -86,7 +86,7 @@ static void plain_lines_are_few(void)
     FILE *f = tmpfile();
     ticker_start(&t, f, 3);
     for (uint64_t i = 1; i <= 3; i++) {
-        struct measure m = at_step(i, (double)i);
+        struct step_record m = at_step(i, (double)i);
         ticker_step(&t, &m);
     }
     ticker_say(&t, "saved %s", "step-3");
@@ -111,7 +111,7 @@ static void one_line_on_a_terminal(void)
     struct ticker t;
     ticker_start(&t, f, 9);
     for (uint64_t i = 1; i <= 3; i++) {
-        struct measure m = at_step(i, (double)i);
+        struct step_record m = at_step(i, (double)i);
         ticker_step(&t, &m);
     }
     ticker_say(&t, "saved");

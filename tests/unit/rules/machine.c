@@ -54,7 +54,7 @@ void machine_show(struct machine *m, size_t n)
 
 void machine_param(struct machine *m, const char *module, const char *name, const char *value)
 {
-    m->params[m->facts.host.n_params++] = (struct param){ module, name, value, "test" };
+    m->params[m->facts.host.n_params++] = (struct module_param){ module, name, value, "test" };
 }
 
 void machine_set(struct machine *m, const char *name, const char *value)

@@ -17,7 +17,7 @@ struct machine {
     struct rocm_facts rocms[3];
     struct hip_runtime runtimes[1];
     struct disk_facts disks[2];
-    struct param params[8];
+    struct module_param params[8];
     const char *env[16];
     struct plan_var set[8], unset[8], keep[16];
     const struct gpu_facts *visible[3];

@@ -183,7 +183,7 @@ static void what_is_no_plain_lora_is_refused_by_key(void)
 static int merge(const struct merge_options *o, struct merge_report *report, struct cairn_error *err)
 {
     CLEANUP(source_close) struct tensor_source base = { 0 };
-    CLEANUP(lora_close) struct lora lora = { 0 };
+    CLEANUP(lora_close) struct lora_file lora = { 0 };
     char folder[128];
     snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(lora_path, '/') - lora_path), lora_path);
     if (source_open(&base, base_path, err) || lora_open(&lora, folder, err))

@@ -24,14 +24,14 @@ static void put_files(void)
     unlink(out_path);
 }
 
-static int scan(const struct tensor_source *base, const struct lora *lora, struct cairn_error *err)
+static int scan(const struct tensor_source *base, const struct lora_file *lora, struct cairn_error *err)
 {
     struct scan_stats stats[2];
     (void)lora;
     return scan_source(base, 0, stats, NULL, err);
 }
 
-static int convert(const struct tensor_source *base, const struct lora *lora, struct cairn_error *err)
+static int convert(const struct tensor_source *base, const struct lora_file *lora, struct cairn_error *err)
 {
     struct convert_options o = { .to = DTYPE_BF16 };
     struct convert_report report;
@@ -39,14 +39,14 @@ static int convert(const struct tensor_source *base, const struct lora *lora, st
     return convert_file(base, out_path, &o, &report, err);
 }
 
-static int merge(const struct tensor_source *base, const struct lora *lora, struct cairn_error *err)
+static int merge(const struct tensor_source *base, const struct lora_file *lora, struct cairn_error *err)
 {
     struct merge_options o = { .scale = 1 };
     struct merge_report report;
     return merge_lora(base, lora, out_path, &o, &report, err);
 }
 
-static int diff(const struct tensor_source *base, const struct lora *lora, struct cairn_error *err)
+static int diff(const struct tensor_source *base, const struct lora_file *lora, struct cairn_error *err)
 {
     struct diff_options o = { 0 };
     struct diff_pair pair = { .a = &base->tensors[0], .b = &base->tensors[0] };
@@ -67,12 +67,12 @@ static void grow(const char *path)
 }
 
 /* Opened whole, spoilt, then used. */
-static void check_spoilt(int (*use)(const struct tensor_source *base, const struct lora *lora,
+static void check_spoilt(int (*use)(const struct tensor_source *base, const struct lora_file *lora,
                                     struct cairn_error *err),
                          void (*spoil)(const char *path), const char *path)
 {
     struct tensor_source base;
-    struct lora lora;
+    struct lora_file lora;
     struct cairn_error err = { 0 };
     put_files();
     REQUIRE(!source_open(&base, base_path, &err) && !lora_open(&lora, lora_path, &err));
@@ -86,7 +86,7 @@ static void check_spoilt(int (*use)(const struct tensor_source *base, const stru
 
 static void every_reader_says_so(void)
 {
-    int (*const uses[])(const struct tensor_source *base, const struct lora *lora,
+    int (*const uses[])(const struct tensor_source *base, const struct lora_file *lora,
                         struct cairn_error *err) = { scan, convert, merge, diff };
     for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
         check_spoilt(uses[i], cut, base_path);
@@ -99,7 +99,7 @@ static void every_reader_says_so(void)
 static void a_whole_file_is_taken(void)
 {
     struct tensor_source base;
-    struct lora lora;
+    struct lora_file lora;
     struct cairn_error err = { 0 };
     put_files();
     REQUIRE(!source_open(&base, base_path, &err) && !lora_open(&lora, lora_path, &err));

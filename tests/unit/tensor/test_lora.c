@@ -18,7 +18,7 @@ static const char *golden(const char *name)
     return check_data(path);
 }
 
-static const struct lora_module *find(const struct lora *l, const char *name)
+static const struct lora_module *find(const struct lora_file *l, const char *name)
 {
     for (size_t i = 0; i < l->n_modules; i++)
         if (!strcmp(l->modules[i].name, name))
@@ -26,7 +26,7 @@ static const struct lora_module *find(const struct lora *l, const char *name)
     return NULL;
 }
 
-static float *numbers(const struct lora *l, const struct st_tensor *t)
+static float *numbers(const struct lora_file *l, const struct st_tensor *t)
 {
     struct cairn_error err;
     float *v = calloc((size_t)t->elements, sizeof(float));
@@ -36,7 +36,7 @@ static float *numbers(const struct lora *l, const struct st_tensor *t)
 }
 
 /* The worst difference of scale * up * down from the wanted change, as a part of its largest entry. */
-static double worst(const struct lora *l, const struct lora_module *m, const float *want)
+static double worst(const struct lora_file *l, const struct lora_module *m, const float *want)
 {
     float *up = numbers(l, m->part[LORA_UP]), *down = numbers(l, m->part[LORA_DOWN]);
     double bad = 0, most = 0;
@@ -56,7 +56,7 @@ static double worst(const struct lora *l, const struct lora_module *m, const flo
 static void check_delta(const char *path, double tolerance)
 {
     static const char *const modules[] = { "blocks.0.self_attn.q", "blocks.1.ffn.2" };
-    CLEANUP(lora_close) struct lora l = { 0 };
+    CLEANUP(lora_close) struct lora_file l = { 0 };
     struct cairn_error err = { 0 };
     if (lora_open(&l, path, &err))
         CHECK_FAIL_("%s", err.msg);
@@ -78,7 +78,7 @@ static void every_dialect_gives_the_change(void)
 {
     static const enum lora_dialect dialects[] = { LORA_MUSUBI, LORA_COMFY, LORA_COMFY, LORA_DIFFUSERS };
     for (size_t i = 0; i < ARRAY_LEN(goldens); i++) {
-        CLEANUP(lora_close) struct lora l = { 0 };
+        CLEANUP(lora_close) struct lora_file l = { 0 };
         struct cairn_error err = { 0 };
         REQUIRE(!lora_open(&l, golden(goldens[i]), &err));
         CHECK_INT(l.dialect, dialects[i]);
@@ -92,7 +92,7 @@ static int convert(const char *in, const char *out, enum lora_dialect to, enum d
 {
     struct lora_report report;
     struct cairn_error err = { 0 };
-    int r = lora_convert(in, out, &(struct lora_options){ .to = to, .dtype = dtype, .replace = true },
+    int r = lora_convert(in, out, &(struct lora_rewrite){ .to = to, .dtype = dtype, .replace = true },
                          &report, &err);
     if (r)
         CHECK_FAIL_("%s", err.msg);
@@ -198,7 +198,7 @@ static void alpha_and_dtype_are_kept(void)
     free(get_numbers(out, "lora_unet_blocks_4_ffn_2.lora_up.weight", &what));
     CHECK(what.dtype == DTYPE_BF16);
 
-    CLEANUP(lora_close) struct lora l = { 0 };
+    CLEANUP(lora_close) struct lora_file l = { 0 };
     struct cairn_error err = { 0 };
     REQUIRE(!lora_open(&l, out, &err));
     const struct lora_module *second = find(&l, "blocks.9.ffn.0");
@@ -262,7 +262,7 @@ static void a_bad_file_is_refused_and_nothing_written(void)
         struct cairn_error err = { 0 };
         put_file(in, bad[i].rows);
         CHECK(lora_convert(in, out,
-                           &(struct lora_options){ .to = LORA_MUSUBI, .dtype = DTYPE_OTHER, .replace = true },
+                           &(struct lora_rewrite){ .to = LORA_MUSUBI, .dtype = DTYPE_OTHER, .replace = true },
                            &report, &err) == -1);
         CHECK_HAS(err.msg, bad[i].says);
         CHECK_HAS(err.msg, in);
@@ -282,7 +282,7 @@ static void a_number_too_large_for_the_dtype_is_refused(void)
     struct lora_report report;
     struct cairn_error err = { 0 };
     CHECK(lora_convert(in, out,
-                       &(struct lora_options){ .to = LORA_MUSUBI, .dtype = DTYPE_F16, .replace = true },
+                       &(struct lora_rewrite){ .to = LORA_MUSUBI, .dtype = DTYPE_F16, .replace = true },
                        &report, &err) == -1);
     CHECK_HAS(err.msg, Q ".lora_A.weight");
     CHECK_HAS(err.msg, "f16");
@@ -310,7 +310,7 @@ static void a_whole_difference_goes_where_it_has_a_name(void)
     struct lora_report report;
     struct cairn_error err = { 0 };
     CHECK(lora_convert(in, out,
-                       &(struct lora_options){ .to = LORA_DIFFUSERS, .dtype = DTYPE_OTHER, .replace = true },
+                       &(struct lora_rewrite){ .to = LORA_DIFFUSERS, .dtype = DTYPE_OTHER, .replace = true },
                        &report, &err) == -1);
     CHECK_HAS(err.msg, "diffusion_model.blocks.0.norm3.diff");
     tree_remove(&t);
@@ -328,7 +328,7 @@ static void any_outside_call_may_fail(void)
         struct cairn_error err = { 0 };
         fault_arm(nth, EIO);
         int r = lora_convert(golden("musubi"), out,
-                             &(struct lora_options){ .to = LORA_COMFY, .dtype = DTYPE_BF16, .replace = true },
+                             &(struct lora_rewrite){ .to = LORA_COMFY, .dtype = DTYPE_BF16, .replace = true },
                              &report, &err);
         if (!fault_disarm()) {
             CHECK(r == 0 && nth > 100);
@@ -357,7 +357,7 @@ static void a_stop_leaves_nothing(void)
     struct tree t;
     tree_make(&t);
     CHECK(lora_convert(golden("musubi"), tree_path(&t, "out.safetensors"),
-                       &(struct lora_options){ .to = LORA_COMFY, .stop = &stop }, &report, &err) == -1);
+                       &(struct lora_rewrite){ .to = LORA_COMFY, .stop = &stop }, &report, &err) == -1);
     CHECK_STR(err.msg, "stopped");
     CHECK_INT(count_files(t.dir), 0);
     tree_remove(&t);

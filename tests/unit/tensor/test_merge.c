@@ -19,7 +19,7 @@ static char base_path[128], lora_path[128], out_path[128];
 static int merge(const struct merge_options *o, struct merge_report *report, struct cairn_error *err)
 {
     CLEANUP(source_close) struct tensor_source base = { 0 };
-    CLEANUP(lora_close) struct lora lora = { 0 };
+    CLEANUP(lora_close) struct lora_file lora = { 0 };
     if (source_open(&base, base_path, err) || lora_open(&lora, lora_path, err))
         return -1;
     return merge_lora(&base, &lora, out_path, o, report, err);

@@ -8,7 +8,7 @@
 static struct arena arena;
 static struct cairn_error err;
 
-static int read_into(struct train_config *c, const char *text)
+static int read_into(struct job_config *c, const char *text)
 {
     err = (struct cairn_error){ 0 };
     config_init(c, &arena);
@@ -18,7 +18,7 @@ static int read_into(struct train_config *c, const char *text)
 /* What a file or its keys together are refused with; "" if they are not. */
 static const char *refused(const char *text)
 {
-    struct train_config c;
+    struct job_config c;
     if (!read_into(&c, text) && !config_check(&c, &err))
         config_fill(&c, &err);
     return err.msg;
@@ -32,14 +32,14 @@ static const char *refused_in(const char *lines)
 
 static const char *refused_option(const char *pair)
 {
-    struct train_config c;
+    struct job_config c;
     err = (struct cairn_error){ 0 };
     config_init(&c, &arena);
     config_set_pair(&c, pair, &err);
     return err.msg;
 }
 
-static char *written(const struct train_config *c)
+static char *written(const struct job_config *c)
 {
     struct str s = { 0 };
     config_write(c, &s);
@@ -50,7 +50,7 @@ static char *written(const struct train_config *c)
 
 static void defaults_are_those_of_the_table(void)
 {
-    struct train_config c;
+    struct job_config c;
     config_init(&c, &arena);
     CHECK_INT(c.model.layers, 6);
     CHECK_INT(c.model.width, 384);
@@ -89,7 +89,7 @@ static void the_table_is_whole(void)
 
 static void a_file_is_read(void)
 {
-    struct train_config c;
+    struct job_config c;
     CHECK_INT(read_into(&c, "model:\n  layers: 2\n  norm: rms\n  bias: no\n  path: w # no\n"
                             "data:\n  path: [a, 'b c']\n  val_path:\n"
                             "train: {lr: 1e-4, weight_decay: .5, seed: 9007199254740992, dtype: \"bf16\"}\n"
@@ -114,7 +114,7 @@ static void a_file_is_read(void)
 
 static void an_empty_file_has_the_defaults(void)
 {
-    struct train_config c, plain;
+    struct job_config c, plain;
     config_init(&plain, &arena);
     CHECK_INT(read_into(&c, "# nothing\n"), 0);
     CHECK_STR(written(&c), written(&plain));
@@ -203,14 +203,14 @@ static void numbers_mean_what_they_say(void)
     } cases[] = { { "1e-4", 1e-4 }, { "1E-4", 1e-4 }, { "1.5e+1", 15 }, { "+.5", 0.5 },
                   { "1.", 1 },      { "0.25", 0.25 }, { "2", 2 },       { "1e-300", 1e-300 } };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct train_config c;
+        struct job_config c;
         CHECK_INT(read_into(&c, arena_printf(&arena, "train:\n  lr: %s\n", cases[i].text)), 0);
         CHECK(c.train.lr == cases[i].value);
     }
     static const char *const words[] = { "true",  "True", "TRUE", "yes", "on",
                                          "false", "no",   "No",   "off", "OFF" };
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        struct train_config c;
+        struct job_config c;
         CHECK_INT(read_into(&c, arena_printf(&arena, "model:\n  bias: %s\n", words[i])), 0);
         CHECK_INT(c.model.bias, i < 5);
     }
@@ -271,7 +271,7 @@ static void keys_that_go_together_are_taken(void)
 
 static void zeros_are_worked_out(void)
 {
-    struct train_config c;
+    struct job_config c;
     CHECK_INT(read_into(&c, "train:\n  steps: 60\nlora:\n  rank: 4\ndata:\n  path: x\n"), 0);
     CHECK_INT(config_fill(&c, &err), 0);
     CHECK_INT(c.model.kv_heads, 6);
@@ -300,7 +300,7 @@ static void zeros_are_worked_out(void)
 
 static void options_come_last(void)
 {
-    struct train_config c;
+    struct job_config c;
     CHECK_INT(read_into(&c, "train:\n  lr: 1\n  steps: 7\n"), 0);
     CHECK_INT(config_set_pair(&c, "train.lr=1e-4", &err), 0);
     CHECK_INT(config_set(&c, "--steps 60", "train.steps", "60", &err), 0);
@@ -340,7 +340,7 @@ static void wrong_options_are_named(void)
 /* An option that contradicts the file is blamed, with what it contradicts. */
 static void a_clash_names_the_option(void)
 {
-    struct train_config c;
+    struct job_config c;
     CHECK_INT(read_into(&c, "data:\n  path: x\n"), 0);
     CHECK_INT(config_set_pair(&c, "model.heads=7", &err), 0);
     CHECK_INT(config_fill(&c, &err), -1);
@@ -349,7 +349,7 @@ static void a_clash_names_the_option(void)
 
 static void a_failed_option_changes_nothing(void)
 {
-    struct train_config c;
+    struct job_config c;
     config_init(&c, &arena);
     for (size_t i = 0; i < n_config_keys; i++) {
         if (config_keys[i].type == CONFIG_TEXT)
@@ -364,7 +364,7 @@ static void a_failed_option_changes_nothing(void)
 /* Each key in turn gets another value, is written, and read again. */
 static void what_is_written_reads_back(void)
 {
-    struct train_config c, again;
+    struct job_config c, again;
     config_init(&c, &arena);
     for (size_t i = 0; i < n_config_keys; i++) {
         const struct config_key *k = &config_keys[i];
@@ -397,7 +397,7 @@ static void reals_are_short_and_numbers_to_others(void)
                   { "100", "lr: 100 " },        { "0.1", "lr: 0.1 " },       { "20", "lr: 20 " },
                   { "1e-300", "lr: 1.0e-300 " } };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct train_config c;
+        struct job_config c;
         config_init(&c, &arena);
         CHECK_INT(config_set(&c, "-x", "train.lr", cases[i].given, &err), 0);
         CHECK_HAS(written(&c), cases[i].written);
@@ -410,7 +410,7 @@ static void limits_are_the_tables(void)
         const struct config_key *k = &config_keys[i];
         if (k->type != CONFIG_INT && k->type != CONFIG_REAL)
             continue;
-        struct train_config c;
+        struct job_config c;
         config_init(&c, &arena);
         const char *least = arena_printf(&arena, "%.17g", k->least);
         const char *most = k->type == CONFIG_INT ? arena_printf(&arena, "%.0f", k->most)
@@ -431,7 +431,7 @@ static void the_examples_are_right(void)
     for (struct dirent *e; (e = readdir(d));) {
         if (!str_ends(e->d_name, ".yaml"))
             continue;
-        struct train_config c;
+        struct job_config c;
         err = (struct cairn_error){ 0 };
         config_init(&c, &arena);
         config_read(&c, arena_printf(&arena, "%s/%s", folder ? folder : "configs", e->d_name), &err);

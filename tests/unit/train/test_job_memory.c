@@ -28,7 +28,7 @@ static const char *said(FILE *talk)
 }
 
 struct setup {
-    struct train_config config;
+    struct job_config config;
     struct train_options o;
     struct job j;
 };

@@ -29,7 +29,7 @@ static bool is_same(const struct str *a, const struct str *b)
 }
 
 /* What the model finds likeliest after all of the ids, computed from the start. */
-static int best_after(struct gpt_room *room, const int *ids, size_t n)
+static int best_after(struct gpt_work *room, const int *ids, size_t n)
 {
     float scores[VOCAB];
     int best = 0;
@@ -42,11 +42,11 @@ static int best_after(struct gpt_room *room, const int *ids, size_t n)
 
 static void without_temperature_it_is_the_best(void)
 {
-    struct gpt_room_options o = { .samples = 1, .tokens = CONTEXT };
-    struct gpt_room *room = NULL;
+    struct gpt_work_options o = { .samples = 1, .tokens = CONTEXT };
+    struct gpt_work *room = NULL;
     struct str got = text_of("ab", CONTEXT - 2, 0, 0, 1);
     int ids[CONTEXT] = { 'a', 'b' };
-    REQUIRE(!gpt_room_open(m, &o, &room, &err));
+    REQUIRE(!gpt_work_open(m, &o, &room, &err));
     CHECK_INT(got.len, CONTEXT);
     for (size_t n = 2; n < CONTEXT && got.len == CONTEXT; n++) {
         ids[n] = best_after(room, ids, n);
@@ -54,7 +54,7 @@ static void without_temperature_it_is_the_best(void)
     }
     struct str one = text_of("ab", CONTEXT - 2, 5, 1, 9);
     CHECK(is_same(&got, &one)); /* one to choose from */
-    gpt_room_close(room);
+    gpt_work_close(room);
     str_release(&got);
     str_release(&one);
 }
@@ -88,12 +88,12 @@ static void a_prompt_longer_than_the_context(void)
 static void more_tokens_than_the_context(void)
 {
     enum { TOKENS = 5 * CONTEXT };
-    struct gpt_room_options o = { .samples = 1, .tokens = CONTEXT };
-    struct gpt_room *room = NULL;
+    struct gpt_work_options o = { .samples = 1, .tokens = CONTEXT };
+    struct gpt_work *room = NULL;
     struct str got = text_of("ab", TOKENS, 0, 0, 1);
     int ids[CONTEXT + 1] = { 'a', 'b' };
     size_t n = 2;
-    REQUIRE(!gpt_room_open(m, &o, &room, &err));
+    REQUIRE(!gpt_work_open(m, &o, &room, &err));
     CHECK_INT(got.len, 2 + TOKENS);
     for (size_t i = 2; i < got.len; i++) {
         int next = best_after(room, ids, n);
@@ -104,7 +104,7 @@ static void more_tokens_than_the_context(void)
         }
         ids[n++] = next;
     }
-    gpt_room_close(room);
+    gpt_work_close(room);
     str_release(&got);
 }
 

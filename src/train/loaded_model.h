@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A model that was trained, with its tokenizer, opened to be used. */
-#ifndef CAIRN_TRAIN_TRAINED_H
-#define CAIRN_TRAIN_TRAINED_H
+#ifndef CAIRN_TRAIN_LOADED_MODEL_H
+#define CAIRN_TRAIN_LOADED_MODEL_H
 
 #include "train/job.h"
 
-struct trained_options {
+struct loaded_model_options {
     const char
         *what; /* a run, one of its checkpoints or a file of weights in one, or a model's folder or file */
     const char *tokenizer; /* a tokenizer.json, over that of the model; NULL: none */
@@ -14,17 +14,17 @@ struct trained_options {
     FILE *talk;
 };
 
-struct trained {
+struct loaded_model {
     struct arena arena;
-    struct train_config config; /* of the run; for a model, its shape and defaults */
+    struct job_config config; /* of the run; for a model, its shape and defaults */
     struct train_options options;
     struct job job; /* has the model and the tokenizer */
     const char *weights;
     uint64_t step; /* of the checkpoint; 0: it is none */
 };
 
-/* trained_close also where it fails. */
-int trained_open(struct trained *t, const struct trained_options *o, struct cairn_error *err);
-void trained_close(struct trained *t);
+/* loaded_model_close also where it fails. */
+int loaded_model_open(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err);
+void loaded_model_close(struct loaded_model *t);
 
 #endif

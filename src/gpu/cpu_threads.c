@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/crew.h"
+#include "gpu/cpu_threads.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -8,13 +8,13 @@
 
 enum { MOST_THREADS = 256, LOOKS = 2000 /* about 20 µs */ };
 
-struct crew {
+struct cpu_threads {
     int n_threads; /* without the caller's */
     pthread_t threads[MOST_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int sleepers;              /* under lock */
-    unsigned call;             /* atomic: counts crew_run; a change means work */
+    unsigned call;             /* atomic: counts cpu_threads_run; a change means work */
     bool ending;               /* atomic */
     size_t pieces, next, busy; /* next and busy are atomic */
     void (*fn)(void *context, size_t piece);
@@ -28,7 +28,7 @@ static void pause_a_moment(void)
 #endif
 }
 
-static void take_pieces(struct crew *c)
+static void take_pieces(struct cpu_threads *c)
 {
     for (;;) {
         size_t piece = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
@@ -38,7 +38,7 @@ static void take_pieces(struct crew *c)
     }
 }
 
-static unsigned wait_for_call(struct crew *c, unsigned seen)
+static unsigned wait_for_call(struct cpu_threads *c, unsigned seen)
 {
     for (int i = 0; i < LOOKS; i++) {
         unsigned call = __atomic_load_n(&c->call, __ATOMIC_ACQUIRE);
@@ -57,7 +57,7 @@ static unsigned wait_for_call(struct crew *c, unsigned seen)
 
 static void *live(void *arg)
 {
-    struct crew *c = arg;
+    struct cpu_threads *c = arg;
     for (unsigned seen = 0;;) {
         seen = wait_for_call(c, seen);
         if (__atomic_load_n(&c->ending, __ATOMIC_ACQUIRE))
@@ -67,7 +67,7 @@ static void *live(void *arg)
     }
 }
 
-static void announce(struct crew *c)
+static void announce(struct cpu_threads *c)
 {
     pthread_mutex_lock(&c->lock);
     __atomic_fetch_add(&c->call, 1, __ATOMIC_RELEASE);
@@ -76,9 +76,9 @@ static void announce(struct crew *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-struct crew *crew_new(int threads)
+struct cpu_threads *cpu_threads_new(int threads)
 {
-    struct crew *c = calloc(1, sizeof(*c));
+    struct cpu_threads *c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
     pthread_mutex_init(&c->lock, NULL);
@@ -94,7 +94,7 @@ struct crew *crew_new(int threads)
     return c;
 }
 
-void crew_free(struct crew *c)
+void cpu_threads_free(struct cpu_threads *c)
 {
     if (!c)
         return;
@@ -107,12 +107,13 @@ void crew_free(struct crew *c)
     free(c);
 }
 
-int crew_size(const struct crew *c)
+int cpu_threads_size(const struct cpu_threads *c)
 {
     return c->n_threads + 1;
 }
 
-void crew_run(struct crew *c, size_t pieces, void (*fn)(void *context, size_t piece), void *context)
+void cpu_threads_run(struct cpu_threads *c, size_t pieces, void (*fn)(void *context, size_t piece),
+                     void *context)
 {
     c->pieces = pieces;
     c->fn = fn;

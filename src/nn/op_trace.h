@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two who look on while a model computes: one finds the first op that made a number that is none, one measures how long
  * each op takes.  Both wait after each op. */
-#ifndef CAIRN_NN_LOOK_H
-#define CAIRN_NN_LOOK_H
+#ifndef CAIRN_NN_OP_TRACE_H
+#define CAIRN_NN_OP_TRACE_H
 
 #include "nn/nn.h"
 #include <stdio.h>
 
-struct look_finder {
+struct nan_finder {
     struct nn_watcher watcher;
     bool found;
     char where[64], op[32];
@@ -16,26 +16,26 @@ struct look_finder {
     void *parts; /* on the device */
     size_t parts_bytes;
 };
-void look_finder_init(struct look_finder *f);
-void look_finder_release(struct look_finder *f, struct gpu *g);
+void nan_finder_init(struct nan_finder *f);
+void nan_finder_release(struct nan_finder *f, struct gpu *g);
 
 /* Time of each op by name, and of each single one for a trace that Perfetto opens. */
-struct look_row {
+struct op_profile_row {
     char op[32];
     size_t calls;
     double seconds, flops, bytes;
 };
-struct look_profile {
+struct op_profile {
     struct nn_watcher watcher;
-    struct look_row rows[64];
+    struct op_profile_row rows[64];
     size_t n;
     double last, first; /* monotonic seconds */
     FILE *trace;        /* may be NULL */
     bool any;
 };
-void look_profile_start(struct look_profile *p, FILE *trace);
+void op_profile_start(struct op_profile *p, FILE *trace);
 /* What comes now is not an op's time. */
-void look_profile_skip(struct look_profile *p);
-void look_profile_end(struct look_profile *p); /* the trace is whole then; rows by time, most first */
+void op_profile_skip(struct op_profile *p);
+void op_profile_end(struct op_profile *p); /* the trace is whole then; rows by time, most first */
 
 #endif

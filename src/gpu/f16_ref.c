@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/half.h"
+#include "gpu/f16_ref.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,12 +40,12 @@ static float from_half(uint16_t h, int mantissa, int least_exponent)
     return (float)(h & 0x8000 ? -v : v);
 }
 
-uint16_t half_from_float(enum gpu_storage s, float f)
+uint16_t f16_from_float(enum gpu_storage s, float f)
 {
     return s == GPU_BF16 ? to_half(f, 7, -126) : to_half(f, 10, -14);
 }
 
-float half_to_float(enum gpu_storage s, uint16_t h)
+float f16_to_float(enum gpu_storage s, uint16_t h)
 {
     return s == GPU_BF16 ? from_half(h, 7, -126) : from_half(h, 10, -14);
 }

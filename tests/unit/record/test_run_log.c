@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/metrics.h"
+#include "record/run_log.h"
 
 #include "base/fault.h"
 #include "check.h"
@@ -28,11 +28,11 @@ static char *log_of(const char *dir)
     return path;
 }
 
-static void add(struct metrics *m, uint64_t step, double loss, const char *event)
+static void add(struct run_log *m, uint64_t step, double loss, const char *event)
 {
-    struct measure s = { .step = step, .event = event };
-    measure_set(&s, METRIC_LOSS, loss);
-    metrics_add(m, &s);
+    struct step_record s = { .step = step, .event = event };
+    step_record_set(&s, METRIC_LOSS, loss);
+    run_log_add(m, &s);
 }
 
 /* The steps of a log, "1 2 3"; a '!' for each line that cannot be read. */
@@ -62,13 +62,13 @@ static void writes_lines_and_one_event_file(void)
 {
     const char *dir = folder("plain");
     struct cairn_error err = { 0 };
-    struct metrics *m;
-    REQUIRE(!metrics_open(dir, 1, &m, &err));
+    struct run_log *m;
+    REQUIRE(!run_log_open(dir, 1, &m, &err));
     for (int i = 1; i <= 5; i++)
         add(m, (uint64_t)i, 4.0 / i, NULL);
-    metrics_add_text(m, 5, "sample", "once upon a time");
-    CHECK(metrics_trouble(m) == NULL);
-    CHECK(!metrics_close(m, &err));
+    run_log_add_text(m, 5, "sample", "once upon a time");
+    CHECK(run_log_trouble(m) == NULL);
+    CHECK(!run_log_close(m, &err));
     CHECK_STR(steps_of(dir), "1 2 3 4 5");
     CHECK_INT(tree_count(dir), 2);
 }
@@ -77,8 +77,8 @@ static void waits_a_second_at_most(void)
 {
     const char *dir = folder("buffer");
     struct cairn_error err = { 0 };
-    struct metrics *m;
-    REQUIRE(!metrics_open(dir, 1, &m, &err));
+    struct run_log *m;
+    REQUIRE(!run_log_open(dir, 1, &m, &err));
     add(m, 1, 4, NULL);
     CHECK_INT(log_size(dir), 0);
     usleep(1100000);
@@ -88,31 +88,31 @@ static void waits_a_second_at_most(void)
     add(m, 3, 2, "checkpoint");
     CHECK_STR(steps_of(dir), "1 2 3");
     add(m, 4, 2, NULL);
-    metrics_flush(m);
+    run_log_flush(m);
     CHECK_STR(steps_of(dir), "1 2 3 4");
-    CHECK(!metrics_close(m, &err));
+    CHECK(!run_log_close(m, &err));
 }
 
 static void write_steps(const char *dir, uint64_t first, uint64_t last)
 {
     struct cairn_error err = { 0 };
-    struct metrics *m;
-    REQUIRE(!metrics_open(dir, first, &m, &err));
+    struct run_log *m;
+    REQUIRE(!run_log_open(dir, first, &m, &err));
     for (uint64_t i = first; i <= last; i++)
         add(m, i, 1, NULL);
-    CHECK(!metrics_close(m, &err));
+    CHECK(!run_log_close(m, &err));
 }
 
 static void a_log_that_is_a_link_is_not_cut_back(void)
 {
     const char *dir = folder("linked");
     struct cairn_error err = { 0 };
-    struct metrics *m = NULL;
+    struct run_log *m = NULL;
     struct stat st;
     tree_put(&tree, "precious", "text that is not a log\n");
     char *precious = tree_path(&tree, "precious");
     CHECK(!symlink(precious, log_of(dir)));
-    CHECK(metrics_open(dir, 1, &m, &err) == -1);
+    CHECK(run_log_open(dir, 1, &m, &err) == -1);
     CHECK(!stat(precious, &st) && st.st_size == 23);
 }
 
@@ -160,45 +160,45 @@ static void one_process_a_folder(void)
 {
     const char *dir = folder("locked");
     struct cairn_error err = { 0 };
-    struct metrics *m, *other;
-    REQUIRE(!metrics_open(dir, 1, &m, &err));
+    struct run_log *m, *other;
+    REQUIRE(!run_log_open(dir, 1, &m, &err));
     add(m, 1, 1, "eval");
-    CHECK(metrics_open(dir, 1, &other, &err) == -1);
+    CHECK(run_log_open(dir, 1, &other, &err) == -1);
     CHECK_HAS(err.msg, "another process");
     CHECK_STR(steps_of(dir), "1");
     err = (struct cairn_error){ 0 };
-    CHECK(!metrics_close(m, &err));
+    CHECK(!run_log_close(m, &err));
 }
 
 static void a_full_disk_is_said_once_and_nothing_is_lost(void)
 {
     const char *dir = folder("full");
     struct cairn_error err = { 0 };
-    struct metrics *m;
-    REQUIRE(!metrics_open(dir, 1, &m, &err));
+    struct run_log *m;
+    REQUIRE(!run_log_open(dir, 1, &m, &err));
     fault_arm(1, ENOSPC);
     add(m, 1, 4, "eval");
     CHECK(fault_disarm());
-    const struct cairn_error *trouble = metrics_trouble(m);
+    const struct cairn_error *trouble = run_log_trouble(m);
     REQUIRE(trouble);
     CHECK_HAS(trouble->msg, "log.jsonl: No space left on device");
-    CHECK(metrics_trouble(m) == NULL);
+    CHECK(run_log_trouble(m) == NULL);
     CHECK_INT(log_size(dir), 0);
     fault_arm(1, ENOSPC);
     add(m, 2, 4, "eval");
     CHECK(fault_disarm());
-    CHECK(metrics_trouble(m) == NULL); /* still the same trouble */
+    CHECK(run_log_trouble(m) == NULL); /* still the same trouble */
     add(m, 3, 4, "eval");
-    CHECK(metrics_trouble(m) == NULL);
+    CHECK(run_log_trouble(m) == NULL);
     CHECK_STR(steps_of(dir), "1 2 3");
     fault_arm(2, ENOSPC); /* the event file, this time */
     add(m, 4, 4, "eval");
     CHECK(fault_disarm());
-    trouble = metrics_trouble(m);
+    trouble = run_log_trouble(m);
     REQUIRE(trouble);
     CHECK_HAS(trouble->msg, "tfevents");
     fault_arm(1, ENOSPC);
-    CHECK(metrics_close(m, &err) == -1);
+    CHECK(run_log_close(m, &err) == -1);
     CHECK(fault_disarm());
     CHECK_HAS(err.msg, "No space left");
     CHECK_STR(steps_of(dir), "1 2 3 4");
@@ -211,12 +211,12 @@ static void each_failure_to_open_is_an_error(void)
     write_steps(dir, 1, 4);
     for (int nth = 1;; nth++) {
         struct cairn_error err = { 0 };
-        struct metrics *m;
+        struct run_log *m;
         fault_arm(nth, EIO);
-        int r = metrics_open(dir, 3, &m, &err);
+        int r = run_log_open(dir, 3, &m, &err);
         if (!fault_disarm()) {
             CHECK(nth > 3);
-            CHECK(!r && !metrics_close(m, &err));
+            CHECK(!r && !run_log_close(m, &err));
             break;
         }
         CHECK(r == -1 && err.msg[0]);
@@ -228,8 +228,8 @@ static void each_failure_to_open_is_an_error(void)
 static void a_missing_folder_is_an_error(void)
 {
     struct cairn_error err = { 0 };
-    struct metrics *m;
-    CHECK(metrics_open("/nonexistent/run", 1, &m, &err) == -1);
+    struct run_log *m;
+    CHECK(run_log_open("/nonexistent/run", 1, &m, &err) == -1);
     CHECK_HAS(err.msg, "/nonexistent/run/log.jsonl");
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nn/gpt_room.h"
+#include "nn/gpt_work.h"
 
 #include "nn/gpt_inside.h"
 #include "gpu/attention_cpu.h"
 #include "gpu/gemm_cpu.h"
-#include "gpu/lists.h"
+#include "gpu/id_index.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void *take(struct plan *p, size_t bytes)
     return p->base ? p->base + at : NULL;
 }
 
-static void plan_kept(struct plan *p, const struct gpt_room *r, struct kept *k, void *qkv)
+static void plan_kept(struct plan *p, const struct gpt_work *r, struct kept *k, void *qkv)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t width = storage_size(r->m->nn->storage), narrow = r->rows * s->width * width;
@@ -46,7 +46,7 @@ static void plan_kept(struct plan *p, const struct gpt_room *r, struct kept *k, 
 
 /* Each block keeps what it made if it is needed on the way back; else all share one.  q, k and v are what later tokens
  * look at when text is generated. */
-static void plan_blocks(struct plan *p, struct gpt_room *r)
+static void plan_blocks(struct plan *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t width = storage_size(r->m->nn->storage), qkv = r->rows * gpt_qkv_rows(s) * width;
@@ -65,7 +65,7 @@ static void plan_blocks(struct plan *p, struct gpt_room *r)
     }
 }
 
-static void plan_back(struct plan *p, struct gpt_room *r)
+static void plan_back(struct plan *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t width = storage_size(r->m->nn->storage);
@@ -78,7 +78,7 @@ static void plan_back(struct plan *p, struct gpt_room *r)
     r->delta = take(p, r->rows * s->heads * sizeof(float));
 }
 
-static void plan_slot(struct plan *p, const struct gpt_room *r, struct slot *s)
+static void plan_slot(struct plan *p, const struct gpt_work *r, struct slot *s)
 {
     size_t bytes = r->rows * sizeof(int);
     s->ids = take(p, bytes);
@@ -89,7 +89,7 @@ static void plan_slot(struct plan *p, const struct gpt_room *r, struct slot *s)
     s->loss = take(p, r->rows * sizeof(float));
 }
 
-static void plan_lora(struct plan *p, struct gpt_room *r)
+static void plan_lora(struct plan *p, struct gpt_work *r)
 {
     const struct lora *l = &r->m->lora;
     size_t width = storage_size(r->m->nn->storage);
@@ -101,7 +101,7 @@ static void plan_lora(struct plan *p, struct gpt_room *r)
         r->lora.dropped = take(p, 2 * r->rows * l->most_in * width);
 }
 
-static void plan_room(struct plan *p, struct gpt_room *r)
+static void plan_room(struct plan *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
     size_t width = storage_size(r->m->nn->storage), narrow = r->rows * s->width * width;
@@ -142,9 +142,9 @@ static size_t rows_at_once(const struct gpt *m, size_t rows)
     return parts <= 1 ? rows : ((rows + parts - 1) / parts + 63) / 64 * 64;
 }
 
-static struct gpt_room *new_room(struct gpt *m, const struct gpt_room_options *o)
+static struct gpt_work *new_room(struct gpt *m, const struct gpt_work_options *o)
 {
-    struct gpt_room *r = calloc(1, sizeof(*r));
+    struct gpt_work *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
     r->m = m;
@@ -156,25 +156,25 @@ static struct gpt_room *new_room(struct gpt *m, const struct gpt_room_options *o
     r->x = calloc(m->shape.layers + 1, sizeof(*r->x));
     r->kept = calloc(m->shape.layers, sizeof(*r->kept));
     if (!r->slots || !r->x || !r->kept) {
-        gpt_room_close(r);
+        gpt_work_close(r);
         return NULL;
     }
     return r;
 }
 
-size_t gpt_room_bytes(const struct gpt *m, const struct gpt_room_options *o)
+size_t gpt_work_bytes(const struct gpt *m, const struct gpt_work_options *o)
 {
-    struct gpt_room *r = new_room((struct gpt *)m, o);
+    struct gpt_work *r = new_room((struct gpt *)m, o);
     struct plan p = { 0 };
     if (r)
         plan_room(&p, r);
-    gpt_room_close(r);
+    gpt_work_close(r);
     return p.used;
 }
 
 enum { INTS_PER_ROW = 5 }; /* of a slot; and one more */
 
-static int open_staging(struct gpt_room *r, struct cairn_error *err)
+static int open_staging(struct gpt_work *r, struct cairn_error *err)
 {
     size_t ints = r->rows * INTS_PER_ROW + 1;
     if (gpu_staging_open(r->m->nn->g, r->o.slots * ints * sizeof(int), &r->staging, err) ||
@@ -187,15 +187,15 @@ static int open_staging(struct gpt_room *r, struct cairn_error *err)
 }
 
 /* Every sample has the same positions. */
-static int put_positions(struct gpt_room *r, struct cairn_error *err)
+static int put_positions(struct gpt_work *r, struct cairn_error *err)
 {
     struct arena arena = { 0 };
-    struct lists lists;
+    struct id_index lists;
     struct gpu *g = r->m->nn->g;
     int *ids = ARENA_NEW(&arena, int, r->rows), code = -1;
     for (size_t i = 0; i < r->rows; i++)
         ids[i] = (int)(i % r->o.tokens);
-    if (!lists_build(&arena, ids, r->rows, (int)r->o.tokens, &lists, err) &&
+    if (!id_index_build(&arena, ids, r->rows, (int)r->o.tokens, &lists, err) &&
         !gpu_upload(g, NULL, r->position_ids, lists.ids, r->o.tokens * sizeof(int), err) &&
         !gpu_upload(g, NULL, r->position_first, lists.first, (r->o.tokens + 1) * sizeof(int), err) &&
         !gpu_upload(g, NULL, r->position_members, lists.members, r->rows * sizeof(int), err) &&
@@ -211,7 +211,7 @@ static size_t widest(const struct gpt_shape *s)
     return qkv > s->ffn ? qkv : s->ffn;
 }
 
-size_t gpt_room_sums_bytes(const struct gpt *m, const struct gpt_room_options *o)
+size_t gpt_work_sums_bytes(const struct gpt *m, const struct gpt_work_options *o)
 {
     return o->train ? nn_reserve_bytes(o->samples * o->tokens, widest(&m->shape)) : 0;
 }
@@ -222,20 +222,20 @@ static size_t larger(size_t a, size_t b)
 }
 
 /* A matrix in each of its products: forward, and back to its input and to itself, or to those that LoRA has for it. */
-static size_t packed_for(const struct gpt *m, const struct gpt_room_options *o, size_t rows, size_t out,
+static size_t packed_for(const struct gpt *m, const struct gpt_work_options *o, size_t rows, size_t out,
                          size_t in)
 {
     const struct gpu *g = m->nn->g;
-    size_t rank = m->lora.rank, most = gemm_cpu_room(g, rows, out, in);
+    size_t rank = m->lora.rank, most = gemm_cpu_scratch(g, rows, out, in);
     if (!o->train)
         return most;
-    most = larger(most, gemm_cpu_room(g, rows, in, out));
+    most = larger(most, gemm_cpu_scratch(g, rows, in, out));
     if (!rank)
-        return larger(most, gemm_cpu_room(g, out, in, rows));
-    return larger(most, larger(gemm_cpu_room(g, rank, in, rows), gemm_cpu_room(g, out, rank, rows)));
+        return larger(most, gemm_cpu_scratch(g, out, in, rows));
+    return larger(most, larger(gemm_cpu_scratch(g, rank, in, rows), gemm_cpu_scratch(g, out, rank, rows)));
 }
 
-size_t gpt_room_packed_bytes(const struct gpt *m, const struct gpt_room_options *o)
+size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options *o)
 {
     const struct gpt_shape *s = &m->shape;
     size_t rows = o->samples * o->tokens;
@@ -255,49 +255,49 @@ size_t gpt_room_packed_bytes(const struct gpt *m, const struct gpt_room_options 
     };
     if (gpu_info(m->nn->g)->api != GPU_API_HOST)
         return 0;
-    size_t most = attention_cpu_room(m->nn->g, m->nn->storage, (k_i64)o->samples, &attention, o->train);
+    size_t most = attention_cpu_scratch(m->nn->g, m->nn->storage, (k_i64)o->samples, &attention, o->train);
     for (size_t i = 0; i < ARRAY_LEN(matrices); i++)
         most = larger(most, packed_for(m, o, matrices[i][0], matrices[i][1], matrices[i][2]));
     return most * sizeof(float);
 }
 
-static int reserve(struct gpt_room *r, struct cairn_error *err)
+static int reserve(struct gpt_work *r, struct cairn_error *err)
 {
     struct nn *nn = r->m->nn;
-    size_t packed = gpt_room_packed_bytes(r->m, &r->o);
+    size_t packed = gpt_work_packed_bytes(r->m, &r->o);
     if (packed && gemm_cpu_reserve(nn->g, packed / sizeof(float), err))
         return -1;
     nn->packed_bytes = larger(nn->packed_bytes, packed);
     return r->o.train ? nn_reserve(nn, r->rows, widest(&r->m->shape), err) : 0;
 }
 
-int gpt_room_open(struct gpt *m, const struct gpt_room_options *o, struct gpt_room **out,
+int gpt_work_open(struct gpt *m, const struct gpt_work_options *o, struct gpt_work **out,
                   struct cairn_error *err)
 {
     if (o->tokens > m->shape.context)
         return cairn_fail(err, CAIRN_EUSAGE, "%zu tokens at once; the model's context is %zu", o->tokens,
                           m->shape.context);
-    struct gpt_room *r = new_room(m, o);
+    struct gpt_work *r = new_room(m, o);
     if (!r)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     struct plan measured = { 0 }, p = { 0 };
     plan_room(&measured, r);
     if (gpu_alloc(m->nn->g, GPU_MEM_DEVICE, measured.used, &r->memory, err) || open_staging(r, err) ||
         reserve(r, err)) {
-        gpt_room_close(r);
+        gpt_work_close(r);
         return -1;
     }
     p.base = r->memory;
     plan_room(&p, r);
     if (put_positions(r, err)) {
-        gpt_room_close(r);
+        gpt_work_close(r);
         return -1;
     }
     *out = r;
     return 0;
 }
 
-void gpt_room_close(struct gpt_room *r)
+void gpt_work_close(struct gpt_work *r)
 {
     if (!r)
         return;
@@ -314,7 +314,7 @@ void gpt_room_close(struct gpt_room *r)
 
 /* ---- batches ---- */
 
-int gpt_send(struct gpt_room *r, int *to, int **staging, const int *from, size_t n, struct cairn_error *err)
+int gpt_send(struct gpt_work *r, int *to, int **staging, const int *from, size_t n, struct cairn_error *err)
 {
     int *at = *staging;
     memcpy(at, from, n * sizeof(int));
@@ -322,17 +322,17 @@ int gpt_send(struct gpt_room *r, int *to, int **staging, const int *from, size_t
     return gpu_upload(r->m->nn->g, r->m->nn->stream, to, at, n * sizeof(int), err);
 }
 
-int gpt_put(struct gpt_room *r, size_t slot, const int *ids, const int *targets, struct cairn_error *err)
+int gpt_put(struct gpt_work *r, size_t slot, const int *ids, const int *targets, struct cairn_error *err)
 {
     assert(slot < r->o.slots);
     struct slot *s = &r->slots[slot];
     struct arena arena = { 0 };
-    struct lists lists;
+    struct id_index lists;
     int *staging = s->staging, code = -1;
     s->n_targets = 0;
     for (size_t i = 0; i < r->rows; i++)
         s->n_targets += targets[i] >= 0;
-    if (!lists_build(&arena, ids, r->rows, (int)r->m->shape.vocab, &lists, err) &&
+    if (!id_index_build(&arena, ids, r->rows, (int)r->m->shape.vocab, &lists, err) &&
         !gpt_send(r, s->ids, &staging, ids, r->rows, err) &&
         !gpt_send(r, s->targets, &staging, targets, r->rows, err) &&
         !gpt_send(r, s->list_ids, &staging, lists.ids, lists.n, err) &&

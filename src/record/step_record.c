@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/measure.h"
+#include "record/step_record.h"
 
 #include "base/json.h"
 #include <inttypes.h>
@@ -40,13 +40,13 @@ const char *metric_key(enum metric m)
     return keys[m];
 }
 
-void measure_set(struct measure *m, enum metric which, double value)
+void step_record_set(struct step_record *m, enum metric which, double value)
 {
     m->has |= 1u << which;
     m->value[which] = value;
 }
 
-bool measure_has(const struct measure *m, enum metric which)
+bool step_record_has(const struct step_record *m, enum metric which)
 {
     return m->has >> which & 1;
 }
@@ -90,11 +90,11 @@ static void add_words(struct str *out, const char *event, const char *note)
     str_addn(out, text + 1, strlen(text) - 2);
 }
 
-void measure_add_line(const struct measure *m, struct str *out)
+void step_record_add_line(const struct step_record *m, struct str *out)
 {
     str_addf(out, "{\"step\":%" PRIu64, m->step);
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (measure_has(m, i))
+        if (step_record_has(m, i))
             add_metric(out, i, m->value[i]);
     if (m->event || m->note)
         add_words(out, m->event, m->note);
@@ -114,15 +114,15 @@ static const char *find_event(const char *word, size_t len)
 }
 
 /* "nan", "inf" and "-inf" stand beside a null. */
-static void set_word(struct measure *out, enum metric which, const char *word)
+static void set_word(struct step_record *out, enum metric which, const char *word)
 {
     if (str_eq(word, "nan"))
-        measure_set(out, which, NAN);
+        step_record_set(out, which, NAN);
     else if (str_eq(word, "inf") || str_eq(word, "-inf"))
-        measure_set(out, which, *word == '-' ? -INFINITY : INFINITY);
+        step_record_set(out, which, *word == '-' ? -INFINITY : INFINITY);
 }
 
-static int parse_json(const char *line, size_t len, struct measure *out, struct cairn_error *err)
+static int parse_json(const char *line, size_t len, struct step_record *out, struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *v = NULL;
     char word[32];
@@ -134,7 +134,7 @@ static int parse_json(const char *line, size_t len, struct measure *out, struct 
         double number = json_number(json_get(v, keys[i]), NAN);
         snprintf(word, sizeof(word), "%s_is", keys[i]);
         if (!isnan(number))
-            measure_set(out, i, number);
+            step_record_set(out, i, number);
         else
             set_word(out, i, json_text(json_get(v, word)));
     }
@@ -164,7 +164,7 @@ static const char *scan_number(const char *at, double *out)
     return n && end == at + n ? end : NULL;
 }
 
-static const char *scan_word(const char *key, size_t len, const char *at, struct measure *out)
+static const char *scan_word(const char *key, size_t len, const char *at, struct step_record *out)
 {
     size_t n = strcspn(at, "\"\\\n");
     enum metric which = find_key(key, len, "_is");
@@ -172,20 +172,20 @@ static const char *scan_word(const char *key, size_t len, const char *at, struct
     if (len == 5 && !memcmp(key, "event", 5))
         out->event = find_event(at, n);
     memcpy(word, at, n < sizeof(word) ? n : 0);
-    if (which < METRIC_COUNT && !measure_has(out, which))
+    if (which < METRIC_COUNT && !step_record_has(out, which))
         set_word(out, which, word);
     return at[n] == '"' ? at + n + 1 : NULL;
 }
 
-static const char *scan_step(const char *at, struct measure *out)
+static const char *scan_step(const char *at, struct step_record *out)
 {
     char *end;
     out->step = strtoull(at, &end, 10);
     return end;
 }
 
-/* The value of a key, if it is of the kinds that measure_add_line writes; returns what stands behind it. */
-static const char *scan_value(const char *key, size_t len, const char *at, struct measure *out)
+/* The value of a key, if it is of the kinds that step_record_add_line writes; returns what stands behind it. */
+static const char *scan_value(const char *key, size_t len, const char *at, struct step_record *out)
 {
     double number;
     if (*at == '"')
@@ -197,13 +197,13 @@ static const char *scan_value(const char *key, size_t len, const char *at, struc
     enum metric which = find_key(key, len, "");
     at = scan_number(at, &number);
     if (at && which < METRIC_COUNT)
-        measure_set(out, which, number);
+        step_record_set(out, which, number);
     return at;
 }
 
-/* A line as measure_add_line writes it: logs are long, and a JSON value for each line takes its time.  False: it is
+/* A line as step_record_add_line writes it: logs are long, and a JSON value for each line takes its time.  False: it is
  * written in another way.  No look goes beyond the line feed at its end. */
-static bool scan_line(const char *at, struct measure *out)
+static bool scan_line(const char *at, struct step_record *out)
 {
     if (!str_starts(at, "{\"step\":") || at[8] < '0' || at[8] > '9')
         return false;
@@ -218,11 +218,11 @@ static bool scan_line(const char *at, struct measure *out)
     return at[0] == '}' && at[1] == '\n';
 }
 
-int measure_parse(const char *line, size_t len, struct measure *out, struct cairn_error *err)
+int step_record_parse(const char *line, size_t len, struct step_record *out, struct cairn_error *err)
 {
-    struct measure m = { 0 };
+    struct step_record m = { 0 };
     if (!len || line[len - 1] != '\n' || memchr(line, 0, len) || !scan_line(line, &m)) {
-        m = (struct measure){ 0 };
+        m = (struct step_record){ 0 };
         if (parse_json(line, len, &m, err))
             return -1;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/belt.h"
+#include "gpu/offload.h"
 #include "gpu/transfer.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -13,19 +13,19 @@ struct window {
     size_t piece; /* that lies here or is on its way; or nothing */
     uint64_t last_use;
     bool wanted;                          /* sent for, and not given out since */
-    bool held;                            /* between belt_get and belt_done */
+    bool held;                            /* between offload_get and offload_done */
     bool was_used, changed;               /* so `used`, `home` were recorded */
     struct gpu_stream *by;                /* whom it was given to */
     struct gpu_event *came, *used, *home; /* came: on `up`; home: on `down` */
 };
 
-struct belt {
+struct offload {
     struct gpu *g;
-    struct belt_array arrays[BELT_ARRAYS];
-    size_t offsets[BELT_ARRAYS]; /* in a window */
-    char *homes[BELT_ARRAYS];
+    struct offload_array arrays[OFFLOAD_ARRAYS];
+    size_t offsets[OFFLOAD_ARRAYS]; /* in a window */
+    char *homes[OFFLOAD_ARRAYS];
     size_t n, pieces, n_windows;
-    struct window windows[BELT_WINDOWS];
+    struct window windows[OFFLOAD_WINDOWS];
     struct gpu_stream *up, *down;
     struct gpu_staging host;
     void *device;
@@ -37,7 +37,7 @@ static size_t aligned(size_t n)
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static size_t pieces_of(const struct belt_array *arrays, size_t n)
+static size_t div_up(const struct offload_array *arrays, size_t n)
 {
     size_t most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -49,10 +49,10 @@ static size_t pieces_of(const struct belt_array *arrays, size_t n)
 
 static size_t windows_of(size_t pieces)
 {
-    return pieces < BELT_WINDOWS ? pieces : BELT_WINDOWS;
+    return pieces < OFFLOAD_WINDOWS ? pieces : OFFLOAD_WINDOWS;
 }
 
-static size_t window_bytes(const struct belt_array *arrays, size_t n)
+static size_t window_bytes(const struct offload_array *arrays, size_t n)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -60,12 +60,12 @@ static size_t window_bytes(const struct belt_array *arrays, size_t n)
     return sum;
 }
 
-size_t belt_device_bytes(const struct belt_array *arrays, size_t n)
+size_t offload_device_bytes(const struct offload_array *arrays, size_t n)
 {
-    return windows_of(pieces_of(arrays, n)) * window_bytes(arrays, n);
+    return windows_of(div_up(arrays, n)) * window_bytes(arrays, n);
 }
 
-size_t belt_host_bytes(const struct belt_array *arrays, size_t n)
+size_t offload_host_bytes(const struct offload_array *arrays, size_t n)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -75,9 +75,9 @@ size_t belt_host_bytes(const struct belt_array *arrays, size_t n)
 
 /* ---- opening ---- */
 
-static int open_host(struct belt *b, struct cairn_error *err)
+static int open_host(struct offload *b, struct cairn_error *err)
 {
-    size_t bytes = belt_host_bytes(b->arrays, b->n), at = 0;
+    size_t bytes = offload_host_bytes(b->arrays, b->n), at = 0;
     if (gpu_staging_open(b->g, bytes, &b->host, err))
         return err->code != CAIRN_ENOMEM
                    ? -1
@@ -91,7 +91,7 @@ static int open_host(struct belt *b, struct cairn_error *err)
     return 0;
 }
 
-static int open_queues(struct belt *b, struct cairn_error *err)
+static int open_queues(struct offload *b, struct cairn_error *err)
 {
     if (gpu_stream_open(b->g, &b->up, err) || gpu_stream_open(b->g, &b->down, err))
         return -1;
@@ -105,7 +105,7 @@ static int open_queues(struct belt *b, struct cairn_error *err)
     return 0;
 }
 
-int belt_ready(struct belt *b, struct cairn_error *err)
+int offload_ready(struct offload *b, struct cairn_error *err)
 {
     size_t bytes = window_bytes(b->arrays, b->n), at = 0;
     if (b->device)
@@ -121,33 +121,33 @@ int belt_ready(struct belt *b, struct cairn_error *err)
     return 0;
 }
 
-int belt_open(struct gpu *g, const struct belt_array *arrays, size_t n, struct belt **out,
-              struct cairn_error *err)
+int offload_open(struct gpu *g, const struct offload_array *arrays, size_t n, struct offload **out,
+                 struct cairn_error *err)
 {
-    assert(n > 0 && n <= BELT_ARRAYS);
-    struct belt *b = calloc(1, sizeof(*b));
+    assert(n > 0 && n <= OFFLOAD_ARRAYS);
+    struct offload *b = calloc(1, sizeof(*b));
     if (!b)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     b->g = g;
     b->n = n;
     memcpy(b->arrays, arrays, n * sizeof(*arrays));
-    b->pieces = pieces_of(arrays, n);
+    b->pieces = div_up(arrays, n);
     b->n_windows = windows_of(b->pieces);
     if (open_queues(b, err) || open_host(b, err)) {
-        belt_close(b);
+        offload_close(b);
         return -1;
     }
     *out = b;
     return 0;
 }
 
-void belt_close(struct belt *b)
+void offload_close(struct offload *b)
 {
     struct cairn_error ignored;
     if (!b)
         return;
     if (b->host.at)
-        belt_rest(b, &ignored);
+        offload_rest(b, &ignored);
     for (size_t i = 0; i < b->n_windows; i++) {
         struct gpu_event *events[] = { b->windows[i].came, b->windows[i].used, b->windows[i].home };
         for (size_t k = 0; k < ARRAY_LEN(events); k++)
@@ -164,19 +164,19 @@ void belt_close(struct belt *b)
     free(b);
 }
 
-size_t belt_pieces(const struct belt *b)
+size_t offload_pieces(const struct offload *b)
 {
     return b->pieces;
 }
 
-void *belt_home(const struct belt *b, size_t array)
+void *offload_host(const struct offload *b, size_t array)
 {
     return b->homes[array];
 }
 
 /* ---- travelling ---- */
 
-static struct window *find(struct belt *b, size_t piece)
+static struct window *find(struct offload *b, size_t piece)
 {
     for (size_t i = 0; i < b->n_windows; i++)
         if (b->windows[i].piece == piece)
@@ -185,7 +185,7 @@ static struct window *find(struct belt *b, size_t piece)
 }
 
 /* The one to reuse: the longest unused of those that nobody waits for; else of all that are not in use. */
-static struct window *oldest(struct belt *b)
+static struct window *oldest(struct offload *b)
 {
     struct window *best = NULL;
     for (size_t i = 0; i < b->n_windows; i++) {
@@ -197,13 +197,13 @@ static struct window *oldest(struct belt *b)
     return best;
 }
 
-static int copy(struct belt *b, bool up, char *at, char *home, size_t n, struct cairn_error *err)
+static int copy(struct offload *b, bool up, char *at, char *home, size_t n, struct cairn_error *err)
 {
     return up ? gpu_upload(b->g, b->up, at, home, n, err) : gpu_download(b->g, b->down, home, at, n, err);
 }
 
 /* Where the driver does not take it as a whole, in smaller pieces. */
-static int copy_anyhow(struct belt *b, bool up, char *at, char *home, size_t n, struct cairn_error *err)
+static int copy_anyhow(struct offload *b, bool up, char *at, char *home, size_t n, struct cairn_error *err)
 {
     static const size_t sizes[] = { 1 << 20, 64 << 10, 4 << 10 };
     struct cairn_error why = { 0 };
@@ -227,10 +227,10 @@ static int copy_anyhow(struct belt *b, bool up, char *at, char *home, size_t n, 
     return -1;
 }
 
-static int copy_piece(struct belt *b, const struct window *w, bool up, struct cairn_error *err)
+static int copy_piece(struct offload *b, const struct window *w, bool up, struct cairn_error *err)
 {
     for (size_t i = 0; i < b->n; i++) {
-        const struct belt_array *a = &b->arrays[i];
+        const struct offload_array *a = &b->arrays[i];
         size_t from = w->piece * a->piece_bytes;
         if (from >= a->bytes)
             continue;
@@ -244,7 +244,7 @@ static int copy_piece(struct belt *b, const struct window *w, bool up, struct ca
 
 /* The window's last guest must be gone: its work done, and what changed copied home.  That copy is queued before this one
  * is, so a piece that went home from here and comes back is whole. */
-static int wait_for_window(struct belt *b, struct window *w, struct cairn_error *err)
+static int wait_for_window(struct offload *b, struct window *w, struct cairn_error *err)
 {
     if (w->held && gpu_event_record(b->g, w->used, w->by, err)) /* given out in a step that failed */
         return -1;
@@ -253,9 +253,9 @@ static int wait_for_window(struct belt *b, struct window *w, struct cairn_error 
     return w->changed ? gpu_event_wait(b->g, b->up, w->home, err) : 0;
 }
 
-static int bring(struct belt *b, size_t piece, struct window *w, struct cairn_error *err)
+static int bring(struct offload *b, size_t piece, struct window *w, struct cairn_error *err)
 {
-    if (belt_ready(b, err) || wait_for_window(b, w, err))
+    if (offload_ready(b, err) || wait_for_window(b, w, err))
         return -1;
     w->piece = piece;
     w->held = w->was_used = w->changed = false;
@@ -265,7 +265,7 @@ static int bring(struct belt *b, size_t piece, struct window *w, struct cairn_er
     return -1;
 }
 
-int belt_send(struct belt *b, size_t piece, struct cairn_error *err)
+int offload_send(struct offload *b, size_t piece, struct cairn_error *err)
 {
     assert(piece < b->pieces);
     struct window *w = find(b, piece);
@@ -276,14 +276,14 @@ int belt_send(struct belt *b, size_t piece, struct cairn_error *err)
     return 0;
 }
 
-int belt_get(struct belt *b, size_t piece, struct gpu_stream *s, void *at[BELT_ARRAYS],
-             struct cairn_error *err)
+int offload_get(struct offload *b, size_t piece, struct gpu_stream *s, void *at[OFFLOAD_ARRAYS],
+                struct cairn_error *err)
 {
     struct window *w = find(b, piece);
     if (w && w->held &&
         bring(b, piece, w, err)) /* given out in a step that failed: who knows what it holds */
         return -1;
-    if (belt_send(b, piece, err))
+    if (offload_send(b, piece, err))
         return -1;
     w = find(b, piece);
     if (gpu_event_wait(b->g, s, w->came, err))
@@ -296,7 +296,7 @@ int belt_get(struct belt *b, size_t piece, struct gpu_stream *s, void *at[BELT_A
     return 0;
 }
 
-int belt_done(struct belt *b, size_t piece, struct gpu_stream *s, bool changed, struct cairn_error *err)
+int offload_done(struct offload *b, size_t piece, struct gpu_stream *s, bool changed, struct cairn_error *err)
 {
     struct window *w = find(b, piece);
     assert(w);
@@ -313,7 +313,7 @@ int belt_done(struct belt *b, size_t piece, struct gpu_stream *s, bool changed, 
     return 0;
 }
 
-int belt_rest(struct belt *b, struct cairn_error *err)
+int offload_rest(struct offload *b, struct cairn_error *err)
 {
     if (!b)
         return 0;

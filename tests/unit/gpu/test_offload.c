@@ -4,7 +4,7 @@
 #include "base/fault.h"
 #include "check.h"
 #include "gpu/backend.h"
-#include "gpu/belt.h"
+#include "gpu/offload.h"
 #include "gpu/pool.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -174,7 +174,7 @@ static const struct gpu_backend backend = {
 static struct gpu device;
 
 /* Two arrays in seven pieces, the last of which is short, in one of them empty. */
-static const struct belt_array arrays[] = { { 1300, 200 }, { 600, 100 } };
+static const struct offload_array arrays[] = { { 1300, 200 }, { 600, 100 } };
 enum { PIECES = 7, ARRAYS = 2 };
 static uint8_t want[ARRAYS][1300];
 
@@ -186,42 +186,42 @@ static void make_device(bool no_staging)
     device.pool = pool_open(&device, true);
 }
 
-static struct belt *start(bool no_staging)
+static struct offload *start(bool no_staging)
 {
-    struct belt *b;
+    struct offload *b;
     make_device(no_staging);
-    CHECK(!belt_open(&device, arrays, ARRAYS, &b, &err));
-    CHECK_INT(belt_pieces(b), PIECES);
+    CHECK(!offload_open(&device, arrays, ARRAYS, &b, &err));
+    CHECK_INT(offload_pieces(b), PIECES);
     for (int i = 0; i < ARRAYS; i++)
         for (size_t k = 0; k < arrays[i].bytes; k++) {
-            CHECK_INT(((uint8_t *)belt_home(b, (size_t)i))[k], 0);
-            want[i][k] = ((uint8_t *)belt_home(b, (size_t)i))[k] = (uint8_t)dice(256);
+            CHECK_INT(((uint8_t *)offload_host(b, (size_t)i))[k], 0);
+            want[i][k] = ((uint8_t *)offload_host(b, (size_t)i))[k] = (uint8_t)dice(256);
         }
     return b;
 }
 
-static void finish(struct belt *b)
+static void finish(struct offload *b)
 {
-    belt_close(b);
+    offload_close(b);
     pool_close(device.pool);
     CHECK_INT(dev.memory, 0);
     CHECK_INT(dev.events, 0);
     CHECK_INT(dev.streams, 0);
 }
 
-static void check_homes(struct belt *b)
+static void check_homes(struct offload *b)
 {
-    CHECK(!belt_rest(b, &err));
+    CHECK(!offload_rest(b, &err));
     for (int i = 0; i < ARRAYS; i++)
-        CHECK(!memcmp(belt_home(b, (size_t)i), want[i], arrays[i].bytes));
+        CHECK(!memcmp(offload_host(b, (size_t)i), want[i], arrays[i].bytes));
 }
 
 /* Works on a piece as the device will, and on what is wanted. */
-static void use(struct belt *b, size_t piece, bool change)
+static void use(struct offload *b, size_t piece, bool change)
 {
     static uint8_t seen[1300];
-    void *at[BELT_ARRAYS];
-    CHECK(!belt_get(b, piece, NULL, at, &err));
+    void *at[OFFLOAD_ARRAYS];
+    CHECK(!offload_get(b, piece, NULL, at, &err));
     for (int i = 0; i < ARRAYS; i++) {
         size_t from = piece * arrays[i].piece_bytes;
         if (from >= arrays[i].bytes)
@@ -240,17 +240,17 @@ static void use(struct belt *b, size_t piece, bool change)
             }
         }
     }
-    CHECK(!belt_done(b, piece, NULL, change, &err));
+    CHECK(!offload_done(b, piece, NULL, change, &err));
 }
 
 static void any_order_gives_the_same(void)
 {
     for (int round = 0; round < 200; round++) {
-        struct belt *b = start(round % 5 == 0);
+        struct offload *b = start(round % 5 == 0);
         bool changing = round % 2;
         for (int i = 0; i < 60; i++) {
             if (dice(2))
-                CHECK(!belt_send(b, dice(PIECES), &err));
+                CHECK(!offload_send(b, dice(PIECES), &err));
             use(b, dice(PIECES), changing && dice(3));
             if (dice(20) == 0)
                 check_homes(b);
@@ -263,14 +263,14 @@ static void any_order_gives_the_same(void)
 /* A driver that refuses to pin, for whatever reason, and a host without memory. */
 static void want_of_memory_is_the_host_s(void)
 {
-    struct belt *none;
+    struct offload *none;
     struct gpu_staging s;
     make_device(true);
     fault_arm(1, ENOMEM);
     CHECK(gpu_staging_open(&device, 1000, &s, &err));
     CHECK_INT(err.code, CAIRN_ENOMEM);
     fault_arm(1, ENOMEM);
-    CHECK(belt_open(&device, arrays, ARRAYS, &none, &err));
+    CHECK(offload_open(&device, arrays, ARRAYS, &none, &err));
     CHECK_INT(err.code, CAIRN_ELACK);
     fault_disarm();
     finish(NULL);
@@ -279,16 +279,16 @@ static void want_of_memory_is_the_host_s(void)
 /* As a network goes through its blocks: forth and back. */
 static void there_and_back_sends_little(void)
 {
-    struct belt *b = start(false);
+    struct offload *b = start(false);
     size_t before = 0;
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < PIECES; i++) {
             use(b, i, false);
-            CHECK(!belt_send(b, i + 1 < PIECES ? i + 1 : i, &err));
+            CHECK(!offload_send(b, i + 1 < PIECES ? i + 1 : i, &err));
         }
         for (size_t i = PIECES; i-- > 0;) {
             use(b, i, false);
-            CHECK(!belt_send(b, i ? i - 1 : 0, &err));
+            CHECK(!offload_send(b, i ? i - 1 : 0, &err));
         }
         /* Forth each but the three that lie there still, back the same; the first time all. */
         CHECK_INT(dev.ups - before, round ? 2 * 8 - 1 : 3 * 2 + 2 * 8 - 1);
@@ -301,14 +301,14 @@ static void there_and_back_sends_little(void)
 /* As an optimizer does: all once, a few ahead, and each is sent for once. */
 static void ahead_of_use_nothing_is_lost(void)
 {
-    struct belt *b = start(false);
+    struct offload *b = start(false);
     for (int round = 0; round < 2; round++) {
         size_t before = dev.ups;
-        for (size_t i = 0; i < BELT_WINDOWS; i++)
-            CHECK(!belt_send(b, i, &err));
+        for (size_t i = 0; i < OFFLOAD_WINDOWS; i++)
+            CHECK(!offload_send(b, i, &err));
         for (size_t i = 0; i < PIECES; i++) {
             use(b, i, true);
-            CHECK(i + BELT_WINDOWS >= PIECES || !belt_send(b, i + BELT_WINDOWS, &err));
+            CHECK(i + OFFLOAD_WINDOWS >= PIECES || !offload_send(b, i + OFFLOAD_WINDOWS, &err));
         }
         CHECK_INT(dev.ups - before, 2 * PIECES - 1);
     }
@@ -320,16 +320,16 @@ static void ahead_of_use_nothing_is_lost(void)
 static void failures_do_not_spoil(void)
 {
     for (int nth = 1; nth < 40; nth++) {
-        struct belt *b = start(false);
-        void *at[BELT_ARRAYS];
+        struct offload *b = start(false);
+        void *at[OFFLOAD_ARRAYS];
         bool failed = false;
         dev.fail_in = nth;
         for (size_t i = 0; i < 12 && !failed; i++) {
             size_t piece = dice(PIECES);
-            failed = belt_get(b, piece, NULL, at, &err) || belt_done(b, piece, NULL, false, &err);
+            failed = offload_get(b, piece, NULL, at, &err) || offload_done(b, piece, NULL, false, &err);
         }
         dev.fail_in = 0;
-        CHECK(!belt_get(b, 3, NULL, at, &err)); /* and never done */
+        CHECK(!offload_get(b, 3, NULL, at, &err)); /* and never done */
         queue(NULL, (struct op){ .kind = WORK, .dst = at[0], .n = 200, .nth = 1 });
         for (size_t i = 0; i < PIECES; i++)
             if (i != 3)
@@ -342,13 +342,13 @@ static void failures_do_not_spoil(void)
 
 static void sizes_are_what_is_taken(void)
 {
-    struct belt *b = start(false);
-    CHECK_INT(gpu_taken(&device).bytes, 0);
-    CHECK(!belt_ready(b, &err));
-    CHECK_INT(gpu_taken(&device).bytes, belt_device_bytes(arrays, ARRAYS));
-    CHECK_INT(belt_device_bytes(arrays, ARRAYS), 3 * (256 + 256));
-    CHECK_INT(belt_host_bytes(arrays, ARRAYS), 1536 + 768);
-    CHECK_INT(belt_device_bytes(&(struct belt_array){ 100, 100 }, 1), 256);
+    struct offload *b = start(false);
+    CHECK_INT(gpu_allocated(&device).bytes, 0);
+    CHECK(!offload_ready(b, &err));
+    CHECK_INT(gpu_allocated(&device).bytes, offload_device_bytes(arrays, ARRAYS));
+    CHECK_INT(offload_device_bytes(arrays, ARRAYS), 3 * (256 + 256));
+    CHECK_INT(offload_host_bytes(arrays, ARRAYS), 1536 + 768);
+    CHECK_INT(offload_device_bytes(&(struct offload_array){ 100, 100 }, 1), 256);
     finish(b);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A line of log.jsonl from any text: what was read comes back when it is written, and the quick reader says what the
  * JSON library says. */
-#include "record/measure.h"
+#include "record/step_record.h"
 
 #include "fuzz.h"
 #include <math.h>
@@ -12,18 +12,18 @@ static bool same_number(double a, double b)
     return a == b || (isnan(a) && isnan(b)) || ((double)(float)a == a && (float)a == (float)b);
 }
 
-static bool same(const struct measure *a, const struct measure *b)
+static bool same(const struct step_record *a, const struct step_record *b)
 {
     if (a->step != b->step || a->has != b->has || a->event != b->event)
         return false;
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (measure_has(a, i) && !same_number(a->value[i], b->value[i]))
+        if (step_record_has(a, i) && !same_number(a->value[i], b->value[i]))
             return false;
     return true;
 }
 
 /* Bytes and thousandths of seconds are rounded when they are written. */
-static void round_off(struct measure *m)
+static void round_off(struct step_record *m)
 {
     for (int i = METRIC_MEM_BYTES; i <= METRIC_MEM_HOLE; i++)
         m->has &= ~(1u << i);
@@ -35,17 +35,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CLEANUP(mem_free) char *text = fuzz_text(data, size);
     CLEANUP(str_release) struct str line = { 0 }, again = { 0 };
     struct cairn_error err = { 0 };
-    struct measure quick, slow, back;
+    struct step_record quick, slow, back;
     size_t len = strlen(text);
     str_addn(&line, text, len);
     str_add(&line, "\n");
-    if (measure_parse(line.s, line.len, &quick, &err))
+    if (step_record_parse(line.s, line.len, &quick, &err))
         return 0;
     /* Without the line feed the library reads it; it refuses some that the quick reader takes (01). */
-    if (!measure_parse(text, len, &slow, &err))
+    if (!step_record_parse(text, len, &slow, &err))
         FUZZ_REQUIRE(same(&quick, &slow));
     round_off(&quick);
-    measure_add_line(&quick, &again);
-    FUZZ_REQUIRE(!measure_parse(again.s, again.len, &back, &err) && same(&quick, &back));
+    step_record_add_line(&quick, &again);
+    FUZZ_REQUIRE(!step_record_parse(again.s, again.len, &back, &err) && same(&quick, &back));
     return 0;
 }

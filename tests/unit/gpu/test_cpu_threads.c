@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/crew.h"
+#include "gpu/cpu_threads.h"
 
 #include "check.h"
 #include <unistd.h>
@@ -18,11 +18,11 @@ static void each_piece_is_done_once(void)
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
         static unsigned counts[PIECES];
         memset(counts, 0, sizeof(counts));
-        struct crew *c = crew_new(sizes[s]);
+        struct cpu_threads *c = cpu_threads_new(sizes[s]);
         REQUIRE(c);
-        CHECK(crew_size(c) >= 1 && crew_size(c) <= sizes[s]);
-        crew_run(c, PIECES, count_piece, counts);
-        crew_free(c);
+        CHECK(cpu_threads_size(c) >= 1 && cpu_threads_size(c) <= sizes[s]);
+        cpu_threads_run(c, PIECES, count_piece, counts);
+        cpu_threads_free(c);
         for (int i = 0; i < PIECES; i++)
             if (counts[i] != 1) {
                 CHECK_FAIL_("%d threads: piece %d was done %u times", sizes[s], i, counts[i]);
@@ -45,11 +45,11 @@ static void add_one(void *context, size_t piece)
 static void small_calls_in_a_row(void)
 {
     struct chain chain = { { 0 } };
-    struct crew *c = crew_new(4);
+    struct cpu_threads *c = cpu_threads_new(4);
     REQUIRE(c);
     for (int i = 0; i < ROUNDS; i++)
-        crew_run(c, 1 + (size_t)i % 8, add_one, &chain);
-    crew_free(c);
+        cpu_threads_run(c, 1 + (size_t)i % 8, add_one, &chain);
+    cpu_threads_free(c);
     uint64_t sum = 0;
     for (int i = 0; i < 8; i++)
         sum += chain.cells[i];
@@ -61,13 +61,13 @@ static void a_rested_crew_works(void)
 {
     static unsigned counts[PIECES];
     memset(counts, 0, sizeof(counts));
-    struct crew *c = crew_new(3);
+    struct cpu_threads *c = cpu_threads_new(3);
     REQUIRE(c);
     for (int i = 0; i < 5; i++) {
         usleep(2000);
-        crew_run(c, PIECES, count_piece, counts);
+        cpu_threads_run(c, PIECES, count_piece, counts);
     }
-    crew_free(c);
+    cpu_threads_free(c);
     for (int i = 0; i < PIECES; i++)
         if (counts[i] != 5) {
             CHECK_FAIL_("piece %d was done %u times", i, counts[i]);
@@ -77,11 +77,11 @@ static void a_rested_crew_works(void)
 
 static void nothing_to_do_is_fine(void)
 {
-    struct crew *c = crew_new(2);
+    struct cpu_threads *c = cpu_threads_new(2);
     REQUIRE(c);
-    crew_run(c, 0, add_one, NULL);
-    crew_free(c);
-    crew_free(NULL);
+    cpu_threads_run(c, 0, add_one, NULL);
+    cpu_threads_free(c);
+    cpu_threads_free(NULL);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/metrics.h"
+#include "record/run_log.h"
 
 #include "base/fault.h"
 #include "base/parse.h"
@@ -25,7 +25,7 @@ struct outlet {
     struct str waiting;
 };
 
-struct metrics {
+struct run_log {
     struct outlet log, board;
     double opened, flushed; /* monotonic */
     double elapsed_before;  /* seconds of training before this start */
@@ -44,13 +44,13 @@ static double now(clockid_t clock)
 /* Where the log is to be cut, and the last line that stays. */
 struct cut {
     uint64_t at;
-    struct measure last;
+    struct step_record last;
 };
 
-static bool is_before(const char *line, size_t len, uint64_t first, struct measure *m)
+static bool is_before(const char *line, size_t len, uint64_t first, struct step_record *m)
 {
     struct cairn_error ignored = { 0 };
-    if (measure_parse(line, len, m, &ignored))
+    if (step_record_parse(line, len, m, &ignored))
         return true; /* damage in the middle is left to the readers, who pass over it */
     return m->step < first;
 }
@@ -61,7 +61,7 @@ static struct cut find_cut(FILE *f, uint64_t first)
     size_t size = 0;
     ssize_t n;
     struct cut cut = { 0 };
-    struct measure m = { 0 };
+    struct step_record m = { 0 };
     while ((n = getline(&line, &size, f)) > 0 && line[n - 1] == '\n' &&
            is_before(line, (size_t)n, first, &m)) {
         cut.at += (uint64_t)n;
@@ -77,7 +77,7 @@ static void file_close(FILE **f)
 }
 
 /* Cutting takes no room on the disk and cannot leave half a line. */
-static int cut_back(struct metrics *m, uint64_t first, struct cairn_error *err)
+static int cut_back(struct run_log *m, uint64_t first, struct cairn_error *err)
 {
     CLEANUP(file_close) FILE *f = fault_hit() ? NULL : fopen(m->log.path, "re");
     struct stat st;
@@ -108,7 +108,7 @@ static int lock(int fd, const char *dir, struct cairn_error *err)
     return cairn_fail(err, CAIRN_EUSAGE, "%s: another process is training into this folder", dir);
 }
 
-int metrics_check(const char *dir, struct cairn_error *err)
+int run_log_check(const char *dir, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *path = log_path(dir);
     CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -116,7 +116,7 @@ int metrics_check(const char *dir, struct cairn_error *err)
 }
 
 /* A run from somebody else may hold links: what they lead to must not be cut back and written to. */
-static int open_log(struct metrics *m, const char *dir, uint64_t first, struct cairn_error *err)
+static int open_log(struct run_log *m, const char *dir, uint64_t first, struct cairn_error *err)
 {
     m->log.path = log_path(dir);
     m->log.fd =
@@ -145,7 +145,7 @@ static long long board_time(const char *dir)
     return latest;
 }
 
-static int open_board(struct metrics *m, const char *dir, uint64_t first, struct cairn_error *err)
+static int open_board(struct run_log *m, const char *dir, uint64_t first, struct cairn_error *err)
 {
     char host[65] = "localhost";
     gethostname(host, sizeof(host) - 1);
@@ -168,22 +168,22 @@ static void outlet_close(struct outlet *o)
     str_release(&o->waiting);
 }
 
-static void metrics_free(struct metrics *m)
+static void run_log_free(struct run_log *m)
 {
     outlet_close(&m->log);
     outlet_close(&m->board);
     free(m);
 }
 
-int metrics_open(const char *dir, uint64_t first, struct metrics **out, struct cairn_error *err)
+int run_log_open(const char *dir, uint64_t first, struct run_log **out, struct cairn_error *err)
 {
-    struct metrics *m = calloc(1, sizeof(*m));
+    struct run_log *m = calloc(1, sizeof(*m));
     if (!m)
         abort();
     m->log.fd = m->board.fd = -1;
     m->opened = m->flushed = now(CLOCK_MONOTONIC);
     if (open_log(m, dir, first, err) || open_board(m, dir, first, err)) {
-        metrics_free(m);
+        run_log_free(m);
         return -1;
     }
     *out = m;
@@ -208,7 +208,7 @@ static int drain(struct outlet *o, struct cairn_error *err)
     return r;
 }
 
-void metrics_flush(struct metrics *m)
+void run_log_flush(struct run_log *m)
 {
     struct cairn_error err = { 0 };
     bool bad = drain(&m->log, &err);
@@ -220,7 +220,7 @@ void metrics_flush(struct metrics *m)
     m->flushed = now(CLOCK_MONOTONIC);
 }
 
-static bool has_room(struct metrics *m)
+static bool has_room(struct run_log *m)
 {
     if (m->log.waiting.len < WAITING_MOST && m->board.waiting.len < WAITING_MOST)
         return true;
@@ -228,38 +228,38 @@ static bool has_room(struct metrics *m)
     return false;
 }
 
-static void add_scalars(struct metrics *m, const struct measure *step)
+static void add_scalars(struct run_log *m, const struct step_record *step)
 {
     struct tfevents_scalar values[METRIC_COUNT];
     size_t n = 0;
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (measure_has(step, i) && i != METRIC_ELAPSED_S)
+        if (step_record_has(step, i) && i != METRIC_ELAPSED_S)
             values[n++] = (struct tfevents_scalar){ metric_key(i), step->value[i] };
     if (n)
         tfevents_add_scalars(&m->board.waiting, now(CLOCK_REALTIME), step->step, values, n);
 }
 
-void metrics_add(struct metrics *m, const struct measure *step)
+void run_log_add(struct run_log *m, const struct step_record *step)
 {
-    struct measure line = *step;
+    struct step_record line = *step;
     double at = now(CLOCK_MONOTONIC);
-    measure_set(&line, METRIC_ELAPSED_S, m->elapsed_before + at - m->opened);
+    step_record_set(&line, METRIC_ELAPSED_S, m->elapsed_before + at - m->opened);
     if (has_room(m)) {
-        measure_add_line(&line, &m->log.waiting);
+        step_record_add_line(&line, &m->log.waiting);
         add_scalars(m, &line);
     }
     if (step->event || at - m->flushed >= flush_every_s)
-        metrics_flush(m);
+        run_log_flush(m);
 }
 
-void metrics_add_text(struct metrics *m, uint64_t step, const char *tag, const char *text)
+void run_log_add_text(struct run_log *m, uint64_t step, const char *tag, const char *text)
 {
     if (has_room(m))
         tfevents_add_text(&m->board.waiting, now(CLOCK_REALTIME), step, tag, text);
-    metrics_flush(m);
+    run_log_flush(m);
 }
 
-const struct cairn_error *metrics_trouble(struct metrics *m)
+const struct cairn_error *run_log_trouble(struct run_log *m)
 {
     if (!m->trouble.code || m->said)
         return NULL;
@@ -267,11 +267,11 @@ const struct cairn_error *metrics_trouble(struct metrics *m)
     return &m->trouble;
 }
 
-int metrics_close(struct metrics *m, struct cairn_error *err)
+int run_log_close(struct run_log *m, struct cairn_error *err)
 {
     if (!m)
         return 0;
-    metrics_flush(m);
+    run_log_flush(m);
     int r = 0;
     if (m->trouble.code) {
         *err = m->trouble;
@@ -280,6 +280,6 @@ int metrics_close(struct metrics *m, struct cairn_error *err)
         r = cairn_fail(err, CAIRN_EIO, "%s lacks %llu steps: the disk was full for too long", m->log.path,
                        (unsigned long long)m->lost);
     }
-    metrics_free(m);
+    run_log_free(m);
     return r;
 }

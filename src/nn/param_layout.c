@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nn/param_sheet.h"
+#include "nn/param_layout.h"
 #include <stdlib.h>
 
 enum {
@@ -7,17 +7,17 @@ enum {
     TILE = 32,       /* of a matrix that is turned */
 };
 
-struct sheet sheet_of(const struct param_tensor *t)
+struct param_layout param_layout_of(const struct param_tensor *t)
 {
     size_t columns = t->param->columns;
     if (t->param->kind == PARAM_VECTOR)
-        return (struct sheet){ 1, t->rows };
-    return t->turned ? (struct sheet){ columns, t->rows } : (struct sheet){ t->rows, columns };
+        return (struct param_layout){ 1, t->rows };
+    return t->turned ? (struct param_layout){ columns, t->rows } : (struct param_layout){ t->rows, columns };
 }
 
-int sheet_shape(const struct param_tensor *t, uint64_t shape[2])
+int param_layout_shape(const struct param_tensor *t, uint64_t shape[2])
 {
-    struct sheet s = sheet_of(t);
+    struct param_layout s = param_layout_of(t);
     if (t->param->kind == PARAM_VECTOR) {
         shape[0] = s.columns;
         return 1;
@@ -27,23 +27,24 @@ int sheet_shape(const struct param_tensor *t, uint64_t shape[2])
     return 2;
 }
 
-size_t sheet_start(const struct param_tensor *t)
+size_t param_layout_start(const struct param_tensor *t)
 {
     return t->param->kind == PARAM_VECTOR ? t->first : t->first * t->param->columns;
 }
 
-size_t sheet_piece_rows(struct sheet s)
+size_t param_layout_piece_rows(struct param_layout s)
 {
     return s.columns > PIECE ? 1 : PIECE / s.columns;
 }
 
-size_t sheet_pieces(struct sheet s)
+size_t param_layout_pieces(struct param_layout s)
 {
-    size_t rows = sheet_piece_rows(s);
+    size_t rows = param_layout_piece_rows(s);
     return (s.rows + rows - 1) / rows;
 }
 
-void sheet_turn(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows, size_t columns)
+void param_layout_transpose(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows,
+                            size_t columns)
 {
     for (size_t r0 = 0; r0 < rows; r0 += TILE)
         for (size_t c0 = 0; c0 < columns; c0 += TILE)
@@ -52,7 +53,7 @@ void sheet_turn(float *y, size_t y_stride, const float *x, size_t x_stride, size
                     y[c * y_stride + r] = x[r * x_stride + c];
 }
 
-bool sheet_is_finite(const void *numbers, enum dtype t, size_t n)
+bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n)
 {
     uint32_t bad = 0;
     if (t == DTYPE_F32) {
@@ -75,7 +76,7 @@ size_t param_tensors_of(const struct param_tensors *t, size_t at)
     return n;
 }
 
-float *param_room(const struct param *p, struct cairn_error *err)
+float *param_alloc(const struct param *p, struct cairn_error *err)
 {
     float *numbers = malloc(p->rows * p->columns * sizeof(*numbers));
     if (!numbers)

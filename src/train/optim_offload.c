@@ -16,7 +16,7 @@ bool optim_can_move(enum optim_kind kind)
 
 bool optim_is_on_host(const struct optim *o)
 {
-    return o->belt;
+    return o->offload;
 }
 
 static size_t piece_of(size_t n)
@@ -25,32 +25,32 @@ static size_t piece_of(size_t n)
     return piece < PIECE_MOST ? piece : PIECE_MOST;
 }
 
-size_t optim_belt_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
-                         struct belt_array out[BELT_ARRAYS])
+size_t optim_offload_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
+                            struct offload_array out[OFFLOAD_ARRAYS])
 {
     struct want wants[WANTS];
     size_t n = optim_list_wants(gr, p, o, false, wants), piece = piece_of(gr->n);
     for (size_t i = 0; i < n; i++) {
         size_t size = dtype_size(wants[i].dtype);
         size_t per = wants[i].n == gr->n ? piece : piece / OPTIM8_BLOCK; /* numbers, or their blocks */
-        out[i] = (struct belt_array){ wants[i].n * size, per * size };
+        out[i] = (struct offload_array){ wants[i].n * size, per * size };
     }
     return n;
 }
 
-/* The arrays of the matrices, which are the first of all, are at home in the belt from now on. */
-static void settle_in(struct optim *o, struct belt *b)
+/* The arrays of the matrices, which are the first of all, are at home in the offload from now on. */
+static void settle_in(struct optim *o, struct offload *b)
 {
     struct group *gr = &o->groups[0];
     struct want wants[WANTS];
     size_t n = optim_list_wants(gr, o->params, &o->o, false, wants);
     for (size_t i = 0; i < n; i++) {
-        *wants[i].at = belt_home(b, i);
+        *wants[i].at = offload_host(b, i);
         o->arrays[i] =
-            (struct optim_array){ wants[i].name, wants[i].dtype, wants[i].n, belt_home(b, i), true };
+            (struct optim_array){ wants[i].name, wants[i].dtype, wants[i].n, offload_host(b, i), true };
     }
     o->n_arrays = o->n_arrays < n ? n : o->n_arrays;
-    o->belt = b;
+    o->offload = b;
     o->piece = piece_of(gr->n);
 }
 
@@ -59,23 +59,23 @@ static void tell_master(struct optim *o)
     if (!o->groups[0].master)
         return;
     o->weights->master = o->groups[0].master;
-    o->weights->master_on_host = o->belt;
+    o->weights->master_on_host = o->offload;
 }
 
-int optim_belt_open(struct optim *o, struct cairn_error *err)
+int optim_offload_open(struct optim *o, struct cairn_error *err)
 {
-    struct belt_array arrays[BELT_ARRAYS];
-    struct belt *b;
-    size_t n = optim_belt_arrays(&o->groups[0], o->params, &o->o, arrays);
-    if (belt_open(o->g, arrays, n, &b, err))
+    struct offload_array arrays[OFFLOAD_ARRAYS];
+    struct offload *b;
+    size_t n = optim_offload_arrays(&o->groups[0], o->params, &o->o, arrays);
+    if (offload_open(o->g, arrays, n, &b, err))
         return -1;
     settle_in(o, b);
-    return belt_ready(b, err);
+    return offload_ready(b, err);
 }
 
 int optim_settle(struct optim *o, struct cairn_error *err)
 {
-    return belt_rest(o->belt, err);
+    return offload_rest(o->offload, err);
 }
 
 /* ---- moving ---- */
@@ -87,31 +87,31 @@ static size_t array_bytes(const struct optim_array *a)
 
 static int to_host(struct optim *o, struct cairn_error *err)
 {
-    struct belt_array arrays[BELT_ARRAYS];
-    struct belt *b;
-    void *before[BELT_ARRAYS];
-    size_t n = optim_belt_arrays(&o->groups[0], o->params, &o->o, arrays);
-    if (belt_open(o->g, arrays, n, &b, err))
+    struct offload_array arrays[OFFLOAD_ARRAYS];
+    struct offload *b;
+    void *before[OFFLOAD_ARRAYS];
+    size_t n = optim_offload_arrays(&o->groups[0], o->params, &o->o, arrays);
+    if (offload_open(o->g, arrays, n, &b, err))
         return -1;
-    struct transfer_part parts[BELT_ARRAYS];
+    struct transfer_part parts[OFFLOAD_ARRAYS];
     for (size_t i = 0; i < n; i++) {
         before[i] = o->arrays[i].at;
         parts[i] = (struct transfer_part){
             .device = before[i],
             .bytes = array_bytes(&o->arrays[i]),
             .move = transfer_move_into,
-            .context = belt_home(b, i),
+            .context = offload_host(b, i),
         };
     }
     if (transfer_down(gpu_transfer(o->g), parts, n, NULL, err)) {
-        belt_close(b);
+        offload_close(b);
         return -1;
     }
     settle_in(o, b);
     tell_master(o);
     for (size_t i = 0; i < n; i++)
         gpu_free(o->g, GPU_MEM_DEVICE, before[i]);
-    return belt_ready(b, err); /* there is room for its windows now */
+    return offload_ready(b, err); /* there is room for its windows now */
 }
 
 static int to_device(struct optim *o, struct cairn_error *err)
@@ -120,7 +120,7 @@ static int to_device(struct optim *o, struct cairn_error *err)
     struct transfer_part parts[WANTS];
     void *after[WANTS] = { 0 };
     size_t n = optim_list_wants(&o->groups[0], o->params, &o->o, false, wants);
-    int r = belt_rest(o->belt, err);
+    int r = offload_rest(o->offload, err);
     for (size_t i = 0; i < n && !r; i++) {
         size_t bytes = array_bytes(&o->arrays[i]);
         r = gpu_alloc(o->g, GPU_MEM_DEVICE, bytes, &after[i], err);
@@ -137,36 +137,36 @@ static int to_device(struct optim *o, struct cairn_error *err)
         o->arrays[i].at = *wants[i].at = after[i];
         o->arrays[i].on_host = false;
     }
-    belt_close(o->belt);
-    o->belt = NULL;
+    offload_close(o->offload);
+    o->offload = NULL;
     tell_master(o);
     return 0;
 }
 
 int optim_move_state(struct optim *o, bool host, struct cairn_error *err)
 {
-    if (!optim_can_move(o->o.kind) || !o->groups[0].n || host == (o->belt != NULL))
+    if (!optim_can_move(o->o.kind) || !o->groups[0].n || host == (o->offload != NULL))
         return 0;
     return host ? to_host(o, err) : to_device(o, err);
 }
 
 /* ---- in a step ---- */
 
-int optim_belt_begin(struct optim *o, struct cairn_error *err)
+int optim_offload_begin(struct optim *o, struct cairn_error *err)
 {
-    for (size_t i = 0; o->belt && i < BELT_WINDOWS && i < belt_pieces(o->belt); i++)
-        if (belt_send(o->belt, i, err))
+    for (size_t i = 0; o->offload && i < OFFLOAD_WINDOWS && i < offload_pieces(o->offload); i++)
+        if (offload_send(o->offload, i, err))
             return -1;
     return 0;
 }
 
-int optim_belt_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
-                    struct cairn_error *err)
+int optim_offload_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
+                       struct cairn_error *err)
 {
     const struct group *all = &o->groups[0];
-    size_t pieces = belt_pieces(o->belt);
+    size_t pieces = offload_pieces(o->offload);
     for (size_t i = 0; i < pieces; i++) {
-        void *at[BELT_ARRAYS];
+        void *at[OFFLOAD_ARRAYS];
         struct group piece = *all;
         struct want wants[WANTS];
         size_t first = i * o->piece;
@@ -174,19 +174,19 @@ int optim_belt_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, doub
         piece.w = (char *)all->w + first * storage_size(all->storage);
         piece.g = all->g + first;
         size_t n = optim_list_wants(&piece, o->params, &o->o, false, wants);
-        if (belt_get(o->belt, i, s, at, err))
+        if (offload_get(o->offload, i, s, at, err))
             return -1;
         for (size_t k = 0; k < n; k++)
             *wants[k].at = at[k];
-        if (fn(o, s, &piece, i, rate, err) || belt_done(o->belt, i, s, true, err))
+        if (fn(o, s, &piece, i, rate, err) || offload_done(o->offload, i, s, true, err))
             return -1;
-        if (i + BELT_WINDOWS < pieces && belt_send(o->belt, i + BELT_WINDOWS, err))
+        if (i + OFFLOAD_WINDOWS < pieces && offload_send(o->offload, i + OFFLOAD_WINDOWS, err))
             return -1;
     }
     return 0;
 }
 
-int optim_belt_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)
+int optim_offload_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)
 {
     if (gr->master) {
         memcpy(to, gr->master, gr->n * sizeof(*to));

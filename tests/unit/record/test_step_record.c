@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/measure.h"
+#include "record/step_record.h"
 
 #include "check.h"
 #include <math.h>
 
-static struct measure a_step(void)
+static struct step_record a_step(void)
 {
-    struct measure m = { .step = 120 };
-    measure_set(&m, METRIC_LOSS, (double)3.214f);
-    measure_set(&m, METRIC_LR, 0.0003);
-    measure_set(&m, METRIC_GRAD_NORM, 1.0 / 3);
-    measure_set(&m, METRIC_TOKENS_PER_S, 1850.25);
-    measure_set(&m, METRIC_MEM_BYTES, 1234567890123);
+    struct step_record m = { .step = 120 };
+    step_record_set(&m, METRIC_LOSS, (double)3.214f);
+    step_record_set(&m, METRIC_LR, 0.0003);
+    step_record_set(&m, METRIC_GRAD_NORM, 1.0 / 3);
+    step_record_set(&m, METRIC_TOKENS_PER_S, 1850.25);
+    step_record_set(&m, METRIC_MEM_BYTES, 1234567890123);
     return m;
 }
 
 static void writes_a_line(void)
 {
     struct str out = { 0 };
-    struct measure m = a_step();
-    measure_add_line(&m, &out);
+    struct step_record m = a_step();
+    step_record_add_line(&m, &out);
     CHECK_STR(out.s, "{\"step\":120,\"loss\":3.214,\"lr\":0.0003,\"grad_norm\":0.3333333333333333,"
                      "\"tokens_per_s\":1850.25,\"mem_bytes\":1234567890123}\n");
     str_release(&out);
@@ -28,21 +28,21 @@ static void writes_a_line(void)
 static void no_number_is_a_null_and_a_word(void)
 {
     struct str out = { 0 };
-    struct measure m = { .step = 1, .event = "oom", .note = "batch 8 \"to\" 4" };
-    measure_set(&m, METRIC_LOSS, NAN);
-    measure_set(&m, METRIC_VAL_LOSS, INFINITY);
-    measure_set(&m, METRIC_GRAD_NORM, -INFINITY);
-    measure_add_line(&m, &out);
+    struct step_record m = { .step = 1, .event = "oom", .note = "batch 8 \"to\" 4" };
+    step_record_set(&m, METRIC_LOSS, NAN);
+    step_record_set(&m, METRIC_VAL_LOSS, INFINITY);
+    step_record_set(&m, METRIC_GRAD_NORM, -INFINITY);
+    step_record_add_line(&m, &out);
     CHECK_STR(
         out.s,
         "{\"step\":1,\"loss\":null,\"loss_is\":\"nan\",\"val_loss\":null,\"val_loss_is\":\"inf\","
         "\"grad_norm\":null,\"grad_norm_is\":\"-inf\",\"event\":\"oom\",\"note\":\"batch 8 \\\"to\\\" 4\"}\n");
-    struct measure back;
+    struct step_record back;
     struct cairn_error err = { 0 };
-    REQUIRE(!measure_parse(out.s, out.len, &back, &err));
-    CHECK(measure_has(&back, METRIC_LOSS) && isnan(back.value[METRIC_LOSS]));
+    REQUIRE(!step_record_parse(out.s, out.len, &back, &err));
+    CHECK(step_record_has(&back, METRIC_LOSS) && isnan(back.value[METRIC_LOSS]));
     CHECK(back.value[METRIC_VAL_LOSS] == INFINITY && back.value[METRIC_GRAD_NORM] == -INFINITY);
-    CHECK(!measure_has(&back, METRIC_LR));
+    CHECK(!step_record_has(&back, METRIC_LR));
     str_release(&out);
 }
 
@@ -52,12 +52,12 @@ static void numbers_come_back(void)
     static const double values[] = { 0, 1e-30, 5e-324, 1.0 / 3, 0.1, 123456789, 1e300, -2.5, 16777217 };
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
         struct str out = { 0 };
-        struct measure m = { .step = UINT64_MAX / 4 }, back = { 0 };
+        struct step_record m = { .step = UINT64_MAX / 4 }, back = { 0 };
         struct cairn_error err = { 0 };
-        measure_set(&m, METRIC_LOSS, values[i]);
-        measure_set(&m, METRIC_LR, (double)(float)values[i]);
-        measure_add_line(&m, &out);
-        CHECK(!measure_parse(out.s, out.len, &back, &err));
+        step_record_set(&m, METRIC_LOSS, values[i]);
+        step_record_set(&m, METRIC_LR, (double)(float)values[i]);
+        step_record_add_line(&m, &out);
+        CHECK(!step_record_parse(out.s, out.len, &back, &err));
         CHECK(back.step == m.step && back.value[METRIC_LOSS] == values[i]);
         CHECK((float)back.value[METRIC_LR] == (float)values[i]);
         str_release(&out);
@@ -80,9 +80,9 @@ static void events_come_back(void)
         { "{\"step\":7,\"note\":\"oom\"}\n", NULL },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct measure m = { 0 };
+        struct step_record m = { 0 };
         struct cairn_error err = { 0 };
-        CHECK(!measure_parse(rows[i].line, strlen(rows[i].line), &m, &err));
+        CHECK(!step_record_parse(rows[i].line, strlen(rows[i].line), &m, &err));
         CHECK_STR(m.event, rows[i].event);
     }
 }
@@ -110,16 +110,16 @@ static void reads_json_as_others_write_it(void)
         { "", false },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct measure m = { 0 };
+        struct step_record m = { 0 };
         struct cairn_error err = { 0 };
-        int r = measure_parse(rows[i].line, strlen(rows[i].line), &m, &err);
+        int r = step_record_parse(rows[i].line, strlen(rows[i].line), &m, &err);
         if (r != (rows[i].ok ? 0 : -1) || (rows[i].ok && (m.step != 7 || m.value[METRIC_LOSS] != 2.5)))
             CHECK_FAIL_("%s: %d, step %d, loss %g", rows[i].line, r, (int)m.step, m.value[METRIC_LOSS]);
         CHECK(r == 0 || err.msg[0]);
     }
-    struct measure m;
+    struct step_record m;
     struct cairn_error err = { 0 };
-    CHECK(measure_parse("{\"step\":7}\n\0\n", 13, &m, &err) == -1);
+    CHECK(step_record_parse("{\"step\":7}\n\0\n", 13, &m, &err) == -1);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/trained.h"
+#include "train/loaded_model.h"
 #include "nn/gpt_file.h"
 #include "train/checkpoint_file.h"
 #include "record/runs.h"
@@ -40,7 +40,7 @@ struct place {
     const char *file;             /* of weights in the checkpoint, if one was asked for */
 };
 
-static int find_place(struct trained *t, const char *what, struct place *out, struct cairn_error *err)
+static int find_place(struct loaded_model *t, const char *what, struct place *out, struct cairn_error *err)
 {
     struct checkpoint_state s = { 0 };
     struct cairn_error none = { 0 };
@@ -64,7 +64,7 @@ static int find_place(struct trained *t, const char *what, struct place *out, st
 
 /* ---- a run ---- */
 
-static const char *weights_file(struct trained *t, const struct place *p, bool average)
+static const char *weights_file(struct loaded_model *t, const struct place *p, bool average)
 {
     bool lora = t->config.lora.rank;
     const char *name = average ? lora ? CHECKPOINT_LORA_EMA : CHECKPOINT_MODEL_EMA
@@ -73,7 +73,7 @@ static const char *weights_file(struct trained *t, const struct place *p, bool a
     return p->file ? p->file : arena_printf(&t->arena, "%s/%s", p->checkpoint, name);
 }
 
-static int load_weights(struct trained *t, struct cairn_error *err)
+static int load_weights(struct loaded_model *t, struct cairn_error *err)
 {
     struct param_report report = { 0 };
     struct gpt *m = t->job.m;
@@ -84,7 +84,7 @@ static int load_weights(struct trained *t, struct cairn_error *err)
 }
 
 /* The file of a run has all keys, also those that were worked out. */
-static int open_run(struct trained *t, const struct place *p, bool average, struct cairn_error *err)
+static int open_run(struct loaded_model *t, const struct place *p, bool average, struct cairn_error *err)
 {
     struct job *j = &t->job;
     const char *tokenizer = arena_printf(&t->arena, "%s/tokenizer.json", p->run);
@@ -108,7 +108,7 @@ static int open_run(struct trained *t, const struct place *p, bool average, stru
 
 /* ---- any other model ---- */
 
-static int open_model(struct trained *t, const char *what, struct cairn_error *err)
+static int open_model(struct loaded_model *t, const char *what, struct cairn_error *err)
 {
     struct job *j = &t->job;
     const char *dir = folder_of(&t->arena, what);
@@ -128,10 +128,10 @@ static int open_model(struct trained *t, const char *what, struct cairn_error *e
     return job_new_network(j, err) || job_take_network(j, err) || job_fill_model(j, err) ? -1 : 0;
 }
 
-int trained_open(struct trained *t, const struct trained_options *o, struct cairn_error *err)
+int loaded_model_open(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err)
 {
     struct place p = { 0 };
-    *t = (struct trained){ .options = { .g = o->g, .talk = o->talk } };
+    *t = (struct loaded_model){ .options = { .g = o->g, .talk = o->talk } };
     config_init(&t->config, &t->arena);
     t->options.config = &t->config;
     t->job = (struct job){ .o = &t->options, .c = &t->config };
@@ -151,7 +151,7 @@ int trained_open(struct trained *t, const struct trained_options *o, struct cair
     return 0;
 }
 
-void trained_close(struct trained *t)
+void loaded_model_close(struct loaded_model *t)
 {
     job_close(&t->job);
     arena_release(&t->arena);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Who has which number: for each number that occurs among `ids`, the places where it does, in order.  What
  * embedding_backward reads (kernels/embedding.h). */
-#ifndef CAIRN_GPU_LISTS_H
-#define CAIRN_GPU_LISTS_H
+#ifndef CAIRN_GPU_ID_INDEX_H
+#define CAIRN_GPU_ID_INDEX_H
 
 #include "base/arena.h"
 #include "base/error.h"
 #include <stddef.h>
 
-struct lists {
+struct id_index {
     size_t n;     /* lists */
     int *ids;     /* [n], ascending */
     int *first;   /* [n + 1], into members */
@@ -16,7 +16,7 @@ struct lists {
 };
 
 /* All ids must be in 0 … limit - 1. */
-int lists_build(struct arena *a, const int *ids, size_t n_ids, int limit, struct lists *out,
-                struct cairn_error *err);
+int id_index_build(struct arena *a, const int *ids, size_t n_ids, int limit, struct id_index *out,
+                   struct cairn_error *err);
 
 #endif

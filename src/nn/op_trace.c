@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nn/look.h"
+#include "nn/op_trace.h"
 #include "base/clock.h"
 #include "gpu/kernels/reduce.h"
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 /* ---- the first number that is none ---- */
 
-static int reserve(struct look_finder *f, struct gpu *g, size_t bytes, struct cairn_error *err)
+static int reserve(struct nan_finder *f, struct gpu *g, size_t bytes, struct cairn_error *err)
 {
     if (bytes <= f->parts_bytes)
         return 0;
@@ -21,7 +21,7 @@ static int reserve(struct look_finder *f, struct gpu *g, size_t bytes, struct ca
     return 0;
 }
 
-static int count(struct look_finder *f, struct nn *nn, const struct nn_event *e, struct k_stats *out,
+static int count(struct nan_finder *f, struct nn *nn, const struct nn_event *e, struct k_stats *out,
                  struct cairn_error *err)
 {
     size_t parts = K_GROUPS(e->n);
@@ -44,7 +44,7 @@ static int count(struct look_finder *f, struct nn *nn, const struct nn_event *e,
 
 static int find(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err)
 {
-    struct look_finder *f = (struct look_finder *)w;
+    struct nan_finder *f = (struct nan_finder *)w;
     struct k_stats s;
     if (f->found || !e->out || !e->n)
         return 0;
@@ -61,12 +61,12 @@ static int find(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, s
     return 0;
 }
 
-void look_finder_init(struct look_finder *f)
+void nan_finder_init(struct nan_finder *f)
 {
-    *f = (struct look_finder){ .watcher = { find } };
+    *f = (struct nan_finder){ .watcher = { find } };
 }
 
-void look_finder_release(struct look_finder *f, struct gpu *g)
+void nan_finder_release(struct nan_finder *f, struct gpu *g)
 {
     if (f->parts)
         gpu_free(g, GPU_MEM_DEVICE, f->parts);
@@ -75,7 +75,7 @@ void look_finder_release(struct look_finder *f, struct gpu *g)
 
 /* ---- time ---- */
 
-static struct look_row *row_of(struct look_profile *p, const char *op)
+static struct op_profile_row *row_of(struct op_profile *p, const char *op)
 {
     size_t i = 0, most = sizeof(p->rows) / sizeof(p->rows[0]);
     while (i < p->n && strcmp(p->rows[i].op, op) != 0)
@@ -87,11 +87,11 @@ static struct look_row *row_of(struct look_profile *p, const char *op)
 
 static int measure(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err)
 {
-    struct look_profile *p = (struct look_profile *)w;
+    struct op_profile *p = (struct op_profile *)w;
     if (gpu_wait(nn->g, nn->stream, err))
         return -1;
     double end = clock_s();
-    struct look_row *r = row_of(p, e->op);
+    struct op_profile_row *r = row_of(p, e->op);
     r->calls++;
     r->seconds += end - p->last;
     r->flops += e->flops;
@@ -106,26 +106,26 @@ static int measure(struct nn_watcher *w, struct nn *nn, const struct nn_event *e
     return 0;
 }
 
-void look_profile_start(struct look_profile *p, FILE *trace)
+void op_profile_start(struct op_profile *p, FILE *trace)
 {
-    *p = (struct look_profile){ .watcher = { measure }, .trace = trace };
+    *p = (struct op_profile){ .watcher = { measure }, .trace = trace };
     p->first = p->last = clock_s();
     if (trace)
         fputs("{\"traceEvents\":[\n", trace);
 }
 
-void look_profile_skip(struct look_profile *p)
+void op_profile_skip(struct op_profile *p)
 {
     p->last = clock_s();
 }
 
 static int by_time(const void *a, const void *b)
 {
-    const struct look_row *x = a, *y = b;
+    const struct op_profile_row *x = a, *y = b;
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-void look_profile_end(struct look_profile *p)
+void op_profile_end(struct op_profile *p)
 {
     qsort(p->rows, p->n, sizeof(p->rows[0]), by_time);
     if (p->trace)

@@ -3,8 +3,8 @@
  *
  * Steps count from 1: step 120 means that 120 steps are done.  A figure that was not measured is not there, which is
  * not 0.  One that is no number is null in the line, and the word stands beside it: "loss":null,"loss_is":"nan". */
-#ifndef CAIRN_RECORD_MEASURE_H
-#define CAIRN_RECORD_MEASURE_H
+#ifndef CAIRN_RECORD_STEP_RECORD_H
+#define CAIRN_RECORD_STEP_RECORD_H
 
 #include "base/error.h"
 #include "base/str.h"
@@ -36,11 +36,11 @@ enum metric {
     METRIC_COPY_PIECES,
     METRIC_COPY_REFUSED,
     METRIC_LOSS_SCALE,
-    METRIC_ELAPSED_S, /* of training, pauses between two starts not counted; filled in by metrics_add */
+    METRIC_ELAPSED_S, /* of training, pauses between two starts not counted; filled in by run_log_add */
     METRIC_COUNT,
 };
 
-struct measure {
+struct step_record {
     uint64_t step;
     unsigned has; /* a bit for each metric */
     double value[METRIC_COUNT];
@@ -51,12 +51,12 @@ struct measure {
 /* The key in the log, which is also the tag of the curve. */
 const char *metric_key(enum metric m);
 
-void measure_set(struct measure *m, enum metric which, double value);
-bool measure_has(const struct measure *m, enum metric which);
+void step_record_set(struct step_record *m, enum metric which, double value);
+bool step_record_has(const struct step_record *m, enum metric which);
 /* Adds the line, with its line feed. */
-void measure_add_line(const struct measure *m, struct str *out);
+void step_record_add_line(const struct step_record *m, struct str *out);
 /* Reads a line back.  Of the events only those are kept that a picture marks, trouble that is; the note is left out.  Keys
  * it does not know are passed over. */
-int measure_parse(const char *line, size_t len, struct measure *out, struct cairn_error *err);
+int step_record_parse(const char *line, size_t len, struct step_record *out, struct cairn_error *err);
 
 #endif

@@ -3,28 +3,28 @@
  *
  * Forward and backward are queued, not waited for; gpt_loss waits.  The same weights, batch, seed and device give the same
  * bits.  A room belongs to its model's device and thread. */
-#ifndef CAIRN_NN_GPT_ROOM_H
-#define CAIRN_NN_GPT_ROOM_H
+#ifndef CAIRN_NN_GPT_WORK_H
+#define CAIRN_NN_GPT_WORK_H
 
 #include "nn/gpt.h"
 
-struct gpt_room;
-struct gpt_room_options {
+struct gpt_work;
+struct gpt_work_options {
     size_t samples, tokens;
     size_t slots;   /* batches that can be there at once: the micro-batches of a step; 0 counts as 1 */
     bool train;     /* for the way back too */
     bool recompute; /* keep only what enters each block, and make the rest again on the way back */
 };
 /* What a room takes of the device; and what all rooms of a model share: sums, and on the CPU what products and attention pack. */
-size_t gpt_room_bytes(const struct gpt *m, const struct gpt_room_options *o);
-size_t gpt_room_sums_bytes(const struct gpt *m, const struct gpt_room_options *o);
-size_t gpt_room_packed_bytes(const struct gpt *m, const struct gpt_room_options *o);
-int gpt_room_open(struct gpt *m, const struct gpt_room_options *o, struct gpt_room **out,
+size_t gpt_work_bytes(const struct gpt *m, const struct gpt_work_options *o);
+size_t gpt_work_sums_bytes(const struct gpt *m, const struct gpt_work_options *o);
+size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options *o);
+int gpt_work_open(struct gpt *m, const struct gpt_work_options *o, struct gpt_work **out,
                   struct cairn_error *err);
-void gpt_room_close(struct gpt_room *r);
+void gpt_work_close(struct gpt_work *r);
 
 /* samples × tokens ids, and targets (-1: no loss there), for a slot.  They are copied. */
-int gpt_put(struct gpt_room *r, size_t slot, const int *ids, const int *targets, struct cairn_error *err);
+int gpt_put(struct gpt_work *r, size_t slot, const int *ids, const int *targets, struct cairn_error *err);
 
 struct gpt_pass {
     size_t slot;
@@ -34,19 +34,19 @@ struct gpt_pass {
     bool learn;            /* with dropout */
 };
 /* Forward; and backward where `grads` is given, which adds to it. */
-int gpt_run(struct gpt_room *r, const struct gpt_pass *p, const struct weights *grads,
+int gpt_run(struct gpt_work *r, const struct gpt_pass *p, const struct weights *grads,
             struct cairn_error *err);
 /* Waits.  The sum of the losses of a slot's targets, and how many there are. */
-int gpt_loss(struct gpt_room *r, size_t slot, double *sum, size_t *targets, struct cairn_error *err);
+int gpt_loss(struct gpt_work *r, size_t slot, double *sum, size_t *targets, struct cairn_error *err);
 
 /* Goes over `tokens` ids that follow `past` ones given before, and gives the scores of what comes next, `vocab` numbers.
  * For a room of one sample, without train and recompute. */
-int gpt_next(struct gpt_room *r, const int *ids, size_t tokens, size_t past, float *scores,
+int gpt_next(struct gpt_work *r, const int *ids, size_t tokens, size_t past, float *scores,
              struct cairn_error *err);
 
 /* For tests, after gpt_run without a way back: the scores of every token; and what came out of a block, 0 being what
  * enters the first. */
-int gpt_scores(struct gpt_room *r, float *scores, struct cairn_error *err);
-int gpt_between(struct gpt_room *r, size_t block, bool before_mlp, float *out, struct cairn_error *err);
+int gpt_scores(struct gpt_work *r, float *scores, struct cairn_error *err);
+int gpt_between(struct gpt_work *r, size_t block, bool before_mlp, float *out, struct cairn_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/lists.h"
+#include "gpu/id_index.h"
 
 #include "check.h"
 
@@ -8,9 +8,9 @@ static void every_number_has_its_places_in_order(void)
     CLEANUP(arena_release) struct arena a = { 0 };
     static const int ids[] = { 4, 0, 4, 2, 0, 4 }, want_ids[] = { 0, 2, 4 }, first[] = { 0, 2, 3, 6 },
                      members[] = { 1, 4, 3, 0, 2, 5 };
-    struct lists lists;
+    struct id_index lists;
     struct cairn_error err = { 0 };
-    REQUIRE(lists_build(&a, ids, ARRAY_LEN(ids), 5, &lists, &err) == 0);
+    REQUIRE(id_index_build(&a, ids, ARRAY_LEN(ids), 5, &lists, &err) == 0);
     REQUIRE(lists.n == ARRAY_LEN(want_ids));
     CHECK(!memcmp(lists.ids, want_ids, sizeof(want_ids)));
     CHECK(!memcmp(lists.first, first, sizeof(first)));
@@ -20,9 +20,9 @@ static void every_number_has_its_places_in_order(void)
 static void nothing_gives_no_lists(void)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct lists lists;
+    struct id_index lists;
     struct cairn_error err = { 0 };
-    REQUIRE(lists_build(&a, NULL, 0, 5, &lists, &err) == 0);
+    REQUIRE(id_index_build(&a, NULL, 0, 5, &lists, &err) == 0);
     CHECK_INT(lists.n, 0);
     CHECK_INT(lists.first[0], 0);
 }
@@ -33,9 +33,9 @@ static void a_number_outside_of_the_table_is_named(void)
     static const int wrong[] = { -1, 5 };
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         int ids[] = { 0, wrong[i] };
-        struct lists lists;
+        struct id_index lists;
         struct cairn_error err = { 0 };
-        CHECK_INT(lists_build(&a, ids, 2, 5, &lists, &err), -1);
+        CHECK_INT(id_index_build(&a, ids, 2, 5, &lists, &err), -1);
         CHECK_HAS(err.msg, wrong[i] < 0 ? "number 1 is -1" : "number 1 is 5");
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How work is divided. */
-#ifndef CAIRN_GPU_PIECES_H
-#define CAIRN_GPU_PIECES_H
+#ifndef CAIRN_BASE_INT_H
+#define CAIRN_BASE_INT_H
 
 #include <stddef.h>
 
@@ -11,7 +11,7 @@ static inline size_t at_most(size_t n, size_t most)
 }
 
 /* Of this size, that make n; the last may be smaller. */
-static inline size_t pieces_of(size_t n, size_t size)
+static inline size_t div_up(size_t n, size_t size)
 {
     return (n + size - 1) / size;
 }

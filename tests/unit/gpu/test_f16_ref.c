@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/half.h"
+#include "gpu/f16_ref.h"
 
 #include "check.h"
 #include <math.h>
@@ -17,19 +17,19 @@ static void known_codes(void)
         { 0x1.01p0f, 0x3f80, 0x3c04 },  { 0x1.03p0f, 0x3f82, 0x3c0c },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        CHECK_INT(half_from_float(GPU_BF16, rows[i].f), rows[i].bf16);
-        CHECK_INT(half_from_float(GPU_F16, rows[i].f), rows[i].f16);
+        CHECK_INT(f16_from_float(GPU_BF16, rows[i].f), rows[i].bf16);
+        CHECK_INT(f16_from_float(GPU_F16, rows[i].f), rows[i].f16);
     }
-    CHECK(isnan(half_to_float(GPU_F16, half_from_float(GPU_F16, NAN))));
-    CHECK(isnan(half_to_float(GPU_BF16, half_from_float(GPU_BF16, NAN))));
+    CHECK(isnan(f16_to_float(GPU_F16, f16_from_float(GPU_F16, NAN))));
+    CHECK(isnan(f16_to_float(GPU_BF16, f16_from_float(GPU_BF16, NAN))));
 }
 
 static void every_code_comes_back(void)
 {
     for (int s = GPU_BF16; s <= GPU_F16; s++)
         for (uint32_t i = 0; i < 65536; i++) {
-            float f = half_to_float((enum gpu_storage)s, (uint16_t)i);
-            if (!isnan(f) && half_from_float((enum gpu_storage)s, f) != i)
+            float f = f16_to_float((enum gpu_storage)s, (uint16_t)i);
+            if (!isnan(f) && f16_from_float((enum gpu_storage)s, f) != i)
                 CHECK_FAIL_("format %d: 0x%04x is %g", s, i, (double)f);
         }
 }

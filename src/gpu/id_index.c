@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpu/lists.h"
+#include "gpu/id_index.h"
 
 #include "base/cleanup.h"
 #include <limits.h>
@@ -17,8 +17,8 @@ static int count_ids(const int *ids, size_t n_ids, int limit, int *counts, size_
     return 0;
 }
 
-int lists_build(struct arena *a, const int *ids, size_t n_ids, int limit, struct lists *out,
-                struct cairn_error *err)
+int id_index_build(struct arena *a, const int *ids, size_t n_ids, int limit, struct id_index *out,
+                   struct cairn_error *err)
 {
     if (n_ids > INT_MAX)
         return cairn_fail(err, CAIRN_EFORMAT, "%zu rows are more than lists can name", n_ids);
@@ -28,8 +28,8 @@ int lists_build(struct arena *a, const int *ids, size_t n_ids, int limit, struct
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for a table of %d", limit);
     if (count_ids(ids, n_ids, limit, place, &n, err))
         return -1;
-    *out = (struct lists){ n, arena_alloc(a, n * sizeof(int)), arena_alloc(a, (n + 1) * sizeof(int)),
-                           arena_alloc(a, n_ids * sizeof(int)) };
+    *out = (struct id_index){ n, arena_alloc(a, n * sizeof(int)), arena_alloc(a, (n + 1) * sizeof(int)),
+                              arena_alloc(a, n_ids * sizeof(int)) };
     size_t list = 0;
     for (int id = 0; id < limit; id++) {
         if (place[id + 1]) {

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A tensor of a parameter as rows in a file, and pieces of it: what reading and writing share. */
+#ifndef CAIRN_NN_PARAM_LAYOUT_H
+#define CAIRN_NN_PARAM_LAYOUT_H
+
+#include "nn/param_file.h"
+
+struct param_layout {
+    size_t rows, columns;
+};
+struct param_layout param_layout_of(const struct param_tensor *t);
+int param_layout_shape(const struct param_tensor *t, uint64_t shape[2]); /* the rank */
+/* Where a tensor's first number is among those of its parameter. */
+size_t param_layout_start(const struct param_tensor *t);
+size_t param_layout_piece_rows(struct param_layout s);
+size_t param_layout_pieces(struct param_layout s);
+/* y[c][r] = x[r][c], where rows of x are x_stride apart and those of y y_stride. */
+void param_layout_transpose(float *y, size_t y_stride, const float *x, size_t x_stride, size_t rows,
+                            size_t columns);
+/* f32, f16 or bf16. */
+bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n);
+
+/* The tensors of a parameter, from the first one on. */
+size_t param_tensors_of(const struct param_tensors *t, size_t at);
+/* Memory for its numbers; NULL: there is none. */
+float *param_alloc(const struct param *p, struct cairn_error *err);
+
+#endif
