@@ -2,10 +2,11 @@
 #include "cli/chips.h"
 
 #include "base/json.h"
+#include "chip/gfx_table.h"
 #include "cli/gpu_json.h"
 #include "cli/print.h"
 #include "host/chip.h"
-#include "rules/gfx_table.h"
+#include "rules/reviewed.h"
 #include <stdio.h>
 
 static const char *or_dash(const char *s)

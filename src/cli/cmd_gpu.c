@@ -9,7 +9,7 @@
 #include "cli/print.h"
 #include "cli/stop.h"
 #include "host/memory.h"
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

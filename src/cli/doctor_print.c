@@ -5,7 +5,7 @@
 #include "base/tty.h"
 #include "cli/print.h"
 #include "cli/shell_text.h"
-#include "rules/gfx_table.h"
+#include "rules/reviewed.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/gpu_json.h"
 
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include <stddef.h>
 #include <stdio.h>
 

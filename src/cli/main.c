@@ -7,7 +7,7 @@
 #include "config.h"
 #include "gpu/compile.h"
 #include "gpu/watch.h"
-#include "rules/gfx_table.h"
+#include "rules/reviewed.h"
 #include "train/config.h"
 #include <errno.h>
 #include <fcntl.h>

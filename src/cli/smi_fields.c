@@ -2,8 +2,8 @@
 #include "cli/smi_fields.h"
 
 #include "base/str.h"
-#include "host/chip.h"
-#include "rules/gfx_table.h"
+#include "chip/gfxname.h"
+#include "chip/gfx_table.h"
 #include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -192,7 +192,7 @@ static struct smi_cell get_compute_mode(const struct smi_line *l)
 static struct smi_cell get_compute_cap(const struct smi_line *l)
 {
     int major, minor, stepping;
-    if (!chip_name_split(l->gpu->facts->gfx.s, &major, &minor, &stepping))
+    if (!gfxname_split(l->gpu->facts->gfx.s, &major, &minor, &stepping))
         return text(NULL);
     return text(arena_printf(arena_of(l), "%d.%d", major, minor));
 }

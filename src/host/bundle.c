@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/bundle.h"
 
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 #include "host/unpack.h"
 #include <inttypes.h>
 #include <string.h>

@@ -5,45 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool chip_name_from_kfd(uint64_t v, char name[CHIP_NAME_MAX])
-{
-    uint64_t major = v / 10000, minor = v / 100 % 100, stepping = v % 100;
-    /* Each of minor and stepping is one hex digit in the name; anything else is not a target. */
-    if (major < 6 || major > 99 || minor > 15 || stepping > 15)
-        return false;
-    snprintf(name, CHIP_NAME_MAX, "gfx%u%x%x", (unsigned)major, (unsigned)minor, (unsigned)stepping);
-    return true;
-}
-
-static int hex_digit(char c)
-{
-    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-bool chip_name_split(const char *name, int *major, int *minor, int *stepping)
-{
-    if (!str_starts(name, "gfx"))
-        return false;
-    const char *p = name + 3;
-    size_t n = strlen(p);
-    if (n < 3 || n > 4)
-        return false;
-    int m = 0;
-    for (size_t i = 0; i < n - 2; i++) {
-        if (p[i] < '0' || p[i] > '9')
-            return false;
-        m = m * 10 + (p[i] - '0');
-    }
-    int lo = hex_digit(p[n - 2]), step = hex_digit(p[n - 1]);
-    if (m < 6 || lo < 0 || step < 0)
-        return false;
-    *major = m;
-    *minor = lo;
-    *stepping = step;
-    return true;
-}
-
 /* The kernel's amdgpu_discovery.c and kfd_device.c. */
 static const struct gc_row {
     int major, minor, revision;

@@ -3,7 +3,7 @@
 
 #include "host/bundle.h"
 #include "host/elffile.h"
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 #include "host/kpack.h"
 #include <string.h>
 

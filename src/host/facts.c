@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/str.h"
+#include "chip/gfxname.h"
 #include "host/caches.h"
 #include "host/chip.h"
 #include "host/gpus.h"
@@ -118,7 +119,7 @@ void facts_release(struct facts *f)
 int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err)
 {
     int major, minor, stepping;
-    if (!chip_name_split(gfx, &major, &minor, &stepping)) {
+    if (!gfxname_split(gfx, &major, &minor, &stepping)) {
         cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is not a gfx target", gfx);
         return cairn_hint(err, "a name such as gfx1031 or gfx90a; `cairn gpu --chips` lists them");
     }

@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "chip/gfxname.h"
 #include "host/chip.h"
 #include "host/drm.h"
 #include "host/kernel.h"
@@ -55,10 +56,10 @@ static void take_address(struct arena *a, const struct kfd_topology *t, const st
 
 static void take_target(struct arena *a, const struct kfd_node *node, struct gpu_facts *g)
 {
-    char name[CHIP_NAME_MAX];
+    char name[GFXNAME_MAX];
     if (!node->gfx_target_version.from || node->gfx_target_version.v == 0)
         return;
-    if (chip_name_from_kfd((uint64_t)node->gfx_target_version.v, name))
+    if (gfxname_from_kfd((uint64_t)node->gfx_target_version.v, name))
         g->gfx = (struct text){ arena_strdup(a, name), "kfd" };
     else
         problems_add(&g->problems, a, "%s: gfx_target_version %lld is not a target",
@@ -95,7 +96,7 @@ static void take_compute_units(const struct kfd_node *node, struct gpu_facts *g)
 {
     int major, minor, stepping;
     int64_t per_cu = node->simd_per_cu.v;
-    if (per_cu <= 0 && g->gfx.s && chip_name_split(g->gfx.s, &major, &minor, &stepping))
+    if (per_cu <= 0 && g->gfx.s && gfxname_split(g->gfx.s, &major, &minor, &stepping))
         per_cu = major >= 10 ? 2 : 4;
     if (per_cu > 0)
         g->compute_units = (struct num){ node->simd_count.v / per_cu, node->simd_count.from };
@@ -201,7 +202,7 @@ static void take_chip(struct facts *f, struct gpu_facts *g)
     /* The framebuffer banks of a card are its VRAM; those of an APU are not. */
     if (g->kind == GPU_DISCRETE && !g->vram_total_bytes.from)
         g->vram_total_bytes = g->kfd_bank_bytes;
-    if (!g->wave_size.from && g->gfx.s && chip_name_split(g->gfx.s, &major, &minor, &stepping))
+    if (!g->wave_size.from && g->gfx.s && gfxname_split(g->gfx.s, &major, &minor, &stepping))
         g->wave_size = (struct num){ major >= 10 ? 32 : 64, "target" };
 }
 

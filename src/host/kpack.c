@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/kpack.h"
 
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 #include <string.h>
 
 static const char magic[] = "KPAK";

@@ -2,7 +2,7 @@
 #include "host/prefix.h"
 
 #include "base/str.h"
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "host/codeobj.h"
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 #include "host/packages.h"
 #include "host/prefix.h"
 #include "host/python.h"

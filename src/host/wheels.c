@@ -2,7 +2,7 @@
 #include "host/wheels.h"
 
 #include "base/str.h"
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 #include "host/prefix.h"
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "host/facts.h"
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include "rules/plan.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "rules/remedy.h"
+#include "rules/reviewed.h"
 
 static const char *kind_word(const struct gpu_facts *g)
 {

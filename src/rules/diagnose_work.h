@@ -9,7 +9,7 @@
 #define CAIRN_RULES_DIAGNOSE_WORK_H
 
 #include "base/match.h"
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include "rules/issue_rules.h"
 #include "rules/log_facts.h"
 #include "rules/log_lines.h"

@@ -8,7 +8,7 @@
 #define CAIRN_RULES_ENV_RULES_H
 
 #include "host/facts.h"
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 
 enum env_os { ENV_OS_ANY, ENV_OS_LINUX, ENV_OS_WINDOWS };
 enum env_gpus { ENV_GPUS_ANY, ENV_GPUS_SEVERAL };

@@ -3,8 +3,8 @@
 
 #include "base/cleanup.h"
 #include "base/match.h"
-#include "host/gfxname.h"
-#include "rules/gfx_table.h"
+#include "chip/gfxname.h"
+#include "chip/gfx_table.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

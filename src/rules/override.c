@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/override.h"
 
-#include "host/chip.h"
+#include "chip/gfxname.h"
 #include "rules/env_rules.h"
 
 struct override_wheel override_wheel_of(const struct torch_facts *t)
@@ -52,8 +52,8 @@ const struct gfx_chip *override_stand_in(const struct override_wheel *w, const s
 static bool same_generation(const struct gfx_chip *a, const struct gfx_chip *b)
 {
     int major, other, minor, stepping;
-    return !chip_name_split(a->gfx, &major, &minor, &stepping) ||
-           !chip_name_split(b->gfx, &other, &minor, &stepping) || major == other;
+    return !gfxname_split(a->gfx, &major, &minor, &stepping) ||
+           !gfxname_split(b->gfx, &other, &minor, &stepping) || major == other;
 }
 
 static enum override_flaw judge_by_wheel(const struct override_wheel *w, const struct gfx_chip *as,

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "host/facts.h"
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 
 /* What a PyTorch has code for; `from` of either is NULL where that is not known. */
 struct override_wheel {

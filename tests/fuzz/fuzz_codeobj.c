@@ -4,7 +4,7 @@
 #include "host/codeobj.h"
 
 #include "fuzz.h"
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 #include <sys/mman.h>
 #include <unistd.h>
 

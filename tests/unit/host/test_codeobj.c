@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "check.h"
 #include "host/bundle.h"
-#include "host/gfxname.h"
 #include <elf.h>
 #include <errno.h>
 #include <sys/mman.h>
@@ -540,37 +539,6 @@ static void every_outside_call_may_fail(void)
     }
 }
 
-static void names_of_targets(void)
-{
-    static const struct {
-        const char *text;
-        size_t span;
-    } rows[] = {
-        { "gfx900", 6 },
-        { "gfx1151.dat", 7 },
-        { "gfx90a-xnack+", 6 },
-        { "gfx9-4-generic", 14 },
-        { "gfx11-generic:x", 13 },
-        { "gfx110x", 0 },
-        { "gfx110X-dgpu", 0 },
-        { "gfx", 0 },
-        { "gfx12", 0 },
-        { "gfx1234567", 0 },
-        { "gfxabc", 0 },
-        { "gfx1030_36", 7 },
-        { "gfx9-generi", 0 },
-        { "gfx-generic", 0 },
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (gfxname_span(rows[i].text, strlen(rows[i].text)) != rows[i].span)
-            CHECK_FAIL_("%s: %zu, want %zu", rows[i].text, gfxname_span(rows[i].text, strlen(rows[i].text)),
-                        rows[i].span);
-    CHECK_INT(gfxname_span_glued("gfx90a68.HIP", 12), 6);
-    CHECK_INT(gfxname_span_glued("gfx94230.db", 11), 6);
-    CHECK_INT(gfxname_span_glued("gfx1030_36.db", 13), 7);
-    CHECK_INT(gfxname_span_glued("gfx103", 6), 0);
-}
-
 int main(void)
 {
     RUN(every_kind_of_bundle);
@@ -588,6 +556,5 @@ int main(void)
     RUN(the_search_for_the_list_ends);
     RUN(arch_list_at_any_place);
     RUN(every_outside_call_may_fail);
-    RUN(names_of_targets);
     return check_done();
 }

@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "rules/env_names.h"
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "rules/checks.h"
 #include "rules/diagnose.h"
 #include "rules/fast_paths.h"
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include "rules/override.h"
 #include <stdio.h>
 #include <string.h>

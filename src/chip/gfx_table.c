@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "host/chip.h"
+#include "chip/gfxname.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -233,7 +233,7 @@ bool gfx_code_runs(const char *code, const char *gfx)
 bool gfx_override_value(const char *gfx, char *out)
 {
     int major, minor, stepping;
-    if (!chip_name_split(gfx, &major, &minor, &stepping))
+    if (!gfxname_split(gfx, &major, &minor, &stepping))
         return false;
     snprintf(out, 16, "%u.%u.%u", major & 0xffu, minor & 0xffu, stepping & 0xffu);
     return true;
@@ -269,7 +269,7 @@ const struct gfx_chip *gfx_find_override(const char *value)
     if (!split_override(value, part))
         return NULL;
     for (const struct gfx_chip *c = chips; c->gfx; c++)
-        if (chip_name_split(c->gfx, &major, &minor, &stepping) && major == part[0] && minor == part[1] &&
+        if (gfxname_split(c->gfx, &major, &minor, &stepping) && major == part[0] && minor == part[1] &&
             stepping == part[2])
             return c;
     return NULL;
@@ -280,8 +280,8 @@ const struct gfx_chip *gfx_find_override(const char *value)
 static bool has_more_instructions(const char *code, const char *real)
 {
     int major, minor, stepping, real_minor;
-    return chip_name_split(code, &major, &minor, &stepping) &&
-           chip_name_split(real, &major, &real_minor, &stepping) && minor > real_minor;
+    return gfxname_split(code, &major, &minor, &stepping) &&
+           gfxname_split(real, &major, &real_minor, &stepping) && minor > real_minor;
 }
 
 /* The same fp8 instruction means another format on gfx942 than on gfx950. */
@@ -296,8 +296,7 @@ bool gfx_is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *re
 static int relative_rank(const char *code, const char *real)
 {
     int major, minor, stepping, rmajor, rminor, rstepping;
-    if (!chip_name_split(code, &major, &minor, &stepping) ||
-        !chip_name_split(real, &rmajor, &rminor, &rstepping))
+    if (!gfxname_split(code, &major, &minor, &stepping) || !gfxname_split(real, &rmajor, &rminor, &rstepping))
         return 1 << 20;
     return (minor == rminor ? 0 : 1 << 16) + minor * 256 + stepping;
 }

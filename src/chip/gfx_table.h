@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is known about each gfx target: one row a chip.  `cairn gpu --chips` and docs/chips.md are this table. */
-#ifndef CAIRN_RULES_GFX_TABLE_H
-#define CAIRN_RULES_GFX_TABLE_H
+#ifndef CAIRN_CHIP_GFX_TABLE_H
+#define CAIRN_CHIP_GFX_TABLE_H
 
 #include "base/parse.h"
 #include <stdbool.h>
 #include <stddef.h>
-
-/* When the tables of this folder were last reviewed against their sources. */
-#define RULES_REVIEWED "2026-11-15"
 
 enum gfx_family {
     GFX_GCN,

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of gfx targets inside other text: file names, identifiers of code objects, lists. */
-#ifndef CAIRN_HOST_GFXNAME_H
-#define CAIRN_HOST_GFXNAME_H
+ * Names of gfx targets: their parts, and where they stand inside other text (file names, identifiers of code objects,
+ * lists). */
+#ifndef CAIRN_CHIP_GFXNAME_H
+#define CAIRN_CHIP_GFXNAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+enum { GFXNAME_MAX = 16 };
+
+/* KFD's decimal number to LLVM's name: 90010 is gfx90a, 110501 is gfx1151 (minor and stepping are hex). */
+bool gfxname_from_kfd(uint64_t gfx_target_version, char name[GFXNAME_MAX]);
+/* "gfx1151" to major.minor.stepping (11, 5, 1); false for anything that is not such a name. */
+bool gfxname_split(const char *name, int *major, int *minor, int *stepping);
 
 /* Length of the whole target name that starts at s ("gfx90a", "gfx1151", "gfx9-4-generic"); 0 if there is
  * none.  Families ("gfx110x", "gfx103X-dgpu") are not targets.  What follows may be "_", "-", ":" or ".". */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/gfxname.h"
+#include "chip/gfxname.h"
 
-#include <stdbool.h>
+#include "base/str.h"
+#include <stdio.h>
 #include <string.h>
 
 static const char stem[] = "gfx";
@@ -79,4 +80,43 @@ size_t gfxname_span_glued(const char *s, size_t n)
     /* Majors 10 and up have two digits, and nothing older than gfx6 is of interest here. */
     size_t want = s[STEM] == '1' ? SHORTEST + 1 : SHORTEST;
     return hex_run(s + STEM, n - STEM) >= want ? STEM + want : 0;
+}
+
+bool gfxname_from_kfd(uint64_t v, char name[GFXNAME_MAX])
+{
+    uint64_t major = v / 10000, minor = v / 100 % 100, stepping = v % 100;
+    /* Each of minor and stepping is one hex digit in the name; anything else is not a target. */
+    if (major < 6 || major > 99 || minor > 15 || stepping > 15)
+        return false;
+    snprintf(name, GFXNAME_MAX, "gfx%u%x%x", (unsigned)major, (unsigned)minor, (unsigned)stepping);
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+bool gfxname_split(const char *name, int *major, int *minor, int *stepping)
+{
+    if (!str_starts(name, "gfx"))
+        return false;
+    const char *p = name + 3;
+    size_t n = strlen(p);
+    if (n < 3 || n > 4)
+        return false;
+    int m = 0;
+    for (size_t i = 0; i < n - 2; i++) {
+        if (p[i] < '0' || p[i] > '9')
+            return false;
+        m = m * 10 + (p[i] - '0');
+    }
+    int lo = hex_digit(p[n - 2]), step = hex_digit(p[n - 1]);
+    if (m < 6 || lo < 0 || step < 0)
+        return false;
+    *major = m;
+    *minor = lo;
+    *stepping = step;
+    return true;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/gfx_table.h"
+#include "chip/gfx_table.h"
 #include "base/str.h"
 #include "check.h"
-#include "host/chip.h"
+#include "chip/gfxname.h"
 
 static void every_row_is_whole(void)
 {
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
         int major, minor, stepping, bad = check_bad_here;
-        CHECK(chip_name_split(c->gfx, &major, &minor, &stepping));
+        CHECK(gfxname_split(c->gfx, &major, &minor, &stepping));
         CHECK(c->codename && c->products && c->support && c->source);
         CHECK(gfx_family_name(c->family) != NULL);
         CHECK(str_list_has("none emulated native", ' ', c->bf16));
