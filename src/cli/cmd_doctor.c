@@ -3,7 +3,7 @@
 #include "cli/doctor_print.h"
 #include "cli/machine.h"
 #include "cli/print.h"
-#include "cli/probe.h"
+#include "run/probe.h"
 #include "rules/checks.h"
 #include <signal.h>
 #include <stdio.h>

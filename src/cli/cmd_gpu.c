@@ -4,7 +4,7 @@
 #include "cli/chips.h"
 #include "cli/commands.h"
 #include "cli/gpu_json.h"
-#include "cli/gpu_libraries.h"
+#include "rules/gpu_libraries.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stop.h"

@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "cli/print.h"
-#include "cli/shell_text.h"
+#include "base/shell_text.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

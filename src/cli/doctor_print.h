@@ -3,7 +3,7 @@
 #ifndef CAIRN_CLI_DOCTOR_PRINT_H
 #define CAIRN_CLI_DOCTOR_PRINT_H
 
-#include "cli/probe.h"
+#include "run/probe.h"
 #include "rules/checks.h"
 #include <stdbool.h>
 

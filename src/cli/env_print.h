@@ -3,7 +3,7 @@
 #ifndef CAIRN_CLI_ENV_PRINT_H
 #define CAIRN_CLI_ENV_PRINT_H
 
-#include "cli/shell_text.h"
+#include "base/shell_text.h"
 #include "host/facts.h"
 #include "rules/plan.h"
 

@@ -4,7 +4,7 @@
 #define CAIRN_CLI_GPU_JSON_H
 
 #include "base/json.h"
-#include "cli/gpu_libraries.h"
+#include "rules/gpu_libraries.h"
 #include "host/facts.h"
 
 /* The caller frees it.  Of the libraries nothing is said where they are NULL. */

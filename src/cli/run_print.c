@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "base/tty.h"
 #include "cli/print.h"
-#include "cli/shell_text.h"
+#include "base/shell_text.h"
 #include "rules/fast_paths.h"
 #include <stdio.h>
 #include <string.h>

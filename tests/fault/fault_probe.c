@@ -5,7 +5,7 @@
  * signals as they were. */
 #include "base/fault.h"
 #include "check.h"
-#include "cli/probe.h"
+#include "run/probe.h"
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

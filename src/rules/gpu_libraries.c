@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/gpu_libraries.h"
+#include "rules/gpu_libraries.h"
 
 #include "base/str.h"
 #include "host/runtimes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "cli/probe.h"
+#include "run/probe.h"
 #include "host/memory.h"
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * One child process runs the text of probe.py, in a process group of its own, without input, for a limited
  * time.  However it ends (or we do), nothing of it stays.  That it crashes or hangs is an answer, not an
  * error. */
-#ifndef CAIRN_CLI_PROBE_H
-#define CAIRN_CLI_PROBE_H
+#ifndef CAIRN_RUN_PROBE_H
+#define CAIRN_RUN_PROBE_H
 
 #include "base/arena.h"
 #include "base/error.h"

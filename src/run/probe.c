@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/probe.h"
+#include "run/probe.h"
 
 #include "base/clock.h"
 #include "base/fault.h"

@@ -2,8 +2,8 @@
  * Lines that a shell can run: setting, removing, remarks.  Any value is quoted so that the shell takes it as it
  * is, whatever quotes, dollars or line feeds are in it.  A name that is no variable's gives no line at all: it cannot be
  * quoted. */
-#ifndef CAIRN_CLI_SHELL_TEXT_H
-#define CAIRN_CLI_SHELL_TEXT_H
+#ifndef CAIRN_BASE_SHELL_TEXT_H
+#define CAIRN_BASE_SHELL_TEXT_H
 
 #include "base/str.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/shell_text.h"
+#include "base/shell_text.h"
 
 #include <string.h>
 

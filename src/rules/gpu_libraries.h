@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which libraries cairn would use on a GPU, told from the files that are installed: nothing is run or loaded, so that
  * what a library says when it is opened is not known here. */
-#ifndef CAIRN_CLI_GPU_LIBRARIES_H
-#define CAIRN_CLI_GPU_LIBRARIES_H
+#ifndef CAIRN_RULES_GPU_LIBRARIES_H
+#define CAIRN_RULES_GPU_LIBRARIES_H
 
 #include "base/arena.h"
 #include "host/facts.h"
