@@ -455,6 +455,6 @@ int checkpoints_load(const char *path, const struct checkpoint_model *m, const s
     param_report_release(&report);
     if (r || optim_start(m->optim, err) || load_optim(path, m->m->nn->g, m->optim, err))
         return -1;
-    optim_resume(m->optim, s->moves, s->tries);
+    optim_resume(m->optim, s->applied, s->attempted);
     return 0;
 }

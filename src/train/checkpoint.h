@@ -14,8 +14,8 @@
 
 /* What a run must know to go on with the same bits; the place in the data follows from the step. */
 struct checkpoint_state {
-    uint64_t step;         /* steps done */
-    uint64_t moves, tries; /* of the optimizer */
+    uint64_t step;               /* steps done */
+    uint64_t applied, attempted; /* steps of the optimizer */
     double loss_scale;
     uint64_t scale_good; /* steps since the scale changed */
     uint64_t micro;      /* samples of a micro-batch */

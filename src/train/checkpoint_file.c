@@ -88,8 +88,8 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     CLEANUP(json_cleanup) struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
     json_add_int(top, "step", (int64_t)s->step);
-    json_add_int(top, "moves", (int64_t)s->moves);
-    json_add_int(top, "tries", (int64_t)s->tries);
+    json_add_int(top, "moves", (int64_t)s->applied);
+    json_add_int(top, "tries", (int64_t)s->attempted);
     json_add_real(top, "loss_scale", s->loss_scale);
     json_add_int(top, "scale_good", (int64_t)s->scale_good);
     json_add_int(top, "micro_batch", (int64_t)s->micro);
@@ -177,8 +177,8 @@ static const struct field {
     size_t at;
 } fields[] = {
     { "step", FIELD_U64, false, offsetof(struct checkpoint_state, step) },
-    { "moves", FIELD_U64, false, offsetof(struct checkpoint_state, moves) },
-    { "tries", FIELD_U64, false, offsetof(struct checkpoint_state, tries) },
+    { "moves", FIELD_U64, false, offsetof(struct checkpoint_state, applied) },
+    { "tries", FIELD_U64, false, offsetof(struct checkpoint_state, attempted) },
     { "loss_scale", FIELD_REAL, false, offsetof(struct checkpoint_state, loss_scale) },
     { "scale_good", FIELD_U64, false, offsetof(struct checkpoint_state, scale_good) },
     { "micro_batch", FIELD_U64, false, offsetof(struct checkpoint_state, micro) },

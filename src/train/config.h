@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "train/optim_methods.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,13 +28,6 @@ enum config_position { CONFIG_POSITION_LEARNED, CONFIG_POSITION_ROPE };
 enum config_mlp { CONFIG_MLP_GELU, CONFIG_MLP_SWIGLU };
 enum config_quantize { CONFIG_QUANTIZE_NONE, CONFIG_QUANTIZE_INT8, CONFIG_QUANTIZE_FP8 };
 enum config_schedule { CONFIG_SCHEDULE_COSINE, CONFIG_SCHEDULE_LINEAR, CONFIG_SCHEDULE_CONSTANT };
-enum config_optimizer {
-    CONFIG_OPTIMIZER_ADAMW,
-    CONFIG_OPTIMIZER_ADAMW8,
-    CONFIG_OPTIMIZER_LION,
-    CONFIG_OPTIMIZER_ADAFACTOR,
-    CONFIG_OPTIMIZER_PRODIGY,
-};
 enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONFIG_DTYPE_F16 };
 enum config_master { CONFIG_MASTER_F32, CONFIG_MASTER_NONE, CONFIG_MASTER_STOCHASTIC };
 enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_BLOCKS };
@@ -81,7 +75,7 @@ struct config_train {
     double lr, min_lr; /* min_lr is a share of lr */
     int64_t warmup;
     enum config_schedule schedule;
-    enum config_optimizer optimizer;
+    enum optim_kind optimizer;
     double beta1, beta2, eps, weight_decay, clip;
     bool relative_step, scale_parameter; /* Adafactor */
     double d0, d_coef, growth_rate;      /* Prodigy */

@@ -150,8 +150,9 @@ int config_fill(struct job_config *c, struct cairn_error *err)
         t->seq = m->context;
     if (c->lora.alpha <= 0)
         c->lora.alpha = (double)c->lora.rank;
-    if (!config_is_set(c, "train.lr") && t->optimizer == CONFIG_OPTIMIZER_PRODIGY)
-        t->lr = 1;
+    double lr = optim_methods[t->optimizer]->default_lr;
+    if (!config_is_set(c, "train.lr") && lr > 0)
+        t->lr = lr;
     if (!config_is_set(c, "train.warmup") && t->warmup > t->steps / 10)
         t->warmup = t->steps / 10;
     return check_shape(c, err);

@@ -11,9 +11,6 @@ static const char *const quantizes[] = { [CONFIG_QUANTIZE_NONE] = "none", [CONFI
     [CONFIG_QUANTIZE_FP8] = "fp8", NULL };
 static const char *const schedules[] = { [CONFIG_SCHEDULE_COSINE] = "cosine", [CONFIG_SCHEDULE_LINEAR] = "linear",
     [CONFIG_SCHEDULE_CONSTANT] = "constant", NULL };
-static const char *const optimizers[] = { [CONFIG_OPTIMIZER_ADAMW] = "adamw", [CONFIG_OPTIMIZER_ADAMW8] = "adamw8",
-    [CONFIG_OPTIMIZER_LION] = "lion", [CONFIG_OPTIMIZER_ADAFACTOR] = "adafactor",
-    [CONFIG_OPTIMIZER_PRODIGY] = "prodigy", NULL };
 static const char *const dtypes[] = { [CONFIG_DTYPE_AUTO] = "auto", [CONFIG_DTYPE_F32] = "f32",
     [CONFIG_DTYPE_BF16] = "bf16", [CONFIG_DTYPE_F16] = "f16", NULL };
 static const char *const masters[] = { [CONFIG_MASTER_F32] = "f32", [CONFIG_MASTER_NONE] = "none",
@@ -92,7 +89,7 @@ const struct config_key config_keys[] = {
         FROM(0, MANY)),
     KEY(train.schedule, "cosine", "how the rate falls after that", .words = schedules),
     KEY(train.optimizer, "adamw", "adamw8 keeps its state in 8 bits, adafactor nearly none; prodigy finds its rate itself",
-        .words = optimizers),
+        .words = optim_names),
     KEY(train.beta1, "0.9", "decay of the mean gradient", SHARE),
     KEY(train.beta2, "0.95", "decay of the mean square of the gradient", SHARE),
     KEY(train.eps, "1e-8", "what the optimizer adds to a denominator", ABOVE_0(1)),

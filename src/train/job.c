@@ -176,14 +176,9 @@ static enum gpu_storage choose_storage(struct job *j)
 
 struct optim_options job_optim_options(const struct job *j)
 {
-    static const enum optim_kind kinds[] = {
-        [CONFIG_OPTIMIZER_ADAMW] = OPTIM_ADAMW,     [CONFIG_OPTIMIZER_ADAMW8] = OPTIM_ADAMW8,
-        [CONFIG_OPTIMIZER_LION] = OPTIM_LION,       [CONFIG_OPTIMIZER_ADAFACTOR] = OPTIM_ADAFACTOR,
-        [CONFIG_OPTIMIZER_PRODIGY] = OPTIM_PRODIGY,
-    };
     const struct config_train *t = &j->c->train;
     return (struct optim_options){
-        .kind = kinds[t->optimizer],
+        .kind = t->optimizer,
         .beta1 = t->beta1,
         .beta2 = t->beta2,
         .epsilon = t->eps,
@@ -590,8 +585,8 @@ void job_summary(struct job *j)
             (long long)job_micros(j), (long long)j->c->train.seq);
     job_say(j, "numbers   %s: %s", formats[j->nn.storage], j->why_storage);
     job_say_plan(j);
-    if (j->c->train.optimizer == CONFIG_OPTIMIZER_PRODIGY && j->c->train.lr < 0.1)
-        job_say(j, "rate      prodigy finds its own and multiplies it by train.lr, which is %g: 1 is usual",
-                j->c->train.lr);
+    const struct optim_method *m = optim_methods[j->c->train.optimizer];
+    if (j->c->train.lr < m->low_lr)
+        job_say(j, "rate      %s, which is %g: %g is usual", m->lr_remark, j->c->train.lr, m->default_lr);
     job_say(j, "run       %s", j->o->dir);
 }

@@ -1,79 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/optim.h"
 #include "gpu/kernels/elementwise.h"
-#include "gpu/optim8.h"
-#include "gpu/transfer.h"
 #include "train/optim_inside.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- memory ---- */
 
-static size_t blocks(size_t n)
+static void set_group(struct optim_group *gr, const struct params *p, bool vectors, enum gpu_storage storage)
 {
-    return (n + OPTIM8_BLOCK - 1) / OPTIM8_BLOCK;
+    *gr = (struct optim_group){ .n = p->numbers[vectors ? PARAM_VECTOR : PARAM_MATRIX],
+                                .vectors = vectors,
+                                .storage = vectors ? GPU_F32 : storage };
 }
 
-static void set_group(struct group *gr, const struct params *p, enum param_kind kind,
-                      enum gpu_storage storage, const struct optim_options *o)
-{
-    *gr = (struct group){ .n = p->numbers[kind], .storage = kind == PARAM_VECTOR ? GPU_F32 : storage };
-    gr->eight = o->kind == OPTIM_ADAMW8 && kind == PARAM_MATRIX;
-}
-
-/* Its name begins with what it is of. */
-#define WANT(what, type, numbers, field)                                              \
-    (struct want)                                                                     \
-    {                                                                                 \
-        vectors ? "vector." what : "matrix." what, type, numbers, (void **)&gr->field \
-    }
-
-static size_t list_state(struct group *gr, const struct params *p, enum optim_kind kind, bool vectors,
-                         struct want *w)
-{
-    size_t n = 0;
-    if (gr->eight) {
-        w[n++] = WANT("m", DTYPE_U8, gr->n, m8);
-        w[n++] = WANT("v", DTYPE_U8, gr->n, v8);
-        w[n++] = WANT("m.max", DTYPE_F32, blocks(gr->n), m_max);
-        w[n++] = WANT("v.max", DTYPE_F32, blocks(gr->n), v_max);
-        return n;
-    }
-    if (kind == OPTIM_ADAFACTOR && !vectors) {
-        w[n++] = WANT("rows", DTYPE_F32, adafactor_rows(p), rows);
-        w[n++] = WANT("columns", DTYPE_F32, adafactor_columns(p), columns);
-        return n;
-    }
-    if (kind != OPTIM_ADAFACTOR)
-        w[n++] = WANT("m", DTYPE_F32, gr->n, m);
-    if (kind != OPTIM_LION)
-        w[n++] = WANT("v", DTYPE_F32, gr->n, v);
-    if (kind == OPTIM_PRODIGY) {
-        w[n++] = WANT("s", DTYPE_F32, gr->n, s);
-        w[n++] = WANT("start", DTYPE_F32, gr->n, start);
-    }
-    return n;
-}
-
-size_t optim_list_wants(struct group *gr, const struct params *p, const struct optim_options *o, bool vectors,
-                        struct want w[WANTS])
+size_t optim_list_arrays(struct optim_group *gr, const struct params *p, const struct optim_options *o,
+                         struct optim_state out[GROUP_ARRAYS])
 {
     size_t n = 0;
     if (!gr->n)
         return 0;
     if (o->master && gr->storage != GPU_F32)
-        w[n++] = (struct want){ "master", DTYPE_F32, gr->n, (void **)&gr->master };
+        out[n++] = (struct optim_state){ "master", DTYPE_F32, .n = gr->n, .at = (void **)&gr->master };
     if (o->ema > 0)
-        w[n++] = WANT("ema", DTYPE_F32, gr->n, average);
-    return n + list_state(gr, p, o->kind, vectors, w + n);
+        out[n++] = OPTIM_STATE(gr, "ema", DTYPE_F32, .n = gr->n, .at = (void **)&gr->average);
+    size_t n_state = optim_methods[o->kind]->state(gr, p, out + n);
+    for (size_t i = 0; i < n_state; i++)
+        out[n + i].at = &gr->state[i];
+    return n + n_state;
 }
 
-static size_t sum_wants(const struct want *wants, size_t n)
+static size_t sum_bytes(const struct optim_state *list, size_t n)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += wants[i].n * dtype_size(wants[i].dtype);
+        sum += list[i].n * dtype_size(list[i].dtype);
     return sum;
 }
 
@@ -82,17 +43,17 @@ struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
 {
     struct optim_sizes sizes = { .grads = weights_size(p, GPU_F32) };
     for (int i = 0; i < GROUPS; i++) {
-        struct group gr;
-        struct want wants[WANTS];
-        set_group(&gr, p, i ? PARAM_VECTOR : PARAM_MATRIX, storage, o);
-        size_t n = optim_list_wants(&gr, p, o, i, wants);
+        struct optim_group gr;
+        struct optim_state list[GROUP_ARRAYS];
+        set_group(&gr, p, i, storage);
+        size_t n = optim_list_arrays(&gr, p, o, list);
         if (n && !i && o->on_host && optim_can_move(o->kind)) {
             struct offload_array arrays[OFFLOAD_ARRAYS];
             optim_offload_arrays(&gr, p, o, arrays);
             sizes.state += offload_device_bytes(arrays, n);
             sizes.host = offload_host_bytes(arrays, n);
         } else
-            sizes.state += sum_wants(wants, n);
+            sizes.state += sum_bytes(list, n);
     }
     return sizes;
 }
@@ -111,8 +72,14 @@ int optim_workspace(struct optim *o, size_t bytes, void **out, struct cairn_erro
 {
     if (take(o, bytes, out, err))
         return -1;
-    o->rooms[o->n_rooms++] = *out;
+    o->workspaces[o->n_workspaces++] = *out;
     return 0;
+}
+
+int optim_alloc_own(struct optim *o, size_t bytes, struct cairn_error *err)
+{
+    o->own = calloc(1, bytes);
+    return o->own ? 0 : cairn_fail(err, CAIRN_ENOMEM, "no memory");
 }
 
 int optim_add_array(struct optim *o, const char *name, enum dtype dtype, size_t n, void **out,
@@ -126,16 +93,16 @@ int optim_add_array(struct optim *o, const char *name, enum dtype dtype, size_t 
 
 static int open_group(struct optim *o, int which, struct cairn_error *err)
 {
-    struct group *gr = &o->groups[which];
-    struct want wants[WANTS];
-    set_group(gr, o->params, which ? PARAM_VECTOR : PARAM_MATRIX, o->weights->storage, &o->o);
+    struct optim_group *gr = &o->groups[which];
+    struct optim_state list[GROUP_ARRAYS];
+    set_group(gr, o->params, which, o->weights->storage);
     gr->w = which ? (void *)o->weights->vectors : o->weights->matrices;
     gr->g = which ? o->grads.vectors : o->grads.matrices;
     if (!which && o->o.on_host && gr->n)
         return optim_offload_open(o, err);
-    size_t n = optim_list_wants(gr, o->params, &o->o, which, wants);
+    size_t n = optim_list_arrays(gr, o->params, &o->o, list);
     for (size_t i = 0; i < n; i++)
-        if (optim_add_array(o, wants[i].name, wants[i].dtype, wants[i].n, wants[i].at, err))
+        if (optim_add_array(o, list[i].name, list[i].dtype, list[i].n, list[i].at, err))
             return -1;
     return 0;
 }
@@ -153,16 +120,6 @@ static size_t norm_parts(const struct optim *o)
     return K_GROUPS(o->groups[0].n) + K_GROUPS(o->groups[1].n);
 }
 
-static int open_tables(struct optim *o, struct cairn_error *err)
-{
-    float tables[OPTIM8_TABLES];
-    optim8_tables(tables);
-    if (optim_workspace(o, sizeof(tables), (void **)&o->tables, err) ||
-        gpu_upload(o->g, NULL, o->tables, tables, sizeof(tables), err))
-        return -1;
-    return gpu_wait(o->g, NULL, err);
-}
-
 static int open_rest(struct optim *o, struct cairn_error *err)
 {
     if (optim_workspace(o, norm_parts(o) * sizeof(float), (void **)&o->parts, err) ||
@@ -171,16 +128,7 @@ static int open_rest(struct optim *o, struct cairn_error *err)
         return -1;
     o->back = o->staging.at;
     o->back[2] = 1;
-    switch (o->o.kind) {
-    case OPTIM_ADAMW8:
-        return open_tables(o, err);
-    case OPTIM_ADAFACTOR:
-        return adafactor_open(o, err);
-    case OPTIM_PRODIGY:
-        return prodigy_open(o, err);
-    default:
-        return 0;
-    }
+    return o->method->open ? o->method->open(o, err) : 0;
 }
 
 /* ---- launching ---- */
@@ -200,7 +148,7 @@ static int launch(struct optim *o, struct gpu_stream *s, const char *name, enum 
     return optim_launch(o, s, name, storage, (struct gpu_grid){ .x = (unsigned)groups }, args, size, err);
 }
 
-static int widen(struct optim *o, float *to, const struct group *gr, struct cairn_error *err)
+static int widen(struct optim *o, float *to, const struct optim_group *gr, struct cairn_error *err)
 {
     struct widen_args args = { .y = to, .x = gr->w, .n = (k_i64)gr->n };
     return launch(o, NULL, "widen", gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
@@ -209,36 +157,19 @@ static int widen(struct optim *o, float *to, const struct group *gr, struct cair
 /* What is in the weights already, and what is put into them from now on. */
 static int open_master(struct optim *o, struct cairn_error *err)
 {
-    const struct group *matrices = &o->groups[0];
+    const struct optim_group *matrices = &o->groups[0];
     if (!matrices->master)
         return 0;
     o->weights->master = matrices->master;
     o->weights->master_on_host = o->offload;
     if (o->offload)
         return optim_offload_weights(
-            o, &(struct group){ .n = matrices->n, .w = matrices->w, .storage = matrices->storage },
+            o, &(struct optim_group){ .n = matrices->n, .w = matrices->w, .storage = matrices->storage },
             matrices->master, err);
     return widen(o, matrices->master, matrices, err);
 }
 
-/* Of the 8-bit codes of m, zero is not 0. */
-static int clear_codes(struct optim *o, const struct group *gr, struct cairn_error *err)
-{
-    if (o->offload) {
-        memset(gr->m8, OPTIM8_ZERO_M, gr->n);
-        return 0;
-    }
-    CLEANUP(mem_free) uint8_t *zero = malloc(gr->n);
-    if (!zero)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu codes", gr->n);
-    memset(zero, OPTIM8_ZERO_M, gr->n);
-    struct transfer_part part = {
-        .device = gr->m8, .bytes = gr->n, .move = transfer_move_from, .context = zero
-    };
-    return transfer_up(gpu_transfer(o->g), &part, 1, NULL, err);
-}
-
-int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)
+int optim_copy_weights(struct optim *o, const struct optim_group *gr, float *to, struct cairn_error *err)
 {
     if (gr->master)
         return gpu_copy(o->g, NULL, to, gr->master, gr->n * sizeof(float), err);
@@ -247,7 +178,7 @@ int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struc
 
 static int start_average(struct optim *o, int which, struct cairn_error *err)
 {
-    struct group *gr = &o->groups[which];
+    struct optim_group *gr = &o->groups[which];
     if (!gr->average)
         return 0;
     return o->offload && !which ? optim_offload_weights(o, gr, gr->average, err)
@@ -258,12 +189,10 @@ int optim_start(struct optim *o, struct cairn_error *err)
 {
     if (optim_settle(o, err))
         return -1;
-    for (int i = 0; i < GROUPS; i++) {
-        struct group *gr = &o->groups[i];
-        if (start_average(o, i, err) || (gr->eight && clear_codes(o, gr, err)))
+    for (int i = 0; i < GROUPS; i++)
+        if (start_average(o, i, err))
             return -1;
-    }
-    if (o->o.kind == OPTIM_PRODIGY && prodigy_start(o, err))
+    if (o->method->start && o->method->start(o, err))
         return -1;
     return gpu_wait(o->g, NULL, err);
 }
@@ -274,8 +203,10 @@ int optim_open(struct gpu *g, const struct params *p, struct weights *w, const s
     struct optim *o = calloc(1, sizeof(*o));
     if (!o)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    *o = (struct optim){ .g = g, .params = p, .weights = w, .o = *options };
-    o->o.on_host = options->on_host && optim_can_move(options->kind);
+    *o = (struct optim){
+        .g = g, .params = p, .weights = w, .o = *options, .method = optim_methods[options->kind]
+    };
+    o->o.on_host = options->on_host && o->method->update;
     if (weights_open(&o->grads, g, p, GPU_F32, WEIGHTS_INT8, err) || open_group(o, 0, err) ||
         open_group(o, 1, err) || open_rest(o, err) || open_master(o, err) || optim_start(o, err)) {
         optim_close(o);
@@ -295,10 +226,11 @@ void optim_close(struct optim *o)
     for (size_t i = 0; i < o->n_arrays; i++)
         if (o->arrays[i].at != o->weights->vectors && !o->arrays[i].on_host)
             gpu_free(o->g, GPU_MEM_DEVICE, o->arrays[i].at);
-    for (size_t i = 0; i < o->n_rooms; i++)
-        gpu_free(o->g, GPU_MEM_DEVICE, o->rooms[i]);
+    for (size_t i = 0; i < o->n_workspaces; i++)
+        gpu_free(o->g, GPU_MEM_DEVICE, o->workspaces[i]);
     gpu_staging_close(o->g, &o->staging);
     offload_close(o->offload);
+    free(o->own);
     free(o);
 }
 
@@ -309,12 +241,12 @@ const struct weights *optim_grads(const struct optim *o)
 
 bool optim_is_half_done(const struct optim *o)
 {
-    return o->moving;
+    return o->dirty;
 }
 
 int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err)
 {
-    o->moving = false;
+    o->dirty = false;
     return optim_offload_begin(o, err) || weights_clear(&o->grads, o->params, s, err) ? -1 : 0;
 }
 
@@ -324,7 +256,7 @@ static int measure(struct optim *o, struct gpu_stream *s, double unscale, struct
 {
     size_t first = 0;
     for (int i = 0; i < GROUPS; i++) {
-        const struct group *gr = &o->groups[i];
+        const struct optim_group *gr = &o->groups[i];
         struct square_sum_args args = { .parts = o->parts + first, .x = gr->g, .n = (k_i64)gr->n };
         if (gr->n && launch(o, s, "square_sum", GPU_F32, K_GROUPS(gr->n), &args, sizeof(args), err))
             return -1;
@@ -338,9 +270,9 @@ static int measure(struct optim *o, struct gpu_stream *s, double unscale, struct
     return launch(o, s, "clip", GPU_F32, 1, &clip, sizeof(clip), err);
 }
 
-struct optim_weights optim_moved(const struct optim *o, int which, double rate)
+struct optim_weights optim_kernel_args(const struct optim *o, int which, double rate)
 {
-    const struct group *gr = &o->groups[which];
+    const struct optim_group *gr = &o->groups[which];
     return (struct optim_weights){
         .w = gr->w,
         .master = gr->master,
@@ -348,7 +280,7 @@ struct optim_weights optim_moved(const struct optim *o, int which, double rate)
         .by = o->result + 1,
         .n = (k_i64)gr->n,
         .seed = o->o.seed,
-        .stream = o->tries,
+        .stream = o->attempted,
         .stochastic = o->o.stochastic && gr->storage != GPU_F32 && !gr->master,
         .rate = (float)rate,
         .decay = which ? 0 : (float)o->o.decay,
@@ -356,66 +288,38 @@ struct optim_weights optim_moved(const struct optim *o, int which, double rate)
 }
 
 /* All of a group, or a piece of the matrices. */
-static int move(struct optim *o, struct gpu_stream *s, const struct group *gr, struct optim_weights to,
-                struct cairn_error *err)
+static int update(struct optim *o, struct gpu_stream *s, const struct optim_group *gr,
+                  const struct optim_weights *to, struct cairn_error *err)
 {
-    double step = (double)o->steps + 1, b1 = o->o.beta1, b2 = o->o.beta2;
-    struct adamw_args plain = {
-        .to = to,
-        .m = gr->m,
-        .v = gr->v,
-        .beta1 = (float)b1,
-        .beta2 = (float)b2,
-        .rest1 = (float)(1 - b1),
-        .rest2 = (float)(1 - b2),
-        .epsilon = (float)o->o.epsilon,
-        .correction1 = (float)(1 - pow(b1, step)),
-        .correction2 = (float)(1 - pow(b2, step)),
-    };
-    struct adamw8_args eight = {
-        .to = to,
-        .m = gr->m8,
-        .v = gr->v8,
-        .m_max = gr->m_max,
-        .v_max = gr->v_max,
-        .tables = o->tables,
-        .beta1 = plain.beta1,
-        .beta2 = plain.beta2,
-        .rest1 = plain.rest1,
-        .rest2 = plain.rest2,
-        .epsilon = plain.epsilon,
-        .correction1 = plain.correction1,
-        .correction2 = plain.correction2,
-    };
     if (!gr->n)
         return 0;
-    int r = gr->eight ? launch(o, s, "adamw8", gr->storage, blocks(gr->n), &eight, sizeof(eight), err)
-                      : launch(o, s, o->o.kind == OPTIM_LION ? "lion" : "adamw", gr->storage, K_GROUPS(gr->n),
-                               &plain, sizeof(plain), err);
-    o->moving = o->moving || !r;
+    int r = o->method->update(o, s, gr, to, err);
+    o->dirty = o->dirty || !r;
     return r;
 }
 
-static int move_group(struct optim *o, struct gpu_stream *s, int which, double rate, struct cairn_error *err)
+static int update_group(struct optim *o, struct gpu_stream *s, int which, double rate,
+                        struct cairn_error *err)
 {
-    return move(o, s, &o->groups[which], optim_moved(o, which, rate), err);
+    struct optim_weights to = optim_kernel_args(o, which, rate);
+    return update(o, s, &o->groups[which], &to, err);
 }
 
 /* Every piece has chances of its own. */
-static int move_piece(struct optim *o, struct gpu_stream *s, const struct group *piece, uint64_t nth,
-                      double rate, struct cairn_error *err)
+static int update_piece(struct optim *o, struct gpu_stream *s, const struct optim_group *piece, uint64_t nth,
+                        double rate, struct cairn_error *err)
 {
-    struct optim_weights to = optim_moved(o, 0, rate);
+    struct optim_weights to = optim_kernel_args(o, 0, rate);
     to.w = piece->w;
     to.master = piece->master;
     to.g_f32 = piece->g;
     to.n = (k_i64)piece->n;
-    to.stream = o->tries * offload_pieces(o->offload) + nth;
-    return move(o, s, piece, to, err);
+    to.stream = o->attempted * offload_pieces(o->offload) + nth;
+    return update(o, s, piece, &to, err);
 }
 
-static int average(struct optim *o, struct gpu_stream *s, const struct group *gr, uint64_t nth, double rate,
-                   struct cairn_error *err)
+static int average(struct optim *o, struct gpu_stream *s, const struct optim_group *gr, uint64_t nth,
+                   double rate, struct cairn_error *err)
 {
     (void)nth, (void)rate;
     struct ema_args args = { .average = gr->average,
@@ -427,27 +331,25 @@ static int average(struct optim *o, struct gpu_stream *s, const struct group *gr
 
 static int average_group(struct optim *o, struct gpu_stream *s, int which, struct cairn_error *err)
 {
-    const struct group *gr = &o->groups[which];
+    const struct optim_group *gr = &o->groups[which];
     if (!gr->average)
         return 0;
     return o->offload && !which ? optim_offload_pass(o, s, average, 0, err) : average(o, s, gr, 0, 0, err);
 }
 
-static int move_all(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
+static int update_all(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
 {
-    o->moving = !optim_can_move(o->o.kind); /* these have several launches */
-    if (o->o.kind == OPTIM_ADAFACTOR)
-        return adafactor_step(o, s, rate, err);
-    if (o->o.kind == OPTIM_PRODIGY)
-        return prodigy_step(o, s, rate, err);
-    int r = o->offload ? optim_offload_pass(o, s, move_piece, rate, err) : move_group(o, s, 0, rate, err);
-    return r ? r : move_group(o, s, 1, rate, err);
+    o->dirty = o->method->step; /* which has several launches */
+    if (o->method->step)
+        return o->method->step(o, s, rate, err);
+    int r = o->offload ? optim_offload_pass(o, s, update_piece, rate, err) : update_group(o, s, 0, rate, err);
+    return r ? r : update_group(o, s, 1, rate, err);
 }
 
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err)
 {
     o->rate = rate;
-    if (measure(o, s, unscale, err) || move_all(o, s, rate, err))
+    if (measure(o, s, unscale, err) || update_all(o, s, rate, err))
         return -1;
     return gpu_download(o->g, s, o->back, o->result, 2 * sizeof(float), err);
 }
@@ -458,24 +360,24 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
         return -1;
     *out = (struct optim_result){ .norm = (double)o->back[0],
                                   .rate = o->rate * (double)o->back[2],
-                                  .moved = isfinite(o->back[1]) };
-    o->steps += out->moved;
-    o->tries++;
-    for (int i = 0; i < GROUPS && out->moved; i++) /* weights that stayed do not count twice */
+                                  .applied = isfinite(o->back[1]) };
+    o->applied += out->applied;
+    o->attempted++;
+    for (int i = 0; i < GROUPS && out->applied; i++) /* weights that stayed do not count twice */
         if (average_group(o, s, i, err))
             return -1;
-    o->moving = false;
+    o->dirty = false;
     return 0;
 }
 
-uint64_t optim_steps(const struct optim *o)
+uint64_t optim_applied(const struct optim *o)
 {
-    return o->steps;
+    return o->applied;
 }
 
-uint64_t optim_tries(const struct optim *o)
+uint64_t optim_attempted(const struct optim *o)
 {
-    return o->tries;
+    return o->attempted;
 }
 
 const struct optim_array *optim_arrays(const struct optim *o, size_t *n)
@@ -484,8 +386,8 @@ const struct optim_array *optim_arrays(const struct optim *o, size_t *n)
     return o->arrays;
 }
 
-void optim_resume(struct optim *o, uint64_t steps, uint64_t tries)
+void optim_resume(struct optim *o, uint64_t applied, uint64_t attempted)
 {
-    o->steps = steps;
-    o->tries = tries;
+    o->applied = applied;
+    o->attempted = attempted;
 }

@@ -8,8 +8,7 @@
 
 #include "nn/weights.h"
 #include "tensor/dtype.h"
-
-enum optim_kind { OPTIM_ADAMW, OPTIM_ADAMW8, OPTIM_LION, OPTIM_ADAFACTOR, OPTIM_PRODIGY };
+#include "train/optim_methods.h"
 
 struct optim_options {
     enum optim_kind kind;
@@ -42,8 +41,8 @@ struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
                                const struct optim_options *o);
 
 /* The state of the matrices, with their master copy and average, may live on the host and come over piece by piece in each
- * step, beside the computing.  It gives the same bits, but for stochastic rounding, whose chances are others then.  Not of
- * Adafactor and Prodigy, which need it as a whole. */
+ * step, beside the computing.  It gives the same bits, but for stochastic rounding, whose chances are others then.  Only of
+ * optimizers with optim_method.update: the others need it as a whole. */
 bool optim_can_move(enum optim_kind kind);
 int optim_move_state(struct optim *o, bool to_host, struct cairn_error *err);
 bool optim_is_on_host(const struct optim *o);
@@ -58,16 +57,17 @@ int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscal
 struct optim_result {
     double norm; /* of the gradients, before they were clipped */
     double rate; /* that the weights moved with: Adafactor and Prodigy may have one of their own */
-    bool moved;
+    bool applied;
 };
 /* Whether some weights may have moved in a step that failed: it must not be done again. */
 bool optim_is_half_done(const struct optim *o);
 int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out, struct cairn_error *err);
-uint64_t optim_steps(const struct optim *o); /* that moved */
-uint64_t optim_tries(const struct optim *o); /* all of them */
+uint64_t optim_applied(const struct optim *o);   /* steps that were not left out */
+uint64_t optim_attempted(const struct optim *o); /* all steps */
 
-/* All that a later run needs to go on, as arrays on the device, or on the host where optim_settle must come first; the names are the optimizer's own.  The moving average is
- * "matrix.ema" and "vector.ema", with the places of the parameters. */
+/* All that a later run needs to continue, as arrays on the device, or on the host, where optim_settle must come first.
+ * The names are the optimizer's own.  The moving average is "matrix.ema" and "vector.ema", in the order of the
+ * parameters. */
 struct optim_array {
     const char *name;
     enum dtype dtype;
@@ -79,6 +79,6 @@ const struct optim_array *optim_arrays(const struct optim *o, size_t *n);
 /* Until all that is on its way to the host is there. */
 int optim_settle(struct optim *o, struct cairn_error *err);
 /* After the arrays were filled from a file. */
-void optim_resume(struct optim *o, uint64_t steps, uint64_t tries);
+void optim_resume(struct optim *o, uint64_t applied, uint64_t attempted);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an optimizer is made of, for the files that move weights: optim.c does what all have in common and the kinds
- * whose step is one launch, the others have a file each. */
+ * The inside of an optimizer, for the files that implement one: optim.c has what all of them share, optim_offload.c the
+ * state on the host, optim_<name>.c a method. */
 #ifndef CAIRN_TRAIN_OPTIM_INSIDE_H
 #define CAIRN_TRAIN_OPTIM_INSIDE_H
 
@@ -8,98 +8,94 @@
 #include "gpu/kernels/optim.h"
 #include "train/optim.h"
 
-enum { GROUPS = 2 /* matrices and vectors */, ARRAYS_MOST = 16, ROOMS_MOST = 8 };
+enum {
+    GROUPS = 2,                    /* matrices and vectors */
+    GROUP_ARRAYS = OFFLOAD_ARRAYS, /* of a group at most: master copy, average, state */
+    STATE_MOST = GROUP_ARRAYS - 2, /* arrays of a method's state of a group */
+    OPTIM_PIECE_UNIT = 4096,       /* numbers; a piece of offloaded state is a multiple */
+    ARRAYS_MOST = 16,
+    WORKSPACES_MOST = 8,
+};
 
-/* The parameters of a kind. */
-struct group {
+/* All matrices, all vectors, or a range of the matrices. */
+struct optim_group {
     size_t n;
+    bool vectors;
     enum gpu_storage storage;
-    bool eight; /* state in 8 bits */
     void *w;
     float *g;
     float *master, *average; /* may be NULL */
-    float *m, *v;
-    uint8_t *m8, *v8;
-    float *m_max, *v_max;
-    float *s, *start;      /* Prodigy */
-    float *rows, *columns; /* Adafactor, of all matrices one after the other */
+    void *state[STATE_MOST]; /* in the order of optim_method.state */
 };
 
-/* One array of a group's state; `at` gets its place. */
-struct want {
+/* One array of a group. */
+struct optim_state {
     const char *name;
     enum dtype dtype;
     size_t n;
-    void **at;
+    size_t block; /* numbers of the group for each of the array, a divisor of OPTIM_PIECE_UNIT; 0 is 1 */
+    void **at;    /* where its address goes; optim_list_arrays sets it */
 };
-enum { WANTS = OFFLOAD_ARRAYS };
-
-struct adafactor_workspace {
-    float *sums, *sizes, *uses;
-    long long *places; /* of the vectors */
-    size_t vectors;
-};
+/* A row of a method's state, whose name begins with what the group has; then .n, and .block if it is not 1. */
+#define OPTIM_STATE(group, what, type, ...) \
+    ((struct optim_state){ (group)->vectors ? "vector." what : "matrix." what, type, __VA_ARGS__ })
 
 struct optim {
     struct gpu *g;
     const struct params *params;
     struct weights *weights;
     struct optim_options o;
+    const struct optim_method *method;
     struct weights grads;
-    struct group groups[GROUPS];
+    struct optim_group groups[GROUPS];
     struct optim_array arrays[ARRAYS_MOST];
     size_t n_arrays;
-    void *rooms[ROOMS_MOST]; /* other memory of the device */
-    size_t n_rooms;
+    void *workspaces[WORKSPACES_MOST]; /* other memory of the device */
+    size_t n_workspaces;
     float *parts;  /* of the norm */
     float *result; /* norm, factor */
-    float *tables; /* of the 8-bit codes */
     struct gpu_staging staging;
-    float *back; /* there: norm, factor, Prodigy's d (else 1) */
-    double rate; /* of the step, but for this d */
-    struct adafactor_workspace adafactor;
-    float *prodigy_parts, *prodigy_d;
+    float *back; /* there: norm, factor, what the method multiplied the rate by on the device (else 1) */
+    double rate; /* of the step, without that */
+    void *own;   /* the method's; free() releases it */
     struct offload *offload; /* of the matrices' state; NULL: it is on the device */
     size_t piece;            /* numbers of a piece of it */
-    uint64_t steps, tries;
-    bool moving; /* something was queued that moves weights */
+    uint64_t applied, attempted;
+    bool dirty; /* something was queued that changes weights */
 };
 
-/* Memory of the device, zeroed, that lives as long as the optimizer; an array of it is kept with the run. */
+/* Memory of the device, zeroed, that lives as long as the optimizer; an array of it is saved in checkpoints. */
 int optim_workspace(struct optim *o, size_t bytes, void **out, struct cairn_error *err);
 int optim_add_array(struct optim *o, const char *name, enum dtype dtype, size_t n, void **out,
                     struct cairn_error *err);
+/* Memory of the host for the method, zeroed, in o->own. */
+int optim_alloc_own(struct optim *o, size_t bytes, struct cairn_error *err);
 int optim_launch(struct optim *o, struct gpu_stream *s, const char *name, enum gpu_storage storage,
                  struct gpu_grid grid, const void *args, size_t size, struct cairn_error *err);
-/* What a kernel is told of a group's weights. */
-struct optim_weights optim_moved(const struct optim *o, int which, double rate);
+/* What the kernels of all methods are told of a group's weights. */
+struct optim_weights optim_kernel_args(const struct optim *o, int which, double rate);
+/* AdamW's arguments without its state; Lion has the same. */
+struct adamw_args optim_adamw_args(const struct optim *o, const struct optim_weights *to);
 /* The weights as they are, in f32. */
-int optim_copy_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err);
+int optim_copy_weights(struct optim *o, const struct optim_group *group, float *to, struct cairn_error *err);
 
-size_t optim_list_wants(struct group *gr, const struct params *p, const struct optim_options *o, bool vectors,
-                        struct want w[WANTS]);
+/* Master copy, average, and the method's state. */
+size_t optim_list_arrays(struct optim_group *group, const struct params *p, const struct optim_options *o,
+                         struct optim_state out[GROUP_ARRAYS]);
 
 /* State on the host: optim_offload.c. */
-size_t optim_offload_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
+size_t optim_offload_arrays(struct optim_group *group, const struct params *p, const struct optim_options *o,
                             struct offload_array out[OFFLOAD_ARRAYS]);
 int optim_offload_open(struct optim *o, struct cairn_error *err);
-/* Calls fn with each piece of the matrices, as a group of its own, on its way past. */
-typedef int optim_visit(struct optim *o, struct gpu_stream *s, const struct group *piece, uint64_t nth,
+/* Calls fn with each piece of the matrices, as a group of its own, while it is on the device. */
+typedef int optim_visit(struct optim *o, struct gpu_stream *s, const struct optim_group *piece, uint64_t nth,
                         double rate, struct cairn_error *err);
 int optim_offload_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
                        struct cairn_error *err);
 /* Begins to bring the first pieces over. */
 int optim_offload_begin(struct optim *o, struct cairn_error *err);
 /* The matrices in f32, on the host; waits. */
-int optim_offload_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err);
-
-size_t adafactor_rows(const struct params *p);
-size_t adafactor_columns(const struct params *p);
-int adafactor_open(struct optim *o, struct cairn_error *err);
-int adafactor_step(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err);
-
-int prodigy_open(struct optim *o, struct cairn_error *err);
-int prodigy_start(struct optim *o, struct cairn_error *err);
-int prodigy_step(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err);
+int optim_offload_weights(struct optim *o, const struct optim_group *group, float *to,
+                          struct cairn_error *err);
 
 #endif

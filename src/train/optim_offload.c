@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The state of the matrices on the host, from where it visits the device piece by piece. */
-#include "gpu/optim8.h"
 #include "gpu/transfer.h"
 #include "train/optim_inside.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_MOST = 1 << 22, PIECES = 16, PIECE_UNIT = 4096 };
-_Static_assert(PIECE_UNIT % OPTIM8_BLOCK == 0, "a piece is whole blocks of 8-bit codes");
+enum { PIECE_MOST = 1 << 22, PIECES = 16 };
+_Static_assert(PIECE_MOST % OPTIM_PIECE_UNIT == 0, "a piece is whole units");
 
 bool optim_can_move(enum optim_kind kind)
 {
-    return kind == OPTIM_ADAMW || kind == OPTIM_ADAMW8 || kind == OPTIM_LION;
+    return optim_methods[kind]->update;
 }
 
 bool optim_is_on_host(const struct optim *o)
@@ -21,19 +20,19 @@ bool optim_is_on_host(const struct optim *o)
 
 static size_t piece_of(size_t n)
 {
-    size_t piece = (n / PIECES + PIECE_UNIT) / PIECE_UNIT * PIECE_UNIT;
+    size_t piece = (n / PIECES + OPTIM_PIECE_UNIT) / OPTIM_PIECE_UNIT * OPTIM_PIECE_UNIT;
     return piece < PIECE_MOST ? piece : PIECE_MOST;
 }
 
-size_t optim_offload_arrays(struct group *gr, const struct params *p, const struct optim_options *o,
+size_t optim_offload_arrays(struct optim_group *gr, const struct params *p, const struct optim_options *o,
                             struct offload_array out[OFFLOAD_ARRAYS])
 {
-    struct want wants[WANTS];
-    size_t n = optim_list_wants(gr, p, o, false, wants), piece = piece_of(gr->n);
+    struct optim_state list[GROUP_ARRAYS];
+    size_t n = optim_list_arrays(gr, p, o, list), piece = piece_of(gr->n);
     for (size_t i = 0; i < n; i++) {
-        size_t size = dtype_size(wants[i].dtype);
-        size_t per = wants[i].n == gr->n ? piece : piece / OPTIM8_BLOCK; /* numbers, or their blocks */
-        out[i] = (struct offload_array){ wants[i].n * size, per * size };
+        size_t size = dtype_size(list[i].dtype);
+        size_t per = piece / (list[i].block ? list[i].block : 1);
+        out[i] = (struct offload_array){ list[i].n * size, per * size };
     }
     return n;
 }
@@ -41,13 +40,13 @@ size_t optim_offload_arrays(struct group *gr, const struct params *p, const stru
 /* The arrays of the matrices, which are the first of all, are at home in the offload from now on. */
 static void settle_in(struct optim *o, struct offload *b)
 {
-    struct group *gr = &o->groups[0];
-    struct want wants[WANTS];
-    size_t n = optim_list_wants(gr, o->params, &o->o, false, wants);
+    struct optim_group *gr = &o->groups[0];
+    struct optim_state list[GROUP_ARRAYS];
+    size_t n = optim_list_arrays(gr, o->params, &o->o, list);
     for (size_t i = 0; i < n; i++) {
-        *wants[i].at = offload_host(b, i);
+        *list[i].at = offload_host(b, i);
         o->arrays[i] =
-            (struct optim_array){ wants[i].name, wants[i].dtype, wants[i].n, offload_host(b, i), true };
+            (struct optim_array){ list[i].name, list[i].dtype, list[i].n, offload_host(b, i), true };
     }
     o->n_arrays = o->n_arrays < n ? n : o->n_arrays;
     o->offload = b;
@@ -116,10 +115,10 @@ static int to_host(struct optim *o, struct cairn_error *err)
 
 static int to_device(struct optim *o, struct cairn_error *err)
 {
-    struct want wants[WANTS];
-    struct transfer_part parts[WANTS];
-    void *after[WANTS] = { 0 };
-    size_t n = optim_list_wants(&o->groups[0], o->params, &o->o, false, wants);
+    struct optim_state list[GROUP_ARRAYS];
+    struct transfer_part parts[GROUP_ARRAYS];
+    void *after[GROUP_ARRAYS] = { 0 };
+    size_t n = optim_list_arrays(&o->groups[0], o->params, &o->o, list);
     int r = offload_rest(o->offload, err);
     for (size_t i = 0; i < n && !r; i++) {
         size_t bytes = array_bytes(&o->arrays[i]);
@@ -134,7 +133,7 @@ static int to_device(struct optim *o, struct cairn_error *err)
         return -1;
     }
     for (size_t i = 0; i < n; i++) {
-        o->arrays[i].at = *wants[i].at = after[i];
+        o->arrays[i].at = *list[i].at = after[i];
         o->arrays[i].on_host = false;
     }
     offload_close(o->offload);
@@ -145,7 +144,7 @@ static int to_device(struct optim *o, struct cairn_error *err)
 
 int optim_move_state(struct optim *o, bool host, struct cairn_error *err)
 {
-    if (!optim_can_move(o->o.kind) || !o->groups[0].n || host == (o->offload != NULL))
+    if (!o->method->update || !o->groups[0].n || host == (o->offload != NULL))
         return 0;
     return host ? to_host(o, err) : to_device(o, err);
 }
@@ -163,21 +162,21 @@ int optim_offload_begin(struct optim *o, struct cairn_error *err)
 int optim_offload_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, double rate,
                        struct cairn_error *err)
 {
-    const struct group *all = &o->groups[0];
+    const struct optim_group *all = &o->groups[0];
     size_t pieces = offload_pieces(o->offload);
     for (size_t i = 0; i < pieces; i++) {
         void *at[OFFLOAD_ARRAYS];
-        struct group piece = *all;
-        struct want wants[WANTS];
+        struct optim_group piece = *all;
+        struct optim_state list[GROUP_ARRAYS];
         size_t first = i * o->piece;
         piece.n = all->n - first < o->piece ? all->n - first : o->piece;
         piece.w = (char *)all->w + first * storage_size(all->storage);
         piece.g = all->g + first;
-        size_t n = optim_list_wants(&piece, o->params, &o->o, false, wants);
+        size_t n = optim_list_arrays(&piece, o->params, &o->o, list);
         if (offload_get(o->offload, i, s, at, err))
             return -1;
         for (size_t k = 0; k < n; k++)
-            *wants[k].at = at[k];
+            *list[k].at = at[k];
         if (fn(o, s, &piece, i, rate, err) || offload_done(o->offload, i, s, true, err))
             return -1;
         if (i + OFFLOAD_WINDOWS < pieces && offload_send(o->offload, i + OFFLOAD_WINDOWS, err))
@@ -186,7 +185,7 @@ int optim_offload_pass(struct optim *o, struct gpu_stream *s, optim_visit *fn, d
     return 0;
 }
 
-int optim_offload_weights(struct optim *o, const struct group *gr, float *to, struct cairn_error *err)
+int optim_offload_weights(struct optim *o, const struct optim_group *gr, float *to, struct cairn_error *err)
 {
     if (gr->master) {
         memcpy(to, gr->master, gr->n * sizeof(*to));

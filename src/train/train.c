@@ -110,7 +110,7 @@ static int compute_step(struct job *j, struct step *out, struct cairn_error *err
     }
     out->norm = r.norm;
     out->rate = r.rate;
-    out->moved = r.moved;
+    out->moved = r.applied;
     return 0;
 }
 
@@ -246,8 +246,8 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     struct cairn_error why = { 0 };
     struct checkpoint_model m = job_checkpoint_model(j);
     snprintf(j->state.config, sizeof(j->state.config), "%s", j->config_hash);
-    j->state.moves = optim_steps(j->optim);
-    j->state.tries = optim_tries(j->optim);
+    j->state.applied = optim_applied(j->optim);
+    j->state.attempted = optim_attempted(j->optim);
     run_log_flush(j->metrics);
     int r = checkpoints_save(j->checkpoints, &m, &j->state, &why);
     if (wait && checkpoints_wait(j->checkpoints, NULL, r ? &(struct cairn_error){ 0 } : &why))

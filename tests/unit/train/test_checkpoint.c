@@ -29,7 +29,7 @@ static int save(struct checkpoints *c, uint64_t step, struct cairn_error *err)
 {
     struct checkpoint_model m = { .m = model, .base = "", .optim = optim };
     struct checkpoint_state s = {
-        .step = step, .moves = step, .tries = step + 1, .loss_scale = 8, .micro = 4
+        .step = step, .applied = step, .attempted = step + 1, .loss_scale = 8, .micro = 4
     };
     return checkpoints_save(c, &m, &s, err) || checkpoints_wait(c, NULL, err) ? -1 : 0;
 }
@@ -112,8 +112,8 @@ static void comes_back_bit_for_bit(void)
     struct checkpoint_model m = { .m = again, .base = "", .optim = other };
     CHECK(!checkpoint_state_read(step_path(dir, 5), &s, &err));
     CHECK(!checkpoints_load(step_path(dir, 5), &m, &s, &err));
-    CHECK(s.moves == 5 && s.tries == 6 && s.loss_scale == 8 && s.micro == 4 && !s.recompute);
-    CHECK(optim_steps(other) == 5 && optim_tries(other) == 6);
+    CHECK(s.applied == 5 && s.attempted == 6 && s.loss_scale == 8 && s.micro == 4 && !s.recompute);
+    CHECK(optim_applied(other) == 5 && optim_attempted(other) == 6);
     check_same(p, &model->weights, &again->weights);
     check_arrays(optim, other);
     checkpoints_close(c);

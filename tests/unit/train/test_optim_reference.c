@@ -71,7 +71,7 @@ static void follow(const char *run, const struct optim_options *o, double rate, 
         struct optim_result r = { 0 };
         put(&p, optim_grads(optim), "grad", step);
         CHECK(!optim_step(optim, NULL, rate, 1, &err) && !optim_finish(optim, NULL, &r, &err));
-        CHECK(r.moved);
+        CHECK(r.applied);
         if (step == 1)
             CHECK(fabs(r.rate - first) <= 1e-6 * first);
         compare(&p, &w, run, step);

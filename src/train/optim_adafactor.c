@@ -6,6 +6,13 @@
 
 static const double tiny = 1e-30, least = 1e-3, most = 1, exponent = -0.8;
 enum { PARTS_MOST = 128, ROWS_LEAST = 64 /* of a part */, USES = 3 };
+enum { ROWS, COLUMNS /* of all matrices one after the other */, V = 0 /* of vectors */ };
+
+struct adafactor {
+    float *sums, *sizes, *uses;
+    long long *places; /* of the vectors */
+    size_t vectors;
+};
 
 static size_t sum_of(const struct params *p, bool rows)
 {
@@ -16,14 +23,15 @@ static size_t sum_of(const struct params *p, bool rows)
     return sum;
 }
 
-size_t adafactor_rows(const struct params *p)
+static size_t state(const struct optim_group *gr, const struct params *p, struct optim_state *out)
 {
-    return sum_of(p, true);
-}
-
-size_t adafactor_columns(const struct params *p)
-{
-    return sum_of(p, false);
+    if (gr->vectors) {
+        out[V] = OPTIM_STATE(gr, "v", DTYPE_F32, .n = gr->n);
+        return 1;
+    }
+    out[ROWS] = OPTIM_STATE(gr, "rows", DTYPE_F32, .n = sum_of(p, true));
+    out[COLUMNS] = OPTIM_STATE(gr, "columns", DTYPE_F32, .n = sum_of(p, false));
+    return 2;
 }
 
 static size_t rows_per_part(size_t rows)
@@ -39,7 +47,7 @@ static size_t larger(size_t a, size_t b)
 
 static int open_places(struct optim *o, struct cairn_error *err)
 {
-    struct adafactor_workspace *a = &o->adafactor;
+    struct adafactor *a = o->own;
     CLEANUP(mem_free) long long *places = calloc(2 * o->params->n + 1, sizeof(*places));
     if (!places)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
@@ -57,8 +65,8 @@ static int open_places(struct optim *o, struct cairn_error *err)
                : 0;
 }
 
-/* Matrices follow each other: the room of the largest is enough for all. */
-int adafactor_open(struct optim *o, struct cairn_error *err)
+/* Matrices follow each other: the workspace of the largest is enough for all. */
+static int open_workspace(struct optim *o, struct cairn_error *err)
 {
     size_t sums = 0, sizes = 0;
     for (size_t i = 0; i < o->params->n; i++) {
@@ -68,7 +76,9 @@ int adafactor_open(struct optim *o, struct cairn_error *err)
         sums = larger(sums, K_PARTS(p->rows, rows_per_part(p->rows)) * p->columns);
         sizes = larger(sizes, 2 * K_ROW_GROUPS(p->rows, p->columns));
     }
-    struct adafactor_workspace *a = &o->adafactor;
+    if (optim_alloc_own(o, sizeof(struct adafactor), err))
+        return -1;
+    struct adafactor *a = o->own;
     return optim_workspace(o, (sums + 1) * sizeof(float), (void **)&a->sums, err) ||
                    optim_workspace(o, (sizes + 1) * sizeof(float), (void **)&a->sizes, err) ||
                    optim_workspace(o, USES * sizeof(float), (void **)&a->uses, err) || open_places(o, err)
@@ -78,8 +88,8 @@ int adafactor_open(struct optim *o, struct cairn_error *err)
 
 static struct adafactor_step step_of(const struct optim *o, int which, double rate)
 {
-    struct optim_weights to = optim_moved(o, which, rate);
-    double t = (double)o->steps + 1, rest = pow(t, exponent);
+    struct optim_weights to = optim_kernel_args(o, which, rate);
+    double t = (double)o->applied + 1, rest = pow(t, exponent);
     return (struct adafactor_step){
         .by = to.by,
         .seed = to.seed,
@@ -122,8 +132,9 @@ static int move_matrix(struct optim *o, struct gpu_stream *s, const struct adafa
 
 static int move_matrices(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
 {
-    const struct group *gr = &o->groups[0];
-    float *rows = gr->rows, *columns = gr->columns;
+    const struct adafactor *a = o->own;
+    const struct optim_group *gr = &o->groups[0];
+    float *rows = gr->state[ROWS], *columns = gr->state[COLUMNS];
     for (size_t i = 0; i < o->params->n; i++) {
         const struct param *p = &o->params->list[i];
         if (p->kind != PARAM_MATRIX)
@@ -135,9 +146,9 @@ static int move_matrices(struct optim *o, struct gpu_stream *s, double rate, str
             .g = gr->g + p->at,
             .rows_mean = rows,
             .columns_mean = columns,
-            .sums = o->adafactor.sums,
-            .sizes = o->adafactor.sizes,
-            .uses = o->adafactor.uses,
+            .sums = a->sums,
+            .sizes = a->sizes,
+            .uses = a->uses,
             .rows = (k_i64)p->rows,
             .columns = (k_i64)p->columns,
             .rows_per_part = (k_i64)rows_per_part(p->rows),
@@ -151,15 +162,18 @@ static int move_matrices(struct optim *o, struct gpu_stream *s, double rate, str
     return 0;
 }
 
-int adafactor_step(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
+static int step(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err)
 {
-    const struct group *gr = &o->groups[1];
+    const struct adafactor *a = o->own;
+    const struct optim_group *gr = &o->groups[1];
     struct adafactor_vector_args args = {
-        .step = step_of(o, 1, rate), .w = gr->w, .g = gr->g, .v = gr->v, .places = o->adafactor.places
+        .step = step_of(o, 1, rate), .w = gr->w, .g = gr->g, .v = gr->state[V], .places = a->places
     };
-    struct gpu_grid grid = { .x = (unsigned)o->adafactor.vectors };
+    struct gpu_grid grid = { .x = (unsigned)a->vectors };
     o->rate = (double)args.step.rate;
     if (grid.x && optim_launch(o, s, "adafactor_vector", gr->storage, grid, &args, sizeof(args), err))
         return -1;
     return move_matrices(o, s, rate, err);
 }
+
+const struct optim_method optim_adafactor = { .state = state, .open = open_workspace, .step = step };
