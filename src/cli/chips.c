@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chips.h"
 
-#include "base/json.h"
 #include "chip/gfx_table.h"
-#include "cli/gpu_json.h"
 #include "cli/print.h"
 #include "host/chip.h"
 #include "rules/reviewed.h"
@@ -51,35 +49,6 @@ void chips_print_table(void)
                   "THEROCK: AMD's own wheels: ready = released for it, build = built but not qualified.", 0,
                   print_width());
     printf("Reviewed %s.\n", RULES_REVIEWED);
-}
-
-void chips_print_json(void)
-{
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    json_add_int(top, "schema", 1);
-    json_add_text(top, "reviewed", RULES_REVIEWED);
-    struct json *list = json_add_array(top, "chips");
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++) {
-        struct json *o = json_add_object(list, NULL);
-        json_add_text(o, "gfx", c->gfx);
-        json_add_text(o, "codename", c->codename);
-        json_add_text(o, "products", c->products);
-        json_add_text(o, "family", gfx_family_name(c->family));
-        json_add_text(o, "kind", gpu_kind_name(chip_kind(c->gfx, (struct num){ 0 })));
-        json_add_int(o, "wave_size", c->wave);
-        json_add_int(o, "vgpr_kib", c->vgpr_kib);
-        json_add_text(o, "generic", c->generic);
-        json_add_text(o, "bf16", c->bf16);
-        json_add_bool(o, "fp16_dot", c->fp16_dot);
-        json_add_text(o, "matrix_core", c->matrix_core ? c->matrix_core : "none");
-        json_add_text(o, "fp8", c->fp8 ? c->fp8 : "none");
-        json_add_text(o, "wheel", c->wheel);
-        json_add_text(o, "therock", c->therock);
-        json_add_text(o, "support", c->support);
-        json_add_text(o, "problems", c->problems);
-        json_add_text(o, "source", c->source);
-    }
-    json_print(top, stdout);
 }
 
 void chips_print_markdown(void)

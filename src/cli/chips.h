@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gfx table for people, for programs and for docs/chips.md. */
+ * The gfx table for people and for docs/chips.md. */
 #ifndef CAIRN_CLI_CHIPS_H
 #define CAIRN_CLI_CHIPS_H
 
 void chips_print_table(void);
-void chips_print_json(void);
 void chips_print_markdown(void);
 
 #endif

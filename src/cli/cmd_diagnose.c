@@ -8,6 +8,7 @@
 #include "cli/print.h"
 #include "cli/run_history.h"
 #include "host/logfile.h"
+#include "report/diagnosis.h"
 #include "run/attempt.h"
 #include "run/calls_file.h"
 #include "run/context.h"
@@ -188,17 +189,6 @@ static int take_records(struct calls *c, int n, char **paths, struct arena *a, s
     return 0;
 }
 
-/* d NULL: there are only records. */
-static void show_json(const struct diagnosis *d, const struct calls *c)
-{
-    CLEANUP(json_cleanup) struct json *v = d ? diagnose_json(d) : json_new_object();
-    if (!d)
-        json_add_int(v, "schema", 1);
-    if (c->n)
-        diagnose_calls_json(c, json_add_array(v, "gpu_calls"));
-    json_print(v, stdout);
-}
-
 static void show_text(const struct diagnosis *d, const struct calls *c)
 {
     if (d)
@@ -210,7 +200,10 @@ static void show_text(const struct diagnosis *d, const struct calls *c)
 
 static int show(const struct diagnose_options *o, const struct diagnosis *d, const struct calls *c)
 {
-    (o->json ? show_json : show_text)(d, c);
+    if (o->json)
+        print_report(report_diagnosis(d, c));
+    else
+        show_text(d, c);
     return d && str_eq(d->class_id, "unknown") ? EXIT_TROUBLE : EXIT_FINE;
 }
 
@@ -337,9 +330,8 @@ int cmd_diagnose(int argc, char **argv)
     if (o.markdown && !o.list)
         return options_error(argv[0], "--markdown goes with --list");
     if (o.list)
-        return (o.json       ? diagnose_list_json
-                : o.markdown ? diagnose_list_markdown
-                             : diagnose_list_text)(),
+        return o.json ? print_report(report_classes())
+                      : (o.markdown ? diagnose_list_markdown : diagnose_list_text)(),
                EXIT_FINE;
     if (rest == argc && isatty(STDIN_FILENO))
         return options_error(argv[0], "give the log of a run, or - for standard input");

@@ -3,8 +3,8 @@
 #include "cli/doctor_print.h"
 #include "cli/machine.h"
 #include "cli/print.h"
-#include "run/probe.h"
 #include "rules/checks.h"
+#include "run/probe.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,10 +29,11 @@ static int exit_code(const struct doctor_view *v)
 
 static int show(const struct doctor_options *o, const struct doctor *d, const struct probe_report *probe)
 {
-    const struct doctor_view v = {
-        .doctor = d, .probe = probe, .only = o->only, .verbose = o->verbose, .all = o->all
-    };
-    (o->json ? doctor_print_json : doctor_print_text)(&v);
+    const struct doctor_view v = { .doctor = d, .probe = probe, .only = o->only, .all = o->all };
+    if (o->json)
+        print_report(report_doctor(&v));
+    else
+        doctor_print_text(&v, o->verbose);
     return exit_code(&v);
 }
 
@@ -162,6 +163,6 @@ int cmd_doctor(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (o.list)
-        return (o.json ? doctor_list_json : doctor_list_text)(o.only), EXIT_FINE;
+        return o.json ? print_report(report_checks(o.only)) : doctor_list_text(o.only), EXIT_FINE;
     return run_doctor(&o);
 }

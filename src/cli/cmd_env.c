@@ -17,12 +17,22 @@ struct env_options {
     enum shell dialect;
 };
 
+static int explain(const struct env_options *o, const struct facts *f, const struct plan *p)
+{
+    const struct env_explanation e = env_explain(o->explain, f, p);
+    if (o->json)
+        print_report(report_env_name(&e));
+    else
+        env_explain_text(&e);
+    return e.row ? EXIT_FINE : EXIT_TROUBLE;
+}
+
 static int show(const struct env_options *o, const struct facts *f, const struct plan *p)
 {
     if (o->explain && *o->explain)
-        return env_explain(o->explain, f, p, o->json) ? EXIT_FINE : EXIT_TROUBLE;
+        return explain(o, f, p);
     if (o->json)
-        env_print_json(p);
+        print_report(report_env(p));
     else
         env_print_shell(f, p, o->dialect);
     return p->gpu ? EXIT_FINE : EXIT_LACKS;
@@ -135,7 +145,7 @@ static int run_command(struct env_options *o, int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (o->explain && !*o->explain)
-        return env_explain_all(o->json), EXIT_FINE;
+        return o->json ? print_report(report_env_names()) : env_names_text(), EXIT_FINE;
     return run_env(o);
 }
 

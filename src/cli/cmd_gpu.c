@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 #include "base/tty.h"
+#include "chip/gfx_table.h"
 #include "cli/chips.h"
 #include "cli/commands.h"
-#include "cli/gpu_json.h"
-#include "rules/gpu_libraries.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stop.h"
 #include "host/memory.h"
-#include "chip/gfx_table.h"
+#include "report/chips.h"
+#include "report/gpu.h"
+#include "rules/gpu_libraries.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -175,12 +176,10 @@ static int show_once(const struct facts_options *o, bool json, bool verbose)
     if (facts_read(&f, o, &err))
         return print_error(&err);
     const struct gpu_libraries *libraries = gpu_libraries_find(&f, &a);
-    if (json) {
-        CLEANUP(json_cleanup) struct json *v = gpu_json(&f, libraries);
-        json_print(v, stdout);
-    } else {
+    if (json)
+        print_report(report_gpus(&f, libraries));
+    else
         print_table(&f, libraries, &a, verbose);
-    }
     return f.n_gpus ? EXIT_FINE : EXIT_LACKS;
 }
 
@@ -247,7 +246,8 @@ int cmd_gpu(int argc, char **argv)
     if (watch && !parse_seconds(watch, &seconds))
         return options_error(argv[0], "--watch wants seconds between 0.1 and 86400, not \"%s\"", watch);
     if (chips)
-        return (json ? chips_print_json : markdown ? chips_print_markdown : chips_print_table)(), EXIT_FINE;
+        return json ? print_report(report_chips()) : (markdown ? chips_print_markdown : chips_print_table)(),
+               EXIT_FINE;
     struct facts_options o = { .root = root, .env = (const char *const *)environ, .parts = FACTS_ALL };
     return watch ? show_again(&o, json, verbose, seconds) : show_once(&o, json, verbose);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor_print.h"
 
+#include "base/shell_text.h"
 #include "base/str.h"
 #include "base/tty.h"
 #include "cli/print.h"
-#include "base/shell_text.h"
 #include "rules/reviewed.h"
 #include <stdio.h>
 #include <string.h>
@@ -57,16 +57,6 @@ static void print_finding(const struct finding *f, const char *head)
     }
     if (f->remedy)
         print_remedy(f->remedy);
-}
-
-static bool is_chosen(const struct doctor_view *v, const struct doctor_line *line)
-{
-    return !v->only || !strcmp(v->only, line->check->group);
-}
-
-static bool is_shown(const struct doctor_view *v, const struct doctor_line *line)
-{
-    return is_chosen(v, line) && (v->all || line->found.status != CHECK_SKIP);
 }
 
 /* What a person has to read: findings, and what the verdict rests on. */
@@ -138,7 +128,7 @@ static void add_counts(const size_t counts[CHECK_UNKNOWN + 1], struct str *out)
 static const struct doctor_line *told_at(const struct doctor_view *v, const struct doctor_line *line)
 {
     for (const struct doctor_line *l = v->doctor->lines; l < line && line->found.remedy; l++)
-        if (is_chosen(v, l) && (l->found.status == CHECK_WARN || l->found.status == CHECK_FAIL) &&
+        if (doctor_view_covers(v, l) && (l->found.status == CHECK_WARN || l->found.status == CHECK_FAIL) &&
             str_eq(l->found.remedy, line->found.remedy))
             return l;
     return NULL;
@@ -162,7 +152,7 @@ static void print_findings(const struct doctor_view *v, bool everything)
         bool headed = false;
         for (size_t i = g.at; i < g.at + g.n; i++) {
             const struct doctor_line *line = &v->doctor->lines[i];
-            if (!is_shown(v, line) || !(everything || is_finding(v, line)))
+            if (!doctor_view_shows(v, line) || !(everything || is_finding(v, line)))
                 continue;
             if (!headed)
                 print_group(g.name);
@@ -189,7 +179,7 @@ static void print_total(const struct doctor_view *v, bool everything)
 {
     size_t counts[CHECK_UNKNOWN + 1] = { 0 };
     for (size_t i = 0; i < v->doctor->n; i++)
-        if (is_chosen(v, &v->doctor->lines[i]))
+        if (doctor_view_covers(v, &v->doctor->lines[i]))
             counts[v->doctor->lines[i].found.status]++;
     CLEANUP(str_release) struct str text = { 0 };
     add_counts(counts, &text);
@@ -215,9 +205,9 @@ static void print_cure(const struct doctor *d)
         print_remedy(remedy);
 }
 
-void doctor_print_text(const struct doctor_view *v)
+void doctor_print_text(const struct doctor_view *v, bool verbose)
 {
-    bool everything = v->verbose || v->all || v->only;
+    bool everything = verbose || v->all || v->only;
     print_findings(v, everything);
     if (!everything)
         print_healthy(v);
@@ -227,64 +217,6 @@ void doctor_print_text(const struct doctor_view *v)
     print_cure(v->doctor);
     if (v->probe)
         print_probe(v->probe);
-}
-
-enum verdict doctor_verdict(const struct doctor_view *v)
-{
-    if (!v->probe || v->probe->reality == VERDICT_UNKNOWN)
-        return v->doctor->verdict;
-    bool limits = v->probe->prediction == VERDICT_DEGRADED && v->probe->reality == VERDICT_WORKS;
-    return limits ? VERDICT_DEGRADED : v->probe->reality; /* it computes, and the warnings stand */
-}
-
-static void add_finding(struct json *o, const struct finding *f)
-{
-    json_add_text(o, "status", check_status_name(f->status));
-    json_add_text(o, "fact", f->fact);
-    json_add_text(o, "why", f->why);
-    json_add_text(o, "remedy", f->remedy);
-}
-
-static void add_probe(struct json *top, const struct doctor_view *v)
-{
-    struct json *o = json_add_object(top, "probe");
-    json_add_text(o, "prediction", verdict_name(v->probe->prediction));
-    json_add_text(o, "reality", verdict_name(v->probe->reality));
-    json_add_bool(o, "agrees", v->probe->agrees);
-    struct json *lines = json_add_array(o, "lines");
-    for (size_t i = 0; i < v->probe->n; i++) {
-        const struct probe_line *line = &v->probe->lines[i];
-        struct json *row = json_add_object(lines, NULL);
-        json_add_text(row, "id", line->id);
-        json_add_text(row, "predicted", line->predicted);
-        json_add_bool(row, "differs", line->differs);
-        add_finding(row, &line->found);
-    }
-}
-
-void doctor_print_json(const struct doctor_view *v)
-{
-    const struct doctor *d = v->doctor;
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    json_add_int(top, "schema", 1);
-    struct json *checks = json_add_array(top, "checks");
-    for (size_t i = 0; i < d->n; i++) {
-        if (!is_shown(v, &d->lines[i]))
-            continue;
-        struct json *row = json_add_object(checks, NULL);
-        json_add_text(row, "id", d->lines[i].check->id);
-        json_add_text(row, "group", d->lines[i].check->group);
-        add_finding(row, &d->lines[i].found);
-        json_add_text(row, "source", d->lines[i].check->source);
-    }
-    json_add_text(top, "summary", v->probe ? v->probe->summary : d->summary);
-    json_add_text(top, "verdict", verdict_name(doctor_verdict(v)));
-    json_add_text(top, "first", d->first ? d->first->check->id : NULL);
-    json_add_bool(top, "plan_cures", d->plan_cures);
-    json_add_text(top, "reviewed", RULES_REVIEWED);
-    if (v->probe)
-        add_probe(top, v);
-    json_print(top, stdout);
 }
 
 void doctor_list_text(const char *only)
@@ -303,23 +235,4 @@ void doctor_list_text(const char *only)
         print_wrapped(stdout, t[i].source, 23, print_width());
         fputs(print_color(COLOR_PLAIN), stdout);
     }
-}
-
-void doctor_list_json(const char *only)
-{
-    size_t n;
-    const struct check *t = checks_table(&n);
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    json_add_int(top, "schema", 1);
-    struct json *checks = json_add_array(top, "checks");
-    for (size_t i = 0; i < n; i++) {
-        if (only && strcmp(only, t[i].group))
-            continue;
-        struct json *row = json_add_object(checks, NULL);
-        json_add_text(row, "id", t[i].id);
-        json_add_text(row, "group", t[i].group);
-        json_add_text(row, "what", t[i].what);
-        json_add_text(row, "source", t[i].source);
-    }
-    json_print(top, stdout);
 }

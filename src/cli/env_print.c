@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/env_print.h"
 
-#include "base/json.h"
 #include "base/str.h"
 #include "cli/print.h"
 #include "cli/run_print.h"
-#include "rules/env_names.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -90,83 +88,6 @@ void env_print_shell(const struct facts *f, const struct plan *p, enum shell s)
         remark(s, "warning: %s", p->warnings.text[i]);
 }
 
-static void add_vars(struct json *root, const char *key, const struct plan_var *vars, size_t n, bool source)
-{
-    struct json *list = json_add_array(root, key);
-    for (size_t i = 0; i < n; i++) {
-        struct json *v = json_add_object(list, NULL);
-        json_add_text(v, "name", vars[i].name);
-        json_add_text(v, "value", vars[i].value);
-        json_add_text(v, "why", vars[i].why);
-        if (source)
-            json_add_text(v, "source", vars[i].source);
-    }
-}
-
-void env_print_json(const struct plan *p)
-{
-    CLEANUP(json_cleanup) struct json *root = json_new_object();
-    json_add_int(root, "schema", 1);
-    if (p->gpu)
-        json_add_int(root, "gpu", p->gpu->hip_index);
-    else
-        json_add_null(root, "gpu");
-    add_vars(root, "set", p->set, p->n_set, true);
-    add_vars(root, "unset", p->unset, p->n_unset, true);
-    add_vars(root, "keep", p->keep, p->n_keep, false);
-    struct json *warnings = json_add_array(root, "warnings");
-    for (size_t i = 0; i < p->warnings.n; i++)
-        json_add_text(warnings, NULL, p->warnings.text[i]);
-    json_print(root, stdout);
-}
-
-struct here {
-    const char *action; /* "set", "unset", "keep", or NULL */
-    const struct plan_var *var;
-    const struct plan_var
-        *instead_of;   /* the user's own value, removed for the one that is set; may be NULL */
-    const char *value; /* what the user has, whatever the plan says of it; or NULL */
-};
-
-static struct here find_here(const struct plan *p, const char *name)
-{
-    const struct plan_var *set = plan_find(p->set, p->n_set, name),
-                          *unset = plan_find(p->unset, p->n_unset, name);
-    const struct plan_var *keep = plan_find(p->keep, p->n_keep, name);
-    if (set)
-        return (struct here){ .action = "set", .var = set, .instead_of = unset };
-    return (struct here){ .action = unset ? "unset" : keep ? "keep" : NULL, .var = unset ? unset : keep };
-}
-
-static void add_row(struct json *v, const struct env_name *r)
-{
-    json_add_text(v, "verdict", env_verdict_name(r->verdict));
-    json_add_text(v, "reader", r->reader);
-    json_add_text(v, "since", r->since);
-    json_add_text(v, "values", r->values);
-    json_add_text(v, "effect", r->effect);
-    json_add_text(v, "advice", r->advice);
-    json_add_text(v, "source", r->source);
-}
-
-static void explain_json(const char *name, const struct env_name *r, const struct here *h, const char **near,
-                         size_t n)
-{
-    CLEANUP(json_cleanup) struct json *root = json_new_object();
-    json_add_int(root, "schema", 1);
-    json_add_text(root, "name", name);
-    json_add_bool(root, "known", r != NULL);
-    if (r)
-        add_row(root, r);
-    struct json *list = r ? NULL : json_add_array(root, "nearest");
-    for (size_t i = 0; i < n && list; i++)
-        json_add_text(list, NULL, near[i]);
-    json_add_text(root, "here", h->action);
-    json_add_text(root, "here_value", h->var ? h->var->value : NULL);
-    json_add_text(root, "here_why", h->var ? h->var->why : NULL);
-    json_print(root, stdout);
-}
-
 static void print_field(const char *name, const char *text)
 {
     if (!text)
@@ -175,72 +96,42 @@ static void print_field(const char *name, const char *text)
     print_wrapped(stdout, text, 12, print_width());
 }
 
-static void print_here(const struct here *h)
+static void print_here(const struct env_explanation *e)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    if (h->instead_of)
-        print_field("yours", arena_printf(&a, "unset '%s': %s", h->instead_of->value, h->instead_of->why));
-    if (h->action)
-        print_field("here", arena_printf(&a, "%s '%s': %s", h->action, h->var->value, h->var->why));
+    if (e->instead_of)
+        print_field("yours", arena_printf(&a, "unset '%s': %s", e->instead_of->value, e->instead_of->why));
+    if (e->action)
+        print_field("here", arena_printf(&a, "%s '%s': %s", e->action, e->var->value, e->var->why));
     else
-        print_field("here", !h->value ? "not set, and nothing to set"
-                            : strlen(h->value) > 40
+        print_field("here", !e->value ? "not set, and nothing to set"
+                            : strlen(e->value) > 40
                                 ? "set by you; nothing to change"
-                                : arena_printf(&a, "'%s', set by you; nothing to change", h->value));
+                                : arena_printf(&a, "'%s', set by you; nothing to change", e->value));
 }
 
-static void explain_text(const char *name, const struct env_name *r, const struct here *h, const char **near,
-                         size_t n)
+void env_explain_text(const struct env_explanation *e)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    printf("%s%s%s\n", print_color(COLOR_BOLD), name, print_color(COLOR_PLAIN));
-    if (!r) {
+    printf("%s%s%s\n", print_color(COLOR_BOLD), e->name, print_color(COLOR_PLAIN));
+    if (!e->row) {
         puts("  not known to cairn: no reader of this name was found in the sources it was made from");
-        for (size_t i = 0; i < n; i++)
-            printf("%s%s%s", i ? ", " : "  did you mean: ", near[i], i + 1 == n ? "\n" : "");
+        for (size_t i = 0; i < e->n_near; i++)
+            printf("%s%s%s", i ? ", " : "  did you mean: ", e->near[i], i + 1 == e->n_near ? "\n" : "");
         return;
     }
-    print_field("cairn", env_verdict_text(r->verdict));
-    print_field("read by", r->reader);
-    print_field("since", r->since);
-    print_field("values", r->values);
-    print_field("effect", r->effect);
-    print_field("advice", r->advice);
-    print_here(h);
-    print_field("source", source_text(r->source, &a));
+    print_field("cairn", env_verdict_text(e->row->verdict));
+    print_field("read by", e->row->reader);
+    print_field("since", e->row->since);
+    print_field("values", e->row->values);
+    print_field("effect", e->row->effect);
+    print_field("advice", e->row->advice);
+    print_here(e);
+    print_field("source", source_text(e->row->source, &a));
 }
 
-bool env_explain(const char *name, const struct facts *f, const struct plan *p, bool json)
+void env_names_text(void)
 {
-    const char *near[3] = { 0 };
-    const struct env_name *r = env_name_find(name);
-    size_t n = r ? 0 : env_name_nearest(name, near, ARRAY_LEN(near));
-    struct here h = find_here(p, name);
-    h.value = facts_env(f, name);
-    (json ? explain_json : explain_text)(name, r, &h, near, n);
-    return r != NULL;
-}
-
-static void explain_all_json(void)
-{
-    CLEANUP(json_cleanup) struct json *root = json_new_object();
-    json_add_int(root, "schema", 1);
-    struct json *list = json_add_array(root, "variables");
-    const struct env_name *r;
-    for (size_t i = 0; (r = env_name_at(i)); i++) {
-        struct json *v = json_add_object(list, NULL);
-        json_add_text(v, "name", r->name);
-        add_row(v, r);
-    }
-    json_print(root, stdout);
-}
-
-void env_explain_all(bool json)
-{
-    if (json) {
-        explain_all_json();
-        return;
-    }
     printf("%s%-43s %-18s %s%s\n", print_color(COLOR_BOLD), "VARIABLE", "CAIRN", "EFFECT",
            print_color(COLOR_PLAIN));
     const struct env_name *r;

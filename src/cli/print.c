@@ -167,6 +167,12 @@ static void print_message(const char *before, const char *text)
         fprintf(stderr, "%s\n", clean.s);
 }
 
+void print_report(struct json *v)
+{
+    json_print(v, stdout);
+    json_free(v);
+}
+
 int print_error(const struct cairn_error *err)
 {
     print_message("cairn: ", err->msg);

@@ -4,6 +4,7 @@
 #define CAIRN_CLI_PRINT_H
 
 #include "base/error.h"
+#include "base/json.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ void print_wrapped(FILE *out, const char *text, int indent, int width);
 void print_wrapped_at(FILE *out, const char *text, int column, int indent, int width);
 /* Columns of the terminal on stdout, 100 when it is not one or wider. */
 int print_width(void);
+/* Prints what a report_ function returned on stdout, and frees it. */
+void print_report(struct json *v);
 /* "cairn: message" and the hint, on stderr; returns the exit code that fits the error's kind. */
 int print_error(const struct cairn_error *err);
 

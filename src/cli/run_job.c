@@ -3,9 +3,9 @@
 
 #include "base/str.h"
 #include "cli/commands.h"
-#include "cli/gpu_json.h"
 #include "cli/print.h"
 #include "cli/run_print.h"
+#include "report/gpu.h"
 #include "rules/checks.h"
 #include "rules/trainers.h"
 #include "run/job_file.h"
@@ -205,7 +205,7 @@ static bool preflight(struct stage *s)
 
 static void open_journal(struct stage *s)
 {
-    CLEANUP(json_cleanup) struct json *facts = gpu_json(s->facts, NULL);
+    CLEANUP(json_cleanup) struct json *facts = report_gpus(s->facts, NULL);
     struct json *event = journal_event("start");
     struct json *command = json_add_array(event, "command");
     for (char **arg = s->o->argv; *arg; arg++)

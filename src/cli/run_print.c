@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_print.h"
 
+#include "base/shell_text.h"
 #include "base/str.h"
 #include "base/tty.h"
 #include "cli/print.h"
-#include "base/shell_text.h"
 #include "rules/fast_paths.h"
 #include <stdio.h>
 #include <string.h>

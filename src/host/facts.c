@@ -22,6 +22,11 @@ struct text text_read(const struct root *r, struct arena *a, const char *path)
     return s && *s ? (struct text){ s, path } : (struct text){ 0 };
 }
 
+const char *gpu_kind_name(enum gpu_kind k)
+{
+    return k == GPU_DISCRETE ? "discrete" : k == GPU_INTEGRATED ? "integrated" : NULL;
+}
+
 void problems_add(struct problems *p, struct arena *a, const char *fmt, ...)
 {
     va_list ap;

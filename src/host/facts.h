@@ -39,6 +39,7 @@ struct problems {
 enum tri { TRI_UNKNOWN, TRI_NO, TRI_YES };
 
 enum gpu_kind { GPU_KIND_UNKNOWN, GPU_DISCRETE, GPU_INTEGRATED };
+const char *gpu_kind_name(enum gpu_kind k); /* NULL when not known */
 
 struct gpu_process {
     int64_t pid;

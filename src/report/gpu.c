@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/gpu_json.h"
+#include "report/gpu.h"
 
 #include "chip/gfx_table.h"
 #include <stddef.h>
 #include <stdio.h>
-
-const char *gpu_kind_name(enum gpu_kind k)
-{
-    return k == GPU_DISCRETE ? "discrete" : k == GPU_INTEGRATED ? "integrated" : NULL;
-}
 
 enum shape { NUMBER, THOUSANDTH, MILLIONTH, HEX16, HEX8, HEX32 };
 
@@ -188,7 +183,7 @@ static void add_gpu(struct json *list, const struct gpu_facts *g, const struct g
     add_sources(o, g);
 }
 
-struct json *gpu_json(const struct facts *f, const struct gpu_libraries *libraries)
+struct json *report_gpus(const struct facts *f, const struct gpu_libraries *libraries)
 {
     struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
