@@ -295,7 +295,7 @@ int cairn_tensor_writer_open(const char *path, const struct cairn_tensor_info *t
         cairn_fail(&why, CAIRN_ENOMEM, "%s: no memory", path);
         return tell(err, &why);
     }
-    w->writer.out.fd = -1;
+    w->writer.out = (struct file_out)FILE_OUT_NONE;
     w->n = n;
     if (open_writer(w, path, tensors, meta, n_meta, flags, &why)) {
         cairn_tensor_writer_close(w);

@@ -5,27 +5,25 @@
 #define CAIRN_BASE_FILE_H
 
 #include "base/error.h"
+#include "os/new_file.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct file_out {
-    int fd;           /* -1: not open */
-    int dir;          /* its folder; valid while path is set */
-    char *path;       /* what it will be called */
-    const char *name; /* the last part of path */
-    char *temp;       /* what it is called now, in the same folder; NULL: it has no name yet */
-    bool replace;     /* an existing file may be replaced */
+    struct os_new_file file; /* its fd is -1 while it is not open; its folder is open while path is set */
+    char *path;              /* what it will be called */
+    bool replace;            /* an existing file may be replaced */
 };
+#define FILE_OUT_NONE                    \
+    {                                    \
+        .file = { .fd = -1, .dir = -1 }, \
+    }
 
 /* Fails at once if path exists and replace is false, or is a directory.  size is reserved on the disk (0: not
- * known), so that a full disk is said before hours of work.  Where the file system can, the file has no name until it is
- * whole, so that not even a killed process leaves a part of it behind; elsewhere the next writer of the same path
- * removes that.  A link is replaced, not followed.
- *
- * The new file keeps the permissions of the one it replaces if that is the caller's own, but never a set-id bit or
- * everybody's leave to write; else it gets what the umask gives. */
+ * known), so that a full disk is said before hours of work.  What is left if this process is killed, and the permissions
+ * of the new file: os/new_file.h.  A link is replaced, not followed. */
 int file_out_open(struct file_out *f, const char *path, uint64_t size, bool replace, struct cairn_error *err);
 /* The same in a folder that is open; of path only the last part counts, the rest is for messages. */
 int file_out_open_at(struct file_out *f, int dir, const char *path, uint64_t size, bool replace,
@@ -57,8 +55,6 @@ int file_open(const char *path, int *fd, uint64_t *size, struct cairn_error *err
 enum { FILE_SETTINGS_MOST = 1 << 20 };
 int file_read_settings(const char *path, char **text, size_t *n, struct cairn_error *err);
 int file_settings_too_large(const char *path, struct cairn_error *err);
-/* The folder that a path lies in: "." for a bare name.  To be freed. */
-char *file_folder(const char *path);
 /* The folder and those above it, where they are not there. */
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err);
 

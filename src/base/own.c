@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
 
-#include "base/fault.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "os/path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,30 +15,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the folders are, by the XDG Base Directory Specification. */
-static const struct {
-    const char *variable, *at_home;
-} places[] = {
-    [OWN_STATE] = { "XDG_STATE_HOME", ".local/state" },
-    [OWN_CACHE] = { "XDG_CACHE_HOME", ".cache" },
-};
 enum { OTHERS_WRITE = S_IWGRP | S_IWOTH };
 
-int own_path(enum own_kind kind, const char *const *env, struct arena *a, const char **out,
+int own_path(enum path_place kind, const char *const *env, struct arena *a, const char **out,
              struct cairn_error *err)
 {
-    const char *told = str_env(env, places[kind].variable), *home = str_env(env, "HOME");
-    if (told && *told == '/') /* the XDG rules: a relative one is to be ignored */
+    const struct path_place_rule *place = path_place(kind);
+    const char *told = str_env(env, place->variable), *home = str_env(env, place->home);
+    if (told && path_is_absolute(told)) /* the XDG rules: a relative one is to be ignored */
         *out = arena_printf(a, "%s/cairn", told);
-    else if (home && *home == '/')
-        *out = arena_printf(a, "%s/%s/cairn", home, places[kind].at_home);
+    else if (home && path_is_absolute(home))
+        *out = arena_printf(a, "%s/%s/cairn", home, place->below);
     else
-        return cairn_fail(err, CAIRN_EIO, "no folder for it: neither %s nor HOME is a path from /",
-                          places[kind].variable);
+        return cairn_fail(err, CAIRN_EIO, "no folder for it: neither %s nor %s is a path from /",
+                          place->variable, place->home);
     return 0;
 }
 
-static int belongs_to_another(enum own_kind kind, const char *path, const struct stat *st,
+static int belongs_to_another(enum path_place kind, const char *path, const struct stat *st,
                               struct cairn_error *err)
 {
     errno = EPERM;
@@ -44,12 +40,12 @@ static int belongs_to_another(enum own_kind kind, const char *path, const struct
                (unsigned)st->st_uid, (unsigned)geteuid());
     if (geteuid() == 0)
         return cairn_hint(err, "sudo may have kept HOME: use sudo -H, or name a folder of root's by %s",
-                          places[kind].variable);
-    return cairn_hint(err, "%s=DIR names another place", places[kind].variable);
+                          path_place(kind)->variable);
+    return cairn_hint(err, "%s=DIR names another place", path_place(kind)->variable);
 }
 
 /* The mode is mended where that helps; a file system without permissions ignores it. */
-static int verify(enum own_kind kind, int fd, const char *path, struct cairn_error *err)
+static int verify(enum path_place kind, int fd, const char *path, struct cairn_error *err)
 {
     struct stat st;
     if (fault_hit() || fstat(fd, &st))
@@ -63,7 +59,7 @@ static int verify(enum own_kind kind, int fd, const char *path, struct cairn_err
         return 0;
     errno = EPERM;
     cairn_fail(err, CAIRN_EIO, "%s can be written to by other users, and its mode cannot be changed", path);
-    return cairn_hint(err, "%s=DIR names another place", places[kind].variable);
+    return cairn_hint(err, "%s=DIR names another place", path_place(kind)->variable);
 }
 
 static int cannot_open(const char *path, struct cairn_error *err)
@@ -78,11 +74,11 @@ static int cannot_open(const char *path, struct cairn_error *err)
     return -1;
 }
 
-static int open_dir(enum own_kind kind, int at, const char *name, const char *path, int *out,
+static int open_dir(enum path_place kind, int at, const char *name, const char *path, int *out,
                     struct cairn_error *err)
 {
     CLEANUP(fd_close)
-    int fd = fault_hit() ? -1 : openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = os_open_at(at, name, OS_READ | OS_FOLDER | OS_NO_LINK);
     if (fd < 0)
         return cannot_open(path, err);
     if (verify(kind, fd, path, err))
@@ -93,12 +89,12 @@ static int open_dir(enum own_kind kind, int at, const char *name, const char *pa
 }
 
 /* Root makes nothing in a folder of another user: that user would be locked out of it, and could exchange it. */
-static int may_make(enum own_kind kind, const char *root, struct cairn_error *err)
+static int may_make(enum path_place kind, const char *root, struct cairn_error *err)
 {
-    CLEANUP(mem_free) char *above = file_folder(root);
+    CLEANUP(mem_free) char *above = path_folder(root);
     struct stat st;
     while (strcmp(above, "/") && strcmp(above, ".") && stat(above, &st) && errno == ENOENT) {
-        char *next = file_folder(above);
+        char *next = path_folder(above);
         free(above);
         above = next;
     }
@@ -107,21 +103,21 @@ static int may_make(enum own_kind kind, const char *root, struct cairn_error *er
     return belongs_to_another(kind, above, &st, err);
 }
 
-static int open_root(enum own_kind kind, const char *root, bool make, int *fd, struct cairn_error *err)
+static int open_root(enum path_place kind, const char *root, bool make, int *fd, struct cairn_error *err)
 {
     if (!open_dir(kind, AT_FDCWD, root, root, fd, err))
         return 0;
     if (!make || errno != ENOENT)
         return -1;
-    CLEANUP(mem_free) char *above = file_folder(root);
+    CLEANUP(mem_free) char *above = path_folder(root);
     if (may_make(kind, root, err) || file_make_dir(above, 0700, err))
         return -1;
-    if (fault_hit() || (mkdir(root, 0700) && errno != EEXIST))
+    if (os_make_dir(root, 0700) && errno != EEXIST)
         return cairn_fail_errno(err, "make the folder %s", root);
     return open_dir(kind, AT_FDCWD, root, root, fd, err);
 }
 
-int own_check(enum own_kind kind, const char *root, struct cairn_error *err)
+int own_check(enum path_place kind, const char *root, struct cairn_error *err)
 {
     CLEANUP(fd_close) int fd = -1;
     if (!open_root(kind, root, false, &fd, err))
@@ -129,7 +125,7 @@ int own_check(enum own_kind kind, const char *root, struct cairn_error *err)
     return errno == ENOENT ? may_make(kind, root, err) : -1;
 }
 
-int own_dir_open(struct own_dir *d, enum own_kind kind, const char *root, const char *below, bool make,
+int own_dir_open(struct own_dir *d, enum path_place kind, const char *root, const char *below, bool make,
                  struct cairn_error *err)
 {
     char path[PATH_MAX];
@@ -140,7 +136,7 @@ int own_dir_open(struct own_dir *d, enum own_kind kind, const char *root, const 
     if (open_root(kind, root, make, &top, err))
         return -1;
     if (below) {
-        if (make && (fault_hit() || (mkdirat(top, below, 0700) && errno != EEXIST)))
+        if (make && os_make_dir_at(top, below, 0700) && errno != EEXIST)
             return cairn_fail_errno(err, "make the folder %s", path);
         if (open_dir(kind, top, below, path, &fd, err))
             return -1;
@@ -157,9 +153,9 @@ int own_cache_open(struct own_dir *d, const char *below, struct cairn_error *err
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *root;
     *d = (struct own_dir)OWN_DIR_NONE;
-    return own_path(OWN_CACHE, (const char *const *)environ, &a, &root, err)
+    return own_path(PLACE_CACHE, (const char *const *)environ, &a, &root, err)
                ? -1
-               : own_dir_open(d, OWN_CACHE, root, below, true, err);
+               : own_dir_open(d, PLACE_CACHE, root, below, true, err);
 }
 
 int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name, struct cairn_error *err)
@@ -168,9 +164,9 @@ int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name,
     int fd;
     *out = (struct own_dir)OWN_DIR_NONE;
     snprintf(path, sizeof(path), "%s/%s", d->path, name);
-    if (fault_hit() || mkdirat(d->fd, name, 0700))
+    if (os_make_dir_at(d->fd, name, 0700))
         return cairn_fail_errno(err, "make the folder %s", path);
-    if (open_dir(OWN_STATE, d->fd, name, path, &fd, err))
+    if (open_dir(PLACE_STATE, d->fd, name, path, &fd, err))
         return -1;
     *out = (struct own_dir){ fd, strdup(path) };
     return 0;
@@ -201,20 +197,18 @@ static int verify_file(int fd, const char *path, bool reads, struct cairn_error 
     return 0;
 }
 
-int own_file_open(const struct own_dir *d, const char *name, int flags, int *out, struct cairn_error *err)
+int own_file_open(const struct own_dir *d, const char *name, unsigned how, int *out, struct cairn_error *err)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s", d->path, name);
-    CLEANUP(fd_close)
-    int fd =
-        fault_hit() ? -1 : openat(d->fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    CLEANUP(fd_close) int fd = os_open_at(d->fd, name, how | OS_NO_LINK | OS_NO_WAIT | OS_PRIVATE);
     if (fd < 0) {
         int why = errno;
         cairn_fail_errno(err, "open %s", path);
         errno = why;
         return -1;
     }
-    if (verify_file(fd, path, (flags & O_ACCMODE) == O_RDONLY, err))
+    if (verify_file(fd, path, !(how & (OS_WRITE | OS_APPEND)), err))
         return -1;
     *out = fd;
     fd = -1;

@@ -10,9 +10,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "os/file.h"
+#include "os/path.h"
 #include <stdbool.h>
-
-enum own_kind { OWN_STATE, OWN_CACHE };
 
 struct own_dir {
     int fd;     /* -1: not open */
@@ -24,14 +24,14 @@ struct own_dir {
     }
 
 /* The path of …/cairn; nobody has looked at it.  Fails when the environment names no place. */
-int own_path(enum own_kind kind, const char *const *env, struct arena *a, const char **out,
+int own_path(enum path_place kind, const char *const *env, struct arena *a, const char **out,
              struct cairn_error *err);
 /* Whether the folder can be used: it is ours, or it is not there and could be made. */
-int own_check(enum own_kind kind, const char *root, struct cairn_error *err);
+int own_check(enum path_place kind, const char *root, struct cairn_error *err);
 
 /* The folder `below` ("kernels"; NULL: root itself) of root, a path to …/cairn.  Without `make` one that is not there is
  * a failure with errno ENOENT. */
-int own_dir_open(struct own_dir *d, enum own_kind kind, const char *root, const char *below, bool make,
+int own_dir_open(struct own_dir *d, enum path_place kind, const char *root, const char *below, bool make,
                  struct cairn_error *err);
 /* The same of this process's own $XDG_CACHE_HOME/cairn, made where it is not there. */
 int own_cache_open(struct own_dir *d, const char *below, struct cairn_error *err);
@@ -40,9 +40,9 @@ int own_dir_make(struct own_dir *out, const struct own_dir *d, const char *name,
 /* Closes it; accepts one that is not open. */
 void own_dir_close(struct own_dir *d);
 
-/* A regular file in the folder that belongs to us, opened with these flags of open(2) and without following a link;
- * O_CREAT makes it 0600.  errno tells why not: ENOENT where there is none. */
-int own_file_open(const struct own_dir *d, const char *name, int flags, int *fd, struct cairn_error *err);
+/* A regular file in the folder that belongs to us, opened as os_open does and without following a link or waiting
+ * for a pipe; OS_CREATE makes it 0600.  errno tells why not: ENOENT where there is none. */
+int own_file_open(const struct own_dir *d, const char *name, unsigned how, int *fd, struct cairn_error *err);
 /* A whole small file, replaced at once. */
 int own_file_write(const struct own_dir *d, const char *name, const void *bytes, size_t n,
                    struct cairn_error *err);

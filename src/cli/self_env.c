@@ -60,10 +60,10 @@ static void say_cache_trouble(void)
     CLEANUP(arena_release) struct arena a = { 0 };
     struct cairn_error err = { 0 };
     const char *root = NULL;
-    int r = own_path(OWN_CACHE, (const char *const *)environ, &a, &root, &err);
+    int r = own_path(PLACE_CACHE, (const char *const *)environ, &a, &root, &err);
     for (size_t i = 0; i < ARRAY_LEN(folders) && !r; i++) {
         CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
-        r = own_dir_open(&d, OWN_CACHE, root, folders[i], !folders[i], &err);
+        r = own_dir_open(&d, PLACE_CACHE, root, folders[i], !folders[i], &err);
         if (r && folders[i] && errno == ENOENT)
             r = 0;
     }

@@ -138,17 +138,17 @@ static bool remember(struct blas *b, const char *shape, struct pick pick)
     return true;
 }
 
-static FILE *open_choices(const struct blas *b, int flags, const char *mode)
+static FILE *open_choices(const struct blas *b, unsigned how, const char *mode)
 {
     struct cairn_error none;
     int fd;
-    return b->kept.fd < 0 || own_file_open(&b->kept, b->file, flags, &fd, &none) ? NULL : fdopen(fd, mode);
+    return b->kept.fd < 0 || own_file_open(&b->kept, b->file, how, &fd, &none) ? NULL : fdopen(fd, mode);
 }
 
 /* A line each: shape, way, variant.  What cannot be read is measured again. */
 static void load_choices(struct blas *b)
 {
-    FILE *f = open_choices(b, O_RDONLY, "r");
+    FILE *f = open_choices(b, OS_READ, "r");
     char line[256], shape[160], name[32];
     int variant;
     while (f && fgets(line, sizeof(line), f))
@@ -161,7 +161,7 @@ static void load_choices(struct blas *b)
 /* One write of one line: several processes may add to the file. */
 static void save_choice(const struct blas *b, const char *shape, struct pick pick)
 {
-    FILE *f = open_choices(b, O_WRONLY | O_CREAT | O_APPEND, "a");
+    FILE *f = open_choices(b, OS_APPEND | OS_CREATE, "a");
     if (!f)
         return;
     fprintf(f, "%s %s %d\n", shape, ways[pick.way]->name, pick.variant);

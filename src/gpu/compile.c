@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/compile.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -86,7 +86,7 @@ static int entry_read(const struct own_dir *d, const char *name, void **code, si
     CLEANUP(mem_free) void *bytes = NULL;
     struct entry_head head;
     struct stat st;
-    if (own_file_open(d, name, O_RDONLY, &fd, &err) || fstat(fd, &st) || (size_t)st.st_size < sizeof(head) ||
+    if (own_file_open(d, name, OS_READ, &fd, &err) || fstat(fd, &st) || (size_t)st.st_size < sizeof(head) ||
         file_read_at(fd, name, &head, sizeof(head), 0, &err) || memcmp(head.magic, magic, sizeof(magic)) ||
         head.size != (size_t)st.st_size - sizeof(head))
         return -1;
@@ -111,7 +111,7 @@ static void entry_write(const struct own_dir *d, const char *name, const void *c
     unsigned __int128 h = hash_start();
     hash_add(&h, code, size);
     memcpy(head.hash, &h, sizeof(head.hash));
-    CLEANUP(file_out_close) struct file_out f = { .fd = -1 };
+    CLEANUP(file_out_close) struct file_out f = FILE_OUT_NONE;
     if (file_out_open_at(&f, d->fd, name, sizeof(head) + size, true, &err) ||
         file_out_write(&f, &head, sizeof(head), 0, &err) ||
         file_out_write(&f, code, size, sizeof(head), &err))
@@ -325,7 +325,7 @@ static bool finding_read(const struct own_dir *d, const char *name, const char *
     struct cairn_error none;
     int fd;
     *out = (struct finding){ 0 };
-    FILE *f = own_file_open(d, name, O_RDONLY, &fd, &none) ? NULL : fdopen(fd, "r");
+    FILE *f = own_file_open(d, name, OS_READ, &fd, &none) ? NULL : fdopen(fd, "r");
     int n = f ? fscanf(f, "%7[a-z]\n%511[^\n]\n%79[^\n]\n%255[^\n]", out->verdict, out->file, out->stamp,
                        out->why)
               : 0;

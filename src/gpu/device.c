@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A GPU, whoever made it: what HIP and the CUDA driver have in common. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "gpu/compile.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/gpu.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "gpu/backend.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The ring of the transfer, and copies that are checked. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/hash.h"
 #include "gpu/transfer_inside.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/binary.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/file.h"
 #include <inttypes.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/command.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "host/command_work.h"
 #include <stdarg.h>

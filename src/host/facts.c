@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/facts.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "chip/gfxname.h"
 #include "host/caches.h"

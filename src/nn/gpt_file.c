@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/gpt_file.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "nn/gpt_config.h"
 #include "tensor/adapter_config.h"
 #include <errno.h>

@@ -130,7 +130,7 @@ int param_file_write(const struct param_tensors *t, const struct weights *w,
                      struct cairn_error *err)
 {
     static const struct st_meta meta[] = { { "format", "pt" } };
-    CLEANUP(st_writer_close) struct st_writer writer = { .out.fd = -1 };
+    CLEANUP(st_writer_close) struct st_writer writer = { .out = FILE_OUT_NONE };
     CLEANUP(arena_release) struct arena arena = { 0 };
     if (dtype != DTYPE_F32 && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
         return cairn_fail(err, CAIRN_EUSAGE, "%s: weights are saved as f32, f16 or bf16, not as %s", path,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/runs.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/json.h"
@@ -266,7 +266,7 @@ static void usual_places(struct arena *a, const char *places[2])
     struct cairn_error ignored;
     const char *state;
     places[0] = "runs";
-    places[1] = own_path(OWN_STATE, (const char *const *)environ, a, &state, &ignored)
+    places[1] = own_path(PLACE_STATE, (const char *const *)environ, a, &state, &ignored)
                     ? NULL
                     : arena_printf(a, "%s/train", state);
 }

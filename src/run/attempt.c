@@ -2,7 +2,7 @@
 #include "run/attempt.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "host/command.h"
 #include "run/attempt_work.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/guardian.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "run/terminal.h"
 #include "run/tree.h"
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "run/journal.h"
 
 #include "base/arena.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -53,8 +53,8 @@ static int make_dir(struct journal *j, const char *state, struct cairn_error *er
 {
     CLEANUP(own_dir_close) struct own_dir runs = OWN_DIR_NONE, d = OWN_DIR_NONE;
     CLEANUP(fd_close) int fd = -1;
-    if (own_dir_open(&runs, OWN_STATE, state, "runs", true, err) || make_new(&runs, &d, err) ||
-        own_file_open(&d, "events.jsonl", O_WRONLY | O_CREAT | O_APPEND, &fd, err))
+    if (own_dir_open(&runs, PLACE_STATE, state, "runs", true, err) || make_new(&runs, &d, err) ||
+        own_file_open(&d, "events.jsonl", OS_APPEND | OS_CREATE, &fd, err))
         return -1;
     j->events = fault_hit() ? NULL : fdopen(fd, "a");
     if (!j->events)
@@ -250,7 +250,7 @@ void journal_prune(const char *state)
     struct cairn_error ignored = { 0 };
     char **names;
     size_t n;
-    if (own_dir_open(&runs, OWN_STATE, state, "runs", false, &ignored) || root_open(&here, NULL, &ignored))
+    if (own_dir_open(&runs, PLACE_STATE, state, "runs", false, &ignored) || root_open(&here, NULL, &ignored))
         return;
     /* Names begin with the time, so the oldest come first. */
     if (!root_list(&here, &a, runs.path, &names, &n))

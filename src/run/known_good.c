@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/known_good.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/json.h"
@@ -70,7 +70,7 @@ static int load(const struct own_dir *d, struct json **out, struct cairn_error *
     struct cairn_error ignored = { 0 };
     struct stat st;
     *out = NULL;
-    if (own_file_open(d, file_name, O_RDONLY, &fd, err))
+    if (own_file_open(d, file_name, OS_READ, &fd, err))
         return errno == ENOENT ? 0 : -1;
     if (fstat(fd, &st))
         return cairn_fail_errno(err, "stat %s", file_name);
@@ -134,7 +134,7 @@ size_t known_good_list(const char *state, const struct known_good_key *key, stru
     struct cairn_error ignored = { 0 };
     size_t n = 0;
     *out = NULL;
-    if (own_dir_open(&d, OWN_STATE, state, NULL, false, &ignored) || load(&d, &root, &ignored))
+    if (own_dir_open(&d, PLACE_STATE, state, NULL, false, &ignored) || load(&d, &root, &ignored))
         return 0;
     const struct json *entries = json_get(root, "entries");
     for (size_t i = 0; i < json_length(entries); i++)
@@ -180,8 +180,8 @@ static int replace(const char *state, const struct known_good_key *key, const st
     CLEANUP(arena_release) struct arena a = { 0 };
     CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
     CLEANUP(fd_close) int lock = -1;
-    if (own_dir_open(&d, OWN_STATE, state, NULL, true, err) ||
-        own_file_open(&d, lock_name, O_RDWR | O_CREAT, &lock, err))
+    if (own_dir_open(&d, PLACE_STATE, state, NULL, true, err) ||
+        own_file_open(&d, lock_name, OS_READ | OS_WRITE | OS_CREATE, &lock, err))
         return -1;
     if (fault_hit() || flock(lock, LOCK_EX))
         return cairn_fail_errno(err, "lock %s/%s", state, lock_name);

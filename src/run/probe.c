@@ -2,7 +2,7 @@
 #include "run/probe.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "run/signals.h"
 #include <errno.h>

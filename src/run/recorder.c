@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/recorder.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/signals.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include <sys/signalfd.h>
 #include <unistd.h>
 

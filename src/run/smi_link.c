@@ -2,7 +2,7 @@
 #include "run/smi_link.h"
 
 #include "base/file.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "host/drm.h"
 #include "rules/plan.h"

@@ -6,7 +6,7 @@
 int state_dir(const char *const *env, struct arena *a, const char **out, struct cairn_error *err)
 {
     const char *dir;
-    if (own_path(OWN_STATE, env, a, &dir, err) || own_check(OWN_STATE, dir, err))
+    if (own_path(PLACE_STATE, env, a, &dir, err) || own_check(PLACE_STATE, dir, err))
         return -1;
     *out = dir;
     return 0;

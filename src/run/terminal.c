@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/terminal.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -29,7 +29,7 @@ static size_t read_lines(const struct own_dir *d, char *into, size_t size)
 {
     CLEANUP(fd_close) int fd = -1;
     struct cairn_error ignored = { 0 };
-    if (own_file_open(d, "told", O_RDONLY, &fd, &ignored))
+    if (own_file_open(d, "told", OS_READ, &fd, &ignored))
         return 0;
     ssize_t n = read(fd, into, size - 1);
     into[n > 0 ? n : 0] = '\0';
@@ -41,7 +41,7 @@ bool told_before(const char *state, const char *trainer, const char *text)
     CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
     struct cairn_error ignored = { 0 };
     char line[LINE + 1], lines[(TOLD_KEEP + 1) * LINE + 1];
-    if (!state || own_dir_open(&d, OWN_STATE, state, NULL, true, &ignored))
+    if (!state || own_dir_open(&d, PLACE_STATE, state, NULL, true, &ignored))
         return false;
     line_of(trainer, text, line);
     size_t n = read_lines(&d, lines, TOLD_KEEP * LINE + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/adapter_config.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "tensor/adapter_pattern.h"

@@ -367,7 +367,7 @@ int convert_file(const struct tensor_source *src, const char *path, const struct
 {
     CLEANUP(job_release) struct job j = { .src = src, .o = o, .lock = PTHREAD_MUTEX_INITIALIZER };
     struct convert_report r = { 0 };
-    j.writer.out.fd = -1;
+    j.writer.out = (struct file_out)FILE_OUT_NONE;
     j.mend = (struct mend_how){ o->clamp, o->replace_nan, o->nan, o->limit };
     if (convert_plan_make(&j.plan, src, o, &r, err) || run_job(&j, path, &r, err))
         return -1;

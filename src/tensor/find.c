@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/find.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include <dirent.h>
 #include <errno.h>

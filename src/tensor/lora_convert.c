@@ -208,7 +208,7 @@ static int write_all(struct conversion *c, const char *out, struct cairn_error *
     const struct tensor_source *s = &c->lora->source;
     struct st_meta *meta = NULL;
     size_t n_meta = keep_meta(s, &c->arena, &meta);
-    CLEANUP(st_writer_close) struct st_writer w = { .out.fd = -1 };
+    CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     c->writer = &w;
     if (st_writer_open(&w, out, c->tensors, c->n, meta, n_meta, ST_ORDER_ALIGNED, c->o->replace, err))
         return -1;

@@ -409,7 +409,7 @@ static int run_jobs(const struct plan *p, struct merge_run *run, struct cairn_er
 static int write_file(const struct plan *p, const char *out, struct merge_report *report,
                       struct cairn_error *err)
 {
-    CLEANUP(st_writer_close) struct st_writer w = { .out.fd = -1 };
+    CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     struct merge_run run = { .base = p->base, .lora = &p->lora->source, .options = p->o, .writer = &w };
     if (st_writer_open(&w, out, p->tensors, p->n_tensors, p->meta, p->n_meta, ST_ORDER_ALIGNED, p->o->replace,
                        err))

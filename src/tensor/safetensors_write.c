@@ -128,7 +128,7 @@ int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor
                    const struct st_meta *meta, size_t n_meta, enum st_order order, bool replace,
                    struct cairn_error *err)
 {
-    *w = (struct st_writer){ .out.fd = -1, .n = n };
+    *w = (struct st_writer){ .out = FILE_OUT_NONE, .n = n };
     CLEANUP(mem_free) struct entry *entries = calloc(n + 1, sizeof(*entries));
     w->at = calloc(n + 1, sizeof(*w->at));
     if (!entries || !w->at) {
@@ -167,5 +167,5 @@ void st_writer_close(struct st_writer *w)
 {
     file_out_close(&w->out);
     free(w->at);
-    *w = (struct st_writer){ .out.fd = -1 };
+    *w = (struct st_writer){ .out = FILE_OUT_NONE };
 }

@@ -91,7 +91,7 @@ static int make_cache(struct text_source *s, const struct data_options *o, const
                       const struct own_dir *d, const char *name, const uint64_t content[2],
                       const uint64_t key[2], struct token_file *out, struct cairn_error *err)
 {
-    CLEANUP(token_writer_close) struct token_writer w = { .out.fd = -1 };
+    CLEANUP(token_writer_close) struct token_writer w = { .out = FILE_OUT_NONE };
     CLEANUP(feed_release) struct feed f = { .t = t, .path = s->path, .writer = &w };
     struct progress p;
     uint64_t now[2];
@@ -130,7 +130,7 @@ static void open_cache(const struct data_options *o, struct own_dir *d)
 {
     struct cairn_error none;
     if (o->cache_dir)
-        own_dir_open(d, OWN_CACHE, o->cache_dir, NULL, true, &none);
+        own_dir_open(d, PLACE_CACHE, o->cache_dir, NULL, true, &none);
     else
         own_cache_open(d, "tokens", &none);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/text_source.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/token_file.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include <fcntl.h>
@@ -85,7 +85,7 @@ int token_cache_open(struct token_file *f, const struct own_dir *d, const char *
     struct cache_head head;
     int fd;
     *f = (struct token_file){ 0 };
-    if (d->fd < 0 || own_file_open(d, name, O_RDONLY, &fd, &none) || take_file(f, fd, name, &none))
+    if (d->fd < 0 || own_file_open(d, name, OS_READ, &fd, &none) || take_file(f, fd, name, &none))
         return -1;
     if (f->bytes < sizeof(head) || file_read_at(f->fd, name, &head, sizeof(head), 0, &none) ||
         !is_whole(f, &head, key)) {
@@ -203,11 +203,8 @@ static int no_room(struct cairn_error *err)
 static int open_unnamed(struct file_out *out, struct cairn_error *err)
 {
     static const char name[] = "tokens";
-    const char *told = getenv("TMPDIR");
-    int fd =
-        fault_hit() ? -1 : open(told && *told == '/' ? told : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    fd = fd < 0 ? memfd_create(name, MFD_CLOEXEC) : fd;
-    *out = (struct file_out){ .fd = fd, .dir = -1, .path = fd < 0 ? NULL : strdup(name) };
+    int fd = os_open_unnamed(name);
+    *out = (struct file_out){ .file = { .fd = fd, .dir = -1 }, .path = fd < 0 ? NULL : strdup(name) };
     return fd < 0 ? cairn_fail_errno(err, "make a temporary file for tokens") : 0;
 }
 
@@ -215,7 +212,7 @@ int token_writer_open(struct token_writer *w, const struct own_dir *d, const cha
                       struct cairn_error *err)
 {
     CLEANUP(str_release) struct str path = { 0 };
-    *w = (struct token_writer){ .out.fd = -1, .width = vocab <= 256 ? 1 : vocab <= 65536 ? 2 : 4 };
+    *w = (struct token_writer){ .out = FILE_OUT_NONE, .width = vocab <= 256 ? 1 : vocab <= 65536 ? 2 : 4 };
     w->unnamed = d->fd < 0;
     hash_init(&w->sum);
     if (w->unnamed)
@@ -270,7 +267,7 @@ int token_writer_commit(struct token_writer *w, const uint64_t key[2], uint64_t 
     hash_end(&w->sum, head.sum);
     if (file_out_write(&w->out, &head, sizeof(head), 0, err))
         return no_room(err);
-    int fd = fault_hit() ? -1 : fcntl(w->out.fd, F_DUPFD_CLOEXEC, 0);
+    int fd = fault_hit() ? -1 : fcntl(w->out.file.fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
         return cairn_fail_errno(err, "open %s", w->out.path);
     if (take_file(out, fd, w->out.path, err))

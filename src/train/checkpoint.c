@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "gpu/transfer.h"
 #include "nn/gpt_file.h"

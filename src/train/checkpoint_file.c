@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint_file.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"

@@ -3,7 +3,7 @@
  *
  * Whatever is lost, what remains is true: a value is the one of a healthy read, or not known.  Leaks are the
  * sanitizer build's to find. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "host/facts.h"
 #include <errno.h>

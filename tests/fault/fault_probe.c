@@ -3,7 +3,7 @@
  *
  * However it goes: an error with a message or a finding, no descriptor and no child left over, and the
  * signals as they were. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "run/probe.h"
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An attempt in which each outside call fails once, in turn: it is refused with a message or carried through, nothing
  * of the child is left, and no descriptor stays open. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "run/attempt.h"
 #include "run/known_good.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The whole way to an AMD GPU, with a HIP that is not one (fake_hip.c): open, memory, copies, kernels; and each outside
  * call of it failing in turn. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "gpu/gpu.h"
 #include "gpu/kernels/norm.h"

@@ -2,7 +2,7 @@
  * The public interface as a caller uses it; the fault seam comes from inside. */
 #include <cairn/tensor.h>
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "tree.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "tree.h"
 #include <errno.h>

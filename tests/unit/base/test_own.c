@@ -31,7 +31,7 @@ static int mode_of(const char *path)
 static int open_and_close(const char *root, const char *below, bool make, struct cairn_error *err)
 {
     struct own_dir d;
-    int r = own_dir_open(&d, OWN_CACHE, root, below, make, err);
+    int r = own_dir_open(&d, PLACE_CACHE, root, below, make, err);
     own_dir_close(&d);
     return r;
 }
@@ -42,11 +42,11 @@ static void follows_the_variables(void)
     struct cairn_error err = { 0 };
     const char *const env[] = { "HOME=/home/me", "XDG_CACHE_HOME=/big", NULL }, *const none[] = { NULL };
     const char *path;
-    CHECK(!own_path(OWN_CACHE, env, &a, &path, &err));
+    CHECK(!own_path(PLACE_CACHE, env, &a, &path, &err));
     CHECK_STR(path, "/big/cairn");
-    CHECK(!own_path(OWN_STATE, env, &a, &path, &err));
+    CHECK(!own_path(PLACE_STATE, env, &a, &path, &err));
     CHECK_STR(path, "/home/me/.local/state/cairn");
-    CHECK(own_path(OWN_STATE, none, &a, &path, &err) == -1);
+    CHECK(own_path(PLACE_STATE, none, &a, &path, &err) == -1);
     CHECK_HAS(err.msg, "XDG_STATE_HOME");
     arena_release(&a);
 }
@@ -58,7 +58,7 @@ static void makes_what_only_the_user_may_enter(void)
     mode_t before = umask(0);
     CHECK(open_and_close(root, "kernels", false, &err) == -1);
     CHECK_INT(errno, ENOENT);
-    CHECK(!own_check(OWN_CACHE, root, &err)); /* it could be made */
+    CHECK(!own_check(PLACE_CACHE, root, &err)); /* it could be made */
     CHECK(!open_and_close(root, "kernels", true, &err));
     umask(before);
     CHECK_INT(mode_of(root), 0700);
@@ -78,12 +78,12 @@ static void refuses_a_folder_of_another(void)
 {
     struct cairn_error err = { 0 };
     const char *root = foreign("theirs");
-    CHECK(own_check(OWN_STATE, root, &err) == -1);
+    CHECK(own_check(PLACE_STATE, root, &err) == -1);
     CHECK_HAS(err.msg, "uid");
     CHECK_HAS(err.hint, "XDG_STATE_HOME");
     CHECK(open_and_close(root, NULL, true, &err) == -1);
     if (geteuid() == 0) /* nor in a folder of another, where root could make one */
-        CHECK(own_check(OWN_STATE, tree_path(&tree, "theirs/cairn"), &err) == -1);
+        CHECK(own_check(PLACE_STATE, tree_path(&tree, "theirs/cairn"), &err) == -1);
 }
 
 static void follows_no_link(void)
@@ -101,7 +101,7 @@ static void a_new_folder_is_new(void)
 {
     struct cairn_error err = { 0 };
     struct own_dir d, one, other;
-    REQUIRE(!own_dir_open(&d, OWN_STATE, tree_path(&tree, "runs/cairn"), NULL, true, &err));
+    REQUIRE(!own_dir_open(&d, PLACE_STATE, tree_path(&tree, "runs/cairn"), NULL, true, &err));
     CHECK(!own_dir_make(&one, &d, "a", &err));
     CHECK(own_dir_make(&other, &d, "a", &err) == -1);
     CHECK_INT(errno, EEXIST);
@@ -115,26 +115,26 @@ static void files_are_ours_and_no_links(void)
     struct cairn_error err = { 0 };
     struct own_dir d;
     int fd = -1;
-    REQUIRE(!own_dir_open(&d, OWN_STATE, tree_path(&tree, "files/cairn"), NULL, true, &err));
-    CHECK(own_file_open(&d, "a", O_RDONLY, &fd, &err) == -1);
+    REQUIRE(!own_dir_open(&d, PLACE_STATE, tree_path(&tree, "files/cairn"), NULL, true, &err));
+    CHECK(own_file_open(&d, "a", OS_READ, &fd, &err) == -1);
     CHECK_INT(errno, ENOENT);
     CHECK(!own_file_write(&d, "a", "text", 4, &err));
-    CHECK(!own_file_open(&d, "a", O_RDONLY, &fd, &err));
+    CHECK(!own_file_open(&d, "a", OS_READ, &fd, &err));
     close(fd);
     tree_put(&tree, "files/target", "kept");
     tree_link(&tree, "files/cairn/b", "../target");
-    CHECK(own_file_open(&d, "b", O_WRONLY | O_CREAT | O_TRUNC, &fd, &err) == -1);
+    CHECK(own_file_open(&d, "b", OS_WRITE | OS_CREATE | OS_TRUNCATE, &fd, &err) == -1);
     CHECK(!own_file_write(&d, "b", "new", 3, &err)); /* the link is replaced */
     CHECK(!link(tree_path(&tree, "files/target"), tree_path(&tree, "files/cairn/c")));
-    CHECK(own_file_open(&d, "c", O_WRONLY | O_APPEND, &fd, &err) == -1);
+    CHECK(own_file_open(&d, "c", OS_APPEND, &fd, &err) == -1);
     struct stat st;
     CHECK(!stat(tree_path(&tree, "files/target"), &st) && st.st_size == 4);
     REQUIRE(!mkfifo(tree_path(&tree, "files/cairn/pipe"), 0600));
-    CHECK(own_file_open(&d, "pipe", O_RDONLY, &fd, &err) == -1);
+    CHECK(own_file_open(&d, "pipe", OS_READ, &fd, &err) == -1);
     if (geteuid() == 0) {
         tree_put(&tree, "files/cairn/planted", "x");
         CHECK(!chown(tree_path(&tree, "files/cairn/planted"), NOBODY, NOBODY));
-        CHECK(own_file_open(&d, "planted", O_RDONLY, &fd, &err) == -1);
+        CHECK(own_file_open(&d, "planted", OS_READ, &fd, &err) == -1);
     }
     own_dir_close(&d);
 }

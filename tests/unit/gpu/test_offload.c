@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * On a device whose streams are lazy: work is only queued, and done when somebody waits, in any order that the events
  * allow.  What is not ordered properly comes out wrong sooner or later. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "gpu/backend.h"
 #include "gpu/offload.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Bytes to a device and back: on the CPU, and on a HIP that is told what to do wrong. */
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/hash.h"
 #include "check.h"
 #include "gpu/transfer.h"

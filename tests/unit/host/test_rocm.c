@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/rocm.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "host/prefix.h"
 #include "machine.h"
 #include <errno.h>

@@ -2,7 +2,7 @@
  * LoRAs to files and back; and each outside call of saving and loading fails once. */
 #include "nn/gpt_file.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/json.h"
 #include "models.h"
 #include <errno.h>

@@ -17,7 +17,7 @@ static void write_file(const char *path)
     uint64_t shapes[2] = { NUMBERS, SMALL };
     char names[ARRAY_LEN(list)][16];
     struct cairn_error err = { 0 };
-    CLEANUP(st_writer_close) struct st_writer w = { .out.fd = -1 };
+    CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     for (size_t i = 0; i < ARRAY_LEN(list); i++) {
         enum dtype t = dtypes[i / 2];
         snprintf(names[i], sizeof(names[i]), "t%zu", i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/run_log.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "record/series.h"
 #include "tree.h"

@@ -2,7 +2,7 @@
  * PEFT's adapters: their configuration, its patterns, and what a merge makes of them. */
 #include "tensor/adapter_config.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "check.h"
 #include "lora_files.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Files that differ in known places. */
 #include "base/cleanup.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "tensor/diff.h"
 #include "tree.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Walking folders. */
 #include "base/cleanup.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "tensor/find.h"
 #include "tree.h"

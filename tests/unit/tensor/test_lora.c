@@ -2,7 +2,7 @@
  * LoRA files: every dialect gives the same change of the weights, before and after it is rewritten. */
 #include "tensor/lora.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "lora_files.h"
 #include "tree.h"

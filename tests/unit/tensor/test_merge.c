@@ -2,7 +2,7 @@
  * Merging, against the sum in double precision, for every kind of base. */
 #include "tensor/merge.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "lora_files.h"
 #include "tensor/fp8_scaled.h"

@@ -2,7 +2,7 @@
  * The format's rules one by one, then files cut at every byte, shards, and a writer whose every call fails once. */
 #include "tensor/safetensors.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "tensor/source.h"
 #include "tree.h"

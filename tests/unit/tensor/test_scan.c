@@ -2,7 +2,7 @@
  * Scanning against a second definition (fpclassify and long double), every variant against the plain one bit for
  * bit, and a file on any number of threads. */
 #include "base/cleanup.h"
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "tensor/scan.h"
 #include "tree.h"

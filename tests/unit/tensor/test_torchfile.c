@@ -3,7 +3,7 @@
  * the same files damaged. */
 #include "tensor/torchfile.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "base/str.h"
 #include "check.h"
 #include "tensor/crc32.h"

@@ -2,7 +2,7 @@
 #include "text/data.h"
 #include "text/tokenizer_train.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "base/shuffle.h"
 #include "text/tokenizer_parts.h"

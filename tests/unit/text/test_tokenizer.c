@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/tokenizer.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "check.h"
 #include "text/split.h"
 #include "text/tokenizer_parts.h"

@@ -2,7 +2,7 @@
  * Checkpoints to the disk and back, and with each outside call failing once. */
 #include "train/checkpoint.h"
 
-#include "base/fault.h"
+#include "os/fault.h"
 #include "nn/gpt_file.h"
 #include "train/checkpoint_file.h"
 #include "unit/nn/models.h"

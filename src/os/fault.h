@@ -3,8 +3,8 @@
  *
  * A test arms it so that the nth such call fails; otherwise it is one comparison.  Only tests arm it, before
  * they start threads; asking is safe from any thread. */
-#ifndef CAIRN_BASE_FAULT_H
-#define CAIRN_BASE_FAULT_H
+#ifndef CAIRN_OS_FAULT_H
+#define CAIRN_OS_FAULT_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/fault.h"
+#include "os/fault.h"
 
 #include "check.h"
 #include <errno.h>

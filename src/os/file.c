@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/file.h"
+
+#include "os/fault.h"
+#include "os/path.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int system_flags(unsigned how)
+{
+    static const struct {
+        unsigned how;
+        int flag;
+    } flags[] = {
+        { OS_APPEND, O_APPEND },    { OS_CREATE, O_CREAT },     { OS_NEW, O_CREAT | O_EXCL },
+        { OS_TRUNCATE, O_TRUNC },   { OS_NO_LINK, O_NOFOLLOW }, { OS_NO_WAIT, O_NONBLOCK },
+        { OS_FOLDER, O_DIRECTORY }, { OS_PLACE, O_PATH },
+    };
+    int out = O_CLOEXEC;
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        out |= how & flags[i].how ? flags[i].flag : 0;
+    if (how & OS_PLACE) /* knows no others */
+        return out;
+    bool writes = how & (OS_WRITE | OS_APPEND);
+    return out | O_NOCTTY | (!writes ? O_RDONLY : how & OS_READ ? O_RDWR : O_WRONLY);
+}
+
+int os_open_at(int dir, const char *path, unsigned how)
+{
+    return fault_hit() ? -1 : openat(dir, path, system_flags(how), how & OS_PRIVATE ? 0600 : 0666);
+}
+
+int os_open(const char *path, unsigned how)
+{
+    return os_open_at(AT_FDCWD, path, how);
+}
+
+FILE *os_stream(const char *path, unsigned how)
+{
+    int fd = os_open(path, how);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, how & OS_APPEND ? "a" : how & OS_WRITE ? "w" : "r");
+    if (fd >= 0 && !f)
+        close(fd);
+    return f;
+}
+
+/* Before Linux 5.6 only relative links stay inside. */
+int os_open_inside(int dir, const char *path, unsigned how)
+{
+    if (fault_hit())
+        return -1;
+    int flags = system_flags(how);
+    struct open_how inside = { .flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT };
+    int fd = (int)syscall(SYS_openat2, dir, path, &inside, sizeof(inside));
+    return fd < 0 && errno == ENOSYS ? openat(dir, path + strspn(path, "/"), flags) : fd;
+}
+
+int os_open_memory(const char *about)
+{
+    return fault_hit() ? -1 : memfd_create(about, MFD_CLOEXEC);
+}
+
+int os_open_unnamed(const char *about)
+{
+    const char *told = getenv("TMPDIR");
+    if (fault_hit())
+        return -1;
+    int fd = open(told && path_is_absolute(told) ? told : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd < 0 ? memfd_create(about, MFD_CLOEXEC) : fd;
+}
+
+int os_make_dir_at(int dir, const char *name, mode_t mode)
+{
+    return fault_hit() ? -1 : mkdirat(dir, name, mode);
+}
+
+int os_make_dir(const char *path, mode_t mode)
+{
+    return os_make_dir_at(AT_FDCWD, path, mode);
+}
+
+int os_make_temp_dir(char *path)
+{
+    return fault_hit() || !mkdtemp(path) ? -1 : 0;
+}
+
+int os_make_link(const char *target, const char *path)
+{
+    return fault_hit() ? -1 : symlink(target, path);
+}
+
+ssize_t os_read_link_at(int dir, const char *name, char *target, size_t size)
+{
+    ssize_t n = fault_hit() ? -1 : readlinkat(dir, name, target, size);
+    if (n < 0)
+        return -1;
+    if ((size_t)n >= size) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    target[n] = '\0';
+    return n;
+}
+
+ssize_t os_read_link(const char *path, char *target, size_t size)
+{
+    return os_read_link_at(AT_FDCWD, path, target, size);
+}
+
+int os_rename_at(int from_dir, const char *from, int to_dir, const char *to)
+{
+    return fault_hit() ? -1 : renameat(from_dir, from, to_dir, to);
+}
+
+int os_rename(const char *from, const char *to)
+{
+    return os_rename_at(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int os_exchange(const char *one, const char *other)
+{
+    return fault_hit() ? -1 : renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
+}
+
+int os_remove_at(int dir, const char *name)
+{
+    return unlinkat(dir, name, 0);
+}
+
+int os_remove(const char *path)
+{
+    return os_remove_at(AT_FDCWD, path);
+}
+
+int os_remove_dir_at(int dir, const char *name)
+{
+    return unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+int os_remove_dir(const char *path)
+{
+    return os_remove_dir_at(AT_FDCWD, path);
+}
+
+int os_lock(int fd, bool wait)
+{
+    return fault_hit() ? -1 : flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+}

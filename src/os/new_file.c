@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/new_file.h"
+
+#include "os/fault.h"
+#include "os/list.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* That of the file to be replaced, if it is ours, without what would let others run or change the new one; else what the
+ * umask gives.  The temporary has 0600. */
+static mode_t new_file_mode(const struct os_new_file *f)
+{
+    struct stat st;
+    if (!fstatat(f->dir, f->name, &st, 0) && st.st_uid == geteuid())
+        return st.st_mode & 0775;
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+static uint32_t random_salt(void)
+{
+    uint32_t salt;
+    struct timespec now;
+    if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) == sizeof(salt))
+        return salt;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint32_t)now.tv_nsec * 2654435761u + (uint32_t)getpid();
+}
+
+/* A name beside the target that nobody has, and what `make` makes of it. */
+static int make_temp(struct os_new_file *f, int (*make)(const struct os_new_file *f, const char *temp))
+{
+    enum { TRIES = 100 };
+    for (int i = 0; i < TRIES; i++) {
+        char *temp;
+        if (asprintf(&temp, "%s.%06x.tmp", f->name, random_salt() & 0xffffff) < 0) {
+            errno = ENOMEM;
+            return -1;
+        }
+        int r = make(f, temp), why = errno;
+        if (r >= 0)
+            f->temp = temp;
+        else
+            free(temp);
+        errno = why;
+        if (r >= 0 || why != EEXIST)
+            return r;
+    }
+    return -1;
+}
+
+/* The lock says that its writer is alive; where locks do not work, nobody takes the file for a leftover. */
+static int create_temp(const struct os_new_file *f, const char *temp)
+{
+    int fd = openat(f->dir, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        flock(fd, LOCK_EX | LOCK_NB);
+    return fd;
+}
+
+/* NAME.XXXXXX.tmp, as make_temp calls it. */
+static bool is_temp_of(const struct os_new_file *f, const char *name)
+{
+    size_t n = strlen(f->name);
+    return !strncmp(name, f->name, n) && name[n] == '.' && strspn(name + n + 1, "0123456789abcdef") == 6 &&
+           !strcmp(name + n + 7, ".tmp");
+}
+
+static void remove_leftover(const struct os_new_file *f, const char *name)
+{
+    enum { NEW_S = 60 }; /* it may not have its lock yet */
+    struct stat st;
+    int fd = openat(f->dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        st.st_mtime < time(NULL) - NEW_S && !flock(fd, LOCK_EX | LOCK_NB))
+        unlinkat(f->dir, name, 0);
+    close(fd);
+}
+
+/* What killed writers of this file have left; only where temporaries have names. */
+static void remove_leftovers(const struct os_new_file *f)
+{
+    struct os_list *l = os_list_of(openat(f->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const char *name; l && (name = os_list_next(l));)
+        if (is_temp_of(f, name))
+            remove_leftover(f, name);
+    os_list_close(&l);
+}
+
+static int link_temp(const struct os_new_file *f, const char *temp)
+{
+    char self[40];
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
+    return linkat(AT_FDCWD, self, f->dir, temp, AT_SYMLINK_FOLLOW);
+}
+
+/* Without a name, where the file system can do that and /proc can give it one later. */
+int os_new_file_create(struct os_new_file *f)
+{
+    if (fault_hit())
+        return -1;
+    f->temp = NULL;
+    if (!access("/proc/self/fd", X_OK))
+        f->fd = openat(f->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (f->fd < 0) {
+        remove_leftovers(f);
+        f->fd = make_temp(f, create_temp);
+    }
+    if (f->fd < 0)
+        return -1;
+    fchmod(f->fd, new_file_mode(f));
+    return 0;
+}
+
+/* Without replace the name is claimed by link(2), which fails if somebody has made the file meanwhile.  Only rename(2)
+ * replaces a file, and it wants a name. */
+int os_new_file_name(struct os_new_file *f, bool replace)
+{
+    if (fault_hit())
+        return -1;
+    if (!replace) {
+        int r = f->temp ? linkat(f->dir, f->temp, f->dir, f->name, 0) : link_temp(f, f->name);
+        if (!r)
+            os_new_file_discard(f);
+        if (!r || errno == EEXIST)
+            return r;
+    }
+    if ((!f->temp && make_temp(f, link_temp)) || renameat(f->dir, f->temp, f->dir, f->name))
+        return -1;
+    free(f->temp);
+    f->temp = NULL;
+    return 0;
+}
+
+void os_new_file_discard(struct os_new_file *f)
+{
+    if (f->temp)
+        unlinkat(f->dir, f->temp, 0);
+    free(f->temp);
+    f->temp = NULL;
+}
+
+/* The system call and not posix_fallocate, which on a file system without reservation writes to every block: such
+ * a file system finds out later. */
+int os_reserve(int fd, uint64_t size)
+{
+    int r;
+    do {
+        r = fault_hit() ? -1 : fallocate(fd, 0, 0, (off_t)size);
+    } while (r && errno == EINTR);
+    return r && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
+}
+
+ssize_t os_read_at(int fd, void *into, size_t n, uint64_t at)
+{
+    ssize_t r;
+    do {
+        r = fault_hit() ? -1 : pread(fd, into, n, (off_t)at);
+    } while (r < 0 && errno == EINTR);
+    return r;
+}
+
+ssize_t os_write_at(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    ssize_t w;
+    do {
+        w = fault_hit() ? -1 : pwrite(fd, bytes, n, (off_t)at);
+    } while (w < 0 && errno == EINTR);
+    return w;
+}
+
+int os_sync(int fd)
+{
+    return fault_hit() ? -1 : fsync(fd);
+}
+
+void os_start_flush(int fd, uint64_t at, uint64_t n)
+{
+    sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+
+void os_drop(int fd, uint64_t at, uint64_t n)
+{
+    sync_file_range(fd, (off_t)at, (off_t)n,
+                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    posix_fadvise(fd, (off_t)at, (off_t)n, POSIX_FADV_DONTNEED);
+}
+
+bool os_is_direct(int fd)
+{
+    return fcntl(fd, F_GETFL) & O_DIRECT;
+}
+
+int os_set_direct(int fd, bool direct)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (direct && fault_hit()))
+        return -1;
+    return fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT);
+}

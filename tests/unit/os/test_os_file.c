@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/file.h"
+
+#include "check.h"
+#include "os/fault.h"
+#include "os/list.h"
+#include "os/path.h"
+#include "tree.h"
+#include <errno.h>
+#include <fcntl.h>
+
+static struct tree tree;
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : st.st_mode & 07777;
+}
+
+static void what_is_opened_is_not_inherited(void)
+{
+    tree_put(&tree, "plain", "text");
+    int fd = os_open(tree_path(&tree, "plain"), OS_READ);
+    REQUIRE(fd >= 0);
+    CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    CHECK_INT(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+    close(fd);
+    fd = os_open(tree_path(&tree, "plain"), OS_READ | OS_APPEND);
+    CHECK_INT(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+    CHECK(fcntl(fd, F_GETFL) & O_APPEND);
+    close(fd);
+    FILE *f = os_stream(tree_path(&tree, "plain"), OS_WRITE | OS_TRUNCATE);
+    REQUIRE(f);
+    CHECK(fcntl(fileno(f), F_GETFD) & FD_CLOEXEC);
+    fclose(f);
+}
+
+static void a_new_file_has_its_permissions(void)
+{
+    mode_t before = umask(022);
+    int fd = os_open(tree_path(&tree, "shared"), OS_WRITE | OS_NEW);
+    int own = os_open(tree_path(&tree, "private"), OS_WRITE | OS_CREATE | OS_PRIVATE);
+    umask(before);
+    CHECK_INT(mode_of(tree_path(&tree, "shared")), 0644);
+    CHECK_INT(mode_of(tree_path(&tree, "private")), 0600);
+    CHECK(os_open(tree_path(&tree, "shared"), OS_WRITE | OS_NEW) == -1 && errno == EEXIST);
+    close(fd);
+    close(own);
+}
+
+static void a_link_is_not_followed_where_that_is_asked(void)
+{
+    char target[64];
+    tree_put(&tree, "to", "text");
+    tree_path(&tree, "folder/x");
+    CHECK(!os_make_link("to", tree_path(&tree, "link")));
+    CHECK(!os_make_link("folder", tree_path(&tree, "folder-link")));
+    CHECK(os_open(tree_path(&tree, "link"), OS_READ | OS_NO_LINK) == -1 && errno == ELOOP);
+    CHECK(os_open(tree_path(&tree, "folder-link"), OS_READ | OS_FOLDER | OS_NO_LINK) == -1);
+    CHECK(!os_list_open(tree_path(&tree, "folder-link"), OS_NO_LINK));
+    CHECK(os_open(tree_path(&tree, "to"), OS_READ | OS_FOLDER) == -1 && errno == ENOTDIR);
+    CHECK_INT(os_read_link(tree_path(&tree, "link"), target, sizeof(target)), 2);
+    CHECK_STR(target, "to");
+    CHECK(os_read_link(tree_path(&tree, "link"), target, 2) == -1 && errno == ENAMETOOLONG);
+}
+
+static void a_link_does_not_lead_out(void)
+{
+    tree_put(&tree, "out/secret", "text");
+    tree_put(&tree, "in/inner", "text");
+    CHECK(!os_make_link("../out/secret", tree_path(&tree, "in/link")));
+    int dir = os_open(tree_path(&tree, "in"), OS_PLACE | OS_FOLDER);
+    REQUIRE(dir >= 0);
+    int fd = os_open_inside(dir, "/inner", OS_READ);
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK(os_open_inside(dir, "link", OS_READ) == -1);
+    close(dir);
+}
+
+static void a_list_has_no_dots(void)
+{
+    tree_put(&tree, "list/one", "");
+    struct os_list *l = os_list_open(tree_path(&tree, "list"), 0);
+    REQUIRE(l);
+    CHECK_STR(os_list_next(l), "one");
+    int fd = os_open_at(os_list_dir(l), "one", OS_READ);
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK(!os_list_next(l) && !errno);
+    os_list_close(&l);
+    CHECK(!l);
+}
+
+static void one_has_the_lock(void)
+{
+    int one = os_open(tree_path(&tree, "lock"), OS_WRITE | OS_CREATE),
+        other = os_open(tree_path(&tree, "lock"), OS_READ);
+    CHECK(!os_lock(one, false));
+    CHECK(os_lock(other, false) == -1 && errno == EWOULDBLOCK);
+    close(one);
+    CHECK(!os_lock(other, true));
+    close(other);
+}
+
+/* Each of them fails as if the system had refused, and leaves nothing behind. */
+static void a_fault_is_a_refusal(void)
+{
+    char path[PATH_MAX], temp[PATH_MAX];
+    snprintf(path, sizeof(path), "%s", tree_path(&tree, "refused/a"));
+    snprintf(temp, sizeof(temp), "%s", tree_path(&tree, "refused/XXXXXX"));
+    for (int call = 0; call < 8; call++) {
+        errno = 0;
+        fault_arm(1, EIO);
+        int r = call == 0   ? os_open(path, OS_WRITE | OS_CREATE)
+                : call == 1 ? os_make_dir(path, 0700)
+                : call == 2 ? os_make_temp_dir(temp)
+                : call == 3 ? os_make_link("x", path)
+                : call == 4 ? os_rename(tree_path(&tree, "plain"), path)
+                : call == 5 ? os_open_memory("x")
+                : call == 6 ? os_open_unnamed("x")
+                            : (os_list_open(tree.dir, 0) ? 0 : -1);
+        CHECK(fault_disarm());
+        CHECK(r == -1 && errno == EIO);
+    }
+    CHECK_INT(tree_count(tree_path(&tree, "refused")), 0);
+}
+
+static void the_parts_of_a_path(void)
+{
+    static const char *const rows[][3] = {
+        { "a/b/c", "a/b", "c" }, { "c", ".", "c" }, { "/c", "/", "c" },
+        { "/a/c", "/a", "c" },   { "a/", "a", "" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *folder = path_folder(rows[i][0]);
+        CHECK_STR(folder, rows[i][1]);
+        CHECK_STR(path_name(rows[i][0]), rows[i][2]);
+        free(folder);
+    }
+    CHECK(path_is_absolute("/a") && !path_is_absolute("a") && !path_is_absolute(""));
+}
+
+static void beside_the_program(void)
+{
+    char self[PATH_MAX], beside[PATH_MAX], up[PATH_MAX];
+    CHECK(!path_program(self, sizeof(self)));
+    CHECK_STR(path_name(self), "test_os_file");
+    CHECK(!path_beside_program("", "test_os_file", beside, sizeof(beside)));
+    CHECK_STR(beside, self);
+    CHECK(!path_beside_program("../x", "y", up, sizeof(up)));
+    CHECK_HAS(up, "/../x/y");
+}
+
+int main(void)
+{
+    tree_make(&tree);
+    RUN(what_is_opened_is_not_inherited);
+    RUN(a_new_file_has_its_permissions);
+    RUN(a_link_is_not_followed_where_that_is_asked);
+    RUN(a_link_does_not_lead_out);
+    RUN(a_list_has_no_dots);
+    RUN(one_has_the_lock);
+    RUN(a_fault_is_a_refusal);
+    RUN(the_parts_of_a_path);
+    RUN(beside_the_program);
+    tree_remove(&tree);
+    return check_done();
+}
