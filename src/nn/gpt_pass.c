@@ -107,29 +107,64 @@ static struct nn_norm block_norm(const struct gpt_work *r, const struct span *s,
                      k->mean[which], k->rstd[which], span_rows(s));
 }
 
+/* q, k and v, side by side in rows: the heads of q, those of k, those of v. */
+static void split_qkv(const struct gpt_work *r, const struct span *s, void *qkv, struct nn_heads out[3])
+{
+    const struct gpt_shape *shape = &r->m->shape;
+    size_t size = gpt_head_size(shape), row = gpt_qkv_rows(shape), elem = storage_size(r->m->nn->storage);
+    const size_t first[3] = { 0, shape->heads * size, (shape->heads + shape->kv_heads) * size };
+    for (int i = 0; i < 3; i++)
+        out[i] = nn_heads_in_rows((char *)qkv + first[i] * elem, s->tokens, row, size);
+}
+
+/* The queries of this span; keys and values from the first token on. */
 static struct nn_attention attention_of(const struct gpt_work *r, const struct span *s, size_t layer)
 {
     const struct gpt_shape *shape = &r->m->shape;
+    size_t size = gpt_head_size(shape);
+    struct nn_heads heads[3];
+    split_qkv(r, s, r->kept[layer].qkv, heads);
+    heads[0].at = from_row(r, heads[0].at, s->past, gpt_qkv_rows(shape));
     return (struct nn_attention){
-        .qkv = from_row(r, r->kept[layer].qkv, s->past, gpt_qkv_rows(shape)),
-        .o = r->kept[layer].attention,
+        .q = heads[0],
+        .k = heads[1],
+        .v = heads[2],
+        .o = nn_heads_in_rows(r->kept[layer].attention, s->tokens, shape->heads * size, size),
         .lse = r->kept[layer].lse,
         .samples = s->samples,
-        .tokens = s->tokens,
+        .queries = s->tokens,
+        .keys = s->past + s->tokens,
         .heads = shape->heads,
         .kv_heads = shape->kv_heads,
-        .size = gpt_head_size(shape),
+        .size = size,
+        .causal = true,
         .past = s->past,
     };
 }
 
-static int rope(const struct gpt_work *r, const struct nn_attention *a, void *qkv, bool back,
-                struct cairn_error *err)
+/* Rotates q and k of the span's tokens, or their gradients. */
+static int rope(const struct gpt_work *r, const struct span *s, void *qkv, bool back, struct cairn_error *err)
 {
-    size_t at = a->past * (a->size / 2);
-    if (!r->m->shape.rope)
-        return 0;
-    return nn_rope(r->m->nn, a, qkv, r->m->rope_cos + at, r->m->rope_sin + at, back, err);
+    const struct gpt_shape *shape = &r->m->shape;
+    const size_t heads[2] = { shape->heads, shape->kv_heads };
+    size_t size = gpt_head_size(shape), at = s->past * (size / 2);
+    struct nn_heads parts[3];
+    split_qkv(r, s, qkv, parts);
+    for (int i = 0; i < 2 && shape->rope; i++) {
+        struct nn_rope args = {
+            .x = parts[i],
+            .samples = s->samples,
+            .tokens = s->tokens,
+            .heads = heads[i],
+            .size = size,
+            .cos_ = r->m->rope_cos + at,
+            .sin_ = r->m->rope_sin + at,
+            .back = back,
+        };
+        if (nn_rope(r->m->nn, &args, err))
+            return -1;
+    }
+    return 0;
 }
 
 static int mlp(const struct gpt_work *r, const struct span *s, size_t layer, struct cairn_error *err)
@@ -152,9 +187,8 @@ static int block_inside(const struct gpt_work *r, const struct span *s, size_t l
     struct nn_norm first = block_norm(r, s, layer, 0), second = block_norm(r, s, layer, 1);
     struct nn_attention a = attention_of(r, s, layer);
     nn_at(nn, "h.%zu.attn", layer);
-    if (nn_norm(nn, &first, err) ||
-        linear(r, s, layer, GPT_QKV, k->norm[0], (void *)a.qkv, NULL, NULL, err) ||
-        rope(r, &a, (void *)a.qkv, false, err) || nn_attention(nn, &a, err) ||
+    if (nn_norm(nn, &first, err) || linear(r, s, layer, GPT_QKV, k->norm[0], a.q.at, NULL, NULL, err) ||
+        rope(r, s, a.q.at, false, err) || nn_attention(nn, &a, err) ||
         add_through(r, s, layer, GPT_PROJ, DROP_ATTENTION, k->attention, r->x[layer], k->middle, err))
         return -1;
     nn_at(nn, "h.%zu.mlp", layer);
@@ -315,11 +349,20 @@ static int attention_back(const struct gpt_work *r, const struct span *s, size_t
     struct nn *nn = r->m->nn;
     struct nn_norm norm = block_norm(r, s, layer, 0);
     struct nn_attention a = attention_of(r, s, layer);
+    struct nn_heads heads[3];
+    split_qkv(r, s, r->d_qkv, heads);
+    struct nn_attention_back back = {
+        .d_o = { r->d_narrow, a.o.by },
+        .dq = heads[0],
+        .dk = heads[1],
+        .dv = heads[2],
+        .delta = r->delta,
+    };
     const void *d;
     nn_at(nn, "h.%zu.attn", layer);
     if (through_dropout(r, s, layer, DROP_ATTENTION, &d, err) ||
         linear_back(r, s, layer, GPT_PROJ, d, k->attention, NULL, r->d_narrow, false, grads, err) ||
-        nn_attention_back(nn, &a, r->d_narrow, r->d_qkv, r->delta, err) || rope(r, &a, r->d_qkv, true, err) ||
+        nn_attention_back(nn, &a, &back, err) || rope(r, s, r->d_qkv, true, err) ||
         linear_back(r, s, layer, GPT_QKV, r->d_qkv, k->norm[0], NULL, r->d_narrow, false, grads, err))
         return -1;
     return norm_back(r->m, &norm, &r->m->blocks[layer].norm[0], r->d_narrow, r->dx, true, grads, err);

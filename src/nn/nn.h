@@ -13,12 +13,16 @@
 
 struct nn;
 
-/* An op that was just queued, for those who look on: a profiler, a search for the first NaN. */
+/* An op that was just queued, for a watcher: a profiler, or a search for the first NaN. */
+struct nn_output {
+    const void *at; /* NULL: none */
+    size_t n;
+};
+enum { NN_OUTPUTS = 3 };
 struct nn_event {
     const char *op;
     const char *where; /* "h.3.attn" */
-    const void *out;
-    size_t n;
+    struct nn_output out[NN_OUTPUTS];
     enum gpu_storage storage;
     double flops, bytes; /* that the op does and moves at least */
 };
@@ -88,20 +92,47 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err);
 int nn_norm_back(struct nn *nn, const struct nn_norm *n, const void *dy, void *dx, bool add, float *dw,
                  float *db, struct cairn_error *err);
 
-/* What attention.h says, with q, k and v side by side in rows of (heads + 2 kv_heads) * size numbers. */
+/* Heads of tokens: sample 0, token 0, head 0 begins at `at`, and strides, in numbers, lead to the others.  The numbers
+ * of a head are neighbours. */
+struct nn_heads {
+    void *at;
+    struct attention_stride by;
+};
+/* Tokens are `row` numbers apart, the heads of a token follow each other, and so do the samples. */
+struct nn_heads nn_heads_in_rows(void *at, size_t tokens, size_t row, size_t size);
+
+/* o = softmax(q kᵀ / sqrt(size)) v, as attention.h says.  Self attention has as many keys as queries, cross attention
+ * keys of its own; several heads of q may share one of k and v.  With `causal`, query i sees the keys up to past + i. */
 struct nn_attention {
-    const void *qkv;
-    void *o;
-    float *lse;
-    size_t samples, tokens, heads, kv_heads, size;
-    size_t past; /* tokens before these, whose rows lie before them; only with one sample */
+    struct nn_heads q, k, v; /* k and v have kv_heads heads */
+    struct nn_heads o;       /* out */
+    float *lse;              /* out; [sample][head][query] */
+    size_t samples, queries, keys, heads, kv_heads, size;
+    bool causal;
+    size_t past; /* keys before that of the first query */
 };
 int nn_attention(struct nn *nn, const struct nn_attention *a, struct cairn_error *err);
-int nn_attention_back(struct nn *nn, const struct nn_attention *a, const void *d_o, void *dqkv, float *delta,
+
+/* After nn_attention: from the gradient of o to those of q, k and v, each with strides of its own. */
+struct nn_attention_back {
+    struct nn_heads d_o;
+    struct nn_heads dq, dk, dv; /* out */
+    float *delta;               /* scratch of the size of lse */
+};
+int nn_attention_back(struct nn *nn, const struct nn_attention *a, const struct nn_attention_back *b,
                       struct cairn_error *err);
-/* Turns q and k in place by their positions; tables of rope.h begin at the first of `tokens` positions. */
-int nn_rope(struct nn *nn, const struct nn_attention *a, void *qkv, const float *cos_, const float *sin_,
-            bool back, struct cairn_error *err);
+
+/* Rotates heads in place by the positions of their tokens.  Tables of rope.h begin at the first token's position; all
+ * samples have the same.  The heads of a token follow each other, and so do the samples. */
+struct nn_rope {
+    struct nn_heads x;
+    size_t samples, tokens, heads, size;
+    const float *cos_, *sin_;
+    bool
+        pairs; /* numbers 2i and 2i + 1 make a pair, as in GPT-J and Wan; else i and i + size / 2, as in Llama */
+    bool back; /* the gradient: the inverse rotation */
+};
+int nn_rope(struct nn *nn, const struct nn_rope *r, struct cairn_error *err);
 
 /* y = gelu(x), and dx = dy gelu'(x); in place where dx is dy. */
 int nn_gelu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);

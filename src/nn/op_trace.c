@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the first number that is none ---- */
+/* ---- the first NaN or infinity ---- */
 
 static int reserve(struct nan_finder *f, struct gpu *g, size_t bytes, struct cairn_error *err)
 {
@@ -21,22 +21,22 @@ static int reserve(struct nan_finder *f, struct gpu *g, size_t bytes, struct cai
     return 0;
 }
 
-static int count(struct nan_finder *f, struct nn *nn, const struct nn_event *e, struct k_stats *out,
-                 struct cairn_error *err)
+static int count(struct nan_finder *f, struct nn *nn, enum gpu_storage storage, const struct nn_output *x,
+                 struct k_stats *out, struct cairn_error *err)
 {
-    size_t parts = K_GROUPS(e->n);
+    size_t parts = K_GROUPS(x->n);
     const struct gpu_kernel *k, *fold;
     if (reserve(f, nn->g, (parts + 1) * sizeof(struct k_stats), err))
         return -1;
-    struct k_stats *room = f->parts;
-    struct stats_args args = { .parts = room + 1, .x = e->out, .n = (k_i64)e->n };
-    struct stats_fold_args end = { .y = room, .parts = room + 1, .n = (k_i64)parts };
+    struct k_stats *sum = f->parts;
+    struct stats_args args = { .parts = sum + 1, .x = x->at, .n = (k_i64)x->n };
+    struct stats_fold_args end = { .y = sum, .parts = sum + 1, .n = (k_i64)parts };
     struct gpu_grid grid = { .x = (unsigned)parts }, one = { .x = 1 };
-    return gpu_kernel(nn->g, "stats", e->storage, &k, err) ||
+    return gpu_kernel(nn->g, "stats", storage, &k, err) ||
                    gpu_kernel(nn->g, "stats_fold", GPU_F32, &fold, err) ||
                    gpu_launch(nn->g, nn->stream, k, grid, &args, sizeof(args), err) ||
                    gpu_launch(nn->g, nn->stream, fold, one, &end, sizeof(end), err) ||
-                   gpu_download(nn->g, nn->stream, out, room, sizeof(*out), err) ||
+                   gpu_download(nn->g, nn->stream, out, sum, sizeof(*out), err) ||
                    gpu_wait(nn->g, nn->stream, err)
                ? -1
                : 0;
@@ -45,19 +45,22 @@ static int count(struct nan_finder *f, struct nn *nn, const struct nn_event *e, 
 static int find(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err)
 {
     struct nan_finder *f = (struct nan_finder *)w;
-    struct k_stats s;
-    if (f->found || !e->out || !e->n)
-        return 0;
-    if (count(f, nn, e, &s, err))
-        return -1;
-    if (!s.nan && !s.infinite)
-        return 0;
-    f->found = true;
-    f->nan = s.nan;
-    f->infinite = s.infinite;
-    f->n = e->n;
-    snprintf(f->where, sizeof(f->where), "%s", e->where);
-    snprintf(f->op, sizeof(f->op), "%s", e->op);
+    for (int i = 0; i < NN_OUTPUTS && !f->found; i++) {
+        const struct nn_output *x = &e->out[i];
+        struct k_stats s;
+        if (!x->at || !x->n)
+            continue;
+        if (count(f, nn, e->storage, x, &s, err))
+            return -1;
+        if (!s.nan && !s.infinite)
+            continue;
+        f->found = true;
+        f->nan = s.nan;
+        f->infinite = s.infinite;
+        f->n = x->n;
+        snprintf(f->where, sizeof(f->where), "%s", e->where);
+        snprintf(f->op, sizeof(f->op), "%s", e->op);
+    }
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two who look on while a model computes: one finds the first op that made a number that is none, one measures how long
- * each op takes.  Both wait after each op. */
+ * Two watchers of a model's ops: one finds the first op whose output has a NaN or an infinity, one measures how long each
+ * op takes.  Both wait for the device after each op. */
 #ifndef CAIRN_NN_OP_TRACE_H
 #define CAIRN_NN_OP_TRACE_H
 
@@ -11,7 +11,7 @@ struct nan_finder {
     struct nn_watcher watcher;
     bool found;
     char where[64], op[32];
-    long long nan, infinite; /* of the numbers that it left */
+    long long nan, infinite; /* how many of the n numbers of its output */
     size_t n;
     void *parts; /* on the device */
     size_t parts_bytes;
@@ -34,8 +34,8 @@ struct op_profile {
     bool any;
 };
 void op_profile_start(struct op_profile *p, FILE *trace);
-/* What comes now is not an op's time. */
+/* The time until now belongs to no op. */
 void op_profile_skip(struct op_profile *p);
-void op_profile_end(struct op_profile *p); /* the trace is whole then; rows by time, most first */
+void op_profile_end(struct op_profile *p); /* ends the trace; sorts rows by time, most first */
 
 #endif
