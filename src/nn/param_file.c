@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "nn/param_load.h"
 #include "nn/param_layout.h"
+#include <assert.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,8 +11,18 @@
 
 enum { NAMES_SAID = 10 }; /* in a message */
 
+static bool shape_fits(const struct param_tensor *t)
+{
+    struct param_layout s = param_layout_of(t);
+    uint64_t n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= t->shape[i];
+    return !t->rank || (t->rank <= PARAM_DIMS && !t->turned && n == (uint64_t)s.rows * s.columns);
+}
+
 void param_tensors_add(struct param_tensors *t, const struct param_tensor *tensor, const char *fmt, ...)
 {
+    assert(shape_fits(tensor));
     struct param_tensor *new = ARENA_PUSH(&t->arena, t->list, t->n);
     va_list ap;
     *new = *tensor;
@@ -110,7 +121,7 @@ static struct st_tensor *header_of(const struct param_tensors *t, enum dtype dty
 {
     struct st_tensor *list = ARENA_NEW(a, struct st_tensor, t->n);
     for (size_t i = 0; i < t->n; i++) {
-        uint64_t *shape = ARENA_NEW(a, uint64_t, 2);
+        uint64_t *shape = ARENA_NEW(a, uint64_t, PARAM_DIMS);
         struct param_layout s = param_layout_of(&t->list[i]);
         list[i] = (struct st_tensor){
             .name = t->list[i].name,
@@ -165,7 +176,7 @@ static void shape_text(struct str *out, const uint64_t *shape, int rank)
 static int check_tensor(const struct tensor_source *s, const struct param_tensor *t,
                         const struct st_tensor *found, struct cairn_error *err)
 {
-    uint64_t shape[2];
+    uint64_t shape[PARAM_DIMS];
     int rank = param_layout_shape(t, shape);
     if (!can_read(found->dtype))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights are read from f32, f16, bf16 and f64",

@@ -2,7 +2,10 @@
  * Parameters in files of tensors: a list says which tensor holds which rows of which parameter, and two functions move
  * the numbers, one parameter at a time and in pieces on all cores.
  *
- * Numbers that are not finite are refused in both directions, by name: such a model is of no use to anybody. */
+ * A parameter is a matrix or a vector; its tensor in a file may have more dimensions, which the list then names, as
+ * [5120, 16, 1, 2, 2] for the 5120 × 64 matrix of a convolution.  A file must have exactly that shape, and gets it.
+ *
+ * NaN and infinity are refused in both directions, with the name of the tensor: such a model is of no use. */
 #ifndef CAIRN_NN_PARAM_FILE_H
 #define CAIRN_NN_PARAM_FILE_H
 
@@ -10,11 +13,14 @@
 #include "nn/weights.h"
 #include "tensor/source.h"
 
+enum { PARAM_DIMS = 8 };
 struct param_tensor {
     const char *name;
     const struct param *param;
     size_t first, rows; /* of a matrix; of a vector, its numbers */
     bool turned;        /* columns × rows in the file */
+    int rank;           /* dimensions in the file; 0: a matrix has two, a vector one */
+    uint64_t shape[PARAM_DIMS];
 };
 /* Tensors of one parameter follow each other.  {0} is an empty list. */
 struct param_tensors {
@@ -22,6 +28,7 @@ struct param_tensors {
     struct param_tensor *list;
     size_t n;
 };
+/* A shape must have as many numbers as the rows, and is not for one that is transposed. */
 void param_tensors_add(struct param_tensors *t, const struct param_tensor *tensor, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 /* All of a parameter. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/param_layout.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     PIECE = 1 << 18, /* numbers, or one row of the file if that is longer */
@@ -15,8 +16,12 @@ struct param_layout param_layout_of(const struct param_tensor *t)
     return t->turned ? (struct param_layout){ columns, t->rows } : (struct param_layout){ t->rows, columns };
 }
 
-int param_layout_shape(const struct param_tensor *t, uint64_t shape[2])
+int param_layout_shape(const struct param_tensor *t, uint64_t shape[PARAM_DIMS])
 {
+    if (t->rank) {
+        memcpy(shape, t->shape, sizeof(t->shape));
+        return t->rank;
+    }
     struct param_layout s = param_layout_of(t);
     if (t->param->kind == PARAM_VECTOR) {
         shape[0] = s.columns;

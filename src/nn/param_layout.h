@@ -9,7 +9,8 @@ struct param_layout {
     size_t rows, columns;
 };
 struct param_layout param_layout_of(const struct param_tensor *t);
-int param_layout_shape(const struct param_tensor *t, uint64_t shape[2]); /* the rank */
+/* The shape in a file; returns the rank. */
+int param_layout_shape(const struct param_tensor *t, uint64_t shape[PARAM_DIMS]);
 /* Where a tensor's first number is among those of its parameter. */
 size_t param_layout_start(const struct param_tensor *t);
 size_t param_layout_piece_rows(struct param_layout s);
