@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "cli/print.h"
 #include "config.h"
-#include "gpu/compile.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -109,7 +108,7 @@ static void print_reasons(const struct selftest *t)
             break;
         same = 0;
         last = r->why;
-        printf("  %s%s %s%s: ", print_color(COLOR_RED), r->kernel, compile_storage_name(r->storage),
+        printf("  %s%s %s%s: ", print_color(COLOR_RED), r->kernel, gpu_storage_name(r->storage),
                print_color(COLOR_PLAIN));
         print_padded(stdout, r->why, 0);
         putchar('\n');
@@ -164,7 +163,7 @@ static void add_result(struct json *array, const char *device, const struct chec
     struct json *k = json_add_object(array, NULL);
     json_add_text(k, "device", device);
     json_add_text(k, "name", r->kernel);
-    json_add_text(k, "storage", compile_storage_name(r->storage));
+    json_add_text(k, "storage", gpu_storage_name(r->storage));
     json_add_bool(k, "ok", r->ok);
     json_add_real(k, "worst_error", r->relative);
     json_add_real(k, "tolerance", r->tolerance);

@@ -2,7 +2,6 @@
 #include "gpu/bench.h"
 
 #include "gpu/bench_rows.h"
-#include "gpu/compile.h"
 #include "gpu/kernels/random.h"
 #include <math.h>
 #include <stdio.h>
@@ -119,7 +118,7 @@ static int time_row(struct bench *b, const struct bench_row *r, enum gpu_storage
     if (fill_inputs(b, r, err) || best_round(b, r, seconds, &a, &best, err))
         return -1;
     *out = (struct bench_result){ .group = r->group, .name = r->name, .way = a.way, .ms = best };
-    out->format = r->has_formats ? compile_storage_name(s) : NULL;
+    out->format = r->has_formats ? gpu_storage_name(s) : NULL;
     out->is_flops = a.flops > 0;
     out->rate = a.flops > 0 ? a.flops / best / 1e9 : a.bytes / best / 1e6;
     memcpy(out->sizes, a.sizes, sizeof(out->sizes));
@@ -238,7 +237,7 @@ static void set_ceilings(struct run *run)
         enum bench_ceiling kind = run->rows[i]->ceiling;
         r->ceiling = kind == BY_COPY ? run->copy : 0;
         for (int s = 0; s < GPU_STORAGES && kind == BY_MATRIX; s++)
-            if (r->format == compile_storage_name((enum gpu_storage)s))
+            if (r->format == gpu_storage_name((enum gpu_storage)s))
                 r->ceiling = run->matrix[s];
         for (size_t k = 0; k < run->n && kind == BY_TRANSFER; k++)
             if (run->rows[k]->ceiling == kind)
@@ -264,8 +263,8 @@ static int run_rows(struct run *run, struct cairn_error *err)
                 return 0;
             if (run->o->watch)
                 run->o->watch(bench_rows[i].name,
-                              bench_rows[i].has_formats ? compile_storage_name((enum gpu_storage)s) : "",
-                              done++, all);
+                              bench_rows[i].has_formats ? gpu_storage_name((enum gpu_storage)s) : "", done++,
+                              all);
             if (run_row(run, &bench_rows[i], (enum gpu_storage)s, err))
                 return -1;
         }

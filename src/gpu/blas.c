@@ -111,7 +111,7 @@ static void shape_text(const struct blas *b, char *out, size_t size, const struc
     const struct gemm_args *a = c->args;
     size_t aligned = b->g->info.api == GPU_API_HOST ? 0 : blas_alignment(c); /* the CPU does not mind */
     snprintf(out, size, "%s%s%c%c-%lldx%lldx%lld-b%zu-s%lld,%lld,%lld-u%zu%s%s%s%s%s",
-             compile_storage_name(c->storage), a->c_f32 ? "f" : "", a->a_transposed ? 't' : 'n',
+             gpu_storage_name(c->storage), a->c_f32 ? "f" : "", a->a_transposed ? 't' : 'n',
              a->b_transposed ? 't' : 'n', (long long)a->m, (long long)a->n, (long long)a->k, c->batches,
              (long long)a->a_stride, (long long)a->b_stride, (long long)a->c_stride, aligned,
              a->gelu ? "-gelu" : "", a->before ? "-before" : "", a->bias ? "-bias" : "",

@@ -2,7 +2,6 @@
 #include "gpu/check.h"
 
 #include "base/str.h"
-#include "gpu/compile.h"
 #include "gpu/f16_ref.h"
 #include "gpu/kernel_rows.h"
 #include <math.h>

@@ -22,12 +22,6 @@
 
 enum { LIMIT_S = 120, KEPT_LOG = 4096 };
 
-const char *compile_storage_name(enum gpu_storage s)
-{
-    static const char *const names[] = { "f32", "bf16", "f16" };
-    return names[s];
-}
-
 /* FNV-1a over 128 bits. */
 static void hash_add(unsigned __int128 *h, const void *bytes, size_t n)
 {
@@ -76,7 +70,7 @@ static void entry_name(const struct compile_job *job, const char *source, struct
     hash_add(&h, &job->version, sizeof(job->version));
     hash_add(&h, source, strlen(source));
     hash_text(hash, h);
-    str_addf(out, "%s-%s-%.20s-%s.co", job->text->file, compile_storage_name(job->storage), job->arch, hash);
+    str_addf(out, "%s-%s-%.20s-%s.co", job->text->file, gpu_storage_name(job->storage), job->arch, hash);
 }
 
 static int entry_read(const struct own_dir *d, const char *name, void **code, size_t *size)

@@ -29,7 +29,6 @@ void compile_text_hash(const struct kernel_text *t, char out[33]);
  * same child.  The answer, good or bad, is kept for the chip and the driver's version, until the library or its
  * folder of kernels changes. */
 int compile_probe(const struct gpu_info *info, const char *library, struct cairn_error *err);
-const char *compile_storage_name(enum gpu_storage s); /* "bf16" */
 /* Whether the compiler of the ROCm that is chosen (libraries.h) opens, tried in the same way; one that cannot be tried
  * counts as good. */
 int compile_opens(struct cairn_error *err);

@@ -100,7 +100,6 @@ static int narrow(struct gpu *g, enum gpu_storage s, void *y, const float *x, si
 enum place { ON_DEVICE, ON_CPU_PLAIN, ON_CPU };
 static const char *const place_names[] = { "on the device", "on the CPU, one by one",
                                            "on the CPU, all cores" };
-static const char *const format_names[] = { "f32", "bf16", "f16" };
 
 /* From a value to another format.  On the CPU: after a trip to the device and back. */
 static const struct row {
@@ -188,7 +187,7 @@ static int convert_on_cpu(struct bench *b, const struct row *r, struct cairn_err
 static int run_row(struct bench *b, const struct row *r, struct conversion *out, struct cairn_error *err)
 {
     *out = (struct conversion){
-        format_names[r->from], format_names[r->to], place_names[r->place], values_of(r), { 0 }
+        gpu_storage_name(r->from), gpu_storage_name(r->to), place_names[r->place], values_of(r), { 0 }
     };
     for (int p = 0; p < CONVERSION_PATHS; p++) {
         b->path = (enum conversion_path)p;

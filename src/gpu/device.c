@@ -359,7 +359,7 @@ int device_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err)
     char name[96];
     if (load_module(g, k, &m, err))
         return -1;
-    snprintf(name, sizeof(name), "%s_%s", k->row->name, compile_storage_name(k->storage));
+    snprintf(name, sizeof(name), "%s_%s", k->row->name, gpu_storage_name(k->storage));
     return check(g, CALL(g, name, module_function, &k->handle, m->handle, name), name, err);
 }
 
@@ -369,7 +369,7 @@ int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *
     (void)args_size; /* one argument: the struct itself */
     void *arguments[] = { (void *)args };
     char *what = last_words(g);
-    snprintf(what, LAST_ROOM, "launch %s_%s", k->row->name, compile_storage_name(k->storage));
+    snprintf(what, LAST_ROOM, "launch %s_%s", k->row->name, gpu_storage_name(k->storage));
     int code = CALL(g, what, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0,
                     device_queue(g, s), arguments, NULL);
     return check(g, code, what, err);

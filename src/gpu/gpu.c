@@ -424,6 +424,14 @@ static int launch_checked(struct gpu *g, struct gpu_stream *s, const struct gpu_
     return check_fault(g, s, k, copy_of_args, args_size, err);
 }
 
+const char *gpu_storage_name(enum gpu_storage s)
+{
+    static const char *const names[GPU_STORAGES] = {
+        [GPU_F32] = "f32", [GPU_BF16] = "bf16", [GPU_F16] = "f16"
+    };
+    return names[s];
+}
+
 const char *gpu_last(const struct gpu *g)
 {
     return g->last && g->last[0] ? g->last : NULL;

@@ -116,6 +116,7 @@ int gpu_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct c
 /* Kernels, by their name in the table and the format of their tensors.  The first call for a file of kernels
  * compiles it or takes it from the cache; the handle lives as long as the device. */
 enum gpu_storage { GPU_F32, GPU_BF16, GPU_F16, GPU_STORAGES };
+const char *gpu_storage_name(enum gpu_storage s); /* "bf16" */
 int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const struct gpu_kernel **out,
                struct cairn_error *err);
 struct gpu_grid {

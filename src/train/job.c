@@ -561,7 +561,6 @@ static const char *count_text(struct job *j, uint64_t n)
 
 void job_summary(struct job *j)
 {
-    static const char *const formats[] = { "f32", "bf16", "f16" };
     const struct gpu_info *g = gpu_info(j->o->g);
     const struct gpt_shape *s = &j->m->shape;
     struct data_info d;
@@ -583,7 +582,7 @@ void job_summary(struct job *j)
     job_say(j, "data      %s tokens to learn from, %s to check with; %lld x %lld x %lld a step",
             count_text(j, d.tokens), count_text(j, d.val_tokens), (long long)j->state.micro,
             (long long)job_micros(j), (long long)j->c->train.seq);
-    job_say(j, "numbers   %s: %s", formats[j->nn.storage], j->why_storage);
+    job_say(j, "numbers   %s: %s", gpu_storage_name(j->nn.storage), j->why_storage);
     job_say_plan(j);
     const struct optim_method *m = optim_methods[j->c->train.optimizer];
     if (j->c->train.lr < m->low_lr)

@@ -5,7 +5,6 @@
 
 static void report_plan(const struct job *j, struct train_plan *out)
 {
-    static const char *const formats[] = { "f32", "bf16", "f16" };
     for (int i = 0; i < JOB_PARTS; i++)
         if (j->plan.device[i] || j->plan.host[i]) {
             out->parts[out->n_parts].name = job_part_names[i];
@@ -22,7 +21,7 @@ static void report_plan(const struct job *j, struct train_plan *out)
     out->recompute = j->state.recompute;
     out->optim_on_host = j->state.optim_on_host;
     out->blocks_on_host = j->state.blocks_on_host;
-    out->storage = formats[j->nn.storage];
+    out->storage = gpu_storage_name(j->nn.storage);
     out->n_given_way = j->n_given_way;
     memcpy(out->given_way, j->given_way, sizeof(out->given_way));
 }

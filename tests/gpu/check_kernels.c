@@ -2,7 +2,6 @@
  * Every kernel on the CPU against its definition, in the way that this program was linked with: as fibers, or in the
  * order that its argument names. */
 #include "gpu/check.h"
-#include "gpu/compile.h"
 #include "gpu/kernel_rows.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@ static int check_once(struct gpu *g, const char *title, size_t *count)
             if (!r.ok)
                 printf("# %s\n", r.why);
             printf("%sok %zu - %s %s%s\n", r.ok ? "" : "not ", ++*count, r.kernel,
-                   compile_storage_name(r.storage), title);
+                   gpu_storage_name(r.storage), title);
             fflush(stdout);
             bad |= !r.ok;
         }
