@@ -5,7 +5,9 @@
 #include "gpu/backend.h"
 
 enum way { CPU, FMA, MMA_64, MMA_128 };
-static const k_i64 rows_of[] = { 0, ATTENTION_ROWS, ATTENTION_MMA_ROWS, ATTENTION_MMA_ROWS };
+static const k_i64 rows_of[] = {
+    [FMA] = ATTENTION_ROWS, [MMA_64] = ATTENTION_MMA_ROWS, [MMA_128] = ATTENTION_MMA_ROWS
+};
 
 /* The CPU has all kernels too: to test them, and to look into what they do. */
 static enum way choose(const struct gpu *g, enum gpu_storage storage, k_i64 size, float scale)
@@ -39,7 +41,9 @@ static int launch(const struct work *w, const char *name, k_i64 rows, k_i64 tile
 int attention_forward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                       const struct attention_args *a, struct cairn_error *err)
 {
-    static const char *const names[] = { NULL, "attention", "attention_mma_64", "attention_mma_128" };
+    static const char *const names[] = {
+        [FMA] = "attention", [MMA_64] = "attention_mma_64", [MMA_128] = "attention_mma_128"
+    };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
     enum way way = choose(g, storage, a->size, a->scale);
     if (way == CPU)
@@ -50,9 +54,12 @@ int attention_forward(struct gpu *g, struct gpu_stream *s, enum gpu_storage stor
 int attention_backward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                        const struct attention_backward_args *a, struct cairn_error *err)
 {
-    static const char *const dq[] = { NULL, "attention_dq", "attention_dq_mma_64", "attention_dq_mma_128" };
-    static const char *const dkv[] = { NULL, "attention_dkv", "attention_dkv_mma_64",
-                                       "attention_dkv_mma_128" };
+    static const char *const dq[] = {
+        [FMA] = "attention_dq", [MMA_64] = "attention_dq_mma_64", [MMA_128] = "attention_dq_mma_128"
+    };
+    static const char *const dkv[] = {
+        [FMA] = "attention_dkv", [MMA_64] = "attention_dkv_mma_64", [MMA_128] = "attention_dkv_mma_128"
+    };
     struct work w = { g, s, storage, samples, a, sizeof(*a) };
     enum way way = choose(g, storage, a->size, a->scale);
     if (launch(&w, "attention_delta", a->queries, ATTENTION_ROWS, a->heads, err))

@@ -173,7 +173,7 @@ static int layout(const struct lt *lt, void **out, int type, k_i64 rows, k_i64 c
     return code;
 }
 
-static const int types[] = { TYPE_F32, TYPE_BF16, TYPE_F16 };
+static const int types[GPU_STORAGES] = { [GPU_F32] = TYPE_F32, [GPU_BF16] = TYPE_BF16, [GPU_F16] = TYPE_F16 };
 
 static int describe(const struct lt *lt, struct plan *p, const struct blas_call *call)
 {

@@ -75,7 +75,9 @@ static int run(struct gpu *g, void *state, const struct blas_call *call, bool *f
                struct cairn_error *err)
 {
     (void)finished;
-    static const int types[] = { TYPE_F32, TYPE_BF16, TYPE_F16 };
+    static const int types[GPU_STORAGES] = {
+        [GPU_F32] = TYPE_F32, [GPU_BF16] = TYPE_BF16, [GPU_F16] = TYPE_F16
+    };
     struct rocblas *r = state;
     const struct gemm_args *a = call->args;
     int type = types[call->storage], c_type = a->c_f32 ? TYPE_F32 : type;

@@ -288,7 +288,10 @@ void check_equal_bytes(struct check *c, const void *device, const void *want, si
 
 void check_compare(struct check *c, struct check_tensor *got, const double *want, double slack)
 {
-    static const double spacing[] = { 0x1p-24, 0x1p-8, 0x1p-11 }; /* half of it, at 1 */
+    /* Half of it, at 1. */
+    static const double spacing[GPU_STORAGES] = {
+        [GPU_F32] = 0x1p-24, [GPU_BF16] = 0x1p-8, [GPU_F16] = 0x1p-11
+    };
     check_fetch(c, got);
     double largest = 0;
     for (size_t i = 0; i < got->n; i++)

@@ -98,8 +98,11 @@ static int narrow(struct gpu *g, enum gpu_storage s, void *y, const float *x, si
 /* ---- the rows ---- */
 
 enum place { ON_DEVICE, ON_CPU_PLAIN, ON_CPU };
-static const char *const place_names[] = { "on the device", "on the CPU, one by one",
-                                           "on the CPU, all cores" };
+static const char *const place_names[] = {
+    [ON_DEVICE] = "on the device",
+    [ON_CPU_PLAIN] = "on the CPU, one by one",
+    [ON_CPU] = "on the CPU, all cores",
+};
 
 /* From a value to another format.  On the CPU: after a trip to the device and back. */
 static const struct row {

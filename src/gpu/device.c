@@ -313,7 +313,9 @@ static char *last_words(struct gpu *g)
 int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
                 struct cairn_error *err)
 {
-    static const char *const words[] = { "to the device", "from the device", "on the device" };
+    static const char *const words[] = {
+        [GPU_UP] = "to the device", [GPU_DOWN] = "from the device", [GPU_WITHIN] = "on the device"
+    };
     void *q = device_queue(g, s), *from = (void *)src;
     char *what = last_words(g);
     snprintf(what, LAST_ROOM, "copy %zu bytes %s", n, words[direction]);

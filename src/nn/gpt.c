@@ -49,10 +49,18 @@ int gpt_shape_check(const struct gpt_shape *s, struct cairn_error *err)
 
 void gpt_parts(const struct gpt_shape *s, enum gpt_matrix m, struct gpt_part out[GPT_PARTS])
 {
-    static const char *const gpt2[GPT_MATRICES] = { "attn.c_attn", "attn.c_proj", "mlp.c_fc", NULL,
-                                                    "mlp.c_proj" };
-    static const char *const llama[GPT_MATRICES] = { NULL, "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj",
-                                                     "mlp.down_proj" };
+    static const char *const gpt2[GPT_MATRICES] = {
+        [GPT_QKV] = "attn.c_attn",
+        [GPT_PROJ] = "attn.c_proj",
+        [GPT_FC] = "mlp.c_fc",
+        [GPT_DOWN] = "mlp.c_proj",
+    };
+    static const char *const llama[GPT_MATRICES] = {
+        [GPT_PROJ] = "self_attn.o_proj",
+        [GPT_FC] = "mlp.gate_proj",
+        [GPT_UP] = "mlp.up_proj",
+        [GPT_DOWN] = "mlp.down_proj",
+    };
     size_t rows = m == GPT_QKV ? gpt_qkv_rows(s) : m == GPT_FC || m == GPT_UP ? s->ffn : s->width;
     size_t q = s->width, kv = s->kv_heads * gpt_head_size(s);
     for (int i = 0; i < GPT_PARTS; i++)

@@ -40,6 +40,8 @@ const char *metric_key(enum metric m)
     return keys[m];
 }
 
+_Static_assert(METRIC_COUNT <= 8 * sizeof(((struct step_record *)0)->has), "a bit for each metric");
+
 void step_record_set(struct step_record *m, enum metric which, double value)
 {
     m->has |= 1u << which;

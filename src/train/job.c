@@ -307,11 +307,24 @@ void job_set_start(struct job *j)
     };
 }
 
+static enum gpt_quantize quantize_of(const struct config_model *m)
+{
+    switch (m->quantize) {
+    case CONFIG_QUANTIZE_INT8:
+        return GPT_QUANTIZE_INT8;
+    case CONFIG_QUANTIZE_FP8:
+        return GPT_QUANTIZE_FP8;
+    case CONFIG_QUANTIZE_NONE:
+        break;
+    }
+    return GPT_QUANTIZE_NONE;
+}
+
 int job_new_network(struct job *j, struct cairn_error *err)
 {
     struct gpt_shape shape = shape_of(&j->c->model);
     const struct config_lora *l = &j->c->lora;
-    struct gpt_options options = { .quantize = (enum gpt_quantize)j->c->model.quantize };
+    struct gpt_options options = { .quantize = quantize_of(&j->c->model) };
     if (l->rank) {
         j->lora = (struct lora_options){
             .rank = (size_t)l->rank,

@@ -478,6 +478,21 @@ static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
     return sum;
 }
 
+static const enum metric pool_metrics[] = {
+    [POOL_RELEASED] = METRIC_MEM_RELEASED,
+    [POOL_COMPACTED] = METRIC_MEM_COMPACTED,
+    [POOL_EVICTED] = METRIC_MEM_EVICTED,
+    [POOL_REFUSED] = METRIC_MEM_REFUSED,
+};
+_Static_assert(ARRAY_LEN(pool_metrics) == POOL_RUNGS, "each rung of the pool has a metric");
+
+static const enum metric transfer_metrics[] = {
+    [TRANSFER_SMALL_RING] = METRIC_COPY_SMALL_RING, [TRANSFER_PAGEABLE] = METRIC_COPY_PAGEABLE,
+    [TRANSFER_STEPS] = METRIC_COPY_STEPS,           [TRANSFER_PIECES] = METRIC_COPY_PIECES,
+    [TRANSFER_REFUSED] = METRIC_COPY_REFUSED,
+};
+_Static_assert(ARRAY_LEN(transfer_metrics) == TRANSFER_RUNGS, "each rung of copies has a metric");
+
 static void measure_pool(const struct job *j, struct step_record *m)
 {
     struct pool_stats st;
@@ -492,7 +507,7 @@ static void measure_pool(const struct job *j, struct step_record *m)
     step_record_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
     for (int i = 0; i < POOL_RUNGS; i++)
         if (st.rungs[i])
-            step_record_set(m, METRIC_MEM_RELEASED + i, (double)st.rungs[i]);
+            step_record_set(m, pool_metrics[i], (double)st.rungs[i]);
 }
 
 void job_measure_memory(const struct job *j, struct step_record *m)
@@ -502,7 +517,7 @@ void job_measure_memory(const struct job *j, struct step_record *m)
     transfer_stats_get(gpu_transfer(j->o->g), &st);
     for (int i = 0; i < TRANSFER_RUNGS; i++)
         if (st.rungs[i])
-            step_record_set(m, METRIC_COPY_SMALL_RING + i, (double)st.rungs[i]);
+            step_record_set(m, transfer_metrics[i], (double)st.rungs[i]);
 }
 
 static void add_part(struct str *list, const char *name, double a, const char *more)

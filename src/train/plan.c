@@ -3,6 +3,10 @@
 #include "train/job.h"
 #include <string.h>
 
+_Static_assert(ARRAY_LEN(((struct train_plan *)0)->parts) >= JOB_PARTS, "a plan has room for each part");
+_Static_assert(sizeof(((struct train_plan *)0)->given_way) == sizeof(((struct job *)0)->given_way),
+               "a plan tells all that a job gave way");
+
 static void report_plan(const struct job *j, struct train_plan *out)
 {
     for (int i = 0; i < JOB_PARTS; i++)
