@@ -3,7 +3,6 @@
 
 #include "chip/gfx_table.h"
 #include "cli/print.h"
-#include "host/chip.h"
 #include "rules/reviewed.h"
 #include <stdio.h>
 
@@ -15,7 +14,7 @@ static const char *or_dash(const char *s)
 /* MI300 exists in both kinds; every other chip has one. */
 static const char *kind_of(const struct gfx_chip *c)
 {
-    const char *kind = gpu_kind_name(chip_kind(c->gfx, (struct num){ 0 }));
+    const char *kind = gpu_kind_name(c->kind);
     return kind ? kind : "both";
 }
 

@@ -6,6 +6,7 @@
  * So nothing is copied, and their bias, one for each row, is ours, one for each column. */
 #include "gpu/blas_lt.h"
 
+#include "chip/gfx_table.h"
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
 #include "gpu/kernels/elementwise.h"
@@ -152,11 +153,12 @@ static bool fits(const struct gpu *g, const struct blas_call *c)
     return c->args->k > 0;
 }
 
-/* On gfx1151 the layout of weight gradients runs at a third of rocBLAS's speed
+/* On some chips the layout of weight gradients runs at a third of rocBLAS's speed
  * (https://github.com/ROCm/TheRock/issues/5314). */
 static bool fits_hip(const struct gpu *g, const struct blas_call *c)
 {
-    bool slow = !strncmp(g->info.arch, "gfx1151", 7) && c->args->a_transposed && !c->args->b_transposed;
+    bool slow =
+        g->info.chip && g->info.chip->slow_lt_gradients && c->args->a_transposed && !c->args->b_transposed;
     return fits(g, c) && !slow;
 }
 

@@ -4,6 +4,7 @@
 #include "os/fault.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "chip/gfx_table.h"
 #include "gpu/backend.h"
 #include "gpu/pool.h"
 #include "gpu/transfer.h"
@@ -137,9 +138,11 @@ const struct gpu_info *gpu_info(const struct gpu *g)
 
 bool gpu_has_mma(const struct gpu *g)
 {
-    static const char *const chips[] = { "gfx11", "gfx12", "sm_8", "sm_9", "sm_1" };
-    for (size_t i = 0; i < ARRAY_LEN(chips); i++)
-        if (!strncmp(g->info.arch, chips[i], strlen(chips[i])))
+    static const char *const cuda[] = { "sm_8", "sm_9", "sm_1" };
+    if (g->info.chip)
+        return str_eq(g->info.chip->matrix_core, "WMMA");
+    for (size_t i = 0; i < ARRAY_LEN(cuda); i++)
+        if (str_starts(g->info.arch, cuda[i]))
             return true;
     return g->info.api == GPU_API_HOST;
 }

@@ -28,20 +28,23 @@ struct k_fault;
 
 enum gpu_api { GPU_API_HOST, GPU_API_HIP, GPU_API_CUDA };
 
+struct gfx_chip;
+
 struct gpu_info {
     enum gpu_api api;
-    int index;             /* among the devices of its api */
-    char name[16];         /* "cpu", "hip:0", "cuda:1": what gpu_open takes */
-    char title[128];       /* "AMD Radeon 8060S" */
-    char arch[64];         /* "gfx1151", "gfx90a:sramecc+:xnack-", "sm_90", "avx512" */
-    char pci[16];          /* "0000:c5:00.0"; empty for the CPU */
-    uint64_t total_bytes;  /* as the runtime tells; host/ knows better on shared memory */
-    int units;             /* compute units, multiprocessors, threads */
-    int wave;              /* work-items in lock step */
-    size_t shared_bytes;   /* for one group */
-    bool unified;          /* the CPU's memory is the device's */
-    int driver, runtime;   /* versions as the libraries number them; 0: not known */
-    char library[256];     /* the file that was opened */
+    int index;                   /* among the devices of its api */
+    char name[16];               /* "cpu", "hip:0", "cuda:1": what gpu_open takes */
+    char title[128];             /* "AMD Radeon 8060S" */
+    char arch[64];               /* "gfx1151", "gfx90a:sramecc+:xnack-", "sm_90", "avx512" */
+    const struct gfx_chip *chip; /* its row of chip/gfx_table.h; NULL: no AMD GPU, or not in the table */
+    char pci[16];                /* "0000:c5:00.0"; empty for the CPU */
+    uint64_t total_bytes;        /* as the runtime tells; host/ knows better on shared memory */
+    int units;                   /* compute units, multiprocessors, threads */
+    int wave;                    /* work-items in lock step */
+    size_t shared_bytes;         /* for one group */
+    bool unified;                /* the CPU's memory is the device's */
+    int driver, runtime;         /* versions as the libraries number them; 0: not known */
+    char library[256];           /* the file that was opened */
     char source[128];      /* what it belongs to: "ROCm 6.4, of PyTorch 2.9.1+rocm6.4"; empty: not known */
     char passed_over[512]; /* what would have been used and did not open, and why; empty: nothing */
 };

@@ -4,6 +4,7 @@
  * Of the structs only one text is read, gcnArchName, whose place is known in both layouts; of the constants only
  * those that never changed since HIP 5.0. */
 #include "base/str.h"
+#include "chip/gfx_table.h"
 #include "gpu/compile.h"
 #include "gpu/device_api.h"
 #include "gpu/libraries.h"
@@ -78,6 +79,7 @@ static int describe(struct gpu_info *info, struct cairn_error *err)
     if (!arch || strncmp(arch, "gfx", 3))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: the runtime does not name the chip", info->name);
     snprintf(info->arch, sizeof(info->arch), "%s", arch);
+    info->chip = gfx_find_arch(info->arch);
     hip.api.driver_version(&info->driver);
     hip.runtime_version(&info->runtime);
     int units;

@@ -1,54 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/codeobj.h"
 
+#include "chip/gfx_table.h"
+#include "chip/gfxname.h"
 #include "host/bundle.h"
 #include "host/elffile.h"
-#include "chip/gfxname.h"
 #include "host/kpack.h"
 #include <string.h>
-
-/* EF_AMDGPU_MACH of a code object's e_flags.
- * https://github.com/llvm/llvm-project/blob/main/llvm/include/llvm/BinaryFormat/ELF.h */
-static const struct {
-    unsigned char mach;
-    const char *gfx;
-} machs[] = {
-    { 0x20, "gfx600" },          { 0x21, "gfx601" },          { 0x22, "gfx700" },
-    { 0x23, "gfx701" },          { 0x24, "gfx702" },          { 0x25, "gfx703" },
-    { 0x26, "gfx704" },          { 0x28, "gfx801" },          { 0x29, "gfx802" },
-    { 0x2a, "gfx803" },          { 0x2b, "gfx810" },          { 0x2c, "gfx900" },
-    { 0x2d, "gfx902" },          { 0x2e, "gfx904" },          { 0x2f, "gfx906" },
-    { 0x30, "gfx908" },          { 0x31, "gfx909" },          { 0x32, "gfx90c" },
-    { 0x33, "gfx1010" },         { 0x34, "gfx1011" },         { 0x35, "gfx1012" },
-    { 0x36, "gfx1030" },         { 0x37, "gfx1031" },         { 0x38, "gfx1032" },
-    { 0x39, "gfx1033" },         { 0x3a, "gfx602" },          { 0x3b, "gfx705" },
-    { 0x3c, "gfx805" },          { 0x3d, "gfx1035" },         { 0x3e, "gfx1034" },
-    { 0x3f, "gfx90a" },          { 0x40, "gfx940" },          { 0x41, "gfx1100" },
-    { 0x42, "gfx1013" },         { 0x43, "gfx1150" },         { 0x44, "gfx1103" },
-    { 0x45, "gfx1036" },         { 0x46, "gfx1101" },         { 0x47, "gfx1102" },
-    { 0x48, "gfx1200" },         { 0x49, "gfx1250" },         { 0x4a, "gfx1151" },
-    { 0x4b, "gfx941" },          { 0x4c, "gfx942" },          { 0x4e, "gfx1201" },
-    { 0x4f, "gfx950" },          { 0x50, "gfx1310" },         { 0x51, "gfx9-generic" },
-    { 0x52, "gfx10-1-generic" }, { 0x53, "gfx10-3-generic" }, { 0x54, "gfx11-generic" },
-    { 0x55, "gfx1152" },         { 0x57, "gfx1154" },         { 0x58, "gfx1153" },
-    { 0x59, "gfx12-generic" },   { 0x5a, "gfx1251" },         { 0x5b, "gfx12-5-generic" },
-    { 0x5c, "gfx1172" },         { 0x5d, "gfx1170" },         { 0x5e, "gfx1171" },
-    { 0x5f, "gfx9-4-generic" },  { 0x62, "gfx11-7-generic" }, { 0x63, "gfx13-generic" },
-};
 
 static int read_single(const struct binary *b, struct arena *a, const struct elf *e, struct codeobj *out,
                        struct cairn_error *err)
 {
-    unsigned char mach = e->flags & 0xff;
-    for (size_t i = 0; i < ARRAY_LEN(machs); i++)
-        if (machs[i].mach == mach) {
-            out->kind = CODEOBJ_SINGLE;
-            out->targets.from = b->path;
-            targets_add(&out->targets, a, machs[i].gfx, strlen(machs[i].gfx));
-            return 0;
-        }
-    return cairn_fail(err, CAIRN_EFORMAT, "%s: code object for a target that is not known (0x%02x)", b->path,
-                      mach);
+    unsigned mach = e->flags & 0xff; /* EF_AMDGPU_MACH */
+    const char *gfx = gfx_from_mach(mach);
+    if (!gfx)
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: code object for a target that is not known (0x%02x)",
+                          b->path, mach);
+    out->kind = CODEOBJ_SINGLE;
+    out->targets.from = b->path;
+    targets_add(&out->targets, a, gfx, strlen(gfx));
+    return 0;
 }
 
 static int read_bundles(const struct binary *b, uint64_t at, uint64_t size, struct arena *a,

@@ -3,7 +3,6 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-#include "host/chip.h"
 #include <errno.h>
 #include <string.h>
 
@@ -103,7 +102,7 @@ static void read_graphics_block(const struct root *r, struct arena *a, struct dr
                 break;
         }
         if (i == 3)
-            d->gfx.s = chip_from_gc((int)v[0], (int)v[1], (int)v[2]);
+            d->gfx.s = gfx_from_gc((int)v[0], (int)v[1], (int)v[2]);
     }
     d->gfx.from = d->gfx.s ? "ip_discovery" : NULL;
 }

@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "chip/gfxname.h"
 #include "host/caches.h"
-#include "host/chip.h"
 #include "host/gpus.h"
 #include "host/kernel.h"
 #include "host/memory.h"
@@ -20,11 +19,6 @@ struct text text_read(const struct root *r, struct arena *a, const char *path)
 {
     const char *s = root_read(r, a, path, NULL);
     return s && *s ? (struct text){ s, path } : (struct text){ 0 };
-}
-
-const char *gpu_kind_name(enum gpu_kind k)
-{
-    return k == GPU_DISCRETE ? "discrete" : k == GPU_INTEGRATED ? "integrated" : NULL;
 }
 
 void problems_add(struct problems *p, struct arena *a, const char *fmt, ...)
@@ -137,7 +131,7 @@ int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err)
         g->hip_index = 0;
     g->rocm_capable = true;
     if (other) {
-        g->kind = chip_kind(gfx, g->device_id);
+        g->kind = gfx_kind(gfx, g->device_id.from ? (uint64_t)g->device_id.v : 0);
         g->kind_from = "--gfx";
         if (!g->usable_bytes.from) /* an integrated one takes it from this host's */
             memory_judge_gpu(&f->host, &f->arena, g);

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/parse.h"
+#include "chip/gfx_table.h"
 #include "host/root.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,9 +38,6 @@ struct problems {
 };
 
 enum tri { TRI_UNKNOWN, TRI_NO, TRI_YES };
-
-enum gpu_kind { GPU_KIND_UNKNOWN, GPU_DISCRETE, GPU_INTEGRATED };
-const char *gpu_kind_name(enum gpu_kind k); /* NULL when not known */
 
 struct gpu_process {
     int64_t pid;

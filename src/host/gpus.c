@@ -4,7 +4,6 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "chip/gfxname.h"
-#include "host/chip.h"
 #include "host/drm.h"
 #include "host/kernel.h"
 #include "host/kfd.h"
@@ -190,11 +189,11 @@ static void take_chip(struct facts *f, struct gpu_facts *g)
 {
     int major, minor, stepping;
     if (!g->gfx.s && g->device_id.from) {
-        g->gfx.s = chip_from_device_id((uint64_t)g->device_id.v);
+        g->gfx.s = gfx_from_device_id((uint64_t)g->device_id.v);
         g->gfx.from = g->gfx.s ? "device_id" : NULL;
     }
     if (g->gfx.s)
-        g->kind = chip_kind(g->gfx.s, g->device_id);
+        g->kind = gfx_kind(g->gfx.s, g->device_id.from ? (uint64_t)g->device_id.v : 0);
     if (g->kind != GPU_KIND_UNKNOWN)
         g->kind_from = "target";
     else

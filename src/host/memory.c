@@ -186,7 +186,8 @@ static void take_host_limits(const struct host_facts *h, struct num *best, const
 
 bool memory_is_one_pool(const struct gpu_facts *g)
 {
-    return g->kind == GPU_INTEGRATED && str_eq(g->gfx.s, "gfx942");
+    const struct gfx_chip *c = gfx_find(g->gfx.s);
+    return g->kind == GPU_INTEGRATED && c && c->one_pool;
 }
 
 bool memory_is_carve_out(const struct gpu_facts *g)

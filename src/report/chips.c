@@ -2,7 +2,6 @@
 #include "report/chips.h"
 
 #include "chip/gfx_table.h"
-#include "host/chip.h"
 #include "rules/reviewed.h"
 
 struct json *report_chips(void)
@@ -17,7 +16,7 @@ struct json *report_chips(void)
         json_add_text(o, "codename", c->codename);
         json_add_text(o, "products", c->products);
         json_add_text(o, "family", gfx_family_name(c->family));
-        json_add_text(o, "kind", gpu_kind_name(chip_kind(c->gfx, (struct num){ 0 })));
+        json_add_text(o, "kind", gpu_kind_name(c->kind));
         json_add_int(o, "wave_size", c->wave);
         json_add_int(o, "vgpr_kib", c->vgpr_kib);
         json_add_text(o, "generic", c->generic);

@@ -213,13 +213,13 @@ struct finding check_accelerate(const struct look *l)
 
 struct finding check_rccl(const struct look *l)
 {
-    static const char without[] = "gfx1103 gfx1150 gfx1152 gfx1153";
     size_t alike = 0;
     for (size_t i = 0; l->gpu && i < l->facts->n_gpus; i++)
         alike += l->facts->gpus[i].rocm_capable && str_eq(l->facts->gpus[i].gfx.s, l->gpu->gfx.s);
     if (alike < 2 || !l->gpu->gfx.s)
         return found_skip("fewer than two GPUs of a kind");
-    if (!str_list_has(without, ' ', l->gpu->gfx.s))
+    const struct gfx_chip *c = gfx_find(l->gpu->gfx.s);
+    if (!c || !c->no_rccl)
         return found_ok(l, "RCCL is built for %s", l->gpu->gfx.s);
     return found(CHECK_WARN, say(l, "RCCL is not built for %s", l->gpu->gfx.s),
                  "training on several GPUs falls back to gloo, through the CPU",

@@ -195,13 +195,11 @@ struct finding check_rocm_known_bad(const struct look *l)
  * beforehand, so the line only says what to do. */
 struct finding check_mapped_weights(const struct look *l)
 {
-    static const char *const reported[] = { "gfx1100", "gfx1151", "gfx1200", "gfx1201" };
     struct version v = look_torch_rocm(l);
-    bool here = false;
     if (!l->gpu || !l->torch || l->torch->build != TORCH_ROCM)
         return found_skip("no ROCm build of PyTorch");
-    for (size_t i = 0; i < ARRAY_LEN(reported); i++)
-        here |= look_is(l, reported[i]);
+    const struct gfx_chip *c = gfx_find(l->gpu->gfx.s);
+    bool here = c && c->slow_mapped;
     if (here && !v.n)
         return found_unknown("the ROCm version of this PyTorch is not known", NULL, NULL);
     if (!here || !version_at_least(v, 7, 0, 0))

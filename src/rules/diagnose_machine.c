@@ -5,13 +5,12 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-#include "host/chip.h"
 #include "host/wheels.h"
 #include <string.h>
 
 bool judge_is_integrated(const struct gfx_chip *c)
 {
-    return c && chip_kind(c->gfx, (struct num){ 0 }) == GPU_INTEGRATED;
+    return c && gfx_kind(c->gfx, 0) == GPU_INTEGRATED;
 }
 
 static void add_chip(struct judgement *j, const char *gfx)

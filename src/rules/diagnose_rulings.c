@@ -171,7 +171,7 @@ static bool lacks_code_for_integrated(const struct judgement *j)
     const struct gfx_chip *failing = j->log->failing[0] ? gfx_find(j->log->failing) : NULL;
     const struct gfx_chip *suspect = failing ? failing : j->chip;
     /* The small GPU of a desktop's processor stands beside a card, unless the machine is known to have none. */
-    bool desktop = suspect && str_eq(suspect->gfx, "gfx1036") && !j->same_machine;
+    bool desktop = suspect && suspect->desktop_igpu && !j->same_machine;
     if (failing)
         return judge_is_integrated(failing) && (j->igpu || j->has_card || j->card_hidden || desktop);
     if (!j->igpu)

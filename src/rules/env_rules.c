@@ -29,28 +29,9 @@ static const struct env_rule rules[] = {
       .why = "this PyTorch has no code for this GPU; the plain form would rename the others too",
       .source = DOC_OVERRIDE },
 
+    /* AOTriton 0.11 lists gfx1100 too, because its kernels lose accuracy there: see the note below. */
     { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .gfx = "gfx1100", .aotriton_from = "0.6", .aotriton_below = "0.8",
-                .library = ENV_LIBRARY_AOTRITON } },
-    { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .gfx = "gfx950 gfx1201", .aotriton_from = "0.9", .aotriton_below = "0.10",
-                .library = ENV_LIBRARY_AOTRITON } },
-    { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .gfx = "gfx950 gfx1101 gfx1150 gfx1151 gfx1200 gfx1201", .aotriton_from = "0.10",
-                .aotriton_below = "0.11", .library = ENV_LIBRARY_AOTRITON } },
-    /* 0.11 lists gfx1100 too, because its kernels lose accuracy there: see the note below. */
-    { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .gfx = "gfx950 gfx1101 gfx1102 gfx1150 gfx1151 gfx1200 gfx1201", .aotriton_from = "0.11",
-                .aotriton_below = "0.11.1", .library = ENV_LIBRARY_AOTRITON } },
-    { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .gfx = "gfx950 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1200 gfx1201",
-                .aotriton_from = "0.11.1", .aotriton_below = "0.11.2", .library = ENV_LIBRARY_AOTRITON } },
-    { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .gfx = "gfx950 gfx1101 gfx1102 gfx1103 gfx115* gfx1200 gfx1201", .aotriton_from = "0.11.2",
-                .aotriton_below = "0.13", .library = ENV_LIBRARY_AOTRITON } },
-    { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .gfx = "gfx1101 gfx1102 gfx1103 gfx1150 gfx1152 gfx1153 gfx1200", .aotriton_from = "0.13",
-                .library = ENV_LIBRARY_AOTRITON } },
+      .when = { .on_trial = true, .library = ENV_LIBRARY_AOTRITON } },
 
     { .name = "FLASH_ATTENTION_TRITON_AMD_ENABLE", .value = "TRUE",
       .when = { .family = "RDNA2 RDNA3 RDNA3.5 RDNA4", .os = ENV_OS_LINUX, .flash_attn = true },
@@ -122,24 +103,6 @@ const struct env_note *env_notes(void)
     return notes;
 }
 
-static bool glob_matches(const char *pattern, size_t len, const char *text)
-{
-    if (len && pattern[len - 1] == '*')
-        return !strncmp(pattern, text, len - 1);
-    return strlen(text) == len && !strncmp(pattern, text, len);
-}
-
-bool env_glob_list(const char *patterns, const char *text)
-{
-    for (const char *p = patterns; *p; p += strspn(p, " ")) {
-        size_t len = strcspn(p, " ");
-        if (glob_matches(p, len, text))
-            return true;
-        p += len;
-    }
-    return false;
-}
-
 static bool in_range(struct version v, const char *from, const char *below)
 {
     struct version limit = { 0 };
@@ -178,9 +141,11 @@ static bool os_fits(enum env_os os, bool windows)
 bool env_when_met(const struct env_when *w, const struct situation *s)
 {
     const char *family = s->chip ? gfx_family_name(s->chip->family) : NULL;
-    if (w->gfx && !(s->gfx && env_glob_list(w->gfx, s->gfx)))
+    if (w->gfx && !str_eq(w->gfx, s->gfx))
         return false;
     if (w->family && !(family && str_list_has(w->family, ' ', family)))
+        return false;
+    if (w->on_trial && !(s->chip && gfx_is_on_trial(s->chip, s->aotriton)))
         return false;
     if (w->unified && w->unified != s->unified)
         return false;

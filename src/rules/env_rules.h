@@ -15,12 +15,13 @@ enum env_gpus { ENV_GPUS_ANY, ENV_GPUS_SEVERAL };
 enum env_library { ENV_LIBRARY_ANY, ENV_LIBRARY_HIPBLASLT, ENV_LIBRARY_AOTRITON };
 
 struct env_when {
-    const char *gfx;    /* patterns with spaces between: "gfx1100 gfx115*" */
+    const char *gfx;    /* one target; what is true of several is a fact of their rows */
     const char *family; /* names of families with spaces between: "RDNA3 RDNA4" */
     enum tri unified;   /* CPU and GPU share memory */
     const char *torch_from, *torch_below;
     const char *rocm_from, *rocm_below;
     const char *aotriton_from, *aotriton_below;
+    bool on_trial; /* the AOTriton calls the chip experimental */
     const char *kernel_from, *kernel_below;
     enum env_os os;
     enum env_gpus gpus;       /* that stay visible */
@@ -68,8 +69,6 @@ const struct env_rule *env_rules(void);
 const struct env_note *env_notes(void);
 
 bool env_when_met(const struct env_when *when, const struct situation *s);
-/* Is text one of the patterns?  A '*' at the end stands for any rest. */
-bool env_glob_list(const char *patterns, const char *text);
 /* Does something in the list run on this chip?  Unknown when the list is. */
 enum tri env_targets_cover(const struct targets *t, const char *gfx);
 

@@ -96,7 +96,8 @@ static enum tri has_hipblaslt(const struct work *w)
     enum tri files = w->s.lists ? env_targets_cover(&w->s.lists->hipblaslt, w->s.gfx) : TRI_UNKNOWN;
     if (files || !w->s.chip)
         return files;
-    return env_glob_list("GCN Vega RDNA1 RDNA2", gfx_family_name(w->s.chip->family)) ? TRI_NO : TRI_UNKNOWN;
+    return str_list_has("GCN Vega RDNA1 RDNA2", ' ', gfx_family_name(w->s.chip->family)) ? TRI_NO
+                                                                                         : TRI_UNKNOWN;
 }
 
 static void judge_rocblas_lt(struct work *w, struct env_var *v)
@@ -112,10 +113,11 @@ static void judge_rocblas_lt(struct work *w, struct env_var *v)
         work_accept(w, v, "not read before ROCm 6.3");
     else if (!one)
         work_accept(w, v, "rocBLAS never uses hipBLASLt");
-    else if (str_eq(w->s.gfx, "gfx1151"))
+    else if (w->s.chip && w->s.chip->slow_lt_gradients)
         work_accept(w, v,
-                    "faster forward products on gfx1151, but weight gradients were measured up to 3.7 times "
-                    "slower: compare a few steps with and without");
+                    "faster forward products on %s, but weight gradients were measured up to 3.7 times "
+                    "slower: compare a few steps with and without",
+                    w->s.gfx);
     else
         work_accept(w, v, "rocBLAS hands products to hipBLASLt; pointless where torch calls it anyway");
 }

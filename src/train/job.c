@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/tty.h"
+#include "chip/gfx_table.h"
 #include "gpu/transfer.h"
 #include "nn/gpt_file.h"
 #include "train/checkpoint_file.h"
@@ -154,7 +155,7 @@ static struct gpt_shape shape_of(const struct config_model *m)
     };
 }
 
-/* bf16 wherever the chip computes in it; f16 on RDNA 2, which has products of f16 pairs and no bf16. */
+/* bf16 wherever the chip computes in it; f16 on RDNA2, which has products of f16 pairs and no bf16. */
 static enum gpu_storage choose_storage(struct job *j)
 {
     const struct gpu_info *g = gpu_info(j->o->g);
@@ -166,7 +167,7 @@ static enum gpu_storage choose_storage(struct job *j)
         j->why_storage = "the CPU computes in it anyway";
         return GPU_F32;
     }
-    if (g->api == GPU_API_HIP && str_starts(g->arch, "gfx103")) {
+    if (g->chip && g->chip->train_f16) {
         j->why_storage = "this chip has fast products of f16 and none of bf16; the loss is scaled";
         return GPU_F16;
     }

@@ -3,6 +3,7 @@
  * call of it failing in turn. */
 #include "os/fault.h"
 #include "check.h"
+#include "chip/gfx_table.h"
 #include "gpu/gpu.h"
 #include "gpu/kernels/norm.h"
 #include "gpu/pool.h"
@@ -274,11 +275,36 @@ static void arguments_of_another_size_are_refused(void)
     CHECK_STR(err.msg, "there is no kernel no_such");
 }
 
+/* The name may carry features; a chip that no row knows has none that cairn could use. */
+static void matrix_cores_are_a_fact_of_the_chip(void)
+{
+    static const struct {
+        const char *arch;
+        bool mma, f16;
+    } rows[] = {
+        { "gfx1151", true, false }, { "gfx1201", true, false },
+        { "gfx1031", false, true }, { "gfx90a:sramecc+:xnack-", false, false },
+        { "gfx906", false, false }, { "gfx1999", false, false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cairn_error err = { 0 };
+        struct gpu *g = NULL;
+        setenv("FAKE_GFX", rows[i].arch, 1);
+        REQUIRE(!gpu_open("hip:0", &g, &err));
+        const struct gfx_chip *c = gpu_info(g)->chip;
+        if (gpu_has_mma(g) != rows[i].mma || (c && c->train_f16) != rows[i].f16)
+            CHECK_FAIL_("%s", rows[i].arch);
+        gpu_close(g);
+    }
+    unsetenv("FAKE_GFX");
+}
+
 int main(void)
 {
     tree_make(&cache);
     setenv("XDG_CACHE_HOME", cache.dir, 1);
     RUN(the_whole_way);
+    RUN(matrix_cores_are_a_fact_of_the_chip);
     RUN(device_memory_is_not_ours);
     RUN(a_download_is_not_there_before_it_is_waited_for);
     RUN(too_much_memory_is_an_ordinary_error);

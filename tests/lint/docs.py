@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is written about the program is what the program has: man page, README, tables in docs/."""
+import json
 import os
 import re
 import shutil
@@ -96,6 +97,31 @@ def chips_findings():
         yield 'docs/chips.md is old; run: cairn gpu --chips --markdown >docs/chips.md'
 
 
+def readme_targets(chips):
+    """{target: families} of the table in README.md; "gfx1010–gfx1012" are all rows between the two."""
+    order = [c['gfx'] for c in chips]
+    rows = {}
+    for families, targets in re.findall(r'^\| ([\w., ]+) \| (gfx[\w–, ]+) \|$', lint.read('README.md'), re.M):
+        for first, last in re.findall(r'(gfx\w+)(?:–(gfx\w+))?', targets):
+            span = order[order.index(first):order.index(last or first) + 1] if first in order else [first]
+            rows.update({target: families.split(', ') for target in span})
+    return rows
+
+
+def readme_chip_findings():
+    """README.md lists the targets that some wheel carries code for."""
+    chips = json.loads(ask('gpu', '--chips', '--json'))['chips']
+    rows = readme_targets(chips)
+    for chip in chips:
+        carried = bool(chip['wheel'] or chip['therock'])
+        if carried != (chip['gfx'] in rows):
+            yield f'README.md: {chip["gfx"]} is {"missing" if carried else "listed, and no wheel carries it"}'
+        elif carried and not any(chip['family'].startswith(f) for f in rows[chip['gfx']]):
+            yield f'README.md: {chip["gfx"]} is of {chip["family"]}'
+    for target in rows.keys() - {c['gfx'] for c in chips}:
+        yield f'README.md: {target} is not in the table'
+
+
 def classes_findings():
     if ask('diagnose', '--list', '--markdown') not in lint.read('docs/diagnose.md'):
         yield 'docs/diagnose.md: the list of classes is old; run: cairn diagnose --list --markdown'
@@ -150,6 +176,7 @@ lint.report(
     ('the man page has every option, and no other', option_findings()),
     ('README and man page have every command', command_findings()),
     ('docs/chips.md is the table', chips_findings()),
+    ('README.md lists the chips of the table', readme_chip_findings()),
     ('docs/diagnose.md has every class', classes_findings()),
     ('docs/config.md has every key', config_findings()),
     ('links lead somewhere', link_findings()),
