@@ -7,6 +7,7 @@
 #include "cli/print.h"
 #include "cli/tensor_commands.h"
 #include "tensor/source.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,23 @@ static const struct {
     { "extract", tensor_extract, "write a file with some of the tensors" },
     { "merge", tensor_merge, "add a LoRA to its base model" },
 };
+
+const char *tensor_shape_text(const struct st_tensor *t, char *buf)
+{
+    size_t used = (size_t)snprintf(buf, TENSOR_SHAPE_TEXT, "[");
+    for (int i = 0; i < t->rank; i++) {
+        char one[24];
+        size_t n = (size_t)snprintf(one, sizeof(one), "%s%" PRIu64, i ? ", " : "", t->shape[i]);
+        if (used + n + sizeof("...]") > TENSOR_SHAPE_TEXT) {
+            strcpy(buf + used, "...]");
+            return buf;
+        }
+        memcpy(buf + used, one, n + 1);
+        used += n;
+    }
+    strcpy(buf + used, "]");
+    return buf;
+}
 
 int tensor_operands(int argc, char **argv, int rest, int want, const char *what)
 {

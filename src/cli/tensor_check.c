@@ -2,7 +2,6 @@
  * cairn tensor check: scans files on all cores, judges them, and tells which are damaged. */
 #include "cli/tensor_check.h"
 
-#include "base/json.h"
 #include "base/progress.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -135,7 +134,7 @@ static int report(const struct job *j)
     for (size_t i = 0; i < n; i++)
         damaged += j->checked[i].verdict.damaged;
     if (j->wish->json)
-        check_print_json(j->checked, n);
+        print_report(report_tensor_check(j->checked, n));
     else
         check_print_table(j->checked, n, j->wish->verbose);
     return damaged ? EXIT_TROUBLE : EXIT_FINE;

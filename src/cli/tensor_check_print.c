@@ -2,7 +2,7 @@
 #include "cli/tensor_check.h"
 
 #include "cli/print.h"
-#include "cli/tensor_json.h"
+#include "cli/tensor_commands.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,26 +93,10 @@ static void print_file(const struct checked_file *f, bool verbose)
         print_tensor(&f->tensors[i], &f->stats[i], &f->verdicts[i]);
 }
 
-struct counts {
-    size_t damaged, skipped, healthy;
-};
-
-/* A file with numbers that nobody looked at is not called healthy. */
-static struct counts count_files(const struct checked_file *files, size_t n)
-{
-    struct counts c = { 0 };
-    for (size_t i = 0; i < n; i++) {
-        c.damaged += files[i].verdict.damaged;
-        c.skipped += !files[i].verdict.damaged && files[i].verdict.n_skipped;
-    }
-    c.healthy = n - c.damaged - c.skipped;
-    return c;
-}
-
 /* Healthy files that were found in a folder are only counted: there are thousands. */
 void check_print_table(const struct checked_file *files, size_t n, bool verbose)
 {
-    struct counts c = count_files(files, n);
+    struct check_counts c = check_count(files, n);
     for (size_t i = 0; i < n; i++)
         if (files[i].verdict.verdict != TENSOR_OK || files[i].named || verbose)
             print_file(&files[i], verbose);
@@ -122,68 +106,4 @@ void check_print_table(const struct checked_file *files, size_t n, bool verbose)
     if (c.skipped)
         printf("%zu not looked at in full, ", c.skipped);
     printf("%zu healthy\n", c.healthy);
-}
-
-static void add_tensor(struct json *list, const struct st_tensor *t, const struct scan_stats *s,
-                       const struct tensor_verdict *v)
-{
-    struct json *o = json_add_object(list, NULL);
-    bool known = scan_has_range(s);
-    tensor_json_head(o, t);
-    json_add_text(o, "verdict", tensor_health_name(v->verdict));
-    json_add_bool(o, "damaged", v->damaged);
-    json_add_text(o, "why", v->why);
-    if (v->verdict == TENSOR_SKIPPED)
-        return;
-    const struct {
-        const char *key;
-        double value;
-    } reals[] = { { "min", s->min },
-                  { "max", s->max },
-                  { "mean", scan_mean(s) },
-                  { "absmax", scan_absmax(s) },
-                  { "std", scan_std(s) } };
-    for (size_t i = 0; i < ARRAY_LEN(reals); i++) {
-        if (known)
-            tensor_json_real(o, reals[i].key, reals[i].value);
-        else
-            json_add_null(o, reals[i].key);
-    }
-    json_add_int(o, "zero", (int64_t)s->zero);
-    json_add_int(o, "nan", (int64_t)s->nan);
-    json_add_int(o, "inf", (int64_t)s->inf);
-    json_add_int(o, "subnormal", (int64_t)s->subnormal);
-}
-
-static void add_file(struct json *list, const struct checked_file *f)
-{
-    struct json *o = json_add_object(list, NULL);
-    json_add_text(o, "path", f->path);
-    json_add_text(o, "format", f->format);
-    json_add_text(o, "verdict", tensor_health_name(f->verdict.verdict));
-    json_add_bool(o, "damaged", f->verdict.damaged);
-    json_add_text(o, "tensor", f->verdict.name);
-    json_add_text(o, "why", f->verdict.why);
-    json_add_text(o, "todo", f->verdict.todo);
-    json_add_int(o, "damaged_tensors", (int64_t)f->verdict.n_damaged);
-    json_add_int(o, "skipped_tensors", (int64_t)f->verdict.n_skipped);
-    json_add_int(o, "data_bytes", (int64_t)f->data_bytes);
-    struct json *tensors = json_add_array(o, "tensors");
-    for (size_t i = 0; f->tensors && i < f->n_tensors; i++)
-        add_tensor(tensors, &f->tensors[i], &f->stats[i], &f->verdicts[i]);
-}
-
-void check_print_json(const struct checked_file *files, size_t n)
-{
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    struct counts c = count_files(files, n);
-    json_add_int(top, "schema", 1);
-    json_add_int(top, "checked", (int64_t)n);
-    json_add_int(top, "damaged", (int64_t)c.damaged);
-    json_add_int(top, "skipped", (int64_t)c.skipped);
-    json_add_int(top, "healthy", (int64_t)c.healthy);
-    struct json *list = json_add_array(top, "files");
-    for (size_t i = 0; i < n; i++)
-        add_file(list, &files[i]);
-    json_print(top, stdout);
 }

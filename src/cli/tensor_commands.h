@@ -5,14 +5,13 @@
 #ifndef CAIRN_CLI_TENSOR_COMMANDS_H
 #define CAIRN_CLI_TENSOR_COMMANDS_H
 
-#include "base/cleanup.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 struct cairn_error;
-struct json;
-struct lora_basis;
 struct opt_list;
+struct st_tensor;
+struct tensor_notes;
 struct tensor_source;
 
 int tensor_ls(int argc, char **argv);
@@ -27,10 +26,12 @@ int tensor_merge(int argc, char **argv);
 int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force,
                         bool json);
 
-/* A remark on a result, for people (json NULL: on stderr) or for programs (an array of {"id", "text"}). */
-void tensor_note(struct json *notes, const char *id, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* Where the strength of a LoRA came from, and what of it was guessed. */
-void tensor_note_basis(struct json *notes, const struct lora_basis *b, size_t modules);
+/* Remarks on a result, on stderr; in tensor_lora.c. */
+void tensor_print_notes(const struct tensor_notes *n);
+
+enum { TENSOR_SHAPE_TEXT = 64 };
+/* "[16, 21, 60, 104]"; one that is too long ends in "...]".  buf holds TENSOR_SHAPE_TEXT bytes and is returned. */
+const char *tensor_shape_text(const struct st_tensor *t, char *buf);
 
 /* Fails if one of the patterns of --only fits no tensor of the sources: that is a typing error. */
 int tensor_check_patterns(const struct tensor_source *sources, size_t n, const struct opt_list *only,

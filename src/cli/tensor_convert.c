@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor convert: the options, and what is said afterwards. */
-#include "base/json.h"
 #include "base/parse.h"
 #include "base/progress.h"
 #include "base/str.h"
@@ -9,7 +8,7 @@
 #include "cli/print.h"
 #include "cli/stop.h"
 #include "cli/tensor_commands.h"
-#include "tensor/convert.h"
+#include "report/tensor.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -49,36 +48,6 @@ static int read_wish(const char *command, const struct wish *w, struct convert_o
     if (w->scaled && !fp8_grain_parse(*w->scaled ? w->scaled : "tensor", &o->scaled))
         return options_error(command, "--scaled wants tensor, channel or block64, not \"%s\"", w->scaled);
     return -1;
-}
-
-static void print_json(const char *in, const char *out, const struct convert_report *r)
-{
-    const struct {
-        const char *key;
-        uint64_t value;
-    } rows[] = {
-        { "converted", r->converted },
-        { "copied", r->copied },
-        { "dropped", r->dropped },
-        { "scaled", r->scaled },
-        { "unscaled", r->unscaled },
-        { "scales_ignored", r->scales_ignored },
-        { "values", r->values },
-        { "overflowed", r->overflowed },
-        { "underflowed", r->underflowed },
-        { "clamped", r->clamped },
-        { "nans_replaced", r->nans_replaced },
-        { "read_bytes", r->bytes_in },
-        { "written_bytes", r->bytes_out },
-    };
-    CLEANUP(json_cleanup) struct json *v = json_new_object();
-    json_add_int(v, "schema", 1);
-    json_add_text(v, "in", in);
-    json_add_text(v, "out", out);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        json_add_int(v, rows[i].key, (int64_t)rows[i].value);
-    json_add_bool(v, "reordered", r->reordered);
-    json_print(v, stdout);
 }
 
 static void note(uint64_t n, const char *text)
@@ -146,7 +115,7 @@ static int convert(const char *command, const char *in, const char *out, const s
         return *o->stop ? stop_end("nothing was written") : print_error(&err);
     print_notes(o, &report);
     if (w->json)
-        print_json(in, out, &report);
+        print_report(report_tensor_convert(in, out, &report));
     else
         print_summary(out, &report);
     return EXIT_FINE;

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor extract: a conversion that keeps every dtype and leaves tensors out. */
-#include "base/json.h"
 #include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stop.h"
 #include "cli/tensor_commands.h"
-#include "tensor/convert.h"
+#include "report/tensor.h"
 #include <stdio.h>
 
-static void print_result(const char *in, const char *out, const struct convert_report *r, bool json)
+static void print_result(const char *out, const struct convert_report *r)
 {
     char size[24];
-    if (!json) {
-        print_padded(stdout, out, 0);
-        printf(": %zu tensor%s, %s; %zu left out\n", r->copied, r->copied == 1 ? "" : "s",
-               print_bytes((int64_t)r->bytes_out, size), r->dropped);
-        return;
-    }
-    CLEANUP(json_cleanup) struct json *v = json_new_object();
-    json_add_int(v, "schema", 1);
-    json_add_text(v, "in", in);
-    json_add_text(v, "out", out);
-    json_add_int(v, "tensors", (int64_t)r->copied);
-    json_add_int(v, "dropped", (int64_t)r->dropped);
-    json_add_int(v, "written_bytes", (int64_t)r->bytes_out);
-    json_print(v, stdout);
+    print_padded(stdout, out, 0);
+    printf(": %zu tensor%s, %s; %zu left out\n", r->copied, r->copied == 1 ? "" : "s",
+           print_bytes((int64_t)r->bytes_out, size), r->dropped);
 }
 
 static int extract(const char *in, const char *out, struct convert_options *o, const struct opt_list *only,
@@ -45,7 +33,10 @@ static int extract(const char *in, const char *out, struct convert_options *o, c
     progress_end(&progress);
     if (r)
         return *o->stop ? stop_end("nothing was written") : print_error(&err);
-    print_result(in, out, &report, json);
+    if (json)
+        print_report(report_tensor_extract(in, out, &report));
+    else
+        print_result(out, &report);
     return EXIT_FINE;
 }
 

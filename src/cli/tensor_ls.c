@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor ls */
-#include "base/json.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/tensor_commands.h"
-#include "cli/tensor_json.h"
-#include "tensor/source.h"
+#include "report/tensor.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,71 +15,9 @@ struct wish {
     bool json, verbose;
 };
 
-struct total {
-    size_t n;
-    uint64_t elements, bytes;
-};
-
 static bool wanted(const struct wish *w, const struct st_tensor *t)
 {
     return source_name_matches(t->name, w->only.item, w->only.n);
-}
-
-static struct total count(const struct tensor_source *s, const struct wish *w)
-{
-    struct total sum = { 0 };
-    for (size_t i = 0; i < s->n_tensors; i++) {
-        if (!wanted(w, &s->tensors[i]))
-            continue;
-        sum.n++;
-        sum.elements += s->tensors[i].elements;
-        sum.bytes += s->tensors[i].bytes;
-    }
-    return sum;
-}
-
-static void add_file(struct json *top, const struct tensor_source *s, const struct wish *w)
-{
-    struct total sum = count(s, w);
-    json_add_text(top, "path", s->path);
-    json_add_text(top, "format", s->format);
-    json_add_int(top, "files", (int64_t)s->n_files);
-    json_add_int(top, "tensor_count", (int64_t)sum.n);
-    json_add_int(top, "elements", (int64_t)sum.elements);
-    json_add_int(top, "data_bytes", (int64_t)sum.bytes);
-    struct json *meta = json_add_object(top, "metadata");
-    for (size_t i = 0; i < s->n_meta; i++)
-        json_add_text(meta, s->meta[i].key, s->meta[i].value);
-    struct json *list = json_add_array(top, "tensors");
-    for (size_t i = 0; i < s->n_tensors; i++) {
-        const struct st_tensor *t = &s->tensors[i];
-        int fd;
-        uint64_t at;
-        if (!wanted(w, t))
-            continue;
-        struct json *o = json_add_object(list, NULL);
-        tensor_json_head(o, t);
-        json_add_text(o, "file", source_path_of(s, t));
-        if (source_place(s, t, &fd, &at))
-            json_add_int(o, "offset_bytes", (int64_t)at);
-        else
-            json_add_null(o, "offset_bytes");
-    }
-}
-
-/* One file is the object itself; several are a list of such. */
-static void print_json(const struct tensor_source *s, size_t n, bool several, const struct wish *w)
-{
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    json_add_int(top, "schema", 1);
-    if (!several) {
-        add_file(top, s, w);
-    } else {
-        struct json *list = json_add_array(top, "sources");
-        for (size_t i = 0; i < n; i++)
-            add_file(json_add_object(list, NULL), &s[i], w);
-    }
-    json_print(top, stdout);
 }
 
 static int widest_name(const struct tensor_source *s, const struct wish *w)
@@ -125,7 +61,7 @@ static void print_table(const struct tensor_source *s, const struct wish *w)
     for (size_t i = 0; i < s->n_tensors; i++)
         if (wanted(w, &s->tensors[i]))
             print_tensor(&s->tensors[i], width);
-    struct total sum = count(s, w);
+    struct tensor_total sum = tensor_total(s, w->only.item, w->only.n);
     printf("%zu tensor%s, %" PRIu64 " values, %s (%" PRIu64 " bytes)", sum.n, sum.n == 1 ? "" : "s",
            sum.elements, print_bytes((int64_t)sum.bytes, size), sum.bytes);
     if (s->n_files > 1)
@@ -145,6 +81,14 @@ static void print_tables(const struct tensor_source *s, size_t n, bool several, 
         }
         print_table(&s[i], w);
     }
+}
+
+static void show(const struct tensor_source *s, size_t n, bool several, const struct wish *w)
+{
+    if (w->json)
+        print_report(report_tensor_list(s, n, several, w->only.item, w->only.n));
+    else
+        print_tables(s, n, several, w);
 }
 
 /* Those that cannot be read are told, and the others are listed all the same. */
@@ -174,7 +118,7 @@ static int list(char **paths, size_t n, const struct wish *w)
     if (opened && tensor_check_patterns(s, opened, &w->only, &err))
         code = print_error(&err);
     else if (opened)
-        (w->json ? print_json : print_tables)(s, opened, n > 1, w);
+        show(s, opened, n > 1, w);
     for (size_t i = 0; i < opened; i++)
         source_close(&s[i]);
     return code;

@@ -1,72 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor merge: a LoRA made part of its base model. */
-#include "base/json.h"
 #include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stop.h"
 #include "cli/tensor_commands.h"
-#include "tensor/merge.h"
-#include <inttypes.h>
+#include "report/lora.h"
 #include <math.h>
 #include <stdlib.h>
 
-struct paths {
-    const char *base, *lora, *out;
-};
-
-/* What was guessed, and what the numbers do not tell. */
-static void add_notes(struct json *notes, const struct paths *p, const struct merge_options *o,
-                      const struct merge_report *r)
-{
-    tensor_note_basis(notes, &r->basis, r->modules);
-    if (r->orientation_guessed)
-        tensor_note(notes, "orientation-guessed",
-                    "%zu square weights are taken as %s: nothing tells how %s keeps them",
-                    r->orientation_guessed,
-                    r->guessed_transposed ? "[in, out], as most others are" : "[out, in]", p->base);
-    if (r->orientation_against)
-        tensor_note(notes, "orientation-against-config",
-                    "%zu weights lie otherwise than fan_in_fan_out says: %s decides", r->orientation_against,
-                    p->base);
-    if (r->replaced && o->scale != 1)
-        tensor_note(notes, "scale-not-for-whole",
-                    "--scale does not apply to %zu tensors that are replaced whole", r->replaced);
-    if (r->nan_made || r->inf_made)
-        tensor_note(notes, "made-nonfinite", "%" PRIu64 " values became NaN, %" PRIu64 " became Inf",
-                    r->nan_made, r->inf_made);
-    if (r->rescaled)
-        tensor_note(notes, "fp8-rescaled", "%zu fp8 weights got larger scales, so that the sums fit",
-                    r->rescaled);
-}
-
-static void print_json(const struct paths *p, const struct merge_options *o, const struct merge_report *r)
-{
-    CLEANUP(json_cleanup) struct json *v = json_new_object();
-    json_add_int(v, "schema", 1);
-    json_add_text(v, "base", p->base);
-    json_add_text(v, "lora", p->lora);
-    json_add_text(v, "out", p->out);
-    json_add_text(v, "dialect", r->dialect == LORA_ANY ? NULL : lora_dialect_name(r->dialect));
-    json_add_real(v, "scale", o->scale);
-    json_add_int(v, "modules_merged", (int64_t)r->modules);
-    json_add_int(v, "tensors_changed", (int64_t)r->changed);
-    json_add_int(v, "tensors_copied", (int64_t)r->copied);
-    json_add_int(v, "fp8_rescaled", (int64_t)r->rescaled);
-    json_add_int(v, "written_bytes", (int64_t)r->bytes);
-    json_add_text(v, "adapter_config", *r->basis.config ? r->basis.config : NULL);
-    json_add_int(v, "alpha_guessed", (int64_t)r->basis.alpha_guessed);
-    json_add_int(v, "modules_transposed", (int64_t)r->transposed);
-    json_add_int(v, "orientation_guessed", (int64_t)r->orientation_guessed);
-    json_add_int(v, "tensors_replaced", (int64_t)r->replaced);
-    json_add_int(v, "nan_made", (int64_t)r->nan_made);
-    json_add_int(v, "inf_made", (int64_t)r->inf_made);
-    add_notes(json_add_array(v, "notes"), p, o, r);
-    json_print(v, stdout);
-}
-
-static void print_text(const struct paths *p, const struct merge_options *o, const struct merge_report *r)
+static void print_text(const struct merge_paths *p, const struct merge_options *o,
+                       const struct merge_report *r)
 {
     char size[24];
     print_padded(stdout, p->out, 0);
@@ -84,11 +29,10 @@ static void print_text(const struct paths *p, const struct merge_options *o, con
         printf("  %zu transposed: the base keeps these weights as [in, out]\n", r->transposed);
     if (r->replaced)
         printf("  %zu replaced whole: the LoRA's file holds them\n", r->replaced);
-    add_notes(NULL, p, o, r);
 }
 
-static int open_and_merge(const struct paths *p, const struct merge_options *o, struct merge_report *report,
-                          struct cairn_error *err)
+static int open_and_merge(const struct merge_paths *p, const struct merge_options *o,
+                          struct merge_report *report, struct cairn_error *err)
 {
     CLEANUP(source_close) struct tensor_source base = { 0 };
     CLEANUP(lora_close) struct lora_file lora = { 0 };
@@ -97,7 +41,7 @@ static int open_and_merge(const struct paths *p, const struct merge_options *o, 
     return merge_lora(&base, &lora, p->out, o, report, err);
 }
 
-static int merge(const struct paths *p, struct merge_options *o, bool json)
+static int merge(const struct merge_paths *p, struct merge_options *o, bool json)
 {
     struct merge_report report;
     struct cairn_error err = { 0 };
@@ -111,7 +55,14 @@ static int merge(const struct paths *p, struct merge_options *o, bool json)
         return stop_end("nothing was written");
     if (r)
         return print_error(&err);
-    (json ? print_json : print_text)(p, o, &report);
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const struct tensor_notes notes = merge_notes(p->base, o->scale, &report, &a);
+    if (json) {
+        print_report(report_merge(p, o->scale, &report, &notes));
+    } else {
+        print_text(p, o, &report);
+        tensor_print_notes(&notes);
+    }
     return EXIT_FINE;
 }
 
@@ -163,5 +114,5 @@ int tensor_merge(int argc, char **argv)
     if ((r = tensor_operands(argc, argv, rest, 3, "BASE, LORA and OUT")) ||
         (r = read_wish(argv[0], scale, dtype, &o)))
         return r;
-    return merge(&(struct paths){ argv[rest], argv[rest + 1], argv[rest + 2] }, &o, json);
+    return merge(&(struct merge_paths){ argv[rest], argv[rest + 1], argv[rest + 2] }, &o, json);
 }
