@@ -3,6 +3,7 @@
 #include "check.h"
 #include "host/drm.h"
 #include "host/facts.h"
+#include "host/names.h"
 #include "tree.h"
 
 #define NODES "sys/class/kfd/kfd/topology/nodes/"
@@ -352,6 +353,26 @@ static void names_from_the_installed_lists(void)
 }
 
 /* A container that got one of two: the runtime counts on without the other. */
+/* On a machine without lists of its own the built-in names are asked. */
+static void a_gpu_with_a_name_has_a_chip(void)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    size_t named = 0;
+    tree_make(&tree);
+    look();
+    for (int64_t id = 0; id <= 0xffff; id++) {
+        struct num device = { id, "test" }, unknown = { 0 };
+        if (!name_find(&facts.root, &a, device, unknown, unknown).s)
+            continue;
+        named++;
+        bool gfx6 = id == 0x6617 || id == 0x6818; /* R7 240 and HD 7870, which ROCm never knew */
+        if (!gfx_from_device_id((uint64_t)id) != gfx6)
+            CHECK_FAIL_("the id 0x%04llx", (long long)id);
+    }
+    CHECK(named > 20);
+    done();
+}
+
 static void a_gpu_without_its_render_node(void)
 {
     for (int passed = 0; passed < 2; passed++) {
@@ -407,6 +428,7 @@ int main(void)
     RUN(garbage_gives_problems_not_numbers);
     RUN(who_holds_the_memory);
     RUN(names_from_the_installed_lists);
+    RUN(a_gpu_with_a_name_has_a_chip);
     RUN(a_gpu_without_its_render_node);
     RUN(the_chip_told_by_hand);
     return check_done();
