@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a room is made of, for the two files that know: gpt_work.c plans it, gpt_pass.c goes through it. */
+ * What a workspace is made of, for the files that know: gpt_work.c plans it, gpt_pass.c goes through it, and gpt_score.c
+ * makes scores and losses of it. */
 #ifndef CAIRN_NN_GPT_INSIDE_H
 #define CAIRN_NN_GPT_INSIDE_H
 
@@ -44,5 +45,19 @@ struct gpt_work {
 
 /* Copies ints to the device by way of *staging, which moves on. */
 int gpt_send(struct gpt_work *r, int *to, int **staging, const int *from, size_t n, struct cairn_error *err);
+
+/* A row of a tensor in the storage format. */
+void *gpt_row_at(const struct gpt_work *r, void *p, size_t row, size_t columns);
+/* An embedding table, or the head; they are never quantized, so that nothing is queued. */
+void *gpt_table(const struct gpt *m, size_t index);
+/* Queues the scores of `rows` tokens from `first`, into r->scores. */
+int gpt_score(const struct gpt_work *r, size_t first, size_t rows, struct cairn_error *err);
+
+/* A matrix in the storage format, of whose rows the first `columns` numbers are wanted.  Waits for them. */
+struct gpt_result {
+    const void *at;
+    size_t rows, columns, stride;
+};
+int gpt_fetch(const struct gpt_work *r, struct gpt_result m, float *into, struct cairn_error *err);
 
 #endif

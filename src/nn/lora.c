@@ -88,19 +88,29 @@ int lora_forward(struct nn *nn, const struct lora_call *c, void *y, struct cairn
     return 0;
 }
 
-/* small = x aᵀ again; db = scale dyᵀ small; small_back = scale dy b; da = small_backᵀ x; dx = small_back a. */
-static int back_pair(struct nn *nn, const struct lora_call *c, const struct lora_pair *p, const void *x,
-                     const void *dy, void *dx, bool add, const struct weights *grads, struct cairn_error *err)
+/* The way back through the pairs of a site. */
+struct back {
+    const struct lora_call *call;
+    const void *x, *dy; /* x behind its dropout */
+    void *dx;           /* may be NULL */
+    const struct weights *grads;
+};
+
+/* small = x aᵀ again; db = scale dyᵀ small; small_back = scale dy b; da = small_backᵀ x; dx = small_back a, added to what
+ * is there where `add`. */
+static int back_pair(struct nn *nn, const struct back *k, const struct lora_pair *p, bool add,
+                     struct cairn_error *err)
 {
+    const struct lora_call *c = k->call;
     void *a, *b, *da, *db;
     pair_of(c->lora, &c->lora->weights, p, &a, &b);
-    pair_of(c->lora, grads, p, &da, &db);
+    pair_of(c->lora, k->grads, p, &da, &db);
     size_t rank = c->lora->rank;
     struct nn_linear down = {
-        .x = x, .w = a, .y = c->room->small, .rows = c->rows, .in = c->in, .out = rank
+        .x = k->x, .w = a, .y = c->room->small, .rows = c->rows, .in = c->in, .out = rank
     };
     struct nn_linear_back up_back = {
-        .dy = skip(nn, dy, p->first),
+        .dy = skip(nn, k->dy, p->first),
         .x = c->room->small,
         .w = b,
         .dx = c->room->small_back,
@@ -113,9 +123,9 @@ static int back_pair(struct nn *nn, const struct lora_call *c, const struct lora
     };
     struct nn_linear_back down_back = {
         .dy = c->room->small_back,
-        .x = x,
+        .x = k->x,
         .w = a,
-        .dx = dx,
+        .dx = k->dx,
         .dw = da,
         .rows = c->rows,
         .in = c->in,
@@ -127,32 +137,23 @@ static int back_pair(struct nn *nn, const struct lora_call *c, const struct lora
     return nn_linear_back(nn, &down_back, err);
 }
 
-/* With dropout the gradient of x passes through it: it is collected where the dropped x was, after that was used. */
-static int back_dropped(struct nn *nn, const struct lora_call *c, const void *dy, void *dx,
-                        const struct weights *grads, struct cairn_error *err)
-{
-    const void *x;
-    void *through = (char *)c->room->dropped + c->rows * c->lora->most_in * storage_size(nn->storage);
-    if (drop(nn, c, &x, err))
-        return -1;
-    for (size_t i = 0; i < c->site->n; i++)
-        if (back_pair(nn, c, &c->site->pairs[i], x, dy, dx ? through : NULL, i > 0, grads, err))
-            return -1;
-    if (!dx)
-        return 0;
-    return nn_dropout(nn, through, through, c->rows * c->in, c->drop, err) ||
-                   nn_add(nn, dx, dx, through, c->rows * c->in, err)
-               ? -1
-               : 0;
-}
-
+/* With dropout the gradient of x passes through it: it is collected apart, behind the dropped x, and added then. */
 int lora_back(struct nn *nn, const struct lora_call *c, const void *dy, void *dx, const struct weights *grads,
               struct cairn_error *err)
 {
-    if (c->site->n && c->drop->rate != 0)
-        return back_dropped(nn, c, dy, dx, grads, err);
+    struct back k = { .call = c, .x = c->x, .dy = dy, .dx = dx, .grads = grads };
+    bool dropped = c->site->n && c->drop->rate != 0;
+    if (dropped && dx)
+        k.dx = (char *)c->room->dropped + c->rows * c->lora->most_in * storage_size(nn->storage);
+    if (dropped && drop(nn, c, &k.x, err))
+        return -1;
     for (size_t i = 0; i < c->site->n; i++)
-        if (back_pair(nn, c, &c->site->pairs[i], c->x, dy, dx, true, grads, err))
+        if (back_pair(nn, &k, &c->site->pairs[i], !dropped || i > 0, err))
             return -1;
-    return 0;
+    if (!dropped || !dx)
+        return 0;
+    return nn_dropout(nn, k.dx, k.dx, c->rows * c->in, c->drop, err) ||
+                   nn_add(nn, dx, dx, k.dx, c->rows * c->in, err)
+               ? -1
+               : 0;
 }

@@ -157,22 +157,25 @@ int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err)
     return gemm(nn, "linear", &args, NULL, err);
 }
 
-/* y += the sum of the parts in nn->sums; of several sets, whose parts and results lie one behind the other. */
-static int fold(struct nn *nn, float *y, size_t first_set, size_t sets, size_t parts, size_t columns,
-                struct cairn_error *err)
+/* Sums in parts: [set][part][columns]. */
+struct partial {
+    const float *sums;
+    size_t sets, parts, columns;
+};
+
+/* y[set] += the sum of its parts. */
+static int fold(struct nn *nn, float *y, const struct partial *p, struct cairn_error *err)
 {
-    struct fold_args args = { .y = y,
-                              .sums = (float *)nn->sums + first_set * parts * columns,
-                              .parts = (k_i64)parts,
-                              .columns = (k_i64)columns,
-                              .add = 1 };
+    struct fold_args args = {
+        .y = y, .sums = p->sums, .parts = (k_i64)p->parts, .columns = (k_i64)p->columns, .add = 1
+    };
     struct nn_launch launch = {
         .kernel = "fold",
         .storage = GPU_F32,
-        .grid = { .x = (unsigned)sets, .y = (unsigned)K_FOLDS(columns) },
+        .grid = { .x = (unsigned)p->sets, .y = (unsigned)K_FOLDS(p->columns) },
         .args = &args,
         .args_size = sizeof(args),
-        NN_OUT(y, sets * columns, 1),
+        NN_OUT(y, p->sets * p->columns, 1),
     };
     return nn_launch(nn, &launch, err);
 }
@@ -190,7 +193,7 @@ static int add_row_sums(struct nn *nn, float *y, const void *x, size_t rows, siz
     struct gpu_grid grid = { .x = (unsigned)parts, .y = (unsigned)K_TILES(columns) };
     if (NN_LAUNCH(nn, "column_sum", grid, sum, NN_OUT(NULL, rows * columns, 1), err))
         return -1;
-    return fold(nn, y, 0, 1, parts, columns, err);
+    return fold(nn, y, &(struct partial){ nn->sums, 1, parts, columns }, err);
 }
 
 int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_error *err)
@@ -252,15 +255,15 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
                      NN_OUT(n->y, n->rows * n->columns, 2), err);
 }
 
-static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const void *dy, float *dw, float *db,
+static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
                              struct cairn_error *err)
 {
     size_t parts = K_PARTS(n->rows, rows_per_part(n->rows));
-    float *sums = nn->sums, *bias_sums = db ? sums + parts * n->columns : NULL;
+    float *sums = nn->sums, *bias_sums = b->db ? sums + parts * n->columns : NULL;
     struct norm_weights_args args = {
         .dw = sums,
         .db = bias_sums,
-        .dy = dy,
+        .dy = b->dy,
         .x = n->x,
         .mean = n->kind == NN_NORM_RMS ? NULL : n->mean,
         .rstd = n->rstd,
@@ -269,32 +272,33 @@ static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const void 
         .rows_per_part = (k_i64)rows_per_part(n->rows),
     };
     struct gpu_grid grid = { .x = (unsigned)parts, .y = (unsigned)K_TILES(n->columns) };
-    bool together = db == dw + n->columns;
+    bool together = b->db == b->dw + n->columns; /* one launch folds both */
     if (NN_LAUNCH(nn, "norm_backward_w", grid, args, NN_OUT(NULL, n->rows * n->columns, 2), err) ||
-        fold(nn, dw, 0, together ? 2 : 1, parts, n->columns, err))
+        fold(nn, b->dw, &(struct partial){ sums, together ? 2 : 1, parts, n->columns }, err))
         return -1;
-    return db && !together ? fold(nn, db, 1, 1, parts, n->columns, err) : 0;
+    return b->db && !together ? fold(nn, b->db, &(struct partial){ bias_sums, 1, parts, n->columns }, err)
+                              : 0;
 }
 
-int nn_norm_back(struct nn *nn, const struct nn_norm *n, const void *dy, void *dx, bool add, float *dw,
-                 float *db, struct cairn_error *err)
+int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
+                 struct cairn_error *err)
 {
     struct norm_backward_args args = {
-        .dx = dx,
-        .dy = dy,
+        .dx = b->dx,
+        .dy = b->dy,
         .x = n->x,
         .w = n->w,
         .mean = n->mean,
         .rstd = n->rstd,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
-        .add = add,
+        .add = b->add,
     };
     struct gpu_grid grid = { .x = (unsigned)K_WHOLE_GROUPS(n->rows, n->columns) };
     const char *kernel = n->kind == NN_NORM_RMS ? "rms_norm_backward" : "layer_norm_backward";
-    if (dw && norm_weights_back(nn, n, dy, dw, db, err))
+    if (b->dw && norm_weights_back(nn, n, b, err))
         return -1;
-    return NN_LAUNCH(nn, kernel, grid, args, NN_OUT(dx, n->rows * n->columns, add ? 4 : 3), err);
+    return NN_LAUNCH(nn, kernel, grid, args, NN_OUT(b->dx, n->rows * n->columns, b->add ? 4 : 3), err);
 }
 
 /* ---- elementwise ---- */
@@ -317,13 +321,12 @@ int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n
     return NN_LAUNCH(nn, "swiglu", nn_grid_over(n), args, NN_OUT(y, n, 3), err);
 }
 
-int nn_swiglu_back(struct nn *nn, void *dgate, void *dup, const void *dy, const void *gate, const void *up,
-                   size_t n, struct cairn_error *err)
+int nn_swiglu_back(struct nn *nn, const struct nn_swiglu_back *s, struct cairn_error *err)
 {
     struct swiglu_backward_args args = {
-        .dgate = dgate, .dup = dup, .dy = dy, .gate = gate, .up = up, .n = (k_i64)n
+        .dgate = s->dgate, .dup = s->dup, .dy = s->dy, .gate = s->gate, .up = s->up, .n = (k_i64)s->n
     };
-    return NN_LAUNCH(nn, "swiglu_backward", nn_grid_over(n), args, NN_OUT(dgate, n, 5), err);
+    return NN_LAUNCH(nn, "swiglu_backward", nn_grid_over(s->n), args, NN_OUT(s->dgate, s->n, 5), err);
 }
 
 int nn_add(struct nn *nn, void *y, const void *x, const void *z, size_t n, struct cairn_error *err)
@@ -351,57 +354,53 @@ int nn_dropout(struct nn *nn, void *y, const void *x, size_t n, const struct nn_
 
 /* ---- the two ends ---- */
 
-int nn_embedding(struct nn *nn, void *y, const void *table, const void *positions, const int *ids,
-                 size_t rows, size_t columns, size_t limit, size_t n_positions, struct cairn_error *err)
+int nn_embedding(struct nn *nn, const struct nn_embedding *e, struct cairn_error *err)
 {
     struct embedding_args args = {
-        .y = y,
-        .table = table,
-        .positions = positions,
-        .ids = ids,
-        .rows = (k_i64)rows,
-        .columns = (k_i64)columns,
-        .limit = (k_i64)limit,
-        .n_positions = (k_i64)n_positions,
+        .y = e->y,
+        .table = e->table,
+        .positions = e->positions,
+        .ids = e->ids,
+        .rows = (k_i64)e->rows,
+        .columns = (k_i64)e->columns,
+        .limit = (k_i64)e->limit,
+        .n_positions = (k_i64)e->n_positions,
     };
-    struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(rows, columns) };
-    return NN_LAUNCH(nn, "embedding", grid, args, NN_OUT(y, rows * columns, 2), err);
+    struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(e->rows, e->columns) };
+    return NN_LAUNCH(nn, "embedding", grid, args, NN_OUT(e->y, e->rows * e->columns, 2), err);
 }
 
-int nn_embedding_back(struct nn *nn, float *dtable, const void *dy, const int *ids, const int *first,
-                      const int *members, size_t lists, size_t rows, size_t columns, size_t limit,
-                      struct cairn_error *err)
+int nn_embedding_back(struct nn *nn, const struct nn_embedding_back *e, struct cairn_error *err)
 {
     struct embedding_backward_args args = {
-        .dtable = dtable,
-        .dy = dy,
-        .ids = ids,
-        .first = first,
-        .members = members,
-        .columns = (k_i64)columns,
-        .rows = (k_i64)rows,
-        .limit = (k_i64)limit,
+        .dtable = e->dtable,
+        .dy = e->dy,
+        .ids = e->ids,
+        .first = e->first,
+        .members = e->members,
+        .columns = (k_i64)e->columns,
+        .rows = (k_i64)e->rows,
+        .limit = (k_i64)e->limit,
     };
-    struct gpu_grid grid = { .x = (unsigned)lists, .y = (unsigned)K_TILES(columns) };
-    return NN_LAUNCH(nn, "embedding_backward", grid, args, NN_OUT(NULL, rows * columns, 1), err);
+    struct gpu_grid grid = { .x = (unsigned)e->lists, .y = (unsigned)K_TILES(e->columns) };
+    return NN_LAUNCH(nn, "embedding_backward", grid, args, NN_OUT(NULL, e->rows * e->columns, 1), err);
 }
 
-int nn_cross_entropy(struct nn *nn, float *loss, void *dlogits, const void *logits, const int *targets,
-                     size_t rows, size_t columns, size_t stride, float scale, float smoothing,
-                     struct cairn_error *err)
+int nn_cross_entropy(struct nn *nn, const struct nn_cross_entropy *c, struct cairn_error *err)
 {
     struct cross_entropy_args args = {
-        .loss = loss,
-        .dlogits = dlogits,
-        .logits = logits,
-        .targets = targets,
-        .rows = (k_i64)rows,
-        .columns = (k_i64)columns,
-        .stride = (k_i64)stride,
-        .smoothing = smoothing,
-        .scale = scale,
+        .loss = c->loss,
+        .dlogits = c->dlogits,
+        .logits = c->logits,
+        .targets = c->targets,
+        .rows = (k_i64)c->rows,
+        .columns = (k_i64)c->columns,
+        .stride = (k_i64)c->stride,
+        .smoothing = c->smoothing,
+        .scale = c->scale,
         .ignore = IGNORE,
     };
-    struct gpu_grid grid = { .x = (unsigned)rows };
-    return NN_LAUNCH(nn, "cross_entropy", grid, args, NN_OUT(dlogits, dlogits ? rows * stride : 0, 2), err);
+    struct gpu_grid grid = { .x = (unsigned)c->rows };
+    return NN_LAUNCH(nn, "cross_entropy", grid, args,
+                     NN_OUT(c->dlogits, c->dlogits ? c->rows * c->stride : 0, 2), err);
 }

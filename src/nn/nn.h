@@ -88,9 +88,15 @@ struct nn_norm {
     float epsilon;
 };
 int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err);
-/* dx of n->x from dy; added to what is in dx where `add`.  dw and db are added to; NULL: not wanted. */
-int nn_norm_back(struct nn *nn, const struct nn_norm *n, const void *dy, void *dx, bool add, float *dw,
-                 float *db, struct cairn_error *err);
+/* After nn_norm: the gradients of x, w and b. */
+struct nn_norm_back {
+    const void *dy;
+    void *dx;
+    bool add;       /* to what is in dx */
+    float *dw, *db; /* added to; NULL: not wanted */
+};
+int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
+                 struct cairn_error *err);
 
 /* Heads of tokens: sample 0, token 0, head 0 begins at `at`, and strides, in numbers, lead to the others.  The numbers
  * of a head are neighbours. */
@@ -138,8 +144,12 @@ int nn_rope(struct nn *nn, const struct nn_rope *r, struct cairn_error *err);
 int nn_gelu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
 int nn_gelu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err);
 int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n, struct cairn_error *err);
-int nn_swiglu_back(struct nn *nn, void *dgate, void *dup, const void *dy, const void *gate, const void *up,
-                   size_t n, struct cairn_error *err);
+struct nn_swiglu_back {
+    void *dgate, *dup; /* out; either may be dy */
+    const void *dy, *gate, *up;
+    size_t n;
+};
+int nn_swiglu_back(struct nn *nn, const struct nn_swiglu_back *s, struct cairn_error *err);
 int nn_add(struct nn *nn, void *y, const void *x, const void *z, size_t n, struct cairn_error *err);
 /* y = x with a share of it dropped and the rest grown; the same call with dy is the gradient.  rate 0 copies, or does
  * nothing in place. */
@@ -150,17 +160,37 @@ struct nn_drop {
 int nn_dropout(struct nn *nn, void *y, const void *x, size_t n, const struct nn_drop *d,
                struct cairn_error *err);
 
-/* y = table[ids] + positions[row % n_positions]; positions may be NULL. */
-int nn_embedding(struct nn *nn, void *y, const void *table, const void *positions, const int *ids,
-                 size_t rows, size_t columns, size_t limit, size_t n_positions, struct cairn_error *err);
-/* dtable[id] += the rows of dy that have it, by lists on the device (gpu/id_index.h). */
-int nn_embedding_back(struct nn *nn, float *dtable, const void *dy, const int *ids, const int *first,
-                      const int *members, size_t lists, size_t rows, size_t columns, size_t limit,
-                      struct cairn_error *err);
+/* y = table[ids] + positions[row % n_positions]. */
+struct nn_embedding {
+    void *y;
+    const void *table, *positions; /* positions may be NULL */
+    const int *ids;
+    size_t rows, columns;
+    size_t limit; /* rows of the table */
+    size_t n_positions;
+};
+int nn_embedding(struct nn *nn, const struct nn_embedding *e, struct cairn_error *err);
+/* dtable[id] += the rows of dy that have this id, by lists on the device (gpu/id_index.h). */
+struct nn_embedding_back {
+    float *dtable;
+    const void *dy;
+    const int *ids, *first, *members;
+    size_t lists, rows, columns;
+    size_t limit; /* rows of the table */
+};
+int nn_embedding_back(struct nn *nn, const struct nn_embedding_back *e, struct cairn_error *err);
 
-/* loss of each row; where dlogits is given (it may be logits), their gradient times scale.  Rows lie `stride` apart. */
-int nn_cross_entropy(struct nn *nn, float *loss, void *dlogits, const void *logits, const int *targets,
-                     size_t rows, size_t columns, size_t stride, float scale, float smoothing,
-                     struct cairn_error *err);
+/* The loss of each row, and the gradient of its logits. */
+struct nn_cross_entropy {
+    float *loss;
+    void *dlogits; /* NULL: not wanted; may be logits */
+    const void *logits;
+    const int *targets; /* -1: the row has no loss */
+    size_t rows, columns;
+    size_t stride;   /* from row to row of logits, in numbers */
+    float scale;     /* of the gradient */
+    float smoothing; /* of the labels */
+};
+int nn_cross_entropy(struct nn *nn, const struct nn_cross_entropy *c, struct cairn_error *err);
 
 #endif

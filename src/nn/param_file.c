@@ -66,6 +66,8 @@ struct writing {
     const float *numbers; /* of the whole parameter */
     enum dtype dtype;
     struct st_writer *writer;
+    const struct weights *weights;
+    const struct param_getter *getter; /* NULL: the weights */
 };
 
 static int refuse_numbers(const struct writing *w, const float *numbers, size_t n, struct cairn_error *err)
@@ -99,13 +101,14 @@ static int write_piece(void *context, size_t piece, struct cairn_error *err)
     return st_writer_put(w->writer, w->index, first * s.columns * size, bytes, n * size, err);
 }
 
-static int write_param(const struct param_tensors *t, size_t at, size_t n, const struct weights *weights,
-                       const struct param_getter *getter, struct writing w, struct cairn_error *err)
+/* The parameter of tensors at ... at + n - 1. */
+static int write_param(const struct param_tensors *t, size_t at, size_t n, struct writing w,
+                       struct cairn_error *err)
 {
     const struct param *p = t->list[at].param;
     CLEANUP(mem_free) float *numbers = param_alloc(p, err);
-    if (!numbers ||
-        (getter ? getter->get(getter->context, p, numbers, err) : weights_get(weights, p, numbers, err)))
+    if (!numbers || (w.getter ? w.getter->get(w.getter->context, p, numbers, err)
+                              : weights_get(w.weights, p, numbers, err)))
         return -1;
     w.numbers = numbers;
     for (size_t i = at; i < at + n; i++) {
@@ -149,10 +152,10 @@ int param_file_write(const struct param_tensors *t, const struct weights *w,
     if (st_writer_open(&writer, path, header_of(t, dtype, &arena), t->n, meta, ARRAY_LEN(meta),
                        ST_ORDER_GIVEN, true, err))
         return -1;
-    struct writing writing = { .dtype = dtype, .writer = &writer };
+    struct writing writing = { .dtype = dtype, .writer = &writer, .weights = w, .getter = getter };
     for (size_t i = 0, n; i < t->n; i += n) {
         n = param_tensors_of(t, i);
-        if (write_param(t, i, n, w, getter, writing, err))
+        if (write_param(t, i, n, writing, err))
             return -1;
     }
     return st_writer_commit(&writer, err);

@@ -176,6 +176,11 @@ struct loads {
     size_t unit_most;
 };
 
+static void loads_release(struct loads *all)
+{
+    arena_release(&all->arena);
+}
+
 static bool is_in_order(const struct loading *l)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -223,30 +228,21 @@ static void count_tensors(struct param_report *report, const struct loading *l)
         report->strided += is_strided(l->source, l->found[i]);
 }
 
-static int load_all(struct loads *all, const struct param_tensors *t, const struct weights *w,
-                    const struct tensor_source *s, const struct st_tensor *const *found,
-                    struct param_report *report, struct cairn_error *err)
+int param_load(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
+               const struct st_tensor *const *found, struct param_report *report, struct cairn_error *err)
 {
+    CLEANUP(loads_release) struct loads all = { 0 };
     struct transfer *way = gpu_transfer(w->g);
     if (weights_change(w, err))
         return -1;
     size_t most = transfer_unit_most(way);
-    all->unit_most = most < WHOLE_MOST ? most : WHOLE_MOST;
+    all.unit_most = most < WHOLE_MOST ? most : WHOLE_MOST;
     for (size_t i = 0, n; i < t->n; i += n) {
         n = param_tensors_of(t, i);
         struct loading l = { s, &t->list[i], &found[i], n, w->storage, DTYPE_F32 };
         count_tensors(report, &l);
-        if (add_param(all, &l, w, err))
+        if (add_param(&all, &l, w, err))
             return -1;
     }
-    return transfer_up(way, all->parts, all->n, NULL, err);
-}
-
-int param_load(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
-               const struct st_tensor *const *found, struct param_report *report, struct cairn_error *err)
-{
-    struct loads all = { 0 };
-    int r = load_all(&all, t, w, s, found, report, err);
-    arena_release(&all.arena);
-    return r;
+    return transfer_up(way, all.parts, all.n, NULL, err);
 }
