@@ -4,6 +4,8 @@
 #include "os/fault.h"
 #include "os/file.h"
 #include "os/path.h"
+#include "os/list.h"
+#include "os/memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -170,14 +172,14 @@ enum { DIRECT_BYTES = 4 << 20 };
 
 bool file_set_direct(int fd)
 {
-    void *block = aligned_alloc(OS_BLOCK, OS_BLOCK);
+    void *block = os_aligned(OS_BLOCK, OS_BLOCK);
     bool set = block && !os_set_direct(fd, true);
     /* Some file systems take the flag and refuse to read. */
     if (set && os_read_at(fd, block, OS_BLOCK, 0) < 0) {
         os_set_direct(fd, false);
         set = false;
     }
-    free(block);
+    os_free_aligned(block);
     return set;
 }
 
@@ -190,7 +192,7 @@ static size_t whole_blocks(size_t n)
 static int read_direct(int fd, const char *path, char *into, size_t n, uint64_t at, struct cairn_error *err)
 {
     size_t room = whole_blocks(at % OS_BLOCK + n);
-    CLEANUP(mem_free) char *blocks = aligned_alloc(OS_BLOCK, room);
+    CLEANUP(os_free_aligned_at) char *blocks = os_aligned(OS_BLOCK, room);
     if (!blocks)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu bytes", path, room);
     while (n) {
@@ -291,5 +293,21 @@ int file_make_dir(const char *path, mode_t mode, struct cairn_error *err)
         errno = ENOTDIR;
         return cairn_fail_errno(err, "make the folder %s", path);
     }
+    return 0;
+}
+
+int file_names(const char *dir, struct arena *a, char ***names, size_t *n)
+{
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    char **list = NULL;
+    size_t count = 0;
+    if (!l)
+        return -1;
+    for (const char *name; !fault_hit() && (name = os_list_next(l));)
+        *ARENA_PUSH(a, list, count) = arena_strdup(a, name);
+    if (errno) /* half a list is not a list */
+        return -1;
+    *names = list;
+    *n = count;
     return 0;
 }

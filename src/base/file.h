@@ -4,6 +4,7 @@
 #ifndef CAIRN_BASE_FILE_H
 #define CAIRN_BASE_FILE_H
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "os/new_file.h"
 #include <stdbool.h>
@@ -57,5 +58,7 @@ int file_read_settings(const char *path, char **text, size_t *n, struct cairn_er
 int file_settings_too_large(const char *path, struct cairn_error *err);
 /* The folder and those above it, where they are not there. */
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err);
+/* The names in a folder, in any order, all or none; -1 with errno. */
+int file_names(const char *dir, struct arena *a, char ***names, size_t *n);
 
 #endif

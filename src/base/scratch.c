@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/scratch.h"
 
-#include <stdlib.h>
+#include "os/memory.h"
 
 enum { PAGE = 4096 };
 
@@ -22,7 +22,7 @@ void *scratch_take(struct scratch *s, struct cairn_error *err)
     if (block)
         s->idle = ((struct idle *)block)->next;
     pthread_mutex_unlock(&s->lock);
-    if (!block && !(block = aligned_alloc(PAGE, s->bytes)))
+    if (!block && !(block = os_aligned(PAGE, s->bytes)))
         cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu bytes", s->bytes);
     return block;
 }
@@ -40,6 +40,6 @@ void scratch_release(struct scratch *s)
     while (s->idle) {
         void *block = s->idle;
         s->idle = ((struct idle *)block)->next;
-        free(block);
+        os_free_aligned(block);
     }
 }

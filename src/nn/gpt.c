@@ -4,6 +4,7 @@
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/random.h"
 #include "gpu/rope.h"
+#include "os/memory.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,7 +283,7 @@ struct maker {
 
 static void maker_close(struct maker *k)
 {
-    free(k->numbers);
+    os_free_aligned(k->numbers);
     gpu_close(k->cpu);
 }
 
@@ -295,7 +296,7 @@ static int maker_open(struct maker *k, const struct params *p, const struct weig
     *k = (struct maker){ .w = w, .seed = seed };
     if (gpu_open("cpu", &k->cpu, err))
         return -1;
-    k->numbers = aligned_alloc(64, (most * sizeof(float) + 63) / 64 * 64);
+    k->numbers = os_aligned(64, most * sizeof(float));
     if (k->numbers)
         return 0;
     gpu_close(k->cpu);

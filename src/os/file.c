@@ -3,6 +3,7 @@
 
 #include "os/fault.h"
 #include "os/path.h"
+#include "os/list.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -150,7 +151,39 @@ int os_remove_dir(const char *path)
     return os_remove_dir_at(AT_FDCWD, path);
 }
 
+/* errno tells why it was not opened as a folder, if it is no link. */
+static int remove_link(int dir, const char *name)
+{
+    struct stat st;
+    int why = errno;
+    if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode))
+        return os_remove_at(dir, name);
+    errno = why;
+    return -1;
+}
+
+int os_remove_folder_at(int dir, const char *name)
+{
+    int r = 0, why = 0;
+    struct os_list *l = os_list_of(openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!l)
+        return errno == ENOENT ? 0 : remove_link(dir, name);
+    for (const char *below; (below = os_list_next(l));)
+        if (os_remove_at(os_list_dir(l), below)) {
+            why = errno;
+            r = -1;
+        }
+    os_list_close(&l);
+    errno = why;
+    return r ? -1 : os_remove_dir_at(dir, name);
+}
+
+int os_remove_folder(const char *path)
+{
+    return os_remove_folder_at(AT_FDCWD, path);
+}
+
 int os_lock(int fd, bool wait)
 {
-    return fault_hit() ? -1 : flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+    return flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
 }

@@ -3,7 +3,7 @@
  * one place to give a second half for another system.
  *
  * A function that fails returns -1 (or NULL) with errno set; base/file.h and base/own.h put messages around them.  All
- * but those that remove or give back ask fault_hit() first.  What is opened is never inherited by a child and never
+ * but those that remove or lock ask fault_hit() first.  What is opened is never inherited by a child and never
  * becomes the controlling terminal.  `dir` is an open folder. */
 #ifndef CAIRN_OS_FILE_H
 #define CAIRN_OS_FILE_H
@@ -57,8 +57,13 @@ int os_remove(const char *path);
 int os_remove_at(int dir, const char *name);
 int os_remove_dir(const char *path);
 int os_remove_dir_at(int dir, const char *name);
+/* A folder and the files in it, but no folder below it.  No link is followed: one in its place goes itself.  0 also if
+ * there was none. */
+int os_remove_folder(const char *path);
+int os_remove_folder_at(int dir, const char *name);
 
-/* Only one open file has the lock, until it is closed.  Without `wait`, EWOULDBLOCK says that another has it. */
+/* Only one open file has the lock, until it is closed.  Without `wait`, EWOULDBLOCK says that another has it; some network
+ * file systems have no locks. */
 int os_lock(int fd, bool wait);
 
 #endif

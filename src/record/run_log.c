@@ -4,7 +4,8 @@
 #include "os/fault.h"
 #include "base/parse.h"
 #include "record/tfevents.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,7 +80,7 @@ static void file_close(FILE **f)
 /* Cutting takes no room on the disk and cannot leave half a line. */
 static int cut_back(struct run_log *m, uint64_t first, struct cairn_error *err)
 {
-    CLEANUP(file_close) FILE *f = fault_hit() ? NULL : fopen(m->log.path, "re");
+    CLEANUP(file_close) FILE *f = os_stream(m->log.path, OS_READ);
     struct stat st;
     if (!f || fstat(fileno(f), &st))
         return cairn_fail_errno(err, "open %s", m->log.path);
@@ -103,7 +104,7 @@ static char *log_path(const char *dir)
 /* Some network file systems have no locks; there one does without. */
 static int lock(int fd, const char *dir, struct cairn_error *err)
 {
-    if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+    if (!os_lock(fd, false) || errno != EWOULDBLOCK)
         return 0;
     return cairn_fail(err, CAIRN_EUSAGE, "%s: another process is training into this folder", dir);
 }
@@ -111,7 +112,7 @@ static int lock(int fd, const char *dir, struct cairn_error *err)
 int run_log_check(const char *dir, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *path = log_path(dir);
-    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(fd_close) int fd = os_open(path, OS_READ);
     return fd < 0 ? 0 : lock(fd, dir, err);
 }
 
@@ -119,8 +120,7 @@ int run_log_check(const char *dir, struct cairn_error *err)
 static int open_log(struct run_log *m, const char *dir, uint64_t first, struct cairn_error *err)
 {
     m->log.path = log_path(dir);
-    m->log.fd =
-        fault_hit() ? -1 : open(m->log.path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    m->log.fd = os_open(m->log.path, OS_READ | OS_APPEND | OS_CREATE | OS_NO_LINK);
     if (m->log.fd < 0 && errno == ELOOP)
         return cairn_fail(err, CAIRN_EIO, "%s is a link, which is not followed", m->log.path);
     if (m->log.fd < 0)
@@ -131,29 +131,30 @@ static int open_log(struct run_log *m, const char *dir, uint64_t first, struct c
 static const char board_prefix[] = "events.out.tfevents.";
 
 /* TensorBoard reads the files of a folder in the order of their names, so a new one must come last. */
-static long long board_time(const char *dir)
+static int board_time(const char *dir, long long *latest, struct cairn_error *err)
 {
-    long long latest = time(NULL);
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        if (str_starts(e->d_name, board_prefix)) {
-            long long t = strtoll(e->d_name + strlen(board_prefix), NULL, 10);
-            latest = t >= latest ? t + 1 : latest;
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    if (!l)
+        return cairn_fail_errno(err, "read %s", dir);
+    *latest = time(NULL);
+    for (const char *name; (name = os_list_next(l));)
+        if (str_starts(name, board_prefix)) {
+            long long t = strtoll(name + strlen(board_prefix), NULL, 10);
+            *latest = t >= *latest ? t + 1 : *latest;
         }
-    if (d)
-        closedir(d);
-    return latest;
+    return 0;
 }
 
 static int open_board(struct run_log *m, const char *dir, uint64_t first, struct cairn_error *err)
 {
     char host[65] = "localhost";
+    long long when;
+    if (board_time(dir, &when, err))
+        return -1;
     gethostname(host, sizeof(host) - 1);
-    if (asprintf(&m->board.path, "%s/%s%010lld.%s.%d", dir, board_prefix, board_time(dir), host,
-                 (int)getpid()) < 0)
+    if (asprintf(&m->board.path, "%s/%s%010lld.%s.%d", dir, board_prefix, when, host, (int)getpid()) < 0)
         abort();
-    m->board.fd =
-        fault_hit() ? -1 : open(m->board.path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    m->board.fd = os_open(m->board.path, OS_APPEND | OS_NEW);
     if (m->board.fd < 0)
         return cairn_fail_errno(err, "create %s", m->board.path);
     tfevents_add_version(&m->board.waiting, now(CLOCK_REALTIME));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/runs.h"
 
-#include "os/fault.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "record/series.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -146,7 +146,7 @@ static int64_t process_start(int64_t pid)
     unsigned long long ticks = 0;
     struct timespec real, boot;
     snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-    FILE *f = fopen(path, "re");
+    FILE *f = os_stream(path, OS_READ);
     size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
     if (f)
         fclose(f);
@@ -250,13 +250,12 @@ static void add_run(struct rows *rows, const char *dir)
 
 static int add_runs_in(struct rows *rows, const char *dir, struct cairn_error *err)
 {
-    DIR *d = fault_hit() ? NULL : opendir(dir);
-    if (!d)
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    if (!l)
         return cairn_fail_errno(err, "open %s", dir);
-    for (struct dirent *e; (e = readdir(d)) != NULL;)
-        if (e->d_name[0] != '.')
-            add_run(rows, arena_printf(rows->a, "%s/%s", dir, e->d_name));
-    closedir(d);
+    for (const char *name; (name = os_list_next(l));)
+        if (name[0] != '.')
+            add_run(rows, arena_printf(rows->a, "%s/%s", dir, name));
     return 0;
 }
 

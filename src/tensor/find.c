@@ -3,7 +3,7 @@
 
 #include "os/fault.h"
 #include "base/str.h"
-#include <dirent.h>
+#include "base/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -44,27 +44,10 @@ static int natural(const void *a, const void *b)
     return str_compare_natural(*(char *const *)a, *(char *const *)b);
 }
 
-static void dir_close(DIR **d)
-{
-    if (*d)
-        closedir(*d);
-}
-
 /* The names in a folder, sorted; -1 with errno set if it cannot be read. */
 static int read_names(const char *dir, struct arena *a, struct names *out)
 {
-    CLEANUP(dir_close) DIR *d = fault_hit() ? NULL : opendir(dir);
-    if (!d)
-        return -1;
-    for (;;) {
-        errno = 0;
-        struct dirent *e = fault_hit() ? NULL : readdir(d);
-        if (!e)
-            break;
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            *ARENA_PUSH(a, out->name, out->n) = arena_strdup(a, e->d_name);
-    }
-    if (errno)
+    if (file_names(dir, a, &out->name, &out->n))
         return -1;
     if (out->n)
         qsort(out->name, out->n, sizeof(*out->name), natural);

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "text/split.h"
-#include <dirent.h>
+#include "os/list.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,22 +29,16 @@ static void add_file(struct text_source *s, const char *path, uint64_t bytes)
     s->bytes += bytes;
 }
 
-static void close_folder(DIR **d)
-{
-    if (*d)
-        closedir(*d);
-}
-
 static int add_folder(struct text_source *s, const char *folder, int depth, struct cairn_error *err)
 {
-    CLEANUP(close_folder) DIR *d = fault_hit() ? NULL : opendir(folder);
-    if (!d)
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(folder, 0);
+    if (!l)
         return cairn_fail_errno(err, "open folder %s", folder);
-    for (struct dirent *e; (e = readdir(d));) {
+    for (const char *name; (name = os_list_next(l));) {
         CLEANUP(str_release) struct str path = { 0 };
         struct stat st;
-        str_addf(&path, "%s/%s", folder, e->d_name);
-        if (e->d_name[0] == '.' || lstat(path.s, &st))
+        str_addf(&path, "%s/%s", folder, name);
+        if (name[0] == '.' || lstat(path.s, &st))
             continue;
         /* A link to a file is a file; one to a folder may lead in a circle. */
         bool link = S_ISLNK(st.st_mode);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint.h"
-#include "os/fault.h"
 #include "base/str.h"
 #include "gpu/transfer.h"
 #include "nn/gpt_file.h"
 #include "nn/tensor_load.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint_file.h"
-#include <dirent.h>
+#include "base/file.h"
+#include "os/file.h"
+#include "os/memory.h"
+#include "os/path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,36 +45,37 @@ struct checkpoints {
 
 /* ---- what is there ---- */
 
-static int is_step(const struct dirent *e)
+static bool is_step(const char *name)
 {
-    return checkpoint_step_of(e->d_name) != 0;
+    return checkpoint_step_of(name) != 0;
 }
 
-static int is_left_over(const struct dirent *e)
+static bool is_left_over(const char *name)
 {
-    return str_starts(e->d_name, ".new-") || str_starts(e->d_name, ".old-");
+    return str_starts(name, ".new-") || str_starts(name, ".old-");
 }
 
-static int by_step(const struct dirent **a, const struct dirent **b)
+static int by_step(const void *a, const void *b)
 {
-    uint64_t x = checkpoint_step_of((*a)->d_name), y = checkpoint_step_of((*b)->d_name);
+    uint64_t x = checkpoint_step_of(*(char *const *)a), y = checkpoint_step_of(*(char *const *)b);
     return (x > y) - (x < y);
 }
 
-/* Calls fn with the path of every entry that `is` picks, newest last; stops at the first that says 1. */
-static int for_each(const char *dir, int (*is)(const struct dirent *e),
+/* Calls fn with the path of every entry that `is` picks, newest first; stops at the first that says 1. */
+static int for_each(const char *dir, bool (*is)(const char *name),
                     int (*fn)(void *to, const char *path, size_t from_last), void *to)
 {
-    struct dirent **names;
-    int n = scandir(dir, &names, is, by_step), r = 0;
-    for (int i = n; i-- > 0;) {
-        char path[PATH_MOST];
-        snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
-        r = r ? r : fn(to, path, (size_t)(n - 1 - i));
-        free(names[i]);
-    }
-    if (n >= 0)
-        free(names);
+    CLEANUP(arena_release) struct arena a = { 0 };
+    char **names;
+    size_t n, from_last = 0;
+    int r = 0;
+    if (file_names(dir, &a, &names, &n))
+        return 0;
+    if (n)
+        qsort(names, n, sizeof(*names), by_step);
+    for (size_t i = n; i-- > 0 && !r;)
+        if (is(names[i]))
+            r = fn(to, arena_printf(&a, "%s/%s", dir, names[i]), from_last++);
     return r;
 }
 
@@ -177,10 +180,12 @@ static int point_latest(const struct checkpoints *c, const char *name, struct ca
     char link[PATH_MOST], temp[PATH_MOST];
     snprintf(link, sizeof(link), "%s/latest", c->dir);
     snprintf(temp, sizeof(temp), "%s/.latest", c->dir);
-    unlink(temp);
-    if (fault_hit() || symlink(name, temp) || rename(temp, link))
-        return cairn_fail_errno(err, "link %s", link);
-    return 0;
+    os_remove(temp);
+    if (!os_make_link(name, temp) && !os_rename(temp, link))
+        return 0;
+    cairn_fail_errno(err, "link %s", link);
+    os_remove(temp);
+    return -1;
 }
 
 struct keeping {
@@ -195,12 +200,12 @@ static int drop_old(void *to, const char *path, size_t from_last)
     struct keeping *k = to;
     char gone[PATH_MOST];
     struct cairn_error ignored;
-    if (checkpoint_step_of(str_file_name(path)) > k->c->state.step)
+    if (checkpoint_step_of(path_name(path)) > k->c->state.step)
         k->newer++;
     else if (!k->c->keep || from_last - k->newer < k->c->keep)
         return 0;
-    snprintf(gone, sizeof(gone), "%s/.old-%s", k->c->dir, str_file_name(path));
-    if (!rename(path, gone))
+    snprintf(gone, sizeof(gone), "%s/.old-%s", k->c->dir, path_name(path));
+    if (!os_rename(path, gone))
         checkpoint_remove(gone, &ignored);
     return 0;
 }
@@ -210,11 +215,9 @@ static int drop_old(void *to, const char *path, size_t from_last)
 static int put(const char *temp, const char *path)
 {
     struct cairn_error ignored;
-    if (fault_hit())
-        return -1;
-    bool exchanged = !renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_EXCHANGE);
+    bool exchanged = !os_exchange(temp, path);
     checkpoint_remove(exchanged ? temp : path, &ignored);
-    return exchanged ? 0 : rename(temp, path);
+    return exchanged ? 0 : os_rename(temp, path);
 }
 
 static int publish(struct checkpoints *c, const char *temp, struct cairn_error *err)
@@ -237,7 +240,7 @@ static int write_all(struct checkpoints *c, struct cairn_error *err)
     struct cairn_error ignored;
     snprintf(temp, sizeof(temp), "%s/.new-%llu", c->dir, (unsigned long long)c->state.step);
     checkpoint_remove(temp, &ignored);
-    if (fault_hit() || mkdir(temp, 0777))
+    if (os_make_dir(temp, 0777))
         return cairn_fail_errno(err, "make the folder %s", temp);
     if (write_model(c, temp, err) || write_average(c, temp, err) || write_optim(c, temp, err) ||
         checkpoint_state_write(temp, &c->state, err) || checkpoint_flush_folder(temp, err) ||
@@ -273,9 +276,9 @@ static int reserve(struct copy *k, const struct params *p, const struct weights 
     for (size_t i = 0; i < n; i++)
         size += aligned(arrays[i].n * dtype_size(arrays[i].dtype));
     if (size > k->size) {
-        free(k->bytes);
+        os_free_aligned(k->bytes);
         free(k->arrays);
-        *k = (struct copy){ .bytes = aligned_alloc(256, size), .arrays = calloc(n + 1, sizeof(void *)) };
+        *k = (struct copy){ .bytes = os_aligned(256, size), .arrays = calloc(n + 1, sizeof(void *)) };
         if (!k->bytes || !k->arrays)
             return cairn_fail(err, CAIRN_ENOMEM, "no memory for a copy of %zu bytes to save", size);
         k->size = size;
@@ -332,7 +335,7 @@ int checkpoints_open(const char *run_dir, size_t keep, bool async, struct checkp
     }
     c->keep = keep;
     c->async = async;
-    if (mkdir(c->dir, 0777) && errno != EEXIST) {
+    if (os_make_dir(c->dir, 0777) && errno != EEXIST) {
         cairn_fail_errno(err, "make the folder %s", c->dir);
         checkpoints_close(c);
         return -1;
@@ -363,7 +366,7 @@ void checkpoints_close(struct checkpoints *c)
     if (!c)
         return;
     checkpoints_wait(c, NULL, &ignored);
-    free(c->copy.bytes);
+    os_free_aligned(c->copy.bytes);
     free(c->copy.arrays);
     free(c->dir);
     free(c);

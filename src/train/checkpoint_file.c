@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint_file.h"
-#include "os/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/str.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,32 +40,33 @@ static int hash_file(const char *path, uint64_t *size, char hash[33], struct cai
     return 0;
 }
 
-static int is_file(const struct dirent *e)
+static int by_name(const void *a, const void *b)
 {
-    return e->d_name[0] != '.' && strcmp(e->d_name, CHECKPOINT_STATE) != 0;
+    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 static int add_files(const char *dir, struct json *list, struct cairn_error *err)
 {
-    struct dirent **names;
-    int n = scandir(dir, &names, is_file, alphasort), r = 0;
-    if (n < 0)
+    CLEANUP(arena_release) struct arena a = { 0 };
+    char **names;
+    size_t n;
+    if (file_names(dir, &a, &names, &n))
         return cairn_fail_errno(err, "read %s", dir);
-    for (int i = 0; i < n; i++) {
-        char path[4096], hash[33];
+    if (n)
+        qsort(names, n, sizeof(*names), by_name);
+    for (size_t i = 0; i < n; i++) {
+        char hash[33];
         uint64_t size;
-        snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
-        r = r ? r : hash_file(path, &size, hash, err);
-        if (!r) {
-            struct json *file = json_add_object(list, NULL);
-            json_add_text(file, "name", names[i]->d_name);
-            json_add_int(file, "bytes", (int64_t)size);
-            json_add_text(file, "hash", hash);
-        }
-        free(names[i]);
+        if (names[i][0] == '.' || !strcmp(names[i], CHECKPOINT_STATE))
+            continue;
+        if (hash_file(arena_printf(&a, "%s/%s", dir, names[i]), &size, hash, err))
+            return -1;
+        struct json *file = json_add_object(list, NULL);
+        json_add_text(file, "name", names[i]);
+        json_add_int(file, "bytes", (int64_t)size);
+        json_add_text(file, "hash", hash);
     }
-    free(names);
-    return r;
+    return 0;
 }
 
 /* state.json ends with a hash of its own text, as it would be without. */
@@ -252,7 +253,7 @@ int checkpoint_state_read(const char *dir, struct checkpoint_state *out, struct 
         return cairn_fail(err, CAIRN_EFORMAT, "%s is not of a kind that is known here", path);
     if (read_fields(top, summed, path, &s, err))
         return -1;
-    uint64_t step = checkpoint_step_of(str_file_name(dir));
+    uint64_t step = checkpoint_step_of(path_name(dir));
     if (!s.step || (step && s.step != step) || !s.micro || s.loss_scale <= 0)
         return cairn_fail(err, CAIRN_EFORMAT, "%s is not of this checkpoint: its step is %" PRIu64, path,
                           s.step);
@@ -273,38 +274,15 @@ uint64_t checkpoint_step_of(const char *name)
     return *end ? 0 : step;
 }
 
-/* A link in its place is removed itself, and what it leads to is left alone. */
-static int remove_link(const char *path, struct cairn_error *err)
-{
-    struct stat st;
-    int why = errno;
-    if (why == ENOENT)
-        return 0;
-    if (!lstat(path, &st) && S_ISLNK(st.st_mode))
-        return unlink(path) ? cairn_fail_errno(err, "remove %s", path) : 0;
-    errno = why;
-    return cairn_fail_errno(err, "open %s", path);
-}
-
 int checkpoint_remove(const char *dir, struct cairn_error *err)
 {
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d)
-        return remove_link(dir, err);
-    for (struct dirent *e; (e = readdir(d));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlinkat(fd, e->d_name, 0))
-            r = cairn_fail_errno(err, "remove %s/%s", dir, e->d_name);
-    closedir(d);
-    if (!r && rmdir(dir))
-        r = cairn_fail_errno(err, "remove %s", dir);
-    return r;
+    return os_remove_folder(dir) ? cairn_fail_errno(err, "remove %s", dir) : 0;
 }
 
 int checkpoint_flush_folder(const char *dir, struct cairn_error *err)
 {
-    CLEANUP(fd_close) int fd = fault_hit() ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd))
+    CLEANUP(fd_close) int fd = os_open(dir, OS_READ | OS_FOLDER);
+    if (fd < 0 || os_sync(fd))
         return cairn_fail_errno(err, "flush %s", dir);
     return 0;
 }

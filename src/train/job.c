@@ -9,6 +9,8 @@
 #include "nn/gpt_file.h"
 #include "train/checkpoint_file.h"
 #include "train/load_line.h"
+#include "os/file.h"
+#include "os/memory.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -440,7 +442,7 @@ static int save_sample(struct job *j, const char *text, struct cairn_error *err)
 {
     char *dir = arena_printf(&j->arena, "%s/samples", j->o->dir);
     char *path = arena_printf(&j->arena, "%s/step-%" PRIu64 ".txt", dir, j->state.step);
-    if (mkdir(dir, 0777) && errno != EEXIST)
+    if (os_make_dir(dir, 0777) && errno != EEXIST)
         return cairn_fail_errno(err, "make the folder %s", dir);
     return file_write(path, text, strlen(text), err);
 }
@@ -554,16 +556,9 @@ uint64_t job_memory(const struct job *j)
 {
     uint64_t free_bytes, total;
     struct cairn_error ignored;
-    unsigned long pages = 0, resident = 0;
     if (gpu_info(j->o->g)->api != GPU_API_HOST)
         return gpu_memory(j->o->g, &free_bytes, &total, &ignored) ? 0 : total - free_bytes;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f) {
-        if (fscanf(f, "%lu %lu", &pages, &resident) != 2)
-            resident = 0;
-        fclose(f);
-    }
-    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    return os_memory_use().resident;
 }
 
 /* 12.9 k, 124.4 M. */

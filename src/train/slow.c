@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "gpu/watch.h"
 #include "train/job.h"
+#include "os/file.h"
 #include <inttypes.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static void append(const struct job *j, const char *text)
     time_t now = time(NULL);
     struct tm tm;
     snprintf(path, sizeof(path), "%s/slow.txt", j->o->dir);
-    CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    CLEANUP(fd_close) int fd = os_open(path, OS_APPEND | OS_CREATE | OS_NO_LINK);
     strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
     if (fd >= 0)
         dprintf(fd, "%s %s", at, text);

@@ -9,6 +9,7 @@
 #include "train/job.h"
 #include "record/plot.h"
 #include "record/runs.h"
+#include "os/file.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -415,7 +416,7 @@ static int profile(struct job *j, struct cairn_error *err)
     struct step s;
     if (take_step(j, &s, err)) /* what is measured once and compiled is out of the way */
         return -1;
-    FILE *trace = fopen(j->o->profile, "we");
+    FILE *trace = os_stream(j->o->profile, OS_WRITE | OS_CREATE | OS_TRUNCATE);
     if (!trace)
         return cairn_fail_errno(err, "open %s", j->o->profile);
     op_profile_start(&p, trace);

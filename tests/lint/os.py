@@ -28,8 +28,6 @@ ALLOWED = {
     'src/host/logfile.c': 'open'.split(),
     'src/host/names.c': 'mmap munmap'.split(),
     'src/host/root.c': 'fdopendir open openat readlink readlinkat'.split(),
-    'src/record/run_log.c': 'flock fopen open opendir'.split(),
-    'src/record/runs.c': 'fopen opendir'.split(),
     'src/run/attempt.c': 'open'.split(),
     'src/run/calls.c': 'open unlink'.split(),
     'src/run/calls_file.c': 'open'.split(),
@@ -47,13 +45,6 @@ ALLOWED = {
     'src/run/stale.c': 'fdopendir mkdirat open openat rename renameat'.split(),
     'src/run/terminal.c': 'open'.split(),
     'src/run/tree.c': 'fopen open opendir readlink readlinkat'.split(),
-    'src/tensor/find.c': 'opendir'.split(),
-    'src/text/text_source.c': 'opendir'.split(),
-    'src/train/checkpoint.c': 'mkdir rename renameat2 scandir symlink unlink'.split(),
-    'src/train/checkpoint_file.c': 'fdopendir open rmdir scandir unlink unlinkat'.split(),
-    'src/train/job.c': 'fopen mkdir'.split(),
-    'src/train/slow.c': 'open'.split(),
-    'src/train/train.c': 'fopen'.split(),
 }
 
 

@@ -92,6 +92,23 @@ static void a_list_has_no_dots(void)
     CHECK(!l);
 }
 
+static void a_folder_goes_with_its_files(void)
+{
+    tree_put(&tree, "kept/file", "text");
+    tree_put(&tree, "gone/file", "text");
+    CHECK(!os_make_link("../kept/file", tree_path(&tree, "gone/link")));
+    CHECK(!os_make_link("kept", tree_path(&tree, "in-its-place")));
+    CHECK(!os_remove_folder(tree_path(&tree, "gone")));
+    CHECK(!os_remove_folder(tree_path(&tree, "in-its-place")));
+    CHECK(!os_remove_folder(tree_path(&tree, "gone"))); /* no more there */
+    CHECK(access(tree_path(&tree, "gone"), F_OK) && access(tree_path(&tree, "in-its-place"), F_OK));
+    CHECK_INT(tree_count(tree_path(&tree, "kept")), 1);
+    CHECK(os_remove_folder(tree_path(&tree, "kept/file")) == -1 && errno == ENOTDIR);
+    tree_put(&tree, "deep/below/file", "text");
+    CHECK(os_remove_folder(tree_path(&tree, "deep")) == -1);
+    CHECK_INT(tree_count(tree_path(&tree, "deep/below")), 1);
+}
+
 static void one_has_the_lock(void)
 {
     int one = os_open(tree_path(&tree, "lock"), OS_WRITE | OS_CREATE),
@@ -160,6 +177,7 @@ int main(void)
     RUN(a_link_is_not_followed_where_that_is_asked);
     RUN(a_link_does_not_lead_out);
     RUN(a_list_has_no_dots);
+    RUN(a_folder_goes_with_its_files);
     RUN(one_has_the_lock);
     RUN(a_fault_is_a_refusal);
     RUN(the_parts_of_a_path);
