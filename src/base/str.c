@@ -67,6 +67,19 @@ void str_add_clean(struct str *t, const char *s, size_t n)
     }
 }
 
+void str_add_clean_lines(struct str *t, const char *s, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        size_t end = at;
+        while (end < n && s[end] != '\n' && s[end] != '\t')
+            end++;
+        str_add_clean(t, s + at, end - at);
+        if (end < n)
+            str_addn(t, s + end, 1);
+        at = end + 1;
+    }
+}
+
 static size_t count_columns(const char *s, size_t n)
 {
     size_t columns = 0;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
 #include "base/str.h"
 #include "base/tty.h"
 #include "cli/commands.h"
@@ -9,7 +8,7 @@
 #include "cli/stop.h"
 #include "cli/watch_calls.h"
 #include "config.h"
-#include "gpu/bench.h"
+#include "report/bench.h"
 #include <stdlib.h>
 
 static const volatile sig_atomic_t *stopped;
@@ -48,36 +47,12 @@ static void print_results(const struct gpu_info *g, const struct bench_result *r
         "this run");
 }
 
-static void print_results_json(const struct gpu_info *g, const struct bench_result *r, size_t n)
+static void show(const struct gpu_info *g, const struct bench_result *r, size_t n, bool json)
 {
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    json_add_int(top, "schema", 1);
-    json_add_text(top, "version", CAIRN_VERSION);
-    json_add_text(top, "device", g->name);
-    json_add_text(top, "title", g->title);
-    json_add_text(top, "arch", g->arch);
-    json_add_int(top, "driver", g->driver);
-    json_add_text(top, "library", g->library[0] ? g->library : NULL);
-    json_add_text(top, "library_source", g->source[0] ? g->source : NULL);
-    json_add_text(top, "not_used", g->passed_over[0] ? g->passed_over : NULL);
-    struct json *results = json_add_array(top, "results");
-    for (size_t i = 0; i < n; i++) {
-        struct json *row = json_add_object(results, NULL);
-        json_add_text(row, "bench", r[i].group);
-        json_add_text(row, "name", r[i].name);
-        json_add_text(row, "format", r[i].format);
-        json_add_text(row, "shape", r[i].shape);
-        struct json *sizes = json_add_array(row, "sizes");
-        for (int k = 0; k < BENCH_SIZES && r[i].sizes[k]; k++)
-            json_add_int(sizes, NULL, r[i].sizes[k]);
-        json_add_text(row, "by", r[i].way);
-        json_add_real(row, "time_ms", r[i].ms);
-        json_add_text(row, "unit", r[i].is_flops ? "TFLOP/s" : "GB/s");
-        json_add_real(row, "rate", r[i].rate);
-        json_add_real(row, "ceiling", r[i].ceiling);
-        json_add_real(row, "ratio", r[i].rate / r[i].ceiling);
-    }
-    json_print(top, stdout);
+    if (json)
+        print_report(report_bench(g, r, n));
+    else
+        print_results(g, r, n);
 }
 
 static int run_bench(const char *device, struct bench_options *o, int limit_s, bool json)
@@ -96,7 +71,7 @@ static int run_bench(const char *device, struct bench_options *o, int limit_s, b
     if (o->watch)
         fputs("\r\033[K", stderr);
     if (!code)
-        (json ? print_results_json : print_results)(gpu_info(g), results, n);
+        show(gpu_info(g), results, n, json);
     gpu_close(g);
     return code ? print_error(&err) : *stopped ? stop_end("this is what was done until then") : EXIT_FINE;
 }

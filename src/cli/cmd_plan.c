@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -8,47 +7,8 @@
 #include "cli/stop.h"
 #include "cli/train_setup.h"
 #include "cli/watch_calls.h"
+#include "report/train_plan.h"
 #include <stdio.h>
-
-static const char *place(bool on_host)
-{
-    return on_host ? "host" : "device";
-}
-
-static void print_json(const struct train_plan *p, const struct train_options *o)
-{
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    const struct gpu_info *g = gpu_info(o->g);
-    json_add_int(top, "schema", 1);
-    json_add_text(top, "device", g->name);
-    json_add_text(top, "device_title", g->title);
-    json_add_text(top, "storage", p->storage);
-    json_add_int(top, "parameters", (int64_t)p->parameters);
-    json_add_int(top, "trained_parameters", (int64_t)p->trained);
-    struct json *parts = json_add_array(top, "parts");
-    for (size_t i = 0; i < p->n_parts; i++) {
-        struct json *part = json_add_object(parts, NULL);
-        json_add_text(part, "name", p->parts[i].name);
-        json_add_int(part, "device_bytes", (int64_t)p->parts[i].device_bytes);
-        json_add_int(part, "host_bytes", (int64_t)p->parts[i].host_bytes);
-    }
-    json_add_int(top, "device_bytes", (int64_t)p->device_bytes);
-    json_add_int(top, "host_bytes", (int64_t)p->host_bytes);
-    if (p->budget_bytes)
-        json_add_int(top, "budget_bytes", (int64_t)p->budget_bytes);
-    else
-        json_add_null(top, "budget_bytes");
-    json_add_bool(top, "fits", !p->lack.code);
-    json_add_int(top, "micro_batch", (int64_t)p->micro);
-    json_add_int(top, "micro_batches", (int64_t)p->micros);
-    json_add_bool(top, "recompute", p->recompute);
-    json_add_text(top, "optimizer", place(p->optim_on_host));
-    json_add_text(top, "blocks", place(p->blocks_on_host));
-    struct json *gave = json_add_array(top, "given_way");
-    for (size_t i = 0; i < p->n_given_way; i++)
-        json_add_text(gave, NULL, p->given_way[i]);
-    json_print(top, stdout);
-}
 
 static void print_row(const char *name, uint64_t device, uint64_t host)
 {
@@ -80,7 +40,7 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
     printf("\n%llu micro-batch%s of %llu sample%s a step%s; the optimizer's state on the %s%s\n",
            (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
            p->micro == 1 ? "" : "s", p->recompute ? ", blocks computed again on the way back" : "",
-           place(p->optim_on_host), p->blocks_on_host ? ", the blocks' weights too" : "");
+           p->optim_on_host ? "host" : "device", p->blocks_on_host ? ", the blocks' weights too" : "");
     for (size_t i = 0; i < p->n_given_way; i++)
         printf("%s %s\n", i ? "                " : "to make it fit: ", p->given_way[i]);
 }
@@ -101,7 +61,7 @@ static int plan(const struct train_wish *w, const char *file, bool json, struct 
         r = train_plan(&o, &p, &err);
     }
     if (!r && json)
-        print_json(&p, &o);
+        print_report(report_train_plan(&p, gpu_info(o.g)));
     else if (!r)
         print_plan(&p, &o);
     gpu_close(o.g);

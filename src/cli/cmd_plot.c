@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
 #include "base/str.h"
 #include "base/tty.h"
 #include "cli/commands.h"
@@ -9,6 +8,7 @@
 #include "record/chart.h"
 #include "record/plot.h"
 #include "record/runs.h"
+#include "report/plot.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,14 +21,9 @@ struct wish {
     bool is_log;
 };
 
-struct compared {
-    const char *dir, *name;
-    struct series series;
-};
-
 struct comparison {
     struct arena a;
-    struct compared *runs;
+    struct run_curves *runs;
     size_t n;
 };
 
@@ -54,9 +49,9 @@ static void name_runs(struct comparison *c)
 
 static int read_runs(struct comparison *c, char **names, size_t n, struct cairn_error *err)
 {
-    c->runs = ARENA_NEW(&c->a, struct compared, n);
+    c->runs = ARENA_NEW(&c->a, struct run_curves, n);
     for (size_t i = 0; i < n; i++) {
-        struct compared *r = &c->runs[i];
+        struct run_curves *r = &c->runs[i];
         if (runs_find(names[i], &c->a, &r->dir, err) ||
             series_read(arena_printf(&c->a, "%s/log.jsonl", r->dir), &r->series, err))
             return -1;
@@ -64,27 +59,6 @@ static int read_runs(struct comparison *c, char **names, size_t n, struct cairn_
     }
     name_runs(c);
     return 0;
-}
-
-/* What is known of a run in a line. */
-struct summary {
-    const struct step_record *loss, *best, *val, *best_val, *memory, *time;
-    double tokens_per_s;
-    uint64_t steps;
-};
-
-static struct summary summary_of(const struct series *s)
-{
-    return (struct summary){
-        .loss = series_last(s, METRIC_LOSS),
-        .best = series_least(s, METRIC_LOSS),
-        .val = series_last(s, METRIC_VAL_LOSS),
-        .best_val = series_least(s, METRIC_VAL_LOSS),
-        .memory = series_most(s, METRIC_MEM_BYTES),
-        .time = series_last(s, METRIC_ELAPSED_S),
-        .tokens_per_s = series_mean(s, METRIC_TOKENS_PER_S),
-        .steps = s->n ? s->point[s->n - 1].step : 0,
-    };
 }
 
 static void print_figure(const struct step_record *m, enum metric which, int width)
@@ -129,7 +103,7 @@ static void print_table(const struct comparison *c)
     printf("\n%s  %-*s %7s %8s %8s %8s %8s %8s %9s%s\n", print_color(COLOR_BOLD), width, "RUN", "STEPS",
            "LOSS", "BEST", "VAL", "BEST VAL", "TOKENS/S", "TIME", print_color(COLOR_PLAIN));
     for (size_t i = 0; i < c->n; i++) {
-        struct summary s = summary_of(&c->runs[i].series);
+        struct run_figures s = run_figures(&c->runs[i].series);
         printf("%s%c%s ", color_of(c, i), c->n > 1 ? chart_mark(i) : ' ', print_color(COLOR_PLAIN));
         print_cell(stdout, c->runs[i].name, width);
         printf(" %7" PRIu64, s.steps);
@@ -143,49 +117,6 @@ static void print_table(const struct comparison *c)
             printf(" %8s", "-");
         print_time(s.time);
     }
-}
-
-static void add_figure(struct json *o, const char *key, const struct step_record *m, enum metric which)
-{
-    if (m && isfinite(m->value[which]))
-        json_add_real(o, key, m->value[which]);
-    else
-        json_add_null(o, key);
-}
-
-static void add_run_json(struct json *list, const struct compared *r)
-{
-    struct summary s = summary_of(&r->series);
-    struct json *o = json_add_object(list, NULL);
-    json_add_text(o, "name", r->name);
-    json_add_text(o, "dir", r->dir);
-    json_add_int(o, "steps", (int64_t)s.steps);
-    add_figure(o, "loss", s.loss, METRIC_LOSS);
-    add_figure(o, "best_loss", s.best, METRIC_LOSS);
-    if (s.best)
-        json_add_int(o, "best_loss_step", (int64_t)s.best->step);
-    else
-        json_add_null(o, "best_loss_step");
-    add_figure(o, "val_loss", s.val, METRIC_VAL_LOSS);
-    add_figure(o, "best_val_loss", s.best_val, METRIC_VAL_LOSS);
-    if (isfinite(s.tokens_per_s))
-        json_add_real(o, "tokens_per_s", s.tokens_per_s);
-    else
-        json_add_null(o, "tokens_per_s");
-    add_figure(o, "peak_mem_bytes", s.memory, METRIC_MEM_BYTES);
-    add_figure(o, "time_s", s.time, METRIC_ELAPSED_S);
-    json_add_int(o, "bad_lines", (int64_t)r->series.bad_lines);
-}
-
-static void print_json(const struct comparison *c, const char *svg)
-{
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    json_add_int(top, "schema", 1);
-    json_add_text(top, "svg", svg);
-    struct json *list = json_add_array(top, "runs");
-    for (size_t i = 0; i < c->n; i++)
-        add_run_json(list, &c->runs[i]);
-    json_print(top, stdout);
 }
 
 static int chart_width(void)
@@ -351,7 +282,7 @@ static int compare(char **names, size_t n, const struct wish *w)
     if (w->json) {
         if (svg && write_svg(&c, w, svg, &err))
             return print_error(&err);
-        print_json(&c, svg);
+        print_report(report_plot(c.runs, c.n, svg));
         return EXIT_FINE;
     }
     print_chart(&c, w);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/device_memory.h"
@@ -7,6 +6,7 @@
 #include "cli/print.h"
 #include "cli/self_env.h"
 #include "cli/watch_calls.h"
+#include "report/samples.h"
 #include "train/loaded_model.h"
 #include <math.h>
 #include <stdlib.h>
@@ -22,40 +22,15 @@ struct wish {
 };
 
 /* For a terminal: lines and tabs stay, what it might obey does not. */
-static void add_shown(struct str *out, const char *s, size_t n)
-{
-    for (size_t at = 0; at < n;) {
-        size_t end = at;
-        while (end < n && s[end] != '\n' && s[end] != '\t')
-            end++;
-        str_add_clean(out, s + at, end - at);
-        if (end < n)
-            str_addn(out, s + end, 1);
-        at = end + 1;
-    }
-}
-
 static void print_text(const struct str *text)
 {
     CLEANUP(str_release) struct str shown = { 0 };
     if (isatty(STDOUT_FILENO))
-        add_shown(&shown, text->s, text->len);
+        str_add_clean_lines(&shown, text->s, text->len);
     else
         str_addn(&shown, text->s, text->len);
     fwrite(shown.s, 1, shown.len, stdout);
     putchar('\n');
-}
-
-static void add_json(struct json *list, const char *prompt, const struct str *text)
-{
-    CLEANUP(str_release) struct str shown = { 0 };
-    struct json *o = json_add_object(list, NULL);
-    if (strlen(text->s) == text->len && str_is_utf8(text->s))
-        str_addn(&shown, text->s, text->len);
-    else
-        add_shown(&shown, text->s, text->len);
-    json_add_text(o, "prompt", prompt);
-    json_add_text(o, "text", shown.s);
 }
 
 static struct sample_options options_of(const struct wish *w, const struct job_config *c, size_t index)
@@ -69,12 +44,15 @@ static struct sample_options options_of(const struct wish *w, const struct job_c
     };
 }
 
-static int write_samples(const struct wish *w, struct loaded_model *t, struct json *list,
-                         struct cairn_error *err)
+/* Text is printed as it comes; for JSON all of it is collected first. */
+static int sample(const struct wish *w, struct loaded_model *t, struct arena *a, struct cairn_error *err)
 {
     bool own = w->prompts.n > 0;
-    size_t n = own ? w->prompts.n : t->config.sample.prompts.n;
+    size_t n = own ? w->prompts.n : t->config.sample.prompts.n, n_samples = 0;
+    struct sample_text *samples = NULL;
     struct job *j = &t->job;
+    fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
+    print_runtime(stderr, gpu_info(t->options.g), "  ");
     if (job_open_sampler(j, err))
         return -1;
     for (size_t i = 0; i < n; i++) {
@@ -83,30 +61,14 @@ static int write_samples(const struct wish *w, struct loaded_model *t, struct js
         struct sample_options o = options_of(w, &t->config, i);
         if (sampler_run(j->sampler, prompt, &o, &text, err))
             return -1;
-        if (list)
-            add_json(list, prompt, &text);
+        if (w->json)
+            *ARENA_PUSH(a, samples, n_samples) =
+                (struct sample_text){ prompt, arena_strndup(a, text.s, text.len), text.len };
         else
             print_text(&text);
     }
-    return 0;
-}
-
-static int sample(const struct wish *w, struct loaded_model *t, struct cairn_error *err)
-{
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
-    print_runtime(stderr, gpu_info(t->options.g), "  ");
-    if (!w->json)
-        return write_samples(w, t, NULL, err);
-    json_add_int(top, "schema", 1);
-    json_add_text(top, "weights", t->weights);
-    if (t->step)
-        json_add_int(top, "step", (int64_t)t->step);
-    else
-        json_add_null(top, "step");
-    if (write_samples(w, t, json_add_array(top, "samples"), err))
-        return -1;
-    json_print(top, stdout);
+    if (w->json)
+        print_report(report_samples(t->weights, t->step, samples, n_samples));
     return 0;
 }
 
@@ -114,13 +76,14 @@ static int run_sample(struct wish *w)
 {
     struct cairn_error err = { 0 };
     struct loaded_model t = { 0 };
+    CLEANUP(arena_release) struct arena a = { 0 };
     self_env_apply();
     w->trained.talk = stderr;
     int r = watch_calls(w->hang_after_s, NULL, &err) ||
             gpu_open(w->device ? w->device : "auto", &w->trained.g, &err);
     if (!r) {
         device_memory_apply(w->trained.g, 0);
-        r = loaded_model_open(&t, &w->trained, &err) || sample(w, &t, &err);
+        r = loaded_model_open(&t, &w->trained, &err) || sample(w, &t, &a, &err);
     }
     loaded_model_close(&t);
     gpu_close(w->trained.g);

@@ -95,7 +95,7 @@ static int run_tests(const char *device, const char *only, bool debug, int limit
     for (size_t i = 0; i < r.n && !json; i++)
         selftest_print(&r.tests[i]);
     if (json)
-        selftest_print_json(r.tests, r.n);
+        print_report(report_selftest(r.tests, r.n));
     return r.wrong ? EXIT_TROUBLE : EXIT_FINE;
 }
 

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/selftest_print.h"
 
-#include "base/json.h"
 #include "base/str.h"
 #include "cli/print.h"
 #include "config.h"
 #include <stdio.h>
 #include <string.h>
-
-/* HIP and CUDA number their versions differently: 60342134 is 6.3.42134, 13000 is 13.0. */
-static const char *version_text(enum gpu_api api, int version, char *buf, size_t size)
-{
-    if (!version)
-        snprintf(buf, size, "-");
-    else if (api == GPU_API_HIP)
-        snprintf(buf, size, "%d.%d.%d", version / 10000000, version / 100000 % 100, version % 100000);
-    else
-        snprintf(buf, size, "%d.%d", version / 1000, version / 10 % 100);
-    return buf;
-}
 
 static void print_head(const struct gpu_info *g)
 {
@@ -30,8 +17,8 @@ static void print_head(const struct gpu_info *g)
            g->api == GPU_API_HOST ? "threads" : "compute units");
     if (g->api != GPU_API_HOST)
         printf(", waves of %d, driver %s, runtime %s", g->wave,
-               version_text(g->api, g->driver, driver, sizeof(driver)),
-               version_text(g->api, g->runtime, runtime, sizeof(runtime)));
+               gpu_version_text(g->api, g->driver, driver, sizeof(driver)),
+               gpu_version_text(g->api, g->runtime, runtime, sizeof(runtime)));
     putchar('\n');
     print_runtime(stdout, g, "  ");
 }
@@ -138,66 +125,4 @@ void selftest_print(const struct selftest *t)
     print_hints(t);
     printf("  %s%s%s: %zu checks, %zu wrong, %zu failed\n", print_color(good ? COLOR_GREEN : COLOR_RED),
            good ? "PASS" : "FAIL", print_color(COLOR_PLAIN), t->n, wrong, failed);
-}
-
-static void add_device(struct json *array, const struct gpu_info *g)
-{
-    struct json *d = json_add_object(array, NULL);
-    json_add_text(d, "name", g->name);
-    json_add_text(d, "title", g->title);
-    json_add_text(d, "arch", g->arch);
-    json_add_text(d, "pci", g->pci[0] ? g->pci : NULL);
-    json_add_int(d, "memory_bytes", (int64_t)g->total_bytes);
-    json_add_int(d, "units", g->units);
-    json_add_int(d, "wave", g->wave);
-    char text[32];
-    json_add_text(d, "driver", g->driver ? version_text(g->api, g->driver, text, sizeof(text)) : NULL);
-    json_add_text(d, "runtime", g->runtime ? version_text(g->api, g->runtime, text, sizeof(text)) : NULL);
-    json_add_text(d, "library", g->library[0] ? g->library : NULL);
-    json_add_text(d, "library_source", g->source[0] ? g->source : NULL);
-    json_add_text(d, "not_used", g->passed_over[0] ? g->passed_over : NULL);
-}
-
-static void add_result(struct json *array, const char *device, const struct check_result *r)
-{
-    struct json *k = json_add_object(array, NULL);
-    json_add_text(k, "device", device);
-    json_add_text(k, "name", r->kernel);
-    json_add_text(k, "storage", gpu_storage_name(r->storage));
-    json_add_bool(k, "ok", r->ok);
-    json_add_real(k, "worst_error", r->relative);
-    json_add_real(k, "tolerance", r->tolerance);
-    json_add_text(k, "error", r->ok ? NULL : r->why);
-    json_add_text(k, "hint", r->hint[0] ? r->hint : NULL);
-}
-
-static void add_conversion(struct json *array, const char *device, const struct conversion *c)
-{
-    static const char *const keys[] = { "wrong_direct", "wrong_staged", "wrong_moved" };
-    struct json *row = json_add_object(array, NULL);
-    json_add_text(row, "device", device);
-    json_add_text(row, "from", c->from);
-    json_add_text(row, "to", c->to);
-    json_add_text(row, "where", c->where);
-    json_add_int(row, "values", (int64_t)c->values);
-    for (int p = 0; p < CONVERSION_PATHS; p++)
-        json_add_int(row, keys[p], (int64_t)c->wrong[p]);
-}
-
-void selftest_print_json(const struct selftest *tests, size_t n)
-{
-    CLEANUP(json_cleanup) struct json *top = json_new_object();
-    json_add_int(top, "schema", 1);
-    json_add_text(top, "version", CAIRN_VERSION);
-    json_add_text(top, "device", n ? tests[0].info.name : NULL);
-    struct json *devices = json_add_array(top, "devices"), *kernels = json_add_array(top, "kernels"),
-                *conversions = json_add_array(top, "conversions");
-    for (size_t i = 0; i < n; i++) {
-        add_device(devices, &tests[i].info);
-        for (size_t k = 0; k < tests[i].n; k++)
-            add_result(kernels, tests[i].info.name, &tests[i].results[k]);
-        for (size_t k = 0; k < CONVERSIONS && tests[i].has_conversions; k++)
-            add_conversion(conversions, tests[i].info.name, &tests[i].conversions[k]);
-    }
-    json_print(top, stdout);
 }

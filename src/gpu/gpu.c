@@ -136,6 +136,18 @@ const struct gpu_info *gpu_info(const struct gpu *g)
     return &g->info;
 }
 
+/* HIP and CUDA number their versions differently: 60342134 is 6.3.42134, 13000 is 13.0. */
+const char *gpu_version_text(enum gpu_api api, int version, char *buf, size_t size)
+{
+    if (!version)
+        snprintf(buf, size, "-");
+    else if (api == GPU_API_HIP)
+        snprintf(buf, size, "%d.%d.%d", version / 10000000, version / 100000 % 100, version % 100000);
+    else
+        snprintf(buf, size, "%d.%d", version / 1000, version / 10 % 100);
+    return buf;
+}
+
 bool gpu_has_mma(const struct gpu *g)
 {
     static const char *const cuda[] = { "sm_8", "sm_9", "sm_1" };

@@ -57,6 +57,8 @@ void gpu_list(struct arena *a, struct gpu_info **out, size_t *n, char ***reasons
 int gpu_open(const char *name, struct gpu **out, struct cairn_error *err);
 void gpu_close(struct gpu *g);
 const struct gpu_info *gpu_info(const struct gpu *g);
+/* "6.3.42134", of a driver or runtime; "-" for 0.  buf is returned. */
+const char *gpu_version_text(enum gpu_api api, int version, char *buf, size_t size);
 /* Whether kernels for matrix cores can be asked for; the CPU emulates them, slowly, for tests. */
 bool gpu_has_mma(const struct gpu *g);
 /* For finding faults, before the first kernel is asked for: kernels check indices and numbers, and each launch is
