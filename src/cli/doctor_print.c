@@ -190,19 +190,27 @@ static void print_total(const struct doctor_view *v, bool everything)
     print_wrapped(stdout, text.s, 0, print_width());
 }
 
-/* What to type for the finding that decided; where a variable is all that it takes, cairn itself does that. */
+/* What to type for the finding that decided; where variables are all that it takes, cairn itself sets them. */
 static void print_cure(const struct doctor *d)
 {
-    const char *remedy = d->first ? d->first->found.remedy : NULL;
-    CLEANUP(str_release) struct str run = { 0 };
-    if (d->plan_cures && remedy && (str_starts(remedy, "export ") || str_starts(remedy, "unset "))) {
-        str_addf(&run,
-                 "cairn run%s -- COMMAND    # or, for all that this shell starts: eval \"$(cairn env%s)\"",
-                 d->gpu_option, d->gpu_option);
-        remedy = run.s;
+    CLEANUP(str_release) struct str text = { 0 };
+    bool runs = false;
+    for (const char *line = d->first ? d->first->found.remedy : NULL; line; line = str_next_line(line)) {
+        bool variable = d->plan_cures && (str_starts(line, "export ") || str_starts(line, "unset "));
+        if (variable && runs)
+            continue;
+        str_add(&text, text.len ? "\n" : "");
+        if (variable)
+            str_addf(
+                &text,
+                "cairn run%s -- COMMAND    # or, for all that this shell starts: eval \"$(cairn env%s)\"",
+                d->gpu_option, d->gpu_option);
+        else
+            str_addn(&text, line, strcspn(line, "\n"));
+        runs |= variable;
     }
-    if (remedy)
-        print_remedy(remedy);
+    if (text.len)
+        print_remedy(text.s);
 }
 
 void doctor_print_text(const struct doctor_view *v, bool verbose)

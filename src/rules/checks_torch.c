@@ -76,19 +76,13 @@ struct finding check_torch_several(const struct look *l)
                  "cairn doctor --torch DIR    # judges another one");
 }
 
-/* "export NAME=value" for the override that the plan wants. */
-static const char *override_line(const struct look *l)
-{
-    for (size_t i = 0; i < l->plan->n_set; i++)
-        if (str_starts(l->plan->set[i].name, "HSA_OVERRIDE_GFX_VERSION"))
-            return say(l, "export %s=%s", l->plan->set[i].name, l->plan->set[i].value);
-    return NULL;
-}
-
-/* It runs another chip's code, or could: a wheel with the chip's own comes first, where there is one. */
+/* It runs another chip's code, or could.  A wheel with the chip's own comes first, where there is one; the override works
+ * at once. */
 static struct finding judge_override(const struct look *l, const char *target)
 {
-    const char *line = override_line(l), *gfx = l->gpu->gfx.s, *torch = remedy_torch(l);
+    const struct plan_var *v = plan_override(l->plan, l->gpu);
+    const char *line = v ? say(l, "export %s=%s", v->name, v->value) : NULL;
+    const char *gfx = l->gpu->gfx.s, *torch = remedy_torch(l);
     bool better = torch && override_has_own_wheel(l->chip, l->torch);
     if (!line && !better)
         return found_ok(l, "no %s code, but the override makes it run %s code, which fits", gfx, target);
@@ -96,6 +90,8 @@ static struct finding judge_override(const struct look *l, const char *target)
         return found(CHECK_WARN,
                      say(l, "this PyTorch has no code for %s and runs %s's under an override", gfx, target),
                      "another chip's code can hang or fault; there is a wheel with the chip's own", torch);
+    const char *both = say(l, "%s\n# or at once, with the PyTorch that is there%s:\n%s", torch ? torch : "",
+                           better ? ", at the risk of hangs" : "", line);
     return found(
         CHECK_FAIL, say(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
         better
@@ -103,8 +99,7 @@ static struct finding judge_override(const struct look *l, const char *target)
               "hang or fault, so a wheel with the chip's own is better"
             : "same instructions and no more registers than the chip has; without it the first kernel fails "
               "with \"invalid device function\"",
-        better ? say(l, "%s\n# or, at the risk of hangs, with the PyTorch that is there:\n%s", torch, line)
-               : line);
+        torch ? both : line);
 }
 
 struct finding check_torch_target(const struct look *l)

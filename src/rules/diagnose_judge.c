@@ -40,12 +40,6 @@ bool judge_expandable(const struct judgement *j)
     return false;
 }
 
-enum override_flaw judge_override(const struct judgement *j)
-{
-    const char *value = judge_var(j, LOG_OVERRIDE);
-    return value ? override_judge(&j->wheel, value, j->family ? NULL : j->chip) : OVERRIDE_FINE;
-}
-
 bool judge_says(const struct judgement *j, enum issue i, const char *words)
 {
     for (int w = 0; w < N_WEIGHTS; w++)
@@ -316,11 +310,11 @@ static bool looks_bad(const struct judgement *j)
 /* Whatever came of it: with this value no program runs on this chip. */
 static bool override_cannot_work(const struct judgement *j)
 {
-    const char *value = judge_var(j, LOG_OVERRIDE);
-    if (!value || j->windows)
+    if (!j->override)
         return false;
     const struct override_wheel none = { 0 };
-    enum override_flaw flaw = override_judge(&none, value, j->chip); /* a family is of one generation */
+    enum override_flaw flaw =
+        override_judge(&none, j->override->value, j->chip); /* a family is of one generation */
     return flaw == OVERRIDE_MALFORMED || flaw == OVERRIDE_NO_CHIP || flaw == OVERRIDE_OTHER_GENERATION;
 }
 
@@ -334,7 +328,7 @@ static void conclude_silent(struct judgement *j)
                                 : "the log has no error, and nothing that says how the run ended";
     if (busy)
         judge_raise(j, ISSUE_HANG, MAY_BE);
-    if (judge_var(j, LOG_OVERRIDE))
+    if (j->override)
         judge_raise(j, ISSUE_OVERRIDE_BAD, MAY_BE);
     if (other && j->n_chips && !j->nvidia_device)
         conclude(j, ISSUE_TORCH_NOT_ROCM, DIAGNOSE_WARNING, 0.6);
@@ -445,4 +439,5 @@ void judge(struct judgement *j)
             j->confidence *= 0.85;
         }
     }
+    judge_plan_again(j);
 }

@@ -32,12 +32,6 @@ static const char *key_torch(const struct judgement *j)
     return j->torch ? j->torch->version.s : NULL;
 }
 
-static const char *key_as(const struct judgement *j)
-{
-    const struct gfx_chip *c = judge_stand_in(j);
-    return c ? c->gfx : NULL;
-}
-
 /* As cairn doctor and cairn env have it: a worry where a wheel with the chip's own code is to be had. */
 static const char *key_foreign_code(const struct judgement *j)
 {
@@ -49,30 +43,6 @@ static const char *key_wheelless(const struct judgement *j)
 {
     const struct gfx_chip *c = j->family ? NULL : j->chip;
     return c && !c->wheel_major && !c->therock && !judge_stand_in(j) ? c->gfx : NULL;
-}
-
-/* NULL too where it is set already. */
-static const char *key_override(const struct judgement *j)
-{
-    const struct gfx_chip *c = judge_stand_in(j);
-    char value[16];
-    if (!c || !gfx_override_value(c->gfx, value) || str_eq(judge_var(j, LOG_OVERRIDE), value))
-        return NULL;
-    return arena_strdup(j->a, value);
-}
-
-static const char *key_override_value(const struct judgement *j)
-{
-    return judge_var(j, LOG_OVERRIDE);
-}
-
-static const char *key_override_flaw(const struct judgement *j)
-{
-    const char *value = judge_var(j, LOG_OVERRIDE);
-    const char *torch = key_torch(j) ? arena_printf(j->a, "torch %s", key_torch(j)) : "this PyTorch";
-    const char *text = value ? override_flaw_text(judge_override(j), torch, value, j->chip, j->a) : NULL;
-    return text ? text
-                : "it makes the runtime fail, or load code of another chip, which then faults or hangs";
 }
 
 static struct version torch_version(const struct judgement *j)
@@ -259,12 +229,8 @@ static const struct diagnose_key_row keys[] = {
     { "igpu", key_igpu },
     { "shared", key_shared },
     { "torch", key_torch },
-    { "as", key_as },
     { "foreign_code", key_foreign_code },
     { "wheelless", key_wheelless },
-    { "override", key_override },
-    { "override_value", key_override_value },
-    { "override_flaw", key_override_flaw },
     { "alloc", key_alloc },
     { "alloc_names", key_alloc_names },
     { "refused", key_refused },
@@ -289,7 +255,8 @@ static const struct diagnose_key_row keys[] = {
 
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n)
 {
-    const struct diagnose_key_row *const tables[] = { keys, diagnose_command_keys, diagnose_sentence_keys };
+    const struct diagnose_key_row *const tables[] = { keys, diagnose_command_keys, diagnose_plan_keys,
+                                                      diagnose_sentence_keys };
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (const struct diagnose_key_row *k = tables[t]; k->name; k++)
             if (strlen(k->name) == n && !memcmp(k->name, name, n))

@@ -92,6 +92,10 @@ static void see_machine(struct judgement *j)
     const struct gpu_facts **shown = NULL;
     const char *rocr = j->windows ? NULL : judge_var(j, LOG_ROCR_VISIBLE);
     size_t n = plan_visible(j->ctx->facts, rocr, hip_visible(j), j->a, &shown), kept = 0;
+    if (!n) { /* a mistake: what was meant */
+        shown = j->plan.visible;
+        n = j->plan.n_visible;
+    }
     if (!n)
         n = plan_visible(j->ctx->facts, NULL, NULL, j->a, &shown);
     bool cards = false, small = false;
@@ -139,8 +143,6 @@ static void find_chips(struct judgement *j)
         choose_told(j);
     for (size_t i = 0; i < log->n; i++)
         add_chip(j, log->name[i]);
-    if (j->same_machine)
-        see_machine(j);
 }
 
 static void pick_chip(struct judgement *j)
@@ -162,27 +164,28 @@ static void find_wheel(struct judgement *j)
         j->wheel = override_wheel_of(j->torch);
     else if (said[0])
         wheels_targets(j->a, said, &j->wheel.code);
-    j->carried = j->chip && !j->family ? override_carries(&j->wheel, j->chip->gfx) : TRI_UNKNOWN;
 }
 
-const struct gfx_chip *judge_stand_in(const struct judgement *j)
+/* Of several alike that the program saw, where nobody names one: the one that cairn would have chosen. */
+static void prefer_planned(struct judgement *j)
 {
-    struct override_wheel w = j->wheel;
-    const struct log_gfx *listed = &j->log->listed;
-    if (!j->chip || j->family || j->windows)
-        return NULL;
-    if (j->verdict == ISSUE_TENSILE_MISSING && listed->n) {
-        w.rocblas = (struct targets){ .from = "the log" };
-        for (size_t i = 0; i < listed->n; i++)
-            *ARENA_PUSH(j->a, w.rocblas.name, w.rocblas.n) = listed->name[i];
-        w.code = w.code.from ? w.code : w.rocblas;
-    }
-    return override_stand_in(&w, j->chip);
+    const char *gfx = j->same_machine && j->plan.gpu ? j->plan.gpu->gfx.s : NULL;
+    bool named = !j->chip || j->log->failing[0] || j->ctx->gfx;
+    for (size_t i = 0; gfx && !named && i < j->n_chips; i++)
+        if (str_eq(j->chips[i]->gfx, gfx) && judge_is_integrated(j->chips[i]) == judge_is_integrated(j->chip))
+            j->chip = j->chips[i];
 }
 
 void judge_machine(struct judgement *j)
 {
     find_chips(j);
-    pick_chip(j);
     find_wheel(j);
+    if (j->same_machine) {
+        judge_plan(j);
+        see_machine(j);
+    }
+    pick_chip(j);
+    prefer_planned(j);
+    judge_plan(j); /* now that it is known which GPU it is about */
+    j->carried = j->chip && !j->family ? override_carries(&j->wheel, j->chip->gfx) : TRI_UNKNOWN;
 }

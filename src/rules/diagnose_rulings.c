@@ -120,7 +120,7 @@ static int best_explained(const struct judgement *j, enum override_flaw flaw)
 /* Of a chip that is not known any override is a suspect, as one that does not fit would be. */
 static enum override_flaw suspect_override(const struct judgement *j)
 {
-    enum override_flaw flaw = judge_override(j);
+    enum override_flaw flaw = j->override->flaw;
     return flaw == OVERRIDE_FINE && (j->family || !j->chip) ? OVERRIDE_NO_RELATIVE : flaw;
 }
 
@@ -128,13 +128,12 @@ static enum override_flaw suspect_override(const struct judgement *j)
 static void rule_override(struct judgement *j)
 {
     static const enum issue crashes[] = { ISSUE_NATIVE_CRASH, ISSUE_NO_KERNEL_IMAGE };
-    const char *value = judge_var(j, LOG_OVERRIDE);
     int best = 0;
     if (j->windows)
         return;
-    if (!value && j->log->override_asked)
+    if (!j->override && j->log->override_asked)
         best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be there, and is not exported */
-    else if (value)
+    else if (j->override)
         best = best_explained(j, suspect_override(j));
     if (j->log->misnamed) {
         int misnamed = best_explained(j, OVERRIDE_OTHER_GENERATION);

@@ -76,15 +76,17 @@ static const char *sentence(const struct judgement *j, const char *text)
 
 /* Fixes. */
 
-static void add_set(const struct judgement *j, struct diagnose_fix *fix, const char *assignment,
-                    const char *why)
+static void add_set(const struct judgement *j, struct diagnose_fix *fix, const char *assignments)
 {
-    const char *eq = strchr(assignment, '=');
-    *ARENA_PUSH(j->a, fix->set, fix->n_set) = (struct plan_var){
-        .name = arena_strndup(j->a, assignment, (size_t)(eq - assignment)),
-        .value = eq + 1,
-        .why = why,
-    };
+    for (const char *p = assignments; *p;) {
+        size_t n = strcspn(p, " "), name = strcspn(p, "=");
+        *ARENA_PUSH(j->a, fix->set, fix->n_set) = (struct plan_var){
+            .name = arena_strndup(j->a, p, name),
+            .value = arena_strndup(j->a, p + name + 1, n - name - 1),
+            .why = fix->text,
+        };
+        p += n + (p[n] == ' ');
+    }
 }
 
 static void add_unset(const struct judgement *j, struct diagnose_fix *fix, const char *names)
@@ -117,7 +119,7 @@ static void add_fix(const struct judgement *j, const struct issue_fix *row, stru
                                   .action = row->action,
                                   .automatic = row->action != DIAGNOSE_ACT_NONE };
     if (set)
-        add_set(j, fix, set, text);
+        add_set(j, fix, set);
     if (unset)
         add_unset(j, fix, unset);
 }
@@ -236,8 +238,8 @@ static void find_facts(const struct judgement *j, struct diagnosis *out)
     const char *torch = diagnose_key(j, "torch", strlen("torch"));
     if (torch)
         use_fact(j, out, arena_printf(j->a, "torch %s", torch));
-    if (judge_var(j, LOG_OVERRIDE))
-        use_fact(j, out, arena_printf(j->a, "HSA_OVERRIDE_GFX_VERSION=%s", judge_var(j, LOG_OVERRIDE)));
+    if (j->override)
+        use_fact(j, out, arena_printf(j->a, "%s=%s", j->override->name, j->override->value));
     const struct facts *f = j->ctx->facts;
     if (f && f->n_gpus && j->log->devices.n && !j->same_machine && !j->ctx->gfx)
         use_fact(j, out,

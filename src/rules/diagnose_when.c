@@ -35,10 +35,16 @@ static bool override_suits_all(const struct judgement *j)
     return as && j->igpu && gfx_is_safe_relative(as, j->igpu);
 }
 
-static bool override_is_flawed(const struct judgement *j)
+/* The wheel is known, and has code that stands in for the GPU's own. */
+static bool is_known_to_need_override(const struct judgement *j)
 {
-    enum override_flaw flaw = judge_override(j);
-    return flaw != OVERRIDE_FINE && flaw != OVERRIDE_SAME;
+    return j->wheel.code.from && judge_needs_override(j);
+}
+
+/* A PyTorch that is known to lack the chip's code has none to run without an override. */
+static bool may_need_none(const struct judgement *j)
+{
+    return j->carried != TRI_NO && !is_known_to_need_override(j);
 }
 
 /* A path to a ROCm, before one that PyTorch brings: of a distribution's build it may be the only one. */
@@ -121,10 +127,13 @@ static bool is_met(const struct judgement *j, enum fix_when when)
     case FIX_AOTRITON_OFF:
         return attention_waits(j) || (j->verdict == ISSUE_ATTENTION && !is_on(judge_var(j, LOG_AOTRITON)) &&
                                       !diagnose_lacks_attention(j));
+    case FIX_OVERRIDDEN:
+        return j->override && j->carried == TRI_NO;
     case FIX_OVERRIDE_SET:
-        return judge_var(j, LOG_OVERRIDE) != NULL;
+        return j->override && may_need_none(j);
     case FIX_OVERRIDE_FLAWED:
-        return override_is_flawed(j);
+        return j->override && may_need_none(j) && j->override->flaw != OVERRIDE_FINE &&
+               j->override->flaw != OVERRIDE_SAME;
     case FIX_LIBRARY_PATH:
         return judge_var(j, LOG_LIBRARY_PATH) != NULL;
     case FIX_SECOND_ROCM:
@@ -138,17 +147,20 @@ static bool is_met(const struct judgement *j, enum fix_when when)
     case FIX_NOT_CARRIED:
         return j->carried != TRI_YES;
     case FIX_NEEDS_OVERRIDE:
-        return j->carried == TRI_NO && judge_stand_in(j);
-    case FIX_NEEDS_NONE:
-        return j->carried != TRI_NO || !judge_stand_in(j);
+        return is_known_to_need_override(j);
+    case FIX_MAY_NEED_NONE:
+        return may_need_none(j);
+    case FIX_LACKS_CODE:
+        return j->carried == TRI_NO;
     case FIX_CARRIED_ELSEWHERE:
-        return j->carried == TRI_YES && !j->ctx->env && !j->same_machine && !judge_var(j, LOG_OVERRIDE);
+        return j->carried == TRI_YES && !j->ctx->env && !j->same_machine && !j->override;
     case FIX_NO_CHIP:
         return !j->chip;
     case FIX_HIDE_FIRST:
         return may_hide(j) && !override_suits_all(j);
-    case FIX_HIDE_LATER:
-        return may_hide(j) && override_suits_all(j);
+    case FIX_HIDE_LATER: /* unless the plan hides it together with the override */
+        return may_hide(j) && override_suits_all(j) &&
+               !plan_find(j->plan.set, j->plan.n_set, plan_selectors[0]);
     case FIX_SEVERAL_GPUS:
         return j->igpu != NULL;
     case FIX_STRIX_HALO:

@@ -4,7 +4,8 @@
  * diagnose.c reads the log and keeps hits; diagnose_machine.c says whose GPU and PyTorch it is about; diagnose_judge.c
  * turns the hits into one score a class, lets diagnose_rulings.c move the scores, and picks; diagnose_kernel.c knows what
  * the kernel says of other programs; diagnose_say.c writes cause and fixes, with diagnose_when.c for which of them, and
- * diagnose_keys.c, diagnose_sentences.c and diagnose_commands.c for what is this machine's. */
+ * diagnose_keys.c, diagnose_sentences.c and diagnose_commands.c for what is this machine's, and diagnose_plan.c for the
+ * override. */
 #ifndef CAIRN_RULES_DIAGNOSE_WORK_H
 #define CAIRN_RULES_DIAGNOSE_WORK_H
 
@@ -86,6 +87,8 @@ struct judgement {
     const struct torch_facts *torch; /* the PyTorch of the run, as found on disk; NULL: not known */
     struct override_wheel wheel;     /* what it has code for, by its files or by its version in the log */
     enum tri carried;                /* code for the chip */
+    struct plan plan;                /* what cairn env would do on its machine, about overrides and GPUs */
+    const struct plan_var *override; /* that is in force, the worst if there are several; NULL: none */
     int score[N_ISSUES];             /* 0: nothing speaks for it */
     enum issue verdict;
     enum diagnose_severity severity;
@@ -99,14 +102,17 @@ enum { JUDGE_LEAST = 40 }; /* below this score nothing is named */
 void judge(struct judgement *j);
 /* Whose GPUs and which PyTorch it is about. */
 void judge_machine(struct judgement *j);
-/* The chip whose code may stand in for the GPU's own; NULL: none is needed, or none is there. */
+/* The plan for the program of the log: on what is known before the verdict, and, where it is not known what its PyTorch
+ * carries, on what the verdict says of that. */
+void judge_plan(struct judgement *j);
+void judge_plan_again(struct judgement *j);
+/* The plan sets an override, for the chip or for another GPU in sight. */
+bool judge_needs_override(const struct judgement *j);
+/* The chip whose code stands in for the GPU's own by the plan; NULL: none. */
 const struct gfx_chip *judge_stand_in(const struct judgement *j);
 /* The value of a variable in the process of the log; NULL: not set, as far as is known. */
 const char *judge_var(const struct judgement *j, enum log_var v);
 bool judge_is_integrated(const struct gfx_chip *c);
-/* What is wrong with the override that is set.  OVERRIDE_FINE where none is; a chip that is known by its family counts as
- * not known. */
-enum override_flaw judge_override(const struct judgement *j);
 bool judge_expandable(const struct judgement *j);
 bool judge_is_loading(const struct judgement *j); /* the log ends while weights are loaded */
 /* One of the lines of a class holds one of the words, separated by '|'. */
@@ -130,7 +136,7 @@ struct diagnose_key_row {
     const char *(*value)(const struct judgement *j); /* NULL: not known */
 };
 /* Each ends with a row of NULLs. */
-extern const struct diagnose_key_row diagnose_command_keys[], diagnose_sentence_keys[];
+extern const struct diagnose_key_row diagnose_command_keys[], diagnose_plan_keys[], diagnose_sentence_keys[];
 /* The value of a {key} of the tables' texts; NULL: not known. */
 const char *diagnose_key(const struct judgement *j, const char *name, size_t n);
 /* "1.5 GiB"; NULL below 0. */

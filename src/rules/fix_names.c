@@ -6,26 +6,46 @@
 #include "rules/plan.h"
 #include <string.h>
 
+static bool is_selector(const char *name)
+{
+    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
+        if (!strcmp(plan_selectors[i], name))
+            return true;
+    return false;
+}
+
+static bool is_allocator(const char *name)
+{
+    return !strcmp(name, "PYTORCH_ALLOC_CONF") || !strcmp(name, "PYTORCH_HIP_ALLOC_CONF") ||
+           !strcmp(name, "PYTORCH_CUDA_ALLOC_CONF");
+}
+
+/* An override comes with the choice of GPUs that it is for. */
+static bool is_override_or_selector(const char *name)
+{
+    return override_is_name(name) || is_selector(name);
+}
+
 /* What the keys of issue_fixes stand for, where they are names. */
 static const struct {
-    const char *key, *names[4];
+    const char *key;
+    bool (*is)(const char *name);
 } keys[] = {
-    { "{alloc}", { "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF" } },
-    { "{alloc_names}", { "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF" } },
-    { "{visible_name}", { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES" } },
-    { "{visible_others}", { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES" } },
+    { "{alloc}", is_allocator },
+    { "{alloc_names}", is_allocator },
+    { "{visible_name}", is_selector },
+    { "{visible_others}", is_selector },
+    { "{override}", is_override_or_selector },
+    { "{override_gone}", is_override_or_selector },
+    { "{overrides}", override_is_name },
 };
 
 /* Is it the name that the first n characters of a table's text stand for? */
 static bool is_word(const char *word, size_t n, const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (strlen(keys[i].key) == n && !memcmp(keys[i].key, word, n)) {
-            for (const char *const *known = keys[i].names; *known; known++)
-                if (!strcmp(*known, name))
-                    return true;
-            return false;
-        }
+        if (strlen(keys[i].key) == n && !memcmp(keys[i].key, word, n))
+            return keys[i].is(name);
     return strlen(name) == n && !memcmp(name, word, n);
 }
 

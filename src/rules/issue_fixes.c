@@ -11,20 +11,25 @@
 #define OPTIMIZER DIAGNOSE_ACT_OPTIMIZER
 
 #define ON_CPU "run on the CPU: slow, but it shows whether the GPU is to blame"
-#define DROP_OVERRIDE "remove HSA_OVERRIDE_GFX_VERSION: code of another chip is the first suspect"
+#define DROP_OVERRIDE "remove {overrides}: code of another chip is the first suspect"
 #define NO_EXPANDABLE "switch expandable segments off: on ROCm they are known to hang"
 #define NO_SDMA "copy without the copy engines; it costs bandwidth"
 #define FAST_FIND "let MIOpen pick kernels without trying them all, which passes by the solver that fails"
 #define CACHING_ON \
     "switch PyTorch's caching allocator back on: without it memory goes to pieces, and every allocation waits"
 #define NO_AOTRITON "switch experimental attention off"
-#define SET_OVERRIDE                                                                                                  \
-    "as a stop-gap, until a PyTorch with {gfx} is installed: let the runtime take it for {as}, whose code this chip " \
+#define STOP_GAP                                                                                                      \
+    "as a stop-gap, until a PyTorch with its own code is installed: let the runtime take {taken_for}, whose code it " \
     "runs[, though {foreign_code} can hang or fault]"
-#define FIT_OVERRIDE \
-    "as a stop-gap: give it the value that fits, {as} stands in for {gfx}; three numbers with dots, and exported"
-#define OWN_WHEEL \
-    "install a PyTorch that carries {gfx} itself, and run without the variable:\n{cmd_torch}\nunset HSA_OVERRIDE_GFX_VERSION"
+#define FITTING                                                                                                          \
+    "as a stop-gap: give the override the value that fits, which lets the runtime take {taken_for}; three numbers with " \
+    "dots, and exported"
+#define INSTEAD_OF_OVERRIDE \
+    "install a PyTorch that carries {gfx} itself: code of another chip, as now, is the first suspect:\n{cmd_torch}"
+#define OWN_WHEEL "install a PyTorch that carries {gfx} itself, and run without an override:\n{cmd_torch}"
+#define NO_WHEEL                                                                                                       \
+    "no PyTorch wheel of today has code for {wheelless}, and no override helps: build PyTorch for it from source, or " \
+    "take another GPU (these have wheels):\ncairn gpu --chips"
 #define MOVE_CACHES "move the kernel caches of MIOpen and Triton aside:\n{cmd_caches}"
 #define NO_DIRECT \
     "do without MIOpen's direct convolutions, which fail at random on Strix Halo; others are slower"
@@ -47,24 +52,24 @@
 #define SET(issue, when, variable, text) { issue, DIAGNOSE_ACT_ENV, when, variable, NULL, text, FIX_ON_ANY }
 #define SET_WINDOWS(issue, variable, text) { issue, DIAGNOSE_ACT_ENV, FIX_ALWAYS, variable, NULL, text, FIX_ON_WINDOWS }
 #define HIDE(issue, when) { issue, OTHER, when, "{visible_name}={best_gpu}", "{visible_others}", OTHER_GPU, FIX_ON_ANY }
+/* Before the wheel with the chip's own code an override is second best, so that it stands behind it in every ladder. */
+#define WHEEL(issue, when, text) { issue, PERSON, when, NULL, NULL, text "[\nunset {overrides}]", FIX_ON_ANY }
+#define OVERRIDE(issue, when, text) { issue, DIAGNOSE_ACT_ENV, when, "{override}", "{override_gone}", text, FIX_ON_LINUX }
+#define NO_OVERRIDE(issue, when, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, "{overrides}", text, FIX_ON_LINUX }
 #define UNSET(issue, when, names, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, names, text, FIX_ON_ANY }
 /* clang-format on */
 
 const struct issue_fix issue_fixes[] = {
     HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_FIRST),
-    ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED,
-                "install a PyTorch with code for {gfx}:\n{cmd_torch}"),
-    UNSET(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_FLAWED, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
-    SET(ISSUE_NO_KERNEL_IMAGE, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    WHEEL(ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED, "install a PyTorch with code for {gfx}:\n{cmd_torch}"),
+    NO_OVERRIDE(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_FLAWED, DROP_OVERRIDE),
+    OVERRIDE(ISSUE_NO_KERNEL_IMAGE, FIX_ALWAYS, STOP_GAP),
     HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_LATER),
-    UNSET(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    NO_OVERRIDE(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_SET, DROP_OVERRIDE),
     ON_LINUX_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_CARRIED_ELSEWHERE,
                   "see that no HSA_OVERRIDE_GFX_VERSION is set on that machine, which would hide that code:\n"
                   "env | grep HSA_OVERRIDE"),
-    ADVISE_WHEN(
-        ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED,
-        "no PyTorch wheel of today has code for {wheelless}, and no override helps: build PyTorch for "
-        "it from source, or take another GPU (these have wheels):\ncairn gpu --chips"),
+    WHEEL(ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED, NO_WHEEL),
     ADVISE_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP, NAME_CHIP),
     ON_LINUX_WHEN(
         ISSUE_NO_KERNEL_IMAGE, FIX_NO_CHIP,
@@ -79,9 +84,8 @@ const struct issue_fix issue_fixes[] = {
     DO(ISSUE_NO_KERNEL_IMAGE, CPU, ON_CPU),
 
     HIDE(ISSUE_TENSILE_MISSING, FIX_HIDE_FIRST),
-    ADVISE_WHEN(ISSUE_TENSILE_MISSING, FIX_NOT_CARRIED,
-                "install a PyTorch whose rocBLAS has {gfx}:\n{cmd_torch}"),
-    SET(ISSUE_TENSILE_MISSING, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    WHEEL(ISSUE_TENSILE_MISSING, FIX_NOT_CARRIED, "install a PyTorch whose rocBLAS has {gfx}:\n{cmd_torch}"),
+    OVERRIDE(ISSUE_TENSILE_MISSING, FIX_ALWAYS, STOP_GAP),
     HIDE(ISSUE_TENSILE_MISSING, FIX_HIDE_LATER),
     UNSET(
         ISSUE_TENSILE_MISSING, FIX_ALWAYS, "ROCBLAS_TENSILE_LIBPATH",
@@ -92,14 +96,15 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_TENSILE_MISSING, "otherwise a newer ROCm, or a rocBLAS that was built for the GPU"),
     DO(ISSUE_TENSILE_MISSING, CPU, ON_CPU),
 
-    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, OWN_WHEEL),
-    SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
-    UNSET(ISSUE_OVERRIDE_BAD, FIX_ALWAYS, "HSA_OVERRIDE_GFX_VERSION", "run without HSA_OVERRIDE_GFX_VERSION"),
-    SET(ISSUE_OVERRIDE_BAD, FIX_NEEDS_NONE, "HSA_OVERRIDE_GFX_VERSION={override}", FIT_OVERRIDE),
+    WHEEL(ISSUE_OVERRIDE_BAD, FIX_LACKS_CODE, OWN_WHEEL),
+    OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, FITTING),
+    NO_OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_MAY_NEED_NONE, "run without {overrides}"),
+    OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_ALWAYS, FITTING),
     ON_LINUX(
         ISSUE_OVERRIDE_BAD,
         "look for it in shell profiles, /etc/environment, environment.d, service and compose files; an empty value counts as set"),
-    ADVISE_WHEN(ISSUE_OVERRIDE_BAD, FIX_NOT_CARRIED, OWN_WHEEL),
+    WHEEL(ISSUE_OVERRIDE_BAD, FIX_NOT_CARRIED, OWN_WHEEL),
+    WHEEL(ISSUE_OVERRIDE_BAD, FIX_NOT_CARRIED, NO_WHEEL),
 
     SET(ISSUE_INVALID_ARGUMENT, FIX_IN_COPY, STAGE, STAGE_WHY),
     SET(ISSUE_INVALID_ARGUMENT, FIX_PRELOAD, STAGE, STAGE_WHY),
@@ -121,8 +126,7 @@ const struct issue_fix issue_fixes[] = {
     ADVISE(ISSUE_INVALID_ARGUMENT, "install a newer PyTorch and driver"),
     DO(ISSUE_INVALID_ARGUMENT, CPU, ON_CPU),
 
-    UNSET(ISSUE_NO_DEVICE, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION",
-          "remove HSA_OVERRIDE_GFX_VERSION: a bad value hides every GPU"),
+    NO_OVERRIDE(ISSUE_NO_DEVICE, FIX_OVERRIDE_SET, "remove {overrides}: a bad value hides every GPU"),
     ON_LINUX(
         ISSUE_NO_DEVICE,
         "see what is wrong: driver, device nodes, groups, and whether PyTorch is a ROCm build:\ncairn doctor"),
@@ -246,7 +250,8 @@ const struct issue_fix issue_fixes[] = {
         "wait for the GPU by polling: a lost interrupt then does no harm; it keeps a core busy"),
     SET(ISSUE_HANG, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
     SET_WINDOWS(ISSUE_HANG, "PAL_DISABLE_SDMA=1", NO_SDMA),
-    UNSET(ISSUE_HANG, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    NO_OVERRIDE(ISSUE_HANG, FIX_OVERRIDE_SET, DROP_OVERRIDE),
+    WHEEL(ISSUE_HANG, FIX_OVERRIDDEN, INSTEAD_OF_OVERRIDE),
     SET(ISSUE_HANG, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST",
         "let MIOpen search less: a long search on the first step looks like a hang"),
     DO(ISSUE_HANG, CACHES, MOVE_CACHES),
@@ -260,7 +265,8 @@ const struct issue_fix issue_fixes[] = {
                 "give it more time, if it was only slow: cairn run --hang-after SECONDS"),
 
     DO(ISSUE_GPU_RESET, RESTART, "wait until the GPU answers again, and go on from the last checkpoint"),
-    UNSET(ISSUE_GPU_RESET, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    NO_OVERRIDE(ISSUE_GPU_RESET, FIX_OVERRIDE_SET, DROP_OVERRIDE),
+    WHEEL(ISSUE_GPU_RESET, FIX_OVERRIDDEN, INSTEAD_OF_OVERRIDE),
     SET(ISSUE_GPU_RESET, FIX_STRIX_HALO, "MIOPEN_DEBUG_CONV_DIRECT=0", NO_DIRECT),
     SET(ISSUE_GPU_RESET, FIX_SDMA_ON, "HSA_ENABLE_SDMA=0", NO_SDMA),
     ADVISE(ISSUE_GPU_RESET, "leave memory free on the card, and let another GPU drive the desktop"),
@@ -275,7 +281,8 @@ const struct issue_fix issue_fixes[] = {
         "reg add HKLM\\SYSTEM\\CurrentControlSet\\Control\\GraphicsDrivers /v TdrDelay /t REG_DWORD /d 60 /f"),
     DO(ISSUE_GPU_RESET, CPU, ON_CPU),
 
-    UNSET(ISSUE_MEMORY_FAULT, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    NO_OVERRIDE(ISSUE_MEMORY_FAULT, FIX_OVERRIDE_SET, DROP_OVERRIDE),
+    WHEEL(ISSUE_MEMORY_FAULT, FIX_OVERRIDDEN, INSTEAD_OF_OVERRIDE),
     UNSET(ISSUE_MEMORY_FAULT, FIX_AOTRITON_ON, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", NO_AOTRITON),
     SET(ISSUE_MEMORY_FAULT, FIX_ALWAYS, "MIOPEN_FIND_MODE=FAST", FAST_FIND),
     DO(ISSUE_MEMORY_FAULT, CACHES,
@@ -293,10 +300,11 @@ const struct issue_fix issue_fixes[] = {
     UNSET(
         ISSUE_NATIVE_CRASH, FIX_NO_CACHING, "PYTORCH_NO_HIP_MEMORY_CACHING PYTORCH_NO_CUDA_MEMORY_CACHING",
         "let PyTorch's allocator keep memory: without that rocBLAS and MIOpen have been seen to crash while they start"),
-    UNSET(ISSUE_NATIVE_CRASH, FIX_OVERRIDE_SET, "HSA_OVERRIDE_GFX_VERSION", DROP_OVERRIDE),
+    NO_OVERRIDE(ISSUE_NATIVE_CRASH, FIX_OVERRIDE_SET, DROP_OVERRIDE),
+    WHEEL(ISSUE_NATIVE_CRASH, FIX_OVERRIDDEN, INSTEAD_OF_OVERRIDE),
     SET(ISSUE_NATIVE_CRASH, FIX_NO_STACK, "PYTHONFAULTHANDLER=1",
         "run once more with Python naming the line that crashes"),
-    SET(ISSUE_NATIVE_CRASH, FIX_NEEDS_OVERRIDE, "HSA_OVERRIDE_GFX_VERSION={override}", SET_OVERRIDE),
+    OVERRIDE(ISSUE_NATIVE_CRASH, FIX_NEEDS_OVERRIDE, STOP_GAP),
     UNSET(ISSUE_NATIVE_CRASH, FIX_SECOND_ROCM, "LD_LIBRARY_PATH",
           "remove LD_LIBRARY_PATH: it mixes a second ROCm into the process"),
     SET(ISSUE_NATIVE_CRASH, FIX_NOT_STARTING, "TORCHDYNAMO_DISABLE=1",
@@ -401,6 +409,7 @@ const struct issue_fix issue_fixes[] = {
     ON_WINDOWS(ISSUE_RCCL, "there is no RCCL for Windows: train on one GPU, or with the gloo backend"),
 
     HIDE(ISSUE_WRONG_GPU, FIX_ALWAYS),
+    OVERRIDE(ISSUE_WRONG_GPU, FIX_NEEDS_OVERRIDE, STOP_GAP),
     ON_LINUX(
         ISSUE_WRONG_GPU,
         "HIP_VISIBLE_DEVICES with the number of the card (cairn gpu), or ROCR_VISIBLE_DEVICES with its UUID"),

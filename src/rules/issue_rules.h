@@ -121,13 +121,15 @@ enum fix_when {
     FIX_INTERRUPT_ON, /* interrupts have not been switched off */
     FIX_AOTRITON_ON,
     FIX_AOTRITON_OFF, /* on Linux or not: the flag is not set, and the chip's attention waits for it */
-    FIX_OVERRIDE_SET,
+    FIX_OVERRIDDEN,   /* an override is in force, and PyTorch has no code of the chip's own */
+    FIX_OVERRIDE_SET, /* one is in force, and PyTorch is not known to need one */
     FIX_SECOND_ROCM, /* LD_LIBRARY_PATH leads to a ROCm, while PyTorch is not known to have none of its own */
     FIX_LIBRARY_PATH,      /* LD_LIBRARY_PATH is set, and is not known to be needed */
-    FIX_OVERRIDE_FLAWED,   /* it is set, and something speaks against its value */
+    FIX_OVERRIDE_FLAWED,   /* the same, and something speaks against its value */
     FIX_NOT_CARRIED,       /* PyTorch is not known to have code for the chip */
     FIX_NEEDS_OVERRIDE,    /* PyTorch is known to have none, but code that can stand in */
-    FIX_NEEDS_NONE,        /* the opposite */
+    FIX_MAY_NEED_NONE,     /* the opposite: PyTorch may have code for the chip, and run without an override */
+    FIX_LACKS_CODE,        /* PyTorch is known to have no code for the chip */
     FIX_NO_STACK,          /* the log has no stack of the crash */
     FIX_NOT_STARTING,      /* it did not crash while a library started */
     FIX_CARRIED_ELSEWHERE, /* PyTorch has code for the chip, and nobody knows the run's environment */
@@ -169,7 +171,7 @@ struct issue_fix {
     enum issue issue;
     enum diagnose_action action; /* DIAGNOSE_ACT_NONE: for a person */
     enum fix_when when;
-    const char *set;   /* "NAME=value", with {keys}; NULL: none */
+    const char *set;   /* "NAME=value", several separated by spaces, with {keys}; NULL: none */
     const char *unset; /* names separated by spaces */
     const char *text;
     enum fix_os os; /* variables that Windows does not read are left out there in any case */

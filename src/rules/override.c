@@ -3,6 +3,15 @@
 
 #include "chip/gfxname.h"
 #include "rules/env_rules.h"
+#include <string.h>
+
+bool override_is_name(const char *name)
+{
+    size_t n = strlen(OVERRIDE_NAME);
+    if (strncmp(name, OVERRIDE_NAME, n))
+        return false;
+    return !name[n] || (name[n] == '_' && name[n + 1] && !name[n + 1 + strspn(name + n + 1, "0123456789")]);
+}
 
 struct override_wheel override_wheel_of(const struct torch_facts *t)
 {
@@ -27,26 +36,26 @@ static bool is_carried(const void *data, const struct gfx_chip *c)
 }
 
 /* In a release of pytorch.org's wheels from before the chip was. */
-static bool was_carried_before(const void *data, const struct gfx_chip *c)
+static bool was_carried_before(const struct gfx_chip *real, const struct gfx_chip *c)
 {
-    const struct gfx_chip *real = data;
     if (!c->wheel_major || !real->wheel_major)
         return c->wheel_major;
     return c->wheel_major < real->wheel_major ||
            (c->wheel_major == real->wheel_major && c->wheel_minor < real->wheel_minor);
 }
 
+struct targets override_code_before(const struct gfx_chip *real, struct arena *a)
+{
+    struct targets t = { .from = "wheels from before the chip" };
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (was_carried_before(real, c))
+            targets_add(&t, a, c->gfx, strlen(c->gfx));
+    return t;
+}
+
 const struct gfx_chip *override_stand_in(const struct override_wheel *w, const struct gfx_chip *real)
 {
-    switch (override_carries(w, real->gfx)) {
-    case TRI_YES:
-        return NULL;
-    case TRI_NO:
-        return gfx_stand_in(real, is_carried, w);
-    case TRI_UNKNOWN:
-        break;
-    }
-    return gfx_stand_in(real, was_carried_before, real);
+    return override_carries(w, real->gfx) == TRI_NO ? gfx_stand_in(real, is_carried, w) : NULL;
 }
 
 static bool same_generation(const struct gfx_chip *a, const struct gfx_chip *b)

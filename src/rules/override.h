@@ -8,6 +8,11 @@
 #include "host/facts.h"
 #include "chip/gfx_table.h"
 
+/* The plain name renames every GPU; behind a "_" stands the number of one KFD node. */
+#define OVERRIDE_NAME "HSA_OVERRIDE_GFX_VERSION"
+/* Either form. */
+bool override_is_name(const char *name);
+
 /* What a PyTorch has code for; `from` of either is NULL where that is not known. */
 struct override_wheel {
     struct targets code, rocblas;
@@ -16,8 +21,10 @@ struct override_wheel {
 struct override_wheel override_wheel_of(const struct torch_facts *t);
 enum tri override_carries(const struct override_wheel *w, const char *gfx);
 
-/* The chip whose code can stand in for the GPU's own; NULL: none is needed, or none is there.  Of a PyTorch that is not
- * known, what pytorch.org's wheels had before they carried the chip itself. */
+/* The chips that pytorch.org's wheels had before they carried this one: what a PyTorch without code for it may have. */
+struct targets override_code_before(const struct gfx_chip *real, struct arena *a);
+
+/* The chip whose code can stand in for the GPU's own; NULL: none is known to be needed, or none is there. */
 const struct gfx_chip *override_stand_in(const struct override_wheel *w, const struct gfx_chip *real);
 
 enum override_flaw {
@@ -41,7 +48,7 @@ enum override_flaw override_judge(const struct override_wheel *w, const char *va
 bool override_is_fatal(enum override_flaw flaw);
 /* It is wrong because of what the PyTorch carries, and with another one may be right. */
 bool override_is_by_wheel(enum override_flaw flaw);
-/* Is there a wheel with the chip's own code that could take this PyTorch's place? */
+/* Is there a wheel of this PyTorch's maker with the chip's own code, so that a newer one is all it takes? */
 bool override_has_own_wheel(const struct gfx_chip *c, const struct torch_facts *t);
 
 /* The same in words, with torch as the name of the PyTorch; NULL for OVERRIDE_FINE. */

@@ -279,7 +279,7 @@ static void emit(struct work *w)
     struct plan *p = w->plan;
     for (size_t i = 0; i < w->n_vars; i++) {
         const struct env_var *v = &w->vars[i];
-        struct plan_var out = { v->name, v->value, v->why ? v->why : "yours", v->source, v->fatal };
+        struct plan_var out = { v->name, v->value, v->why ? v->why : "yours", v->source, v->fatal, v->flaw };
         if (v->given)
             work_set(w, v->name, v->value, "given with --with", v->source ? v->source : "--with");
         else if (v->state == VAR_REFUSED)

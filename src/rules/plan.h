@@ -9,11 +9,13 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "host/facts.h"
+#include "rules/override.h"
 
 struct plan_var {
     const char *name, *value, *why, *source;
     /* Only of what is taken out: nothing works with it, since no GPU is seen or the first kernel stops the job. */
     bool fatal;
+    enum override_flaw flaw; /* only of an override that is taken out: what is wrong with its value */
 };
 
 struct plan {
@@ -39,6 +41,9 @@ struct plan_options {
 int plan_build(const struct facts *f, const struct plan_options *o, struct arena *a, struct plan *out,
                struct cairn_error *err);
 const struct plan_var *plan_find(const struct plan_var *vars, size_t n, const char *name);
+
+/* The override that the plan sets for this GPU, under its node's name or the plain one; NULL: none. */
+const struct plan_var *plan_override(const struct plan *p, const struct gpu_facts *g);
 
 /* The user's environment with the plan applied; NULL-terminated, in the arena. */
 const char *const *plan_environment(const struct facts *f, const struct plan *p, struct arena *a);

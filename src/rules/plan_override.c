@@ -4,10 +4,10 @@
 #include "base/str.h"
 #include "host/prefix.h"
 #include "rules/env_sources.h"
-#include "rules/override.h"
+#include <stdio.h>
 #include <string.h>
 
-#define PLAIN "HSA_OVERRIDE_GFX_VERSION"
+#define PLAIN OVERRIDE_NAME
 
 static struct override_wheel wheel_of(const struct work *w)
 {
@@ -45,6 +45,7 @@ static const char *flaw_text(struct work *w, enum override_flaw flaw, const char
 static void refuse_flaw(struct work *w, struct env_var *v, enum override_flaw flaw, const struct gpu_facts *g)
 {
     const char *text = flaw_text(w, flaw, v->value, g);
+    v->flaw = flaw;
     if (override_is_by_wheel(flaw))
         work_refuse_by_torch(w, v, DOC_OVERRIDE, "%s", text);
     else
@@ -82,17 +83,24 @@ static int badness(const struct work *w, enum override_flaw flaw, const struct g
     return flaw == OVERRIDE_FINE ? 1 : override_is_fatal(flaw) ? 3 : 2;
 }
 
-static void judge_plain(struct work *w, struct env_var *v)
+static enum override_flaw worst_flaw(struct work *w, const char *value, const struct gpu_facts **on)
 {
-    const struct gpu_facts *on = w->n_visible ? w->visible[0] : NULL;
-    enum override_flaw flaw = flaw_on(w, v->value, on);
+    *on = w->n_visible ? w->visible[0] : NULL;
+    enum override_flaw flaw = flaw_on(w, value, *on);
     for (size_t i = 1; i < w->n_visible; i++) {
-        enum override_flaw one = flaw_on(w, v->value, w->visible[i]);
-        if (badness(w, one, w->visible[i]) <= badness(w, flaw, on))
+        enum override_flaw one = flaw_on(w, value, w->visible[i]);
+        if (badness(w, one, w->visible[i]) <= badness(w, flaw, *on))
             continue;
         flaw = one;
-        on = w->visible[i];
+        *on = w->visible[i];
     }
+    return flaw;
+}
+
+static void judge_plain(struct work *w, struct env_var *v)
+{
+    const struct gpu_facts *on;
+    enum override_flaw flaw = worst_flaw(w, v->value, &on);
     v->fatal = override_is_fatal(flaw);
     if (flaw != OVERRIDE_FINE)
         refuse_flaw(w, v, flaw, on);
@@ -151,8 +159,7 @@ static const char *node_name(struct work *w, const struct gpu_facts *g)
 static const struct gfx_chip *stand_in(const struct work *w, const struct gpu_facts *g)
 {
     const struct override_wheel wheel = wheel_of(w);
-    const struct gfx_chip *real = g->gfx.s ? gfx_find(g->gfx.s) : NULL;
-    return real && override_carries(&wheel, real->gfx) == TRI_NO ? override_stand_in(&wheel, real) : NULL;
+    return chip_of(g) ? override_stand_in(&wheel, chip_of(g)) : NULL;
 }
 
 /* What the user had, if it was refused. */
@@ -171,14 +178,15 @@ static void plan_without_torch(struct work *w)
     const struct gfx_chip *real = w->plan->gpu->gfx.s ? gfx_find(w->plan->gpu->gfx.s) : NULL;
     if (!real || real->wheel_major)
         return;
-    const struct override_wheel unknown = { 0 };
-    const struct gfx_chip *as = override_stand_in(&unknown, real);
+    const struct override_wheel usual = { .code = override_code_before(real, w->a) };
+    const struct gfx_chip *as = override_stand_in(&usual, real);
     const char *therock = real->therock ? "; AMD's TheRock wheels carry it, and need no override" : "";
     const char *tried = refused_value(w, PLAIN);
+    const struct gpu_facts *on;
     char value[16];
     if (!as || !gfx_override_value(as->gfx, value)) {
         work_warn(w, "pytorch.org wheels have no code for %s, nor for a relative%s", real->gfx, therock);
-    } else if (tried) {
+    } else if (tried && worst_flaw(w, value, &on) == OVERRIDE_FINE) {
         w->computed[ENV_VALUE_OVERRIDE] = (struct computed){
             .value = arena_strdup(w->a, value),
             .why = arena_printf(
@@ -263,6 +271,14 @@ static void choose(struct work *w)
             if (as && w->visible[i]->kfd_node.from && !work_value(w, node_name(w, w->visible[i])))
                 set_node(w, as, w->visible[i]);
         }
+}
+
+const struct plan_var *plan_override(const struct plan *p, const struct gpu_facts *g)
+{
+    char name[64];
+    snprintf(name, sizeof(name), PLAIN "_%lld", (long long)g->kfd_node.v);
+    const struct plan_var *own = g->kfd_node.from ? plan_find(p->set, p->n_set, name) : NULL;
+    return own ? own : plan_find(p->set, p->n_set, PLAIN);
 }
 
 /* What torch will take the GPU for. */

@@ -26,6 +26,7 @@ struct env_var {
     bool given;                 /* by --with: belongs into `set` */
     enum var_state state;
     bool fatal; /* set before it is refused: nothing works with it */
+    enum override_flaw flaw;
     const char *why, *source;
 };
 

@@ -53,6 +53,7 @@ static void add_gpu(struct json *list, const struct gpu_facts *g)
     json_add_text(o, "uuid", g->uuid.s);
     json_add_text(o, "kind", (size_t)g->kind < ARRAY_LEN(kinds) ? kinds[g->kind] : NULL);
     json_add_int(o, "index", g->hip_index);
+    add_num(o, "kfd_node", g->kfd_node);
     json_add_bool(o, "rocm_capable", g->rocm_capable);
     add_num(o, "gtt_total_bytes", g->gtt_total_bytes);
     add_num(o, "vram_total_bytes", g->vram_total_bytes);
@@ -164,6 +165,7 @@ static void take_gpus(const struct json *list, struct arena *a, struct facts *f)
             .uuid = text_of(o, "uuid", a),
             .kind = (enum gpu_kind)find_name(kinds, ARRAY_LEN(kinds), json_text(json_get(o, "kind"))),
             .hip_index = (int)json_int(json_get(o, "index"), -1),
+            .kfd_node = num_of(o, "kfd_node"),
             .rocm_capable = json_bool(json_get(o, "rocm_capable"), false),
             .gtt_total_bytes = num_of(o, "gtt_total_bytes"),
             .vram_total_bytes = num_of(o, "vram_total_bytes"),

@@ -8,6 +8,7 @@ does with the common answer (JSON, journals, the child's environment) is compare
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,10 @@ ENVIRONMENTS = [
     {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "HIP_VISIBLE_DEVICES": "0"},
 ]
 LOG = "RuntimeError: HIP error: invalid device function\n"
+OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+CHIPS = [90000, 90010, 100300, 100301, 100302, 110000, 110001, 110003, 110501, 120001]
+SELECTIONS = ["0", "1", "2", "0,1", "1,0", "2,1,0", "0, 1", "0,7", "9", "", "-1", "GPU-0123456789abcdef"]
+STALE = ["10.3.0", "10.3.1", "11.0.0", "11.0.1", "11.5.0", "9.0.0", "gfx1031", "10.3", ""]
 
 
 class Machine:
@@ -69,7 +74,7 @@ class Machine:
         findings = {c["id"]: c for c in doctor["checks"]}
         yield from self.check_gpu(gpu, findings, plan)
         yield from self.check_doctor(doctor, findings, plan, wanted)
-        yield from self.check_diagnosis(plan, wanted)
+        yield from self.check_diagnosis(plan, wanted, findings)
         env = self.applied(plan)
         again = self.ask("env", "--json", env=env)
         if again["set"] or again["unset"]:
@@ -105,23 +110,31 @@ class Machine:
                 if line.startswith("unset ") and name not in names:
                     yield f"{check['id']}: {line}, which env keeps"
         override = findings["override"]["status"]
-        if ("HSA_OVERRIDE_GFX_VERSION" in names) != (override != "ok"):
+        if any(name.startswith(OVERRIDE) for name in names) != (override != "ok"):
             yield f"override is {override}, and env removes {sorted(names)}"
         if doctor["plan_cures"]:
             after = self.ask("doctor", "--json", env=self.applied(plan))
             if after["verdict"] == "broken":
                 yield "the plan was to cure it, and it is broken still"
 
-    def check_diagnosis(self, plan, wanted):
+    def check_diagnosis(self, plan, wanted, findings):
         if plan["gpu"] is None or not self.rocm: # then the log is of a PyTorch that is not known
             return
         said = self.ask("diagnose", "--json", "--exit", "1", "-")
-        name = "HSA_OVERRIDE_GFX_VERSION"
-        sets = [f["set"][name] for f in said["fix"] if name in (f.get("set") or {})]
-        if [value for value in sets if value != wanted.get(name)]:
-            yield f"diagnose ({said['class']}) offers {sets}, env sets {wanted.get(name)}"
-        if name in wanted and wanted[name] not in sets:
-            yield f"diagnose ({said['class']}) does not offer {wanted[name]}"
+        overrides = {name: value for name, value in wanted.items() if name.startswith(OVERRIDE)}
+        offers = [{name: value for name, value in f["set"].items() if name.startswith(OVERRIDE)} for f in said["fix"]]
+        for offer in offers:
+            if offer and offer != overrides:
+                yield f"diagnose ({said['class']}) offers {offer}, env sets {overrides}"
+        if overrides and overrides not in offers:
+            yield f"diagnose ({said['class']}) does not offer {overrides}"
+        gone = [v["name"] for v in plan["unset"] if v["name"].startswith(OVERRIDE)]
+        taken = {name for f in said["fix"] for name in (*f["unset"], *f["set"])}
+        typed = {word for f in said["fix"] for line in f["text"].split("\n") if line.startswith("unset ") for word in line.split()}
+        # What ran on the integrated GPU did not get as far as the card's override.
+        if findings["override"]["status"] == "fail" and len(gone) == 1 and said["class"] != "wrong-gpu" \
+                and gone[0] not in taken | typed:
+            yield f"diagnose ({said['class']}) keeps {gone[0]}, without which env does"
 
     def check_run(self, plan, env):
         shutil.rmtree(self.tmp / "state", ignore_errors=True)
@@ -142,6 +155,46 @@ def captures():
     return sorted(DATA.glob("sysfs/*")) + sorted(DATA.glob("sysfs-synthetic/*"))
 
 
+def add_card(root, node, chip):
+    """One more GPU, beside those of the capture, as the first but for its chip."""
+    nodes, drm = root / "sys/class/kfd/kfd/topology/nodes", root / "sys/class/drm"
+    shutil.copytree(nodes / "1", nodes / str(node))
+    shutil.copytree(drm / "renderD128", drm / f"renderD{127 + node}")
+    (nodes / str(node) / "gpu_id").write_text(f"{1000 + node}\n", encoding="utf-8")
+    changes = {"gfx_target_version": chip, "drm_render_minor": 127 + node, "location_id": 768 * node}
+    properties = nodes / str(node) / "properties"
+    lines = [line.split() for line in properties.read_text(encoding="utf-8").splitlines()]
+    properties.write_text("".join(f"{name} {changes.get(name, value)}\n" for name, value in lines), encoding="utf-8")
+
+
+def machines_at_random(tmp):
+    """Several GPUs of any chips, selections with mistakes, and overrides that other machines left behind."""
+    rng = random.Random(1)
+    trees = [tree for tree in TREES if tree not in (None, "cpu", "cuda")]
+    for i in range(40):
+        root = tmp / f"several-{i}"
+        shutil.copytree(DATA / "sysfs-synthetic/gfx1031-gfx1036-rx6750xt-plus-igpu", root)
+        for node in range(3, 3 + rng.randrange(3)):
+            add_card(root, node, rng.choice(CHIPS))
+        env = {}
+        for name in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+            if rng.random() < 0.4:
+                env[name] = rng.choice(SELECTIONS)
+        for name in (OVERRIDE, f"{OVERRIDE}_1", f"{OVERRIDE}_{rng.randrange(5)}"):
+            if rng.random() < 0.3:
+                env[name] = rng.choice(STALE)
+        yield Machine(tmp, root, rng.choice(trees), env)
+
+
+def machines(tmp):
+    for i, root in enumerate(captures()):
+        # Every capture meets a third of the pairs, all of them together each pair several times.
+        pairs = [(tree, env) for tree in TREES for env in ENVIRONMENTS]
+        for tree, env in pairs[i % 3::3]:
+            yield Machine(tmp, root, tree, env)
+    yield from machines_at_random(tmp)
+
+
 def main():
     tmp = pathlib.Path(tempfile.mkdtemp())
     bad = asked = 0
@@ -149,15 +202,11 @@ def main():
         for name, words in TREES.items():
             if name:
                 subprocess.run([sys.executable, str(MKTREE), str(tmp / name), *words], check=True, stdout=subprocess.DEVNULL)
-        for i, root in enumerate(captures()):
-            # Every capture meets a third of the pairs, all of them together each pair several times.
-            pairs = [(tree, env) for tree in TREES for env in ENVIRONMENTS]
-            for tree, env in pairs[i % 3::3]:
-                machine = Machine(tmp, root, tree, env)
-                asked += 1
-                for flaw in machine.check(runs=asked % 4 == 0):
-                    bad += 1
-                    print(f"# {machine.name}: {flaw}")
+        for machine in machines(tmp):
+            asked += 1
+            for flaw in machine.check(runs=asked % 4 == 0):
+                bad += 1
+                print(f"# {machine.name}: {flaw}")
     finally:
         shutil.rmtree(tmp)
     print(f"# {asked} machines")

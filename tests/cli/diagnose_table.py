@@ -95,6 +95,11 @@ def place(answer, wanted):
     return 99
 
 
+def drops_override(answer):
+    """Is there a step that takes the override away, and no more?"""
+    return any(fix['unset'] == [OVERRIDE] and not fix['set'] for fix in answer['fix'])
+
+
 def flaw(chip, wheel, value):
     """Is an override with this value the cause, on this wheel?"""
     targets = WHEELS[chip][wheel].split(',')
@@ -119,11 +124,13 @@ def what_is_missing(check, where):
         overrides = [r[2] for r in rungs(answer) if r[0] == 'set' and r[1] == OVERRIDE]
         needed = wheel == 'relative' and SHELLS[shell].get(OVERRIDE) != STANDS_IN[chip]
         check(overrides == ([STANDS_IN[chip]] if needed else []), f'{said}: sets {overrides}')
-        if bad:
-            check(place(answer, ('unset', OVERRIDE)) < 99, f'{said}: the override stays')
-        if bad and not needed:
-            check(place(answer, ('unset', OVERRIDE)) == 0, f'{said}: the override is not the first to go')
         carried = wheel in ('with', 'alone')
+        if bad and carried:
+            check(place(answer, ('unset', OVERRIDE)) == 0, f'{said}: the override is not the first to go')
+        if bad and not carried: # without any override there is no code to run
+            check(place(answer, f'unset {OVERRIDE}') == place(answer, 'pip install') == 0, f'{said}: no wheel without it')
+        if not carried:
+            check(not drops_override(answer), f'{said}: no code is left')
         check((place(answer, 'pip install') == 99) == carried, f'{said}: a wheel to install')
         if needed:
             check(place(answer, 'pip install') < place(answer, ('set', OVERRIDE, STANDS_IN[chip])),
@@ -141,7 +148,7 @@ def the_integrated_gpu_has_to_be_proved(check, where):
         check(answer['class'] == 'no-kernel-image', f'the log names the card: {answer["class"]}')
     answer = diagnose(tensile + 'gfx1031\n', {}, on('desktop', 'relative', where))
     check(answer['class'] == 'tensile-missing', f'for the card: {answer["class"]}')
-    check(not any(r[1].endswith('VISIBLE_DEVICES') for r in rungs(answer)), 'hides a GPU that works')
+    check(not any(fix['action'] == 'other-gpu' for fix in answer['fix']), 'hides a GPU that works')
     check(place(answer, ('set', OVERRIDE, '10.3.0')) < 99, 'no override')
     answer = diagnose(tensile + 'gfx1036\n', {}, on('desktop', 'relative', where))
     check(answer['class'] == 'wrong-gpu', f'for the integrated one: {answer["class"]}')
@@ -203,8 +210,13 @@ def a_native_crash(check, where):
             check(answer['class'] == ('hsa-override-bad' if wrong else 'native-crash'), f'{said}: {answer["class"]}')
             if wheel != 'relative':
                 check(not any(r[:2] == ('set', OVERRIDE) for r in rungs(answer)), f'{said}: sets an override')
-            if value:
+            if value and wheel != 'relative':
                 check(place(answer, ('unset', OVERRIDE)) < 99, f'{said}: keeps the override')
+            if value and wheel == 'relative': # without any override there is no code to run
+                check(not drops_override(answer), f'{said}: no code is left')
+                check(place(answer, 'pip install') < 99, f'{said}: no wheel with the chip')
+                fits = value == STANDS_IN[chip] or place(answer, ('set', OVERRIDE, STANDS_IN[chip])) < 99
+                check(fits, f'{said}: not the value that fits')
             if wrong:
                 continue
             has_stack = 'Current thread' in log

@@ -23,8 +23,10 @@ static void every_class_is_told(void)
 static void a_rung_changes_one_thing(void)
 {
     for (const struct issue_fix *f = issue_fixes; f->text; f++) {
-        /* Which GPU is chosen is one thing, whatever variables say it. */
-        CHECK(!f->set || (strchr(f->set, '=') && (!f->unset || f->action == DIAGNOSE_ACT_OTHER_GPU)));
+        /* Which GPU is chosen is one thing, whatever variables say it, and so is the override. */
+        bool override = f->set && !strcmp(f->set, "{override}");
+        CHECK(!f->set || override ||
+              (strchr(f->set, '=') && (!f->unset || f->action == DIAGNOSE_ACT_OTHER_GPU)));
         CHECK(f->action != DIAGNOSE_ACT_ENV || f->set || f->unset);
         CHECK(f->action != DIAGNOSE_ACT_NONE || (!f->set && !f->unset));
     }
@@ -53,14 +55,17 @@ static void what_a_fix_sets_can_be_remembered(void)
         char name[128];
         snprintf(name, sizeof(name), "%.*s", f->set ? (int)strcspn(f->set, "=") : 0, f->set ? f->set : "");
         if (name[0] == '{')
-            CHECK(!strcmp(name, "{alloc}") || !strcmp(name, "{visible_name}"));
+            CHECK(!strcmp(name, "{alloc}") || !strcmp(name, "{visible_name}") || !strcmp(name, "{override}"));
         else if (name[0] && strncmp(name, "PYTHON", 6) && !fix_name_is_set(name))
             CHECK_FAIL_("%s is not taken", name);
         for (const char *at = f->unset; at && (at = strchr(at, '{')); at++)
-            CHECK(!strncmp(at, "{alloc_names}", 13) || !strncmp(at, "{visible_others}", 16));
+            CHECK(!strncmp(at, "{alloc_names}", 13) || !strncmp(at, "{visible_others}", 16) ||
+                  !strncmp(at, "{override_gone}", 15) || !strncmp(at, "{overrides}", 11));
     }
     CHECK(fix_name_is_set("PYTORCH_HIP_ALLOC_CONF") && fix_name_is_set("ROCR_VISIBLE_DEVICES"));
     CHECK(fix_name_is_unset("HIP_VISIBLE_DEVICES") && fix_name_is_unset("PYTORCH_CUDA_ALLOC_CONF"));
+    CHECK(fix_name_is_set("HSA_OVERRIDE_GFX_VERSION_1") && fix_name_is_unset("HSA_OVERRIDE_GFX_VERSION"));
+    CHECK(!fix_name_is_set("HSA_OVERRIDE_GFX_VERSION_") && !fix_name_is_set("HSA_OVERRIDE_GFX_VERSION_1A"));
     CHECK(fix_name_is_unset("LD_LIBRARY_PATH") && !fix_name_is_set("LD_LIBRARY_PATH"));
     CHECK(!fix_name_is_set("PATH") && !fix_name_is_set("LD_PRELOAD") && !fix_name_is_set("PYTHONPATH"));
     CHECK(!fix_name_is_set("") && !fix_name_is_unset("") && !fix_name_is_set("HSA_ENABLE"));

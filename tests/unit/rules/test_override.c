@@ -25,18 +25,34 @@ static void the_value_that_fits(void)
         const struct override_wheel *wheel;
         const char *chip, *want;
     } rows[] = {
-        { &old, "gfx1031", "gfx1030" },     { &new, "gfx1151", NULL },
-        { &before, "gfx1151", "gfx1100" },  { &alone, "gfx1151", NULL },
-        { &alone, "gfx1100", NULL },        { &before, "gfx1103", "gfx1102" },
-        { &generic, "gfx1151", NULL },      { &unknown, "gfx1031", "gfx1030" },
-        { &unknown, "gfx1151", "gfx1100" }, { &unknown, "gfx1100", NULL },
-        { &unknown, "gfx1030", NULL },      { &unknown, "gfx1201", NULL },
+        { &old, "gfx1031", "gfx1030" }, { &new, "gfx1151", NULL },     { &before, "gfx1151", "gfx1100" },
+        { &alone, "gfx1151", NULL },    { &alone, "gfx1100", NULL },   { &before, "gfx1103", "gfx1102" },
+        { &generic, "gfx1151", NULL },  { &unknown, "gfx1031", NULL },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct gfx_chip *c = override_stand_in(rows[i].wheel, gfx_find(rows[i].chip));
         if (!str_eq(c ? c->gfx : NULL, rows[i].want))
             CHECK_FAIL_("row %zu: %s for %s, want %s", i, c ? c->gfx : "none", rows[i].chip,
                         rows[i].want ? rows[i].want : "none");
+    }
+}
+
+/* What stands in on the wheels from before the chip. */
+static void wheels_from_before_the_chip(void)
+{
+    static const struct {
+        const char *chip, *want;
+    } rows[] = {
+        { "gfx1031", "gfx1030" }, { "gfx1151", "gfx1100" }, { "gfx1100", NULL },
+        { "gfx1030", NULL },      { "gfx1201", NULL },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(arena_release) struct arena a = { 0 };
+        const struct gfx_chip *real = gfx_find(rows[i].chip);
+        const struct override_wheel w = { .code = override_code_before(real, &a) };
+        const struct gfx_chip *c = override_stand_in(&w, real);
+        CHECK_STR(c ? c->gfx : "none", rows[i].want ? rows[i].want : "none");
+        CHECK_INT(override_carries(&w, real->gfx), TRI_NO);
     }
 }
 
@@ -97,6 +113,7 @@ static void device_wheels_count_where_code_is_split_off(void)
 int main(void)
 {
     RUN(the_value_that_fits);
+    RUN(wheels_from_before_the_chip);
     RUN(rocblas_has_a_say);
     RUN(what_is_wrong_with_one);
     RUN(device_wheels_count_where_code_is_split_off);

@@ -15,7 +15,11 @@ static void goes_there_and_back(void)
     static const char *const env[] = { "HSA_OVERRIDE_GFX_VERSION=9.0.0", "SECRET=x", "CAIRN_PRELOAD=record",
                                        NULL };
     struct gpu_facts gpus[] = {
-        { .gfx = { "gfx1032", "kfd" }, .kind = GPU_DISCRETE, .hip_index = 0, .rocm_capable = true },
+        { .gfx = { "gfx1032", "kfd" },
+          .kind = GPU_DISCRETE,
+          .hip_index = 0,
+          .rocm_capable = true,
+          .kfd_node = { 1, "kfd" } },
         { .gfx = { "gfx1036", "kfd" }, .kind = GPU_INTEGRATED, .hip_index = 1, .rocm_capable = true },
     };
     struct torch_facts torch = {
@@ -37,6 +41,7 @@ static void goes_there_and_back(void)
     CHECK(!str_env(read.env, "SECRET"));
     CHECK(back.n_gpus == 2 && back.default_gpu == 0 && back.gpus[1].kind == GPU_INTEGRATED &&
           back.gpus[1].hip_index == 1 && back.gpus[0].rocm_capable);
+    CHECK(back.gpus[0].kfd_node.from && back.gpus[0].kfd_node.v == 1 && !back.gpus[1].kfd_node.from);
     CHECK_STR(back.gpus[0].gfx.s, "gfx1032");
     CHECK(back.host.kfd_node.access == NODE_DENIED && !back.host.memory_total_bytes.from);
     const struct torch_facts *t = facts_torch(&back);
