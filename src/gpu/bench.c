@@ -219,7 +219,7 @@ static int run_row(struct run *run, const struct bench_row *r, enum gpu_storage 
 /* Whether a row's ceiling is yet to be measured: the row that is first of its kind sets it. */
 static bool is_ceiling(const struct run *run, const struct bench_row *r, int s)
 {
-    static const char *const kinds[] = { "copy", NULL, "gemm" };
+    static const char *const kinds[] = { [BY_COPY] = "copy", [BY_TRANSFER] = NULL, [BY_MATRIX] = "gemm" };
     if (!kinds[r->ceiling] || strcmp(kinds[r->ceiling], r->group))
         return false;
     if (r->ceiling == BY_COPY ? run->copy > 0 : run->matrix[s] > 0)

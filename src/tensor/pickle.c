@@ -20,8 +20,11 @@ struct machine {
 };
 
 static const char *const kind_names[PICKLE_KINDS] = {
-    "None",   "a bool", "an int", "a float",  "text",      "bytes",   "a tuple",
-    "a list", "a dict", "a set",  "a global", "an object", "a value",
+    [PICKLE_NONE] = "None",      [PICKLE_BOOL] = "a bool",     [PICKLE_INT] = "an int",
+    [PICKLE_FLOAT] = "a float",  [PICKLE_TEXT] = "text",       [PICKLE_BYTES] = "bytes",
+    [PICKLE_TUPLE] = "a tuple",  [PICKLE_LIST] = "a list",     [PICKLE_DICT] = "a dict",
+    [PICKLE_SET] = "a set",      [PICKLE_GLOBAL] = "a global", [PICKLE_OBJECT] = "an object",
+    [PICKLE_OPAQUE] = "a value",
 };
 
 static const char *kind_name(const struct pickle_value *v)

@@ -58,7 +58,7 @@ struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
     return sizes;
 }
 
-static int take(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
+static int alloc_zeroed(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
 {
     if (gpu_alloc(o->g, GPU_MEM_DEVICE, bytes, out, err))
         return -1;
@@ -70,7 +70,7 @@ static int take(struct optim *o, size_t bytes, void **out, struct cairn_error *e
 
 int optim_workspace(struct optim *o, size_t bytes, void **out, struct cairn_error *err)
 {
-    if (take(o, bytes, out, err))
+    if (alloc_zeroed(o, bytes, out, err))
         return -1;
     o->workspaces[o->n_workspaces++] = *out;
     return 0;
@@ -85,7 +85,7 @@ int optim_alloc_own(struct optim *o, size_t bytes, struct cairn_error *err)
 int optim_add_array(struct optim *o, const char *name, enum dtype dtype, size_t n, void **out,
                     struct cairn_error *err)
 {
-    if (take(o, n * dtype_size(dtype), out, err))
+    if (alloc_zeroed(o, n * dtype_size(dtype), out, err))
         return -1;
     o->arrays[o->n_arrays++] = (struct optim_array){ name, dtype, n, *out, false };
     return 0;
@@ -107,7 +107,7 @@ static int open_group(struct optim *o, int which, struct cairn_error *err)
     return 0;
 }
 
-/* The file of a 16-bit model rounds its vectors, too; these are what moves, and lie here as they are. */
+/* The file of a 16-bit model rounds its vectors, too; the optimizer updates them in f32, so they are saved as they are. */
 static void list_vectors(struct optim *o)
 {
     if (o->weights->storage != GPU_F32 && o->groups[1].n)
@@ -305,7 +305,7 @@ static int update_group(struct optim *o, struct gpu_stream *s, int which, double
     return update(o, s, &o->groups[which], &to, err);
 }
 
-/* Every piece has chances of its own. */
+/* Every piece has random numbers of its own. */
 static int update_piece(struct optim *o, struct gpu_stream *s, const struct optim_group *piece, uint64_t nth,
                         double rate, struct cairn_error *err)
 {

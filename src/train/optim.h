@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What moves the weights: gradients, their norm, the optimizer's state, a master copy, a moving average.
+ * Updates the weights: gradients, their norm, the optimizer's state, a master copy, a moving average.
  *
- * A step is queued like everything else; optim_finish waits and tells what became of it.  A step whose gradients are not
- * finite is left out: weights and state stay as they are, and it does not count. */
+ * A step is queued like everything else; optim_finish waits and reports whether it was applied.  A step whose gradients
+ * are not finite is skipped: weights and state stay as they are, and it does not count. */
 #ifndef CAIRN_TRAIN_OPTIM_H
 #define CAIRN_TRAIN_OPTIM_H
 
@@ -15,8 +15,8 @@ struct optim_options {
     double beta1, beta2, epsilon;
     double decay;    /* of matrices; vectors have none */
     double clip;     /* largest norm of all gradients; 0: no limit */
-    bool master;     /* 16-bit weights have an f32 copy, which is what moves */
-    bool stochastic; /* without one: rounded up or down by chance */
+    bool master;     /* 16-bit weights have an f32 copy, which is updated instead */
+    bool stochastic; /* without one: stochastic rounding */
     double ema;      /* decay of a moving average of the weights; 0: none */
     uint64_t seed;   /* of stochastic rounding */
     /* Adafactor: the rate follows from the step; steps in proportion to the weights. */
@@ -40,9 +40,9 @@ struct optim_sizes {
 struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
                                const struct optim_options *o);
 
-/* The state of the matrices, with their master copy and average, may live on the host and come over piece by piece in each
- * step, beside the computing.  It gives the same bits, but for stochastic rounding, whose chances are others then.  Only of
- * optimizers with optim_method.update: the others need it as a whole. */
+/* The state of the matrices, with their master copy and average, may live on the host; each step copies it to the device
+ * piece by piece while it computes.  The bits are the same, except with stochastic rounding, whose random numbers then
+ * differ.  Only optimizers with optim_method.update can: the others need their state as a whole. */
 bool optim_can_move(enum optim_kind kind);
 int optim_move_state(struct optim *o, bool to_host, struct cairn_error *err);
 bool optim_is_on_host(const struct optim *o);
@@ -56,13 +56,13 @@ int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error 
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err);
 struct optim_result {
     double norm; /* of the gradients, before they were clipped */
-    double rate; /* that the weights moved with: Adafactor and Prodigy may have one of their own */
+    double rate; /* that was applied: Adafactor and Prodigy may have one of their own */
     bool applied;
 };
-/* Whether some weights may have moved in a step that failed: it must not be done again. */
+/* Whether a step that failed may have changed some weights: it must not be repeated. */
 bool optim_is_half_done(const struct optim *o);
 int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out, struct cairn_error *err);
-uint64_t optim_applied(const struct optim *o);   /* steps that were not left out */
+uint64_t optim_applied(const struct optim *o);   /* steps that were not skipped */
 uint64_t optim_attempted(const struct optim *o); /* all steps */
 
 /* All that a later run needs to continue, as arrays on the device, or on the host, where optim_settle must come first.
@@ -76,7 +76,7 @@ struct optim_array {
     bool on_host;
 };
 const struct optim_array *optim_arrays(const struct optim *o, size_t *n);
-/* Until all that is on its way to the host is there. */
+/* Waits until all that is on its way to the host is there. */
 int optim_settle(struct optim *o, struct cairn_error *err);
 /* After the arrays were filled from a file. */
 void optim_resume(struct optim *o, uint64_t applied, uint64_t attempted);

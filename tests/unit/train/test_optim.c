@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Steps of the optimizers as a run takes them: rounding, master copies, the average, and gradients that are no numbers. */
-#include "train/optim.h"
+#include "train/optim_inside.h"
 
 #include "check.h"
 #include <math.h>
@@ -279,9 +279,17 @@ static void state_on_the_host_gives_the_same_bits(void)
 /* A launch for a range of numbers, or a step of all of them: a method has one of the two. */
 static void every_method_is_complete(void)
 {
+    struct params p = { 0 };
     int can_move = 0;
     for (int i = 0; i < OPTIM_KINDS; i++) {
         const struct optim_method *m = optim_methods[i];
+        for (int vectors = 0; vectors < 2; vectors++) {
+            struct optim_state out[4 * STATE_MOST];
+            size_t n = m->state(&(struct optim_group){ .n = 1, .vectors = vectors }, &p, out);
+            CHECK(n <= STATE_MOST);
+            for (size_t k = 0; k < n; k++)
+                CHECK(!strncmp(out[k].name, vectors ? "vector." : "matrix.", 7));
+        }
         CHECK(optim_names[i] && m->state && !m->update == !!m->step);
         CHECK(m->low_lr <= m->default_lr && !m->lr_remark == !(m->low_lr > 0));
         can_move += optim_can_move((enum optim_kind)i);
