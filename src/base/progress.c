@@ -2,7 +2,7 @@
 #include "base/progress.h"
 
 #include "base/clock.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 
 void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
 
+#include "os/thread.h"
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 
 enum { MOST_THREADS = 256 };
@@ -21,11 +20,8 @@ struct job {
 
 int parallel_threads(void)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set))
-        return 1;
-    int n = CPU_COUNT(&set);
-    return n < 1 ? 1 : n > MOST_THREADS ? MOST_THREADS : n;
+    int n = os_cpus();
+    return n > MOST_THREADS ? MOST_THREADS : n;
 }
 
 static void keep_error(struct job *j, size_t piece, const struct cairn_error *err)
@@ -53,19 +49,6 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals go to the thread that called us: a Ctrl-C handler must not run in a worker. */
-static int start_threads(struct job *j, pthread_t *threads, int n)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int started = 0;
-    while (started < n && !pthread_create(&threads[started], NULL, work, j))
-        started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 int parallel_for(size_t n, int threads, int (*fn)(void *context, size_t piece, struct cairn_error *err),
                  void *context, struct cairn_error *err)
 {
@@ -75,9 +58,11 @@ int parallel_for(size_t n, int threads, int (*fn)(void *context, size_t piece, s
     if (want > n)
         want = n;
     /* Fewer threads than wanted is slower, not wrong. */
-    int started = want > 1 ? start_threads(&j, others, (int)want - 1) : 0;
+    size_t started = 0;
+    while (started + 1 < want && !os_thread_start(&others[started], work, &j))
+        started++;
     work(&j);
-    for (int i = 0; i < started; i++)
+    for (size_t i = 0; i < started; i++)
         pthread_join(others[i], NULL);
     if (j.failed)
         *err = j.err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "chip/gfx_table.h"
 #include "cli/chips.h"
 #include "cli/commands.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"

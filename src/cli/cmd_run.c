@@ -7,6 +7,8 @@
 #include "cli/run_history.h"
 #include "cli/run_job.h"
 #include "cli/run_print.h"
+#include "os/file.h"
+#include "os/terminal.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +53,7 @@ static int check_file(const char *option, const char *path)
     struct stat st;
     if (!stat(path, &st) && S_ISFIFO(st.st_mode))
         return OPTIONS_GO;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
+    int fd = os_open(path, OS_APPEND | OS_CREATE | OS_PRIVATE | OS_NO_WAIT);
     if (fd < 0) {
         cairn_fail_errno(&err, "open %s", path);
         cairn_hint(&err, "%s wants a file that can be written", option);
@@ -91,16 +93,6 @@ static int check_words(struct run_options *o, const char *command)
     if (o->json_events && check_file("--json-events", o->json_events) != OPTIONS_GO)
         return EXIT_USAGE;
     return o->keep_log ? check_file("--keep-log", o->keep_log) : OPTIONS_GO;
-}
-
-/* Those that we were started without, and main() opened the wrong way round, the trainer can use. */
-static void mend_standard_places(void)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)
-        if ((fcntl(fd, F_GETFL) & O_ACCMODE) == (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY))
-            dup2(null, fd);
-    fd_close(&null);
 }
 
 static int run_command(struct run_options *o, int argc, char **argv)
@@ -167,7 +159,7 @@ static int run_command(struct run_options *o, int argc, char **argv)
         return run_history(o->all, o->json);
     if (o->log)
         return run_log(o->log);
-    mend_standard_places();
+    os_mend_standard();
     return o->detach ? run_detached(o) : run_job(o, -1);
 }
 

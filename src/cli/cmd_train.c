@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/str.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/pages.h"
@@ -15,7 +15,10 @@
 #include "config.h"
 #include "host/root.h"
 #include "train/train.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
+#include "os/path.h"
+#include "os/stop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -55,35 +58,24 @@ static bool is_stopped(void)
 
 static void catch_signals(void)
 {
-    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
     on_terminal = tty_obeys(stderr);
-    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
-        struct sigaction old, new = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &new, NULL);
-    }
-    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of writing then */
-    signal(SIGPIPE, SIG_IGN);
+    os_stop_catch(on_signal, true);
+    os_ignore_file_limit();
+    os_ignore_closed_pipe();
 }
 
 /* ---- the folder of the run ---- */
 
 static bool is_empty(const char *dir)
 {
-    DIR *d = opendir(dir);
-    bool empty = true;
-    if (!d)
-        return true;
-    for (struct dirent *e; (e = readdir(d));)
-        empty = empty && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."));
-    closedir(d);
-    return empty;
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    return !l || !os_list_next(l);
 }
 
 /* runs/NAME, where NAME is run.name or the file's. */
 static const char *run_dir(const struct job_config *c, struct arena *a, const char *file)
 {
-    const char *name = str_file_name(file), *dot = strrchr(name, '.');
+    const char *name = path_name(file), *dot = strrchr(name, '.');
     if (c->run.dir[0])
         return c->run.dir;
     if (c->run.name[0])
@@ -181,7 +173,7 @@ static FILE *open_events(const char *name, struct cairn_error *err)
 {
     bool standard = str_eq(name, "-");
     int fd = standard ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
-    FILE *f = standard ? fdopen(fd, "w") : fopen(name, "ae");
+    FILE *f = standard ? fdopen(fd, "w") : os_stream(name, OS_APPEND | OS_CREATE);
     if (f)
         return f;
     cairn_fail_errno(err, "open %s", standard ? "standard output" : name);

@@ -9,6 +9,7 @@
 #include "gpu/watch.h"
 #include "rules/reviewed.h"
 #include "train/config.h"
+#include "os/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -202,18 +203,9 @@ static int flush_output(int code)
     return print_error(&err);
 }
 
-/* What is opened later must not take the place of a descriptor that we were started without, and get what is printed.
- * Each is opened the wrong way round, so that using it fails as before. */
-static void fill_standard_places(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            return;
-}
-
 int main(int argc, char **argv)
 {
-    fill_standard_places();
+    os_fill_standard();
     int code = flush_output(run(argc, argv));
     if (watch_saw_hang())
         _exit(code); /* not through the cleanup of a runtime that would wait for its device */

@@ -2,9 +2,10 @@
 #include "cli/print.h"
 
 #include "base/str.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "cli/commands.h"
 #include "gpu/gpu.h"
+#include "os/file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,7 +50,7 @@ int print_into(const char *file, struct cairn_error *err)
     if (!file)
         return 0;
     output_name = file;
-    return freopen(file, "we", stdout) ? 0 : cairn_fail_errno(err, "open %s", file);
+    return os_stream_into(stdout, file) ? cairn_fail_errno(err, "open %s", file) : 0;
 }
 
 const char *print_output_name(void)

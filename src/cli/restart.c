@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "record/runs.h"
+#include "os/file.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -110,8 +111,8 @@ static void take_from_run(const char *dir, struct arena *a)
 /* Empty: there is none. */
 static void read_latest(char out[LINK_ROOM])
 {
-    ssize_t n = readlink(self.latest, out, LINK_ROOM - 1);
-    out[n > 0 ? n : 0] = '\0';
+    if (os_read_link(self.latest, out, LINK_ROOM) < 0)
+        out[0] = '\0';
 }
 
 static char **environment(struct arena *a)

@@ -15,6 +15,8 @@
 #include "run/state.h"
 #include "run/supervise.h"
 #include "run/told.h"
+#include "os/file.h"
+#include "os/stop.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -400,7 +402,7 @@ static void detach(struct stage *s)
     if (s->parent < 0)
         return;
     say_detached(s);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null = os_open_null();
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
     (void)!write(s->parent, "", 1);
@@ -488,7 +490,7 @@ static int prepare_and_train(struct stage *s)
         return own_error(&err);
     if (!preflight(s))
         return EXIT_LACKS;
-    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of writing then */
+    os_ignore_file_limit();
     if (journal_open(&s->journal, s->state, s->o->json_events, &err))
         return own_error(&err);
     open_journal(s);
@@ -497,7 +499,7 @@ static int prepare_and_train(struct stage *s)
     keep_environment(s);
     know_each_other(s);
     detach(s);
-    signal(SIGPIPE, SIG_IGN);
+    os_ignore_closed_pipe();
     clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */
     int code = train(s);
     smi_link_remove(s->journal.dir);

@@ -3,7 +3,7 @@
 
 #include "base/shell_text.h"
 #include "base/str.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "cli/print.h"
 #include "rules/fast_paths.h"
 #include <stdio.h>

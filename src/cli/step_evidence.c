@@ -2,6 +2,7 @@
 #include "cli/step_evidence.h"
 
 #include "host/facts.h"
+#include "os/thread.h"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -94,7 +95,7 @@ static void ask_gpu(const char *root, const char *pci, struct str *brief, struct
     q->pci = strdup(pci);
     q->users = 2;
     sem_init(&q->done, 0, 0);
-    if (pthread_create(&thread, NULL, ask, q)) {
+    if (os_thread_start(&thread, ask, q)) {
         question_drop(q);
     } else {
         pthread_detach(thread);

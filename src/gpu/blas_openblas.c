@@ -5,6 +5,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/dl.h"
+#include "os/memory.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,15 +45,9 @@ static bool has_room(int threads)
 {
     enum { EACH_MIB = 128, LIBRARY_MIB = 64 };
     struct rlimit limit;
-    unsigned long long pages = 0;
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
         return true;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f && fscanf(f, "%llu", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
-    uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t used = os_memory_use().reserved;
     uint64_t need = ((uint64_t)threads * EACH_MIB + LIBRARY_MIB) << 20;
     return limit.rlim_cur > used && limit.rlim_cur - used > need;
 }

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/compile.h"
 
-#include "os/fault.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "config.h"
 #include "gpu/libraries.h"
+#include "os/path.h"
+#include "os/process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LIMIT_S = 120, KEPT_LOG = 4096 };
@@ -124,19 +121,14 @@ static int find_compiler(char *path, size_t size, struct cairn_error *err)
         snprintf(path, size, "%s", told);
         return access(path, X_OK) ? cairn_fail_errno(err, "CAIRN_KC: %s", told) : 0;
     }
+    static const char *const places[] = { "", "../libexec/cairn" };
     char self[512];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[n > 0 ? n : 0] = '\0';
-    const char *slash = strrchr(self, '/');
-    static const char *const places[] = { "", "../libexec/cairn/" };
-    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
-        snprintf(path, size, "%.*s/%scairn-kc", (int)(slash - self), self, places[i]);
-        if (!access(path, X_OK))
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (!path_beside_program(places[i], "cairn-kc", path, size) && !access(path, X_OK))
             return 0;
-    }
     return cairn_fail(err, CAIRN_ELACK,
                       "cairn-kc, the compiler of kernels, is not beside %s nor in ../libexec/cairn",
-                      slash ? self : "the program");
+                      path_program(self, sizeof(self)) ? "the program" : self);
 }
 
 struct child {
@@ -152,9 +144,9 @@ static void child_close(struct child *c)
 
 static int child_files(struct child *c, const char *source, struct cairn_error *err)
 {
-    c->in = fault_hit() ? -1 : memfd_create("kernel text", MFD_CLOEXEC);
-    c->out = fault_hit() ? -1 : memfd_create("kernel code", MFD_CLOEXEC);
-    c->log = fault_hit() ? -1 : memfd_create("compiler's log", MFD_CLOEXEC);
+    c->in = os_open_memory("kernel text");
+    c->out = os_open_memory("kernel code");
+    c->log = os_open_memory("compiler's log");
     size_t n = strlen(source);
     if (c->in < 0 || c->out < 0 || c->log < 0 || pwrite(c->in, source, n, 0) != (ssize_t)n)
         return cairn_fail_errno(err, "memory for the compiler's files");
@@ -176,53 +168,25 @@ static int child_spawn(const struct child *c, const struct child_task *t, pid_t 
     const char *argv[] = {
         path, t->mode, t->target, t->name, parent, library_file(LIBRARY_HIP), library_file(t->library), NULL
     };
-    posix_spawn_file_actions_t fa;
-    posix_spawn_file_actions_init(&fa);
-    posix_spawn_file_actions_adddup2(&fa, c->in, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&fa, c->out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&fa, c->log, STDERR_FILENO);
-    int r = fault_hit() ? errno : posix_spawn(pid, path, &fa, NULL, (char **)argv, environ);
-    posix_spawn_file_actions_destroy(&fa);
-    errno = r;
-    return r ? cairn_fail_errno(err, "start %s", path) : 0;
+    const int files[] = { c->in, c->out, c->log };
+    return os_spawn(path, argv, files, pid) ? cairn_fail_errno(err, "start %s", path) : 0;
 }
 
-static int child_wait(pid_t pid, int *status)
-{
-    struct timespec begin, now, nap = { 0, 1000000 };
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (;;) {
-        pid_t r = waitpid(pid, status, WNOHANG);
-        if (r == pid)
-            return 0;
-        if (r < 0 && errno != EINTR)
-            return -1;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec - begin.tv_sec >= LIMIT_S) {
-            kill(pid, SIGKILL);
-            waitpid(pid, status, 0);
-            return -1;
-        }
-        nanosleep(&nap, NULL);
-        nap.tv_nsec = nap.tv_nsec < 16000000 ? nap.tv_nsec * 2 : nap.tv_nsec;
-    }
-}
-
-static int child_verdict(const struct child *c, const struct compile_job *job, int status,
+static int child_verdict(const struct child *c, const struct compile_job *job, const struct os_end *end,
                          struct cairn_error *err)
 {
     char log[KEPT_LOG];
     ssize_t n = pread(c->log, log, sizeof(log) - 1, 0);
     log[n > 0 ? n : 0] = '\0';
     log[strcspn(log, "\n")] = '\0'; /* the first complaint is the cause of the rest */
-    if (WIFSIGNALED(status)) {
+    if (end->signal) {
         cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler was ended by signal %d%s%s",
-                   job->text->file, job->arch, WTERMSIG(status), log[0] ? ": " : "", log);
-        return cairn_hint(err, WTERMSIG(status) == SIGKILL
+                   job->text->file, job->arch, end->signal, log[0] ? ": " : "", log);
+        return cairn_hint(err, end->signal == SIGKILL
                                    ? "somebody ended it: `dmesg` tells whether memory had run out; try again"
                                    : "this ROCm may be older than the chip; a newer one knows it");
     }
-    return cairn_fail(err, WEXITSTATUS(status) == 3 ? CAIRN_ELACK : CAIRN_EFORMAT, "compile %s for %s: %s",
+    return cairn_fail(err, end->code == 3 ? CAIRN_ELACK : CAIRN_EFORMAT, "compile %s for %s: %s",
                       job->text->file, job->arch, log[0] ? log : "the compiler gave no reason");
 }
 
@@ -231,17 +195,17 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
 {
     CLEANUP(child_close) struct child c = { -1, -1, -1 };
     pid_t pid;
-    int status;
+    struct os_end end;
     bool hip = job->api == GPU_API_HIP;
     const struct child_task task = { hip ? "hip" : "cuda", job->arch, job->text->file,
                                      hip ? LIBRARY_HIPRTC : LIBRARY_NVRTC };
     if (child_files(&c, source, err) || child_spawn(&c, &task, &pid, err))
         return -1;
-    if (child_wait(pid, &status))
+    if (os_wait(pid, LIMIT_S, &end))
         return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: no end after %d s", job->text->file,
                           job->arch, LIMIT_S);
-    if (!WIFEXITED(status) || WEXITSTATUS(status))
-        return child_verdict(&c, job, status, err);
+    if (end.signal || end.code)
+        return child_verdict(&c, job, &end, err);
     struct stat st;
     if (fstat(c.out, &st) || st.st_size <= 0)
         return cairn_fail(err, CAIRN_EFORMAT, "compile %s for %s: the compiler gave no code", job->text->file,
@@ -296,8 +260,7 @@ static void make_stamp(const char *file, const char *library, char out[80])
 {
     struct stat lib = { 0 }, kernels = { 0 };
     char folder[700];
-    const char *slash = strrchr(file, '/');
-    snprintf(folder, sizeof(folder), "%.*s/%s/library", slash ? (int)(slash - file) : 0, file, library);
+    snprintf(folder, sizeof(folder), "%.*s/%s/library", (int)(path_name(file) - file), file, library);
     if (stat(file, &lib))
         lib.st_size = -1;
     stat(folder, &kernels);
@@ -359,20 +322,20 @@ static int probe_in_child(const struct gpu_info *info, const char *library, stru
     CLEANUP(child_close) struct child c = { -1, -1, -1 };
     char device[16], log[200];
     pid_t pid;
-    int status;
+    struct os_end end;
     snprintf(device, sizeof(device), "%d", info ? info->index : 0);
     const struct child_task task = { "probe", device, library, library_of(library) };
     if (child_files(&c, "", err) || child_spawn(&c, &task, &pid, err))
         return -1;
-    if (child_wait(pid, &status))
+    if (os_wait(pid, LIMIT_S, &end))
         return cairn_fail(err, CAIRN_ELACK, "%s: no answer after %d s", library, LIMIT_S);
     read_line(c.out, out->file, sizeof(out->file));
     read_line(c.log, log, sizeof(log));
-    bool good = WIFEXITED(status) && !WEXITSTATUS(status);
+    bool good = !end.signal && !end.code;
     snprintf(out->verdict, sizeof(out->verdict), good ? "good" : "bad");
-    if (WIFSIGNALED(status))
+    if (end.signal)
         snprintf(out->why, sizeof(out->why), "ends the process%s%s (signal %d)", info ? " on " : "",
-                 info ? info->arch : "", WTERMSIG(status));
+                 info ? info->arch : "", end.signal);
     else if (!good)
         snprintf(out->why, sizeof(out->why), "%s", log[0] ? log : "it gave no reason");
     return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/cpu_threads.h"
 
+#include "os/thread.h"
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -83,14 +83,9 @@ struct cpu_threads *cpu_threads_new(int threads)
         return NULL;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
-    /* Signals go to the thread that called us. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int want = threads > MOST_THREADS ? MOST_THREADS : threads;
-    while (c->n_threads < want - 1 && !pthread_create(&c->threads[c->n_threads], NULL, live, c))
+    while (c->n_threads < want - 1 && !os_thread_start(&c->threads[c->n_threads], live, c))
         c->n_threads++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return c;
 }
 

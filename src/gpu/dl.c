@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/dl.h"
 
-#include "os/fault.h"
 #include "base/str.h"
-#include <dlfcn.h>
-#include <link.h>
+#include "os/library.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -12,13 +10,7 @@ static void *open_one(const char *folder, const char *name, char *path, size_t p
 {
     char full[512];
     snprintf(full, sizeof(full), "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
-    void *library = fault_hit() ? NULL : dlopen(full, RTLD_NOW | RTLD_LOCAL);
-    struct link_map *map;
-    if (library && !dlinfo(library, RTLD_DI_LINKMAP, &map) && map->l_name[0])
-        snprintf(path, path_size, "%s", map->l_name);
-    else
-        snprintf(path, path_size, "%s", full);
-    return library;
+    return os_library_open(full, path, path_size);
 }
 
 int dl_open(const char *const *names, const char *const *folders, void **library, char *path,
@@ -34,8 +26,7 @@ int dl_open(const char *const *names, const char *const *folders, void **library
             snprintf(path, path_size, "%s", found);
             return 0;
         }
-    const char *why = dlerror();
-    return cairn_fail(err, CAIRN_ELACK, "%s was not found (%s)", names[0], why ? why : "no reason given");
+    return cairn_fail(err, CAIRN_ELACK, "%s was not found (%s)", names[0], os_library_reason());
 }
 
 int dl_open_file(const char *file, void **library, struct cairn_error *err)
@@ -44,8 +35,7 @@ int dl_open_file(const char *file, void **library, struct cairn_error *err)
     *library = open_one(NULL, file, path, sizeof(path));
     if (*library)
         return 0;
-    const char *why = dlerror();
-    return cairn_fail(err, CAIRN_ELACK, "%s cannot be opened (%s)", file, why ? why : "no reason given");
+    return cairn_fail(err, CAIRN_ELACK, "%s cannot be opened (%s)", file, os_library_reason());
 }
 
 int dl_resolve(void *library, const char *path, const struct dl_symbol *symbols, size_t n, void *into,
@@ -53,7 +43,7 @@ int dl_resolve(void *library, const char *path, const struct dl_symbol *symbols,
 {
     CLEANUP(str_release) struct str missing = { 0 };
     for (size_t i = 0; i < n; i++) {
-        void *p = dlsym(library, symbols[i].name);
+        void *p = os_library_symbol(library, symbols[i].name);
         if (!p && !symbols[i].optional)
             str_addf(&missing, "%s%s", missing.len ? ", " : "", symbols[i].name);
         memcpy((char *)into + symbols[i].at, &p, sizeof(p));

@@ -8,6 +8,7 @@
 #include "gpu/backend.h"
 #include "gpu/pool.h"
 #include "gpu/transfer.h"
+#include "os/memory.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +216,7 @@ int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct
     out->pinned = false;
     if (is_lost(g, err))
         return -1;
-    out->at = fault_hit() ? NULL : aligned_alloc(PAGE, (size / PAGE + 1) * PAGE);
+    out->at = fault_hit() ? NULL : os_aligned(PAGE, (size / PAGE + 1) * PAGE);
     if (!out->at)
         return cairn_fail(err, CAIRN_ENOMEM, "the host has no memory for %zu bytes (%s)", size, why.msg);
     if (g->transfer)
@@ -236,7 +237,7 @@ void gpu_staging_close(struct gpu *g, struct gpu_staging *s)
         if (s->pinned)
             gpu_free(g, GPU_MEM_STAGING, s->at);
         else
-            free(s->at);
+            os_free_aligned(s->at);
     }
     *s = (struct gpu_staging){ 0 };
 }

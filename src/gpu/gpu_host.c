@@ -4,6 +4,8 @@
 #include "base/thread.h"
 #include "gpu/backend.h"
 #include "gpu/cpu_threads.h"
+#include "os/file.h"
+#include "os/memory.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +41,7 @@ static enum kernel_variant best_variant(void)
 static void read_title(char *title, size_t size)
 {
     snprintf(title, size, "CPU");
-    FILE *f = fopen("/proc/cpuinfo", "re");
+    FILE *f = os_stream("/proc/cpuinfo", OS_READ);
     char line[256];
     while (f && fgets(line, sizeof(line), f)) {
         const char *colon = strchr(line, ':');
@@ -60,7 +62,7 @@ static int host_list(struct arena *a, struct gpu_info **infos, size_t *n, struct
     *info = (struct gpu_info){ .api = GPU_API_HOST, .name = "cpu", .wave = 1, .unified = true };
     read_title(info->title, sizeof(info->title));
     snprintf(info->arch, sizeof(info->arch), "%s", names[best_variant()]);
-    info->total_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    info->total_bytes = os_memory_total();
     info->units = parallel_threads();
     info->shared_bytes = 64 * 1024;
     return 0;
@@ -90,33 +92,33 @@ static void host_close(struct gpu *g)
 static int host_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err)
 {
     (void)err;
-    *free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    *free_bytes = os_memory_free();
     *total_bytes = g->info.total_bytes;
     return 0;
 }
 
 /* Large pages for large memory: a matrix has more small ones than the CPU keeps the addresses of. */
-static int alloc_pages(size_t size, void **out)
+static void *alloc_pages(size_t size)
 {
     enum { HUGE_PAGE = 2 << 20 };
     bool large = size >= 2 * HUGE_PAGE;
-    int r = posix_memalign(out, large ? HUGE_PAGE : 64, size ? size : 1);
-    if (!r && large)
-        (void)madvise(*out, size, MADV_HUGEPAGE); /* only faster: a kernel without them may refuse */
-    return r;
+    void *p = os_aligned(large ? HUGE_PAGE : 64, size);
+    if (p && large)
+        os_advise_huge(p, size);
+    return p;
 }
 
 static int host_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
 {
     (void)g, (void)kind;
-    int r = alloc_pages(size, out);
-    return r ? cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory for %zu bytes: %s", size, strerror(r)) : 0;
+    *out = alloc_pages(size);
+    return *out ? 0 : cairn_fail(err, CAIRN_ENOMEM, "cpu: no memory for %zu bytes", size);
 }
 
 static void host_free(struct gpu *g, enum gpu_mem kind, void *p)
 {
     (void)g, (void)kind;
-    free(p);
+    os_free_aligned(p);
 }
 
 static int host_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)

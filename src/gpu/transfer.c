@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "gpu/transfer_inside.h"
+#include "os/thread.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,18 +208,14 @@ static void *do_all(void *job)
 /* Signals are for the caller's thread. */
 static int start_threads(struct job *j, pthread_t threads[MOST_THREADS])
 {
-    sigset_t all, before;
     size_t want = (size_t)(j->o.threads > 0 ? j->o.threads : parallel_threads());
     want = want < j->n_tasks ? want : j->n_tasks;
     want = want < MOST_THREADS ? want : MOST_THREADS;
     int n = 0;
     if (want < 2 && j->n_tasks < 2)
         return 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (n < (int)want && !pthread_create(&threads[n], NULL, do_all, j))
+    while (n < (int)want && !os_thread_start(&threads[n], do_all, j))
         n++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return n;
 }
 

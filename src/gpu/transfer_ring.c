@@ -3,6 +3,7 @@
 #include "os/fault.h"
 #include "base/hash.h"
 #include "gpu/transfer_inside.h"
+#include "os/memory.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static int take(struct transfer *t, struct transfer_slot *s, size_t bytes, struc
     if (s->pinned) {
         if (gpu_alloc(t->g, GPU_MEM_STAGING, bytes, &p, err))
             return -1;
-    } else if (!(p = aligned_alloc(PAGE, bytes))) {
+    } else if (!(p = os_aligned(PAGE, bytes))) {
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for copies of %zu bytes", t->g->info.name, bytes);
     }
     s->bytes = p;
@@ -88,7 +89,7 @@ static void give_back(struct transfer *t, struct transfer_slot *s)
     if (s->pinned)
         gpu_free(t->g, GPU_MEM_STAGING, s->bytes);
     else
-        free(s->bytes);
+        os_free_aligned(s->bytes);
     *s = (struct transfer_slot){ 0 };
 }
 

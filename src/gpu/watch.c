@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/watch.h"
 
+#include "os/thread.h"
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -100,14 +100,9 @@ static void *keep_watch(void *nothing)
 int watch_start(int limit_s, void (*stuck)(const struct cairn_error *why), struct cairn_error *err)
 {
     pthread_t thread;
-    sigset_t all, before;
     watch.limit_s = limit_s;
     watch.stuck = stuck;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are for the caller's thread */
-    int r = pthread_create(&thread, NULL, keep_watch, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r) {
+    if (os_thread_start(&thread, keep_watch, NULL)) {
         watch.limit_s = 0;
         return cairn_fail(err, CAIRN_ENOMEM, "no thread to watch the device's calls");
     }

@@ -3,13 +3,13 @@
 
 #include "base/str.h"
 #include "host/unpack.h"
-#include <fcntl.h>
+#include "os/file.h"
 #include <unistd.h>
 
 int logfile_read(const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to, bool *cut,
                  struct cairn_error *err)
 {
-    int fd = str_eq(path, "-") ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = str_eq(path, "-") ? dup(STDIN_FILENO) : os_open(path, OS_READ);
     if (fd < 0)
         return cairn_fail_errno(err, "open %s", path);
     return unpack_gzip(fd, path, take, to, cut, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/names.h"
 
+#include "os/memory.h"
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { ANY = -1 };
@@ -216,11 +216,11 @@ static struct text from_pci_ids(const struct root *r, struct arena *a, struct nu
         if (fd < 0 || fstat(fd, &st) || st.st_size <= 0 || st.st_size > SANE)
             continue;
         size_t len = (size_t)st.st_size;
-        char *map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (map == MAP_FAILED)
+        const char *map = os_map(fd, len);
+        if (!map)
             continue;
         const char *name = find_in_pci_ids(a, map, len, device);
-        munmap(map, len);
+        os_unmap(map, len);
         if (name)
             return (struct text){ name, paths[i] };
     }

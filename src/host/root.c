@@ -3,15 +3,14 @@
 
 #include "os/fault.h"
 #include "base/str.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 int root_open(struct root *r, const char *dir, struct cairn_error *err)
@@ -19,7 +18,7 @@ int root_open(struct root *r, const char *dir, struct cairn_error *err)
     const char *path = dir ? dir : "/";
     if (!*path) /* a shell variable that was not set; this machine is not what was asked for */
         return cairn_fail(err, CAIRN_EUSAGE, "root: an empty name; want a directory");
-    int fd = fault_hit() ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = os_open(path, OS_PLACE | OS_FOLDER);
     if (fd < 0 && dir)
         return cairn_fail(err, CAIRN_EUSAGE, "root %s: %s", path, strerror(errno));
     if (fd < 0)
@@ -35,26 +34,16 @@ void root_close(struct root *r)
     *r = (struct root){ .fd = -1 };
 }
 
-/* In a capture, links must not lead out into this machine's own files.  openat2 sees to that; kernels
- * before 5.6 do not have it, and there relative links still stay inside. */
-static int open_inside(const struct root *r, const char *path, int flags)
+/* In a capture, links must not lead out into this machine's own files. */
+static int open_inside(const struct root *r, const char *path, unsigned how)
 {
-    if (fault_hit())
-        return -1;
-    flags |= O_CLOEXEC;
-    if (r->live)
-        return open(path, flags);
-    struct open_how how = { .flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT };
-    int fd = (int)syscall(SYS_openat2, r->fd, path, &how, sizeof(how));
-    if (fd < 0 && errno == ENOSYS)
-        fd = openat(r->fd, path + strspn(path, "/"), flags);
-    return fd;
+    return r->live ? os_open(path, how) : os_open_inside(r->fd, path, how);
 }
 
 int root_open_file(const struct root *r, const char *path)
 {
-    /* Without O_NONBLOCK a fifo would wait for a writer. */
-    int fd = open_inside(r, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    /* Else a fifo would wait for a writer. */
+    int fd = open_inside(r, path, OS_READ | OS_NO_WAIT);
     if (fd < 0)
         return -1;
     struct stat st;
@@ -71,7 +60,7 @@ int root_open_file(const struct root *r, const char *path)
 
 int root_stat(const struct root *r, const char *path, struct stat *st)
 {
-    CLEANUP(fd_close) int fd = open_inside(r, path, O_PATH);
+    CLEANUP(fd_close) int fd = open_inside(r, path, OS_PLACE);
     return fd < 0 ? -1 : fstat(fd, st);
 }
 
@@ -129,27 +118,15 @@ static int compare_names(const void *a, const void *b)
     return order ? order : strcmp(x, y);
 }
 
-static void dir_close(DIR **d)
-{
-    if (*d)
-        closedir(*d);
-}
-
 int root_list_unsorted(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n)
 {
-    int fd = open_inside(r, path, O_RDONLY | O_DIRECTORY);
-    if (fd < 0)
+    CLEANUP(os_list_close) struct os_list *l = os_list_of(open_inside(r, path, OS_READ | OS_FOLDER));
+    if (!l)
         return -1;
-    CLEANUP(dir_close) DIR *d = fdopendir(fd);
-    if (!d) {
-        fd_close(&fd);
-        return -1;
-    }
     char **list = NULL;
     size_t count = 0;
-    for (struct dirent *e; errno = 0, (e = readdir(d)) != NULL;)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            *ARENA_PUSH(a, list, count) = arena_strdup(a, e->d_name);
+    for (const char *name; (name = os_list_next(l));)
+        *ARENA_PUSH(a, list, count) = arena_strdup(a, name);
     if (errno) /* half a list is not a list */
         return -1;
     *names = list;
@@ -171,13 +148,12 @@ static char *fd_path(struct arena *a, int fd)
 {
     char link[64], target[PATH_MAX];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, target, sizeof(target));
-    return n > 0 && (size_t)n < sizeof(target) ? arena_strndup(a, target, (size_t)n) : NULL;
+    return os_read_link(link, target, sizeof(target)) > 0 ? arena_strdup(a, target) : NULL;
 }
 
 char *root_resolve(const struct root *r, struct arena *a, const char *path)
 {
-    CLEANUP(fd_close) int fd = open_inside(r, path, O_PATH);
+    CLEANUP(fd_close) int fd = open_inside(r, path, OS_PLACE);
     if (fd < 0)
         return NULL;
     char *full = fd_path(a, fd);
@@ -202,8 +178,7 @@ char *root_resolve_dir(const struct root *r, struct arena *a, const char *given)
 
 char *root_link(const struct root *r, struct arena *a, const char *path)
 {
-    CLEANUP(fd_close) int fd = open_inside(r, path, O_PATH | O_NOFOLLOW);
+    CLEANUP(fd_close) int fd = open_inside(r, path, OS_PLACE | OS_NO_LINK);
     char target[PATH_MAX];
-    ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target));
-    return n > 0 && (size_t)n < sizeof(target) ? arena_strndup(a, target, (size_t)n) : NULL;
+    return fd >= 0 && os_read_link_at(fd, "", target, sizeof(target)) > 0 ? arena_strdup(a, target) : NULL;
 }

@@ -44,6 +44,11 @@ int os_open(const char *path, unsigned how)
     return os_open_at(AT_FDCWD, path, how);
 }
 
+int os_open_null(void)
+{
+    return os_open("/dev/null", OS_READ | OS_WRITE);
+}
+
 FILE *os_stream(const char *path, unsigned how)
 {
     int fd = os_open(path, how);
@@ -51,6 +56,11 @@ FILE *os_stream(const char *path, unsigned how)
     if (fd >= 0 && !f)
         close(fd);
     return f;
+}
+
+int os_stream_into(FILE *f, const char *path)
+{
+    return fault_hit() || !freopen(path, "we", f) ? -1 : 0;
 }
 
 /* Before Linux 5.6 only relative links stay inside. */

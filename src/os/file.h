@@ -31,6 +31,10 @@ int os_open(const char *path, unsigned how);
 int os_open_at(int dir, const char *path, unsigned how);
 /* The same as a stream. */
 FILE *os_stream(const char *path, unsigned how);
+/* From now on the stream writes into this file, made or emptied. */
+int os_stream_into(FILE *f, const char *path);
+/* What takes everything and has nothing to read. */
+int os_open_null(void);
 /* A path inside a folder that is taken for /: no link leads out of it, where the kernel can see to that (Linux 5.6). */
 int os_open_inside(int dir, const char *path, unsigned how);
 /* A file without a name, to be read and written, that goes when it is closed: among the temporary files of the system

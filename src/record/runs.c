@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "record/series.h"
-#include "os/file.h"
 #include "os/list.h"
+#include "os/process.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -138,36 +138,12 @@ int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct
     return 0;
 }
 
-/* When a process began, in seconds since 1970; 0 if that cannot be known.  Field 22 of its stat file counts ticks since
- * the machine's start; the name in field 2 may hold spaces and brackets. */
-static int64_t process_start(int64_t pid)
-{
-    char path[64], text[1024];
-    unsigned long long ticks = 0;
-    struct timespec real, boot;
-    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-    FILE *f = os_stream(path, OS_READ);
-    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-    if (f)
-        fclose(f);
-    text[n] = '\0';
-    const char *after = strrchr(text, ')');
-    if (!after ||
-        sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &ticks) != 1)
-        return 0;
-    clock_gettime(CLOCK_REALTIME, &real);
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    return (int64_t)real.tv_sec - (int64_t)boot.tv_sec +
-           (int64_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK));
-}
-
 /* A process that began after the file was written has only got the same number. */
 static bool is_alive(int64_t pid, int64_t written)
 {
-    if (pid <= 0 || pid > INT_MAX || (kill((pid_t)pid, 0) && errno == ESRCH))
+    if (pid <= 0 || pid > INT_MAX || !os_is_alive((pid_t)pid))
         return false;
-    return process_start(pid) <= written + 2;
+    return os_process_start(pid) <= written + 2;
 }
 
 static int64_t time_of(const char *path)

@@ -2,7 +2,7 @@
 #include "record/ticker.h"
 
 #include "base/clock.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "record/chart.h"
 #include <inttypes.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "run/recorder.h"
 
 #include "os/fault.h"
+#include "os/thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -330,7 +331,7 @@ int recorder_start(struct recorder **out, const struct recorder_options *o, stru
     log_open(r, &r->copy);
     for (size_t i = 0; i < r->n_readers; i++) {
         struct reader *me = &r->readers[i];
-        int e = fault_hit() ? errno : pthread_create(&me->thread, NULL, read_all, me);
+        int e = fault_hit() ? errno : os_thread_start(&me->thread, read_all, me);
         if (e) {
             recorder_stop(r);
             recorder_free(r);

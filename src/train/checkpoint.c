@@ -10,6 +10,7 @@
 #include "os/file.h"
 #include "os/memory.h"
 #include "os/path.h"
+#include "os/thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -382,7 +383,7 @@ int checkpoints_save(struct checkpoints *c, const struct checkpoint_model *m,
     c->state = *s;
     if (copy_all(c, mine))
         return -1;
-    if (c->async && !pthread_create(&c->thread, NULL, write_in_thread, c))
+    if (c->async && !os_thread_start(&c->thread, write_in_thread, c))
         c->running = true;
     else if (write_all(c, mine))
         return -1;

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "chip/gfx_table.h"
 #include "gpu/transfer.h"
 #include "nn/gpt_file.h"

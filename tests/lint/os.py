@@ -16,18 +16,6 @@ TEXT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 APART = ('src/os/', 'src/preload/')
 # What is still to move.
 ALLOWED = {
-    'src/cli/cmd_run.c': 'open'.split(),
-    'src/cli/cmd_train.c': 'fopen opendir'.split(),
-    'src/cli/main.c': 'open'.split(),
-    'src/cli/print.c': 'freopen'.split(),
-    'src/cli/restart.c': 'readlink'.split(),
-    'src/cli/run_job.c': 'open'.split(),
-    'src/gpu/blas_openblas.c': 'fopen'.split(),
-    'src/gpu/compile.c': 'memfd_create readlink'.split(),
-    'src/gpu/gpu_host.c': 'fopen'.split(),
-    'src/host/logfile.c': 'open'.split(),
-    'src/host/names.c': 'mmap munmap'.split(),
-    'src/host/root.c': 'fdopendir open openat readlink readlinkat'.split(),
     'src/run/attempt.c': 'open'.split(),
     'src/run/calls.c': 'open unlink'.split(),
     'src/run/calls_file.c': 'open'.split(),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/chart.h"
 
-#include "base/tty.h"
+#include "os/terminal.h"
 #include "check.h"
 #include "record/axis.h"
 #include <math.h>
