@@ -88,6 +88,22 @@ static size_t count_columns(const char *s, size_t n)
     return columns;
 }
 
+void str_add_cell(struct str *t, const char *text, int width)
+{
+    size_t n = 0;
+    int shown = 0;
+    for (; text[n] && (shown < width || ((unsigned char)text[n] & 0xc0) == 0x80); n++)
+        shown += ((unsigned char)text[n] & 0xc0) != 0x80;
+    str_add_clean(t, text, n);
+    str_addf(t, "%*s", width - shown, "");
+}
+
+void str_add_padded(struct str *t, const char *text, int width)
+{
+    int n = (int)count_columns(text, strlen(text));
+    str_add_cell(t, text, n > width ? n : width);
+}
+
 void str_add_wrapped(struct str *t, const char *text, size_t indent, size_t width)
 {
     size_t column = 0;

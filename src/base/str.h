@@ -20,7 +20,11 @@ void str_addn(struct str *t, const char *s, size_t n);
 void str_addf(struct str *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Text from outside, with '?' for each byte that a terminal might obey: controls, and what is not UTF-8. */
 void str_add_clean(struct str *t, const char *s, size_t n);
-/* The same, but line feeds and tabs stay. */
+/* The same, padded with spaces to at least width columns. */
+void str_add_padded(struct str *t, const char *text, int width);
+/* The same, cut to width columns: a cell of a table. */
+void str_add_cell(struct str *t, const char *text, int width);
+/* The same as str_add_clean, but line feeds and tabs stay. */
 void str_add_clean_lines(struct str *t, const char *s, size_t n);
 /* A word as a shell takes it, quoted where it has to be; any bytes. */
 void str_add_word(struct str *t, const char *word);

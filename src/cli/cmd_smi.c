@@ -5,12 +5,12 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/smi_monitor.h"
-#include "cli/smi_print.h"
-#include "cli/smi_report.h"
-#include "cli/smi_rows.h"
 #include "cli/smi_run.h"
 #include "cli/smi_topo.h"
 #include "config.h"
+#include "smi/answer.h"
+#include "smi/report.h"
+#include "smi/rows.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -35,23 +35,34 @@ struct answer {
     const struct smi_query *q;
 };
 
-static void print_answer(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first)
+static void add_answer(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first,
+                       struct str *out)
 {
-    if (o->json)
-        smi_print_json(s, q);
-    else if (o->list)
-        smi_print_list(s);
+    if (o->list)
+        smi_list_text(s, out);
     else if (o->xml)
-        smi_report_xml(s);
+        smi_report_xml(s, out);
     else if (o->report)
-        smi_report_text(s, o->sections);
+        smi_report_text(s, o->sections, out);
     else if (!q->table)
-        smi_print_table(s);
+        smi_table_text(s, out);
     else {
         if (first && q->header)
-            smi_print_header(q);
-        smi_print_csv(s, q);
+            smi_header_text(q, out);
+        smi_csv_text(s, q, out);
     }
+}
+
+static void print_answer(struct smi *s, const struct smi_options *o, const struct smi_query *q, bool first)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    if (o->json) {
+        print_report(smi_json(s, q));
+        return;
+    }
+    add_answer(s, o, q, first, &text);
+    if (text.len)
+        fputs(text.s, stdout);
 }
 
 static int show(void *with, bool first)
@@ -165,13 +176,21 @@ static int print_version(const char *root)
     return EXIT_FINE;
 }
 
+static int print_fields(const struct smi_table *t)
+{
+    CLEANUP(str_release) struct str text = { 0 };
+    smi_fields_text(t, &text);
+    fputs(text.s, stdout);
+    return EXIT_FINE;
+}
+
 static int run(struct smi_options *o)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct smi_query q = { .table = NULL };
     for (size_t i = 0; i < SMI_TABLES; i++)
         if (o->help[i])
-            return smi_print_fields(&smi_tables[i]), EXIT_FINE;
+            return print_fields(&smi_tables[i]);
     if (o->version)
         return print_version(o->target.root);
     int r = parse_query(o, &a, &q);

@@ -94,21 +94,16 @@ int print_columns(const char *text)
 
 void print_padded(FILE *out, const char *text, int width)
 {
-    put_clean(out, text, strlen(text));
-    int n = print_columns(text);
-    if (n < width)
-        fprintf(out, "%*s", width - n, "");
+    CLEANUP(str_release) struct str cell = { 0 };
+    str_add_padded(&cell, text, width);
+    fputs(cell.s, out);
 }
 
 void print_cell(FILE *out, const char *text, int width)
 {
-    size_t len = strlen(text), n = 0;
-    int shown = 0;
-    for (; n < len && (shown < width || ((unsigned char)text[n] & 0xc0) == 0x80); n++)
-        shown += ((unsigned char)text[n] & 0xc0) != 0x80;
-    put_clean(out, text, n);
-    if (shown < width)
-        fprintf(out, "%*s", width - shown, "");
+    CLEANUP(str_release) struct str cell = { 0 };
+    str_add_cell(&cell, text, width);
+    fputs(cell.s, out);
 }
 
 void print_cut(FILE *out, const char *text, int width)

@@ -4,7 +4,7 @@
 #define CAIRN_CLI_SMI_RUN_H
 
 #include "cli/options.h"
-#include "cli/smi.h"
+#include "smi/smi.h"
 #include <stdbool.h>
 
 /* The codes of nvidia-smi: programs that call it know them.  What it finds wrong it says on stdout. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The GPUs as `cairn smi` counts them: those that HIP shows, in its order, after ROCR_VISIBLE_DEVICES.  What else selects
  * GPUs is not looked at, as nvidia-smi does not look at CUDA_VISIBLE_DEVICES. */
-#ifndef CAIRN_CLI_SMI_H
-#define CAIRN_CLI_SMI_H
+#ifndef CAIRN_SMI_SMI_H
+#define CAIRN_SMI_SMI_H
 
 #include "host/facts.h"
 #include "host/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/smi_fields.h"
+#include "smi/fields.h"
 
 #include "check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/smi_rows.h"
+#include "smi/rows.h"
 
 #include "check.h"
-#include "cli/smi_fields.h"
+#include "smi/fields.h"
 
 /* A column that is none would be N/A for ever. */
 static void check_column(const struct smi_row *r, const struct gpu_process *process)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/smi.h"
+#include "smi/smi.h"
 
 #include "base/parse.h"
 #include "base/str.h"

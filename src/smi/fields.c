@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/smi_fields.h"
+#include "smi/fields.h"
 
 #include "base/str.h"
-#include "chip/gfxname.h"
 #include "chip/gfx_table.h"
+#include "chip/gfxname.h"
 #include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>

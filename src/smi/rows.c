@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/smi_rows.h"
+#include "smi/rows.h"
 
 #include "base/cleanup.h"
 #include <string.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/smi_report.h"
+#include "smi/report.h"
 
 #include "base/str.h"
-#include "cli/smi_fields.h"
-#include "cli/smi_rows.h"
+#include "smi/fields.h"
+#include "smi/rows.h"
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { LABEL_WIDTH = 42, DEEPEST = 8 };
@@ -35,21 +34,21 @@ static size_t skip_row(const struct smi_row *rows, size_t n, size_t i)
     return i;
 }
 
-static void print_text(int depth, const char *label, const char *value)
+static void add_text(struct str *out, int depth, const char *label, const char *value)
 {
-    printf("%*s%-*s: %s\n", 4 * depth, "", LABEL_WIDTH - 4 * depth, label, value);
+    str_addf(out, "%*s%-*s: %s\n", 4 * depth, "", LABEL_WIDTH - 4 * depth, label, value);
 }
 
-static void print_text_processes(struct smi *s, const struct smi_gpu *g)
+static void add_text_processes(struct str *out, struct smi *s, const struct smi_gpu *g)
 {
     if (!g->facts->n_processes)
-        print_text(1, "Processes", "None");
+        add_text(out, 1, "Processes", "None");
     else
-        puts("    Processes");
+        str_add(out, "    Processes\n");
     for (size_t k = 0; k < g->facts->n_processes; k++) {
         const struct smi_line l = { s, g, &g->facts->processes[k] };
         for (size_t i = 0; i < smi_n_process_rows; i++)
-            print_text(2, smi_process_rows[i].label, row_value(&smi_process_rows[i], &l));
+            add_text(out, 2, smi_process_rows[i].label, row_value(&smi_process_rows[i], &l));
     }
 }
 
@@ -61,7 +60,7 @@ static bool is_shown(const struct smi_row *r, unsigned sections)
     return r->depth > 1 || (sections ? (r->sections & sections) != 0 : !r->asked);
 }
 
-static void print_text_gpu(struct smi *s, const struct smi_gpu *g, unsigned sections)
+static void add_text_gpu(struct str *out, struct smi *s, const struct smi_gpu *g, unsigned sections)
 {
     const struct smi_line l = { .smi = s, .gpu = g };
     for (size_t i = 0; i < smi_n_gpu_rows;) {
@@ -71,11 +70,11 @@ static void print_text_gpu(struct smi *s, const struct smi_gpu *g, unsigned sect
             continue;
         }
         if (r->column)
-            print_text(r->depth, r->label, row_value(r, &l));
+            add_text(out, r->depth, r->label, row_value(r, &l));
         else if (str_eq(r->element, "processes"))
-            print_text_processes(s, g);
+            add_text_processes(out, s, g);
         else
-            printf("%*s%s\n", 4 * r->depth, "", r->label);
+            str_addf(out, "%*s%s\n", 4 * r->depth, "", r->label);
         i++;
     }
 }
@@ -102,85 +101,85 @@ static const char *bus_id(struct smi *s, const struct smi_gpu *g)
     return row_value(&row, &l);
 }
 
-void smi_report_text(struct smi *s, unsigned sections)
+void smi_report_text(struct smi *s, unsigned sections, struct str *out)
 {
     struct head head[N_HEAD];
     fill_head(s, head);
-    puts("\n==============NVSMI LOG==============\n");
+    str_add(out, "\n==============NVSMI LOG==============\n\n");
     for (int i = 0; i < N_HEAD; i++)
-        printf("%s%-*s: %s\n", i == N_HEAD - 1 ? "\n" : "", LABEL_WIDTH, head[i].label, head[i].value);
+        str_addf(out, "%s%-*s: %s\n", i == N_HEAD - 1 ? "\n" : "", LABEL_WIDTH, head[i].label, head[i].value);
     for (size_t i = 0; i < s->n_gpus; i++) {
-        printf("GPU %s\n", bus_id(s, &s->gpus[i]));
-        print_text_gpu(s, &s->gpus[i], sections);
-        putchar('\n');
+        str_addf(out, "GPU %s\n", bus_id(s, &s->gpus[i]));
+        add_text_gpu(out, s, &s->gpus[i], sections);
+        str_add(out, "\n");
     }
 }
 
-static void print_tabs(int n)
+static void add_tabs(struct str *out, int n)
 {
     while (n-- > 0)
-        putchar('\t');
+        str_add(out, "\t");
 }
 
 /* Two characters that UTF-8 can write are none in XML: U+FFFE and U+FFFF. */
-static void print_escaped(const char *s)
+static void add_escaped(struct str *out, const char *s)
 {
     static const char marks[] = "&<>\"'", *const names[] = { "amp", "lt", "gt", "quot", "apos" };
     for (; *s; s++) {
         if (str_starts(s, "\xef\xbf\xbe") || str_starts(s, "\xef\xbf\xbf")) {
-            putchar('?');
+            str_add(out, "?");
             s += 2;
             continue;
         }
         const char *mark = strchr(marks, *s);
         if (mark)
-            printf("&%s;", names[mark - marks]);
+            str_addf(out, "&%s;", names[mark - marks]);
         else
-            putchar(*s);
+            str_addn(out, s, 1);
     }
 }
 
-static void print_element(int depth, const char *name, const char *value)
+static void add_element(struct str *out, int depth, const char *name, const char *value)
 {
-    print_tabs(depth);
-    printf("<%s>", name);
-    print_escaped(value);
-    printf("</%s>\n", name);
+    add_tabs(out, depth);
+    str_addf(out, "<%s>", name);
+    add_escaped(out, value);
+    str_addf(out, "</%s>\n", name);
 }
 
-static void print_tag(int depth, const char *mark, const char *name)
+static void add_tag(struct str *out, int depth, const char *mark, const char *name)
 {
-    print_tabs(depth);
-    printf("<%s%s>\n", mark, name);
+    add_tabs(out, depth);
+    str_addf(out, "<%s%s>\n", mark, name);
 }
 
-static void print_xml_processes(struct smi *s, const struct smi_gpu *g)
+static void add_xml_processes(struct str *out, struct smi *s, const struct smi_gpu *g)
 {
     for (size_t k = 0; k < g->facts->n_processes; k++) {
         const struct smi_line l = { s, g, &g->facts->processes[k] };
-        print_tag(3, "", "process_info");
+        add_tag(out, 3, "", "process_info");
         for (size_t i = 0; i < smi_n_process_rows; i++)
-            print_element(4, smi_process_rows[i].element, row_value(&smi_process_rows[i], &l));
-        print_tag(3, "/", "process_info");
+            add_element(out, 4, smi_process_rows[i].element, row_value(&smi_process_rows[i], &l));
+        add_tag(out, 3, "/", "process_info");
     }
 }
 
-static void print_xml_row(const struct smi_row *r, const struct smi_line *l)
+static void add_xml_row(struct str *out, const struct smi_row *r, const struct smi_line *l)
 {
     const char *value = row_value(r, l);
     /* The text has hexadecimal numbers with their mark, XML without. */
     if (str_starts(r->element, "pci_") && str_starts(value, "0x"))
         value += 2;
     if (!str_eq(r->element, "mig_devices")) {
-        print_element(r->depth + 1, r->element, value);
+        add_element(out, r->depth + 1, r->element, value);
         return;
     }
-    print_tag(2, "", r->element);
-    printf("\t\t\t%s\n", value);
-    print_tag(2, "/", r->element);
+    add_tag(out, 2, "", r->element);
+    str_addf(out, "\t\t\t%s\n", value);
+    add_tag(out, 2, "/", r->element);
 }
 
-static void print_xml_gpu(struct smi *s, const struct smi_gpu *g)
+static void add_xml_gpu(struct str *out, struct smi *s, const struct smi_gpu *g)
 {
     const struct smi_line l = { .smi = s, .gpu = g };
     const char *open[DEEPEST];
@@ -188,7 +187,7 @@ static void print_xml_gpu(struct smi *s, const struct smi_gpu *g)
     for (size_t i = 0; i <= smi_n_gpu_rows;) {
         const struct smi_row *r = i < smi_n_gpu_rows ? &smi_gpu_rows[i] : NULL;
         for (; n > (r ? r->depth - 1 : 0); n--)
-            print_tag(n + 1, "/", open[n - 1]);
+            add_tag(out, n + 1, "/", open[n - 1]);
         if (!r)
             break;
         if (!r->element) {
@@ -196,30 +195,31 @@ static void print_xml_gpu(struct smi *s, const struct smi_gpu *g)
             continue;
         }
         if (r->column) {
-            print_xml_row(r, &l);
+            add_xml_row(out, r, &l);
         } else {
             assert(n < DEEPEST);
-            print_tag(r->depth + 1, "", r->element);
+            add_tag(out, r->depth + 1, "", r->element);
             open[n++] = r->element;
         }
         if (str_eq(r->element, "processes"))
-            print_xml_processes(s, g);
+            add_xml_processes(out, s, g);
         i++;
     }
 }
 
-void smi_report_xml(struct smi *s)
+void smi_report_xml(struct smi *s, struct str *out)
 {
     struct head head[N_HEAD];
     fill_head(s, head);
-    puts(
-        "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>");
+    str_add(
+        out,
+        "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n");
     for (int i = 0; i < N_HEAD; i++)
-        print_element(1, head[i].element, head[i].value);
+        add_element(out, 1, head[i].element, head[i].value);
     for (size_t i = 0; i < s->n_gpus; i++) {
-        printf("\t<gpu id=\"%s\">\n", bus_id(s, &s->gpus[i]));
-        print_xml_gpu(s, &s->gpus[i]);
-        puts("\t</gpu>\n");
+        str_addf(out, "\t<gpu id=\"%s\">\n", bus_id(s, &s->gpus[i]));
+        add_xml_gpu(out, s, &s->gpus[i]);
+        str_add(out, "\t</gpu>\n\n");
     }
-    puts("</nvidia_smi_log>");
+    str_add(out, "</nvidia_smi_log>\n");
 }

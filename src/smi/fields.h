@@ -4,10 +4,10 @@
  * A column has the names, the unit and the look that the tool of NVIDIA gives it, since programs parse them.  What
  * nothing tells on an AMD GPU is a column all the same, without a value: one name that is not there would fail a whole
  * query. */
-#ifndef CAIRN_CLI_SMI_FIELDS_H
-#define CAIRN_CLI_SMI_FIELDS_H
+#ifndef CAIRN_SMI_FIELDS_H
+#define CAIRN_SMI_FIELDS_H
 
-#include "cli/smi.h"
+#include "smi/smi.h"
 
 /* What a line of the answer is about. */
 struct smi_line {
