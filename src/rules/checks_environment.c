@@ -4,16 +4,6 @@
 #include "base/str.h"
 #include <string.h>
 
-static bool is_override(const char *name)
-{
-    return str_starts(name, "HSA_OVERRIDE_GFX_VERSION");
-}
-
-static bool is_selection(const char *name)
-{
-    return str_ends(name, "_VISIBLE_DEVICES");
-}
-
 static bool is_library_path(const char *name)
 {
     return str_eq(name, "LD_LIBRARY_PATH");
@@ -68,9 +58,9 @@ static const struct plan_var *find_kept(const struct look *l, bool (*is)(const c
 struct finding check_override(const struct look *l)
 {
     struct finding bad;
-    if (found_harmful(l, is_override, &bad))
+    if (found_harmful(l, override_is_name, &bad))
         return bad;
-    const struct plan_var *kept = find_kept(l, is_override);
+    const struct plan_var *kept = find_kept(l, override_is_name);
     return kept ? found_ok(l, "%s=%s: %s", kept->name, kept->value, kept->why)
                 : found_ok(l, "HSA_OVERRIDE_GFX_VERSION is not set");
 }
@@ -78,15 +68,15 @@ struct finding check_override(const struct look *l)
 struct finding check_visible_devices(const struct look *l)
 {
     struct finding bad;
-    if (found_harmful(l, is_selection, &bad))
+    if (found_harmful(l, plan_is_selector, &bad))
         return bad;
-    const struct plan_var *kept = find_kept(l, is_selection);
+    const struct plan_var *kept = find_kept(l, plan_is_selector);
     return kept ? found_ok(l, "%s=%s", kept->name, kept->value) : found_ok(l, "no variable hides a GPU");
 }
 
 static bool is_other(const char *name)
 {
-    return !is_override(name) && !is_selection(name) && !is_library_path(name) && !is_preload(name);
+    return !override_is_name(name) && !plan_is_selector(name) && !is_library_path(name) && !is_preload(name);
 }
 
 struct finding check_env_harmful(const struct look *l)

@@ -7,20 +7,6 @@
 #include "base/str.h"
 #include <string.h>
 
-static bool is_selector(const char *name)
-{
-    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
-        if (str_eq(name, plan_selectors[i]))
-            return true;
-    return false;
-}
-
-/* The variables that the plan judges together. */
-static bool is_planned(const char *name)
-{
-    return override_is_name(name) || is_selector(name);
-}
-
 /* As the program had them; what the log says of them wins over this shell. */
 static const char *const *program_env(const struct judgement *j, bool selectors)
 {
@@ -167,26 +153,26 @@ const struct gfx_chip *judge_stand_in(const struct judgement *j)
     return NULL;
 }
 
-/* The keys: what the plan changes, with the choice of GPUs that it is made for. */
-
-static const char *key_override(const struct judgement *j)
+void diagnose_add_override(const struct judgement *j, struct diagnose_fix *fix)
 {
-    CLEANUP(str_release) struct str s = { 0 };
-    for (size_t i = 0; i < j->plan.n_set && judge_needs_override(j); i++)
-        if (is_planned(j->plan.set[i].name))
-            str_addf(&s, "%s%s=%s", s.len ? " " : "", j->plan.set[i].name, j->plan.set[i].value);
-    return s.len ? arena_strdup(j->a, s.s) : NULL;
+    const struct plan *p = &j->plan;
+    for (size_t i = 0; i < p->n_set; i++)
+        if (override_is_name(p->set[i].name) || plan_is_selector(p->set[i].name))
+            *ARENA_PUSH(j->a, fix->set, fix->n_set) =
+                (struct plan_var){ .name = p->set[i].name, .value = p->set[i].value, .why = fix->text };
+    for (size_t i = 0; i < p->n_unset; i++) {
+        const char *name = p->unset[i].name;
+        if ((override_is_name(name) || plan_is_selector(name)) && !plan_find(p->set, p->n_set, name))
+            *ARENA_PUSH(j->a, fix->unset, fix->n_unset) = name;
+    }
 }
 
-static const char *key_override_gone(const struct judgement *j)
+/* The keys. */
+
+/* diagnose_add_override has all of it. */
+static const char *key_override(const struct judgement *j)
 {
-    CLEANUP(str_release) struct str s = { 0 };
-    for (size_t i = 0; i < j->plan.n_unset; i++) {
-        const char *name = j->plan.unset[i].name;
-        if (is_planned(name) && !plan_find(j->plan.set, j->plan.n_set, name))
-            str_addf(&s, "%s%s", s.len ? " " : "", name);
-    }
-    return s.len ? arena_strdup(j->a, s.s) : "";
+    return judge_needs_override(j) ? OVERRIDE_NAME : NULL;
 }
 
 /* Those that are in force.  Of one that the log only complains about, the usual name. */
@@ -241,13 +227,8 @@ static const char *key_override_flaw(const struct judgement *j)
 }
 
 const struct diagnose_key_row diagnose_plan_keys[] = {
-    { "override", key_override },
-    { "override_gone", key_override_gone },
-    { "overrides", key_overrides },
-    { "taken_for", key_taken_for },
-    { "as", key_as },
-    { "override_name", key_override_name },
-    { "override_value", key_override_value },
-    { "override_flaw", key_override_flaw },
-    { NULL, NULL },
+    { "override", key_override },           { "overrides", key_overrides },
+    { "taken_for", key_taken_for },         { "as", key_as },
+    { "override_name", key_override_name }, { "override_value", key_override_value },
+    { "override_flaw", key_override_flaw }, { NULL, NULL },
 };

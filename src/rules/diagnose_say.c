@@ -76,17 +76,14 @@ static const char *sentence(const struct judgement *j, const char *text)
 
 /* Fixes. */
 
-static void add_set(const struct judgement *j, struct diagnose_fix *fix, const char *assignments)
+static void add_set(const struct judgement *j, struct diagnose_fix *fix, const char *assignment)
 {
-    for (const char *p = assignments; *p;) {
-        size_t n = strcspn(p, " "), name = strcspn(p, "=");
-        *ARENA_PUSH(j->a, fix->set, fix->n_set) = (struct plan_var){
-            .name = arena_strndup(j->a, p, name),
-            .value = arena_strndup(j->a, p + name + 1, n - name - 1),
-            .why = fix->text,
-        };
-        p += n + (p[n] == ' ');
-    }
+    const char *eq = strchr(assignment, '=');
+    *ARENA_PUSH(j->a, fix->set, fix->n_set) = (struct plan_var){
+        .name = arena_strndup(j->a, assignment, (size_t)(eq - assignment)),
+        .value = eq + 1,
+        .why = fix->text,
+    };
 }
 
 static void add_unset(const struct judgement *j, struct diagnose_fix *fix, const char *names)
@@ -118,7 +115,9 @@ static void add_fix(const struct judgement *j, const struct issue_fix *row, stru
     *fix = (struct diagnose_fix){ .text = text,
                                   .action = row->action,
                                   .automatic = row->action != DIAGNOSE_ACT_NONE };
-    if (set)
+    if (str_eq(row->set, FIX_OVERRIDE))
+        diagnose_add_override(j, fix);
+    else if (set)
         add_set(j, fix, set);
     if (unset)
         add_unset(j, fix, unset);

@@ -108,6 +108,8 @@ void judge_plan(struct judgement *j);
 void judge_plan_again(struct judgement *j);
 /* The plan sets an override, for the chip or for another GPU in sight. */
 bool judge_needs_override(const struct judgement *j);
+/* What the plan sets and takes out, with the choice of GPUs that it is made for. */
+void diagnose_add_override(const struct judgement *j, struct diagnose_fix *fix);
 /* The chip whose code stands in for the GPU's own by the plan; NULL: none. */
 const struct gfx_chip *judge_stand_in(const struct judgement *j);
 /* The value of a variable in the process of the log; NULL: not set, as far as is known. */

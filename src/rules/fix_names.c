@@ -6,14 +6,6 @@
 #include "rules/plan.h"
 #include <string.h>
 
-static bool is_selector(const char *name)
-{
-    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
-        if (!strcmp(plan_selectors[i], name))
-            return true;
-    return false;
-}
-
 static bool is_allocator(const char *name)
 {
     return !strcmp(name, "PYTORCH_ALLOC_CONF") || !strcmp(name, "PYTORCH_HIP_ALLOC_CONF") ||
@@ -23,7 +15,7 @@ static bool is_allocator(const char *name)
 /* An override comes with the choice of GPUs that it is for. */
 static bool is_override_or_selector(const char *name)
 {
-    return override_is_name(name) || is_selector(name);
+    return override_is_name(name) || plan_is_selector(name);
 }
 
 /* What the keys of issue_fixes stand for, where they are names. */
@@ -33,10 +25,9 @@ static const struct {
 } keys[] = {
     { "{alloc}", is_allocator },
     { "{alloc_names}", is_allocator },
-    { "{visible_name}", is_selector },
-    { "{visible_others}", is_selector },
-    { "{override}", is_override_or_selector },
-    { "{override_gone}", is_override_or_selector },
+    { "{visible_name}", plan_is_selector },
+    { "{visible_others}", plan_is_selector },
+    { FIX_OVERRIDE, is_override_or_selector },
     { "{overrides}", override_is_name },
 };
 

@@ -54,7 +54,7 @@
 #define HIDE(issue, when) { issue, OTHER, when, "{visible_name}={best_gpu}", "{visible_others}", OTHER_GPU, FIX_ON_ANY }
 /* Before the wheel with the chip's own code an override is second best, so that it stands behind it in every ladder. */
 #define WHEEL(issue, when, text) { issue, PERSON, when, NULL, NULL, text "[\nunset {overrides}]", FIX_ON_ANY }
-#define OVERRIDE(issue, when, text) { issue, DIAGNOSE_ACT_ENV, when, "{override}", "{override_gone}", text, FIX_ON_LINUX }
+#define OVERRIDE(issue, when, text) { issue, DIAGNOSE_ACT_ENV, when, FIX_OVERRIDE, NULL, text, FIX_ON_LINUX }
 #define NO_OVERRIDE(issue, when, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, "{overrides}", text, FIX_ON_LINUX }
 #define UNSET(issue, when, names, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, names, text, FIX_ON_ANY }
 /* clang-format on */

@@ -166,12 +166,14 @@ enum fix_when {
     FIX_LIMIT_UNKNOWN,    /* the limit is that of a machine that cannot be looked at */
     FIX_LIMIT_LOW,        /* nor is the kernel's limit known to be wide enough */
 };
+/* In place of an assignment: all that the plan does about overrides. */
+#define FIX_OVERRIDE "{override}"
 enum fix_os { FIX_ON_ANY, FIX_ON_LINUX, FIX_ON_WINDOWS };
 struct issue_fix {
     enum issue issue;
     enum diagnose_action action; /* DIAGNOSE_ACT_NONE: for a person */
     enum fix_when when;
-    const char *set;   /* "NAME=value", several separated by spaces, with {keys}; NULL: none */
+    const char *set;   /* "NAME=value", with {keys}, or FIX_OVERRIDE; NULL: none */
     const char *unset; /* names separated by spaces */
     const char *text;
     enum fix_os os; /* variables that Windows does not read are left out there in any case */

@@ -54,6 +54,7 @@ const char *const *plan_change(const char *const *env, const struct plan_var *se
 /* The variables that select GPUs, in the order in which they are applied. */
 enum { PLAN_N_SELECTORS = 3 };
 extern const char *const plan_selectors[PLAN_N_SELECTORS];
+bool plan_is_selector(const char *name);
 /* The GPUs that the HSA runtime shows to HIP with the user's ROCR_VISIBLE_DEVICES, in HIP's order. */
 size_t plan_shown(const struct facts *f, struct arena *a, const struct gpu_facts ***out);
 /* Those that a program sees with these values of ROCR_VISIBLE_DEVICES and of the variable that HIP reads; NULL: not

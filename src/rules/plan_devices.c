@@ -10,6 +10,14 @@
 const char *const plan_selectors[PLAN_N_SELECTORS] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                                        "CUDA_VISIBLE_DEVICES" };
 
+bool plan_is_selector(const char *name)
+{
+    for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
+        if (!strcmp(plan_selectors[i], name))
+            return true;
+    return false;
+}
+
 struct gpu_list {
     const struct gpu_facts **gpu;
     size_t n;

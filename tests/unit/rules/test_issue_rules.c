@@ -24,8 +24,8 @@ static void a_rung_changes_one_thing(void)
 {
     for (const struct issue_fix *f = issue_fixes; f->text; f++) {
         /* Which GPU is chosen is one thing, whatever variables say it, and so is the override. */
-        bool override = f->set && !strcmp(f->set, "{override}");
-        CHECK(!f->set || override ||
+        bool override = f->set && !strcmp(f->set, FIX_OVERRIDE);
+        CHECK(!f->set || (override && !f->unset) ||
               (strchr(f->set, '=') && (!f->unset || f->action == DIAGNOSE_ACT_OTHER_GPU)));
         CHECK(f->action != DIAGNOSE_ACT_ENV || f->set || f->unset);
         CHECK(f->action != DIAGNOSE_ACT_NONE || (!f->set && !f->unset));
@@ -60,7 +60,7 @@ static void what_a_fix_sets_can_be_remembered(void)
             CHECK_FAIL_("%s is not taken", name);
         for (const char *at = f->unset; at && (at = strchr(at, '{')); at++)
             CHECK(!strncmp(at, "{alloc_names}", 13) || !strncmp(at, "{visible_others}", 16) ||
-                  !strncmp(at, "{override_gone}", 15) || !strncmp(at, "{overrides}", 11));
+                  !strncmp(at, "{overrides}", 11));
     }
     CHECK(fix_name_is_set("PYTORCH_HIP_ALLOC_CONF") && fix_name_is_set("ROCR_VISIBLE_DEVICES"));
     CHECK(fix_name_is_unset("HIP_VISIBLE_DEVICES") && fix_name_is_unset("PYTORCH_CUDA_ALLOC_CONF"));
