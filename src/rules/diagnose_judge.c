@@ -139,7 +139,7 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, enum wo
         score += (h->first.order == first ? FIRST_BONUS : 0) + (h->best.kernel ? KERNEL_BONUS : 0);
     else if (hard_beside(j, i))
         score -= SOFT_LOSS;
-    bool caught = w == WEIGHT_SOFT && h->outlived && j->ctx->exit_code < 0;
+    bool caught = w == WEIGHT_SOFT && h->outlived && j->ctx->exit_code <= 0;
     if (h->recovered || caught)
         score /= 3;
     if (score > ELSEWHERE && kernel_tells_of_another(j, i))
@@ -272,7 +272,9 @@ static enum issue top_warning(const struct judgement *j)
     enum { WORTH_SAYING = 50 };
     enum issue best = ISSUE_UNKNOWN;
     int score = WORTH_SAYING - 1;
-    for (int i = 0; i < N_ISSUES; i++)
+    for (int i = 0; i < N_ISSUES; i++) {
+        if (i == ISSUE_TORCH_NOT_ROCM && j->log->build == TORCH_ROCM)
+            continue; /* one build for ROCm took another's place */
         for (int w = issue_classes[i].often_caught ? WEIGHT_SOFT : WEIGHT_WARN; w <= WEIGHT_WARN; w++) {
             const struct hits *h = &j->d->hits[i][w][WORDING_ROCM];
             if (h->seen && counts(j, i, h, WORDING_ROCM) && h->best.score > score) {
@@ -280,6 +282,7 @@ static enum issue top_warning(const struct judgement *j)
                 score = h->best.score;
             }
         }
+    }
     return best;
 }
 
@@ -351,10 +354,13 @@ static bool went_on(const struct judgement *j)
 static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
+    bool renamed = j->log->misnamed && judge_var(j, LOG_OVERRIDE);
     bool ended = j->ctx->exit_code == 0, bad = looks_bad(j) && j->log->progress.stage != LOG_STAGE_DONE;
     /* MIOpen's warnings stand in every log of convolutions: not worth a word where training goes on. */
     bool noise = warning == ISSUE_MIOPEN && went_on(j);
-    if (warning != ISSUE_UNKNOWN && !noise) {
+    if (renamed) {
+        conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.75);
+    } else if (warning != ISSUE_UNKNOWN && !noise) {
         conclude(j, warning, DIAGNOSE_WARNING, 0.75);
     } else if (!ended && bad) {
         j->reason = "a line looks like an error, and is not in the tables";
@@ -371,9 +377,25 @@ static void conclude_quiet(struct judgement *j)
     }
 }
 
+/* It failed, and nothing else says why: what training seemed to have survived is the best there is.  Reports quote the
+ * error before the log, and a bar may count what is loaded. */
+static void score_recovered(struct judgement *j)
+{
+    enum { DOUBT = 12 };
+    for (int i = 0; i < N_ISSUES; i++)
+        for (int w = WEIGHT_HARD; w <= WEIGHT_SOFT; w++)
+            for (int c = 0; c < N_WORDINGS; c++) {
+                const struct hits *h = &j->d->hits[i][w][c];
+                if (h->seen && h->recovered && counts(j, i, h, c))
+                    judge_raise(j, i, h->best.score - DOUBT);
+            }
+}
+
 static void conclude_failed(struct judgement *j)
 {
     score_rest(j);
+    if (!judge_any_error(j))
+        score_recovered(j);
     rulings_apply(j);
     enum issue best = judge_top(j, N_ISSUES);
     if (best != ISSUE_UNKNOWN && j->score[best] >= JUDGE_LEAST) {

@@ -192,6 +192,7 @@ static bool may_be_integrated(const struct judgement *j)
 
 static void rule_wrong_gpu(struct judgement *j)
 {
+    enum { UNEXPLAINED = 58 };
     static const enum issue missing[] = { ISSUE_TENSILE_MISSING, ISSUE_NO_KERNEL_IMAGE };
     int best = best_of(j, missing, ARRAY_LEN(missing));
     /* A wheel of the family has code for the card, so the device without code is another one. */
@@ -203,6 +204,8 @@ static void rule_wrong_gpu(struct judgement *j)
     enum issue worst = judge_top(j, N_ISSUES);
     if (j->igpu && runs_on(j, j->igpu->gfx) && worst < ISSUE_NO_FAILURE && !issue_classes[worst].any_machine)
         judge_raise(j, ISSUE_WRONG_GPU, j->score[worst] + 3);
+    else if (j->igpu && runs_on(j, j->igpu->gfx) && worst == ISSUE_UNKNOWN && j->ctx->exit_code > 0)
+        judge_raise(j, ISSUE_WRONG_GPU, UNEXPLAINED);
 }
 
 /* How many GPUs such a variable lists. */
@@ -266,6 +269,15 @@ static void rule_echoes(struct judgement *j)
         j->score[ISSUE_NAN] /= 2;
 }
 
+/* WSL has neither /dev/kfd nor /dev/dri: that they are missing tells nothing there. */
+static void rule_wsl(struct judgement *j)
+{
+    enum { SOUND = 70 };
+    if (j->log->wsl && j->score[ISSUE_DRIVER_OLD] >= SOUND &&
+        j->score[ISSUE_NO_DEVICE] >= j->score[ISSUE_DRIVER_OLD])
+        j->score[ISSUE_NO_DEVICE] = j->score[ISSUE_DRIVER_OLD] - 5;
+}
+
 /* Nobody measures at every moment, so what counts as never short leaves room for what was not seen.  Where the kernel says
  * that it killed nobody, only programs that kill before it does are left, and they wait until less is free. */
 static bool had_room(int64_t total, int64_t least, bool kernel_denies)
@@ -309,8 +321,8 @@ static void rule_killed(struct judgement *j)
 }
 
 static void (*const rulings[])(struct judgement *) = {
-    rule_killed,  rule_build,      rule_out_of_memory, rule_echoes,
-    rule_visible, rule_permission, rule_wrong_gpu,     rule_override,
+    rule_killed,     rule_build, rule_out_of_memory, rule_echoes,   rule_visible,
+    rule_permission, rule_wsl,   rule_wrong_gpu,     rule_override,
 };
 
 void rulings_apply(struct judgement *j)

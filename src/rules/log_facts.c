@@ -77,6 +77,12 @@ static struct log_find see_grad_norm(struct log_facts *f, const char *s, size_t 
     return log_progress_grad_norm(s, n, at);
 }
 
+static struct log_find see_nan_count(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)f;
+    return log_progress_nan_count(s, n, at);
+}
+
 static struct log_find see_windows(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     (void)s, (void)n, (void)at;
@@ -204,6 +210,7 @@ static const struct {
     { "gfx8", log_see_gfx },
     { "gfx7", log_see_gfx },
     { "Marketing Name:", log_see_marketing },
+    { "Board name:", log_see_board },
     { "AMD Radeon", log_see_product },
     { "Radeon RX", log_see_product },
     { "AMD Instinct", log_see_product },
@@ -231,12 +238,17 @@ static const struct {
     { "s/it", see_bar },
     { "loss", see_loss },
     { "grad_norm", see_grad_norm },
+    { "nan: ", see_nan_count },
+    { "nans: ", see_nan_count },
     { "step", see_step },
     { "epoch", see_epoch },
     { "requested to load", see_busy },
     { "got prompt", see_prompt },
     { "exception during processing", see_prompt_failed },
     { "loading", see_busy },
+    { "load request=", see_busy },
+    { "proc(s) to start", see_busy },
+    { "waiting for server to become available", see_busy },
     { "load model", see_busy },
     { "compiling", see_busy },
     { "warming up", see_busy },
@@ -265,6 +277,7 @@ static const struct {
     { "running on local url", see_done },
     { "running on http", see_done },
     { "listening on", see_done },
+    { "runner started in", see_done },
     { "server is listening", see_done },
     { "application startup complete", see_done },
     { "http://127.0.0.1", see_done },
@@ -276,9 +289,17 @@ static const struct {
     { "eval time =", see_done },
     { "tokens per second", see_done },
     { " passed", see_done },
+    { "final estimate: ", see_done },
+    { "out of bounds values : 0", see_done },
+    { "[100%] built target", see_done },
+    { "is_available(): true", see_done },
+    { "already the newest version", see_done },
+    { "test result: ok", see_done },
     { "initialized amdgpu", see_done },
     { "added device", see_done },
     { "current device: ", log_see_current },
+    { "by GPU node-", log_see_node },
+    { "ROCm1 ", log_see_second },
     { "Killed process ", see_killed },
     { "Kill process ", see_killed },
     { "reaped process ", see_killed },
@@ -319,6 +340,7 @@ static const struct {
     { "32283", see_status },
     { "microsoft-standard-WSL", see_wsl },
     { "WSL2", see_wsl },
+    { "WSL environment detected", see_wsl },
     { "Traceback (most recent call last)", see_traceback },
     { "  File \"", see_traceback },
     { "accelerate/accelerator.py", see_accelerate },

@@ -55,7 +55,8 @@ struct log_facts {
     char torch[LOG_TEXT];   /* "2.9.1+rocm6.4" */
     struct log_python python;
     enum torch_build build;
-    bool misnamed; /* rocminfo calls a product by another chip's target */
+    bool misnamed;        /* rocminfo or clinfo calls a product by another chip's target */
+    char board[LOG_TEXT]; /* the last product that clinfo named, until its target follows */
     struct {
         bool set;
         char value[LOG_TEXT];

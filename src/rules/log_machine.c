@@ -81,6 +81,33 @@ static bool is_used(const char *s, size_t at)
            (i + 1 < at && isdigit((unsigned char)s[i]) && s[i + 1] == ':');
 }
 
+/* Is one of the table's product names, such as "MI210" or "RX 7900 XTX/XT/GRE", in the text? */
+static bool is_product_of(const struct gfx_chip *c, const char *text)
+{
+    for (const char *p = c->products; *p;) {
+        size_t len = strcspn(p, "/,");
+        const char *word = p + (!strncmp(p, "Radeon ", 7) ? 7 : 0);
+        len -= (size_t)(word - p);
+        const char *at = len >= 4 ? memmem(text, strlen(text), word, len) : NULL;
+        if (at && !isalnum((unsigned char)at[len])) /* "RX 6800" is not in "RX 6800M" */
+            return true;
+        p = word + len;
+        p += strspn(p, "/, ");
+    }
+    return false;
+}
+
+static bool is_misnamed(const char *gfx, const char *product)
+{
+    const struct gfx_chip *named = gfx[0] ? gfx_find(gfx) : NULL;
+    if (!named || is_product_of(named, product))
+        return false;
+    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
+        if (c != named && is_product_of(c, product))
+            return true;
+    return false;
+}
+
 struct log_find log_see_gfx(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     char name[LOG_GFX];
@@ -89,6 +116,10 @@ struct log_find log_see_gfx(struct log_facts *f, const char *s, size_t n, size_t
     if (!len || len >= sizeof(name) || !gfx_find(name))
         return nothing;
     copy_text(f->last_gfx, sizeof(f->last_gfx), name, len);
+    if (f->board[0] && has(s, at, "Name:")) {
+        f->misnamed |= is_misnamed(name, f->board);
+        f->board[0] = '\0';
+    }
     if (is_used(s, at))
         gfx_add(&f->used, name, len);
     if (is_failing(s, n, at)) {
@@ -109,22 +140,6 @@ static size_t name_span(const char *s, size_t n)
     return i;
 }
 
-/* Is one of the table's product names, such as "MI210" or "RX 7900 XTX/XT/GRE", in the text? */
-static bool is_product_of(const struct gfx_chip *c, const char *text)
-{
-    for (const char *p = c->products; *p;) {
-        size_t len = strcspn(p, "/,");
-        const char *word = p + (!strncmp(p, "Radeon ", 7) ? 7 : 0);
-        len -= (size_t)(word - p);
-        const char *at = len >= 4 ? memmem(text, strlen(text), word, len) : NULL;
-        if (at && !isalnum((unsigned char)at[len])) /* "RX 6800" is not in "RX 6800M" */
-            return true;
-        p = word + len;
-        p += strspn(p, "/, ");
-    }
-    return false;
-}
-
 /* A name that the table has tells the chip. */
 struct log_find log_see_product(struct log_facts *f, const char *s, size_t n, size_t at)
 {
@@ -142,11 +157,15 @@ struct log_find log_see_marketing(struct log_facts *f, const char *s, size_t n, 
     char text[LOG_TEXT];
     at += strlen("Marketing Name:");
     copy_text(text, sizeof(text), s + at, n - at);
-    const struct gfx_chip *named = f->last_gfx[0] ? gfx_find(f->last_gfx) : NULL;
-    if (!named || is_product_of(named, text))
-        return nothing;
-    for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
-        f->misnamed |= c != named && is_product_of(c, text);
+    f->misnamed |= is_misnamed(f->last_gfx, text);
+    return nothing;
+}
+
+/* clinfo prints the product first. */
+struct log_find log_see_board(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    at += strlen("Board name:");
+    copy_text(f->board, sizeof(f->board), s + at, n - at);
     return nothing;
 }
 
@@ -339,6 +358,26 @@ struct log_find log_see_current(struct log_facts *f, const char *s, size_t n, si
     return judge_current(f);
 }
 
+/* "Memory access fault by GPU node-2": node 0 is the processor.  A card is the first GPU, if there is one. */
+struct log_find log_see_node(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    size_t used = 0, from = at + strlen("by GPU node-");
+    double node = from < n ? number_at(s + from, n - from, &used) : -1;
+    if (f->current || node < 2 || node > LOG_MOST_GFX)
+        return nothing;
+    f->current = (int)node;
+    return judge_current(f);
+}
+
+/* "ROCm1 KV buffer size": ggml has spread a model over both GPUs. */
+struct log_find log_see_second(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)at;
+    for (size_t i = 0; has(s, n, "buffer size") && f->devices.n == 2 && i < 2; i++)
+        gfx_add(&f->used, f->devices.name[i], strlen(f->devices.name[i]));
+    return nothing;
+}
+
 struct log_find log_see_oom(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     if (f->oom.seen)
@@ -373,11 +412,18 @@ struct log_find log_see_question(struct log_facts *f, const char *s, size_t n, s
     return nothing;
 }
 
+/* The whole of a short line, or the last of what it prints. */
+static bool ends_with_word(const char *s, size_t n, const char *word)
+{
+    enum { LONGEST = 60 };
+    size_t len = strlen(word);
+    return n >= len && n < LONGEST && !memcmp(s + n - len, word, len) && (n == len || s[n - len - 1] == ' ');
+}
+
 struct log_find log_facts_answer(struct log_facts *f, const char *s, size_t n)
 {
     f->asked_for--;
-    bool no = (n == 5 && !memcmp(s, "False", 5)) || (n == 1 && *s == '0'),
-         yes = n == 4 && !memcmp(s, "True", 4);
+    bool no = ends_with_word(s, n, "False") || (n == 1 && *s == '0'), yes = ends_with_word(s, n, "True");
     if (!no && !yes)
         return nothing;
     f->asked_for = 0;

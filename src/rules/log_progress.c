@@ -143,6 +143,17 @@ struct log_find log_progress_grad_norm(const char *s, size_t n, size_t at)
     return v < n && is_nan(s + v, n - v) ? (struct log_find){ ISSUE_NAN, 80, RULE_CUDA } : nothing;
 }
 
+/* "logits nan: 32016"; a setting is called "skip_nan: 1". */
+struct log_find log_progress_nan_count(const char *s, size_t n, size_t at)
+{
+    const char *colon = memchr(s + at, ':', n - at);
+    size_t v = colon ? (size_t)(colon - s) + 1 : n;
+    while (v < n && s[v] == ' ')
+        v++;
+    bool setting = match_any(s, n, "skip|allow|ignore|check|filter|detect|max|limit");
+    return !setting && number_kind(s + v, n - v) == 1 ? (struct log_find){ ISSUE_NAN, 78, 0 } : nothing;
+}
+
 static bool is_zero_at(const char *s, size_t n, const char *key)
 {
     const char *at = memmem(s, n, key, strlen(key));

@@ -36,5 +36,7 @@ void log_progress_stage(struct log_progress *p, enum log_stage stage);
 struct log_find log_progress_loss(struct log_progress *p, const char *s, size_t n, size_t at);
 /* "grad_norm" was. */
 struct log_find log_progress_grad_norm(const char *s, size_t n, size_t at);
+/* "nan: " was, or "nans: ". */
+struct log_find log_progress_nan_count(const char *s, size_t n, size_t at);
 
 #endif

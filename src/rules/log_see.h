@@ -9,10 +9,13 @@
 struct log_find log_see_gfx(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_product(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_marketing(struct log_facts *f, const char *s, size_t n, size_t at);
+struct log_find log_see_board(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_torch(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_variable(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_device(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_current(struct log_facts *f, const char *s, size_t n, size_t at);
+struct log_find log_see_node(struct log_facts *f, const char *s, size_t n, size_t at);
+struct log_find log_see_second(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_oom(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_question(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_rocminfo(struct log_facts *f, const char *s, size_t n, size_t at);

@@ -166,6 +166,18 @@ static void failures_of_a_later_set(void)
     check_file("diagnose/later.jsonl", 85, 98);
 }
 
+/* Public threads, of which the rules saw these and not others like them. */
+static void failures_of_public_threads(void)
+{
+    check_file("diagnose/public.jsonl", 93, 98);
+}
+
+/* Progress, warnings, installers and servers that are ready; known warnings may be named. */
+static void healthy_logs_raise_no_alarm(void)
+{
+    check_file("diagnose/healthy.jsonl", 86, 100);
+}
+
 /* Sure of itself as often as it is right, within a tenth. */
 static void confidence_is_calibrated(void)
 {
@@ -188,6 +200,8 @@ int main(int argc, char **argv)
     RUN(failures_that_were_blind_once);
     RUN(failures_that_no_rule_was_written_for);
     RUN(failures_of_a_later_set);
+    RUN(failures_of_public_threads);
+    RUN(healthy_logs_raise_no_alarm);
     RUN(confidence_is_calibrated);
     return check_done();
 }
