@@ -3,7 +3,7 @@
 #ifndef CAIRN_CLI_COMMANDS_H
 #define CAIRN_CLI_COMMANDS_H
 
-enum exit_code { EXIT_FINE = 0, EXIT_TROUBLE = 1, EXIT_USAGE = 2, EXIT_LACKS = 3 };
+#include "base/exit_code.h"
 
 /* argv[0] is the command's name.  Returns the exit code. */
 int cmd_gpu(int argc, char **argv);

@@ -2,10 +2,10 @@
 #include "cli/print.h"
 
 #include "base/str.h"
-#include "os/terminal.h"
 #include "cli/commands.h"
 #include "gpu/gpu.h"
 #include "os/file.h"
+#include "os/terminal.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -174,14 +174,7 @@ int print_error(const struct cairn_error *err)
     print_message("cairn: ", err->msg);
     if (err->hint[0])
         print_message("  ", err->hint);
-    switch (err->code) {
-    case CAIRN_EUSAGE:
-        return EXIT_USAGE;
-    case CAIRN_ELACK:
-        return EXIT_LACKS;
-    default:
-        return EXIT_TROUBLE;
-    }
+    return exit_code_of(err);
 }
 
 void print_runtime(FILE *out, const struct gpu_info *g, const char *before)

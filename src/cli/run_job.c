@@ -5,6 +5,8 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "cli/run_print.h"
+#include "os/file.h"
+#include "os/stop.h"
 #include "report/gpu.h"
 #include "rules/checks.h"
 #include "rules/trainers.h"
@@ -15,8 +17,6 @@
 #include "run/state.h"
 #include "run/supervise.h"
 #include "run/told.h"
-#include "os/file.h"
-#include "os/stop.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -426,7 +426,7 @@ static int train(struct stage *s)
     static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                      SIGUSR2, SIGWINCH, SIGTSTP, SIGTTIN, SIGCONT };
     const struct run_options *o = s->o;
-    const struct talk talk = { say_and_note, remedy_and_note, s };
+    const struct message_sink messages = { .say = say_and_note, .commands = remedy_and_note, .context = s };
     struct cairn_error err = { 0 };
     CLEANUP(signals_close) struct signals signals = { .fd = -1 };
     const struct supervise_options so = {
@@ -450,7 +450,7 @@ static int train(struct stage *s)
         .detached = o->detach,
         .journal = &s->journal,
         .signals = &signals,
-        .talk = &talk,
+        .messages = &messages,
     };
     struct supervise_result result;
     if (signals_open(&signals, forwarded, ARRAY_LEN(forwarded), &err) ||

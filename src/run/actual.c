@@ -33,18 +33,18 @@ static void say_undone(struct actual *x, const struct mismatch *m)
     const char *edit =
         m->where ? arena_printf(x->a, "edit %s", m->where) : "look for it in what the command starts";
     if (!m->value)
-        talk_say(x->talk,
-                 "the trainer runs without %s=%s, which cairn had set: %s. The command took it out: %s",
-                 m->name, m->given, m->why, edit);
+        message_say(x->messages,
+                    "the trainer runs without %s=%s, which cairn had set: %s. The command took it out: %s",
+                    m->name, m->given, m->why, edit);
     else if (m->given)
-        talk_say(
-            x->talk,
+        message_say(
+            x->messages,
             "the trainer runs with %s=%s, not with %s=%s as cairn started it: %s. The command changed it: %s",
             m->name, m->value, m->name, m->given, m->why, edit);
     else
-        talk_say(x->talk,
-                 "the trainer runs with %s=%s, which cairn did not give it: %s. The command sets it: %s",
-                 m->name, m->value, m->why, edit);
+        message_say(x->messages,
+                    "the trainer runs with %s=%s, which cairn did not give it: %s. The command sets it: %s",
+                    m->name, m->value, m->why, edit);
 }
 
 static bool is_known(const struct actual *x, const char *name)
@@ -91,8 +91,9 @@ static void say_other_plan(struct actual *x)
     const struct diagnose_fix fix = {
         .set = fresh.set, .n_set = fresh.n_set, .unset = fresh.unset, .n_unset = fresh.n_unset
     };
-    talk_say(x->talk, "with that PyTorch it should run with %s; --torch %s plans for it from the start",
-             ladder_describe(&fix, x->a), x->torch);
+    message_say(x->messages,
+                "with that PyTorch it should run with %s; --torch %s plans for it from the start",
+                ladder_describe(&fix, x->a), x->torch);
 }
 
 /* An old one may lie where cairn looked, and a new one where the command looks. */
@@ -115,10 +116,10 @@ static void take_torch(struct actual *x, const struct observed *o)
     json_add_text(event, "planned", before);
     journal_add(x->journal, event);
     if (!same)
-        talk_say(x->talk, "the trainer loaded PyTorch %s in %s, %s%s",
-                 loaded->version.s ? loaded->version.s : "of unknown version", loaded->site,
-                 before ? "and not the one that was planned for, in " : "which was not known before",
-                 before ? before : "");
+        message_say(x->messages, "the trainer loaded PyTorch %s in %s, %s%s",
+                    loaded->version.s ? loaded->version.s : "of unknown version", loaded->site,
+                    before ? "and not the one that was planned for, in " : "which was not known before",
+                    before ? before : "");
     say_other_plan(x);
 }
 
@@ -135,10 +136,10 @@ static void notice(void *context, const struct observed *o)
 
 /* --- for the supervisor --------------------------------------------------------------------------------------- */
 
-void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j, const struct talk *t,
-                 const char *calls, struct arena *a)
+void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j,
+                 const struct message_sink *t, const char *calls, struct arena *a)
 {
-    *x = (struct actual){ .view = *v, .a = a, .journal = j, .talk = t, .facts = *v->facts };
+    *x = (struct actual){ .view = *v, .a = a, .journal = j, .messages = t, .facts = *v->facts };
     x->facts.arena = (struct arena){ 0 };
     x->observe = (struct observe){ .a = a, .calls = calls, .notice = notice, .context = x };
 }

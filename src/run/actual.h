@@ -4,15 +4,15 @@
 #ifndef CAIRN_RUN_ACTUAL_H
 #define CAIRN_RUN_ACTUAL_H
 
+#include "base/message_sink.h"
 #include "run/journal.h"
 #include "run/mismatch.h"
-#include "run/talk.h"
 
 struct actual {
     struct mismatch_view view; /* planning NULL: the environment was left alone, and nothing is said of it */
     struct arena *a;
     struct journal *journal;
-    const struct talk *talk;
+    const struct message_sink *messages;
     struct observe observe;
     struct observed last;    /* of this attempt; pid 0: nothing was seen */
     struct mismatch *undone; /* of all attempts, each name once */
@@ -25,8 +25,8 @@ struct actual {
 
 /* In place: it must not be moved.  What v names must outlive it; its given and argv come with actual_begin.  calls: as for
  * struct observe. */
-void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j, const struct talk *t,
-                 const char *calls, struct arena *a);
+void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j,
+                 const struct message_sink *t, const char *calls, struct arena *a);
 /* An attempt begins. */
 void actual_begin(struct actual *x, char *const *argv, const char *const *given);
 /* The environment that the trainer had, as far as it was seen. */

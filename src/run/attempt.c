@@ -2,9 +2,9 @@
 #include "run/attempt.h"
 
 #include "base/clock.h"
-#include "os/fault.h"
 #include "base/str.h"
 #include "host/command.h"
+#include "os/fault.h"
 #include "run/attempt_work.h"
 #include "run/evidence.h"
 #include <errno.h>
@@ -108,8 +108,8 @@ static void pause_all(struct life *l, int sig)
     bool stopped = stop_ourselves(sig);
     rest(l);
     if (!stopped && sig == SIGTTIN) {
-        talk_say(l->o->talk,
-                 "the trainer wants to read from a terminal that no shell can give it: it stands still");
+        message_say(l->o->messages,
+                    "the trainer wants to read from a terminal that no shell can give it: it stands still");
         return;
     }
     take_keys(l);
@@ -250,9 +250,9 @@ static void say_troubles(struct life *l)
     const char *trouble = recorder_trouble(l->recorder);
     const struct cairn_error *journal = journal_trouble(l->o->journal);
     if (trouble)
-        talk_say(l->o->talk, "the log is not kept: %s", trouble);
+        message_say(l->o->messages, "the log is not kept: %s", trouble);
     if (journal)
-        talk_say(l->o->talk, "%s", journal->msg);
+        message_say(l->o->messages, "%s", journal->msg);
 }
 
 static void on_tick(struct life *l, double now)
@@ -356,15 +356,15 @@ static void end_leftovers(struct life *l)
         return;
     launch_take_terminal(&l->launch); /* Ctrl-C is for us now */
     if (well) {
-        talk_say(l->o->talk,
-                 "the trainer left processes behind, which get %.0f s to end (Ctrl-C ends them now): %s",
-                 finish_s, names);
+        message_say(l->o->messages,
+                    "the trainer left processes behind, which get %.0f s to end (Ctrl-C ends them now): %s",
+                    finish_s, names);
         if (!wait_for_leftovers(l, clock_s() + finish_s) || !(names = leftovers(l, &a)))
             return;
     }
-    talk_say(l->o->talk,
-             "what the trainer left behind is ended, with SIGTERM and after %.0f s with SIGKILL: %s", term_s,
-             names);
+    message_say(l->o->messages,
+                "what the trainer left behind is ended, with SIGTERM and after %.0f s with SIGKILL: %s",
+                term_s, names);
     guardian_signal_all(&l->launch.guardian, SIGTERM);
     guardian_signal_all(&l->launch.guardian, SIGCONT);
     wait_for_leftovers(l, clock_s() + term_s);
@@ -392,7 +392,7 @@ static void say_lost_output(struct life *l)
     int e = pump_error(l->out) ? pump_error(l->out) : pump_error(l->err);
     if (!e)
         return;
-    talk_say(l->o->talk, "its output could not be passed on to the end: %s", strerror(e));
+    message_say(l->o->messages, "its output could not be passed on to the end: %s", strerror(e));
     l->result.lost_output = true;
 }
 
@@ -455,8 +455,8 @@ static void finish(struct life *l)
         return;
     uint64_t lost = recorder_stop(l->recorder);
     if (lost)
-        talk_say(l->o->talk, "%llu bytes of its output are missing in the log: the disk was too slow",
-                 (unsigned long long)lost);
+        message_say(l->o->messages, "%llu bytes of its output are missing in the log: the disk was too slow",
+                    (unsigned long long)lost);
     say_troubles(l);
     l->result.saw_step = recorder_saw_step(l->recorder);
     recorder_free(l->recorder);

@@ -5,12 +5,12 @@
 #define CAIRN_RUN_ATTEMPT_H
 
 #include "base/error.h"
+#include "base/message_sink.h"
 #include "run/gauge.h"
 #include "run/journal.h"
 #include "run/observe.h"
 #include "run/recorder.h"
 #include "run/signals.h"
-#include "run/talk.h"
 #include <stdbool.h>
 
 struct attempt_options {
@@ -26,7 +26,7 @@ struct attempt_options {
     struct gauge *gauge;
     struct journal *journal;
     const struct signals *signals;
-    const struct talk *talk;
+    const struct message_sink *messages;
 };
 
 enum attempt_end {

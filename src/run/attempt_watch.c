@@ -26,7 +26,7 @@ static void say_evidence(struct life *l, const char *name)
     if (!path || access(path, R_OK))
         return;
     l->result.dumped = true;
-    talk_say(l->o->talk, "what each of its processes was doing is in %s", path);
+    message_say(l->o->messages, "what each of its processes was doing is in %s", path);
 }
 
 /* Where memory runs out nothing is waited for; and the time that a trainer has to save begins behind the wait. */
@@ -91,14 +91,14 @@ static void watch_polling(struct life *l, const struct tree *t, struct watch_sam
     if (!l->polling_said)
         return;
     if (is_inside_copy(l)) {
-        talk_say(l->o->talk, "a copy to the GPU has not returned for %.0f s: stopping it",
-                 l->polling.after_s);
+        message_say(l->o->messages, "a copy to the GPU has not returned for %.0f s: stopping it",
+                    l->polling.after_s);
         stop_it(l, t, ATTEMPT_HUNG);
         return;
     }
     save_evidence(l, t, "busy.txt", true);
-    talk_say(
-        l->o->talk,
+    message_say(
+        l->o->messages,
         "for %.0f s nothing was printed, read or written and the GPU made no progress, but a CPU is busy: it may "
         "be polling for a GPU that does not answer. It is left alone; busy.txt in the journal has the details",
         l->polling.after_s);
@@ -121,8 +121,8 @@ static void watch(struct life *l, const struct tree *t, double now)
         watchdog_rest(&l->watchdog);
         return;
     }
-    talk_say(l->o->talk, "no output, no CPU time and no progress on the GPU for %.0f s: stopping it",
-             now - l->watchdog.since_s);
+    message_say(l->o->messages, "no output, no CPU time and no progress on the GPU for %.0f s: stopping it",
+                now - l->watchdog.since_s);
     stop_it(l, t, ATTEMPT_HUNG);
 }
 
@@ -130,9 +130,9 @@ static void guard_memory(struct life *l, const struct tree *t)
 {
     if (!gauge_guard(l->o->gauge))
         return;
-    talk_say(l->o->talk,
-             "the host's memory is nearly used up (%.1f GiB left): stopping it before the machine freezes",
-             (double)l->o->gauge->now.host_available_bytes / (1 << 30));
+    message_say(l->o->messages,
+                "the host's memory is nearly used up (%.1f GiB left): stopping it before the machine freezes",
+                (double)l->o->gauge->now.host_available_bytes / (1 << 30));
     stop_it(l, t, ATTEMPT_MEMORY);
 }
 

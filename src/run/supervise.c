@@ -142,7 +142,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
         .gauge = &r->gauge,
         .journal = r->o->journal,
         .signals = r->o->signals,
-        .talk = r->o->talk,
+        .messages = r->o->messages,
     };
     journal_attempt(r);
     actual_begin(&r->actual, r->argv, r->env);
@@ -206,9 +206,9 @@ static void clear_caches(struct run *r)
     const char *trouble;
     size_t n = stale_move(r->env, r->a, &moved, &trouble);
     for (size_t i = 0; i < n; i++)
-        talk_say(r->o->talk, "moved %s to %s", moved[i].from, moved[i].to);
+        message_say(r->o->messages, "moved %s to %s", moved[i].from, moved[i].to);
     if (trouble)
-        talk_say(r->o->talk, "%s", trouble);
+        message_say(r->o->messages, "%s", trouble);
 }
 
 static void use_optimizer(struct run *r)
@@ -309,8 +309,8 @@ static bool climb(struct run *r, const struct supervise_try *t)
 {
     struct resume resume;
     if (t->attempt.end == ATTEMPT_ENDED && journal_has_inner(r->o->journal)) {
-        talk_say(
-            r->o->talk,
+        message_say(
+            r->o->messages,
             "another `cairn run` inside this one has already tried what can be tried; nothing is tried again");
         return false;
     }
@@ -355,7 +355,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
     const struct mismatch_view view = { .facts = o->facts, .planning = o->planning, .plan = &r.plan };
     if (o->plan)
         r.plan = *o->plan;
-    actual_init(&r.actual, &view, o->journal, o->talk, o->calls, a);
+    actual_init(&r.actual, &view, o->journal, o->messages, o->calls, a);
     gauge_init(&r.gauge, o->facts, o->plan ? o->plan->gpu : NULL);
     struct supervise_try *t;
     do {

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/message_sink.h"
 #include "rules/diagnose.h"
 #include "run/actual.h"
 #include "run/attempt.h"
@@ -15,7 +16,6 @@
 #include "run/gauge.h"
 #include "run/journal.h"
 #include "run/signals.h"
-#include "run/talk.h"
 #include <stdbool.h>
 
 struct supervise_options {
@@ -37,7 +37,7 @@ struct supervise_options {
     bool hang_explicit, allow_cpu, detached;
     struct journal *journal;
     const struct signals *signals;
-    const struct talk *talk;
+    const struct message_sink *messages;
 };
 
 /* One attempt, what was found, and what had been changed for it. */

@@ -27,10 +27,11 @@ static void say_kernel(struct run *r, const struct supervise_try *t, const struc
     const struct calls_call *last = calls_last_kernel(&t->calls, culprit);
     bool waits = str_eq(str_env(r->env, "AMD_SERIALIZE_KERNEL"), "3");
     if (waits && culprit && culprit->kernel)
-        talk_say(r->o->talk, "the kernel that failed: %s", calls_readable(culprit->kernel, r->a));
+        message_say(r->o->messages, "the kernel that failed: %s", calls_readable(culprit->kernel, r->a));
     else if (last && (is_signal(t->attempt.code) || t->attempt.end == ATTEMPT_HUNG || culprit))
-        talk_say(r->o->talk, "the last launch that was recorded: %s (it need not be the one that failed%s)",
-                 calls_readable(last->kernel, r->a), waits ? "" : "; --debug tells which");
+        message_say(r->o->messages,
+                    "the last launch that was recorded: %s (it need not be the one that failed%s)",
+                    calls_readable(last->kernel, r->a), waits ? "" : "; --debug tells which");
 }
 
 /* What a person would look for elsewhere. */
@@ -38,19 +39,20 @@ static void say_refused(struct run *r, const struct calls *c)
 {
     bool many = c->refused_bytes >= 1 << 30;
     if (c->refused)
-        talk_say(r->o->talk,
-                 "the memory guard inside the trainer refused %llu GPU allocation%s (%.1f %s in all), which "
-                 "would have left the host too little; --preload=record switches it off",
-                 (unsigned long long)c->refused, c->refused == 1 ? "" : "s",
-                 (double)c->refused_bytes / (many ? 1 << 30 : 1 << 20), many ? "GiB" : "MiB");
+        message_say(
+            r->o->messages,
+            "the memory guard inside the trainer refused %llu GPU allocation%s (%.1f %s in all), which "
+            "would have left the host too little; --preload=record switches it off",
+            (unsigned long long)c->refused, c->refused == 1 ? "" : "s",
+            (double)c->refused_bytes / (many ? 1 << 30 : 1 << 20), many ? "GiB" : "MiB");
 }
 
 static void say_calls(struct run *r, const struct supervise_try *t)
 {
     const struct calls_call *culprit = supervise_culprit(t);
     if (culprit)
-        talk_say(r->o->talk, "its last GPU call that %s: %s", culprit->returned ? "failed" : "did not return",
-                 calls_say(culprit, r->a));
+        message_say(r->o->messages, "its last GPU call that %s: %s",
+                    culprit->returned ? "failed" : "did not return", calls_say(culprit, r->a));
     say_kernel(r, t, culprit);
 }
 
@@ -59,27 +61,29 @@ void supervise_say_verdict(struct run *r, const struct supervise_try *t)
     const struct diagnosis *d = &t->diagnosis;
     const struct attempt *a = &t->attempt;
     if (!a->clean)
-        talk_say(r->o->talk, "some process of the run is stuck inside the kernel and could not be ended");
+        message_say(r->o->messages,
+                    "some process of the run is stuck inside the kernel and could not be ended");
     if (!d->class_id)
         return;
     if (a->end == ATTEMPT_HUNG)
-        talk_say(r->o->talk, "the trainer hung, and cairn ended it");
+        message_say(r->o->messages, "the trainer hung, and cairn ended it");
     else if (is_signal(a->code))
-        talk_say(r->o->talk, "the trainer was ended by signal %d (%s)", a->code - 128,
-                 strsignal(a->code - 128));
+        message_say(r->o->messages, "the trainer was ended by signal %d (%s)", a->code - 128,
+                    strsignal(a->code - 128));
     else
-        talk_say(r->o->talk, "the trainer failed with exit status %d", a->code);
+        message_say(r->o->messages, "the trainer failed with exit status %d", a->code);
     say_refused(r, &t->calls);
     if (str_eq(d->class_id, "unknown"))
-        talk_say(r->o->talk, "diagnosis: %s", d->cause);
+        message_say(r->o->messages, "diagnosis: %s", d->cause);
     else if (d->confidence > 0)
-        talk_say(r->o->talk, "diagnosis: %s, %.0f %% sure: %s", d->class_id, d->confidence * 100, d->cause);
+        message_say(r->o->messages, "diagnosis: %s, %.0f %% sure: %s", d->class_id, d->confidence * 100,
+                    d->cause);
     else
-        talk_say(r->o->talk, "%s", d->cause);
+        message_say(r->o->messages, "%s", d->cause);
     if (d->n_evidence)
-        talk_say(r->o->talk, "its output says:");
+        message_say(r->o->messages, "its output says:");
     for (size_t i = 0; i < d->n_evidence && i < 3; i++)
-        talk_say(r->o->talk, "  %s", d->evidence[i].text + strspn(d->evidence[i].text, " \t"));
+        message_say(r->o->messages, "  %s", d->evidence[i].text + strspn(d->evidence[i].text, " \t"));
     say_calls(r, t);
 }
 
@@ -155,7 +159,7 @@ static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
 
 static void say_commands(struct run *r, const char *lines)
 {
-    r->o->talk->remedy(r->o->talk->context, lines);
+    message_commands(r->o->messages, lines);
 }
 
 /* What a person would type stands behind the sentence, in lines of its own. */
@@ -167,21 +171,21 @@ static int sentence_span(const struct diagnose_fix *fix)
 
 static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
 {
-    talk_say(r->o->talk, "the next thing to try: %.*s (%s)", sentence_span(step->fix), step->fix->text,
-             step->why);
+    message_say(r->o->messages, "the next thing to try: %.*s (%s)", sentence_span(step->fix), step->fix->text,
+                step->why);
     if (r->trained && resume->way == RESUME_UNKNOWN)
-        talk_say(r->o->talk, "%s", resume->why);
-    talk_say(r->o->talk, "to try it:");
+        message_say(r->o->messages, "%s", resume->why);
+    message_say(r->o->messages, "to try it:");
     say_commands(r, suggestion(r, step->fix));
 }
 
 /* The sentence alone: what a person would type behind it cairn does itself. */
 void supervise_say_retry(struct run *r, const struct diagnose_fix *fix)
 {
-    talk_say(r->o->talk, "trying again%s %s", changes_something(fix) ? " with" : ":", r->change);
-    talk_say(r->o->talk, "  %.*s", sentence_span(fix), fix->text);
+    message_say(r->o->messages, "trying again%s %s", changes_something(fix) ? " with" : ":", r->change);
+    message_say(r->o->messages, "  %.*s", sentence_span(fix), fix->text);
     if (r->resumed)
-        talk_say(r->o->talk, "  %s", r->resumed);
+        message_say(r->o->messages, "  %s", r->resumed);
 }
 
 /* One that only a person can take: also where the command has no option for what cairn would change. */
@@ -198,9 +202,9 @@ static void say_own(struct run *r, const char *name, const char *wanted, bool *s
     if (*said || !actual_sets(&r->actual, name, &where))
         return;
     *said = true;
-    talk_say(r->o->talk, "the next thing to try is %s%s%s%s, but the command sets it itself: edit %s",
-             wanted ? "" : "without ", name, wanted ? "=" : "", wanted ? wanted : "",
-             where ? where : "what it starts");
+    message_say(r->o->messages, "the next thing to try is %s%s%s%s, but the command sets it itself: edit %s",
+                wanted ? "" : "without ", name, wanted ? "=" : "", wanted ? wanted : "",
+                where ? where : "what it starts");
 }
 
 static void say_own_settings(struct run *r, const struct diagnosis *d)
@@ -237,14 +241,14 @@ static void say_remedies(struct run *r, const struct diagnosis *d, const char *t
             continue;
         const char *text = d->fixes[i].text;
         if (!n)
-            talk_say(r->o->talk, "%s:", title);
+            message_say(r->o->messages, "%s:", title);
         if (n == MOST_REMEDIES) {
             if (r->o->journal->dir)
-                talk_say(r->o->talk, "  - more: cairn diagnose last");
+                message_say(r->o->messages, "  - more: cairn diagnose last");
             return;
         }
         const char *job = job_advice(r, &d->fixes[i]);
-        talk_say(r->o->talk, "  - %.*s", (int)strcspn(job ? job : text, "\n"), job ? job : text);
+        message_say(r->o->messages, "  - %.*s", (int)strcspn(job ? job : text, "\n"), job ? job : text);
         if (str_next_line(text))
             say_commands(r, str_next_line(text));
         n++;

@@ -36,7 +36,7 @@ static int attempt(struct attempt *out, struct cairn_error *err)
     static char *const argv[] = { echo, word, NULL };
     static const char *const env[] = { "PATH=/bin", NULL };
     static const int forwarded[] = { SIGTERM };
-    const struct talk talk = { .say = ignore };
+    const struct message_sink messages = { .say = ignore };
     struct facts f = { .root.fd = -1 };
     struct gauge g = { .root = &f.root };
     CLEANUP(journal_close) struct journal j = { 0 };
@@ -46,7 +46,7 @@ static int attempt(struct attempt *out, struct cairn_error *err)
     int r = journal_open(&j, state, NULL, err);
     r = r ? r : signals_open(&s, forwarded, 1, err);
     const struct attempt_options o = {
-        .argv = argv, .env = env, .gauge = &g, .journal = &j, .signals = &s, .talk = &talk
+        .argv = argv, .env = env, .gauge = &g, .journal = &j, .signals = &s, .messages = &messages
     };
     r = r ? r : attempt_run(&o, out, err);
     root_close(&f.root);

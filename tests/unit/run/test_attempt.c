@@ -74,7 +74,7 @@ static enum attempt_end end_of(const char *what, const char *variable, int secon
     char *const argv[] = { self, word, calls, wait, NULL };
     const char *const env[] = { "PATH=/bin", variable, NULL };
     static const int forwarded[] = { SIGTERM };
-    const struct talk talk = { .say = ignore };
+    const struct message_sink messages = { .say = ignore };
     struct facts f = { .root.fd = -1 };
     struct gauge g = { .root = &f.root };
     struct cairn_error err = { 0 };
@@ -92,7 +92,7 @@ static enum attempt_end end_of(const char *what, const char *variable, int secon
         .gauge = &g,
         .journal = &j,
         .signals = &s,
-        .talk = &talk,
+        .messages = &messages,
     };
     CHECK(!root_open(&f.root, NULL, &err) && !journal_open(&j, scratch_dir, NULL, &err) &&
           !signals_open(&s, forwarded, 1, &err) && !attempt_run(&o, &out, &err));

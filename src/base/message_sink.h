@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where a layer below cli puts what people are to read.  It prints nothing itself: it hands over whole sentences,
+ * commands to paste and errors, and whoever called it decides where they go. */
+#ifndef CAIRN_BASE_MESSAGE_SINK_H
+#define CAIRN_BASE_MESSAGE_SINK_H
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+struct message_sink {
+    void (*say)(void *context, const char *text);      /* one line, without its end */
+    void (*commands)(void *context, const char *text); /* lines that a shell can run */
+    void (*error)(void *context, const struct cairn_error *err);
+    void *context;
+};
+
+void message_say(const struct message_sink *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void message_commands(const struct message_sink *s, const char *text);
+void message_error(const struct message_sink *s, const struct cairn_error *err);
+
+#endif
