@@ -17,8 +17,8 @@ const struct issue_class issue_classes[N_ISSUES] = {
     [ISSUE_OVERRIDE_BAD] = {
         .id = "hsa-override-bad",
         .about = "HSA_OVERRIDE_GFX_VERSION is malformed, stale or of another chip",
-        .cause = "{override_name}[ is \"{override_value}\", which] does not fit this GPU[ "
-                 "({gfx})]:[ {override_flaw}].",
+        .cause = "{override_name}[ is \"{override_value}\", which] does not fit here:[ "
+                 "{override_flaw}].",
     },
     [ISSUE_INVALID_ARGUMENT] = {
         .id = "hip-invalid-argument",
