@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
 #include "gpu/kernels/reduce.h"
+#include "gpu/kernels/square_error.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -63,8 +64,44 @@ static void stats_fold(struct check *c)
     stats_of(c, (size_t)600 * K_SHARE + 1, 1001);
 }
 
+static void square_error_of(struct check *c, size_t samples, size_t n, bool gradient)
+{
+    size_t parts = K_GROUPS(n);
+    struct check_tensor x = check_input(c, samples * n, 1), target = check_input_f32(c, samples * n, 1),
+                        dx = check_output(c, samples * n), sums = check_output_f32(c, samples * parts);
+    struct square_error_args args = {
+        .parts = sums.device,
+        .dx = gradient ? dx.device : NULL,
+        .x = x.device,
+        .target = target.device,
+        .n = (k_i64)n,
+        .factor = 0.25f,
+    };
+    double *want = check_zeros(c, samples * parts), *slope = check_doubles(c, samples * n);
+    for (size_t i = 0; i < samples * n; i++) {
+        double off = (double)x.host[i] - target.host[i];
+        want[i / n * parts + i % n / K_SHARE] += off * off;
+        slope[i] = 0.25 * off;
+    }
+    CHECK_LAUNCH(c, "square_error", ((struct gpu_grid){ .x = (unsigned)parts, .y = (unsigned)samples }),
+                 args);
+    check_compare(c, &sums, want, 32);
+    if (gradient)
+        check_compare(c, &dx, slope, 2);
+}
+
+static void square_error(struct check *c)
+{
+    square_error_of(c, 1, 1, true);
+    square_error_of(c, 3, 7, true);
+    square_error_of(c, 2, 4096, true);
+    square_error_of(c, 3, 10007, true);
+    square_error_of(c, 2, 4099, false);
+}
+
 const struct check_case checks_reduce[] = {
     { "stats", stats, false },
     { "stats_fold", stats_fold, true },
+    { "square_error", square_error, false },
 };
 const size_t n_checks_reduce = ARRAY_LEN(checks_reduce);

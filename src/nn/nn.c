@@ -7,6 +7,7 @@
 #include "gpu/kernels/norm.h"
 #include "gpu/kernels/random.h"
 #include "nn/nn_inside.h"
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,19 +36,25 @@ void nn_close(struct nn *nn)
     *nn = (struct nn){ 0 };
 }
 
-static size_t part_bytes(size_t rows, size_t columns)
+static size_t parts_of(size_t rows)
 {
-    return K_PARTS(rows, rows_per_part(rows)) * columns * sizeof(float);
+    return K_PARTS(rows, rows_per_part(rows));
+}
+
+/* A norm has two vectors. */
+static size_t sums_bytes(size_t sets, size_t rows, size_t columns)
+{
+    return 2 * sets * parts_of(rows) * columns * sizeof(float);
 }
 
 size_t nn_reserve_bytes(size_t rows, size_t columns)
 {
-    return 2 * part_bytes(rows, columns); /* a norm has two vectors */
+    return sums_bytes(1, rows, columns);
 }
 
-int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err)
+int nn_reserve_sets(struct nn *nn, size_t sets, size_t rows, size_t columns, struct cairn_error *err)
 {
-    size_t bytes = nn_reserve_bytes(rows, columns);
+    size_t bytes = sums_bytes(sets, rows, columns);
     if (bytes <= nn->sums_bytes)
         return 0;
     gpu_free(nn->g, GPU_MEM_DEVICE, nn->sums);
@@ -57,6 +64,11 @@ int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *e
         return -1;
     nn->sums_bytes = bytes;
     return 0;
+}
+
+int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err)
+{
+    return nn_reserve_sets(nn, 1, rows, columns, err);
 }
 
 void nn_at(struct nn *nn, const char *fmt, ...)
@@ -111,8 +123,8 @@ int nn_launch(struct nn *nn, const struct nn_launch *l, struct cairn_error *err)
 
 /* ---- linear ---- */
 
-static int gemm(struct nn *nn, const char *op, const struct gemm_args *args, const void *slope_of,
-                struct cairn_error *err)
+int nn_gemm(struct nn *nn, const char *op, const struct gemm_args *args, const void *slope_of,
+            struct cairn_error *err)
 {
     if (slope_of ? blas_gemm_gelu_back(nn->blas, nn->stream, nn->storage, args, slope_of, err)
                  : blas_gemm(nn->blas, nn->stream, nn->storage, args, 1, err))
@@ -154,47 +166,61 @@ int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err)
         .b_transposed = 1,
         .gelu = l->before != NULL,
     };
-    return gemm(nn, "linear", &args, NULL, err);
+    return nn_gemm(nn, "linear", &args, NULL, err);
 }
 
-/* Sums in parts: [set][part][columns]. */
-struct partial {
-    const float *sums;
-    size_t sets, parts, columns;
+/* ---- sums over rows ---- */
+
+/* Rows come in sets of `rows`, each with a sum of its own, made in parts. */
+struct sets {
+    size_t n, rows, parts;
 };
 
-/* y[set] += the sum of its parts. */
-static int fold(struct nn *nn, float *y, const struct partial *p, struct cairn_error *err)
+static struct sets sets_of(size_t rows, size_t rows_per_set)
+{
+    size_t per_set = rows_per_set ? rows_per_set : rows;
+    return (struct sets){ (rows + per_set - 1) / per_set, per_set, parts_of(per_set) };
+}
+
+/* y[set] += the sum of its parts, which are [set][part][columns]. */
+static int fold(struct nn *nn, float *y, const float *sums, struct sets s, size_t columns,
+                struct cairn_error *err)
 {
     struct fold_args args = {
-        .y = y, .sums = p->sums, .parts = (k_i64)p->parts, .columns = (k_i64)p->columns, .add = 1
+        .y = y, .sums = sums, .parts = (k_i64)s.parts, .columns = (k_i64)columns, .add = 1
     };
     struct nn_launch launch = {
         .kernel = "fold",
         .storage = GPU_F32,
-        .grid = { .x = (unsigned)p->sets, .y = (unsigned)K_FOLDS(p->columns) },
+        .grid = { .x = (unsigned)s.n, .y = (unsigned)K_FOLDS(columns) },
         .args = &args,
         .args_size = sizeof(args),
-        NN_OUT(y, p->sets * p->columns, 1),
+        NN_OUT(y, s.n * columns, 1),
     };
     return nn_launch(nn, &launch, err);
 }
 
-/* y += the sum of x's rows. */
-static int add_row_sums(struct nn *nn, float *y, const void *x, size_t rows, size_t columns,
-                        struct cairn_error *err)
+int nn_add_sums(struct nn *nn, const struct nn_sums *s, struct cairn_error *err)
 {
-    struct column_sum_args sum = { .sums = nn->sums,
-                                   .x = x,
-                                   .rows = (k_i64)rows,
-                                   .columns = (k_i64)columns,
-                                   .rows_per_part = (k_i64)rows_per_part(rows) };
-    size_t parts = K_PARTS(rows, rows_per_part(rows));
-    struct gpu_grid grid = { .x = (unsigned)parts, .y = (unsigned)K_TILES(columns) };
-    if (NN_LAUNCH(nn, "column_sum", grid, sum, NN_OUT(NULL, rows * columns, 1), err))
+    struct sets sets = sets_of(s->rows, s->rows_per_set);
+    struct column_sum_args args = {
+        .sums = nn->sums,
+        .x = s->x,
+        .z = s->z,
+        .rows = (k_i64)s->rows,
+        .columns = (k_i64)s->columns,
+        .rows_per_set = (k_i64)s->rows_per_set,
+        .rows_per_part = (k_i64)rows_per_part(sets.rows),
+    };
+    struct gpu_grid grid = { .x = (unsigned)(sets.n * sets.parts), .y = (unsigned)K_TILES(s->columns) };
+    assert(sums_bytes(sets.n, sets.rows, s->columns) <= nn->sums_bytes);
+    if (NN_LAUNCH(nn, s->z ? "column_dot" : "column_sum", grid, args,
+                  NN_OUT(NULL, s->rows * s->columns, s->z ? 2 : 1), err))
         return -1;
-    return fold(nn, y, &(struct partial){ nn->sums, 1, parts, columns }, err);
+    return fold(nn, s->y, nn->sums, sets, s->columns, err);
 }
+
+/* ---- linear, back ---- */
 
 int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_error *err)
 {
@@ -228,11 +254,12 @@ int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_e
         .a_transposed = 1,
         .c_f32 = 1,
     };
-    if (l->dx && gemm(nn, "linear_dx", &dx, l->slope_of, err))
+    if (l->dx && nn_gemm(nn, "linear_dx", &dx, l->slope_of, err))
         return -1;
-    if (l->dw && gemm(nn, "linear_dw", &dw, NULL, err))
+    if (l->dw && nn_gemm(nn, "linear_dw", &dw, NULL, err))
         return -1;
-    return l->dbias ? add_row_sums(nn, l->dbias, l->dy, l->rows, l->out, err) : 0;
+    struct nn_sums bias = { .y = l->dbias, .x = l->dy, .rows = l->rows, .columns = l->out };
+    return l->dbias ? nn_add_sums(nn, &bias, err) : 0;
 }
 
 /* ---- norms ---- */
@@ -248,7 +275,9 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
         .b = n->b,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
+        .rows_per_w = (k_i64)n->rows_per_w,
         .epsilon = n->epsilon,
+        .w_plus = n->w_plus,
     };
     struct gpu_grid grid = { .x = (unsigned)K_NORM_GROUPS(n->rows, n->columns) };
     return NN_LAUNCH(nn, n->kind == NN_NORM_RMS ? "rms_norm" : "layer_norm", grid, args,
@@ -258,8 +287,8 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err)
 static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
                              struct cairn_error *err)
 {
-    size_t parts = K_PARTS(n->rows, rows_per_part(n->rows));
-    float *sums = nn->sums, *bias_sums = b->db ? sums + parts * n->columns : NULL;
+    struct sets sets = sets_of(n->rows, n->rows_per_w);
+    float *sums = nn->sums, *bias_sums = b->db ? sums + sets.n * sets.parts * n->columns : NULL;
     struct norm_weights_args args = {
         .dw = sums,
         .db = bias_sums,
@@ -269,15 +298,20 @@ static int norm_weights_back(struct nn *nn, const struct nn_norm *n, const struc
         .rstd = n->rstd,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
-        .rows_per_part = (k_i64)rows_per_part(n->rows),
+        .rows_per_w = (k_i64)n->rows_per_w,
+        .rows_per_part = (k_i64)rows_per_part(sets.rows),
     };
-    struct gpu_grid grid = { .x = (unsigned)parts, .y = (unsigned)K_TILES(n->columns) };
-    bool together = b->db == b->dw + n->columns; /* one launch folds both */
-    if (NN_LAUNCH(nn, "norm_backward_w", grid, args, NN_OUT(NULL, n->rows * n->columns, 2), err) ||
-        fold(nn, b->dw, &(struct partial){ sums, together ? 2 : 1, parts, n->columns }, err))
+    struct gpu_grid grid = { .x = (unsigned)(sets.n * sets.parts), .y = (unsigned)K_TILES(n->columns) };
+    assert(sums_bytes(sets.n, sets.rows, n->columns) <= nn->sums_bytes);
+    if (NN_LAUNCH(nn, "norm_backward_w", grid, args, NN_OUT(NULL, n->rows * n->columns, 2), err))
         return -1;
-    return b->db && !together ? fold(nn, b->db, &(struct partial){ bias_sums, 1, parts, n->columns }, err)
-                              : 0;
+    if (b->db == b->dw + sets.n * n->columns) { /* side by side: one launch folds both */
+        sets.n *= 2;
+        return fold(nn, b->dw, sums, sets, n->columns, err);
+    }
+    if (fold(nn, b->dw, sums, sets, n->columns, err))
+        return -1;
+    return b->db ? fold(nn, b->db, bias_sums, sets, n->columns, err) : 0;
 }
 
 int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
@@ -292,6 +326,8 @@ int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_ba
         .rstd = n->rstd,
         .rows = (k_i64)n->rows,
         .columns = (k_i64)n->columns,
+        .rows_per_w = (k_i64)n->rows_per_w,
+        .w_plus = n->w_plus,
         .add = b->add,
     };
     struct gpu_grid grid = { .x = (unsigned)K_WHOLE_GROUPS(n->rows, n->columns) };
@@ -313,6 +349,18 @@ int nn_gelu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t 
 {
     struct map_backward_args args = { .dx = dx, .dy = dy, .x = x, .n = (k_i64)n };
     return NN_LAUNCH(nn, "gelu_backward", nn_grid_over(n), args, NN_OUT(dx, n, 3), err);
+}
+
+int nn_silu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err)
+{
+    struct map_args args = { .y = y, .x = x, .n = (k_i64)n };
+    return NN_LAUNCH(nn, "silu", nn_grid_over(n), args, NN_OUT(y, n, 2), err);
+}
+
+int nn_silu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err)
+{
+    struct map_backward_args args = { .dx = dx, .dy = dy, .x = x, .n = (k_i64)n };
+    return NN_LAUNCH(nn, "silu_backward", nn_grid_over(n), args, NN_OUT(dx, n, 3), err);
 }
 
 int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n, struct cairn_error *err)

@@ -10,6 +10,7 @@
 #include "gpu/attention.h"
 #include "gpu/blas.h"
 #include "gpu/gpu.h"
+#include "gpu/kernels/conv.h"
 
 struct nn;
 
@@ -35,18 +36,20 @@ struct nn {
     struct gpu_stream *stream;
     struct blas *blas;
     enum gpu_storage storage;
-    void *sums; /* room for sums in parts */
+    void *sums; /* scratch for partial sums */
     size_t sums_bytes;
-    size_t packed_bytes;        /* that the CPU has room for */
+    size_t packed_bytes;        /* of the CPU's scratch for packed operands */
     struct nn_watcher *watcher; /* may be NULL */
     char where[64];
 };
 
 int nn_open(struct nn *nn, struct gpu *g, enum gpu_storage storage, struct cairn_error *err);
 void nn_close(struct nn *nn);
-/* Room for the gradients of vectors of up to `columns` numbers over so many rows. */
+/* Scratch for the gradients of vectors (biases, weights of norms) of up to `columns` numbers, over so many rows. */
 int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err);
 size_t nn_reserve_bytes(size_t rows, size_t columns);
+/* The same where each set of so many rows has a vector of its own, as in a modulated norm or a gate. */
+int nn_reserve_sets(struct nn *nn, size_t sets, size_t rows, size_t columns, struct cairn_error *err);
 void nn_at(struct nn *nn, const char *fmt, ...) PRINTF_LIKE(2, 3); /* sets where */
 
 /* y = x wᵀ + bias, through GELU where `before` is given (it gets what GELU was given), plus residual.  x is rows × in,
@@ -77,15 +80,18 @@ struct nn_linear_back {
 };
 int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_error *err);
 
+/* y = xhat (w + w_plus) + b over each row.  A modulated layer of a diffusion transformer has a w (scale) and a b (shift)
+ * for each sample, and w_plus 1. */
 enum nn_norm_kind { NN_NORM_LAYER, NN_NORM_RMS };
 struct nn_norm {
     enum nn_norm_kind kind;
     const void *x;
     void *y;
-    const float *w, *b; /* b may be NULL */
-    float *mean, *rstd; /* a row each */
+    const float *w, *b; /* NULL: 1 and 0 */
+    float *mean, *rstd; /* out, one per row; mean is not used by RMS norm */
     size_t rows, columns;
-    float epsilon;
+    size_t rows_per_w; /* each so many rows have a w and b, one behind the other; 0: one for all */
+    float epsilon, w_plus;
 };
 int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err);
 /* After nn_norm: the gradients of x, w and b. */
@@ -140,9 +146,11 @@ struct nn_rope {
 };
 int nn_rope(struct nn *nn, const struct nn_rope *r, struct cairn_error *err);
 
-/* y = gelu(x), and dx = dy gelu'(x); in place where dx is dy. */
+/* y = gelu(x) and dx = dy gelu'(x), which may be in place; the same for silu(x) = x sigmoid(x). */
 int nn_gelu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
 int nn_gelu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err);
+int nn_silu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
+int nn_silu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err);
 int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n, struct cairn_error *err);
 struct nn_swiglu_back {
     void *dgate, *dup; /* out; either may be dy */
@@ -192,5 +200,59 @@ struct nn_cross_entropy {
     float smoothing; /* of the labels */
 };
 int nn_cross_entropy(struct nn *nn, const struct nn_cross_entropy *c, struct cairn_error *err);
+
+/* ---- diffusion transformers ---- */
+
+/* y = x + gate z: what a block adds, gated.  One gate for all rows, or for each rows_per_gate of them. */
+struct nn_gate {
+    void *y;
+    const void *x; /* NULL: y = gate z */
+    const void *z;
+    const float *gate;
+    size_t rows, columns;
+    size_t rows_per_gate; /* 0: one for all */
+};
+int nn_gate(struct nn *nn, const struct nn_gate *g, struct cairn_error *err);
+/* dz = gate dy, and dgate += the sums of dy z.  The gradient of x is dy. */
+struct nn_gate_back {
+    const void *dy;
+    void *dz;     /* NULL: not wanted; may be dy or z */
+    float *dgate; /* NULL: not wanted */
+};
+int nn_gate_back(struct nn *nn, const struct nn_gate *g, const struct nn_gate_back *b,
+                 struct cairn_error *err);
+
+/* Patch embedding: a convolution whose stride is its kernel.  x is [sample][channels][in.t][in.h][in.w]; the sizes of
+ * `in` are multiples of those of `patch`.  Each patch becomes a row of y, in the order of t, h and w. */
+struct nn_patches {
+    const void *x;
+    const void *w;     /* out × (channels × patch) */
+    const float *bias; /* may be NULL */
+    void *y;           /* samples × patches rows of `out` numbers */
+    void *scratch;     /* nn_patches_scratch bytes */
+    size_t samples, channels, out;
+    struct conv_place in, patch;
+};
+size_t nn_patches_scratch(const struct nn *nn, const struct nn_patches *p);
+int nn_patches(struct nn *nn, const struct nn_patches *p, struct cairn_error *err);
+/* The gradients of w and bias; x, the input of the model, has none. */
+struct nn_patches_back {
+    const void *dy;
+    float *dw, *dbias; /* added to; NULL: not wanted */
+};
+int nn_patches_back(struct nn *nn, const struct nn_patches *p, const struct nn_patches_back *b,
+                    struct cairn_error *err);
+
+/* The squared error of each sample, in nn_square_error_parts(n) sums that the caller adds up; and its gradient. */
+struct nn_square_error {
+    float *parts; /* out, [sample][part] */
+    void *dx;     /* out, 2 scale (x - target); NULL: not wanted; may be x */
+    const void *x;
+    const float *target;
+    size_t samples, n; /* n numbers each */
+    float scale;       /* of the gradient */
+};
+size_t nn_square_error_parts(size_t n);
+int nn_square_error(struct nn *nn, const struct nn_square_error *s, struct cairn_error *err);
 
 #endif

@@ -34,6 +34,17 @@ int nn_tell(struct nn *nn, struct nn_event e, struct cairn_error *err);
 /* Puts the place and the op before the message; always -1. */
 int nn_fail_at(struct nn *nn, const char *op, struct cairn_error *err);
 
+/* A product of matrices; slope_of as in nn_linear_back. */
+int nn_gemm(struct nn *nn, const char *op, const struct gemm_args *args, const void *slope_of,
+            struct cairn_error *err);
+/* y[set] += the sum of the rows of x, or of x z, in sets of rows_per_set rows; 0: all are one set. */
+struct nn_sums {
+    float *y;
+    const void *x, *z; /* z may be NULL */
+    size_t rows, columns, rows_per_set;
+};
+int nn_add_sums(struct nn *nn, const struct nn_sums *s, struct cairn_error *err);
+
 size_t nn_elem_bytes(const struct nn *nn);
 /* A group for every few of n numbers. */
 struct gpu_grid nn_grid_over(size_t n);

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/kernels/columns.h"
+#include "gpu/kernels/square_error.h"
+#include "nn/nn_inside.h"
+#include <assert.h>
+
+/* ---- gates ---- */
+
+int nn_gate(struct nn *nn, const struct nn_gate *g, struct cairn_error *err)
+{
+    struct gate_args args = {
+        .y = g->y,
+        .x = g->x,
+        .z = g->z,
+        .gate = g->gate,
+        .rows = (k_i64)g->rows,
+        .columns = (k_i64)g->columns,
+        .rows_per_gate = (k_i64)g->rows_per_gate,
+    };
+    struct gpu_grid grid = { .x = (unsigned)K_ROW_GROUPS(g->rows, g->columns) };
+    return NN_LAUNCH(nn, "gate", grid, args, NN_OUT(g->y, g->rows * g->columns, g->x ? 3 : 2), err);
+}
+
+int nn_gate_back(struct nn *nn, const struct nn_gate *g, const struct nn_gate_back *b,
+                 struct cairn_error *err)
+{
+    struct nn_sums dgate = {
+        .y = b->dgate,
+        .x = b->dy,
+        .z = g->z,
+        .rows = g->rows,
+        .columns = g->columns,
+        .rows_per_set = g->rows_per_gate,
+    };
+    struct nn_gate dz = *g;
+    dz.y = b->dz;
+    dz.x = NULL;
+    dz.z = b->dy;
+    if (b->dgate && nn_add_sums(nn, &dgate, err))
+        return -1;
+    return b->dz ? nn_gate(nn, &dz, err) : 0;
+}
+
+/* ---- patches ---- */
+
+static size_t volume(struct conv_place p)
+{
+    return (size_t)(p.t * p.h * p.w);
+}
+
+static size_t patches_of(const struct nn_patches *p)
+{
+    return volume(p->in) / volume(p->patch);
+}
+
+static size_t patch_numbers(const struct nn_patches *p)
+{
+    return p->channels * volume(p->patch);
+}
+
+size_t nn_patches_scratch(const struct nn *nn, const struct nn_patches *p)
+{
+    return patches_of(p) * patch_numbers(p) * nn_elem_bytes(nn);
+}
+
+/* The patches of a sample as columns, into the scratch. */
+static int columns_of(struct nn *nn, const struct nn_patches *p, size_t sample, struct cairn_error *err)
+{
+    assert(p->in.t % p->patch.t == 0 && p->in.h % p->patch.h == 0 && p->in.w % p->patch.w == 0);
+    size_t n = patches_of(p), rows = patch_numbers(p), skip = sample * p->channels * volume(p->in);
+    struct conv_columns_args args = {
+        .columns = p->scratch,
+        .x = (const char *)p->x + skip * nn_elem_bytes(nn),
+        .s = {
+            .channels = (k_i64)p->channels,
+            .in = p->in,
+            .kernel = p->patch,
+            .stride = p->patch,
+            .out = { p->in.t / p->patch.t, p->in.h / p->patch.h, p->in.w / p->patch.w },
+        },
+        .count = (k_i64)n,
+    };
+    struct gpu_grid grid = { .x = (unsigned)((n + CONV_STEP - 1) / CONV_STEP), .y = (unsigned)rows };
+    return NN_LAUNCH(nn, "conv_columns", grid, args, NN_OUT(p->scratch, n * rows, 2), err);
+}
+
+int nn_patches(struct nn *nn, const struct nn_patches *p, struct cairn_error *err)
+{
+    size_t n = patches_of(p), k = patch_numbers(p);
+    for (size_t i = 0; i < p->samples; i++) {
+        struct gemm_args args = {
+            .c = (char *)p->y + i * n * p->out * nn_elem_bytes(nn),
+            .a = p->scratch,
+            .b = p->w,
+            .bias = p->bias,
+            .m = (k_i64)n,
+            .n = (k_i64)p->out,
+            .k = (k_i64)k,
+            .a_stride = (k_i64)n,
+            .b_stride = (k_i64)k,
+            .c_stride = (k_i64)p->out,
+            .alpha = 1,
+            .a_transposed = 1,
+            .b_transposed = 1,
+        };
+        if (columns_of(nn, p, i, err) || nn_gemm(nn, "patches", &args, NULL, err))
+            return -1;
+    }
+    return 0;
+}
+
+int nn_patches_back(struct nn *nn, const struct nn_patches *p, const struct nn_patches_back *b,
+                    struct cairn_error *err)
+{
+    size_t n = patches_of(p), k = patch_numbers(p);
+    struct nn_sums bias = { .y = b->dbias, .x = b->dy, .rows = p->samples * n, .columns = p->out };
+    for (size_t i = 0; b->dw && i < p->samples; i++) {
+        struct gemm_args args = {
+            .c = b->dw,
+            .a = (const char *)b->dy + i * n * p->out * nn_elem_bytes(nn),
+            .b = p->scratch,
+            .m = (k_i64)p->out,
+            .n = (k_i64)k,
+            .k = (k_i64)n,
+            .a_stride = (k_i64)p->out,
+            .b_stride = (k_i64)n,
+            .c_stride = (k_i64)k,
+            .alpha = 1,
+            .beta = 1,
+            .a_transposed = 1,
+            .b_transposed = 1,
+            .c_f32 = 1,
+        };
+        if (columns_of(nn, p, i, err) || nn_gemm(nn, "patches_dw", &args, NULL, err))
+            return -1;
+    }
+    return b->dbias ? nn_add_sums(nn, &bias, err) : 0;
+}
+
+/* ---- loss ---- */
+
+size_t nn_square_error_parts(size_t n)
+{
+    return K_GROUPS(n);
+}
+
+int nn_square_error(struct nn *nn, const struct nn_square_error *s, struct cairn_error *err)
+{
+    struct square_error_args args = {
+        .parts = s->parts,
+        .dx = s->dx,
+        .x = s->x,
+        .target = s->target,
+        .n = (k_i64)s->n,
+        .factor = 2 * s->scale,
+    };
+    struct gpu_grid grid = { .x = (unsigned)K_GROUPS(s->n), .y = (unsigned)s->samples };
+    return NN_LAUNCH(nn, "square_error", grid, args, NN_OUT(s->dx, s->samples * s->n, s->dx ? 4 : 3), err);
+}
