@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "os/terminal.h"
 #include "cli/commands.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/self_env.h"
 #include "cli/stop.h"
-#include "cli/watch_calls.h"
 #include "config.h"
+#include "os/terminal.h"
 #include "report/bench.h"
+#include "start/own_env.h"
+#include "start/watch_calls.h"
 #include <stdlib.h>
 
 static const volatile sig_atomic_t *stopped;
@@ -64,8 +65,8 @@ static int run_bench(const char *device, struct bench_options *o, int limit_s, b
     stopped = stop_catch();
     o->stop = is_stopped;
     o->watch = tty_obeys(stderr) ? show_progress : NULL;
-    self_env_apply();
-    if (watch_calls(limit_s, NULL, &err) || gpu_open(device ? device : "auto", &g, &err))
+    own_env_apply(&stderr_messages);
+    if (watch_calls(limit_s, NULL, &stderr_messages, &err) || gpu_open(device ? device : "auto", &g, &err))
         return print_error(&err);
     int code = bench_run(g, o, &results, &n, &err);
     if (o->watch)
@@ -99,7 +100,7 @@ int cmd_bench(int argc, char **argv)
     const struct opt_row rows[] = {
         OPT_STR('d', "device", &device, "NAME",
                 "this device: cpu, hip:0, cuda:0; the first if none is given"),
-        WATCH_OPTION(&limit_s),
+        OPT_HANG_AFTER(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_STR('s', "seconds", &seconds, "S", "measure each row for at most this long; 0.4 if not given"),
         OPT_END,

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/self_env.h"
 #include "cli/stop.h"
-#include "cli/train_setup.h"
-#include "cli/watch_calls.h"
 #include "report/train_plan.h"
+#include "start/open_device.h"
+#include "start/own_env.h"
+#include "start/read_config.h"
+#include "start/watch_calls.h"
 #include <stdio.h>
 
 static void print_row(const char *name, uint64_t device, uint64_t host)
@@ -45,17 +47,18 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
         printf("%s %s\n", i ? "                " : "to make it fit: ", p->given_way[i]);
 }
 
-static int plan(const struct train_wish *w, const char *file, bool json, struct arena *a)
+static int plan(const struct config_changes *w, const char *file, bool json, struct arena *a)
 {
     struct cairn_error err = { 0 };
     struct job_config config;
     struct train_plan p;
     struct train_options o = { .config = &config, .dir = "", .talk = stderr };
     config_init(&config, a);
-    if (train_read_config(w, file, &config, &err))
+    if (start_read_config(w, file, &config, &err))
         return print_error(&err);
-    self_env_apply();
-    int r = watch_calls(WATCH_DEFAULT_S, NULL, &err) || train_open_device(&config, a, &o, &err);
+    own_env_apply(&stderr_messages);
+    int r =
+        watch_calls(WATCH_DEFAULT_S, NULL, &stderr_messages, &err) || start_open_device(&config, a, &o, &err);
     if (!r) {
         o.stop = stop_catch(); /* the cache of tokens is not left half written */
         r = train_plan(&o, &p, &err);
@@ -72,12 +75,13 @@ static int plan(const struct train_wish *w, const char *file, bool json, struct 
 
 int cmd_plan(int argc, char **argv)
 {
-    struct train_wish w = { .steps = -1 };
+    struct config_changes w = { .steps = -1 };
+    struct opt_list set = { 0 };
     struct arena arena = { 0 };
     bool json = false;
     int rest;
     const struct opt_row rows[] = {
-        OPT_LIST('s', "set", &w.set, "KEY=VALUE", "a key of the configuration, over the file's"),
+        OPT_LIST('s', "set", &set, "KEY=VALUE", "a key of the configuration, over the file's"),
         OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
@@ -98,9 +102,12 @@ int cmd_plan(int argc, char **argv)
         return r;
     if (argc - rest != 1)
         r = options_error("plan", argc > rest ? "one configuration at a time" : "which configuration?");
-    else
+    else {
+        w.set = set.item;
+        w.n_set = set.n;
         r = plan(&w, argv[rest], json, &arena);
-    opt_list_release(&w.set);
+    }
+    opt_list_release(&set);
     arena_release(&arena);
     return r;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 #include "cli/commands.h"
-#include "cli/device_memory.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/self_env.h"
-#include "cli/watch_calls.h"
 #include "report/samples.h"
+#include "start/device_memory.h"
+#include "start/own_env.h"
+#include "start/watch_calls.h"
 #include "train/loaded_model.h"
 #include <math.h>
 #include <stdlib.h>
@@ -77,9 +78,9 @@ static int run_sample(struct wish *w)
     struct cairn_error err = { 0 };
     struct loaded_model t = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
-    self_env_apply();
+    own_env_apply(&stderr_messages);
     w->trained.talk = stderr;
-    int r = watch_calls(w->hang_after_s, NULL, &err) ||
+    int r = watch_calls(w->hang_after_s, NULL, &stderr_messages, &err) ||
             gpu_open(w->device ? w->device : "auto", &w->trained.g, &err);
     if (!r) {
         device_memory_apply(w->trained.g, 0);
@@ -112,7 +113,7 @@ int cmd_sample(int argc, char **argv)
         OPT_FLAG(0, "ema", &w.trained.average, "take the running mean of the run's weights"),
         OPT_STR(0, "tokenizer", &w.trained.tokenizer, "FILE", "a tokenizer.json, for a model that has none"),
         OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0"),
-        WATCH_OPTION(&w.hang_after_s),
+        OPT_HANG_AFTER(&w.hang_after_s),
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_END
     };

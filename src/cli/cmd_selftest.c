@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/self_env.h"
 #include "cli/selftest_print.h"
 #include "cli/stop.h"
-#include "cli/watch_calls.h"
 #include "gpu/pool.h"
+#include "start/own_env.h"
+#include "start/watch_calls.h"
 #include <stdlib.h>
 
 struct run {
@@ -84,8 +85,8 @@ static int run_tests(const char *device, const char *only, bool debug, int limit
     CLEANUP(run_release) struct run r = { .device = device, .only = only, .debug = debug };
     struct cairn_error err = { 0 };
     stopped = stop_catch();
-    self_env_apply();
-    int code = watch_calls(limit_s, NULL, &err) || test_devices(&r, &a, &err);
+    own_env_apply(&stderr_messages);
+    int code = watch_calls(limit_s, NULL, &stderr_messages, &err) || test_devices(&r, &a, &err);
     if (*stopped)
         return stop_end("nothing was found out");
     if (code)
@@ -108,7 +109,7 @@ int cmd_selftest(int argc, char **argv)
         OPT_STR('d', "device", &device, "NAME", "only this device: cpu, hip:0, cuda:0, or auto"),
         OPT_STR(0, "only", &only, "KERNEL", "only kernels with this in their name"),
         OPT_FLAG(0, "debug", &debug, "kernels check indices and numbers, and say where a fault is"),
-        WATCH_OPTION(&limit_s),
+        OPT_HANG_AFTER(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };

@@ -2,8 +2,8 @@
 #include "cli/env_print.h"
 
 #include "base/str.h"
+#include "cli/messages.h"
 #include "cli/print.h"
-#include "cli/run_print.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -69,10 +69,10 @@ static void say_aloud(const struct plan *p)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     for (size_t i = 0; i < p->n_unset; i++)
-        run_say(
+        messages_say(
             arena_printf(&a, "%s=%s is removed: %s", p->unset[i].name, p->unset[i].value, p->unset[i].why));
     for (size_t i = 0; i < p->warnings.n; i++)
-        run_say(arena_printf(&a, "warning: %s", p->warnings.text[i]));
+        messages_say(arena_printf(&a, "warning: %s", p->warnings.text[i]));
 }
 
 void env_print_shell(const struct facts *f, const struct plan *p, enum shell s)

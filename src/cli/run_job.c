@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/messages.h"
 #include "cli/print.h"
 #include "cli/run_print.h"
 #include "os/file.h"
@@ -54,13 +55,13 @@ static void note(struct stage *s, const char *text)
 static void say_and_note(void *context, const char *text)
 {
     note(context, text);
-    run_say(text);
+    messages_say(text);
 }
 
 static void remedy_and_note(void *context, const char *text)
 {
     note(context, text);
-    run_say_remedy(text);
+    messages_commands(text);
 }
 
 /* What --quiet leaves out. */
@@ -68,7 +69,7 @@ static void remark(struct stage *s, const char *text)
 {
     note(s, text);
     if (!s->o->quiet)
-        run_say(text);
+        messages_say(text);
 }
 
 /* What worked before comes first, unless the environment is to be left alone. */
@@ -102,7 +103,7 @@ static void add_debugging(struct stage *s)
 {
     if (!s->o->debug)
         return;
-    run_say(core_hint(s));
+    messages_say(core_hint(s));
     if (facts_env(s->facts, "PYTHONFAULTHANDLER"))
         return;
     *ARENA_PUSH(&s->arena, s->plan.set, s->plan.n_set) =
@@ -177,8 +178,8 @@ static int make_plan(struct stage *s, struct cairn_error *err)
         return -1;
     note_job_files(s);
     if (state_dir(s->facts->env, &s->arena, &s->state, &why))
-        run_say(arena_printf(&s->arena, "the journal is not kept: %s%s%s", why.msg, why.hint[0] ? "; " : "",
-                             why.hint));
+        messages_say(arena_printf(&s->arena, "the journal is not kept: %s%s%s", why.msg,
+                                  why.hint[0] ? "; " : "", why.hint));
     use_known_good(s);
     add_debugging(s);
     return 0;
@@ -201,7 +202,7 @@ static bool preflight(struct stage *s)
     doctor_run(&planned, &plan, &s->arena, &d);
     size_t failures = run_print_preflight(&d, s->facts, s->o->strict, s->o->quiet);
     if (failures && s->o->strict)
-        run_say("not started, because of --strict");
+        messages_say("not started, because of --strict");
     return !failures || !s->o->strict;
 }
 
@@ -271,7 +272,7 @@ static void look_is_slow(void *context)
 {
     const struct after_look *l = context;
     if (!l->stage->o->quiet)
-        run_say("checking the safetensors files that it wrote; Ctrl-C leaves the rest out");
+        messages_say("checking the safetensors files that it wrote; Ctrl-C leaves the rest out");
 }
 
 static void look_at_outputs(struct stage *s, const struct signals *signals, struct supervise_result *r,
@@ -383,17 +384,17 @@ static void know_each_other(struct stage *s)
 
 static void say_detached(struct stage *s)
 {
-    run_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
-                         s->journal.dir ? s->journal.dir : "none, so its output is lost"));
+    messages_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
+                              s->journal.dir ? s->journal.dir : "none, so its output is lost"));
     if (s->journal.dir) {
         CLEANUP(str_release) struct str follow = { 0 };
         str_add(&follow, "tail -f ");
         str_add_word(&follow, path_join(&s->arena, s->journal.dir, "log"));
-        run_say("to follow it:");
-        run_say_remedy(follow.s);
+        messages_say("to follow it:");
+        messages_commands(follow.s);
     }
-    run_say("to stop it:");
-    run_say_remedy(arena_printf(&s->arena, "kill %d", (int)getpid()));
+    messages_say("to stop it:");
+    messages_commands(arena_printf(&s->arena, "kill %d", (int)getpid()));
 }
 
 /* The one who started us may go; from here on we talk to the journal alone. */

@@ -3,58 +3,11 @@
 
 #include "base/shell_text.h"
 #include "base/str.h"
-#include "os/terminal.h"
+#include "cli/messages.h"
 #include "cli/print.h"
 #include "rules/fast_paths.h"
 #include <stdio.h>
 #include <string.h>
-#include <termios.h>
-#include <unistd.h>
-
-enum { LEAST_WIDTH = 40, WIDTH = 100, LEAD = 7 /* "cairn: " */ };
-
-/* Of the terminal that we talk to; where it is none, or a wide one, as much as is good to read. */
-static int talk_width(void)
-{
-    int width = isatty(STDERR_FILENO) ? tty_width(stderr) : WIDTH;
-    return width < LEAST_WIDTH ? LEAST_WIDTH : width > WIDTH ? WIDTH : width;
-}
-
-/* The trainer's keys make the terminal raw, and then a line feed alone does not go to the left. */
-static const char *line_end(void)
-{
-    struct termios t;
-    return !tcgetattr(STDERR_FILENO, &t) && !(t.c_oflag & OPOST) ? "\r\n" : "\n";
-}
-
-/* Broken at spaces; a word longer than a line stays whole, so that a path can be copied. */
-void run_say(const char *text)
-{
-    CLEANUP(str_release) struct str clean = { 0 }, out = { 0 };
-    const char *end = line_end();
-    int width = talk_width();
-    str_add_clean(&clean, text, strlen(text));
-    str_add(&out, "cairn: ");
-    int column = LEAD;
-    const char *at = clean.s ? clean.s : "";
-    for (; *at == ' '; at++, column++)
-        str_add(&out, " ");
-    for (bool first = true; *at; first = false) {
-        size_t n = strcspn(at, " ");
-        if (!first && column + 1 + (int)n > width) {
-            str_addf(&out, "%s%*s", end, LEAD + 2, "");
-            column = LEAD + 2;
-        } else if (!first) {
-            str_add(&out, " ");
-            column++;
-        }
-        str_addn(&out, at, n);
-        column += (int)n;
-        at += n + (at[n] == ' ');
-    }
-    str_add(&out, end);
-    fputs(out.s, stderr);
-}
 
 static void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 static void say(const char *fmt, ...)
@@ -62,20 +15,8 @@ static void say(const char *fmt, ...)
     CLEANUP(arena_release) struct arena a = { 0 };
     va_list ap;
     va_start(ap, fmt);
-    run_say(arena_vprintf(&a, fmt, ap));
+    messages_say(arena_vprintf(&a, fmt, ap));
     va_end(ap);
-}
-
-void run_say_remedy(const char *remedy)
-{
-    enum { INDENT = LEAD + 2 };
-    CLEANUP(str_release) struct str lines = { 0 }, out = { 0 };
-    const char *end = line_end();
-    shell_remedy(remedy, talk_width() - INDENT, &lines);
-    for (const char *line = lines.s; line && *line; line = str_next_line(line))
-        str_addf(&out, "%*s%.*s%s", INDENT, "", (int)strcspn(line, "\n"), line, end);
-    if (out.len)
-        fputs(out.s, stderr);
 }
 
 /* Of a PyTorch that the command may not import, and of what comes with it, nothing is sure. */
@@ -103,7 +44,7 @@ size_t run_print_preflight(const struct doctor *d, const struct facts *f, bool s
         say("%s %s: %s%s%s", guessed ? "if the command imports that PyTorch, FAIL" : "FAIL",
             d->lines[i].check->id, found->fact, found->why ? ": " : "", found->why ? found->why : "");
         if (found->remedy && !guessed)
-            run_say_remedy(found->remedy);
+            messages_commands(found->remedy);
         failures += !guessed;
     }
     return failures;
@@ -222,11 +163,11 @@ struct run_summary run_summarize(const struct facts *f, const struct plan *p, bo
 void run_print_summary(const struct run_summary *s, bool again)
 {
     if (again && s->again) {
-        run_say(s->again);
+        messages_say(s->again);
         return;
     }
     for (size_t i = 0; i < s->n; i++)
-        run_say(s->line[i]);
+        messages_say(s->line[i]);
 }
 
 static void say_peak(const struct gauge_reading *peak)

@@ -8,10 +8,6 @@
 #include "run/outputs.h"
 #include "run/supervise.h"
 
-/* "cairn: …" on stderr, wrapped; also while the terminal is the trainer's. */
-void run_say(const char *text);
-/* Lines that a shell can run, to be pasted as they stand; see shell_remedy. */
-void run_say_remedy(const char *remedy);
 /* The findings that stop training; how many there were. */
 size_t run_print_preflight(const struct doctor *d, const struct facts *f, bool strict, bool quiet);
 /* Which GPU, how much memory, which variables and why. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the machine looks like while a step of training does not end: the GPU's load, clock, temperature and memory
  * where the kernel tells them, the host's load, memory and pressure, and where this process's threads are. */
-#ifndef CAIRN_CLI_STEP_EVIDENCE_H
-#define CAIRN_CLI_STEP_EVIDENCE_H
+#ifndef CAIRN_START_STEP_EVIDENCE_H
+#define CAIRN_START_STEP_EVIDENCE_H
 
 #include "base/str.h"
 

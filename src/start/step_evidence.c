@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/step_evidence.h"
+#include "start/step_evidence.h"
 
 #include "host/facts.h"
 #include "os/thread.h"

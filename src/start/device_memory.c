@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/device_memory.h"
+#include "start/device_memory.h"
 
 #include "base/str.h"
 #include "gpu/pool.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/restart.h"
+#include "start/restart.h"
 
 #include "check.h"
 #include "record/runs.h"
@@ -41,6 +41,14 @@ static void after_a_good_hour_it_counts_anew(void)
     CHECK(!restart_next(&p, 10, true, GPU_API_HIP, false));
 }
 
+static int said;
+static void count_message(void *context, const char *text)
+{
+    (void)context;
+    said += *text != '\0';
+}
+static const struct message_sink counting = { .say = count_message };
+
 static void remember(const char *dir, const char *workaround, enum run_state state)
 {
     const struct run_info info = { .name = "a", .workaround = workaround, .state = state };
@@ -55,16 +63,16 @@ static void a_resume_knows_what_the_run_needed(void)
     struct tree t;
     struct arena a = { 0 };
     tree_make(&t);
-    restart_prepare(2, argv, true, t.dir, &a); /* no run.json */
-    CHECK(!restart_workaround() && !restart_why());
+    restart_prepare(2, argv, true, t.dir, &counting, &a); /* no run.json */
+    CHECK(!restart_workaround() && !restart_why() && !said);
     remember(t.dir, "no-sdma", RUN_STOPPED);
-    restart_prepare(2, argv, true, t.dir, &a);
-    CHECK(!restart_workaround());
+    restart_prepare(2, argv, true, t.dir, &counting, &a);
+    CHECK(!restart_workaround() && said == 1); /* that it was, and is tried without */
     remember(t.dir, "nonsense", RUN_CRASHED);
-    restart_prepare(2, argv, true, t.dir, &a);
+    restart_prepare(2, argv, true, t.dir, &counting, &a);
     CHECK(!restart_workaround());
     remember(t.dir, "no-sdma", RUN_RUNNING);
-    restart_prepare(2, argv, true, t.dir, &a);
+    restart_prepare(2, argv, true, t.dir, &counting, &a);
     CHECK_STR(restart_workaround(), "no-sdma");
     CHECK(!restart_wants_cpu() && !restart_why());
     unsetenv("CAIRN_BLAS");
@@ -73,7 +81,7 @@ static void a_resume_knows_what_the_run_needed(void)
     CHECK_STR(getenv("CAIRN_BLAS"), "own");
     CHECK_STR(getenv("HSA_ENABLE_SDMA"), "0");
     remember(t.dir, "cpu", RUN_CRASHED);
-    restart_prepare(2, argv, true, t.dir, &a);
+    restart_prepare(2, argv, true, t.dir, &counting, &a);
     CHECK(restart_wants_cpu());
     arena_release(&a);
     tree_remove(&t);
@@ -85,15 +93,15 @@ static void only_its_own_process_is_meant(void)
     struct arena a = { 0 };
     char text[64];
     setenv("CAIRN_TRAIN_RESTARTS", "1:2:1:why", 1);
-    restart_prepare(1, argv, false, "/nowhere", &a);
+    restart_prepare(1, argv, false, "/nowhere", &counting, &a);
     CHECK(!restart_why());
     snprintf(text, sizeof(text), "%d:2:99:why", (int)getpid());
     setenv("CAIRN_TRAIN_RESTARTS", text, 1);
-    restart_prepare(1, argv, false, "/nowhere", &a);
+    restart_prepare(1, argv, false, "/nowhere", &counting, &a);
     CHECK(!restart_why());
     snprintf(text, sizeof(text), "%d:2:1:a: b; c", (int)getpid());
     setenv("CAIRN_TRAIN_RESTARTS", text, 1);
-    restart_prepare(1, argv, false, "/nowhere", &a);
+    restart_prepare(1, argv, false, "/nowhere", &counting, &a);
     CHECK_STR(restart_why(), "a: b; c");
     CHECK_STR(restart_workaround(), "own-kernels");
     arena_release(&a);

@@ -1,56 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/train_setup.h"
+#include "start/open_device.h"
 #include "base/str.h"
-#include "cli/device_memory.h"
-#include "host/root.h"
-#include "run/job_file.h"
-#include <stdio.h>
+#include "start/device_memory.h"
 #include <string.h>
-#include <unistd.h>
-
-/* The folder of a run may be given instead of a file, and is not that. */
-static void hint_at_run(const char *dir, struct cairn_error *err)
-{
-    CLEANUP(arena_release) struct arena a = { 0 };
-    const char *file = path_join(&a, dir, "config.yaml");
-    if (!access(file, R_OK))
-        cairn_hint(err, "it is a run: --resume=%s goes on with it; its configuration is %s", dir, file);
-}
-
-/* The job of another trainer, which `cairn run` can start. */
-static bool is_foreign(const char *file, struct arena *a, struct cairn_error *err)
-{
-    struct job_file f;
-    if (!job_file_read(file, a, &f))
-        return false;
-    cairn_fail(err, CAIRN_EUSAGE, "%s is a %s of %s, which cairn does not train by itself", file,
-               f.is_dataset ? "dataset file" : "job file", f.trainer);
-    cairn_hint(err, "in %s's folder: %s", f.trainer, job_file_command(&f, a));
-    return true;
-}
-
-int train_read_config(const struct train_wish *args, const char *file, struct job_config *c,
-                      struct cairn_error *err)
-{
-    if (config_read(c, file, err)) {
-        if (is_foreign(file, c->arena, err))
-            return -1;
-        if (err->code == CAIRN_EFORMAT) /* not even YAML */
-            err->code = CAIRN_EUSAGE;
-        hint_at_run(file, err);
-        return -1;
-    }
-    for (size_t i = 0; i < args->set.n; i++)
-        if (config_set_pair(c, args->set.item[i], err))
-            return -1;
-    char steps[32];
-    snprintf(steps, sizeof(steps), "%d", args->steps);
-    if (args->steps >= 0 && config_set(c, "--steps", "train.steps", steps, err))
-        return -1;
-    if (args->device && config_set(c, "--device", "train.device", args->device, err))
-        return -1;
-    return config_check(c, err);
-}
 
 static bool has_api(const struct gpu_info *list, size_t n, enum gpu_api api)
 {
@@ -98,7 +50,7 @@ static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct a
     return gpu_open("cpu", g, err);
 }
 
-int train_open_device(const struct job_config *c, struct arena *a, struct train_options *o,
+int start_open_device(const struct job_config *c, struct arena *a, struct train_options *o,
                       struct cairn_error *err)
 {
     struct gpu_info *list;

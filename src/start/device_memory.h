@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How much of a device's memory a job may take, by what is known of this machine. */
-#ifndef CAIRN_CLI_DEVICE_MEMORY_H
-#define CAIRN_CLI_DEVICE_MEMORY_H
+#ifndef CAIRN_START_DEVICE_MEMORY_H
+#define CAIRN_START_DEVICE_MEMORY_H
 
 #include "gpu/gpu.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/self_env.h"
+#include "start/own_env.h"
 
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/print.h"
-#include "cli/run_print.h"
 #include "gpu/libraries.h"
 #include "host/runtimes.h"
 #include "rules/plan.h"
@@ -54,7 +52,7 @@ static void offer_runtimes(void)
 }
 
 /* What lies in the cache is compiled kernels, choices and tokens: one that is not the user's alone is not used. */
-static void say_cache_trouble(void)
+static void say_cache_trouble(const struct message_sink *messages)
 {
     static const char *const folders[] = { NULL, "kernels", "probe", "gemm", "tokens" };
     CLEANUP(arena_release) struct arena a = { 0 };
@@ -73,11 +71,11 @@ static void say_cache_trouble(void)
     cairn_fail(&told, err.code, "nothing is kept in the cache: %s", err.msg);
     if (err.hint[0])
         cairn_hint(&told, "%s", err.hint);
-    print_error(&told);
+    message_error(messages, &told);
 }
 
 /* PyTorch is not asked about: cairn brings its own kernels, and needs no other chip's name. */
-void self_env_apply(void)
+void own_env_apply(const struct message_sink *messages)
 {
     const struct facts_options fo = { .env = (const char *const *)environ, .parts = FACTS_HARDWARE };
     const struct plan_options po = { .gpu = -1 };
@@ -85,14 +83,14 @@ void self_env_apply(void)
     CLEANUP(arena_release) struct arena a = { 0 };
     CLEANUP(facts_release) struct facts f;
     struct plan plan;
-    say_cache_trouble();
+    say_cache_trouble(messages);
     if (facts_read(&f, &fo, &err) || plan_build(&f, &po, &a, &plan, &err))
         plan = (struct plan){ 0 }; /* what cannot be judged stays as it is */
     for (size_t i = 0; i < plan.n_unset; i++) {
         const struct plan_var *v = &plan.unset[i];
         if (is_for_the_loader(v->name))
             continue;
-        run_say(arena_printf(&a, "leaves out %s=%s: %s", v->name, v->value, v->why));
+        message_say(messages, "leaves out %s=%s: %s", v->name, v->value, v->why);
         unsetenv(v->name);
     }
     for (size_t i = 0; i < plan.n_set; i++)

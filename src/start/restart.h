@@ -4,11 +4,11 @@
  * keeps what it has.
  *
  * All that it takes is made beforehand, so that it can also be done from the thread that finds another stuck. */
-#ifndef CAIRN_CLI_RESTART_H
-#define CAIRN_CLI_RESTART_H
+#ifndef CAIRN_START_RESTART_H
+#define CAIRN_START_RESTART_H
 
 #include "base/arena.h"
-#include "base/error.h"
+#include "base/message_sink.h"
 #include "gpu/gpu.h"
 #include <stdbool.h>
 
@@ -24,7 +24,8 @@ bool restart_next(struct restart_place *p, double lived_s, bool came_further, en
 /* argv: from the command's name on; resume: --resume is in it, else it is added.  Finds out where this process stands: in
  * place of another, or, with `resume`, of a run whose process died with a workaround (dir's run.json).  One of a run that
  * came to a good end is tried without. */
-void restart_prepare(int argc, char **argv, bool resume, const char *dir, struct arena *a);
+void restart_prepare(int argc, char **argv, bool resume, const char *dir, const struct message_sink *messages,
+                     struct arena *a);
 /* Sets the workarounds' variables in this process; before the first thread, and after what judges variables. */
 void restart_apply(void);
 bool restart_wants_cpu(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/restart.h"
+#include "start/restart.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "record/runs.h"
 #include "os/file.h"
+#include "record/runs.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,6 +44,7 @@ static struct {
     const char *why;
     enum gpu_api api;
     bool allow_cpu;
+    const struct message_sink *messages;
 } self;
 
 extern char **environ;
@@ -103,8 +104,8 @@ static void take_from_run(const char *dir, struct arena *a)
     if (!found)
         return;
     bool good = info.state == RUN_FINISHED || info.state == RUN_STOPPED;
-    fprintf(stderr, "cairn: the run was last done with the workaround %s, and %s\n", info.workaround,
-            good ? "ended well: now it is tried without" : "did not come to its end: it is kept");
+    message_say(self.messages, "the run was last done with the workaround %s, and %s", info.workaround,
+                good ? "ended well: now it is tried without" : "did not come to its end: it is kept");
     self.place.workaround = good ? 0 : found;
 }
 
@@ -128,9 +129,11 @@ static char **environment(struct arena *a)
     return env;
 }
 
-void restart_prepare(int argc, char **argv, bool resume, const char *dir, struct arena *a)
+void restart_prepare(int argc, char **argv, bool resume, const char *dir, const struct message_sink *messages,
+                     struct arena *a)
 {
     size_t at = 0;
+    self.messages = messages;
     self.began = clock_s();
     self.latest = arena_printf(a, "%s/checkpoints/latest", dir);
     read_latest(self.first);
@@ -178,12 +181,13 @@ void restart_know(enum gpu_api api, bool allow_cpu)
 /* Where it stands in a row of them, unless it is the only one. */
 static void say_start(const struct cairn_error *why, const char *from, int nth, int most, const char *words)
 {
-    fprintf(stderr, "cairn: %s\n  starting again from the %s, ", why->msg, from);
+    struct cairn_error told = { .code = why->code };
+    char which[64] = "once";
     if (most > 1)
-        fprintf(stderr, "%d of at most %d such starts", nth, most);
-    else
-        fputs("once", stderr);
-    fprintf(stderr, ": %s\n", words);
+        snprintf(which, sizeof(which), "%d of at most %d such starts", nth, most);
+    cairn_fail(&told, why->code, "%s", why->msg);
+    cairn_hint(&told, "starting again from the %s, %s: %s", from, which, words);
+    message_error(self.messages, &told);
 }
 
 void restart_now(const struct cairn_error *why, bool once)
@@ -203,6 +207,6 @@ void restart_now(const struct cairn_error *why, bool once)
     sigemptyset(&none); /* what is blocked stays so in the new program */
     pthread_sigmask(SIG_SETMASK, &none, &before);
     execve("/proc/self/exe", self.argv, self.env);
-    fprintf(stderr, "cairn: start again: %s\n", strerror(errno));
+    message_say(self.messages, "start again: %s", strerror(errno));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/messages.h"
+
+#include "base/shell_text.h"
+#include "base/str.h"
+#include "cli/print.h"
+#include "os/terminal.h"
+#include <stdio.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { LEAST_WIDTH = 40, WIDTH = 100, LEAD = 7 /* "cairn: " */ };
+
+/* Of the terminal that we talk to; where it is none, or a wide one, as much as is good to read. */
+static int talk_width(void)
+{
+    int width = isatty(STDERR_FILENO) ? tty_width(stderr) : WIDTH;
+    return width < LEAST_WIDTH ? LEAST_WIDTH : width > WIDTH ? WIDTH : width;
+}
+
+/* The trainer's keys make the terminal raw, and then a line feed alone does not go to the left. */
+static const char *line_end(void)
+{
+    struct termios t;
+    return !tcgetattr(STDERR_FILENO, &t) && !(t.c_oflag & OPOST) ? "\r\n" : "\n";
+}
+
+/* Broken at spaces; a word longer than a line stays whole, so that a path can be copied. */
+void messages_say(const char *text)
+{
+    CLEANUP(str_release) struct str clean = { 0 }, out = { 0 };
+    const char *end = line_end();
+    int width = talk_width();
+    str_add_clean(&clean, text, strlen(text));
+    str_add(&out, "cairn: ");
+    int column = LEAD;
+    const char *at = clean.s ? clean.s : "";
+    for (; *at == ' '; at++, column++)
+        str_add(&out, " ");
+    for (bool first = true; *at; first = false) {
+        size_t n = strcspn(at, " ");
+        if (!first && column + 1 + (int)n > width) {
+            str_addf(&out, "%s%*s", end, LEAD + 2, "");
+            column = LEAD + 2;
+        } else if (!first) {
+            str_add(&out, " ");
+            column++;
+        }
+        str_addn(&out, at, n);
+        column += (int)n;
+        at += n + (at[n] == ' ');
+    }
+    str_add(&out, end);
+    fputs(out.s, stderr);
+}
+
+void messages_commands(const char *remedy)
+{
+    enum { INDENT = LEAD + 2 };
+    CLEANUP(str_release) struct str lines = { 0 }, out = { 0 };
+    const char *end = line_end();
+    shell_remedy(remedy, talk_width() - INDENT, &lines);
+    for (const char *line = lines.s; line && *line; line = str_next_line(line))
+        str_addf(&out, "%*s%.*s%s", INDENT, "", (int)strcspn(line, "\n"), line, end);
+    if (out.len)
+        fputs(out.s, stderr);
+}
+
+static void sink_say(void *context, const char *text)
+{
+    (void)context;
+    messages_say(text);
+}
+
+static void sink_commands(void *context, const char *text)
+{
+    (void)context;
+    messages_commands(text);
+}
+
+static void sink_error(void *context, const struct cairn_error *err)
+{
+    (void)context;
+    print_error(err);
+}
+
+const struct message_sink stderr_messages = { sink_say, sink_commands, sink_error, NULL };

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sentences of cairn's own, on stderr. */
+#ifndef CAIRN_CLI_MESSAGES_H
+#define CAIRN_CLI_MESSAGES_H
+
+#include "base/message_sink.h"
+
+/* "cairn: …", wrapped; also while the terminal is the trainer's. */
+void messages_say(const char *text);
+/* Lines that a shell can run, to be pasted as they stand; see shell_remedy. */
+void messages_commands(const char *text);
+
+extern const struct message_sink stderr_messages;
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "start/read_config.h"
+
+#include "host/root.h"
+#include "run/job_file.h"
+#include <stdio.h>
+#include <unistd.h>
+
+/* The folder of a run may be given instead of a file, and is not that. */
+static void hint_at_run(const char *dir, struct cairn_error *err)
+{
+    CLEANUP(arena_release) struct arena a = { 0 };
+    const char *file = path_join(&a, dir, "config.yaml");
+    if (!access(file, R_OK))
+        cairn_hint(err, "it is a run: --resume=%s goes on with it; its configuration is %s", dir, file);
+}
+
+/* The job of another trainer, which `cairn run` can start. */
+static bool is_foreign(const char *file, struct arena *a, struct cairn_error *err)
+{
+    struct job_file f;
+    if (!job_file_read(file, a, &f))
+        return false;
+    cairn_fail(err, CAIRN_EUSAGE, "%s is a %s of %s, which cairn does not train by itself", file,
+               f.is_dataset ? "dataset file" : "job file", f.trainer);
+    cairn_hint(err, "in %s's folder: %s", f.trainer, job_file_command(&f, a));
+    return true;
+}
+
+int start_read_config(const struct config_changes *changes, const char *file, struct job_config *c,
+                      struct cairn_error *err)
+{
+    if (config_read(c, file, err)) {
+        if (is_foreign(file, c->arena, err))
+            return -1;
+        if (err->code == CAIRN_EFORMAT) /* not even YAML */
+            err->code = CAIRN_EUSAGE;
+        hint_at_run(file, err);
+        return -1;
+    }
+    for (size_t i = 0; i < changes->n_set; i++)
+        if (config_set_pair(c, changes->set[i], err))
+            return -1;
+    char steps[32];
+    snprintf(steps, sizeof(steps), "%d", changes->steps);
+    if (changes->steps >= 0 && config_set(c, "--steps", "train.steps", steps, err))
+        return -1;
+    if (changes->device && config_set(c, "--device", "train.device", changes->device, err))
+        return -1;
+    return config_check(c, err);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "start/train.h"
+
+#include "base/file.h"
+#include "base/str.h"
+#include "config.h"
+#include "os/file.h"
+#include "os/list.h"
+#include "os/path.h"
+#include "start/open_device.h"
+#include "start/own_env.h"
+#include "start/restart.h"
+#include "start/step_evidence.h"
+#include "start/watch_calls.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool (*is_stopped)(void);
+
+/* ---- the folder of the run ---- */
+
+static bool is_empty(const char *dir)
+{
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    return !l || !os_list_next(l);
+}
+
+/* runs/NAME, where NAME is run.name or the file's. */
+static const char *run_dir(const struct job_config *c, struct arena *a, const char *file)
+{
+    const char *name = path_name(file), *dot = strrchr(name, '.');
+    if (c->run.dir[0])
+        return c->run.dir;
+    if (c->run.name[0])
+        return arena_printf(a, "runs/%s", c->run.name);
+    return arena_printf(a, "runs/%.*s", (int)(dot ? dot - name : (long)strlen(name)), name);
+}
+
+static int open_dir(const struct start_options *o, const char *dir, struct cairn_error *err)
+{
+    if (o->profile) /* nothing is left in it */
+        return 0;
+    if (o->resume && o->resume[0] && access(dir, F_OK))
+        return cairn_fail_errno(err, "--resume=%s", dir);
+    if (!o->resume && !is_empty(dir)) {
+        cairn_fail(err, CAIRN_EUSAGE, "%s is not empty", dir);
+        return cairn_hint(err, "--resume goes on with that run; --set run.dir=DIR starts one elsewhere");
+    }
+    if (o->dry_run || !file_make_dir(dir, 0777, err))
+        return 0;
+    return cairn_hint(err, "--set run.dir=DIR puts the run elsewhere");
+}
+
+/* ---- the device, and a new process after it failed ---- */
+
+/* A run that lost its GPU does not go on without one unasked. */
+static int check_gpu_is_there(const struct gpu *g, bool allow_cpu, struct cairn_error *err)
+{
+    if (!restart_why() || gpu_info(g)->api != GPU_API_HOST || restart_wants_cpu() || allow_cpu)
+        return 0;
+    cairn_fail(err, CAIRN_ELACK, "the GPU that the run was on cannot be opened any more");
+    return cairn_hint(
+        err, "--resume when `cairn gpu` shows it without problems; train.allow_cpu goes on with the CPU");
+}
+
+static int open_device(const struct job_config *c, struct train_options *o, struct arena *a,
+                       struct cairn_error *err)
+{
+    restart_know(GPU_API_HIP, c->train.allow_cpu); /* until it is open */
+    if (start_open_device(c, a, o, err) || check_gpu_is_there(o->g, c->train.allow_cpu, err))
+        return -1;
+    restart_know(gpu_info(o->g)->api, c->train.allow_cpu);
+    if (restart_wants_cpu())
+        o->why_device = "the GPU failed again and again";
+    return 0;
+}
+
+/* A call that never comes back, told by the thread that watches: nothing can be closed. */
+static void start_again_stuck(const struct cairn_error *why)
+{
+    if (!is_stopped || !is_stopped())
+        restart_now(why, false);
+}
+
+static void evidence(const struct gpu_info *g, struct str *brief, struct str *full)
+{
+    step_evidence(NULL, g->pci, brief, full);
+}
+
+/* What another process could not finish, this one may have to do in another way. */
+static int prepare_restart(const struct start_options *so, struct train_options *o, struct arena *a,
+                           struct cairn_error *err)
+{
+    if (so->profile || so->dry_run)
+        return 0;
+    restart_prepare(so->argc, so->argv, so->resume, o->dir, so->messages, a);
+    restart_apply();
+    o->workaround = restart_workaround();
+    o->restarted = restart_why();
+    return restart_wants_cpu() ? config_set(o->config, "the workaround", "train.device", "cpu", err) : 0;
+}
+
+/* Where no workaround helps, one new start is enough. */
+static bool once_is_enough(const struct gpu *g, enum train_end end)
+{
+    return !g || end == TRAIN_TORN;
+}
+
+/* Whether a new process may. */
+static bool may_do_better(const struct gpu *g, enum train_end end, const struct cairn_error *err)
+{
+    if (is_stopped && is_stopped())
+        return false;
+    if (once_is_enough(g, end))
+        return !restart_why() && (end == TRAIN_TORN || err->code == CAIRN_EDEVICE);
+    return err->code == CAIRN_EDEVICE || gpu_lost(g);
+}
+
+/* A stream of its own for "-", too: it is closed, and its errors are told, as those of a file. */
+static FILE *open_events(const char *name, struct cairn_error *err)
+{
+    bool standard = str_eq(name, "-");
+    int fd = standard ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+    FILE *f = standard ? fdopen(fd, "w") : os_stream(name, OS_APPEND | OS_CREATE);
+    if (f)
+        return f;
+    cairn_fail_errno(err, "open %s", standard ? "standard output" : name);
+    fd_close(&fd);
+    return NULL;
+}
+
+int start_prepare(struct start *s, const struct start_options *so, struct arena *a, struct cairn_error *err)
+{
+    *s = (struct start){ .o = so, .arena = a };
+    s->train = (struct train_options){
+        .config = &s->config,
+        .resume = so->resume != NULL,
+        .dry_run = so->dry_run,
+        .debug = so->debug,
+        .profile = so->profile,
+        .version = CAIRN_VERSION,
+        .talk = so->talk,
+        .is_stopped = so->is_stopped,
+        .stop = so->stop,
+        .evidence = evidence,
+    };
+    config_init(&s->config, a);
+    if (start_read_config(&so->changes, so->file, &s->config, err))
+        return -1;
+    s->train.dir = so->resume && so->resume[0] ? so->resume : run_dir(&s->config, a, so->file);
+    if (open_dir(so, s->train.dir, err))
+        return -1;
+    if (so->events && !so->dry_run && !(s->train.events = open_events(so->events, err)))
+        return -1;
+    own_env_apply(so->messages);
+    return 0;
+}
+
+int start_run(struct start *s, enum train_end *end, struct cairn_error *err)
+{
+    const struct start_options *so = s->o;
+    struct train_options *o = &s->train;
+    *end = TRAIN_FINISHED;
+    is_stopped = so->is_stopped;
+    int r = prepare_restart(so, o, s->arena, err) ||
+                    watch_calls(so->hang_after_s, start_again_stuck, so->messages, err) ||
+                    open_device(&s->config, o, s->arena, err) || train_run(o, end, err)
+                ? -1
+                : 0;
+    bool again = r && may_do_better(o->g, *end, err), once = once_is_enough(o->g, *end);
+    gpu_close(o->g);
+    if (o->events)
+        fclose(o->events);
+    if (again)
+        restart_now(err, once);
+    return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Starts native training on this machine: reads the configuration, prepares the folder of the run and this process's
+ * environment, opens the device, trains, and goes on in a new process where the device was lost. */
+#ifndef CAIRN_START_TRAIN_H
+#define CAIRN_START_TRAIN_H
+
+#include "base/message_sink.h"
+#include "start/read_config.h"
+#include "train/train.h"
+
+struct start_options {
+    const char *file; /* the configuration */
+    struct config_changes changes;
+    const char
+        *resume; /* go on with a run: DIR, or "" for the one that the configuration names; NULL: a new run */
+    bool dry_run, debug;
+    const char *profile; /* a file for a trace; NULL: none */
+    const char *events;  /* a file, or "-", that gets one line of JSON per step; NULL: none */
+    int hang_after_s;
+    int argc; /* of the command, from its name on: a new process gets the same */
+    char **argv;
+    FILE *talk;                          /* where the training reports its progress */
+    const struct message_sink *messages; /* what else there is to say */
+    bool (*is_stopped)(void);
+    const volatile sig_atomic_t *stop;
+};
+
+struct start {
+    const struct start_options *o;
+    struct arena *arena;
+    struct job_config config;
+    struct train_options train;
+};
+
+/* All that comes before the device; nothing of it waits.  The options and the arena outlive s. */
+int start_prepare(struct start *s, const struct start_options *o, struct arena *a, struct cairn_error *err);
+/* Trains.  It does not return where the device was lost and a new process takes over. */
+int start_run(struct start *s, enum train_end *end, struct cairn_error *err);
+
+#endif
