@@ -123,16 +123,16 @@ static void add_block(struct gpt *m, size_t layer, enum param_kind kind)
 static void add_params(struct gpt *m, enum gpt_quantize quantize)
 {
     const struct gpt_shape *s = &m->shape;
-    m->vocab_kept = (s->vocab + VOCAB_MULTIPLE - 1) / VOCAB_MULTIPLE * VOCAB_MULTIPLE;
-    m->wte = params_add_kept(&m->params, s->vocab, s->width, m->vocab_kept, "wte.weight");
+    m->vocab_padded = (s->vocab + VOCAB_MULTIPLE - 1) / VOCAB_MULTIPLE * VOCAB_MULTIPLE;
+    m->wte = params_add_padded(&m->params, s->vocab, s->width, m->vocab_padded, "wte.weight");
     if (!s->rope)
         m->wpe = params_add(&m->params, PARAM_MATRIX, s->context, s->width, "wpe.weight");
     m->blocks = ARENA_NEW(&m->params.arena, struct gpt_block, s->layers);
     for (size_t i = 0; i < s->layers; i++)
-        add_block(m, i, quantize == GPT_QUANTIZE_NONE ? PARAM_MATRIX : PARAM_BYTES);
+        add_block(m, i, quantize == GPT_QUANTIZE_NONE ? PARAM_MATRIX : PARAM_QUANTIZED);
     m->norm = add_norm(m, "ln_f");
-    m->head =
-        s->tied ? m->wte : params_add_kept(&m->params, s->vocab, s->width, m->vocab_kept, "lm_head.weight");
+    m->head = s->tied ? m->wte
+                      : params_add_padded(&m->params, s->vocab, s->width, m->vocab_padded, "lm_head.weight");
 }
 
 static void add_lora(struct gpt *m, const struct lora_options *o)
@@ -186,10 +186,12 @@ static struct weights_blocks frozen_blocks(const struct gpt *m)
 int gpt_alloc(struct gpt *m, bool blocks_on_host, struct cairn_error *err)
 {
     struct gpu *g = m->nn->g;
-    enum gpu_storage storage = m->nn->storage;
-    if (weights_open_blocks(&m->weights, g, &m->params, storage, m->format, &m->frozen, blocks_on_host, err))
+    struct weights_options o = {
+        .storage = m->nn->storage, .format = m->format, .blocks = &m->frozen, .offload = blocks_on_host
+    };
+    if (weights_open_blocks(&m->weights, g, &m->params, &o, err))
         return -1;
-    if (m->lora.rank && weights_open(&m->lora.weights, g, &m->lora.params, storage, m->format, err))
+    if (m->lora.rank && weights_open(&m->lora.weights, g, &m->lora.params, o.storage, m->format, err))
         return -1;
     return m->shape.rope ? open_rope(m, err) : 0;
 }
@@ -201,7 +203,7 @@ size_t gpt_bytes(const struct gpt *m, bool blocks_on_host, size_t *host)
         sum += 2 * m->shape.context * (gpt_head_size(&m->shape) / 2) * sizeof(float);
     *host = 0;
     if (blocks_on_host && m->frozen.pieces)
-        return sum + weights_size_away(&m->params, m->nn->storage, &m->frozen, host);
+        return sum + weights_size_offloaded(&m->params, m->nn->storage, &m->frozen, host);
     return sum + weights_size(&m->params, m->nn->storage);
 }
 
@@ -276,7 +278,7 @@ struct weights *gpt_trained_weights(struct gpt *m)
 /* The numbers come from the CPU, so that every device starts from the same. */
 struct maker {
     struct gpu *cpu;
-    float *numbers; /* room for the largest parameter */
+    float *numbers; /* as many as the largest parameter has */
     const struct weights *w;
     uint64_t seed;
 };

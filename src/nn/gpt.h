@@ -5,7 +5,7 @@
  * Blocks are x += attention(norm(x)); x += mlp(norm(x)).  Parameters have the names and the layout ([out, in]) of
  * nanoGPT; files of others are for gpt_file.h.  q, k and v of a block are one matrix, one above the other.
  *
- * A model holds weights; a room (gpt_work.h) holds what passes over a batch need. */
+ * A model holds weights; a workspace (gpt_work.h) holds what passes over a batch need. */
 #ifndef CAIRN_NN_GPT_H
 #define CAIRN_NN_GPT_H
 
@@ -61,10 +61,10 @@ struct gpt {
     struct gpt_block *blocks;
     size_t wte, wpe, head; /* wpe without rope; head is wte where tied */
     struct gpt_norm norm;
-    size_t vocab_kept; /* rows of wte and head in memory */
+    size_t vocab_padded; /* rows of wte and head in memory */
     float *rope_cos, *rope_sin;
-    enum weights_bytes format;    /* of quantised ones */
-    struct weights_blocks frozen; /* which may live on the host; pieces 0: none */
+    enum weights_format format;   /* of quantized matrices */
+    struct weights_blocks frozen; /* that can be offloaded; pieces 0: none */
 };
 
 enum gpt_quantize { GPT_QUANTIZE_NONE, GPT_QUANTIZE_INT8, GPT_QUANTIZE_FP8 };

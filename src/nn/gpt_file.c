@@ -91,7 +91,7 @@ static void list_gpt2(struct param_tensors *t, const struct gpt *m, const struct
         const struct param *p = &m->params.list[i];
         struct param_tensor whole = param_tensor_whole(p);
         bool in_block = str_starts(p->name, "h."), head = !m->shape.tied && i == m->head;
-        whole.turned = n->layout == LAYOUT_GPT2 && in_block && p->kind != PARAM_VECTOR;
+        whole.transposed = n->layout == LAYOUT_GPT2 && in_block && p->kind != PARAM_VECTOR;
         param_tensors_add(t, &whole, "%s%s", head ? n->outer : n->inner, p->name);
     }
 }
@@ -122,7 +122,7 @@ static const struct st_tensor *find(const struct tensor_source *s, struct arena 
 }
 
 /* A matrix of q, k and v has more rows than columns. */
-static bool is_turned(const struct tensor_source *s, struct arena *a, const char *inner)
+static bool is_transposed(const struct tensor_source *s, struct arena *a, const char *inner)
 {
     const struct st_tensor *qkv = find(s, a, inner, "h.0.attn.c_attn.weight");
     return qkv && qkv->rank == 2 && qkv->shape[0] < qkv->shape[1];
@@ -152,7 +152,7 @@ static int find_naming(const struct tensor_source *s, struct arena *a, struct na
             return cairn_fail(err, CAIRN_EFORMAT, "%s holds two models: %s and %s", s->path, first, name);
         first = name;
         out->inner = gpt2 ? gpt2 : llama;
-        out->layout = llama ? LAYOUT_LLAMA : is_turned(s, a, gpt2) ? LAYOUT_GPT2 : LAYOUT_NANO;
+        out->layout = llama ? LAYOUT_LLAMA : is_transposed(s, a, gpt2) ? LAYOUT_GPT2 : LAYOUT_NANO;
     }
     if (!first)
         return cairn_fail(err, CAIRN_EFORMAT,

@@ -6,13 +6,13 @@
 
 #include "nn/gpt_work.h"
 
-/* What a block makes on its way, in the storage format but for the statistics. */
-struct kept {
+/* What a block computes on the way, in the storage format; statistics are f32. */
+struct activations {
     void *norm[2], *qkv, *attention, *middle, *fc, *up, *act;
     float *mean[2], *rstd[2], *lse;
 };
 
-/* A batch on the device: ids, targets, and who has which id (lists.h). */
+/* A batch on the device: ids, targets, and which rows have which id (gpu/id_index.h). */
 struct slot {
     int *ids, *targets, *list_ids, *list_first, *list_members;
     size_t lists, n_targets;
@@ -27,17 +27,17 @@ struct gpt_work {
     size_t at_once; /* rows of scores */
     void *memory;
     struct slot *slots;
-    struct gpu_staging staging, kept_losses;
+    struct gpu_staging staging, losses_staging;
     float *losses; /* on the host, of all slots */
-    /* positions: the lists of their ids */
+    /* the same lists for positions */
     int *position_ids, *position_first, *position_members;
-    void **x; /* what enters each block, and what leaves the last */
-    struct kept *kept;
-    void *last; /* normed */
+    void **x;                  /* the input of each block, and the output of the last */
+    struct activations *saved; /* of each block; one for all where none is needed again */
+    void *last;                /* normed */
     float *last_mean, *last_rstd;
     void *scores;
-    void *branch; /* what a block adds, before dropout */
-    /* the way back */
+    void *branch; /* what a block adds, where there is dropout */
+    /* for the backward pass: gradients */
     void *dx, *d_narrow, *d_qkv, *d_wide, *d_wide2;
     float *delta;
     struct lora_scratch lora;

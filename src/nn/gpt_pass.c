@@ -45,7 +45,7 @@ static struct lora_call lora_of(const struct at *at, enum gpt_matrix which, cons
     return (struct lora_call){
         .lora = &m->lora,
         .site = &l->lora,
-        .room = &at->work->lora,
+        .scratch = &at->work->lora,
         .drop = drop,
         .x = x,
         .rows = rows_of(at),
@@ -122,7 +122,7 @@ static struct nn_norm norm_of(const struct at *at, const struct gpt_norm *n)
 
 static struct nn_norm block_norm(const struct at *at, int which)
 {
-    const struct kept *k = &at->work->kept[at->layer];
+    const struct activations *k = &at->work->saved[at->layer];
     struct nn_norm n = norm_of(at, &at->work->m->blocks[at->layer].norm[which]);
     n.x = which ? k->middle : at->work->x[at->layer];
     n.y = k->norm[which];
@@ -156,7 +156,7 @@ static void split_qkv(const struct at *at, void *qkv, struct nn_heads out[3])
 static struct nn_attention attention_of(const struct at *at)
 {
     const struct gpt_shape *s = &at->work->m->shape;
-    const struct kept *k = &at->work->kept[at->layer];
+    const struct activations *k = &at->work->saved[at->layer];
     size_t size = gpt_head_size(s);
     struct nn_heads heads[3];
     split_qkv(at, k->qkv, heads);
@@ -207,7 +207,7 @@ static int rope(const struct at *at, void *qkv, bool back, struct cairn_error *e
 static int block_inside(const struct at *at, struct cairn_error *err)
 {
     const struct gpt_work *r = at->work;
-    const struct kept *k = &r->kept[at->layer];
+    const struct activations *k = &r->saved[at->layer];
     struct nn *nn = r->m->nn;
     struct nn_norm first = block_norm(at, 0), second = block_norm(at, 1);
     struct nn_attention a = attention_of(at);
@@ -251,7 +251,7 @@ static int forward(struct at *at, const int *ids, struct cairn_error *err)
         nn_dropout(m->nn, r->x[0], r->x[0], rows_of(at) * width, &drop, err))
         return -1;
     for (size_t i = 0; i < layers; i++) {
-        struct linear down = { .x = r->kept[i].act, .y = r->x[i + 1], .residual = r->kept[i].middle };
+        struct linear down = { .x = r->saved[i].act, .y = r->x[i + 1], .residual = r->saved[i].middle };
         at->layer = i;
         if (weights_need(&m->weights, m->nn->stream, i, i + 1 < layers ? i + 1 : i, err) ||
             block_inside(at, err) || add_through(at, GPT_DOWN, down, err) ||
@@ -348,7 +348,7 @@ static int dropout_back(const struct at *at, enum gpt_matrix which, const void *
 static int mlp_back(const struct at *at, struct cairn_error *err)
 {
     const struct gpt_work *r = at->work;
-    const struct kept *k = &r->kept[at->layer];
+    const struct activations *k = &r->saved[at->layer];
     struct nn_norm norm = block_norm(at, 1);
     bool swiglu = r->m->shape.swiglu;
     const void *d;
@@ -373,7 +373,7 @@ static int mlp_back(const struct at *at, struct cairn_error *err)
 static int attention_back(const struct at *at, struct cairn_error *err)
 {
     const struct gpt_work *r = at->work;
-    const struct kept *k = &r->kept[at->layer];
+    const struct activations *k = &r->saved[at->layer];
     struct nn *nn = r->m->nn;
     struct nn_norm norm = block_norm(at, 0);
     struct nn_attention a = attention_of(at);
@@ -413,7 +413,7 @@ static int head(const struct at *at, struct cairn_error *err)
             .targets = slot->targets + first,
             .rows = rows,
             .columns = m->shape.vocab,
-            .stride = m->vocab_kept,
+            .stride = m->vocab_padded,
             .scale = at->pass->scale,
             .smoothing = at->pass->smoothing,
         };
@@ -429,7 +429,7 @@ static int head(const struct at *at, struct cairn_error *err)
             .dw = grad_matrix(at, m->head),
             .rows = rows,
             .in = m->shape.width,
-            .out = m->vocab_kept,
+            .out = m->vocab_padded,
         };
         if (nn_linear_back(m->nn, &back, err))
             return -1;
@@ -518,6 +518,6 @@ int gpt_next(struct gpt_work *r, const int *ids, size_t tokens, size_t past, flo
     if (gpt_send(r, r->slots[0].ids, &staging, ids, tokens, err) || forward(&at, r->slots[0].ids, err) ||
         gpt_score(r, tokens - 1, 1, err))
         return -1;
-    struct gpt_result last = { r->scores, 1, r->m->shape.vocab, r->m->vocab_kept };
+    struct gpt_result last = { r->scores, 1, r->m->shape.vocab, r->m->vocab_padded };
     return gpt_fetch(r, last, scores, err);
 }

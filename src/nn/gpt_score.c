@@ -23,7 +23,7 @@ int gpt_score(const struct gpt_work *r, size_t first, size_t rows, struct cairn_
         .y = r->scores,
         .rows = rows,
         .in = r->m->shape.width,
-        .out = r->m->vocab_kept,
+        .out = r->m->vocab_padded,
     };
     nn_at(r->m->nn, "head");
     return nn_linear(r->m->nn, &args, err);
@@ -64,7 +64,7 @@ int gpt_scores(struct gpt_work *r, float *scores, struct cairn_error *err)
     size_t vocab = r->m->shape.vocab;
     for (size_t first = 0; first < r->rows; first += r->at_once) {
         size_t rows = r->rows - first < r->at_once ? r->rows - first : r->at_once;
-        struct gpt_result all = { r->scores, rows, vocab, r->m->vocab_kept };
+        struct gpt_result all = { r->scores, rows, vocab, r->m->vocab_padded };
         if (gpt_score(r, first, rows, err) || gpt_fetch(r, all, scores + first * vocab, err))
             return -1;
     }
@@ -74,6 +74,6 @@ int gpt_scores(struct gpt_work *r, float *scores, struct cairn_error *err)
 int gpt_between(struct gpt_work *r, size_t block, bool before_mlp, float *out, struct cairn_error *err)
 {
     size_t width = r->m->shape.width;
-    const void *from = before_mlp ? r->kept[block].middle : r->x[block];
+    const void *from = before_mlp ? r->saved[block].middle : r->x[block];
     return gpt_fetch(r, (struct gpt_result){ from, r->rows, width, width }, out, err);
 }

@@ -18,30 +18,30 @@ struct plan {
     size_t used;
 };
 
-static void *take(struct plan *p, size_t bytes)
+static void *plan_add(struct plan *p, size_t bytes)
 {
     size_t at = p->used;
     p->used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     return p->base ? p->base + at : NULL;
 }
 
-static void plan_kept(struct plan *p, const struct gpt_work *r, struct kept *k, void *qkv)
+static void plan_activations(struct plan *p, const struct gpt_work *r, struct activations *k, void *qkv)
 {
     const struct gpt_shape *s = &r->m->shape;
-    size_t width = storage_size(r->m->nn->storage), narrow = r->rows * s->width * width;
-    size_t wide = r->rows * s->ffn * width, column = r->rows * sizeof(float);
+    size_t elem_bytes = storage_size(r->m->nn->storage), narrow = r->rows * s->width * elem_bytes;
+    size_t wide = r->rows * s->ffn * elem_bytes, column = r->rows * sizeof(float);
     for (int i = 0; i < 2; i++) {
-        k->norm[i] = take(p, narrow);
-        k->mean[i] = take(p, column);
-        k->rstd[i] = take(p, column);
+        k->norm[i] = plan_add(p, narrow);
+        k->mean[i] = plan_add(p, column);
+        k->rstd[i] = plan_add(p, column);
     }
     k->qkv = qkv;
-    k->attention = take(p, narrow);
-    k->lse = take(p, r->rows * s->heads * sizeof(float));
-    k->middle = take(p, narrow);
-    k->fc = take(p, wide);
-    k->up = s->swiglu ? take(p, wide) : NULL;
-    k->act = take(p, wide);
+    k->attention = plan_add(p, narrow);
+    k->lse = plan_add(p, r->rows * s->heads * sizeof(float));
+    k->middle = plan_add(p, narrow);
+    k->fc = plan_add(p, wide);
+    k->up = s->swiglu ? plan_add(p, wide) : NULL;
+    k->act = plan_add(p, wide);
 }
 
 /* Each block keeps what it made if it is needed on the way back; else all share one.  q, k and v are what later tokens
@@ -49,18 +49,18 @@ static void plan_kept(struct plan *p, const struct gpt_work *r, struct kept *k, 
 static void plan_blocks(struct plan *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
-    size_t width = storage_size(r->m->nn->storage), qkv = r->rows * gpt_qkv_rows(s) * width;
+    size_t elem_bytes = storage_size(r->m->nn->storage), qkv = r->rows * gpt_qkv_rows(s) * elem_bytes;
     bool each = r->o.train && !r->o.recompute, each_qkv = each || !r->o.train;
     bool each_x = r->o.train;
     for (size_t i = 0; i <= s->layers; i++)
-        r->x[i] = i < 2 || each_x ? take(p, r->rows * s->width * width) : r->x[i - 2];
+        r->x[i] = i < 2 || each_x ? plan_add(p, r->rows * s->width * elem_bytes) : r->x[i - 2];
     for (size_t i = 0; i < s->layers; i++) {
-        void *own = i == 0 || each_qkv ? take(p, qkv) : r->kept[0].qkv;
+        void *own = i == 0 || each_qkv ? plan_add(p, qkv) : r->saved[0].qkv;
         if (i == 0 || each)
-            plan_kept(p, r, &r->kept[i], own);
+            plan_activations(p, r, &r->saved[i], own);
         else {
-            r->kept[i] = r->kept[0];
-            r->kept[i].qkv = own;
+            r->saved[i] = r->saved[0];
+            r->saved[i].qkv = own;
         }
     }
 }
@@ -68,54 +68,54 @@ static void plan_blocks(struct plan *p, struct gpt_work *r)
 static void plan_back(struct plan *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
-    size_t width = storage_size(r->m->nn->storage);
-    size_t narrow = r->rows * s->width * width, wide = r->rows * s->ffn * width;
-    r->dx = take(p, narrow);
-    r->d_narrow = take(p, narrow);
-    r->d_qkv = take(p, r->rows * gpt_qkv_rows(s) * width);
-    r->d_wide = take(p, wide);
-    r->d_wide2 = s->swiglu ? take(p, wide) : NULL;
-    r->delta = take(p, r->rows * s->heads * sizeof(float));
+    size_t elem_bytes = storage_size(r->m->nn->storage);
+    size_t narrow = r->rows * s->width * elem_bytes, wide = r->rows * s->ffn * elem_bytes;
+    r->dx = plan_add(p, narrow);
+    r->d_narrow = plan_add(p, narrow);
+    r->d_qkv = plan_add(p, r->rows * gpt_qkv_rows(s) * elem_bytes);
+    r->d_wide = plan_add(p, wide);
+    r->d_wide2 = s->swiglu ? plan_add(p, wide) : NULL;
+    r->delta = plan_add(p, r->rows * s->heads * sizeof(float));
 }
 
 static void plan_slot(struct plan *p, const struct gpt_work *r, struct slot *s)
 {
     size_t bytes = r->rows * sizeof(int);
-    s->ids = take(p, bytes);
-    s->targets = take(p, bytes);
-    s->list_ids = take(p, bytes);
-    s->list_first = take(p, bytes + sizeof(int));
-    s->list_members = take(p, bytes);
-    s->loss = take(p, r->rows * sizeof(float));
+    s->ids = plan_add(p, bytes);
+    s->targets = plan_add(p, bytes);
+    s->list_ids = plan_add(p, bytes);
+    s->list_first = plan_add(p, bytes + sizeof(int));
+    s->list_members = plan_add(p, bytes);
+    s->loss = plan_add(p, r->rows * sizeof(float));
 }
 
 static void plan_lora(struct plan *p, struct gpt_work *r)
 {
     const struct lora *l = &r->m->lora;
-    size_t width = storage_size(r->m->nn->storage);
+    size_t elem_bytes = storage_size(r->m->nn->storage);
     if (!l->rank)
         return;
-    r->lora.small = take(p, r->rows * l->rank * width);
-    r->lora.small_back = take(p, r->rows * l->rank * width);
+    r->lora.small = plan_add(p, r->rows * l->rank * elem_bytes);
+    r->lora.small_back = plan_add(p, r->rows * l->rank * elem_bytes);
     if (l->dropout > 0 && r->o.train)
-        r->lora.dropped = take(p, 2 * r->rows * l->most_in * width);
+        r->lora.dropped = plan_add(p, 2 * r->rows * l->most_in * elem_bytes);
 }
 
-static void plan_room(struct plan *p, struct gpt_work *r)
+static void plan_work(struct plan *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
-    size_t width = storage_size(r->m->nn->storage), narrow = r->rows * s->width * width;
+    size_t elem_bytes = storage_size(r->m->nn->storage), narrow = r->rows * s->width * elem_bytes;
     for (size_t i = 0; i < r->o.slots; i++)
         plan_slot(p, r, &r->slots[i]);
-    r->position_ids = take(p, r->o.tokens * sizeof(int));
-    r->position_first = take(p, (r->o.tokens + 1) * sizeof(int));
-    r->position_members = take(p, r->rows * sizeof(int));
+    r->position_ids = plan_add(p, r->o.tokens * sizeof(int));
+    r->position_first = plan_add(p, (r->o.tokens + 1) * sizeof(int));
+    r->position_members = plan_add(p, r->rows * sizeof(int));
     plan_blocks(p, r);
-    r->last = take(p, narrow);
-    r->last_mean = take(p, r->rows * sizeof(float));
-    r->last_rstd = take(p, r->rows * sizeof(float));
-    r->scores = take(p, r->at_once * r->m->vocab_kept * width);
-    r->branch = s->dropout > 0 && r->o.train ? take(p, narrow) : NULL;
+    r->last = plan_add(p, narrow);
+    r->last_mean = plan_add(p, r->rows * sizeof(float));
+    r->last_rstd = plan_add(p, r->rows * sizeof(float));
+    r->scores = plan_add(p, r->at_once * r->m->vocab_padded * elem_bytes);
+    r->branch = s->dropout > 0 && r->o.train ? plan_add(p, narrow) : NULL;
     if (r->o.train)
         plan_back(p, r);
     plan_lora(p, r);
@@ -136,13 +136,14 @@ static size_t scores_bytes(const struct gpu_info *g)
 /* All parts but the last are of one shape, and so is that if it can be. */
 static size_t rows_at_once(const struct gpt *m, size_t rows)
 {
-    size_t row = m->vocab_kept * storage_size(m->nn->storage), most = scores_bytes(gpu_info(m->nn->g)) / row;
+    size_t row = m->vocab_padded * storage_size(m->nn->storage),
+           most = scores_bytes(gpu_info(m->nn->g)) / row;
     most = most < 64 ? 64 : most / 64 * 64;
     size_t parts = (rows + most - 1) / most;
     return parts <= 1 ? rows : ((rows + parts - 1) / parts + 63) / 64 * 64;
 }
 
-static struct gpt_work *new_room(struct gpt *m, const struct gpt_work_options *o)
+static struct gpt_work *new_work(struct gpt *m, const struct gpt_work_options *o)
 {
     struct gpt_work *r = calloc(1, sizeof(*r));
     if (!r)
@@ -154,8 +155,8 @@ static struct gpt_work *new_room(struct gpt *m, const struct gpt_work_options *o
     r->at_once = rows_at_once(m, r->rows);
     r->slots = calloc(r->o.slots, sizeof(*r->slots));
     r->x = calloc(m->shape.layers + 1, sizeof(*r->x));
-    r->kept = calloc(m->shape.layers, sizeof(*r->kept));
-    if (!r->slots || !r->x || !r->kept) {
+    r->saved = calloc(m->shape.layers, sizeof(*r->saved));
+    if (!r->slots || !r->x || !r->saved) {
         gpt_work_close(r);
         return NULL;
     }
@@ -164,10 +165,10 @@ static struct gpt_work *new_room(struct gpt *m, const struct gpt_work_options *o
 
 size_t gpt_work_bytes(const struct gpt *m, const struct gpt_work_options *o)
 {
-    struct gpt_work *r = new_room((struct gpt *)m, o);
+    struct gpt_work *r = new_work((struct gpt *)m, o);
     struct plan p = { 0 };
     if (r)
-        plan_room(&p, r);
+        plan_work(&p, r);
     gpt_work_close(r);
     return p.used;
 }
@@ -178,9 +179,9 @@ static int open_staging(struct gpt_work *r, struct cairn_error *err)
 {
     size_t ints = r->rows * INTS_PER_ROW + 1;
     if (gpu_staging_open(r->m->nn->g, r->o.slots * ints * sizeof(int), &r->staging, err) ||
-        gpu_staging_open(r->m->nn->g, r->o.slots * r->rows * sizeof(float), &r->kept_losses, err))
+        gpu_staging_open(r->m->nn->g, r->o.slots * r->rows * sizeof(float), &r->losses_staging, err))
         return -1;
-    r->losses = r->kept_losses.at;
+    r->losses = r->losses_staging.at;
     for (size_t i = 0; i < r->o.slots; i++)
         r->slots[i].staging = (int *)r->staging.at + i * ints;
     return 0;
@@ -244,7 +245,7 @@ size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options 
         { rows, s->width, s->width },
         { rows, s->ffn, s->width },
         { rows, s->width, s->ffn },
-        { rows_at_once(m, rows), m->vocab_kept, s->width },
+        { rows_at_once(m, rows), m->vocab_padded, s->width },
     };
     const struct attention_backward_args attention = {
         .heads = (k_i64)s->heads,
@@ -277,18 +278,18 @@ int gpt_work_open(struct gpt *m, const struct gpt_work_options *o, struct gpt_wo
     if (o->tokens > m->shape.context)
         return cairn_fail(err, CAIRN_EUSAGE, "%zu tokens at once; the model's context is %zu", o->tokens,
                           m->shape.context);
-    struct gpt_work *r = new_room(m, o);
+    struct gpt_work *r = new_work(m, o);
     if (!r)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     struct plan measured = { 0 }, p = { 0 };
-    plan_room(&measured, r);
+    plan_work(&measured, r);
     if (gpu_alloc(m->nn->g, GPU_MEM_DEVICE, measured.used, &r->memory, err) || open_staging(r, err) ||
         reserve(r, err)) {
         gpt_work_close(r);
         return -1;
     }
     p.base = r->memory;
-    plan_room(&p, r);
+    plan_work(&p, r);
     if (put_positions(r, err)) {
         gpt_work_close(r);
         return -1;
@@ -305,10 +306,10 @@ void gpt_work_close(struct gpt_work *r)
     if (r->memory)
         gpu_free(g, GPU_MEM_DEVICE, r->memory);
     gpu_staging_close(g, &r->staging);
-    gpu_staging_close(g, &r->kept_losses);
+    gpu_staging_close(g, &r->losses_staging);
     free(r->slots);
     free(r->x);
-    free(r->kept);
+    free(r->saved);
     free(r);
 }
 

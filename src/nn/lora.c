@@ -30,7 +30,7 @@ void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t
     l->most_in = in > l->most_in ? in : l->most_in;
 }
 
-/* A pair's matrices; LoRA's are never in bytes, so that nothing is queued. */
+/* A pair's matrices; they are never quantized, so that nothing is queued. */
 static void pair_of(const struct lora *l, const struct weights *w, const struct lora_pair *p, void **a,
                     void **b)
 {
@@ -44,8 +44,8 @@ static int drop(struct nn *nn, const struct lora_call *c, const void **x, struct
     *x = c->x;
     if (c->drop->rate == 0)
         return 0;
-    *x = c->room->dropped;
-    return nn_dropout(nn, c->room->dropped, c->x, c->rows * c->in, c->drop, err);
+    *x = c->scratch->dropped;
+    return nn_dropout(nn, c->scratch->dropped, c->x, c->rows * c->in, c->drop, err);
 }
 
 static void *skip(const struct nn *nn, const void *p, size_t numbers)
@@ -59,10 +59,10 @@ static int forward_pair(struct nn *nn, const struct lora_call *c, const struct l
     void *a, *b;
     pair_of(c->lora, &c->lora->weights, p, &a, &b);
     struct nn_linear down = {
-        .x = x, .w = a, .y = c->room->small, .rows = c->rows, .in = c->in, .out = c->lora->rank
+        .x = x, .w = a, .y = c->scratch->small, .rows = c->rows, .in = c->in, .out = c->lora->rank
     };
     struct nn_linear up = {
-        .x = c->room->small,
+        .x = c->scratch->small,
         .w = b,
         .y = skip(nn, y, p->first),
         .rows = c->rows,
@@ -107,13 +107,13 @@ static int back_pair(struct nn *nn, const struct back *k, const struct lora_pair
     pair_of(c->lora, k->grads, p, &da, &db);
     size_t rank = c->lora->rank;
     struct nn_linear down = {
-        .x = k->x, .w = a, .y = c->room->small, .rows = c->rows, .in = c->in, .out = rank
+        .x = k->x, .w = a, .y = c->scratch->small, .rows = c->rows, .in = c->in, .out = rank
     };
     struct nn_linear_back up_back = {
         .dy = skip(nn, k->dy, p->first),
-        .x = c->room->small,
+        .x = c->scratch->small,
         .w = b,
-        .dx = c->room->small_back,
+        .dx = c->scratch->small_back,
         .dw = db,
         .rows = c->rows,
         .in = rank,
@@ -122,7 +122,7 @@ static int back_pair(struct nn *nn, const struct back *k, const struct lora_pair
         .alpha = c->lora->scale,
     };
     struct nn_linear_back down_back = {
-        .dy = c->room->small_back,
+        .dy = c->scratch->small_back,
         .x = k->x,
         .w = a,
         .dx = k->dx,
@@ -144,7 +144,7 @@ int lora_back(struct nn *nn, const struct lora_call *c, const void *dy, void *dx
     struct back k = { .call = c, .x = c->x, .dy = dy, .dx = dx, .grads = grads };
     bool dropped = c->site->n && c->drop->rate != 0;
     if (dropped && dx)
-        k.dx = (char *)c->room->dropped + c->rows * c->lora->most_in * storage_size(nn->storage);
+        k.dx = (char *)c->scratch->dropped + c->rows * c->lora->most_in * storage_size(nn->storage);
     if (dropped && drop(nn, c, &k.x, err))
         return -1;
     for (size_t i = 0; i < c->site->n; i++)

@@ -2,8 +2,8 @@
  * LoRA: a frozen matrix w learns a product of two small ones, y = x wᵀ + scale (x aᵀ) bᵀ, where a is rank × in, b
  * out × rank and scale alpha / rank (Hu and others, 2021, https://arxiv.org/abs/2106.09685).
  *
- * A site is one matrix of a model; several pairs may each serve some of its rows, because q, k and v lie in one matrix
- * here and have pairs of their own in other people's files. */
+ * A site is one matrix of a model.  It may have several pairs, each for some of its rows: q, k and v can lie in one matrix
+ * here, and have pairs of their own in the files of others. */
 #ifndef CAIRN_NN_LORA_H
 #define CAIRN_NN_LORA_H
 
@@ -24,7 +24,7 @@ struct lora_pair {
 enum { LORA_PAIRS = 3 };
 struct lora_site {
     struct lora_pair pairs[LORA_PAIRS];
-    size_t n; /* 0: this matrix learns nothing */
+    size_t n; /* 0: no LoRA here */
 };
 
 struct lora {
@@ -41,7 +41,7 @@ bool lora_is_target(const struct lora_options *o, const char *module);
 void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t first, size_t rows,
               size_t in);
 
-/* Room for a pass over so many rows. */
+/* Scratch memory for a pass. */
 struct lora_scratch {
     void *dropped;            /* rows × most_in twice, where there is dropout */
     void *small, *small_back; /* rows × rank */
@@ -50,12 +50,12 @@ struct lora_scratch {
 struct lora_call {
     const struct lora *lora;
     const struct lora_site *site;
-    const struct lora_scratch *room;
+    const struct lora_scratch *scratch;
     const struct nn_drop *drop; /* rate 0: none */
     const void *x;
     size_t rows, in, out;
 };
-/* y += what the site's pairs say. */
+/* y += what the site's pairs add. */
 int lora_forward(struct nn *nn, const struct lora_call *c, void *y, struct cairn_error *err);
 /* The gradients of the pairs, added to grads, and of x, added to dx (may be NULL). */
 int lora_back(struct nn *nn, const struct lora_call *c, const void *dy, void *dx, const struct weights *grads,

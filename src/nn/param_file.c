@@ -17,7 +17,7 @@ static bool shape_fits(const struct param_tensor *t)
     uint64_t n = 1;
     for (int i = 0; i < t->rank; i++)
         n *= t->shape[i];
-    return !t->rank || (t->rank <= PARAM_DIMS && !t->turned && n == (uint64_t)s.rows * s.columns);
+    return !t->rank || (t->rank <= PARAM_DIMS && !t->transposed && n == (uint64_t)s.rows * s.columns);
 }
 
 void param_tensors_add(struct param_tensors *t, const struct param_tensor *tensor, const char *fmt, ...)
@@ -87,14 +87,14 @@ static int write_piece(void *context, size_t piece, struct cairn_error *err)
     size_t first = piece * param_layout_piece_rows(s), most = param_layout_piece_rows(s);
     size_t rows = s.rows - first < most ? s.rows - first : most, n = rows * s.columns;
     size_t size = dtype_size(w->dtype);
-    CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
+    CLEANUP(mem_free) float *transposed = t->transposed ? malloc(n * sizeof(float)) : NULL;
     CLEANUP(mem_free) void *bytes = malloc(n * size);
-    if (!bytes || (t->turned && !turned))
+    if (!bytes || (t->transposed && !transposed))
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
-    const float *from = w->numbers + param_layout_start(t) + (t->turned ? first : first * s.columns);
-    if (t->turned)
-        param_layout_transpose(turned, s.columns, from, t->param->columns, t->rows, rows);
-    from = t->turned ? turned : from;
+    const float *from = w->numbers + param_layout_start(t) + (t->transposed ? first : first * s.columns);
+    if (t->transposed)
+        param_layout_transpose(transposed, s.columns, from, t->param->columns, t->rows, rows);
+    from = t->transposed ? transposed : from;
     dtype_convert(bytes, w->dtype, from, DTYPE_F32, n, &(struct dtype_how){ 0 });
     if (!param_layout_is_finite(bytes, w->dtype, n))
         return refuse_numbers(w, from, n, err);

@@ -18,11 +18,11 @@ struct param_tensor {
     const char *name;
     const struct param *param;
     size_t first, rows; /* of a matrix; of a vector, its numbers */
-    bool turned;        /* columns × rows in the file */
+    bool transposed;    /* columns × rows in the file */
     int rank;           /* dimensions in the file; 0: a matrix has two, a vector one */
     uint64_t shape[PARAM_DIMS];
 };
-/* Tensors of one parameter follow each other.  {0} is an empty list. */
+/* The tensors of one parameter follow each other.  {0} is an empty list. */
 struct param_tensors {
     struct arena arena;
     struct param_tensor *list;
@@ -35,31 +35,31 @@ void param_tensors_add(struct param_tensors *t, const struct param_tensor *tenso
 struct param_tensor param_tensor_whole(const struct param *p);
 void param_tensors_release(struct param_tensors *t);
 
-/* Where numbers come from, if not from the weights: an average of them. */
+/* Where numbers come from, if not from the weights: a moving average of them, say. */
 struct param_getter {
     int (*get)(void *context, const struct param *p, float *into, struct cairn_error *err);
     void *context;
 };
-/* A safetensors file in the order of the list, for torch; it appears whole or not at all.  f32, f16 or bf16. */
+/* Writes a safetensors file in the order of the list, for torch, as f32, f16 or bf16.  It appears whole or not at all. */
 int param_file_write(const struct param_tensors *t, const struct weights *w,
                      const struct param_getter *getter, enum dtype dtype, const char *path,
                      struct cairn_error *err);
 
 struct param_report {
     size_t tensors;                 /* that were read */
-    size_t strided;                 /* of them: did not lie in one piece, and were put in order */
-    size_t skipped;                 /* known to be of no use */
-    struct str missing, unexpected; /* a name a line */
+    size_t strided;                 /* of them: were strided, and made contiguous */
+    size_t skipped;                 /* known, and not needed */
+    struct str missing, unexpected; /* one name per line */
 };
 void param_report_release(struct param_report *r);
 /* "148 tensors; 7 were strided, made contiguous" */
 void param_report_say(const struct param_report *r, struct str *out);
 
 struct param_file_rules {
-    const char *under;         /* names that begin otherwise are of somebody else */
-    const char *const *unused; /* patterns of names that are skipped; NULL at the end */
+    const char *under;         /* the prefix of the model's names; others are ignored */
+    const char *const *unused; /* patterns of names to skip; NULL at the end */
 };
-/* Checks all names, kinds and shapes before it reads.  After a failure later than that the weights are a mixture. */
+/* Checks all names, types and shapes before it reads.  After a later failure some of the weights are the file's. */
 int param_file_read(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
                     const struct param_file_rules *rules, struct param_report *report,
                     struct cairn_error *err);

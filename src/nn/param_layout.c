@@ -5,7 +5,7 @@
 
 enum {
     PIECE = 1 << 18, /* numbers, or one row of the file if that is longer */
-    TILE = 32,       /* of a matrix that is turned */
+    TILE = 32,       /* of a matrix that is transposed */
 };
 
 struct param_layout param_layout_of(const struct param_tensor *t)
@@ -13,7 +13,8 @@ struct param_layout param_layout_of(const struct param_tensor *t)
     size_t columns = t->param->columns;
     if (t->param->kind == PARAM_VECTOR)
         return (struct param_layout){ 1, t->rows };
-    return t->turned ? (struct param_layout){ columns, t->rows } : (struct param_layout){ t->rows, columns };
+    return t->transposed ? (struct param_layout){ columns, t->rows }
+                         : (struct param_layout){ t->rows, columns };
 }
 
 int param_layout_shape(const struct param_tensor *t, uint64_t shape[PARAM_DIMS])

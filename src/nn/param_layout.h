@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tensor of a parameter as rows in a file, and pieces of it: what reading and writing share. */
+ * A tensor of a parameter as rows in a file, and pieces of it, for reading and writing. */
 #ifndef CAIRN_NN_PARAM_LAYOUT_H
 #define CAIRN_NN_PARAM_LAYOUT_H
 
@@ -21,9 +21,9 @@ void param_layout_transpose(float *y, size_t y_stride, const float *x, size_t x_
 /* f32, f16 or bf16. */
 bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n);
 
-/* The tensors of a parameter, from the first one on. */
+/* How many tensors the parameter of tensor `at`, its first, has. */
 size_t param_tensors_of(const struct param_tensors *t, size_t at);
-/* Memory for its numbers; NULL: there is none. */
+/* Memory for the numbers of a parameter; NULL on failure. */
 float *param_alloc(const struct param *p, struct cairn_error *err);
 
 #endif

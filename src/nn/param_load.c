@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { WHOLE_MOST = 64 << 20 }; /* bytes that one thread puts in order by itself */
+enum { WHOLE_MOST = 64 << 20 }; /* bytes that one thread transposes by itself */
 
 /* ---- numbers of the file ---- */
 
@@ -55,16 +55,16 @@ static int read_piece(void *context, size_t piece, struct cairn_error *err)
     struct param_layout s = param_layout_of(t);
     size_t first = piece * r->most, rows = s.rows - first < r->most ? s.rows - first : r->most;
     size_t n = rows * s.columns;
-    CLEANUP(mem_free) float *turned = t->turned ? malloc(n * sizeof(float)) : NULL;
-    if (t->turned && !turned)
+    CLEANUP(mem_free) float *transposed = t->transposed ? malloc(n * sizeof(float)) : NULL;
+    if (t->transposed && !transposed)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
-    float *to = r->numbers + param_layout_start(t) + (t->turned ? first : first * s.columns);
-    float *into = t->turned ? turned : to;
+    float *to = r->numbers + param_layout_start(t) + (t->transposed ? first : first * s.columns);
+    float *into = t->transposed ? transposed : to;
     if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err) ||
         check_within(r, into, n, err))
         return -1;
-    if (t->turned)
-        param_layout_transpose(to, t->param->columns, turned, s.columns, rows, s.columns);
+    if (t->transposed)
+        param_layout_transpose(to, t->param->columns, transposed, s.columns, rows, s.columns);
     return 0;
 }
 
@@ -75,7 +75,7 @@ static bool is_strided(const struct tensor_source *s, const struct st_tensor *fo
     return !source_place(s, found, &fd, &at);
 }
 
-/* A parameter on its way to the device: its tensors, and its kind there. */
+/* A parameter on its way to the device: its tensors, and its type there. */
 struct loading {
     const struct tensor_source *source;
     const struct param_tensor *tensors;
@@ -133,7 +133,7 @@ static int load_some(void *loading, uint64_t at, size_t n, void *bytes, struct c
     return 0;
 }
 
-/* All of a parameter that must be put in order. */
+/* All of a parameter that must be transposed or made contiguous. */
 static int load_whole(void *loading, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
 {
     const struct loading *l = loading;
@@ -151,7 +151,7 @@ static int load_whole(void *loading, uint64_t at, size_t n, void *bytes, struct 
     return 0;
 }
 
-/* Through memory of the host: what is kept in bytes there, or is too large to be put in order in a piece. */
+/* Through memory of the host: quantized matrices, and what is too large to be transposed in a piece. */
 static int load_by_host(const struct loading *l, const struct weights *w, struct cairn_error *err)
 {
     const struct param *p = l->tensors->param;
@@ -184,7 +184,7 @@ static void loads_release(struct loads *all)
 static bool is_in_order(const struct loading *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->tensors[i].turned || is_strided(l->source, l->found[i]))
+        if (l->tensors[i].transposed || is_strided(l->source, l->found[i]))
             return false;
     return true;
 }
@@ -192,17 +192,17 @@ static bool is_in_order(const struct loading *l)
 static void add_part(struct loads *all, struct loading l, void *at, bool on_host, enum dtype to)
 {
     const struct param *p = l.tensors->param;
-    struct loading *kept = ARENA_NEW(&all->arena, struct loading, 1);
+    struct loading *copy = ARENA_NEW(&all->arena, struct loading, 1);
     size_t bytes = p->rows * p->columns * dtype_size(to);
     bool in_order = is_in_order(&l);
-    *kept = l;
-    kept->to = to;
+    *copy = l;
+    copy->to = to;
     *ARENA_PUSH(&all->arena, all->parts, all->n) =
         (struct transfer_part){ .device = at,
                                 .bytes = bytes,
                                 .unit = in_order ? dtype_size(to) : bytes,
                                 .move = in_order ? load_some : load_whole,
-                                .context = kept,
+                                .context = copy,
                                 .on_host = on_host };
 }
 
@@ -210,7 +210,8 @@ static int add_param(struct loads *all, const struct loading *l, const struct we
                      struct cairn_error *err)
 {
     const struct param *p = l->tensors->param;
-    if (p->kind == PARAM_BYTES || (!is_in_order(l) && p->rows * p->columns * sizeof(float) > all->unit_most))
+    if (p->kind == PARAM_QUANTIZED ||
+        (!is_in_order(l) && p->rows * p->columns * sizeof(float) > all->unit_most))
         return load_by_host(l, w, err);
     enum dtype to;
     bool on_host;

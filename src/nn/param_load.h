@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parameters from a file to the device, for param_file.c: read by all threads straight into the pieces that are copied
- * (gpu/transfer.h), put in order there where the file has them turned. */
+ * Parameters from a file to the device, for param_file.c.  All threads read straight into the pieces that are copied
+ * (gpu/transfer.h), and transpose them there where the file has them transposed. */
 #ifndef CAIRN_NN_PARAM_LOAD_H
 #define CAIRN_NN_PARAM_LOAD_H
 
 #include "nn/param_file.h"
 
-/* found[i] is the tensor of t->list[i], of the right shape and a kind that can be read. */
+/* found[i] is the tensor of t->list[i], of the right shape and a type that can be read. */
 int param_load(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
                const struct st_tensor *const *found, struct param_report *report, struct cairn_error *err);
 

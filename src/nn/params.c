@@ -4,11 +4,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-static size_t add(struct params *p, struct param new, size_t rows_kept)
+static size_t add(struct params *p, struct param new, size_t rows_padded)
 {
     new.at = p->numbers[new.kind];
-    p->numbers[new.kind] += (rows_kept * new.columns + PARAMS_ALIGN - 1) / PARAMS_ALIGN * PARAMS_ALIGN;
-    if (new.kind == PARAM_BYTES) {
+    p->numbers[new.kind] += (rows_padded * new.columns + PARAMS_ALIGN - 1) / PARAMS_ALIGN * PARAMS_ALIGN;
+    if (new.kind == PARAM_QUANTIZED) {
         new.scale_at = p->scales;
         p->scales += new.rows;
     }
@@ -26,11 +26,11 @@ size_t params_add(struct params *p, enum param_kind kind, size_t rows, size_t co
     return add(p, (struct param){ .name = name, .kind = kind, .rows = rows, .columns = columns }, rows);
 }
 
-size_t params_add_kept(struct params *p, size_t rows, size_t columns, size_t rows_kept, const char *name)
+size_t params_add_padded(struct params *p, size_t rows, size_t columns, size_t rows_padded, const char *name)
 {
-    assert(rows_kept >= rows);
+    assert(rows_padded >= rows);
     struct param new = { .name = arena_strdup(&p->arena, name), .rows = rows, .columns = columns };
-    return add(p, new, rows_kept);
+    return add(p, new, rows_padded);
 }
 
 const struct param *params_find(const struct params *p, const char *name)

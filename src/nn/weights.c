@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks that are on the host, and the piece that was asked for last. */
-struct weights_away {
+/* Blocks on the host, and the piece that was asked for last. */
+struct weights_offload {
     struct offload *offload;
     size_t piece;
-    char *at; /* of its first number, on the device */
+    char *at; /* where its first number is on the device */
 };
 
 size_t storage_size(enum gpu_storage s)
@@ -24,12 +24,12 @@ enum dtype storage_dtype(enum gpu_storage s)
     return s == GPU_F32 ? DTYPE_F32 : s == GPU_BF16 ? DTYPE_BF16 : DTYPE_F16;
 }
 
-static size_t largest_in_bytes(const struct params *p)
+static size_t largest_quantized(const struct params *p)
 {
     size_t most = 0;
     for (size_t i = 0; i < p->n; i++) {
         size_t n = p->list[i].rows * p->list[i].columns;
-        most = p->list[i].kind == PARAM_BYTES && n > most ? n : most;
+        most = p->list[i].kind == PARAM_QUANTIZED && n > most ? n : most;
     }
     return most;
 }
@@ -37,7 +37,7 @@ static size_t largest_in_bytes(const struct params *p)
 /* The bytes of a number of a kind. */
 static size_t kind_size(enum gpu_storage storage, enum param_kind kind)
 {
-    return kind == PARAM_BYTES ? 1 : kind == PARAM_VECTOR ? sizeof(float) : storage_size(storage);
+    return kind == PARAM_QUANTIZED ? 1 : kind == PARAM_VECTOR ? sizeof(float) : storage_size(storage);
 }
 
 static size_t block_bytes(const struct weights_blocks *b, enum gpu_storage storage)
@@ -60,80 +60,82 @@ enum { PARTS = 6 };
 static void list_parts(struct weights *w, const struct params *p, struct part parts[PARTS])
 {
     const struct weights_blocks *b = &w->blocks;
-    size_t width = storage_size(w->storage), numbers[PARAM_KINDS];
+    size_t elem_bytes = storage_size(w->storage), numbers[PARAM_KINDS];
     for (int i = 0; i < PARAM_KINDS; i++)
         numbers[i] = p->numbers[i] - (b->pieces && (int)b->kind == i ? b->pieces * b->numbers : 0);
-    parts[0] = (struct part){ &w->matrices, numbers[PARAM_MATRIX] * width };
+    parts[0] = (struct part){ &w->matrices, numbers[PARAM_MATRIX] * elem_bytes };
     parts[1] = (struct part){ (void **)&w->vectors, numbers[PARAM_VECTOR] * sizeof(float) };
-    parts[2] = (struct part){ (void **)&w->bytes, numbers[PARAM_BYTES] };
+    parts[2] = (struct part){ (void **)&w->quantized, numbers[PARAM_QUANTIZED] };
     parts[3] = (struct part){ (void **)&w->scales, p->scales * sizeof(float) };
-    parts[4] = (struct part){ &w->room, largest_in_bytes(p) * width };
-    parts[5] = (struct part){ &w->on_device, w->away ? 0 : b->pieces * block_bytes(b, w->storage) };
+    parts[4] = (struct part){ &w->dequantized, largest_quantized(p) * elem_bytes };
+    parts[5] = (struct part){ &w->block_memory, w->offloaded ? 0 : b->pieces * block_bytes(b, w->storage) };
 }
 
-static int open_away(struct weights *w, struct cairn_error *err)
+static int open_offload(struct weights *w, struct cairn_error *err)
 {
     struct offload_array array = offload_array(&w->blocks, w->storage);
-    struct weights_away *away = calloc(1, sizeof(*away));
-    if (!away)
+    struct weights_offload *o = calloc(1, sizeof(*o));
+    if (!o)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    if (offload_open(w->g, &array, 1, &away->offload, err)) {
-        free(away);
+    if (offload_open(w->g, &array, 1, &o->offload, err)) {
+        free(o);
         return -1;
     }
-    w->away = away;
+    w->offloaded = o;
     return 0;
 }
 
-static void close_away(struct weights *w)
+static void close_offload(struct weights *w)
 {
-    if (w->away)
-        offload_close(w->away->offload);
-    free(w->away);
-    w->away = NULL;
+    if (w->offloaded)
+        offload_close(w->offloaded->offload);
+    free(w->offloaded);
+    w->offloaded = NULL;
 }
 
-static int open_all(struct weights *w, const struct params *p, bool on_host, struct cairn_error *err)
+static int open_all(struct weights *w, const struct params *p, bool offload, struct cairn_error *err)
 {
     struct part parts[PARTS];
-    if (on_host && w->blocks.pieces && (open_away(w, err) || offload_ready(w->away->offload, err)))
+    if (offload && w->blocks.pieces && (open_offload(w, err) || offload_ready(w->offloaded->offload, err)))
         return -1;
     list_parts(w, p, parts);
     for (int i = 0; i < PARTS; i++)
         if (parts[i].bytes && gpu_alloc(w->g, GPU_MEM_DEVICE, parts[i].bytes, parts[i].at, err))
             return -1;
-    if (p->numbers[PARAM_BYTES] && !(w->help = calloc(1, sizeof(*w->help))))
+    if (p->numbers[PARAM_QUANTIZED] && !(w->host_dequant = calloc(1, sizeof(*w->host_dequant))))
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     return weights_clear(w, p, NULL, err);
 }
 
-int weights_open_blocks(struct weights *w, struct gpu *g, const struct params *p, enum gpu_storage storage,
-                        enum weights_bytes format, const struct weights_blocks *blocks, bool on_host,
-                        struct cairn_error *err)
+int weights_open_blocks(struct weights *w, struct gpu *g, const struct params *p,
+                        const struct weights_options *o, struct cairn_error *err)
 {
-    *w = (struct weights){ .g = g, .storage = storage, .format = format, .blocks = *blocks };
-    if (!open_all(w, p, on_host, err))
+    *w = (struct weights){ .g = g, .storage = o->storage, .format = o->format, .blocks = *o->blocks };
+    if (!open_all(w, p, o->offload, err))
         return 0;
     weights_close(w);
     return -1;
 }
 
 int weights_open(struct weights *w, struct gpu *g, const struct params *p, enum gpu_storage storage,
-                 enum weights_bytes format, struct cairn_error *err)
+                 enum weights_format format, struct cairn_error *err)
 {
-    return weights_open_blocks(w, g, p, storage, format, &(struct weights_blocks){ 0 }, false, err);
+    struct weights_options o = { .storage = storage,
+                                 .format = format,
+                                 .blocks = &(struct weights_blocks){ 0 } };
+    return weights_open_blocks(w, g, p, &o, err);
 }
 
 void weights_close(struct weights *w)
 {
     if (!w->g)
         return;
-    void *all[PARTS] = { w->matrices, w->vectors, w->bytes, w->scales, w->room, w->on_device };
+    void *all[PARTS] = { w->matrices, w->vectors, w->quantized, w->scales, w->dequantized, w->block_memory };
     for (int i = 0; i < PARTS; i++)
         if (all[i])
             gpu_free(w->g, GPU_MEM_DEVICE, all[i]);
-    close_away(w);
-    free(w->help);
+    close_offload(w);
+    free(w->host_dequant);
     *w = (struct weights){ 0 };
 }
 
@@ -153,8 +155,8 @@ size_t weights_size(const struct params *p, enum gpu_storage storage)
     return sum_parts(&w, p);
 }
 
-size_t weights_size_away(const struct params *p, enum gpu_storage storage, const struct weights_blocks *b,
-                         size_t *host)
+size_t weights_size_offloaded(const struct params *p, enum gpu_storage storage,
+                              const struct weights_blocks *b, size_t *host)
 {
     struct offload_array array = offload_array(b, storage);
     *host = offload_host_bytes(&array, 1);
@@ -173,51 +175,51 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
     return 0;
 }
 
-/* ---- blocks on the host ---- */
+/* ---- offloaded blocks ---- */
 
 static int to_host(struct weights *w, struct cairn_error *err)
 {
     size_t bytes = offload_array(&w->blocks, w->storage).bytes;
-    if (open_away(w, err))
+    if (open_offload(w, err))
         return -1;
     struct transfer_part part = {
-        .device = w->on_device,
+        .device = w->block_memory,
         .bytes = bytes,
         .move = transfer_move_into,
-        .context = offload_host(w->away->offload, 0),
+        .context = offload_host(w->offloaded->offload, 0),
     };
     if (transfer_down(gpu_transfer(w->g), &part, 1, NULL, err)) {
-        close_away(w);
+        close_offload(w);
         return -1;
     }
-    gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
-    w->on_device = NULL;
-    return offload_ready(w->away->offload, err);
+    gpu_free(w->g, GPU_MEM_DEVICE, w->block_memory);
+    w->block_memory = NULL;
+    return offload_ready(w->offloaded->offload, err);
 }
 
 static int to_device(struct weights *w, struct cairn_error *err)
 {
     size_t bytes = offload_array(&w->blocks, w->storage).bytes;
-    if (gpu_alloc(w->g, GPU_MEM_DEVICE, bytes, &w->on_device, err))
+    if (gpu_alloc(w->g, GPU_MEM_DEVICE, bytes, &w->block_memory, err))
         return -1;
     struct transfer_part part = {
-        .device = w->on_device,
+        .device = w->block_memory,
         .bytes = bytes,
         .move = transfer_move_from,
-        .context = offload_host(w->away->offload, 0),
+        .context = offload_host(w->offloaded->offload, 0),
     };
-    if (offload_rest(w->away->offload, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, err)) {
-        gpu_free(w->g, GPU_MEM_DEVICE, w->on_device);
-        w->on_device = NULL;
+    if (offload_rest(w->offloaded->offload, err) || transfer_up(gpu_transfer(w->g), &part, 1, NULL, err)) {
+        gpu_free(w->g, GPU_MEM_DEVICE, w->block_memory);
+        w->block_memory = NULL;
         return -1;
     }
-    close_away(w);
+    close_offload(w);
     return 0;
 }
 
 int weights_move_blocks(struct weights *w, bool host, struct cairn_error *err)
 {
-    if (!w->blocks.pieces || host == (w->away != NULL))
+    if (!w->blocks.pieces || host == (w->offloaded != NULL))
         return 0;
     return host ? to_host(w, err) : to_device(w, err);
 }
@@ -226,18 +228,19 @@ int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, si
                  struct cairn_error *err)
 {
     void *at[OFFLOAD_ARRAYS];
-    if (!w->away)
+    if (!w->offloaded)
         return 0;
-    if (offload_get(w->away->offload, piece, s, at, err) || offload_send(w->away->offload, next, err))
+    if (offload_get(w->offloaded->offload, piece, s, at, err) ||
+        offload_send(w->offloaded->offload, next, err))
         return -1;
-    w->away->piece = piece;
-    w->away->at = at[0];
+    w->offloaded->piece = piece;
+    w->offloaded->at = at[0];
     return 0;
 }
 
 int weights_passed(const struct weights *w, struct gpu_stream *s, size_t piece, struct cairn_error *err)
 {
-    return w->away ? offload_done(w->away->offload, piece, s, false, err) : 0;
+    return w->offloaded ? offload_done(w->offloaded->offload, piece, s, false, err) : 0;
 }
 
 /* Which piece a parameter is in, and where there; false: in none. */
@@ -251,34 +254,34 @@ static bool find_block(const struct weights *w, const struct param *p, size_t *p
     return true;
 }
 
-/* Where a parameter lies: on the device; or on the host, which *on_host says, where it lives there. */
-static void *home_of(const struct weights *w, const struct param *p, bool *on_host)
+/* Where a parameter is stored: on the device, or on the host where it is offloaded. */
+static void *stored_at(const struct weights *w, const struct param *p, bool *on_host)
 {
     const struct weights_blocks *b = &w->blocks;
     size_t piece, number, size = kind_size(w->storage, p->kind), at = p->at;
     *on_host = false;
     if (find_block(w, p, &piece, &number)) {
-        char *base = w->away ? offload_host(w->away->offload, 0) : w->on_device;
-        *on_host = w->away != NULL;
+        char *base = w->offloaded ? offload_host(w->offloaded->offload, 0) : w->block_memory;
+        *on_host = w->offloaded != NULL;
         return base + (piece * b->numbers + number) * size;
     }
     if (b->pieces && p->kind == b->kind && at >= b->first)
         at -= b->pieces * b->numbers;
-    char *base = p->kind == PARAM_VECTOR  ? (char *)w->vectors
-                 : p->kind == PARAM_BYTES ? (char *)w->bytes
-                                          : w->matrices;
+    char *base = p->kind == PARAM_VECTOR      ? (char *)w->vectors
+                 : p->kind == PARAM_QUANTIZED ? (char *)w->quantized
+                                              : w->matrices;
     return base + at * size;
 }
 
-/* Where the device finds it. */
-static void *place_of(const struct weights *w, const struct param *p)
+/* Where a parameter is on the device; of an offloaded one, in the piece that is there. */
+static void *device_at(const struct weights *w, const struct param *p)
 {
     size_t piece, number;
     bool on_host;
-    if (!w->away || !find_block(w, p, &piece, &number))
-        return home_of(w, p, &on_host);
-    assert(w->away->piece == piece && w->away->at);
-    return w->away->at + number * kind_size(w->storage, p->kind);
+    if (!w->offloaded || !find_block(w, p, &piece, &number))
+        return stored_at(w, p, &on_host);
+    assert(w->offloaded->piece == piece && w->offloaded->at);
+    return w->offloaded->at + number * kind_size(w->storage, p->kind);
 }
 
 float *weights_vector(const struct weights *w, const struct param *p)
@@ -286,14 +289,14 @@ float *weights_vector(const struct weights *w, const struct param *p)
     return w->vectors + p->at;
 }
 
-static int widen_bytes(const struct weights *w, struct gpu_stream *s, const struct param *p,
-                       struct cairn_error *err)
+static int dequantize(const struct weights *w, struct gpu_stream *s, const struct param *p,
+                      struct cairn_error *err)
 {
     const struct gpu_kernel *k;
     const char *kernel = w->format == WEIGHTS_INT8 ? "dequantise_int8" : "dequantise_e4m3";
     struct dequantise_args args = {
-        .y = w->room,
-        .x = place_of(w, p),
+        .y = w->dequantized,
+        .x = device_at(w, p),
         .scale = w->scales + p->scale_at,
         .rows = (k_i64)p->rows,
         .columns = (k_i64)p->columns,
@@ -308,7 +311,7 @@ static int widen_bytes(const struct weights *w, struct gpu_stream *s, const stru
 
 /* ---- from and to the host ---- */
 
-static void row_to_bytes(enum weights_bytes format, uint8_t *codes, float *scale, const float *x, size_t n)
+static void quantize_row(enum weights_format format, uint8_t *codes, float *scale, const float *x, size_t n)
 {
     float most = 0, limit = format == WEIGHTS_INT8 ? 127 : 448;
     for (size_t i = 0; i < n; i++)
@@ -324,7 +327,7 @@ static void row_to_bytes(enum weights_bytes format, uint8_t *codes, float *scale
     }
 }
 
-static void row_from_bytes(enum weights_bytes format, float *y, const uint8_t *codes, float scale, size_t n)
+static void dequantize_row(enum weights_format format, float *y, const uint8_t *codes, float scale, size_t n)
 {
     if (format == WEIGHTS_FP8)
         dtype_convert(y, DTYPE_F32, codes, DTYPE_F8_E4M3, n, &(struct dtype_how){ 0 });
@@ -332,9 +335,9 @@ static void row_from_bytes(enum weights_bytes format, float *y, const uint8_t *c
         y[i] = scale * (format == WEIGHTS_FP8 ? y[i] : (float)(int8_t)codes[i]);
 }
 
-/* The codes of a matrix in bytes and its factors, and where they are on the host. */
-static void list_bytes(const struct weights *w, const struct param *p, struct transfer_part parts[2],
-                       transfer_move *move, uint8_t *codes, float *scales)
+/* The codes and scales of a quantized matrix, from or to these arrays of the host. */
+static void list_quantized(const struct weights *w, const struct param *p, struct transfer_part parts[2],
+                           transfer_move *move, uint8_t *codes, float *scales)
 {
     enum dtype unused;
     bool on_host;
@@ -347,83 +350,83 @@ static void list_bytes(const struct weights *w, const struct param *p, struct tr
     };
 }
 
-static int put_bytes(const struct weights *w, const struct param *p, const float *from,
-                     struct cairn_error *err)
+static int put_quantized(const struct weights *w, const struct param *p, const float *from,
+                         struct cairn_error *err)
 {
     CLEANUP(mem_free) uint8_t *codes = malloc(p->rows * p->columns);
     CLEANUP(mem_free) float *scales = malloc(p->rows * sizeof(*scales));
     if (!codes || !scales)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
     for (size_t r = 0; r < p->rows; r++)
-        row_to_bytes(w->format, codes + r * p->columns, &scales[r], from + r * p->columns, p->columns);
+        quantize_row(w->format, codes + r * p->columns, &scales[r], from + r * p->columns, p->columns);
     struct transfer_part parts[2];
-    list_bytes(w, p, parts, transfer_move_from, codes, scales);
+    list_quantized(w, p, parts, transfer_move_from, codes, scales);
     return transfer_up(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, err);
 }
 
-static int get_bytes(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
+static int get_quantized(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
 {
     CLEANUP(mem_free) uint8_t *codes = malloc(p->rows * p->columns);
     CLEANUP(mem_free) float *scales = malloc(p->rows * sizeof(*scales));
     if (!codes || !scales)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
     struct transfer_part parts[2];
-    list_bytes(w, p, parts, transfer_move_into, codes, scales);
+    list_quantized(w, p, parts, transfer_move_into, codes, scales);
     if (transfer_down(gpu_transfer(w->g), parts, ARRAY_LEN(parts), NULL, err))
         return -1;
     for (size_t r = 0; r < p->rows; r++)
-        row_from_bytes(w->format, into + r * p->columns, codes + r * p->columns, scales[r], p->columns);
+        dequantize_row(w->format, into + r * p->columns, codes + r * p->columns, scales[r], p->columns);
     return 0;
 }
 
-/* The same on the host.  What was queued before may still read the room, and the upload comes behind it. */
-static int widen_by_host(const struct weights *w, struct gpu_stream *s, const struct param *p,
-                         struct cairn_error *err)
+/* The same on the host.  What was queued before may still read the buffer; the upload is queued behind it. */
+static int dequantize_on_host(const struct weights *w, struct gpu_stream *s, const struct param *p,
+                              struct cairn_error *err)
 {
     size_t n = p->rows * p->columns, bytes = n * storage_size(w->storage);
     CLEANUP(mem_free) float *wide = malloc(n * sizeof(*wide));
     CLEANUP(mem_free) void *narrow = malloc(bytes);
     if (!wide || !narrow)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", p->name);
-    if (get_bytes(w, p, wide, err))
+    if (get_quantized(w, p, wide, err))
         return -1;
     dtype_convert(narrow, storage_dtype(w->storage), wide, DTYPE_F32, n, &(struct dtype_how){ 0 });
-    return gpu_upload(w->g, s, w->room, narrow, bytes, err) || gpu_wait(w->g, s, err) ? -1 : 0;
+    return gpu_upload(w->g, s, w->dequantized, narrow, bytes, err) || gpu_wait(w->g, s, err) ? -1 : 0;
 }
 
 int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct param *p, void **out,
                    struct cairn_error *err)
 {
     if (p->kind == PARAM_MATRIX) {
-        *out = place_of(w, p);
+        *out = device_at(w, p);
         return 0;
     }
-    *out = w->room;
-    if (!w->help->by_host) {
+    *out = w->dequantized;
+    if (!w->host_dequant->active) {
         struct cairn_error why = { 0 };
-        if (!widen_bytes(w, s, p, &why))
+        if (!dequantize(w, s, p, &why))
             return 0;
         if (why.code == CAIRN_ENOMEM || gpu_lost(w->g)) {
             *err = why;
             return -1;
         }
-        *w->help = (struct weights_help){ true, why };
+        *w->host_dequant = (struct weights_host_dequant){ true, why };
     }
-    return widen_by_host(w, s, p, err);
+    return dequantize_on_host(w, s, p, err);
 }
 
 int weights_change(const struct weights *w, struct cairn_error *err)
 {
-    return w->away ? offload_rest(w->away->offload, err) : 0;
+    return w->offloaded ? offload_rest(w->offloaded->offload, err) : 0;
 }
 
 void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host)
 {
     *t = p->kind == PARAM_VECTOR ? DTYPE_F32 : storage_dtype(w->storage);
-    return home_of(w, p, on_host);
+    return stored_at(w, p, on_host);
 }
 
-/* Numbers of the host in f32, and their kind on the device. */
+/* Numbers of the host in f32, and their type on the device. */
 struct numbers {
     float *at;
     enum dtype dtype;
@@ -465,8 +468,8 @@ int weights_put(const struct weights *w, const struct param *p, const float *fro
 {
     if (weights_change(w, err))
         return -1;
-    if (p->kind == PARAM_BYTES)
-        return put_bytes(w, p, from, err);
+    if (p->kind == PARAM_QUANTIZED)
+        return put_quantized(w, p, from, err);
     struct numbers x = { .at = (float *)from }, same = { (float *)from, DTYPE_F32 };
     bool on_host, has_master = w->master && p->kind == PARAM_MATRIX;
     void *at = weights_place(w, p, &x.dtype, &on_host);
@@ -478,8 +481,8 @@ int weights_put(const struct weights *w, const struct param *p, const float *fro
 
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err)
 {
-    if (p->kind == PARAM_BYTES)
-        return get_bytes(w, p, into, err);
+    if (p->kind == PARAM_QUANTIZED)
+        return get_quantized(w, p, into, err);
     struct numbers x = { .at = into };
     bool on_host;
     void *at = weights_place(w, p, &x.dtype, &on_host);

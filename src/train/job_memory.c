@@ -273,7 +273,7 @@ static int move_parts(struct job *j, struct cairn_error *err)
     }
     uint64_t between = gpu_allocated(j->o->g).bytes;
     if (j->m->weights.g && weights_move_blocks(&j->m->weights, j->state.blocks_on_host, &why) &&
-        (j->m->weights.away != NULL) != j->state.blocks_on_host) {
+        (j->m->weights.offloaded != NULL) != j->state.blocks_on_host) {
         j->blocks_stay = true;
         j->state.blocks_on_host = false;
     }
@@ -403,7 +403,7 @@ int job_step_up(struct job *j, struct cairn_error *err)
         return -1;
     }
     j->state.optim_on_host = optim_is_on_host(j->optim);
-    j->state.blocks_on_host = j->m->weights.away != NULL;
+    j->state.blocks_on_host = j->m->weights.offloaded != NULL;
     j->optim_by_need = j->optim_by_need && j->state.optim_on_host;
     j->blocks_by_need = j->blocks_by_need && j->state.blocks_on_host;
     uint64_t before = job_plan_sum(j->plan.device);
@@ -473,7 +473,7 @@ static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
     uint64_t sum = st->host_bytes;
     if (optim_is_on_host(j->optim))
         sum += j->plan.host[JOB_OPTIMIZER];
-    if (j->m->weights.away)
+    if (j->m->weights.offloaded)
         sum += j->plan.host[JOB_WEIGHTS];
     return sum;
 }

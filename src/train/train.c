@@ -287,11 +287,11 @@ static struct step_record measure_of(struct job *j, const struct step *s)
     return m;
 }
 
-/* Weights in bytes that the host has to widen; said once. */
+/* Quantized weights that the host has to dequantize; said once. */
 static void tell_help(struct job *j)
 {
-    const struct weights_help *h = j->m->weights.help;
-    if (!h || !h->by_host || j->told_help || j->event)
+    const struct weights_host_dequant *h = j->m->weights.host_dequant;
+    if (!h || !h->active || j->told_help || j->event)
         return;
     j->told_help = true;
     j->event = "weights-by-host";

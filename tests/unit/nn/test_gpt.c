@@ -267,11 +267,12 @@ static void blocks_on_the_host_give_the_same_bits(void)
         open_rig(&near, &shapes[i / 2], &o, false);
         o.blocks_on_host = true;
         open_rig(&far, &shapes[i / 2], &o, i % 2);
-        CHECK(near.m->frozen.pieces == shapes[i / 2].layers && !near.m->weights.away && far.m->weights.away);
+        CHECK(near.m->frozen.pieces == shapes[i / 2].layers && !near.m->weights.offloaded &&
+              far.m->weights.offloaded);
         CHECK(near.m->frozen.pieces < 4 || gpt_bytes(far.m, true, &host) < gpt_bytes(far.m, false, &bytes));
         for (int round = 0; round < 3; round++) {
-            if (far.m->weights.help)
-                far.m->weights.help->by_host = round != 1; /* in the middle of a block */
+            if (far.m->weights.host_dequant)
+                far.m->weights.host_dequant->active = round != 1; /* in the middle of a block */
             run_back(&near);
             run_back(&far);
             float *a = all_grads(&near, &bytes), *b = all_grads(&far, &bytes);
@@ -279,7 +280,7 @@ static void blocks_on_the_host_give_the_same_bits(void)
             free(a);
             free(b);
             CHECK(!weights_move_blocks(&far.m->weights, round > 0, &err));
-            CHECK((far.m->weights.away != NULL) == (round > 0));
+            CHECK((far.m->weights.offloaded != NULL) == (round > 0));
         }
         close_rig(&near);
         close_rig(&far);
@@ -352,7 +353,7 @@ static void bytes_are_near(void)
         open_rig(&r, &like_gpt2, &(struct gpt_options){ .quantize = q, .lora = &lora }, false);
         const struct param *p = params_find(&r.m->params, "h.0.mlp.c_fc.weight");
         float x[40 * 24], y[40 * 24];
-        CHECK(p && p->kind == PARAM_BYTES);
+        CHECK(p && p->kind == PARAM_QUANTIZED);
         for (int k = 0; k < 40 * 24; k++)
             x[k] = k < 24 ? 0 : sinf((float)k) * (float)(k / 24);
         CHECK(!weights_put(&r.m->weights, p, x, &err) && !weights_get(&r.m->weights, p, y, &err));

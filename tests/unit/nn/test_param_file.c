@@ -17,7 +17,7 @@ static const struct {
     { "blocks.0.modulation", PARAM_VECTOR, 1, 6 * WIDTH, 3, { 1, 6, WIDTH } },
     { "head.modulation", PARAM_MATRIX, 2, WIDTH, 3, { 1, 2, WIDTH } },
     { "head.head.weight", PARAM_MATRIX, 8, WIDTH, 0, { 0 } },
-    { "conv.weight", PARAM_BYTES, 4, 16, 4, { 4, 4, 2, 2 } },
+    { "conv.weight", PARAM_QUANTIZED, 4, 16, 4, { 4, 4, 2, 2 } },
     { "deep", PARAM_MATRIX, 4, 4, 8, { 1, 2, 1, 2, 1, 2, 2, 1 } },
 };
 enum { N = sizeof(rows) / sizeof(rows[0]) };
