@@ -218,24 +218,24 @@ static int read_llama(const struct json *c, struct gpt_shape *s, const char *pat
     return read_rope(c, s, path, err);
 }
 
-/* One of two words of our own files. */
-static int read_word(const struct json *c, const char *key, const char *no, const char *yes, bool *out,
-                     const char *path, struct cairn_error *err)
-{
-    const char *word = json_text(json_get(c, key));
-    if (!word || (strcmp(word, no) && strcmp(word, yes)))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" must be \"%s\" or \"%s\"", path, key, no, yes);
-    *out = !strcmp(word, yes);
-    return 0;
-}
-
 static int read_own(const struct json *c, struct gpt_shape *s, const char *path, struct cairn_error *err)
 {
     bool rms;
-    if (read_word(c, "norm", "layer", "rms", &rms, path, err) ||
-        read_word(c, "position", "learned", "rope", &s->rope, path, err) ||
-        read_word(c, "mlp", "gelu", "swiglu", &s->swiglu, path, err))
-        return -1;
+    const struct {
+        const char *key, *no, *yes;
+        bool *out;
+    } words[] = {
+        { "norm", "layer", "rms", &rms },
+        { "position", "learned", "rope", &s->rope },
+        { "mlp", "gelu", "swiglu", &s->swiglu },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        const char *word = json_text(json_get(c, words[i].key));
+        if (!word || (strcmp(word, words[i].no) && strcmp(word, words[i].yes)))
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" must be \"%s\" or \"%s\"", path, words[i].key,
+                              words[i].no, words[i].yes);
+        *words[i].out = !strcmp(word, words[i].yes);
+    }
     s->norm = rms ? NN_NORM_RMS : NN_NORM_LAYER;
     s->bias = json_bool(json_get(c, "bias"), false);
     s->tied = json_bool(json_get(c, "tie_word_embeddings"), false);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The ops that models are made of, forward and backward, queued on one device.
  *
- * Tensors are bare pointers to device memory in the storage format; rows are tokens.  Gradients of parameters are f32
- * and added to what is there.  Nothing is allocated and nothing is waited for, so that a step is a fixed list of
- * launches.  Errors name the part of the model (`where`) that the model set before. */
+ * Tensors are plain pointers to device memory in the storage format; rows are tokens.  Gradients of parameters are f32,
+ * and are added to what is there.  Ops allocate nothing and wait for nothing, so that a step is a fixed list of launches.
+ * Errors name the part of the model that nn_at set before. */
 #ifndef CAIRN_NN_NN_H
 #define CAIRN_NN_NN_H
 
@@ -16,7 +16,7 @@ struct nn;
 
 /* An op that was just queued, for a watcher: a profiler, or a search for the first NaN. */
 struct nn_output {
-    const void *at; /* NULL: none */
+    const void *at; /* NULL: none, or it is not contiguous */
     size_t n;
 };
 enum { NN_OUTPUTS = 3 };
@@ -25,7 +25,7 @@ struct nn_event {
     const char *where; /* "h.3.attn" */
     struct nn_output out[NN_OUTPUTS];
     enum gpu_storage storage;
-    double flops, bytes; /* that the op does and moves at least */
+    double flops, bytes; /* the least that the op computes and moves */
 };
 struct nn_watcher {
     int (*after)(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err);
@@ -45,15 +45,16 @@ struct nn {
 
 int nn_open(struct nn *nn, struct gpu *g, enum gpu_storage storage, struct cairn_error *err);
 void nn_close(struct nn *nn);
-/* Scratch for the gradients of vectors (biases, weights of norms) of up to `columns` numbers, over so many rows. */
+/* Reserves scratch for the gradients of vectors (biases, weights of norms) of up to `columns` numbers, over so many rows. */
 int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err);
 size_t nn_reserve_bytes(size_t rows, size_t columns);
 /* The same where each set of so many rows has a vector of its own, as in a modulated norm or a gate. */
 int nn_reserve_sets(struct nn *nn, size_t sets, size_t rows, size_t columns, struct cairn_error *err);
-void nn_at(struct nn *nn, const char *fmt, ...) PRINTF_LIKE(2, 3); /* sets where */
+/* Says which part of the model the next ops belong to: "h.3.attn". */
+void nn_at(struct nn *nn, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* y = x wᵀ + bias, through GELU where `before` is given (it gets what GELU was given), plus residual.  x is rows × in,
- * w out × in. */
+/* y = x wᵀ + bias + residual.  x is rows × in, w out × in.  Where `before` is given, y = GELU(x wᵀ + bias) + residual, and
+ * `before` gets the input of GELU. */
 struct nn_linear {
     const void *x, *w;
     const float *bias;    /* may be NULL */
@@ -66,8 +67,8 @@ struct nn_linear {
 };
 int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err);
 
-/* The gradient of x (may be NULL) from dy, rows × out, and that of w and bias, each where wanted.  Where x came out of GELU,
- * slope_of is what that was given, and dx the gradient of it. */
+/* From dy, rows × out, to the gradients of x, w and bias; NULL: not wanted.  Where x is the output of GELU, slope_of is the
+ * input of GELU, and dx becomes its gradient. */
 struct nn_linear_back {
     const void *dy, *x, *w;
     const void *slope_of; /* may be NULL; not with `add` */
@@ -159,8 +160,8 @@ struct nn_swiglu_back {
 };
 int nn_swiglu_back(struct nn *nn, const struct nn_swiglu_back *s, struct cairn_error *err);
 int nn_add(struct nn *nn, void *y, const void *x, const void *z, size_t n, struct cairn_error *err);
-/* y = x with a share of it dropped and the rest grown; the same call with dy is the gradient.  rate 0 copies, or does
- * nothing in place. */
+/* y = x with a share of the numbers dropped and the rest scaled up; the same call with dy is the gradient.  A rate of 0
+ * copies, or does nothing in place. */
 struct nn_drop {
     float rate;
     uint64_t seed, stream;
