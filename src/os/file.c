@@ -49,6 +49,18 @@ int os_open_null(void)
     return os_open("/dev/null", OS_READ | OS_WRITE);
 }
 
+ssize_t os_read_start(const char *path, char *buf, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    buf[n > 0 ? n : 0] = '\0';
+    errno = why;
+    return n;
+}
+
 FILE *os_stream(const char *path, unsigned how)
 {
     int fd = os_open(path, how);

@@ -35,6 +35,9 @@ FILE *os_stream(const char *path, unsigned how);
 int os_stream_into(FILE *f, const char *path);
 /* What takes everything and has nothing to read. */
 int os_open_null(void);
+/* The beginning of a file of the kernel's, such as one of /proc, with a NUL behind: how much was read.  The fault seam is
+ * not asked: it may be called for every process of the machine, and what is told of one may go at any time. */
+ssize_t os_read_start(const char *path, char *buf, size_t size);
 /* A path inside a folder that is taken for /: no link leads out of it, where the kernel can see to that (Linux 5.6). */
 int os_open_inside(int dir, const char *path, unsigned how);
 /* A file without a name, to be read and written, that goes when it is closed: among the temporary files of the system

@@ -57,10 +57,9 @@ uint64_t os_memory_free(void)
 struct os_memory_use os_memory_use(void)
 {
     long reserved = 0, resident = 0;
-    FILE *f = os_stream("/proc/self/statm", OS_READ);
-    if (f && fscanf(f, "%ld %ld", &reserved, &resident) != 2)
+    char text[128];
+    os_read_start("/proc/self/statm", text, sizeof(text));
+    if (sscanf(text, "%ld %ld", &reserved, &resident) != 2)
         reserved = resident = 0;
-    if (f)
-        fclose(f);
     return (struct os_memory_use){ pages(reserved), pages(resident) };
 }

@@ -61,11 +61,7 @@ int64_t os_process_start(int64_t pid)
     unsigned long long ticks = 0;
     struct timespec real, boot;
     snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-    FILE *f = os_stream(path, OS_READ);
-    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-    if (f)
-        fclose(f);
-    text[n] = '\0';
+    os_read_start(path, text, sizeof(text));
     const char *after = strrchr(text, ')');
     if (!after ||
         sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",

@@ -31,6 +31,11 @@ bool tty_knows_utf8(void)
     return false;
 }
 
+int os_open_tty(void)
+{
+    return os_open("/dev/tty", OS_READ | OS_WRITE);
+}
+
 static bool is_wrong_way_round(int fd)
 {
     return (fcntl(fd, F_GETFL) & O_ACCMODE) == (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);

@@ -12,6 +12,8 @@ bool tty_obeys(FILE *f);
 int tty_width(FILE *f);
 /* Does the user's locale, by its variables, have UTF-8? */
 bool tty_knows_utf8(void);
+/* The terminal of this session, whatever the standard descriptors are; -1: there is none. */
+int os_open_tty(void);
 /* At the start of a program: what is opened later must not take the place of a standard descriptor that it was started
  * without, and get what is printed.  Each is opened the wrong way round, so that using it fails as before. */
 void os_fill_standard(void);

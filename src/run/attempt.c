@@ -7,6 +7,7 @@
 #include "os/fault.h"
 #include "run/attempt_work.h"
 #include "run/evidence.h"
+#include "os/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -406,7 +407,7 @@ static void note_lost_reader(struct life *l)
 
 static int start_pumps(struct life *l, struct cairn_error *err)
 {
-    int null = l->o->detached ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    int null = l->o->detached ? os_open_null() : -1;
     if (pump_start(&l->out, l->launch.out, null < 0 ? STDOUT_FILENO : null, l->recorder, l->done, err))
         return -1;
     l->launch.out = -1;

@@ -4,6 +4,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "preload/record.h"
+#include "os/file.h"
+#include "os/process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -52,7 +54,7 @@ static const char *error_name(int code)
 /* The process may write meanwhile; nothing in the file is believed, nor that it is one. */
 static struct record *read_file(const char *path)
 {
-    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_LINK | OS_NO_WAIT);
     struct record *r = fd < 0 ? NULL : malloc(sizeof(*r));
     if (!r)
         return NULL;
@@ -275,7 +277,7 @@ static void visit_read(const char *path, void *context)
 static void visit_remove(const char *path, void *context)
 {
     (void)context;
-    unlink(path);
+    os_remove(path);
 }
 
 void calls_read(const char *prefix, struct arena *a, struct calls *out)
@@ -327,8 +329,8 @@ static void visit_tidy(const char *path, void *context)
 {
     int pid = atoi(strrchr(path, '.') + 1);
     (void)context;
-    if (pid > 0 && kill(pid, 0) && errno == ESRCH && has_nothing_to_tell(path))
-        unlink(path);
+    if (pid > 0 && !os_is_alive(pid) && has_nothing_to_tell(path))
+        os_remove(path);
 }
 
 void calls_tidy(const char *prefix)

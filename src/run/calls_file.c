@@ -2,7 +2,7 @@
 #include "run/calls_file.h"
 
 #include "preload/record.h"
-#include <fcntl.h>
+#include "os/file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ bool calls_file_is(const char *path)
     char magic[sizeof(RECORD_MAGIC) - 1];
     if (stat(path, &st) || !S_ISREG(st.st_mode)) /* a pipe is not opened: its writer would lose us */
         return false;
-    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_WAIT);
     return fd >= 0 && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
            !memcmp(magic, RECORD_MAGIC, sizeof(magic));
 }

@@ -6,7 +6,8 @@
 #include "base/str.h"
 #include "host/command.h"
 #include "run/calls.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,12 +32,6 @@ enum {
 /* For the stacks of Python, of all processes together. */
 enum { STACKS_S = 5, STACKS_BYTES = 256 << 10 };
 
-static void dir_close(DIR **d)
-{
-    if (*d)
-        closedir(*d);
-}
-
 static void file_close(FILE **f)
 {
     if (*f)
@@ -48,8 +43,7 @@ static void add_file(struct str *out, const char *proc, const char *what)
 {
     char path[512], text[MOST_BYTES];
     snprintf(path, sizeof(path), "%s/%s", proc, what);
-    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    ssize_t n = os_read_start(path, text, sizeof(text));
     str_addf(out, "--- %s\n", path);
     if (n < 0)
         str_addf(out, "(%s)\n", strerror(errno));
@@ -65,18 +59,14 @@ static void add_threads(struct str *out, const char *proc, int pid)
     static const char *const files[] = { "comm", "wchan", "syscall" };
     char path[512], text[256];
     snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
-    CLEANUP(dir_close) DIR *d = opendir(path);
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(path, 0);
     str_addf(out, "--- %s\n", path);
     int n = 0;
-    for (struct dirent *e; d && n < MOST_THREADS && (e = readdir(d));) {
-        if (e->d_name[0] == '.')
-            continue;
-        str_add(out, e->d_name);
+    for (const char *name; l && n < MOST_THREADS && (name = os_list_next(l));) {
+        str_add(out, name);
         for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-            snprintf(path, sizeof(path), "%s/%d/task/%s/%s", proc, pid, e->d_name, files[i]);
-            CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-            ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-            text[len > 0 ? len : 0] = '\0';
+            snprintf(path, sizeof(path), "%s/%d/task/%s/%s", proc, pid, name, files[i]);
+            os_read_start(path, text, sizeof(text));
             text[strcspn(text, "\n")] = '\0';
             str_addf(out, "  %s", *text ? text : "?");
         }
@@ -216,15 +206,12 @@ static enum diagnose_gpu_use nodes_of(const char *proc, int pid)
 {
     char path[512], target[256];
     snprintf(path, sizeof(path), "%s/%d/fd", proc, pid);
-    CLEANUP(dir_close) DIR *d = opendir(path);
-    if (!d)
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(path, 0);
+    if (!l)
         return DIAGNOSE_GPU_UNKNOWN;
-    for (struct dirent *e; (e = readdir(d));) {
-        ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
-        target[n > 0 ? n : 0] = '\0';
-        if (is_gpu_node(target))
+    for (const char *name; (name = os_list_next(l));)
+        if (os_read_link_at(os_list_dir(l), name, target, sizeof(target)) > 0 && is_gpu_node(target))
             return DIAGNOSE_GPU_USED;
-    }
     return DIAGNOSE_GPU_NEVER;
 }
 
@@ -232,7 +219,7 @@ static enum diagnose_gpu_use runtime_of(const char *proc, int pid)
 {
     char path[512], line[4096];
     snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
-    CLEANUP(file_close) FILE *f = fopen(path, "re");
+    CLEANUP(file_close) FILE *f = os_stream(path, OS_READ);
     if (!f)
         return DIAGNOSE_GPU_UNKNOWN;
     while (fgets(line, sizeof(line), f))
@@ -280,7 +267,7 @@ bool evidence_catches(const char *proc, int pid, int sig)
     char path[512], line[256];
     unsigned long long mask = 0;
     snprintf(path, sizeof(path), "%s/%d/status", proc, pid);
-    CLEANUP(file_close) FILE *f = fopen(path, "re");
+    CLEANUP(file_close) FILE *f = os_stream(path, OS_READ);
     while (f && fgets(line, sizeof(line), f))
         if (sscanf(line, "SigCgt: %llx", &mask) == 1)
             break;

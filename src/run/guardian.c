@@ -4,6 +4,7 @@
 #include "os/fault.h"
 #include "run/terminal.h"
 #include "run/tree.h"
+#include "os/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -113,7 +114,7 @@ static void collect(int fd, pid_t *trainer)
 /* In the session that we lead. */
 static bool give_own_terminal(pid_t trainer)
 {
-    CLEANUP(fd_close) int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    CLEANUP(fd_close) int fd = os_open_tty();
     return fd >= 0 && !tcsetpgrp(fd, trainer);
 }
 

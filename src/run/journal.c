@@ -8,7 +8,8 @@
 #include "base/str.h"
 #include "host/root.h"
 #include "run/smi_link.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -70,7 +71,7 @@ int journal_open(struct journal *j, const char *state, const char *copy, struct 
 {
     *j = (struct journal){ 0 };
     if (copy) {
-        j->copy = fault_hit() ? NULL : fopen(copy, "we");
+        j->copy = os_stream(copy, OS_WRITE | OS_CREATE | OS_TRUNCATE);
         if (!j->copy)
             return cairn_fail_errno(err, "open %s", copy);
     }
@@ -113,14 +114,11 @@ struct json *journal_event(const char *name)
 /* "BOOT TICKS": which boot, and when in it the process began; false where /proc does not tell. */
 static bool process_mark(int64_t pid, char out[96])
 {
-    char path[64], text[1024], boot[64] = "";
+    char path[64], text[1024], boot[64];
     snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-    CLEANUP(fd_close) int stat_fd = open(path, O_RDONLY | O_CLOEXEC);
-    CLEANUP(fd_close) int boot_fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = stat_fd < 0 ? -1 : read(stat_fd, text, sizeof(text) - 1);
-    ssize_t m = boot_fd < 0 ? -1 : read(boot_fd, boot, sizeof(boot) - 1);
-    text[n > 0 ? n : 0] = '\0';
-    boot[m > 0 ? strcspn(boot, "\n") : 0] = '\0';
+    os_read_start(path, text, sizeof(text));
+    os_read_start("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+    boot[strcspn(boot, "\n")] = '\0';
     const char *at = strrchr(text, ')'); /* the name may hold anything */
     unsigned long long ticks;
     if (!at || !boot[0] ||
@@ -144,7 +142,7 @@ bool journal_is_running(const struct json *start)
     char mark[96];
     int64_t pid = json_int(json_get(start, "pid"), 0);
     const char *was = json_text(json_get(start, "process"));
-    if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) && errno != EPERM))
+    if (pid <= 0 || pid > INT32_MAX || !os_is_alive((pid_t)pid))
         return false;
     return !was || !process_mark(pid, mark) || !strcmp(mark, was);
 }
@@ -190,7 +188,7 @@ void journal_tell_outer(const struct journal *j, const char *outer)
     CLEANUP(mem_free) char *path = NULL;
     if (asprintf(&path, "%s/inner", outer) < 0)
         abort();
-    CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    CLEANUP(fd_close) int fd = os_open(path, OS_APPEND | OS_CREATE | OS_PRIVATE | OS_NO_LINK);
     if (fd >= 0) /* it may be long gone */
         dprintf(fd, "%s\n", j->dir ? j->dir : "");
 }
@@ -223,7 +221,7 @@ static bool may_go(const struct root *here, const char *dir, const char *name)
     const char *text = root_read(here, &a, path_join(&a, run, "events.jsonl"), NULL);
     if (text && !json_parse(text, strcspn(text, "\n"), &start, &ignored) && json_get(start, "pid"))
         return !journal_is_running(start);
-    return kill((pid_t)atol(pid + 1), 0) && errno == ESRCH;
+    return !os_is_alive((pid_t)atol(pid + 1));
 }
 
 /* One level deep: a run's folder holds files only, once that link is gone.  Links are removed, never followed. */
@@ -231,15 +229,7 @@ static void remove_run(const struct own_dir *runs, const char *name)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     smi_link_remove(path_join(&a, runs->path, name));
-    int fd = openat(runs->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        unlinkat(fd, e->d_name, 0);
-    if (d)
-        closedir(d);
-    else
-        fd_close(&fd);
-    unlinkat(runs->fd, name, AT_REMOVEDIR);
+    os_remove_folder_at(runs->fd, name);
 }
 
 void journal_prune(const char *state)

@@ -183,7 +183,7 @@ static int replace(const char *state, const struct known_good_key *key, const st
     if (own_dir_open(&d, PLACE_STATE, state, NULL, true, err) ||
         own_file_open(&d, lock_name, OS_READ | OS_WRITE | OS_CREATE, &lock, err))
         return -1;
-    if (fault_hit() || flock(lock, LOCK_EX))
+    if (fault_hit() || os_lock(lock, true))
         return cairn_fail_errno(err, "lock %s/%s", state, lock_name);
     CLEANUP(json_cleanup) struct json *old = NULL, *new = json_new_object();
     if (load(&d, &old, err))

@@ -2,6 +2,8 @@
 #include "run/launch.h"
 
 #include "os/fault.h"
+#include "os/file.h"
+#include "os/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -65,7 +67,7 @@ static int open_ends(struct launch *l, const struct launch_options *o, struct en
 {
     e->in = STDIN_FILENO;
     if (o->detached) {
-        e->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        e->null = os_open_null();
         e->in = e->null < 0 ? STDIN_FILENO : e->null;
     }
     bool tty = open_terminal(l, e);
@@ -81,7 +83,7 @@ static int open_ends(struct launch *l, const struct launch_options *o, struct en
 /* A trainer without a terminal of its own may ask for a password at ours, whatever its input is. */
 static void find_terminal(struct terminal *t)
 {
-    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    int fd = os_open_tty();
     if (fd < 0)
         return;
     terminal_open(t, fd);

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "rules/env_names.h"
 #include "run/calls.h"
+#include "os/file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static void read_maps(const char *proc, struct arena *a, struct observed *out)
     CLEANUP(mem_free) char *line = NULL;
     size_t size = 0;
     snprintf(path, sizeof(path), "%s/%d/maps", proc, out->pid);
-    FILE *f = fopen(path, "re");
+    FILE *f = os_stream(path, OS_READ);
     while (f && !out->torch && getline(&line, &size, f) > 0) {
         out->torch = torch_of(a, line);
         out->on_gpu |= out->torch || strstr(line, "/libamdhip64");
@@ -49,7 +50,7 @@ static void read_environment(const char *proc, struct arena *a, struct observed 
     const char **env = NULL;
     size_t size = 0, n = 0;
     snprintf(path, sizeof(path), "%s/%d/environ", proc, out->pid);
-    FILE *f = fopen(path, "re");
+    FILE *f = os_stream(path, OS_READ);
     for (ssize_t len; f && (len = getdelim(&variable, &size, 0, f)) > 0;) {
         size_t name = strcspn(variable, "=");
         if (variable[name] != '=' || len > MOST_VARIABLE)

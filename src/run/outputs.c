@@ -8,8 +8,9 @@
 #include "run/job_file.h"
 #include "run/resume.h"
 #include "tensor/verdict.h"
-#include <dirent.h>
+#include "os/list.h"
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -147,26 +148,24 @@ static void walk_folder(struct walk *w, const char *dir, int depth, enum scope s
 {
     if (depth > MOST_DEPTH || was_seen(w, dir))
         return;
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    for (const char *name; l && (name = os_list_next(l));) {
         struct stat st;
-        if (e->d_name[0] == '.') /* downloads of models lie in hidden folders */
+        if (name[0] == '.') /* downloads of models lie in hidden folders */
             continue;
         if (w->entries++ >= MOST_ENTRIES) {
             w->out->cut = true;
             break;
         }
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+        if (fstatat(os_list_dir(l), name, &st, AT_SYMLINK_NOFOLLOW))
             continue;
-        const char *path = path_join(w->a, dir, e->d_name);
+        const char *path = path_join(w->a, dir, name);
         if (S_ISDIR(st.st_mode))
             walk_folder(w, path, depth + 1, scope);
-        else if (S_ISREG(st.st_mode) && str_ends(e->d_name, ".safetensors") && is_younger(&st, w->o->since) &&
-                 (w->o->all || scope == EVERYTHING || looks_like_cache(dir) || is_cache_name(e->d_name)))
+        else if (S_ISREG(st.st_mode) && str_ends(name, ".safetensors") && is_younger(&st, w->o->since) &&
+                 (w->o->all || scope == EVERYTHING || looks_like_cache(dir) || is_cache_name(name)))
             look_at(w, path, (uint64_t)st.st_size);
     }
-    if (d)
-        closedir(d);
 }
 
 void outputs_check(const struct outputs_options *o, struct arena *a, struct outputs *out)

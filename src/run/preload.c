@@ -6,14 +6,16 @@
 #include "host/memory.h"
 #include "preload/record.h"
 #include "run/calls.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
+#include "os/path.h"
+#include "os/process.h"
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -106,24 +108,19 @@ static unsigned useless_here(const struct facts *f, const char *const *env, bool
 
 static const char *find_library(struct arena *a)
 {
-    static const char *const places[] = { "", "../lib/cairn/" };
-    char self[512];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[n > 0 ? n : 0] = '\0';
-    const char *slash = strrchr(self, '/');
-    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
-        const char *path = arena_printf(a, "%.*s/%s" LIBRARY, (int)(slash - self), self, places[i]);
-        if (!access(path, R_OK))
-            return path;
-    }
+    static const char *const places[] = { "", "../lib/cairn" };
+    char path[PATH_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (!path_beside_program(places[i], LIBRARY, path, sizeof(path)) && !access(path, R_OK))
+            return arena_strdup(a, path);
     return NULL;
 }
 
 /* -1: another holds it, perhaps a run whose process has no number here. */
 static int lock_folder(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+    int fd = os_open(path, OS_READ | OS_FOLDER | OS_NO_LINK);
+    if (fd < 0 || !os_lock(fd, false))
         return fd;
     close(fd);
     return -1;
@@ -132,26 +129,24 @@ static int lock_folder(const char *path)
 /* What a killed run left: its process is no more, and nobody holds the folder. */
 static void remove_stale(void)
 {
-    DIR *d = opendir(SHARED);
-    for (struct dirent *e; d && (e = readdir(d));) {
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(SHARED, 0);
+    for (const char *name; l && (name = os_list_next(l));) {
         int pid;
         struct stat st;
         char path[512];
-        if (sscanf(e->d_name, "cairn-run-%d-", &pid) != 1 || !kill(pid, 0) || errno != ESRCH)
+        if (sscanf(name, "cairn-run-%d-", &pid) != 1 || os_is_alive(pid))
             continue;
-        snprintf(path, sizeof(path), SHARED "/%s", e->d_name);
+        snprintf(path, sizeof(path), SHARED "/%s", name);
         if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
             continue;
         CLEANUP(fd_close) int held = lock_folder(path);
         if (held < 0)
             continue;
-        snprintf(path, sizeof(path), SHARED "/%.200s/calls", e->d_name);
+        snprintf(path, sizeof(path), SHARED "/%.200s/calls", name);
         calls_remove(path);
-        *strrchr(path, '/') = '\0';
-        rmdir(path);
+        snprintf(path, sizeof(path), SHARED "/%.200s", name);
+        os_remove_dir(path);
     }
-    if (d)
-        closedir(d);
 }
 
 /* A container may have little, and others fill it.  A file system without a limit tells no size. */
@@ -174,7 +169,7 @@ static const char *make_folder(struct arena *a, int *held)
     char path[64];
     remove_stale();
     snprintf(path, sizeof(path), SHARED "/cairn-run-%d-XXXXXX", (int)getpid());
-    if (!mkdtemp(path))
+    if (os_make_temp_dir(path))
         return NULL;
     *held = lock_folder(path);
     return arena_printf(a, "%s/calls", path);
@@ -282,12 +277,11 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
 
 void preload_finish(struct preload *p)
 {
-    char folder[64];
     if (!p->file)
         return;
+    CLEANUP(mem_free) char *folder = path_folder(p->file);
     calls_remove(p->file);
-    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(p->file, '/') - p->file), p->file);
-    rmdir(folder);
+    os_remove_dir(folder);
     fd_close(&p->held);
     p->file = NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "os/fault.h"
 #include "os/thread.h"
+#include "os/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +19,8 @@ enum { PATIENCE_MS = 1000, PIECE_BYTES = 256 << 10 };
 
 struct log_file {
     char *path; /* NULL: none */
-    int fd, flags;
+    int fd;
+    unsigned how;             /* OS_NO_LINK or 0 */
     uint64_t size, rotate_at; /* rotate_at 0: never */
 };
 
@@ -70,7 +72,7 @@ static void log_open(struct recorder *r, struct log_file *f)
     struct stat st;
     if (!f->path)
         return;
-    f->fd = fault_hit() ? -1 : open(f->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | f->flags, 0600);
+    f->fd = os_open(f->path, OS_APPEND | OS_CREATE | OS_PRIVATE | f->how);
     if (f->fd < 0)
         give_up(r, f, "open");
     else if (!fstat(f->fd, &st))
@@ -86,7 +88,7 @@ static void log_rotate(struct recorder *r, struct log_file *f)
     close(f->fd);
     f->fd = -1;
     f->size = 0;
-    if (rename(f->path, aside))
+    if (os_rename(f->path, aside))
         give_up(r, f, "rename");
     else
         log_open(r, f);
@@ -309,7 +311,7 @@ static struct recorder *recorder_new(const struct recorder_options *o)
     r->diagnoser = o->diagnoser;
     r->log = (struct log_file){ .path = o->log ? strdup(o->log) : NULL,
                                 .fd = -1,
-                                .flags = O_NOFOLLOW,
+                                .how = OS_NO_LINK,
                                 .rotate_at = o->rotate_bytes ? o->rotate_bytes : RECORDER_ROTATE_BYTES };
     r->copy = (struct log_file){ .path = o->copy ? strdup(o->copy) : NULL, .fd = -1 };
     r->readers[r->n_readers++] = (struct reader){ .keep = write_logs, .idle = write_gap, .gather_ms = 20 };

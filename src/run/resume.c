@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "host/root.h"
 #include "rules/trainers.h"
-#include <dirent.h>
+#include "os/list.h"
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
@@ -173,11 +173,11 @@ static const char *newest_state(const struct habit *h, const char *dir, struct a
 {
     const char *best = NULL;
     struct timespec best_time = { 0 };
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
+    for (const char *name; l && (name = os_list_next(l));) {
         struct stat last;
-        const char *path = path_join(a, dir, e->d_name);
-        if (fnmatch(h->state, e->d_name, FNM_PERIOD) || !is_whole(path, h->whole, a, &last))
+        const char *path = path_join(a, dir, name);
+        if (fnmatch(h->state, name, FNM_PERIOD) || !is_whole(path, h->whole, a, &last))
             continue;
         bool younger = last.st_mtim.tv_sec > best_time.tv_sec ||
                        (last.st_mtim.tv_sec == best_time.tv_sec && last.st_mtim.tv_nsec > best_time.tv_nsec);
@@ -186,8 +186,6 @@ static const char *newest_state(const struct habit *h, const char *dir, struct a
         best = path;
         best_time = last.st_mtim;
     }
-    if (d)
-        closedir(d);
     return best;
 }
 

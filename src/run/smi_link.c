@@ -2,10 +2,11 @@
 #include "run/smi_link.h"
 
 #include "base/file.h"
-#include "os/fault.h"
 #include "base/str.h"
 #include "host/drm.h"
 #include "rules/plan.h"
+#include "os/file.h"
+#include "os/path.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -40,11 +41,9 @@ static int make_link(const char *dir, struct arena *a, struct cairn_error *err)
 {
     char self[PATH_MAX];
     const char *link = path_join(a, dir, "nvidia-smi");
-    ssize_t n = fault_hit() ? -1 : readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n < 0)
-        return cairn_fail_errno(err, "readlink /proc/self/exe");
-    self[n] = '\0';
-    if (fault_hit() || symlink(self, link))
+    if (path_program(self, sizeof(self)))
+        return cairn_fail_errno(err, "find the running program");
+    if (os_make_link(self, link))
         return cairn_fail_errno(err, "make the link %s", link);
     return 0;
 }
@@ -70,9 +69,9 @@ void smi_link_remove(const char *run)
     if (!run)
         return;
     const char *dir = path_join(&a, run, "bin");
-    CLEANUP(fd_close) int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP(fd_close) int fd = os_open(dir, OS_PLACE | OS_FOLDER | OS_NO_LINK);
     if (fd < 0)
         return;
-    unlinkat(fd, "nvidia-smi", 0);
-    rmdir(dir);
+    os_remove_at(fd, "nvidia-smi");
+    os_remove_dir(dir);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/stale.h"
 
-#include "os/fault.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
+#include "os/path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,20 +49,6 @@ static bool is_file(int at, const char *name)
     return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
-static DIR *open_dir(int at, const char *name)
-{
-    int fd = fault_hit() ? -1 : openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d && fd >= 0)
-        close(fd);
-    return d;
-}
-
-static bool is_dots(const char *name)
-{
-    return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
 static bool is_kernels(int at, const char *name)
 {
     return is_hash(name) ? is_dir(at, name) : is_database(name) && is_file(at, name);
@@ -71,12 +58,12 @@ static bool is_kernels(int at, const char *name)
 static bool is_version(int at, const char *name)
 {
     struct version v;
-    DIR *d = name[0] >= '0' && name[0] <= '9' && version_parse(name, &v) ? open_dir(at, name) : NULL;
-    bool all = d != NULL;
-    for (struct dirent *e; all && (e = readdir(d)) != NULL;)
-        all = is_dots(e->d_name) || is_kernels(dirfd(d), e->d_name);
-    if (d)
-        closedir(d);
+    if (name[0] < '0' || name[0] > '9' || !version_parse(name, &v))
+        return false;
+    CLEANUP(os_list_close) struct os_list *l = os_list_open_at(at, name, OS_NO_LINK);
+    bool all = l != NULL;
+    for (const char *below; all && (below = os_list_next(l));)
+        all = is_kernels(os_list_dir(l), below);
     return all;
 }
 
@@ -114,26 +101,21 @@ static struct found look(const char *const *env, size_t i, struct arena *a)
 {
     const char *own = str_env(env, places[i].variable), *home = str_env(env, "HOME");
     struct found f = { 0 };
-    const char *path = own && *own            ? own
-                       : home && *home == '/' ? arena_printf(a, "%s/%s", home, places[i].below_home)
-                                              : NULL;
-    if (!path || *path != '/')
+    const char *path = own && *own                      ? own
+                       : home && path_is_absolute(home) ? arena_printf(a, "%s/%s", home, places[i].below_home)
+                                                        : NULL;
+    if (!path || !path_is_absolute(path))
         return f;
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
         len--;
     f.path = arena_strndup(a, path, len);
-    DIR *d = open_dir(AT_FDCWD, f.path);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        if (is_dots(e->d_name))
-            continue;
-        if (places[i].is_its(dirfd(d), e->d_name))
-            *ARENA_PUSH(a, f.names, f.n) = arena_strdup(a, e->d_name);
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(f.path, OS_NO_LINK);
+    for (const char *name; l && (name = os_list_next(l));)
+        if (places[i].is_its(os_list_dir(l), name))
+            *ARENA_PUSH(a, f.names, f.n) = arena_strdup(a, name);
         else
             f.others++;
-    }
-    if (d)
-        closedir(d);
     return f;
 }
 
@@ -163,7 +145,7 @@ static bool holds(const char *path, const char *inner)
 static int move_folder(const struct found *f, const char *suffix, struct arena *a, struct stale_move *out)
 {
     *out = (struct stale_move){ f->path, arena_printf(a, "%s%s", f->path, suffix) };
-    return fault_hit() || rename(out->from, out->to) ? -1 : 0;
+    return os_rename(out->from, out->to);
 }
 
 /* Into a folder within, so that what is not the library's stays where it is. */
@@ -173,14 +155,13 @@ static int move_entries(const struct found *f, const char *suffix, struct arena 
         arena_printf(a, "%zu cache%s of %s", f->n, f->n == 1 ? "" : "s", f->path),
         arena_printf(a, "%s/%s", f->path, suffix),
     };
-    CLEANUP(fd_close)
-    int from = fault_hit() ? -1 : open(f->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (from < 0 || mkdirat(from, suffix, 0700))
+    CLEANUP(fd_close) int from = os_open(f->path, OS_READ | OS_FOLDER | OS_NO_LINK);
+    if (from < 0 || os_make_dir_at(from, suffix, 0700))
         return -1;
-    CLEANUP(fd_close) int to = openat(from, suffix, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP(fd_close) int to = os_open_at(from, suffix, OS_READ | OS_FOLDER | OS_NO_LINK);
     int r = to < 0 ? -1 : 0;
     for (size_t i = 0; i < f->n && !r; i++)
-        r = renameat(from, f->names[i], to, f->names[i]);
+        r = os_rename_at(from, f->names[i], to, f->names[i]);
     return r;
 }
 

@@ -2,6 +2,7 @@
 #include "run/terminal.h"
 
 #include "os/fault.h"
+#include "os/file.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -88,7 +89,7 @@ static int open_slave(int master)
     char name[64];
     if (grantpt(master) || unlockpt(master) || ptsname_r(master, name, sizeof(name)))
         return -1;
-    return open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    return os_open(name, OS_READ | OS_WRITE);
 }
 
 bool terminal_new_pair(const struct terminal *like, int *master, int *slave)

@@ -4,7 +4,9 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include <dirent.h>
+#include "os/file.h"
+#include "os/list.h"
+#include "os/path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,23 +17,6 @@
 #include <unistd.h>
 
 enum { KILL_PAUSE_MS = 10 };
-
-static void dir_close(DIR **d)
-{
-    if (*d)
-        closedir(*d);
-}
-
-/* The beginning of a file of /proc, NUL-terminated; false if it cannot be read. */
-static bool read_start(const char *path, char *buf, size_t size)
-{
-    CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-    if (n < 0)
-        return false;
-    buf[n] = 0;
-    return true;
-}
 
 /* "pid (name) state ppid …": the name may hold spaces and parentheses, so the last one ends it. */
 static bool parse_stat(const char *text, struct tree_process *out)
@@ -59,7 +44,7 @@ static bool read_process(const char *proc, const char *name, struct tree_process
         return false;
     out->pid = (pid_t)pid;
     snprintf(path, sizeof(path), "%s/%s/stat", proc, name);
-    return read_start(path, text, sizeof(text)) && parse_stat(text, out);
+    return os_read_start(path, text, sizeof(text)) >= 0 && parse_stat(text, out);
 }
 
 static void push(struct tree *t, const struct tree_process *p)
@@ -75,12 +60,12 @@ static void push(struct tree *t, const struct tree_process *p)
 
 static bool read_all(struct tree *t, const char *proc)
 {
-    CLEANUP(dir_close) DIR *d = opendir(proc);
-    if (!d)
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(proc, 0);
+    if (!l)
         return false;
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    for (const char *name; (name = os_list_next(l));) {
         struct tree_process p;
-        if (read_process(proc, e->d_name, &p))
+        if (read_process(proc, name, &p))
             push(t, &p);
     }
     return true;
@@ -142,7 +127,8 @@ uint64_t tree_io_bytes(const struct tree *t, const char *proc)
         char path[512], text[256];
         unsigned long long in, out;
         snprintf(path, sizeof(path), "%s/%d/io", proc, (int)t->process[i].pid);
-        if (read_start(path, text, sizeof(text)) && sscanf(text, "rchar: %llu wchar: %llu", &in, &out) == 2)
+        if (os_read_start(path, text, sizeof(text)) >= 0 &&
+            sscanf(text, "rchar: %llu wchar: %llu", &in, &out) == 2)
             sum += in + out;
     }
     return sum;
@@ -169,7 +155,7 @@ bool tree_waits_for_input(const struct tree *t, const char *proc)
     for (size_t i = 0; i < t->n; i++) {
         char path[512], text[64];
         snprintf(path, sizeof(path), "%s/%d/wchan", proc, (int)t->process[i].pid);
-        if (read_start(path, text, sizeof(text)) && str_starts(text, "n_tty_read"))
+        if (os_read_start(path, text, sizeof(text)) >= 0 && str_starts(text, "n_tty_read"))
             return true;
     }
     return false;
@@ -185,7 +171,7 @@ static struct ports ephemeral_ports(const char *proc)
     struct ports p = { 32768, 60999 };
     char path[512], text[64];
     snprintf(path, sizeof(path), "%s/sys/net/ipv4/ip_local_port_range", proc);
-    if (read_start(path, text, sizeof(text)))
+    if (os_read_start(path, text, sizeof(text)) >= 0)
         sscanf(text, "%u %u", &p.low, &p.high);
     return p;
 }
@@ -194,7 +180,7 @@ static struct ports ephemeral_ports(const char *proc)
 static bool lists_inode(const char *path, unsigned long inode, const struct ports * not )
 {
     char line[512];
-    FILE *f = fopen(path, "re");
+    FILE *f = os_stream(path, OS_READ);
     bool found = false;
     while (f && !found && fgets(line, sizeof(line), f)) {
         unsigned port, state;
@@ -213,12 +199,11 @@ static bool process_serves(const char *proc, pid_t pid, const struct ports * not
     snprintf(path, sizeof(path), "%s/%d/fd", proc, (int)pid);
     snprintf(tcp, sizeof(tcp), "%s/%d/net/tcp", proc, (int)pid);
     snprintf(tcp6, sizeof(tcp6), "%s/%d/net/tcp6", proc, (int)pid);
-    CLEANUP(dir_close) DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+    CLEANUP(os_list_close) struct os_list *l = os_list_open(path, 0);
+    for (const char *name; l && (name = os_list_next(l));) {
         unsigned long inode;
-        ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
-        target[n > 0 ? n : 0] = 0;
-        if (sscanf(target, "socket:[%lu]", &inode) == 1 &&
+        if (os_read_link_at(os_list_dir(l), name, target, sizeof(target)) > 0 &&
+            sscanf(target, "socket:[%lu]", &inode) == 1 &&
             (lists_inode(tcp, inode, not ) || lists_inode(tcp6, inode, not )))
             return true;
     }
@@ -246,9 +231,9 @@ bool tree_is_python(const struct tree_process *p, const char *proc)
 {
     char path[512], exe[512];
     snprintf(path, sizeof(path), "%s/%d/exe", proc, (int)p->pid);
-    ssize_t n = readlink(path, exe, sizeof(exe) - 1);
-    exe[n > 0 ? n : 0] = '\0';
-    const char *name = str_file_name(exe);
+    if (os_read_link(path, exe, sizeof(exe)) < 0)
+        return false;
+    const char *name = path_name(exe);
     return str_starts(name, "python") || str_starts(name, "pypy");
 }
 
@@ -258,7 +243,7 @@ static bool process_has_variable(const char *proc, pid_t pid, const char *name)
     CLEANUP(mem_free) char *variable = NULL;
     size_t size = 0, n = strlen(name);
     snprintf(path, sizeof(path), "%s/%d/environ", proc, (int)pid);
-    FILE *f = fopen(path, "re");
+    FILE *f = os_stream(path, OS_READ);
     bool found = false;
     while (f && !found && getdelim(&variable, &size, 0, f) > 0)
         found = !strncmp(variable, name, n) && variable[n] == '=';
