@@ -17,18 +17,24 @@
 
 enum { OTHERS_WRITE = S_IWGRP | S_IWOTH };
 
-int own_path(enum path_place kind, const char *const *env, struct arena *a, const char **out,
-             struct cairn_error *err)
+const char *own_place(enum path_place kind, const char *const *env, struct arena *a)
 {
     const struct path_place_rule *place = path_place(kind);
     const char *told = str_env(env, place->variable), *home = str_env(env, place->home);
     if (told && path_is_absolute(told)) /* the XDG rules: a relative one is to be ignored */
-        *out = arena_printf(a, "%s/cairn", told);
-    else if (home && path_is_absolute(home))
-        *out = arena_printf(a, "%s/%s/cairn", home, place->below);
-    else
+        return told;
+    return home && path_is_absolute(home) ? arena_printf(a, "%s/%s", home, place->below) : NULL;
+}
+
+int own_path(enum path_place kind, const char *const *env, struct arena *a, const char **out,
+             struct cairn_error *err)
+{
+    const struct path_place_rule *place = path_place(kind);
+    const char *above = own_place(kind, env, a);
+    if (!above)
         return cairn_fail(err, CAIRN_EIO, "no folder for it: neither %s nor %s is a path from /",
                           place->variable, place->home);
+    *out = arena_printf(a, "%s/cairn", above);
     return 0;
 }
 

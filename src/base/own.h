@@ -23,6 +23,8 @@ struct own_dir {
         .fd = -1     \
     }
 
+/* Where programs keep such things: the folder that …/cairn is in.  NULL: the environment names none. */
+const char *own_place(enum path_place kind, const char *const *env, struct arena *a);
 /* The path of …/cairn; nobody has looked at it.  Fails when the environment names no place. */
 int own_path(enum path_place kind, const char *const *env, struct arena *a, const char **out,
              struct cairn_error *err);

@@ -148,7 +148,7 @@ static int child_files(struct child *c, const char *source, struct cairn_error *
     c->out = os_open_memory("kernel code");
     c->log = os_open_memory("compiler's log");
     size_t n = strlen(source);
-    if (c->in < 0 || c->out < 0 || c->log < 0 || pwrite(c->in, source, n, 0) != (ssize_t)n)
+    if (c->in < 0 || c->out < 0 || c->log < 0 || os_write_at(c->in, source, n, 0) != (ssize_t)n)
         return cairn_fail_errno(err, "memory for the compiler's files");
     return 0;
 }
@@ -176,7 +176,7 @@ static int child_verdict(const struct child *c, const struct compile_job *job, c
                          struct cairn_error *err)
 {
     char log[KEPT_LOG];
-    ssize_t n = pread(c->log, log, sizeof(log) - 1, 0);
+    ssize_t n = os_read_at(c->log, log, sizeof(log) - 1, 0);
     log[n > 0 ? n : 0] = '\0';
     log[strcspn(log, "\n")] = '\0'; /* the first complaint is the cause of the rest */
     if (end->signal) {
@@ -310,7 +310,7 @@ static void finding_write(const struct own_dir *d, const char *name, const char 
 /* The first line of what the child wrote. */
 static void read_line(int fd, char *out, size_t size)
 {
-    ssize_t n = pread(fd, out, size - 1, 0);
+    ssize_t n = os_read_at(fd, out, size - 1, 0);
     out[n > 0 ? n : 0] = '\0';
     out[strcspn(out, "\n")] = '\0';
 }

@@ -11,13 +11,12 @@
  * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
 #include "gpu/dl.h"
 #include "gpu/libraries.h"
+#include "os/file.h"
+#include "os/process.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,7 +61,7 @@ static char *read_text(void)
     if (fstat(STDIN_FILENO, &st) || st.st_size <= 0)
         return NULL;
     char *text = calloc(1, (size_t)st.st_size + 1);
-    if (text && pread(STDIN_FILENO, text, (size_t)st.st_size, 0) != st.st_size) {
+    if (text && os_read_at(STDIN_FILENO, text, (size_t)st.st_size, 0) != st.st_size) {
         free(text);
         return NULL;
     }
@@ -190,9 +189,7 @@ int main(int argc, char **argv)
 {
     if (argc != 7)
         return fail(2, "cairn-kc is started by cairn");
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }); /* a compiler that aborts leaves no core behind */
-    if (getppid() != atoi(argv[4]))
+    if (os_follow_parent(atoi(argv[4])))
         return fail(2, "cairn has ended");
     if (!strcmp(argv[1], "probe"))
         _exit(!strcmp(argv[3], "hiprtc") ? probe_compiler(argv[5], argv[6])

@@ -11,9 +11,10 @@
 #include "host/rocm.h"
 #include "host/runtimes.h"
 #include "host/torch.h"
+#include "base/own.h"
+#include "os/file.h"
 #include <stdarg.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 struct text text_read(const struct root *r, struct arena *a, const char *path)
 {
@@ -57,10 +58,10 @@ const struct torch_facts *facts_torch(const struct facts *f)
 
 static void disk_add(struct facts *f, const char *what, const char *path)
 {
-    struct statvfs st;
+    struct os_disk disk;
     /* The cache directory may not exist yet; what counts is the file system it will be on. */
     char *probe = arena_strdup(&f->arena, path);
-    while (fault_hit() || statvfs(probe, &st)) {
+    while (os_disk(probe, &disk)) {
         char *slash = strrchr(probe, '/');
         if (!slash || !probe[1])
             return;
@@ -68,7 +69,7 @@ static void disk_add(struct facts *f, const char *what, const char *path)
     }
     struct disk_facts *d = ARENA_PUSH(&f->arena, f->disks, f->n_disks);
     *d = (struct disk_facts){ .path = path, .what = what };
-    d->free_bytes = (struct num){ (int64_t)(st.f_bavail * st.f_frsize), probe };
+    d->free_bytes = (struct num){ (int64_t)disk.free, probe };
 }
 
 /* Sizes of this machine's disks say nothing about a captured tree. */
@@ -76,11 +77,9 @@ static void disks_read(struct facts *f)
 {
     if (!f->root.live)
         return;
-    const char *home = facts_env(f, "HOME"), *cache = facts_env(f, "XDG_CACHE_HOME");
-    if (cache && *cache == '/')
+    const char *cache = own_place(PLACE_CACHE, f->env, &f->arena);
+    if (cache)
         disk_add(f, "cache", cache);
-    else if (home && *home == '/')
-        disk_add(f, "cache", arena_printf(&f->arena, "%s/.cache", home));
     disk_add(f, "work", ".");
 }
 

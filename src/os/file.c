@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -99,6 +100,69 @@ int os_open_unnamed(const char *about)
     int fd = open(told && path_is_absolute(told) ? told : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     return fd < 0 ? memfd_create(about, MFD_CLOEXEC) : fd;
 }
+
+/* ---- bytes ---- */
+
+/* The system call and not posix_fallocate, which on a file system without reservation writes to every block: such
+ * a file system finds out later. */
+int os_reserve(int fd, uint64_t size)
+{
+    int r;
+    do {
+        r = fault_hit() ? -1 : fallocate(fd, 0, 0, (off_t)size);
+    } while (r && errno == EINTR);
+    return r && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
+}
+
+ssize_t os_read_at(int fd, void *into, size_t n, uint64_t at)
+{
+    ssize_t r;
+    do {
+        r = fault_hit() ? -1 : pread(fd, into, n, (off_t)at);
+    } while (r < 0 && errno == EINTR);
+    return r;
+}
+
+ssize_t os_write_at(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    ssize_t w;
+    do {
+        w = fault_hit() ? -1 : pwrite(fd, bytes, n, (off_t)at);
+    } while (w < 0 && errno == EINTR);
+    return w;
+}
+
+int os_sync(int fd)
+{
+    return fault_hit() ? -1 : fsync(fd);
+}
+
+void os_start_flush(int fd, uint64_t at, uint64_t n)
+{
+    sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+
+void os_drop(int fd, uint64_t at, uint64_t n)
+{
+    sync_file_range(fd, (off_t)at, (off_t)n,
+                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    posix_fadvise(fd, (off_t)at, (off_t)n, POSIX_FADV_DONTNEED);
+}
+
+bool os_is_direct(int fd)
+{
+    return fcntl(fd, F_GETFL) & O_DIRECT;
+}
+
+int os_set_direct(int fd, bool direct)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (direct && fault_hit()))
+        return -1;
+    return fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT);
+}
+
+/* ---- names ---- */
 
 int os_make_dir_at(int dir, const char *name, mode_t mode)
 {
@@ -203,6 +267,15 @@ int os_remove_folder_at(int dir, const char *name)
 int os_remove_folder(const char *path)
 {
     return os_remove_folder_at(AT_FDCWD, path);
+}
+
+int os_disk(const char *path, struct os_disk *out)
+{
+    struct statvfs fs;
+    if (fault_hit() || statvfs(path, &fs))
+        return -1;
+    *out = (struct os_disk){ (uint64_t)fs.f_blocks * fs.f_frsize, (uint64_t)fs.f_bavail * fs.f_frsize };
+    return 0;
 }
 
 int os_lock(int fd, bool wait)

@@ -45,6 +45,27 @@ int os_open_inside(int dir, const char *path, unsigned how);
 int os_open_unnamed(const char *about);
 int os_open_memory(const char *about);
 
+/* ---- bytes ---- */
+
+/* Sets space aside; 0 also where the file system cannot. */
+int os_reserve(int fd, uint64_t size);
+ssize_t os_read_at(int fd, void *into, size_t n, uint64_t at);
+ssize_t os_write_at(int fd, const void *bytes, size_t n, uint64_t at);
+/* Waits until what was written, or what was named in a folder, is on the disk. */
+int os_sync(int fd);
+/* Starts to write these bytes to the disk, without waiting. */
+void os_start_flush(int fd, uint64_t at, uint64_t n);
+/* Waits for these bytes and takes them out of the page cache. */
+void os_drop(int fd, uint64_t at, uint64_t n);
+
+/* Reads past the page cache: memory, offset and length are then multiples of the disk's block, which is no more than
+ * OS_BLOCK. */
+enum { OS_BLOCK = 4096 };
+bool os_is_direct(int fd);
+int os_set_direct(int fd, bool direct);
+
+/* ---- names ---- */
+
 int os_make_dir(const char *path, mode_t mode);
 int os_make_dir_at(int dir, const char *name, mode_t mode);
 /* A new folder for its owner alone; the XXXXXX at the end of the path become its name. */
@@ -68,6 +89,12 @@ int os_remove_dir_at(int dir, const char *name);
  * there was none. */
 int os_remove_folder(const char *path);
 int os_remove_folder_at(int dir, const char *name);
+
+/* The file system that a path lies on, in bytes; total is 0 where it has no limit. */
+struct os_disk {
+    uint64_t total, free; /* free: for this user */
+};
+int os_disk(const char *path, struct os_disk *out);
 
 /* Only one open file has the lock, until it is closed.  Without `wait`, EWOULDBLOCK says that another has it; some network
  * file systems have no locks. */

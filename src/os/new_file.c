@@ -5,6 +5,7 @@
 #include "os/list.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,63 +150,4 @@ void os_new_file_discard(struct os_new_file *f)
         unlinkat(f->dir, f->temp, 0);
     free(f->temp);
     f->temp = NULL;
-}
-
-/* The system call and not posix_fallocate, which on a file system without reservation writes to every block: such
- * a file system finds out later. */
-int os_reserve(int fd, uint64_t size)
-{
-    int r;
-    do {
-        r = fault_hit() ? -1 : fallocate(fd, 0, 0, (off_t)size);
-    } while (r && errno == EINTR);
-    return r && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
-}
-
-ssize_t os_read_at(int fd, void *into, size_t n, uint64_t at)
-{
-    ssize_t r;
-    do {
-        r = fault_hit() ? -1 : pread(fd, into, n, (off_t)at);
-    } while (r < 0 && errno == EINTR);
-    return r;
-}
-
-ssize_t os_write_at(int fd, const void *bytes, size_t n, uint64_t at)
-{
-    ssize_t w;
-    do {
-        w = fault_hit() ? -1 : pwrite(fd, bytes, n, (off_t)at);
-    } while (w < 0 && errno == EINTR);
-    return w;
-}
-
-int os_sync(int fd)
-{
-    return fault_hit() ? -1 : fsync(fd);
-}
-
-void os_start_flush(int fd, uint64_t at, uint64_t n)
-{
-    sync_file_range(fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
-}
-
-void os_drop(int fd, uint64_t at, uint64_t n)
-{
-    sync_file_range(fd, (off_t)at, (off_t)n,
-                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-    posix_fadvise(fd, (off_t)at, (off_t)n, POSIX_FADV_DONTNEED);
-}
-
-bool os_is_direct(int fd)
-{
-    return fcntl(fd, F_GETFL) & O_DIRECT;
-}
-
-int os_set_direct(int fd, bool direct)
-{
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || (direct && fault_hit()))
-        return -1;
-    return fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT);
 }

@@ -8,6 +8,8 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,6 +49,25 @@ int os_wait(pid_t pid, int limit_s, struct os_end *end)
     *end = (struct os_end){ WIFEXITED(status) ? WEXITSTATUS(status) : 0,
                             WIFSIGNALED(status) ? WTERMSIG(status) : 0 };
     return 0;
+}
+
+int os_follow_parent(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    return getppid() == parent ? 0 : -1;
+}
+
+int os_start_again(char *const *argv, char *const *env)
+{
+    sigset_t none, before;
+    sigemptyset(&none); /* what is blocked stays so in the new program */
+    pthread_sigmask(SIG_SETMASK, &none, &before);
+    execve("/proc/self/exe", argv, env);
+    int why = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = why;
+    return -1;
 }
 
 bool os_is_alive(pid_t pid)

@@ -58,7 +58,7 @@ static struct record *read_file(const char *path)
     struct record *r = fd < 0 ? NULL : malloc(sizeof(*r));
     if (!r)
         return NULL;
-    if (pread(fd, r, sizeof(*r), 0) == (ssize_t)sizeof(*r) &&
+    if (os_read_at(fd, r, sizeof(*r), 0) == (ssize_t)sizeof(*r) &&
         !memcmp(r->magic, RECORD_MAGIC, sizeof(r->magic)) && r->version == RECORD_VERSION)
         return r;
     free(r);

@@ -15,7 +15,7 @@ bool calls_file_is(const char *path)
     if (stat(path, &st) || !S_ISREG(st.st_mode)) /* a pipe is not opened: its writer would lose us */
         return false;
     CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_WAIT);
-    return fd >= 0 && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+    return fd >= 0 && os_read_at(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
            !memcmp(magic, RECORD_MAGIC, sizeof(magic));
 }
 

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define LIBRARY "libcairn-preload.so"
@@ -152,16 +151,15 @@ static void remove_stale(void)
 /* A container may have little, and others fill it.  A file system without a limit tells no size. */
 static const char *lack_of_room(struct arena *a)
 {
-    struct statvfs fs;
-    if (statvfs(SHARED, &fs) || !fs.f_blocks)
+    struct os_disk disk;
+    if (os_disk(SHARED, &disk) || !disk.total)
         return NULL;
-    uint64_t left = (uint64_t)fs.f_bavail * fs.f_frsize;
-    size_t n = left / sizeof(struct record);
+    size_t n = disk.free / sizeof(struct record);
     if (n >= FEW_PROCESSES)
         return NULL;
     const char *which = n ? arena_printf(a, "only of %zu processes", n) : "of no process";
     return arena_printf(a, "GPU calls are recorded %s: %s has %llu KiB left", which, SHARED,
-                        (unsigned long long)(left >> 10));
+                        (unsigned long long)(disk.free >> 10));
 }
 
 static const char *make_folder(struct arena *a, int *held)

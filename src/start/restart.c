@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "os/file.h"
+#include "os/process.h"
 #include "record/runs.h"
 #include <errno.h>
 #include <signal.h>
@@ -193,7 +194,6 @@ static void say_start(const struct cairn_error *why, const char *from, int nth, 
 void restart_now(const struct cairn_error *why, bool once)
 {
     struct restart_place p = self.place;
-    sigset_t none, before;
     char latest[LINK_ROOM];
     if (!self.argv)
         return;
@@ -204,9 +204,6 @@ void restart_now(const struct cairn_error *why, bool once)
     say_start(why, latest[0] ? "last checkpoint" : "beginning", p.times, once ? 1 : most_times(p), words);
     snprintf(self.told, sizeof(self.told), NAME "=%d:%d:%d:%s; started again %s", (int)getpid(), p.times,
              p.workaround, why->msg, words);
-    sigemptyset(&none); /* what is blocked stays so in the new program */
-    pthread_sigmask(SIG_SETMASK, &none, &before);
-    execve("/proc/self/exe", self.argv, self.env);
+    os_start_again(self.argv, self.env);
     message_say(self.messages, "start again: %s", strerror(errno));
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
