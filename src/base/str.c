@@ -302,3 +302,16 @@ void str_add_word(struct str *text, const char *word)
             add_escaped(text, word);
     str_add(text, "'");
 }
+
+const char *bytes_text(int64_t bytes, char *buf)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double v = (double)bytes;
+    size_t unit = 0;
+    while (v >= 1024 && unit + 1 < ARRAY_LEN(units)) {
+        v /= 1024;
+        unit++;
+    }
+    snprintf(buf, 24, v < 100 && unit >= 3 ? "%.1f %s" : "%.0f %s", v, units[unit]);
+    return buf;
+}

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct str {
     char *s;
@@ -52,5 +53,8 @@ bool str_is_utf8(const char *s);
 const char *str_file_name(const char *path);
 /* The line after this one; NULL behind the last. */
 const char *str_next_line(const char *line);
+
+/* "512 MiB", "24.0 GiB"; buf holds 24 bytes and is returned. */
+const char *bytes_text(int64_t bytes, char *buf);
 
 #endif

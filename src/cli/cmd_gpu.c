@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "os/terminal.h"
 #include "chip/gfx_table.h"
 #include "cli/chips.h"
 #include "cli/commands.h"
@@ -8,6 +7,7 @@
 #include "cli/print.h"
 #include "cli/stop.h"
 #include "host/memory.h"
+#include "os/terminal.h"
 #include "report/chips.h"
 #include "report/gpu.h"
 #include "rules/gpu_libraries.h"
@@ -32,9 +32,9 @@ static const char *memory_cell(const struct facts *f, const struct gpu_facts *g,
     char usable[24] = "-", total[24] = "-";
     struct num all = memory_total(&f->host, &a, g);
     if (g->usable_bytes.from)
-        print_bytes(g->usable_bytes.v, usable);
+        bytes_text(g->usable_bytes.v, usable);
     if (all.from)
-        print_bytes(all.v, total);
+        bytes_text(all.v, total);
     snprintf(buf, size, "%s / %s", usable, total);
     return buf;
 }
@@ -64,7 +64,7 @@ static void print_details(const struct gpu_facts *g)
         fputs("    held by ", stdout);
         print_padded(stdout, name, 0);
         printf(" (pid %lld): %s\n", (long long)g->processes[i].pid,
-               print_bytes(g->processes[i].vram_bytes, size));
+               bytes_text(g->processes[i].vram_bytes, size));
     }
 }
 
@@ -117,9 +117,9 @@ static void print_host(const struct facts *f)
     char total[24], available[24];
     str_addf(&text, "host: Linux %s", f->host.kernel.s ? f->host.kernel.s : "(version unknown)");
     if (f->host.memory_total_bytes.from)
-        str_addf(&text, ", RAM %s", print_bytes(f->host.memory_total_bytes.v, total));
+        str_addf(&text, ", RAM %s", bytes_text(f->host.memory_total_bytes.v, total));
     if (f->host.memory_available_bytes.from)
-        str_addf(&text, " (%s available)", print_bytes(f->host.memory_available_bytes.v, available));
+        str_addf(&text, " (%s available)", bytes_text(f->host.memory_available_bytes.v, available));
     if (f->host.container.s)
         str_addf(&text, ", in a container (%s)", f->host.container.s);
     print_wrapped(stdout, text.s, 4, print_width());

@@ -15,8 +15,8 @@
 static void print_row(const char *name, uint64_t device, uint64_t host)
 {
     char a[32], b[32];
-    printf("%-16s %12s %12s\n", name, device ? print_bytes((int64_t)device, a) : "-",
-           host ? print_bytes((int64_t)host, b) : "-");
+    printf("%-16s %12s %12s\n", name, device ? bytes_text((int64_t)device, a) : "-",
+           host ? bytes_text((int64_t)host, b) : "-");
 }
 
 static void print_plan(const struct train_plan *p, const struct train_options *o)
@@ -35,10 +35,10 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
         print_row(p->parts[i].name, p->parts[i].device_bytes, p->parts[i].host_bytes);
     print_row("all", p->device_bytes, p->host_bytes);
     if (p->budget_bytes)
-        printf("%-16s %12s%s\n", "may be used", print_bytes((int64_t)p->budget_bytes, text),
+        printf("%-16s %12s%s\n", "may be used", bytes_text((int64_t)p->budget_bytes, text),
                one ? "              for both: they are the same memory" : "");
     if (p->budget_bytes && bound <= p->budget_bytes)
-        printf("%-16s %12s\n", "left", print_bytes((int64_t)(p->budget_bytes - bound), text));
+        printf("%-16s %12s\n", "left", bytes_text((int64_t)(p->budget_bytes - bound), text));
     printf("\n%llu micro-batch%s of %llu sample%s a step%s; the optimizer's state on the %s%s\n",
            (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
            p->micro == 1 ? "" : "s", p->recompute ? ", blocks computed again on the way back" : "",

@@ -2,13 +2,15 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/machine.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/run_history.h"
-#include "cli/run_job.h"
-#include "cli/run_print.h"
 #include "os/file.h"
 #include "os/terminal.h"
+#include "report/gpu.h"
+#include "run/run_job.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +20,45 @@
 
 enum { DEFAULT_HANG_S = 600, DEFAULT_RETRIES = 2 };
 
+struct run_options {
+    struct machine_options machine;
+    struct run_job_options job;
+    struct opt_list keep, with;
+    const char *preload_text, *hang, *log;
+    bool history, json, all;
+};
+
+static struct json *describe_machine(const struct facts *f)
+{
+    return report_gpus(f, NULL);
+}
+
+/* 1 and such are the trainer's to give. */
+static int own_error(const struct cairn_error *err)
+{
+    int code = print_error(err);
+    return code == EXIT_TROUBLE ? RUN_CODE_OURS : code;
+}
+
+static int run_here(struct run_options *o, int parent)
+{
+    CLEANUP(facts_release) struct facts f;
+    struct cairn_error err = { 0 };
+    int code;
+    o->machine.command = (const char *const *)o->job.argv;
+    o->job.gfx = o->machine.gfx;
+    o->job.keep = o->keep.item;
+    o->job.with = o->with.item;
+    o->job.parent = parent;
+    o->job.messages = &stderr_messages;
+    o->job.describe_machine = describe_machine;
+    if (machine_read(&o->machine, &f, &err) || run_job(&o->job, &f, &code, &err))
+        return own_error(&err);
+    return code;
+}
+
 /* Returns in the parent when the run has started, or with its exit code if it did not come so far. */
-static int run_detached(const struct run_options *o)
+static int run_detached(struct run_options *o)
 {
     int fds[2], status = 0;
     struct cairn_error err = { 0 };
@@ -36,7 +75,7 @@ static int run_detached(const struct run_options *o)
     if (pid == 0) {
         close(fds[0]);
         setsid();
-        return run_job(o, fds[1]);
+        return run_here(o, fds[1]);
     }
     close(fds[1]);
     char started;
@@ -71,61 +110,62 @@ static int check_words(struct run_options *o, const char *command)
         return options_error(command, "--json goes with --history; --json-events FILE tells of a run");
     if (o->all && !o->history)
         return options_error(command, "--all goes with --history");
-    if ((o->history || o->log) && o->argv[0])
+    if ((o->history || o->log) && o->job.argv[0])
         return options_error(command, "%s takes no command", o->log ? "--log" : "--history");
     if (o->history && o->log)
         return options_error(command, "--history and --log do not go together");
     if (o->history || o->log)
         return OPTIONS_GO;
-    if (!o->argv[0] || !*o->argv[0])
+    if (!o->job.argv[0] || !*o->job.argv[0])
         return options_error(command, "wants a command: cairn run [options] -- COMMAND [arguments]");
     if (o->hang && (!cairn_parse_u64(o->hang, &seconds) || seconds > 30 * 24 * 3600))
         return options_error(command, "--hang-after wants seconds, not \"%s\"", o->hang);
-    o->hang_after_s = o->hang ? (int)seconds : DEFAULT_HANG_S;
+    o->job.hang_after_s = o->hang ? (int)seconds : DEFAULT_HANG_S;
+    o->job.hang_explicit = o->hang != NULL;
     struct cairn_error err = { 0 };
-    if (preload_parse(o->preload_text, &o->preload, &err))
+    if (preload_parse(o->preload_text, &o->job.preload, &err))
         return options_error(command, "%s", err.msg);
-    if (o->no_env && (o->gpu >= 0 || o->debug))
+    if (o->job.no_env && (o->job.gpu >= 0 || o->job.debug))
         return options_error(command, "%s sets variables, which --no-env leaves as they are",
-                             o->debug ? "--debug" : "--gpu");
-    if (o->no_env && !o->preload_text)
-        o->preload.way = PRELOAD_OFF;
-    if (o->json_events && check_file("--json-events", o->json_events) != OPTIONS_GO)
+                             o->job.debug ? "--debug" : "--gpu");
+    if (o->job.no_env && !o->preload_text)
+        o->job.preload.way = PRELOAD_OFF;
+    if (o->job.json_events && check_file("--json-events", o->job.json_events) != OPTIONS_GO)
         return EXIT_USAGE;
-    return o->keep_log ? check_file("--keep-log", o->keep_log) : OPTIONS_GO;
+    return o->job.keep_log ? check_file("--keep-log", o->job.keep_log) : OPTIONS_GO;
 }
 
 static int run_command(struct run_options *o, int argc, char **argv)
 {
     const struct opt_row rows[] = {
-        OPT_INT('g', "gpu", &o->gpu, "N", "train on GPU N only, and hide the others"),
-        OPT_STR('t', "trainer", &o->trainer, "NAME", "the trainer, where the command does not show it"),
-        OPT_INT('r', "retries", &o->retries, "N",
+        OPT_INT('g', "gpu", &o->job.gpu, "N", "train on GPU N only, and hide the others"),
+        OPT_STR('t', "trainer", &o->job.trainer, "NAME", "the trainer, where the command does not show it"),
+        OPT_INT('r', "retries", &o->job.retries, "N",
                 "try again at most N times, with one change each (default 2)"),
         OPT_STR(0, "hang-after", &o->hang, "SECONDS",
                 "stop it when nothing moves for so long (default 600; 0: never)"),
-        OPT_STR(0, "resume-cmd", &o->resume_cmd, "CMD",
+        OPT_STR(0, "resume-cmd", &o->job.resume_cmd, "CMD",
                 "a shell command that resumes the training; used for retries after its first step"),
-        OPT_FLAG(0, "allow-cpu", &o->allow_cpu, "as the last resort train on the CPU"),
-        OPT_FLAG('d', "debug", &o->debug,
+        OPT_FLAG(0, "allow-cpu", &o->job.allow_cpu, "as the last resort train on the CPU"),
+        OPT_FLAG('d', "debug", &o->job.debug,
                  "add the variables that help to find an error; they make training slow"),
-        OPT_FLAG(0, "no-env", &o->no_env, "leave the environment as it is"),
+        OPT_FLAG(0, "no-env", &o->job.no_env, "leave the environment as it is"),
         OPT_LIST(0, "keep", &o->keep, "NAME",
                  "keep this variable of yours even if it harms; may be repeated"),
         OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),
-        OPT_FLAG(0, "strict", &o->strict, "do not start where the doctor finds a failure (exit 3)"),
-        OPT_FLAG(0, "no-preflight", &o->no_preflight, "do not ask the doctor first"),
-        OPT_FLAG(0, "check-outputs", &o->check_outputs,
+        OPT_FLAG(0, "strict", &o->job.strict, "do not start where the doctor finds a failure (exit 3)"),
+        OPT_FLAG(0, "no-preflight", &o->job.no_preflight, "do not ask the doctor first"),
+        OPT_FLAG(0, "check-outputs", &o->job.check_outputs,
                  "check every safetensors file that it wrote, not only caches of latents"),
-        OPT_FLAG(0, "with-smi", &o->with_smi,
+        OPT_FLAG(0, "with-smi", &o->job.with_smi,
                  "give it an nvidia-smi that tells of the AMD GPUs (see `cairn smi`)"),
-        OPT_FLAG(0, "detach", &o->detach,
+        OPT_FLAG(0, "detach", &o->job.detach,
                  "run in the background; the trainer outlives the terminal and cairn itself"),
-        OPT_STR(0, "keep-log", &o->keep_log, "FILE",
+        OPT_STR(0, "keep-log", &o->job.keep_log, "FILE",
                 "also append everything that the trainer prints to FILE"),
-        OPT_STR(0, "json-events", &o->json_events, "FILE",
+        OPT_STR(0, "json-events", &o->job.json_events, "FILE",
                 "also write the journal's events to FILE, one JSON object a line"),
-        OPT_FLAG('q', "quiet", &o->quiet, "say nothing of cairn's own unless something fails"),
+        OPT_FLAG('q', "quiet", &o->job.quiet, "say nothing of cairn's own unless something fails"),
         OPT_FLAG(0, "history", &o->history, "list the newest 20 runs, the last one first"),
         OPT_FLAG(0, "all", &o->all, "with --history: list every run"),
         OPT_STR(0, "log", &o->log, "RUN", "print the log of a run: last, '#2' or its folder's name"),
@@ -149,9 +189,9 @@ static int run_command(struct run_options *o, int argc, char **argv)
     int rest, r = options_parse(argc, argv, rows, &usage, &rest);
     if (r != OPTIONS_GO)
         return r;
-    o->argv = argv + rest;
-    o->options = argv + 1;
-    o->n_options = (size_t)(rest - 1 - (rest > 1 && !strcmp(argv[rest - 1], "--")));
+    o->job.argv = argv + rest;
+    o->job.options = argv + 1;
+    o->job.n_options = (size_t)(rest - 1 - (rest > 1 && !strcmp(argv[rest - 1], "--")));
     r = check_words(o, argv[0]);
     if (r != OPTIONS_GO)
         return r;
@@ -160,12 +200,12 @@ static int run_command(struct run_options *o, int argc, char **argv)
     if (o->log)
         return run_log(o->log);
     os_mend_standard();
-    return o->detach ? run_detached(o) : run_job(o, -1);
+    return o->job.detach ? run_detached(o) : run_here(o, -1);
 }
 
 int cmd_run(int argc, char **argv)
 {
-    struct run_options o = { .gpu = -1, .retries = DEFAULT_RETRIES };
+    struct run_options o = { .job = { .gpu = -1, .retries = DEFAULT_RETRIES } };
     int code = run_command(&o, argc, argv);
     opt_list_release(&o.keep);
     opt_list_release(&o.with);

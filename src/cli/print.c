@@ -58,19 +58,6 @@ const char *print_output_name(void)
     return output_name;
 }
 
-const char *print_bytes(int64_t bytes, char *buf)
-{
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-    double v = (double)bytes;
-    size_t unit = 0;
-    while (v >= 1024 && unit + 1 < ARRAY_LEN(units)) {
-        v /= 1024;
-        unit++;
-    }
-    snprintf(buf, 24, v < 100 && unit >= 3 ? "%.1f %s" : "%.0f %s", v, units[unit]);
-    return buf;
-}
-
 static void put_clean(FILE *out, const char *s, size_t len)
 {
     CLEANUP(str_release) struct str clean = { 0 };

@@ -19,8 +19,6 @@ const char *print_color(enum print_color c);
 int print_into(const char *file, struct cairn_error *err);
 /* "standard output", or that file. */
 const char *print_output_name(void);
-/* "512 MiB", "24.0 GiB"; buf holds 24 bytes and is returned. */
-const char *print_bytes(int64_t bytes, char *buf);
 /* Text from outside, with '?' for each byte that a terminal might obey, padded with spaces to at least width
  * columns. */
 void print_padded(FILE *out, const char *text, int width);

@@ -13,7 +13,7 @@ static void print_head(const struct gpu_info *g)
     printf("%s%s%s  ", print_color(COLOR_BOLD), g->name, print_color(COLOR_PLAIN));
     print_padded(stdout, g->title, 0);
     printf("  %s\n", g->arch);
-    printf("  cairn %s, %s, %d %s", CAIRN_VERSION, print_bytes((int64_t)g->total_bytes, memory), g->units,
+    printf("  cairn %s, %s, %d %s", CAIRN_VERSION, bytes_text((int64_t)g->total_bytes, memory), g->units,
            g->api == GPU_API_HOST ? "threads" : "compute units");
     if (g->api != GPU_API_HOST)
         printf(", waves of %d, driver %s, runtime %s", g->wave,

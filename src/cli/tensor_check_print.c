@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
 #include "cli/tensor_check.h"
 
 #include "cli/print.h"
@@ -82,7 +83,7 @@ static void print_file(const struct checked_file *f, bool verbose)
     print_padded(stdout, f->path, 0);
     if (f->format && !f->verdict.damaged)
         printf("  (%zu tensor%s, %s)", f->n_tensors, f->n_tensors == 1 ? "" : "s",
-               print_bytes((int64_t)f->data_bytes, size));
+               bytes_text((int64_t)f->data_bytes, size));
     putchar('\n');
     if (f->verdict.damaged)
         print_damage(f);

@@ -83,8 +83,8 @@ static void print_summary(const char *out, const struct convert_report *r)
     printf(": %zu tensor%s converted, %zu copied", r->converted, r->converted == 1 ? "" : "s", r->copied);
     if (r->dropped)
         printf(", %zu left out", r->dropped);
-    printf(", %s to %s\n", print_bytes((int64_t)r->bytes_in, before),
-           print_bytes((int64_t)r->bytes_out, after));
+    printf(", %s to %s\n", bytes_text((int64_t)r->bytes_in, before),
+           bytes_text((int64_t)r->bytes_out, after));
 }
 
 /* Another format, or one file of many, is a wish by itself. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor extract: a conversion that keeps every dtype and leaves tensors out. */
 #include "base/progress.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -14,7 +15,7 @@ static void print_result(const char *out, const struct convert_report *r)
     char size[24];
     print_padded(stdout, out, 0);
     printf(": %zu tensor%s, %s; %zu left out\n", r->copied, r->copied == 1 ? "" : "s",
-           print_bytes((int64_t)r->bytes_out, size), r->dropped);
+           bytes_text((int64_t)r->bytes_out, size), r->dropped);
 }
 
 static int extract(const char *in, const char *out, struct convert_options *o, const struct opt_list *only,

@@ -36,7 +36,7 @@ static void print_tensor(const struct st_tensor *t, int width)
     print_padded(stdout, t->name, width);
     putchar(' ');
     print_padded(stdout, t->dtype_text, 9);
-    printf(" %-20s %9s\n", tensor_shape_text(t, shape), print_bytes((int64_t)t->bytes, size));
+    printf(" %-20s %9s\n", tensor_shape_text(t, shape), bytes_text((int64_t)t->bytes, size));
 }
 
 static void print_metadata(const struct tensor_source *s)
@@ -63,7 +63,7 @@ static void print_table(const struct tensor_source *s, const struct wish *w)
             print_tensor(&s->tensors[i], width);
     struct tensor_total sum = tensor_total(s, w->only.item, w->only.n);
     printf("%zu tensor%s, %" PRIu64 " values, %s (%" PRIu64 " bytes)", sum.n, sum.n == 1 ? "" : "s",
-           sum.elements, print_bytes((int64_t)sum.bytes, size), sum.bytes);
+           sum.elements, bytes_text((int64_t)sum.bytes, size), sum.bytes);
     if (s->n_files > 1)
         printf(" in %zu files", s->n_files);
     if (s->n_meta && !w->verbose)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor merge: a LoRA made part of its base model. */
 #include "base/progress.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -19,7 +20,7 @@ static void print_text(const struct merge_paths *p, const struct merge_options *
     if (o->scale != 1)
         printf(" at %g", o->scale);
     printf(", %zu tensor%s changed, %zu copied, %s\n", r->changed, r->changed == 1 ? "" : "s", r->copied,
-           print_bytes((int64_t)r->bytes, size));
+           bytes_text((int64_t)r->bytes, size));
     if (*r->basis.config) {
         fputs("  strength as in ", stdout);
         print_padded(stdout, r->basis.config, 0);

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run_job.h"
+#include "run/run_job.h"
 
+#include "base/exit_code.h"
 #include "base/str.h"
-#include "cli/commands.h"
-#include "cli/messages.h"
-#include "cli/print.h"
-#include "cli/run_print.h"
 #include "os/file.h"
 #include "os/stop.h"
-#include "report/gpu.h"
 #include "rules/checks.h"
 #include "rules/trainers.h"
 #include "run/job_file.h"
 #include "run/known_good.h"
 #include "run/resume.h"
+#include "run/run_messages.h"
 #include "run/smi_link.h"
 #include "run/state.h"
 #include "run/supervise.h"
 #include "run/told.h"
+#include "run/verdict.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +27,7 @@
 
 /* What a run needs from its beginning to its end. */
 struct stage {
-    const struct run_options *o;
+    const struct run_job_options *o;
     struct facts *facts;
     struct plan_options planning;
     struct plan plan;
@@ -42,7 +40,6 @@ struct stage {
     const char *const *keep;
     struct preload preload;
     struct arena arena;
-    int parent; /* the pipe to the one who waits for our start; -1: nobody does */
 };
 
 static void note(struct stage *s, const char *text)
@@ -54,14 +51,16 @@ static void note(struct stage *s, const char *text)
 
 static void say_and_note(void *context, const char *text)
 {
-    note(context, text);
-    messages_say(text);
+    struct stage *s = context;
+    note(s, text);
+    message_say(s->o->messages, "%s", text);
 }
 
 static void remedy_and_note(void *context, const char *text)
 {
-    note(context, text);
-    messages_commands(text);
+    struct stage *s = context;
+    note(s, text);
+    message_commands(s->o->messages, text);
 }
 
 /* What --quiet leaves out. */
@@ -69,7 +68,7 @@ static void remark(struct stage *s, const char *text)
 {
     note(s, text);
     if (!s->o->quiet)
-        messages_say(text);
+        message_say(s->o->messages, "%s", text);
 }
 
 /* What worked before comes first, unless the environment is to be left alone. */
@@ -103,7 +102,7 @@ static void add_debugging(struct stage *s)
 {
     if (!s->o->debug)
         return;
-    messages_say(core_hint(s));
+    message_say(s->o->messages, "%s", core_hint(s));
     if (facts_env(s->facts, "PYTHONFAULTHANDLER"))
         return;
     *ARENA_PUSH(&s->arena, s->plan.set, s->plan.n_set) =
@@ -165,21 +164,21 @@ static const char *trainer_of(const struct stage *s)
 
 static int make_plan(struct stage *s, struct cairn_error *err)
 {
-    const struct run_options *o = s->o;
+    const struct run_job_options *o = s->o;
     struct cairn_error why = { 0 };
     s->planning = (struct plan_options){
         .gpu = o->gpu,
         .debug = o->debug,
         .trainer = trainer_of(s),
-        .keep = o->keep.item,
-        .with = o->with.item,
+        .keep = o->keep,
+        .with = o->with,
     };
     if (plan_build(s->facts, &s->planning, &s->arena, &s->plan, err))
         return -1;
     note_job_files(s);
     if (state_dir(s->facts->env, &s->arena, &s->state, &why))
-        messages_say(arena_printf(&s->arena, "the journal is not kept: %s%s%s", why.msg,
-                                  why.hint[0] ? "; " : "", why.hint));
+        message_say(s->o->messages, "the journal is not kept: %s%s%s", why.msg, why.hint[0] ? "; " : "",
+                    why.hint);
     use_known_good(s);
     add_debugging(s);
     return 0;
@@ -200,22 +199,22 @@ static bool preflight(struct stage *s)
     if (plan_build(&planned, &po, &s->arena, &plan, &ignored))
         plan = s->plan;
     doctor_run(&planned, &plan, &s->arena, &d);
-    size_t failures = run_print_preflight(&d, s->facts, s->o->strict, s->o->quiet);
+    size_t failures = run_say_preflight(&d, s->facts, s->o->strict, s->o->quiet, s->o->messages);
     if (failures && s->o->strict)
-        messages_say("not started, because of --strict");
+        message_say(s->o->messages, "not started, because of --strict");
     return !failures || !s->o->strict;
 }
 
 static void open_journal(struct stage *s)
 {
-    CLEANUP(json_cleanup) struct json *facts = report_gpus(s->facts, NULL);
+    CLEANUP(json_cleanup) struct json *facts = s->o->describe_machine(s->facts);
     struct json *event = journal_event("start");
     struct json *command = json_add_array(event, "command");
     for (char **arg = s->o->argv; *arg; arg++)
         json_add_text(command, NULL, *arg);
     journal_add_process(event);
-    run_add_torch(event, s->facts);
-    run_add_torch(facts, s->facts);
+    verdict_add_torch(event, s->facts);
+    verdict_add_torch(facts, s->facts);
     journal_add(&s->journal, event);
     journal_write(&s->journal, "facts.json", facts);
 }
@@ -272,7 +271,8 @@ static void look_is_slow(void *context)
 {
     const struct after_look *l = context;
     if (!l->stage->o->quiet)
-        messages_say("checking the safetensors files that it wrote; Ctrl-C leaves the rest out");
+        message_say(l->stage->o->messages,
+                    "checking the safetensors files that it wrote; Ctrl-C leaves the rest out");
 }
 
 static void look_at_outputs(struct stage *s, const struct signals *signals, struct supervise_result *r,
@@ -290,14 +290,14 @@ static void look_at_outputs(struct stage *s, const struct signals *signals, stru
     if (r->code)
         return;
     outputs_check(&oo, &s->arena, out);
-    run_print_outputs(out, s->o->quiet);
+    run_say_outputs(out, s->o->quiet, s->o->messages);
     if (out->n_damaged)
         r->code = EXIT_TROUBLE;
 }
 
 static void close_journal(struct stage *s, const struct supervise_result *r, const struct outputs *o)
 {
-    CLEANUP(json_cleanup) struct json *verdict = run_verdict_json(r, o, s->o->argv, s->facts);
+    CLEANUP(json_cleanup) struct json *verdict = verdict_json(r, o, s->o->argv, s->facts);
     struct json *event = journal_event("end");
     json_add_int(event, "code", r->code);
     journal_add(&s->journal, event);
@@ -312,7 +312,7 @@ static void keep_preload(struct stage *s)
 {
     const char **keep = NULL;
     size_t n = 0;
-    for (const char *const *name = s->o->keep.item; name && *name; name++)
+    for (const char *const *name = s->o->keep; name && *name; name++)
         *ARENA_PUSH(&s->arena, keep, n) = *name;
     *ARENA_PUSH(&s->arena, keep, n) = "CAIRN_PRELOAD";
     *ARENA_PUSH(&s->arena, keep, n) = NULL;
@@ -324,7 +324,7 @@ static void add_preload(struct stage *s)
     struct preload *p = &s->preload;
     preload_prepare(&s->o->preload, s->facts, &s->plan, s->env, &s->arena, p);
     s->env = p->env;
-    s->keep = s->o->keep.item;
+    s->keep = s->o->keep;
     if (s->o->preload.way != PRELOAD_AUTO)
         keep_preload(s);
     if (p->trouble)
@@ -339,7 +339,7 @@ static const char *const *given_environment(struct stage *s)
 {
     struct plan_var *set = NULL;
     size_t n = 0;
-    for (const char *const *g = s->o->with.item; g && *g; g++) {
+    for (const char *const *g = s->o->with; g && *g; g++) {
         const char *name = arena_strndup(&s->arena, *g, strcspn(*g, "="));
         if (!plan_find(set, n, name)) /* the first one counts, as in a plan */
             *ARENA_PUSH(&s->arena, set, n) =
@@ -367,7 +367,7 @@ static void make_environment(struct stage *s)
 
 static void keep_environment(struct stage *s)
 {
-    CLEANUP(mem_free) char *text = run_env_text(s->facts->env, s->env);
+    CLEANUP(mem_free) char *text = verdict_env_text(s->facts->env, s->env);
     journal_write_text(&s->journal, "env", text);
 }
 
@@ -384,37 +384,30 @@ static void know_each_other(struct stage *s)
 
 static void say_detached(struct stage *s)
 {
-    messages_say(arena_printf(&s->arena, "detached as process %d, journal: %s", (int)getpid(),
-                              s->journal.dir ? s->journal.dir : "none, so its output is lost"));
+    message_say(s->o->messages, "detached as process %d, journal: %s", (int)getpid(),
+                s->journal.dir ? s->journal.dir : "none, so its output is lost");
     if (s->journal.dir) {
         CLEANUP(str_release) struct str follow = { 0 };
         str_add(&follow, "tail -f ");
         str_add_word(&follow, path_join(&s->arena, s->journal.dir, "log"));
-        messages_say("to follow it:");
-        messages_commands(follow.s);
+        message_say(s->o->messages, "to follow it:");
+        message_commands(s->o->messages, follow.s);
     }
-    messages_say("to stop it:");
-    messages_commands(arena_printf(&s->arena, "kill %d", (int)getpid()));
+    message_say(s->o->messages, "to stop it:");
+    message_commands(s->o->messages, arena_printf(&s->arena, "kill %d", (int)getpid()));
 }
 
 /* The one who started us may go; from here on we talk to the journal alone. */
 static void detach(struct stage *s)
 {
-    if (s->parent < 0)
+    if (s->o->parent < 0)
         return;
     say_detached(s);
     int null = os_open_null();
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
-    (void)!write(s->parent, "", 1);
-    close(s->parent);
-}
-
-/* 1 and such are the trainer's to give. */
-static int own_error(const struct cairn_error *err)
-{
-    int code = print_error(err);
-    return code == EXIT_TROUBLE ? RUN_CODE_OURS : code;
+    (void)!write(s->o->parent, "", 1);
+    close(s->o->parent);
 }
 
 static bool is_bad_end(const struct supervise_result *r)
@@ -422,13 +415,12 @@ static bool is_bad_end(const struct supervise_result *r)
     return r->code && r->tries[r->n_tries - 1].attempt.end != ATTEMPT_INTERRUPTED;
 }
 
-static int train(struct stage *s)
+static int train(struct stage *s, int *code, struct cairn_error *err)
 {
     static const int forwarded[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                      SIGUSR2, SIGWINCH, SIGTSTP, SIGTTIN, SIGCONT };
-    const struct run_options *o = s->o;
+    const struct run_job_options *o = s->o;
     const struct message_sink messages = { .say = say_and_note, .commands = remedy_and_note, .context = s };
-    struct cairn_error err = { 0 };
     CLEANUP(signals_close) struct signals signals = { .fd = -1 };
     const struct supervise_options so = {
         .argv = o->argv,
@@ -439,14 +431,14 @@ static int train(struct stage *s)
         .planning = o->no_env ? NULL : &s->planning,
         .env = s->env,
         .keep = s->keep,
-        .gfx = o->machine.gfx,
+        .gfx = o->gfx,
         .trainer = o->trainer,
         .resume_cmd = o->resume_cmd,
         .keep_log = o->keep_log,
         .calls = s->preload.file,
         .retries = o->retries,
         .hang_after_s = o->hang_after_s,
-        .hang_explicit = o->hang != NULL,
+        .hang_explicit = o->hang_explicit,
         .allow_cpu = o->allow_cpu,
         .detached = o->detach,
         .journal = &s->journal,
@@ -454,9 +446,9 @@ static int train(struct stage *s)
         .messages = &messages,
     };
     struct supervise_result result;
-    if (signals_open(&signals, forwarded, ARRAY_LEN(forwarded), &err) ||
-        supervise(&so, &s->arena, &result, &err))
-        return print_error(&err), RUN_CODE_OURS;
+    if (signals_open(&signals, forwarded, ARRAY_LEN(forwarded), err) ||
+        supervise(&so, &s->arena, &result, err))
+        return -1;
     while (signals_read(&signals))
         ; /* those that came too late for the trainer */
     struct outputs outputs = { 0 };
@@ -465,14 +457,15 @@ static int train(struct stage *s)
         learn(s, &result);
     close_journal(s, &result, &outputs);
     if (!o->quiet || is_bad_end(&result))
-        run_print_end(&result, o->argv, &s->journal);
+        run_say_end(&result, o->argv, &s->journal, o->messages);
     while (signals_read(&signals))
         ; /* nor do they end what is left to clean up */
-    return result.code;
+    *code = result.code;
+    return 0;
 }
 
 /* In full the first time, and whenever something has changed. */
-static void print_summary(struct stage *s)
+static void say_summary(struct stage *s)
 {
     struct run_summary summary = run_summarize(s->facts, &s->plan, !s->o->no_env, &s->arena);
     CLEANUP(str_release) struct str text = { 0 };
@@ -481,46 +474,40 @@ static void print_summary(struct stage *s)
     for (size_t i = 0; i < summary.n; i++)
         str_addf(&text, "%s\n", summary.line[i]);
     const char *trainer = s->key.trainer ? s->key.trainer : s->o->argv[0];
-    run_print_summary(&summary, summary.again && told_before(s->state, trainer, text.s));
+    run_say_summary(&summary, summary.again && told_before(s->state, trainer, text.s), s->o->messages);
 }
 
-static int prepare_and_train(struct stage *s)
+static int prepare_and_train(struct stage *s, int *code, struct cairn_error *err)
 {
-    struct cairn_error err = { 0 };
-    if (make_plan(s, &err))
-        return own_error(&err);
+    if (make_plan(s, err))
+        return -1;
+    *code = EXIT_LACKS;
     if (!preflight(s))
-        return EXIT_LACKS;
+        return 0;
     os_ignore_file_limit();
-    if (journal_open(&s->journal, s->state, s->o->json_events, &err))
-        return own_error(&err);
+    if (journal_open(&s->journal, s->state, s->o->json_events, err))
+        return -1;
     open_journal(s);
-    print_summary(s);
+    say_summary(s);
     make_environment(s);
     keep_environment(s);
     know_each_other(s);
     detach(s);
     os_ignore_closed_pipe();
     clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */
-    int code = train(s);
+    int r = train(s, code, err);
     smi_link_remove(s->journal.dir);
     preload_finish(&s->preload);
     if (s->state)
         journal_prune(s->state);
-    return code;
+    return r;
 }
 
-int run_job(const struct run_options *o, int parent)
+int run_job(const struct run_job_options *o, struct facts *f, int *code, struct cairn_error *err)
 {
-    CLEANUP(facts_release) struct facts f;
-    struct cairn_error err = { 0 };
-    struct machine_options machine = o->machine;
-    machine.command = (const char *const *)o->argv;
-    if (machine_read(&machine, &f, &err))
-        return own_error(&err);
-    struct stage s = { .o = o, .facts = &f, .parent = parent };
-    int code = prepare_and_train(&s);
+    struct stage s = { .o = o, .facts = f };
+    int r = prepare_and_train(&s, code, err);
     journal_close(&s.journal);
     arena_release(&s.arena);
-    return code;
+    return r;
 }

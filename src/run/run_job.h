@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One `cairn run` from the facts of the machine to the verdict: plan, pre-flight, summary, the run itself, and what is
+ * learned from it. */
+#ifndef CAIRN_RUN_RUN_JOB_H
+#define CAIRN_RUN_RUN_JOB_H
+
+#include "base/json.h"
+#include "base/message_sink.h"
+#include "host/facts.h"
+#include "run/preload.h"
+
+struct run_job_options {
+    char **argv;    /* the trainer's command */
+    char **options; /* the words before it on the command line, without -- */
+    size_t n_options;
+    const char *trainer, *gfx, *keep_log, *resume_cmd, *json_events; /* NULL: not given */
+    const char *const *keep, *const *with;                           /* NULL-terminated, or NULL */
+    int gpu;                                                         /* -1: not given */
+    int retries, hang_after_s;
+    bool hang_explicit; /* the user gave hang_after_s */
+    bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, quiet;
+    struct preload_choice preload;
+    int parent; /* a pipe to whoever waits for our start, who gets a byte and is then alone; -1: nobody does */
+    const struct message_sink *messages;
+    struct json *(*describe_machine)(const struct facts *f); /* what facts.json holds */
+};
+
+enum { RUN_CODE_OURS = 125 }; /* it could not be started, for a reason of our own */
+
+/* f was read with argv as its command.  *code: the exit code, where it returns 0. */
+int run_job(const struct run_job_options *o, struct facts *f, int *code, struct cairn_error *err);
+
+#endif
