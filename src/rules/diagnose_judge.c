@@ -132,7 +132,7 @@ static bool hard_beside(const struct judgement *j, enum issue but)
 static void score_hits(struct judgement *j, enum issue i, enum weight w, enum wording words, uint64_t first)
 {
     const struct hits *h = &j->d->hits[i][w][words];
-    if (!h->seen || w >= WEIGHT_WARN)
+    if (!h->seen || w >= WEIGHT_WARN || (j->ctx->exit_code == 0 && h->all & RULE_GUESS))
         return;
     int score = h->best.score;
     if (w == WEIGHT_HARD)

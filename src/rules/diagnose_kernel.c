@@ -62,7 +62,8 @@ static bool has_other_end(const struct judgement *j, enum issue event, bool vagu
                     continue;
                 if (is_of_gpu(event) && (answers(i) || h->any & RULE_LOST))
                     return false;
-                other |= w != WEIGHT_ECHO && (vague_counts || !(h->all & RULE_VAGUE));
+                other |=
+                    w != WEIGHT_ECHO && !(h->all & RULE_GUESS) && (vague_counts || !(h->all & RULE_VAGUE));
             }
     return other;
 }

@@ -69,6 +69,7 @@ enum issue_flags {
     RULE_NO_GPU = 256,   /* no GPU is usable, whatever the variables that choose GPUs say */
     RULE_GPU_GONE = 512, /* the whole GPU stopped: timeouts of its copy engines follow from that */
     RULE_VAGUE = 1024,   /* an exception of which nothing is known */
+    RULE_GUESS = 2048,   /* by log_guess: no row knows the line */
 };
 
 /* A line holds `text`, and one of `with`, and none of `without` (both separated by '|', NULL: no condition).  score is

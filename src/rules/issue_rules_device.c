@@ -94,6 +94,11 @@ const struct issue_rule issue_rules_device[] = {
     { "GPU architecture", "not supported|unsupported|unknown|mismatch", "attention|gfx|hipblaslt",
       ISSUE_NO_KERNEL_IMAGE, 66, RULE_SOFT | RULE_CUDA, "HIP programs" },
 
+    { "invalid target ID 'gfx", NULL, NULL, ISSUE_NO_KERNEL_IMAGE, 74, 0, "clang" },
+    { "is not compatible with the current PyTorch installation", "gfx", NULL, ISSUE_NO_KERNEL_IMAGE, 78,
+      RULE_SOFT, "PyTorch, torch/cuda" },
+    { "unsupported HIP gpu architecture", NULL, NULL, ISSUE_NO_KERNEL_IMAGE, 82, 0, "clang" },
+
     /* tensile-missing */
     { "rocBLAS error: Cannot read", NULL, NULL, ISSUE_TENSILE_MISSING, 95, 0, "rocBLAS, tensile_host.cpp" },
     { "TensileLibrary", "No such file|Illegal seek|Cannot read|not found|No paths matched",
@@ -201,6 +206,10 @@ const struct issue_rule issue_rules_device[] = {
     { "device_type cpu", NULL, NULL, ISSUE_NO_DEVICE, 48, RULE_SOFT | RULE_CUDA, "InvokeAI" },
     { "Device set to use cpu", NULL, NULL, ISSUE_NO_DEVICE, 46, RULE_SOFT | RULE_CUDA, "transformers" },
     { "back to CPU", NULL, "operator|aten::", ISSUE_NO_DEVICE, 50, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "CPU only mode", NULL, "if ", ISSUE_NO_DEVICE, 52, RULE_SOFT | RULE_CUDA, "KoboldAI" },
+    { "CPU-only mode", NULL, "if ", ISSUE_NO_DEVICE, 52, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "using CPU instead", NULL, "if ", ISSUE_NO_DEVICE, 52, RULE_SOFT | RULE_CUDA, "trainers" },
+    { "defaulting to CPU", NULL, "if ", ISSUE_NO_DEVICE, 52, RULE_SOFT | RULE_CUDA, "trainers" },
     { "running on CPU", NULL, "not |if ", ISSUE_NO_DEVICE, 48, RULE_SOFT | RULE_CUDA, "trainers" },
     { "no agent was found", NULL, NULL, ISSUE_NO_DEVICE, 72, RULE_SOFT, "SD.Next" },
     { "no AMD GPU", NULL, "warning: no", ISSUE_NO_DEVICE, 74, RULE_SOFT, "trainers" },
@@ -283,6 +292,14 @@ const struct issue_rule issue_rules_device[] = {
     { "detected no ", "GPU|device|accelerator", NULL, ISSUE_NO_DEVICE, 62, RULE_CUDA | RULE_SOFT,
       "trainers" },
     { "hipErrorNoDevice", NULL, NULL, ISSUE_NO_DEVICE, 85, 0, HIP_ERRORS },
+    { "is_available() returned False", NULL, NULL, ISSUE_NO_DEVICE, 62, RULE_CUDA | RULE_SOFT, "trainers" },
+    { "no usable GPU", NULL, "no usable GPU found", ISSUE_NO_DEVICE, 74, RULE_SOFT | RULE_CUDA, "programs" },
+    { "not supported by kfd", NULL, NULL, ISSUE_NO_DEVICE, 84, RULE_KERNEL, KFD },
+    { "error getting iommu info", NULL, NULL, ISSUE_NO_DEVICE, 78, RULE_KERNEL, KFD },
+    { "/dev/dxg", ABSENT, NULL, ISSUE_NO_DEVICE, 88, RULE_NO_GPU, "WSL" },
+    { "no compatible amdgpu devices", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT, "ollama" },
+    { "unknown or invalid runtime name", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT, "docker" },
+    { "any ROCm device", "not |no |fail", NULL, ISSUE_NO_DEVICE, 76, RULE_SOFT, "programs" },
     /* device-permission */
     { "/dev/kfd", REFUSED, "kfd driver not loaded", ISSUE_PERMISSION, 95, 0, ROCMINFO },
     { "/dev/dri", REFUSED, NULL, ISSUE_PERMISSION, 94, 0, "libhsakmt, libdrm" },
@@ -311,6 +328,10 @@ const struct issue_rule issue_rules_device[] = {
       "ROCm tools" },
     { "cannot access /dev/kfd", NULL, ABSENT, ISSUE_PERMISSION, 80, 0, "trainers" },
     { "no access to /dev/kfd", NULL, NULL, ISSUE_PERMISSION, 86, 0, "trainers" },
+
+    { "works only with sudo", NULL, NULL, ISSUE_PERMISSION, 82, RULE_SOFT, "people" },
+    { "only works with sudo", NULL, NULL, ISSUE_PERMISSION, 82, RULE_SOFT, "people" },
+    { "only works as root", NULL, NULL, ISSUE_PERMISSION, 82, RULE_SOFT, "people" },
 
     /* wrong-gpu; most of it is judged from the list of GPUs */
     { "is an integrated GPU", "skip|unsupported|ignor", NULL, ISSUE_WRONG_GPU, 55, RULE_SOFT, "ollama" },
@@ -424,5 +445,9 @@ const struct issue_rule issue_rules_device[] = {
     { "Unknown AMD GPU", NULL, NULL, ISSUE_DRIVER_OLD, 62, RULE_SOFT, "ROCm tools" },
     { "requires kernel", "amdgpu|ROCm|or newer|or later", NULL, ISSUE_DRIVER_OLD, 70, RULE_SOFT,
       "ROCm tools" },
+    { "dkms/amdgpu", " *** |missing", NULL, ISSUE_DRIVER_OLD, 84, 0, "amdgpu-dkms" },
+    { "Could not find module source directory", NULL, "nvidia", ISSUE_DRIVER_OLD, 78, 0, "dkms" },
+    { "Failed to install module amd", NULL, NULL, ISSUE_DRIVER_OLD, 84, 0, "rock-dkms" },
+    { "BUILD_EXCLUSIVE directive", NULL, "nvidia", ISSUE_DRIVER_OLD, 78, RULE_SOFT, "dkms" },
     { NULL, NULL, NULL, ISSUE_UNKNOWN, 0, 0, NULL },
 };

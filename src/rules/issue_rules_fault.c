@@ -195,6 +195,19 @@ const struct issue_rule issue_rules_fault[] = {
     { "amdgpu", "thermal shutdown|over temperature|CTF|SW CTF", "Direct", ISSUE_GPU_RESET, 82, RULE_KERNEL,
       AMDGPU },
 
+    { "RIP: ", "[amdgpu", NULL, ISSUE_GPU_RESET, 76, RULE_KERNEL, "Linux, arch/x86" },
+    { "[amdgpu", "+0x", "RIP: ", ISSUE_GPU_RESET, 46, RULE_KERNEL | RULE_SOFT, "a stack of the kernel" },
+    { "Kernel panic - not syncing", NULL, NULL, ISSUE_GPU_RESET, 56, RULE_KERNEL | RULE_SOFT,
+      "Linux, kernel/panic.c" },
+    { "kernel NULL pointer dereference", NULL, NULL, ISSUE_GPU_RESET, 56, RULE_KERNEL | RULE_SOFT,
+      "Linux, arch/x86" },
+    { "killed entity", NULL, NULL, ISSUE_GPU_RESET, 84, RULE_KERNEL, AMDGPU },
+    { "failed to reset legacy queue", NULL, NULL, ISSUE_GPU_RESET, 84, RULE_KERNEL, AMDGPU },
+    { "device hung", NULL, NULL, ISSUE_GPU_RESET, 78, RULE_CUDA, "Windows, DirectX" },
+    { "driver crashed", NULL, "if ", ISSUE_GPU_RESET, 78, RULE_CUDA | RULE_SOFT, "people" },
+    { "driver crash", NULL, "if |driver crashed", ISSUE_GPU_RESET, 70, RULE_CUDA | RULE_SOFT, "people" },
+    { "TDR detected", NULL, NULL, ISSUE_GPU_RESET, 80, 0, "Windows" },
+
     /* sdma */
     { "ring sdma", "timeout", NULL, ISSUE_SDMA, 95, RULE_KERNEL, AMDGPU },
     { "IP block:sdma", NULL, NULL, ISSUE_SDMA, 95, RULE_KERNEL, AMDGPU },
@@ -219,6 +232,8 @@ const struct issue_rule issue_rules_fault[] = {
     { "client ID: SDMA", NULL, NULL, ISSUE_SDMA, 72, RULE_KERNEL, AMDGPU },
     { "SDMA engine", "stuck|not respond|wedged", NULL, ISSUE_SDMA, 84, 0, "amdgpu, ROCR-Runtime" },
 
+    { "HSA_ENABLE_SDMA=0", "fixes|fixed|works|helps|solves|solved", NULL, ISSUE_SDMA, 70, RULE_SOFT,
+      "people" },
     /* hang */
     { "Signal::WaitRelaxed", NULL, NULL, ISSUE_HANG, 84, 0, "a stack of ROCR-Runtime" },
     { "Signal::WaitAcquire", NULL, NULL, ISSUE_HANG, 80, 0, "a stack of ROCR-Runtime" },
@@ -271,6 +286,14 @@ const struct issue_rule issue_rules_fault[] = {
     { "amdgpu_fence_wait", NULL, "ring|timeout", ISSUE_HANG, 60, RULE_SOFT, "a stack of the kernel" },
     { "kfd_wait_on_events", NULL, NULL, ISSUE_HANG, 66, RULE_SOFT, "a stack of the kernel" },
     { "svm_range_", "wait|lock", NULL, ISSUE_HANG, 60, RULE_SOFT, "a stack of the kernel" },
+
+    { "hard LOCKUP", NULL, NULL, ISSUE_HANG, 66, RULE_KERNEL | RULE_SOFT, "Linux, kernel/watchdog.c" },
+    { "self-detected stall on CPU", NULL, NULL, ISSUE_HANG, 64, RULE_KERNEL | RULE_SOFT,
+      "Linux, kernel/rcu" },
+    { "no output for", NULL, NULL, ISSUE_HANG, 60, RULE_SOFT, "watchdogs" },
+    { "): \"MainThread\"", "idle|active", NULL, ISSUE_HANG, 58, RULE_SOFT, "py-spy" },
+    { "synchronize (torch/cuda", NULL, NULL, ISSUE_HANG, 76, RULE_SOFT, "py-spy" },
+    { "svm_range_restore_work", NULL, NULL, ISSUE_HANG, 50, RULE_KERNEL | RULE_SOFT, "amdkfd" },
 
     /* native-crash */
     { "segfault at", NATIVE, NULL, ISSUE_NATIVE_CRASH, 90, RULE_KERNEL, "Linux, arch/x86/mm/fault.c" },

@@ -82,6 +82,10 @@ const struct issue_rule issue_rules_memory[] = {
     { "failed to create context with model", NULL, NULL, ISSUE_OOM_VRAM, 42, RULE_ECHO, "llama.cpp" },
     { "Not enough memory. Please try to increase --mem-fraction-static", NULL, NULL, ISSUE_OOM_VRAM, 84,
       RULE_CUDA, "SGLang" },
+    { "failed to allocate", "GiB|MiB| GB| MB", "CPU|host|pinned|system|ROCm|HIP", ISSUE_OOM_VRAM, 64,
+      RULE_CUDA | RULE_SOFT, "programs" },
+    { "insufficient memory", NULL, "ggml_aligned|shared|system|host", ISSUE_OOM_VRAM, 62,
+      RULE_CUDA | RULE_SOFT, "programs" },
     { "expandable_segments not supported on this platform", NULL, NULL, ISSUE_OOM_FRAGMENTATION, 48,
       RULE_WARN, "PyTorch, AllocatorConfig" },
     { "M of GTT memory ready", NULL, NULL, ISSUE_OOM_UNIFIED, 20, RULE_WARN, "amdgpu, amdgpu_ttm.c" },
@@ -161,6 +165,7 @@ const struct issue_rule issue_rules_memory[] = {
     { "was killed due to memory", NULL, NULL, ISSUE_HOST_OOM, 90, 0, "Ray, launchers" },
     { "failed to mlock", NULL, NULL, ISSUE_HOST_OOM, 40, RULE_WARN, "llama.cpp" },
 
+    { "killed: 9", NULL, NULL, ISSUE_HOST_OOM, 82, RULE_SIGKILL, "shells" },
     /* A child is gone, and nobody knows why: diagnose_kernel.c asks the kernel. */
     { "process pool was terminated abruptly", NULL, NULL, ISSUE_HOST_OOM, 38, RULE_ECHO,
       "Python, concurrent.futures" },
@@ -273,5 +278,7 @@ const struct issue_rule issue_rules_memory[] = {
     { "Error -3 while decompressing", NULL, NULL, ISSUE_SAFETENSORS, 76, RULE_SOFT, "zlib" },
     { "Bad CRC-32", NULL, NULL, ISSUE_SAFETENSORS, 84, 0, "Python, zipfile" },
     { "Unable to open file (truncated", NULL, NULL, ISSUE_SAFETENSORS, 84, 0, "HDF5" },
+    { "unexpected EOF", "model|file|load|blob|gguf|weights", "unexpected EOF, expected", ISSUE_SAFETENSORS,
+      66, RULE_SOFT, "programs" },
     { NULL, NULL, NULL, ISSUE_UNKNOWN, 0, 0, NULL },
 };

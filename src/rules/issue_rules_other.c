@@ -28,7 +28,7 @@ const struct issue_rule issue_rules_other[] = {
       RULE_CUDA, "HIP, hip_error.cpp" },
     { "error: pointer does not correspond", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 72, RULE_CUDA,
       "HIP, hip_error.cpp" },
-    { "error: operation not permitted when stream", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 74,
+    { "error: operation not permitted when stream", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 80,
       RULE_CUDA, "HIP, hip_error.cpp" },
     { "error: operation would result in a merge", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 70,
       RULE_CUDA, "HIP, hip_error.cpp" },
@@ -40,7 +40,7 @@ const struct issue_rule issue_rules_other[] = {
       "HIP, hip_error.cpp" },
     { HIP_ERROR("LaunchOutOfResources"), NULL, ISSUE_INVALID_ARGUMENT, 70, 0, "HIP, hip_error.cpp" },
     { HIP_ERROR("CooperativeLaunchTooLarge"), NULL, ISSUE_INVALID_ARGUMENT, 70, 0, "HIP, hip_error.cpp" },
-    { HIP_ERROR("StreamCapture"), NULL, ISSUE_INVALID_ARGUMENT, 74, 0, "HIP, hip_error.cpp" },
+    { HIP_ERROR("StreamCapture"), NULL, ISSUE_INVALID_ARGUMENT, 80, 0, "HIP, hip_error.cpp" },
     { HIP_ERROR("HostMemory"), NULL, ISSUE_INVALID_ARGUMENT, 72, 0, "HIP, hip_error.cpp" },
 
     { "hipHostRegister", "ail|invalid|rror", NULL, ISSUE_INVALID_ARGUMENT, 76, 0, "HIP programs" },
@@ -50,6 +50,9 @@ const struct issue_rule issue_rules_other[] = {
       "HIP programs" },
     { "hipPointerGetAttribute", "ail|rror|invalid", NULL, ISSUE_INVALID_ARGUMENT, 70, 0, "HIP programs" },
     { "hipErrorInvalidPitchValue", NULL, NULL, ISSUE_INVALID_ARGUMENT, 70, 0, "HIP, hip_error.cpp" },
+
+    { "error: invalid pitch", "HIP|CUDA|ROCm", NULL, ISSUE_INVALID_ARGUMENT, 68, RULE_CUDA,
+      "HIP, hip_error.cpp" },
 
     /* numerics-nan; losses in progress bars and records are read by log_facts */
     { "NaN detected", NULL, "No NaN|not |0 NaN|if NaN", ISSUE_NAN, 86, 0, "trainers" },
@@ -105,6 +108,13 @@ const struct issue_rule issue_rules_other[] = {
     { "!!!!!!!!!!!!!!!!", NULL, "egfault", ISSUE_NAN, 62, RULE_SOFT,
       "a language model whose logits are NaN" },
     { "black image", NULL, "if |fix|avoid|no black", ISSUE_NAN, 64, RULE_SOFT, "people" },
+    { "'__sum > 0'", NULL, NULL, ISSUE_NAN, 82, 0, "libstdc++, of probabilities that are NaN" },
+    { "`__sum > 0'", NULL, NULL, ISSUE_NAN, 82, 0, "libstdc++, of probabilities that are NaN" },
+    { "invalid logits", NULL, NULL, ISSUE_NAN, 78, 0, "samplers" },
+    { "sum of probabilities", "nan|not 1|zero", NULL, ISSUE_NAN, 74, RULE_SOFT, "samplers" },
+    { "probabilities contain NaN", NULL, NULL, ISSUE_NAN, 84, 0, "NumPy" },
+    { "Input contains NaN", NULL, NULL, ISSUE_NAN, 80, RULE_SOFT, "scikit-learn" },
+    { "Invalid: 1.0", NULL, NULL, ISSUE_NAN, 64, RULE_SOFT, "SGLang's benchmarks" },
     /* As people call it. */
     { "gibberish", NULL, NULL, ISSUE_NAN, 62, RULE_SOFT, "people" },
     { "garbled", "output|text|image|result", NULL, ISSUE_NAN, 62, RULE_SOFT, "people" },
@@ -267,6 +277,7 @@ const struct issue_noise issue_noises[] = {
     { "import of cpp extensions", "torchao" },
     { "Processing without|Proceeding without", "Stable Diffusion web UIs, of xFormers" },
     { "aimdo", "ComfyUI" },
+    { "MIOpen(HIP): Warning", "MIOpen, of optional libraries and databases" },
     { "cudart_version", "programs that ask for CUDA's version" },
     { "resource_tracker", "Python, multiprocessing" },
     { "pip's dependency resolver", "pip" },

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/match.h"
+#include "rules/log_guess.h"
 #include "rules/log_see.h"
 #include "rules/log_windows.h"
 #include <ctype.h>
@@ -180,6 +181,12 @@ static struct log_find see_error(struct log_facts *f, const char *s, size_t n, s
 static struct log_find see_loud_error(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     return stands_at(s, n, at, "ERROR") || stands_at(s, n, at, "Error ") ? see_error(f, s, n, at) : nothing;
+}
+
+static struct log_find see_guess(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)f;
+    return log_guess(s, n, at);
 }
 
 static struct log_find see_killed(struct log_facts *f, const char *s, size_t n, size_t at)
@@ -365,6 +372,30 @@ static const struct {
     { "error code", see_error },
     { "failed", see_error },
     { "fatal", see_error },
+    { "error", see_guess },
+    { "fail", see_guess },
+    { "cannot ", see_guess },
+    { "could not ", see_guess },
+    { "unable to", see_guess },
+    { "not found", see_guess },
+    { "not support", see_guess },
+    { "unsupported", see_guess },
+    { "only support", see_guess },
+    { "not available", see_guess },
+    { "not compatible", see_guess },
+    { "incompatible", see_guess },
+    { "mismatch", see_guess },
+    { "insufficient", see_guess },
+    { "not enough", see_guess },
+    { "exceed", see_guess },
+    { "missing", see_guess },
+    { "invalid", see_guess },
+    { "timed out", see_guess },
+    { "does not exist", see_guess },
+    { "only compatible", see_guess },
+    { "panic", see_guess },
+    { "null pointer", see_guess },
+    { "*ERROR*", see_guess },
 };
 
 const char *log_facts_text(size_t i)

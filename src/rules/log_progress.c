@@ -119,7 +119,7 @@ static bool is_nan(const char *s, size_t n)
     if (n < 3 || ((*s | 0x20) != 'n' && (*s | 0x20) != 'i'))
         return false;
     return (!strncasecmp(s, "nan", 3) || !strncasecmp(s, "inf", 3)) &&
-           (n == 3 || !isalnum((unsigned char)s[3]));
+           (n == 3 || !isalpha((unsigned char)s[3])); /* two streams may run into each other */
 }
 
 /* Where the value of 'key': 0.5, key=0.5, key: 0.5 or "key 0.5" starts; n: nowhere. */
