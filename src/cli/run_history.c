@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_history.h"
 
-#include "base/json.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "host/logfile.h"
+#include "report/runs.h"
 #include "run/history.h"
+#include "run/run_list.h"
 #include "run/state.h"
 #include <stdio.h>
 #include <string.h>
@@ -55,29 +56,29 @@ static void print_last(const char *text, int width)
     putchar('\n');
 }
 
-static void print_run(const struct history_run *h, size_t number, bool folder, int last)
+static void print_run(const struct run_entry *h, size_t number, bool folder, int last)
 {
     char mark[16], when[32], took[32], code[16];
     snprintf(mark, sizeof(mark), "#%zu", number);
     snprintf(code, sizeof(code), "%lld", (long long)h->code);
-    printf("%-5s%-17s%8s %4s  ", mark, local_time(h->started, when, sizeof(when)),
+    printf("%-5s%-17s%8s %4s  ", mark, local_time(h->started_text, when, sizeof(when)),
            h->ended ? duration(h->seconds, took, sizeof(took)) : "-", h->ended ? code : "-");
     print_cell(stdout,
-               h->running    ? "running"
-               : !h->ended   ? "cut short"
-               : h->class_id ? h->class_id
-                             : "",
+               h->state == RUN_RUNNING ? "running"
+               : !h->ended             ? "cut short"
+               : h->verdict            ? h->verdict
+                                       : "",
                CLASS);
     if (folder)
-        print_padded(stdout, h->name, FOLDER);
-    print_last(h->command ? h->command : "", last);
+        print_padded(stdout, h->id, FOLDER);
+    print_last(h->name ? h->name : "", last);
     if (!h->change)
         return;
     printf("%5s", "");
     print_last(h->change, last ? last + LEFT - 5 : 0);
 }
 
-static void print_runs(const struct history_run *runs, size_t n, bool all, const char *state)
+static void print_runs(const struct run_entry *runs, size_t n, bool all, const char *state)
 {
     bool terminal = isatty(STDOUT_FILENO);
     int width = print_width();
@@ -99,46 +100,20 @@ static void print_runs(const struct history_run *runs, size_t n, bool all, const
          "Print its log: cairn run --log '#2'.");
 }
 
-static void add_run(struct json *list, const struct history_run *h, size_t number)
-{
-    struct json *v = json_add_object(list, NULL);
-    json_add_int(v, "index", (int64_t)number);
-    json_add_text(v, "id", h->name);
-    json_add_text(v, "dir", h->dir);
-    json_add_text(v, "started", h->started);
-    json_add_text(v, "command", h->command);
-    json_add_text(v, "state", h->ended ? "ended" : h->running ? "running" : "cut-short");
-    if (h->ended)
-        json_add_int(v, "code", h->code);
-    else
-        json_add_null(v, "code");
-    json_add_int(v, "attempts", h->attempts);
-    json_add_real(v, "seconds", h->seconds);
-    json_add_text(v, "class", h->class_id);
-    json_add_text(v, "change", h->change);
-}
-
-static void print_json(const struct history_run *runs, size_t n)
-{
-    CLEANUP(json_cleanup) struct json *root = json_new_object();
-    json_add_int(root, "schema", 1);
-    struct json *list = json_add_array(root, "runs");
-    for (size_t i = 0; i < n; i++)
-        add_run(list, &runs[i], i + 1);
-    json_print(root, stdout);
-}
-
 int run_history(bool all, bool json)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *state;
     struct cairn_error err = { 0 };
-    struct history_run *runs;
+    struct run_entry *runs;
+    size_t n;
     if (state_dir((const char *const *)environ, &a, &state, &err))
         return print_error(&err);
-    size_t n = history_read(state, &a, &runs);
+    const struct run_list_options o = { .supervised = true, .state = state };
+    if (run_list(&o, &a, &runs, &n, &err))
+        return print_error(&err);
     if (json)
-        print_json(runs, n);
+        print_report(report_run_history(runs, n));
     else
         print_runs(runs, n, all, state);
     return EXIT_FINE;

@@ -2,12 +2,12 @@
 #include "record/runs.h"
 
 #include "base/file.h"
-#include "base/own.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "base/str.h"
-#include "record/series.h"
 #include "os/list.h"
 #include "os/process.h"
+#include "record/series.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -152,7 +152,7 @@ static int64_t time_of(const char *path)
     return stat(path, &st) ? 0 : (int64_t)st.st_mtime;
 }
 
-static void read_tail(const char *log, struct run_row *row)
+static void read_tail(const char *log, struct run_entry *row)
 {
     CLEANUP(series_release) struct series s = { 0 };
     struct cairn_error ignored = { 0 };
@@ -184,25 +184,27 @@ const char *runs_name(const char *dir, struct arena *a)
                                                                               : folder_name(dir, a);
 }
 
-static struct run_row row_of(const char *dir, struct arena *a)
+static struct run_entry row_of(const char *dir, struct arena *a)
 {
-    struct run_row row = { .dir = arena_strdup(a, dir) };
+    struct run_entry row = { .kind = RUN_NATIVE, .dir = arena_strdup(a, dir), .id = folder_name(dir, a) };
     struct cairn_error ignored = { 0 };
     const char *log = arena_printf(a, "%s/log.jsonl", dir);
     int64_t written = time_of(arena_printf(a, "%s/run.json", dir)), logged = time_of(log);
     run_info_read(dir, a, &row.info, &ignored);
-    if (!row.info.name || !*row.info.name)
-        row.info.name = folder_name(dir, a);
-    if (row.info.state == RUN_RUNNING && !is_alive(row.info.pid, written))
-        row.info.state = RUN_CRASHED;
+    const struct run_info *info = &row.info;
+    row.name = info->name && *info->name ? info->name : row.id;
+    row.state = info->state == RUN_RUNNING && !is_alive(info->pid, written) ? RUN_CRASHED : info->state;
     row.touched = logged > written ? logged : written;
+    row.started = info->started;
+    int64_t end = info->finished ? info->finished : row.touched;
+    row.seconds = info->started && end > info->started ? (double)(end - info->started) : 0;
     read_tail(log, &row);
     return row;
 }
 
 struct rows {
     struct arena *a;
-    struct run_row *row;
+    struct run_entry *row;
     size_t n;
 };
 
@@ -220,7 +222,7 @@ static void add_run(struct rows *rows, const char *dir)
 {
     if (!is_run(dir, rows->a) || is_listed(rows, dir))
         return;
-    struct run_row row = row_of(dir, rows->a);
+    struct run_entry row = row_of(dir, rows->a);
     *ARENA_PUSH(rows->a, rows->row, rows->n) = row;
 }
 
@@ -248,12 +250,12 @@ static void usual_places(struct arena *a, const char *places[2])
 
 static int compare_rows(const void *a, const void *b)
 {
-    const struct run_row *x = a, *y = b;
+    const struct run_entry *x = a, *y = b;
     int order = (x->touched > y->touched) - (x->touched < y->touched);
     return order ? order : str_compare_natural(x->dir, y->dir);
 }
 
-int runs_list(const char *dir, struct arena *a, struct run_row **out, size_t *n, struct cairn_error *err)
+int runs_list(const char *dir, struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err)
 {
     struct rows rows = { .a = a };
     const char *places[2];

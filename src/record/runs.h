@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The folders of training runs: run.json, which says what a run is and how it stands, and the list of runs. */
+ * The folders of training runs: run.json, which says what a run is and how it stands, and the list of native runs.
+ * run/run_list.h lists all kinds. */
 #ifndef CAIRN_RECORD_RUNS_H
 #define CAIRN_RECORD_RUNS_H
 
@@ -32,19 +33,39 @@ int run_info_write(const char *dir, const struct run_info *info, struct cairn_er
 /* As it stands in the file. */
 int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct cairn_error *err);
 
-struct run_row {
+/* Native: `cairn train` made it, and its folder has run.json.  Supervised: another trainer under `cairn run`, whose
+ * folder has events.jsonl and, in the end, verdict.json. */
+enum run_kind { RUN_NATIVE, RUN_SUPERVISED };
+
+/* A run of either kind, as its folder tells it.  Texts are NULL and numbers 0 where they are not known. */
+struct run_entry {
+    enum run_kind kind;
+    const char *id;   /* the folder's name */
+    const char *name; /* native: never NULL; supervised: the command, in one line */
     const char *dir;
-    struct run_info info; /* name is never NULL; state is true now, whatever the file says */
+    enum run_state state; /* as it is now, whatever the file says; of a failed trainer RUN_CRASHED */
+    int64_t started;      /* seconds since 1970 */
+    int64_t touched;      /* when it was last written to; supervised: when it ended, else when it began */
+    double seconds;       /* from start to end; supervised: all attempts together */
+    const char *verdict;  /* the class that its last diagnosis named */
+
+    /* native */
+    struct run_info info; /* as run.json has it */
     uint64_t done;        /* steps */
     bool has_loss;
-    double loss;     /* the last; may be no number */
-    int64_t touched; /* when it was last written to, seconds since 1970 */
+    double loss; /* the last; may be no number */
+
+    /* supervised */
+    const char *started_text; /* as the journal has it: "2026-11-15T06:05:35Z" */
+    const char *change;       /* of its last attempt */
+    bool ended;               /* it has a verdict */
+    int64_t code, attempts;
 };
 
-/* The runs in a folder, or that folder itself if it is one; NULL: those in ./runs and $XDG_STATE_HOME/cairn/train (or
+/* The native runs in a folder, or that folder itself if it is one; NULL: those in ./runs and $XDG_STATE_HOME/cairn/train (or
  * ~/.local/state/cairn/train).  The one last written to comes last.  What is damaged is listed with what could be read.
  * A folder that is given and is not there is an error; *n may be 0. */
-int runs_list(const char *dir, struct arena *a, struct run_row **out, size_t *n, struct cairn_error *err);
+int runs_list(const char *dir, struct arena *a, struct run_entry **out, size_t *n, struct cairn_error *err);
 /* The run that a user means: a folder, a log.jsonl, or a name in one of those places. */
 int runs_find(const char *what, struct arena *a, const char **dir, struct cairn_error *err);
 /* What stands in run.json as its name, else the folder's. */

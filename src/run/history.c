@@ -5,10 +5,12 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "host/root.h"
+#include "run/attempt.h"
 #include "run/journal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { LONGEST_S = 1000000000 };
 
@@ -28,14 +30,22 @@ static const char *join_words(const struct json *list, struct arena *a)
     return text.len ? arena_strdup(a, text.s) : NULL;
 }
 
+static int64_t seconds_since_1970(const char *utc)
+{
+    struct tm tm = { 0 };
+    const char *end = utc ? strptime(utc, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
+    return end && !*end ? (int64_t)timegm(&tm) : 0;
+}
+
 /* The first event says when and what. */
-static void read_start(const struct root *r, struct history_run *out, struct arena *a)
+static void read_start(const struct root *r, struct run_entry *out, struct arena *a)
 {
     const char *text = root_read(r, a, path_join(a, out->dir, "events.jsonl"), NULL);
     CLEANUP(json_cleanup) struct json *start = parse(text, text ? strcspn(text, "\n") : 0);
-    out->started = arena_strdup(a, json_text(json_get(start, "time")));
-    out->command = join_words(json_get(start, "command"), a);
-    out->running = journal_is_running(start);
+    out->started_text = arena_strdup(a, json_text(json_get(start, "time")));
+    out->started = out->touched = seconds_since_1970(out->started_text);
+    out->name = join_words(json_get(start, "command"), a);
+    out->state = journal_is_running(start) ? RUN_RUNNING : RUN_CRASHED;
 }
 
 /* A file may say anything: what no run can have counts as not said. */
@@ -51,7 +61,7 @@ static int64_t code_of(const struct json *v)
     return code >= 0 && code <= 255 ? code : -1;
 }
 
-static void read_verdict(const struct root *r, struct history_run *out, struct arena *a)
+static void read_verdict(const struct root *r, struct run_entry *out, struct arena *a)
 {
     size_t n = 0;
     const char *text = root_read(r, a, path_join(a, out->dir, "verdict.json"), &n);
@@ -60,20 +70,23 @@ static void read_verdict(const struct root *r, struct history_run *out, struct a
     if (!v)
         return;
     out->ended = true;
-    out->running = false;
     out->code = code_of(v);
     out->attempts = (int64_t)json_length(tries);
     for (size_t i = 0; i < json_length(tries); i++) {
         const struct json *t = json_at(tries, i);
         const char *class_id = json_text(json_get(t, "class")), *change = json_text(json_get(t, "change"));
         out->seconds += seconds_of(t);
-        out->class_id = class_id ? arena_strdup(a, class_id) : out->class_id;
+        out->verdict = class_id ? arena_strdup(a, class_id) : out->verdict;
         out->change = change ? arena_strdup(a, change) : out->change;
     }
+    const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
+    bool stopped = str_eq(json_text(json_get(last, "end")), attempt_end_name(ATTEMPT_INTERRUPTED));
+    out->state = stopped ? RUN_STOPPED : out->code ? RUN_CRASHED : RUN_FINISHED;
+    out->touched += (int64_t)out->seconds;
 }
 
 /* The folders, oldest first, as their names sort. */
-static size_t list_runs(const struct root *here, const char *state, struct arena *a, struct history_run **out)
+static size_t list_runs(const struct root *here, const char *state, struct arena *a, struct run_entry **out)
 {
     const char *dir = path_join(a, state, "runs");
     char **names;
@@ -84,21 +97,22 @@ static size_t list_runs(const struct root *here, const char *state, struct arena
     for (size_t i = 0; i < n_names; i++) {
         const char *run = path_join(a, dir, names[i]);
         if (root_is_dir(here, run))
-            *ARENA_PUSH(a, *out, n) = (struct history_run){ .dir = run, .name = names[i] };
+            *ARENA_PUSH(a, *out, n) =
+                (struct run_entry){ .kind = RUN_SUPERVISED, .dir = run, .id = names[i] };
     }
     return n;
 }
 
-static void turn_round(struct history_run *runs, size_t n)
+static void turn_round(struct run_entry *runs, size_t n)
 {
     for (size_t i = 0; i < n / 2; i++) {
-        struct history_run first = runs[i];
+        struct run_entry first = runs[i];
         runs[i] = runs[n - 1 - i];
         runs[n - 1 - i] = first;
     }
 }
 
-size_t history_read(const char *state, struct arena *a, struct history_run **out)
+size_t history_read(const char *state, struct arena *a, struct run_entry **out)
 {
     struct root here = { .fd = -1 };
     struct cairn_error ignored = { 0 };
@@ -138,14 +152,14 @@ const char *history_find(const char *state, const char *name, struct arena *a)
 {
     struct root here = { .fd = -1 };
     struct cairn_error ignored = { 0 };
-    struct history_run *runs;
+    struct run_entry *runs;
     uint64_t number = number_of(name);
     if (root_open(&here, NULL, &ignored))
         return NULL;
     size_t n = list_runs(&here, state, a, &runs);
     root_close(&here);
     for (size_t i = 0; i < n; i++)
-        if (number ? n - i == number : str_eq(runs[i].name, name))
+        if (number ? n - i == number : str_eq(runs[i].id, name))
             return runs[i].dir;
     return NULL;
 }

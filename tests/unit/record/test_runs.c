@@ -112,7 +112,7 @@ static void lists_runs(void)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct cairn_error err = { 0 };
-    struct run_row *rows;
+    struct run_entry *rows;
     size_t n;
     put_run("done", RUN_FINISHED, dead_pid(), "{\"step\":1000,\"loss\":2.5}\n", 400);
     put_run("died", RUN_RUNNING, dead_pid(),
@@ -125,19 +125,19 @@ static void lists_runs(void)
     REQUIRE(!runs_list(folder("list"), &a, &rows, &n, &err));
     CHECK_INT(n, 5);
     REQUIRE(n == 5);
-    CHECK_STR(rows[0].info.name, "done");
-    CHECK_INT(rows[0].info.state, RUN_FINISHED);
+    CHECK_STR(rows[0].name, "done");
+    CHECK_INT(rows[0].state, RUN_FINISHED);
     CHECK_INT(rows[0].done, 1000);
     CHECK(rows[0].has_loss && rows[0].loss == 2.5);
-    CHECK_STR(rows[1].info.name, "died");
-    CHECK_INT(rows[1].info.state, RUN_CRASHED);
+    CHECK_STR(rows[1].name, "died");
+    CHECK_INT(rows[1].state, RUN_CRASHED);
     CHECK_INT(rows[1].done, 2);
     for (size_t i = 2; i < n; i++) {
-        const struct run_row *r = &rows[i];
-        if (!strcmp(r->info.name, "goes"))
-            CHECK(r->info.state == RUN_RUNNING && r->done == 5 && r->loss == 4);
+        const struct run_entry *r = &rows[i];
+        if (!strcmp(r->name, "goes"))
+            CHECK(r->state == RUN_RUNNING && r->done == 5 && r->loss == 4);
         else
-            CHECK(r->info.state == RUN_UNKNOWN && !r->has_loss && r->done == 0);
+            CHECK(r->state == RUN_UNKNOWN && !r->has_loss && r->done == 0);
     }
     CHECK(!runs_list(folder("list/done"), &a, &rows, &n, &err));
     CHECK_INT(n, 1);
@@ -149,11 +149,11 @@ static void a_number_used_again_is_not_the_run(void)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     struct cairn_error err = { 0 };
-    struct run_row *rows;
+    struct run_entry *rows;
     size_t n;
     put_run("again", RUN_RUNNING, getpid(), "", 86400);
     REQUIRE(!runs_list(folder("list/again"), &a, &rows, &n, &err) && n == 1);
-    CHECK_INT(rows[0].info.state, RUN_CRASHED);
+    CHECK_INT(rows[0].state, RUN_CRASHED);
 }
 
 static void finds_what_the_user_means(void)
@@ -179,7 +179,7 @@ static void finds_what_the_user_means(void)
     CHECK_HAS(err.msg, "no log.jsonl");
     CHECK(runs_find("three", &a, &dir, &err) == -1);
     CHECK_HAS(err.msg, "there is no run three");
-    struct run_row *rows;
+    struct run_entry *rows;
     size_t n;
     CHECK(!runs_list(NULL, &a, &rows, &n, &err));
     CHECK_INT(n, 2);

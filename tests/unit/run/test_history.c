@@ -8,7 +8,7 @@
 static void lists_what_ended_what_runs_and_what_was_cut(void)
 {
     struct arena a = { 0 };
-    struct history_run *h;
+    struct run_entry *h;
     char running[256];
     scratch_file(
         "state/runs/20260101T000000Z-1/events.jsonl",
@@ -23,12 +23,13 @@ static void lists_what_ended_what_runs_and_what_was_cut(void)
     scratch_file("state/runs/20260103T000000Z-3/events.jsonl", "{\"event\":\"sta");
     scratch_file("state/runs/a-file", "");
     REQUIRE(history_read(scratch("state"), &a, &h) == 3);
-    CHECK_STR(h[2].command, "python t.py");
-    CHECK_STR(h[2].class_id, "no-kernel-image");
+    CHECK_STR(h[2].name, "python t.py");
+    CHECK_STR(h[2].verdict, "no-kernel-image");
     CHECK_STR(h[2].change, "A=1");
-    CHECK(h[2].ended && !h[2].running && h[2].code == 0 && h[2].attempts == 2 && h[2].seconds == 3.5);
-    CHECK(!h[1].ended && h[1].running);
-    CHECK(!h[0].ended && !h[0].running && h[0].command == NULL);
+    CHECK(h[2].ended && h[2].state != RUN_RUNNING && h[2].code == 0 && h[2].attempts == 2 &&
+          h[2].seconds == 3.5);
+    CHECK(!h[1].ended && h[1].state == RUN_RUNNING);
+    CHECK(!h[0].ended && h[0].state != RUN_RUNNING && h[0].name == NULL);
     CHECK_STR(history_find(scratch("state"), "last", &a), h[0].dir);
     CHECK_STR(history_find(scratch("state"), "#3", &a), h[2].dir);
     CHECK_STR(history_find(scratch("state"), "20260102T000000Z-2", &a), h[1].dir);
@@ -40,7 +41,7 @@ static void lists_what_ended_what_runs_and_what_was_cut(void)
 static void numbers_that_no_run_has_are_not_taken(void)
 {
     struct arena a = { 0 };
-    struct history_run *h;
+    struct run_entry *h;
     scratch_file("odd/runs/20260101T000000Z-1/verdict.json",
                  "{\"code\":1000000000000000000,\"attempts\":[{\"seconds\":1e300},{\"seconds\":-1e300},"
                  "{\"seconds\":1e19},{\"seconds\":\"x\"},{\"seconds\":2}]}");
@@ -53,7 +54,7 @@ static void numbers_that_no_run_has_are_not_taken(void)
 static void another_process_with_that_number_is_not_the_run(void)
 {
     struct arena a = { 0 };
-    struct history_run *h;
+    struct run_entry *h;
     CLEANUP(json_cleanup) struct json *start = json_new_object();
     journal_add_process(start);
     CHECK(journal_is_running(start));
@@ -64,14 +65,14 @@ static void another_process_with_that_number_is_not_the_run(void)
     ticks[-1] = ticks[-1] == '0' ? '1' : '0';
     scratch_file("again/runs/20260101T000000Z-2/events.jsonl", line);
     REQUIRE(history_read(scratch("again"), &a, &h) == 2);
-    CHECK(h[0].running && !h[1].running);
+    CHECK(h[0].state == RUN_RUNNING && h[1].state != RUN_RUNNING);
     arena_release(&a);
 }
 
 static void no_folder_is_no_history(void)
 {
     struct arena a = { 0 };
-    struct history_run *h;
+    struct run_entry *h;
     CHECK_INT(history_read(scratch("nothing"), &a, &h), 0);
     arena_release(&a);
 }
