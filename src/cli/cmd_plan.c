@@ -43,8 +43,8 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
            (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
            p->micro == 1 ? "" : "s", p->recompute ? ", blocks computed again on the way back" : "",
            p->optim_on_host ? "host" : "device", p->blocks_on_host ? ", the blocks' weights too" : "");
-    for (size_t i = 0; i < p->n_given_way; i++)
-        printf("%s %s\n", i ? "                " : "to make it fit: ", p->given_way[i]);
+    for (size_t i = 0; i < p->n_fallbacks; i++)
+        printf("%s %s\n", i ? "                " : "to make it fit: ", p->fallbacks[i]);
 }
 
 static int plan(const struct config_changes *w, const char *file, bool json, struct arena *a)

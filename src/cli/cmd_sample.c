@@ -9,6 +9,7 @@
 #include "start/own_env.h"
 #include "start/watch_calls.h"
 #include "train/loaded_model.h"
+#include "train/task_gpt.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +37,12 @@ static void print_text(const struct str *text)
 
 static struct sample_options options_of(const struct wish *w, const struct job_config *c, size_t index)
 {
+    const struct gpt_keys *k = gpt_keys(c);
     uint64_t seed = w->seed >= 0 ? (uint64_t)w->seed : (uint64_t)c->train.seed;
     return (struct sample_options){
-        .tokens = w->tokens >= 0 ? (size_t)w->tokens : (size_t)c->sample.tokens,
-        .temperature = w->temperature ? strtod(w->temperature, NULL) : c->sample.temperature,
-        .top_k = w->top_k >= 0 ? (size_t)w->top_k : (size_t)c->sample.top_k,
+        .tokens = w->tokens >= 0 ? (size_t)w->tokens : (size_t)k->sample.tokens,
+        .temperature = w->temperature ? strtod(w->temperature, NULL) : k->sample.temperature,
+        .top_k = w->top_k >= 0 ? (size_t)w->top_k : (size_t)k->sample.top_k,
         .seed = sample_seed(seed, index),
     };
 }
@@ -49,18 +51,19 @@ static struct sample_options options_of(const struct wish *w, const struct job_c
 static int sample(const struct wish *w, struct loaded_model *t, struct arena *a, struct cairn_error *err)
 {
     bool own = w->prompts.n > 0;
-    size_t n = own ? w->prompts.n : t->config.sample.prompts.n, n_samples = 0;
+    const struct config_list *prompts = &gpt_keys(&t->config)->sample.prompts;
+    size_t n = own ? w->prompts.n : prompts->n, n_samples = 0;
     struct sample_text *samples = NULL;
-    struct job *j = &t->job;
+    struct sampler *sampler;
     fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
     print_runtime(stderr, gpu_info(t->options.g), "  ");
-    if (job_open_sampler(j, err))
+    if (task_gpt_sampler(t->job.task, &sampler, err))
         return -1;
     for (size_t i = 0; i < n; i++) {
         CLEANUP(str_release) struct str text = { 0 };
-        const char *prompt = own ? w->prompts.item[i] : t->config.sample.prompts.item[i];
+        const char *prompt = own ? w->prompts.item[i] : prompts->item[i];
         struct sample_options o = options_of(w, &t->config, i);
-        if (sampler_run(j->sampler, prompt, &o, &text, err))
+        if (sampler_run(sampler, prompt, &o, &text, err))
             return -1;
         if (w->json)
             *ARENA_PUSH(a, samples, n_samples) =

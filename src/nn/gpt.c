@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/random.h"
-#include "gpu/rope.h"
+#include "nn/gpt_inside.h"
 #include "os/memory.h"
 #include <math.h>
 #include <stdio.h>
@@ -155,21 +155,6 @@ static void add_lora(struct gpt *m, const struct lora_options *o)
 
 /* ---- opening ---- */
 
-static int open_rope(struct gpt *m, struct cairn_error *err)
-{
-    size_t pairs = gpt_head_size(&m->shape) / 2, n = m->shape.context * pairs, bytes = n * sizeof(float);
-    CLEANUP(mem_free) float *tables = malloc(2 * bytes);
-    if (!tables)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for the tables of %zu positions", m->shape.context);
-    rope_table(0, m->shape.context, pairs, m->shape.rope_theta, tables, tables + n);
-    if (gpu_alloc(m->nn->g, GPU_MEM_DEVICE, bytes, (void **)&m->rope_cos, err) ||
-        gpu_alloc(m->nn->g, GPU_MEM_DEVICE, bytes, (void **)&m->rope_sin, err) ||
-        gpu_upload(m->nn->g, NULL, m->rope_cos, tables, bytes, err) ||
-        gpu_upload(m->nn->g, NULL, m->rope_sin, tables + n, bytes, err))
-        return -1;
-    return gpu_wait(m->nn->g, NULL, err);
-}
-
 /* The matrices of the blocks, where LoRA leaves them as they are.  All blocks have the same. */
 static struct weights_blocks frozen_blocks(const struct gpt *m)
 {
@@ -183,30 +168,6 @@ static struct weights_blocks frozen_blocks(const struct gpt *m)
                                     m->shape.layers };
 }
 
-int gpt_alloc(struct gpt *m, bool blocks_on_host, struct cairn_error *err)
-{
-    struct gpu *g = m->nn->g;
-    struct weights_options o = {
-        .storage = m->nn->storage, .format = m->format, .blocks = &m->frozen, .offload = blocks_on_host
-    };
-    if (weights_open_blocks(&m->weights, g, &m->params, &o, err))
-        return -1;
-    if (m->lora.rank && weights_open(&m->lora.weights, g, &m->lora.params, o.storage, m->format, err))
-        return -1;
-    return m->shape.rope ? open_rope(m, err) : 0;
-}
-
-size_t gpt_bytes(const struct gpt *m, bool blocks_on_host, size_t *host)
-{
-    size_t sum = m->lora.rank ? weights_size(&m->lora.params, m->nn->storage) : 0;
-    if (m->shape.rope)
-        sum += 2 * m->shape.context * (gpt_head_size(&m->shape) / 2) * sizeof(float);
-    *host = 0;
-    if (blocks_on_host && m->frozen.pieces)
-        return sum + weights_size_offloaded(&m->params, m->nn->storage, &m->frozen, host);
-    return sum + weights_size(&m->params, m->nn->storage);
-}
-
 int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
             struct cairn_error *err)
 {
@@ -217,10 +178,21 @@ int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
     m->nn = nn;
     m->shape = *s;
+    m->model = (struct model){
+        .ops = &gpt_model_ops,
+        .nn = nn,
+        .bases = { { &m->params, &m->weights, 0, &m->frozen } },
+        .n_bases = 1,
+        .loras = { &m->lora },
+        .n_loras = o->lora ? 1 : 0,
+    };
     m->format = o->quantize == GPT_QUANTIZE_FP8 ? WEIGHTS_FP8 : WEIGHTS_INT8;
+    m->model.bases[0].format = m->format;
     add_params(m, o->quantize);
-    if (o->lora)
+    if (o->lora) {
+        m->lora_options = *o->lora;
         add_lora(m, o->lora);
+    }
     if (o->lora && !m->lora.params.n) {
         gpt_close(m);
         return cairn_fail(err, CAIRN_EUSAGE, "no linear of the model is named by lora.targets");
@@ -236,7 +208,7 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
     struct gpt *m;
     if (gpt_new(nn, s, o, &m, err))
         return -1;
-    if (gpt_alloc(m, o->blocks_on_host, err)) {
+    if (model_alloc(&m->model, o->blocks_on_host, err)) {
         gpt_close(m);
         return -1;
     }
@@ -244,33 +216,10 @@ int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options 
     return 0;
 }
 
-void gpt_release(struct gpt *m)
-{
-    weights_close(&m->weights);
-    weights_close(&m->lora.weights);
-    gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_cos);
-    gpu_free(m->nn->g, GPU_MEM_DEVICE, m->rope_sin);
-    m->rope_cos = m->rope_sin = NULL;
-}
-
 void gpt_close(struct gpt *m)
 {
-    if (!m)
-        return;
-    gpt_release(m);
-    params_release(&m->params);
-    params_release(&m->lora.params);
-    free(m);
-}
-
-const struct params *gpt_trained(const struct gpt *m)
-{
-    return m->lora.rank ? &m->lora.params : &m->params;
-}
-
-struct weights *gpt_trained_weights(struct gpt *m)
-{
-    return m->lora.rank ? &m->lora.weights : &m->weights;
+    if (m)
+        model_close(&m->model);
 }
 
 /* ---- new weights ---- */

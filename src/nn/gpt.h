@@ -9,9 +9,7 @@
 #ifndef CAIRN_NN_GPT_H
 #define CAIRN_NN_GPT_H
 
-#include "nn/lora.h"
-#include "nn/nn.h"
-#include "nn/weights.h"
+#include "nn/model.h"
 
 struct gpt_shape {
     size_t layers, heads, kv_heads, width, ffn, context, vocab;
@@ -53,6 +51,7 @@ struct gpt_block {
 };
 
 struct gpt {
+    struct model model; /* as the training engine sees it */
     struct nn *nn;
     struct gpt_shape shape;
     struct params params;
@@ -63,8 +62,10 @@ struct gpt {
     struct gpt_norm norm;
     size_t vocab_padded; /* rows of wte and head in memory */
     float *rope_cos, *rope_sin;
-    enum weights_format format;   /* of quantized matrices */
-    struct weights_blocks frozen; /* that can be offloaded; pieces 0: none */
+    enum weights_format format;       /* of quantized matrices */
+    struct weights_blocks frozen;     /* that can be offloaded; pieces 0: none */
+    struct lora_options lora_options; /* that the LoRA was made with */
+    float label_smoothing;            /* in training passes that the engine starts; set by its owner */
 };
 
 enum gpt_quantize { GPT_QUANTIZE_NONE, GPT_QUANTIZE_INT8, GPT_QUANTIZE_FP8 };
@@ -76,21 +77,13 @@ struct gpt_options {
 /* With weights of zero. */
 int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
              struct cairn_error *err);
-/* The same in two steps: its parameters, for those who ask how much it takes; and their memory. */
+/* Without memory, for those who ask how much it takes; then model_alloc. */
 int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
             struct cairn_error *err);
-int gpt_alloc(struct gpt *m, bool blocks_on_host, struct cairn_error *err);
-void gpt_release(struct gpt *m); /* back */
-void gpt_close(struct gpt *m);
-/* What the weights take of the device and of the host. */
-size_t gpt_bytes(const struct gpt *m, bool blocks_on_host, size_t *host);
+void gpt_close(struct gpt *m); /* accepts NULL */
 /* New weights as GPT-2 has them: normal numbers of init_std, less for what is added to the residual; norms 1, biases 0.
  * From the seed alone, whatever the device.  gpt_init_lora: a normal, b zero. */
 int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *err);
 int gpt_init_lora(struct gpt *m, uint64_t seed, struct cairn_error *err);
-
-/* What is trained: the model's parameters, or LoRA's. */
-const struct params *gpt_trained(const struct gpt *m);
-struct weights *gpt_trained_weights(struct gpt *m);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "nn/gpt_work.h"
 
+extern const struct model_ops gpt_model_ops; /* gpt_model.c */
+
 /* What a block computes on the way, in the storage format; statistics are f32. */
 struct activations {
     void *norm[2], *qkv, *attention, *middle, *fc, *up, *act;
@@ -21,7 +23,7 @@ struct slot {
 };
 
 struct gpt_work {
-    struct gpt *m;
+    struct gpt *m; /* first: struct work is one of these */
     struct gpt_work_options o;
     size_t rows;    /* samples * tokens */
     size_t at_once; /* rows of scores */

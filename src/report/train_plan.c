@@ -35,7 +35,7 @@ struct json *report_train_plan(const struct train_plan *p, const struct gpu_info
     json_add_text(top, "optimizer", place(p->optim_on_host));
     json_add_text(top, "blocks", place(p->blocks_on_host));
     struct json *gave = json_add_array(top, "given_way");
-    for (size_t i = 0; i < p->n_given_way; i++)
-        json_add_text(gave, NULL, p->given_way[i]);
+    for (size_t i = 0; i < p->n_fallbacks; i++)
+        json_add_text(gave, NULL, p->fallbacks[i]);
     return top;
 }

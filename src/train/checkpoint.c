@@ -2,7 +2,6 @@
 #include "train/checkpoint.h"
 #include "base/str.h"
 #include "gpu/transfer.h"
-#include "nn/gpt_file.h"
 #include "nn/tensor_load.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint_file.h"
@@ -26,8 +25,10 @@ enum { PATH_MOST = 4096 };
 struct copy {
     void *bytes;
     size_t size;
-    struct weights weights; /* pointers into bytes; of no device */
-    void **arrays;          /* of the optimizer */
+    struct copy_set {
+        struct weights weights; /* pointers into bytes; of no device */
+        void **arrays;          /* of the optimizer */
+    } sets[MODEL_SETS];
 };
 
 struct checkpoints {
@@ -90,37 +91,28 @@ static int remove_one(void *to, const char *path, size_t from_last)
 
 /* ---- writing ---- */
 
+/* What a set's numbers are read from. */
+struct set_reader {
+    const struct checkpoints *c;
+    size_t set;
+};
+
 static int numbers_of(void *context, const struct param *p, float *into, struct cairn_error *err)
 {
-    const struct checkpoints *c = context;
+    const struct set_reader *r = context;
     (void)err;
-    weights_read(&c->copy.weights, p, into);
+    weights_read(&r->c->copy.sets[r->set].weights, p, into);
     return 0;
 }
 
-static int write_model(struct checkpoints *c, const char *dir, struct cairn_error *err)
-{
-    struct param_getter from = { numbers_of, c };
-    struct gpt_lora_file lora = {
-        .options = c->model.lora,
-        .base = c->model.base,
-        .copy = CHECKPOINT_LORA,
-        .dtype = storage_dtype(c->copy.weights.storage),
-        .from = &from,
-    };
-    if (c->model.lora)
-        return gpt_file_save_lora(c->model.m, dir, &lora, err);
-    return gpt_file_save(c->model.m, dir, storage_dtype(c->copy.weights.storage), &from, err);
-}
-
 /* Of the moving average in the copy; NULL: there is none. */
-static const float *find_average(const struct checkpoints *c, enum param_kind kind)
+static const float *find_average(const struct set_reader *r, enum param_kind kind)
 {
     size_t n;
-    const struct optim_array *arrays = optim_arrays(c->model.optim, &n);
+    const struct optim_array *arrays = optim_arrays(r->c->model.optim[r->set], &n);
     for (size_t i = 0; i < n; i++)
         if (!strcmp(arrays[i].name, kind == PARAM_VECTOR ? "vector.ema" : "matrix.ema"))
-            return c->copy.arrays[i];
+            return r->c->copy.sets[r->set].arrays[i];
     return NULL;
 }
 
@@ -131,47 +123,68 @@ static int averages_of(void *context, const struct param *p, float *into, struct
     return 0;
 }
 
-static int write_average(struct checkpoints *c, const char *dir, struct cairn_error *err)
+/* The files of the model, and those of the moving average where there is one. */
+static int write_model(struct checkpoints *c, const char *dir, struct cairn_error *err)
 {
-    struct param_getter from = { averages_of, c };
-    enum dtype dtype = storage_dtype(c->copy.weights.storage);
-    char path[PATH_MOST];
-    if (!find_average(c, PARAM_MATRIX))
-        return 0;
-    snprintf(path, sizeof(path), "%s/%s", dir, c->model.lora ? CHECKPOINT_LORA_EMA : CHECKPOINT_MODEL_EMA);
-    if (c->model.lora)
-        return gpt_file_save_lora_tensors(c->model.m, path, dtype, &from, err);
-    return gpt_file_save_tensors(c->model.m, path, dtype, &from, err);
+    const struct model *m = c->model.model;
+    for (size_t i = 0; i < model_sets(m); i++) {
+        struct set_reader r = { c, i };
+        struct param_getter numbers = { numbers_of, &r }, averages = { averages_of, &r };
+        struct model_save save = {
+            .set = i,
+            .dir = dir,
+            .dtype = storage_dtype(c->copy.sets[i].weights.storage),
+            .from = &numbers,
+            .base = c->model.base,
+        };
+        if (m->ops->save(m, &save, err))
+            return -1;
+        save.average = true;
+        save.from = &averages;
+        if (find_average(&r, PARAM_MATRIX) && m->ops->save(m, &save, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* The arrays of the first set have the optimizer's own names; those of a further one begin with its number. */
+static const char *array_name(struct arena *a, size_t set, const char *name)
+{
+    return set ? arena_printf(a, "%zu.%s", set, name) : name;
 }
 
 static int write_optim(struct checkpoints *c, const char *dir, struct cairn_error *err)
 {
-    struct arena arena = { 0 };
-    struct st_writer w = { 0 };
+    CLEANUP(arena_release) struct arena arena = { 0 };
+    struct st_tensor *tensors = NULL;
+    void **from = NULL;
+    size_t n = 0, n_from = 0;
     char path[PATH_MOST];
-    size_t n;
-    const struct optim_array *arrays = optim_arrays(c->model.optim, &n);
-    struct st_tensor *tensors = ARENA_NEW(&arena, struct st_tensor, n);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *shape = ARENA_NEW(&arena, uint64_t, 1);
-        *shape = arrays[i].n;
-        tensors[i] = (struct st_tensor){
-            .name = arrays[i].name,
-            .dtype = arrays[i].dtype,
-            .dtype_text = dtype_safetensors(arrays[i].dtype),
-            .shape = shape,
-            .rank = 1,
-            .elements = arrays[i].n,
-            .bytes = arrays[i].n * dtype_size(arrays[i].dtype),
-        };
+    for (size_t set = 0; set < model_sets(c->model.model); set++) {
+        size_t n_arrays;
+        const struct optim_array *arrays = optim_arrays(c->model.optim[set], &n_arrays);
+        for (size_t i = 0; i < n_arrays; i++) {
+            uint64_t *shape = ARENA_NEW(&arena, uint64_t, 1);
+            *shape = arrays[i].n;
+            *ARENA_PUSH(&arena, tensors, n) = (struct st_tensor){
+                .name = array_name(&arena, set, arrays[i].name),
+                .dtype = arrays[i].dtype,
+                .dtype_text = dtype_safetensors(arrays[i].dtype),
+                .shape = shape,
+                .rank = 1,
+                .elements = arrays[i].n,
+                .bytes = arrays[i].n * dtype_size(arrays[i].dtype),
+            };
+            *ARENA_PUSH(&arena, from, n_from) = c->copy.sets[set].arrays[i];
+        }
     }
     snprintf(path, sizeof(path), "%s/" CHECKPOINT_OPTIM, dir);
+    struct st_writer w = { 0 };
     int r = st_writer_open(&w, path, tensors, n, NULL, 0, ST_ORDER_ALIGNED, true, err);
     for (size_t i = 0; i < n && !r; i++)
-        r = st_writer_put(&w, i, 0, c->copy.arrays[i], arrays[i].n * dtype_size(arrays[i].dtype), err);
+        r = st_writer_put(&w, i, 0, from[i], tensors[i].bytes, err);
     r = r ? r : st_writer_commit(&w, err);
     st_writer_close(&w);
-    arena_release(&arena);
     return r;
 }
 
@@ -243,7 +256,7 @@ static int write_all(struct checkpoints *c, struct cairn_error *err)
     checkpoint_remove(temp, &ignored);
     if (os_make_dir(temp, 0777))
         return cairn_fail_errno(err, "make the folder %s", temp);
-    if (write_model(c, temp, err) || write_average(c, temp, err) || write_optim(c, temp, err) ||
+    if (write_model(c, temp, err) || write_optim(c, temp, err) ||
         checkpoint_state_write(temp, &c->state, err) || checkpoint_flush_folder(temp, err) ||
         publish(c, temp, err)) {
         checkpoint_remove(temp, &ignored);
@@ -266,29 +279,59 @@ static size_t aligned(size_t n)
     return (n + 255) / 256 * 256;
 }
 
-/* All of it in one piece of memory: matrices, vectors, the optimizer's arrays. */
-static int reserve(struct copy *k, const struct params *p, const struct weights *w, const struct optim *o,
-                   struct cairn_error *err)
+static size_t set_bytes(const struct checkpoint_model *m, size_t set, size_t *n_arrays)
 {
-    size_t n, matrices = aligned(p->numbers[PARAM_MATRIX] * storage_size(w->storage));
-    size_t size = matrices + aligned(p->numbers[PARAM_VECTOR] * sizeof(float));
-    const struct optim_array *arrays = optim_arrays(o, &n);
-    size_t first = size;
-    for (size_t i = 0; i < n; i++)
+    const struct params *p = model_trained(m->model, set);
+    const struct weights *w = model_trained_weights(m->model, set);
+    const struct optim_array *arrays = optim_arrays(m->optim[set], n_arrays);
+    size_t size = aligned(p->numbers[PARAM_MATRIX] * storage_size(w->storage)) +
+                  aligned(p->numbers[PARAM_VECTOR] * sizeof(float));
+    for (size_t i = 0; i < *n_arrays; i++)
         size += aligned(arrays[i].n * dtype_size(arrays[i].dtype));
+    return size;
+}
+
+static void free_copy(struct copy *k)
+{
+    os_free_aligned(k->bytes);
+    for (size_t i = 0; i < MODEL_SETS; i++)
+        free(k->sets[i].arrays);
+    *k = (struct copy){ 0 };
+}
+
+/* All of it in one piece of memory: of each set its matrices, vectors and the optimizer's arrays. */
+static int reserve(struct copy *k, const struct checkpoint_model *m, struct cairn_error *err)
+{
+    size_t size = 0, n;
+    for (size_t i = 0; i < model_sets(m->model); i++)
+        size += set_bytes(m, i, &n);
     if (size > k->size) {
-        os_free_aligned(k->bytes);
-        free(k->arrays);
-        *k = (struct copy){ .bytes = os_aligned(256, size), .arrays = calloc(n + 1, sizeof(void *)) };
-        if (!k->bytes || !k->arrays)
+        free_copy(k);
+        k->bytes = os_aligned(256, size);
+        bool lacks = !k->bytes;
+        for (size_t i = 0; i < model_sets(m->model); i++) {
+            set_bytes(m, i, &n);
+            k->sets[i].arrays = calloc(n + 1, sizeof(void *));
+            lacks = lacks || !k->sets[i].arrays;
+        }
+        if (lacks)
             return cairn_fail(err, CAIRN_ENOMEM, "no memory for a copy of %zu bytes to save", size);
         k->size = size;
     }
-    k->weights = (struct weights){ .storage = w->storage, .matrices = k->bytes };
-    k->weights.vectors = (float *)((char *)k->bytes + matrices);
-    for (size_t i = 0; i < n; i++) {
-        k->arrays[i] = (char *)k->bytes + first;
-        first += aligned(arrays[i].n * dtype_size(arrays[i].dtype));
+    char *at = k->bytes;
+    for (size_t set = 0; set < model_sets(m->model); set++) {
+        const struct params *p = model_trained(m->model, set);
+        const struct weights *w = model_trained_weights(m->model, set);
+        const struct optim_array *arrays = optim_arrays(m->optim[set], &n);
+        struct copy_set *s = &k->sets[set];
+        s->weights = (struct weights){ .storage = w->storage, .matrices = at };
+        at += aligned(p->numbers[PARAM_MATRIX] * storage_size(w->storage));
+        s->weights.vectors = (float *)(void *)at;
+        at += aligned(p->numbers[PARAM_VECTOR] * sizeof(float));
+        for (size_t i = 0; i < n; i++) {
+            s->arrays[i] = at;
+            at += aligned(arrays[i].n * dtype_size(arrays[i].dtype));
+        }
     }
     return 0;
 }
@@ -302,26 +345,33 @@ static struct transfer_part copy_of(void *device, void *host, size_t bytes)
 
 static int copy_all(struct checkpoints *c, struct cairn_error *err)
 {
-    const struct params *p = gpt_trained(c->model.m);
-    const struct weights *w = gpt_trained_weights(c->model.m);
-    struct gpu *g = c->model.m->nn->g;
-    struct copy *k = &c->copy;
-    size_t n;
-    const struct optim_array *arrays = optim_arrays(c->model.optim, &n);
-    if (reserve(k, p, w, c->model.optim, err))
-        return -1;
+    const struct checkpoint_model *m = &c->model;
     CLEANUP(arena_release) struct arena arena = { 0 };
-    struct transfer_part *parts = ARENA_NEW(&arena, struct transfer_part, n + 2);
-    parts[0] = copy_of(w->matrices, k->weights.matrices, p->numbers[PARAM_MATRIX] * storage_size(w->storage));
-    parts[1] = copy_of(w->vectors, k->weights.vectors, p->numbers[PARAM_VECTOR] * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        parts[2 + i] = copy_of(arrays[i].at, k->arrays[i], arrays[i].n * dtype_size(arrays[i].dtype));
-    for (size_t i = 0; i < n; i++)
-        parts[2 + i].on_host = arrays[i].on_host;
-    if (optim_settle(c->model.optim, err))
+    struct transfer_part *parts = NULL;
+    size_t n_parts = 0;
+    if (reserve(&c->copy, m, err))
         return -1;
-    struct transfer_options after = { .after = c->model.m->nn->stream };
-    return transfer_down(gpu_transfer(g), parts, n + 2, &after, err);
+    for (size_t set = 0; set < model_sets(m->model); set++) {
+        const struct params *p = model_trained(m->model, set);
+        const struct weights *w = model_trained_weights(m->model, set);
+        struct copy_set *k = &c->copy.sets[set];
+        size_t n;
+        const struct optim_array *arrays = optim_arrays(m->optim[set], &n);
+        *ARENA_PUSH(&arena, parts, n_parts) =
+            copy_of(w->matrices, k->weights.matrices, p->numbers[PARAM_MATRIX] * storage_size(w->storage));
+        *ARENA_PUSH(&arena, parts, n_parts) =
+            copy_of(w->vectors, k->weights.vectors, p->numbers[PARAM_VECTOR] * sizeof(float));
+        for (size_t i = 0; i < n; i++) {
+            struct transfer_part part =
+                copy_of(arrays[i].at, k->arrays[i], arrays[i].n * dtype_size(arrays[i].dtype));
+            part.on_host = arrays[i].on_host;
+            *ARENA_PUSH(&arena, parts, n_parts) = part;
+        }
+        if (optim_settle(m->optim[set], err))
+            return -1;
+    }
+    struct transfer_options after = { .after = m->model->nn->stream };
+    return transfer_down(gpu_transfer(m->model->nn->g), parts, n_parts, &after, err);
 }
 
 /* ---- from outside ---- */
@@ -367,8 +417,7 @@ void checkpoints_close(struct checkpoints *c)
     if (!c)
         return;
     checkpoints_wait(c, NULL, &ignored);
-    os_free_aligned(c->copy.bytes);
-    free(c->copy.arrays);
+    free_copy(&c->copy);
     free(c->dir);
     free(c);
 }
@@ -423,42 +472,53 @@ int checkpoints_newest(const char *run_dir, struct arena *a, char **path, struct
     return cairn_fail(err, CAIRN_ELACK, "%s holds no whole checkpoint", run_dir);
 }
 
-static int find_array(const struct tensor_source *s, const struct optim_array *a, struct tensor_want *out,
-                      struct cairn_error *err)
+static int find_array(const struct tensor_source *s, const char *name, const struct optim_array *a,
+                      struct tensor_want *out, struct cairn_error *err)
 {
-    const struct st_tensor *t = source_find(s, a->name);
+    const struct st_tensor *t = source_find(s, name);
     if (!t || t->dtype != a->dtype || t->elements != a->n)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s has no %s of %zu numbers: it is of another job", s->path,
-                          a->name, a->n);
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s: optimizer array %s[%zu] is missing: the checkpoint belongs to another job",
+                          s->path, name, a->n);
     *out = (struct tensor_want){ t, t->dtype, a->at, a->on_host };
     return 0;
 }
 
-static int load_optim(const char *path, struct gpu *g, const struct optim *o, struct cairn_error *err)
+static int load_optim(const char *path, const struct checkpoint_model *m, struct cairn_error *err)
 {
     CLEANUP(source_close) struct tensor_source source = { 0 };
     CLEANUP(arena_release) struct arena arena = { 0 };
+    struct tensor_want *wants = NULL;
+    size_t n_wants = 0;
     if (source_open(&source, arena_printf(&arena, "%s/" CHECKPOINT_OPTIM, path), err))
         return -1;
-    size_t n;
-    const struct optim_array *arrays = optim_arrays(o, &n);
-    struct tensor_want *wants = ARENA_NEW(&arena, struct tensor_want, n + 1);
-    for (size_t i = 0; i < n; i++)
-        if (find_array(&source, &arrays[i], &wants[i], err))
-            return -1;
-    return tensor_load(g, &source, wants, n, NULL, err);
+    for (size_t set = 0; set < model_sets(m->model); set++) {
+        size_t n;
+        const struct optim_array *arrays = optim_arrays(m->optim[set], &n);
+        for (size_t i = 0; i < n; i++)
+            if (find_array(&source, array_name(&arena, set, arrays[i].name), &arrays[i],
+                           ARENA_PUSH(&arena, wants, n_wants), err))
+                return -1;
+    }
+    return tensor_load(m->model->nn->g, &source, wants, n_wants, NULL, err);
 }
 
 int checkpoints_load(const char *path, const struct checkpoint_model *m, const struct checkpoint_state *s,
                      struct cairn_error *err)
 {
-    char file[PATH_MOST];
-    struct param_report report = { 0 };
-    snprintf(file, sizeof(file), "%s/%s", path, m->lora ? CHECKPOINT_LORA : CHECKPOINT_MODEL);
-    int r = m->lora ? gpt_file_load_lora(m->m, file, &report, err) : gpt_file_load(m->m, file, &report, err);
-    param_report_release(&report);
-    if (r || optim_start(m->optim, err) || load_optim(path, m->m->nn->g, m->optim, err))
+    struct model *model = m->model;
+    for (size_t set = 0; set < model_sets(model); set++) {
+        char file[PATH_MOST];
+        struct param_report report = { 0 };
+        snprintf(file, sizeof(file), "%s/%s", path, model->ops->file_name(model, set, false));
+        int r = model->ops->load(model, set, file, &report, err);
+        param_report_release(&report);
+        if (r || optim_start(m->optim[set], err))
+            return -1;
+    }
+    if (load_optim(path, m, err))
         return -1;
-    optim_resume(m->optim, s->applied, s->attempted);
+    for (size_t set = 0; set < model_sets(model); set++)
+        optim_resume(m->optim[set], s->applied[set], s->attempted[set]);
     return 0;
 }

@@ -9,18 +9,15 @@
 #ifndef CAIRN_TRAIN_CHECKPOINT_H
 #define CAIRN_TRAIN_CHECKPOINT_H
 
-#include "nn/gpt.h"
-#include "train/optim.h"
+#include "train/memory_plan.h"
 
 /* What a run must know to go on with the same bits; the place in the data follows from the step. */
 struct checkpoint_state {
-    uint64_t step;               /* steps done */
-    uint64_t applied, attempted; /* steps of the optimizer */
+    uint64_t step;                                       /* steps done */
+    uint64_t applied[MODEL_SETS], attempted[MODEL_SETS]; /* steps of each set's optimizer */
     double loss_scale;
     uint64_t scale_good; /* steps since the scale changed */
-    uint64_t micro;      /* samples of a micro-batch */
-    bool recompute;
-    bool optim_on_host, blocks_on_host;
+    struct job_layout layout;
     double best_val;           /* NaN: none yet */
     uint64_t waited;           /* evaluations since it was found */
     bool eval_due, sample_due; /* at this step, and not done yet */
@@ -28,10 +25,9 @@ struct checkpoint_state {
 };
 
 struct checkpoint_model {
-    struct gpt *m;
-    const struct lora_options *lora; /* NULL: all weights are saved */
+    struct model *model;
     const char *base;                /* what LoRA was trained on, for its file */
-    struct optim *optim;
+    struct optim *optim[MODEL_SETS]; /* of each set */
 };
 
 struct checkpoints;

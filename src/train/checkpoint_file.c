@@ -89,14 +89,18 @@ int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, st
     CLEANUP(json_cleanup) struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
     json_add_int(top, "step", (int64_t)s->step);
-    json_add_int(top, "moves", (int64_t)s->applied);
-    json_add_int(top, "tries", (int64_t)s->attempted);
+    json_add_int(top, "moves", (int64_t)s->applied[0]);
+    json_add_int(top, "tries", (int64_t)s->attempted[0]);
+    if (s->attempted[1]) { /* a second set */
+        json_add_int(top, "moves_1", (int64_t)s->applied[1]);
+        json_add_int(top, "tries_1", (int64_t)s->attempted[1]);
+    }
     json_add_real(top, "loss_scale", s->loss_scale);
     json_add_int(top, "scale_good", (int64_t)s->scale_good);
-    json_add_int(top, "micro_batch", (int64_t)s->micro);
-    json_add_bool(top, "recompute", s->recompute);
-    json_add_bool(top, "optimizer_on_host", s->optim_on_host);
-    json_add_bool(top, "blocks_on_host", s->blocks_on_host);
+    json_add_int(top, "micro_batch", (int64_t)s->layout.micro);
+    json_add_bool(top, "recompute", s->layout.recompute);
+    json_add_bool(top, "optimizer_on_host", s->layout.optim_on_host);
+    json_add_bool(top, "blocks_on_host", s->layout.blocks_on_host);
     if (isfinite(s->best_val))
         json_add_real(top, "best_val", s->best_val);
     json_add_int(top, "waited", (int64_t)s->waited);
@@ -178,14 +182,16 @@ static const struct field {
     size_t at;
 } fields[] = {
     { "step", FIELD_U64, false, offsetof(struct checkpoint_state, step) },
-    { "moves", FIELD_U64, false, offsetof(struct checkpoint_state, applied) },
-    { "tries", FIELD_U64, false, offsetof(struct checkpoint_state, attempted) },
+    { "moves", FIELD_U64, false, offsetof(struct checkpoint_state, applied[0]) },
+    { "tries", FIELD_U64, false, offsetof(struct checkpoint_state, attempted[0]) },
+    { "moves_1", FIELD_U64, true, offsetof(struct checkpoint_state, applied[1]) },
+    { "tries_1", FIELD_U64, true, offsetof(struct checkpoint_state, attempted[1]) },
     { "loss_scale", FIELD_REAL, false, offsetof(struct checkpoint_state, loss_scale) },
     { "scale_good", FIELD_U64, false, offsetof(struct checkpoint_state, scale_good) },
-    { "micro_batch", FIELD_U64, false, offsetof(struct checkpoint_state, micro) },
-    { "recompute", FIELD_BOOL, false, offsetof(struct checkpoint_state, recompute) },
-    { "optimizer_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, optim_on_host) },
-    { "blocks_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, blocks_on_host) },
+    { "micro_batch", FIELD_U64, false, offsetof(struct checkpoint_state, layout.micro) },
+    { "recompute", FIELD_BOOL, false, offsetof(struct checkpoint_state, layout.recompute) },
+    { "optimizer_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, layout.optim_on_host) },
+    { "blocks_on_host", FIELD_BOOL, true, offsetof(struct checkpoint_state, layout.blocks_on_host) },
     { "best_val", FIELD_REAL, true, offsetof(struct checkpoint_state, best_val) },
     { "waited", FIELD_U64, false, offsetof(struct checkpoint_state, waited) },
     { "evaluation_due", FIELD_BOOL, true, offsetof(struct checkpoint_state, eval_due) },
@@ -254,7 +260,7 @@ int checkpoint_state_read(const char *dir, struct checkpoint_state *out, struct 
     if (read_fields(top, summed, path, &s, err))
         return -1;
     uint64_t step = checkpoint_step_of(path_name(dir));
-    if (!s.step || (step && s.step != step) || !s.micro || s.loss_scale <= 0)
+    if (!s.step || (step && s.step != step) || !s.layout.micro || s.loss_scale <= 0)
         return cairn_fail(err, CAIRN_EFORMAT, "%s is not of this checkpoint: its step is %" PRIu64, path,
                           s.step);
     for (size_t i = 0; i < json_length(files); i++)

@@ -21,27 +21,62 @@ static const char *place_of(struct job_config *c, struct source from, const stru
     return from.is_file ? arena_printf(c->arena, "%s:%d:%d", from.name, n->line, n->column) : from.name;
 }
 
-static const struct config_key *find_key(const char *name)
+/* The i-th of all keys: the shared ones, then those of the kind.  NULL after the last. */
+static const struct config_key *key_at(const struct job_config *c, size_t i)
 {
-    for (size_t i = 0; i < n_config_keys; i++)
-        if (!strcmp(config_keys[i].name, name))
-            return &config_keys[i];
+    if (i < n_config_keys)
+        return &config_keys[i];
+    i -= n_config_keys;
+    return i < c->schema->n_keys ? &c->schema->keys[i] : NULL;
+}
+
+static const struct config_key *find_key(const struct job_config *c, const char *name)
+{
+    const struct config_key *k;
+    for (size_t i = 0; (k = key_at(c, i)); i++)
+        if (!strcmp(k->name, name))
+            return k;
     return NULL;
 }
 
-static bool is_section(const char *name)
+static bool is_shared(const struct config_key *k)
 {
-    for (size_t i = 0; i < n_config_sections; i++)
-        if (!strcmp(config_sections[i].name, name))
+    return k >= config_keys && k < config_keys + n_config_keys;
+}
+
+static const char **place_at(const struct job_config *c, const struct config_key *k)
+{
+    return is_shared(k) ? &c->place[k - config_keys] : &c->own_place[k - c->schema->keys];
+}
+
+void *config_value(const struct job_config *c, const struct config_key *k)
+{
+    return (char *)(is_shared(k) ? (void *)c : c->own) + k->at;
+}
+
+/* The i-th section: the shared ones, then those of the kind. */
+const struct config_section *config_section_at(const struct job_config *c, size_t i)
+{
+    if (i < n_config_sections)
+        return &config_sections[i];
+    i -= n_config_sections;
+    return i < c->schema->n_sections ? &c->schema->sections[i] : NULL;
+}
+
+static bool is_section(const struct job_config *c, const char *name)
+{
+    const struct config_section *s;
+    for (size_t i = 0; (s = config_section_at(c, i)); i++)
+        if (!strcmp(s->name, name))
             return true;
     return false;
 }
 
 const char *config_place(const struct job_config *c, const char *key)
 {
-    const struct config_key *k = find_key(key);
+    const struct config_key *k = find_key(c, key);
     assert(k);
-    return c->place[k - config_keys];
+    return *place_at(c, k);
 }
 
 bool config_is_set(const struct job_config *c, const char *key)
@@ -220,9 +255,11 @@ static int take_list(struct job_config *c, const struct config_key *k, struct so
             return bad_value(c, k, from, n->kind == YAML_LIST ? i : n, err);
         *ARENA_PUSH(c->arena, list.item, list.n) = i->text;
     }
-    memcpy((char *)c + k->at, &list, sizeof(list));
+    memcpy(config_value(c, k), &list, sizeof(list));
     return 0;
 }
+
+static int use_schema(struct job_config *c, const char *place, struct cairn_error *err);
 
 static int take(struct job_config *c, const struct config_key *k, struct source from,
                 const struct yaml_node *n, struct cairn_error *err)
@@ -230,41 +267,45 @@ static int take(struct job_config *c, const struct config_key *k, struct source 
     if (k->type == CONFIG_LIST) {
         if (take_list(c, k, from, n, err))
             return -1;
-    } else if (n->kind != YAML_SCALAR || !take_scalar(k, (char *)c + k->at, n)) {
+    } else if (n->kind != YAML_SCALAR || !take_scalar(k, config_value(c, k), n)) {
         return bad_value(c, k, from, n, err);
     }
-    c->place[k - config_keys] = place_of(c, from, n);
-    return 0;
+    const char *place = place_of(c, from, n);
+    *place_at(c, k) = place;
+    return k->words == config_kinds ? use_schema(c, place, err) : 0;
 }
 
 /* The key that may have been meant; NULL if none is near. */
-static const char *suggest(const char *name)
+static const char *suggest(const struct job_config *c, const char *name)
 {
+    const struct config_key *k;
+    const struct config_section *s;
     const char *dot = strrchr(name, '.');
     size_t section = dot ? (size_t)(dot + 1 - name) : 0;
     struct nearest near = { .word = name + section };
-    for (size_t i = 0; section && i < n_config_keys; i++)
-        if (!strncmp(config_keys[i].name, name, section))
-            nearest_try(&near, config_keys[i].name + section);
+    for (size_t i = 0; section && (k = key_at(c, i)); i++)
+        if (!strncmp(k->name, name, section))
+            nearest_try(&near, k->name + section);
     if (near.best)
         return near.best - section;
-    for (size_t i = 0; i < n_config_keys; i++) /* right, but in another section */
-        if (!strcmp(strchr(config_keys[i].name, '.') + 1, name + section))
-            return config_keys[i].name;
-    for (size_t i = 0; !section && i < n_config_sections; i++)
-        nearest_try(&near, config_sections[i].name);
+    for (size_t i = 0; (k = key_at(c, i)); i++) /* right, but in another section */
+        if (!strcmp(strchr(k->name, '.') + 1, name + section))
+            return k->name;
+    for (size_t i = 0; !section && (s = config_section_at(c, i)); i++)
+        nearest_try(&near, s->name);
     return near.best;
 }
 
-static int unknown_key(const char *place, const char *name, struct cairn_error *err)
+static int unknown_key(const struct job_config *c, const char *place, const char *name,
+                       struct cairn_error *err)
 {
     CLEANUP(str_release) struct str s = { 0 };
-    const char *meant = suggest(name), *dot = strchr(name, '.');
+    const char *meant = suggest(c, name), *dot = strchr(name, '.');
     str_addf(&s, "%s: unknown key ", place);
     add_shown(&s, name);
-    if (is_section(name))
+    if (is_section(c, name))
         str_add(&s, "; it is a section, with keys below it");
-    else if (find_key(name)) /* in a file, with its dot */
+    else if (find_key(c, name)) /* in a file, with its dot */
         str_addf(&s, "; write %s below %.*s", dot + 1, (int)(dot - name), name);
     else if (meant)
         str_addf(&s, "; did you mean %s?", meant);
@@ -301,8 +342,8 @@ static void read_key(struct job_config *c, struct source from, const char *secti
 {
     struct cairn_error one = { 0 };
     const char *name = arena_printf(c->arena, "%s.%s", section, n->key->text);
-    const struct config_key *k = find_key(name);
-    if (k ? take(c, k, from, n, &one) : unknown_key(place_of(c, from, n->key), name, &one))
+    const struct config_key *k = find_key(c, name);
+    if (k ? take(c, k, from, n, &one) : unknown_key(c, place_of(c, from, n->key), name, &one))
         note_trouble(all, &one);
 }
 
@@ -311,7 +352,7 @@ static void read_section(struct job_config *c, struct source from, const struct 
 {
     struct cairn_error one = { 0 };
     const char *section = n->key->text;
-    if (!is_section(section)                      ? unknown_key(place_of(c, from, n->key), section, &one)
+    if (!is_section(c, section)                   ? unknown_key(c, place_of(c, from, n->key), section, &one)
         : n->kind != YAML_MAP && !yaml_is_null(n) ? no_map(place_of(c, from, n), section, n, &one)
                                                   : 0) {
         note_trouble(all, &one);
@@ -321,6 +362,17 @@ static void read_section(struct job_config *c, struct source from, const struct 
         read_key(c, from, section, k, all);
 }
 
+/* model.kind comes first, wherever it stands: it decides which keys there are.  What is wrong with it is said when its
+ * line is read. */
+static void read_kind(struct job_config *c, struct source from, const struct yaml_node *root)
+{
+    struct cairn_error ignored = { 0 };
+    for (const struct yaml_node *n = root->first; n; n = n->next)
+        for (const struct yaml_node *k = strcmp(n->key->text, "model") ? NULL : n->first; k; k = k->next)
+            if (k->key && !strcmp(k->key->text, "kind"))
+                take(c, find_key(c, "model.kind"), from, k, &ignored);
+}
+
 static int read_sections(struct job_config *c, struct source from, const struct yaml_node *root,
                          struct cairn_error *err)
 {
@@ -328,6 +380,7 @@ static int read_sections(struct job_config *c, struct source from, const struct 
     if (root->kind != YAML_MAP && !yaml_is_null(root))
         return no_map(place_of(c, from, root), "the file", root, err);
     struct cairn_error all = { 0 };
+    read_kind(c, from, root);
     for (const struct yaml_node *n = root->first; n; n = n->next)
         read_section(c, from, n, &all);
     if (all.code)
@@ -372,9 +425,9 @@ static int set_key(struct job_config *c, const struct config_key *k, const char 
 int config_set(struct job_config *c, const char *option, const char *key, const char *value,
                struct cairn_error *err)
 {
-    const struct config_key *k = find_key(key);
+    const struct config_key *k = find_key(c, key);
     if (!k)
-        return unknown_key(option, key, err);
+        return unknown_key(c, option, key, err);
     if (!str_is_utf8(value))
         return cairn_fail(err, CAIRN_EUSAGE, "%s: %s is not UTF-8", option, k->name);
     return set_key(c, k, arena_strdup(c->arena, option), arena_strdup(c->arena, value), err);
@@ -391,14 +444,59 @@ int config_set_pair(struct job_config *c, const char *pair, struct cairn_error *
     return config_set(c, option, arena_strndup(c->arena, pair, (size_t)(equals - pair)), equals + 1, err);
 }
 
+/* ---- defaults ---- */
+
+static void set_default(struct job_config *c, const struct config_key *k, const char *value)
+{
+    struct cairn_error err;
+    int failed = set_key(c, k, "default", value, &err);
+    assert(!failed); /* a table is wrong */
+    (void)failed;
+    *place_at(c, k) = NULL;
+}
+
+/* The keys of the kind with their defaults, and its defaults of shared keys that nobody set. */
+static void set_schema(struct job_config *c, const struct config_schema *schema)
+{
+    for (size_t i = 0; c->schema && i < c->schema->n_presets; i++) { /* of the kind before */
+        const struct config_key *k = find_key(c, c->schema->presets[i].key);
+        if (!*place_at(c, k))
+            set_default(c, k, k->preset);
+    }
+    c->schema = schema;
+    c->own = arena_alloc(c->arena, schema->bytes);
+    c->own_place = ARENA_NEW(c->arena, const char *, schema->n_keys + 1);
+    for (size_t i = 0; i < schema->n_keys; i++)
+        set_default(c, &schema->keys[i], schema->keys[i].preset);
+    for (size_t i = 0; i < schema->n_presets; i++) {
+        const struct config_key *k = find_key(c, schema->presets[i].key);
+        assert(k);
+        if (!*place_at(c, k))
+            set_default(c, k, schema->presets[i].value);
+    }
+}
+
+/* After model.kind was set.  Keys of the kind before cannot be carried over. */
+static int use_schema(struct job_config *c, const char *place, struct cairn_error *err)
+{
+    const struct config_schema *schema = config_schema(c->model.kind);
+    if (schema == c->schema)
+        return 0;
+    for (size_t i = 0; i < c->schema->n_keys; i++)
+        if (c->own_place[i])
+            return cairn_fail(err, CAIRN_EUSAGE, "%s: model.kind is %s, but %s (%s) is a key of %s", place,
+                              schema->kind, c->schema->keys[i].name, c->own_place[i], c->schema->kind);
+    set_schema(c, schema);
+    return 0;
+}
+
 void config_init(struct job_config *c, struct arena *arena)
 {
+    static const struct config_schema none = { .kind = "" };
     *c = (struct job_config){ .arena = arena, .place = ARENA_NEW(arena, const char *, n_config_keys) };
-    for (size_t i = 0; i < n_config_keys; i++) {
-        struct cairn_error err;
-        int failed = set_key(c, &config_keys[i], "default", config_keys[i].preset, &err);
-        assert(!failed);
-        (void)failed;
-        c->place[i] = NULL;
-    }
+    c->schema = &none;
+    for (size_t i = 0; i < n_config_keys; i++)
+        if (config_keys[i].words != config_kinds) /* kind 0 */
+            set_default(c, &config_keys[i], config_keys[i].preset);
+    set_schema(c, config_schema(0));
 }

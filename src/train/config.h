@@ -9,8 +9,9 @@
  *     …                                                        the shape of the model in model.path, if any
  *     config_fill(&c, err);                                    zeros that mean "work it out"
  *
- * The table config_keys has a row for each key; reading, defaults, the file that a run keeps, and docs/config.md
- * come from it.  Every text lives in the arena.  An error names file, line and column, or the option. */
+ * Keys that every job has are rows of config_keys; model.kind chooses a schema with further keys, which live in a struct
+ * of that kind, and with other defaults for shared keys.  Reading, defaults, the file that a run keeps, and docs/config.md come
+ * from these tables.  Every text lives in the arena.  An error names file, line and column, or the option. */
 #ifndef CAIRN_TRAIN_CONFIG_H
 #define CAIRN_TRAIN_CONFIG_H
 
@@ -22,10 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum config_kind { CONFIG_KIND_GPT };
-enum config_norm { CONFIG_NORM_LAYER, CONFIG_NORM_RMS };
-enum config_position { CONFIG_POSITION_LEARNED, CONFIG_POSITION_ROPE };
-enum config_mlp { CONFIG_MLP_GELU, CONFIG_MLP_SWIGLU };
 enum config_quantize { CONFIG_QUANTIZE_NONE, CONFIG_QUANTIZE_INT8, CONFIG_QUANTIZE_FP8 };
 enum config_schedule { CONFIG_SCHEDULE_COSINE, CONFIG_SCHEDULE_LINEAR, CONFIG_SCHEDULE_CONSTANT };
 enum config_dtype { CONFIG_DTYPE_AUTO, CONFIG_DTYPE_F32, CONFIG_DTYPE_BF16, CONFIG_DTYPE_F16 };
@@ -41,17 +38,8 @@ struct config_list {
 
 /* Whole numbers are int64_t, so that products of them do not overflow by surprise. */
 struct config_model {
-    enum config_kind kind;
+    int kind;         /* which task: an index of config_kinds */
     const char *path; /* "": new weights */
-    int64_t layers, heads, kv_heads, width, ffn, context;
-    int64_t vocab; /* 0 until the trainer puts in the tokenizer's */
-    enum config_norm norm;
-    double norm_eps;
-    enum config_position position;
-    double rope_theta;
-    enum config_mlp mlp;
-    bool bias, tied;
-    double dropout, init_std;
     enum config_quantize quantize;
 };
 
@@ -61,17 +49,8 @@ struct config_lora {
     struct config_list targets; /* globs; none: every linear of the blocks */
 };
 
-struct config_data {
-    struct config_list path;
-    const char *text_key;
-    const char *tokenizer; /* "bytes", "bpe", or a file */
-    int64_t vocab;
-    const char *val_path; /* "": val_split decides */
-    double val_split;
-};
-
 struct config_train {
-    int64_t steps, batch, accumulate, seq;
+    int64_t steps, batch, accumulate;
     double lr, min_lr; /* min_lr is a share of lr */
     int64_t warmup;
     enum config_schedule schedule;
@@ -84,7 +63,7 @@ struct config_train {
     enum config_dtype dtype;
     enum config_master master;
     enum config_recompute recompute;
-    double ema, label_smoothing;
+    double ema;
     int64_t patience;
     const char *device; /* "auto", or what gpu_open takes */
     bool allow_cpu;
@@ -101,10 +80,7 @@ struct config_eval {
 };
 
 struct config_sample {
-    int64_t every, tokens;
-    double temperature;
-    int64_t top_k;
-    struct config_list prompts;
+    int64_t every;
 };
 
 struct config_checkpoint {
@@ -116,10 +92,11 @@ struct config_run {
     const char *dir, *name;
 };
 
+struct config_schema;
+
 struct job_config {
     struct config_model model;
     struct config_lora lora;
-    struct config_data data;
     struct config_train train;
     struct config_memory memory;
     struct config_eval eval;
@@ -127,8 +104,11 @@ struct job_config {
     struct config_checkpoint checkpoint;
     struct config_run run;
 
-    const char **place; /* one a row of config_keys: "job.yaml:3:10" or "--set …"; NULL: the default */
-    const char *file;   /* that was read last; NULL: none */
+    const struct config_schema *schema; /* the keys that model.kind adds */
+    void *own;                          /* their values, in the struct of that kind */
+    /* One for each shared key, and for each key of the kind: "job.yaml:3:10" or "--set …"; NULL: the default. */
+    const char **place, **own_place;
+    const char *file; /* that was read last; NULL: none */
     struct arena *arena;
 };
 
@@ -149,15 +129,17 @@ bool config_is_set(const struct job_config *c, const char *key);
 /* Where; NULL if nobody did. */
 const char *config_place(const struct job_config *c, const char *key);
 
-/* Keys that contradict each other, or that miss.  The shape of the model is looked at by config_fill, as it may
- * come from the files in model.path. */
+/* Keys that contradict each other, or that are missing.  config_fill checks the shape of the model, which may come from
+ * the files in model.path. */
 int config_check(const struct job_config *c, struct cairn_error *err);
-/* Puts numbers where 0 means "work it out" (all but model.vocab), then checks the shape.  To be called once the keys
- * of the shape that are not set were overwritten with what the files in model.path say. */
+/* Puts numbers where 0 means "work it out", then checks the shape.  Called once the keys of the shape that nobody set
+ * have the values of the files in model.path. */
 int config_fill(struct job_config *c, struct cairn_error *err);
 
 /* A file with all keys in the table's order, each with its description; reading it gives the same struct. */
 void config_write(const struct job_config *c, struct str *out);
+/* A line per key that decides the numbers of a run (run.* and memory.* do not), without words that may change. */
+void config_write_values(const struct job_config *c, struct str *out);
 
 enum config_type { CONFIG_INT, CONFIG_REAL, CONFIG_BOOL, CONFIG_WORD, CONFIG_TEXT, CONFIG_LIST };
 
@@ -172,7 +154,7 @@ struct config_key {
     const char *unit;         /* NULL: none */
     const char *about;
 };
-extern const struct config_key config_keys[];
+extern const struct config_key config_keys[]; /* of every job */
 extern const size_t n_config_keys;
 
 /* In the order of the keys. */
@@ -182,6 +164,35 @@ struct config_section {
 extern const struct config_section config_sections[];
 extern const size_t n_config_sections;
 
+/* A shared key whose default is another for this kind. */
+struct config_preset {
+    const char *key, *value;
+};
+
+/* What a kind of job adds to the shared keys. */
+struct config_schema {
+    const char *kind;
+    const struct config_key *keys; /* `at` is an offset in the kind's own struct */
+    size_t n_keys;
+    const struct config_section *sections; /* that only this kind has */
+    size_t n_sections;
+    const struct config_preset *presets;
+    size_t n_presets;
+    size_t bytes;                                                      /* of the struct */
+    int (*check)(const struct job_config *c, struct cairn_error *err); /* may be NULL, and so may fill */
+    int (*fill)(struct job_config *c, struct cairn_error *err);
+};
+/* The kinds there are, by the words for model.kind; NULL at the end.  task.c has the table. */
+extern const char *config_kinds[];
+const struct config_schema *config_schema(int kind);
+
+/* For the checks of a kind: an error that blames the first of two keys that somebody wrote. */
+int config_clash(const struct job_config *c, const char *key, const char *other, struct cairn_error *err,
+                 const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+/* Where a key's value lies; and the sections, those of the kind last, NULL after them. */
+void *config_value(const struct job_config *c, const struct config_key *k);
+const struct config_section *config_section_at(const struct job_config *c, size_t i);
 /* "a whole number, at least 1" */
 void config_allowed(const struct config_key *key, struct str *out);
 /* The tables of docs/config.md. */

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The only list of keys. */
-#include "train/config.h"
+ * The keys that every job has.  A kind of job adds its own (task_gpt_keys.c). */
+#include "train/config_rows.h"
 
 /* clang-format off */
-static const char *const kinds[] = { [CONFIG_KIND_GPT] = "gpt", NULL };
-static const char *const norms[] = { [CONFIG_NORM_LAYER] = "layer", [CONFIG_NORM_RMS] = "rms", NULL };
-static const char *const positions[] = { [CONFIG_POSITION_LEARNED] = "learned", [CONFIG_POSITION_ROPE] = "rope", NULL };
-static const char *const mlps[] = { [CONFIG_MLP_GELU] = "gelu", [CONFIG_MLP_SWIGLU] = "swiglu", NULL };
 static const char *const quantizes[] = { [CONFIG_QUANTIZE_NONE] = "none", [CONFIG_QUANTIZE_INT8] = "int8",
     [CONFIG_QUANTIZE_FP8] = "fp8", NULL };
 static const char *const schedules[] = { [CONFIG_SCHEDULE_COSINE] = "cosine", [CONFIG_SCHEDULE_LINEAR] = "linear",
@@ -32,37 +28,11 @@ const struct config_section config_sections[] = {
 };
 const size_t n_config_sections = ARRAY_LEN(config_sections);
 
-/* The type follows from the field.  What stands behind the description: words, unit, range. */
-#define TYPE(field) _Generic(((struct job_config *)0)->field, int64_t: CONFIG_INT, double: CONFIG_REAL, \
-    bool: CONFIG_BOOL, const char *: CONFIG_TEXT, struct config_list: CONFIG_LIST, default: CONFIG_WORD)
-#define KEY(field, with, text, ...) { .name = #field, .type = TYPE(field), \
-    .at = offsetof(struct job_config, field), .preset = with, .about = text, __VA_ARGS__ }
-#define FROM(a, b) .least = (a), .most = (b)
-#define SHARE .below = true, .most = 1 /* 0 is one, 1 is not */
-#define ABOVE_0(b) .above = true, .most = (b)
-#define UNIT(u) .unit = (u)
-#define MANY 1000000000
+#define KEY(...) CONFIG_KEY(struct job_config, __VA_ARGS__)
 
 const struct config_key config_keys[] = {
-    KEY(model.kind, "gpt", "what kind of network", .words = kinds),
+    KEY(model.kind, "gpt", "what kind of network", .words = config_kinds),
     KEY(model.path, "", "folder or .safetensors file to start from, or a run; empty: new weights"),
-    KEY(model.layers, "6", "blocks, one behind the other", FROM(1, 1000)),
-    KEY(model.heads, "6", "heads of attention; divides width", FROM(1, 1024)),
-    KEY(model.kv_heads, "0", "heads of keys and values; divides heads; 0: as many as heads", FROM(0, 1024)),
-    KEY(model.width, "384", "numbers that stand for a token between blocks", FROM(1, 65536)),
-    KEY(model.ffn, "0", "inner width of the MLP; 0: 4 x width, for swiglu 8/3 x width, up to the next multiple of 64",
-        FROM(0, 1048576)),
-    KEY(model.context, "256", "the longest text it can look at", UNIT("tokens"), FROM(1, 1048576)),
-    KEY(model.vocab, "0", "tokens it knows; 0: those of the tokenizer", UNIT("tokens"), FROM(0, 16777216)),
-    KEY(model.norm, "layer", "layer norm, or RMS norm", .words = norms),
-    KEY(model.norm_eps, "1e-5", "what a norm adds to the variance", ABOVE_0(1)),
-    KEY(model.position, "learned", "a learned vector for each place, or rotation of queries and keys", .words = positions),
-    KEY(model.rope_theta, "10000", "base of the rotation's frequencies", ABOVE_0(1e12)),
-    KEY(model.mlp, "gelu", "what the MLP of a block does", .words = mlps),
-    KEY(model.bias, "true", "linears and layer norms add a bias"),
-    KEY(model.tied, "true", "the matrix of the output is that of the token embedding"),
-    KEY(model.dropout, "0", "share of the activations that is dropped in training", UNIT("share"), SHARE),
-    KEY(model.init_std, "0.02", "standard deviation of new weights", ABOVE_0(1)),
     KEY(model.quantize, "none", "how the weights that are not trained are kept; needs lora.rank", .words = quantizes),
 
     KEY(lora.rank, "0", "rank of the matrices; 0: no LoRA, all weights are trained", FROM(0, 65536)),
@@ -70,18 +40,9 @@ const struct config_key config_keys[] = {
     KEY(lora.dropout, "0", "share of a LoRA's input that is dropped in training", UNIT("share"), SHARE),
     KEY(lora.targets, "[]", "names of linears, with * and ?; none: every linear of the blocks"),
 
-    KEY(data.path, "[]", "text file, folder of them, .jsonl, or .bin of tokens; one or several; must be given"),
-    KEY(data.text_key, "text", "the key of the text in a line of .jsonl"),
-    KEY(data.tokenizer, "bytes", "bytes; bpe, which is trained on the data; or a tokenizer.json"),
-    KEY(data.vocab, "4096", "tokens of a bpe that is trained", UNIT("tokens"), FROM(256, 1048576)),
-    KEY(data.val_path, "", "text for the evaluation; empty: val_split of the data"),
-    KEY(data.val_split, "0.05", "share of the data that is kept for the evaluation; not used with val_path", UNIT("share"),
-        SHARE),
-
     KEY(train.steps, "1000", "steps of the optimizer", UNIT("steps"), FROM(1, MANY)),
     KEY(train.batch, "8", "sequences that go through the network at once", UNIT("sequences"), FROM(1, 1000000)),
     KEY(train.accumulate, "1", "batches whose gradients make one step", UNIT("batches"), FROM(1, 1000000)),
-    KEY(train.seq, "0", "length of a sequence; 0: the model's context", UNIT("tokens"), FROM(0, 1048576)),
     KEY(train.lr, "3e-4", "learning rate, at its highest; not given: 1 for prodigy, which multiplies its own by it",
         ABOVE_0(100)),
     KEY(train.min_lr, "0.1", "learning rate at the end, as a share of lr; not for constant", UNIT("share"), FROM(0, 1)),
@@ -109,7 +70,6 @@ const struct config_key config_keys[] = {
     KEY(train.recompute, "none", "blocks: keep their inputs only and compute them again, for less memory",
         .words = recomputes),
     KEY(train.ema, "0", "decay of a running mean of the weights, which is saved beside them; 0: none", SHARE),
-    KEY(train.label_smoothing, "0", "share of the target that is spread over all tokens", UNIT("share"), SHARE),
     KEY(train.patience, "0", "stop after so many evaluations without a better loss; 0: never", UNIT("evaluations"),
         FROM(0, MANY)),
     KEY(train.device, "auto", "auto, cpu, hip:N or cuda:N"),
@@ -124,10 +84,6 @@ const struct config_key config_keys[] = {
     KEY(eval.batches, "20", "batches of an evaluation", UNIT("batches"), FROM(1, 1000000)),
 
     KEY(sample.every, "0", "steps between samples; 0: none", UNIT("steps"), FROM(0, MANY)),
-    KEY(sample.tokens, "200", "length of a sample", UNIT("tokens"), FROM(1, 1000000)),
-    KEY(sample.temperature, "0.8", "below 1 likely tokens become likelier; 0: always the likeliest", FROM(0, 100)),
-    KEY(sample.top_k, "50", "choose among so many likeliest tokens; 0: among all", UNIT("tokens"), FROM(0, 16777216)),
-    KEY(sample.prompts, "[\"\\n\"]", "what the samples begin with, one sample each"),
 
     KEY(checkpoint.every, "100", "steps between checkpoints; 0: only at the end", UNIT("steps"), FROM(0, MANY)),
     KEY(checkpoint.keep, "3", "how many of the latest are kept; 0: all", FROM(0, 1000000)),

@@ -37,7 +37,7 @@ static void add_list(struct str *out, const struct config_list *list)
 
 static void add_value(struct str *out, const struct job_config *c, const struct config_key *k)
 {
-    const void *at = (const char *)c + k->at;
+    const void *at = config_value(c, k);
     int word;
     switch (k->type) {
     case CONFIG_INT:
@@ -92,14 +92,43 @@ static void add_key(struct str *out, const struct job_config *c, const struct co
     str_add(out, "\n");
 }
 
+static void add_keys(struct str *out, const struct job_config *c, const struct config_section *s,
+                     const struct config_key *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_in(&keys[i], s))
+            add_key(out, c, &keys[i]);
+}
+
 void config_write(const struct job_config *c, struct str *out)
 {
-    for (const struct config_section *s = config_sections; s < config_sections + n_config_sections; s++) {
-        str_addf(out, "%s%s: # %s\n", s == config_sections ? "" : "\n", s->name, s->about);
-        for (size_t i = 0; i < n_config_keys; i++)
-            if (is_in(&config_keys[i], s))
-                add_key(out, c, &config_keys[i]);
+    const struct config_section *s;
+    for (size_t i = 0; (s = config_section_at(c, i)); i++) {
+        str_addf(out, "%s%s: # %s\n", i ? "\n" : "", s->name, s->about);
+        add_keys(out, c, s, config_keys, n_config_keys);
+        add_keys(out, c, s, c->schema->keys, c->schema->n_keys);
     }
+}
+
+static bool decides_numbers(const struct config_key *k)
+{
+    return strncmp(k->name, "run.", 4) != 0 && strncmp(k->name, "memory.", 7) != 0;
+}
+
+static void add_values(struct str *out, const struct job_config *c, const struct config_key *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (decides_numbers(&keys[i])) {
+            str_addf(out, "%s: ", keys[i].name);
+            add_value(out, c, &keys[i]);
+            str_add(out, "\n");
+        }
+}
+
+void config_write_values(const struct job_config *c, struct str *out)
+{
+    add_values(out, c, config_keys, n_config_keys);
+    add_values(out, c, c->schema->keys, c->schema->n_keys);
 }
 
 void config_allowed(const struct config_key *k, struct str *out)
@@ -134,13 +163,56 @@ static void add_row(struct str *out, const struct config_key *k)
              k->about);
 }
 
+static bool any_in(const struct config_key *keys, size_t n, const struct config_section *s)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_in(&keys[i], s))
+            return true;
+    return false;
+}
+
+static void add_table(struct str *out, const struct config_section *s, const struct config_key *keys,
+                      size_t n)
+{
+    str_add(out, "| key | default | allowed | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < n; i++)
+        if (is_in(&keys[i], s))
+            add_row(out, &keys[i]);
+}
+
+static void add_presets(struct str *out, const struct config_schema *schema, const struct config_section *s)
+{
+    for (size_t i = 0; i < schema->n_presets; i++) {
+        struct config_key k = { .name = schema->presets[i].key };
+        if (is_in(&k, s))
+            str_addf(out, "\nWith `model.kind: %s` the default of `%s` is `%s`.\n", schema->kind, k.name,
+                     schema->presets[i].value);
+    }
+}
+
+/* The shared keys of a section, then those of each kind. */
+static void add_section(struct str *out, const struct config_section *s, bool shared)
+{
+    str_addf(out, "%s### `%s`: %s\n", out->len ? "\n" : "", s->name, s->about);
+    if (shared && any_in(config_keys, n_config_keys, s)) {
+        str_add(out, "\n");
+        add_table(out, s, config_keys, n_config_keys);
+    }
+    for (int kind = 0; config_kinds[kind]; kind++) {
+        const struct config_schema *schema = config_schema(kind);
+        if (any_in(schema->keys, schema->n_keys, s)) {
+            str_addf(out, "\nWith `model.kind: %s`:\n\n", schema->kind);
+            add_table(out, s, schema->keys, schema->n_keys);
+        }
+        add_presets(out, schema, s);
+    }
+}
+
 void config_write_markdown(struct str *out)
 {
-    for (const struct config_section *s = config_sections; s < config_sections + n_config_sections; s++) {
-        str_addf(out, "%s### `%s`: %s\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n",
-                 s == config_sections ? "" : "\n", s->name, s->about);
-        for (size_t i = 0; i < n_config_keys; i++)
-            if (is_in(&config_keys[i], s))
-                add_row(out, &config_keys[i]);
-    }
+    for (size_t i = 0; i < n_config_sections; i++)
+        add_section(out, &config_sections[i], true);
+    for (int kind = 0; config_kinds[kind]; kind++)
+        for (size_t i = 0; i < config_schema(kind)->n_sections; i++)
+            add_section(out, &config_schema(kind)->sections[i], false);
 }

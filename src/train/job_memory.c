@@ -1,194 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much memory a job takes, where its parts lie, and what gives way when there is too little. */
+ * Fits a job into memory, at its start and while it runs.  memory_plan.c decides; here it is done and said. */
 #include "base/clock.h"
 #include "base/str.h"
 #include "gpu/pool.h"
 #include "gpu/transfer.h"
 #include "train/job.h"
-#include "train/slow.h"
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-
-const char *const job_part_names[JOB_PARTS] = {
-    [JOB_WEIGHTS] = "weights",         [JOB_GRADIENTS] = "gradients", [JOB_OPTIMIZER] = "optimizer",
-    [JOB_ACTIVATIONS] = "activations", [JOB_SAMPLER] = "samples",     [JOB_WORK] = "work",
-    [JOB_CHECKPOINT] = "checkpoint",
-};
 
 static double mib(uint64_t bytes)
 {
     return (double)bytes / (1 << 20);
 }
 
-static bool is_cpu(const struct job *j)
+static struct memory_limits limits_of(const struct job *j)
 {
-    return gpu_info(j->o->g)->api == GPU_API_HOST;
+    return (struct memory_limits){
+        .device_bytes = j->o->budget_bytes,
+        .host_bytes = j->o->host_available ? j->o->host_available() : 0,
+        .optimizer = j->c->memory.optimizer,
+        .blocks = j->c->memory.blocks,
+        .optim_pinned = j->memory.optim_pinned,
+        .blocks_pinned = j->memory.blocks_pinned,
+        .is_allocated = model_is_allocated(j->task->model),
+    };
 }
 
-/* ---- the plan ---- */
-
-static uint64_t packed_bytes(const struct job *j, const struct gpt_work_options *room,
-                             const struct gpt_work_options *sampler)
+static void replan(struct job *j)
 {
-    size_t step = gpt_work_packed_bytes(j->m, room),
-           sample = j->c->sample.every ? gpt_work_packed_bytes(j->m, sampler) : 0;
-    return step > sample ? step : sample;
+    memory_plan(&j->memory.job, &j->state.layout, &j->memory.plan);
 }
 
-void job_plan(const struct job *j, struct job_plan *out)
+/* The next fallback; its text is the last of j->memory.fallbacks.  NULL: there is none. */
+static const char *next_fallback(struct job *j)
 {
-    const struct params *trained = gpt_trained(j->m);
-    struct optim_options optim = job_optim_options(j);
-    struct optim_sizes sizes = optim_sizes(trained, j->nn.storage, &optim);
-    struct gpt_work_options room = job_work_options(j), sampler = sampler_bytes(j->m, j->m->shape.context);
-    size_t host;
-    *out = (struct job_plan){ 0 };
-    out->device[JOB_WEIGHTS] = gpt_bytes(j->m, j->state.blocks_on_host, &host);
-    out->host[JOB_WEIGHTS] = host;
-    out->device[JOB_GRADIENTS] = sizes.grads;
-    out->device[JOB_OPTIMIZER] = sizes.state;
-    out->host[JOB_OPTIMIZER] = sizes.host;
-    out->device[JOB_ACTIVATIONS] = gpt_work_bytes(j->m, &room);
-    out->device[JOB_SAMPLER] = j->c->sample.every ? gpt_work_bytes(j->m, &sampler) : 0;
-    out->device[JOB_WORK] =
-        j->work_bytes + gpt_work_sums_bytes(j->m, &room) + packed_bytes(j, &room, &sampler);
-    optim.on_host = false;
-    out->host[JOB_CHECKPOINT] =
-        weights_size(trained, j->nn.storage) + optim_sizes(trained, j->nn.storage, &optim).state;
-}
-
-uint64_t job_plan_sum(const uint64_t bytes[JOB_PARTS])
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < JOB_PARTS; i++)
-        sum += bytes[i];
-    return sum;
-}
-
-uint64_t job_plan_bound(const struct job *j, const struct job_plan *p)
-{
-    return job_plan_sum(p->device) + (is_cpu(j) || gpu_info(j->o->g)->unified ? job_plan_sum(p->host) : 0);
-}
-
-/* ---- what gives way ---- */
-
-static void give_way(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void give_way(struct job *j, const char *fmt, ...)
-{
-    va_list ap;
-    size_t last = j->n_given_way < JOB_RUNGS_MOST ? j->n_given_way++ : JOB_RUNGS_MOST - 1;
-    va_start(ap, fmt);
-    vsnprintf(j->given_way[last], sizeof(j->given_way[last]), fmt, ap);
-    va_end(ap);
-}
-
-static uint64_t host_there(const struct job *j)
-{
-    return j->o->host_available ? j->o->host_available() : 0;
-}
-
-/* Memory that is the host's anyway is not won by going there.  What is there already is not asked for again. */
-static bool can_go_to_host(const struct job *j, enum config_place asked, const struct job_plan *after)
-{
-    const struct gpu_info *g = gpu_info(j->o->g);
-    struct job_plan now;
-    if (g->api == GPU_API_HOST || g->unified || asked == CONFIG_PLACE_DEVICE)
-        return false;
-    job_plan(j, &now);
-    uint64_t there = host_there(j), more = job_plan_sum(after->host);
-    more -= j->m->weights.g ? job_plan_sum(now.host) : 0;
-    return !there || more <= there - there / 5;
-}
-
-/* Whether a change of the layout makes it smaller. */
-static bool saves(const struct job *j, const struct job_plan *after)
-{
-    struct job_plan now;
-    job_plan(j, &now);
-    return job_plan_bound(j, after) < job_plan_bound(j, &now);
-}
-
-static bool blocks_to_host(struct job *j)
-{
-    struct job_plan p;
-    struct job then = *j;
-    then.state.blocks_on_host = true;
-    job_plan(&then, &p);
-    if (j->state.blocks_on_host || j->blocks_stay || !saves(j, &p) ||
-        !can_go_to_host(j, j->c->memory.blocks, &p))
-        return false;
-    j->state.blocks_on_host = true;
-    give_way(j, "the weights of the blocks live on the host and come over one by one");
-    return true;
-}
-
-static bool optim_to_host(struct job *j)
-{
-    struct job_plan p;
-    struct job then = *j;
-    then.state.optim_on_host = true;
-    job_plan(&then, &p);
-    if (j->state.optim_on_host || j->optim_stays || !saves(j, &p) ||
-        !can_go_to_host(j, j->c->memory.optimizer, &p))
-        return false;
-    j->state.optim_on_host = true;
-    give_way(j, "the optimizer's state lives on the host and comes over piece by piece");
-    return true;
-}
-
-static bool recompute(struct job *j)
-{
-    if (j->state.recompute)
-        return false;
-    j->state.recompute = true;
-    give_way(j, "blocks are computed again on the way back");
-    return true;
-}
-
-static bool halve(struct job *j)
-{
-    if (j->state.micro % 2)
-        return false;
-    j->state.micro /= 2;
-    give_way(j, "micro-batches of %" PRIu64 " sample%s, %zu of them a step", j->state.micro,
-             j->state.micro > 1 ? "s" : "", job_micros(j));
-    return true;
-}
-
-/* Micro-batches that still keep a device busy cost next to nothing. */
-static bool halve_large(struct job *j)
-{
-    enum { ENOUGH = 4 << 20 /* tokens times width */, ENOUGH_CPU = 512 /* tokens */ };
-    uint64_t tokens = j->state.micro / 2 * (uint64_t)j->c->train.seq;
-    bool enough = is_cpu(j) ? tokens >= ENOUGH_CPU : tokens * (uint64_t)j->c->model.width >= ENOUGH;
-    return enough && halve(j);
-}
-
-/* The cheapest first. */
-static bool (*const rungs[])(struct job *j) = { halve_large, blocks_to_host, optim_to_host, recompute,
-                                                halve };
-
-static bool take_rung(struct job *j)
-{
-    for (size_t i = 0; i < ARRAY_LEN(rungs); i++)
-        if (rungs[i](j))
-            return true;
-    return false;
+    struct memory_limits limits = limits_of(j);
+    char text[FALLBACK_TEXT];
+    if (!memory_fallback(&j->memory.job, &limits, &j->state.layout, text))
+        return NULL;
+    size_t last = j->memory.n_fallbacks < JOB_FALLBACKS ? j->memory.n_fallbacks++ : JOB_FALLBACKS - 1;
+    memcpy(j->memory.fallbacks[last], text, sizeof(text));
+    return j->memory.fallbacks[last];
 }
 
 static int fail_for_good(const struct job *j, const struct cairn_error *why, struct cairn_error *err)
 {
     *err = *why;
     err->code = CAIRN_ENOMEM;
-    return cairn_hint(err,
-                      "micro-batches of %zu with recomputation do not fit: a shorter train.seq, a smaller "
-                      "model, model.quantize with LoRA, or train.optimizer: adafactor",
-                      (size_t)j->state.micro);
+    return cairn_hint(err, "micro-batches of %zu with gradient checkpointing do not fit: try %s",
+                      (size_t)j->state.layout.micro, j->task->ops->shrink_hint);
 }
 
-/* What is asked for and cannot be is told. */
+/* ---- at the start ---- */
+
+/* Whether the configuration wants a part on the host; says so where that cannot be. */
 static bool goes_to_host(struct job *j, const char *key, enum config_place asked, bool can)
 {
     bool wanted = asked == CONFIG_PLACE_HOST || (asked == CONFIG_PLACE_AUTO && j->c->memory.low_vram);
@@ -197,28 +62,26 @@ static bool goes_to_host(struct job *j, const char *key, enum config_place asked
     return wanted && can;
 }
 
-/* Where the configuration wants the parts; the rest begins on the device, and gives way if it must.  Stochastic rounding has
- * other chances there, and so stays where the checkpoint has it. */
+/* Where the configuration wants the parts.  Stochastic rounding draws other numbers on the host, so that its optimizer
+ * stays where the checkpoint has it. */
 static void place_parts(struct job *j)
 {
     const struct config_memory *c = &j->c->memory;
-    const struct gpu_info *g = gpu_info(j->o->g);
-    struct optim_options optim = job_optim_options(j);
-    bool apart = g->api != GPU_API_HOST && !g->unified; /* the device has memory of its own */
-    bool was_there = j->state.optim_on_host && optim.stochastic && c->optimizer == CONFIG_PLACE_AUTO;
-    bool can = apart && optim_can_move(optim.kind);
-    j->state.recompute = j->state.recompute || c->low_vram;
-    j->state.optim_on_host = goes_to_host(j, "memory.optimizer", c->optimizer, can) || (was_there && can);
-    j->state.blocks_on_host = goes_to_host(j, "memory.blocks", c->blocks, apart && j->m->frozen.pieces > 0);
+    const struct memory_job *m = &j->memory.job;
+    struct job_layout *l = &j->state.layout;
+    bool was_there = l->optim_on_host && m->optim.stochastic && c->optimizer == CONFIG_PLACE_AUTO;
+    bool can = memory_can_offload_optimizer(m);
+    l->recompute = l->recompute || c->low_vram;
+    l->optim_on_host = goes_to_host(j, "memory.optimizer", c->optimizer, can) || (was_there && can);
+    l->blocks_on_host = goes_to_host(j, "memory.blocks", c->blocks, memory_can_offload_blocks(m));
 }
 
 static int check_host(struct job *j, struct cairn_error *err)
 {
-    uint64_t there = host_there(j), host = job_plan_sum(j->plan.host);
-    if (!there || host <= there || (!j->state.optim_on_host && !j->state.blocks_on_host))
+    uint64_t there = limits_of(j).host_bytes, host = memory_plan_sum(j->memory.plan.host);
+    if (!there || host <= there || (!j->state.layout.optim_on_host && !j->state.layout.blocks_on_host))
         return 0;
-    cairn_fail(err, CAIRN_ENOMEM, "%.1f MiB of the host's memory are planned, %.1f are there", mib(host),
-               mib(there));
+    cairn_fail(err, CAIRN_ENOMEM, "needs %.1f MiB of host memory, %.1f MiB available", mib(host), mib(there));
     return cairn_hint(err, "memory.optimizer and memory.blocks can stay on the device; a smaller model");
 }
 
@@ -230,124 +93,143 @@ int job_fit(struct job *j, struct cairn_error *err)
 
 int job_fit_again(struct job *j, struct cairn_error *err)
 {
-    enum { RESERVE_SHARE = 50, RESERVE_MOST = 256 << 20 };
-    uint64_t budget = j->o->budget_bytes;
+    const struct memory_job *m = &j->memory.job;
     for (;;) {
-        job_plan(j, &j->plan);
-        uint64_t sum = job_plan_bound(j, &j->plan), spare = budget / RESERVE_SHARE;
-        spare = spare < RESERVE_MOST ? spare : RESERVE_MOST;
-        if (!budget || sum + spare <= budget)
-            return check_host(j, err);
+        struct memory_limits limits = limits_of(j);
         struct cairn_error why = { 0 };
-        cairn_fail(&why, CAIRN_ENOMEM, "%.1f MiB of memory are planned, %.1f are there", mib(sum),
-                   mib(budget));
-        if (take_rung(j)) {
-            if (!j->quiet)
-                job_say(j, "%s: %s", why.msg, j->given_way[j->n_given_way - 1]);
-        } else
-            return sum <= budget ? check_host(j, err) : fail_for_good(j, &why, err);
+        replan(j);
+        if (memory_fits(m, &limits, &j->memory.plan, true))
+            return check_host(j, err);
+        cairn_fail(&why, CAIRN_ENOMEM, "needs %.1f MiB, %.1f MiB available",
+                   mib(memory_plan_bound(m, &j->memory.plan)), mib(limits.device_bytes));
+        const char *done = next_fallback(j);
+        if (!done)
+            return memory_fits(m, &limits, &j->memory.plan, false) ? check_host(j, err)
+                                                                   : fail_for_good(j, &why, err);
+        if (!j->quiet)
+            job_say(j, "%s: %s", why.msg, done);
     }
 }
 
-/* Large blocks at once, where the plan leaves room for what they waste. */
-void job_warm(struct job *j)
+/* Where the plan leaves room for what they waste. */
+void job_warm_pool(struct job *j)
 {
     const uint64_t warm = (uint64_t)1 << 30;
-    uint64_t sum = job_plan_bound(j, &j->plan), budget = j->o->budget_bytes;
-    if (!is_cpu(j) && (!budget || sum + 2 * warm <= budget))
+    uint64_t sum = memory_plan_bound(&j->memory.job, &j->memory.plan), budget = j->o->budget_bytes;
+    if (!j->memory.job.is_cpu && (!budget || sum + 2 * warm <= budget))
         pool_warm(gpu_pool(j->o->g), warm);
 }
 
-/* ---- in the middle of it ---- */
-
-/* What the host has no room for stays where it is; the next rung then. */
-static int move_parts(struct job *j, struct cairn_error *err)
-{
-    struct cairn_error why = { 0 };
-    bool stayed = j->optim_stays || j->blocks_stay;
-    uint64_t before = gpu_allocated(j->o->g).bytes;
-    if (j->optim && optim_move_state(j->optim, j->state.optim_on_host, &why) &&
-        optim_is_on_host(j->optim) != j->state.optim_on_host) {
-        j->optim_stays = true;
-        j->state.optim_on_host = false;
-    }
-    uint64_t between = gpu_allocated(j->o->g).bytes;
-    if (j->m->weights.g && weights_move_blocks(&j->m->weights, j->state.blocks_on_host, &why) &&
-        (j->m->weights.offloaded != NULL) != j->state.blocks_on_host) {
-        j->blocks_stay = true;
-        j->state.blocks_on_host = false;
-    }
-    j->taken_bytes[JOB_OPTIMIZER] += between - before;
-    j->taken_bytes[JOB_WEIGHTS] += gpu_allocated(j->o->g).bytes - between;
-    if (!stayed && (j->optim_stays || j->blocks_stay))
-        job_say(j, "that is not possible now: %s", why.msg);
-    if (!why.code || why.code == CAIRN_ENOMEM || why.code == CAIRN_ELACK)
-        return 0;
-    *err = why;
-    return -1;
-}
-
-uint64_t job_refused(const struct job *j)
+uint64_t job_refused_transfers(const struct job *j)
 {
     struct transfer_stats st;
     transfer_stats_get(gpu_transfer(j->o->g), &st);
     return st.rungs[TRANSFER_REFUSED];
 }
 
-bool job_leave_on_host(struct job *j, const struct cairn_error *why)
+bool job_offload_next(struct job *j, const struct cairn_error *why)
 {
-    const struct gpu_info *g = gpu_info(j->o->g);
+    struct job_layout *l = &j->state.layout;
     const char *part;
-    if (g->api == GPU_API_HOST || g->unified || gpu_lost(j->o->g))
+    if (gpu_lost(j->o->g))
         return false;
-    if (j->m->frozen.pieces && !j->state.blocks_on_host) {
-        j->state.blocks_on_host = j->blocks_by_need = true;
+    if (memory_can_offload_blocks(&j->memory.job) && !l->blocks_on_host) {
+        l->blocks_on_host = j->memory.blocks_forced = true;
         part = "the weights of the blocks";
-    } else if (optim_can_move(job_optim_options(j).kind) && !j->state.optim_on_host) {
-        j->state.optim_on_host = j->optim_by_need = true;
+    } else if (memory_can_offload_optimizer(&j->memory.job) && !l->optim_on_host) {
+        l->optim_on_host = j->memory.optim_forced = true;
         part = "the optimizer's state";
     } else
         return false;
-    j->event = "part-on-host";
-    snprintf(j->note, sizeof(j->note), "%s: %s", part, why->msg);
-    job_say(
-        j,
-        "the device does not take all of it (%s): %s stay on the host, and are tried again at each checkpoint",
-        why->msg, part);
+    job_event(j, "part-on-host", "%s: %s", part, why->msg);
+    job_say(j, "upload refused (%s): keeping %s in host memory; will retry at each checkpoint", why->msg,
+            part);
     return true;
 }
 
-bool job_keep_near(struct job *j, const struct cairn_error *why)
+bool job_cancel_offload(struct job *j, const struct cairn_error *why)
 {
-    if (why->code != CAIRN_ELACK || (!j->state.optim_on_host && !j->state.blocks_on_host))
+    struct job_layout *l = &j->state.layout;
+    if (why->code != CAIRN_ELACK || (!l->optim_on_host && !l->blocks_on_host))
         return false;
-    job_say(j, "%s: what should live there stays on the device", why->msg);
-    j->optim_stays = j->blocks_stay = true;
-    j->state.optim_on_host = j->state.blocks_on_host = false;
+    job_say(j, "cannot offload to host memory: %s; everything stays on the device", why->msg);
+    j->memory.optim_pinned = j->memory.blocks_pinned = true;
+    l->optim_on_host = l->blocks_on_host = false;
     return true;
 }
 
-int job_step_down(struct job *j, const struct cairn_error *why, struct cairn_error *err)
+/* ---- while it runs ---- */
+
+static bool optimizer_is_on_host(const struct job *j)
 {
-    bool optim = j->state.optim_on_host, blocks = j->state.blocks_on_host;
-    j->event = "oom";
-    snprintf(j->note, sizeof(j->note), "%s", why->msg);
-    sampler_close(j->sampler); /* it is opened again for the next sample */
-    j->sampler = NULL;
-    j->taken_bytes[JOB_SAMPLER] = 0;
-    if (!take_rung(j))
+    return j->optim[0] && optim_is_on_host(j->optim[0]);
+}
+
+/* All sets, or none where that is possible. */
+static int move_optimizers(struct job *j, bool to_host, struct cairn_error *err)
+{
+    struct cairn_error ignored;
+    for (size_t i = 0; i < MODEL_SETS && j->optim[i]; i++) {
+        if (!optim_move_state(j->optim[i], to_host, err))
+            continue;
+        while (i-- > 0)
+            optim_move_state(j->optim[i], !to_host, &ignored);
+        return -1;
+    }
+    return 0;
+}
+
+/* Moves what is live to where the layout says.  A part that the host has no room for stays where it is. */
+static int move_parts(struct job *j, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    struct job_layout *l = &j->state.layout;
+    struct model *m = j->task->model;
+    bool was_pinned = j->memory.optim_pinned || j->memory.blocks_pinned;
+    uint64_t before = gpu_allocated(j->o->g).bytes;
+    if (j->optim[0] && move_optimizers(j, l->optim_on_host, &why) &&
+        optimizer_is_on_host(j) != l->optim_on_host) {
+        j->memory.optim_pinned = true;
+        l->optim_on_host = false;
+    }
+    uint64_t between = gpu_allocated(j->o->g).bytes;
+    if (model_is_allocated(m) && model_move_blocks(m, l->blocks_on_host, &why) &&
+        model_is_offloaded(m) != l->blocks_on_host) {
+        j->memory.blocks_pinned = true;
+        l->blocks_on_host = false;
+    }
+    j->memory.taken_bytes[MEMORY_OPTIMIZER] += between - before;
+    j->memory.taken_bytes[MEMORY_WEIGHTS] += gpu_allocated(j->o->g).bytes - between;
+    if (!was_pinned && (j->memory.optim_pinned || j->memory.blocks_pinned))
+        job_say(j, "cannot offload to host memory: %s", why.msg);
+    if (!why.code || why.code == CAIRN_ENOMEM || why.code == CAIRN_ELACK)
+        return 0;
+    *err = why;
+    return -1;
+}
+
+int job_fallback(struct job *j, const struct cairn_error *why, struct cairn_error *err)
+{
+    struct job_memory *m = &j->memory;
+    const struct job_layout *l = &j->state.layout;
+    bool optim = l->optim_on_host, blocks = l->blocks_on_host;
+    job_event(j, "oom", "%s", why->msg);
+    j->task->ops->sample_close(j->task); /* the next sample opens it again */
+    m->taken_bytes[MEMORY_SAMPLER] = 0;
+    const char *done = next_fallback(j);
+    if (!done)
         return fail_for_good(j, why, err);
-    job_say(j, "out of memory (%s): %s", why->msg, j->given_way[j->n_given_way - 1]);
-    j->optim_by_need = j->optim_by_need || (j->state.optim_on_host && !optim);
-    j->blocks_by_need = j->blocks_by_need || (j->state.blocks_on_host && !blocks);
-    j->falls += j->optim_by_need || j->blocks_by_need;
+    job_say(j, "out of memory (%s): %s", why->msg, done);
+    m->optim_forced = m->optim_forced || (l->optim_on_host && !optim);
+    m->blocks_forced = m->blocks_forced || (l->blocks_on_host && !blocks);
+    m->n_evictions += m->optim_forced || m->blocks_forced;
     int r = move_parts(j, err);
-    job_plan(j, &j->plan);
+    replan(j);
     return r;
 }
 
-int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
-                  struct cairn_error *err)
+int job_retry_smaller(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
+                      struct cairn_error *err)
 {
     for (;;) {
         struct cairn_error why = { 0 };
@@ -357,17 +239,17 @@ int job_with_less(struct job *j, int (*fn)(struct job *j, void *to, struct cairn
             *err = why;
             return -1;
         }
-        if (job_step_down(j, &why, err) || job_open_work(j, err))
+        if (job_fallback(j, &why, err) || job_open_work(j, err))
             return -1;
-        slow_forget(j);
+        step_watch_reset(&j->watch);
     }
 }
 
-/* What is free on the device and in its pool, but for what the next sample takes. */
+/* What is free on the device and in its pool, less what the next sample takes. */
 static uint64_t free_bytes(const struct job *j)
 {
     uint64_t there = 0, total = 0, budget = j->o->budget_bytes;
-    uint64_t kept = j->sampler ? 0 : j->plan.device[JOB_SAMPLER];
+    uint64_t kept = j->task->ops->sample_is_open(j->task) ? 0 : j->memory.plan.device[MEMORY_SAMPLER];
     struct cairn_error ignored;
     struct pool_stats st;
     pool_stats_get(gpu_pool(j->o->g), &st);
@@ -379,102 +261,98 @@ static uint64_t free_bytes(const struct job *j)
     return there > kept ? there - kept : 0;
 }
 
-/* The whole of a part must fit beside the windows through which it came over.  That it does not come after all costs
- * nothing; twice it is not tried. */
-int job_step_up(struct job *j, struct cairn_error *err)
+/* The whole of a part must fit beside the windows through which it came over.  A failed attempt costs nothing; after two
+ * evictions it is not tried again. */
+int job_restore(struct job *j, struct cairn_error *err)
 {
-    enum { FALLS_MOST = 2 };
-    struct job_plan after;
-    struct job then = *j;
-    if (j->falls >= FALLS_MOST || (!j->optim_by_need && !j->blocks_by_need))
+    enum { EVICTIONS_MOST = 2 };
+    struct job_memory *m = &j->memory;
+    struct job_layout *l = &j->state.layout, then = *l;
+    struct memory_plan after;
+    if (m->n_evictions >= EVICTIONS_MOST || (!m->optim_forced && !m->blocks_forced))
         return 0;
-    then.state.optim_on_host = j->state.optim_on_host && !j->optim_by_need;
-    then.state.blocks_on_host = j->state.blocks_on_host && !j->blocks_by_need;
-    job_plan(&then, &after);
-    uint64_t need = (j->optim_by_need ? after.device[JOB_OPTIMIZER] : 0) +
-                    (j->blocks_by_need ? after.device[JOB_WEIGHTS] : 0);
+    then.optim_on_host = l->optim_on_host && !m->optim_forced;
+    then.blocks_on_host = l->blocks_on_host && !m->blocks_forced;
+    memory_plan(&m->job, &then, &after);
+    uint64_t need = (m->optim_forced ? after.device[MEMORY_OPTIMIZER] : 0) +
+                    (m->blocks_forced ? after.device[MEMORY_WEIGHTS] : 0);
     if (need + need / 10 > free_bytes(j))
         return 0;
     struct cairn_error why = { 0 };
-    if ((optim_move_state(j->optim, then.state.optim_on_host, &why) ||
-         weights_move_blocks(&j->m->weights, then.state.blocks_on_host, &why)) &&
+    if ((move_optimizers(j, then.optim_on_host, &why) ||
+         model_move_blocks(j->task->model, then.blocks_on_host, &why)) &&
         gpu_lost(j->o->g)) {
         *err = why;
         return -1;
     }
-    j->state.optim_on_host = optim_is_on_host(j->optim);
-    j->state.blocks_on_host = j->m->weights.offloaded != NULL;
-    j->optim_by_need = j->optim_by_need && j->state.optim_on_host;
-    j->blocks_by_need = j->blocks_by_need && j->state.blocks_on_host;
-    uint64_t before = job_plan_sum(j->plan.device);
-    job_plan(j, &j->plan);
-    j->taken_bytes[JOB_OPTIMIZER] = j->plan.device[JOB_OPTIMIZER];
-    j->taken_bytes[JOB_WEIGHTS] = j->plan.device[JOB_WEIGHTS];
+    l->optim_on_host = optimizer_is_on_host(j);
+    l->blocks_on_host = model_is_offloaded(j->task->model);
+    m->optim_forced = m->optim_forced && l->optim_on_host;
+    m->blocks_forced = m->blocks_forced && l->blocks_on_host;
+    uint64_t before = memory_plan_sum(m->plan.device);
+    replan(j);
+    m->taken_bytes[MEMORY_OPTIMIZER] = m->plan.device[MEMORY_OPTIMIZER];
+    m->taken_bytes[MEMORY_WEIGHTS] = m->plan.device[MEMORY_WEIGHTS];
     if (why.code) {
-        if (!j->told_stays)
-            job_say(j, "what went to the host cannot come back yet: %s", why.msg);
-        j->told_stays = true;
+        if (!m->warned_stuck)
+            job_say(j, "what was offloaded cannot come back yet: %s", why.msg);
+        m->warned_stuck = true;
         return 0;
     }
-    uint64_t more = job_plan_sum(j->plan.device) - before;
-    j->event = "memory-back";
-    snprintf(j->note, sizeof(j->note), "%.1f MiB are on the device again", mib(more));
-    job_say(j, "there is room again: what went to the host, %.1f MiB, is back on the device", mib(more));
+    uint64_t more = memory_plan_sum(m->plan.device) - before;
+    job_event(j, "memory-back", "%.1f MiB are on the device again", mib(more));
+    job_say(j, "memory is available again: moved %.1f MiB back to the device", mib(more));
     return 0;
 }
 
-/* ---- beside it ---- */
-
-void job_tell_holes(struct job *j)
+void job_warn_fragmented(struct job *j)
 {
     enum { WORTH_IT = 256 << 20 };
     struct pool_stats st;
     pool_stats_get(gpu_pool(j->o->g), &st);
-    if (j->told_holes || j->event || st.reserved_bytes < WORTH_IT || st.fragmentation < 0.25)
+    if (j->memory.warned_fragmented || j->event || st.reserved_bytes < WORTH_IT || st.fragmentation < 0.25)
         return;
-    j->told_holes = true;
-    j->event = "fragmentation";
-    snprintf(j->note, sizeof(j->note),
-             "%.0f %% of %.1f MiB are free in small holes; the largest has %.1f MiB", 100 * st.fragmentation,
-             mib(st.reserved_bytes), mib(st.hole_bytes));
-    job_say(j, "the device's memory is fragmented: %s", j->note);
+    j->memory.warned_fragmented = true;
+    job_event(j, "fragmentation", "%.0f %% of %.1f MiB are free in small holes; the largest has %.1f MiB",
+              100 * st.fragmentation, mib(st.reserved_bytes), mib(st.hole_bytes));
+    job_say(j, "device memory is fragmented: %s", j->note);
 }
 
 bool job_host_is_short(struct job *j)
 {
     enum { EVERY_S = 1, SHARE = 50, MOST = 512 << 20 };
+    struct job_memory *m = &j->memory;
     double now = clock_s();
-    if (!j->o->host_available || now - j->looked_s < EVERY_S)
+    if (!j->o->host_available || now - m->host_checked_s < EVERY_S)
         return false;
-    j->looked_s = now;
+    m->host_checked_s = now;
     uint64_t there = j->o->host_available();
-    j->host_most = there > j->host_most ? there : j->host_most;
-    uint64_t little = j->host_most / SHARE < MOST ? j->host_most / SHARE : MOST;
+    m->host_peak_bytes = there > m->host_peak_bytes ? there : m->host_peak_bytes;
+    uint64_t little = m->host_peak_bytes / SHARE < MOST ? m->host_peak_bytes / SHARE : MOST;
     bool is_short = there && there < little;
-    bool news = is_short && !j->host_was_short;
-    j->host_was_short = is_short || (j->host_was_short && there < 2 * little);
+    bool news = is_short && !m->host_was_short;
+    m->host_was_short = is_short || (m->host_was_short && there < 2 * little);
     if (!news)
         return false;
-    if (!j->event) {
-        j->event = "host-memory";
-        snprintf(j->note, sizeof(j->note), "%.1f MiB are left", mib(there));
-    }
+    if (!j->event)
+        job_event(j, "host-memory", "%.1f MiB are left", mib(there));
     job_say(
-        j, "the host has %.1f MiB of memory left: a checkpoint is made now, before the kernel ends something",
+        j,
+        "the host has %.1f MiB of memory left: saving a checkpoint now, before the kernel's OOM killer acts",
         mib(there));
     return true;
 }
 
-/* ---- what is said ---- */
+/* ---- figures ---- */
 
-/* What gave way to the host, by the pool or by a whole part of the job. */
+/* What is offloaded, by the pool or as a whole part of the job. */
 static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
 {
     uint64_t sum = st->host_bytes;
-    if (optim_is_on_host(j->optim))
-        sum += j->plan.host[JOB_OPTIMIZER];
-    if (j->m->weights.offloaded)
-        sum += j->plan.host[JOB_WEIGHTS];
+    if (optimizer_is_on_host(j))
+        sum += j->memory.plan.host[MEMORY_OPTIMIZER];
+    if (model_is_offloaded(j->task->model))
+        sum += j->memory.plan.host[MEMORY_WEIGHTS];
     return sum;
 }
 
@@ -493,31 +371,26 @@ static const enum metric transfer_metrics[] = {
 };
 _Static_assert(ARRAY_LEN(transfer_metrics) == TRANSFER_RUNGS, "each rung of copies has a metric");
 
-static void measure_pool(const struct job *j, struct step_record *m)
+void job_record_memory(const struct job *j, struct step_record *m)
 {
-    struct pool_stats st;
-    pool_stats_get(gpu_pool(j->o->g), &st);
-    uint64_t on_host = bytes_on_host(j, &st);
-    step_record_set(m, METRIC_MEM_ALLOCATED, (double)st.allocated_bytes);
-    step_record_set(m, METRIC_MEM_RESERVED, (double)st.reserved_bytes);
-    step_record_set(m, METRIC_MEM_PEAK, (double)st.peak_bytes);
+    struct pool_stats pool;
+    struct transfer_stats transfer;
+    pool_stats_get(gpu_pool(j->o->g), &pool);
+    transfer_stats_get(gpu_transfer(j->o->g), &transfer);
+    uint64_t on_host = bytes_on_host(j, &pool);
+    step_record_set(m, METRIC_MEM_ALLOCATED, (double)pool.allocated_bytes);
+    step_record_set(m, METRIC_MEM_RESERVED, (double)pool.reserved_bytes);
+    step_record_set(m, METRIC_MEM_PEAK, (double)pool.peak_bytes);
     if (on_host)
         step_record_set(m, METRIC_MEM_HOST, (double)on_host);
-    step_record_set(m, METRIC_MEM_HOLE, (double)st.hole_bytes);
-    step_record_set(m, METRIC_MEM_FRAGMENTATION, st.fragmentation);
+    step_record_set(m, METRIC_MEM_HOLE, (double)pool.hole_bytes);
+    step_record_set(m, METRIC_MEM_FRAGMENTATION, pool.fragmentation);
     for (int i = 0; i < POOL_RUNGS; i++)
-        if (st.rungs[i])
-            step_record_set(m, pool_metrics[i], (double)st.rungs[i]);
-}
-
-void job_measure_memory(const struct job *j, struct step_record *m)
-{
-    struct transfer_stats st;
-    measure_pool(j, m);
-    transfer_stats_get(gpu_transfer(j->o->g), &st);
+        if (pool.rungs[i])
+            step_record_set(m, pool_metrics[i], (double)pool.rungs[i]);
     for (int i = 0; i < TRANSFER_RUNGS; i++)
-        if (st.rungs[i])
-            step_record_set(m, transfer_metrics[i], (double)st.rungs[i]);
+        if (transfer.rungs[i])
+            step_record_set(m, transfer_metrics[i], (double)transfer.rungs[i]);
 }
 
 static void add_part(struct str *list, const char *name, double a, const char *more)
@@ -527,35 +400,37 @@ static void add_part(struct str *list, const char *name, double a, const char *m
 
 void job_say_plan(struct job *j)
 {
-    uint64_t free_now = 0, total = 0, host = job_plan_sum(j->plan.host), budget = j->o->budget_bytes;
+    const struct memory_plan *p = &j->memory.plan;
+    uint64_t free_now = 0, total = 0, budget = j->o->budget_bytes;
     struct cairn_error ignored;
-    CLEANUP(str_release) struct str list = { 0 }, away = { 0 };
+    CLEANUP(str_release) struct str device = { 0 }, host = { 0 };
     gpu_memory(j->o->g, &free_now, &total, &ignored);
-    for (int i = 0; i < JOB_PARTS; i++) {
-        if (j->plan.device[i])
-            add_part(&list, job_part_names[i], mib(j->plan.device[i]),
-                     i == JOB_ACTIVATIONS && j->state.recompute ? " (recomputed)" : "");
-        if (j->plan.host[i])
-            add_part(&away, job_part_names[i], mib(j->plan.host[i]), "");
+    for (int i = 0; i < MEMORY_PARTS; i++) {
+        if (p->device[i])
+            add_part(&device, memory_part_names[i], mib(p->device[i]),
+                     i == MEMORY_ACTIVATIONS && j->state.layout.recompute ? " (recomputed)" : "");
+        if (p->host[i])
+            add_part(&host, memory_part_names[i], mib(p->host[i]), "");
     }
     double there = mib(budget ? budget : total);
-    job_say(j, "memory    %.1f MiB planned%s; %.1f %s %s", mib(job_plan_sum(j->plan.device)), list.s,
+    job_say(j, "memory    %.1f MiB planned%s; %.1f %s %s", mib(memory_plan_sum(p->device)), device.s,
             there < 1024 ? there : there / 1024, there < 1024 ? "MiB" : "GiB",
-            budget ? "may be used" : "are there");
-    job_say(j, "          %.1f MiB of the host%s", mib(host), away.s);
+            budget ? "may be used" : "available");
+    job_say(j, "          %.1f MiB of the host%s", mib(memory_plan_sum(p->host)), host.s);
 }
 
 void job_say_taken(struct job *j)
 {
+    const struct job_memory *m = &j->memory;
     struct gpu_allocated all = gpu_allocated(j->o->g);
     uint64_t rest = all.bytes;
     CLEANUP(str_release) struct str list = { 0 };
-    for (int i = 0; i < JOB_PARTS; i++) {
-        rest -= j->taken_bytes[i];
-        if (j->taken_bytes[i])
-            str_addf(&list, "%s %.1f (%.1f), ", job_part_names[i], mib(j->taken_bytes[i]),
-                     mib(j->plan.device[i]));
+    for (int i = 0; i < MEMORY_PARTS; i++) {
+        rest -= m->taken_bytes[i];
+        if (m->taken_bytes[i])
+            str_addf(&list, "%s %.1f/%.1f, ", memory_part_names[i], mib(m->taken_bytes[i]),
+                     mib(m->plan.device[i]));
     }
-    job_say(j, "memory    %.1f MiB taken at most, %.1f planned; at the end (planned): %sthe rest %.1f",
-            mib(all.most_bytes), mib(job_plan_sum(j->plan.device)), list.s ? list.s : "", mib(rest));
+    job_say(j, "memory    peak %.1f MiB (planned %.1f); at the end: %sother %.1f", mib(all.most_bytes),
+            mib(memory_plan_sum(m->plan.device)), list.s ? list.s : "", mib(rest));
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/loaded_model.h"
-#include "nn/gpt_file.h"
 #include "train/checkpoint_file.h"
 #include "record/runs.h"
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { BYTES = 256 };
 
 static bool is_folder(const char *path)
 {
@@ -30,7 +27,7 @@ static bool has(struct arena *a, const char *dir, const char *name)
 
 static void say_skipped(void *to, const char *path, const char *why)
 {
-    job_say(to, "%s is not whole (%s); an older one is looked for", path, why);
+    job_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
 }
 
 /* ---- where it lies ---- */
@@ -64,68 +61,41 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
 
 /* ---- a run ---- */
 
-static const char *weights_file(struct loaded_model *t, const struct place *p, bool average)
+/* The file of a run has all keys, also those that were worked out. */
+static int open_run(struct loaded_model *t, const struct place *p, const struct loaded_model_options *o,
+                    struct cairn_error *err)
 {
-    bool lora = t->config.lora.rank;
-    const char *name = average ? lora ? CHECKPOINT_LORA_EMA : CHECKPOINT_MODEL_EMA
-                       : lora  ? CHECKPOINT_LORA
-                               : CHECKPOINT_MODEL;
-    return p->file ? p->file : arena_printf(&t->arena, "%s/%s", p->checkpoint, name);
-}
-
-static int load_weights(struct loaded_model *t, struct cairn_error *err)
-{
+    struct job *j = &t->job;
+    struct task_saved saved = { .dir = p->run, .is_run = true, .tokenizer = o->tokenizer };
     struct param_report report = { 0 };
-    struct gpt *m = t->job.m;
-    int r = t->config.lora.rank ? gpt_file_load_lora(m, t->weights, &report, err)
-                                : gpt_file_load(m, t->weights, &report, err);
+    if (config_read(&t->config, arena_printf(&t->arena, "%s/config.yaml", p->run), err) ||
+        config_fill(&t->config, err) || job_open_saved(j, &saved, err))
+        return -1;
+    struct model *m = j->task->model;
+    t->weights = p->file
+                     ? p->file
+                     : arena_printf(&t->arena, "%s/%s", p->checkpoint, m->ops->file_name(m, 0, o->average));
+    if (o->average && access(t->weights, F_OK)) {
+        cairn_fail(err, CAIRN_EUSAGE, "%s does not exist", t->weights);
+        return cairn_hint(err, "a run keeps the moving average of its weights where train.ema is above 0");
+    }
+    if (m->n_loras && j->task->ops->fill_model(j->task, err)) /* the base that it was trained on */
+        return -1;
+    int r = m->ops->load(m, 0, t->weights, &report, err);
     param_report_release(&report);
     return r;
 }
 
-/* The file of a run has all keys, also those that were worked out. */
-static int open_run(struct loaded_model *t, const struct place *p, bool average, struct cairn_error *err)
-{
-    struct job *j = &t->job;
-    const char *tokenizer = arena_printf(&t->arena, "%s/tokenizer.json", p->run);
-    if (config_read(&t->config, arena_printf(&t->arena, "%s/config.yaml", p->run), err) ||
-        config_fill(&t->config, err))
-        return -1;
-    t->weights = weights_file(t, p, average);
-    if (average && access(t->weights, F_OK)) {
-        cairn_fail(err, CAIRN_EUSAGE, "%s is not there", t->weights);
-        return cairn_hint(err, "a run keeps the mean of its weights where train.ema is above 0");
-    }
-    if (!j->tokenizer &&
-        (strcmp(t->config.data.tokenizer, "bytes") ? tokenizer_open(tokenizer, &j->tokenizer, err)
-                                                   : tokenizer_new_bytes(&j->tokenizer, err)))
-        return -1;
-    if (job_new_network(j, err) || job_take_network(j, err) ||
-        (t->config.lora.rank && job_fill_model(j, err)))
-        return -1;
-    return load_weights(t, err);
-}
-
 /* ---- any other model ---- */
 
-static int open_model(struct loaded_model *t, const char *what, struct cairn_error *err)
+static int open_model(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err)
 {
     struct job *j = &t->job;
-    const char *dir = folder_of(&t->arena, what);
-    t->weights = t->config.model.path = what;
-    if (job_read_shape(j, err))
+    struct task_saved saved = { .dir = folder_of(&t->arena, o->what), .tokenizer = o->tokenizer };
+    t->weights = t->config.model.path = o->what;
+    if (job_resolve(j, err) || job_open_saved(j, &saved, err))
         return -1;
-    if (!j->tokenizer && has(&t->arena, dir, "tokenizer.json") &&
-        tokenizer_open(arena_printf(&t->arena, "%s/tokenizer.json", dir), &j->tokenizer, err))
-        return -1;
-    if (!j->tokenizer && t->config.model.vocab != BYTES) {
-        cairn_fail(err, CAIRN_EUSAGE, "%s has no tokenizer.json, and %lld tokens, which are not bytes", what,
-                   (long long)t->config.model.vocab);
-        return cairn_hint(err, "--tokenizer FILE names one");
-    }
-    if (!j->tokenizer && tokenizer_new_bytes(&j->tokenizer, err))
-        return -1;
-    return job_new_network(j, err) || job_take_network(j, err) || job_fill_model(j, err) ? -1 : 0;
+    return j->task->ops->fill_model(j->task, err);
 }
 
 int loaded_model_open(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err)
@@ -142,13 +112,7 @@ int loaded_model_open(struct loaded_model *t, const struct loaded_model_options 
                    o->what);
         return cairn_hint(err, "the mean of the weights is %s in a checkpoint", CHECKPOINT_MODEL_EMA);
     }
-    if ((o->tokenizer && tokenizer_open(o->tokenizer, &t->job.tokenizer, err)) ||
-        (p.run ? open_run(t, &p, o->average, err) : open_model(t, o->what, err)))
-        return -1;
-    if (tokenizer_vocab(t->job.tokenizer) > t->job.m->shape.vocab)
-        return cairn_fail(err, CAIRN_EUSAGE, "the tokenizer has %u tokens, and the model knows %zu",
-                          tokenizer_vocab(t->job.tokenizer), t->job.m->shape.vocab);
-    return 0;
+    return p.run ? open_run(t, &p, o, err) : open_model(t, o, err);
 }
 
 void loaded_model_close(struct loaded_model *t)

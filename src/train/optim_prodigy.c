@@ -114,5 +114,5 @@ const struct optim_method optim_prodigy = {
     .step = step,
     .default_lr = 1,
     .low_lr = 0.1,
-    .lr_remark = "prodigy finds its own and multiplies it by train.lr",
+    .lr_remark = "prodigy scales its own rate by train.lr",
 };

@@ -3,40 +3,42 @@
 #include "train/job.h"
 #include <string.h>
 
-_Static_assert(ARRAY_LEN(((struct train_plan *)0)->parts) >= JOB_PARTS, "a plan has room for each part");
-_Static_assert(sizeof(((struct train_plan *)0)->given_way) == sizeof(((struct job *)0)->given_way),
-               "a plan tells all that a job gave way");
+_Static_assert(ARRAY_LEN(((struct train_plan *)0)->parts) >= MEMORY_PARTS, "a plan has room for each part");
+_Static_assert(sizeof(((struct train_plan *)0)->fallbacks) == sizeof(((struct job_memory *)0)->fallbacks),
+               "a plan has room for all fallbacks");
 
 static void report_plan(const struct job *j, struct train_plan *out)
 {
-    for (int i = 0; i < JOB_PARTS; i++)
-        if (j->plan.device[i] || j->plan.host[i]) {
-            out->parts[out->n_parts].name = job_part_names[i];
-            out->parts[out->n_parts].device_bytes = j->plan.device[i];
-            out->parts[out->n_parts++].host_bytes = j->plan.host[i];
+    const struct memory_plan *p = &j->memory.plan;
+    const struct job_layout *l = &j->state.layout;
+    for (int i = 0; i < MEMORY_PARTS; i++)
+        if (p->device[i] || p->host[i]) {
+            out->parts[out->n_parts].name = memory_part_names[i];
+            out->parts[out->n_parts].device_bytes = p->device[i];
+            out->parts[out->n_parts++].host_bytes = p->host[i];
         }
-    out->device_bytes = job_plan_sum(j->plan.device);
-    out->host_bytes = job_plan_sum(j->plan.host);
+    out->device_bytes = memory_plan_sum(p->device);
+    out->host_bytes = memory_plan_sum(p->host);
     out->budget_bytes = j->o->budget_bytes;
-    out->parameters = params_count(&j->m->params);
-    out->trained = params_count(gpt_trained(j->m));
-    out->micro = j->state.micro;
+    out->parameters = model_parameters(j->task->model);
+    out->trained = model_trained_parameters(j->task->model);
+    out->micro = l->micro;
     out->micros = job_micros(j);
-    out->recompute = j->state.recompute;
-    out->optim_on_host = j->state.optim_on_host;
-    out->blocks_on_host = j->state.blocks_on_host;
+    out->recompute = l->recompute;
+    out->optim_on_host = l->optim_on_host;
+    out->blocks_on_host = l->blocks_on_host;
     out->storage = gpu_storage_name(j->nn.storage);
-    out->n_given_way = j->n_given_way;
-    memcpy(out->given_way, j->given_way, sizeof(out->given_way));
+    out->n_fallbacks = j->memory.n_fallbacks;
+    memcpy(out->fallbacks, j->memory.fallbacks, sizeof(out->fallbacks));
 }
 
 int train_plan(const struct train_options *o, struct train_plan *out, struct cairn_error *err)
 {
     struct job j = { .o = o, .c = o->config, .quiet = true };
     *out = (struct train_plan){ 0 };
-    int r = job_read_shape(&j, err);
+    int r = job_resolve(&j, err);
     job_set_start(&j);
-    if (!r && !(r = job_open_data(&j, err)) && !(r = job_new_network(&j, err))) {
+    if (!r && !(r = job_open_task(&j, err))) {
         if (job_fit(&j, &out->lack) && out->lack.code != CAIRN_ENOMEM)
             *err = out->lack, r = -1;
         report_plan(&j, out);

@@ -18,7 +18,7 @@ struct sampler {
     } * choices;
 };
 
-struct gpt_work_options sampler_bytes(const struct gpt *m, size_t tokens)
+struct gpt_work_options sampler_work_options(const struct gpt *m, size_t tokens)
 {
     size_t window = tokens < m->shape.context ? tokens : m->shape.context;
     return (struct gpt_work_options){ .samples = 1, .tokens = window < 2 ? m->shape.context : window };
@@ -30,7 +30,7 @@ int sampler_open(struct gpt *m, const struct tokenizer *t, size_t tokens, struct
     struct sampler *s = calloc(1, sizeof(*s));
     if (!s)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory");
-    struct gpt_work_options o = sampler_bytes(m, tokens);
+    struct gpt_work_options o = sampler_work_options(m, tokens);
     *s = (struct sampler){ .m = m, .t = t, .window = o.tokens };
     s->ids = malloc(s->window * sizeof(*s->ids));
     s->scores = malloc(m->shape.vocab * sizeof(*s->scores));

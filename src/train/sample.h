@@ -22,7 +22,7 @@ int sampler_open(struct gpt *m, const struct tokenizer *t, size_t tokens, struct
                  struct cairn_error *err);
 void sampler_close(struct sampler *s);
 /* What such a room is like. */
-struct gpt_work_options sampler_bytes(const struct gpt *m, size_t tokens);
+struct gpt_work_options sampler_work_options(const struct gpt *m, size_t tokens);
 /* Adds the prompt and what follows to out; ends early at the end of a text.  What lies further back than the room is
  * forgotten. */
 int sampler_run(struct sampler *s, const char *prompt, const struct sample_options *o, struct str *out,

@@ -51,8 +51,8 @@ struct train_plan {
     uint64_t micro, micros; /* samples of a micro-batch; how many of them a step */
     bool recompute, optim_on_host, blocks_on_host;
     const char *storage;
-    char given_way[8][160]; /* what was done to make it fit, in order */
-    size_t n_given_way;
+    char fallbacks[8][160]; /* what was done to make it fit, in order */
+    size_t n_fallbacks;
     struct cairn_error lack; /* code set: it does not fit, and what might help */
 };
 int train_plan(const struct train_options *o, struct train_plan *out, struct cairn_error *err);

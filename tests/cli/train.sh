@@ -222,7 +222,7 @@ a_run_is_enough()
         # shellcheck disable=SC2086 # two words
         run train ${how/half/copy} --steps 6
         status_is 0
-        err_has 'going on from copy/checkpoints/step-3'
+        err_has 'resuming from copy/checkpoints/step-3'
         [ -e copy/checkpoints/step-6 ] || fail "$how: no step 6"
     done
     cp job.yaml other.yaml
@@ -294,7 +294,7 @@ a_dry_run_writes_nothing()
     out_has 'as asked'
     out_has 'k parameters: 1 layer of 2 heads'
     run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy --set train.lr=1e-3
-    out_has 'train.lr, which is 0.001: 1 is usual'
+    out_has 'train.lr (0.001); 1 is the usual value'
     run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy
     ! grep -q '1 is usual' "$out" || fail 'a rate that nobody gave is told'
     [ "$(ls dry)" = "$(printf 'job.yaml\ntext.txt')" ] || fail "left: $(ls dry)"
@@ -350,9 +350,9 @@ a_run_leaves_its_files()
     python3 - "$err" 2>"$tmp/python" <<'PYTHON' || fail "memory: $(tail -n 1 "$tmp/python")"
 import re, sys
 said = [line for line in open(sys.argv[1]) if line.startswith('memory ')]
-parts = re.findall(r'[ ,]([a-z][a-z ]*) ([\d.]+) \(([\d.]+)\)', said[1])
+parts = re.findall(r'[ ,]([a-z][a-z ]*) ([\d.]+)/([\d.]+)', said[1])
 names = [name.strip() for name, _, _ in parts]
-assert 'planned: weights' in said[0] and 'taken at most' in said[1], said
+assert 'planned: weights' in said[0] and 'peak' in said[1], said
 assert names == ['weights', 'gradients', 'optimizer', 'activations', 'samples', 'work'], said[1]
 assert all(abs(float(taken) - float(planned)) <= 0.1 for _, taken, planned in parts), said[1]
 assert any(float(taken) > 0 for _, taken, _ in parts), said[1]
@@ -395,7 +395,7 @@ its_configuration_is_the_same_job()
     err_has '--resume=runs/job'
     run train runs/job/config.yaml --resume
     status_is 0
-    err_has 'runs/job has all its 6 steps already'
+    err_has 'runs/job is already finished (6 steps)'
 }
 
 a_folder_that_is_not_empty()
@@ -407,7 +407,7 @@ a_folder_that_is_not_empty()
     err_has '--resume goes on with that run'
     run train job.yaml --resume
     status_is 0
-    err_has 'runs/job has all its 6 steps already'
+    err_has 'runs/job is already finished (6 steps)'
     [ "$before" = "$(find runs/job -type f -exec cksum {} + | sort)" ] || fail 'the run was changed'
 }
 
@@ -415,7 +415,7 @@ resume_without_a_checkpoint()
 {
     run train job.yaml --resume --set run.dir=fresh
     status_is 0
-    err_has 'there is no whole checkpoint in fresh: starting at step 0'
+    err_has 'no complete checkpoint in fresh: starting at step 0'
     same_weights runs/job fresh
     # A folder that is named must be there: it may be mistyped.
     run train job.yaml --resume=frehs
@@ -435,7 +435,7 @@ more_steps_go_on()
     err_has 'finished at step 4 of 4'
     run train job.yaml --resume=short "${keys[@]}"
     status_is 0
-    err_has 'going on from short/checkpoints/step-4'
+    err_has 'resuming from short/checkpoints/step-4'
     same_weights long short
     python_is '[x["step"] for x in d if "loss" in x] == [1, 2, 3, 4, 5, 6]' short/log.jsonl
 }
@@ -468,7 +468,7 @@ numbers_that_are_none()
         --set train.schedule=constant --set train.warmup=0 --steps 50
     status_is 1
     # The gradients may be finite, and only their norm not: which comes first depends on how products are rounded here.
-    grep -Eq "the first numbers that are none came from |gradients' norm (-?inf|-?nan)" "$err" || fail "what went wrong: $(cat "$err")"
+    grep -Eq "first non-finite values: |gradient norm (-?inf|-?nan)" "$err" || fail "what went wrong: $(cat "$err")"
     err_has 'a lower train.lr'
     python_is 'd["state"] == "crashed"' nan/run.json
     run tensor check nan/checkpoints/latest/model.safetensors

@@ -2,6 +2,7 @@
  * Any bytes as a job's file, and as the argument of --set: what is taken can be written and read again. */
 #include "train/config.h"
 
+#include "train/task_gpt.h"
 #include "base/cleanup.h"
 #include "fuzz.h"
 
@@ -26,9 +27,11 @@ static void check_filled(struct job_config *c)
         FUZZ_REQUIRE(err.msg[0]);
         return;
     }
-    FUZZ_REQUIRE(c->model.width % c->model.heads == 0 && c->model.heads % c->model.kv_heads == 0);
-    FUZZ_REQUIRE(c->model.ffn > 0 && c->train.seq > 0 && c->train.seq <= c->model.context);
-    FUZZ_REQUIRE(c->train.warmup <= c->train.steps && c->data.path.n);
+    FUZZ_REQUIRE(gpt_keys(c)->model.width % gpt_keys(c)->model.heads == 0 &&
+                 gpt_keys(c)->model.heads % gpt_keys(c)->model.kv_heads == 0);
+    FUZZ_REQUIRE(gpt_keys(c)->model.ffn > 0 && gpt_keys(c)->train.seq > 0 &&
+                 gpt_keys(c)->train.seq <= gpt_keys(c)->model.context);
+    FUZZ_REQUIRE(c->train.warmup <= c->train.steps && gpt_keys(c)->data.path.n);
     check_written(c);
 }
 

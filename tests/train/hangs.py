@@ -55,11 +55,11 @@ def a_slow_step_is_told():
         if done.returncode or len(slow) != 1 or 'starting again' in done.stderr:
             yield f'exit {done.returncode}: {done.stderr}'
             return
-        for word in 'no end after', 'last queued: ', 'the driver has not answered: launch ':
+        for word in 'still running after', 'last queued: ', 'the driver has not answered: launch ':
             if word not in slow[0]['note']:
                 yield slow[0]
         step = slow[0]['step'] + 1
-        if f'step {step}: no end after' not in done.stderr:
+        if f'step {step} still running after' not in done.stderr:
             yield done.stderr
         with open(home.path + '/events.jsonl', encoding='utf-8') as f:
             if not any(json.loads(line).get('event') == 'slow-step' for line in f):

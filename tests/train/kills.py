@@ -45,7 +45,7 @@ def disturbed(kind, keys, kills):
             time.sleep(chance.random() * 0.02)
             run.kill()
         done = home.train('killed', '--resume', **keys)
-        if done.returncode or 'is not whole' in done.stderr or 'going on from' not in done.stderr:
+        if done.returncode or 'is incomplete' in done.stderr or 'resuming from' not in done.stderr:
             yield f'exit {done.returncode}: {done.stderr}'
         yield from differences(home, 'killed', 'whole', steps)
         if home.losses('killed') != home.losses('whole'):

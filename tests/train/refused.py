@@ -70,8 +70,8 @@ def any_call_may_be_refused_once():
                 done = home.train(run, env=fake(home, f'fail={call}:{n}:98{ONCE}'), **keys)
                 started = done.stderr.count('starting again')
                 starts += started
-                saved += done.stderr.count('left is saved')
-                if call in ('hipStreamQuery', 'hipStreamSynchronize') and 'left is saved' in done.stderr:
+                saved += done.stderr.count('saved a checkpoint of step')
+                if call in ('hipStreamQuery', 'hipStreamSynchronize') and 'saved a checkpoint of step' in done.stderr:
                     yield f'{run}: what was queued may have failed: {done.stderr}'
                 yield from the_same_end(home, run, done, place, min(started, 1))
     if starts < 18 or not 4 <= saved < starts:
@@ -92,7 +92,7 @@ def what_was_due_is_done_by_the_next_process():
             done = home.train(name, env=fake(home, f'fail=hipMemcpyHtoDAsync:1:98,after={after}{ONCE}'), **keys)
             words = {'starting': 'starting again', 'validation': f'step {step}  validation loss', 'sample': f'sample at step {step}'}
             said = [done.stderr.find(words[word]) for word in order]
-            if f'what step {step} left is saved' not in done.stderr or -1 in said or said != sorted(said):
+            if f'saved a checkpoint of step {step}' not in done.stderr or -1 in said or said != sorted(said):
                 yield f'{name}: {done.stderr}'
             yield from the_same_end(home, name, done, name + '-whole', 1, steps=max(home.steps(name + '-whole')))
 
@@ -105,10 +105,10 @@ def a_checkpoint_that_had_no_room_is_tried_again():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20000, before[1]))
         run = home.start('full', env=fake(home, f'slow=hipModuleLaunchKernel:1:5000,fail=hipModuleLaunchKernel:2:98,after=embedding:3{ONCE}'), **KEYS)
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        run.wait_for('a checkpoint could not be written')
+        run.wait_for('cannot write a checkpoint')
         resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, before)
         status = run.end()
-        if status or 'what step 2 left is saved' not in run.said():
+        if status or 'saved a checkpoint of step 2' not in run.said():
             yield f'exit {status}: {run.said()}'
         yield from differences(home, 'full', 'whole', STEPS)
 
@@ -167,7 +167,7 @@ def what_is_not_the_device_s_fault_ends_it():
         with open(model + '/model.safetensors', 'r+b') as f:
             f.truncate(9000)
         grow = {'train__lr': 100, 'train__weight_decay': 10, 'train__schedule': 'constant', 'train__warmup': 0, 'train__steps': 50}
-        ways = {'memory': ('memory=100000', {}, 'MiB of memory are planned'), 'file': ('', {'model__path': model}, 'model.safetensors'),
+        ways = {'memory': ('memory=100000', {}, 'MiB available'), 'file': ('', {'model__path': model}, 'model.safetensors'),
                 'numbers': ('', grow, 'the loss is'), 'moved': ('fail=hipModuleLaunchKernel:2:2,after=clip:1', {}, 'weights have moved')}
         for name, (told, more, words) in ways.items():
             done = home.train(name, env=fake(home, told), **{**KEYS, **more})

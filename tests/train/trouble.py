@@ -29,7 +29,7 @@ def ctrl_c_saves_the_last_step():
         if steps[0] != home.log('stopped')[-1]['step']:
             yield f'saved at {steps[0]}, but the last step is {home.log("stopped")[-1]}'
         done = home.train('stopped', '--resume', **keys)
-        if f'going on from stopped/checkpoints/step-{steps[0]}' not in done.stderr:
+        if f'resuming from stopped/checkpoints/step-{steps[0]}' not in done.stderr:
             yield done.stderr
         yield from differences(home, 'stopped', 'whole', 3 * AHEAD)
 
@@ -114,7 +114,7 @@ def torn_checkpoints_are_passed_over():
             shutil.copytree(home.path + '/whole', home.path + '/torn', symlinks=True)
             tear(home.checkpoint('torn', 6))
             done = home.train('torn', '--resume', **keys)
-            if done.returncode or 'step-6 is not whole' not in done.stderr or 'going on from torn/checkpoints/step-4' not in done.stderr:
+            if done.returncode or 'step-6 is incomplete' not in done.stderr or 'resuming from torn/checkpoints/step-4' not in done.stderr:
                 yield f'{tear.__name__}: exit {done.returncode}: {done.stderr}'
             yield from differences(home, 'torn', 'whole', 6)
             shutil.rmtree(home.path + '/torn')
@@ -140,7 +140,7 @@ def a_full_disk_costs_a_checkpoint_and_not_the_run():
         run.until(lambda: home.steps('full'), 'first checkpoint')
         before = resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (20000, before[1]))
-        run.until(lambda: 'a checkpoint could not be written' in run.said(), 'word of the full disk')
+        run.until(lambda: 'cannot write a checkpoint' in run.said(), 'word of the full disk')
         resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, before)
         yield from differences(home, 'full', 'whole', home.steps('full')[0])
         status = run.end()
@@ -203,12 +203,12 @@ def what_the_device_cannot_widen_the_host_does():
     with Home() as home:
         for kind in 'int8', 'fp8':
             done = home.train(kind, env=fake(home), model__quantize=kind, **keys)
-            if done.returncode or 'the host does it' in done.stderr:
+            if done.returncode or 'falling back to the CPU' in done.stderr:
                 yield f'{kind}: exit {done.returncode}: {done.stderr}'
             for told in 'without', 'refuse':
                 run = f'{kind}-{told}'
                 done = home.train(run, env=fake(home, told + '=dequantise'), model__quantize=kind, **keys)
-                if done.returncode or done.stderr.count('the host does it') != 1:
+                if done.returncode or done.stderr.count('falling back to the CPU') != 1:
                     yield f'{run}: exit {done.returncode}: {done.stderr}'
                     continue
                 if [line.get('event') for line in home.log(run)].count('weights-by-host') != 1:
@@ -264,7 +264,7 @@ def a_lost_device_is_tried_again():
             yield done.stderr
         done = home.train('lost', env=fake(home, 'fail=hipModuleLaunchKernel:300:700'), **keys)
         starts = done.stderr.count('starting again from the last checkpoint')
-        if done.returncode or not 1 <= starts <= 3 or done.stderr.count('going on from') != starts:
+        if done.returncode or not 1 <= starts <= 3 or done.stderr.count('resuming from') != starts:
             yield f'exit {done.returncode}: {done.stderr}'
         yield from differences(home, 'lost', 'whole', 12)
 
@@ -280,7 +280,7 @@ def a_hang_is_tried_again():
             env = {**fake(home, way + '=hipModuleLaunchKernel:300'), 'CAIRN_TRAIN_RESTARTS': '1:3'}
             done = home.train(way, '--hang-after=1', env=env, **keys)
             starts = done.stderr.count('starting again from the last checkpoint')
-            if done.returncode or not 1 <= starts <= 3 or done.stderr.count('going on from') != starts:
+            if done.returncode or not 1 <= starts <= 3 or done.stderr.count('resuming from') != starts:
                 yield f'{way}: exit {done.returncode}: {done.stderr}'
             yield from differences(home, way, 'whole', 12)
 
@@ -289,7 +289,7 @@ def after_a_hang_ctrl_c_still_works():
     keys = {'train__steps': 1000, 'train__device': 'hip:0', 'checkpoint__every': 1, 'checkpoint__async': 'false'}
     with Home() as home:
         run = home.start('hung', '--hang-after=1', env=fake(home, 'block=hipModuleLaunchKernel:300'), **keys)
-        run.until(lambda: 'going on from' in run.said(), 'second start')
+        run.until(lambda: 'resuming from' in run.said(), 'second start')
         run.reach(home.steps('hung')[-1] + 1)
         run.process.send_signal(signal.SIGINT)
         status = run.end()

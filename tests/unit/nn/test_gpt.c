@@ -89,9 +89,9 @@ static void open_rig(struct rig *r, const struct gpt_shape *shape, const struct 
     CHECK(!gpt_init(r->m, 0.2f, 5, &err));
     if (o->lora)
         CHECK(!gpt_init_lora(r->m, 6, &err));
-    stir(gpt_trained_weights(r->m), gpt_trained(r->m));
+    stir(model_trained_weights(&r->m->model, 0), model_trained(&r->m->model, 0));
     CHECK(!gpt_work_open(r->m, &room, &r->room, &err));
-    CHECK(!weights_open(&r->grads, r->g, gpt_trained(r->m), GPU_F32, WEIGHTS_INT8, &err));
+    CHECK(!weights_open(&r->grads, r->g, model_trained(&r->m->model, 0), GPU_F32, WEIGHTS_INT8, &err));
     for (int i = 0; i < ROWS; i++) {
         r->ids[i] = (int)(pick(&state) % VOCAB);
         r->targets[i] = i == 3 ? -1 : (int)(pick(&state) % VOCAB);
@@ -122,7 +122,7 @@ static double loss_of(struct rig *r)
 
 static void run_back(struct rig *r)
 {
-    CHECK(!weights_clear(&r->grads, gpt_trained(r->m), NULL, &err));
+    CHECK(!weights_clear(&r->grads, model_trained(&r->m->model, 0), NULL, &err));
     CHECK(!gpt_run(r->room, &learning, &r->grads, &err));
     CHECK(!gpu_wait(r->g, NULL, &err));
 }
@@ -131,7 +131,7 @@ static void run_back(struct rig *r)
 static void check_slope(struct rig *r, const struct param *p)
 {
     const double by = 4e-3;
-    struct weights *w = gpt_trained_weights(r->m);
+    struct weights *w = model_trained_weights(&r->m->model, 0);
     size_t n = p->rows * p->columns;
     float *at = malloc(n * sizeof(*at)), *slope = malloc(n * sizeof(*slope)),
           *moved = malloc(n * sizeof(*moved));
@@ -162,7 +162,7 @@ static void check_slopes(const struct gpt_shape *shape, const struct gpt_options
     struct rig r;
     open_rig(&r, shape, o, false);
     run_back(&r);
-    const struct params *p = gpt_trained(r.m);
+    const struct params *p = model_trained(&r.m->model, 0);
     for (size_t i = 0; i < p->n; i++)
         check_slope(&r, &p->list[i]);
     close_rig(&r);
@@ -224,7 +224,7 @@ static void lora_learns_where_it_is_told(void)
 
 static float *all_grads(struct rig *r, size_t *bytes)
 {
-    const struct params *p = gpt_trained(r->m);
+    const struct params *p = model_trained(&r->m->model, 0);
     *bytes = p->numbers[PARAM_MATRIX] * sizeof(float);
     float *out = malloc(*bytes);
     CHECK(out && !gpu_download(r->g, NULL, out, r->grads.matrices, *bytes, &err) &&
@@ -269,7 +269,8 @@ static void blocks_on_the_host_give_the_same_bits(void)
         open_rig(&far, &shapes[i / 2], &o, i % 2);
         CHECK(near.m->frozen.pieces == shapes[i / 2].layers && !near.m->weights.offloaded &&
               far.m->weights.offloaded);
-        CHECK(near.m->frozen.pieces < 4 || gpt_bytes(far.m, true, &host) < gpt_bytes(far.m, false, &bytes));
+        CHECK(near.m->frozen.pieces < 4 ||
+              model_bytes(&far.m->model, true, &host) < model_bytes(&far.m->model, false, &bytes));
         for (int round = 0; round < 3; round++) {
             if (far.m->weights.host_dequant)
                 far.m->weights.host_dequant->active = round != 1; /* in the middle of a block */

@@ -19,7 +19,8 @@ static void open_both(struct nn *nn, struct gpt **m, struct optim **o)
 {
     struct cairn_error err = { 0 };
     *m = open_model(nn, &kinds[0].shape, NULL);
-    if (optim_open(cpu, gpt_trained(*m), gpt_trained_weights(*m), &options, o, &err)) {
+    if (optim_open(cpu, model_trained(&(*m)->model, 0), model_trained_weights(&(*m)->model, 0), &options, o,
+                   &err)) {
         printf("Bail out! %s\n", err.msg);
         exit(99);
     }
@@ -27,9 +28,9 @@ static void open_both(struct nn *nn, struct gpt **m, struct optim **o)
 
 static int save(struct checkpoints *c, uint64_t step, struct cairn_error *err)
 {
-    struct checkpoint_model m = { .m = model, .base = "", .optim = optim };
+    struct checkpoint_model m = { .model = &model->model, .base = "", .optim = { optim } };
     struct checkpoint_state s = {
-        .step = step, .applied = step, .attempted = step + 1, .loss_scale = 8, .micro = 4
+        .step = step, .applied = { step }, .attempted = { step + 1 }, .loss_scale = 8, .layout.micro = 4
     };
     return checkpoints_save(c, &m, &s, err) || checkpoints_wait(c, NULL, err) ? -1 : 0;
 }
@@ -109,10 +110,11 @@ static void comes_back_bit_for_bit(void)
     REQUIRE(!checkpoints_open(dir, 0, true, &c, &err));
     CHECK(!save(c, 5, &err));
     open_both(&bf16, &again, &other);
-    struct checkpoint_model m = { .m = again, .base = "", .optim = other };
+    struct checkpoint_model m = { .model = &again->model, .base = "", .optim = { other } };
     CHECK(!checkpoint_state_read(step_path(dir, 5), &s, &err));
     CHECK(!checkpoints_load(step_path(dir, 5), &m, &s, &err));
-    CHECK(s.applied == 5 && s.attempted == 6 && s.loss_scale == 8 && s.micro == 4 && !s.recompute);
+    CHECK(s.applied[0] == 5 && s.attempted[0] == 6 && s.loss_scale == 8 && s.layout.micro == 4 &&
+          !s.layout.recompute);
     CHECK(optim_applied(other) == 5 && optim_attempted(other) == 6);
     check_same(p, &model->weights, &again->weights);
     check_arrays(optim, other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/config.h"
 
+#include "train/task_gpt.h"
 #include "base/yaml.h"
 #include "check.h"
 #include <dirent.h>
@@ -52,17 +53,17 @@ static void defaults_are_those_of_the_table(void)
 {
     struct job_config c;
     config_init(&c, &arena);
-    CHECK_INT(c.model.layers, 6);
-    CHECK_INT(c.model.width, 384);
-    CHECK(c.model.norm_eps == 1e-5 && c.train.lr == 3e-4 && c.train.beta2 == 0.95);
-    CHECK(c.model.bias && c.model.tied && !c.train.allow_cpu && c.checkpoint.async);
+    CHECK_INT(gpt_keys(&c)->model.layers, 6);
+    CHECK_INT(gpt_keys(&c)->model.width, 384);
+    CHECK(gpt_keys(&c)->model.norm_eps == 1e-5 && c.train.lr == 3e-4 && c.train.beta2 == 0.95);
+    CHECK(gpt_keys(&c)->model.bias && gpt_keys(&c)->model.tied && !c.train.allow_cpu && c.checkpoint.async);
     CHECK_INT(c.train.schedule, CONFIG_SCHEDULE_COSINE);
     CHECK_INT(c.train.steps, 1000);
-    CHECK_STR(c.data.text_key, "text");
+    CHECK_STR(gpt_keys(&c)->data.text_key, "text");
     CHECK_STR(c.model.path, "");
-    CHECK_INT(c.data.path.n, 0);
-    REQUIRE(c.sample.prompts.n == 1);
-    CHECK_STR(c.sample.prompts.item[0], "\n");
+    CHECK_INT(gpt_keys(&c)->data.path.n, 0);
+    REQUIRE(gpt_keys(&c)->sample.prompts.n == 1);
+    CHECK_STR(gpt_keys(&c)->sample.prompts.item[0], "\n");
     for (size_t i = 0; i < n_config_keys; i++)
         CHECK(!config_is_set(&c, config_keys[i].name));
 }
@@ -96,18 +97,18 @@ static void a_file_is_read(void)
                             "lora:\nsample:\n  prompts: Once\n"),
               0);
     CHECK_STR(err.msg, "");
-    CHECK_INT(c.model.layers, 2);
-    CHECK_INT(c.model.norm, CONFIG_NORM_RMS);
-    CHECK(!c.model.bias);
+    CHECK_INT(gpt_keys(&c)->model.layers, 2);
+    CHECK_INT(gpt_keys(&c)->model.norm, GPT_NORM_RMS);
+    CHECK(!gpt_keys(&c)->model.bias);
     CHECK_STR(c.model.path, "w");
-    REQUIRE(c.data.path.n == 2 && c.sample.prompts.n == 1);
-    CHECK_STR(c.data.path.item[1], "b c");
-    CHECK_STR(c.data.val_path, "");
-    CHECK_STR(c.sample.prompts.item[0], "Once");
+    REQUIRE(gpt_keys(&c)->data.path.n == 2 && gpt_keys(&c)->sample.prompts.n == 1);
+    CHECK_STR(gpt_keys(&c)->data.path.item[1], "b c");
+    CHECK_STR(gpt_keys(&c)->data.val_path, "");
+    CHECK_STR(gpt_keys(&c)->sample.prompts.item[0], "Once");
     CHECK(c.train.lr == 1e-4 && c.train.weight_decay == 0.5);
     CHECK_INT(c.train.seed, 9007199254740992);
     CHECK_INT(c.train.dtype, CONFIG_DTYPE_BF16);
-    CHECK_INT(c.model.heads, 6);
+    CHECK_INT(gpt_keys(&c)->model.heads, 6);
     CHECK_STR(config_place(&c, "model.norm"), "job.yaml:3:9");
     CHECK(config_is_set(&c, "train.lr") && !config_is_set(&c, "train.steps"));
 }
@@ -212,7 +213,7 @@ static void numbers_mean_what_they_say(void)
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         struct job_config c;
         CHECK_INT(read_into(&c, arena_printf(&arena, "model:\n  bias: %s\n", words[i])), 0);
-        CHECK_INT(c.model.bias, i < 5);
+        CHECK_INT(gpt_keys(&c)->model.bias, i < 5);
     }
 }
 
@@ -274,28 +275,28 @@ static void zeros_are_worked_out(void)
     struct job_config c;
     CHECK_INT(read_into(&c, "train:\n  steps: 60\nlora:\n  rank: 4\ndata:\n  path: x\n"), 0);
     CHECK_INT(config_fill(&c, &err), 0);
-    CHECK_INT(c.model.kv_heads, 6);
-    CHECK_INT(c.model.ffn, 4 * 384);
-    CHECK_INT(c.train.seq, 256);
+    CHECK_INT(gpt_keys(&c)->model.kv_heads, 6);
+    CHECK_INT(gpt_keys(&c)->model.ffn, 4 * 384);
+    CHECK_INT(gpt_keys(&c)->train.seq, 256);
     CHECK_INT(c.train.warmup, 6);
     CHECK(c.lora.alpha == 4);
-    CHECK_INT(c.model.vocab, 0); /* the tokenizer's, which is not known here */
+    CHECK_INT(gpt_keys(&c)->model.vocab, 0); /* the tokenizer's, which is not known here */
     CHECK_INT(read_into(&c, "model: {mlp: swiglu, width: 768}\n"), 0);
     CHECK_INT(config_fill(&c, &err), 0);
-    CHECK_INT(c.model.ffn, 2048);
+    CHECK_INT(gpt_keys(&c)->model.ffn, 2048);
     CHECK_INT(c.train.warmup, 100);
     CHECK_INT(read_into(&c, "model: {mlp: swiglu, width: 390, ffn: 7, kv_heads: 2}\n"
                             "train: {warmup: 50, steps: 60, seq: 9}\nlora: {rank: 2, alpha: 3}"),
               0);
     CHECK_INT(config_fill(&c, &err), 0);
-    CHECK_INT(c.model.ffn, 7);
-    CHECK_INT(c.model.kv_heads, 2);
+    CHECK_INT(gpt_keys(&c)->model.ffn, 7);
+    CHECK_INT(gpt_keys(&c)->model.kv_heads, 2);
     CHECK_INT(c.train.warmup, 50);
-    CHECK_INT(c.train.seq, 9);
+    CHECK_INT(gpt_keys(&c)->train.seq, 9);
     CHECK(c.lora.alpha == 3);
     CHECK_INT(read_into(&c, "model: {mlp: swiglu, width: 390}\n"), 0);
     CHECK_INT(config_fill(&c, &err), 0);
-    CHECK_INT(c.model.ffn, 1088); /* 1040, up */
+    CHECK_INT(gpt_keys(&c)->model.ffn, 1088); /* 1040, up */
 }
 
 static void options_come_last(void)
@@ -312,9 +313,9 @@ static void options_come_last(void)
     CHECK_INT(c.train.steps, 60);
     CHECK_STR(config_place(&c, "train.steps"), "--steps 60");
     CHECK_STR(config_place(&c, "train.lr"), "--set train.lr=1e-4");
-    REQUIRE(c.data.path.n == 1 && c.sample.prompts.n == 2);
-    CHECK_STR(c.data.path.item[0], "a, b");
-    CHECK_STR(c.sample.prompts.item[1], "b=c");
+    REQUIRE(gpt_keys(&c)->data.path.n == 1 && gpt_keys(&c)->sample.prompts.n == 2);
+    CHECK_STR(gpt_keys(&c)->data.path.item[0], "a, b");
+    CHECK_STR(gpt_keys(&c)->sample.prompts.item[1], "b=c");
     CHECK_STR(c.run.name, "null: # x");
     CHECK_STR(c.run.dir, "");
 }

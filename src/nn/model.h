@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A network that can be trained, as the training engine sees it.
+ *
+ * A model has one or two bases: tables of parameters with their weights, such as the two experts of a video model.  LoRAs
+ * may lie over them; then the bases are frozen and the LoRAs are trained.  What is trained comes in sets, one per LoRA
+ * (or per base without LoRA): each set has its own optimizer and its own file, and a step trains one set.
+ *
+ * A concrete model (gpt.h) embeds struct model as its first member and fills it in.  The functions below serve every model;
+ * what differs is in model_ops.  A model belongs to its device's thread. */
+#ifndef CAIRN_NN_MODEL_H
+#define CAIRN_NN_MODEL_H
+
+#include "nn/lora.h"
+#include "nn/nn.h"
+#include "nn/param_file.h"
+#include "nn/weights.h"
+
+enum { MODEL_BASES = 2, MODEL_SETS = 2 };
+
+struct model;
+struct work; /* a workspace: memory for passes over batches; see struct work_options */
+
+/* Everything points into the concrete model. */
+struct model_base {
+    struct params *params;
+    struct weights *weights;
+    enum weights_format format;          /* of quantized matrices */
+    const struct weights_blocks *blocks; /* that may be offloaded to the host; pieces 0: none */
+};
+
+/* A workspace is opened for the largest batch.  A task fills its slots and says how much of each a batch uses. */
+struct work_options {
+    size_t samples; /* of a micro-batch */
+    size_t extent;  /* positions of the largest sample: tokens, latent cells */
+    size_t slots;   /* micro-batches that are there at once; 0 counts as 1 */
+    bool train;     /* for the backward pass too */
+    bool recompute; /* gradient checkpointing: keep the inputs of blocks, and compute the rest again */
+};
+
+/* What a workspace takes of the device. */
+struct work_bytes {
+    size_t own;    /* activations and batches */
+    size_t sums;   /* of partial sums; all workspaces of a device share them */
+    size_t packed; /* on the CPU: packed operands of matrix products; shared too */
+};
+
+struct model_pass {
+    size_t slot;
+    float scale;           /* of the loss's gradient: the loss scale / all units of the step */
+    uint64_t seed, stream; /* of dropout and noise; each pass has a stream of its own */
+    bool learn;            /* a training pass, with dropout */
+};
+
+/* How a set is written. */
+struct model_save {
+    size_t set;
+    const char *dir; /* exists */
+    bool average;    /* the moving average: the tensors alone, under its own name */
+    enum dtype dtype;
+    const struct param_getter *from; /* where the numbers come from */
+    const char *base;                /* what a LoRA was trained on, for its file; NULL: not said */
+};
+
+struct model_ops {
+    const char *kind;
+    void (*close)(struct model *m); /* after model_release */
+
+    /* Tables on the device beside the parameters.  NULL: there are none. */
+    size_t (*tables_bytes)(const struct model *m);
+    int (*tables_alloc)(struct model *m, struct cairn_error *err);
+    void (*tables_release)(struct model *m);
+
+    struct work_bytes (*work_bytes)(const struct model *m, const struct work_options *o);
+    int (*work_open)(struct model *m, const struct work_options *o, struct work **out,
+                     struct cairn_error *err);
+    void (*work_close)(struct work *w); /* accepts NULL */
+    /* Forward; and backward where `grads` is given, which adds to it.  Queued, not waited for. */
+    int (*run)(struct work *w, const struct model_pass *p, const struct weights *grads,
+               struct cairn_error *err);
+    /* Waits.  The sum of a slot's losses, and over how many units (tokens, samples) it goes. */
+    int (*loss)(struct work *w, size_t slot, double *sum, double *units, struct cairn_error *err);
+
+    /* The name of a set's file in a checkpoint. */
+    const char *(*file_name)(const struct model *m, size_t set, bool average);
+    int (*save)(const struct model *m, const struct model_save *s, struct cairn_error *err);
+    int (*load)(struct model *m, size_t set, const char *path, struct param_report *report,
+                struct cairn_error *err);
+};
+
+struct model {
+    const struct model_ops *ops;
+    struct nn *nn;
+    struct model_base bases[MODEL_BASES];
+    size_t n_bases;
+    struct lora *loras[MODEL_SETS];
+    size_t n_loras; /* 0: the bases themselves are trained */
+};
+
+/* ---- what is trained ---- */
+
+size_t model_sets(const struct model *m);
+const struct params *model_trained(const struct model *m, size_t set);
+struct weights *model_trained_weights(const struct model *m, size_t set);
+uint64_t model_parameters(const struct model *m);         /* of the bases */
+uint64_t model_trained_parameters(const struct model *m); /* of all sets */
+
+/* ---- memory ---- */
+
+/* What the weights take of the device, and of the host. */
+size_t model_bytes(const struct model *m, bool blocks_on_host, size_t *host);
+/* Zeroed weights.  Half of it may be there after a failure: model_release. */
+int model_alloc(struct model *m, bool blocks_on_host, struct cairn_error *err);
+void model_release(struct model *m);
+void model_close(struct model *m); /* accepts NULL */
+bool model_is_allocated(const struct model *m);
+
+/* Blocks of frozen weights can live on the host and come over one by one. */
+bool model_can_offload(const struct model *m);
+bool model_is_offloaded(const struct model *m);
+/* All bases or, on failure, none where that is possible: ask model_is_offloaded. */
+int model_move_blocks(struct model *m, bool to_host, struct cairn_error *err);
+/* Why the host dequantizes weights in place of the device; NULL: it does not. */
+const struct cairn_error *model_host_dequant(const struct model *m);
+
+#endif

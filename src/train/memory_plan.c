@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/memory_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *const memory_part_names[MEMORY_PARTS] = {
+    [MEMORY_WEIGHTS] = "weights",         [MEMORY_GRADIENTS] = "gradients", [MEMORY_OPTIMIZER] = "optimizer",
+    [MEMORY_ACTIVATIONS] = "activations", [MEMORY_SAMPLER] = "samples",     [MEMORY_WORK] = "work",
+    [MEMORY_CHECKPOINT] = "checkpoint",
+};
+
+size_t memory_micros(const struct memory_job *m, const struct job_layout *l)
+{
+    return (size_t)(m->step_samples / l->micro);
+}
+
+struct work_options memory_work_options(const struct memory_job *m, const struct job_layout *l)
+{
+    return (struct work_options){
+        .samples = l->micro,
+        .extent = m->task->extent,
+        .slots = memory_micros(m, l),
+        .train = true,
+        .recompute = l->recompute,
+    };
+}
+
+/* ---- the plan ---- */
+
+static void plan_set(const struct memory_job *m, size_t set, const struct job_layout *l,
+                     struct memory_plan *out)
+{
+    const struct params *trained = model_trained(m->task->model, set);
+    enum gpu_storage storage = m->task->model->nn->storage;
+    struct optim_options optim = m->optim;
+    optim.on_host = l->optim_on_host;
+    struct optim_sizes sizes = optim_sizes(trained, storage, &optim);
+    out->device[MEMORY_GRADIENTS] += sizes.grads;
+    out->device[MEMORY_OPTIMIZER] += sizes.state;
+    out->host[MEMORY_OPTIMIZER] += sizes.host;
+    optim.on_host = false;
+    out->host[MEMORY_CHECKPOINT] +=
+        weights_size(trained, storage) + optim_sizes(trained, storage, &optim).state;
+}
+
+void memory_plan(const struct memory_job *m, const struct job_layout *l, struct memory_plan *out)
+{
+    const struct model *model = m->task->model;
+    struct work_options o = memory_work_options(m, l);
+    struct work_bytes step = model->ops->work_bytes(model, &o), sample = { 0 };
+    size_t host;
+    if (m->samples)
+        sample = m->task->ops->sample_bytes(m->task);
+    *out = (struct memory_plan){ 0 };
+    out->device[MEMORY_WEIGHTS] = model_bytes(model, l->blocks_on_host, &host);
+    out->host[MEMORY_WEIGHTS] = host;
+    for (size_t i = 0; i < model_sets(model); i++)
+        plan_set(m, i, l, out);
+    out->device[MEMORY_ACTIVATIONS] = step.own;
+    out->device[MEMORY_SAMPLER] = sample.own;
+    out->device[MEMORY_WORK] =
+        m->fixed_bytes + step.sums + (step.packed > sample.packed ? step.packed : sample.packed);
+}
+
+uint64_t memory_plan_sum(const uint64_t bytes[MEMORY_PARTS])
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < MEMORY_PARTS; i++)
+        sum += bytes[i];
+    return sum;
+}
+
+uint64_t memory_plan_bound(const struct memory_job *m, const struct memory_plan *p)
+{
+    return memory_plan_sum(p->device) + (m->is_cpu || m->is_unified ? memory_plan_sum(p->host) : 0);
+}
+
+bool memory_fits(const struct memory_job *m, const struct memory_limits *limits, const struct memory_plan *p,
+                 bool with_reserve)
+{
+    enum { RESERVE_SHARE = 50, RESERVE_MOST = 256 << 20 };
+    uint64_t budget = limits->device_bytes, spare = budget / RESERVE_SHARE;
+    spare = !with_reserve ? 0 : spare < RESERVE_MOST ? spare : RESERVE_MOST;
+    return !budget || memory_plan_bound(m, p) + spare <= budget;
+}
+
+/* ---- fallbacks ---- */
+
+/* Going to the host saves nothing where memory is the host's anyway. */
+static bool is_apart(const struct memory_job *m)
+{
+    return !m->is_cpu && !m->is_unified;
+}
+
+bool memory_can_offload_optimizer(const struct memory_job *m)
+{
+    return is_apart(m) && optim_can_move(m->optim.kind);
+}
+
+bool memory_can_offload_blocks(const struct memory_job *m)
+{
+    return is_apart(m) && model_can_offload(m->task->model);
+}
+
+/* Whether the layout `then` is smaller, and the host has room for what it needs beyond `now`. */
+static bool is_worth_it(const struct memory_job *m, const struct memory_limits *limits,
+                        const struct job_layout *now, const struct job_layout *then)
+{
+    struct memory_plan before, after;
+    memory_plan(m, now, &before);
+    memory_plan(m, then, &after);
+    uint64_t more = memory_plan_sum(after.host), there = limits->host_bytes;
+    more -= limits->is_allocated ? memory_plan_sum(before.host) : 0;
+    return is_apart(m) && memory_plan_bound(m, &after) < memory_plan_bound(m, &before) &&
+           (!there || more <= there - there / 5);
+}
+
+static bool offload_blocks(const struct memory_job *m, const struct memory_limits *limits,
+                           struct job_layout *l, char text[FALLBACK_TEXT])
+{
+    struct job_layout then = *l;
+    then.blocks_on_host = true;
+    if (l->blocks_on_host || limits->blocks_pinned || limits->blocks == CONFIG_PLACE_DEVICE ||
+        !is_worth_it(m, limits, l, &then))
+        return false;
+    *l = then;
+    snprintf(text, FALLBACK_TEXT, "offloading the weights of the blocks to host memory");
+    return true;
+}
+
+static bool offload_optimizer(const struct memory_job *m, const struct memory_limits *limits,
+                              struct job_layout *l, char text[FALLBACK_TEXT])
+{
+    struct job_layout then = *l;
+    then.optim_on_host = true;
+    if (l->optim_on_host || limits->optim_pinned || limits->optimizer == CONFIG_PLACE_DEVICE ||
+        !is_worth_it(m, limits, l, &then))
+        return false;
+    *l = then;
+    snprintf(text, FALLBACK_TEXT, "offloading the optimizer's state to host memory");
+    return true;
+}
+
+static bool recompute(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                      char text[FALLBACK_TEXT])
+{
+    (void)m, (void)limits;
+    if (l->recompute)
+        return false;
+    l->recompute = true;
+    snprintf(text, FALLBACK_TEXT, "gradient checkpointing: blocks are computed again in the backward pass");
+    return true;
+}
+
+static bool halve(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                  char text[FALLBACK_TEXT])
+{
+    (void)limits;
+    if (l->micro % 2)
+        return false;
+    l->micro /= 2;
+    snprintf(text, FALLBACK_TEXT, "micro-batches of %" PRIu64 " sample%s, %zu per step", l->micro,
+             l->micro > 1 ? "s" : "", memory_micros(m, l));
+    return true;
+}
+
+/* Micro-batches that still keep the device busy cost next to nothing. */
+static bool halve_large(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                        char text[FALLBACK_TEXT])
+{
+    enum { ENOUGH = 4 << 20 /* positions times hidden size */, ENOUGH_CPU = 512 /* positions */ };
+    uint64_t positions = l->micro / 2 * m->task->extent;
+    bool enough = m->is_cpu ? positions >= ENOUGH_CPU : positions * m->task->hidden_size >= ENOUGH;
+    return enough && halve(m, limits, l, text);
+}
+
+bool memory_fallback(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                     char text[FALLBACK_TEXT])
+{
+    return halve_large(m, limits, l, text) || offload_blocks(m, limits, l, text) ||
+           offload_optimizer(m, limits, l, text) || recompute(m, limits, l, text) ||
+           halve(m, limits, l, text);
+}

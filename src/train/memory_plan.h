@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How much memory a job takes, and which layout fits: pure functions of the model, the layout and the limits.
+ *
+ * A layout says how a step is divided and where the parts of a job live.  When memory is short, the next fallback is taken,
+ * the cheapest first.  Nothing here allocates, prints or asks the machine: the caller passes what it knows, so that several
+ * processes that pass the same get the same. */
+#ifndef CAIRN_TRAIN_MEMORY_PLAN_H
+#define CAIRN_TRAIN_MEMORY_PLAN_H
+
+#include "train/optim.h"
+#include "train/task.h"
+
+struct job_layout {
+    uint64_t micro; /* samples of a micro-batch */
+    bool recompute; /* gradient checkpointing */
+    bool optim_on_host, blocks_on_host;
+};
+
+/* What memory is for. */
+enum memory_part {
+    MEMORY_WEIGHTS,
+    MEMORY_GRADIENTS,
+    MEMORY_OPTIMIZER,
+    MEMORY_ACTIVATIONS,
+    MEMORY_SAMPLER,
+    MEMORY_WORK,       /* matrix products and sums */
+    MEMORY_CHECKPOINT, /* the copy that is being written */
+    MEMORY_PARTS,
+};
+extern const char *const memory_part_names[MEMORY_PARTS];
+struct memory_plan {
+    uint64_t device[MEMORY_PARTS], host[MEMORY_PARTS];
+};
+
+/* What a plan depends on besides the layout. */
+struct memory_job {
+    const struct task *task; /* with its model */
+    struct optim_options optim;
+    uint64_t step_samples; /* batch * accumulate */
+    uint64_t fixed_bytes;  /* that the device's libraries took before the model was made */
+    bool samples;          /* the job makes samples */
+    bool is_cpu;           /* device memory is the host's */
+    bool is_unified;       /* the device shares memory with the host */
+};
+
+/* What there is, and what must stay where it is. */
+struct memory_limits {
+    uint64_t device_bytes, host_bytes; /* 0: not known */
+    enum config_place optimizer, blocks;
+    bool optim_pinned, blocks_pinned; /* the host refused them before */
+    bool is_allocated;                /* host_bytes does not count what the job has on the host already */
+};
+
+void memory_plan(const struct memory_job *m, const struct job_layout *l, struct memory_plan *out);
+uint64_t memory_plan_sum(const uint64_t bytes[MEMORY_PARTS]);
+/* What the limit of the device binds: with the host's part where memory is shared. */
+uint64_t memory_plan_bound(const struct memory_job *m, const struct memory_plan *p);
+struct work_options memory_work_options(const struct memory_job *m, const struct job_layout *l);
+size_t memory_micros(const struct memory_job *m, const struct job_layout *l); /* micro-batches of a step */
+
+/* Can parts of this job live on the host at all? */
+bool memory_can_offload_optimizer(const struct memory_job *m);
+bool memory_can_offload_blocks(const struct memory_job *m);
+
+/* Takes the next fallback and says in `text` what it is.  false: there is none left. */
+enum { FALLBACK_TEXT = 160 };
+bool memory_fallback(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
+                     char text[FALLBACK_TEXT]);
+
+/* Whether the plan is within the limits, with some reserve.  Where no fallback is left the reserve may be used up. */
+bool memory_fits(const struct memory_job *m, const struct memory_limits *limits, const struct memory_plan *p,
+                 bool with_reserve);
+
+#endif

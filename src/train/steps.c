@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The steps of a job, and what is done between them: evaluations, samples, checkpoints. */
+#include "base/clock.h"
+#include "base/str.h"
+#include "gpu/transfer.h"
+#include "nn/op_trace.h"
+#include "os/file.h"
+#include "train/job.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* f16: the loss is multiplied by a power of 2 that is halved when a gradient overflows. */
+static const double scale_most = 16777216;
+enum { SCALE_GROW_AFTER = 200, PROFILE_STEPS = 3 };
+
+/* ---- one step ---- */
+
+struct step {
+    double loss, norm, seconds, rate, scale;
+    bool applied;
+};
+
+static struct optim *optim_of(const struct job *j)
+{
+    return j->optim[job_set(j)];
+}
+
+static struct model_pass pass_of(const struct job *j, size_t micro, bool learn)
+{
+    return (struct model_pass){
+        .slot = micro,
+        .scale = (float)(j->state.loss_scale / j->task->step_units),
+        .seed = (uint64_t)j->c->train.seed,
+        .stream = j->state.step * job_micros(j) + micro,
+        .learn = learn,
+    };
+}
+
+/* Forward and backward of every micro-batch. */
+static int run_passes(struct job *j, struct cairn_error *err)
+{
+    struct task *t = j->task;
+    for (size_t i = 0; i < job_micros(j); i++)
+        if (t->ops->put(t, j->work, i, j->state.step, i, j->state.layout.micro, err))
+            return -1;
+    if (optim_clear_grads(optim_of(j), NULL, err))
+        return -1;
+    for (size_t i = 0; i < job_micros(j); i++) {
+        struct model_pass p = pass_of(j, i, true);
+        if (t->model->ops->run(j->work, &p, optim_grads(optim_of(j)), err))
+            return -1;
+    }
+    return 0;
+}
+
+static int mean_loss(struct job *j, double *loss, struct cairn_error *err)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < job_micros(j); i++) {
+        double part, units;
+        if (j->task->model->ops->loss(j->work, i, &part, &units, err))
+            return -1;
+        sum += part;
+        n += units;
+    }
+    *loss = sum / n;
+    return 0;
+}
+
+static void adapt_scale(struct job *j, bool applied)
+{
+    struct checkpoint_state *s = &j->state;
+    if (j->nn.storage != GPU_F16)
+        return;
+    if (!applied) {
+        s->loss_scale = s->loss_scale > 1 ? s->loss_scale / 2 : 1;
+        s->scale_good = 0;
+    } else if (++s->scale_good >= SCALE_GROW_AFTER) {
+        s->loss_scale = s->loss_scale < scale_most ? s->loss_scale * 2 : scale_most;
+        s->scale_good = 0;
+    }
+}
+
+static int compute_step(struct job *j, struct step *out, struct cairn_error *err)
+{
+    struct optim *optim = optim_of(j);
+    struct optim_result r;
+    out->rate = schedule_rate(&j->schedule, (int64_t)j->state.step);
+    out->scale = j->state.loss_scale;
+    if (run_passes(j, err) || optim_step(optim, NULL, out->rate, 1 / j->state.loss_scale, err) ||
+        mean_loss(j, &out->loss, err) || optim_finish(optim, NULL, &r, err)) {
+        if (err->code == CAIRN_ENOMEM && optim_is_half_done(optim)) {
+            err->code = CAIRN_EIO; /* it must not be done again */
+            j->torn = true;
+            cairn_hint(
+                err,
+                "this step has updated some weights already: --resume continues from the last checkpoint");
+        }
+        return -1;
+    }
+    out->norm = r.norm;
+    out->rate = r.rate;
+    out->applied = r.applied;
+    return 0;
+}
+
+static void report_slow(void *to, const char *brief)
+{
+    struct job *j = to;
+    struct step_record m = { .step = j->state.step, .event = "slow-step", .note = brief };
+    job_log(j, &m);
+    job_say(j, "%s", brief);
+}
+
+/* Where it fails for want of memory, no weight has been updated yet. */
+static int take_step(struct job *j, void *to, struct cairn_error *err)
+{
+    struct step *out = to;
+    double begin = clock_s();
+    struct step_watch_options watch = {
+        .g = j->o->g,
+        .dir = j->log ? j->o->dir : "", /* no log, no report */
+        .evidence = j->o->evidence,
+        .report = report_slow,
+        .to = j,
+    };
+    step_watch_begin(&j->watch, &watch, j->state.step + 1, &j->ticker.last);
+    int r = compute_step(j, out, err);
+    out->seconds = clock_s() - begin;
+    step_watch_end(&j->watch, !r, out->seconds);
+    if (!r)
+        adapt_scale(j, out->applied);
+    return r;
+}
+
+/* The same step again, with every op checked. */
+static int report_nan(struct job *j, const struct step *s, struct cairn_error *err)
+{
+    struct nan_finder f;
+    struct cairn_error other = { 0 };
+    nan_finder_init(&f);
+    j->nn.watcher = &f.watcher;
+    int r = run_passes(j, &other) ? -1 : gpu_wait(j->o->g, NULL, &other);
+    j->nn.watcher = NULL;
+    if (r)
+        snprintf(f.where, sizeof(f.where), "(the search failed)");
+    nan_finder_release(&f, j->o->g);
+    cairn_fail(err, CAIRN_EFORMAT, "step %" PRIu64 ": the loss is %g, the gradient norm %g",
+               j->state.step + 1, s->loss, s->norm);
+    if (f.found)
+        cairn_fail(err, CAIRN_EFORMAT,
+                   "step %" PRIu64
+                   ": the loss is %g; first non-finite values: %s, op %s (%lld NaN, %lld Inf of %zu)",
+                   j->state.step + 1, s->loss, f.where, f.op, f.nan, f.infinite, f.n);
+    return cairn_hint(err, "no checkpoint was written since; try a lower train.lr, a longer train.warmup or "
+                           "train.dtype: f32, and --resume");
+}
+
+/* NaN or Inf that a smaller loss scale does not cure. */
+static bool is_broken(const struct job *j, const struct step *s)
+{
+    if (s->applied && isfinite(s->loss))
+        return false;
+    return j->nn.storage != GPU_F16 || !isfinite(s->loss) || s->scale <= 1;
+}
+
+/* ---- now and then ---- */
+
+static bool is_due(const struct job *j, int64_t every)
+{
+    return every > 0 &&
+           (j->state.step % (uint64_t)every == 0 || j->state.step == (uint64_t)j->c->train.steps);
+}
+
+static int evaluate(struct job *j, void *to, struct cairn_error *err)
+{
+    double *loss = to, sum = 0, n = 0;
+    struct task *t = j->task;
+    uint64_t micro = j->state.layout.micro;
+    uint64_t batches = t->ops->val_samples(t) / micro;
+    uint64_t most = (uint64_t)(j->c->eval.batches * j->c->train.batch) / micro;
+    batches = batches > most ? most : batches;
+    batches = batches ? batches : 1;
+    for (uint64_t i = 0; i < batches; i++) {
+        struct model_pass p = pass_of(j, 0, false);
+        double part, units;
+        if (t->ops->put_val(t, j->work, i, micro, err) || t->model->ops->run(j->work, &p, NULL, err) ||
+            t->model->ops->loss(j->work, 0, &part, &units, err))
+            return -1;
+        sum += part;
+        n += units;
+    }
+    *loss = sum / n;
+    return 0;
+}
+
+static void emit(struct job *j, const struct step_record *m)
+{
+    job_log(j, m);
+    ticker_step(&j->ticker, m);
+    if (step_record_has(m, METRIC_VAL_LOSS))
+        job_say(j, "step %" PRIu64 "  validation loss %.4f%s", m->step, m->value[METRIC_VAL_LOSS],
+                j->state.waited ? " (not better)" : "");
+    const struct cairn_error *trouble = run_log_trouble(j->log);
+    if (trouble)
+        job_say(j, "cannot write the log: %s; keeping it in memory until that works again", trouble->msg);
+}
+
+/* A checkpoint that is made before it is done tells the next process. */
+static void note_due(struct job *j)
+{
+    j->state.eval_due = is_due(j, j->c->eval.every) && j->task->ops->val_samples(j->task);
+    j->state.sample_due = is_due(j, j->c->sample.every);
+}
+
+/* The line gets the validation loss. */
+static int evaluate_if_due(struct job *j, struct step_record *m, struct cairn_error *err)
+{
+    double loss;
+    if (!j->state.eval_due)
+        return 0;
+    run_log_flush(j->log);
+    if (job_retry_smaller(j, evaluate, &loss, err))
+        return -1;
+    step_record_set(m, METRIC_VAL_LOSS, loss);
+    m->event = m->event ? m->event : "eval";
+    bool better = !(loss >= j->state.best_val);
+    j->state.best_val = better ? loss : j->state.best_val;
+    j->state.waited = better ? 0 : j->state.waited + 1;
+    j->state.eval_due = false;
+    return 0;
+}
+
+static bool should_stop_early(const struct job *j)
+{
+    return j->c->train.patience && is_due(j, j->c->eval.every) &&
+           j->state.waited >= (uint64_t)j->c->train.patience;
+}
+
+/* A disk that is full costs a checkpoint, not the run.  A device that does not give its numbers ends it. */
+static int save(struct job *j, bool wait, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    struct checkpoint_model m = job_checkpoint_model(j);
+    snprintf(j->state.config, sizeof(j->state.config), "%s", j->config_hash);
+    for (size_t i = 0; i < model_sets(j->task->model); i++) {
+        j->state.applied[i] = optim_applied(j->optim[i]);
+        j->state.attempted[i] = optim_attempted(j->optim[i]);
+    }
+    run_log_flush(j->log);
+    int r = checkpoints_save(j->checkpoints, &m, &j->state, &why);
+    if (wait && checkpoints_wait(j->checkpoints, NULL, r ? &(struct cairn_error){ 0 } : &why))
+        r = -1;
+    j->unsaved = r && why.code != CAIRN_EDEVICE;
+    j->saved_step = j->state.step;
+    if (!r || why.code == CAIRN_EDEVICE) {
+        if (r)
+            *err = why;
+        return r;
+    }
+    job_event(j, "checkpoint-failed", "%s", why.msg);
+    job_say(j, "cannot write a checkpoint: %s; the older ones are intact", why.msg);
+    if (wait)
+        *err = why;
+    return wait ? -1 : 0;
+}
+
+/* The line of a step, with what went wrong since the last. */
+static struct step_record record_of(struct job *j, const struct step *s)
+{
+    struct step_record m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
+    bool per_second = j->task->speed != METRIC_S_PER_IT;
+    step_record_set(&m, METRIC_LOSS, s->loss);
+    step_record_set(&m, METRIC_LR, s->rate);
+    step_record_set(&m, METRIC_GRAD_NORM, s->norm);
+    step_record_set(&m, j->task->speed, per_second ? j->task->step_units / s->seconds : s->seconds);
+    step_record_set(&m, METRIC_MEM_BYTES, (double)job_memory_bytes(j));
+    job_record_memory(j, &m);
+    if (j->nn.storage == GPU_F16)
+        step_record_set(&m, METRIC_LOSS_SCALE, s->scale);
+    if (!s->applied && !m.event)
+        m.event = "overflow";
+    j->event = NULL;
+    return m;
+}
+
+/* Quantized weights that the host has to dequantize; said once. */
+static void warn_host_dequant(struct job *j)
+{
+    const struct cairn_error *why = model_host_dequant(j->task->model);
+    if (!why || j->warned_dequant || j->event)
+        return;
+    j->warned_dequant = true;
+    job_event(j, "weights-by-host", "%s", why->msg);
+    job_say(j, "the device cannot dequantize weights (%s): falling back to the CPU (same bits, slow)",
+            why->msg);
+}
+
+/* Copies that went another way than they should; each way once. */
+static void warn_copies(struct job *j)
+{
+    CLEANUP(str_release) struct str news = { 0 };
+    if (j->event || !transfer_news(gpu_transfer(j->o->g), &news))
+        return;
+    job_event(j, "copies", "%s", news.s);
+    job_say(j, "%s", news.s);
+}
+
+/* ---- the loop ---- */
+
+static int do_what_is_due(struct job *j, struct step_record *m, struct cairn_error *err)
+{
+    int r = evaluate_if_due(j, m, err);
+    emit(j, m);
+    if (r || (j->state.sample_due && job_retry_smaller(j, job_sample, NULL, err)))
+        return -1;
+    j->state.sample_due = false;
+    return 0;
+}
+
+/* What the process before could not do at the step that it saved.  A restart that no step follows is told here too. */
+static int catch_up(struct job *j, bool *stop_early, struct cairn_error *err)
+{
+    bool eval = j->state.eval_due, text = j->state.sample_due;
+    note_due(j); /* as the configuration is now */
+    j->state.eval_due = j->state.eval_due && eval;
+    j->state.sample_due = j->state.sample_due && text;
+    bool due = j->state.eval_due || j->state.sample_due;
+    if (!due && (!j->event || j->state.step < (uint64_t)j->c->train.steps))
+        return 0;
+    struct step_record m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
+    j->event = NULL;
+    if (do_what_is_due(j, &m, err))
+        return -1;
+    *stop_early = due && should_stop_early(j);
+    j->unsaved = due;
+    return 0;
+}
+
+int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
+{
+    bool stop_early = false;
+    *end = TRAIN_FINISHED;
+    if (catch_up(j, &stop_early, err))
+        return -1;
+    while (j->state.step < (uint64_t)j->c->train.steps && !stop_early) {
+        struct step s;
+        if (job_retry_smaller(j, take_step, &s, err))
+            return -1;
+        if (is_broken(j, &s))
+            return report_nan(j, &s, err);
+        j->state.step++;
+        warn_host_dequant(j);
+        warn_copies(j);
+        job_warn_fragmented(j);
+        struct step_record m = record_of(j, &s);
+        note_due(j);
+        if (do_what_is_due(j, &m, err))
+            return -1;
+        stop_early = should_stop_early(j);
+        bool stop = j->o->is_stopped && j->o->is_stopped();
+        if (is_due(j, j->c->checkpoint.every) || stop || stop_early || job_host_is_short(j)) {
+            bool last = stop || stop_early || j->state.step == (uint64_t)j->c->train.steps;
+            if (save(j, stop, err) || (!last && job_restore(j, err)))
+                return -1;
+        }
+        if (stop) {
+            *end = TRAIN_STOPPED;
+            return 0;
+        }
+    }
+    if (stop_early)
+        job_say(j, "no better validation loss in %" PRIu64 " evaluations: stopping early", j->state.waited);
+    if (j->saved_step != j->state.step || !j->state.step || j->unsaved)
+        return save(j, true, err);
+    return checkpoints_wait(j->checkpoints, NULL, err);
+}
+
+/* Something was refused, or the data cannot be read any more, but what the last step left on the device is there.  (Not so
+ * where work failed that was queued: it is not known which.) */
+void job_save_after_failure(struct job *j, const struct cairn_error *why)
+{
+    struct cairn_error ignored = { 0 };
+    if ((why->code == CAIRN_EDEVICE || j->task->data_failed) && gpu_is_sound(j->o->g) &&
+        !optim_is_half_done(optim_of(j)) && (j->saved_step != j->state.step || j->unsaved) &&
+        !save(j, true, &ignored))
+        job_say(j, "%s; saved a checkpoint of step %" PRIu64,
+                j->task->data_failed ? "the data cannot be read" : "the device failed", j->state.step);
+}
+
+static void print_profile(struct job *j, const struct op_profile *p)
+{
+    double all = 0;
+    for (size_t i = 0; i < p->n; i++)
+        all += p->rows[i].seconds;
+    job_say(j, "%-22s %7s %10s %7s %10s %9s", "OP", "CALLS", "MS/STEP", "SHARE", "GFLOP/S", "GB/S");
+    for (size_t i = 0; i < p->n; i++) {
+        const struct op_profile_row *r = &p->rows[i];
+        job_say(j, "%-22s %7zu %10.3f %6.1f%% %10.1f %9.1f", r->op, r->calls / PROFILE_STEPS,
+                r->seconds * 1e3 / PROFILE_STEPS, 100 * r->seconds / all, r->flops / r->seconds / 1e9,
+                r->bytes / r->seconds / 1e9);
+    }
+}
+
+int job_profile(struct job *j, struct cairn_error *err)
+{
+    struct op_profile p;
+    struct step s;
+    if (take_step(j, &s, err)) /* what is measured once and compiled is out of the way */
+        return -1;
+    FILE *trace = os_stream(j->o->profile, OS_WRITE | OS_CREATE | OS_TRUNCATE);
+    if (!trace)
+        return cairn_fail_errno(err, "open %s", j->o->profile);
+    op_profile_start(&p, trace);
+    j->nn.watcher = &p.watcher;
+    int r = 0;
+    for (int i = 0; i < PROFILE_STEPS && !r; i++) {
+        op_profile_skip(&p);
+        r = run_passes(j, err) ? -1 : gpu_wait(j->o->g, NULL, err);
+    }
+    j->nn.watcher = NULL;
+    op_profile_end(&p);
+    if (fclose(trace) && !r)
+        r = cairn_fail_errno(err, "write %s", j->o->profile);
+    if (!r)
+        print_profile(j, &p);
+    return r;
+}

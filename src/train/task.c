@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of tasks. */
+#include "train/task.h"
+#include "train/task_gpt.h"
+#include <assert.h>
+#include <stdarg.h>
+
+enum { TASKS_MOST = 16 };
+static const struct task_ops *tasks[TASKS_MOST] = { &task_gpt };
+const char *config_kinds[TASKS_MOST + 1] = { "gpt" };
+
+const struct config_schema *config_schema(int kind)
+{
+    return tasks[kind]->schema;
+}
+
+const struct task_ops *task_of(const struct job_config *c)
+{
+    return tasks[c->model.kind];
+}
+
+void task_add(const struct task_ops *ops)
+{
+    size_t n = 0;
+    while (tasks[n])
+        n++;
+    assert(n + 1 < TASKS_MOST);
+    tasks[n] = ops;
+    config_kinds[n] = ops->schema->kind;
+}
+
+void task_say(const struct task_env *e, const char *fmt, ...)
+{
+    char line[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    e->sink.say(e->sink.to, line);
+}

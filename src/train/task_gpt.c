@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/task_gpt.h"
+#include "base/file.h"
+#include "nn/gpt_file.h"
+#include "text/data.h"
+#include "train/checkpoint_file.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct gpt_task {
+    struct task task; /* first */
+    struct tokenizer *tokenizer;
+    struct data *data; /* NULL: it only writes */
+    struct gpt *gpt;
+    struct sampler *sampler;
+    int32_t *ids, *targets; /* of a micro-batch */
+    size_t capacity;        /* tokens in them */
+};
+
+static struct gpt_task *gpt_task_of(const struct task *t)
+{
+    return (struct gpt_task *)t;
+}
+
+static const struct job_config *config_of(const struct gpt_task *t)
+{
+    return t->task.env.config;
+}
+
+/* ---- the shape of the model ---- */
+
+static void say_skipped(void *to, const char *path, const char *why)
+{
+    task_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
+}
+
+/* The folder of a run stands for its newest checkpoint, which the new run then remembers. */
+static int resolve_run(struct job_config *c, const struct task_env *e, struct cairn_error *err)
+{
+    const char *path = c->model.path;
+    struct checkpoint_state state = { 0 };
+    char *newest;
+    if (access(arena_printf(e->arena, "%s/checkpoints", path), F_OK))
+        return 0;
+    if (checkpoints_newest(path, c->arena, &newest, &state, say_skipped, (void *)e, err))
+        return -1;
+    if (access(arena_printf(e->arena, "%s/" CHECKPOINT_MODEL, newest), F_OK)) {
+        cairn_fail(err, CAIRN_EUSAGE,
+                   "model.path: %s is a run that trained a LoRA, and has no weights of its own", path);
+        return cairn_hint(err, "cairn tensor merge adds its LoRA to the model that it was trained on");
+    }
+    c->model.path = newest;
+    return 0;
+}
+
+/* What the files in model.path say of the shape holds where the configuration says nothing. */
+static int resolve(struct job_config *c, const struct task_env *e, struct cairn_error *err)
+{
+    struct gpt_model_keys *m = &((struct gpt_keys *)c->own)->model;
+    struct gpt_shape s = { .heads = config_is_set(c, "model.heads") ? (size_t)m->heads : 0 };
+    if (!c->model.path[0])
+        return config_fill(c, err);
+    if (resolve_run(c, e, err) || gpt_file_shape(c->model.path, &s, err))
+        return -1;
+    const struct {
+        const char *key;
+        int64_t *at;
+        size_t value;
+    } sizes[] = {
+        { "model.layers", &m->layers, s.layers },
+        { "model.heads", &m->heads, s.heads },
+        { "model.kv_heads", &m->kv_heads, s.kv_heads },
+        { "model.width", &m->width, s.width },
+        { "model.ffn", &m->ffn, s.ffn },
+        { "model.context", &m->context, s.context },
+        { "model.vocab", &m->vocab, s.vocab },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        if (!config_is_set(c, sizes[i].key))
+            *sizes[i].at = (int64_t)sizes[i].value;
+    m->norm = s.norm == NN_NORM_RMS ? GPT_NORM_RMS : GPT_NORM_LAYER;
+    m->position = s.rope ? GPT_POSITION_ROPE : GPT_POSITION_LEARNED;
+    m->mlp = s.swiglu ? GPT_MLP_SWIGLU : GPT_MLP_GELU;
+    m->bias = s.bias;
+    m->tied = s.tied;
+    m->norm_eps = (double)s.norm_epsilon;
+    if (s.rope)
+        m->rope_theta = (double)s.rope_theta;
+    return config_fill(c, err);
+}
+
+static struct gpt_shape shape_of(const struct gpt_model_keys *m)
+{
+    return (struct gpt_shape){
+        .layers = (size_t)m->layers,
+        .heads = (size_t)m->heads,
+        .kv_heads = (size_t)m->kv_heads,
+        .width = (size_t)m->width,
+        .ffn = (size_t)m->ffn,
+        .context = (size_t)m->context,
+        .vocab = (size_t)m->vocab,
+        .norm = m->norm == GPT_NORM_RMS ? NN_NORM_RMS : NN_NORM_LAYER,
+        .rope = m->position == GPT_POSITION_ROPE,
+        .swiglu = m->mlp == GPT_MLP_SWIGLU,
+        .bias = m->bias,
+        .tied = m->tied,
+        .norm_epsilon = (float)m->norm_eps,
+        .rope_theta = (float)m->rope_theta,
+        .dropout = (float)m->dropout,
+    };
+}
+
+/* ---- data ---- */
+
+static struct data_options data_options(const struct task_env *e)
+{
+    const struct gpt_keys *k = gpt_keys(e->config);
+    return (struct data_options){
+        .paths = k->data.path.item,
+        .n_paths = k->data.path.n,
+        .text_key = k->data.text_key,
+        .val_path = k->data.val_path,
+        .val_split = k->data.val_split,
+        .seq = (size_t)k->train.seq,
+        .batch = (size_t)(e->config->train.batch * e->config->train.accumulate),
+        .seed = (uint64_t)e->config->train.seed,
+        .talk = e->talk,
+        .stop = e->stop,
+    };
+}
+
+static const char *kept_tokenizer(const struct task_env *e)
+{
+    return arena_printf(e->arena, "%s/tokenizer.json", e->dir);
+}
+
+static int open_tokenizer(struct gpt_task *t, struct cairn_error *err)
+{
+    const struct task_env *e = &t->task.env;
+    const struct gpt_data *d = &gpt_keys(e->config)->data;
+    const char *kind = d->tokenizer, *kept = kept_tokenizer(e);
+    struct data_options o = data_options(e);
+    if (!strcmp(kind, "bytes"))
+        return tokenizer_new_bytes(&t->tokenizer, err);
+    if (e->dir[0] && !access(kept, F_OK))
+        return tokenizer_open(kept, &t->tokenizer, err);
+    if (strcmp(kind, "bpe") != 0 && access(kind, R_OK)) {
+        cairn_fail_errno(err, "data.tokenizer: %s", kind);
+        return cairn_hint(err, "it is bytes, bpe or the path of a tokenizer.json");
+    }
+    if (strcmp(kind, "bpe") != 0)
+        return tokenizer_open(kind, &t->tokenizer, err);
+    task_say(e, "learning a vocabulary of %lld tokens", (long long)d->vocab);
+    return data_train_tokenizer(&o, (uint32_t)d->vocab, &t->tokenizer, err);
+}
+
+/* The error names the key: the user may not have typed the path. */
+static int check_files(const struct data_options *d, struct cairn_error *err)
+{
+    for (size_t i = 0; i < d->n_paths; i++)
+        if (access(d->paths[i], R_OK))
+            return cairn_fail_errno(err, "data.path: %s", d->paths[i]),
+                   cairn_hint(err, "--set data.path=FILE names the text to learn from");
+    if (d->val_path && d->val_path[0] && access(d->val_path, R_OK))
+        return cairn_fail_errno(err, "data.val_path: %s", d->val_path);
+    return 0;
+}
+
+static int open_data(struct gpt_task *t, struct cairn_error *err)
+{
+    const struct task_env *e = &t->task.env;
+    struct gpt_keys *k = e->config->own;
+    struct data_options d = data_options(e);
+    if (check_files(&d, err) || open_tokenizer(t, err) || data_open(&d, t->tokenizer, &t->data, err))
+        return -1;
+    if (!k->model.vocab)
+        k->model.vocab = tokenizer_vocab(t->tokenizer);
+    if (k->model.vocab < (int64_t)tokenizer_vocab(t->tokenizer))
+        return cairn_fail(err, CAIRN_EUSAGE, "model.vocab is %lld, but the tokenizer has %u tokens",
+                          (long long)k->model.vocab, tokenizer_vocab(t->tokenizer));
+    return 0;
+}
+
+/* A tokenizer that was learned or read is kept with the run, so that it does not change under it. */
+static int keep(const struct task *task, struct cairn_error *err)
+{
+    const struct gpt_task *t = gpt_task_of(task);
+    if (!strcmp(gpt_keys(config_of(t))->data.tokenizer, "bytes"))
+        return 0;
+    return tokenizer_save(t->tokenizer, kept_tokenizer(&task->env), err);
+}
+
+/* ---- opening ---- */
+
+static void close_task(struct task *task)
+{
+    struct gpt_task *t = gpt_task_of(task);
+    if (!t)
+        return;
+    sampler_close(t->sampler);
+    gpt_close(t->gpt);
+    data_close(t->data);
+    tokenizer_free(t->tokenizer);
+    free(t->ids);
+    free(t->targets);
+    free(t);
+}
+
+static int new_task(const struct task_env *e, struct gpt_task **out, struct cairn_error *err)
+{
+    const struct gpt_keys *k = gpt_keys(e->config);
+    struct gpt_task *t = calloc(1, sizeof(*t));
+    if (!t)
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory");
+    t->task = (struct task){
+        .ops = &task_gpt,
+        .env = *e,
+        .step_units = (double)(e->config->train.batch * e->config->train.accumulate * k->train.seq),
+        .speed = METRIC_TOKENS_PER_S,
+        .extent = (size_t)k->train.seq,
+        .hidden_size = (size_t)k->model.width,
+    };
+    *out = t;
+    return 0;
+}
+
+static int open_task(const struct task_env *e, struct task **out, struct cairn_error *err)
+{
+    struct gpt_task *t;
+    if (new_task(e, &t, err))
+        return -1;
+    if (open_data(t, err)) {
+        close_task(&t->task);
+        return -1;
+    }
+    *out = &t->task;
+    return 0;
+}
+
+/* The user's, the run's, or that beside the model's files.  NULL: the tokens are bytes. */
+static int find_tokenizer(const struct task_env *e, const struct task_saved *s, const char **out,
+                          struct cairn_error *err)
+{
+    enum { BYTES = 256 };
+    const struct gpt_keys *k = gpt_keys(e->config);
+    const char *beside = arena_printf(e->arena, "%s/tokenizer.json", s->dir);
+    *out = s->tokenizer;
+    if (s->tokenizer || (s->is_run && !strcmp(k->data.tokenizer, "bytes")))
+        return 0;
+    if (s->is_run || !access(beside, R_OK)) {
+        *out = beside;
+        return 0;
+    }
+    if (k->model.vocab == BYTES)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "%s has no tokenizer.json, and %lld tokens, which are not bytes",
+               e->config->model.path, (long long)k->model.vocab);
+    return cairn_hint(err, "--tokenizer FILE names one");
+}
+
+static int open_saved(const struct task_env *e, const struct task_saved *s, struct task **out,
+                      struct cairn_error *err)
+{
+    const struct gpt_keys *k = gpt_keys(e->config);
+    const char *path;
+    struct gpt_task *t;
+    if (find_tokenizer(e, s, &path, err) || new_task(e, &t, err))
+        return -1;
+    int r = path ? tokenizer_open(path, &t->tokenizer, err) : tokenizer_new_bytes(&t->tokenizer, err);
+    if (!r && tokenizer_vocab(t->tokenizer) > k->model.vocab)
+        r = cairn_fail(err, CAIRN_EUSAGE, "the tokenizer has %u tokens, and the model knows %lld",
+                       tokenizer_vocab(t->tokenizer), (long long)k->model.vocab);
+    if (r) {
+        close_task(&t->task);
+        return -1;
+    }
+    *out = &t->task;
+    return 0;
+}
+
+static enum gpt_quantize quantize_of(const struct config_model *m)
+{
+    switch (m->quantize) {
+    case CONFIG_QUANTIZE_INT8:
+        return GPT_QUANTIZE_INT8;
+    case CONFIG_QUANTIZE_FP8:
+        return GPT_QUANTIZE_FP8;
+    case CONFIG_QUANTIZE_NONE:
+        break;
+    }
+    return GPT_QUANTIZE_NONE;
+}
+
+static int new_model(struct task *task, struct cairn_error *err)
+{
+    struct gpt_task *t = gpt_task_of(task);
+    const struct job_config *c = config_of(t);
+    const struct gpt_keys *k = gpt_keys(c);
+    struct gpt_shape shape = shape_of(&k->model);
+    struct lora_options lora = {
+        .rank = (size_t)c->lora.rank,
+        .alpha = (float)c->lora.alpha,
+        .dropout = (float)c->lora.dropout,
+        .targets = c->lora.targets.item,
+        .n_targets = c->lora.targets.n,
+    };
+    struct gpt_options options = { .quantize = quantize_of(&c->model), .lora = c->lora.rank ? &lora : NULL };
+    if (gpt_new(task->env.nn, &shape, &options, &t->gpt, err))
+        return -1;
+    t->gpt->label_smoothing = (float)k->train.label_smoothing;
+    task->model = &t->gpt->model;
+    return 0;
+}
+
+static int load_base(struct gpt_task *t, struct cairn_error *err)
+{
+    struct param_report report = { 0 };
+    CLEANUP(str_release) struct str said = { 0 };
+    const char *path = config_of(t)->model.path;
+    int r = gpt_file_load(t->gpt, path, &report, err);
+    param_report_say(&report, &said);
+    if (!r)
+        task_say(&t->task.env, "%s: %s", path, said.s);
+    param_report_release(&report);
+    return r;
+}
+
+static int fill_model(struct task *task, struct cairn_error *err)
+{
+    struct gpt_task *t = gpt_task_of(task);
+    const struct job_config *c = config_of(t);
+    uint64_t seed = (uint64_t)c->train.seed;
+    if (c->lora.rank && gpt_init_lora(t->gpt, seed, err))
+        return -1;
+    return c->model.path[0] ? load_base(t, err)
+                            : gpt_init(t->gpt, (float)gpt_keys(c)->model.init_std, seed, err);
+}
+
+/* ---- batches ---- */
+
+static int reserve(struct gpt_task *t, size_t samples, struct cairn_error *err)
+{
+    size_t n = samples * t->task.extent;
+    if (n <= t->capacity)
+        return 0;
+    free(t->ids);
+    free(t->targets);
+    t->ids = malloc(n * sizeof(*t->ids));
+    t->targets = malloc(n * sizeof(*t->targets));
+    t->capacity = t->ids && t->targets ? n : 0;
+    return t->capacity ? 0 : cairn_fail(err, CAIRN_ENOMEM, "no memory for a batch of %zu tokens", n);
+}
+
+static int put(struct task *task, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
+               struct cairn_error *err)
+{
+    struct gpt_task *t = gpt_task_of(task);
+    if (reserve(t, n, err))
+        return -1;
+    task->data_failed = data_batch(t->data, step, micro, n, t->ids, t->targets, err);
+    return task->data_failed ? -1 : gpt_put((struct gpt_work *)w, slot, t->ids, t->targets, err);
+}
+
+static uint64_t val_samples(const struct task *task)
+{
+    struct data_info d;
+    data_info_get(gpt_task_of(task)->data, &d);
+    return d.val_windows;
+}
+
+static int put_val(struct task *task, struct work *w, uint64_t index, size_t n, struct cairn_error *err)
+{
+    struct gpt_task *t = gpt_task_of(task);
+    if (reserve(t, n, err))
+        return -1;
+    task->data_failed = data_val_batch(t->data, index, n, t->ids, t->targets, err);
+    return task->data_failed ? -1 : gpt_put((struct gpt_work *)w, 0, t->ids, t->targets, err);
+}
+
+/* ---- samples ---- */
+
+static struct work_bytes sample_bytes(const struct task *task)
+{
+    const struct gpt *m = gpt_task_of(task)->gpt;
+    struct gpt_work_options o = sampler_work_options(m, m->shape.context);
+    struct work_options w = { .samples = o.samples, .extent = o.tokens };
+    return task->model->ops->work_bytes(task->model, &w);
+}
+
+int task_gpt_sampler(struct task *task, struct sampler **out, struct cairn_error *err)
+{
+    struct gpt_task *t = gpt_task_of(task);
+    if (!t->sampler && sampler_open(t->gpt, t->tokenizer, t->gpt->shape.context, &t->sampler, err))
+        return -1;
+    *out = t->sampler;
+    return 0;
+}
+
+static int sample(struct task *task, const char *dir, uint64_t step, struct str *text,
+                  struct cairn_error *err)
+{
+    const struct job_config *c = task->env.config;
+    const struct gpt_keys *k = gpt_keys(c);
+    struct sampler *sampler;
+    if (task_gpt_sampler(task, &sampler, err))
+        return -1;
+    for (size_t i = 0; i < k->sample.prompts.n; i++) {
+        struct sample_options o = {
+            .tokens = (size_t)k->sample.tokens,
+            .temperature = k->sample.temperature,
+            .top_k = (size_t)k->sample.top_k,
+            .seed = sample_seed((uint64_t)c->train.seed, i),
+        };
+        if (sampler_run(sampler, k->sample.prompts.item[i], &o, text, err))
+            return -1;
+        str_add(text, "\n");
+    }
+    return file_write(arena_printf(task->env.arena, "%s/step-%" PRIu64 ".txt", dir, step), text->s,
+                      strlen(text->s), err);
+}
+
+static void sample_close(struct task *task)
+{
+    struct gpt_task *t = gpt_task_of(task);
+    sampler_close(t->sampler);
+    t->sampler = NULL;
+}
+
+static bool sample_is_open(const struct task *task)
+{
+    return gpt_task_of(task)->sampler != NULL;
+}
+
+/* ---- what is said ---- */
+
+static const char *label(const struct task *task, struct arena *a)
+{
+    const struct gpt_shape *s = &gpt_task_of(task)->gpt->shape;
+    return arena_printf(a, "gpt %zux%zu", s->layers, s->width);
+}
+
+/* 12.9 k, 124.4 M. */
+static const char *count_text(const struct task *t, uint64_t n)
+{
+    return n < 1000000 ? arena_printf(t->env.arena, "%.1f k", (double)n / 1e3)
+                       : arena_printf(t->env.arena, "%.1f M", (double)n / 1e6);
+}
+
+static void summary(const struct task *task)
+{
+    const struct gpt_task *t = gpt_task_of(task);
+    const struct gpt_shape *s = &t->gpt->shape;
+    const struct lora *l = &t->gpt->lora;
+    struct data_info d;
+    data_info_get(t->data, &d);
+    task_say(
+        &task->env,
+        "model     %s parameters: %zu layer%s of %zu heads, hidden size %zu, context %zu, vocabulary %zu",
+        count_text(task, params_count(&t->gpt->params)), s->layers, s->layers == 1 ? "" : "s", s->heads,
+        s->width, s->context, s->vocab);
+    if (l->rank)
+        task_say(&task->env, "lora      rank %zu, %s parameters in %zu matrices", l->rank,
+                 count_text(task, params_count(&l->params)), l->params.n / 2);
+    task_say(&task->env, "data      %s training tokens, %s validation tokens; %zu tokens per sequence",
+             count_text(task, d.tokens), count_text(task, d.val_tokens), task->extent);
+}
+
+const struct task_ops task_gpt = {
+    .schema = &gpt_schema,
+    .resolve = resolve,
+    .open = open_task,
+    .open_saved = open_saved,
+    .close = close_task,
+    .new_model = new_model,
+    .fill_model = fill_model,
+    .put = put,
+    .val_samples = val_samples,
+    .put_val = put_val,
+    .sample_bytes = sample_bytes,
+    .sample = sample,
+    .sample_close = sample_close,
+    .sample_is_open = sample_is_open,
+    .keep = keep,
+    .label = label,
+    .summary = summary,
+    .shrink_hint = "a shorter train.seq, a smaller model, model.quantize with LoRA, or "
+                   "train.optimizer: adafactor",
+};
