@@ -49,7 +49,7 @@ int str_compare_natural(const char *a, const char *b);
 size_t str_clean_span(const char *s, size_t len);
 /* Valid UTF-8; control characters are fine. */
 bool str_is_utf8(const char *s);
-/* What stands behind the last slash of a path. */
+/* What stands behind the last slash, of a path that a Linux machine told; for a file to open: path_name (os/path.h). */
 const char *str_file_name(const char *path);
 /* The line after this one; NULL behind the last. */
 const char *str_next_line(const char *line);

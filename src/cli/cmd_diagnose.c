@@ -12,6 +12,7 @@
 #include "run/attempt.h"
 #include "run/calls_file.h"
 #include "run/context.h"
+#include "os/path.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -153,9 +154,9 @@ static int read_journal(struct diagnoser *d, const char *dir, struct operand_con
 /* "…/log" beside "events.jsonl" is part of a journal. */
 static const char *journal_of(const char *path, struct arena *a)
 {
-    const char *slash = strrchr(path, '/');
-    const char *dir = slash ? arena_strndup(a, path, (size_t)(slash - path)) : ".";
-    bool is_log = str_eq(str_file_name(path), "log");
+    CLEANUP(mem_free) char *folder = path_folder(path);
+    const char *dir = arena_strdup(a, folder);
+    bool is_log = str_eq(path_name(path), "log");
     return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
 }
 

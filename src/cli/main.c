@@ -10,8 +10,8 @@
 #include "rules/reviewed.h"
 #include "train/config.h"
 #include "os/terminal.h"
+#include "os/path.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +168,7 @@ static int print_version(const char *more)
 /* The link that `cairn run --with-smi` makes. */
 static bool is_smi(const char *program)
 {
-    return program && str_eq(str_file_name(program), "nvidia-smi");
+    return program && str_eq(path_name(program), "nvidia-smi");
 }
 
 static int run(int argc, char **argv)

@@ -8,8 +8,6 @@
 #include "gpu/libraries.h"
 #include "os/path.h"
 #include "os/process.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,11 +6,9 @@
 #include "gpu/cpu_threads.h"
 #include "os/file.h"
 #include "os/memory.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 

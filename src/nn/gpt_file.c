@@ -3,6 +3,7 @@
 #include "os/fault.h"
 #include "nn/gpt_config.h"
 #include "tensor/adapter_config.h"
+#include "os/path.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -208,7 +209,7 @@ static int find_model(struct arena *a, const char *path, struct place *out, stru
         return -1;
     if (!there)
         return cairn_fail(err, CAIRN_EIO, "%s does not exist", path);
-    const char *name = str_file_name(path);
+    const char *name = path_name(path);
     const char *dir = folder ? path : name == path ? "." : arena_strndup(a, path, (size_t)(name - path));
     if (folder && find_in(a, dir, model_names, ARRAY_LEN(model_names), &out->weights, err))
         return -1;

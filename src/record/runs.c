@@ -8,9 +8,8 @@
 #include "os/list.h"
 #include "os/process.h"
 #include "record/series.h"
-#include <errno.h>
+#include "os/path.h"
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +172,7 @@ static bool is_run(const char *dir, struct arena *a)
 static const char *folder_name(const char *dir, struct arena *a)
 {
     CLEANUP(mem_free) char *whole_path = realpath(dir, NULL);
-    return arena_strdup(a, str_file_name(whole_path ? whole_path : dir));
+    return arena_strdup(a, path_name(whole_path ? whole_path : dir));
 }
 
 const char *runs_name(const char *dir, struct arena *a)

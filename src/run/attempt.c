@@ -9,7 +9,6 @@
 #include "run/evidence.h"
 #include "os/file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

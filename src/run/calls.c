@@ -6,10 +6,7 @@
 #include "preload/record.h"
 #include "os/file.h"
 #include "os/process.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,10 +9,8 @@
 #include "rules/fix_names.h"
 #include "run/ladder.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

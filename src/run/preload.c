@@ -12,7 +12,6 @@
 #include "os/process.h"
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "host/root.h"
 #include "rules/trainers.h"
 #include "os/list.h"
+#include "os/path.h"
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
@@ -88,7 +89,7 @@ static bool row_fits(const struct known *k, const char *script)
 {
     if (k->folder && !strstr(script, k->folder))
         return false;
-    return !k->scripts || matches_word(k->scripts, str_file_name(script));
+    return !k->scripts || matches_word(k->scripts, path_name(script));
 }
 
 const char *resume_trainer(char *const *argv)
@@ -106,7 +107,7 @@ const char *resume_trainer(char *const *argv)
 const char *resume_name(char *const *argv)
 {
     const char *trainer = resume_trainer(argv), *script = script_of(argv);
-    return trainer || script == argv[0] ? trainer : str_file_name(script);
+    return trainer || script == argv[0] ? trainer : path_name(script);
 }
 
 const char *resume_option(char *const *argv, const char *name)

@@ -7,7 +7,6 @@
 #include "rules/plan.h"
 #include "os/file.h"
 #include "os/path.h"
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/own.h"
 #include "base/str.h"
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 

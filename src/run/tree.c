@@ -7,7 +7,6 @@
 #include "os/file.h"
 #include "os/list.h"
 #include "os/path.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -6,7 +6,6 @@
 #include "os/process.h"
 #include "record/runs.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

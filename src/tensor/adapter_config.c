@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "tensor/adapter_pattern.h"
+#include "os/path.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -80,7 +81,7 @@ int adapter_find(struct arena *a, const char *path, const char **weights, const 
     struct stat st;
     if (fault_hit() || stat(path, &st))
         return cairn_fail_errno(err, "look at %s", path);
-    const char *name = str_file_name(path);
+    const char *name = path_name(path);
     const char *folder = S_ISDIR(st.st_mode) ? path
                          : name == path      ? "."
                                              : arena_strndup(a, path, (size_t)(name - path));

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "os/path.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -222,10 +223,9 @@ static int open_shard(struct st_file *f, const char *path, struct cairn_error *e
 static int shard_path(struct st_file *f, const char *index, const char *name, char **out,
                       struct cairn_error *err)
 {
-    if (!*name || strchr(name, '/') || !strcmp(name, ".."))
+    if (!*name || path_separator(name) || !strcmp(name, ".."))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" is not a file name", index, name);
-    const char *slash = strrchr(index, '/');
-    *out = arena_printf(&f->arena, "%.*s%s", slash ? (int)(slash - index) + 1 : 0, index, name);
+    *out = arena_printf(&f->arena, "%.*s%s", (int)(path_name(index) - index), index, name);
     return 0;
 }
 

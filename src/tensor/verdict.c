@@ -2,6 +2,7 @@
 #include "tensor/verdict.h"
 
 #include "base/str.h"
+#include "os/path.h"
 #include <ctype.h>
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -380,9 +381,9 @@ static const struct {
 /* "model-repaired.safetensors" for "model.pth"; convert writes that format. */
 static void add_new_name(struct str *to, const char *path)
 {
-    const char *dot = strrchr(str_file_name(path), '.');
+    const char *dot = strrchr(path_name(path), '.');
     CLEANUP(str_release) struct str name = { 0 };
-    str_addn(&name, path, dot && dot > str_file_name(path) ? (size_t)(dot - path) : strlen(path));
+    str_addn(&name, path, dot && dot > path_name(path) ? (size_t)(dot - path) : strlen(path));
     str_add(&name, "-repaired.safetensors");
     str_add_word(to, name.s);
 }

@@ -11,12 +11,10 @@
 #include "os/path.h"
 #include "os/thread.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_MOST = 4096 };

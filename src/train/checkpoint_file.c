@@ -6,14 +6,11 @@
 #include "base/str.h"
 #include "os/file.h"
 #include "os/path.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PIECE = 4 << 20, STATE_MOST = 1 << 20 };

@@ -2,6 +2,7 @@
 #include "train/loaded_model.h"
 #include "train/checkpoint_file.h"
 #include "record/runs.h"
+#include "os/path.h"
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ static bool is_folder(const char *path)
 
 static const char *folder_of(struct arena *a, const char *path)
 {
-    const char *name = str_file_name(path);
+    const char *name = path_name(path);
     if (is_folder(path))
         return path;
     return name == path ? "." : arena_strndup(a, path, (size_t)(name - path));

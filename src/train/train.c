@@ -6,6 +6,7 @@
 #include "record/plot.h"
 #include "record/runs.h"
 #include "train/job.h"
+#include "os/path.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -86,7 +87,7 @@ static int write_config(struct job *j, struct cairn_error *err)
 
 static const char *run_name(const struct job *j)
 {
-    return j->c->run.name[0] ? j->c->run.name : str_file_name(j->o->dir);
+    return j->c->run.name[0] ? j->c->run.name : path_name(j->o->dir);
 }
 
 static struct run_info info_of(struct job *j, enum run_state state, int64_t started)
