@@ -2,7 +2,6 @@
 #include "run/pump.h"
 
 #include "os/fault.h"
-#include "os/thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -153,7 +152,8 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
     if (fcntl(to, F_GETPIPE_SZ) > 0)
         fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
     p->hurry = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC);
-    int e = p->hurry < 0 || fault_hit() ? errno : os_thread_start(&p->thread, carry, p);
+    /* Not os_thread_start: after `stty tostop` the terminal stops those who write from the background, by SIGTTOU. */
+    int e = p->hurry < 0 || fault_hit() ? errno : pthread_create(&p->thread, NULL, carry, p);
     if (e) {
         fd_close(&p->hurry);
         free(p);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parts of src/os that are no files: memory, processes, threads, signals, libraries, the standard descriptors. */
+#include "check.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "os/library.h"
+#include "os/memory.h"
+#include "os/process.h"
+#include "os/stop.h"
+#include "os/terminal.h"
+#include "os/thread.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void memory_is_aligned(void)
+{
+    static const size_t aligns[] = { 64, 4096, 2 << 20 };
+    for (size_t i = 0; i < sizeof(aligns) / sizeof(aligns[0]); i++)
+        for (size_t size = 0; size < 3; size++) {
+            void *p = os_aligned(aligns[i], size);
+            CHECK(p && (uintptr_t)p % aligns[i] == 0);
+            os_free_aligned(p);
+        }
+    os_free_aligned(NULL);
+}
+
+static void a_file_is_mapped(void)
+{
+    int fd = os_open_memory("test");
+    REQUIRE(fd >= 0);
+    CHECK_INT(os_write_at(fd, "hello", 5, 0), 5);
+    const char *at = os_map(fd, 5);
+    CHECK(at && !memcmp(at, "hello", 5));
+    os_unmap(at, 5);
+    fault_arm(1, ENOMEM);
+    CHECK(!os_map(fd, 5) && errno == ENOMEM);
+    CHECK(fault_disarm());
+    close(fd);
+}
+
+static void sizes_are_known(void)
+{
+    struct os_memory_use use = os_memory_use();
+    CHECK(use.resident > 4096 && use.reserved >= use.resident);
+    CHECK(os_memory_total() > use.resident && os_memory_total() >= os_memory_free());
+    CHECK(os_cpus() >= 1);
+}
+
+static int spawn(const char *script, int out, pid_t *pid)
+{
+    int in = os_open_null();
+    const char *argv[] = { "sh", "-c", script, NULL };
+    int r = os_spawn("/bin/sh", argv, (const int[]){ in, out, out }, pid);
+    close(in);
+    return r;
+}
+
+static void a_child_writes_and_ends(void)
+{
+    char text[16] = "";
+    struct os_end end = { -1, -1 };
+    pid_t pid;
+    int out = os_open_memory("test");
+    REQUIRE(!spawn("echo said; exit 3", out, &pid));
+    CHECK(!os_wait(pid, 60, &end));
+    CHECK_INT(end.code, 3);
+    CHECK_INT(end.signal, 0);
+    CHECK_INT(os_read_at(out, text, sizeof(text) - 1, 0), 5);
+    CHECK_STR(text, "said\n");
+    CHECK(!os_is_alive(pid));
+    REQUIRE(!spawn("kill -SEGV $$", out, &pid));
+    CHECK(!os_wait(pid, 60, &end));
+    CHECK_INT(end.signal, SIGSEGV);
+    close(out);
+}
+
+static void a_child_that_does_not_end_is_killed(void)
+{
+    struct os_end end;
+    pid_t pid;
+    int out = os_open_null();
+    REQUIRE(!spawn("exec sleep 600", out, &pid));
+    CHECK(os_is_alive(pid));
+    CHECK(os_wait(pid, 0, &end) == -1);
+    CHECK(!os_is_alive(pid));
+    fault_arm(2, EAGAIN); /* the first is the null device */
+    CHECK(spawn("exit 0", out, &pid) == -1 && fault_disarm());
+    close(out);
+}
+
+static void a_process_has_a_beginning(void)
+{
+    int64_t start = os_process_start(getpid()), now = time(NULL);
+    CHECK(os_is_alive(getpid()));
+    CHECK(start > now - 3600 && start <= now + 2);
+    CHECK_INT(os_process_start(INT32_MAX), 0);
+}
+
+static void *own_mask(void *to)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, to);
+    return NULL;
+}
+
+static void a_thread_hears_no_signal(void)
+{
+    sigset_t thread_mask, mine;
+    pthread_t thread;
+    REQUIRE(!os_thread_start(&thread, own_mask, &thread_mask));
+    pthread_join(thread, NULL);
+    pthread_sigmask(SIG_SETMASK, NULL, &mine);
+    CHECK(sigismember(&thread_mask, SIGINT) && sigismember(&thread_mask, SIGTERM));
+    CHECK(!sigismember(&mine, SIGINT));
+}
+
+static volatile sig_atomic_t heard;
+
+static void hear(int sig)
+{
+    heard = sig;
+}
+
+static void what_is_ignored_stays_so(void)
+{
+    struct sigaction now;
+    signal(SIGHUP, SIG_IGN); /* nohup */
+    signal(SIGINT, SIG_DFL);
+    os_stop_catch(hear, true);
+    raise(SIGINT);
+    CHECK_INT(heard, SIGINT);
+    CHECK(!sigaction(SIGHUP, NULL, &now) && now.sa_handler == SIG_IGN);
+    CHECK(!sigaction(SIGTERM, NULL, &now) && now.sa_handler == hear && now.sa_flags & SA_RESTART);
+    os_stop_catch(hear, false);
+    CHECK(!sigaction(SIGTERM, NULL, &now) && !(now.sa_flags & SA_RESTART));
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+}
+
+static void a_library_that_is_not_there_has_a_reason(void)
+{
+    char file[256] = "";
+    CHECK(!os_library_open("libcairn-is-not-there.so.9", file, sizeof(file)));
+    CHECK_HAS(os_library_reason(), "libcairn-is-not-there.so.9");
+    CHECK_STR(file, "libcairn-is-not-there.so.9");
+}
+
+/* In a child, which was started without them. */
+static int without_standard(void)
+{
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    os_fill_standard();
+    bool wrong = (fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY &&
+                 (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY;
+    os_mend_standard();
+    bool right = (fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_RDWR &&
+                 (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDWR;
+    return wrong && right ? 0 : 1;
+}
+
+static void standard_places_are_filled(void)
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid)
+        _exit(without_standard());
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_INT(status, 0);
+}
+
+int main(void)
+{
+    RUN(memory_is_aligned);
+    RUN(a_file_is_mapped);
+    RUN(sizes_are_known);
+    RUN(a_child_writes_and_ends);
+    RUN(a_child_that_does_not_end_is_killed);
+    RUN(a_process_has_a_beginning);
+    RUN(a_thread_hears_no_signal);
+    RUN(what_is_ignored_stays_so);
+    RUN(a_library_that_is_not_there_has_a_reason);
+    RUN(standard_places_are_filled);
+    return check_done();
+}
