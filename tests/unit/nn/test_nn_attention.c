@@ -2,7 +2,7 @@
  * Attention and rotary positions against plain loops in double: with and without a mask, keys that are not as many as the
  * queries, heads that share keys, and every layout in memory. */
 #include "check.h"
-#include "nn/nn.h"
+#include "nn/op_trace.h"
 #include "nn/weights.h"
 #include <math.h>
 
@@ -376,11 +376,38 @@ static void rope_turns_pairs_and_halves(void)
     gpu_close(rig.g);
 }
 
+static void the_first_nan_is_found_in_any_output(void)
+{
+    static const struct attention_case c = { 1, 3, 3, 1, 1, 8, false, 0, PACKED };
+    struct nan_finder finder;
+    rig = (struct rig){ .state = 1 };
+    CHECK(!gpu_open("cpu", &rig.g, &err));
+    CHECK(!nn_open(&rig.nn, rig.g, GPU_F32, &err));
+    nan_finder_init(&finder);
+    struct tensor good = make(&c, 3, 1, true), bad = make(&c, 3, 1, true);
+    ((float *)bad.heads.at)[5] = NAN;
+    struct nn_event e = { .op = "attention_backward",
+                          .where = "blocks.0",
+                          .out = { { good.heads.at, 24 }, { NULL, 24 }, { good.heads.at, 24 } },
+                          .storage = GPU_F32 };
+    CHECK(!finder.watcher.after(&finder.watcher, &rig.nn, &e, &err) && !finder.found);
+    e.out[2].at = bad.heads.at;
+    CHECK(!finder.watcher.after(&finder.watcher, &rig.nn, &e, &err) && finder.found);
+    CHECK(finder.nan == 1 && finder.infinite == 0 && finder.n == 24);
+    CHECK_STR(finder.op, "attention_backward");
+    CHECK_STR(finder.where, "blocks.0");
+    nan_finder_release(&finder, rig.g);
+    arena_release(&rig.arena);
+    nn_close(&rig.nn);
+    gpu_close(rig.g);
+}
+
 int main(void)
 {
     RUN(attention_is_the_reference_in_f32);
     RUN(attention_is_the_reference_in_bf16);
     RUN(attention_is_the_reference_in_f16);
     RUN(rope_turns_pairs_and_halves);
+    RUN(the_first_nan_is_found_in_any_output);
     return check_done();
 }
