@@ -129,10 +129,16 @@ static bool hard_beside(const struct judgement *j, enum issue but)
     return false;
 }
 
+/* A guess needs a failure to explain; the vague ones need to know that there was one. */
+static bool is_idle_guess(const struct judgement *j, const struct hits *h)
+{
+    return h->all & RULE_GUESS && (j->ctx->exit_code == 0 || (j->ctx->exit_code < 0 && h->all & RULE_VAGUE));
+}
+
 static void score_hits(struct judgement *j, enum issue i, enum weight w, enum wording words, uint64_t first)
 {
     const struct hits *h = &j->d->hits[i][w][words];
-    if (!h->seen || w >= WEIGHT_WARN || (j->ctx->exit_code == 0 && h->all & RULE_GUESS))
+    if (!h->seen || w >= WEIGHT_WARN || is_idle_guess(j, h))
         return;
     int score = h->best.score;
     if (w == WEIGHT_HARD)
@@ -355,6 +361,8 @@ static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
     bool renamed = j->log->misnamed && judge_var(j, LOG_OVERRIDE);
+    bool other =
+        (j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU) && j->n_chips && !j->nvidia_device;
     bool ended = j->ctx->exit_code == 0, bad = looks_bad(j) && j->log->progress.stage != LOG_STAGE_DONE;
     /* MIOpen's warnings stand in every log of convolutions: not worth a word where training goes on. */
     bool noise = warning == ISSUE_MIOPEN && went_on(j);
@@ -362,6 +370,8 @@ static void conclude_quiet(struct judgement *j)
         conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.75);
     } else if (warning != ISSUE_UNKNOWN && !noise) {
         conclude(j, warning, DIAGNOSE_WARNING, 0.75);
+    } else if (other && !went_on(j)) { /* nothing ran, and nothing could have run on the GPU */
+        conclude(j, ISSUE_TORCH_NOT_ROCM, DIAGNOSE_WARNING, 0.6);
     } else if (!ended && bad) {
         j->reason = "a line looks like an error, and is not in the tables";
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.45);

@@ -300,6 +300,16 @@ const struct issue_rule issue_rules_device[] = {
     { "no compatible amdgpu devices", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT, "ollama" },
     { "unknown or invalid runtime name", NULL, NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT, "docker" },
     { "any ROCm device", "not |no |fail", NULL, ISSUE_NO_DEVICE, 76, RULE_SOFT, "programs" },
+    { "rocm://", "not supported|unsupported|not found", NULL, ISSUE_NO_DEVICE, 74, RULE_SOFT, "SHARK, IREE" },
+    { "not using GPU", NULL, "if ", ISSUE_NO_DEVICE, 54, RULE_CUDA | RULE_SOFT, "people" },
+    { "not using my GPU", NULL, NULL, ISSUE_NO_DEVICE, 54, RULE_CUDA | RULE_SOFT, "people" },
+    { "GPU not used", NULL, NULL, ISSUE_NO_DEVICE, 54, RULE_CUDA | RULE_SOFT, "people" },
+    { "only uses CPU", NULL, NULL, ISSUE_NO_DEVICE, 54, RULE_CUDA | RULE_SOFT, "people" },
+    { "uses only CPU", NULL, NULL, ISSUE_NO_DEVICE, 54, RULE_CUDA | RULE_SOFT, "people" },
+    { "not detect", "GPU|gpu|graphics card|Radeon", "GPU not detected|if ", ISSUE_NO_DEVICE, 54,
+      RULE_CUDA | RULE_SOFT, "people" },
+    { "not recogni", "GPU|gpu|graphics card|Radeon", "if ", ISSUE_NO_DEVICE, 52, RULE_CUDA | RULE_SOFT,
+      "people" },
     /* device-permission */
     { "/dev/kfd", REFUSED, "kfd driver not loaded", ISSUE_PERMISSION, 95, 0, ROCMINFO },
     { "/dev/dri", REFUSED, NULL, ISSUE_PERMISSION, 94, 0, "libhsakmt, libdrm" },
@@ -334,6 +344,10 @@ const struct issue_rule issue_rules_device[] = {
     { "only works as root", NULL, NULL, ISSUE_PERMISSION, 82, RULE_SOFT, "people" },
 
     /* wrong-gpu; most of it is judged from the list of GPUs */
+    { "instead of", "iGPU|integrated", "use sdpa", ISSUE_WRONG_GPU, 66, RULE_SOFT, "people" },
+    { "uses iGPU", NULL, NULL, ISSUE_WRONG_GPU, 64, RULE_SOFT, "people" },
+    { "using iGPU", NULL, NULL, ISSUE_WRONG_GPU, 60, RULE_SOFT, "people" },
+    { "wrong GPU", NULL, "if ", ISSUE_WRONG_GPU, 66, RULE_SOFT, "people" },
     { "is an integrated GPU", "skip|unsupported|ignor", NULL, ISSUE_WRONG_GPU, 55, RULE_SOFT, "ollama" },
 
     /* visible-devices */

@@ -42,6 +42,8 @@ const struct issue_rule issue_rules_fault[] = {
     { "IOMMU event log overflow", NULL, NULL, ISSUE_MEMORY_FAULT, 56, RULE_KERNEL, IOMMU },
     { "DMAR: ", "fault addr|PTE Write access is not set|PTE Read access is not set", NULL, ISSUE_MEMORY_FAULT,
       52, RULE_KERNEL | RULE_SOFT, "Linux, drivers/iommu/intel" },
+    { "AMD-Vi: Event logged [", NULL, "IO_PAGE_FAULT|IOTLB_INV_TIMEOUT", ISSUE_MEMORY_FAULT, 62, RULE_KERNEL,
+      IOMMU },
     { "sq_intr: error", NULL, NULL, ISSUE_MEMORY_FAULT, 70, RULE_KERNEL, "amdkfd" },
     { "HSA_STATUS_ERROR_INVALID_PACKET_FORMAT", NULL, NULL, ISSUE_MEMORY_FAULT, 74, 0,
       "ROCR-Runtime, hsa.h" },
@@ -208,6 +210,13 @@ const struct issue_rule issue_rules_fault[] = {
     { "driver crash", NULL, "if |driver crashed", ISSUE_GPU_RESET, 70, RULE_CUDA | RULE_SOFT, "people" },
     { "TDR detected", NULL, NULL, ISSUE_GPU_RESET, 80, 0, "Windows" },
 
+    { "black screen", NULL, "if ", ISSUE_GPU_RESET, 54, RULE_SOFT, "people" },
+    { "system reboot", NULL, "if |require|need", ISSUE_GPU_RESET, 54, RULE_SOFT, "people" },
+    { "machine reboots", NULL, NULL, ISSUE_GPU_RESET, 56, RULE_SOFT, "people" },
+    { "computer restarts", NULL, NULL, ISSUE_GPU_RESET, 56, RULE_SOFT, "people" },
+    { "crashes the whole system", NULL, NULL, ISSUE_GPU_RESET, 58, RULE_SOFT, "people" },
+    { "system freeze", NULL, "if ", ISSUE_GPU_RESET, 54, RULE_SOFT, "people" },
+
     /* sdma */
     { "ring sdma", "timeout", NULL, ISSUE_SDMA, 95, RULE_KERNEL, AMDGPU },
     { "IP block:sdma", NULL, NULL, ISSUE_SDMA, 95, RULE_KERNEL, AMDGPU },
@@ -294,6 +303,11 @@ const struct issue_rule issue_rules_fault[] = {
     { "): \"MainThread\"", "idle|active", NULL, ISSUE_HANG, 58, RULE_SOFT, "py-spy" },
     { "synchronize (torch/cuda", NULL, NULL, ISSUE_HANG, 76, RULE_SOFT, "py-spy" },
     { "svm_range_restore_work", NULL, NULL, ISSUE_HANG, 50, RULE_KERNEL | RULE_SOFT, "amdkfd" },
+
+    { "never start", NULL, "if ", ISSUE_HANG, 52, RULE_SOFT, "people" },
+    { "nothing happens", NULL, "if ", ISSUE_HANG, 52, RULE_SOFT, "people" },
+    { "never finishes", NULL, "if ", ISSUE_HANG, 54, RULE_SOFT, "people" },
+    { "Still waiting for", NULL, NULL, ISSUE_HANG, 46, RULE_SOFT, "launchers" },
 
     /* native-crash */
     { "segfault at", NATIVE, NULL, ISSUE_NATIVE_CRASH, 90, RULE_KERNEL, "Linux, arch/x86/mm/fault.c" },
@@ -421,5 +435,9 @@ const struct issue_rule issue_rules_fault[] = {
     { "exited with code 139", NULL, NULL, ISSUE_NATIVE_CRASH, 74, RULE_SOFT, "docker" },
     { "status=134", NULL, NULL, ISSUE_NATIVE_CRASH, 42, RULE_ECHO, "systemd" },
     { "status=139", NULL, NULL, ISSUE_NATIVE_CRASH, 74, RULE_SOFT, "systemd" },
+    { "To continue, press any key", NULL, NULL, ISSUE_NATIVE_CRASH, 42, RULE_SOFT,
+      "Windows, a batch file's end" },
+    { "crashes ", "when |on |during|immediately|with |after|without|silently", "if |no crashes|GPU Hang",
+      ISSUE_NATIVE_CRASH, 44, RULE_SOFT, "people" },
     { NULL, NULL, NULL, ISSUE_UNKNOWN, 0, 0, NULL },
 };

@@ -443,7 +443,7 @@ const struct issue_rule issue_rules_library[] = {
     { "riton", "cannot import name|has no attribute|No module named 'triton", NULL, ISSUE_TRITON, 91,
       RULE_CUDA, "Python" },
     { "exceeds limit (65536)", NULL, NULL, ISSUE_TRITON, 92, 0, "LLVM" },
-    { "mlir", "Assertion|failed", NULL, ISSUE_TRITON, 82, RULE_CUDA, "MLIR" },
+    { "mlir", "Assertion|failed", "download|import_mlir", ISSUE_TRITON, 82, RULE_CUDA, "MLIR" },
     /* A traceback that is cut before its last line tells by its frames. */
     { "/torch/_inductor/", "File \"|line ", NULL, ISSUE_TRITON, 52, RULE_ECHO, "PyTorch" },
     { "/site-packages/triton/", "File \"|line ", NULL, ISSUE_TRITON, 50, RULE_ECHO, "Triton" },

@@ -280,5 +280,9 @@ const struct issue_rule issue_rules_memory[] = {
     { "Unable to open file (truncated", NULL, NULL, ISSUE_SAFETENSORS, 84, 0, "HDF5" },
     { "unexpected EOF", "model|file|load|blob|gguf|weights", "unexpected EOF, expected", ISSUE_SAFETENSORS,
       66, RULE_SOFT, "programs" },
+    { "must be a multiple of element size", NULL, NULL, ISSUE_SAFETENSORS, 82, 0,
+      "PyTorch, of a file cut short" },
+    { "buffer is smaller than requested size", NULL, NULL, ISSUE_SAFETENSORS, 78, RULE_SOFT,
+      "NumPy, of a file cut short" },
     { NULL, NULL, NULL, ISSUE_UNKNOWN, 0, 0, NULL },
 };

@@ -172,6 +172,12 @@ static void failures_of_public_threads(void)
     check_file("diagnose/public.jsonl", 93, 98);
 }
 
+/* Retold from more such threads, of odd corners: the rules were written while they were collected. */
+static void failures_of_odd_corners(void)
+{
+    check_file("diagnose/threads.jsonl", 94, 98);
+}
+
 /* Progress, warnings, installers and servers that are ready; known warnings may be named. */
 static void healthy_logs_raise_no_alarm(void)
 {
@@ -201,6 +207,7 @@ int main(int argc, char **argv)
     RUN(failures_that_no_rule_was_written_for);
     RUN(failures_of_a_later_set);
     RUN(failures_of_public_threads);
+    RUN(failures_of_odd_corners);
     RUN(healthy_logs_raise_no_alarm);
     RUN(confidence_is_calibrated);
     return check_done();
