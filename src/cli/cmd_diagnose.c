@@ -5,17 +5,12 @@
 #include "cli/commands.h"
 #include "cli/diagnose_print.h"
 #include "cli/machine.h"
+#include "cli/messages.h"
 #include "cli/print.h"
-#include "cli/run_history.h"
-#include "host/logfile.h"
 #include "report/diagnosis.h"
-#include "run/attempt.h"
-#include "run/calls_file.h"
-#include "run/context.h"
-#include "os/path.h"
+#include "run/diagnose_input.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct diagnose_options {
@@ -24,171 +19,6 @@ struct diagnose_options {
     bool json, list, markdown, no_machine, hung;
     int64_t exit_code;
 };
-
-static void feed(void *to, const char *bytes, size_t n)
-{
-    diagnoser_feed(to, bytes, n);
-}
-
-/* The rest of a file; the lines before it count, and that is all. */
-struct rest {
-    struct diagnoser *d;
-    uint64_t skip_bytes;
-};
-
-static void feed_rest(void *to, const char *bytes, size_t n)
-{
-    struct rest *r = to;
-    size_t skipped = n < r->skip_bytes ? n : (size_t)r->skip_bytes;
-    for (size_t i = 0; i < skipped; i++)
-        if (bytes[i] == '\n')
-            diagnoser_feed(r->d, "\n", 1);
-    r->skip_bytes -= skipped;
-    diagnoser_feed(r->d, bytes + skipped, n - skipped);
-}
-
-static int read_log(struct diagnoser *d, const char *path, struct diagnose_context *ctx,
-                    struct cairn_error *err)
-{
-    bool cut = false;
-    const char *name = str_eq(path, "-") ? "standard input" : path;
-    diagnoser_mark_file(d, name);
-    if (logfile_read(path, feed, d, &cut, err))
-        return -1;
-    ctx->cut |= cut;
-    if (cut) {
-        CLEANUP(str_release) struct str clean = { 0 };
-        str_add_clean(&clean, name, strlen(name));
-        fprintf(stderr, "cairn: %s is cut short: its end, where an error may stand, is missing\n", clean.s);
-    }
-    return 0;
-}
-
-static bool is_file(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISREG(st.st_mode);
-}
-
-static struct json *read_json(const char *path)
-{
-    CLEANUP(str_release) struct str text = { 0 };
-    struct json *v = NULL;
-    struct cairn_error err = { 0 };
-    if (is_file(path) && !logfile_read(path, logfile_into_str, &text, NULL, &err))
-        json_parse(text.s, text.len, &v, &err);
-    return v;
-}
-
-/* Where what a journal knows goes. */
-struct operand_context {
-    struct diagnose_context *ctx;
-    struct facts *facts;
-    bool wants_machine; /* the user named another machine, PyTorch or chip */
-};
-
-static enum diagnose_gpu_use gpu_use_of(const char *name)
-{
-    for (int u = DIAGNOSE_GPU_UNKNOWN; u <= DIAGNOSE_GPU_USED; u++)
-        if (str_eq(name, diagnose_gpu_use_name(u)))
-            return u;
-    return DIAGNOSE_GPU_UNKNOWN;
-}
-
-static void take_verdict(struct diagnose_context *ctx, const struct json *v, const struct json *last)
-{
-    const char *end = json_text(json_get(last, "end"));
-    if (ctx->exit_code < 0)
-        ctx->exit_code = json_int(json_get(v, "code"), -1);
-    ctx->hung |= str_eq(end, attempt_end_name(ATTEMPT_HUNG));
-    ctx->memory_guard = str_eq(end, attempt_end_name(ATTEMPT_MEMORY));
-    ctx->refused = (uint64_t)json_int(json_get(last, "refused"), 0);
-    ctx->refused_bytes = (uint64_t)json_int(json_get(last, "refused_bytes"), 0);
-    ctx->memory = gauge_memory_of(json_get(last, "memory"));
-    ctx->gpu_use = gpu_use_of(json_text(json_get(last, "gpu_use")));
-}
-
-/* What was set for an attempt is there in all behind it. */
-static void feed_changes(struct diagnoser *d, const struct json *tries)
-{
-    for (size_t i = 0; i < json_length(tries); i++) {
-        const char *change = json_text(json_get(json_at(tries, i), "change"));
-        if (change)
-            diagnoser_feed(d, change, strlen(change));
-        diagnoser_feed(d, "\n", 1);
-    }
-}
-
-/* A folder is a journal of `cairn run`: what it changed in the environment, and the log and the end of the last attempt.
- * Of a log that was rotated nobody knows where that begins. */
-static int read_journal(struct diagnoser *d, const char *dir, struct operand_context *to, struct arena *a,
-                        struct cairn_error *err)
-{
-    struct diagnose_context *ctx = to->ctx;
-    const char *log = arena_printf(a, "%s/log", dir), *env = arena_printf(a, "%s/env", dir);
-    const char *hang = arena_printf(a, "%s/hang.txt", dir);
-    if (!is_file(log)) {
-        cairn_fail(err, CAIRN_EFORMAT,
-                   "%s is a directory, and has no file \"log\" as a journal of cairn run has", dir);
-        return cairn_hint(err, "give the log file itself");
-    }
-    CLEANUP(json_cleanup) struct json *v = read_json(arena_printf(a, "%s/verdict.json", dir));
-    const struct json *tries = json_get(v, "attempts");
-    const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
-    struct rest rest = { d, 0 };
-    if (!is_file(arena_printf(a, "%s/log.first", dir)))
-        rest.skip_bytes = (uint64_t)json_int(json_get(last, "log_offset_bytes"), 0);
-    take_verdict(ctx, v, last);
-    ctx->hang_file = ctx->hung && is_file(hang) ? hang : NULL;
-    CLEANUP(json_cleanup) struct json *known = read_json(arena_printf(a, "%s/" CONTEXT_FILE, dir));
-    if (to->wants_machine || !context_take(known, a, to->facts, ctx)) {
-        /* As far as it is told in texts. */
-        if (is_file(env) && read_log(d, env, ctx, err))
-            return -1;
-        feed_changes(d, tries);
-    }
-    diagnoser_mark_file(d, log);
-    return logfile_read(log, feed_rest, &rest, NULL, err);
-}
-
-/* "…/log" beside "events.jsonl" is part of a journal. */
-static const char *journal_of(const char *path, struct arena *a)
-{
-    CLEANUP(mem_free) char *folder = path_folder(path);
-    const char *dir = arena_strdup(a, folder);
-    bool is_log = str_eq(path_name(path), "log");
-    return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
-}
-
-static int read_operand(struct diagnoser *d, const char *path, struct operand_context *to, struct arena *a,
-                        struct cairn_error *err)
-{
-    struct stat st;
-    bool there = !str_eq(path, "-") && !stat(path, &st), folder = there && S_ISDIR(st.st_mode);
-    const char *journal = folder ? path : journal_of(path, a);
-    if (!there && run_history_dir(path, a, &journal, err)) /* a file of that name comes first */
-        return -1;
-    return journal ? read_journal(d, journal, to, a, err) : read_log(d, path, to->ctx, err);
-}
-
-static bool is_record(const char *path)
-{
-    return !str_eq(path, "-") && calls_file_is(path);
-}
-
-/* Files of the recorder that somebody made by hand: they are shown. */
-static int take_records(struct calls *c, int n, char **paths, struct arena *a, struct cairn_error *err)
-{
-    for (int i = 0; i < n; i++) {
-        struct calls one;
-        if (!is_record(paths[i]))
-            continue;
-        if (calls_file_read(paths[i], a, &one, err))
-            return -1;
-        *ARENA_PUSH(a, c->process, c->n) = one.process[0];
-    }
-    return 0;
-}
 
 static void show_text(const struct diagnosis *d, const struct calls *c)
 {
@@ -226,7 +56,7 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
         return print_error(&err);
     if (!n)
         paths = only, n = 1;
-    if (take_records(&calls, n, paths, &a, &err))
+    if (diagnose_input_calls(n, paths, &a, &calls, &err))
         return print_error(&err);
     if (calls.n == (size_t)n)
         return show(o, NULL, &calls);
@@ -234,10 +64,15 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
         return print_error(&err);
     ctx.facts = o->no_machine ? NULL : &f;
     ctx.own_torch = o->machine.torch_dir != NULL;
-    struct operand_context to = { &ctx, &f,
-                                  o->machine.root || o->machine.torch_dir || o->machine.rocm_dir || o->gfx };
+    const struct diagnose_input in = {
+        .diagnoser = d,
+        .context = &ctx,
+        .facts = &f,
+        .wants_machine = o->machine.root || o->machine.torch_dir || o->machine.rocm_dir || o->gfx,
+        .messages = &stderr_messages,
+    };
     for (int i = 0; i < n; i++)
-        if (!is_record(paths[i]) && read_operand(d, paths[i], &to, &a, &err))
+        if (!diagnose_input_is_calls(paths[i]) && diagnose_input_read(&in, paths[i], &a, &err))
             return print_error(&err);
     struct diagnosis out;
     diagnoser_finish(d, &ctx, &a, &out);

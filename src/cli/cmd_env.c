@@ -4,9 +4,7 @@
 #include "cli/env_print.h"
 #include "cli/machine.h"
 #include "cli/print.h"
-#include "rules/trainers.h"
 #include "run/known_good.h"
-#include "run/state.h"
 
 struct env_options {
     struct machine_options machine;
@@ -38,32 +36,6 @@ static int show(const struct env_options *o, const struct facts *f, const struct
     return p->gpu ? EXIT_FINE : EXIT_LACKS;
 }
 
-/* What `cairn run` has learned here: part of the plan for that trainer, and a hint to it for any other. */
-static void add_known_good(const struct facts *f, const struct plan_options *po, struct arena *a,
-                           struct plan *p)
-{
-    struct cairn_error why = { 0 };
-    const char *state;
-    struct known_good_key key;
-    struct known_good *found;
-    const struct trainer *t = po->trainer ? trainer_find(po->trainer) : NULL;
-    if (po->windows)
-        return;
-    if (state_dir(f->env, a, &state, &why)) {
-        if (str_env(f->env, "HOME"))
-            problems_add(&p->warnings, a, "what worked here before is not used: %s", why.msg);
-        return;
-    }
-    known_good_key_for(f, p->gpu, t ? t->name : NULL, a, &key);
-    size_t n = known_good_list(state, &key, a, &found);
-    for (size_t i = 0; i < n; i++)
-        if (t)
-            known_good_apply(&found[i], f, po, a, p);
-        else
-            problems_add(&p->warnings, a, "on %s %s worked here with: %s", found[i].date, found[i].trainer,
-                         known_good_text(&found[i], a));
-}
-
 static int plan_and_show(const struct env_options *o, struct facts *f)
 {
     struct cairn_error err = { 0 };
@@ -79,7 +51,7 @@ static int plan_and_show(const struct env_options *o, struct facts *f)
     struct plan plan;
     if (plan_build(f, &po, &a, &plan, &err))
         return print_error(&err);
-    add_known_good(f, &po, &a, &plan);
+    known_good_add(f, &po, &a, &plan);
     return show(o, f, &plan);
 }
 

@@ -119,21 +119,6 @@ int run_history(bool all, bool json)
     return EXIT_FINE;
 }
 
-int run_history_dir(const char *name, struct arena *a, const char **dir, struct cairn_error *err)
-{
-    const char *state;
-    *dir = NULL;
-    if (!history_is_name(name))
-        return 0;
-    if (state_dir((const char *const *)environ, a, &state, err))
-        return -1;
-    *dir = history_find(state, name, a);
-    if (*dir)
-        return 0;
-    cairn_fail(err, CAIRN_EUSAGE, "there is no run %s", name);
-    return cairn_hint(err, "cairn run --history lists the runs");
-}
-
 static void print_bytes_of(void *context, const char *bytes, size_t n)
 {
     (void)context;
@@ -148,7 +133,7 @@ int run_log(const char *name)
     struct cairn_error err = { 0 };
     const char *dir;
     struct stat st;
-    if (run_history_dir(name, &a, &dir, &err))
+    if (history_dir(name, &a, &dir, &err))
         return print_error(&err);
     if (!dir) {
         cairn_fail(&err, CAIRN_EUSAGE,

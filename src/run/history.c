@@ -7,6 +7,7 @@
 #include "host/root.h"
 #include "run/attempt.h"
 #include "run/journal.h"
+#include "run/state.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,4 +163,19 @@ const char *history_find(const char *state, const char *name, struct arena *a)
         if (number ? n - i == number : str_eq(runs[i].id, name))
             return runs[i].dir;
     return NULL;
+}
+
+int history_dir(const char *name, struct arena *a, const char **dir, struct cairn_error *err)
+{
+    const char *state;
+    *dir = NULL;
+    if (!history_is_name(name))
+        return 0;
+    if (state_dir((const char *const *)environ, a, &state, err))
+        return -1;
+    *dir = history_find(state, name, a);
+    if (*dir)
+        return 0;
+    cairn_fail(err, CAIRN_EUSAGE, "there is no run %s", name);
+    return cairn_hint(err, "cairn run --history lists the runs");
 }

@@ -4,6 +4,7 @@
 #define CAIRN_RUN_HISTORY_H
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "record/runs.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +17,9 @@ size_t history_read(const char *state, struct arena *a, struct run_entry **out);
 bool history_is_name(const char *word);
 /* Its folder; NULL: there is no such run. */
 const char *history_find(const char *state, const char *name, struct arena *a);
+
+/* The same in the state folder that this process's environment names; NULL if `name` is no such name.  Fails where there
+ * is no such run. */
+int history_dir(const char *name, struct arena *a, const char **dir, struct cairn_error *err);
 
 #endif

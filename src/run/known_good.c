@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/known_good.h"
 
-#include "os/fault.h"
 #include "base/file.h"
-#include "base/own.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "base/str.h"
+#include "os/fault.h"
 #include "rules/fix_names.h"
+#include "rules/trainers.h"
 #include "run/ladder.h"
+#include "run/state.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,4 +274,28 @@ void known_good_apply(const struct known_good *g, const struct facts *f, const s
             *ARENA_PUSH(a, p->unset, p->n_unset) =
                 (struct plan_var){ .name = name, .value = value, .why = why, .source = source };
     }
+}
+
+void known_good_add(const struct facts *f, const struct plan_options *po, struct arena *a, struct plan *p)
+{
+    struct cairn_error why = { 0 };
+    const char *state;
+    struct known_good_key key;
+    struct known_good *found;
+    const struct trainer *t = po->trainer ? trainer_find(po->trainer) : NULL;
+    if (po->windows)
+        return;
+    if (state_dir(f->env, a, &state, &why)) {
+        if (str_env(f->env, "HOME"))
+            problems_add(&p->warnings, a, "what worked here before is not used: %s", why.msg);
+        return;
+    }
+    known_good_key_for(f, p->gpu, t ? t->name : NULL, a, &key);
+    size_t n = known_good_list(state, &key, a, &found);
+    for (size_t i = 0; i < n; i++)
+        if (t)
+            known_good_apply(&found[i], f, po, a, p);
+        else
+            problems_add(&p->warnings, a, "on %s %s worked here with: %s", found[i].date, found[i].trainer,
+                         known_good_text(&found[i], a));
 }

@@ -44,4 +44,7 @@ const char *known_good_text(const struct known_good *g, struct arena *a);
 void known_good_apply(const struct known_good *g, const struct facts *f, const struct plan_options *o,
                       struct arena *a, struct plan *p);
 
+/* What `cairn run` has learned on this machine: part of the plan for that trainer, and a hint to it for any other. */
+void known_good_add(const struct facts *f, const struct plan_options *o, struct arena *a, struct plan *p);
+
 #endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `cairn diagnose` reads: logs, journals of `cairn run` with all that they know, and records of GPU calls. */
+#ifndef CAIRN_RUN_DIAGNOSE_INPUT_H
+#define CAIRN_RUN_DIAGNOSE_INPUT_H
+
+#include "base/message_sink.h"
+#include "rules/diagnose.h"
+#include "run/calls.h"
+
+/* Where what was read goes. */
+struct diagnose_input {
+    struct diagnoser *diagnoser;
+    struct diagnose_context *context;
+    struct facts *facts;
+    bool wants_machine; /* the user named another machine, PyTorch or chip: a journal's own do not count */
+    const struct message_sink *messages;
+};
+
+/* A log ("-": standard input), the folder of a journal, or the name of a run. */
+int diagnose_input_read(const struct diagnose_input *in, const char *path, struct arena *a,
+                        struct cairn_error *err);
+bool diagnose_input_is_calls(const char *path);
+/* Adds the records of GPU calls among those files, which somebody made by hand, to c. */
+int diagnose_input_calls(int n, char **paths, struct arena *a, struct calls *c, struct cairn_error *err);
+
+#endif
