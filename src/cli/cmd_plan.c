@@ -41,7 +41,7 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
         printf("%-16s %12s\n", "left", bytes_text((int64_t)(p->budget_bytes - bound), text));
     printf("\n%llu micro-batch%s of %llu sample%s a step%s; the optimizer's state on the %s%s\n",
            (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
-           p->micro == 1 ? "" : "s", p->recompute ? ", blocks computed again on the way back" : "",
+           p->micro == 1 ? "" : "s", p->recompute ? ", gradient checkpointing" : "",
            p->optim_on_host ? "host" : "device", p->blocks_on_host ? ", the blocks' weights too" : "");
     for (size_t i = 0; i < p->n_fallbacks; i++)
         printf("%s %s\n", i ? "                " : "to make it fit: ", p->fallbacks[i]);

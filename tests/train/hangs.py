@@ -66,7 +66,7 @@ def a_slow_step_is_told():
                 yield 'nothing in --json-events'
         with open(home.path + '/slow/slow.txt', encoding='utf-8') as f:
             text = f.read()
-        for word in f'step {step}: no end', f'memory after step {step - 1}', 'thread ', f'step {step} ended after':
+        for word in f'step {step} still running', f'memory after step {step - 1}', 'thread ', f'step {step} ended after':
             if word not in text:
                 yield f'no "{word}" in {text}'
         if [line['step'] for line in home.log('slow') if 'loss' in line] != list(range(1, 13)):
