@@ -95,16 +95,17 @@ static void print_file(const struct checked_file *f, bool verbose)
 }
 
 /* Healthy files that were found in a folder are only counted: there are thousands. */
-void check_print_table(const struct checked_file *files, size_t n, bool verbose)
+void check_print_table(const struct checked_files *c, bool verbose)
 {
-    struct check_counts c = check_count(files, n);
+    const struct checked_file *files = c->file;
+    size_t n = c->n;
     for (size_t i = 0; i < n; i++)
         if (files[i].verdict.verdict != TENSOR_OK || files[i].named || verbose)
             print_file(&files[i], verbose);
     if (n == 1 && files[0].named)
         return;
-    printf("%zu file%s checked: %zu damaged, ", n, n == 1 ? "" : "s", c.damaged);
-    if (c.skipped)
-        printf("%zu not looked at in full, ", c.skipped);
-    printf("%zu healthy\n", c.healthy);
+    printf("%zu file%s checked: %zu damaged, ", n, n == 1 ? "" : "s", c->damaged);
+    if (c->skipped)
+        printf("%zu not looked at in full, ", c->skipped);
+    printf("%zu healthy\n", c->healthy);
 }

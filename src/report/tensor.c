@@ -80,18 +80,6 @@ struct json *report_tensor_list(const struct tensor_source *s, size_t n, bool se
     return top;
 }
 
-/* A file with numbers that nobody looked at is not called healthy. */
-struct check_counts check_count(const struct checked_file *files, size_t n)
-{
-    struct check_counts c = { 0 };
-    for (size_t i = 0; i < n; i++) {
-        c.damaged += files[i].verdict.damaged;
-        c.skipped += !files[i].verdict.damaged && files[i].verdict.n_skipped;
-    }
-    c.healthy = n - c.damaged - c.skipped;
-    return c;
-}
-
 static void add_tensor(struct json *list, const struct st_tensor *t, const struct scan_stats *s,
                        const struct tensor_verdict *v)
 {
@@ -141,18 +129,17 @@ static void add_file(struct json *list, const struct checked_file *f)
         add_tensor(tensors, &f->tensors[i], &f->stats[i], &f->verdicts[i]);
 }
 
-struct json *report_tensor_check(const struct checked_file *files, size_t n)
+struct json *report_tensor_check(const struct checked_files *c)
 {
     struct json *top = json_new_object();
-    struct check_counts c = check_count(files, n);
     json_add_int(top, "schema", 1);
-    json_add_int(top, "checked", (int64_t)n);
-    json_add_int(top, "damaged", (int64_t)c.damaged);
-    json_add_int(top, "skipped", (int64_t)c.skipped);
-    json_add_int(top, "healthy", (int64_t)c.healthy);
+    json_add_int(top, "checked", (int64_t)c->n);
+    json_add_int(top, "damaged", (int64_t)c->damaged);
+    json_add_int(top, "skipped", (int64_t)c->skipped);
+    json_add_int(top, "healthy", (int64_t)c->healthy);
     struct json *list = json_add_array(top, "files");
-    for (size_t i = 0; i < n; i++)
-        add_file(list, &files[i]);
+    for (size_t i = 0; i < c->n; i++)
+        add_file(list, &c->file[i]);
     return top;
 }
 

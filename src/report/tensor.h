@@ -4,9 +4,9 @@
 #define CAIRN_REPORT_TENSOR_H
 
 #include "base/json.h"
+#include "tensor/check.h"
 #include "tensor/compare.h"
 #include "tensor/convert.h"
-#include "tensor/verdict.h"
 
 /* The caller frees what the report_ functions return.  `only`: patterns of names; none: all. */
 
@@ -19,24 +19,7 @@ struct tensor_total tensor_total(const struct tensor_source *s, const char *cons
 struct json *report_tensor_list(const struct tensor_source *s, size_t n, bool several,
                                 const char *const *only, size_t n_only);
 
-struct checked_file {
-    struct arena arena; /* holds what is below */
-    const char *path;
-    const char *format; /* NULL: could not be opened */
-    bool named;         /* on the command line */
-    size_t n_tensors;
-    uint64_t data_bytes;
-    struct file_verdict verdict;
-    /* Of each tensor; NULL for a healthy file of which no details are wanted, and for an unreadable one. */
-    struct st_tensor *tensors;
-    struct scan_stats *stats;
-    struct tensor_verdict *verdicts;
-};
-struct check_counts {
-    size_t damaged, skipped, healthy;
-};
-struct check_counts check_count(const struct checked_file *files, size_t n);
-struct json *report_tensor_check(const struct checked_file *files, size_t n);
+struct json *report_tensor_check(const struct checked_files *c);
 
 struct json *report_tensor_diff(const struct comparison *k); /* after compare_run */
 struct json *report_tensor_convert(const char *in, const char *out, const struct convert_report *r);
