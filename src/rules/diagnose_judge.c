@@ -316,6 +316,17 @@ static bool looks_bad(const struct judgement *j)
     return h->seen && !h->recovered;
 }
 
+/* The same, and its words are neither those of a GPU nor a parent's on the end of a child. */
+static bool looks_bad_on_its_own(const struct judgement *j)
+{
+    static const char echoes[] =
+        "root cause|exit status|exited with|exit code|exitcode|error_file|error code|CalledProcessError|"
+        "ChildFailedError|worker|refused";
+    const char *text = j->d->hits[ISSUE_UNKNOWN][WEIGHT_ECHO][WORDING_ROCM].best.text;
+    return looks_bad(j) && !log_trace_speaks_of_gpu(text, strlen(text)) &&
+           !match_any(text, strlen(text), echoes);
+}
+
 /* Whatever came of it: with this value no program runs on this chip. */
 static bool override_cannot_work(const struct judgement *j)
 {
@@ -374,6 +385,8 @@ static void conclude_quiet(struct judgement *j)
         conclude(j, ISSUE_TORCH_NOT_ROCM, DIAGNOSE_WARNING, 0.6);
     } else if (!ended && bad) {
         j->reason = "a line looks like an error, and is not in the tables";
+        if (looks_bad_on_its_own(j))
+            judge_raise(j, ISSUE_NOT_ROCM, MAY_BE);
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.45);
     } else if (bad) {
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
@@ -403,6 +416,7 @@ static void score_recovered(struct judgement *j)
 
 static void conclude_failed(struct judgement *j)
 {
+    enum { TIMED_OUT = 124 }; /* from here on the status tells of a signal, or of a launcher */
     score_rest(j);
     if (!judge_any_error(j))
         score_recovered(j);
@@ -417,8 +431,12 @@ static void conclude_failed(struct judgement *j)
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.8);
     else if (j->vendor == VENDOR_NVIDIA)
         conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_ERROR, 0.7);
+    else if (j->ctx->exit_code > 0 && j->ctx->exit_code < TIMED_OUT && looks_bad_on_its_own(j))
+        conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_ERROR, 0.42);
     else
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.5);
+    if (j->verdict == ISSUE_UNKNOWN && j->log->trace.cut && !j->killed)
+        judge_raise(j, ISSUE_NOT_ROCM, MAY_BE);
 }
 
 /* Words that both vendors' libraries print: "not ROCm" is a guess then. */

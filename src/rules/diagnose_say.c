@@ -140,7 +140,10 @@ static void add_evidence(const struct judgement *j, struct diagnosis *out, const
 static bool speaks_for(const struct judgement *j, int issue, enum weight w)
 {
     bool quiet = w == WEIGHT_WARN || w == WEIGHT_ECHO;
-    return issue == (int)j->verdict ||
+    /* "Not ROCm" by a line of which no more is known than that it looks like an error. */
+    bool own_words =
+        j->verdict == ISSUE_NOT_ROCM && issue == ISSUE_UNKNOWN && j->score[ISSUE_NOT_ROCM] < JUDGE_LEAST;
+    return issue == (int)j->verdict || own_words ||
            (j->verdict == ISSUE_NOT_ROCM && !quiet && !issue_classes[issue].any_machine &&
             !kernel_tells_of_another(j, issue));
 }

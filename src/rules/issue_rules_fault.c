@@ -279,7 +279,7 @@ const struct issue_rule issue_rules_fault[] = {
     { "core engine proc(s) to start", NULL, NULL, ISSUE_HANG, 52, RULE_SOFT, "vLLM, v1/engine" },
     { "timed out waiting for", "runner|engine|worker|server to|process", "http|connect|lock", ISSUE_HANG, 66,
       RULE_SOFT, "ollama, vLLM" },
-    { "llm server not responding", NULL, NULL, ISSUE_HANG, 46, RULE_SOFT, "ollama" },
+    { "llm server not responding", NULL, NULL, ISSUE_HANG, 44, RULE_ECHO, "ollama" },
     { "timed out after", "rocminfo|rocm-smi|amd-smi|hipcc|rocm_agent", NULL, ISSUE_HANG, 72, RULE_SOFT,
       "Python, subprocess" },
     { "Timeout (", ":00)!", NULL, ISSUE_HANG, 72, RULE_SOFT, "Python, faulthandler" },
@@ -439,5 +439,9 @@ const struct issue_rule issue_rules_fault[] = {
       "Windows, a batch file's end" },
     { "crashes ", "when |on |during|immediately|with |after|without|silently", "if |no crashes|GPU Hang",
       ISSUE_NATIVE_CRASH, 44, RULE_SOFT, "people" },
+    { "exitcode", ": -7|=-7|= -7", NULL, ISSUE_NATIVE_CRASH, 60, RULE_SOFT, "torch elastic, SIGBUS" },
+    { "0xe06d7363", NULL, NULL, ISSUE_NATIVE_CRASH, 74, RULE_SOFT, "Windows, an exception of C++" },
+    { "-529697949", NULL, NULL, ISSUE_NATIVE_CRASH, 74, RULE_SOFT, "Windows, 0xE06D7363 with a sign" },
+    { "3765269347", NULL, NULL, ISSUE_NATIVE_CRASH, 74, RULE_SOFT, "Windows, 0xE06D7363" },
     { NULL, NULL, NULL, ISSUE_UNKNOWN, 0, 0, NULL },
 };

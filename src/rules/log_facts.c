@@ -8,6 +8,7 @@
 #include "rules/log_windows.h"
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct log_find nothing;
 
@@ -57,8 +58,14 @@ static struct log_find see_prompt(struct log_facts *f, const char *s, size_t n, 
 
 static struct log_find see_prompt_failed(struct log_facts *f, const char *s, size_t n, size_t at)
 {
+    static const char words[] = "exception during processing !!!";
     f->prompt_failed = true;
     log_progress_stage(&f->progress, LOG_STAGE_NONE);
+    if (n - at > strlen(words) && !strncasecmp(s + at, words, strlen(words))) {
+        struct log_find message = log_trace_message(s, n, at + strlen(words));
+        if (message.score)
+            return message;
+    }
     return log_trace_word(s, n, at);
 }
 

@@ -70,7 +70,7 @@ static const struct {
     { "page fault|protection fault|access fault|illegal address", ANY, ISSUE_MEMORY_FAULT, 52, 0 },
     { "rocm|hip device|hip runtime|hip platform|amdgpu|kfd", LACKS, ISSUE_NO_DEVICE, 50, 0 },
     { "no gpu|gpu devices|gpu device|any gpu|accelerator", LACKS "|no ", ISSUE_NO_DEVICE, 48, RULE_CUDA },
-    { "timed out|timeout|not responding|no response|no output|stall|lockup|deadlock",
+    { "timed out|timeout|not responding|no response|no output| stall|lockup|deadlock",
       "gpu|kernel|queue|engine|worker|process|watchdog|rank|recv|send|wait", ISSUE_HANG, 50, 0 },
     { "segfault|segmentation|access violation|core dump|stack overflow", ANY, ISSUE_NATIVE_CRASH, 48, 0 },
     { "http|url|download|connection|network|proxy|certificate|socket|address|repository|package|argument|option|"

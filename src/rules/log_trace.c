@@ -42,7 +42,7 @@ static bool is_echo(const char *s, size_t n, size_t name)
                      "SystemExit|KeyboardInterrupt|RayTaskError|BrokenProcessPool|EngineDeadError|Warning");
 }
 
-static bool speaks_of_gpu(const char *s, size_t n)
+bool log_trace_speaks_of_gpu(const char *s, size_t n)
 {
     return match_any(s, n, "HIP|ROCm|rocBLAS|CUDA|GPU|gfx|amdgpu|MIOpen|riton|HSA|NCCL|kernel");
 }
@@ -72,7 +72,7 @@ static struct log_find judge_exception(const char *s, size_t n, size_t len)
         return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
     if (is_own_fault(s, len))
         return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
-    if (speaks_of_gpu(s, n))
+    if (log_trace_speaks_of_gpu(s, n))
         return (struct log_find){ ISSUE_UNKNOWN, LOOKS_BAD, RULE_ECHO };
     if (is_import_fault(s, n, len))
         return (struct log_find){ ISSUE_NOT_ROCM, OWN_FAULT, RULE_SOFT };
@@ -119,6 +119,14 @@ struct log_find log_trace_exception(const struct log_trace *t, const char *s, si
         at--;
     size_t len = name_span(s + at, n - at);
     return len && (t->seen || starts_line(s, at)) ? judge_exception(s + at, n - at, len) : nothing;
+}
+
+struct log_find log_trace_message(const char *s, size_t n, size_t at)
+{
+    enum { SHORTEST = 8 };
+    if (n - at < SHORTEST || log_trace_speaks_of_gpu(s + at, n - at))
+        return nothing;
+    return (struct log_find){ ISSUE_NOT_ROCM, ANY_EXCEPTION, RULE_SOFT | RULE_VAGUE };
 }
 
 struct log_find log_trace_word(const char *s, size_t n, size_t at)

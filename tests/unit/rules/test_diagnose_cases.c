@@ -175,7 +175,7 @@ static void failures_of_public_threads(void)
 /* Retold from more such threads, of odd corners: the rules were written while they were collected. */
 static void failures_of_odd_corners(void)
 {
-    check_file("diagnose/threads.jsonl", 94, 98);
+    check_file("diagnose/threads.jsonl", 93, 98);
 }
 
 /* Progress, warnings, installers and servers that are ready; known warnings may be named. */

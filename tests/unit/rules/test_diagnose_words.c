@@ -98,7 +98,9 @@ static void steps_and_ends_speak_for_a_run(void)
             "got prompt\n!!! Exception during processing !!! nothing known\nPrompt executed in 0.02 seconds\n"
             "got prompt\nRequested to load Flux\nPrompt executed in 18.14 seconds\n"),
         UNKNOWN(
-            "got prompt\n!!! Exception during processing !!! nothing known\nPrompt executed in 4.65 seconds\n"),
+            "got prompt\n!!! Exception during processing !!! the GPU said no\nPrompt executed in 4.65 seconds\n"),
+        { "got prompt\n!!! Exception during processing !!! nothing known\nPrompt executed in 4.65 seconds\n",
+          -1, "gfx1100", "not-rocm", NULL, false },
         { "got prompt\n!!! Exception during processing !!! No module named 'flash_attn'\n"
           "Prompt executed in 4.65 seconds\n",
           -1, "gfx1100", "attention-experimental", NULL, false },
