@@ -29,6 +29,8 @@ struct cairn_error {
 int cairn_fail(struct cairn_error *err, enum cairn_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Adds ": strerror(errno)". */
 int cairn_fail_errno(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Puts "context: " before the message of an error that is already set; keeps its code and its hint.  Returns -1. */
+int cairn_wrap(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Adds the remedy to an error that is already set; returns -1. */
 int cairn_hint(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
@@ -42,6 +44,11 @@ int cairn_hint(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
     ({                                 \
         cairn_fail_errno(__VA_ARGS__); \
         -1;                            \
+    })
+#define cairn_wrap(...)          \
+    ({                           \
+        cairn_wrap(__VA_ARGS__); \
+        -1;                      \
     })
 #define cairn_hint(...)          \
     ({                           \

@@ -171,12 +171,11 @@ int json_read_object(const char *path, struct json **out, struct cairn_error *er
 {
     CLEANUP(mem_free) char *text = NULL;
     CLEANUP(json_cleanup) struct json *v = NULL;
-    struct cairn_error why = { 0 };
     size_t n;
     if (file_read_settings(path, &text, &n, err))
         return -1;
-    if (json_parse(text, n, &v, &why))
-        return cairn_fail(err, why.code, "%s: %s", path, why.msg);
+    if (json_parse(text, n, &v, err))
+        return cairn_wrap(err, "%s", path);
     if (!json_is_object(v))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: not an object", path);
     *out = TAKE(v);

@@ -83,9 +83,7 @@ void nn_at(struct nn *nn, const char *fmt, ...)
 
 int nn_fail_at(struct nn *nn, const char *op, struct cairn_error *err)
 {
-    struct cairn_error inner = *err;
-    snprintf(err->msg, sizeof(err->msg), "%s, %s: %s", nn->where, op, inner.msg);
-    return -1;
+    return cairn_wrap(err, "%s, %s", nn->where, op);
 }
 
 int nn_tell(struct nn *nn, struct nn_event e, struct cairn_error *err)

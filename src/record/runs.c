@@ -99,10 +99,9 @@ static int read_json(const char *path, struct json **out, struct cairn_error *er
     CLEANUP(mem_free) char *text = malloc(size + 1);
     if (!text)
         abort();
-    struct cairn_error why = { 0 };
     if (file_read_at(fd, path, text, size, 0, err))
         return -1;
-    return json_parse(text, size, out, &why) ? cairn_fail(err, CAIRN_EFORMAT, "%s: %s", path, why.msg) : 0;
+    return json_parse(text, size, out, err) ? cairn_wrap(err, "%s", path) : 0;
 }
 
 static uint64_t whole(const struct json *v)

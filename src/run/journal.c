@@ -31,8 +31,10 @@ static void utc(const char *format, char *buf, size_t size)
 /* Keeps the first reason only. */
 static void troubled(struct journal *j, const char *what, const struct cairn_error *err)
 {
-    if (!j->trouble.code)
-        cairn_fail(&j->trouble, err->code, "%s: %s", what, err->msg);
+    if (j->trouble.code)
+        return;
+    j->trouble = *err;
+    cairn_wrap(&j->trouble, "%s", what);
 }
 static const char journal_is_not_kept[] = "the journal is not kept";
 

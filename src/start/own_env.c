@@ -67,11 +67,8 @@ static void say_cache_trouble(const struct message_sink *messages)
     }
     if (!r)
         return;
-    struct cairn_error told = { 0 };
-    cairn_fail(&told, err.code, "nothing is kept in the cache: %s", err.msg);
-    if (err.hint[0])
-        cairn_hint(&told, "%s", err.hint);
-    message_error(messages, &told);
+    cairn_wrap(&err, "nothing is kept in the cache");
+    message_error(messages, &err);
 }
 
 /* PyTorch is not asked about: cairn brings its own kernels, and needs no other chip's name. */

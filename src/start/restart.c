@@ -181,11 +181,10 @@ void restart_know(enum gpu_api api, bool allow_cpu)
 /* Where it stands in a row of them, unless it is the only one. */
 static void say_start(const struct cairn_error *why, const char *from, int nth, int most, const char *words)
 {
-    struct cairn_error told = { .code = why->code };
+    struct cairn_error told = *why;
     char which[64] = "once";
     if (most > 1)
         snprintf(which, sizeof(which), "%d of at most %d such starts", nth, most);
-    cairn_fail(&told, why->code, "%s", why->msg);
     cairn_hint(&told, "starting again from the %s, %s: %s", from, which, words);
     message_error(self.messages, &told);
 }

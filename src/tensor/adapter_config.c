@@ -183,7 +183,6 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
                          struct adapter_pattern **out, size_t *n, struct cairn_error *err)
 {
     const struct json *v = get(c, top, key);
-    struct cairn_error why = { 0 };
     size_t size = 0;
     if (is_said(v) && !json_is_object(v))
         return wrong(c, key, "an object of patterns and numbers", err);
@@ -198,8 +197,8 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
                               key);
         if (read(c, key, m.value, &p.value, err))
             return -1;
-        if (adapter_pattern_make(m.key, &p.regex, &why))
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\": %s", c->path, key, why.msg);
+        if (adapter_pattern_make(m.key, &p.regex, err))
+            return cairn_wrap(err, "%s: \"%s\"", c->path, key);
         *ARENA_PUSH(&c->arena, *out, *n) = p;
     }
     return 0;
@@ -329,10 +328,9 @@ int adapter_config_parse(struct adapter_config *c, const char *name, const char 
                          struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
-    struct cairn_error why = { 0 };
     *c = (struct adapter_config){ 0 };
-    if (json_parse(text, strlen(text), &top, &why))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s", name, why.msg);
+    if (json_parse(text, strlen(text), &top, err))
+        return cairn_wrap(err, "%s", name);
     if (!json_is_object(top))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: not an object", name);
     prefix = choose_prefix(top, prefix);

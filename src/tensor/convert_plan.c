@@ -79,8 +79,7 @@ static int add_unscale(struct planner *p, const struct st_tensor *t, const struc
     p->report->converted++;
     if (!fp8_block_of(t, scale, &s->block, err))
         return 0;
-    struct cairn_error inner = *err;
-    return cairn_fail(err, inner.code, "%.100s: %s", p->src->path, inner.msg);
+    return cairn_wrap(err, "%s", p->src->path);
 }
 
 static int add_scale(struct planner *p, const struct st_tensor *t, struct cairn_error *err)

@@ -59,8 +59,10 @@ static int read_whole(struct lora_file *l, struct entry *e, const struct cairn_e
     static const char *const embeddings[] = { "embed_tokens", "lm_head", "wte" };
     const struct adapter_config *c = &l->config;
     char path[LORA_NAME_MAX];
-    if (!c->path || !lora_name_parse_whole(e->tensor->name, &e->name))
-        return cairn_fail(err, why->code, "%s: %s", l->source.path, why->msg);
+    if (!c->path || !lora_name_parse_whole(e->tensor->name, &e->name)) {
+        *err = *why;
+        return cairn_wrap(err, "%s", l->source.path);
+    }
     lora_name_path(e->tensor->name, path);
     bool wanted =
         adapter_config_saves(c, path) || (c->bias != ADAPTER_BIAS_NONE && e->name.part == LORA_WHOLE_B);

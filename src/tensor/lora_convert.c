@@ -62,14 +62,13 @@ static int add_part(struct conversion *c, const struct lora_module *m, enum lora
 {
     const struct st_tensor *from = m->part[part];
     char key[2 * LORA_NAME_MAX];
-    struct cairn_error why;
     if (!from)
         return 0;
     if (!m->known)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %.200s is no module of a model whose names are known",
                           c->lora->source.path, from->name);
-    if (lora_name_format(m->name, part, c->o->to, key, sizeof(key), &why))
-        return cairn_fail(err, why.code, "%s: %.150s: %s", c->lora->source.path, from->name, why.msg);
+    if (lora_name_format(m->name, part, c->o->to, key, sizeof(key), err))
+        return cairn_wrap(err, "%s: %s", c->lora->source.path, from->name);
     struct st_tensor *t = ARENA_PUSH(&c->arena, c->tensors, c->n);
     *t = *from;
     t->name = arena_strdup(&c->arena, key);

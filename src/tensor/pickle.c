@@ -465,15 +465,13 @@ static const struct {
 
 static int step(struct machine *m, struct cairn_error *err)
 {
-    struct cairn_error why = { 0 };
     size_t at = m->at;
-    const unsigned char *code = take(m, 1, &why);
+    const unsigned char *code = take(m, 1, err);
     if (code && !opcodes[*code].run)
-        cairn_fail(&why, CAIRN_EFORMAT, "opcode 0x%02x is none that torch writes", *code);
-    else if (code && !opcodes[*code].run(m, opcodes[*code].arg, &why))
+        cairn_fail(err, CAIRN_EFORMAT, "opcode 0x%02x is none that torch writes", *code);
+    else if (code && !opcodes[*code].run(m, opcodes[*code].arg, err))
         return 0;
-    cairn_fail(err, why.code, "byte %zu: %s", at, why.msg);
-    return why.hint[0] ? cairn_hint(err, "%s", why.hint) : -1;
+    return cairn_wrap(err, "byte %zu", at);
 }
 
 int pickle_read(const void *bytes, size_t n, const struct pickle_host *host, struct arena *a,

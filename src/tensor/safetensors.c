@@ -144,9 +144,8 @@ static int parse_header(const char *text, size_t len, uint64_t data_bytes, struc
                         struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
-    struct cairn_error why;
-    if (json_parse(text, len, &top, &why))
-        return cairn_fail(err, CAIRN_EFORMAT, "header: %s", why.msg);
+    if (json_parse(text, len, &top, err))
+        return cairn_wrap(err, "header");
     if (!json_is_object(top))
         return cairn_fail(err, CAIRN_EFORMAT, "header: not a JSON object");
     *tensors = NULL, *meta = NULL;
@@ -162,14 +161,6 @@ static int parse_header(const char *text, size_t len, uint64_t data_bytes, struc
     if (*n > 1)
         qsort(*tensors, *n, sizeof(**tensors), by_place);
     return check_cover(*tensors, *n, data_bytes, err);
-}
-
-/* Puts the path before a message that only speaks of tensors. */
-static int with_path(struct cairn_error *err, const char *path)
-{
-    struct cairn_error inner = *err;
-    cairn_fail(err, inner.code, "%s: %.400s", path, inner.msg);
-    return inner.hint[0] ? cairn_hint(err, "%s", inner.hint) : -1;
 }
 
 static int read_header(struct st_file *f, struct st_shard *s, struct st_tensor **tensors, size_t *n,
@@ -208,7 +199,7 @@ static int open_shard(struct st_file *f, const char *path, struct cairn_error *e
     if (file_open(path, &s->fd, &s->size, err))
         return -1;
     if (read_header(f, s, &tensors, &n, &meta, &n_meta, err))
-        return with_path(err, path);
+        return cairn_wrap(err, "%s", path);
     for (size_t i = 0; i < n; i++) {
         tensors[i].shard = f->n_shards - 1;
         tensors[i].at += s->data_at;
@@ -270,7 +261,7 @@ static int open_index(struct st_file *f, const char *path, struct cairn_error *e
     if (!text || file_read_at(fd, path, text, size, 0, err))
         return text ? -1 : cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
     if (json_parse(text, size, &top, err))
-        return with_path(err, path);
+        return cairn_wrap(err, "%s", path);
     const struct json *map = json_get(top, "weight_map");
     if (!json_is_object(map))
         return cairn_fail(err, CAIRN_EFORMAT, "%s: no \"weight_map\"", path);

@@ -267,8 +267,7 @@ int source_read_bytes(const struct tensor_source *s, const struct st_tensor *t, 
                           source_path_of(s, t), t->name, byte, byte + n);
     if (!s->how->read(s, t, byte, n, into, err))
         return 0;
-    struct cairn_error inner = *err;
-    return cairn_fail(err, inner.code, "%.300s (tensor %.180s)", inner.msg, t->name);
+    return cairn_wrap(err, "tensor %s", t->name);
 }
 
 int source_read(const struct tensor_source *s, const struct st_tensor *t, uint64_t first, uint64_t n,

@@ -89,7 +89,6 @@ static int read_pickle(struct torch_file *f, struct archive *z, const struct zip
                        struct cairn_error *err)
 {
     uint64_t at;
-    struct cairn_error why = { 0 };
     if (zip_locate(&f->zip, e, &at, err))
         return -1;
     if (e->size > PICKLE_MAX)
@@ -100,10 +99,9 @@ static int read_pickle(struct torch_file *f, struct archive *z, const struct zip
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %" PRIu64 " bytes", f->path, e->size);
     if (file_read_at(f->fd, f->path, bytes, (size_t)e->size, at, err))
         return -1;
-    if (!torch_pickle_read(bytes, (size_t)e->size, &f->arena, &z->found, &z->n, &why))
+    if (!torch_pickle_read(bytes, (size_t)e->size, &f->arena, &z->found, &z->n, err))
         return 0;
-    cairn_fail(err, why.code, "%s: %s: %.400s", f->path, e->name, why.msg);
-    return why.hint[0] ? cairn_hint(err, "%s", why.hint) : -1;
+    return cairn_wrap(err, "%s: %s", f->path, e->name);
 }
 
 /* How many elements of the storage the view reaches over; false on overflow. */

@@ -55,16 +55,13 @@ static void feed_release(struct feed *f)
 
 static int feed_flush(struct feed *f, struct cairn_error *err)
 {
-    struct cairn_error why = { 0 };
     size_t at = 0;
     for (size_t i = 0; i < f->n; i++) {
         f->pieces[i].text = f->text.s + at;
         at += f->pieces[i].n;
     }
-    if (f->n && tokenizer_encode_pieces(f->t, f->pieces, f->n, &f->ids, &why)) {
-        cairn_fail(err, why.code, "%s: %s", f->path, why.msg);
-        return cairn_hint(err, "%s", why.hint);
-    }
+    if (f->n && tokenizer_encode_pieces(f->t, f->pieces, f->n, &f->ids, err))
+        return cairn_wrap(err, "%s", f->path);
     if (token_writer_put(f->writer, f->ids.ids, f->ids.n, err))
         return -1;
     f->text.len = f->n = f->ids.n = 0;

@@ -249,12 +249,11 @@ static int read_line(const struct reader *r, const char *s, size_t n, size_t lin
                      struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *v = NULL;
-    struct cairn_error why = { 0 };
     const char *path = r->file->path, *key = out->text_key;
     if (is_blank(s, n))
         return 0;
-    if (json_parse_nul(s, n, &v, &why))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: not JSON: %s", path, line, why.msg);
+    if (json_parse_nul(s, n, &v, err))
+        return cairn_wrap(err, "%s:%zu: not JSON", path, line);
     const struct json *value = json_get(v, key);
     if (!value) {
         cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: no key \"%s\"", path, line, key);

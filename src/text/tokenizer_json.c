@@ -460,9 +460,8 @@ int tokenizer_parse(const char *name, const char *json, size_t n, struct tokeniz
                     struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
-    struct cairn_error why = { 0 };
-    if (json_parse(json, n, &top, &why))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s", name, why.msg);
+    if (json_parse(json, n, &top, err))
+        return cairn_wrap(err, "%s", name);
     CLEANUP(tokenizer_cleanup) struct tokenizer *t = calloc(1, sizeof(*t));
     if (!t)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", name);

@@ -144,9 +144,8 @@ static int read_json(const char *path, struct json **out, bool *summed, struct c
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
     if (file_read_at(fd, path, text, size, 0, err))
         return -1;
-    struct cairn_error why = { 0 };
-    if (json_parse(text, size, out, &why))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s", path, why.msg);
+    if (json_parse(text, size, out, err))
+        return cairn_wrap(err, "%s", path);
     *summed = sum_is_right(text, size);
     if (!*summed && json_get(*out, "sum"))
         return cairn_fail(err, CAIRN_EFORMAT, "%s is not what was written", path);

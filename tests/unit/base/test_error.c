@@ -50,6 +50,37 @@ static void next_failure_drops_the_hint(void)
     CHECK_STR(err.hint, "");
 }
 
+static void wrap_keeps_code_and_hint(void)
+{
+    struct cairn_error err = { 0 };
+    cairn_fail(&err, CAIRN_EFORMAT, "line 3: want a number");
+    cairn_hint(&err, "write one");
+    CHECK_INT(cairn_wrap(&err, "%s", "a.json"), -1);
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    CHECK_STR(err.msg, "a.json: line 3: want a number");
+    CHECK_STR(err.hint, "write one");
+    CHECK_INT(cairn_wrap(&err, "model %d", 7), -1);
+    CHECK_STR(err.msg, "model 7: a.json: line 3: want a number");
+    CHECK_STR(err.hint, "write one");
+}
+
+/* Both the context and the reason may be too long. */
+static void long_wraps_are_cut(void)
+{
+    struct cairn_error err = { 0 };
+    for (int context = 80; context < 520; context++) {
+        cairn_fail(&err, CAIRN_EIO, "read-only file system");
+        cairn_wrap(&err, "%0*d\u2026", context, 1);
+        CHECK_HAS(err.msg, ": read-only file system");
+        CHECK(str_is_utf8(err.msg));
+        cairn_fail(&err, CAIRN_EIO, "%0*d\u2026", context, 2);
+        cairn_wrap(&err, "%0*d", context, 1);
+        CHECK_HAS(err.msg, ": 000");
+        CHECK(str_is_utf8(err.msg) || context > 500); /* so long that cairn_fail cuts a character */
+        CHECK(strlen(err.msg) < sizeof(err.msg));
+    }
+}
+
 static void long_messages_are_cut(void)
 {
     struct cairn_error err = { 0 };
@@ -110,6 +141,8 @@ int main(void)
     RUN(fail_errno_adds_the_reason);
     RUN(hint_keeps_the_message);
     RUN(next_failure_drops_the_hint);
+    RUN(wrap_keeps_code_and_hint);
+    RUN(long_wraps_are_cut);
     RUN(long_messages_are_cut);
     RUN(fd_is_closed_and_errno_kept);
     RUN(take_hands_over);
