@@ -112,6 +112,11 @@ int gemm_cpu_reserve(struct gpu *g, size_t numbers, struct cairn_error *err)
     return gpu_host_scratch(g, numbers, &room, err);
 }
 
+size_t gemm_cpu_reserved(const struct gpu *g)
+{
+    return gpu_info(g)->api == GPU_API_HOST ? gpu_host_scratch_size(g) : 0;
+}
+
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
                  struct cairn_error *err)
 {

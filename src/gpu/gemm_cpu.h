@@ -29,6 +29,7 @@ struct gemm_cpu {
 size_t gemm_cpu_scratch(const struct gpu *g, size_t m, size_t n, size_t k);
 /* Takes room for so many ahead of the first product or attention that needs it. */
 int gemm_cpu_reserve(struct gpu *g, size_t numbers, struct cairn_error *err);
+size_t gemm_cpu_reserved(const struct gpu *g); /* numbers; 0 on another device */
 /* c = … as gemm.h says, on all threads of the CPU device g; pointers are the host's. */
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
                  struct cairn_error *err);

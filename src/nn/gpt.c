@@ -2,9 +2,8 @@
 #include "nn/gpt.h"
 #include "base/str.h"
 #include "gpu/kernels/attention.h"
-#include "gpu/kernels/random.h"
 #include "nn/gpt_inside.h"
-#include "os/memory.h"
+#include "nn/weights_init.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,91 +223,39 @@ void gpt_close(struct gpt *m)
 
 /* ---- new weights ---- */
 
-/* The numbers come from the CPU, so that every device starts from the same. */
-struct maker {
-    struct gpu *cpu;
-    float *numbers; /* as many as the largest parameter has */
-    const struct weights *w;
-    uint64_t seed;
-};
-
-static void maker_close(struct maker *k)
-{
-    os_free_aligned(k->numbers);
-    gpu_close(k->cpu);
-}
-
-static int maker_open(struct maker *k, const struct params *p, const struct weights *w, uint64_t seed,
-                      struct cairn_error *err)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->n; i++)
-        most = p->list[i].rows * p->list[i].columns > most ? p->list[i].rows * p->list[i].columns : most;
-    *k = (struct maker){ .w = w, .seed = seed };
-    if (gpu_open("cpu", &k->cpu, err))
-        return -1;
-    k->numbers = os_aligned(64, most * sizeof(float));
-    if (k->numbers)
-        return 0;
-    gpu_close(k->cpu);
-    return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu new weights", most);
-}
-
-static int put_normal(const struct maker *m, const struct param *p, float std, uint64_t stream,
-                      struct cairn_error *err)
-{
-    size_t n = p->rows * p->columns;
-    const struct gpu_kernel *k;
-    struct random_args args = {
-        .y = m->numbers, .n = (k_i64)n, .seed = m->seed, .stream = stream, .scale = std
-    };
-    struct gpu_grid grid = { .x = (unsigned)K_GROUPS(n) };
-    if (gpu_kernel(m->cpu, "random_normal", GPU_F32, &k, err) ||
-        gpu_launch(m->cpu, NULL, k, grid, &args, sizeof(args), err) || gpu_wait(m->cpu, NULL, err))
-        return -1;
-    return weights_put(m->w, p, m->numbers, err);
-}
-
-static int put_value(const struct maker *m, const struct param *p, float value, struct cairn_error *err)
-{
-    for (size_t i = 0; i < p->rows * p->columns; i++)
-        m->numbers[i] = value;
-    return weights_put(m->w, p, m->numbers, err);
-}
-
 int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *err)
 {
-    struct maker k;
+    struct weights_init k;
     int r = 0;
-    if (maker_open(&k, &m->params, &m->weights, seed, err))
+    if (weights_init_open(&k, &m->params, &m->weights, seed, err))
         return -1;
     for (size_t i = 0; i < m->params.n && !r; i++) {
         const struct param *p = &m->params.list[i];
         bool added = str_ends(p->name, "c_proj.weight");
         float std = added ? init_std / sqrtf(2 * (float)m->shape.layers) : init_std;
         if (p->kind != PARAM_VECTOR)
-            r = put_normal(&k, p, std, i, err);
+            r = weights_init_normal(&k, p, std, i, err);
         else
-            r = put_value(&k, p, str_ends(p->name, ".bias") ? 0 : 1, err);
+            r = weights_init_value(&k, p, str_ends(p->name, ".bias") ? 0 : 1, err);
     }
-    maker_close(&k);
+    weights_init_close(&k);
     return r;
 }
 
 int gpt_init_lora(struct gpt *m, uint64_t seed, struct cairn_error *err)
 {
     const struct params *all = &m->lora.params;
-    struct maker k;
+    struct weights_init k;
     int r = 0;
-    if (maker_open(&k, all, &m->lora.weights, seed, err))
+    if (weights_init_open(&k, all, &m->lora.weights, seed, err))
         return -1;
     for (size_t i = 0; i < all->n && !r; i++) {
         const struct param *p = &all->list[i];
         if (str_ends(p->name, "lora_A.weight"))
-            r = put_normal(&k, p, 1 / sqrtf((float)p->columns), m->params.n + i, err);
+            r = weights_init_normal(&k, p, 1 / sqrtf((float)p->columns), m->params.n + i, err);
         else
-            r = put_value(&k, p, 0, err);
+            r = weights_init_value(&k, p, 0, err);
     }
-    maker_close(&k);
+    weights_init_close(&k);
     return r;
 }

@@ -222,20 +222,6 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* A matrix in each of its products: forward, and back to its input and to itself, or to those that LoRA has for it. */
-static size_t packed_for(const struct gpt *m, const struct gpt_work_options *o, size_t rows, size_t out,
-                         size_t in)
-{
-    const struct gpu *g = m->nn->g;
-    size_t rank = m->lora.rank, most = gemm_cpu_scratch(g, rows, out, in);
-    if (!o->train)
-        return most;
-    most = larger(most, gemm_cpu_scratch(g, rows, in, out));
-    if (!rank)
-        return larger(most, gemm_cpu_scratch(g, out, in, rows));
-    return larger(most, larger(gemm_cpu_scratch(g, rank, in, rows), gemm_cpu_scratch(g, out, rank, rows)));
-}
-
 size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options *o)
 {
     const struct gpt_shape *s = &m->shape;
@@ -257,8 +243,16 @@ size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options 
     if (gpu_info(m->nn->g)->api != GPU_API_HOST)
         return 0;
     size_t most = attention_cpu_scratch(m->nn->g, m->nn->storage, (k_i64)o->samples, &attention, o->train);
-    for (size_t i = 0; i < ARRAY_LEN(matrices); i++)
-        most = larger(most, packed_for(m, o, matrices[i][0], matrices[i][1], matrices[i][2]));
+    for (size_t i = 0; i < ARRAY_LEN(matrices); i++) {
+        struct lora_linear l = {
+            .rows = matrices[i][0],
+            .out = matrices[i][1],
+            .in = matrices[i][2],
+            .rank = m->lora.rank,
+            .train = o->train,
+        };
+        most = larger(most, lora_packed_numbers(m->nn, &l));
+    }
     return most * sizeof(float);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/lora.h"
+#include "gpu/gemm_cpu.h"
 #include <assert.h>
 #include <fnmatch.h>
 #include <string.h>
@@ -28,6 +29,23 @@ void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t
         .rows = rows,
     };
     l->most_in = in > l->most_in ? in : l->most_in;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t lora_packed_numbers(const struct nn *nn, const struct lora_linear *l)
+{
+    size_t most = gemm_cpu_scratch(nn->g, l->rows, l->out, l->in);
+    if (!l->train)
+        return most;
+    most = larger(most, gemm_cpu_scratch(nn->g, l->rows, l->in, l->out));
+    if (!l->rank)
+        return larger(most, gemm_cpu_scratch(nn->g, l->out, l->in, l->rows));
+    return larger(most, larger(gemm_cpu_scratch(nn->g, l->rank, l->in, l->rows),
+                               gemm_cpu_scratch(nn->g, l->out, l->rank, l->rows)));
 }
 
 /* A pair's matrices; they are never quantized, so that nothing is queued. */

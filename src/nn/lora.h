@@ -41,6 +41,14 @@ bool lora_is_target(const struct lora_options *o, const char *module);
 void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t first, size_t rows,
               size_t in);
 
+/* On the CPU: how many numbers of packed operands the products of a linear take, forward and, with train, back to its
+ * input and to its pairs; with rank 0, to its own matrix. */
+struct lora_linear {
+    size_t rows, in, out, rank;
+    bool train;
+};
+size_t lora_packed_numbers(const struct nn *nn, const struct lora_linear *l);
+
 /* Scratch memory for a pass. */
 struct lora_scratch {
     void *dropped;            /* rows × most_in twice, where there is dropout */

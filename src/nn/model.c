@@ -97,12 +97,18 @@ bool model_is_allocated(const struct model *m)
 
 bool model_can_offload(const struct model *m)
 {
-    return m->bases[0].blocks->pieces > 0;
+    for (size_t i = 0; i < m->n_bases; i++)
+        if (m->bases[i].blocks->pieces)
+            return true;
+    return false;
 }
 
 bool model_is_offloaded(const struct model *m)
 {
-    return m->bases[0].weights->offloaded != NULL;
+    for (size_t i = 0; i < m->n_bases; i++)
+        if (m->bases[i].weights->offloaded)
+            return true;
+    return false;
 }
 
 int model_move_blocks(struct model *m, bool to_host, struct cairn_error *err)

@@ -46,9 +46,11 @@ struct work_bytes {
 
 struct model_pass {
     size_t slot;
-    float scale;           /* of the loss's gradient: the loss scale / all units of the step */
-    uint64_t seed, stream; /* of dropout and noise; each pass has a stream of its own */
-    bool learn;            /* a training pass, with dropout */
+    float scale; /* of the loss's gradient: the loss scale / all units of the step */
+    /* Of dropout; each training pass has a stream of its own, which changes with the size of the micro-batches.  What
+     * belongs to a sample, such as its noise, follows from a number that the task puts in with the batch. */
+    uint64_t seed, stream;
+    bool learn; /* a training pass, with dropout */
 };
 
 /* How a set is written. */
@@ -116,7 +118,7 @@ bool model_is_allocated(const struct model *m);
 
 /* Blocks of frozen weights can live on the host and come over one by one. */
 bool model_can_offload(const struct model *m);
-bool model_is_offloaded(const struct model *m);
+bool model_is_offloaded(const struct model *m); /* any base */
 /* All bases or, on failure, none where that is possible: ask model_is_offloaded. */
 int model_move_blocks(struct model *m, bool to_host, struct cairn_error *err);
 /* Why the host dequantizes weights in place of the device; NULL: it does not. */
