@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "os/terminal.h"
 #include "chip/gfx_table.h"
+#include "gpu/gemm_cpu.h"
 #include "gpu/transfer.h"
 #include "os/file.h"
 #include "os/memory.h"
@@ -158,15 +159,16 @@ int job_open_task(struct job *j, struct cairn_error *err)
     const struct gpu_info *g = gpu_info(j->o->g);
     if (nn_open(&j->nn, j->o->g, choose_storage(j), err))
         return -1;
-    uint64_t fixed = taken(j);
     struct task_env e = job_task_env(j);
     if (task_of(j->c)->open(&e, &j->task, err) || j->task->ops->new_model(j->task, err))
         return -1;
+    j->nn.packed_bytes = gemm_cpu_reserved(j->o->g) * sizeof(float); /* for the task's own networks */
     j->memory.job = (struct memory_job){
         .task = j->task,
         .optim = optim_options(j->c),
         .step_samples = (uint64_t)(j->c->train.batch * j->c->train.accumulate),
-        .fixed_bytes = fixed,
+        .fixed_bytes = taken(j) - j->nn.sums_bytes - j->nn.packed_bytes,
+        .reserved = { .sums = j->nn.sums_bytes, .packed = j->nn.packed_bytes },
         .samples = j->c->sample.every > 0,
         .is_cpu = g->api == GPU_API_HOST,
         .is_unified = g->unified,

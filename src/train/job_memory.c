@@ -160,9 +160,13 @@ bool job_cancel_offload(struct job *j, const struct cairn_error *why)
 
 /* ---- while it runs ---- */
 
+/* That of any set: after a move that failed half way, the sets may be in different places. */
 static bool optimizer_is_on_host(const struct job *j)
 {
-    return j->optim[0] && optim_is_on_host(j->optim[0]);
+    for (size_t i = 0; i < MODEL_SETS && j->optim[i]; i++)
+        if (optim_is_on_host(j->optim[i]))
+            return true;
+    return false;
 }
 
 /* All sets, or none where that is possible. */

@@ -62,29 +62,51 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
 
 /* ---- a run ---- */
 
+/* The file of each set.  One that was asked for stands for the set that has its name, or for the only set. */
+static int find_files(struct loaded_model *t, const struct model *m, const struct place *p, bool average,
+                      const char *files[MODEL_SETS], struct cairn_error *err)
+{
+    bool found = !p->file;
+    for (size_t i = 0; i < model_sets(m); i++) {
+        const char *name = p->file ? path_name(p->file) : "";
+        bool asked = p->file && (model_sets(m) == 1 || !strcmp(name, m->ops->file_name(m, i, false)) ||
+                                 !strcmp(name, m->ops->file_name(m, i, true)));
+        found = found || asked;
+        files[i] = asked ? p->file
+                         : arena_printf(&t->arena, "%s/%s", p->checkpoint, m->ops->file_name(m, i, average));
+        if (average && access(files[i], F_OK)) {
+            cairn_fail(err, CAIRN_EUSAGE, "%s does not exist", files[i]);
+            return cairn_hint(err,
+                              "a run keeps the moving average of its weights where train.ema is above 0");
+        }
+    }
+    return found ? 0 : cairn_fail(err, CAIRN_EUSAGE, "%s holds no weights of this model", p->file);
+}
+
 /* The file of a run has all keys, also those that were worked out. */
 static int open_run(struct loaded_model *t, const struct place *p, const struct loaded_model_options *o,
                     struct cairn_error *err)
 {
     struct job *j = &t->job;
     struct task_saved saved = { .dir = p->run, .is_run = true, .tokenizer = o->tokenizer };
-    struct param_report report = { 0 };
     if (config_read(&t->config, arena_printf(&t->arena, "%s/config.yaml", p->run), err) ||
         config_fill(&t->config, err) || job_open_saved(j, &saved, err))
         return -1;
     struct model *m = j->task->model;
-    t->weights = p->file
-                     ? p->file
-                     : arena_printf(&t->arena, "%s/%s", p->checkpoint, m->ops->file_name(m, 0, o->average));
-    if (o->average && access(t->weights, F_OK)) {
-        cairn_fail(err, CAIRN_EUSAGE, "%s does not exist", t->weights);
-        return cairn_hint(err, "a run keeps the moving average of its weights where train.ema is above 0");
-    }
+    const char *files[MODEL_SETS];
+    if (find_files(t, m, p, o->average, files, err))
+        return -1;
+    t->weights = model_sets(m) == 1 ? files[0] : p->checkpoint;
     if (m->n_loras && j->task->ops->fill_model(j->task, err)) /* the base that it was trained on */
         return -1;
-    int r = m->ops->load(m, 0, t->weights, &report, err);
-    param_report_release(&report);
-    return r;
+    for (size_t i = 0; i < model_sets(m); i++) {
+        struct param_report report = { 0 };
+        int r = m->ops->load(m, i, files[i], &report, err);
+        param_report_release(&report);
+        if (r)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- any other model ---- */

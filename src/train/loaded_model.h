@@ -18,9 +18,9 @@ struct loaded_model {
     struct arena arena;
     struct job_config config; /* of the run; for a model, its shape and defaults */
     struct train_options options;
-    struct job job; /* has the task with the model and the tokenizer */
-    const char *weights;
-    uint64_t step; /* of the checkpoint; 0: it is none */
+    struct job job;      /* has the task with the model and the tokenizer */
+    const char *weights; /* their file; the folder where there are several */
+    uint64_t step;       /* of the checkpoint; 0: it is none */
 };
 
 /* loaded_model_close also where it fails. */

@@ -36,11 +36,12 @@ struct memory_plan {
 struct memory_job {
     const struct task *task; /* with its model */
     struct optim_options optim;
-    uint64_t step_samples; /* batch * accumulate */
-    uint64_t fixed_bytes;  /* that the device's libraries took before the model was made */
-    bool samples;          /* the job makes samples */
-    bool is_cpu;           /* device memory is the host's */
-    bool is_unified;       /* the device shares memory with the host */
+    uint64_t step_samples;      /* batch * accumulate */
+    uint64_t fixed_bytes;       /* that libraries and the task's data took before the model was made */
+    struct work_bytes reserved; /* sums and packed operands that are there already */
+    bool samples;               /* the job makes samples */
+    bool is_cpu;                /* device memory is the host's */
+    bool is_unified;            /* the device shares memory with the host */
 };
 
 /* What there is, and what must stay where it is. */

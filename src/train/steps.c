@@ -173,17 +173,24 @@ static bool is_due(const struct job *j, int64_t every)
            (j->state.step % (uint64_t)every == 0 || j->state.step == (uint64_t)j->c->train.steps);
 }
 
+static uint64_t val_samples(const struct job *j)
+{
+    const struct task_ops *ops = j->task->ops;
+    return ops->val_samples ? ops->val_samples(j->task) : 0;
+}
+
 static int evaluate(struct job *j, void *to, struct cairn_error *err)
 {
     double *loss = to, sum = 0, n = 0;
     struct task *t = j->task;
     uint64_t micro = j->state.layout.micro;
-    uint64_t batches = t->ops->val_samples(t) / micro;
+    uint64_t batches = val_samples(j) / micro;
     uint64_t most = (uint64_t)(j->c->eval.batches * j->c->train.batch) / micro;
     batches = batches > most ? most : batches;
     batches = batches ? batches : 1;
     for (uint64_t i = 0; i < batches; i++) {
         struct model_pass p = pass_of(j, 0, false);
+        p.stream = i; /* evaluations are alike, at whatever step */
         double part, units;
         if (t->ops->put_val(t, j->work, i, micro, err) || t->model->ops->run(j->work, &p, NULL, err) ||
             t->model->ops->loss(j->work, 0, &part, &units, err))
@@ -210,7 +217,7 @@ static void emit(struct job *j, const struct step_record *m)
 /* A checkpoint that is made before it is done tells the next process. */
 static void note_due(struct job *j)
 {
-    j->state.eval_due = is_due(j, j->c->eval.every) && j->task->ops->val_samples(j->task);
+    j->state.eval_due = is_due(j, j->c->eval.every) && val_samples(j);
     j->state.sample_due = is_due(j, j->c->sample.every);
 }
 

@@ -72,11 +72,13 @@ struct task_ops {
     /* Micro-batch `micro` of a step, n samples, into a slot. */
     int (*put)(struct task *t, struct work *w, size_t slot, uint64_t step, size_t micro, size_t n,
                struct cairn_error *err);
-    /* For the validation loss: how many samples there are; batch `index` of n of them into slot 0. */
+    /* For the validation loss: how many samples there are; batch `index` of n of them into slot 0, from the first again
+     * where there are fewer.  val_samples may be NULL: there are none. */
     uint64_t (*val_samples)(const struct task *t);
     int (*put_val)(struct task *t, struct work *w, uint64_t index, size_t n, struct cairn_error *err);
 
-    /* What making samples takes beside the training.  The memory may be kept until sample_close. */
+    /* What making samples takes beside the training, at its peak.  The memory may be kept until sample_close; a task that
+     * frees it at the end of each sample has nothing open, and sample_close does nothing. */
     struct work_bytes (*sample_bytes)(const struct task *t);
     /* Makes samples and writes them below dir (the run's samples/); `text` gets what a person may read in a terminal. */
     int (*sample)(struct task *t, const char *dir, uint64_t step, struct str *text, struct cairn_error *err);

@@ -392,6 +392,9 @@ static struct work_bytes sample_bytes(const struct task *task)
 int task_gpt_sampler(struct task *task, struct sampler **out, struct cairn_error *err)
 {
     struct gpt_task *t = gpt_task_of(task);
+    if (task->ops != &task_gpt)
+        return cairn_fail(err, CAIRN_EUSAGE, "a model of the kind %s does not write text",
+                          task->ops->schema->kind);
     if (!t->sampler && sampler_open(t->gpt, t->tokenizer, t->gpt->shape.context, &t->sampler, err))
         return -1;
     *out = t->sampler;

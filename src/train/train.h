@@ -38,7 +38,8 @@ struct train_options {
 enum train_end { TRAIN_FINISHED, TRAIN_STOPPED, TRAIN_WAS_FINISHED, TRAIN_TORN };
 int train_run(const struct train_options *o, enum train_end *end, struct cairn_error *err);
 
-/* What a job would take, and how it would be laid out to fit.  None of that is allocated. */
+/* What a job would take, and how it would be laid out to fit.  None of that is allocated; a task whose data are prepared
+ * on the device takes what it needs for that, and frees it. */
 struct train_plan {
     struct {
         const char *name;
