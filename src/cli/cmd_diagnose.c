@@ -20,7 +20,7 @@ struct diagnose_options {
     int64_t exit_code;
 };
 
-static void show_text(const struct diagnosis *d, const struct calls *c)
+static void show_text(const struct diagnosis *d, const struct gpu_calls *c)
 {
     if (d)
         diagnose_print_text(d);
@@ -29,7 +29,7 @@ static void show_text(const struct diagnosis *d, const struct calls *c)
     diagnose_print_calls(c);
 }
 
-static int show(const struct diagnose_options *o, const struct diagnosis *d, const struct calls *c)
+static int show(const struct diagnose_options *o, const struct diagnosis *d, const struct gpu_calls *c)
 {
     if (o->json)
         print_report(report_diagnosis(d, c));
@@ -50,7 +50,7 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     CLEANUP(facts_release) struct facts f = { 0 };
     CLEANUP(arena_release) struct arena a = { 0 };
     struct diagnose_context ctx = { .gfx = o->gfx, .exit_code = o->exit_code, .hung = o->hung };
-    struct calls calls = { 0 };
+    struct gpu_calls calls = { 0 };
     struct cairn_error err = { 0 };
     if (diagnoser_new(&d, &err))
         return print_error(&err);

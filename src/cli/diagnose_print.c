@@ -108,11 +108,11 @@ void diagnose_print_text(const struct diagnosis *d)
     print_context(d);
 }
 
-void diagnose_print_calls(const struct calls *c)
+void diagnose_print_calls(const struct gpu_calls *c)
 {
     CLEANUP(str_release) struct str text = { 0 };
     for (size_t i = 0; i < c->n; i++)
-        calls_text(&(struct calls){ .process = &c->process[i], .n = 1 }, &text);
+        gpu_calls_text(&(struct gpu_calls){ .process = &c->process[i], .n = 1 }, &text);
     for (const char *line = text.s; line && *line; line = str_next_line(line)) {
         CLEANUP(str_release) struct str clean = { 0 };
         str_add_clean(&clean, line, strcspn(line, "\n"));

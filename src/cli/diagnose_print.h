@@ -4,11 +4,11 @@
 #define CAIRN_CLI_DIAGNOSE_PRINT_H
 
 #include "rules/diagnose.h"
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 
 void diagnose_print_text(const struct diagnosis *d);
 /* Every process of it, however many there are. */
-void diagnose_print_calls(const struct calls *c);
+void diagnose_print_calls(const struct gpu_calls *c);
 
 /* The classes. */
 void diagnose_list_text(void);

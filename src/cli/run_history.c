@@ -8,7 +8,7 @@
 #include "report/runs.h"
 #include "run/history.h"
 #include "run/run_list.h"
-#include "run/state.h"
+#include "run/state_dir.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

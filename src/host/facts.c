@@ -4,7 +4,7 @@
 #include "os/fault.h"
 #include "base/str.h"
 #include "chip/gfxname.h"
-#include "host/caches.h"
+#include "host/miopen_cache.h"
 #include "host/gpus.h"
 #include "host/kernel.h"
 #include "host/memory.h"
@@ -95,7 +95,7 @@ int facts_read(struct facts *f, const struct facts_options *o, struct cairn_erro
         gpus_read(f);
     if (o->parts & FACTS_SOFTWARE) {
         disks_read(f);
-        caches_read(f);
+        miopen_cache_read(f);
         r = torch_find(f, o, err);
         if (!r)
             r = rocm_find(f, o, err);

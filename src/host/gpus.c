@@ -8,7 +8,7 @@
 #include "host/kernel.h"
 #include "host/kfd.h"
 #include "host/memory.h"
-#include "host/names.h"
+#include "host/gpu_names.h"
 #include <string.h>
 
 struct devices {
@@ -344,7 +344,7 @@ static void finish(struct facts *f, const struct kfd_topology *t, const struct k
         take_compute_units(node, g);
     if (node && is_partition(t, node))
         take_share(g);
-    g->name = name_find(&f->root, &f->arena, g->device_id, g->revision, g->compute_units);
+    g->name = gpu_name_find(&f->root, &f->arena, g->device_id, g->revision, g->compute_units);
     judge(f, g);
 }
 

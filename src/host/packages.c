@@ -8,18 +8,18 @@
 
 struct look {
     struct torch_facts *t;
-    const struct site *sites;
+    const struct python_site *sites;
     size_t n_sites;
     struct arena *a;
     const char *bnb_version;
 };
 
 /* The first site that has the distribution under one of its names; NULL if none has. */
-static const struct site *find(const struct look *l, const char *const *names, struct package_facts *p)
+static const struct python_site *find(const struct look *l, const char *const *names, struct package_facts *p)
 {
     for (size_t i = 0; i < l->n_sites; i++)
         for (const char *const *name = names; *name; name++) {
-            p->version = site_version(&l->sites[i], *name);
+            p->version = python_site_version(&l->sites[i], *name);
             if (p->version.s) {
                 version_parse(p->version.s, &p->parsed);
                 return &l->sites[i];
@@ -29,7 +29,8 @@ static const struct site *find(const struct look *l, const char *const *names, s
 }
 
 /* Reads a binary; what is wrong with it goes to torch's problems. */
-static bool read_binary(const struct look *l, const struct site *s, const char *path, struct codeobj *out)
+static bool read_binary(const struct look *l, const struct python_site *s, const char *path,
+                        struct codeobj *out)
 {
     struct cairn_error err = { 0 };
     CLEANUP(fd_close) int fd = root_open_file(s->root, path);
@@ -74,7 +75,7 @@ static bool is_better(struct version v, struct version than, struct version hip)
     return low ? v.part[1] > than.part[1] : v.part[1] < than.part[1];
 }
 
-static const char *nearest_library(const struct site *files, struct version hip)
+static const char *nearest_library(const struct python_site *files, struct version hip)
 {
     const char *best = NULL;
     struct version best_version = { 0 }, v;
@@ -90,7 +91,8 @@ static const char *nearest_library(const struct site *files, struct version hip)
 /* Up to 0.49 bitsandbytes wants the very file of torch's HIP version, writes 7.14 as 7 * 10 + 14 = 84, and
  * reads no BNB_ROCM_VERSION; see its cextension.py and cuda_specs.py, and
  * https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1980. */
-static const char *pick_library(const struct look *l, const struct site *files, const struct package_facts *p)
+static const char *pick_library(const struct look *l, const struct python_site *files,
+                                const struct package_facts *p)
 {
     const struct version hip = l->t->hip_parsed;
     bool old = version_below(p->parsed, 0, 50, 0);
@@ -98,10 +100,10 @@ static const char *pick_library(const struct look *l, const struct site *files, 
         return nearest_library(files, hip);
     const char *want = old ? arena_printf(l->a, "libbitsandbytes_rocm%d.so", hip.part[0] * 10 + hip.part[1])
                            : arena_printf(l->a, "libbitsandbytes_rocm%s.so", l->bnb_version);
-    return site_has(files, want) ? want : NULL;
+    return python_site_has(files, want) ? want : NULL;
 }
 
-static const char *rocm_libraries(const struct look *l, const struct site *files)
+static const char *rocm_libraries(const struct look *l, const struct python_site *files)
 {
     CLEANUP(str_release) struct str list = { 0 };
     struct version v;
@@ -111,10 +113,10 @@ static const char *rocm_libraries(const struct look *l, const struct site *files
     return list.len ? arena_strdup(l->a, list.s) : NULL;
 }
 
-static void judge_library(const struct look *l, const struct site *files, const char *library,
+static void judge_library(const struct look *l, const struct python_site *files, const char *library,
                           struct package_facts *p)
 {
-    const char *path = site_path(files, library);
+    const char *path = python_site_path(files, library);
     struct codeobj c;
     if (!read_binary(l, files, path, &c)) {
         p->fits = TRI_NO;
@@ -130,11 +132,11 @@ static void read_bitsandbytes(const struct look *l)
 {
     static const char *const names[] = { "bitsandbytes", NULL };
     struct package_facts *p = &l->t->bitsandbytes;
-    const struct site *s = find(l, names, p);
+    const struct python_site *s = find(l, names, p);
     if (!s || !is_rocm(l, p))
         return;
-    struct site files;
-    site_read(&files, s->root, l->a, site_path(s, "bitsandbytes"));
+    struct python_site files;
+    python_site_read(&files, s->root, l->a, python_site_path(s, "bitsandbytes"));
     const char *has = rocm_libraries(l, &files), *nearest = nearest_library(&files, l->t->hip_parsed);
     if (nearest) {
         nearest += strcspn(nearest, "0123456789");
@@ -157,9 +159,9 @@ static void read_bitsandbytes(const struct look *l)
 }
 
 /* The text of "__version__ = '3.5.1'" in a package that has no metadata. */
-static struct text version_in_source(const struct look *l, const struct site *s, const char *package)
+static struct text version_in_source(const struct look *l, const struct python_site *s, const char *package)
 {
-    const char *path = site_path(s, arena_printf(l->a, "%s/__init__.py", package));
+    const char *path = python_site_path(s, arena_printf(l->a, "%s/__init__.py", package));
     const char *text = root_read(s->root, l->a, path, NULL);
     const char *at = text ? strstr(text, "__version__") : NULL;
     if (!at)
@@ -178,15 +180,15 @@ static void read_triton(const struct look *l)
     static const char *const names[] = { "pytorch_triton_rocm", "triton_rocm", "triton", "pytorch_triton",
                                          NULL };
     struct package_facts *p = &l->t->triton;
-    const struct site *s = find(l, names, p);
+    const struct python_site *s = find(l, names, p);
     for (size_t i = 0; !s && i < l->n_sites; i++) {
-        p->version =
-            site_has(&l->sites[i], "triton") ? version_in_source(l, &l->sites[i], "triton") : p->version;
+        p->version = python_site_has(&l->sites[i], "triton") ? version_in_source(l, &l->sites[i], "triton")
+                                                             : p->version;
         s = p->version.s && version_parse(p->version.s, &p->parsed) ? &l->sites[i] : NULL;
     }
     if (!s || !is_rocm(l, p))
         return;
-    bool amd = !site_lacks(s, "triton/backends/amd");
+    bool amd = !python_site_lacks(s, "triton/backends/amd");
     /* Before 3.0 the back end was a file of another name. */
     if (!amd && version_below(p->parsed, 3, 0, 0)) {
         p->fits = TRI_UNKNOWN;
@@ -197,7 +199,7 @@ static void read_triton(const struct look *l)
     p->why = amd ? "it has the AMD back end" : "it has no AMD back end (triton/backends/amd)";
 }
 
-static const char *flash_extension(const struct site *s)
+static const char *flash_extension(const struct python_site *s)
 {
     for (size_t i = 0; i < s->n; i++)
         if (str_starts(s->names[i], "flash_attn_2_cuda") && str_ends(s->names[i], ".so"))
@@ -209,7 +211,7 @@ static void read_flash_attn(const struct look *l)
 {
     static const char *const names[] = { "flash_attn", NULL };
     struct package_facts *p = &l->t->flash_attn;
-    const struct site *s = find(l, names, p);
+    const struct python_site *s = find(l, names, p);
     if (!s || !is_rocm(l, p))
         return;
     const char *extension = flash_extension(s);
@@ -218,7 +220,7 @@ static void read_flash_attn(const struct look *l)
         p->fits = TRI_YES;
         p->why = "it has no compiled part: only its Triton back end works, with "
                  "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE";
-    } else if (!read_binary(l, s, site_path(s, extension), &c)) {
+    } else if (!read_binary(l, s, python_site_path(s, extension), &c)) {
         p->fits = TRI_UNKNOWN;
         p->why = arena_printf(l->a, "%s cannot be read", extension);
     } else if (c.kind == CODEOBJ_FAT || c.kind == CODEOBJ_SPLIT || c.needs_hip) {
@@ -241,7 +243,8 @@ static void read_accelerate(const struct look *l)
     p->why = "it is pure Python";
 }
 
-void packages_read(struct torch_facts *t, const struct site *sites, size_t n_sites, const char *bnb_version)
+void packages_read(struct torch_facts *t, const struct python_site *sites, size_t n_sites,
+                   const char *bnb_version)
 {
     if (!n_sites)
         return;

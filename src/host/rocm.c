@@ -3,9 +3,9 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 #include "host/python.h"
-#include "host/site.h"
+#include "host/python_site.h"
 #include <string.h>
 
 struct search {
@@ -28,8 +28,8 @@ static bool has(const struct search *s, const char *dir, const char *name)
 
 static bool has_hip(const struct search *s, const char *dir)
 {
-    for (size_t i = 0; prefix_lib_dirs[i]; i++)
-        if (prefix_has_hip(s->root, s->a, join(s, dir, prefix_lib_dirs[i])))
+    for (size_t i = 0; rocm_prefix_lib_dirs[i]; i++)
+        if (rocm_prefix_has_hip(s->root, s->a, join(s, dir, rocm_prefix_lib_dirs[i])))
             return true;
     return false;
 }
@@ -76,7 +76,7 @@ static struct text version_from_name(const struct search *s, const char *dir)
     return (struct text){ dash + 1, real };
 }
 
-static void read_version(const struct search *s, const char *dir, const struct prefix_facts *p,
+static void read_version(const struct search *s, const char *dir, const struct rocm_prefix_facts *p,
                          struct rocm_facts *r)
 {
     if (!r->version.s)
@@ -104,14 +104,14 @@ static bool is_seen(struct search *s, const char *dir)
     return false;
 }
 
-static void add(struct search *s, struct rocm_facts start, const struct prefix_facts *p)
+static void add(struct search *s, struct rocm_facts start, const struct rocm_prefix_facts *p)
 {
     struct rocm_facts *r = ARENA_PUSH(s->a, s->f->rocms, s->f->n_rocms);
     *r = start;
     read_version(s, r->path, p, r);
     r->hip_library = p->hip_library;
     r->files = p->files;
-    r->miopen_version = p->miopen_version.s ? p->miopen_version : prefix_miopen_by_rocm(s->a, r->parsed);
+    r->miopen_version = p->miopen_version.s ? p->miopen_version : rocm_prefix_miopen_by_rocm(s->a, r->parsed);
     r->rocblas = p->rocblas;
     r->hipblaslt = p->hipblaslt;
     r->has_rocminfo = has(s, r->path, "bin/rocminfo");
@@ -126,8 +126,8 @@ static bool add_prefix(struct search *s, const char *dir, const char *how)
         return false;
     if (is_seen(s, dir))
         return true;
-    struct prefix_facts p = { 0 };
-    prefix_read(s->root, s->a, dir, &p);
+    struct rocm_prefix_facts p = { 0 };
+    rocm_prefix_read(s->root, s->a, dir, &p);
     add(s, (struct rocm_facts){ .path = dir, .how = how, .kind = therock ? ROCM_THEROCK : ROCM_CLASSIC }, &p);
     return true;
 }
@@ -148,16 +148,16 @@ static void add_inside(struct search *s, const char *dir, const char *start)
  * chips in a tree of its own. */
 static void add_distribution(struct search *s, const char *how)
 {
-    struct prefix_facts p = { 0 };
+    struct rocm_prefix_facts p = { 0 };
     char **families;
     size_t n;
     if (!has_hip(s, "/usr"))
         return;
-    prefix_read(s->root, s->a, "/usr", &p);
+    rocm_prefix_read(s->root, s->a, "/usr", &p);
     if (!root_list(s->root, s->a, "/usr/lib64/rocm", &families, &n))
         for (size_t i = 0; i < n; i++)
             if (str_starts(families[i], "gfx"))
-                prefix_read(s->root, s->a, join(s, "/usr/lib64/rocm", families[i]), &p);
+                rocm_prefix_read(s->root, s->a, join(s, "/usr/lib64/rocm", families[i]), &p);
     add(s, (struct rocm_facts){ .path = "/usr", .how = how, .kind = ROCM_DISTRO }, &p);
 }
 
@@ -187,19 +187,19 @@ static void add_system(struct search *s)
 /* The wheels: the runtime is in _rocm_sdk_core, the math libraries beside it. */
 static void add_wheel(struct search *s, const char *site_dir)
 {
-    struct site site;
-    site_read(&site, s->root, s->a, site_dir);
-    const char *core = site_path(&site, "_rocm_sdk_core");
-    if (!site_has(&site, "_rocm_sdk_core") || is_seen(s, core))
+    struct python_site site;
+    python_site_read(&site, s->root, s->a, site_dir);
+    const char *core = python_site_path(&site, "_rocm_sdk_core");
+    if (!python_site_has(&site, "_rocm_sdk_core") || is_seen(s, core))
         return;
-    struct prefix_facts p = { 0 };
-    prefix_read(s->root, s->a, core, &p);
+    struct rocm_prefix_facts p = { 0 };
+    rocm_prefix_read(s->root, s->a, core, &p);
     for (size_t i = 0; i < site.n; i++)
         if (str_starts(site.names[i], "_rocm_sdk_libraries"))
-            prefix_read(s->root, s->a, site_path(&site, site.names[i]), &p);
+            rocm_prefix_read(s->root, s->a, python_site_path(&site, site.names[i]), &p);
     add(s,
         (struct rocm_facts){
-            .path = core, .kind = ROCM_WHEEL, .version = site_version(&site, "rocm_sdk_core") },
+            .path = core, .kind = ROCM_WHEEL, .version = python_site_version(&site, "rocm_sdk_core") },
         &p);
 }
 

@@ -2,7 +2,7 @@
 #include "host/runtimes.h"
 
 #include "base/str.h"
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 #include "host/torch.h"
 #include <stdlib.h>
 #include <string.h>
@@ -143,12 +143,12 @@ static void add_torch(struct search *s, const struct torch_facts *t)
 static void add_folders(struct search *s, enum rank rank, const char *what, const char *const *folder,
                         size_t n)
 {
-    struct prefix_facts p = { 0 };
+    struct rocm_prefix_facts p = { 0 };
     bool any = false;
     for (size_t i = 0; i < n; i++)
-        any |= prefix_has_hip(&s->f->root, s->a, folder[i]);
+        any |= rocm_prefix_has_hip(&s->f->root, s->a, folder[i]);
     for (size_t i = 0; any && i < n; i++)
-        prefix_read_folder(&s->f->root, s->a, folder[i], &p);
+        rocm_prefix_read_folder(&s->f->root, s->a, folder[i], &p);
     struct hip_runtime r = { .what = what, .hip = p.hip_library.s, .files = p.files };
     r.rocblas = p.rocblas, r.hipblaslt = p.hipblaslt;
     if (p.hip_version.s)

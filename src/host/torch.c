@@ -5,9 +5,9 @@
 #include "host/codeobj.h"
 #include "chip/gfxname.h"
 #include "host/packages.h"
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 #include "host/python.h"
-#include "host/site.h"
+#include "host/python_site.h"
 #include "host/wheels.h"
 #include <errno.h>
 #include <string.h>
@@ -17,9 +17,9 @@ struct reading {
     struct torch_facts *t;
     struct arena *a;
     const struct root *root;
-    const struct site *site; /* the one torch is in */
-    const char *dir;         /* …/torch */
-    struct site lib;         /* …/torch/lib */
+    const struct python_site *site; /* the one torch is in */
+    const char *dir;                /* …/torch */
+    struct python_site lib;         /* …/torch/lib */
 };
 
 /* The value of "name = 'text'", "name: Optional[str] = 'text'" or "name = None" at the start of a line; `found`
@@ -83,7 +83,7 @@ static void read_version(struct reading *r)
     else
         t->version = value_from(r->a, text, "__version__", path, &has_version);
     if (!t->version.s)
-        t->version = site_version(r->site, "torch");
+        t->version = python_site_version(r->site, "torch");
     if (text && !has_version)
         problems_add(&t->problems, r->a, "%s: has no __version__", path);
     t->build = build_from_version(t->version.s);
@@ -105,9 +105,9 @@ static void read_version(struct reading *r)
 /* Opens a library; one that is there and cannot be read is a problem. */
 static int open_library(struct reading *r, const char *name, const char **path)
 {
-    if (!site_has(&r->lib, name))
+    if (!python_site_has(&r->lib, name))
         return -1;
-    *path = site_path(&r->lib, name);
+    *path = python_site_path(&r->lib, name);
     int fd = root_open_file(r->root, *path);
     if (fd < 0)
         problems_add(&r->t->problems, r->a, "%s: %s", *path, strerror(errno));
@@ -158,10 +158,10 @@ static bool archive_is_lost(struct reading *r, const char *info)
         if (n < 6 || strncmp(line + n - 6, ".kpack", 6))
             continue;
         const char *name = arena_strndup(r->a, line, n);
-        if (!site_lacks(r->site, name))
+        if (!python_site_lacks(r->site, name))
             continue;
         problems_add(&r->t->problems, r->a, "%s: missing, though its wheel is installed",
-                     site_path(r->site, name));
+                     python_site_path(r->site, name));
         return true;
     }
     return false;
@@ -178,8 +178,8 @@ static void take_wheel(void *context, const char *rest, size_t len, const char *
 
 static void take_archives(struct reading *r, struct targets *out)
 {
-    struct site archives;
-    site_read(&archives, r->root, r->a, arena_printf(r->a, "%s/.kpack", r->dir));
+    struct python_site archives;
+    python_site_read(&archives, r->root, r->a, arena_printf(r->a, "%s/.kpack", r->dir));
     for (size_t i = 0; i < archives.n; i++) {
         size_t len;
         const char *target = gfxname_find(archives.names[i], strlen(archives.names[i]), &len);
@@ -191,9 +191,9 @@ static void take_archives(struct reading *r, struct targets *out)
 static void read_device_wheels(struct reading *r)
 {
     struct wheel_list torch = { .r = r }, rocm = { .r = r };
-    site_each(r->site, "amd_torch_device_", take_wheel, &torch);
+    python_site_each(r->site, "amd_torch_device_", take_wheel, &torch);
     take_archives(r, &torch.targets);
-    site_each(r->site, "rocm_sdk_device_", take_wheel, &rocm);
+    python_site_each(r->site, "rocm_sdk_device_", take_wheel, &rocm);
     /* Before torch's own code was split off there were only ROCm's device wheels. */
     struct targets *found = torch.any || torch.targets.n ? &torch.targets : &rocm.targets;
     if (!found->n && !r->t->kpack)
@@ -208,17 +208,18 @@ static void read_device_wheels(struct reading *r)
 static void read_libraries(struct reading *r)
 {
     struct torch_facts *t = r->t;
-    struct prefix_facts p = { 0 };
-    prefix_read(r->root, r->a, r->dir, &p);
+    struct rocm_prefix_facts p = { 0 };
+    rocm_prefix_read(r->root, r->a, r->dir, &p);
     t->therock = root_exists(r->root, arena_printf(r->a, "%s/_rocm_init.py", r->dir)) ||
-                 (!p.hip_library.s && site_has(r->site, "_rocm_sdk_core"));
+                 (!p.hip_library.s && python_site_has(r->site, "_rocm_sdk_core"));
     for (size_t i = 0; t->therock && i < r->site->n; i++)
         if (!strcmp(r->site->names[i], "_rocm_sdk_core") ||
             str_starts(r->site->names[i], "_rocm_sdk_libraries"))
-            prefix_read(r->root, r->a, site_path(r->site, r->site->names[i]), &p);
+            rocm_prefix_read(r->root, r->a, python_site_path(r->site, r->site->names[i]), &p);
     t->hip_library = p.hip_library;
     t->files = p.files;
-    t->miopen_version = p.miopen_version.s ? p.miopen_version : prefix_miopen_by_rocm(r->a, t->hip_parsed);
+    t->miopen_version =
+        p.miopen_version.s ? p.miopen_version : rocm_prefix_miopen_by_rocm(r->a, t->hip_parsed);
     t->rocblas = p.rocblas;
     t->hipblaslt = p.hipblaslt;
     t->miopen = p.miopen;
@@ -230,7 +231,7 @@ static const char *aotriton_in_names(const struct reading *r, const char **file)
     for (size_t i = 0; i < r->lib.n; i++) {
         const char *so = str_starts(r->lib.names[i], "libaotriton") ? strstr(r->lib.names[i], ".so.") : NULL;
         if (so) {
-            *file = site_path(&r->lib, r->lib.names[i]);
+            *file = python_site_path(&r->lib, r->lib.names[i]);
             return so + strlen(".so.");
         }
     }
@@ -247,8 +248,8 @@ static void read_aotriton(struct reading *r)
         version_parse(t->aotriton_version.s, &parsed);
     char **images;
     size_t n;
-    const char *dir = site_path(&r->lib, "aotriton.images");
-    if (!site_has(&r->lib, "aotriton.images")) {
+    const char *dir = python_site_path(&r->lib, "aotriton.images");
+    if (!python_site_has(&r->lib, "aotriton.images")) {
         if (version) /* the library without its images */
             t->aotriton.from = dir;
         return;
@@ -273,35 +274,35 @@ static void read_rocm_parts(struct reading *r)
         wheels_targets(r->a, r->t->version.s, &r->t->compiled);
 }
 
-static void torch_read(struct facts *f, struct torch_facts *t, const struct python *p, struct site *sites,
-                       size_t which)
+static void torch_read(struct facts *f, struct torch_facts *t, const struct python *p,
+                       struct python_site *sites, size_t which)
 {
     struct reading r = { .t = t, .a = &f->arena, .root = p->root, .site = &sites[which] };
     t->site = sites[which].path;
     t->python = p->exe;
     t->how = p->how;
     t->guess = p->guess;
-    r.dir = site_path(r.site, "torch");
-    site_read(&r.lib, r.root, r.a, site_path(r.site, "torch/lib"));
+    r.dir = python_site_path(r.site, "torch");
+    python_site_read(&r.lib, r.root, r.a, python_site_path(r.site, "torch/lib"));
     read_version(&r);
     if (t->build == TORCH_ROCM || t->build == TORCH_BUILD_UNKNOWN)
         read_rocm_parts(&r);
     packages_read(t, sites, p->n_sites, facts_env(f, "BNB_ROCM_VERSION"));
 }
 
-static bool has_torch(const struct site *s)
+static bool has_torch(const struct python_site *s)
 {
-    return site_has(s, "torch") && python_is_torch(s->root, s->a, site_path(s, "torch"));
+    return python_site_has(s, "torch") && python_is_torch(s->root, s->a, python_site_path(s, "torch"));
 }
 
 /* The path without links, or as it is where that cannot be told. */
-static const char *real_path(const struct site *s, const char *path)
+static const char *real_path(const struct python_site *s, const char *path)
 {
     const char *real = root_resolve(s->root, s->a, path);
     return real ? real : path;
 }
 
-static bool is_listed(struct facts *f, const struct site *s)
+static bool is_listed(struct facts *f, const struct python_site *s)
 {
     const char *real = real_path(s, s->path);
     for (size_t i = 0; i < f->n_torches; i++)
@@ -313,10 +314,10 @@ static bool is_listed(struct facts *f, const struct site *s)
 /* Adds the torch that this Python would import, unless another path led to it before. */
 static void add_torch(struct facts *f, const struct python *p)
 {
-    struct site *sites = ARENA_NEW(&f->arena, struct site, p->n_sites);
+    struct python_site *sites = ARENA_NEW(&f->arena, struct python_site, p->n_sites);
     size_t which = p->n_sites;
     for (size_t i = p->n_sites; i-- > 0;) {
-        site_read(&sites[i], p->root, &f->arena, p->sites[i]);
+        python_site_read(&sites[i], p->root, &f->arena, p->sites[i]);
         if (has_torch(&sites[i]))
             which = i;
     }

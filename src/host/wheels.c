@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "chip/gfx_table.h"
 #include "chip/gfxname.h"
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 #include <stdio.h>
 #include <string.h>
 

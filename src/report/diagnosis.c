@@ -48,7 +48,7 @@ static void add_diagnosis(struct json *top, const struct diagnosis *d)
         json_add_text(list, NULL, d->facts_used[i]);
 }
 
-struct json *report_diagnosis(const struct diagnosis *d, const struct calls *c)
+struct json *report_diagnosis(const struct diagnosis *d, const struct gpu_calls *c)
 {
     struct json *top = json_new_object();
     json_add_int(top, "schema", 1);
@@ -56,7 +56,7 @@ struct json *report_diagnosis(const struct diagnosis *d, const struct calls *c)
         add_diagnosis(top, d);
     struct json *list = c->n ? json_add_array(top, "gpu_calls") : NULL;
     for (size_t i = 0; i < c->n; i++)
-        calls_json(&(struct calls){ .process = &c->process[i], .n = 1 }, list);
+        gpu_calls_json(&(struct gpu_calls){ .process = &c->process[i], .n = 1 }, list);
     return top;
 }
 

@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 #include "rules/diagnose.h"
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 
 /* d NULL: there are only records of GPU calls.  Every process of c is listed.  The caller frees it. */
-struct json *report_diagnosis(const struct diagnosis *d, const struct calls *c);
+struct json *report_diagnosis(const struct diagnosis *d, const struct gpu_calls *c);
 struct json *report_classes(void); /* the caller frees it */
 
 #endif

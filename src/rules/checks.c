@@ -2,7 +2,7 @@
 #include "rules/checks.h"
 
 #include "base/str.h"
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 const char *check_status_name(enum check_status s)
 {
@@ -69,13 +69,13 @@ static void add_names(struct str *s, const struct plan_var *vars, size_t n)
 }
 
 /* " `cairn run -- COMMAND` sets what is missing (A, B) and removes what harms (C)."; "" where the plan has nothing. */
-static const char *say_what_run_does(const struct look *l)
+static const char *say_what_run_does(const struct check_ctx *l)
 {
     const struct plan *p = l->plan;
     CLEANUP(str_release) struct str s = { 0 };
     if (!p->gpu || (!p->n_set && !p->n_unset))
         return "";
-    str_addf(&s, " `cairn run%s -- COMMAND`", look_gpu_option(l));
+    str_addf(&s, " `cairn run%s -- COMMAND`", ctx_gpu_option(l));
     if (p->n_set) {
         str_add(&s, " sets what is missing (");
         add_names(&s, p->set, p->n_set);
@@ -86,46 +86,48 @@ static const char *say_what_run_does(const struct look *l)
         add_names(&s, p->unset, p->n_unset);
         str_add(&s, ")");
     }
-    return say(l, "%s.", s.s);
+    return ctx_text(l, "%s.", s.s);
 }
 
-static const char *summarise_broken(const struct look *l, const struct doctor *d, const char *where)
+static const char *summarise_broken(const struct check_ctx *l, const struct doctor *d, const char *where)
 {
     const struct doctor_line *line = d->first;
     if (!l->gpu)
-        return say(l, "Training with PyTorch on ROCm will not work on this machine: no AMD GPU was found.");
+        return ctx_text(l,
+                        "Training with PyTorch on ROCm will not work on this machine: no AMD GPU was found.");
     if (d->plan_cures)
-        return say(l, "Training with PyTorch will not work on %s as it is: %s (%s).%s", where,
-                   line->found.fact, line->check->id, say_what_run_does(l));
-    return say(l, "Training with PyTorch will not work on %s. %s%s (%s).", where,
-               line->found.remedy ? "Fix first: " : "Nothing can be done about it: ", line->found.fact,
-               line->check->id);
+        return ctx_text(l, "Training with PyTorch will not work on %s as it is: %s (%s).%s", where,
+                        line->found.fact, line->check->id, say_what_run_does(l));
+    return ctx_text(l, "Training with PyTorch will not work on %s. %s%s (%s).", where,
+                    line->found.remedy ? "Fix first: " : "Nothing can be done about it: ", line->found.fact,
+                    line->check->id);
 }
 
-static const char *summarise(const struct look *l, const struct doctor *d)
+static const char *summarise(const struct check_ctx *l, const struct doctor *d)
 {
-    const char *where = l->gpu ? say_gpu(l, l->gpu) : "this machine";
+    const char *where = l->gpu ? ctx_gpu(l, l->gpu) : "this machine";
     const struct doctor_line *line = d->first;
     switch (d->verdict) {
     case VERDICT_WORKS:
-        return say(l, "Training with PyTorch will work on %s.", where);
+        return ctx_text(l, "Training with PyTorch will work on %s.", where);
     case VERDICT_DEGRADED:
         if (line->check->flags & CHECK_HANGS)
-            return say(l,
-                       "Training with PyTorch will start on %s, but can hang or crash. Fix first: %s (%s).%s",
-                       where, line->found.fact, line->check->id, say_what_run_does(l));
-        return say(l, "Training with PyTorch will work on %s, but not at its best. Improve first: %s (%s).%s",
-                   where, line->found.fact, line->check->id, say_what_run_does(l));
+            return ctx_text(
+                l, "Training with PyTorch will start on %s, but can hang or crash. Fix first: %s (%s).%s",
+                where, line->found.fact, line->check->id, say_what_run_does(l));
+        return ctx_text(
+            l, "Training with PyTorch will work on %s, but not at its best. Improve first: %s (%s).%s", where,
+            line->found.fact, line->check->id, say_what_run_does(l));
     case VERDICT_UNKNOWN:
-        return say(l, "Whether training with PyTorch will work on %s is not known: %s (%s).", where,
-                   line->found.fact, line->check->id);
+        return ctx_text(l, "Whether training with PyTorch will work on %s is not known: %s (%s).", where,
+                        line->found.fact, line->check->id);
     case VERDICT_BROKEN:
         break;
     }
     return summarise_broken(l, d, where);
 }
 
-static void run_checks(const struct look *l, struct doctor *d)
+static void run_checks(const struct check_ctx *l, struct doctor *d)
 {
     const struct check *table = checks_table(&d->n);
     d->lines = ARENA_NEW(l->arena, struct doctor_line, d->n);
@@ -146,20 +148,20 @@ static bool fails_as_planned(const struct facts *f, const struct plan *p, struct
     planned.env = plan_environment(f, p, a);
     if (plan_build(&planned, &o, a, &again, &ignored))
         return true;
-    struct look l = look_at(&planned, &again, a);
+    struct check_ctx l = check_ctx_of(&planned, &again, a);
     run_checks(&l, &d);
     return d.counts[CHECK_FAIL];
 }
 
 void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out)
 {
-    struct look l = look_at(f, p, a);
+    struct check_ctx l = check_ctx_of(f, p, a);
     struct doctor d = { 0 };
     run_checks(&l, &d);
     d.gpu = l.gpu;
-    d.target = look_target(&l);
-    d.gpu_option = look_gpu_option(&l);
-    d.lacks_gpu = look_capable(&l) == 0;
+    d.target = ctx_target(&l);
+    d.gpu_option = ctx_gpu_option(&l);
+    d.lacks_gpu = ctx_capable(&l) == 0;
     d.first = decide(&d);
     d.plan_cures = d.verdict == VERDICT_BROKEN && (p->n_set || p->n_unset) && !fails_as_planned(f, p, a);
     d.summary = summarise(&l, &d);

@@ -35,7 +35,7 @@ struct finding {
 
 /* What a check may look at.  gpu is the one planned for, else the first one, else NULL; chip and torch are
  * NULL when there is none or it is not known. */
-struct look {
+struct check_ctx {
     const struct facts *facts;
     const struct plan *plan;
     const struct gpu_facts *gpu;
@@ -56,7 +56,7 @@ enum check_flags {
 struct check {
     const char *id, *group, *what, *source;
     unsigned flags;
-    struct finding (*look)(const struct look *l);
+    struct finding (*look)(const struct check_ctx *l);
 };
 const struct check *checks_table(size_t *n);
 bool checks_has_group(const char *group);

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/str.h"
 
-static struct finding judge_disk(const struct look *l, const char *what, int64_t fail_gib, int64_t warn_gib,
-                                 const char *why)
+static struct finding judge_disk(const struct check_ctx *l, const char *what, int64_t fail_gib,
+                                 int64_t warn_gib, const char *why)
 {
     const struct disk_facts *d = NULL;
     for (size_t i = 0; i < l->facts->n_disks; i++)
         if (str_eq(l->facts->disks[i].what, what))
             d = &l->facts->disks[i];
     if (!d || !d->free_bytes.from)
-        return found_unknown(say(l, "how much room there is for %s files is not known", what),
+        return found_unknown(ctx_text(l, "how much room there is for %s files is not known", what),
                              l->facts->root.live ? "no such directory" : "a captured tree does not tell",
                              NULL);
-    const char *fact = say(l, "%s free for %s files in %s", say_bytes(l, d->free_bytes.v), what, d->path);
+    const char *fact =
+        ctx_text(l, "%s free for %s files in %s", ctx_bytes(l, d->free_bytes.v), what, d->path);
     if (d->free_bytes.v >= warn_gib * GIB)
         return found_ok(l, "%s", fact);
     return found(d->free_bytes.v < fail_gib * GIB ? CHECK_FAIL : CHECK_WARN, fact, why,
-                 say(l, "du -xh --max-depth=2 %s | sort -h | tail", say_word(l, d->path)));
+                 ctx_text(l, "du -xh --max-depth=2 %s | sort -h | tail", ctx_word(l, d->path)));
 }
 
-struct finding check_disk_cache(const struct look *l)
+struct finding check_disk_cache(const struct check_ctx *l)
 {
     return judge_disk(
         l, "cache", 1, 10,
         "compiled kernels, MIOpen's database and downloaded models go there; a full disk stops a job");
 }
 
-struct finding check_disk_work(const struct look *l)
+struct finding check_disk_work(const struct check_ctx *l)
 {
     return judge_disk(
         l, "work", 2, 50,

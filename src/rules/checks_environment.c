@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/str.h"
 #include <string.h>
@@ -15,15 +15,16 @@ static bool is_preload(const char *name)
 }
 
 /* "unset NAME", or the value that the plan puts in its place. */
-static const char *replace_line(const struct look *l, const struct plan_var *bad)
+static const char *replace_line(const struct check_ctx *l, const struct plan_var *bad)
 {
     const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, bad->name);
-    return v ? say(l, "export %s=%s", v->name, say_word(l, v->value)) : say(l, "unset %s", bad->name);
+    return v ? ctx_text(l, "export %s=%s", v->name, ctx_word(l, v->value))
+             : ctx_text(l, "unset %s", bad->name);
 }
 
 /* Of the user's variables that the plan takes out, those of one kind: one finding with a line to paste for each.
  * False: there is none. */
-static bool found_harmful(const struct look *l, bool (*is)(const char *), struct finding *out)
+static bool found_harmful(const struct check_ctx *l, bool (*is)(const char *), struct finding *out)
 {
     CLEANUP(str_release) struct str facts = { 0 }, why = { 0 }, remedy = { 0 };
     enum check_status status = CHECK_WARN;
@@ -35,19 +36,20 @@ static bool found_harmful(const struct look *l, bool (*is)(const char *), struct
         if (!is(v->name))
             continue;
         const char *between = facts.len ? "; " : "";
-        str_addf(&facts, "%s%s=%s", facts.len ? ", " : "", v->name, say_word(l, v->value));
+        str_addf(&facts, "%s%s=%s", facts.len ? ", " : "", v->name, ctx_word(l, v->value));
         str_addf(&why, "%s%s%s%s", between, n > 1 ? v->name : "", n > 1 ? ": " : "", v->why);
         str_addf(&remedy, "%s%s", remedy.len ? "\n" : "", replace_line(l, v));
         if (v->fatal && l->gpu)
             status = CHECK_FAIL;
     }
     if (n)
-        *out = found(status, say(l, "%s", facts.s), say(l, "%s", why.s), say(l, "%s", remedy.s));
+        *out =
+            found(status, ctx_text(l, "%s", facts.s), ctx_text(l, "%s", why.s), ctx_text(l, "%s", remedy.s));
     return n;
 }
 
 /* One of this kind that the user has and may keep; NULL: none. */
-static const struct plan_var *find_kept(const struct look *l, bool (*is)(const char *))
+static const struct plan_var *find_kept(const struct check_ctx *l, bool (*is)(const char *))
 {
     for (size_t i = 0; i < l->plan->n_keep; i++)
         if (is(l->plan->keep[i].name))
@@ -55,7 +57,7 @@ static const struct plan_var *find_kept(const struct look *l, bool (*is)(const c
     return NULL;
 }
 
-struct finding check_override(const struct look *l)
+struct finding check_override(const struct check_ctx *l)
 {
     struct finding bad;
     if (found_harmful(l, override_is_name, &bad))
@@ -65,7 +67,7 @@ struct finding check_override(const struct look *l)
                 : found_ok(l, "HSA_OVERRIDE_GFX_VERSION is not set");
 }
 
-struct finding check_visible_devices(const struct look *l)
+struct finding check_visible_devices(const struct check_ctx *l)
 {
     struct finding bad;
     if (found_harmful(l, plan_is_selector, &bad))
@@ -79,13 +81,13 @@ static bool is_other(const char *name)
     return !override_is_name(name) && !plan_is_selector(name) && !is_library_path(name) && !is_preload(name);
 }
 
-struct finding check_env_harmful(const struct look *l)
+struct finding check_env_harmful(const struct check_ctx *l)
 {
     struct finding bad;
     return found_harmful(l, is_other, &bad) ? bad : found_ok(l, "no variable that harms is set");
 }
 
-struct finding check_env_planned(const struct look *l)
+struct finding check_env_planned(const struct check_ctx *l)
 {
     CLEANUP(str_release) struct str names = { 0 };
     if (!l->plan->gpu)
@@ -98,16 +100,17 @@ struct finding check_env_planned(const struct look *l)
     }
     if (!names.len)
         return found_ok(l, "nothing is missing in the environment");
-    return found(CHECK_WARN, say(l, "not set yet: %s", names.s),
-                 say(l,
-                     "`cairn run%s -- COMMAND` sets them by itself; cairn env --explain gives the reason for "
-                     "each",
-                     look_gpu_option(l)),
-                 say(l, "eval \"$(cairn env%s)\"", look_gpu_option(l)));
+    return found(
+        CHECK_WARN, ctx_text(l, "not set yet: %s", names.s),
+        ctx_text(l,
+                 "`cairn run%s -- COMMAND` sets them by itself; cairn env --explain gives the reason for "
+                 "each",
+                 ctx_gpu_option(l)),
+        ctx_text(l, "eval \"$(cairn env%s)\"", ctx_gpu_option(l)));
 }
 
 /* The plan also notes what other checks say; here counts what is about a variable the user has set. */
-static bool is_about_environment(const struct look *l, const char *warning)
+static bool is_about_environment(const struct check_ctx *l, const char *warning)
 {
     if (str_starts(warning, "your choice"))
         return true;
@@ -119,7 +122,7 @@ static bool is_about_environment(const struct look *l, const char *warning)
     return false;
 }
 
-struct finding check_env_warnings(const struct look *l)
+struct finding check_env_warnings(const struct check_ctx *l)
 {
     CLEANUP(str_release) struct str more = { 0 };
     const char *first = NULL;
@@ -135,11 +138,11 @@ struct finding check_env_warnings(const struct look *l)
     if (!first)
         return found_ok(l, "nothing in the environment is doubtful");
     return found(CHECK_WARN, first,
-                 more.len ? say(l, "%s", more.s) : "the plan for this GPU met it on the way",
+                 more.len ? ctx_text(l, "%s", more.s) : "the plan for this GPU met it on the way",
                  "cairn env    # shows the plan with what it met");
 }
 
-struct finding check_ld_library_path(const struct look *l)
+struct finding check_ld_library_path(const struct check_ctx *l)
 {
     struct finding bad;
     const char *path = facts_env(l->facts, "LD_LIBRARY_PATH");
@@ -149,7 +152,7 @@ struct finding check_ld_library_path(const struct look *l)
                          : found_ok(l, "LD_LIBRARY_PATH is not set");
 }
 
-struct finding check_ld_preload(const struct look *l)
+struct finding check_ld_preload(const struct check_ctx *l)
 {
     struct finding bad;
     const char *v = facts_env(l->facts, "LD_PRELOAD");

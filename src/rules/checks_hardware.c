@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/str.h"
 #include "rules/remedy.h"
@@ -10,17 +10,17 @@ static const char *kind_word(const struct gpu_facts *g)
     return g->kind == GPU_DISCRETE ? ", discrete" : g->kind == GPU_INTEGRATED ? ", integrated" : "";
 }
 
-static const char *list_gpus(const struct look *l)
+static const char *list_gpus(const struct check_ctx *l)
 {
     CLEANUP(str_release) struct str s = { 0 };
     for (size_t i = 0; i < l->facts->n_gpus; i++) {
         const struct gpu_facts *g = &l->facts->gpus[i];
-        str_addf(&s, "%s%s%s", i ? "; " : "", say_gpu(l, g), kind_word(g));
+        str_addf(&s, "%s%s%s", i ? "; " : "", ctx_gpu(l, g), kind_word(g));
     }
-    return say(l, "%s", s.s);
+    return ctx_text(l, "%s", s.s);
 }
 
-struct finding check_gpu_present(const struct look *l)
+struct finding check_gpu_present(const struct check_ctx *l)
 {
     if (l->facts->n_gpus)
         return found_ok(l, "%s", list_gpus(l));
@@ -42,12 +42,12 @@ struct finding check_gpu_present(const struct look *l)
         "lspci -nnk -d 1002:    # if it lists a GPU without a driver: sudo modprobe amdgpu");
 }
 
-struct finding check_gpu_in_kfd(const struct look *l)
+struct finding check_gpu_in_kfd(const struct check_ctx *l)
 {
     const struct facts *f = l->facts;
     if (!f->n_gpus)
         return found_skip("no GPU");
-    size_t n = look_capable(l);
+    size_t n = ctx_capable(l);
     if (n)
         return found_ok(l, "%zu of %zu GPU%s can run ROCm", n, f->n_gpus, f->n_gpus == 1 ? "" : "s");
     const struct problems *p = &f->gpus[0].problems;
@@ -58,23 +58,23 @@ struct finding check_gpu_in_kfd(const struct look *l)
     return found(CHECK_FAIL, "no GPU here can run ROCm",
                  p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
                  /* a chip with a target can have a node, once what hides it is gone */
-                 look_may_have_target(l) ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
+                 ctx_may_have_target(l) ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
 }
 
-static const char *driver_remedy(const struct look *l, const struct gpu_facts *g)
+static const char *driver_remedy(const struct check_ctx *l, const struct gpu_facts *g)
 {
     if (str_eq(g->driver.s, "radeon"))
         return remedy_kernel_add(
             l, "radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1");
-    if (!g->pci.s || !str_eq(g->driver.s, "vfio-pci") || say_word(l, g->pci.s) != g->pci.s)
+    if (!g->pci.s || !str_eq(g->driver.s, "vfio-pci") || ctx_word(l, g->pci.s) != g->pci.s)
         return "lspci -nnk -d 1002:";
-    return say(l,
-               "sudo sh -c 'echo > /sys/bus/pci/devices/%s/driver_override; echo %s > "
-               "/sys/bus/pci/drivers/%s/unbind; echo %s > /sys/bus/pci/drivers_probe'",
-               g->pci.s, g->pci.s, g->driver.s, g->pci.s);
+    return ctx_text(l,
+                    "sudo sh -c 'echo > /sys/bus/pci/devices/%s/driver_override; echo %s > "
+                    "/sys/bus/pci/drivers/%s/unbind; echo %s > /sys/bus/pci/drivers_probe'",
+                    g->pci.s, g->pci.s, g->driver.s, g->pci.s);
 }
 
-struct finding check_gpu_driver(const struct look *l)
+struct finding check_gpu_driver(const struct check_ctx *l)
 {
     const struct facts *f = l->facts;
     if (!f->n_gpus)
@@ -85,10 +85,10 @@ struct finding check_gpu_driver(const struct look *l)
         known = known || g->driver.s || g->rocm_capable;
         if (!g->driver.s || str_eq(g->driver.s, "amdgpu"))
             continue;
-        const char *fact = say(l, "%s is bound to %s, not to amdgpu", say_gpu(l, g), g->driver.s);
+        const char *fact = ctx_text(l, "%s is bound to %s, not to amdgpu", ctx_gpu(l, g), g->driver.s);
         if (g->device_id.from && !g->gfx.s)
             return found(CHECK_WARN, fact, "ROCm knows no target for this chip, under any driver", NULL);
-        return found(look_capable(l) ? CHECK_WARN : CHECK_FAIL, fact,
+        return found(ctx_capable(l) ? CHECK_WARN : CHECK_FAIL, fact,
                      "only the amdgpu driver gives a GPU to KFD, and so to ROCm", driver_remedy(l, g));
     }
     if (!known)
@@ -97,7 +97,7 @@ struct finding check_gpu_driver(const struct look *l)
     return found_ok(l, "bound to amdgpu");
 }
 
-struct finding check_gpu_target(const struct look *l)
+struct finding check_gpu_target(const struct check_ctx *l)
 {
     if (!l->gpu)
         return found_skip("no GPU");
@@ -108,33 +108,34 @@ struct finding check_gpu_target(const struct look *l)
                                  : "without it no library can be judged",
                              "cairn doctor --gfx gfx1100    # with the real target");
     if (!l->chip)
-        return found(CHECK_WARN, say(l, "%s is not in cairn's tables", l->gpu->gfx.s),
+        return found(CHECK_WARN, ctx_text(l, "%s is not in cairn's tables", l->gpu->gfx.s),
                      "the tables were reviewed on " RULES_REVIEWED "; a newer chip cannot be judged by them",
                      "cairn gpu --chips");
     return found_ok(l, "%s, %s, %s (from %s)", l->chip->gfx, l->chip->codename,
                     gfx_family_name(l->chip->family), l->gpu->gfx.from);
 }
 
-struct finding check_gpu_support(const struct look *l)
+struct finding check_gpu_support(const struct check_ctx *l)
 {
     const struct gfx_chip *c = l->chip;
     if (!c)
         return found_skip("no GPU of a known chip");
     if (!c->wheel && !c->therock)
-        return found(CHECK_FAIL, say(l, "no PyTorch wheel carries code for %s (%s)", c->gfx, c->products),
-                     say(l, "%s; `cairn gpu --chips` lists the chips that can",
-                         c->problems ? c->problems : say(l, "AMD's support for it: %s", c->support)),
-                     NULL);
+        return found(
+            CHECK_FAIL, ctx_text(l, "no PyTorch wheel carries code for %s (%s)", c->gfx, c->products),
+            ctx_text(l, "%s; `cairn gpu --chips` lists the chips that can",
+                     c->problems ? c->problems : ctx_text(l, "AMD's support for it: %s", c->support)),
+            NULL);
     if (!c->wheel_major && !str_eq(c->therock, "ready"))
         return found(
-            CHECK_WARN, say(l, "%s is built for, but not qualified", c->gfx),
+            CHECK_WARN, ctx_text(l, "%s is built for, but not qualified", c->gfx),
             "AMD's own wheels contain its code without a test behind it; pytorch.org's do not contain it",
             "cairn doctor --probe    # runs conversions and a matrix product on it");
     return found_ok(l, "%s: AMD's support: %s; pytorch.org wheel: %s; AMD wheel: %s", c->gfx, c->support,
                     c->wheel ? c->wheel : "none", c->therock ? c->therock : "none");
 }
 
-static const struct gpu_facts *find_integrated(const struct look *l)
+static const struct gpu_facts *find_integrated(const struct check_ctx *l)
 {
     for (size_t i = 0; i < l->facts->n_gpus; i++) {
         const struct gpu_facts *g = &l->facts->gpus[i];
@@ -144,7 +145,7 @@ static const struct gpu_facts *find_integrated(const struct look *l)
     return NULL;
 }
 
-static bool is_visible(const struct look *l, const struct gpu_facts *g)
+static bool is_visible(const struct check_ctx *l, const struct gpu_facts *g)
 {
     for (size_t i = 0; i < l->plan->n_visible; i++)
         if (l->plan->visible[i] == g)
@@ -161,7 +162,7 @@ static const struct plan_var *find_selector(const struct plan_var *vars, size_t 
     return NULL;
 }
 
-struct finding check_gpu_integrated(const struct look *l)
+struct finding check_gpu_integrated(const struct check_ctx *l)
 {
     if (!l->gpu || l->gpu->kind != GPU_DISCRETE)
         return found_skip("no discrete GPU");
@@ -174,15 +175,15 @@ struct finding check_gpu_integrated(const struct look *l)
         return own ? found_ok(l, "%s=%s hides the integrated GPU", own->name, own->value)
                    : found_ok(l, "the integrated GPU is hidden");
     return found(
-        CHECK_WARN, say(l, "%s is visible beside %s", say_gpu(l, other), say_gpu(l, l->gpu)),
+        CHECK_WARN, ctx_text(l, "%s is visible beside %s", ctx_gpu(l, other), ctx_gpu(l, l->gpu)),
         "a visible integrated GPU crashes libraries that have no code for it, can become the default device, "
         "and makes PyTorch turn hipBLASLt off for all devices",
-        v ? say(l, "export %s=%s", v->name, v->value)
-          : say(l, "eval \"$(cairn env --gpu %d)\"    # outranks your own %s", l->gpu->hip_index,
-                own ? own->name : "choice"));
+        v ? ctx_text(l, "export %s=%s", v->name, v->value)
+          : ctx_text(l, "eval \"$(cairn env --gpu %d)\"    # outranks your own %s", l->gpu->hip_index,
+                     own ? own->name : "choice"));
 }
 
-struct finding check_gpu_asleep(const struct look *l)
+struct finding check_gpu_asleep(const struct check_ctx *l)
 {
     if (!l->gpu)
         return found_skip("no GPU");
@@ -193,12 +194,13 @@ struct finding check_gpu_asleep(const struct look *l)
     return found_unknown(
         "the GPU sleeps: its load, sensors and PCIe link were not read",
         "reading them would wake it; it wakes by itself at first use",
-        l->gpu->pci.s ? say(l, "echo on | sudo tee /sys/bus/pci/devices/%s/power/control    # keeps it awake",
-                            say_word(l, l->gpu->pci.s))
-                      : NULL);
+        l->gpu->pci.s
+            ? ctx_text(l, "echo on | sudo tee /sys/bus/pci/devices/%s/power/control    # keeps it awake",
+                       ctx_word(l, l->gpu->pci.s))
+            : NULL);
 }
 
-struct finding check_gpu_bf16(const struct look *l)
+struct finding check_gpu_bf16(const struct check_ctx *l)
 {
     const struct gfx_chip *c = l->chip;
     if (!c)
@@ -206,13 +208,13 @@ struct finding check_gpu_bf16(const struct look *l)
     if (str_eq(c->bf16, "native"))
         return found_ok(l, "%s computes bf16 in hardware", c->gfx);
     return found(
-        CHECK_WARN, say(l, "%s has no bf16 arithmetic", c->gfx),
+        CHECK_WARN, ctx_text(l, "%s has no bf16 arithmetic", c->gfx),
         "torch.cuda.is_bf16_supported() says True on every ROCm device; here bf16 is widened to fp32, which "
         "is slow, and Triton kernels that multiply in bf16 crash the compiler",
         "accelerate launch --mixed_precision fp16 TRAIN.py    # fp16 with loss scaling");
 }
 
-struct finding check_gpu_attention(const struct look *l)
+struct finding check_gpu_attention(const struct check_ctx *l)
 {
     const struct gfx_chip *c = l->chip;
     if (!c)
@@ -220,13 +222,13 @@ struct finding check_gpu_attention(const struct look *l)
     if (c->matrix_core)
         return found_ok(l, "%s has matrix cores (%s), which fused attention needs", c->gfx, c->matrix_core);
     return found(
-        CHECK_WARN, say(l, "there is no fused attention for %s", c->gfx),
+        CHECK_WARN, ctx_text(l, "there is no fused attention for %s", c->gfx),
         "AOTriton has kernels for chips with matrix cores only; attention takes the plain path, whose memory "
         "grows with the square of the sequence: choose the trainer's sliced attention, and small images first",
         NULL);
 }
 
-struct finding check_pcie_atomics(const struct look *l)
+struct finding check_pcie_atomics(const struct check_ctx *l)
 {
     const struct gpu_facts *g = l->gpu;
     if (!g || g->kind == GPU_INTEGRATED)
@@ -240,12 +242,12 @@ struct finding check_pcie_atomics(const struct look *l)
         CHECK_WARN, "the slot has no PCIe atomics",
         "signals from GPU to CPU (printf, assert, some synchronisation) do not work, and older GPUs are "
         "skipped by KFD altogether; a slot wired to the CPU has them",
-        g->pci.s ? say(l, "sudo lspci -vvv -s %s | grep -i atomicops    # then move the card",
-                       say_word(l, g->pci.s))
+        g->pci.s ? ctx_text(l, "sudo lspci -vvv -s %s | grep -i atomicops    # then move the card",
+                            ctx_word(l, g->pci.s))
                  : NULL);
 }
 
-struct finding check_pcie_link(const struct look *l)
+struct finding check_pcie_link(const struct check_ctx *l)
 {
     const struct gpu_facts *g = l->gpu;
     if (!g || g->kind == GPU_INTEGRATED)
@@ -257,8 +259,8 @@ struct finding check_pcie_link(const struct look *l)
                                  : "the kernel shows no current_link_width",
                              NULL);
     const char *fact =
-        say(l, "PCIe x%lld of x%lld%s%s", (long long)g->link_width.v, (long long)g->link_width_max.v,
-            g->link_speed.s ? " at " : "", g->link_speed.s ? g->link_speed.s : "");
+        ctx_text(l, "PCIe x%lld of x%lld%s%s", (long long)g->link_width.v, (long long)g->link_width_max.v,
+                 g->link_speed.s ? " at " : "", g->link_speed.s ? g->link_speed.s : "");
     /* The speed falls at rest to save power; the width does not. */
     if (g->link_width.v >= g->link_width_max.v)
         return found_ok(l, "%s", fact);
@@ -266,10 +268,11 @@ struct finding check_pcie_link(const struct look *l)
         CHECK_WARN, fact,
         "fewer lanes than the card has: copies between RAM and VRAM (offloading, block swap, loading) are "
         "slower; the slot, a riser, or a second card shares the lanes",
-        g->pci.s ? say(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", say_word(l, g->pci.s)) : NULL);
+        g->pci.s ? ctx_text(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", ctx_word(l, g->pci.s))
+                 : NULL);
 }
 
-struct finding check_resizable_bar(const struct look *l)
+struct finding check_resizable_bar(const struct check_ctx *l)
 {
     const struct gpu_facts *g = l->gpu;
     if (!g || g->kind == GPU_INTEGRATED)
@@ -278,10 +281,10 @@ struct finding check_resizable_bar(const struct look *l)
         return found_unknown("whether resizable BAR is on is not known",
                              "the driver shows no mem_info_vis_vram_total", NULL);
     if (g->vis_vram_total_bytes.v >= g->vram_total_bytes.v)
-        return found_ok(l, "the CPU sees all %s of VRAM", say_bytes(l, g->vram_total_bytes.v));
+        return found_ok(l, "the CPU sees all %s of VRAM", ctx_bytes(l, g->vram_total_bytes.v));
     return found(CHECK_WARN,
-                 say(l, "resizable BAR is off: the CPU sees %s of %s VRAM",
-                     say_bytes(l, g->vis_vram_total_bytes.v), say_bytes(l, g->vram_total_bytes.v)),
+                 ctx_text(l, "resizable BAR is off: the CPU sees %s of %s VRAM",
+                          ctx_bytes(l, g->vis_vram_total_bytes.v), ctx_bytes(l, g->vram_total_bytes.v)),
                  "copies go through a small window, and peer access between cards is not possible",
                  "# switch on \"Above 4G Decoding\" and \"Re-Size BAR\" in the BIOS (systemctl reboot "
                  "--firmware-setup)");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/str.h"
 #include "host/memory.h"
 #include "rules/remedy.h"
 #include <string.h>
 
-struct finding check_wsl(const struct look *l)
+struct finding check_wsl(const struct check_ctx *l)
 {
     if (!l->facts->host.wsl)
         return found_skip("not WSL");
@@ -17,12 +17,12 @@ struct finding check_wsl(const struct look *l)
         "ls -l /dev/dxg && cairn doctor --probe");
 }
 
-struct finding check_amdgpu_module(const struct look *l)
+struct finding check_amdgpu_module(const struct check_ctx *l)
 {
     const struct facts *f = l->facts;
     if (!f->n_gpus)
         return found_skip("no GPU");
-    if (f->host.amdgpu_loaded == TRI_YES || look_capable(l))
+    if (f->host.amdgpu_loaded == TRI_YES || ctx_capable(l))
         return found_ok(l, "amdgpu is loaded%s%s", f->host.amdgpu_version.s ? ", version " : "",
                         f->host.amdgpu_version.s ? f->host.amdgpu_version.s : "");
     if (f->host.amdgpu_loaded == TRI_UNKNOWN)
@@ -35,20 +35,20 @@ struct finding check_amdgpu_module(const struct look *l)
                        "/etc/modprobe.d"));
 }
 
-struct finding check_kfd_topology(const struct look *l)
+struct finding check_kfd_topology(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
-    if (!look_may_have_target(l) || h->wsl || look_told(l))
+    if (!ctx_may_have_target(l) || h->wsl || ctx_told(l))
         return found_skip("no GPU that KFD could have");
     if (h->kfd_present == TRI_YES)
         return found_ok(l, "KFD is there");
     if (h->kfd_present == TRI_UNKNOWN)
         return found_unknown("whether KFD is there is not known", "/sys/class/kfd is not readable", NULL);
-    return found(CHECK_FAIL, "KFD, the kernel's compute driver, is not there",
-                 "the kernel was built without CONFIG_HSA_AMD, or amdgpu has no GPU that KFD knows",
-                 say(l,
-                     "grep HSA_AMD /boot/config-%s    # =y is wanted; the distribution's own kernel has it",
-                     h->kernel.s ? say_word(l, h->kernel.s) : "$(uname -r)"));
+    return found(
+        CHECK_FAIL, "KFD, the kernel's compute driver, is not there",
+        "the kernel was built without CONFIG_HSA_AMD, or amdgpu has no GPU that KFD knows",
+        ctx_text(l, "grep HSA_AMD /boot/config-%s    # =y is wanted; the distribution's own kernel has it",
+                 h->kernel.s ? ctx_word(l, h->kernel.s) : "$(uname -r)"));
 }
 
 /* Kernels before these hang on the chip. */
@@ -60,27 +60,27 @@ static const struct kernel_floor {
     { "gfx1152", 6, 19, 10, "older kernels hang under compute with its MES firmware" },
 };
 
-struct finding check_kernel_chip(const struct look *l)
+struct finding check_kernel_chip(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     const struct kernel_floor *row = floors;
-    while (row < floors + ARRAY_LEN(floors) && !look_is(l, row->gfx))
+    while (row < floors + ARRAY_LEN(floors) && !ctx_is(l, row->gfx))
         row++;
     if (row == floors + ARRAY_LEN(floors))
         return found_skip("no kernel is known to be too old for this chip");
-    const char *floor = say(l, "%d.%d.%d", row->major, row->minor, row->patch);
+    const char *floor = ctx_text(l, "%d.%d.%d", row->major, row->minor, row->patch);
     if (!h->kernel_version.n)
-        return found_unknown(say(l, "the kernel's version is not known; %s wants %s", row->gfx, floor),
+        return found_unknown(ctx_text(l, "the kernel's version is not known; %s wants %s", row->gfx, floor),
                              row->why, "uname -r");
     if (version_below(h->kernel_version, row->major, row->minor, row->patch))
         return found(CHECK_WARN,
-                     say(l, "Linux %s is older than %s, which %s wants", h->kernel.s, floor, row->gfx),
+                     ctx_text(l, "Linux %s is older than %s, which %s wants", h->kernel.s, floor, row->gfx),
                      row->why, remedy_kernel_newer(l));
     return found_ok(l, "Linux %s is new enough for %s (%s)", h->kernel.s, row->gfx, floor);
 }
 
 /* What KFD counts tells more than a version, since distributions backport; where GTT is the smaller it tells nothing. */
-static enum tri gives_shared_memory(const struct look *l)
+static enum tri gives_shared_memory(const struct check_ctx *l)
 {
     const struct gpu_facts *g = l->gpu;
     struct version kernel = l->facts->host.kernel_version;
@@ -90,12 +90,12 @@ static enum tri gives_shared_memory(const struct look *l)
     return !kernel.n ? TRI_UNKNOWN : version_at_least(kernel, 6, 10, 0) ? TRI_YES : TRI_NO;
 }
 
-struct finding check_kernel_unified(const struct look *l)
+struct finding check_kernel_unified(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
-    if (!look_integrated(l) || memory_is_one_pool(l->gpu))
+    if (!ctx_integrated(l) || memory_is_one_pool(l->gpu))
         return found_skip("no integrated GPU with a carve-out in use");
-    const char *kernel = h->kernel.s ? say(l, "Linux %s", h->kernel.s) : "this kernel";
+    const char *kernel = h->kernel.s ? ctx_text(l, "Linux %s", h->kernel.s) : "this kernel";
     switch (gives_shared_memory(l)) {
     case TRI_UNKNOWN:
         return found_unknown("the kernel's version is not known; shared memory wants 6.10", NULL, "uname -r");
@@ -105,29 +105,29 @@ struct finding check_kernel_unified(const struct look *l)
         break;
     }
     return found(
-        CHECK_WARN, say(l, "%s gives ROCm the BIOS carve-out only", kernel),
+        CHECK_WARN, ctx_text(l, "%s gives ROCm the BIOS carve-out only", kernel),
         "before 6.10 KFD counts only the carve-out as an integrated GPU's memory, however much RAM there is",
         remedy_kernel_newer(l));
 }
 
 /* gfx1151 is the one of its family with the large register file; its save area was sized for the small one. */
-struct finding check_cwsr_kernel(const struct look *l)
+struct finding check_cwsr_kernel(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     int64_t enabled;
-    if (!look_is(l, "gfx1151"))
+    if (!ctx_is(l, "gfx1151"))
         return found_skip("not gfx1151");
     if (l->gpu->has_cwsr_size == TRI_YES)
         return found_ok(l, "the kernel publishes the size of the context-save area");
     if (version_at_least(h->kernel_version, 6, 18, 4))
         return found_ok(l, "Linux %s sizes the context-save area right", h->kernel.s);
-    if (look_param(l, "amdgpu", "cwsr_enable", &enabled) && enabled == 0)
+    if (ctx_param(l, "amdgpu", "cwsr_enable", &enabled) && enabled == 0)
         return found_ok(l, "amdgpu.cwsr_enable=0 avoids the small context-save area");
     if (!h->kernel_version.n)
         return found_unknown("whether the kernel sizes gfx1151's context-save area right is not known",
                              "the kernel's version is not known and its topology does not tell", "uname -r");
     return found(
-        CHECK_WARN, say(l, "Linux %s makes the context-save area too small for gfx1151", h->kernel.s),
+        CHECK_WARN, ctx_text(l, "Linux %s makes the context-save area too small for gfx1151", h->kernel.s),
         "compute hangs or faults when waves are saved; fixed in 6.18.4 and in some distribution kernels "
         "(which this cannot see); until then saving can be switched off",
         remedy_kernel_add(l, "amdgpu.cwsr_enable=0"));
@@ -148,11 +148,11 @@ static const struct bad_firmware {
     { "gfx1151", 0x86, CHECK_WARN, "there is an open report of hangs with it; 0x80 is known to be good" },
 };
 
-struct finding check_mes_firmware(const struct look *l)
+struct finding check_mes_firmware(const struct check_ctx *l)
 {
     bool listed = false;
     for (size_t i = 0; i < ARRAY_LEN(bad_firmware); i++)
-        listed = listed || look_is(l, bad_firmware[i].gfx);
+        listed = listed || ctx_is(l, bad_firmware[i].gfx);
     if (!listed)
         return found_skip("no bad firmware is known for this chip");
     if (!l->gpu->mes_fw.from)
@@ -161,75 +161,75 @@ struct finding check_mes_firmware(const struct look *l)
                              "cat /sys/class/drm/card*/device/fw_version/mes_fw_version");
     int64_t mes = l->gpu->mes_fw.v & MES_VERSION_MASK;
     for (size_t i = 0; i < ARRAY_LEN(bad_firmware); i++)
-        if (look_is(l, bad_firmware[i].gfx) && mes == bad_firmware[i].mes)
-            return found(bad_firmware[i].status, say(l, "MES firmware 0x%llx", (long long)mes),
+        if (ctx_is(l, bad_firmware[i].gfx) && mes == bad_firmware[i].mes)
+            return found(bad_firmware[i].status, ctx_text(l, "MES firmware 0x%llx", (long long)mes),
                          bad_firmware[i].why, remedy_firmware_newer(l));
     return found_ok(l, "MES firmware 0x%llx", (long long)mes);
 }
 
 /* The parameters of the driver can be told only where /sys/module or the command line was readable. */
-static bool params_known(const struct look *l)
+static bool params_known(const struct check_ctx *l)
 {
     return l->facts->host.n_params || l->facts->host.cmdline.s;
 }
 
-static struct finding param_unknown(const char *name, const struct look *l)
+static struct finding param_unknown(const char *name, const struct check_ctx *l)
 {
-    return found_unknown(say(l, "whether %s is set is not known", name),
+    return found_unknown(ctx_text(l, "whether %s is set is not known", name),
                          "neither /sys/module nor /proc/cmdline was readable", NULL);
 }
 
 /* The limit that gttsize was meant to raise, as other checks want it where RAM is known; NULL: it is set already, or
  * there is no telling. */
-static const char *limit_for_gttsize(const struct look *l, int64_t mib)
+static const char *limit_for_gttsize(const struct check_ctx *l, int64_t mib)
 {
     struct num ram = l->facts->host.memory_total_bytes;
     const char *cmdline = l->facts->host.cmdline.s;
-    if (!look_integrated(l) || mib < 256 || mib >= 1 << 30 ||
-        (cmdline && strstr(cmdline, "ttm.pages_limit=")))
+    if (!ctx_integrated(l) || mib < 256 || mib >= 1 << 30 || (cmdline && strstr(cmdline, "ttm.pages_limit=")))
         return NULL;
     int64_t want = ram.from ? memory_wanted_limit(ram.v) : mib * MIB;
-    return say(l, "%s.pages_limit=%lld", memory_ttm_module(&l->facts->host), (long long)(want / PAGE_BYTES));
+    return ctx_text(l, "%s.pages_limit=%lld", memory_ttm_module(&l->facts->host),
+                    (long long)(want / PAGE_BYTES));
 }
 
-struct finding check_gttsize(const struct look *l)
+struct finding check_gttsize(const struct check_ctx *l)
 {
     int64_t mib;
     if (!l->gpu)
         return found_skip("no GPU");
     if (!params_known(l))
         return param_unknown("amdgpu.gttsize", l);
-    if (!look_param(l, "amdgpu", "gttsize", &mib) || mib < 0)
+    if (!ctx_param(l, "amdgpu", "gttsize", &mib) || mib < 0)
         return found_ok(l, "amdgpu.gttsize is not set");
     return found(
-        CHECK_WARN, say(l, "amdgpu.gttsize=%lld is set", (long long)mib),
+        CHECK_WARN, ctx_text(l, "amdgpu.gttsize=%lld is set", (long long)mib),
         "it is deprecated and changes only the figure that DRM shows, not what HIP gives; the limit is "
         "ttm.pages_limit",
         remedy_kernel_replace(l, "amdgpu.gttsize", limit_for_gttsize(l, mib)));
 }
 
-struct finding check_page_pool(const struct look *l)
+struct finding check_page_pool(const struct check_ctx *l)
 {
     int64_t pages;
     struct num ram = l->facts->host.memory_total_bytes;
-    if (!look_integrated(l))
+    if (!ctx_integrated(l))
         return found_skip("no integrated GPU in use");
     if (!params_known(l))
         return param_unknown("ttm.page_pool_size", l);
-    if (!look_param(l, "ttm", "page_pool_size", &pages) && !look_param(l, "amdttm", "page_pool_size", &pages))
+    if (!ctx_param(l, "ttm", "page_pool_size", &pages) && !ctx_param(l, "amdttm", "page_pool_size", &pages))
         return found_ok(l, "ttm.page_pool_size is not set");
     if (!ram.from)
         return found_unknown("ttm.page_pool_size cannot be judged", "the size of RAM is not known", NULL);
     /* The default is half of RAM; more is a guide's doing. */
     if (pages <= ram.v / PAGE_BYTES / 10 * 6)
-        return found_ok(l, "ttm.page_pool_size is %s", say_bytes(l, pages * PAGE_BYTES));
+        return found_ok(l, "ttm.page_pool_size is %s", ctx_bytes(l, pages * PAGE_BYTES));
     return found(
-        CHECK_WARN, say(l, "ttm.page_pool_size is %lld pages, more than half of RAM", (long long)pages),
+        CHECK_WARN, ctx_text(l, "ttm.page_pool_size is %lld pages, more than half of RAM", (long long)pages),
         "it only sizes a pool of recycled pages; set as large as the limit it has pinned RAM from boot on",
         remedy_kernel_replace(l, "ttm.page_pool_size", NULL));
 }
 
-struct finding check_system_mem_limit(const struct look *l)
+struct finding check_system_mem_limit(const struct check_ctx *l)
 {
     const struct module_param *p = host_param(&l->facts->host, "amdgpu", "no_system_mem_limit");
     if (!l->gpu)
@@ -243,7 +243,7 @@ struct finding check_system_mem_limit(const struct look *l)
                  remedy_kernel_replace(l, "amdgpu.no_system_mem_limit", NULL));
 }
 
-struct finding check_vram_limits(const struct look *l)
+struct finding check_vram_limits(const struct check_ctx *l)
 {
     static const char *const names[] = { "vramlimit", "vis_vramlimit" };
     if (!l->gpu)
@@ -252,15 +252,15 @@ struct finding check_vram_limits(const struct look *l)
         return param_unknown("amdgpu.vramlimit", l);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         int64_t mib;
-        if (look_param(l, "amdgpu", names[i], &mib) && mib > 0)
-            return found(CHECK_WARN, say(l, "amdgpu.%s=%lld is set", names[i], (long long)mib),
+        if (ctx_param(l, "amdgpu", names[i], &mib) && mib > 0)
+            return found(CHECK_WARN, ctx_text(l, "amdgpu.%s=%lld is set", names[i], (long long)mib),
                          "a left-over of debugging: it hides video memory from every program",
-                         remedy_kernel_replace(l, say(l, "amdgpu.%s", names[i]), NULL));
+                         remedy_kernel_replace(l, ctx_text(l, "amdgpu.%s", names[i]), NULL));
     }
     return found_ok(l, "no parameter limits video memory");
 }
 
-struct finding check_iommu_off(const struct look *l)
+struct finding check_iommu_off(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     if (!l->gpu)
@@ -276,7 +276,7 @@ struct finding check_iommu_off(const struct look *l)
         remedy_kernel_replace(l, "amd_iommu", NULL));
 }
 
-struct finding check_iommu_pt(const struct look *l)
+struct finding check_iommu_pt(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     size_t cards = 0;
@@ -289,7 +289,7 @@ struct finding check_iommu_pt(const struct look *l)
     if (str_list_has(h->cmdline.s, ' ', "iommu=pt") || str_list_has(h->cmdline.s, ' ', "amd_iommu=off"))
         return found_ok(l, "the IOMMU does not translate for the GPUs");
     return found(
-        CHECK_WARN, say(l, "%zu GPUs, and iommu=pt is not set", cards),
+        CHECK_WARN, ctx_text(l, "%zu GPUs, and iommu=pt is not set", cards),
         "copies between GPUs pass through the IOMMU's translation; RCCL warns of hangs without iommu=pt",
         remedy_kernel_add(l, "iommu=pt"));
 }

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/str.h"
 #include "rules/remedy.h"
 
 /* The libraries beside PyTorch matter only if it is a ROCm build for a GPU of known target. */
-static const char *library_target(const struct look *l)
+static const char *library_target(const struct check_ctx *l)
 {
-    return l->torch && l->torch->build == TORCH_ROCM ? look_target(l) : NULL;
+    return l->torch && l->torch->build == TORCH_ROCM ? ctx_target(l) : NULL;
 }
 
 static const char skipped[] = "no ROCm build of PyTorch, or no GPU of known target";
 
 /* Findings that differ only in the library's name and in what happens without its kernels. */
-static struct finding judge_library(const struct look *l, const char *name, const struct targets *t,
+static struct finding judge_library(const struct check_ctx *l, const char *name, const struct targets *t,
                                     enum check_status without, const char *why, const char *remedy)
 {
     const char *target = library_target(l);
     if (!t->from)
-        return found_unknown(say(l, "whether %s has kernels for %s is not known", name, target),
+        return found_unknown(ctx_text(l, "whether %s has kernels for %s is not known", name, target),
                              "its files were not found", NULL);
-    if (look_carries(t, target))
+    if (ctx_carries(t, target))
         return found_ok(l, "%s has kernels for %s", name, target);
-    return found(without, say(l, "%s has no kernels for %s", name, target), why, remedy);
+    return found(without, ctx_text(l, "%s has no kernels for %s", name, target), why, remedy);
 }
 
-struct finding check_rocblas(const struct look *l)
+struct finding check_rocblas(const struct check_ctx *l)
 {
     if (!library_target(l))
         return found_skip(skipped);
@@ -35,7 +35,7 @@ struct finding check_rocblas(const struct look *l)
         remedy_torch(l));
 }
 
-struct finding check_hipblaslt(const struct look *l)
+struct finding check_hipblaslt(const struct check_ctx *l)
 {
     if (!library_target(l))
         return found_skip(skipped);
@@ -47,7 +47,7 @@ struct finding check_hipblaslt(const struct look *l)
         remedy_torch(l));
 }
 
-struct finding check_aotriton(const struct look *l)
+struct finding check_aotriton(const struct check_ctx *l)
 {
     const char *target = library_target(l);
     if (!target)
@@ -62,13 +62,13 @@ struct finding check_aotriton(const struct look *l)
         plan_find(l->plan->set, l->plan->n_set, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL");
     if (f.status != CHECK_OK || !v || facts_env(l->facts, v->name))
         return f;
-    return found(CHECK_WARN, say(l, "fused attention for %s is there but switched off", target), v->why,
-                 say(l, "export %s=%s", v->name, v->value));
+    return found(CHECK_WARN, ctx_text(l, "fused attention for %s is there but switched off", target), v->why,
+                 ctx_text(l, "export %s=%s", v->name, v->value));
 }
 
-struct finding check_miopen_db(const struct look *l)
+struct finding check_miopen_db(const struct check_ctx *l)
 {
-    const char *mode = look_planned(l, "MIOPEN_FIND_MODE");
+    const char *mode = ctx_planned(l, "MIOPEN_FIND_MODE");
     if (!library_target(l))
         return found_skip(skipped);
     struct finding f = judge_library(
@@ -81,13 +81,13 @@ struct finding check_miopen_db(const struct look *l)
     return f;
 }
 
-struct finding check_miopen_version(const struct look *l)
+struct finding check_miopen_version(const struct check_ctx *l)
 {
-    if (!look_is(l, "gfx1151") || !l->torch || l->torch->build != TORCH_ROCM)
+    if (!ctx_is(l, "gfx1151") || !l->torch || l->torch->build != TORCH_ROCM)
         return found_skip("not gfx1151 with a ROCm build of PyTorch");
     const char *v = l->torch->miopen_version.s;
     return found_unknown(
-        v ? say(l, "MIOpen %s", v) : "the version of MIOpen is not known",
+        v ? ctx_text(l, "MIOpen %s", v) : "the version of MIOpen is not known",
         "a claim goes round that 3.5.1 or newer cures batch-normalisation errors on gfx1151; no public "
         "source confirms or refutes it",
         NULL);
@@ -101,7 +101,7 @@ static bool cache_is_of(const char *folder, struct version v)
            of.part[2] == v.part[2];
 }
 
-struct finding check_miopen_cache(const struct look *l)
+struct finding check_miopen_cache(const struct check_ctx *l)
 {
     const struct miopen_cache *cache = &l->facts->miopen_cache;
     CLEANUP(str_release) struct str names = { 0 }, paths = { 0 };
@@ -115,38 +115,39 @@ struct finding check_miopen_cache(const struct look *l)
         if (cache_is_of(cache->version[i], used))
             continue;
         str_addf(&names, " %s", cache->version[i]);
-        str_addf(&paths, " %s", say_word(l, say(l, "%s/%s", cache->dir, cache->version[i])));
+        str_addf(&paths, " %s", ctx_word(l, ctx_text(l, "%s/%s", cache->dir, cache->version[i])));
     }
     if (!names.len)
         return found_ok(l, "MIOpen's cache is of %s, the version in use", l->torch->miopen_version.s);
     return found(
-        CHECK_WARN, say(l, "MIOpen's cache holds folders of other versions:%s", names.s),
+        CHECK_WARN, ctx_text(l, "MIOpen's cache holds folders of other versions:%s", names.s),
         "left-overs of an upgrade; a series of crashes on gfx1151 ended after MIOpen's caches were cleared",
-        say(l, "rm -r%s    # and the old files in ~/.config/miopen", paths.s));
+        ctx_text(l, "rm -r%s    # and the old files in ~/.config/miopen", paths.s));
 }
 
-static const char *say_package(const struct look *l, const char *name, const struct package_facts *p)
+static const char *say_package(const struct check_ctx *l, const char *name, const struct package_facts *p)
 {
-    return say(l, "%s %s", name, p->version.s);
+    return ctx_text(l, "%s %s", name, p->version.s);
 }
 
 /* The part that all Python packages with binary code share. */
-static struct finding judge_package(const struct look *l, const char *name, const struct package_facts *p,
-                                    const char *remedy)
+static struct finding judge_package(const struct check_ctx *l, const char *name,
+                                    const struct package_facts *p, const char *remedy)
 {
     const char *gfx = l->gpu ? l->gpu->gfx.s : NULL;
     if (p->fits == TRI_NO)
-        return found(CHECK_WARN, say(l, "%s does not fit this PyTorch", say_package(l, name, p)), p->why,
+        return found(CHECK_WARN, ctx_text(l, "%s does not fit this PyTorch", say_package(l, name, p)), p->why,
                      remedy);
-    if (gfx && p->targets.from && p->targets.n && !look_carries(&p->targets, gfx))
-        return found(CHECK_WARN, say(l, "%s has no code for %s", say_package(l, name, p), gfx),
+    if (gfx && p->targets.from && p->targets.n && !ctx_carries(&p->targets, gfx))
+        return found(CHECK_WARN, ctx_text(l, "%s has no code for %s", say_package(l, name, p), gfx),
                      "its kernels fail with \"invalid device function\" on this GPU", remedy);
     if (p->fits == TRI_UNKNOWN)
-        return found_unknown(say(l, "whether %s fits is not known", say_package(l, name, p)), p->why, NULL);
+        return found_unknown(ctx_text(l, "whether %s fits is not known", say_package(l, name, p)), p->why,
+                             NULL);
     return found_ok(l, "%s", say_package(l, name, p));
 }
 
-struct finding check_bitsandbytes(const struct look *l)
+struct finding check_bitsandbytes(const struct check_ctx *l)
 {
     const struct package_facts *p = l->torch ? &l->torch->bitsandbytes : NULL;
     if (!p || !p->version.s)
@@ -155,7 +156,7 @@ struct finding check_bitsandbytes(const struct look *l)
                          remedy_pip(l, "--upgrade bitsandbytes    # 0.50 or newer has ROCm libraries"));
 }
 
-struct finding check_rocminfo(const struct look *l)
+struct finding check_rocminfo(const struct check_ctx *l)
 {
     const char *target = library_target(l);
     if (!target || !l->torch->bitsandbytes.version.s)
@@ -170,7 +171,7 @@ struct finding check_rocminfo(const struct look *l)
         remedy_install(l, "rocminfo"));
 }
 
-struct finding check_triton(const struct look *l)
+struct finding check_triton(const struct check_ctx *l)
 {
     if (!l->torch || l->torch->build != TORCH_ROCM)
         return found_skip("no ROCm build of PyTorch");
@@ -182,7 +183,7 @@ struct finding check_triton(const struct look *l)
     return judge_package(l, "Triton", p, remedy_torch(l));
 }
 
-struct finding check_flash_attn(const struct look *l)
+struct finding check_flash_attn(const struct check_ctx *l)
 {
     const struct package_facts *p = l->torch ? &l->torch->flash_attn : NULL;
     static const char name[] = "FLASH_ATTENTION_TRITON_AMD_ENABLE";
@@ -194,13 +195,14 @@ struct finding check_flash_attn(const struct look *l)
     if (f.status == CHECK_WARN || !v)
         return f;
     return found(
-        CHECK_WARN, say(l, "%s would use its CK kernels on this Radeon", say_package(l, "flash-attn", p)),
+        CHECK_WARN,
+        ctx_text(l, "%s would use its CK kernels on this Radeon", say_package(l, "flash-attn", p)),
         "its Triton kernels are the ones for RDNA; the switch must be the exact word TRUE, at install and at "
         "run time",
-        say(l, "export %s=%s", v->name, v->value));
+        ctx_text(l, "export %s=%s", v->name, v->value));
 }
 
-struct finding check_accelerate(const struct look *l)
+struct finding check_accelerate(const struct check_ctx *l)
 {
     if (!l->torch)
         return found_skip("no PyTorch");
@@ -211,7 +213,7 @@ struct finding check_accelerate(const struct look *l)
     return judge_package(l, "accelerate", p, remedy_pip(l, "--upgrade accelerate"));
 }
 
-struct finding check_rccl(const struct look *l)
+struct finding check_rccl(const struct check_ctx *l)
 {
     size_t alike = 0;
     for (size_t i = 0; l->gpu && i < l->facts->n_gpus; i++)
@@ -221,7 +223,7 @@ struct finding check_rccl(const struct look *l)
     const struct gfx_chip *c = gfx_find(l->gpu->gfx.s);
     if (!c || !c->no_rccl)
         return found_ok(l, "RCCL is built for %s", l->gpu->gfx.s);
-    return found(CHECK_WARN, say(l, "RCCL is not built for %s", l->gpu->gfx.s),
+    return found(CHECK_WARN, ctx_text(l, "RCCL is not built for %s", l->gpu->gfx.s),
                  "training on several GPUs falls back to gloo, through the CPU",
                  "accelerate launch --num_processes 1 TRAIN.py");
 }

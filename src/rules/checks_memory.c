@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/str.h"
 #include "host/memory.h"
 #include "rules/remedy.h"
 
 /* KFD gives the larger of carve-out and GTT, never the sum. */
-static bool is_limited_by_gtt(const struct look *l)
+static bool is_limited_by_gtt(const struct check_ctx *l)
 {
-    return look_integrated(l) && !memory_is_one_pool(l->gpu) && !memory_is_carve_out(l->gpu);
+    return ctx_integrated(l) && !memory_is_one_pool(l->gpu) && !memory_is_carve_out(l->gpu);
 }
 
-struct finding check_carve_out(const struct look *l)
+struct finding check_carve_out(const struct check_ctx *l)
 {
     enum { SMALL_GIB = 4 };
     struct num ram = l->facts->host.memory_total_bytes;
-    if (!look_integrated(l) || memory_is_one_pool(l->gpu))
+    if (!ctx_integrated(l) || memory_is_one_pool(l->gpu))
         return found_skip("no integrated GPU with a carve-out in use");
     struct num vram = l->gpu->vram_total_bytes;
     if (!vram.from)
@@ -25,69 +25,71 @@ struct finding check_carve_out(const struct look *l)
     bool rules = gtt.from && vram.v >= gtt.v;
     if (!rules && memory_is_carve_out(l->gpu))
         return found_skip("this kernel's KFD gives nothing but the carve-out, which another check judges");
-    const char *size = say_bytes(l, vram.v);
+    const char *size = ctx_bytes(l, vram.v);
     if (!rules && (vram.v <= SMALL_GIB * GIB || (ram.from && vram.v <= ram.v / 8)))
         return found_ok(l, "the BIOS keeps %s for graphics; the rest is shared", size);
     const char *then = ram.from ? remedy_limit(l, memory_wanted_limit(sum_bytes(ram.v, vram.v) - GIB / 2))
                                 : "# then raise ttm.pages_limit to what this report asks for";
     return found(
-        CHECK_WARN, say(l, "the BIOS keeps %s for graphics", size),
+        CHECK_WARN, ctx_text(l, "the BIOS keeps %s for graphics", size),
         rules
             ? "a large carve-out is the wrong way round on Linux: that RAM is lost to loading and data, and "
               "HIP gets the carve-out alone, not the sum with GTT"
             : "a large carve-out is the wrong way round on Linux: HIP uses GTT here, so that RAM is lost to "
               "both",
-        say(l, "# set the graphics memory in the BIOS to its least (512 MB), then\n%s", then));
+        ctx_text(l, "# set the graphics memory in the BIOS to its least (512 MB), then\n%s", then));
 }
 
-struct finding check_ttm_limit(const struct look *l)
+struct finding check_ttm_limit(const struct check_ctx *l)
 {
     struct num ram = l->facts->host.memory_total_bytes;
     int64_t limit;
-    if (!look_integrated(l))
+    if (!ctx_integrated(l))
         return found_skip("no integrated GPU in use");
     if (!is_limited_by_gtt(l))
         return found_skip("GTT does not limit this GPU");
-    if (!look_ttm_limit(l, &limit))
+    if (!ctx_ttm_limit(l, &limit))
         return found_unknown("how much memory the GPU may map is not known",
                              "neither ttm.pages_limit nor GTT was readable",
                              "cat /sys/module/ttm/parameters/pages_limit    # times 4096 bytes");
     if (!ram.from)
-        return found_unknown(say(l, "the GPU may map %s", say_bytes(l, limit)),
+        return found_unknown(ctx_text(l, "the GPU may map %s", ctx_bytes(l, limit)),
                              "the size of RAM is not known, so the limit cannot be judged", NULL);
     int64_t want = memory_wanted_limit(ram.v);
     if (limit > ram.v)
         return found_skip("the limit is larger than RAM, which another check judges");
     if (limit >= want / 10 * 8)
-        return found_ok(l, "the GPU may map %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v));
+        return found_ok(l, "the GPU may map %s of %s RAM", ctx_bytes(l, limit), ctx_bytes(l, ram.v));
     return found(
-        CHECK_WARN, say(l, "the GPU may map only %s of %s RAM", say_bytes(l, limit), say_bytes(l, ram.v)),
-        say(l,
-            "the kernel's default is half of RAM; %s leaves Linux enough. PyTorch fails with \"out of "
-            "memory\" at this limit, whatever is free",
-            say_bytes(l, want)),
+        CHECK_WARN,
+        ctx_text(l, "the GPU may map only %s of %s RAM", ctx_bytes(l, limit), ctx_bytes(l, ram.v)),
+        ctx_text(l,
+                 "the kernel's default is half of RAM; %s leaves Linux enough. PyTorch fails with \"out of "
+                 "memory\" at this limit, whatever is free",
+                 ctx_bytes(l, want)),
         remedy_limit(l, want));
 }
 
-struct finding check_gtt_over_ttm(const struct look *l)
+struct finding check_gtt_over_ttm(const struct check_ctx *l)
 {
     int64_t limit;
     struct num ram = l->facts->host.memory_total_bytes;
     if (!is_limited_by_gtt(l))
         return found_skip("no integrated GPU that uses GTT");
     struct num gtt = l->gpu->gtt_total_bytes;
-    if (!gtt.from || !look_ttm_limit(l, &limit))
+    if (!gtt.from || !ctx_ttm_limit(l, &limit))
         return found_unknown("GTT and the TTM limit cannot be compared", "one of them is not known", NULL);
     if (gtt.v <= limit)
-        return found_ok(l, "GTT (%s) is within the TTM limit", say_bytes(l, gtt.v));
+        return found_ok(l, "GTT (%s) is within the TTM limit", ctx_bytes(l, gtt.v));
     return found(
-        CHECK_WARN, say(l, "GTT says %s, but the TTM limit is %s", say_bytes(l, gtt.v), say_bytes(l, limit)),
+        CHECK_WARN,
+        ctx_text(l, "GTT says %s, but the TTM limit is %s", ctx_bytes(l, gtt.v), ctx_bytes(l, limit)),
         "HIP gives the smaller; tools that read GTT (and HIP's own \"free\") promise memory that is not "
         "there",
         remedy_limit(l, ram.from ? memory_wanted_limit(ram.v) : gtt.v));
 }
 
-struct finding check_gtt_over_ram(const struct look *l)
+struct finding check_gtt_over_ram(const struct check_ctx *l)
 {
     struct num ram = l->facts->host.memory_total_bytes;
     if (!is_limited_by_gtt(l))
@@ -96,30 +98,30 @@ struct finding check_gtt_over_ram(const struct look *l)
     if (!gtt.from || !ram.from)
         return found_unknown("GTT and RAM cannot be compared", "one of them is not known", NULL);
     if (gtt.v <= ram.v)
-        return found_ok(l, "GTT (%s) is less than RAM (%s)", say_bytes(l, gtt.v), say_bytes(l, ram.v));
+        return found_ok(l, "GTT (%s) is less than RAM (%s)", ctx_bytes(l, gtt.v), ctx_bytes(l, ram.v));
     return found(CHECK_WARN,
-                 say(l, "GTT (%s) is larger than RAM (%s)", say_bytes(l, gtt.v), say_bytes(l, ram.v)),
+                 ctx_text(l, "GTT (%s) is larger than RAM (%s)", ctx_bytes(l, gtt.v), ctx_bytes(l, ram.v)),
                  "GTT is a ceiling, not memory: a job sized by it ends in the out-of-memory killer",
                  remedy_limit(l, memory_wanted_limit(ram.v)));
 }
 
-struct finding check_memory_available(const struct look *l)
+struct finding check_memory_available(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     if (!h->memory_total_bytes.from || !h->memory_available_bytes.from)
         return found_unknown("how much memory is free is not known", "/proc/meminfo does not tell", NULL);
     int64_t total = h->memory_total_bytes.v, left = h->memory_available_bytes.v;
-    const char *fact = say(l, "%s of %s RAM available", say_bytes(l, left), say_bytes(l, total));
+    const char *fact = ctx_text(l, "%s of %s RAM available", ctx_bytes(l, left), ctx_bytes(l, total));
     int64_t least = total / 10 > 4 * GIB ? total / 10 : 4 * GIB;
     if (left >= least)
         return found_ok(l, "%s", fact);
     return found(CHECK_WARN, fact,
-                 look_integrated(l) ? "an integrated GPU takes its memory from the same RAM"
-                                    : "models are loaded through RAM before they reach the GPU",
+                 ctx_integrated(l) ? "an integrated GPU takes its memory from the same RAM"
+                                   : "models are loaded through RAM before they reach the GPU",
                  "ps -eo pid,rss,comm --sort=-rss | head");
 }
 
-struct finding check_cgroup_limit(const struct look *l)
+struct finding check_cgroup_limit(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     if (!h->cgroup_limit_bytes.from)
@@ -127,12 +129,12 @@ struct finding check_cgroup_limit(const struct look *l)
     if (!h->memory_total_bytes.from)
         return found_unknown("the cgroup's memory limit cannot be judged", "the size of RAM is not known",
                              NULL);
-    const char *limit = say_bytes(l, h->cgroup_limit_bytes.v);
+    const char *limit = ctx_bytes(l, h->cgroup_limit_bytes.v);
     if (h->cgroup_limit_bytes.v >= h->memory_total_bytes.v / 10 * 9)
         return found_ok(l, "the cgroup allows %s", limit);
     return found(
         CHECK_WARN,
-        say(l, "this cgroup is limited to %s of %s RAM", limit, say_bytes(l, h->memory_total_bytes.v)),
+        ctx_text(l, "this cgroup is limited to %s of %s RAM", limit, ctx_bytes(l, h->memory_total_bytes.v)),
         "a job that passes it is killed without a word in its own log; page cache of mapped weights counts "
         "too",
         h->container.s
@@ -151,17 +153,17 @@ static const struct model_class {
     { 0, 16, "small LoRA" },
 };
 
-static bool gpu_capacity(const struct look *l, int64_t *bytes)
+static bool gpu_capacity(const struct check_ctx *l, int64_t *bytes)
 {
     if (!l->gpu)
         return false;
     *bytes = l->gpu->vram_total_bytes.v;
     if (is_limited_by_gtt(l))
-        return look_ttm_limit(l, bytes);
+        return ctx_ttm_limit(l, bytes);
     return l->gpu->vram_total_bytes.from != NULL;
 }
 
-struct finding check_swap(const struct look *l)
+struct finding check_swap(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     int64_t capacity;
@@ -177,25 +179,27 @@ struct finding check_swap(const struct look *l)
     swap = swap > 0 ? swap : 0;
     int64_t have = sum_bytes(h->memory_total_bytes.v, swap), need = c->host_gib * GIB;
     const char *fact =
-        say(l, "%s RAM and %s swap on disk", say_bytes(l, h->memory_total_bytes.v), say_bytes(l, swap));
+        ctx_text(l, "%s RAM and %s swap on disk", ctx_bytes(l, h->memory_total_bytes.v), ctx_bytes(l, swap));
     if (have >= need / 10 * 9)
         return found_ok(l, "%s; %s wants %lld GiB", fact, c->what, (long long)c->host_gib);
     long long add = (long long)((need - have + 8 * GIB - 1) / (8 * GIB) * 8);
     return found(
         CHECK_WARN, fact,
-        say(l,
+        ctx_text(
+            l,
             "loading for %s, which this GPU can hold, wants %lld GiB of RAM and swap together; zram does not "
             "count",
             c->what, (long long)c->host_gib),
         remedy_on_host(
-            l, say(l, "add %lld GiB of swap", add),
-            say(l,
+            l, ctx_text(l, "add %lld GiB of swap", add),
+            ctx_text(
+                l,
                 "sudo fallocate -l %lldG /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && "
                 "sudo swapon /swapfile",
                 add)));
 }
 
-struct finding check_huge_pages(const struct look *l)
+struct finding check_huge_pages(const struct check_ctx *l)
 {
     const struct text *thp = &l->facts->host.thp;
     if (!l->gpu)
@@ -212,7 +216,7 @@ struct finding check_huge_pages(const struct look *l)
                        "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"));
 }
 
-struct finding check_gpu_processes(const struct look *l)
+struct finding check_gpu_processes(const struct check_ctx *l)
 {
     CLEANUP(str_release) struct str pids = { 0 }, names = { 0 };
     int64_t held = 0;
@@ -225,29 +229,29 @@ struct finding check_gpu_processes(const struct look *l)
         held = sum_bytes(held, p->vram_bytes);
         str_addf(&pids, " %lld", (long long)p->pid);
         str_addf(&names, "%s%s (%lld) %s", names.len ? ", " : "", p->name ? p->name : "process",
-                 (long long)p->pid, say_bytes(l, p->vram_bytes));
+                 (long long)p->pid, ctx_bytes(l, p->vram_bytes));
     }
     if (!held && !l->facts->root.live)
         return found_unknown("who holds memory on this GPU is not known", "a captured tree does not tell",
                              NULL);
     if (!held)
         return found_ok(l, "no compute process holds memory on this GPU");
-    return found(CHECK_WARN, say(l, "other processes hold GPU memory: %s", names.s),
-                 say(l,
-                     "%s of it is not there for a new job; a trainer that was stopped badly stays like this",
-                     say_bytes(l, held)),
-                 say(l, "kill%s    # after looking: ps -fp%s", pids.s, pids.s));
+    return found(
+        CHECK_WARN, ctx_text(l, "other processes hold GPU memory: %s", names.s),
+        ctx_text(l, "%s of it is not there for a new job; a trainer that was stopped badly stays like this",
+                 ctx_bytes(l, held)),
+        ctx_text(l, "kill%s    # after looking: ps -fp%s", pids.s, pids.s));
 }
 
-struct finding check_vram_in_use(const struct look *l)
+struct finding check_vram_in_use(const struct check_ctx *l)
 {
     const struct gpu_facts *g = l->gpu;
     if (!g || g->kind == GPU_INTEGRATED)
         return found_skip("no discrete GPU");
     if (!g->vram_total_bytes.from || !g->vram_used_bytes.from)
         return found_unknown("how much VRAM is in use is not known", "the driver does not tell", NULL);
-    const char *fact = say(l, "%s of %s VRAM in use", say_bytes(l, g->vram_used_bytes.v),
-                           say_bytes(l, g->vram_total_bytes.v));
+    const char *fact = ctx_text(l, "%s of %s VRAM in use", ctx_bytes(l, g->vram_used_bytes.v),
+                                ctx_bytes(l, g->vram_total_bytes.v));
     if (g->vram_used_bytes.v <= g->vram_total_bytes.v / 5)
         return found_ok(l, "%s", fact);
     return found(CHECK_WARN, fact,
@@ -255,7 +259,7 @@ struct finding check_vram_in_use(const struct look *l)
                  "cairn gpu    # lists who holds it; close what is not needed");
 }
 
-struct finding check_gpu_memory(const struct look *l)
+struct finding check_gpu_memory(const struct check_ctx *l)
 {
     enum { SMALL_GIB = 6 };
     if (!l->gpu)
@@ -264,7 +268,8 @@ struct finding check_gpu_memory(const struct look *l)
         return found_unknown(
             "how much memory the GPU can use is not known",
             l->gpu->usable_reason ? l->gpu->usable_reason : "the driver shows no memory files", NULL);
-    const char *fact = say(l, "%s usable: %s", say_bytes(l, l->gpu->usable_bytes.v), l->gpu->usable_reason);
+    const char *fact =
+        ctx_text(l, "%s usable: %s", ctx_bytes(l, l->gpu->usable_bytes.v), l->gpu->usable_reason);
     if (l->gpu->usable_bytes.v >= SMALL_GIB * GIB)
         return found_ok(l, "%s", fact);
     return found(

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "host/memory.h"
 #include "host/runtimes.h"
 #include "rules/remedy.h"
 #include <string.h>
 
-static const char *say_version(const struct look *l, struct version v)
+static const char *say_version(const struct check_ctx *l, struct version v)
 {
     if (v.n < 3)
-        return say(l, "%d.%d", v.part[0], v.n > 1 ? v.part[1] : 0);
-    return say(l, "%d.%d.%d", v.part[0], v.part[1], v.part[2]);
+        return ctx_text(l, "%d.%d", v.part[0], v.n > 1 ? v.part[1] : 0);
+    return ctx_text(l, "%d.%d.%d", v.part[0], v.part[1], v.part[2]);
 }
 
-static const struct rocm_facts *newest_rocm(const struct look *l)
+static const struct rocm_facts *newest_rocm(const struct check_ctx *l)
 {
     const struct rocm_facts *best = NULL;
     for (size_t i = 0; i < l->facts->n_rocms; i++)
@@ -22,7 +22,7 @@ static const struct rocm_facts *newest_rocm(const struct look *l)
     return best;
 }
 
-static bool has_rocm_kind(const struct look *l, enum rocm_kind kind)
+static bool has_rocm_kind(const struct check_ctx *l, enum rocm_kind kind)
 {
     for (size_t i = 0; i < l->facts->n_rocms; i++)
         if (l->facts->rocms[i].kind == kind)
@@ -30,7 +30,7 @@ static bool has_rocm_kind(const struct look *l, enum rocm_kind kind)
     return false;
 }
 
-struct finding check_rocm_present(const struct look *l)
+struct finding check_rocm_present(const struct check_ctx *l)
 {
     const struct torch_facts *t = l->torch;
     const struct rocm_facts *r = newest_rocm(l);
@@ -39,7 +39,7 @@ struct finding check_rocm_present(const struct look *l)
                      "import torch fails without _rocm_sdk_core in the same site-packages", remedy_torch(l));
     if (t && t->build == TORCH_ROCM && t->hip_library.s)
         return found_ok(l, "PyTorch brings its own ROCm %s; the system needs none",
-                        say_version(l, look_torch_rocm(l)));
+                        say_version(l, ctx_torch_rocm(l)));
     if (r)
         return found_ok(l, "ROCm %s in %s", r->version.s ? r->version.s : "of unknown version", r->path);
     if (t && t->build == TORCH_ROCM)
@@ -50,36 +50,38 @@ struct finding check_rocm_present(const struct look *l)
     return found_ok(l, "no ROCm is installed; PyTorch's ROCm wheels bring their own");
 }
 
-struct finding check_rocm_floor(const struct look *l)
+struct finding check_rocm_floor(const struct check_ctx *l)
 {
     const struct gfx_chip *c = l->chip;
     if (!c || !c->rocm_major)
         return found_skip("no ROCm version is known to be too old for this chip");
-    struct version have = look_torch_rocm(l);
+    struct version have = ctx_torch_rocm(l);
     const struct rocm_facts *r = newest_rocm(l);
     bool of_torch = have.n > 0;
     if (!of_torch && r)
         have = r->parsed;
-    const char *floor = say(l, "%d.%d.%d", c->rocm_major, c->rocm_minor, c->rocm_patch);
+    const char *floor = ctx_text(l, "%d.%d.%d", c->rocm_major, c->rocm_minor, c->rocm_patch);
     if (!have.n)
-        return found_unknown(say(l, "no ROCm version is known; %s wants %s", c->gfx, floor), c->support,
+        return found_unknown(ctx_text(l, "no ROCm version is known; %s wants %s", c->gfx, floor), c->support,
                              NULL);
     /* A wheel tells major and minor only. */
     if (have.n < 3 && c->rocm_patch && have.part[0] == c->rocm_major && have.part[1] == c->rocm_minor)
         return found_unknown(
-            say(l, "ROCm %s: whether it is %s or newer is not known", say_version(l, have), floor),
-            say(l, "%s is supported from %s, and the wheel does not tell the patch level", c->gfx, floor),
+            ctx_text(l, "ROCm %s: whether it is %s or newer is not known", say_version(l, have), floor),
+            ctx_text(l, "%s is supported from %s, and the wheel does not tell the patch level", c->gfx,
+                     floor),
             NULL);
     if (version_at_least(have, c->rocm_major, c->rocm_minor, c->rocm_patch))
         return found_ok(l, "ROCm %s, and %s is supported from %s", say_version(l, have), c->gfx, floor);
-    return found(
-        CHECK_WARN,
-        say(l, "ROCm %s is older than %s, the first that supports %s", say_version(l, have), floor, c->gfx),
-        "an older runtime may not know the chip at all and then drops it without a word",
-        of_torch ? remedy_torch(l) : "# https://rocm.docs.amd.com/projects/install-on-linux/en/latest/");
+    return found(CHECK_WARN,
+                 ctx_text(l, "ROCm %s is older than %s, the first that supports %s", say_version(l, have),
+                          floor, c->gfx),
+                 "an older runtime may not know the chip at all and then drops it without a word",
+                 of_torch ? remedy_torch(l)
+                          : "# https://rocm.docs.amd.com/projects/install-on-linux/en/latest/");
 }
 
-struct finding check_rocm_loaded(const struct look *l)
+struct finding check_rocm_loaded(const struct check_ctx *l)
 {
     const struct torch_facts *t = l->torch;
     if (!t || t->build != TORCH_ROCM)
@@ -87,17 +89,18 @@ struct finding check_rocm_loaded(const struct look *l)
     if (!t->hip_library.s)
         return found_unknown("which libamdhip64 this PyTorch loads is not known",
                              "it carries none, so the loader's search path decides", "cairn doctor --probe");
-    const struct rocm_facts *r = look_rocm_of(l, t->hip_library.s, strlen(t->hip_library.s));
+    const struct rocm_facts *r = ctx_rocm_of(l, t->hip_library.s, strlen(t->hip_library.s));
     if (r && r->parsed.n && t->hip_parsed.n && r->parsed.part[0] != t->hip_parsed.part[0])
-        return found(
-            CHECK_FAIL,
-            say(l, "PyTorch is built for HIP %s but loads ROCm %s from %s", t->hip.s, r->version.s, r->path),
-            "another major version has other symbols: an import error, or a crash later", remedy_torch(l));
+        return found(CHECK_FAIL,
+                     ctx_text(l, "PyTorch is built for HIP %s but loads ROCm %s from %s", t->hip.s,
+                              r->version.s, r->path),
+                     "another major version has other symbols: an import error, or a crash later",
+                     remedy_torch(l));
     return found_ok(l, "PyTorch loads %s", t->hip_library.s);
 }
 
 /* What cairn itself computes with; PyTorch is not concerned. */
-struct finding check_native_runtime(const struct look *l)
+struct finding check_native_runtime(const struct check_ctx *l)
 {
     if (!l->facts->n_runtimes) {
         if (!l->facts->root.live)
@@ -108,18 +111,18 @@ struct finding check_native_runtime(const struct look *l)
     }
     const struct hip_runtime *r = &l->facts->runtimes[0];
     if (!r->files.hiprtc)
-        return found(CHECK_WARN, say(l, "%s has no libhiprtc beside it", r->hip),
+        return found(CHECK_WARN, ctx_text(l, "%s has no libhiprtc beside it", r->hip),
                      "cairn train, bench and sample compile their kernels with it", remedy_torch(l));
     return found_ok(l, "cairn train, bench and sample use %s (%s)", r->hip, runtime_text(r, l->arena));
 }
 
-struct finding check_rocm_cwsr(const struct look *l)
+struct finding check_rocm_cwsr(const struct check_ctx *l)
 {
     int64_t enabled;
-    if (!look_is(l, "gfx1151"))
+    if (!ctx_is(l, "gfx1151"))
         return found_skip("not gfx1151");
-    struct version v = look_torch_rocm(l);
-    if (look_param(l, "amdgpu", "cwsr_enable", &enabled) && enabled == 0)
+    struct version v = ctx_torch_rocm(l);
+    if (ctx_param(l, "amdgpu", "cwsr_enable", &enabled) && enabled == 0)
         return found_ok(l, "amdgpu.cwsr_enable=0: the runtime's half of the context-save fix is not needed");
     if (!v.n)
         return found_unknown("whether the runtime has the context-save fix is not known",
@@ -128,10 +131,11 @@ struct finding check_rocm_cwsr(const struct look *l)
         return found_ok(l, "ROCm %s has the runtime's half of the context-save fix", say_version(l, v));
     if (v.n < 3 && version_at_least(v, 7, 2, 0))
         return found_unknown(
-            say(l, "ROCm %s: whether it has the context-save fix is not known", say_version(l, v)),
+            ctx_text(l, "ROCm %s: whether it has the context-save fix is not known", say_version(l, v)),
             "7.2.1 has it, 7.2.0 does not, and the wheel does not tell the patch level", NULL);
     return found(
-        CHECK_WARN, say(l, "ROCm %s lacks the runtime's half of the context-save fix", say_version(l, v)),
+        CHECK_WARN,
+        ctx_text(l, "ROCm %s lacks the runtime's half of the context-save fix", say_version(l, v)),
         "with a fixed kernel the runtime must allocate the larger area too (7.2.1); before, compute on "
         "gfx1151 can hang",
         remedy_torch(l));
@@ -166,19 +170,19 @@ static const struct bad_rocm {
       "copies hang on this chip; HSA_ENABLE_SDMA=0 avoids it, ROCm 6.1 fixes it" },
 };
 
-static bool bad_row_fits(const struct look *l, const struct bad_rocm *b, struct version v)
+static bool bad_row_fits(const struct check_ctx *l, const struct bad_rocm *b, struct version v)
 {
     struct version k = l->facts->host.kernel_version;
-    if (!look_is(l, b->gfx) || !version_at_least(v, b->from[0], b->from[1], b->from[2]))
+    if (!ctx_is(l, b->gfx) || !version_at_least(v, b->from[0], b->from[1], b->from[2]))
         return false;
     if (!version_below(v, b->below[0], b->below[1], b->below[2]))
         return false;
     return !b->kernel[0] || version_at_least(k, b->kernel[0], b->kernel[1], 0);
 }
 
-struct finding check_rocm_known_bad(const struct look *l)
+struct finding check_rocm_known_bad(const struct check_ctx *l)
 {
-    struct version v = look_torch_rocm(l);
+    struct version v = ctx_torch_rocm(l);
     if (!l->gpu || !l->torch || l->torch->build != TORCH_ROCM)
         return found_skip("no ROCm build of PyTorch");
     if (!v.n)
@@ -186,16 +190,17 @@ struct finding check_rocm_known_bad(const struct look *l)
     v.pre = false; /* a nightly of 7.10 has 7.10's faults */
     for (size_t i = 0; i < ARRAY_LEN(bad_rocms); i++)
         if (bad_row_fits(l, &bad_rocms[i], v))
-            return found(bad_rocms[i].status, say(l, "ROCm %s on %s", say_version(l, v), bad_rocms[i].gfx),
-                         bad_rocms[i].why, remedy_torch(l));
+            return found(bad_rocms[i].status,
+                         ctx_text(l, "ROCm %s on %s", say_version(l, v), bad_rocms[i].gfx), bad_rocms[i].why,
+                         remedy_torch(l));
     return found_ok(l, "no fault of ROCm %s on this chip is known", say_version(l, v));
 }
 
 /* The runtime pins what it copies from, and a mapped file takes that badly.  That it is slow here cannot be known
  * beforehand, so the line only says what to do. */
-struct finding check_mapped_weights(const struct look *l)
+struct finding check_mapped_weights(const struct check_ctx *l)
 {
-    struct version v = look_torch_rocm(l);
+    struct version v = ctx_torch_rocm(l);
     if (!l->gpu || !l->torch || l->torch->build != TORCH_ROCM)
         return found_skip("no ROCm build of PyTorch");
     const struct gfx_chip *c = gfx_find(l->gpu->gfx.s);
@@ -211,10 +216,10 @@ struct finding check_mapped_weights(const struct look *l)
 }
 
 /* HIP 7.13 tells half of RAM as the total of an integrated GPU, whatever it may map. */
-struct finding check_hip_memory(const struct look *l)
+struct finding check_hip_memory(const struct check_ctx *l)
 {
     const struct num *ram = &l->facts->host.memory_total_bytes;
-    struct version v = look_torch_rocm(l);
+    struct version v = ctx_torch_rocm(l);
     if (!l->gpu || l->gpu->kind != GPU_INTEGRATED || memory_is_carve_out(l->gpu))
         return found_skip("no GPU that shares the host's memory");
     if (!v.n || !ram->from || !l->gpu->usable_bytes.from)
@@ -225,8 +230,8 @@ struct finding check_hip_memory(const struct look *l)
         return found_ok(l, "no report that ROCm %s tells this GPU's memory wrong", say_version(l, v));
     return found(
         CHECK_WARN,
-        say(l, "ROCm %s may tell trainers half of RAM, and the GPU can use %s", say_version(l, v),
-            say_bytes(l, l->gpu->usable_bytes.v)),
+        ctx_text(l, "ROCm %s may tell trainers half of RAM, and the GPU can use %s", say_version(l, v),
+                 ctx_bytes(l, l->gpu->usable_bytes.v)),
         "trainers that plan by the total choose too small a job; cairn's library in the process tells "
         "the real one",
         "cairn run --preload=+memory -- COMMAND");

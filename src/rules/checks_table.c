@@ -2,7 +2,7 @@
 #include "rules/checks.h"
 
 #include "base/str.h"
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #define KERNEL_SRC "https://github.com/torvalds/linux drivers/gpu/drm/amd/"
 #define KERNEL_PARAMS "https://kernel.org/doc/html/latest/gpu/amdgpu/module-parameters.html"

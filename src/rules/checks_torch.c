@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/str.h"
 #include "rules/override.h"
@@ -17,12 +17,12 @@ static const char *build_word(enum torch_build b)
     return words[b];
 }
 
-static const char *say_torch(const struct look *l, const struct torch_facts *t)
+static const char *say_torch(const struct check_ctx *l, const struct torch_facts *t)
 {
-    return say(l, "torch %s in %s", t->version.s ? t->version.s : "of unknown version", t->site);
+    return ctx_text(l, "torch %s in %s", t->version.s ? t->version.s : "of unknown version", t->site);
 }
 
-struct finding check_torch_present(const struct look *l)
+struct finding check_torch_present(const struct check_ctx *l)
 {
     if (l->torch)
         return found_ok(l, "%s (%s)", say_torch(l, l->torch), l->torch->how);
@@ -31,14 +31,14 @@ struct finding check_torch_present(const struct look *l)
                              "cairn doctor --torch DIR");
     const struct command_facts *c = &l->facts->command;
     if (c->python && c->sure)
-        return found(CHECK_FAIL, say(l, "no PyTorch in %s", c->python), "that is the Python of the command",
-                     remedy_torch(l));
+        return found(CHECK_FAIL, ctx_text(l, "no PyTorch in %s", c->python),
+                     "that is the Python of the command", remedy_torch(l));
     return found(CHECK_FAIL, "no PyTorch found",
                  "looked in the active virtual environment, ./venv, ./.venv, conda and the python3 on PATH",
                  remedy_torch(l) ? remedy_torch(l) : "cairn doctor --torch DIR    # if it is somewhere else");
 }
 
-struct finding check_torch_build(const struct look *l)
+struct finding check_torch_build(const struct check_ctx *l)
 {
     const struct torch_facts *t = l->torch;
     if (!t)
@@ -49,13 +49,13 @@ struct finding check_torch_build(const struct look *l)
         return found_unknown("what this PyTorch was built for is not known", "torch/version.py does not tell",
                              "cairn doctor --probe");
     return found(
-        CHECK_FAIL, say(l, "%s is a %s build", say_torch(l, t), build_word(t->build)),
+        CHECK_FAIL, ctx_text(l, "%s is a %s build", say_torch(l, t), build_word(t->build)),
         "it cannot use an AMD GPU; pip takes such a wheel when no ROCm index is named, or when one is "
         "installed already",
         remedy_torch(l));
 }
 
-struct finding check_torch_several(const struct look *l)
+struct finding check_torch_several(const struct check_ctx *l)
 {
     const struct facts *f = l->facts;
     if (f->n_torches < 2)
@@ -70,30 +70,32 @@ struct finding check_torch_several(const struct look *l)
     if (!differ)
         return found_ok(l, "%zu copies of the same PyTorch; %s is used", f->n_torches, f->torches[0].site);
     return found(CHECK_WARN,
-                 say(l, "%s is used (%s); there is also %s", say_torch(l, &f->torches[0]), f->torches[0].how,
-                     others.s),
+                 ctx_text(l, "%s is used (%s); there is also %s", say_torch(l, &f->torches[0]),
+                          f->torches[0].how, others.s),
                  "which one a trainer gets depends on how its Python is started",
                  "cairn doctor --torch DIR    # judges another one");
 }
 
 /* It runs another chip's code, or could.  A wheel with the chip's own comes first, where there is one; the override works
  * at once. */
-static struct finding judge_override(const struct look *l, const char *target)
+static struct finding judge_override(const struct check_ctx *l, const char *target)
 {
     const struct plan_var *v = plan_override(l->plan, l->gpu);
-    const char *line = v ? say(l, "export %s=%s", v->name, v->value) : NULL;
+    const char *line = v ? ctx_text(l, "export %s=%s", v->name, v->value) : NULL;
     const char *gfx = l->gpu->gfx.s, *torch = remedy_torch(l);
     bool better = torch && override_has_own_wheel(l->chip, l->torch);
     if (!line && !better)
         return found_ok(l, "no %s code, but the override makes it run %s code, which fits", gfx, target);
     if (!line)
-        return found(CHECK_WARN,
-                     say(l, "this PyTorch has no code for %s and runs %s's under an override", gfx, target),
-                     "another chip's code can hang or fault; there is a wheel with the chip's own", torch);
-    const char *both = say(l, "%s\n# or at once, with the PyTorch that is there%s:\n%s", torch ? torch : "",
-                           better ? ", at the risk of hangs" : "", line);
+        return found(
+            CHECK_WARN,
+            ctx_text(l, "this PyTorch has no code for %s and runs %s's under an override", gfx, target),
+            "another chip's code can hang or fault; there is a wheel with the chip's own", torch);
+    const char *both = ctx_text(l, "%s\n# or at once, with the PyTorch that is there%s:\n%s",
+                                torch ? torch : "", better ? ", at the risk of hangs" : "", line);
     return found(
-        CHECK_FAIL, say(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
+        CHECK_FAIL,
+        ctx_text(l, "this PyTorch has no code for %s; it can run %s's under an override", gfx, target),
         better
             ? "without it the first kernel fails with \"invalid device function\"; another chip's code can "
               "hang or fault, so a wheel with the chip's own is better"
@@ -102,34 +104,34 @@ static struct finding judge_override(const struct look *l, const char *target)
         torch ? both : line);
 }
 
-struct finding check_torch_target(const struct look *l)
+struct finding check_torch_target(const struct check_ctx *l)
 {
     const struct torch_facts *t = l->torch;
-    const char *target = look_target(l);
+    const char *target = ctx_target(l);
     if (!t || t->build != TORCH_ROCM || !target)
         return found_skip("no ROCm build of PyTorch, or no GPU of known target");
     const struct override_wheel wheel = override_wheel_of(t);
     const struct targets *code = &wheel.code;
     const char *gfx = l->gpu->gfx.s;
     if (!code->from)
-        return found_unknown(say(l, "whether this PyTorch has code for %s is not known", gfx),
+        return found_unknown(ctx_text(l, "whether this PyTorch has code for %s is not known", gfx),
                              "its list of targets was not readable", "cairn doctor --probe");
-    if (look_carries(code, gfx))
+    if (ctx_carries(code, gfx))
         return found_ok(l, "this PyTorch has code for %s (from %s)", gfx, code->from);
-    if (!str_eq(target, gfx) && look_carries(code, target))
+    if (!str_eq(target, gfx) && ctx_carries(code, target))
         return judge_override(l, target);
     CLEANUP(str_release) struct str list = { 0 };
     for (size_t i = 0; i < code->n; i++)
         str_addf(&list, " %s", code->name[i]);
     const char *remedy = remedy_torch(l);
     return found(
-        CHECK_FAIL, say(l, "this PyTorch has no code for %s", gfx),
-        say(l, "it has%s; the first kernel fails with \"invalid device function\", and no override fits",
-            list.len ? list.s : " none"),
+        CHECK_FAIL, ctx_text(l, "this PyTorch has no code for %s", gfx),
+        ctx_text(l, "it has%s; the first kernel fails with \"invalid device function\", and no override fits",
+                 list.len ? list.s : " none"),
         remedy ? remedy : "cairn gpu --chips    # no wheel carries this chip");
 }
 
-struct finding check_torch_device_wheels(const struct look *l)
+struct finding check_torch_device_wheels(const struct check_ctx *l)
 {
     const struct torch_facts *t = l->torch;
     if (!t || !t->kpack || !l->gpu || !l->gpu->gfx.s)
@@ -137,27 +139,28 @@ struct finding check_torch_device_wheels(const struct look *l)
     const char *gfx = l->gpu->gfx.s;
     if (!t->device_wheels.from)
         return found_unknown("which device wheels are installed is not known", NULL, NULL);
-    if (look_carries(&t->device_wheels, gfx))
+    if (ctx_carries(&t->device_wheels, gfx))
         return found_ok(l, "the device wheel for %s is installed", gfx);
-    return found(CHECK_FAIL, say(l, "the device wheel for %s is not installed", gfx),
+    return found(CHECK_FAIL, ctx_text(l, "the device wheel for %s is not installed", gfx),
                  "the libraries load without it and fail at the first kernel", remedy_torch(l));
 }
 
-struct finding check_torch_files(const struct look *l)
+struct finding check_torch_files(const struct check_ctx *l)
 {
     const struct torch_facts *t = l->torch;
     if (!t)
         return found_skip("no PyTorch");
     if (!t->problems.n)
         return found_ok(l, "its files read well");
-    return found(CHECK_WARN, t->problems.text[0],
-                 t->problems.n > 1 ? say(l, "and %zu more of this kind: an unfinished or mixed installation",
-                                         t->problems.n - 1)
-                                   : "an unfinished or mixed installation",
-                 remedy_torch(l));
+    return found(
+        CHECK_WARN, t->problems.text[0],
+        t->problems.n > 1
+            ? ctx_text(l, "and %zu more of this kind: an unfinished or mixed installation", t->problems.n - 1)
+            : "an unfinished or mixed installation",
+        remedy_torch(l));
 }
 
-struct finding check_torch_known_bad(const struct look *l)
+struct finding check_torch_known_bad(const struct check_ctx *l)
 {
     const struct torch_facts *t = l->torch;
     if (!t || t->build != TORCH_ROCM || !l->gpu)
@@ -168,9 +171,9 @@ struct finding check_torch_known_bad(const struct look *l)
         t->aotriton_version.s
             ? str_starts(t->aotriton_version.s, "0.11.0") || str_starts(t->aotriton_version.s, "0.11b")
             : version_at_least(t->parsed, 2, 9, 0) && version_below(t->parsed, 2, 10, 0);
-    if (look_is(l, "gfx1100") && aotriton_011)
+    if (ctx_is(l, "gfx1100") && aotriton_011)
         return found(
-            CHECK_WARN, say(l, "torch %s carries AOTriton 0.11b", t->version.s),
+            CHECK_WARN, ctx_text(l, "torch %s carries AOTriton 0.11b", t->version.s),
             "its fused attention loses accuracy and can give NaN on gfx1100; 0.11.1 (torch 2.10) fixes it",
             remedy_torch(l));
     return found_ok(l, "no fault of torch %s on this chip is known", t->version.s);

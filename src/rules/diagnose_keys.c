@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 #include <assert.h>
 #include <string.h>
 
@@ -70,8 +70,8 @@ static const char *key_alloc_names(const struct judgement *j)
 
 const char *diagnose_size(const struct judgement *j, double bytes)
 {
-    const struct look l = { .arena = j->a };
-    return bytes >= 0 ? say_bytes(&l, (int64_t)bytes) : NULL;
+    const struct check_ctx l = { .arena = j->a };
+    return bytes >= 0 ? ctx_bytes(&l, (int64_t)bytes) : NULL;
 }
 
 static const char *key_refused(const struct judgement *j)

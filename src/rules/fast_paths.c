@@ -3,26 +3,26 @@
 
 #include "base/str.h"
 #include "rules/env_rules.h"
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 /* By the chip, the wheel's files, and the switch for chips that AOTriton calls experimental. */
-static enum tri find_attention(const struct look *l, const char *target)
+static enum tri find_attention(const struct check_ctx *l, const char *target)
 {
     const struct gfx_chip *c = gfx_find(target);
     if (c && !c->matrix_core)
         return TRI_NO;
     enum tri files = env_targets_cover(&l->torch->aotriton, target);
-    const char *set = look_planned(l, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL");
+    const char *set = ctx_planned(l, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL");
     return files == TRI_YES && str_eq(set, "0") ? TRI_UNKNOWN : files;
 }
 
 struct fast_paths fast_paths_find(const struct facts *f, const struct plan *p, struct arena *a)
 {
-    struct look l = look_at(f, p, a);
+    struct check_ctx l = check_ctx_of(f, p, a);
     struct fast_paths out = { 0 };
-    if (!l.torch || l.torch->build != TORCH_ROCM || !look_target(&l))
+    if (!l.torch || l.torch->build != TORCH_ROCM || !ctx_target(&l))
         return out;
-    out.target = look_target(&l);
+    out.target = ctx_target(&l);
     out.rocblas = env_targets_cover(&l.torch->rocblas, out.target);
     /* It is made for chips with matrix cores, whatever lies in its folder. */
     const struct gfx_chip *c = gfx_find(out.target);

@@ -2,7 +2,7 @@
 #include "rules/plan_work.h"
 
 #include "base/str.h"
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 #include "rules/env_sources.h"
 #include <stdio.h>
 #include <string.h>

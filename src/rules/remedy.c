@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "host/memory.h"
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 #include <string.h>
 
 /* Where a distribution keeps the kernel command line. */
@@ -148,7 +148,7 @@ static const struct distro *distro_of(const char *id)
 }
 
 /* One that is in no row is kept like one that it is made from ("ubuntu debian"), nearest first. */
-static const struct distro *distro_find(const struct look *l)
+static const struct distro *distro_find(const struct check_ctx *l)
 {
     const struct distro *d = distro_of(distro_id(&l->facts->host));
     for (const char *at = l->facts->host.os_like.s; at && *at && !d->ids; at += strspn(at, " ")) {
@@ -170,13 +170,13 @@ static enum boot_tool boot_tool_of(const struct host_facts *h, const struct dist
 }
 
 /* Nobody can do it from inside a container. */
-const char *remedy_on_host(const struct look *l, const char *words, const char *line)
+const char *remedy_on_host(const struct check_ctx *l, const char *words, const char *line)
 {
-    return l->facts->host.container.s ? say(l, "# on the host, not in this container: %s", words) : line;
+    return l->facts->host.container.s ? ctx_text(l, "# on the host, not in this container: %s", words) : line;
 }
 
 /* For sed: the dot of "amdgpu.gttsize" must not match anything else. */
-static const char *escape_dots(const struct look *l, const char *s)
+static const char *escape_dots(const struct check_ctx *l, const char *s)
 {
     char *out = arena_alloc(l->arena, 2 * strlen(s) + 1);
     for (char *p = out; *s; s++) {
@@ -188,16 +188,16 @@ static const char *escape_dots(const struct look *l, const char *s)
 }
 
 /* The sed script that edits the command line in /etc/default/grub. */
-static const char *grub_script(const struct look *l, const char *name, const char *params)
+static const char *grub_script(const struct check_ctx *l, const char *name, const char *params)
 {
-    const char *drop = name ? say(l, "s/ *\\b%s=[^ \"]*//g", escape_dots(l, name)) : "";
+    const char *drop = name ? ctx_text(l, "s/ *\\b%s=[^ \"]*//g", escape_dots(l, name)) : "";
     const char *add =
-        params ? say(l, "s/^\\(GRUB_CMDLINE_LINUX_DEFAULT=\"[^\"]*\\)\"/\\1 %s\"/", params) : "";
-    return say(l, "%s%s%s", drop, name && params ? "; " : "", add);
+        params ? ctx_text(l, "s/^\\(GRUB_CMDLINE_LINUX_DEFAULT=\"[^\"]*\\)\"/\\1 %s\"/", params) : "";
+    return ctx_text(l, "%s%s%s", drop, name && params ? "; " : "", add);
 }
 
 /* "--delete-if-present=… --append-if-missing=…", one for each parameter. */
-static const char *kargs(const struct look *l, const char *name, const char *params)
+static const char *kargs(const struct check_ctx *l, const char *name, const char *params)
 {
     CLEANUP(str_release) struct str s = { 0 };
     if (name)
@@ -207,42 +207,42 @@ static const char *kargs(const struct look *l, const char *name, const char *par
         str_addf(&s, " --append-if-missing=%.*s", (int)n, at);
         at += n;
     }
-    return say(l, "sudo rpm-ostree kargs%s && systemctl reboot", s.s ? s.s : "");
+    return ctx_text(l, "sudo rpm-ostree kargs%s && systemctl reboot", s.s ? s.s : "");
 }
 
-static const char *in_words(const struct look *l, const char *name, const char *params)
+static const char *in_words(const struct check_ctx *l, const char *name, const char *params)
 {
     if (name && params)
-        return say(l, "replace %s by %s on the kernel's command line, and reboot", name, params);
+        return ctx_text(l, "replace %s by %s on the kernel's command line, and reboot", name, params);
     if (name)
-        return say(l, "remove %s from the kernel's command line, and reboot", name);
-    return say(l, "add %s to the kernel's command line, and reboot", params);
+        return ctx_text(l, "remove %s from the kernel's command line, and reboot", name);
+    return ctx_text(l, "add %s to the kernel's command line, and reboot", params);
 }
 
-static const char *other_loader(const struct look *l, const char *name, const char *params)
+static const char *other_loader(const struct check_ctx *l, const char *name, const char *params)
 {
-    return say(l,
-               "# %s; GRUB has it in /etc/default/grub (then grub-mkconfig -o /boot/grub/grub.cfg), "
-               "systemd-boot in /boot/loader/entries or /etc/kernel/cmdline",
-               in_words(l, name, params));
+    return ctx_text(l,
+                    "# %s; GRUB has it in /etc/default/grub (then grub-mkconfig -o /boot/grub/grub.cfg), "
+                    "systemd-boot in /boot/loader/entries or /etc/kernel/cmdline",
+                    in_words(l, name, params));
 }
 
 /* A file of systemd-boot: in an entry the line "options ...", else the only line. */
-static const char *boot_file(const struct look *l, bool entries, const char *name, const char *params)
+static const char *boot_file(const struct check_ctx *l, bool entries, const char *name, const char *params)
 {
     const char *on = entries ? "/^options/ " : "";
-    const char *drop = name ? say(l, "%ss/ *\\b%s=[^ ]*//g", on, escape_dots(l, name)) : "";
-    const char *add = params ? say(l, "%ss/$/ %s/", on, params) : "";
-    const char *script = say(l, "%s%s%s", drop, name && params ? "; " : "", add);
+    const char *drop = name ? ctx_text(l, "%ss/ *\\b%s=[^ ]*//g", on, escape_dots(l, name)) : "";
+    const char *add = params ? ctx_text(l, "%ss/$/ %s/", on, params) : "";
+    const char *script = ctx_text(l, "%s%s%s", drop, name && params ? "; " : "", add);
     if (entries) /* the folder may be open to root alone, who then has to find the files */
-        return say(l, "sudo find /boot/loader/entries -name '*.conf' -exec sed -i '%s' {} + && sudo reboot",
-                   script);
-    return say(l, "sudo sed -i '%s' /etc/kernel/cmdline && sudo kernel-install add-all && sudo reboot",
-               script);
+        return ctx_text(
+            l, "sudo find /boot/loader/entries -name '*.conf' -exec sed -i '%s' {} + && sudo reboot", script);
+    return ctx_text(l, "sudo sed -i '%s' /etc/kernel/cmdline && sudo kernel-install add-all && sudo reboot",
+                    script);
 }
 
 /* "amdgpu.gttsize=131072" as it stands on the command line: the tools want the value too.  NULL: not there. */
-static const char *on_cmdline(const struct look *l, const char *name)
+static const char *on_cmdline(const struct check_ctx *l, const char *name)
 {
     const char *line = l->facts->host.cmdline.s;
     size_t n = strlen(name);
@@ -250,12 +250,12 @@ static const char *on_cmdline(const struct look *l, const char *name)
         if ((at != line && at[-1] != ' ') || (at[n] != '=' && at[n] != ' ' && at[n]))
             continue;
         const char *whole = arena_strndup(l->arena, at, strcspn(at, " \n"));
-        return say_word(l, whole) == whole ? whole : name; /* a value with quotes in it is not for a shell */
+        return ctx_word(l, whole) == whole ? whole : name; /* a value with quotes in it is not for a shell */
     }
     return NULL;
 }
 
-static const char *kernel_line(const struct look *l, const char *name, const char *params)
+static const char *kernel_line(const struct check_ctx *l, const char *name, const char *params)
 {
     const struct distro *d = distro_find(l);
     const char *gone = name ? on_cmdline(l, name) : "", *added = params ? params : "";
@@ -263,71 +263,73 @@ static const char *kernel_line(const struct look *l, const char *name, const cha
     if (!gone && l->facts->host.cmdline.s) {
         const char *dot = strchr(name, '.');
         const char *where =
-            say(l, "grep -rn '%s' /etc/modprobe.d    # remove it there", dot ? dot + 1 : name);
-        return params ? say(l, "%s\n%s", where, kernel_line(l, NULL, params)) : where;
+            ctx_text(l, "grep -rn '%s' /etc/modprobe.d    # remove it there", dot ? dot + 1 : name);
+        return params ? ctx_text(l, "%s\n%s", where, kernel_line(l, NULL, params)) : where;
     }
     gone = gone ? gone : name;
     enum boot_tool tool = boot_tool_of(&l->facts->host, d);
     switch (tool) {
     case BOOT_GRUB_FILE:
-        return say(l, "sudo sed -i '%s' /etc/default/grub && %s && sudo reboot", grub_script(l, name, params),
-                   d->grub_update ? d->grub_update : "sudo grub-mkconfig -o /boot/grub/grub.cfg");
+        return ctx_text(l, "sudo sed -i '%s' /etc/default/grub && %s && sudo reboot",
+                        grub_script(l, name, params),
+                        d->grub_update ? d->grub_update : "sudo grub-mkconfig -o /boot/grub/grub.cfg");
     case BOOT_ENTRIES:
     case BOOT_CMDLINE:
         return boot_file(l, tool == BOOT_ENTRIES, name, params);
     case BOOT_KERNELSTUB:
-        return say(l, "sudo kernelstub%s%s && sudo reboot", name ? say(l, " -d %s", gone) : "",
-                   params ? say(l, " -a \"%s\"", added) : "");
+        return ctx_text(l, "sudo kernelstub%s%s && sudo reboot", name ? ctx_text(l, " -d %s", gone) : "",
+                        params ? ctx_text(l, " -a \"%s\"", added) : "");
     case BOOT_GRUBBY:
-        return say(l, "sudo grubby --update-kernel=ALL%s%s && sudo reboot",
-                   name ? say(l, " --remove-args=\"%s\"", gone) : "",
-                   params ? say(l, " --args=\"%s\"", added) : "");
+        return ctx_text(l, "sudo grubby --update-kernel=ALL%s%s && sudo reboot",
+                        name ? ctx_text(l, " --remove-args=\"%s\"", gone) : "",
+                        params ? ctx_text(l, " --args=\"%s\"", added) : "");
     case BOOT_RPM_OSTREE:
         return kargs(l, name ? gone : NULL, params);
     case BOOT_NIXOS:
         if (!params)
-            return say(
+            return ctx_text(
                 l, "# in configuration.nix: take \"%s\" out of boot.kernelParams\nsudo nixos-rebuild boot",
                 gone);
-        return say(l, "# in configuration.nix: boot.kernelParams = [ \"%s\" ];%s%s\nsudo nixos-rebuild boot",
-                   added, name ? "    # without " : "", gone);
+        return ctx_text(
+            l, "# in configuration.nix: boot.kernelParams = [ \"%s\" ];%s%s\nsudo nixos-rebuild boot", added,
+            name ? "    # without " : "", gone);
     case BOOT_OTHER:
         break;
     }
     return other_loader(l, name, params);
 }
 
-const char *remedy_kernel_replace(const struct look *l, const char *name, const char *params)
+const char *remedy_kernel_replace(const struct check_ctx *l, const char *name, const char *params)
 {
     return remedy_on_host(l, in_words(l, name, params), kernel_line(l, name, params));
 }
 
-const char *remedy_kernel_add(const struct look *l, const char *params)
+const char *remedy_kernel_add(const struct check_ctx *l, const char *params)
 {
     return remedy_kernel_replace(l, NULL, params);
 }
 
-const char *remedy_limit(const struct look *l, int64_t bytes)
+const char *remedy_limit(const struct check_ctx *l, int64_t bytes)
 {
-    const char *name = say(l, "%s.pages_limit", memory_ttm_module(&l->facts->host));
-    const char *param = say(l, "%s=%lld", name, (long long)(bytes / PAGE_BYTES));
+    const char *name = ctx_text(l, "%s.pages_limit", memory_ttm_module(&l->facts->host));
+    const char *param = ctx_text(l, "%s=%lld", name, (long long)(bytes / PAGE_BYTES));
     return on_cmdline(l, name) ? remedy_kernel_replace(l, name, param) : remedy_kernel_add(l, param);
 }
 
-const char *remedy_kernel_newer(const struct look *l)
+const char *remedy_kernel_newer(const struct check_ctx *l)
 {
     return remedy_on_host(l, "install a newer kernel, and reboot", distro_find(l)->newer_kernel);
 }
 
-const char *remedy_firmware_newer(const struct look *l)
+const char *remedy_firmware_newer(const struct check_ctx *l)
 {
     return remedy_on_host(l, "update linux-firmware, rebuild the initramfs, and reboot",
                           distro_find(l)->newer_firmware);
 }
 
-const char *remedy_install(const struct look *l, const char *package)
+const char *remedy_install(const struct check_ctx *l, const char *package)
 {
-    return say(l, "%s %s", distro_find(l)->install, package);
+    return ctx_text(l, "%s %s", distro_find(l)->install, package);
 }
 
 /* The packages with headers, by the program that installs them; the first row is for those that are not known. */
@@ -341,27 +343,28 @@ static const struct {
     { "pacman", "gcc", "python" },
 };
 
-static const char *install_headers(const struct look *l, bool cxx)
+static const char *install_headers(const struct check_ctx *l, bool cxx)
 {
     const char *install = distro_find(l)->install;
     for (size_t i = 0; i < ARRAY_LEN(headers); i++)
         if (strstr(install, headers[i].tool))
             return remedy_install(l, cxx ? headers[i].cxx : headers[i].python);
-    return say(l, "sudo apt install %s    # Debian and its kin; elsewhere the package with those headers",
-               cxx ? headers[0].cxx : headers[0].python);
+    return ctx_text(l,
+                    "sudo apt install %s    # Debian and its kin; elsewhere the package with those headers",
+                    cxx ? headers[0].cxx : headers[0].python);
 }
 
-const char *remedy_cxx_headers(const struct look *l)
+const char *remedy_cxx_headers(const struct check_ctx *l)
 {
     return install_headers(l, true);
 }
 
-const char *remedy_python_headers(const struct look *l)
+const char *remedy_python_headers(const struct check_ctx *l)
 {
     return install_headers(l, false);
 }
 
-const char *remedy_container(const struct look *l)
+const char *remedy_container(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     const struct dev_node *render = l->gpu ? &l->gpu->render : NULL;
@@ -373,30 +376,32 @@ const char *remedy_container(const struct look *l)
         return "# in the container's configuration on the host: dev0: /dev/kfd,gid=G and dev1: "
                "/dev/dri/renderD128,gid=G, G being the container's render group";
     /* By number: the name may stand for another group inside. */
-    const char *group = gid >= 0 ? say(l, "%lld", (long long)gid) : "\"$(stat -c %g /dev/dri/renderD128)\"";
-    return say(
+    const char *group =
+        gid >= 0 ? ctx_text(l, "%lld", (long long)gid) : "\"$(stat -c %g /dev/dri/renderD128)\"";
+    return ctx_text(
         l,
         "docker run --device=/dev/kfd --device=/dev/dri --group-add %s --security-opt seccomp=unconfined "
         "--ipc=host IMAGE",
         group);
 }
 
-const char *remedy_node_access(const struct look *l, const struct dev_node *node)
+const char *remedy_node_access(const struct check_ctx *l, const struct dev_node *node)
 {
     const struct host_facts *h = &l->facts->host;
-    const char *user = h->user ? say_word(l, h->user) : "$USER";
+    const char *user = h->user ? ctx_word(l, h->user) : "$USER";
     if (h->container.s)
         return remedy_container(l);
     const char *group = node->group;
     if (!group || str_eq(group, "root"))
-        return say(
+        return ctx_text(
             l,
             "echo 'SUBSYSTEM==\"kfd\", KERNEL==\"kfd\", GROUP=\"render\", MODE=\"0660\"' | sudo tee "
             "/etc/udev/rules.d/70-kfd.rules && sudo udevadm control --reload && sudo udevadm trigger && sudo "
             "usermod -aG render %s",
             user);
-    group = say_word(l, group);
-    return say(l, "sudo usermod -aG %s %s && newgrp %s    # or log out and in again", group, user, group);
+    group = ctx_word(l, group);
+    return ctx_text(l, "sudo usermod -aG %s %s && newgrp %s    # or log out and in again", group, user,
+                    group);
 }
 
 /* pip refuses to touch a Python that belongs to the distribution (PEP 668), so that one gets an environment. */
@@ -406,19 +411,19 @@ static bool python_is_system(const char *python)
 }
 
 /* The environment that is active, if its Python is there. */
-static const char *active_python(const struct look *l)
+static const char *active_python(const struct check_ctx *l)
 {
     static const char *const variables[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
         const char *prefix = facts_env(l->facts, variables[i]);
-        const char *exe = prefix && *prefix == '/' ? say(l, "%s/bin/python", prefix) : NULL;
+        const char *exe = prefix && *prefix == '/' ? ctx_text(l, "%s/bin/python", prefix) : NULL;
         if (exe && (root_exists(&l->facts->root, exe) || root_link(&l->facts->root, l->arena, exe)))
             return exe;
     }
     return NULL;
 }
 
-static const char *known_python(const struct look *l)
+static const char *known_python(const struct check_ctx *l)
 {
     if (l->python)
         return l->python;
@@ -430,36 +435,36 @@ static const char *known_python(const struct look *l)
                                                                                    : active_python(l);
 }
 
-const char *remedy_pip(const struct look *l, const char *arguments)
+const char *remedy_pip(const struct check_ctx *l, const char *arguments)
 {
     const char *python = known_python(l);
     if (python && !python_is_system(python))
-        return say(l, "%s -m pip install %s", say_word(l, python), arguments);
+        return ctx_text(l, "%s -m pip install %s", ctx_word(l, python), arguments);
     if (l->foreign)
-        return say(
+        return ctx_text(
             l, "# with the Python of the environment that the trainer runs in:\npython3 -m pip install %s",
             arguments);
     const char *sees = l->torch && !strstr(arguments, "torch") ? "--system-site-packages " : "";
-    return say(l, "python3 -m venv %s.venv && .venv/bin/python3 -m pip install %s", sees, arguments);
+    return ctx_text(l, "python3 -m venv %s.venv && .venv/bin/python3 -m pip install %s", sees, arguments);
 }
 
 /* PowerShell starts a program in quotes only behind an ampersand.  The path may be from a stranger's log: within single
  * quotes nothing is run, and a path that holds one of those, or one that PowerShell takes for it, is not repeated. */
-const char *remedy_pip_windows(const struct look *l, const char *arguments)
+const char *remedy_pip_windows(const struct check_ctx *l, const char *arguments)
 {
     static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:\\._-";
     const char *python = l->python;
     if (!python || !strchr(python, '\\') || strchr(python, '\'') || strstr(python, "\xe2\x80"))
         python = "python";
-    return say(l, python[strspn(python, bare)] ? "& '%s' -m pip install %s" : "%s -m pip install %s", python,
-               arguments);
+    return ctx_text(l, python[strspn(python, bare)] ? "& '%s' -m pip install %s" : "%s -m pip install %s",
+                    python, arguments);
 }
 
 /* pytorch.org's newest ROCm index, and AMD's own with one device package a chip (TheRock's RELEASES.md). */
 #define PYTORCH_INDEX "https://download.pytorch.org/whl/rocm7.2"
 #define AMD_INDEX "https://repo.amd.com/rocm/whl-multi-arch/"
 
-const char *remedy_torch(const struct look *l)
+const char *remedy_torch(const struct check_ctx *l)
 {
     const struct gfx_chip *c = l->chip;
     if (c && !c->wheel_major && !c->therock)
@@ -467,20 +472,21 @@ const char *remedy_torch(const struct look *l)
     bool amd = c && c->therock && (!c->wheel_major || (l->torch && l->torch->therock));
     const char *again = l->torch ? "--force-reinstall " : "";
     if (!amd)
-        return remedy_pip(l, say(l, "%storch torchvision torchaudio --index-url " PYTORCH_INDEX, again));
+        return remedy_pip(l, ctx_text(l, "%storch torchvision torchaudio --index-url " PYTORCH_INDEX, again));
     return remedy_pip(
-        l, say(l, "%s\"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio --index-url " AMD_INDEX,
-               again, c->gfx, c->gfx));
+        l, ctx_text(l, "%s\"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio --index-url " AMD_INDEX,
+                    again, c->gfx, c->gfx));
 }
 
-const char *remedy_torch_windows(const struct look *l)
+const char *remedy_torch_windows(const struct check_ctx *l)
 {
     const struct gfx_chip *c = l->chip;
     if (!c || !c->therock)
         return NULL;
     return remedy_pip_windows(
         l,
-        say(l,
+        ctx_text(
+            l,
             "--force-reinstall \"torch[device-%s]\" \"torchvision[device-%s]\" torchaudio --index-url " AMD_INDEX,
             c->gfx, c->gfx));
 }

@@ -224,7 +224,7 @@ static void say_memory(struct life *l, double now)
     if (now < l->next_memory)
         return;
     struct json *event = journal_event("memory");
-    gauge_json(&l->o->gauge->now, event);
+    memory_monitor_json(&l->o->monitor->now, event);
     journal_add(l->o->journal, event);
     l->next_memory = now + (now - l->start < MEMORY_OFTEN_S ? MEMORY_EVENT_S : MEMORY_EVENT_LATER_S);
 }
@@ -259,7 +259,7 @@ static void on_tick(struct life *l, double now)
 {
     say_troubles(l);
     take_keys(l);
-    gauge_read(l->o->gauge);
+    memory_monitor_read(l->o->monitor);
     say_memory(l, now);
     step_down(l, now);
     if (l->killed > 0 && now - l->killed > stuck_s && !l->ended)
@@ -467,14 +467,14 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
     struct life l = { .o = o, .done = -1, .start = clock_s(), .launch.guardian.fd = -1 };
     watchdog_init(&l.watchdog, o->hang_after_s);
     watchdog_init(&l.polling, o->hang_after_s * polling_patience);
-    gauge_begin(o->gauge);
+    memory_monitor_begin(o->monitor);
     l.launch.master = l.launch.out = l.launch.err = l.launch.keys.fd = l.launch.screen.fd = -1;
     int r = start(&l, err);
     if (!r)
         attend(&l);
-    gauge_end(o->gauge);
+    memory_monitor_end(o->monitor);
     finish(&l);
-    l.result.memory = o->gauge->memory;
+    l.result.memory = o->monitor->memory;
     if (l.elsewhere || command_leads_away(o->argv[0]))
         l.result.memory.host_least_bytes = -1; /* of this host; the limit may be another's */
     l.result.seconds = clock_s() - l.start;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/message_sink.h"
-#include "run/gauge.h"
+#include "run/memory_monitor.h"
 #include "run/journal.h"
 #include "run/observe.h"
 #include "run/recorder.h"
@@ -23,7 +23,7 @@ struct attempt_options {
     const char *calls;       /* what the files of GPU calls begin with; NULL: there are none */
     struct observe *observe; /* NULL: nobody wants to know */
     struct diagnoser *diagnoser;
-    struct gauge *gauge;
+    struct memory_monitor *monitor;
     struct journal *journal;
     const struct signals *signals;
     const struct message_sink *messages;

@@ -2,9 +2,9 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "run/attempt_work.h"
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 #include "run/evidence.h"
-#include "run/excuse.h"
+#include "run/idle_reason.h"
 #include <unistd.h>
 
 static uint64_t output_bytes(const struct life *l)
@@ -15,7 +15,7 @@ static uint64_t output_bytes(const struct life *l)
 static void save_evidence(struct life *l, const struct tree *t, const char *name, bool stacks)
 {
     const struct evidence e = {
-        .tree = t, .proc = "/proc", .calls = l->o->calls, .gauge = l->o->gauge, .stacks = stacks
+        .tree = t, .proc = "/proc", .calls = l->o->calls, .monitor = l->o->monitor, .stacks = stacks
     };
     evidence_save(&e, l->o->journal, name);
 }
@@ -42,7 +42,7 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why)
     l->stopping = clock_s();
     say_evidence(l, file);
     struct json *event = journal_event(hung ? "hang" : "memory-guard");
-    gauge_json(&l->o->gauge->now, event);
+    memory_monitor_json(&l->o->monitor->now, event);
     json_add_text(event, "gpu_use", diagnose_gpu_use_name(l->result.gpu_use));
     journal_add(l->o->journal, event);
 }
@@ -63,17 +63,18 @@ static bool is_excused(struct life *l, const struct tree *t)
         return false;
     if (!recorder_saw_step(l->recorder) && clock_s() - l->start < 2 * l->o->hang_after_s)
         return true; /* the start may take its time */
-    return excuse_exists(t, l->o->calls, l->o->hang_after_s);
+    return idle_is_expected(t, l->o->calls, l->o->hang_after_s);
 }
 
 /* No copy takes so long, whatever the CPU does beside. */
 static bool is_inside_copy(const struct life *l)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls calls;
-    calls_read(l->o->calls, &a, &calls);
-    const struct calls_call *culprit = calls_culprit(&calls, true);
-    return culprit && !culprit->returned && calls_is_copy(culprit) && culprit->begun_s >= l->polling.after_s;
+    struct gpu_calls calls;
+    gpu_calls_read(l->o->calls, &a, &calls);
+    const struct gpu_call *culprit = gpu_calls_culprit(&calls, true);
+    return culprit && !culprit->returned && gpu_calls_is_copy(culprit) &&
+           culprit->begun_s >= l->polling.after_s;
 }
 
 /* A busy CPU may train, compile, or poll for ever for a GPU that does not answer.  Nobody can tell, so it is only said, unless
@@ -111,8 +112,8 @@ static void watch(struct life *l, const struct tree *t, double now)
         .output_bytes = output_bytes(l),
         .cpu_ticks = tree_ticks(t),
         .ticks_per_s = (int)sysconf(_SC_CLK_TCK),
-        .busy_percent = l->o->gauge->now.busy_percent,
-        .gpu_bytes = gauge_gpu_bytes(&l->o->gauge->now),
+        .busy_percent = l->o->monitor->now.busy_percent,
+        .gpu_bytes = memory_monitor_gpu_bytes(&l->o->monitor->now),
     };
     watch_polling(l, t, s);
     if (l->stopping > 0 || !watchdog_feed(&l->watchdog, &s))
@@ -128,11 +129,11 @@ static void watch(struct life *l, const struct tree *t, double now)
 
 static void guard_memory(struct life *l, const struct tree *t)
 {
-    if (!gauge_guard(l->o->gauge))
+    if (!memory_monitor_guard(l->o->monitor))
         return;
     message_say(l->o->messages,
                 "the host's memory is nearly used up (%.1f GiB left): stopping it before the machine freezes",
-                (double)l->o->gauge->now.host_available_bytes / (1 << 30));
+                (double)l->o->monitor->now.host_available_bytes / (1 << 30));
     stop_it(l, t, ATTEMPT_MEMORY);
 }
 
@@ -145,13 +146,13 @@ static double interval(double hang_after_s)
 
 void attempt_watch(struct life *l, double now)
 {
-    if (now < l->next_watch && !gauge_guard(l->o->gauge))
+    if (now < l->next_watch && !memory_monitor_guard(l->o->monitor))
         return;
     CLEANUP(tree_release) struct tree t;
     tree_read(&t, "/proc", l->launch.guardian.pid);
     l->next_watch = now + interval(l->o->hang_after_s);
     l->elsewhere |= evidence_leads_away(&t);
-    calls_tidy(l->o->calls);
+    gpu_calls_tidy(l->o->calls);
     watch(l, &t, now);
     if (!l->stopping)
         guard_memory(l, &t);

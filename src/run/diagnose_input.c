@@ -6,7 +6,7 @@
 #include "host/logfile.h"
 #include "os/path.h"
 #include "run/attempt.h"
-#include "run/calls_file.h"
+#include "run/gpu_calls_file.h"
 #include "run/context.h"
 #include "run/history.h"
 #include <string.h>
@@ -80,7 +80,7 @@ static void take_verdict(struct diagnose_context *ctx, const struct json *v, con
     ctx->memory_guard = str_eq(end, attempt_end_name(ATTEMPT_MEMORY));
     ctx->refused = (uint64_t)json_int(json_get(last, "refused"), 0);
     ctx->refused_bytes = (uint64_t)json_int(json_get(last, "refused_bytes"), 0);
-    ctx->memory = gauge_memory_of(json_get(last, "memory"));
+    ctx->memory = memory_monitor_memory_of(json_get(last, "memory"));
     ctx->gpu_use = gpu_use_of(json_text(json_get(last, "gpu_use")));
 }
 
@@ -150,16 +150,16 @@ int diagnose_input_read(const struct diagnose_input *in, const char *path, struc
 
 bool diagnose_input_is_calls(const char *path)
 {
-    return !str_eq(path, "-") && calls_file_is(path);
+    return !str_eq(path, "-") && gpu_calls_file_is(path);
 }
 
-int diagnose_input_calls(int n, char **paths, struct arena *a, struct calls *c, struct cairn_error *err)
+int diagnose_input_calls(int n, char **paths, struct arena *a, struct gpu_calls *c, struct cairn_error *err)
 {
     for (int i = 0; i < n; i++) {
-        struct calls one;
+        struct gpu_calls one;
         if (!diagnose_input_is_calls(paths[i]))
             continue;
-        if (calls_file_read(paths[i], a, &one, err))
+        if (gpu_calls_file_read(paths[i], a, &one, err))
             return -1;
         *ARENA_PUSH(a, c->process, c->n) = one.process[0];
     }

@@ -5,7 +5,7 @@
 
 #include "base/message_sink.h"
 #include "rules/diagnose.h"
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 
 /* Where what was read goes. */
 struct diagnose_input {
@@ -21,6 +21,6 @@ int diagnose_input_read(const struct diagnose_input *in, const char *path, struc
                         struct cairn_error *err);
 bool diagnose_input_is_calls(const char *path);
 /* Adds the records of GPU calls among those files, which somebody made by hand, to c. */
-int diagnose_input_calls(int n, char **paths, struct arena *a, struct calls *c, struct cairn_error *err);
+int diagnose_input_calls(int n, char **paths, struct arena *a, struct gpu_calls *c, struct cairn_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "host/command.h"
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 #include "os/file.h"
 #include "os/list.h"
 #include <errno.h>
@@ -169,14 +169,14 @@ static void add_kernel_log(struct str *out)
 static void add_calls(struct str *out, const char *file)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls c;
-    calls_read(file, &a, &c);
-    calls_text(&c, out);
+    struct gpu_calls c;
+    gpu_calls_read(file, &a, &c);
+    gpu_calls_text(&c, out);
 }
 
 void evidence_collect(const struct evidence *e, struct str *out)
 {
-    const struct gauge_reading *now = &e->gauge->now;
+    const struct memory_monitor_reading *now = &e->monitor->now;
     add_calls(out, e->calls);
     str_addf(out, "=== GPU: %lld %% busy, %lld bytes of VRAM and %lld of GTT in use (-1: not known)\n",
              (long long)now->busy_percent, (long long)now->vram_used_bytes, (long long)now->gtt_used_bytes);
@@ -231,8 +231,8 @@ static enum diagnose_gpu_use runtime_of(const char *proc, int pid)
 static bool has_calls(const char *calls)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls c;
-    calls_read(calls, &a, &c);
+    struct gpu_calls c;
+    gpu_calls_read(calls, &a, &c);
     return c.n > 0;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "rules/diagnose.h"
-#include "run/gauge.h"
+#include "run/memory_monitor.h"
 #include "run/journal.h"
 #include "run/tree.h"
 
@@ -14,7 +14,7 @@ struct evidence {
     const struct tree *tree;
     const char *proc;  /* normally "/proc" */
     const char *calls; /* what the files of GPU calls begin with; or NULL */
-    const struct gauge *gauge;
+    const struct memory_monitor *monitor;
     bool stacks; /* ask py-spy, where it is installed, for the stacks of Python: takes some seconds at most */
 };
 

@@ -7,7 +7,7 @@
 #include "host/root.h"
 #include "run/attempt.h"
 #include "run/journal.h"
-#include "run/state.h"
+#include "run/state_dir.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "rules/fix_names.h"
 #include "rules/trainers.h"
 #include "run/ladder.h"
-#include "run/state.h"
+#include "run/state_dir.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

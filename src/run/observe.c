@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "rules/env_names.h"
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 #include "os/file.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static const char *const *merge(const char *const *env, const char *const *calle
 
 static void look_at_calls(struct observe *o, struct observe_process *p)
 {
-    const char *const *called = calls_environment(o->calls, p->pid, o->a);
+    const char *const *called = gpu_calls_environment(o->calls, p->pid, o->a);
     if (!called)
         return;
     const struct observed now = {

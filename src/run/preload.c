@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "host/memory.h"
 #include "preload/record.h"
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 #include "os/file.h"
 #include "os/list.h"
 #include "os/path.h"
@@ -141,7 +141,7 @@ static void remove_stale(void)
         if (held < 0)
             continue;
         snprintf(path, sizeof(path), SHARED "/%.200s/calls", name);
-        calls_remove(path);
+        gpu_calls_remove(path);
         snprintf(path, sizeof(path), SHARED "/%.200s", name);
         os_remove_dir(path);
     }
@@ -277,7 +277,7 @@ void preload_finish(struct preload *p)
     if (!p->file)
         return;
     CLEANUP(mem_free) char *folder = path_folder(p->file);
-    calls_remove(p->file);
+    gpu_calls_remove(p->file);
     os_remove_dir(folder);
     fd_close(&p->held);
     p->file = NULL;

@@ -12,9 +12,9 @@
 #include "run/resume.h"
 #include "run/run_messages.h"
 #include "run/smi_link.h"
-#include "run/state.h"
+#include "run/state_dir.h"
 #include "run/supervise.h"
-#include "run/told.h"
+#include "run/shown_before.h"
 #include "run/verdict.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -474,7 +474,7 @@ static void say_summary(struct stage *s)
     for (size_t i = 0; i < summary.n; i++)
         str_addf(&text, "%s\n", summary.line[i]);
     const char *trainer = s->key.trainer ? s->key.trainer : s->o->argv[0];
-    run_say_summary(&summary, summary.again && told_before(s->state, trainer, text.s), s->o->messages);
+    run_say_summary(&summary, summary.again && shown_before(s->state, trainer, text.s), s->o->messages);
 }
 
 static int prepare_and_train(struct stage *s, int *code, struct cairn_error *err)

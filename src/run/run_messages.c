@@ -143,7 +143,7 @@ void run_say_summary(const struct run_summary *s, bool again, const struct messa
         message_say(m, "%s", s->line[i]);
 }
 
-static void say_peak(const struct gauge_reading *peak, const struct message_sink *m)
+static void say_peak(const struct memory_monitor_reading *peak, const struct message_sink *m)
 {
     CLEANUP(str_release) struct str used = { 0 };
     char size[24];

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "run/context.h"
 #include "run/optimizer.h"
-#include "run/stale.h"
+#include "run/kernel_caches.h"
 #include "run/supervise_work.h"
 #include <poll.h>
 #include <signal.h>
@@ -53,8 +53,8 @@ static void journal_verdict(struct run *r, const struct supervise_try *t)
     json_add_bool(event, "saw_step", t->attempt.saw_step);
     json_add_text(event, "class", t->diagnosis.class_id);
     json_add_text(event, "cause", t->diagnosis.cause);
-    const struct calls_call *culprit = supervise_culprit(t);
-    json_add_text(event, "gpu_call", culprit ? calls_say(culprit, r->a) : NULL);
+    const struct gpu_call *culprit = supervise_culprit(t);
+    json_add_text(event, "gpu_call", culprit ? gpu_calls_say(culprit, r->a) : NULL);
     journal_add(r->o->journal, event);
 }
 
@@ -68,9 +68,9 @@ static void take_calls(struct run *r, struct supervise_try *t)
 {
     CLEANUP(str_release) struct str text = { 0 };
     if (needs_diagnosis(&t->attempt))
-        calls_read(r->o->calls, r->a, &t->calls);
-    calls_remove(r->o->calls);
-    calls_text(&t->calls, &text);
+        gpu_calls_read(r->o->calls, r->a, &t->calls);
+    gpu_calls_remove(r->o->calls);
+    gpu_calls_text(&t->calls, &text);
     if (text.len)
         journal_write_text(r->o->journal, "calls.txt", text.s);
 }
@@ -85,14 +85,14 @@ static const char *hang_file(struct run *r, const struct supervise_try *t)
 /* As it is before an attempt; t NULL. */
 static struct diagnose_context context_of(struct run *r, const struct supervise_try *t)
 {
-    const struct calls_call *culprit = t ? supervise_culprit(t) : NULL;
+    const struct gpu_call *culprit = t ? supervise_culprit(t) : NULL;
     const struct torch_facts *torch = facts_torch(&r->actual.facts);
     struct diagnose_context ctx = {
         .facts = &r->actual.facts,
         .gfx = r->o->gfx,
         .own_torch = torch && !torch->guess,
         .exit_code = -1,
-        .in_copy = culprit && calls_is_copy(culprit),
+        .in_copy = culprit && gpu_calls_is_copy(culprit),
         .env = actual_env(&r->actual),
         .plan = &r->plan,
     };
@@ -139,7 +139,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
         .calls = r->o->calls,
         .observe = &r->actual.observe,
         .diagnoser = d,
-        .gauge = &r->gauge,
+        .monitor = &r->monitor,
         .journal = r->o->journal,
         .signals = r->o->signals,
         .messages = r->o->messages,
@@ -202,9 +202,9 @@ static void let_it_settle(struct run *r)
 
 static void clear_caches(struct run *r)
 {
-    struct stale_move *moved;
+    struct cache_move *moved;
     const char *trouble;
-    size_t n = stale_move(r->env, r->a, &moved, &trouble);
+    size_t n = kernel_caches_move(r->env, r->a, &moved, &trouble);
     for (size_t i = 0; i < n; i++)
         message_say(r->o->messages, "moved %s to %s", moved[i].from, moved[i].to);
     if (trouble)
@@ -322,7 +322,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
         .retries_left = r->o->retries - ((int)r->result.n_tries - 1),
         .allow_cpu = r->o->allow_cpu,
         .can_optimize = optimizer_replace(r->original, r->a).argv != NULL,
-        .has_caches = stale_exists(r->env),
+        .has_caches = kernel_caches_exist(r->env),
         .saw_step = r->trained,
         .can_resume = resume.way != RESUME_UNKNOWN,
     };
@@ -356,7 +356,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
     if (o->plan)
         r.plan = *o->plan;
     actual_init(&r.actual, &view, o->journal, o->messages, o->calls, a);
-    gauge_init(&r.gauge, o->facts, o->plan ? o->plan->gpu : NULL);
+    memory_monitor_init(&r.monitor, o->facts, o->plan ? o->plan->gpu : NULL);
     struct supervise_try *t;
     do {
         struct supervise_try made = { 0 };
@@ -370,7 +370,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
     } while (t->diagnosis.class_id && climb(&r, t));
     /* A full disk behind our own output must not look like success. */
     r.result.code = t->attempt.code == 0 && t->attempt.lost_output ? 1 : t->attempt.code;
-    r.result.peak = r.gauge.peak;
+    r.result.peak = r.monitor.peak;
     r.result.trainer = o->trainer ? o->trainer : resume_name(o->argv);
     r.result.torch = r.actual.torch;
     r.result.undone = r.actual.undone;

@@ -12,8 +12,8 @@
 #include "rules/diagnose.h"
 #include "run/actual.h"
 #include "run/attempt.h"
-#include "run/calls.h"
-#include "run/gauge.h"
+#include "run/gpu_calls.h"
+#include "run/memory_monitor.h"
 #include "run/journal.h"
 #include "run/signals.h"
 #include <stdbool.h>
@@ -44,7 +44,7 @@ struct supervise_options {
 struct supervise_try {
     struct attempt attempt;
     struct diagnosis diagnosis; /* class_id is NULL when there was nothing to diagnose */
-    struct calls calls;         /* the last ones on the GPU, of a failure */
+    struct gpu_calls calls;     /* the last ones on the GPU, of a failure */
     int64_t log_offset_bytes;   /* where it begins in the journal's log, which all attempts share */
     const char *change;         /* NULL for the first */
     const char *resumed;        /* why and from where; NULL: from the beginning */
@@ -54,7 +54,7 @@ struct supervise_result {
     int code; /* for the exit of `cairn run` */
     struct supervise_try *tries;
     size_t n_tries;
-    struct gauge_reading peak;
+    struct memory_monitor_reading peak;
     /* All the changes that the last attempt ran with. */
     struct plan_var *set;
     size_t n_set;

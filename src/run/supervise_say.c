@@ -16,26 +16,26 @@ static bool is_signal(int code)
     return code > 128 && code - 128 <= SIGRTMAX;
 }
 
-const struct calls_call *supervise_culprit(const struct supervise_try *t)
+const struct gpu_call *supervise_culprit(const struct supervise_try *t)
 {
-    return calls_culprit(&t->calls, t->attempt.end == ATTEMPT_HUNG || is_signal(t->attempt.code));
+    return gpu_calls_culprit(&t->calls, t->attempt.end == ATTEMPT_HUNG || is_signal(t->attempt.code));
 }
 
 /* Launches do not wait for their kernels, unless they are told to. */
-static void say_kernel(struct run *r, const struct supervise_try *t, const struct calls_call *culprit)
+static void say_kernel(struct run *r, const struct supervise_try *t, const struct gpu_call *culprit)
 {
-    const struct calls_call *last = calls_last_kernel(&t->calls, culprit);
+    const struct gpu_call *last = gpu_calls_last_kernel(&t->calls, culprit);
     bool waits = str_eq(str_env(r->env, "AMD_SERIALIZE_KERNEL"), "3");
     if (waits && culprit && culprit->kernel)
-        message_say(r->o->messages, "the kernel that failed: %s", calls_readable(culprit->kernel, r->a));
+        message_say(r->o->messages, "the kernel that failed: %s", gpu_calls_readable(culprit->kernel, r->a));
     else if (last && (is_signal(t->attempt.code) || t->attempt.end == ATTEMPT_HUNG || culprit))
         message_say(r->o->messages,
                     "the last launch that was recorded: %s (it need not be the one that failed%s)",
-                    calls_readable(last->kernel, r->a), waits ? "" : "; --debug tells which");
+                    gpu_calls_readable(last->kernel, r->a), waits ? "" : "; --debug tells which");
 }
 
 /* What a person would look for elsewhere. */
-static void say_refused(struct run *r, const struct calls *c)
+static void say_refused(struct run *r, const struct gpu_calls *c)
 {
     bool many = c->refused_bytes >= 1 << 30;
     if (c->refused)
@@ -49,10 +49,10 @@ static void say_refused(struct run *r, const struct calls *c)
 
 static void say_calls(struct run *r, const struct supervise_try *t)
 {
-    const struct calls_call *culprit = supervise_culprit(t);
+    const struct gpu_call *culprit = supervise_culprit(t);
     if (culprit)
         message_say(r->o->messages, "its last GPU call that %s: %s",
-                    culprit->returned ? "failed" : "did not return", calls_say(culprit, r->a));
+                    culprit->returned ? "failed" : "did not return", gpu_calls_say(culprit, r->a));
     say_kernel(r, t, culprit);
 }
 

@@ -11,7 +11,7 @@ struct run {
     const struct supervise_options *o;
     struct arena *a;
     struct ladder ladder;
-    struct gauge gauge;
+    struct memory_monitor monitor;
     struct actual actual;
     struct plan plan;      /* of the next attempt */
     char *const *original; /* the command, before any state to resume from was added */
@@ -26,7 +26,7 @@ struct run {
 static const struct plan_var supervise_no_gpu = { .name = "HIP_VISIBLE_DEVICES", .value = "-1" };
 
 /* The GPU call that may explain the end; or NULL. */
-const struct calls_call *supervise_culprit(const struct supervise_try *t);
+const struct gpu_call *supervise_culprit(const struct supervise_try *t);
 
 void supervise_say_verdict(struct run *r, const struct supervise_try *t);
 /* r->change and r->resumed are those of the attempt that comes. */

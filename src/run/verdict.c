@@ -63,10 +63,10 @@ static void add_try(struct json *list, const struct supervise_try *t)
         json_add_text(evidence, NULL, t->diagnosis.evidence[i].text);
     json_add_int(v, "refused", (int64_t)t->calls.refused);
     json_add_int(v, "refused_bytes", (int64_t)t->calls.refused_bytes);
-    calls_json(&t->calls, json_add_array(v, "gpu_calls"));
+    gpu_calls_json(&t->calls, json_add_array(v, "gpu_calls"));
     json_add_text(v, "gpu_use", diagnose_gpu_use_name(t->attempt.gpu_use));
     if (t->attempt.memory.watched)
-        gauge_memory_json(&t->attempt.memory, json_add_object(v, "memory"));
+        memory_monitor_memory_json(&t->attempt.memory, json_add_object(v, "memory"));
 }
 
 static void add_undone(struct json *list, const struct supervise_result *r)
@@ -96,7 +96,7 @@ struct json *verdict_json(const struct supervise_result *r, const struct outputs
     struct json *tries = json_add_array(root, "attempts");
     for (size_t i = 0; i < r->n_tries; i++)
         add_try(tries, &r->tries[i]);
-    gauge_json(&r->peak, json_add_object(root, "peak"));
+    memory_monitor_json(&r->peak, json_add_object(root, "peak"));
     json_add_int(root, "outputs_checked", (int64_t)o->n_files);
     json_add_int(root, "outputs_left", (int64_t)o->n_left);
     struct json *damaged = json_add_array(root, "outputs_damaged");

@@ -38,7 +38,7 @@ static int attempt(struct attempt *out, struct cairn_error *err)
     static const int forwarded[] = { SIGTERM };
     const struct message_sink messages = { .say = ignore };
     struct facts f = { .root.fd = -1 };
-    struct gauge g = { .root = &f.root };
+    struct memory_monitor g = { .root = &f.root };
     CLEANUP(journal_close) struct journal j = { 0 };
     CLEANUP(signals_close) struct signals s = { .fd = -1 };
     if (root_open(&f.root, NULL, err))
@@ -46,7 +46,7 @@ static int attempt(struct attempt *out, struct cairn_error *err)
     int r = journal_open(&j, state, NULL, err);
     r = r ? r : signals_open(&s, forwarded, 1, err);
     const struct attempt_options o = {
-        .argv = argv, .env = env, .gauge = &g, .journal = &j, .signals = &s, .messages = &messages
+        .argv = argv, .env = env, .monitor = &g, .journal = &j, .signals = &s, .messages = &messages
     };
     r = r ? r : attempt_run(&o, out, err);
     root_close(&f.root);

@@ -3,7 +3,7 @@
 #include "check.h"
 #include "host/drm.h"
 #include "host/facts.h"
-#include "host/names.h"
+#include "host/gpu_names.h"
 #include "tree.h"
 
 #define NODES "sys/class/kfd/kfd/topology/nodes/"
@@ -362,7 +362,7 @@ static void a_gpu_with_a_name_has_a_chip(void)
     look();
     for (int64_t id = 0; id <= 0xffff; id++) {
         struct num device = { id, "test" }, unknown = { 0 };
-        if (!name_find(&facts.root, &a, device, unknown, unknown).s)
+        if (!gpu_name_find(&facts.root, &a, device, unknown, unknown).s)
             continue;
         named++;
         bool gfx6 = id == 0x6617 || id == 0x6818; /* R7 240 and HD 7870, which ROCm never knew */

@@ -2,7 +2,7 @@
 #include "host/rocm.h"
 
 #include "os/fault.h"
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 #include "machine.h"
 #include <errno.h>
 

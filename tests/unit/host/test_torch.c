@@ -2,7 +2,7 @@
 #include "host/torch.h"
 
 #include "os/fault.h"
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 #include "machine.h"
 #include <errno.h>
 #include <time.h>

@@ -82,7 +82,7 @@ static void a_view_of_the_doctor_leaves_out(void)
 
 static void records_of_calls_alone(void)
 {
-    const struct calls none = { 0 };
+    const struct gpu_calls none = { 0 };
     CLEANUP(json_cleanup) struct json *v = report_diagnosis(NULL, &none);
     CHECK_INT(json_int(json_get(v, "schema"), 0), 1);
     CHECK(!json_get(v, "class") && !json_get(v, "gpu_calls"));

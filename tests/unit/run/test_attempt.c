@@ -76,7 +76,7 @@ static enum attempt_end end_of(const char *what, const char *variable, int secon
     static const int forwarded[] = { SIGTERM };
     const struct message_sink messages = { .say = ignore };
     struct facts f = { .root.fd = -1 };
-    struct gauge g = { .root = &f.root };
+    struct memory_monitor g = { .root = &f.root };
     struct cairn_error err = { 0 };
     struct attempt out = { .code = -1 };
     CLEANUP(journal_close) struct journal j = { 0 };
@@ -89,7 +89,7 @@ static enum attempt_end end_of(const char *what, const char *variable, int secon
         .env = env,
         .hang_after_s = HANG_S,
         .calls = calls,
-        .gauge = &g,
+        .monitor = &g,
         .journal = &j,
         .signals = &s,
         .messages = &messages,

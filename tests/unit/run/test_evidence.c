@@ -43,13 +43,13 @@ static void whoever_has_a_gpu_open_uses_it(void)
 
 static void every_thread_is_written_down(void)
 {
-    struct gauge g = { .now = { -1, -1, -1, -1 } };
+    struct memory_monitor g = { .now = { -1, -1, -1, -1 } };
     CLEANUP(str_release) struct str text = { 0 };
     scratch_file("proc/10/task/10/comm", "python3\n");
     scratch_file("proc/10/task/10/wchan", "futex_wait_queue");
     scratch_file("proc/10/task/12/comm", "the-loader\n");
     scratch_file("proc/10/task/12/wchan", "do_epoll_wait");
-    const struct evidence e = { .tree = &both, .proc = scratch("proc"), .gauge = &g };
+    const struct evidence e = { .tree = &both, .proc = scratch("proc"), .monitor = &g };
     evidence_collect(&e, &text);
     CHECK_HAS(text.s, "the-loader  do_epoll_wait");
     CHECK_HAS(text.s, "futex_wait_queue");
@@ -58,14 +58,14 @@ static void every_thread_is_written_down(void)
 /* A script of Python's, and after much else: the stacks have limits of their own. */
 static void the_stack_of_a_python_is_asked_for(void)
 {
-    struct gauge g = { .now = { -1, -1, -1, -1 } };
+    struct memory_monitor g = { .now = { -1, -1, -1, -1 } };
     struct tree_process launcher = { .pid = 12, .state = 'S', .name = "accelerate" };
     CLEANUP(str_release) struct str text = { 0 };
     open_file("proc/12/exe", "/usr/bin/python3.11");
     scratch_file("bin/py-spy", "#!/bin/sh\necho stack of $3\n");
     REQUIRE(!chmod(scratch("bin/py-spy"), 0755) && !setenv("PATH", scratch("bin"), 1));
     str_addf(&text, "%*s\n", 1 << 20, "much");
-    struct evidence e = { .tree = &(struct tree){ &launcher, 1 }, .proc = scratch("proc"), .gauge = &g };
+    struct evidence e = { .tree = &(struct tree){ &launcher, 1 }, .proc = scratch("proc"), .monitor = &g };
     evidence_collect(&e, &text);
     CHECK(!strstr(text.s, "stack of 12"));
     e.stacks = true;

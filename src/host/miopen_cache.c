@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/caches.h"
+#include "host/miopen_cache.h"
 
 #include "base/parse.h"
 
@@ -12,7 +12,7 @@ static const char *miopen_folder(struct facts *f)
     return home && *home == '/' ? arena_printf(&f->arena, "%s/.cache/miopen", home) : NULL;
 }
 
-void caches_read(struct facts *f)
+void miopen_cache_read(struct facts *f)
 {
     const char *dir = f->root.live ? miopen_folder(f) : NULL;
     char **names = NULL;

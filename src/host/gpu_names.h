@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Marketing names.  A name never decides behaviour; the target does. */
-#ifndef CAIRN_HOST_NAMES_H
-#define CAIRN_HOST_NAMES_H
+#ifndef CAIRN_HOST_GPU_NAMES_H
+#define CAIRN_HOST_GPU_NAMES_H
 
 #include "host/facts.h"
 
 /* amdgpu.ids (device and revision), then pci.ids (device), then the built-in table; where pci.ids names several
  * products at once, the table comes before it, whose rows also tell chips with one id apart by their compute
  * units.  Unknown if none has it. */
-struct text name_find(const struct root *r, struct arena *a, struct num device_id, struct num revision,
-                      struct num compute_units);
+struct text gpu_name_find(const struct root *r, struct arena *a, struct num device_id, struct num revision,
+                          struct num compute_units);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/stale.h"
+#include "run/kernel_caches.h"
 
 #include "base/parse.h"
 #include "base/str.h"
@@ -119,7 +119,7 @@ static struct found look(const char *const *env, size_t i, struct arena *a)
     return f;
 }
 
-bool stale_exists(const char *const *env)
+bool kernel_caches_exist(const char *const *env)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
@@ -142,16 +142,16 @@ static bool holds(const char *path, const char *inner)
     return !strncmp(one, other, n) && (!other[n] || other[n] == '/' || n == 1);
 }
 
-static int move_folder(const struct found *f, const char *suffix, struct arena *a, struct stale_move *out)
+static int move_folder(const struct found *f, const char *suffix, struct arena *a, struct cache_move *out)
 {
-    *out = (struct stale_move){ f->path, arena_printf(a, "%s%s", f->path, suffix) };
+    *out = (struct cache_move){ f->path, arena_printf(a, "%s%s", f->path, suffix) };
     return os_rename(out->from, out->to);
 }
 
 /* Into a folder within, so that what is not the library's stays where it is. */
-static int move_entries(const struct found *f, const char *suffix, struct arena *a, struct stale_move *out)
+static int move_entries(const struct found *f, const char *suffix, struct arena *a, struct cache_move *out)
 {
-    *out = (struct stale_move){
+    *out = (struct cache_move){
         arena_printf(a, "%zu cache%s of %s", f->n, f->n == 1 ? "" : "s", f->path),
         arena_printf(a, "%s/%s", f->path, suffix),
     };
@@ -165,14 +165,15 @@ static int move_entries(const struct found *f, const char *suffix, struct arena 
     return r;
 }
 
-size_t stale_move(const char *const *env, struct arena *a, struct stale_move **out, const char **trouble)
+size_t kernel_caches_move(const char *const *env, struct arena *a, struct cache_move **out,
+                          const char **trouble)
 {
     size_t n = 0;
     *out = NULL;
     *trouble = NULL;
     const char *suffix = arena_printf(a, "%s%lld-%d", backup_name, (long long)time(NULL), (int)getpid());
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        struct stale_move moved;
+        struct cache_move moved;
         struct found f = look(env, i, a);
         if (!f.n)
             continue;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/site.h"
+#include "host/python_site.h"
 
 #include "base/str.h"
 #include <errno.h>
 #include <string.h>
 
-void site_read(struct site *s, const struct root *root, struct arena *a, const char *path)
+void python_site_read(struct python_site *s, const struct root *root, struct arena *a, const char *path)
 {
-    *s = (struct site){ .root = root, .a = a, .path = path };
+    *s = (struct python_site){ .root = root, .a = a, .path = path };
     if (root_list(root, a, path, &s->names, &s->n)) {
         s->n = 0;
         s->unreadable = errno != ENOENT;
     }
 }
 
-bool site_has(const struct site *s, const char *name)
+bool python_site_has(const struct python_site *s, const char *name)
 {
     for (size_t i = 0; i < s->n; i++)
         if (!strcmp(s->names[i], name))
@@ -22,12 +22,12 @@ bool site_has(const struct site *s, const char *name)
     return false;
 }
 
-bool site_lacks(const struct site *s, const char *relative)
+bool python_site_lacks(const struct python_site *s, const char *relative)
 {
-    return !root_exists(s->root, site_path(s, relative)) && errno == ENOENT;
+    return !root_exists(s->root, python_site_path(s, relative)) && errno == ENOENT;
 }
 
-const char *site_path(const struct site *s, const char *name)
+const char *python_site_path(const struct python_site *s, const char *name)
 {
     return arena_printf(s->a, "%s/%s", s->path, name);
 }
@@ -74,26 +74,27 @@ static bool split(const char *entry, size_t *name_len, const char **version, siz
     return false;
 }
 
-struct text site_version(const struct site *s, const char *distribution)
+struct text python_site_version(const struct python_site *s, const char *distribution)
 {
     for (size_t i = 0; i < s->n; i++) {
         const char *version;
         size_t name_len, len;
         if (split(s->names[i], &name_len, &version, &len) && name_len == strlen(distribution) &&
             starts_normal(s->names[i], name_len, distribution))
-            return (struct text){ arena_strndup(s->a, version, len), site_path(s, s->names[i]) };
+            return (struct text){ arena_strndup(s->a, version, len), python_site_path(s, s->names[i]) };
     }
     return (struct text){ 0 };
 }
 
-void site_each(const struct site *s, const char *start,
-               void (*visit)(void *context, const char *rest, size_t len, const char *info), void *context)
+void python_site_each(const struct python_site *s, const char *start,
+                      void (*visit)(void *context, const char *rest, size_t len, const char *info),
+                      void *context)
 {
     size_t skip = strlen(start);
     for (size_t i = 0; i < s->n; i++) {
         const char *version;
         size_t name_len, len;
         if (split(s->names[i], &name_len, &version, &len) && starts_normal(s->names[i], name_len, start))
-            visit(context, s->names[i] + skip, name_len - skip, site_path(s, s->names[i]));
+            visit(context, s->names[i] + skip, name_len - skip, python_site_path(s, s->names[i]));
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/prefix.h"
+#include "host/rocm_prefix.h"
 
 #include "base/str.h"
 #include "chip/gfxname.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const prefix_lib_dirs[] = { "lib", "lib64", "lib/x86_64-linux-gnu", NULL };
+const char *const rocm_prefix_lib_dirs[] = { "lib", "lib64", "lib/x86_64-linux-gnu", NULL };
 
 /* A directory with the names in it, in memory that lives as long as one prefix is looked at. */
 struct dir {
@@ -172,7 +172,7 @@ static bool rocm_from_number(int number, struct version *out)
     return true;
 }
 
-static void read_hip(struct dir *d, struct prefix_facts *io)
+static void read_hip(struct dir *d, struct rocm_prefix_facts *io)
 {
     const char *name = find_library(d, "libamdhip64");
     struct version v, rocm;
@@ -199,7 +199,7 @@ static const struct {
     { 6, 4, "3.4.0" }, { 7, 0, "3.5.0" }, { 7, 1, "3.5.1" }, { 7, 2, "3.5.1" },
 };
 
-struct text prefix_miopen_by_rocm(struct arena *a, struct version rocm)
+struct text rocm_prefix_miopen_by_rocm(struct arena *a, struct version rocm)
 {
     for (size_t i = 0; rocm.n >= 2 && i < ARRAY_LEN(miopen_releases); i++)
         if (miopen_releases[i].major == rocm.part[0] && miopen_releases[i].minor == rocm.part[1])
@@ -257,10 +257,10 @@ static struct text miopen_from_library(const struct dir *d)
     struct version v, rocm;
     if (!text || !version_parse(text, &v) || v.n < 3 || !rocm_from_number(v.part[2], &rocm))
         return (struct text){ 0 };
-    return prefix_miopen_by_rocm(d->a, rocm);
+    return rocm_prefix_miopen_by_rocm(d->a, rocm);
 }
 
-static void read_lib(struct dir *d, const char *path, struct prefix_facts *io)
+static void read_lib(struct dir *d, const char *path, struct rocm_prefix_facts *io)
 {
     struct dir libraries = *d;
     if (!dir_list(&libraries, path))
@@ -289,7 +289,8 @@ static void read_lib(struct dir *d, const char *path, struct prefix_facts *io)
     }
 }
 
-void prefix_read_folder(const struct root *r, struct arena *a, const char *folder, struct prefix_facts *io)
+void rocm_prefix_read_folder(const struct root *r, struct arena *a, const char *folder,
+                             struct rocm_prefix_facts *io)
 {
     CLEANUP(arena_release) struct arena scratch = { 0 };
     struct dir d = { .root = r, .a = a, .scratch = &scratch };
@@ -297,7 +298,7 @@ void prefix_read_folder(const struct root *r, struct arena *a, const char *folde
 }
 
 /* The first numbers of libamdhip64.so.N; only a few exist. */
-bool prefix_has_hip(const struct root *r, struct arena *a, const char *folder)
+bool rocm_prefix_has_hip(const struct root *r, struct arena *a, const char *folder)
 {
     enum { OLDEST = 4, NEWEST = 12 };
     if (!root_exists(r, folder))
@@ -310,13 +311,13 @@ bool prefix_has_hip(const struct root *r, struct arena *a, const char *folder)
     return false;
 }
 
-void prefix_read(const struct root *r, struct arena *a, const char *path, struct prefix_facts *io)
+void rocm_prefix_read(const struct root *r, struct arena *a, const char *path, struct rocm_prefix_facts *io)
 {
     CLEANUP(arena_release) struct arena scratch = { 0 };
     struct dir d = { .root = r, .a = a, .scratch = &scratch };
     if (!io->miopen_version.s)
         io->miopen_version = miopen_from_header(&d, path);
-    for (size_t i = 0; prefix_lib_dirs[i]; i++)
-        read_lib(&d, arena_printf(a, "%s/%s", path, prefix_lib_dirs[i]), io);
+    for (size_t i = 0; rocm_prefix_lib_dirs[i]; i++)
+        read_lib(&d, arena_printf(a, "%s/%s", path, rocm_prefix_lib_dirs[i]), io);
     read_miopen_db(&d, path, &io->miopen);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/excuse.h"
+#include "run/idle_reason.h"
 
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 #include "run/guardian.h"
 
 static bool has_pid(const struct tree *t, int pid)
@@ -16,18 +16,18 @@ static bool has_pid(const struct tree *t, int pid)
 static bool is_inside_call(const struct tree *t, const char *prefix, double seconds)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls calls;
-    calls_read(prefix, &a, &calls);
+    struct gpu_calls calls;
+    gpu_calls_read(prefix, &a, &calls);
     for (size_t i = 0; i < calls.n; i++)
         for (size_t k = 0; k < calls.process[i].n; k++) {
-            const struct calls_call *c = &calls.process[i].call[k];
+            const struct gpu_call *c = &calls.process[i].call[k];
             if (!c->returned && c->begun_s >= seconds && has_pid(t, calls.process[i].pid))
                 return true;
         }
     return false;
 }
 
-bool excuse_exists(const struct tree *t, const char *calls, double seconds)
+bool idle_is_expected(const struct tree *t, const char *calls, double seconds)
 {
     if (tree_has_name(t, GUARDIAN_NAME))
         return true; /* a run inside of ours watches, and sees more */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/told.h"
+#include "run/shown_before.h"
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -35,18 +35,18 @@ static size_t read_lines(const struct own_dir *d, char *into, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-bool told_before(const char *state, const char *trainer, const char *text)
+bool shown_before(const char *state, const char *trainer, const char *text)
 {
     CLEANUP(own_dir_close) struct own_dir d = OWN_DIR_NONE;
     struct cairn_error ignored = { 0 };
-    char line[LINE + 1], lines[(TOLD_KEEP + 1) * LINE + 1];
+    char line[LINE + 1], lines[(SHOWN_KEEP + 1) * LINE + 1];
     if (!state || own_dir_open(&d, PLACE_STATE, state, NULL, true, &ignored))
         return false;
     line_of(trainer, text, line);
-    size_t n = read_lines(&d, lines, TOLD_KEEP * LINE + 1);
+    size_t n = read_lines(&d, lines, SHOWN_KEEP * LINE + 1);
     if (strstr(n ? lines : "", line))
         return true;
-    size_t skip = n % LINE ? n : n > (TOLD_KEEP - 1) * LINE ? n - (TOLD_KEEP - 1) * LINE : 0;
+    size_t skip = n % LINE ? n : n > (SHOWN_KEEP - 1) * LINE ? n - (SHOWN_KEEP - 1) * LINE : 0;
     memcpy(lines + n, line, LINE);
     own_file_write(&d, "told", lines + skip, n + LINE - skip, &ignored);
     return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/state.h"
+#include "run/state_dir.h"
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/calls_file.h"
+#include "run/gpu_calls_file.h"
 
 #include "preload/record.h"
 #include "os/file.h"
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool calls_file_is(const char *path)
+bool gpu_calls_file_is(const char *path)
 {
     struct stat st;
     char magic[sizeof(RECORD_MAGIC) - 1];
@@ -19,17 +19,17 @@ bool calls_file_is(const char *path)
            !memcmp(magic, RECORD_MAGIC, sizeof(magic));
 }
 
-int calls_file_read(const char *path, struct arena *a, struct calls *out, struct cairn_error *err)
+int gpu_calls_file_read(const char *path, struct arena *a, struct gpu_calls *out, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *real = realpath(path, NULL); /* no link is followed where many are read */
     const char *dot = real ? strrchr(real, '.') : NULL;
     int pid = dot ? atoi(dot + 1) : 0;
-    struct calls all = { 0 };
+    struct gpu_calls all = { 0 };
     if (pid > 0)
-        calls_read(arena_strndup(a, real, (size_t)(dot - real)), a, &all);
+        gpu_calls_read(arena_strndup(a, real, (size_t)(dot - real)), a, &all);
     for (size_t i = 0; i < all.n; i++)
         if (all.process[i].pid == pid) {
-            *out = (struct calls){ .process = &all.process[i], .n = 1 };
+            *out = (struct gpu_calls){ .process = &all.process[i], .n = 1 };
             return 0;
         }
     cairn_fail(err, CAIRN_EFORMAT, "%s is a record of GPU calls, and has none that this cairn can read",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where cairn keeps what it remembers: $XDG_STATE_HOME/cairn, or ~/.local/state/cairn. */
-#ifndef CAIRN_RUN_STATE_H
-#define CAIRN_RUN_STATE_H
+#ifndef CAIRN_RUN_STATE_DIR_H
+#define CAIRN_RUN_STATE_DIR_H
 
 #include "base/arena.h"
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rules/looks.h"
+#include "rules/check_ctx.h"
 
 #include "base/parse.h"
 #include "base/str.h"
@@ -9,9 +9,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-struct look look_at(const struct facts *f, const struct plan *p, struct arena *a)
+struct check_ctx check_ctx_of(const struct facts *f, const struct plan *p, struct arena *a)
 {
-    struct look l = { .facts = f, .plan = p, .arena = a };
+    struct check_ctx l = { .facts = f, .plan = p, .arena = a };
     l.gpu = p ? p->gpu : NULL;
     if (!l.gpu && f->n_gpus)
         l.gpu = &f->gpus[f->default_gpu >= 0 ? f->default_gpu : 0];
@@ -20,7 +20,7 @@ struct look look_at(const struct facts *f, const struct plan *p, struct arena *a
     return l;
 }
 
-char *say(const struct look *l, const char *fmt, ...)
+char *ctx_text(const struct check_ctx *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -29,18 +29,18 @@ char *say(const struct look *l, const char *fmt, ...)
     return s;
 }
 
-const char *say_bytes(const struct look *l, int64_t bytes)
+const char *ctx_bytes(const struct check_ctx *l, int64_t bytes)
 {
     if (bytes < GIB)
-        return say(l, "%lld MiB", (long long)(bytes / MIB));
+        return ctx_text(l, "%lld MiB", (long long)(bytes / MIB));
     /* Rounded to tenths; parted first, for a damaged file may say the largest number there is. */
     int64_t tenths = bytes / GIB * 10 + (bytes % GIB * 10 + GIB / 2) / GIB;
     if (tenths % 10 == 0 || tenths >= 1000)
-        return say(l, "%lld GiB", (long long)((tenths + 5) / 10));
-    return say(l, "%lld.%lld GiB", (long long)(tenths / 10), (long long)(tenths % 10));
+        return ctx_text(l, "%lld GiB", (long long)((tenths + 5) / 10));
+    return ctx_text(l, "%lld.%lld GiB", (long long)(tenths / 10), (long long)(tenths % 10));
 }
 
-const char *say_word(const struct look *l, const char *s)
+const char *ctx_word(const struct check_ctx *l, const char *s)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+@,=-";
     if (*s && strspn(s, plain) == strlen(s))
@@ -53,16 +53,16 @@ const char *say_word(const struct look *l, const char *s)
     return arena_strdup(l->arena, t.s);
 }
 
-const char *say_gpu(const struct look *l, const struct gpu_facts *g)
+const char *ctx_gpu(const struct check_ctx *l, const struct gpu_facts *g)
 {
     const char *what = g->name.s ? g->name.s : g->pci.s ? g->pci.s : NULL;
     if (!what && g->gfx.s && g->hip_index >= 0)
-        return say(l, "GPU %d (%s)", g->hip_index, g->gfx.s);
+        return ctx_text(l, "GPU %d (%s)", g->hip_index, g->gfx.s);
     what = what ? what : "the AMD GPU";
-    const char *gfx = g->gfx.s ? say(l, ", %s", g->gfx.s) : "";
+    const char *gfx = g->gfx.s ? ctx_text(l, ", %s", g->gfx.s) : "";
     if (g->hip_index < 0)
-        return say(l, "%s%s", what, gfx);
-    return say(l, "GPU %d (%s%s)", g->hip_index, what, gfx);
+        return ctx_text(l, "%s%s", what, gfx);
+    return ctx_text(l, "GPU %d (%s%s)", g->hip_index, what, gfx);
 }
 
 struct finding found(enum check_status status, const char *fact, const char *why, const char *remedy)
@@ -70,7 +70,7 @@ struct finding found(enum check_status status, const char *fact, const char *why
     return (struct finding){ status, fact, why, remedy };
 }
 
-struct finding found_ok(const struct look *l, const char *fmt, ...)
+struct finding found_ok(const struct check_ctx *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -95,17 +95,17 @@ int64_t sum_bytes(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-bool look_told(const struct look *l)
+bool ctx_told(const struct check_ctx *l)
 {
     return l->gpu && str_eq(l->gpu->gfx.from, "--gfx") && !l->gpu->kfd_node.from && !l->gpu->pci.s;
 }
 
-bool look_integrated(const struct look *l)
+bool ctx_integrated(const struct check_ctx *l)
 {
     return l->gpu && l->gpu->kind == GPU_INTEGRATED;
 }
 
-size_t look_capable(const struct look *l)
+size_t ctx_capable(const struct check_ctx *l)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->facts->n_gpus; i++)
@@ -113,7 +113,7 @@ size_t look_capable(const struct look *l)
     return n;
 }
 
-bool look_may_have_target(const struct look *l)
+bool ctx_may_have_target(const struct check_ctx *l)
 {
     for (size_t i = 0; i < l->facts->n_gpus; i++)
         if (l->facts->gpus[i].gfx.s || !l->facts->gpus[i].device_id.from)
@@ -121,17 +121,17 @@ bool look_may_have_target(const struct look *l)
     return false;
 }
 
-bool look_is(const struct look *l, const char *gfx)
+bool ctx_is(const struct check_ctx *l, const char *gfx)
 {
     return l->gpu && str_eq(l->gpu->gfx.s, gfx);
 }
 
-bool look_carries(const struct targets *t, const char *gfx)
+bool ctx_carries(const struct targets *t, const char *gfx)
 {
     return env_targets_cover(t, gfx) == TRI_YES;
 }
 
-const char *look_gpu_option(const struct look *l)
+const char *ctx_gpu_option(const struct check_ctx *l)
 {
     const struct facts *f = l->facts;
     const struct plan *p = l->plan;
@@ -140,11 +140,11 @@ const char *look_gpu_option(const struct look *l)
     bool own = f->default_gpu >= 0 && p->gpu == &f->gpus[f->default_gpu];
     for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
         own |= plan_find(p->keep, p->n_keep, plan_selectors[i]) != NULL;
-    const char *gpu = own ? "" : say(l, " --gpu %d", p->gpu->hip_index);
-    return str_eq(p->gpu->gfx.from, "--gfx") ? say(l, "%s --gfx %s", gpu, p->gpu->gfx.s) : gpu;
+    const char *gpu = own ? "" : ctx_text(l, " --gpu %d", p->gpu->hip_index);
+    return str_eq(p->gpu->gfx.from, "--gfx") ? ctx_text(l, "%s --gfx %s", gpu, p->gpu->gfx.s) : gpu;
 }
 
-const char *look_planned(const struct look *l, const char *name)
+const char *ctx_planned(const struct check_ctx *l, const char *name)
 {
     const struct plan *p = l->plan;
     const struct plan_var *v = plan_find(p->set, p->n_set, name);
@@ -155,25 +155,25 @@ const char *look_planned(const struct look *l, const char *name)
     return facts_env(l->facts, name);
 }
 
-const char *look_target(const struct look *l)
+const char *ctx_target(const struct check_ctx *l)
 {
     if (!l->gpu || !l->gpu->gfx.s)
         return NULL;
     const char *value = NULL;
     if (l->gpu->kfd_node.from)
-        value = look_planned(l, say(l, "HSA_OVERRIDE_GFX_VERSION_%lld", (long long)l->gpu->kfd_node.v));
+        value = ctx_planned(l, ctx_text(l, "HSA_OVERRIDE_GFX_VERSION_%lld", (long long)l->gpu->kfd_node.v));
     if (!value)
-        value = look_planned(l, "HSA_OVERRIDE_GFX_VERSION");
+        value = ctx_planned(l, "HSA_OVERRIDE_GFX_VERSION");
     const struct gfx_chip *as = value ? gfx_find_override(value) : NULL;
     return as ? as->gfx : l->gpu->gfx.s;
 }
 
-struct version look_torch_rocm(const struct look *l)
+struct version ctx_torch_rocm(const struct check_ctx *l)
 {
     return l->torch ? torch_rocm(l->torch) : (struct version){ 0 };
 }
 
-const struct rocm_facts *look_rocm_of(const struct look *l, const char *path, size_t len)
+const struct rocm_facts *ctx_rocm_of(const struct check_ctx *l, const char *path, size_t len)
 {
     for (size_t i = 0; i < l->facts->n_rocms; i++) {
         const struct rocm_facts *r = &l->facts->rocms[i];
@@ -184,13 +184,13 @@ const struct rocm_facts *look_rocm_of(const struct look *l, const char *path, si
     return NULL;
 }
 
-bool look_param(const struct look *l, const char *module, const char *name, int64_t *out)
+bool ctx_param(const struct check_ctx *l, const char *module, const char *name, int64_t *out)
 {
     const struct module_param *p = host_param(&l->facts->host, module, name);
     return p && cairn_parse_i64(p->value, out);
 }
 
-bool look_ttm_limit(const struct look *l, int64_t *bytes)
+bool ctx_ttm_limit(const struct check_ctx *l, int64_t *bytes)
 {
     struct num limit = memory_ttm_limit(&l->facts->host);
     /* GTT follows the page limit unless amdgpu.gttsize moved it. */

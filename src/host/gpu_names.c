@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/names.h"
+#include "host/gpu_names.h"
 
 #include "os/memory.h"
 #include <stdio.h>
@@ -227,8 +227,8 @@ static struct text from_pci_ids(const struct root *r, struct arena *a, struct nu
     return (struct text){ 0 };
 }
 
-struct text name_find(const struct root *r, struct arena *a, struct num device, struct num revision,
-                      struct num compute_units)
+struct text gpu_name_find(const struct root *r, struct arena *a, struct num device, struct num revision,
+                          struct num compute_units)
 {
     if (!device.from)
         return (struct text){ 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/gauge.h"
+#include "run/memory_monitor.h"
 
 #include "base/parse.h"
 #include "base/str.h"
@@ -10,7 +10,7 @@
 enum { LOW_READINGS = 2 };
 
 /* Of a GPU that sleeps the live figures are not among the facts, but where they are is known from the others. */
-static void find_files(struct gauge *g, const struct gpu_facts *gpu)
+static void find_files(struct memory_monitor *g, const struct gpu_facts *gpu)
 {
     const char *total = gpu ? gpu->vram_total_bytes.from : NULL;
     const char *slash = total ? strrchr(total, '/') : NULL;
@@ -19,14 +19,14 @@ static void find_files(struct gauge *g, const struct gpu_facts *gpu)
     snprintf(g->dir, sizeof(g->dir), "%.*s", (int)(slash - total), total);
 }
 
-void gauge_init(struct gauge *g, const struct facts *f, const struct gpu_facts *gpu)
+void memory_monitor_init(struct memory_monitor *g, const struct facts *f, const struct gpu_facts *gpu)
 {
-    *g = (struct gauge){ .root = &f->root };
+    *g = (struct memory_monitor){ .root = &f->root };
     find_files(g, gpu);
-    g->peak = (struct gauge_reading){ -1, -1, -1, -1 };
+    g->peak = (struct memory_monitor_reading){ -1, -1, -1, -1 };
     if (gpu && gpu->kind == GPU_INTEGRATED)
         g->reserve_bytes = memory_reserve(f->host.memory_total_bytes.v);
-    gauge_begin(g);
+    memory_monitor_begin(g);
 }
 
 /* "oom_kill 3" in a line of its own. */
@@ -39,13 +39,13 @@ static int64_t counter(const struct root *root, struct arena *a, const char *pat
     return -1;
 }
 
-static struct gauge_kills read_kills(const struct root *root)
+static struct memory_monitor_kills read_kills(const struct root *root)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *two = arena_printf(&a, "/sys/fs/cgroup%s/memory.events", memory_own_cgroup(root, &a, "0::"));
     const char *one = arena_printf(&a, "/sys/fs/cgroup/memory%s/memory.oom_control",
                                    memory_own_cgroup(root, &a, ":memory:"));
-    struct gauge_kills k = { counter(root, &a, "/proc/vmstat"), counter(root, &a, two) };
+    struct memory_monitor_kills k = { counter(root, &a, "/proc/vmstat"), counter(root, &a, two) };
     if (k.cgroup < 0)
         k.cgroup = counter(root, &a, one);
     return k;
@@ -56,25 +56,25 @@ static int64_t rise(int64_t before, int64_t after)
     return before < 0 || after < before ? -1 : after - before;
 }
 
-void gauge_end(struct gauge *g)
+void memory_monitor_end(struct memory_monitor *g)
 {
-    struct gauge_kills now = read_kills(g->root);
+    struct memory_monitor_kills now = read_kills(g->root);
     g->memory.oom_kills = rise(g->before.machine, now.machine);
     g->memory.cgroup_oom_kills = rise(g->before.cgroup, now.cgroup);
 }
 
-void gauge_begin(struct gauge *g)
+void memory_monitor_begin(struct memory_monitor *g)
 {
     g->memory = (struct diagnose_memory){ true, -1, -1, -1, -1, -1, -1 };
     g->before = read_kills(g->root);
     g->guard_bytes = g->reserve_bytes / 2;
-    gauge_read(g);
+    memory_monitor_read(g);
     if (g->now.host_available_bytes >= 0 && g->now.host_available_bytes <= g->reserve_bytes)
         g->guard_bytes = g->now.host_available_bytes / 4;
     g->low = 0;
 }
 
-static int64_t read_number(const struct gauge *g, struct arena *a, const char *name)
+static int64_t read_number(const struct memory_monitor *g, struct arena *a, const char *name)
 {
     const char *text = root_read(g->root, a, path_join(a, g->dir, name), NULL);
     int64_t v;
@@ -82,7 +82,7 @@ static int64_t read_number(const struct gauge *g, struct arena *a, const char *n
 }
 
 /* To ask a sleeping GPU for its load wakes it up. */
-static bool is_awake(const struct gauge *g, struct arena *a)
+static bool is_awake(const struct memory_monitor *g, struct arena *a)
 {
     const char *status =
         g->dir[0] ? root_read(g->root, a, path_join(a, g->dir, "power/runtime_status"), NULL) : NULL;
@@ -100,7 +100,7 @@ static int64_t less(int64_t a, int64_t b)
 }
 
 /* Keeps the least of both kinds; returns what the host has available. */
-static int64_t read_host(struct gauge *g)
+static int64_t read_host(struct memory_monitor *g)
 {
     struct facts f = { .root = *g->root };
     struct diagnose_memory *m = &g->memory;
@@ -123,18 +123,18 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-void gauge_read(struct gauge *g)
+void memory_monitor_read(struct memory_monitor *g)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     bool awake = is_awake(g, &a);
-    const struct gauge_reading r = {
+    const struct memory_monitor_reading r = {
         .host_available_bytes = read_host(g),
         .vram_used_bytes = awake ? read_number(g, &a, "mem_info_vram_used") : -1,
         .gtt_used_bytes = awake ? read_number(g, &a, "mem_info_gtt_used") : -1,
         .busy_percent = awake ? read_number(g, &a, "gpu_busy_percent") : -1,
     };
     g->now = r;
-    g->peak = (struct gauge_reading){
+    g->peak = (struct memory_monitor_reading){
         .host_available_bytes = less(g->peak.host_available_bytes, r.host_available_bytes),
         .vram_used_bytes = larger(g->peak.vram_used_bytes, r.vram_used_bytes),
         .gtt_used_bytes = larger(g->peak.gtt_used_bytes, r.gtt_used_bytes),
@@ -146,12 +146,12 @@ void gauge_read(struct gauge *g)
     g->low = low ? g->low + 1 : 0;
 }
 
-bool gauge_guard(const struct gauge *g)
+bool memory_monitor_guard(const struct memory_monitor *g)
 {
     return g->low >= LOW_READINGS || (g->low && g->now.host_available_bytes < g->guard_bytes / 2);
 }
 
-int64_t gauge_gpu_bytes(const struct gauge_reading *r)
+int64_t memory_monitor_gpu_bytes(const struct memory_monitor_reading *r)
 {
     if (r->vram_used_bytes < 0 && r->gtt_used_bytes < 0)
         return -1;
@@ -166,7 +166,7 @@ static void add_number(struct json *into, const char *key, int64_t v)
         json_add_int(into, key, v);
 }
 
-void gauge_json(const struct gauge_reading *r, struct json *into)
+void memory_monitor_json(const struct memory_monitor_reading *r, struct json *into)
 {
     add_number(into, "host_available_bytes", r->host_available_bytes);
     add_number(into, "vram_used_bytes", r->vram_used_bytes);
@@ -174,7 +174,7 @@ void gauge_json(const struct gauge_reading *r, struct json *into)
     add_number(into, "busy_percent", r->busy_percent);
 }
 
-void gauge_memory_json(const struct diagnose_memory *m, struct json *into)
+void memory_monitor_memory_json(const struct diagnose_memory *m, struct json *into)
 {
     add_number(into, "host_total_bytes", m->host_total_bytes);
     add_number(into, "host_least_bytes", m->host_least_bytes);
@@ -184,7 +184,7 @@ void gauge_memory_json(const struct diagnose_memory *m, struct json *into)
     add_number(into, "cgroup_oom_kills", m->cgroup_oom_kills);
 }
 
-struct diagnose_memory gauge_memory_of(const struct json *v)
+struct diagnose_memory memory_monitor_memory_of(const struct json *v)
 {
     return (struct diagnose_memory){
         .watched = v != NULL,

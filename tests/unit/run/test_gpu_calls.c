@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 
 #include "base/clock.h"
 #include "check.h"
@@ -52,10 +52,10 @@ static void keep(struct record *r, const char *name)
     free(r);
 }
 
-static struct calls read_all(void)
+static struct gpu_calls read_all(void)
 {
-    struct calls c;
-    calls_read(scratch("calls"), &arena, &c);
+    struct gpu_calls c;
+    gpu_calls_read(scratch("calls"), &arena, &c);
     return c;
 }
 
@@ -66,17 +66,18 @@ static void tells_where_a_process_is(void)
     for (int i = 0; i < 100; i++)
         add(r, 1, 0, true, 1);
     keep(r, "calls.41");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 1);
-    CHECK_INT(c.process[0].n, CALLS_MOST + 1);
+    CHECK_INT(c.process[0].n, GPU_CALLS_MOST + 1);
     CHECK_INT(c.process[0].n_calls, 101);
-    const struct calls_call *culprit = calls_culprit(&c, true);
+    const struct gpu_call *culprit = gpu_calls_culprit(&c, true);
     REQUIRE(culprit);
-    CHECK(calls_is_copy(culprit));
-    CHECK_STR(calls_say(culprit, &arena), "hipMemcpyWithStream of 3.0 MiB, never returned, begun 61.0 s ago");
-    const struct calls_call *kernel = calls_last_kernel(&c, NULL);
+    CHECK(gpu_calls_is_copy(culprit));
+    CHECK_STR(gpu_calls_say(culprit, &arena),
+              "hipMemcpyWithStream of 3.0 MiB, never returned, begun 61.0 s ago");
+    const struct gpu_call *kernel = gpu_calls_last_kernel(&c, NULL);
     REQUIRE(kernel);
-    CHECK_STR(calls_say(kernel, &arena),
+    CHECK_STR(gpu_calls_say(kernel, &arena),
               "hipLaunchKernel at::native::reduce_kernel of 64 threads, took 1.5 us");
 }
 
@@ -88,17 +89,17 @@ static void tells_what_failed(void)
     add(r, 1, 12345, true, 3);
     add(r, 1, 0, true, 2);
     keep(r, "calls.42");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 1);
-    const struct calls_call *culprit = calls_culprit(&c, true);
+    const struct gpu_call *culprit = gpu_calls_culprit(&c, true);
     REQUIRE(culprit);
-    CHECK_STR(calls_say(culprit, &arena),
+    CHECK_STR(gpu_calls_say(culprit, &arena),
               "hipLaunchKernel at::native::reduce_kernel of 64 threads: error 12345, took 1.5 us");
     CHECK_STR(
-        calls_say(&c.process[0].call[1], &arena),
+        gpu_calls_say(&c.process[0].call[1], &arena),
         "hipLaunchKernel at::native::reduce_kernel of 64 threads: hipErrorLaunchFailure (719), took 1.5 us");
     CLEANUP(str_release) struct str text = { 0 };
-    calls_text(&c, &text);
+    gpu_calls_text(&c, &text);
     CHECK_HAS(text.s, "of process 42, of 4 in all (/opt/libamdhip64.so.6)");
     CHECK_HAS(text.s, "hipMemcpyWithStream of 3.0 MiB: hipErrorInvalidValue (1)");
 }
@@ -109,10 +110,10 @@ static void tells_a_wait_from_a_cause(void)
     add(r, 1, 719, true, 5);
     add(r, 2, 0, false, 4);
     keep(r, "calls.51");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 1);
-    CHECK_INT(calls_culprit(&c, true)->code, 719); /* a wait loses */
-    CHECK_INT(calls_culprit(&c, false)->code, 719);
+    CHECK_INT(gpu_calls_culprit(&c, true)->code, 719); /* a wait loses */
+    CHECK_INT(gpu_calls_culprit(&c, false)->code, 719);
     r = new_record(51);
     add(r, 0, 0, false, 6);
     add(r, 1, 719, true, 5);
@@ -120,14 +121,14 @@ static void tells_a_wait_from_a_cause(void)
     keep(r, "calls.51");
     c = read_all();
     REQUIRE(c.n == 1);
-    CHECK(calls_is_copy(calls_culprit(&c, true)));
-    CHECK_INT(calls_culprit(&c, false)->code, 719); /* it ended by itself */
+    CHECK(gpu_calls_is_copy(gpu_calls_culprit(&c, true)));
+    CHECK_INT(gpu_calls_culprit(&c, false)->code, 719); /* it ended by itself */
     r = new_record(51);
     add(r, 2, 0, false, 4);
     keep(r, "calls.51");
     c = read_all();
     REQUIRE(c.n == 1);
-    CHECK_STR(calls_culprit(&c, false)->function, "hipStreamSynchronize"); /* all there is */
+    CHECK_STR(gpu_calls_culprit(&c, false)->function, "hipStreamSynchronize"); /* all there is */
 }
 
 static bool stands_in_a_copy(unsigned function, uint64_t size, unsigned kind)
@@ -137,9 +138,9 @@ static bool stands_in_a_copy(unsigned function, uint64_t size, unsigned kind)
     r->call[1].size = size;
     r->call[1].kind = (uint16_t)kind;
     keep(r, "calls.52");
-    struct calls c = read_all();
-    const struct calls_call *culprit = calls_culprit(&c, true);
-    return culprit && calls_is_copy(culprit);
+    struct gpu_calls c = read_all();
+    const struct gpu_call *culprit = gpu_calls_culprit(&c, true);
+    return culprit && gpu_calls_is_copy(culprit);
 }
 
 /* loss.item() waits for every kernel before it. */
@@ -159,9 +160,9 @@ static void tells_a_copy_from_a_wait(void)
     add(r, 0, 0, false, 4);
     r->call[2].size = 4;
     keep(r, "calls.52");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 1);
-    CHECK_INT(calls_culprit(&c, true)->code, 719); /* as any other wait, it loses */
+    CHECK_INT(gpu_calls_culprit(&c, true)->code, 719); /* as any other wait, it loses */
 }
 
 static void an_older_kernel_is_not_the_last(void)
@@ -171,10 +172,10 @@ static void an_older_kernel_is_not_the_last(void)
     add(r, 1, 719, true, 4);
     r->call[2].kernel = 1 + RECORD_KERNELS; /* the same place, and not the same kernel */
     keep(r, "calls.53");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 1);
-    CHECK(!calls_last_kernel(&c, NULL));
-    CHECK_STR(calls_say(&c.process[0].call[1], &arena),
+    CHECK(!gpu_calls_last_kernel(&c, NULL));
+    CHECK_STR(gpu_calls_say(&c.process[0].call[1], &arena),
               "hipLaunchKernel of 64 threads: hipErrorLaunchFailure (719), took 1.5 us");
 }
 
@@ -192,19 +193,19 @@ static void one_of_many_is_found(void)
         snprintf(name, sizeof(name), "calls.%d", 100 + i);
         keep(r, name);
     }
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 20);
     CHECK_INT(c.process[0].pid, 107);
     CHECK_INT(c.process[19].pid, 108);
     CHECK_INT(c.refused, 20);
     CHECK_INT(c.refused_bytes, 2000);
-    const struct calls_call *culprit = calls_culprit(&c, true);
+    const struct gpu_call *culprit = gpu_calls_culprit(&c, true);
     REQUIRE(culprit);
     CHECK_INT(culprit->code, 719);
-    CHECK_HAS(calls_last_kernel(&c, culprit)->kernel, "kZN2at");
-    CHECK_HAS(calls_last_kernel(&c, &c.process[3].call[0])->kernel, "_ZN2at");
+    CHECK_HAS(gpu_calls_last_kernel(&c, culprit)->kernel, "kZN2at");
+    CHECK_HAS(gpu_calls_last_kernel(&c, &c.process[3].call[0])->kernel, "_ZN2at");
     CLEANUP(str_release) struct str text = { 0 };
-    calls_text(&c, &text);
+    gpu_calls_text(&c, &text);
     CHECK_HAS(text.s, "of process 107,");
     CHECK(!strstr(text.s, "of process 108,")); /* no more than 8 */
 }
@@ -222,14 +223,14 @@ static void the_guard_is_blamed_for_the_last_refusal_only(void)
         r->counts.refused = 1;
         r->counts.refused_bytes = 64;
         keep(r, "calls.54");
-        struct calls c = read_all();
+        struct gpu_calls c = read_all();
         REQUIRE(c.n == 1);
         CHECK_INT(c.refused, by_guard);
         CHECK_INT(c.refused_bytes, 64 * by_guard);
         CHECK_INT(c.process[0].refused, 1);
-        CHECK_STR(calls_say(&c.process[0].call[by_guard], &arena),
+        CHECK_STR(gpu_calls_say(&c.process[0].call[by_guard], &arena),
                   "hipMalloc of 64 bytes: hipErrorOutOfMemory (2) by the guard, took 1.5 us");
-        CHECK_STR(calls_say(&c.process[0].call[!by_guard], &arena),
+        CHECK_STR(gpu_calls_say(&c.process[0].call[!by_guard], &arena),
                   "hipMalloc of 64 bytes: hipErrorOutOfMemory (2), took 1.5 us");
     }
 }
@@ -248,7 +249,7 @@ static void files_of_the_dead_do_not_pile_up(void)
     add(alive, 0, 0, true, 1);
     snprintf(name, sizeof(name), "calls.%d", getpid());
     keep(alive, name);
-    calls_tidy(scratch("calls"));
+    gpu_calls_tidy(scratch("calls"));
     CHECK_INT(access(scratch("calls.4194305"), F_OK), -1);
     CHECK_INT(access(scratch("calls.4194308"), F_OK), 0); /* it has something to tell */
     CHECK_INT(access(scratch(name), F_OK), 0);
@@ -262,11 +263,11 @@ static void the_process_that_called_last_comes_first(void)
     keep(old, "calls.43");
     keep(recent, "calls.44");
     keep(silent, "calls.45");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 2);
     CHECK_INT(c.process[0].pid, 44);
     CHECK_INT(c.process[1].pid, 43);
-    CHECK(!calls_culprit(&c, true));
+    CHECK(!gpu_calls_culprit(&c, true));
 }
 
 static void a_ring_that_went_round(void)
@@ -276,10 +277,10 @@ static void a_ring_that_went_round(void)
         add(r, 0, i == 0 ? 1 : 0, true, 1);             /* the first is gone */
     r->call[(RECORD_CALLS + 9) % RECORD_CALLS].nth = 0; /* being written */
     keep(r, "calls.46");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 1);
-    CHECK_INT(c.process[0].n, CALLS_MOST - 1);
-    CHECK(!calls_culprit(&c, true));
+    CHECK_INT(c.process[0].n, GPU_CALLS_MOST - 1);
+    CHECK(!gpu_calls_culprit(&c, true));
 }
 
 #ifdef __x86_64__
@@ -296,9 +297,9 @@ static void ticks_are_time(void)
     r->call[1].start = begin;
     r->call[1].took = took;
     keep(r, "calls.53");
-    struct calls c = read_all();
+    struct gpu_calls c = read_all();
     REQUIRE(c.n == 1);
-    const struct calls_call *call = &c.process[0].call[0];
+    const struct gpu_call *call = &c.process[0].call[0];
     CHECK(call->took_s > 0.8 * took_s && call->took_s < 1.2 * took_s);
     CHECK(call->begun_s >= call->took_s && call->begun_s < 1.2 * (clock_s() - begin_s));
 }
@@ -324,10 +325,10 @@ static void believes_nothing(void)
     memset(odd->library, 'x', sizeof(odd->library));
     keep(odd, "calls.49");
     read_all();
-    struct calls none;
-    calls_read(NULL, &arena, &none);
+    struct gpu_calls none;
+    gpu_calls_read(NULL, &arena, &none);
     CHECK_INT(none.n, 0);
-    calls_read("/nonexistent/calls", &arena, &none);
+    gpu_calls_read("/nonexistent/calls", &arena, &none);
     CHECK_INT(none.n, 0);
 }
 
@@ -343,16 +344,16 @@ static void names_can_be_read(void)
         { "", "" },
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        CHECK_STR(calls_readable(names[i][0], &arena), names[i][1]);
+        CHECK_STR(gpu_calls_readable(names[i][0], &arena), names[i][1]);
 }
 
 /* Each case with a folder of its own. */
-#define WITH_FOLDER(name)               \
-    static void name##_(void)           \
-    {                                   \
-        name();                         \
-        calls_remove(scratch("calls")); \
-        CHECK_INT(read_all().n, 0);     \
+#define WITH_FOLDER(name)                   \
+    static void name##_(void)               \
+    {                                       \
+        name();                             \
+        gpu_calls_remove(scratch("calls")); \
+        CHECK_INT(read_all().n, 0);         \
     }
 WITH_FOLDER(tells_where_a_process_is)
 WITH_FOLDER(tells_what_failed)

@@ -2,14 +2,14 @@
  * A directory that Python imports from (site-packages, dist-packages): what is installed in it, by name.
  *
  * Listed once; all questions are answered from the names.  Memory is the arena's; the root must outlive it. */
-#ifndef CAIRN_HOST_SITE_H
-#define CAIRN_HOST_SITE_H
+#ifndef CAIRN_HOST_PYTHON_SITE_H
+#define CAIRN_HOST_PYTHON_SITE_H
 
 #include "base/arena.h"
 #include "host/facts.h"
 #include "host/root.h"
 
-struct site {
+struct python_site {
     const struct root *root;
     struct arena *a;
     const char *path;
@@ -19,18 +19,19 @@ struct site {
 };
 
 /* A directory that cannot be listed is an empty one. */
-void site_read(struct site *s, const struct root *root, struct arena *a, const char *path);
-bool site_has(const struct site *s, const char *name);
+void python_site_read(struct python_site *s, const struct root *root, struct arena *a, const char *path);
+bool python_site_has(const struct python_site *s, const char *name);
 /* Is there surely no such path below it?  False where that cannot be told. */
-bool site_lacks(const struct site *s, const char *relative);
+bool python_site_lacks(const struct python_site *s, const char *relative);
 /* "<site>/<name>" */
-const char *site_path(const struct site *s, const char *name);
+const char *python_site_path(const struct python_site *s, const char *name);
 /* The version of an installed distribution, from the name of its metadata ("torch-2.9.1+rocm6.4.dist-info");
  * unknown if it is not installed.  Case and the signs - _ . do not matter in names. */
-struct text site_version(const struct site *s, const char *distribution);
+struct text python_site_version(const struct python_site *s, const char *distribution);
 /* Calls back for each distribution whose normalised name starts with `start`; rest is what follows that,
  * info the path of the metadata directory. */
-void site_each(const struct site *s, const char *start,
-               void (*visit)(void *context, const char *rest, size_t len, const char *info), void *context);
+void python_site_each(const struct python_site *s, const char *start,
+                      void (*visit)(void *context, const char *rest, size_t len, const char *info),
+                      void *context);
 
 #endif

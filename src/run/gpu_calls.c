@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/calls.h"
+#include "run/gpu_calls.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -62,7 +62,7 @@ static struct record *read_file(const char *path)
     return NULL;
 }
 
-const char *const *calls_environment(const char *file, int pid, struct arena *a)
+const char *const *gpu_calls_environment(const char *file, int pid, struct arena *a)
 {
     CLEANUP(mem_free) struct record *r = file ? read_file(arena_printf(a, "%s.%d", file, pid)) : NULL;
     const char **out = NULL;
@@ -139,8 +139,8 @@ static bool takes_memory(const char *function)
     return (strstr(function, "Malloc") && !strstr(function, "Host")) || strstr(function, "MemCreate");
 }
 
-static struct calls_call call_of(const struct record *r, const struct record_call *e, const struct moment *m,
-                                 struct arena *a)
+static struct gpu_call call_of(const struct record *r, const struct record_call *e, const struct moment *m,
+                               struct arena *a)
 {
     double begun_s = seconds(m->now - e->start, m);
     const char *function = "?", *kernel = NULL;
@@ -148,7 +148,7 @@ static struct calls_call call_of(const struct record *r, const struct record_cal
         function = text_of(r->function[e->function], RECORD_FUNCTION_BYTES, a);
     if (is_launch(function))
         kernel = record_kernel(r, e);
-    return (struct calls_call){
+    return (struct gpu_call){
         .function = function,
         .kernel = kernel ? text_of(kernel, sizeof(r->kernel[0].name), a) : NULL,
         .size = e->size,
@@ -162,7 +162,7 @@ static struct calls_call call_of(const struct record *r, const struct record_cal
     };
 }
 
-static void add_calls(const struct record *r, struct calls_process *p, struct arena *a)
+static void add_calls(const struct record *r, struct gpu_call_process *p, struct arena *a)
 {
     uint64_t last = p->n_calls;
     const struct moment m = moment_of(r);
@@ -170,7 +170,7 @@ static void add_calls(const struct record *r, struct calls_process *p, struct ar
         if (back >= last)
             continue;
         const struct record_call *e = &r->call[(last - back) % RECORD_CALLS];
-        if (e->nth == last - back && (back < CALLS_MOST || (!e->returned && p->n < CALLS_MOST)))
+        if (e->nth == last - back && (back < GPU_CALLS_MOST || (!e->returned && p->n < GPU_CALLS_MOST)))
             *ARENA_PUSH(a, p->call, p->n) = call_of(r, e, &m, a);
     }
 }
@@ -190,13 +190,13 @@ static bool is_guards_doing(const struct record *r, uint64_t n_calls)
     return true; /* it is long ago */
 }
 
-static void add_process(const char *path, struct arena *a, struct calls *out)
+static void add_process(const char *path, struct arena *a, struct gpu_calls *out)
 {
     CLEANUP(mem_free) struct record *r = read_file(path);
     uint64_t n_calls = r ? record_n_calls(r) : 0;
     if (!n_calls)
         return;
-    struct calls_process p = {
+    struct gpu_call_process p = {
         .pid = (int)r->pid,
         .library = text_of(r->library, sizeof(r->library), a),
         .n_calls = n_calls,
@@ -218,22 +218,22 @@ static void add_process(const char *path, struct arena *a, struct calls *out)
 
 enum { COPY_TO_DEVICE = 1, LEAST_COPY = 64 << 10 };
 
-bool calls_is_copy(const struct calls_call *c)
+bool gpu_calls_is_copy(const struct gpu_call *c)
 {
     return strstr(c->function, "Memcpy") && c->size >= LEAST_COPY && c->kind == COPY_TO_DEVICE;
 }
 
-static bool is_wait(const struct calls_call *c)
+static bool is_wait(const struct gpu_call *c)
 {
-    return strstr(c->function, "Synchronize") || (strstr(c->function, "Memcpy") && !calls_is_copy(c));
+    return strstr(c->function, "Synchronize") || (strstr(c->function, "Memcpy") && !gpu_calls_is_copy(c));
 }
 
 /* How much a process explains: a call that failed, or that it is inside of, more than a wait. */
-static int weight_of(const struct calls_process *p)
+static int weight_of(const struct gpu_call_process *p)
 {
     int most = 0;
     for (size_t k = 0; k < p->n; k++) {
-        const struct calls_call *c = &p->call[k];
+        const struct gpu_call *c = &p->call[k];
         int weight = c->returned ? 2 * (c->code != 0) : is_wait(c) ? 1 : 2;
         most = weight > most ? weight : most;
     }
@@ -242,7 +242,7 @@ static int weight_of(const struct calls_process *p)
 
 static int by_weight(const void *x, const void *y)
 {
-    const struct calls_process *p = x, *q = y;
+    const struct gpu_call_process *p = x, *q = y;
     double a = p->call[p->n - 1].begun_s, b = q->call[q->n - 1].begun_s;
     int difference = weight_of(q) - weight_of(p);
     return difference ? difference : (a > b) - (a < b);
@@ -262,7 +262,7 @@ static void each_file(const char *prefix, void (*visit)(const char *path, void *
 
 struct reading {
     struct arena *a;
-    struct calls *out;
+    struct gpu_calls *out;
 };
 
 static void visit_read(const char *path, void *context)
@@ -277,15 +277,15 @@ static void visit_remove(const char *path, void *context)
     os_remove(path);
 }
 
-void calls_read(const char *prefix, struct arena *a, struct calls *out)
+void gpu_calls_read(const char *prefix, struct arena *a, struct gpu_calls *out)
 {
-    *out = (struct calls){ 0 };
+    *out = (struct gpu_calls){ 0 };
     each_file(prefix, visit_read, &(struct reading){ a, out });
     if (out->n)
         qsort(out->process, out->n, sizeof(*out->process), by_weight);
 }
 
-void calls_remove(const char *prefix)
+void gpu_calls_remove(const char *prefix)
 {
     each_file(prefix, visit_remove, NULL);
 }
@@ -293,12 +293,12 @@ void calls_remove(const char *prefix)
 /* --- what they tell ----------------------------------------------------------------------------------------------- */
 
 /* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but may be all there is. */
-const struct calls_call *calls_culprit(const struct calls *c, bool stood_still)
+const struct gpu_call *gpu_calls_culprit(const struct gpu_calls *c, bool stood_still)
 {
-    const struct calls_call *failed = NULL, *inside = NULL;
+    const struct gpu_call *failed = NULL, *inside = NULL;
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = c->process[i].n; k-- > 0;) {
-            const struct calls_call *call = &c->process[i].call[k];
+            const struct gpu_call *call = &c->process[i].call[k];
             if (!call->returned && (!inside || (is_wait(inside) && !is_wait(call))))
                 inside = call;
             if (call->returned && call->code && !failed)
@@ -311,9 +311,9 @@ const struct calls_call *calls_culprit(const struct calls *c, bool stood_still)
 static bool has_nothing_to_tell(const char *path)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
-    struct calls c = { 0 };
+    struct gpu_calls c = { 0 };
     add_process(path, &a, &c);
-    return !calls_culprit(&c, true) && !c.refused;
+    return !gpu_calls_culprit(&c, true) && !c.refused;
 }
 
 static void visit_count(const char *path, void *context)
@@ -330,7 +330,7 @@ static void visit_tidy(const char *path, void *context)
         os_remove(path);
 }
 
-void calls_tidy(const char *prefix)
+void gpu_calls_tidy(const char *prefix)
 {
     size_t n = 0;
     each_file(prefix, visit_count, &n);
@@ -338,9 +338,9 @@ void calls_tidy(const char *prefix)
         each_file(prefix, visit_tidy, NULL);
 }
 
-const struct calls_call *calls_last_kernel(const struct calls *c, const struct calls_call *culprit)
+const struct gpu_call *gpu_calls_last_kernel(const struct gpu_calls *c, const struct gpu_call *culprit)
 {
-    const struct calls_process *p = c->process;
+    const struct gpu_call_process *p = c->process;
     for (size_t i = 0; i < c->n && culprit; i++)
         if (culprit >= c->process[i].call && culprit < c->process[i].call + c->process[i].n)
             p = &c->process[i];
@@ -351,7 +351,7 @@ const struct calls_call *calls_last_kernel(const struct calls *c, const struct c
 }
 
 /* The names at the front of "_ZN2at6native13reduce_kernelI…"; what follows are arguments of templates. */
-const char *calls_readable(const char *kernel, struct arena *a)
+const char *gpu_calls_readable(const char *kernel, struct arena *a)
 {
     CLEANUP(str_release) struct str text = { 0 };
     const char *at = kernel;
@@ -371,7 +371,7 @@ const char *calls_readable(const char *kernel, struct arena *a)
     return text.len ? arena_strdup(a, text.s) : kernel;
 }
 
-static void add_size(struct str *s, const struct calls_call *c)
+static void add_size(struct str *s, const struct gpu_call *c)
 {
     if (is_launch(c->function))
         str_addf(s, " of %llu threads", (unsigned long long)c->size);
@@ -391,11 +391,11 @@ static void add_time(struct str *s, double seconds)
         str_addf(s, "%.1f us", seconds * 1e6);
 }
 
-static void add_call(struct str *s, const struct calls_call *c, struct arena *a)
+static void add_call(struct str *s, const struct gpu_call *c, struct arena *a)
 {
     str_add(s, c->function);
     if (c->kernel)
-        str_addf(s, " %s", calls_readable(c->kernel, a));
+        str_addf(s, " %s", gpu_calls_readable(c->kernel, a));
     add_size(s, c);
     if (!c->returned) {
         str_add(s, ", never returned, begun ");
@@ -411,14 +411,14 @@ static void add_call(struct str *s, const struct calls_call *c, struct arena *a)
     add_time(s, c->took_s);
 }
 
-const char *calls_say(const struct calls_call *c, struct arena *a)
+const char *gpu_calls_say(const struct gpu_call *c, struct arena *a)
 {
     CLEANUP(str_release) struct str text = { 0 };
     add_call(&text, c, a);
     return arena_strdup(a, text.s);
 }
 
-static void add_counts(struct str *out, const struct calls_process *p)
+static void add_counts(struct str *out, const struct gpu_call_process *p)
 {
     if (p->staged)
         str_addf(out, "    %llu copies (%.1f MiB) went through pinned memory\n",
@@ -432,16 +432,16 @@ static void add_counts(struct str *out, const struct calls_process *p)
                  (unsigned long long)p->refused, (double)p->refused_bytes / (1 << 20));
 }
 
-static size_t n_told(const struct calls *c)
+static size_t n_told(const struct gpu_calls *c)
 {
-    return c->n < CALLS_MOST_PROCESSES ? c->n : CALLS_MOST_PROCESSES;
+    return c->n < GPU_CALLS_MOST_PROCESSES ? c->n : GPU_CALLS_MOST_PROCESSES;
 }
 
-void calls_text(const struct calls *c, struct str *out)
+void gpu_calls_text(const struct gpu_calls *c, struct str *out)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     for (size_t i = 0; i < n_told(c); i++) {
-        const struct calls_process *p = &c->process[i];
+        const struct gpu_call_process *p = &c->process[i];
         str_addf(out, "=== the last GPU calls of process %d, of %llu in all (%s)\n", p->pid,
                  (unsigned long long)p->n_calls, p->library[0] ? p->library : "runtime not known");
         add_counts(out, p);
@@ -455,11 +455,11 @@ void calls_text(const struct calls *c, struct str *out)
     }
 }
 
-static void add_json_call(struct json *list, const struct calls_call *c, struct arena *a)
+static void add_json_call(struct json *list, const struct gpu_call *c, struct arena *a)
 {
     struct json *v = json_add_object(list, NULL);
     json_add_text(v, "call", c->function);
-    json_add_text(v, "kernel", c->kernel ? calls_readable(c->kernel, a) : NULL);
+    json_add_text(v, "kernel", c->kernel ? gpu_calls_readable(c->kernel, a) : NULL);
     json_add_text(v, "kernel_symbol", c->kernel);
     json_add_int(v, is_launch(c->function) ? "threads" : "size_bytes", (int64_t)c->size);
     if (c->returned)
@@ -472,11 +472,11 @@ static void add_json_call(struct json *list, const struct calls_call *c, struct 
     json_add_int(v, "thread", c->thread);
 }
 
-void calls_json(const struct calls *c, struct json *array)
+void gpu_calls_json(const struct gpu_calls *c, struct json *array)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     for (size_t i = 0; i < n_told(c); i++) {
-        const struct calls_process *p = &c->process[i];
+        const struct gpu_call_process *p = &c->process[i];
         struct json *v = json_add_object(array, NULL);
         json_add_int(v, "pid", p->pid);
         json_add_text(v, "library", p->library);

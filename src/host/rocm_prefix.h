@@ -3,8 +3,8 @@
  * a wheel, or _rocm_sdk_core.
  *
  * For which targets a library has kernels is told by the names of its files.  Memory is the arena's. */
-#ifndef CAIRN_HOST_PREFIX_H
-#define CAIRN_HOST_PREFIX_H
+#ifndef CAIRN_HOST_ROCM_PREFIX_H
+#define CAIRN_HOST_ROCM_PREFIX_H
 
 #include "base/arena.h"
 #include "host/facts.h"
@@ -13,7 +13,7 @@
 /* How a `from` begins when a value was not read from files but follows from a version. */
 #define FROM_VERSION "by version: "
 
-struct prefix_facts {
+struct rocm_prefix_facts {
     struct text hip_library; /* libamdhip64 */
     struct text hip_version; /* "6.4", from that file's name */
     struct rocm_files files;
@@ -22,14 +22,15 @@ struct prefix_facts {
 };
 
 /* Adds what is there; what an earlier prefix had stays, lists are joined. */
-void prefix_read(const struct root *r, struct arena *a, const char *path, struct prefix_facts *io);
+void rocm_prefix_read(const struct root *r, struct arena *a, const char *path, struct rocm_prefix_facts *io);
 /* The same of one folder of libraries, wherever it is. */
-void prefix_read_folder(const struct root *r, struct arena *a, const char *folder, struct prefix_facts *io);
+void rocm_prefix_read_folder(const struct root *r, struct arena *a, const char *folder,
+                             struct rocm_prefix_facts *io);
 /* Whether libamdhip64 is in it, under a name that is usual: a system's folder of libraries is long to list. */
-bool prefix_has_hip(const struct root *r, struct arena *a, const char *folder);
+bool rocm_prefix_has_hip(const struct root *r, struct arena *a, const char *folder);
 /* The MIOpen that a ROCm release came with; unknown for releases that are not in the table. */
-struct text prefix_miopen_by_rocm(struct arena *a, struct version rocm);
+struct text rocm_prefix_miopen_by_rocm(struct arena *a, struct version rocm);
 /* The directories below a prefix that may hold libraries; ends with NULL. */
-extern const char *const prefix_lib_dirs[];
+extern const char *const rocm_prefix_lib_dirs[];
 
 #endif
