@@ -6,6 +6,7 @@
 #include "os/path.h"
 #include "os/list.h"
 #include "os/memory.h"
+#include "os/info.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -228,13 +229,13 @@ int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, st
 int file_open(const char *path, int *out, uint64_t *size, struct cairn_error *err)
 {
     CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_WAIT);
-    struct stat st;
-    if (fd < 0 || fault_hit() || fstat(fd, &st))
+    struct os_info info;
+    if (fd < 0 || os_info_fd(fd, &info))
         return cairn_fail_errno(err, "open %s", path);
-    if (!S_ISREG(st.st_mode))
+    if (info.kind != OS_KIND_FILE)
         return cairn_fail(err, CAIRN_EFORMAT, "%s is %s, not a file", path,
-                          S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
-    *size = (uint64_t)st.st_size;
+                          info.kind == OS_KIND_FOLDER ? "a directory" : "a device or pipe");
+    *size = info.size;
     *out = fd;
     fd = -1;
     return 0;

@@ -11,10 +11,10 @@
 #include "os/terminal.h"
 #include "start/train.h"
 #include "start/watch_calls.h"
+#include "os/info.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct train_args {
@@ -88,8 +88,7 @@ static int print_example(const char *name)
 
 static bool is_run(struct arena *a, const char *dir)
 {
-    struct stat st;
-    return !stat(dir, &st) && S_ISDIR(st.st_mode) && !access(path_join(a, dir, "config.yaml"), R_OK);
+    return os_is_folder(dir) && !access(path_join(a, dir, "config.yaml"), R_OK);
 }
 
 /* The file to read; a run that goes on has its own.  "--resume RUN" is meant as "--resume=RUN".  NULL: it is told what is

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/gpt_file.h"
-#include "os/fault.h"
 #include "nn/gpt_config.h"
 #include "tensor/adapter_config.h"
 #include "os/path.h"
+#include "os/info.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- names ---- */
 
@@ -170,12 +169,12 @@ struct place {
 
 static int look(const char *path, bool *there, bool *folder, struct cairn_error *err)
 {
-    struct stat st;
+    struct os_info info;
     *there = *folder = false;
-    if (fault_hit() || stat(path, &st))
+    if (os_info(path, &info))
         return errno == ENOENT ? 0 : cairn_fail_errno(err, "look at %s", path);
     *there = true;
-    *folder = S_ISDIR(st.st_mode);
+    *folder = info.kind == OS_KIND_FOLDER;
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "os/process.h"
 #include "record/series.h"
 #include "os/path.h"
+#include "os/info.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,8 +147,8 @@ static bool is_alive(int64_t pid, int64_t written)
 
 static int64_t time_of(const char *path)
 {
-    struct stat st;
-    return stat(path, &st) ? 0 : (int64_t)st.st_mtime;
+    struct os_info info;
+    return os_info(path, &info) ? 0 : info.modified_ns / 1000000000;
 }
 
 static void read_tail(const char *log, struct run_entry *row)
@@ -208,10 +209,9 @@ struct rows {
 
 static bool is_listed(const struct rows *rows, const char *dir)
 {
-    struct stat one, other;
+    struct os_info one, other;
     for (size_t i = 0; i < rows->n; i++)
-        if (!stat(dir, &one) && !stat(rows->row[i].dir, &other) && one.st_dev == other.st_dev &&
-            one.st_ino == other.st_ino)
+        if (!os_info(dir, &one) && !os_info(rows->row[i].dir, &other) && os_info_is_same(&one, &other))
             return true;
     return false;
 }

@@ -9,6 +9,7 @@
 #include "run/gpu_calls_file.h"
 #include "run/context.h"
 #include "run/history.h"
+#include "os/info.h"
 #include <string.h>
 #include <sys/stat.h>
 
@@ -47,18 +48,12 @@ static int read_log(const struct diagnose_input *in, const char *path, struct ca
     return 0;
 }
 
-static bool is_file(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISREG(st.st_mode);
-}
-
 static struct json *read_json(const char *path)
 {
     CLEANUP(str_release) struct str text = { 0 };
     struct json *v = NULL;
     struct cairn_error err = { 0 };
-    if (is_file(path) && !logfile_read(path, logfile_into_str, &text, NULL, &err))
+    if (os_is_file(path) && !logfile_read(path, logfile_into_str, &text, NULL, &err))
         json_parse(text.s, text.len, &v, &err);
     return v;
 }
@@ -104,7 +99,7 @@ static int read_journal(const struct diagnose_input *in, const char *dir, struct
     struct diagnoser *d = in->diagnoser;
     const char *log = arena_printf(a, "%s/log", dir), *env = arena_printf(a, "%s/env", dir);
     const char *hang = arena_printf(a, "%s/hang.txt", dir);
-    if (!is_file(log)) {
+    if (!os_is_file(log)) {
         cairn_fail(err, CAIRN_EFORMAT,
                    "%s is a directory, and has no file \"log\" as a journal of cairn run has", dir);
         return cairn_hint(err, "give the log file itself");
@@ -113,14 +108,14 @@ static int read_journal(const struct diagnose_input *in, const char *dir, struct
     const struct json *tries = json_get(v, "attempts");
     const struct json *last = json_length(tries) ? json_at(tries, json_length(tries) - 1) : NULL;
     struct rest rest = { d, 0 };
-    if (!is_file(arena_printf(a, "%s/log.first", dir)))
+    if (!os_is_file(arena_printf(a, "%s/log.first", dir)))
         rest.skip_bytes = (uint64_t)json_int(json_get(last, "log_offset_bytes"), 0);
     take_verdict(ctx, v, last);
-    ctx->hang_file = ctx->hung && is_file(hang) ? hang : NULL;
+    ctx->hang_file = ctx->hung && os_is_file(hang) ? hang : NULL;
     CLEANUP(json_cleanup) struct json *known = read_json(arena_printf(a, "%s/" CONTEXT_FILE, dir));
     if (in->wants_machine || !context_take(known, a, in->facts, ctx)) {
         /* As far as it is told in texts. */
-        if (is_file(env) && read_log(in, env, err))
+        if (os_is_file(env) && read_log(in, env, err))
             return -1;
         feed_changes(d, tries);
     }
@@ -134,7 +129,7 @@ static const char *journal_of(const char *path, struct arena *a)
     CLEANUP(mem_free) char *folder = path_folder(path);
     const char *dir = arena_strdup(a, folder);
     bool is_log = str_eq(path_name(path), "log");
-    return is_log && is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
+    return is_log && os_is_file(arena_printf(a, "%s/events.jsonl", dir)) ? dir : NULL;
 }
 
 int diagnose_input_read(const struct diagnose_input *in, const char *path, struct arena *a,

@@ -6,11 +6,11 @@
 #include "base/str.h"
 #include "tensor/adapter_pattern.h"
 #include "os/path.h"
+#include "os/info.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* What PEFT takes where a file does not say it. */
 static const double default_alpha = 8;
@@ -64,9 +64,9 @@ static int find_in(struct arena *a, const char *folder, const char *const *names
 {
     *out = NULL;
     for (size_t i = 0; i < n && !*out; i++) {
-        struct stat st;
+        struct os_info info;
         const char *path = arena_printf(a, "%s%s%s", folder, str_ends(folder, "/") ? "" : "/", names[i]);
-        if (!fault_hit() && !stat(path, &st))
+        if (!os_info(path, &info))
             *out = path;
         else if (errno != ENOENT && errno != ENOTDIR)
             return cairn_fail_errno(err, "look at %s", path);
@@ -78,15 +78,16 @@ int adapter_find(struct arena *a, const char *path, const char **weights, const 
                  struct cairn_error *err)
 {
     static const char *const config_name = "adapter_config.json";
-    struct stat st;
-    if (fault_hit() || stat(path, &st))
+    struct os_info info;
+    if (os_info(path, &info))
         return cairn_fail_errno(err, "look at %s", path);
     const char *name = path_name(path);
-    const char *folder = S_ISDIR(st.st_mode) ? path
-                         : name == path      ? "."
-                                             : arena_strndup(a, path, (size_t)(name - path));
+    const char *folder = info.kind == OS_KIND_FOLDER ? path
+                         : name == path              ? "."
+                                                     : arena_strndup(a, path, (size_t)(name - path));
     *weights = arena_strdup(a, path);
-    if (S_ISDIR(st.st_mode) && find_in(a, folder, weight_names, ARRAY_LEN(weight_names), weights, err))
+    if (info.kind == OS_KIND_FOLDER &&
+        find_in(a, folder, weight_names, ARRAY_LEN(weight_names), weights, err))
         return -1;
     if (!*weights) { /* a run of cairn's own */
         folder = arena_printf(a, "%s/checkpoints/latest", path);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/find.h"
 
-#include "os/fault.h"
 #include "base/str.h"
 #include "base/file.h"
+#include "os/info.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MOST_DEPTH = 64 };
 
@@ -56,22 +55,22 @@ static int read_names(const char *dir, struct arena *a, struct names *out)
 
 static void visit(const char *path, int depth, struct arena *a, struct found_files *out)
 {
-    struct stat own, st;
+    struct os_info own, info;
     bool wanted = is_tensor_name(path);
-    if (fault_hit() || lstat(path, &own)) {
+    if (os_info_link(path, &own)) {
         add_error(a, out, path, "look at");
         return;
     }
-    if (S_ISDIR(own.st_mode)) {
+    if (own.kind == OS_KIND_FOLDER) {
         walk(path, depth + 1, a, out);
         return;
     }
     if (!wanted)
         return;
-    if (fault_hit() || stat(path, &st))
+    if (os_info(path, &info))
         add_error(a, out, path, "open");
-    else if (S_ISREG(st.st_mode))
-        add(a, out, path, (uint64_t)st.st_size, NULL);
+    else if (info.kind == OS_KIND_FILE)
+        add(a, out, path, info.size, NULL);
 }
 
 static void walk(const char *dir, int depth, struct arena *a, struct found_files *out)
@@ -90,14 +89,14 @@ static void walk(const char *dir, int depth, struct arena *a, struct found_files
 
 void find_tensor_files(const char *path, struct arena *a, struct found_files *out)
 {
-    struct stat st;
-    if (fault_hit() || stat(path, &st)) {
+    struct os_info info;
+    if (os_info(path, &info)) {
         add_error(a, out, path, "open");
-    } else if (S_ISDIR(st.st_mode)) {
+    } else if (info.kind == OS_KIND_FOLDER) {
         walk(path, 0, a, out);
         return;
     } else {
-        add(a, out, path, (uint64_t)st.st_size, NULL);
+        add(a, out, path, info.size, NULL);
     }
     out->file[out->n - 1].named = true;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/source.h"
 
-#include "os/fault.h"
 #include "base/str.h"
 #include "tensor/torchfile.h"
+#include "os/info.h"
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* What a format has to offer.  `open` fills the list of the source and sets its file. */
 struct source_format {
@@ -23,12 +22,6 @@ struct source_format {
     /* NULL: the format has no sums. */
     int (*sums)(const struct tensor_source *s, struct arena *a, struct st_sum **out, size_t *n,
                 struct cairn_error *err);
-};
-
-/* A file as it was when it was opened. */
-struct source_stamp {
-    uint64_t size;
-    struct timespec modified;
 };
 
 static int safetensors_open(struct tensor_source *s, struct cairn_error *err)
@@ -190,19 +183,17 @@ static void sort_names(struct tensor_source *s)
     qsort(s->by_name, s->n_tensors, sizeof(*s->by_name), compare_names);
 }
 
-static int take_stamp(const struct tensor_source *s, size_t file, struct source_stamp *out,
+static int take_stamp(const struct tensor_source *s, size_t file, struct os_info *out,
                       struct cairn_error *err)
 {
-    struct stat st;
-    if (fault_hit() || fstat(s->how->descriptor(s, file), &st))
-        return cairn_fail_errno(err, "look at %s", s->how->path(s, file));
-    *out = (struct source_stamp){ (uint64_t)st.st_size, st.st_mtim };
-    return 0;
+    return os_info_fd(s->how->descriptor(s, file), out)
+               ? cairn_fail_errno(err, "look at %s", s->how->path(s, file))
+               : 0;
 }
 
 static int take_stamps(struct tensor_source *s, struct cairn_error *err)
 {
-    s->stamps = ARENA_NEW(&s->arena, struct source_stamp, s->n_files + 1);
+    s->stamps = ARENA_NEW(&s->arena, struct os_info, s->n_files + 1);
     for (size_t i = 0; i < s->n_files; i++)
         if (take_stamp(s, i, &s->stamps[i], err))
             return -1;
@@ -311,11 +302,10 @@ bool source_place(const struct tensor_source *s, const struct st_tensor *t, int 
 int source_unchanged(const struct tensor_source *s, struct cairn_error *err)
 {
     for (size_t i = 0; i < s->n_files; i++) {
-        struct source_stamp now;
+        struct os_info now;
         if (take_stamp(s, i, &now, err))
             return -1;
-        if (now.size != s->stamps[i].size || now.modified.tv_sec != s->stamps[i].modified.tv_sec ||
-            now.modified.tv_nsec != s->stamps[i].modified.tv_nsec)
+        if (!os_info_is_unchanged(&s->stamps[i], &now))
             return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", s->how->path(s, i));
     }
     return 0;

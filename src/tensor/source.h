@@ -10,7 +10,7 @@
 #include "tensor/safetensors.h"
 
 struct source_format;
-struct source_stamp;
+struct os_info;
 
 struct tensor_source {
     const char *path;
@@ -28,7 +28,7 @@ struct tensor_source {
     void *file;
     struct arena arena;
     const struct st_tensor **by_name;
-    struct source_stamp *stamps;
+    struct os_info *stamps;
 };
 
 int source_open(struct tensor_source *s, const char *path, struct cairn_error *err);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/text_source.h"
 
-#include "os/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "text/split.h"
 #include "os/list.h"
+#include "os/info.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { BLOCK = 1 << 20, LONGEST_PART = 64 << 20, LONGEST_LINE = 1 << 30, LOOKED_AT = 8192, DEEPEST = 64 };
 
@@ -36,19 +35,19 @@ static int add_folder(struct text_source *s, const char *folder, int depth, stru
         return cairn_fail_errno(err, "open folder %s", folder);
     for (const char *name; (name = os_list_next(l));) {
         CLEANUP(str_release) struct str path = { 0 };
-        struct stat st;
+        struct os_info info;
         str_addf(&path, "%s/%s", folder, name);
-        if (name[0] == '.' || lstat(path.s, &st))
+        if (name[0] == '.' || os_info_link(path.s, &info))
             continue;
         /* A link to a file is a file; one to a folder may lead in a circle. */
-        bool link = S_ISLNK(st.st_mode);
-        if (link && stat(path.s, &st))
+        bool link = info.kind == OS_KIND_LINK;
+        if (link && os_info(path.s, &info))
             continue;
-        if (S_ISREG(st.st_mode))
-            add_file(s, path.s, (uint64_t)st.st_size);
-        else if (S_ISDIR(st.st_mode) && !link && depth == DEEPEST)
+        if (info.kind == OS_KIND_FILE)
+            add_file(s, path.s, info.size);
+        else if (info.kind == OS_KIND_FOLDER && !link && depth == DEEPEST)
             return cairn_fail(err, CAIRN_EFORMAT, "%s is more than %d folders deep", s->path, DEEPEST);
-        else if (S_ISDIR(st.st_mode) && !link && add_folder(s, path.s, depth + 1, err))
+        else if (info.kind == OS_KIND_FOLDER && !link && add_folder(s, path.s, depth + 1, err))
             return -1;
     }
     return 0;
@@ -62,16 +61,16 @@ static int compare_files(const void *a, const void *b)
 int text_source_open(struct text_source *s, const char *path, struct cairn_error *err)
 {
     *s = (struct text_source){ .path = path };
-    struct stat st;
-    if (fault_hit() || stat(path, &st))
+    struct os_info info;
+    if (os_info(path, &info))
         return cairn_fail_errno(err, "%s", path);
-    s->folder = S_ISDIR(st.st_mode);
-    if (!s->folder && !S_ISREG(st.st_mode))
+    s->folder = info.kind == OS_KIND_FOLDER;
+    if (!s->folder && info.kind != OS_KIND_FILE)
         return cairn_fail(err, CAIRN_EFORMAT, "%s is neither a file nor a folder", path);
-    if (!s->folder && !st.st_size)
+    if (!s->folder && !info.size)
         return cairn_fail(err, CAIRN_EFORMAT, "%s is empty", path);
     if (!s->folder) {
-        add_file(s, path, (uint64_t)st.st_size);
+        add_file(s, path, info.size);
         return 0;
     }
     if (add_folder(s, path, 0, err)) {
@@ -95,7 +94,7 @@ void text_source_close(struct text_source *s)
 struct reader {
     const struct text_source_file *file;
     int fd;
-    struct stat before;
+    struct os_info before;
     uint64_t at;
     char *buf;
     size_t have, cap;
@@ -122,7 +121,7 @@ static int reader_open(struct reader *r, const struct text_source *s, const stru
     *r = (struct reader){ .file = f, .fd = -1, .hash = h, .progress = progress, .stop = s->stop };
     if (file_open(f->path, &r->fd, &size, err))
         return -1;
-    if (fstat(r->fd, &r->before) || size != f->bytes)
+    if (os_info_fd(r->fd, &r->before) || size != f->bytes)
         return changed(f, err);
     hash_add_u64(h, size << 1 | f->jsonl);
     return 0;
@@ -166,11 +165,8 @@ static void reader_use(struct reader *r, size_t n)
 
 static int reader_check(const struct reader *r, struct cairn_error *err)
 {
-    struct stat now;
-    if (fstat(r->fd, &now) || now.st_size != r->before.st_size ||
-        now.st_mtim.tv_sec != r->before.st_mtim.tv_sec || now.st_mtim.tv_nsec != r->before.st_mtim.tv_nsec)
-        return changed(r->file, err);
-    return 0;
+    struct os_info now;
+    return os_info_fd(r->fd, &now) || !os_info_is_unchanged(&r->before, &now) ? changed(r->file, err) : 0;
 }
 
 static int hash_file(const struct text_source *s, const struct text_source_file *f, struct hash *h,

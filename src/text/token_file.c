@@ -4,11 +4,11 @@
 #include "os/fault.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "os/info.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- reading ---- */
@@ -26,14 +26,14 @@ enum { PIECE_BYTES = 1 << 20 };
 /* Takes the descriptor. */
 static int take_file(struct token_file *f, int fd, const char *path, struct cairn_error *err)
 {
-    struct stat st;
+    struct os_info info;
     CLEANUP(fd_close) int mine = fd;
     *f = (struct token_file){ 0 };
-    if (fault_hit() || fstat(mine, &st))
+    if (os_info_fd(mine, &info))
         return cairn_fail_errno(err, "stat %s", path);
-    if (!st.st_size)
+    if (!info.size)
         return cairn_fail(err, CAIRN_EFORMAT, "%s is empty", path);
-    *f = (struct token_file){ .path = strdup(path), .fd = mine, .bytes = (uint64_t)st.st_size };
+    *f = (struct token_file){ .path = strdup(path), .fd = mine, .bytes = info.size };
     if (!f->path)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
     mine = -1;

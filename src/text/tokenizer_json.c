@@ -7,11 +7,11 @@
 #include "base/json.h"
 #include "text/tokenizer_parts.h"
 #include "text/unicode.h"
+#include "os/info.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { LARGEST_FILE = 256 << 20 };
 
@@ -478,10 +478,9 @@ int tokenizer_open(const char *path, struct tokenizer **out, struct cairn_error 
     CLEANUP(fd_close) int fd = -1;
     CLEANUP(mem_free) char *text = NULL;
     CLEANUP(str_release) struct str file = { 0 };
-    struct stat st;
     uint64_t size;
     str_add(&file, path);
-    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+    if (os_is_folder(path))
         str_add(&file, "/tokenizer.json");
     if (file_open(file.s, &fd, &size, err))
         return -1;

@@ -3,20 +3,14 @@
 #include "train/checkpoint_file.h"
 #include "record/runs.h"
 #include "os/path.h"
+#include "os/info.h"
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
 
 static const char *folder_of(struct arena *a, const char *path)
 {
     const char *name = path_name(path);
-    if (is_folder(path))
+    if (os_is_folder(path))
         return path;
     return name == path ? "." : arena_strndup(a, path, (size_t)(name - path));
 }
@@ -45,7 +39,8 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
     const char *dir = folder_of(&t->arena, what), *run;
     char *newest;
     if (has(&t->arena, dir, CHECKPOINT_STATE) && has(&t->arena, dir, "../../config.yaml")) {
-        *out = (struct place){ arena_printf(&t->arena, "%s/../..", dir), dir, is_folder(what) ? NULL : what };
+        *out =
+            (struct place){ arena_printf(&t->arena, "%s/../..", dir), dir, os_is_folder(what) ? NULL : what };
         if (checkpoint_state_read(dir, &s, err))
             return -1;
     } else if (!runs_find(what, &t->arena, &run, &none)) {

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "os/fault.h"
+#include "os/info.h"
 #include "os/list.h"
 #include "os/path.h"
 #include "tree.h"
@@ -109,6 +110,26 @@ static void a_folder_goes_with_its_files(void)
     CHECK_INT(tree_count(tree_path(&tree, "deep/below")), 1);
 }
 
+static void what_lies_at_a_path(void)
+{
+    struct os_info file, folder, link, again;
+    tree_put(&tree, "info/file", "12345");
+    CHECK(!os_make_link("file", tree_path(&tree, "info/link")));
+    CHECK(!os_info(tree_path(&tree, "info/file"), &file) && file.kind == OS_KIND_FILE && file.size == 5);
+    CHECK(!os_info(tree_path(&tree, "info"), &folder) && folder.kind == OS_KIND_FOLDER);
+    CHECK(!os_info_link(tree_path(&tree, "info/link"), &link) && link.kind == OS_KIND_LINK);
+    CHECK(!os_info(tree_path(&tree, "info/link"), &link) && os_info_is_same(&file, &link));
+    CHECK(!os_info_is_same(&file, &folder));
+    CHECK(os_is_file(tree_path(&tree, "info/link")) && !os_is_folder(tree_path(&tree, "info/link")));
+    CHECK(os_is_folder(tree_path(&tree, "info")) && !os_is_file(tree_path(&tree, "none")));
+    CHECK(os_info_is_unchanged(&file, &link));
+    utimensat(AT_FDCWD, tree_path(&tree, "info/file"), (struct timespec[]){ { 1, 0 }, { 1, 5 } }, 0);
+    CHECK(!os_info(tree_path(&tree, "info/file"), &again) && !os_info_is_unchanged(&file, &again));
+    CHECK_INT(again.modified_ns, 1000000005);
+    fault_arm(1, EIO);
+    CHECK(os_info(tree_path(&tree, "info/file"), &again) == -1 && errno == EIO && fault_disarm());
+}
+
 static void one_has_the_lock(void)
 {
     int one = os_open(tree_path(&tree, "lock"), OS_WRITE | OS_CREATE),
@@ -178,6 +199,7 @@ int main(void)
     RUN(a_link_does_not_lead_out);
     RUN(a_list_has_no_dots);
     RUN(a_folder_goes_with_its_files);
+    RUN(what_lies_at_a_path);
     RUN(one_has_the_lock);
     RUN(a_fault_is_a_refusal);
     RUN(the_parts_of_a_path);
