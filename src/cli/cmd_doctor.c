@@ -44,40 +44,18 @@ static int stop_by(int sig)
     return 128 + sig;
 }
 
-/* The doctor's word for the environment that the probe's child gets, which is the planned one. */
-static void predict(const struct doctor_options *o, const struct facts *f, const char *const *env,
-                    struct arena *a, struct doctor *out)
-{
-    const struct plan_options po = { .gpu = o->gpu };
-    struct facts planned = *f;
-    struct plan plan = { 0 };
-    struct cairn_error ignored = { 0 };
-    planned.env = env;
-    if (!plan_build(&planned, &po, a, &plan, &ignored))
-        doctor_run(&planned, &plan, a, out);
-}
-
 static int probe_and_show(const struct doctor_options *o, const struct facts *f, const struct plan *p,
                           const struct doctor *d, struct arena *a)
 {
-    const struct torch_facts *t = facts_torch(f);
-    const struct probe_options po = {
-        .python = t && t->python ? t->python : "python3",
-        .site = t ? t->site : NULL,
-        .env = plan_environment(f, p, a),
-        .timeout_s = o->timeout_s,
+    const struct probe_request request = {
+        .facts = f, .plan = p, .doctor = d, .gpu = o->gpu, .timeout_s = o->timeout_s
     };
     struct cairn_error err = { 0 };
     CLEANUP(probe_release) struct probe probe = { 0 };
-    if (probe_run(&po, a, &probe, &err))
-        return print_error(&err);
-    if (probe.end == PROBE_INTERRUPTED)
-        return stop_by(probe.code);
-    struct doctor predicted = *d;
-    predict(o, f, po.env, a, &predicted);
     struct probe_report report;
-    probe_judge(&probe, f, &predicted, o->timeout_s, a, &report);
-    return show(o, d, &report);
+    if (probe_examine(&request, a, &probe, &report, &err))
+        return print_error(&err);
+    return probe.end == PROBE_INTERRUPTED ? stop_by(probe.code) : show(o, d, &report);
 }
 
 static int examine(const struct doctor_options *o, struct facts *f, struct arena *a)

@@ -57,7 +57,20 @@ struct probe_report {
     bool agrees; /* prediction and reality say the same */
     const char *summary;
 };
+/* The report points into the probe. */
 void probe_judge(const struct probe *p, const struct facts *f, const struct doctor *d, int timeout_s,
                  struct arena *a, struct probe_report *out);
+
+struct probe_request {
+    const struct facts *facts;
+    const struct plan *plan;
+    const struct doctor *doctor; /* of this machine without the plan */
+    int gpu;                     /* -1: the default one */
+    int timeout_s;
+};
+/* Runs the probe with the planned environment and judges it, unless we were told to stop (PROBE_INTERRUPTED).  The report
+ * points into the probe, which the caller releases. */
+int probe_examine(const struct probe_request *r, struct arena *a, struct probe *probe,
+                  struct probe_report *out, struct cairn_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
-#include "run/probe.h"
 #include "host/memory.h"
+#include "run/probe.h"
 #include <string.h>
 
 struct judge {
@@ -289,4 +289,37 @@ void probe_judge(const struct probe *p, const struct facts *f, const struct doct
     }
     conclude(&j);
     *out = j.report;
+}
+
+/* The doctor's word for the environment that the probe's child gets, which is the planned one. */
+static void predict(int gpu, const struct facts *f, const char *const *env, struct arena *a,
+                    struct doctor *out)
+{
+    const struct plan_options po = { .gpu = gpu };
+    struct facts planned = *f;
+    struct plan plan = { 0 };
+    struct cairn_error ignored = { 0 };
+    planned.env = env;
+    if (!plan_build(&planned, &po, a, &plan, &ignored))
+        doctor_run(&planned, &plan, a, out);
+}
+
+int probe_examine(const struct probe_request *r, struct arena *a, struct probe *probe,
+                  struct probe_report *out, struct cairn_error *err)
+{
+    const struct torch_facts *t = facts_torch(r->facts);
+    const struct probe_options po = {
+        .python = t && t->python ? t->python : "python3",
+        .site = t ? t->site : NULL,
+        .env = plan_environment(r->facts, r->plan, a),
+        .timeout_s = r->timeout_s,
+    };
+    if (probe_run(&po, a, probe, err))
+        return -1;
+    if (probe->end == PROBE_INTERRUPTED)
+        return 0;
+    struct doctor predicted = *r->doctor;
+    predict(r->gpu, r->facts, po.env, a, &predicted);
+    probe_judge(probe, r->facts, &predicted, r->timeout_s, a, out);
+    return 0;
 }
