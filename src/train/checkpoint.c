@@ -19,12 +19,12 @@
 
 enum { PATH_MOST = 4096 };
 
-/* A copy on the host of all that goes into a checkpoint; its memory is kept for the next. */
+/* A host copy of everything that goes into a checkpoint.  The next checkpoint reuses its memory. */
 struct copy {
     void *bytes;
     size_t size;
     struct copy_set {
-        struct weights weights; /* pointers into bytes; of no device */
+        struct weights weights; /* points into bytes, not to device memory */
         void **arrays;          /* of the optimizer */
     } sets[MODEL_SETS];
 };
@@ -43,7 +43,7 @@ struct checkpoints {
     uint64_t newest;
 };
 
-/* ---- what is there ---- */
+/* ---- listing ---- */
 
 static bool is_step(const char *name)
 {
@@ -61,7 +61,7 @@ static int by_step(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Calls fn with the path of every entry that `is` picks, newest first; stops at the first that says 1. */
+/* Calls fn with the path of every entry that `is` picks, newest first; stops when fn returns 1. */
 static int for_each(const char *dir, bool (*is)(const char *name),
                     int (*fn)(void *to, const char *path, size_t from_last), void *to)
 {
@@ -89,13 +89,13 @@ static int remove_one(void *to, const char *path, size_t from_last)
 
 /* ---- writing ---- */
 
-/* What a set's numbers are read from. */
+/* Reads the values of one set. */
 struct set_reader {
     const struct checkpoints *c;
     size_t set;
 };
 
-static int numbers_of(void *context, const struct param *p, float *into, struct cairn_error *err)
+static int weights_of(void *context, const struct param *p, float *into, struct cairn_error *err)
 {
     const struct set_reader *r = context;
     (void)err;
@@ -103,7 +103,7 @@ static int numbers_of(void *context, const struct param *p, float *into, struct 
     return 0;
 }
 
-/* Of the moving average in the copy; NULL: there is none. */
+/* The moving average in the copy, or NULL. */
 static const float *find_average(const struct set_reader *r, enum param_kind kind)
 {
     size_t n;
@@ -121,18 +121,18 @@ static int averages_of(void *context, const struct param *p, float *into, struct
     return 0;
 }
 
-/* The files of the model, and those of the moving average where there is one. */
+/* Writes the model's files, and those of its moving average if it has one. */
 static int write_model(struct checkpoints *c, const char *dir, struct cairn_error *err)
 {
     const struct model *m = c->model.model;
     for (size_t i = 0; i < model_sets(m); i++) {
         struct set_reader r = { c, i };
-        struct param_getter numbers = { numbers_of, &r }, averages = { averages_of, &r };
+        struct param_getter weights = { weights_of, &r }, averages = { averages_of, &r };
         struct model_save save = {
             .set = i,
             .dir = dir,
             .dtype = storage_dtype(c->copy.sets[i].weights.storage),
-            .from = &numbers,
+            .from = &weights,
             .base = c->model.base,
         };
         if (m->ops->save(m, &save, err))
@@ -145,7 +145,8 @@ static int write_model(struct checkpoints *c, const char *dir, struct cairn_erro
     return 0;
 }
 
-/* The arrays of the first set have the optimizer's own names; those of a further one begin with its number. */
+/* Arrays of the first set have the optimizer's own names; those of later sets are prefixed with the set's
+ * index. */
 static const char *array_name(struct arena *a, size_t set, const char *name)
 {
     return set ? arena_printf(a, "%zu.%s", set, name) : name;
@@ -186,7 +187,7 @@ static int write_optim(struct checkpoints *c, const char *dir, struct cairn_erro
     return r;
 }
 
-/* `latest` is replaced in one step too. */
+/* Replaces `latest` atomically. */
 static int point_latest(const struct checkpoints *c, const char *name, struct cairn_error *err)
 {
     char link[PATH_MOST], temp[PATH_MOST];
@@ -205,8 +206,8 @@ struct keeping {
     size_t newer;
 };
 
-/* Those of later steps were not whole, or the run would have gone on from there.  Renamed first: what is half removed
- * must not look like a checkpoint. */
+/* Checkpoints of later steps were incomplete, or the run would have resumed from them.  The folder is renamed
+ * first, so that a half-removed one never looks like a checkpoint. */
 static int drop_old(void *to, const char *path, size_t from_last)
 {
     struct keeping *k = to;
@@ -222,8 +223,8 @@ static int drop_old(void *to, const char *path, size_t from_last)
     return 0;
 }
 
-/* In the place of one that may be there: of an earlier start and found to be damaged, or the same step again.  The two are
- * exchanged where the file system can do that, so that there is always one. */
+/* Replaces an existing checkpoint of the same step, if any.  The two are exchanged where the file system
+ * supports that, so that one always exists. */
 static int put(const char *temp, const char *path)
 {
     struct cairn_error ignored;
@@ -297,7 +298,7 @@ static void free_copy(struct copy *k)
     *k = (struct copy){ 0 };
 }
 
-/* All of it in one piece of memory: of each set its matrices, vectors and the optimizer's arrays. */
+/* One allocation for everything: the matrices, vectors and optimizer arrays of each set. */
 static int reserve(struct copy *k, const struct checkpoint_model *m, struct cairn_error *err)
 {
     size_t size = 0, n;
@@ -313,7 +314,7 @@ static int reserve(struct copy *k, const struct checkpoint_model *m, struct cair
             lacks = lacks || !k->sets[i].arrays;
         }
         if (lacks)
-            return cairn_fail(err, CAIRN_ENOMEM, "no memory for a copy of %zu bytes to save", size);
+            return cairn_fail(err, CAIRN_ENOMEM, "no memory to copy %zu bytes for a checkpoint", size);
         k->size = size;
     }
     char *at = k->bytes;
@@ -372,7 +373,7 @@ static int copy_all(struct checkpoints *c, struct cairn_error *err)
     return transfer_down(gpu_transfer(m->model->nn->g), parts, n_parts, &after, err);
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 int checkpoints_open(const char *run_dir, size_t keep, bool async, struct checkpoints **out,
                      struct cairn_error *err)
@@ -424,8 +425,7 @@ int checkpoints_save(struct checkpoints *c, const struct checkpoint_model *m,
                      const struct checkpoint_state *s, struct cairn_error *err)
 {
     int before = checkpoints_wait(c, NULL, err);
-    struct cairn_error *mine =
-        before ? &(struct cairn_error){ 0 } : err; /* the older error is the one to tell */
+    struct cairn_error *mine = before ? &(struct cairn_error){ 0 } : err; /* the older error is reported */
     c->model = *m;
     c->state = *s;
     if (copy_all(c, mine))
@@ -467,7 +467,7 @@ int checkpoints_newest(const char *run_dir, struct arena *a, char **path, struct
     struct search s = { a, path, out, skipped, to };
     if (for_each(arena_printf(a, "%s/checkpoints", run_dir), is_step, try_one, &s) == 1)
         return 0;
-    return cairn_fail(err, CAIRN_ELACK, "%s holds no whole checkpoint", run_dir);
+    return cairn_fail(err, CAIRN_ELACK, "%s has no complete checkpoint", run_dir);
 }
 
 static int find_array(const struct tensor_source *s, const char *name, const struct optim_array *a,

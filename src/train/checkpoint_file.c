@@ -20,7 +20,7 @@ static int hash_file(const char *path, uint64_t *size, char hash[33], struct cai
     CLEANUP(fd_close) int fd = -1;
     CLEANUP(mem_free) char *piece = malloc(PIECE);
     if (!piece)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", path);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read the file", path);
     if (file_open(path, &fd, size, err))
         return -1;
     struct hash h;
@@ -66,7 +66,7 @@ static int add_files(const char *dir, struct json *list, struct cairn_error *err
     return 0;
 }
 
-/* state.json ends with a hash of its own text, as it would be without. */
+/* state.json ends with "sum", a hash of the text without that key. */
 static const char sum_key[] = ",\"sum\":\"";
 enum { HASH_LEN = 32, SUM_LEN = sizeof(sum_key) - 1 + HASH_LEN + 2 };
 
@@ -130,7 +130,7 @@ static bool sum_is_right(const char *text, size_t n)
     return !memcmp(sum, text + n - 2 - HASH_LEN, HASH_LEN);
 }
 
-/* *summed: it has a sum, which is right. */
+/* *summed: the file has a sum, and it matches. */
 static int read_json(const char *path, struct json **out, bool *summed, struct cairn_error *err)
 {
     CLEANUP(fd_close) int fd = -1;
@@ -148,7 +148,7 @@ static int read_json(const char *path, struct json **out, bool *summed, struct c
         return cairn_wrap(err, "%s", path);
     *summed = sum_is_right(text, size);
     if (!*summed && json_get(*out, "sum"))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is not what was written", path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is damaged: its hash does not match", path);
     return 0;
 }
 
@@ -158,7 +158,7 @@ static int check_file(const char *dir, const struct json *file, struct cairn_err
     char path[4096], hash[33];
     uint64_t size;
     if (!name || !want || strchr(name, '/'))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s/" CHECKPOINT_STATE " does not say what files there are",
+        return cairn_fail(err, CAIRN_EFORMAT, "%s/" CHECKPOINT_STATE " does not list the checkpoint's files",
                           dir);
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     if (hash_file(path, &size, hash, err))
@@ -168,8 +168,8 @@ static int check_file(const char *dir, const struct json *file, struct cairn_err
     return 0;
 }
 
-/* The keys of state.json.  Those that the first versions did not write may be missing where there is no sum; a file with
- * a sum has them all, but for the best loss, which there may be none of. */
+/* The keys of state.json.  A file without a sum is of an early version and may lack newer keys.  A file with
+ * a sum has all of them, except the best loss, which exists only after an evaluation. */
 enum field_kind { FIELD_U64, FIELD_REAL, FIELD_BOOL, FIELD_OTHER };
 static const struct field {
     const char *name;
@@ -223,7 +223,7 @@ static bool is_field(const char *key)
     return false;
 }
 
-/* Fails for a key that is missing, of another kind, or that nobody knows: a bit of its name may be another. */
+/* Fails for a key that is missing, has another type, or is unknown: a bit of its name may have flipped. */
 static int read_fields(const struct json *top, bool summed, const char *path, struct checkpoint_state *out,
                        struct cairn_error *err)
 {
@@ -232,11 +232,11 @@ static int read_fields(const struct json *top, bool summed, const char *path, st
         const struct json *v = json_get(top, fields[i].name);
         if (v ? !read_field(&fields[i], v, out) : !fields[i].optional)
             return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" is %s", path, fields[i].name,
-                              v ? "not what it should be" : "missing");
+                              v ? "of the wrong type or out of range" : "missing");
     }
     for (struct json_member m = json_first(top); m.key && !summed; m = json_next(top, m))
         if (!is_field(m.key))
-            return cairn_fail(err, CAIRN_EFORMAT, "%s has a key that is not known: \"%.40s\"", path, m.key);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: unknown key \"%.40s\"", path, m.key);
     return 0;
 }
 
@@ -252,12 +252,12 @@ int checkpoint_state_read(const char *dir, struct checkpoint_state *out, struct 
     const struct json *files = json_get(top, "files");
     const char *config = json_text(json_get(top, "config"));
     if (json_int(json_get(top, "schema"), 0) != 1 || !json_length(files) || !config)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is not of a kind that is known here", path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: unknown format or version", path);
     if (read_fields(top, summed, path, &s, err))
         return -1;
     uint64_t step = checkpoint_step_of(path_name(dir));
     if (!s.step || (step && s.step != step) || !s.layout.micro || s.loss_scale <= 0)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is not of this checkpoint: its step is %" PRIu64, path,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s belongs to another checkpoint: its step is %" PRIu64, path,
                           s.step);
     for (size_t i = 0; i < json_length(files); i++)
         if (check_file(dir, json_at(files, i), err))

@@ -14,12 +14,12 @@
 
 /* Writes state.json into a folder, with the sizes and hashes of the other files in it. */
 int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, struct cairn_error *err);
-/* Fails if a file that it names is missing or is not what was written. */
+/* Fails if a file that it names is missing or damaged. */
 int checkpoint_state_read(const char *dir, struct checkpoint_state *out, struct cairn_error *err);
 
-/* The step of "step-120"; 0: it is none. */
+/* The step of "step-120"; 0: not a checkpoint's name. */
 uint64_t checkpoint_step_of(const char *name);
-/* A folder and the files in it. */
+/* Removes a folder and the files in it. */
 int checkpoint_remove(const char *dir, struct cairn_error *err);
 int checkpoint_flush_folder(const char *dir, struct cairn_error *err);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who says it: a file, whose nodes have places, or an option, which is its own. */
+/* The source of a value: a file, whose nodes have positions, or an option. */
 struct source {
     const char *name;
     bool is_file;
@@ -84,7 +84,7 @@ bool config_is_set(const struct job_config *c, const char *key)
     return config_place(c, key) != NULL;
 }
 
-/* Text of the user's for a message: no controls, not endless. */
+/* The user's text for a message: without control characters, and cut if long. */
 static void add_shown(struct str *out, const char *text)
 {
     enum { MOST = 60 };
@@ -115,7 +115,7 @@ static const char *number_trouble(const struct yaml_node *n)
         return "";
     size_t digits = strspn(s, "+-.0123456789"), known = strspn(s, "+-.0123456789_eE");
     if (n->style != YAML_PLAIN)
-        return " (in quotes it is a text)";
+        return " (quotes make it a string; write it without them)";
     if (s[known] == '\0' && strchr(s, '_'))
         return " (write it without _)";
     if (s[digits] && strchr("kKmMgGtT", s[digits]))
@@ -217,7 +217,7 @@ static bool take_word(const struct config_key *k, void *at, const struct yaml_no
 {
     for (int i = 0; k->words[i]; i++)
         if (!strcmp(n->text, k->words[i])) {
-            memcpy(at, &i, sizeof(i)); /* an enum, whichever */
+            memcpy(at, &i, sizeof(i)); /* any enum */
             return true;
         }
     return false;
@@ -243,7 +243,7 @@ static bool take_scalar(const struct config_key *k, void *at, const struct yaml_
     return false;
 }
 
-/* A scalar is a list of itself; nothing is a list of nothing. */
+/* A scalar is a list of one item; null is an empty list. */
 static int take_list(struct job_config *c, const struct config_key *k, struct source from,
                      const struct yaml_node *n, struct cairn_error *err)
 {
@@ -275,7 +275,7 @@ static int take(struct job_config *c, const struct config_key *k, struct source 
     return k->words == config_kinds ? use_schema(c, place, err) : 0;
 }
 
-/* The key that may have been meant; NULL if none is near. */
+/* The key that was probably meant, or NULL. */
 static const char *suggest(const struct job_config *c, const char *name)
 {
     const struct config_key *k;
@@ -288,7 +288,7 @@ static const char *suggest(const struct job_config *c, const char *name)
             nearest_try(&near, k->name + section);
     if (near.best)
         return near.best - section;
-    for (size_t i = 0; (k = key_at(c, i)); i++) /* right, but in another section */
+    for (size_t i = 0; (k = key_at(c, i)); i++) /* the right name in the wrong section */
         if (!strcmp(strchr(k->name, '.') + 1, name + section))
             return k->name;
     for (size_t i = 0; !section && (s = config_section_at(c, i)); i++)
@@ -304,7 +304,7 @@ static int unknown_key(const struct job_config *c, const char *place, const char
     str_addf(&s, "%s: unknown key ", place);
     add_shown(&s, name);
     if (is_section(c, name))
-        str_add(&s, "; it is a section, with keys below it");
+        str_add(&s, "; it is a section: write its keys below it");
     else if (find_key(c, name)) /* in a file, with its dot */
         str_addf(&s, "; write %s below %.*s", dot + 1, (int)(dot - name), name);
     else if (meant)
@@ -313,7 +313,7 @@ static int unknown_key(const struct job_config *c, const char *place, const char
     return cairn_hint(err, "cairn help config lists the keys");
 }
 
-/* Whose value the section should have been. */
+/* Something other than a map where a section belongs. */
 static int no_map(const char *place, const char *what, const struct yaml_node *n, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str s = { 0 };
@@ -323,7 +323,7 @@ static int no_map(const char *place, const char *what, const struct yaml_node *n
     return cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
 }
 
-/* The first is the error, the others follow in its hint: who mends a file mends all of it at once. */
+/* The first problem becomes the error, the others its hint, so that the user can fix the file in one go. */
 static void note_trouble(struct cairn_error *all, const struct cairn_error *one)
 {
     size_t n = strlen(all->hint);
@@ -362,8 +362,8 @@ static void read_section(struct job_config *c, struct source from, const struct 
         read_key(c, from, section, k, all);
 }
 
-/* model.kind comes first, wherever it stands: it decides which keys there are.  What is wrong with it is said when its
- * line is read. */
+/* model.kind is read first, wherever it is in the file, because it decides which keys exist.  An error in it
+ * is reported when its own line is read. */
 static void read_kind(struct job_config *c, struct source from, const struct yaml_node *root)
 {
     struct cairn_error ignored = { 0 };
@@ -405,7 +405,7 @@ int config_read(struct job_config *c, const char *path, struct cairn_error *err)
     return read_sections(c, (struct source){ path, true }, root, err);
 }
 
-/* A text is taken as it is, whatever it would mean in YAML. */
+/* A string is used literally, whatever it would mean in YAML. */
 static int set_key(struct job_config *c, const struct config_key *k, const char *option, const char *value,
                    struct cairn_error *err)
 {
@@ -416,7 +416,8 @@ static int set_key(struct job_config *c, const struct config_key *k, const char 
         yaml_parse(option, value, strlen(value), c->arena, &n, err)) {
         bad_value(c, k, from, &one, err);
         return strchr(value, '*')
-                   ? cairn_hint(err, "quote what has a *: ['*.c_proj']; bare, it is YAML's alias")
+                   ? cairn_hint(err,
+                                "quote a pattern that contains *: ['*.c_proj']; a bare * is a YAML alias")
                    : -1;
     }
     return take(c, k, from, n, err);
@@ -455,10 +456,10 @@ static void set_default(struct job_config *c, const struct config_key *k, const 
     *place_at(c, k) = NULL;
 }
 
-/* The keys of the kind with their defaults, and its defaults of shared keys that nobody set. */
+/* Sets the defaults of the kind's own keys, and its defaults for shared keys that are not set. */
 static void set_schema(struct job_config *c, const struct config_schema *schema)
 {
-    for (size_t i = 0; c->schema && i < c->schema->n_presets; i++) { /* of the kind before */
+    for (size_t i = 0; c->schema && i < c->schema->n_presets; i++) { /* of the previous kind */
         const struct config_key *k = find_key(c, c->schema->presets[i].key);
         if (!*place_at(c, k))
             set_default(c, k, k->preset);
@@ -476,7 +477,7 @@ static void set_schema(struct job_config *c, const struct config_schema *schema)
     }
 }
 
-/* After model.kind was set.  Keys of the kind before cannot be carried over. */
+/* Called after model.kind was set.  Keys of the previous kind cannot be carried over. */
 static int use_schema(struct job_config *c, const char *place, struct cairn_error *err)
 {
     const struct config_schema *schema = config_schema(c->model.kind);

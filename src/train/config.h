@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a training job is told: a YAML file and --set in, one checked struct out.
+ * The configuration of a training job: from a YAML file and --set to one checked struct.
  *
  *     struct job_config c;
  *     config_init(&c, &arena);                                 the defaults
  *     config_read(&c, path, err);                              the file
  *     config_set(&c, "--set train.lr=1e-4", "train.lr", "1e-4", err);   in the order given
- *     config_check(&c, err);                                   what cannot be together
+ *     config_check(&c, err);                                   contradictions
  *     …                                                        the shape of the model in model.path, if any
- *     config_fill(&c, err);                                    zeros that mean "work it out"
+ *     config_fill(&c, err);                                    values for keys where 0 means "automatic"
  *
- * Keys that every job has are rows of config_keys; model.kind chooses a schema with further keys, which live in a struct
- * of that kind, and with other defaults for shared keys.  Reading, defaults, the file that a run keeps, and docs/config.md come
- * from these tables.  Every text lives in the arena.  An error names file, line and column, or the option. */
+ * Keys that every job has are rows of config_keys.  model.kind chooses a schema, which adds keys in a struct
+ * of its own and may change the defaults of shared keys.  Parsing, defaults, a run's config.yaml and
+ * docs/config.md all come from these tables.  All strings live in the arena.  An error names file, line and
+ * column, or the option. */
 #ifndef CAIRN_TRAIN_CONFIG_H
 #define CAIRN_TRAIN_CONFIG_H
 
@@ -36,7 +37,7 @@ struct config_list {
     size_t n;
 };
 
-/* Whole numbers are int64_t, so that products of them do not overflow by surprise. */
+/* Integers are int64_t, so that multiplying them does not overflow. */
 struct config_model {
     int kind;         /* which task: an index of config_kinds */
     const char *path; /* "": new weights */
@@ -46,7 +47,7 @@ struct config_model {
 struct config_lora {
     int64_t rank; /* 0: off */
     double alpha, dropout;
-    struct config_list targets; /* globs; none: every linear of the blocks */
+    struct config_list targets; /* globs; none: every linear layer of the blocks */
 };
 
 struct config_train {
@@ -65,12 +66,12 @@ struct config_train {
     enum config_recompute recompute;
     double ema;
     int64_t patience;
-    const char *device; /* "auto", or what gpu_open takes */
+    const char *device; /* "auto", or a name for gpu_open */
     bool allow_cpu;
 };
 
 struct config_memory {
-    double limit; /* GiB; 0: what there is */
+    double limit; /* GiB; 0: all that is available */
     bool low_vram;
     enum config_place optimizer, blocks;
 };
@@ -106,39 +107,42 @@ struct job_config {
 
     const struct config_schema *schema; /* the keys that model.kind adds */
     void *own;                          /* their values, in the struct of that kind */
-    /* One for each shared key, and for each key of the kind: "job.yaml:3:10" or "--set …"; NULL: the default. */
+    /* One for each shared key, and for each key of the kind: "job.yaml:3:10" or "--set …"; NULL: the
+     * default. */
     const char **place, **own_place;
-    const char *file; /* that was read last; NULL: none */
+    const char *file; /* read last; NULL: none */
     struct arena *arena;
 };
 
-/* Never fails: the defaults are right. */
+/* Sets the defaults; cannot fail. */
 void config_init(struct job_config *c, struct arena *arena);
 int config_read(struct job_config *c, const char *path, struct cairn_error *err);
-/* The same for a file's text that is in memory already; name stands for it in messages. */
+/* The same for text in memory; messages call it `name`. */
 int config_read_text(struct job_config *c, const char *name, const char *text, size_t len,
                      struct cairn_error *err);
-/* One key by its dotted name.  A list may be written [a, b]; anything else is its only item.  `option` is what the
- * user typed; messages begin with it. */
+/* Sets one key by its dotted name.  A list may be written [a, b]; any other text is a list of one item.
+ * `option` is what the user typed; messages begin with it. */
 int config_set(struct job_config *c, const char *option, const char *key, const char *value,
                struct cairn_error *err);
 /* The argument of --set, "train.lr=1e-4". */
 int config_set_pair(struct job_config *c, const char *pair, struct cairn_error *err);
-/* Did the file or an option say it?  A name that is not in the table is a bug. */
+/* Whether the file or an option set the key.  The name must be in the table. */
 bool config_is_set(const struct job_config *c, const char *key);
-/* Where; NULL if nobody did. */
+/* Where it was set; NULL: nowhere. */
 const char *config_place(const struct job_config *c, const char *key);
 
-/* Keys that contradict each other, or that are missing.  config_fill checks the shape of the model, which may come from
- * the files in model.path. */
+/* Fails for keys that are missing or contradict each other.  The model's shape may come from the files in
+ * model.path, so config_fill checks it. */
 int config_check(const struct job_config *c, struct cairn_error *err);
-/* Puts numbers where 0 means "work it out", then checks the shape.  Called once the keys of the shape that nobody set
- * have the values of the files in model.path. */
+/* Computes values for keys where 0 means "automatic", then checks the shape.  Call it after shape keys that
+ * are not set got their values from the files in model.path. */
 int config_fill(struct job_config *c, struct cairn_error *err);
 
-/* A file with all keys in the table's order, each with its description; reading it gives the same struct. */
+/* Writes a file with all keys in the table's order and their descriptions; reading it gives the same
+ * struct. */
 void config_write(const struct job_config *c, struct str *out);
-/* A line per key that decides the numbers of a run (run.* and memory.* do not), without words that may change. */
+/* Writes one line per key that affects the results of a run (not run.* and memory.*), without
+ * descriptions. */
 void config_write_values(const struct job_config *c, struct str *out);
 
 enum config_type { CONFIG_INT, CONFIG_REAL, CONFIG_BOOL, CONFIG_WORD, CONFIG_TEXT, CONFIG_LIST };
@@ -147,10 +151,10 @@ struct config_key {
     const char *name; /* "train.steps" */
     enum config_type type;
     size_t at;                /* offset in struct job_config */
-    const char *preset;       /* the default, as one would write it */
-    double least, most;       /* numbers */
-    bool above, below;        /* …without least, without most */
-    const char *const *words; /* their index is the enum's value; NULL at the end */
+    const char *preset;       /* the default, as in a file */
+    double least, most;       /* range of a number */
+    bool above, below;        /* the range excludes least, excludes most */
+    const char *const *words; /* the index is the enum's value; NULL at the end */
     const char *unit;         /* NULL: none */
     const char *about;
 };
@@ -164,12 +168,12 @@ struct config_section {
 extern const struct config_section config_sections[];
 extern const size_t n_config_sections;
 
-/* A shared key whose default is another for this kind. */
+/* Another default for a shared key. */
 struct config_preset {
     const char *key, *value;
 };
 
-/* What a kind of job adds to the shared keys. */
+/* The keys and defaults that a kind of job adds to the shared keys. */
 struct config_schema {
     const char *kind;
     const struct config_key *keys; /* `at` is an offset in the kind's own struct */
@@ -182,15 +186,15 @@ struct config_schema {
     int (*check)(const struct job_config *c, struct cairn_error *err); /* may be NULL, and so may fill */
     int (*fill)(struct job_config *c, struct cairn_error *err);
 };
-/* The kinds there are, by the words for model.kind; NULL at the end.  task.c has the table. */
+/* The words for model.kind; NULL at the end.  task.c has the table. */
 extern const char *config_kinds[];
 const struct config_schema *config_schema(int kind);
 
-/* For the checks of a kind: an error that blames the first of two keys that somebody wrote. */
+/* For the checks of a kind: fails with the position of the first of the two keys that is set. */
 int config_clash(const struct job_config *c, const char *key, const char *other, struct cairn_error *err,
                  const char *fmt, ...) PRINTF_LIKE(5, 6);
 
-/* Where a key's value lies; and the sections, those of the kind last, NULL after them. */
+/* Address of a key's value; the i-th section, those of the kind last, then NULL. */
 void *config_value(const struct job_config *c, const struct config_key *k);
 const struct config_section *config_section_at(const struct job_config *c, size_t i);
 /* "a whole number, at least 1" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys that are right alone and wrong together. */
+ * Checks of keys that are valid alone but contradict each other. */
 #include "base/parse.h"
 #include "train/config.h"
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static int check_train(const struct job_config *c, struct cairn_error *err)
                             t->steps);
     if (t->master == CONFIG_MASTER_STOCHASTIC && t->dtype == CONFIG_DTYPE_F32)
         return config_clash(c, "train.master", "train.dtype", err,
-                            "train.master is stochastic, which is for 16-bit weights; train.dtype is f32");
+                            "train.master is stochastic, which needs 16-bit weights, but train.dtype is f32");
     return 0;
 }
 
@@ -62,11 +62,11 @@ static int check_extras(const struct job_config *c, struct cairn_error *err)
     if (c->model.quantize != CONFIG_QUANTIZE_NONE && !c->lora.rank)
         return config_clash(
             c, "model.quantize", "lora.rank", err,
-            "model.quantize is %s, but quantized weights cannot be trained; set lora.rank, or none",
+            "model.quantize is %s, but quantized weights cannot be trained: set lora.rank, or set model.quantize to none",
             c->model.quantize == CONFIG_QUANTIZE_INT8 ? "int8" : "fp8");
     if (c->train.patience && !c->eval.every)
         return config_clash(c, "train.patience", "eval.every", err,
-                            "train.patience is %" PRId64 ", but eval.every is 0: nothing is evaluated",
+                            "train.patience is %" PRId64 ", but eval.every is 0: there are no evaluations",
                             c->train.patience);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What tables of configuration keys are written with. */
+ * Macros for tables of configuration keys. */
 #ifndef CAIRN_TRAIN_CONFIG_ROWS_H
 #define CAIRN_TRAIN_CONFIG_ROWS_H
 

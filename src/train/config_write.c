@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of keys as text: the file that a run keeps, and the documentation. */
+ * Writes the keys as text: a run's config.yaml and the tables of docs/config.md. */
 #include "base/yaml.h"
 #include "train/config.h"
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As few digits as the number needs, in a form that YAML 1.1 takes for a number: 1.0e-05, not 1e-05. */
+/* As few digits as the number needs, in a form that YAML 1.1 reads as a number: 1.0e-05, not 1e-05. */
 static void add_real(struct str *out, double v)
 {
     char text[32];
@@ -146,10 +146,10 @@ void config_allowed(const struct config_key *k, struct str *out)
         add_words(out, k);
         break;
     case CONFIG_TEXT:
-        str_add(out, "a text");
+        str_add(out, "a string");
         break;
     case CONFIG_LIST:
-        str_add(out, "a text or a list of texts");
+        str_add(out, "a string or a list of strings");
         break;
     }
 }

@@ -17,11 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 enum { LABEL = 10 };
 
-/* "device    hip:0": what goes on in the next line stands below the text, not below the label. */
+/* "device    hip:0": continuation lines are indented to the text, not to the label. */
 static bool is_labelled(const char *line)
 {
     size_t n = strlen(line);
@@ -32,7 +32,7 @@ static void say_line(void *to, const char *line)
 {
     struct job *j = to;
     CLEANUP(str_release) struct str shown = { 0 };
-    if (isatty(fileno(j->o->talk))) /* a line that somebody searches in a file stays whole */
+    if (isatty(fileno(j->o->talk))) /* lines in a file are not wrapped: they may be grepped */
         str_add_wrapped(&shown, line, is_labelled(line) ? LABEL : 2, (size_t)tty_width(j->o->talk));
     else
         str_add(&shown, line);
@@ -71,7 +71,7 @@ void job_log(struct job *j, const struct step_record *m)
     bool was_lost = ferror(j->o->events);
     fputs(line.s, j->o->events);
     if (fflush(j->o->events) && !was_lost)
-        job_say(j, "lines of --json-events are lost: %s", strerror(errno));
+        job_say(j, "cannot write --json-events, lines are lost: %s", strerror(errno));
 }
 
 /* ---- the task ---- */
@@ -105,7 +105,7 @@ void job_set_start(struct job *j)
     };
 }
 
-/* bf16 wherever the chip computes in it; f16 on RDNA 2, which has products of f16 pairs and no bf16. */
+/* bf16 wherever the chip computes in it; f16 on RDNA 2, which has packed f16 dot products and no bf16. */
 static enum gpu_storage choose_storage(struct job *j)
 {
     const struct gpu_info *g = gpu_info(j->o->g);
@@ -118,7 +118,7 @@ static enum gpu_storage choose_storage(struct job *j)
         return GPU_F32;
     }
     if (g->chip && g->chip->train_f16) {
-        j->why_storage = "this chip is fast in f16 and has no bf16; the loss is scaled";
+        j->why_storage = "this chip is fast in f16 and has no bf16; with loss scaling";
         return GPU_F16;
     }
     j->why_storage = "with an f32 master copy of the weights";
@@ -149,7 +149,7 @@ static struct optim_options optim_options(const struct job_config *c)
     };
 }
 
-static uint64_t taken(const struct job *j)
+static uint64_t used_now(const struct job *j)
 {
     return gpu_allocated(j->o->g).bytes;
 }
@@ -167,7 +167,7 @@ int job_open_task(struct job *j, struct cairn_error *err)
         .task = j->task,
         .optim = optim_options(j->c),
         .step_samples = (uint64_t)(j->c->train.batch * j->c->train.accumulate),
-        .fixed_bytes = taken(j) - j->nn.sums_bytes - j->nn.packed_bytes,
+        .fixed_bytes = used_now(j) - j->nn.sums_bytes - j->nn.packed_bytes,
         .reserved = { .sums = j->nn.sums_bytes, .packed = j->nn.packed_bytes },
         .samples = j->c->sample.every > 0,
         .is_cpu = g->api == GPU_API_HOST,
@@ -198,22 +198,22 @@ static int open_optimizers(struct job *j, struct cairn_error *err)
     struct model *m = j->task->model;
     struct optim_options o = j->memory.job.optim;
     o.on_host = j->state.layout.optim_on_host;
-    uint64_t before = taken(j), grads = 0;
+    uint64_t before = used_now(j), grads = 0;
     for (size_t i = 0; i < model_sets(m); i++) {
         if (optim_open(j->o->g, model_trained(m, i), model_trained_weights(m, i), &o, &j->optim[i], err))
             return -1;
         grads += weights_size(model_trained(m, i), GPU_F32);
     }
-    j->memory.taken_bytes[MEMORY_GRADIENTS] = grads;
-    j->memory.taken_bytes[MEMORY_OPTIMIZER] = taken(j) - before - grads;
+    j->memory.used_bytes[MEMORY_GRADIENTS] = grads;
+    j->memory.used_bytes[MEMORY_OPTIMIZER] = used_now(j) - before - grads;
     return 0;
 }
 
 static int alloc_memory(struct job *j, struct cairn_error *err)
 {
-    uint64_t before = taken(j);
+    uint64_t before = used_now(j);
     int r = model_alloc(j->task->model, j->state.layout.blocks_on_host, err);
-    j->memory.taken_bytes[MEMORY_WEIGHTS] = taken(j) - before;
+    j->memory.used_bytes[MEMORY_WEIGHTS] = used_now(j) - before;
     return r || open_optimizers(j, err) ? -1 : 0;
 }
 
@@ -227,7 +227,7 @@ static void release_memory(struct job *j)
         model_release(j->task->model);
 }
 
-/* With fallbacks where the device has less than it said. */
+/* Applies fallbacks if the device has less memory than it reported. */
 static int open_model(struct job *j, struct cairn_error *err)
 {
     for (;;) {
@@ -260,7 +260,7 @@ static int fill_all(struct job *j, const char *from, struct cairn_error *err)
     return from ? checkpoints_load(from, &m, &j->state, err) : 0;
 }
 
-/* While debugging, all that is sent is read back and compared. */
+/* In debug mode, transfers are read back and compared. */
 static void say_verified(struct job *j)
 {
     struct transfer_stats st;
@@ -268,11 +268,10 @@ static void say_verified(struct job *j)
     transfer_stats_get(gpu_transfer(j->o->g), &st);
     hash_text(st.verified_hash, hash);
     if (st.verified_bytes)
-        job_say(j, "load      %" PRIu64 " bytes arrived on the device as they were sent, hash %s",
-                st.verified_bytes, hash);
+        job_say(j, "load      verified %" PRIu64 " bytes on the device, hash %s", st.verified_bytes, hash);
 }
 
-/* What the device refuses stays on the host, where it can. */
+/* Parts that the device refuses stay on the host, if they can be offloaded. */
 int job_load(struct job *j, const char *from, struct cairn_error *err)
 {
     struct load_line line;
@@ -324,8 +323,8 @@ int job_open_work(struct job *j, struct cairn_error *err)
         struct cairn_error why = { 0 };
         memory_plan(&j->memory.job, &j->state.layout, &j->memory.plan);
         if (!m->ops->work_open(m, &o, &j->work, &why)) {
-            j->memory.taken_bytes[MEMORY_ACTIVATIONS] = m->ops->work_bytes(m, &o).own;
-            j->memory.taken_bytes[MEMORY_WORK] =
+            j->memory.used_bytes[MEMORY_ACTIVATIONS] = m->ops->work_bytes(m, &o).own;
+            j->memory.used_bytes[MEMORY_WORK] =
                 j->memory.job.fixed_bytes + j->nn.sums_bytes + j->nn.packed_bytes;
             return 0;
         }
@@ -345,14 +344,14 @@ int job_sample(struct job *j, void *to, struct cairn_error *err)
     (void)to;
     CLEANUP(str_release) struct str text = { 0 }, clean = { 0 };
     char *dir = arena_printf(&j->arena, "%s/samples", j->o->dir);
-    uint64_t before = taken(j);
+    uint64_t before = used_now(j);
     bool was_open = j->task->ops->sample_is_open(j->task);
     if (os_make_dir(dir, 0777) && errno != EEXIST)
         return cairn_fail_errno(err, "make the folder %s", dir);
     if (j->task->ops->sample(j->task, dir, j->state.step, &text, err))
         return -1;
     if (!was_open)
-        j->memory.taken_bytes[MEMORY_SAMPLER] = taken(j) - before;
+        j->memory.used_bytes[MEMORY_SAMPLER] = used_now(j) - before;
     run_log_add_text(j->log, j->state.step, "sample", text.s ? text.s : "");
     job_say(j, "---- sample at step %" PRIu64, j->state.step);
     for (const char *line = text.s; line; line = str_next_line(line)) {

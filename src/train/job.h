@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All that a training job has open: its task with data and model, optimizers, a workspace, files.
+ * The state of a training job: its task with data and model, optimizers, a workspace, files.
  *
- * job.c opens and closes it, job_memory.c fits it into memory, steps.c does its steps, train.c runs it from start to end. */
+ * job.c opens and closes it, job_memory.c fits it into memory, steps.c runs its steps, train.c runs it from
+ * start to end. */
 #ifndef CAIRN_TRAIN_JOB_H
 #define CAIRN_TRAIN_JOB_H
 
@@ -15,18 +16,18 @@
 
 enum { JOB_FALLBACKS = 8 };
 
-/* Memory: what is planned, what was taken, and what had to be done. */
+/* Memory: planned, allocated, and the fallbacks applied. */
 struct job_memory {
     struct memory_job job;
-    struct memory_plan plan; /* of the layout as it is now */
-    uint64_t taken_bytes[MEMORY_PARTS];
-    bool optim_pinned, blocks_pinned; /* the host has no room for them */
+    struct memory_plan plan; /* of the current layout */
+    uint64_t used_bytes[MEMORY_PARTS];
+    bool optim_pinned, blocks_pinned; /* do not fit into host memory */
     bool optim_forced,
-        blocks_forced; /* offloaded in the middle of a run: they come back when there is room */
+        blocks_forced; /* offloaded in the middle of a run; moved back when memory is free again */
     int n_evictions;   /* how often that happened */
     bool warned_fragmented, warned_stuck, host_was_short;
-    uint64_t host_peak_bytes;                     /* the most that was available on the host */
-    double host_checked_s;                        /* when it was asked last */
+    uint64_t host_peak_bytes;                     /* most host memory available so far */
+    double host_checked_s;                        /* time of the last check */
     char fallbacks[JOB_FALLBACKS][FALLBACK_TEXT]; /* in order */
     size_t n_fallbacks;
 };
@@ -41,14 +42,14 @@ struct job {
     struct work *work;
     struct run_log *log;
     struct checkpoints *checkpoints;
-    struct checkpoint_state state; /* as of the last step that is done */
+    struct checkpoint_state state; /* after the last complete step */
     struct schedule schedule;
     struct ticker ticker;
     struct step_watch watch;
     struct job_memory memory;
-    bool quiet; /* fallbacks of the start are reported by somebody else */
+    bool quiet; /* the caller reports the fallbacks at the start */
     char config_hash[33];
-    bool other_config; /* than the run that is resumed had */
+    bool other_config; /* not that of the resumed run */
     const char *why_storage;
 
     /* For the next line of the log. */
@@ -56,7 +57,7 @@ struct job {
     char note[512];
 
     uint64_t saved_step; /* of the last checkpoint, whether it could be written or not */
-    bool unsaved;        /* another try at the same step is worth it */
+    bool unsaved;        /* worth saving the same step again */
     bool torn;           /* memory ran out after some of a step's weights were updated */
     bool warned_dequant;
 };
@@ -67,74 +68,74 @@ int job_resolve(struct job *j, struct cairn_error *err); /* the configuration, w
 void job_set_start(struct job *j);                       /* at step 0, laid out as the configuration says */
 /* The device's ops, the task with its data, and the model without memory. */
 int job_open_task(struct job *j, struct cairn_error *err);
-/* The same for a saved model, without data; its weights are allocated and not filled. */
+/* The same for a saved model, without data; its weights are allocated but not loaded. */
 int job_open_saved(struct job *j, const struct task_saved *s, struct cairn_error *err);
-/* The model and its optimizers, with the numbers of a checkpoint (NULL: of model.path, or new). */
+/* Loads the model and its optimizers from a checkpoint (NULL: from model.path, or new weights). */
 int job_load(struct job *j, const char *from, struct cairn_error *err);
-/* A workspace for the passes of a step; with fallbacks where memory is short. */
+/* Opens the workspace of a step, with fallbacks if memory is short. */
 int job_open_work(struct job *j, struct cairn_error *err);
-/* Samples of the model as it is: said, and kept with the run.  `to` is not used. */
+/* Generates samples, prints them and saves them with the run.  `to` is not used. */
 int job_sample(struct job *j, void *to, struct cairn_error *err);
 void job_close(struct job *j);
 
 struct task_env job_task_env(struct job *j);
 /* The set that the next step trains. */
 size_t job_set(const struct job *j);
-size_t job_micros(const struct job *j); /* micro-batches of a step */
+size_t job_micros(const struct job *j); /* micro-batches per step */
 struct checkpoint_model job_checkpoint_model(struct job *j);
 
-/* Says a line. */
+/* Prints a line for the user. */
 void job_say(struct job *j, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Something happened: the next line of the log has it, with the note.  The caller says it too. */
+/* Records an event and a note for the next line of the log.  The caller also prints it. */
 void job_event(struct job *j, const char *event, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* A line to log.jsonl and to --json-events. */
+/* Writes a line to log.jsonl and to --json-events. */
 void job_log(struct job *j, const struct step_record *m);
-/* What the process or the device holds now. */
+/* Memory in use: of the device, or of the process on the CPU. */
 uint64_t job_memory_bytes(const struct job *j);
 void job_summary(struct job *j);
 
 /* ---- job_memory.c ---- */
 
-/* Chooses the layout: what the configuration wants, then fallbacks until it fits.  job_fit_again begins with the layout as
- * it is. */
+/* Chooses the layout: as configured, then fallbacks until it fits.  job_fit_again starts from the current
+ * layout. */
 int job_fit(struct job *j, struct cairn_error *err);
 int job_fit_again(struct job *j, struct cairn_error *err);
-/* Has the device's pool take large blocks at once. */
+/* Makes the device's pool allocate large blocks ahead of use. */
 void job_warm_pool(struct job *j);
 
-/* After an out-of-memory: applies the next fallback and moves what is live; the workspace must be opened again.
- * CAIRN_ENOMEM with `why` when there is none left. */
+/* After an OOM: applies the next fallback and moves allocated parts; the caller must reopen the workspace.
+ * Fails with CAIRN_ENOMEM and `why` when no fallback is left. */
 int job_fallback(struct job *j, const struct cairn_error *why, struct cairn_error *err);
-/* Does it, and again after a fallback while memory is short. */
+/* Calls fn; on OOM, applies a fallback and calls it again. */
 int job_retry_smaller(struct job *j, int (*fn)(struct job *j, void *to, struct cairn_error *err), void *to,
                       struct cairn_error *err);
 /* Transfers that the device refused so far. */
 uint64_t job_refused_transfers(const struct job *j);
-/* After one more at the start: the next part that can be offloaded is, until a checkpoint finds that it can come over.
- * false: there is none. */
+/* After a refused transfer at the start: offloads the next part that can be.  Each checkpoint tries to move
+ * it back. false: no part is left. */
 bool job_offload_next(struct job *j, const struct cairn_error *why);
-/* After an error at the start: the host has no room for parts that should be offloaded, so they stay.  false: another
- * error. */
+/* After an error at the start: if host memory was too small for the offloaded parts, places them on the
+ * device.  false: the error has another cause. */
 bool job_cancel_offload(struct job *j, const struct cairn_error *why);
-/* What was offloaded in the middle of the run comes back where there is room again. */
+/* Moves parts offloaded in the middle of the run back to the device, if memory is free again. */
 int job_restore(struct job *j, struct cairn_error *err);
-/* Warns once of memory that is free in small holes only. */
+/* Warns once if device memory is fragmented. */
 void job_warn_fragmented(struct job *j);
-/* True once each time the host has next to no memory left. */
+/* True once each time the host runs short of memory. */
 bool job_host_is_short(struct job *j);
-/* The pool's figures, and the copies that went another way. */
+/* Adds the pool's and the copies' metrics. */
 void job_record_memory(const struct job *j, struct step_record *m);
-/* What is planned; and, at the end, what was taken. */
+/* Print the planned memory; at the end, the memory used. */
 void job_say_plan(struct job *j);
-void job_say_taken(struct job *j);
+void job_say_used(struct job *j);
 
 /* ---- steps.c ---- */
 
-/* From the step of j->state to the last, with evaluations, samples and checkpoints. */
+/* Runs from the step of j->state to the last, with evaluations, samples and checkpoints. */
 int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err);
-/* A few steps with a profile of every op; nothing is saved. */
+/* Profiles every op of a few steps; saves nothing. */
 int job_profile(struct job *j, struct cairn_error *err);
-/* After a failure: a last checkpoint where the numbers are known to be sound. */
+/* After a failure: saves a last checkpoint if the weights are known to be intact. */
 void job_save_after_failure(struct job *j, const struct cairn_error *why);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fits a job into memory, at its start and while it runs.  memory_plan.c decides; here it is done and said. */
+ * Fits a job into memory, at its start and while it runs.  memory_plan.c decides; this file acts on it and
+ * reports it. */
 #include "base/clock.h"
 #include "base/str.h"
 #include "gpu/pool.h"
@@ -53,17 +54,17 @@ static int fail_for_good(const struct job *j, const struct cairn_error *why, str
 
 /* ---- at the start ---- */
 
-/* Whether the configuration wants a part on the host; says so where that cannot be. */
+/* Whether the configuration wants a part on the host; warns if that is impossible. */
 static bool goes_to_host(struct job *j, const char *key, enum config_place asked, bool can)
 {
     bool wanted = asked == CONFIG_PLACE_HOST || (asked == CONFIG_PLACE_AUTO && j->c->memory.low_vram);
     if (asked == CONFIG_PLACE_HOST && !can && !j->quiet)
-        job_say(j, "%s: host is not possible here; it stays on the device", key);
+        job_say(j, "%s: cannot offload to the host here; keeping it on the device", key);
     return wanted && can;
 }
 
-/* Where the configuration wants the parts.  Stochastic rounding draws other numbers on the host, so that its optimizer
- * stays where the checkpoint has it. */
+/* Places the parts as the configuration asks.  Stochastic rounding draws other random numbers on the host, so
+ * its optimizer stays where the checkpoint had it. */
 static void place_parts(struct job *j)
 {
     const struct config_memory *c = &j->c->memory;
@@ -82,7 +83,7 @@ static int check_host(struct job *j, struct cairn_error *err)
     if (!there || host <= there || (!j->state.layout.optim_on_host && !j->state.layout.blocks_on_host))
         return 0;
     cairn_fail(err, CAIRN_ENOMEM, "needs %.1f MiB of host memory, %.1f MiB available", mib(host), mib(there));
-    return cairn_hint(err, "memory.optimizer and memory.blocks can stay on the device; a smaller model");
+    return cairn_hint(err, "set memory.optimizer and memory.blocks to device, or use a smaller model");
 }
 
 int job_fit(struct job *j, struct cairn_error *err)
@@ -111,7 +112,7 @@ int job_fit_again(struct job *j, struct cairn_error *err)
     }
 }
 
-/* Where the plan leaves room for what they waste. */
+/* Only if the plan leaves enough memory for what large blocks waste. */
 void job_warm_pool(struct job *j)
 {
     const uint64_t warm = (uint64_t)1 << 30;
@@ -138,7 +139,7 @@ bool job_offload_next(struct job *j, const struct cairn_error *why)
         part = "the weights of the blocks";
     } else if (memory_can_offload_optimizer(&j->memory.job) && !l->optim_on_host) {
         l->optim_on_host = j->memory.optim_forced = true;
-        part = "the optimizer's state";
+        part = "the optimizer state";
     } else
         return false;
     job_event(j, "part-on-host", "%s: %s", part, why->msg);
@@ -169,7 +170,7 @@ static bool optimizer_is_on_host(const struct job *j)
     return false;
 }
 
-/* All sets, or none where that is possible. */
+/* Moves the optimizers of all sets, or moves back those already moved. */
 static int move_optimizers(struct job *j, bool to_host, struct cairn_error *err)
 {
     struct cairn_error ignored;
@@ -183,7 +184,8 @@ static int move_optimizers(struct job *j, bool to_host, struct cairn_error *err)
     return 0;
 }
 
-/* Moves what is live to where the layout says.  A part that the host has no room for stays where it is. */
+/* Moves allocated parts to where the layout wants them.  A part that does not fit on the host stays on the
+ * device. */
 static int move_parts(struct job *j, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
@@ -202,8 +204,8 @@ static int move_parts(struct job *j, struct cairn_error *err)
         j->memory.blocks_pinned = true;
         l->blocks_on_host = false;
     }
-    j->memory.taken_bytes[MEMORY_OPTIMIZER] += between - before;
-    j->memory.taken_bytes[MEMORY_WEIGHTS] += gpu_allocated(j->o->g).bytes - between;
+    j->memory.used_bytes[MEMORY_OPTIMIZER] += between - before;
+    j->memory.used_bytes[MEMORY_WEIGHTS] += gpu_allocated(j->o->g).bytes - between;
     if (!was_pinned && (j->memory.optim_pinned || j->memory.blocks_pinned))
         job_say(j, "cannot offload to host memory: %s", why.msg);
     if (!why.code || why.code == CAIRN_ENOMEM || why.code == CAIRN_ELACK)
@@ -219,7 +221,7 @@ int job_fallback(struct job *j, const struct cairn_error *why, struct cairn_erro
     bool optim = l->optim_on_host, blocks = l->blocks_on_host;
     job_event(j, "oom", "%s", why->msg);
     j->task->ops->sample_close(j->task); /* the next sample opens it again */
-    m->taken_bytes[MEMORY_SAMPLER] = 0;
+    m->used_bytes[MEMORY_SAMPLER] = 0;
     const char *done = next_fallback(j);
     if (!done)
         return fail_for_good(j, why, err);
@@ -249,7 +251,7 @@ int job_retry_smaller(struct job *j, int (*fn)(struct job *j, void *to, struct c
     }
 }
 
-/* What is free on the device and in its pool, less what the next sample takes. */
+/* Free bytes on the device and in its pool, less what the next sample needs. */
 static uint64_t free_bytes(const struct job *j)
 {
     uint64_t there = 0, total = 0, budget = j->o->budget_bytes;
@@ -265,8 +267,8 @@ static uint64_t free_bytes(const struct job *j)
     return there > kept ? there - kept : 0;
 }
 
-/* The whole of a part must fit beside the windows through which it came over.  A failed attempt costs nothing; after two
- * evictions it is not tried again. */
+/* A part must fit as a whole, beside the windows through which it was streamed.  A failed attempt costs
+ * nothing; after two evictions there are no more attempts. */
 int job_restore(struct job *j, struct cairn_error *err)
 {
     enum { EVICTIONS_MOST = 2 };
@@ -295,16 +297,16 @@ int job_restore(struct job *j, struct cairn_error *err)
     m->blocks_forced = m->blocks_forced && l->blocks_on_host;
     uint64_t before = memory_plan_sum(m->plan.device);
     replan(j);
-    m->taken_bytes[MEMORY_OPTIMIZER] = m->plan.device[MEMORY_OPTIMIZER];
-    m->taken_bytes[MEMORY_WEIGHTS] = m->plan.device[MEMORY_WEIGHTS];
+    m->used_bytes[MEMORY_OPTIMIZER] = m->plan.device[MEMORY_OPTIMIZER];
+    m->used_bytes[MEMORY_WEIGHTS] = m->plan.device[MEMORY_WEIGHTS];
     if (why.code) {
         if (!m->warned_stuck)
-            job_say(j, "what was offloaded cannot come back yet: %s", why.msg);
+            job_say(j, "cannot move offloaded memory back to the device yet: %s", why.msg);
         m->warned_stuck = true;
         return 0;
     }
     uint64_t more = memory_plan_sum(m->plan.device) - before;
-    job_event(j, "memory-back", "%.1f MiB are on the device again", mib(more));
+    job_event(j, "memory-back", "%.1f MiB moved back to the device", mib(more));
     job_say(j, "memory is available again: moved %.1f MiB back to the device", mib(more));
     return 0;
 }
@@ -317,7 +319,7 @@ void job_warn_fragmented(struct job *j)
     if (j->memory.warned_fragmented || j->event || st.reserved_bytes < WORTH_IT || st.fragmentation < 0.25)
         return;
     j->memory.warned_fragmented = true;
-    job_event(j, "fragmentation", "%.0f %% of %.1f MiB are free in small holes; the largest has %.1f MiB",
+    job_event(j, "fragmentation", "%.0f %% of %.1f MiB is free, but in small holes; the largest is %.1f MiB",
               100 * st.fragmentation, mib(st.reserved_bytes), mib(st.hole_bytes));
     job_say(j, "device memory is fragmented: %s", j->note);
 }
@@ -339,17 +341,17 @@ bool job_host_is_short(struct job *j)
     if (!news)
         return false;
     if (!j->event)
-        job_event(j, "host-memory", "%.1f MiB are left", mib(there));
+        job_event(j, "host-memory", "%.1f MiB left", mib(there));
     job_say(
         j,
-        "the host has %.1f MiB of memory left: saving a checkpoint now, before the kernel's OOM killer acts",
+        "the host has %.1f MiB of free memory left: saving a checkpoint now, before the kernel's OOM killer acts",
         mib(there));
     return true;
 }
 
 /* ---- figures ---- */
 
-/* What is offloaded, by the pool or as a whole part of the job. */
+/* Offloaded bytes: by the pool, or whole parts of the job. */
 static uint64_t bytes_on_host(const struct job *j, const struct pool_stats *st)
 {
     uint64_t sum = st->host_bytes;
@@ -366,14 +368,14 @@ static const enum metric pool_metrics[] = {
     [POOL_EVICTED] = METRIC_MEM_EVICTED,
     [POOL_REFUSED] = METRIC_MEM_REFUSED,
 };
-_Static_assert(ARRAY_LEN(pool_metrics) == POOL_RUNGS, "each rung of the pool has a metric");
+_Static_assert(ARRAY_LEN(pool_metrics) == POOL_RUNGS, "each fallback of the pool has a metric");
 
 static const enum metric transfer_metrics[] = {
     [TRANSFER_SMALL_RING] = METRIC_COPY_SMALL_RING, [TRANSFER_PAGEABLE] = METRIC_COPY_PAGEABLE,
     [TRANSFER_STEPS] = METRIC_COPY_STEPS,           [TRANSFER_PIECES] = METRIC_COPY_PIECES,
     [TRANSFER_REFUSED] = METRIC_COPY_REFUSED,
 };
-_Static_assert(ARRAY_LEN(transfer_metrics) == TRANSFER_RUNGS, "each rung of copies has a metric");
+_Static_assert(ARRAY_LEN(transfer_metrics) == TRANSFER_RUNGS, "each fallback of a copy has a metric");
 
 void job_record_memory(const struct job *j, struct step_record *m)
 {
@@ -420,19 +422,19 @@ void job_say_plan(struct job *j)
     job_say(j, "memory    %.1f MiB planned%s; %.1f %s %s", mib(memory_plan_sum(p->device)), device.s,
             there < 1024 ? there : there / 1024, there < 1024 ? "MiB" : "GiB",
             budget ? "may be used" : "available");
-    job_say(j, "          %.1f MiB of the host%s", mib(memory_plan_sum(p->host)), host.s);
+    job_say(j, "          %.1f MiB of host memory%s", mib(memory_plan_sum(p->host)), host.s);
 }
 
-void job_say_taken(struct job *j)
+void job_say_used(struct job *j)
 {
     const struct job_memory *m = &j->memory;
     struct gpu_allocated all = gpu_allocated(j->o->g);
     uint64_t rest = all.bytes;
     CLEANUP(str_release) struct str list = { 0 };
     for (int i = 0; i < MEMORY_PARTS; i++) {
-        rest -= m->taken_bytes[i];
-        if (m->taken_bytes[i])
-            str_addf(&list, "%s %.1f/%.1f, ", memory_part_names[i], mib(m->taken_bytes[i]),
+        rest -= m->used_bytes[i];
+        if (m->used_bytes[i])
+            str_addf(&list, "%s %.1f/%.1f, ", memory_part_names[i], mib(m->used_bytes[i]),
                      mib(m->plan.device[i]));
     }
     job_say(j, "memory    peak %.1f MiB (planned %.1f); at the end: %sother %.1f", mib(all.most_bytes),

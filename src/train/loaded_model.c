@@ -25,10 +25,10 @@ static void say_skipped(void *to, const char *path, const char *why)
     job_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
 }
 
-/* ---- where it lies ---- */
+/* ---- finding the files ---- */
 
 struct place {
-    const char *run, *checkpoint; /* NULL: it is a model and no run's */
+    const char *run, *checkpoint; /* NULL: a model that is not a run's */
     const char *file;             /* of weights in the checkpoint, if one was asked for */
 };
 
@@ -48,7 +48,7 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
             return -1;
         *out = (struct place){ run, newest, NULL };
     } else if (access(what, F_OK)) {
-        cairn_fail(err, CAIRN_EIO, "there is no run and no model %s", what);
+        cairn_fail(err, CAIRN_EIO, "no run or model named %s", what);
         return cairn_hint(err, "cairn train --list lists the runs");
     }
     t->step = s.step;
@@ -57,7 +57,7 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
 
 /* ---- a run ---- */
 
-/* The file of each set.  One that was asked for stands for the set that has its name, or for the only set. */
+/* The file of each set.  A requested file is used for the set of that name, or for the only set. */
 static int find_files(struct loaded_model *t, const struct model *m, const struct place *p, bool average,
                       const char *files[MODEL_SETS], struct cairn_error *err)
 {
@@ -71,14 +71,14 @@ static int find_files(struct loaded_model *t, const struct model *m, const struc
                          : arena_printf(&t->arena, "%s/%s", p->checkpoint, m->ops->file_name(m, i, average));
         if (average && access(files[i], F_OK)) {
             cairn_fail(err, CAIRN_EUSAGE, "%s does not exist", files[i]);
-            return cairn_hint(err,
-                              "a run keeps the moving average of its weights where train.ema is above 0");
+            return cairn_hint(
+                err, "a run saves the moving average (EMA) of its weights only if train.ema is above 0");
         }
     }
-    return found ? 0 : cairn_fail(err, CAIRN_EUSAGE, "%s holds no weights of this model", p->file);
+    return found ? 0 : cairn_fail(err, CAIRN_EUSAGE, "%s has no weights of this model", p->file);
 }
 
-/* The file of a run has all keys, also those that were worked out. */
+/* A run's config.yaml has all keys, including computed ones. */
 static int open_run(struct loaded_model *t, const struct place *p, const struct loaded_model_options *o,
                     struct cairn_error *err)
 {
@@ -126,9 +126,10 @@ int loaded_model_open(struct loaded_model *t, const struct loaded_model_options 
     if (find_place(t, o->what, &p, err))
         return -1;
     if (o->average && (!p.run || p.file)) {
-        cairn_fail(err, CAIRN_EUSAGE, "--ema is for a run or a checkpoint, and %s is a file or a model",
+        cairn_fail(err, CAIRN_EUSAGE, "--ema needs a run or a checkpoint, but %s is a file or a model folder",
                    o->what);
-        return cairn_hint(err, "the mean of the weights is %s in a checkpoint", CHECKPOINT_MODEL_EMA);
+        return cairn_hint(err, "in a checkpoint, %s holds the moving average of the weights",
+                          CHECKPOINT_MODEL_EMA);
     }
     return p.run ? open_run(t, &p, o, err) : open_model(t, o, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A model that was trained, with its tokenizer, opened to be used. */
+ * A trained model with its tokenizer, opened for sampling. */
 #ifndef CAIRN_TRAIN_LOADED_MODEL_H
 #define CAIRN_TRAIN_LOADED_MODEL_H
 
@@ -8,8 +8,8 @@
 struct loaded_model_options {
     const char
         *what; /* a run, one of its checkpoints or a file of weights in one, or a model's folder or file */
-    const char *tokenizer; /* a tokenizer.json, over that of the model; NULL: none */
-    bool average;          /* the running mean of a run's weights */
+    const char *tokenizer; /* a tokenizer.json that overrides the model's; NULL: none */
+    bool average;          /* the moving average (EMA) of a run's weights */
     struct gpu *g;
     FILE *talk;
 };
@@ -19,11 +19,11 @@ struct loaded_model {
     struct job_config config; /* of the run; for a model, its shape and defaults */
     struct train_options options;
     struct job job;      /* has the task with the model and the tokenizer */
-    const char *weights; /* their file; the folder where there are several */
-    uint64_t step;       /* of the checkpoint; 0: it is none */
+    const char *weights; /* their file, or the folder if there are several */
+    uint64_t step;       /* of the checkpoint; 0: not a checkpoint */
 };
 
-/* loaded_model_close also where it fails. */
+/* Call loaded_model_close even if it fails. */
 int loaded_model_open(struct loaded_model *t, const struct loaded_model_options *o, struct cairn_error *err);
 void loaded_model_close(struct loaded_model *t);
 

@@ -93,7 +93,7 @@ bool memory_fits(const struct memory_job *m, const struct memory_limits *limits,
 
 /* ---- fallbacks ---- */
 
-/* Going to the host saves nothing where memory is the host's anyway. */
+/* Offloading saves nothing where device memory is host memory. */
 static bool is_apart(const struct memory_job *m)
 {
     return !m->is_cpu && !m->is_unified;
@@ -109,7 +109,7 @@ bool memory_can_offload_blocks(const struct memory_job *m)
     return is_apart(m) && model_can_offload(m->task->model);
 }
 
-/* Whether the layout `then` is smaller, and the host has room for what it needs beyond `now`. */
+/* Whether the layout `then` is smaller, and the host has enough memory for what it needs beyond `now`. */
 static bool is_worth_it(const struct memory_job *m, const struct memory_limits *limits,
                         const struct job_layout *now, const struct job_layout *then)
 {
@@ -144,7 +144,7 @@ static bool offload_optimizer(const struct memory_job *m, const struct memory_li
         !is_worth_it(m, limits, l, &then))
         return false;
     *l = then;
-    snprintf(text, FALLBACK_TEXT, "offloading the optimizer's state to host memory");
+    snprintf(text, FALLBACK_TEXT, "offloading the optimizer state to host memory");
     return true;
 }
 
@@ -155,7 +155,7 @@ static bool recompute(const struct memory_job *m, const struct memory_limits *li
     if (l->recompute)
         return false;
     l->recompute = true;
-    snprintf(text, FALLBACK_TEXT, "gradient checkpointing: blocks are computed again in the backward pass");
+    snprintf(text, FALLBACK_TEXT, "gradient checkpointing: recomputing the blocks in the backward pass");
     return true;
 }
 
@@ -171,7 +171,7 @@ static bool halve(const struct memory_job *m, const struct memory_limits *limits
     return true;
 }
 
-/* Micro-batches that still keep the device busy cost next to nothing. */
+/* Splitting is nearly free while micro-batches are large enough to keep the device busy. */
 static bool halve_large(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                         char text[FALLBACK_TEXT])
 {

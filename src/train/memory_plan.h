@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much memory a job takes, and which layout fits: pure functions of the model, the layout and the limits.
+ * How much memory a job needs, and which layout fits: pure functions of the model, the layout and the limits.
  *
- * A layout says how a step is divided and where the parts of a job live.  When memory is short, the next fallback is taken,
- * the cheapest first.  Nothing here allocates, prints or asks the machine: the caller passes what it knows, so that several
- * processes that pass the same get the same. */
+ * A layout says how a step is split and where the parts of a job live.  When memory is short, fallbacks are
+ * applied, the cheapest first.  Nothing here allocates, prints or queries the machine, so several processes
+ * with the same arguments reach the same result. */
 #ifndef CAIRN_TRAIN_MEMORY_PLAN_H
 #define CAIRN_TRAIN_MEMORY_PLAN_H
 
@@ -11,19 +11,19 @@
 #include "train/task.h"
 
 struct job_layout {
-    uint64_t micro; /* samples of a micro-batch */
+    uint64_t micro; /* samples per micro-batch */
     bool recompute; /* gradient checkpointing */
     bool optim_on_host, blocks_on_host;
 };
 
-/* What memory is for. */
+/* The parts of a job that need memory. */
 enum memory_part {
     MEMORY_WEIGHTS,
     MEMORY_GRADIENTS,
     MEMORY_OPTIMIZER,
     MEMORY_ACTIVATIONS,
     MEMORY_SAMPLER,
-    MEMORY_WORK,       /* matrix products and sums */
+    MEMORY_WORK,       /* workspace of matmuls and reductions */
     MEMORY_CHECKPOINT, /* the copy that is being written */
     MEMORY_PARTS,
 };
@@ -37,14 +37,14 @@ struct memory_job {
     const struct task *task; /* with its model */
     struct optim_options optim;
     uint64_t step_samples;      /* batch * accumulate */
-    uint64_t fixed_bytes;       /* that libraries and the task's data took before the model was made */
-    struct work_bytes reserved; /* sums and packed operands that are there already */
+    uint64_t fixed_bytes;       /* allocated by libraries and the task's data before the model */
+    struct work_bytes reserved; /* reduction buffers and packed operands that exist already */
     bool samples;               /* the job makes samples */
     bool is_cpu;                /* device memory is the host's */
     bool is_unified;            /* the device shares memory with the host */
 };
 
-/* What there is, and what must stay where it is. */
+/* Available memory, and parts that must stay where they are. */
 struct memory_limits {
     uint64_t device_bytes, host_bytes; /* 0: not known */
     enum config_place optimizer, blocks;
@@ -54,21 +54,22 @@ struct memory_limits {
 
 void memory_plan(const struct memory_job *m, const struct job_layout *l, struct memory_plan *out);
 uint64_t memory_plan_sum(const uint64_t bytes[MEMORY_PARTS]);
-/* What the limit of the device binds: with the host's part where memory is shared. */
+/* The bytes that count against the device's limit; includes the host's part where memory is shared. */
 uint64_t memory_plan_bound(const struct memory_job *m, const struct memory_plan *p);
 struct work_options memory_work_options(const struct memory_job *m, const struct job_layout *l);
-size_t memory_micros(const struct memory_job *m, const struct job_layout *l); /* micro-batches of a step */
+size_t memory_micros(const struct memory_job *m, const struct job_layout *l); /* micro-batches per step */
 
 /* Can parts of this job live on the host at all? */
 bool memory_can_offload_optimizer(const struct memory_job *m);
 bool memory_can_offload_blocks(const struct memory_job *m);
 
-/* Takes the next fallback and says in `text` what it is.  false: there is none left. */
+/* Applies the next fallback and describes it in `text`.  false: none is left. */
 enum { FALLBACK_TEXT = 160 };
 bool memory_fallback(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                      char text[FALLBACK_TEXT]);
 
-/* Whether the plan is within the limits, with some reserve.  Where no fallback is left the reserve may be used up. */
+/* Whether the plan is within the limits, with some reserve.  When no fallback is left, the reserve may be
+ * used up. */
 bool memory_fits(const struct memory_job *m, const struct memory_limits *limits, const struct memory_plan *p,
                  bool with_reserve);
 

@@ -107,7 +107,8 @@ static int open_group(struct optim *o, int which, struct cairn_error *err)
     return 0;
 }
 
-/* The file of a 16-bit model rounds its vectors, too; the optimizer updates them in f32, so they are saved as they are. */
+/* The file of a 16-bit model rounds its vectors, too; the optimizer updates them in f32, so they are saved as
+ * they are. */
 static void list_vectors(struct optim *o)
 {
     if (o->weights->storage != GPU_F32 && o->groups[1].n)
@@ -154,7 +155,7 @@ static int widen(struct optim *o, float *to, const struct optim_group *gr, struc
     return launch(o, NULL, "widen", gr->storage, K_GROUPS(gr->n), &args, sizeof(args), err);
 }
 
-/* What is in the weights already, and what is put into them from now on. */
+/* Copies the current weights to the master copy, and registers it for weights loaded later. */
 static int open_master(struct optim *o, struct cairn_error *err)
 {
     const struct optim_group *matrices = &o->groups[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Updates the weights: gradients, their norm, the optimizer's state, a master copy, a moving average.
  *
- * A step is queued like everything else; optim_finish waits and reports whether it was applied.  A step whose gradients
- * are not finite is skipped: weights and state stay as they are, and it does not count. */
+ * A step is queued like everything else; optim_finish waits and reports whether it was applied.  A step whose
+ * gradients are not finite is skipped: weights and state stay as they are, and it does not count. */
 #ifndef CAIRN_TRAIN_OPTIM_H
 #define CAIRN_TRAIN_OPTIM_H
 
@@ -21,33 +21,35 @@ struct optim_options {
     uint64_t seed;   /* of stochastic rounding */
     /* Adafactor: the rate follows from the step; steps in proportion to the weights. */
     bool relative, scaled;
-    /* Prodigy: the first estimate, what it is multiplied by, how fast it may grow (0: as it likes); its estimate is
-     * made without the rate; Adam's correction of the first steps. */
+    /* Prodigy: initial estimate, factor on it, largest growth per step (0: no limit); whether the estimate
+     * ignores the warmup; Adam's bias correction. */
     double d0, d_coef, growth;
     bool warm, corrected;
     bool on_host; /* the matrices' state begins there (optim_move_state) */
 };
 
 struct optim;
-/* For the parameters of p, which have no bytes. */
+/* For the parameters of p, none of which is quantized. */
 int optim_open(struct gpu *g, const struct params *p, struct weights *w, const struct optim_options *o,
                struct optim **out, struct cairn_error *err);
 void optim_close(struct optim *o);
-/* What it takes: of the device, and of the host where the state is there. */
+/* Memory it needs: on the device, and on the host if its state is offloaded. */
 struct optim_sizes {
     size_t grads, state, host;
 };
 struct optim_sizes optim_sizes(const struct params *p, enum gpu_storage storage,
                                const struct optim_options *o);
 
-/* The state of the matrices, with their master copy and average, may live on the host; each step copies it to the device
- * piece by piece while it computes.  The bits are the same, except with stochastic rounding, whose random numbers then
- * differ.  Only optimizers with optim_method.update can: the others need their state as a whole. */
+/* The state of the matrices, with their master copy and average, may live on the host; each step copies it to
+ * the device piece by piece while it computes.  The bits are the same, except with stochastic rounding, whose
+ * random numbers then differ.  Only optimizers with optim_method.update can: the others need their state as a
+ * whole. */
 bool optim_can_move(enum optim_kind kind);
 int optim_move_state(struct optim *o, bool to_host, struct cairn_error *err);
 bool optim_is_on_host(const struct optim *o);
 
-/* After weights were put in from outside, which the master copy gets too, unrounded: the average starts from them. */
+/* Call after weights were loaded.  The master copy gets them too, unrounded, and the average starts from
+ * them. */
 int optim_start(struct optim *o, struct cairn_error *err);
 const struct weights *optim_grads(const struct optim *o);
 int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error *err);
@@ -56,7 +58,7 @@ int optim_clear_grads(struct optim *o, struct gpu_stream *s, struct cairn_error 
 int optim_step(struct optim *o, struct gpu_stream *s, double rate, double unscale, struct cairn_error *err);
 struct optim_result {
     double norm; /* of the gradients, before they were clipped */
-    double rate; /* that was applied: Adafactor and Prodigy may have one of their own */
+    double rate; /* the rate applied: Adafactor and Prodigy may compute their own */
     bool applied;
 };
 /* Whether a step that failed may have changed some weights: it must not be repeated. */
@@ -65,9 +67,9 @@ int optim_finish(struct optim *o, struct gpu_stream *s, struct optim_result *out
 uint64_t optim_applied(const struct optim *o);   /* steps that were not skipped */
 uint64_t optim_attempted(const struct optim *o); /* all steps */
 
-/* All that a later run needs to continue, as arrays on the device, or on the host, where optim_settle must come first.
- * The names are the optimizer's own.  The moving average is "matrix.ema" and "vector.ema", in the order of the
- * parameters. */
+/* The state to save in a checkpoint: arrays on the device, or on the host, for which optim_settle must come
+ * first.  The names are the optimizer's own.  The moving average is "matrix.ema" and "vector.ema", in the
+ * order of the parameters. */
 struct optim_array {
     const char *name;
     enum dtype dtype;
@@ -76,9 +78,9 @@ struct optim_array {
     bool on_host;
 };
 const struct optim_array *optim_arrays(const struct optim *o, size_t *n);
-/* Waits until all that is on its way to the host is there. */
+/* Waits for transfers to the host. */
 int optim_settle(struct optim *o, struct cairn_error *err);
-/* After the arrays were filled from a file. */
+/* Call after the arrays were loaded from a file. */
 void optim_resume(struct optim *o, uint64_t applied, uint64_t attempted);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * AdamW whose state of the matrices is in 8 bits; that of the vectors is AdamW's own. */
+ * AdamW with 8-bit state for the matrices; the vectors have AdamW's f32 state. */
 #include "gpu/optim8.h"
 #include "gpu/transfer.h"
 #include "train/optim_inside.h"
@@ -42,7 +42,7 @@ static int open_tables(struct optim *o, struct cairn_error *err)
     return gpu_wait(o->g, NULL, err);
 }
 
-/* Of the codes of m, zero is not 0. */
+/* In the codes of m, the value 0 is not code 0. */
 static int start(struct optim *o, struct cairn_error *err)
 {
     const struct optim_group *gr = &o->groups[0];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The optimizers.  A new one is a row of OPTIM_METHODS and a file optim_<name>.c with its `struct optim_method`; the
- * word for train.optimizer and the enum follow from the row. */
+ * The optimizers.  A new one is a row of OPTIM_METHODS and a file optim_<name>.c with its `struct
+ * optim_method`; the word for train.optimizer and the enum follow from the row. */
 #ifndef CAIRN_TRAIN_OPTIM_METHODS_H
 #define CAIRN_TRAIN_OPTIM_METHODS_H
 
 #include "base/error.h"
 #include <stddef.h>
 
-/* The order is that of the documentation; files hold the name. */
+/* In the order of the documentation; files hold the name. */
 #define OPTIM_METHODS(X)    \
     X(ADAMW, adamw)         \
     X(ADAMW8, adamw8)       \
@@ -29,19 +29,19 @@ struct params;
 struct optim_method {
     /* Lists the arrays of a group's state, in the order of the file; returns how many there are. */
     size_t (*state)(const struct optim_group *group, const struct params *p, struct optim_state *out);
-    /* Allocates what it needs beside them.  NULL: nothing. */
+    /* Allocates further memory.  NULL: none needed. */
     int (*open)(struct optim *o, struct cairn_error *err);
-    /* Sets state that does not begin as zeros, each time weights were put in from outside.  NULL: there is none. */
+    /* Sets state that does not start as zeros; called each time weights were loaded.  NULL: there is none. */
     int (*start)(struct optim *o, struct cairn_error *err);
-    /* Either of the two.  update is one launch, for any range of a group's numbers: this state can be offloaded.  step
-     * takes all parameters at once. */
+    /* One of the two.  update is one launch, for any range of a group's elements, so its state can be
+     * offloaded.  step updates all parameters at once. */
     int (*update)(struct optim *o, struct gpu_stream *s, const struct optim_group *range,
                   const struct optim_weights *to, struct cairn_error *err);
     int (*step)(struct optim *o, struct gpu_stream *s, double rate, struct cairn_error *err);
 
-    double default_lr;     /* train.lr where it is not given; 0: the key's own default */
-    double low_lr;         /* below it, a run begins with lr_remark; 0: never */
-    const char *lr_remark; /* what the optimizer does with "… train.lr" */
+    double default_lr;     /* train.lr if it is not set; 0: the key's own default */
+    double low_lr;         /* below it, the summary prints lr_remark; 0: never */
+    const char *lr_remark; /* how the optimizer uses train.lr */
 };
 
 #define OPTIM_METHOD(KIND, name) extern const struct optim_method optim_##name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The state of the matrices on the host, from where it visits the device piece by piece. */
+ * Optimizer state of the matrices in host memory, streamed through the device piece by piece. */
 #include "gpu/transfer.h"
 #include "train/optim_inside.h"
 #include <stdlib.h>
@@ -37,7 +37,7 @@ size_t optim_offload_arrays(struct optim_group *gr, const struct params *p, cons
     return n;
 }
 
-/* The arrays of the matrices, which are the first of all, are at home in the offload from now on. */
+/* From now on the matrices' arrays, which come first, live in the offload. */
 static void settle_in(struct optim *o, struct offload *b)
 {
     struct optim_group *gr = &o->groups[0];
@@ -110,7 +110,7 @@ static int to_host(struct optim *o, struct cairn_error *err)
     tell_master(o);
     for (size_t i = 0; i < n; i++)
         gpu_free(o->g, GPU_MEM_DEVICE, before[i]);
-    return offload_ready(b, err); /* there is room for its windows now */
+    return offload_ready(b, err); /* there is memory for its windows now */
 }
 
 static int to_device(struct optim *o, struct cairn_error *err)

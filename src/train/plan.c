@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a job would take, without taking it. */
+ * Computes the memory a job needs, without allocating it. */
 #include "train/job.h"
 #include <string.h>
 
-_Static_assert(ARRAY_LEN(((struct train_plan *)0)->parts) >= MEMORY_PARTS, "a plan has room for each part");
+_Static_assert(ARRAY_LEN(((struct train_plan *)0)->parts) >= MEMORY_PARTS,
+               "a plan has an entry for each part");
 _Static_assert(sizeof(((struct train_plan *)0)->fallbacks) == sizeof(((struct job_memory *)0)->fallbacks),
-               "a plan has room for all fallbacks");
+               "a plan has an entry for each fallback");
 
 static void report_plan(const struct job *j, struct train_plan *out)
 {

@@ -7,7 +7,7 @@
 struct sampler {
     struct gpt *m;
     const struct tokenizer *t;
-    struct gpt_work *room;
+    struct gpt_work *work;
     size_t window; /* tokens that fit */
     int *ids;      /* those in the window */
     size_t n;
@@ -35,7 +35,7 @@ int sampler_open(struct gpt *m, const struct tokenizer *t, size_t tokens, struct
     s->ids = malloc(s->window * sizeof(*s->ids));
     s->scores = malloc(m->shape.vocab * sizeof(*s->scores));
     s->choices = malloc(m->shape.vocab * sizeof(*s->choices));
-    if (!s->ids || !s->scores || !s->choices || gpt_work_open(m, &o, &s->room, err)) {
+    if (!s->ids || !s->scores || !s->choices || gpt_work_open(m, &o, &s->work, err)) {
         if (!s->ids || !s->scores || !s->choices)
             cairn_fail(err, CAIRN_ENOMEM, "no memory");
         sampler_close(s);
@@ -49,7 +49,7 @@ void sampler_close(struct sampler *s)
 {
     if (!s)
         return;
-    gpt_work_close(s->room);
+    gpt_work_close(s->work);
     free(s->ids);
     free(s->scores);
     free(s->choices);
@@ -77,7 +77,7 @@ static int by_score(const void *a, const void *b)
     return x->id - y->id;
 }
 
-/* A model may know more ids than its tokenizer has texts. */
+/* A model may have more ids than its tokenizer. */
 static int draw(struct sampler *s, const struct sample_options *o, uint64_t *state)
 {
     size_t n = 0;
@@ -100,11 +100,11 @@ static int draw(struct sampler *s, const struct sample_options *o, uint64_t *sta
     return s->choices[kept - 1].id;
 }
 
-/* The scores after all of the window; only `fresh` of its tokens are new. */
-static int look(struct sampler *s, size_t fresh, struct cairn_error *err)
+/* Computes the scores after the window's last token; only the last `fresh` tokens are new. */
+static int score_window(struct sampler *s, size_t fresh, struct cairn_error *err)
 {
     size_t past = s->n - fresh;
-    return gpt_next(s->room, s->ids + past, fresh, past, s->scores, err);
+    return gpt_next(s->work, s->ids + past, fresh, past, s->scores, err);
 }
 
 static int start(struct sampler *s, const char *prompt, struct cairn_error *err)
@@ -117,10 +117,10 @@ static int start(struct sampler *s, const char *prompt, struct cairn_error *err)
     size_t most = s->window / 2 ? s->window / 2 : 1, first = l.n > most ? l.n - most : 0;
     for (size_t i = first; i < l.n; i++)
         s->ids[s->n++] = (int)l.ids[i];
-    if (!s->n) /* a text begins */
+    if (!s->n) /* start of a text */
         s->ids[s->n++] = end >= 0 ? (int)end : 0;
     token_list_release(&l);
-    return look(s, s->n, err);
+    return score_window(s, s->n, err);
 }
 
 static int add_token(struct sampler *s, int id, struct cairn_error *err)
@@ -133,7 +133,7 @@ static int add_token(struct sampler *s, int id, struct cairn_error *err)
         fresh = kept + 1;
     }
     s->ids[s->n++] = id;
-    return look(s, fresh, err);
+    return score_window(s, fresh, err);
 }
 
 int sampler_run(struct sampler *s, const char *prompt, const struct sample_options *o, struct str *out,

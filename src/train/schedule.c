@@ -24,7 +24,7 @@ static double fall(enum config_schedule kind, double progress)
 
 double schedule_rate(const struct schedule *s, int64_t step)
 {
-    if (step < s->warmup) /* the first step already does something */
+    if (step < s->warmup) /* the first step's rate is above 0 */
         return s->lr * (double)(step + 1) / (double)(s->warmup + 1);
     double progress = step < s->steps ? (double)(step - s->warmup) / (double)(s->steps - s->warmup) : 1;
     return s->lr * (s->min_share + (1 - s->min_share) * fall(s->kind, progress));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The learning rate as a function of the step, and of nothing else: a run that is taken up again needs no state.
+ * The learning rate as a function of the step, and of nothing else: a resumed run needs no state.
  *
- * Steps count from 0.  The rate rises in a line over `warmup` steps, reaches lr at step `warmup`, and falls from there
- * to lr * min_share at step `steps`, where it stays.  A constant one does not fall. */
+ * Steps count from 0.  The rate rises linearly over `warmup` steps, reaches lr at step `warmup`, and decays
+ * from there to lr * min_share at step `steps`, where it stays.  A constant one does not decay. */
 #ifndef CAIRN_TRAIN_SCHEDULE_H
 #define CAIRN_TRAIN_SCHEDULE_H
 

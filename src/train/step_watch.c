@@ -17,8 +17,8 @@ static void add_memory(struct str *out, const struct step_record *m)
         enum metric metric;
         const char *words;
     } rows[] = {
-        { METRIC_MEM_BYTES, "of the device in use" }, { METRIC_MEM_ALLOCATED, "of cairn's own allocated" },
-        { METRIC_MEM_RESERVED, "reserved" },          { METRIC_MEM_PEAK, "at most" },
+        { METRIC_MEM_BYTES, "in use on the device" }, { METRIC_MEM_ALLOCATED, "allocated by cairn" },
+        { METRIC_MEM_RESERVED, "reserved" },          { METRIC_MEM_PEAK, "peak" },
         { METRIC_MEM_HOST, "on the host" },
     };
     str_addf(out, "memory after step %" PRIu64 ":", m->step);
@@ -29,7 +29,7 @@ static void add_memory(struct str *out, const struct step_record *m)
     str_add(out, "\n");
 }
 
-/* Appended and closed at once: the process may be ended soon. */
+/* Appends and closes at once: the process may be killed soon. */
 static void append(const struct step_watch *w, const char *text)
 {
     char path[4096], at[32];
@@ -42,7 +42,7 @@ static void append(const struct step_watch *w, const char *text)
         dprintf(fd, "%s %s", at, text);
 }
 
-/* From the watch's thread. */
+/* Called from the watch thread. */
 static void report(void *to, double spent_s, const char *call)
 {
     struct step_watch *w = to;
@@ -52,9 +52,9 @@ static void report(void *to, double spent_s, const char *call)
     if (w->n_reported++ >= REPORTS_MOST)
         return;
     str_addf(&brief, "%s still running after %.1f s (median %.3g s)", w->what, spent_s,
-             pace_median(&w->pace));
+             step_times_median(&w->times));
     if (last)
-        str_addf(&brief, "; last queued: %.96s", last); /* it may change right now */
+        str_addf(&brief, "; last queued: %.96s", last); /* another thread may be changing it */
     if (call)
         str_addf(&brief, "; the driver has not answered: %.96s", call);
     str_addf(&full, "%s\n", brief.s);
@@ -76,10 +76,10 @@ void step_watch_begin(struct step_watch *w, const struct step_watch_options *o, 
     w->last = last;
     w->is_slow = false;
     struct watch_work work = {
-        .what = w->what, .slow_s = pace_slow_s(&w->pace, limit_s), .slow = report, .to = w
+        .what = w->what, .slow_s = step_times_slow_s(&w->times, limit_s), .slow = report, .to = w
     };
-    if (gpu_info(o->g)->api != GPU_API_HOST) /* a slow CPU is not mended by a new process */
-        work.end_s = pace_end_s(&w->pace, limit_s);
+    if (gpu_info(o->g)->api != GPU_API_HOST) /* restarting does not help a slow CPU */
+        work.end_s = step_times_end_s(&w->times, limit_s);
     snprintf(w->what, sizeof(w->what), "step %" PRIu64, step);
     if (o->dir[0])
         watch_work_begin(&work);
@@ -91,7 +91,7 @@ void step_watch_end(struct step_watch *w, bool done, double seconds)
     watch_work_end();
     if (!done)
         return;
-    pace_add(&w->pace, seconds);
+    step_times_add(&w->times, seconds);
     if (!w->is_slow || w->n_reported > REPORTS_MOST)
         return;
     snprintf(text, sizeof(text), "%s ended after %.1f s\n\n", w->what, seconds);
@@ -100,5 +100,5 @@ void step_watch_end(struct step_watch *w, bool done, double seconds)
 
 void step_watch_reset(struct step_watch *w)
 {
-    pace_forget(&w->pace);
+    step_times_reset(&w->times);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The steps of a job, and what is done between them: evaluations, samples, checkpoints. */
+ * The steps of a job and the work between them: evaluations, samples, checkpoints. */
 #include "base/clock.h"
 #include "base/str.h"
 #include "gpu/transfer.h"
@@ -91,11 +91,11 @@ static int compute_step(struct job *j, struct step *out, struct cairn_error *err
     if (run_passes(j, err) || optim_step(optim, NULL, out->rate, 1 / j->state.loss_scale, err) ||
         mean_loss(j, &out->loss, err) || optim_finish(optim, NULL, &r, err)) {
         if (err->code == CAIRN_ENOMEM && optim_is_half_done(optim)) {
-            err->code = CAIRN_EIO; /* it must not be done again */
+            err->code = CAIRN_EIO; /* the step must not be repeated */
             j->torn = true;
             cairn_hint(
                 err,
-                "this step has updated some weights already: --resume continues from the last checkpoint");
+                "the step had already updated some weights: --resume continues from the last checkpoint");
         }
         return -1;
     }
@@ -113,7 +113,7 @@ static void report_slow(void *to, const char *brief)
     job_say(j, "%s", brief);
 }
 
-/* Where it fails for want of memory, no weight has been updated yet. */
+/* If it runs out of memory, no weight has been updated yet. */
 static int take_step(struct job *j, void *to, struct cairn_error *err)
 {
     struct step *out = to;
@@ -157,7 +157,7 @@ static int report_nan(struct job *j, const struct step *s, struct cairn_error *e
                            "train.dtype: f32, and --resume");
 }
 
-/* NaN or Inf that a smaller loss scale does not cure. */
+/* NaN or Inf that a smaller loss scale does not fix. */
 static bool is_broken(const struct job *j, const struct step *s)
 {
     if (s->applied && isfinite(s->loss))
@@ -165,7 +165,7 @@ static bool is_broken(const struct job *j, const struct step *s)
     return j->nn.storage != GPU_F16 || !isfinite(s->loss) || s->scale <= 1;
 }
 
-/* ---- now and then ---- */
+/* ---- periodic work ---- */
 
 static bool is_due(const struct job *j, int64_t every)
 {
@@ -211,17 +211,17 @@ static void emit(struct job *j, const struct step_record *m)
                 j->state.waited ? " (not better)" : "");
     const struct cairn_error *trouble = run_log_trouble(j->log);
     if (trouble)
-        job_say(j, "cannot write the log: %s; keeping it in memory until that works again", trouble->msg);
+        job_say(j, "cannot write the log: %s; keeping it in memory and retrying", trouble->msg);
 }
 
-/* A checkpoint that is made before it is done tells the next process. */
+/* Noted in the state, so that a checkpoint saved before the work is done tells the next process. */
 static void note_due(struct job *j)
 {
     j->state.eval_due = is_due(j, j->c->eval.every) && val_samples(j);
     j->state.sample_due = is_due(j, j->c->sample.every);
 }
 
-/* The line gets the validation loss. */
+/* Adds the validation loss to the step's record. */
 static int evaluate_if_due(struct job *j, struct step_record *m, struct cairn_error *err)
 {
     double loss;
@@ -245,7 +245,8 @@ static bool should_stop_early(const struct job *j)
            j->state.waited >= (uint64_t)j->c->train.patience;
 }
 
-/* A disk that is full costs a checkpoint, not the run.  A device that does not give its numbers ends it. */
+/* A full disk costs a checkpoint, not the run.  If the weights cannot be read from the device, the run
+ * ends. */
 static int save(struct job *j, bool wait, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
@@ -273,7 +274,7 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
     return wait ? -1 : 0;
 }
 
-/* The line of a step, with what went wrong since the last. */
+/* The step's record, with the event since the previous step, if any. */
 static struct step_record record_of(struct job *j, const struct step *s)
 {
     struct step_record m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
@@ -292,7 +293,7 @@ static struct step_record record_of(struct job *j, const struct step *s)
     return m;
 }
 
-/* Quantized weights that the host has to dequantize; said once. */
+/* Warns once if the host has to dequantize weights. */
 static void warn_host_dequant(struct job *j)
 {
     const struct cairn_error *why = model_host_dequant(j->task->model);
@@ -304,7 +305,7 @@ static void warn_host_dequant(struct job *j)
             why->msg);
 }
 
-/* Copies that went another way than they should; each way once. */
+/* Warns once for each kind of copy that needed a fallback. */
 static void warn_copies(struct job *j)
 {
     CLEANUP(str_release) struct str news = { 0 };
@@ -326,11 +327,12 @@ static int do_what_is_due(struct job *j, struct step_record *m, struct cairn_err
     return 0;
 }
 
-/* What the process before could not do at the step that it saved.  A restart that no step follows is told here too. */
+/* Does what the previous process left undone at the step it saved.  Also logs a restart that no step
+ * follows. */
 static int catch_up(struct job *j, bool *stop_early, struct cairn_error *err)
 {
     bool eval = j->state.eval_due, text = j->state.sample_due;
-    note_due(j); /* as the configuration is now */
+    note_due(j); /* by the current configuration */
     j->state.eval_due = j->state.eval_due && eval;
     j->state.sample_due = j->state.sample_due && text;
     bool due = j->state.eval_due || j->state.sample_due;
@@ -384,8 +386,8 @@ int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
     return checkpoints_wait(j->checkpoints, NULL, err);
 }
 
-/* Something was refused, or the data cannot be read any more, but what the last step left on the device is there.  (Not so
- * where work failed that was queued: it is not known which.) */
+/* Saves if the device refused a call or the data became unreadable: the weights of the last step are still
+ * intact. Not if queued work failed, because it is unknown which. */
 void job_save_after_failure(struct job *j, const struct cairn_error *why)
 {
     struct cairn_error ignored = { 0 };
@@ -414,7 +416,7 @@ int job_profile(struct job *j, struct cairn_error *err)
 {
     struct op_profile p;
     struct step s;
-    if (take_step(j, &s, err)) /* what is measured once and compiled is out of the way */
+    if (take_step(j, &s, err)) /* warm up: kernels are compiled and tuned here */
         return -1;
     FILE *trace = os_stream(j->o->profile, OS_WRITE | OS_CREATE | OS_TRUNCATE);
     if (!trace)

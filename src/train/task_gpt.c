@@ -12,7 +12,7 @@
 struct gpt_task {
     struct task task; /* first */
     struct tokenizer *tokenizer;
-    struct data *data; /* NULL: it only writes */
+    struct data *data; /* NULL: the task only samples */
     struct gpt *gpt;
     struct sampler *sampler;
     int32_t *ids, *targets; /* of a micro-batch */
@@ -36,7 +36,7 @@ static void say_skipped(void *to, const char *path, const char *why)
     task_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
 }
 
-/* The folder of a run stands for its newest checkpoint, which the new run then remembers. */
+/* A run's folder stands for its newest checkpoint, whose path the new run records. */
 static int resolve_run(struct job_config *c, const struct task_env *e, struct cairn_error *err)
 {
     const char *path = c->model.path;
@@ -47,15 +47,15 @@ static int resolve_run(struct job_config *c, const struct task_env *e, struct ca
     if (checkpoints_newest(path, c->arena, &newest, &state, say_skipped, (void *)e, err))
         return -1;
     if (access(arena_printf(e->arena, "%s/" CHECKPOINT_MODEL, newest), F_OK)) {
-        cairn_fail(err, CAIRN_EUSAGE,
-                   "model.path: %s is a run that trained a LoRA, and has no weights of its own", path);
+        cairn_fail(err, CAIRN_EUSAGE, "model.path: %s is a LoRA run, which has no weights of the whole model",
+                   path);
         return cairn_hint(err, "cairn tensor merge adds its LoRA to the model that it was trained on");
     }
     c->model.path = newest;
     return 0;
 }
 
-/* What the files in model.path say of the shape holds where the configuration says nothing. */
+/* Shape keys that the configuration does not set come from the files in model.path. */
 static int resolve(struct job_config *c, const struct task_env *e, struct cairn_error *err)
 {
     struct gpt_model_keys *m = &((struct gpt_keys *)c->own)->model;
@@ -131,7 +131,7 @@ static struct data_options data_options(const struct task_env *e)
     };
 }
 
-static const char *kept_tokenizer(const struct task_env *e)
+static const char *saved_tokenizer(const struct task_env *e)
 {
     return arena_printf(e->arena, "%s/tokenizer.json", e->dir);
 }
@@ -140,19 +140,19 @@ static int open_tokenizer(struct gpt_task *t, struct cairn_error *err)
 {
     const struct task_env *e = &t->task.env;
     const struct gpt_data *d = &gpt_keys(e->config)->data;
-    const char *kind = d->tokenizer, *kept = kept_tokenizer(e);
+    const char *kind = d->tokenizer, *saved = saved_tokenizer(e);
     struct data_options o = data_options(e);
     if (!strcmp(kind, "bytes"))
         return tokenizer_new_bytes(&t->tokenizer, err);
-    if (e->dir[0] && !access(kept, F_OK))
-        return tokenizer_open(kept, &t->tokenizer, err);
+    if (e->dir[0] && !access(saved, F_OK))
+        return tokenizer_open(saved, &t->tokenizer, err);
     if (strcmp(kind, "bpe") != 0 && access(kind, R_OK)) {
         cairn_fail_errno(err, "data.tokenizer: %s", kind);
-        return cairn_hint(err, "it is bytes, bpe or the path of a tokenizer.json");
+        return cairn_hint(err, "it must be bytes, bpe or the path of a tokenizer.json");
     }
     if (strcmp(kind, "bpe") != 0)
         return tokenizer_open(kind, &t->tokenizer, err);
-    task_say(e, "learning a vocabulary of %lld tokens", (long long)d->vocab);
+    task_say(e, "training a BPE tokenizer of %lld tokens", (long long)d->vocab);
     return data_train_tokenizer(&o, (uint32_t)d->vocab, &t->tokenizer, err);
 }
 
@@ -162,7 +162,7 @@ static int check_files(const struct data_options *d, struct cairn_error *err)
     for (size_t i = 0; i < d->n_paths; i++)
         if (access(d->paths[i], R_OK))
             return cairn_fail_errno(err, "data.path: %s", d->paths[i]),
-                   cairn_hint(err, "--set data.path=FILE names the text to learn from");
+                   cairn_hint(err, "--set data.path=FILE names the training data");
     if (d->val_path && d->val_path[0] && access(d->val_path, R_OK))
         return cairn_fail_errno(err, "data.val_path: %s", d->val_path);
     return 0;
@@ -183,13 +183,13 @@ static int open_data(struct gpt_task *t, struct cairn_error *err)
     return 0;
 }
 
-/* A tokenizer that was learned or read is kept with the run, so that it does not change under it. */
+/* Saves a copy of the tokenizer in the run's folder, so that it cannot change later. */
 static int keep(const struct task *task, struct cairn_error *err)
 {
     const struct gpt_task *t = gpt_task_of(task);
     if (!strcmp(gpt_keys(config_of(t))->data.tokenizer, "bytes"))
         return 0;
-    return tokenizer_save(t->tokenizer, kept_tokenizer(&task->env), err);
+    return tokenizer_save(t->tokenizer, saved_tokenizer(&task->env), err);
 }
 
 /* ---- opening ---- */
@@ -239,7 +239,7 @@ static int open_task(const struct task_env *e, struct task **out, struct cairn_e
     return 0;
 }
 
-/* The user's, the run's, or that beside the model's files.  NULL: the tokens are bytes. */
+/* The user's tokenizer, the run's, or the one beside the model's files.  NULL: the tokens are bytes. */
 static int find_tokenizer(const struct task_env *e, const struct task_saved *s, const char **out,
                           struct cairn_error *err)
 {
@@ -255,7 +255,7 @@ static int find_tokenizer(const struct task_env *e, const struct task_saved *s, 
     }
     if (k->model.vocab == BYTES)
         return 0;
-    cairn_fail(err, CAIRN_EUSAGE, "%s has no tokenizer.json, and %lld tokens, which are not bytes",
+    cairn_fail(err, CAIRN_EUSAGE, "%s has no tokenizer.json, and its %lld tokens are not bytes",
                e->config->model.path, (long long)k->model.vocab);
     return cairn_hint(err, "--tokenizer FILE names one");
 }
@@ -270,7 +270,7 @@ static int open_saved(const struct task_env *e, const struct task_saved *s, stru
         return -1;
     int r = path ? tokenizer_open(path, &t->tokenizer, err) : tokenizer_new_bytes(&t->tokenizer, err);
     if (!r && tokenizer_vocab(t->tokenizer) > k->model.vocab)
-        r = cairn_fail(err, CAIRN_EUSAGE, "the tokenizer has %u tokens, and the model knows %lld",
+        r = cairn_fail(err, CAIRN_EUSAGE, "the tokenizer has %u tokens, but the model only %lld",
                        tokenizer_vocab(t->tokenizer), (long long)k->model.vocab);
     if (r) {
         close_task(&t->task);
@@ -436,7 +436,7 @@ static bool sample_is_open(const struct task *task)
     return gpt_task_of(task)->sampler != NULL;
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static const char *label(const struct task *task, struct arena *a)
 {

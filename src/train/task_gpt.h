@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The task of a GPT that learns to continue text. */
+ * The task that trains a GPT on text. */
 #ifndef CAIRN_TRAIN_TASK_GPT_H
 #define CAIRN_TRAIN_TASK_GPT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The configuration of a GPT that learns from text: its keys, what they default to, what contradicts what. */
+ * Configuration of a GPT trained on text: keys, defaults and checks. */
 #include "base/int.h"
 #include "train/config_rows.h"
 #include "train/task_gpt.h"
@@ -14,39 +14,39 @@ static const char *const mlps[] = { [GPT_MLP_GELU] = "gelu", [GPT_MLP_SWIGLU] = 
 #define KEY(...) CONFIG_KEY(struct gpt_keys, __VA_ARGS__)
 
 static const struct config_key keys[] = {
-    KEY(model.layers, "6", "blocks, one behind the other", FROM(1, 1000)),
-    KEY(model.heads, "6", "heads of attention; divides width", FROM(1, 1024)),
-    KEY(model.kv_heads, "0", "heads of keys and values; divides heads; 0: as many as heads", FROM(0, 1024)),
-    KEY(model.width, "384", "numbers that stand for a token between blocks", FROM(1, 65536)),
-    KEY(model.ffn, "0", "inner width of the MLP; 0: 4 x width, for swiglu 8/3 x width, up to the next multiple of 64",
+    KEY(model.layers, "6", "number of transformer blocks", FROM(1, 1000)),
+    KEY(model.heads, "6", "attention heads; must divide width", FROM(1, 1024)),
+    KEY(model.kv_heads, "0", "key/value heads (GQA); must divide heads; 0: same as heads", FROM(0, 1024)),
+    KEY(model.width, "384", "hidden size (d_model)", FROM(1, 65536)),
+    KEY(model.ffn, "0", "hidden size of the MLP; 0: 4 x width, for swiglu 8/3 x width rounded up to a multiple of 64",
         FROM(0, 1048576)),
-    KEY(model.context, "256", "the longest text it can look at", UNIT("tokens"), FROM(1, 1048576)),
-    KEY(model.vocab, "0", "tokens it knows; 0: those of the tokenizer", UNIT("tokens"), FROM(0, 16777216)),
-    KEY(model.norm, "layer", "layer norm, or RMS norm", .words = norms),
-    KEY(model.norm_eps, "1e-5", "what a norm adds to the variance", ABOVE_0(1)),
-    KEY(model.position, "learned", "a learned vector for each place, or rotation of queries and keys", .words = positions),
-    KEY(model.rope_theta, "10000", "base of the rotation's frequencies", ABOVE_0(1e12)),
-    KEY(model.mlp, "gelu", "what the MLP of a block does", .words = mlps),
-    KEY(model.bias, "true", "linears and layer norms add a bias"),
-    KEY(model.tied, "true", "the matrix of the output is that of the token embedding"),
-    KEY(model.dropout, "0", "share of the activations that is dropped in training", UNIT("share"), SHARE),
+    KEY(model.context, "256", "context length: the longest sequence the model can process", UNIT("tokens"), FROM(1, 1048576)),
+    KEY(model.vocab, "0", "vocabulary size; 0: that of the tokenizer", UNIT("tokens"), FROM(0, 16777216)),
+    KEY(model.norm, "layer", "LayerNorm or RMSNorm", .words = norms),
+    KEY(model.norm_eps, "1e-5", "epsilon added to the variance in a norm", ABOVE_0(1)),
+    KEY(model.position, "learned", "position encoding: learned embeddings, or rotary (RoPE)", .words = positions),
+    KEY(model.rope_theta, "10000", "base of the RoPE frequencies", ABOVE_0(1e12)),
+    KEY(model.mlp, "gelu", "MLP of a block: GELU or SwiGLU", .words = mlps),
+    KEY(model.bias, "true", "linear layers and LayerNorms have a bias"),
+    KEY(model.tied, "true", "share the output matrix with the token embedding (tied weights)"),
+    KEY(model.dropout, "0", "dropout during training", UNIT("share"), SHARE),
     KEY(model.init_std, "0.02", "standard deviation of new weights", ABOVE_0(1)),
 
-    KEY(data.path, "[]", "text file, folder of them, .jsonl, or .bin of tokens; one or several; must be given"),
-    KEY(data.text_key, "text", "the key of the text in a line of .jsonl"),
-    KEY(data.tokenizer, "bytes", "bytes; bpe, which is trained on the data; or a tokenizer.json"),
-    KEY(data.vocab, "4096", "tokens of a bpe that is trained", UNIT("tokens"), FROM(256, 1048576)),
-    KEY(data.val_path, "", "text for the evaluation; empty: val_split of the data"),
-    KEY(data.val_split, "0.05", "share of the data that is kept for the evaluation; not used with val_path", UNIT("share"),
+    KEY(data.path, "[]", "required: one or more text files, folders of them, .jsonl files or .bin files of tokens"),
+    KEY(data.text_key, "text", "key that holds the text in each line of a .jsonl file"),
+    KEY(data.tokenizer, "bytes", "bytes, bpe (trained on the data) or the path of a tokenizer.json"),
+    KEY(data.vocab, "4096", "vocabulary size of a BPE tokenizer trained on the data", UNIT("tokens"), FROM(256, 1048576)),
+    KEY(data.val_path, "", "validation data; empty: a share of the data, see val_split"),
+    KEY(data.val_split, "0.05", "share of the data held out for validation; not used with val_path", UNIT("share"),
         SHARE),
 
-    KEY(train.seq, "0", "length of a sequence; 0: the model's context", UNIT("tokens"), FROM(0, 1048576)),
-    KEY(train.label_smoothing, "0", "share of the target that is spread over all tokens", UNIT("share"), SHARE),
+    KEY(train.seq, "0", "sequence length; 0: model.context", UNIT("tokens"), FROM(0, 1048576)),
+    KEY(train.label_smoothing, "0", "label smoothing: probability spread over all tokens", UNIT("share"), SHARE),
 
     KEY(sample.tokens, "200", "length of a sample", UNIT("tokens"), FROM(1, 1000000)),
-    KEY(sample.temperature, "0.8", "below 1 likely tokens become likelier; 0: always the likeliest", FROM(0, 100)),
-    KEY(sample.top_k, "50", "choose among so many likeliest tokens; 0: among all", UNIT("tokens"), FROM(0, 16777216)),
-    KEY(sample.prompts, "[\"\\n\"]", "what the samples begin with, one sample each"),
+    KEY(sample.temperature, "0.8", "sampling temperature; below 1 favours likely tokens; 0: greedy", FROM(0, 100)),
+    KEY(sample.top_k, "50", "sample from the most likely tokens only; 0: from all tokens", UNIT("tokens"), FROM(0, 16777216)),
+    KEY(sample.prompts, "[\"\\n\"]", "prompts, one sample each"),
 };
 /* clang-format on */
 
@@ -62,14 +62,14 @@ static int check_data(const struct job_config *c, struct cairn_error *err)
     const struct gpt_data *d = &gpt_keys(c)->data;
     if (!d->path.n)
         return config_clash(c, "data.path", "data.path", err,
-                            "data.path is missing: what the model learns from");
+                            "data.path is missing: it names the training data");
     for (size_t i = 0; i < d->path.n; i++)
         if (!*d->path.item[i])
             return config_clash(c, "data.path", "data.path", err,
                                 "data.path is \"\"; it must name a file or folder");
     if (!*d->tokenizer)
         return config_clash(c, "data.tokenizer", "data.tokenizer", err,
-                            "data.tokenizer is \"\"; it must be bytes, bpe or a file");
+                            "data.tokenizer is \"\"; it must be bytes, bpe or the path of a tokenizer.json");
     return 0;
 }
 
@@ -91,11 +91,11 @@ static int check_rest(const struct job_config *c, struct cairn_error *err)
     if (c->train.patience && !*k->data.val_path && k->data.val_split <= 0)
         return config_clash(c, "train.patience", "data.val_split", err,
                             "train.patience is %" PRId64
-                            ", but there is neither data.val_path nor data.val_split",
+                            ", but there is no validation data: set data.val_path or data.val_split",
                             c->train.patience);
     if (c->sample.every && !k->sample.prompts.n)
         return config_clash(c, "sample.prompts", "sample.every", err,
-                            "sample.prompts has none, but sample.every is %" PRId64, c->sample.every);
+                            "sample.prompts is empty, but sample.every is %" PRId64, c->sample.every);
     return 0;
 }
 
@@ -116,10 +116,10 @@ static int check_shape(const struct job_config *c, struct cairn_error *err)
                             "model.kv_heads is %" PRId64 ", which does not divide model.heads, %" PRId64,
                             m->kv_heads, m->heads);
     if (m->position == GPT_POSITION_ROPE && m->width / m->heads % 2)
-        return config_clash(c, "model.position", "model.heads", err,
-                            "model.position is rope, which turns pairs; model.width / model.heads is %" PRId64
-                            ", which is odd",
-                            m->width / m->heads);
+        return config_clash(
+            c, "model.position", "model.heads", err,
+            "model.position is rope, which needs an even head size; model.width / model.heads is %" PRId64,
+            m->width / m->heads);
     if (gpt_keys(c)->train.seq > m->context)
         return config_clash(c, "train.seq", "model.context", err,
                             "train.seq is %" PRId64 ", more than model.context, %" PRId64,

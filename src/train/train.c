@@ -20,7 +20,7 @@ static void say_skipped(void *to, const char *path, const char *why)
     job_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
 }
 
-/* Where a run goes on: the newest whole checkpoint, or the start. */
+/* Where to start: the newest complete checkpoint, or step 0. */
 static int find_start(struct job *j, char **from, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
@@ -33,7 +33,8 @@ static int find_start(struct job *j, char **from, struct cairn_error *err)
         uint64_t all = (uint64_t)(j->c->train.batch * j->c->train.accumulate);
         if (!found.layout.micro || all % found.layout.micro)
             return cairn_fail(err, CAIRN_EUSAGE,
-                              "%s was made with micro-batches of %" PRIu64 ", which do not divide %" PRIu64,
+                              "%s was saved with micro-batches of %" PRIu64
+                              ", which does not divide %" PRIu64,
                               *from, found.layout.micro, all);
         j->state = found;
         return 0;
@@ -46,7 +47,7 @@ static int find_start(struct job *j, char **from, struct cairn_error *err)
     return 0;
 }
 
-/* Of all values that decide the numbers: not of where the run lies, nor of where memory is taken. */
+/* Hash of all keys that affect the results: neither run.* nor memory.*. */
 static void hash_config(const struct job_config *config, char out[33])
 {
     CLEANUP(str_release) struct str text = { 0 };
@@ -59,8 +60,8 @@ static void hash_config(const struct job_config *config, char out[33])
     hash_text(sum, out);
 }
 
-/* Whether the run in this folder was made with another configuration.  Its config.yaml tells where the hash in the
- * checkpoint is not this one: older versions hashed the comments too. */
+/* Whether the run in this folder had another configuration.  If the hash in the checkpoint differs, its
+ * config.yaml decides: older versions hashed the comments too. */
 static bool is_other_config(struct job *j)
 {
     struct job_config then;
@@ -127,11 +128,11 @@ static int finish(struct job *j, enum train_end end, struct cairn_error *err)
 {
     struct cairn_error why = { 0 };
     if (run_log_close(j->log, &why))
-        job_say(j, "part of the log is lost: %s", why.msg);
+        job_say(j, "cannot write the log, part of it is lost: %s", why.msg);
     j->log = NULL;
     if (plot_write_run(j->o->dir, run_name(j), err))
         return -1;
-    job_say_taken(j);
+    job_say_used(j);
     job_say(j, "%s at step %" PRIu64 " of %lld; %s/checkpoints/latest, %s/loss.svg",
             end == TRAIN_STOPPED ? "stopped" : "finished", j->state.step, (long long)j->c->train.steps,
             j->o->dir, j->o->dir);
@@ -156,7 +157,7 @@ static int run_open_job(struct job *j, const char *from, enum train_end *end, st
         return -1;
     if (from)
         job_say(j, "resuming from %s%s", from,
-                j->other_config ? ", which was made with another configuration" : "");
+                j->other_config ? ", which was saved with another configuration" : "");
     if (j->o->restarted)
         job_event(j, "restart", "%s", j->o->restarted);
     j->saved_step = j->state.step;

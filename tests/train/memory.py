@@ -69,7 +69,7 @@ def parts_on_the_host_change_no_bit():
         for name, keys, like in (('optimizer', {**JOB, 'memory__optimizer': 'host'}, 'near'),
                                  ('low', {**LORA, 'memory__low_vram': 'true'}, 'near-lora')):
             done = run(home, name, **keys)
-            if done.returncode or 'of the host: ' not in done.stderr:
+            if done.returncode or 'of host memory: ' not in done.stderr:
                 yield f'{name}: exit {done.returncode}: {done.stderr}'
             yield from differences(home, name, like, 4)
         with open(home.checkpoint('low', 4) + '/state.json', encoding='utf-8') as f:
@@ -111,7 +111,7 @@ def what_the_device_does_not_take_stays():
         run(home, 'whole', **keys)
         done = run(home, 'kept', 'copy=60000', **keys)
         if done.returncode or done.stderr.count('upload refused') != 1 or \
-                done.stderr.count('cannot come back yet') != 1:
+                done.stderr.count('cannot move offloaded memory back') != 1:
             yield f'exit {done.returncode}: {done.stderr}'
             return
         if 'part-on-host' not in [line.get('event') for line in home.log('kept')]:
