@@ -122,6 +122,20 @@ def readme_chip_findings():
         yield f'README.md: {target} is not in the table'
 
 
+def layer_findings():
+    """The table of folders in docs/architecture.md says what src/LAYERS does; os and base it leaves out."""
+    rows = re.findall(r'^\| `src/(\w+)` \|[^|]*\|([^|]*)\|', lint.read('docs/architecture.md'), re.M)
+    told = {folder: set(re.findall(r'\w+', included)) for folder, included in rows}
+    have = {}
+    for _, line in lint.lines('src/LAYERS'):
+        if line.strip() and not line.startswith('#'):
+            layer, _, below = line.partition(':')
+            have[layer] = set(below.split()) - {'os', 'base'}
+    for layer in sorted(have.keys() | told.keys()):
+        if have.get(layer) != told.get(layer):
+            yield f'docs/architecture.md: src/{layer}: {told.get(layer)}, src/LAYERS has {have.get(layer)}'
+
+
 def classes_findings():
     if ask('diagnose', '--list', '--markdown') not in lint.read('docs/diagnose.md'):
         yield 'docs/diagnose.md: the list of classes is old; run: cairn diagnose --list --markdown'
@@ -177,6 +191,7 @@ lint.report(
     ('README and man page have every command', command_findings()),
     ('docs/chips.md is the table', chips_findings()),
     ('README.md lists the chips of the table', readme_chip_findings()),
+    ('docs/architecture.md has the folders of src/LAYERS', layer_findings()),
     ('docs/diagnose.md has every class', classes_findings()),
     ('docs/config.md has every key', config_findings()),
     ('links lead somewhere', link_findings()),
