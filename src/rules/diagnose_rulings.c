@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "rules/log_see.h"
 #include <string.h>
 
 /* No card has such a size; those of 48, 64 and 192 GiB and more exist. */
@@ -236,8 +237,8 @@ static void rule_visible(struct judgement *j)
 /* A device node that is there and cannot be opened explains that there is no GPU. */
 static void rule_permission(struct judgement *j)
 {
-    if (j->same_machine && j->ctx->facts->host.kfd_node.access == NODE_DENIED &&
-        j->score[ISSUE_NO_DEVICE] >= JUDGE_LEAST)
+    bool denied = j->same_machine && j->ctx->facts->host.kfd_node.access == NODE_DENIED;
+    if ((denied || log_lacks_render(j->log)) && j->score[ISSUE_NO_DEVICE] >= JUDGE_LEAST)
         judge_raise(j, ISSUE_PERMISSION, j->score[ISSUE_NO_DEVICE] + 5);
 }
 

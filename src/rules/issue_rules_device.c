@@ -344,7 +344,7 @@ const struct issue_rule issue_rules_device[] = {
     { "only works as root", NULL, NULL, ISSUE_PERMISSION, 82, RULE_SOFT, "people" },
 
     /* wrong-gpu; most of it is judged from the list of GPUs */
-    { "instead of", "iGPU|integrated", "use sdpa", ISSUE_WRONG_GPU, 66, RULE_SOFT, "people" },
+    { "instead of", "iGPU|integrated G", NULL, ISSUE_WRONG_GPU, 78, RULE_SOFT, "people" },
     { "uses iGPU", NULL, NULL, ISSUE_WRONG_GPU, 64, RULE_SOFT, "people" },
     { "using iGPU", NULL, NULL, ISSUE_WRONG_GPU, 60, RULE_SOFT, "people" },
     { "wrong GPU", NULL, "if ", ISSUE_WRONG_GPU, 66, RULE_SOFT, "people" },

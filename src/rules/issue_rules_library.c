@@ -101,6 +101,8 @@ const struct issue_rule issue_rules_library[] = {
 
     { "exit status 127", "runner", NULL, ISSUE_LIB_LOAD, 70, RULE_SOFT, "ollama" },
     { "command not found", "hipcc|hipconfig|amdclang", NULL, ISSUE_LIB_LOAD, 80, RULE_SOFT, "shells" },
+    { "Missing libraries", NULL, NULL, ISSUE_LIB_LOAD, 76, RULE_SOFT, "programs" },
+    { "required system libraries", "not be found|missing", NULL, ISSUE_LIB_LOAD, 80, RULE_SOFT, "programs" },
     /* torch-not-rocm */
     { "Torch not compiled with CUDA enabled", NULL, NULL, ISSUE_TORCH_NOT_ROCM, 94, 0,
       "PyTorch, torch/cuda/__init__.py" },

@@ -13,7 +13,7 @@
 #include "rules/log_stack.h"
 #include "rules/log_trace.h"
 
-enum { LOG_GFX = 16, LOG_MOST_GFX = 8, LOG_TEXT = 64 };
+enum { LOG_GFX = 16, LOG_MOST_GFX = 8, LOG_TEXT = 64, LOG_MOST_GIDS = 8 };
 
 struct log_gfx {
     char name[LOG_MOST_GFX][LOG_GFX];
@@ -74,6 +74,9 @@ struct log_facts {
     struct log_killed killed;
     int asked_for; /* lines in which the answer to "is there a GPU" may come */
     bool asked_by_root, answered_no;
+    /* Who may open /dev/kfd, as ls, id, getent and docker's options tell; gids: 0 is not told. */
+    bool kfd_of_render, groups_told, in_render, gid_given, render_given;
+    uint32_t render_gid, gids[LOG_MOST_GIDS];
     /* rocminfo, as a user and as root. */
     bool by_root, user_failed, root_fine;
     uint32_t small,

@@ -21,6 +21,12 @@ struct log_find log_see_question(struct log_facts *f, const char *s, size_t n, s
 struct log_find log_see_rocminfo(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_hsa_failed(struct log_facts *f, const char *s, size_t n, size_t at);
 struct log_find log_see_hsa_fine(struct log_facts *f, const char *s, size_t n, size_t at);
+struct log_find log_see_kfd_owner(struct log_facts *f, const char *s, size_t n, size_t at);
+struct log_find log_see_groups(struct log_facts *f, const char *s, size_t n, size_t at);
+struct log_find log_see_render_gid(struct log_facts *f, const char *s, size_t n, size_t at);
+struct log_find log_see_group_add(struct log_facts *f, const char *s, size_t n, size_t at);
+/* The log shows that the user, or the container, is not in the group that owns /dev/kfd. */
+bool log_lacks_render(const struct log_facts *f);
 struct log_find log_see_root_told(struct log_facts *f, const char *s, size_t n, size_t at);
 
 #endif
