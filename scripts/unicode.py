@@ -59,7 +59,7 @@ def main():
     print('struct unicode_range {\n    uint32_t first, last;\n};\n')
     print_ranges('letters', ranges(category('L')))
     print_ranges('numbers', ranges(category('N')))
-    print('/* Alone or behind another character, composition (NFC) may change these. */')
+    print('/* Alone or after another character, composition (NFC) may change these. */')
     print_ranges('unstable', ranges(may_change))
     print('/* clang-format on */\n#endif')
 

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double air = 0.04; /* of the range, at each end */
-/* An axis ends there, so that nothing that is worked out from it overflows: ends, range, ratio. */
+static const double air = 0.04; /* margin at each end, as a share of the range */
+/* Limit of an axis, so that nothing computed from it overflows: ends, range, ratio. */
 static const double most = DBL_MAX / 8, log_least = 1e-280, log_most = 1e280;
 
 static double within(double v, double least, double top)
@@ -69,7 +69,7 @@ static size_t log_ticks(const struct axis *a, int want, double *ticks)
     return n;
 }
 
-/* Within a decade there are few powers of ten, and the marks of a straight axis serve better. */
+/* Within a decade there are few powers of ten, so the ticks of a linear axis serve better. */
 static bool is_wide(const struct axis *a)
 {
     return a->is_log && a->hi >= 10 * a->lo;
@@ -80,7 +80,7 @@ size_t axis_ticks(const struct axis *a, int want, double ticks[AXIS_TICKS_MOST])
     return is_wide(a) ? log_ticks(a, want, ticks) : straight_ticks(a, want, ticks);
 }
 
-/* The number that decides how those of the axis are written: for all alike, but large ones of a wide axis. */
+/* The value that decides the notation of all labels of an axis, except large ones of a wide axis. */
 static double size_of_numbers(const struct axis *a, double v)
 {
     if (is_wide(a))

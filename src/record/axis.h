@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One axis of a chart: a range, straight or logarithmic, with ticks at round numbers. */
+ * One axis of a chart: a range, linear or logarithmic, with ticks at round numbers. */
 #ifndef CAIRN_RECORD_AXIS_H
 #define CAIRN_RECORD_AXIS_H
 
@@ -13,8 +13,8 @@ struct axis {
     bool is_log;
 };
 
-/* The axis for these values: a range of no width is widened, and some air is left at both ends.  is_log is dropped when
- * lo is not above 0. */
+/* The axis for these values: an empty range is widened, and a margin is left at both ends.  is_log is dropped
+ * if lo is not above 0. */
 struct axis axis_fit(double lo, double hi, bool is_log);
 /* 0 at lo, 1 at hi; beyond them for values outside. */
 double axis_place(const struct axis *a, double v);

@@ -8,7 +8,7 @@
 
 static int clamp(double v, int most)
 {
-    return !(v > 0) ? 0 : v > most ? most : (int)v; /* 0 for what is no number, too */
+    return !(v > 0) ? 0 : v > most ? most : (int)v; /* 0 for NaN, too */
 }
 
 char chart_mark(size_t line)
@@ -38,10 +38,10 @@ void chart_sparkline(const double *values, size_t n, bool utf8, struct str *out)
     }
 }
 
-/* A cell is divided in four; bit 0 is the upper left quarter, 1 upper right, 2 lower left, 3 lower right. */
+/* A cell has four quarters; bit 0 is the upper left quarter, 1 upper right, 2 lower left, 3 lower right. */
 struct cell {
     unsigned char quarters;
-    unsigned short line; /* whose it is: the last that was drawn */
+    unsigned short line; /* the line drawn last */
 };
 
 struct field {
@@ -103,7 +103,7 @@ static int row_of(const struct field *f, double v)
     return most - clamp(axis_place(&f->y, v) * (most + 1), most);
 }
 
-/* From the last column that had a value, straight to this one. */
+/* A straight line from the last column with a value to this one. */
 static void bridge(struct field *f, size_t line, int x0, int y0, int x1, int y1)
 {
     for (int x = x0 + 1; x < x1; x++)

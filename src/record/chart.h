@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 struct chart_line {
-    struct curve curve; /* belongs to the caller; a value that is no number is left out */
-    const char *color;  /* the escape that begins it; NULL or "": none */
+    struct curve curve; /* owned by the caller; NaN and Inf are left out */
+    const char *color;  /* escape sequence; NULL or "": none */
 };
 
 struct chart {
@@ -19,20 +19,20 @@ struct chart {
     int width, height;   /* of the inner field, in characters */
     bool is_log;         /* the y axis */
     bool utf8;           /* block characters; else ASCII */
-    bool from_0;         /* the y axis begins there */
-    const double *marks; /* steps that are marked on the axis */
+    bool from_0;         /* the y axis starts at 0 */
+    const double *marks; /* steps marked on the axis */
     size_t n_marks;
 };
 
-/* height lines, the axis and its labels.  Without colours several curves are told apart by their marks.  Nothing if no
- * curve has a number. */
+/* Adds `height` lines, the axis and its labels.  Without colours, marks tell several curves apart.  Adds
+ * nothing if no curve has a finite value. */
 void chart_draw(const struct chart *c, struct str *out);
 /* What marks a step on the axis. */
 const char *chart_tip(bool utf8);
 /* The mark of a curve in a chart without colours: "a" for the first. */
 char chart_mark(size_t line);
 
-/* One character a value, the least at the bottom; one that is no number is a blank. */
+/* One character per value, the least at the bottom; a blank for NaN and Inf. */
 void chart_sparkline(const double *values, size_t n, bool utf8, struct str *out);
 
 #endif

@@ -40,7 +40,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Nine in ten and more are not above it; of a long curve some thousand values tell. */
+/* The 90th percentile; a long curve is sampled at some thousand values. */
 static double usual_most(const struct curve *c)
 {
     enum { ENOUGH = 8192 };
@@ -67,11 +67,11 @@ struct range curve_range(const struct curve *c)
     return r;
 }
 
-/* The sum over a range that moves to the right at both ends. */
+/* The sum over a sliding window. */
 struct sum {
     const double *values;
     double total;
-    size_t count, begin, end; /* end is behind the last */
+    size_t count, begin, end; /* end is one past the last */
 };
 
 static void change(struct sum *s, double v, int by)
@@ -95,7 +95,7 @@ static void smooth(const double *values, size_t n, size_t window, double *out)
     struct sum s = { .values = values };
     for (size_t i = 0; i < n; i++) {
         size_t half = window / 2 < i ? window / 2 : i;
-        if (i % window == 0) /* a sum that held something huge is no longer exact */
+        if (i % window == 0) /* start over now and then: a huge value makes the sum inexact */
             s = (struct sum){ .values = values, .begin = i - half, .end = i - half };
         move(&s, i - half, i + half + 1 < n ? i + half + 1 : n);
         out[i] = isfinite(values[i]) && s.count ? s.total / (double)s.count : NAN;

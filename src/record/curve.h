@@ -6,7 +6,7 @@
 #include "record/series.h"
 
 struct curve {
-    double *step, *value; /* the points that have the metric; a value may be no number */
+    double *step, *value; /* the points that have the metric; a value may be NaN or Inf */
     size_t n;
 };
 
@@ -15,17 +15,17 @@ struct curve curve_of(const struct series *s, enum metric which, double unit);
 void curve_release(struct curve *c);
 
 struct range {
-    double lo, hi; /* lo > hi: there is no number */
+    double lo, hi; /* lo > hi: no finite value */
 };
-/* What a picture should show: all of it, unless a few values are so far above the others that those would be a flat
- * line; then these few lie outside. */
+/* The range to show: all values, unless a few outliers are so high that the others would be a flat line; then
+ * the outliers lie outside. */
 struct range curve_range(const struct curve *c);
 
-/* The mean of a window of values around each; one that is no number counts for nothing and stays none, and one that lies
- * outside the range counts as its end.  At the start the window is as narrow as what lies before it, so that a steep fall
- * keeps its place. */
+/* Moving average over a window around each value.  NaN and Inf are ignored and stay as they are; values
+ * outside the range are clamped to it.  Near the start the window is narrower, so that a steep fall keeps its
+ * position. */
 struct curve curve_mean(const struct curve *c, size_t window);
-/* The window that fits its length. */
+/* The default window for a curve of this length. */
 size_t curve_window(const struct curve *c);
 
 #endif

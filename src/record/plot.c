@@ -23,7 +23,7 @@ static const struct {
     { "#c026d3", "#e879f9" }, { "#ca8a04", "#facc15" }, { "#0891b2", "#22d3ee" },
 };
 
-/* The seventh run has the first one's colour, and a broken line. */
+/* The seventh run has the first one's colour and a dashed line. */
 static const char *color_class(size_t run)
 {
     static const char *const classes[] = { "c0",       "c1",       "c2",       "c3",
@@ -69,7 +69,7 @@ static void add_style(struct str *out)
     str_add(out, "}</style>\n");
 }
 
-/* Text from outside, as XML may hold it. */
+/* Escapes text for XML. */
 static void add_text(struct str *out, const char *text)
 {
     CLEANUP(str_release) struct str clean = { 0 };
@@ -89,7 +89,7 @@ static double place_x(const struct panel *p, double step)
 
 static double place_y(const struct panel *p, double v)
 {
-    /* What lies far outside is cut off by the clip; a browser need not know how far. */
+    /* The clip path hides what lies outside; clamp it, so that coordinates stay small. */
     double at = fmax(-1, fmin(2, axis_place(&p->values, v)));
     return p->y + (1 - at) * p->h;
 }
@@ -115,10 +115,10 @@ static void add_axes(struct str *out, const struct panel *p, int want_x, int wan
     str_addf(out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>\n", p->x, p->y + p->h, p->x + p->w);
 }
 
-/* What falls into one column of the picture. */
+/* The points in one pixel column. */
 struct column {
     double first, last, least, most;
-    size_t count, next; /* next: the first point behind it */
+    size_t count, next; /* next: the first point after it */
 };
 
 static struct column column_at(const struct panel *p, const struct curve *c, size_t i)
@@ -137,7 +137,7 @@ static struct column column_at(const struct panel *p, const struct curve *c, siz
     return k;
 }
 
-/* Where the pen is, to a tenth; level: it goes on to the right without having been drawn there. */
+/* Position of the pen, to a tenth; level: a horizontal line to the right is pending. */
 struct pen {
     double x, y;
     bool level;
@@ -150,7 +150,7 @@ static void pen_draw_level(struct pen *pen, struct str *out)
     pen->level = false;
 }
 
-/* A column shows the extremes of what falls into it: nothing that could be seen is lost. */
+/* A column shows the extremes of its points, so nothing visible is lost. */
 static void add_curve(struct str *out, const struct panel *p, const struct curve *c, const char *class,
                       size_t run)
 {
@@ -182,7 +182,7 @@ static void add_curve(struct str *out, const struct panel *p, const struct curve
         str_add(out, "\"/>\n");
 }
 
-/* Smooth already, so one point a column is enough. */
+/* Already smooth, so one point per column is enough. */
 static void add_mean(struct str *out, const struct panel *p, const struct curve *c, size_t run)
 {
     double drawn = -INFINITY;
@@ -199,7 +199,7 @@ static void add_mean(struct str *out, const struct panel *p, const struct curve 
         str_add(out, "\"/>\n");
 }
 
-/* A curve of very many validations has no room for a circle each. */
+/* Too many validations for a circle each. */
 static void add_points(struct str *out, const struct panel *p, const struct curve *c, size_t run)
 {
     add_curve(out, p, c, "val", run);
@@ -211,7 +211,7 @@ static void add_points(struct str *out, const struct panel *p, const struct curv
                 color_class(run), place_x(p, c->step[i]), place_y(p, c->value[i]), c->step[i], c->value[i]);
 }
 
-/* A cross where the loss first is no number. */
+/* A cross where the loss first is NaN or Inf. */
 static void add_bad(struct str *out, const struct panel *p, const struct curve *c)
 {
     size_t i = 0;
@@ -243,7 +243,7 @@ static void add_loss(const struct plot *q, const struct panel *p, size_t run)
     add_bad(q->out, p, &loss);
 }
 
-/* All steps of all runs; from 0 unless they begin late. */
+/* All steps of all runs; from 0 unless they start late. */
 static struct axis step_axis(const struct plot *q)
 {
     double lo = INFINITY, hi = -INFINITY;
@@ -320,18 +320,18 @@ static double entry_width(const char *text)
 
 /* ---- memory ---- */
 
-/* What a line of the panel shows. */
+/* The lines of the panel. */
 static const struct {
     enum metric metric;
     const char *class, *words;
 } memory_lines[] = {
-    { METRIC_MEM_BYTES, "raw", "in use on the device, by all" },
+    { METRIC_MEM_BYTES, "raw", "in use on the device, all processes" },
     { METRIC_MEM_RESERVED, "reserved", "reserved" },
     { METRIC_MEM_ALLOCATED, "allocated", "allocated" },
     { METRIC_MEM_HOST, "host", "on the host" },
 };
 
-/* What all processes use is shown of a single run, and of one that knows nothing else. */
+/* The use by all processes is shown for a single run, and for one that has no other metric. */
 static bool shows(const struct plot *q, size_t run, enum metric which)
 {
     const struct series *s = q->runs[run].series;
@@ -352,7 +352,7 @@ static bool has_memory(const struct plot *q)
     return any_shows(q, METRIC_MEM_RESERVED);
 }
 
-/* All of it: here a peak counts. */
+/* The full range: peaks matter here. */
 static double most_memory(const struct plot *q)
 {
     double most = 0;
@@ -374,7 +374,7 @@ static void add_memory_legend(const struct plot *q, double x, double y)
         }
 }
 
-/* Rows of names of events, above the curves: one for each run that has some, as far as there is room. */
+/* Rows of event names above the curves: one for each run that has events, as far as they fit. */
 static size_t mark_rows(const struct plot *q)
 {
     size_t rows = 0;
@@ -383,7 +383,7 @@ static size_t mark_rows(const struct plot *q)
     return rows < MARK_ROWS ? rows : MARK_ROWS;
 }
 
-/* A line at each step with trouble, and its name where there is room. */
+/* A line at each step with an event, and its name if it fits. */
 static void add_marks(const struct plot *q, const struct panel *p, size_t run, size_t row)
 {
     const struct series *s = q->runs[run].series;
@@ -453,7 +453,7 @@ static void add_small(const struct plot *q, const struct small *s, double x, dou
         x, y, w, SMALL_HEIGHT, step_axis(q), axis_fit(fmin(0, s->range.lo), s->range.hi, false)
     };
     char clip[16];
-    p.values.lo = fmin(0, s->range.lo); /* these begin at nothing */
+    p.values.lo = fmin(0, s->range.lo); /* these start at 0 */
     add_axes(q->out, &p, w > 500 ? 8 : 3, 4);
     str_addf(q->out, "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n", x, y - 9, s->title);
     snprintf(clip, sizeof(clip), "small%d", (int)s->metric);
@@ -465,7 +465,7 @@ static void add_small(const struct plot *q, const struct small *s, double x, dou
     str_add(q->out, "</g>\n");
 }
 
-/* The small panels that there is something for; returns how many.  One for memory where it has no larger one. */
+/* The small panels that have data; returns how many.  One for memory if there is no large panel for it. */
 static size_t choose_smalls(const struct plot *q, struct small out[3])
 {
     bool giga = range_of(q, METRIC_MEM_BYTES, 1).hi >= GIB;
@@ -483,7 +483,7 @@ static size_t choose_smalls(const struct plot *q, struct small out[3])
     return n;
 }
 
-/* One run: what the kinds of line are.  Several: whose they are.  Returns the height it took. */
+/* The legend.  One run: the kinds of line.  Several: the runs.  Returns its height. */
 static double add_legend(const struct plot *q)
 {
     char mean[64];

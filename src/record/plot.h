@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The curves of runs as an SVG that needs nothing else: loss, as it is and smoothed, validation, the memory with the steps
- * that had trouble, and small panels for learning rate and speed.  It is light or dark as the reader's system is.
+ * The curves of runs as a self-contained SVG: loss, raw and smoothed, validation loss, memory with the steps
+ * that had an event, and small panels for learning rate and speed.  It follows the system's light or dark
+ * theme.
  *
- * A curve has no more points than the picture has columns, so the file stays small however long the run was. */
+ * A curve has at most as many points as the picture has columns, so the file stays small however long the run
+ * was. */
 #ifndef CAIRN_RECORD_PLOT_H
 #define CAIRN_RECORD_PLOT_H
 
@@ -16,12 +18,12 @@ struct plot_run {
 
 struct plot_options {
     bool is_log;   /* the loss */
-    size_t smooth; /* steps; 0: what fits the length of the run, 1: not at all */
+    size_t smooth; /* steps; 0: automatic, by the length of the run; 1: off */
 };
 
-/* Runs without a single loss are in the legend only. */
+/* Runs without any loss appear in the legend only. */
 void plot_svg(const struct plot_run *runs, size_t n, const struct plot_options *o, struct str *out);
-/* Replaces the file, whole or not at all. */
+/* Replaces the file atomically. */
 int plot_write(const char *path, const struct plot_run *runs, size_t n, const struct plot_options *o,
                struct cairn_error *err);
 /* Reads a run's log.jsonl and writes its loss.svg. */

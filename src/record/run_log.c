@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So much waits in memory for a disk with room; steps beyond it are lost. */
+/* Most bytes that wait in memory while the disk is full; steps beyond that are lost. */
 enum { WAITING_MOST = 64 << 20 };
 static const double flush_every_s = 1;
 
@@ -31,7 +31,7 @@ struct run_log {
     double elapsed_before;  /* seconds of training before this start */
     struct cairn_error trouble;
     bool said;
-    uint64_t lost; /* steps and texts that found no room in memory either */
+    uint64_t lost; /* steps and texts that did not fit into memory either */
 };
 
 static double now(clockid_t clock)
@@ -41,7 +41,7 @@ static double now(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Where the log is to be cut, and the last line that stays. */
+/* Where to truncate the log, and the last line that stays. */
 struct cut {
     uint64_t at;
     struct step_record last;
@@ -51,7 +51,7 @@ static bool is_before(const char *line, size_t len, uint64_t first, struct step_
 {
     struct cairn_error ignored = { 0 };
     if (step_record_parse(line, len, m, &ignored))
-        return true; /* damage in the middle is left to the readers, who pass over it */
+        return true; /* readers skip damaged lines in the middle */
     return m->step < first;
 }
 
@@ -76,7 +76,7 @@ static void file_close(FILE **f)
         fclose(*f);
 }
 
-/* Cutting takes no room on the disk and cannot leave half a line. */
+/* Truncating needs no disk space and cannot leave half a line. */
 static int cut_back(struct run_log *m, uint64_t first, struct cairn_error *err)
 {
     CLEANUP(file_close) FILE *f = os_stream(m->log.path, OS_READ);
@@ -88,7 +88,7 @@ static int cut_back(struct run_log *m, uint64_t first, struct cairn_error *err)
         return cairn_fail_errno(err, "read %s", m->log.path);
     m->elapsed_before = cut.last.value[METRIC_ELAPSED_S];
     if (cut.at < (uint64_t)st.st_size && (fault_hit() || ftruncate(m->log.fd, (off_t)cut.at)))
-        return cairn_fail_errno(err, "cut %s back to step %llu", m->log.path, (unsigned long long)first);
+        return cairn_fail_errno(err, "truncate %s to step %llu", m->log.path, (unsigned long long)first);
     return 0;
 }
 
@@ -100,12 +100,12 @@ static char *log_path(const char *dir)
     return path;
 }
 
-/* Some network file systems have no locks; there one does without. */
+/* Some network file systems have no locks; then go on without one. */
 static int lock(int fd, const char *dir, struct cairn_error *err)
 {
     if (!os_lock(fd, false) || errno != EWOULDBLOCK)
         return 0;
-    return cairn_fail(err, CAIRN_EUSAGE, "%s: another process is training into this folder", dir);
+    return cairn_fail(err, CAIRN_EUSAGE, "%s: another process is training in this folder", dir);
 }
 
 int run_log_check(const char *dir, struct cairn_error *err)
@@ -115,13 +115,13 @@ int run_log_check(const char *dir, struct cairn_error *err)
     return fd < 0 ? 0 : lock(fd, dir, err);
 }
 
-/* A run from somebody else may hold links: what they lead to must not be cut back and written to. */
+/* A run from somebody else may contain links: never truncate or write what they point to. */
 static int open_log(struct run_log *m, const char *dir, uint64_t first, struct cairn_error *err)
 {
     m->log.path = log_path(dir);
     m->log.fd = os_open(m->log.path, OS_READ | OS_APPEND | OS_CREATE | OS_NO_LINK);
     if (m->log.fd < 0 && errno == ELOOP)
-        return cairn_fail(err, CAIRN_EIO, "%s is a link, which is not followed", m->log.path);
+        return cairn_fail(err, CAIRN_EIO, "%s is a symbolic link, which cairn does not follow", m->log.path);
     if (m->log.fd < 0)
         return cairn_fail_errno(err, "open %s", m->log.path);
     return lock(m->log.fd, dir, err) ? -1 : cut_back(m, first, err);
@@ -190,7 +190,7 @@ int run_log_open(const char *dir, uint64_t first, struct run_log **out, struct c
     return 0;
 }
 
-/* What was written leaves the buffer, also when the rest was not: a line is never written twice. */
+/* Removes from the buffer what was written, even if the rest failed: a line is never written twice. */
 static int drain(struct outlet *o, struct cairn_error *err)
 {
     size_t done = 0;
@@ -277,8 +277,8 @@ int run_log_close(struct run_log *m, struct cairn_error *err)
         *err = m->trouble;
         r = -1;
     } else if (m->lost) {
-        r = cairn_fail(err, CAIRN_EIO, "%s lacks %llu steps: the disk was full for too long", m->log.path,
-                       (unsigned long long)m->lost);
+        r = cairn_fail(err, CAIRN_EIO, "%s is missing %llu steps: the disk was full for too long",
+                       m->log.path, (unsigned long long)m->lost);
     }
     run_log_free(m);
     return r;

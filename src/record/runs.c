@@ -38,7 +38,7 @@ static enum run_state state_of(const char *name)
     return RUN_UNKNOWN;
 }
 
-/* 0 is not known. */
+/* 0: not known. */
 static void add_count(struct json *o, const char *key, uint64_t v)
 {
     if (v)
@@ -137,7 +137,7 @@ int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct
     return 0;
 }
 
-/* A process that began after the file was written has only got the same number. */
+/* A process that started after the file was written is another one that reuses the PID. */
 static bool is_alive(int64_t pid, int64_t written)
 {
     if (pid <= 0 || pid > INT_MAX || !os_is_alive((pid_t)pid))
@@ -235,7 +235,7 @@ static int add_runs_in(struct rows *rows, const char *dir, struct cairn_error *e
     return 0;
 }
 
-/* The two places; the second is NULL where the environment names none. */
+/* The two places; the second is NULL if the environment names none. */
 static void usual_places(struct arena *a, const char *places[2])
 {
     struct cairn_error ignored;
@@ -299,7 +299,7 @@ int runs_find(const char *what, struct arena *a, const char **dir, struct cairn_
             return 0;
         }
     if (!stat(what, &st))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is not the folder of a run: it has no log.jsonl", what);
-    cairn_fail(err, CAIRN_EIO, "there is no run %s", what);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not a run's folder: it has no log.jsonl", what);
+    cairn_fail(err, CAIRN_EIO, "no run named %s", what);
     return cairn_hint(err, "cairn plot alone lists the runs");
 }

@@ -9,13 +9,13 @@
 
 static int add_point(struct series *s, const struct step_record *m, struct cairn_error *err)
 {
-    if (s->n == s->room) {
-        size_t room = s->room ? 2 * s->room : 256;
-        struct step_record *bigger = realloc(s->point, room * sizeof(*bigger));
+    if (s->n == s->capacity) {
+        size_t capacity = s->capacity ? 2 * s->capacity : 256;
+        struct step_record *bigger = realloc(s->point, capacity * sizeof(*bigger));
         if (!bigger)
-            return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu steps", room);
+            return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu steps", capacity);
         s->point = bigger;
-        s->room = room;
+        s->capacity = capacity;
     }
     s->point[s->n++] = *m;
     return 0;
@@ -45,12 +45,12 @@ static int take_line(struct series *s, const char *line, size_t len, struct cair
     return 0;
 }
 
-static int take_lines(struct series *s, FILE *f, struct cairn_error *err)
+static int read_lines(struct series *s, FILE *f, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *line = NULL;
-    size_t room = 0;
+    size_t allocated = 0;
     ssize_t n;
-    while ((n = getline(&line, &room, f)) > 0) {
+    while ((n = getline(&line, &allocated, f)) > 0) {
         if (line[n - 1] != '\n')
             s->bad_lines++; /* torn */
         else if (n > 1 && take_line(s, line, (size_t)n, err))
@@ -59,7 +59,7 @@ static int take_lines(struct series *s, FILE *f, struct cairn_error *err)
     return 0;
 }
 
-/* What is left of the line that a place lies in the middle of. */
+/* The rest of the line in the middle of which reading starts. */
 static void skip_line(FILE *f)
 {
     for (int c = getc(f); c != EOF && c != '\n';)
@@ -86,7 +86,7 @@ static int read_from(const char *path, uint64_t bytes, struct series *out, struc
     }
     if (bytes < size && !fseeko(f, (off_t)(size - bytes), SEEK_SET))
         skip_line(f);
-    if (take_lines(&s, f, err))
+    if (read_lines(&s, f, err))
         return -1;
     if (ferror(f))
         return cairn_fail_errno(err, "read %s", path);

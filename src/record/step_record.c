@@ -53,7 +53,7 @@ bool step_record_has(const struct step_record *m, enum metric which)
     return m->has >> which & 1;
 }
 
-/* The shortest text that gives the same number back: as a float if it is one. */
+/* The shortest text that reads back as the same value: as a float if it is one. */
 static void add_number(struct str *out, double v)
 {
     char text[40];
@@ -79,7 +79,7 @@ static void add_metric(struct str *out, enum metric which, double v)
         add_number(out, v);
 }
 
-/* The members of a small object, without its braces: the library knows how to write text. */
+/* The members of a small object, without its braces: the JSON library escapes strings. */
 static void add_words(struct str *out, const char *event, const char *note)
 {
     CLEANUP(json_cleanup) struct json *words = json_new_object();
@@ -103,7 +103,7 @@ void step_record_add_line(const struct step_record *m, struct str *out)
     str_add(out, "}\n");
 }
 
-/* NULL: none that is marked. */
+/* NULL: not an event that plots mark. */
 static const char *find_event(const char *word, size_t len)
 {
     static const char *const events[] = { "oom",       "memory-back", "fragmentation",     "host-memory",
@@ -115,7 +115,7 @@ static const char *find_event(const char *word, size_t len)
     return NULL;
 }
 
-/* "nan", "inf" and "-inf" stand beside a null. */
+/* "nan", "inf" and "-inf" accompany a null. */
 static void set_word(struct step_record *out, enum metric which, const char *word)
 {
     if (str_eq(word, "nan"))
@@ -145,7 +145,7 @@ static int parse_json(const char *line, size_t len, struct step_record *out, str
     return 0;
 }
 
-/* The metric that a key names, with what stands behind the name ("_is"); METRIC_COUNT if it is none. */
+/* The metric of a key, and the suffix after its name ("_is"); METRIC_COUNT if there is none. */
 static enum metric find_key(const char *key, size_t len, const char *behind)
 {
     size_t more = strlen(behind);
@@ -186,7 +186,8 @@ static const char *scan_step(const char *at, struct step_record *out)
     return end;
 }
 
-/* The value of a key, if it is of the kinds that step_record_add_line writes; returns what stands behind it. */
+/* Parses the value of a key, if it is of a kind that step_record_add_line writes; returns the text after
+ * it. */
 static const char *scan_value(const char *key, size_t len, const char *at, struct step_record *out)
 {
     double number;
@@ -203,8 +204,8 @@ static const char *scan_value(const char *key, size_t len, const char *at, struc
     return at;
 }
 
-/* A line as step_record_add_line writes it: logs are long, and a JSON value for each line takes its time.  False: it is
- * written in another way.  No look goes beyond the line feed at its end. */
+/* A fast path for lines that step_record_add_line wrote: logs are long, and building a JSON value per line is
+ * slow. False: the line has another form.  Never reads beyond its line feed. */
 static bool scan_line(const char *at, struct step_record *out)
 {
     if (!str_starts(at, "{\"step\":") || at[8] < '0' || at[8] > '9')

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Numbers of fields in event.proto, summary.proto and tensor.proto. */
+/* Field numbers in event.proto, summary.proto and tensor.proto. */
 enum {
     EVENT_TIME = 1,
     EVENT_STEP = 2,
@@ -102,7 +102,7 @@ static void add_float(struct str *out, int field, float v)
     add_le(out, bits, 4);
 }
 
-/* Puts the inner message into the outer one and empties it. */
+/* Appends the inner message to the outer one and clears it. */
 static void add_message(struct str *out, int field, struct str *inner)
 {
     add_bytes(out, field, inner->s ? inner->s : "", inner->len);

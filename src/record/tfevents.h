@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * TensorBoard's event files: records with masked CRC32C around messages in protobuf's wire format.
  *
- * Each function adds one whole record to a string of bytes; a file is a row of them, the version first. */
+ * Each function appends one record to a byte string; a file is a sequence of records, the version first. */
 #ifndef CAIRN_RECORD_TFEVENTS_H
 #define CAIRN_RECORD_TFEVENTS_H
 
@@ -11,7 +11,7 @@
 
 /* time is in seconds since 1970. */
 void tfevents_add_version(struct str *out, double time);
-/* From here on the file is the truth for this step and later ones: what older files say of them is forgotten. */
+/* From here on this file replaces what older files have for this step and later ones. */
 void tfevents_add_start(struct str *out, double time, uint64_t step);
 
 struct tfevents_scalar {

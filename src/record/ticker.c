@@ -18,7 +18,7 @@ void ticker_start(struct ticker *t, FILE *out, uint64_t total)
     t->utf8 = tty_knows_utf8();
 }
 
-/* Two bins become one. */
+/* Merges pairs of bins. */
 static void halve(struct ticker *t)
 {
     for (size_t i = 0; i < TICKER_BINS / 2; i++)
@@ -96,11 +96,11 @@ static void add_left(struct str *out, const struct ticker *t, double seconds)
     add_duration(out, seconds / (double)done * (double)(t->total - t->last.step));
 }
 
-/* The newest stretches, as many as there is room for. */
+/* The newest bins, as many as fit. */
 static void add_spark(struct str *out, const struct ticker *t, int width)
 {
-    int room = width - 3 - (int)out->len; /* what stands there is ASCII */
-    size_t n = room < 8 ? 0 : (size_t)room < t->bins ? (size_t)room : t->bins;
+    int free_columns = width - 3 - (int)out->len; /* the line so far is ASCII */
+    size_t n = free_columns < 8 ? 0 : (size_t)free_columns < t->bins ? (size_t)free_columns : t->bins;
     if (n < 2)
         return;
     str_add(out, "  ");
@@ -138,7 +138,7 @@ static void show(struct ticker *t, double at)
     t->shown_step = t->last.step;
 }
 
-/* Figures that not every step has are kept from the last that had them. */
+/* Metrics that not every step has keep their last value. */
 static void remember(struct ticker *t, const struct step_record *m)
 {
     t->last.step = m->step;
@@ -156,7 +156,7 @@ void ticker_step(struct ticker *t, const struct step_record *m)
     if (step_record_has(m, METRIC_LOSS))
         add_loss(t, m->value[METRIC_LOSS]);
     double at = clock_s();
-    if (t->shown < 0) { /* the first step also makes everything ready, and tells nothing of the others */
+    if (t->shown < 0) { /* the first step includes warm-up and says nothing about the others */
         t->started = at;
         t->first = m->step + 1;
     }

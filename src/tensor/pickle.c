@@ -12,7 +12,7 @@ struct machine {
     const struct pickle_host *host;
     struct arena *arena;
     struct pickle_value **stack; /* NULL is a mark */
-    size_t depth, room;
+    size_t depth, capacity;
     struct pickle_value **memo;
     size_t memo_room, memo_used;
     size_t pushes;
@@ -55,17 +55,17 @@ static int take_number(struct machine *m, int size, uint64_t *out, struct cairn_
     return 0;
 }
 
-static int grow(struct pickle_value ***items, size_t *room, size_t need, struct cairn_error *err)
+static int grow(struct pickle_value ***items, size_t *capacity, size_t need, struct cairn_error *err)
 {
-    if (need <= *room)
+    if (need <= *capacity)
         return 0;
     size_t bigger = need < 64 ? 64 : need * 2;
     struct pickle_value **moved = realloc(*items, bigger * sizeof(*moved));
     if (!moved)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu values", bigger);
-    memset(moved + *room, 0, (bigger - *room) * sizeof(*moved));
+    memset(moved + *capacity, 0, (bigger - *capacity) * sizeof(*moved));
     *items = moved;
-    *room = bigger;
+    *capacity = bigger;
     return 0;
 }
 
@@ -73,7 +73,7 @@ static int push(struct machine *m, struct pickle_value *v, struct cairn_error *e
 {
     if (++m->pushes > PICKLE_PUSH_MAX)
         return cairn_fail(err, CAIRN_EFORMAT, "more than %d values", PICKLE_PUSH_MAX);
-    if (grow(&m->stack, &m->room, m->depth + 1, err))
+    if (grow(&m->stack, &m->capacity, m->depth + 1, err))
         return -1;
     m->stack[m->depth++] = v;
     return 0;
@@ -110,13 +110,13 @@ static int above_mark(const struct machine *m, size_t *n, struct cairn_error *er
 
 static void add_items(struct machine *m, struct pickle_value *v, struct pickle_value *const *items, size_t n)
 {
-    if (v->list.n + n > v->list.room) {
-        size_t room = (v->list.n + n) * 2;
-        struct pickle_value **moved = ARENA_NEW(m->arena, struct pickle_value *, room);
+    if (v->list.n + n > v->list.capacity) {
+        size_t capacity = (v->list.n + n) * 2;
+        struct pickle_value **moved = ARENA_NEW(m->arena, struct pickle_value *, capacity);
         if (v->list.n)
             memcpy(moved, v->list.items, v->list.n * sizeof(*moved));
         v->list.items = moved;
-        v->list.room = room;
+        v->list.capacity = capacity;
     }
     if (n)
         memcpy(v->list.items + v->list.n, items, n * sizeof(*items));

@@ -47,7 +47,7 @@ struct pickle_value {
         } text;
         struct {
             struct pickle_value **items;
-            size_t n, room;
+            size_t n, capacity;
         } list;
         const void *object;
     };

@@ -60,7 +60,7 @@ uint32_t bpe_rank(const struct bpe *b, uint32_t left, uint32_t right)
     return find(b, (uint64_t)left << 32 | right)->rank;
 }
 
-/* ---- words of common length: look at all pairs each time ---- */
+/* ---- short words: scan all pairs for each merge ---- */
 
 enum { SHORT = 48 };
 
@@ -90,7 +90,7 @@ static void encode_short(const struct bpe *b, const char *word, size_t n, struct
     out->n += n;
 }
 
-/* ---- long ones: a linked list, and a heap of the pairs that may be merged ---- */
+/* ---- long words: a linked list, and a heap of the pairs that can be merged ---- */
 
 struct node {
     uint32_t id, before, after; /* neighbours; BPE_NONE at the ends */
@@ -98,7 +98,7 @@ struct node {
 
 struct work {
     struct node *nodes;
-    uint64_t *heap; /* rank << 32 | place of the left one: the smallest goes first */
+    uint64_t *heap; /* rank << 32 | position of the left one: the smallest goes first */
     size_t n_heap;
 };
 
@@ -145,7 +145,7 @@ static void offer(const struct bpe *b, struct work *w, uint32_t at)
         heap_push(w, (uint64_t)rank << 32 | at);
 }
 
-/* The right one leaves the list, and its id says so. */
+/* Removes the right one from the list and marks it by its id. */
 static void merge(const struct bpe *b, struct work *w, uint32_t at, uint32_t rank)
 {
     struct node *left = &w->nodes[at], *right = &w->nodes[left->after];
@@ -176,7 +176,7 @@ static int encode_long(const struct bpe *b, const char *word, size_t n, struct t
     while (w.n_heap) {
         uint64_t top = heap_pop(&w);
         uint32_t at = (uint32_t)top, rank = (uint32_t)(top >> 32);
-        /* What was offered may be gone or be another pair by now. */
+        /* The entry may be stale: one of the two may have been merged since. */
         if (w.nodes[at].id != BPE_NONE && rank_at(b, &w, at) == rank)
             merge(b, &w, at, rank);
     }

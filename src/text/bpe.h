@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Byte pair encoding of one word: bytes become tokens, and the pair of neighbours that was learned first is merged
- * until none is left that was learned; of equal pairs the leftmost goes first.
+ * Byte pair encoding of one word: bytes become tokens, then the adjacent pair with the lowest merge rank is
+ * merged until no known pair is left; of equal pairs the leftmost goes first.
  *
  * Filled once, then read by any number of threads. */
 #ifndef CAIRN_TEXT_BPE_H
@@ -19,7 +19,7 @@ struct token_list {
     size_t n, cap;
 };
 
-/* Room for so many more. */
+/* Reserves capacity for `more` further ids. */
 int token_list_reserve(struct token_list *l, size_t more, struct cairn_error *err);
 void token_list_release(struct token_list *l);
 
@@ -30,18 +30,18 @@ struct bpe_slot {
 
 struct bpe {
     uint32_t byte_ids[256];
-    uint32_t *made; /* by rank: what the pair becomes */
+    uint32_t *made; /* by rank: the id of the merged pair */
     struct bpe_slot *slots;
     size_t n_merges, mask;
 };
 
-/* Room for n merges. */
+/* Allocates for n merges. */
 int bpe_init(struct bpe *b, size_t n, struct cairn_error *err);
-/* The next rank.  A pair that is there already gets it too, as it does in `tokenizers`. */
+/* Adds a merge with the next rank.  A pair that exists already gets the new rank, as in `tokenizers`. */
 void bpe_add(struct bpe *b, uint32_t left, uint32_t right, uint32_t made);
-/* BPE_NONE if the pair was not learned. */
+/* BPE_NONE if there is no merge for the pair. */
 uint32_t bpe_rank(const struct bpe *b, uint32_t left, uint32_t right);
-/* Appends the ids of a word; takes n log n time. */
+/* Appends the ids of a word, in O(n log n). */
 int bpe_encode(const struct bpe *b, const char *word, size_t n, struct token_list *out,
                struct cairn_error *err);
 void bpe_release(struct bpe *b);

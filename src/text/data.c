@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part of a file's tokens, and its place in the row. */
+/* A range of a file's tokens, and its position in the token stream. */
 struct segment {
     const struct token_file *file;
     uint64_t from, at, n;
 };
 
-struct row {
+struct token_stream {
     struct segment *segments;
     size_t n_segments;
     uint64_t n, windows;
 };
 
 struct data {
-    struct token_file *files; /* one a source; that of val_path is the last */
+    struct token_file *files; /* one per source; val_path's is the last */
     size_t n_files;
-    struct row train, val;
+    struct token_stream train, val;
     size_t seq, batch;
     uint64_t seed;
     struct data_info info;
@@ -35,7 +35,7 @@ struct data {
 
 enum { TOGETHER = 16 << 20 };
 
-/* Parts of documents, until there are enough for all cores. */
+/* Collects parts of documents until there are enough for all cores. */
 struct feed {
     const struct tokenizer *t;
     const char *path;
@@ -93,20 +93,20 @@ static int make_cache(struct text_source *s, const struct data_options *o, const
     struct progress p;
     uint64_t now[2];
     if (token_writer_open(&w, d, name, tokenizer_vocab(t), err))
-        return cairn_hint(err, "tokens are kept there; XDG_CACHE_HOME=DIR keeps them elsewhere");
+        return cairn_hint(err, "cairn caches tokens there; XDG_CACHE_HOME=DIR names another folder");
     progress_start(&p, o->talk, "tokenize", s->bytes);
     int r = text_source_read(s, o->text_key ? o->text_key : "text", feed_add, &f, now, &p, err);
     progress_end(&p);
     if (r || feed_flush(&f, err))
         return -1;
     if (memcmp(now, content, sizeof(now)))
-        return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", s->path);
+        return cairn_fail(err, CAIRN_EIO, "%s changed while cairn read it", s->path);
     if (!w.n)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s holds no text (%zu files skipped)", s->path, s->skipped);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s contains no text (%zu files skipped)", s->path, s->skipped);
     return token_writer_commit(&w, key, s->skipped, out, err);
 }
 
-/* What decides on the tokens: the content, how it is read, the tokenizer. */
+/* Key of the cache: everything the tokens depend on, i.e. content, how it is read, tokenizer. */
 static void make_key(const struct text_source *s, const struct data_options *o, const struct tokenizer *t,
                      const uint64_t content[2], uint64_t key[2])
 {
@@ -122,7 +122,7 @@ static void make_key(const struct text_source *s, const struct data_options *o, 
     hash_end(&h, key);
 }
 
-/* Without a folder tokens are kept for this process alone. */
+/* Without a cache folder the tokens exist for this process only. */
 static void open_cache(const struct data_options *o, struct own_dir *d)
 {
     struct cairn_error none;
@@ -136,7 +136,7 @@ static int open_text(const char *path, const struct data_options *o, const struc
                      struct token_file *out, size_t *made, struct cairn_error *err)
 {
     CLEANUP(text_source_close) struct text_source s;
-    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
+    CLEANUP(own_dir_close) struct own_dir cache = OWN_DIR_NONE;
     struct progress p;
     uint64_t content[2], key[2];
     char name[48];
@@ -151,10 +151,10 @@ static int open_text(const char *path, const struct data_options *o, const struc
     make_key(&s, o, t, content, key);
     hash_text(key, name);
     strcat(name, ".tokens");
-    open_cache(o, &kept);
-    if (!token_cache_open(out, &kept, name, key))
+    open_cache(o, &cache);
+    if (!token_cache_open(out, &cache, name, key))
         return 0;
-    if (make_cache(&s, o, t, &kept, name, content, key, out, err))
+    if (make_cache(&s, o, t, &cache, name, content, key, out, err))
         return -1;
     (*made)++;
     return 0;
@@ -172,16 +172,16 @@ static int open_source(struct data *d, const char *path, const struct data_optio
     return 0;
 }
 
-/* ---- rows ---- */
+/* ---- token streams ---- */
 
-static void row_add(struct row *r, const struct token_file *f, uint64_t from, uint64_t n)
+static void stream_add(struct token_stream *r, const struct token_file *f, uint64_t from, uint64_t n)
 {
     if (n)
         r->segments[r->n_segments++] = (struct segment){ f, from, r->n, n };
     r->n += n;
 }
 
-/* Tokens of a source that are set aside, at its end. */
+/* Tokens at the end of a source that are held out for validation. */
 static uint64_t val_share(const struct data_options *o, uint64_t n)
 {
     uint64_t window = o->seq + 1, val = (uint64_t)((double)n * o->val_split);
@@ -190,31 +190,32 @@ static uint64_t val_share(const struct data_options *o, uint64_t n)
     return val < window ? window : val > n - window ? n - window : val;
 }
 
-static void fill_rows(struct data *d, const struct data_options *o, bool own_val)
+static void fill_streams(struct data *d, const struct data_options *o, bool own_val)
 {
     size_t sources = d->n_files - own_val;
     for (size_t i = 0; i < sources; i++) {
         uint64_t n = d->files[i].n, val = own_val ? 0 : val_share(o, n);
-        row_add(&d->train, &d->files[i], 0, n - val);
-        row_add(&d->val, &d->files[i], n - val, val);
+        stream_add(&d->train, &d->files[i], 0, n - val);
+        stream_add(&d->val, &d->files[i], n - val, val);
     }
     if (own_val)
-        row_add(&d->val, &d->files[sources], 0, d->files[sources].n);
+        stream_add(&d->val, &d->files[sources], 0, d->files[sources].n);
     d->train.windows = d->train.n ? (d->train.n - 1) / o->seq : 0;
     d->val.windows = d->val.n ? (d->val.n - 1) / o->seq : 0;
 }
 
-static int too_short(const struct row *r, const char *what, size_t seq, struct cairn_error *err)
+static int too_short(const struct token_stream *r, const char *what, size_t seq, struct cairn_error *err)
 {
     cairn_fail(err, CAIRN_EFORMAT,
-               "%s: %llu tokens are too few for one window of %zu and the token that follows", what,
+               "%s: %llu tokens are too few for one sequence of %zu tokens and the token after it", what,
                (unsigned long long)r->n, seq);
-    return r->n > 1 ? cairn_hint(err, "train.seq %llu would fit; better is more text",
+    return r->n > 1 ? cairn_hint(err, "use more text, or a train.seq of at most %llu",
                                  (unsigned long long)(r->n - 1))
                     : -1;
 }
 
-static int row_copy(const struct row *r, uint64_t at, size_t n, int32_t *out, struct cairn_error *err)
+static int stream_copy(const struct token_stream *r, uint64_t at, size_t n, int32_t *out,
+                       struct cairn_error *err)
 {
     size_t low = 0, high = r->n_segments;
     while (high - low > 1) {
@@ -237,7 +238,7 @@ static int row_copy(const struct row *r, uint64_t at, size_t n, int32_t *out, st
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- opening and closing ---- */
 
 void data_close(struct data *d)
 {
@@ -276,12 +277,12 @@ static struct data *data_new(const struct data_options *o)
 static int check_options(const struct data_options *o, struct cairn_error *err)
 {
     if (!o->n_paths)
-        return cairn_fail(err, CAIRN_EUSAGE, "no text to train on: data.path is empty");
+        return cairn_fail(err, CAIRN_EUSAGE, "no training data: data.path is empty");
     if (!o->seq || !o->batch)
-        return cairn_fail(err, CAIRN_EUSAGE, "windows of %zu tokens, %zu a step: both must be at least 1",
+        return cairn_fail(err, CAIRN_EUSAGE, "sequences of %zu tokens, %zu per step: both must be at least 1",
                           o->seq, o->batch);
     if (!(o->val_split >= 0 && o->val_split < 1))
-        return cairn_fail(err, CAIRN_EUSAGE, "data.val_split is %g: a share is at least 0 and below 1",
+        return cairn_fail(err, CAIRN_EUSAGE, "data.val_split is %g; it must be at least 0 and below 1",
                           o->val_split);
     return 0;
 }
@@ -300,7 +301,7 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
             return -1;
     if (own_val && open_source(d, o->val_path, o, t, err))
         return -1;
-    fill_rows(d, o, own_val);
+    fill_streams(d, o, own_val);
     if (!d->train.windows)
         return too_short(&d->train, o->n_paths > 1 ? "all sources together" : o->paths[0], o->seq, err);
     if (own_val && !d->val.windows)
@@ -318,14 +319,14 @@ void data_info_get(const struct data *d, struct data_info *out)
     out->val_windows = d->val.windows;
 }
 
-/* Window w as one row of ids and one of targets. */
-static int copy_window(const struct row *r, uint64_t w, size_t seq, int32_t *ids, int32_t *targets,
+/* Reads window w as ids and targets. */
+static int copy_window(const struct token_stream *r, uint64_t w, size_t seq, int32_t *ids, int32_t *targets,
                        struct cairn_error *err)
 {
-    if (row_copy(r, w * seq, seq, ids, err))
+    if (stream_copy(r, w * seq, seq, ids, err))
         return -1;
     memcpy(targets, ids + 1, (seq - 1) * sizeof(*ids));
-    return row_copy(r, w * seq + seq, 1, targets + seq - 1, err);
+    return stream_copy(r, w * seq + seq, 1, targets + seq - 1, err);
 }
 
 int data_batch(const struct data *d, uint64_t step, size_t micro, size_t n, int32_t *ids, int32_t *targets,
@@ -353,7 +354,7 @@ int data_val_batch(const struct data *d, uint64_t batch, size_t n, int32_t *ids,
     return r;
 }
 
-/* ---- a tokenizer of one's own ---- */
+/* ---- training a tokenizer ---- */
 
 static int count_words(void *context, const struct text_source_part *part, struct cairn_error *err)
 {
@@ -367,12 +368,13 @@ static int count_source(const char *path, const struct data_options *o, struct w
     struct progress p;
     uint64_t hash[2];
     if (str_ends(path, ".bin"))
-        return cairn_fail(err, CAIRN_EUSAGE, "%s holds tokens and no text: give the tokenizer that made it",
+        return cairn_fail(err, CAIRN_EUSAGE,
+                          "%s contains tokens, not text: set data.tokenizer to the tokenizer that made it",
                           path);
     if (text_source_open(&s, path, err))
         return -1;
     s.stop = o->stop;
-    progress_start(&p, o->talk, "count words", s.bytes);
+    progress_start(&p, o->talk, "counting words", s.bytes);
     int r = text_source_read(&s, o->text_key ? o->text_key : "text", count_words, w, hash, &p, err);
     progress_end(&p);
     return r;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Text in, batches of tokens out.
  *
- * Sources (text_source.h, and .bin files of tokens) are tokenized once; the tokens are kept in a cache file that is known by
- * the content and the tokenizer, and mapped into memory.  All sources make one row of tokens, in the order given; the
- * end-of-text token stands behind each document.
+ * Sources (text_source.h, and .bin files of tokens) are tokenized once; a cache file, named by content and
+ * tokenizer, holds the tokens.  All sources form one stream of tokens, in the order given, with the
+ * end-of-text token after each document.
  *
- * The row is cut into windows of seq tokens, each with the one that follows it, so that every token but the first is a
- * target once in an epoch.  In each epoch every window comes once, in an order that depends on seed and epoch alone.
- * Sample number k, counted over the whole run, is always the same window: a batch depends on seed, step and batch
- * size, and neither on what was asked before nor on how a step is divided.
+ * The stream is cut into windows of seq tokens, each with the token after it, so that every token but the
+ * first is a target once per epoch.  Each epoch uses every window once, in an order that depends only on seed
+ * and epoch.  Sample number k, counted over the whole run, is always the same window: a batch depends on
+ * seed, step and batch size, not on earlier calls or on how a step is split into micro-batches.
  *
- * For validation a share at the end of each source is set aside (a window's worth at least, where the source has two),
- * or a source of its own.  Its batches are the same in every run, whatever the seed.
+ * Validation data is a share at the end of each source (at least one window, if the source has two), or a
+ * source of its own.  Its batches are the same in every run, whatever the seed.
  *
  * Once open, any number of threads may read. */
 #ifndef CAIRN_TEXT_DATA_H
@@ -31,17 +31,17 @@ struct data_options {
     double val_split;      /* share of each source, below 1 */
     const char *cache_dir; /* NULL: $XDG_CACHE_HOME/cairn/tokens */
     size_t seq;
-    size_t batch; /* samples of a step, over all its micro-batches */
+    size_t batch; /* samples per step, over all its micro-batches */
     uint64_t seed;
     FILE *talk;                        /* progress, if it is a terminal; NULL: silent */
-    const volatile sig_atomic_t *stop; /* ends reading and learning, with an error; may be NULL */
+    const volatile sig_atomic_t *stop; /* when set, reading and training fail with an error; may be NULL */
 };
 
 struct data_info {
-    uint64_t tokens, windows;         /* to train on */
-    uint64_t val_tokens, val_windows; /* 0: there is nothing to validate on */
-    uint64_t skipped;                 /* files of folders that are no text */
-    size_t made;                      /* sources that were tokenized now, and not found in the cache */
+    uint64_t tokens, windows;         /* for training */
+    uint64_t val_tokens, val_windows; /* 0: no validation data */
+    uint64_t skipped;                 /* files in folders that are not text */
+    size_t made;                      /* sources tokenized now, because they were not in the cache */
 };
 
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out,
@@ -50,16 +50,17 @@ void data_close(struct data *d);
 void data_cleanup(struct data **d); /* for CLEANUP */
 void data_info_get(const struct data *d, struct data_info *out);
 
-/* Micro-batch number `micro` of a step, of n samples: ids and targets have n × seq elements.  A step's batch is its
- * micro-batches one behind the other, so that 2 of 8 are the same samples as 4 of 4.  Fails where a file cannot be read any
- * more. */
+/* Micro-batch number `micro` of a step, of n samples: ids and targets have n × seq elements.  A step's batch
+ * is the concatenation of its micro-batches, so that 2 of 8 are the same samples as 4 of 4.  Fails if a file
+ * became unreadable. */
 int data_batch(const struct data *d, uint64_t step, size_t micro, size_t n, int32_t *ids, int32_t *targets,
                struct cairn_error *err);
-/* Batch number `batch`, of n samples, of the validation windows; behind the last they begin again.  There must be one. */
+/* Batch number `batch`, of n samples, of the validation windows; after the last it wraps around.  There must
+ * be at least one window. */
 int data_val_batch(const struct data *d, uint64_t batch, size_t n, int32_t *ids, int32_t *targets,
                    struct cairn_error *err);
 
-/* Learns a tokenizer from the text of the same sources (and not from val_path). */
+/* Trains a tokenizer on the text of the same sources, without val_path. */
 int data_train_tokenizer(const struct data_options *o, uint32_t vocab, struct tokenizer **out,
                          struct cairn_error *err);
 

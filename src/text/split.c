@@ -36,7 +36,7 @@ static const unsigned char ascii[128] = {
 };
 
 /* The class of the character at s, and its size; the end of the text is a space of no size. */
-static enum unicode_class look(const char *s, size_t n, size_t *size)
+static enum unicode_class class_at(const char *s, size_t n, size_t *size)
 {
     *size = n > 0;
     if (!n)
@@ -54,7 +54,7 @@ static size_t run(const char *s, size_t n, size_t at, enum unicode_class class, 
     size_t begin = at, size;
     for (; most && at < n; most--) {
         unsigned char b = (unsigned char)s[at];
-        if (b < 0x80 ? ascii[b] != class : look(s + at, n - at, &size) != class)
+        if (b < 0x80 ? ascii[b] != class : class_at(s + at, n - at, &size) != class)
             break;
         at += b < 0x80 ? 1 : size;
     }
@@ -82,7 +82,7 @@ static size_t contraction(const char *s, size_t n, bool any_case)
 static size_t spaces(const char *s, size_t n)
 {
     size_t at = 0, last = 0, size;
-    while (at < n && look(s + at, n - at, &size) == UNICODE_SPACE) {
+    while (at < n && class_at(s + at, n - at, &size) == UNICODE_SPACE) {
         last = at;
         at += size;
     }
@@ -95,7 +95,7 @@ static size_t gpt2_next(const char *s, size_t n)
     if (begin)
         return begin;
     begin = s[0] == ' ';
-    enum unicode_class class = look(s + begin, n - begin, &size);
+    enum unicode_class class = class_at(s + begin, n - begin, &size);
     if (class == UNICODE_SPACE)
         return spaces(s, n);
     return begin + size + run(s, n, begin + size, class, n);
@@ -120,12 +120,12 @@ static size_t cl100k_next(const char *s, size_t n, size_t digits)
     size_t size, next, begin = contraction(s, n, true);
     if (begin)
         return begin;
-    enum unicode_class class = look(s, n, &size);
+    enum unicode_class class = class_at(s, n, &size);
     if (class == UNICODE_LETTER)
         return size + run(s, n, size, class, n);
     if (class == UNICODE_NUMBER)
         return run(s, n, 0, class, digits);
-    enum unicode_class second = look(s + size, n - size, &next);
+    enum unicode_class second = class_at(s + size, n - size, &next);
     if (second == UNICODE_LETTER && !is_line_end(s[0]))
         return size + run(s, n, size, UNICODE_LETTER, n);
     begin = s[0] == ' ';
@@ -142,7 +142,7 @@ static size_t cl100k_next(const char *s, size_t n, size_t digits)
 static size_t digits_next(const char *s, size_t n)
 {
     size_t at = 0, size = 0;
-    while (at < n && look(s + at, n - at, &size) != UNICODE_NUMBER)
+    while (at < n && class_at(s + at, n - at, &size) != UNICODE_NUMBER)
         at += size;
     return at ? at : size;
 }
@@ -166,11 +166,11 @@ static bool is_ascii_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* A character that is no white space stands here; on the left it ends here. */
+/* Whether a non-space character starts at s[at]; on the left, whether one ends there. */
 static bool is_solid(const char *s, size_t n)
 {
     size_t size;
-    return look(s, n, &size) != UNICODE_SPACE;
+    return class_at(s, n, &size) != UNICODE_SPACE;
 }
 
 static bool is_solid_before(const char *s, size_t at)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text into words, as the regular expressions of well-known tokenizers do it.  Pairs are merged within a word only.
+ * Splits text into words, as the regular expressions of well-known tokenizers do.  Pairs are merged within a
+ * word only.
  *
  * Every character belongs to exactly one word, whatever the bytes. */
 #ifndef CAIRN_TEXT_SPLIT_H
@@ -15,15 +16,15 @@ enum split_kind {
     SPLIT_DIGITS, /* each digit alone, all else together */
 };
 
-/* The expression as it stands in a tokenizer.json; false if it is not one of these. */
+/* Finds the expression of a tokenizer.json; false if it is not one of these. */
 bool split_find(const char *pattern, enum split_kind *out);
 /* How many bytes the first word of a text has; n > 0. */
 size_t split_next(enum split_kind kind, const char *s, size_t n);
 
-/* May a text be cut in two before s[at], and none of these expressions gives other words?  Before a space between two
- * letters it may, and between lines of which neither is empty nor has white space there. */
+/* Whether a text can be cut before s[at] without changing the words of any of these expressions: before a
+ * space between two letters, and between two lines if neither is empty nor has white space at the cut. */
 bool split_may_cut(const char *s, size_t n, size_t at);
-/* The last such place; 0 if there is none. */
+/* The last such position; 0 if there is none. */
 size_t split_cut(const char *s, size_t n);
 
 #endif

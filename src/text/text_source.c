@@ -39,14 +39,15 @@ static int add_folder(struct text_source *s, const char *folder, int depth, stru
         str_addf(&path, "%s/%s", folder, name);
         if (name[0] == '.' || os_info_link(path.s, &info))
             continue;
-        /* A link to a file is a file; one to a folder may lead in a circle. */
+        /* A link to a file is followed; one to a folder is not, because it may form a loop. */
         bool link = info.kind == OS_KIND_LINK;
         if (link && os_info(path.s, &info))
             continue;
         if (info.kind == OS_KIND_FILE)
             add_file(s, path.s, info.size);
         else if (info.kind == OS_KIND_FOLDER && !link && depth == DEEPEST)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s is more than %d folders deep", s->path, DEEPEST);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s has folders nested more than %d deep", s->path,
+                              DEEPEST);
         else if (info.kind == OS_KIND_FOLDER && !link && add_folder(s, path.s, depth + 1, err))
             return -1;
     }
@@ -79,7 +80,7 @@ int text_source_open(struct text_source *s, const char *path, struct cairn_error
     }
     if (s->n_files)
         qsort(s->files, s->n_files, sizeof(*s->files), compare_files);
-    return s->n_files ? 0 : cairn_fail(err, CAIRN_EFORMAT, "%s: no file in this folder", path);
+    return s->n_files ? 0 : cairn_fail(err, CAIRN_EFORMAT, "%s: the folder has no files", path);
 }
 
 void text_source_close(struct text_source *s)
@@ -90,7 +91,7 @@ void text_source_close(struct text_source *s)
 
 /* ---- bytes ---- */
 
-/* A file that is read from its begin to its end; the front of the buffer is what was not used yet. */
+/* A file that is read from start to end; the buffer starts with the bytes not used yet. */
 struct reader {
     const struct text_source_file *file;
     int fd;
@@ -111,7 +112,7 @@ static void reader_close(struct reader *r)
 
 static int changed(const struct text_source_file *f, struct cairn_error *err)
 {
-    return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", f->path);
+    return cairn_fail(err, CAIRN_EIO, "%s changed while cairn read it", f->path);
 }
 
 static int reader_open(struct reader *r, const struct text_source *s, const struct text_source_file *f,
@@ -205,7 +206,7 @@ struct sink {
     struct progress *progress;
 };
 
-/* Where a text without a place to cut is cut all the same: not inside a character. */
+/* Cuts a text that has no good position to cut, but not inside a character. */
 static size_t any_cut(const char *s, size_t n)
 {
     size_t cut = n;
@@ -254,20 +255,22 @@ static int read_line(const struct reader *r, const char *s, size_t n, size_t lin
     if (!value) {
         cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: no key \"%s\"", path, line, key);
         struct json_member first = json_first(v);
-        return first.key ? cairn_hint(err, "its first key is \"%s\"; data.text_key names another", first.key)
-                         : -1;
+        return first.key
+                   ? cairn_hint(err, "its first key is \"%s\"; set data.text_key to the key of the text",
+                                first.key)
+                   : -1;
     }
     size_t len;
     const char *text = json_bytes(value, &len);
     if (!text)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: \"%s\" is not a text", path, line, key);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: \"%s\" is not a string", path, line, key);
     struct text_source_part part = { text, len, true, true };
     return part.n ? out->fn(out->context, &part, err) : 0;
 }
 
 static int read_lines(struct reader *r, struct sink *out, struct cairn_error *err)
 {
-    size_t line = 0, looked = 0; /* at so many bytes of the buffer no line ends */
+    size_t line = 0, looked = 0; /* bytes of the buffer already searched for a line end */
     while (r->have || !at_end(r)) {
         if (!at_end(r) && reader_fill(r, err))
             return -1;
@@ -285,7 +288,7 @@ static int read_lines(struct reader *r, struct sink *out, struct cairn_error *er
         reader_use(r, used);
         looked = r->have;
         if (r->have > LONGEST_LINE)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: a line of more than %d MiB", r->file->path,
+            return cairn_fail(err, CAIRN_EFORMAT, "%s:%zu: the line is longer than %d MiB", r->file->path,
                               line + 1, LONGEST_LINE >> 20);
     }
     return 0;
@@ -301,7 +304,8 @@ static int check_text(const struct reader *r, bool *skip, struct cairn_error *er
         return 0;
     }
     cairn_fail(err, CAIRN_EFORMAT, "%s is not text: byte %td is zero", r->file->path, zero - r->buf);
-    return cairn_hint(err, "UTF-16? iconv -f utf-16 -t utf-8 makes text of it; tokens have the name .bin");
+    return cairn_hint(
+        err, "if it is UTF-16, convert it with iconv -f utf-16 -t utf-8; name a file of tokens .bin");
 }
 
 static int read_file(const struct text_source *s, const struct text_source_file *f, struct sink *out,
@@ -312,7 +316,7 @@ static int read_file(const struct text_source *s, const struct text_source_file 
     if (reader_open(&r, s, f, &out->hash, out->progress, err) || (f->bytes && reader_fill(&r, err)) ||
         check_text(&r, skipped, err))
         return -1;
-    /* What is not read still counts: the hash is over all bytes. */
+    /* Skipped files count too: the hash covers all bytes. */
     while (*skipped && !at_end(&r)) {
         r.have = 0;
         if (reader_fill(&r, err))

@@ -23,7 +23,7 @@ enum { VERSION = 1 };
 
 enum { PIECE_BYTES = 1 << 20 };
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static int take_file(struct token_file *f, int fd, const char *path, struct cairn_error *err)
 {
     struct os_info info;
@@ -95,11 +95,11 @@ int token_cache_open(struct token_file *f, const struct own_dir *d, const char *
     return 0;
 }
 
-/* ---- of others ---- */
+/* ---- .bin files ---- */
 
 enum { LLMC_HEAD = 256 * 4, LLMC_16 = 20240520, LLMC_32 = 20240801 };
 
-/* Sets where the tokens are; a file without a head is all tokens. */
+/* Finds the tokens; a file without a header is all tokens. */
 static int read_head(struct token_file *f, struct cairn_error *err)
 {
     int32_t head[3] = { 0 };
@@ -112,11 +112,11 @@ static int read_head(struct token_file *f, struct cairn_error *err)
         f->width = 2;
     f->n = (f->bytes - f->first) / (uint64_t)f->width;
     if ((f->bytes - f->first) % (uint64_t)f->width)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %llu bytes are no whole number of %d-bit tokens", f->path,
-                          (unsigned long long)(f->bytes - f->first), 8 * f->width);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %llu bytes is not a whole number of %d-bit tokens",
+                          f->path, (unsigned long long)(f->bytes - f->first), 8 * f->width);
     if (f->first && (uint64_t)(uint32_t)head[2] != f->n)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s is cut short or damaged: its head says %u tokens, and it has %llu", f->path,
+                          "%s is truncated or damaged: its header says %u tokens, but it has %llu", f->path,
                           (uint32_t)head[2], (unsigned long long)f->n);
     return 0;
 }
@@ -135,13 +135,13 @@ static uint32_t token_at(const char *at, int width)
     return wide;
 }
 
-/* Read into the end of `out` and widened from the front: a token is never wider than its place. */
+/* Reads into the end of `out` and widens from the front, which never overwrites a token not yet widened. */
 int token_file_copy(const struct token_file *f, uint64_t at, size_t n, int32_t *out, struct cairn_error *err)
 {
     size_t width = (size_t)f->width;
     const char *raw = (char *)out + n * (sizeof(*out) - width);
     if (file_read_at(f->fd, f->path, (char *)raw, n * width, f->first + at * width, err))
-        return cairn_hint(err, "it must stay as it is while a run uses it");
+        return cairn_hint(err, "the file must not change while a run uses it");
     for (size_t i = 0; i < n; i++)
         out[i] = (int32_t)token_at(raw + i * width, f->width);
     return 0;
@@ -161,7 +161,7 @@ static int check_part(void *context, size_t part, struct cairn_error *err)
     CLEANUP(mem_free) int32_t *ids = malloc(n * sizeof(*ids));
     uint32_t most = 0;
     if (!ids)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", c->f->path);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read the file", c->f->path);
     if (token_file_copy(c->f, at, n, ids, err))
         return -1;
     for (size_t k = 0; k < n; k++)
@@ -170,9 +170,9 @@ static int check_part(void *context, size_t part, struct cairn_error *err)
         i++;
     if (most < c->vocab)
         return 0;
-    cairn_fail(err, CAIRN_EFORMAT, "%s: token %llu has the id %u, and the vocabulary ends at %u", c->f->path,
-               (unsigned long long)(at + i), (uint32_t)ids[i], c->vocab - 1);
-    return cairn_hint(err, "data.tokenizer must be the one that made the file");
+    cairn_fail(err, CAIRN_EFORMAT, "%s: token %llu has the id %u, but the largest id of the vocabulary is %u",
+               c->f->path, (unsigned long long)(at + i), (uint32_t)ids[i], c->vocab - 1);
+    return cairn_hint(err, "set data.tokenizer to the tokenizer that made the file");
 }
 
 int token_bin_open(struct token_file *f, const char *path, uint32_t vocab, struct cairn_error *err)
@@ -194,11 +194,11 @@ int token_bin_open(struct token_file *f, const char *path, uint32_t vocab, struc
 
 static int no_room(struct cairn_error *err)
 {
-    return cairn_hint(err,
-                      "tokens are kept in that folder; make room there, or name another by XDG_CACHE_HOME");
+    return cairn_hint(
+        err, "cairn caches tokens in that folder; free some space there, or set XDG_CACHE_HOME to another");
 }
 
-/* A file that nobody else sees and that is gone with the process. */
+/* An unnamed file that disappears with the process. */
 static int open_unnamed(struct file_out *out, struct cairn_error *err)
 {
     static const char name[] = "tokens";

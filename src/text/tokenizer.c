@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Texts are cut into about so much for a thread. */
+/* Bytes of text per work item of a thread. */
 enum { PIECE = 256 << 10 };
 
 uint32_t tokenizer_vocab(const struct tokenizer *t)
@@ -57,7 +57,7 @@ int tokenizer_save(const struct tokenizer *t, const char *path, struct cairn_err
     return file_write(path, t->json.s, t->json.len, err);
 }
 
-/* ---- one thread's part: most words of a text were seen before ---- */
+/* ---- per thread: a cache, since most words of a text repeat ---- */
 
 enum { MEMORY = 1 << 14, WORD_BYTES = 22, WORD_IDS = 10 };
 
@@ -108,7 +108,7 @@ static int encode_word(struct encoder *e, const char *word, size_t n, struct cai
     if (s->n == n && !memcmp(s->word, word, n)) {
         if (token_list_reserve(out, WORD_IDS, err))
             return -1;
-        memcpy(out->ids + out->n, s->ids, sizeof(s->ids)); /* all: a fixed size is faster */
+        memcpy(out->ids + out->n, s->ids, sizeof(s->ids)); /* copying all is faster: the size is constant */
         out->n += s->n_ids;
         return 0;
     }
@@ -125,7 +125,7 @@ static int encode_word(struct encoder *e, const char *word, size_t n, struct cai
     return 0;
 }
 
-/* Each step cuts the pieces that the one before it made. */
+/* Each step splits the pieces of the previous one. */
 static int encode_steps(struct encoder *e, int step, const char *s, size_t n, struct cairn_error *err)
 {
     if (step == TOKENIZER_STEPS || step == e->t->n_steps)
@@ -146,12 +146,11 @@ static int check_nfc(const char *s, size_t n, struct cairn_error *err)
     if (stable == n)
         return 0;
     unicode_next(s + stable, n - stable, &c);
-    cairn_fail(err, CAIRN_EFORMAT,
-               "the tokenizer wants composed text (NFC), and U+%04X may have to be composed", c);
-    return cairn_hint(err, "compose the file first: uconv -x nfc, or unicodedata.normalize in Python");
+    cairn_fail(err, CAIRN_EFORMAT, "the tokenizer needs text in NFC, but U+%04X may have to be composed", c);
+    return cairn_hint(err, "normalize the file first: uconv -x nfc, or unicodedata.normalize in Python");
 }
 
-/* Text without added tokens in it. */
+/* Encodes text that has no added tokens. */
 static int encode_plain(struct encoder *e, const char *s, size_t n, bool begins, struct cairn_error *err)
 {
     if (!n)
@@ -180,7 +179,7 @@ static const struct added_token *added_at(const struct tokenizer *t, bool normal
     return NULL;
 }
 
-/* Pass 0 looks for the added tokens that stand in the text as it is, pass 1 for the others. */
+/* Pass 0 finds added tokens in the raw text, pass 1 those marked as normalized. */
 static int encode_pass(struct encoder *e, int pass, const char *s, size_t n, bool begins,
                        struct cairn_error *err)
 {
@@ -237,7 +236,7 @@ static int encode_piece(struct encoder *e, const struct tokenizer_piece *p, stru
 struct job {
     const struct tokenizer *t;
     const struct tokenizer_piece *pieces;
-    struct token_list *lists; /* one a piece */
+    struct token_list *lists; /* one per piece */
     struct encoder *idle;
     pthread_mutex_t lock;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tokenizer.json in: checks that its parts are ones that cairn knows, and fills a tokenizer. */
+ * Reads a tokenizer.json: checks that cairn supports its parts, and fills a tokenizer. */
 #include "text/tokenizer.h"
 
 #include "base/file.h"
@@ -22,7 +22,7 @@ static bool is_own_letter(int byte)
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
 
-/* Bytes without a letter of their own get those from 256 on, in order. */
+/* Bytes that are not printable map to code points from 256 on, in order. */
 uint32_t tokenizer_byte_char(unsigned char byte)
 {
     if (is_own_letter(byte))
@@ -46,7 +46,7 @@ int tokenizer_char_byte(uint32_t c)
     return -1;
 }
 
-/* Appends the bytes that a name stands for; a name with other letters stands for itself. */
+/* Appends the bytes that a name encodes; a name with other characters is used literally. */
 static void add_name_bytes(struct str *out, const char *name)
 {
     size_t before = out->len, n = strlen(name);
@@ -132,9 +132,9 @@ static int read_split(struct reader *r, const struct json *v)
     bool invert = json_bool(json_get(v, "invert"), false);
     enum split_kind kind;
     if (!pattern || !split_find(pattern, &kind))
-        return refuse(r, "the pre-tokenizer Split has an expression that is not known here: %.200s",
+        return refuse(r, "the pre-tokenizer Split has an unsupported expression: %.200s",
                       pattern ? pattern : "(none)");
-    /* The expressions leave no gaps, so that to keep the matches and to cut at them is the same. */
+    /* The expressions leave no gaps, so keeping the matches and splitting at them is the same. */
     if (strcmp(behavior, "Isolated") && !(invert && !strcmp(behavior, "Removed")))
         return refuse(r, "the pre-tokenizer Split with behavior %.40s is not supported", behavior);
     return add_step(r, kind);
@@ -144,7 +144,7 @@ static int read_byte_level(struct reader *r, const struct json *v)
 {
     if (json_bool(json_get(v, "add_prefix_space"), true)) {
         if (r->t->n_steps)
-            return refuse(r, "add_prefix_space behind another pre-tokenizer is not supported");
+            return refuse(r, "add_prefix_space after another pre-tokenizer is not supported");
         r->t->prefix_space = true;
     }
     return json_bool(json_get(v, "use_regex"), true) ? add_step(r, SPLIT_GPT2) : 0;
@@ -154,7 +154,7 @@ static int read_step(struct reader *r, const struct json *v, bool *byte_level)
 {
     const char *type = type_of(v);
     if (*byte_level)
-        return refuse(r, "the pre-tokenizer %s behind ByteLevel is not supported", type);
+        return refuse(r, "the pre-tokenizer %s after ByteLevel is not supported", type);
     if (!strcmp(type, "ByteLevel")) {
         *byte_level = true;
         return read_byte_level(r, v);
@@ -189,9 +189,9 @@ static bool is_empty(const struct json *v)
 
 static int check_model(struct reader *r, const struct json *m)
 {
-    /* Older files do not tell the type; only BPE has merges. */
+    /* Older files do not name the type; only BPE has merges. */
     if (!json_is_object(m) || (json_get(m, "type") ? strcmp(type_of(m), "BPE") : !json_get(m, "merges")))
-        return refuse(r, "the model is %s, and only BPE is supported", type_of(m));
+        return refuse(r, "the model is %s, but only BPE is supported", type_of(m));
     if (json_number(json_get(m, "dropout"), 0) != 0)
         return refuse(r, "the model has dropout, which is not supported");
     if (json_bool(json_get(m, "byte_fallback"), false))
@@ -214,7 +214,7 @@ static size_t count_members(const struct json *object)
     return n;
 }
 
-/* Ids are a table's places; one that has mostly holes is a mistake. */
+/* Ids index a table; a table with mostly holes is an error. */
 static int make_table(struct reader *r, size_t entries)
 {
     size_t most = 2 * entries + 1024;
@@ -277,17 +277,18 @@ static int read_added_one(struct reader *r, const struct json *v)
     for (size_t i = 0; i < ARRAY_LEN(no); i++)
         if (json_bool(json_get(v, no[i]), false))
             return refuse(r, "the added token %.60s has %s, which is not supported", content, no[i]);
-    /* Texts are cut for many threads, and a token must not be cut. */
+    /* Texts are split between threads, and a token must not be split. */
     if (split_cut(content, strlen(content)))
-        return refuse(r, "the added token %.60s holds two words or lines, which is not supported", content);
+        return refuse(r, "the added token %.60s contains several words or lines, which is not supported",
+                      content);
     if (!json_to_u64(json_get(r->vocab, content), &known)) {
         if (put_token(r, content, id, true))
             return -1;
     } else if (known != id) {
-        return refuse(r, "the added token %.60s has the id %llu, and %llu in the vocabulary", content,
+        return refuse(r, "the added token %.60s has the id %llu, but %llu in the vocabulary", content,
                       (unsigned long long)id, (unsigned long long)known);
     } else {
-        /* Its name is its text, and not made of the letters for bytes. */
+        /* Its name is literal text, not byte-level encoded. */
         t->tokens[id] = (struct token_text){ (uint32_t)t->text.len, (uint32_t)strlen(content) };
         str_add(&t->text, content);
     }
@@ -370,8 +371,8 @@ static int read_merges(struct reader *r, const struct json *list)
             json_to_u64(json_get(r->vocab, left.s), &a) && json_to_u64(json_get(r->vocab, right.s), &b);
         str_add(&left, right.s);
         if (!known || !json_to_u64(json_get(r->vocab, left.s), &made))
-            return refuse(r, "merge %zu gives %.60s, of which a part or the whole is not in the vocabulary",
-                          i, left.s);
+            return refuse(r, "merge %zu makes %.60s, but it or one of its parts is not in the vocabulary", i,
+                          left.s);
         bpe_add(&r->t->bpe, (uint32_t)a, (uint32_t)b, (uint32_t)made);
     }
     return 0;
@@ -399,7 +400,7 @@ static int index_words(struct reader *r)
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- opening ---- */
 
 static bool is_bytes(const struct tokenizer *t)
 {
@@ -409,7 +410,7 @@ static bool is_bytes(const struct tokenizer *t)
     return same;
 }
 
-/* Over all that decides on ids, so that two spellings of one tokenizer are the same. */
+/* Hash of everything that affects ids, so that two files of the same tokenizer have the same hash. */
 static void make_hash(struct tokenizer *t)
 {
     struct hash h;
@@ -485,7 +486,7 @@ int tokenizer_open(const char *path, struct tokenizer **out, struct cairn_error 
     if (file_open(file.s, &fd, &size, err))
         return -1;
     if (size > LARGEST_FILE)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s has %llu bytes, too many for a tokenizer.json", file.s,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is too large for a tokenizer.json (%llu bytes)", file.s,
                           (unsigned long long)size);
     if (!(text = malloc(size + 1)))
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %llu bytes", file.s,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a tokenizer is made of: filled by tokenizer_json.c, used by tokenizer.c. */
+ * The fields of a tokenizer: filled by tokenizer_json.c, used by tokenizer.c. */
 #ifndef CAIRN_TEXT_TOKENIZER_PARTS_H
 #define CAIRN_TEXT_TOKENIZER_PARTS_H
 
@@ -9,21 +9,21 @@
 
 enum { TOKENIZER_STEPS = 4 };
 
-/* The bytes of an id: a part of the text of all. */
+/* The bytes of an id: a range of the text of all ids. */
 struct token_text {
-    uint32_t at, n; /* n 0: the id stands for nothing */
+    uint32_t at, n; /* n 0: the id is not in use */
 };
 
-/* A token that is found in the text before anything else is done with it. */
+/* A token that is recognized in the text before it is split. */
 struct added_token {
     uint32_t id;
-    bool normalized; /* looked for after the others, in what they left */
+    bool normalized; /* searched after the others, in the text between them */
 };
 
 struct tokenizer {
     bool bytes; /* ids are bytes */
     bool nfc, prefix_space;
-    bool whole_words; /* a word that is a token is not taken apart (ignore_merges) */
+    bool whole_words; /* a word that is a token is not split (ignore_merges) */
     enum split_kind steps[TOKENIZER_STEPS];
     int n_steps;
     struct bpe bpe;
@@ -41,7 +41,7 @@ struct tokenizer {
     uint64_t hash[2];
 };
 
-/* The character that stands for a byte in the names of tokens, and back: -1 if it stands for none. */
+/* The character that encodes a byte in the names of tokens, and back; -1 if it encodes none. */
 uint32_t tokenizer_byte_char(unsigned char byte);
 int tokenizer_char_byte(uint32_t c);
 

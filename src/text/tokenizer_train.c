@@ -11,7 +11,7 @@
 
 #define END_OF_TEXT "<|endoftext|>"
 
-/* Makes room for n elements in an array; items is the address of its pointer. */
+/* Grows an array to n elements; items is the address of its pointer. */
 static int grow(void *items, size_t *cap, size_t n, size_t size, struct cairn_error *err)
 {
     if (n <= *cap)
@@ -38,7 +38,7 @@ struct strings {
     struct str text;
     struct string *list;
     size_t n, cap;
-    size_t *slots; /* place in the list plus one; 0: free */
+    size_t *slots; /* index in the list plus one; 0: free */
     size_t n_slots;
 };
 
@@ -76,7 +76,7 @@ static int widen(struct strings *s, struct cairn_error *err)
     return 0;
 }
 
-/* The place of a string, which is put in if it is new. */
+/* The index of a string, which is added if it is new. */
 static int put_string(struct strings *s, const char *p, size_t n, size_t *place, struct cairn_error *err)
 {
     if (2 * (s->n + 1) > s->n_slots && widen(s, err))
@@ -130,16 +130,16 @@ void word_counts_cleanup(struct word_counts **w)
     word_counts_free(*w);
 }
 
-/* ---- learning ---- */
+/* ---- training ---- */
 
 struct pair {
     uint32_t left, right;
     int64_t count;
-    uint32_t *where; /* words that may hold it; a word may be there twice */
+    uint32_t *where; /* words that may contain it; a word may be listed twice */
     size_t n, cap;
 };
 
-/* A pair with the count that it had when it was put in. */
+/* A pair with its count at the time it was pushed. */
 struct offer {
     int64_t count;
     size_t pair;
@@ -147,19 +147,19 @@ struct offer {
 
 struct learner {
     const struct word_counts *from;
-    uint32_t *ids;      /* of all words, one behind the other */
+    uint32_t *ids;      /* of all words, concatenated */
     size_t *begin;      /* by word */
     uint32_t *length;   /* by word; shrinks */
-    struct pair *pairs; /* in the order of their first sight */
+    struct pair *pairs; /* in order of first occurrence */
     size_t n_pairs, cap_pairs;
     size_t *slots; /* pairs by hash, plus one */
     size_t n_slots;
     struct offer *heap;
     size_t n_heap, cap_heap;
-    size_t *touched; /* pairs that one merge made more of */
+    size_t *touched; /* pairs whose count a merge increased */
     size_t n_touched, cap_touched;
     struct strings tokens; /* by id */
-    uint32_t *merges;      /* left and right, in turn */
+    uint32_t *merges;      /* left, right, left, right, … */
     size_t n_merges, cap_merges;
     const volatile sig_atomic_t *stop;
     struct cairn_error *err;
@@ -219,7 +219,7 @@ static int find_pair(struct learner *l, uint32_t left, uint32_t right, size_t *p
     return 0;
 }
 
-/* More of a pair, in this word. */
+/* Adds to a pair's count, in this word. */
 static int add_pair(struct learner *l, uint32_t left, uint32_t right, uint32_t word)
 {
     size_t place;
@@ -239,7 +239,7 @@ static int add_pair(struct learner *l, uint32_t left, uint32_t right, uint32_t w
     return 0;
 }
 
-static int take_pair(struct learner *l, uint32_t left, uint32_t right, uint32_t word)
+static int remove_pair(struct learner *l, uint32_t left, uint32_t right, uint32_t word)
 {
     size_t place;
     if (find_pair(l, left, right, &place))
@@ -289,7 +289,7 @@ static int compare_places(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Each pair that there is more of is offered, once. */
+/* Pushes each pair whose count increased, once. */
 static int offer_touched(struct learner *l)
 {
     if (l->n_touched)
@@ -310,7 +310,7 @@ static int start_tokens(struct learner *l)
     size_t place;
     if (put_string(&l->tokens, END_OF_TEXT, strlen(END_OF_TEXT), &place, l->err))
         return -1;
-    /* In the order of the letters that stand for them. */
+    /* In the order of the characters that encode them. */
     for (uint32_t c = 0; c < 512; c++) {
         int byte = tokenizer_char_byte(c);
         char one = (char)byte;
@@ -353,9 +353,9 @@ static int merge_word(struct learner *l, uint32_t word, uint32_t left, uint32_t 
             id[to++] = id[i];
             continue;
         }
-        if (to && (take_pair(l, id[to - 1], left, word) || add_pair(l, id[to - 1], made, word)))
+        if (to && (remove_pair(l, id[to - 1], left, word) || add_pair(l, id[to - 1], made, word)))
             return -1;
-        if (i + 2 < n && (take_pair(l, right, id[i + 2], word) || add_pair(l, made, id[i + 2], word)))
+        if (i + 2 < n && (remove_pair(l, right, id[i + 2], word) || add_pair(l, made, id[i + 2], word)))
             return -1;
         id[to++] = made;
         i++;
@@ -385,7 +385,7 @@ static int learn_pair(struct learner *l, size_t place)
         return -1;
     l->merges[l->n_merges++] = left;
     l->merges[l->n_merges++] = right;
-    /* The list goes away before others grow: no word holds this pair afterwards. */
+    /* Frees the list before others grow: no word contains this pair afterwards. */
     CLEANUP(mem_free) uint32_t *where = TAKE(l->pairs[place].where);
     size_t n = l->pairs[place].n;
     l->pairs[place].n = l->pairs[place].cap = 0;
@@ -444,7 +444,7 @@ static void add_end_of_text(struct json *list)
     json_add_bool(v, "special", true);
 }
 
-/* All that stands before the vocabulary; returns the model. */
+/* Writes everything before the vocabulary; returns the model. */
 static struct json *add_head(struct json *top, bool regex, bool end_of_text)
 {
     json_add_text(top, "version", "1.0");
@@ -502,8 +502,8 @@ int tokenizer_train(const struct word_counts *w, uint32_t vocab, const volatile 
     CLEANUP(learner_release) struct learner l = { .from = w, .stop = stop, .err = err };
     if (vocab < TOKENIZER_LEAST_VOCAB)
         return cairn_fail(err, CAIRN_EUSAGE,
-                          "a vocabulary of %u is too small: 256 bytes and the end of text are %d", vocab,
-                          TOKENIZER_LEAST_VOCAB);
+                          "a vocabulary of %u is too small: 256 bytes and the end-of-text token make %d",
+                          vocab, TOKENIZER_LEAST_VOCAB);
     if (start_tokens(&l) || start_words(&l) || learn(&l, vocab))
         return -1;
     return make_tokenizer(&l, out, err);

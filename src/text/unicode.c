@@ -92,7 +92,7 @@ size_t unicode_nfc_span(const char *s, size_t n)
     uint32_t c;
     for (size_t at = 0; at < n;) {
         size_t size = unicode_next(s + at, n - at, &c);
-        /* Nothing below changes. */
+        /* Nothing below U+0300 changes. */
         if (c >= 0x300 && c != UNICODE_BAD && holds(unstable, ARRAY_LEN(unstable), c))
             return at;
         at += size;

@@ -13,12 +13,12 @@ enum unicode_class { UNICODE_OTHER, UNICODE_LETTER, UNICODE_NUMBER, UNICODE_SPAC
 
 #define UNICODE_BAD 0xffffffffu
 
-/* The character at s, where n > 0 bytes are left; returns how many it takes. */
+/* Decodes the character at s, where n > 0 bytes are left; returns its size in bytes. */
 size_t unicode_next(const char *s, size_t n, uint32_t *c);
 /* Writes a character as UTF-8; returns its bytes, at most 4. */
 size_t unicode_put(char *s, uint32_t c);
 enum unicode_class unicode_class_of(uint32_t c);
-/* Where the first character stands that composition (NFC) might change; n if there is none. */
+/* Offset of the first character that composition (NFC) might change; n if there is none. */
 size_t unicode_nfc_span(const char *s, size_t n);
 
 #endif

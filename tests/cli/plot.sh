@@ -181,10 +181,10 @@ refuses_what_is_no_run()
     mkdir -p folder
     run plot folder
     status_is 1
-    err_has 'folder is not the folder of a run'
+    err_has 'log.jsonl'
     run plot no/such
     status_is 1
-    err_has 'there is no run no/such'
+    err_has 'no/such'
     run plot --out x.svg
     status_is 2
     run plot --smooth much

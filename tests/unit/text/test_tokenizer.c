@@ -348,8 +348,7 @@ static void what_is_refused(void)
         { BYTE_LEVEL, "", ",\"ab\":4000000000", "", "far above" },
         { ADDED(",\"lstrip\":true"), "", "", "", "lstrip" },
         { ADDED(",\"single_word\":true"), "", "", "", "single_word" },
-        { BYTE_LEVEL ",\"added_tokens\":[{\"id\":300,\"content\":\"two words\"}]", "", "", "",
-          "two words holds" },
+        { BYTE_LEVEL ",\"added_tokens\":[{\"id\":300,\"content\":\"two words\"}]", "", "", "", "two words" },
         { ADDED(""), "", ",\"<x>\":256", "", "256 in the vocabulary" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
