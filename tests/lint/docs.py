@@ -159,6 +159,28 @@ def link_findings():
                     yield f'{path}:{number}: no file {target}'
 
 
+def anchors(path):
+    """The anchors that GitHub makes of a page's headings."""
+    inside, names = False, set()
+    for _, line in lint.lines(path):
+        inside ^= line.startswith('```')
+        if line.startswith('#') and not inside:
+            text = re.sub(r'[^\w\- ]', '', line.lstrip('#').strip().lower())
+            names.add(text.replace(' ', '-'))
+    return names
+
+
+def anchor_findings():
+    """A link to a heading names one that the page has."""
+    tracked = set(lint.tracked())
+    for path in lint.files('.md'):
+        for number, line in lint.lines(path):
+            for target, anchor in re.findall(r'\]\(([^)#:]*)#([^)]+)\)', line):
+                page = normal(path.rpartition('/')[0], target) if target else path
+                if page in tracked and page.endswith('.md') and anchor not in anchors(page):
+                    yield f'{path}:{number}: no heading #{anchor} in {page}'
+
+
 def evidence_findings():
     """A page that a rule names as its source is there."""
     tracked = set(lint.tracked())
@@ -195,6 +217,7 @@ lint.report(
     ('docs/diagnose.md has every class', classes_findings()),
     ('docs/config.md has every key', config_findings()),
     ('links lead somewhere', link_findings()),
+    ('links lead to headings', anchor_findings()),
     ('pages that rules name are there', evidence_findings()),
     ('the man page is well formed', man_findings()),
 )
