@@ -2,6 +2,7 @@
  * The public C interface: thin, so that nothing inside has to stay as it is. */
 #include <cairn/tensor.h>
 
+#include "base/int.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "tensor/safetensors.h"
@@ -197,7 +198,7 @@ int cairn_tensor_read(const struct cairn_tensor_file *f, size_t i, uint64_t firs
     j.tensor = &f->source.tensors[i];
     if (plan_read(&j, dtype, into_bytes, &why))
         return tell(err, &why);
-    size_t pieces = (size_t)((j.n + j.piece - 1) / j.piece);
+    size_t pieces = div_up(j.n, j.piece);
     if (threads <= 0)
         threads = parallel_threads();
     return parallel_for(pieces, threads, read_piece, &j, &why) ? tell(err, &why) : 0;

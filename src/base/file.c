@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include "base/int.h"
 #include "os/fault.h"
 #include "os/file.h"
 #include "os/path.h"
@@ -186,7 +187,7 @@ bool file_set_direct(int fd)
 
 static size_t whole_blocks(size_t n)
 {
-    return n < DIRECT_BYTES ? (n + OS_BLOCK - 1) / OS_BLOCK * OS_BLOCK : DIRECT_BYTES;
+    return n < DIRECT_BYTES ? align_up(n, OS_BLOCK) : DIRECT_BYTES;
 }
 
 /* Whole blocks into memory of our own, of which the wanted part is copied. */

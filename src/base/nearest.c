@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/nearest.h"
 
+#include "base/int.h"
+
 #include <stdint.h>
 #include <string.h>
 
 enum { LONGEST = 63 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 size_t nearest_distance(const char *a, const char *b)
 {
@@ -24,9 +21,9 @@ size_t nearest_distance(const char *a, const char *b)
                 continue;
             }
             size_t d = row[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            d = least(d, least(row[i - 1][j], row[i][j - 1]) + 1);
+            d = at_most(d, at_most(row[i - 1][j], row[i][j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d = least(d, row[i - 2][j - 2] + 1);
+                d = at_most(d, row[i - 2][j - 2] + 1);
             row[i][j] = d;
         }
     }

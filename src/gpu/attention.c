@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/attention.h"
 
+#include "base/int.h"
 #include "gpu/attention_cpu.h"
 #include "gpu/backend.h"
 
@@ -30,7 +31,7 @@ struct work {
 static int launch(const struct work *w, const char *name, k_i64 rows, k_i64 tile, k_i64 heads,
                   struct cairn_error *err)
 {
-    struct gpu_grid grid = { (unsigned)((rows + tile - 1) / tile), (unsigned)heads, (unsigned)w->samples };
+    struct gpu_grid grid = { (unsigned)(div_up(rows, tile)), (unsigned)heads, (unsigned)w->samples };
     const struct gpu_kernel *k;
     return gpu_kernel(w->g, name, w->storage, &k, err) ||
                    gpu_launch(w->g, w->stream, k, grid, w->args, w->args_size, err)

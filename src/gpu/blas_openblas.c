@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CPU's f32 matrices through OpenBLAS, where it is installed.  It is called once on each of the device's threads,
  * for a part of c: threads of its own look for work long after a call, and take the time of ours. */
+#include "base/int.h"
 #include "gpu/blas_way.h"
 
 #include "gpu/backend.h"
@@ -124,10 +125,10 @@ static int run(struct gpu *g, void *state, const struct blas_call *c, bool *fini
     size_t m = (size_t)c->args->m, n = (size_t)c->args->n, threads = (size_t)g->info.units;
     struct job j = { .openblas = state, .args = c->args, .rows = m, .columns = n };
     size_t *cut = m >= n ? &j.rows : &j.columns;
-    *cut = (*cut + threads - 1) / threads;
-    *cut = (*cut + PART_OF - 1) / PART_OF * PART_OF;
-    j.down = (m + j.rows - 1) / j.rows;
-    j.across = (n + j.columns - 1) / j.columns;
+    *cut = div_up(*cut, threads);
+    *cut = align_up(*cut, PART_OF);
+    j.down = div_up(m, j.rows);
+    j.across = div_up(n, j.columns);
     gpu_host_run(g, c->batches * j.down * j.across, make_part, &j);
     return 0;
 }

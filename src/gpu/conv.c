@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/conv.h"
 
+#include "base/int.h"
+
 static k_i64 rows_of(const struct conv_shape *s)
 {
     return s->channels * s->kernel.t * s->kernel.h * s->kernel.w;
@@ -48,7 +50,7 @@ static int launch(const struct conv *c, const char *name, k_i64 n, k_i64 rows, c
                   struct cairn_error *err)
 {
     const struct gpu_kernel *k;
-    struct gpu_grid grid = { (unsigned)((n + CONV_STEP - 1) / CONV_STEP), (unsigned)rows, 1 };
+    struct gpu_grid grid = { (unsigned)(div_up(n, CONV_STEP)), (unsigned)rows, 1 };
     if (gpu_kernel(c->g, name, c->storage, &k, err))
         return -1;
     return gpu_launch(c->g, c->stream, k, grid, args, size, err);
@@ -70,9 +72,9 @@ static int columns_of(const struct conv *c, const void *x, const void *past, k_i
     return launch(c, "conv_columns", count, rows_of(&c->shape), &args, sizeof(args), err);
 }
 
-static k_i64 at_most(k_i64 n, k_i64 most)
+static k_i64 next_piece(k_i64 left, k_i64 piece)
 {
-    return n < most ? n : most;
+    return left < piece ? left : piece;
 }
 
 int conv_forward(const struct conv *c, void *y, const void *x, const void *past, const void *weights,
@@ -82,7 +84,7 @@ int conv_forward(const struct conv *c, void *y, const void *x, const void *past,
     if (piece_of(c, &piece, err))
         return -1;
     for (k_i64 first = 0; first < all; first += piece) {
-        k_i64 count = at_most(all - first, piece);
+        k_i64 count = next_piece(all - first, piece);
         struct gemm_args g = { .c = (char *)y + (size_t)first * width_of(c),
                                .a = weights,
                                .bias = bias,
@@ -107,7 +109,7 @@ int conv_backward_data(const struct conv *c, void *dx, const void *dy, const voi
     if (piece_of(c, &piece, err))
         return -1;
     for (k_i64 first = 0; first < all; first += piece) {
-        k_i64 count = at_most(all - first, piece);
+        k_i64 count = next_piece(all - first, piece);
         bool plain = is_plain(&c->shape);
         struct gemm_args g = { .c = plain ? (char *)dx + (size_t)first * width_of(c) : c->room,
                                .a = weights,
@@ -137,7 +139,7 @@ int conv_backward_weights(const struct conv *c, float *dw, const void *dy, const
     if (piece_of(c, &piece, err))
         return -1;
     for (k_i64 first = 0; first < all; first += piece) {
-        k_i64 count = at_most(all - first, piece);
+        k_i64 count = next_piece(all - first, piece);
         struct gemm_args g = { .c = dw,
                                .a = (const char *)dy + (size_t)first * width_of(c),
                                .m = c->filters,

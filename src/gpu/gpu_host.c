@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CPU as a device: memory is memory, streams do their work at once, and a launch runs the groups of a grid on
  * all cores. */
+#include "base/int.h"
 #include "base/thread.h"
 #include "gpu/backend.h"
 #include "gpu/cpu_threads.h"
@@ -195,7 +196,7 @@ static void copy_piece(void *context, size_t piece)
 static void run_copy(struct gpu *g, const struct copy_job *j)
 {
     struct host *h = g->state;
-    cpu_threads_run(h->cpu_threads, (j->n + COPY_PIECE - 1) / COPY_PIECE, copy_piece, (void *)j);
+    cpu_threads_run(h->cpu_threads, div_up(j->n, COPY_PIECE), copy_piece, (void *)j);
 }
 
 static int host_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n, int direction,
@@ -248,8 +249,8 @@ static int host_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_ker
     struct host *h = g->state;
     g->last = k->row->name;
     size_t groups = (size_t)grid.x * grid.y * grid.z, pieces = (size_t)cpu_threads_size(h->cpu_threads) * 8;
-    struct launch_job j = { (kernel_fn *)k->handle, args, grid, groups, (groups + pieces - 1) / pieces };
-    cpu_threads_run(h->cpu_threads, (groups + j.per_piece - 1) / j.per_piece, launch_piece, &j);
+    struct launch_job j = { (kernel_fn *)k->handle, args, grid, groups, div_up(groups, pieces) };
+    cpu_threads_run(h->cpu_threads, div_up(groups, j.per_piece), launch_piece, &j);
     return 0;
 }
 

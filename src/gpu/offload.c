@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/offload.h"
+#include "base/int.h"
 #include "gpu/transfer.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -32,17 +33,12 @@ struct offload {
     uint64_t uses;
 };
 
-static size_t aligned(size_t n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-static size_t div_up(const struct offload_array *arrays, size_t n)
+static size_t most_pieces(const struct offload_array *arrays, size_t n)
 {
     size_t most = 0;
     for (size_t i = 0; i < n; i++) {
-        size_t pieces = (arrays[i].bytes + arrays[i].piece_bytes - 1) / arrays[i].piece_bytes;
-        most = pieces > most ? pieces : most;
+        size_t pieces = div_up(arrays[i].bytes, arrays[i].piece_bytes);
+        most = at_least(pieces, most);
     }
     return most;
 }
@@ -56,20 +52,20 @@ static size_t window_bytes(const struct offload_array *arrays, size_t n)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += aligned(arrays[i].piece_bytes);
+        sum += align_up(arrays[i].piece_bytes, ALIGN);
     return sum;
 }
 
 size_t offload_device_bytes(const struct offload_array *arrays, size_t n)
 {
-    return windows_of(div_up(arrays, n)) * window_bytes(arrays, n);
+    return windows_of(most_pieces(arrays, n)) * window_bytes(arrays, n);
 }
 
 size_t offload_host_bytes(const struct offload_array *arrays, size_t n)
 {
     size_t sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += aligned(arrays[i].bytes);
+        sum += align_up(arrays[i].bytes, ALIGN);
     return sum;
 }
 
@@ -86,7 +82,7 @@ static int open_host(struct offload *b, struct cairn_error *err)
     memset(b->host.at, 0, bytes);
     for (size_t i = 0; i < b->n; i++) {
         b->homes[i] = (char *)b->host.at + at;
-        at += aligned(b->arrays[i].bytes);
+        at += align_up(b->arrays[i].bytes, ALIGN);
     }
     return 0;
 }
@@ -114,7 +110,7 @@ int offload_ready(struct offload *b, struct cairn_error *err)
         return -1;
     for (size_t i = 0; i < b->n; i++) {
         b->offsets[i] = at;
-        at += aligned(b->arrays[i].piece_bytes);
+        at += align_up(b->arrays[i].piece_bytes, ALIGN);
     }
     for (size_t i = 0; i < b->n_windows; i++)
         b->windows[i].at = (char *)b->device + i * bytes;
@@ -131,7 +127,7 @@ int offload_open(struct gpu *g, const struct offload_array *arrays, size_t n, st
     b->g = g;
     b->n = n;
     memcpy(b->arrays, arrays, n * sizeof(*arrays));
-    b->pieces = div_up(arrays, n);
+    b->pieces = most_pieces(arrays, n);
     b->n_windows = windows_of(b->pieces);
     if (open_queues(b, err) || open_host(b, err)) {
         offload_close(b);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/pool.h"
 
+#include "base/int.h"
 #include "gpu/backend.h"
 #include "gpu/pool_inside.h"
 #include <inttypes.h>
@@ -13,7 +14,7 @@ static const size_t grow_below = 16 * MIB, grow_block = 32 * MIB, warm_block = 2
 
 static size_t round_up(size_t n, size_t to)
 {
-    return n > SIZE_MAX - to ? n : (n + to - 1) / to * to;
+    return n > SIZE_MAX - to ? n : align_up(n, to);
 }
 
 /* Pages for what is not small, so that all pieces of a large block lie on pages. */

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/int.h"
 #include "base/thread.h"
 #include "gpu/transfer_inside.h"
 #include "os/thread.h"
@@ -70,7 +71,7 @@ static size_t offset_of(const struct job *j, const struct transfer_part *part, u
         return 0;
     const struct task *last = &j->tasks[j->n_tasks - 1];
     size_t end = last->offset + last->n;
-    return is_neighbour(j, last, part, at) ? end : (end + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return is_neighbour(j, last, part, at) ? end : align_up(end, ALIGNED);
 }
 
 static void begin_piece(struct job *j)

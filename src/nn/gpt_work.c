@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/gpt_work.h"
 
+#include "base/int.h"
 #include "nn/gpt_inside.h"
 #include "gpu/attention_cpu.h"
 #include "gpu/gemm_cpu.h"
@@ -217,11 +218,6 @@ size_t gpt_work_sums_bytes(const struct gpt *m, const struct gpt_work_options *o
     return o->train ? nn_reserve_bytes(o->samples * o->tokens, widest(&m->shape)) : 0;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options *o)
 {
     const struct gpt_shape *s = &m->shape;
@@ -251,7 +247,7 @@ size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options 
             .rank = m->lora.rank,
             .train = o->train,
         };
-        most = larger(most, lora_packed_numbers(m->nn, &l));
+        most = at_least(most, lora_packed_numbers(m->nn, &l));
     }
     return most * sizeof(float);
 }
@@ -262,7 +258,7 @@ static int reserve(struct gpt_work *r, struct cairn_error *err)
     size_t packed = gpt_work_packed_bytes(r->m, &r->o);
     if (packed && gemm_cpu_reserve(nn->g, packed / sizeof(float), err))
         return -1;
-    nn->packed_bytes = larger(nn->packed_bytes, packed);
+    nn->packed_bytes = at_least(nn->packed_bytes, packed);
     return r->o.train ? nn_reserve(nn, r->rows, widest(&r->m->shape), err) : 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/diff.h"
 
+#include "base/int.h"
 #include "base/progress.h"
 #include "base/thread.h"
 #include "tensor/scan.h"
@@ -134,10 +135,10 @@ static int compare_piece(void *context, size_t i, struct cairn_error *err)
     return 0;
 }
 
-static uint64_t div_up(const struct diff_pair *p)
+static uint64_t pieces_of(const struct diff_pair *p)
 {
     uint64_t n = units(p->a);
-    return p->compared ? n / PIECE + (n % PIECE != 0) : 0;
+    return p->compared ? div_up(n, PIECE) : 0;
 }
 
 static void cut(struct diff_pair *pairs, size_t n, struct piece *pieces)
@@ -167,7 +168,7 @@ int diff_pairs(const struct tensor_source *a, const struct tensor_source *b, str
     for (size_t i = 0; i < n; i++) {
         pairs[i].compared = can_compare(pairs[i].a, pairs[i].b);
         pairs[i].result = (struct diff_result){ 0 };
-        n_pieces += div_up(&pairs[i]);
+        n_pieces += pieces_of(&pairs[i]);
     }
     CLEANUP(mem_free) struct piece *pieces = calloc(n_pieces + 1, sizeof(*pieces));
     if (!pieces)

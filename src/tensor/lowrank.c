@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/lowrank.h"
 
+#include "base/int.h"
 #include "tensor/dtype.h"
 #include <string.h>
 
@@ -11,14 +12,9 @@ enum { COLS = 32, ROWS = 4, DEEP = 256 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t panels_of(size_t cols)
 {
-    return (cols + COLS - 1) / COLS;
+    return div_up(cols, COLS);
 }
 
 size_t lowrank_packed(size_t cols, size_t rank)
@@ -30,7 +26,7 @@ size_t lowrank_packed(size_t cols, size_t rank)
  * which fills one set of the cache.  Columns behind the edge are zero. */
 static void pack_panel(float *panel, const float *down, size_t cols, size_t at, size_t deep)
 {
-    size_t n = smaller(cols - at, COLS);
+    size_t n = at_most(cols - at, COLS);
     memset(panel, 0, deep * COLS * sizeof(float));
     for (size_t k = 0; k < deep; k++)
         memcpy(panel + k * COLS, down + k * cols + at, n * sizeof(float));
@@ -39,7 +35,7 @@ static void pack_panel(float *panel, const float *down, size_t cols, size_t at, 
 void lowrank_pack(float *packed, const float *down, size_t cols, size_t rank)
 {
     for (size_t from = 0; from < rank; from += DEEP) {
-        size_t deep = smaller(rank - from, DEEP);
+        size_t deep = at_most(rank - from, DEEP);
         for (size_t at = 0; at < cols; at += COLS, packed += deep * COLS)
             pack_panel(packed, down + from * cols, cols, at, deep);
     }
@@ -107,9 +103,9 @@ INLINE void add(tile_fn *tile, size_t width, float *w, size_t rows, size_t cols,
                 const float *packed, size_t rank, float scale)
 {
     for (size_t from = 0; from < rank; from += DEEP) {
-        size_t deep = smaller(rank - from, DEEP);
+        size_t deep = at_most(rank - from, DEEP);
         for (size_t at = 0; at < cols; at += COLS, packed += deep * COLS)
-            add_panel(tile, width, w + at, rows, cols, smaller(cols - at, COLS), up + from, rank, packed,
+            add_panel(tile, width, w + at, rows, cols, at_most(cols - at, COLS), up + from, rank, packed,
                       deep, scale);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/merge_tensor.h"
 
+#include "base/int.h"
 #include "base/progress.h"
 #include "base/thread.h"
 #include "tensor/fp8_scaled.h"
@@ -342,8 +343,7 @@ static int run_piece(void *context, size_t piece, struct cairn_error *err)
 static int run_pieces(struct work *w, piece_action *action, struct cairn_error *err)
 {
     w->action = action;
-    return parallel_for((size_t)((w->length + w->per_piece - 1) / w->per_piece), w->run->options->threads,
-                        run_piece, w, err);
+    return parallel_for(div_up(w->length, w->per_piece), w->run->options->threads, run_piece, w, err);
 }
 
 /* What still rounds to the largest code: half a step beyond it.  Saturating there costs no more than rounding. */

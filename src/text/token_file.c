@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/token_file.h"
 
+#include "base/int.h"
 #include "os/fault.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -183,7 +184,7 @@ int token_bin_open(struct token_file *f, const char *path, uint32_t vocab, struc
     if (file_open(path, &fd, &size, err) || take_file(f, fd, path, err))
         return -1;
     struct check c = { f, vocab };
-    if (read_head(f, err) || parallel_for((f->n + CHECKED - 1) / CHECKED, 0, check_part, &c, err)) {
+    if (read_head(f, err) || parallel_for(div_up(f->n, CHECKED), 0, check_part, &c, err)) {
         token_file_close(f);
         return -1;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint.h"
+#include "base/int.h"
 #include "base/str.h"
 #include "gpu/transfer.h"
 #include "nn/tensor_load.h"
@@ -273,20 +274,17 @@ static void *write_in_thread(void *arg)
 
 /* ---- copying ---- */
 
-static size_t aligned(size_t n)
-{
-    return (n + 255) / 256 * 256;
-}
+enum { ALIGN = 256 };
 
 static size_t set_bytes(const struct checkpoint_model *m, size_t set, size_t *n_arrays)
 {
     const struct params *p = model_trained(m->model, set);
     const struct weights *w = model_trained_weights(m->model, set);
     const struct optim_array *arrays = optim_arrays(m->optim[set], n_arrays);
-    size_t size = aligned(p->numbers[PARAM_MATRIX] * storage_size(w->storage)) +
-                  aligned(p->numbers[PARAM_VECTOR] * sizeof(float));
+    size_t size = align_up(p->numbers[PARAM_MATRIX] * storage_size(w->storage), ALIGN) +
+                  align_up(p->numbers[PARAM_VECTOR] * sizeof(float), ALIGN);
     for (size_t i = 0; i < *n_arrays; i++)
-        size += aligned(arrays[i].n * dtype_size(arrays[i].dtype));
+        size += align_up(arrays[i].n * dtype_size(arrays[i].dtype), ALIGN);
     return size;
 }
 
@@ -324,12 +322,12 @@ static int reserve(struct copy *k, const struct checkpoint_model *m, struct cair
         const struct optim_array *arrays = optim_arrays(m->optim[set], &n);
         struct copy_set *s = &k->sets[set];
         s->weights = (struct weights){ .storage = w->storage, .matrices = at };
-        at += aligned(p->numbers[PARAM_MATRIX] * storage_size(w->storage));
+        at += align_up(p->numbers[PARAM_MATRIX] * storage_size(w->storage), ALIGN);
         s->weights.vectors = (float *)(void *)at;
-        at += aligned(p->numbers[PARAM_VECTOR] * sizeof(float));
+        at += align_up(p->numbers[PARAM_VECTOR] * sizeof(float), ALIGN);
         for (size_t i = 0; i < n; i++) {
             s->arrays[i] = at;
-            at += aligned(arrays[i].n * dtype_size(arrays[i].dtype));
+            at += align_up(arrays[i].n * dtype_size(arrays[i].dtype), ALIGN);
         }
     }
     return 0;

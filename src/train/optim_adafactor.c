@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/int.h"
 #include "gpu/kernels/adafactor.h"
 #include "train/optim_inside.h"
 #include <math.h>
@@ -36,13 +37,8 @@ static size_t state(const struct optim_group *gr, const struct params *p, struct
 
 static size_t rows_per_part(size_t rows)
 {
-    size_t n = (rows + PARTS_MOST - 1) / PARTS_MOST;
+    size_t n = div_up(rows, PARTS_MOST);
     return n < ROWS_LEAST ? ROWS_LEAST : n;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
 }
 
 static int open_places(struct optim *o, struct cairn_error *err)
@@ -73,8 +69,8 @@ static int open_workspace(struct optim *o, struct cairn_error *err)
         const struct param *p = &o->params->list[i];
         if (p->kind != PARAM_MATRIX)
             continue;
-        sums = larger(sums, K_PARTS(p->rows, rows_per_part(p->rows)) * p->columns);
-        sizes = larger(sizes, 2 * K_ROW_GROUPS(p->rows, p->columns));
+        sums = at_least(sums, K_PARTS(p->rows, rows_per_part(p->rows)) * p->columns);
+        sizes = at_least(sizes, 2 * K_ROW_GROUPS(p->rows, p->columns));
     }
     if (optim_alloc_own(o, sizeof(struct adafactor), err))
         return -1;
