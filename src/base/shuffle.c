@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/shuffle.h"
 
-enum { ROUNDS = 8 };
+#include "base/splitmix.h"
 
-/* The finalizer of splitmix64. */
-static uint64_t mix(uint64_t v)
-{
-    v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
-    v = (v ^ v >> 27) * 0x94d049bb133111ebu;
-    return v ^ v >> 31;
-}
+enum { ROUNDS = 8 };
 
 uint64_t shuffle_key(uint64_t a, uint64_t b)
 {
-    return mix(mix(a + 0x9e3779b97f4a7c15u) + b * 0x9e3779b97f4a7c15u);
+    return splitmix_mix(splitmix_mix(a + SPLITMIX_STEP) + b * SPLITMIX_STEP);
 }
 
 /* A Feistel network on two halves of `half` bits: turns the numbers below 2^(2 half) around among themselves. */
@@ -21,7 +15,7 @@ static uint64_t feistel(uint64_t v, unsigned half, uint64_t key)
 {
     uint64_t mask = ((uint64_t)1 << half) - 1, left = v >> half, right = v & mask;
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        uint64_t next = left ^ (mix(right + key + round * 0x9e3779b97f4a7c15u) & mask);
+        uint64_t next = left ^ (splitmix_mix(right + key + round * SPLITMIX_STEP) & mask);
         left = right;
         right = next;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/check.h"
 
+#include "base/splitmix.h"
 #include "base/str.h"
 #include "gpu/f16_ref.h"
 #include "gpu/kernel_rows.h"
@@ -71,18 +72,9 @@ void check_complain(struct check *c, const char *fmt, ...)
     va_end(ap);
 }
 
-/* splitmix64 */
-static uint64_t next_random(struct check *c)
-{
-    uint64_t z = c->random += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
 double check_random(struct check *c)
 {
-    return ((double)(next_random(c) >> 11) + 0.5) / 9007199254740992.0;
+    return ((double)(splitmix_next(&c->random) >> 11) + 0.5) / 9007199254740992.0;
 }
 
 static float normal(struct check *c)

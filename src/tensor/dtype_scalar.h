@@ -7,6 +7,7 @@
 #define CAIRN_TENSOR_DTYPE_SCALAR_H
 
 #include <stdbool.h>
+#include "base/splitmix.h"
 #include <stdint.h>
 #include <string.h>
 
@@ -169,10 +170,7 @@ static inline uint32_t scalar_f64_to_odd(double v)
 /* splitmix64 of (seed, counter): cheap, and good enough to be fair.  Never the mark SCALAR_HALF. */
 static inline uint64_t scalar_random(uint64_t seed, uint64_t counter)
 {
-    uint64_t z = seed + (counter + 1) * 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return (z ^ z >> 31) >> 1;
+    return splitmix_mix(seed + (counter + 1) * SPLITMIX_STEP) >> 1;
 }
 
 #endif

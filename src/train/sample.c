@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/sample.h"
+
+#include "base/splitmix.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,14 +63,6 @@ uint64_t sample_seed(uint64_t seed, size_t index)
     return seed * 1000003 + index;
 }
 
-static uint64_t next_word(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static int by_score(const void *a, const void *b)
 {
     const struct choice *x = a, *y = b;
@@ -91,7 +85,7 @@ static int draw(struct sampler *s, const struct sample_options *o, uint64_t *sta
     double sum = 0, most = (double)s->choices[0].score;
     for (size_t i = 0; i < kept; i++)
         sum += exp(((double)s->choices[i].score - most) / o->temperature);
-    double at = (double)(next_word(state) >> 11) * 0x1p-53 * sum;
+    double at = (double)(splitmix_next(state) >> 11) * 0x1p-53 * sum;
     for (size_t i = 0; i < kept; i++) {
         at -= exp(((double)s->choices[i].score - most) / o->temperature);
         if (at < 0)
