@@ -87,6 +87,13 @@ void hash_text(const uint64_t hash[2], char out[33])
     snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash[0], (unsigned long long)hash[1]);
 }
 
+void hash_end_text(const struct hash *h, char out[33])
+{
+    uint64_t end[2];
+    hash_end(h, end);
+    hash_text(end, out);
+}
+
 uint64_t hash_bytes(const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;

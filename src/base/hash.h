@@ -21,6 +21,7 @@ void hash_add_u64(struct hash *h, uint64_t v);
 void hash_add_text(struct hash *h, const char *text); /* with its end */
 void hash_end(const struct hash *h, uint64_t out[2]);
 void hash_text(const uint64_t hash[2], char out[33]);
+void hash_end_text(const struct hash *h, char out[33]);
 /* One call for short keys in memory. */
 uint64_t hash_bytes(const void *bytes, size_t n);
 

@@ -2,6 +2,7 @@
 #include "gpu/compile.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "config.h"
@@ -17,32 +18,14 @@
 
 enum { LIMIT_S = 120, KEPT_LOG = 4096 };
 
-/* FNV-1a over 128 bits. */
-static void hash_add(unsigned __int128 *h, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    const unsigned __int128 prime = ((unsigned __int128)1 << 88) + 0x13b;
-    for (size_t i = 0; i < n; i++)
-        *h = (*h ^ p[i]) * prime;
-}
-
-static unsigned __int128 hash_start(void)
-{
-    return (unsigned __int128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
-}
-
-static void hash_text(char out[33], unsigned __int128 h)
-{
-    snprintf(out, 33, "%016llx%016llx", (unsigned long long)(h >> 64), (unsigned long long)h);
-}
-
 void compile_text_hash(const struct kernel_text *t, char out[33])
 {
     const char *const parts[] = { kernel_types, t->args, kernel_prelude, t->body };
-    unsigned __int128 h = hash_start();
+    struct hash h;
+    hash_init(&h);
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         hash_add(&h, parts[i], strlen(parts[i]));
-    hash_text(out, h);
+    hash_end_text(&h, out);
 }
 
 /* ---- the cache ---- */
@@ -50,21 +33,30 @@ void compile_text_hash(const struct kernel_text *t, char out[33])
 struct entry_head {
     char magic[8];
     uint64_t size;
-    unsigned char hash[16];
+    uint64_t hash[2];
 };
 static const char magic[8] = "cairnkc1";
+
+static void hash_code(const void *code, size_t size, uint64_t out[2])
+{
+    struct hash h;
+    hash_init(&h);
+    hash_add(&h, code, size);
+    hash_end(&h, out);
+}
 
 /* One file for all that decides on the code. */
 static void entry_name(const struct compile_job *job, const char *source, struct str *out)
 {
     char hash[33];
-    unsigned __int128 h = hash_start();
-    hash_add(&h, CAIRN_VERSION, sizeof(CAIRN_VERSION));
-    hash_add(&h, job->arch, strlen(job->arch) + 1);
-    hash_add(&h, &job->api, sizeof(job->api));
-    hash_add(&h, &job->version, sizeof(job->version));
-    hash_add(&h, source, strlen(source));
-    hash_text(hash, h);
+    struct hash h;
+    hash_init(&h);
+    hash_add_text(&h, CAIRN_VERSION);
+    hash_add_text(&h, job->arch);
+    hash_add_u64(&h, (uint64_t)job->api);
+    hash_add_u64(&h, (uint64_t)job->version);
+    hash_add_text(&h, source);
+    hash_end_text(&h, hash);
     str_addf(out, "%s-%s-%.20s-%s.co", job->text->file, gpu_storage_name(job->storage), job->arch, hash);
 }
 
@@ -80,11 +72,11 @@ static int entry_read(const struct own_dir *d, const char *name, void **code, si
         head.size != (size_t)st.st_size - sizeof(head))
         return -1;
     bytes = malloc(head.size + 1);
-    unsigned __int128 h = hash_start();
+    uint64_t hash[2];
     if (!bytes || file_read_at(fd, name, bytes, head.size, sizeof(head), &err))
         return -1;
-    hash_add(&h, bytes, head.size);
-    if (memcmp(&h, head.hash, sizeof(head.hash)))
+    hash_code(bytes, head.size, hash);
+    if (memcmp(hash, head.hash, sizeof(hash)))
         return -1;
     *code = TAKE(bytes);
     *size = head.size;
@@ -97,9 +89,7 @@ static void entry_write(const struct own_dir *d, const char *name, const void *c
     struct cairn_error err;
     struct entry_head head = { .size = size };
     memcpy(head.magic, magic, sizeof(magic));
-    unsigned __int128 h = hash_start();
-    hash_add(&h, code, size);
-    memcpy(head.hash, &h, sizeof(head.hash));
+    hash_code(code, size, head.hash);
     CLEANUP(file_out_close) struct file_out f = FILE_OUT_NONE;
     if (file_out_open_at(&f, d->fd, name, sizeof(head) + size, true, &err) ||
         file_out_write(&f, &head, sizeof(head), 0, &err) ||
@@ -370,12 +360,13 @@ int compile_probe(const struct gpu_info *info, const char *library, struct cairn
 int compile_opens(struct cairn_error *err)
 {
     const char *file = library_file(LIBRARY_HIPRTC);
-    unsigned __int128 h = hash_start();
+    struct hash h;
     char name[64] = "hiprtc-";
     struct cairn_error ignored = { 0 };
     struct finding f;
-    hash_add(&h, file, strlen(file));
-    hash_text(name + strlen(name), h);
+    hash_init(&h);
+    hash_add_text(&h, file);
+    hash_end_text(&h, name + strlen(name));
     if (!file[0] || find_out(NULL, "hiprtc", name, &f, &ignored) || !strcmp(f.verdict, "good"))
         return 0;
     return cairn_fail(err, CAIRN_ELACK, "%s: %s", file, f.why);

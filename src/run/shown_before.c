@@ -13,12 +13,10 @@ enum { LINE = 33 /* a hash, and the end of its line */ };
 static void line_of(const char *trainer, const char *text, char out[LINE + 1])
 {
     struct hash h;
-    uint64_t sum[2];
     hash_init(&h);
     hash_add_text(&h, trainer);
     hash_add_text(&h, text);
-    hash_end(&h, sum);
-    hash_text(sum, out);
+    hash_end_text(&h, out);
     out[LINE - 1] = '\n';
     out[LINE] = '\0';
 }

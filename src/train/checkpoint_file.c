@@ -24,7 +24,6 @@ static int hash_file(const char *path, uint64_t *size, char hash[33], struct cai
     if (file_open(path, &fd, size, err))
         return -1;
     struct hash h;
-    uint64_t sum[2];
     hash_init(&h);
     for (uint64_t at = 0; at < *size; at += PIECE) {
         size_t n = *size - at < PIECE ? (size_t)(*size - at) : PIECE;
@@ -32,8 +31,7 @@ static int hash_file(const char *path, uint64_t *size, char hash[33], struct cai
             return -1;
         hash_add(&h, piece, n);
     }
-    hash_end(&h, sum);
-    hash_text(sum, hash);
+    hash_end_text(&h, hash);
     return 0;
 }
 
@@ -73,12 +71,10 @@ enum { HASH_LEN = 32, SUM_LEN = sizeof(sum_key) - 1 + HASH_LEN + 2 };
 static void sum_text(const char *text, size_t n, char out[33])
 {
     struct hash h;
-    uint64_t sum[2];
     hash_init(&h);
     hash_add(&h, text, n);
     hash_add(&h, "}", 1);
-    hash_end(&h, sum);
-    hash_text(sum, out);
+    hash_end_text(&h, out);
 }
 
 int checkpoint_state_write(const char *dir, const struct checkpoint_state *s, struct cairn_error *err)

@@ -20,11 +20,6 @@ static bool has(struct arena *a, const char *dir, const char *name)
     return !access(arena_printf(a, "%s/%s", dir, name), R_OK);
 }
 
-static void say_skipped(void *to, const char *path, const char *why)
-{
-    job_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
-}
-
 /* ---- finding the files ---- */
 
 struct place {
@@ -38,13 +33,14 @@ static int find_place(struct loaded_model *t, const char *what, struct place *ou
     struct cairn_error none = { 0 };
     const char *dir = folder_of(&t->arena, what), *run;
     char *newest;
+    struct task_env e = job_task_env(&t->job);
     if (has(&t->arena, dir, CHECKPOINT_STATE) && has(&t->arena, dir, "../../config.yaml")) {
         *out =
             (struct place){ arena_printf(&t->arena, "%s/../..", dir), dir, os_is_folder(what) ? NULL : what };
         if (checkpoint_state_read(dir, &s, err))
             return -1;
     } else if (!runs_find(what, &t->arena, &run, &none)) {
-        if (checkpoints_newest(run, &t->arena, &newest, &s, say_skipped, &t->job, err))
+        if (checkpoints_newest(run, &t->arena, &newest, &s, task_say_skipped, &e, err))
             return -1;
         *out = (struct place){ run, newest, NULL };
     } else if (access(what, F_OK)) {

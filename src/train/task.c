@@ -38,3 +38,8 @@ void task_say(const struct task_env *e, const char *fmt, ...)
     va_end(ap);
     e->sink.say(e->sink.to, line);
 }
+
+void task_say_skipped(void *env, const char *path, const char *why)
+{
+    task_say(env, "%s is incomplete (%s); trying an older checkpoint", path, why);
+}

@@ -102,5 +102,7 @@ const struct task_ops *task_of(const struct job_config *c);
 void task_add(const struct task_ops *ops);
 
 void task_say(const struct task_env *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* For checkpoints_newest; env is a struct task_env. */
+void task_say_skipped(void *env, const char *path, const char *why);
 
 #endif

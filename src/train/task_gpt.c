@@ -31,11 +31,6 @@ static const struct job_config *config_of(const struct gpt_task *t)
 
 /* ---- the shape of the model ---- */
 
-static void say_skipped(void *to, const char *path, const char *why)
-{
-    task_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
-}
-
 /* A run's folder stands for its newest checkpoint, whose path the new run records. */
 static int resolve_run(struct job_config *c, const struct task_env *e, struct cairn_error *err)
 {
@@ -44,7 +39,7 @@ static int resolve_run(struct job_config *c, const struct task_env *e, struct ca
     char *newest;
     if (access(arena_printf(e->arena, "%s/checkpoints", path), F_OK))
         return 0;
-    if (checkpoints_newest(path, c->arena, &newest, &state, say_skipped, (void *)e, err))
+    if (checkpoints_newest(path, c->arena, &newest, &state, task_say_skipped, (void *)e, err))
         return -1;
     if (access(arena_printf(e->arena, "%s/" CHECKPOINT_MODEL, newest), F_OK)) {
         cairn_fail(err, CAIRN_EUSAGE, "model.path: %s is a LoRA run, which has no weights of the whole model",

@@ -15,11 +15,6 @@
 /* f16: the loss is multiplied by a power of 2 that is halved when a gradient overflows. */
 static const double scale_first = 65536;
 
-static void say_skipped(void *to, const char *path, const char *why)
-{
-    job_say(to, "%s is incomplete (%s); trying an older checkpoint", path, why);
-}
-
 /* Where to start: the newest complete checkpoint, or step 0. */
 static int find_start(struct job *j, char **from, struct cairn_error *err)
 {
@@ -29,7 +24,8 @@ static int find_start(struct job *j, char **from, struct cairn_error *err)
     if (!j->o->resume)
         return 0;
     struct checkpoint_state found;
-    if (!checkpoints_newest(j->o->dir, &j->arena, from, &found, say_skipped, j, &why)) {
+    struct task_env e = job_task_env(j);
+    if (!checkpoints_newest(j->o->dir, &j->arena, from, &found, task_say_skipped, &e, &why)) {
         uint64_t all = (uint64_t)(j->c->train.batch * j->c->train.accumulate);
         if (!found.layout.micro || all % found.layout.micro)
             return cairn_fail(err, CAIRN_EUSAGE,
@@ -52,12 +48,10 @@ static void hash_config(const struct job_config *config, char out[33])
 {
     CLEANUP(str_release) struct str text = { 0 };
     struct hash h;
-    uint64_t sum[2];
     config_write_values(config, &text);
     hash_init(&h);
     hash_add(&h, text.s, text.len);
-    hash_end(&h, sum);
-    hash_text(sum, out);
+    hash_end_text(&h, out);
 }
 
 /* Whether the run in this folder had another configuration.  If the hash in the checkpoint differs, its
