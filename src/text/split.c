@@ -181,7 +181,8 @@ static bool is_solid_before(const char *s, size_t at)
     return is_solid(s + begin, at - begin);
 }
 
-bool split_may_cut(const char *s, size_t n, size_t at)
+/* Before a space between two letters, and between lines of which neither is empty nor has white space there. */
+static bool may_cut(const char *s, size_t n, size_t at)
 {
     if (at < 1 || at + 1 >= n)
         return false;
@@ -193,7 +194,7 @@ bool split_may_cut(const char *s, size_t n, size_t at)
 size_t split_cut(const char *s, size_t n)
 {
     for (size_t at = n; at-- > 1;)
-        if ((s[at] == ' ' || s[at - 1] == '\n') && split_may_cut(s, n, at))
+        if ((s[at] == ' ' || s[at - 1] == '\n') && may_cut(s, n, at))
             return at;
     return 0;
 }

@@ -21,10 +21,7 @@ bool split_find(const char *pattern, enum split_kind *out);
 /* How many bytes the first word of a text has; n > 0. */
 size_t split_next(enum split_kind kind, const char *s, size_t n);
 
-/* Whether a text can be cut before s[at] without changing the words of any of these expressions: before a
- * space between two letters, and between two lines if neither is empty nor has white space at the cut. */
-bool split_may_cut(const char *s, size_t n, size_t at);
-/* The last such position; 0 if there is none. */
+/* The last place where a text may be cut in two without other words from any of these expressions; 0 if there is none. */
 size_t split_cut(const char *s, size_t n);
 
 #endif

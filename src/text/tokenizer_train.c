@@ -118,16 +118,11 @@ int word_counts_add(struct word_counts *w, const char *text, size_t n, struct ca
     return 0;
 }
 
-void word_counts_free(struct word_counts *w)
-{
-    if (w)
-        strings_release(&w->words);
-    free(w);
-}
-
 void word_counts_cleanup(struct word_counts **w)
 {
-    word_counts_free(*w);
+    if (*w)
+        strings_release(&(*w)->words);
+    free(*w);
 }
 
 /* ---- training ---- */

@@ -18,7 +18,6 @@ struct word_counts;
 struct word_counts *word_counts_new(void);
 /* Text is a document, or a part that was cut by split_cut. */
 int word_counts_add(struct word_counts *w, const char *text, size_t n, struct cairn_error *err);
-void word_counts_free(struct word_counts *w);
 void word_counts_cleanup(struct word_counts **w); /* for CLEANUP */
 
 /* Fails when *stop is set; stop may be NULL. */

@@ -6,9 +6,7 @@
 #include "train/checkpoint.h"
 
 #define CHECKPOINT_MODEL "model.safetensors"
-#define CHECKPOINT_LORA "lora.safetensors"
 #define CHECKPOINT_MODEL_EMA "model-ema.safetensors"
-#define CHECKPOINT_LORA_EMA "lora-ema.safetensors"
 #define CHECKPOINT_OPTIM "optimizer.safetensors"
 #define CHECKPOINT_STATE "state.json"
 
