@@ -188,32 +188,20 @@ static void score_rest(struct judgement *j)
             }
 }
 
-/* A status that a signal or Windows left. */
+/* A status that a signal left; those of Windows are in log_windows.c. */
 static const struct {
     int64_t code;
     enum issue issue;
     int score;
 } exits[] = {
-    { 124, ISSUE_HANG, 60 },
-    { 127, ISSUE_NOT_ROCM, 60 },            /* a shell found no such command */
-    { 132, ISSUE_NATIVE_CRASH, 60 },        /* SIGILL */
-    { 134, ISSUE_NATIVE_CRASH, 30 },        /* SIGABRT */
-    { 135, ISSUE_NATIVE_CRASH, 60 },        /* SIGBUS */
-    { 136, ISSUE_NATIVE_CRASH, 60 },        /* SIGFPE */
-    { 137, ISSUE_HOST_OOM, 74 },            /* SIGKILL */
-    { 139, ISSUE_NATIVE_CRASH, 64 },        /* SIGSEGV */
-    { 0xC0000005, ISSUE_NATIVE_CRASH, 82 }, /* access violation */
-    { 0xC000001D, ISSUE_NATIVE_CRASH, 74 }, /* illegal instruction */
-    { 0xC0000094, ISSUE_NATIVE_CRASH, 74 }, /* division by zero */
-    { 0xC00000FD, ISSUE_NATIVE_CRASH, 66 }, /* stack overflow */
-    { 0xC0000374, ISSUE_NATIVE_CRASH, 76 }, /* heap corruption */
-    { 0xC0000409, ISSUE_NATIVE_CRASH, 72 }, /* stack buffer overrun: an abort */
-    { 0xC0000135, ISSUE_LIB_LOAD, 80 },     /* DLL not found */
-    { 0xC0000139, ISSUE_LIB_LOAD, 78 },     /* entry point not found */
-    { 0xC0000142, ISSUE_LIB_LOAD, 76 },     /* a DLL failed to initialize */
-    { 0xC000007B, ISSUE_LIB_LOAD, 76 },     /* an image of another kind */
-    { 0xC0000017, ISSUE_HOST_OOM, 80 },     /* no memory */
-    { 0xC000012D, ISSUE_HOST_OOM, 84 },     /* the commit limit was reached */
+    { 124, ISSUE_HANG, 60 },         /* timeout(1) */
+    { 127, ISSUE_NOT_ROCM, 60 },     /* a shell found no such command */
+    { 132, ISSUE_NATIVE_CRASH, 60 }, /* SIGILL */
+    { 134, ISSUE_NATIVE_CRASH, 30 }, /* SIGABRT */
+    { 135, ISSUE_NATIVE_CRASH, 60 }, /* SIGBUS */
+    { 136, ISSUE_NATIVE_CRASH, 60 }, /* SIGFPE */
+    { 137, ISSUE_HOST_OOM, 74 },     /* SIGKILL */
+    { 139, ISSUE_NATIVE_CRASH, 64 }, /* SIGSEGV */
 };
 
 /* Code that ran on the GPU had its libraries: what was missing before that was an optional part. */
@@ -236,9 +224,12 @@ static void excuse_loader(struct judgement *j)
 
 static void score_exit(struct judgement *j)
 {
+    const struct windows_status *w = log_windows_status(j->ctx->exit_code);
     for (size_t i = 0; i < ARRAY_LEN(exits); i++)
         if (exits[i].code == j->ctx->exit_code)
             judge_raise(j, exits[i].issue, hard_beside(j, exits[i].issue) ? JUDGE_LEAST : exits[i].score);
+    if (w && w->score)
+        judge_raise(j, w->issue, hard_beside(j, w->issue) ? JUDGE_LEAST : w->score);
     if (j->ctx->hung)
         judge_raise(j, ISSUE_HANG, 85);
     if (j->ctx->memory_guard)
@@ -459,8 +450,7 @@ void judge(struct judgement *j)
 {
     j->if_amd = ISSUE_UNKNOWN;
     /* What cairn started itself runs on Linux, whatever it prints. */
-    j->windows =
-        !j->ctx->env && ((j->log->windows && !j->log->wsl) || log_windows_is_status(j->ctx->exit_code));
+    j->windows = !j->ctx->env && ((j->log->windows && !j->log->wsl) || log_windows_status(j->ctx->exit_code));
     judge_machine(j);
     find_vendor(j);
     uint64_t first = first_order(j);
