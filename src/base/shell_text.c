@@ -124,19 +124,11 @@ void shell_unset(enum shell s, const char *name, struct str *out)
 
 void shell_remark(enum shell s, const char *text, int width, FILE *out)
 {
-    CLEANUP(str_release) struct str clean = { 0 };
+    CLEANUP(str_release) struct str clean = { 0 }, lines = { 0 };
     str_add_clean(&clean, text, strlen(text));
-    for (const char *p = clean.s; *p;) {
-        size_t n = strlen(p), most = (size_t)width - strlen(shells[s].remark);
-        if (n > most) {
-            for (n = most; n && p[n] != ' '; n--)
-                ;
-            n = n ? n : strcspn(p, " ");
-        }
-        fprintf(out, "%s%.*s\n", shells[s].remark, (int)n, p);
-        p += n;
-        p += strspn(p, " ");
-    }
+    str_add_wrapped(&lines, clean.s, 0, 0, (size_t)width - strlen(shells[s].remark));
+    for (const char *line = lines.s; line && *line; line = str_next_line(line))
+        fprintf(out, "%s%.*s\n", shells[s].remark, (int)strcspn(line, "\n"), line);
 }
 
 /* The length of the next word of a command; a quoted part belongs to its word. */

@@ -104,9 +104,8 @@ void str_add_padded(struct str *t, const char *text, int width)
     str_add_cell(t, text, n > width ? n : width);
 }
 
-void str_add_wrapped(struct str *t, const char *text, size_t indent, size_t width)
+void str_add_wrapped(struct str *t, const char *text, size_t column, size_t indent, size_t width)
 {
-    size_t column = 0;
     for (bool first = true; *text; first = false) {
         size_t spaces = strspn(text, " "), word = strcspn(text + spaces, " ");
         size_t needs = spaces + count_columns(text + spaces, word);

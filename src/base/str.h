@@ -29,9 +29,9 @@ void str_add_cell(struct str *t, const char *text, int width);
 void str_add_clean_lines(struct str *t, const char *s, size_t n);
 /* A word as a shell takes it, quoted where it has to be; any bytes. */
 void str_add_word(struct str *t, const char *word);
-/* Text in lines of at most `width` columns where its words allow, each after the first with `indent` spaces in front;
- * spaces between words stay as they are within a line. */
-void str_add_wrapped(struct str *t, const char *text, size_t indent, size_t width);
+/* Text in lines of at most `width` columns where its words allow.  The first begins at `column`, the others after
+ * `indent` spaces; spaces between words stay as they are within a line. */
+void str_add_wrapped(struct str *t, const char *text, size_t column, size_t indent, size_t width);
 void str_release(struct str *t);
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */

@@ -26,45 +26,33 @@ static const char *line_end(void)
     return !tcgetattr(STDERR_FILENO, &t) && !(t.c_oflag & OPOST) ? "\r\n" : "\n";
 }
 
-/* Broken at spaces; a word longer than a line stays whole, so that a path can be copied. */
+/* In one write, so that the trainer's own lines do not come between. */
+static void put_lines(const char *lines, int indent)
+{
+    CLEANUP(str_release) struct str out = { 0 };
+    const char *end = line_end();
+    for (const char *line = lines; line && *line; line = str_next_line(line))
+        str_addf(&out, "%*s%.*s%s", indent, "", (int)strcspn(line, "\n"), line, end);
+    if (out.len)
+        fputs(out.s, stderr);
+}
+
+/* A word longer than a line stays whole, so that a path can be copied. */
 void messages_say(const char *text)
 {
     CLEANUP(str_release) struct str clean = { 0 }, out = { 0 };
-    const char *end = line_end();
-    int width = talk_width();
     str_add_clean(&clean, text, strlen(text));
     str_add(&out, "cairn: ");
-    int column = LEAD;
-    const char *at = clean.s ? clean.s : "";
-    for (; *at == ' '; at++, column++)
-        str_add(&out, " ");
-    for (bool first = true; *at; first = false) {
-        size_t n = strcspn(at, " ");
-        if (!first && column + 1 + (int)n > width) {
-            str_addf(&out, "%s%*s", end, LEAD + 2, "");
-            column = LEAD + 2;
-        } else if (!first) {
-            str_add(&out, " ");
-            column++;
-        }
-        str_addn(&out, at, n);
-        column += (int)n;
-        at += n + (at[n] == ' ');
-    }
-    str_add(&out, end);
-    fputs(out.s, stderr);
+    str_add_wrapped(&out, clean.s, LEAD, LEAD + 2, (size_t)talk_width());
+    put_lines(out.s, 0);
 }
 
 void messages_commands(const char *remedy)
 {
     enum { INDENT = LEAD + 2 };
-    CLEANUP(str_release) struct str lines = { 0 }, out = { 0 };
-    const char *end = line_end();
+    CLEANUP(str_release) struct str lines = { 0 };
     shell_remedy(remedy, talk_width() - INDENT, &lines);
-    for (const char *line = lines.s; line && *line; line = str_next_line(line))
-        str_addf(&out, "%*s%.*s%s", INDENT, "", (int)strcspn(line, "\n"), line, end);
-    if (out.len)
-        fputs(out.s, stderr);
+    put_lines(lines.s, INDENT);
 }
 
 static void sink_say(void *context, const char *text)

@@ -33,7 +33,7 @@ static void say_line(void *to, const char *line)
     struct job *j = to;
     CLEANUP(str_release) struct str shown = { 0 };
     if (isatty(fileno(j->o->talk))) /* lines in a file are not wrapped: they may be grepped */
-        str_add_wrapped(&shown, line, is_labelled(line) ? LABEL : 2, (size_t)tty_width(j->o->talk));
+        str_add_wrapped(&shown, line, 0, is_labelled(line) ? LABEL : 2, (size_t)tty_width(j->o->talk));
     else
         str_add(&shown, line);
     if (j->ticker.out)

@@ -206,7 +206,7 @@ static void text_is_wrapped_between_words(void)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(str_release) struct str s = { 0 };
         str_add(&s, "");
-        str_add_wrapped(&s, cases[i].text, 2, 8);
+        str_add_wrapped(&s, cases[i].text, 0, 2, 8);
         CHECK_STR(s.s ? s.s : "", cases[i].want);
     }
 }

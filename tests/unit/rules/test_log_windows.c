@@ -6,9 +6,8 @@
 
 static void codes_that_end_programs(void)
 {
-    CHECK(log_windows_is_status(3221225477) && log_windows_is_status(0xC0000409) &&
-          log_windows_is_status(0xC0000135));
-    CHECK(!log_windows_is_status(139) && !log_windows_is_status(-1) && !log_windows_is_status(3221225472));
+    CHECK(log_windows_status(3221225477) && log_windows_status(0xC0000409) && log_windows_status(0xC0000135));
+    CHECK(!log_windows_status(139) && !log_windows_status(-1) && !log_windows_status(3221225472));
 }
 
 static bool has_status(const char *s)
