@@ -98,19 +98,17 @@ int cmd_bench(int argc, char **argv)
     bool json = false;
     int rest, limit_s = WATCH_DEFAULT_S;
     const struct opt_row rows[] = {
-        OPT_STR('d', "device", &device, "NAME",
-                "this device: cpu, hip:0, cuda:0; the first if none is given"),
+        OPT_STR('d', "device", &device, "NAME", "cpu, hip:0, cuda:0 (default: the first device)"),
         OPT_HANG_AFTER(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
-        OPT_STR('s', "seconds", &seconds, "S", "measure each row for at most this long; 0.4 if not given"),
+        OPT_STR('s', "seconds", &seconds, "S", "time limit per row (default 0.4)"),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn bench [options] [copy|norm|softmax|cross_entropy|adamw|gemm|attention]...",
-        .about =
-            "Measures a device: copies between it and the host, and what share of the device's own speed cairn's "
-            "kernels reach, each against a ceiling measured in the same run.  Ctrl-C ends it early and shows what "
-            "was measured until then.",
+        .about = "Measures a device: copies between it and the host, and what share of the device's speed "
+                 "cairn's kernels reach, relative to a ceiling measured in the same run. Ctrl-C ends it "
+                 "early and shows the results so far.",
         .examples = "  cairn bench\n"
                     "  cairn bench --device cpu norm gemm\n",
         .mixed = true,

@@ -135,23 +135,24 @@ int cmd_diagnose(int argc, char **argv)
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
         OPT_STR('x', "exit", &o.exit_text, "CODE",
-                "the exit status of the run, or 128 + signal; of Windows also 0xC0000005 or -1073741819"),
-        OPT_FLAG(0, "hung", &o.hung, "the log ends where the run stood still, and somebody stopped it"),
+                "exit status of the run, or 128 + signal; on Windows also 0xC0000005 or -1073741819"),
+        OPT_FLAG(0, "hung", &o.hung, "the run hung, and somebody stopped it"),
         OPT_STR(0, "gfx", &o.gfx, "NAME",
-                "the GPU that the log is of: gfx1031, gfx1031+gfx90c for several, gfx120X for a family"),
-        OPT_FLAG('n', "no-machine", &o.no_machine, "do not look at this machine: the log is of another one"),
-        OPT_FLAG('l', "list", &o.list, "list every class of failure"),
+                "GPU of the log: gfx1031, gfx1031+gfx90c for several, gfx120X for a family"),
+        OPT_FLAG('n', "no-machine", &o.no_machine, "ignore this machine: the log is from another one"),
+        OPT_FLAG('l', "list", &o.list, "list all failure classes"),
         OPT_FLAG(0, "markdown", &o.markdown, "with --list: as Markdown"),
         OPT_MACHINE(&o.machine),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn diagnose [options] [FILE...]",
-        .about =
-            "Names the cause of a failed run from its log, with what to do about it, in the order in which to try. Several files "
-            "are taken together: the trainer's log and the output of dmesg. A folder is a journal of cairn run, as is last, '#2' or another name that cairn run --history lists; - or nothing is "
-            "standard input. A record of GPU calls that was made by hand is shown. Exit status: 0 when the log could be explained (also when nothing failed), 1 when it could not be "
-            "explained or read.",
+        .about = "Finds the cause of a failed run in its log, and lists the fixes in the order to try "
+                 "them. Several files are read together, such as the trainer's log and the output of "
+                 "dmesg. A folder is a journal of cairn run, as is last, '#2' or another name that cairn "
+                 "run --history lists; - or no file is standard input. A file of recorded GPU calls is "
+                 "shown. Exit status: 0 if the log was explained (also if nothing failed), 1 if it was "
+                 "not, or could not be read.",
         .examples =
             "  cairn diagnose train.log\n  sudo dmesg | cairn diagnose train.log -\n  cairn diagnose --exit 137 --json train.log\n"
             "  cairn diagnose last\n",

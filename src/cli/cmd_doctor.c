@@ -111,24 +111,22 @@ int cmd_doctor(int argc, char **argv)
     struct doctor_options o = { .gpu = -1, .timeout_s = 120 };
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &o.json, "print JSON on stdout"),
-        OPT_FLAG('v', "verbose", &o.verbose, "show every check, not only what was found"),
-        OPT_FLAG('a', "all", &o.all, "the same, and the checks that do not apply here"),
-        OPT_FLAG('l', "list", &o.list, "list every check with what it looks at and its source"),
-        OPT_STR(0, "only", &o.only, "GROUP", "show one group only: " GROUPS),
-        OPT_FLAG('p', "probe", &o.probe,
-                 "also start Python once and compare the prediction with what PyTorch does"),
-        OPT_INT(0, "probe-timeout", &o.timeout_s, "SECONDS", "give Python so long to answer (default 120)"),
-        OPT_INT('g', "gpu", &o.gpu, "N", "judge for GPU N, as HIP counts them"),
-        OPT_STR(0, "gfx", &o.machine.gfx, "NAME", "the chip, told by hand"),
+        OPT_FLAG('v', "verbose", &o.verbose, "show every check, not only findings"),
+        OPT_FLAG('a', "all", &o.all, "like -v, with the checks that do not apply here"),
+        OPT_FLAG('l', "list", &o.list, "list every check, what it reads, and its source"),
+        OPT_STR(0, "only", &o.only, "GROUP", "show every check of one group: " GROUPS),
+        OPT_FLAG('p', "probe", &o.probe, "also run PyTorch once, and compare the result with the prediction"),
+        OPT_INT(0, "probe-timeout", &o.timeout_s, "SECONDS", "time limit for --probe (default 120)"),
+        OPT_INT('g', "gpu", &o.gpu, "N", "judge for GPU N, in HIP's numbering"),
+        OPT_STR(0, "gfx", &o.machine.gfx, "NAME", "gfx target to assume, such as gfx1151"),
         OPT_MACHINE(&o.machine),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn doctor [options]",
-        .about =
-            "Checks everything that training with PyTorch on an AMD GPU stands on, from the card to the "
-            "environment. Each finding has its reason and, where a command can cure it, the command. Exit status: 0 "
-            "when nothing fails, 1 when something does, 3 when there is no GPU that ROCm can use.",
+        .about = "Checks everything that training with PyTorch on an AMD GPU needs, from the card to the "
+                 "environment. Each finding has a reason and, if a command fixes it, the command. Exit "
+                 "status: 0 if nothing fails, 1 if something does, 3 if there is no GPU that ROCm can use.",
         .examples =
             "  cairn doctor\n  cairn doctor --only memory\n  cairn doctor --probe\n  cairn doctor --json | "
             "jq -r .summary\n",

@@ -84,28 +84,24 @@ static int run_command(struct env_options *o, int argc, char **argv)
 {
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &o->json, "print JSON on stdout"),
-        OPT_OPTIONAL('e', "explain", &o->explain, "NAME",
-                     "what is known about one variable, or about all of them"),
+        OPT_OPTIONAL('e', "explain", &o->explain, "NAME", "explain one variable, or all of them"),
         OPT_INT('g', "gpu", &o->gpu, "N", "plan for GPU N only, and hide the others"),
         OPT_STR('t', "trainer", &o->trainer, "NAME", "plan for this trainer"),
-        OPT_FLAG('d', "debug", &o->debug,
-                 "add the variables that help to find an error; they make training slow"),
+        OPT_FLAG('d', "debug", &o->debug, "add variables that help to find an error; training becomes slow"),
         OPT_STR('s', "shell", &o->shell, "NAME",
-                "lines for sh (bash, zsh), fish, powershell (pwsh), cmd, dotenv or json"),
-        OPT_LIST(0, "keep", &o->keep, "NAME",
-                 "keep this variable of yours even if it harms; may be repeated"),
+                "output for sh (bash, zsh), fish, powershell (pwsh), cmd, dotenv or json"),
+        OPT_LIST(0, "keep", &o->keep, "NAME", "keep this variable even if it does harm; may be repeated"),
         OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),
         OPT_STR(0, "os", &o->os, "NAME", "plan for linux or windows"),
-        OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "the chip, told by hand"),
+        OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "gfx target to assume, such as gfx1151"),
         OPT_MACHINE(&o->machine),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn env [options]",
-        .about =
-            "Prints the environment that a trainer should get on this machine, with the reason for each "
-            "variable: what to set, which of your own to remove because they harm, and which are kept. On a "
-            "supported card with a matching PyTorch that is little or nothing.",
+        .about = "Prints the environment for a trainer on this machine, with the reason for each variable: "
+                 "what to set, which of your variables to remove because they do harm, and which to keep. "
+                 "On a supported card with a matching PyTorch that is little or nothing.",
         .examples = "  eval \"$(cairn env)\"\n"
                     "  cairn env --shell dotenv > .env\n"
                     "  cairn env --explain HSA_OVERRIDE_GFX_VERSION\n",

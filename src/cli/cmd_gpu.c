@@ -217,20 +217,18 @@ int cmd_gpu(int argc, char **argv)
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_FLAG('v', "verbose", &verbose,
-                 "also show addresses, who holds memory, and where each fact came from"),
-        OPT_OPTIONAL('w', "watch", &watch, "SECONDS",
-                     "show again every second, or every SECONDS; Ctrl-C ends it"),
+                 "also show addresses, processes that hold memory, and the source of each fact"),
+        OPT_OPTIONAL('w', "watch", &watch, "SECONDS", "repeat every second, or every SECONDS, until Ctrl-C"),
         OPT_FLAG('c', "chips", &chips, "print the table of all gfx targets instead"),
         OPT_FLAG(0, "markdown", &markdown, "with --chips: as Markdown"),
-        OPT_STR(0, "root", &root, "DIR", "look at the tree DIR instead of this machine's /"),
+        OPT_STR(0, "root", &root, "DIR", "read the tree DIR instead of this machine's /"),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn gpu [options]",
-        .about =
-            "Lists the AMD GPUs with their chip, the memory a training job can really use, load, and what is "
-            "wrong with them; and with which libraries cairn would compute on them. All of it is read from sysfs and "
-            "from installed files; nothing is run or loaded.",
+        .about = "Lists the AMD GPUs: chip, the memory that a training job can really use, load, problems, "
+                 "and the libraries that cairn would compute with. It reads sysfs and installed files, and "
+                 "runs and loads nothing.",
         .examples = "  cairn gpu --json | jq .gpus[0].gfx\n"
                     "  cairn gpu --watch 2\n"
                     "  cairn gpu --chips\n",

@@ -81,17 +81,17 @@ int cmd_plan(int argc, char **argv)
     bool json = false;
     int rest;
     const struct opt_row rows[] = {
-        OPT_LIST('s', "set", &set, "KEY=VALUE", "a key of the configuration, over the file's"),
+        OPT_LIST('s', "set", &set, "KEY=VALUE", "set a key of the configuration, overriding the file"),
         OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };
     static const struct opt_usage usage = {
         .synopsis = "cairn plan [options] CONFIG.yaml",
-        .about =
-            "Says what memory a training job takes, of the device and of the host, and how it is laid out to fit: which part "
-            "gives way when there is too little. Nothing is trained, and that memory is not taken; text is read as for training. Exit status: 0 it fits, 1 it "
-            "does not, 2 the configuration is wrong, 3 no such device.",
+        .about = "Computes the device and host memory of a training job, and what is offloaded, recomputed "
+                 "or shrunk to make it fit. It reads the data as training does, but trains nothing and "
+                 "does not allocate that memory. Exit status: 0 it fits, 1 it does not, 2 wrong "
+                 "configuration, 3 no such device.",
         .examples =
             "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt\n"
             "  cairn plan configs/gpt-10m.yaml --set data.path=book.txt --set memory.limit=8 --json\n",

@@ -303,18 +303,18 @@ int cmd_plot(int argc, char **argv)
 {
     struct wish w = { .smooth = -1 };
     const struct opt_row rows[] = {
-        OPT_STR('o', "out", &w.out, "FILE", "write the picture (SVG) there"),
-        OPT_FLAG(0, "log", &w.is_log, "a logarithmic axis for the loss"),
+        OPT_STR('o', "out", &w.out, "FILE", "write the plot (SVG) to FILE"),
+        OPT_FLAG(0, "log", &w.is_log, "use a logarithmic axis for the loss"),
         OPT_INT('s', "smooth", &w.smooth, "N",
-                "mean of N steps; 1: as it is; else what fits the run's length"),
+                "smooth over N steps; 1: no smoothing (default: by the length of the run)"),
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_END,
     };
     const struct opt_usage usage = {
         "cairn plot [RUN...] [options]",
-        "Shows the loss and the memory of training runs as charts, and what came of them as a table.  RUN is the folder of a run, or its "
-        "name in ./runs or $XDG_STATE_HOME/cairn/train; none lists those that are there.  The picture of a single run "
-        "is its own loss.svg; that of several is written with --out.",
+        "Plots loss and memory of training runs, and prints a table of results. RUN is the folder "
+        "of a run, or its name in ./runs or $XDG_STATE_HOME/cairn/train; without RUN, the runs "
+        "are listed. A single run is drawn to its own loss.svg, several only with --out.",
         "  cairn plot runs/gpt-tiny\n"
         "  cairn plot runs/a runs/b --out compare.svg --log\n",
         .mixed = true,

@@ -139,50 +139,48 @@ static int run_command(struct run_options *o, int argc, char **argv)
 {
     const struct opt_row rows[] = {
         OPT_INT('g', "gpu", &o->job.gpu, "N", "train on GPU N only, and hide the others"),
-        OPT_STR('t', "trainer", &o->job.trainer, "NAME", "the trainer, where the command does not show it"),
+        OPT_STR('t', "trainer", &o->job.trainer, "NAME", "the trainer, if the command does not show it"),
         OPT_INT('r', "retries", &o->job.retries, "N",
-                "try again at most N times, with one change each (default 2)"),
+                "retry at most N times, with one change each (default 2)"),
         OPT_STR(0, "hang-after", &o->hang, "SECONDS",
-                "stop it when nothing moves for so long (default 600; 0: never)"),
+                "stop a trainer that hangs for this long (default 600; 0: never)"),
         OPT_STR(0, "resume-cmd", &o->job.resume_cmd, "CMD",
-                "a shell command that resumes the training; used for retries after its first step"),
-        OPT_FLAG(0, "allow-cpu", &o->job.allow_cpu, "as the last resort train on the CPU"),
+                "shell command that resumes the training, for retries after the first step"),
+        OPT_FLAG(0, "allow-cpu", &o->job.allow_cpu, "train on the CPU as a last resort"),
         OPT_FLAG('d', "debug", &o->job.debug,
-                 "add the variables that help to find an error; they make training slow"),
-        OPT_FLAG(0, "no-env", &o->job.no_env, "leave the environment as it is"),
-        OPT_LIST(0, "keep", &o->keep, "NAME",
-                 "keep this variable of yours even if it harms; may be repeated"),
+                 "add variables that help to find an error; training becomes slow"),
+        OPT_FLAG(0, "no-env", &o->job.no_env, "do not change the environment"),
+        OPT_LIST(0, "keep", &o->keep, "NAME", "keep this variable even if it does harm; may be repeated"),
         OPT_LIST(0, "with", &o->with, "NAME=VALUE", "add this variable; may be repeated"),
-        OPT_FLAG(0, "strict", &o->job.strict, "do not start where the doctor finds a failure (exit 3)"),
-        OPT_FLAG(0, "no-preflight", &o->job.no_preflight, "do not ask the doctor first"),
+        OPT_FLAG(0, "strict", &o->job.strict, "do not start if the doctor finds a failure (exit status 3)"),
+        OPT_FLAG(0, "no-preflight", &o->job.no_preflight, "do not run the doctor first"),
         OPT_FLAG(0, "check-outputs", &o->job.check_outputs,
-                 "check every safetensors file that it wrote, not only caches of latents"),
+                 "check every safetensors file that the trainer wrote, not only latent caches"),
         OPT_FLAG(0, "with-smi", &o->job.with_smi,
-                 "give it an nvidia-smi that tells of the AMD GPUs (see `cairn smi`)"),
+                 "give the trainer an nvidia-smi that reports the AMD GPUs (see `cairn smi`)"),
         OPT_FLAG(0, "detach", &o->job.detach,
                  "run in the background; the trainer outlives the terminal and cairn itself"),
-        OPT_STR(0, "keep-log", &o->job.keep_log, "FILE",
-                "also append everything that the trainer prints to FILE"),
+        OPT_STR(0, "keep-log", &o->job.keep_log, "FILE", "also append the trainer's output to FILE"),
         OPT_STR(0, "json-events", &o->job.json_events, "FILE",
-                "also write the journal's events to FILE, one JSON object a line"),
-        OPT_FLAG('q', "quiet", &o->job.quiet, "say nothing of cairn's own unless something fails"),
+                "also write the journal's events to FILE, one JSON object per line"),
+        OPT_FLAG('q', "quiet", &o->job.quiet, "print nothing of cairn's own unless something fails"),
         OPT_FLAG(0, "history", &o->history, "list the newest 20 runs, the last one first"),
         OPT_FLAG(0, "all", &o->all, "with --history: list every run"),
-        OPT_STR(0, "log", &o->log, "RUN", "print the log of a run: last, '#2' or its folder's name"),
+        OPT_STR(0, "log", &o->log, "RUN", "print the log of a run: last, '#2' or the name of its folder"),
         OPT_FLAG('j', "json", &o->json, "with --history: print JSON on stdout"),
         OPT_STR(0, "preload", &o->preload_text, "auto|off|all|record|stage|retry|memory|guard",
-                "what the library inside the trainer does, several with commas between; +WORD adds to auto"),
-        OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "the chip, told by hand"),
+                "what the preload library does, separated by commas; +WORD adds to auto"),
+        OPT_STR(0, "gfx", &o->machine.gfx, "NAME", "gfx target to assume, such as gfx1151"),
         OPT_MACHINE(&o->machine),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn run [options] [--] COMMAND [arguments]",
-        .about =
-            "Starts a trainer with the environment that this machine needs, keeps its output, watches it, and says what "
-            "went wrong when it fails. Where that cannot destroy work it tries again, with one change at a time. "
-            "Returns the trainer's exit status, or 128 and the signal that ended it; 127 if there is no such "
-            "command, 126 if it cannot be executed, 124 if it hung and cairn ended it.",
+        .about = "Starts a trainer with the environment that this machine needs, logs its output, watches "
+                 "it, and diagnoses a failure. If that cannot destroy work, it retries with one change at "
+                 "a time. Exit status: that of the trainer, or 128 plus the signal that ended it; 127 if "
+                 "there is no such command, 126 if it cannot be executed, 124 if it hung and cairn ended "
+                 "it.",
         .examples = "  cairn run -- python train.py --config my.yaml\n"
                     "  cairn run --retries 0 --hang-after 1800 -- accelerate launch train_network.py\n",
     };

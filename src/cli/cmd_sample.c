@@ -107,14 +107,15 @@ int cmd_sample(int argc, char **argv)
     int rest;
     const struct opt_row rows[] = {
         OPT_LIST('p', "prompt", &w.prompts, "TEXT",
-                 "what the text begins with (default: sample.prompts of the run)"),
-        OPT_INT('n', "tokens", &w.tokens, "N", "length of what follows (default: sample.tokens)"),
+                 "prompt; may be repeated (default: sample.prompts of the run)"),
+        OPT_INT('n', "tokens", &w.tokens, "N", "most tokens to generate (default: sample.tokens)"),
         OPT_STR('t', "temperature", &w.temperature, "T",
-                "below 1 likely tokens become likelier; 0: always the likeliest"),
-        OPT_INT('k', "top-k", &w.top_k, "N", "choose among so many likeliest tokens; 0: among all"),
-        OPT_INT('s', "seed", &w.seed, "N", "the same one gives the same text (default: train.seed)"),
-        OPT_FLAG(0, "ema", &w.trained.average, "take the running mean of the run's weights"),
-        OPT_STR(0, "tokenizer", &w.trained.tokenizer, "FILE", "a tokenizer.json, for a model that has none"),
+                "sampling temperature; below 1 favors likely tokens; 0: greedy"),
+        OPT_INT('k', "top-k", &w.top_k, "N", "sample from the N most likely tokens; 0: from all"),
+        OPT_INT('s', "seed", &w.seed, "N",
+                "random seed; the same seed gives the same text (default: train.seed)"),
+        OPT_FLAG(0, "ema", &w.trained.average, "use the moving average (EMA) of the weights"),
+        OPT_STR(0, "tokenizer", &w.trained.tokenizer, "FILE", "tokenizer.json for a model that has none"),
         OPT_STR('d', "device", &w.device, "NAME", "auto, cpu, hip:0, cuda:0"),
         OPT_HANG_AFTER(&w.hang_after_s),
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
@@ -122,10 +123,9 @@ int cmd_sample(int argc, char **argv)
     };
     static const struct opt_usage usage = {
         .synopsis = "cairn sample [options] RUN|MODEL",
-        .about =
-            "Prints text that a trained model writes: of a run, by its newest whole checkpoint; of one of its checkpoints; "
-            "or of a model's folder or file. Where nothing else is said, prompts, length and temperature are those of the "
-            "run's configuration.",
+        .about = "Generates text with a trained model: the newest complete checkpoint of a run, one of its "
+                 "checkpoints, or the folder or file of a model. Prompts, length and temperature default "
+                 "to the run's configuration.",
         .examples = "  cairn sample runs/gpt-tiny --prompt 'Once upon' --tokens 100\n"
                     "  cairn sample runs/gpt-tiny/checkpoints/step-500 --temperature 0\n",
         .mixed = true,

@@ -42,18 +42,17 @@ int cmd_selftest(int argc, char **argv)
     int limit_s = WATCH_DEFAULT_S;
     const struct opt_row rows[] = {
         OPT_STR('d', "device", &o.device, "NAME", "only this device: cpu, hip:0, cuda:0, or auto"),
-        OPT_STR(0, "only", &o.only, "KERNEL", "only kernels with this in their name"),
-        OPT_FLAG(0, "debug", &o.debug, "kernels check indices and numbers, and say where a fault is"),
+        OPT_STR(0, "only", &o.only, "KERNEL", "only kernels whose name contains this"),
+        OPT_FLAG(0, "debug", &o.debug, "use kernels that check indices and find NaN and Inf"),
         OPT_HANG_AFTER(&limit_s),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn selftest [options]",
-        .about =
-            "Runs every kernel of cairn on every device found and compares the results with plain definitions in "
-            "double precision. The table names chip, driver and library: paste it into a report. Exit status 1 "
-            "when a result is wrong.",
+        .about = "Runs every kernel of cairn on every device and compares the results with definitions in "
+                 "double precision. The table names chip, driver and library, for bug reports. Exit "
+                 "status: 1 if a result is wrong.",
         .examples = "  cairn selftest\n"
                     "  cairn selftest --device hip:0 --json > report.json\n",
     };

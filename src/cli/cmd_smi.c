@@ -231,47 +231,47 @@ static void print_title(void)
 static int parse(int argc, char **argv, struct smi_options *o, bool linked)
 {
     const struct opt_row rows[] = {
-        OPT_STR(0, "query-gpu", &o->query[SMI_GPU], "COLUMNS", "a line a GPU, with these columns"),
+        OPT_STR(0, "query-gpu", &o->query[SMI_GPU], "COLUMNS", "one line per GPU, with these columns"),
         OPT_STR(0, "query-compute-apps", &o->query[SMI_APPS], "COLUMNS",
-                "a line a process that computes on a GPU"),
+                "one line per process that computes on a GPU"),
         OPT_STR(0, "query-supported-clocks", &o->query[SMI_CLOCKS], "COLUMNS",
                 "no lines: AMD GPUs have no such list"),
-        OPT_STR(0, "query-accounted-apps", &o->query[SMI_ACCOUNTED], "COLUMNS", "no lines, likewise"),
-        OPT_STR(0, "query-retired-pages", &o->query[SMI_RETIRED], "COLUMNS", "no lines, likewise"),
+        OPT_STR(0, "query-accounted-apps", &o->query[SMI_ACCOUNTED], "COLUMNS",
+                "no lines, for the same reason"),
+        OPT_STR(0, "query-retired-pages", &o->query[SMI_RETIRED], "COLUMNS", "no lines, for the same reason"),
         OPT_STR(0, "format", &o->format, "FORMAT",
-                "how a query is answered: csv, and with commas noheader and nounits"),
+                "format of a query: csv, and after commas noheader and nounits"),
         OPT_FLAG('L', "list-gpus", &o->list, "list the GPUs"),
-        OPT_FLAG('q', "query", &o->report, "all that is known of the GPUs; also -a"),
+        OPT_FLAG('q', "query", &o->report, "everything known about the GPUs; also -a"),
         OPT_FLAG('x', "xml-format", &o->xml, "with -q: as XML"),
-        OPT_STR(
-            'd', "display", &o->display, "SECTIONS",
-            "with -q: only these, with commas: MEMORY, UTILIZATION, ECC, TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, "
-            "PERFORMANCE, ..."),
+        OPT_STR('d', "display", &o->display, "SECTIONS",
+                "with -q: only these sections, separated by commas: MEMORY, UTILIZATION, ECC, "
+                "TEMPERATURE, POWER, CLOCK, COMPUTE, PIDS, PERFORMANCE, ..."),
         SMI_OPT_ID(&o->target),
         OPT_SEPARATE('l', "loop", &o->loop, "SECONDS",
-                     "again every five seconds, or every SECONDS; Ctrl-C ends it"),
-        OPT_STR(0, "loop-ms", &o->loop_ms, "MS", "again every MS milliseconds; also -lms"),
+                     "repeat every five seconds, or every SECONDS, until Ctrl-C"),
+        OPT_STR(0, "loop-ms", &o->loop_ms, "MS", "repeat every MS milliseconds; also -lms"),
         SMI_OPT_FILE(&o->file),
         OPT_FLAG(0, "help-query-gpu", &o->help[SMI_GPU], "list the columns of --query-gpu"),
         OPT_FLAG(0, "help-query-compute-apps", &o->help[SMI_APPS],
                  "list the columns of --query-compute-apps"),
         OPT_FLAG(0, "help-query-supported-clocks", &o->help[SMI_CLOCKS],
-                 "and those of --query-supported-clocks"),
+                 "list the columns of --query-supported-clocks"),
         OPT_FLAG(0, "help-query-accounted-apps", &o->help[SMI_ACCOUNTED],
-                 "and those of --query-accounted-apps"),
-        OPT_FLAG(0, "help-query-retired-pages", &o->help[SMI_RETIRED], "and those of --query-retired-pages"),
-        OPT_FLAG(0, "version", &o->version, "the driver's version, as nvidia-smi tells it"),
+                 "list the columns of --query-accounted-apps"),
+        OPT_FLAG(0, "help-query-retired-pages", &o->help[SMI_RETIRED],
+                 "list the columns of --query-retired-pages"),
+        OPT_FLAG(0, "version", &o->version, "print the driver version, as nvidia-smi does"),
         OPT_FLAG('j', "json", &o->json, "print JSON on stdout"),
         SMI_OPT_ROOT(&o->target),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn smi [options]\n       cairn smi topo -m\n       cairn smi dmon|pmon [options]",
-        .about =
-            "Answers as nvidia-smi would, for programs that know no other tool: the GPUs that HIP shows, with the "
-            "columns, units and exit codes of nvidia-smi, read from sysfs. Where GPU and host share memory, "
-            "memory.total is what training can really use. `cairn run --with-smi` gives it to a trainer under "
-            "that name. Nothing here changes a GPU.",
+        .about = "Answers as nvidia-smi does, for programs that expect it: the GPUs that HIP shows, with "
+                 "the columns, units and exit codes of nvidia-smi, read from sysfs. If GPU and host share "
+                 "memory, memory.total is what training can really use. `cairn run --with-smi` gives it to "
+                 "a trainer under that name. No option changes a GPU.",
         .examples =
             "  cairn smi --query-gpu=index,name,memory.used,memory.total --format=csv,noheader,nounits\n"
             "  cairn smi -q -x\n"

@@ -18,8 +18,8 @@ static const struct {
     const char *about;
 } commands[] = {
     { "ls", tensor_ls, "list the tensors of a file: dtype, shape, size" },
-    { "check", tensor_check, "find files with zeros, NaN, Inf or impossible numbers; walks folders" },
-    { "convert", tensor_convert, "write a file with other number formats or LoRA names" },
+    { "check", tensor_check, "find files with zeros, NaN, Inf or implausible values; searches folders" },
+    { "convert", tensor_convert, "write a file with other dtypes or LoRA names" },
     { "diff", tensor_diff, "compare two files, tensor by tensor" },
     { "extract", tensor_extract, "write a file with some of the tensors" },
     { "merge", tensor_merge, "add a LoRA to its base model" },
@@ -80,9 +80,9 @@ static int own_options(int argc, char **argv)
     const struct opt_row rows[] = { OPT_END };
     const struct opt_usage usage = {
         .synopsis = "cairn tensor COMMAND [options] FILE...",
-        .about = "Looks at, checks and converts files with tensors: safetensors, sharded models by their "
-                 ".index.json, and PyTorch's .pth and .pt, of which nothing is executed. \"cairn help tensor "
-                 "COMMAND\" tells all about one command.",
+        .about = "Lists, checks, converts, compares and merges tensor files: safetensors, sharded models "
+                 "by their .index.json, and PyTorch's .pth and .pt, without executing anything in them. "
+                 "\"cairn help tensor COMMAND\" shows the help of one command.",
         .print_commands = print_commands,
     };
     int rest, r = options_parse(argc, argv, rows, &usage, &rest);

@@ -128,20 +128,19 @@ int cmd_train(int argc, char **argv)
     struct arena arena = { 0 };
     int rest;
     const struct opt_row rows[] = {
-        OPT_LIST('s', "set", &args.set, "KEY=VALUE", "a key of the configuration, over the file's"),
+        OPT_LIST('s', "set", &args.set, "KEY=VALUE", "set a key of the configuration, overriding the file"),
         OPT_ATTACHED(
             'r', "resume", &args.start.resume, "DIR",
-            "go on from the newest whole checkpoint (of the run in DIR, which has its configuration)"),
+            "resume from the newest complete checkpoint (of the run in DIR, with its configuration)"),
         OPT_STR('d', "device", &args.start.changes.device, "NAME",
                 "auto, cpu, hip:0, cuda:0 (default: train.device)"),
         OPT_INT('n', "steps", &args.start.changes.steps, "N", "train.steps"),
-        OPT_FLAG(0, "dry-run", &args.start.dry_run,
-                 "say what would be done, and what it takes; train nothing"),
-        OPT_FLAG(0, "debug", &args.start.debug, "kernels check their indices and numbers; slow"),
+        OPT_FLAG(0, "dry-run", &args.start.dry_run, "print the plan and its memory; train nothing"),
+        OPT_FLAG(0, "debug", &args.start.debug, "use kernels that check indices and find NaN and Inf; slow"),
         OPT_STR(0, "profile", &args.start.profile, "FILE",
-                "time every op of a few steps; a trace for Perfetto into FILE"),
+                "time every op of a few steps; write a Perfetto trace to FILE"),
         OPT_STR(0, "json-events", &args.start.events, "FILE|-",
-                "append a line of JSON for each step to FILE, or to standard output"),
+                "append one line of JSON per step to FILE, or to standard output"),
         OPT_STR(0, "example", &args.example, "NAME", "print a configuration to start from, such as gpt-tiny"),
         OPT_FLAG('l', "list", &args.list, "list the runs (in DIR, if one is given)"),
         OPT_FLAG('j', "json", &args.json, "with --list: print JSON on stdout"),
@@ -150,11 +149,10 @@ int cmd_train(int argc, char **argv)
     };
     static const struct opt_usage usage = {
         .synopsis = "cairn train [options] CONFIG.yaml\n       cairn train --resume=RUN [options]",
-        .about =
-            "Trains a model as the configuration says (docs/config.md, or cairn help config), on the best device there is. "
-            "The run's folder gets checkpoints, the log, samples and a plot. Ctrl-C saves and stops; --resume goes on with "
-            "the same bits. Exit status: 0 finished, 1 failed, 2 the configuration is wrong, 3 no such device, 130 stopped "
-            "by Ctrl-C (143: by SIGTERM).",
+        .about = "Trains the model of a configuration (docs/config.md, or cairn help config) on the best "
+                 "device. Checkpoints, log, samples and a plot are in the run's folder. Ctrl-C saves and "
+                 "stops; --resume continues with the same bits. Exit status: 0 finished, 1 failed, 2 wrong "
+                 "configuration, 3 no such device, 130 stopped by Ctrl-C (143: by SIGTERM).",
         .examples = "  cairn train --example gpt-tiny > tiny.yaml\n"
                     "  cairn train tiny.yaml --set data.path=book.txt\n"
                     "  cairn train --resume=runs/tiny --steps 500\n",

@@ -16,7 +16,7 @@ struct machine_options {
 #define OPT_MACHINE(m)                                                                                       \
     OPT_STR(0, "torch", &(m)->torch_dir, "DIR", "the PyTorch in this site-packages or virtual environment"), \
         OPT_STR(0, "rocm", &(m)->rocm_dir, "DIR", "the ROCm in this directory"),                             \
-        OPT_STR(0, "root", &(m)->root, "DIR", "look at the tree DIR instead of this machine's /")
+        OPT_STR(0, "root", &(m)->root, "DIR", "read the tree DIR instead of this machine's /")
 
 /* Everything there is to know, with this process's environment. */
 int machine_read(const struct machine_options *m, struct facts *out, struct cairn_error *err);

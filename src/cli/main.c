@@ -25,34 +25,35 @@ struct command {
 
 /* The only list of commands. */
 static const struct command commands[] = {
-    { "gpu", cmd_gpu, "list the GPUs: chip, memory, load, and what is wrong with them" },
-    { "doctor", cmd_doctor, "check the whole stack, with a reason and a remedy for each finding" },
-    { "env", cmd_env, "show the environment a trainer should get on this machine, and why" },
-    { "run", cmd_run, "start a trainer with that environment, watch it, and try again with a change" },
-    { "smi", cmd_smi, "answer as nvidia-smi would, for programs that know no other tool" },
-    { "diagnose", cmd_diagnose, "name cause and fix of a failed run from its log" },
-    { "plot", cmd_plot, "show the curves of training runs, and compare them" },
-    { "bench", cmd_bench, "measure a device: copies, and cairn's kernels against its own speed" },
-    { "selftest", cmd_selftest, "run every kernel on a device and compare with plain definitions" },
-    { "train", cmd_train, "train a model natively, on the best device there is" },
-    { "plan", cmd_plan, "say what memory a training job takes, and how it is made to fit" },
-    { "sample", cmd_sample, "print text that a trained model writes" },
-    { "tensor", cmd_tensor, "look at, check and convert tensor files" },
+    { "gpu", cmd_gpu, "list the GPUs: chip, usable memory, load, problems" },
+    { "doctor", cmd_doctor, "check everything that training needs, and print the fixes" },
+    { "env", cmd_env, "print the environment for a trainer on this machine, and why" },
+    { "run", cmd_run, "run a trainer with that environment, watch it, diagnose and retry" },
+    { "smi", cmd_smi, "answer as nvidia-smi does, for programs that expect it" },
+    { "diagnose", cmd_diagnose, "find the cause of a failed run in its log, and the fixes" },
+    { "plot", cmd_plot, "plot loss and memory of training runs, and compare them" },
+    { "bench", cmd_bench, "measure the speed of a device and of cairn's kernels on it" },
+    { "selftest", cmd_selftest, "check that cairn's kernels compute correct results" },
+    { "train", cmd_train, "train a GPT or a LoRA on the best device, without Python" },
+    { "plan", cmd_plan, "compute the memory of a training job, and how to make it fit" },
+    { "sample", cmd_sample, "generate text from a trained model" },
+    { "tensor", cmd_tensor, "list, check, convert, compare and merge tensor files" },
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void print_usage(FILE *out)
 {
     static const char *const more[][2] = {
-        { "cairn help COMMAND", "all about one command" },
-        { "cairn help config", "a file for a training job, with every key, its default and what it means" },
-        { "cairn help rules", "why variables are set and removed: the evidence, a page for each subject" },
-        { "cairn --version",
-          "the version, and when its knowledge was last reviewed; --kernels: its kernels" },
+        { "cairn help COMMAND", "show help for a command" },
+        { "cairn help config", "print a configuration file with every key, its default and meaning" },
+        { "cairn help rules", "list the pages that explain why variables are set and removed" },
+        { "cairn --version", "print the version and the date of its knowledge; --kernels: also the kernels" },
     };
     int width = print_width();
     fputs("usage: cairn <command> [options]\n\n", out);
-    print_wrapped(out, "Tells the truth about an AMD GPU machine, and what to change so that training works.",
+    print_wrapped(out,
+                  "Checks an AMD GPU machine for training, runs and diagnoses PyTorch trainers, and trains "
+                  "GPT models.",
                   0, width);
     fputs("\ncommands:\n", out);
     for (int i = 0; i < N_COMMANDS; i++) {

@@ -88,7 +88,7 @@ static void print_help(const struct opt_row *rows, const struct opt_usage *usage
     for (const struct opt_row *r = rows; r->type; r++)
         print_row(r->short_name, r->name, r->arg, is_optional(r), r->help);
     print_row(0, "color", "WHEN", false, "auto, always or never");
-    print_row('h', "help", NULL, false, "this text");
+    print_row('h', "help", NULL, false, "show this help");
     if (usage->examples)
         printf("\nexamples:\n%s", usage->examples);
 }
@@ -98,7 +98,7 @@ static void print_list(const struct opt_row *rows)
 {
     for (const struct opt_row *r = rows; r->type; r++)
         printf("--%s\t%s\t%s\n", r->name, r->arg ? r->arg : "-", r->help);
-    puts("--color\tWHEN\tauto, always or never\n--help\t-\tthis text");
+    puts("--color\tWHEN\tauto, always or never\n--help\t-\tshow this help");
 }
 
 /* A file or a folder has a name.  "-" is none where it would be taken for one: few options can write to stdout. */

@@ -51,7 +51,7 @@ struct opt_row {
 #define OPT_SEPARATE(c, n, p, a, h) { OPT_TYPE_SEPARATE, c, n, p, a, h }
 #define OPT_ATTACHED(c, n, p, a, h) { OPT_TYPE_ATTACHED, c, n, p, a, h }
 #define OPT_HANG_AFTER(p) { OPT_TYPE_INT, 0, "hang-after", p, "SECONDS", \
-    "give up when the device does not answer for so long (default 60; 0: never)" }
+    "give up if the device does not answer for this long (default 60; 0: never)" }
 #define OPT_END { OPT_TYPE_END, 0, NULL, NULL, NULL, NULL }
 /* clang-format on */
 

@@ -69,15 +69,15 @@ int smi_monitor(int argc, char **argv, bool linked)
     m.columns.select = m.columns.processes ? "u" : "puc";
     const struct opt_row rows[] = {
         SMI_OPT_ID(&m.target),
-        OPT_STR('d', "delay", &w.delay, "SECONDS", "again after so many seconds (default: 1)"),
-        OPT_STR('c', "count", &w.count, "N", "N times; without it until Ctrl-C"),
+        OPT_STR('d', "delay", &w.delay, "SECONDS", "seconds between two reports (default: 1)"),
+        OPT_STR('c', "count", &w.count, "N", "number of reports; without it until Ctrl-C"),
         OPT_STR(
             's', "select", &m.columns.select, "LETTERS",
             m.columns.processes
-                ? "the columns: u what it computes (amdgpu does not tell), m the memory it holds"
+                ? "the columns: u utilization (amdgpu does not report it), m memory"
                 : "the columns: p power and temperature, u utilization, c clocks, v violations, m memory, "
                   "e errors, t PCIe traffic (default: puc)"),
-        OPT_STR('o', "options", &w.options, "DT", "D the date, T the time, before each line"),
+        OPT_STR('o', "options", &w.options, "DT", "put the date (D) or the time (T) before each line"),
         SMI_OPT_FILE(&w.file),
         SMI_OPT_ROOT(&m.target),
         OPT_END,
@@ -85,8 +85,8 @@ int smi_monitor(int argc, char **argv, bool linked)
     const struct opt_usage usage = {
         .synopsis = m.columns.processes ? "cairn smi pmon [options]" : "cairn smi dmon [options]",
         .about = m.columns.processes
-                     ? "Shows a line a process that computes on a GPU, again and again, as nvidia-smi does."
-                     : "Shows a line a GPU, again and again, as nvidia-smi does.",
+                     ? "Prints one line per process that computes on a GPU, repeatedly, as nvidia-smi does."
+                     : "Prints one line per GPU, repeatedly, as nvidia-smi does.",
     };
     argv[0] = m.columns.processes ? pmon : dmon;
     int r = options_parse_as(argc, argv, rows, &usage, NULL, linked ? smi_refuse_word : NULL);

@@ -17,10 +17,10 @@ struct smi_target {
 };
 #define SMI_OPT_ID(target)                   \
     OPT_STR('i', "id", &(target)->ids, "ID", \
-            "only this GPU (or several, with commas): index, UUID, serial number or PCI address")
+            "only this GPU, or several separated by commas: index, UUID, serial number or PCI address")
 #define SMI_OPT_FILE(file) OPT_STR('f', "filename", file, "FILE", "write to FILE instead of stdout")
 #define SMI_OPT_ROOT(target) \
-    OPT_STR(0, "root", &(target)->root, "DIR", "look at the tree DIR instead of this machine's /")
+    OPT_STR(0, "root", &(target)->root, "DIR", "read the tree DIR instead of this machine's /")
 
 /* EXIT_FINE: there is something to tell.  s is to be released in any case. */
 int smi_begin(struct smi *s, const struct smi_target *t);

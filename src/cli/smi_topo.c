@@ -25,7 +25,7 @@ int smi_topo(int argc, char **argv, bool linked)
     struct smi_target target = { 0 };
     bool matrix = false;
     const struct opt_row rows[] = {
-        OPT_FLAG('m', "matrix", &matrix, "how each GPU reaches each other one"),
+        OPT_FLAG('m', "matrix", &matrix, "how each pair of GPUs is connected"),
         SMI_OPT_ROOT(&target),
         OPT_END,
     };

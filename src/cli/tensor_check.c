@@ -43,16 +43,16 @@ int tensor_check(int argc, char **argv)
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_FLAG('v', "verbose", &w.verbose, "list every tensor with its statistics"),
         OPT_INT(0, "threads", &w.how.threads, "N", "use N threads instead of all cores"),
-        OPT_FLAG(0, "direct", &w.how.direct, "read past the page cache (O_DIRECT)"),
+        OPT_FLAG(0, "direct", &w.how.direct, "bypass the page cache (O_DIRECT)"),
         OPT_END,
     };
     const struct opt_usage usage = {
         .synopsis = "cairn tensor check FILE|FOLDER... [options]",
-        .about =
-            "Reads every number and tells which files are damaged: cut short, NaN, Inf, all zero, half zero, "
-            "constant, numbers that cannot be those of a latent or a weight, or a .pth whose bytes do not have "
-            "the CRC-32 that it says; and what to do. Numbers of a dtype that cairn does not know are counted as "
-            "not looked at. Folders are walked for .safetensors, .pt and .pth. Exit 1 if a file is damaged.",
+        .about = "Reads every value and reports damaged files, with a remedy: truncated, NaN, Inf, all "
+                 "zero, half zero, constant, values that are implausible for a latent or a weight, or a "
+                 ".pth with a wrong CRC-32. Tensors of a dtype that cairn does not know are counted as "
+                 "skipped. Folders are searched for .safetensors, .pt and .pth. Exit status: 1 if a file "
+                 "is damaged.",
         .examples = "  cairn tensor check ~/dataset/cache\n"
                     "  cairn tensor check lora.safetensors --verbose\n"
                     "  cairn tensor check . --json | jq -r '.files[] | select(.damaged) | .path'\n",

@@ -146,30 +146,28 @@ int tensor_convert(int argc, char **argv)
     struct wish w = { 0 };
     const struct opt_row rows[] = {
         OPT_STR('d', "dtype", &w.dtype, "DTYPE",
-                "f64, f32, f16, bf16, f8_e4m3 or f8_e5m2; without it each keeps its own"),
+                "f64, f32, f16, bf16, f8_e4m3 or f8_e5m2 (default: each tensor keeps its own)"),
         OPT_LIST(0, "only", &only, "GLOB",
-                 "convert tensors with such a name, copy the others; may be repeated"),
+                 "convert tensors whose name matches, copy the others; may be repeated"),
         OPT_ATTACHED(0, "clamp", &w.clamp, "VALUE",
-                     "values too large, and infinities, become the largest finite value, or VALUE"),
-        OPT_STR(0, "nan", &w.nan, "VALUE", "replace NaN by VALUE"),
-        OPT_ATTACHED(
-            0, "scaled", &w.scaled, "GRAIN",
-            "to fp8: write scales for each tensor (default), channel or block64; from fp8: apply them"),
-        OPT_STR(0, "stochastic", &w.seed, "SEED",
-                "round at random, in proportion, instead of to nearest even"),
+                     "limit values that are too large, and Inf, to the largest finite value, or to VALUE"),
+        OPT_STR(0, "nan", &w.nan, "VALUE", "replace NaN with VALUE"),
+        OPT_ATTACHED(0, "scaled", &w.scaled, "GRAIN",
+                     "to fp8: write scales per tensor (default), channel or block64; from fp8: apply them"),
+        OPT_STR(0, "stochastic", &w.seed, "SEED", "round stochastically instead of to nearest even"),
         OPT_STR(0, "lora", &w.lora, "DIALECT", "rewrite a LoRA file for musubi, comfy or diffusers"),
-        OPT_FLAG('f', "force", &w.force, "replace OUT if it is there"),
+        OPT_FLAG('f', "force", &w.force, "replace OUT if it exists"),
         OPT_INT(0, "threads", &w.threads, "N", "use N threads instead of all cores"),
-        OPT_FLAG(0, "direct", &w.direct,
-                 "read past the page cache (O_DIRECT), and keep nothing of OUT in it"),
+        OPT_FLAG(0, "direct", &w.direct, "bypass the page cache (O_DIRECT), for OUT too"),
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_END,
     };
     const struct opt_usage usage = {
         "cairn tensor convert IN OUT [--dtype DTYPE] [options]",
-        "Writes the tensors of IN to the safetensors file OUT in another floating dtype; whole-number tensors, order and "
-        "metadata are carried over. Rounds to nearest even, keeps subnormals and NaN; what is too large becomes "
-        "Inf unless --clamp is given. OUT appears only when it is whole and on the disk.",
+        "Writes the tensors of IN to the safetensors file OUT in another floating-point dtype. "
+        "Integer tensors, order and metadata are kept. It rounds to nearest even and keeps "
+        "subnormals and NaN; values that are too large become Inf unless --clamp is given. OUT "
+        "appears only when it is complete and on disk.",
         "  cairn tensor convert model.safetensors model-f32.safetensors --dtype f32\n"
         "  cairn tensor convert wan.safetensors wan-fp8.safetensors --dtype f8_e4m3 --scaled\n"
         "  cairn tensor convert wan-fp8.safetensors wan.safetensors --dtype bf16 --scaled\n"

@@ -166,7 +166,7 @@ int tensor_diff(int argc, char **argv)
         OPT_STR(0, "rtol", &w.rtol, "R", "values may differ by R times the second value"),
         OPT_STR(0, "atol", &w.atol, "A", "values may differ by A, and by what --rtol allows"),
         OPT_LIST(0, "only", &w.only, "GLOB", "only tensors whose name matches; may be repeated"),
-        OPT_FLAG(0, "ignore-dtype", &w.how.ignore_dtype, "the same values in another dtype are the same"),
+        OPT_FLAG(0, "ignore-dtype", &w.how.ignore_dtype, "equal values in another dtype count as equal"),
         OPT_FLAG(0, "metadata", &w.how.metadata, "compare the metadata too"),
         OPT_INT(0, "threads", &w.how.values.threads, "N", "use N threads instead of all cores"),
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
@@ -174,9 +174,9 @@ int tensor_diff(int argc, char **argv)
     };
     const struct opt_usage usage = {
         .synopsis = "cairn tensor diff A B [options]",
-        .about =
-            "Compares two files tensor by tensor: names that are in one only, dtypes, shapes, and the first and "
-            "the worst difference of values. 0 and -0 are equal, and so are two NaN. Exit 1 if they differ.",
+        .about = "Compares two files tensor by tensor: names in only one of them, dtypes, shapes, and the "
+                 "first and the largest difference of values. 0 and -0 are equal, and so are two NaN. Exit "
+                 "status: 1 if they differ.",
         .examples = "  cairn tensor diff before.safetensors after.safetensors\n"
                     "  cairn tensor diff model.pth model-bf16.safetensors --ignore-dtype --rtol 0.004\n",
         .mixed = true,

@@ -47,16 +47,16 @@ int tensor_extract(int argc, char **argv)
     bool json = false;
     struct convert_options o = { .to = DTYPE_OTHER, .drop_others = true };
     const struct opt_row rows[] = {
-        OPT_LIST(0, "only", &only, "GLOB", "take tensors whose name matches; may be repeated"),
-        OPT_FLAG('f', "force", &o.replace, "replace OUT if it is there"),
+        OPT_LIST(0, "only", &only, "GLOB", "copy tensors whose name matches; may be repeated"),
+        OPT_FLAG('f', "force", &o.replace, "replace OUT if it exists"),
         OPT_INT(0, "threads", &o.threads, "N", "use N threads instead of all cores"),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_END,
     };
     const struct opt_usage usage = {
         "cairn tensor extract IN OUT --only GLOB [options]",
-        "Writes some of the tensors of IN to the safetensors file OUT, bit for bit, with order and metadata. OUT appears "
-        "only when it is whole and on the disk.",
+        "Copies some tensors of IN to the safetensors file OUT, bit for bit, with order and "
+        "metadata. OUT appears only when it is complete and on disk.",
         "  cairn tensor extract wan.safetensors block0.safetensors --only 'blocks.0.*'\n"
         "  cairn tensor extract models_t5_umt5-xxl-enc-bf16.pth t5.safetensors --only '*'\n",
         .mixed = true,

@@ -135,7 +135,8 @@ int tensor_ls(int argc, char **argv)
     };
     const struct opt_usage usage = {
         "cairn tensor ls FILE... [options]",
-        "Lists the tensors of each file in the order of their data. Only the header is read, and all of it is checked.",
+        "Lists the tensors of each file in the order of their data. It reads only the header, and "
+        "checks all of it.",
         "  cairn tensor ls wan2.1_t2v_14B.safetensors --only 'blocks.0.*'\n"
         "  cairn tensor ls model.safetensors.index.json --json | jq .data_bytes\n",
         .mixed = true,

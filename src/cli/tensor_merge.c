@@ -88,9 +88,9 @@ int tensor_merge(int argc, char **argv)
     int threads = 0, rest;
     const struct opt_row rows[] = {
         OPT_STR('s', "scale", &scale, "S",
-                "strength: 1 is as trained, 0.5 half of it, negative takes it away"),
-        OPT_STR('d', "dtype", &dtype, "DTYPE", "dtype of the new file; without it each tensor keeps its own"),
-        OPT_FLAG('f', "force", &force, "replace OUT if it is there"),
+                "strength: 1 is as trained, 0.5 half of it; a negative value subtracts it"),
+        OPT_STR('d', "dtype", &dtype, "DTYPE", "dtype of OUT (default: each tensor keeps its own)"),
+        OPT_FLAG('f', "force", &force, "replace OUT if it exists"),
         OPT_FLAG(0, "allow-nan", &allow_nan, "write OUT even if values become NaN or Inf"),
         OPT_INT(0, "threads", &threads, "N", "use N threads instead of all cores"),
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
@@ -98,11 +98,12 @@ int tensor_merge(int argc, char **argv)
     };
     const struct opt_usage usage = {
         "cairn tensor merge BASE LORA OUT [options]",
-        "Adds a LoRA to the weights of its base model: W + scale * (alpha / rank) * up * down, summed in f32. LORA is a "
-        "file in any dialect (musubi, ComfyUI, diffusers, PEFT) or a PEFT folder; an adapter_config.json beside the file "
-        "tells alpha, rank patterns and layout, and what nobody tells is guessed and said. BASE may be f32, f16, bf16 or "
-        "fp8, with or without scales. A module that BASE does not have is an error, and so is a LoRA that makes values "
-        "NaN or Inf. OUT appears only when it is whole and on the disk.",
+        "Adds a LoRA to the weights of its base model: W + scale * (alpha / rank) * up * down, "
+        "summed in f32. LORA is a file in any dialect (musubi, ComfyUI, diffusers, PEFT) or a "
+        "PEFT folder. An adapter_config.json beside the file gives alpha, rank patterns and "
+        "layout; cairn guesses what is missing, and reports the guess. BASE may be f32, f16, bf16 "
+        "or fp8, with or without scales. A module that BASE lacks is an error, and so is a LoRA "
+        "that makes values NaN or Inf. OUT appears only when it is complete and on disk.",
         "  cairn tensor merge wan2.1_t2v_14B_bf16.safetensors style.safetensors merged.safetensors\n"
         "  cairn tensor merge gpt2/model.safetensors my-adapter/ merged.safetensors\n"
         "  cairn tensor merge wan-fp8.safetensors style.safetensors new.safetensors --scale 0.8 --dtype bf16\n",
