@@ -99,7 +99,7 @@ static const char *summarise_broken(const struct check_ctx *l, const struct doct
         return ctx_text(l, "Training with PyTorch will not work on %s as it is: %s (%s).%s", where,
                         line->found.fact, line->check->id, say_what_run_does(l));
     return ctx_text(l, "Training with PyTorch will not work on %s. %s%s (%s).", where,
-                    line->found.remedy ? "Fix first: " : "Nothing can be done about it: ", line->found.fact,
+                    line->found.remedy ? "Fix first: " : "cairn knows no fix: ", line->found.fact,
                     line->check->id);
 }
 
@@ -116,10 +116,12 @@ static const char *summarise(const struct check_ctx *l, const struct doctor *d)
                 l, "Training with PyTorch will start on %s, but can hang or crash. Fix first: %s (%s).%s",
                 where, line->found.fact, line->check->id, say_what_run_does(l));
         return ctx_text(
-            l, "Training with PyTorch will work on %s, but not at its best. Improve first: %s (%s).%s", where,
-            line->found.fact, line->check->id, say_what_run_does(l));
+            l,
+            "Training with PyTorch will work on %s, but below its best speed or memory use. Improve "
+            "first: %s (%s).%s",
+            where, line->found.fact, line->check->id, say_what_run_does(l));
     case VERDICT_UNKNOWN:
-        return ctx_text(l, "Whether training with PyTorch will work on %s is not known: %s (%s).", where,
+        return ctx_text(l, "Unknown whether training with PyTorch will work on %s: %s (%s).", where,
                         line->found.fact, line->check->id);
     case VERDICT_BROKEN:
         break;

@@ -11,8 +11,8 @@ static struct finding judge_disk(const struct check_ctx *l, const char *what, in
         if (str_eq(l->facts->disks[i].what, what))
             d = &l->facts->disks[i];
     if (!d || !d->free_bytes.from)
-        return found_unknown(ctx_text(l, "how much room there is for %s files is not known", what),
-                             l->facts->root.live ? "no such directory" : "a captured tree does not tell",
+        return found_unknown(ctx_text(l, "free space for %s files is unknown", what),
+                             l->facts->root.live ? "no such directory" : "a captured tree does not show it",
                              NULL);
     const char *fact =
         ctx_text(l, "%s free for %s files in %s", ctx_bytes(l, d->free_bytes.v), what, d->path);
@@ -26,13 +26,12 @@ struct finding check_disk_cache(const struct check_ctx *l)
 {
     return judge_disk(
         l, "cache", 1, 10,
-        "compiled kernels, MIOpen's database and downloaded models go there; a full disk stops a job");
+        "compiled kernels, MIOpen's database and downloaded models are stored here; a full disk stops a job");
 }
 
 struct finding check_disk_work(const struct check_ctx *l)
 {
     return judge_disk(
         l, "work", 2, 50,
-        "a 14B model is 28 GB in bf16, and checkpoints with the optimizer's state are several times the "
-        "weights");
+        "a 14B model takes 28 GB in bf16, and a checkpoint with optimizer state takes several times that");
 }

@@ -84,7 +84,7 @@ static bool is_other(const char *name)
 struct finding check_env_harmful(const struct check_ctx *l)
 {
     struct finding bad;
-    return found_harmful(l, is_other, &bad) ? bad : found_ok(l, "no variable that harms is set");
+    return found_harmful(l, is_other, &bad) ? bad : found_ok(l, "no harmful variable is set");
 }
 
 struct finding check_env_planned(const struct check_ctx *l)
@@ -99,13 +99,12 @@ struct finding check_env_planned(const struct check_ctx *l)
             str_addf(&names, "=%s", v->value);
     }
     if (!names.len)
-        return found_ok(l, "nothing is missing in the environment");
+        return found_ok(l, "every variable that this GPU needs is set");
     return found(
         CHECK_WARN, ctx_text(l, "not set yet: %s", names.s),
-        ctx_text(l,
-                 "`cairn run%s -- COMMAND` sets them by itself; cairn env --explain gives the reason for "
-                 "each",
-                 ctx_gpu_option(l)),
+        ctx_text(
+            l, "`cairn run%s -- COMMAND` sets them for you; `cairn env --explain` gives the reason for each",
+            ctx_gpu_option(l)),
         ctx_text(l, "eval \"$(cairn env%s)\"", ctx_gpu_option(l)));
 }
 
@@ -136,10 +135,12 @@ struct finding check_env_warnings(const struct check_ctx *l)
             first = text;
     }
     if (!first)
-        return found_ok(l, "nothing in the environment is doubtful");
+        return found_ok(l, "the environment raises no warning");
     return found(CHECK_WARN, first,
-                 more.len ? ctx_text(l, "%s", more.s) : "the plan for this GPU met it on the way",
-                 "cairn env    # shows the plan with what it met");
+                 more.len ? ctx_text(l, "%s", more.s)
+                          : "cairn found this while it planned the environment "
+                            "for this GPU",
+                 "cairn env    # prints the plan and its warnings");
 }
 
 struct finding check_ld_library_path(const struct check_ctx *l)
@@ -148,7 +149,7 @@ struct finding check_ld_library_path(const struct check_ctx *l)
     const char *path = facts_env(l->facts, "LD_LIBRARY_PATH");
     if (found_harmful(l, is_library_path, &bad))
         return bad;
-    return path && *path ? found_ok(l, "LD_LIBRARY_PATH leads to no second ROCm")
+    return path && *path ? found_ok(l, "LD_LIBRARY_PATH contains no second ROCm")
                          : found_ok(l, "LD_LIBRARY_PATH is not set");
 }
 

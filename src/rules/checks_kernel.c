@@ -11,9 +11,9 @@ struct finding check_wsl(const struct check_ctx *l)
     if (!l->facts->host.wsl)
         return found_skip("not WSL");
     return found(
-        CHECK_WARN, "this is WSL: there is no KFD, the GPU is behind /dev/dxg",
-        "the HSA variables, sysfs and module parameters of this doctor do not apply; ROCm needs its WSL "
-        "build and the bridge library librocdxg",
+        CHECK_WARN, "WSL: there is no KFD; the GPU is reached through /dev/dxg",
+        "HSA variables, sysfs and module parameters do not apply under WSL; ROCm needs its WSL build and the "
+        "bridge library librocdxg",
         "ls -l /dev/dxg && cairn doctor --probe");
 }
 
@@ -26,11 +26,12 @@ struct finding check_amdgpu_module(const struct check_ctx *l)
         return found_ok(l, "amdgpu is loaded%s%s", f->host.amdgpu_version.s ? ", version " : "",
                         f->host.amdgpu_version.s ? f->host.amdgpu_version.s : "");
     if (f->host.amdgpu_loaded == TRI_UNKNOWN)
-        return found_unknown("whether amdgpu is loaded is not known", "/sys/module is not there", NULL);
+        return found_unknown("amdgpu: unknown whether the module is loaded", "/sys/module does not exist",
+                             NULL);
     return found(
-        CHECK_FAIL, "the amdgpu kernel module is not loaded",
-        "a blacklist, nomodeset, or an unsigned DKMS module under Secure Boot keep it out",
-        remedy_on_host(l, "load amdgpu and see what the kernel says of it",
+        CHECK_FAIL, "amdgpu, the kernel module, is not loaded",
+        "a blacklist, nomodeset, or an unsigned DKMS module under Secure Boot can prevent it",
+        remedy_on_host(l, "load amdgpu and read its kernel messages",
                        "sudo modprobe amdgpu; sudo dmesg | grep -iE 'amdgpu|secure boot'; grep -rn amdgpu "
                        "/etc/modprobe.d"));
 }
@@ -39,15 +40,16 @@ struct finding check_kfd_topology(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
     if (!ctx_may_have_target(l) || h->wsl || ctx_told(l))
-        return found_skip("no GPU that KFD could have");
+        return found_skip("no GPU that KFD supports");
     if (h->kfd_present == TRI_YES)
-        return found_ok(l, "KFD is there");
+        return found_ok(l, "KFD is available");
     if (h->kfd_present == TRI_UNKNOWN)
-        return found_unknown("whether KFD is there is not known", "/sys/class/kfd is not readable", NULL);
+        return found_unknown("KFD: unknown whether the kernel has it", "/sys/class/kfd is not readable",
+                             NULL);
     return found(
-        CHECK_FAIL, "KFD, the kernel's compute driver, is not there",
-        "the kernel was built without CONFIG_HSA_AMD, or amdgpu has no GPU that KFD knows",
-        ctx_text(l, "grep HSA_AMD /boot/config-%s    # =y is wanted; the distribution's own kernel has it",
+        CHECK_FAIL, "KFD, the kernel's compute driver, is missing",
+        "the kernel was built without CONFIG_HSA_AMD, or amdgpu found no GPU that KFD supports",
+        ctx_text(l, "grep HSA_AMD /boot/config-%s    # must be =y; the distribution's own kernel has it",
                  h->kernel.s ? ctx_word(l, h->kernel.s) : "$(uname -r)"));
 }
 
@@ -70,11 +72,11 @@ struct finding check_kernel_chip(const struct check_ctx *l)
         return found_skip("no kernel is known to be too old for this chip");
     const char *floor = ctx_text(l, "%d.%d.%d", row->major, row->minor, row->patch);
     if (!h->kernel_version.n)
-        return found_unknown(ctx_text(l, "the kernel's version is not known; %s wants %s", row->gfx, floor),
+        return found_unknown(ctx_text(l, "the kernel version is unknown; %s needs %s", row->gfx, floor),
                              row->why, "uname -r");
     if (version_below(h->kernel_version, row->major, row->minor, row->patch))
         return found(CHECK_WARN,
-                     ctx_text(l, "Linux %s is older than %s, which %s wants", h->kernel.s, floor, row->gfx),
+                     ctx_text(l, "Linux %s is older than %s, which %s needs", h->kernel.s, floor, row->gfx),
                      row->why, remedy_kernel_newer(l));
     return found_ok(l, "Linux %s is new enough for %s (%s)", h->kernel.s, row->gfx, floor);
 }
@@ -98,15 +100,16 @@ struct finding check_kernel_unified(const struct check_ctx *l)
     const char *kernel = h->kernel.s ? ctx_text(l, "Linux %s", h->kernel.s) : "this kernel";
     switch (gives_shared_memory(l)) {
     case TRI_UNKNOWN:
-        return found_unknown("the kernel's version is not known; shared memory wants 6.10", NULL, "uname -r");
+        return found_unknown("the kernel version is unknown; shared memory needs 6.10", NULL, "uname -r");
     case TRI_YES:
-        return found_ok(l, "%s gives ROCm the shared memory of an integrated GPU", kernel);
+        return found_ok(l, "%s lets ROCm use the shared memory of an integrated GPU", kernel);
     case TRI_NO:
         break;
     }
     return found(
-        CHECK_WARN, ctx_text(l, "%s gives ROCm the BIOS carve-out only", kernel),
-        "before 6.10 KFD counts only the carve-out as an integrated GPU's memory, however much RAM there is",
+        CHECK_WARN, ctx_text(l, "%s lets ROCm use only the BIOS carve-out", kernel),
+        "before 6.10, KFD counts only the carve-out as memory of an integrated GPU, however much RAM the "
+        "machine has",
         remedy_kernel_newer(l));
 }
 
@@ -120,16 +123,17 @@ struct finding check_cwsr_kernel(const struct check_ctx *l)
     if (l->gpu->has_cwsr_size == TRI_YES)
         return found_ok(l, "the kernel publishes the size of the context-save area");
     if (version_at_least(h->kernel_version, 6, 18, 4))
-        return found_ok(l, "Linux %s sizes the context-save area right", h->kernel.s);
+        return found_ok(l, "Linux %s sizes the context-save area correctly", h->kernel.s);
     if (ctx_param(l, "amdgpu", "cwsr_enable", &enabled) && enabled == 0)
         return found_ok(l, "amdgpu.cwsr_enable=0 avoids the small context-save area");
     if (!h->kernel_version.n)
-        return found_unknown("whether the kernel sizes gfx1151's context-save area right is not known",
-                             "the kernel's version is not known and its topology does not tell", "uname -r");
+        return found_unknown(
+            "context-save area: unknown whether the kernel makes it large enough for gfx1151",
+            "the kernel version is unknown, and its topology does not show it", "uname -r");
     return found(
         CHECK_WARN, ctx_text(l, "Linux %s makes the context-save area too small for gfx1151", h->kernel.s),
-        "compute hangs or faults when waves are saved; fixed in 6.18.4 and in some distribution kernels "
-        "(which this cannot see); until then saving can be switched off",
+        "compute hangs or faults when the kernel saves waves; 6.18.4 and some distribution kernels have the "
+        "fix (cairn cannot see backports); until then, disable context saving",
         remedy_kernel_add(l, "amdgpu.cwsr_enable=0"));
 }
 
@@ -143,9 +147,11 @@ static const struct bad_firmware {
     const char *why;
 } bad_firmware[] = {
     { "gfx1151", 0x83, CHECK_FAIL,
-      "this firmware (linux-firmware 20251125, old amdgpu-dkms-firmware) hangs under compute; AMD's advice "
-      "was to go back to 0x80, and later packages carry others" },
-    { "gfx1151", 0x86, CHECK_WARN, "there is an open report of hangs with it; 0x80 is known to be good" },
+      "this firmware (linux-firmware 20251125, old amdgpu-dkms-firmware) hangs under compute; AMD advised "
+      "going back to 0x80, and later packages ship other versions" },
+    { "gfx1151", 0x86, CHECK_WARN,
+      "an open report describes hangs with this firmware; 0x80 is known to be "
+      "good" },
 };
 
 struct finding check_mes_firmware(const struct check_ctx *l)
@@ -156,8 +162,7 @@ struct finding check_mes_firmware(const struct check_ctx *l)
     if (!listed)
         return found_skip("no bad firmware is known for this chip");
     if (!l->gpu->mes_fw.from)
-        return found_unknown("the version of the MES firmware is not known",
-                             "0x83 is known to hang on this chip",
+        return found_unknown("the MES firmware version is unknown", "0x83 is known to hang on this chip",
                              "cat /sys/class/drm/card*/device/fw_version/mes_fw_version");
     int64_t mes = l->gpu->mes_fw.v & MES_VERSION_MASK;
     for (size_t i = 0; i < ARRAY_LEN(bad_firmware); i++)
@@ -175,7 +180,7 @@ static bool params_known(const struct check_ctx *l)
 
 static struct finding param_unknown(const char *name, const struct check_ctx *l)
 {
-    return found_unknown(ctx_text(l, "whether %s is set is not known", name),
+    return found_unknown(ctx_text(l, "%s: unknown whether it is set", name),
                          "neither /sys/module nor /proc/cmdline was readable", NULL);
 }
 
@@ -203,7 +208,7 @@ struct finding check_gttsize(const struct check_ctx *l)
         return found_ok(l, "amdgpu.gttsize is not set");
     return found(
         CHECK_WARN, ctx_text(l, "amdgpu.gttsize=%lld is set", (long long)mib),
-        "it is deprecated and changes only the figure that DRM shows, not what HIP gives; the limit is "
+        "deprecated: it changes only the size that DRM shows, not what HIP can allocate; the real limit is "
         "ttm.pages_limit",
         remedy_kernel_replace(l, "amdgpu.gttsize", limit_for_gttsize(l, mib)));
 }
@@ -219,13 +224,13 @@ struct finding check_page_pool(const struct check_ctx *l)
     if (!ctx_param(l, "ttm", "page_pool_size", &pages) && !ctx_param(l, "amdttm", "page_pool_size", &pages))
         return found_ok(l, "ttm.page_pool_size is not set");
     if (!ram.from)
-        return found_unknown("ttm.page_pool_size cannot be judged", "the size of RAM is not known", NULL);
+        return found_unknown("ttm.page_pool_size cannot be judged", "the size of RAM is unknown", NULL);
     /* The default is half of RAM; more is a guide's doing. */
     if (pages <= ram.v / PAGE_BYTES / 10 * 6)
         return found_ok(l, "ttm.page_pool_size is %s", ctx_bytes(l, pages * PAGE_BYTES));
     return found(
         CHECK_WARN, ctx_text(l, "ttm.page_pool_size is %lld pages, more than half of RAM", (long long)pages),
-        "it only sizes a pool of recycled pages; set as large as the limit it has pinned RAM from boot on",
+        "it only sizes a pool of recycled pages; values as large as the limit have pinned RAM from boot",
         remedy_kernel_replace(l, "ttm.page_pool_size", NULL));
 }
 
@@ -237,10 +242,11 @@ struct finding check_system_mem_limit(const struct check_ctx *l)
     if (!params_known(l))
         return param_unknown("amdgpu.no_system_mem_limit", l);
     if (!p || str_eq(p->value, "N") || str_eq(p->value, "0"))
-        return found_ok(l, "KFD's cap on pinned system memory is in force");
-    return found(CHECK_WARN, "amdgpu.no_system_mem_limit lifts KFD's cap on pinned system memory",
-                 "a job that asks for too much then takes the whole machine down instead of failing",
-                 remedy_kernel_replace(l, "amdgpu.no_system_mem_limit", NULL));
+        return found_ok(l, "KFD's cap on pinned system memory is active");
+    return found(
+        CHECK_WARN, "amdgpu.no_system_mem_limit removes KFD's cap on pinned system memory",
+        "a job that allocates too much then takes down the whole machine instead of failing with OOM",
+        remedy_kernel_replace(l, "amdgpu.no_system_mem_limit", NULL));
 }
 
 struct finding check_vram_limits(const struct check_ctx *l)
@@ -254,10 +260,10 @@ struct finding check_vram_limits(const struct check_ctx *l)
         int64_t mib;
         if (ctx_param(l, "amdgpu", names[i], &mib) && mib > 0)
             return found(CHECK_WARN, ctx_text(l, "amdgpu.%s=%lld is set", names[i], (long long)mib),
-                         "a left-over of debugging: it hides video memory from every program",
+                         "a debugging leftover: it hides VRAM from every program",
                          remedy_kernel_replace(l, ctx_text(l, "amdgpu.%s", names[i]), NULL));
     }
-    return found_ok(l, "no parameter limits video memory");
+    return found_ok(l, "no parameter limits VRAM");
 }
 
 struct finding check_iommu_off(const struct check_ctx *l)
@@ -268,11 +274,11 @@ struct finding check_iommu_off(const struct check_ctx *l)
     if (!h->cmdline.s)
         return param_unknown("amd_iommu", l);
     if (!str_list_has(h->cmdline.s, ' ', "amd_iommu=off"))
-        return found_ok(l, "the IOMMU is not switched off");
+        return found_ok(l, "the IOMMU is on");
     return found(
         CHECK_WARN, "amd_iommu=off is on the kernel command line",
-        "a little faster on some integrated GPUs, but AMD asks reporters of faults to remove it, and devices "
-        "such as the NPU stop working",
+        "slightly faster on some integrated GPUs, but AMD asks to remove it before reporting faults, and "
+        "devices such as the NPU stop working",
         remedy_kernel_replace(l, "amd_iommu", NULL));
 }
 
@@ -288,8 +294,7 @@ struct finding check_iommu_pt(const struct check_ctx *l)
         return param_unknown("iommu=pt", l);
     if (str_list_has(h->cmdline.s, ' ', "iommu=pt") || str_list_has(h->cmdline.s, ' ', "amd_iommu=off"))
         return found_ok(l, "the IOMMU does not translate for the GPUs");
-    return found(
-        CHECK_WARN, ctx_text(l, "%zu GPUs, and iommu=pt is not set", cards),
-        "copies between GPUs pass through the IOMMU's translation; RCCL warns of hangs without iommu=pt",
-        remedy_kernel_add(l, "iommu=pt"));
+    return found(CHECK_WARN, ctx_text(l, "iommu=pt is not set, with %zu GPUs", cards),
+                 "the IOMMU translates every copy between GPUs; RCCL warns of hangs without iommu=pt",
+                 remedy_kernel_add(l, "iommu=pt"));
 }

@@ -10,7 +10,7 @@ static const char *library_target(const struct check_ctx *l)
     return l->torch && l->torch->build == TORCH_ROCM ? ctx_target(l) : NULL;
 }
 
-static const char skipped[] = "no ROCm build of PyTorch, or no GPU of known target";
+static const char skipped[] = "no ROCm build of PyTorch, or no GPU with a known target";
 
 /* Findings that differ only in the library's name and in what happens without its kernels. */
 static struct finding judge_library(const struct check_ctx *l, const char *name, const struct targets *t,
@@ -18,7 +18,7 @@ static struct finding judge_library(const struct check_ctx *l, const char *name,
 {
     const char *target = library_target(l);
     if (!t->from)
-        return found_unknown(ctx_text(l, "whether %s has kernels for %s is not known", name, target),
+        return found_unknown(ctx_text(l, "%s: unknown whether it has kernels for %s", name, target),
                              "its files were not found", NULL);
     if (ctx_carries(t, target))
         return found_ok(l, "%s has kernels for %s", name, target);
@@ -31,7 +31,7 @@ struct finding check_rocblas(const struct check_ctx *l)
         return found_skip(skipped);
     return judge_library(
         l, "rocBLAS", &l->torch->rocblas, CHECK_FAIL,
-        "it prints \"Cannot read TensileLibrary\" and aborts the process at the first matrix product",
+        "it prints \"Cannot read TensileLibrary\" and aborts the process at the first matmul",
         remedy_torch(l));
 }
 
@@ -40,10 +40,10 @@ struct finding check_hipblaslt(const struct check_ctx *l)
     if (!library_target(l))
         return found_skip(skipped);
     if (l->chip && !l->chip->matrix_core)
-        return found_skip("hipBLASLt is made for chips with matrix cores");
+        return found_skip("hipBLASLt supports only chips with matrix cores");
     return judge_library(
         l, "hipBLASLt", &l->torch->hipblaslt, CHECK_WARN,
-        "PyTorch then uses rocBLAS for everything: slower products, no fused bias or activation",
+        "PyTorch then uses rocBLAS for everything: slower matmuls, no fused bias or activation",
         remedy_torch(l));
 }
 
@@ -53,16 +53,17 @@ struct finding check_aotriton(const struct check_ctx *l)
     if (!target)
         return found_skip(skipped);
     if (l->chip && !l->chip->matrix_core)
-        return found_skip("AOTriton is made for chips with matrix cores");
+        return found_skip("AOTriton supports only chips with matrix cores");
     struct finding f = judge_library(
         l, "AOTriton", &l->torch->aotriton, CHECK_WARN,
-        "fused attention is not there: attention takes the plain path, slow and hungry for memory",
+        "fused attention is not available: PyTorch falls back to math attention, which is slow and uses far "
+        "more memory",
         remedy_torch(l));
     const struct plan_var *v =
         plan_find(l->plan->set, l->plan->n_set, "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL");
     if (f.status != CHECK_OK || !v || facts_env(l->facts, v->name))
         return f;
-    return found(CHECK_WARN, ctx_text(l, "fused attention for %s is there but switched off", target), v->why,
+    return found(CHECK_WARN, ctx_text(l, "fused attention for %s is available but disabled", target), v->why,
                  ctx_text(l, "export %s=%s", v->name, v->value));
 }
 
@@ -73,8 +74,8 @@ struct finding check_miopen_db(const struct check_ctx *l)
         return found_skip(skipped);
     struct finding f = judge_library(
         l, "MIOpen", &l->torch->miopen, CHECK_WARN,
-        "its database has no tuned convolutions for this chip, so the first epoch searches: minutes for a "
-        "VAE or UNet. FAST skips the search, and suits jobs with many image sizes",
+        "its database has no tuned convolutions for this chip, so MIOpen searches during the first epoch: "
+        "minutes for a VAE or UNet. FAST skips the search, and suits jobs with many image sizes",
         "cairn run --with MIOPEN_FIND_MODE=FAST -- COMMAND");
     if (f.status == CHECK_WARN && mode)
         return found_ok(l, "%s; MIOPEN_FIND_MODE=%s is set", f.fact, mode);
@@ -87,9 +88,9 @@ struct finding check_miopen_version(const struct check_ctx *l)
         return found_skip("not gfx1151 with a ROCm build of PyTorch");
     const char *v = l->torch->miopen_version.s;
     return found_unknown(
-        v ? ctx_text(l, "MIOpen %s", v) : "the version of MIOpen is not known",
-        "a claim goes round that 3.5.1 or newer cures batch-normalisation errors on gfx1151; no public "
-        "source confirms or refutes it",
+        v ? ctx_text(l, "MIOpen %s", v) : "the MIOpen version is unknown",
+        "an unconfirmed claim says that 3.5.1 or newer fixes batch-normalisation errors on gfx1151; no "
+        "public source confirms or refutes it",
         NULL);
 }
 
@@ -107,10 +108,10 @@ struct finding check_miopen_cache(const struct check_ctx *l)
     CLEANUP(str_release) struct str names = { 0 }, paths = { 0 };
     struct version used;
     if (!library_target(l) || !cache->n_versions)
-        return found_skip("MIOpen has cached nothing");
+        return found_skip("MIOpen's cache is empty");
     if (!l->torch->miopen_version.s || !version_parse(l->torch->miopen_version.s, &used))
-        return found_unknown("whether MIOpen's cache fits is not known", "the version of MIOpen is not known",
-                             NULL);
+        return found_unknown("MIOpen's cache: unknown whether it matches the MIOpen in use",
+                             "the MIOpen version is unknown", NULL);
     for (size_t i = 0; i < cache->n_versions; i++) {
         if (cache_is_of(cache->version[i], used))
             continue;
@@ -118,11 +119,10 @@ struct finding check_miopen_cache(const struct check_ctx *l)
         str_addf(&paths, " %s", ctx_word(l, ctx_text(l, "%s/%s", cache->dir, cache->version[i])));
     }
     if (!names.len)
-        return found_ok(l, "MIOpen's cache is of %s, the version in use", l->torch->miopen_version.s);
-    return found(
-        CHECK_WARN, ctx_text(l, "MIOpen's cache holds folders of other versions:%s", names.s),
-        "left-overs of an upgrade; a series of crashes on gfx1151 ended after MIOpen's caches were cleared",
-        ctx_text(l, "rm -r%s    # and the old files in ~/.config/miopen", paths.s));
+        return found_ok(l, "MIOpen's cache is from %s, the version in use", l->torch->miopen_version.s);
+    return found(CHECK_WARN, ctx_text(l, "MIOpen's cache contains folders of other versions:%s", names.s),
+                 "leftovers of an upgrade; clearing MIOpen's caches ended a series of crashes on gfx1151",
+                 ctx_text(l, "rm -r%s    # and the old files in ~/.config/miopen", paths.s));
 }
 
 static const char *say_package(const struct check_ctx *l, const char *name, const struct package_facts *p)
@@ -142,7 +142,7 @@ static struct finding judge_package(const struct check_ctx *l, const char *name,
         return found(CHECK_WARN, ctx_text(l, "%s has no code for %s", say_package(l, name, p), gfx),
                      "its kernels fail with \"invalid device function\" on this GPU", remedy);
     if (p->fits == TRI_UNKNOWN)
-        return found_unknown(ctx_text(l, "whether %s fits is not known", say_package(l, name, p)), p->why,
+        return found_unknown(ctx_text(l, "%s: unknown whether it fits", say_package(l, name, p)), p->why,
                              NULL);
     return found_ok(l, "%s", say_package(l, name, p));
 }
@@ -160,14 +160,13 @@ struct finding check_rocminfo(const struct check_ctx *l)
 {
     const char *target = library_target(l);
     if (!target || !l->torch->bitsandbytes.version.s)
-        return found_skip("nothing here asks rocminfo");
+        return found_skip("nothing here needs rocminfo");
     for (size_t i = 0; i < l->facts->n_rocms; i++)
         if (l->facts->rocms[i].has_rocminfo)
             return found_ok(l, "rocminfo is in %s", l->facts->rocms[i].path);
     return found(
         CHECK_WARN, "rocminfo was not found",
-        "bitsandbytes runs it to learn the GPU's target, and prints errors without it; it goes on all the "
-        "same",
+        "bitsandbytes runs it to find the GPU's target; without it bitsandbytes prints errors and continues",
         remedy_install(l, "rocminfo"));
 }
 
@@ -178,7 +177,7 @@ struct finding check_triton(const struct check_ctx *l)
     const struct package_facts *p = &l->torch->triton;
     if (!p->version.s)
         return found(CHECK_WARN, "Triton is not installed",
-                     "torch.compile and many fused kernels need it; it comes with PyTorch's wheel",
+                     "torch.compile and many fused kernels need it; PyTorch's wheel installs it",
                      remedy_torch(l));
     return judge_package(l, "Triton", p, remedy_torch(l));
 }
@@ -197,8 +196,7 @@ struct finding check_flash_attn(const struct check_ctx *l)
     return found(
         CHECK_WARN,
         ctx_text(l, "%s would use its CK kernels on this Radeon", say_package(l, "flash-attn", p)),
-        "its Triton kernels are the ones for RDNA; the switch must be the exact word TRUE, at install and at "
-        "run time",
+        "RDNA needs its Triton kernels; the switch must be the exact word TRUE, at install and at run time",
         ctx_text(l, "export %s=%s", v->name, v->value));
 }
 
@@ -219,11 +217,11 @@ struct finding check_rccl(const struct check_ctx *l)
     for (size_t i = 0; l->gpu && i < l->facts->n_gpus; i++)
         alike += l->facts->gpus[i].rocm_capable && str_eq(l->facts->gpus[i].gfx.s, l->gpu->gfx.s);
     if (alike < 2 || !l->gpu->gfx.s)
-        return found_skip("fewer than two GPUs of a kind");
+        return found_skip("fewer than two GPUs of the same kind");
     const struct gfx_chip *c = gfx_find(l->gpu->gfx.s);
     if (!c || !c->no_rccl)
         return found_ok(l, "RCCL is built for %s", l->gpu->gfx.s);
     return found(CHECK_WARN, ctx_text(l, "RCCL is not built for %s", l->gpu->gfx.s),
-                 "training on several GPUs falls back to gloo, through the CPU",
+                 "multi-GPU training falls back to gloo, through the CPU",
                  "accelerate launch --num_processes 1 TRAIN.py");
 }

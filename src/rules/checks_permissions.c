@@ -13,26 +13,26 @@ struct finding check_kfd_access(const struct check_ctx *l)
 {
     const struct dev_node *d = &l->facts->host.kfd_node;
     if (!l->facts->n_gpus || l->facts->host.wsl || ctx_told(l))
-        return found_skip("no GPU that KFD could have");
+        return found_skip("no GPU that KFD supports");
     switch (d->access) {
     case NODE_OPEN:
     case NODE_OPEN_BY_ACL:
-        return found_ok(l, "/dev/kfd opens for this user");
+        return found_ok(l, "/dev/kfd: this user can open it");
     case NODE_MISSING:
-        return found(CHECK_FAIL, "/dev/kfd is not there",
+        return found(CHECK_FAIL, "/dev/kfd does not exist",
                      l->facts->host.container.s ? "the container was started without the device"
-                                                : "KFD is not loaded, or the GPU is not one it knows",
+                                                : "KFD is not loaded, or does not support the GPU",
                      missing_remedy(l));
     case NODE_DENIED:
         return found(CHECK_FAIL,
-                     ctx_text(l, "/dev/kfd does not open for this user (group %s, mode %04o)",
+                     ctx_text(l, "/dev/kfd: permission denied for this user (group %s, mode %04o)",
                               d->group ? d->group : "unknown", d->mode),
-                     "ROCm opens it before anything else; without it there are no GPUs",
-                     remedy_node_access(l, d));
+                     "ROCm opens it first; without it ROCm finds no GPU", remedy_node_access(l, d));
     case NODE_UNKNOWN:
         break;
     }
-    return found_unknown("whether /dev/kfd opens is not known", "a captured tree does not tell", NULL);
+    return found_unknown("/dev/kfd: unknown whether this user can open it",
+                         "a captured tree does not show it", NULL);
 }
 
 /* One node that answers EACCES makes the runtime give up on all GPUs (libhsakmt, topology.c). */
@@ -46,23 +46,22 @@ struct finding check_render_access(const struct check_ctx *l)
         seen++;
         open += g->render.access == NODE_OPEN || g->render.access == NODE_OPEN_BY_ACL;
         if (g->render.access == NODE_DENIED)
-            return found(
-                CHECK_FAIL,
-                ctx_text(l, "%s does not open for this user (group %s)", g->render_node.s,
-                         g->render.group ? g->render.group : "unknown"),
-                "the runtime opens every GPU's render node, and one that is forbidden hides all GPUs",
-                remedy_node_access(l, &g->render));
+            return found(CHECK_FAIL,
+                         ctx_text(l, "%s: permission denied for this user (group %s)", g->render_node.s,
+                                  g->render.group ? g->render.group : "unknown"),
+                         "the runtime opens every GPU's render node; one denied node hides all GPUs",
+                         remedy_node_access(l, &g->render));
         if (g->render.access == NODE_MISSING)
             return found(g == l->gpu ? CHECK_FAIL : CHECK_WARN,
-                         ctx_text(l, "%s is not there", g->render_node.s),
-                         "a GPU without its render node is left out by the runtime", missing_remedy(l));
+                         ctx_text(l, "%s does not exist", g->render_node.s),
+                         "the runtime skips a GPU without a render node", missing_remedy(l));
     }
     if (!ctx_capable(l))
         return found_skip("no GPU that KFD has");
     if (open < seen || !seen)
-        return found_unknown("whether the render nodes open is not known",
-                             seen ? "a captured tree does not tell" : "KFD names no render node", NULL);
-    return found_ok(l, "every render node opens for this user");
+        return found_unknown("render nodes: unknown whether this user can open them",
+                             seen ? "a captured tree does not show it" : "KFD names no render node", NULL);
+    return found_ok(l, "render nodes: this user can open all of them");
 }
 
 struct finding check_seat_acl(const struct check_ctx *l)
@@ -76,9 +75,9 @@ struct finding check_seat_acl(const struct check_ctx *l)
     if (!node)
         return l->facts->host.kfd_node.access == NODE_OPEN
                    ? found_ok(l, "access does not depend on a desktop login")
-                   : found_skip("the devices do not open anyway");
-    return found(CHECK_WARN, ctx_text(l, "%s opens only because this user sits at the desktop", node->path),
-                 "an ACL of the seat allows it: the same job fails over ssh, in cron and in a service",
+                   : found_skip("this user cannot open the devices anyway");
+    return found(CHECK_WARN, ctx_text(l, "%s: this user has access only through a desktop login", node->path),
+                 "a seat ACL grants the access: the same job fails over ssh, in cron and in a service",
                  remedy_node_access(l, node));
 }
 
@@ -90,7 +89,7 @@ struct finding check_container(const struct check_ctx *l)
     if (h->kfd_masked)
         return found(
             CHECK_WARN, ctx_text(l, "this %s container hides some GPUs of the host", h->container.s),
-            "KFD answers \"not permitted\" for GPUs whose device was not passed in, though sysfs shows the "
+            "KFD answers \"not permitted\" for GPUs whose device was not passed in, although sysfs shows the "
             "cards",
             remedy_container(l));
     const struct dev_node *render = l->gpu ? &l->gpu->render : NULL;
@@ -98,7 +97,7 @@ struct finding check_container(const struct check_ctx *l)
         return found(CHECK_WARN,
                      ctx_text(l, "group %lld of %s has no name in this container", (long long)render->gid,
                               render->path),
-                     "the host's render group has another number here: pass the number, not the name",
+                     "the host's render group has another gid here: pass the numeric gid, not the name",
                      remedy_container(l));
     return found_ok(l, "%s container; no GPU is masked", h->container.s);
 }

@@ -213,17 +213,17 @@ static const char *kargs(const struct check_ctx *l, const char *name, const char
 static const char *in_words(const struct check_ctx *l, const char *name, const char *params)
 {
     if (name && params)
-        return ctx_text(l, "replace %s by %s on the kernel's command line, and reboot", name, params);
+        return ctx_text(l, "replace %s with %s on the kernel command line, and reboot", name, params);
     if (name)
-        return ctx_text(l, "remove %s from the kernel's command line, and reboot", name);
-    return ctx_text(l, "add %s to the kernel's command line, and reboot", params);
+        return ctx_text(l, "remove %s from the kernel command line, and reboot", name);
+    return ctx_text(l, "add %s to the kernel command line, and reboot", params);
 }
 
 static const char *other_loader(const struct check_ctx *l, const char *name, const char *params)
 {
     return ctx_text(l,
-                    "# %s; GRUB has it in /etc/default/grub (then grub-mkconfig -o /boot/grub/grub.cfg), "
-                    "systemd-boot in /boot/loader/entries or /etc/kernel/cmdline",
+                    "# %s; GRUB keeps it in /etc/default/grub (then run grub-mkconfig -o "
+                    "/boot/grub/grub.cfg), systemd-boot in /boot/loader/entries or /etc/kernel/cmdline",
                     in_words(l, name, params));
 }
 
@@ -288,7 +288,7 @@ static const char *kernel_line(const struct check_ctx *l, const char *name, cons
     case BOOT_NIXOS:
         if (!params)
             return ctx_text(
-                l, "# in configuration.nix: take \"%s\" out of boot.kernelParams\nsudo nixos-rebuild boot",
+                l, "# in configuration.nix: remove \"%s\" from boot.kernelParams\nsudo nixos-rebuild boot",
                 gone);
         return ctx_text(
             l, "# in configuration.nix: boot.kernelParams = [ \"%s\" ];%s%s\nsudo nixos-rebuild boot", added,
@@ -350,7 +350,8 @@ static const char *install_headers(const struct check_ctx *l, bool cxx)
         if (strstr(install, headers[i].tool))
             return remedy_install(l, cxx ? headers[i].cxx : headers[i].python);
     return ctx_text(l,
-                    "sudo apt install %s    # Debian and its kin; elsewhere the package with those headers",
+                    "sudo apt install %s    # Debian and derivatives; elsewhere, install the package with "
+                    "these headers",
                     cxx ? headers[0].cxx : headers[0].python);
 }
 
@@ -374,7 +375,7 @@ const char *remedy_container(const struct check_ctx *l)
                "seccomp=unconfined --ipc=host IMAGE";
     if (str_eq(h->container.s, "lxc"))
         return "# in the container's configuration on the host: dev0: /dev/kfd,gid=G and dev1: "
-               "/dev/dri/renderD128,gid=G, G being the container's render group";
+               "/dev/dri/renderD128,gid=G, where G is the gid of the container's render group";
     /* By number: the name may stand for another group inside. */
     const char *group =
         gid >= 0 ? ctx_text(l, "%lld", (long long)gid) : "\"$(stat -c %g /dev/dri/renderD128)\"";

@@ -120,7 +120,7 @@ SPOIL(preload_malloc) { machine_env(m, "LD_PRELOAD=/usr/lib/libtcmalloc.so.4"); 
 
 const struct check_case software_cases[] = {
     { "rocm-present", machine_card, therock_alone, CHECK_FAIL, "rocm_sdk" },
-    { "rocm-present", machine_card, no_torch, CHECK_OK, "bring their own" },
+    { "rocm-present", machine_card, no_torch, CHECK_OK, "no ROCm is installed" },
     { "rocm-present", machine_card, no_torch_capture, CHECK_UNKNOWN, NULL },
     { "rocm-present", machine_card, system_rocm, CHECK_OK, "7.2.1" },
     { "rocm-present", machine_card, two_rocms, CHECK_OK, "/opt/rocm-7.1.0" },
