@@ -226,10 +226,11 @@ static int find_bundles(struct scan *s, uint64_t at, struct cairn_error *err)
 
 static int read_targets(struct scan *s, const struct packed *p, struct cairn_error *err)
 {
+    const struct unpack_block block = { p->method, s->b, p->at, p->end };
     for (size_t want = HEAD_FIRST; want <= HEAD_MAX; want *= 4) {
         size_t got = 0;
         uint64_t end;
-        if (unpack_start(&s->unpack, p->method, s->b, p->at, p->end, s->head, want, &got, err))
+        if (unpack_start(&s->unpack, &block, s->head, want, &got, err))
             return -1;
         enum parsed r = parse_table(s, s->head, got, p->unpacked, &end);
         if (r == PARSED) {

@@ -10,36 +10,29 @@
 
 enum { CHUNK = 32 * 1024, GZIP_PIECE = 1 << 16 };
 
-/* A block of which a part was unpacked. */
-struct block {
-    const struct binary *b;
-    uint64_t at, end;
-    void *chunk, *out;
-    size_t want;
-};
-
 static void zlib_end(z_stream *z)
 {
     inflateEnd(z);
 }
 
-static int damaged(const struct block *k, const char *what, struct cairn_error *err)
+static int damaged(const struct unpack_block *k, const char *what, struct cairn_error *err)
 {
     return cairn_fail(err, CAIRN_EFORMAT, "%s: no valid %s data at offset %" PRIu64, k->b->path, what, k->at);
 }
 
-static int start_zstd(ZSTD_DCtx *zstd, const struct block *k, size_t *got, struct cairn_error *err)
+static int start_zstd(const struct unpack *u, const struct unpack_block *k, void *to, size_t want,
+                      size_t *got, struct cairn_error *err)
 {
-    ZSTD_DCtx_reset(zstd, ZSTD_reset_session_only);
-    ZSTD_outBuffer out = { k->out, k->want, 0 };
+    ZSTD_DCtx_reset(u->zstd, ZSTD_reset_session_only);
+    ZSTD_outBuffer out = { to, want, 0 };
     for (uint64_t at = k->at; out.pos < out.size;) {
         size_t n;
-        if (binary_read_some(k->b, at, k->end, k->chunk, CHUNK, &n, err))
+        if (binary_read_some(k->b, at, k->end, u->chunk, CHUNK, &n, err))
             return -1;
-        ZSTD_inBuffer in = { k->chunk, n, 0 };
+        ZSTD_inBuffer in = { u->chunk, n, 0 };
         size_t left = n ? 1 : 0;
         while (in.pos < in.size && out.pos < out.size && left && !ZSTD_isError(left))
-            left = ZSTD_decompressStream(zstd, &out, &in);
+            left = ZSTD_decompressStream(u->zstd, &out, &in);
         if (ZSTD_isError(left))
             return damaged(k, "zstd", err);
         if (!left)
@@ -50,41 +43,42 @@ static int start_zstd(ZSTD_DCtx *zstd, const struct block *k, size_t *got, struc
     return 0;
 }
 
-static int start_zlib(const struct block *k, size_t *got, struct cairn_error *err)
+static int start_zlib(const struct unpack *u, const struct unpack_block *k, void *to, size_t want,
+                      size_t *got, struct cairn_error *err)
 {
     CLEANUP(zlib_end) z_stream z = { 0 };
     if (inflateInit(&z) != Z_OK)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory to unpack a part of %s", k->b->path);
-    z.next_out = k->out;
-    z.avail_out = (uInt)k->want;
+    z.next_out = to;
+    z.avail_out = (uInt)want;
     int r = Z_OK;
     for (uint64_t at = k->at; z.avail_out && r == Z_OK; at += CHUNK) {
         size_t n;
-        if (binary_read_some(k->b, at, k->end, k->chunk, CHUNK, &n, err))
+        if (binary_read_some(k->b, at, k->end, u->chunk, CHUNK, &n, err))
             return -1;
         if (!n)
             break;
-        z.next_in = k->chunk;
+        z.next_in = u->chunk;
         z.avail_in = (uInt)n;
         r = inflate(&z, Z_NO_FLUSH);
     }
     if (r != Z_OK && r != Z_STREAM_END)
         return damaged(k, "zlib", err);
-    *got = k->want - z.avail_out;
+    *got = want - z.avail_out;
     return 0;
 }
 
-int unpack_start(struct unpack *u, enum unpack_method method, const struct binary *b, uint64_t at,
-                 uint64_t end, void *out, size_t want, size_t *got, struct cairn_error *err)
+int unpack_start(struct unpack *u, const struct unpack_block *k, void *out, size_t want, size_t *got,
+                 struct cairn_error *err)
 {
+    bool zstd = k->method == UNPACK_ZSTD;
     if (!u->chunk)
         u->chunk = malloc(CHUNK);
-    if (!u->zstd && method == UNPACK_ZSTD)
+    if (!u->zstd && zstd)
         u->zstd = ZSTD_createDCtx();
-    if (!u->chunk || (!u->zstd && method == UNPACK_ZSTD))
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory to unpack a part of %s", b->path);
-    const struct block k = { b, at, end, u->chunk, out, want };
-    return method == UNPACK_ZSTD ? start_zstd(u->zstd, &k, got, err) : start_zlib(&k, got, err);
+    if (!u->chunk || (!u->zstd && zstd))
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to unpack a part of %s", k->b->path);
+    return (zstd ? start_zstd : start_zlib)(u, k, out, want, got, err);
 }
 
 void unpack_release(struct unpack *u)

@@ -16,9 +16,16 @@ struct unpack {
     void *zstd, *chunk;
 };
 
-/* The first `want` bytes of the block that lies in [at, end) of the file; *got is less if it holds less. */
-int unpack_start(struct unpack *u, enum unpack_method method, const struct binary *b, uint64_t at,
-                 uint64_t end, void *out, size_t want, size_t *got, struct cairn_error *err);
+/* A block that lies in [at, end) of the file. */
+struct unpack_block {
+    enum unpack_method method;
+    const struct binary *b;
+    uint64_t at, end;
+};
+
+/* The first `want` bytes of the block; *got is less if it holds less. */
+int unpack_start(struct unpack *u, const struct unpack_block *k, void *out, size_t want, size_t *got,
+                 struct cairn_error *err);
 void unpack_release(struct unpack *u);
 
 /* All of a gzip file, or of one that is none, as it is.  One that is cut short gives what it has, and is no error; *cut
