@@ -162,12 +162,18 @@ static bool fits_hip(const struct gpu *g, const struct blas_call *c)
     return fits(g, c) && !slow;
 }
 
-static int layout(const struct lt *lt, void **out, int type, k_i64 rows, k_i64 columns, k_i64 ld,
-                  size_t batches, k_i64 stride)
+struct matrix {
+    int type;
+    k_i64 rows, columns, stride, batch;
+    bool transposed;
+};
+
+static int layout(const struct lt *lt, void **out, struct matrix m, size_t batches)
 {
     int32_t count = (int32_t)batches;
-    int64_t distance = stride;
-    int code = lt->api.layout_create(out, type, (uint64_t)columns, (uint64_t)rows, ld);
+    int64_t distance = m.batch;
+    int code = lt->api.layout_create(out, m.type, (uint64_t)(m.transposed ? m.rows : m.columns),
+                                     (uint64_t)(m.transposed ? m.columns : m.rows), m.stride);
     if (!code)
         code = lt->api.layout_set(*out, lt->codes->batch_count, &count, sizeof(count));
     if (!code)
@@ -181,12 +187,12 @@ static int describe(const struct lt *lt, struct plan *p, const struct blas_call 
 {
     const struct gemm_args *g = call->args;
     int type = types[call->storage], c_type = g->c_f32 ? TYPE_F32 : type;
-    int code = layout(lt, &p->a, type, g->b_transposed ? g->n : g->k, g->b_transposed ? g->k : g->n,
-                      g->b_stride, call->batches, g->b_batch);
-    if (!code)
-        code = layout(lt, &p->b, type, g->a_transposed ? g->k : g->m, g->a_transposed ? g->m : g->k,
-                      g->a_stride, call->batches, g->a_batch);
-    return code ? code : layout(lt, &p->c, c_type, g->m, g->n, g->c_stride, call->batches, g->c_batch);
+    const struct matrix a = { type, g->m, g->k, g->a_stride, g->a_batch, g->a_transposed },
+                        b = { type, g->k, g->n, g->b_stride, g->b_batch, g->b_transposed },
+                        c = { c_type, g->m, g->n, g->c_stride, g->c_batch, false };
+    int code = layout(lt, &p->a, b, call->batches); /* the library's matrices are column by column */
+    code = code ? code : layout(lt, &p->b, a, call->batches);
+    return code ? code : layout(lt, &p->c, c, call->batches);
 }
 
 /* The library computes epilogue(alpha a b + beta c + bias), and c may be another matrix than the result: so bias, GELU
