@@ -86,52 +86,51 @@ INLINE void add_tile(float *w, size_t cols, const float *product, size_t rows, s
             add_row(w + r * cols, product + r * COLS, n, scale);
 }
 
+/* COLS columns of down, of which n are there, to a depth. */
+struct panel {
+    const float *at;
+    size_t n, deep;
+};
+
 /* All rows against one panel. */
-INLINE void add_panel(tile_fn *tile, size_t width, float *w, size_t rows, size_t cols, size_t n,
-                      const float *up, size_t rank, const float *panel, size_t deep, float scale)
+INLINE void add_panel(tile_fn *tile, size_t width, float *w, struct lowrank l, struct panel p)
 {
     float product[ROWS * COLS];
-    for (size_t r = 0; r < rows; r += ROWS) {
-        size_t m = rows - r < ROWS ? rows - r : ROWS;
+    for (size_t r = 0; r < l.rows; r += ROWS) {
+        size_t m = l.rows - r < ROWS ? l.rows - r : ROWS;
         for (size_t c = 0; c < COLS; c += width)
-            tile(product + c, up + r * rank, rank, m, panel + c, deep);
-        add_tile(w + r * cols, cols, product, m, n, scale);
+            tile(product + c, l.up + r * l.rank, l.rank, m, p.at + c, p.deep);
+        add_tile(w + r * l.cols, l.cols, product, m, p.n, l.scale);
     }
 }
 
-INLINE void add(tile_fn *tile, size_t width, float *w, size_t rows, size_t cols, const float *up,
-                const float *packed, size_t rank, float scale)
+INLINE void add(tile_fn *tile, size_t width, float *w, struct lowrank l)
 {
-    for (size_t from = 0; from < rank; from += DEEP) {
-        size_t deep = at_most(rank - from, DEEP);
-        for (size_t at = 0; at < cols; at += COLS, packed += deep * COLS)
-            add_panel(tile, width, w + at, rows, cols, at_most(cols - at, COLS), up + from, rank, packed,
-                      deep, scale);
+    for (size_t from = 0; from < l.rank; from += DEEP, l.up += DEEP) {
+        size_t deep = at_most(l.rank - from, DEEP);
+        for (size_t at = 0; at < l.cols; at += COLS, l.packed += deep * COLS)
+            add_panel(tile, width, w + at, l, (struct panel){ l.packed, at_most(l.cols - at, COLS), deep });
     }
 }
 
-typedef void add_fn(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank,
-                    float scale);
+typedef void add_fn(float *w, const struct lowrank *product);
 
-static void add_plain(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank,
-                      float scale)
+static void add_plain(float *w, const struct lowrank *product)
 {
-    add(tile4, 8, w, rows, cols, up, packed, rank, scale);
+    add(tile4, 8, w, *product);
 }
 
 #ifdef __x86_64__
 /* Without FMA on purpose: it would round differently than a machine that lacks it. */
-__attribute__((target("avx2,no-fma"))) static void
-add_avx2(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank, float scale)
+__attribute__((target("avx2,no-fma"))) static void add_avx2(float *w, const struct lowrank *product)
 {
-    add(tile8, 16, w, rows, cols, up, packed, rank, scale);
+    add(tile8, 16, w, *product);
 }
 
 /* This set cannot be had without FMA; -ffp-contract=off keeps the compiler from it. */
-__attribute__((target("avx512f"))) static void add_avx512(float *w, size_t rows, size_t cols, const float *up,
-                                                          const float *packed, size_t rank, float scale)
+__attribute__((target("avx512f"))) static void add_avx512(float *w, const struct lowrank *product)
 {
-    add(tile16, 32, w, rows, cols, up, packed, rank, scale);
+    add(tile16, 32, w, *product);
 }
 #endif
 
@@ -147,14 +146,12 @@ static add_fn *choose(unsigned cpu)
     return add_plain;
 }
 
-void lowrank_add_with(unsigned cpu, float *w, size_t rows, size_t cols, const float *up, const float *packed,
-                      size_t rank, float scale)
+void lowrank_add_with(unsigned cpu, float *w, const struct lowrank *product)
 {
-    choose(cpu)(w, rows, cols, up, packed, rank, scale);
+    choose(cpu)(w, product);
 }
 
-void lowrank_add(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank,
-                 float scale)
+void lowrank_add(float *w, const struct lowrank *product)
 {
-    lowrank_add_with(dtype_cpu(), w, rows, cols, up, packed, rank, scale);
+    lowrank_add_with(dtype_cpu(), w, product);
 }

@@ -11,10 +11,14 @@
 
 size_t lowrank_packed(size_t cols, size_t rank); /* how many floats lowrank_pack writes */
 void lowrank_pack(float *packed, const float *down, size_t cols, size_t rank);
-void lowrank_add(float *w, size_t rows, size_t cols, const float *up, const float *packed, size_t rank,
-                 float scale);
+
+struct lowrank {
+    size_t rows, cols, rank;
+    const float *up, *packed; /* packed: down, by lowrank_pack */
+    float scale;
+};
+void lowrank_add(float *w, const struct lowrank *product);
 /* For tests: with a given set of CPU features (enum in dtype.h). */
-void lowrank_add_with(unsigned cpu, float *w, size_t rows, size_t cols, const float *up, const float *packed,
-                      size_t rank, float scale);
+void lowrank_add_with(unsigned cpu, float *w, const struct lowrank *product);
 
 #endif

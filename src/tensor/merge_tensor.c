@@ -266,8 +266,12 @@ static int merge_piece(const struct work *w, const struct buffers *b, uint64_t f
     if (read_piece(w, b, first, n, err))
         return -1;
     if (m)
-        lowrank_add(b->v, (size_t)(n / w->cols), (size_t)w->cols, w->up + first / w->cols * m->rank, w->down,
-                    (size_t)m->rank, (float)(w->run->options->scale * m->scale));
+        lowrank_add(b->v, &(struct lowrank){ .rows = (size_t)(n / w->cols),
+                                             .cols = (size_t)w->cols,
+                                             .rank = (size_t)m->rank,
+                                             .up = w->up + first / w->cols * m->rank,
+                                             .packed = w->down,
+                                             .scale = (float)(w->run->options->scale * m->scale) });
     return w->job->diff ? add_diff(w, b, first, n, err) : 0;
 }
 

@@ -357,10 +357,11 @@ static void the_product_is_right_and_the_same_on_every_cpu(void)
         memcpy(before, plain, rows * cols * 4);
         float *packed = calloc(lowrank_packed(cols, rank), 4);
         lowrank_pack(packed, down, cols, rank);
-        lowrank_add_with(0, plain, rows, cols, up, packed, rank, 0.3f);
+        const struct lowrank product = { rows, cols, rank, up, packed, 0.3f };
+        lowrank_add_with(0, plain, &product);
         for (unsigned cpu = 1, have = dtype_cpu(); cpu <= have; cpu++) {
             memcpy(fast, before, rows * cols * 4);
-            lowrank_add_with(cpu & have, fast, rows, cols, up, packed, rank, 0.3f);
+            lowrank_add_with(cpu & have, fast, &product);
             CHECK(!memcmp(plain, fast, rows * cols * 4));
         }
         for (size_t i = 0; i < rows * cols; i++) {
