@@ -79,7 +79,8 @@ static int make_file(const char *path, size_t n, size_t kinds, const char *const
                  i / kinds, formats[i % kinds]);
         list[i] = describe(names + i * NAME, shapes[i % kinds]);
     }
-    if (st_writer_open(&w, path, list, n, NULL, 0, ST_ORDER_GIVEN, true, &err))
+    if (st_writer_open(&w, path, &(struct st_contents){ .tensors = list, .n = n, .order = ST_ORDER_GIVEN },
+                       true, &err))
         return fail(&err);
     int r = 0;
     for (size_t i = 0; i < n && !r; i++)

@@ -281,9 +281,14 @@ static int open_writer(struct cairn_tensor_writer *w, const char *path,
     }
     if (check_texts("metadata key", names, n_meta, err))
         return -1;
-    enum st_order order = flags & CAIRN_TENSOR_KEEP_ORDER ? ST_ORDER_GIVEN : ST_ORDER_REFERENCE;
-    return st_writer_open(&w->writer, path, w->tensors, w->n, pairs, n_meta, order,
-                          flags & CAIRN_TENSOR_REPLACE, err);
+    const struct st_contents contents = {
+        .tensors = w->tensors,
+        .n = w->n,
+        .meta = pairs,
+        .n_meta = n_meta,
+        .order = flags & CAIRN_TENSOR_KEEP_ORDER ? ST_ORDER_GIVEN : ST_ORDER_REFERENCE,
+    };
+    return st_writer_open(&w->writer, path, &contents, flags & CAIRN_TENSOR_REPLACE, err);
 }
 
 int cairn_tensor_writer_open(const char *path, const struct cairn_tensor_info *tensors, size_t n,

@@ -149,8 +149,9 @@ int param_file_write(const struct param_tensors *t, const struct weights *w,
     if (dtype != DTYPE_F32 && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
         return cairn_fail(err, CAIRN_EUSAGE, "%s: weights are saved as f32, f16 or bf16, not as %s", path,
                           dtype_name(dtype));
-    if (st_writer_open(&writer, path, header_of(t, dtype, &arena), t->n, meta, ARRAY_LEN(meta),
-                       ST_ORDER_GIVEN, true, err))
+    const struct st_contents contents = { header_of(t, dtype, &arena), t->n, meta, ARRAY_LEN(meta),
+                                          ST_ORDER_GIVEN };
+    if (st_writer_open(&writer, path, &contents, true, err))
         return -1;
     struct writing writing = { .dtype = dtype, .writer = &writer, .weights = w, .getter = getter };
     for (size_t i = 0, n; i < t->n; i += n) {

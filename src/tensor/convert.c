@@ -318,8 +318,8 @@ static int open_writer(struct job *j, const char *path, struct cairn_error *err)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu tensors", j->plan.n);
     for (size_t i = 0; i < j->plan.n; i++)
         out[i] = j->plan.steps[i].out;
-    return st_writer_open(&j->writer, path, out, j->plan.n, j->plan.meta, j->plan.n_meta, ST_ORDER_ALIGNED,
-                          j->o->replace, err);
+    const struct st_contents contents = { out, j->plan.n, j->plan.meta, j->plan.n_meta, ST_ORDER_ALIGNED };
+    return st_writer_open(&j->writer, path, &contents, j->o->replace, err);
 }
 
 static void fill_report(const struct job *j, struct convert_report *r)

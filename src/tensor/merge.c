@@ -411,8 +411,8 @@ static int write_file(const struct plan *p, const char *out, struct merge_report
 {
     CLEANUP(st_writer_close) struct st_writer w = { .out = FILE_OUT_NONE };
     struct merge_run run = { .base = p->base, .lora = &p->lora->source, .options = p->o, .writer = &w };
-    if (st_writer_open(&w, out, p->tensors, p->n_tensors, p->meta, p->n_meta, ST_ORDER_ALIGNED, p->o->replace,
-                       err))
+    const struct st_contents contents = { p->tensors, p->n_tensors, p->meta, p->n_meta, ST_ORDER_ALIGNED };
+    if (st_writer_open(&w, out, &contents, p->o->replace, err))
         return -1;
     if (p->o->progress)
         p->o->progress->total = w.size - w.data_at;

@@ -91,8 +91,14 @@ static int read_tensor(const struct json_member *m, struct arena *a, struct st_t
     return 0;
 }
 
-static int read_meta(const struct json *v, struct arena *a, struct st_meta **meta, size_t *n,
-                     struct cairn_error *err)
+struct header {
+    struct st_tensor *tensors;
+    size_t n;
+    struct st_meta *meta;
+    size_t n_meta;
+};
+
+static int read_meta(const struct json *v, struct arena *a, struct header *h, struct cairn_error *err)
 {
     if (json_is_null(v))
         return 0;
@@ -102,7 +108,8 @@ static int read_meta(const struct json *v, struct arena *a, struct st_meta **met
         const char *value = json_text(m.value);
         if (!value)
             return cairn_fail(err, CAIRN_EFORMAT, "__metadata__: %s is not a string", m.key);
-        *ARENA_PUSH(a, *meta, *n) = (struct st_meta){ arena_strdup(a, m.key), arena_strdup(a, value) };
+        *ARENA_PUSH(a, h->meta, h->n_meta) =
+            (struct st_meta){ arena_strdup(a, m.key), arena_strdup(a, value) };
     }
     return 0;
 }
@@ -139,8 +146,7 @@ static int check_cover(const struct st_tensor *t, size_t n, uint64_t data_bytes,
 }
 
 /* Checks it against the size of the data that follows. */
-static int parse_header(const char *text, size_t len, uint64_t data_bytes, struct arena *a,
-                        struct st_tensor **tensors, size_t *n, struct st_meta **meta, size_t *n_meta,
+static int parse_header(const char *text, size_t len, uint64_t data_bytes, struct arena *a, struct header *h,
                         struct cairn_error *err)
 {
     CLEANUP(json_cleanup) struct json *top = NULL;
@@ -148,23 +154,21 @@ static int parse_header(const char *text, size_t len, uint64_t data_bytes, struc
         return cairn_wrap(err, "header");
     if (!json_is_object(top))
         return cairn_fail(err, CAIRN_EFORMAT, "header: not a JSON object");
-    *tensors = NULL, *meta = NULL;
-    *n = 0, *n_meta = 0;
+    *h = (struct header){ 0 };
     for (struct json_member m = json_first(top); m.key; m = json_next(top, m)) {
         if (!strcmp(m.key, "__metadata__")) {
-            if (read_meta(m.value, a, meta, n_meta, err))
+            if (read_meta(m.value, a, h, err))
                 return -1;
-        } else if (read_tensor(&m, a, ARENA_PUSH(a, *tensors, *n), err)) {
+        } else if (read_tensor(&m, a, ARENA_PUSH(a, h->tensors, h->n), err)) {
             return -1;
         }
     }
-    if (*n > 1)
-        qsort(*tensors, *n, sizeof(**tensors), by_place);
-    return check_cover(*tensors, *n, data_bytes, err);
+    if (h->n > 1)
+        qsort(h->tensors, h->n, sizeof(*h->tensors), by_place);
+    return check_cover(h->tensors, h->n, data_bytes, err);
 }
 
-static int read_header(struct st_file *f, struct st_shard *s, struct st_tensor **tensors, size_t *n,
-                       struct st_meta **meta, size_t *n_meta, struct cairn_error *err)
+static int read_header(struct st_file *f, struct st_shard *s, struct header *h, struct cairn_error *err)
 {
     uint64_t len;
     if (s->size < sizeof(len))
@@ -186,27 +190,25 @@ static int read_header(struct st_file *f, struct st_shard *s, struct st_tensor *
     if (file_read_at(s->fd, s->path, text, len, sizeof(len), err))
         return -1;
     s->data_at = sizeof(len) + len;
-    return parse_header(text, len, s->size - s->data_at, &f->arena, tensors, n, meta, n_meta, err);
+    return parse_header(text, len, s->size - s->data_at, &f->arena, h, err);
 }
 
 static int open_shard(struct st_file *f, const char *path, struct cairn_error *err)
 {
     struct st_shard *s = ARENA_PUSH(&f->arena, f->shards, f->n_shards);
-    struct st_tensor *tensors;
-    struct st_meta *meta;
-    size_t n, n_meta;
+    struct header h;
     *s = (struct st_shard){ .path = arena_strdup(&f->arena, path), .fd = -1 };
     if (file_open(path, &s->fd, &s->size, err))
         return -1;
-    if (read_header(f, s, &tensors, &n, &meta, &n_meta, err))
+    if (read_header(f, s, &h, err))
         return cairn_wrap(err, "%s", path);
-    for (size_t i = 0; i < n; i++) {
-        tensors[i].shard = f->n_shards - 1;
-        tensors[i].at += s->data_at;
-        *ARENA_PUSH(&f->arena, f->tensors, f->n_tensors) = tensors[i];
+    for (size_t i = 0; i < h.n; i++) {
+        h.tensors[i].shard = f->n_shards - 1;
+        h.tensors[i].at += s->data_at;
+        *ARENA_PUSH(&f->arena, f->tensors, f->n_tensors) = h.tensors[i];
     }
     if (f->n_shards == 1)
-        f->meta = meta, f->n_meta = n_meta;
+        f->meta = h.meta, f->n_meta = h.n_meta;
     return 0;
 }
 

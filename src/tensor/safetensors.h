@@ -88,9 +88,16 @@ struct st_writer {
     uint64_t data_at, size;
 };
 
-/* Of each tensor: name, dtype_text, shape, rank and bytes count. */
-int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor *tensors, size_t n,
-                   const struct st_meta *meta, size_t n_meta, enum st_order order, bool replace,
+struct st_contents {
+    const struct st_tensor *tensors; /* of each: name, dtype_text, shape, rank and bytes count */
+    size_t n;
+    const struct st_meta *meta;
+    size_t n_meta;
+    enum st_order order;
+};
+
+/* The contents are needed only during the call. */
+int st_writer_open(struct st_writer *w, const char *path, const struct st_contents *c, bool replace,
                    struct cairn_error *err);
 int st_writer_put(struct st_writer *w, size_t tensor, uint64_t byte, const void *bytes, size_t n,
                   struct cairn_error *err);

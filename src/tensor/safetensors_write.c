@@ -124,10 +124,10 @@ static int write_header(struct st_writer *w, const char *text, size_t len, struc
     return file_out_write(&w->out, text, len, sizeof(prefix), err);
 }
 
-int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor *tensors, size_t n,
-                   const struct st_meta *meta, size_t n_meta, enum st_order order, bool replace,
+int st_writer_open(struct st_writer *w, const char *path, const struct st_contents *c, bool replace,
                    struct cairn_error *err)
 {
+    size_t n = c->n;
     *w = (struct st_writer){ .out = FILE_OUT_NONE, .n = n };
     CLEANUP(mem_free) struct entry *entries = calloc(n + 1, sizeof(*entries));
     w->at = calloc(n + 1, sizeof(*w->at));
@@ -135,11 +135,11 @@ int st_writer_open(struct st_writer *w, const char *path, const struct st_tensor
         st_writer_close(w);
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu tensors", path, n);
     }
-    put_in_order(entries, n, tensors, order);
+    put_in_order(entries, n, c->tensors, c->order);
     size_t len;
-    CLEANUP(mem_free) char *header = make_header(entries, n, meta, n_meta, w->at, &len);
+    CLEANUP(mem_free) char *header = make_header(entries, n, c->meta, c->n_meta, w->at, &len);
     w->data_at = sizeof(uint64_t) + len;
-    w->size = w->data_at + total_bytes(tensors, n);
+    w->size = w->data_at + total_bytes(c->tensors, n);
     if (len > ST_HEADER_MAX) {
         st_writer_close(w);
         return cairn_fail(err, CAIRN_EFORMAT, "%s: a header of %zu bytes is more than the format allows",

@@ -180,7 +180,8 @@ static int write_optim(struct checkpoints *c, const char *dir, struct cairn_erro
     }
     snprintf(path, sizeof(path), "%s/" CHECKPOINT_OPTIM, dir);
     struct st_writer w = { 0 };
-    int r = st_writer_open(&w, path, tensors, n, NULL, 0, ST_ORDER_ALIGNED, true, err);
+    const struct st_contents contents = { .tensors = tensors, .n = n, .order = ST_ORDER_ALIGNED };
+    int r = st_writer_open(&w, path, &contents, true, err);
     for (size_t i = 0; i < n && !r; i++)
         r = st_writer_put(&w, i, 0, from[i], tensors[i].bytes, err);
     r = r ? r : st_writer_commit(&w, err);

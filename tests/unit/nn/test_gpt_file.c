@@ -350,7 +350,8 @@ static void write_damaged(const char *from, const char *to, const struct damage 
             t.name = d->to;
         list[n++] = t;
     }
-    CHECK(!st_writer_open(&w, to, list, n, NULL, 0, ST_ORDER_GIVEN, true, &err));
+    CHECK(!st_writer_open(&w, to, &(struct st_contents){ .tensors = list, .n = n, .order = ST_ORDER_GIVEN },
+                          true, &err));
     for (size_t i = 0; i < n; i++) {
         float *numbers = malloc(source[i]->bytes);
         CHECK(!st_read(&f, source[i], 0, source[i]->elements, numbers, &err));

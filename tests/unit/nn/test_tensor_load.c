@@ -29,7 +29,9 @@ static void write_file(const char *path)
                                       .elements = shapes[i % 2],
                                       .bytes = shapes[i % 2] * dtype_size(t) };
     }
-    CHECK(!st_writer_open(&w, path, list, ARRAY_LEN(list), NULL, 0, ST_ORDER_GIVEN, true, &err));
+    CHECK(!st_writer_open(
+        &w, path, &(struct st_contents){ .tensors = list, .n = ARRAY_LEN(list), .order = ST_ORDER_GIVEN },
+        true, &err));
     char *bytes = malloc(NUMBERS * sizeof(float));
     for (size_t i = 0; i < ARRAY_LEN(list); i++) {
         dtype_convert(bytes, list[i].dtype, numbers + i, DTYPE_F32, list[i].elements,

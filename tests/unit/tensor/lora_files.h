@@ -68,7 +68,10 @@ static inline void put_file(const char *path, const struct put *rows)
                                    .elements = put_elements(&rows[n]),
                                    .bytes = put_elements(&rows[n]) * dtype_size(rows[n].dtype) };
     }
-    if (st_writer_open(&w, path, t, n, meta, 2, ST_ORDER_GIVEN, true, &err))
+    if (st_writer_open(
+            &w, path,
+            &(struct st_contents){ .tensors = t, .n = n, .meta = meta, .n_meta = 2, .order = ST_ORDER_GIVEN },
+            true, &err))
         exit(99);
     for (size_t i = 0; i < n; i++)
         put_data(&w, &rows[i], i, &err);

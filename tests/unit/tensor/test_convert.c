@@ -41,7 +41,11 @@ static const char *sample_write(const struct sample *s, const char *name)
     struct st_writer w;
     struct cairn_error err = { 0 };
     char *path = tree_path(&tree, name);
-    int r = st_writer_open(&w, path, s->tensors, s->n, meta, 2, ST_ORDER_GIVEN, true, &err);
+    int r = st_writer_open(
+        &w, path,
+        &(struct st_contents){
+            .tensors = s->tensors, .n = s->n, .meta = meta, .n_meta = 2, .order = ST_ORDER_GIVEN },
+        true, &err);
     for (size_t i = 0; i < s->n && !r; i++)
         r = st_writer_put(&w, i, 0, s->data[i], s->tensors[i].bytes, &err);
     if (r || st_writer_commit(&w, &err)) {

@@ -20,7 +20,8 @@ static void write_one(const struct tree *t, const char *file, enum dtype type, c
                            .rank = 1,
                            .elements = n,
                            .bytes = n * (type ? dtype_size(type) : 1) };
-    if (st_writer_open(&w, tree_path(t, file), &x, 1, NULL, 0, ST_ORDER_GIVEN, true, &err) ||
+    if (st_writer_open(&w, tree_path(t, file),
+                       &(struct st_contents){ .tensors = &x, .n = 1, .order = ST_ORDER_GIVEN }, true, &err) ||
         st_writer_put(&w, 0, 0, values, x.bytes, &err) || st_writer_commit(&w, &err))
         CHECK_FAIL_("%s", err.msg);
     st_writer_close(&w);

@@ -277,7 +277,10 @@ static const struct st_meta meta[] = { { "k", "v \"\xc3\xa9\"\n" } };
 static int write_list(const char *path, enum st_order order, struct cairn_error *err)
 {
     struct st_writer w;
-    if (st_writer_open(&w, path, list, ARRAY_LEN(list), meta, 1, order, true, err))
+    if (st_writer_open(&w, path,
+                       &(struct st_contents){
+                           .tensors = list, .n = ARRAY_LEN(list), .meta = meta, .n_meta = 1, .order = order },
+                       true, err))
         return -1;
     int r = 0;
     for (size_t i = ARRAY_LEN(list); i-- && !r;) {

@@ -248,7 +248,8 @@ static int write_file(const char *path, const void *big, size_t n, struct cairn_
         { .name = "strange", .dtype_text = "F9_FUTURE", .shape = four, .rank = 1, .bytes = 4 },
     };
     struct st_writer w;
-    int r = st_writer_open(&w, path, t, 4, NULL, 0, ST_ORDER_GIVEN, true, err);
+    int r = st_writer_open(&w, path, &(struct st_contents){ .tensors = t, .n = 4, .order = ST_ORDER_GIVEN },
+                           true, err);
     if (!r)
         r = st_writer_put(&w, 0, 0, big, n * 2, err) ||
                     st_writer_put(&w, 1, 0, (float[]){ 1, 2, 3 }, 12, err) ||
