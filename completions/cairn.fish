@@ -13,7 +13,7 @@ function __cairn_next
         if test (count $words) -eq 0
             printf '%s\n' $below
             test (count $verb) -gt 0; and break
-            test -z "$help"; and printf 'help\tall about one command\n--version\tthe version\n'
+            test -z "$help"; and printf 'help\tshow help for a command\n--version\tprint the version\n'
             return
         end
         set -a verb $words[1]
