@@ -10,6 +10,7 @@
 #include "os/info.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,23 +253,29 @@ int file_settings_too_large(const char *path, struct cairn_error *err)
     return cairn_fail(err, CAIRN_EFORMAT, "%s: larger than 1 MiB, which no file of settings is", path);
 }
 
-int file_read_settings(const char *path, char **text, size_t *n, struct cairn_error *err)
+int file_read_whole(const char *path, uint64_t most, char **text, size_t *n, struct cairn_error *err)
 {
     CLEANUP(fd_close) int fd = -1;
     uint64_t size;
     if (file_open(path, &fd, &size, err))
         return -1;
-    if (size > FILE_SETTINGS_MOST)
-        return file_settings_too_large(path, err);
+    if (size > most)
+        return cairn_fail(err, CAIRN_EFORMAT,
+                          "%s: too large: %" PRIu64 " bytes, at most %" PRIu64 " are read", path, size, most);
     CLEANUP(mem_free) char *all = malloc((size_t)size + 1);
     if (!all)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", path);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %" PRIu64 " bytes", path, size);
     if (file_read_at(fd, path, all, (size_t)size, 0, err))
         return -1;
     all[size] = '\0';
     *text = TAKE(all);
     *n = (size_t)size;
     return 0;
+}
+
+int file_read_settings(const char *path, char **text, size_t *n, struct cairn_error *err)
+{
+    return file_read_whole(path, FILE_SETTINGS_MOST, text, n, err);
 }
 
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err)

@@ -52,7 +52,9 @@ int file_read_at(int fd, const char *path, void *into, size_t n, uint64_t at, st
 bool file_set_direct(int fd);
 /* A regular file, read-only, and its size. */
 int file_open(const char *path, int *fd, uint64_t *size, struct cairn_error *err);
-/* A file of settings as a whole, with a NUL behind; to be freed.  More than FILE_SETTINGS_MOST bytes is an error. */
+/* All of a file, with a NUL behind; to be freed.  More than `most` bytes is an error. */
+int file_read_whole(const char *path, uint64_t most, char **text, size_t *n, struct cairn_error *err);
+/* The same with a file of settings. */
 enum { FILE_SETTINGS_MOST = 1 << 20 };
 int file_read_settings(const char *path, char **text, size_t *n, struct cairn_error *err);
 int file_settings_too_large(const char *path, struct cairn_error *err);

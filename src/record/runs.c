@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAIL_BYTES = 64 << 10, RUN_JSON_MOST = 1 << 20 };
+enum { TAIL_BYTES = 64 << 10 };
 
 static const char *const state_names[] = {
     [RUN_UNKNOWN] = "unknown", [RUN_RUNNING] = "running", [RUN_FINISHED] = "finished",
@@ -89,22 +89,6 @@ int run_info_write(const char *dir, const struct run_info *info, struct cairn_er
     return file_write(arena_printf(&a, "%s/run.json", dir), text, strlen(text), err);
 }
 
-static int read_json(const char *path, struct json **out, struct cairn_error *err)
-{
-    CLEANUP(fd_close) int fd = -1;
-    uint64_t size;
-    if (file_open(path, &fd, &size, err))
-        return -1;
-    if (size > RUN_JSON_MOST)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is too large", path);
-    CLEANUP(mem_free) char *text = malloc(size + 1);
-    if (!text)
-        abort();
-    if (file_read_at(fd, path, text, size, 0, err))
-        return -1;
-    return json_parse(text, size, out, err) ? cairn_wrap(err, "%s", path) : 0;
-}
-
 static uint64_t whole(const struct json *v)
 {
     uint64_t n = 0;
@@ -116,10 +100,8 @@ int run_info_read(const char *dir, struct arena *a, struct run_info *out, struct
 {
     CLEANUP(json_cleanup) struct json *o = NULL;
     const char *path = arena_printf(a, "%s/run.json", dir);
-    if (read_json(path, &o, err))
+    if (json_read_object(path, &o, err))
         return -1;
-    if (!json_is_object(o))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is not an object", path);
     *out = (struct run_info){
         .name = arena_strdup(a, json_text(json_get(o, "name"))),
         .config_hash = arena_strdup(a, json_text(json_get(o, "config_hash"))),

@@ -252,16 +252,11 @@ static int sort_names(struct st_file *f, struct cairn_error *err)
 
 static int open_index(struct st_file *f, const char *path, struct cairn_error *err)
 {
-    CLEANUP(fd_close) int fd = -1;
+    CLEANUP(mem_free) char *text = NULL;
     CLEANUP(json_cleanup) struct json *top = NULL;
-    uint64_t size;
-    if (file_open(path, &fd, &size, err))
+    size_t size;
+    if (file_read_whole(path, ST_HEADER_MAX, &text, &size, err))
         return -1;
-    if (size > ST_HEADER_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %" PRIu64 " bytes are too many for an index", path, size);
-    CLEANUP(mem_free) char *text = malloc(size ? size : 1);
-    if (!text || file_read_at(fd, path, text, size, 0, err))
-        return text ? -1 : cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
     if (json_parse(text, size, &top, err))
         return cairn_wrap(err, "%s", path);
     const struct json *map = json_get(top, "weight_map");

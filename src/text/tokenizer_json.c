@@ -476,22 +476,13 @@ int tokenizer_parse(const char *name, const char *json, size_t n, struct tokeniz
 
 int tokenizer_open(const char *path, struct tokenizer **out, struct cairn_error *err)
 {
-    CLEANUP(fd_close) int fd = -1;
     CLEANUP(mem_free) char *text = NULL;
     CLEANUP(str_release) struct str file = { 0 };
-    uint64_t size;
+    size_t size;
     str_add(&file, path);
     if (os_is_folder(path))
         str_add(&file, "/tokenizer.json");
-    if (file_open(file.s, &fd, &size, err))
-        return -1;
-    if (size > LARGEST_FILE)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is too large for a tokenizer.json (%llu bytes)", file.s,
-                          (unsigned long long)size);
-    if (!(text = malloc(size + 1)))
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %llu bytes", file.s,
-                          (unsigned long long)size);
-    if (file_read_at(fd, file.s, text, size, 0, err))
+    if (file_read_whole(file.s, LARGEST_FILE, &text, &size, err))
         return -1;
     return tokenizer_parse(file.s, text, size, out, err);
 }

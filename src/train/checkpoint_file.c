@@ -129,16 +129,9 @@ static bool sum_is_right(const char *text, size_t n)
 /* *summed: the file has a sum, and it matches. */
 static int read_json(const char *path, struct json **out, bool *summed, struct cairn_error *err)
 {
-    CLEANUP(fd_close) int fd = -1;
-    uint64_t size;
-    if (file_open(path, &fd, &size, err))
-        return -1;
-    if (size > STATE_MOST)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is too large", path);
-    CLEANUP(mem_free) char *text = malloc(size + 1);
-    if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", path);
-    if (file_read_at(fd, path, text, size, 0, err))
+    CLEANUP(mem_free) char *text = NULL;
+    size_t size;
+    if (file_read_whole(path, STATE_MOST, &text, &size, err))
         return -1;
     if (json_parse(text, size, out, err))
         return cairn_wrap(err, "%s", path);
