@@ -335,8 +335,9 @@ static void conclude_silent(struct judgement *j)
     bool busy = j->log->progress.stage == LOG_STAGE_BUSY,
          other = j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU;
     j->reason = !j->d->any_text ? "the log is empty"
-                : busy          ? "the log ends while something loads or compiles, without an error"
-                                : "the log has no error, and nothing that says how the run ended";
+                : busy          ? "the log ends while the program loads or compiles something, without an "
+                                  "error"
+                                : "the log has no error, and does not say how the run ended";
     if (busy)
         judge_raise(j, ISSUE_HANG, MAY_BE);
     if (j->override)
@@ -375,14 +376,14 @@ static void conclude_quiet(struct judgement *j)
     } else if (other && !went_on(j)) { /* nothing ran, and nothing could have run on the GPU */
         conclude(j, ISSUE_TORCH_NOT_ROCM, DIAGNOSE_WARNING, 0.6);
     } else if (!ended && bad) {
-        j->reason = "a line looks like an error, and is not in the tables";
+        j->reason = "a line looks like an error, but no rule matches it";
         if (looks_bad_on_its_own(j))
             judge_raise(j, ISSUE_NOT_ROCM, MAY_BE);
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.45);
     } else if (bad) {
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.6);
     } else if (!ended && j->ctx->cut) {
-        j->reason = "the log is cut short, and its end is missing";
+        j->reason = "the log is truncated: its end is missing";
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, 0.5);
     } else if (ended || went_on(j)) {
         conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, ended ? 0.95 : 0.85);
@@ -417,7 +418,7 @@ static void conclude_failed(struct judgement *j)
         conclude(j, best, DIAGNOSE_ERROR, confidence_of(j, best));
         return;
     }
-    j->reason = j->d->any_text ? "no line of the log is in the tables" : "the log is empty";
+    j->reason = j->d->any_text ? "no rule matches any line of the log" : "the log is empty";
     if (j->killed)
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_ERROR, 0.8);
     else if (j->vendor == VENDOR_NVIDIA)

@@ -214,9 +214,9 @@ static const char *key_hang_file(const struct judgement *j)
 static const char *key_memory_seen(const struct judgement *j)
 {
     const struct diagnose_memory *m = &j->ctx->memory;
-    const char *free_ = NULL, *kernel = m->oom_kills ? NULL : "the kernel killed nobody for memory";
+    const char *free_ = NULL, *kernel = m->oom_kills ? NULL : "the kernel's OOM killer killed nothing";
     if (m->host_total_bytes > 0 && m->host_least_bytes >= 0)
-        free_ = arena_printf(j->a, "%s of the host's %s were available all the time",
+        free_ = arena_printf(j->a, "%s of the host's %s were available throughout",
                              diagnose_size(j, (double)m->host_least_bytes),
                              diagnose_size(j, (double)m->host_total_bytes));
     if (free_ && kernel)
@@ -261,6 +261,6 @@ const char *diagnose_key(const struct judgement *j, const char *name, size_t n)
         for (const struct diagnose_key_row *k = tables[t]; k->name; k++)
             if (strlen(k->name) == n && !memcmp(k->name, name, n))
                 return k->value(j);
-    assert(!"a text of the tables has a key that does not exist");
+    assert(!"a template in the tables uses an unknown key");
     return NULL;
 }

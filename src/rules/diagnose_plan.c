@@ -196,7 +196,7 @@ static const char *key_taken_for(const struct judgement *j)
         const struct gpu_facts *g = j->plan.visible[i];
         const struct plan_var *v = plan_override(&j->plan, g);
         const struct gfx_chip *as = v ? gfx_find_override(v->value) : NULL;
-        const char *pair = as ? arena_printf(j->a, "%s for %s", g->gfx.s, as->gfx) : NULL;
+        const char *pair = as ? arena_printf(j->a, "%s as %s", g->gfx.s, as->gfx) : NULL;
         if (pair && !(s.len && strstr(s.s, pair)))
             str_addf(&s, "%s%s", s.len ? " and " : "", pair);
     }

@@ -245,7 +245,9 @@ static void find_facts(const struct judgement *j, struct diagnosis *out)
     const struct facts *f = j->ctx->facts;
     if (f && f->n_gpus && j->log->devices.n && !j->same_machine && !j->ctx->gfx)
         use_fact(j, out,
-                 arena_printf(j->a, "the log names %s, which this machine does not have: the log counts",
+                 arena_printf(j->a,
+                              "the log names %s, which this machine does not have; cairn goes by the "
+                              "log",
                               j->log->devices.name[0]));
 }
 

@@ -17,58 +17,58 @@ static const char *key_no_fragments(const struct judgement *j)
     const struct log_oom *o = &j->log->oom;
     if (!o->seen || o->unused < 0 || o->total <= 0 || o->unused >= o->want || o->unused > 0.05 * o->total)
         return NULL;
-    return "The advice about fragmentation that PyTorch prints with it does not apply: little was reserved and "
+    return "PyTorch's advice about fragmentation in this message does not apply: little was reserved but "
            "unused.";
 }
 
 static const char *key_loading(const struct judgement *j)
 {
     return judge_is_loading(j)
-               ? "The log ends while weights are loaded: HIP pins the pages of a mapped file for "
-                 "each copy, which can take hours or never end."
+               ? "The log ends while the program loads weights. HIP pins the pages of a mapped file for each "
+                 "copy, which can take hours or never end."
                : NULL;
 }
 
 static const char *key_no_device(const struct judgement *j)
 {
     return j->windows
-               ? "The HIP runtime offers no GPU to this process: the driver is missing, too old or of another "
-                 "make, or this PyTorch has no code for the chip."
-               : "The kernel's compute driver (KFD) offers no GPU to this process: the user may not open its "
-                 "device node, its module is not loaded, the container was started without /dev/kfd, the chip is "
-                 "not supported, or the slot has no PCIe atomics.";
+               ? "The HIP runtime offers no GPU to this process: the driver is missing, too old or from "
+                 "another vendor, or this PyTorch has no code for the chip."
+               : "KFD, the kernel's compute driver, offers no GPU to this process: the user has no "
+                 "permission for its device node, its module is not loaded, the container was started "
+                 "without /dev/kfd, the chip is not supported, or the slot has no PCIe atomics.";
 }
 
 static const char *key_driver_alike(const struct judgement *j)
 {
-    return j->windows
-               ? NULL
-               : "Missing permission and an empty override show in the same way, so rule those out first.";
+    return j->windows ? NULL
+                      : "Missing permissions and an empty override look the same, so rule those out first.";
 }
 
 static const char *key_out_of_ram(const struct judgement *j)
 {
     return j->windows
-               ? "Windows could not commit more memory: RAM and paging file together are used up."
-               : "The host's memory, or the container's limit, ran out, and the system ended the process.";
+               ? "Windows could not commit more memory: RAM and paging file are used up."
+               : "The host ran out of memory (OOM), or the container reached its limit, and the system "
+                 "killed the process.";
 }
 
 static const char *key_kill_unsure(const struct judgement *j)
 {
     return j->windows ? NULL
-                      : "Without a line of the kernel, a kill by a person or a scheduler looks the same.";
+                      : "Without a line from the kernel, a kill by a person or a scheduler looks the same.";
 }
 
 static const char *key_card_hidden(const struct judgement *j)
 {
     return j->card_hidden && value(j, "visible")
-               ? arena_printf(j->a, "the variables that choose GPUs (%s) hide the card.", value(j, "visible"))
+               ? arena_printf(j->a, "the variables that select GPUs (%s) hide the card.", value(j, "visible"))
                : NULL;
 }
 
 static const char *key_both_listed(const struct judgement *j)
 {
-    return key_card_hidden(j) ? NULL : "ROCm lists both, and libraries carry no code for the small one.";
+    return key_card_hidden(j) ? NULL : "ROCm lists both, and libraries have no code for the integrated one.";
 }
 
 /* What is known of the code that is missing. */
@@ -82,8 +82,8 @@ static const char *key_no_code(const struct judgement *j)
     if (j->carried == TRI_YES)
         return arena_printf(
             j->a,
-            "PyTorch%s has code for %s, so an extension of it (bitsandbytes, flash-attn, a "
-            "custom node) was built without%s.",
+            "PyTorch%s has code for %s, so one of its extensions (bitsandbytes, flash-attn, a custom node) "
+            "was built without%s.",
             torch, gfx, j->igpu ? ", or the program also used the integrated GPU, which has no code" : "");
     if (j->carried == TRI_NO)
         return arena_printf(j->a, "PyTorch%s was built without code for %s, the GPU it runs on.", torch, gfx);
@@ -113,11 +113,11 @@ static const char *key_not_rocm(const struct judgement *j)
     if (j->if_amd != ISSUE_UNKNOWN)
         return arena_printf(
             j->a,
-            "Nothing in the log says whose GPU it is. On an NVIDIA GPU this is not a ROCm problem; on "
+            "Nothing in the log identifies the GPU vendor. On an NVIDIA GPU this is not a ROCm problem; on "
             "an AMD GPU it is %s.",
             issue_classes[j->if_amd].id);
     return j->vendor == VENDOR_NVIDIA && !j->vendor_unsure
-               ? "This is not a ROCm problem: the log is of an NVIDIA GPU."
+               ? "This is not a ROCm problem: the log is from an NVIDIA GPU."
                : "This is not a ROCm problem.";
 }
 
@@ -160,8 +160,8 @@ static const char *key_triton_guess(const struct judgement *j)
     return key_c_header(j) ? NULL
            : diagnose_lacks_triton(j)
                ? "Triton is not installed"
-               : "it was tuned for more shared memory than the 64 KiB that AMD has, Triton is not the one "
-                 "that belongs to PyTorch, or the linker, compiler or headers are missing";
+               : "it was tuned for more shared memory than the 64 KiB that AMD GPUs have, Triton does not "
+                 "match PyTorch, or the linker, compiler or headers are missing";
 }
 
 static const char *key_no_attention_package(const struct judgement *j)
@@ -169,7 +169,7 @@ static const char *key_no_attention_package(const struct judgement *j)
     const char *package = diagnose_lacks_attention(j);
     return package ? arena_printf(
                          j->a,
-                         "The program demands the package %s, which is not installed or does not work here. "
+                         "The program requires the package %s, which is not installed or does not work here. "
                          "PyTorch's own attention (SDPA) does the same on AMD GPUs without it.",
                          package)
                    : NULL;
@@ -181,9 +181,9 @@ static const char *key_slow_attention(const struct judgement *j)
         return NULL;
     return arena_printf(
         j->a,
-        "Fused attention is missing from this PyTorch, or kept off on this chip%s, so attention takes "
-        "the slow way, which needs memory by the square of the length. It fails only where a fused "
-        "kernel is demanded.",
+        "Fused attention is missing from this PyTorch, or disabled on this chip%s. Attention falls back to "
+        "the slow math path, whose memory grows with the square of the sequence length. It fails only where "
+        "a fused kernel is required.",
         value(j, "gfx") ? arena_printf(j->a, " (%s)", value(j, "gfx")) : "");
 }
 
@@ -191,7 +191,7 @@ static const char *key_stopped(const struct judgement *j)
 {
     if (diagnose_has_evidence(j))
         return "The line below says what stopped the program.";
-    return j->ctx->exit_code == 127 ? "A shell found no such command." : NULL;
+    return j->ctx->exit_code == 127 ? "The shell could not find the command." : NULL;
 }
 
 static const char *key_progress(const struct judgement *j)
@@ -206,7 +206,7 @@ static const char *key_reason(const struct judgement *j)
 
 static const char *key_expandable(const struct judgement *j)
 {
-    return judge_expandable(j) ? "Expandable segments are on, which are known to do this." : NULL;
+    return judge_expandable(j) ? "Expandable segments are on; they are known to cause this." : NULL;
 }
 
 /* What neither this process nor the free list has. */
@@ -214,12 +214,12 @@ static const char *key_others(const struct judgement *j)
 {
     const struct log_oom *o = &j->log->oom;
     if (o->capped)
-        return "The program had limited itself to less than the card has.";
+        return "The program had limited itself to less memory than the card has.";
     if (!o->seen || o->total <= 0 || o->free < 0 || o->used < 0 || o->unused < 0)
         return NULL;
     double others = o->total - o->free - o->used - o->unused;
     return others > 0.1 * o->total
-               ? arena_printf(j->a, "About %s of it belong to other processes.", diagnose_size(j, others))
+               ? arena_printf(j->a, "Other processes hold about %s of it.", diagnose_size(j, others))
                : NULL;
 }
 
