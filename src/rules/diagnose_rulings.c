@@ -254,18 +254,26 @@ static void rule_build(struct judgement *j)
         j->score[ISSUE_TORCH_NOT_ROCM] /= 2;
 }
 
-/* A copy engine that fails takes the GPU with it; a reset follows from a page fault or leads to one. */
-static void rule_echoes(struct judgement *j)
+/* What is only the consequence of another finding ranks below it, wherever the two stand in the log: what a program
+ * reports first is often the symptom, and a tool that the user ran afterwards names the cause. */
+static void rule_consequences(struct judgement *j)
 {
+    static const struct {
+        enum issue cause;
+        int least; /* how sure the cause must be */
+        enum issue consequence;
+    } rows[] = {
+        { ISSUE_SDMA, 84, ISSUE_GPU_RESET }, /* a copy engine that fails takes the GPU with it */
+        { ISSUE_GPU_RESET, 85, ISSUE_MEMORY_FAULT }, { ISSUE_GPU_RESET, 80, ISSUE_HANG },
+        { ISSUE_RCCL, 80, ISSUE_INVALID_ARGUMENT },  { ISSUE_PERMISSION, 90, ISSUE_NO_DEVICE },
+        { ISSUE_LIB_LOAD, 88, ISSUE_TRITON },        { ISSUE_DISK_FULL, 85, ISSUE_SAFETENSORS },
+    };
     bool gone = j->d->hits[ISSUE_GPU_RESET][WEIGHT_HARD][WORDING_ROCM].any & RULE_GPU_GONE;
-    if (j->score[ISSUE_SDMA] >= 84 && j->score[ISSUE_GPU_RESET] >= j->score[ISSUE_SDMA] && !gone)
-        j->score[ISSUE_GPU_RESET] = j->score[ISSUE_SDMA] - 5;
-    if (j->score[ISSUE_GPU_RESET] >= 85 && j->score[ISSUE_MEMORY_FAULT] >= j->score[ISSUE_GPU_RESET])
-        j->score[ISSUE_MEMORY_FAULT] = j->score[ISSUE_GPU_RESET] - 5;
-    if (j->score[ISSUE_GPU_RESET] >= 80 && j->score[ISSUE_HANG] >= j->score[ISSUE_GPU_RESET])
-        j->score[ISSUE_HANG] = j->score[ISSUE_GPU_RESET] - 5;
-    if (j->score[ISSUE_RCCL] >= 80 && j->score[ISSUE_INVALID_ARGUMENT] >= j->score[ISSUE_RCCL])
-        j->score[ISSUE_INVALID_ARGUMENT] = j->score[ISSUE_RCCL] - 5;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int score = j->score[rows[i].cause], *after = &j->score[rows[i].consequence];
+        if (score >= rows[i].least && *after >= score && !(gone && rows[i].consequence == ISSUE_GPU_RESET))
+            *after = score - 5;
+    }
     if (j->log->progress.loss_fine && j->score[ISSUE_NAN] < 88)
         j->score[ISSUE_NAN] /= 2;
 }
@@ -322,7 +330,7 @@ static void rule_killed(struct judgement *j)
 }
 
 static void (*const rulings[])(struct judgement *) = {
-    rule_killed,     rule_build, rule_out_of_memory, rule_echoes,   rule_visible,
+    rule_killed,     rule_build, rule_out_of_memory, rule_consequences, rule_visible,
     rule_permission, rule_wsl,   rule_wrong_gpu,     rule_override,
 };
 

@@ -52,7 +52,8 @@ const struct issue_rule issue_rules_library[] = {
     { "[WinError 193]", NULL, NULL, ISSUE_LIB_LOAD, 82, 0, "Windows" },
     { "[WinError 182]", NULL, NULL, ISSUE_LIB_LOAD, 84, 0, "Windows" },
     { "[WinError 1157]", NULL, NULL, ISSUE_LIB_LOAD, 84, 0, "Windows" },
-    { "specified module could not be found", NULL, "WinError", ISSUE_LIB_LOAD, 86, 0, "Windows, error 126" },
+    { "specified module could not be found", NULL, "WinError|Warning", ISSUE_LIB_LOAD, 86, 0,
+      "Windows, error 126" },
     { "specified procedure could not be found", NULL, "WinError", ISSUE_LIB_LOAD, 84, 0,
       "Windows, error 127" },
     { "Failed to load ZLUDA", NULL, NULL, ISSUE_LIB_LOAD, 80, RULE_SOFT, "ZLUDA's launchers" },
@@ -393,7 +394,7 @@ const struct issue_rule issue_rules_library[] = {
     /* triton-compile */
     { "out of resource: shared memory", NULL, NULL, ISSUE_TRITON, 93, RULE_CUDA,
       "Triton, runtime/errors.py" },
-    { "OutOfResources", NULL, "hipError", ISSUE_TRITON, 90, RULE_CUDA, "Triton, runtime/errors.py" },
+    { "OutOfResources", NULL, "hipError|import", ISSUE_TRITON, 90, RULE_CUDA, "Triton, runtime/errors.py" },
     { "out of resource: ", NULL, NULL, ISSUE_TRITON, 88, RULE_CUDA, "Triton, runtime/errors.py" },
     { "ld.lld not found", NULL, NULL, ISSUE_TRITON, 95, 0, "Triton, backends/amd/compiler.py" },
     { "TRITON_HIP_LLD_PATH", NULL, NULL, ISSUE_TRITON, 92, 0, "Triton, backends/amd/compiler.py" },
