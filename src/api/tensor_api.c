@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The public C interface: thin, so that nothing inside has to stay as it is. */
+ * The public C interface: a thin layer, so that the internals can change. */
 #include <cairn/tensor.h>
 
 #include "base/int.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The two lists of codes are one. */
+/* The two lists of codes must match. */
 _Static_assert((int)CAIRN_TENSOR_EIO == (int)CAIRN_EIO && (int)CAIRN_TENSOR_EFORMAT == (int)CAIRN_EFORMAT &&
                    (int)CAIRN_TENSOR_EUSAGE == (int)CAIRN_EUSAGE &&
                    (int)CAIRN_TENSOR_ELACK == (int)CAIRN_ELACK &&
@@ -29,7 +29,7 @@ struct cairn_tensor_writer {
     struct st_tensor *tensors;
     size_t n;
     uint64_t bytes;       /* of all tensors */
-    _Atomic uint64_t put; /* of them, so far */
+    _Atomic uint64_t put; /* bytes written so far */
     bool done;
 };
 
@@ -53,7 +53,7 @@ int cairn_tensor_open_with(const char *path, unsigned flags, struct cairn_tensor
 {
     struct cairn_error why = { 0 };
     if (flags & ~(unsigned)CAIRN_TENSOR_DIRECT) {
-        cairn_fail(&why, CAIRN_EUSAGE, "%s: there are no flags %u", path, flags);
+        cairn_fail(&why, CAIRN_EUSAGE, "%s: unknown flags %u", path, flags);
         return tell(err, &why);
     }
     struct cairn_tensor_file *f = calloc(1, sizeof(*f));
@@ -166,21 +166,21 @@ static int plan_read(struct read_job *j, const char *dtype, size_t into_bytes, s
     uint64_t bytes;
     j->as = dtype ? dtype_parse(dtype) : t->dtype;
     if (dtype && j->as == DTYPE_OTHER)
-        return cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is no dtype", dtype);
+        return cairn_fail(err, CAIRN_EUSAGE, "unknown dtype \"%s\"", dtype);
     if (j->first > t->elements || j->n > t->elements - j->first)
         return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s has no elements %" PRIu64 " to %" PRIu64, path,
                           t->name, j->first, j->first + j->n);
     j->size = dtype_size(j->as);
     if (j->as == DTYPE_OTHER) {
         if (j->first || j->n != t->elements)
-            return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s is %s, which is read whole or not at all",
+            return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s is %s, which can only be read as a whole",
                               path, t->name, t->dtype_text);
         j->n = t->bytes;
         j->size = 1;
     }
     if (__builtin_mul_overflow(j->n, j->size, &bytes) || bytes > into_bytes)
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s: room for %zu bytes is too small", path, t->name,
-                          into_bytes);
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s: a buffer of %zu bytes is too small", path,
+                          t->name, into_bytes);
     j->piece = PIECE_BYTES / j->size;
     return 0;
 }
@@ -192,7 +192,7 @@ int cairn_tensor_read(const struct cairn_tensor_file *f, size_t i, uint64_t firs
     struct cairn_error why = { 0 };
     struct read_job j = { .source = &f->source, .first = first, .n = n, .into = into };
     if (i >= f->source.n_tensors) {
-        cairn_fail(&why, CAIRN_EUSAGE, "%s: there is no tensor %zu", f->source.path, i);
+        cairn_fail(&why, CAIRN_EUSAGE, "%s: no tensor with index %zu", f->source.path, i);
         return tell(err, &why);
     }
     j.tensor = &f->source.tensors[i];
@@ -209,7 +209,7 @@ static int plan_tensor(struct cairn_tensor_writer *w, const struct cairn_tensor_
 {
     enum dtype dtype = info->dtype ? dtype_parse(info->dtype) : DTYPE_OTHER;
     if (!info->name || dtype == DTYPE_OTHER)
-        return cairn_fail(err, CAIRN_EUSAGE, "tensor %s: \"%s\" is no dtype",
+        return cairn_fail(err, CAIRN_EUSAGE, "tensor %s: unknown dtype \"%s\"",
                           info->name ? info->name : "without a name", info->dtype ? info->dtype : "");
     if (info->rank > ST_RANK_MAX)
         return cairn_fail(err, CAIRN_EUSAGE, "tensor %s: more than %d dimensions", info->name, ST_RANK_MAX);
@@ -230,7 +230,7 @@ static int plan_tensor(struct cairn_tensor_writer *w, const struct cairn_tensor_
     if (__builtin_mul_overflow(t->elements, dtype_size(dtype), &t->bytes) || t->bytes > INT64_MAX)
         return cairn_fail(err, CAIRN_EUSAGE, "tensor %s: shape overflows 64 bits", info->name);
     if (__builtin_add_overflow(w->bytes, t->bytes, &w->bytes) || w->bytes > INT64_MAX / 2)
-        return cairn_fail(err, CAIRN_EUSAGE, "tensor %s: no file is that large", info->name);
+        return cairn_fail(err, CAIRN_EUSAGE, "tensor %s: too large for a file", info->name);
     return 0;
 }
 
@@ -239,7 +239,7 @@ static int compare_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Text that JSON would have to change, or a name that comes twice, would not be found again. */
+/* Refuses text that JSON would have to change, and duplicate names: neither could be found again. */
 static int check_texts(const char *what, const char *const *texts, size_t n, struct cairn_error *err)
 {
     CLEANUP(mem_free) const char **sorted = calloc(n + 1, sizeof(*sorted));
@@ -253,7 +253,7 @@ static int check_texts(const char *what, const char *const *texts, size_t n, str
     qsort(sorted, n, sizeof(*sorted), compare_text);
     for (size_t i = 1; i < n; i++)
         if (!strcmp(sorted[i - 1], sorted[i]))
-            return cairn_fail(err, CAIRN_EUSAGE, "%s %s comes twice", what, sorted[i]);
+            return cairn_fail(err, CAIRN_EUSAGE, "duplicate %s %s", what, sorted[i]);
     return 0;
 }
 
@@ -269,7 +269,7 @@ static int open_writer(struct cairn_tensor_writer *w, const char *path,
             return -1;
         names[i] = w->tensors[i].name;
         if (!strcmp(names[i], "__metadata__"))
-            return cairn_fail(err, CAIRN_EUSAGE, "__metadata__ can not be the name of a tensor");
+            return cairn_fail(err, CAIRN_EUSAGE, "a tensor cannot be named __metadata__");
     }
     if (check_texts("tensor", names, w->n, err))
         return -1;
@@ -318,7 +318,7 @@ int cairn_tensor_writer_put(struct cairn_tensor_writer *w, size_t i, uint64_t by
     if (w->done)
         cairn_fail(&why, CAIRN_EUSAGE, "the file is already committed");
     else if (i >= w->n)
-        cairn_fail(&why, CAIRN_EUSAGE, "there is no tensor %zu", i);
+        cairn_fail(&why, CAIRN_EUSAGE, "no tensor with index %zu", i);
     else if (byte > w->tensors[i].bytes || n > w->tensors[i].bytes - byte)
         cairn_fail(&why, CAIRN_EUSAGE, "tensor %s has no bytes %" PRIu64 " to %" PRIu64, w->tensors[i].name,
                    byte, byte + n);
@@ -335,7 +335,7 @@ int cairn_tensor_writer_commit(struct cairn_tensor_writer *w, struct cairn_tenso
     if (w->done)
         cairn_fail(&why, CAIRN_EUSAGE, "the file is already committed");
     else if (w->put < w->bytes)
-        cairn_fail(&why, CAIRN_EUSAGE, "%s: only %" PRIu64 " of %" PRIu64 " bytes were put",
+        cairn_fail(&why, CAIRN_EUSAGE, "%s: only %" PRIu64 " of %" PRIu64 " bytes were written",
                    w->writer.out.path, (uint64_t)w->put, w->bytes);
     else if (!st_writer_commit(&w->writer, &why)) {
         w->done = true;

@@ -78,7 +78,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 
 void *arena_grow(struct arena *a, void *items, size_t n, size_t size)
 {
-    /* Room is 4, 8, 16 …: the array is full when its length is one of these. */
+    /* The capacity is 4, 8, 16 …: the array is full when its length is one of these. */
     if (n != 0 && (n < 4 || (n & (n - 1)) != 0))
         return items;
     void *bigger = arena_alloc(a, size * (n ? n * 2 : 4));

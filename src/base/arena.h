@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory for results that live and die together: facts, a plan, a list of findings.
+ * Memory for results with the same lifetime: facts, a plan, a list of findings.
  *
- * The caller who made the arena owns all that is in it; nobody frees parts.  What comes out is zeroed and
- * aligned for any type.  These are small bookkeeping allocations: when one fails there is nothing to save,
- * and the process aborts with a line.  One thread at a time. */
+ * The caller that made the arena owns everything in it; parts are never freed alone.  Memory is zeroed and
+ * aligned for any type.  These are small bookkeeping allocations: when one fails, the process prints a line
+ * and aborts.  One thread at a time. */
 #ifndef CAIRN_BASE_ARENA_H
 #define CAIRN_BASE_ARENA_H
 

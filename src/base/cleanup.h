@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Small words that every file uses: scoped cleanup, hand-over, array length. */
+ * Small macros that every file uses: scoped cleanup, transfer of ownership, array length. */
 #ifndef CAIRN_BASE_CLEANUP_H
 #define CAIRN_BASE_CLEANUP_H
 
@@ -8,7 +8,7 @@
 /* CLEANUP(fn) T x = …;  calls fn(&x) when x leaves its scope, by whatever return. */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
-/* Hands a pointer over: *out = TAKE(p);  leaves NULL behind for the cleanup. */
+/* Transfers ownership: *out = TAKE(p);  leaves NULL in p for the cleanup. */
 #define TAKE(p)                     \
     ({                              \
         __typeof__(p) taken_ = (p); \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Errors: one idiom.
  *
- * A function that can fail returns 0 or -1 and, when it fails, fills the error it was given with a message
- * that names the thing.  Callers add context or pass it on; only cli prints.  The struct lives on the
- * caller's stack, so that an error can be told when memory is gone. */
+ * A function that can fail returns 0 or -1.  On failure it fills the caller's error with a message that names
+ * the object. Callers add context or pass it on; only cli prints.  The struct lives on the caller's stack, so
+ * that errors can be reported without memory. */
 #ifndef CAIRN_BASE_ERROR_H
 #define CAIRN_BASE_ERROR_H
 
@@ -11,12 +11,12 @@
 
 enum cairn_code {
     CAIRN_OK,
-    CAIRN_EIO,     /* the system said no: open, read, spawn */
-    CAIRN_EFORMAT, /* a file or a value is not what it should be */
+    CAIRN_EIO,     /* a system call failed: open, read, spawn */
+    CAIRN_EFORMAT, /* a file or a value is malformed */
     CAIRN_EUSAGE,  /* the user asked for something that does not exist */
     CAIRN_ELACK,   /* this machine lacks something */
     CAIRN_ENOMEM,
-    CAIRN_EDEVICE, /* a GPU, its driver or one of their libraries failed: a new process may do better */
+    CAIRN_EDEVICE, /* a GPU, its driver or a GPU library failed: a new process may succeed */
 };
 
 struct cairn_error {
@@ -29,12 +29,13 @@ struct cairn_error {
 int cairn_fail(struct cairn_error *err, enum cairn_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Adds ": strerror(errno)". */
 int cairn_fail_errno(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Puts "context: " before the message of an error that is already set; keeps its code and its hint.  Returns -1. */
+/* Puts "context: " before the message of an error that is already set; keeps its code and its hint.  Returns
+ * -1. */
 int cairn_wrap(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Adds the remedy to an error that is already set; returns -1. */
 int cairn_hint(struct cairn_error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* The compiler sees that a failure is -1, and so does not warn of outputs that were left alone. */
+/* Lets the compiler see that a failure is -1, so that it does not warn about unset outputs. */
 #define cairn_fail(...)          \
     ({                           \
         cairn_fail(__VA_ARGS__); \

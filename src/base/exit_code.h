@@ -7,12 +7,12 @@
 
 enum exit_code {
     EXIT_FINE = 0,
-    EXIT_TROUBLE = 1, /* it failed, or a check found trouble */
+    EXIT_TROUBLE = 1, /* it failed, or a check found a problem */
     EXIT_USAGE = 2,
     EXIT_LACKS = 3, /* this machine lacks something */
 };
 
-/* The one that fits the error's kind. */
+/* The exit code for an error's code. */
 enum exit_code exit_code_of(const struct cairn_error *err);
 
 #endif

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The disk gets this much at once: smaller orders cost more than they bring. */
+/* Bytes per write-back request: smaller ones cost more than they gain. */
 enum { FLUSH_BYTES = 8 << 20 };
 
 static int check_target(const struct file_out *f, struct cairn_error *err)
@@ -33,7 +33,7 @@ static int check_target(const struct file_out *f, struct cairn_error *err)
             return cairn_fail_errno(err, "%s", path);
         return f->replace || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW)
                    ? 0
-                   : cairn_fail(err, CAIRN_EUSAGE, "%s exists: a link that leads nowhere", path);
+                   : cairn_fail(err, CAIRN_EUSAGE, "%s exists: a dangling symbolic link", path);
     }
     if (S_ISDIR(st.st_mode))
         return cairn_fail(err, CAIRN_EUSAGE, "%s is a directory", path);
@@ -45,16 +45,16 @@ static int check_target(const struct file_out *f, struct cairn_error *err)
     return cairn_hint(err, "--force replaces it");
 }
 
-/* The user knows the file's name and its folder, not the temporary's. */
+/* The message names the file and its folder, not the temporary file. */
 static int cannot_create(const char *path, struct cairn_error *err)
 {
     int why = errno;
     CLEANUP(mem_free) char *folder = path_folder(path);
     cairn_fail_errno(err, "create %s", path);
     if (why == ENOENT)
-        return cairn_hint(err, "make the folder first: mkdir -p '%s'", folder);
+        return cairn_hint(err, "create the folder first: mkdir -p '%s'", folder);
     if (why == EACCES || why == EROFS)
-        return cairn_hint(err, "see who may write to '%s', or choose another folder", folder);
+        return cairn_hint(err, "check the permissions of '%s', or choose another folder", folder);
     return -1;
 }
 
@@ -126,7 +126,7 @@ int file_out_commit(struct file_out *f, struct cairn_error *err)
         return cairn_fail_errno(err, "flush %s", f->path);
     if (os_new_file_name(&f->file, f->replace))
         return errno == EEXIST ? cairn_fail_errno(err, "%s", f->path)
-                               : cairn_fail_errno(err, "give %s its name", f->path);
+                               : cairn_fail_errno(err, "rename the temporary file to %s", f->path);
     int fd = f->file.fd;
     f->file.fd = -1;
     if (close(fd))
@@ -167,7 +167,7 @@ static int read_failed(ssize_t r, const char *path, uint64_t at, size_t n, struc
 {
     if (r < 0)
         return cairn_fail_errno(err, "read %s at byte %llu", path, (unsigned long long)at);
-    return cairn_fail(err, CAIRN_EFORMAT, "%s is cut short: at byte %llu, %zu more were expected", path,
+    return cairn_fail(err, CAIRN_EFORMAT, "%s is truncated: at byte %llu, expected %zu more bytes", path,
                       (unsigned long long)at, n);
 }
 
@@ -177,7 +177,7 @@ bool file_set_direct(int fd)
 {
     void *block = os_aligned(OS_BLOCK, OS_BLOCK);
     bool set = block && !os_set_direct(fd, true);
-    /* Some file systems take the flag and refuse to read. */
+    /* Some file systems accept the flag but refuse to read. */
     if (set && os_read_at(fd, block, OS_BLOCK, 0) < 0) {
         os_set_direct(fd, false);
         set = false;
@@ -191,13 +191,13 @@ static size_t whole_blocks(size_t n)
     return n < DIRECT_BYTES ? align_up(n, OS_BLOCK) : DIRECT_BYTES;
 }
 
-/* Whole blocks into memory of our own, of which the wanted part is copied. */
+/* Reads whole blocks into a buffer and copies the requested part. */
 static int read_direct(int fd, const char *path, char *into, size_t n, uint64_t at, struct cairn_error *err)
 {
-    size_t room = whole_blocks(at % OS_BLOCK + n);
-    CLEANUP(os_free_aligned_at) char *blocks = os_aligned(OS_BLOCK, room);
+    size_t size = whole_blocks(at % OS_BLOCK + n);
+    CLEANUP(os_free_aligned_at) char *blocks = os_aligned(OS_BLOCK, size);
     if (!blocks)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu bytes", path, room);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu bytes", path, size);
     while (n) {
         size_t skip = at % OS_BLOCK;
         ssize_t r = os_read_at(fd, blocks, whole_blocks(skip + n), at - skip);
@@ -250,7 +250,7 @@ static int make_one(const char *path, mode_t mode)
 
 int file_settings_too_large(const char *path, struct cairn_error *err)
 {
-    return cairn_fail(err, CAIRN_EFORMAT, "%s: larger than 1 MiB, which no file of settings is", path);
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: larger than 1 MiB, the limit for a configuration file", path);
 }
 
 int file_read_whole(const char *path, uint64_t most, char **text, size_t *n, struct cairn_error *err)
@@ -281,7 +281,7 @@ int file_read_settings(const char *path, char **text, size_t *n, struct cairn_er
 int file_make_dir(const char *path, mode_t mode, struct cairn_error *err)
 {
     char part[PATH_MAX];
-    int above = 0; /* the first that was wrong there */
+    int above = 0; /* the first error there */
     if ((size_t)snprintf(part, sizeof(part), "%s", path) >= sizeof(part)) {
         errno = ENAMETOOLONG;
         return cairn_fail_errno(err, "make the folder %s", path);
@@ -314,7 +314,7 @@ int file_names(const char *dir, struct arena *a, char ***names, size_t *n)
         return -1;
     for (const char *name; !fault_hit() && (name = os_list_next(l));)
         *ARENA_PUSH(a, list, count) = arena_strdup(a, name);
-    if (errno) /* half a list is not a list */
+    if (errno) /* fail rather than return a partial list */
         return -1;
     *names = list;
     *n = count;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Odd numbers without a pattern: the fractions of square roots of primes. */
+/* Odd constants without a pattern: the fractions of square roots of primes. */
 static const uint64_t odd[] = { 0x6a09e667f3bcc909, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
                                 0xa54ff53a5f1d36f1 };
 
@@ -26,7 +26,7 @@ static uint64_t turn(uint64_t v)
     return v << 29 | v >> 35;
 }
 
-/* Each step can be undone, so no lane forgets what went in. */
+/* Each step is invertible, so no lane loses input. */
 static void add_block(struct hash *h, const unsigned char *p)
 {
     for (int i = 0; i < 4; i++)

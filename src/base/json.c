@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* struct json is json_t under another name, so that no other file meets the library. */
+/* struct json is json_t under another name, so that no other file sees the library. */
 static json_t *inner(const struct json *v)
 {
     return (json_t *)(uintptr_t)v;
@@ -75,7 +75,7 @@ void json_add_text(struct json *parent, const char *key, const char *text)
         size_t n = str_clean_span(text + at, len - at);
         str_addn(&clean, text + at, n);
         at += n;
-        if (at < len) { /* a control character, which the library escapes, or no UTF-8 */
+        if (at < len) { /* a control character, which the library escapes, or invalid UTF-8 */
             bool control = (unsigned char)text[at] < 0x80;
             str_addn(&clean, control ? text + at : "?", 1);
             at++;
@@ -144,7 +144,7 @@ static int parse(const char *text, size_t len, size_t flags, struct json **out, 
     json_error_t e;
     json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES | flags, &e);
     if (!v && json_error_code(&e) == json_error_null_character)
-        return cairn_fail(err, CAIRN_EFORMAT, "line %d: a text holds \\u0000", e.line);
+        return cairn_fail(err, CAIRN_EFORMAT, "line %d: a string contains \\u0000", e.line);
     if (!v)
         return cairn_fail(err, CAIRN_EFORMAT, "line %d: %s", e.line, e.text);
     *out = outer(v);

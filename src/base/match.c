@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each string is known by two windows of three bytes, one byte apart, where it is least like other text.  One of them starts
- * at an even place of the text wherever the string lies, so only every other place has to be looked at.  A bit tells
- * whether a window's hash belongs to any string: 8 KiB, which stay in the first cache.  Only where it is set are
- * the strings compared.
+/* Each string is indexed by two windows of three bytes, one byte apart, chosen where it is most distinctive.
+ * Wherever the string is in the text, one of the two starts at an even offset, so only every other offset is
+ * tested.  A bitmap says whether a window's hash belongs to any string: 8 KiB, which stay in the L1 cache.
+ * Strings are compared only where the bit is set.
  *
- * The hash sees no case: bit 5 of each byte is set first, which folds letters, and some other bytes that the comparison
- * tells apart.  It would tell quotes apart, so no window holds one. */
+ * The hash ignores case: bit 5 of each byte is set first, which folds letters, and some other bytes that the
+ * comparison distinguishes.  It would distinguish quotes, so no window contains one. */
 enum { WINDOW = 3, STRIDE = 2, HASH_BITS = 16, HASHES = 1 << HASH_BITS };
 
 struct entry {
@@ -27,7 +27,7 @@ struct match_set {
     struct entry entries[]; /* STRIDE for each string */
 };
 
-/* Of the first three bytes, whatever the fourth is. */
+/* Hash of the first three bytes; ignores the fourth. */
 static uint32_t hash_of(uint32_t little_endian)
 {
     return (((little_endian | 0x20202020u) << 8) * 2654435761u) >> (32 - HASH_BITS);
@@ -38,7 +38,7 @@ static bool is_quote(char c)
     return c == '\'' || c == '"' || c == '`';
 }
 
-/* Letters of ASCII without their case, and all quotes as one. */
+/* Folds the case of ASCII letters, and all quotes to one. */
 static char fold(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : is_quote(c) ? '\'' : c;
@@ -59,7 +59,7 @@ static uint32_t hash_at(const char *p)
     return hash_of(le32toh(v));
 }
 
-/* How much a byte tells: logs are full of letters, digits, spaces and dots. */
+/* How distinctive a byte is: logs are full of letters, digits, spaces and dots. */
 static void fill_weights(int8_t weights[256])
 {
     static const char common[] = " etaoinsrlcdu0123456789./-";
@@ -70,7 +70,7 @@ static void fill_weights(int8_t weights[256])
                                                       : 6;
 }
 
-/* Where both windows tell most; len: there is no place without a quote. */
+/* The offset where both windows are most distinctive; len: none is without a quote. */
 static size_t best_offset(const int8_t weights[256], const char *s, size_t len)
 {
     size_t best = len;
@@ -101,17 +101,18 @@ static void add_string(struct match_set *m, size_t i, const char *s, size_t len,
 int match_set_new(const char *const *strings, size_t n, struct match_set **out, struct cairn_error *err)
 {
     if (n > MATCH_MOST)
-        return cairn_fail(err, CAIRN_EUSAGE, "%zu strings to look for at once, at most %d", n, MATCH_MOST);
+        return cairn_fail(err, CAIRN_EUSAGE, "cannot search for %zu strings at once, at most for %d", n,
+                          MATCH_MOST);
     struct match_set *m = calloc(1, sizeof(*m) + n * STRIDE * sizeof(m->entries[0]));
     if (!m)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu strings to look for", n);
+        return cairn_fail(err, CAIRN_ENOMEM, "no memory to search for %zu strings", n);
     int8_t weights[256];
     fill_weights(weights);
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(strings[i]), offset = best_offset(weights, strings[i], len);
         if (offset == len || len > UINT16_MAX) {
             match_set_free(m);
-            return cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is too short or too long to look for", strings[i]);
+            return cairn_fail(err, CAIRN_EUSAGE, "\"%s\" is too short or too long to search for", strings[i]);
         }
         add_string(m, i, strings[i], len, offset);
     }
@@ -152,7 +153,7 @@ void match_set_find(const struct match_set *m, const char *text, size_t n,
         compare_at(m, hash_at(text + i), text, n, i, found, to);
 }
 
-/* Is it there with this first byte? */
+/* Whether the string occurs with this first byte. */
 static bool begins_with(const char *text, size_t n, char first, const char *s, size_t len)
 {
     const char *end = text + (n - len) + 1;
@@ -162,7 +163,7 @@ static bool begins_with(const char *text, size_t n, char first, const char *s, s
     return false;
 }
 
-/* Once for each way to write the first byte: memchr is far faster than a loop that folds each byte. */
+/* One search per spelling of the first byte: memchr is far faster than a loop that folds each byte. */
 static bool match_one(const char *text, size_t n, const char *s, size_t len)
 {
     char small = fold(*s), large = (char)(small >= 'a' && small <= 'z' ? small - 0x20 : '\0');

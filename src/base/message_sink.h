@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where a layer below cli puts what people are to read.  It prints nothing itself: it hands over whole sentences,
- * commands to paste and errors, and whoever called it decides where they go. */
+ * Receives messages for the user from the layers below cli.  They do not print: they pass on complete
+ * sentences, commands to paste and errors, and the caller decides where these go. */
 #ifndef CAIRN_BASE_MESSAGE_SINK_H
 #define CAIRN_BASE_MESSAGE_SINK_H
 

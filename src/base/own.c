@@ -20,9 +20,9 @@ enum { OTHERS_WRITE = S_IWGRP | S_IWOTH };
 const char *own_place(enum path_place kind, const char *const *env, struct arena *a)
 {
     const struct path_place_rule *place = path_place(kind);
-    const char *told = str_env(env, place->variable), *home = str_env(env, place->home);
-    if (told && path_is_absolute(told)) /* the XDG rules: a relative one is to be ignored */
-        return told;
+    const char *named = str_env(env, place->variable), *home = str_env(env, place->home);
+    if (named && path_is_absolute(named)) /* the XDG specification: ignore relative paths */
+        return named;
     return home && path_is_absolute(home) ? arena_printf(a, "%s/%s", home, place->below) : NULL;
 }
 
@@ -32,7 +32,7 @@ int own_path(enum path_place kind, const char *const *env, struct arena *a, cons
     const struct path_place_rule *place = path_place(kind);
     const char *above = own_place(kind, env, a);
     if (!above)
-        return cairn_fail(err, CAIRN_EIO, "no folder for it: neither %s nor %s is a path from /",
+        return cairn_fail(err, CAIRN_EIO, "neither %s nor %s names a folder by an absolute path",
                           place->variable, place->home);
     *out = arena_printf(a, "%s/cairn", above);
     return 0;
@@ -42,15 +42,15 @@ static int belongs_to_another(enum path_place kind, const char *path, const stru
                               struct cairn_error *err)
 {
     errno = EPERM;
-    cairn_fail(err, CAIRN_EIO, "%s belongs to the user with uid %u, and cairn runs with uid %u", path,
-               (unsigned)st->st_uid, (unsigned)geteuid());
+    cairn_fail(err, CAIRN_EIO, "%s belongs to uid %u, but cairn runs as uid %u", path, (unsigned)st->st_uid,
+               (unsigned)geteuid());
     if (geteuid() == 0)
-        return cairn_hint(err, "sudo may have kept HOME: use sudo -H, or name a folder of root's by %s",
+        return cairn_hint(err, "sudo may have kept HOME: use sudo -H, or set %s to a folder of root's",
                           path_place(kind)->variable);
-    return cairn_hint(err, "%s=DIR names another place", path_place(kind)->variable);
+    return cairn_hint(err, "set %s to another folder", path_place(kind)->variable);
 }
 
-/* The mode is mended where that helps; a file system without permissions ignores it. */
+/* Fixes the mode if possible; a file system without permissions ignores it. */
 static int verify(enum path_place kind, int fd, const char *path, struct cairn_error *err)
 {
     struct stat st;
@@ -64,8 +64,8 @@ static int verify(enum path_place kind, int fd, const char *path, struct cairn_e
         !(st.st_mode & OTHERS_WRITE))
         return 0;
     errno = EPERM;
-    cairn_fail(err, CAIRN_EIO, "%s can be written to by other users, and its mode cannot be changed", path);
-    return cairn_hint(err, "%s=DIR names another place", path_place(kind)->variable);
+    cairn_fail(err, CAIRN_EIO, "other users can write to %s, and its mode cannot be changed", path);
+    return cairn_hint(err, "set %s to another folder", path_place(kind)->variable);
 }
 
 static int cannot_open(const char *path, struct cairn_error *err)
@@ -73,7 +73,7 @@ static int cannot_open(const char *path, struct cairn_error *err)
     int why = errno;
     struct stat st;
     if ((why == ELOOP || why == ENOTDIR) && !lstat(path, &st) && S_ISLNK(st.st_mode))
-        cairn_fail(err, CAIRN_EIO, "%s is a link, which is not followed", path);
+        cairn_fail(err, CAIRN_EIO, "%s is a symbolic link, which cairn does not follow", path);
     else
         cairn_fail_errno(err, "open the folder %s", path);
     errno = why;
@@ -94,7 +94,8 @@ static int open_dir(enum path_place kind, int at, const char *name, const char *
     return 0;
 }
 
-/* Root makes nothing in a folder of another user: that user would be locked out of it, and could exchange it. */
+/* Root creates nothing in another user's folder: that user would be locked out of it, and could replace
+ * it. */
 static int may_make(enum path_place kind, const char *root, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *above = path_folder(root);
@@ -186,7 +187,7 @@ void own_dir_close(struct own_dir *d)
     *d = (struct own_dir)OWN_DIR_NONE;
 }
 
-/* A folder that was once open to others may still hold what they put there. */
+/* A folder that others could once write to may still contain their files. */
 static int verify_file(int fd, const char *path, bool reads, struct cairn_error *err)
 {
     struct stat st;
@@ -196,10 +197,10 @@ static int verify_file(int fd, const char *path, bool reads, struct cairn_error 
     if (!S_ISREG(st.st_mode))
         return cairn_fail(err, CAIRN_EFORMAT, "%s is not a regular file", path);
     if (st.st_uid != geteuid())
-        return cairn_fail(err, CAIRN_EIO, "%s belongs to the user with uid %u, and cairn runs with uid %u",
-                          path, (unsigned)st.st_uid, (unsigned)geteuid());
+        return cairn_fail(err, CAIRN_EIO, "%s belongs to uid %u, but cairn runs as uid %u", path,
+                          (unsigned)st.st_uid, (unsigned)geteuid());
     if ((st.st_nlink > 1 && !reads) || (st.st_mode & OTHERS_WRITE && fchmod(fd, 0600)))
-        return cairn_fail(err, CAIRN_EIO, "%s can be written to from elsewhere", path);
+        return cairn_fail(err, CAIRN_EIO, "%s has another hard link, or other users can write to it", path);
     return 0;
 }
 

@@ -64,7 +64,7 @@ bool cairn_parse_pair(const char *line, char *name, size_t size, uint64_t *out)
     return true;
 }
 
-/* What follows the numbers of a pre-release: 6.18.0-rc6, 2.12.0a0, 2.14.0.dev20260901, 0.50.0b1. */
+/* Suffixes of pre-releases: 6.18.0-rc6, 2.12.0a0, 2.14.0.dev20260901, 0.50.0b1. */
 static bool is_pre_release(const char *tail)
 {
     static const char *const marks[] = { "-rc", "rc", "a", "b", ".dev", "dev", "-alpha", "-beta" };

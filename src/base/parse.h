@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Numbers and versions out of text.  A number is the whole text, or it is refused: a typo is never read as 0, and an
- * out-of-range number is never wrapped. */
+ * Parses numbers and versions.  The whole text must be the number: a typo is never read as 0, and an
+ * out-of-range number never wraps. */
 #ifndef CAIRN_BASE_PARSE_H
 #define CAIRN_BASE_PARSE_H
 
@@ -14,7 +14,7 @@ bool cairn_parse_hex(const char *text, uint64_t *out); /* with or without 0x */
 /* "name number", one space, name shorter than size.  A line feed at the end is fine. */
 bool cairn_parse_pair(const char *line, char *name, size_t size, uint64_t *out);
 
-/* A dotted version.  n is how many parts were there; 0 means not known, and compares below everything. */
+/* A dotted version.  n is the number of parts; 0 means unknown, and compares below everything. */
 struct version {
     int n;
     int part[3];
@@ -24,9 +24,9 @@ struct version {
 /* Reads the leading "6.17.0" of "6.17.0-12-generic", "2.9.1+rocm6.4", "v7.2"; false if there is none. */
 bool version_parse(const char *text, struct version *out);
 int version_compare(struct version a, struct version b);
-/* False when v is not known. */
+/* False if v is unknown. */
 bool version_at_least(struct version v, int major, int minor, int patch);
-/* Known, and older than. */
+/* Whether v is known and older. */
 bool version_below(struct version v, int major, int minor, int patch);
 
 #endif

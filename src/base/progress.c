@@ -24,7 +24,7 @@ void progress_text(const struct progress *p, uint64_t done, double seconds, char
     double total = (double)p->total, part = p->total ? (double)done / total : 1;
     double speed = seconds > 0 ? (double)done / seconds : 0;
     char left[32] = "";
-    /* The first moments tell nothing about the rest. */
+    /* Too early for an estimate. */
     if (speed > 0 && seconds >= 0.5 && done < p->total)
         left_text((total - (double)done) / speed, left, sizeof(left));
     bool small = p->total < 1000000000;

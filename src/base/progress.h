@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How far long work has come: one line on a terminal, rewritten in place, and nothing anywhere else.
+ * Progress of long work: one line on a terminal, rewritten in place; silent elsewhere.
  *
  * Amounts are bytes.  Any thread may add; one of them rewrites the line, a few times a second. */
 #ifndef CAIRN_BASE_PROGRESS_H
@@ -25,9 +25,9 @@ struct progress {
 void progress_start(struct progress *p, FILE *out, const char *what, uint64_t total);
 /* p may be NULL. */
 void progress_add(struct progress *p, uint64_t bytes);
-/* Whether the work is to end early; p may be NULL.  The work then fails. */
+/* Whether the work should stop early, which makes it fail; p may be NULL. */
 bool progress_is_stopped(const struct progress *p);
-/* Takes the line away, so that what is said next starts on an empty one. */
+/* Erases the line, so that the next message starts on an empty one. */
 void progress_end(struct progress *p);
 
 /* The line for an amount done after some seconds: "convert  43%  12.3 of 28.6 GB  1.21 GB/s  0:13 left". */

@@ -28,7 +28,7 @@ bool shell_find(const char *name, enum shell *out)
     return false;
 }
 
-/* PowerShell takes the four typographic single quotes (U+2018 to U+201B) for a quote too. */
+/* PowerShell also treats the four typographic single quotes (U+2018 to U+201B) as quotes. */
 static size_t powershell_quote_at(const char *s)
 {
     if (s[0] == '\'')
@@ -63,14 +63,14 @@ static void quote_char(enum shell s, const char **p, struct str *out)
         str_addf(out, "\\%c", **p);
         n = 1;
     } else {
-        str_addn(out, *p, n); /* doubled, where it is a quote */
+        str_addn(out, *p, n); /* doubled if it is a quote */
         n = n ? n : 1;
         str_addn(out, *p, n);
     }
     *p += n;
 }
 
-/* A batch file reads %NAME% even in quotes, and a line feed ends the line. */
+/* A batch file expands %NAME% even in quotes, and a line feed ends the line. */
 static void quote_cmd(const char *value, struct str *out)
 {
     for (const char *p = value; *p; p++)
@@ -78,7 +78,7 @@ static void quote_cmd(const char *value, struct str *out)
     str_add(out, "\"");
 }
 
-/* docker's --env-file takes quotes for a part of the value, so none are written where none are needed. */
+/* docker's --env-file makes quotes a part of the value, so they are written only where needed. */
 static bool needs_no_quotes(const char *value)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+@,=-";
@@ -135,7 +135,7 @@ void shell_remark(enum shell s, const char *text, int width, FILE *out)
 static size_t word_span(const char *s)
 {
     char quote = 0;
-    bool escapes = true; /* a backslash takes the next character as it is */
+    bool escapes = true; /* a backslash escapes the next character */
     size_t n = 0;
     for (; s[n] && (quote || s[n] != ' '); n++) {
         if (s[n] == '\\' && escapes && s[n + 1]) {

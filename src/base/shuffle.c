@@ -10,7 +10,7 @@ uint64_t shuffle_key(uint64_t a, uint64_t b)
     return splitmix_mix(splitmix_mix(a + SPLITMIX_STEP) + b * SPLITMIX_STEP);
 }
 
-/* A Feistel network on two halves of `half` bits: turns the numbers below 2^(2 half) around among themselves. */
+/* A Feistel network on two halves of `half` bits: a permutation of the integers below 2^(2 half). */
 static uint64_t feistel(uint64_t v, unsigned half, uint64_t key)
 {
     uint64_t mask = ((uint64_t)1 << half) - 1, left = v >> half, right = v & mask;
@@ -27,7 +27,7 @@ uint64_t shuffle(uint64_t i, uint64_t n, uint64_t key)
     unsigned half = 1;
     while (half < 32 && (uint64_t)1 << (2 * half) < n)
         half++;
-    /* What falls outside goes round again: it comes back inside, as the network is a permutation. */
+    /* Cycle walking: a value outside is permuted again until it is inside. */
     do {
         i = feistel(i, half, key);
     } while (i >= n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A shuffled row of numbers that needs no memory: for each key, shuffle(0), shuffle(1) … shuffle(n-1) are the numbers
- * below n, each once, in an order that looks like chance. */
+ * A pseudorandom permutation that needs no memory: for each key, shuffle(0), shuffle(1) … shuffle(n-1) are
+ * the integers below n, each once, in random order. */
 #ifndef CAIRN_BASE_SHUFFLE_H
 #define CAIRN_BASE_SHUFFLE_H
 

@@ -179,7 +179,7 @@ static bool is_digit(char c)
 
 int str_compare_natural(const char *a, const char *b)
 {
-    /* What both begin with decides nothing, and in a folder of kernels it is most of the name. */
+    /* Skip the common prefix: in a folder of kernels it is most of the name. */
     size_t same = 0;
     while (a[same] && a[same] == b[same])
         same++;
@@ -241,7 +241,7 @@ size_t str_clean_span(const char *s, size_t len)
     while (at < len) {
         const unsigned char *p = (const unsigned char *)s + at;
         size_t n = utf8_char(p, len - at);
-        /* U+0080 to U+009F are controls too: U+009B begins an escape sequence. */
+        /* U+0080 to U+009F are control characters too: U+009B starts an escape sequence. */
         if (!n || p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0))
             break;
         at += n;
@@ -272,7 +272,7 @@ const char *str_next_line(const char *line)
     return end ? end + 1 : NULL;
 }
 
-/* For a word with bytes that a terminal would obey, or that are not UTF-8. */
+/* For a word with control characters or invalid UTF-8. */
 static void add_escaped(struct str *text, const char *c)
 {
     if (*c == '\'' || *c == '\\')

@@ -57,7 +57,7 @@ int parallel_for(size_t n, int threads, int (*fn)(void *context, size_t piece, s
     size_t want = (size_t)(threads > 0 && threads < MOST_THREADS ? threads : parallel_threads());
     if (want > n)
         want = n;
-    /* Fewer threads than wanted is slower, not wrong. */
+    /* Fewer threads than requested is only slower. */
     size_t started = 0;
     while (started + 1 < want && !os_thread_start(&others[started], work, &j))
         started++;

@@ -11,7 +11,7 @@ struct reader {
     struct cairn_error *err;
     size_t nodes;
     int depth;
-    const char *counted; /* up to here lines and columns are known */
+    const char *counted; /* lines and columns are counted up to here */
     int line, column;
 };
 
@@ -44,7 +44,7 @@ static bool looking_at(const struct reader *r, const char *text)
 static struct yaml_node *new_node(struct reader *r, enum yaml_kind kind, const char *at)
 {
     if (++r->nodes > YAML_MOST_NODES)
-        return fail_at(r, at, "more values than a job file has"), NULL;
+        return fail_at(r, at, "too many values"), NULL;
     struct yaml_node *n = ARENA_NEW(r->arena, struct yaml_node, 1);
     for (; r->counted < at; r->counted++) {
         r->line += *r->counted == '\n';
@@ -67,7 +67,7 @@ static void skip_comment(struct reader *r)
             r->at++;
 }
 
-/* Over lines, as inside an array. */
+/* Skips line ends too, as inside an array. */
 static void skip_space(struct reader *r)
 {
     for (;;) {
@@ -108,7 +108,7 @@ static void add_utf8(struct str *out, unsigned long c)
     str_addn(out, b, n);
 }
 
-/* Behind the backslash. */
+/* After the backslash. */
 static int take_escape(struct reader *r, struct str *out)
 {
     static const char letters[] = "btnfre\"\\", meant[] = "\b\t\n\f\r\033\"\\";
@@ -122,21 +122,21 @@ static int take_escape(struct reader *r, struct str *out)
     size_t digits = c == 'u' ? 4 : c == 'U' ? 8 : c == 'x' ? 2 : 0;
     unsigned long value = 0;
     if (!digits || (size_t)(r->end - r->at) <= digits)
-        return fail(r, "no such escape");
+        return fail(r, "unknown escape sequence");
     for (size_t i = 1; i <= digits; i++) {
         unsigned char digit = (unsigned char)r->at[i];
         if (!isxdigit(digit))
-            return fail(r, "an escape wants hexadecimal digits");
+            return fail(r, "the escape sequence needs hexadecimal digits");
         value = value * 16 + (unsigned long)(isdigit(digit) ? digit - '0' : (digit | 0x20) - 'a' + 10);
     }
     if (!value || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-        return fail(r, "no such character");
+        return fail(r, "not a valid character");
     add_utf8(out, value);
     r->at += 1 + digits;
     return 0;
 }
 
-/* A backslash at the end of a line takes the line and the blanks of the next. */
+/* A backslash at the end of a line removes the line end and the leading blanks of the next line. */
 static bool skip_line_end(struct reader *r)
 {
     const char *p = r->at;
@@ -195,7 +195,7 @@ static int take_array(struct reader *r, struct yaml_node *list)
         if (peek(r) == ']')
             return r->at++, 0;
         if (r->at == r->end)
-            return fail(r, "the array has no end");
+            return fail(r, "the array is not closed");
         if (take_value(r, tail))
             return -1;
         tail = &(*tail)->next;
@@ -203,7 +203,7 @@ static int take_array(struct reader *r, struct yaml_node *list)
         if (peek(r) == ',')
             r->at++;
         else if (peek(r) != ']')
-            return fail(r, "between the values of an array stands a comma");
+            return fail(r, "expected a comma between the values of the array");
     }
 }
 
@@ -215,14 +215,14 @@ static int take_inline_table(struct reader *r, struct yaml_node *map)
         if (peek(r) == '}')
             return r->at++, 0;
         if (r->at == r->end)
-            return fail(r, "the table has no end");
+            return fail(r, "the table is not closed");
         if (take_pair(r, map))
             return -1;
         skip_space(r);
         if (peek(r) == ',')
             r->at++;
         else if (peek(r) != '}')
-            return fail(r, "between the keys of a table stands a comma");
+            return fail(r, "expected a comma between the keys of the table");
     }
 }
 
@@ -283,8 +283,7 @@ static int take_key(struct reader *r, struct yaml_node **out)
     return 0;
 }
 
-/* The map that a key leads into: the table of that name, or the last of an array of tables; a new one where there is
- * none. */
+/* The map that a key names: the table, or the last of an array of tables; created if missing. */
 static int enter(struct reader *r, struct yaml_node *map, struct yaml_node *key, struct yaml_node **out)
 {
     struct yaml_node *n = member(map, key->text);
@@ -303,7 +302,7 @@ static int enter(struct reader *r, struct yaml_node *map, struct yaml_node *key,
     return 0;
 }
 
-/* What stands for a key: a table, or an array and the table in it. */
+/* The value of a new key: a table, or an array with a table in it. */
 enum { LEVELS = 2 };
 
 /* "a.b.key": *map becomes the table a.b. */
@@ -330,9 +329,9 @@ static int take_pair(struct reader *r, struct yaml_node *map)
     if (take_path(r, &map, &key))
         return -1;
     if (peek(r) != '=')
-        return fail(r, "behind a key stands =");
+        return fail(r, "expected = after the key");
     if (member(map, key->text))
-        return fail(r, "this key comes twice");
+        return fail(r, "duplicate key");
     r->at++;
     skip_blank(r);
     if (take_value(r, &value))
@@ -372,7 +371,7 @@ static int take_header(struct reader *r, struct yaml_node *root, struct yaml_nod
     if (take_path(r, &map, &key))
         return -1;
     if (!looking_at(r, array ? "]]" : "]"))
-        return fail(r, "the name of the table has no end");
+        return fail(r, "the name of the table is not closed");
     r->at += array ? 2 : 1;
     r->depth += LEVELS;
     return array ? add_to_array(r, map, key, table) : enter(r, map, key, table);
@@ -390,7 +389,7 @@ static int take_document(struct reader *r, struct yaml_node *root)
         skip_blank(r);
         skip_comment(r);
         if (r->at < r->end && *r->at != '\n' && *r->at != '\r')
-            return fail(r, "the line should end here");
+            return fail(r, "expected the end of the line");
     }
 }
 
@@ -410,7 +409,7 @@ int toml_parse(const char *name, const char *text, size_t len, struct arena *are
         return file_settings_too_large(name, err);
     const char *whole = arena_strndup(arena, text, len);
     if (strlen(whole) != len || !str_is_utf8(whole))
-        return fail(&r, "not a text in UTF-8");
+        return fail(&r, "not UTF-8");
     struct yaml_node *root = new_node(&r, YAML_MAP, text);
     if (!root || take_document(&r, root))
         return -1;

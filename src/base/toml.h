@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TOML as a tree, in the nodes of yaml.h: one reader of a job file serves both formats.
+ * Parses TOML into the nodes of yaml.h, so that one reader serves job files of both formats.
  *
- * Tables, arrays of tables, dotted keys, strings of all four kinds, arrays and inline tables are understood.  Numbers,
- * dates and booleans are plain scalars, whose meaning is for the reader of the tree to say.  Refused, with the place: a
- * key that comes twice, what is not UTF-8, and more than the limits of yaml.h.  Nodes live in the caller's arena. */
+ * Supports tables, arrays of tables, dotted keys, all four kinds of strings, arrays and inline tables.
+ * Numbers, dates and booleans are plain scalars, which the caller interprets.  Errors, with the position:
+ * duplicate keys, invalid UTF-8, and more than the limits of yaml.h.  Nodes live in the caller's arena. */
 #ifndef CAIRN_BASE_TOML_H
 #define CAIRN_BASE_TOML_H
 

@@ -27,7 +27,7 @@ static int fail_at(struct reader *r, yaml_mark_t at, const char *what)
     return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%zu:%zu: %s", r->name, at.line + 1, at.column + 1, what);
 }
 
-/* The library tells only the offset of a byte that it does not take. */
+/* The library reports only the offset of an invalid byte. */
 static int fail_byte(struct reader *r, const char *problem, size_t offset)
 {
     yaml_mark_t at = { 0 };
@@ -61,7 +61,7 @@ static int fail_parser(struct reader *r)
     if (!p->context)
         return fail_at(r, p->problem_mark, problem);
     if (char_at(r, p->problem_mark) == '\t')
-        return fail_at(r, p->problem_mark, "a tab, where YAML takes spaces only");
+        return fail_at(r, p->problem_mark, "a tab, where YAML allows only spaces");
     return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%zu:%zu: %s %s", r->name, p->problem_mark.line + 1,
                       p->problem_mark.column + 1, problem, p->context);
 }
@@ -77,18 +77,18 @@ static const struct yaml_node *member(const struct yaml_node *map, const char *k
 static int take_key(struct reader *r, struct level *l, struct yaml_node *n, yaml_mark_t at)
 {
     if (n->kind != YAML_SCALAR)
-        return fail_at(r, at, "a key must be a word, not a list or a map");
+        return fail_at(r, at, "a key must be a scalar, not a list or a map");
     if (n->style == YAML_PLAIN && !strcmp(n->text, "<<"))
-        return fail_at(r, at, "merge keys (<<) are not understood here; write the keys out");
+        return fail_at(r, at, "merge keys (<<) are not supported; write the keys out");
     const struct yaml_node *twin = member(l->node, n->text);
     if (twin)
-        return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%zu:%zu: the key %s is here twice, first in line %d",
-                          r->name, at.line + 1, at.column + 1, n->text, twin->key->line);
+        return cairn_fail(r->err, CAIRN_EFORMAT, "%s:%zu:%zu: duplicate key %s, first in line %d", r->name,
+                          at.line + 1, at.column + 1, n->text, twin->key->line);
     l->key = n;
     return 0;
 }
 
-/* Puts a node where the document is. */
+/* Adds a node at the current position of the document. */
 static int place(struct reader *r, struct yaml_node *n, yaml_mark_t at)
 {
     if (!r->depth) {
@@ -109,11 +109,11 @@ static int new_node(struct reader *r, enum yaml_kind kind, const yaml_event_t *e
                     const void *tag, struct yaml_node **out)
 {
     if (anchor)
-        return fail_at(r, e->start_mark, "anchors (&) are not understood here; write the value out");
+        return fail_at(r, e->start_mark, "anchors (&) are not supported; write the value out");
     if (tag)
-        return fail_at(r, e->start_mark, "tags (!) are not understood here");
+        return fail_at(r, e->start_mark, "tags (!) are not supported");
     if (++r->nodes > YAML_MOST_NODES)
-        return fail_at(r, e->start_mark, "too many values for a file of settings");
+        return fail_at(r, e->start_mark, "too many values");
     struct yaml_node *n = ARENA_NEW(r->arena, struct yaml_node, 1);
     n->kind = kind;
     n->line = (int)e->start_mark.line + 1;
@@ -130,7 +130,7 @@ static int take_scalar(struct reader *r, const yaml_event_t *e)
     if (new_node(r, YAML_SCALAR, e, e->data.scalar.anchor, e->data.scalar.tag, &n))
         return -1;
     if (strlen(text) != e->data.scalar.length)
-        return fail_at(r, e->start_mark, "a text with a NUL in it");
+        return fail_at(r, e->start_mark, "a string contains a NUL");
     n->text = arena_strdup(r->arena, text);
     n->style = style == YAML_PLAIN_SCALAR_STYLE                                          ? YAML_PLAIN
                : style == YAML_LITERAL_SCALAR_STYLE || style == YAML_FOLDED_SCALAR_STYLE ? YAML_BLOCK
@@ -145,7 +145,7 @@ static int take_open(struct reader *r, enum yaml_kind kind, const yaml_event_t *
     if (new_node(r, kind, e, anchor, tag, &n) || place(r, n, e->start_mark))
         return -1;
     if (r->depth == YAML_MOST_DEPTH)
-        return fail_at(r, e->start_mark, "nested too deep");
+        return fail_at(r, e->start_mark, "nested too deeply");
     r->open[r->depth++] = (struct level){ .node = n, .tail = &n->first };
     return 0;
 }
@@ -164,9 +164,9 @@ static int take_event(struct reader *r, const yaml_event_t *e)
         r->depth--;
         return 0;
     case YAML_ALIAS_EVENT:
-        return fail_at(r, e->start_mark, "aliases (*) are not understood here; write the value out");
+        return fail_at(r, e->start_mark, "aliases (*) are not supported; write the value out");
     case YAML_DOCUMENT_START_EVENT:
-        return r->root ? fail_at(r, e->start_mark, "a second document; there can be one only") : 0;
+        return r->root ? fail_at(r, e->start_mark, "a second document; only one is allowed") : 0;
     default:
         return 0;
     }
@@ -237,7 +237,7 @@ static size_t next_point(const char *s, uint32_t *out)
     return n;
 }
 
-/* What a YAML reader takes as it is; the two separators would be folded like line feeds. */
+/* Characters that need no escape in YAML; the two separators would be folded like line feeds. */
 static bool is_printable(uint32_t c)
 {
     if (c < 0x80)

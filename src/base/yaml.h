@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * YAML as a tree.  The only module that knows the library behind it.
+ * Parses YAML into a tree.  The only module that uses the YAML library.
  *
- * A file holds one document.  Every node knows its line and column; members of a map stay in their order.  What a
- * scalar means (a number, true) is for the reader of the tree to say, who knows what is wanted.
+ * A file holds one document.  Every node has its line and column; members of a map keep their order.  The
+ * caller interprets scalars (a number, true).
  *
- * Refused, with the place: keys that come twice or are no scalars, anchors and aliases, merge keys (<<), tags, a
- * second document, text with a NUL in it, and more than the limits below.  Nodes live in the caller's arena. */
+ * Errors, with the position: keys that are duplicate or not scalars, anchors and aliases, merge keys (<<),
+ * tags, a second document, strings with a NUL, and more than the limits below.  Nodes live in the caller's
+ * arena. */
 #ifndef CAIRN_BASE_YAML_H
 #define CAIRN_BASE_YAML_H
 
@@ -27,16 +28,16 @@ struct yaml_node {
     const char *text;               /* of a scalar; valid UTF-8 */
     int line, column;               /* from 1, in characters */
     const struct yaml_node *key;    /* of a member of a map: a scalar */
-    struct yaml_node *first, *next; /* what is in a list or map, and its neighbour */
+    struct yaml_node *first, *next; /* first child of a list or map; next sibling */
 };
 
 /* Messages begin with "PATH:LINE:COLUMN: ".  An empty document is a plain scalar without text. */
 int yaml_read(const char *path, struct arena *arena, struct yaml_node **out, struct cairn_error *err);
-/* The same for text; name stands for the file. */
+/* The same for text in memory; messages call it `name`. */
 int yaml_parse(const char *name, const char *text, size_t len, struct arena *arena, struct yaml_node **out,
                struct cairn_error *err);
 
-/* Nothing, ~ or null, not in quotes. */
+/* Whether it is empty, ~ or null, without quotes. */
 bool yaml_is_null(const struct yaml_node *n);
 /* Adds text as a scalar in double quotes.  The text must be UTF-8. */
 void yaml_add_quoted(struct str *out, const char *text);

@@ -197,7 +197,7 @@ static int run_command(struct run_options *o, int argc, char **argv)
         return run_history(o->all, o->json);
     if (o->log)
         return run_log(o->log);
-    os_mend_standard();
+    os_null_standard();
     return o->job.detach ? run_detached(o) : run_here(o, -1);
 }
 

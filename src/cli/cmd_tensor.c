@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cairn tensor: finds the sub-command. */
 #include "base/cleanup.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -110,9 +110,9 @@ int cmd_tensor(int argc, char **argv)
         argv[1] = name;
         return commands[i].run(argc - 1, argv + 1);
     }
-    struct nearest near = { .word = argv[1] };
+    struct suggestion near = { .word = argv[1] };
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        nearest_try(&near, commands[i].name);
+        suggest_try(&near, commands[i].name);
     return options_error(argv[0], "there is no command \"%s\"%s%s%s", argv[1],
                          near.best ? "; did you mean " : "", near.best ? near.best : "",
                          near.best ? "?" : "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/pages.h"
@@ -80,11 +80,11 @@ static int unknown_command(const char *name)
 {
     static const char *const others[] = { "help", "version", "--help", "--version" };
     bool option = name[0] == '-';
-    struct nearest near = { .word = name };
+    struct suggestion near = { .word = name };
     for (int i = 0; i < N_COMMANDS; i++)
-        nearest_try(&near, commands[i].name);
+        suggest_try(&near, commands[i].name);
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        nearest_try(&near, others[i]);
+        suggest_try(&near, others[i]);
     fputs(option ? "cairn: unknown option " : "cairn: there is no command \"", stderr);
     print_padded(stderr, name, 0);
     fputs(option ? "" : "\"", stderr);

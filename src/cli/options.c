@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/commands.h"
@@ -215,14 +215,14 @@ static int unknown_option(const char *command, const char *word, const struct ta
 {
     CLEANUP(str_release) struct str several = { 0 };
     char name[64];
-    struct nearest near = { .word = name };
+    struct suggestion near = { .word = name };
     snprintf(name, sizeof(name), "%.*s", str_starts(word, "--") ? (int)strcspn(word + 2, "=") : 0, word + 2);
     if (*name && optopt >= CODE_HELP)
         return options_error(command, "--%s takes no argument", name);
     if (*name && add_those_that_start(&several, name, t) > 1)
         return options_error(command, "--%s may be any of %s", name, several.s);
     for (size_t i = 0; *name && i < t->n; i++)
-        nearest_try(&near, t->longs[i].name);
+        suggest_try(&near, t->longs[i].name);
     if (near.best)
         return options_error(command, "unknown option %s; did you mean --%s?", word, near.best);
     return options_error(command, "unknown option %s", word);

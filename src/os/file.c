@@ -29,7 +29,7 @@ static int system_flags(unsigned how)
     int out = O_CLOEXEC;
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         out |= how & flags[i].how ? flags[i].flag : 0;
-    if (how & OS_PLACE) /* knows no others */
+    if (how & OS_PLACE) /* O_PATH allows no other flags */
         return out;
     bool writes = how & (OS_WRITE | OS_APPEND);
     return out | O_NOCTTY | (!writes ? O_RDONLY : how & OS_READ ? O_RDWR : O_WRONLY);
@@ -103,8 +103,8 @@ int os_open_unnamed(const char *about)
 
 /* ---- bytes ---- */
 
-/* The system call and not posix_fallocate, which on a file system without reservation writes to every block: such
- * a file system finds out later. */
+/* The system call, not posix_fallocate, which writes to every block on a file system without reservation.
+ * There, a full disk is noticed later. */
 int os_reserve(int fd, uint64_t size)
 {
     int r;
@@ -237,7 +237,7 @@ int os_remove_dir(const char *path)
     return os_remove_dir_at(AT_FDCWD, path);
 }
 
-/* errno tells why it was not opened as a folder, if it is no link. */
+/* errno says why it was not opened as a folder, unless it is a link. */
 static int remove_link(int dir, const char *name)
 {
     struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What lies at a path, and whether it is still what it was. */
+ * Information about a file, and whether it has changed. */
 #ifndef CAIRN_OS_INFO_H
 #define CAIRN_OS_INFO_H
 
@@ -12,20 +12,20 @@ struct os_info {
     enum os_kind kind;
     uint64_t size;
     int64_t modified_ns;     /* since 1970 */
-    uint64_t device, number; /* together they name a file */
+    uint64_t device, number; /* together they identify a file */
 };
 
-/* Of what a path leads to, of the path itself, if it is a link, or of an open file.  -1 with errno. */
+/* stat, lstat and fstat.  -1 with errno. */
 int os_info(const char *path, struct os_info *out);
 int os_info_link(const char *path, struct os_info *out);
 int os_info_fd(int fd, struct os_info *out);
 
-/* Two looks at one file: it has not been written to in between. */
+/* Whether the file was not written to between the two calls. */
 bool os_info_is_unchanged(const struct os_info *before, const struct os_info *now);
-/* Two paths of one file or folder. */
+/* Whether the two are the same file or folder. */
 bool os_info_is_same(const struct os_info *one, const struct os_info *other);
 
-/* False also where it cannot be known; the fault seam is not asked. */
+/* False also if unknown; without fault injection. */
 bool os_is_file(const char *path);
 bool os_is_folder(const char *path);
 

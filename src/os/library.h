@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-/* By path, or by a name that the system's loader looks for; NULL: os_library_reason tells why.  `file` becomes the file that
- * was opened, as far as the loader tells. */
+/* Opens a library by path, or by a name that the loader searches for; NULL: see os_library_reason.  `file`
+ * becomes the path of the opened file, if the loader reports it. */
 void *os_library_open(const char *name, char *file, size_t size);
-/* NULL: the library has none. */
+/* NULL: the library has no such symbol. */
 void *os_library_symbol(void *library, const char *name);
-/* Why the last one could not be opened; valid until the next is tried. */
+/* Why the last library could not be opened; valid until the next attempt. */
 const char *os_library_reason(void);
 
 #endif

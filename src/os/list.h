@@ -8,11 +8,11 @@ struct os_list;
 /* `how` is OS_NO_LINK or 0 (os/file.h).  NULL with errno. */
 struct os_list *os_list_open(const char *path, unsigned how);
 struct os_list *os_list_open_at(int dir, const char *path, unsigned how);
-/* Of an open folder, which then belongs to the list, also if that fails. */
+/* The same for an open folder; takes ownership of it, even on failure. */
 struct os_list *os_list_of(int dir);
-/* The next name, valid until the one after it; NULL at the end with errno 0, else with errno. */
+/* The next name, valid until the next call; NULL at the end with errno 0, on failure with errno set. */
 const char *os_list_next(struct os_list *l);
-/* The folder, for the functions that take one; it stays open as long as the list. */
+/* The folder's descriptor; open as long as the list. */
 int os_list_dir(const struct os_list *l);
 /* For CLEANUP; accepts NULL. */
 void os_list_close(struct os_list **l);

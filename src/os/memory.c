@@ -25,7 +25,7 @@ void os_free_aligned_at(void *pointer_to_pointer)
 
 void os_advise_huge(void *at, size_t size)
 {
-    (void)madvise(at, size, MADV_HUGEPAGE); /* a kernel without them refuses */
+    (void)madvise(at, size, MADV_HUGEPAGE); /* fails on a kernel without huge pages */
 }
 
 const void *os_map(int fd, size_t n)

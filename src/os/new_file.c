@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* That of the file to be replaced, if it is ours, without what would let others run or change the new one; else what the
- * umask gives.  The temporary has 0600. */
+/* The mode of the file to be replaced, if it is ours, without set-id bits and write permission for others;
+ * else the umask decides.  The temporary file has 0600. */
 static mode_t new_file_mode(const struct os_new_file *f)
 {
     struct stat st;
@@ -37,7 +37,7 @@ static uint32_t random_salt(void)
     return (uint32_t)now.tv_nsec * 2654435761u + (uint32_t)getpid();
 }
 
-/* A name beside the target that nobody has, and what `make` makes of it. */
+/* Finds an unused name beside the target and calls `make` with it. */
 static int make_temp(struct os_new_file *f, int (*make)(const struct os_new_file *f, const char *temp))
 {
     enum { TRIES = 100 };
@@ -59,7 +59,8 @@ static int make_temp(struct os_new_file *f, int (*make)(const struct os_new_file
     return -1;
 }
 
-/* The lock says that its writer is alive; where locks do not work, nobody takes the file for a leftover. */
+/* The lock shows that the writer is alive; where locks do not work, the file is never removed as a
+ * leftover. */
 static int create_temp(const struct os_new_file *f, const char *temp)
 {
     int fd = openat(f->dir, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -78,7 +79,7 @@ static bool is_temp_of(const struct os_new_file *f, const char *name)
 
 static void remove_leftover(const struct os_new_file *f, const char *name)
 {
-    enum { NEW_S = 60 }; /* it may not have its lock yet */
+    enum { NEW_S = 60 }; /* a newer one may not have its lock yet */
     struct stat st;
     int fd = openat(f->dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
@@ -89,7 +90,7 @@ static void remove_leftover(const struct os_new_file *f, const char *name)
     close(fd);
 }
 
-/* What killed writers of this file have left; only where temporaries have names. */
+/* Removes leftovers of killed writers of this file; only if temporary files have names. */
 static void remove_leftovers(const struct os_new_file *f)
 {
     struct os_list *l = os_list_of(openat(f->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -106,7 +107,7 @@ static int link_temp(const struct os_new_file *f, const char *temp)
     return linkat(AT_FDCWD, self, f->dir, temp, AT_SYMLINK_FOLLOW);
 }
 
-/* Without a name, where the file system can do that and /proc can give it one later. */
+/* An unnamed file, if the file system supports that and /proc can name it later. */
 int os_new_file_create(struct os_new_file *f)
 {
     if (fault_hit())
@@ -124,8 +125,8 @@ int os_new_file_create(struct os_new_file *f)
     return 0;
 }
 
-/* Without replace the name is claimed by link(2), which fails if somebody has made the file meanwhile.  Only rename(2)
- * replaces a file, and it wants a name. */
+/* Without replace, link(2) claims the name, and fails if the file was created meanwhile.  Only rename(2)
+ * replaces a file, and it needs a name. */
 int os_new_file_name(struct os_new_file *f, bool replace)
 {
     if (fault_hit())

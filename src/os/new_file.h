@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file that gets its name when it is whole.  Where the file system can, it has no name until then, so that not even a
- * killed process leaves a part of it behind; elsewhere it has a temporary one, and the next writer of the same file
- * removes what a killed one has left. */
+ * A file that gets its name when it is complete.  If the file system supports it, the file has no name until
+ * then, so that not even a killed process leaves a partial file; elsewhere it has a temporary name, and the
+ * next writer of the same file removes the leftovers of a killed one. */
 #ifndef CAIRN_OS_NEW_FILE_H
 #define CAIRN_OS_NEW_FILE_H
 
@@ -10,17 +10,18 @@
 struct os_new_file {
     int fd;           /* -1: not open */
     int dir;          /* its folder, which belongs to the caller */
-    const char *name; /* what it will be called there; the caller's */
-    char *temp;       /* what it is called now; NULL: it has no name */
+    const char *name; /* its final name there; owned by the caller */
+    char *temp;       /* its temporary name; NULL: none */
 };
 
-/* fd, dir and name of f are the caller's to set, fd to -1.  The new file has the permissions of the one it will replace if
- * that is the caller's own, but never a set-id bit or everybody's leave to write; else what the umask gives.
- * Here and below: -1 with errno. */
+/* The caller sets fd (to -1), dir and name of f.  The new file has the permissions of the file it will
+ * replace if that belongs to the caller, but never set-id bits or write permission for others; else the umask
+ * decides.  Here and below: -1 with errno. */
 int os_new_file_create(struct os_new_file *f);
-/* Gives it its name.  Without `replace` that fails with EEXIST where the name is taken, by whomever and however lately. */
+/* Gives it its name.  Without `replace`, fails with EEXIST if the name exists, even if it was created just
+ * now. */
 int os_new_file_name(struct os_new_file *f, bool replace);
-/* Removes it if it has no more than its temporary name.  Does not close it. */
+/* Removes it if it has only its temporary name.  Does not close it. */
 void os_new_file_discard(struct os_new_file *f);
 
 #endif

@@ -61,7 +61,7 @@ int os_follow_parent(pid_t parent)
 int os_start_again(char *const *argv, char *const *env)
 {
     sigset_t none, before;
-    sigemptyset(&none); /* what is blocked stays so in the new program */
+    sigemptyset(&none); /* the new program would inherit blocked signals */
     pthread_sigmask(SIG_SETMASK, &none, &before);
     execve("/proc/self/exe", argv, env);
     int why = errno;
@@ -75,7 +75,8 @@ bool os_is_alive(pid_t pid)
     return !kill(pid, 0) || errno != ESRCH;
 }
 
-/* Field 22 of its stat file counts ticks since the machine's start; the name in field 2 may hold spaces and brackets. */
+/* Field 22 of its stat file counts ticks since the machine's start; the name in field 2 may hold spaces and
+ * brackets. */
 int64_t os_process_start(int64_t pid)
 {
     char path[64], text[1024];

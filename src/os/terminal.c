@@ -48,7 +48,7 @@ void os_fill_standard(void)
             return;
 }
 
-void os_mend_standard(void)
+void os_null_standard(void)
 {
     int null = os_open_null();
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)

@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What PEFT takes where a file does not say it. */
+/* PEFT's defaults for missing keys. */
 static const double default_alpha = 8;
 
-/* Each module is compared with each; no model has more. */
-/* The C library takes about 1 KiB for each character of a pattern, and 100 characters for a count. */
+/* Each module is compared with each pattern; no model has more. */
+/* The C library needs about 1 KiB per character of a pattern, and 100 characters per count. */
 enum { PATTERNS_MAX = 1 << 16, PATTERNS_SIZE_MAX = 1 << 19, COUNT_SIZE = 200 };
 
 struct adapter_pattern {
@@ -24,7 +24,7 @@ struct adapter_pattern {
     double value;
 };
 
-/* The keys of PEFT's LoraConfig.  A key that only training or loading looks at changes nothing here. */
+/* The keys of PEFT's LoraConfig.  Keys that matter only for training or loading are ignored. */
 // clang-format off
 static const struct {
     const char *key;
@@ -49,14 +49,14 @@ static const struct {
     { "ensure_weight_tying", IGNORED },
 };
 
-/* What init_lora_weights may be besides true and false.  The others (pissa, olora, corda, loftq, lora_ga …) take their
- * matrices out of the base: the LoRA then belongs to a base that is in no file. */
+/* Values of init_lora_weights besides true and false.  The others (pissa, olora, corda, loftq, lora_ga …)
+ * derive the matrices from the base: the LoRA then needs a modified base that is in no file. */
 static const char *const plain_inits[] = { "gaussian", "eva", "orthogonal" };
 static const char *const weight_names[] = { "adapter_model.safetensors", "adapter_model.bin", "lora.safetensors",
                                             "pytorch_lora_weights.safetensors" };
 // clang-format on
 
-/* ---- where it is ---- */
+/* ---- finding the files ---- */
 
 /* The first of these names that is in the folder, or NULL. */
 static int find_in(struct arena *a, const char *folder, const char *const *names, size_t n, const char **out,
@@ -95,8 +95,8 @@ int adapter_find(struct arena *a, const char *path, const char **weights, const 
             return -1;
     }
     if (!*weights)
-        return cairn_fail(err, CAIRN_EIO, "%s is a folder without %s, %s, %s and %s", path, weight_names[0],
-                          weight_names[1], weight_names[2], weight_names[3]);
+        return cairn_fail(err, CAIRN_EIO, "%s is a folder without tensor files (%s, %s, %s or %s)", path,
+                          weight_names[0], weight_names[1], weight_names[2], weight_names[3]);
     return find_in(a, folder, &config_name, 1, config, err);
 }
 
@@ -119,7 +119,7 @@ static bool is_said(const struct json *v)
     return v && !json_is_null(v);
 }
 
-/* Anything but null, false, 0 and what is empty. */
+/* Anything but null, false, 0 and empty values. */
 static bool is_set(const struct json *v)
 {
     const char *text = json_text(v);
@@ -142,7 +142,7 @@ static int read_rank(const struct adapter_config *c, const char *key, const stru
 {
     int64_t n = json_int(v, 0);
     if (n <= 0 || n > 1 << 24)
-        return wrong(c, key, "a whole number above 0", err);
+        return wrong(c, key, "an integer above 0", err);
     *out = (double)n;
     return 0;
 }
@@ -186,7 +186,7 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
     const struct json *v = get(c, top, key);
     size_t size = 0;
     if (is_said(v) && !json_is_object(v))
-        return wrong(c, key, "an object of patterns and numbers", err);
+        return wrong(c, key, "an object that maps patterns to numbers", err);
     for (struct json_member m = json_first(v); m.key; m = json_next(v, m)) {
         struct adapter_pattern p;
         if (*n == PATTERNS_MAX)
@@ -194,7 +194,7 @@ static int read_patterns(struct adapter_config *c, const struct json *top, const
                               PATTERNS_MAX);
         size += pattern_size(m.key);
         if (size > PATTERNS_SIZE_MAX)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: the patterns of \"%s\" are too long together", c->path,
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: the patterns of \"%s\" are too long in total", c->path,
                               key);
         if (read(c, key, m.value, &p.value, err))
             return -1;
@@ -256,9 +256,9 @@ static int check_kind(const struct adapter_config *c, const struct json *top, st
         return wrong(c, "init_lora_weights", "true, false or a name", err);
     cairn_fail(
         err, CAIRN_EFORMAT,
-        "%s: \"init_lora_weights\" is \"%.40s\": this LoRA belongs to a base that PEFT changed at the start",
+        "%s: \"init_lora_weights\" is \"%.40s\": this LoRA needs a base model that PEFT modified before training",
         c->path, text);
-    return cairn_hint(err, "save it once more with PEFT's path_initial_model_for_weight_conversion");
+    return cairn_hint(err, "save it again with PEFT's path_initial_model_for_weight_conversion");
 }
 
 static size_t find_key(const char *key)
@@ -348,9 +348,9 @@ void adapter_config_release(struct adapter_config *c)
     *c = (struct adapter_config){ 0 };
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* The first pattern that fits decides, in the order of the file. */
+/* The first matching pattern in the order of the file decides. */
 static double first_fit(const struct adapter_pattern *list, size_t n, const char *module, double otherwise)
 {
     for (size_t i = 0; i < n; i++)

@@ -5,17 +5,17 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The C library copies what is repeated: a group with repeats or stars in it, 99 times, takes it minutes to match.  So
- * only a single character or class can have a count. */
+/* The C library copies what is repeated: matching a group with repeats or stars in it, 99 times, takes
+ * minutes.  So only a single character or class can have a count. */
 enum { LENGTH_MAX = 512, REPEATS_MAX = 2, REPEAT_DIGITS = 2 };
 
 static int refuse(const char *pattern, const char *at, struct cairn_error *err)
 {
-    return cairn_fail(err, CAIRN_EFORMAT, "the pattern \"%.100s\" is not supported from \"%.20s\" on",
+    return cairn_fail(err, CAIRN_EFORMAT, "the pattern \"%.100s\" is not supported, starting at \"%.20s\"",
                       pattern, at);
 }
 
-/* Behind a backslash.  The C library has \w, \s and \b too; \1 and the like would need backtracking. */
+/* After a backslash.  The C library has \w, \s and \b too; \1 and the like would need backtracking. */
 static bool add_escape(struct str *to, char c, bool in_class)
 {
     if (c == 'd')
@@ -31,7 +31,7 @@ static bool add_escape(struct str *to, char c, bool in_class)
     return true;
 }
 
-/* The class that begins at p; NULL if it is not understood. */
+/* The class that starts at p; NULL if it is not supported. */
 static const char *add_class(struct str *to, const char *p)
 {
     str_add(to, "[");
@@ -54,7 +54,7 @@ static const char *add_class(struct str *to, const char *p)
     return *p ? p + 1 : NULL;
 }
 
-/* Behind a repeat these make it lazy or possessive in Python; POSIX would repeat the repeat. */
+/* After a repeat these make it lazy or possessive in Python; POSIX would repeat the repeat. */
 static bool is_repeat(char c)
 {
     return c && strchr("*+?{", c);
@@ -72,7 +72,7 @@ static const char *add_repeat(struct str *to, const char *p, int *repeats)
     return end + 1;
 }
 
-/* One thing of the pattern, translated; NULL if it is not understood. */
+/* Translates one item of the pattern; NULL if it is not supported. */
 static const char *add_next(struct str *to, const char *p, int *repeats)
 {
     if (*p == '\\')
@@ -102,7 +102,7 @@ int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *
     str_add(&posix, "^(.*\\.)?(");
     for (const char *p = pattern, *next; *p; p = next) {
         next = add_next(&posix, p, &repeats);
-        if (!next || (*p == ')' && !depth--) || /* the C library takes a lone one as it is */
+        if (!next || (*p == ')' && !depth--) || /* the C library treats a lone one as a literal */
             (*p == '{' && behind_group))
             return refuse(pattern, p, err);
         behind_group = *p == ')';
@@ -110,7 +110,7 @@ int adapter_pattern_make(const char *pattern, regex_t *out, struct cairn_error *
     }
     str_add(&posix, ")$");
     if (regcomp(out, posix.s, REG_EXTENDED | REG_NOSUB))
-        return cairn_fail(err, CAIRN_EFORMAT, "\"%.100s\" is no pattern", pattern);
+        return cairn_fail(err, CAIRN_EFORMAT, "\"%.100s\" is not a valid pattern", pattern);
     return 0;
 }
 

@@ -34,7 +34,7 @@ static int scan(struct work *j, struct checked_file *c, const struct tensor_sour
 {
     CLEANUP(mem_free) struct scan_stats *stats = calloc(s->n_tensors + 1, sizeof(*stats));
     if (!stats)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to check it", s->path);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to check the file", s->path);
     if (scan_source(s, threads, stats, j->o->progress, err))
         return -1;
     c->verdicts = ARENA_NEW(&c->arena, struct tensor_verdict, s->n_tensors + 1);
@@ -48,7 +48,8 @@ static int scan(struct work *j, struct checked_file *c, const struct tensor_sour
     return 0;
 }
 
-/* The shards of an index that lies in a folder are files of the folder too: of the index only the header counts. */
+/* The shards of an index that lies in a folder are files of the folder too: of the index only the header
+ * counts. */
 static bool is_index(const struct found_file *f)
 {
     return !f->named && str_ends(f->path, ".index.json");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of tensors, scanned on all cores and judged. */
+ * Scans tensor files on all cores and judges them. */
 #ifndef CAIRN_TENSOR_CHECK_H
 #define CAIRN_TENSOR_CHECK_H
 
@@ -9,8 +9,8 @@
 struct progress;
 
 struct check_options {
-    bool details;              /* keep the tensors of healthy files, too */
-    bool direct;               /* read past the page cache */
+    bool details;              /* also return the tensors of healthy files */
+    bool direct;               /* bypass the page cache (O_DIRECT) */
     int threads;               /* 0: all */
     struct progress *progress; /* or NULL; counts bytes, the total is set here */
 };
@@ -34,10 +34,10 @@ struct checked_files {
     struct found_files found;
     struct checked_file *file; /* malloced */
     size_t n, damaged, skipped, healthy;
-    int not_direct; /* files that a direct read was wanted of, and could not be had */
+    int not_direct; /* files that could not be read directly as requested */
 };
 
-/* Files, and those below folders.  out is zeroed; fails where there is no tensor file at all. */
+/* Checks files, and those below folders.  out is zeroed; fails if there is no tensor file at all. */
 int check_files(char *const *paths, size_t n, const struct check_options *o, struct checked_files *out,
                 struct cairn_error *err);
 void check_release(struct checked_files *c); /* for CLEANUP */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two files of tensors: which tensors are in one only, and which differ. */
+ * Compares two tensor files: which tensors are in only one of them, and which differ. */
 #ifndef CAIRN_TENSOR_COMPARE_H
 #define CAIRN_TENSOR_COMPARE_H
 
@@ -31,7 +31,7 @@ void compare_close(struct comparison *k); /* for CLEANUP */
 bool compare_is_same(const struct comparison *k);
 bool compare_covers(const struct compare_options *o, const char *name);
 bool compare_differs(const struct compare_options *o, const struct diff_pair *p);
-/* Is this entry of one file missing or different in the other? */
+/* Whether this metadata entry is missing or different in the other file. */
 bool compare_meta_differs(const struct tensor_source *other, const struct st_meta *m);
 /* The position of an element in each dimension; out holds ST_RANK_MAX. */
 void compare_index(const struct st_tensor *t, uint64_t index, uint64_t *out);

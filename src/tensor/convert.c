@@ -2,18 +2,18 @@
 #include "tensor/convert.h"
 
 #include "base/progress.h"
-#include "base/scratch.h"
+#include "base/block_pool.h"
 #include "base/thread.h"
 #include "tensor/convert_plan.h"
-#include "tensor/mend.h"
+#include "tensor/repair.h"
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Elements of a piece: what is read and what is written stay in the second-level cache together.  Past the page cache
- * nothing reads ahead, and larger pieces make up for it; and where elements lie scattered, each piece takes a little from
- * everywhere. */
+/* Elements per piece: input and output stay in the L2 cache together.  Without the page cache there is no
+ * read-ahead, which larger pieces make up for; and where elements are scattered, each piece reads a little
+ * from everywhere. */
 enum { PIECE = 128 * 1024, DIRECT_PIECE = 1024 * 1024, SCATTERED_PIECE = 2048 * 1024 };
-/* With --direct, a piece leaves the page cache when this many later ones are written: by then it is on the disk. */
+/* With --direct, a piece is dropped from the page cache after this many later ones: by then it is on disk. */
 enum { DROP_AFTER = 16 };
 
 struct piece {
@@ -31,15 +31,15 @@ struct job {
     const struct tensor_source *src;
     const struct convert_options *o;
     struct convert_plan plan;
-    struct mend_how mend;
+    struct repair_options repair;
     struct piece *pieces;
     size_t n_pieces;
     uint64_t longest; /* elements of the longest piece */
     float *absmax;    /* by step: of a tensor that gets one scale */
     struct st_writer writer;
-    struct scratch scratch;
+    struct block_pool blocks;
     pthread_mutex_t lock; /* over absmax and counts */
-    struct mend_counts counts;
+    struct repair_counts counts;
 };
 
 static struct buffers buffers_in(void *block, size_t n)
@@ -48,7 +48,7 @@ static struct buffers buffers_in(void *block, size_t n)
     return (struct buffers){ at, at + n * 8, (float *)(at + n * 16), (float *)(at + n * 20) };
 }
 
-static void add_counts(struct job *j, const struct mend_counts *counts)
+static void add_counts(struct job *j, const struct repair_counts *counts)
 {
     pthread_mutex_lock(&j->lock);
     j->counts.overflowed += counts->overflowed;
@@ -60,7 +60,7 @@ static void add_counts(struct job *j, const struct mend_counts *counts)
 
 static void job_release(struct job *j)
 {
-    scratch_release(&j->scratch);
+    block_pool_close(&j->blocks);
     free(j->pieces);
     free(j->absmax);
     st_writer_close(&j->writer);
@@ -75,7 +75,7 @@ struct work {
     uint64_t first, n;
     struct buffers mem;
     struct dtype_how how;
-    struct mend_counts counts;
+    struct repair_counts counts;
 };
 
 /* Bytes of one element as pieces count them. */
@@ -84,7 +84,7 @@ static uint64_t unit_of(const struct convert_step *s, enum dtype t)
     return s->action == CONVERT_COPY ? 1 : dtype_size(t);
 }
 
-/* Where a piece lies in the new file. */
+/* Offset of a piece in the new file. */
 static uint64_t place_of(const struct job *j, const struct piece *p, uint64_t *bytes)
 {
     const struct convert_step *s = &j->plan.steps[p->step];
@@ -93,7 +93,7 @@ static uint64_t place_of(const struct job *j, const struct piece *p, uint64_t *b
     return j->writer.data_at + j->writer.at[p->step] + p->first * unit;
 }
 
-/* A disk that starts early ends early: most of the file is on it before the last flush. */
+/* Start write-back early, so that most of the file is on disk before the last flush. */
 static void settle(struct job *j, size_t piece)
 {
     uint64_t bytes, at = place_of(j, &j->pieces[piece], &bytes);
@@ -123,8 +123,8 @@ static int do_cast(struct work *w, struct cairn_error *err)
     if (source_read(w->j->src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
     dtype_convert(w->mem.out, to, w->mem.in, from, w->n, &w->how);
-    if (mend_is_needed(to, from, &w->j->mend))
-        mend(w->mem.out, to, w->mem.in, from, w->n, &w->j->mend, &w->counts);
+    if (repair_is_needed(to, from, &w->j->repair))
+        repair_values(w->mem.out, to, w->mem.in, from, w->n, &w->j->repair, &w->counts);
     return put(w, w->mem.out, err);
 }
 
@@ -163,7 +163,7 @@ static int do_unscale(struct work *w, struct cairn_error *err)
         source_read(src, w->step->from, w->first, w->n, w->mem.in, err))
         return -1;
     each_run(w, unscale_run);
-    mend(w->mem.out, to, w->mem.in, from, w->n, &w->j->mend, &w->counts);
+    repair_values(w->mem.out, to, w->mem.in, from, w->n, &w->j->repair, &w->counts);
     return put(w, w->mem.out, err);
 }
 
@@ -174,7 +174,7 @@ static int read_wide(struct work *w, struct cairn_error *err)
     dtype_convert(w->mem.wide, DTYPE_F32, w->mem.in, w->step->from->dtype, w->n, &(struct dtype_how){ 0 });
     if (fp8_absmax(w->mem.wide, w->n) <= dtype_max(DTYPE_F32))
         return 0;
-    cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s has NaN or Inf, which no scale can keep",
+    cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s has NaN or Inf, which scaled fp8 cannot represent",
                source_path_of(w->j->src, w->step->from), w->step->from->name);
     return cairn_hint(err, "repair it first: cairn tensor convert IN OUT --clamp --nan 0");
 }
@@ -222,7 +222,7 @@ static int run_piece(struct job *j, size_t index, int (*action)(struct work *w, 
     const struct convert_step *step = &j->plan.steps[p->step];
     if (j->o->stop && *j->o->stop)
         return cairn_fail(err, CAIRN_EIO, "interrupted");
-    void *block = scratch_take(&j->scratch, err);
+    void *block = block_pool_get(&j->blocks, err);
     if (!block)
         return -1;
     struct work w = { .j = j, .step = step, .index = p->step, .first = p->first, .n = p->n };
@@ -231,7 +231,7 @@ static int run_piece(struct job *j, size_t index, int (*action)(struct work *w, 
                                 .seed = j->o->seed,
                                 .first = step->counter + p->first };
     int r = action ? action(&w, err) : actions[step->action](&w, err);
-    scratch_give(&j->scratch, block);
+    block_pool_put(&j->blocks, block);
     add_counts(j, &w.counts);
     return r;
 }
@@ -260,7 +260,7 @@ static int measure(struct work *w, struct cairn_error *err)
     return 0;
 }
 
-/* The first of two readings: one scale for all of a tensor wants its largest value before anything is written. */
+/* The first of two passes: one scale per tensor needs its largest value before anything is written. */
 static int measure_piece(void *context, size_t index, struct cairn_error *err)
 {
     struct job *j = context;
@@ -274,7 +274,7 @@ static uint64_t usual_piece(const struct tensor_source *src)
     return src->scattered ? SCATTERED_PIECE : src->direct ? DIRECT_PIECE : PIECE;
 }
 
-/* Whole blocks where scales are made, so that each is made once. */
+/* Whole blocks if scales are computed, so that each is computed once. */
 static uint64_t piece_length(const struct job *j, const struct convert_step *s)
 {
     uint64_t piece = usual_piece(j->src);
@@ -307,7 +307,7 @@ static int make_pieces(struct job *j, struct cairn_error *err)
         if (j->plan.steps[i].action != CONVERT_COPY && most > j->longest)
             j->longest = most;
     }
-    scratch_init(&j->scratch, j->longest * 24);
+    block_pool_init(&j->blocks, j->longest * 24);
     return 0;
 }
 
@@ -368,7 +368,7 @@ int convert_file(const struct tensor_source *src, const char *path, const struct
     CLEANUP(job_release) struct job j = { .src = src, .o = o, .lock = PTHREAD_MUTEX_INITIALIZER };
     struct convert_report r = { 0 };
     j.writer.out = (struct file_out)FILE_OUT_NONE;
-    j.mend = (struct mend_how){ o->clamp, o->replace_nan, o->nan, o->limit };
+    j.repair = (struct repair_options){ o->clamp, o->replace_nan, o->nan, o->limit };
     if (convert_plan_make(&j.plan, src, o, &r, err) || run_job(&j, path, &r, err))
         return -1;
     *report = r;

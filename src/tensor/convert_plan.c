@@ -86,8 +86,9 @@ static int add_scale(struct planner *p, const struct st_tensor *t, struct cairn_
 {
     uint64_t block = fp8_block_for(t, p->o->scaled);
     if (block < t->elements && block > LONGEST_ROW) {
-        cairn_fail(err, CAIRN_EUSAGE, "%s: rows of %s are too long for a scale each", p->src->path, t->name);
-        return cairn_hint(err, "--scaled=tensor takes one scale for all of it");
+        cairn_fail(err, CAIRN_EUSAGE, "%s: the rows of %s are too long for one scale each", p->src->path,
+                   t->name);
+        return cairn_hint(err, "--scaled=tensor uses one scale for the whole tensor");
     }
     struct convert_step *s = add_step(p, CONVERT_SCALE, t);
     set_dtype(s, p->o->to);
@@ -142,8 +143,8 @@ static int add_marker(struct planner *p, struct cairn_error *err)
         return 0;
     if (!p->report->scaled) {
         cairn_fail(err, CAIRN_EUSAGE, "%s: no tensor to scale", p->src->path);
-        return cairn_hint(err,
-                          "--only GLOB names them; by default these are matrices NAME.<number>.*.weight");
+        return cairn_hint(
+            err, "name the tensors with --only GLOB; the default is matrices NAME.<number>.*.weight");
     }
     struct convert_step *s = add_step(p, CONVERT_NOTHING, NULL);
     s->out = (struct st_tensor){ .name = FP8_MARKER, .rank = 1 };
@@ -179,7 +180,7 @@ int convert_plan_make(struct convert_plan *plan, const struct tensor_source *src
         if (add_tensor(&p, &src->tensors[i], err))
             return -1;
     if (o->n_only && !p.matched)
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: no tensor has a name that matches", src->path);
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: no tensor name matches", src->path);
     if (add_marker(&p, err) || check_names(&p, err))
         return -1;
     add_meta(&p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What becomes of each tensor of a file: decided before a byte is read, so that a wrong wish costs nothing. */
+ * What happens to each tensor of a file: decided before any data is read, so that a wrong option fails
+ * early. */
 #ifndef CAIRN_TENSOR_CONVERT_PLAN_H
 #define CAIRN_TENSOR_CONVERT_PLAN_H
 

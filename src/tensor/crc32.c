@@ -43,8 +43,9 @@ uint32_t crc32_join(uint32_t first, uint32_t second, uint64_t n)
 }
 
 #ifdef __x86_64__
-/* Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction (Intel, 2009), reflected: 64 bytes at a time are
- * folded onto the next 64, then into 16, then into 8, and Barrett's reduction gives the remainder. */
+/* Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction (Intel, 2009), reflected: 64 bytes
+ * at a time are folded onto the next 64, then into 16, then into 8, and Barrett's reduction gives the
+ * remainder. */
 #define CLMUL __attribute__((target("pclmul,sse4.1")))
 
 CLMUL static inline __m128i fold(__m128i v, __m128i by, __m128i next)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two tensors, number by number.
+ * Compares two tensors, value by value.
  *
  * Equal are: the same bits, the same value (0 and -0, 1.0 in bf16 and in f32), two NaN, and values with
- * |a - b| <= atol + rtol * |b|.  A NaN on one side only differs by infinity.  Tensors of a dtype we do not know are
+ * |a - b| <= atol + rtol * |b|.  A NaN on one side only differs by infinity.  Tensors of an unknown dtype are
  * compared byte by byte. */
 #ifndef CAIRN_TENSOR_DIFF_H
 #define CAIRN_TENSOR_DIFF_H

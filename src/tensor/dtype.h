@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Number formats, and the conversions between the floating kinds.
+ * Dtypes, and the conversions between the floating-point ones.
  *
  * Narrowing rounds to nearest, ties to even, once: no conversion goes through an intermediate that rounds.
  * Subnormals are kept in both directions.  A value that rounds past the largest finite one becomes infinity
  * (NaN in f8_e4m3, which has no infinity), or the largest finite value with `saturate`, which also replaces
  * infinities.  NaN stays NaN with its sign: widening bf16 and f8_e5m2 keeps the payload bit for bit; every
- * other conversion keeps the payload's upper bits and sets the quiet bit; f8_e4m3 has one NaN a sign.
+ * other conversion keeps the payload's upper bits and sets the quiet bit; f8_e4m3 has one NaN per sign.
  *
  * There is a plain reference for everything; variants for AVX2+F16C and AVX-512 are chosen at run time and
  * give the same bits.  (AVX512-BF16's own conversion is not used: it flushes subnormals.) */
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum dtype {
-    DTYPE_OTHER, /* a name we do not know, or a format without whole bytes: can be listed, not converted */
+    DTYPE_OTHER, /* unknown name, or elements that are not whole bytes: can be listed, not converted */
     DTYPE_F64,
     DTYPE_F32,
     DTYPE_F16,
@@ -55,7 +55,8 @@ struct dtype_how {
 };
 
 /* dst and src hold n elements and do not overlap, except that dst == src is allowed when the sizes are equal.
- * No alignment is asked for.  Both kinds must be floating; equal kinds copy the bits (and saturate if asked). */
+ * No alignment is asked for.  Both kinds must be floating; equal kinds copy the bits (and saturate if
+ * asked). */
 void dtype_convert(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
                    const struct dtype_how *how);
 bool dtype_can_convert(enum dtype from, enum dtype to);

@@ -6,8 +6,8 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-/* Results larger than this go past the caches: they would only push out what is still needed, and a plain store
- * first reads the line it overwrites. */
+/* Results larger than this go past the caches: they would only push out what is still needed, and a plain
+ * store first reads the line it overwrites. */
 enum { STREAM_BYTES = 8 << 20 };
 
 static inline bool streams(const void *dst, size_t bytes)

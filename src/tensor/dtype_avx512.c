@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Conversions for CPUs with AVX-512 (F, BW, VL, DQ).  Only those are here that gain from the wider registers. */
+ * Conversions for CPUs with AVX-512 (F, BW, VL, DQ).  Only those are here that gain from the wider
+ * registers. */
 #include "tensor/dtype.h"
 #include "tensor/dtype_scalar.h"
 
@@ -53,8 +54,8 @@ static void f16_to_f32(void *to, const void *from, size_t n)
     _mm_sfence();
 }
 
-/* Every fp8 value is a bf16 value, which is the upper half of an f32: the magnitudes 0 … 127 are looked up.  A
- * multiplication would do without tables, but it is several times slower for subnormals. */
+/* Every fp8 value is a bf16 value, which is the upper half of an f32: the magnitudes 0 … 127 are looked up.
+ * A multiplication would do without tables, but it is several times slower for subnormals. */
 /* clang-format off */
 static const uint16_t e4m3_magnitudes[128] = {
     0x0000, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60, 0x3c80, 0x3c90, 0x3ca0, 0x3cb0,
@@ -99,7 +100,8 @@ static inline struct fp8_table fp8_table_load(const uint16_t *magnitudes)
     return t;
 }
 
-/* A look-up takes the lower six bits of a code; the seventh chooses between two of them, the eighth is the sign. */
+/* A look-up takes the lower six bits of a code; the seventh chooses between two of them, the eighth is the
+ * sign. */
 static inline __m512i fp8_halves(const struct fp8_table *t, __m256i codes)
 {
     __m512i v = _mm512_cvtepu8_epi16(codes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One number at a time: the definition that every faster version must agree with, bit for bit.
+ * Converts one value at a time: the reference that every faster version must match bit for bit.
  *
- * All narrow formats are a sign, an exponent and a mantissa, so one function rounds to any of them; widening is
- * exact and done by hand for each.  Numbers travel as the bits of an f32. */
+ * All narrow formats are a sign, an exponent and a mantissa, so one function rounds to any of them; widening
+ * is exact and done by hand for each.  Numbers travel as the bits of an f32. */
 #ifndef CAIRN_TENSOR_DTYPE_SCALAR_H
 #define CAIRN_TENSOR_DTYPE_SCALAR_H
 
@@ -65,8 +65,8 @@ static inline uint32_t scalar_narrow(const struct scalar_format *f, uint32_t bit
         return sign | f->nan | (f->payload ? (abs & 0x7fffff) >> (23 - f->mantissa_bits) : 0);
     if (abs == 0x7f800000)
         return sign | (saturate ? f->max_code : f->overflow);
-    /* With the hidden one made visible, the number is mantissa * 2^(exponent - 23).  A subnormal result has the
-     * smallest exponent and a mantissa that lost more bits. */
+    /* With the hidden one made visible, the number is mantissa * 2^(exponent - 23).  A subnormal result has
+     * the smallest exponent and a mantissa that lost more bits. */
     int exponent = (int)(abs >> 23) - 127;
     uint32_t mantissa = abs & 0x7fffff;
     if (abs >> 23)
@@ -90,7 +90,8 @@ static inline uint32_t scalar_from_bf16(uint16_t v)
     return (uint32_t)v << 16;
 }
 
-/* Exponent and mantissa of a small format in f32's places, then the bias corrected; a subnormal is normalised. */
+/* Exponent and mantissa of a small format in f32's places, then the bias corrected; a subnormal is
+ * normalised. */
 static inline uint32_t scalar_widen(uint32_t sign, uint32_t exponent, uint32_t mantissa, int mantissa_bits,
                                     int bias)
 {
@@ -137,9 +138,9 @@ static inline uint32_t scalar_clamp(uint32_t bits)
     return (bits & 0x7fffffff) == 0x7f800000 ? bits - 1 : bits;
 }
 
-/* f64 to f32 with rounding to odd: what was cut leaves a mark in the last bit, so that rounding once more to a
- * narrower format gives what rounding once from f64 would.  Overflow goes to the largest finite value, which is
- * odd and rounds on to infinity; infinity and NaN are themselves. */
+/* f64 to f32 with rounding to odd: what was cut leaves a mark in the last bit, so that rounding once more to
+ * a narrower format gives what rounding once from f64 would.  Overflow goes to the largest finite value,
+ * which is odd and rounds on to infinity; infinity and NaN are themselves. */
 static inline uint32_t scalar_f64_to_odd(double v)
 {
     uint64_t d;

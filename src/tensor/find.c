@@ -58,7 +58,7 @@ static void visit(const char *path, int depth, struct arena *a, struct found_fil
     struct os_info own, info;
     bool wanted = is_tensor_name(path);
     if (os_info_link(path, &own)) {
-        add_error(a, out, path, "look at");
+        add_error(a, out, path, "stat");
         return;
     }
     if (own.kind == OS_KIND_FOLDER) {

@@ -21,8 +21,9 @@ struct found_files {
     size_t n;
 };
 
-/* A file is added as it is; a folder is walked for .safetensors, .safetensors.index.json, .pt and .pth in natural
- * order.  Links to files are followed, links to folders are not.  What cannot be read is added with its error. */
+/* A file is added as it is; a folder is walked for .safetensors, .safetensors.index.json, .pt and .pth in
+ * natural order.  Links to files are followed, links to folders are not.  What cannot be read is added with
+ * its error. */
 void find_tensor_files(const char *path, struct arena *a, struct found_files *out);
 
 #endif

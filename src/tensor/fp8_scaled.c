@@ -149,7 +149,8 @@ void fp8_scale_tensor(struct arena *a, const struct st_tensor *weight, uint64_t 
         shape[2] = 1;
         out->rank = block == weight->shape[1] ? 2 : 3;
     }
-    /* Fine scales are kept as the weight was, which is what trainers expect of bf16; f16 has no room for them. */
+    /* Fine scales are kept as the weight was, which is what trainers expect of bf16; f16 has no room for
+     * them. */
     out->dtype = !whole && weight->dtype == DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
     out->dtype_text = dtype_safetensors(out->dtype);
     out->bytes = n * dtype_size(out->dtype);

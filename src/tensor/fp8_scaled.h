@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * fp8 weights with scales: the true weight is code * scale.
  *
- * The scales of X.weight are X.scale_weight or X.weight_scale: one for the whole tensor, one for each row, or one
- * for each run of columns in a row (64 by custom).  In all three cases a scale covers `block` consecutive
- * elements, so that element e has scale number e / block.  A file that was written so also has an empty tensor
- * "scaled_fp8" as a marker, and may have hints for activations, which mean nothing without the codes. */
+ * The scales of X.weight are X.scale_weight or X.weight_scale: one for the whole tensor, one for each row, or
+ * one for each run of columns in a row (64 by custom).  In all three cases a scale covers `block` consecutive
+ * elements, so that element e has scale number e / block.  A file that was written so also has an empty
+ * tensor "scaled_fp8" as a marker, and may have hints for activations, which mean nothing without the
+ * codes. */
 #ifndef CAIRN_TENSOR_FP8_SCALED_H
 #define CAIRN_TENSOR_FP8_SCALED_H
 

@@ -47,9 +47,10 @@ static int check_alike(const struct entry *e, enum lora_dialect *dialect, const 
                           lora_dialect_name(*dialect));
     if (e->name.expert == first->name.expert)
         return 0;
-    cairn_fail(err, CAIRN_EFORMAT, "%s: holds the LoRAs of two models: %.120s and %.120s", path,
+    cairn_fail(err, CAIRN_EFORMAT, "%s: contains LoRAs of two models: %.120s and %.120s", path,
                first->tensor->name, e->tensor->name);
-    return cairn_hint(err, "take one of them first: cairn tensor extract FILE OUT --only '*transformer_1.*'");
+    return cairn_hint(err,
+                      "extract one of them first: cairn tensor extract FILE OUT --only '*transformer_1.*'");
 }
 
 /* A tensor that PEFT keeps as a whole: a trained bias, a module to save, an embedding that was resized. */
@@ -70,7 +71,7 @@ static int read_whole(struct lora_file *l, struct entry *e, const struct cairn_e
         wanted |= str_ends(path, embeddings[i]);
     return wanted ? 0
                   : cairn_fail(err, CAIRN_EFORMAT,
-                               "%s: %.200s is no part of a LoRA, nor of \"modules_to_save\" in %s",
+                               "%s: %.200s is neither part of a LoRA nor of \"modules_to_save\" in %s",
                                l->source.path, e->tensor->name, c->path);
 }
 
@@ -96,7 +97,7 @@ static int put_part(struct lora_file *l, struct lora_module *m, const struct ent
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s and %.150s are the same part of %.80s",
                           l->source.path, before->name, e->tensor->name, m->name);
     if (e->name.part != LORA_ALPHA && !dtype_is_float(e->tensor->dtype))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a floating kind", l->source.path,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not floating point", l->source.path,
                           e->tensor->name, e->tensor->dtype_text);
     m->part[e->name.part] = e->tensor;
     m->embedding |= e->name.embedding;
@@ -133,7 +134,7 @@ static int read_shapes(const struct lora_file *l, struct lora_module *m, struct 
 {
     const struct st_tensor *down = m->part[LORA_DOWN], *up = m->part[LORA_UP];
     if (!down || !up)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has no %s matrix beside it", l->source.path,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has no matching %s matrix", l->source.path,
                           any_part(m)->name, down ? "up" : "down");
     if (down->rank < 2 || up->rank < 2 || !down->elements || !up->elements)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s and %.150s are not two matrices", l->source.path,
@@ -175,7 +176,8 @@ static int read_number(const struct tensor_source *s, const struct st_tensor *t,
     return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a number", s->path, t->name, t->dtype_text);
 }
 
-/* What the configuration says of a module, which must agree with the matrices and with an alpha beside them. */
+/* What the configuration says of a module, which must agree with the matrices and with an alpha beside
+ * them. */
 static int read_config_scale(struct lora_file *l, struct lora_module *m, const double *alpha,
                              struct cairn_error *err)
 {
@@ -230,7 +232,7 @@ static int read_module(struct lora_file *l, struct lora_module *m, struct cairn_
 static int read_modules(struct lora_file *l, struct cairn_error *err)
 {
     if (!l->source.n_tensors)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: holds no tensors", l->source.path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: contains no tensors", l->source.path);
     CLEANUP(mem_free) struct entry *entries = calloc(l->source.n_tensors, sizeof(*entries));
     if (!entries)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu names", l->source.path,
@@ -321,7 +323,6 @@ int lora_check_fits(const struct st_tensor *t, const float *v, size_t n, enum dt
     double most = largest_finite(v, n);
     if (most <= dtype_max(to))
         return 0;
-    cairn_fail(err, CAIRN_EFORMAT, "%s: a value of %g is more than %s can hold", t->name, most,
-               dtype_name(to));
-    return cairn_hint(err, "--dtype bf16 or f32 can");
+    cairn_fail(err, CAIRN_EFORMAT, "%s: the value %g overflows %s", t->name, most, dtype_name(to));
+    return cairn_hint(err, "use --dtype bf16 or f32");
 }

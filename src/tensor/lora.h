@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * LoRA files: which modules they change and by how much, and their dialects rewritten into one another.
  *
- * A module's weight changes by scale * up * down.  scale is alpha / rank (alpha / sqrt(rank) for rslora), with alpha from
- * the file, else from the adapter_config.json of PEFT beside it, else taken as the rank.  The dialect is told by the
- * keys.  A file is refused, by name of the key, when it mixes dialects or experts, when a part is missing or there
- * twice, when shapes do not fit or the configuration contradicts them, and when a key is no part of a LoRA. */
+ * A module's weight changes by scale * up * down.  scale is alpha / rank (alpha / sqrt(rank) for rslora),
+ * with alpha from the file, else from the adapter_config.json of PEFT beside it, else taken as the rank.  The
+ * dialect is told by the keys.  A file is refused, by name of the key, when it mixes dialects or experts,
+ * when a part is missing or there twice, when shapes do not fit or the configuration contradicts them, and
+ * when a key is no part of a LoRA. */
 #ifndef CAIRN_TENSOR_LORA_H
 #define CAIRN_TENSOR_LORA_H
 
@@ -44,10 +45,11 @@ struct lora_file {
 int lora_open(struct lora_file *l, const char *path, struct cairn_error *err);
 void lora_close(struct lora_file *l); /* accepts a zeroed one; for CLEANUP */
 
-/* Rewrites a file in another dialect.  Where alpha is not 1 per rank, it is folded into the matrices: both times
- * the root of the scale for comfy; all of it into down for diffusers, with powers of two moved to up as diffusers'
- * own reader does.  For musubi it is kept, or written as the rank.  dtype DTYPE_OTHER keeps each tensor's own;
- * alpha is never narrowed.  Order and metadata are carried over, but for the hashes of the old data. */
+/* Rewrites a file in another dialect.  Where alpha is not 1 per rank, it is folded into the matrices: both
+ * times the root of the scale for comfy; all of it into down for diffusers, with powers of two moved to up as
+ * diffusers' own reader does.  For musubi it is kept, or written as the rank.  dtype DTYPE_OTHER keeps each
+ * tensor's own; alpha is never narrowed.  Order and metadata are carried over, but for the hashes of the old
+ * data. */
 struct lora_rewrite {
     enum lora_dialect to;
     enum dtype dtype;
@@ -62,8 +64,8 @@ struct lora_report {
 };
 int lora_convert(const char *in, const char *out, const struct lora_rewrite *o, struct lora_report *report,
                  struct cairn_error *err);
-/* Fails, naming the tensor, when a finite number is beyond what the kind can hold: an infinite weight in its place
- * would ruin a model without a word. */
+/* Fails, naming the tensor, when a finite number is beyond what the kind can hold: an infinite weight in its
+ * place would ruin a model without a word. */
 int lora_check_fits(const struct st_tensor *t, const float *v, size_t n, enum dtype to,
                     struct cairn_error *err);
 /* Metadata that holds a hash of the data, and is wrong once the data is changed. */

@@ -65,7 +65,7 @@ static int add_part(struct conversion *c, const struct lora_module *m, enum lora
     if (!from)
         return 0;
     if (!m->known)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.200s is no module of a model whose names are known",
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %.200s is not a module of a supported model",
                           c->lora->source.path, from->name);
     if (lora_name_format(m->name, part, c->o->to, key, sizeof(key), err))
         return cairn_wrap(err, "%s: %s", c->lora->source.path, from->name);
@@ -139,7 +139,8 @@ static int multiply(const struct st_tensor *t, float *v, size_t n, double factor
     for (size_t i = 0; factor != 1 && i < n; i++) {
         double product = (double)v[i] * factor;
         if (isfinite(v[i]) && fabs(product) > dtype_max(DTYPE_F32))
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: alpha makes a value infinite", t->name);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: a value overflows when it is scaled by alpha",
+                              t->name);
         v[i] = (float)product;
     }
     return 0;
@@ -190,7 +191,7 @@ static int write_tensor(void *context, size_t i, struct cairn_error *err)
     CLEANUP(mem_free) float *wide = malloc(PIECE * sizeof(float));
     CLEANUP(mem_free) char *out = malloc(PIECE * sizeof(double));
     if (!wide || !out)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for a piece of it", t->name);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory", t->name);
     for (uint64_t first = 0; first < t->elements; first += PIECE) {
         if (c->o->stop && *c->o->stop)
             return cairn_fail(err, CAIRN_EIO, "stopped");

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The modules of Wan by the model's own name and by diffusers'.  N is a block's number.  Norms are numbered in the
- * order of execution by diffusers: its norm2 is the model's norm3, and only that one has parameters. */
+/* The modules of Wan by the model's own name and by diffusers'.  N is a block's number.  Norms are numbered
+ * in the order of execution by diffusers: its norm2 is the model's norm3, and only that one has
+ * parameters. */
 // clang-format off
 static const struct module_row {
     const char *own, *diffusers;
@@ -217,7 +218,8 @@ static const char *skip_base_prefix(const char *text)
     return text + strlen(base_prefixes[i]); /* the last row is empty and fits everything */
 }
 
-/* The model's own name of a module; one that is in no table is taken as it is, without a checkpoint's prefix. */
+/* The model's own name of a module; one that is in no table is taken as it is, without a checkpoint's
+ * prefix. */
 static bool own_name(const char *text, char dot, char *module, bool *known, unsigned *spelling)
 {
     const char *number = NULL;
@@ -267,7 +269,7 @@ int lora_name_parse(const char *key, struct lora_name *out, struct cairn_error *
     char rest[LORA_NAME_MAX];
     size_t s = cut_suffix(key, rest);
     if (s == ARRAY_LEN(suffixes))
-        return cairn_fail(err, CAIRN_EFORMAT, "\"%.200s\" is not the name of a LoRA's part", key);
+        return cairn_fail(err, CAIRN_EFORMAT, "\"%.200s\" is not the name of a LoRA tensor", key);
     if (suffixes[s].refused)
         return cairn_fail(err, CAIRN_EFORMAT, "\"%.200s\" is %s, which is not supported", key,
                           suffixes[s].refused);
@@ -290,7 +292,7 @@ int lora_name_format(const char *module, enum lora_part part, enum lora_dialect 
     unsigned spelling;
     const struct module_row *row = find_module(module, '.', &number, &spelling);
     if (!row || !(spelling & SPELLED_OWN))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is no module that has a name in the %s dialect", module,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s has no name in the %s dialect", module,
                           lora_dialect_name(d));
     if (!suffix)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: the %s dialect has no \"%s\"", module,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of a LoRA are called, dialect by dialect.
+ * The names of a LoRA's tensors in each dialect.
  *
- * A LoRA file has for each module of the model a `down` matrix [rank, in], an `up` matrix [out, rank] and maybe an
- * `alpha`.  Three families of programs spell the same thing differently:
+ * A LoRA file has for each module of the model a `down` matrix [rank, in], an `up` matrix [out, rank] and
+ * maybe an `alpha`.  Three families of programs spell the same thing differently:
  *
  *     musubi      lora_unet_blocks_3_self_attn_q.lora_down.weight     also kohya
  *     comfy       diffusion_model.blocks.3.self_attn.q.lora_A.weight  ComfyUI, ai-toolkit, diffusion-pipe
  *     diffusers   transformer.blocks.3.attn1.to_q.lora_A.weight       also PEFT
  *
- * Here a module is called by the model's own name, "blocks.3.self_attn.q".  The modules of Wan are a table, and
- * only they can be given another dialect's name; a module of another model is parsed, but is not `known`.  Pure
- * functions of text. */
+ * Here a module is called by the model's own name, "blocks.3.self_attn.q".  The modules of Wan are a table,
+ * and only they can be given another dialect's name; a module of another model is parsed, but is not
+ * `known`.  Pure functions of text. */
 #ifndef CAIRN_TENSOR_LORA_NAMES_H
 #define CAIRN_TENSOR_LORA_NAMES_H
 
@@ -21,7 +21,7 @@
 enum { LORA_NAME_MAX = 256 };
 
 enum lora_dialect {
-    LORA_ANY, /* not told: the name is the same in several dialects */
+    LORA_ANY, /* unknown: the name is the same in several dialects */
     LORA_MUSUBI,
     LORA_COMFY,
     LORA_DIFFUSERS,
@@ -53,19 +53,21 @@ const char *lora_dialect_name(enum lora_dialect d); /* "musubi" */
 /* Also takes "kohya", "comfyui", "peft"; LORA_ANY if it is none. */
 enum lora_dialect lora_dialect_parse(const char *name);
 
-/* Fails on a key that is no part of a LoRA, or of a kind that is not plain LoRA (DoRA, LoHa, LoKr), and names it. */
+/* Fails on a key that is no part of a LoRA, or of a kind that is not plain LoRA (DoRA, LoHa, LoKr), and names
+ * it. */
 int lora_name_parse(const char *key, struct lora_name *out, struct cairn_error *err);
-/* A key of PEFT that stands for a tensor as a whole: "base_model.model.lm_head.weight".  False if it is none. */
+/* A key of PEFT that stands for a tensor as a whole: "base_model.model.lm_head.weight".  False if it is
+ * none. */
 bool lora_name_parse_whole(const char *key, struct lora_name *out);
-/* The module by the name that PEFT knows it by, "transformer.h.0.attn.c_attn": the key of a part without what PEFT puts
- * before and behind it.  path holds LORA_NAME_MAX bytes. */
+/* The module by the name that PEFT knows it by, "transformer.h.0.attn.c_attn": the key of a part without what
+ * PEFT puts before and behind it.  path holds LORA_NAME_MAX bytes. */
 void lora_name_path(const char *key, char *path);
 /* The key of a known module's part; into size bytes.  Fails where the dialect has no such key. */
 int lora_name_format(const char *module, enum lora_part part, enum lora_dialect d, char *key, size_t size,
                      struct cairn_error *err);
 
-/* The module of a base model's "….weight" or "….bias", whichever prefix and spelling the checkpoint has; false
- * for other keys.  module holds LORA_NAME_MAX bytes. */
+/* The module of a base model's "….weight" or "….bias", whichever prefix and spelling the checkpoint has;
+ * false for other keys.  module holds LORA_NAME_MAX bytes. */
 bool lora_base_name(const char *key, char *module, bool *is_bias);
 /* Are two module names the same but for '.' and '_', which the musubi dialect does not tell apart? */
 int lora_module_compare(const char *a, const char *b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one product that merging needs: w += scale * up * down, with a small inner dimension.
+ * The matmul that merging needs: w += scale * up * down, with a small inner dimension.
  *
- * w is [rows, cols], up [rows, rank], down [rank, cols]; all f32, row by row, no alignment asked for.  down is packed
- * once, then any rows of w can be done, by several threads if wanted.  Sums are in f32, in the order of the rank.  Every
- * variant gives the same bits. */
+ * w is [rows, cols], up [rows, rank], down [rank, cols]; all f32, row by row, no alignment asked for.  down
+ * is packed once, then any rows of w can be done, by several threads if wanted.  Sums are in f32, in the
+ * order of the rank.  Every variant gives the same bits. */
 #ifndef CAIRN_TENSOR_LOWRANK_H
 #define CAIRN_TENSOR_LOWRANK_H
 

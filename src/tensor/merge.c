@@ -105,7 +105,7 @@ static int check_all_found(const struct plan *p, struct cairn_error *err)
         return 0;
     cairn_fail(err, CAIRN_EFORMAT, "%s has %zu of %zu modules that %s lacks: %s%s", p->lora->source.path,
                missing, p->lora->n_modules, p->base->path, names.s, missing > 3 ? ", ..." : "");
-    return cairn_hint(err, "is it made for this model?");
+    return cairn_hint(err, "check that the LoRA was trained for this model");
 }
 
 static int find_pairs(struct plan *p, struct cairn_error *err)
@@ -118,8 +118,8 @@ static int find_pairs(struct plan *p, struct cairn_error *err)
     qsort(p->pairs, p->n_pairs, sizeof(*p->pairs), by_name);
     for (size_t i = 1; i < p->n_pairs; i++)
         if (!by_name(&p->pairs[i - 1], &p->pairs[i]))
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s and %.150s cannot be told apart",
-                              p->lora->source.path, p->pairs[i - 1].module->name, p->pairs[i].module->name);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s and %.150s are ambiguous", p->lora->source.path,
+                              p->pairs[i - 1].module->name, p->pairs[i].module->name);
     for (size_t i = 0; i < p->base->n_tensors; i++)
         if (pair_tensor(p, i, err))
             return -1;
@@ -258,15 +258,16 @@ static int check_whole(const struct plan *p, const struct st_tensor *t, const st
 {
     if (!whole || same_shape(t, whole))
         return 0;
-    cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has another shape than %.150s in %s", p->lora->source.path,
+    cairn_fail(err, CAIRN_EFORMAT, "%s: %.150s has a different shape than %.150s in %s", p->lora->source.path,
                whole->name, t->name, p->base->path);
-    return cairn_hint(err, "was the base resized before training?  Save it as it was then");
+    return cairn_hint(err,
+                      "if the base was resized before training, save the resized base and merge into that");
 }
 
 static int check_kind(const struct plan *p, const struct st_tensor *t, struct cairn_error *err)
 {
     return dtype_is_float(t->dtype) ? 0
-                                    : cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not a floating kind",
+                                    : cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, not floating point",
                                                  p->base->path, t->name, t->dtype_text);
 }
 
@@ -371,7 +372,7 @@ static int check_scaled(struct plan *p, struct cairn_error *err)
     p->unscale = scaled && p->o->dtype != DTYPE_OTHER;
     if (!p->unscale || !fp8_is(p->o->dtype))
         return 0;
-    cairn_fail(err, CAIRN_EUSAGE, "%s: fp8 weights with scales do not become plain %s", p->base->path,
+    cairn_fail(err, CAIRN_EUSAGE, "%s: cannot convert fp8 weights with scales to plain %s", p->base->path,
                dtype_name(p->o->dtype));
     return cairn_hint(err, "without --dtype they stay fp8 with scales");
 }
@@ -418,7 +419,7 @@ static int write_file(const struct plan *p, const char *out, struct merge_report
         p->o->progress->total = w.size - w.data_at;
     merge_run_init(&run, p->jobs, p->n_jobs);
     int r = run_jobs(p, &run, err);
-    scratch_release(&run.scratch);
+    block_pool_close(&run.blocks);
     if (r || st_writer_commit(&w, err))
         return -1;
     report->rescaled = run.rescaled;

@@ -182,7 +182,7 @@ void merge_run_init(struct merge_run *run, const struct merge_job *jobs, size_t 
     for (size_t i = 0; i < n; i++)
         if (jobs[i].module && cols_of(&jobs[i]) > run->longest)
             run->longest = cols_of(&jobs[i]);
-    scratch_init(&run->scratch, run->longest * (2 * sizeof(float) + sizeof(double)));
+    block_pool_init(&run->blocks, run->longest * (2 * sizeof(float) + sizeof(double)));
 }
 
 static int add_diff(const struct work *w, const struct buffers *b, uint64_t first, size_t n,
@@ -239,8 +239,8 @@ static uint64_t count_beyond(const float *v, size_t n, enum dtype to)
     return beyond;
 }
 
-/* What the base had already is not the LoRA's doing, so it is read once more; but that is rare.  Nothing leaves NaN
- * again, and an Inf may become NaN. */
+/* What the base had already is not the LoRA's doing, so it is read once more; but that is rare.  Nothing
+ * leaves NaN again, and an Inf may become NaN. */
 static int note_made(struct work *w, const struct buffers *b, uint64_t first, size_t n,
                      struct cairn_error *err)
 {
@@ -334,13 +334,13 @@ static int run_piece(void *context, size_t piece, struct cairn_error *err)
     uint64_t first = piece * w->per_piece, left = w->length - first;
     if (check_stop(w, err))
         return -1;
-    void *block = scratch_take(&w->run->scratch, err);
+    void *block = block_pool_get(&w->run->blocks, err);
     if (!block)
         return -1;
     size_t n = (size_t)(left < w->per_piece ? left : w->per_piece);
     struct buffers b = buffers_in(block, w->run->longest);
     int r = w->action(w, &b, first, n, err);
-    scratch_give(&w->run->scratch, block);
+    block_pool_put(&w->run->blocks, block);
     return r;
 }
 
@@ -350,7 +350,8 @@ static int run_pieces(struct work *w, piece_action *action, struct cairn_error *
     return parallel_for(div_up(w->length, w->per_piece), w->run->options->threads, run_piece, w, err);
 }
 
-/* What still rounds to the largest code: half a step beyond it.  Saturating there costs no more than rounding. */
+/* What still rounds to the largest code: half a step beyond it.  Saturating there costs no more than
+ * rounding. */
 static float largest_that_fits(enum dtype fp8)
 {
     return fp8 == DTYPE_F8_E4M3 ? 464 : 61440;
@@ -430,13 +431,13 @@ static int check_made(struct work *w, struct cairn_error *err)
     const struct st_tensor *culprit = find_culprit(w, err);
     if (culprit)
         cairn_fail(err, CAIRN_EFORMAT,
-                   "%s: %.150s has NaN or Inf: they would destroy %" PRIu64 " of %" PRIu64
+                   "%s: %.150s has NaN or Inf, which would spread to %" PRIu64 " of %" PRIu64
                    " values of %.150s",
                    w->run->lora->path, culprit->name, made, t->elements, t->name);
     else
         cairn_fail(err, CAIRN_EFORMAT, "%.200s: %" PRIu64 " of %" PRIu64 " values would become NaN or Inf",
                    t->name, made, t->elements);
-    return cairn_hint(err, "--allow-nan writes the file all the same");
+    return cairn_hint(err, "--allow-nan writes the file anyway");
 }
 
 static int change_tensor(struct work *w, struct cairn_error *err)

@@ -3,7 +3,7 @@
 #ifndef CAIRN_TENSOR_MERGE_TENSOR_H
 #define CAIRN_TENSOR_MERGE_TENSOR_H
 
-#include "base/scratch.h"
+#include "base/block_pool.h"
 #include "tensor/merge.h"
 
 /* What happens to a tensor of the base.  Plain data; the plan in merge.c makes it. */
@@ -28,11 +28,11 @@ struct merge_run {
     struct st_writer *writer;
     size_t rescaled;
     uint64_t nan_made, inf_made;
-    uint64_t longest;       /* elements of the longest piece */
-    struct scratch scratch; /* of a piece */
+    uint64_t longest;         /* elements of the longest piece */
+    struct block_pool blocks; /* of a piece */
 };
 
-/* Sizes the working memory for these jobs; scratch_release(&run->scratch) gives it back. */
+/* Sizes the working memory for these jobs; block_pool_close(&run->blocks) frees it. */
 void merge_run_init(struct merge_run *run, const struct merge_job *jobs, size_t n);
 
 int merge_tensor(struct merge_run *run, const struct merge_job *job, struct cairn_error *err);

@@ -35,8 +35,8 @@ static const char *kind_name(const struct pickle_value *v)
 static const unsigned char *take(struct machine *m, uint64_t n, struct cairn_error *err)
 {
     if (n > m->n - m->at) {
-        cairn_fail(err, CAIRN_EFORMAT, "the pickle is cut short: %" PRIu64 " bytes wanted, %zu left", n,
-                   m->n - m->at);
+        cairn_fail(err, CAIRN_EFORMAT, "the pickle is truncated: expected %" PRIu64 " more bytes, %zu left",
+                   n, m->n - m->at);
         return NULL;
     }
     m->at += n;
@@ -127,7 +127,7 @@ static int no_marks(struct pickle_value *const *items, size_t n, struct cairn_er
 {
     for (size_t i = 0; i < n; i++)
         if (!items[i])
-            return cairn_fail(err, CAIRN_EFORMAT, "a mark where a value should be");
+            return cairn_fail(err, CAIRN_EFORMAT, "expected a value, found a mark");
     return 0;
 }
 
@@ -291,7 +291,7 @@ static int add_top(struct machine *m, enum pickle_kind kind, size_t n, size_t ma
     struct pickle_value *const *items = m->stack + m->depth - n;
     struct pickle_value *target = m->stack[m->depth - n - marks - 1];
     if (!target || target->kind != kind)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s where %s should be", kind_name(target), kind_names[kind]);
+        return cairn_fail(err, CAIRN_EFORMAT, "found %s, expected %s", kind_name(target), kind_names[kind]);
     if (no_marks(items, n, err))
         return -1;
     if (kind == PICKLE_DICT && n % 2)
@@ -325,7 +325,7 @@ static const char *take_line(struct machine *m, struct cairn_error *err)
     const unsigned char *start = m->bytes + m->at;
     const unsigned char *end = memchr(start, '\n', m->n - m->at);
     if (!end || memchr(start, 0, (size_t)(end - start))) {
-        cairn_fail(err, CAIRN_EFORMAT, "a name without an end");
+        cairn_fail(err, CAIRN_EFORMAT, "a name is not terminated");
         return NULL;
     }
     m->at += (size_t)(end - start) + 1;
@@ -347,7 +347,7 @@ static int op_stack_global(struct machine *m, int arg, struct cairn_error *err)
     if (!module)
         return -1;
     if (name->kind != PICKLE_TEXT || module->kind != PICKLE_TEXT)
-        return cairn_fail(err, CAIRN_EFORMAT, "a global that is not named by text");
+        return cairn_fail(err, CAIRN_EFORMAT, "the name of a global is not text");
     return push_global(m, module->text.s, name->text.s, err);
 }
 
@@ -374,7 +374,7 @@ static int op_build(struct machine *m, int arg, struct cairn_error *err)
     if (!target)
         return -1;
     if (target->kind != PICKLE_DICT)
-        return cairn_fail(err, CAIRN_EFORMAT, "refuses to set attributes of %s", kind_name(target));
+        return cairn_fail(err, CAIRN_EFORMAT, "refusing to set attributes of %s", kind_name(target));
     return push(m, target, err);
 }
 
@@ -391,7 +391,7 @@ static int op_persistent(struct machine *m, int arg, struct cairn_error *err)
 static int remember(struct machine *m, uint64_t i, struct cairn_error *err)
 {
     if (!m->depth || !m->stack[m->depth - 1])
-        return cairn_fail(err, CAIRN_EFORMAT, "no value to remember");
+        return cairn_fail(err, CAIRN_EFORMAT, "no value for the memo");
     if (i >= PICKLE_PUSH_MAX)
         return cairn_fail(err, CAIRN_EFORMAT, "memo %" PRIu64 " is beyond %d", i, PICKLE_PUSH_MAX);
     if (grow(&m->memo, &m->memo_room, (size_t)i + 1, err))
@@ -468,7 +468,7 @@ static int step(struct machine *m, struct cairn_error *err)
     size_t at = m->at;
     const unsigned char *code = take(m, 1, err);
     if (code && !opcodes[*code].run)
-        cairn_fail(err, CAIRN_EFORMAT, "opcode 0x%02x is none that torch writes", *code);
+        cairn_fail(err, CAIRN_EFORMAT, "opcode 0x%02x is not one that torch writes", *code);
     else if (code && !opcodes[*code].run(m, opcodes[*code].arg, err))
         return 0;
     return cairn_wrap(err, "byte %zu", at);
@@ -479,7 +479,7 @@ int pickle_read(const void *bytes, size_t n, const struct pickle_host *host, str
 {
     struct machine m = { .bytes = bytes, .n = n, .host = host, .arena = a };
     if (n > PICKLE_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "%zu bytes are too many for a pickle", n);
+        return cairn_fail(err, CAIRN_EFORMAT, "the pickle is too large (%zu bytes)", n);
     int r = 0;
     while (!r && !m.stopped)
         r = step(&m, err);

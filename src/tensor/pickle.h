@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Python's pickle format, read as data.
+ * Reads Python's pickle format as data.
  *
- * A pickle is a program for a small stack machine that can call anything Python can import.  This machine knows
- * numbers, text, tuples, lists, dicts and sets; a name to import, a call and a persistent id go to the reader's
- * host, which answers from a table of its own and refuses the rest.  Nothing is executed.  Opcodes of protocols
- * 2 to 5 are understood as far as torch writes them.
+ * A pickle is a program for a small stack machine that can call anything Python can import.  This machine
+ * knows numbers, text, tuples, lists, dicts and sets.  Imports, calls and persistent ids go to the caller's
+ * host functions, which answer from a table and refuse the rest.  Nothing is executed.  Opcodes of protocols
+ * 2 to 5 are supported as far as torch writes them.
  *
- * Values live in the arena.  A hostile pickle can make one list appear in itself or in many places, but costs
- * memory only in proportion to its size: PICKLE_MAX bytes at most, and one small value an opcode. */
+ * Values live in the arena.  A malicious pickle can make one list appear in itself or in many places, but its
+ * memory is proportional to its size: at most PICKLE_MAX bytes, and one small value per opcode. */
 #ifndef CAIRN_TENSOR_PICKLE_H
 #define CAIRN_TENSOR_PICKLE_H
 
@@ -31,7 +31,7 @@ enum pickle_kind {
     PICKLE_SET,
     PICKLE_GLOBAL, /* a name that the host allows: object is the host's */
     PICKLE_OBJECT, /* what the host made of a call or a persistent id: object is the host's */
-    PICKLE_OPAQUE, /* harmless and of no interest, an integer of more than 64 bits for instance */
+    PICKLE_OPAQUE, /* harmless and not needed, such as an integer of more than 64 bits */
     PICKLE_KINDS,
 };
 
@@ -64,7 +64,7 @@ struct pickle_host {
                       struct cairn_error *err);
 };
 
-/* The message has the byte at which reading stopped. */
+/* The message has the byte offset at which reading stopped. */
 int pickle_read(const void *bytes, size_t n, const struct pickle_host *host, struct arena *a,
                 struct pickle_value **out, struct cairn_error *err);
 

@@ -46,8 +46,7 @@ static int read_shape(const struct json *v, struct arena *a, struct st_tensor *t
     t->elements = 1;
     for (size_t i = 0; i < rank; i++) {
         if (!json_to_u64(json_at(v, i), &shape[i]))
-            return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape[%zu] is not a whole number >= 0", t->name,
-                              i);
+            return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape[%zu] is not an integer >= 0", t->name, i);
         if (__builtin_mul_overflow(t->elements, shape[i], &t->elements))
             return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape overflows 64 bits", t->name);
     }
@@ -86,7 +85,7 @@ static int read_tensor(const struct json_member *m, struct arena *a, struct st_t
         return cairn_fail(err, CAIRN_EFORMAT, "tensor %s: shape overflows 64 bits", t->name);
     if (all_bits % 8 || all_bits / 8 != t->bytes)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "tensor %s: %" PRIu64 " elements of %s do not fill %" PRIu64 " bytes", t->name,
+                          "tensor %s: %" PRIu64 " elements of %s do not take %" PRIu64 " bytes", t->name,
                           t->elements, dtype, t->bytes);
     return 0;
 }
@@ -130,17 +129,18 @@ static int check_cover(const struct st_tensor *t, size_t n, uint64_t data_bytes,
     for (size_t i = 0; i < n; i++) {
         if (t[i].at != at)
             return cairn_fail(err, CAIRN_EFORMAT,
-                              "tensor %s: data starts at %" PRIu64 ", %s (want %" PRIu64 ")", t[i].name,
-                              t[i].at, t[i].at < at ? "inside another tensor's" : "which leaves a hole", at);
+                              "tensor %s: data starts at %" PRIu64 ", %s (expected %" PRIu64 ")", t[i].name,
+                              t[i].at, t[i].at < at ? "inside another tensor's data" : "which leaves a hole",
+                              at);
         at += t[i].bytes;
     }
     if (at > data_bytes)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "the file is cut short: the header describes %" PRIu64 " bytes of data, %" PRIu64
-                          " are there",
+                          "the file is truncated: the header describes %" PRIu64
+                          " bytes of data, it has %" PRIu64,
                           at, data_bytes);
     if (at < data_bytes)
-        return cairn_fail(err, CAIRN_EFORMAT, "%" PRIu64 " bytes after the last tensor belong to none",
+        return cairn_fail(err, CAIRN_EFORMAT, "%" PRIu64 " bytes after the last tensor belong to no tensor",
                           data_bytes - at);
     return 0;
 }
@@ -182,7 +182,7 @@ static int read_header(struct st_file *f, struct st_shard *s, struct header *h, 
                           "header of %" PRIu64 " bytes; not a safetensors file, or damaged", len);
     if (len > s->size - sizeof(len))
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "the file is cut short: header of %" PRIu64 " bytes in a file of %" PRIu64, len,
+                          "the file is truncated: header of %" PRIu64 " bytes in a file of %" PRIu64, len,
                           s->size);
     CLEANUP(mem_free) char *text = malloc(len ? len : 1);
     if (!text)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * safetensors files: looking, reading, writing.
+ * Reads and writes safetensors files.
  *
  * A file is a u64 header length, a JSON header {name: {dtype, shape, data_offsets}}, then the data.  What the
  * reference implementation accepts is accepted here and nothing else, but for these differences: a name that
- * appears twice is refused, so is a NUL character in a name or metadata, an integer of 2^63 or more and a shape of
- * more than 64 numbers; a tensor of a dtype we do not know is listed (it cannot be converted), -0 counts as 0, and
- * unknown fields may be nested deeper than 127 levels.  Every offset and size is checked before a byte of data is
- * touched.
+ * appears twice is refused, so is a NUL character in a name or metadata, an integer of 2^63 or more and a
+ * shape of more than 64 numbers; a tensor of an unknown dtype is listed (it cannot be converted), -0 counts
+ * as 0, and unknown fields may be nested deeper than 127 levels.  Every offset and size is checked before a
+ * byte of data is touched.
  *
  * A sharded model opens by its index ("….safetensors.index.json"): one list of tensors over several files.
- * Looking costs the header only; data is read with pread into the caller's memory, never mapped, because mapped
- * files count twice where CPU and GPU share memory.  An open file may be read from several threads. */
+ * Opening reads only the header; data is read with pread into the caller's memory, never mapped, because
+ * mapped files count twice where CPU and GPU share memory.  An open file may be read from several threads. */
 #ifndef CAIRN_TENSOR_SAFETENSORS_H
 #define CAIRN_TENSOR_SAFETENSORS_H
 
@@ -33,12 +33,12 @@ struct st_tensor {
     size_t shard; /* which file */
 };
 
-/* What a file says of some of its bytes, beside the tensors. */
+/* A checksum that a file has of some of its bytes. */
 struct st_sum {
     const char *name;               /* of the part: "archive/data/0" */
     uint64_t at, bytes;             /* in the file */
     uint32_t crc;                   /* CRC-32 */
-    const struct st_tensor *tensor; /* that is these bytes, in this order; NULL: none is */
+    const struct st_tensor *tensor; /* the tensor that is exactly these bytes; NULL: none */
 };
 
 struct st_meta {
@@ -74,13 +74,13 @@ int st_read(const struct st_file *f, const struct st_tensor *t, uint64_t first, 
 enum st_order {
     ST_ORDER_REFERENCE, /* by dtype and name, as the reference writer does */
     ST_ORDER_GIVEN,
-    /* As given; but where that leaves a tensor at no multiple of its element's size, which torch cannot map,
-     * tensors of larger elements come first and the order is otherwise kept. */
+    /* As given; but if that would misalign a tensor, which torch cannot map, tensors of larger elements come
+     * first and the order is otherwise kept. */
     ST_ORDER_ALIGNED,
 };
 
-/* Writing: the layout is fixed at the start, data may come in any order and from several threads, and the file
- * appears under its name only when it is whole. */
+/* Writing: the layout is fixed at the start, data may come in any order and from several threads, and the
+ * file appears under its name only when it is complete. */
 struct st_writer {
     struct file_out out;
     uint64_t *at; /* by the caller's index: where its data goes */

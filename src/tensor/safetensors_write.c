@@ -142,7 +142,7 @@ int st_writer_open(struct st_writer *w, const char *path, const struct st_conten
     w->size = w->data_at + total_bytes(c->tensors, n);
     if (len > ST_HEADER_MAX) {
         st_writer_close(w);
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: a header of %zu bytes is more than the format allows",
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: a header of %zu bytes exceeds the limit of the format",
                           path, len);
     }
     if (file_out_open(&w->out, path, w->size, replace, err) || write_header(w, header, len, err)) {

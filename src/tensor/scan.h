@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the numbers of a tensor look like: range, mean, and how many are zero, NaN, infinite or subnormal.
+ * Statistics of a tensor's values: range, mean, and how many are zero, NaN, infinite or subnormal.
  *
- * Range and sums are over the finite values.  A tensor is scanned in chunks of fixed size; within a chunk every
- * value belongs to one of a few lanes, which are summed in f32 (in f64 for f64 and whole numbers); the lanes of all
- * chunks are added in f64, in order.  So neither the number of threads nor the CPU changes a bit of the result. */
+ * Range and sums are over the finite values.  A tensor is scanned in chunks of fixed size; within a chunk
+ * every value belongs to one of a few lanes, which are summed in f32 (in f64 for f64 and whole numbers); the
+ * lanes of all chunks are added in f64, in order.  So neither the number of threads nor the CPU changes a bit
+ * of the result. */
 #ifndef CAIRN_TENSOR_SCAN_H
 #define CAIRN_TENSOR_SCAN_H
 
@@ -13,10 +14,10 @@ struct progress;
 
 struct scan_stats {
     uint64_t n, zero, nan, inf, subnormal;
-    uint64_t zero_head, zero_tail; /* with how many zeros it begins and ends */
+    uint64_t zero_head, zero_tail; /* number of zeros at its start and end */
     double min, max;               /* min > max: no value is finite */
     double sum, squares;
-    /* The part of the file it lies in, of which the CRC-32 is not what the file says; or NULL. */
+    /* The part of the file that contains the tensor, if its CRC-32 does not match; or NULL. */
     const char *wrong_sum;
 };
 
@@ -37,7 +38,7 @@ double scan_absmax(const struct scan_stats *s);
 /* Any dtype but DTYPE_OTHER as f64; exact, but for whole numbers beyond 2^53. */
 void scan_widen(double *dst, enum dtype t, const void *values, size_t n);
 
-/* How the numbers of a tensor are found in its bytes: `values` numbers in `bytes` bytes.  Complex numbers are two, and
+/* How values are stored in a tensor's bytes: `values` values in `bytes` bytes.  Complex numbers are two, and
  * formats that are no dtype of ours are widened. */
 struct scan_kind {
     enum dtype as;
@@ -50,8 +51,9 @@ bool scan_kind_of(const struct st_tensor *t, struct scan_kind *out);
 /* As scan_add; n counts bytes. */
 void scan_add_kind(struct scan_stats *s, const struct scan_kind *k, const void *bytes, size_t n);
 
-/* All tensors of a source on `threads` threads (0: all); out has n_tensors elements.  Tensors of a format that is not known
- * get empty stats.  Sums that the file has of its bytes are compared.  progress may be NULL. */
+/* All tensors of a source on `threads` threads (0: all); out has n_tensors elements.  Tensors of a format
+ * that is not known get empty stats.  Sums that the file has of its bytes are compared.  progress may be
+ * NULL. */
 int scan_source(const struct tensor_source *src, int threads, struct scan_stats *out,
                 struct progress *progress, struct cairn_error *err);
 
@@ -66,8 +68,8 @@ struct scan_wide_lanes {
     /* small: zero or subnormal; special: NaN or infinite */
     int64_t zero[SCAN_WIDE_LANES], small[SCAN_WIDE_LANES], nan[SCAN_WIDE_LANES], special[SCAN_WIDE_LANES];
 };
-/* n is at most SCAN_CHUNK; smallest is the bits of the format's smallest normal number, as f32.  e4m3 is scanned as
- * 1/256 of its value. */
+/* n is at most SCAN_CHUNK; smallest is the bits of the format's smallest normal number, as f32.  e4m3 is
+ * scanned as 1/256 of its value. */
 typedef void scan_kernel(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes);
 typedef void scan_wide_kernel(const void *values, size_t n, struct scan_wide_lanes *lanes);
 struct scan_ops {

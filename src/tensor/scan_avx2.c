@@ -42,8 +42,8 @@ static inline __m256i magnitude(__m256 x)
     return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(SCAN_MAGNITUDE));
 }
 
-/* Zero, subnormal, infinite or NaN: what has to be counted.  (There is no unsigned comparison; the larger of the
- * two being the left one is the same.) */
+/* Zero, subnormal, infinite or NaN: what has to be counted.  (There is no unsigned comparison; the larger of
+ * the two being the left one is the same.) */
 static inline __m256i special(__m256 x, __m256i smallest, __m256i span)
 {
     __m256i above = _mm256_sub_epi32(magnitude(x), smallest);
@@ -271,8 +271,8 @@ static inline uint64_t count8(__m256i mask)
     return (uint64_t)_mm_popcnt_u32((unsigned)_mm256_movemask_epi8(mask));
 }
 
-/* Zeros and subnormals are common in 8 bits and are counted on the way; the few groups with a value that is not finite
- * are done one by one. */
+/* Zeros and subnormals are common in 8 bits and are counted on the way; the few groups with a value that is
+ * not finite are done one by one. */
 #define SCAN_8(name, first_normal, end)                                                                   \
     static void scan_##name(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)    \
     {                                                                                                     \

@@ -5,8 +5,8 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-/* Counts are kept in lanes as well.  (Not with popcnt: gcc 12 stores a 16-bit mask that it has no register for, and
- * counts the 32 bits it finds there.) */
+/* Counts are kept in lanes as well.  (Not with popcnt: gcc 12 stores a 16-bit mask that it has no register
+ * for, and counts the 32 bits it finds there.) */
 struct lanes {
     __m512 min, max, sum[2], squares[2];
     __m512i zero, small, nan, inf; /* small: zero or subnormal */
@@ -183,7 +183,8 @@ static void range16_join(const struct range16 *r, uint32_t (*widen_one)(uint16_t
     scan_join_keys(lanes, min, max, 32, widen_one);
 }
 
-/* least: the smallest magnitude whose square is a normal f32, or the smallest normal number if that is larger. */
+/* least: the smallest magnitude whose square is a normal f32, or the smallest normal number if that is
+ * larger. */
 static inline size_t scan_16(const u16_any *src, size_t n, int least, int inf, uint32_t smallest,
                              widen16 *widen, struct lanes *v, struct range16 *r)
 {
@@ -275,8 +276,8 @@ static inline uint64_t count8(__mmask64 mask)
     return (uint64_t)_mm_popcnt_u64(mask);
 }
 
-/* Zeros and subnormals are common in 8 bits and are counted on the way; the few groups with a value that is not finite
- * are done one by one. */
+/* Zeros and subnormals are common in 8 bits and are counted on the way; the few groups with a value that is
+ * not finite are done one by one. */
 #define SCAN_8(name, first_normal, end)                                                                   \
     static void scan_##name(const void *values, size_t n, uint32_t smallest, struct scan_lanes *lanes)    \
     {                                                                                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One value at a time: the definition of a scan, and the tail of every faster version. */
+ * Scans one value at a time: the reference, and the tail of every faster version. */
 #ifndef CAIRN_TENSOR_SCAN_SCALAR_H
 #define CAIRN_TENSOR_SCAN_SCALAR_H
 
@@ -18,8 +18,8 @@ static inline double scan_f64(uint64_t bits)
     return v;
 }
 
-/* To which lane value i is added.  A pair of bf16 is one 32-bit word, whose halves have lanes of their own; a pair of
- * 8-bit numbers is one 16-bit word, and both go to its lane. */
+/* To which lane value i is added.  A pair of bf16 is one 32-bit word, whose halves have lanes of their own; a
+ * pair of 8-bit numbers is one 16-bit word, and both go to its lane. */
 #define SCAN_LANE_F32(i) ((i) % 16)
 #define SCAN_LANE_F16(i) ((i) % 32)
 #define SCAN_LANE_BF16(i) ((i) % 2 * 16 + (i) / 2 % 16)
@@ -38,8 +38,8 @@ static inline uint32_t scan_f16_bits(uint16_t code)
     return scalar_from_f16(code);
 }
 
-/* An 8-bit number has the bits of an f16: e5m2 is its upper half, and e4m3, shifted into place, is 1/256 of what it
- * stands for. */
+/* An 8-bit number has the bits of an f16: e5m2 is its upper half, and e4m3, shifted into place, is 1/256 of
+ * what it stands for. */
 static inline uint32_t scan_e5m2_bits(uint8_t code)
 {
     return scalar_from_e5m2(code);
@@ -54,8 +54,8 @@ static inline uint32_t scan_e4m3_bits(uint8_t code)
 /* Codes of 8-bit numbers: the smallest normal one, and the first that is not finite. */
 enum { SCAN_E4M3_LEAST = 0x08, SCAN_E4M3_END = 0x7f, SCAN_E5M2_LEAST = 0x04, SCAN_E5M2_END = 0x7c };
 
-/* A key is a 16-bit number with the magnitude of negative ones inverted, so that keys compare as the numbers do.
- * Takes the ranges of n lanes; min > max: there was none. */
+/* A key is a 16-bit number with the magnitude of negative ones inverted, so that keys compare as the numbers
+ * do. Takes the ranges of n lanes; min > max: there was none. */
 static inline void scan_join_keys(struct scan_lanes *l, const int16_t *mins, const int16_t *maxs, size_t n,
                                   uint32_t (*bits)(uint16_t))
 {
@@ -72,8 +72,8 @@ static inline void scan_join_keys(struct scan_lanes *l, const int16_t *mins, con
     l->max[0] = high > l->max[0] ? high : l->max[0];
 }
 
-/* Of 8-bit numbers, compared as bytes with and without a sign.  Bytes that are negative grow with the magnitude, which
- * is why each end of the range can come from either comparison. */
+/* Of 8-bit numbers, compared as bytes with and without a sign.  Bytes that are negative grow with the
+ * magnitude, which is why each end of the range can come from either comparison. */
 struct scan_range8 {
     int8_t min, max;
     uint8_t least, most; /* least > most: there was none */
@@ -133,7 +133,8 @@ static inline void scan_one(struct scan_lanes *l, size_t lane, uint32_t bits, ui
             scan_one(lanes, lane(i), scan_##name##_bits(((const u16_any *)values)[i]), smallest);      \
     }
 
-/* One f64.  Without a branch, so that the compiler makes vectors of neighbours: what is not finite adds zero. */
+/* One f64.  Without a branch, so that the compiler makes vectors of neighbours: what is not finite adds
+ * zero. */
 static inline void scan_one_wide(struct scan_wide_lanes *l, size_t lane, uint64_t bits)
 {
     const int64_t inf = 0x7ff0000000000000, least = 0x0010000000000000;

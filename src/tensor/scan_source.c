@@ -3,13 +3,13 @@
 #include "tensor/scan.h"
 
 #include "base/progress.h"
-#include "base/scratch.h"
+#include "base/block_pool.h"
 #include "base/thread.h"
 #include "tensor/crc32.h"
 #include <stdlib.h>
 
-/* A piece is one thread's work; it is read a buffer at a time, small enough to be scanned while it is in L2.  Both
- * are whole chunks of every dtype. */
+/* A piece is one thread's work; it is read a buffer at a time, small enough to be scanned while it is in L2.
+ * Both are whole chunks of every dtype. */
 enum { PIECE_BYTES = 8 << 20, BUFFER_BYTES = 256 << 10, DIRECT_BUFFER_BYTES = 4 << 20 };
 /* Scattered elements are gathered a whole piece at once. */
 enum { SCATTERED_BYTES = PIECE_BYTES };
@@ -32,7 +32,7 @@ struct job {
     size_t n_pieces;
     struct progress *progress;
     size_t buffer_bytes;
-    struct scratch scratch;
+    struct block_pool blocks;
 };
 
 static void job_release(struct job *j)
@@ -46,7 +46,7 @@ static int scan_into(struct job *j, struct piece *p, char *buffer, size_t size, 
     for (uint64_t done = 0; done < p->n;) {
         size_t n = p->n - done < size ? (size_t)(p->n - done) : size;
         if (progress_is_stopped(j->progress))
-            return cairn_fail(err, CAIRN_EIO, "%s: not read to its end", j->src->path);
+            return cairn_fail(err, CAIRN_EIO, "%s: stopped before the end of the file", j->src->path);
         int r = p->tensor ? source_read_bytes(j->src, p->tensor, p->first + done, n, buffer, err)
                           : source_read_sum(j->src, p->sum, p->first + done, n, buffer, err);
         if (r)
@@ -64,10 +64,10 @@ static int scan_into(struct job *j, struct piece *p, char *buffer, size_t size, 
 static int scan_piece(void *context, size_t i, struct cairn_error *err)
 {
     struct job *j = context;
-    char *buffer = scratch_take(&j->scratch, err);
+    char *buffer = block_pool_get(&j->blocks, err);
     int r = buffer ? scan_into(j, &j->pieces[i], buffer, j->buffer_bytes, err) : -1;
     if (buffer)
-        scratch_give(&j->scratch, buffer);
+        block_pool_put(&j->blocks, buffer);
     return r;
 }
 
@@ -87,7 +87,8 @@ static void cut(struct job *j, struct piece whole)
     }
 }
 
-/* Each tensor that can be scanned, with the sum of its bytes where there is one; then the sums of other bytes. */
+/* Each tensor that can be scanned, with the sum of its bytes where there is one; then the sums of other
+ * bytes. */
 static int cut_all(struct job *j, struct cairn_error *err)
 {
     const struct tensor_source *src = j->src;
@@ -105,7 +106,7 @@ static int cut_all(struct job *j, struct cairn_error *err)
         n += scan_kind_of(&src->tensors[i], &kind) ? count_pieces(src->tensors[i].bytes) : 0;
     j->pieces = calloc(n + 1, sizeof(*j->pieces));
     if (!j->pieces)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to scan it", src->path);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to scan the file", src->path);
     for (size_t i = 0; i < src->n_tensors; i++) {
         const struct st_tensor *t = &src->tensors[i];
         if (scan_kind_of(t, &kind))
@@ -128,8 +129,7 @@ static int judge_sum(const struct job *j, const struct st_sum *sum, struct scan_
         told |= in;
     }
     return told ? 0
-                : cairn_fail(err, CAIRN_EFORMAT,
-                             "%s: the bytes of its entry %s do not have the CRC-32 %08x that it says",
+                : cairn_fail(err, CAIRN_EFORMAT, "%s: the entry %s does not match its CRC-32 %08x",
                              j->src->path, sum->name, sum->crc);
 }
 
@@ -160,9 +160,9 @@ int scan_source(const struct tensor_source *src, int threads, struct scan_stats 
     job.buffer_bytes = src->scattered ? SCATTERED_BYTES : src->direct ? DIRECT_BUFFER_BYTES : BUFFER_BYTES;
     if (src->direct && threads <= 0)
         threads = 2 * parallel_threads(); /* half of them wait for the disk */
-    scratch_init(&job.scratch, job.buffer_bytes);
+    block_pool_init(&job.blocks, job.buffer_bytes);
     int r = parallel_for(job.n_pieces, threads, scan_piece, &job, err);
-    scratch_release(&job.scratch);
+    block_pool_close(&job.blocks);
     if (r || source_unchanged(src, err))
         return -1;
     return join(&job, out, err);

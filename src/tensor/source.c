@@ -137,7 +137,8 @@ static const struct source_format torch = {
     .sums = torch_sums,
 };
 
-/* How other files begin.  A safetensors file begins with the length of its header, and its ninth byte is '{'. */
+/* How other files begin.  A safetensors file begins with the length of its header, and its ninth byte is
+ * '{'. */
 static const struct {
     const char *magic;
     size_t n;
@@ -187,7 +188,7 @@ static int take_stamp(const struct tensor_source *s, size_t file, struct os_info
                       struct cairn_error *err)
 {
     return os_info_fd(s->how->descriptor(s, file), out)
-               ? cairn_fail_errno(err, "look at %s", s->how->path(s, file))
+               ? cairn_fail_errno(err, "stat %s", s->how->path(s, file))
                : 0;
 }
 
@@ -278,7 +279,7 @@ int source_read_as(const struct tensor_source *s, const struct st_tensor *t, uin
     if (t->dtype == as)
         return source_read(s, t, first, n, into, err);
     if (!dtype_can_convert(t->dtype, as))
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s is %s, which does not convert to %s",
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: tensor %s is %s, which cannot be converted to %s",
                           source_path_of(s, t), t->name, t->dtype_text, dtype_name(as));
     CLEANUP(mem_free) char *piece = malloc(bytes);
     if (!piece)
@@ -306,7 +307,7 @@ int source_unchanged(const struct tensor_source *s, struct cairn_error *err)
         if (take_stamp(s, i, &now, err))
             return -1;
         if (!os_info_is_unchanged(&s->stamps[i], &now))
-            return cairn_fail(err, CAIRN_EIO, "%s changed while it was read", s->how->path(s, i));
+            return cairn_fail(err, CAIRN_EIO, "%s changed while cairn read it", s->how->path(s, i));
     }
     return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file with tensors, whatever its format: one list and one way to read.
+ * A tensor file of any format: one list of tensors and one way to read them.
  *
- * safetensors, a sharded index ("….index.json") and torch's zip files (.pth, .pt) are told apart by their content.
- * The list is in the order of the data and never changes while the source is open; names, shapes and metadata
- * belong to the source and die with it.  An open source may be read from several threads. */
+ * safetensors, a sharded index ("….index.json") and torch's zip files (.pth, .pt) are distinguished by their
+ * content. The list is in the order of the data and never changes while the source is open; names, shapes and
+ * metadata belong to the source and die with it.  An open source may be read from several threads. */
 #ifndef CAIRN_TENSOR_SOURCE_H
 #define CAIRN_TENSOR_SOURCE_H
 
@@ -20,10 +20,10 @@ struct tensor_source {
     const struct st_meta *meta;
     size_t n_meta;
     size_t n_files; /* more than one: shards */
-    bool direct;    /* data is read past the page cache; in pieces of a MiB or more, if possible */
-    bool scattered; /* a large tensor lies out of order; in pieces of many MiB, if possible */
+    bool direct;    /* reads bypass the page cache; use pieces of a MiB or more if possible */
+    bool scattered; /* the elements of a large tensor are out of order; use pieces of many MiB if possible */
 
-    /* Inside. */
+    /* Private. */
     const struct source_format *how;
     void *file;
     struct arena arena;
@@ -34,8 +34,8 @@ struct tensor_source {
 int source_open(struct tensor_source *s, const char *path, struct cairn_error *err);
 void source_close(struct tensor_source *s); /* accepts a zeroed one; for CLEANUP */
 
-/* Asks for that, before the first read; false if the file system of a file refuses, or if a tensor is scattered: then the
- * file is read as usual. */
+/* Requests direct reads, before the first read; false if a file system refuses or a tensor is scattered: then
+ * the page cache is used. */
 bool source_set_direct(struct tensor_source *s);
 
 const struct st_tensor *source_find(const struct tensor_source *s,
@@ -50,24 +50,24 @@ int source_read(const struct tensor_source *s, const struct st_tensor *t, uint64
 /* The same, converted on the way; both kinds must be floating. */
 int source_read_as(const struct tensor_source *s, const struct st_tensor *t, uint64_t first, uint64_t n,
                    enum dtype as, void *into, struct cairn_error *err);
-/* Bytes of a tensor, also of one whose dtype we do not know.  Where the dtype is known, the range must be whole
- * elements. */
+/* Bytes of a tensor, also of one whose dtype we do not know.  Where the dtype is known, the range must be
+ * whole elements. */
 int source_read_bytes(const struct tensor_source *s, const struct st_tensor *t, uint64_t byte, uint64_t n,
                       void *into, struct cairn_error *err);
 /* The descriptor and offset of a tensor whose bytes lie in one piece; false if they do not. */
 bool source_place(const struct tensor_source *s, const struct st_tensor *t, int *fd, uint64_t *at);
-/* Fails if a file was written to since it was opened: what was read may be a mixture. */
+/* Fails if a file changed since it was opened: the data may be a mixture. */
 int source_unchanged(const struct tensor_source *s, struct cairn_error *err);
 
-/* The sums that the file has of its bytes, in the arena; none for formats without. */
+/* The checksums that the file has of its bytes, in the arena; none for formats without. */
 int source_sums(const struct tensor_source *s, struct arena *a, struct st_sum **out, size_t *n,
                 struct cairn_error *err);
-/* Bytes of a file that has sums. */
+/* Reads bytes of a file that has checksums. */
 int source_read_sum(const struct tensor_source *s, const struct st_sum *sum, uint64_t byte, uint64_t n,
                     void *into, struct cairn_error *err);
 bool source_lies_in(const struct tensor_source *s, const struct st_tensor *t, const struct st_sum *sum);
 
-/* Does the name match one of the shell patterns?  No patterns match everything. */
+/* Whether the name matches one of the shell patterns; without patterns, every name does. */
 bool source_name_matches(const char *name, const char *const *globs, size_t n);
 
 #endif

@@ -55,8 +55,9 @@ static int read_rows(const struct torch_bytes *f, struct walk *w, uint64_t n, ch
     return 0;
 }
 
-/* Elements that lie anywhere are gathered box by box: part of one dimension, and all of those below it.  Within a box the
- * storage is walked from its start to its end, whatever the order of the elements, so that no byte is read twice. */
+/* Elements that lie anywhere are gathered box by box: part of one dimension, and all of those below it.
+ * Within a box the storage is walked from its start to its end, whatever the order of the elements, so that
+ * no byte is read twice. */
 struct axis {
     uint64_t n;        /* how many */
     uint64_t from, to; /* the step in the storage, and in the output; elements */
@@ -154,8 +155,8 @@ static int gather_run(struct gather *g, uint64_t place, char *into, struct cairn
     return 0;
 }
 
-/* A transposed matrix: runs of the storage are columns of the output.  TILE of them side by side, so that a row gets
- * neighbours, and not one element at a time from a cache line of its own. */
+/* A transposed matrix: runs of the storage are columns of the output.  TILE of them side by side, so that a
+ * row gets neighbours, and not one element at a time from a cache line of its own. */
 enum { TILE = 32 };
 
 static bool gather_is_tiled(const struct gather *g)
@@ -211,7 +212,8 @@ static int gather_box(struct gather *g, uint64_t place, char *into, struct cairn
     }
 }
 
-/* The largest box that begins at the walk's element and has no more than n: its dimension, and how many along that. */
+/* The largest box that begins at the walk's element and has no more than n: its dimension, and how many along
+ * that. */
 static int largest_box(const struct walk *w, uint64_t n, uint64_t *along)
 {
     uint64_t below = 1;
@@ -229,8 +231,7 @@ static int read_scattered(const struct torch_bytes *f, struct walk *w, uint64_t 
     CLEANUP(mem_free) char *window = malloc(WINDOW_BYTES);
     struct gather g = { .f = f, .how = w->how, .window = window };
     if (!window)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: tensor %s: no memory for a part of it", f->path,
-                          w->t->name);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: tensor %s: no memory", f->path, w->t->name);
     while (n) {
         uint64_t along, all = 1;
         int d = largest_box(w, n, &along);

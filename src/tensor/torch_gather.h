@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The elements of a tensor whose storage has them in another order: transposed, sliced, repeated.
+ * Reads a tensor whose storage has its elements in another order: transposed, sliced, repeated.
  *
- * A range of elements is put in order while the storage is walked from its start to its end, in pieces of bounded size, so
- * that a range costs about its own bytes, however large the storage is.  It takes a little from everywhere, and so a
- * long range is cheaper than many short ones.  Several threads may gather from one file. */
+ * A range of elements is gathered while the storage is read from start to end, in pieces of bounded size, so
+ * that memory is about the size of the range, however large the storage is.  A range touches many parts of
+ * the storage, so one long range is cheaper than many short ones.  Several threads may gather from one
+ * file. */
 #ifndef CAIRN_TENSOR_TORCH_GATHER_H
 #define CAIRN_TENSOR_TORCH_GATHER_H
 
@@ -15,7 +16,7 @@ struct torch_strided {
     uint64_t at; /* of its first element, in the file */
     size_t size; /* bytes of one element */
     const uint64_t *stride;
-    bool whole; /* its elements lie in one piece, in order */
+    bool whole; /* its elements are contiguous and in order */
     const struct zip_entry *entry;
     uint64_t data_at; /* of the entry's data, in the file */
 };

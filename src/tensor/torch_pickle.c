@@ -40,7 +40,7 @@ struct torch_global {
 
 static int bad_call(const struct torch_global *g, struct cairn_error *err)
 {
-    return cairn_fail(err, CAIRN_EFORMAT, "%s.%s is called in a way that torch does not", g->module, g->name);
+    return cairn_fail(err, CAIRN_EFORMAT, "%s.%s is called with unexpected arguments", g->module, g->name);
 }
 
 static bool is_sequence(const struct pickle_value *v)
@@ -84,8 +84,8 @@ static const uint64_t *numbers(struct arena *a, const struct pickle_value *v)
     return out;
 }
 
-/* (storage, offset, size, stride, requires_grad, hooks, dtype, …); the dtype only in the third version, where the
- * storage is bytes. */
+/* (storage, offset, size, stride, requires_grad, hooks, dtype, …); the dtype only in the third version, where
+ * the storage is bytes. */
 static int call_rebuild(struct arena *a, const struct torch_global *g, struct pickle_value *const *args,
                         size_t n, struct pickle_value *out, struct cairn_error *err)
 {
@@ -125,8 +125,8 @@ static int call_ordered_dict(struct arena *a, const struct torch_global *g, stru
     return n ? bad_call(g, err) : 0;
 }
 
-/* torch.Size and sets of a sequence: one more name for its items.  As a tuple it can not grow, so that no pickle
- * makes us copy one long list a million times. */
+/* torch.Size and sets of a sequence: one more name for its items.  As a tuple it can not grow, so that no
+ * pickle makes us copy one long list a million times. */
 static int call_tuple(struct arena *a, const struct torch_global *g, struct pickle_value *const *args,
                       size_t n, struct pickle_value *out, struct cairn_error *err)
 {
@@ -199,12 +199,12 @@ static int on_global(void *context, struct arena *a, const char *module, const c
         if (str_eq(module, globals[i].module) && str_eq(name, globals[i].name))
             found = &globals[i];
     if (!found && (!is_plain(module) || !is_plain(name)))
-        return cairn_fail(err, CAIRN_EFORMAT, "refuses to load a name that is not plain text");
+        return cairn_fail(err, CAIRN_EFORMAT, "refusing to load a name that is not plain text");
     if (!found) {
-        cairn_fail(err, CAIRN_EFORMAT, "refuses to load %.150s.%.150s", module, name);
-        return cairn_hint(err,
-                          "only tensors and plain containers are read; save the state_dict() of a file that "
-                          "you trust, or look for a safetensors version");
+        cairn_fail(err, CAIRN_EFORMAT, "refusing to load %.150s.%.150s", module, name);
+        return cairn_hint(
+            err, "cairn reads only tensors and plain containers; save the state_dict() of a file that "
+                 "you trust, or look for a safetensors version");
     }
     *out = (struct pickle_value){ .kind = PICKLE_GLOBAL, .object = found };
     return 0;
@@ -216,7 +216,7 @@ static int on_call(void *context, struct arena *a, const struct pickle_value *fu
     (void)context;
     const struct torch_global *g = function->object;
     if (!g->call)
-        return cairn_fail(err, CAIRN_EFORMAT, "refuses to call %s.%s", g->module, g->name);
+        return cairn_fail(err, CAIRN_EFORMAT, "refusing to call %s.%s", g->module, g->name);
     return g->call(a, g, arguments->list.items, arguments->list.n, out, err);
 }
 
@@ -230,7 +230,7 @@ static int on_persistent(void *context, struct arena *a, const struct pickle_val
     if (!type || !type->is_storage || part[0]->kind != PICKLE_TEXT || !str_eq(part[0]->text.s, "storage") ||
         part[2]->kind != PICKLE_TEXT || !is_plain(part[2]->text.s) || part[4]->kind != PICKLE_INT ||
         part[4]->i < 0)
-        return cairn_fail(err, CAIRN_EFORMAT, "a persistent id that is no storage");
+        return cairn_fail(err, CAIRN_EFORMAT, "a persistent id that is not a storage");
     struct object *made = ARENA_NEW(a, struct object, 1);
     *made = (struct object){
         .kind = OBJECT_STORAGE,
@@ -242,8 +242,8 @@ static int on_persistent(void *context, struct arena *a, const struct pickle_val
 
 static const struct pickle_host host = { NULL, on_global, on_call, on_persistent };
 
-/* One list may hang in many places, each of them in many others: the tree can be larger than the pickle.  So what
- * is walked over is counted. */
+/* One list may hang in many places, each of them in many others: the tree can be larger than the pickle.  So
+ * what is walked over is counted. */
 enum { WALK_MAX = 16 << 20 };
 
 /* The way down to a value; the names of its tensors are made of it. */
@@ -260,7 +260,7 @@ struct walk {
 static int spend(struct walk *w, size_t n, struct cairn_error *err)
 {
     if (n > WALK_MAX - w->spent)
-        return cairn_fail(err, CAIRN_EFORMAT, "containers that appear in one another too often");
+        return cairn_fail(err, CAIRN_EFORMAT, "containers are nested too often");
     w->spent += n;
     return 0;
 }
@@ -318,7 +318,7 @@ static int walk(struct walk *w, struct pickle_value *v, struct cairn_error *err)
         return 0;
     if (v->open || ++w->depth > TORCH_DEPTH_MAX)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "a container that contains itself, or more than %d levels of them",
+                          "a container contains itself, or containers are nested more than %d deep",
                           TORCH_DEPTH_MAX);
     v->open = true;
     int r = walk_items(w, v, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What torch.save puts into a pickle: tensors as views of storages, in plain containers.
+ * Reads the pickles of torch.save: tensors as views of storages, in plain containers.
  *
- * The names that may be imported are one table: tensors, parameters, storages, dtypes, OrderedDict, Size and a few
- * values without consequence.  Any other name ends the reading and is named in the message. */
+ * One table has the names that may be imported: tensors, parameters, storages, dtypes, OrderedDict, Size and
+ * a few harmless values.  Any other name is an error that names it. */
 #ifndef CAIRN_TENSOR_TORCH_PICKLE_H
 #define CAIRN_TENSOR_TORCH_PICKLE_H
 
@@ -26,8 +26,8 @@ struct torch_storage {
     uint64_t n;                     /* elements, or bytes */
 };
 
-/* Element (i, j, …) is at offset + i * stride[0] + j * stride[1] + … of the storage.  Nothing is checked yet but
- * that the numbers are there and none is negative. */
+/* Element (i, j, …) is at offset + i * stride[0] + j * stride[1] + … of the storage.  Nothing is checked yet
+ * but that the numbers are there and none is negative. */
 struct torch_view {
     const struct torch_storage *storage;
     const struct torch_dtype *type;
@@ -41,7 +41,8 @@ struct torch_named {
     const struct torch_view *view;
 };
 
-/* The tensors of a pickle in the order of its containers.  A tensor that is all there is has the name "tensor". */
+/* The tensors of a pickle in the order of its containers.  A tensor that is all there is has the name
+ * "tensor". */
 int torch_pickle_read(const void *bytes, size_t n, struct arena *a, struct torch_named **out, size_t *n_out,
                       struct cairn_error *err);
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    /* Tensors may share a storage or repeat its elements (stride 0), so that a few bytes can claim any size.  All of them
-     * together may claim so many times the bytes of the file, and SHARED_MIN besides. */
+    /* Tensors may share a storage or repeat its elements (stride 0), so that a few bytes can claim any size.
+     * All of them together may claim so many times the bytes of the file, and SHARED_MIN besides. */
     SHARED_TIMES = 16,
     SHARED_MIN = 1 << 30,
 };
@@ -36,12 +36,12 @@ static int check_kind(const struct torch_file *f, struct cairn_error *err)
     if (file_read_at(f->fd, f->path, start, n, 0, err))
         return -1;
     if (!memcmp(start, legacy_magic, sizeof(start))) {
-        cairn_fail(err, CAIRN_EFORMAT, "%s is a torch file of the format before 1.6, which is not read",
+        cairn_fail(err, CAIRN_EFORMAT, "%s is a torch file of the format before 1.6, which is not supported",
                    f->path);
-        return cairn_hint(err, "torch.save(torch.load(FILE, weights_only=True), NEW) writes the present one");
+        return cairn_hint(err, "convert it: torch.save(torch.load(FILE, weights_only=True), NEW)");
     }
     if (memcmp(start, "PK\003\004", 4))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s is not a torch file: it is no zip archive", f->path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s is not a torch file: it is not a zip archive", f->path);
     return 0;
 }
 
@@ -92,7 +92,7 @@ static int read_pickle(struct torch_file *f, struct archive *z, const struct zip
     if (zip_locate(&f->zip, e, &at, err))
         return -1;
     if (e->size > PICKLE_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has %" PRIu64 " bytes, more than the %d that are read",
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has %" PRIu64 " bytes, more than the limit of %d",
                           f->path, e->name, e->size, PICKLE_MAX);
     CLEANUP(mem_free) char *bytes = malloc((size_t)e->size + 1);
     if (!bytes)
@@ -193,7 +193,7 @@ static int check_names(const struct torch_file *f, const struct archive *z, stru
     qsort(names, z->n, sizeof(*names), compare_names);
     for (size_t i = 1; i < z->n; i++)
         if (!strcmp(names[i - 1], names[i]))
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: tensor %s comes twice", f->path, names[i]);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: duplicate tensor %s", f->path, names[i]);
     return 0;
 }
 

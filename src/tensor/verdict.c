@@ -93,7 +93,7 @@ const char *tensor_health_name(enum tensor_health v)
 }
 
 /* One tensor with all that is known about it. */
-struct look {
+struct tensor_facts {
     const struct st_tensor *t;
     const struct scan_stats *s;
     enum part part;
@@ -101,9 +101,9 @@ struct look {
     int dims;                /* that are larger than 1 */
 };
 
-static struct look look_at(const struct st_tensor *t, const struct scan_stats *s)
+static struct tensor_facts look_at(const struct st_tensor *t, const struct scan_stats *s)
 {
-    struct look l = { .t = t, .s = s };
+    struct tensor_facts l = { .t = t, .s = s };
     for (int i = 0; i < t->rank; i++)
         l.dims += t->shape[i] > 1;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -126,7 +126,7 @@ static const char *count_text(struct arena *a, uint64_t n, const struct scan_sta
     return arena_printf(a, "%" PRIu64 " of %" PRIu64 " values %s %s", n, s->n, n == 1 ? "is" : "are", what);
 }
 
-typedef bool rule(const struct look *l, struct arena *a, struct tensor_verdict *v);
+typedef bool rule(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v);
 
 /* Sets a verdict and says that a rule has spoken. */
 static bool say(struct tensor_verdict *v, enum tensor_health verdict, bool damaged, const char *why)
@@ -135,24 +135,23 @@ static bool say(struct tensor_verdict *v, enum tensor_health verdict, bool damag
     return true;
 }
 
-static bool has_wrong_sum(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool has_wrong_sum(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     return l->s->wrong_sum &&
            say(v, TENSOR_BAD_CHECKSUM, true,
-               arena_printf(a, "the bytes of the entry %s do not have the CRC-32 that the archive says",
-                            l->s->wrong_sum));
+               arena_printf(a, "the entry %s does not match its CRC-32 in the archive", l->s->wrong_sum));
 }
 
-static bool cannot_scan(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool cannot_scan(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     struct scan_kind kind;
     if (scan_kind_of(l->t, &kind))
         return false;
     return say(v, TENSOR_SKIPPED, false,
-               arena_printf(a, "numbers of dtype %s are not looked at", l->t->dtype_text));
+               arena_printf(a, "values of dtype %s are not checked", l->t->dtype_text));
 }
 
-static bool not_judged(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool not_judged(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     (void)a;
     bool whole_number = l->t->dtype != DTYPE_OTHER && !dtype_is_float(l->t->dtype);
@@ -160,30 +159,30 @@ static bool not_judged(const struct look *l, struct arena *a, struct tensor_verd
 }
 
 /* Of complex numbers, bare exponents and the like nobody knows what is usual. */
-static bool is_odd_kind(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool is_odd_kind(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     (void)a;
     return l->t->dtype == DTYPE_OTHER && say(v, TENSOR_OK, false, NULL);
 }
 
-static bool has_nan(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool has_nan(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     return l->s->nan && say(v, TENSOR_HAS_NAN, true, count_text(a, l->s->nan, l->s, "NaN"));
 }
 
-static bool has_inf(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool has_inf(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     return l->s->inf &&
            say(v, TENSOR_HAS_INF, l->part != PART_MASK, count_text(a, l->s->inf, l->s, "infinite"));
 }
 
-static bool is_scalar(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool is_scalar(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     (void)a;
     return l->s->n == 1 && say(v, TENSOR_OK, false, NULL);
 }
 
-static bool is_zero(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool is_zero(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     if (l->s->zero != l->s->n)
         return false;
@@ -191,7 +190,7 @@ static bool is_zero(const struct look *l, struct arena *a, struct tensor_verdict
                arena_printf(a, "all %" PRIu64 " values are zero", l->s->n));
 }
 
-static bool is_constant(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool is_constant(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     if (l->s->min != l->s->max)
         return false;
@@ -199,9 +198,9 @@ static bool is_constant(const struct look *l, struct arena *a, struct tensor_ver
                arena_printf(a, "all %" PRIu64 " values are %.6g", l->s->n, l->s->min));
 }
 
-/* In bf16 and f32 an encoder's output is never exactly zero by chance; trainers write 0 in place of NaN.  fp8 is
- * coarse. */
-static bool cache_has_zeros(const struct look *l, struct arena *a, struct tensor_verdict *v)
+/* In bf16 and f32 an encoder's output is never exactly zero by chance; trainers write 0 in place of NaN.  fp8
+ * is coarse. */
+static bool cache_has_zeros(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     enum { BY_CHANCE = 8 };
     if (!l->band)
@@ -211,11 +210,11 @@ static bool cache_has_zeros(const struct look *l, struct arena *a, struct tensor
         return false;
     return say(
         v, TENSOR_SUSPICIOUS, true,
-        arena_printf(a, "%.1f %% of the values are exactly zero, as after NaN was replaced or a copy stopped",
+        arena_printf(a, "%.1f %% of the values are exactly zero, as if NaN was replaced or a copy stopped",
                      100 * share(l->s->zero, l->s)));
 }
 
-static bool cache_is_off(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool cache_is_off(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     enum { TOO_FEW = 64 };
     if (!l->band || l->s->n < TOO_FEW)
@@ -225,30 +224,31 @@ static bool cache_is_off(const struct look *l, struct arena *a, struct tensor_ve
         absmax <= l->band->most_abs)
         return false;
     return say(v, TENSOR_SUSPICIOUS, true,
-               arena_printf(a,
-                            "mean %.3g, deviation %.3g, largest %.3g cannot be those of an encoder's output",
-                            mean, std, absmax));
+               arena_printf(
+                   a,
+                   "mean %.3g, standard deviation %.3g, largest %.3g are impossible for an encoder's output",
+                   mean, std, absmax));
 }
 
-static bool is_matrix(const struct look *l)
+static bool is_matrix(const struct tensor_facts *l)
 {
     return l->dims >= 2 && (l->part == PART_WEIGHT || l->part == PART_LORA);
 }
 
-static bool is_half_zero(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static bool is_half_zero(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     enum { TOO_FEW = 64 };
     uint64_t edge = l->s->zero_head > l->s->zero_tail ? l->s->zero_head : l->s->zero_tail;
     if (!is_matrix(l) || l->s->n < TOO_FEW || edge < l->s->n / 2)
         return false;
     return say(v, TENSOR_SUSPICIOUS, true,
-               arena_printf(a, "the %s %.0f %% is zero, as after a copy that stopped",
+               arena_printf(a, "the %s %.0f %% is zero, as if a copy stopped",
                             edge == l->s->zero_tail ? "last" : "first", 100 * share(edge, l->s)));
 }
 
-/* Formats with eight exponent bits or more hold numbers that no weight has; bytes of another format, read as one
- * of these, give them. */
-static bool is_absurd(const struct look *l, struct arena *a, struct tensor_verdict *v)
+/* Formats with eight exponent bits or more hold numbers that no weight has; bytes of another format, read as
+ * one of these, give them. */
+static bool is_absurd(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     static const double most = 1e15, most_subnormal = 0.01;
     bool wide = l->t->dtype == DTYPE_BF16 || l->t->dtype == DTYPE_F32 || l->t->dtype == DTYPE_F64;
@@ -271,7 +271,7 @@ static rule *const rules[] = {
     is_constant,   is_odd_kind, cache_has_zeros, cache_is_off, is_half_zero, is_absurd,
 };
 
-static void judge_tensor(const struct look *l, struct arena *a, struct tensor_verdict *v)
+static void judge_tensor(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     *v = (struct tensor_verdict){ TENSOR_OK, false, NULL };
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
@@ -285,22 +285,22 @@ static bool is_flat(const struct tensor_verdict *v)
 }
 
 /* Tensors that speak for the file: several floating values, not free to be zero. */
-static bool counts(const struct look *l)
+static bool counts(const struct tensor_facts *l)
 {
     return l->s->n > 1 && dtype_is_float(l->t->dtype) && (l->part == PART_WEIGHT || l->part == PART_LORA);
 }
 
-static void judge_all_flat(const struct look *looks, size_t n, struct tensor_verdict *v)
+static void judge_all_flat(const struct tensor_facts *facts, size_t n, struct tensor_verdict *v)
 {
     size_t weights = 0, flat = 0;
     for (size_t i = 0; i < n; i++) {
-        weights += counts(&looks[i]);
-        flat += counts(&looks[i]) && is_flat(&v[i]);
+        weights += counts(&facts[i]);
+        flat += counts(&facts[i]) && is_flat(&v[i]);
     }
     if (!weights || flat != weights)
         return;
     for (size_t i = 0; i < n; i++)
-        if (counts(&looks[i]))
+        if (counts(&facts[i]))
             v[i].damaged = true;
 }
 
@@ -341,19 +341,20 @@ static void judge_group(const struct twin *group, size_t n, struct arena *a, str
         if (!is_flat(one))
             continue;
         one->damaged = true;
-        one->why = arena_printf(a, "%s; those of its %zu twins in other blocks are not", one->why, n - flat);
+        one->why =
+            arena_printf(a, "%s; those of the same tensor in %zu other blocks are not", one->why, n - flat);
     }
 }
 
-static void judge_twins(const struct look *looks, size_t n, struct arena *a, struct tensor_verdict *v)
+static void judge_twins(const struct tensor_facts *facts, size_t n, struct arena *a, struct tensor_verdict *v)
 {
     struct twin *twins = ARENA_NEW(a, struct twin, n + 1);
     size_t m = 0, flat = 0;
     for (size_t i = 0; i < n; i++)
-        flat += is_matrix(&looks[i]) && is_flat(&v[i]);
+        flat += is_matrix(&facts[i]) && is_flat(&v[i]);
     for (size_t i = 0; i < n && flat; i++)
-        if (is_matrix(&looks[i]) && looks[i].s->n > 1)
-            twins[m++] = (struct twin){ pattern_of(a, looks[i].t->name), i };
+        if (is_matrix(&facts[i]) && facts[i].s->n > 1)
+            twins[m++] = (struct twin){ pattern_of(a, facts[i].t->name), i };
     qsort(twins, m, sizeof(*twins), by_pattern);
     for (size_t at = 0, end; at < m; at = end) {
         for (end = at + 1; end < m && !strcmp(twins[at].pattern, twins[end].pattern);)
@@ -374,7 +375,8 @@ static const struct {
     { TENSOR_HAS_INF, PART_LORA, "training diverged; go back to an earlier checkpoint" },
     { TENSOR_HAS_INF, PART_LORA_UP, "training diverged; go back to an earlier checkpoint" },
     { TENSOR_TRUNCATED, -1, "download this file again, or copy it again: its end is missing" },
-    { TENSOR_UNREADABLE, -1, "download this file again, or copy it again: it is damaged, or no tensor file" },
+    { TENSOR_UNREADABLE, -1,
+      "download this file again, or copy it again: it is damaged, or not a tensor file" },
     { TENSOR_COUNT, -1, "download this file again, or convert it again from its source" },
 };
 
@@ -388,19 +390,19 @@ static void add_new_name(struct str *to, const char *path)
     str_add_word(to, name.s);
 }
 
-/* The command that repairs all that is NaN or Inf in the file.  Infinities become the largest of its other values: the
- * largest that the dtype can hold would be as wrong as they are. */
-static const char *repair(const struct look *looks, size_t n, const char *path, struct arena *a)
+/* The command that repairs all that is NaN or Inf in the file.  Infinities become the largest of its other
+ * values: the largest that the dtype can hold would be as wrong as they are. */
+static const char *repair(const struct tensor_facts *facts, size_t n, const char *path, struct arena *a)
 {
     CLEANUP(str_release) struct str text = { 0 };
     bool nan = false, inf = false;
     double most = 0;
     for (size_t i = 0; i < n; i++) {
-        bool floating = dtype_is_float(looks[i].t->dtype);
-        nan |= floating && looks[i].s->nan;
-        inf |= floating && looks[i].s->inf;
-        if (floating && looks[i].part != PART_MASK)
-            most = fmax(most, scan_absmax(looks[i].s));
+        bool floating = dtype_is_float(facts[i].t->dtype);
+        nan |= floating && facts[i].s->nan;
+        inf |= floating && facts[i].s->inf;
+        if (floating && facts[i].part != PART_MASK)
+            most = fmax(most, scan_absmax(facts[i].s));
     }
     if (!nan && !inf)
         return NULL;
@@ -429,13 +431,13 @@ void verdict_judge(const struct tensor_source *src, const struct scan_stats *sta
                    struct tensor_verdict *out, struct file_verdict *file)
 {
     size_t n = src->n_tensors, worst = n;
-    struct look *looks = ARENA_NEW(a, struct look, n + 1);
+    struct tensor_facts *facts = ARENA_NEW(a, struct tensor_facts, n + 1);
     for (size_t i = 0; i < n; i++) {
-        looks[i] = look_at(&src->tensors[i], &stats[i]);
-        judge_tensor(&looks[i], a, &out[i]);
+        facts[i] = look_at(&src->tensors[i], &stats[i]);
+        judge_tensor(&facts[i], a, &out[i]);
     }
-    judge_all_flat(looks, n, out);
-    judge_twins(looks, n, a, out);
+    judge_all_flat(facts, n, out);
+    judge_twins(facts, n, a, out);
     *file = (struct file_verdict){ .verdict = TENSOR_OK };
     for (size_t i = 0; i < n; i++) {
         file->n_skipped += out[i].verdict == TENSOR_SKIPPED;
@@ -452,12 +454,12 @@ void verdict_judge(const struct tensor_source *src, const struct scan_stats *sta
     file->verdict = out[worst].verdict;
     file->name = arena_strdup(a, src->tensors[worst].name);
     file->why = out[worst].why;
-    const char *mending = file->verdict == TENSOR_HAS_NAN || file->verdict == TENSOR_HAS_INF
-                              ? repair(looks, n, src->path, a)
+    const char *command = file->verdict == TENSOR_HAS_NAN || file->verdict == TENSOR_HAS_INF
+                              ? repair(facts, n, src->path, a)
                               : NULL;
-    bool weights = looks[worst].part != PART_CACHE && looks[worst].part != PART_LORA &&
-                   looks[worst].part != PART_LORA_UP;
-    file->todo = mending && weights ? mending : remedy(file->verdict, looks[worst].part);
+    bool weights = facts[worst].part != PART_CACHE && facts[worst].part != PART_LORA &&
+                   facts[worst].part != PART_LORA_UP;
+    file->todo = command && weights ? command : remedy(file->verdict, facts[worst].part);
 }
 
 /* Names that musubi-tuner gives to its cache files. */
@@ -466,10 +468,10 @@ static bool is_cache_path(const char *path)
     return str_ends(path, "_wan.safetensors") || str_ends(path, "_te.safetensors");
 }
 
-/* The readers have one code for all that is wrong in a file; these words are theirs. */
+/* The readers have one error code for all defects of a file; their messages say which. */
 static bool is_cut(const struct cairn_error *err)
 {
-    static const char *const words[] = { "cut short", "too early", "too few" };
+    static const char *const words[] = { "truncated", "too few" };
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (err->code == CAIRN_EFORMAT && strstr(err->msg, words[i]))
             return true;
@@ -481,14 +483,14 @@ void verdict_unread(const char *path, const struct cairn_error *err, struct aren
 {
     enum tensor_health v = is_cut(err) ? TENSOR_TRUNCATED : TENSOR_UNREADABLE;
     bool cache = err->code == CAIRN_EFORMAT && is_cache_path(path);
-    /* Beside the verdict the path need not be said again. */
+    /* The path is printed beside the verdict already. */
     size_t n = strlen(path);
-    bool told = str_starts(err->msg, path) && str_starts(err->msg + n, ": ");
+    bool has_path = str_starts(err->msg, path) && str_starts(err->msg + n, ": ");
     *file = (struct file_verdict){
         .verdict = v,
         .damaged = true,
-        .why = arena_strdup(a, told ? err->msg + n + 2 : err->msg),
+        .why = arena_strdup(a, has_path ? err->msg + n + 2 : err->msg),
         .todo = err->code == CAIRN_EFORMAT ? remedy(v, cache ? PART_CACHE : PART_WEIGHT)
-                                           : "see that the path is right, and who may read it",
+                                           : "check the path and its permissions",
     };
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is a tensor file whole?  A judgement from names, shapes and the statistics of a scan; nothing is read here.
+ * Judges whether a tensor file is intact, from names, shapes and the statistics of a scan; reads nothing
+ * itself.
  *
- * NaN and Inf are damage wherever they are, and so is a wrong checksum.  Zeros are not always: a bias, a fresh LoRA's
- * second matrix or an optimizer's state may be all zero by right.  So an all-zero or constant tensor is damage only if
- * it is a cached latent or text embedding, if every weight of the file is like that, or if it is a matrix whose twins in
- * other blocks are not.  Otherwise its verdict is said, but the file counts as healthy. */
+ * NaN, Inf and a wrong checksum are always damage.  Zeros are not: a bias, the up matrix of a new LoRA or
+ * optimizer state may be all zero.  So an all-zero or constant tensor is damage only if it is a cached latent
+ * or text embedding, if every weight of the file is like that, or if it is a matrix and the same matrix of
+ * other blocks is not.  Otherwise its verdict is reported, but the file counts as healthy. */
 #ifndef CAIRN_TENSOR_VERDICT_H
 #define CAIRN_TENSOR_VERDICT_H
 
@@ -12,13 +13,13 @@
 
 enum tensor_health { /* from good to bad */
                      TENSOR_OK,
-                     TENSOR_SKIPPED,    /* a dtype we cannot scan: nobody looked at the numbers */
-                     TENSOR_SUSPICIOUS, /* half of it zero, numbers that cannot be */
+                     TENSOR_SKIPPED,    /* a dtype that cannot be scanned: its values were not checked */
+                     TENSOR_SUSPICIOUS, /* half of it zero, or implausible values */
                      TENSOR_CONSTANT,
                      TENSOR_ALL_ZERO,
                      TENSOR_HAS_INF,
                      TENSOR_HAS_NAN,
-                     TENSOR_BAD_CHECKSUM, /* the bytes are not those that the file says */
+                     TENSOR_BAD_CHECKSUM, /* the bytes do not match the file's checksum */
                      TENSOR_TRUNCATED,
                      TENSOR_UNREADABLE,
                      TENSOR_COUNT,
@@ -28,7 +29,7 @@ const char *tensor_health_name(enum tensor_health v); /* "all-zero" */
 struct tensor_verdict {
     enum tensor_health verdict;
     bool damaged;
-    const char *why; /* NULL when there is nothing to say */
+    const char *why; /* NULL: no remark */
 };
 
 struct file_verdict {

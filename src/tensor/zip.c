@@ -57,8 +57,7 @@ static int read_end64(const struct zip *z, uint64_t end_at, struct directory *d,
         return 0;
     uint64_t at = u64_at(locator + 8);
     if (at > end_at - LOCATOR_BYTES || end_at - LOCATOR_BYTES - at < END64_BYTES)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: the ZIP64 end record is said to be at byte %" PRIu64,
-                          z->path, at);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: no ZIP64 end record fits at byte %" PRIu64, z->path, at);
     if (file_read_at(z->fd, z->path, end, sizeof(end), at, err))
         return -1;
     if (memcmp(end, "PK\006\006", 4))
@@ -84,11 +83,12 @@ static int find_end(const struct zip *z, struct directory *d, struct cairn_error
         *d = (struct directory){ u32_at(end + 16), u32_at(end + 12), u16_at(end + 10), end_at };
         return read_end64(z, end_at, d, err);
     }
-    cairn_fail(err, CAIRN_EFORMAT, "%s: no zip directory at its end", z->path);
-    return cairn_hint(err, "the file is cut short; fetch it again");
+    cairn_fail(err, CAIRN_EFORMAT, "%s: no zip directory at the end", z->path);
+    return cairn_hint(err, "the file is truncated; download it again");
 }
 
-/* The 64-bit values that did not fit into the entry, in the order of the format: size, packed size, offset. */
+/* The 64-bit values that did not fit into the entry, in the order of the format: size, packed size,
+ * offset. */
 static int read_extra64(const struct zip *z, const unsigned char *extra, size_t n, uint64_t *const *wide,
                         struct cairn_error *err)
 {
@@ -135,7 +135,8 @@ static int read_entry(const struct zip *z, const unsigned char *p, size_t n, str
         return -1;
     if (e->header_at > z->size || packed > z->size - e->header_at)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s: entry %s of %" PRIu64 " bytes at byte %" PRIu64 " lies behind the end",
+                          "%s: entry %s of %" PRIu64 " bytes at byte %" PRIu64
+                          " lies after the end of the file",
                           z->path, e->name, packed, e->header_at);
     return 0;
 }
@@ -161,7 +162,7 @@ static int read_entries(struct zip *z, const unsigned char *p, const struct dire
     /* Of two entries with one name each reader takes another. */
     for (size_t i = 1; i < z->n_entries; i++)
         if (!compare_names(&z->entries[i - 1], &z->entries[i]))
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: entry %s comes twice", z->path, z->entries[i].name);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: duplicate entry %s", z->path, z->entries[i].name);
     return 0;
 }
 
@@ -173,8 +174,8 @@ int zip_read(struct zip *z, int fd, const char *path, uint64_t size, struct aren
         return -1;
     if (d.at > d.end_at || d.size > d.end_at - d.at || d.size > ZIP_DIRECTORY_MAX)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s: a zip directory of %" PRIu64 " bytes at byte %" PRIu64 " does not fit", path,
-                          d.size, d.at);
+                          "%s: a zip directory of %" PRIu64 " bytes at byte %" PRIu64 " exceeds the file",
+                          path, d.size, d.at);
     CLEANUP(mem_free) unsigned char *bytes = malloc((size_t)d.size + 1);
     if (!bytes)
         return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for a directory of %" PRIu64 " bytes", path,
@@ -199,7 +200,8 @@ int zip_locate(const struct zip *z, const struct zip_entry *e, uint64_t *at, str
     if (e->flags & 1)
         return cairn_fail(err, CAIRN_EFORMAT, "%s: entry %s is encrypted", z->path, e->name);
     if (z->size - e->header_at < LOCAL_BYTES)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: entry %s lies behind the end", z->path, e->name);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: entry %s lies after the end of the file", z->path,
+                          e->name);
     if (file_read_at(z->fd, z->path, local, sizeof(local), e->header_at, err))
         return -1;
     if (memcmp(local, "PK\003\004", 4))
@@ -208,7 +210,8 @@ int zip_locate(const struct zip *z, const struct zip_entry *e, uint64_t *at, str
     uint64_t data_at = e->header_at + LOCAL_BYTES + u16_at(local + 26) + u16_at(local + 28);
     if (data_at > z->size || e->size > z->size - data_at)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s: entry %s of %" PRIu64 " bytes at byte %" PRIu64 " lies behind the end",
+                          "%s: entry %s of %" PRIu64 " bytes at byte %" PRIu64
+                          " lies after the end of the file",
                           z->path, e->name, e->size, data_at);
     *at = data_at;
     return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Zip archives, as far as torch writes them: the directory, and where each entry's bytes lie.
+ * Zip archives, as far as torch writes them: the directory, and the offset of each entry's bytes.
  *
- * ZIP64 is understood.  Entries are used in place, so they must be stored: a compressed or encrypted one can be
- * listed and is refused by name when it is asked for.  Every offset is checked against the size of the file.
- * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3 and 4.5.3. */
+ * ZIP64 is supported.  Entries are used in place, so they must be stored: a compressed or encrypted one can
+ * be listed, but requesting it is an error that names it.  Every offset is checked against the size of the
+ * file. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3 and 4.5.3. */
 #ifndef CAIRN_TENSOR_ZIP_H
 #define CAIRN_TENSOR_ZIP_H
 
@@ -25,7 +25,7 @@ struct zip {
     int fd; /* borrowed */
     const char *path;
     uint64_t size;
-    struct zip_entry *entries; /* by name; no name comes twice */
+    struct zip_entry *entries; /* sorted by name; names are unique */
     size_t n_entries;
 };
 

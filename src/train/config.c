@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/config.h"
 
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "base/parse.h"
 #include "base/yaml.h"
 #include <assert.h>
@@ -125,13 +125,13 @@ static const char *number_trouble(const struct yaml_node *n)
     return "";
 }
 
-static void add_nearest_word(struct str *out, const struct config_key *k, const struct yaml_node *n)
+static void add_suggestion(struct str *out, const struct config_key *k, const struct yaml_node *n)
 {
     if (k->type != CONFIG_WORD || n->kind != YAML_SCALAR)
         return;
-    struct nearest near = { .word = n->text };
+    struct suggestion near = { .word = n->text };
     for (size_t i = 0; k->words[i]; i++)
-        nearest_try(&near, k->words[i]);
+        suggest_try(&near, k->words[i]);
     if (near.best)
         str_addf(out, "; did you mean %s?", near.best);
 }
@@ -146,7 +146,7 @@ static int bad_value(struct job_config *c, const struct config_key *k, struct so
     config_allowed(k, &s);
     if (k->type == CONFIG_INT || k->type == CONFIG_REAL)
         str_add(&s, number_trouble(n));
-    add_nearest_word(&s, k, n);
+    add_suggestion(&s, k, n);
     return cairn_fail(err, CAIRN_EUSAGE, "%s", s.s);
 }
 
@@ -282,17 +282,17 @@ static const char *suggest(const struct job_config *c, const char *name)
     const struct config_section *s;
     const char *dot = strrchr(name, '.');
     size_t section = dot ? (size_t)(dot + 1 - name) : 0;
-    struct nearest near = { .word = name + section };
+    struct suggestion near = { .word = name + section };
     for (size_t i = 0; section && (k = key_at(c, i)); i++)
         if (!strncmp(k->name, name, section))
-            nearest_try(&near, k->name + section);
+            suggest_try(&near, k->name + section);
     if (near.best)
         return near.best - section;
     for (size_t i = 0; (k = key_at(c, i)); i++) /* the right name in the wrong section */
         if (!strcmp(strchr(k->name, '.') + 1, name + section))
             return k->name;
     for (size_t i = 0; !section && (s = config_section_at(c, i)); i++)
-        nearest_try(&near, s->name);
+        suggest_try(&near, s->name);
     return near.best;
 }
 

@@ -80,7 +80,7 @@ lists_shards_and_torch_files()
     run tensor ls "$data/torch/function.pth"
     status_is 1
     out_is_empty
-    err_has 'refuses to load posix.system'
+    err_has 'posix.system'
 }
 
 a_terminal_does_not_obey_a_name()

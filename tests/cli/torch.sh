@@ -65,7 +65,7 @@ refuses_by_name_and_writes_nothing()
         set -- $command
         run tensor "$1" "$torch/function.pth" "${@:2}"
         status_is 1
-        grep -qF "refuses to load posix.system" "$out" "$err" || fail "does not say what it refuses"
+        grep -qF "posix.system" "$out" "$err" || fail "does not say what it refuses"
     done
     [ ! -e x.safetensors ] || fail "a file was written"
     run tensor ls "$torch/legacy.pth"
@@ -73,7 +73,7 @@ refuses_by_name_and_writes_nothing()
     err_has "before 1.6"
     run tensor ls "$torch/module.pth"
     status_is 1
-    err_has "refuses to load torch.nn.modules.container.Sequential"
+    err_has "torch.nn.modules.container.Sequential"
 }
 
 tells_a_damaged_archive()

@@ -72,7 +72,7 @@ a_wrong_key_has_a_place()
     printf '# \303\266\ndata:\n\tpath: text.txt\n' >wrong.yaml
     run train wrong.yaml
     status_is 2
-    err_has 'wrong.yaml:3:1: a tab, where YAML takes spaces only'
+    err_has 'wrong.yaml:3:1: a tab'
     run train job.yaml --steps 99999999999
     status_is 2
     err_has '--steps wants a number up to 2147483647, not 99999999999'

@@ -129,16 +129,15 @@ static void refuses_to_read_what_is_not_there(void)
     refuses(cairn_tensor_open("/nonexistent/file", &f, &err), CAIRN_TENSOR_EIO, "/nonexistent/file");
     refuses(cairn_tensor_open(tmp.dir, &f, &err), CAIRN_TENSOR_EFORMAT, "directory");
     CHECK_INT(cairn_tensor_open("/nonexistent/file", &f, NULL), -1);
-    refuses(cairn_tensor_open_with(path, 8, &f, &err), CAIRN_TENSOR_EUSAGE, "no flags 8");
+    refuses(cairn_tensor_open_with(path, 8, &f, &err), CAIRN_TENSOR_EUSAGE, "flags 8");
     REQUIRE(!write_two(path, 0) && !cairn_tensor_open(path, &f, &err));
-    refuses(cairn_tensor_read(f, 9, 0, 1, NULL, 0, into, 64, &err), CAIRN_TENSOR_EUSAGE, "no tensor 9");
+    refuses(cairn_tensor_read(f, 9, 0, 1, NULL, 0, into, 64, &err), CAIRN_TENSOR_EUSAGE, "index 9");
     refuses(cairn_tensor_read(f, 0, 4, 3, NULL, 0, into, 64, &err), CAIRN_TENSOR_EUSAGE,
             "no elements 4 to 7");
     refuses(cairn_tensor_read(f, 0, 0, 6, NULL, 0, into, 23, &err), CAIRN_TENSOR_EUSAGE, "too small");
     refuses(cairn_tensor_read(f, 0, 0, 6, "f64", 0, into, 40, &err), CAIRN_TENSOR_EUSAGE, "too small");
-    refuses(cairn_tensor_read(f, 0, 0, 6, "f7", 0, into, 64, &err), CAIRN_TENSOR_EUSAGE,
-            "\"f7\" is no dtype");
-    refuses(cairn_tensor_read(f, 0, 0, 6, "i32", 0, into, 64, &err), CAIRN_TENSOR_EUSAGE, "does not convert");
+    refuses(cairn_tensor_read(f, 0, 0, 6, "f7", 0, into, 64, &err), CAIRN_TENSOR_EUSAGE, "\"f7\"");
+    refuses(cairn_tensor_read(f, 0, 0, 6, "i32", 0, into, 64, &err), CAIRN_TENSOR_EUSAGE, "tensor a is F32");
     cairn_tensor_close(f);
     cairn_tensor_close(NULL);
 }
@@ -168,13 +167,13 @@ static void refuses_to_write_what_could_not_be_read(void)
     const struct cairn_tensor_info deep = { .name = "x", .dtype = "F32", .shape = huge, .rank = 1000 };
     static const char *const same_keys[] = { "k", "1", "k", "2" };
     static const char *const bad_value[] = { "k", "\xff" };
-    refuses(open_writer(twice, 2, NULL, 0), CAIRN_TENSOR_EUSAGE, "tensor b comes twice");
-    refuses(open_writer(&odd, 1, NULL, 0), CAIRN_TENSOR_EUSAGE, "\"F7\" is no dtype");
+    refuses(open_writer(twice, 2, NULL, 0), CAIRN_TENSOR_EUSAGE, "tensor b");
+    refuses(open_writer(&odd, 1, NULL, 0), CAIRN_TENSOR_EUSAGE, "\"F7\"");
     refuses(open_writer(&big, 1, NULL, 0), CAIRN_TENSOR_EUSAGE, "overflows");
     refuses(open_writer(&bad, 1, NULL, 0), CAIRN_TENSOR_EUSAGE, "not UTF-8");
     refuses(open_writer(&reserved, 1, NULL, 0), CAIRN_TENSOR_EUSAGE, "__metadata__");
     refuses(open_writer(&deep, 1, NULL, 0), CAIRN_TENSOR_EUSAGE, "dimensions");
-    refuses(open_writer(two, 2, same_keys, 2), CAIRN_TENSOR_EUSAGE, "metadata key k comes twice");
+    refuses(open_writer(two, 2, same_keys, 2), CAIRN_TENSOR_EUSAGE, "metadata key k");
     refuses(open_writer(two, 2, bad_value, 1), CAIRN_TENSOR_EUSAGE, "not UTF-8");
 }
 
@@ -185,11 +184,11 @@ static void replaces_only_when_asked_and_only_when_whole(void)
     tree_put(&tmp, "there.safetensors", "old");
     refuses(write_two(path, 0), CAIRN_TENSOR_EUSAGE, "exists");
     REQUIRE(!cairn_tensor_writer_open(path, two, 2, NULL, 0, CAIRN_TENSOR_REPLACE, &w, &err));
-    refuses(cairn_tensor_writer_put(w, 2, 0, six, 4, &err), CAIRN_TENSOR_EUSAGE, "no tensor 2");
+    refuses(cairn_tensor_writer_put(w, 2, 0, six, 4, &err), CAIRN_TENSOR_EUSAGE, "index 2");
     refuses(cairn_tensor_writer_put(w, 0, 8, six, 4, &err), CAIRN_TENSOR_EUSAGE,
             "tensor b has no bytes 8 to 12");
     CHECK(!cairn_tensor_writer_put(w, 1, 0, six, 24, &err));
-    refuses(cairn_tensor_writer_commit(w, &err), CAIRN_TENSOR_EUSAGE, "only 24 of 34 bytes were put");
+    refuses(cairn_tensor_writer_commit(w, &err), CAIRN_TENSOR_EUSAGE, "only 24 of 34 bytes");
     cairn_tensor_writer_close(w);
     cairn_tensor_writer_close(NULL);
     CHECK(!write_two(path, CAIRN_TENSOR_REPLACE));

@@ -292,7 +292,7 @@ static void reads_exactly(void)
     CHECK(file_read_at(fd, path, buf, 0, 99, &err) == 0);
     CHECK(file_read_at(fd, path, buf, 4, 8, &err) == -1);
     CHECK_INT(err.code, CAIRN_EFORMAT);
-    CHECK_HAS(err.msg, "is cut short: at byte 10, 2 more were expected");
+    CHECK_HAS(err.msg, "is truncated: at byte 10, expected 2 more");
     fault_arm(1, EIO);
     CHECK(file_read_at(fd, path, buf, 4, 2, &err) == -1);
     CHECK(fault_disarm());
@@ -323,7 +323,7 @@ static void reads_past_the_page_cache(void)
             CHECK(file_read_at(fd, path, into, n, places[a], &err) == 0 && !memcmp(into, all + places[a], n));
         }
     CHECK(file_read_at(fd, path, part, 50, N - 20, &err) == -1);
-    CHECK_HAS(err.msg, "is cut short: at byte 12388, 30 more were expected");
+    CHECK_HAS(err.msg, "is truncated: at byte 12388, expected 30 more");
     CHECK(file_read_at(fd, path, part, 5, N + 9000, &err) == -1);
     fault_arm(1, EIO);
     CHECK(file_read_at(fd, path, part, 4, 2, &err) == -1 && fault_disarm());

@@ -83,7 +83,7 @@ static void what_is_wrong_has_a_place(void)
         { "a = \"\\ud800\"", "character" },
         { "a = \n", "value" },
         { "[a\n", "t.toml:1:3: " },
-        { "a = 1 b = 2\n", "end here" },
+        { "a = 1 b = 2\n", "t.toml:1:9: " },
         { "a = \"\\", "escape" },
         { "\377 = 1", "UTF-8" },
         { "a = \"\\x4\x11\"", "hexadecimal" },

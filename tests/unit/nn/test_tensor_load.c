@@ -136,13 +136,13 @@ static void while_it_is_read(struct gpu *g, bool shrink, const char *words)
 
 static void a_file_that_shrinks_is_an_error(void)
 {
-    while_it_is_read(hip, true, "cut short");
+    while_it_is_read(hip, true, "truncated");
 }
 
 static void a_file_that_is_written_to_is_an_error(void)
 {
-    while_it_is_read(hip, false, "changed while it was read");
-    while_it_is_read(cpu, false, "changed while it was read");
+    while_it_is_read(hip, false, "spoilt.safetensors changed");
+    while_it_is_read(cpu, false, "spoilt.safetensors changed");
 }
 
 /* ---- models ---- */

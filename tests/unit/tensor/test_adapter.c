@@ -352,7 +352,7 @@ static void whole_tensors_replace_those_of_the_base(void)
                                         { "lm_head.weight", DTYPE_BF16, 5, 8, 1, 0 },
                                         { "norm.bias", DTYPE_F32, 4, 0, 1, 0 },
                                         { 0 } });
-    merge_badly(LORA_4(",\"modules_to_save\":[\"lm_head\"],\"bias\":\"all\""), "another shape");
+    merge_badly(LORA_4(",\"modules_to_save\":[\"lm_head\"],\"bias\":\"all\""), "shape");
 }
 
 static void a_configuration_that_contradicts_is_refused(void)

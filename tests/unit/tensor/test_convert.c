@@ -222,7 +222,7 @@ static void only_some(void)
     struct cairn_error err = { 0 };
     o.only = none, o.n_only = 1, o.replace = true;
     CHECK(convert(tree_path(&tree, "in"), tree_path(&tree, "out"), &o, &r, &err) == -1);
-    CHECK_HAS(err.msg, "no tensor has a name that matches");
+    CHECK_HAS(err.msg, "in: no tensor");
 }
 
 /* The reference's matrix as a block's weight, a bias beside it. */
@@ -413,11 +413,11 @@ static void changed_while_read(void)
     fclose(f);
     CHECK(truncate(in, 1000) == 0);
     CHECK(convert_file(&src, old_file(), &o, &r, &err) == -1);
-    CHECK_HAS(err.msg, "changed while it was read");
+    CHECK_HAS(err.msg, "changing changed");
     CHECK(is_old_and_alone());
     CHECK(truncate(in, 20) == 0);
     CHECK(convert_file(&src, old_file(), &o, &r, &err) == -1);
-    CHECK_HAS(err.msg, "changing is cut short: at byte 128, 24 more");
+    CHECK_HAS(err.msg, "changing is truncated: at byte 128, expected 24 more");
     CHECK_HAS(err.msg, "tensor a");
     CHECK(is_old_and_alone());
     source_close(&src);

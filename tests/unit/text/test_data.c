@@ -456,7 +456,7 @@ static void a_file_that_is_cut_meanwhile(void)
     CHECK(!data_batch(d, 0, 0, 1, ids, targets, &err));
     CHECK(!truncate(path, 4));
     CHECK(data_batch(d, 0, 0, 1, ids, targets, &err) == -1);
-    CHECK_HAS(err.msg, "live.bin is cut short");
+    CHECK_HAS(err.msg, "live.bin is truncated");
 }
 
 /* ---- what is refused ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/mend.h"
+#include "tensor/repair.h"
 
 #include "base/cleanup.h"
 #include "check.h"
@@ -25,10 +25,10 @@ static double get(const void *p, enum dtype t, size_t i)
 }
 
 /* What must come out, from the definition: element by element, by way of doubles. */
-static struct mend_counts expected(const void *before, enum dtype from, const void *after, enum dtype to,
-                                   size_t n, const struct mend_how *how)
+static struct repair_counts expected(const void *before, enum dtype from, const void *after, enum dtype to,
+                                     size_t n, const struct repair_options *how)
 {
-    struct mend_counts c = { 0 };
+    struct repair_counts c = { 0 };
     for (size_t i = 0; i < n; i++) {
         double a = get(before, from, i), b = get(after, to, i);
         bool lost = !isfinite(b);
@@ -40,11 +40,11 @@ static struct mend_counts expected(const void *before, enum dtype from, const vo
     return c;
 }
 
-static void check_values(const void *before, enum dtype from, const void *cast, const void *mended,
-                         enum dtype to, size_t n, const struct mend_how *how)
+static void check_values(const void *before, enum dtype from, const void *cast, const void *repaired,
+                         enum dtype to, size_t n, const struct repair_options *how)
 {
     for (size_t i = 0; i < n; i++) {
-        double a = get(before, from, i), b = get(cast, to, i), got = get(mended, to, i), want = b;
+        double a = get(before, from, i), b = get(cast, to, i), got = get(repaired, to, i), want = b;
         if (isnan(a) && how->replace_nan)
             want = how->nan;
         else if (!isnan(a) && !isfinite(b) && how->clamp)
@@ -53,31 +53,31 @@ static void check_values(const void *before, enum dtype from, const void *cast, 
     }
 }
 
-static void one(enum dtype from, enum dtype to, size_t n, const struct mend_how *how)
+static void one(enum dtype from, enum dtype to, size_t n, const struct repair_options *how)
 {
     double wide[MOST] = { 0 };
-    char before[MOST * 8], cast[MOST * 8], mended[MOST * 8];
+    char before[MOST * 8], cast[MOST * 8], repaired[MOST * 8];
     for (size_t i = 0; i < n; i++)
         wide[i] = values[i * 7 % ARRAY_LEN(values)];
     dtype_convert(before, from, wide, DTYPE_F64, n, &(struct dtype_how){ 0 });
     dtype_convert(cast, to, before, from, n, &(struct dtype_how){ 0 });
-    memcpy(mended, cast, n * dtype_size(to));
-    struct mend_counts c = { 0 }, want = expected(before, from, cast, to, n, how);
-    mend(mended, to, before, from, n, how, &c);
-    check_values(before, from, cast, mended, to, n, how);
+    memcpy(repaired, cast, n * dtype_size(to));
+    struct repair_counts c = { 0 }, want = expected(before, from, cast, to, n, how);
+    repair_values(repaired, to, before, from, n, how, &c);
+    check_values(before, from, cast, repaired, to, n, how);
     CHECK_INT(c.overflowed, want.overflowed);
     CHECK_INT(c.underflowed, want.underflowed);
     CHECK_INT(c.clamped, want.clamped);
     CHECK_INT(c.nans_replaced, want.nans_replaced);
     /* A conversion that is said to lose nothing must lose nothing. */
-    if (!mend_is_needed(to, from, how))
+    if (!repair_is_needed(to, from, how))
         CHECK_INT(want.overflowed + want.underflowed, 0);
 }
 
-static const struct mend_how hows[] = { { 0 },
-                                        { .clamp = true },
-                                        { .replace_nan = true, .nan = 2.0 },
-                                        { .clamp = true, .replace_nan = true, .nan = -0.5 } };
+static const struct repair_options hows[] = { { 0 },
+                                              { .clamp = true },
+                                              { .replace_nan = true, .nan = 2.0 },
+                                              { .clamp = true, .replace_nan = true, .nan = -0.5 } };
 
 static void every_pair(void)
 {
@@ -89,7 +89,7 @@ static void every_pair(void)
                     one(kinds[f], kinds[t], lengths[n], &hows[h]);
 }
 
-/* Saturating while converting and mending afterwards are the same. */
+/* Saturating while converting and repairing afterwards are the same. */
 static void clamping_is_saturation(void)
 {
     for (size_t t = 0; t < ARRAY_LEN(kinds); t++) {
@@ -99,21 +99,21 @@ static void clamping_is_saturation(void)
             wide[i] = values[i % ARRAY_LEN(values)];
         dtype_convert(a, kinds[t], wide, DTYPE_F64, MOST, &(struct dtype_how){ .saturate = true });
         dtype_convert(b, kinds[t], wide, DTYPE_F64, MOST, &(struct dtype_how){ 0 });
-        mend(b, kinds[t], wide, DTYPE_F64, MOST, &hows[1], &(struct mend_counts){ 0 });
+        repair_values(b, kinds[t], wide, DTYPE_F64, MOST, &hows[1], &(struct repair_counts){ 0 });
         CHECK(!memcmp(a, b, MOST * dtype_size(kinds[t])));
     }
 }
 
 static void which_conversions_lose(void)
 {
-    const struct mend_how no = { 0 }, nan = { .replace_nan = true };
-    CHECK(!mend_is_needed(DTYPE_F32, DTYPE_BF16, &no));
-    CHECK(!mend_is_needed(DTYPE_BF16, DTYPE_F8_E4M3, &no));
-    CHECK(!mend_is_needed(DTYPE_BF16, DTYPE_BF16, &no));
-    CHECK(mend_is_needed(DTYPE_BF16, DTYPE_BF16, &nan));
-    CHECK(mend_is_needed(DTYPE_F16, DTYPE_BF16, &no));
-    CHECK(mend_is_needed(DTYPE_F32, DTYPE_F64, &no));
-    CHECK(mend_is_needed(DTYPE_F8_E4M3, DTYPE_F8_E5M2, &no));
+    const struct repair_options no = { 0 }, nan = { .replace_nan = true };
+    CHECK(!repair_is_needed(DTYPE_F32, DTYPE_BF16, &no));
+    CHECK(!repair_is_needed(DTYPE_BF16, DTYPE_F8_E4M3, &no));
+    CHECK(!repair_is_needed(DTYPE_BF16, DTYPE_BF16, &no));
+    CHECK(repair_is_needed(DTYPE_BF16, DTYPE_BF16, &nan));
+    CHECK(repair_is_needed(DTYPE_F16, DTYPE_BF16, &no));
+    CHECK(repair_is_needed(DTYPE_F32, DTYPE_F64, &no));
+    CHECK(repair_is_needed(DTYPE_F8_E4M3, DTYPE_F8_E5M2, &no));
 }
 
 int main(void)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/scratch.h"
+#include "base/block_pool.h"
 
 #include "os/memory.h"
 
 enum { PAGE = 4096 };
 
-/* An idle block holds the address of the next. */
+/* A free block holds the address of the next. */
 struct idle {
     void *next;
 };
 
-void scratch_init(struct scratch *s, size_t bytes)
+void block_pool_init(struct block_pool *s, size_t bytes)
 {
-    *s = (struct scratch){ .lock = PTHREAD_MUTEX_INITIALIZER, .bytes = (bytes + PAGE) / PAGE * PAGE };
+    *s = (struct block_pool){ .lock = PTHREAD_MUTEX_INITIALIZER, .bytes = (bytes + PAGE) / PAGE * PAGE };
 }
 
-void *scratch_take(struct scratch *s, struct cairn_error *err)
+void *block_pool_get(struct block_pool *s, struct cairn_error *err)
 {
     pthread_mutex_lock(&s->lock);
     void *block = s->idle;
@@ -27,7 +27,7 @@ void *scratch_take(struct scratch *s, struct cairn_error *err)
     return block;
 }
 
-void scratch_give(struct scratch *s, void *block)
+void block_pool_put(struct block_pool *s, void *block)
 {
     pthread_mutex_lock(&s->lock);
     ((struct idle *)block)->next = s->idle;
@@ -35,7 +35,7 @@ void scratch_give(struct scratch *s, void *block)
     pthread_mutex_unlock(&s->lock);
 }
 
-void scratch_release(struct scratch *s)
+void block_pool_close(struct block_pool *s)
 {
     while (s->idle) {
         void *block = s->idle;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/nearest.h"
+#include "base/suggest.h"
 
 #include "base/int.h"
 
@@ -8,7 +8,7 @@
 
 enum { LONGEST = 63 };
 
-size_t nearest_distance(const char *a, const char *b)
+size_t suggest_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);
     size_t row[LONGEST + 1][LONGEST + 1];
@@ -30,11 +30,11 @@ size_t nearest_distance(const char *a, const char *b)
     return row[n][m];
 }
 
-/* A third of the letters may be wrong; of a short word, one. */
-void nearest_try(struct nearest *n, const char *candidate)
+/* A third of the letters may differ; one in a short word. */
+void suggest_try(struct suggestion *n, const char *candidate)
 {
     size_t longer = strlen(n->word) > strlen(candidate) ? strlen(n->word) : strlen(candidate);
-    size_t d = nearest_distance(n->word, candidate);
+    size_t d = suggest_distance(n->word, candidate);
     if (d >= longer || d > (longer < 6 ? 1 : longer / 3) || (n->best && d >= n->distance))
         return;
     n->best = candidate;

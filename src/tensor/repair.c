@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tensor/mend.h"
+#include "tensor/repair.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Of each floating kind: the bits of a magnitude, the largest finite one, and infinity (e4m3 has NaN alone). */
+/* For each floating-point dtype: the bits of a magnitude, the largest finite one, and infinity (e4m3 has only
+ * NaN). */
 static const struct code {
     uint64_t magnitude, largest, infinity;
 } codes[DTYPE_COUNT] = {
@@ -16,7 +17,7 @@ static const struct code {
     [DTYPE_F8_E5M2] = { 0x7f, 0x7b, 0x7c },
 };
 
-/* Which kinds hold every value of another. */
+/* Which dtypes can represent every value of another. */
 static bool holds_all(enum dtype to, enum dtype from)
 {
     bool wide = to == DTYPE_F64 || (to == DTYPE_F32 && from != DTYPE_F64);
@@ -24,7 +25,7 @@ static bool holds_all(enum dtype to, enum dtype from)
            (from == DTYPE_F8_E4M3 && (to == DTYPE_F16 || to == DTYPE_BF16));
 }
 
-bool mend_is_needed(enum dtype to, enum dtype from, const struct mend_how *how)
+bool repair_is_needed(enum dtype to, enum dtype from, const struct repair_options *how)
 {
     return how->clamp || how->replace_nan || !holds_all(to, from);
 }
@@ -41,13 +42,13 @@ static void store(void *p, size_t size, size_t i, uint64_t v)
     memcpy((char *)p + i * size, &v, size);
 }
 
-enum { BLOCK = 128 }; /* a count of them fits in a byte, so that sums have the width of the elements */
+enum { BLOCK = 128 }; /* their count fits in a byte, so that sums have the width of the elements */
 
 struct block_counts {
     unsigned zero, special;
 };
 
-/* The same three lines for each width; with a constant length the compiler makes vectors of them. */
+/* The same three lines for each width; with a constant length the compiler vectorizes them. */
 #define COUNT_WIDTH(width)                                                                                \
     static inline struct block_counts count_##width(const void *p, size_t n, const struct code *c)        \
     {                                                                                                     \
@@ -86,7 +87,7 @@ static struct block_counts count_block(const void *p, enum dtype t, size_t n, co
 }
 
 /* Magnitudes order like their bits, so a limit is a code like any other. */
-static struct code code_for(enum dtype t, const struct mend_how *how)
+static struct code code_for(enum dtype t, const struct repair_options *how)
 {
     struct code c = codes[t];
     uint64_t limit = 0;
@@ -114,8 +115,8 @@ static void replace_nan(void *dst, enum dtype to, size_t i, double value)
                   &(struct dtype_how){ .saturate = true });
 }
 
-static void mend_block(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
-                       const struct mend_how *how, const struct code *c, struct mend_counts *counts)
+static void repair_block(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
+                         const struct repair_options *how, const struct code *c, struct repair_counts *counts)
 {
     size_t size = dtype_size(to);
     for (size_t i = 0; i < n; i++) {
@@ -133,8 +134,8 @@ static void mend_block(void *dst, enum dtype to, const void *src, enum dtype fro
     }
 }
 
-void mend(void *dst, enum dtype to, const void *src, enum dtype from, size_t n, const struct mend_how *how,
-          struct mend_counts *counts)
+void repair_values(void *dst, enum dtype to, const void *src, enum dtype from, size_t n,
+                   const struct repair_options *how, struct repair_counts *counts)
 {
     assert(dst != src || to == from);
     struct code code = code_for(to, how);
@@ -146,6 +147,6 @@ void mend(void *dst, enum dtype to, const void *src, enum dtype from, size_t n, 
         if (after.zero)
             counts->underflowed += after.zero - count_block(in, from, m, &codes[from]).zero;
         if (after.special)
-            mend_block(out, to, in, from, m, how, &code, counts);
+            repair_block(out, to, in, from, m, how, &code, counts);
     }
 }
