@@ -47,24 +47,20 @@ void messages_say(const char *text)
     put_lines(out.s, 0);
 }
 
-void messages_commands(const char *remedy)
-{
-    enum { INDENT = LEAD + 2 };
-    CLEANUP(str_release) struct str lines = { 0 };
-    shell_remedy(remedy, talk_width() - INDENT, &lines);
-    put_lines(lines.s, INDENT);
-}
-
 static void sink_say(void *context, const char *text)
 {
     (void)context;
     messages_say(text);
 }
 
+/* Lines that a shell can run, to be pasted as they stand; see shell_remedy. */
 static void sink_commands(void *context, const char *text)
 {
     (void)context;
-    messages_commands(text);
+    enum { INDENT = LEAD + 2 };
+    CLEANUP(str_release) struct str lines = { 0 };
+    shell_remedy(text, talk_width() - INDENT, &lines);
+    put_lines(lines.s, INDENT);
 }
 
 static void sink_error(void *context, const struct cairn_error *err)

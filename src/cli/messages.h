@@ -7,8 +7,6 @@
 
 /* "cairn: …", wrapped; also while the terminal is the trainer's. */
 void messages_say(const char *text);
-/* Lines that a shell can run, to be pasted as they stand; see shell_remedy. */
-void messages_commands(const char *text);
 
 extern const struct message_sink stderr_messages;
 

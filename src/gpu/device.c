@@ -92,12 +92,10 @@ static void describe(const struct device_api *api, struct gpu_info *info)
     if (!api->device_total(&total, info->index))
         info->total_bytes = total;
     const struct device_codes *c = api->codes;
-    int shared = 0, unified = 0;
+    int unified = 0;
     api->device_attribute(&info->units, c->units, info->index);
     api->device_attribute(&info->wave, c->wave, info->index);
-    api->device_attribute(&shared, c->shared, info->index);
     api->device_attribute(&unified, c->unified, info->index);
-    info->shared_bytes = shared > 0 ? (size_t)shared : 0;
     info->unified = unified > 0;
 }
 

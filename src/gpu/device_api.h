@@ -71,12 +71,12 @@ struct device_api {
 /* Numbers that the two runtimes give different meanings. */
 struct device_codes {
     int no_memory;
-    int none[3];                      /* answers of init and count that mean "no device"; 0 ends */
-    int lost[16];                     /* answers after which the device is of no use; 0 ends */
-    int gone[4];                      /* of those: the driver, or the device in it, is no more */
-    int bad_memory;                   /* of those: an error in the device's memory */
-    int not_ready;                    /* a stream's answer while it works */
-    int units, wave, shared, unified; /* attributes */
+    int none[3];              /* answers of init and count that mean "no device"; 0 ends */
+    int lost[16];             /* answers after which the device is of no use; 0 ends */
+    int gone[4];              /* of those: the driver, or the device in it, is no more */
+    int bad_memory;           /* of those: an error in the device's memory */
+    int not_ready;            /* a stream's answer while it works */
+    int units, wave, unified; /* attributes */
 };
 
 /* The three functions a vendor's backend has of its own; the rest is shared. */

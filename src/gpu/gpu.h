@@ -41,7 +41,6 @@ struct gpu_info {
     uint64_t total_bytes;        /* as the runtime tells; host/ knows better on shared memory */
     int units;                   /* compute units, multiprocessors, threads */
     int wave;                    /* work-items in lock step */
-    size_t shared_bytes;         /* for one group */
     bool unified;                /* the CPU's memory is the device's */
     int driver, runtime;         /* versions as the libraries number them; 0: not known */
     char library[256];           /* the file that was opened */

@@ -13,7 +13,6 @@ static const struct device_codes codes = {
     .not_ready = 600,
     .units = 16,
     .wave = 10,
-    .shared = 8,
     .unified = 18,
 };
 enum { ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };

@@ -21,7 +21,6 @@ static const struct device_codes codes = {
     .not_ready = 600,
     .units = 63,
     .wave = 87,
-    .shared = 74,
     .unified = 16,
 };
 enum { ATTRIBUTE_PHYSICAL_UNITS = 10015, LEAST_VERSION = 50000000 };

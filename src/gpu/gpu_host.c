@@ -63,7 +63,6 @@ static int host_list(struct arena *a, struct gpu_info **infos, size_t *n, struct
     snprintf(info->arch, sizeof(info->arch), "%s", names[best_variant()]);
     info->total_bytes = os_memory_total();
     info->units = parallel_threads();
-    info->shared_bytes = 64 * 1024;
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nn/lora.h"
+#include "base/int.h"
 #include "gpu/gemm_cpu.h"
 #include <assert.h>
 #include <fnmatch.h>
@@ -28,12 +29,7 @@ void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t
         .first = first,
         .rows = rows,
     };
-    l->most_in = in > l->most_in ? in : l->most_in;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
+    l->most_in = at_least(in, l->most_in);
 }
 
 size_t lora_packed_numbers(const struct nn *nn, const struct lora_linear *l)
@@ -41,11 +37,11 @@ size_t lora_packed_numbers(const struct nn *nn, const struct lora_linear *l)
     size_t most = gemm_cpu_scratch(nn->g, l->rows, l->out, l->in);
     if (!l->train)
         return most;
-    most = larger(most, gemm_cpu_scratch(nn->g, l->rows, l->in, l->out));
+    most = at_least(most, gemm_cpu_scratch(nn->g, l->rows, l->in, l->out));
     if (!l->rank)
-        return larger(most, gemm_cpu_scratch(nn->g, l->out, l->in, l->rows));
-    return larger(most, larger(gemm_cpu_scratch(nn->g, l->rank, l->in, l->rows),
-                               gemm_cpu_scratch(nn->g, l->out, l->rank, l->rows)));
+        return at_least(most, gemm_cpu_scratch(nn->g, l->out, l->in, l->rows));
+    return at_least(most, at_least(gemm_cpu_scratch(nn->g, l->rank, l->in, l->rows),
+                                   gemm_cpu_scratch(nn->g, l->out, l->rank, l->rows)));
 }
 
 /* A pair's matrices; they are never quantized, so that nothing is queued. */
