@@ -83,7 +83,7 @@ struct task_env job_task_env(struct job *j)
         .nn = &j->nn,
         .dir = j->o->dir ? j->o->dir : "",
         .talk = j->o->talk,
-        .sink = { say_line, j },
+        .sink = { .say = say_line, .context = j },
         .stop = j->o->stop,
         .arena = &j->arena,
     };

@@ -3,7 +3,6 @@
 #include "train/task.h"
 #include "train/task_gpt.h"
 #include <assert.h>
-#include <stdarg.h>
 
 enum { TASKS_MOST = 16 };
 static const struct task_ops *tasks[TASKS_MOST] = { &task_gpt };
@@ -29,17 +28,8 @@ void task_add(const struct task_ops *ops)
     config_kinds[n] = ops->schema->kind;
 }
 
-void task_say(const struct task_env *e, const char *fmt, ...)
-{
-    char line[2048];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    e->sink.say(e->sink.to, line);
-}
-
 void task_say_skipped(void *env, const char *path, const char *why)
 {
-    task_say(env, "%s is incomplete (%s); trying an older checkpoint", path, why);
+    message_say(&((const struct task_env *)env)->sink, "%s is incomplete (%s); trying an older checkpoint",
+                path, why);
 }

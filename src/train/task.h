@@ -11,24 +11,19 @@
 #ifndef CAIRN_TRAIN_TASK_H
 #define CAIRN_TRAIN_TASK_H
 
+#include "base/message_sink.h"
 #include "nn/model.h"
 #include "record/step_record.h"
 #include "train/config.h"
 #include <signal.h>
 #include <stdio.h>
 
-/* Where a line for the user goes. */
-struct task_sink {
-    void (*say)(void *to, const char *line);
-    void *to;
-};
-
 struct task_env {
     struct job_config *config; /* filled in; a task may add what its data decide (a vocabulary) */
     struct nn *nn;
-    const char *dir; /* of the run; "": none */
-    FILE *talk;      /* for progress bars */
-    struct task_sink sink;
+    const char *dir;                   /* of the run; "": none */
+    FILE *talk;                        /* for progress bars */
+    struct message_sink sink;          /* for lines; tasks only say */
     const volatile sig_atomic_t *stop; /* Ctrl-C while something long is prepared; may be NULL */
     struct arena *arena;               /* lives as long as the task */
 };
@@ -101,7 +96,6 @@ const struct task_ops *task_of(const struct job_config *c);
 /* Adds a kind, for a program that brings its own.  Call it before any configuration is read. */
 void task_add(const struct task_ops *ops);
 
-void task_say(const struct task_env *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* For checkpoints_newest; env is a struct task_env. */
 void task_say_skipped(void *env, const char *path, const char *why);
 

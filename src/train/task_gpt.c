@@ -147,7 +147,7 @@ static int open_tokenizer(struct gpt_task *t, struct cairn_error *err)
     }
     if (strcmp(kind, "bpe") != 0)
         return tokenizer_open(kind, &t->tokenizer, err);
-    task_say(e, "training a BPE tokenizer of %lld tokens", (long long)d->vocab);
+    message_say(&e->sink, "training a BPE tokenizer of %lld tokens", (long long)d->vocab);
     return data_train_tokenizer(&o, (uint32_t)d->vocab, &t->tokenizer, err);
 }
 
@@ -317,7 +317,7 @@ static int load_base(struct gpt_task *t, struct cairn_error *err)
     int r = gpt_file_load(t->gpt, path, &report, err);
     param_report_say(&report, &said);
     if (!r)
-        task_say(&t->task.env, "%s: %s", path, said.s);
+        message_say(&t->task.env.sink, "%s: %s", path, said.s);
     param_report_release(&report);
     return r;
 }
@@ -453,16 +453,17 @@ static void summary(const struct task *task)
     const struct lora *l = &t->gpt->lora;
     struct data_info d;
     data_info_get(t->data, &d);
-    task_say(
-        &task->env,
+    message_say(
+        &task->env.sink,
         "model     %s parameters: %zu layer%s of %zu heads, hidden size %zu, context %zu, vocabulary %zu",
         count_text(task, params_count(&t->gpt->params)), s->layers, s->layers == 1 ? "" : "s", s->heads,
         s->width, s->context, s->vocab);
     if (l->rank)
-        task_say(&task->env, "lora      rank %zu, %s parameters in %zu matrices", l->rank,
-                 count_text(task, params_count(&l->params)), l->params.n / 2);
-    task_say(&task->env, "data      %s training tokens, %s validation tokens; %zu tokens per sequence",
-             count_text(task, d.tokens), count_text(task, d.val_tokens), task->extent);
+        message_say(&task->env.sink, "lora      rank %zu, %s parameters in %zu matrices", l->rank,
+                    count_text(task, params_count(&l->params)), l->params.n / 2);
+    message_say(&task->env.sink,
+                "data      %s training tokens, %s validation tokens; %zu tokens per sequence",
+                count_text(task, d.tokens), count_text(task, d.val_tokens), task->extent);
 }
 
 const struct task_ops task_gpt = {
