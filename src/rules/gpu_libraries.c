@@ -27,7 +27,7 @@ static void add_gemm(struct gpu_libraries *l, struct arena *a, const char *name,
         add(l, a, "gemm", name, path, USE_NO, arena_printf(a, "has no kernels for %s in %s", gfx, t->from));
     else
         add(l, a, "gemm", name, path, USE_IF_IT_OPENS,
-            "tried in a process of its own first; of those that open, the fastest for each shape is used");
+            "tested in a separate process first; cairn uses the fastest one that opens, per shape");
 }
 
 /* r is NULL: there is no runtime. */
@@ -38,10 +38,10 @@ static void fill(struct gpu_libraries *l, struct arena *a, const struct hip_runt
     add(l, a, "runtime", "hip", r ? r->hip : NULL, USE_IF_IT_OPENS,
         r ? runtime_text(r, a) : "libamdhip64 is not installed");
     add(l, a, "compile", "hiprtc", f->hiprtc, USE_IF_IT_OPENS,
-        f->hiprtc ? arena_printf(a, "in a process of its own; a ROCm older than %s does not know it", gfx)
+        f->hiprtc ? arena_printf(a, "in a separate process; a ROCm older than %s does not support it", gfx)
                   : "libhiprtc is not installed");
     if (r && r->version.n && r->version.part[0] < 6)
-        add(l, a, "gemm", "hipblaslt", f->hipblaslt, USE_NO, "cairn uses that of ROCm 6 and newer");
+        add(l, a, "gemm", "hipblaslt", f->hipblaslt, USE_NO, "cairn uses the one of ROCm 6 and newer");
     else
         add_gemm(l, a, "hipblaslt", f->hipblaslt, r ? &r->hipblaslt : NULL, gfx);
     add_gemm(l, a, "rocblas", f->rocblas, r ? &r->rocblas : NULL, gfx);
@@ -77,9 +77,7 @@ const char *gpu_libraries_text(const struct gpu_libraries *l, struct arena *a)
     }
     if (!hip || !compiler)
         return arena_printf(
-            a,
-            "cairn train and cairn bench cannot compute on it: no %s was found; PyTorch is not "
-            "concerned",
+            a, "cairn train and cairn bench cannot compute on it: no %s was found; PyTorch is not affected",
             hip ? "compiler (libhiprtc)" : "HIP runtime (libamdhip64)");
     return arena_printf(
         a, "cairn train computes with %s (%s); compiles with %s; matrices by %scairn's own kernels", hip,

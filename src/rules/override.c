@@ -46,7 +46,7 @@ static bool was_carried_before(const struct gfx_chip *real, const struct gfx_chi
 
 struct targets override_code_before(const struct gfx_chip *real, struct arena *a)
 {
-    struct targets t = { .from = "wheels from before the chip" };
+    struct targets t = { .from = "wheels older than the chip" };
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
         if (was_carried_before(real, c))
             targets_add(&t, a, c->gfx, strlen(c->gfx));
@@ -137,22 +137,22 @@ const char *override_flaw_text(enum override_flaw flaw, const char *torch, const
     const struct gfx_chip *as = gfx_find_override(value);
     switch (flaw) {
     case OVERRIDE_MALFORMED:
-        return "malformed: only three numbers such as 10.3.0 are read; anything else stops the HSA runtime, and "
-               "PyTorch sees no GPU at all";
+        return "malformed: the HSA runtime accepts only three numbers such as 10.3.0; anything else stops "
+               "it, and PyTorch finds no GPU";
     case OVERRIDE_NO_CHIP:
-        return "no chip has this version: the GPU would vanish";
+        return "no chip has this version: the GPU would disappear";
     case OVERRIDE_SAME:
-        return arena_printf(a, "%s is the real version of %s: it changes nothing", value, real->gfx);
+        return arena_printf(a, "%s is the real version of %s: no effect", value, real->gfx);
     case OVERRIDE_OTHER_GENERATION:
-        return arena_printf(a, "%s is of another generation than %s: its code faults here", as->gfx,
+        return arena_printf(a, "%s belongs to another generation than %s: its code faults here", as->gfx,
                             real->gfx);
     case OVERRIDE_NATIVE_ONLY:
         return arena_printf(
-            a, "%s carries %s and not %s: every kernel lookup would fail (invalid device function)", torch,
-            real->gfx, as->gfx);
+            a, "%s has code for %s but not for %s: every kernel lookup would fail (invalid device function)",
+            torch, real->gfx, as->gfx);
     case OVERRIDE_NATIVE:
-        return arena_printf(a, "%s carries %s itself; the override swaps its kernels for those of %s", torch,
-                            real->gfx, as->gfx);
+        return arena_printf(a, "%s has code for %s; the override replaces its kernels with those for %s",
+                            torch, real->gfx, as->gfx);
     case OVERRIDE_NO_CODE:
         return arena_printf(a,
                             "%s has no code for %s: every kernel lookup would fail (invalid device function)",
@@ -164,17 +164,17 @@ const char *override_flaw_text(enum override_flaw flaw, const char *torch, const
     case OVERRIDE_OBSOLETE:
         return arena_printf(
             a,
-            "obsolete: pytorch.org wheels carry %s since %s, and with such a wheel the override "
-            "breaks or swaps every kernel",
+            "obsolete: pytorch.org wheels have code for %s since %s, and with such a wheel the override "
+            "breaks or replaces every kernel",
             real->gfx, real->wheel);
     case OVERRIDE_TOO_MANY_REGISTERS:
         return arena_printf(
             a,
-            "%s has a larger register file than %s (%d and %d KiB a compute unit): its kernels "
-            "may need registers that do not exist, and hang",
+            "%s has a larger register file than %s (%d and %d KiB per compute unit): its kernels may need "
+            "registers that do not exist, and hang",
             as->gfx, real->gfx, as->vgpr_kib, real->vgpr_kib);
     case OVERRIDE_NO_RELATIVE:
-        return arena_printf(a, "%s is not close enough to %s to run its code", real->gfx, as->gfx);
+        return arena_printf(a, "%s is not similar enough to %s to run its code", real->gfx, as->gfx);
     case OVERRIDE_FINE:
         break;
     }

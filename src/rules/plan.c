@@ -55,10 +55,11 @@ bool work_refuse_by_torch(struct work *w, struct env_var *v, const char *source,
     if (!w->unsure || v->forced)
         return work_refuse(w, v, source, "%s", why);
     work_accept(w, v,
-                "stays, since it is not known which PyTorch the command imports; otherwise it would go: %s",
+                "stays, because cairn does not know which PyTorch the command imports; otherwise cairn would "
+                "remove it: %s",
                 why);
     v->fatal = false;
-    work_warn(w, "%s=%s %s (--torch DIR tells which)", v->name, v->value, v->why);
+    work_warn(w, "%s=%s %s (--torch DIR names it)", v->name, v->value, v->why);
     return false;
 }
 
@@ -124,9 +125,9 @@ static int add_given(struct work *w, struct cairn_error *err)
     for (const char *const *g = w->o->with; g && *g; g++) {
         size_t n = strcspn(*g, "=");
         if (!(*g)[n])
-            return cairn_fail(err, CAIRN_EUSAGE, "--with wants NAME=VALUE, not \"%s\"", *g);
+            return cairn_fail(err, CAIRN_EUSAGE, "--with needs NAME=VALUE, not \"%s\"", *g);
         if (!str_is_variable(*g, n))
-            return cairn_fail(err, CAIRN_EUSAGE, "--with: \"%.*s\" is not a variable's name", (int)n, *g);
+            return cairn_fail(err, CAIRN_EUSAGE, "--with: \"%.*s\" is not a valid variable name", (int)n, *g);
         add_var(w, arena_strndup(w->a, *g, n), arena_strdup(w->a, *g + n + 1), true);
     }
     return 0;
@@ -142,7 +143,7 @@ static void warn_of_typo(struct work *w, const char *name)
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
         if (str_starts(name, prefixes[i]) && env_name_nearest(name, &near, 1) &&
             env_name_distance(name, near) <= 2)
-            work_warn(w, "%s is not known to cairn; did you mean %s?", name, near);
+            work_warn(w, "%s is unknown to cairn; did you mean %s?", name, near);
 }
 
 /* --with first: it stands for the user's own value of the same name. */
@@ -161,7 +162,7 @@ static int add_vars(struct work *w, struct cairn_error *err)
     }
     for (const char *const *k = w->o->keep; k && *k; k++)
         if (!work_var(w, *k))
-            work_warn(w, "--keep %s: there is no such variable in the environment", *k);
+            work_warn(w, "--keep %s: not set in the environment", *k);
     return 0;
 }
 
@@ -198,8 +199,8 @@ static void warn_of_torch(struct work *w)
     const struct torch_facts *t = facts_torch(w->f);
     if (!t)
         work_warn(
-            w,
-            "no PyTorch was found (--torch DIR tells where it is): only rules that do not depend on it apply");
+            w, "no PyTorch was found (name its folder with --torch DIR): only rules that do not depend on it "
+               "apply");
     else if (!w->s.lists)
         work_warn(w, "%s in %s is %s: it cannot use an AMD GPU; install a ROCm build",
                   t->version.s ? t->version.s : "the PyTorch", t->site,
@@ -213,16 +214,15 @@ static void warn_of_gpu(struct work *w)
 {
     const struct gpu_facts *g = w->plan->gpu;
     if (!g)
-        work_warn(
-            w,
-            w->f->n_gpus ? "none of the GPUs can be used by ROCm, so there is nothing to plan for"
-            : w->f->host.kfd_unreadable
-                ? "KFD's topology in /sys/class/kfd cannot be read, so nothing is known of GPUs to plan for"
-                : "there is no AMD GPU, so there is nothing to plan for");
+        work_warn(w,
+                  w->f->n_gpus ? "ROCm can use none of the GPUs, so there is nothing to plan for"
+                  : w->f->host.kfd_unreadable
+                      ? "KFD's topology in /sys/class/kfd is not readable, so cairn knows no GPU to plan for"
+                      : "there is no AMD GPU, so there is nothing to plan for");
     else if (!g->gfx.s)
-        work_warn(w, "the chip of GPU %d is not known (--gfx NAME tells it)", g->hip_index);
+        work_warn(w, "the chip of GPU %d is unknown (name it with --gfx NAME)", g->hip_index);
     else if (!gfx_find(g->gfx.s))
-        work_warn(w, "%s is not in cairn's table: no rule is known for it", g->gfx.s);
+        work_warn(w, "%s is not in cairn's tables: no rule covers it", g->gfx.s);
 }
 
 static void warn_of_reserve(struct work *w)
@@ -240,7 +240,7 @@ static void warn_of_reserve(struct work *w)
     double total = g->kfd_bank_bytes.from && g->kfd_bank_bytes.v > 0 ? (double)g->kfd_bank_bytes.v : usable;
     double share = (usable - reserve) / total;
     work_warn(w,
-              "CPU and GPU share memory: of %.1f GiB usable leave %.1f GiB to the system (in the trainer: "
+              "CPU and GPU share memory: of %.1f GiB usable, leave %.1f GiB to the system (in the trainer: "
               "torch.cuda.set_per_process_memory_fraction(%.2f))",
               usable / gib, reserve / gib, share < 1 ? share : 1.0);
 }
@@ -281,7 +281,7 @@ static void emit(struct work *w)
         const struct env_var *v = &w->vars[i];
         struct plan_var out = { v->name, v->value, v->why ? v->why : "yours", v->source, v->fatal, v->flaw };
         if (v->given)
-            work_set(w, v->name, v->value, "given with --with", v->source ? v->source : "--with");
+            work_set(w, v->name, v->value, "set with --with", v->source ? v->source : "--with");
         else if (v->state == VAR_REFUSED)
             *ARENA_PUSH(w->a, p->unset, p->n_unset) = out;
         else if (v->state != VAR_QUIET)
@@ -307,12 +307,12 @@ static int find_trainer(struct work *w, struct cairn_error *err)
         w->s.trainer = t->name;
         return 0;
     }
-    cairn_fail(err, CAIRN_EUSAGE, "no trainer \"%s\" is known", w->o->trainer);
+    cairn_fail(err, CAIRN_EUSAGE, "trainer \"%s\" is unknown", w->o->trainer);
     if (near)
         return cairn_hint(err, "did you mean %s?", near);
     for (size_t i = 0; (t = trainer_at(i)); i++)
         all = arena_printf(w->a, "%s%s%s", all, i ? ", " : "", t->name);
-    return cairn_hint(err, "known: %s; or leave --trainer out", all);
+    return cairn_hint(err, "known trainers: %s; or omit --trainer", all);
 }
 
 int plan_build(const struct facts *f, const struct plan_options *o, struct arena *a, struct plan *out,

@@ -89,8 +89,8 @@ static const char *flaw_of_split_size(struct work *w, const char *value)
     uint64_t mb;
     return cairn_parse_u64(value, &mb) && mb > 20 ? NULL
                                                   : arena_printf(w->a,
-                                                                 "PyTorch stops at max_split_size_mb:%s; "
-                                                                 "it has to be above 20",
+                                                                 "PyTorch rejects max_split_size_mb:%s; it "
+                                                                 "must be above 20",
                                                                  value);
 }
 
@@ -101,8 +101,7 @@ static const char *flaw_of_threshold(struct work *w, const char *value)
     bool fine = sscanf(value, "%lf%c", &share, &end) == 1 && share > 0 && share < 1;
     return fine ? NULL
                 : arena_printf(w->a,
-                               "PyTorch stops at garbage_collection_threshold:%s; it has to lie between "
-                               "0 and 1",
+                               "PyTorch rejects garbage_collection_threshold:%s; it must be between 0 and 1",
                                value);
 }
 
@@ -111,17 +110,17 @@ static const char *flaw_of_backend(struct work *w, const char *value)
     bool known =
         str_eq(value, "native") || str_eq(value, "cudaMallocAsync") || str_eq(value, "hipMallocAsync");
     return known ? NULL
-                 : arena_printf(w->a, "PyTorch stops at backend:%s; only native and cudaMallocAsync exist",
+                 : arena_printf(w->a, "PyTorch rejects backend:%s; only native and cudaMallocAsync exist",
                                 value);
 }
 
 static const char *flaw_of_expandable(struct work *w, const char *value)
 {
     if (strcasecmp(value, "true") && strcasecmp(value, "false"))
-        return arena_printf(w->a, "PyTorch stops at expandable_segments:%s; it takes True or False", value);
+        return arena_printf(w->a, "PyTorch rejects expandable_segments:%s; it must be True or False", value);
     if (!w->unsure && !strcasecmp(value, "true") && can_expand(&w->s) == TRI_YES && kernel_is_old(w) &&
         version_at_least(w->s.rocm, 7, 14, 0))
-        return "expandable_segments hangs in the first mapping with this ROCm on a kernel before 6.16";
+        return "expandable_segments hangs in the first mapping with this ROCm on kernels before 6.16";
     return NULL;
 }
 
@@ -158,9 +157,9 @@ static const char *remark_on(struct work *w, const struct option_text *o)
             "ROCm 7.0",
             work_torch_text(w));
     case TRI_YES:
-        return "expandable_segments is active here; one report of a hang exists, so try a short run first";
+        return "expandable_segments is active here; one report describes a hang, so try a short run first";
     default:
-        return "expandable_segments counts from torch 2.12 with ROCm 7.0 on, and is ignored before";
+        return "expandable_segments works from torch 2.12 with ROCm 7.0 on, and is ignored before";
     }
 }
 
@@ -204,8 +203,9 @@ static void own_policy(struct work *w)
                                                  : "garbage_collection_threshold:0.8";
     if (expand)
         w->computed[ENV_VALUE_ALLOCATOR].why =
-            "CPU and GPU share memory, so what torch caches is taken from the system: old cached blocks are freed "
-            "above this share (once the trainer sets a memory fraction), and expandable segments end fragmentation";
+            "CPU and GPU share memory, so torch's cache takes memory from the system: above this fraction "
+            "torch frees old cached blocks (once the trainer sets a memory fraction), and expandable "
+            "segments prevent fragmentation";
 }
 
 static void move_text(struct work *w, const char *text, const char *why)
@@ -224,10 +224,9 @@ static void judge_leader(struct work *w, struct env_var *v, const char *const *n
     const char *name = plan_allocator_name(w->s.torch);
     v->fatal = flaw != NULL;
     if (flaw && work_refuse(w, v, DOC_ALLOCATOR, "%s", flaw)) {
-        move_text(w, text, "your options without the one that harms");
+        move_text(w, text, "your options without the harmful one");
     } else if (!flaw && !is_read(names, v->name) &&
-               work_refuse_by_torch(w, v, DOC_ALLOCATOR,
-                                    "%s does not read this name on ROCm; %s is the one it reads",
+               work_refuse_by_torch(w, v, DOC_ALLOCATOR, "%s does not read this name on ROCm; it reads %s",
                                     work_torch_text(w), name)) {
         move_text(w, text,
                   arena_printf(w->a, "your options, under the name that %s reads", work_torch_text(w)));
@@ -240,10 +239,10 @@ static void judge_follower(struct work *w, struct env_var *v, const struct env_v
 {
     bool same = str_eq(v->value, leader->value), stays = leader->state == VAR_ACCEPTED;
     if (same && stays)
-        work_accept(w, v, "says the same as %s: redundant", leader->name);
+        work_accept(w, v, "same value as %s: redundant", leader->name);
     else
         work_refuse(w, v, DOC_ALLOCATOR,
-                    same ? "said the same as %s" : "differs from %s, which is the one that counts",
+                    same ? "had the same value as %s" : "differs from %s, which takes precedence",
                     leader->name);
 }
 
@@ -253,7 +252,7 @@ static void drop_empty(struct work *w)
     for (int i = 0; i < 3; i++) {
         struct env_var *v = work_var(w, any_torch[i]);
         if (v && !v->value[strspn(v->value, " ,")])
-            work_refuse(w, v, DOC_ALLOCATOR, "empty: it says nothing");
+            work_refuse(w, v, DOC_ALLOCATOR, "empty: no effect");
     }
 }
 

@@ -87,10 +87,10 @@ static const char *token_flaw(struct work *w, const char *token, const char *tri
                               const struct gpu_list *among, const struct gpu_list *shown)
 {
     if (!d.trims && strcmp(token, trimmed))
-        return arena_printf(w->a, "the space before or after \"%s\" ends the list: no spaces are allowed",
+        return arena_printf(w->a, "the space before or after \"%s\" ends the list: spaces are not allowed",
                             trimmed);
     if (!*trimmed)
-        return "a comma too many ends the list";
+        return "an extra comma ends the list";
     if (!token_is_plain(trimmed))
         return arena_printf(w->a, "\"%s\" is neither an index nor a GPU- id; the list ends there", trimmed);
     if (!d.counts)
@@ -101,7 +101,7 @@ static const char *token_flaw(struct work *w, const char *token, const char *tri
                             "there is no GPU %s (%zu to choose from, counted from 0); the list ends there",
                             trimmed, among->n);
     if (list_has(shown, g))
-        return arena_printf(w->a, "GPU %s is named twice; the list ends there", trimmed);
+        return arena_printf(w->a, "GPU %s is listed twice; the list ends there", trimmed);
     return NULL;
 }
 
@@ -181,14 +181,13 @@ static struct env_var *hip_variable(struct work *w)
     if (!hip || !cuda)
         return hip ? hip : cuda;
     if (str_eq(hip->value, cuda->value)) {
-        work_accept(w, cuda,
-                    "says the same as HIP_VISIBLE_DEVICES, which is the one that HIP reads: redundant");
+        work_accept(w, cuda, "same value as HIP_VISIBLE_DEVICES, which HIP reads first: redundant");
         return hip;
     }
     hip->fatal = !hip->value[0];
     if (hip->fatal && work_refuse(w, hip, DOC_VISIBLE, "an empty value hides every GPU"))
         return cuda;
-    work_refuse(w, cuda, DOC_VISIBLE, "contradicts HIP_VISIBLE_DEVICES=%s, which is the one that HIP reads",
+    work_refuse(w, cuda, DOC_VISIBLE, "contradicts HIP_VISIBLE_DEVICES=%s, which HIP reads first",
                 hip->value);
     return hip;
 }
@@ -198,7 +197,7 @@ static void judge_chain(struct work *w, struct env_var *rocr, struct env_var *hi
                         const struct gpu_list *first, struct choice *c)
 {
     if (str_eq(rocr->value, hip->value) && list_same(first, &c->shown)) {
-        work_accept(w, hip, "changes nothing beside ROCR_VISIBLE_DEVICES: redundant");
+        work_accept(w, hip, "no effect beside ROCR_VISIBLE_DEVICES: redundant");
         return;
     }
     for (struct env_var *v = hip; v; v = v == hip ? work_var(w, "CUDA_VISIBLE_DEVICES") : NULL)
@@ -206,7 +205,9 @@ static void judge_chain(struct work *w, struct env_var *rocr, struct env_var *hi
                     "its indices count within the list of ROCR_VISIBLE_DEVICES=%s; one variable is enough",
                     rocr->value);
     if (!list_same(first, &c->shown))
-        c->anew = work_refuse(w, rocr, DOC_VISIBLE, "%s narrows it further; one variable is to say both",
+        c->anew = work_refuse(w, rocr, DOC_VISIBLE,
+                              "%s narrows it further; cairn merges both into one "
+                              "variable",
                               hip->name);
 }
 
@@ -275,13 +276,13 @@ static void show(struct work *w, const struct gpu_list *all, const struct gpu_li
     else if (hides)
         c->why =
             arena_printf(w->a,
-                         "%s: beside the GPU to train on it crashes libraries, and it switches hipBLASLt "
-                         "off for all",
+                         "%s: beside the GPU to train on, it crashes libraries and disables hipBLASLt for "
+                         "all GPUs",
                          hides);
     else
         c->why = "puts the GPU to train on first";
     if (w->o->windows)
-        work_warn(w, "Windows may count the GPUs in another order than Linux does: check which one is %s",
+        work_warn(w, "Windows may number the GPUs in another order than Linux: check which one is %s",
                   work_gpu_text(w, shown->gpu[0]));
 }
 
@@ -304,13 +305,12 @@ static void warn_of_choice(struct work *w, const struct gpu_list *all, const str
         if (all->gpu[i]->kind == GPU_DISCRETE && !list_has(shown, all->gpu[i]))
             other = all->gpu[i];
     if (integrated && discrete)
-        work_warn(
-            w,
-            "your choice leaves the integrated %s visible beside %s: libraries crash on it, and hipBLASLt is "
-            "switched off for all",
-            work_gpu_text(w, integrated), work_gpu_text(w, discrete));
+        work_warn(w,
+                  "your choice leaves the integrated %s visible beside %s: it crashes libraries and disables "
+                  "hipBLASLt for all GPUs",
+                  work_gpu_text(w, integrated), work_gpu_text(w, discrete));
     else if (integrated && other)
-        work_warn(w, "your choice is the integrated %s, though the discrete %s is there",
+        work_warn(w, "your choice is the integrated %s, although there is the discrete %s",
                   work_gpu_text(w, integrated), work_gpu_text(w, other));
     if (!shown->n)
         work_warn(w, "your choice of GPUs hides every GPU");
@@ -325,7 +325,7 @@ static void use_asked(struct work *w, const struct gpu_list *all, struct choice 
     bool stays = c->in_force && !c->anew && list_same(&c->shown, &only) && !w->o->windows;
     for (size_t i = 0; i < PLAN_N_SELECTORS && !stays; i++) {
         struct env_var *v = work_var(w, plan_selectors[i]);
-        if (v && !work_refuse(w, v, DOC_VISIBLE, "--gpu %d asks for another selection", asked->hip_index))
+        if (v && !work_refuse(w, v, DOC_VISIBLE, "--gpu %d selects another GPU", asked->hip_index))
             stays = true;
     }
     use(w, &only, asked);
@@ -345,7 +345,7 @@ static void use_own(struct work *w, const struct gpu_list *all, const struct cho
     }
     use(w, &shown, preferred);
     if (!list_same(&shown, all))
-        show(w, all, &shown, corrected ? "what the variable with the mistake was meant to say" : NULL);
+        show(w, all, &shown, corrected ? "the corrected value of the variable with the mistake" : NULL);
 }
 
 static struct gpu_list usable_gpus(struct work *w)
@@ -397,7 +397,7 @@ int devices_plan(struct work *w, struct cairn_error *err)
         warn_of_choice(w, &all, &c.shown);
         use(w, &c.shown, preferred);
         if (c.anew)
-            show(w, &all, &c.shown, "says alone what your two variables said together");
+            show(w, &all, &c.shown, "replaces your two variables with one");
     } else if (c.in_force) {
         struct gpu_list only = { .gpu = &preferred, .n = 1 };
         struct gpu_list copy = intersect(w, &only, &all);

@@ -25,20 +25,19 @@ static void judge_no_caching(struct work *w, struct env_var *v)
     bool cuda_name = strstr(v->name, "CUDA"), one = str_eq(v->value, "1");
     struct version torch = w->s.torch;
     if (cuda_name && version_below(torch, 2, 6, 0))
-        work_accept(w, v, "not read: on ROCm this spelling counts from torch 2.6 on");
+        work_accept(w, v, "not read: torch reads this spelling on ROCm from 2.6 on");
     else if (!one && version_at_least(torch, 2, 7, 0))
-        work_accept(w, v, "changes nothing: from torch 2.7 on only 1 counts");
+        work_accept(w, v, "no effect: from torch 2.7 on only the value 1 counts");
     else if (w->o->debug)
-        work_accept(w, v,
-                    "kept for debugging: no caching allocator, so each tensor is allocated by the driver");
+        work_accept(w, v, "kept for debugging: no caching allocator, so the driver allocates each tensor");
     else if (!one && torch.n)
         work_refuse(w, v, DOC_ALLOCATOR,
-                    "in this torch any value, even 0, switches the caching allocator off: each "
-                    "tensor costs a synchronous hipMalloc, and graph capture breaks");
+                    "in this torch any value, even 0, disables the caching allocator: each tensor costs a "
+                    "synchronous hipMalloc, and graph capture breaks");
     else
         work_refuse(w, v, DOC_ALLOCATOR,
-                    "switches the caching allocator off: each tensor costs a synchronous hipMalloc "
-                    "and hipFree; it cures nothing on shared memory, where cached blocks are real");
+                    "disables the caching allocator: each tensor costs a synchronous hipMalloc and hipFree; "
+                    "it does not help on shared memory, where cached blocks are real");
 }
 
 static void judge_serialize(struct work *w, struct env_var *v)
@@ -52,7 +51,7 @@ static void judge_serialize(struct work *w, struct env_var *v)
     else if (!mode && w->o->debug)
         work_refuse(w, v, DOC_DEBUGGING, "0 contradicts --debug");
     else
-        work_accept(w, v, mode ? "kept for debugging" : "off, as by default: changes nothing");
+        work_accept(w, v, mode ? "kept for debugging" : "off, as by default: no effect");
 }
 
 static void judge_launch_blocking(struct work *w, struct env_var *v)
@@ -64,15 +63,15 @@ static void judge_launch_blocking(struct work *w, struct env_var *v)
         work_refuse(w, v, DOC_DEBUGGING, "%s contradicts --debug", v->value[0] ? v->value : "an empty value");
     else
         work_accept(w, v,
-                    is_on(v->value) ? "kept for debugging, though AMD_SERIALIZE_KERNEL=3 says more"
-                                    : "off, as by default: changes nothing");
+                    is_on(v->value) ? "kept for debugging, although AMD_SERIALIZE_KERNEL=3 shows more"
+                                    : "off, as by default: no effect");
 }
 
 static void judge_log_level(struct work *w, struct env_var *v)
 {
     uint64_t level;
     if (!cairn_parse_u64(v->value, &level))
-        work_refuse(w, v, DOC_DEBUGGING, "takes a number");
+        work_refuse(w, v, DOC_DEBUGGING, "must be a number");
     else if (!level && w->o->debug)
         work_refuse(w, v, DOC_DEBUGGING, "0 contradicts --debug");
     else
@@ -83,7 +82,7 @@ static void judge_xnack(struct work *w, struct env_var *v)
 {
     enum gfx_family family = w->s.chip ? w->s.chip->family : GFX_GCN;
     if (w->s.chip && family >= GFX_RDNA2)
-        work_refuse(w, v, SRC_HSA_ISA, "%s has no page-fault retry: it does nothing here", w->s.gfx);
+        work_refuse(w, v, SRC_HSA_ISA, "no effect: %s has no page-fault retry", w->s.gfx);
     else if (str_eq(v->value, "1") && family >= GFX_CDNA && family <= GFX_CDNA4)
         work_accept(w, v, "page-fault retry; needs code built with xnack+, which wheels may lack");
     else
@@ -115,11 +114,11 @@ static void judge_rocblas_lt(struct work *w, struct env_var *v)
         work_accept(w, v, "rocBLAS never uses hipBLASLt");
     else if (w->s.chip && w->s.chip->slow_lt_gradients)
         work_accept(w, v,
-                    "faster forward products on %s, but weight gradients were measured up to 3.7 times "
-                    "slower: compare a few steps with and without",
+                    "faster matmuls in the forward pass on %s, but weight gradients were measured up to 3.7 "
+                    "times slower: compare a few steps with and without",
                     w->s.gfx);
     else
-        work_accept(w, v, "rocBLAS hands products to hipBLASLt; pointless where torch calls it anyway");
+        work_accept(w, v, "rocBLAS hands matmuls to hipBLASLt; no benefit where torch calls it directly");
 }
 
 static void judge_torch_lt(struct work *w, struct env_var *v)
@@ -147,10 +146,10 @@ static void judge_aotriton(struct work *w, struct env_var *v)
     else if (rule_wants(w, v->name, "1"))
         work_accept(w, v, "right: the bundled AOTriton calls this chip experimental");
     else if (!w->s.gfx || !w->s.aotriton.n)
-        work_accept(w, v,
-                    "counts where the bundled AOTriton calls the chip experimental, which is not known here");
+        work_accept(
+            w, v, "takes effect if the bundled AOTriton calls the chip experimental, which is unknown here");
     else
-        work_accept(w, v, "changes nothing: %s is not on the experimental list of this AOTriton", w->s.gfx);
+        work_accept(w, v, "no effect: %s is not on the experimental list of this AOTriton", w->s.gfx);
 }
 
 static void judge_addmm(struct work *w, struct env_var *v)
@@ -231,21 +230,21 @@ static const char *flaw_of_syntax(const struct env_var *v, const char **better)
     switch (v->row->syntax) {
     case ENV_FLAG:
         *better = meant_flag(v->value);
-        return flag ? NULL : "only 0 and 1 are read; this value is ignored";
+        return flag ? NULL : "only 0 and 1 are valid; this value is ignored";
     case ENV_HIP_FLAG:
         *better = meant_flag(v->value);
         return cairn_parse_u64(v->value, &number) || str_eq(v->value, "true")
                    ? NULL
-                   : "takes a number or the word true";
+                   : "must be a number or the word true";
     case ENV_TRUE:
         if (!is_on(v->value) || str_eq(v->value, "TRUE"))
             return NULL;
         *better = "TRUE";
-        return "only the exact word TRUE is read; this value is ignored";
+        return "only the exact word TRUE is valid; this value is ignored";
     case ENV_NUMBER:
-        return cairn_parse_u64(v->value, &number) ? NULL : "takes a whole number";
+        return cairn_parse_u64(v->value, &number) ? NULL : "must be an integer";
     case ENV_WORD:
-        return word_is_known(v->row->values, v->value) ? NULL : "not a value that it takes";
+        return word_is_known(v->row->values, v->value) ? NULL : "not a valid value";
     case ENV_TEXT:
         break;
     }
@@ -260,7 +259,7 @@ static void judge_value(struct work *w, struct env_var *v)
             return;
         }
     if (v->row->verdict == ENV_UNREAD)
-        work_refuse(w, v, v->row->source, "read by nobody%s%s", v->row->advice ? "; " : "",
+        work_refuse(w, v, v->row->source, "nothing reads it%s%s", v->row->advice ? "; " : "",
                     v->row->advice ? v->row->advice : "");
     else
         accept_by_row(w, v);
@@ -279,7 +278,7 @@ static void judge_one(struct work *w, struct env_var *v)
     struct env_var meant = { .name = v->name, .value = better, .row = v->row };
     judge_value(w, &meant);
     if (meant.state == VAR_ACCEPTED)
-        work_set(w, v->name, better, "your value, as its reader wants it", v->row->source);
+        work_set(w, v->name, better, "your value, in the form that its reader accepts", v->row->source);
 }
 
 void judge_rest(struct work *w)

@@ -59,9 +59,13 @@ static const char *better_way(struct work *w, const struct gpu_facts *g)
     if (!override_has_own_wheel(c, w->s.lists))
         return "";
     if (!c->wheel_major)
-        return arena_printf(w->a, "; foreign code can hang or fault, and AMD's wheels carry %s itself",
+        return arena_printf(w->a,
+                            "; code for another chip can hang or fault, and AMD's wheels have code for "
+                            "%s",
                             c->gfx);
-    return arena_printf(w->a, "; foreign code can hang or fault, and pytorch.org wheels carry %s since %s",
+    return arena_printf(w->a,
+                        "; code for another chip can hang or fault, and pytorch.org wheels have code "
+                        "for %s since %s",
                         c->gfx, c->wheel);
 }
 
@@ -69,10 +73,10 @@ static void accept_override(struct work *w, struct env_var *v, const struct gpu_
 {
     const struct gfx_chip *as = gfx_find_override(v->value);
     if (chip_of(g) && as && has_code(w, g->gfx.s) == TRI_NO)
-        work_accept(w, v, "%s has no code for %s but for %s, whose code this chip runs%s", work_torch_text(w),
-                    g->gfx.s, as->gfx, better_way(w, g));
+        work_accept(w, v, "%s has no code for %s, but has code for %s, which runs on this chip%s",
+                    work_torch_text(w), g->gfx.s, as->gfx, better_way(w, g));
     else
-        work_accept(w, v, "your override; whether this PyTorch needs it is not known");
+        work_accept(w, v, "your override; unknown whether this PyTorch needs it");
 }
 
 /* It renames all GPUs: the worst that it does to one counts.  That another one has the name already harms nobody. */
@@ -137,8 +141,8 @@ static void judge_node(struct work *w, struct env_var *v)
     else if (w->s.rocm.n && version_below(w->s.rocm, 6, 3, 0))
         work_refuse_by_torch(w, v, DOC_OVERRIDE, "not read before ROCm 6.3");
     else if (w->plan->gpu && !g)
-        work_refuse(w, v, DOC_OVERRIDE, "KFD node %s is no GPU (CPUs are counted: %s is node %lld)", digits,
-                    work_gpu_text(w, w->plan->gpu), (long long)w->plan->gpu->kfd_node.v);
+        work_refuse(w, v, DOC_OVERRIDE, "KFD node %s is not a GPU (nodes include CPUs: %s is node %lld)",
+                    digits, work_gpu_text(w, w->plan->gpu), (long long)w->plan->gpu->kfd_node.v);
     else if (g && !visible)
         work_refuse(w, v, DOC_OVERRIDE, "%s is hidden, so renaming it does nothing", work_gpu_text(w, g));
     else
@@ -180,19 +184,19 @@ static void plan_without_torch(struct work *w)
         return;
     const struct override_wheel usual = { .code = override_code_before(real, w->a) };
     const struct gfx_chip *as = override_stand_in(&usual, real);
-    const char *therock = real->therock ? "; AMD's TheRock wheels carry it, and need no override" : "";
+    const char *therock = real->therock ? "; AMD's TheRock wheels have it, and need no override" : "";
     const char *tried = refused_value(w, PLAIN);
     const struct gpu_facts *on;
     char value[16];
     if (!as || !gfx_override_value(as->gfx, value)) {
-        work_warn(w, "pytorch.org wheels have no code for %s, nor for a relative%s", real->gfx, therock);
+        work_warn(w, "pytorch.org wheels have no code for %s, nor for a related chip%s", real->gfx, therock);
     } else if (tried && worst_flaw(w, value, &on) == OVERRIDE_FINE) {
         w->computed[ENV_VALUE_OVERRIDE] = (struct computed){
             .value = arena_strdup(w->a, value),
             .why = arena_printf(
                 w->a,
-                "in place of your \"%s\": no PyTorch was found to look into, but pytorch.org wheels "
-                "have no code for %s, and that of %s runs on it",
+                "replaces your \"%s\": cairn found no PyTorch to inspect, but pytorch.org wheels have no "
+                "code for %s, and code for %s runs on it",
                 tried, real->gfx, as->gfx),
         };
     } else {
@@ -211,9 +215,10 @@ static void warn_no_code(struct work *w, const struct gpu_facts *g)
     if (split)
         therock = arena_printf(w->a, "the device wheels rocm-sdk-device-%s and amd-torch-device-%s", g->gfx.s,
                                g->gfx.s);
-    work_warn(w, "%s has no code for %s, and none for a relative whose code it could run; %s%s%s%s",
+    work_warn(w, "%s has no code for %s, nor for a related chip whose code it could run; %s%s%s%s",
               work_torch_text(w), work_gpu_text(w, g), wheel ? wheel : "", wheel && therock ? " or " : "",
-              therock ? therock : "", wheel || therock ? " carry it" : "no wheel that is known carries it");
+              therock ? therock : "",
+              wheel || therock ? " have code for it" : "no known wheel has code for it");
 }
 
 static void set_plain(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g)
@@ -223,9 +228,10 @@ static void set_plain(struct work *w, const struct gfx_chip *as, const struct gp
     struct computed *c = &w->computed[ENV_VALUE_OVERRIDE];
     gfx_override_value(as->gfx, value);
     c->value = arena_strdup(w->a, value);
-    c->why = arena_printf(
-        w->a, "%s has no code for %s but for %s, whose code this chip runs%s%s", work_torch_text(w), g->gfx.s,
-        as->gfx, by_version ? " (by its version: its own list could not be read)" : "", better_way(w, g));
+    c->why = arena_printf(w->a, "%s has no code for %s, but has code for %s, which runs on this chip%s%s",
+                          work_torch_text(w), g->gfx.s, as->gfx,
+                          by_version ? " (judged by its version: its own list is not readable)" : "",
+                          better_way(w, g));
 }
 
 static void set_node(struct work *w, const struct gfx_chip *as, const struct gpu_facts *g)
@@ -236,8 +242,8 @@ static void set_node(struct work *w, const struct gfx_chip *as, const struct gpu
         .name = node_name(w, g),
         .value = arena_strdup(w->a, value),
         .why = arena_printf(w->a,
-                            "%s has no code for %s but for %s; only this GPU is renamed, because another one "
-                            "stays visible",
+                            "%s has no code for %s, but has code for %s; only this GPU is renamed, because "
+                            "another one stays visible",
                             work_torch_text(w), g->gfx.s, as->gfx),
         .source = DOC_OVERRIDE,
     };
@@ -264,7 +270,8 @@ static void choose(struct work *w)
         set_plain(w, first, w->plan->gpu);
     else if (n && !version_at_least(w->s.rocm, 6, 3, 0))
         work_warn(w,
-                  "the GPUs you show need different overrides, which ROCm can do from 6.3 on: show one only");
+                  "the visible GPUs need different overrides, which ROCm supports from 6.3 on: show only one "
+                  "of them");
     else
         for (size_t i = 0; i < w->n_visible; i++) {
             const struct gfx_chip *as = stand_in(w, w->visible[i]);

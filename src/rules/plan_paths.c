@@ -121,10 +121,9 @@ static void judge_loader(struct work *w, const char *name, const char *separator
         work_accept(w, v, system ? "this PyTorch uses the system's ROCm" : "no second ROCm in it");
         return;
     }
-    const char *which = runtime == RUNTIME_BUNDLED ? "this PyTorch brings its own"
-                        : system ? "of another major version than this PyTorch was built for"
-                                 : "PyTorch wheels bring their own, and no PyTorch that uses it "
-                                   "was found";
+    const char *which = runtime == RUNTIME_BUNDLED ? "this PyTorch bundles its own"
+                        : system ? "its major version differs from the one this PyTorch was built for"
+                                 : "PyTorch wheels bundle their own, and cairn found no PyTorch that uses it";
     const char *what = str_eq(name, "LD_PRELOAD") ? "ROCm library" : "HIP and HSA runtime";
     if (work_refuse_by_torch(w, v, DOC_RUNTIMES,
                              "%s puts a second %s in front (%s): symbol errors or crashes", bad, what,
@@ -153,12 +152,12 @@ static void judge_kernel_dir(struct work *w, const char *name, const char *resul
         return;
     v->fatal = aborts;
     if (!root_exists(&w->f->root, v->value))
-        work_refuse(w, v, v->row->source, "there is no such directory: %s", result);
+        work_refuse(w, v, v->row->source, "no such directory: %s", result);
     else if (!has_kernels(w, v->value, w->s.gfx))
         work_refuse(w, v, v->row->source, "no kernels for %s in it: %s", w->s.gfx ? w->s.gfx : "any chip",
                     result);
     else
-        work_accept(w, v, "your kernel directory; it has the chip");
+        work_accept(w, v, "your kernel directory; it has kernels for the chip");
 }
 
 static void judge_path(struct work *w, const char *name, const char *fine, const char *result)
@@ -167,7 +166,7 @@ static void judge_path(struct work *w, const char *name, const char *fine, const
     if (!v)
         return;
     if (v->value[0] != '/' || !root_exists(&w->f->root, v->value))
-        work_refuse(w, v, v->row->source, "there is no such place: %s", result);
+        work_refuse(w, v, v->row->source, "no such path: %s", result);
     else
         work_accept(w, v, "%s", fine);
 }
@@ -178,7 +177,7 @@ static void judge_home(struct work *w, const char *name)
     if (!v)
         return;
     bool there = v->value[0] == '/' && root_exists(&w->f->root, v->value);
-    work_accept(w, v, "%s%s", v->row->effect, there || w->o->windows ? "" : "; there is no such directory");
+    work_accept(w, v, "%s%s", v->row->effect, there || w->o->windows ? "" : "; no such directory");
 }
 
 static bool path_finds(struct work *w, const char *path, const char *program)
@@ -212,7 +211,7 @@ static void judge_program_path(struct work *w)
     if (dir)
         w->computed[ENV_VALUE_PATH].value = arena_printf(w->a, "%s:%s", v->value, dir);
     if (!dir && strstr(v->value, "rocm"))
-        work_accept(w, v, "ROCm's tools are found; PyTorch itself does not need them");
+        work_accept(w, v, "finds ROCm's tools; PyTorch itself does not need them");
     else
         v->state = VAR_QUIET;
 }
@@ -231,7 +230,7 @@ void paths_plan(struct work *w)
     judge_kernel_dir(w, "HIPBLASLT_TENSILE_LIBPATH", "hipBLASLt cannot start", false);
     judge_path(w, "HIPBLASLT_EXT_OP_LIBRARY_PATH", "your library file",
                "hipBLASLt loses its extra operations");
-    judge_path(w, "TRITON_LIBHIP_PATH", "your choice of HIP library for Triton", "Triton cannot start");
+    judge_path(w, "TRITON_LIBHIP_PATH", "your HIP library for Triton", "Triton cannot start");
     judge_path(w, "DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it",
                "compilers fail");
     judge_path(w, "HIP_DEVICE_LIB_PATH", "for compilers only; a prebuilt wheel does not read it",

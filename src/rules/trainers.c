@@ -23,39 +23,40 @@ static const struct trainer trainers[] = {
 /* clang-format off */
 static const struct env_note notes[] = {
     { .when = { .trainer = "ai-toolkit" }, .source = "https://github.com/ostris/ai-toolkit/pull/563",
-      .text = "ai-toolkit sets nothing for ROCm, and its pages ask nvidia-smi for GPUs, so they show none unless they are "
-              "started with `cairn run --with-smi`; jobs started from the command line train all the same" },
+      .text = "ai-toolkit sets nothing for ROCm, and its web pages query nvidia-smi, so they show no GPU "
+              "unless you start them with `cairn run --with-smi`; jobs started from the command line train "
+              "anyway" },
     { .when = { .trainer = "ai-toolkit", .unified = TRI_YES }, .source = "https://github.com/ostris/ai-toolkit",
-      .text = "layer offloading copies memory to itself on this machine: leave it off" },
+      .text = "layer offload copies memory to itself on this machine: leave it off" },
     { .when = { .trainer = "musubi-tuner", .unified = TRI_YES },
       .source = "https://github.com/huggingface/transformers/pull/44791",
-      .text = "mapped weights take memory twice here (file cache and GPU): give musubi-tuner its flags against "
-              "mapping (--disable_numpy_memmap where offered), and no --blocks_to_swap" },
+      .text = "memory-mapped weights take memory twice here (file cache and GPU): give musubi-tuner its "
+              "options against mapping (--disable_numpy_memmap where available), and no --blocks_to_swap" },
     { .when = { .trainer = "musubi-tuner", .family = "RDNA3 RDNA3.5 RDNA4" },
       .source = "https://github.com/kohya-ss/musubi-tuner/pull/592",
-      .text = "caching latents has many shapes, and MIOpen searches for each: try --with MIOPEN_FIND_MODE=FAST for "
-              "that step" },
+      .text = "caching latents uses many shapes, and MIOpen searches for each: try --with "
+              "MIOPEN_FIND_MODE=FAST for that step" },
     { .when = { .trainer = "sd-scripts", .unified = TRI_YES }, .source = "https://github.com/kohya-ss/sd-scripts",
-      .text = "block swapping copies memory to itself on this machine: leave it off" },
+      .text = "block swap copies memory to itself on this machine: leave it off" },
     { .when = { .trainer = "kohya_ss" }, .source = "https://github.com/bmaltais/kohya_ss/issues/3470",
-      .text = "install from kohya_ss' ROCm requirements file; the plain one brings CUDA wheels" },
+      .text = "install from kohya_ss' ROCm requirements file; the default one installs CUDA wheels" },
     { .when = { .trainer = "onetrainer" }, .source = "https://github.com/Nerogar/OneTrainer",
-      .text = "OneTrainer's installer looks for NVIDIA first; OT_PLATFORM_REQUIREMENTS picks the ROCm list, which "
-              "names no 8-bit optimizers" },
+      .text = "OneTrainer's installer looks for NVIDIA first; OT_PLATFORM_REQUIREMENTS selects the ROCm "
+              "list, which has no 8-bit optimizers" },
     { .when = { .trainer = "simpletuner" }, .source = SRC_TORCH_TUNABLE,
-      .text = "SimpleTuner sets PYTORCH_TUNABLEOP_ENABLED=1 itself: the first steps measure matrix products, and the "
-              "results are void after any upgrade" },
+      .text = "SimpleTuner sets PYTORCH_TUNABLEOP_ENABLED=1 itself: the first steps benchmark matmuls, and "
+              "any upgrade invalidates the results" },
     { .when = { .trainer = "diffusion-pipe" }, .source = "https://github.com/tdrussell/diffusion-pipe",
-      .text = "diffusion-pipe asks for nvcc and DeepSpeed; DeepSpeed has to be built for ROCm" },
+      .text = "diffusion-pipe needs nvcc and DeepSpeed; build DeepSpeed for ROCm" },
     { .when = { .trainer = "diffusion-pipe", .unified = TRI_YES },
       .source = "https://github.com/tdrussell/diffusion-pipe",
-      .text = "block swapping copies memory to itself on this machine: leave it off" },
+      .text = "block swap copies memory to itself on this machine: leave it off" },
     { .when = { .trainer = "unsloth" }, .source = "https://github.com/unslothai/unsloth/pull/8821",
-      .text = "unsloth sets the AOTriton flag on import and caps its share of memory by itself" },
+      .text = "unsloth sets the AOTriton flag on import and limits its own memory fraction" },
     { .when = { .trainer = "comfyui", .family = "RDNA3 RDNA3.5 RDNA4" }, .source = SRC_COMFY,
-      .text = "ComfyUI switches MIOpen off on this chip; COMFYUI_ENABLE_MIOPEN=1 keeps it" },
+      .text = "ComfyUI disables MIOpen on this chip; COMFYUI_ENABLE_MIOPEN=1 keeps it" },
     { .when = { .trainer = "accelerate" }, .source = SRC_ACCELERATE,
-      .text = "Accelerate forces fp32 communication for DeepSpeed with bf16 on ROCm, against NaN weights" },
+      .text = "Accelerate forces fp32 communication for DeepSpeed with bf16 on ROCm, to avoid NaN weights" },
     { .text = NULL },
 };
 /* clang-format on */

@@ -345,7 +345,7 @@ a_topology_that_cannot_be_read()
     run smi --root unread
     err_has 'cannot be read'
     run env --json --root unread
-    json_is 'any("cannot be read" in w for w in d["warnings"])'
+    json_is 'any("not readable" in w for w in d["warnings"])'
 }
 
 # The working folder may be a clone of anything.
