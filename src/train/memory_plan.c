@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/memory_plan.h"
-
+#include "base/int.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,12 +27,6 @@ struct work_options memory_work_options(const struct memory_job *m, const struct
 }
 
 /* ---- the plan ---- */
-
-static size_t largest(size_t a, size_t b, size_t c)
-{
-    size_t most = a > b ? a : b;
-    return most > c ? most : c;
-}
 
 static void plan_set(const struct memory_job *m, size_t set, const struct job_layout *l,
                      struct memory_plan *out)
@@ -65,8 +59,8 @@ void memory_plan(const struct memory_job *m, const struct job_layout *l, struct 
         plan_set(m, i, l, out);
     out->device[MEMORY_ACTIVATIONS] = step.own;
     out->device[MEMORY_SAMPLER] = sample.own;
-    out->device[MEMORY_WORK] = m->fixed_bytes + largest(step.sums, sample.sums, m->reserved.sums) +
-                               largest(step.packed, sample.packed, m->reserved.packed);
+    out->device[MEMORY_WORK] = m->fixed_bytes + at_least(at_least(step.sums, sample.sums), m->reserved.sums) +
+                               at_least(at_least(step.packed, sample.packed), m->reserved.packed);
 }
 
 uint64_t memory_plan_sum(const uint64_t bytes[MEMORY_PARTS])

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A second kind of task plans its memory, and trains where there is little of it. */
+#include "toy_jobs.h"
+
+static const char *const memory_jobs[][6] = {
+    { "lora.experts=shared", "model.width=64" },
+    { "lora.experts=each", "model.width=64", "train.dtype=bf16" },
+    { "lora.experts=each", "model.width=64", "model.quantize=int8", "train.optimizer=lion" },
+    { "lora.experts=each", "model.width=64", "memory.low_vram=true", "lora.dropout=0.1" },
+};
+
+/* Each part by itself, and that their sum is all there is. */
+static void the_parts_of_the_plan_are_what_is_taken(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(memory_jobs); i++) {
+        struct setup s;
+        open_setup(&s, new_dir(), memory_jobs[i]);
+        struct job *j = &s.j;
+        job_set_start(j);
+        bool opened = !job_resolve(j, &err) && !job_open_task(j, &err) && !job_fit(j, &err) &&
+                      !job_load(j, NULL, &err) && !job_open_work(j, &err);
+        if (!opened)
+            CHECK_FAIL_("%s", err.msg);
+        for (int part = 0; part < MEMORY_PARTS && opened; part++)
+            if (j->memory.used_bytes[part])
+                check_near(memory_part_names[part], (double)j->memory.plan.device[part],
+                           (double)j->memory.used_bytes[part]);
+        if (opened)
+            check_near("all", (double)memory_plan_sum(j->memory.plan.device),
+                       (double)gpu_allocated(s.o.g).bytes);
+        close_setup(&s);
+    }
+}
+
+/* With samples, whose helper network counts. */
+static void the_plan_is_the_peak(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(memory_jobs); i++) {
+        const char *pairs[9] = { "sample.every=2", "eval.every=2", "train.steps=2" };
+        memcpy(pairs + 3, memory_jobs[i], sizeof(memory_jobs[i]));
+        struct train_plan p = plan(0, pairs);
+        uint64_t sum = 0;
+        bool samples = false;
+        for (size_t k = 0; k < p.n_parts; k++) {
+            sum += p.parts[k].device_bytes;
+            samples = samples || (!strcmp(p.parts[k].name, "samples") && p.parts[k].device_bytes);
+        }
+        CHECK(samples && sum == p.device_bytes && !p.lack.code);
+        check_near(pairs[3], (double)p.device_bytes, last_logged(train(pairs), "mem_peak_bytes"));
+    }
+}
+
+/* Less and less memory: the layouts that are found, each of which is tried. */
+static void less_memory_makes_the_same_losses(void)
+{
+    const char *const *pairs = KEYS("lora.experts=each", "lora.rank=64", "model.layers=5", "model.width=32",
+                                    "model.ffn=64", "data.large=16", "train.batch=4", "train.steps=2");
+    struct train_plan p = plan(0, pairs), before = p;
+    const char *whole = train(pairs);
+    bool blocks = false, optim = false, recompute = false, micro = false;
+    uint64_t budget = (p.device_bytes + (on_gpu() ? 0 : p.host_bytes)) * 103 / 100;
+    for (; !p.lack.code; budget -= budget / 40, before = p) {
+        p = plan(budget, pairs);
+        if (p.lack.code || (p.micro == before.micro && p.n_fallbacks == before.n_fallbacks))
+            continue;
+        const char *dir = new_dir();
+        if (try_to_train(dir, false, budget, pairs))
+            CHECK_FAIL_("%s", err.msg);
+        if (!(far(dir, whole) < 1e-3))
+            CHECK_FAIL_("%s: losses differ by %g", p.fallbacks[p.n_fallbacks - 1], far(dir, whole));
+        CHECK(!on_gpu() || last_logged(dir, "mem_peak_bytes") <= (double)budget);
+        blocks = blocks || p.blocks_on_host;
+        optim = optim || p.optim_on_host;
+        recompute = recompute || p.recompute;
+        micro = micro || p.micro < 4;
+    }
+    CHECK_INT(p.lack.code, CAIRN_ENOMEM);
+    CHECK(recompute && micro);
+    CHECK_INT(blocks, on_gpu());
+    CHECK_INT(optim, on_gpu());
+    CHECK_INT(try_to_train(new_dir(), false, budget, pairs), -1);
+    CHECK_INT(err.code, CAIRN_ENOMEM);
+}
+
+static void what_is_offloaded_changes_no_bit(void)
+{
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    const char *one = train(KEYS("lora.experts=shared", "model.quantize=int8"));
+    check_same_run(train(KEYS("lora.experts=shared", "model.quantize=int8", "memory.low_vram=true")), one, 4);
+    const char *two = train(KEYS("lora.experts=each"));
+    check_same_run(train(KEYS("lora.experts=each", "memory.blocks=host")), two, 4);
+    check_same_run(train(KEYS("lora.experts=each", "memory.optimizer=host")), two, 4);
+}
+
+/* Whichever it is, something gives way.  Only the data cannot be prepared with less. */
+static void every_allocation_may_fail(void)
+{
+    const char *const *pairs = KEYS("lora.experts=each", "train.steps=2", "checkpoint.every=1",
+                                    "eval.every=1", "sample.every=1", "model.layers=2");
+    int noticed = 0, refused = 0, quiet = 0;
+    if (!on_gpu())
+        SKIP("the fake HIP fails when told");
+    const char *whole = train(pairs);
+    setenv("CAIRN_POOL", "direct", 1);
+    for (int n = 1; n < 200 && quiet < 3; n += 1 + n / 8) {
+        char told[64];
+        const char *dir = new_dir();
+        snprintf(told, sizeof(told), "fail=hipMalloc:%d:2", n);
+        setenv("CAIRN_FAKE_HIP", told, 1);
+        int r = try_to_train(dir, false, 0, pairs);
+        unsetenv("CAIRN_FAKE_HIP");
+        size_t size;
+        char *log = read_all(in(dir, "log.jsonl"), &size);
+        bool oom = strstr(log, "\"oom\"");
+        free(log);
+        noticed += oom;
+        refused += r != 0;
+        quiet = r || oom ? 0 : quiet + 1;
+        if (r)
+            CHECK_INT(err.code, CAIRN_ENOMEM);
+        else if (!(far(dir, whole) < 1e-3))
+            CHECK_FAIL_("allocation %d: losses differ by %g", n, far(dir, whole));
+    }
+    unsetenv("CAIRN_POOL");
+    printf("# %d noticed, %d refused\n", noticed, refused);
+    CHECK(noticed >= 5 && refused <= 5);
+}
+
+static void run_all(void)
+{
+    RUN(the_parts_of_the_plan_are_what_is_taken);
+    RUN(the_plan_is_the_peak);
+    RUN(less_memory_makes_the_same_losses);
+    RUN(what_is_offloaded_changes_no_bit);
+    RUN(every_allocation_may_fail);
+}
+
+int main(int argc, char **argv)
+{
+    return run_in_folder(argc, argv, run_all);
+}
