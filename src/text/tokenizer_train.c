@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/tokenizer_train.h"
 
-#include "base/hash.h"
 #include "base/json.h"
 #include "text/split.h"
+#include "text/string_set.h"
 #include "text/tokenizer_parts.h"
 #include "text/unicode.h"
 #include <stdlib.h>
@@ -26,75 +26,10 @@ static int grow(void *items, size_t *cap, size_t n, size_t size, struct cairn_er
     return 0;
 }
 
-/* ---- byte strings by their hash: words of the text, tokens ---- */
-
-struct string {
-    size_t at; /* in text */
-    uint32_t n;
-    int64_t count;
-};
-
-struct strings {
-    struct str text;
-    struct string *list;
-    size_t n, cap;
-    size_t *slots; /* index in the list plus one; 0: free */
-    size_t n_slots;
-};
-
-static void strings_release(struct strings *s)
-{
-    str_release(&s->text);
-    free(s->list);
-    free(s->slots);
-}
-
-static size_t *find_slot(const struct strings *s, const char *p, size_t n)
-{
-    size_t at = hash_bytes(p, n);
-    for (;; at++) {
-        size_t *slot = &s->slots[at & (s->n_slots - 1)];
-        if (!*slot)
-            return slot;
-        const struct string *x = &s->list[*slot - 1];
-        if (x->n == n && !memcmp(s->text.s + x->at, p, n))
-            return slot;
-    }
-}
-
-static int widen(struct strings *s, struct cairn_error *err)
-{
-    size_t n = s->n_slots ? 2 * s->n_slots : 1 << 12;
-    size_t *slots = calloc(n, sizeof(*slots));
-    if (!slots)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu words", n);
-    free(s->slots);
-    s->slots = slots;
-    s->n_slots = n;
-    for (size_t i = 0; i < s->n; i++)
-        *find_slot(s, s->text.s + s->list[i].at, s->list[i].n) = i + 1;
-    return 0;
-}
-
-/* The index of a string, which is added if it is new. */
-static int put_string(struct strings *s, const char *p, size_t n, size_t *place, struct cairn_error *err)
-{
-    if (2 * (s->n + 1) > s->n_slots && widen(s, err))
-        return -1;
-    size_t *slot = find_slot(s, p, n);
-    if (!*slot) {
-        if (grow(&s->list, &s->cap, s->n + 1, sizeof(*s->list), err))
-            return -1;
-        s->list[s->n++] = (struct string){ s->text.len, (uint32_t)n, 0 };
-        str_addn(&s->text, p, n);
-        *slot = s->n;
-    }
-    *place = *slot - 1;
-    return 0;
-}
+/* ---- counting words ---- */
 
 struct word_counts {
-    struct strings words;
+    struct string_set words;
 };
 
 struct word_counts *word_counts_new(void)
@@ -111,7 +46,7 @@ int word_counts_add(struct word_counts *w, const char *text, size_t n, struct ca
         size = split_next(SPLIT_GPT2, text + at, n - at);
         if (size > UINT32_MAX)
             return cairn_fail(err, CAIRN_EFORMAT, "a word of %zu bytes is too long", size);
-        if (put_string(&w->words, text + at, size, &place, err))
+        if (string_set_put(&w->words, text + at, size, &place, err))
             return -1;
         w->words.list[place].count++;
     }
@@ -121,7 +56,7 @@ int word_counts_add(struct word_counts *w, const char *text, size_t n, struct ca
 void word_counts_cleanup(struct word_counts **w)
 {
     if (*w)
-        strings_release(&(*w)->words);
+        string_set_release(&(*w)->words);
     free(*w);
 }
 
@@ -153,8 +88,8 @@ struct learner {
     size_t n_heap, cap_heap;
     size_t *touched; /* pairs whose count a merge increased */
     size_t n_touched, cap_touched;
-    struct strings tokens; /* by id */
-    uint32_t *merges;      /* left, right, left, right, … */
+    struct string_set tokens; /* by id */
+    uint32_t *merges;         /* left, right, left, right, … */
     size_t n_merges, cap_merges;
     const volatile sig_atomic_t *stop;
     struct cairn_error *err;
@@ -172,7 +107,7 @@ static void learner_release(struct learner *l)
     free(l->heap);
     free(l->touched);
     free(l->merges);
-    strings_release(&l->tokens);
+    string_set_release(&l->tokens);
 }
 
 static size_t *pair_slot(const struct learner *l, uint32_t left, uint32_t right)
@@ -303,13 +238,13 @@ static int offer_touched(struct learner *l)
 static int start_tokens(struct learner *l)
 {
     size_t place;
-    if (put_string(&l->tokens, END_OF_TEXT, strlen(END_OF_TEXT), &place, l->err))
+    if (string_set_put(&l->tokens, END_OF_TEXT, strlen(END_OF_TEXT), &place, l->err))
         return -1;
     /* In the order of the characters that encode them. */
     for (uint32_t c = 0; c < 512; c++) {
         int byte = tokenizer_char_byte(c);
         char one = (char)byte;
-        if (byte >= 0 && put_string(&l->tokens, &one, 1, &place, l->err))
+        if (byte >= 0 && string_set_put(&l->tokens, &one, 1, &place, l->err))
             return -1;
     }
     return 0;
@@ -317,7 +252,7 @@ static int start_tokens(struct learner *l)
 
 static int start_words(struct learner *l)
 {
-    const struct strings *w = &l->from->words;
+    const struct string_set *w = &l->from->words;
     uint32_t ids[256];
     l->ids = malloc((w->text.len + 1) * sizeof(*l->ids));
     l->begin = malloc((w->n + 1) * sizeof(*l->begin));
@@ -325,7 +260,7 @@ static int start_words(struct learner *l)
     if (!l->ids || !l->begin || !l->length || w->n > UINT32_MAX)
         return cairn_fail(l->err, CAIRN_ENOMEM, "no memory for %zu words", w->n);
     for (int b = 0; b < 256; b++)
-        ids[b] = (uint32_t)*find_slot(&l->tokens, &(char){ (char)b }, 1) - 1;
+        ids[b] = (uint32_t)string_set_find(&l->tokens, &(char){ (char)b }, 1);
     for (uint32_t i = 0; i < w->n; i++) {
         l->begin[i] = w->list[i].at;
         l->length[i] = w->list[i].n;
@@ -362,11 +297,11 @@ static int merge_word(struct learner *l, uint32_t word, uint32_t left, uint32_t 
 static int token_of(struct learner *l, uint32_t left, uint32_t right, uint32_t *made)
 {
     CLEANUP(str_release) struct str joined = { 0 };
-    const struct string *a = &l->tokens.list[left], *b = &l->tokens.list[right];
+    const struct string_set_entry *a = &l->tokens.list[left], *b = &l->tokens.list[right];
     size_t place;
     str_addn(&joined, l->tokens.text.s + a->at, a->n);
     str_addn(&joined, l->tokens.text.s + b->at, b->n);
-    if (put_string(&l->tokens, joined.s, joined.len, &place, l->err))
+    if (string_set_put(&l->tokens, joined.s, joined.len, &place, l->err))
         return -1;
     *made = (uint32_t)place;
     return 0;
@@ -413,7 +348,7 @@ static int learn(struct learner *l, uint32_t vocab)
 
 static void name_token(const struct learner *l, uint32_t id, struct str *out)
 {
-    const struct string *t = &l->tokens.list[id];
+    const struct string_set_entry *t = &l->tokens.list[id];
     char c[4];
     for (size_t i = 0; i < t->n; i++)
         str_addn(out, c, unicode_put(c, tokenizer_byte_char((unsigned char)l->tokens.text.s[t->at + i])));
