@@ -159,6 +159,18 @@ def link_findings():
                     yield f'{path}:{number}: no file {target}'
 
 
+def source_findings():
+    """A file of ours that a page names, as `src/run/pump.c` or `run/pump.c`, is there."""
+    tracked = set(lint.tracked())
+    folders = {f.split('/')[1] for f in tracked if f.startswith('src/') and f.count('/') > 1} | {'src', 'tests', 'bench', 'scripts'}
+    for path in lint.files('.md'):
+        for number, line in lint.lines(path):
+            for pair in re.findall(r'`((?:[\w-]+/)+[\w-]+\.(?:c|h|k|def))`|`((?:src|tests|bench|scripts)/[\w/-]+\.(?:py|sh|tsv))`', line):
+                name = pair[0] or pair[1]
+                if name.split('/')[0] in folders and not {name, 'src/' + name} & tracked:
+                    yield f'{path}:{number}: no file {name}'
+
+
 def anchors(path):
     """The anchors that GitHub makes of a page's headings."""
     inside, names = False, set()
@@ -217,6 +229,7 @@ lint.report(
     ('docs/diagnose.md has every class', classes_findings()),
     ('docs/config.md has every key', config_findings()),
     ('links lead somewhere', link_findings()),
+    ('files that pages name are there', source_findings()),
     ('links lead to headings', anchor_findings()),
     ('pages that rules name are there', evidence_findings()),
     ('the man page is well formed', man_findings()),
