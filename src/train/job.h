@@ -22,9 +22,7 @@ struct job_memory {
     struct memory_plan plan; /* of the current layout */
     uint64_t used_bytes[MEMORY_PARTS];
     bool optim_pinned, blocks_pinned; /* do not fit into host memory */
-    bool optim_forced,
-        blocks_forced; /* offloaded in the middle of a run; moved back when memory is free again */
-    int n_evictions;   /* how often that happened */
+    struct memory_evicted evicted;    /* moves back when memory is free again */
     bool warned_fragmented, warned_stuck, host_was_short;
     uint64_t host_peak_bytes;                     /* most host memory available so far */
     double host_checked_s;                        /* time of the last check */

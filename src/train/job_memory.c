@@ -135,10 +135,10 @@ bool job_offload_next(struct job *j, const struct cairn_error *why)
     if (gpu_lost(j->o->g))
         return false;
     if (memory_can_offload_blocks(&j->memory.job) && !l->blocks_on_host) {
-        l->blocks_on_host = j->memory.blocks_forced = true;
+        l->blocks_on_host = j->memory.evicted.blocks = true;
         part = "the weights of the blocks";
     } else if (memory_can_offload_optimizer(&j->memory.job) && !l->optim_on_host) {
-        l->optim_on_host = j->memory.optim_forced = true;
+        l->optim_on_host = j->memory.evicted.optimizer = true;
         part = "the optimizer state";
     } else
         return false;
@@ -226,9 +226,9 @@ int job_fallback(struct job *j, const struct cairn_error *why, struct cairn_erro
     if (!done)
         return fail_for_good(j, why, err);
     job_say(j, "out of memory (%s): %s", why->msg, done);
-    m->optim_forced = m->optim_forced || (l->optim_on_host && !optim);
-    m->blocks_forced = m->blocks_forced || (l->blocks_on_host && !blocks);
-    m->n_evictions += m->optim_forced || m->blocks_forced;
+    m->evicted.optimizer = m->evicted.optimizer || (l->optim_on_host && !optim);
+    m->evicted.blocks = m->evicted.blocks || (l->blocks_on_host && !blocks);
+    m->evicted.times += m->evicted.optimizer || m->evicted.blocks;
     int r = move_parts(j, err);
     replan(j);
     return r;
@@ -267,22 +267,11 @@ static uint64_t free_bytes(const struct job *j)
     return there > kept ? there - kept : 0;
 }
 
-/* A part must fit as a whole, beside the windows through which it was streamed.  A failed attempt costs
- * nothing; after two evictions there are no more attempts. */
 int job_restore(struct job *j, struct cairn_error *err)
 {
-    enum { EVICTIONS_MOST = 2 };
     struct job_memory *m = &j->memory;
-    struct job_layout *l = &j->state.layout, then = *l;
-    struct memory_plan after;
-    if (m->n_evictions >= EVICTIONS_MOST || (!m->optim_forced && !m->blocks_forced))
-        return 0;
-    then.optim_on_host = l->optim_on_host && !m->optim_forced;
-    then.blocks_on_host = l->blocks_on_host && !m->blocks_forced;
-    memory_plan(&m->job, &then, &after);
-    uint64_t need = (m->optim_forced ? after.device[MEMORY_OPTIMIZER] : 0) +
-                    (m->blocks_forced ? after.device[MEMORY_WEIGHTS] : 0);
-    if (need + need / 10 > free_bytes(j))
+    struct job_layout *l = &j->state.layout, then;
+    if (!memory_restore(&m->job, l, &m->evicted, free_bytes(j), &then))
         return 0;
     struct cairn_error why = { 0 };
     if ((move_optimizers(j, then.optim_on_host, &why) ||
@@ -293,8 +282,8 @@ int job_restore(struct job *j, struct cairn_error *err)
     }
     l->optim_on_host = optimizer_is_on_host(j);
     l->blocks_on_host = model_is_offloaded(j->task->model);
-    m->optim_forced = m->optim_forced && l->optim_on_host;
-    m->blocks_forced = m->blocks_forced && l->blocks_on_host;
+    m->evicted.optimizer = m->evicted.optimizer && l->optim_on_host;
+    m->evicted.blocks = m->evicted.blocks && l->blocks_on_host;
     uint64_t before = memory_plan_sum(m->plan.device);
     replan(j);
     m->used_bytes[MEMORY_OPTIMIZER] = m->plan.device[MEMORY_OPTIMIZER];

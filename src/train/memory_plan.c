@@ -182,3 +182,24 @@ bool memory_fallback(const struct memory_job *m, const struct memory_limits *lim
            offload_optimizer(m, limits, l, text) || recompute(m, limits, l, text) ||
            halve(m, limits, l, text);
 }
+
+/* A part must fit as a whole, beside the windows through which it was streamed.  After two evictions there are no more
+ * attempts. */
+bool memory_restore(const struct memory_job *m, const struct job_layout *l, const struct memory_evicted *e,
+                    uint64_t free_bytes, struct job_layout *out)
+{
+    enum { EVICTIONS_MOST = 2 };
+    struct job_layout then = *l;
+    struct memory_plan after;
+    if (e->times >= EVICTIONS_MOST || (!e->optimizer && !e->blocks))
+        return false;
+    then.optim_on_host = l->optim_on_host && !e->optimizer;
+    then.blocks_on_host = l->blocks_on_host && !e->blocks;
+    memory_plan(m, &then, &after);
+    uint64_t need =
+        (e->optimizer ? after.device[MEMORY_OPTIMIZER] : 0) + (e->blocks ? after.device[MEMORY_WEIGHTS] : 0);
+    if (need + need / 10 > free_bytes)
+        return false;
+    *out = then;
+    return true;
+}

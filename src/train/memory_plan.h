@@ -68,6 +68,15 @@ enum { FALLBACK_TEXT = 160 };
 bool memory_fallback(const struct memory_job *m, const struct memory_limits *limits, struct job_layout *l,
                      char text[FALLBACK_TEXT]);
 
+/* What was offloaded while the job ran, because memory was short. */
+struct memory_evicted {
+    bool optimizer, blocks;
+    int times;
+};
+/* The layout with these parts back on the device, if they fit into free_bytes.  false: they stay. */
+bool memory_restore(const struct memory_job *m, const struct job_layout *l, const struct memory_evicted *e,
+                    uint64_t free_bytes, struct job_layout *out);
+
 /* Whether the plan is within the limits, with some reserve.  When no fallback is left, the reserve may be
  * used up. */
 bool memory_fits(const struct memory_job *m, const struct memory_limits *limits, const struct memory_plan *p,
