@@ -28,10 +28,10 @@
 #define NO_UPSTREAM_WHEEL                                                                            \
     "; pytorch.org wheels have no code for it (\"invalid device function\"): override with 10.3.0, " \
     "or use a TheRock wheel"
-#define DESKTOP_QUEUES                                                                    \
-    "shown 100 % busy and drawing power when idle while a process holds several queues: " \
-    "GPU_MAX_HW_QUEUES=1 or newer firmware (" ROCM_ISSUE "2625)"
-#define CARVE_OUT "memory total may be reported as half of the RAM until ttm.pages_limit is raised"
+#define DESKTOP_QUEUES                                                                                        \
+    "reports 100 % busy and draws power when idle while a process holds several queues: GPU_MAX_HW_QUEUES=1 " \
+    "or newer firmware (" ROCM_ISSUE "2625)"
+#define CARVE_OUT "total memory may be reported as half of RAM until ttm.pages_limit is raised"
 
 /* clang-format off */
 static const struct gfx_chip chips[] = {
@@ -55,12 +55,12 @@ static const struct gfx_chip chips[] = {
       .ids = { { 0x7300, 0x730f }, { 0x67c0, 0x67df }, { 0x67e0, 0x67ff }, { 0x6980, 0x699f }, { 0x694c, 0x694f }, { 0x6fdf, 0x6fdf } },
       .family = GFX_GCN, .wave = 64, .vgpr_kib = 256, .bf16 = "none",
       .support = "dropped in ROCm 4 or 5",
-      .problems = "no current wheel carries code for it and no override helps",
+      .problems = "no current wheel has code for it and no override helps",
       .source = ARCH_SPECS },
     { .gfx = "gfx900", .codename = "Vega 10", .products = "RX Vega 56/64, MI25",
       .kind = GPU_DISCRETE, .mach = 0x2c, .gc = { { 9, 0, 1 } }, .ids = { { 0x6860, 0x687f } },
       .family = GFX_VEGA, .wave = 64, .vgpr_kib = 256, .generic = "gfx9-generic", .bf16 = "none",
-      IN_OLD_WHEELS, .therock = "build", .support = "dropped about ROCm 5",
+      IN_OLD_WHEELS, .therock = "build", .support = "dropped around ROCm 5",
       .problems = "libraries drop it over time: rocBLAS may lack it",
       .source = WHEELS },
     { .gfx = "gfx902", .codename = "Raven", .products = "Ryzen 2000G/3000G APUs",
@@ -131,7 +131,7 @@ static const struct gfx_chip chips[] = {
       .kind = GPU_DISCRETE, .mach = 0x33, .gc = { { 10, 1, 10 } }, .ids = { { 0x7310, 0x731f } },
       .family = GFX_RDNA1, .wave = 32, .vgpr_kib = 256, .generic = "gfx10-1-generic", .bf16 = "none",
       .therock = "ready", .support = "never",
-      .problems = "no bf16 arithmetic, no fused attention, no hipBLASLt; only TheRock wheels carry it",
+      .problems = "no bf16 arithmetic, no fused attention, no hipBLASLt; only TheRock wheels support it",
       .source = THEROCK },
     { .gfx = "gfx1011", .codename = "Navi 12", .products = "Radeon Pro V520",
       .kind = GPU_DISCRETE, .mach = 0x34, .gc = { { 10, 1, 2 } },
@@ -139,7 +139,7 @@ static const struct gfx_chip chips[] = {
       .family = GFX_RDNA1, .wave = 32, .vgpr_kib = 256, .generic = "gfx10-1-generic", .bf16 = "none",
       .fp16_dot = true,
       .therock = "ready", .support = "never",
-      .problems = "no bf16 arithmetic, no fused attention, no hipBLASLt; only TheRock wheels carry it",
+      .problems = "no bf16 arithmetic, no fused attention, no hipBLASLt; only TheRock wheels support it",
       .source = THEROCK },
     { .gfx = "gfx1012", .codename = "Navi 14", .products = "RX 5500, W5500",
       .kind = GPU_DISCRETE, .mach = 0x35, .gc = { { 10, 1, 1 } },
@@ -147,14 +147,14 @@ static const struct gfx_chip chips[] = {
       .family = GFX_RDNA1, .wave = 32, .vgpr_kib = 256, .generic = "gfx10-1-generic", .bf16 = "none",
       .fp16_dot = true,
       .therock = "ready", .support = "never",
-      .problems = "no bf16 arithmetic, no fused attention, no hipBLASLt; only TheRock wheels carry it",
+      .problems = "no bf16 arithmetic, no fused attention, no hipBLASLt; only TheRock wheels support it",
       .source = THEROCK },
     { .gfx = "gfx1013", .codename = "Cyan Skillfish", .products = "BC-250",
       .kind = GPU_INTEGRATED, .mach = 0x42, .gc = { { 10, 1, 3 }, { 10, 1, 4 } },
       .ids = { { 0x13f9, 0x13fe }, { 0x143f, 0x143f } },
       .family = GFX_RDNA1, .wave = 32, .vgpr_kib = 256, .generic = "gfx10-1-generic", .bf16 = "none",
       .support = "never",
-      .problems = "DMA queues do not work and rocBLAS has no code: not for training",
+      .problems = "SDMA queues do not work and rocBLAS has no code: not for training",
       .source = ARCH_SPECS },
     { .gfx = "gfx1030", .codename = "Navi 21", .products = "RX 6800/6900/6950, W6800, V620",
       .kind = GPU_DISCRETE, .mach = 0x36, .gc = { { 10, 3, 0 } }, .ids = { { 0x73a0, 0x73bf } },
@@ -207,7 +207,8 @@ static const struct gfx_chip chips[] = {
       .family = GFX_RDNA2, .wave = 32, .vgpr_kib = 256, .generic = "gfx10-3-generic", .bf16 = "none",
       .fp16_dot = true, .train_f16 = true,
       .therock = "ready", .support = "no", .desktop_igpu = true,
-      .problems = "beside a discrete card: crashes, wrong default device, hipBLASLt switched off for all; hide it",
+      .problems = "beside a discrete card: crashes, wrong default device, hipBLASLt disabled for all GPUs; "
+                  "hide it",
       .source = "https://github.com/unslothai/unsloth/issues/7307" },
     { .gfx = "gfx1100", .codename = "Navi 31", .products = "RX 7900 XTX/XT/GRE, W7900, W7800",
       .kind = GPU_DISCRETE, .mach = 0x41, .gc = { { 11, 0, 0 } }, .ids = { { 0x7440, 0x745f } },
@@ -215,7 +216,7 @@ static const struct gfx_chip chips[] = {
       .fp16_dot = true, .matrix_core = "WMMA",
       IN_OLD_WHEELS, .therock = "ready", .rocm_major = 5, .rocm_minor = 7, .support = "since ROCm 5.7/6.0",
       .aotriton = { 0, 6, 0 }, .aotriton_stable = { 0, 8, 0 }, .slow_mapped = true,
-      .problems = "AOTriton 0.11b (torch 2.9) loses accuracy or gives NaN; " DESKTOP_QUEUES,
+      .problems = "AOTriton 0.11b (torch 2.9) loses accuracy or produces NaN; " DESKTOP_QUEUES,
       .source = "https://github.com/ROCm/TheRock/issues/1315" },
     { .gfx = "gfx1101", .codename = "Navi 32", .products = "RX 7800 XT/7700 XT, W7700, V710",
       .kind = GPU_DISCRETE, .mach = 0x46, .gc = { { 11, 0, 3 } }, .ids = { { 0x7460, 0x747f } },
@@ -260,9 +261,9 @@ static const struct gfx_chip chips[] = {
       IN_ROCM7_WHEELS, .therock = "ready", .rocm_major = 6, .rocm_minor = 4, .rocm_patch = 4,
       .support = "preview from ROCm 6.4.4/7.0.2, regular in 7.x", .aotriton = { 0, 10, 0 },
       .aotriton_stable = { 0, 13, 0 }, .slow_lt_gradients = true, .slow_mapped = true,
-      .problems = "hangs under compute without the larger context-save area (kernel 6.18.4 and ROCm 7.2.1, or "
-                  "amdgpu.cwsr_enable=0); MES firmware 0x83 is broken; torch.compile took the system down on ROCm "
-                  "7.0.2; ROCm 7.10 wheels crash on kernel 7.2; " CARVE_OUT,
+      .problems = "hangs under compute without the larger context-save area (kernel 6.18.4 and ROCm 7.2.1, "
+                  "or amdgpu.cwsr_enable=0); MES firmware 0x83 is broken; torch.compile crashed the system "
+                  "on ROCm 7.0.2; ROCm 7.10 wheels crash on kernel 7.2; " CARVE_OUT,
       .source = "https://github.com/ROCm/TheRock/issues/2151" },
     { .gfx = "gfx1152", .codename = "Krackan", .products = "Radeon 860M/840M",
       .kind = GPU_INTEGRATED, .mach = 0x55, .gc = { { 11, 5, 2 } },

@@ -117,7 +117,7 @@ static int read_plain(struct scan *s, uint64_t at, uint64_t *next, struct cairn_
             return 0;
         }
         if (r == PARSE_BAD || got < want)
-            return damaged(s, at, r == PARSE_BAD ? "is damaged" : "is cut off", err);
+            return damaged(s, at, r == PARSE_BAD ? "is damaged" : "is truncated", err);
     }
     return damaged(s, at, "has a table of targets of more than 64 KiB", err);
 }
@@ -132,12 +132,12 @@ static int read_packed(struct scan *s, uint64_t at, uint64_t *next, struct cairn
         return -1;
     unsigned version = got >= 8 ? le16(h + 4) : 0, method = got >= 8 ? le16(h + 6) : 0;
     if (version < 1 || version > 3 || got < header[version])
-        return damaged(s, at, got < 8 ? "is cut off" : "has a compressed header that is not known", err);
+        return damaged(s, at, got < 8 ? "is truncated" : "has an unknown compression header", err);
     if (method > UNPACK_ZSTD)
-        return damaged(s, at, "is compressed by a method that is not known", err);
+        return damaged(s, at, "uses an unknown compression method", err);
     uint64_t total = version == 1 ? 0 : version == 2 ? le32(h + 8) : le64(h + 8);
     if (version > 1 && (total < header[version] || total > s->end - at))
-        return damaged(s, at, "says a size that is not there", err);
+        return damaged(s, at, "states a size beyond the end of the file", err);
     *ARENA_PUSH(&s->scratch, s->packed, s->n_packed) = (struct packed){
         .method = (enum unpack_method)method,
         .at = at + header[version],
@@ -238,7 +238,7 @@ static int read_targets(struct scan *s, const struct packed *p, struct cairn_err
             return 0;
         }
         if (r == PARSE_BAD || got < want)
-            return damaged(s, p->at, r == PARSE_BAD ? "is damaged" : "is cut off", err);
+            return damaged(s, p->at, r == PARSE_BAD ? "is damaged" : "is truncated", err);
     }
     return damaged(s, p->at, "has a table of targets of more than 64 KiB", err);
 }
@@ -280,7 +280,7 @@ int bundle_scan(const struct binary *b, uint64_t at, uint64_t size, struct arena
     if (find_bundles(&s, at, err) || visit_packed(&s, err))
         return -1;
     if (!s.set.n_bundles)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: no offload bundle where one should be", b->path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: no offload bundle at the expected offset", b->path);
     s.set.targets.from = b->path;
     *out = s.set;
     return 0;

@@ -14,8 +14,8 @@ static int read_single(const struct binary *b, struct arena *a, const struct elf
     unsigned mach = e->flags & 0xff; /* EF_AMDGPU_MACH */
     const char *gfx = gfx_from_mach(mach);
     if (!gfx)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: code object for a target that is not known (0x%02x)",
-                          b->path, mach);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: code object for an unknown target (0x%02x)", b->path,
+                          mach);
     out->kind = CODEOBJ_SINGLE;
     out->targets.from = b->path;
     targets_add(&out->targets, a, gfx, strlen(gfx));

@@ -59,8 +59,8 @@ static const struct {
     { "docker podman nerdctl distrobox toolbox lxc-attach machinectl", "runs it in a container", true },
     { "apptainer singularity", "runs it in a container", false },
     { "ssh srun kubectl", "runs it elsewhere", true },
-    { "systemd-run", "has a service run it", true },
-    { "uvx pipx", "makes an environment of its own for it", false },
+    { "systemd-run", "starts it as a service", true },
+    { "uvx pipx", "creates a separate environment for it", false },
 };
 
 bool command_leads_away(const char *program)
@@ -348,7 +348,7 @@ static bool follow_script(struct walk *w, const char *path, const char *const *a
 {
     const char *text = walk_read(w, path);
     if (!text || text[0] != '#' || text[1] != '!')
-        return walk_lost(w, "%s is a program; which Python it starts is not known", path);
+        return walk_lost(w, "%s is a program; cairn cannot tell which Python it starts", path);
     const char *line = arena_strndup(w->a, text + 2, strcspn(text + 2, "\r\n"));
     const char *const *words = split_words(w, line, NULL);
     if (!words[0])
@@ -378,13 +378,13 @@ static bool follow_shell(struct walk *w, const char *const *argv)
         }
     }
     if (!argv[at])
-        return walk_lost(w, "%s reads its commands from its input", argv[0]);
+        return walk_lost(w, "%s reads its commands from standard input", argv[0]);
     if (is_text)
         return script_follow(w, argv[at], NULL, argv[at + 1] ? argv + at + 2 : argv + at + 1);
     const char *path = walk_path(w, argv[at]);
     const char *text = path ? walk_read(w, path) : NULL;
     return text ? follow_shell_file(w, path, text, argv + at + 1)
-                : walk_lost(w, "%s cannot be read", argv[at]);
+                : walk_lost(w, "%s is not readable", argv[at]);
 }
 
 /* pyenv's shims stand for what the python beside them is. */
@@ -428,7 +428,7 @@ static bool follow(struct walk *w, const char *const *argv)
 bool walk_command(struct walk *w, const char *const *argv)
 {
     if (w->depth >= WALK_DEPTH || !walk_spend(w, 0))
-        return walk_lost(w, "it leads through too many scripts");
+        return walk_lost(w, "it goes through too many scripts");
     w->depth++;
     bool found = follow(w, argv);
     w->depth--;

@@ -22,7 +22,7 @@ struct num drm_read_num(const struct root *r, struct arena *a, const char *path,
     if (text && cairn_parse_i64(text, &v.v))
         return v;
     if (text && p)
-        problems_add(p, a, "%s: want a number", path);
+        problems_add(p, a, "%s: expected a number", path);
     return (struct num){ 0 };
 }
 

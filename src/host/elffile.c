@@ -53,7 +53,7 @@ static int find_table(const struct binary *b, const Elf64_Ehdr *h, struct table 
     if (t->names == SHN_XINDEX)
         t->names = le32(&first.sh_link);
     if (t->count > SECTIONS_MAX || t->names >= t->count)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: ELF section table makes no sense", b->path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: ELF section table is invalid", b->path);
     return 0;
 }
 
@@ -141,7 +141,7 @@ int elf_needs(const struct binary *b, const struct elf *e, struct arena *a, cons
         return 0;
     const struct elf_section *strings = &e->sections[dyn->link];
     if (dyn->size > DYNAMIC_MAX || strings->size > STRINGS_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: ELF dynamic section makes no sense", b->path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: ELF dynamic section is invalid", b->path);
     size_t n = (size_t)dyn->size / sizeof(Elf64_Dyn), len = strlen(start);
     Elf64_Dyn *d = arena_alloc(a, n * sizeof(*d) + 1);
     if (binary_read(b, dyn->at, d, n * sizeof(*d), err))

@@ -333,10 +333,10 @@ static bool run_inside(struct walk *w, const struct runner *r, const struct give
 {
     bool is_uv = r->prefix == uv_prefix;
     if (is_uv && is_self_contained(w, g))
-        return walk_lost(w, "uv makes an environment of its own for it");
+        return walk_lost(w, "uv creates a separate environment for it");
     const char *prefix = r->prefix(w, g);
     if (!prefix || !walk_activate(w, prefix, arena_printf(w->a, "%s runs it in %s", name, prefix)))
-        return walk_lost(w, "the environment that %s runs it in is not found", name);
+        return walk_lost(w, "the environment in which %s runs it was not found", name);
     w->maybe |= is_uv && option(g, "--with --with-requirements -p --python") != NULL;
     const char *command = g->command[0];
     if (!command)
@@ -357,7 +357,7 @@ bool environments_run(struct walk *w, const char *const *argv, bool *is_one)
     *is_one = true;
     size_t verb = walk_skip_options(argv, 1, r->with_value);
     if (!argv[verb] || strcmp(argv[verb], "run"))
-        return walk_lost(w, "%s %s: which Python it uses is not known", name, argv[verb] ? argv[verb] : "");
+        return walk_lost(w, "%s %s: cannot tell which Python it uses", name, argv[verb] ? argv[verb] : "");
     struct given g = { .argv = argv, .end = walk_skip_options(argv, verb + 1, r->with_value) };
     g.with_value = r->with_value;
     g.command = argv + g.end;

@@ -209,30 +209,31 @@ static const char *why_no_node(const struct facts *f, const struct gpu_facts *g)
 {
     const char *driver = g->driver.s;
     if (driver && !strcmp(driver, "radeon"))
-        return "bound to the old radeon driver, which has no compute; chips of that age have no ROCm support";
+        return "bound to the old radeon driver, which has no compute; ROCm does not support chips of that age";
     if (driver && str_starts(driver, "vfio"))
-        return "bound to vfio-pci: it belongs to a virtual machine";
+        return "bound to vfio-pci: it is passed through to a virtual machine";
     if (driver && strcmp(driver, "amdgpu"))
         return "not bound to the amdgpu driver";
     if (!driver && f->host.amdgpu_loaded == TRI_NO)
-        return "the amdgpu kernel module is not loaded";
+        return "amdgpu, the kernel module, is not loaded";
     if (f->host.kfd_masked)
-        return "KFD hides it from this container: give the container its /dev/dri/renderD* and /dev/kfd";
+        return "KFD hides it from this container: pass its /dev/dri/renderD* and /dev/kfd to the container";
     if (f->host.kfd_unreadable)
-        return "not all of /sys/class/kfd is readable, so whether KFD has a node for it is not known";
+        return "/sys/class/kfd is not fully readable, so it is unknown whether KFD has a node for it";
     if (!g->gfx.s && g->device_id.from)
-        return "KFD has no node for it, and its device id is in no table of chips that ROCm knows: too old, or newer than "
-               "this cairn";
+        return "KFD has no node for it, and its PCI device id is in no table of chips that ROCm supports: "
+               "too old, or newer than this cairn";
     if (f->host.kfd_present == TRI_YES)
-        return "KFD has no node for it: see `dmesg | grep -i kfd` for the reason (PCIe atomics, for instance)";
-    return "/sys/class/kfd is not there: the kernel lacks CONFIG_HSA_AMD, amdgpu is not loaded, or a container hides it";
+        return "KFD has no node for it: `dmesg | grep -i kfd` shows the reason (for example PCIe atomics)";
+    return "/sys/class/kfd does not exist: the kernel lacks CONFIG_HSA_AMD, amdgpu is not loaded, or a "
+           "container hides it";
 }
 
 static void judge_access(struct facts *f, struct gpu_facts *g)
 {
     struct arena *a = &f->arena;
     if (f->host.kfd_node.access == NODE_MISSING)
-        problems_add(&g->problems, a, "/dev/kfd is not there: %s",
+        problems_add(&g->problems, a, "/dev/kfd does not exist: %s",
                      f->host.container.s ? "start the container with --device=/dev/kfd --device=/dev/dri"
                                          : "is the amdgpu module loaded?");
     if (f->host.kfd_node.access == NODE_DENIED)
@@ -242,7 +243,7 @@ static void judge_access(struct facts *f, struct gpu_facts *g)
         return;
     g->render = kernel_dev_node(f, g->render_node.s);
     if (g->render.access == NODE_MISSING)
-        problems_add(&g->problems, a, "%s is not there: the HSA runtime skips this GPU", g->render.path);
+        problems_add(&g->problems, a, "%s does not exist: the HSA runtime skips this GPU", g->render.path);
     if (g->render.access == NODE_DENIED)
         problems_add(&g->problems, a, "no permission to open %s: the HSA runtime then finds no GPU at all",
                      g->render.path);
@@ -255,7 +256,7 @@ static void judge(struct facts *f, struct gpu_facts *g)
     if (g->hip_index < 0)
         problems_add(&g->problems, a, "%s", why_no_node(f, g));
     else if (!g->gfx.s)
-        problems_add(&g->problems, a, "neither KFD nor the device id tells this GPU's target");
+        problems_add(&g->problems, a, "neither KFD nor the PCI device id shows this GPU's target");
     memory_judge_gpu(&f->host, a, g);
     if (g->hip_index >= 0)
         judge_access(f, g);

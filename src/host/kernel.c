@@ -228,7 +228,7 @@ void kernel_read(struct facts *f)
 {
     if (!root_exists(&f->root, "/sys"))
         problems_add(&f->problems, &f->arena,
-                     "%s%ssys is not there: nothing can be told about this machine's GPUs", f->root.path,
+                     "%s%ssys does not exist: cairn can tell nothing about this machine's GPUs", f->root.path,
                      str_ends(f->root.path, "/") ? "" : "/");
     read_version(f);
     read_os(f);

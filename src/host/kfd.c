@@ -90,8 +90,8 @@ static void parse_file(const char *text, size_t len, const struct property_file 
         at += n + 1;
     }
     if (bad)
-        problems_add(p, a, "%s:%zu: want \"name number\"; %zu such line%s ignored", f->path, first_bad, bad,
-                     bad > 1 ? "s" : "");
+        problems_add(p, a, "%s:%zu: expected \"name number\"; %zu such line%s ignored", f->path, first_bad,
+                     bad, bad > 1 ? "s" : "");
 }
 
 static void node_other(void *into, const char *name, uint64_t value, struct arena *a)
@@ -179,7 +179,7 @@ static bool read_node(const struct root *r, struct arena *a, struct kfd_node *no
     if (gpu_id && cairn_parse_u64(gpu_id, &id) && id <= UINT32_MAX)
         node->gpu_id = (struct num){ (int64_t)id, id_path };
     else if (gpu_id)
-        problems_add(p, a, "%s: want a number", id_path);
+        problems_add(p, a, "%s: expected a number", id_path);
     read_banks(r, a, node, p);
     read_links(r, a, node, p);
     return true;

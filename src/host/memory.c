@@ -216,8 +216,8 @@ static void take_ceiling(const struct host_facts *h, struct arena *a, const stru
     if (memory_is_carve_out(g)) {
         take_least(best, reason, vram,
                    gtt.from && vram.v >= gtt.v
-                       ? "the BIOS carve-out, which is larger than GTT; the two do not add"
-                       : "the BIOS carve-out, which is all that this kernel's KFD gives to HIP");
+                       ? "the BIOS carve-out, which is larger than GTT; the two do not add up"
+                       : "the BIOS carve-out, the only memory that this kernel's KFD offers to HIP");
         return;
     }
     bool moved = gtt_is_moved(h, g);
@@ -226,12 +226,12 @@ static void take_ceiling(const struct host_facts *h, struct arena *a, const stru
                    "GTT, the system memory the GPU may map; the carve-out does not add to it");
     take_least(best, reason, memory_ttm_limit(h),
                arena_printf(a, "%s.pages_limit%s", memory_ttm_module(h),
-                            gtt.from ? ", which is smaller than GTT" : "; GTT is not known"));
+                            gtt.from ? ", which is smaller than GTT" : "; GTT is unknown"));
     take_least(best, reason, g->kfd_bank_bytes, "the total that KFD reports to HIP");
     if (!best->from && moved)
-        *reason = "amdgpu.gttsize moved GTT, and ttm.pages_limit, which limits HIP, is not known";
+        *reason = "amdgpu.gttsize changed GTT, and ttm.pages_limit, which limits HIP, is unknown";
     else if (!best->from)
-        take_least(best, reason, vram, "the BIOS carve-out; GTT is not known");
+        take_least(best, reason, vram, "the BIOS carve-out; GTT is unknown");
 }
 
 static void judge_integrated(const struct host_facts *h, struct arena *a, struct gpu_facts *g)
@@ -247,8 +247,8 @@ static void judge_integrated(const struct host_facts *h, struct arena *a, struct
     if (gtt_is_moved(h, g))
         problems_add(
             &g->problems, a,
-            "amdgpu.gttsize raised GTT to %.1f GiB, but HIP is limited by ttm.pages_limit, which is not known "
-            "here (default: half of RAM)",
+            "amdgpu.gttsize raised GTT to %.1f GiB, but ttm.pages_limit limits HIP, and is unknown here "
+            "(default: half of RAM)",
             GIB(gtt.v));
 }
 
@@ -260,10 +260,10 @@ static void judge_discrete(struct gpu_facts *g)
         return;
     }
     g->usable_bytes = g->vram_total_bytes;
-    g->usable_reason = "VRAM; how much of it is in use is not known";
+    g->usable_reason = "VRAM; the amount in use is unknown";
     if (g->vram_used_bytes.from && g->vram_used_bytes.v <= g->vram_total_bytes.v) {
         g->usable_bytes.v -= g->vram_used_bytes.v;
-        g->usable_reason = "VRAM less what all processes hold, the desktop included";
+        g->usable_reason = "VRAM minus what all processes hold, including the desktop";
     }
 }
 
@@ -274,7 +274,7 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
         if (g->vis_vram_total_bytes.from && vram.from && g->vis_vram_total_bytes.v < vram.v)
             problems_add(
                 &g->problems, a,
-                "resizable BAR is off: the CPU sees %.2f of %.1f GiB VRAM; switch it (and Above 4G Decoding) on "
+                "resizable BAR is off: the CPU sees %.2f of %.1f GiB VRAM; enable it (and Above 4G Decoding) "
                 "in the BIOS",
                 GIB(g->vis_vram_total_bytes.v), GIB(vram.v));
         return;
@@ -282,8 +282,8 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
     if (vram.from && gtt.from && vram.v >= gtt.v && memory_is_carve_out(g))
         problems_add(
             &g->problems, a,
-            "the BIOS carve-out (%.1f GiB) is larger than GTT (%.1f GiB): HIP uses the carve-out alone, and "
-            "Linux has lost that RAM",
+            "the BIOS carve-out (%.1f GiB) is larger than GTT (%.1f GiB): HIP uses only the carve-out, and "
+            "Linux loses that RAM",
             GIB(vram.v), GIB(gtt.v));
     if (memory_is_one_pool(g) || memory_is_carve_out(g))
         return;
@@ -292,7 +292,7 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
                      GIB(h->memory_total_bytes.v));
     if (gtt.from && ttm.from && ttm.v < gtt.v)
         problems_add(&g->problems, a,
-                     "%s.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP gets the smaller",
+                     "%s.pages_limit allows %.1f GiB, less than GTT (%.1f GiB): HIP can use only the smaller",
                      memory_ttm_module(h), GIB(ttm.v), GIB(gtt.v));
 }
 

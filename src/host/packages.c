@@ -120,7 +120,7 @@ static void judge_library(const struct look *l, const struct python_site *files,
     struct codeobj c;
     if (!read_binary(l, files, path, &c)) {
         p->fits = TRI_NO;
-        p->why = arena_printf(l->a, "%s cannot be read", path);
+        p->why = arena_printf(l->a, "%s is not readable", path);
         return;
     }
     p->targets = c.targets;
@@ -147,14 +147,14 @@ static void read_bitsandbytes(const struct look *l)
         judge_library(l, &files, library, p);
     } else if (!has) {
         p->fits = files.unreadable ? TRI_UNKNOWN : TRI_NO;
-        p->why = files.unreadable ? "its files cannot be listed" : "it carries no library for ROCm";
+        p->why = files.unreadable ? "its files are not listed" : "it has no library for ROCm";
     } else if (l->t->hip_parsed.n < 2) {
         p->fits = TRI_UNKNOWN;
-        p->why = arena_printf(l->a, "it has libraries for ROCm %s; torch's HIP version is not known", has);
+        p->why = arena_printf(l->a, "it has libraries for ROCm %s; torch's HIP version is unknown", has);
     } else {
         p->fits = TRI_NO;
-        p->why = arena_printf(l->a, "it has libraries for ROCm %s and none that it would load for HIP %s",
-                              has, l->bnb_version ? l->bnb_version : l->t->hip.s);
+        p->why = arena_printf(l->a, "it has libraries for ROCm %s but none for HIP %s", has,
+                              l->bnb_version ? l->bnb_version : l->t->hip.s);
     }
 }
 
@@ -192,11 +192,11 @@ static void read_triton(const struct look *l)
     /* Before 3.0 the back end was a file of another name. */
     if (!amd && version_below(p->parsed, 3, 0, 0)) {
         p->fits = TRI_UNKNOWN;
-        p->why = "releases before 3.0 keep their back ends elsewhere";
+        p->why = "releases before 3.0 keep their backends elsewhere";
         return;
     }
     p->fits = amd ? TRI_YES : TRI_NO;
-    p->why = amd ? "it has the AMD back end" : "it has no AMD back end (triton/backends/amd)";
+    p->why = amd ? "it has the AMD backend" : "it has no AMD backend (triton/backends/amd)";
 }
 
 static const char *flash_extension(const struct python_site *s)
@@ -218,11 +218,11 @@ static void read_flash_attn(const struct look *l)
     struct codeobj c;
     if (!extension) {
         p->fits = TRI_YES;
-        p->why = "it has no compiled part: only its Triton back end works, with "
+        p->why = "it has no compiled part: only its Triton backend works, with "
                  "FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE";
     } else if (!read_binary(l, s, python_site_path(s, extension), &c)) {
         p->fits = TRI_UNKNOWN;
-        p->why = arena_printf(l->a, "%s cannot be read", extension);
+        p->why = arena_printf(l->a, "%s is not readable", extension);
     } else if (c.kind == CODEOBJ_FAT || c.kind == CODEOBJ_SPLIT || c.needs_hip) {
         p->fits = TRI_YES;
         p->why = arena_printf(l->a, "%s is built for ROCm", extension);

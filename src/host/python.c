@@ -325,7 +325,7 @@ static void add_inside(struct search *s, const char *dir, const char *part)
         return;
     for (size_t i = 0; i < n; i++)
         if (strstr(names[i], part))
-            add_prefix(s, path_join(s->a, dir, names[i]), "a usual place in containers");
+            add_prefix(s, path_join(s->a, dir, names[i]), "a common path in containers");
 }
 
 /* Nobody activated anything in a captured tree: these are where container images keep their Python. */
@@ -334,7 +334,7 @@ static void add_usual_places(struct search *s)
     static const char *const places[] = { "/venv", "/.venv", "/workspace/venv", "/workspace/.venv",
                                           "/app/venv" };
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        add_prefix(s, places[i], "a usual place in containers");
+        add_prefix(s, places[i], "a common path in containers");
     add_inside(s, "/opt", "venv");
     add_inside(s, "/opt", "conda");
     add_inside(s, "/opt/conda/envs", "");
@@ -400,7 +400,7 @@ static void add_command(struct search *s, const char *const *argv, const struct 
         if (!add_exe(s,
                      found.exe)) /* a shim of pyenv that stands for the next on PATH, or no Python at all */
             s->f->command = (struct command_facts){
-                .given = true, .how = arena_printf(s->a, "what %s stands for is not known", found.exe)
+                .given = true, .how = arena_printf(s->a, "cairn cannot tell what %s expands to", found.exe)
             };
     }
     s->root = &s->f->root;

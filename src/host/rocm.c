@@ -213,8 +213,8 @@ static int add_given(struct search *s, const char *given, struct cairn_error *er
         (has(s, dir, "core") && add_prefix(s, join(s, dir, "core"), "--rocm")))
         return 0;
     cairn_fail(err, CAIRN_EUSAGE, "--rocm %s: not a ROCm installation", given);
-    return cairn_hint(err,
-                      "give a directory such as /opt/rocm, with .info/version or lib/libamdhip64.so in it");
+    return cairn_hint(
+        err, "name a directory such as /opt/rocm, which contains .info/version or lib/libamdhip64.so");
 }
 
 int rocm_find(struct facts *f, const struct facts_options *o, struct cairn_error *err)

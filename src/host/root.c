@@ -17,7 +17,7 @@ int root_open(struct root *r, const char *dir, struct cairn_error *err)
 {
     const char *path = dir ? dir : "/";
     if (!*path) /* a shell variable that was not set; this machine is not what was asked for */
-        return cairn_fail(err, CAIRN_EUSAGE, "root: an empty name; want a directory");
+        return cairn_fail(err, CAIRN_EUSAGE, "root: an empty name; expected a directory");
     int fd = os_open(path, OS_PLACE | OS_FOLDER);
     if (fd < 0 && dir)
         return cairn_fail(err, CAIRN_EUSAGE, "root %s: %s", path, strerror(errno));

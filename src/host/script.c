@@ -199,8 +199,8 @@ static enum tri run(struct reading *r, const struct statement *st)
     struct result *to = r->result;
     if (st->words[0].unknown) {
         if (trains(st))
-            to->lost =
-                arena_printf(inner.a, "%s starts what cannot be told without running it", script_label(r));
+            to->lost = arena_printf(inner.a, "%s: cairn cannot tell what it starts without running it",
+                                    script_label(r));
         return TRI_YES;
     }
     bool found = walk_command(&inner, argv);
@@ -476,5 +476,5 @@ bool script_follow(struct walk *w, const char *text, const char *name, const cha
         w->maybe = true; /* activated, and what then starts is not seen */
         return walk_found(w, walk_prefix_exe(w, w->prefix));
     }
-    return walk_lost(w, "%s starts no Python that can be seen", name ? name : "the command");
+    return walk_lost(w, "%s starts no Python that cairn can see", name ? name : "the command");
 }

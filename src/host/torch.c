@@ -160,7 +160,7 @@ static bool archive_is_lost(struct reading *r, const char *info)
         const char *name = arena_strndup(r->a, line, n);
         if (!python_site_lacks(r->site, name))
             continue;
-        problems_add(&r->t->problems, r->a, "%s: missing, though its wheel is installed",
+        problems_add(&r->t->problems, r->a, "%s: missing, although its wheel is installed",
                      python_site_path(r->site, name));
         return true;
     }
@@ -340,8 +340,8 @@ int torch_find(struct facts *f, const struct facts_options *o, struct cairn_erro
     }
     if (!o->torch_dir || f->n_torches)
         return 0;
-    cairn_fail(err, CAIRN_EUSAGE, "--torch %s: holds no PyTorch", o->torch_dir);
-    return cairn_hint(err, "give a virtual environment, a site-packages directory or the torch directory");
+    cairn_fail(err, CAIRN_EUSAGE, "--torch %s: contains no PyTorch", o->torch_dir);
+    return cairn_hint(err, "name a virtual environment, a site-packages directory or the torch directory");
 }
 
 bool torch_prefer(struct facts *f, const char *site, const char *how)

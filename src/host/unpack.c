@@ -115,5 +115,5 @@ int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *byt
     if (code == Z_ERRNO)
         return cairn_fail_errno(err, "read %s", path);
     cairn_fail(err, CAIRN_EFORMAT, "%s: damaged gzip file: %s", path, why);
-    return cairn_hint(err, "unpack what is left with gzip -dc, and give that");
+    return cairn_hint(err, "unpack it with gzip -dc as far as possible, and use that file");
 }

@@ -29,19 +29,19 @@ int gpt_shape_check(const struct gpt_shape *s, struct cairn_error *err)
 {
     if (!s->layers || !s->heads || !s->kv_heads || !s->width || !s->ffn || !s->context || !s->vocab)
         return cairn_fail(err, CAIRN_EUSAGE,
-                          "layers, heads, width, the inner width, context and vocabulary must be above 0");
+                          "layers, heads, hidden size, inner size, context and vocabulary must be above 0");
     if (s->width % s->heads)
-        return cairn_fail(err, CAIRN_EUSAGE, "a width of %zu cannot be divided among %zu heads", s->width,
+        return cairn_fail(err, CAIRN_EUSAGE, "hidden size %zu is not divisible by %zu heads", s->width,
                           s->heads);
     if (s->heads % s->kv_heads)
-        return cairn_fail(err, CAIRN_EUSAGE, "%zu heads cannot share %zu heads of keys and values evenly",
-                          s->heads, s->kv_heads);
+        return cairn_fail(err, CAIRN_EUSAGE, "%zu heads are not divisible by %zu key/value heads", s->heads,
+                          s->kv_heads);
     size_t size = gpt_head_size(s);
     if (size < 4 || size > ATTENTION_SIZE)
-        return cairn_fail(err, CAIRN_EUSAGE, "heads of %zu numbers; 4 to %d can be computed", size,
+        return cairn_fail(err, CAIRN_EUSAGE, "head size %zu is not supported; it must be 4 to %d", size,
                           ATTENTION_SIZE);
     if (s->rope && size % 2)
-        return cairn_fail(err, CAIRN_EUSAGE, "rotary positions need heads of an even size, not of %zu", size);
+        return cairn_fail(err, CAIRN_EUSAGE, "rotary positions (RoPE) need an even head size, not %zu", size);
     return 0;
 }
 
@@ -194,7 +194,7 @@ int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *
     }
     if (o->lora && !m->lora.params.n) {
         gpt_close(m);
-        return cairn_fail(err, CAIRN_EUSAGE, "no linear of the model is named by lora.targets");
+        return cairn_fail(err, CAIRN_EUSAGE, "lora.targets matches no linear layer");
     }
     m->frozen = frozen_blocks(m);
     *out = m;

@@ -144,7 +144,7 @@ static int read_counts(const struct json *c, int kind, struct gpt_shape *s, cons
         if (!(counts[i].kinds & kind) || !v || json_is_null(v))
             continue;
         if (!json_to_u64(v, &n) || !n || n > counts[i].most)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" must be a whole number from 1 to %zu", path,
+            return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" must be an integer from 1 to %zu", path,
                               counts[i].name, counts[i].most);
         *count_at(s, counts[i].at) = (size_t)n;
     }
@@ -256,7 +256,8 @@ static int kind_of(const struct json *c, const char *path, int *kind, struct cai
         return -1;
     if (!*kind)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s: \"model_type\" %.60s is none of gpt2, llama, mistral, cairn-gpt", path, type);
+                          "%s: \"model_type\" %.60s is not one of gpt2, llama, mistral, cairn-gpt", path,
+                          type);
     return 0;
 }
 

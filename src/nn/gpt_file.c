@@ -149,14 +149,14 @@ static int find_naming(const struct tensor_source *s, struct arena *a, struct na
         if (!gpt2 && !llama)
             continue;
         if (first)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s holds two models: %s and %s", s->path, first, name);
+            return cairn_fail(err, CAIRN_EFORMAT, "%s contains two models: %s and %s", s->path, first, name);
         first = name;
         out->inner = gpt2 ? gpt2 : llama;
         out->layout = llama ? LAYOUT_LLAMA : is_transposed(s, a, gpt2) ? LAYOUT_GPT2 : LAYOUT_NANO;
     }
     if (!first)
         return cairn_fail(err, CAIRN_EFORMAT,
-                          "%s is no GPT: there is neither a wte.weight nor an embed_tokens.weight", s->path);
+                          "%s is not a GPT: it has neither wte.weight nor embed_tokens.weight", s->path);
     out->outer = outer_of(a, out->inner);
     return 0;
 }
@@ -172,7 +172,7 @@ static int look(const char *path, bool *there, bool *folder, struct cairn_error 
     struct os_info info;
     *there = *folder = false;
     if (os_info(path, &info))
-        return errno == ENOENT ? 0 : cairn_fail_errno(err, "look at %s", path);
+        return errno == ENOENT ? 0 : cairn_fail_errno(err, "list its tensors: %s", path);
     *there = true;
     *folder = info.kind == OS_KIND_FOLDER;
     return 0;
@@ -261,8 +261,8 @@ static size_t count_layers(const struct tensor_source *s, struct arena *a, const
 
 static int need_heads(const struct tensor_source *s, struct cairn_error *err)
 {
-    cairn_fail(err, CAIRN_EUSAGE, "%s: the number of heads cannot be told from the tensors", s->path);
-    return cairn_hint(err, "put the model's config.json beside it, or say model.heads");
+    cairn_fail(err, CAIRN_EUSAGE, "%s: the tensors do not show the number of heads", s->path);
+    return cairn_hint(err, "put the model's config.json beside it, or set model.heads");
 }
 
 static int shape_of_tensors(const struct tensor_source *s, struct arena *a, size_t heads,
@@ -272,8 +272,7 @@ static int shape_of_tensors(const struct tensor_source *s, struct arena *a, size
     if (find_naming(s, a, &n, err))
         return -1;
     if (n.layout == LAYOUT_LLAMA)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: a model of Llama's kind needs its config.json beside it",
-                          s->path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: a Llama model needs its config.json beside it", s->path);
     const struct st_tensor *wte = find(s, a, n.inner, "wte.weight"), *wpe = find(s, a, n.inner, "wpe.weight");
     const struct st_tensor *fc = find(s, a, n.inner, "h.0.mlp.c_fc.weight");
     const struct st_tensor *head = find(s, a, n.outer, "lm_head.weight");
@@ -354,7 +353,8 @@ int gpt_file_load(struct gpt *m, const char *path, struct param_report *report, 
         find_naming(&source, &tensors.arena, &n, err))
         return -1;
     if (n.layout == LAYOUT_LLAMA && gpt_is_gpt2(&m->shape))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s has Llama's names, and the model is a GPT-2", source.path);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s has Llama's tensor names, but the model is a GPT-2",
+                          source.path);
     list_tensors(&tensors, m, &n);
     struct param_file_rules rules = { .under = n.outer, .unused = unused };
     return param_file_read(&tensors, &m->weights, &source, &rules, report, err);
@@ -467,10 +467,10 @@ static int check_lora_config(const struct gpt *m, const char *path, struct cairn
         return cairn_fail(err, CAIRN_EFORMAT, "%s: \"%s\" is not supported", path,
                           c.rslora ? "use_rslora" : "rank_pattern or alpha_pattern");
     if (c.rank != m->lora.rank)
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"r\" is %" PRIu64 ", and lora.rank is %zu", path, c.rank,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"r\" is %" PRIu64 ", but lora.rank is %zu", path, c.rank,
                           m->lora.rank);
     if (fabs(c.alpha - ours) > 1e-5 * fabs(ours))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"lora_alpha\" is %g, and lora.alpha is %g", path, c.alpha,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: \"lora_alpha\" is %g, but lora.alpha is %g", path, c.alpha,
                           ours);
     return 0;
 }

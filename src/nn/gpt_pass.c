@@ -512,7 +512,8 @@ int gpt_next(struct gpt_work *r, const int *ids, size_t tokens, size_t past, flo
 {
     assert(r->o.samples == 1 && !r->o.train && tokens > 0);
     if (past + tokens > r->o.tokens)
-        return cairn_fail(err, CAIRN_EUSAGE, "%zu tokens; there is room for %zu", past + tokens, r->o.tokens);
+        return cairn_fail(err, CAIRN_EUSAGE, "%zu tokens; the workspace holds %zu", past + tokens,
+                          r->o.tokens);
     struct at at = { .work = r, .samples = 1, .tokens = tokens, .past = past };
     int *staging = r->slots[0].staging;
     if (gpt_send(r, r->slots[0].ids, &staging, ids, tokens, err) || forward(&at, r->slots[0].ids, err) ||

@@ -55,7 +55,7 @@ void param_report_say(const struct param_report *r, struct str *out)
     if (r->strided)
         str_addf(out, "; %zu %s strided, made contiguous", r->strided, r->strided == 1 ? "was" : "were");
     if (r->skipped)
-        str_addf(out, "; %zu of no use, skipped", r->skipped);
+        str_addf(out, "; %zu unused, skipped", r->skipped);
 }
 
 /* ---- writing ---- */
@@ -73,8 +73,8 @@ struct writing {
 static int refuse_numbers(const struct writing *w, const float *numbers, size_t n, struct cairn_error *err)
 {
     if (!param_layout_is_finite(numbers, DTYPE_F32, n))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that are not finite", w->tensor->name);
-    cairn_fail(err, CAIRN_EFORMAT, "%s has numbers that %s cannot hold", w->tensor->name,
+        return cairn_fail(err, CAIRN_EFORMAT, "%s has non-finite values (NaN or Inf)", w->tensor->name);
+    cairn_fail(err, CAIRN_EFORMAT, "%s has values that %s cannot represent", w->tensor->name,
                dtype_name(w->dtype));
     return cairn_hint(err, "save as bf16 or f32");
 }
@@ -90,7 +90,7 @@ static int write_piece(void *context, size_t piece, struct cairn_error *err)
     CLEANUP(mem_free) float *transposed = t->transposed ? malloc(n * sizeof(float)) : NULL;
     CLEANUP(mem_free) void *bytes = malloc(n * size);
     if (!bytes || (t->transposed && !transposed))
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu values", t->name, n);
     const float *from = w->numbers + param_layout_start(t) + (t->transposed ? first : first * s.columns);
     if (t->transposed)
         param_layout_transpose(transposed, s.columns, from, t->param->columns, t->rows, rows);
@@ -147,7 +147,7 @@ int param_file_write(const struct param_tensors *t, const struct weights *w,
     CLEANUP(st_writer_close) struct st_writer writer = { .out = FILE_OUT_NONE };
     CLEANUP(arena_release) struct arena arena = { 0 };
     if (dtype != DTYPE_F32 && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
-        return cairn_fail(err, CAIRN_EUSAGE, "%s: weights are saved as f32, f16 or bf16, not as %s", path,
+        return cairn_fail(err, CAIRN_EUSAGE, "%s: weights can be saved as f32, f16 or bf16, not as %s", path,
                           dtype_name(dtype));
     const struct st_contents contents = { header_of(t, dtype, &arena), t->n, meta, ARRAY_LEN(meta),
                                           ST_ORDER_GIVEN };
@@ -183,14 +183,14 @@ static int check_tensor(const struct tensor_source *s, const struct param_tensor
     uint64_t shape[PARAM_DIMS];
     int rank = param_layout_shape(t, shape);
     if (!can_read(found->dtype))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights are read from f32, f16, bf16 and f64",
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s; weights must be f32, f16, bf16 or f64",
                           source_path_of(s, found), t->name, found->dtype_text);
     if (found->rank == rank && !memcmp(found->shape, shape, (size_t)rank * sizeof(*shape)))
         return 0;
     CLEANUP(str_release) struct str want = { 0 }, have = { 0 };
     shape_text(&want, shape, rank);
     shape_text(&have, found->shape, found->rank);
-    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, and the model's is %s", source_path_of(s, found),
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s is %s, but the model's is %s", source_path_of(s, found),
                       t->name, have.s, want.s);
 }
 

@@ -86,6 +86,6 @@ float *param_alloc(const struct param *p, struct cairn_error *err)
 {
     float *numbers = malloc(p->rows * p->columns * sizeof(*numbers));
     if (!numbers)
-        cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", p->name, p->rows * p->columns);
+        cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu values", p->name, p->rows * p->columns);
     return numbers;
 }

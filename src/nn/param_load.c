@@ -38,9 +38,9 @@ static bool is_within(const float *numbers, size_t n, float limit)
 
 static int refuse_tensor(const struct reading *r, struct cairn_error *err)
 {
-    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has numbers that are not finite%s",
+    return cairn_fail(err, CAIRN_EFORMAT, "%s: %s has non-finite values (NaN or Inf)%s",
                       source_path_of(r->source, r->found), r->tensor->name,
-                      r->storage == GPU_F32 ? "" : ", or too large for the model's 16 bits");
+                      r->storage == GPU_F32 ? "" : ", or values too large for the model's 16 bits");
 }
 
 static int check_within(const struct reading *r, const float *numbers, size_t n, struct cairn_error *err)
@@ -57,7 +57,7 @@ static int read_piece(void *context, size_t piece, struct cairn_error *err)
     size_t n = rows * s.columns;
     CLEANUP(mem_free) float *transposed = t->transposed ? malloc(n * sizeof(float)) : NULL;
     if (t->transposed && !transposed)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu numbers", t->name, n);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %zu values", t->name, n);
     float *to = r->numbers + param_layout_start(t) + (t->transposed ? first : first * s.columns);
     float *into = t->transposed ? transposed : to;
     if (source_read_as(r->source, r->found, first * s.columns, n, DTYPE_F32, into, err) ||
@@ -105,7 +105,7 @@ static int read_numbers(const struct reading *r, size_t first, size_t n, enum dt
     }
     CLEANUP(mem_free) float *wide = malloc(BLOCK * sizeof(*wide));
     if (!wide)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %d numbers", r->tensor->name, BLOCK);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory for %d values", r->tensor->name, BLOCK);
     for (size_t at = 0, k; at < n; at += k) {
         k = n - at < BLOCK ? n - at : BLOCK;
         if (source_read_as(r->source, r->found, first + at, k, DTYPE_F32, wide, err) ||

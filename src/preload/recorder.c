@@ -127,7 +127,7 @@ void recorder_open(const struct told *t)
     state.clock = real_clock();
     atomic_store_explicit(&state.record, r, memory_order_release);
 }
-_Static_assert((int)N_CALLS <= (int)RECORD_FUNCTIONS, "the file has a place for every function");
+_Static_assert((int)N_CALLS <= (int)RECORD_FUNCTIONS, "the file has a slot for every function");
 
 static void forget_slots(void)
 {
@@ -289,4 +289,4 @@ HOT unsigned recorder_kernel(const void *f, const char *(*name)(const void *))
     return name_kernel(f, name);
 }
 _Static_assert((1 << NUMBER_BITS) - (int)RECORD_KERNELS > (int)RECORD_CALLS,
-               "a number does not come again while a call has it");
+               "an index is not reused while a call holds it");

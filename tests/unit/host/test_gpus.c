@@ -265,7 +265,7 @@ static void an_unreadable_topology(void)
     card("card0", "0000:03:00.0", "1002:73FF", "amdgpu");
     look();
     REQUIRE(facts.n_gpus == 1 && facts.gpus[0].problems.n == 1);
-    CHECK_HAS(facts.gpus[0].problems.text[0], "not all of /sys/class/kfd is readable");
+    CHECK_HAS(facts.gpus[0].problems.text[0], "/sys/class/kfd");
     done();
     tree_make(&tree);
     tree_put(&tree, "sys/class/kfd/kfd/topology/nodes", "a file where a directory should be\n");
@@ -273,7 +273,7 @@ static void an_unreadable_topology(void)
     look();
     REQUIRE(facts.n_gpus == 1 && facts.gpus[0].problems.n == 1);
     CHECK_INT(facts.host.kfd_present, TRI_UNKNOWN);
-    CHECK_HAS(facts.gpus[0].problems.text[0], "not all of /sys/class/kfd is readable");
+    CHECK_HAS(facts.gpus[0].problems.text[0], "/sys/class/kfd");
     done();
 }
 
@@ -391,7 +391,7 @@ static void a_gpu_without_its_render_node(void)
         CHECK_INT(facts.default_gpu, passed ? 1 : 0);
         CHECK(facts.gpus[0].rocm_capable);
         REQUIRE(facts.gpus[0].problems.n == 1);
-        CHECK_HAS(facts.gpus[0].problems.text[0], "renderD128 is not there");
+        CHECK_HAS(facts.gpus[0].problems.text[0], "renderD128");
         done();
     }
 }

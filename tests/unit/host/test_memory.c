@@ -78,7 +78,7 @@ static void a_limit_without_gtt(void)
     struct gpu_facts g = { .kind = GPU_INTEGRATED };
     memory_judge_gpu(&h, &arena, &g);
     CHECK_INT(g.usable_bytes.v, 4 * GIB);
-    CHECK_STR(g.usable_reason, "ttm.pages_limit; GTT is not known");
+    CHECK_STR(g.usable_reason, "ttm.pages_limit; GTT is unknown");
 }
 
 static void an_mi300a_has_no_carve_out(void)

@@ -118,7 +118,7 @@ static void flash_attention_of_three_kinds(void)
     } rows[] = {
         { "--flash-attn 2.8.3:rocm --targets gfx90a,gfx942", "built for ROCm", TRI_YES, 2 },
         { "--flash-attn 2.8.3:cuda", "built for CUDA", TRI_NO, 0 },
-        { "--flash-attn 2.8.3:none", "Triton back end", TRI_YES, 0 },
+        { "--flash-attn 2.8.3:none", "Triton backend", TRI_YES, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         CLEANUP(machine_release) struct machine t = machine_new();

@@ -332,7 +332,7 @@ static void given_by_the_user(void)
     machine_open(&t, empty.path, no_env);
     CHECK_INT(torch_find(&t.f, &o, &err), -1);
     CHECK_INT(err.code, CAIRN_EUSAGE);
-    CHECK_HAS(err.msg, "holds no PyTorch");
+    CHECK_HAS(err.msg, "contains no PyTorch");
     CHECK(err.hint[0]);
 }
 

@@ -372,7 +372,7 @@ static void wrong_shapes_are_refused(void)
     CHECK(gpt_shape_check(&s, &err) == -1 && strstr(err.msg, "5 heads"));
     s = like_llama;
     s.kv_heads = 3;
-    CHECK(gpt_shape_check(&s, &err) == -1 && strstr(err.msg, "evenly"));
+    CHECK(gpt_shape_check(&s, &err) == -1 && strstr(err.msg, "heads"));
     s = like_gpt2;
     s.heads = s.kv_heads = 1, s.width = 256;
     CHECK(gpt_shape_check(&s, &err) == -1 && strstr(err.msg, "256"));

@@ -90,8 +90,8 @@ static void another_lora_is_refused(void)
     static const struct {
         const struct lora_options *options;
         const char *said;
-    } rows[] = { { &other_rank, "\"r\" is 4, and lora.rank is 2" },
-                 { &other_alpha, "\"lora_alpha\" is 8, and lora.alpha is 4" },
+    } rows[] = { { &other_rank, "\"r\" is 4, but lora.rank is 2" },
+                 { &other_alpha, "\"lora_alpha\" is 8, but lora.alpha is 4" },
                  { &fewer,
                    "14 not of this model: base_model.model.transformer.h.0.attn.c_attn.lora_A.weight" } };
     struct cairn_error err = { 0 };
