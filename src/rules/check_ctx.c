@@ -33,7 +33,7 @@ const char *ctx_bytes(const struct check_ctx *l, int64_t bytes)
 {
     if (bytes < GIB)
         return ctx_text(l, "%lld MiB", (long long)(bytes / MIB));
-    /* Rounded to tenths; parted first, for a damaged file may say the largest number there is. */
+    /* Rounded to tenths; divided first, because a damaged file may hold the largest integer. */
     int64_t tenths = bytes / GIB * 10 + (bytes % GIB * 10 + GIB / 2) / GIB;
     if (tenths % 10 == 0 || tenths >= 1000)
         return ctx_text(l, "%lld GiB", (long long)((tenths + 5) / 10));
@@ -193,7 +193,7 @@ bool ctx_param(const struct check_ctx *l, const char *module, const char *name, 
 bool ctx_ttm_limit(const struct check_ctx *l, int64_t *bytes)
 {
     struct num limit = memory_ttm_limit(&l->facts->host);
-    /* GTT follows the page limit unless amdgpu.gttsize moved it. */
+    /* GTT follows the page limit unless amdgpu.gttsize changed it. */
     if (!limit.from && l->gpu)
         limit = l->gpu->gtt_total_bytes;
     *bytes = limit.v;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the checks_*.c files share: the look functions of the table, and small words to build findings with.
+ * What the checks_*.c files share: the check functions of the table, and helpers that build findings.
  * Private to the checks. */
 #ifndef CAIRN_RULES_CHECK_CTX_H
 #define CAIRN_RULES_CHECK_CTX_H
@@ -15,10 +15,10 @@ enum { PAGE_BYTES = 4096 };
 /* The plan may be NULL for remedies; checks need it. */
 struct check_ctx check_ctx_of(const struct facts *f, const struct plan *p, struct arena *a);
 
-/* Text in the look's arena. */
+/* Text in the arena of the context. */
 char *ctx_text(const struct check_ctx *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 const char *ctx_bytes(const struct check_ctx *l, int64_t bytes); /* "512 MiB", "112 GiB", "62.5 GiB" */
-/* As one word of a shell, quoted if it holds anything but plain characters: a remedy is made to be pasted. */
+/* One shell word, quoted if it contains anything but plain characters: users paste remedies. */
 const char *ctx_word(const struct check_ctx *l, const char *s);
 /* "GPU 0 (AMD Radeon 8060S, gfx1151)" */
 const char *ctx_gpu(const struct check_ctx *l, const struct gpu_facts *g);
@@ -28,32 +28,32 @@ struct finding found_skip(const char *why);
 struct finding found_unknown(const char *fact, const char *why, const char *remedy);
 struct finding found(enum check_status status, const char *fact, const char *why, const char *remedy);
 
-int64_t sum_bytes(int64_t a, int64_t b); /* stays at the largest number: a damaged file may say anything */
+int64_t sum_bytes(int64_t a, int64_t b); /* saturates: a damaged file may hold any number */
 
-/* Facts in the shape that several checks ask for. */
+/* Facts in the form that several checks need. */
 bool ctx_told(const struct check_ctx *l); /* the GPU is only a target that the user gave with --gfx */
 bool ctx_integrated(const struct check_ctx *l);
 size_t ctx_capable(const struct check_ctx *l); /* how many GPUs KFD can use */
-/* Some GPU has a gfx target, or nothing tells what it is; KFD never takes chips without one. */
+/* Some GPU has a gfx target, or its chip is unknown; KFD never supports chips without a target. */
 bool ctx_may_have_target(const struct check_ctx *l);
 bool ctx_is(const struct check_ctx *l, const char *gfx);
-/* Is something that carries these targets known to run on gfx? */
+/* Can code for these targets run on gfx? */
 bool ctx_carries(const struct targets *t, const char *gfx);
-/* " --gpu 1" where the plan is for a GPU that it would not have chosen by itself, " --gfx gfx1031" where the chip was
- * told, else "": for commands to type. */
+/* " --gpu 1" where the plan is for a GPU that it would not choose by default, " --gfx gfx1031" where the user
+ * named the chip, else "": for commands to type. */
 const char *ctx_gpu_option(const struct check_ctx *l);
 /* The user's variable, or what the plan would set; NULL when neither has it or the plan removes it. */
 const char *ctx_planned(const struct check_ctx *l, const char *name);
-/* The target whose code the runtime will pick: the GPU's own, or the one that an override in force stands
- * for.  NULL when the GPU's target is not known. */
+/* The target whose code the runtime will load: the GPU's own, or that of an active override. NULL if the
+ * GPU's target is unknown. */
 const char *ctx_target(const struct check_ctx *l);
-/* The ROCm that torch was built with; n is 0 when not known. */
+/* The ROCm that torch was built with; n is 0 if unknown. */
 struct version ctx_torch_rocm(const struct check_ctx *l);
-/* The ROCm installation that the path, of this length, is in; NULL: none. */
+/* The ROCm installation that contains the path, which has this length; NULL: none. */
 const struct rocm_facts *ctx_rocm_of(const struct check_ctx *l, const char *path, size_t len);
 /* A module parameter as a number. */
 bool ctx_param(const struct check_ctx *l, const char *module, const char *name, int64_t *out);
-/* The kernel's limit of memory that the GPU may map; false when not known. */
+/* The kernel's limit for memory that the GPU may map; false if unknown. */
 bool ctx_ttm_limit(const struct check_ctx *l, int64_t *bytes);
 
 #define CHECK_FUNCTION(name) struct finding check_##name(const struct check_ctx *l)

@@ -38,8 +38,8 @@ static const struct doctor_line *first_line(const struct doctor *d, enum check_s
     return NULL;
 }
 
-/* A failure decides; then what is not known; then what may stop a job later; then what is merely worse than it could
- * be. */
+/* A failure decides first; then an unknown; then what may stop a job later; then what only makes it slower.
+ * */
 static const struct doctor_line *decide(struct doctor *d)
 {
     static const struct {
@@ -68,7 +68,8 @@ static void add_names(struct str *s, const struct plan_var *vars, size_t n)
         str_addf(s, "%s%s", i ? ", " : "", vars[i].name);
 }
 
-/* " `cairn run -- COMMAND` sets what is missing (A, B) and removes what harms (C)."; "" where the plan has nothing. */
+/* " `cairn run -- COMMAND` sets what is missing (A, B) and removes what harms (C)."; "" if the plan changes
+ * nothing. */
 static const char *say_what_run_does(const struct check_ctx *l)
 {
     const struct plan *p = l->plan;
@@ -139,7 +140,7 @@ static void run_checks(const struct check_ctx *l, struct doctor *d)
     }
 }
 
-/* Does anything fail in the environment that the plan leaves? */
+/* Does anything still fail in the planned environment? */
 static bool fails_as_planned(const struct facts *f, const struct plan *p, struct arena *a)
 {
     const struct plan_options o = { .gpu = -1 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The doctor: every check of the training stack as a row of one table, and the verdict over all of them.
  *
- * A check looks at facts and at the planned environment and answers with a finding; it reads no file and
- * runs nothing.  The rows stand in the order in which things have to be true (the card before its driver,
- * the driver before PyTorch), so the first failure is the first thing to fix.  Strings in a finding live in
- * the arena that was given to doctor_run, in facts, or in the program. */
+ * A check reads facts and the planned environment and returns a finding; it reads no file and runs nothing.
+ * The rows are in the order of dependency (the card before its driver, the driver before PyTorch), so the
+ * first failure is the first thing to fix.  Strings in a finding live in the arena given to doctor_run, in
+ * facts, or in the program. */
 #ifndef CAIRN_RULES_CHECKS_H
 #define CAIRN_RULES_CHECKS_H
 
@@ -20,37 +20,36 @@ enum check_status {
     CHECK_OK,
     CHECK_WARN,
     CHECK_FAIL,
-    CHECK_UNKNOWN, /* the facts it needs are not known */
+    CHECK_UNKNOWN, /* the facts it needs are unknown */
 };
 const char *check_status_name(enum check_status s);
 
 struct finding {
     enum check_status status;
-    const char *fact; /* what is so */
-    const char *why;  /* why it matters; NULL where the fact says it all */
-    /* What to type, filled with this machine's own values; NULL: nothing to do.  Lines of a shell, so that all
+    const char *fact; /* what was found */
+    const char *why;  /* why it matters; NULL if the fact is self-explanatory */
+    /* What to type, with this machine's own values; NULL: nothing to do. These are shell lines, so that all
      * of it can be pasted: what a person has to do by hand is a comment. */
     const char *remedy;
 };
 
-/* What a check may look at.  gpu is the one planned for, else the first one, else NULL; chip and torch are
- * NULL when there is none or it is not known. */
+/* What a check may read. gpu is the one planned for, else the first one, else NULL; chip and torch are NULL
+ * if absent or unknown. */
 struct check_ctx {
     const struct facts *facts;
     const struct plan *plan;
     const struct gpu_facts *gpu;
     const struct gfx_chip *chip;
     const struct torch_facts *torch;
-    const char
-        *python;  /* of the environment that it is about, where that is told otherwise; NULL: it is not */
-    bool foreign; /* it is about another machine's, of which nothing is known */
+    const char *python; /* the Python of the environment in question, if known from elsewhere; else NULL */
+    bool foreign;       /* it is about another machine's environment, which is unknown */
     struct arena *arena;
 };
 
 enum check_flags {
-    CHECK_NEEDED = 1, /* as long as it is unknown, so is the verdict */
-    CHECK_ADVICE = 2, /* a warning of it is worth reading but does not make the machine "degraded" */
-    CHECK_HANGS = 4,  /* a warning of it means that a job starts, and may hang or crash later */
+    CHECK_NEEDED = 1, /* while it is unknown, so is the verdict */
+    CHECK_ADVICE = 2, /* a warning here is worth reading but does not make the machine "degraded" */
+    CHECK_HANGS = 4,  /* a warning here means that a job starts, and may hang or crash later */
 };
 
 struct check {
@@ -69,17 +68,17 @@ struct doctor_line {
     struct finding found;
 };
 struct doctor {
-    struct doctor_line *lines; /* one for each row of the table, in its order */
+    struct doctor_line *lines; /* one per row of the table, in its order */
     size_t n;
     size_t counts[CHECK_UNKNOWN + 1]; /* by enum check_status */
     enum verdict verdict;
-    const struct gpu_facts *gpu; /* the one judged; NULL: none */
-    const char *target;          /* whose code it will be given: its own, or an override's; NULL: not known */
-    const struct doctor_line *first; /* what decided: the one thing to fix; NULL when all is well */
-    const char *summary;             /* one sentence or two, without first's remedy */
-    bool lacks_gpu;                  /* no GPU that KFD can use */
+    const struct gpu_facts *gpu;     /* the GPU that was checked; NULL: none */
+    const char *target;              /* whose code it will load: its own, or an override's; NULL: unknown */
+    const struct doctor_line *first; /* what decided: the first thing to fix; NULL if all is well */
+    const char *summary;             /* one or two sentences, without first's remedy */
+    bool lacks_gpu;                  /* no GPU that KFD supports */
     const char *gpu_option;          /* " --gpu 1", " --gfx gfx1031", or "": for commands to type */
-    bool plan_cures;                 /* something fails, and nothing does once the plan is in force */
+    bool plan_cures;                 /* something fails, and nothing does once the plan is applied */
 };
 
 void doctor_run(const struct facts *f, const struct plan *p, struct arena *a, struct doctor *out);

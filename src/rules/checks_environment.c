@@ -14,7 +14,7 @@ static bool is_preload(const char *name)
     return str_eq(name, "LD_PRELOAD");
 }
 
-/* "unset NAME", or the value that the plan puts in its place. */
+/* "unset NAME", or the value that the plan sets instead. */
 static const char *replace_line(const struct check_ctx *l, const struct plan_var *bad)
 {
     const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, bad->name);
@@ -22,7 +22,7 @@ static const char *replace_line(const struct check_ctx *l, const struct plan_var
              : ctx_text(l, "unset %s", bad->name);
 }
 
-/* Of the user's variables that the plan takes out, those of one kind: one finding with a line to paste for each.
+/* The user's variables of one kind that the plan removes: one finding with one line to paste per variable.
  * False: there is none. */
 static bool found_harmful(const struct check_ctx *l, bool (*is)(const char *), struct finding *out)
 {
@@ -48,7 +48,7 @@ static bool found_harmful(const struct check_ctx *l, bool (*is)(const char *), s
     return n;
 }
 
-/* One of this kind that the user has and may keep; NULL: none. */
+/* A variable of this kind that the user has set and may keep; NULL: none. */
 static const struct plan_var *find_kept(const struct check_ctx *l, bool (*is)(const char *))
 {
     for (size_t i = 0; i < l->plan->n_keep; i++)
@@ -108,7 +108,8 @@ struct finding check_env_planned(const struct check_ctx *l)
         ctx_text(l, "eval \"$(cairn env%s)\"", ctx_gpu_option(l)));
 }
 
-/* The plan also notes what other checks say; here counts what is about a variable the user has set. */
+/* The plan also warns about what other checks cover; this check takes only warnings about the user's
+ * variables. */
 static bool is_about_environment(const struct check_ctx *l, const char *warning)
 {
     if (str_starts(warning, "your choice"))

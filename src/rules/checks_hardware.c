@@ -56,7 +56,7 @@ struct finding check_gpu_in_kfd(const struct check_ctx *l)
                              "KFD's topology in /sys/class/kfd is not fully readable", "cairn gpu --verbose");
     return found(CHECK_FAIL, "no GPU here can run ROCm",
                  p->n ? p->text[0] : "KFD, the kernel's compute driver, has no node for any of them",
-                 /* a chip with a target can have a node, once what hides it is gone */
+                 /* a chip with a target can have a node, once the obstacle is gone */
                  ctx_may_have_target(l) ? "cairn gpu --verbose; sudo dmesg | grep -iE 'kfd|amdgpu'" : NULL);
 }
 
@@ -153,7 +153,7 @@ static bool is_visible(const struct check_ctx *l, const struct gpu_facts *g)
     return false;
 }
 
-/* What the plan would set to select GPUs, or the user's own that it keeps; NULL: neither. */
+/* What the plan would set to select GPUs, or the user's own value that it keeps; NULL: neither. */
 static const struct plan_var *find_selector(const struct plan_var *vars, size_t n)
 {
     for (size_t i = 0; i < PLAN_N_SELECTORS; i++)
@@ -262,7 +262,7 @@ struct finding check_pcie_link(const struct check_ctx *l)
     const char *fact =
         ctx_text(l, "PCIe x%lld of x%lld%s%s", (long long)g->link_width.v, (long long)g->link_width_max.v,
                  g->link_speed.s ? " at " : "", g->link_speed.s ? g->link_speed.s : "");
-    /* The speed falls at rest to save power; the width does not. */
+    /* An idle link lowers its speed to save power, but not its width. */
     if (g->link_width.v >= g->link_width_max.v)
         return found_ok(l, "%s", fact);
     return found(

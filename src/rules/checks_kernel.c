@@ -81,7 +81,8 @@ struct finding check_kernel_chip(const struct check_ctx *l)
     return found_ok(l, "Linux %s is new enough for %s (%s)", h->kernel.s, row->gfx, floor);
 }
 
-/* What KFD counts tells more than a version, since distributions backport; where GTT is the smaller it tells nothing. */
+/* KFD's own count is more reliable than a version, because distributions backport; if GTT is the smaller one,
+ * the count shows nothing. */
 static enum tri gives_shared_memory(const struct check_ctx *l)
 {
     const struct gpu_facts *g = l->gpu;
@@ -113,7 +114,8 @@ struct finding check_kernel_unified(const struct check_ctx *l)
         remedy_kernel_newer(l));
 }
 
-/* gfx1151 is the one of its family with the large register file; its save area was sized for the small one. */
+/* gfx1151 has the large register file, unlike the rest of its family; its save area was sized for the small
+ * one. */
 struct finding check_cwsr_kernel(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
@@ -137,7 +139,7 @@ struct finding check_cwsr_kernel(const struct check_ctx *l)
         remedy_kernel_add(l, "amdgpu.cwsr_enable=0"));
 }
 
-/* What sysfs shows has the API version above bit 12 on some kernels. */
+/* On some kernels the value in sysfs has the API version above bit 12. */
 enum { MES_VERSION_MASK = 0xfff };
 
 static const struct bad_firmware {
@@ -172,7 +174,7 @@ struct finding check_mes_firmware(const struct check_ctx *l)
     return found_ok(l, "MES firmware 0x%llx", (long long)mes);
 }
 
-/* The parameters of the driver can be told only where /sys/module or the command line was readable. */
+/* Module parameters are known only if /sys/module or the command line was readable. */
 static bool params_known(const struct check_ctx *l)
 {
     return l->facts->host.n_params || l->facts->host.cmdline.s;
@@ -184,8 +186,8 @@ static struct finding param_unknown(const char *name, const struct check_ctx *l)
                          "neither /sys/module nor /proc/cmdline was readable", NULL);
 }
 
-/* The limit that gttsize was meant to raise, as other checks want it where RAM is known; NULL: it is set already, or
- * there is no telling. */
+/* The limit that gttsize was meant to raise, with the same value as other checks if RAM is known; NULL: it is
+ * already set, or unknown. */
 static const char *limit_for_gttsize(const struct check_ctx *l, int64_t mib)
 {
     struct num ram = l->facts->host.memory_total_bytes;
@@ -225,7 +227,7 @@ struct finding check_page_pool(const struct check_ctx *l)
         return found_ok(l, "ttm.page_pool_size is not set");
     if (!ram.from)
         return found_unknown("ttm.page_pool_size cannot be judged", "the size of RAM is unknown", NULL);
-    /* The default is half of RAM; more is a guide's doing. */
+    /* The default is half of RAM; a larger value comes from a guide. */
     if (pages <= ram.v / PAGE_BYTES / 10 * 6)
         return found_ok(l, "ttm.page_pool_size is %s", ctx_bytes(l, pages * PAGE_BYTES));
     return found(

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "rules/remedy.h"
 
-/* The libraries beside PyTorch matter only if it is a ROCm build for a GPU of known target. */
+/* The libraries beside PyTorch matter only if it is a ROCm build and the GPU's target is known. */
 static const char *library_target(const struct check_ctx *l)
 {
     return l->torch && l->torch->build == TORCH_ROCM ? ctx_target(l) : NULL;
@@ -12,7 +12,7 @@ static const char *library_target(const struct check_ctx *l)
 
 static const char skipped[] = "no ROCm build of PyTorch, or no GPU with a known target";
 
-/* Findings that differ only in the library's name and in what happens without its kernels. */
+/* Findings that differ only in the library's name and in the effect of missing kernels. */
 static struct finding judge_library(const struct check_ctx *l, const char *name, const struct targets *t,
                                     enum check_status without, const char *why, const char *remedy)
 {

@@ -5,7 +5,7 @@
 #include "host/memory.h"
 #include "rules/remedy.h"
 
-/* KFD gives the larger of carve-out and GTT, never the sum. */
+/* KFD offers the larger of carve-out and GTT, never the sum. */
 static bool is_limited_by_gtt(const struct check_ctx *l)
 {
     return ctx_integrated(l) && !memory_is_one_pool(l->gpu) && !memory_is_carve_out(l->gpu);
@@ -142,7 +142,7 @@ struct finding check_cgroup_limit(const struct check_ctx *l)
               "slice");
 }
 
-/* What a GPU of this size trains, and what the host needs beside it while weights are loaded and cast. */
+/* What a GPU of this size can train, and the host RAM needed while weights are loaded and cast. */
 static const struct model_class {
     int64_t gpu_gib, host_gib;
     const char *what;
@@ -173,7 +173,7 @@ struct finding check_swap(const struct check_ctx *l)
     const struct model_class *c = classes;
     while (capacity < c->gpu_gib * GIB / 10 * 9)
         c++;
-    /* Weights do not compress, so zram is no room for them. */
+    /* Weights do not compress, so zram does not help. */
     int64_t swap = h->swap_total_bytes.v - (h->zram_bytes.from ? h->zram_bytes.v : 0);
     swap = swap > 0 ? swap : 0;
     int64_t have = sum_bytes(h->memory_total_bytes.v, swap), need = c->host_gib * GIB;

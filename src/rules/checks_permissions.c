@@ -35,7 +35,7 @@ struct finding check_kfd_access(const struct check_ctx *l)
                          "a captured tree does not show it", NULL);
 }
 
-/* One node that answers EACCES makes the runtime give up on all GPUs (libhsakmt, topology.c). */
+/* One node that returns EACCES makes the runtime give up on all GPUs (libhsakmt, topology.c). */
 struct finding check_render_access(const struct check_ctx *l)
 {
     size_t seen = 0, open = 0;

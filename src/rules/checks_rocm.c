@@ -65,7 +65,7 @@ struct finding check_rocm_floor(const struct check_ctx *l)
     if (!have.n)
         return found_unknown(ctx_text(l, "the ROCm version is unknown; %s needs %s", c->gfx, floor),
                              c->support, NULL);
-    /* A wheel tells major and minor only. */
+    /* A wheel states only major and minor. */
     if (have.n < 3 && c->rocm_patch && have.part[0] == c->rocm_major && have.part[1] == c->rocm_minor)
         return found_unknown(
             ctx_text(l, "ROCm %s: unknown whether it is %s or newer", say_version(l, have), floor),
@@ -101,7 +101,7 @@ struct finding check_rocm_loaded(const struct check_ctx *l)
     return found_ok(l, "PyTorch loads %s", t->hip_library.s);
 }
 
-/* What cairn itself computes with; PyTorch is not concerned. */
+/* The runtime for cairn's own kernels; PyTorch does not use it. */
 struct finding check_native_runtime(const struct check_ctx *l)
 {
     if (!l->facts->n_runtimes) {
@@ -142,8 +142,8 @@ struct finding check_rocm_cwsr(const struct check_ctx *l)
         remedy_torch(l));
 }
 
-/* Releases that are known to fail on a chip.  from and below are versions of the ROCm that torch was built
- * with; the kernel's bound is from that version on. */
+/* Releases that are known to fail on a chip. from and below are versions of the ROCm that torch was built
+ * with; kernel is the first affected version. */
 static const struct bad_rocm {
     const char *gfx;
     int from[3], below[3];
@@ -188,7 +188,7 @@ struct finding check_rocm_known_bad(const struct check_ctx *l)
         return found_skip("no ROCm build of PyTorch");
     if (!v.n)
         return found_unknown("the ROCm version of this PyTorch is unknown", NULL, NULL);
-    v.pre = false; /* a nightly of 7.10 has 7.10's faults */
+    v.pre = false; /* a nightly of 7.10 has the bugs of 7.10 */
     for (size_t i = 0; i < ARRAY_LEN(bad_rocms); i++)
         if (bad_row_fits(l, &bad_rocms[i], v))
             return found(bad_rocms[i].status,
@@ -197,8 +197,8 @@ struct finding check_rocm_known_bad(const struct check_ctx *l)
     return found_ok(l, "no known bug of ROCm %s on this chip", say_version(l, v));
 }
 
-/* The runtime pins what it copies from, and a mapped file takes that badly.  That it is slow here cannot be known
- * beforehand, so the line only says what to do. */
+/* The runtime pins the source of a copy, which is slow for a mapped file. Whether it is slow here is unknown
+ * in advance, so the line only says what to do. */
 struct finding check_mapped_weights(const struct check_ctx *l)
 {
     struct version v = ctx_torch_rocm(l);
@@ -216,7 +216,7 @@ struct finding check_mapped_weights(const struct check_ctx *l)
                     l->gpu->gfx.s);
 }
 
-/* HIP 7.13 tells half of RAM as the total of an integrated GPU, whatever it may map. */
+/* HIP 7.13 reports half of RAM as the total of an integrated GPU, whatever it may map. */
 struct finding check_hip_memory(const struct check_ctx *l)
 {
     const struct num *ram = &l->facts->host.memory_total_bytes;
@@ -226,7 +226,7 @@ struct finding check_hip_memory(const struct check_ctx *l)
     if (!v.n || !ram->from || !l->gpu->usable_bytes.from)
         return found_unknown("HIP: unknown whether it reports this GPU's memory correctly",
                              "the ROCm of this PyTorch, or the memory size, is unknown", NULL);
-    v.pre = false; /* a nightly of 7.13 has 7.13's faults */
+    v.pre = false; /* a nightly of 7.13 has the bugs of 7.13 */
     if (!version_at_least(v, 7, 13, 0) || l->gpu->usable_bytes.v / 11 * 10 < ram->v / 2)
         return found_ok(l, "no report that ROCm %s misreports this GPU's memory", say_version(l, v));
     return found(

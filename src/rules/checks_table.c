@@ -15,7 +15,7 @@
 #define THEROCK "https://github.com/ROCm/TheRock "
 #define BNB "https://github.com/bitsandbytes-foundation/bitsandbytes bitsandbytes/"
 
-/* In the order in which things have to be true; a group's rows stand together. */
+/* In the order of dependency; the rows of a group are adjacent. */
 /* clang-format off */
 static const struct check table[] = {
     { "gpu-present", "hardware", "an AMD GPU is in the machine",

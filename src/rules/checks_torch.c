@@ -76,8 +76,8 @@ struct finding check_torch_several(const struct check_ctx *l)
                  "cairn doctor --torch DIR    # checks another one");
 }
 
-/* It runs another chip's code, or could.  A wheel with the chip's own comes first, where there is one; the override works
- * at once. */
+/* PyTorch runs another chip's code, or could. A wheel with code for the chip comes first, if there is one;
+ * the override works immediately. */
 static struct finding judge_override(const struct check_ctx *l, const char *target)
 {
     const struct plan_var *v = plan_override(l->plan, l->gpu);

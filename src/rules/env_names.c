@@ -44,7 +44,7 @@ static bool name_matches(const char *pattern, const char *name)
     if (strncmp(pattern, name, n))
         return false;
     const char *rest = name + n;
-    if (pattern[n] == '*') /* what a shell could not unset is not a variable's name */
+    if (pattern[n] == '*') /* what a shell could not unset is not a variable name */
         return *rest && rest[strspn(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
     if (pattern[n] == '<')
         return *rest && rest[strspn(rest, "0123456789")] == '\0';
@@ -65,7 +65,7 @@ const struct env_name *env_name_find(const char *name)
 
 enum { LONGEST = 64 };
 
-/* Names are in capitals, and who writes one otherwise means the same. */
+/* Names are upper case; another case means the same. */
 size_t env_name_distance(const char *a, const char *b)
 {
     size_t row[LONGEST + 1], n = strlen(a), m = strlen(b);

@@ -3,7 +3,7 @@
 
 #include "rules/env_sources.h"
 
-/* Mathematical libraries, collectives, paths. */
+/* Math libraries, collectives, paths. */
 /* clang-format off */
 const struct env_name env_names_library[] = {
     { "ROCBLAS_USE_HIPBLASLT", ENV_LEAVES, ENV_TEXT, false,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the knowledge about variables was read. */
+ * Sources of the knowledge about variables. */
 #ifndef CAIRN_RULES_ENV_SOURCES_H
 #define CAIRN_RULES_ENV_SOURCES_H
 

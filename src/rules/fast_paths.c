@@ -5,7 +5,7 @@
 #include "rules/env_rules.h"
 #include "rules/check_ctx.h"
 
-/* By the chip, the wheel's files, and the switch for chips that AOTriton calls experimental. */
+/* Decided by the chip, the wheel's files, and the switch for chips that AOTriton calls experimental. */
 static enum tri find_attention(const struct check_ctx *l, const char *target)
 {
     const struct gfx_chip *c = gfx_find(target);
@@ -24,7 +24,7 @@ struct fast_paths fast_paths_find(const struct facts *f, const struct plan *p, s
         return out;
     out.target = ctx_target(&l);
     out.rocblas = env_targets_cover(&l.torch->rocblas, out.target);
-    /* It is made for chips with matrix cores, whatever lies in its folder. */
+    /* It supports chips with matrix cores only, whatever files its folder contains. */
     const struct gfx_chip *c = gfx_find(out.target);
     out.hipblaslt = c && !c->matrix_core ? TRI_NO : env_targets_cover(&l.torch->hipblaslt, out.target);
     out.attention = find_attention(&l, out.target);

@@ -7,12 +7,13 @@
 
 struct fast_paths {
     const char
-        *target; /* whose code it is, after any override; NULL: not a ROCm build, or the chip is not known */
+        *target; /* the target whose code it uses, after any override; NULL: not a ROCm build, or the chip is
+                  * unknown */
     enum tri rocblas, hipblaslt, attention;
 };
-/* Under the plan. */
+/* With the plan applied. */
 struct fast_paths fast_paths_find(const struct facts *f, const struct plan *p, struct arena *a);
-/* "matrix kernels for gfx1100: rocBLAS, hipBLASLt; fused attention: on"; NULL: nothing is known. */
+/* "matrix kernels for gfx1100: rocBLAS, hipBLASLt; fused attention: on"; NULL: unknown. */
 const char *fast_paths_text(const struct fast_paths *p, struct arena *a);
 
 #endif

@@ -12,13 +12,13 @@ static bool is_allocator(const char *name)
            !strcmp(name, "PYTORCH_CUDA_ALLOC_CONF");
 }
 
-/* An override comes with the choice of GPUs that it is for. */
+/* An override goes with the GPU selection that it is for. */
 static bool is_override_or_selector(const char *name)
 {
     return override_is_name(name) || plan_is_selector(name);
 }
 
-/* What the keys of issue_fixes stand for, where they are names. */
+/* What the keys of issue_fixes stand for, if they are names. */
 static const struct {
     const char *key;
     bool (*is)(const char *name);
@@ -31,7 +31,7 @@ static const struct {
     { "{overrides}", override_is_name },
 };
 
-/* Is it the name that the first n characters of a table's text stand for? */
+/* Is it the name at the start (n characters) of a table's text? */
 static bool is_word(const char *word, size_t n, const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)

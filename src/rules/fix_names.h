@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The variables that a fix of the tables sets or takes away.  What a file of an earlier run says about variables counts
- * for these alone. */
+ * The variables that a fix of the tables sets or removes.  cairn accepts only these from a file of an earlier
+ * run. */
 #ifndef CAIRN_RULES_FIX_NAMES_H
 #define CAIRN_RULES_FIX_NAMES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which libraries cairn would use on a GPU, told from the files that are installed: nothing is run or loaded, so that
- * what a library says when it is opened is not known here. */
+ * Which libraries cairn would use on a GPU, derived from the installed files: nothing is run or loaded, so
+ * errors that a library reports when it is opened are unknown here. */
 #ifndef CAIRN_RULES_GPU_LIBRARIES_H
 #define CAIRN_RULES_GPU_LIBRARIES_H
 
@@ -10,8 +10,8 @@
 enum library_use { USE_NO, USE_IF_IT_OPENS, USE_YES };
 struct gpu_library {
     const char *purpose; /* "runtime", "compile", "gemm", "collectives" */
-    const char *name;    /* "rocblas"; NULL: there is none for it */
-    const char *path;    /* NULL: not there */
+    const char *name;    /* "rocblas"; NULL: there is none for this purpose */
+    const char *path;    /* NULL: not installed */
     enum library_use use;
     const char *why;
 };
@@ -20,7 +20,7 @@ struct gpu_libraries {
     size_t n;
 };
 
-/* For each GPU of f->gpus; empty where ROCm cannot use the GPU.  Memory is the arena's. */
+/* For each GPU of f->gpus; empty if ROCm cannot use the GPU. Memory is the arena's. */
 struct gpu_libraries *gpu_libraries_find(const struct facts *f, struct arena *a);
 const char *library_use_name(enum library_use use); /* "if it opens" */
 /* One sentence. */

@@ -28,14 +28,14 @@ enum tri override_carries(const struct override_wheel *w, const char *gfx)
     return env_targets_cover(&w->code, gfx);
 }
 
-/* rocBLAS aborts on a target that its files do not have. */
+/* rocBLAS aborts on a target that its files lack. */
 static bool is_carried(const void *data, const struct gfx_chip *c)
 {
     const struct override_wheel *w = data;
     return override_carries(w, c->gfx) == TRI_YES && env_targets_cover(&w->rocblas, c->gfx) != TRI_NO;
 }
 
-/* In a release of pytorch.org's wheels from before the chip was. */
+/* In a release of pytorch.org's wheels older than the chip. */
 static bool was_carried_before(const struct gfx_chip *real, const struct gfx_chip *c)
 {
     if (!c->wheel_major || !real->wheel_major)

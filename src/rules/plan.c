@@ -133,7 +133,7 @@ static int add_given(struct work *w, struct cairn_error *err)
     return 0;
 }
 
-/* A name one or two letters off a known one is a typo that nothing else would tell. */
+/* A name one or two letters off a known one is a typo that nothing else would report. */
 static void warn_of_typo(struct work *w, const char *name)
 {
     static const char *const prefixes[] = { "HSA_",     "HIP_",     "ROCR_",      "ROCM_",
@@ -146,7 +146,7 @@ static void warn_of_typo(struct work *w, const char *name)
             work_warn(w, "%s is unknown to cairn; did you mean %s?", name, near);
 }
 
-/* --with first: it stands for the user's own value of the same name. */
+/* --with first: it replaces the user's own value of the same name. */
 static int add_vars(struct work *w, struct cairn_error *err)
 {
     if (add_given(w, err))
@@ -166,7 +166,8 @@ static int add_vars(struct work *w, struct cairn_error *err)
     return 0;
 }
 
-/* Its library's name tells; wheels from 2.12 on carry 0.12 or newer, and which is not known. */
+/* The library's file name has the version; wheels from 2.12 on have 0.12 or newer, but which one is unknown.
+ * */
 static struct version aotriton_of_torch(const struct torch_facts *t)
 {
     struct version v = { 0 };
@@ -184,13 +185,13 @@ static void look_at_torch(struct work *w)
     if (t && (t->build == TORCH_ROCM || (t->build == TORCH_BUILD_UNKNOWN && t->hip.s))) {
         w->s.lists = t;
         w->s.torch = t->parsed;
-        w->s.torch.pre = false; /* a nightly has what its release will have */
+        w->s.torch.pre = false; /* a nightly has the features of its release */
         w->s.rocm = torch_rocm(t);
         w->s.aotriton = aotriton_of_torch(t);
     } else if (w->f->n_rocms) {
         w->s.rocm = w->f->rocms[0].parsed;
     }
-    /* AOTriton's tags end in a "b" that means nothing. */
+    /* AOTriton's tags end in a "b" without meaning. */
     w->s.rocm.pre = w->s.aotriton.pre = false;
 }
 
@@ -230,7 +231,7 @@ static void warn_of_reserve(struct work *w)
     const struct gpu_facts *g = w->plan->gpu;
     if (w->s.unified != TRI_YES || memory_is_carve_out(g) || !g->usable_bytes.from || g->usable_bytes.v <= 0)
         return;
-    if (w->o->windows) { /* cairn does not run there: the figures are those of another machine */
+    if (w->o->windows) { /* cairn does not run there: the memory sizes are those of another machine */
         work_warn(w, "CPU and GPU share memory: leave some of it to the system (in the trainer: "
                      "torch.cuda.set_per_process_memory_fraction)");
         return;
@@ -289,7 +290,7 @@ static void emit(struct work *w)
     }
 }
 
-/* Windows has no HSA runtime and no ld.so, so their variables say nothing there. */
+/* Windows has no HSA runtime and no ld.so, so their variables have no effect there. */
 static void refuse_for_windows(struct work *w)
 {
     for (size_t i = 0; i < w->n_vars && w->o->windows; i++)

@@ -13,24 +13,24 @@
 
 struct plan_var {
     const char *name, *value, *why, *source;
-    /* Only of what is taken out: nothing works with it, since no GPU is seen or the first kernel stops the job. */
+    /* Only for a removed variable: with it nothing works, because no GPU is found or the first kernel stops
+     * the job. */
     bool fatal;
-    enum override_flaw flaw; /* only of an override that is taken out: what is wrong with its value */
+    enum override_flaw flaw; /* only for a removed override: what is wrong with its value */
 };
 
 struct plan {
     const struct gpu_facts *gpu; /* the one planned for; NULL: no GPU that can train */
     struct plan_var *set, *unset, *keep;
     size_t n_set, n_unset, n_keep;
-    const struct gpu_facts *
-        *visible; /* what the trainer will see, in HIP's order; empty: none, or not known */
+    const struct gpu_facts **visible; /* what the trainer will see, in HIP's order; empty: none, or unknown */
     size_t n_visible;
     struct problems warnings;
 };
 
 struct plan_options {
     int gpu;                 /* HIP index; -1: the default */
-    bool debug;              /* add the debugging set */
+    bool debug;              /* add the variables for debugging */
     bool windows;            /* plan for Windows, where HSA_* does not exist */
     const char *trainer;     /* NULL: any */
     const char *const *keep; /* names to keep even if they harm; NULL-terminated or NULL */
@@ -47,7 +47,7 @@ const struct plan_var *plan_override(const struct plan *p, const struct gpu_fact
 
 /* The user's environment with the plan applied; NULL-terminated, in the arena. */
 const char *const *plan_environment(const struct facts *f, const struct plan *p, struct arena *a);
-/* An environment with one change applied: these variables set, those taken out. */
+/* An environment with one change applied: sets these variables and removes those. */
 const char *const *plan_change(const char *const *env, const struct plan_var *set, size_t n_set,
                                const char *const *unset, size_t n_unset, struct arena *a);
 
@@ -57,12 +57,12 @@ extern const char *const plan_selectors[PLAN_N_SELECTORS];
 bool plan_is_selector(const char *name);
 /* The GPUs that the HSA runtime shows to HIP with the user's ROCR_VISIBLE_DEVICES, in HIP's order. */
 size_t plan_shown(const struct facts *f, struct arena *a, const struct gpu_facts ***out);
-/* Those that a program sees with these values of ROCR_VISIBLE_DEVICES and of the variable that HIP reads; NULL: not
- * set. */
+/* The GPUs that a program sees with these values of ROCR_VISIBLE_DEVICES and of the variable that HIP reads;
+ * NULL: not set. */
 size_t plan_visible(const struct facts *f, const char *rocr, const char *hip, struct arena *a,
                     const struct gpu_facts ***out);
 
-/* The name under which this torch reads its allocator's options; that of old ones when the version is not known. */
+/* The name under which this torch reads its allocator options; the oldest name if the version is unknown. */
 const char *plan_allocator_name(struct version torch);
 
 #endif

@@ -11,8 +11,8 @@
 #define HIP_NAME "PYTORCH_HIP_ALLOC_CONF"
 #define CUDA_NAME "PYTORCH_CUDA_ALLOC_CONF"
 
-/* Which of the names counts, most important first, by torch version (docs/rules/allocator.md).  A name that
- * is not in the row of a version is not read by it. */
+/* Which of the names takes precedence, most important first, by torch version (docs/rules/allocator.md). A
+ * version does not read names that are missing from its row. */
 static const struct {
     const char *torch_from;
     const char *names[3];
@@ -56,8 +56,8 @@ static enum tri can_expand(const struct situation *s)
                                                                                                  : TRI_NO;
 }
 
-/* ROCm 7.14 waits for a fence that the driver sets from its interface 3.64 (Linux 6.16) on: the first
- * mapping never returns.  AMD's DKMS driver has its own numbers, so there nothing is known. */
+/* ROCm 7.14 waits for a fence that the driver sets from its interface 3.64 (Linux 6.16) on: the first mapping
+ * never returns. AMD's DKMS driver has version numbers of its own, so there it is unknown. */
 static bool kernel_is_old(const struct work *w)
 {
     return !w->o->windows && !w->f->host.amdgpu_version.s && version_below(w->s.kernel, 6, 16, 0);
@@ -68,7 +68,7 @@ struct option_text {
     const char *whole;
 };
 
-/* The next "key:value" of the list; brackets may hold commas. */
+/* The next "key:value" of the list; brackets may contain commas. */
 static bool next_option(struct work *w, const char **at, struct option_text *out)
 {
     const char *p = *at + strspn(*at, " ,"), *end = p;
@@ -124,7 +124,7 @@ static const char *flaw_of_expandable(struct work *w, const char *value)
     return NULL;
 }
 
-/* Options whose wrong value stops PyTorch or hangs it. */
+/* Options whose wrong value makes PyTorch fail or hang. */
 static const struct {
     const char *key;
     const char *(*flaw)(struct work *w, const char *value);
@@ -163,7 +163,7 @@ static const char *remark_on(struct work *w, const struct option_text *o)
     }
 }
 
-/* The text without the options that harm; NULL if nothing is left.  *flaw and *remark may stay NULL. */
+/* The text without the harmful options; NULL if nothing is left. *flaw and *remark may stay NULL. */
 static const char *clean_text(struct work *w, const char *text, const char **flaw, const char **remark)
 {
     struct option_text o;
@@ -180,7 +180,7 @@ static const char *clean_text(struct work *w, const char *text, const char **fla
     return clean;
 }
 
-/* The user's variable that counts: the first name that this torch reads, else any. */
+/* The user's variable that takes precedence: the first name that this torch reads, else any. */
 static struct env_var *leading_var(struct work *w, const char *const *names)
 {
     for (int i = 0; i < 3 && names[i]; i++)
@@ -192,7 +192,7 @@ static struct env_var *leading_var(struct work *w, const char *const *names)
     return NULL;
 }
 
-/* On shared memory, what torch keeps is missing elsewhere. */
+/* On shared memory, torch's cache takes memory from everything else. */
 static void own_policy(struct work *w)
 {
     if (w->s.unified != TRI_YES || !w->s.torch.n)
@@ -214,7 +214,7 @@ static void move_text(struct work *w, const char *text, const char *why)
         own_policy(w);
     else if (w->s.torch.n)
         w->computed[ENV_VALUE_ALLOCATOR] = (struct computed){ text, why, DOC_ALLOCATOR };
-    else /* no rule knows the name, but there is one that every torch reads */
+    else /* no rule sets this name, but every torch reads one of them */
         work_set(w, HIP_NAME, text, why, DOC_ALLOCATOR);
 }
 
@@ -246,7 +246,7 @@ static void judge_follower(struct work *w, struct env_var *v, const struct env_v
                     leader->name);
 }
 
-/* An empty one hides another name from torch all the same. */
+/* Even an empty one hides another name from torch. */
 static void drop_empty(struct work *w)
 {
     for (int i = 0; i < 3; i++) {

@@ -60,7 +60,7 @@ struct dialect {
 
 struct reading {
     struct gpu_list shown; /* what the runtime shows: it stops at the first bad token */
-    struct gpu_list meant; /* what was meant, mistakes aside */
+    struct gpu_list meant; /* what was meant, without the mistakes */
     const char *flaw;      /* NULL: a good list */
 };
 
@@ -148,17 +148,17 @@ static struct reading read_list(struct work *w, const char *text, struct dialect
 /* What the user's own variables select. */
 struct choice {
     struct gpu_list shown; /* at the end of the chain */
-    struct gpu_list meant; /* by those that were removed for a mistake; may be empty */
+    struct gpu_list meant; /* by those removed because of a mistake; may be empty */
     bool in_force;         /* some variable selects */
-    bool mistaken;         /* some variable was removed for a mistake */
-    bool anew;             /* two variables selected together; one has to say it instead */
+    bool mistaken;         /* some variable was removed because of a mistake */
+    bool anew;             /* two variables select together; one has to replace them */
 };
 
 static bool judge_list(struct work *w, struct env_var *v, bool trims, struct choice *c)
 {
     struct dialect d = { .trims = trims, .counts = c->shown.n && !w->o->windows };
     struct reading r = read_list(w, v->value, d, &c->shown);
-    /* A list that ends early still shows what stands before. */
+    /* A list that ends early still shows what comes before. */
     v->fatal = r.flaw && (d.counts ? !r.shown.n : !v->value[strspn(v->value, " \t")]);
     if (r.flaw && work_refuse(w, v, DOC_VISIBLE, "%s", r.flaw)) {
         c->mistaken = true;
@@ -174,7 +174,7 @@ static bool judge_list(struct work *w, struct env_var *v, bool trims, struct cho
     return true;
 }
 
-/* Of the two names that HIP reads, the one that counts. */
+/* Of the two names that HIP reads, the one that takes precedence. */
 static struct env_var *hip_variable(struct work *w)
 {
     struct env_var *hip = work_var(w, "HIP_VISIBLE_DEVICES"), *cuda = work_var(w, "CUDA_VISIBLE_DEVICES");
@@ -192,7 +192,8 @@ static struct env_var *hip_variable(struct work *w)
     return hip;
 }
 
-/* Both chained: HIP's indices count within ROCr's list, which nobody remembers; one variable is to say it. */
+/* Both chained: HIP's indices count within ROCr's list, which is error-prone; one variable has to replace
+ * them. */
 static void judge_chain(struct work *w, struct env_var *rocr, struct env_var *hip,
                         const struct gpu_list *first, struct choice *c)
 {
@@ -220,7 +221,7 @@ static struct choice user_choice(struct work *w, const struct gpu_list *all)
     struct gpu_list first = c.shown;
     struct env_var *hip = hip_variable(w);
     if (!hip || !judge_list(w, hip, false, &c)) {
-        /* The same mistake in both names needs saying for both. */
+        /* The same mistake in both names is reported for both. */
         struct env_var *twin = hip ? work_var(w, "CUDA_VISIBLE_DEVICES") : NULL;
         if (twin && twin != hip)
             judge_list(w, twin, false, &c);
@@ -231,8 +232,8 @@ static struct choice user_choice(struct work *w, const struct gpu_list *all)
     return c;
 }
 
-/* What to show of its own accord: the GPU chosen, and its like (a second card, the partitions of one, the other
- * sockets of a board of MI300A). */
+/* What to show by default: the chosen GPU and others of its kind (a second card, the partitions of one, the
+ * other sockets of an MI300A board). */
 static struct gpu_list like_gpus(struct work *w, const struct gpu_list *all, const struct gpu_facts *chosen)
 {
     struct gpu_list l = { 0 };
@@ -316,7 +317,7 @@ static void warn_of_choice(struct work *w, const struct gpu_list *all, const str
         work_warn(w, "your choice of GPUs hides every GPU");
 }
 
-/* --gpu N outranks the variables. */
+/* --gpu N takes precedence over the variables. */
 static void use_asked(struct work *w, const struct gpu_list *all, struct choice *c,
                       const struct gpu_facts *asked)
 {

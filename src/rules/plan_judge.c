@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Any value but 0, a word for no, and nothing. */
+/* Any value except 0, a word for no, and the empty string. */
 static bool is_on(const char *text)
 {
     return *text && strcmp(text, "0") && strcasecmp(text, "false") && strcasecmp(text, "off") &&
@@ -19,7 +19,7 @@ static void accept_by_row(struct work *w, struct env_var *v)
                 v->row->advice ? v->row->advice : "");
 }
 
-/* By spelling and value, whether caching is off depends on the torch. */
+/* Whether a spelling and value disable caching depends on the torch version. */
 static void judge_no_caching(struct work *w, struct env_var *v)
 {
     bool cuda_name = strstr(v->name, "CUDA"), one = str_eq(v->value, "1");
@@ -89,7 +89,7 @@ static void judge_xnack(struct work *w, struct env_var *v)
         accept_by_row(w, v);
 }
 
-/* Can hipBLASLt start on this chip?  By the wheel's files, else by the chip. */
+/* Can hipBLASLt start on this chip? Decided by the wheel's files, else by the chip. */
 static enum tri has_hipblaslt(const struct work *w)
 {
     enum tri files = w->s.lists ? env_targets_cover(&w->s.lists->hipblaslt, w->s.gfx) : TRI_UNKNOWN;
@@ -176,7 +176,7 @@ static void judge_mixed_precision(struct work *w, struct env_var *v)
                   w->s.chip->gfx);
 }
 
-/* Those whose verdict needs more than the row of names. */
+/* Variables whose verdict needs more than the row of names. */
 static const struct {
     const char *name;
     void (*judge)(struct work *w, struct env_var *v);
@@ -198,7 +198,7 @@ static const struct {
     { "ACCELERATE_MIXED_PRECISION", judge_mixed_precision },
 };
 
-/* What a word for yes or no was meant to be. */
+/* The intended value of a word for yes or no. */
 static const char *meant_flag(const char *text)
 {
     static const char *const yes[] = { "true", "yes", "on", "y", "t", "enable", "enabled" };
@@ -221,7 +221,7 @@ static bool word_is_known(const char *words, const char *text)
     return false;
 }
 
-/* What is wrong with the value as such; *better is what was meant, if that can be told. */
+/* What is wrong with the value itself; *better is the intended value, if it can be inferred. */
 static const char *flaw_of_syntax(const struct env_var *v, const char **better)
 {
     uint64_t number;
@@ -274,7 +274,7 @@ static void judge_one(struct work *w, struct env_var *v)
     }
     if (!work_refuse(w, v, v->row->source, "%s", flaw) || !better)
         return;
-    /* The value that was meant is judged like one that had been written right. */
+    /* The intended value is judged as if it had been written correctly. */
     struct env_var meant = { .name = v->name, .value = better, .row = v->row };
     judge_value(w, &meant);
     if (meant.state == VAR_ACCEPTED)

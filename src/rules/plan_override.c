@@ -52,7 +52,7 @@ static void refuse_flaw(struct work *w, struct env_var *v, enum override_flaw fl
         work_refuse(w, v, DOC_OVERRIDE, "%s", text);
 }
 
-/* Behind the reason for an override: the better way, where there is one. */
+/* Appended to the reason for an override: the better way, if there is one. */
 static const char *better_way(struct work *w, const struct gpu_facts *g)
 {
     const struct gfx_chip *c = chip_of(g);
@@ -79,7 +79,7 @@ static void accept_override(struct work *w, struct env_var *v, const struct gpu_
         work_accept(w, v, "your override; unknown whether this PyTorch needs it");
 }
 
-/* It renames all GPUs: the worst that it does to one counts.  That another one has the name already harms nobody. */
+/* It renames all GPUs: the worst effect on one counts. A GPU that already has the name is not harmed. */
 static int badness(const struct work *w, enum override_flaw flaw, const struct gpu_facts *g)
 {
     if (flaw == OVERRIDE_SAME && g != w->plan->gpu)
@@ -135,7 +135,7 @@ static void judge_node(struct work *w, struct env_var *v)
     const char *digits = v->name + strlen(PLAIN "_");
     const struct gpu_facts *g = gpu_at_node(w, digits, &visible);
     enum override_flaw flaw = flaw_on(w, v->value, g);
-    v->fatal = visible && override_is_fatal(flaw); /* one that is hidden may have any name */
+    v->fatal = visible && override_is_fatal(flaw); /* a hidden GPU may have any name */
     if (flaw != OVERRIDE_FINE)
         refuse_flaw(w, v, flaw, g);
     else if (w->s.rocm.n && version_below(w->s.rocm, 6, 3, 0))
@@ -159,14 +159,14 @@ static const char *node_name(struct work *w, const struct gpu_facts *g)
     return arena_printf(w->a, PLAIN "_%lld", (long long)g->kfd_node.v);
 }
 
-/* The target whose code the GPU can run in place of its own; NULL: none needed, or none there, or nothing is known. */
+/* The target whose code the GPU can run instead of its own; NULL: none needed, none available, or unknown. */
 static const struct gfx_chip *stand_in(const struct work *w, const struct gpu_facts *g)
 {
     const struct override_wheel wheel = wheel_of(w);
     return chip_of(g) ? override_stand_in(&wheel, chip_of(g)) : NULL;
 }
 
-/* What the user had, if it was refused. */
+/* What the user had set, if it was refused. */
 static const char *refused_value(const struct work *w, const char *name)
 {
     for (size_t i = 0; i < w->n_vars; i++)
@@ -175,8 +175,8 @@ static const char *refused_value(const struct work *w, const char *name)
     return NULL;
 }
 
-/* Without a PyTorch nothing can be decided, but what is usual can be said; and a user who tried to override gets
- * the value that was meant. */
+/* Without a PyTorch nothing can be decided, but a hint about current wheels is possible; a user who tried an
+ * override gets the intended value. */
 static void plan_without_torch(struct work *w)
 {
     const struct gfx_chip *real = w->plan->gpu->gfx.s ? gfx_find(w->plan->gpu->gfx.s) : NULL;
@@ -288,7 +288,7 @@ const struct plan_var *plan_override(const struct plan *p, const struct gpu_fact
     return own ? own : plan_find(p->set, p->n_set, PLAIN);
 }
 
-/* What torch will take the GPU for. */
+/* The target that torch will see for the GPU. */
 static const char *seen_target(struct work *w)
 {
     const char *value = work_value(w, node_name(w, w->plan->gpu));

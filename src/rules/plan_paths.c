@@ -5,7 +5,7 @@
 #include "rules/env_sources.h"
 #include <string.h>
 
-/* A wheel that brings its own HIP, one that uses the system's, or no telling. */
+/* A wheel that bundles HIP, one that uses the system's, or unknown. */
 enum runtime { RUNTIME_UNKNOWN, RUNTIME_BUNDLED, RUNTIME_SYSTEM };
 
 static enum runtime torch_runtime(const struct work *w)
@@ -22,7 +22,7 @@ static bool is_runtime_name(const char *file)
     return str_starts(file, "libamdhip64.so") || str_starts(file, "libhsa-runtime64.so");
 }
 
-/* What LD_PRELOAD names goes into every process, so a library of kernels is as bad there as a runtime. */
+/* LD_PRELOAD applies to every process, so a kernel library there is as bad as a runtime. */
 static bool is_rocm_name(const char *file)
 {
     static const char *const others[] = { "librocblas.so", "libhipblaslt.so", "libMIOpen.so" };
@@ -32,7 +32,8 @@ static bool is_rocm_name(const char *file)
     return is_runtime_name(file);
 }
 
-/* Does the directory hold a HIP or HSA runtime?  A capture may lack what its machine had, so there the name tells. */
+/* Does the directory contain a HIP or HSA runtime? A captured tree may lack files of its machine, so there
+ * the name decides. */
 static bool holds_runtime(struct work *w, const char *dir)
 {
     char **names;
@@ -69,7 +70,7 @@ static bool shadows_by_file(struct work *w, const char *file)
     return is_rocm_name(slash ? slash + 1 : file);
 }
 
-/* The installation that the path is in; NULL: none. */
+/* The installation that contains the path; NULL: none. */
 static const struct rocm_facts *rocm_at(const struct work *w, const char *path)
 {
     for (size_t i = 0; i < w->f->n_rocms; i++) {
@@ -80,7 +81,8 @@ static const struct rocm_facts *rocm_at(const struct work *w, const char *path)
     return NULL;
 }
 
-/* A PyTorch without a runtime of its own takes the one it finds, and needs the major version it was built for. */
+/* A PyTorch without a bundled runtime uses the one it finds, which must have the major version it was built
+ * for. */
 static bool is_other_major(struct work *w, const char *path)
 {
     const struct rocm_facts *r = rocm_at(w, path);
@@ -88,7 +90,7 @@ static bool is_other_major(struct work *w, const char *path)
     return r && t && r->parsed.n && t->hip_parsed.n && r->parsed.part[0] != t->hip_parsed.part[0];
 }
 
-/* The list without the entries that put a second runtime in front; *bad names those. */
+/* The list without the entries that put a second runtime in front; *bad names those entries. */
 static const char *without_runtimes(struct work *w, const char *list, const char *separators,
                                     bool (*shadows)(struct work *, const char *), const char **bad)
 {
@@ -132,7 +134,7 @@ static void judge_loader(struct work *w, const char *name, const char *separator
         work_set(w, name, rest, "your value without the second runtime", DOC_RUNTIMES);
 }
 
-/* Does a directory of kernels have an index for the target? */
+/* Does a kernel directory have an index for the target? */
 static bool has_kernels(struct work *w, const char *dir, const char *gfx)
 {
     char **names;

@@ -14,14 +14,14 @@ enum boot_tool {
     BOOT_KERNELSTUB,
     BOOT_RPM_OSTREE,
     BOOT_NIXOS,
-    BOOT_ENTRIES, /* systemd-boot, a file for each kernel */
-    BOOT_CMDLINE, /* /etc/kernel/cmdline, from which the entries are made */
+    BOOT_ENTRIES, /* systemd-boot, one file per kernel */
+    BOOT_CMDLINE, /* /etc/kernel/cmdline, from which the entries are generated */
 };
 
 #define BACKPORTS "\"$(. /etc/os-release; echo $VERSION_CODENAME)-backports\""
 #define INITRAMFS " && sudo update-initramfs -u && sudo reboot"
 
-/* Distributions that are kept in the same way are one row. */
+/* One row per group of distributions that are maintained the same way. */
 static const struct distro {
     const char *ids; /* ID of os-release */
     enum boot_tool boot;
@@ -48,7 +48,7 @@ static const struct distro {
         .newer_kernel = "sudo apt update && sudo apt full-upgrade && sudo reboot",
         .newer_firmware = "sudo apt update && sudo apt install firmware-amd-graphics" INITRAMFS,
     },
-    /* These count their own versions; the codename is that of the Ubuntu below. */
+    /* These have version numbers of their own; the codename is that of the Ubuntu they are based on. */
     {
         .ids = "linuxmint zorin elementary",
         .boot = BOOT_GRUB_FILE,
@@ -117,7 +117,7 @@ static const struct distro {
             "boot",
         .newer_firmware = "sudo nix-channel --update && sudo nixos-rebuild boot && sudo reboot",
     },
-    /* Anything else: say what is wanted in words. */
+    /* Anything else: describe the step in words. */
     {
         .boot = BOOT_OTHER,
         .install = "# install the package",
@@ -147,7 +147,7 @@ static const struct distro *distro_of(const char *id)
     return d;
 }
 
-/* One that is in no row is kept like one that it is made from ("ubuntu debian"), nearest first. */
+/* A distribution without a row is treated like the one it derives from ("ubuntu debian"), nearest first. */
 static const struct distro *distro_find(const struct check_ctx *l)
 {
     const struct distro *d = distro_of(distro_id(&l->facts->host));
@@ -159,7 +159,7 @@ static const struct distro *distro_find(const struct check_ctx *l)
     return d;
 }
 
-/* The files that are there tell more than the distribution, where that leaves the boot loader to its user. */
+/* If the distribution leaves the choice of boot loader to the user, the existing files decide. */
 static enum boot_tool boot_tool_of(const struct host_facts *h, const struct distro *d)
 {
     if (h->ostree)
@@ -169,7 +169,7 @@ static enum boot_tool boot_tool_of(const struct host_facts *h, const struct dist
     return h->boot_cmdline ? BOOT_CMDLINE : h->boot_entries ? BOOT_ENTRIES : d->boot;
 }
 
-/* Nobody can do it from inside a container. */
+/* This cannot be done inside a container. */
 const char *remedy_on_host(const struct check_ctx *l, const char *words, const char *line)
 {
     return l->facts->host.container.s ? ctx_text(l, "# on the host, not in this container: %s", words) : line;
@@ -234,14 +234,15 @@ static const char *boot_file(const struct check_ctx *l, bool entries, const char
     const char *drop = name ? ctx_text(l, "%ss/ *\\b%s=[^ ]*//g", on, escape_dots(l, name)) : "";
     const char *add = params ? ctx_text(l, "%ss/$/ %s/", on, params) : "";
     const char *script = ctx_text(l, "%s%s%s", drop, name && params ? "; " : "", add);
-    if (entries) /* the folder may be open to root alone, who then has to find the files */
+    if (entries) /* only root may be able to list the folder */
         return ctx_text(
             l, "sudo find /boot/loader/entries -name '*.conf' -exec sed -i '%s' {} + && sudo reboot", script);
     return ctx_text(l, "sudo sed -i '%s' /etc/kernel/cmdline && sudo kernel-install add-all && sudo reboot",
                     script);
 }
 
-/* "amdgpu.gttsize=131072" as it stands on the command line: the tools want the value too.  NULL: not there. */
+/* "amdgpu.gttsize=131072" as it appears on the command line, because the tools need the value too. NULL:
+ * absent. */
 static const char *on_cmdline(const struct check_ctx *l, const char *name)
 {
     const char *line = l->facts->host.cmdline.s;
@@ -250,7 +251,7 @@ static const char *on_cmdline(const struct check_ctx *l, const char *name)
         if ((at != line && at[-1] != ' ') || (at[n] != '=' && at[n] != ' ' && at[n]))
             continue;
         const char *whole = arena_strndup(l->arena, at, strcspn(at, " \n"));
-        return ctx_word(l, whole) == whole ? whole : name; /* a value with quotes in it is not for a shell */
+        return ctx_word(l, whole) == whole ? whole : name; /* do not paste a value with quotes into a shell */
     }
     return NULL;
 }
@@ -259,7 +260,7 @@ static const char *kernel_line(const struct check_ctx *l, const char *name, cons
 {
     const struct distro *d = distro_find(l);
     const char *gone = name ? on_cmdline(l, name) : "", *added = params ? params : "";
-    /* Live, yet not on the command line: a file of modprobe sets it. */
+    /* Active, but not on the command line: a modprobe file sets it. */
     if (!gone && l->facts->host.cmdline.s) {
         const char *dot = strchr(name, '.');
         const char *where =
@@ -332,7 +333,7 @@ const char *remedy_install(const struct check_ctx *l, const char *package)
     return ctx_text(l, "%s %s", distro_find(l)->install, package);
 }
 
-/* The packages with headers, by the program that installs them; the first row is for those that are not known. */
+/* The packages with headers, by package manager; the first row is for unknown ones. */
 static const struct {
     const char *tool, *cxx, *python;
 } headers[] = {
@@ -376,7 +377,7 @@ const char *remedy_container(const struct check_ctx *l)
     if (str_eq(h->container.s, "lxc"))
         return "# in the container's configuration on the host: dev0: /dev/kfd,gid=G and dev1: "
                "/dev/dri/renderD128,gid=G, where G is the gid of the container's render group";
-    /* By number: the name may stand for another group inside. */
+    /* By gid: inside, the name may belong to another group. */
     const char *group =
         gid >= 0 ? ctx_text(l, "%lld", (long long)gid) : "\"$(stat -c %g /dev/dri/renderD128)\"";
     return ctx_text(
@@ -405,13 +406,14 @@ const char *remedy_node_access(const struct check_ctx *l, const struct dev_node 
                     group);
 }
 
-/* pip refuses to touch a Python that belongs to the distribution (PEP 668), so that one gets an environment. */
+/* pip refuses to modify a Python that belongs to the distribution (PEP 668), so that one gets a virtual
+ * environment. */
 static bool python_is_system(const char *python)
 {
     return !python || str_starts(python, "/usr/bin/") || str_starts(python, "/bin/");
 }
 
-/* The environment that is active, if its Python is there. */
+/* The active environment, if its Python exists. */
 static const char *active_python(const struct check_ctx *l)
 {
     static const char *const variables[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
@@ -449,8 +451,9 @@ const char *remedy_pip(const struct check_ctx *l, const char *arguments)
     return ctx_text(l, "python3 -m venv %s.venv && .venv/bin/python3 -m pip install %s", sees, arguments);
 }
 
-/* PowerShell starts a program in quotes only behind an ampersand.  The path may be from a stranger's log: within single
- * quotes nothing is run, and a path that holds one of those, or one that PowerShell takes for it, is not repeated. */
+/* PowerShell starts a quoted program only after an ampersand. The path may come from a stranger's log: single
+ * quotes prevent expansion, and a path that contains one, or a character that PowerShell treats as one, is
+ * not repeated. */
 const char *remedy_pip_windows(const struct check_ctx *l, const char *arguments)
 {
     static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:\\._-";
@@ -461,7 +464,7 @@ const char *remedy_pip_windows(const struct check_ctx *l, const char *arguments)
                     python, arguments);
 }
 
-/* pytorch.org's newest ROCm index, and AMD's own with one device package a chip (TheRock's RELEASES.md). */
+/* pytorch.org's newest ROCm index, and AMD's own with one device package per chip (TheRock's RELEASES.md). */
 #define PYTORCH_INDEX "https://download.pytorch.org/whl/rocm7.2"
 #define AMD_INDEX "https://repo.amd.com/rocm/whl-multi-arch/"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The trainers that --trainer knows: their names, and what to say to somebody who uses one on an AMD GPU. */
+ * The trainers that --trainer knows: their names, and notes for using them on an AMD GPU. */
 #ifndef CAIRN_RULES_TRAINERS_H
 #define CAIRN_RULES_TRAINERS_H
 
@@ -7,14 +7,14 @@
 
 struct trainer {
     const char *name;
-    const char *aliases; /* with spaces between; NULL: none */
+    const char *aliases; /* separated by spaces; NULL: none */
 };
 
-/* By name or alias, whatever the case; NULL if it is not known. */
+/* By name or alias, ignoring case; NULL if unknown. */
 const struct trainer *trainer_find(const char *name);
-/* Row i; NULL behind the last. */
+/* Row i; NULL after the last. */
 const struct trainer *trainer_at(size_t i);
-/* The nearest name to one that is not known; NULL if none is near. */
+/* The name nearest to an unknown one; NULL if none is near. */
 const char *trainer_nearest(const char *name);
 /* Ends with a row whose text is NULL. */
 const struct env_note *trainer_notes(void);
