@@ -37,11 +37,18 @@ int pool_wait_all(struct pool *p, struct cairn_error *err)
     return 0;
 }
 
+/* A stream that was closed has done its work.  A piece that was merged with a neighbour may name it with the neighbour's
+ * later stamp. */
+static uint64_t working_streams(const struct pool *p, const struct chunk *c)
+{
+    return c->streams & pool_open_queues(p);
+}
+
 /* Who may still work on a piece, but for one stream, on which work has its order anyway. */
 static uint64_t still_working(const struct pool *p, const struct chunk *c, size_t but)
 {
     uint64_t found = 0;
-    for (uint64_t rest = c->streams & ~(1ull << but); rest; rest &= rest - 1) {
+    for (uint64_t rest = working_streams(p, c) & ~(1ull << but); rest; rest &= rest - 1) {
         size_t i = (size_t)__builtin_ctzll(rest);
         if (p->queues[i].done < c->stamp && p->ordered[i][but] < c->stamp)
             found |= 1ull << i;
@@ -67,7 +74,7 @@ int pool_make_ready(struct pool *p, const struct chunk *c, struct gpu_stream *s,
     bool any = s == POOL_ANY && pool_open_queues(p) != 1;
     if (any) {
         for (size_t i = 0; i < p->n_queues; i++)
-            if (c->streams >> i & 1 && p->queues[i].done < c->stamp && wait_queue(p, i, err))
+            if (working_streams(p, c) >> i & 1 && p->queues[i].done < c->stamp && wait_queue(p, i, err))
                 return -1;
         return 0;
     }

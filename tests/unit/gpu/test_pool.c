@@ -136,6 +136,29 @@ static void a_closed_stream_is_waited_for(void)
     finish(p);
 }
 
+/* A piece of a stream that was closed becomes one with a neighbour that is freed later. */
+static void a_closed_stream_is_not_waited_for_again(void)
+{
+    struct pool *p = start(64 * MIB);
+    struct cairn_error err = { 0 };
+    void *a, *at = NULL;
+    REQUIRE(!pool_add_stream(p, &dev.streams[1], &err) && !pool_add_stream(p, &dev.streams[2], &err));
+    REQUIRE(!pool_alloc(p, 4 * MIB, &dev.streams[1], &a, &err));
+    void *b = get(p, 4 * MIB);
+    pool_free(p, a, &dev.streams[1]);
+    pool_remove_stream(p, &dev.streams[1]);
+    pool_free(p, b, NULL);
+    dev.queued.of[1] = 9; /* of nobody: the stream is gone */
+    REQUIRE(!pool_alloc(p, 8 * MIB, POOL_ANY, &at, &err));
+    CHECK(at == a);
+    CHECK_INT(dev.host.of[1], 0);
+    pool_free(p, at, NULL);
+    REQUIRE(!pool_alloc(p, 8 * MIB, &dev.streams[2], &at, &err));
+    CHECK(at == a);
+    CHECK_INT(dev.known[2].of[1], 0);
+    finish(p);
+}
+
 static void memory_that_changes_its_kind_is_waited_for(void)
 {
     struct pool *p = start(32 * MIB);
@@ -266,6 +289,7 @@ int main(void)
     RUN(an_empty_cache_makes_room);
     RUN(another_stream_waits);
     RUN(a_closed_stream_is_waited_for);
+    RUN(a_closed_stream_is_not_waited_for_again);
     RUN(memory_that_changes_its_kind_is_waited_for);
     RUN(buffers_move_together);
     RUN(a_pinned_buffer_stays);
