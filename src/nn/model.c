@@ -114,14 +114,19 @@ bool model_is_offloaded(const struct model *m)
 int model_move_blocks(struct model *m, bool to_host, struct cairn_error *err)
 {
     struct cairn_error ignored;
+    int r = 0;
     for (size_t i = 0; i < m->n_bases; i++) {
+        const struct weights *w = m->bases[i].weights;
         if (!weights_move_blocks(m->bases[i].weights, to_host, err))
+            continue;
+        r = -1;
+        if ((w->offloaded != NULL) == to_host) /* moved; its windows do not fit on the device yet */
             continue;
         while (i-- > 0)
             weights_move_blocks(m->bases[i].weights, !to_host, &ignored);
         return -1;
     }
-    return 0;
+    return r;
 }
 
 const struct cairn_error *model_host_dequant(const struct model *m)

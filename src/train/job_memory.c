@@ -170,18 +170,23 @@ static bool optimizer_is_on_host(const struct job *j)
     return false;
 }
 
-/* Moves the optimizers of all sets, or moves back those already moved. */
+/* All sets, or none where that is possible.  A set whose state is on the host and whose windows do not fit on the device yet
+ * has moved, although the move failed. */
 static int move_optimizers(struct job *j, bool to_host, struct cairn_error *err)
 {
     struct cairn_error ignored;
+    int r = 0;
     for (size_t i = 0; i < MODEL_SETS && j->optim[i]; i++) {
         if (!optim_move_state(j->optim[i], to_host, err))
+            continue;
+        r = -1;
+        if (optim_is_on_host(j->optim[i]) == to_host)
             continue;
         while (i-- > 0)
             optim_move_state(j->optim[i], !to_host, &ignored);
         return -1;
     }
-    return 0;
+    return r;
 }
 
 /* Moves allocated parts to where the layout wants them.  A part that does not fit on the host stays on the

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A second kind of task plans its memory, and trains where there is little of it. */
+#include "os/fault.h"
 #include "toy_jobs.h"
+#include <errno.h>
 
 static const char *const memory_jobs[][6] = {
     { "lora.experts=shared", "model.width=64" },
@@ -9,25 +11,31 @@ static const char *const memory_jobs[][6] = {
     { "lora.experts=each", "model.width=64", "memory.low_vram=true", "lora.dropout=0.1" },
 };
 
+/* Up to the first step. */
+static bool open_job(struct setup *s, const char *const *pairs)
+{
+    open_setup(s, new_dir(), pairs);
+    job_set_start(&s->j);
+    bool opened = !job_resolve(&s->j, &err) && !job_open_task(&s->j, &err) && !job_fit(&s->j, &err) &&
+                  !job_load(&s->j, NULL, &err) && !job_open_work(&s->j, &err);
+    if (!opened)
+        CHECK_FAIL_("%s", err.msg);
+    return opened;
+}
+
 /* Each part by itself, and that their sum is all there is. */
 static void the_parts_of_the_plan_are_what_is_taken(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(memory_jobs); i++) {
         struct setup s;
-        open_setup(&s, new_dir(), memory_jobs[i]);
-        struct job *j = &s.j;
-        job_set_start(j);
-        bool opened = !job_resolve(j, &err) && !job_open_task(j, &err) && !job_fit(j, &err) &&
-                      !job_load(j, NULL, &err) && !job_open_work(j, &err);
-        if (!opened)
-            CHECK_FAIL_("%s", err.msg);
+        bool opened = open_job(&s, memory_jobs[i]);
+        const struct job_memory *m = &s.j.memory;
         for (int part = 0; part < MEMORY_PARTS && opened; part++)
-            if (j->memory.used_bytes[part])
-                check_near(memory_part_names[part], (double)j->memory.plan.device[part],
-                           (double)j->memory.used_bytes[part]);
+            if (m->used_bytes[part])
+                check_near(memory_part_names[part], (double)m->plan.device[part],
+                           (double)m->used_bytes[part]);
         if (opened)
-            check_near("all", (double)memory_plan_sum(j->memory.plan.device),
-                       (double)gpu_allocated(s.o.g).bytes);
+            check_near("all", (double)memory_plan_sum(m->plan.device), (double)gpu_allocated(s.o.g).bytes);
         close_setup(&s);
     }
 }
@@ -127,12 +135,161 @@ static void every_allocation_may_fail(void)
     CHECK(noticed >= 5 && refused <= 5);
 }
 
+/* ---- what moves ---- */
+
+static const char *const large_sets[] = { "lora.experts=each",
+                                          "lora.rank=64",
+                                          "model.layers=5",
+                                          "model.width=32",
+                                          "model.ffn=64",
+                                          "train.steps=2",
+                                          NULL };
+
+static int optimizers_on_host(const struct job *j)
+{
+    return optim_is_on_host(j->optim[0]) + optim_is_on_host(j->optim[1]);
+}
+
+static int bases_on_host(const struct job *j)
+{
+    const struct model_base *b = j->task->model->bases;
+    return (b[0].weights->offloaded != NULL) + (b[1].weights->offloaded != NULL);
+}
+
+static int run_out_of_memory(struct job *j)
+{
+    struct cairn_error why = { 0 };
+    cairn_fail(&why, CAIRN_ENOMEM, "a test");
+    return job_fallback(j, &why, &err);
+}
+
+static void both_sets_move_and_come_back(void)
+{
+    struct setup s;
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    for (int blocks = 0; blocks < 2; blocks++) {
+        const char *pairs[8] = { blocks ? "memory.optimizer=device" : "memory.blocks=device" };
+        memcpy(pairs + 1, large_sets, sizeof(large_sets));
+        if (open_job(&s, pairs)) {
+            struct job *j = &s.j;
+            CHECK(!run_out_of_memory(j));
+            CHECK_INT(optimizers_on_host(j), blocks ? 0 : 2);
+            CHECK_INT(bases_on_host(j), blocks ? 2 : 0);
+            CHECK(j->state.layout.optim_on_host == !blocks && j->state.layout.blocks_on_host == blocks);
+            check_near("offloaded", (double)memory_plan_sum(j->memory.plan.device),
+                       (double)gpu_allocated(s.o.g).bytes);
+            CHECK(!job_restore(j, &err));
+            CHECK_INT(optimizers_on_host(j) + bases_on_host(j), 0);
+            CHECK(!j->state.layout.optim_on_host && !j->state.layout.blocks_on_host);
+            check_near("back", (double)memory_plan_sum(j->memory.plan.device),
+                       (double)gpu_allocated(s.o.g).bytes);
+        }
+        close_setup(&s);
+    }
+}
+
+/* One set may have come back when the device has no memory for the other: it goes to the host again, and both come back
+ * later. */
+static void half_a_return_is_taken_back(void)
+{
+    struct setup s;
+    bool failed = false;
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    setenv("CAIRN_POOL", "direct", 1);
+    for (int blocks = 0; blocks < 2; blocks++)
+        for (int n = 1; n <= 5; n++) {
+            const char *pairs[8] = { blocks ? "memory.optimizer=device" : "memory.blocks=device" };
+            char told[64];
+            memcpy(pairs + 1, large_sets, sizeof(large_sets));
+            snprintf(told, sizeof(told), "fail=hipMalloc:%d:2", n);
+            if (open_job(&s, pairs)) {
+                struct job *j = &s.j;
+                CHECK(!run_out_of_memory(j));
+                setenv("CAIRN_FAKE_HIP", told, 1);
+                CHECK(!job_restore(j, &err));
+                unsetenv("CAIRN_FAKE_HIP");
+                int moved = optimizers_on_host(j) + bases_on_host(j);
+                failed = failed || moved;
+                CHECK(moved == 0 || moved == 2);
+                CHECK_INT(j->state.layout.optim_on_host || j->state.layout.blocks_on_host, moved == 2);
+                CHECK(!job_restore(j, &err));
+                CHECK_INT(optimizers_on_host(j) + bases_on_host(j), 0);
+            }
+            close_setup(&s);
+        }
+    unsetenv("CAIRN_POOL");
+    CHECK(failed);
+}
+
+/* The host has no memory for one of the two: neither stays there. */
+static void a_host_without_memory_gets_neither(void)
+{
+    struct setup s;
+    int refused = 0;
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    setenv("CAIRN_FAKE_HIP", "pinned=1", 1);
+    for (int blocks = 0; blocks < 2; blocks++)
+        for (int n = 12; n <= 33; n++) { /* the calls in which memory is taken are among these */
+            const char *pairs[8] = { blocks ? "memory.optimizer=device" : "memory.blocks=device" };
+            memcpy(pairs + 1, large_sets, sizeof(large_sets));
+            if (open_job(&s, pairs)) {
+                struct job *j = &s.j;
+                fault_arm(n, ENOMEM);
+                int r = run_out_of_memory(j);
+                fault_disarm();
+                int moved = optimizers_on_host(j) + bases_on_host(j);
+                bool pinned = blocks ? j->memory.blocks_pinned : j->memory.optim_pinned;
+                CHECK(pinned ? moved == 0 : moved == 2);
+                refused += pinned && !r; /* else the device failed, which ends a run */
+            }
+            close_setup(&s);
+        }
+    unsetenv("CAIRN_FAKE_HIP");
+    CHECK(refused >= 2);
+}
+
+/* Offloaded from the start, where the host turns out to have no memory: all of it stays on the device. */
+static void a_start_without_host_memory_stays_on_the_device(void)
+{
+    int refused = 0;
+    if (!on_gpu())
+        SKIP("the CPU has nowhere to offload to");
+    const char *pairs[8] = { "memory.optimizer=host", "memory.blocks=host" };
+    memcpy(pairs + 2, large_sets, 5 * sizeof(*large_sets));
+    setenv("CAIRN_FAKE_HIP", "pinned=1", 1);
+    for (int n = 10; n <= 70; n++) { /* the two bases, then the two optimizers */
+        struct setup s;
+        open_setup(&s, new_dir(), pairs);
+        struct job *j = &s.j;
+        job_set_start(j);
+        CHECK(!job_resolve(j, &err) && !job_open_task(j, &err) && !job_fit(j, &err));
+        fault_arm(n, ENOMEM);
+        int r = job_load(j, NULL, &err);
+        fault_disarm();
+        if (!r) {
+            int moved = optimizers_on_host(j) + bases_on_host(j);
+            CHECK(moved == 4 || (moved == 0 && j->memory.optim_pinned && j->memory.blocks_pinned));
+            refused += moved == 0;
+        }
+        close_setup(&s);
+    }
+    unsetenv("CAIRN_FAKE_HIP");
+    CHECK(refused >= 4);
+}
+
 static void run_all(void)
 {
     RUN(the_parts_of_the_plan_are_what_is_taken);
     RUN(the_plan_is_the_peak);
     RUN(less_memory_makes_the_same_losses);
     RUN(what_is_offloaded_changes_no_bit);
+    RUN(both_sets_move_and_come_back);
+    RUN(half_a_return_is_taken_back);
+    RUN(a_host_without_memory_gets_neither);
+    RUN(a_start_without_host_memory_stays_on_the_device);
     RUN(every_allocation_may_fail);
 }
 
