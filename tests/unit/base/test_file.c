@@ -371,6 +371,23 @@ static void opens_files_only(void)
     CHECK_INT(fd, -1);
 }
 
+static void reads_a_whole_file_up_to_a_limit(void)
+{
+    struct cairn_error err = { 0 };
+    CLEANUP(mem_free) char *text = NULL, *none = NULL;
+    size_t n = 0;
+    const char *path = tree_path(&tree, "whole");
+    CHECK(!file_write(path, "a\0bc", 4, &err));
+    CHECK(!file_read_whole(path, 4, &text, &n, &err));
+    CHECK_INT(n, 4);
+    CHECK(text && !memcmp(text, "a\0bc", 5)); /* with the NUL behind */
+    CHECK_INT(file_read_whole(path, 3, &none, &n, &err), -1);
+    CHECK_INT(err.code, CAIRN_EFORMAT);
+    CHECK_HAS(err.msg, path);
+    CHECK_INT(file_read_whole(tree_path(&tree, "not-there"), 3, &none, &n, &err), -1);
+    CHECK(err.code == CAIRN_EIO && !none && n == 4);
+}
+
 static void makes_folders_once_and_again(void)
 {
     struct cairn_error err = { 0 };
@@ -412,6 +429,7 @@ int main(void)
     RUN(reads_past_the_page_cache);
     RUN(a_refusal_changes_nothing);
     RUN(opens_files_only);
+    RUN(reads_a_whole_file_up_to_a_limit);
     RUN(makes_folders_once_and_again);
     tree_remove(&tree);
     return check_done();
