@@ -177,6 +177,9 @@ const struct issue_sign issue_signs[] = {
     { "shared memory, Required", "Hardware limit", "Hardware limit: 65536|Hardware limit: 163840", -5 },
     { "tensor memory, Required", NULL, NULL, -5 },
     { "Ampere", NULL, NULL, -3 },
+    { "libnccl.so", NULL, NULL, -4 },         /* RCCL is librccl.so */
+    { "_nvidia\\", NULL, NULL, -4 },          /* a folder of ComfyUI for Windows */
+    { "/Users/", NULL, "Program Files", -6 }, /* macOS has no ROCm */
     { "arch=compute_", NULL, NULL, -5 },
     { "CUDA_ERROR_", NULL, NULL, -4 },
     { "NVIDIA UNIX", NULL, NULL, -5 },
