@@ -55,8 +55,8 @@ static bool conditions_met(const struct diagnoser *d, const char *with, const ch
     return (!with || match_any(d->text, d->n, with)) && (!without || !match_any(d->text, d->n, without));
 }
 
-/* A word that is all of the line behind some prefix ("[rank0]: ", "web-1  | ", "… ERROR "), or a shell's report on a job:
- * "run.sh: line 3: 61044 Killed   python train.py", "zsh: killed  python", "[1]+  Killed  …". */
+/* A word that is the whole line after some prefix ("[rank0]: ", "web-1 | ", "… ERROR "), or a shell's report
+ * on a job: "run.sh: line 3: 61044 Killed python train.py", "zsh: killed python", "[1]+ Killed …". */
 static bool is_report(const char *s, size_t n, size_t at, size_t len)
 {
     size_t before = at, after = at + len;
@@ -74,14 +74,15 @@ static bool is_report(const char *s, size_t n, size_t at, size_t len)
 
 static void keep_text(char to[HIT_TEXT], const char *s, size_t n, size_t at)
 {
-    /* Of a long line, what is around the place. */
+    /* Of a long line, the part around the match. */
     size_t from = n < HIT_TEXT || at < 60 ? 0 : at - 60;
     size_t len = n - from < HIT_TEXT - 1 ? n - from : HIT_TEXT - 1;
     memcpy(to, s + from, len);
     to[len] = '\0';
 }
 
-/* A line that the HIP runtime writes at AMD_LOG_LEVEL 2 and above, ":3:hip_module.cpp ...": healthy runs have them too. */
+/* A line that the HIP runtime writes at AMD_LOG_LEVEL 2 and above, ":3:hip_module.cpp ...": healthy runs have
+ * them too. */
 static bool is_runtime_trace(const char *s, size_t n)
 {
     return n > 4 && s[0] == ':' && s[1] >= '2' && s[1] <= '9' && s[2] == ':' && isalpha((unsigned char)s[3]);
@@ -102,7 +103,7 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint16
     h->any |= flags;
     h->all = h->seen ? h->all & flags : flags;
     bool source = d->facts.trace.open;       /* a line of the program that a traceback quotes */
-    bool better = h->best.source && !source; /* the exception itself says it best */
+    bool better = h->best.source && !source; /* the exception itself is the best evidence */
     if (h->seen && (score < h->best.score || (score == h->best.score && !better)))
         return;
     struct hit hit = {
@@ -120,7 +121,7 @@ static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint16
     h->seen = true;
 }
 
-/* Only of classes that such lines are taken for. */
+/* Only for classes that such lines are mistaken for. */
 static bool is_harmless(const struct diagnoser *d, enum issue i)
 {
     if (i != ISSUE_LIB_LOAD && i != ISSUE_TORCH_NOT_ROCM && i != ISSUE_NOT_ROCM && i != ISSUE_UNKNOWN)
@@ -221,7 +222,7 @@ void diagnoser_feed(struct diagnoser *d, const char *bytes, size_t n)
     log_lines_feed(&d->lines, bytes, n);
 }
 
-/* The end of one file: what was printed there and did not stop the training did no lasting harm. */
+/* At the end of a file: errors in it that training survived did no lasting harm. */
 static void end_file(struct diagnoser *d)
 {
     enum { STEPS_BEHIND = 3 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What went wrong: a log and the facts of the machine in, a class of failure with cause and fixes out.
  *
- * A diagnoser reads the bytes of one run's logs in any pieces, in memory that is bounded whatever is fed, and
- * remembers only what may matter.  diagnoser_finish weighs it.  What the log itself says of the machine (chip,
- * torch, variables) counts as a fact, and wins over the machine where they disagree: the log may come from
- * another one.  A file that starts with a UTF-16 mark is read as such.
+ * A diagnoser reads the logs of one run in chunks of any size, in bounded memory, and keeps only what may
+ * matter.  diagnoser_finish weighs it.  What the log itself says about the machine (chip, torch, variables)
+ * counts as a fact, and takes precedence over the local machine: the log may come from another one.  A file
+ * that starts with a UTF-16 byte order mark is read as such.
  *
- * Fixes are a ladder: one change each, the most likely first; a supervisor takes the first automatic one that it has
- * not tried.  One thread at a time. */
+ * Fixes are a ladder: one change each, the most likely first; a supervisor applies the first automatic one
+ * that it has not tried.  One thread at a time. */
 #ifndef CAIRN_RULES_DIAGNOSE_H
 #define CAIRN_RULES_DIAGNOSE_H
 
@@ -27,11 +27,11 @@ enum diagnose_action {
     DIAGNOSE_ACT_NONE,         /* only a person can */
     DIAGNOSE_ACT_ENV,          /* set and unset variables of the child */
     DIAGNOSE_ACT_RESTART,      /* start again, or resume, without a change */
-    DIAGNOSE_ACT_RESUME,       /* go on from the last checkpoint; without one it would only fail again */
+    DIAGNOSE_ACT_RESUME,       /* resume from the last checkpoint; without one it would only fail again */
     DIAGNOSE_ACT_CLEAR_CACHES, /* move stale MIOpen and Triton caches into a backup folder */
-    DIAGNOSE_ACT_OTHER_GPU,    /* the variables in `set` select it, where it is known */
-    DIAGNOSE_ACT_CPU,          /* only where the user allowed it */
-    DIAGNOSE_ACT_OPTIMIZER,    /* another optimizer: only where the user allowed it */
+    DIAGNOSE_ACT_OTHER_GPU,    /* the variables in `set` select it, if it is known */
+    DIAGNOSE_ACT_CPU,          /* only if the user allowed it */
+    DIAGNOSE_ACT_OPTIMIZER,    /* another optimizer: only if the user allowed it */
 };
 const char *diagnose_action_name(enum diagnose_action a);
 
@@ -47,7 +47,7 @@ struct diagnose_fix {
 
 struct diagnose_evidence {
     uint64_t line;    /* from 1, in its file */
-    const char *text; /* fit for a terminal */
+    const char *text; /* printable on a terminal */
     const char *file; /* as given to diagnoser_mark_file, or NULL */
 };
 
@@ -60,7 +60,7 @@ struct diagnosis {
     const char *class_id; /* one of diagnose_class; never NULL */
     enum diagnose_severity severity;
     double confidence; /* 0 to 1 */
-    bool windows;      /* the log is of Windows: what is to be typed is for PowerShell */
+    bool windows;      /* the log is from Windows: commands are for PowerShell */
     const char *cause; /* sentences for a person */
     struct diagnose_evidence *evidence;
     size_t n_evidence;
@@ -72,32 +72,34 @@ struct diagnosis {
     size_t n_facts_used;
 };
 
-/* What a supervisor saw of the host's memory while the program ran.  -1: not known, or there is no such limit. */
+/* What a supervisor observed of the host's memory while the program ran. -1: unknown, or there is no such
+ * limit. */
 struct diagnose_memory {
-    bool watched;                                   /* false: nothing was, and the rest means nothing */
-    int64_t host_total_bytes, host_least_bytes;     /* least: available at any time */
-    int64_t cgroup_limit_bytes, cgroup_least_bytes; /* of the limit with the least room */
+    bool watched;                                   /* false: nothing was observed, and the other fields are
+                                                     * meaningless */
+    int64_t host_total_bytes, host_least_bytes;     /* the minimum that was available at any time */
+    int64_t cgroup_limit_bytes, cgroup_least_bytes; /* of the cgroup limit with the least headroom */
     int64_t oom_kills,
-        cgroup_oom_kills; /* by the kernel, meanwhile: on the machine; in the program's cgroup */
+        cgroup_oom_kills; /* OOM kills by the kernel meanwhile: on the machine; in the program's cgroup */
 };
 
-/* Had the processes that stood still anything to do with a GPU? */
+/* Did the hung processes use a GPU at all? */
 enum diagnose_gpu_use { DIAGNOSE_GPU_UNKNOWN, DIAGNOSE_GPU_NEVER, DIAGNOSE_GPU_USED };
 const char *diagnose_gpu_use_name(enum diagnose_gpu_use u);
 
 struct diagnose_context {
-    const struct facts *facts; /* NULL: nothing is known of the machine */
-    const char *gfx;           /* told by hand: "gfx1031", "gfx1031+gfx90c", "gfx120X"; or NULL */
-    bool own_torch;    /* the facts' PyTorch is the run's, also where the chip is another than theirs */
-    int64_t exit_code; /* exit status, or 128 + signal; -1: not known */
-    bool hung;         /* a watchdog stopped it */
-    bool cut;          /* the end of the log is missing */
-    bool memory_guard; /* a guard stopped it because the host's memory ran out */
-    enum diagnose_gpu_use gpu_use; /* of one that hung */
-    const char *hang_file;         /* where each process of one that hung was written down; or NULL */
+    const struct facts *facts; /* NULL: the machine is unknown */
+    const char *gfx;           /* given by the user: "gfx1031", "gfx1031+gfx90c", "gfx120X"; or NULL */
+    bool own_torch;            /* the PyTorch of the facts is the run's, even if the chip is another one */
+    int64_t exit_code;         /* exit status, or 128 + signal; -1: unknown */
+    bool hung;                 /* a watchdog stopped it */
+    bool cut;                  /* the end of the log is missing */
+    bool memory_guard;         /* a guard stopped it because the host ran out of memory */
+    enum diagnose_gpu_use gpu_use; /* of a hung run */
+    const char *hang_file;         /* the file with the stacks of a hung run; or NULL */
     struct diagnose_memory memory;
     bool in_copy;     /* the GPU call that failed or did not return was a copy */
-    uint64_t refused; /* allocations on the GPU, by the guard inside of it */
+    uint64_t refused; /* GPU allocations that the guard in the process refused */
     uint64_t refused_bytes;
     const char *const *env;  /* the child's environment, "NAME=value", NULL-terminated; or NULL */
     const struct plan *plan; /* what it was started with; or NULL */
@@ -111,12 +113,13 @@ void diagnoser_feed(struct diagnoser *d, const char *bytes, size_t n);
 void diagnoser_mark_file(struct diagnoser *d, const char *name);
 /* A training step was seen: a progress bar, loss or step line of a known trainer. */
 bool diagnoser_saw_step(const struct diagnoser *d);
-/* May be called once, after the last byte.  All strings live in the arena, in the context's facts, or in the program. */
+/* May be called once, after the last byte. All strings live in the arena, in the context's facts, or in the
+ * program. */
 void diagnoser_finish(struct diagnoser *d, const struct diagnose_context *ctx, struct arena *a,
                       struct diagnosis *out);
 void diagnoser_free(struct diagnoser *d); /* NULL is fine */
 
-/* Every class that a diagnosis may name, with a line that says what it is, by number; id is NULL behind the last. */
+/* Every class that a diagnosis may name, with a one-line description, by index; id is NULL after the last. */
 struct diagnose_class {
     const char *id, *about;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The {keys} of the tables' texts that are commands to paste, and the figures and names in them. */
+ * The {keys} of the tables' texts that are commands to paste, and the values and names in them. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
@@ -97,14 +97,14 @@ static const char *key_cmd_container(const struct judgement *j)
     return remedy_container(&l);
 }
 
-/* At this machine where the log is of it, else at none. */
+/* Of this machine if the log is from it, else of none. */
 static struct check_ctx look_anywhere(const struct judgement *j)
 {
     static const struct facts nobody;
     return j->same_machine ? look_of(j) : check_ctx_of(&nobody, NULL, j->a);
 }
 
-/* Where a package of the failing environment is installed.  The log's own paths tell it best. */
+/* Where a package of the failing environment is installed. The log's own paths are the best source. */
 static struct check_ctx look_for_pip(const struct judgement *j)
 {
     struct check_ctx l = look_anywhere(j);
@@ -172,7 +172,8 @@ static const char *key_cmd_doctor(const struct judgement *j)
     return j->windows ? NULL : "cairn doctor";
 }
 
-/* A folder that a variable may name, or else one below HOME; it is the user's own, so it is moved and not deleted. */
+/* A folder that a variable may name, or else one below HOME; it belongs to the user, so it is moved, not
+ * deleted. */
 static const char *move_aside(const struct judgement *j, const char *variable, const char *below_home)
 {
     const struct check_ctx l = { .arena = j->a };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From hits to one class.  Each class gets a score, how sure it is in percent: that of its best rule, then moved by
- * rulings, which know what the rules cannot: which error came first, what the environment and the chip say, and which
- * errors are echoes of others. */
+ * From hits to one class.  Each class gets a score, its confidence in percent: that of its best rule, then
+ * adjusted by rulings, which know what the rules cannot: which error came first, what the environment and the
+ * chip say, and which errors are echoes of others. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
@@ -12,13 +12,13 @@
 #include <string.h>
 
 enum {
-    FIRST_BONUS = 6,  /* the first error explains those behind it */
-    KERNEL_BONUS = 8, /* what the kernel says beats what Python says */
+    FIRST_BONUS = 6,  /* the first error explains those after it */
+    KERNEL_BONUS = 8, /* the kernel's messages take precedence over Python's */
     SOFT_LOSS = 15,   /* a hard error beside it */
-    UNSURE_LOSS = 8,  /* nothing says whose GPU it is */
+    UNSURE_LOSS = 8,  /* the GPU vendor is unknown */
     SURVIVED = 50,    /* with exit status 0 anything below this was caught */
     MAY_BE = 38,      /* too little to name it, enough to mention it */
-    ELSEWHERE = 38,   /* the most for what another program may have suffered: it could also be this */
+    ELSEWHERE = 38,   /* the maximum for what another program may have suffered: it could also be this one */
 };
 
 const char *judge_var(const struct judgement *j, enum log_var v)
@@ -63,7 +63,7 @@ bool judge_stopped_by_person(int64_t exit_code)
     return exit_code == 130 || exit_code == 143 || exit_code == 129 || exit_code == ctrl_c;
 }
 
-/* The part of each sign is counted once, however often it was seen. */
+/* The part of each sign counts once, however often it was seen. */
 static void find_vendor(struct judgement *j)
 {
     enum { NAMED = -6, TOLD = 4, MACHINE = 3, LITTLE = 4 };
@@ -87,14 +87,14 @@ static bool says_cuda(const struct hit *h)
            strstr(h->text, ".cu");
 }
 
-/* Do these hits speak for their own class, and not for another vendor's GPU? */
+/* Do these hits support their own class, and not another vendor's GPU? */
 static bool counts(const struct judgement *j, enum issue i, const struct hits *h, enum wording words)
 {
     if (issue_classes[i].any_machine)
         return true;
     if (j->vendor == VENDOR_NVIDIA)
         return i == ISSUE_TORCH_NOT_ROCM && !j->nvidia_device;
-    /* RCCL is NCCL with AMD's name left out: its words tell nothing. */
+    /* RCCL is NCCL without AMD's name in its messages: they do not identify the vendor. */
     return words == WORDING_ROCM || j->vendor == VENDOR_AMD || i == ISSUE_RCCL || !says_cuda(&h->best);
 }
 
@@ -129,7 +129,7 @@ static bool hard_beside(const struct judgement *j, enum issue but)
     return false;
 }
 
-/* A guess needs a failure to explain; the vague ones need to know that there was one. */
+/* A guess needs a failure to explain; the vague ones need a known failure. */
 static bool is_idle_guess(const struct judgement *j, const struct hits *h)
 {
     return h->all & RULE_GUESS && (j->ctx->exit_code == 0 || (j->ctx->exit_code < 0 && h->all & RULE_VAGUE));
@@ -175,7 +175,7 @@ bool judge_any_error(const struct judgement *j)
     return any_score(j, JUDGE_LEAST);
 }
 
-/* Warnings and echoes count where nothing better explains a failure. */
+/* Warnings and echoes count if nothing better explains a failure. */
 static void score_rest(struct judgement *j)
 {
     bool better = judge_any_error(j);
@@ -195,7 +195,7 @@ static const struct {
     int score;
 } exits[] = {
     { 124, ISSUE_HANG, 60 },         /* timeout(1) */
-    { 127, ISSUE_NOT_ROCM, 60 },     /* a shell found no such command */
+    { 127, ISSUE_NOT_ROCM, 60 },     /* a shell could not find the command */
     { 132, ISSUE_NATIVE_CRASH, 60 }, /* SIGILL */
     { 134, ISSUE_NATIVE_CRASH, 30 }, /* SIGABRT */
     { 135, ISSUE_NATIVE_CRASH, 60 }, /* SIGBUS */
@@ -204,7 +204,7 @@ static const struct {
     { 139, ISSUE_NATIVE_CRASH, 64 }, /* SIGSEGV */
 };
 
-/* Code that ran on the GPU had its libraries: what was missing before that was an optional part. */
+/* Code that ran on the GPU had its libraries: what was missing earlier was optional. */
 static void excuse_loader(struct judgement *j)
 {
     static const enum issue ran[] = { ISSUE_NO_KERNEL_IMAGE, ISSUE_TENSILE_MISSING, ISSUE_INVALID_ARGUMENT,
@@ -271,7 +271,7 @@ static enum issue top_warning(const struct judgement *j)
     int score = WORTH_SAYING - 1;
     for (int i = 0; i < N_ISSUES; i++) {
         if (i == ISSUE_TORCH_NOT_ROCM && j->log->build == TORCH_ROCM)
-            continue; /* one build for ROCm took another's place */
+            continue; /* one ROCm build replaced another */
         for (int w = issue_classes[i].often_caught ? WEIGHT_SOFT : WEIGHT_WARN; w <= WEIGHT_WARN; w++) {
             const struct hits *h = &j->d->hits[i][w][WORDING_ROCM];
             if (h->seen && counts(j, i, h, WORDING_ROCM) && h->best.score > score) {
@@ -290,7 +290,7 @@ static void conclude(struct judgement *j, enum issue i, enum diagnose_severity s
     j->confidence = confidence;
 }
 
-/* Of two that are near to each other neither is sure. */
+/* If two scores are close, neither is certain. */
 static double confidence_of(const struct judgement *j, enum issue best)
 {
     enum { NEAR = 10 };
@@ -300,14 +300,14 @@ static double confidence_of(const struct judgement *j, enum issue best)
     return c > 0.97 ? 0.97 : c < 0.05 ? 0.05 : c;
 }
 
-/* A line that looks like an error, that is in no table, and that training did not survive. */
+/* A line that looks like an error, matches no rule, and that training did not survive. */
 static bool looks_bad(const struct judgement *j)
 {
     const struct hits *h = &j->d->hits[ISSUE_UNKNOWN][WEIGHT_ECHO][WORDING_ROCM];
     return h->seen && !h->recovered;
 }
 
-/* The same, and its words are neither those of a GPU nor a parent's on the end of a child. */
+/* The same, and its words are neither about a GPU nor a parent's about the end of a child. */
 static bool looks_bad_on_its_own(const struct judgement *j)
 {
     static const char echoes[] =
@@ -318,18 +318,18 @@ static bool looks_bad_on_its_own(const struct judgement *j)
            !match_any(text, strlen(text), echoes);
 }
 
-/* Whatever came of it: with this value no program runs on this chip. */
+/* Whatever the outcome: with this value no program runs on this chip. */
 static bool override_cannot_work(const struct judgement *j)
 {
     if (!j->override)
         return false;
     const struct override_wheel none = { 0 };
     enum override_flaw flaw =
-        override_judge(&none, j->override->value, j->chip); /* a family is of one generation */
+        override_judge(&none, j->override->value, j->chip); /* a family belongs to one generation */
     return flaw == OVERRIDE_MALFORMED || flaw == OVERRIDE_NO_CHIP || flaw == OVERRIDE_OTHER_GENERATION;
 }
 
-/* Nobody said how it ended, and nothing in the log tells. */
+/* The ending is unknown: neither the user nor the log states it. */
 static void conclude_silent(struct judgement *j)
 {
     bool busy = j->log->progress.stage == LOG_STAGE_BUSY,
@@ -359,7 +359,7 @@ static bool went_on(const struct judgement *j)
     return j->log->progress.stage >= LOG_STAGE_STEPS;
 }
 
-/* Did it end as it should, as far as is known? */
+/* Did it end normally, as far as is known? */
 static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
@@ -367,7 +367,7 @@ static void conclude_quiet(struct judgement *j)
     bool other =
         (j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU) && j->n_chips && !j->nvidia_device;
     bool ended = j->ctx->exit_code == 0, bad = looks_bad(j) && j->log->progress.stage != LOG_STAGE_DONE;
-    /* MIOpen's warnings stand in every log of convolutions: not worth a word where training goes on. */
+    /* MIOpen's warnings are in every log with convolutions: ignore them while training makes progress. */
     bool noise = warning == ISSUE_MIOPEN && went_on(j);
     if (renamed) {
         conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.75);
@@ -392,8 +392,8 @@ static void conclude_quiet(struct judgement *j)
     }
 }
 
-/* It failed, and nothing else says why: what training seemed to have survived is the best there is.  Reports quote the
- * error before the log, and a bar may count what is loaded. */
+/* It failed, and nothing else explains it: an error that training seemed to survive is the best candidate.
+ * Reports quote the error before the log, and a progress bar may count loading. */
 static void score_recovered(struct judgement *j)
 {
     enum { DOUBT = 12 };
@@ -408,7 +408,7 @@ static void score_recovered(struct judgement *j)
 
 static void conclude_failed(struct judgement *j)
 {
-    enum { TIMED_OUT = 124 }; /* from here on the status tells of a signal, or of a launcher */
+    enum { TIMED_OUT = 124 }; /* from here on the status means a signal, or comes from a launcher */
     score_rest(j);
     if (!judge_any_error(j))
         score_recovered(j);
@@ -431,7 +431,7 @@ static void conclude_failed(struct judgement *j)
         judge_raise(j, ISSUE_NOT_ROCM, MAY_BE);
 }
 
-/* Words that both vendors' libraries print: "not ROCm" is a guess then. */
+/* Messages that both vendors' libraries print: then "not ROCm" is a guess. */
 static void doubt_vendor(struct judgement *j)
 {
     int best = 0;
@@ -450,7 +450,7 @@ static void doubt_vendor(struct judgement *j)
 void judge(struct judgement *j)
 {
     j->if_amd = ISSUE_UNKNOWN;
-    /* What cairn started itself runs on Linux, whatever it prints. */
+    /* Programs that cairn started run on Linux, whatever they print. */
     j->windows = !j->ctx->env && ((j->log->windows && !j->log->wsl) || log_windows_status(j->ctx->exit_code));
     judge_machine(j);
     find_vendor(j);
@@ -474,7 +474,7 @@ void judge(struct judgement *j)
         conclude_failed(j);
         if (j->verdict == ISSUE_NOT_ROCM)
             doubt_vendor(j);
-        /* It was printed, and the program went on. */
+        /* It was printed, and the program continued. */
         if (ended && j->verdict != ISSUE_NAN) {
             j->severity = DIAGNOSE_WARNING;
             j->confidence *= 0.85;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The kernel tells of all programs, and of everything since the machine started.  What it alone tells of counts where the
- * program ended in a way that fits. */
+ * The kernel log covers all programs, and everything since boot.  What only the kernel reports counts if the
+ * program ended in a matching way. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
@@ -13,13 +13,13 @@ static bool is_one_of(enum issue i, const enum issue *list, size_t n)
     return false;
 }
 
-/* What ends one program, which its exit status shows. */
+/* What ends one program, visible in its exit status. */
 static bool ends_one(enum issue i)
 {
     return i == ISSUE_HOST_OOM || i == ISSUE_NATIVE_CRASH;
 }
 
-/* What all programs on the GPU suffer from, or only one of them. */
+/* What affects all programs on the GPU, or only one of them. */
 static bool is_of_gpu(enum issue i)
 {
     static const enum issue list[] = { ISSUE_GPU_RESET, ISSUE_MEMORY_FAULT, ISSUE_SDMA, ISSUE_HANG };
@@ -49,7 +49,7 @@ static bool is_in_log(const struct judgement *j, enum issue i)
     return false;
 }
 
-/* It ended for a reason of its own, to which this one does not belong.  A child or a GPU that is gone shows in many vague
+/* It ended for a reason of its own, unrelated to this one. A lost child or GPU shows in many vague
  * exceptions. */
 static bool has_other_end(const struct judgement *j, enum issue event, bool vague_counts)
 {
@@ -83,7 +83,7 @@ static bool lost_child(const struct judgement *j)
     return stands(&j->d->hits[ISSUE_HOST_OOM][WEIGHT_ECHO][WORDING_ROCM]);
 }
 
-/* The process that was killed may be one of the program's, and the status that of a parent. */
+/* The killed process may belong to the program, and the status may be a parent's. */
 static bool killed_own(const struct judgement *j)
 {
     enum { LAST_SIGNAL = 128 + 64 };

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Values of keys; NULL: not known. */
+/* Values of keys; NULL: unknown. */
 
 static const char *key_gfx(const struct judgement *j)
 {
@@ -32,13 +32,13 @@ static const char *key_torch(const struct judgement *j)
     return j->torch ? j->torch->version.s : NULL;
 }
 
-/* As cairn doctor and cairn env have it: a worry where a wheel with the chip's own code is to be had. */
+/* As in cairn doctor and cairn env: a concern if a wheel with code for the chip is available. */
 static const char *key_foreign_code(const struct judgement *j)
 {
     return override_has_own_wheel(j->chip, j->torch) ? "code of another chip" : NULL;
 }
 
-/* The chip, if nobody builds a wheel for it and no other chip's code runs on it. */
+/* The chip, if no wheel supports it and no other chip's code runs on it. */
 static const char *key_wheelless(const struct judgement *j)
 {
     const struct gfx_chip *c = j->family ? NULL : j->chip;
@@ -104,7 +104,7 @@ static const char *key_bnb(const struct judgement *j)
 {
     const struct torch_facts *t = j->torch;
     bool reads_it =
-        t && !version_below(t->bitsandbytes.parsed, 0, 50, 0); /* older ones do not know the variable */
+        t && !version_below(t->bitsandbytes.parsed, 0, 50, 0); /* older versions do not read the variable */
     return reads_it ? t->bnb_rocm : NULL;
 }
 
@@ -134,7 +134,7 @@ static const char *key_visible(const struct judgement *j)
     return s.len ? arena_strdup(j->a, s.s) : NULL;
 }
 
-/* The other variables that choose GPUs, which the one that cairn sets replaces. */
+/* The other variables that select GPUs, which the one that cairn sets replaces. */
 static const char *key_visible_others(const struct judgement *j)
 {
     CLEANUP(str_release) struct str s = { 0 };
@@ -153,7 +153,7 @@ static struct version torch_rocm(const struct judgement *j)
     return j->torch && !j->log->torch[0] ? j->torch->hip_parsed : v;
 }
 
-/* The ROCm from which on AMD supports the chip, where this PyTorch was built with an older one. */
+/* The first ROCm that supports the chip, if this PyTorch was built with an older one. */
 static const char *key_rocm_floor(const struct judgement *j)
 {
     const struct gfx_chip *c = j->family ? NULL : j->chip;
@@ -182,7 +182,7 @@ static const char *key_versions(const struct judgement *j)
     return s.len ? arena_strdup(j->a, s.s) : NULL;
 }
 
-/* What the library in the process does, and one thing more. */
+/* What the preload library already does, plus one feature. */
 static const char *preload_with(const struct judgement *j, const char *more)
 {
     const char *list = j->ctx->env ? str_env(j->ctx->env, "CAIRN_PRELOAD") : NULL;

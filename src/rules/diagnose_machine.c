@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whose GPUs the log is of, and which PyTorch: told by hand, said in the log, or this machine's.  GPUs that the
- * environment hides do not count. */
+ * Which GPUs and which PyTorch the log is about: given by the user, stated in the log, or this machine's.
+ * GPUs that the environment hides do not count. */
 #include "rules/diagnose_work.h"
 
 #include "base/parse.h"
@@ -23,7 +23,7 @@ static void add_chip(struct judgement *j, const char *gfx)
         j->chips[j->n_chips++] = c;
 }
 
-/* "gfx120X": any chip whose name starts so will do. */
+/* "gfx120X": any chip whose name starts like this matches. */
 static void add_family(struct judgement *j, const char *name)
 {
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
@@ -55,7 +55,7 @@ static bool machine_has(const struct facts *f, const char *gfx)
     return false;
 }
 
-/* The log may well be of this machine: what was told of the GPU, or what the log says of it, is true here. */
+/* The log may be from this machine: what the user or the log says about the GPU is true here. */
 static bool is_same_machine(const struct judgement *j)
 {
     const struct facts *f = j->ctx->facts;
@@ -63,7 +63,7 @@ static bool is_same_machine(const struct judgement *j)
     bool foreign = !j->n_chips && log->n;
     if (!f || !f->n_gpus || j->windows || j->family || (j->ctx->gfx && !j->n_chips))
         return false;
-    for (size_t i = 0; i < j->n_chips; i++) /* so far those that were told */
+    for (size_t i = 0; i < j->n_chips; i++) /* so far those that the user gave */
         if (!machine_has(f, j->chips[i]->gfx))
             return false;
     for (size_t i = 0; i < log->n; i++)
@@ -71,7 +71,7 @@ static bool is_same_machine(const struct judgement *j)
     return !foreign;
 }
 
-/* Of the two names that HIP reads, the value that counts. */
+/* Of the two names that HIP reads, the value that takes precedence. */
 static const char *hip_visible(const struct judgement *j)
 {
     const char *hip = judge_var(j, LOG_HIP_VISIBLE);
@@ -86,13 +86,13 @@ static bool is_shown(const struct gpu_facts **shown, size_t n, const char *gfx)
     return false;
 }
 
-/* Takes away the chips of this machine that the program did not see, and adds those that it did. */
+/* Removes this machine's chips that the program did not see, and adds those that it did. */
 static void see_machine(struct judgement *j)
 {
     const struct gpu_facts **shown = NULL;
     const char *rocr = j->windows ? NULL : judge_var(j, LOG_ROCR_VISIBLE);
     size_t n = plan_visible(j->ctx->facts, rocr, hip_visible(j), j->a, &shown), kept = 0;
-    if (!n) { /* a mistake: what was meant */
+    if (!n) { /* a mistake: use the intended value */
         shown = j->plan.visible;
         n = j->plan.n_visible;
     }
@@ -115,13 +115,13 @@ static void see_machine(struct judgement *j)
     for (size_t i = 0; i < n && !j->ctx->gfx; i++)
         if (shown[i]->gfx.s)
             add_chip(j, shown[i]->gfx.s);
-    /* Those that the runtime never shows are better than none. */
+    /* GPUs that the runtime never shows are better than none. */
     for (size_t i = 0; i < j->ctx->facts->n_gpus && !j->n_chips; i++)
         if (j->ctx->facts->gpus[i].gfx.s)
             add_chip(j, j->ctx->facts->gpus[i].gfx.s);
 }
 
-/* Of several that were told, one number chooses, in the order in which they were told. */
+/* If the user gave several, an index selects one, in the given order. */
 static void choose_told(struct judgement *j)
 {
     const char *rocr = j->windows ? NULL : judge_var(j, LOG_ROCR_VISIBLE);
@@ -152,7 +152,7 @@ static void pick_chip(struct judgement *j)
         *(judge_is_integrated(j->chips[i]) ? &small : &card) = j->chips[i];
     j->igpu = card ? small : NULL;
     if (j->log->misnamed && !j->ctx->gfx)
-        return; /* what the log calls it is not what it is */
+        return; /* the log's name for it is not its real one */
     j->chip = j->log->failing[0] ? gfx_find(j->log->failing) : card ? card : small;
 }
 
@@ -166,7 +166,7 @@ static void find_wheel(struct judgement *j)
         wheels_targets(j->a, said, &j->wheel.code);
 }
 
-/* Of several alike that the program saw, where nobody names one: the one that cairn would have chosen. */
+/* Of several alike that the program saw, none of them named: the one that cairn would have chosen. */
 static void prefer_planned(struct judgement *j)
 {
     const char *gfx = j->same_machine && j->plan.gpu ? j->plan.gpu->gfx.s : NULL;
@@ -186,6 +186,6 @@ void judge_machine(struct judgement *j)
     }
     pick_chip(j);
     prefer_planned(j);
-    judge_plan(j); /* now that it is known which GPU it is about */
+    judge_plan(j); /* now that the GPU in question is known */
     j->carried = j->chip && !j->family ? override_carries(&j->wheel, j->chip->gfx) : TRI_UNKNOWN;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `cairn env` would do about HSA_OVERRIDE_GFX_VERSION for the program of the log: the same plan, on what is known of
- * its GPUs, its PyTorch and its environment.  Of another machine the chip alone is known, not how its GPUs are counted. */
+ * What `cairn env` would do about HSA_OVERRIDE_GFX_VERSION for the program of the log: the same plan, with
+ * what is known about its GPUs, its PyTorch and its environment.  For another machine only the chip is known,
+ * not the numbering of its GPUs. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
 #include "base/str.h"
 #include <string.h>
 
-/* As the program had them; what the log says of them wins over this shell. */
+/* As the program had them; the log takes precedence over this shell. */
 static const char *const *program_env(const struct judgement *j, bool selectors)
 {
     static const enum log_var vars[] = { LOG_OVERRIDE, LOG_ROCR_VISIBLE, LOG_HIP_VISIBLE, LOG_CUDA_VISIBLE };
@@ -45,7 +46,7 @@ static struct plan plan_for(const struct judgement *j, struct facts *f, int gpu)
     return plan_build(f, &o, j->a, &p, &err) ? (struct plan){ 0 } : p;
 }
 
-/* The GPU of this machine that the log, or the user, says it is about; -1: the plan's own choice. */
+/* The GPU of this machine that the log or the user means; -1: the plan's own choice. */
 static int named_gpu(const struct judgement *j, const struct facts *f, const struct plan *p)
 {
     bool named = j->chip && (j->log->failing[0] || j->ctx->gfx) && !judge_is_integrated(j->chip);
@@ -95,7 +96,7 @@ static struct plan make_plan(const struct judgement *j, const struct override_wh
     return p.gpu ? p : plan_elsewhere(j, torch);
 }
 
-/* Of those that are in force, the one that harms most; NULL: none is. */
+/* Of the active ones, the most harmful; NULL: none is active. */
 static const struct plan_var *find_override(const struct plan *p)
 {
     const struct plan_var *worst = NULL;
@@ -169,13 +170,13 @@ void diagnose_add_override(const struct judgement *j, struct diagnose_fix *fix)
 
 /* The keys. */
 
-/* diagnose_add_override has all of it. */
+/* diagnose_add_override provides all of it. */
 static const char *key_override(const struct judgement *j)
 {
     return judge_needs_override(j) ? OVERRIDE_NAME : NULL;
 }
 
-/* Those that are in force.  Of one that the log only complains about, the usual name. */
+/* The active ones. If the log only complains about one, the usual name. */
 static const char *key_overrides(const struct judgement *j)
 {
     CLEANUP(str_release) struct str s = { 0 };
@@ -188,7 +189,7 @@ static const char *key_overrides(const struct judgement *j)
     return s.len ? arena_strdup(j->a, s.s) : j->verdict == ISSUE_OVERRIDE_BAD ? OVERRIDE_NAME : NULL;
 }
 
-/* "gfx1031 for gfx1030" */
+/* "gfx1031 as gfx1030" */
 static const char *key_taken_for(const struct judgement *j)
 {
     CLEANUP(str_release) struct str s = { 0 };

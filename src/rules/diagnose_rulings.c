@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rulings: what the rows of the tables cannot know.  Each is a sentence of the order of judgement in docs/diagnose.md. */
+ * Rulings: what the rows of the tables cannot know.  Each is one sentence of the order of judgement in
+ * docs/diagnose.md. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
@@ -14,14 +15,14 @@ static bool is_shared_size(double total)
     return (total > 49 * gib && total < 63.5 * gib) || (total > 65 * gib && total < 185 * gib);
 }
 
-/* What the allocator had reserved and could not use would have been enough. */
+/* The reserved but unused memory of the allocator would have been enough. */
 static bool is_reserved(const struct log_oom *o)
 {
     return o->want > 0 && o->total > 0 && o->unused >= o->want &&
-           o->unused > 0.05 * o->total; /* a little is always left over on a full card */
+           o->unused > 0.05 * o->total; /* a full card always has a little left */
 }
 
-/* The same, or it and the free memory together would have been, or much was free. */
+/* The same, or together with the free memory it would have been, or much was free. */
 static bool is_fragmented(const struct log_oom *o)
 {
     if (o->want <= 0 || o->total <= 0)
@@ -30,7 +31,7 @@ static bool is_fragmented(const struct log_oom *o)
            (o->free > 2 * o->want && o->free > 0.05 * o->total);
 }
 
-/* The BIOS gave the GPU so much of an APU's memory that the kernel's limit is not what was reached; and it is in use. */
+/* The BIOS carve-out of an APU is so large that the kernel's limit was not reached; and it is in use. */
 static bool is_full_carve_out(const struct log_oom *o)
 {
     static const double sizes[] = { 32, 48, 64, 96 }; /* GiB */
@@ -51,7 +52,7 @@ static enum issue kind_of_oom(const struct judgement *j)
         return ISSUE_OOM_VRAM;
     if (o->seen && o->total > 0 && o->total <= TINY * (double)(1 << 30) && (j->igpu || !integrated))
         return ISSUE_WRONG_GPU;
-    /* What is free on an APU may not be there, but what PyTorch holds is, on any GPU. */
+    /* Free memory of an APU may not really be available, but what PyTorch holds is, on any GPU. */
     if (o->seen && is_reserved(o))
         return ISSUE_OOM_FRAGMENTATION;
     if (o->seen && (integrated || !j->chip) && is_full_carve_out(o))
@@ -61,7 +62,7 @@ static enum issue kind_of_oom(const struct judgement *j)
     return o->seen && is_fragmented(o) ? ISSUE_OOM_FRAGMENTATION : ISSUE_OOM_VRAM;
 }
 
-/* The class of "out of memory" is in the figures. */
+/* The sizes decide the class of "out of memory". */
 static void rule_out_of_memory(struct judgement *j)
 {
     int score = j->score[ISSUE_OOM_VRAM];
@@ -97,7 +98,7 @@ static int best_explained(const struct judgement *j, enum override_flaw flaw)
     static const enum issue faults[] = { ISSUE_MEMORY_FAULT, ISSUE_HANG, ISSUE_GPU_RESET };
     int best = best_of(j, broken, ARRAY_LEN(broken));
     switch (flaw) {
-    case OVERRIDE_MALFORMED: /* no GPU is left, so that the first number is too high */
+    case OVERRIDE_MALFORMED: /* no GPU is left, so even the first index is too high */
         return j->score[ISSUE_VISIBLE_DEVICES] > best ? j->score[ISSUE_VISIBLE_DEVICES] : best;
     case OVERRIDE_NO_CHIP:
     case OVERRIDE_OTHER_GENERATION:
@@ -118,14 +119,14 @@ static int best_explained(const struct judgement *j, enum override_flaw flaw)
     return 0;
 }
 
-/* Of a chip that is not known any override is a suspect, as one that does not fit would be. */
+/* If the chip is unknown, any override is a suspect, like one that does not fit. */
 static enum override_flaw suspect_override(const struct judgement *j)
 {
     enum override_flaw flaw = j->override->flaw;
     return flaw == OVERRIDE_FINE && (j->family || !j->chip) ? OVERRIDE_NO_RELATIVE : flaw;
 }
 
-/* The environment beats the message. */
+/* The environment takes precedence over the message. */
 static void rule_override(struct judgement *j)
 {
     static const enum issue crashes[] = { ISSUE_NATIVE_CRASH, ISSUE_NO_KERNEL_IMAGE };
@@ -133,7 +134,7 @@ static void rule_override(struct judgement *j)
     if (j->windows)
         return;
     if (!j->override && j->log->override_asked)
-        best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be there, and is not exported */
+        best = best_of(j, crashes, ARRAY_LEN(crashes)); /* it was meant to be set, but is not exported */
     else if (j->override)
         best = best_explained(j, suspect_override(j));
     if (j->log->misnamed) {
@@ -144,7 +145,7 @@ static void rule_override(struct judgement *j)
         judge_raise(j, ISSUE_OVERRIDE_BAD, best + 5);
 }
 
-/* Did the program run on this chip?  The device that failed tells, or else what the program listed. */
+/* Did the program run on this chip? Decided by the device that failed, or else by what the program listed. */
 static bool runs_on(const struct judgement *j, const char *gfx)
 {
     const struct log_facts *log = j->log;
@@ -164,13 +165,14 @@ static bool is_always_carried(const struct judgement *j, const struct gfx_chip *
     return carried == TRI_YES || (carried == TRI_UNKNOWN && c->wheel_major == 2 && c->wheel_minor <= 5);
 }
 
-/* The device that code was missing for is the integrated one.  That it is there beside a card proves nothing: the log has
- * to name it, the program has to see nothing else or to take it first, or the card has to be out of question. */
+/* The device without code is the integrated one. Its presence beside a card proves nothing: the log has to
+ * name it, the program has to see nothing else or take it first, or the card has to be ruled out. */
 static bool lacks_code_for_integrated(const struct judgement *j)
 {
     const struct gfx_chip *failing = j->log->failing[0] ? gfx_find(j->log->failing) : NULL;
     const struct gfx_chip *suspect = failing ? failing : j->chip;
-    /* The small GPU of a desktop's processor stands beside a card, unless the machine is known to have none. */
+    /* A desktop processor's integrated GPU is assumed beside a card, unless the machine is known to have
+     * none. */
     bool desktop = suspect && suspect->desktop_igpu && !j->same_machine;
     if (failing)
         return judge_is_integrated(failing) && (j->igpu || j->has_card || j->card_hidden || desktop);
@@ -184,7 +186,7 @@ static bool lacks_code_for_integrated(const struct judgement *j)
     return is_always_carried(j, j->chip) && (any_visible || !j->same_machine);
 }
 
-/* Nothing proves it, nor the opposite. */
+/* Neither is proven. */
 static bool may_be_integrated(const struct judgement *j)
 {
     return j->igpu && !j->log->failing[0] && !j->log->current && !j->log->used.n &&
@@ -218,7 +220,7 @@ static size_t listed(const char *value)
     return n;
 }
 
-/* GPUs vanish when more than one variable chooses, or one that does not choose the first. */
+/* GPUs disappear if more than one variable selects, or one that does not select the first GPU. */
 static void rule_visible(struct judgement *j)
 {
     const char *rocr = judge_var(j, LOG_ROCR_VISIBLE), *hip = judge_var(j, LOG_HIP_VISIBLE);
@@ -229,12 +231,12 @@ static void rule_visible(struct judgement *j)
     bool explained = j->d->hits[ISSUE_NO_DEVICE][WEIGHT_HARD][WORDING_ROCM].any & RULE_NO_GPU;
     if (odd && score >= JUDGE_LEAST && !explained)
         judge_raise(j, ISSUE_VISIBLE_DEVICES, score + 4);
-    /* HIP picks among those that ROCR leaves: a longer list names some that are not there. */
+    /* HIP selects among those that ROCR leaves: a longer list names some that do not exist. */
     if (rocr && listed(inner) > listed(rocr) && j->ctx->exit_code != 0)
         judge_raise(j, ISSUE_VISIBLE_DEVICES, 70);
 }
 
-/* A device node that is there and cannot be opened explains that there is no GPU. */
+/* A device node that exists but cannot be opened explains why there is no GPU. */
 static void rule_permission(struct judgement *j)
 {
     bool denied = j->same_machine && j->ctx->facts->host.kfd_node.access == NODE_DENIED;
@@ -242,7 +244,7 @@ static void rule_permission(struct judgement *j)
         judge_raise(j, ISSUE_PERMISSION, j->score[ISSUE_NO_DEVICE] + 5);
 }
 
-/* A PyTorch that cannot use this GPU explains everything behind it. */
+/* A PyTorch that cannot use this GPU explains every later error. */
 static void rule_build(struct judgement *j)
 {
     bool amd_hardware = j->n_chips > 0, wrong = j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU;
@@ -254,16 +256,16 @@ static void rule_build(struct judgement *j)
         j->score[ISSUE_TORCH_NOT_ROCM] /= 2;
 }
 
-/* What is only the consequence of another finding ranks below it, wherever the two stand in the log: what a program
- * reports first is often the symptom, and a tool that the user ran afterwards names the cause. */
+/* A consequence of another finding ranks below it, whatever their order in the log: a program often reports
+ * the symptom first, and a tool that the user ran afterwards names the cause. */
 static void rule_consequences(struct judgement *j)
 {
     static const struct {
         enum issue cause;
-        int least; /* how sure the cause must be */
+        int least; /* the confidence that the cause needs */
         enum issue consequence;
     } rows[] = {
-        { ISSUE_SDMA, 84, ISSUE_GPU_RESET }, /* a copy engine that fails takes the GPU with it */
+        { ISSUE_SDMA, 84, ISSUE_GPU_RESET }, /* a failing copy engine takes the GPU down with it */
         { ISSUE_GPU_RESET, 85, ISSUE_MEMORY_FAULT }, { ISSUE_GPU_RESET, 80, ISSUE_HANG },
         { ISSUE_RCCL, 80, ISSUE_INVALID_ARGUMENT },  { ISSUE_PERMISSION, 90, ISSUE_NO_DEVICE },
         { ISSUE_LIB_LOAD, 88, ISSUE_TRITON },        { ISSUE_DISK_FULL, 85, ISSUE_SAFETENSORS },
@@ -278,7 +280,7 @@ static void rule_consequences(struct judgement *j)
         j->score[ISSUE_NAN] /= 2;
 }
 
-/* WSL has neither /dev/kfd nor /dev/dri: that they are missing tells nothing there. */
+/* WSL has neither /dev/kfd nor /dev/dri: their absence means nothing there. */
 static void rule_wsl(struct judgement *j)
 {
     enum { SOUND = 70 };
@@ -287,8 +289,8 @@ static void rule_wsl(struct judgement *j)
         j->score[ISSUE_NO_DEVICE] = j->score[ISSUE_DRIVER_OLD] - 5;
 }
 
-/* Nobody measures at every moment, so what counts as never short leaves room for what was not seen.  Where the kernel says
- * that it killed nobody, only programs that kill before it does are left, and they wait until less is free. */
+/* Sampling has gaps, so "never short" keeps a margin. If the kernel killed nothing, only user-space OOM
+ * killers remain, and they act when less is free. */
 static bool had_room(int64_t total, int64_t least, bool kernel_denies)
 {
     return least >= 0 && total > 0 && least > total / (kernel_denies ? 8 : 4);
@@ -312,7 +314,7 @@ static bool names_memory(const struct judgement *j)
     return false;
 }
 
-/* SIGKILL looks the same whoever sent it; the watch over the host's memory tells. */
+/* SIGKILL looks the same whoever sent it; the host memory monitor decides. */
 static void rule_killed(struct judgement *j)
 {
     enum { REFUTED = 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sentences for a person, from the tables' texts and what is known of the machine. */
+ * Sentences for a person, built from the tables' texts and what is known about the machine. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
@@ -21,7 +21,7 @@ static void add_value(struct str *to, const char *value)
     }
 }
 
-/* Adds the text with its {keys} filled in; false when one is not known. */
+/* Adds the text with its {keys} filled in; false if one is unknown. */
 static bool fill(const struct judgement *j, struct str *to, const char *text, size_t n)
 {
     for (const char *end = text + n; text < end;) {
@@ -41,7 +41,7 @@ static bool fill(const struct judgement *j, struct str *to, const char *text, si
     return true;
 }
 
-/* What stands in brackets is left out when a key in it is not known; true when all those outside are. */
+/* Text in brackets is omitted if a key in it is unknown; true if all those outside are known. */
 static bool fill_sentence(const struct judgement *j, struct str *to, const char *text)
 {
     bool known = true;
@@ -60,7 +60,7 @@ static bool fill_sentence(const struct judgement *j, struct str *to, const char 
     return known;
 }
 
-/* NULL when a key is not known. */
+/* NULL if a key is unknown. */
 static const char *filled(const struct judgement *j, const char *text)
 {
     CLEANUP(str_release) struct str s = { 0 };
@@ -70,7 +70,7 @@ static const char *filled(const struct judgement *j, const char *text)
 static const char *sentence(const struct judgement *j, const char *text)
 {
     const char *s = filled(j, text);
-    assert(s); /* a cause has to be told whatever is known */
+    assert(s); /* a cause must be printed whatever is known */
     return s;
 }
 
@@ -95,7 +95,7 @@ static void add_unset(const struct judgement *j, struct diagnose_fix *fix, const
     }
 }
 
-/* Two rows of one text are two places for one rung, by what is known; it stands in the first. */
+/* Two rows with the same text are two positions for one fix, depending on the facts; it goes to the first. */
 static bool stands_already(const struct diagnosis *out, const char *text)
 {
     for (size_t i = 0; i < out->n_fixes; i++)
@@ -140,7 +140,7 @@ static void add_evidence(const struct judgement *j, struct diagnosis *out, const
 static bool speaks_for(const struct judgement *j, int issue, enum weight w)
 {
     bool quiet = w == WEIGHT_WARN || w == WEIGHT_ECHO;
-    /* "Not ROCm" by a line of which no more is known than that it looks like an error. */
+    /* "Not ROCm" because of a line that only looks like an error. */
     bool own_words =
         j->verdict == ISSUE_NOT_ROCM && issue == ISSUE_UNKNOWN && j->score[ISSUE_NOT_ROCM] < JUDGE_LEAST;
     return issue == (int)j->verdict || own_words ||
@@ -171,7 +171,7 @@ static void find_evidence(const struct judgement *j, struct diagnosis *out)
             }
 }
 
-/* Of a verdict that a ruling made, the evidence is that of the class it was made from. */
+/* For a verdict that a ruling made, the evidence is that of the class it replaced. */
 static void borrow_evidence(const struct judgement *j, struct diagnosis *out)
 {
     const struct hits *best = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The {keys} of the tables' texts that are whole sentences, or halves of one, by what is known. */
+ * The {keys} of the tables' texts that are whole sentences, or parts of one, depending on the facts. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
@@ -11,7 +11,7 @@ static const char *value(const struct judgement *j, const char *key)
     return diagnose_key(j, key, strlen(key));
 }
 
-/* Only where the figures say so. */
+/* Only if the sizes in the log show it. */
 static const char *key_no_fragments(const struct judgement *j)
 {
     const struct log_oom *o = &j->log->oom;
@@ -71,7 +71,7 @@ static const char *key_both_listed(const struct judgement *j)
     return key_card_hidden(j) ? NULL : "ROCm lists both, and libraries have no code for the integrated one.";
 }
 
-/* What is known of the code that is missing. */
+/* What is known about the missing code. */
 static const char *key_no_code(const struct judgement *j)
 {
     const char *torch = value(j, "torch") ? arena_printf(j->a, " (%s)", value(j, "torch")) : "",
@@ -209,7 +209,7 @@ static const char *key_expandable(const struct judgement *j)
     return judge_expandable(j) ? "Expandable segments are on; they are known to cause this." : NULL;
 }
 
-/* What neither this process nor the free list has. */
+/* What neither this process nor the free list holds. */
 static const char *key_others(const struct judgement *j)
 {
     const struct log_oom *o = &j->log->oom;

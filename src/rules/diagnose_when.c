@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether a rung of a ladder is for the case at hand: the conditions of issue_fixes. */
+ * Whether a fix applies to the case: the conditions of issue_fixes. */
 #include "rules/diagnose_work.h"
 
 #include "base/cleanup.h"
@@ -16,38 +16,39 @@ static bool attention_waits(const struct judgement *j)
     return !is_on(judge_var(j, LOG_AOTRITON)) && j->d->hits[ISSUE_ATTENTION][WEIGHT_WARN][WORDING_ROCM].seen;
 }
 
-/* `cairn run` tells the library by these. */
+/* `cairn run` configures the preload library with these. */
 static bool preload_has(const struct judgement *j, const char *name)
 {
     return j->ctx->env && str_env(j->ctx->env, name);
 }
 
-/* The integrated GPU is in sight, and the log does not say that the card lacks code. */
+/* The integrated GPU is visible, and the log does not say that the card lacks code. */
 static bool may_hide(const struct judgement *j)
 {
     return j->igpu && (!j->log->failing[0] || str_eq(j->log->failing, j->igpu->gfx));
 }
 
-/* The plain override renames every GPU: does it suit the integrated one as well? */
+/* The plain override renames every GPU: does it fit the integrated one as well? */
 static bool override_suits_all(const struct judgement *j)
 {
     const struct gfx_chip *as = judge_stand_in(j);
     return as && j->igpu && gfx_is_safe_relative(as, j->igpu);
 }
 
-/* The wheel is known, and has code that stands in for the GPU's own. */
+/* The wheel is known, and has code that can replace the GPU's own. */
 static bool is_known_to_need_override(const struct judgement *j)
 {
     return j->wheel.code.from && judge_needs_override(j);
 }
 
-/* A PyTorch that is known to lack the chip's code has none to run without an override. */
+/* A PyTorch without code for the chip has nothing to run without an override. */
 static bool may_need_none(const struct judgement *j)
 {
     return j->carried != TRI_NO && !is_known_to_need_override(j);
 }
 
-/* A path to a ROCm, before one that PyTorch brings: of a distribution's build it may be the only one. */
+/* A path to a ROCm, before the one that PyTorch bundles: for a distribution's build it may be the only one.
+ * */
 static bool mixes_rocm(const struct judgement *j)
 {
     const char *path = judge_var(j, LOG_LIBRARY_PATH);
@@ -88,7 +89,8 @@ bool diagnose_lacks_triton(const struct judgement *j)
            judge_says(j, j->verdict, "No module named|working triton installation|TritonMissing");
 }
 
-/* Nothing on Windows reads the variables of the HSA runtime, the loader of ELF files, RCCL and cairn's own library. */
+/* Nothing on Windows reads the variables of the HSA runtime, the ELF loader, RCCL and cairn's preload
+ * library. */
 static bool is_of_linux(const char *names)
 {
     static const char *const prefixes[] = { "HSA_", "ROCR_", "LD_", "NCCL_", "CAIRN_" };
@@ -105,12 +107,12 @@ static bool os_fits(const struct judgement *j, const struct issue_fix *f)
     return f->os != FIX_ON_WINDOWS;
 }
 
-/* Without a default: the compiler finds a condition that nobody has written. */
+/* Without a default: the compiler then reports a missing condition. */
 static bool is_met(const struct judgement *j, enum fix_when when)
 {
     switch (when) {
     case FIX_ALWAYS:
-    case FIX_BY_WATCH: /* diagnose_applies has looked */
+    case FIX_BY_WATCH: /* diagnose_applies has checked it */
         return true;
 
     /* What is set, and what is not. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What failures look like: the classes, the texts by which a log gives them away, and the ladder of fixes of each.
+ * What failures look like: the classes, the texts that identify them in a log, and the ladder of fixes of each.
  * Everything here is data; rules/diagnose.c is the loop over it. */
 #ifndef CAIRN_RULES_ISSUE_RULES_H
 #define CAIRN_RULES_ISSUE_RULES_H
@@ -47,23 +47,23 @@ enum issue {
 /* One row per class; the texts are for a person. */
 struct issue_class {
     const char *id, *about;
-    const char *
-        cause; /* with {keys} that diagnose_say fills; what stands in [brackets] is left out when one is unknown */
+    const char
+        *cause; /* with {keys} that diagnose_say fills; text in [brackets] is omitted if one is unknown */
     const char *cause_guard; /* the same where judge_by_guard; NULL: it never is */
     const char *cause_watch; /* and where judge_by_watch */
     const char *cause_may;   /* and where judge_may_hang */
-    bool any_machine;        /* has nothing to do with the GPU's make */
-    bool often_caught;       /* often printed only, while the run goes on */
+    bool any_machine;        /* independent of the GPU's vendor */
+    bool often_caught;       /* often only printed, while the run continues */
 };
 extern const struct issue_class issue_classes[N_ISSUES];
 
 enum issue_flags {
     RULE_SOFT = 1,       /* often caught by the program: a real error beside it counts more */
     RULE_WARN = 2,       /* harmless unless the run failed and nothing else explains it */
-    RULE_ECHO = 4,       /* follows from another error; counts only when that is not in the log */
+    RULE_ECHO = 4,       /* follows from another error; counts only if that is not in the log */
     RULE_KERNEL = 8,     /* written by the kernel */
     RULE_CUDA = 16,      /* the same words come from a CUDA process */
-    RULE_WORD = 32,      /* the whole line, or the last of a shell's report on a job */
+    RULE_WORD = 32,      /* the whole line, or the last word of a shell's report on a job */
     RULE_LOST = 64,      /* a program whose GPU was reset says so too */
     RULE_SIGKILL = 128,  /* tells of SIGKILL, whoever sent it, and not of memory */
     RULE_NO_GPU = 256,   /* no GPU is usable, whatever the variables that choose GPUs say */
