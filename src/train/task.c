@@ -4,9 +4,14 @@
 #include "train/task_gpt.h"
 #include <assert.h>
 
+/* X(kind) has task_kind of task_kind.h; the first is the default. */
+#define TASKS(X) X(gpt)
+
+#define TASK_OPS(kind) &task_##kind,
+#define TASK_WORD(kind) #kind,
 enum { TASKS_MOST = 16 };
-static const struct task_ops *tasks[TASKS_MOST] = { &task_gpt };
-const char *config_kinds[TASKS_MOST + 1] = { "gpt" };
+static const struct task_ops *tasks[TASKS_MOST] = { TASKS(TASK_OPS) };
+const char *config_kinds[TASKS_MOST + 1] = { TASKS(TASK_WORD) };
 
 const struct config_schema *config_schema(int kind)
 {

@@ -2,7 +2,7 @@
  * A kind of job: configuration keys, data, batches, samples.  The engine (job.h, train.h) sees only this
  * interface and nn/model.h, and knows neither tokens nor pixels.
  *
- * model.kind chooses the task.  A new kind is a file with a struct task_ops and a row of the table in task.c.
+ * model.kind chooses the task.  A new kind is a file with a struct task_ops and a word in the list of task.c.
  *
  * Order of calls: open reads or prepares the data, possibly with networks of its own that it frees again;
  * new_model creates the model without memory, so that the engine can plan; fill_model loads or initializes
