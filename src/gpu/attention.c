@@ -10,7 +10,7 @@ static const k_i64 rows_of[] = {
     [FMA] = ATTENTION_ROWS, [MMA_64] = ATTENTION_MMA_ROWS, [MMA_128] = ATTENTION_MMA_ROWS
 };
 
-/* The CPU has all kernels too: to test them, and to look into what they do. */
+/* The CPU has all kernels too, for tests and debugging. */
 static enum way choose(const struct gpu *g, enum gpu_storage storage, k_i64 size, float scale)
 {
     if (gpu_info(g)->api == GPU_API_HOST)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention, forward and backward (kernels/attention.h), by the best kernels that the device has for the format:
- * matrix cores for 16-bit tensors where there are any, else multiply and add.
+ * Attention, forward and backward (kernels/attention.h), by the best kernels that the device has for the
+ * format: matrix cores for 16-bit tensors where there are any, else plain multiply-add.
  *
  * Work is queued, not waited for. */
 #ifndef CAIRN_GPU_ATTENTION_H
@@ -11,7 +11,7 @@
 
 int attention_forward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                       const struct attention_args *a, struct cairn_error *err);
-/* All of a->o, a->lse and what they were made from is read; a->delta is room of the size of lse. */
+/* Reads a->o, a->lse and their inputs; a->delta is a workspace of the size of lse. */
 int attention_backward(struct gpu *g, struct gpu_stream *s, enum gpu_storage storage, k_i64 samples,
                        const struct attention_backward_args *a, struct cairn_error *err);
 

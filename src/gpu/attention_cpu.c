@@ -7,16 +7,16 @@
 
 CPU_ROWS(attention_cpu, cpus);
 
-/* Numbers that are packed at a time, if a head of queries or keys has no more. */
+/* Floats packed at a time, if one head of queries or keys is not larger. */
 enum { PACKED_MOST = 4 << 20 };
 
-/* How the work is cut: as many heads at a time as there is room for. */
+/* How the work is split: as many heads at a time as fit. */
 struct parts {
     size_t heads, streaming,
         making;            /* of keys, in all samples; for one of them: heads that stream, and others */
     size_t tokens, panels; /* that stream; of the others */
     size_t pitch, shares, most;
-    size_t packed, sums; /* numbers */
+    size_t packed, sums; /* floats */
 };
 
 static struct parts parts_of(const struct attention_cpu *cpu, const struct attention_backward_args *a,
@@ -62,10 +62,10 @@ static int run(struct gpu *g, const struct attention_cpu *cpu, struct attention_
                void (*make)(void *job, size_t piece), struct cairn_error *err)
 {
     struct parts p = parts_of(cpu, j->a, samples, j->keys_stream, j->n_streamed);
-    if (gpu_host_scratch(g, p.packed + p.sums, &j->room, err))
+    if (gpu_host_scratch(g, p.packed + p.sums, &j->packed, err))
         return -1;
     j->pitch = p.pitch;
-    j->sums = p.sums ? j->room + p.packed : NULL;
+    j->sums = p.sums ? j->packed + p.packed : NULL;
     for (j->first = 0; j->first < p.heads; j->first += j->n)
         for (j->share = 0; j->share < p.streaming; j->share += j->n_shares) {
             j->n = at_most(p.heads - j->first, p.most);

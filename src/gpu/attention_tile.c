@@ -25,7 +25,7 @@ static void pack(void *context, size_t piece)
     for (size_t m = 0; m < j->n_streamed; m++) {
         const struct attention_streamed *s = &j->streamed[m];
         const k_store *from = find_head(s->at, s->by, which, heads) + (k_i64)first * s->by.token;
-        float *to = j->room + (head * j->n_streamed + m) * j->pitch;
+        float *to = j->packed + (head * j->n_streamed + m) * j->pitch;
         size_t stride = (size_t)s->by.token;
         if (s->turned)
             for (size_t d = 0; d < size; d += PANEL_ROWS)
@@ -83,7 +83,8 @@ static void score(float *scores, const float *streamed, const float *own, size_t
         multiply(columns, size, streamed + t * size, own, scores + t * COLUMNS, COLUMNS, false);
 }
 
-/* results[number][column] += the block's turned panels, one every `pitch` numbers, times weights[token][column]. */
+/* results[number][column] += the block's turned panels, one every `pitch` numbers, times
+ * weights[token][column]. */
 static void gather(float *results, const float *streamed, size_t pitch, const float *weights, size_t columns,
                    size_t n, size_t size)
 {
@@ -152,7 +153,7 @@ static void forward(void *context, size_t piece)
     struct own own = find_own(j, piece);
     size_t size = (size_t)a->size, keys = (size_t)a->keys, end = keys_seen(a, &own);
     size_t sharing = (size_t)(a->heads / a->kv_heads);
-    const float *room = j->room + (own.head / sharing - j->first) * 2 * j->pitch;
+    const float *packed = j->packed + (own.head / sharing - j->first) * 2 * j->pitch;
     float q[SIZE * COLUMNS], scores[BLOCK * COLUMNS], o[SIZE * COLUMNS] = { 0 };
     struct softmax x = { .sum = { 0 } };
     for (size_t c = 0; c < COLUMNS; c++)
@@ -160,14 +161,14 @@ static void forward(void *context, size_t piece)
     pack_own(&own, a->q, a->q_by, a->heads, a->size, a->scale, q);
     for (size_t key = 0; key < end; key += BLOCK) {
         size_t n = at_most(end - key, BLOCK);
-        score(scores, room + key * size, q, own.n, n, size);
+        score(scores, packed + key * size, q, own.n, n, size);
         if (a->causal)
             hide_keys(scores, n, (k_i64)key - (k_i64)own.first - a->causal_shift);
         weigh(&x, scores, n);
         for (size_t d = 0; d < size && key; d++)
             for (size_t c = 0; c < COLUMNS; c++)
                 o[d * COLUMNS + c] *= x.shrink[c];
-        gather(o, room + j->pitch + key * PANEL_ROWS, keys, scores, own.n, n, size);
+        gather(o, packed + j->pitch + key * PANEL_ROWS, keys, scores, own.n, n, size);
     }
     for (size_t c = 0; c < COLUMNS; c++)
         x.shrink[c] = x.sum[c] == 0.0f ? 0.0f : 1.0f / x.sum[c];
@@ -189,7 +190,7 @@ static void dq(void *context, size_t piece)
     struct own own = find_own(j, piece);
     size_t size = (size_t)a->size, keys = (size_t)a->keys, end = keys_seen(a, &own);
     size_t rows = own.head * (size_t)a->queries + own.first, sharing = (size_t)(a->heads / a->kv_heads);
-    const float *room = j->room + (own.head / sharing - j->first) * 3 * j->pitch;
+    const float *packed = j->packed + (own.head / sharing - j->first) * 3 * j->pitch;
     float q[SIZE * COLUMNS], d_o[SIZE * COLUMNS], scores[BLOCK * COLUMNS], slopes[BLOCK * COLUMNS];
     float results[SIZE * COLUMNS] = { 0 }, lse[COLUMNS], delta[COLUMNS], times[COLUMNS];
     for (size_t c = 0; c < COLUMNS; c++) {
@@ -201,8 +202,8 @@ static void dq(void *context, size_t piece)
     pack_own(&own, a->d_o, a->d_o_by, a->heads, a->size, 1.0f, d_o);
     for (size_t key = 0; key < end; key += BLOCK) {
         size_t n = at_most(end - key, BLOCK);
-        score(scores, room + key * size, q, own.n, n, size);
-        score(slopes, room + j->pitch + key * size, d_o, own.n, n, size);
+        score(scores, packed + key * size, q, own.n, n, size);
+        score(slopes, packed + j->pitch + key * size, d_o, own.n, n, size);
         if (a->causal)
             hide_keys(scores, n, (k_i64)key - (k_i64)own.first - a->causal_shift);
         for (size_t t = 0; t < n; t++)
@@ -210,7 +211,7 @@ static void dq(void *context, size_t piece)
                 size_t i = t * COLUMNS + c;
                 slopes[i] = k_exp_below(scores[i] - lse[c]) * (slopes[i] - delta[c]);
             }
-        gather(results, room + 2 * j->pitch + key * PANEL_ROWS, keys, slopes, own.n, n, size);
+        gather(results, packed + 2 * j->pitch + key * PANEL_ROWS, keys, slopes, own.n, n, size);
     }
     save_own(&own, a->dq, a->dq_by, a->heads, a->size, results, times);
 }
@@ -252,16 +253,16 @@ static void dkv(void *context, size_t piece)
         memcpy(dv, sums + SIZE * COLUMNS, sizeof(dv));
     }
     for (size_t h = 0; h < j->n_shares; h++) {
-        const float *room = j->room + ((own.head - j->first) * j->n_shares + h) * 4 * j->pitch;
+        const float *packed = j->packed + ((own.head - j->first) * j->n_shares + h) * 4 * j->pitch;
         for (size_t query = begin; query < queries; query += BLOCK) {
             size_t n = at_most(queries - query, BLOCK);
-            score(scores, room + query * size, k, own.n, n, size);
-            score(slopes, room + j->pitch + query * size, v, own.n, n, size);
+            score(scores, packed + query * size, k, own.n, n, size);
+            score(slopes, packed + j->pitch + query * size, v, own.n, n, size);
             if (a->causal)
                 hide_columns(scores, n, (k_i64)query + a->causal_shift - (k_i64)own.first);
             weigh_rows(a, (own.head * sharing + j->share + h) * queries + query, n, scores, slopes);
-            gather(dk, room + 2 * j->pitch + query * PANEL_ROWS, queries, slopes, own.n, n, size);
-            gather(dv, room + 3 * j->pitch + query * PANEL_ROWS, queries, scores, own.n, n, size);
+            gather(dk, packed + 2 * j->pitch + query * PANEL_ROWS, queries, slopes, own.n, n, size);
+            gather(dv, packed + 3 * j->pitch + query * PANEL_ROWS, queries, scores, own.n, n, size);
         }
     }
     if (j->share + j->n_shares < sharing) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a kind of device must do.  gpu.c speaks to a device through this table only. */
+ * The interface of a kind of device.  gpu.c calls a device only through this table. */
 #ifndef CAIRN_GPU_BACKEND_H
 #define CAIRN_GPU_BACKEND_H
 
@@ -14,8 +14,7 @@ struct gpu_kernel {
 
 struct gpu_backend {
     enum gpu_api api;
-    /* Adds the devices that are there.  0 also when there are none; -1 with the reason why the library is of no
-     * use. */
+    /* Adds the devices it finds.  Also 0 if there are none; -1 with the reason if the library is unusable. */
     int (*list)(struct arena *a, struct gpu_info **infos, size_t *n, struct cairn_error *err);
     int (*open)(struct gpu *g, struct cairn_error *err); /* g->info is filled in */
     void (*close)(struct gpu *g);
@@ -57,18 +56,18 @@ struct gpu {
     bool wait_failed;            /* once or more */
     struct k_fault *fault;       /* on the device; NULL: not debugging */
     struct k_fault last_fault;   /* what the last launch reported */
-    const char *last;            /* what was queued last; NULL: nothing */
+    const char *last;            /* last queued operation; NULL: none */
 };
 
 extern const struct gpu_backend gpu_hip, gpu_cuda, gpu_host;
 
-/* Of the CPU only: what its kernels were compiled for, and work on all of its threads (cpu_threads.h). */
+/* CPU only: the instruction set of its kernels, and work on all of its threads (cpu_threads.h). */
 enum kernel_variant gpu_host_variant(const struct gpu *g);
 /* For tests, before the first kernel is asked for.  false: the build or the CPU lacks it. */
 bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant);
-/* Room for n numbers, for the time of one call; what it holds is anything. */
-int gpu_host_scratch(struct gpu *g, size_t n, float **room, struct cairn_error *err);
-/* For tests: the most numbers that were asked for so far. */
+/* Uninitialized scratch memory for n floats, valid during one call. */
+int gpu_host_scratch(struct gpu *g, size_t n, float **scratch, struct cairn_error *err);
+/* For tests: the largest n so far. */
 size_t gpu_host_scratch_size(const struct gpu *g);
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { ROUNDS = 7 };
-static const float least_ms = 4; /* a round is long enough for the clock */
+static const float least_ms = 4; /* a round must be long enough to time */
 
 const char *const bench_groups[] = { "copy",  "norm", "softmax",   "cross_entropy",
                                      "adamw", "gemm", "attention", NULL };
@@ -63,7 +63,7 @@ static int fill_inputs(struct bench *b, const struct bench_row *r, struct cairn_
     return r->prepare ? r->prepare(b, err) : 0;
 }
 
-/* ---- the clock ---- */
+/* ---- timing ---- */
 
 static int time_round(struct bench *b, const struct bench_row *r, struct bench_amount *a, int times,
                       float *ms, struct cairn_error *err)
@@ -84,7 +84,7 @@ static int best_round(struct bench *b, const struct bench_row *r, double seconds
                       float *best, struct cairn_error *err)
 {
     float ms = 0, spent = 0;
-    /* The first compiles and chooses, the second warms up; one that is long by itself needs no more. */
+    /* The first call compiles and tunes, the second warms up; a long one needs no more. */
     for (int i = 0; i < 2 && ms < 1000 * seconds; i++)
         if (time_round(b, r, a, 1, &ms, err))
             return -1;
@@ -103,7 +103,7 @@ static void shape_text(struct bench_result *r)
 {
     size_t used = 0;
     if (!r->sizes[1])
-        snprintf(r->shape, sizeof(r->shape), "%lld M%s", r->sizes[0] >> 20, r->format ? "i numbers" : "iB");
+        snprintf(r->shape, sizeof(r->shape), "%lld M%s", r->sizes[0] >> 20, r->format ? "i values" : "iB");
     for (int i = 0; r->sizes[1] && i < BENCH_SIZES && r->sizes[i]; i++)
         used +=
             (size_t)snprintf(r->shape + used, sizeof(r->shape) - used, "%s%lld", i ? " x " : "", r->sizes[i]);
@@ -174,8 +174,8 @@ static bool is_asked(const struct bench_options *o, const struct bench_row *r)
     return true;
 }
 
-/* A row that needs what the device has not got is left out: no matrix cores, no such library.  The kernel for GPUs is
- * the CPU's last resort only. */
+/* Skips a row that the device cannot run: no matrix cores, no such library.  On the CPU, the GPU kernel is
+ * only a last resort. */
 static bool is_there(const struct bench *b, const struct bench_row *r)
 {
     const char *way, *why;
@@ -210,7 +210,7 @@ static int run_row(struct run *run, const struct bench_row *r, enum gpu_storage 
         run->copy = fmax(run->copy, out->rate);
     if (r->ceiling == BY_MATRIX)
         run->matrix[s] = fmax(run->matrix[s], out->rate);
-    /* A way that does not take this format made place for another, which has its own row. */
+    /* An implementation that does not support this format was replaced by another, which has its own row. */
     if (is_asked(run->o, r) && !(r->by && out->way && strcmp(out->way, r->by)))
         run->rows[run->n++] = r;
     return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast a device is, and how much of that a kernel gets.
+ * Measures how fast a device is, and how much of that each kernel achieves.
  *
- * Each row is timed on the device, best of several rounds, after a warm-up, on random numbers (zeros take less power
- * and flatter the clock).  Its ceiling is measured in the same run: the device's own copy for what moves bytes, the
- * best of the copies for what crosses to the host, the best row of the format for what multiplies matrices.  Bytes
- * are those that must move at least: every input once, every output once.  Results are not checked here;
+ * Each row is timed on the device, best of several rounds, after a warm-up, on random values (zeros use less
+ * power and allow higher clocks).  Its ceiling is measured in the same run: the device's own copy for
+ * memory-bound kernels, the best copy for transfers to and from the host, the best row of the format for
+ * matmuls.  Bytes are the minimum: every input once, every output once.  Results are not checked here;
  * gpu/check.h does that. */
 #ifndef CAIRN_GPU_BENCH_H
 #define CAIRN_GPU_BENCH_H
@@ -14,7 +14,7 @@
 enum { BENCH_SIZES = 4 };
 
 struct bench_result {
-    const char *group;            /* "norm": what `cairn bench` takes */
+    const char *group;            /* "norm": the argument of `cairn bench` */
     const char *name;             /* "layer_norm" */
     const char *format;           /* "bf16"; NULL: bytes */
     const char *way;              /* of several, the one that was chosen: "cublaslt"; NULL: there is one */
@@ -29,7 +29,7 @@ struct bench_result {
 struct bench_options {
     const char *const *groups; /* NULL: all; NULL ends */
     double seconds;            /* at most, for each row, after its warm-up */
-    bool (*stop)(void);        /* asked between rows; what is there then is the result.  May be NULL */
+    bool (*stop)(void); /* called between rows; true ends the run with the results so far.  May be NULL */
     void (*watch)(const char *name, const char *format, size_t done,
                   size_t all); /* before each row; may be NULL */
 };

@@ -83,7 +83,7 @@ static int download_staged(struct bench *b, const struct bench_row *r, struct be
 
 enum { NORM_COLUMNS = 4096, NORM_PARTS = 128 };
 
-/* As many rows as f32 has room for, in every format; each moves `tensors` matrices. */
+/* As many rows as fit in f32, for every format; each moves `tensors` matrices. */
 static k_i64 set_matrix(const struct bench *b, struct bench_amount *a, k_i64 columns, double tensors)
 {
     k_i64 rows = (k_i64)(b->bytes / 4) / columns;
@@ -181,7 +181,7 @@ static int softmax_backward(struct bench *b, const struct bench_row *r, struct b
     return launch(b, r->by, whole_rows(rows), &args, sizeof(args), err);
 }
 
-/* GPT-2's vocabulary, in rows that a matrix product likes. */
+/* GPT-2's vocabulary, padded for the matmul. */
 enum { VOCABULARY = 50257, VOCABULARY_STRIDE = 50304, TARGETS = 1 << 14 };
 
 static int fill_targets(struct bench *b, struct cairn_error *err)
@@ -231,7 +231,7 @@ static int clear_state8(struct bench *b, struct cairn_error *err)
 {
     float tables[OPTIM8_TABLES];
     optim8_tables(tables);
-    /* The buffer ends with this function: the copy must be over. */
+    /* The buffer lives until this function returns: the copy must be done by then. */
     return clear_state(b, err) || gpu_upload(b->g, NULL, b->device[7], tables, sizeof(tables), err) ||
                    gpu_wait(b->g, NULL, err)
                ? -1
@@ -369,7 +369,7 @@ static struct attention_args attention_args_of(const struct bench *b, bool causa
                                     .scale = size == 64 ? 0.125f : 0.08838834764f };
 }
 
-/* A product of scores' size; half of the scores are hidden from causal ones. */
+/* FLOPs of a matmul of the scores' size; causal attention computes half of the scores. */
 static void set_attention(struct bench_amount *a, const struct attention_args *args, k_i64 samples,
                           int products)
 {
@@ -387,7 +387,7 @@ static int attention(struct bench *b, const struct bench_row *r, struct bench_am
     return attention_forward(b->g, NULL, b->storage, samples, &args, err);
 }
 
-/* Backward has five products: the scores anew, and the gradients of v, of the scores, of q and of k. */
+/* Backward has five matmuls: the scores again, and the gradients of v, of the scores, of q and of k. */
 static int attention_both(struct bench *b, const struct bench_row *r, struct bench_amount *a,
                           struct cairn_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `cairn bench` measures, as a table: bench.c holds the clock. */
+ * The table of what `cairn bench` measures; bench.c does the timing. */
 #ifndef CAIRN_GPU_BENCH_ROWS_H
 #define CAIRN_GPU_BENCH_ROWS_H
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- own ways ---- */
+/* ---- own kernels ---- */
 
 static int launch(struct gpu *g, const char *kernel, const struct blas_call *c, struct gpu_grid grid,
                   const struct gemm_args *args, struct cairn_error *err)
@@ -78,7 +78,7 @@ static const struct blas_way own_gemm = {
     .name = "gemm", .everywhere = true, .finishes = true, .fits = fits_all, .run = run_gemm
 };
 
-/* In the order of trial; the last fits always. */
+/* In the order of trial; the last supports every call. */
 static const struct blas_way *const ways[] = {
     &own_cpu, &blas_openblas, &blas_cublaslt, &blas_hipblaslt, &blas_rocblas, &own_mma, &own_gemm,
 };
@@ -91,7 +91,7 @@ struct pick {
 };
 
 struct choice {
-    char shape[160]; /* all that the speed depends on */
+    char shape[160]; /* everything that the speed depends on */
     struct pick pick;
 };
 
@@ -102,14 +102,15 @@ struct blas {
     int forced, last;             /* -1: none */
     struct choice *choices;
     size_t n_choices;
-    struct own_dir kept; /* where choices are kept; not open: nowhere */
+    struct own_dir cache; /* of choices; not open: none */
     char file[200];
 };
 
 static void shape_text(const struct blas *b, char *out, size_t size, const struct blas_call *c)
 {
     const struct gemm_args *a = c->args;
-    size_t aligned = b->g->info.api == GPU_API_HOST ? 0 : blas_alignment(c); /* the CPU does not mind */
+    size_t aligned =
+        b->g->info.api == GPU_API_HOST ? 0 : blas_alignment(c); /* alignment does not matter on the CPU */
     snprintf(out, size, "%s%s%c%c-%lldx%lldx%lld-b%zu-s%lld,%lld,%lld-u%zu%s%s%s%s%s",
              gpu_storage_name(c->storage), a->c_f32 ? "f" : "", a->a_transposed ? 't' : 'n',
              a->b_transposed ? 't' : 'n', (long long)a->m, (long long)a->n, (long long)a->k, c->batches,
@@ -142,10 +143,10 @@ static FILE *open_choices(const struct blas *b, unsigned how, const char *mode)
 {
     struct cairn_error none;
     int fd;
-    return b->kept.fd < 0 || own_file_open(&b->kept, b->file, how, &fd, &none) ? NULL : fdopen(fd, mode);
+    return b->cache.fd < 0 || own_file_open(&b->cache, b->file, how, &fd, &none) ? NULL : fdopen(fd, mode);
 }
 
-/* A line each: shape, way, variant.  What cannot be read is measured again. */
+/* One line per choice: shape, implementation, variant.  Unreadable lines are measured again. */
 static void load_choices(struct blas *b)
 {
     FILE *f = open_choices(b, OS_READ, "r");
@@ -158,7 +159,7 @@ static void load_choices(struct blas *b)
         fclose(f);
 }
 
-/* One write of one line: several processes may add to the file. */
+/* One write per line: several processes may append to the file. */
 static void save_choice(const struct blas *b, const char *shape, struct pick pick)
 {
     FILE *f = open_choices(b, OS_APPEND | OS_CREATE, "a");
@@ -168,23 +169,23 @@ static void save_choice(const struct blas *b, const char *shape, struct pick pic
     fclose(f);
 }
 
-/* One file for each chip, driver and version of cairn: what was measured with another says nothing. */
+/* One file per chip, driver and version of cairn: measurements of another do not apply. */
 static void choose_file(struct blas *b)
 {
     struct cairn_error none;
-    own_cache_open(&b->kept, "gemm", &none);
+    own_cache_open(&b->cache, "gemm", &none);
     snprintf(b->file, sizeof(b->file), "%.40s-%d-%d-%s", b->g->info.arch, b->g->info.driver, b->g->info.units,
              CAIRN_VERSION);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
-/* CAIRN_BLAS=own: without the vendors' libraries, where one of them is suspected.  What is chosen then says nothing about
- * other times. */
+/* CAIRN_BLAS=own: without the vendors' libraries, if one of them is suspected.  Choices made then are not
+ * cached. */
 static bool is_own_only(void)
 {
-    const char *told = getenv("CAIRN_BLAS");
-    return told && !strcmp(told, "own");
+    const char *value = getenv("CAIRN_BLAS");
+    return value && !strcmp(value, "own");
 }
 
 int blas_open(struct gpu *g, struct blas **out, struct cairn_error *err)
@@ -205,7 +206,7 @@ int blas_open(struct gpu *g, struct blas **out, struct cairn_error *err)
     choose_file(b);
     load_choices(b);
     if (own)
-        own_dir_close(&b->kept);
+        own_dir_close(&b->cache);
     *out = b;
     return 0;
 }
@@ -217,7 +218,7 @@ void blas_close(struct blas *b)
     for (int i = 0; i < WAYS; i++)
         if (ways[i]->close && b->state[i])
             ways[i]->close(b->g, b->state[i]);
-    own_dir_close(&b->kept);
+    own_dir_close(&b->cache);
     free(b->choices);
     free(b);
 }
@@ -239,7 +240,7 @@ int blas_force(struct blas *b, const char *way, struct cairn_error *err)
 {
     b->forced = way ? way_named(way) : -1;
     if (way && b->forced < 0)
-        return cairn_fail(err, CAIRN_EUSAGE, "there is no way %s to multiply matrices", way);
+        return cairn_fail(err, CAIRN_EUSAGE, "no matmul implementation named %s", way);
     return 0;
 }
 
@@ -253,7 +254,7 @@ size_t blas_alignment(const struct blas_call *c)
     return all & -all;
 }
 
-/* Where GELU comes between the product and what is added after it, a kernel that comes later is too late. */
+/* If GELU comes between the matmul and an addition, a kernel that runs afterwards is too late. */
 static bool fits(const struct blas *b, int way, const struct blas_call *c)
 {
     const struct gemm_args *a = c->args;
@@ -271,7 +272,7 @@ static bool has_pick(struct blas *b, struct pick p, const struct blas_call *c)
     return p.variant >= 0 && p.variant < variants_of(b, p.way, c);
 }
 
-/* What a library left undone. */
+/* Does what the library did not fuse. */
 static int finish(struct gpu *g, const struct blas_call *c, struct cairn_error *err)
 {
     struct gemm_args rest = *c->args;
@@ -302,7 +303,8 @@ static int run_pick(struct blas *b, struct pick p, struct blas_call c, struct ca
 }
 
 enum { TIMES = 4 };
-/* The best of a few, after one to warm up; infinity when it fails.  One that is far behind is tried no more. */
+/* The best of a few runs, after a warm-up; infinity if it fails.  Stops early if it is far slower than the
+ * best. */
 static double time_pick(struct blas *b, struct pick p, const struct blas_call *c, double limit,
                         struct gpu_event **events)
 {
@@ -319,8 +321,8 @@ static double time_pick(struct blas *b, struct pick p, const struct blas_call *c
     return best;
 }
 
-/* Of two that are about as fast the first is taken, so that noise does not choose.  On the CPU the last way is for what no
- * other takes, and too slow to be timed. */
+/* Of two that are about as fast the first is used, so that noise does not decide.  On the CPU the last
+ * implementation is only for what no other supports, and too slow to be timed. */
 static struct pick fastest(struct blas *b, const struct blas_call *c, struct gpu_event **events)
 {
     struct pick found = { WAYS - 1, 0 };
@@ -344,7 +346,7 @@ static struct pick first_that_fits(struct blas *b, const struct blas_call *c)
     return p;
 }
 
-/* The fastest; where something is missing for finding it out, the first that fits. */
+/* The fastest; if it cannot be measured, the first that supports the call. */
 static struct pick time_all(struct blas *b, const struct blas_call *c)
 {
     struct cairn_error err = { 0 };
@@ -357,24 +359,24 @@ static struct pick time_all(struct blas *b, const struct blas_call *c)
     return pick;
 }
 
-/* Where c is added to, which may be done only once: into memory of its own, as much aligned as the caller's.  Else what is
- * written there is written again. */
+/* If c is added to, which must happen only once, measures with a buffer of its own, aligned as the caller's.
+ * Otherwise the result is simply written again. */
 static struct pick measure(struct blas *b, const struct blas_call *call)
 {
     struct cairn_error err = { 0 };
     const struct gemm_args *a = call->args;
     size_t width = a->c_f32 || call->storage == GPU_F32 ? 4 : 2;
     size_t n = (size_t)(a->m * a->c_stride) + (call->batches - 1) * (size_t)a->c_batch;
-    size_t room = n * width + BLAS_ALIGNED;
+    size_t bytes = n * width + BLAS_ALIGNED;
     struct gemm_args args = *a;
     struct blas_call c = *call;
     void *scratch = NULL, *before = NULL;
     if (a->beta == 0 && a->residual != a->c)
         return time_all(b, call);
     struct pick pick = first_that_fits(b, call);
-    if (!gpu_alloc(b->g, GPU_MEM_DEVICE, room, &scratch, &err) &&
-        (!a->before || !gpu_alloc(b->g, GPU_MEM_DEVICE, room, &before, &err)) &&
-        !gpu_clear(b->g, call->stream, scratch, room, &err)) {
+    if (!gpu_alloc(b->g, GPU_MEM_DEVICE, bytes, &scratch, &err) &&
+        (!a->before || !gpu_alloc(b->g, GPU_MEM_DEVICE, bytes, &before, &err)) &&
+        !gpu_clear(b->g, call->stream, scratch, bytes, &err)) {
         c.args = &args;
         args.c = (char *)scratch + (uintptr_t)a->c % BLAS_ALIGNED;
         args.before = before ? (char *)before + (uintptr_t)a->before % BLAS_ALIGNED : NULL;
@@ -429,7 +431,7 @@ int blas_gemm_gelu_back(struct blas *b, struct gpu_stream *s, enum gpu_storage s
     struct blas_call c = { s, storage, args, 1, slope_of, 0 };
     if (args->bias || args->gelu || args->residual || args->before || args->c_f32 || args->beta != 0 ||
         args->c_stride != args->n)
-        return cairn_fail(err, CAIRN_EUSAGE, "nothing is added to what GELU's slope multiplies");
+        return cairn_fail(err, CAIRN_EUSAGE, "a matmul with GELU's derivative cannot add to its result");
     return multiply(b, &c, err);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuBLASLt and hipBLASLt.  Of their structs only the first field of a heuristic's answer is used, the algorithm, as
- * bytes that are passed back.
+ * cuBLASLt and hipBLASLt.  Of their structs only the first field of a heuristic result is used: the
+ * algorithm, as opaque bytes.
  *
- * Our matrices are rows first, theirs are columns first: the same memory is the transposed matrix, and cᵀ = bᵀ aᵀ.
- * So nothing is copied, and their bias, one for each row, is ours, one for each column. */
+ * Our matrices are row-major, theirs are column-major: the same memory is the transposed matrix, and cᵀ = bᵀ
+ * aᵀ.  So nothing is copied, and their bias, one per row, is ours, one per column. */
 #include "gpu/blas_lt.h"
 
 #include "chip/gfx_table.h"
@@ -18,7 +18,7 @@
 
 enum { WORKSPACE = 32 << 20, RESULT_ROOM = 512, ALGORITHMS = 8, BIASES = 1 << 18 };
 
-/* Numbers that the two give different meanings. */
+/* Constants that differ between the two. */
 struct lt_codes {
     const char *name;
     int compute_f32, as_it_is, transposed;
@@ -139,9 +139,9 @@ static int open_cuda(struct gpu *g, void **state, struct cairn_error *err)
 
 static int open_hip(struct gpu *g, void **state, struct cairn_error *err)
 {
-    /* Before 6.0 the numbers of types and computations were others. */
+    /* Before 6.0 the constants of types and computations were different. */
     if (g->info.runtime < 60000000)
-        return cairn_fail(err, CAIRN_ELACK, "hipblaslt: ROCm 6.0 or newer is needed");
+        return cairn_fail(err, CAIRN_ELACK, "hipblaslt: needs ROCm 6.0 or newer");
     if (blas_probe(g, "hipblaslt", err))
         return -1;
     return open_library(g, &hipblaslt, LIBRARY_HIPBLASLT, hip_symbols, ARRAY_LEN(hip_symbols), state, err);
@@ -195,8 +195,8 @@ static int describe(const struct lt *lt, struct plan *p, const struct blas_call 
     return code ? code : layout(lt, &p->c, c, call->batches);
 }
 
-/* The library computes epilogue(alpha a b + beta c + bias), and c may be another matrix than the result: so bias, GELU
- * with what it was given, its slope, or a residual.  In f32 our own GELU is the more exact one. */
+/* The library computes epilogue(alpha a b + beta c + bias), and c may be another matrix than the result: so
+ * bias, GELU with what it was given, its slope, or a residual.  In f32 our own GELU is the more exact one. */
 static bool can_fuse(const struct blas_call *call)
 {
     const struct gemm_args *a = call->args;
@@ -270,7 +270,7 @@ static int set_preference(const struct lt *lt, void *preference, size_t alignmen
     return code;
 }
 
-/* Finds none where the library does not offer what is asked for. */
+/* Finds none if the library does not support the operation. */
 static void find_algorithms(const struct lt *lt, const struct plan *p, struct recipe *r)
 {
     size_t size = lt->codes->result_size;
@@ -309,7 +309,7 @@ static struct plan_key key_of(const struct blas_call *call)
 {
     const struct gemm_args *a = call->args;
     struct plan_key key;
-    memset(&key, 0, sizeof(key)); /* what lies between the fields too */
+    memset(&key, 0, sizeof(key)); /* including the padding */
     key.m = a->m, key.n = a->n, key.k = a->k;
     key.a_stride = a->a_stride, key.b_stride = a->b_stride, key.c_stride = a->c_stride;
     key.a_batch = a->a_batch, key.b_batch = a->b_batch, key.c_batch = a->c_batch;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of cuBLASLt and hipBLASLt that cairn calls: the two mirror each other.  tests/gpu checks cuBLASLt's
- * prototypes against the toolkit's headers where they are. */
+ * The functions of cuBLASLt and hipBLASLt that cairn calls: the two mirror each other.  tests/gpu checks
+ * cuBLASLt's prototypes against the toolkit's headers where they are. */
 #ifndef CAIRN_GPU_BLAS_LT_H
 #define CAIRN_GPU_BLAS_LT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/*  X(field, name after the vendor's prefix, arguments).  Handles and descriptors are pointers, enums are int. */
+/* X(field, name after the vendor's prefix, arguments).  Handles and descriptors are pointers, enums are
+ * int. */
 #define LT_SYMBOLS(X)                                                                                        \
     X(create, Create, (void **))                                                                             \
     X(destroy, Destroy, (void *))                                                                            \

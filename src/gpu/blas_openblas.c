@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The CPU's f32 matrices through OpenBLAS, where it is installed.  It is called once on each of the device's threads,
- * for a part of c: threads of its own look for work long after a call, and take the time of ours. */
+ * f32 matmuls on the CPU through OpenBLAS, if it is installed.  It is called once on each of the device's
+ * threads, for a part of c: its own threads would spin long after a call and slow down ours. */
 #include "base/int.h"
 #include "gpu/blas_way.h"
 
@@ -24,25 +24,25 @@ enum { PART_OF = 48 /* rows or columns: whole tiles of the library's */ };
 enum { WITH_PTHREADS = 1 };
 enum { ROWS_FIRST = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
 
-/* It makes its threads when it is loaded, unless a variable says that it needs none, and raises SIGINT where it cannot
- * (ulimit -u, ulimit -v): that would look like a Ctrl-C. */
+/* It creates its threads when it is loaded, unless a variable says that it needs none, and raises SIGINT if
+ * it cannot (ulimit -u, ulimit -v), which would look like a Ctrl-C. */
 static int load(void **library, char *path, size_t size, struct cairn_error *err)
 {
     static const char *const names[] = { "libopenblas.so.0", NULL };
     static const char variable[] = "OPENBLAS_NUM_THREADS";
     const char *was = getenv(variable);
-    CLEANUP(mem_free) char *kept = was ? strdup(was) : NULL;
+    CLEANUP(mem_free) char *old = was ? strdup(was) : NULL;
     setenv(variable, "1", 1);
     int r = dl_open(names, NULL, library, path, size, err);
-    if (kept)
-        setenv(variable, kept, 1);
+    if (old)
+        setenv(variable, old, 1);
     else
         unsetenv(variable);
     return r;
 }
 
-/* Each thread that calls it gets a buffer, for which it asks again and again where there is no room: ulimit -v. */
-static bool has_room(int threads)
+/* Each thread that calls it gets a buffer; if it cannot be mapped (ulimit -v), it retries for ever. */
+static bool has_address_space(int threads)
 {
     enum { EACH_MIB = 128, LIBRARY_MIB = 64 };
     struct rlimit limit;
@@ -55,8 +55,8 @@ static bool has_room(int threads)
 
 static int open_library(struct gpu *g, void **state, struct cairn_error *err)
 {
-    if (!has_room(g->info.units))
-        return cairn_fail(err, CAIRN_ELACK, "ulimit -v leaves OpenBLAS too little address space");
+    if (!has_address_space(g->info.units))
+        return cairn_fail(err, CAIRN_ELACK, "OpenBLAS needs more address space than ulimit -v allows");
     static const struct dl_symbol symbols[] = {
         { "cblas_sgemm", offsetof(struct openblas, sgemm), false },
         { "openblas_set_num_threads", offsetof(struct openblas, set_num_threads), false },
@@ -69,8 +69,8 @@ static int open_library(struct gpu *g, void **state, struct cairn_error *err)
         dl_resolve(library, path, symbols, ARRAY_LEN(symbols), &api, err))
         return -1;
     if (api.get_parallel() != WITH_PTHREADS)
-        return cairn_fail(err, CAIRN_ELACK, "%s is not the build with POSIX threads, which several may call",
-                          path);
+        return cairn_fail(err, CAIRN_ELACK,
+                          "%s is not the build with POSIX threads, which several threads can call", path);
     struct openblas *o = malloc(sizeof(*o));
     if (!o)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for OpenBLAS");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * rocBLAS, which ends the process on a chip it has no files for: it is opened here only after a child survived it. */
+ * rocBLAS, which aborts the process on a chip it has no files for: it is opened here only after a child
+ * process did so without aborting. */
 #include "gpu/blas_way.h"
 #include "gpu/device_api.h"
 #include "gpu/libraries.h"
@@ -70,7 +71,7 @@ static bool fits(const struct gpu *g, const struct blas_call *c)
            a->b_stride < INT_MAX && a->c_stride < INT_MAX;
 }
 
-/* It counts columns first, so that our rows are its columns: cᵀ = bᵀ aᵀ. */
+/* It is column-major, so our rows are its columns: cᵀ = bᵀ aᵀ. */
 static int run(struct gpu *g, void *state, const struct blas_call *call, bool *finished,
                struct cairn_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A way to multiply matrices, as blas.c sees it. */
+ * An implementation of matmul, as blas.c sees it. */
 #ifndef CAIRN_GPU_BLAS_WAY_H
 #define CAIRN_GPU_BLAS_WAY_H
 
@@ -34,7 +34,7 @@ size_t blas_alignment(const struct blas_call *c);
 
 extern const struct blas_way blas_cublaslt, blas_hipblaslt, blas_rocblas, blas_openblas;
 
-/* Whether a library survives being opened on this device, tried in a child of its own. */
+/* Whether a library can be opened on this device without aborting, tried in a child process. */
 int blas_probe(const struct gpu *g, const char *library, struct cairn_error *err);
 
 #endif

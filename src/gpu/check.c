@@ -105,7 +105,7 @@ static bool is_f32(const struct check *c, const struct check_tensor *t)
 
 /* ---- memory ---- */
 
-static void *take_device(struct check *c, size_t size)
+static void *alloc_device(struct check *c, size_t size)
 {
     void *p = NULL;
     if (!check_ok(c) || gpu_alloc(c->g, GPU_MEM_DEVICE, size, &p, &c->err))
@@ -128,7 +128,7 @@ void check_read_bytes(struct check *c, void *into, const void *device, size_t n)
 
 void *check_bytes(struct check *c, const void *bytes, size_t n)
 {
-    void *p = take_device(c, n);
+    void *p = alloc_device(c, n);
     upload(c, p, bytes, n);
     return p;
 }
@@ -295,7 +295,7 @@ void check_compare(struct check *c, struct check_tensor *got, const double *want
                          ? 0
                          : fabs(got->host[i] - want[i]) / (largest > 0 ? largest : 1);
         if (!(off <= unit))
-            check_complain(c, "number %zu of %zu is %.9g, not %.9g", i, got->n, (double)got->host[i],
+            check_complain(c, "element %zu of %zu is %.9g, not %.9g", i, got->n, (double)got->host[i],
                            want[i]);
         if (!(off / unit < c->result->error)) {
             c->result->error = off / unit;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every kernel on a device against a plain definition in double precision.
+ * Checks every kernel on a device against a plain reference in double precision.
  *
- * A case makes inputs, launches, and says what should have come out.  Inputs are rounded to the format under test
- * first, so that both sides begin with the same numbers.  Functions do nothing after the first failure; a case
- * need not look.  Memory of a case is given back when it ends. */
+ * A case makes inputs, launches a kernel and computes the expected results.  Inputs are rounded to the format
+ * under test first, so that both sides start with the same values.  Functions do nothing after the first
+ * failure, so a case need not check for errors.  Its memory is freed when it ends. */
 #ifndef CAIRN_GPU_CHECK_H
 #define CAIRN_GPU_CHECK_H
 
@@ -19,16 +19,16 @@ struct check_tensor {
     void *device;
 };
 
-/* Normal numbers times scale, the same for the same case. */
+/* Normally distributed values times scale, the same for the same case. */
 struct check_tensor check_input(struct check *c, size_t n, float scale);
 struct check_tensor check_input_f32(struct check *c, size_t n, float scale);
 /* Given numbers, rounded to the format. */
 struct check_tensor check_values(struct check *c, size_t n, const float *values);
-/* Number i becomes NaN: what depends on it must too, or a fault upstream is hidden. */
+/* Element i becomes NaN: results that depend on it must be NaN too, or they would hide an earlier error. */
 void check_poison(struct check *c, struct check_tensor *t, size_t i);
-/* From now on numbers are not finite: where the debug build says so, it is right. */
+/* From now on values may be NaN or Inf: the debug build is right to report them. */
 void check_allow_odd(struct check *c);
-/* Room for results; holds NaN, so that a number that was not written is seen. */
+/* Memory for results, filled with NaN, so that an element that was not written is noticed. */
 struct check_tensor check_output(struct check *c, size_t n);
 struct check_tensor check_output_f32(struct check *c, size_t n);
 /* Bytes on the device, for whole numbers and states; NULL after a failure. */
@@ -42,11 +42,12 @@ double *check_numbers(struct check *c, const struct check_tensor *t); /* those t
 #define CHECK_LAUNCH(c, name, grid, args) check_launch(c, name, grid, &(args), sizeof(args))
 void check_launch(struct check *c, const char *kernel, struct gpu_grid grid, const void *args,
                   size_t args_size);
-/* What a case called itself has failed: so has the case, but where the debug build found an odd number that may be. */
+/* What a case called itself has failed: so has the case, but where the debug build found an odd number that
+ * may be. */
 void check_gave_up(struct check *c, const struct cairn_error *err);
 void check_fetch(struct check *c, struct check_tensor *t);
-/* Compares: |got - want| is measured against the largest |want|; what remains is the error of the case.  `slack`
- * is how many roundings of the output's format (or of f32, whichever is larger) are fine. */
+/* Compares: |got - want| is measured against the largest |want|; what remains is the error of the case.
+ * `slack` is how many roundings of the output's format (or of f32, whichever is larger) are fine. */
 void check_compare(struct check *c, struct check_tensor *got, const double *want, double slack);
 void check_equal_bytes(struct check *c, const void *device, const void *want, size_t n);
 void check_complain(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the result is wrong */
@@ -76,8 +77,8 @@ struct check_result {
     const char *kernel;
     enum gpu_storage storage;
     bool ok;
-    bool failed;      /* it could not be run; else, where not ok, its numbers are wrong */
-    double error;     /* worst, in units of what is allowed */
+    bool failed;      /* it could not be run; otherwise, if not ok, its results are wrong */
+    double error;     /* the worst, in units of the tolerance */
     double relative;  /* that error, relative to the largest number */
     double tolerance; /* what is allowed there */
     char why[256];    /* of a failure */
@@ -89,8 +90,8 @@ const struct check_case *check_nth(size_t nth);
 /* One case; false: it is not there for this format on this device. */
 bool check_run(struct gpu *g, const struct check_case *row, enum gpu_storage s, struct check_result *out);
 
-/* Runs every case on the device; *out is malloced.  -1 only when nothing could be run.  `stop` may be NULL; it is
- * asked between cases.  A lost device ends it: there are fewer results then. */
+/* Runs every case on the device; *out is malloced.  -1 only when nothing could be run.  `stop` may be NULL;
+ * it is asked between cases.  A lost device ends it: there are fewer results then. */
 int check_all(struct gpu *g, const char *only, bool (*stop)(void), struct check_result **out, size_t *n,
               struct cairn_error *err);
 

@@ -111,15 +111,15 @@ static void left_out(struct check *c)
     const float by = NAN;
     struct check_tensor w = check_input(c, N, 1), g = check_input_f32(c, N, 1),
                         r = check_input_f32(c, ROWS, 1), q = check_input_f32(c, COLUMNS, 1),
-                        room = check_output_f32(c, N);
+                        unused = check_output_f32(c, N);
     struct adafactor_args args = { .step = step_of(c, 1, false),
                                    .w = w.device,
                                    .g = g.device,
                                    .rows_mean = r.device,
                                    .columns_mean = q.device,
-                                   .sums = room.device,
-                                   .sizes = room.device,
-                                   .uses = room.device,
+                                   .sums = unused.device,
+                                   .sizes = unused.device,
+                                   .uses = unused.device,
                                    .rows = ROWS,
                                    .columns = COLUMNS,
                                    .rows_per_part = ROWS_PER_PART };

@@ -6,7 +6,7 @@
 struct conv_case {
     struct conv_shape s;
     k_i64 filters;
-    size_t room_frames; /* of columns: fewer than the result's makes pieces */
+    size_t work_frames; /* of columns: fewer than the result's makes pieces */
     bool past;
 };
 
@@ -117,16 +117,17 @@ static void convolve(struct check *c, const struct conv_case *k, struct blas *bl
     struct conv conv = {
         .blas = blas, .g = check_gpu(c), .storage = check_storage(c), .shape = k->s, .filters = k->filters
     };
-    struct check_tensor room = check_output_f32(c, conv_workspace_min(&conv) * k->room_frames / 4 + 1);
-    conv.room = room.device;
-    conv.room_bytes = conv_workspace_min(&conv) * k->room_frames;
+    struct check_tensor work = check_output_f32(c, conv_workspace_min(&conv) * k->work_frames / 4 + 1);
+    conv.work = work.device;
+    conv.work_bytes = conv_workspace_min(&conv) * k->work_frames;
     const void *past = k->past ? t.past.device : NULL;
     if (check_ok(c) && (conv_forward(&conv, t.y.device, t.x.device, past, t.w.device, t.bias.device, &err) ||
                         conv_backward_data(&conv, t.dx.device, t.dy.device, t.w.device, &err) ||
                         conv_backward_weights(&conv, t.dw.device, t.dy.device, t.x.device, past, &err) ||
                         gpu_wait(check_gpu(c), NULL, &err)))
         check_complain(c, "%s", err.msg);
-    /* In 16 bits columns of gradients are rounded before they are added up, and dx once more for each piece. */
+    /* In 16 bits columns of gradients are rounded before they are added up, and dx once more for each
+     * piece. */
     double narrow = check_storage(c) != GPU_F32;
     check_compare(c, &t.y, t.want_y, narrow ? 2 : 32);
     check_compare(c, &t.dx, t.want_dx, narrow ? 8 : 32);

@@ -63,7 +63,7 @@ static void copy(struct check *c)
         check_equal_bytes(c, y.device, (char *)codes + from * size, n * size);
         check_fetch(c, &y);
         if (check_ok(c) && !isnan(y.host[n]))
-            check_complain(c, "number %zu, past the end, was written", n);
+            check_complain(c, "element %zu, past the end, was written", n);
     }
 }
 

@@ -55,8 +55,8 @@ static void norm_shape(struct check *c, const struct shape *s, const char *kerne
         check_compare(c, &mean, means, 64);
 }
 
-/* Forward, a group takes rows in turn: more than it has side by side.  The second is more than the host keeps in
- * its cache, in rows of which not all begin at a whole line. */
+/* Forward, a group takes rows in turn: more than it has side by side.  The second is more than the host keeps
+ * in its cache, in rows of which not all begin at a whole line. */
 static const struct shape turns[] = { { 5, 4096, 0 }, { 4099, 1030, 0 } };
 
 static void norm_shapes(struct check *c, const char *kernel, bool centre)

@@ -76,7 +76,8 @@ static void adamw(struct check *c)
     check_compare(c, &w, same, 0.001);
 }
 
-/* Weights of 16 bits and steps far smaller than their spacing: rounded by chance they move right on average. */
+/* Weights of 16 bits and steps far smaller than their spacing: rounded by chance they move right on
+ * average. */
 static void adamw_stochastic(struct check *c)
 {
     enum { N = 1 << 16 };
@@ -94,10 +95,10 @@ static void adamw_stochastic(struct check *c)
     for (size_t i = 0; i < N && check_ok(c); i++) {
         moved += fabs(was[i]) - fabs(w.host[i]), want += share * fabs(was[i]);
         if (fabs(w.host[i] - was[i]) > fabs(was[i]) / 64 + 1e-7)
-            check_complain(c, "number %zu went from %g to %g", i, was[i], (double)w.host[i]);
+            check_complain(c, "element %zu went from %g to %g", i, was[i], (double)w.host[i]);
     }
     if (check_ok(c) && fabs(moved / want - 1) > 0.1)
-        check_complain(c, "moved %.2f of what it should on average", moved / want);
+        check_complain(c, "moved by %.2f of the expected average", moved / want);
 }
 
 static void lion(struct check *c)
@@ -209,7 +210,7 @@ static void prodigy_sizes(struct check *c, const size_t *n)
         prodigy_define(&r, g, n);
     }
     if (check_ok(c) && !(r.d > 1.2 * d0))
-        check_complain(c, "d stays at %g: nothing is shown", r.d);
+        check_complain(c, "d stays at %g: the check is inconclusive", r.d);
     check_compare(c, &kept, &r.d, 64);
     for (int a = 0; a < 2; a++) {
         check_compare(c, &r.master[a], r.p[a], 8);
@@ -227,8 +228,8 @@ static void prodigy(struct check *c)
 
 /* ---- 8 bits ---- */
 
-/* The blocks' maxima, and for each number a code that no other comes nearer to it than; where two are as near, to
- * 1e-6, either will do.  What is below 0 keeps its sign. */
+/* The blocks' maxima, and for each number a code that no other comes nearer to it than; where two are as
+ * near, to 1e-6, either will do.  What is below 0 keeps its sign. */
 static void check_blocks(struct check *c, const float *table, const double *x, size_t n, const uint8_t *codes,
                          double *max)
 {
@@ -243,7 +244,7 @@ static void check_blocks(struct check *c, const float *table, const double *x, s
                 nearest = fmin(nearest, fabs(table[code] - value));
         if (fabs(table[codes[i]] - value) > nearest + 1e-6 * fabs(value) ||
             (value < 0 && table[codes[i]] >= 0))
-            check_complain(c, "number %zu, %.9g of its block, becomes %.9g", i, value,
+            check_complain(c, "element %zu, %.9g of its block, becomes %.9g", i, value,
                            (double)table[codes[i]]);
     }
 }

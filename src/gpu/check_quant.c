@@ -30,7 +30,8 @@ static const struct shape {
     size_t rows, columns, per_row;
 } shapes[] = { { 1, 1, 0 }, { 16, 16, 0 }, { 7, 65, 1 }, { 70 * 3, 64, 1 }, { 3, 4001, 1 } };
 
-/* All 256 codes come where there is room; the numbers are exact before the last rounding, so they must be equal. */
+/* All 256 codes come where there is room; the numbers are exact before the last rounding, so they must be
+ * equal. */
 static void dequantise_shape(struct check *c, const struct shape *s, const char *kernel,
                              double (*decode)(uint8_t))
 {
@@ -100,7 +101,7 @@ static void quantise_int8(struct check *c)
             for (size_t i = r * columns; i < (r + 1) * columns && check_ok(c); i++) {
                 double exact = x.host[i] / want[r]; /* f32 may see a tie where there is nearly one */
                 if (fabs(got[i] - exact) > 0.5001)
-                    check_complain(c, "number %zu, %.4f of the row's scale, becomes %d", i, exact, got[i]);
+                    check_complain(c, "element %zu, %.4f of the row's scale, becomes %d", i, exact, got[i]);
             }
         }
         check_compare(c, &scale, want, 1);

@@ -56,7 +56,7 @@ static void random_uniform(struct check *c)
         for (size_t i = 0; i < y.n && check_ok(c); i++) {
             float want = check_widen(c, check_narrow(c, (float)uniform_of(word_of(i))));
             if (y.host[i] != want)
-                check_complain(c, "number %zu is %.9g, not %.9g", i, (double)y.host[i], (double)want);
+                check_complain(c, "element %zu is %.9g, not %.9g", i, (double)y.host[i], (double)want);
         }
     }
 }

@@ -39,8 +39,8 @@ static void stats_of(struct check *c, size_t n, size_t strange)
     if (!check_ok(c))
         return;
     if (got.nan != want.nan || got.infinite != want.infinite || got.zero != want.zero)
-        check_complain(c, "of %zu numbers %lld NaN, %lld infinite, %lld zero; not %lld, %lld, %lld", n,
-                       got.nan, got.infinite, got.zero, want.nan, want.infinite, want.zero);
+        check_complain(c, "of %zu values %lld NaN, %lld Inf, %lld zero; not %lld, %lld, %lld", n, got.nan,
+                       got.infinite, got.zero, want.nan, want.infinite, want.zero);
     if (got.least != want.least || got.most != want.most)
         check_complain(c, "between %g and %g, not %g and %g", (double)got.least, (double)got.most,
                        (double)want.least, (double)want.most);

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* frames, height, width: 0 for one axis of `tokens`.  beside: numbers after the heads of a token that stay. */
+/* frames, height, width: 0 for one axis of `tokens`.  beside: numbers after the heads of a token that
+ * stay. */
 static const struct shape {
     size_t batch, tokens, heads, columns, pairs, frames, height, width, beside;
 } shapes[] = {

@@ -45,7 +45,7 @@ static void hash_code(const void *code, size_t size, uint64_t out[2])
     hash_end(&h, out);
 }
 
-/* One file for all that decides on the code. */
+/* The cache key: everything that the code depends on. */
 static void entry_name(const struct compile_job *job, const char *source, struct str *out)
 {
     char hash[33];
@@ -83,7 +83,7 @@ static int entry_read(const struct own_dir *d, const char *name, void **code, si
     return 0;
 }
 
-/* What goes wrong here costs the next start some time, and nothing else. */
+/* A failure here only costs the next start some time. */
 static void entry_write(const struct own_dir *d, const char *name, const void *code, size_t size)
 {
     struct cairn_error err;
@@ -100,14 +100,14 @@ static void entry_write(const struct own_dir *d, const char *name, const void *c
 
 /* ---- the child ---- */
 
-/* CAIRN_KC tells it; else beside the program (a build folder, an unpacked archive), else where `make install` puts
- * it. */
+/* The path in CAIRN_KC; else beside the program (a build folder, an unpacked archive), else where `make
+ * install` puts it. */
 static int find_compiler(char *path, size_t size, struct cairn_error *err)
 {
-    const char *told = getenv("CAIRN_KC");
-    if (told && told[0]) {
-        snprintf(path, size, "%s", told);
-        return access(path, X_OK) ? cairn_fail_errno(err, "CAIRN_KC: %s", told) : 0;
+    const char *value = getenv("CAIRN_KC");
+    if (value && value[0]) {
+        snprintf(path, size, "%s", value);
+        return access(path, X_OK) ? cairn_fail_errno(err, "CAIRN_KC: %s", value) : 0;
     }
     static const char *const places[] = { "", "../libexec/cairn" };
     char self[512];
@@ -115,7 +115,7 @@ static int find_compiler(char *path, size_t size, struct cairn_error *err)
         if (!path_beside_program(places[i], "cairn-kc", path, size) && !access(path, X_OK))
             return 0;
     return cairn_fail(err, CAIRN_ELACK,
-                      "cairn-kc, the compiler of kernels, is not beside %s nor in ../libexec/cairn",
+                      "the kernel compiler cairn-kc is neither beside %s nor in ../libexec/cairn",
                       path_program(self, sizeof(self)) ? "the program" : self);
 }
 
@@ -166,13 +166,13 @@ static int child_verdict(const struct child *c, const struct compile_job *job, c
     char log[KEPT_LOG];
     ssize_t n = os_read_at(c->log, log, sizeof(log) - 1, 0);
     log[n > 0 ? n : 0] = '\0';
-    log[strcspn(log, "\n")] = '\0'; /* the first complaint is the cause of the rest */
+    log[strcspn(log, "\n")] = '\0'; /* the first error causes the rest */
     if (end->signal) {
-        cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler was ended by signal %d%s%s",
+        cairn_fail(err, CAIRN_ELACK, "compile %s for %s: the compiler was killed by signal %d%s%s",
                    job->text->file, job->arch, end->signal, log[0] ? ": " : "", log);
         return cairn_hint(err, end->signal == SIGKILL
-                                   ? "somebody ended it: `dmesg` tells whether memory had run out; try again"
-                                   : "this ROCm may be older than the chip; a newer one knows it");
+                                   ? "`dmesg` shows whether the kernel's OOM killer did it; try again"
+                                   : "this ROCm may be older than the chip; try a newer one");
     }
     return cairn_fail(err, end->code == 3 ? CAIRN_ELACK : CAIRN_EFORMAT, "compile %s for %s: %s",
                       job->text->file, job->arch, log[0] ? log : "the compiler gave no reason");
@@ -190,14 +190,14 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
     if (child_files(&c, source, err) || child_spawn(&c, &task, &pid, err))
         return -1;
     if (os_wait(pid, LIMIT_S, &end))
-        return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: no end after %d s", job->text->file,
+        return cairn_fail(err, CAIRN_ELACK, "compile %s for %s: timed out after %d s", job->text->file,
                           job->arch, LIMIT_S);
     if (end.signal || end.code)
         return child_verdict(&c, job, &end, err);
     struct stat st;
     if (fstat(c.out, &st) || st.st_size <= 0)
-        return cairn_fail(err, CAIRN_EFORMAT, "compile %s for %s: the compiler gave no code", job->text->file,
-                          job->arch);
+        return cairn_fail(err, CAIRN_EFORMAT, "compile %s for %s: the compiler wrote no code",
+                          job->text->file, job->arch);
     CLEANUP(mem_free) void *bytes = malloc((size_t)st.st_size);
     if (!bytes)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %lld bytes of code", (long long)st.st_size);
@@ -211,25 +211,25 @@ static int run_compiler(const struct compile_job *job, const char *source, void 
 int compile_kernels(const struct compile_job *job, void **code, size_t *size, struct cairn_error *err)
 {
     CLEANUP(str_release) struct str source = { 0 }, name = { 0 };
-    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
+    CLEANUP(own_dir_close) struct own_dir cache = OWN_DIR_NONE;
     struct cairn_error none;
     str_addf(&source, "#define K_STORAGE %d\n%s", (int)job->storage, job->debug ? "#define K_DEBUG 1\n" : "");
     str_addf(&source, "#line 1 \"types.h\"\n%s#line 1 \"%s.h\"\n%s", kernel_types, job->text->file,
              job->text->args);
     str_addf(&source, "#line 1 \"prelude.k\"\n%s#line 1 \"%s.k\"\n%s", kernel_prelude, job->text->file,
              job->text->body);
-    bool keep = !own_cache_open(&kept, "kernels", &none);
+    bool keep = !own_cache_open(&cache, "kernels", &none);
     entry_name(job, source.s, &name);
-    if (keep && !entry_read(&kept, name.s, code, size))
+    if (keep && !entry_read(&cache, name.s, code, size))
         return 0;
     if (run_compiler(job, source.s, code, size, err))
         return -1;
     if (keep)
-        entry_write(&kept, name.s, *code, *size);
+        entry_write(&cache, name.s, *code, *size);
     return 0;
 }
 
-/* ---- libraries that may end the process ---- */
+/* ---- libraries that may abort the process ---- */
 
 static enum library library_of(const char *name)
 {
@@ -238,8 +238,8 @@ static enum library library_of(const char *name)
                                      : LIBRARY_HIPBLASLT;
 }
 
-/* What a child found out, for one chip and driver.  It holds while the library and the folder with its kernels are
- * as they were. */
+/* What a child process found out, for one chip and driver.  Valid while the library and its folder of kernels
+ * are unchanged. */
 struct finding {
     char verdict[8], file[512], stamp[80], why[256];
 };
@@ -256,7 +256,7 @@ static void make_stamp(const char *file, const char *library, char out[80])
              (long long)kernels.st_mtime);
 }
 
-/* Kernels that a variable leads to elsewhere are not looked after. */
+/* Does not cover a kernel folder that an environment variable names. */
 static bool open_findings(struct own_dir *d)
 {
     struct cairn_error none;
@@ -316,13 +316,13 @@ static int probe_in_child(const struct gpu_info *info, const char *library, stru
     if (child_files(&c, "", err) || child_spawn(&c, &task, &pid, err))
         return -1;
     if (os_wait(pid, LIMIT_S, &end))
-        return cairn_fail(err, CAIRN_ELACK, "%s: no answer after %d s", library, LIMIT_S);
+        return cairn_fail(err, CAIRN_ELACK, "%s: timed out after %d s", library, LIMIT_S);
     read_line(c.out, out->file, sizeof(out->file));
     read_line(c.log, log, sizeof(log));
     bool good = !end.signal && !end.code;
     snprintf(out->verdict, sizeof(out->verdict), good ? "good" : "bad");
     if (end.signal)
-        snprintf(out->why, sizeof(out->why), "ends the process%s%s (signal %d)", info ? " on " : "",
+        snprintf(out->why, sizeof(out->why), "aborts the process%s%s (signal %d)", info ? " on " : "",
                  info ? info->arch : "", end.signal);
     else if (!good)
         snprintf(out->why, sizeof(out->why), "%s", log[0] ? log : "it gave no reason");
@@ -333,15 +333,15 @@ static int probe_in_child(const struct gpu_info *info, const char *library, stru
 static int find_out(const struct gpu_info *info, const char *library, const char *name, struct finding *f,
                     struct cairn_error *err)
 {
-    CLEANUP(own_dir_close) struct own_dir kept = OWN_DIR_NONE;
-    bool keep = open_findings(&kept);
-    if (keep && finding_read(&kept, name, library, f))
+    CLEANUP(own_dir_close) struct own_dir cache = OWN_DIR_NONE;
+    bool keep = open_findings(&cache);
+    if (keep && finding_read(&cache, name, library, f))
         return 0;
     *f = (struct finding){ 0 };
     if (probe_in_child(info, library, f, err))
         return -1;
     if (keep)
-        finding_write(&kept, name, library, f);
+        finding_write(&cache, name, library, f);
     return 0;
 }
 

@@ -31,17 +31,17 @@ size_t conv_workspace_min(const struct conv *c)
     return is_plain(s) ? 0 : (size_t)(rows_of(s) * s->out.h * s->out.w) * width_of(c);
 }
 
-/* How many places are done at once: whole frames. */
+/* Positions per piece: whole frames. */
 static int piece_of(const struct conv *c, k_i64 *count, struct cairn_error *err)
 {
     const struct conv_shape *s = &c->shape;
     size_t frame = conv_workspace_min(c);
     if (s->out.t <= 0 || s->out.h <= 0 || s->out.w <= 0 || s->channels <= 0 || c->filters <= 0)
-        return cairn_fail(err, CAIRN_EUSAGE, "a convolution without a result");
-    if (frame > c->room_bytes)
-        return cairn_fail(err, CAIRN_EUSAGE, "a convolution needs %zu bytes of room, and has %zu", frame,
-                          c->room_bytes);
-    k_i64 frames = frame ? (k_i64)(c->room_bytes / frame) : s->out.t;
+        return cairn_fail(err, CAIRN_EUSAGE, "a convolution with an empty result");
+    if (frame > c->work_bytes)
+        return cairn_fail(err, CAIRN_EUSAGE, "a convolution needs a workspace of %zu bytes, but has %zu",
+                          frame, c->work_bytes);
+    k_i64 frames = frame ? (k_i64)(c->work_bytes / frame) : s->out.t;
     *count = (frames < s->out.t ? frames : s->out.t) * s->out.h * s->out.w;
     return 0;
 }
@@ -56,18 +56,18 @@ static int launch(const struct conv *c, const char *name, k_i64 n, k_i64 rows, c
     return gpu_launch(c->g, c->stream, k, grid, args, size, err);
 }
 
-/* Places first … first + count as columns; x itself where it will do. */
+/* Positions first … first + count as columns; x itself if possible. */
 static int columns_of(const struct conv *c, const void *x, const void *past, k_i64 first, k_i64 count,
                       const void **columns, k_i64 *stride, struct cairn_error *err)
 {
-    struct conv_columns_args args = { .columns = c->room, .x = x, .past = past, .s = c->shape };
+    struct conv_columns_args args = { .columns = c->work, .x = x, .past = past, .s = c->shape };
     if (is_plain(&c->shape)) {
         *columns = (const char *)x + (size_t)first * width_of(c);
         *stride = volume(c->shape.in);
         return 0;
     }
     args.first = first, args.count = count;
-    *columns = c->room;
+    *columns = c->work;
     *stride = count;
     return launch(c, "conv_columns", count, rows_of(&c->shape), &args, sizeof(args), err);
 }
@@ -111,7 +111,7 @@ int conv_backward_data(const struct conv *c, void *dx, const void *dy, const voi
     for (k_i64 first = 0; first < all; first += piece) {
         k_i64 count = next_piece(all - first, piece);
         bool plain = is_plain(&c->shape);
-        struct gemm_args g = { .c = plain ? (char *)dx + (size_t)first * width_of(c) : c->room,
+        struct gemm_args g = { .c = plain ? (char *)dx + (size_t)first * width_of(c) : c->work,
                                .a = weights,
                                .b = (const char *)dy + (size_t)first * width_of(c),
                                .m = rows,
@@ -123,7 +123,7 @@ int conv_backward_data(const struct conv *c, void *dx, const void *dy, const voi
                                .alpha = 1,
                                .a_transposed = 1 };
         struct conv_fold_args fold = {
-            .dx = dx, .columns = c->room, .s = c->shape, .first = first, .count = count, .add = first > 0
+            .dx = dx, .columns = c->work, .s = c->shape, .first = first, .count = count, .add = first > 0
         };
         if (blas_gemm(c->blas, c->stream, c->storage, &g, 1, err) ||
             (!plain && launch(c, "conv_fold", inside, c->shape.channels, &fold, sizeof(fold), err)))

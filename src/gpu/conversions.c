@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From f32 each bf16 value comes with its neighbours: below, at and above the middle between it and the next. */
+/* From f32 each bf16 value comes with its neighbours: below, at and above the middle between it and the
+ * next. */
 enum { CODES = 65536, MOST = 4 * CODES, ROOM = MOST * sizeof(float) };
 static const uint32_t neighbours[] = { 0, 0x7fff, 0x8000, 0x8001 };
 
-/* A device with room for one conversion, and the CPU beside it. */
+/* A device with memory for one conversion, and the CPU. */
 struct bench {
     struct gpu *g, *cpu;
     enum conversion_path path;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Does this device keep bf16?  All 65,536 values through every conversion and every way of copying.
+ * Checks that a device preserves bf16: all 65,536 values through every conversion and every way of copying.
  *
- * Trainers on ROCm met tensors of zeros after a conversion from bf16.  Each row converts every value there is, on the
- * device or on the CPU after a trip to the device and back, and counts the wrong ones for each way of copying. */
+ * Trainers on ROCm met tensors of zeros after a conversion from bf16.  Each row converts every value there
+ * is, on the device or on the CPU after a trip to the device and back, and counts the wrong ones for each way
+ * of copying. */
 #ifndef CAIRN_GPU_CONVERSIONS_H
 #define CAIRN_GPU_CONVERSIONS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A table of what is compiled once for each format and set of instructions (src/gpu/meson.build); NULL where the build has
- * none for these. */
+ * A table of what is compiled once for each format and set of instructions (src/gpu/meson.build); NULL where
+ * the build has none for these. */
 #ifndef CAIRN_GPU_CPU_ROWS_H
 #define CAIRN_GPU_CPU_ROWS_H
 

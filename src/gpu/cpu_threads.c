@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { MOST_THREADS = 256, LOOKS = 2000 /* about 20 µs */ };
+enum { MOST_THREADS = 256, SPINS = 2000 /* about 20 µs */ };
 
 struct cpu_threads {
     int n_threads; /* without the caller's */
@@ -28,7 +28,7 @@ static void pause_a_moment(void)
 #endif
 }
 
-static void take_pieces(struct cpu_threads *c)
+static void run_pieces(struct cpu_threads *c)
 {
     for (;;) {
         size_t piece = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
@@ -40,7 +40,7 @@ static void take_pieces(struct cpu_threads *c)
 
 static unsigned wait_for_call(struct cpu_threads *c, unsigned seen)
 {
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < SPINS; i++) {
         unsigned call = __atomic_load_n(&c->call, __ATOMIC_ACQUIRE);
         if (call != seen)
             return call;
@@ -62,7 +62,7 @@ static void *live(void *arg)
         seen = wait_for_call(c, seen);
         if (__atomic_load_n(&c->ending, __ATOMIC_ACQUIRE))
             return NULL;
-        take_pieces(c);
+        run_pieces(c);
         __atomic_fetch_sub(&c->busy, 1, __ATOMIC_RELEASE);
     }
 }
@@ -119,8 +119,8 @@ void cpu_threads_run(struct cpu_threads *c, size_t pieces, void (*fn)(void *cont
         __atomic_store_n(&c->busy, (size_t)c->n_threads, __ATOMIC_RELEASE);
         announce(c);
     }
-    take_pieces(c);
-    /* Everyone must have left before the next call changes the job. */
+    run_pieces(c);
+    /* All threads must be done before the next call changes the job. */
     while (!alone && __atomic_load_n(&c->busy, __ATOMIC_ACQUIRE))
         pause_a_moment();
 }

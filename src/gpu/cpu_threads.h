@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Threads that wait for work: the CPU as a device.
  *
- * cpu_threads_run calls fn(context, piece) once for each piece, on all threads of the cpu_threads and the caller's own, and
- * returns when all are done.  Between calls the threads look for work for a moment and then sleep, so that a
- * run of small kernels does not pay for waking them.  One cpu_threads_run at a time. */
+ * cpu_threads_run calls fn(context, piece) once for each piece, on all threads of the cpu_threads and the
+ * caller's own, and returns when all are done.  Between calls the threads spin for a moment and then sleep,
+ * so that a sequence of small kernels does not pay for waking them.  One cpu_threads_run at a time. */
 #ifndef CAIRN_GPU_CPU_THREADS_H
 #define CAIRN_GPU_CPU_THREADS_H
 
@@ -11,7 +11,7 @@
 
 struct cpu_threads;
 
-/* NULL when memory is out; fewer threads than asked for are no error. */
+/* NULL if there is no memory; fewer threads than requested is not an error. */
 struct cpu_threads *cpu_threads_new(int threads);
 void cpu_threads_free(struct cpu_threads *c);
 int cpu_threads_size(const struct cpu_threads *c); /* the caller's thread counts */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packed panels and a tile of products in registers, for one K_STORAGE and one set of instructions.  The whole body
- * stands here, to be compiled into each file that multiplies.
+ * Packed panels and a tile of products in registers, for one K_STORAGE and one set of instructions.  The
+ * whole body stands here, to be compiled into each file that multiplies.
  *
- * A panel holds PANEL_ROWS rows of the left matrix or PANEL_COLUMNS columns of the right one, as f32 with k running
- * slowest, zeros past the end; the format and the transpose end with the packing. */
+ * A panel holds PANEL_ROWS rows of the left matrix or PANEL_COLUMNS columns of the right one, as f32 with k
+ * running slowest, zeros past the end; the format and the transpose end with the packing. */
 #ifndef CAIRN_GPU_CPU_TILE_H
 #define CAIRN_GPU_CPU_TILE_H
 
@@ -104,8 +104,8 @@ static inline void turn(const float *src, size_t stride, float *dst, size_t widt
     *(loose_four *)(dst + 3 * width) = four_mix(c, d, 2, 3, 6, 7);
 }
 
-/* Panels, one after the other, whose numbers are neighbours in memory along the width.  A few steps of k at a time:
- * what is read together and what is written together lie in few pages. */
+/* Panels, one after the other, whose numbers are neighbours in memory along the width.  A few steps of k at a
+ * time: what is read together and what is written together lie in few pages. */
 static inline void pack_wide(const k_store *src, size_t stride, size_t depth, size_t n, size_t width,
                              float *panels)
 {
@@ -125,23 +125,23 @@ static inline void pack_wide(const k_store *src, size_t stride, size_t depth, si
     }
 }
 
-/* Four rows of `n` as f32, every *stride numbers: in `room` where they are not. */
-static inline const float *widen_rows(const k_store *src, size_t n, size_t *stride, float *room)
+/* Four rows of `n` as f32, every *stride numbers: in `widened` where they are not. */
+static inline const float *widen_rows(const k_store *src, size_t n, size_t *stride, float *widened)
 {
 #if K_STORAGE == 0
-    (void)n, (void)stride, (void)room;
+    (void)n, (void)stride, (void)widened;
     return src;
 #else
     for (size_t r = 0; r < 4; r++)
         for (size_t i = 0; i < n; i++)
-            room[r * n + i] = k_widen(src[r * *stride + i]);
+            widened[r * n + i] = k_widen(src[r * *stride + i]);
     *stride = n;
-    return room;
+    return widened;
 #endif
 }
 
-/* Along k they are.  Rows are read a cache line at a time: their distance is often a multiple of 4096, and few such
- * lines stay in the cache together. */
+/* Along k they are.  Rows are read a cache line at a time: their distance is often a multiple of 4096, and
+ * few such lines stay in the cache together. */
 static inline void pack_deep(const k_store *src, size_t stride, size_t depth, size_t n, size_t width,
                              float *panel)
 {
@@ -149,9 +149,9 @@ static inline void pack_deep(const k_store *src, size_t stride, size_t depth, si
     size_t whole = n / 4 * 4, steps = depth / LINE * LINE;
     for (size_t k = 0; k < steps; k += LINE)
         for (size_t i = 0; i < whole; i += 4) {
-            float room[4 * LINE];
+            float widened[4 * LINE];
             size_t by = stride;
-            const float *rows = widen_rows(src + i * stride + k, LINE, &by, room);
+            const float *rows = widen_rows(src + i * stride + k, LINE, &by, widened);
             for (size_t l = 0; l < LINE; l += 4)
                 turn(rows + l, by, panel + (k + l) * width + i, width);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A GPU, whoever made it: what HIP and the CUDA driver have in common. */
+ * A GPU of either vendor: what HIP and the CUDA driver have in common. */
 #include "os/fault.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LAST_ROOM = 96 };
+enum { LAST_BYTES = 96 };
 
 struct module {
     void *handle; /* NULL: not loaded */
@@ -21,7 +21,7 @@ struct device {
     const struct device_api *api;
     void *first_stream;
     struct module *modules; /* [text * GPU_STORAGES + storage] */
-    char last[LAST_ROOM];   /* what was queued last, for the words of an error */
+    char last[LAST_BYTES];  /* last queued operation, for error messages */
 };
 
 enum { STREAM_NON_BLOCKING = 1, TIMED_EVENT = 0 };
@@ -37,13 +37,13 @@ static bool is_in(int code, const int *list, size_t n)
 static const char *lost_hint(const struct device_codes *c, int code)
 {
     if (code == c->bad_memory)
-        return "the device's memory had an error that it could not correct, and `dmesg` names the place; if it "
-               "happens again, the card is faulty: do not trust what it computes";
+        return "the device's memory had an uncorrectable error (see `dmesg`); if it "
+               "happens again, the card is faulty: do not trust its results";
     if (is_in(code, c->gone, ARRAY_LEN(c->gone)))
-        return "the driver has gone or has dropped the device, and `dmesg` tells why; start again when `cairn gpu` "
+        return "the driver was unloaded or dropped the device (see `dmesg`); start again when `cairn gpu` "
                "shows the device without problems";
-    return "the device is of no use to this process any more; `dmesg` tells what happened, and a new process may "
-           "find it well again";
+    return "this process can no longer use the device; `dmesg` may say what happened, and a new process may "
+           "be able to use it";
 }
 
 int device_fail(struct gpu *g, const struct device_api *api, int code, const char *what,
@@ -75,11 +75,11 @@ static int check(struct gpu *g, int code, const char *what, struct cairn_error *
         watch_leave();              \
         code_of_call_;              \
     })
-/* A call that a test lets fail answers with a number that no runtime has. */
+/* An injected fault returns a code that no runtime uses. */
 #define CALL(g, what, field, ...) \
     (fault_hit() ? -1 : WATCHED((g)->info.name, what, ((struct device *)(g)->state)->api->field(__VA_ARGS__)))
-/* For calls that give something back: nobody could do anything about their errors. */
-#define GIVE_BACK(g, what, field, ...) \
+/* For calls that release something: their errors are ignored. */
+#define RELEASE(g, what, field, ...) \
     WATCHED((g)->info.name, what, ((struct device *)(g)->state)->api->field(__VA_ARGS__))
 
 static void describe(const struct device_api *api, struct gpu_info *info)
@@ -149,13 +149,13 @@ void device_close(struct gpu *g)
     struct device *d = g->state;
     if (!d)
         return;
-    /* A lost device may hang or crash in its own cleanup: the process's end does it better. */
+    /* Cleaning up a lost device may hang or crash: leave it to the end of the process. */
     if (d->api && !g->lost.code) {
         for (size_t i = 0; i < n_kernel_texts * GPU_STORAGES; i++)
             if (d->modules[i].handle)
-                GIVE_BACK(g, "unload kernels", module_unload, d->modules[i].handle);
+                RELEASE(g, "unload kernels", module_unload, d->modules[i].handle);
         if (d->first_stream)
-            GIVE_BACK(g, "close a stream", stream_destroy, d->first_stream);
+            RELEASE(g, "close a stream", stream_destroy, d->first_stream);
         d->api->unbind(g);
     }
     free(d->modules);
@@ -170,7 +170,7 @@ void *device_queue(struct gpu *g, struct gpu_stream *s)
 int device_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err)
 {
     size_t f, t;
-    const char *what = "ask for free memory";
+    const char *what = "query free memory";
     if (check(g, CALL(g, what, memory_info, &f, &t), what, err))
         return -1;
     *free_bytes = f;
@@ -178,16 +178,18 @@ int device_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, st
     return 0;
 }
 
-/* What there is instead of what was asked for. */
+/* Adds the memory that is free to an OOM error. */
 static void hint_memory(struct gpu *g, enum gpu_mem kind, struct cairn_error *err)
 {
     size_t f, t;
     if (kind == GPU_MEM_STAGING)
-        cairn_hint(err, "the host has no more memory that the device can reach; end what else uses it");
-    else if (!GIVE_BACK(g, "ask for free memory", memory_info, &f, &t))
         cairn_hint(err,
-                   "%zu of %zu MiB are free; end what else uses the device, or take a smaller model or batch",
-                   f >> 20, t >> 20);
+                   "the host has no more memory that the device can access; end other programs that use it");
+    else if (!RELEASE(g, "query free memory", memory_info, &f, &t))
+        cairn_hint(
+            err,
+            "%zu of %zu MiB are free; end other programs that use the device, or use a smaller model or batch",
+            f >> 20, t >> 20);
 }
 
 int device_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err)
@@ -211,9 +213,9 @@ void device_free(struct gpu *g, enum gpu_mem kind, void *p)
     if (g->lost.code)
         return;
     if (kind == GPU_MEM_STAGING)
-        GIVE_BACK(g, "free staging memory", host_free, p);
+        RELEASE(g, "free staging memory", host_free, p);
     else
-        GIVE_BACK(g, "free memory", free, p);
+        RELEASE(g, "free memory", free, p);
 }
 
 int device_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_error *err)
@@ -228,21 +230,21 @@ int device_stream_open(struct gpu *g, struct gpu_stream **out, struct cairn_erro
 void device_stream_close(struct gpu *g, struct gpu_stream *s)
 {
     if (!g->lost.code)
-        GIVE_BACK(g, "close a stream", stream_destroy, s);
+        RELEASE(g, "close a stream", stream_destroy, s);
 }
 
-/* Asks until the queue is empty: at first without a pause, since most waits are short. */
+/* Polls until the queue is empty: at first without a pause, since most waits are short. */
 static int wait_limited(struct gpu *g, void *queue, int limit_s, struct cairn_error *err)
 {
     struct device *d = g->state;
-    const char *what = "ask how far the device is";
+    const char *what = "query the stream";
     double begin = 0;
     int code;
     while ((code = CALL(g, what, stream_query, queue)) == d->api->codes->not_ready) {
         double now = clock_s(), spent = begin > 0 ? now - begin : 0;
         begin = now - spent;
         if (spent > limit_s) {
-            cairn_fail(err, CAIRN_EDEVICE, "%s: %s: no end after %d s", g->info.name,
+            cairn_fail(err, CAIRN_EDEVICE, "%s: %s: timed out after %d s", g->info.name,
                        g->last ? g->last : "wait", limit_s);
             cairn_hint(err, "%s", watch_hint);
             g->lost = *err;
@@ -278,7 +280,7 @@ int device_event_open(struct gpu *g, struct gpu_event **out, struct cairn_error 
 void device_event_close(struct gpu *g, struct gpu_event *e)
 {
     if (!g->lost.code)
-        GIVE_BACK(g, "close an event", event_destroy, e);
+        RELEASE(g, "close an event", event_destroy, e);
 }
 
 int device_event_record(struct gpu *g, struct gpu_event *e, struct gpu_stream *s, struct cairn_error *err)
@@ -300,7 +302,7 @@ int device_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to,
     return check(g, CALL(g, what, event_elapsed, ms, from, to), what, err);
 }
 
-/* Room for the words of what is queued now. */
+/* The buffer for the text of the operation queued now. */
 static char *last_words(struct gpu *g)
 {
     char *words = ((struct device *)g->state)->last;
@@ -316,7 +318,7 @@ int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src,
     };
     void *q = device_queue(g, s), *from = (void *)src;
     char *what = last_words(g);
-    snprintf(what, LAST_ROOM, "copy %zu bytes %s", n, words[direction]);
+    snprintf(what, LAST_BYTES, "copy %zu bytes %s", n, words[direction]);
     int code = direction == GPU_UP     ? CALL(g, what, copy_up, dst, from, n, q)
                : direction == GPU_DOWN ? CALL(g, what, copy_down, dst, from, n, q)
                                        : CALL(g, what, copy_within, dst, from, n, q);
@@ -326,7 +328,7 @@ int device_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src,
 int device_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err)
 {
     char *what = last_words(g);
-    snprintf(what, LAST_ROOM, "clear %zu bytes", n);
+    snprintf(what, LAST_BYTES, "clear %zu bytes", n);
     return check(g, CALL(g, what, set_bytes, dst, 0, n, device_queue(g, s)), what, err);
 }
 
@@ -369,7 +371,7 @@ int device_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *
     (void)args_size; /* one argument: the struct itself */
     void *arguments[] = { (void *)args };
     char *what = last_words(g);
-    snprintf(what, LAST_ROOM, "launch %s_%s", k->row->name, gpu_storage_name(k->storage));
+    snprintf(what, LAST_BYTES, "launch %s_%s", k->row->name, gpu_storage_name(k->storage));
     int code = CALL(g, what, launch, k->handle, grid.x, grid.y, grid.z, k->row->group, 1, 1, 0,
                     device_queue(g, s), arguments, NULL);
     return check(g, code, what, err);
@@ -394,7 +396,7 @@ int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out
     if (check(g, CALL(g, end, capture_end, device_queue(g, s), &graph), end, err))
         return -1;
     int code = CALL(g, make, graph_make, &made, graph, 0);
-    GIVE_BACK(g, make, graph_destroy, graph);
+    RELEASE(g, make, graph_destroy, graph);
     if (check(g, code, make, err))
         return -1;
     *out = made;
@@ -404,12 +406,12 @@ int device_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out
 int device_graph_launch(struct gpu *g, struct gpu_graph *graph, struct gpu_stream *s, struct cairn_error *err)
 {
     char *what = last_words(g);
-    snprintf(what, LAST_ROOM, "launch a graph");
+    snprintf(what, LAST_BYTES, "launch a graph");
     return check(g, CALL(g, what, graph_launch, graph, device_queue(g, s)), what, err);
 }
 
 void device_graph_close(struct gpu *g, struct gpu_graph *graph)
 {
     if (!g->lost.code)
-        GIVE_BACK(g, "close a graph", graph_end, graph);
+        RELEASE(g, "close a graph", graph_end, graph);
 }

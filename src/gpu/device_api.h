@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of a GPU runtime that cairn calls.  HIP and the CUDA driver mirror each other: one list serves
- * both, with the names in each.  tests/gpu checks the HIP prototypes against the real headers. */
+ * The functions of a GPU runtime that cairn calls.  HIP and the CUDA driver mirror each other: one list
+ * serves both, with the names in each.  tests/gpu checks the HIP prototypes against the real headers. */
 #ifndef CAIRN_GPU_DEVICE_API_H
 #define CAIRN_GPU_DEVICE_API_H
 
 #include "gpu/backend.h"
 #include "gpu/dl.h"
 
-/*  X(field, HIP's name, CUDA's name, arguments)
- * Handles are void *: HIP's and CUDA's device addresses, streams, events, modules and functions are as wide. */
+/* X(field, HIP's name, CUDA's name, arguments) Handles are void *: HIP's and CUDA's device addresses,
+ * streams, events, modules and functions are as wide. */
 #define DEVICE_SYMBOLS(X)                                                                             \
     X(init, hipInit, cuInit, (unsigned))                                                              \
     X(driver_version, hipDriverGetVersion, cuDriverGetVersion, (int *))                               \

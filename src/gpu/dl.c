@@ -35,7 +35,7 @@ int dl_open_file(const char *file, void **library, struct cairn_error *err)
     *library = open_one(NULL, file, path, sizeof(path));
     if (*library)
         return 0;
-    return cairn_fail(err, CAIRN_ELACK, "%s cannot be opened (%s)", file, os_library_reason());
+    return cairn_fail(err, CAIRN_ELACK, "cannot open %s (%s)", file, os_library_reason());
 }
 
 int dl_resolve(void *library, const char *path, const struct dl_symbol *symbols, size_t n, void *into,
@@ -49,6 +49,6 @@ int dl_resolve(void *library, const char *path, const struct dl_symbol *symbols,
         memcpy((char *)into + symbols[i].at, &p, sizeof(p));
     }
     if (missing.len)
-        return cairn_fail(err, CAIRN_ELACK, "%s lacks %s", path, missing.s);
+        return cairn_fail(err, CAIRN_ELACK, "%s has no %s", path, missing.s);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shared libraries at run time: opened by a list of names, their functions taken by a table.
+ * Shared libraries at run time: opened by a list of names, their functions resolved by a table.
  *
  * A library stays open until the process ends: GPU runtimes do not survive dlclose. */
 #ifndef CAIRN_GPU_DL_H
@@ -15,8 +15,8 @@ struct dl_symbol {
     bool optional; /* stays NULL when the library is older than the function */
 };
 
-/* Tries each name as it is and in each folder (both lists end with NULL; folders may be NULL); path becomes the
- * file that was opened.  The error names what was looked for. */
+/* Tries each name as it is and in each folder (both lists end with NULL; folders may be NULL); path becomes
+ * the file that was opened.  The error names what was searched for. */
 int dl_open(const char *const *names, const char *const *folders, void **library, char *path,
             size_t path_size, struct cairn_error *err);
 /* One file, by its path. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bf16 and f16 by their definition, one number at a time: what kernels are compared with. */
+ * Reference conversions of bf16 and f16, one value at a time, with which kernels are compared. */
 #ifndef CAIRN_GPU_F16_REF_H
 #define CAIRN_GPU_F16_REF_H
 

@@ -9,7 +9,7 @@ CPU_ROWS(gemm_cpu, cpus);
 
 /* Rows of a, or columns of b, that a thread packs at a time: whole panels of every kind. */
 enum { PACK = 48 };
-/* Numbers of a matrix that are packed at a time: while the other is packed whole, about what the caches hold. */
+/* Floats of a matrix packed at a time: about what the caches hold while the other is packed as a whole. */
 enum { PACKED_MOST = 8 << 20, PACKED_BESIDE = 1 << 19 /* for each thread */ };
 
 struct job {
@@ -106,10 +106,10 @@ size_t gemm_cpu_scratch(const struct gpu *g, size_t m, size_t n, size_t k)
     return (rows + columns) * k;
 }
 
-int gemm_cpu_reserve(struct gpu *g, size_t numbers, struct cairn_error *err)
+int gemm_cpu_reserve(struct gpu *g, size_t n, struct cairn_error *err)
 {
-    float *room;
-    return gpu_host_scratch(g, numbers, &room, err);
+    float *scratch;
+    return gpu_host_scratch(g, n, &scratch, err);
 }
 
 size_t gemm_cpu_reserved(const struct gpu *g)

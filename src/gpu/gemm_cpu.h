@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matrices on the CPU by packed panels (cpu_tile.h), compiled for each format and set of instructions.  Sums run
- * over k in order, GEMM_CPU_DEPTH at a time, so that the bits depend on the shape alone, never on threads or tiles. */
+ * Matmul on the CPU with packed panels (cpu_tile.h), compiled for each format and instruction set.  Sums run
+ * over k in order, GEMM_CPU_DEPTH at a time, so that the bits depend only on the shape, never on threads or
+ * tiles. */
 #ifndef CAIRN_GPU_GEMM_CPU_H
 #define CAIRN_GPU_GEMM_CPU_H
 
@@ -25,11 +26,11 @@ struct gemm_cpu {
     void (*tile)(const struct gemm_cpu_tile *t);
 };
 
-/* Numbers that are packed at a time for a product of these sizes. */
+/* Floats packed at a time for a matmul of these sizes. */
 size_t gemm_cpu_scratch(const struct gpu *g, size_t m, size_t n, size_t k);
-/* Takes room for so many ahead of the first product or attention that needs it. */
-int gemm_cpu_reserve(struct gpu *g, size_t numbers, struct cairn_error *err);
-size_t gemm_cpu_reserved(const struct gpu *g); /* numbers; 0 on another device */
+/* Allocates scratch memory for n floats ahead of the first matmul or attention that needs it. */
+int gemm_cpu_reserve(struct gpu *g, size_t n, struct cairn_error *err);
+size_t gemm_cpu_reserved(const struct gpu *g); /* floats; 0 on another device */
 /* c = … as gemm.h says, on all threads of the CPU device g; pointers are the host's. */
 int gemm_cpu_run(struct gpu *g, enum gpu_storage storage, const struct gemm_args *args, size_t batches,
                  struct cairn_error *err);

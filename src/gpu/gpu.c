@@ -79,11 +79,11 @@ static int find_device(const char *name, struct gpu_info *out, struct cairn_erro
     return cairn_hint(err, "%s", why.s);
 }
 
-/* The CPU's memory needs no pool; and with CAIRN_POOL=direct a tool that watches the device's memory sees each piece. */
+/* The CPU needs no pool; with CAIRN_POOL=direct, memory checkers see each allocation. */
 static bool is_direct(const struct gpu_info *info)
 {
-    const char *told = getenv("CAIRN_POOL");
-    return info->api == GPU_API_HOST || (told && !strcmp(told, "direct"));
+    const char *value = getenv("CAIRN_POOL");
+    return info->api == GPU_API_HOST || (value && !strcmp(value, "direct"));
 }
 
 int gpu_open(const char *name, struct gpu **out, struct cairn_error *err)
@@ -170,7 +170,7 @@ bool gpu_is_sound(const struct gpu *g)
     return !g->lost.code && !g->wait_failed;
 }
 
-/* A device that is gone says so at once, in the words of the call that found it out. */
+/* Calls to a lost device fail at once, with the error of the call that noticed the loss. */
 static bool is_lost(struct gpu *g, struct cairn_error *err)
 {
     if (g->lost.code)
@@ -224,8 +224,8 @@ int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct
     return 0;
 }
 
-/* After a wait that failed, what is queued may still write there.  It is waited for once more; if that fails too, the memory
- * stays until the process ends. */
+/* After a failed wait, queued work may still write there.  Wait once more; if that fails too, the memory is
+ * not freed until the process ends. */
 static bool may_be_written(struct gpu *g)
 {
     return g->wait_failed && !g->lost.code && gpu_wait(g, NULL, &(struct cairn_error){ 0 });
@@ -346,7 +346,7 @@ int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const 
 {
     const struct kernel_row *row = kernel_find(name);
     if (!row)
-        return cairn_fail(err, CAIRN_EUSAGE, "there is no kernel %s", name);
+        return cairn_fail(err, CAIRN_EUSAGE, "no kernel named %s", name);
     if (row->mma && (storage == GPU_F32 || !gpu_has_mma(g)))
         return cairn_fail(err, CAIRN_EUSAGE,
                           "%s is for 16-bit tensors on chips with matrix cores, not for %s", name,
@@ -384,7 +384,8 @@ const struct k_fault *gpu_fault(const struct gpu *g)
     return &g->last_fault;
 }
 
-/* Which number of its array lies at the fault's place.  The array is the argument that begins last before it. */
+/* The index of the faulting element in its array.  The array is the argument with the highest address below
+ * it. */
 static unsigned long long number_of(const struct k_fault *f, const char *args, size_t args_size)
 {
     uint64_t begin = 0, word;
@@ -401,13 +402,13 @@ static void describe_fault(const struct k_fault *f, const char *args, size_t arg
 {
     unsigned long long number = f->kind == K_FAULT_INDEX ? 0 : number_of(f, args, args_size);
     if (f->kind == K_FAULT_INDEX)
-        snprintf(text, size, "index %lld where 0 to %lld are allowed", (long long)f->index,
+        snprintf(text, size, "index %lld is out of range (0 to %lld)", (long long)f->index,
                  (long long)f->limit - 1);
     else if (f->kind == K_FAULT_READ)
-        snprintf(text, size, "what it reads has a NaN: number %llu of the array", number);
+        snprintf(text, size, "reads NaN: element %llu of the array", number);
     else
-        snprintf(text, size, "it makes %s: number %llu of the array",
-                 f->value != f->value ? "a NaN" : "an infinite number", number);
+        snprintf(text, size, "writes %s: element %llu of the array", f->value != f->value ? "NaN" : "Inf",
+                 number);
 }
 
 static int check_fault(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, const char *args,
@@ -459,7 +460,7 @@ int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, 
     if (is_lost(g, err))
         return -1;
     if (args_size != k->row->args_size || args_size > ARGS_MOST)
-        return cairn_fail(err, CAIRN_EUSAGE, "%s takes %zu bytes of arguments, not %zu", k->row->name,
+        return cairn_fail(err, CAIRN_EUSAGE, "%s has %zu bytes of arguments, not %zu", k->row->name,
                           k->row->args_size, args_size);
     grid.x += !grid.x, grid.y += !grid.y, grid.z += !grid.z;
     return g->fault ? launch_checked(g, s, k, grid, args, args_size, err)

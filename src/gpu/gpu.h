@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A device that computes: an AMD GPU through HIP, an NVIDIA GPU through the CUDA driver, or the CPU.
+ * A compute device: an AMD GPU through HIP, an NVIDIA GPU through the CUDA driver, or the CPU.
  *
  * Nothing is linked: the vendors' libraries are opened at run time, and a machine without them has the CPU.
- * Opening or listing devices never aborts the process.  Kernels are text in the binary (kernels/), compiled for
- * the exact chip when first used (compile.h) and kept on disk.
+ * Opening or listing devices never aborts the process.  Kernels are source text in the binary (kernels/),
+ * compiled for the exact chip when first used (compile.h) and cached on disk.
  *
- * A struct gpu and everything made from it belong to one thread at a time.  Work is queued on streams and runs in
- * order on each; copies and launches return before they are done, and their errors may come from a later
- * call.  After an error that loses the device (gpu_lost) every later call fails at once with the same words.  How long
- * a wait or a call may take is for watch.h; without it, for ever. */
+ * A struct gpu and everything made from it belong to one thread at a time.  Work is queued on streams and
+ * runs in order on each; copies and launches return before they are done, and a later call may return their
+ * errors.  After an error that loses the device (gpu_lost) every later call fails at once with the same
+ * message.  watch.h limits how long a wait or a call may take; without it there is no limit. */
 #ifndef CAIRN_GPU_GPU_H
 #define CAIRN_GPU_GPU_H
 
@@ -38,18 +38,18 @@ struct gpu_info {
     char arch[64];               /* "gfx1151", "gfx90a:sramecc+:xnack-", "sm_90", "avx512" */
     const struct gfx_chip *chip; /* its row of chip/gfx_table.h; NULL: no AMD GPU, or not in the table */
     char pci[16];                /* "0000:c5:00.0"; empty for the CPU */
-    uint64_t total_bytes;        /* as the runtime tells; host/ knows better on shared memory */
+    uint64_t total_bytes;        /* as the runtime reports it; host/ is more accurate for shared memory */
     int units;                   /* compute units, multiprocessors, threads */
     int wave;                    /* work-items in lock step */
     bool unified;                /* the CPU's memory is the device's */
     int driver, runtime;         /* versions as the libraries number them; 0: not known */
     char library[256];           /* the file that was opened */
     char source[128];      /* what it belongs to: "ROCm 6.4, of PyTorch 2.9.1+rocm6.4"; empty: not known */
-    char passed_over[512]; /* what would have been used and did not open, and why; empty: nothing */
+    char passed_over[512]; /* preferred libraries that could not be opened, and why; empty: none */
 };
 
-/* Every device that can be opened, the CPU last.  What kept a library or a device out is in `reasons`, a line
- * each. */
+/* Every device that can be opened, the CPU last.  `reasons` has one line for each library or device that
+ * could not be used. */
 void gpu_list(struct arena *a, struct gpu_info **out, size_t *n, char ***reasons, size_t *n_reasons);
 
 /* "auto" is the first of gpu_list; "hip", "cuda" and "cpu" the first of their kind. */
@@ -58,31 +58,32 @@ void gpu_close(struct gpu *g);
 const struct gpu_info *gpu_info(const struct gpu *g);
 /* "6.3.42134", of a driver or runtime; "-" for 0.  buf is returned. */
 const char *gpu_version_text(enum gpu_api api, int version, char *buf, size_t size);
-/* Whether kernels for matrix cores can be asked for; the CPU emulates them, slowly, for tests. */
+/* Whether there are kernels for matrix cores; the CPU emulates them, slowly, for tests. */
 bool gpu_has_mma(const struct gpu *g);
-/* For finding faults, before the first kernel is asked for: kernels check indices and numbers, and each launch is
- * waited for, so that its error names it. */
+/* Debug mode; call it before the first kernel: kernels check indices and values, and each launch is waited
+ * for, so that its error names it. */
 int gpu_set_debug(struct gpu *g, struct cairn_error *err);
-/* What the last launch reported (kernels/types.h); all 0: nothing.  Its results are there all the same. */
+/* The fault that the last launch reported (kernels/types.h); all 0: none.  Its results exist nevertheless. */
 const struct k_fault *gpu_fault(const struct gpu *g);
-/* Why every call fails; NULL: the device is well. */
+/* Why every call fails; NULL: the device is usable. */
 const struct cairn_error *gpu_lost(const struct gpu *g);
-/* Not lost, and no wait has failed so far: all that was queued before the last wait has been done. */
+/* Not lost, and no wait has failed so far: all work queued before the last wait is done. */
 bool gpu_is_sound(const struct gpu *g);
-/* What was queued last, in words; NULL: nothing.  May be asked by another thread, and be torn then. */
+/* The last queued operation, as text; NULL: none.  Another thread may call it, and may see a partly changed
+ * text. */
 const char *gpu_last(const struct gpu *g);
 int gpu_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_bytes, struct cairn_error *err);
 
-/* Memory.  The device's comes from its pool, in pieces on 256 bytes or more.  GPU_MEM_STAGING is the host's, where the
- * device can copy from and to without help.  What is freed may still be in use by work that is queued on any stream, and
- * what is allocated is ready for all of them. */
+/* Memory.  Device memory comes from the pool, aligned to at least 256 bytes.  GPU_MEM_STAGING is pinned host
+ * memory.  Freed memory may still be in use by work queued on any stream, and allocated memory is ready for
+ * all of them. */
 enum gpu_mem { GPU_MEM_DEVICE, GPU_MEM_STAGING };
 /* CAIRN_ENOMEM when there is not enough; size 0 gives a pointer that may be freed. */
 int gpu_alloc(struct gpu *g, enum gpu_mem kind, size_t size, void **out, struct cairn_error *err);
 void gpu_free(struct gpu *g, enum gpu_mem kind, void *p);
 struct pool *gpu_pool(struct gpu *g);
 struct transfer *gpu_transfer(struct gpu *g);
-/* GPU_MEM_STAGING for those who can do with less: where the driver refuses it, ordinary memory, with slower copies. */
+/* GPU_MEM_STAGING, or ordinary memory with slower copies if the driver refuses it. */
 struct gpu_staging {
     void *at;
     bool pinned;
@@ -90,7 +91,7 @@ struct gpu_staging {
 int gpu_staging_open(struct gpu *g, size_t size, struct gpu_staging *out, struct cairn_error *err);
 void gpu_staging_close(struct gpu *g, struct gpu_staging *s);
 
-/* What gpu_alloc has given of the device's memory: now, and at most so far. */
+/* Device memory allocated by gpu_alloc: now, and the peak. */
 struct gpu_allocated {
     uint64_t bytes, most_bytes;
 };
@@ -108,7 +109,7 @@ int gpu_event_wait(struct gpu *g, struct gpu_stream *s, struct gpu_event *e, str
 int gpu_event_ms(struct gpu *g, struct gpu_event *from, struct gpu_event *to, float *ms,
                  struct cairn_error *err);
 
-/* Copies of small things, queued; what is large or comes from a file goes by transfer.h. */
+/* Queues copies of small data; use transfer.h for large data and files. */
 int gpu_upload(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
                struct cairn_error *err);
 int gpu_download(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, size_t n,
@@ -118,7 +119,7 @@ int gpu_copy(struct gpu *g, struct gpu_stream *s, void *dst, const void *src, si
 int gpu_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, struct cairn_error *err);
 
 /* Kernels, by their name in the table and the format of their tensors.  The first call for a file of kernels
- * compiles it or takes it from the cache; the handle lives as long as the device. */
+ * compiles it or loads it from the cache; the handle lives as long as the device. */
 enum gpu_storage { GPU_F32, GPU_BF16, GPU_F16, GPU_STORAGES };
 const char *gpu_storage_name(enum gpu_storage s); /* "bf16" */
 int gpu_kernel(struct gpu *g, const char *name, enum gpu_storage storage, const struct gpu_kernel **out,
@@ -130,9 +131,9 @@ struct gpu_grid {
 int gpu_launch(struct gpu *g, struct gpu_stream *s, const struct gpu_kernel *k, struct gpu_grid grid,
                const void *args, size_t args_size, struct cairn_error *err);
 
-/* Graphs: what is queued on a stream between begin and end is kept instead of done, and can then be launched as a
- * whole again and again, with the same arguments.  CAIRN_ELACK where the device has none; the caller then queues
- * as usual. */
+/* Graphs: what is queued on a stream between begin and end is kept instead of done, and can then be launched
+ * as a whole again and again, with the same arguments.  CAIRN_ELACK where the device has none; the caller
+ * then queues as usual. */
 struct gpu_graph;
 int gpu_graph_begin(struct gpu *g, struct gpu_stream *s, struct cairn_error *err);
 int gpu_graph_end(struct gpu *g, struct gpu_stream *s, struct gpu_graph **out, struct cairn_error *err);

@@ -44,7 +44,7 @@ static const char *error_name(int code)
     const char *name = NULL;
     if (code < 0)
         return "failure for a test";
-    return cuda.error_name(code, &name) || !name ? "an error without a name" : name;
+    return cuda.error_name(code, &name) || !name ? "an unknown error" : name;
 }
 
 static int bind(struct gpu *g, struct cairn_error *err)
@@ -67,7 +67,7 @@ static int describe(struct gpu_info *info, struct cairn_error *err)
     int major = 0, minor = 0;
     if (cuda.api.device_attribute(&major, ATTRIBUTE_MAJOR, info->index) ||
         cuda.api.device_attribute(&minor, ATTRIBUTE_MINOR, info->index))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: the driver does not name the chip", info->name);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: the driver does not report the chip", info->name);
     snprintf(info->arch, sizeof(info->arch), "sm_%d%d", major, minor);
     cuda.api.driver_version(&info->driver);
     info->runtime = info->driver;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * AMD GPUs through HIP, whichever of ROCm 5 to 7 is installed.
  *
- * Of the structs only one text is read, gcnArchName, whose place is known in both layouts; of the constants only
- * those that never changed since HIP 5.0. */
+ * Of the structs only one text is read, gcnArchName, whose place is known in both layouts; of the constants
+ * only those that never changed since HIP 5.0. */
 #include "base/str.h"
 #include "chip/gfx_table.h"
 #include "gpu/compile.h"
@@ -24,7 +24,7 @@ static const struct device_codes codes = {
     .unified = 16,
 };
 enum { ATTRIBUTE_PHYSICAL_UNITS = 10015, LEAST_VERSION = 50000000 };
-enum { PROPERTIES_ROOM = 8192, ARCH_AT_R0600 = 1160, ARCH_AT_R0000 = 396 };
+enum { PROPERTIES_BYTES = 8192, ARCH_AT_R0600 = 1160, ARCH_AT_R0000 = 396 };
 
 static struct {
     struct device_api api;
@@ -66,17 +66,17 @@ static void unbind(struct gpu *g)
     (void)g;
 }
 
-/* Only text that begins with "gfx" is believed. */
+/* Only text that begins with "gfx" is accepted. */
 static int describe(struct gpu_info *info, struct cairn_error *err)
 {
-    CLEANUP(mem_free) char *room = calloc(1, PROPERTIES_ROOM);
+    CLEANUP(mem_free) char *properties = calloc(1, PROPERTIES_BYTES);
     const char *arch = NULL;
-    if (room && hip.properties && !hip.properties(room, info->index))
-        arch = room + ARCH_AT_R0600;
-    else if (room && hip.properties_before && !hip.properties_before(room, info->index))
-        arch = room + ARCH_AT_R0000;
+    if (properties && hip.properties && !hip.properties(properties, info->index))
+        arch = properties + ARCH_AT_R0600;
+    else if (properties && hip.properties_before && !hip.properties_before(properties, info->index))
+        arch = properties + ARCH_AT_R0000;
     if (!arch || strncmp(arch, "gfx", 3))
-        return cairn_fail(err, CAIRN_EFORMAT, "%s: the runtime does not name the chip", info->name);
+        return cairn_fail(err, CAIRN_EFORMAT, "%s: the runtime does not report the chip", info->name);
     snprintf(info->arch, sizeof(info->arch), "%s", arch);
     info->chip = gfx_find_arch(info->arch);
     hip.api.driver_version(&info->driver);
@@ -96,7 +96,7 @@ static int load_set(struct cairn_error *err)
         return -1;
     int version = 0;
     if (hip.runtime_version(&version) || version < LEAST_VERSION)
-        return cairn_fail(err, CAIRN_ELACK, "%s is version %d.%d; 5.0 or newer is needed", hip.api.library,
+        return cairn_fail(err, CAIRN_ELACK, "%s is version %d.%d; cairn needs 5.0 or newer", hip.api.library,
                           version / 10000000, version / 100000 % 100);
     hip.api.codes = &codes;
     hip.api.prefix = "hip";
@@ -107,7 +107,7 @@ static int load_set(struct cairn_error *err)
     return 0;
 }
 
-/* The first ROCm that opens; what kept the ones before it out is in hip.api.passed_over. */
+/* Opens the first usable ROCm; hip.api.passed_over says why earlier ones were not. */
 static int load(struct cairn_error *err)
 {
     CLEANUP(str_release) struct str passed = { 0 };
@@ -115,7 +115,7 @@ static int load(struct cairn_error *err)
     for (size_t i = 0; i <= n; i++) {
         struct cairn_error why = { 0 };
         library_choose(i);
-        /* A runtime cannot be closed again, so its compiler is looked at first, where there is another to take. */
+        /* A runtime cannot be closed again, so its compiler is tested first if there is an alternative. */
         if (!(i + 1 < n && compile_opens(&why)) && !load_set(&why)) {
             const struct library_set *set = library_chosen();
             snprintf(hip.api.passed_over, sizeof(hip.api.passed_over), "%s", passed.len ? passed.s : "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The CPU as a device: memory is memory, streams do their work at once, and a launch runs the groups of a grid on
- * all cores. */
+ * The CPU as a device: host memory, streams that execute at once, and launches that run the groups of a grid
+ * on all cores. */
 #include "base/int.h"
 #include "base/thread.h"
 #include "gpu/backend.h"
@@ -16,8 +16,8 @@
 struct host {
     struct cpu_threads *cpu_threads;
     enum kernel_variant variant;
-    float *room; /* kept from call to call */
-    size_t n_room;
+    float *scratch; /* reused from call to call */
+    size_t n_scratch;
 };
 
 struct gpu_event {
@@ -82,7 +82,7 @@ static void host_close(struct gpu *g)
     struct host *h = g->state;
     if (h) {
         cpu_threads_free(h->cpu_threads);
-        free(h->room);
+        free(h->scratch);
     }
     free(h);
 }
@@ -95,7 +95,7 @@ static int host_memory(struct gpu *g, uint64_t *free_bytes, uint64_t *total_byte
     return 0;
 }
 
-/* Large pages for large memory: a matrix has more small ones than the CPU keeps the addresses of. */
+/* Huge pages for large allocations: a matrix has more small pages than the TLB holds. */
 static void *alloc_pages(size_t size)
 {
     enum { HUGE_PAGE = 2 << 20 };
@@ -213,7 +213,7 @@ static int host_clear(struct gpu *g, struct gpu_stream *s, void *dst, size_t n, 
     return 0;
 }
 
-/* A version that the build lacks is replaced by the next plainer one. */
+/* A version that the build lacks is replaced by the next simpler one. */
 static int host_kernel(struct gpu *g, struct gpu_kernel *k, struct cairn_error *err)
 {
     (void)err;
@@ -268,27 +268,27 @@ bool gpu_host_set_variant(struct gpu *g, enum kernel_variant variant)
     return true;
 }
 
-int gpu_host_scratch(struct gpu *g, size_t n, float **room, struct cairn_error *err)
+int gpu_host_scratch(struct gpu *g, size_t n, float **scratch, struct cairn_error *err)
 {
     struct host *h = g->state;
-    if (n > h->n_room) {
+    if (n > h->n_scratch) {
         void *more = NULL;
-        gpu_free(g, GPU_MEM_DEVICE, h->room);
-        h->room = NULL;
-        h->n_room = 0;
+        gpu_free(g, GPU_MEM_DEVICE, h->scratch);
+        h->scratch = NULL;
+        h->n_scratch = 0;
         if (gpu_alloc(g, GPU_MEM_DEVICE, n * sizeof(float), &more, err))
             return -1;
-        h->room = more;
-        h->n_room = n;
+        h->scratch = more;
+        h->n_scratch = n;
     }
-    *room = h->room;
+    *scratch = h->scratch;
     return 0;
 }
 
 size_t gpu_host_scratch_size(const struct gpu *g)
 {
     const struct host *h = g->state;
-    return h->n_room;
+    return h->n_scratch;
 }
 
 void gpu_host_run(struct gpu *g, size_t pieces, void (*fn)(void *context, size_t piece), void *context)

@@ -10,8 +10,8 @@ static int count_ids(const int *ids, size_t n_ids, int limit, int *counts, size_
 {
     for (size_t i = 0; i < n_ids; i++) {
         if (ids[i] < 0 || ids[i] >= limit)
-            return cairn_fail(err, CAIRN_EFORMAT, "number %zu is %d, which is not among the %d of the table",
-                              i, ids[i], limit);
+            return cairn_fail(err, CAIRN_EFORMAT, "id %zu is %d, which is outside the table of %d", i, ids[i],
+                              limit);
         *n += !counts[ids[i] + 1]++;
     }
     return 0;
@@ -21,7 +21,7 @@ int id_index_build(struct arena *a, const int *ids, size_t n_ids, int limit, str
                    struct cairn_error *err)
 {
     if (n_ids > INT_MAX)
-        return cairn_fail(err, CAIRN_EFORMAT, "%zu rows are more than lists can name", n_ids);
+        return cairn_fail(err, CAIRN_EFORMAT, "%zu ids are too many for an index", n_ids);
     CLEANUP(mem_free) int *place = calloc((size_t)limit + 1, sizeof(*place));
     size_t n = 0;
     if (!place)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who has which number: for each number that occurs among `ids`, the places where it does, in order.  What
- * embedding_backward reads (kernels/embedding.h). */
+ * Inverted index of `ids`: for each distinct id, the positions where it occurs, in order.  embedding_backward
+ * reads it (kernels/embedding.h). */
 #ifndef CAIRN_GPU_ID_INDEX_H
 #define CAIRN_GPU_ID_INDEX_H
 

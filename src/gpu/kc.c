@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cairn-kc: the compiler of kernels, in a process of its own, since the vendors' compilers may abort.
+ * cairn-kc: compiles kernels in a process of its own, because the vendors' compilers may abort.
  *
  *     cairn-kc hip|cuda ARCH NAME PARENT HIP LIBRARY <text >code
  *     cairn-kc probe DEVICE rocblas|hipblaslt PARENT HIP LIBRARY
  *     cairn-kc probe - hiprtc PARENT HIP LIBRARY
  *
- * The second opens a library that may end the process on a chip it does not know, to see whether it does, and prints the
- * path of its file; the third does so with the compiler.  HIP and LIBRARY are the files of the runtime and of the compiler
- * or library to open; empty: they are found by name.
- * Exit: 0 done, 1 the text does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
+ * The second opens a library that may abort the process on an unknown chip, to see whether it does, and
+ * prints the path of its file; the third does so with the compiler.  HIP and LIBRARY are the files of the
+ * runtime and of the compiler or library to open; empty: they are found by name. Exit: 0 done, 1 the text
+ * does not compile, 3 no compiler on this machine.  Not for people; cairn starts it. */
 #include "gpu/dl.h"
 #include "gpu/libraries.h"
 #include "os/file.h"
@@ -129,7 +129,7 @@ static int compile(const struct rtc *rtc, bool hip, const char *arch, const char
     size_t n = 0;
     char *code = rtc->code_size(program, &n) || !n ? NULL : malloc(n);
     if (!code || rtc->code(program, code) || write_all(code, n))
-        return fail(BAD_TEXT, "the code could not be written");
+        return fail(BAD_TEXT, "cannot write the code");
     return DONE;
 }
 
@@ -167,9 +167,9 @@ static int probe(int device, const char *library, const char *hip, const char *f
     puts(path); /* which file it is about */
     fflush(stdout);
     if (p.set_device(device))
-        return fail(BAD_TEXT, "the device cannot be chosen");
+        return fail(BAD_TEXT, "cannot select the device");
     if (p.create(&handle))
-        return fail(BAD_TEXT, "the library cannot be set up for the device");
+        return fail(BAD_TEXT, "cannot initialize the library for the device");
     if (p.initialize)
         p.initialize();
     return DONE;
@@ -188,7 +188,7 @@ static int probe_compiler(const char *hip, const char *file)
 int main(int argc, char **argv)
 {
     if (argc != 7)
-        return fail(2, "cairn-kc is started by cairn");
+        return fail(2, "cairn-kc is run by cairn, not by hand");
     if (os_follow_parent(atoi(argv[4])))
         return fail(2, "cairn has ended");
     if (!strcmp(argv[1], "probe"))
@@ -201,10 +201,10 @@ int main(int argc, char **argv)
     if (hip)
         offer(argv[5], argv[6], LIBRARY_HIPRTC);
     if (!text)
-        return fail(BAD_TEXT, "no text on standard input");
+        return fail(BAD_TEXT, "no kernel source on standard input");
     if (load(&rtc, hip, &err))
         return fail(NO_COMPILER, err.msg);
-    /* No return through the compiler's own end: ROCm 5's may crash there. */
+    /* Skips the compiler's own cleanup: ROCm 5's may crash there. */
     int code = compile(&rtc, hip, argv[2], argv[3], text);
     fflush(stderr);
     _exit(code);

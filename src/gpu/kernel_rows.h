@@ -7,8 +7,8 @@
 #include "gpu/gpu.h"
 #include "gpu/kernels/types.h"
 
-/* What the CPU has decides which of a kernel's versions runs; each has the bits of the plain one.  KERNEL_DEBUG
- * checks indices and numbers. */
+/* The CPU's features decide which version of a kernel runs; all compute the same bits.  KERNEL_DEBUG checks
+ * indices and values. */
 enum kernel_variant { KERNEL_DEBUG, KERNEL_PLAIN, KERNEL_AVX2, KERNEL_AVX512, KERNEL_VARIANTS };
 
 /* Runs one group. */

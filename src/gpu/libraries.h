@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The vendors' libraries that cairn opens: the only list of the names of their files. */
+ * The vendors' libraries that cairn opens: the only list of their file names. */
 #ifndef CAIRN_GPU_LIBRARIES_H
 #define CAIRN_GPU_LIBRARIES_H
 
@@ -20,8 +20,9 @@ struct library_set {
     const char *what;                      /* for people: "ROCm 6.4, of PyTorch 2.9.1+rocm6.4" */
     const char *file[LIBRARY_ROCBLAS + 1]; /* paths; NULL: it has none */
 };
-/* The sets in the order of trial; they must live as long as the process.  After them, or where none is offered, the
- * names are tried: in the loader's places, then in $ROCM_PATH/lib or $CUDA_HOME/lib64, or where those usually are. */
+/* The sets in the order of trial; they must live as long as the process.  After them, or where none is
+ * offered, the names are tried: in the loader's places, then in $ROCM_PATH/lib or $CUDA_HOME/lib64, or where
+ * those usually are. */
 void library_offer(const struct library_set *sets, size_t n);
 size_t library_offered(void);
 /* From now on ROCm's libraries are those of this set; library_offered(): by their names. */

@@ -11,12 +11,12 @@ static const size_t nothing = SIZE_MAX;
 
 struct window {
     char *at;
-    size_t piece; /* that lies here or is on its way; or nothing */
+    size_t piece; /* that is here or in flight; or none */
     uint64_t last_use;
-    bool wanted;                          /* sent for, and not given out since */
+    bool wanted;                          /* requested, and not handed out since */
     bool held;                            /* between offload_get and offload_done */
     bool was_used, changed;               /* so `used`, `home` were recorded */
-    struct gpu_stream *by;                /* whom it was given to */
+    struct gpu_stream *by;                /* the stream that uses it */
     struct gpu_event *came, *used, *home; /* came: on `up`; home: on `down` */
 };
 
@@ -77,8 +77,7 @@ static int open_host(struct offload *b, struct cairn_error *err)
     if (gpu_staging_open(b->g, bytes, &b->host, err))
         return err->code != CAIRN_ENOMEM
                    ? -1
-                   : cairn_fail(err, CAIRN_ELACK, "the host has no memory for %zu bytes of the device's",
-                                bytes);
+                   : cairn_fail(err, CAIRN_ELACK, "no host memory to offload %zu bytes", bytes);
     memset(b->host.at, 0, bytes);
     for (size_t i = 0; i < b->n; i++) {
         b->homes[i] = (char *)b->host.at + at;
@@ -170,7 +169,7 @@ void *offload_host(const struct offload *b, size_t array)
     return b->homes[array];
 }
 
-/* ---- travelling ---- */
+/* ---- copying ---- */
 
 static struct window *find(struct offload *b, size_t piece)
 {
@@ -198,7 +197,7 @@ static int copy(struct offload *b, bool up, char *at, char *home, size_t n, stru
     return up ? gpu_upload(b->g, b->up, at, home, n, err) : gpu_download(b->g, b->down, home, at, n, err);
 }
 
-/* Where the driver does not take it as a whole, in smaller pieces. */
+/* In smaller pieces if the driver refuses the whole. */
 static int copy_anyhow(struct offload *b, bool up, char *at, char *home, size_t n, struct cairn_error *err)
 {
     static const size_t sizes[] = { 1 << 20, 64 << 10, 4 << 10 };
@@ -238,8 +237,8 @@ static int copy_piece(struct offload *b, const struct window *w, bool up, struct
     return 0;
 }
 
-/* The window's last guest must be gone: its work done, and what changed copied home.  That copy is queued before this one
- * is, so a piece that went home from here and comes back is whole. */
+/* Waits for the window's previous piece: its work, and the download of its changes.  That download is queued
+ * before this upload, so a piece that leaves this window and returns is complete. */
 static int wait_for_window(struct offload *b, struct window *w, struct cairn_error *err)
 {
     if (w->held && gpu_event_record(b->g, w->used, w->by, err)) /* given out in a step that failed */

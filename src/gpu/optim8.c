@@ -5,8 +5,8 @@
 
 enum { DECADES = 7, CODES = 256 };
 
-/* The positive values in rising order without the 1: the middles of equal bins between 0.1 and 1, times 10^-6 … 1.
- * Returns how many. */
+/* The positive values in rising order without the 1: the middles of equal bins between 0.1 and 1, times 10^-6
+ * … 1. Returns how many. */
 static int positive_values(int bins_below, float *out)
 {
     int n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The 8-bit numbers of adamw8: "dynamic" maps as in "8-bit Optimizers via Block-wise Quantization" (Dettmers and
- * others, 2021, https://arxiv.org/abs/2110.02861), which bitsandbytes uses too.  Seven decades below 1, with twice
- * as many values in each as in the one below; 0; and 1.  m has both signs, v is not negative. */
+ * The 8-bit codes of adamw8: "dynamic" maps as in "8-bit Optimizers via Block-wise Quantization" (Dettmers
+ * and others, 2021, https://arxiv.org/abs/2110.02861), which bitsandbytes uses too.  Seven decades below 1,
+ * with twice as many values in each as in the one below; 0; and 1.  m has both signs, v is not negative. */
 #ifndef CAIRN_GPU_OPTIM8_H
 #define CAIRN_GPU_OPTIM8_H
 

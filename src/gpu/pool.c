@@ -9,7 +9,7 @@
 
 #define MIB ((size_t)1 << 20)
 static const size_t small_most = 128 << 10;
-/* Blocks for pieces below 16 MiB have room for more of them; larger pieces get what they ask for. */
+/* Blocks for chunks below 16 MiB hold several of them; larger chunks get blocks of their own size. */
 static const size_t grow_below = 16 * MIB, grow_block = 32 * MIB, warm_block = 256 * MIB;
 
 static size_t round_up(size_t n, size_t to)
@@ -32,9 +32,9 @@ static int over_budget(const struct pool *p, size_t size, struct cairn_error *er
         return 0;
     cairn_fail(err, CAIRN_ENOMEM,
                "%s: allocate %zu bytes: out of memory: %" PRIu64 " of %" PRIu64
-               " MiB that may be used are taken",
+               " MiB of the memory limit are in use",
                p->g->info.name, size, st->reserved_bytes / MIB, p->budget / MIB);
-    return cairn_hint(err, "take a smaller model or batch, or end what else uses the memory");
+    return cairn_hint(err, "use a smaller model or batch, or end other programs that use the memory");
 }
 
 static void count_reserved(struct pool *p, size_t size)
@@ -45,7 +45,7 @@ static void count_reserved(struct pool *p, size_t size)
         st->peak_reserved_bytes = st->reserved_bytes;
 }
 
-static int take_block(struct pool *p, size_t size, struct block **out, struct cairn_error *err)
+static int alloc_block(struct pool *p, size_t size, struct block **out, struct cairn_error *err)
 {
     void *at;
     if (over_budget(p, size, err) || p->g->backend->alloc(p->g, GPU_MEM_DEVICE, size, &at, err))
@@ -57,7 +57,7 @@ static int take_block(struct pool *p, size_t size, struct block **out, struct ca
     return 0;
 }
 
-static void give_block(struct pool *p, struct block *b)
+static void free_block(struct pool *p, struct block *b)
 {
     p->g->backend->free(p->g, GPU_MEM_DEVICE, b->at);
     p->stats.reserved_bytes -= b->size;
@@ -69,14 +69,14 @@ static void give_block(struct pool *p, struct block *b)
 static int grow_by(struct pool *p, size_t size, struct cairn_error *err)
 {
     struct block *b;
-    if (take_block(p, size, &b, err))
+    if (alloc_block(p, size, &b, err))
         return -1;
     b->first->is_free = true;
     pool_bin_add(&p->large, b->first);
     return 0;
 }
 
-/* More than is asked for where that can be had. */
+/* More than requested if possible. */
 static int grow(struct pool *p, size_t n, struct cairn_error *err)
 {
     struct cairn_error more = { 0 };
@@ -120,21 +120,21 @@ uint64_t pool_release(struct pool *p)
             break;
         waited = true;
         pool_bin_remove(&p->large, b->first);
-        give_block(p, b);
+        free_block(p, b);
     }
     return before - p->stats.reserved_bytes;
 }
 
-/* What the most that was ever in use takes, with a little more, is enough: once for each new peak, since a step that does
- * not fit in it grows again, and then keeps what it took. */
+/* The peak use plus a little is enough.  Applied once per new peak, because a step that does not fit grows
+ * the pool again and then keeps the memory. */
 static uint64_t enough(struct pool *p, uint64_t released)
 {
     uint64_t peak = p->stats.peak_bytes, want = round_up(peak + peak / 64, 2 * MIB),
-             kept = p->stats.reserved_bytes;
-    if (p->settled_peak == peak || want <= kept || want - kept >= released)
+             have = p->stats.reserved_bytes;
+    if (p->settled_peak == peak || want <= have || want - have >= released)
         return released;
     p->settled_peak = peak;
-    return want - kept;
+    return want - have;
 }
 
 void pool_settle(struct pool *p)
@@ -147,10 +147,10 @@ void pool_settle(struct pool *p)
         return;
     uint64_t bytes = pool_release(p);
     if (bytes)
-        (void)grow_by(p, enough(p, bytes), &ignored); /* else the next step takes what it needs */
+        (void)grow_by(p, enough(p, bytes), &ignored); /* else the next step allocates what it needs */
 }
 
-/* ---- the ladder ---- */
+/* ---- fallbacks ---- */
 
 static bool can_now(struct pool *p, size_t n, struct cairn_error *err)
 {
@@ -200,7 +200,7 @@ static int refuse(struct pool *p, struct cairn_error *err)
     snprintf(backend, sizeof(backend), "%s", err->hint);
     return cairn_hint(err,
                       "the pool has %" PRIu64 " MiB, %" PRIu64 " in use, largest hole %" PRIu64 ", %" PRIu64
-                      " on the host; it gave back its cache, and nothing more can be moved or evicted; %s",
+                      " on the host; its cache is released, and nothing more can be moved or evicted; %s",
                       st.reserved_bytes / MIB, st.allocated_bytes / MIB, st.hole_bytes / MIB,
                       st.host_bytes / MIB, backend);
 }
@@ -211,7 +211,7 @@ static int climb(struct pool *p, size_t n, struct cairn_error *err)
         return 0;
     if (err->code != CAIRN_ENOMEM || p->busy)
         return -1;
-    p->busy = true; /* what the rungs allocate themselves must not climb again */
+    p->busy = true; /* allocations within a fallback must not start fallbacks */
     bool found = after_release(p, n, err) || after_compact(p, n, err) || after_evict(p, n, err);
     p->busy = false;
     if (found) {
@@ -221,9 +221,9 @@ static int climb(struct pool *p, size_t n, struct cairn_error *err)
     return err->code == CAIRN_ENOMEM ? refuse(p, err) : -1;
 }
 
-/* ---- taking ---- */
+/* ---- allocating ---- */
 
-static struct chunk *take_large(struct pool *p, size_t n, struct cairn_error *err)
+static struct chunk *alloc_large(struct pool *p, size_t n, struct cairn_error *err)
 {
     struct chunk *c = pool_bins_find(&p->large, n);
     if (!c) {
@@ -258,7 +258,7 @@ static int make_small_block(struct pool *p, struct cairn_error *err)
     return 0;
 }
 
-static struct chunk *take_small(struct pool *p, size_t n, struct cairn_error *err)
+static struct chunk *alloc_small(struct pool *p, size_t n, struct cairn_error *err)
 {
     struct chunk *c = pool_bins_find(&p->small, n);
     if (!c) {
@@ -266,21 +266,21 @@ static struct chunk *take_small(struct pool *p, size_t n, struct cairn_error *er
             return NULL;
         c = pool_bins_find(&p->small, n);
         if (!c)
-            return take_large(p, round_up(n, POOL_PAGE), err);
+            return alloc_large(p, round_up(n, POOL_PAGE), err);
     }
     pool_cut(p, c, n);
     return c;
 }
 
-static struct chunk *take_direct(struct pool *p, size_t size, struct cairn_error *err)
+static struct chunk *alloc_direct(struct pool *p, size_t size, struct cairn_error *err)
 {
     struct block *b;
-    if (take_block(p, size, &b, err)) {
+    if (alloc_block(p, size, &b, err)) {
         if (err->code != CAIRN_ENOMEM || p->busy || !pool_evict_one(p))
             return NULL;
         p->stats.rungs[POOL_EVICTED]++;
         *err = (struct cairn_error){ 0 };
-        return take_direct(p, size, err);
+        return alloc_direct(p, size, err);
     }
     b->direct = true;
     return b->first;
@@ -299,10 +299,10 @@ static void count_in(struct pool *p, struct chunk *c, size_t size)
         fprintf(p->trace, "a %" PRIu64 " %zu\n", c->number, size);
 }
 
-static void give_chunk(struct pool *p, struct chunk *c)
+static void free_chunk(struct pool *p, struct chunk *c)
 {
     if (c->block->direct)
-        give_block(p, c->block);
+        free_block(p, c->block);
     else
         pool_put(p, c);
 }
@@ -310,13 +310,13 @@ static void give_chunk(struct pool *p, struct chunk *c)
 int pool_alloc(struct pool *p, size_t size, struct gpu_stream *s, void **out, struct cairn_error *err)
 {
     size_t n = round_size(size);
-    struct chunk *c = p->direct         ? take_direct(p, size, err)
-                      : n <= small_most ? take_small(p, n, err)
-                                        : take_large(p, n, err);
+    struct chunk *c = p->direct         ? alloc_direct(p, size, err)
+                      : n <= small_most ? alloc_small(p, n, err)
+                                        : alloc_large(p, n, err);
     if (!c)
         return -1;
     if (c->streams && pool_make_ready(p, c, s, err)) {
-        give_chunk(p, c);
+        free_chunk(p, c);
         return -1;
     }
     pool_table_add(p, c);
@@ -336,7 +336,7 @@ void pool_free(struct pool *p, void *at, struct gpu_stream *s)
     c->streams = s == POOL_ANY ? pool_open_queues(p) : 1ull << (s ? pool_queue_of(p, s) : 0);
     c->stamp = ++p->clock;
     c->owner = NULL;
-    give_chunk(p, c);
+    free_chunk(p, c);
 }
 
 /* ---- the pool ---- */
@@ -353,7 +353,7 @@ struct pool *pool_open(struct gpu *g, bool direct)
     return p;
 }
 
-/* What nobody freed from a direct pool is not freed here either, so that a tool that looks for leaks finds it. */
+/* Memory of a direct pool that was not freed is left alone, so that a leak checker finds it. */
 static void drop_block(struct pool *p, struct block *b)
 {
     if (!b->direct)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The memory of one device.
  *
- * A pool takes large blocks from the backend and hands out pieces of them, best fit; free neighbours become one.
- * Pieces of at most 128 KiB have blocks of their own.  What is freed stays with the pool for the next one who asks.
- * A direct pool keeps nothing and asks the backend each time: the CPU's is one, since memory is memory there.
+ * A pool allocates large blocks from the backend and hands out chunks of them, best fit; free neighbours are
+ * merged. Chunks of at most 128 KiB have blocks of their own.  Freed memory stays in the pool for the next
+ * allocation.  A direct pool caches nothing and calls the backend each time, as on the CPU.
  *
- * Work that is queued may still use what is freed.  Memory that is freed on a stream is there at once for the next one on
- * this stream; another stream first waits, on the device, for what is queued on the first.  POOL_ANY stands for all
- * streams: such memory may be freed while any of them works on it, and used on any of them without further thought.
+ * Queued work may still use freed memory.  Memory freed on a stream is available at once for the next
+ * allocation on this stream; another stream first waits, on the device, for the work queued on the first.
+ * POOL_ANY stands for all streams: such memory may be freed while any of them uses it, and used on any of
+ * them without further synchronization.
  *
  * A pool belongs to the thread of its device, which opens and closes it (gpu_pool in gpu.h). */
 #ifndef CAIRN_GPU_POOL_H
@@ -21,12 +22,12 @@ struct pool_buffer; /* memory that the pool may move */
 
 #define POOL_ANY ((struct gpu_stream *)-1)
 
-/* What is done when the device has no more, in this order; counted. */
+/* Fallbacks when the device is out of memory, in this order; counted. */
 enum pool_rung { POOL_RELEASED, POOL_COMPACTED, POOL_EVICTED, POOL_REFUSED, POOL_RUNGS };
 
 struct pool_stats {
     uint64_t reserved_bytes;  /* taken from the backend */
-    uint64_t allocated_bytes; /* of these, in use, as they were asked for */
+    uint64_t allocated_bytes; /* of these, in use, as requested */
     uint64_t cached_bytes;    /* the others: free, or lost to rounding */
     uint64_t hole_bytes;      /* the largest free piece */
     uint64_t peak_bytes;      /* the most that was in use */
@@ -41,18 +42,18 @@ struct pool_stats {
 struct pool *pool_open(struct gpu *g, bool direct); /* NULL: no memory */
 void pool_close(struct pool *p);
 void pool_set_direct(struct pool *p);
-/* The most that may be taken from the backend; 0: as much as it gives. */
+/* Limit for memory from the backend; 0: none. */
 void pool_set_budget(struct pool *p, uint64_t bytes);
-/* Takes so much at once, in blocks of 256 MiB, as far as budget and device allow. */
+/* Allocates this much at once, in blocks of 256 MiB, as far as budget and device allow. */
 void pool_warm(struct pool *p, uint64_t bytes);
 
-/* CAIRN_ENOMEM after the whole ladder: release, compact, evict. */
+/* CAIRN_ENOMEM after all fallbacks: release, compact, evict. */
 int pool_alloc(struct pool *p, size_t size, struct gpu_stream *s, void **out, struct cairn_error *err);
 void pool_free(struct pool *p, void *at, struct gpu_stream *s);
-/* Gives blocks in which nothing is in use back to the backend; how many bytes. */
+/* Releases unused blocks to the backend; returns how many bytes. */
 uint64_t pool_release(struct pool *p);
-/* Between steps: makes one block of those in which nothing is in use, so that the next step has one large hole and not
- * many small ones. */
+/* Between steps: makes one block of those in which nothing is in use, so that the next step has one large
+ * hole and not many small ones. */
 void pool_settle(struct pool *p);
 void pool_stats_get(const struct pool *p, struct pool_stats *out);
 
@@ -61,8 +62,9 @@ int pool_add_stream(struct pool *p, struct gpu_stream *s, struct cairn_error *er
 void pool_remove_stream(struct pool *p, struct gpu_stream *s);
 void pool_note_wait(struct pool *p, struct gpu_stream *s); /* all that was queued on it is done */
 
-/* Memory that may change its place while it is not pinned, and that may be sent to the host if it is offloadable.  The
- * owner is told of each change: now is NULL while it is on the host.  It must not call the pool from there. */
+/* Memory that may change its place while it is not pinned, and that may be sent to the host if it is
+ * offloadable.  The owner is told of each change: now is NULL while it is on the host.  It must not call the
+ * pool from there. */
 struct pool_owner {
     void (*moved)(void *context, void *now);
     void *context;

@@ -77,13 +77,13 @@ void pool_buffer_close(struct pool *p, struct pool_buffer *b)
     free(b);
 }
 
-/* Memory that the device reaches, else any. */
+/* Pinned memory, else any. */
 static int make_host(struct pool *p, struct pool_buffer *b, struct cairn_error *err)
 {
     struct cairn_error ignored = { 0 };
     b->staging = !p->g->backend->alloc(p->g, GPU_MEM_STAGING, b->size, &b->host, &ignored);
     if (!b->staging && !(b->host = malloc(b->size ? b->size : 1)))
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory on the host for %zu bytes of the device's", b->size);
+        return cairn_fail(err, CAIRN_ENOMEM, "no host memory to evict %zu bytes", b->size);
     p->stats.host_bytes += b->size;
     return 0;
 }
@@ -102,7 +102,8 @@ int pool_buffer_evict(struct pool *p, struct pool_buffer *b, struct cairn_error 
     if (!b->at)
         return 0;
     if (b->pins || !b->owner.offloadable)
-        return cairn_fail(err, CAIRN_EUSAGE, "a buffer of %zu bytes is in use and stays", b->size);
+        return cairn_fail(err, CAIRN_EUSAGE, "a buffer of %zu bytes is in use and cannot be evicted",
+                          b->size);
     if (pool_wait_all(p, err) || make_host(p, b, err))
         return -1;
     if (copy_and_wait(p, b->host, b->at, b->size, GPU_DOWN, err)) {
@@ -148,7 +149,7 @@ void pool_buffer_unpin(struct pool *p, struct pool_buffer *b)
     b->pins--;
 }
 
-/* Where host and device have the same memory nothing is won by moving from one to the other. */
+/* Eviction gains nothing if host and device share memory. */
 bool pool_evict_one(struct pool *p)
 {
     struct cairn_error ignored = { 0 };
@@ -181,11 +182,12 @@ static int move_to(struct pool *p, struct pool_buffer *b, struct chunk *to, stru
     return 0;
 }
 
-/* Over a hole that is smaller than the buffer: by way of a larger one above.  1: it lies there, 0: there is none. */
+/* Over a hole that is smaller than the buffer: by way of a larger one above.  1: it lies there, 0: there is
+ * none. */
 static int move_aside(struct pool *p, struct pool_buffer *b, struct cairn_error *err)
 {
     const struct chunk *c = pool_chunk(p, b->at);
-    struct chunk *aside = c->below && c->below->is_free ? pool_take_below(p, c->size, NULL) : NULL;
+    struct chunk *aside = c->below && c->below->is_free ? pool_alloc_below(p, c->size, NULL) : NULL;
     if (!aside)
         return 0;
     return move_to(p, b, aside, err) ? -1 : 1;
@@ -197,12 +199,12 @@ static int move_down(struct pool *p, struct pool_buffer *b, uint64_t *moved, str
     size_t n = c->size;
     if (!is_movable(c))
         return 0;
-    struct chunk *to = pool_take_below(p, n, b->at);
+    struct chunk *to = pool_alloc_below(p, n, b->at);
     if (!to) {
         int r = move_aside(p, b, err);
         if (r <= 0)
             return r;
-        to = pool_take_below(p, n, b->at); /* where it was, and the hole */
+        to = pool_alloc_below(p, n, b->at); /* where it was, and the hole */
     }
     if (move_to(p, b, to, err))
         return -1;
@@ -217,7 +219,7 @@ int pool_compact(struct pool *p, uint64_t *moved, struct cairn_error *err)
         return 0;
     if (pool_wait_all(p, err))
         return -1;
-    /* Again while it helps: what one leaves behind is another's place. */
+    /* Repeats while it helps: the space that one buffer leaves may fit another. */
     for (uint64_t before = UINT64_MAX; before != *moved;) {
         before = *moved;
         for (struct pool_buffer *b = p->oldest; b; b = b->newer)

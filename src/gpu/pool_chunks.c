@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOOKS = 16 /* at pieces of a bin, for the best of them */ };
+enum { TRIES = 16 /* at pieces of a bin, for the best of them */ };
 
 /* ---- records ---- */
 
@@ -75,7 +75,7 @@ static size_t table_find(const struct pool *p, const void *at)
     size_t i = table_place(p, at);
     while (p->table[i] && p->table[i]->at != at)
         i = (i + 1) & (p->table_size - 1);
-    assert(p->table[i] && "freed what the pool does not know");
+    assert(p->table[i] && "freed memory that is not the pool's");
     return i;
 }
 
@@ -146,7 +146,7 @@ void pool_bin_remove(struct bins *b, struct chunk *c)
 static struct chunk *best_of(struct chunk *c, size_t n)
 {
     struct chunk *best = NULL;
-    for (int i = 0; c && i < LOOKS; i++, c = c->next)
+    for (int i = 0; c && i < TRIES; i++, c = c->next)
         if (c->size >= n && (!best || c->size < best->size)) {
             best = c;
             if (c->size == n)
@@ -193,7 +193,7 @@ static void unlink_record(struct pool *p, struct chunk *c)
 }
 
 /* c takes in the piece above it. */
-static void take_in(struct pool *p, struct chunk *c, struct chunk *above)
+static void absorb(struct pool *p, struct chunk *c, struct chunk *above)
 {
     c->size += above->size;
     c->streams |= above->streams;
@@ -283,11 +283,11 @@ void pool_put(struct pool *p, struct chunk *c)
     c->is_free = true;
     if (above && above->is_free) {
         pool_bin_remove(bins, above);
-        take_in(p, c, above);
+        absorb(p, c, above);
     }
     if (below && below->is_free) {
         pool_bin_remove(bins, below);
-        take_in(p, below, c);
+        absorb(p, below, c);
         c = below;
     }
     pool_bin_add(bins, c);
@@ -308,7 +308,7 @@ uint64_t pool_bins_largest(const struct bins *b)
 
 /* ---- for moving ---- */
 
-struct chunk *pool_take_below(struct pool *p, size_t n, const char *limit)
+struct chunk *pool_alloc_below(struct pool *p, size_t n, const char *limit)
 {
     for (struct block *b = p->blocks; b && (!limit || b->at < limit); b = b->next)
         for (struct chunk *c = b->first; c && (!limit || c->at < limit); c = c->above)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of the pool share. */
+ * Declarations shared by the files of the pool. */
 #ifndef CAIRN_GPU_POOL_INSIDE_H
 #define CAIRN_GPU_POOL_INSIDE_H
 
@@ -58,7 +58,7 @@ struct pool_queue {
 
 struct pool {
     struct gpu *g;
-    bool direct, busy; /* busy: on the ladder */
+    bool direct, busy; /* busy: in a fallback */
     uint64_t budget;
     uint64_t settled_peak; /* for which pool_settle last gave back what was too much */
     struct bins small, large;
@@ -102,7 +102,7 @@ void pool_cut(struct pool *p, struct chunk *c, size_t n);
 void pool_put(struct pool *p, struct chunk *c);
 void pool_put_small_block(struct pool *p, struct block *b);
 /* The first free piece of n bytes below an address, or anywhere if it is NULL; NULL: there is none. */
-struct chunk *pool_take_below(struct pool *p, size_t n, const char *limit);
+struct chunk *pool_alloc_below(struct pool *p, size_t n, const char *limit);
 /* What was in one piece is now in another; the first is free, and nobody works on it. */
 void pool_swap(struct pool *p, struct chunk *from, struct chunk *to);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who may still work on memory that was freed. */
+ * Tracks which streams may still use freed memory. */
 #include "gpu/backend.h"
 #include "gpu/pool_inside.h"
 #include <assert.h>
@@ -9,7 +9,7 @@ size_t pool_queue_of(const struct pool *p, const struct gpu_stream *s)
     for (size_t i = 0; i < p->n_queues; i++)
         if (p->queues[i].is_open && p->queues[i].s == s)
             return i;
-    assert(!"a stream that the pool does not know");
+    assert(!"unknown stream");
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every kernel on every device, against its definition. */
+ * Checks every kernel on every device against its reference. */
 #ifndef CAIRN_GPU_SELFTEST_H
 #define CAIRN_GPU_SELFTEST_H
 
@@ -8,7 +8,7 @@
 
 struct selftest_options {
     const char *device, *only; /* only this device, and kernels with this in their name; NULL: all */
-    bool debug;                /* kernels check indices and numbers */
+    bool debug;                /* kernels check indices and values */
     bool (*is_stopped)(void);
 };
 

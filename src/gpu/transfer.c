@@ -13,8 +13,8 @@
 
 enum { SLOTS = 4, SLOT_BYTES = 16 << 20, TASK_BYTES = 1 << 20, ALIGNED = 256, MOST_THREADS = 64 };
 
-/* Parts are cut into tasks, which a thread does at once; tasks that fit into a slot are a piece.  Going up, the tasks of a
- * piece fill its slot, which then is copied; going down it is copied first. */
+/* Parts are cut into tasks, which a thread does at once; tasks that fit into a slot are a piece.  Going up,
+ * the tasks of a piece fill its slot, which then is copied; going down it is copied first. */
 struct task {
     size_t part, piece;
     uint64_t at;
@@ -118,7 +118,7 @@ static void cut(struct job *j, size_t n)
         cut_part(j, i, j->direct ? SIZE_MAX : j->t->slot_bytes);
 }
 
-/* ---- what threads do ---- */
+/* ---- worker threads ---- */
 
 static bool is_up(const struct job *j)
 {
@@ -167,7 +167,7 @@ static int do_task(struct job *j, const struct task *task, struct cairn_error *e
         return cairn_fail(err, CAIRN_EIO, "interrupted");
     if (!j->direct || part->on_host || is_host(j->t))
         return part->move(part->context, task->at, task->n, place_of(j, task), err);
-    /* A GPU's memory may be slow to read for the CPU, even where it is the same: it is written once, and that is all. */
+    /* Reading GPU memory may be slow for the CPU, even if it is shared: only write it, once. */
     CLEANUP(mem_free) char *made = malloc(task->n);
     if (!made)
         return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu bytes", task->n);
@@ -220,7 +220,7 @@ static int start_threads(struct job *j, pthread_t threads[MOST_THREADS])
     return n;
 }
 
-/* ---- what the caller's thread does: all that concerns the device ---- */
+/* ---- the caller's thread: all calls to the device ---- */
 
 /* The next stretch of a piece that is one on the device; *task is moved behind it. */
 static struct transfer_run next_run(const struct job *j, size_t *task)
@@ -298,7 +298,7 @@ static int copy_again(struct job *j, size_t piece, struct cairn_error *err)
     return 0;
 }
 
-/* A copy failed, and which one the device does not always say: all that is on its way is done again. */
+/* A copy failed, and the device does not always say which: repeats all copies in flight. */
 static int rescue(struct job *j, size_t end, struct cairn_error *err)
 {
     struct transfer *t = j->t;
@@ -396,7 +396,7 @@ static int run(struct job *j, struct cairn_error *err)
     return r || failed ? -1 : 0;
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 static int begin(struct job *j, const struct transfer_part *parts, size_t n, struct cairn_error *err)
 {
@@ -413,8 +413,8 @@ static int begin(struct job *j, const struct transfer_part *parts, size_t n, str
         return -1;
     for (size_t i = 0; i < n && !j->direct; i++)
         if (parts[i].unit > t->slot_bytes)
-            return cairn_fail(err, CAIRN_EUSAGE, "a unit of %zu bytes is more than %zu", parts[i].unit,
-                              t->slot_bytes);
+            return cairn_fail(err, CAIRN_EUSAGE, "a unit of %zu bytes exceeds the limit of %zu",
+                              parts[i].unit, t->slot_bytes);
     cut(j, n);
     return 0;
 }
@@ -523,12 +523,12 @@ void transfer_stats_get(const struct transfer *t, struct transfer_stats *out)
 bool transfer_news(struct transfer *t, struct str *out)
 {
     static const char *const words[TRANSFER_RUNGS] = {
-        [TRANSFER_SMALL_RING] = "the driver gives less pinned memory for copies than it was asked for",
+        [TRANSFER_SMALL_RING] = "the driver grants less pinned memory for copies than requested",
         [TRANSFER_PAGEABLE] =
-            "the driver gives no pinned memory: copies go through ordinary memory, more slowly",
-        [TRANSFER_STEPS] = "a copy went wrong and was done again, step by step and compared",
-        [TRANSFER_PIECES] = "copies go wrong unless they are small: they are done in small pieces, slowly",
-        [TRANSFER_REFUSED] = "the device does not take a copy, not even in small pieces",
+            "the driver grants no pinned memory: copying through pageable memory, which is slower",
+        [TRANSFER_STEPS] = "a copy failed: repeated it step by step and verified it",
+        [TRANSFER_PIECES] = "large copies fail: copying in small pieces, which is slow",
+        [TRANSFER_REFUSED] = "the device refuses a copy, even in small pieces",
     };
     for (int i = 0; i < TRANSFER_RUNGS; i++)
         if (t->stats.rungs[i] && !t->told[i]) {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes from the host to the device and back.
+ * Copies between host and device.
  *
- * They go through a ring of pinned pieces of memory: several threads fill pieces (from a file, from memory, converted on
- * the way) while others are being copied.  The driver never sees a mapping of a file, nor memory of the caller: pinning
- * such pages is what stalls ROCm.  Where the CPU can reach the device's memory the threads write into it, and only the way
- * back takes the ring; on the CPU itself nothing does.
+ * Data goes through a ring of pinned buffers: several threads fill buffers (from a file or from memory,
+ * converted on the fly) while others are being copied.  The driver never sees a mapped file or the caller's
+ * memory, because pinning such pages is what stalls ROCm.  If the CPU can access device memory, the threads
+ * write to it directly and only downloads use the ring; on the CPU device nothing does.
  *
- * When a copy fails, all that is on its way is waited for and done again: alone and compared with what arrived, then in
- * smaller pieces.  Only then is it an error (CAIRN_EDEVICE), and the caller may leave the part on the host.  Where pinned memory is refused
- * the ring is smaller, or of ordinary memory.  Each of these is counted, and there are words for it, once.
+ * When a copy fails, all copies in flight are waited for and repeated: one at a time and verified, then in
+ * smaller pieces. Only then is it an error (CAIRN_EDEVICE), and the caller may keep the data on the host.  If
+ * pinned memory is refused, the ring is smaller or of pageable memory.  Each of these fallbacks is counted,
+ * and reported once.
  *
- * A transfer belongs to its device and to the device's thread (gpu_transfer in gpu.h).  Calls return when all is there. */
+ * A transfer belongs to its device and to the device's thread (gpu_transfer in gpu.h).  Calls return when the
+ * data has arrived. */
 #ifndef CAIRN_GPU_TRANSFER_H
 #define CAIRN_GPU_TRANSFER_H
 
@@ -38,8 +40,8 @@ struct transfer_stats {
     uint64_t rungs[TRANSFER_RUNGS];
 };
 
-/* Makes n bytes of a part from byte `at` on, or takes them.  From any thread, several at once; it must not speak to the
- * device. */
+/* Produces n bytes of a part from byte `at` on, or consumes them.  Called from any thread, several at once;
+ * it must not call the device. */
 typedef int transfer_move(void *context, uint64_t at, size_t n, void *bytes, struct cairn_error *err);
 
 struct transfer_part {
@@ -74,7 +76,7 @@ int transfer_move_into(void *memory, uint64_t at, size_t n, void *bytes, struct 
 
 size_t transfer_unit_most(struct transfer *t);
 void transfer_stats_get(const struct transfer *t, struct transfer_stats *out);
-/* The first words about a rung that nobody was told of yet; false: none. */
+/* Describes a fallback that was not reported yet; false: none. */
 bool transfer_news(struct transfer *t, struct str *out);
 
 /* That others who copy had to take a rung: counted and told with the rest. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of the transfer share. */
+ * Declarations shared by the files of the transfer. */
 #ifndef CAIRN_GPU_TRANSFER_INSIDE_H
 #define CAIRN_GPU_TRANSFER_INSIDE_H
 

@@ -19,7 +19,7 @@ void transfer_note(struct transfer *t, enum transfer_rung rung, const struct cai
 
 /* ---- memory that both reach ---- */
 
-/* The kernel moves bytes for us: where they cannot be read or written it says so, and we live. */
+/* Lets the kernel move the bytes: an invalid address is then an error, not a signal. */
 static bool by_pipe(const int pipe_of[2], void *to, const void *from)
 {
     return write(pipe_of[1], from, PROBED) == PROBED && read(pipe_of[0], to, PROBED) == PROBED;
@@ -196,9 +196,8 @@ int transfer_compare(struct transfer *t, const struct transfer_run *run, struct 
         if (gpu_download(t->g, NULL, arrived, run->device + at, n, err) || gpu_wait(t->g, NULL, err))
             return -1;
         if (memcmp(arrived, run->host + at, n))
-            return cairn_fail(err, CAIRN_EDEVICE,
-                              "%s: %zu bytes are not the same on the device and on the host", t->g->info.name,
-                              n);
+            return cairn_fail(err, CAIRN_EDEVICE, "%s: %zu bytes differ between device and host",
+                              t->g->info.name, n);
         if (h)
             hash_add(h, arrived, n);
     }
@@ -236,9 +235,8 @@ int transfer_again(struct transfer *t, const struct transfer_run *run, bool down
         (void)gpu_wait(t->g, NULL, &ignored); /* what an error left on the stream */
     }
     transfer_note(t, TRANSFER_REFUSED, err);
-    return cairn_hint(
-        err,
-        "the device is there, but does not take this copy, not even alone and in pieces of %zu KiB; "
-        "`dmesg` may tell why",
-        most[ARRAY_LEN(most) - 1] >> 10);
+    return cairn_hint(err,
+                      "the device works, but refuses this copy, even alone and in pieces of %zu KiB; "
+                      "`dmesg` may say why",
+                      most[ARRAY_LEN(most) - 1] >> 10);
 }

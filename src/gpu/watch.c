@@ -7,8 +7,8 @@
 #include <time.h>
 
 const char watch_hint[] =
-    "`dmesg` tells whether the driver saw it and reset the GPU; end what else computes on it, and if it stays so, "
-    "reboot; work that is merely slow wants a longer --hang-after";
+    "`dmesg` shows whether the driver noticed it and reset the GPU; end other programs that use the GPU, and if it "
+    "happens again, reboot; if the work is only slow, use a longer --hang-after";
 
 static struct {
     int limit_s; /* 0: no watch */
@@ -44,7 +44,7 @@ static bool is_in_call(uint64_t call)
     return call % 2;
 }
 
-/* These return whether it was told that it is stuck. */
+/* These return whether the hang was reported. */
 static bool check_call(int64_t passed_ms)
 {
     static uint64_t seen;
@@ -73,7 +73,7 @@ static bool check_work(int64_t passed_ms)
     }
     if (work.on && work.w.end_s > 0 && spent_s >= work.w.end_s) {
         struct cairn_error err = { 0 };
-        cairn_fail(&err, CAIRN_EDEVICE, "%s: no end after %.0f s", work.w.what, spent_s);
+        cairn_fail(&err, CAIRN_EDEVICE, "%s: timed out after %.0f s", work.w.what, spent_s);
         cairn_hint(&err, "%s", watch_hint);
         watch.stuck(&err);
         stuck = true;
@@ -104,7 +104,7 @@ int watch_start(int limit_s, void (*stuck)(const struct cairn_error *why), struc
     watch.stuck = stuck;
     if (os_thread_start(&thread, keep_watch, NULL)) {
         watch.limit_s = 0;
-        return cairn_fail(err, CAIRN_ENOMEM, "no thread to watch the device's calls");
+        return cairn_fail(err, CAIRN_ENOMEM, "cannot start the thread that watches the device's calls");
     }
     pthread_detach(thread);
     return 0;
@@ -115,7 +115,7 @@ int watch_limit_s(void)
     return watch.limit_s;
 }
 
-/* Done for every call of the driver: a clock would cost more than the rest, where it is a system call. */
+/* Runs for every driver call: reading a clock would cost more than the rest if it is a system call. */
 void watch_enter(const char *who, const char *what)
 {
     if (!watch.limit_s)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A watch over calls of a GPU's libraries that may never return.
+ * Watches calls of GPU libraries that may never return.
  *
- * A wait for the device can end with an error after the limit (device.c does that).  A call that is stuck inside the
- * driver cannot be ended from here: then the watch tells it, from a thread of its own, and whoever is told ends the
- * process.  Calls and work of one thread at a time are watched. */
+ * A wait for the device can fail after the limit (device.c does that).  A call that hangs inside the driver
+ * cannot be cancelled: the watch reports it from a thread of its own, and the callback ends the process.
+ * Calls and work of one thread at a time are watched. */
 #ifndef CAIRN_GPU_WATCH_H
 #define CAIRN_GPU_WATCH_H
 
@@ -12,10 +12,10 @@
 
 /* Once in a process.  `stuck` is called at most once, from the watch's thread. */
 int watch_start(int limit_s, void (*stuck)(const struct cairn_error *why), struct cairn_error *err);
-int watch_limit_s(void); /* 0: nobody asked for one */
+int watch_limit_s(void); /* 0: no limit */
 
-/* Around a call; both texts stay as they are until it returns.  Time in which the whole process stood still (a debugger, a
- * stopped job) does not count, neither here nor below. */
+/* Around a call; both texts stay as they are until it returns.  Time in which the whole process stood still
+ * (a debugger, a stopped job) does not count, neither here nor below. */
 void watch_enter(const char *who, const char *what);
 void watch_leave(void);
 
@@ -23,15 +23,16 @@ void watch_leave(void);
 struct watch_work {
     const char *what;     /* "step 12"; stays as it is until the end */
     double slow_s, end_s; /* after these `slow` and `stuck` are told; 0: never */
-    /* Once, from the watch's thread; the end of the work waits for it.  call: what the driver was asked for and has not
-     * answered; NULL: it is in no call. */
+    /* Once, from the watch's thread; the end of the work waits for it.  call: what the driver was asked for
+     * and has not answered; NULL: it is in no call. */
     void (*slow)(void *to, double spent_s, const char *call);
     void *to;
 };
 void watch_work_begin(const struct watch_work *w);
 void watch_work_end(void);
 
-/* A wait that was given up: the process must not end through the runtime's own cleanup, which would wait too. */
+/* After an abandoned wait the process must not end through the runtime's own cleanup, which would wait
+ * too. */
 void watch_note_hang(void);
 bool watch_saw_hang(void);
 

@@ -99,8 +99,8 @@ static void a_library_that_ends_the_process_is_left_out(void)
     struct cairn_error err = { 0 };
     fresh_cache();
     REQUIRE(!set_open(&s, "gfx1032", "rocblas=abort,hipblaslt=abort", &err));
-    CHECK_STR(why_not(&s, "rocblas"), "rocblas: ends the process on gfx1032 (signal 6)");
-    CHECK_STR(why_not(&s, "hipblaslt"), "hipblaslt: ends the process on gfx1032 (signal 6)");
+    CHECK_STR(why_not(&s, "rocblas"), "rocblas: aborts the process on gfx1032 (signal 6)");
+    CHECK_STR(why_not(&s, "hipblaslt"), "hipblaslt: aborts the process on gfx1032 (signal 6)");
     CHECK_STR(way_for(&s, false, false), "gemm");
 }
 
@@ -140,7 +140,7 @@ static void rocm_5_has_another_hipblaslt(void)
     struct cairn_error err = { 0 };
     fresh_cache();
     REQUIRE(!set_open(&s, "gfx1030", "rocblas=slow,version=50221153", &err));
-    CHECK_STR(why_not(&s, "hipblaslt"), "hipblaslt: ROCm 6.0 or newer is needed");
+    CHECK_STR(why_not(&s, "hipblaslt"), "hipblaslt: needs ROCm 6.0 or newer");
     CHECK_STR(why_not(&s, "rocblas"), "");
 }
 

@@ -272,7 +272,7 @@ static void arguments_of_another_size_are_refused(void)
     CHECK_INT(gpu_launch(w.g, NULL, k, (struct gpu_grid){ 1, 1, 1 }, &w, 8, &err), -1);
     CHECK_INT(err.code, CAIRN_EUSAGE);
     CHECK_INT(gpu_kernel(w.g, "no_such", GPU_F16, &k, &err), -1);
-    CHECK_STR(err.msg, "there is no kernel no_such");
+    CHECK_STR(err.msg, "no kernel named no_such");
 }
 
 /* The name may carry features; a chip that no row knows has none that cairn could use. */

@@ -66,7 +66,7 @@ static void the_chip_is_where_we_read_it(void)
 {
     size_t at = offsetof(hipDeviceProp_t, gcnArchName);
     CHECK_INT(at, HIP_VERSION_MAJOR >= 6 ? ARCH_AT_R0600 : ARCH_AT_R0000);
-    CHECK(sizeof(hipDeviceProp_t) <= PROPERTIES_ROOM);
+    CHECK(sizeof(hipDeviceProp_t) <= PROPERTIES_BYTES);
 }
 
 int main(void)

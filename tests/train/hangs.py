@@ -83,7 +83,7 @@ def a_step_that_gets_nowhere_is_ended():
         if done.returncode or done.stderr.count('starting again') != 2 or len(restarts) != 2:
             yield f'exit {done.returncode}, {restarts}: {done.stderr}'
             return
-        if 'no end after' not in restarts[0]['note'] or 'as it was' not in restarts[0]['note'] or 'own kernels' not in restarts[1]['note']:
+        if 'timed out after' not in restarts[0]['note'] or 'as it was' not in restarts[0]['note'] or 'own kernels' not in restarts[1]['note']:
             yield restarts
         if run_json(home, 'crawl')['workaround'] != 'own-kernels':
             yield run_json(home, 'crawl')

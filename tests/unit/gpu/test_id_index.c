@@ -36,7 +36,7 @@ static void a_number_outside_of_the_table_is_named(void)
         struct id_index lists;
         struct cairn_error err = { 0 };
         CHECK_INT(id_index_build(&a, ids, 2, 5, &lists, &err), -1);
-        CHECK_HAS(err.msg, wrong[i] < 0 ? "number 1 is -1" : "number 1 is 5");
+        CHECK_HAS(err.msg, wrong[i] < 0 ? "id 1 is -1" : "id 1 is 5");
     }
 }
 

@@ -272,9 +272,9 @@ static void large_copies_that_fail_are_done_in_pieces(void)
     CHECK_INT(rungs(&w, TRANSFER_REFUSED), 0);
     CHECK(rungs(&w, TRANSFER_STEPS) > 0 && rungs(&w, TRANSFER_PIECES) > 0);
     CHECK(transfer_news(w.t, &news));
-    CHECK_HAS(news.s, "step by step and compared (hip:0: copy 524288 bytes to the device");
+    CHECK_HAS(news.s, "(hip:0: copy 524288 bytes to the device");
     CHECK(transfer_news(w.t, &news));
-    CHECK_HAS(news.s, "in small pieces, slowly");
+    CHECK_HAS(news.s, "in small pieces");
     CHECK(!transfer_news(w.t, &news)); /* once */
     check_arrived(&w);
 }
@@ -332,7 +332,7 @@ static void no_pinned_memory_is_slower(void)
     CHECK(!memcmp(w.from, w.back, w.n));
     CHECK_INT(rungs(&w, TRANSFER_PAGEABLE), 1);
     CHECK(transfer_news(w.t, &news));
-    CHECK_HAS(news.s, "no pinned memory: copies go through ordinary memory, more slowly (hip:0: allocate");
+    CHECK_HAS(news.s, "(hip:0: allocate");
     check_arrived(&w);
 }
 

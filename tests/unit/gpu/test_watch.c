@@ -91,7 +91,7 @@ static void work_without_end_is_told(void)
     while (!__atomic_load_n(&stuck_times, __ATOMIC_ACQUIRE))
         nap(10);
     watch_work_end();
-    CHECK_HAS(stuck_words, "step 12: no end after");
+    CHECK_HAS(stuck_words, "step 12: timed out after");
     nap(300);
     CHECK_INT(__atomic_load_n(&stuck_times, __ATOMIC_ACQUIRE), 1);
 }
