@@ -35,14 +35,14 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
         print_row(p->parts[i].name, p->parts[i].device_bytes, p->parts[i].host_bytes);
     print_row("all", p->device_bytes, p->host_bytes);
     if (p->budget_bytes)
-        printf("%-16s %12s%s\n", "may be used", bytes_text((int64_t)p->budget_bytes, text),
-               one ? "              for both: they are the same memory" : "");
+        printf("%-16s %12s%s\n", "available", bytes_text((int64_t)p->budget_bytes, text),
+               one ? "              for both: device and host share memory" : "");
     if (p->budget_bytes && bound <= p->budget_bytes)
         printf("%-16s %12s\n", "left", bytes_text((int64_t)(p->budget_bytes - bound), text));
-    printf("\n%llu micro-batch%s of %llu sample%s a step%s; the optimizer's state on the %s%s\n",
+    printf("\n%llu micro-batch%s of %llu sample%s per step%s; optimizer state on the %s%s\n",
            (unsigned long long)p->micros, p->micros == 1 ? "" : "es", (unsigned long long)p->micro,
            p->micro == 1 ? "" : "s", p->recompute ? ", gradient checkpointing" : "",
-           p->optim_on_host ? "host" : "device", p->blocks_on_host ? ", the blocks' weights too" : "");
+           p->optim_on_host ? "host" : "device", p->blocks_on_host ? ", weights of the blocks too" : "");
     for (size_t i = 0; i < p->n_fallbacks; i++)
         printf("%s %s\n", i ? "                " : "to make it fit: ", p->fallbacks[i]);
 }
@@ -101,7 +101,7 @@ int cmd_plan(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (argc - rest != 1)
-        r = options_error("plan", argc > rest ? "one configuration at a time" : "which configuration?");
+        r = options_error("plan", argc > rest ? "give only one configuration" : "give a configuration");
     else {
         w.set = set.item;
         w.n_set = set.n;

@@ -24,17 +24,18 @@ struct train_args {
     bool list, json;
 };
 
-/* ---- signals: the first stops after the step and saves, the second ends at once ---- */
+/* ---- signals: the first one saves and stops after the step, the second one quits at once ---- */
 
 static volatile sig_atomic_t stop_signal;
-static bool on_terminal; /* the line with the step has no end yet */
+static bool on_terminal; /* the progress line has no newline yet */
 
 static void on_signal(int sig)
 {
     if (stop_signal)
         _exit(128 + sig);
     stop_signal = sig;
-    static const char words[] = "\ncairn: stopping after this step and saving; once more ends at once\n";
+    static const char words[] =
+        "\ncairn: will save and stop after this step; press Ctrl-C again to quit now\n";
     ssize_t n = write(STDERR_FILENO, words + !on_terminal, sizeof(words) - 1 - !on_terminal);
     (void)n;
 }
@@ -65,7 +66,7 @@ static int train(struct train_args *args, struct arena *a)
     enum train_end end;
     o->changes.set = args->set.item;
     o->changes.n_set = args->set.n;
-    o->talk = o->dry_run ? stdout : stderr; /* what would be done is the answer then */
+    o->talk = o->dry_run ? stdout : stderr; /* the plan is the result of a dry run */
     o->messages = &stderr_messages;
     o->is_stopped = is_stopped;
     o->stop = &stop_signal;
@@ -81,7 +82,7 @@ static int print_example(const char *name)
     if (text)
         return fputs(text, stdout), EXIT_FINE;
     char *names = page_names("example");
-    int r = options_error("train", "there is no example \"%s\"; there are %s", name, names);
+    int r = options_error("train", "unknown example \"%s\"; the examples are %s", name, names);
     free(names);
     return r;
 }
@@ -91,31 +92,31 @@ static bool is_run(struct arena *a, const char *dir)
     return os_is_folder(dir) && !access(path_join(a, dir, "config.yaml"), R_OK);
 }
 
-/* The file to read; a run that goes on has its own.  "--resume RUN" is meant as "--resume=RUN".  NULL: it is told what is
- * wrong. */
+/* The configuration to read; a resumed run has its own.  "--resume RUN" is taken as "--resume=RUN".  Returns NULL after
+ * it reported an error. */
 static const char *configuration(struct train_args *args, int n, char **names, struct arena *a)
 {
     const char *file = n ? names[0] : NULL;
     for (int i = 0; i < n && args->start.resume && !args->start.resume[0]; i++)
         if (is_run(a, names[i])) {
             args->start.resume = names[i];
-            file = n-- == 2 ? names[!i] : NULL; /* argv stays as it is, for a new start */
+            file = n-- == 2 ? names[!i] : NULL; /* argv stays unchanged, for a restart */
         }
     if (n == 1)
         return file;
     if (!n && args->start.resume && args->start.resume[0] && is_run(a, args->start.resume))
         return path_join(a, args->start.resume, "config.yaml");
     if (!n && args->start.resume && args->start.resume[0])
-        options_error("train", "--resume=%s: there is no config.yaml in it; which configuration?",
+        options_error("train", "--resume=%s: it has no config.yaml; give the configuration",
                       args->start.resume);
     else if (!n)
         options_error("train", args->start.resume
-                                   ? "which run? --resume=RUN takes its configuration from RUN/config.yaml"
-                                   : "which configuration?");
+                                   ? "give a run: --resume=RUN takes its configuration from RUN/config.yaml"
+                                   : "give a configuration");
     else
-        options_error("train", "one configuration at a time%s",
+        options_error("train", "give only one configuration%s",
                       args->start.resume && !args->start.resume[0]
-                          ? "; a folder to resume is written --resume=DIR"
+                          ? "; write --resume=DIR to name the folder of a run"
                           : "");
     return NULL;
 }
@@ -162,7 +163,7 @@ int cmd_train(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (args.json && !args.list)
-        r = options_error("train", "--json goes with --list; --json-events FILE tells of a run");
+        r = options_error("train", "--json needs --list; --json-events FILE logs a run as JSON");
     else if (args.example)
         r = print_example(args.example);
     else if (args.list)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much of a device's memory a job may take, by what is known of this machine. */
+ * How much of a device's memory a job may use on this machine. */
 #ifndef CAIRN_START_DEVICE_MEMORY_H
 #define CAIRN_START_DEVICE_MEMORY_H
 
@@ -7,14 +7,14 @@
 
 struct facts;
 
-/* What the kernel knows counts more than what the driver says: on shared memory it must leave something to Linux, and on
- * a card of its own it sees what the desktop holds.  0: not known; 1: nothing is left. */
+/* The kernel's figures, not the driver's: with shared memory some must be left to Linux, and on a discrete card the
+ * kernel sees what the desktop uses.  0: unknown; 1: nothing is left. */
 uint64_t device_memory_budget(const struct facts *f, const char *pci);
-/* Sets the budget of the device's pool, which is at most `limit` (0: no such limit); the CPU's is left alone.
- * Returns what a job may plan with; 0: not known. */
+/* Sets the budget of the device's pool, at most `limit` (0: no limit); the CPU has no such pool.
+ * Returns the bytes that a job may plan with; 0: unknown. */
 uint64_t device_memory_apply(struct gpu *g, uint64_t limit);
 
-/* What the host has left now, by the kernel and by the limit of a cgroup; 0: not known, 1: nothing. */
+/* Available host memory, limited by the cgroup; 0: unknown, 1: none. */
 uint64_t device_memory_host(void);
 
 #endif

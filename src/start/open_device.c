@@ -12,7 +12,7 @@ static bool has_api(const struct gpu_info *list, size_t n, enum gpu_api api)
     return false;
 }
 
-/* cuda:0 in a job file is PyTorch's name for a GPU of any maker. */
+/* cuda:0 in a job file is PyTorch's name for a GPU of any vendor. */
 static const char *device_name(const char *asked, const struct gpu_info *list, size_t n, struct arena *a)
 {
     if (!str_starts(asked, "cuda:") || has_api(list, n, GPU_API_CUDA) || !has_api(list, n, GPU_API_HIP))
@@ -20,15 +20,15 @@ static const char *device_name(const char *asked, const struct gpu_info *list, s
     return arena_printf(a, "hip:%s", asked + strlen("cuda:"));
 }
 
-/* Whether the user typed it, in place of a file that says so. */
+/* Whether the value comes from the command line, not from the file. */
 static bool is_typed(const struct job_config *c, const char *key)
 {
     const char *place = config_place(c, key);
     return place && str_starts(place, "--");
 }
 
-/* A GPU that was typed is meant: a file's train.allow_cpu does not stand for another wish.  A run that goes on without
- * one in the middle is another matter. */
+/* A GPU named on the command line overrides train.allow_cpu of the file.  A restarted run may still fall back to the
+ * CPU. */
 static bool allows_cpu(const struct job_config *c, const struct train_options *o)
 {
     if (o->restarted || !is_typed(c, "train.device") || is_typed(c, "train.allow_cpu"))
@@ -36,7 +36,7 @@ static bool allows_cpu(const struct job_config *c, const struct train_options *o
     return false;
 }
 
-/* The CPU where the GPU that is asked for cannot be had, if that is wanted; *why then says so, else it is NULL. */
+/* Falls back to the CPU if the GPU cannot be opened and that is allowed; *why is then the reason, else NULL. */
 static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct arena *a, const char **why,
                       struct cairn_error *err)
 {
@@ -63,8 +63,8 @@ int start_open_device(const struct job_config *c, struct arena *a, struct train_
         if (err->code == CAIRN_ELACK && !allowed && c->train.allow_cpu)
             cairn_hint(
                 err,
-                "%s%sleave --device out, or add --set train.allow_cpu=true, for the CPU; `cairn doctor` says "
-                "what the GPU lacks",
+                "%s%sto train on the CPU, omit --device or add --set train.allow_cpu=true; `cairn doctor` "
+                "shows what the GPU lacks",
                 n_reasons ? reasons[0] : "", n_reasons ? "; " : "");
         else if (!err->hint[0] && n_reasons && err->code == CAIRN_ELACK)
             cairn_hint(err, "%s", reasons[0]);
@@ -75,11 +75,10 @@ int start_open_device(const struct job_config *c, struct arena *a, struct train_
     if (o->why_device)
         return 0;
     if (strcmp(name, "auto") != 0)
-        o->why_device = "as asked";
+        o->why_device = "as requested";
     else if (gpu_info(o->g)->api != GPU_API_HOST)
         o->why_device = "the first GPU that works";
     else
-        o->why_device =
-            n_reasons ? arena_printf(a, "no GPU can be used (%s)", reasons[0]) : "there is no GPU";
+        o->why_device = n_reasons ? arena_printf(a, "no usable GPU: %s", reasons[0]) : "no GPU found";
     return 0;
 }

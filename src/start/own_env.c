@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-/* Any GPU may be asked for by name, so none is hidden. */
+/* The user may name any GPU, so none is hidden. */
 static bool selects_gpus(const char *name)
 {
     for (int i = 0; i < PLAN_N_SELECTORS; i++)
@@ -21,13 +21,13 @@ static bool selects_gpus(const char *name)
     return false;
 }
 
-/* What the loader reads it has read already; the child that compiles kernels must find the same libraries. */
+/* The loader has already read these; the child that compiles kernels must find the same libraries. */
 static bool is_for_the_loader(const char *name)
 {
     return str_starts(name, "LD_");
 }
 
-/* The ROCms of this machine, those inside a PyTorch too: where nothing else is installed, its wheel is a whole one. */
+/* The ROCm installations of this machine, including those in PyTorch wheels: a wheel may be the only one. */
 static void offer_runtimes(void)
 {
     static struct arena kept; /* what is offered lives as long as the process */
@@ -35,7 +35,7 @@ static void offer_runtimes(void)
     struct cairn_error err = { 0 };
     CLEANUP(facts_release) struct facts f;
     if (facts_read(&f, &fo, &err))
-        return; /* the loader is asked */
+        return; /* the loader searches by itself */
     size_t n = f.n_runtimes;
     struct library_set *sets = ARENA_NEW(&kept, struct library_set, n);
     for (size_t i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ static void offer_runtimes(void)
     library_offer(sets, n);
 }
 
-/* What lies in the cache is compiled kernels, choices and tokens: one that is not the user's alone is not used. */
+/* The cache holds compiled kernels, tuning results and tokens.  A folder that others can write to is not used. */
 static void say_cache_trouble(const struct message_sink *messages)
 {
     static const char *const folders[] = { NULL, "kernels", "probe", "gemm", "tokens" };
@@ -67,11 +67,11 @@ static void say_cache_trouble(const struct message_sink *messages)
     }
     if (!r)
         return;
-    cairn_wrap(&err, "nothing is kept in the cache");
+    cairn_wrap(&err, "the cache is not used");
     message_error(messages, &err);
 }
 
-/* PyTorch is not asked about: cairn brings its own kernels, and needs no other chip's name. */
+/* PyTorch does not matter here: cairn has its own kernels, and does not pretend to be another chip. */
 void own_env_apply(const struct message_sink *messages)
 {
     const struct facts_options fo = { .env = (const char *const *)environ, .parts = FACTS_HARDWARE };
@@ -82,12 +82,12 @@ void own_env_apply(const struct message_sink *messages)
     struct plan plan;
     say_cache_trouble(messages);
     if (facts_read(&f, &fo, &err) || plan_build(&f, &po, &a, &plan, &err))
-        plan = (struct plan){ 0 }; /* what cannot be judged stays as it is */
+        plan = (struct plan){ 0 }; /* without facts, the environment stays unchanged */
     for (size_t i = 0; i < plan.n_unset; i++) {
         const struct plan_var *v = &plan.unset[i];
         if (is_for_the_loader(v->name))
             continue;
-        message_say(messages, "leaves out %s=%s: %s", v->name, v->value, v->why);
+        message_say(messages, "ignoring %s=%s: %s", v->name, v->value, v->why);
         unsetenv(v->name);
     }
     for (size_t i = 0; i < plan.n_set; i++)

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The folder of a run may be given instead of a file, and is not that. */
+/* The user may have given the folder of a run instead of a file. */
 static void hint_at_run(const char *dir, struct cairn_error *err)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
     const char *file = path_join(&a, dir, "config.yaml");
     if (!access(file, R_OK))
-        cairn_hint(err, "it is a run: --resume=%s goes on with it; its configuration is %s", dir, file);
+        cairn_hint(err, "it is a run: --resume=%s continues it; its configuration is %s", dir, file);
 }
 
 /* The job of another trainer, which `cairn run` can start. */
@@ -21,7 +21,7 @@ static bool is_foreign(const char *file, struct arena *a, struct cairn_error *er
     struct job_file f;
     if (!job_file_read(file, a, &f))
         return false;
-    cairn_fail(err, CAIRN_EUSAGE, "%s is a %s of %s, which cairn does not train by itself", file,
+    cairn_fail(err, CAIRN_EUSAGE, "%s is a %s of %s, which `cairn train` cannot run", file,
                f.is_dataset ? "dataset file" : "job file", f.trainer);
     cairn_hint(err, "in %s's folder: %s", f.trainer, job_file_command(&f, a));
     return true;

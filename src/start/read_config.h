@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The configuration of a training job, with what the command line changes in it. */
+ * The configuration of a training job, with the changes from the command line. */
 #ifndef CAIRN_START_READ_CONFIG_H
 #define CAIRN_START_READ_CONFIG_H
 

@@ -18,29 +18,30 @@ static const struct workaround {
     const char *variable, *set; /* NULL: none */
     const char *words;
 } workarounds[] = {
-    { NULL, NULL, NULL, "as it was" },
-    { "own-kernels", "CAIRN_BLAS", "own", "with own kernels instead of the vendor's libraries" },
+    { NULL, NULL, NULL, "without a workaround" },
+    { "own-kernels", "CAIRN_BLAS", "own",
+      "with cairn's kernels instead of the vendor's BLAS libraries (CAIRN_BLAS=own)" },
     { "no-sdma", "HSA_ENABLE_SDMA", "0",
-      "with own kernels, and copies without the GPU's DMA engines (HSA_ENABLE_SDMA=0)" },
+      "with cairn's kernels, and copies without the GPU's DMA engines (HSA_ENABLE_SDMA=0)" },
     { "no-interrupt", "HSA_ENABLE_INTERRUPT", "0",
-      "as before, and the GPU is asked whether it is done, without interrupts (HSA_ENABLE_INTERRUPT=0)" },
+      "with the same, and polling instead of GPU interrupts (HSA_ENABLE_INTERRUPT=0)" },
     { "cpu", NULL, NULL, "on the CPU (train.allow_cpu)" },
 };
 enum { OWN_KERNELS = 1, NO_SDMA, NO_INTERRUPT, ON_CPU };
 
-/* "PID:TIMES:WORKAROUND:why".  The process keeps its number when it becomes another; anybody else who finds this is not
- * meant. */
+/* "PID:TIMES:WORKAROUND:why".  exec keeps the pid, so a child that inherits the variable can tell that it is not for
+ * it. */
 #define NAME "CAIRN_TRAIN_RESTARTS"
 
-enum { LINK_ROOM = 64 };
+enum { LINK_MAX_LEN = 64 };
 
 static struct {
-    char **argv, **env;    /* the last in env is `told` */
-    const char *latest;    /* the link to the run's newest checkpoint */
-    char first[LINK_ROOM]; /* where it pointed when this process began */
-    char told[sizeof(struct cairn_error)];
+    char **argv, **env;                        /* the last entry of env is `handover` */
+    const char *latest;                        /* the link to the run's newest checkpoint */
+    char first[LINK_MAX_LEN];                  /* where it pointed when this process began */
+    char handover[sizeof(struct cairn_error)]; /* CAIRN_TRAIN_RESTARTS of the new process */
     double began;
-    struct restart_place place;
+    struct restart_rung rung;
     const char *why;
     enum gpu_api api;
     bool allow_cpu;
@@ -49,49 +50,48 @@ static struct {
 
 extern char **environ;
 
-static bool is_of_use(int workaround, enum gpu_api api, bool allow_cpu)
+static bool applies(int workaround, enum gpu_api api, bool allow_cpu)
 {
     bool of_amd = workaround == NO_SDMA || workaround == NO_INTERRUPT;
     return workaround == OWN_KERNELS || (of_amd && api == GPU_API_HIP) || (workaround == ON_CPU && allow_cpu);
 }
 
-bool restart_next(struct restart_place *p, double lived_s, bool came_further, enum gpu_api api,
-                  bool allow_cpu)
+bool restart_next(struct restart_rung *p, double lived_s, bool came_further, enum gpu_api api, bool allow_cpu)
 {
     if (!p->times || (lived_s >= GOOD_AFTER_S && came_further)) {
         p->times = 1;
         return true;
     }
     for (int i = p->workaround + 1; i < (int)ARRAY_LEN(workarounds); i++)
-        if (is_of_use(i, api, allow_cpu)) {
-            *p = (struct restart_place){ p->times + 1, i };
+        if (applies(i, api, allow_cpu)) {
+            *p = (struct restart_rung){ p->times + 1, i };
             return true;
         }
     return false;
 }
 
-/* How many times in a row it may come to. */
-static int most_times(struct restart_place p)
+/* How many restarts in a row there can be. */
+static int most_times(struct restart_rung p)
 {
     while (restart_next(&p, 0, false, self.api, self.allow_cpu))
         ;
     return p.times;
 }
 
-static void take_told(struct arena *a)
+static void read_handover(struct arena *a)
 {
     const char *text = getenv(NAME);
-    struct restart_place p;
+    struct restart_rung p;
     int pid, at = 0;
     if (!text || sscanf(text, "%d:%d:%d:%n", &pid, &p.times, &p.workaround, &at) < 3 || !at ||
         pid != (int)getpid() || p.times < 1 || p.workaround < 0 ||
         p.workaround >= (int)ARRAY_LEN(workarounds))
         return;
-    self.place = p;
+    self.rung = p;
     self.why = arena_strdup(a, text + at);
 }
 
-static void take_from_run(const char *dir, struct arena *a)
+static void read_run(const char *dir, struct arena *a)
 {
     struct run_info info;
     struct cairn_error ignored = { 0 };
@@ -104,15 +104,19 @@ static void take_from_run(const char *dir, struct arena *a)
     if (!found)
         return;
     bool good = info.state == RUN_FINISHED || info.state == RUN_STOPPED;
-    message_say(self.messages, "the run was last done with the workaround %s, and %s", info.workaround,
-                good ? "ended well: now it is tried without" : "did not come to its end: it is kept");
-    self.place.workaround = good ? 0 : found;
+    if (good)
+        message_say(self.messages, "the last start used the workaround %s and ended well: trying without it",
+                    info.workaround);
+    else
+        message_say(self.messages, "the last start used the workaround %s and did not finish: keeping it",
+                    info.workaround);
+    self.rung.workaround = good ? 0 : found;
 }
 
-/* Empty: there is none. */
-static void read_latest(char out[LINK_ROOM])
+/* Empty if there is no checkpoint. */
+static void read_latest(char out[LINK_MAX_LEN])
 {
-    if (os_read_link(self.latest, out, LINK_ROOM) < 0)
+    if (os_read_link(self.latest, out, LINK_MAX_LEN) < 0)
         out[0] = '\0';
 }
 
@@ -125,7 +129,7 @@ static char **environment(struct arena *a)
     for (size_t i = 0; i < n; i++)
         if (!str_starts(environ[i], NAME "="))
             env[at++] = arena_strdup(a, environ[i]);
-    env[at] = self.told;
+    env[at] = self.handover;
     return env;
 }
 
@@ -137,9 +141,9 @@ void restart_prepare(int argc, char **argv, bool resume, const char *dir, const 
     self.began = clock_s();
     self.latest = arena_printf(a, "%s/checkpoints/latest", dir);
     read_latest(self.first);
-    take_told(a);
+    read_handover(a);
     if (!self.why && resume)
-        take_from_run(dir, a);
+        read_run(dir, a);
     self.argv = ARENA_NEW(a, char *, (size_t)argc + 3);
     self.argv[at++] = arena_strdup(a, "cairn");
     self.argv[at++] = argv[0];
@@ -152,19 +156,19 @@ void restart_prepare(int argc, char **argv, bool resume, const char *dir, const 
 
 void restart_apply(void)
 {
-    for (int i = 1; i <= self.place.workaround; i++)
+    for (int i = 1; i <= self.rung.workaround; i++)
         if (workarounds[i].variable)
             setenv(workarounds[i].variable, workarounds[i].set, 1);
 }
 
 bool restart_wants_cpu(void)
 {
-    return self.place.workaround == ON_CPU;
+    return self.rung.workaround == ON_CPU;
 }
 
 const char *restart_workaround(void)
 {
-    return workarounds[self.place.workaround].name;
+    return workarounds[self.rung.workaround].name;
 }
 
 const char *restart_why(void)
@@ -172,36 +176,35 @@ const char *restart_why(void)
     return self.why;
 }
 
-void restart_know(enum gpu_api api, bool allow_cpu)
+void restart_set_device(enum gpu_api api, bool allow_cpu)
 {
     self.api = api;
     self.allow_cpu = allow_cpu;
 }
 
-/* Where it stands in a row of them, unless it is the only one. */
-static void say_start(const struct cairn_error *why, const char *from, int nth, int most, const char *words)
+static void say_restart(const struct cairn_error *why, const char *from, int nth, int most, const char *words)
 {
-    struct cairn_error told = *why;
+    struct cairn_error err = *why;
     char which[64] = "once";
     if (most > 1)
-        snprintf(which, sizeof(which), "%d of at most %d such starts", nth, most);
-    cairn_hint(&told, "starting again from the %s, %s: %s", from, which, words);
-    message_error(self.messages, &told);
+        snprintf(which, sizeof(which), "restart %d of at most %d", nth, most);
+    cairn_hint(&err, "restarting from the %s, %s (%s)", from, words, which);
+    message_error(self.messages, &err);
 }
 
 void restart_now(const struct cairn_error *why, bool once)
 {
-    struct restart_place p = self.place;
-    char latest[LINK_ROOM];
+    struct restart_rung p = self.rung;
+    char latest[LINK_MAX_LEN];
     if (!self.argv)
         return;
     read_latest(latest);
     if (!restart_next(&p, clock_s() - self.began, strcmp(latest, self.first) != 0, self.api, self.allow_cpu))
         return;
-    const char *words = workarounds[p.workaround == self.place.workaround ? 0 : p.workaround].words;
-    say_start(why, latest[0] ? "last checkpoint" : "beginning", p.times, once ? 1 : most_times(p), words);
-    snprintf(self.told, sizeof(self.told), NAME "=%d:%d:%d:%s; started again %s", (int)getpid(), p.times,
+    const char *words = workarounds[p.workaround == self.rung.workaround ? 0 : p.workaround].words;
+    say_restart(why, latest[0] ? "last checkpoint" : "beginning", p.times, once ? 1 : most_times(p), words);
+    snprintf(self.handover, sizeof(self.handover), NAME "=%d:%d:%d:%s; restarted %s", (int)getpid(), p.times,
              p.workaround, why->msg, words);
     os_start_again(self.argv, self.env);
-    message_say(self.messages, "start again: %s", strerror(errno));
+    message_say(self.messages, "cannot restart: %s", strerror(errno));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process whose device fails becomes a fresh one, which goes on from the last checkpoint: first as it was, then with one
- * workaround more each time.  After an hour without trouble in which a checkpoint was made it begins again with "as it was", but
- * keeps what it has.
+ * Restart after a device failure: the process executes itself anew and resumes from the last checkpoint, first without
+ * a workaround, then with one more workaround each time.  After a good hour that made a checkpoint, the next failure
+ * counts as the first one again; workarounds in use are kept.
  *
- * All that it takes is made beforehand, so that it can also be done from the thread that finds another stuck. */
+ * Everything is prepared beforehand, so that the watchdog thread can restart while another thread hangs. */
 #ifndef CAIRN_START_RESTART_H
 #define CAIRN_START_RESTART_H
 
@@ -12,28 +12,29 @@
 #include "gpu/gpu.h"
 #include <stdbool.h>
 
-/* Where a run stands on the ladder. */
-struct restart_place {
+/* How far a run has climbed the ladder of workarounds. */
+struct restart_rung {
     int times;      /* restarts in a row */
     int workaround; /* this one and those before it are in use; 0: none */
 };
-/* The next place up; false: there is none.  lived_s is how long the process has lived, came_further: it has made a checkpoint. */
-bool restart_next(struct restart_place *p, double lived_s, bool came_further, enum gpu_api api,
+/* Climbs to the next rung; false if there is none.  lived_s: age of the process; came_further: it made a checkpoint. */
+bool restart_next(struct restart_rung *p, double lived_s, bool came_further, enum gpu_api api,
                   bool allow_cpu);
 
-/* argv: from the command's name on; resume: --resume is in it, else it is added.  Finds out where this process stands: in
- * place of another, or, with `resume`, of a run whose process died with a workaround (dir's run.json).  One of a run that
- * came to a good end is tried without. */
+/* argv starts with the command's name; without `resume`, --resume is added to it.  Finds the rung of this process: the
+ * one that a restart handed over, or, with `resume`, the workaround of a run that died (run.json in dir).  After a good
+ * end the workaround is dropped. */
 void restart_prepare(int argc, char **argv, bool resume, const char *dir, const struct message_sink *messages,
                      struct arena *a);
-/* Sets the workarounds' variables in this process; before the first thread, and after what judges variables. */
+/* Sets the workarounds' environment variables.  Call it before the first thread starts, and after own_env_apply. */
 void restart_apply(void);
 bool restart_wants_cpu(void);
 const char *restart_workaround(void); /* its name, for run.json; NULL: none */
-const char *restart_why(void);        /* why this process is in place of another; NULL: it is not */
-/* What the next one may try. */
-void restart_know(enum gpu_api api, bool allow_cpu);
-/* Returns where it cannot, where nothing was prepared, or where the ladder ends.  once: no other will follow, which is said. */
+const char *restart_why(void);        /* why the last process was restarted; NULL: this is the first one */
+/* The device decides which workarounds apply. */
+void restart_set_device(enum gpu_api api, bool allow_cpu);
+/* Returns only if it cannot restart: exec failed, nothing was prepared, or no rung is left.  once: the message says
+ * that no other restart will follow. */
 void restart_now(const struct cairn_error *why, bool once);
 
 #endif

@@ -38,7 +38,7 @@ static void add_gpu(const char *root, const char *pci, struct str *out)
             continue;
         add_num(out, g->busy_percent, 1, "% busy");
         add_num(out, g->clock_mhz, 1, "MHz");
-        add_num(out, g->memory_clock_mhz, 1, "MHz of memory");
+        add_num(out, g->memory_clock_mhz, 1, "MHz memory clock");
         add_num(out, g->temperature_mc, 1000, "C");
         add_num(out, g->power_uw, 1e6, "W");
         add_num(out, g->vram_used_bytes, 1e9, "GB of VRAM in use");
@@ -46,7 +46,7 @@ static void add_gpu(const char *root, const char *pci, struct str *out)
     }
 }
 
-/* Reading the GPU's files may not return when its firmware hangs, so another thread does it, and is left alone then. */
+/* If the firmware hangs, a read of the GPU's files may never return.  So a detached thread does it. */
 struct question {
     char *root, *pci;
     struct str answer;
@@ -100,7 +100,7 @@ static void ask_gpu(const char *root, const char *pci, struct str *brief, struct
     } else {
         pthread_detach(thread);
         bool answered = is_answered(q);
-        const char *words = answered ? q->answer.s : "its driver does not tell how it is";
+        const char *words = answered ? q->answer.s : "driver does not respond";
         if (words) {
             str_addf(brief, "; GPU %s", words);
             str_addf(full, "GPU %s: %s\n", pci, words);
@@ -120,7 +120,7 @@ static void add_load(const struct root *r, struct arena *a, struct str *brief, s
     str_addf(full, "load: %s\n", text);
 }
 
-/* Shares of the last 10 s in which something waited: "some avg10=1.50 avg60=…". */
+/* Percentage of the last 10 s in which some task was stalled: "some avg10=1.50 avg60=…". */
 static void add_pressure(const struct root *r, struct arena *a, struct str *brief, struct str *full)
 {
     static const char *const kinds[] = { "cpu", "memory", "io" };
@@ -130,9 +130,9 @@ static void add_pressure(const struct root *r, struct arena *a, struct str *brie
         if (!text)
             continue;
         if (sscanf(text, "some avg10=%lf", &share) == 1 && share >= 1)
-            str_addf(brief, "; %.0f %% of the time something waits for %s", share, kinds[i]);
+            str_addf(brief, "; %.0f %% %s pressure", share, kinds[i]);
         for (const char *line = text; line && *line; line = str_next_line(line))
-            str_addf(full, "pressure on %s: %.*s\n", kinds[i], (int)strcspn(line, "\n"), line);
+            str_addf(full, "%s pressure: %.*s\n", kinds[i], (int)strcspn(line, "\n"), line);
     }
 }
 
@@ -151,8 +151,8 @@ static void add_memory(const struct root *r, struct arena *a, struct str *brief,
     double total = kib(text, "MemTotal"), left = kib(text, "MemAvailable");
     double swap = kib(text, "SwapTotal"), swapped = swap - kib(text, "SwapFree");
     if (total >= 0 && left >= 0) {
-        str_addf(brief, "; %.1f of %.1f GB of memory left", left / 1e9, total / 1e9);
-        str_addf(full, "host's memory: %.1f of %.1f GB left\n", left / 1e9, total / 1e9);
+        str_addf(brief, "; %.1f of %.1f GB host memory available", left / 1e9, total / 1e9);
+        str_addf(full, "host memory: %.1f of %.1f GB available\n", left / 1e9, total / 1e9);
     }
     if (swap > 0 && swapped > 0)
         str_addf(brief, ", %.1f GB swapped", swapped / 1e9);
@@ -160,7 +160,7 @@ static void add_memory(const struct root *r, struct arena *a, struct str *brief,
         str_addf(full, "swap: %.1f of %.1f GB in use\n", swapped / 1e9, swap / 1e9);
 }
 
-/* "12 (a name) S …": the state stands behind the last bracket. */
+/* "12 (a name) S …": the state follows the last parenthesis. */
 static void add_threads(const struct root *r, struct arena *a, struct str *full)
 {
     enum { MOST = 32 };

@@ -40,13 +40,13 @@ static const char *run_dir(const struct job_config *c, struct arena *a, const ch
 
 static int open_dir(const struct start_options *o, const char *dir, struct cairn_error *err)
 {
-    if (o->profile) /* nothing is left in it */
+    if (o->profile) /* profiling writes nothing to it */
         return 0;
     if (o->resume && o->resume[0] && access(dir, F_OK))
         return cairn_fail_errno(err, "--resume=%s", dir);
     if (!o->resume && !is_empty(dir)) {
         cairn_fail(err, CAIRN_EUSAGE, "%s is not empty", dir);
-        return cairn_hint(err, "--resume goes on with that run; --set run.dir=DIR starts one elsewhere");
+        return cairn_hint(err, "--resume continues that run; --set run.dir=DIR starts one elsewhere");
     }
     if (o->dry_run || !file_make_dir(dir, 0777, err))
         return 0;
@@ -55,30 +55,30 @@ static int open_dir(const struct start_options *o, const char *dir, struct cairn
 
 /* ---- the device, and a new process after it failed ---- */
 
-/* A run that lost its GPU does not go on without one unasked. */
-static int check_gpu_is_there(const struct gpu *g, bool allow_cpu, struct cairn_error *err)
+/* A run that lost its GPU continues on the CPU only if the user allowed it. */
+static int check_gpu_is_available(const struct gpu *g, bool allow_cpu, struct cairn_error *err)
 {
     if (!restart_why() || gpu_info(g)->api != GPU_API_HOST || restart_wants_cpu() || allow_cpu)
         return 0;
-    cairn_fail(err, CAIRN_ELACK, "the GPU that the run was on cannot be opened any more");
+    cairn_fail(err, CAIRN_ELACK, "the GPU of this run can no longer be opened");
     return cairn_hint(
-        err, "--resume when `cairn gpu` shows it without problems; train.allow_cpu goes on with the CPU");
+        err, "use --resume when `cairn gpu` shows no problem; train.allow_cpu=true continues on the CPU");
 }
 
 static int open_device(const struct job_config *c, struct train_options *o, struct arena *a,
                        struct cairn_error *err)
 {
-    restart_know(GPU_API_HIP, c->train.allow_cpu); /* until it is open */
-    if (start_open_device(c, a, o, err) || check_gpu_is_there(o->g, c->train.allow_cpu, err))
+    restart_set_device(GPU_API_HIP, c->train.allow_cpu); /* until it is open */
+    if (start_open_device(c, a, o, err) || check_gpu_is_available(o->g, c->train.allow_cpu, err))
         return -1;
-    restart_know(gpu_info(o->g)->api, c->train.allow_cpu);
+    restart_set_device(gpu_info(o->g)->api, c->train.allow_cpu);
     if (restart_wants_cpu())
-        o->why_device = "the GPU failed again and again";
+        o->why_device = "the GPU failed repeatedly";
     return 0;
 }
 
-/* A call that never comes back, told by the thread that watches: nothing can be closed. */
-static void start_again_stuck(const struct cairn_error *why)
+/* Called by the watchdog thread about a call that never returns: nothing can be closed. */
+static void restart_hung(const struct cairn_error *why)
 {
     if (!is_stopped || !is_stopped())
         restart_now(why, false);
@@ -89,7 +89,7 @@ static void evidence(const struct gpu_info *g, struct str *brief, struct str *fu
     step_evidence(NULL, g->pci, brief, full);
 }
 
-/* What another process could not finish, this one may have to do in another way. */
+/* After a restart, applies the workaround that is due. */
 static int prepare_restart(const struct start_options *so, struct train_options *o, struct arena *a,
                            struct cairn_error *err)
 {
@@ -102,14 +102,13 @@ static int prepare_restart(const struct start_options *so, struct train_options 
     return restart_wants_cpu() ? config_set(o->config, "the workaround", "train.device", "cpu", err) : 0;
 }
 
-/* Where no workaround helps, one new start is enough. */
+/* If no workaround can help, one restart is enough. */
 static bool once_is_enough(const struct gpu *g, enum train_end end)
 {
     return !g || end == TRAIN_TORN;
 }
 
-/* Whether a new process may. */
-static bool may_do_better(const struct gpu *g, enum train_end end, const struct cairn_error *err)
+static bool restart_may_help(const struct gpu *g, enum train_end end, const struct cairn_error *err)
 {
     if (is_stopped && is_stopped())
         return false;
@@ -118,7 +117,7 @@ static bool may_do_better(const struct gpu *g, enum train_end end, const struct 
     return err->code == CAIRN_EDEVICE || gpu_lost(g);
 }
 
-/* A stream of its own for "-", too: it is closed, and its errors are told, as those of a file. */
+/* "-" gets a stream of its own too, so that it is closed and its errors are reported like those of a file. */
 static FILE *open_events(const char *name, struct cairn_error *err)
 {
     bool standard = str_eq(name, "-");
@@ -165,11 +164,11 @@ int start_run(struct start *s, enum train_end *end, struct cairn_error *err)
     *end = TRAIN_FINISHED;
     is_stopped = so->is_stopped;
     int r = prepare_restart(so, o, s->arena, err) ||
-                    watch_calls(so->hang_after_s, start_again_stuck, so->messages, err) ||
+                    watch_calls(so->hang_after_s, restart_hung, so->messages, err) ||
                     open_device(&s->config, o, s->arena, err) || train_run(o, end, err)
                 ? -1
                 : 0;
-    bool again = r && may_do_better(o->g, *end, err), once = once_is_enough(o->g, *end);
+    bool again = r && restart_may_help(o->g, *end, err), once = once_is_enough(o->g, *end);
     gpu_close(o->g);
     if (o->events)
         fclose(o->events);

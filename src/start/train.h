@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts native training on this machine: reads the configuration, prepares the folder of the run and this process's
- * environment, opens the device, trains, and goes on in a new process where the device was lost. */
+ * Starts native training on this machine: reads the configuration, prepares the folder of the run and the environment
+ * of this process, opens the device, trains, and restarts if the device was lost. */
 #ifndef CAIRN_START_TRAIN_H
 #define CAIRN_START_TRAIN_H
 
@@ -12,15 +12,15 @@ struct start_options {
     const char *file; /* the configuration */
     struct config_changes changes;
     const char
-        *resume; /* go on with a run: DIR, or "" for the one that the configuration names; NULL: a new run */
+        *resume; /* DIR of a run to continue; "": the run that the configuration names; NULL: a new run */
     bool dry_run, debug;
     const char *profile; /* a file for a trace; NULL: none */
     const char *events;  /* a file, or "-", that gets one line of JSON per step; NULL: none */
     int hang_after_s;
-    int argc; /* of the command, from its name on: a new process gets the same */
+    int argc; /* starts with the command's name; a restart uses the same */
     char **argv;
     FILE *talk;                          /* where the training reports its progress */
-    const struct message_sink *messages; /* what else there is to say */
+    const struct message_sink *messages; /* errors and notes */
     bool (*is_stopped)(void);
     const volatile sig_atomic_t *stop;
 };
@@ -32,9 +32,9 @@ struct start {
     struct train_options train;
 };
 
-/* All that comes before the device; nothing of it waits.  The options and the arena outlive s. */
+/* Everything that precedes opening the device; does not block.  The options and the arena must outlive s. */
 int start_prepare(struct start *s, const struct start_options *o, struct arena *a, struct cairn_error *err);
-/* Trains.  It does not return where the device was lost and a new process takes over. */
+/* Trains.  Does not return if the device was lost and a new process takes over. */
 int start_run(struct start *s, enum train_end *end, struct cairn_error *err);
 
 #endif

@@ -5,14 +5,14 @@
 #include "gpu/watch.h"
 #include <unistd.h>
 
-static void (*do_first)(const struct cairn_error *why);
+static void (*before_exit)(const struct cairn_error *why);
 static const struct message_sink *sink;
 
-/* The thread that made the call cannot go on, and so cannot end anything in good order. */
-static void end_here(const struct cairn_error *why)
+/* The thread that made the call is stuck, so nothing can be closed properly. */
+static void exit_now(const struct cairn_error *why)
 {
-    if (do_first)
-        do_first(why);
+    if (before_exit)
+        before_exit(why);
     message_error(sink, why);
     _exit(exit_code_of(why));
 }
@@ -20,7 +20,7 @@ static void end_here(const struct cairn_error *why)
 int watch_calls(int limit_s, void (*first)(const struct cairn_error *why),
                 const struct message_sink *messages, struct cairn_error *err)
 {
-    do_first = first;
+    before_exit = first;
     sink = messages;
-    return limit_s ? watch_start(limit_s, end_here, err) : 0;
+    return limit_s ? watch_start(limit_s, exit_now, err) : 0;
 }

@@ -50,7 +50,7 @@ cleans_its_own_environment()
 {
     HSA_OVERRIDE_GFX_VERSION=gfx1031 run selftest --device cpu --only rms_norm
     status_is 0
-    err_has 'leaves out HSA_OVERRIDE_GFX_VERSION=gfx1031: malformed'
+    err_has 'HSA_OVERRIDE_GFX_VERSION=gfx1031: malformed'
 }
 
 it agrees_on_the_cpu

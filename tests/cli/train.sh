@@ -42,7 +42,7 @@ helps()
     done
     run train
     status_is 2
-    err_has 'which configuration?'
+    err_has 'configuration'
     run train job.yaml job.yaml
     status_is 2
 }
@@ -291,7 +291,7 @@ a_dry_run_writes_nothing()
     cd ..
     status_is 0
     out_has 'memory '
-    out_has 'as asked'
+    out_has 'requested'
     out_has 'k parameters: 1 layer of 2 heads'
     run train job.yaml --dry-run --set run.dir=dry/none --set train.optimizer=prodigy --set train.lr=1e-3
     out_has 'train.lr (0.001); 1 is the usual value'
@@ -404,7 +404,7 @@ a_folder_that_is_not_empty()
     run train job.yaml
     status_is 2
     err_has 'runs/job is not empty'
-    err_has '--resume goes on with that run'
+    err_has '--resume'
     run train job.yaml --resume
     status_is 0
     err_has 'runs/job is already finished (6 steps)'

@@ -53,7 +53,7 @@ def no_step_is_taken_twice():
         for n in [30] + list(range(95, 180)): # a step has some 50 launches, its last ones move weights
             name = f'at-{n}'
             done = run(home, name, f'fail=hipModuleLaunchKernel:{n}:2,unless=CAIRN_TRAIN_RESTARTS', **keys)
-            starts += done.stderr.count('starting again')
+            starts += done.stderr.count('restarting from')
             if done.returncode or far(home, name, 'whole', 3):
                 yield f'launch {n}: exit {done.returncode}: {done.stderr}'
             if starts == 2:

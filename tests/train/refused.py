@@ -40,7 +40,7 @@ def samples(home, run):
 
 def the_same_end(home, run, done, whole, starts, steps=STEPS):
     """So many new starts, of which the log tells, each step's loss once in it, and the bits and evaluations of an undisturbed run."""
-    if done.returncode or done.stderr.count('starting again') != starts or not min(starts, 1) <= len(restarts(home, run)) <= starts:
+    if done.returncode or done.stderr.count('restarting from') != starts or not min(starts, 1) <= len(restarts(home, run)) <= starts:
         yield f'{run}: exit {done.returncode}: {done.stderr}'
     elif [line['step'] for line in home.log(run) if 'loss' in line] != list(range(1, steps + 1)):
         yield f'{run}: {home.log(run)}'
@@ -68,7 +68,7 @@ def any_call_may_be_refused_once():
             for call, n in ((call, n) for call, numbers in calls.items() for n in numbers):
                 run = f'{place}-{call}-{n}'
                 done = home.train(run, env=fake(home, f'fail={call}:{n}:98{ONCE}'), **keys)
-                started = done.stderr.count('starting again')
+                started = done.stderr.count('restarting from')
                 starts += started
                 saved += done.stderr.count('saved a checkpoint of step')
                 if call in ('hipStreamQuery', 'hipStreamSynchronize') and 'saved a checkpoint of step' in done.stderr:
@@ -90,7 +90,7 @@ def what_was_due_is_done_by_the_next_process():
             keys = {**KEYS, 'eval__every': 3, 'eval__batches': 1, **more}
             home.train(name + '-whole', env=fake(home), **keys)
             done = home.train(name, env=fake(home, f'fail=hipMemcpyHtoDAsync:1:98,after={after}{ONCE}'), **keys)
-            words = {'starting': 'starting again', 'validation': f'step {step}  validation loss', 'sample': f'sample at step {step}'}
+            words = {'starting': 'restarting from', 'validation': f'step {step}  validation loss', 'sample': f'sample at step {step}'}
             said = [done.stderr.find(words[word]) for word in order]
             if f'saved a checkpoint of step {step}' not in done.stderr or -1 in said or said != sorted(said):
                 yield f'{name}: {done.stderr}'
@@ -118,7 +118,7 @@ def a_device_that_cannot_be_opened_is_tried_once_more():
     told = 'deny=hipStreamCreateWithFlags:1:98'
     with Home() as home:
         done = home.train('never', env=fake(home, told), **KEYS)
-        if done.returncode != 1 or done.stderr.count('starting again from the beginning, once: as it was') != 1 or done.stderr.count('starting') != 1:
+        if done.returncode != 1 or done.stderr.count('restarting from the beginning') != 1 or done.stderr.count('restarting') != 1:
             yield f'exit {done.returncode}: {done.stderr}'
         if 'libcuda' in done.stderr:
             yield f'of another device: {done.stderr}'
@@ -149,11 +149,11 @@ def the_last_resort_is_the_cpu():
     told = 'deny=hipMemcpyHtoDAsync:31:1'
     with Home() as home:
         done = home.train('unasked', env=fake(home, told), **KEYS)
-        if done.returncode != 1 or done.stderr.count('starting again') != 4 or home.steps('unasked') != [1]:
+        if done.returncode != 1 or done.stderr.count('restarting from') != 4 or home.steps('unasked') != [1]:
             yield f'exit {done.returncode}: {home.steps("unasked")}, {done.stderr}'
         done = home.train('asked', env=fake(home, told), train__allow_cpu='true', **KEYS)
         info = run_json(home, 'asked')
-        if done.returncode or done.stderr.count('starting again') != 5 or info['device'] != 'cpu' or info['workaround'] != 'cpu':
+        if done.returncode or done.stderr.count('restarting from') != 5 or info['device'] != 'cpu' or info['workaround'] != 'cpu':
             yield f'exit {done.returncode}, {info}: {done.stderr}'
         elif len(home.losses('asked')) != STEPS:
             yield home.log('asked')
@@ -171,7 +171,7 @@ def what_is_not_the_device_s_fault_ends_it():
                 'numbers': ('', grow, 'the loss is'), 'moved': ('fail=hipModuleLaunchKernel:2:2,after=clip:1', {}, 'updated some weights')}
         for name, (told, more, words) in ways.items():
             done = home.train(name, env=fake(home, told), **{**KEYS, **more})
-            if done.returncode != 1 or words not in done.stderr or done.stderr.count('starting again') != (name == 'moved'):
+            if done.returncode != 1 or words not in done.stderr or done.stderr.count('restarting from') != (name == 'moved'):
                 yield f'{name}: exit {done.returncode}: {done.stderr}'
 
 

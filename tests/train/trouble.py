@@ -49,7 +49,7 @@ def a_second_ctrl_c_ends_at_once():
         run = home.start('ended', train__steps=3 * AHEAD, checkpoint__every=0)
         run.reach(1)
         run.until_stuck()
-        for word in 'stopping after this step', '':
+        for word in 'stop after this step', '':
             run.process.send_signal(signal.SIGINT)
             run.wait_for(word)
         status = run.end()
@@ -263,7 +263,7 @@ def a_lost_device_is_tried_again():
         if done.returncode:
             yield done.stderr
         done = home.train('lost', env=fake(home, 'fail=hipModuleLaunchKernel:300:700'), **keys)
-        starts = done.stderr.count('starting again from the last checkpoint')
+        starts = done.stderr.count('restarting from the last checkpoint')
         if done.returncode or not 1 <= starts <= 3 or done.stderr.count('resuming from') != starts:
             yield f'exit {done.returncode}: {done.stderr}'
         yield from differences(home, 'lost', 'whole', 12)
@@ -279,7 +279,7 @@ def a_hang_is_tried_again():
         for way in 'hang', 'block':
             env = {**fake(home, way + '=hipModuleLaunchKernel:300'), 'CAIRN_TRAIN_RESTARTS': '1:3'}
             done = home.train(way, '--hang-after=1', env=env, **keys)
-            starts = done.stderr.count('starting again from the last checkpoint')
+            starts = done.stderr.count('restarting from the last checkpoint')
             if done.returncode or not 1 <= starts <= 3 or done.stderr.count('resuming from') != starts:
                 yield f'{way}: exit {done.returncode}: {done.stderr}'
             yield from differences(home, way, 'whole', 12)
@@ -301,7 +301,7 @@ def a_device_that_stays_lost_ends_it():
     with Home() as home:
         for told in 'fail=hipModuleLaunchKernel:20:700', 'block=hipModuleLaunchKernel:20':
             done = home.train(told[:4], '--hang-after=1', '--resume', env=fake(home, told), train__device='hip:0')
-            if done.returncode != 1 or done.stderr.count('starting again') != 4 or 'dmesg' not in done.stderr:
+            if done.returncode != 1 or done.stderr.count('restarting from') != 4 or 'dmesg' not in done.stderr:
                 yield f'{told}: exit {done.returncode}: {done.stderr}'
 
 

@@ -5,7 +5,7 @@
 #include "record/runs.h"
 #include "tree.h"
 
-static void check_next(struct restart_place *p, double lived_s, enum gpu_api api, bool cpu, int times,
+static void check_next(struct restart_rung *p, double lived_s, enum gpu_api api, bool cpu, int times,
                        int workaround)
 {
     CHECK(restart_next(p, lived_s, true, api, cpu));
@@ -15,7 +15,7 @@ static void check_next(struct restart_place *p, double lived_s, enum gpu_api api
 
 static void one_workaround_more_each_time(void)
 {
-    struct restart_place p = { 0 };
+    struct restart_rung p = { 0 };
     for (int i = 0; i < 4; i++)
         check_next(&p, 10, GPU_API_HIP, false, i + 1, i);
     CHECK(!restart_next(&p, 10, true, GPU_API_HIP, false));
@@ -25,7 +25,7 @@ static void one_workaround_more_each_time(void)
 
 static void what_is_for_amd_is_left_out_elsewhere(void)
 {
-    struct restart_place p = { 0 };
+    struct restart_rung p = { 0 };
     check_next(&p, 10, GPU_API_CUDA, true, 1, 0);
     check_next(&p, 10, GPU_API_CUDA, true, 2, 1);
     check_next(&p, 10, GPU_API_CUDA, true, 3, 4);
@@ -34,7 +34,7 @@ static void what_is_for_amd_is_left_out_elsewhere(void)
 
 static void after_a_good_hour_it_counts_anew(void)
 {
-    struct restart_place p = { 4, 3 };
+    struct restart_rung p = { 4, 3 };
     CHECK(!restart_next(&p, 3599, true, GPU_API_HIP, false));
     CHECK(!restart_next(&p, 7200, false, GPU_API_HIP, false)); /* it came no further */
     check_next(&p, 3600, GPU_API_HIP, false, 1, 3);

@@ -33,10 +33,9 @@ static void the_host(void)
     tree_put(&t, "proc/self/task/12/wchan", "svm_range_restore_work");
     step_evidence(t.dir, "", &brief, &full);
     CHECK_STR(brief.s,
-              "; load 7.25; 0.3 of 16.4 GB of memory left, 6.1 GB swapped; 83 % of the time something "
-              "waits for memory");
+              "; load 7.25; 0.3 of 16.4 GB host memory available, 6.1 GB swapped; 83 % memory pressure");
     CHECK_HAS(full.s, "swap: 6.1 of 8.2 GB in use\n");
-    CHECK_HAS(full.s, "pressure on memory: full avg10=61.00");
+    CHECK_HAS(full.s, "memory pressure: full avg10=61.00");
     CHECK_HAS(full.s, "thread 12 (a (b) c): state D, svm_range_restore_work\n");
     str_release(&brief);
     str_release(&full);
