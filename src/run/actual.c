@@ -31,19 +31,18 @@ static void journal_undone(struct actual *x, int pid, const struct mismatch *m)
 static void say_undone(struct actual *x, const struct mismatch *m)
 {
     const char *edit =
-        m->where ? arena_printf(x->a, "edit %s", m->where) : "look for it in what the command starts";
+        m->where ? arena_printf(x->a, "edit %s", m->where) : "search the scripts that the command starts";
     if (!m->value)
         message_say(x->messages,
-                    "the trainer runs without %s=%s, which cairn had set: %s. The command took it out: %s",
+                    "the trainer runs without %s=%s, which cairn had set: %s. The command removed it: %s",
                     m->name, m->given, m->why, edit);
     else if (m->given)
-        message_say(
-            x->messages,
-            "the trainer runs with %s=%s, not with %s=%s as cairn started it: %s. The command changed it: %s",
-            m->name, m->value, m->name, m->given, m->why, edit);
+        message_say(x->messages,
+                    "the trainer runs with %s=%s instead of %s=%s from cairn: %s. The command changed it: %s",
+                    m->name, m->value, m->name, m->given, m->why, edit);
     else
         message_say(x->messages,
-                    "the trainer runs with %s=%s, which cairn did not give it: %s. The command sets it: %s",
+                    "the trainer runs with %s=%s, which cairn did not set: %s. The command sets it: %s",
                     m->name, m->value, m->why, edit);
 }
 
@@ -72,7 +71,7 @@ static void compare(struct actual *x, const struct observed *o)
 
 /* --- PyTorch -------------------------------------------------------------------------------------------------- */
 
-/* What is read of it stays as long as the rest of the run. */
+/* These facts live as long as the run. */
 static bool prefer(struct actual *x, const char *torch)
 {
     x->facts.arena = *x->a;
@@ -82,7 +81,7 @@ static bool prefer(struct actual *x, const char *torch)
     return done;
 }
 
-/* What is wrong in the environment now is said, since it may train all the same, and only slowly or wrongly. */
+/* The trainer may still run, but slowly or with wrong results: say which variables are wrong for this PyTorch. */
 static void say_other_plan(struct actual *x)
 {
     struct replan fresh;
@@ -91,12 +90,11 @@ static void say_other_plan(struct actual *x)
     const struct diagnose_fix fix = {
         .set = fresh.set, .n_set = fresh.n_set, .unset = fresh.unset, .n_unset = fresh.n_unset
     };
-    message_say(x->messages,
-                "with that PyTorch it should run with %s; --torch %s plans for it from the start",
+    message_say(x->messages, "this PyTorch needs %s; use --torch %s to plan for it from the start",
                 ladder_describe(&fix, x->a), x->torch);
 }
 
-/* An old one may lie where cairn looked, and a new one where the command looks. */
+/* cairn may have found another PyTorch than the command imports. */
 static void take_torch(struct actual *x, const struct observed *o)
 {
     const struct torch_facts *planned = facts_torch(&x->facts);
@@ -108,7 +106,7 @@ static void take_torch(struct actual *x, const struct observed *o)
     if ((same && !planned->guess) || !prefer(x, o->torch))
         return;
     const struct torch_facts *loaded = facts_torch(&x->facts);
-    x->other_torch = true; /* or the same one, which is no guess any more */
+    x->other_torch = true; /* or the same one, now confirmed */
     struct json *event = journal_event("torch");
     json_add_int(event, "pid", o->pid);
     json_add_text(event, "dir", loaded->site);
@@ -118,7 +116,7 @@ static void take_torch(struct actual *x, const struct observed *o)
     if (!same)
         message_say(x->messages, "the trainer loaded PyTorch %s in %s, %s%s",
                     loaded->version.s ? loaded->version.s : "of unknown version", loaded->site,
-                    before ? "and not the one that was planned for, in " : "which was not known before",
+                    before ? "not the one that cairn planned for, in " : "which cairn had not found",
                     before ? before : "");
     say_other_plan(x);
 }
@@ -126,9 +124,9 @@ static void take_torch(struct actual *x, const struct observed *o)
 static void notice(void *context, const struct observed *o)
 {
     struct actual *x = context;
-    if (journal_has_inner(x->journal)) /* what a run inside of this one gives is its own */
+    if (journal_has_inner(x->journal)) /* a nested `cairn run` sets its own environment */
         return;
-    if (o->on_gpu + o->called >= x->last.on_gpu + x->last.called) /* who is nearest to the GPU counts */
+    if (o->on_gpu + o->called >= x->last.on_gpu + x->last.called) /* prefer the process closest to the GPU */
         x->last = *o;
     take_torch(x, o);
     compare(x, o);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the attempts of a run really had, where that is not what they were given: said at once, kept in the journal, and
- * the ground for the diagnosis and the next attempt. */
+ * What the trainer really ran with, if that differs from what cairn gave it.  Differences are reported at once, written
+ * to the journal, and used by the diagnosis and the next attempt. */
 #ifndef CAIRN_RUN_ACTUAL_H
 #define CAIRN_RUN_ACTUAL_H
 
@@ -9,34 +9,34 @@
 #include "run/mismatch.h"
 
 struct actual {
-    struct mismatch_view view; /* planning NULL: the environment was left alone, and nothing is said of it */
+    struct mismatch_view view; /* planning NULL: --no-env, so the environment is not compared */
     struct arena *a;
     struct journal *journal;
     const struct message_sink *messages;
     struct observe observe;
-    struct observed last;    /* of this attempt; pid 0: nothing was seen */
+    struct observed last;    /* of this attempt; pid 0: none yet */
     struct mismatch *undone; /* of all attempts, each name once */
     size_t n_undone;
-    struct facts facts; /* those of the run, with the PyTorch first that was loaded */
-    const char *torch;  /* where that is; NULL: none was seen */
-    bool other_torch;   /* than the one planned for */
+    struct facts facts; /* of the run; the PyTorch that was loaded comes first */
+    const char *torch;  /* folder of the loaded PyTorch; NULL: none was seen */
+    bool other_torch;   /* it is not the one that the plan was made for */
     bool replanned;
 };
 
-/* In place: it must not be moved.  What v names must outlive it; its given and argv come with actual_begin.  calls: as for
- * struct observe. */
+/* x must not be moved afterwards.  What v points to must outlive it; actual_begin sets its given and argv.
+ * calls: as in struct observe. */
 void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j,
                  const struct message_sink *t, const char *calls, struct arena *a);
-/* An attempt begins. */
+/* Call it at the start of each attempt. */
 void actual_begin(struct actual *x, char *const *argv, const char *const *given);
-/* The environment that the trainer had, as far as it was seen. */
+/* The environment of the trainer, as far as it was observed. */
 const char *const *actual_env(const struct actual *x);
-/* Does the command set this variable itself, so that no retry can change it?  *where says in which file, or is NULL. */
+/* Does the command set this variable itself, so that no retry can change it?  *where is the file that does so, or NULL. */
 bool actual_sets(const struct actual *x, const char *name, const char **where);
-/* Those names, and --keep's.  NULL-terminated. */
+/* Those names and the ones of --keep.  NULL-terminated. */
 const char *const *actual_kept(const struct actual *x, const char *const *keep);
-/* Another PyTorch was loaded than was planned for, and the plan for it is another: *out, once.  From then on it is the one
- * planned for. */
+/* True, once, if the trainer loaded another PyTorch than planned and it needs another plan: *out.  That PyTorch then
+ * counts as the planned one. */
 bool actual_replan(struct actual *x, const char *const *changed, struct replan *out);
 
 #endif

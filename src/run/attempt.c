@@ -109,7 +109,7 @@ static void pause_all(struct life *l, int sig)
     rest(l);
     if (!stopped && sig == SIGTTIN) {
         message_say(l->o->messages,
-                    "the trainer wants to read from a terminal that no shell can give it: it stands still");
+                    "the trainer is stopped: it reads from the terminal, but runs in the background");
         return;
     }
     take_keys(l);
@@ -250,7 +250,7 @@ static void say_troubles(struct life *l)
     const char *trouble = recorder_trouble(l->recorder);
     const struct cairn_error *journal = journal_trouble(l->o->journal);
     if (trouble)
-        message_say(l->o->messages, "the log is not kept: %s", trouble);
+        message_say(l->o->messages, "cannot write the log: %s", trouble);
     if (journal)
         message_say(l->o->messages, "%s", journal->msg);
 }
@@ -357,14 +357,14 @@ static void end_leftovers(struct life *l)
     launch_take_terminal(&l->launch); /* Ctrl-C is for us now */
     if (well) {
         message_say(l->o->messages,
-                    "the trainer left processes behind, which get %.0f s to end (Ctrl-C ends them now): %s",
+                    "waiting up to %.0f s for processes that the trainer left running (Ctrl-C ends them): %s",
                     finish_s, names);
         if (!wait_for_leftovers(l, clock_s() + finish_s) || !(names = leftovers(l, &a)))
             return;
     }
     message_say(l->o->messages,
-                "what the trainer left behind is ended, with SIGTERM and after %.0f s with SIGKILL: %s",
-                term_s, names);
+                "ending processes that the trainer left running (SIGTERM, after %.0f s SIGKILL): %s", term_s,
+                names);
     guardian_signal_all(&l->launch.guardian, SIGTERM);
     guardian_signal_all(&l->launch.guardian, SIGCONT);
     wait_for_leftovers(l, clock_s() + term_s);
@@ -392,7 +392,7 @@ static void say_lost_output(struct life *l)
     int e = pump_error(l->out) ? pump_error(l->out) : pump_error(l->err);
     if (!e)
         return;
-    message_say(l->o->messages, "its output could not be passed on to the end: %s", strerror(e));
+    message_say(l->o->messages, "cannot write the trainer's output: %s", strerror(e));
     l->result.lost_output = true;
 }
 
@@ -455,7 +455,7 @@ static void finish(struct life *l)
         return;
     uint64_t lost = recorder_stop(l->recorder);
     if (lost)
-        message_say(l->o->messages, "%llu bytes of its output are missing in the log: the disk was too slow",
+        message_say(l->o->messages, "the log lacks %llu bytes of output: the disk was too slow",
                     (unsigned long long)lost);
     say_troubles(l);
     l->result.saw_step = recorder_saw_step(l->recorder);

@@ -26,7 +26,7 @@ static void say_evidence(struct life *l, const char *name)
     if (!path || access(path, R_OK))
         return;
     l->result.dumped = true;
-    message_say(l->o->messages, "what each of its processes was doing is in %s", path);
+    message_say(l->o->messages, "the state of each process is in %s", path);
 }
 
 /* Where memory runs out nothing is waited for; and the time that a trainer has to save begins behind the wait. */
@@ -92,7 +92,7 @@ static void watch_polling(struct life *l, const struct tree *t, struct watch_sam
     if (!l->polling_said)
         return;
     if (is_inside_copy(l)) {
-        message_say(l->o->messages, "a copy to the GPU has not returned for %.0f s: stopping it",
+        message_say(l->o->messages, "a copy to the GPU has not returned for %.0f s: stopping the trainer",
                     l->polling.after_s);
         stop_it(l, t, ATTEMPT_HUNG);
         return;
@@ -100,8 +100,8 @@ static void watch_polling(struct life *l, const struct tree *t, struct watch_sam
     save_evidence(l, t, "busy.txt", true);
     message_say(
         l->o->messages,
-        "for %.0f s nothing was printed, read or written and the GPU made no progress, but a CPU is busy: it may "
-        "be polling for a GPU that does not answer. It is left alone; busy.txt in the journal has the details",
+        "no output, no I/O and no GPU progress for %.0f s, but a CPU is busy: the trainer may be polling a GPU "
+        "that does not respond. cairn does not stop it; see busy.txt in the journal",
         l->polling.after_s);
 }
 
@@ -122,7 +122,8 @@ static void watch(struct life *l, const struct tree *t, double now)
         watchdog_rest(&l->watchdog);
         return;
     }
-    message_say(l->o->messages, "no output, no CPU time and no progress on the GPU for %.0f s: stopping it",
+    message_say(l->o->messages,
+                "the trainer hangs: no output, no CPU time and no GPU progress for %.0f s: stopping it",
                 now - l->watchdog.since_s);
     stop_it(l, t, ATTEMPT_HUNG);
 }
@@ -132,7 +133,8 @@ static void guard_memory(struct life *l, const struct tree *t)
     if (!memory_monitor_guard(l->o->monitor))
         return;
     message_say(l->o->messages,
-                "the host's memory is nearly used up (%.1f GiB left): stopping it before the machine freezes",
+                "host memory is nearly exhausted (%.1f GiB available): stopping the trainer before the "
+                "machine freezes",
                 (double)l->o->monitor->now.host_available_bytes / (1 << 30));
     stop_it(l, t, ATTEMPT_MEMORY);
 }

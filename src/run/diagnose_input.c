@@ -44,7 +44,7 @@ static int read_log(const struct diagnose_input *in, const char *path, struct ca
         return -1;
     in->context->cut |= cut;
     if (cut)
-        message_say(in->messages, "%s is cut short: its end, where an error may stand, is missing", name);
+        message_say(in->messages, "%s is truncated: the end, where the error may be, is missing", name);
     return 0;
 }
 
@@ -101,7 +101,7 @@ static int read_journal(const struct diagnose_input *in, const char *dir, struct
     const char *hang = arena_printf(a, "%s/hang.txt", dir);
     if (!os_is_file(log)) {
         cairn_fail(err, CAIRN_EFORMAT,
-                   "%s is a directory, and has no file \"log\" as a journal of cairn run has", dir);
+                   "%s is a directory, but not a journal of cairn run: it has no file \"log\"", dir);
         return cairn_hint(err, "give the log file itself");
     }
     CLEANUP(json_cleanup) struct json *v = read_json(arena_printf(a, "%s/verdict.json", dir));

@@ -78,7 +78,7 @@ static void add_threads(struct str *out, const char *proc, int pid)
 static void add_process(struct str *out, const char *proc, const struct tree_process *p)
 {
     static const char *const files[] = { "wchan", "syscall", "stack", "status" };
-    str_addf(out, "=== process %d (%s), state %c, %llu ticks of CPU time\n", (int)p->pid, p->name, p->state,
+    str_addf(out, "=== process %d (%s), state %c, CPU time %llu ticks\n", (int)p->pid, p->name, p->state,
              (unsigned long long)p->ticks);
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char what[64];
@@ -146,11 +146,11 @@ static bool add_python_stack(struct str *out, int pid, const struct limits *l)
 static void add_python_stacks(struct str *out, const struct tree *t, const char *proc)
 {
     const struct limits l = { clock_s() + STACKS_S, out->len + STACKS_BYTES };
-    str_add(out, "=== stacks of Python\n");
+    str_add(out, "=== Python stacks\n");
     for (size_t i = 0; i < t->n && !is_reached(&l, out); i++)
         if (tree_is_python(&t->process[i], proc) && !add_python_stack(out, (int)t->process[i].pid, &l)) {
-            str_add(out, "(py-spy is not installed; where Python stood is at the end of the log, if SIGINT "
-                         "reached it)\n");
+            str_add(out, "(py-spy is not installed; if SIGINT reached Python, its traceback is at the end of "
+                         "the log)\n");
             return;
         }
 }
@@ -159,7 +159,7 @@ static void add_kernel_log(struct str *out)
 {
     CLEANUP(mem_free) char *text = malloc(KERNEL_BYTES);
     int n = text ? klogctl(KLOG_READ_ALL, text, KERNEL_BYTES) : -1;
-    str_add(out, "=== the kernel's last messages\n");
+    str_add(out, "=== last kernel messages\n");
     if (n < 0)
         str_addf(out, "(%s; as root: dmesg | tail -n 100)\n", strerror(errno));
     else
@@ -178,7 +178,7 @@ void evidence_collect(const struct evidence *e, struct str *out)
 {
     const struct memory_monitor_reading *now = &e->monitor->now;
     add_calls(out, e->calls);
-    str_addf(out, "=== GPU: %lld %% busy, %lld bytes of VRAM and %lld of GTT in use (-1: not known)\n",
+    str_addf(out, "=== GPU: %lld %% busy, %lld bytes of VRAM and %lld of GTT in use (-1: unknown)\n",
              (long long)now->busy_percent, (long long)now->vram_used_bytes, (long long)now->gtt_used_bytes);
     for (size_t i = 0; i < e->tree->n && i < MOST_PROCESSES; i++)
         add_process(out, e->proc, &e->tree->process[i]);

@@ -398,7 +398,7 @@ static void add_call(struct str *s, const struct gpu_call *c, struct arena *a)
         str_addf(s, " %s", gpu_calls_readable(c->kernel, a));
     add_size(s, c);
     if (!c->returned) {
-        str_add(s, ", never returned, begun ");
+        str_add(s, ", never returned, called ");
         add_time(s, c->begun_s);
         str_add(s, " ago");
         return;
@@ -421,14 +421,14 @@ const char *gpu_calls_say(const struct gpu_call *c, struct arena *a)
 static void add_counts(struct str *out, const struct gpu_call_process *p)
 {
     if (p->staged)
-        str_addf(out, "    %llu copies (%.1f MiB) went through pinned memory\n",
+        str_addf(out, "    %llu copies (%.1f MiB) staged through pinned memory\n",
                  (unsigned long long)p->staged, (double)p->staged_bytes / (1 << 20));
     if (p->retried)
-        str_addf(out, "    %llu copies had failed and were tried again\n", (unsigned long long)p->retried);
+        str_addf(out, "    %llu failed copies retried\n", (unsigned long long)p->retried);
     if (p->told)
-        str_addf(out, "    %llu answers about memory were put right\n", (unsigned long long)p->told);
+        str_addf(out, "    %llu memory queries corrected\n", (unsigned long long)p->told);
     if (p->refused)
-        str_addf(out, "    %llu allocations (%.1f MiB) were refused for the host's sake\n",
+        str_addf(out, "    %llu allocations (%.1f MiB) refused to keep memory for the host\n",
                  (unsigned long long)p->refused, (double)p->refused_bytes / (1 << 20));
 }
 
@@ -442,8 +442,8 @@ void gpu_calls_text(const struct gpu_calls *c, struct str *out)
     CLEANUP(arena_release) struct arena a = { 0 };
     for (size_t i = 0; i < n_told(c); i++) {
         const struct gpu_call_process *p = &c->process[i];
-        str_addf(out, "=== the last GPU calls of process %d, of %llu in all (%s)\n", p->pid,
-                 (unsigned long long)p->n_calls, p->library[0] ? p->library : "runtime not known");
+        str_addf(out, "=== last GPU calls of process %d, %llu in total (%s)\n", p->pid,
+                 (unsigned long long)p->n_calls, p->library[0] ? p->library : "runtime unknown");
         add_counts(out, p);
         for (size_t k = 0; k < p->n; k++) {
             str_addf(out, "    -");

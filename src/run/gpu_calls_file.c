@@ -32,8 +32,7 @@ int gpu_calls_file_read(const char *path, struct arena *a, struct gpu_calls *out
             *out = (struct gpu_calls){ .process = &all.process[i], .n = 1 };
             return 0;
         }
-    cairn_fail(err, CAIRN_EFORMAT, "%s is a record of GPU calls, and has none that this cairn can read",
-               path);
+    cairn_fail(err, CAIRN_EFORMAT, "%s is a record of GPU calls that this cairn cannot read", path);
     return cairn_hint(
-        err, "it has to be of the same version, and to end in the number of its process as it was written");
+        err, "the record must be of the same cairn version, and its name must still end in the process ID");
 }

@@ -238,7 +238,7 @@ const char *job_file_optimizer(const struct job_file *f, struct arena *a)
         if (!strcasecmp(s->value, rows[i].from))
             return arena_printf(
                 a,
-                "%s:%d: write %s: %s in place of %s; its state takes more memory, 8 bytes a trained "
+                "%s:%d: write %s: %s instead of %s; its state needs more memory, 8 bytes per trained "
                 "weight",
                 f->path, s->line, s->key, rows[i].to, s->value);
     return NULL;

@@ -36,7 +36,7 @@ static void troubled(struct journal *j, const char *what, const struct cairn_err
     j->trouble = *err;
     cairn_wrap(&j->trouble, "%s", what);
 }
-static const char journal_is_not_kept[] = "the journal is not kept";
+static const char journal_is_not_kept[] = "the journal is not written";
 
 /* <time>-<pid>, and a letter where that name is taken. */
 static int make_new(const struct own_dir *runs, struct own_dir *out, struct cairn_error *err)
@@ -163,7 +163,7 @@ void journal_add(struct journal *j, struct json *event)
 {
     CLEANUP(mem_free) char *line = json_to_string(event);
     add_line(j, &j->events, line, journal_is_not_kept);
-    add_line(j, &j->copy, line, "the file of --json-events is not whole");
+    add_line(j, &j->copy, line, "the file of --json-events is incomplete");
     json_free(event);
 }
 

@@ -77,7 +77,7 @@ static int load(const struct own_dir *d, struct json **out, struct cairn_error *
     size_t size = st.st_size < MOST_BYTES ? (size_t)st.st_size : MOST_BYTES;
     text = malloc(size + 1);
     if (!text)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to read it", file_name);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: out of memory", file_name);
     if (file_read_at(fd, file_name, text, size, 0, err))
         return -1;
     if (json_parse(text, size, out, &ignored))
@@ -287,7 +287,7 @@ void known_good_add(const struct facts *f, const struct plan_options *po, struct
         return;
     if (state_dir(f->env, a, &state, &why)) {
         if (str_env(f->env, "HOME"))
-            problems_add(&p->warnings, a, "what worked here before is not used: %s", why.msg);
+            problems_add(&p->warnings, a, "not using the variables that worked before: %s", why.msg);
         return;
     }
     known_good_key_for(f, p->gpu, t ? t->name : NULL, a, &key);

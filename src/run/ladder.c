@@ -8,7 +8,7 @@ const char *ladder_describe(const struct diagnose_fix *fix, struct arena *a)
 {
     static const char *const words[] = {
         [DIAGNOSE_ACT_NONE] = "nothing",
-        [DIAGNOSE_ACT_RESTART] = "the same once more",
+        [DIAGNOSE_ACT_RESTART] = "unchanged",
         [DIAGNOSE_ACT_RESUME] = "from the last checkpoint",
         [DIAGNOSE_ACT_CLEAR_CACHES] = "stale kernel caches moved aside",
         [DIAGNOSE_ACT_OTHER_GPU] = "another GPU",
@@ -88,7 +88,7 @@ static bool touches_kept(const struct diagnose_fix *fix, const char *const *keep
     return false;
 }
 
-/* Is it ours to do, and would it change anything? */
+/* May cairn do it, and would it change anything? */
 static bool applies(const struct ladder *l, const struct diagnose_fix *fix, const struct ladder_look *look)
 {
     if (touches_kept(fix, look->keep))
@@ -123,7 +123,7 @@ static const struct diagnose_fix *next_fix(const struct ladder *l, const struct 
     return NULL;
 }
 
-/* Where only leave is missing. */
+/* The fix that only needs --allow-cpu. */
 static const struct diagnose_fix *on_cpu(const struct ladder_look *look)
 {
     const struct diagnosis *d = look->diagnosis;
@@ -139,13 +139,12 @@ struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look 
         return (struct ladder_step){ LADDER_STOP, NULL, NULL };
     const struct diagnose_fix *fix = next_fix(l, look, a);
     if (!fix && on_cpu(look))
-        return (struct ladder_step){ LADDER_SUGGEST, on_cpu(look), "--allow-cpu lets cairn do so by itself" };
+        return (struct ladder_step){ LADDER_SUGGEST, on_cpu(look), "the CPU needs --allow-cpu" };
     if (!fix)
         return (struct ladder_step){ LADDER_STOP, NULL, NULL };
     if (look->retries_left <= 0)
-        return (struct ladder_step){ LADDER_SUGGEST, fix, "there are no retries left" };
+        return (struct ladder_step){ LADDER_SUGGEST, fix, "no retries left" };
     if (look->saw_step && !look->can_resume)
-        return (struct ladder_step){ LADDER_SUGGEST, fix,
-                                     "starting again would lose the steps that were trained" };
+        return (struct ladder_step){ LADDER_SUGGEST, fix, "a restart would lose the steps trained so far" };
     return (struct ladder_step){ LADDER_RETRY, fix, NULL };
 }

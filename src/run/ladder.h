@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What to try next: a pure function of a diagnosis and of what was tried.
  *
- * The fixes of a diagnosis are taken from the top, one at a time; the first automatic one that is allowed, would
- * change something and was not tried yet is the next.  To take back what another one set is no change: so it was when it
- * failed.  A retry happens by itself only where it cannot destroy work. */
+ * The next fix is the first automatic one of the diagnosis that is allowed, changes something and was not tried yet.
+ * Undoing an earlier fix is no change: without it the run had failed too.  cairn retries by itself only if that cannot
+ * destroy work. */
 #ifndef CAIRN_RUN_LADDER_H
 #define CAIRN_RUN_LADDER_H
 
@@ -14,15 +14,15 @@
 struct ladder {
     const char **tried; /* keys of fixes */
     size_t n_tried;
-    const char **ours; /* variables that were not there before a fix set them */
+    const char **ours; /* variables that only a fix has set */
     size_t n_ours;
-    bool on_cpu; /* nothing comes after that */
+    bool on_cpu; /* the last resort was tried */
 };
 
 struct ladder_look {
     const struct diagnosis *diagnosis;
     const char *const *env;  /* that it ran with */
-    const char *const *keep; /* names that the user wants to keep as they are; NULL-terminated or NULL */
+    const char *const *keep; /* names of variables not to change; NULL-terminated or NULL */
     int retries_left;
     bool allow_cpu;
     bool can_optimize; /* the command has an option that selects an 8-bit optimizer */
@@ -31,9 +31,9 @@ struct ladder_look {
 };
 
 enum ladder_word {
-    LADDER_STOP,  /* nothing to try */
-    LADDER_RETRY, /* apply fix and start again */
-    LADDER_SUGGEST, /* fix is what a person may try: here it could destroy work, was not allowed, or has no retry left */
+    LADDER_STOP,    /* nothing to try */
+    LADDER_RETRY,   /* apply fix and start again */
+    LADDER_SUGGEST, /* the user may try it: it could destroy work, is not allowed, or no retries are left */
 };
 struct ladder_step {
     enum ladder_word word;

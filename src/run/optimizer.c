@@ -42,7 +42,7 @@ struct optimizer_change optimizer_replace(char *const *argv, struct arena *a)
             return (struct optimizer_change){
                 .argv = resume_with_option(argv, rows[i].option, rows[i].to, a),
                 .text = arena_printf(
-                    a, "%s %s in place of %s: its state takes more memory, 8 bytes a trained weight",
+                    a, "%s %s instead of %s: its state needs more memory, 8 bytes per trained weight",
                     rows[i].option, rows[i].to, value),
             };
     }
@@ -50,7 +50,7 @@ struct optimizer_change optimizer_replace(char *const *argv, struct arena *a)
         if (!strcmp(*arg, flag))
             return (struct optimizer_change){
                 .argv = without(argv, flag, a),
-                .text = "without --use_8bit_adam: its state takes more memory, 8 bytes a trained weight",
+                .text = "without --use_8bit_adam: its state needs more memory, 8 bytes per trained weight",
             };
     return (struct optimizer_change){ NULL, NULL };
 }

@@ -83,7 +83,7 @@ static int judge(const char *path, struct walk *w, struct file_verdict *out, str
     CLEANUP(mem_free) struct scan_stats *stats = calloc(s.n_tensors + 1, sizeof(*stats));
     CLEANUP(mem_free) struct tensor_verdict *verdicts = calloc(s.n_tensors + 1, sizeof(*verdicts));
     if (!stats || !verdicts)
-        return cairn_fail(err, CAIRN_ENOMEM, "%s: no memory to check it", path);
+        return cairn_fail(err, CAIRN_ENOMEM, "%s: out of memory", path);
     if (scan_source(&s, 0, stats, &p, err))
         return -1;
     struct file_verdict v;

@@ -38,8 +38,8 @@ static int parse_words(const char *at, unsigned *out, struct cairn_error *err)
         unsigned bits = record_switch(at, n);
         if (!bits)
             return cairn_fail(err, CAIRN_EUSAGE,
-                              "--preload wants auto, off, all, or some of record,stage,retry,memory,guard "
-                              "(+ before them adds to auto), not \"%.*s\"",
+                              "--preload takes auto, off, all, or a list of record,stage,retry,memory,guard "
+                              "(+ adds to auto), not \"%.*s\"",
                               (int)n, at);
         switches |= bits;
         at += n;
@@ -147,8 +147,8 @@ static void remove_stale(void)
     }
 }
 
-/* A container may have little, and others fill it.  A file system without a limit tells no size. */
-static const char *lack_of_room(struct arena *a)
+/* /dev/shm may be small in a container, or full.  A file system without a limit reports no size. */
+static const char *lack_of_space(struct arena *a)
 {
     struct os_disk disk;
     if (os_disk(SHARED, &disk) || !disk.total)
@@ -156,8 +156,8 @@ static const char *lack_of_room(struct arena *a)
     size_t n = disk.free / sizeof(struct record);
     if (n >= FEW_PROCESSES)
         return NULL;
-    const char *which = n ? arena_printf(a, "only of %zu processes", n) : "of no process";
-    return arena_printf(a, "GPU calls are recorded %s: %s has %llu KiB left", which, SHARED,
+    const char *which = n ? arena_printf(a, "only for %zu processes", n) : "for no process";
+    return arena_printf(a, "GPU calls are recorded %s: %s has only %llu KiB free", which, SHARED,
                         (unsigned long long)(disk.free >> 10));
 }
 
@@ -234,14 +234,14 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     unsigned useless = switches & useless_here(f, env, shared);
     switches &= ~useless;
     const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
-    /* A program that was carried alone does without; where that is dangerous it is said. */
+    /* The program may have been copied without its library.  That is worth a message only where it is dangerous. */
     if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO && !c->switches && !shared))
         return;
     if (!library || library[strcspn(library, " :")]) {
-        const char *unsafe = shared ? ", so nothing keeps the GPU from taking the host's memory" : "";
+        const char *unsafe = shared ? "; without it the GPU can use up the host's memory" : "";
         out->trouble =
-            library ? "the loader does not take a path with spaces or colons"
-                    : arena_printf(a, LIBRARY " is not beside the program nor in ../lib/cairn%s", unsafe);
+            library ? "LD_PRELOAD does not allow spaces or colons in the library's path"
+                    : arena_printf(a, LIBRARY " is neither beside the program nor in ../lib/cairn%s", unsafe);
         return;
     }
     if (useless)
@@ -251,13 +251,13 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     if (useless && !switches)
         return;
     struct telling t = { .a = a };
-    bool records = switches & (SWITCH_RECORD | SWITCH_GUARD); /* what was refused is told, too */
+    bool records = switches & (SWITCH_RECORD | SWITCH_GUARD); /* refused allocations are recorded too */
     if (records)
         out->file = make_folder(a, &out->held);
     if (records && !out->file)
         out->trouble = arena_printf(a, "GPU calls are not recorded: %s: %s", SHARED, strerror(errno));
     else if (out->file && !out->trouble)
-        out->trouble = lack_of_room(a);
+        out->trouble = lack_of_space(a);
     out->list = list_of(switches, a);
     tell(&t, "LD_PRELOAD", others[0] ? arena_printf(a, "%s:%s", others, library) : library);
     tell(&t, "CAIRN_PRELOAD", out->list);
@@ -267,8 +267,8 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
         tell_memory(&t, f, p);
     if (shared && c->way == PRELOAD_AUTO)
         out->why =
-            "the GPU shares the host's memory: an allocation that would leave it too little fails, where the "
-            "machine would freeze";
+            "the GPU shares the host's memory: an allocation that would leave the host too little fails, "
+            "instead of freezing the machine";
     out->env = plan_change(out->env, t.set, t.n, NULL, 0, a);
 }
 

@@ -52,15 +52,16 @@ static const char *describe_end(const struct judge *j)
     const char *stage = p->stage ? p->stage : "starting Python";
     switch (p->end) {
     case PROBE_HUNG:
-        return arena_printf(j->arena, "no answer after %d s at: %s%s", j->timeout_s, stage,
-                            p->stuck ? "; the process is stuck in the driver and goes when it lets it" : "");
+        return arena_printf(j->arena, "no response after %d s at: %s%s", j->timeout_s, stage,
+                            p->stuck ? "; the process is stuck in the driver and ends when the call returns"
+                                     : "");
     case PROBE_CRASHED:
-        return arena_printf(j->arena, "Python died of signal %d (%s) at: %s", p->code, strsignal(p->code),
-                            stage);
+        return arena_printf(j->arena, "Python crashed with signal %d (%s) at: %s", p->code,
+                            strsignal(p->code), stage);
     case PROBE_NO_PYTHON:
         return arena_printf(j->arena, "%s could not be started: %s", python_of(j), strerror(p->code));
     default:
-        return arena_printf(j->arena, "Python ended with status %d at: %s", p->code, stage);
+        return arena_printf(j->arena, "Python failed with exit status %d at: %s", p->code, stage);
     }
 }
 
@@ -133,7 +134,7 @@ static void judge_target(struct judge *j)
     if (!line->differs)
         return;
     line->found.status = CHECK_WARN;
-    line->found.why = "the runtime runs it as another target, or another GPU answered";
+    line->found.why = "the runtime uses another target, or PyTorch uses another GPU";
 }
 
 /* Does the list of the running torch hold exactly what its files promised? */
@@ -176,7 +177,7 @@ static void judge_memory(struct judge *j)
         return;
     double gib = 1024.0 * 1024 * 1024;
     struct probe_line *line = add(j, "probe-memory", NULL, CHECK_OK,
-                                  arena_printf(j->arena, "it has %.1f GiB in all", (double)total / gib));
+                                  arena_printf(j->arena, "it has %.1f GiB in total", (double)total / gib));
     if (!predicted.from)
         return;
     line->predicted = arena_printf(j->arena, "%.1f GiB", (double)predicted.v / gib);
@@ -184,7 +185,7 @@ static void judge_memory(struct judge *j)
     if (!line->differs)
         return;
     line->found.status = CHECK_WARN;
-    line->found.why = "PyTorch plans with its own figure";
+    line->found.why = "PyTorch goes by its own figure";
 }
 
 /* One line for each thing that was computed on the device and compared. */
@@ -204,21 +205,21 @@ static void judge_computed(struct judge *j, const char *key, const char *id, con
         line->differs = !fine;
         if (!fine)
             line->found.why =
-                arena_printf(j->arena, "%s%s%s", zeros ? "zeros came out; " : "", first ? first : "",
-                             first ? "" : "the device gives other values than the CPU");
+                arena_printf(j->arena, "%s%s%s", zeros ? "the result has zeros; " : "", first ? first : "",
+                             first ? "" : "the device computes other values than the CPU");
     }
 }
 
 /* Steps that raised an error while computing have no row of their own. */
 static void judge_errors(struct judge *j)
 {
-    static const char *const told[] = { "import torch", "looking for a device", "import accelerate" };
+    static const char *const reported[] = { "import torch", "looking for a device", "import accelerate" };
     const struct json *errors = json_get(j->result, "errors");
     for (size_t i = 0; i < json_length(errors); i++) {
         const char *stage = json_text(json_get(json_at(errors, i), "stage"));
         bool known = false;
-        for (size_t k = 0; k < ARRAY_LEN(told); k++)
-            known = known || str_eq(stage, told[k]);
+        for (size_t k = 0; k < ARRAY_LEN(reported); k++)
+            known = known || str_eq(stage, reported[k]);
         if (known)
             continue;
         struct probe_line *line = add(j, "probe-compute", "exact", CHECK_FAIL,
@@ -263,7 +264,7 @@ static void conclude(struct judge *j)
     const char *device = result_text(j, "device");
     r->summary = arena_printf(j->arena, "Predicted: %s. Found: %s%s%s.%s", verdict_name(predicted),
                               verdict_name(r->reality), device ? " on " : "", device ? device : "",
-                              r->agrees ? "" : " They differ: what was found counts.");
+                              r->agrees ? "" : " They differ: the test counts.");
 }
 
 void probe_judge(const struct probe *p, const struct facts *f, const struct doctor *d, int timeout_s,

@@ -144,7 +144,7 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
 {
     struct pump *p = calloc(1, sizeof(*p));
     if (!p)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory to carry a run's output");
+        return cairn_fail(err, CAIRN_ENOMEM, "out of memory for a buffer for the trainer's output");
     *p = (struct pump){ .from = from, .to = to, .done = done, .recorder = r };
     /* Fewer turns; what is no pipe refuses, which is fine. */
     p->is_pipe = fcntl(from, F_SETPIPE_SZ, PIPE_BYTES) > 0;

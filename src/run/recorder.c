@@ -328,7 +328,7 @@ int recorder_start(struct recorder **out, const struct recorder_options *o, stru
 {
     struct recorder *r = recorder_new(o);
     if (!r)
-        return cairn_fail(err, CAIRN_ENOMEM, "no memory to record a run");
+        return cairn_fail(err, CAIRN_ENOMEM, "out of memory for the buffer of the log");
     log_open(r, &r->log);
     log_open(r, &r->copy);
     for (size_t i = 0; i < r->n_readers; i++) {

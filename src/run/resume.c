@@ -204,9 +204,9 @@ static void find_state(char *const *argv, const struct habit *h, struct arena *a
     const char *state = dir ? newest_state(h, dir, a) : NULL;
     if (!dir) {
         out->why =
-            arena_printf(a, "%s is not in the command, so its saved state cannot be found", h->folder_is);
+            arena_printf(a, "the command has no %s, so cairn cannot find its saved state", h->folder_is);
     } else if (!state) {
-        out->why = arena_printf(a, "no whole saved state in %s: %s", dir, h->needs);
+        out->why = arena_printf(a, "no complete saved state in %s: %s", dir, h->needs);
     } else {
         out->way = RESUME_STATE;
         out->from = state;
@@ -228,11 +228,11 @@ void resume_find(char *const *argv, const char *trainer, const char *command, st
         shell[2] = arena_strdup(a, command);
         out->way = RESUME_COMMAND;
         out->argv = shell;
-        out->why = "--resume-cmd says how";
+        out->why = "resuming with --resume-cmd";
     } else if (!h) {
         out->why = out->trainer
-                       ? arena_printf(a, "how %s resumes is not known: give --resume-cmd", out->trainer)
-                       : "how this command resumes is not known: give --resume-cmd";
+                       ? arena_printf(a, "cairn does not know how %s resumes: use --resume-cmd", out->trainer)
+                       : "cairn does not know how this command resumes: use --resume-cmd";
     } else if (h->option) {
         find_state(argv, h, a, out);
     } else {

@@ -63,7 +63,7 @@ static void remedy_and_note(void *context, const char *text)
     message_commands(s->o->messages, text);
 }
 
-/* What --quiet leaves out. */
+/* A message that --quiet suppresses. */
 static void remark(struct stage *s, const char *text)
 {
     note(s, text);
@@ -71,7 +71,7 @@ static void remark(struct stage *s, const char *text)
         message_say(s->o->messages, "%s", text);
 }
 
-/* What worked before comes first, unless the environment is to be left alone. */
+/* Variables that worked before come first, except with --no-env. */
 static void use_known_good(struct stage *s)
 {
     const char *trainer = s->o->trainer ? trainer_find(s->o->trainer)->name : resume_name(s->o->argv);
@@ -86,15 +86,15 @@ static void use_known_good(struct stage *s)
     known_good_apply(&s->known, s->facts, &s->planning, &s->arena, &s->plan);
 }
 
-/* Where a crash leaves its memory. */
+/* Where a crash writes its core file. */
 static const char *core_hint(struct stage *s)
 {
     const char *pattern = root_read(&s->facts->root, &s->arena, "/proc/sys/kernel/core_pattern", NULL);
     struct rlimit limit;
     if (!getrlimit(RLIMIT_CORE, &limit) && limit.rlim_cur == 0 && !(pattern && *pattern == '|'))
-        return "a crash leaves no core file: ulimit -c unlimited allows it";
-    return arena_printf(&s->arena, "a crash leaves its core where kernel.core_pattern says: %s",
-                        pattern ? pattern : "not known");
+        return "a crash writes no core file; to allow it: ulimit -c unlimited";
+    return arena_printf(&s->arena, "a crash writes a core file to kernel.core_pattern: %s",
+                        pattern ? pattern : "unknown");
 }
 
 /* Python prints its stacks when it crashes, or when the watchdog asks for them. */
@@ -133,7 +133,7 @@ static bool is_on(const struct job_setting *s)
     return s->value && (!strcasecmp(s->value, "true") || !strcasecmp(s->value, "yes"));
 }
 
-/* What the job's own file asks for and this machine has not, or does not gain from. */
+/* Settings in the job file that this machine does not support or does not profit from. */
 static void note_job_files(struct stage *s)
 {
     struct job_file *job;
@@ -148,8 +148,8 @@ static void note_job_files(struct stage *s)
             if (is_on(moves[k]) && s->plan.gpu && s->plan.gpu->kind == GPU_INTEGRATED)
                 problems_add(
                     &s->plan.warnings, &s->arena,
-                    "%s:%d: %s moves weights between the host and the GPU, which share one memory here: it "
-                    "costs time and saves nothing",
+                    "%s:%d: %s offloads weights to the host, but GPU and host share memory here: it costs "
+                    "time and saves nothing",
                     job[i].path, moves[k]->line, moves[k]->key);
     }
 }
@@ -177,7 +177,7 @@ static int make_plan(struct stage *s, struct cairn_error *err)
         return -1;
     note_job_files(s);
     if (state_dir(s->facts->env, &s->arena, &s->state, &why))
-        message_say(s->o->messages, "the journal is not kept: %s%s%s", why.msg, why.hint[0] ? "; " : "",
+        message_say(s->o->messages, "the journal is not written: %s%s%s", why.msg, why.hint[0] ? "; " : "",
                     why.hint);
     use_known_good(s);
     add_debugging(s);
@@ -201,7 +201,7 @@ static bool preflight(struct stage *s)
     doctor_run(&planned, &plan, &s->arena, &d);
     size_t failures = run_say_preflight(&d, s->facts, s->o->strict, s->o->quiet, s->o->messages);
     if (failures && s->o->strict)
-        message_say(s->o->messages, "not started, because of --strict");
+        message_say(s->o->messages, "not starting the command, because of --strict");
     return !failures || !s->o->strict;
 }
 
@@ -219,14 +219,14 @@ static void open_journal(struct stage *s)
     journal_write(&s->journal, "facts.json", facts);
 }
 
-/* A failure that the environment may be to blame for; a script's own mistakes are not. */
+/* A failure that the environment may have caused, unlike an error in the script. */
 static bool failed_here(const struct supervise_result *r)
 {
     const struct supervise_try *last = &r->tries[r->n_tries - 1];
     return last->diagnosis.class_id && last->diagnosis.confidence > 0;
 }
 
-/* What worked is kept; what was kept and does not work any more is forgotten. */
+/* Saves variables that worked, and forgets saved ones that no longer work. */
 static void learn(struct stage *s, const struct supervise_result *r)
 {
     struct cairn_error err = { 0 };
@@ -246,12 +246,12 @@ static void learn(struct stage *s, const struct supervise_result *r)
     int failed =
         worked ? known_good_keep(s->state, &s->key, &all, &err) : known_good_forget(s->state, &s->key, &err);
     if (failed)
-        say_and_note(s, arena_printf(&s->arena, "what worked is not remembered: %s", err.msg));
+        say_and_note(s, arena_printf(&s->arena, "cannot save the working environment: %s", err.msg));
     else if (worked)
-        remark(s, "what worked is remembered for the next run");
+        remark(s, "saved the working environment for the next run");
 }
 
-/* What is looked at after the trainer's end, which a signal cuts short: the trainer's own status is known already. */
+/* The check of the outputs after the trainer has ended.  A signal cuts it short; the exit status is known already. */
 struct after_look {
     struct stage *stage;
     const struct signals *signals;
@@ -272,7 +272,7 @@ static void look_is_slow(void *context)
     const struct after_look *l = context;
     if (!l->stage->o->quiet)
         message_say(l->stage->o->messages,
-                    "checking the safetensors files that it wrote; Ctrl-C leaves the rest out");
+                    "checking the safetensors files that the trainer wrote; Ctrl-C skips the rest");
 }
 
 static void look_at_outputs(struct stage *s, const struct signals *signals, struct supervise_result *r,
@@ -307,7 +307,7 @@ static void close_journal(struct stage *s, const struct supervise_result *r, con
         say_and_note(s, trouble->msg);
 }
 
-/* What the user chose is not for a retry to change. */
+/* A retry must not change what the user chose. */
 static void keep_preload(struct stage *s)
 {
     const char **keep = NULL;
@@ -328,13 +328,13 @@ static void add_preload(struct stage *s)
     if (s->o->preload.way != PRELOAD_AUTO)
         keep_preload(s);
     if (p->trouble)
-        say_and_note(s, arena_printf(&s->arena, "%s%s", p->list ? "" : "nothing is preloaded: ", p->trouble));
+        say_and_note(s, arena_printf(&s->arena, "%s%s", p->list ? "" : "no preload library: ", p->trouble));
     if (p->list && !str_eq(p->list, "record"))
-        remark(s, arena_printf(&s->arena, "inside the trainer: %s%s%s", p->list, p->why ? ": " : "",
+        remark(s, arena_printf(&s->arena, "preload library: %s%s%s", p->list, p->why ? ": " : "",
                                p->why ? p->why : ""));
 }
 
-/* The user's environment with the user's additions alone. */
+/* The user's environment with --with only. */
 static const char *const *given_environment(struct stage *s)
 {
     struct plan_var *set = NULL;
@@ -356,7 +356,7 @@ static void make_environment(struct stage *s)
     if (!s->o->with_smi)
         return;
     const char *objection =
-        s->journal.dir ? smi_link_objection(s->facts, &s->arena) : "there is no journal to put it in";
+        s->journal.dir ? smi_link_objection(s->facts, &s->arena) : "no journal folder to put it in";
     if (!objection && smi_link_make(s->journal.dir, &s->facts->root, s->env, &s->arena, &s->env, &err))
         objection = err.msg;
     if (objection)
@@ -371,8 +371,8 @@ static void keep_environment(struct stage *s)
     journal_write_text(&s->journal, "env", text);
 }
 
-/* Two runs, one inside of the other, must not both try again: the inner one does, which sees more. */
-static void know_each_other(struct stage *s)
+/* Of two nested runs only the inner one may retry: it sees more. */
+static void announce_nesting(struct stage *s)
 {
     const char *outer = str_env(s->facts->env, "CAIRN_RUN");
     const struct plan_var ours = { .name = "CAIRN_RUN", .value = s->journal.dir };
@@ -384,8 +384,8 @@ static void know_each_other(struct stage *s)
 
 static void say_detached(struct stage *s)
 {
-    message_say(s->o->messages, "detached as process %d, journal: %s", (int)getpid(),
-                s->journal.dir ? s->journal.dir : "none, so its output is lost");
+    message_say(s->o->messages, "running in the background as process %d, journal: %s", (int)getpid(),
+                s->journal.dir ? s->journal.dir : "none, so the output is lost");
     if (s->journal.dir) {
         CLEANUP(str_release) struct str follow = { 0 };
         str_add(&follow, "tail -f ");
@@ -491,7 +491,7 @@ static int prepare_and_train(struct stage *s, int *code, struct cairn_error *err
     say_summary(s);
     make_environment(s);
     keep_environment(s);
-    know_each_other(s);
+    announce_nesting(s);
     detach(s);
     os_ignore_closed_pipe();
     clock_gettime(CLOCK_REALTIME_COARSE, &s->since); /* the clock that stamps files */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a PyTorch that the command may not import, and of what comes with it, nothing is sure. */
+/* If the command may import another PyTorch, findings about this one and its libraries are not certain. */
 static bool is_guessed(const struct facts *f, const struct check *c)
 {
     const struct torch_facts *t = facts_torch(f);
@@ -20,8 +20,7 @@ size_t run_say_preflight(const struct doctor *d, const struct facts *f, bool str
     if (d->lacks_gpu && quiet && !strict)
         return 1;
     if (d->lacks_gpu) {
-        message_say(m, "this machine has no AMD GPU that can be used%s",
-                    strict ? "" : "; running the command all the same");
+        message_say(m, "this machine has no usable AMD GPU%s", strict ? "" : "; running the command anyway");
         return 1;
     }
     for (size_t i = 0; i < d->n; i++) {
@@ -42,7 +41,7 @@ static const char *gpu_line(const struct gpu_facts *g, struct arena *a)
 {
     char usable[24];
     return arena_printf(a, "GPU %d: %s (%s)%s%s%s%s", g->hip_index, g->name.s ? g->name.s : "unnamed",
-                        g->gfx.s ? g->gfx.s : "chip not known", g->usable_bytes.from ? ", " : "",
+                        g->gfx.s ? g->gfx.s : "chip unknown", g->usable_bytes.from ? ", " : "",
                         g->usable_bytes.from ? bytes_text(g->usable_bytes.v, usable) : "",
                         g->usable_bytes.from ? " for training" : "",
                         g->kind == GPU_INTEGRATED ? ", shared with the system" : "");
@@ -60,13 +59,13 @@ static void add_torch_lines(struct run_summary *s, const struct facts *f, struct
     const char *version = t && t->version.s ? t->version.s : "of unknown version";
     bool lacks = c->given && c->sure && c->python && (!t || t->guess);
     if (lacks)
-        add_line(
-            s, a,
-            arena_printf(a, "the command starts %s, which has no PyTorch%s", c->python,
-                         t ? "; cairn plans for another one, in case it starts a different Python" : ""));
+        add_line(s, a,
+                 arena_printf(
+                     a, "the command starts %s, which has no PyTorch%s", c->python,
+                     t ? "; cairn plans for another PyTorch in case the command starts another Python" : ""));
     else if (c->given && (!t || t->guess))
         add_line(s, a,
-                 arena_printf(a, "which PyTorch the command imports is not known: %s (--torch DIR tells it)",
+                 arena_printf(a, "unknown which PyTorch the command imports: %s (set it with --torch DIR)",
                               c->how));
     if (t)
         add_line(s, a,
@@ -74,7 +73,7 @@ static void add_torch_lines(struct run_summary *s, const struct facts *f, struct
                               t->how));
 }
 
-/* Of a PyTorch that is a guess it would be one, too. */
+/* Only for a PyTorch that is certain. */
 static void add_fast_paths(struct run_summary *s, const struct facts *f, const struct plan *p,
                            struct arena *a)
 {
@@ -125,10 +124,10 @@ struct run_summary run_summarize(const struct facts *f, const struct plan *p, bo
     for (size_t i = 0; i < notes; i++)
         add_line(&s, a, arena_printf(a, "note: %s", p->warnings.text[i]));
     if (applied && p->gpu && !p->n_set && !p->n_unset)
-        add_line(&s, a, "the environment is as it should be");
+        add_line(&s, a, "the environment needs no change");
     const char *count = applied ? count_all(p, removed, notes, a) : NULL;
     if (count && s.n >= WORTH_SHORTENING)
-        s.again = arena_printf(a, "%s%s%s, as at the last start (cairn env shows them)",
+        s.again = arena_printf(a, "%s%s%s, as in the last run (cairn env shows them)",
                                p->gpu ? gpu_line(p->gpu, a) : "", p->gpu ? "; " : "", count);
     return s;
 }
@@ -152,10 +151,9 @@ static void say_peak(const struct memory_monitor_reading *peak, const struct mes
     if (peak->gtt_used_bytes >= 0)
         str_addf(&used, "%s%s of GTT", used.len ? " and " : "", bytes_text(peak->gtt_used_bytes, size));
     if (used.len)
-        message_say(m, "at most %s were in use", used.s);
+        message_say(m, "peak GPU memory: %s", used.s);
     if (peak->host_available_bytes >= 0)
-        message_say(m, "the host had at least %s of memory left",
-                    bytes_text(peak->host_available_bytes, size));
+        message_say(m, "lowest available host memory: %s", bytes_text(peak->host_available_bytes, size));
 }
 
 static void say_last(const struct supervise_result *r, char *const *argv, const struct message_sink *m)
@@ -193,8 +191,8 @@ void run_say_outputs(const struct outputs *o, bool quiet, const struct message_s
     }
     if (o->n_files && (!quiet || o->n_damaged))
         message_say(m, "checked %zu written safetensors file%s%s: %zu damaged", o->n_files,
-                    o->n_files == 1 ? "" : "s", o->cut ? " (there are more)" : "", o->n_damaged);
+                    o->n_files == 1 ? "" : "s", o->cut ? " (not all)" : "", o->n_damaged);
     if (o->n_left)
-        message_say(m, "not checked: %zu written safetensors file%s (--check-outputs checks them all)",
+        message_say(m, "not checked: %zu written safetensors file%s (--check-outputs checks all of them)",
                     o->n_left, o->n_left == 1 ? "" : "s");
 }

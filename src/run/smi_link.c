@@ -30,9 +30,9 @@ const char *smi_link_objection(const struct facts *f, struct arena *a)
     const struct gpu_facts **gpus;
     const char *own = find_in_path(&f->root, facts_env(f, "PATH"), a);
     if (own && drm_has_nvidia(&f->root, a))
-        return arena_printf(a, "this machine has an NVIDIA GPU, and %s tells of it; it stays", own);
+        return arena_printf(a, "this machine has an NVIDIA GPU, which needs its own %s", own);
     if (!plan_shown(f, a, &gpus))
-        return "there is no AMD GPU that it could tell of";
+        return "no AMD GPU to report";
     return NULL;
 }
 

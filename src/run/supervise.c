@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Exit codes for a trainer that we stopped.  One that hung: timeout's, whatever it made of our signals, so that a script can
- * tell it from Ctrl-C.  One that used up the memory and then said that all was well: the kernel's. */
+/* Exit codes of a trainer that cairn stopped.  After a hang: that of timeout(1), whatever the trainer made of the
+ * signals, so that a script can tell it from Ctrl-C.  After OOM, if the trainer itself exits with 0: that of a kill. */
 enum { CODE_HUNG = 124, CODE_KILLED = 137, SETTLE_MS = 3000 };
 
 /* --- before an attempt ---------------------------------------------------------------------------------------- */
@@ -63,8 +63,8 @@ static bool needs_diagnosis(const struct attempt *a)
     return !a->abandoned && a->end != ATTEMPT_NOT_STARTED && a->end != ATTEMPT_INTERRUPTED && a->code != 0;
 }
 
-/* The files are of this attempt alone. */
-static void take_calls(struct run *r, struct supervise_try *t)
+/* Removes the files, so that those of the next attempt are its own. */
+static void read_calls(struct run *r, struct supervise_try *t)
 {
     CLEANUP(str_release) struct str text = { 0 };
     if (needs_diagnosis(&t->attempt))
@@ -82,7 +82,7 @@ static const char *hang_file(struct run *r, const struct supervise_try *t)
                : NULL;
 }
 
-/* As it is before an attempt; t NULL. */
+/* t NULL: before an attempt. */
 static struct diagnose_context context_of(struct run *r, const struct supervise_try *t)
 {
     const struct gpu_call *culprit = t ? supervise_culprit(t) : NULL;
@@ -150,7 +150,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     keep_context(r, &before); /* cairn itself may be killed */
     t->log_offset_bytes = log_bytes(r->o->journal);
     int failed = attempt_run(&ao, &t->attempt, err);
-    /* The keys were for the run inside of ours, and so was what they mean. */
+    /* Ctrl-C went to the nested run. */
     if (!failed && t->attempt.end == ATTEMPT_ENDED && journal_has_inner(r->o->journal) &&
         (t->attempt.code == 128 + SIGINT || t->attempt.code == 128 + SIGQUIT))
         t->attempt.end = ATTEMPT_INTERRUPTED;
@@ -159,7 +159,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     if (!failed && t->attempt.code == 0 && t->attempt.end == ATTEMPT_MEMORY)
         t->attempt.code = CODE_KILLED;
     if (!failed) {
-        take_calls(r, t);
+        read_calls(r, t);
         diagnose(r, d, t);
     }
     if (failed || !t->attempt.abandoned)
@@ -186,15 +186,15 @@ static void change_env(struct run *r, const struct diagnose_fix *fix)
         *ARENA_PUSH(r->a, out->unset, out->n_unset) = fix->unset[i];
 }
 
-/* The last resort: neither this nor what was tried before it is something to remember. */
+/* The last resort.  Neither it nor the fixes before it are worth saving. */
 static void use_cpu(struct run *r)
 {
     r->result.n_set = r->result.n_unset = 0;
     r->env = plan_change(r->env, &supervise_no_gpu, 1, NULL, 0, r->a);
 }
 
-/* A GPU that was reset takes its time; whoever wants to stop us meanwhile is heard. */
-static void let_it_settle(struct run *r)
+/* Gives a reset GPU some time.  A signal ends the wait. */
+static void wait_for_reset(struct run *r)
 {
     struct pollfd signals = { r->o->signals->fd, POLLIN, 0 };
     poll(&signals, 1, SETTLE_MS);
@@ -229,7 +229,7 @@ static void apply(struct run *r, const struct diagnose_fix *fix)
         change_env(r, fix);
         break;
     case DIAGNOSE_ACT_RESTART:
-        let_it_settle(r);
+        wait_for_reset(r);
         break;
     case DIAGNOSE_ACT_CLEAR_CACHES:
         clear_caches(r);
@@ -255,8 +255,8 @@ static void journal_change(struct run *r, const struct diagnose_fix *fix)
     journal_add(r->o->journal, event);
 }
 
-/* The next attempt begins where the last state was saved, if there was any. */
-static void go_on_from_state(struct run *r)
+/* The next attempt resumes from the last saved state, if there is one. */
+static void resume_from_state(struct run *r)
 {
     struct resume resume;
     r->argv = r->original;
@@ -268,8 +268,8 @@ static void go_on_from_state(struct run *r)
     r->resumed = resume.why;
 }
 
-/* The plan was made for another PyTorch than the one that was loaded, and so may be all that was wrong. */
-static bool plan_anew(struct run *r, const struct ladder_look *look)
+/* The trainer loaded another PyTorch than the plan was made for; that may be the cause. */
+static bool replan(struct run *r, const struct ladder_look *look)
 {
     const char **changed = NULL;
     size_t n = 0;
@@ -298,20 +298,18 @@ static bool plan_anew(struct run *r, const struct ladder_look *look)
     r->plan = fresh.plan;
     r->env = plan_change(r->env, fresh.set, fresh.n_set, fresh.unset, fresh.n_unset, r->a);
     r->change = ladder_describe(&fix, r->a);
-    go_on_from_state(r);
+    resume_from_state(r);
     journal_change(r, &fix);
     supervise_say_retry(r, &fix);
     return true;
 }
 
-/* Prepares the next attempt; false: there is none. */
+/* Prepares the next attempt; false if there is none. */
 static bool climb(struct run *r, const struct supervise_try *t)
 {
     struct resume resume;
     if (t->attempt.end == ATTEMPT_ENDED && journal_has_inner(r->o->journal)) {
-        message_say(
-            r->o->messages,
-            "another `cairn run` inside this one has already tried what can be tried; nothing is tried again");
+        message_say(r->o->messages, "not retrying: a `cairn run` inside this one has already done so");
         return false;
     }
     resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
@@ -326,7 +324,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
         .saw_step = r->trained,
         .can_resume = resume.way != RESUME_UNKNOWN,
     };
-    if (plan_anew(r, &look))
+    if (replan(r, &look))
         return true;
     struct ladder_step step = ladder_next(&r->ladder, &look, r->a);
     if (step.word != LADDER_RETRY) {
@@ -335,7 +333,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
     }
     ladder_note(&r->ladder, step.fix, r->env, r->a);
     apply(r, step.fix);
-    go_on_from_state(r);
+    resume_from_state(r);
     journal_change(r, step.fix);
     supervise_say_retry(r, step.fix);
     return true;
@@ -368,7 +366,7 @@ int supervise(const struct supervise_options *o, struct arena *a, struct supervi
         journal_verdict(&r, t);
         supervise_say_verdict(&r, t);
     } while (t->diagnosis.class_id && climb(&r, t));
-    /* A full disk behind our own output must not look like success. */
+    /* If cairn's own output went to a full disk, that must not look like success. */
     r.result.code = t->attempt.code == 0 && t->attempt.lost_output ? 1 : t->attempt.code;
     r.result.peak = r.monitor.peak;
     r.result.trainer = o->trainer ? o->trainer : resume_name(o->argv);

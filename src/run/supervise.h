@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A run: attempts, until one succeeds or nothing is left that may be tried.
+ * A run: attempts, until one succeeds or nothing is left to try.
  *
- * After a failure the diagnosis decides; one thing is changed at a time, and each attempt with its verdict is in the
- * journal. */
+ * After a failure the diagnosis decides.  Each retry changes one thing; the journal has every attempt and its verdict. */
 #ifndef CAIRN_RUN_SUPERVISE_H
 #define CAIRN_RUN_SUPERVISE_H
 
@@ -24,14 +23,14 @@ struct supervise_options {
     size_t n_options;
     const struct facts *facts;
     const struct plan *plan;
-    const struct plan_options *planning; /* how it was made; NULL: the environment is left alone */
+    const struct plan_options *planning; /* how the plan was made; NULL: --no-env */
     const char *const *env;              /* of the first attempt */
     const char *const *keep;             /* --keep; or NULL */
     const char *gfx;                     /* --gfx; or NULL */
     const char *trainer;                 /* --trainer; or NULL */
     const char *resume_cmd;              /* --resume-cmd; or NULL */
     const char *keep_log;                /* --keep-log; or NULL */
-    const char *calls;                   /* what the files of GPU calls begin with; or NULL */
+    const char *calls;                   /* prefix of the files of GPU calls; or NULL */
     int retries;
     int hang_after_s;
     bool hang_explicit, allow_cpu, detached;
@@ -40,18 +39,18 @@ struct supervise_options {
     const struct message_sink *messages;
 };
 
-/* One attempt, what was found, and what had been changed for it. */
+/* One attempt, its diagnosis, and what was changed for it. */
 struct supervise_try {
     struct attempt attempt;
-    struct diagnosis diagnosis; /* class_id is NULL when there was nothing to diagnose */
-    struct gpu_calls calls;     /* the last ones on the GPU, of a failure */
-    int64_t log_offset_bytes;   /* where it begins in the journal's log, which all attempts share */
+    struct diagnosis diagnosis; /* class_id is NULL if there was nothing to diagnose */
+    struct gpu_calls calls;     /* the last GPU calls before a failure */
+    int64_t log_offset_bytes;   /* where it begins in the journal's log, which has all attempts */
     const char *change;         /* NULL for the first */
     const char *resumed;        /* why and from where; NULL: from the beginning */
 };
 
 struct supervise_result {
-    int code; /* for the exit of `cairn run` */
+    int code; /* exit code of `cairn run` */
     struct supervise_try *tries;
     size_t n_tries;
     struct memory_monitor_reading peak;
@@ -60,16 +59,16 @@ struct supervise_result {
     size_t n_set;
     const char **unset;
     size_t n_unset;
-    const char *trainer;           /* its name, or its script's; or NULL */
-    const char *torch;             /* where the PyTorch lies that was loaded; NULL: none was seen */
-    const struct mismatch *undone; /* of the environment, by what the command starts */
+    const char *trainer;           /* its name, or that of its script; or NULL */
+    const char *torch;             /* folder of the PyTorch that was loaded; NULL: none was seen */
+    const struct mismatch *undone; /* variables that the command changed */
     size_t n_undone;
 };
 
 /* Everything in the result is in the arena.  Fails only if no attempt could be made at all. */
 int supervise(const struct supervise_options *o, struct arena *a, struct supervise_result *out,
               struct cairn_error *err);
-/* It trained, whatever ended it: exit 0, or somebody stopped it after it had begun to train. */
+/* The trainer exited with 0, or was interrupted after it had completed a step. */
 bool supervise_worked(const struct supervise_result *r);
 
 #endif

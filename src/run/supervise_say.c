@@ -10,7 +10,7 @@ enum { MOST_REMEDIES = 3 };
 
 /* --- how an attempt ended ------------------------------------------------------------------------------------- */
 
-/* As a shell counts them; a program's own status may lie beyond. */
+/* As in a shell; a program may also exit with a larger status. */
 static bool is_signal(int code)
 {
     return code > 128 && code - 128 <= SIGRTMAX;
@@ -21,28 +21,27 @@ const struct gpu_call *supervise_culprit(const struct supervise_try *t)
     return gpu_calls_culprit(&t->calls, t->attempt.end == ATTEMPT_HUNG || is_signal(t->attempt.code));
 }
 
-/* Launches do not wait for their kernels, unless they are told to. */
+/* Launches are asynchronous unless AMD_SERIALIZE_KERNEL is 3. */
 static void say_kernel(struct run *r, const struct supervise_try *t, const struct gpu_call *culprit)
 {
     const struct gpu_call *last = gpu_calls_last_kernel(&t->calls, culprit);
     bool waits = str_eq(str_env(r->env, "AMD_SERIALIZE_KERNEL"), "3");
     if (waits && culprit && culprit->kernel)
-        message_say(r->o->messages, "the kernel that failed: %s", gpu_calls_readable(culprit->kernel, r->a));
+        message_say(r->o->messages, "failed kernel: %s", gpu_calls_readable(culprit->kernel, r->a));
     else if (last && (is_signal(t->attempt.code) || t->attempt.end == ATTEMPT_HUNG || culprit))
-        message_say(r->o->messages,
-                    "the last launch that was recorded: %s (it need not be the one that failed%s)",
-                    gpu_calls_readable(last->kernel, r->a), waits ? "" : "; --debug tells which");
+        message_say(r->o->messages, "last recorded kernel launch: %s (not necessarily the one that failed%s)",
+                    gpu_calls_readable(last->kernel, r->a), waits ? "" : "; --debug finds it");
 }
 
-/* What a person would look for elsewhere. */
+/* The user would look for the cause elsewhere. */
 static void say_refused(struct run *r, const struct gpu_calls *c)
 {
     bool many = c->refused_bytes >= 1 << 30;
     if (c->refused)
         message_say(
             r->o->messages,
-            "the memory guard inside the trainer refused %llu GPU allocation%s (%.1f %s in all), which "
-            "would have left the host too little; --preload=record switches it off",
+            "the memory guard refused %llu GPU allocation%s (%.1f %s), which would have left the host too "
+            "little memory; --preload=record switches the guard off",
             (unsigned long long)c->refused, c->refused == 1 ? "" : "s",
             (double)c->refused_bytes / (many ? 1 << 30 : 1 << 20), many ? "GiB" : "MiB");
 }
@@ -51,7 +50,7 @@ static void say_calls(struct run *r, const struct supervise_try *t)
 {
     const struct gpu_call *culprit = supervise_culprit(t);
     if (culprit)
-        message_say(r->o->messages, "its last GPU call that %s: %s",
+        message_say(r->o->messages, "last GPU call that %s: %s",
                     culprit->returned ? "failed" : "did not return", gpu_calls_say(culprit, r->a));
     say_kernel(r, t, culprit);
 }
@@ -61,14 +60,13 @@ void supervise_say_verdict(struct run *r, const struct supervise_try *t)
     const struct diagnosis *d = &t->diagnosis;
     const struct attempt *a = &t->attempt;
     if (!a->clean)
-        message_say(r->o->messages,
-                    "some process of the run is stuck inside the kernel and could not be ended");
+        message_say(r->o->messages, "cannot kill a process of the run: it is stuck in the kernel");
     if (!d->class_id)
         return;
     if (a->end == ATTEMPT_HUNG)
-        message_say(r->o->messages, "the trainer hung, and cairn ended it");
+        message_say(r->o->messages, "the trainer hung, and cairn stopped it");
     else if (is_signal(a->code))
-        message_say(r->o->messages, "the trainer was ended by signal %d (%s)", a->code - 128,
+        message_say(r->o->messages, "the trainer was killed by signal %d (%s)", a->code - 128,
                     strsignal(a->code - 128));
     else
         message_say(r->o->messages, "the trainer failed with exit status %d", a->code);
@@ -111,7 +109,7 @@ static void add_setting(struct str *text, const struct plan_var *v)
     str_add_word(text, v->value);
 }
 
-/* The first of two settings counts, so what is to be tried comes before what was tried and the user's own. */
+/* The first of two settings wins, so the new one precedes those already tried and the user's own. */
 static void add_settings(struct str *text, struct run *r, const struct diagnose_fix *fix)
 {
     const struct supervise_result *before = &r->result;
@@ -124,7 +122,7 @@ static void add_settings(struct str *text, struct run *r, const struct diagnose_
             add_setting(text, &before->set[i]);
 }
 
-/* The words of the attempt that would be next. */
+/* The command of the next attempt. */
 static char *const *next_argv(struct run *r, const struct diagnose_fix *fix)
 {
     char *const *argv = r->original;
@@ -137,7 +135,7 @@ static char *const *next_argv(struct run *r, const struct diagnose_fix *fix)
     return resume.way == RESUME_UNKNOWN ? argv : resume.argv;
 }
 
-/* The command that a person would type to try it. */
+/* The command that tries the fix. */
 static const char *suggestion(struct run *r, const struct diagnose_fix *fix)
 {
     CLEANUP(str_release) struct str text = { 0 };
@@ -162,7 +160,7 @@ static void say_commands(struct run *r, const char *lines)
     message_commands(r->o->messages, lines);
 }
 
-/* What a person would type stands behind the sentence, in lines of its own. */
+/* Length of the sentence; commands follow it on lines of their own. */
 static int sentence_span(const struct diagnose_fix *fix)
 {
     size_t n = strcspn(fix->text, "\n");
@@ -171,40 +169,41 @@ static int sentence_span(const struct diagnose_fix *fix)
 
 static void say_suggestion(struct run *r, const struct ladder_step *step, const struct resume *resume)
 {
-    message_say(r->o->messages, "the next thing to try: %.*s (%s)", sentence_span(step->fix), step->fix->text,
-                step->why);
+    message_say(r->o->messages, "not retrying: %s", step->why);
+    message_say(r->o->messages, "next fix to try: %.*s", sentence_span(step->fix), step->fix->text);
     if (r->trained && resume->way == RESUME_UNKNOWN)
         message_say(r->o->messages, "%s", resume->why);
     message_say(r->o->messages, "to try it:");
     say_commands(r, suggestion(r, step->fix));
 }
 
-/* The sentence alone: what a person would type behind it cairn does itself. */
+/* The sentence only: cairn itself does what the commands after it would do. */
 void supervise_say_retry(struct run *r, const struct diagnose_fix *fix)
 {
-    message_say(r->o->messages, "trying again%s %s", changes_something(fix) ? " with" : ":", r->change);
+    bool with = changes_something(fix) && !str_starts(r->change, "without ");
+    message_say(r->o->messages, "retrying%s %s", with ? " with" : "", r->change);
     message_say(r->o->messages, "  %.*s", sentence_span(fix), fix->text);
     if (r->resumed)
         message_say(r->o->messages, "  %s", r->resumed);
 }
 
-/* One that only a person can take: also where the command has no option for what cairn would change. */
-static bool is_for_person(struct run *r, const struct diagnose_fix *fix)
+/* A fix that only the user can apply, for instance because the command has no option for it. */
+static bool is_for_user(struct run *r, const struct diagnose_fix *fix)
 {
     return !fix->automatic ||
            (fix->action == DIAGNOSE_ACT_OPTIMIZER && !optimizer_replace(r->original, r->a).argv);
 }
 
-/* What the command sets itself has to be changed where it does so. */
+/* A variable that the command sets itself must be changed in the command. */
 static void say_own(struct run *r, const char *name, const char *wanted, bool *said)
 {
     const char *where;
     if (*said || !actual_sets(&r->actual, name, &where))
         return;
     *said = true;
-    message_say(r->o->messages, "the next thing to try is %s%s%s%s, but the command sets it itself: edit %s",
-                wanted ? "" : "without ", name, wanted ? "=" : "", wanted ? wanted : "",
-                where ? where : "what it starts");
+    message_say(r->o->messages, "cannot retry %s%s%s%s: the command sets it itself; edit %s",
+                wanted ? "with " : "without ", name, wanted ? "=" : "", wanted ? wanted : "",
+                where ? where : "the scripts that it starts");
 }
 
 static void say_own_settings(struct run *r, const struct diagnosis *d)
@@ -219,7 +218,7 @@ static void say_own_settings(struct run *r, const struct diagnosis *d)
     }
 }
 
-/* The line of the job's file to change, where the optimizer is chosen there. */
+/* The line to change in the job file, if it selects the optimizer. */
 static const char *job_advice(struct run *r, const struct diagnose_fix *fix)
 {
     struct job_file *job;
@@ -232,12 +231,12 @@ static const char *job_advice(struct run *r, const struct diagnose_fix *fix)
     return text;
 }
 
-/* What is left for a person: a sentence, and behind it what to type. */
+/* Fixes for the user: each a sentence, then the commands. */
 static void say_remedies(struct run *r, const struct diagnosis *d, const char *title)
 {
     size_t n = 0;
     for (size_t i = 0; i < d->n_fixes; i++) {
-        if (!is_for_person(r, &d->fixes[i]))
+        if (!is_for_user(r, &d->fixes[i]))
             continue;
         const char *text = d->fixes[i].text;
         if (!n)

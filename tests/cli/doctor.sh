@@ -377,7 +377,7 @@ wrong_numbers_are_found()
     probe zeros
     status_is 1
     probe_line probe-convert fail '65535 of 65536 wrong'
-    json_is 'any("zeros came out" in (l["why"] or "") for l in d["probe"]["lines"])'
+    json_is 'any("zeros" in (l["why"] or "") for l in d["probe"]["lines"])'
     json_is 'len([l for l in d["probe"]["lines"] if l["id"] == "probe-convert" and l["status"] == "ok"]) == 4'
     probe off-by-one
     status_is 1
@@ -427,7 +427,7 @@ a_hang_ends_at_the_time_limit()
     before=$SECONDS
     probe hang --probe-timeout 1
     status_is 1
-    probe_line probe-python fail 'no answer after 1 s'
+    probe_line probe-python fail 'after 1 s'
     [ $((SECONDS - before)) -lt 20 ] || fail 'took too long'
 }
 

@@ -41,7 +41,7 @@ def returns_the_code():
                 yield f'{code}: {done}'
         for sig in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
             done = home.run('--retries', '0', '--', 'sh', '-c', f'kill -{int(sig)} $$')
-            if done.returncode != 128 + sig or b'ended by signal %d' % sig not in done.stderr:
+            if done.returncode != 128 + sig or b'by signal %d' % sig not in done.stderr:
                 yield f'{sig.name}: {done}'
 
 
@@ -167,7 +167,7 @@ def a_full_disk_behind_us_is_no_success():
         with open('/dev/full', 'wb') as full:
             run = home.start('--', 'sh', '-c', 'echo words; sleep 1; echo more', stdout=full, stderr=subprocess.PIPE)
             _, errors = run.communicate(timeout=60)
-        if run.returncode != 1 or b'could not be passed on' not in errors:
+        if run.returncode != 1 or b"cannot write the trainer's output" not in errors:
             yield errors
         with open(home.runs()[-1] + '/log', encoding='utf-8') as f:
             if f.read() != 'words\nmore\n':
@@ -190,7 +190,7 @@ def a_limit_on_the_size_of_files_ends_nobody():
         said = b' '.join(done.stderr.split())
         if done.returncode != 7 or len(done.stdout) != 20000:
             yield done.returncode, len(done.stdout)
-        if said.count(b'the log is not kept') != 1:
+        if said.count(b'cannot write the log') != 1:
             yield said
         # The trainer has its signals as ever.
         done = home.run('--no-preflight', '--', 'grep', 'SigIgn', '/proc/self/status')
@@ -214,11 +214,11 @@ def ends_what_the_trainer_left():
             yield done
         if any(is_alive(p) for p in pids):
             yield 'an orphan lives'
-        if b'left behind is ended' not in b' '.join(done.stderr.split()):
+        if b'ending processes that the trainer left' not in b' '.join(done.stderr.split()):
             yield 'nothing was said'
         # After a good end it has some time, until somebody does not want to wait.
         run = home.start('--', *python(home, ORPHANS, '0'), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        until(lambda: b'which get 10 s to end' in run.stderr.readline(), 'a word')
+        until(lambda: b'up to 10 s for processes' in run.stderr.readline(), 'a word')
         if not is_alive(int(home.read('one'))):
             yield 'it was ended at once'
         run.terminate()
@@ -260,7 +260,7 @@ def what_does_not_obey_is_killed():
 def killed_outright_while_it_waits_leaves_nothing():
     with Home() as home:
         run = home.start('--', *python(home, ORPHANS, '0'), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        until(lambda: b'left processes behind' in run.stderr.readline(), 'a word')
+        until(lambda: b'for processes that the trainer left' in run.stderr.readline(), 'a word')
         pids = children(run.pid)
         run.kill()
         run.wait()
@@ -351,10 +351,10 @@ def states(pid):
 def detached_it_outlives_us():
     with Home() as home:
         done = home.run('--detach', '--', *python(home, ORPHANS, '600'))
-        if done.returncode or b'detached as process' not in done.stderr:
+        if done.returncode or b'as process' not in done.stderr:
             yield done
             return
-        supervisor = int(done.stderr.split(b'detached as process ')[1].split(b',')[0])
+        supervisor = int(done.stderr.split(b'as process ')[1].split(b',')[0])
         pids = [int(home.wait_for(n)) for n in ('trainer', 'one', 'two')]
         os.kill(supervisor, signal.SIGKILL)
         until(lambda: not is_alive(supervisor), 'its end')

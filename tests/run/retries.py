@@ -287,7 +287,7 @@ time.sleep(600)
                        env=py_spy(home))
         if os.path.exists(home.path + '/asked'):
             yield 'the machine freezes while py-spy is waited for'
-        if b'memory is nearly used up' not in done.stderr:
+        if b'memory is nearly exhausted' not in done.stderr:
             yield done.stderr.decode()
             return
         if done.returncode or len(home.verdict()['attempts']) != 2:
@@ -334,7 +334,7 @@ def a_run_inside_a_run_retries_alone():
         done = home.run('--allow-cpu', '--', CAIRN, 'run', '--allow-cpu', '--', sys.executable, path)
         if done.returncode != 1 or len(home.read('tries')) != 3:
             yield len(home.read('tries')), done
-        if b'another `cairn run` inside' not in done.stderr:
+        if b'a `cairn run` inside' not in done.stderr:
             yield done.stderr.decode()
         # One that ended long ago means nothing.
         os.unlink(home.path + '/tries')
@@ -550,7 +550,7 @@ sys.exit(1)
 '''
     with Home() as home:
         done = attempt(home, script, argv=('--optimizer_type', 'AdamW8bit'))
-        if done.returncode or 'AdamW in place of AdamW8bit' not in str(home.verdict()['attempts'][-1]['change']):
+        if done.returncode or 'AdamW instead of AdamW8bit' not in str(home.verdict()['attempts'][-1]['change']):
             yield done.stderr.decode()
 
 

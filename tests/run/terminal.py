@@ -196,7 +196,7 @@ def ctrl_s_is_no_hang():
         terminal.type(b'\x13\r')
         later = time.monotonic() + 5
         terminal.until(lambda: time.monotonic() > later, 'patience to end')
-        if b'line' in terminal.output or b'stopping it' in terminal.output:
+        if b'line' in terminal.output or b'stopping' in terminal.output:
             yield terminal.output
         terminal.type(b'\x11')
         if terminal.status() or b'line 2999' not in terminal.output:
@@ -384,7 +384,7 @@ def one_that_reads_where_no_shell_minds_it_is_remarked_on():
     shell = 'set -m; ("$@" </dev/tty 2>errors | cat &) & sleep 600'
     with Session(READS, shell=shell) as (home, terminal):
         trainer = int(home.wait_for('ready'))
-        terminal.until(lambda: 'no shell can give it' in home.read('errors'), 'a remark')
+        terminal.until(lambda: 'reads from the terminal' in home.read('errors'), 'a remark')
         os.kill(parent(parent(trainer)), signal.SIGTERM)
         all_gone([trainer])
         if home.read('errors').count('no shell') != 1:
@@ -420,7 +420,7 @@ def what_the_trainer_left_may_finish():
     with Session(LATE.replace('SECONDS', '5')) as (home, terminal):
         if terminal.status() or home.read('saved') != 'whole' or b'saved here' not in terminal.output:
             yield terminal.output
-        if b'left processes behind' not in terminal.output:
+        if b'processes that the trainer left' not in terminal.output:
             yield 'nothing was said'
         if terminal.is_raw():
             yield 'the terminal stays raw'

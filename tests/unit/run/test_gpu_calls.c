@@ -74,7 +74,7 @@ static void tells_where_a_process_is(void)
     REQUIRE(culprit);
     CHECK(gpu_calls_is_copy(culprit));
     CHECK_STR(gpu_calls_say(culprit, &arena),
-              "hipMemcpyWithStream of 3.0 MiB, never returned, begun 61.0 s ago");
+              "hipMemcpyWithStream of 3.0 MiB, never returned, called 61.0 s ago");
     const struct gpu_call *kernel = gpu_calls_last_kernel(&c, NULL);
     REQUIRE(kernel);
     CHECK_STR(gpu_calls_say(kernel, &arena),
@@ -100,7 +100,7 @@ static void tells_what_failed(void)
         "hipLaunchKernel at::native::reduce_kernel of 64 threads: hipErrorLaunchFailure (719), took 1.5 us");
     CLEANUP(str_release) struct str text = { 0 };
     gpu_calls_text(&c, &text);
-    CHECK_HAS(text.s, "of process 42, of 4 in all (/opt/libamdhip64.so.6)");
+    CHECK_HAS(text.s, "of process 42, 4 in total (/opt/libamdhip64.so.6)");
     CHECK_HAS(text.s, "hipMemcpyWithStream of 3.0 MiB: hipErrorInvalidValue (1)");
 }
 

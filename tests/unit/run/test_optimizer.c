@@ -11,7 +11,7 @@ static void replaces_only_what_it_knows(void)
     REQUIRE(c.argv);
     CHECK_STR(c.argv[2], "AdamW");
     CHECK_STR(c.argv[3], "--lr");
-    CHECK_HAS(c.text, "in place of adamw8bit");
+    CHECK_HAS(c.text, "instead of adamw8bit");
     c = optimizer_replace(scratch_command("t --optim=paged_adamw_8bit"), &a);
     REQUIRE(c.argv);
     CHECK_STR(c.argv[1], "--optim=adamw_torch");
