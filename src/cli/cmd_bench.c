@@ -44,8 +44,8 @@ static void print_results(const struct gpu_info *g, const struct bench_result *r
                r[i].rate / r[i].ceiling, r[i].way ? r[i].way : "-");
     }
     puts(
-        "SHARE: of the device's own copy, the best transfer, or the best matrix product of that format, measured in "
-        "this run");
+        "SHARE: relative to the device's own copy, the best transfer, or the best matmul of that format, measured "
+        "in this run");
 }
 
 static void show(const struct gpu_info *g, const struct bench_result *r, size_t n, bool json)
@@ -74,7 +74,7 @@ static int run_bench(const char *device, struct bench_options *o, int limit_s, b
     if (!code)
         show(gpu_info(g), results, n, json);
     gpu_close(g);
-    return code ? print_error(&err) : *stopped ? stop_end("this is what was done until then") : EXIT_FINE;
+    return code ? print_error(&err) : *stopped ? stop_end("showing the results so far") : EXIT_FINE;
 }
 
 static bool is_group(const char *name)
@@ -121,11 +121,10 @@ int cmd_bench(int argc, char **argv)
         if (!is_group(argv[i]))
             return options_error(
                 argv[0],
-                "there is no bench \"%s\"; copy, norm, softmax, cross_entropy, adamw, gemm and "
-                "attention are there",
+                "unknown bench \"%s\"; choose copy, norm, softmax, cross_entropy, adamw, gemm or attention",
                 argv[i]);
     if (!parse_seconds(seconds, &o.seconds))
-        return options_error(argv[0], "--seconds wants a number from above 0 to 3600");
+        return options_error(argv[0], "--seconds takes a number greater than 0 and up to 3600");
     o.groups = rest < argc ? (const char *const *)&argv[rest] : NULL;
     return run_bench(device, &o, limit_s, json);
 }

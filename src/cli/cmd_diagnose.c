@@ -119,11 +119,11 @@ static int check_words(struct diagnose_options *o, const char *command)
 {
     o->exit_code = -1;
     if (o->exit_text && !parse_exit(o->exit_text, &o->exit_code))
-        return options_error(command, "--exit wants an exit status or 128 + signal, not \"%s\"",
+        return options_error(command, "--exit takes an exit status or 128 + signal, not \"%s\"",
                              o->exit_text);
     if (o->gfx && !is_gfx_list(o->gfx))
         return options_error(
-            command, "--gfx wants a target such as gfx1031, gfx1031+gfx90c or gfx120X, not \"%s\"", o->gfx);
+            command, "--gfx takes a target such as gfx1031, gfx1031+gfx90c or gfx120X, not \"%s\"", o->gfx);
     if (o->no_machine && (o->machine.root || o->machine.torch_dir || o->machine.rocm_dir))
         return options_error(command, "--no-machine does not go together with --root, --torch or --rocm");
     return OPTIONS_GO;

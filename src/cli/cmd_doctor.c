@@ -95,14 +95,14 @@ static const char *group_name(const char *word)
 static int refuse(const struct doctor_options *o, const char *command)
 {
     if (o->only && !checks_has_group(o->only))
-        return options_error(command, "--only wants " GROUPS ", not \"%s\"", o->only);
+        return options_error(command, "--only takes " GROUPS ", not \"%s\"", o->only);
     if (o->probe && o->list)
         return options_error(command, "--list and --probe do not go together");
     if (o->probe && o->machine.root && !o->machine.torch_dir)
         return options_error(command,
-                             "--probe runs this machine's own Python; with --root it wants --torch too");
+                             "--probe runs this machine's own Python; with --root it needs --torch too");
     if (o->timeout_s < 1)
-        return options_error(command, "--probe-timeout wants at least one second");
+        return options_error(command, "--probe-timeout takes at least one second");
     return OPTIONS_GO;
 }
 

@@ -69,11 +69,11 @@ static int check_words(struct env_options *o, const char *command)
     if (o->shell && !shell_find(o->shell, &o->dialect))
         return options_error(
             command,
-            "--shell wants sh (bash, zsh), fish, powershell (pwsh), cmd, dotenv or json, not "
+            "--shell takes sh (bash, zsh), fish, powershell (pwsh), cmd, dotenv or json, not "
             "\"%s\"",
             o->shell);
     if (o->os && !str_eq(o->os, "linux") && !str_eq(o->os, "windows"))
-        return options_error(command, "--os wants linux or windows, not \"%s\"", o->os);
+        return options_error(command, "--os takes linux or windows, not \"%s\"", o->os);
     if (!o->shell && str_eq(o->os, "windows"))
         o->dialect = SHELL_POWERSHELL;
     o->json |= o->dialect == SHELL_JSON;

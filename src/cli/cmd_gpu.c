@@ -61,7 +61,7 @@ static void print_details(const struct gpu_facts *g)
     char size[24];
     for (size_t i = 0; i < g->n_processes; i++) {
         const char *name = g->processes[i].name ? g->processes[i].name : "another user's process";
-        fputs("    held by ", stdout);
+        fputs("    used by ", stdout);
         print_padded(stdout, name, 0);
         printf(" (pid %lld): %s\n", (long long)g->processes[i].pid,
                bytes_text(g->processes[i].vram_bytes, size));
@@ -103,7 +103,7 @@ static void print_gpu(const struct facts *f, size_t i, struct layout l, bool ver
         printf(" %5s", num_or_dash(g->clock_mhz, 1, "", clock, sizeof(clock)));
     putchar('\n');
     if (verbose && !l.wide)
-        printf("    %s%s%s\n", print_color(COLOR_DIM), kind ? kind : "integrated or not: not known",
+        printf("    %s%s%s\n", print_color(COLOR_DIM), kind ? kind : "integrated or discrete: unknown",
                print_color(COLOR_PLAIN));
     if (verbose)
         print_details(g);
@@ -217,7 +217,7 @@ int cmd_gpu(int argc, char **argv)
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &json, "print JSON on stdout"),
         OPT_FLAG('v', "verbose", &verbose,
-                 "also show addresses, processes that hold memory, and the source of each fact"),
+                 "also show addresses, processes that use memory, and the source of each fact"),
         OPT_OPTIONAL('w', "watch", &watch, "SECONDS", "repeat every second, or every SECONDS, until Ctrl-C"),
         OPT_FLAG('c', "chips", &chips, "print the table of all gfx targets instead"),
         OPT_FLAG(0, "markdown", &markdown, "with --chips: as Markdown"),
@@ -242,7 +242,7 @@ int cmd_gpu(int argc, char **argv)
         return options_error(argv[0], "--chips and --watch do not go together");
     double seconds = 0;
     if (watch && !parse_seconds(watch, &seconds))
-        return options_error(argv[0], "--watch wants seconds between 0.1 and 86400, not \"%s\"", watch);
+        return options_error(argv[0], "--watch takes seconds between 0.1 and 86400, not \"%s\"", watch);
     if (chips)
         return json ? print_report(report_chips()) : (markdown ? chips_print_markdown : chips_print_table)(),
                EXIT_FINE;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct wish {
+struct options {
     const char *out;
     bool json;
     int smooth;
@@ -126,7 +126,7 @@ static int chart_width(void)
 }
 
 /* A terminal has fewer columns than a picture, so only the smoothed curve is drawn. */
-static void print_chart(const struct comparison *c, const struct wish *w)
+static void print_chart(const struct comparison *c, const struct options *w)
 {
     CLEANUP(str_release) struct str text = { 0 };
     CLEANUP(mem_free) struct chart_line *lines = calloc(c->n, sizeof(*lines));
@@ -146,7 +146,7 @@ static void print_chart(const struct comparison *c, const struct wish *w)
     chart_draw(&chart, &text);
     if (text.len)
         printf("%8s loss:\n", "");
-    fputs(text.len ? text.s : "no loss has been logged\n", stdout);
+    fputs(text.len ? text.s : "no loss logged\n", stdout);
     for (size_t i = 0; i < c->n; i++)
         curve_release(&lines[i].curve);
 }
@@ -243,7 +243,7 @@ static void print_memory(const struct comparison *c)
         curve_release(&lines[i].curve);
 }
 
-static int write_svg(const struct comparison *c, const struct wish *w, const char *path,
+static int write_svg(const struct comparison *c, const struct options *w, const char *path,
                      struct cairn_error *err)
 {
     CLEANUP(mem_free) struct plot_run *runs = calloc(c->n, sizeof(*runs));
@@ -259,19 +259,19 @@ static void warn_of_bad_lines(const struct comparison *c)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->runs[i].series.bad_lines)
-            fprintf(stderr, "cairn: %s/log.jsonl: %zu line%s cannot be read\n", c->runs[i].dir,
+            fprintf(stderr, "cairn: %s/log.jsonl: ignoring %zu damaged line%s\n", c->runs[i].dir,
                     c->runs[i].series.bad_lines, c->runs[i].series.bad_lines == 1 ? "" : "s");
 }
 
 /* One run has a picture of its own, which is brought up to date if that can be. */
-static const char *svg_path(struct comparison *c, const struct wish *w)
+static const char *svg_path(struct comparison *c, const struct options *w)
 {
     if (w->out || w->json || c->n > 1)
         return w->out;
     return arena_printf(&c->a, "%s/loss.svg", c->runs[0].dir);
 }
 
-static int compare(char **names, size_t n, const struct wish *w)
+static int compare(char **names, size_t n, const struct options *w)
 {
     CLEANUP(comparison_release) struct comparison c = { .n = 0 };
     struct cairn_error err = { 0 };
@@ -295,13 +295,13 @@ static int compare(char **names, size_t n, const struct wish *w)
     else if (w->out)
         return print_error(&err);
     else
-        fprintf(stderr, "cairn: no picture: %s\n", err.msg);
+        fprintf(stderr, "cairn: cannot write the plot: %s\n", err.msg);
     return EXIT_FINE;
 }
 
 int cmd_plot(int argc, char **argv)
 {
-    struct wish w = { .smooth = -1 };
+    struct options w = { .smooth = -1 };
     const struct opt_row rows[] = {
         OPT_STR('o', "out", &w.out, "FILE", "write the plot (SVG) to FILE"),
         OPT_FLAG(0, "log", &w.is_log, "use a logarithmic axis for the loss"),
@@ -323,6 +323,6 @@ int cmd_plot(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (rest == argc && w.out)
-        return options_error(argv[0], "--out wants at least one RUN");
+        return options_error(argv[0], "--out needs at least one RUN");
     return rest == argc ? train_list(NULL, w.json) : compare(argv + rest, (size_t)(argc - rest), &w);
 }

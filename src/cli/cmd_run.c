@@ -95,7 +95,7 @@ static int check_file(const char *option, const char *path)
     int fd = os_open(path, OS_APPEND | OS_CREATE | OS_PRIVATE | OS_NO_WAIT);
     if (fd < 0) {
         cairn_fail_errno(&err, "open %s", path);
-        cairn_hint(&err, "%s wants a file that can be written", option);
+        cairn_hint(&err, "%s needs a writable file", option);
         print_error(&err);
         return EXIT_USAGE;
     }
@@ -107,7 +107,7 @@ static int check_words(struct run_options *o, const char *command)
 {
     uint64_t seconds;
     if (o->json && !o->history)
-        return options_error(command, "--json goes with --history; --json-events FILE tells of a run");
+        return options_error(command, "--json goes with --history; --json-events FILE logs a run as JSON");
     if (o->all && !o->history)
         return options_error(command, "--all goes with --history");
     if ((o->history || o->log) && o->job.argv[0])
@@ -117,16 +117,16 @@ static int check_words(struct run_options *o, const char *command)
     if (o->history || o->log)
         return OPTIONS_GO;
     if (!o->job.argv[0] || !*o->job.argv[0])
-        return options_error(command, "wants a command: cairn run [options] -- COMMAND [arguments]");
+        return options_error(command, "needs a command: cairn run [options] -- COMMAND [arguments]");
     if (o->hang && (!cairn_parse_u64(o->hang, &seconds) || seconds > 30 * 24 * 3600))
-        return options_error(command, "--hang-after wants seconds, not \"%s\"", o->hang);
+        return options_error(command, "--hang-after takes seconds, not \"%s\"", o->hang);
     o->job.hang_after_s = o->hang ? (int)seconds : DEFAULT_HANG_S;
     o->job.hang_explicit = o->hang != NULL;
     struct cairn_error err = { 0 };
     if (preload_parse(o->preload_text, &o->job.preload, &err))
         return options_error(command, "%s", err.msg);
     if (o->job.no_env && (o->job.gpu >= 0 || o->job.debug))
-        return options_error(command, "%s sets variables, which --no-env leaves as they are",
+        return options_error(command, "%s does not go with --no-env, which changes no variables",
                              o->job.debug ? "--debug" : "--gpu");
     if (o->job.no_env && !o->preload_text)
         o->job.preload.way = PRELOAD_OFF;

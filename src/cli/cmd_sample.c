@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct wish {
+struct options {
     struct loaded_model_options trained;
     const char *device, *temperature;
     struct opt_list prompts;
@@ -35,7 +35,7 @@ static void print_text(const struct str *text)
     putchar('\n');
 }
 
-static struct sample_options options_of(const struct wish *w, const struct job_config *c, size_t index)
+static struct sample_options options_of(const struct options *w, const struct job_config *c, size_t index)
 {
     const struct gpt_keys *k = gpt_keys(c);
     uint64_t seed = w->seed >= 0 ? (uint64_t)w->seed : (uint64_t)c->train.seed;
@@ -48,7 +48,7 @@ static struct sample_options options_of(const struct wish *w, const struct job_c
 }
 
 /* Text is printed as it comes; for JSON all of it is collected first. */
-static int sample(const struct wish *w, struct loaded_model *t, struct arena *a, struct cairn_error *err)
+static int sample(const struct options *w, struct loaded_model *t, struct arena *a, struct cairn_error *err)
 {
     bool own = w->prompts.n > 0;
     const struct config_list *prompts = &gpt_keys(&t->config)->sample.prompts;
@@ -76,7 +76,7 @@ static int sample(const struct wish *w, struct loaded_model *t, struct arena *a,
     return 0;
 }
 
-static int run_sample(struct wish *w)
+static int run_sample(struct options *w)
 {
     struct cairn_error err = { 0 };
     struct loaded_model t = { 0 };
@@ -103,7 +103,7 @@ static bool is_temperature(const char *text)
 
 int cmd_sample(int argc, char **argv)
 {
-    struct wish w = { .tokens = -1, .top_k = -1, .seed = -1, .hang_after_s = WATCH_DEFAULT_S };
+    struct options w = { .tokens = -1, .top_k = -1, .seed = -1, .hang_after_s = WATCH_DEFAULT_S };
     int rest;
     const struct opt_row rows[] = {
         OPT_LIST('p', "prompt", &w.prompts, "TEXT",
@@ -134,7 +134,7 @@ int cmd_sample(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (argc - rest != 1)
-        r = options_error("sample", argc > rest ? "one model at a time" : "of which run or model?");
+        r = options_error("sample", argc > rest ? "give only one model" : "give a run or a model");
     else if (w.temperature && !is_temperature(w.temperature))
         r = options_error("sample", "--temperature is \"%s\"; it must be a number from 0 to 100",
                           w.temperature);

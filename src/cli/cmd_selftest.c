@@ -23,7 +23,7 @@ static int run_tests(const struct selftest_options *o, int limit_s, bool json)
     own_env_apply(&stderr_messages);
     int code = watch_calls(limit_s, NULL, &stderr_messages, &err) || selftest_run(o, &t, &err);
     if (*stopped)
-        return stop_end("nothing was found out");
+        return stop_end("no result");
     if (code)
         return print_error(&err);
     if (!t.device[0].n)

@@ -286,9 +286,9 @@ static const struct {
     int (*run)(int argc, char **argv, bool linked);
     const char *about;
 } commands[] = {
-    { "topo", smi_topo, "how the GPUs are connected" },
-    { "dmon", smi_monitor, "a line a GPU, again and again" },
-    { "pmon", smi_monitor, "a line a process, again and again" },
+    { "topo", smi_topo, "show how the GPUs are connected" },
+    { "dmon", smi_monitor, "print one line per GPU, repeatedly" },
+    { "pmon", smi_monitor, "print one line per process, repeatedly" },
 };
 
 static int list_commands(void)

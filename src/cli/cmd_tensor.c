@@ -45,9 +45,9 @@ const char *tensor_shape_text(const struct st_tensor *t, char *buf)
 int tensor_operands(int argc, char **argv, int rest, int want, const char *what)
 {
     if (argc - rest < want)
-        return options_error(argv[0], "wants %s", what);
+        return options_error(argv[0], "needs %s", what);
     if (argc - rest > want)
-        return options_error(argv[0], "wants %s, does not take \"%s\"", what, argv[rest + want]);
+        return options_error(argv[0], "needs %s; unexpected \"%s\"", what, argv[rest + want]);
     return 0;
 }
 
@@ -60,7 +60,7 @@ int tensor_check_patterns(const struct tensor_source *sources, size_t n, const s
             for (size_t i = 0; i < sources[f].n_tensors && !fits; i++)
                 fits = source_name_matches(sources[f].tensors[i].name, &only->item[k], 1);
         if (!fits)
-            return cairn_fail(err, CAIRN_EFORMAT, "%s%s: no tensor is named like \"%s\"", sources[0].path,
+            return cairn_fail(err, CAIRN_EFORMAT, "%s%s: no tensor name matches \"%s\"", sources[0].path,
                               n > 1 ? " and the others" : "", only->item[k]);
     }
     return 0;
@@ -86,7 +86,7 @@ static int own_options(int argc, char **argv)
         .print_commands = print_commands,
     };
     int rest, r = options_parse(argc, argv, rows, &usage, &rest);
-    return r != OPTIONS_GO ? r : options_error(argv[0], "wants a command");
+    return r != OPTIONS_GO ? r : options_error(argv[0], "needs a command");
 }
 
 static int list_commands(void)
@@ -113,7 +113,6 @@ int cmd_tensor(int argc, char **argv)
     struct suggestion near = { .word = argv[1] };
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         suggest_try(&near, commands[i].name);
-    return options_error(argv[0], "there is no command \"%s\"%s%s%s", argv[1],
-                         near.best ? "; did you mean " : "", near.best ? near.best : "",
-                         near.best ? "?" : "");
+    return options_error(argv[0], "unknown command \"%s\"%s%s%s", argv[1], near.best ? "; did you mean " : "",
+                         near.best ? near.best : "", near.best ? "?" : "");
 }

@@ -163,7 +163,7 @@ int cmd_train(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (args.json && !args.list)
-        r = options_error("train", "--json needs --list; --json-events FILE logs a run as JSON");
+        r = options_error("train", "--json goes with --list; --json-events FILE logs a run as JSON");
     else if (args.example)
         r = print_example(args.example);
     else if (args.list)

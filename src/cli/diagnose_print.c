@@ -89,7 +89,7 @@ static void print_context(const struct diagnosis *d)
     if (also.s || facts.s)
         putchar('\n');
     print_list("It could also be", also.s);
-    print_list("Taken into account", facts.s);
+    print_list("Facts used", facts.s);
 }
 
 void diagnose_print_text(const struct diagnosis *d)
@@ -101,7 +101,7 @@ void diagnose_print_text(const struct diagnosis *d)
     putchar('\n');
     print_wrapped(stdout, d->cause, 0, print_width());
     if (d->n_evidence)
-        puts("\nWhat says so:");
+        puts("\nEvidence:");
     for (size_t i = 0; i < d->n_evidence; i++)
         print_evidence(&d->evidence[i]);
     print_fixes(d);

@@ -115,7 +115,7 @@ void env_explain_text(const struct env_explanation *e)
     CLEANUP(arena_release) struct arena a = { 0 };
     printf("%s%s%s\n", print_color(COLOR_BOLD), e->name, print_color(COLOR_PLAIN));
     if (!e->row) {
-        puts("  not known to cairn: no reader of this name was found in the sources it was made from");
+        puts("  unknown to cairn: it found no program that reads this variable");
         for (size_t i = 0; i < e->n_near; i++)
             printf("%s%s%s", i ? ", " : "  did you mean: ", e->near[i], i + 1 == e->n_near ? "\n" : "");
         return;

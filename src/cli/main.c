@@ -85,7 +85,7 @@ static int unknown_command(const char *name)
         suggest_try(&near, commands[i].name);
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         suggest_try(&near, others[i]);
-    fputs(option ? "cairn: unknown option " : "cairn: there is no command \"", stderr);
+    fputs(option ? "cairn: unknown option " : "cairn: unknown command \"", stderr);
     print_padded(stderr, name, 0);
     fputs(option ? "" : "\"", stderr);
     if (near.best)
@@ -121,7 +121,7 @@ static int help_rules(const char *name)
         return fputs(page, stdout), EXIT_FINE;
     char *names = page_names("rules");
     if (name)
-        fprintf(stderr, "cairn: there is no page rules/%s\n  try: %s\n", name, names);
+        fprintf(stderr, "cairn: unknown page rules/%s\n  try: %s\n", name, names);
     else
         printf("Why cairn sets and removes variables; cairn help rules/NAME prints a page:\n  %s\n", names);
     free(names);

@@ -105,9 +105,9 @@ static void print_list(const struct opt_row *rows)
 static int check_name(const char *command, const struct opt_row *row, const char *value)
 {
     if (!*value && (str_starts(row->arg, "FILE") || str_eq(row->arg, "DIR")))
-        return options_error(command, "--%s: \"\" is not a name", row->name);
+        return options_error(command, "--%s: the name is empty", row->name);
     if (str_eq(value, "-") && str_eq(row->arg, "FILE"))
-        return options_error(command, "--%s wants a file; one that is called - is ./-", row->name);
+        return options_error(command, "--%s takes a file; for a file named - write ./-", row->name);
     return OPTIONS_GO;
 }
 
@@ -120,9 +120,9 @@ static int take_value(const char *command, const struct opt_row *row, const char
         return OPTIONS_GO;
     case OPT_TYPE_INT:
         if (!cairn_parse_u64(value, &number))
-            return options_error(command, "--%s wants a whole number, not \"%s\"", row->name, value);
+            return options_error(command, "--%s takes a whole number, not \"%s\"", row->name, value);
         if (number > INT_MAX)
-            return options_error(command, "--%s wants a number up to %d, not %s", row->name, INT_MAX, value);
+            return options_error(command, "--%s takes a number up to %d, not %s", row->name, INT_MAX, value);
         *(int *)row->at = (int)number;
         return OPTIONS_GO;
     case OPT_TYPE_STR:
@@ -220,7 +220,7 @@ static int unknown_option(const char *command, const char *word, const struct ta
     if (*name && optopt >= CODE_HELP)
         return options_error(command, "--%s takes no argument", name);
     if (*name && add_those_that_start(&several, name, t) > 1)
-        return options_error(command, "--%s may be any of %s", name, several.s);
+        return options_error(command, "--%s is ambiguous: %s", name, several.s);
     for (size_t i = 0; *name && i < t->n; i++)
         suggest_try(&near, t->longs[i].name);
     if (near.best)
@@ -245,10 +245,10 @@ static int parse(int argc, char **argv, const struct opt_row *rows, const struct
         if (code == '?')
             return unknown_option(argv[0], wrong_option(argv), &t);
         if (code == ':')
-            return options_error(argv[0], "%s wants an argument", argv[optind - 1]);
+            return options_error(argv[0], "%s needs an argument", argv[optind - 1]);
         if (code == CODE_COLOR) {
             if (!print_color_mode(optarg))
-                return options_error(argv[0], "--color wants auto, always or never, not \"%s\"", optarg);
+                return options_error(argv[0], "--color takes auto, always or never, not \"%s\"", optarg);
             continue;
         }
         const struct opt_row *row = row_of(rows, code);
@@ -264,10 +264,10 @@ static int parse(int argc, char **argv, const struct opt_row *rows, const struct
     if (!rest && optind < argc && refuse)
         return refuse(argv[optind], optind == 1);
     if (!rest && optind < argc)
-        return options_error(argv[0], "does not take \"%s\"", argv[optind]);
+        return options_error(argv[0], "unexpected argument \"%s\"", argv[optind]);
     for (int i = optind; usage->mixed && i < argc; i++) /* else they are words of another command */
         if (!*argv[i])
-            return options_error(argv[0], "\"\" is not a name");
+            return options_error(argv[0], "the name is empty");
     if (rest)
         *rest = optind;
     return OPTIONS_GO;

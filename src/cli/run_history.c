@@ -19,7 +19,7 @@ extern char **environ;
 
 enum { MOST_ROWS = 20, WIDE = 100, CLASS = 22, FOLDER = 24, LEFT = 59 /* columns before what comes last */ };
 
-/* "2026-11-15 06:05", as the clock on the wall shows it; "?" where the journal does not tell. */
+/* "2026-11-15 06:05" in local time; "?" if the journal does not have it. */
 static const char *local_time(const char *utc, char *buf, size_t size)
 {
     struct tm tm = { 0 };
@@ -65,7 +65,7 @@ static void print_run(const struct run_entry *h, size_t number, bool folder, int
            h->ended ? duration(h->seconds, took, sizeof(took)) : "-", h->ended ? code : "-");
     print_cell(stdout,
                h->state == RUN_RUNNING ? "running"
-               : !h->ended             ? "cut short"
+               : !h->ended             ? "incomplete"
                : h->verdict            ? h->verdict
                                        : "",
                CLASS);
@@ -137,7 +137,7 @@ int run_log(const char *name)
         return print_error(&err);
     if (!dir) {
         cairn_fail(&err, CAIRN_EUSAGE,
-                   "--log wants last, the #number of a run or its folder's name, not \"%s\"", name);
+                   "--log takes last, the #number of a run or its folder's name, not \"%s\"", name);
         cairn_hint(&err, "cairn run --history lists the runs");
         return print_error(&err);
     }

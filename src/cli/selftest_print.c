@@ -76,7 +76,7 @@ static void print_hints(const struct selftest *t)
         last = hint[0] ? hint : last;
     }
     if (t->lost)
-        puts("  the device was lost; what comes after was not checked");
+        puts("  the device was lost; the remaining kernels were not checked");
 }
 
 static void print_reasons(const struct selftest *t)
@@ -118,7 +118,7 @@ void selftest_print(const struct selftest *t)
     for (size_t i = 0; t->has_conversions && i < CONVERSIONS; i++)
         for (int p = 0; p < CONVERSION_PATHS; p++)
             good &= !t->conversions[i].wrong[p];
-    puts("  errors relative to the largest number, LIMIT their share of what is allowed");
+    puts("  errors relative to the largest value; LIMIT: error relative to the tolerance");
     if (t->has_conversions)
         print_conversions(t);
     print_reasons(t);

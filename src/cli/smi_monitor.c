@@ -50,12 +50,12 @@ struct words {
 static const char *take_words(struct monitor *m, const struct words *w)
 {
     if (!take_number(w->delay, 86400, &m->seconds))
-        return "-d wants seconds";
+        return "-d takes seconds";
     if (!take_number(w->count, 1000000000, &m->times))
-        return "-c wants a number";
+        return "-c takes a number";
     if (!smi_monitor_has(&m->columns) || (w->options && w->options[strspn(w->options, "DT")]))
-        return m->columns.processes ? "-s wants letters of um, -o of DT"
-                                    : "-s wants letters of pucvmet, -o of DT";
+        return m->columns.processes ? "-s takes letters of um, -o of DT"
+                                    : "-s takes letters of pucvmet, -o of DT";
     m->columns.date = w->options && strchr(w->options, 'D');
     m->columns.time = w->options && strchr(w->options, 'T');
     return NULL;

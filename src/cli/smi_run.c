@@ -18,9 +18,9 @@ int smi_begin(struct smi *s, const struct smi_target *t)
     if (!s->n_gpus && !t->silent)
         puts("No devices were found");
     if (!s->count && s->facts.n_gpus)
-        fputs("cairn: HIP shows none of the AMD GPUs that are here; `cairn gpu` says why\n", stderr);
+        fputs("cairn: HIP shows none of the AMD GPUs of this machine; `cairn gpu` shows why\n", stderr);
     else if (!s->count && s->facts.host.kfd_unreadable)
-        fputs("cairn: KFD's topology in /sys/class/kfd cannot be read; `cairn gpu` says why\n", stderr);
+        fputs("cairn: cannot read the KFD topology in /sys/class/kfd; `cairn gpu` shows why\n", stderr);
     return s->n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
 }
 

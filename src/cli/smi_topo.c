@@ -37,5 +37,5 @@ int smi_topo(int argc, char **argv, bool linked)
     int r = options_parse_as(argc, argv, rows, &usage, NULL, linked ? smi_refuse_word : NULL);
     if (r != OPTIONS_GO)
         return r;
-    return matrix ? show(&target) : smi_refuse_together(name, "wants -m", linked);
+    return matrix ? show(&target) : smi_refuse_together(name, "needs -m", linked);
 }

@@ -9,12 +9,12 @@
 #include "cli/tensor_commands.h"
 #include <stdio.h>
 
-struct wish {
+struct options {
     bool json, verbose;
     struct check_options how;
 };
 
-static int check(size_t n, char **paths, struct wish *w)
+static int check(size_t n, char **paths, struct options *w)
 {
     CLEANUP(check_release) struct checked_files checked = { 0 };
     struct cairn_error err = { 0 };
@@ -27,7 +27,7 @@ static int check(size_t n, char **paths, struct wish *w)
     if (r)
         return print_error(&err);
     if (checked.not_direct)
-        fprintf(stderr, "cairn: %d files were read through the page cache: there is no other way\n",
+        fprintf(stderr, "cairn: read %d files through the page cache: O_DIRECT is not possible\n",
                 checked.not_direct);
     if (w->json)
         print_report(report_tensor_check(&checked));
@@ -38,7 +38,7 @@ static int check(size_t n, char **paths, struct wish *w)
 
 int tensor_check(int argc, char **argv)
 {
-    struct wish w = { .json = false };
+    struct options w = { .json = false };
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_FLAG('v', "verbose", &w.verbose, "list every tensor with its statistics"),
@@ -62,6 +62,6 @@ int tensor_check(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (rest == argc)
-        return options_error(argv[0], "wants a FILE or FOLDER");
+        return options_error(argv[0], "needs a FILE or FOLDER");
     return check((size_t)(argc - rest), argv + rest, &w);
 }

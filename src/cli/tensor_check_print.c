@@ -51,7 +51,7 @@ static void print_damage(const struct checked_file *f)
         shown++;
     }
     if (v->n_damaged > shown)
-        printf("%12sand %zu more of its tensors: --verbose\n", "", v->n_damaged - shown);
+        printf("%12sand %zu more tensors (--verbose lists them)\n", "", v->n_damaged - shown);
     print_line("to do: ", v->todo);
 }
 
@@ -88,8 +88,8 @@ static void print_file(const struct checked_file *f, bool verbose)
     if (f->verdict.damaged)
         print_damage(f);
     if (f->verdict.n_skipped)
-        printf("%12snot looked at: %zu tensor%s of a dtype that cairn does not know\n", "",
-               f->verdict.n_skipped, f->verdict.n_skipped == 1 ? "" : "s");
+        printf("%12sskipped: %zu tensor%s of a dtype that cairn does not know\n", "", f->verdict.n_skipped,
+               f->verdict.n_skipped == 1 ? "" : "s");
     for (size_t i = 0; verbose && f->tensors && i < f->n_tensors; i++)
         print_tensor(&f->tensors[i], &f->stats[i], &f->verdicts[i]);
 }
@@ -106,6 +106,6 @@ void check_print_table(const struct checked_files *c, bool verbose)
         return;
     printf("%zu file%s checked: %zu damaged, ", n, n == 1 ? "" : "s", c->damaged);
     if (c->skipped)
-        printf("%zu not looked at in full, ", c->skipped);
+        printf("%zu partly skipped, ", c->skipped);
     printf("%zu healthy\n", c->healthy);
 }

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct wish {
+struct options {
     const char *dtype, *clamp, *nan, *scaled, *seed, *lora;
     struct opt_list only;
     bool force, direct, json;
@@ -29,24 +29,24 @@ static bool parse_number(const char *text, double *out)
 }
 
 /* -1: all is well; otherwise the exit code. */
-static int read_wish(const char *command, const struct wish *w, struct convert_options *o)
+static int read_options(const char *command, const struct options *w, struct convert_options *o)
 {
     o->to = w->dtype ? dtype_parse(w->dtype) : DTYPE_OTHER;
     if (w->dtype && !dtype_is_float(o->to))
-        return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
+        return options_error(command, "--dtype takes f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
                              w->dtype);
     if (w->nan && (!parse_number(w->nan, &o->nan) || isnan(o->nan)))
-        return options_error(command, "--nan wants a number, not \"%s\"", w->nan);
+        return options_error(command, "--nan takes a number, not \"%s\"", w->nan);
     if (w->clamp && *w->clamp && (!parse_number(w->clamp, &o->limit) || !(o->limit > 0) || isinf(o->limit)))
-        return options_error(command, "--clamp wants a number above 0, not \"%s\"", w->clamp);
+        return options_error(command, "--clamp takes a number above 0, not \"%s\"", w->clamp);
     if (o->limit > 0 && w->scaled)
         return options_error(command, "--clamp with a number does not go with --scaled");
     if (w->seed && !cairn_parse_u64(w->seed, &o->seed))
-        return options_error(command, "--stochastic wants a whole number as its seed, not \"%s\"", w->seed);
+        return options_error(command, "--stochastic takes a whole number as its seed, not \"%s\"", w->seed);
     if (w->scaled && !w->dtype)
-        return options_error(command, "--scaled wants a --dtype");
+        return options_error(command, "--scaled needs --dtype");
     if (w->scaled && !fp8_grain_parse(*w->scaled ? w->scaled : "tensor", &o->scaled))
-        return options_error(command, "--scaled wants tensor, channel or block64, not \"%s\"", w->scaled);
+        return options_error(command, "--scaled takes tensor, channel or block64, not \"%s\"", w->scaled);
     return -1;
 }
 
@@ -60,20 +60,19 @@ static void note(uint64_t n, const char *text)
 static void print_notes(const struct convert_options *o, const struct convert_report *r)
 {
     bool plain_fp8 = fp8_is(o->to) && o->scaled == FP8_PLAIN;
-    note(r->scaled, "weights got scales; the marker " FP8_MARKER " says so to other programs");
-    note(r->unscaled, "weights were multiplied by their scales, which are not in the new file");
-    note(r->scales_ignored, "fp8 weights have scales that were NOT applied: the numbers are off by them; "
-                            "--scaled applies them");
-    note(r->clamped, o->limit > 0 ? "values were beyond the limit of --clamp and became that"
-                                  : "values were beyond the largest finite one and became that");
+    note(r->scaled, "weights got scales; the tensor " FP8_MARKER " marks the file for other programs");
+    note(r->unscaled, "weights were multiplied by their scales, which the new file does not have");
+    note(r->scales_ignored, "fp8 weights have scales that were NOT applied, so their values are wrong; "
+                            "--scaled applies the scales");
+    note(r->clamped, o->limit > 0 ? "values were clamped to the limit of --clamp"
+                                  : "values were clamped to the largest finite value");
     note(r->nans_replaced, "NaN values were replaced");
     note(r->overflowed, "finite values became Inf (NaN in f8_e4m3); --clamp keeps them finite");
     note(r->underflowed, plain_fp8
-                             ? "values became zero, too small for the new dtype; --scaled keeps most of them"
-                             : "values became zero, too small for the new dtype");
+                             ? "values underflowed to zero in the new dtype; --scaled keeps most of them"
+                             : "values underflowed to zero in the new dtype");
     if (r->reordered)
-        fputs("cairn: the order of tensors was changed to keep each at a multiple of its element's size\n",
-              stderr);
+        fputs("cairn: reordered the tensors to align each to the size of its elements\n", stderr);
 }
 
 static void print_summary(const char *out, const struct convert_report *r)
@@ -82,18 +81,18 @@ static void print_summary(const char *out, const struct convert_report *r)
     print_padded(stdout, out, 0);
     printf(": %zu tensor%s converted, %zu copied", r->converted, r->converted == 1 ? "" : "s", r->copied);
     if (r->dropped)
-        printf(", %zu left out", r->dropped);
+        printf(", %zu omitted", r->dropped);
     printf(", %s to %s\n", bytes_text((int64_t)r->bytes_in, before),
            bytes_text((int64_t)r->bytes_out, after));
 }
 
-/* Another format, or one file of many, is a wish by itself. */
-static bool has_nothing_to_do(const struct wish *w, const struct tensor_source *src)
+/* Another format, or one file of many, is a request by itself. */
+static bool has_nothing_to_do(const struct options *w, const struct tensor_source *src)
 {
     return !w->dtype && !w->clamp && !w->nan && str_eq(src->format, "safetensors") && src->n_files == 1;
 }
 
-static int convert(const char *command, const char *in, const char *out, const struct wish *w,
+static int convert(const char *command, const char *in, const char *out, const struct options *w,
                    struct convert_options *o)
 {
     CLEANUP(source_close) struct tensor_source src = { 0 };
@@ -105,7 +104,7 @@ static int convert(const char *command, const char *in, const char *out, const s
     if (has_nothing_to_do(w, &src))
         return options_error(command, "nothing to do: give --dtype, --clamp, --nan or --lora");
     if (w->direct && !source_set_direct(&src))
-        fprintf(stderr, "cairn: %s is read through the page cache: there is no other way\n", in);
+        fprintf(stderr, "cairn: reading %s through the page cache: O_DIRECT is not possible\n", in);
     progress_start(&progress, stderr, "convert", 0);
     o->progress = &progress;
     o->stop = stop_catch();
@@ -121,7 +120,7 @@ static int convert(const char *command, const char *in, const char *out, const s
     return EXIT_FINE;
 }
 
-static int run(int argc, char **argv, int rest, struct wish *w)
+static int run(int argc, char **argv, int rest, struct options *w)
 {
     struct convert_options o = { .clamp = w->clamp,
                                  .replace_nan = w->nan,
@@ -136,14 +135,14 @@ static int run(int argc, char **argv, int rest, struct wish *w)
         return r;
     if (w->lora)
         return tensor_lora_convert(argv[rest], argv[rest + 1], w->lora, w->dtype, w->force, w->json);
-    r = read_wish(argv[0], w, &o);
+    r = read_options(argv[0], w, &o);
     return r >= 0 ? r : convert(argv[0], argv[rest], argv[rest + 1], w, &o);
 }
 
 int tensor_convert(int argc, char **argv)
 {
     CLEANUP(opt_list_release) struct opt_list only = { 0 };
-    struct wish w = { 0 };
+    struct options w = { 0 };
     const struct opt_row rows[] = {
         OPT_STR('d', "dtype", &w.dtype, "DTYPE",
                 "f64, f32, f16, bf16, f8_e4m3 or f8_e5m2 (default: each tensor keeps its own)"),

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct wish {
+struct options {
     const char *rtol, *atol;
     struct opt_list only;
     bool json;
@@ -61,7 +61,7 @@ static void print_pair(const struct diff_pair *p)
     if (!diff_same_shape(p->a, p->b))
         printf("    shape %s, %s\n", tensor_shape_text(p->a, a), tensor_shape_text(p->b, b));
     else if (!p->compared)
-        puts("    the numbers of these dtypes cannot be compared");
+        puts("    cannot compare values of these dtypes");
     if (!p->result.differing)
         return;
     uint64_t all = p->a->dtype == DTYPE_OTHER ? p->a->bytes : p->a->elements;
@@ -117,7 +117,7 @@ static void print_table(const struct comparison *k)
            k->same == 1 ? " is" : "s are", k->differ, k->differ == 1 ? "s" : "", k->only_a, k->only_b);
 }
 
-static int diff(const char *a, const char *b, struct wish *w)
+static int diff(const char *a, const char *b, struct options *w)
 {
     CLEANUP(compare_close) struct comparison k = { 0 };
     struct cairn_error err = { 0 };
@@ -148,20 +148,20 @@ static bool parse_tolerance(const char *text, double *out)
     return end != text && !*end && *out >= 0 && isfinite(*out);
 }
 
-static int run(int argc, char **argv, int rest, struct wish *w)
+static int run(int argc, char **argv, int rest, struct options *w)
 {
     int r = tensor_operands(argc, argv, rest, 2, "two files");
     if (r)
         return r;
     if (!parse_tolerance(w->rtol, &w->how.values.rtol) || !parse_tolerance(w->atol, &w->how.values.atol))
-        return options_error(argv[0], "a tolerance is a number from 0 on: --rtol \"%s\" --atol \"%s\"",
+        return options_error(argv[0], "--rtol and --atol take a number of at least 0: \"%s\", \"%s\"",
                              or_empty(w->rtol), or_empty(w->atol));
     return diff(argv[rest], argv[rest + 1], w);
 }
 
 int tensor_diff(int argc, char **argv)
 {
-    struct wish w = { .json = false };
+    struct options w = { .json = false };
     const struct opt_row rows[] = {
         OPT_STR(0, "rtol", &w.rtol, "R", "values may differ by R times the second value"),
         OPT_STR(0, "atol", &w.atol, "A", "values may differ by A, and by what --rtol allows"),

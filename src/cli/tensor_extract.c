@@ -14,7 +14,7 @@ static void print_result(const char *out, const struct convert_report *r)
 {
     char size[24];
     print_padded(stdout, out, 0);
-    printf(": %zu tensor%s, %s; %zu left out\n", r->copied, r->copied == 1 ? "" : "s",
+    printf(": %zu tensor%s, %s; %zu omitted\n", r->copied, r->copied == 1 ? "" : "s",
            bytes_text((int64_t)r->bytes_out, size), r->dropped);
 }
 
@@ -67,7 +67,7 @@ int tensor_extract(int argc, char **argv)
     if (r != OPTIONS_GO)
         return r;
     if (!only.n)
-        return options_error(argv[0], "wants --only GLOB: which tensors");
+        return options_error(argv[0], "needs --only GLOB: which tensors");
     o.only = only.item;
     o.n_only = only.n;
     return extract(argv[rest], argv[rest + 1], &o, &only, json);

@@ -35,9 +35,9 @@ int tensor_lora_convert(const char *in, const char *out, const char *dialect, co
     struct lora_report report;
     struct cairn_error err = { 0 };
     if (to == LORA_ANY)
-        return options_error(command, "--lora wants musubi, comfy or diffusers, not \"%s\"", dialect);
+        return options_error(command, "--lora takes musubi, comfy or diffusers, not \"%s\"", dialect);
     if (dtype && !dtype_is_float(type))
-        return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
+        return options_error(command, "--dtype takes f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
                              dtype);
     struct lora_rewrite o = { .to = to, .dtype = type, .replace = force, .stop = stop_catch() };
     if (lora_convert(in, out, &o, &report, &err))

@@ -10,17 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct wish {
+struct options {
     struct opt_list only;
     bool json, verbose;
 };
 
-static bool wanted(const struct wish *w, const struct st_tensor *t)
+static bool wanted(const struct options *w, const struct st_tensor *t)
 {
     return source_name_matches(t->name, w->only.item, w->only.n);
 }
 
-static int widest_name(const struct tensor_source *s, const struct wish *w)
+static int widest_name(const struct tensor_source *s, const struct options *w)
 {
     int widest = 4;
     for (size_t i = 0; i < s->n_tensors; i++) {
@@ -50,7 +50,7 @@ static void print_metadata(const struct tensor_source *s)
         putchar('\n');
 }
 
-static void print_table(const struct tensor_source *s, const struct wish *w)
+static void print_table(const struct tensor_source *s, const struct options *w)
 {
     int width = widest_name(s, w);
     char size[24];
@@ -71,7 +71,7 @@ static void print_table(const struct tensor_source *s, const struct wish *w)
     putchar('\n');
 }
 
-static void print_tables(const struct tensor_source *s, size_t n, bool several, const struct wish *w)
+static void print_tables(const struct tensor_source *s, size_t n, bool several, const struct options *w)
 {
     for (size_t i = 0; i < n; i++) {
         if (several) {
@@ -83,7 +83,7 @@ static void print_tables(const struct tensor_source *s, size_t n, bool several, 
     }
 }
 
-static void show(const struct tensor_source *s, size_t n, bool several, const struct wish *w)
+static void show(const struct tensor_source *s, size_t n, bool several, const struct options *w)
 {
     if (w->json)
         print_report(report_tensor_list(s, n, several, w->only.item, w->only.n));
@@ -105,13 +105,13 @@ static int open_all(struct tensor_source *s, size_t *opened, char **paths, size_
     return code;
 }
 
-static int list(char **paths, size_t n, const struct wish *w)
+static int list(char **paths, size_t n, const struct options *w)
 {
     CLEANUP(mem_free) struct tensor_source *s = calloc(n, sizeof(*s));
     struct cairn_error err = { 0 };
     size_t opened = 0;
     if (!s) {
-        cairn_fail(&err, CAIRN_ENOMEM, "no memory for %zu files", n);
+        cairn_fail(&err, CAIRN_ENOMEM, "out of memory for %zu files", n);
         return print_error(&err);
     }
     int code = open_all(s, &opened, paths, n);
@@ -126,7 +126,7 @@ static int list(char **paths, size_t n, const struct wish *w)
 
 int tensor_ls(int argc, char **argv)
 {
-    struct wish w = { .json = false };
+    struct options w = { .json = false };
     const struct opt_row rows[] = {
         OPT_FLAG('j', "json", &w.json, "print JSON on stdout"),
         OPT_FLAG('v', "verbose", &w.verbose, "also show the metadata"),
@@ -143,7 +143,7 @@ int tensor_ls(int argc, char **argv)
     };
     int rest, r = options_parse(argc, argv, rows, &usage, &rest);
     if (r == OPTIONS_GO)
-        r = rest == argc ? options_error(argv[0], "wants a FILE")
+        r = rest == argc ? options_error(argv[0], "needs a FILE")
                          : list(argv + rest, (size_t)(argc - rest), &w);
     opt_list_release(&w.only);
     return r;

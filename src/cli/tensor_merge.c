@@ -22,14 +22,14 @@ static void print_text(const struct merge_paths *p, const struct merge_options *
     printf(", %zu tensor%s changed, %zu copied, %s\n", r->changed, r->changed == 1 ? "" : "s", r->copied,
            bytes_text((int64_t)r->bytes, size));
     if (*r->basis.config) {
-        fputs("  strength as in ", stdout);
+        fputs("  strength from ", stdout);
         print_padded(stdout, r->basis.config, 0);
         putchar('\n');
     }
     if (r->transposed)
-        printf("  %zu transposed: the base keeps these weights as [in, out]\n", r->transposed);
+        printf("  %zu transposed: the base stores these weights as [in, out]\n", r->transposed);
     if (r->replaced)
-        printf("  %zu replaced whole: the LoRA's file holds them\n", r->replaced);
+        printf("  %zu replaced: the LoRA file contains the full tensors\n", r->replaced);
 }
 
 static int open_and_merge(const struct merge_paths *p, const struct merge_options *o,
@@ -68,15 +68,15 @@ static int merge(const struct merge_paths *p, struct merge_options *o, bool json
 }
 
 /* 0: all is well; otherwise the exit code. */
-static int read_wish(const char *command, const char *scale, const char *dtype, struct merge_options *o)
+static int read_options(const char *command, const char *scale, const char *dtype, struct merge_options *o)
 {
     char *end = NULL;
     o->scale = scale ? strtod(scale, &end) : 1;
     if (scale && (end == scale || *end || !isfinite(o->scale)))
-        return options_error(command, "--scale wants a number, not \"%s\"", scale);
+        return options_error(command, "--scale takes a number, not \"%s\"", scale);
     o->dtype = dtype ? dtype_parse(dtype) : DTYPE_OTHER;
     if (dtype && !dtype_is_float(o->dtype))
-        return options_error(command, "--dtype wants f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
+        return options_error(command, "--dtype takes f64, f32, f16, bf16, f8_e4m3 or f8_e5m2, not \"%s\"",
                              dtype);
     return 0;
 }
@@ -114,7 +114,7 @@ int tensor_merge(int argc, char **argv)
         return r;
     struct merge_options o = { .replace = force, .allow_nan = allow_nan, .threads = threads };
     if ((r = tensor_operands(argc, argv, rest, 3, "BASE, LORA and OUT")) ||
-        (r = read_wish(argv[0], scale, dtype, &o)))
+        (r = read_options(argv[0], scale, dtype, &o)))
         return r;
     return merge(&(struct merge_paths){ argv[rest], argv[rest + 1], argv[rest + 2] }, &o, json);
 }

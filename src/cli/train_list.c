@@ -87,7 +87,7 @@ static void print_table(const struct run_entry *rows, size_t n)
 {
     struct widths w = widths_of(rows, n);
     if (!n) {
-        puts("there are no training runs");
+        puts("no training runs");
         return;
     }
     printf("%s%-*s %-*s %*s %8s %-9s %7s  %s%s\n", print_color(COLOR_BOLD), w.name, "NAME", w.model, "MODEL",

@@ -30,13 +30,14 @@ static void note_basis(struct tensor_notes *n, struct arena *a, const struct lor
     if (b->config_ignored)
         note(n, a, "config-ignored", "adapter_config.json is not used: the names in the file are not PEFT's");
     if (b->alpha_default)
-        note(n, a, "alpha-default", "adapter_config.json has no lora_alpha: PEFT's default, 8, is taken");
+        note(n, a, "alpha-default", "adapter_config.json has no lora_alpha: using PEFT's default, 8");
     if (b->alpha_guessed)
         note(n, a, "alpha-guessed",
-             "no alpha in the file%s for %zu of %zu modules: taken as the rank (strength 1)",
+             "no alpha in the file%s for %zu of %zu modules: using the rank (strength 1)",
              b->config_ignored ? "" : ", and no adapter_config.json beside it,", b->alpha_guessed, modules);
     if (*b->unknown_keys)
-        note(n, a, "unknown-keys", "adapter_config.json sets what cairn does not know: %s", b->unknown_keys);
+        note(n, a, "unknown-keys", "adapter_config.json has keys that cairn does not know: %s",
+             b->unknown_keys);
 }
 
 struct tensor_notes lora_notes(const struct lora_report *r, struct arena *a)
@@ -44,8 +45,7 @@ struct tensor_notes lora_notes(const struct lora_report *r, struct arena *a)
     struct tensor_notes n = { 0 };
     note_basis(&n, a, &r->basis, r->modules);
     if (r->odd)
-        note(&n, a, "nonfinite",
-             "%" PRIu64 " values of the LoRA are NaN or Inf, and still are: it is destroyed", r->odd);
+        note(&n, a, "nonfinite", "%" PRIu64 " values of the LoRA are NaN or Inf: it is unusable", r->odd);
     return n;
 }
 
@@ -73,13 +73,14 @@ struct tensor_notes merge_notes(const char *base, double scale, const struct mer
     note_basis(&n, a, &r->basis, r->modules);
     if (r->orientation_guessed)
         note(&n, a, "orientation-guessed",
-             "%zu square weights are taken as %s: nothing tells how %s keeps them", r->orientation_guessed,
-             r->guessed_transposed ? "[in, out], as most others are" : "[out, in]", base);
+             "%zu square weights are taken as %s: their orientation in %s is unknown", r->orientation_guessed,
+             r->guessed_transposed ? "[in, out] like most others" : "[out, in]", base);
     if (r->orientation_against)
         note(&n, a, "orientation-against-config",
-             "%zu weights lie otherwise than fan_in_fan_out says: %s decides", r->orientation_against, base);
+             "%zu weights contradict fan_in_fan_out: using the orientation in %s", r->orientation_against,
+             base);
     if (r->replaced && scale != 1)
-        note(&n, a, "scale-not-for-whole", "--scale does not apply to %zu tensors that are replaced whole",
+        note(&n, a, "scale-not-for-whole", "--scale does not apply to %zu tensors that are fully replaced",
              r->replaced);
     if (r->nan_made || r->inf_made)
         note(&n, a, "made-nonfinite", "%" PRIu64 " values became NaN, %" PRIu64 " became Inf", r->nan_made,

@@ -81,7 +81,8 @@ static bool prefer(struct actual *x, const char *torch)
     return done;
 }
 
-/* The trainer may still run, but slowly or with wrong results: say which variables are wrong for this PyTorch. */
+/* The trainer may still run, but slowly or with wrong results: say which variables are wrong for this
+ * PyTorch. */
 static void say_other_plan(struct actual *x)
 {
     struct replan fresh;

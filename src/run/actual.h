@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the trainer really ran with, if that differs from what cairn gave it.  Differences are reported at once, written
- * to the journal, and used by the diagnosis and the next attempt. */
+ * What the trainer really ran with, if that differs from what cairn gave it.  Differences are reported at
+ * once, written to the journal, and used by the diagnosis and the next attempt. */
 #ifndef CAIRN_RUN_ACTUAL_H
 #define CAIRN_RUN_ACTUAL_H
 
@@ -31,12 +31,13 @@ void actual_init(struct actual *x, const struct mismatch_view *v, struct journal
 void actual_begin(struct actual *x, char *const *argv, const char *const *given);
 /* The environment of the trainer, as far as it was observed. */
 const char *const *actual_env(const struct actual *x);
-/* Does the command set this variable itself, so that no retry can change it?  *where is the file that does so, or NULL. */
+/* Does the command set this variable itself, so that no retry can change it?  *where is the file that does
+ * so, or NULL. */
 bool actual_sets(const struct actual *x, const char *name, const char **where);
 /* Those names and the ones of --keep.  NULL-terminated. */
 const char *const *actual_kept(const struct actual *x, const char *const *keep);
-/* True, once, if the trainer loaded another PyTorch than planned and it needs another plan: *out.  That PyTorch then
- * counts as the planned one. */
+/* True, once, if the trainer loaded another PyTorch than planned and it needs another plan: *out.  That
+ * PyTorch then counts as the planned one. */
 bool actual_replan(struct actual *x, const char *const *changed, struct replan *out);
 
 #endif

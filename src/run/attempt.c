@@ -16,18 +16,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* After the trainer's end its children may finish a line; a reader of ours that does not read is waited for only as
- * long as nobody told us to stop. */
+/* After the trainer has ended, its children may finish a line.  A blocked reader of our output is waited
+ * for until a signal arrives. */
 static const double linger_s = 2, drain_s = 2, tick_s = 1, stuck_s = 4;
-/* What the trainer left running is not worth a word for so long; may go on for so long after a good end; and has so long to
- * obey. */
+/* Processes that the trainer left running: reported after notice_s, allowed finish_s after exit status 0,
+ * and term_s between SIGTERM and SIGKILL. */
 static const double notice_s = 0.3, finish_s = 10, term_s = 5;
-/* A busy CPU is mostly a good sign, so without it a trainer is suspected only after so many times the usual patience. */
+/* A busy CPU is mostly a good sign, so a trainer with one is suspected only after this multiple of
+ * --hang-after. */
 static const double polling_patience = 3;
 enum { LOOK_MS = 50 };
 enum { MEMORY_EVENT_S = 10, MEMORY_EVENT_LATER_S = 60, MEMORY_OFTEN_S = 600 };
 
-/* How a trainer is stopped: asked, asked again, told. */
+/* The signals that stop a trainer, in order. */
 struct step_down {
     double after_s;
     int sig;
@@ -47,7 +48,7 @@ const char *attempt_end_name(enum attempt_end e)
     return names[e];
 }
 
-/* Standing still was right until now. */
+/* Restarts the watchdogs: there was a good reason to be idle. */
 static void rest(struct life *l)
 {
     watchdog_rest(&l->watchdog);
@@ -60,34 +61,34 @@ static void kill_it(struct life *l)
     l->killed = l->killed > 0 ? l->killed : clock_s();
 }
 
-/* With a terminal of its own the trainer gets the keys whenever ours is in front; a shell does not tell us that it is. */
+/* A trainer with its own terminal gets the keys while we are in the foreground.  A shell does not report
+ * that change. */
 static void take_keys(struct life *l)
 {
     if (l->launch.master < 0 || l->launch.keys.raw || l->ended > 0)
         return;
     terminal_make_raw(&l->launch.keys);
     if (l->launch.keys.raw)
-        terminal_copy_size(&l->launch.screen,
-                           l->launch.master); /* only who is in front is told of a new one */
+        terminal_copy_size(&l->launch.screen, l->launch.master); /* SIGWINCH goes to the foreground only */
 }
 
-/* Told to stop: the first time the trainer is told, the second time it is killed.  When a terminal is closed, kernel and
- * shell both say so. */
+/* The first signal goes to the trainer, the second one kills it.  A closed terminal sends two SIGHUP, from
+ * kernel and shell. */
 static void told_to_stop(struct life *l, int sig, bool pass_on)
 {
     if (!l->ended || l->result.code)
-        l->result.end = ATTEMPT_INTERRUPTED; /* whatever we were about to do: nothing is tried again */
+        l->result.end = ATTEMPT_INTERRUPTED; /* no retry, whatever we were doing */
     if (l->stops && sig == SIGHUP)
         return;
     if (l->stops++)
         kill_it(l);
     else if (pass_on) {
         guardian_signal(&l->launch.guardian, sig);
-        guardian_signal(&l->launch.guardian, SIGCONT); /* one that is stopped would not hear it */
+        guardian_signal(&l->launch.guardian, SIGCONT); /* a stopped process would not handle it */
     }
 }
 
-/* As the signal does by itself: not at all where no shell could continue us.  False: that was so. */
+/* As the signal does by default: it has no effect if no shell could continue us; then false. */
 static bool stop_ourselves(int sig)
 {
     sigset_t one, pending;
@@ -99,8 +100,8 @@ static bool stop_ourselves(int sig)
     return !sigpending(&pending) && sigismember(&pending, SIGCONT);
 }
 
-/* Ctrl-Z: the trainer stops, the terminal is given back, we stop; and all the way back when we are continued.  One that
- * wants the terminal then asks for it again. */
+/* Ctrl-Z: stops the trainer, gives the terminal back, and stops cairn.  SIGCONT undoes this in reverse
+ * order; a trainer that needs the terminal asks for it again. */
 static void pause_all(struct life *l, int sig)
 {
     guardian_signal_all(&l->launch.guardian, SIGSTOP);
@@ -129,7 +130,7 @@ static void on_signal(struct life *l, int sig)
     case SIGTTIN:
         pause_all(l, sig);
         break;
-    case SIGCONT: /* also after a SIGSTOP that we did not see; a shell has taken the terminal meanwhile */
+    case SIGCONT: /* also after a SIGSTOP, which cannot be caught; meanwhile a shell has taken the terminal */
         l->launch.keys.raw = false;
         take_keys(l);
         rest(l);
@@ -143,8 +144,8 @@ static void on_signal(struct life *l, int sig)
     }
 }
 
-/* Keys go to the trainer's terminal, which makes signals of some.  One that suspends is ours, since all of
- * the run stops then, and one that interrupts is counted; unless the trainer runs a shell of its own, with its own groups. */
+/* Keys go to the trainer's terminal, which turns some into signals.  Ctrl-Z is handled here, since it
+ * stops the whole run, and Ctrl-C is counted, unless the trainer runs a shell with job control. */
 static void on_keys(struct life *l)
 {
     char keys[1024];
@@ -169,11 +170,11 @@ static void ended(struct life *l, int status)
     l->result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (l->launch.master < 0)
         launch_take_terminal(
-            &l->launch); /* from here on Ctrl-C is for us; of its own one it may still carry lines */
+            &l->launch); /* from now on Ctrl-C is for us; the trainer's terminal may still have output */
 }
 
-/* Stopped for reading from the terminal in the background: it gets the foreground, if that is ours to give; otherwise we
- * stop as well, all of our job, and so when Ctrl-Z stopped it there or it stopped itself. */
+/* The trainer stopped because it read from the terminal in the background: it gets the foreground if we
+ * have it. Otherwise our whole job stops, as it does after Ctrl-Z or if the trainer stopped itself. */
 static void on_stopped(struct life *l, int sig)
 {
     bool wants_terminal = sig == SIGTTIN || sig == SIGTTOU, has_own = l->launch.master >= 0;
@@ -263,7 +264,7 @@ static void on_tick(struct life *l, double now)
     say_memory(l, now);
     step_down(l, now);
     if (l->killed > 0 && now - l->killed > stuck_s && !l->ended)
-        ended(l, SIGKILL); /* it sleeps inside the kernel, perhaps for ever */
+        ended(l, SIGKILL); /* it is stuck in the kernel, perhaps forever */
     if (l->stopping > 0 || l->ended > 0)
         return;
     attempt_watch(l, now);
@@ -285,7 +286,7 @@ static void handle(struct life *l, const struct pollfd *fds)
         on_signal(l, sig);
 }
 
-/* Until the trainer has ended and its output is carried, or nobody wants to wait for that any longer. */
+/* Until the trainer has ended and its output is copied, or that takes too long. */
 static bool is_over(const struct life *l, double now)
 {
     if (!l->ended)
@@ -314,7 +315,7 @@ static void attend(struct life *l)
     }
 }
 
-/* Processes of the run that have not ended, in words; NULL: there are none. */
+/* Names of the processes of the run that have not ended; NULL: none. */
 static const char *leftovers(const struct life *l, struct arena *a)
 {
     CLEANUP(tree_release) struct tree t;
@@ -327,8 +328,8 @@ static const char *leftovers(const struct life *l, struct arena *a)
     return arena_printf(a, "%s%s", names.s, t.n > 4 ? " ..." : "");
 }
 
-/* Waits until nothing is left or the time has come, or until somebody tells us not to; true if something is left and
- * nobody did. */
+/* Waits until no process is left, the time is over, or a signal arrives; true if some are left and no
+ * signal came. */
 static bool wait_for_leftovers(struct life *l, double until)
 {
     int stops = l->stops;
@@ -345,8 +346,8 @@ static bool wait_for_leftovers(struct life *l, double until)
     }
 }
 
-/* What the trainer left running may still write a checkpoint, or hold the GPU's memory: after a good end it is waited for,
- * then asked to end; what is left then is killed with the guardian. */
+/* Processes that the trainer left running may still write a checkpoint, or hold GPU memory.  After exit
+ * status 0 cairn waits for them, then sends SIGTERM; the guardian kills the rest. */
 static void end_leftovers(struct life *l)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
@@ -370,7 +371,7 @@ static void end_leftovers(struct life *l)
     wait_for_leftovers(l, clock_s() + term_s);
 }
 
-/* All writers are dead, so the pumps come to their ends, unless our own reader does not read. */
+/* All writers are dead, so the pumps end, unless the reader of our output is blocked. */
 static void drain(struct life *l)
 {
     pump_hurry(l->out);
@@ -396,7 +397,7 @@ static void say_lost_output(struct life *l)
     l->result.lost_output = true;
 }
 
-/* What a trainer dies of then is no failure, and nobody would see another attempt. */
+/* If the reader of our output has left, the trainer's death is no failure, and nobody would see a retry. */
 static void note_lost_reader(struct life *l)
 {
     bool left = pump_reader_left(l->out) || pump_reader_left(l->err);
@@ -445,7 +446,7 @@ static void finish(struct life *l)
     drain(l);
     l->result.abandoned = l->n_done < l->n_pumps;
     if (l->result.abandoned)
-        return; /* a reader that does not read: the threads are left to the end of the process */
+        return; /* a blocked reader: the threads end with the process */
     say_lost_output(l);
     note_lost_reader(l);
     pump_join(l->out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One attempt: starts the trainer, carries its output, forwards signals, watches it, and returns when nothing of it
- * is left. */
+ * One attempt: starts the trainer, copies its output, forwards signals, watches it, and returns when all
+ * of its processes have ended. */
 #ifndef CAIRN_RUN_ATTEMPT_H
 #define CAIRN_RUN_ATTEMPT_H
 
@@ -18,10 +18,10 @@ struct attempt_options {
     const char *const *env;
     bool detached;
     double hang_after_s;     /* 0: no watchdog */
-    bool hang_explicit;      /* the user gave the time: no grace at the start, no excuses for servers */
+    bool hang_explicit;      /* the user set --hang-after: it also counts at the start and for servers */
     const char *copy;        /* --keep-log; may be NULL */
-    const char *calls;       /* what the files of GPU calls begin with; NULL: there are none */
-    struct observe *observe; /* NULL: nobody wants to know */
+    const char *calls;       /* prefix of the files of GPU calls; NULL: none */
+    struct observe *observe; /* or NULL */
     struct diagnoser *diagnoser;
     struct memory_monitor *monitor;
     struct journal *journal;
@@ -33,26 +33,26 @@ enum attempt_end {
     ATTEMPT_ENDED,       /* by itself */
     ATTEMPT_NOT_STARTED, /* code is 126 or 127, error is errno */
     ATTEMPT_HUNG,        /* stopped by the watchdog */
-    ATTEMPT_MEMORY,      /* stopped because the host's memory ran out */
-    ATTEMPT_INTERRUPTED, /* we were told to stop, and passed it on; or its reader left */
+    ATTEMPT_MEMORY,      /* stopped because the host was running out of memory */
+    ATTEMPT_INTERRUPTED, /* by a signal to cairn, or because the reader of its output left */
 };
 const char *attempt_end_name(enum attempt_end e);
 
 struct attempt {
     enum attempt_end end;
     int code;  /* exit status, or 128 + signal */
-    int error; /* errno, when it was not started */
+    int error; /* errno, if it was not started */
     bool saw_step;
-    bool clean;       /* nothing of it is left */
-    bool abandoned;   /* its output could not be passed on in time: the diagnoser is still in use */
-    bool lost_output; /* nor all of it, for some error: no success, but no failure of the trainer's either */
+    bool clean;       /* none of its processes is left */
+    bool abandoned;   /* its output could not be written in time: the diagnoser is still in use */
+    bool lost_output; /* some output could not be written: no success, but not the trainer's failure */
     double seconds;
     struct diagnose_memory memory;
-    enum diagnose_gpu_use gpu_use; /* of one that hung */
-    bool dumped;                   /* where it hung is in hang.txt */
+    enum diagnose_gpu_use gpu_use; /* if it hung */
+    bool dumped;                   /* hang.txt was written */
 };
 
-/* Fails only where the attempt could not be made at all (no pipe, no process). */
+/* Fails only if the attempt could not be made at all (no pipe, no process). */
 int attempt_run(const struct attempt_options *o, struct attempt *out, struct cairn_error *err);
 
 #endif

@@ -29,12 +29,13 @@ static void say_evidence(struct life *l, const char *name)
     message_say(l->o->messages, "the state of each process is in %s", path);
 }
 
-/* Where memory runs out nothing is waited for; and the time that a trainer has to save begins behind the wait. */
+/* If memory runs out there is no time for stacks.  Otherwise the trainer's time to save begins after they
+ * are taken. */
 static void stop_it(struct life *l, const struct tree *t, enum attempt_end why)
 {
     bool hung = why == ATTEMPT_HUNG;
     const char *file = hung ? "hang.txt" : "memory-guard.txt";
-    if (l->result.end == ATTEMPT_ENDED) /* one that was told to stop before stays so */
+    if (l->result.end == ATTEMPT_ENDED) /* an interrupted attempt stays one */
         l->result.end = why;
     if (hung)
         l->result.gpu_use = l->elsewhere ? DIAGNOSE_GPU_UNKNOWN : evidence_gpu_use(t, "/proc", l->o->calls);
@@ -47,14 +48,14 @@ static void stop_it(struct life *l, const struct tree *t, enum attempt_end why)
     journal_add(l->o->journal, event);
 }
 
-/* Whoever reads its output does not read now: `| less`, Ctrl-S. */
+/* The reader of its output is blocked: `| less`, Ctrl-S. */
 static bool is_held_up(const struct life *l)
 {
     return pump_is_held_up(l->out) || pump_is_held_up(l->err) ||
            (l->launch.master >= 0 && terminal_is_held_up(l->launch.master));
 }
 
-/* Reasons for standing still that are none to stop it. */
+/* Good reasons to be idle. */
 static bool is_excused(struct life *l, const struct tree *t)
 {
     if (tree_is_stopped(t) || is_held_up(l))
@@ -62,11 +63,11 @@ static bool is_excused(struct life *l, const struct tree *t)
     if (l->o->hang_explicit)
         return false;
     if (!recorder_saw_step(l->recorder) && clock_s() - l->start < 2 * l->o->hang_after_s)
-        return true; /* the start may take its time */
+        return true; /* loading models may take long */
     return idle_is_expected(t, l->o->calls, l->o->hang_after_s);
 }
 
-/* No copy takes so long, whatever the CPU does beside. */
+/* No copy takes that long, even if a CPU is busy. */
 static bool is_inside_copy(const struct life *l)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
@@ -77,8 +78,8 @@ static bool is_inside_copy(const struct life *l)
            culprit->begun_s >= l->polling.after_s;
 }
 
-/* A busy CPU may train, compile, or poll for ever for a GPU that does not answer.  Nobody can tell, so it is only said, unless
- * the recorder shows a copy that does not return. */
+/* A busy CPU may train, compile, or poll forever for a GPU that does not respond.  cairn cannot tell these
+ * apart, so it only reports it, unless the recorder shows a copy that does not return. */
 static void watch_polling(struct life *l, const struct tree *t, struct watch_sample s)
 {
     if (l->polling_said || s.busy_percent < 0)
@@ -139,7 +140,7 @@ static void guard_memory(struct life *l, const struct tree *t)
     stop_it(l, t, ATTEMPT_MEMORY);
 }
 
-/* To list all processes costs milliseconds, so it is done no more often than the time to judge asks for. */
+/* Listing all processes takes milliseconds, so it is done only as often as the watchdog needs it. */
 static double interval(double hang_after_s)
 {
     double tenth = hang_after_s / 10;

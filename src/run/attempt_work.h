@@ -15,20 +15,20 @@ struct life {
     struct recorder *recorder;
     struct pump *out, *err;
     int done, n_done, n_pumps;         /* pumps that have ended */
-    struct watchdog watchdog, polling; /* polling: whatever the CPU does */
+    struct watchdog watchdog, polling; /* polling ignores CPU time */
     bool polling_said;
     double start, next_tick, next_memory, next_watch;
-    int stops;       /* how often we were told to stop */
-    double stopping; /* since when we stop it ourselves; 0: we do not */
+    int stops;       /* number of signals that ask cairn to stop */
+    double stopping; /* since when cairn stops the trainer; 0: it does not */
     size_t next_step_down;
-    double killed;  /* when it got its SIGKILL; 0: not yet */
+    double killed;  /* time of SIGKILL; 0: not sent */
     double ended;   /* when the trainer ended; 0: it runs */
-    bool elsewhere; /* some of it ran where we cannot look: in a container, on another machine */
+    bool elsewhere; /* some of it runs where we cannot see it: in a container, on another machine */
     struct attempt result;
 };
 
-/* Looks at the processes where it is time: has it hung, does the memory run out?  If so l->stopping is set, and what was seen is
- * in the journal. */
+/* Checks the processes if it is time: do they hang, does memory run out?  If so it sets l->stopping and
+ * writes evidence to the journal. */
 void attempt_watch(struct life *l, double now);
 
 #endif

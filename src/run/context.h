@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the diagnosis of an attempt goes by, in the journal: the GPUs, the PyTorch, the variables that matter and what cairn
- * itself saw.  `cairn diagnose` reads it back, and so says of a journal what `cairn run` said of the run. */
+ * The input of a diagnosis besides the log, in the journal: the GPUs, the PyTorch, the environment
+ * variables and cairn's own observations.  With it `cairn diagnose` reaches the same diagnosis as `cairn
+ * run`. */
 #ifndef CAIRN_RUN_CONTEXT_H
 #define CAIRN_RUN_CONTEXT_H
 
@@ -9,10 +10,10 @@
 
 #define CONTEXT_FILE "context.json"
 
-/* The caller frees it.  Of the environment only variables go in that cairn knows: nobody's passwords. */
+/* The caller frees it.  It has only the environment variables that cairn knows, so no passwords. */
 struct json *context_json(const struct diagnose_context *ctx);
-/* Puts it into the facts, which keep what is not in it, and into the context, whose facts they become.  False: it is no
- * such file, and nothing was changed. */
+/* Overrides the facts with it and sets ctx, whose facts they become.  False: not such a file; nothing was
+ * changed. */
 bool context_take(const struct json *v, struct arena *a, struct facts *f, struct diagnose_context *ctx);
 
 #endif

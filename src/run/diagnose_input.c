@@ -90,8 +90,8 @@ static void feed_changes(struct diagnoser *d, const struct json *tries)
     }
 }
 
-/* A folder is a journal of `cairn run`: what it changed in the environment, and the log and the end of the last attempt.
- * Of a log that was rotated nobody knows where that begins. */
+/* A folder is a journal of `cairn run`: what it changed in the environment, and the log and the end of the
+ * last attempt. Of a log that was rotated nobody knows where that begins. */
 static int read_journal(const struct diagnose_input *in, const char *dir, struct arena *a,
                         struct cairn_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `cairn diagnose` reads: logs, journals of `cairn run` with all that they know, and records of GPU calls. */
+ * The input of `cairn diagnose`: logs, journals of `cairn run`, and records of GPU calls. */
 #ifndef CAIRN_RUN_DIAGNOSE_INPUT_H
 #define CAIRN_RUN_DIAGNOSE_INPUT_H
 
@@ -7,12 +7,12 @@
 #include "rules/diagnose.h"
 #include "run/gpu_calls.h"
 
-/* Where what was read goes. */
+/* Receives what was read. */
 struct diagnose_input {
     struct diagnoser *diagnoser;
     struct diagnose_context *context;
     struct facts *facts;
-    bool wants_machine; /* the user named another machine, PyTorch or chip: a journal's own do not count */
+    bool wants_machine; /* the user named a machine, PyTorch or chip, which overrides that of a journal */
     const struct message_sink *messages;
 };
 
@@ -20,7 +20,7 @@ struct diagnose_input {
 int diagnose_input_read(const struct diagnose_input *in, const char *path, struct arena *a,
                         struct cairn_error *err);
 bool diagnose_input_is_calls(const char *path);
-/* Adds the records of GPU calls among those files, which somebody made by hand, to c. */
+/* Adds those of the files that are records of GPU calls to c. */
 int diagnose_input_calls(int n, char **paths, struct arena *a, struct gpu_calls *c, struct cairn_error *err);
 
 #endif

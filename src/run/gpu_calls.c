@@ -292,7 +292,8 @@ void gpu_calls_remove(const char *prefix)
 
 /* --- what they tell ----------------------------------------------------------------------------------------------- */
 
-/* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but may be all there is. */
+/* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but may be all
+ * there is. */
 const struct gpu_call *gpu_calls_culprit(const struct gpu_calls *c, bool stood_still)
 {
     const struct gpu_call *failed = NULL, *inside = NULL;

@@ -185,8 +185,8 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Of those that came to the group that we listen in, what the terminal sent; we send some ourselves.  A hangup comes from
- * the process that caused it. */
+/* Of those that came to the group that we listen in, what the terminal sent; we send some ourselves.  A
+ * hangup comes from the process that caused it. */
 static void hear(int fd, int signals)
 {
     struct signalfd_siginfo info;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The process between us and the trainer, so that nothing of a run outlives it.
+ * The process between cairn and the trainer, so that no process of a run outlives it.
  *
- * It is the trainer's parent and the subreaper of everything below, so what the trainer leaves behind becomes its
- * child and is still known.  It ends the whole tree when it is told to, and also when we die in any way at all,
- * SIGKILL included: it sees its socket close.  It then also gives the terminal back.  Should it be killed itself,
- * the kernel kills the trainer (PR_SET_PDEATHSIG) and the rest falls to us, the next subreaper.
+ * It is the trainer's parent and the subreaper of all descendants, so orphans of the trainer become its
+ * children.  It kills the whole tree on request, and also when cairn dies in any way, even by SIGKILL: it
+ * sees its socket close.  It then also gives the terminal back.  If the guardian itself is killed, the
+ * kernel kills the trainer (PR_SET_PDEATHSIG), and cairn, the next subreaper, gets the rest.
  *
- * Where the trainer has a terminal of its own the guardian leads the session: when the leader ends, the terminal is hung up,
- * and what the trainer left running would not get the time to finish.  The trainer is a group in front there, like a shell's
- * job.
+ * If the trainer has its own terminal, the guardian leads the session.  When a session leader ends, the
+ * kernel hangs up the terminal, and processes that the trainer left running would get no time to finish.
+ * The trainer is a foreground process group there, like a shell's job.
  *
- * Signals reach the trainer through it, since it alone knows whether the number still means the trainer. */
+ * Signals reach the trainer through the guardian, since it alone knows whether the pid is still the
+ * trainer's. */
 #ifndef CAIRN_RUN_GUARDIAN_H
 #define CAIRN_RUN_GUARDIAN_H
 
@@ -27,11 +28,11 @@ struct guardian_spec {
     char *const *argv;               /* argv[0] is looked up in PATH */
     const char *const *env;          /* NULL-terminated */
     int in, out, err;                /* the trainer's */
-    bool session;                    /* out is a terminal of its own, for a session of its own */
-    bool detached;                   /* the trainer may outlive us */
+    bool session;                    /* out is the trainer's own terminal, for its own session */
+    bool detached;                   /* the trainer may outlive cairn */
     sigset_t mask;                   /* the trainer's signal mask */
-    const struct terminal *terminal; /* to give back when we die; may be NULL */
-    pid_t group;                     /* ours, which gets it */
+    const struct terminal *terminal; /* to give back when cairn dies; may be NULL */
+    pid_t group;                     /* the process group that gets it back */
 };
 
 struct guardian {
@@ -57,13 +58,13 @@ struct guardian_report {
 int guardian_start(const struct guardian_spec *s, struct guardian *out, struct cairn_error *err);
 /* Does not wait. */
 struct guardian_report guardian_read(const struct guardian *g);
-/* To the trainer's process group; to everything below the guardian. */
+/* Sends a signal to the trainer's process group; to all descendants of the guardian. */
 void guardian_signal(const struct guardian *g, int sig);
 void guardian_signal_all(const struct guardian *g, int sig);
-/* Gives the trainer the terminal, its own one or else the user's, and continues it.  The signals that are typed at the
- * user's are reported, since we do not get them. */
+/* Gives the trainer its own or the user's terminal, and continues it.  Signals typed at the user's
+ * terminal are reported, since cairn does not get them. */
 void guardian_bring_to_front(const struct guardian *g);
-/* Kills what is left and the guardian; true if nothing of the run is left.  Accepts a zeroed one. */
+/* Kills the remaining processes and the guardian; true if none is left.  Accepts a zeroed one. */
 bool guardian_end(struct guardian *g);
 
 #endif

@@ -10,16 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is damaged is listed with what could be read. */
+/* Damaged journals are listed with what could be read. */
 size_t history_read(const char *state, struct arena *a, struct run_entry **out);
 
 /* "last", "#2" or "2" (1 is the newest), or the name of a folder. */
 bool history_is_name(const char *word);
-/* Its folder; NULL: there is no such run. */
+/* Its folder; NULL: no such run. */
 const char *history_find(const char *state, const char *name, struct arena *a);
 
-/* The same in the state folder that this process's environment names; NULL if `name` is no such name.  Fails where there
- * is no such run. */
+/* The same in the state folder that this process's environment names; NULL if `name` is no such name.
+ * Fails where there is no such run. */
 int history_dir(const char *name, struct arena *a, const char **dir, struct cairn_error *err);
 
 #endif

@@ -225,7 +225,8 @@ static bool may_go(const struct root *here, const char *dir, const char *name)
     return !os_is_alive((pid_t)atol(pid + 1));
 }
 
-/* One level deep: a run's folder holds files only, once that link is gone.  Links are removed, never followed. */
+/* One level deep: a run's folder holds files only, once that link is gone.  Links are removed, never
+ * followed. */
 static void remove_run(const struct own_dir *runs, const char *name)
 {
     CLEANUP(arena_release) struct arena a = { 0 };

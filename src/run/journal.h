@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What happened in a run, in a folder of its own: <state>/runs/<time>-<pid>/ with
- *     log            what the trainer printed (see run/recorder.h)
- *     events.jsonl   one object a line: start, attempt, memory, hang, verdict, change, end
- *     env            the environment that cairn changed, as lines for a shell
+ * The record of a run, in its own folder <state>/runs/<time>-<pid>/ with
+ *     log            the trainer's output (see run/recorder.h)
+ *     events.jsonl   one object per line: start, attempt, memory, hang, verdict, change, end
+ *     env            the variables that cairn changed, as lines for a shell
  *     facts.json     the machine
- *     context.json   what the diagnosis goes by (see run/context.h)
+ *     context.json   input of the diagnosis (see run/context.h)
  *     verdict.json   how it ended and why
- * A journal that cannot be written is no reason to stop a training: it falls silent, and says why once. */
+ * A journal that cannot be written does not stop a training: the reason is reported once. */
 #ifndef CAIRN_RUN_JOURNAL_H
 #define CAIRN_RUN_JOURNAL_H
 
@@ -16,37 +16,37 @@
 #include <stdio.h>
 
 struct journal {
-    char *dir;           /* NULL: there is none */
+    char *dir;           /* NULL: no folder */
     int fd;              /* of dir */
     FILE *events, *copy; /* copy: --json-events */
     struct cairn_error trouble;
     bool trouble_said;
 };
 
-/* state NULL: no folder, events go to the copy alone.  A folder that cannot be made is trouble, not a failure; a
- * copy that cannot be opened is a failure, since the user named it. */
+/* state NULL: no folder, events go to the copy only.  If the folder cannot be made, see journal_trouble;
+ * if the copy cannot be opened, this fails, since the user named it. */
 int journal_open(struct journal *j, const char *state, const char *copy, struct cairn_error *err);
 void journal_close(struct journal *j);
-/* A path in the folder, on the heap; NULL when there is none. */
+/* A path in the folder, on the heap; NULL if there is no folder. */
 char *journal_path(const struct journal *j, const char *name);
 
-/* Starts an event; the caller adds to it and hands it to journal_add, which frees it. */
+/* Starts an event; the caller adds to it and passes it to journal_add, which frees it. */
 struct json *journal_event(const char *name);
 void journal_add(struct journal *j, struct json *event);
-/* Adds to the start event which process this is; the number alone will be another's one day. */
+/* Adds this process to the start event, with its start time, since a pid may be reused. */
 void journal_add_process(struct json *start);
-/* Whether the process of a start event is still there. */
+/* Whether the process of a start event still runs. */
 bool journal_is_running(const struct json *start);
-/* A whole file in the folder, replaced at once. */
+/* Replaces a file in the folder atomically. */
 void journal_write_text(struct journal *j, const char *name, const char *text);
 void journal_write(struct journal *j, const char *name, const struct json *v);
-/* A run inside of another says so in the other's folder, which CAIRN_RUN names in its environment. */
+/* A nested run leaves a mark in the outer run's folder, which CAIRN_RUN names. */
 void journal_tell_outer(const struct journal *j, const char *outer);
 bool journal_has_inner(const struct journal *j);
-/* Why the journal is not complete; NULL: it is, or it was said already. */
+/* Why the journal is incomplete; NULL: it is complete, or the reason was already returned. */
 const struct cairn_error *journal_trouble(struct journal *j);
 
-/* Removes the oldest runs beyond the newest JOURNAL_KEEP; never one that is younger than a day, or still running. */
+/* Removes all but the newest JOURNAL_KEEP runs; never one that is less than a day old or still running. */
 enum { JOURNAL_KEEP = 50 };
 void journal_prune(const char *state);
 

@@ -61,8 +61,8 @@ void known_good_key_for(const struct facts *f, const struct gpu_facts *gpu, cons
 
 static const char file_name[] = "known-good.json", lock_name[] = "known-good.lock";
 
-/* *out is NULL when there is no file, or a damaged one: what worked will be found again.  Fails when there is one that
- * cannot be read, which must not be written over. */
+/* *out is NULL when there is no file, or a damaged one: what worked will be found again.  Fails when there
+ * is one that cannot be read, which must not be written over. */
 static int load(const struct own_dir *d, struct json **out, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *text = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What to try next: a pure function of a diagnosis and of what was tried.
  *
- * The next fix is the first automatic one of the diagnosis that is allowed, changes something and was not tried yet.
- * Undoing an earlier fix is no change: without it the run had failed too.  cairn retries by itself only if that cannot
- * destroy work. */
+ * The next fix is the first automatic one of the diagnosis that is allowed, changes something and was not
+ * tried yet. Undoing an earlier fix is no change: without it the run had failed too.  cairn retries by
+ * itself only if that cannot destroy work. */
 #ifndef CAIRN_RUN_LADDER_H
 #define CAIRN_RUN_LADDER_H
 

@@ -9,7 +9,8 @@
 
 enum { LOW_READINGS = 2 };
 
-/* Of a GPU that sleeps the live figures are not among the facts, but where they are is known from the others. */
+/* Of a GPU that sleeps the live figures are not among the facts, but where they are is known from the
+ * others. */
 static void find_files(struct memory_monitor *g, const struct gpu_facts *gpu)
 {
     const char *total = gpu ? gpu->vram_total_bytes.from : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where a trainer's environment is not the one that it was given: a start script put back what was removed, or changed
- * what was set.  What it then has is judged by the same rules as the user's own. */
+ * Differences between the environment that cairn gave the command and that of the trainer: a start script
+ * restored or changed variables.  The rules for the user's environment judge them too. */
 #ifndef CAIRN_RUN_MISMATCH_H
 #define CAIRN_RUN_MISMATCH_H
 
@@ -9,13 +9,13 @@
 
 struct mismatch {
     const char *name;
-    const char *value; /* that the trainer has; NULL: none */
-    const char *given; /* that it was started with; NULL: none */
-    const char *why;   /* that matters */
+    const char *value; /* in the trainer; NULL: not set */
+    const char *given; /* by cairn; NULL: not set */
+    const char *why;   /* it matters */
     const char *where; /* "start.sh, line 4" sets it; NULL: not found */
 };
 
-/* What decides; given is the environment that the command was started with. */
+/* The input; given is the environment that the command was started with. */
 struct mismatch_view {
     const struct facts *facts;
     const struct plan_options *planning;
@@ -25,14 +25,14 @@ struct mismatch_view {
 };
 size_t mismatch_find(const struct mismatch_view *v, const struct observed *o, struct arena *a,
                      struct mismatch **out);
-/* Where the command's own files set a variable, in words; NULL: not found. */
+/* Where the command's own files set a variable: "start.sh, line 4"; NULL: not found. */
 const char *mismatch_place(char *const *argv, const char *name, struct arena *a);
 
-/* The environment of a process, as far as it is known: what it was given, with what was seen in it. */
+/* The environment of a process: the given one, overridden by what was observed. */
 const char *const *mismatch_env(const char *const *given, const struct observed *o, struct arena *a);
 
-/* What to change in the environment so that it fits another PyTorch: `seen` are facts with that one first, `changed` the
- * names that are not to be touched.  False: nothing. */
+/* The changes that another PyTorch needs: `seen` are facts with that one first, `changed` are names not to
+ * touch. False: none. */
 struct replan {
     struct plan plan; /* the new one */
     struct plan_var *set;

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* The 8-bit optimizers of bitsandbytes, and the same rule with 32-bit state out of PyTorch (or the trainer). */
+/* The 8-bit optimizers of bitsandbytes, and the same rule with 32-bit state out of PyTorch (or the
+ * trainer). */
 static const struct {
     const char *option, *from, *to;
 } rows[] = {

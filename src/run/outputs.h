@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a trainer wrote: the safetensors files that are younger than its start, scanned for numbers that got lost.
+ * What a trainer wrote: the safetensors files that are younger than its start, scanned for numbers that
+ * got lost.
  *
- * A cache of latents that is all zero trains without a word of complaint, so a run that ends well is not yet a good
- * one.  Looked at are the working folder and the folders that the command and its job files
- * (job_file.h) name; the walk is bounded, does not follow
- * links, and ends at a number of files.  Unless all files are asked for, it also ends after some time and some bytes. */
+ * A cache of latents that is all zero trains without a word of complaint, so a run that ends well is not
+ * yet a good one.  Looked at are the working folder and the folders that the command and its job files
+ * (job_file.h) name; the walk is bounded, does not follow links, and ends at a number of files.  Unless
+ * all files are asked for, it also ends after some time and some bytes. */
 #ifndef CAIRN_RUN_OUTPUTS_H
 #define CAIRN_RUN_OUTPUTS_H
 
@@ -35,7 +36,8 @@ struct outputs_options {
     char *const *argv;
     struct timespec since;
     bool all; /* every safetensors file; otherwise those in folders of caches and latents */
-    /* Both may be NULL.  stopped is asked now and then, from any thread; slow is called once, when it takes a while. */
+    /* Both may be NULL.  stopped is asked now and then, from any thread; slow is called once, when it
+     * takes a while. */
     bool (*stopped)(void *context);
     void (*slow)(void *context);
     void *context;

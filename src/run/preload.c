@@ -234,7 +234,8 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     unsigned useless = switches & useless_here(f, env, shared);
     switches &= ~useless;
     const char *library = c->way == PRELOAD_OFF ? NULL : find_library(a);
-    /* The program may have been copied without its library.  That is worth a message only where it is dangerous. */
+    /* The program may have been copied without its library.  That is worth a message only where it is
+     * dangerous. */
     if (c->way == PRELOAD_OFF || (!library && c->way == PRELOAD_AUTO && !c->switches && !shared))
         return;
     if (!library || library[strcspn(library, " :")]) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The library that lives inside a trainer (docs/preload.md): where it is, which of its behaviours this run gets, and the
- * variables that tell it. */
+ * The library that lives inside a trainer (docs/preload.md): where it is, which of its behaviours this run
+ * gets, and the variables that tell it. */
 #ifndef CAIRN_RUN_PRELOAD_H
 #define CAIRN_RUN_PRELOAD_H
 
@@ -19,8 +19,8 @@ struct preload_choice {
     enum preload_way way;
     unsigned switches; /* the user's words: bits as in preload/record.h */
 };
-/* "auto", "off" (or "none"), "all", or names of behaviours separated by commas, which a + before them adds to what auto is;
- * NULL is auto. */
+/* "auto", "off" (or "none"), "all", or names of behaviours separated by commas, which a + before them adds
+ * to what auto is; NULL is auto. */
 int preload_parse(const char *text, struct preload_choice *out, struct cairn_error *err);
 
 struct preload {
@@ -31,7 +31,8 @@ struct preload {
     const char *trouble;    /* why it is not used, or not wholly; NULL: all is well, or nobody asked */
     const char *const *env; /* with the library */
 };
-/* Everything in the result is in the arena.  env has what an earlier run found out, under the library's own name. */
+/* Everything in the result is in the arena.  env has what an earlier run found out, under the library's
+ * own name. */
 void preload_prepare(const struct preload_choice *c, const struct facts *f, const struct plan *p,
                      const char *const *env, struct arena *a, struct preload *out);
 /* Removes the recorder's folder. */

@@ -43,7 +43,8 @@ struct probe {
 int probe_run(const struct probe_options *o, struct arena *a, struct probe *out, struct cairn_error *err);
 void probe_release(struct probe *p);
 
-/* A prediction beside what was found.  The prediction is the doctor's for the environment that the child got. */
+/* A prediction beside what was found.  The prediction is the doctor's for the environment that the child
+ * got. */
 struct probe_line {
     const char *id;
     const char *predicted; /* NULL: nothing was predicted */
@@ -68,8 +69,8 @@ struct probe_request {
     int gpu;                     /* -1: the default one */
     int timeout_s;
 };
-/* Runs the probe with the planned environment and judges it, unless we were told to stop (PROBE_INTERRUPTED).  The report
- * points into the probe, which the caller releases. */
+/* Runs the probe with the planned environment and judges it, unless we were told to stop
+ * (PROBE_INTERRUPTED).  The report points into the probe, which the caller releases. */
 int probe_examine(const struct probe_request *r, struct arena *a, struct probe *probe,
                   struct probe_report *out, struct cairn_error *err);
 

@@ -97,8 +97,8 @@ static bool is_flood(struct pump *p, size_t n)
     return now - before < FLOOD_MS * 1000000;
 }
 
-/* Each piece wakes us up, which costs the writer more than the bytes do, so in a flood we let them gather.  A terminal
- * holds too little for that. */
+/* Each piece wakes us up, which costs the writer more than the bytes do, so in a flood we let them
+ * gather.  A terminal holds too little for that. */
 static void let_gather(struct pump *p, size_t n)
 {
     p->in_flood = p->is_pipe && is_flood(p, n);
@@ -152,7 +152,8 @@ int pump_start(struct pump **out, int from, int to, struct recorder *r, int done
     if (fcntl(to, F_GETPIPE_SZ) > 0)
         fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
     p->hurry = fault_hit() ? -1 : eventfd(0, EFD_CLOEXEC);
-    /* Not os_thread_start: after `stty tostop` the terminal stops those who write from the background, by SIGTTOU. */
+    /* Not os_thread_start: after `stty tostop` the terminal stops those who write from the background, by
+     * SIGTTOU. */
     int e = p->hurry < 0 || fault_hit() ? errno : pthread_create(&p->thread, NULL, carry, p);
     if (e) {
         fd_close(&p->hurry);

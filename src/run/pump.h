@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Carries bytes from the trainer to where they belong and shows them to the recorder, on a thread of its own: a
- * reader that does not read holds up the trainer, as it would without us, but never us.
+ * Carries bytes from the trainer to where they belong and shows them to the recorder, on a thread of its
+ * own: a reader that does not read holds up the trainer, as it would without us, but never us.
  *
- * When the reader has left (head), the trainer's end is closed as well, so that it learns of it in the usual way. */
+ * When the reader has left (head), the trainer's end is closed as well, so that it learns of it in the
+ * usual way. */
 #ifndef CAIRN_RUN_PUMP_H
 #define CAIRN_RUN_PUMP_H
 
@@ -13,11 +14,12 @@
 
 struct pump; /* opaque */
 
-/* Takes over `from`, and reads it until its end; `to` is borrowed.  done is an eventfd that counts the pumps that
- * have ended. */
+/* Takes over `from`, and reads it until its end; `to` is borrowed.  done is an eventfd that counts the
+ * pumps that have ended. */
 int pump_start(struct pump **out, int from, int to, struct recorder *r, int done, struct cairn_error *err);
 uint64_t pump_bytes(const struct pump *p); /* so far */
-/* errno, if the reader takes no more for another reason than having left; what comes is recorded all the same. */
+/* errno, if the reader takes no more for another reason than having left; what comes is recorded all the
+ * same. */
 int pump_error(const struct pump *p);
 bool pump_reader_left(const struct pump *p);
 /* It waits for a reader that does not read, or is just writing. */

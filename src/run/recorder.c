@@ -217,7 +217,8 @@ static void wait_for_room(struct recorder *r)
         r->impatient = pthread_cond_timedwait(&r->emptied, &r->lock, &until) == ETIMEDOUT;
 }
 
-/* Under the lock: when all was read, the ring is used from its start again, so that little of it is ever touched. */
+/* Under the lock: when all was read, the ring is used from its start again, so that little of it is ever
+ * touched. */
 static void rewind_if_empty(struct recorder *r)
 {
     if (room_in(r) < RECORDER_RING_BYTES)

@@ -73,7 +73,8 @@ static bool matches_word(const char *patterns, const char *name)
     return false;
 }
 
-/* The script or module that a command line starts, behind whatever launchers and their options; else its program. */
+/* The script or module that a command line starts, behind whatever launchers and their options; else its
+ * program. */
 static const char *script_of(char *const *argv)
 {
     for (char *const *arg = argv; *arg; arg++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How to start a trainer again without losing what it has done: a table of the known trainers.
  *
- * Only a state that was written to its end counts: the file that its trainer writes last must be there, and none of
- * the ones looked for may be empty. */
+ * Only a state that was written to its end counts: the file that its trainer writes last must be there,
+ * and none of the ones looked for may be empty. */
 #ifndef CAIRN_RUN_RESUME_H
 #define CAIRN_RUN_RESUME_H
 

@@ -251,7 +251,8 @@ static void learn(struct stage *s, const struct supervise_result *r)
         remark(s, "saved the working environment for the next run");
 }
 
-/* The check of the outputs after the trainer has ended.  A signal cuts it short; the exit status is known already. */
+/* The check of the outputs after the trainer has ended.  A signal cuts it short; the exit status is known
+ * already. */
 struct after_look {
     struct stage *stage;
     const struct signals *signals;

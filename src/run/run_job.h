@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One `cairn run` from the facts of the machine to the verdict: plan, pre-flight, summary, the run itself, and what is
- * learned from it. */
+ * One `cairn run` from the facts of the machine to the verdict: plan, pre-flight, summary, the run itself,
+ * and what is learned from it. */
 #ifndef CAIRN_RUN_RUN_JOB_H
 #define CAIRN_RUN_RUN_JOB_H
 

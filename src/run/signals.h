@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signals as something to read: while a child lives, those that would end us arrive on a descriptor instead, so that
- * it never outlives us.
+ * Signals as something to read: while a child lives, those that would end us arrive on a descriptor
+ * instead, so that it never outlives us.
  *
- * A signal that is ignored (nohup) stays ignored.  SIGCHLD is set to its default, since an ignored one would take
- * the exit status away. */
+ * A signal that is ignored (nohup) stays ignored.  SIGCHLD is set to its default, since an ignored one
+ * would take the exit status away. */
 #ifndef CAIRN_RUN_SIGNALS_H
 #define CAIRN_RUN_SIGNALS_H
 

@@ -6,8 +6,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* The folder, which may not be there yet.  Fails when the environment names neither, or when it is not ours alone to
- * write to (base/own.h). */
+/* The folder, which may not be there yet.  Fails when the environment names neither, or when it is not
+ * ours alone to write to (base/own.h). */
 int state_dir(const char *const *env, struct arena *a, const char **out, struct cairn_error *err);
 
 #endif

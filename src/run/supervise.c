@@ -11,8 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Exit codes of a trainer that cairn stopped.  After a hang: that of timeout(1), whatever the trainer made of the
- * signals, so that a script can tell it from Ctrl-C.  After OOM, if the trainer itself exits with 0: that of a kill. */
+/* Exit codes of a trainer that cairn stopped.  After a hang: that of timeout(1), whatever the trainer made
+ * of the signals, so that a script can tell it from Ctrl-C.  After OOM, if the trainer itself exits with
+ * 0: that of a kill. */
 enum { CODE_HUNG = 124, CODE_KILLED = 137, SETTLE_MS = 3000 };
 
 /* --- before an attempt ---------------------------------------------------------------------------------------- */

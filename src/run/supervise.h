@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A run: attempts, until one succeeds or nothing is left to try.
  *
- * After a failure the diagnosis decides.  Each retry changes one thing; the journal has every attempt and its verdict. */
+ * After a failure the diagnosis decides.  Each retry changes one thing; the journal has every attempt and
+ * its verdict. */
 #ifndef CAIRN_RUN_SUPERVISE_H
 #define CAIRN_RUN_SUPERVISE_H
 

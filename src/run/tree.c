@@ -78,7 +78,8 @@ static bool has_pid(const struct tree_process *p, size_t n, pid_t pid)
     return false;
 }
 
-/* Moves the descendants to the front, generation by generation; processes are few thousand, the tree is small. */
+/* Moves the descendants to the front, generation by generation; processes are few thousand, the tree is
+ * small. */
 static void keep_descendants(struct tree *t, pid_t root)
 {
     size_t kept = 0;

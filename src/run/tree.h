@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The processes below one process, as /proc shows them.
  *
- * A trainer is seldom one process: launchers start workers, loaders fork, servers start jobs.  What is asked here
- * holds for all of them.  Orphans count as long as the process asked about is their subreaper. */
+ * A trainer is seldom one process: launchers start workers, loaders fork, servers start jobs.  What is
+ * asked here holds for all of them.  Orphans count as long as the process asked about is their subreaper. */
 #ifndef CAIRN_RUN_TREE_H
 #define CAIRN_RUN_TREE_H
 
@@ -36,8 +36,8 @@ bool tree_is_stopped(const struct tree *t);
 bool tree_is_alive(const struct tree *t);
 /* Some process waits for a line from the terminal. */
 bool tree_waits_for_input(const struct tree *t, const char *proc);
-/* Some process accepts TCP connections at a port that somebody chose: a server, which may stand still for days.  Those that
- * talk among themselves take any port. */
+/* Some process accepts TCP connections at a port that somebody chose: a server, which may stand still for
+ * days.  Those that talk among themselves take any port. */
 bool tree_serves(const struct tree *t, const char *proc);
 bool tree_has_name(const struct tree *t, const char *name);
 /* The program is a Python, whatever it is called: torchrun and accelerate are scripts of one. */
@@ -45,8 +45,8 @@ bool tree_is_python(const struct tree_process *p, const char *proc);
 /* Some process was started with this variable. */
 bool tree_has_variable(const struct tree *t, const char *proc, const char *name);
 
-/* SIGKILL for everything below root until nothing is left that could run, or wait_ms are over; the dead are left to
- * their parents.  True if nothing is left, or nobody can tell. */
+/* SIGKILL for everything below root until nothing is left that could run, or wait_ms are over; the dead
+ * are left to their parents.  True if nothing is left, or nobody can tell. */
 bool tree_kill(pid_t root, const char *proc, int wait_ms);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Does a trainer still move?  A pure judgement of samples, taken about once a second.
  *
- * It hangs when for `after_s` seconds it printed nothing, its processes used next to no CPU time, and the GPU was
- * either idle or pinned at 100 % with its memory in use unchanged.  A GPU of which nothing is known counts as idle.
- * Compiling kernels is silent for minutes, but it keeps a CPU busy. */
+ * It hangs when for `after_s` seconds it printed nothing, its processes used next to no CPU time, and the
+ * GPU was either idle or pinned at 100 % with its memory in use unchanged.  A GPU of which nothing is
+ * known counts as idle. Compiling kernels is silent for minutes, but it keeps a CPU busy. */
 #ifndef CAIRN_RUN_WATCHDOG_H
 #define CAIRN_RUN_WATCHDOG_H
 

@@ -176,13 +176,13 @@ void smi_table_text(struct smi *s, struct str *out)
 
 void smi_fields_text(const struct smi_table *t, struct str *out)
 {
-    str_addf(out, "The columns that --query-%s takes, with commas between them:\n", t->query);
+    str_addf(out, "Columns of --query-%s, to be separated by commas:\n", t->query);
     for (size_t i = 0; i < t->n; i++) {
         const struct smi_field *f = &t->row[i];
         str_addf(out, "\n\"%s\"", f->name);
         if (*f->alias)
             str_addf(out, " or \"%s\"", f->alias);
-        str_addf(out, "\n%s%s%s%s\n", f->about ? f->about : "never known on an AMD GPU", f->unit ? " (" : "",
+        str_addf(out, "\n%s%s%s%s\n", f->about ? f->about : "not available on AMD GPUs", f->unit ? " (" : "",
                  f->unit ? f->unit : "", f->unit ? ")" : "");
     }
 }

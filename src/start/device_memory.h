@@ -7,8 +7,8 @@
 
 struct facts;
 
-/* The kernel's figures, not the driver's: with shared memory some must be left to Linux, and on a discrete card the
- * kernel sees what the desktop uses.  0: unknown; 1: nothing is left. */
+/* The kernel's figures, not the driver's: with shared memory some must be left to Linux, and on a discrete
+ * card the kernel sees what the desktop uses.  0: unknown; 1: nothing is left. */
 uint64_t device_memory_budget(const struct facts *f, const char *pci);
 /* Sets the budget of the device's pool, at most `limit` (0: no limit); the CPU has no such pool.
  * Returns the bytes that a job may plan with; 0: unknown. */

@@ -27,8 +27,8 @@ static bool is_typed(const struct job_config *c, const char *key)
     return place && str_starts(place, "--");
 }
 
-/* A GPU named on the command line overrides train.allow_cpu of the file.  A restarted run may still fall back to the
- * CPU. */
+/* A GPU named on the command line overrides train.allow_cpu of the file.  A restarted run may still fall
+ * back to the CPU. */
 static bool allows_cpu(const struct job_config *c, const struct train_options *o)
 {
     if (o->restarted || !is_typed(c, "train.device") || is_typed(c, "train.allow_cpu"))
@@ -36,7 +36,8 @@ static bool allows_cpu(const struct job_config *c, const struct train_options *o
     return false;
 }
 
-/* Falls back to the CPU if the GPU cannot be opened and that is allowed; *why is then the reason, else NULL. */
+/* Falls back to the CPU if the GPU cannot be opened and that is allowed; *why is then the reason, else
+ * NULL. */
 static int open_named(const char *name, bool allow_cpu, struct gpu **g, struct arena *a, const char **why,
                       struct cairn_error *err)
 {

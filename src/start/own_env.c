@@ -51,7 +51,8 @@ static void offer_runtimes(void)
     library_offer(sets, n);
 }
 
-/* The cache holds compiled kernels, tuning results and tokens.  A folder that others can write to is not used. */
+/* The cache holds compiled kernels, tuning results and tokens.  A folder that others can write to is not
+ * used. */
 static void say_cache_trouble(const struct message_sink *messages)
 {
     static const char *const folders[] = { NULL, "kernels", "probe", "gemm", "tokens" };

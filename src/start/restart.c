@@ -29,8 +29,8 @@ static const struct workaround {
 };
 enum { OWN_KERNELS = 1, NO_SDMA, NO_INTERRUPT, ON_CPU };
 
-/* "PID:TIMES:WORKAROUND:why".  exec keeps the pid, so a child that inherits the variable can tell that it is not for
- * it. */
+/* "PID:TIMES:WORKAROUND:why".  exec keeps the pid, so a child that inherits the variable can tell that it
+ * is not for it. */
 #define NAME "CAIRN_TRAIN_RESTARTS"
 
 enum { LINK_MAX_LEN = 64 };

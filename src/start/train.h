@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts native training on this machine: reads the configuration, prepares the folder of the run and the environment
- * of this process, opens the device, trains, and restarts if the device was lost. */
+ * Starts native training on this machine: reads the configuration, prepares the folder of the run and the
+ * environment of this process, opens the device, trains, and restarts if the device was lost. */
 #ifndef CAIRN_START_TRAIN_H
 #define CAIRN_START_TRAIN_H
 

@@ -75,7 +75,7 @@ says_what_was_lost()
     run tensor convert lost.st lost16.st --dtype f16
     status_is 0
     err_has "1 finite values became Inf"
-    err_has "1 values became zero"
+    err_has "1 values underflowed"
     run tensor convert lost.st lost16.st --dtype f16 --clamp --nan 0 --force --json
     status_is 0
     json_is 'd["clamped"] == 2 and d["nans_replaced"] == 1'
@@ -104,7 +104,7 @@ scales_both_ways()
         file_is fp8.st 't["scaled_fp8"] == ("F8_E4M3", [0], b"") and t["norm.weight"][0] == "F32"'
         file_is fp8.st 't["blocks.0.q.weight"][0] == "F8_E4M3" and t["blocks.0.q.weight"][2][0] == 0xfe'
         run tensor convert fp8.st plain.st --dtype f32 --force
-        err_has "1 fp8 weights have scales that were NOT applied"
+        err_has "NOT applied"
         run tensor convert fp8.st wide-again.st --dtype f32 --scaled --force
         status_is 0
         err_has "1 weights were multiplied by their scales"
@@ -224,7 +224,7 @@ no_place_for_the_new_file()
     done
     run tensor convert m.st "" --dtype f16
     status_is 2
-    err_has "is not a name"
+    err_has "empty"
 }
 
 # Whether the file system of the test can is its own business; the numbers are the same, and a refusal is said once.
@@ -234,7 +234,7 @@ past_the_page_cache()
     run tensor convert i.st one.st --dtype f32
     run tensor convert i.st two.st --dtype f32 --direct
     status_is 0
-    [ ! -s "$err" ] || err_has "i.st is read through the page cache"
+    [ ! -s "$err" ] || err_has "i.st through the page cache"
     cmp -s one.st two.st || fail "--direct changes the file"
     run tensor check one.st --json
     cp "$out" plain

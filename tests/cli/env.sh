@@ -300,7 +300,7 @@ is_honest_about_what_it_does_not_know()
 {
     run env --explain hip_visible_device
     status_is 1
-    out_has "not known to cairn"
+    out_has "unknown to cairn"
     out_has "HIP_VISIBLE_DEVICES"
     run env --explain=XYZZY --json --root "$mi100"
     json_is 'd["known"] is False and d["nearest"] == []'
@@ -310,7 +310,7 @@ refuses_wrong_usage()
 {
     run env --shell tcsh
     status_is 2
-    err_has "--shell wants"
+    err_has "--shell takes"
     run env --os beos
     status_is 2
     run env extra

@@ -226,7 +226,7 @@ wrong_usage()
 {
     run gpu --watch=soon
     status_is 2
-    err_has "--watch wants seconds"
+    err_has "--watch takes seconds"
     run gpu extra
     status_is 2
     err_has '"extra"'

@@ -108,7 +108,7 @@ shows_a_run_that_cannot_be_written_to()
     run plot one
     status_is 0
     grep -Eq ' 3 +4 +4' "$out" || fail 'no row of the run'
-    err_has 'no picture: '
+    err_has 'plot: '
 }
 
 tells_in_json()
@@ -130,7 +130,7 @@ passes_over_a_torn_line()
     run plot torn --json
     status_is 0
     json_is 'd["runs"][0]["steps"] == 10 and d["runs"][0]["bad_lines"] == 1'
-    err_has '1 line cannot be read'
+    err_has '1 damaged line'
 }
 
 an_empty_log_is_no_error()
@@ -138,7 +138,7 @@ an_empty_log_is_no_error()
     mkdir -p runs/empty && : >runs/empty/log.jsonl
     run plot empty
     status_is 0
-    out_has 'no loss has been logged'
+    out_has 'no loss'
     is_xml runs/empty/loss.svg
     run plot empty --json
     json_is 'd["runs"][0]["steps"] == 0 and d["runs"][0]["loss"] is None'
@@ -162,7 +162,7 @@ lists_runs()
     rm -rf runs
     run plot
     status_is 0
-    out_has 'there are no training runs'
+    out_has 'no training runs'
     make_run runs/one 7
     printf '{"schema":1,"name":"one","model":"gpt","state":"running","pid":999999999,"steps":10}' >runs/one/run.json
     make_run .local/state/cairn/train/two 3

@@ -17,7 +17,7 @@ wants_a_command()
 {
     run run
     status_is 2
-    err_has "wants a command"
+    err_has "needs a command"
     run run --
     status_is 2
     run run --retries many -- true
@@ -64,7 +64,7 @@ gives_the_planned_environment()
         # shellcheck disable=SC2086 # words
         run "${on_desktop[@]}" --no-env $words -- true
         status_is 2
-        err_has "${words%% *} sets variables, which --no-env leaves as they are"
+        err_has "${words%% *} does not go with --no-env"
     done
     # shellcheck disable=SC2016
     run "${on_desktop[@]}" --with FOO=bar -- sh -c 'echo "$FOO"'
@@ -134,7 +134,7 @@ more" ] || fail "kept: $(cat kept)"
     [ ! -e started3 ] || fail "it was started"
     run run --json-events - -- touch started4
     status_is 2
-    err_has 'one that is called - is ./-'
+    err_has './-'
     [ ! -e started4 ] || fail "it was started"
     run run --json-events events -- true
     python3 -c 'import json, sys; e = [json.loads(l) for l in open("events")]; sys.exit(e[0]["event"] != "start" or e[-1]["event"] != "end")' ||

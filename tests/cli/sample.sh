@@ -35,7 +35,7 @@ helps()
     done
     run sample
     status_is 2
-    err_has 'of which run or model?'
+    err_has 'a run or a model'
     run sample a b
     status_is 2
     run sample a --temperature warm

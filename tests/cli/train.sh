@@ -75,7 +75,7 @@ a_wrong_key_has_a_place()
     err_has 'wrong.yaml:3:1: a tab'
     run train job.yaml --steps 99999999999
     status_is 2
-    err_has '--steps wants a number up to 2147483647, not 99999999999'
+    err_has '--steps takes a number up to 2147483647, not 99999999999'
     run train job.yaml --set run.dir=job.yaml/run
     status_is 1
     err_has '--set run.dir=DIR puts the run elsewhere'
@@ -322,7 +322,7 @@ events_go_to_standard_output()
     err_has 'open standard output'
     run train job.yaml --set run.dir=told-odd --profile -
     status_is 2
-    err_has 'one that is called - is ./-'
+    err_has './-'
 }
 
 a_profile_leaves_its_file_only()

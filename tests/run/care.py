@@ -57,7 +57,7 @@ def says_why_it_did_not_start():
         if done.returncode != 126:
             yield done
         done = home.run('--')
-        if done.returncode != 2 or b'wants a command' not in done.stderr:
+        if done.returncode != 2 or b'needs a command' not in done.stderr:
             yield done
 
 

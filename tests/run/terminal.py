@@ -387,7 +387,7 @@ def one_that_reads_where_no_shell_minds_it_is_remarked_on():
         terminal.until(lambda: 'reads from the terminal' in home.read('errors'), 'a remark')
         os.kill(parent(parent(trainer)), signal.SIGTERM)
         all_gone([trainer])
-        if home.read('errors').count('no shell') != 1:
+        if home.read('errors').count('reads from the terminal') != 1:
             yield home.read('errors')
 
 
