@@ -300,7 +300,7 @@ static const struct gfx_chip chips[] = {
     { .gfx = NULL },
 };
 
-/* Targets of which the number is known and little more: they are recognised, and nothing else is said of them. */
+/* Targets of which little more than the number is known: they are recognised, and nothing else is stated. */
 static const struct gfx_chip others[] = {
     { .gfx = "gfx600", .mach = 0x20 },
     { .gfx = "gfx601", .mach = 0x21 },
@@ -516,8 +516,8 @@ const struct gfx_chip *gfx_find_override(const char *value)
     return NULL;
 }
 
-/* A higher minor version within a generation has instructions that a lower one lacks: RDNA3.5 computes floats in its
- * scalar unit, RDNA3 does not (LLVM's AMDGPU.td, FeatureISAVersion11_5_Common). */
+/* A higher minor version within a generation has instructions that a lower one lacks: RDNA3.5 computes floats
+ * in its scalar unit, RDNA3 does not (LLVM's AMDGPU.td, FeatureISAVersion11_5_Common). */
 static bool has_more_instructions(const char *code, const char *real)
 {
     int major, minor, stepping, real_minor;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is known about each gfx target: one row per chip, and nowhere else a list of them (tests/lint/chips.py).
- * `cairn gpu --chips`, docs/chips.md and the list in README.md are made from this table. */
+ * What is known about each gfx target: one row per chip, and nowhere else a list of them
+ * (tests/lint/chips.py). `cairn gpu --chips`, docs/chips.md and the list in README.md are made from
+ * this table. */
 #ifndef CAIRN_CHIP_GFX_TABLE_H
 #define CAIRN_CHIP_GFX_TABLE_H
 
@@ -64,11 +65,11 @@ struct gfx_chip {
     int aotriton[3];                        /* the first AOTriton with images for it; zeros: none */
     int aotriton_stable[3];                 /* the first that does not call it experimental; zeros: none */
     bool one_pool;                          /* as an APU, CPU and GPU have one memory, without a carve-out */
-    bool desktop_igpu;      /* the small GPU of desktop processors, which stands beside a card */
-    bool slow_lt_gradients; /* hipBLASLt is slow where weight gradients are computed */
-    bool no_rccl;           /* RCCL is not built for it */
-    bool slow_mapped;       /* there are reports that mapped weights load slowly with ROCm 7 */
-    const char *problems;   /* what is known to break, in words; NULL: nothing known */
+    bool desktop_igpu;                      /* the small GPU of desktop processors, beside a card */
+    bool slow_lt_gradients;                 /* hipBLASLt is slow where weight gradients are computed */
+    bool no_rccl;                           /* RCCL is not built for it */
+    bool slow_mapped;     /* there are reports that mapped weights load slowly with ROCm 7 */
+    const char *problems; /* what is known to break, in words; NULL: nothing known */
     const char *source;
 };
 
@@ -77,8 +78,8 @@ const struct gfx_chip *gfx_find(const char *gfx);
 /* The whole table; ends with a row whose gfx is NULL. */
 const struct gfx_chip *gfx_table(void);
 
-/* From what hardware and files tell to the name of a target; NULL: not known.  These, and gfx_find_arch, also know targets
- * of which the table tells nothing else. */
+/* From hardware ids and files to the name of a target; NULL: unknown. These, and gfx_find_arch, also know
+ * targets that the table has no row for. */
 const char *gfx_from_mach(unsigned mach);
 const char *gfx_from_gc(int major, int minor, int revision);
 const char *gfx_from_device_id(uint64_t device_id);
@@ -88,7 +89,7 @@ const struct gfx_chip *gfx_find_arch(const char *arch);
 enum gpu_kind gfx_kind(const char *gfx, uint64_t device_id);
 /* Does pytorch.org build this release, with this major version of ROCm, for the chip? */
 bool gfx_in_wheel(const struct gfx_chip *c, struct version torch, int rocm);
-/* Has this AOTriton images for the chip?  One whose version is not known counts as the newest. */
+/* Does this AOTriton have images for the chip? An unknown version counts as the newest. */
 bool gfx_in_aotriton(const struct gfx_chip *c, struct version aotriton);
 /* It has, but calls the chip experimental, so that PyTorch keeps fused attention off. */
 bool gfx_is_on_trial(const struct gfx_chip *c, struct version aotriton);
@@ -96,16 +97,16 @@ bool gfx_is_on_trial(const struct gfx_chip *c, struct version aotriton);
 /* Can code compiled for `code` run on the chip `gfx`?  Exact, or its generic target.  A code object that
  * demands page-fault retry ("gfx90a:xnack+") does not run in an ordinary process. */
 bool gfx_code_runs(const char *code, const char *gfx);
-/* The value for HSA_OVERRIDE_GFX_VERSION ("10.3.0") that stands for a target; out holds 16 bytes. */
+/* The value for HSA_OVERRIDE_GFX_VERSION ("10.3.0") of a target; out has 16 bytes. */
 bool gfx_override_value(const char *gfx, char *out);
 /* Is it a value that the runtime reads?  Anything else stops it. */
 bool gfx_override_is_valid(const char *value);
-/* The target that such a value stands for; NULL if it is not valid, or none in the table has this version. */
+/* The target of such a value; NULL if it is not valid, or none in the table has this version. */
 const struct gfx_chip *gfx_find_override(const char *value);
 
 /* May code for `code` run on `real`, as far as instructions and registers go? */
 bool gfx_is_safe_relative(const struct gfx_chip *code, const struct gfx_chip *real);
-/* The nearest chip whose code may run in place of the chip's own, among those that serve; NULL: none. */
+/* The nearest chip whose code may replace the chip's own, among those available; NULL: none. */
 const struct gfx_chip *gfx_stand_in(const struct gfx_chip *real,
                                     bool (*serves)(const void *data, const struct gfx_chip *c),
                                     const void *data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of gfx targets: their parts, and where they stand inside other text (file names, identifiers of code objects,
- * lists). */
+ * Names of gfx targets: their parts, and their positions inside other text (file names, identifiers of code
+ * objects, lists). */
 #ifndef CAIRN_CHIP_GFXNAME_H
 #define CAIRN_CHIP_GFXNAME_H
 

@@ -15,14 +15,14 @@ enum {
     PACKED_HEADER_MAX = 32,
     PAGE = 4096,
     CHUNK = 32 * 1024,
-    HEAD_FIRST = PAGE, /* holds the table of some 40 targets */
+    HEAD_FIRST = PAGE, /* fits a table of some 40 targets */
     HEAD_MAX = 64 * 1024,
     /* How much of a region may be searched for the start of a bundle that no size leads to. */
     SEARCH_MAX = 8 * 1024 * 1024,
     BUNDLES_MAX = 65536,
 };
 
-/* A compressed bundle: where its data is, and how large it says to be when unpacked. */
+/* A compressed bundle: where its data is, and its stated unpacked size. */
 struct packed {
     enum unpack_method method;
     uint64_t at, end, unpacked;
@@ -101,7 +101,7 @@ static enum parsed parse_table(struct scan *s, const unsigned char *p, size_t n,
     return PARSED;
 }
 
-/* A plain bundle: its table is read on the way, since only that tells its size. */
+/* A plain bundle: its table is read first, because only the table states its size. */
 static int read_plain(struct scan *s, uint64_t at, uint64_t *next, struct cairn_error *err)
 {
     uint64_t end = 0;
@@ -155,9 +155,9 @@ bool bundle_is(const void *p, size_t n)
            (n >= PACKED_MAGIC && !memcmp(p, packed_magic, PACKED_MAGIC));
 }
 
-/* A start among other bytes: a version 1 bundle does not tell its size, and its compressed data may well
- * hold either magic as text.  So what is not reached by a size has to begin a page, as bundles do, and the
- * fields of a compressed one have to make sense. */
+/* A start among other bytes: a version 1 bundle does not state its size, and its compressed data may contain
+ * either magic as text. So a start that no size leads to must begin a page, as bundles do, and the fields of
+ * a compressed one must be plausible. */
 static bool is_likely(const struct scan *s, uint64_t at, const unsigned char *p, size_t n)
 {
     if ((at - s->start) % PAGE)
@@ -185,7 +185,8 @@ static size_t find_start(const struct scan *s, uint64_t at, const unsigned char 
     return starts;
 }
 
-/* Moves *at to the next bundle; *first is its first byte, or 0 at the end of the region or of our patience. */
+/* Moves *at to the next bundle; *first is its first byte, or 0 at the end of the region or of our
+ * patience. */
 static int next_start(struct scan *s, uint64_t *at, char *first, struct cairn_error *err)
 {
     bool zeros = true;

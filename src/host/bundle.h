@@ -19,14 +19,14 @@ enum { BUNDLE_QUIET = 24 };
 
 struct bundle_set {
     struct targets targets; /* features (":xnack-") cut off, in order of appearance */
-    bool spirv;             /* also carries portable code that the runtime finishes at load time */
+    bool spirv;             /* also contains portable code that the runtime compiles at load time */
     size_t n_bundles, n_read;
     bool all_found; /* false: the region was not searched to its end, there may be more bundles */
 };
 
 /* Does a bundle of either kind start here?  n is how many bytes there are at p. */
 bool bundle_is(const void *p, size_t n);
-/* Fails if the region holds no bundle, or a damaged one. */
+/* Fails if the region contains no bundle, or a damaged one. */
 int bundle_scan(const struct binary *b, uint64_t at, uint64_t size, struct arena *a, struct bundle_set *out,
                 struct cairn_error *err);
 

@@ -36,7 +36,8 @@ static int read_bundles(const struct binary *b, uint64_t at, uint64_t size, stru
     return 0;
 }
 
-/* The wrapper that the runtime registers says "HIPF" for code in the library, "HIPK" for code elsewhere. */
+/* The wrapper that the runtime registers starts with "HIPF" for code in the library, "HIPK" for code
+ * elsewhere. */
 static int is_split(const struct binary *b, const struct elf *e, bool *out, struct cairn_error *err)
 {
     static const uint32_t hipk = 0x4b504948;
@@ -153,7 +154,7 @@ static size_t run_span(const char *s, size_t n, size_t *count)
     for (;;) {
         size_t len = gfxname_span(s + at, n - at);
         if (!len)
-            return at; /* a separator with nothing behind it belongs to nobody */
+            return at; /* a separator with nothing after it is ignored */
         at += len + features_span(s + at + len, n - at - len);
         ++*count;
         if (at >= n || (s[at] != ' ' && s[at] != ';'))
@@ -193,7 +194,7 @@ static const char *find_stem(const char *p, size_t n)
     return NULL;
 }
 
-/* Looks at runs that start in the first `starts` of the n bytes; gives the place to go on from. */
+/* Examines runs that start in the first `starts` of the n bytes; returns where to continue. */
 static size_t search_chunk(struct best *best, struct arena *a, const char *p, size_t starts, size_t n)
 {
     size_t at = 0;

@@ -24,7 +24,7 @@ enum codeobj_kind {
 struct codeobj {
     enum codeobj_kind kind;
     struct targets targets; /* from is the path; an empty list with from unset for NONE and SPLIT */
-    bool spirv;             /* carries portable code too */
+    bool spirv;             /* also contains portable code */
     bool needs_hip;         /* a library that is linked to libamdhip64 */
     size_t n_bundles;       /* how many bundles were found … */
     size_t n_read;          /* … and how many of them were looked into */

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Programs that start the command behind their options. */
+/* Programs that start the command given after their options. */
 static const struct wrapper {
     const char *name;
-    const char *with_value; /* options whose value is a word of its own */
+    const char *with_value; /* options whose value is a separate word */
     size_t n_words;         /* that come between options and command */
     bool assigns;           /* NAME=value may come there */
-    const char *until;      /* the command begins behind this word */
+    const char *until;      /* the command begins after this word */
     const char *path;       /* the PATH that the command gets */
 } wrappers[] = {
     { .name = "env", .with_value = "-u --unset -C --chdir -S --split-string", .assigns = true },
@@ -322,15 +322,16 @@ static bool keep_argv(struct walk *w, const char *const *argv, bool found)
     return found;
 }
 
-/* --- scripts -------------------------------------------------------------------------------------------------- */
+/* --- scripts
+ * -------------------------------------------------------------------------------------------------- */
 
 static bool is_shell_name(const char *name)
 {
     return str_list_has("sh bash dash zsh ksh ash", ' ', name);
 }
 
-/* Where the path of a Python is too long for a first line, or relative to the script, pip and uv write a script that is
- * one of sh and of Python: the shell reads no further than this line.  NULL: it is not that. */
+/* Where the path of a Python is too long for a first line, or relative to the script, pip and uv write a
+ * script that is one of sh and of Python: the shell reads no further than this line. NULL: it is not that. */
 static const char *exec_line(struct walk *w, const char *text)
 {
     const char *line = str_next_line(text);
@@ -387,7 +388,7 @@ static bool follow_shell(struct walk *w, const char *const *argv)
                 : walk_lost(w, "%s is not readable", argv[at]);
 }
 
-/* pyenv's shims stand for what the python beside them is. */
+/* pyenv's shims select the Python version that pyenv is set to. */
 static const char *shim_python(struct walk *w, const char *path)
 {
     const char *dir = path_parent(w->a, path);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which Python a command starts, found by looking at files and never by running anything.
  *
- * A command is followed through wrappers (env, nice, timeout …), the runners of environments (uv, conda, poetry …), the first
- * lines of scripts, and the text of shell scripts, as far as that text can be understood without a shell. */
+ * A command is followed through wrappers (env, nice, timeout …), the runners of environments (uv,
+ * conda, poetry …), the first lines of scripts, and the text of shell scripts, as far as that text can
+ * be understood without a shell. */
 #ifndef CAIRN_HOST_COMMAND_H
 #define CAIRN_HOST_COMMAND_H
 
@@ -12,7 +13,7 @@
 
 enum command_sure {
     COMMAND_UNKNOWN,
-    COMMAND_GUESS, /* depends on something that only running it would tell */
+    COMMAND_GUESS, /* depends on something that only running it would show */
     COMMAND_SURE,
 };
 
@@ -26,8 +27,8 @@ struct command_python {
 /* argv and env end with NULL.  cwd NULL: not known, and relative paths are not followed. */
 void command_python(const struct root *r, struct arena *a, const char *const *argv, const char *const *env,
                     const char *cwd, struct command_python *out);
-/* Does a program of this name hand its work to a container, a service or another machine, whose processes, memory and GPU are
- * not seen from here? */
+/* Does a program of this name hand its work to a container, a service or another machine, whose processes,
+ * memory and GPU are not visible from here? */
 bool command_leads_away(const char *program);
 
 #endif

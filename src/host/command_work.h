@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The way from a command to the Python behind it; private to command.c, environments.c and script.c.
  *
- * A walk carries what a shell would: the working directory and the variables, as they change on the way.  It is copied
- * where a shell would start a process. */
+ * A walk carries what a shell would: the working directory and the variables, as they change on the
+ * way.  It is copied where a shell would start a process. */
 #ifndef CAIRN_HOST_COMMAND_WORK_H
 #define CAIRN_HOST_COMMAND_WORK_H
 
@@ -39,17 +39,17 @@ struct walk {
     struct command_python *out;
 };
 
-/* Takes the steps for so many bytes.  False: there are none left, and the way ends here.  A script can ask for more
- * than any machine has: a variable that doubles itself, a function that calls itself twice. */
+/* Takes the steps for so many bytes. False: there are none left, and the way ends here. A script can ask for
+ * more than any machine has: a variable that doubles itself, a function that calls itself twice. */
 bool walk_spend(const struct walk *w, size_t bytes);
 /* root_read, for the steps that its length takes. */
 const char *walk_read(const struct walk *w, const char *path);
 /* A variable, or NULL; its value, or NULL. */
 const struct walk_var *walk_var(const struct walk *w, const char *name);
 const char *walk_get(const struct walk *w, const char *name);
-/* unknown: it has a value, but nobody can tell which. */
+/* unknown: it has a value, but which one cannot be determined. */
 void walk_set(struct walk *w, const char *name, const char *value, bool unknown);
-/* Absolute, without "." and ".."; NULL for a relative path where the working directory is not known. */
+/* Absolute, without "." and ".."; NULL for a relative path if the working directory is unknown. */
 const char *walk_path(const struct walk *w, const char *path);
 /* As execvp looks for it; NULL: there is none. */
 const char *walk_program(const struct walk *w, const char *name);
@@ -58,19 +58,20 @@ bool walk_activate(struct walk *w, const char *prefix, const char *how);
 /* The python in an environment; NULL: it has none. */
 const char *walk_prefix_exe(const struct walk *w, const char *prefix);
 
-/* Follow a command.  True: the Python is known, and in *w->out; else its `how` says where the way ended. */
+/* Follow a command. True: the Python is known, and in *w->out; else its `how` says where the search ended. */
 bool walk_command(struct walk *w, const char *const *argv);
 bool walk_found(struct walk *w, const char *exe);
 bool walk_lost(struct walk *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Is it "python", "python3.11", "pypy3"? */
 bool walk_is_python_name(const char *name);
-/* Is the option one of a list with spaces between? */
+/* Is the option in a list separated by spaces? */
 bool walk_option_is(const char *list, const char *option);
 /* Where the options end: the first word that is none, with those skipped that take a value. */
 size_t walk_skip_options(const char *const *argv, size_t at, const char *with_value);
 
-/* environments.c: runs `uv run`, `conda run` and the like; false also if argv[0] is none of them (*is_one). */
+/* environments.c: runs `uv run`, `conda run` and the like; false also if argv[0] is none of them
+ * (*is_one). */
 bool environments_run(struct walk *w, const char *const *argv, bool *is_one);
 /* The prefix of a conda environment by its name or path; NULL: not found. */
 const char *environments_conda(struct walk *w, const char *name);

@@ -64,7 +64,7 @@ static void take_pci_ids(struct arena *a, const char *text, const char *from, st
         d->subsystem = (struct num){ (int64_t)(device << 16 | vendor), from };
 }
 
-/* True if the PCI class says display controller, or nothing was said. */
+/* True if the PCI class is a display controller, or is missing. */
 static bool read_uevent(const struct root *r, struct arena *a, struct drm_device *d)
 {
     const char *path = arena_printf(a, "%s/uevent", d->dir);

@@ -27,7 +27,8 @@ void drm_read_details(const struct root *r, struct arena *a, const struct drm_de
 /* Is there a display controller of NVIDIA on the PCI bus? */
 bool drm_has_nvidia(const struct root *r, struct arena *a);
 
-/* A signed number from a file of one line; unknown if it is not there, and a problem if it is not a number. */
+/* A signed number from a one-line file; unknown if the file does not exist, a problem if it is not a number.
+ * */
 struct num drm_read_num(const struct root *r, struct arena *a, const char *path, struct problems *p);
 
 #endif

@@ -7,7 +7,7 @@
 /* What `uv run` and its like were given. */
 struct given {
     const char *const *argv;
-    size_t end; /* where the command behind it begins */
+    size_t end; /* where the wrapped command begins */
     const char *with_value;
     const char *const *command;
 };
@@ -54,7 +54,7 @@ static const char *active(struct walk *w)
     return venv && *venv ? venv : NULL;
 }
 
-/* "<dir>/.venv", if it is there. */
+/* "<dir>/.venv", if it exists. */
 static const char *venv_in(struct walk *w, const char *dir)
 {
     const char *prefix = dir ? path_join(w->a, dir, ".venv") : NULL;
@@ -67,7 +67,8 @@ static const char *home_path(struct walk *w, const char *relative)
     return home && *home == '/' ? path_join(w->a, home, relative) : NULL;
 }
 
-/* --- uv ------------------------------------------------------------------------------------------------------- */
+/* --- uv
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* https://docs.astral.sh/uv/concepts/projects/config/, "Project environment path". */
 static const char *uv_prefix(struct walk *w, const struct given *g)
@@ -95,7 +96,8 @@ static bool is_self_contained(struct walk *w, const struct given *g)
     return option(g, "--isolated -s --script") || (text && strstr(text, "# /// script"));
 }
 
-/* --- conda ---------------------------------------------------------------------------------------------------- */
+/* --- conda
+ * ---------------------------------------------------------------------------------------------------- */
 
 static bool is_conda_root(struct walk *w, const char *dir)
 {
@@ -182,7 +184,8 @@ static const char *conda_prefix(struct walk *w, const struct given *g)
     return current && *current ? current : environments_conda_root(w);
 }
 
-/* --- projects ------------------------------------------------------------------------------------------------- */
+/* --- projects
+ * ------------------------------------------------------------------------------------------------- */
 
 /* The name of a project out of its pyproject.toml: the first `name = "…"` of its tables. */
 static const char *project_name(struct walk *w, const char *top)
@@ -289,7 +292,7 @@ static const char *pixi_prefix(struct walk *w, const struct given *g)
     return top ? arena_printf(w->a, "%s/.pixi/envs/%s", top, name ? name : "default") : NULL;
 }
 
-/* hatch, rye: an environment in the project, or one in a place of their own that is not known. */
+/* hatch, rye: an environment in the project, or one in an unknown place of their own. */
 static const char *project_prefix(struct walk *w, const struct given *g)
 {
     (void)g;
@@ -307,7 +310,7 @@ static const char *project_prefix(struct walk *w, const struct given *g)
 /* Programs that run a command in an environment. */
 static const struct runner {
     const char *names;
-    const char *with_value; /* options whose value is a word of its own */
+    const char *with_value; /* options whose value is a separate word */
     const char *(*prefix)(struct walk *w, const struct given *g);
 } runners[] = {
     { "uv", UV_VALUES, uv_prefix },

@@ -132,7 +132,7 @@ int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err)
     if (other) {
         g->kind = gfx_kind(gfx, g->device_id.from ? (uint64_t)g->device_id.v : 0);
         g->kind_from = "--gfx";
-        if (!g->usable_bytes.from) /* an integrated one takes it from this host's */
+        if (!g->usable_bytes.from) /* an integrated GPU shares this host's memory */
             memory_judge_gpu(&f->host, &f->arena, g);
     }
     gpus_choose_default(f);

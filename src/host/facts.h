@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What this machine is: the facts that every command starts from.
  *
- * Facts are read from sysfs, /proc and installed files in a few milliseconds; nothing is run.  A value that
- * is not known says so, by a `from` of NULL: it is never 0 and never guessed.  `from` is the file (or rule)
- * that the value came from.  What was odd on the way (a damaged file, a number out of range) is in
- * `problems`.  Everything lives in one arena; facts_release frees all of it.  Read-only after facts_read. */
+ * Facts are read from sysfs, /proc and installed files in a few milliseconds; nothing is run.  An unknown
+ * value has a `from` of NULL: it is never 0 and never guessed.  `from` is the file (or rule) that the value
+ * came from.  Anything odd (a damaged file, a number out of range) is in `problems`.  Everything lives in one
+ * arena; facts_release frees all of it.  Read-only after facts_read. */
 #ifndef CAIRN_HOST_FACTS_H
 #define CAIRN_HOST_FACTS_H
 
@@ -24,11 +24,11 @@ struct text {
     const char *s; /* NULL: not known */
     const char *from;
 };
-/* The gfx targets that something carries code for: "gfx1100", "gfx90a", "gfx11-generic". */
+/* The gfx targets that something has code for: "gfx1100", "gfx90a", "gfx11-generic". */
 struct targets {
     const char **name;
     size_t n;
-    const char *from; /* NULL: not known; an empty list with `from` set means it carries none */
+    const char *from; /* NULL: unknown; an empty list with `from` set means it has none */
 };
 bool targets_has(const struct targets *t, const char *gfx);
 
@@ -74,7 +74,7 @@ struct gpu_facts {
     struct num vendor_id, device_id, revision;
     struct num pci_class, pci_subsystem; /* 0x030000; device and vendor of the board, 0x0123 and 0x1002 */
     struct num pcie_replays;
-    struct text uuid; /* "GPU-0123456789abcdef", as ROCR_VISIBLE_DEVICES takes it; APUs have none */
+    struct text uuid; /* "GPU-0123456789abcdef", as in ROCR_VISIBLE_DEVICES; APUs have none */
     struct num compute_units, wave_size;
     struct num vram_total_bytes, vram_used_bytes, vis_vram_total_bytes, vis_vram_used_bytes, gtt_total_bytes,
         gtt_used_bytes;
@@ -94,7 +94,7 @@ struct gpu_facts {
     struct text link_speed, link_speed_max; /* "16.0 GT/s PCIe" */
     struct text vbios, serial;
     struct text runtime_status; /* "suspended": only what does not wake it was read */
-    enum tri pcie_atomics;      /* TRI_UNKNOWN when no link says */
+    enum tri pcie_atomics;      /* TRI_UNKNOWN if no link states it */
     enum tri has_cwsr_size;     /* the kernel publishes the context-save size */
     struct num mes_fw, mec_fw, sdma_fw, smc_fw;
     struct text render_node; /* "/dev/dri/renderD128" */
@@ -111,14 +111,15 @@ struct module_param {
 
 struct host_facts {
     struct text kernel, os_id, os_like, os_name, cmdline, amdgpu_version;
-    bool ostree; /* booted from an image, whose files are not to be edited */
+    bool ostree; /* booted from an image, whose files must not be edited */
     bool grub_defaults, boot_entries,
         boot_cmdline; /* /etc/default/grub, systemd-boot's, /etc/kernel/cmdline */
     struct version kernel_version;
-    enum tri amdgpu_loaded, kfd_present; /* kfd_present: the topology directory is there */
+    enum tri amdgpu_loaded, kfd_present; /* kfd_present: the topology directory exists */
     bool kfd_masked;                     /* some node's files answered EPERM: a container hides GPUs */
     bool kfd_unreadable;                 /* some node's files did not read for another reason */
-    struct module_param *params; /* of amdgpu, ttm and amdttm: what is live, or what the command line says */
+    struct module_param *params; /* of amdgpu, ttm and amdttm: the live value, or the one on the command line
+                                  * */
     size_t n_params;
     struct num memory_total_bytes, memory_available_bytes;
     struct num swap_total_bytes, zram_bytes; /* zram: the part of swap that is compressed memory */
@@ -130,10 +131,10 @@ struct host_facts {
     int64_t render_gid; /* -1: no such group */
     const char *user;   /* NULL in a capture */
 };
-/* NULL when it is not known. */
+/* NULL if unknown. */
 const struct module_param *host_param(const struct host_facts *h, const char *module, const char *name);
 
-/* What is opened beside libamdhip64; NULL: not there. */
+/* What is opened beside libamdhip64; NULL: not installed. */
 struct rocm_files {
     const char *hiprtc, *hipblaslt, *rocblas;
 };
@@ -160,11 +161,11 @@ struct package_facts {
     struct version parsed;
     enum tri fits;          /* its binary part fits this torch; TRI_YES for pure Python */
     const char *why;        /* of fits */
-    struct targets targets; /* what its binary part carries, if that can be read */
+    struct targets targets; /* the targets of its binary part, if readable */
 };
 
 struct torch_facts {
-    const char *site;   /* the site-packages directory that holds it */
+    const char *site;   /* the site-packages directory that contains it */
     const char *python; /* the interpreter that would import it; NULL if not known */
     const char *how;    /* how it was found: "--torch", "VIRTUAL_ENV", "./venv", "PATH" … */
     bool guess;         /* there is a command, and it need not be the one that the command imports */
@@ -190,7 +191,7 @@ struct command_facts {
     bool sure;               /* of the Python */
     const char *python;      /* NULL: not known */
     const char *how;         /* how it was found, or why it was not */
-    const char *const *argv; /* the words that start it, behind scripts and wrappers; NULL: not known */
+    const char *const *argv; /* the words that start it, after scripts and wrappers; NULL: unknown */
 };
 
 /* One that cairn itself could compute with. */
@@ -200,7 +201,7 @@ struct hip_runtime {
     struct version version; /* n is 0: not known */
     const char *hip;        /* the file of libamdhip64 */
     struct rocm_files files;
-    struct targets rocblas, hipblaslt; /* what the libraries carry kernels for */
+    struct targets rocblas, hipblaslt; /* what the libraries have kernels for */
 };
 
 struct disk_facts {
@@ -246,13 +247,13 @@ struct facts_options {
     enum facts_parts parts;
 };
 
-/* Fails only for a root that is not a directory, or a --torch/--rocm that is not there; f is empty then, and may be
- * released all the same. */
+/* Fails only for a root that is not a directory, or a --torch/--rocm that does not exist; f is then empty,
+ * and may still be released. */
 int facts_read(struct facts *f, const struct facts_options *o, struct cairn_error *err);
 void facts_release(struct facts *f);
 
-/* The user tells the chip by hand (--gfx): replaces the target of the default GPU (or of the first),
- * or adds one GPU that is only a target.  Fails for a text that is not a target's name. */
+/* The user names the chip (--gfx): replaces the target of the default GPU (or of the first), or adds one GPU
+ * that is only a target. Fails for a text that is not a target name. */
 int facts_set_gfx(struct facts *f, const char *gfx, struct cairn_error *err);
 
 /* The user's value of a variable, or NULL. */
@@ -261,7 +262,7 @@ const char *facts_env(const struct facts *f, const char *name);
 const struct torch_facts *facts_torch(const struct facts *f);
 
 /* For the readers in this folder. */
-/* A small file's text; unknown if it is not there or empty. */
+/* The text of a small file; unknown if it does not exist or is empty. */
 struct text text_read(const struct root *r, struct arena *a, const char *path);
 void problems_add(struct problems *p, struct arena *a, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void targets_add(struct targets *t, struct arena *a, const char *gfx, size_t len);

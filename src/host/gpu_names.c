@@ -237,7 +237,7 @@ struct text gpu_name_find(const struct root *r, struct arena *a, struct num devi
         return exact;
     const char *builtin = find_builtin(device, revision, compute_units);
     struct text listed = from_pci_ids(r, a, device);
-    /* pci.ids names all products of an id at once; our row may know which of them it is. */
+    /* pci.ids lists all products of an id at once; our row may know which of them it is. */
     if (listed.s && (!builtin || !strchr(listed.s, '/')))
         return listed;
     return builtin ? (struct text){ builtin, "built-in table" } : (struct text){ 0 };

@@ -5,9 +5,9 @@
 
 #include "host/facts.h"
 
-/* amdgpu.ids (device and revision), then pci.ids (device), then the built-in table; where pci.ids names several
- * products at once, the table comes before it, whose rows also tell chips with one id apart by their compute
- * units.  Unknown if none has it. */
+/* amdgpu.ids (device and revision), then pci.ids (device), then the built-in table. If pci.ids lists several
+ * products at once, the table comes first; its rows also distinguish chips with the same id by their compute
+ * units. Unknown if none has it. */
 struct text gpu_name_find(const struct root *r, struct arena *a, struct num device_id, struct num revision,
                           struct num compute_units);
 

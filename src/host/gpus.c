@@ -109,9 +109,8 @@ static size_t count_gpus(const struct kfd_topology *t)
     return n;
 }
 
-/* By render node, then by PCI address, then by device id, each only among devices nobody has taken.  One GPU
- * here and one device there that does not say which it is (a container shows only part of its files): the
- * same. */
+/* Matched by render node, then by PCI address, then by device id, each only among unmatched devices. If one
+ * GPU and one unidentified device are left (a container shows only part of its files), they are the same. */
 static struct drm_device *find_device(struct devices *d, const struct kfd_topology *t,
                                       const struct kfd_node *node, const struct gpu_facts *g)
 {
@@ -313,8 +312,8 @@ void gpus_choose_default(struct facts *f)
     }
 }
 
-/* DRM tells the memory of the whole card; a partition has the share that KFD names, and how much of that is in
- * use nobody tells. */
+/* DRM reports the memory of the whole card; a partition has the share that KFD reports, and its use is
+ * unknown. */
 static void take_share(struct gpu_facts *g)
 {
     if (!g->kfd_bank_bytes.from || g->kfd_bank_bytes.v >= g->vram_total_bytes.v)
@@ -323,8 +322,8 @@ static void take_share(struct gpu_facts *g)
     g->vram_used_bytes = g->vis_vram_total_bytes = g->vis_vram_used_bytes = (struct num){ 0 };
 }
 
-/* The runtime leaves out a GPU whose render node is not in /dev, as in a container that got only some, and counts
- * on without it.  Where no node is there at all, that is one problem of the whole machine. */
+/* The runtime skips a GPU whose render node is not in /dev, as in a container that got only some, and does
+ * not count it. If no node exists at all, that is one problem of the whole machine. */
 static void count_shown(struct facts *f)
 {
     bool any = false;

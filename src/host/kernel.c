@@ -80,8 +80,8 @@ static const char *cmdline_value(struct arena *a, const char *cmdline, const cha
     return found;
 }
 
-/* /sys/module is what is live; not every parameter is exported there, and then the command line tells.  True if the
- * module is loaded. */
+/* /sys/module has the live values; parameters that are not exported there come from the command line. True if
+ * the module is loaded. */
 static bool read_module(struct facts *f, const char *module, const char *const *names)
 {
     struct arena *a = &f->arena;
@@ -109,7 +109,7 @@ static void read_params(struct facts *f)
     f->host.cmdline = read_text(f, "/proc/cmdline");
     bool loaded = read_module(f, "amdgpu", amdgpu);
     read_module(f, "ttm", ttm);
-    read_module(f, "amdttm", ttm); /* the copy that AMD's DKMS driver brings */
+    read_module(f, "amdttm", ttm); /* the copy in AMD's DKMS driver */
     f->host.amdgpu_loaded = loaded ? TRI_YES : root_exists(&f->root, "/sys/module") ? TRI_NO : TRI_UNKNOWN;
     f->host.amdgpu_version = read_text(f, "/sys/module/amdgpu/version");
 }
@@ -142,7 +142,7 @@ static void read_container(struct facts *f)
             h->container = (struct text){ marks[i].name, marks[i].path };
     if (h->container.s)
         return;
-    /* NUL-separated; readable by root only, which is who runs in most containers. */
+    /* NUL-separated; readable only by root, which most containers run as. */
     size_t len;
     const char *env = root_read(&f->root, &f->arena, "/proc/1/environ", &len);
     for (size_t at = 0; env && at < len; at += strlen(env + at) + 1)
@@ -150,7 +150,8 @@ static void read_container(struct facts *f)
             h->container = (struct text){ env + at + 10, "/proc/1/environ" };
 }
 
-/* A line of /etc/group, "render:x:110:alice,bob": the length of its name, and its number.  False if it is none. */
+/* A line of /etc/group, "render:x:110:alice,bob": the length of its name, and its number. False if it is
+ * none. */
 static bool group_read(const char *line, size_t *name_len, int64_t *gid)
 {
     *name_len = strcspn(line, ":\n");
@@ -189,7 +190,7 @@ static void read_user(struct facts *f)
     h->user = f->root.live ? facts_env(f, "USER") : NULL;
 }
 
-/* Would the mode bits alone let this user in?  If not, and access() says yes, an ACL does. */
+/* Would the mode bits alone grant access? If not, and access() succeeds, an ACL does. */
 static bool mode_allows(const struct stat *st)
 {
     if (geteuid() == 0)

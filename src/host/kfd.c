@@ -9,7 +9,8 @@
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 
-/* A file of "name number" lines: which names we use, where they go, and the largest value that makes sense. */
+/* A file of "name number" lines: which names we use, where they go, and the largest value that makes
+ * sense. */
 struct property {
     const char *name;
     size_t at; /* of a struct num */
@@ -68,7 +69,7 @@ static void take_line(const struct property_file *f, const char *name, uint64_t 
     }
 }
 
-/* Lines are cut by hand because a damaged file may hold NUL bytes and lines of any length. */
+/* Lines are split by hand because a damaged file may contain NUL bytes and lines of any length. */
 static void parse_file(const char *text, size_t len, const struct property_file *f, struct arena *a,
                        struct problems *p)
 {

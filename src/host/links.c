@@ -74,7 +74,7 @@ enum gpu_link links_between(const struct gpu_place *a, const struct gpu_place *b
         return GPU_LINK_XGMI;
     if (!a->path || !b->path)
         return GPU_LINK_UNKNOWN;
-    /* `same` ends behind the last part that the two paths share: "/sys/devices/pci0000:00/0000:00:01.1". */
+    /* `same` ends after the last part that the two paths share: "/sys/devices/pci0000:00/0000:00:01.1". */
     const char *pa = a->path, *pb = b->path;
     size_t same = 0;
     for (size_t i = 0; pa[i] && pb[i] && pa[i] == pb[i]; i++)

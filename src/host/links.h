@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How GPUs are connected to each other and to the CPUs: where each sits in the PCI tree, and what KFD says of links between
- * them. */
+ * How GPUs are connected to each other and to the CPUs: the position of each in the PCI tree, and the links
+ * between them that KFD reports. */
 #ifndef CAIRN_HOST_LINKS_H
 #define CAIRN_HOST_LINKS_H
 
@@ -20,7 +20,7 @@ enum gpu_link {
 
 struct gpu_place {
     const struct gpu_facts *gpu;
-    const char *path; /* "/sys/devices/pci0000:00/0000:00:01.1/…"; NULL if it is not there */
+    const char *path; /* "/sys/devices/pci0000:00/0000:00:01.1/…"; NULL if it does not exist */
     struct text cpus; /* "0-15": those near it */
     struct num numa;  /* unknown where the machine has no NUMA nodes */
     int64_t *xgmi;    /* KFD nodes that it reaches without PCIe */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A log from a file, a pipe or standard input ("-"), plain or compressed with gzip, in pieces of bounded size. */
+ * A log from a file, a pipe or standard input ("-"), plain or compressed with gzip, in pieces of
+ * bounded size. */
 #ifndef CAIRN_HOST_LOGFILE_H
 #define CAIRN_HOST_LOGFILE_H
 
@@ -7,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A gzip file that is cut short gives what it has, and is no error: so does a log that is still written.  *cut (or NULL) is
- * set then, and else left alone. */
+/* A truncated gzip file yields what it has, without an error, like a log that is still being written. *cut
+ * (or NULL) is then set, and else left alone. */
 int logfile_read(const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to, bool *cut,
                  struct cairn_error *err);
 /* For take: to is a struct str *. */

@@ -68,7 +68,7 @@ static int64_t droppable(struct facts *f, const char *dir)
     return 0;
 }
 
-/* Keeps the limit with the least room left. */
+/* Keeps the limit with the least headroom. */
 static void take_cgroup(struct facts *f, const char *dir, const char *limit_file, const char *used_file)
 {
     struct arena *a = &f->arena;
@@ -131,8 +131,8 @@ static struct num param_pages(const struct host_facts *h, const char *module)
     return (struct num){ (int64_t)pages * PAGE, p->from };
 }
 
-/* Of the two copies of TTM the live one counts: AMD's DKMS driver brings amdttm, and then ttm's limit, which
- * another driver or a guide may have set, means nothing to it. */
+/* Of the two copies of TTM, the live one counts: AMD's DKMS driver has its own, amdttm, and then ttm's limit,
+ * which another driver or a guide may have set, does not apply. */
 const char *memory_ttm_module(const struct host_facts *h)
 {
     static const char *const modules[] = { "amdttm", "ttm" };
@@ -198,13 +198,13 @@ bool memory_is_carve_out(const struct gpu_facts *g)
     return (gtt.from && vram.v >= gtt.v) || (bank.from && bank.v <= vram.v);
 }
 
-/* gttsize moves the figure that DRM shows and not the limit of what HIP gives: alone it says nothing. */
+/* gttsize changes the size that DRM shows, not the limit for HIP: alone it shows nothing. */
 static bool gtt_is_moved(const struct host_facts *h, const struct gpu_facts *g)
 {
     return g->gtt_total_bytes.from && gttsize_is_set(h) && !memory_ttm_limit(h).from;
 }
 
-/* The most that HIP gives on a GPU which shares the host's memory, whatever the host has left. */
+/* The maximum for HIP on a GPU that shares the host's memory, regardless of what the host has left. */
 static void take_ceiling(const struct host_facts *h, struct arena *a, const struct gpu_facts *g,
                          struct num *best, const char **reason)
 {
@@ -296,8 +296,8 @@ static void find_problems(const struct host_facts *h, struct arena *a, struct gp
                      memory_ttm_module(h), GIB(ttm.v), GIB(gtt.v));
 }
 
-/* A device of unknown kind with far more GTT than VRAM is treated as sharing memory, which is the bound that a
- * training job meets first. */
+/* A device of unknown kind with far more GTT than VRAM is treated as sharing memory, which is the bound that
+ * a training job meets first. */
 static bool shares_memory(const struct gpu_facts *g)
 {
     struct num vram = g->vram_total_bytes, gtt = g->gtt_total_bytes;
@@ -314,7 +314,7 @@ void memory_judge_gpu(const struct host_facts *h, struct arena *a, struct gpu_fa
     find_problems(h, a, g);
 }
 
-/* What the GPU holds of the host's memory is not available to the host, but is part of its budget all the same. */
+/* Host memory that the GPU holds is not available to the host, but is part of its budget. */
 static struct memory_use shared_use(const struct host_facts *h, struct arena *a, const struct gpu_facts *g)
 {
     struct memory_use m = { .used = memory_is_one_pool(g) ? g->vram_used_bytes : g->gtt_used_bytes };

@@ -3,7 +3,7 @@
 
 #include "base/parse.h"
 
-/* MIOpen's src/binary_cache.cpp: one folder a version, "3.4.0.a85ca8a54", below the user's cache. */
+/* MIOpen's src/binary_cache.cpp: one folder per version, "3.4.0.a85ca8a54", below the user's cache. */
 static const char *miopen_folder(struct facts *f)
 {
     const char *own = facts_env(f, "MIOPEN_CUSTOM_CACHE_DIR"), *home = facts_env(f, "HOME");

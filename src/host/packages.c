@@ -88,8 +88,8 @@ static const char *nearest_library(const struct python_site *files, struct versi
     return best;
 }
 
-/* Up to 0.49 bitsandbytes wants the very file of torch's HIP version, writes 7.14 as 7 * 10 + 14 = 84, and
- * reads no BNB_ROCM_VERSION; see its cextension.py and cuda_specs.py, and
+/* Up to 0.49, bitsandbytes needs the exact file of torch's HIP version, writes 7.14 as 7 * 10 + 14 = 84, and
+ * does not read BNB_ROCM_VERSION; see its cextension.py and cuda_specs.py, and
  * https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1980. */
 static const char *pick_library(const struct look *l, const struct python_site *files,
                                 const struct package_facts *p)

@@ -33,7 +33,7 @@ static void add_site(const struct search *s, struct python *p, const char *path)
         *ARENA_PUSH(s->a, p->sites, p->n_sites) = path;
 }
 
-/* Adds "<prefix>/<lib>/python3.X/<kind>" for one version ("3.11"), or for each that is there. */
+/* Adds "<prefix>/<lib>/python3.X/<kind>" for one version ("3.11"), or for each that exists. */
 static void add_sites(const struct search *s, struct python *p, const char *prefix, const char *lib,
                       const char *version, const char *kind)
 {
@@ -127,7 +127,7 @@ static const char *find_exe(const struct search *s, const char *prefix)
     return NULL;
 }
 
-/* The version and prefix of an interpreter that is a program, not a script.  False if it is not there. */
+/* The version and prefix of an interpreter that is a program, not a script. False if it does not exist. */
 static bool resolve_exe(const struct search *s, const char *exe, const char **prefix, const char **version)
 {
     const char *real = root_resolve(s->root, s->a, exe);
@@ -205,7 +205,7 @@ static bool is_script(const struct search *s, const char *path)
            start[1] == '!';
 }
 
-/* The first word of a pyenv version file; NULL if it is not there. */
+/* The first word of a pyenv version file; NULL if it does not exist. */
 static const char *first_word(const struct search *s, const char *path)
 {
     const char *text = root_read(s->root, s->a, path, NULL);
@@ -232,7 +232,7 @@ static const char *pyenv_version(const struct search *s, const char *pyenv)
     return version ? version : first_word(s, path_join(s->a, pyenv, "version"));
 }
 
-/* "3.11" stands for the newest 3.11.x that is installed. */
+/* "3.11" means the newest 3.11.x that is installed. */
 static const char *pyenv_prefix(const struct search *s, const char *pyenv, const char *version)
 {
     const char *dir = arena_printf(s->a, "%s/versions", pyenv), *best = NULL;
@@ -249,7 +249,7 @@ static const char *pyenv_prefix(const struct search *s, const char *pyenv, const
     return best ? arena_printf(s->a, "%s/%s", dir, best) : NULL;
 }
 
-/* A shim stands for another interpreter; false if it says to look further on PATH ("system"). */
+/* A shim starts another interpreter; false if it defers to the rest of PATH ("system"). */
 static bool add_shim(struct search *s, const char *exe)
 {
     const char *shims = path_parent(s->a, exe), *pyenv = env(s, "PYENV_ROOT");
@@ -381,7 +381,7 @@ static void add_given(struct search *s, const char *dir)
     add_python(s, p);
 }
 
-/* What the command itself starts comes first.  In a captured tree the user has said where to look. */
+/* The command's own Python comes first. In a captured tree the user has said where to look. */
 static void add_command(struct search *s, const char *const *argv, const struct root *live)
 {
     struct command_python found;
@@ -397,8 +397,7 @@ static void add_command(struct search *s, const char *const *argv, const struct 
         s->root = live;
         s->how = found.how;
         s->guess = !s->f->command.sure;
-        if (!add_exe(s,
-                     found.exe)) /* a shim of pyenv that stands for the next on PATH, or no Python at all */
+        if (!add_exe(s, found.exe)) /* a pyenv shim that defers to the next on PATH, or no Python at all */
             s->f->command = (struct command_facts){
                 .given = true, .how = arena_printf(s->a, "cairn cannot tell what %s expands to", found.exe)
             };

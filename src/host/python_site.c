@@ -32,7 +32,8 @@ const char *python_site_path(const struct python_site *s, const char *name)
     return arena_printf(s->a, "%s/%s", s->path, name);
 }
 
-/* "Flash.Attn" and "flash-attn" are the same distribution: https://packaging.python.org, name normalization. */
+/* "Flash.Attn" and "flash-attn" are the same distribution: https://packaging.python.org, name
+ * normalization. */
 static char normal(char c)
 {
     if (c == '-' || c == '.')

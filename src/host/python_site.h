@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A directory that Python imports from (site-packages, dist-packages): what is installed in it, by name.
  *
- * Listed once; all questions are answered from the names.  Memory is the arena's; the root must outlive it. */
+ * Listed once; all questions are answered from the names.  Memory is the arena's; the root must outlive
+ * it. */
 #ifndef CAIRN_HOST_PYTHON_SITE_H
 #define CAIRN_HOST_PYTHON_SITE_H
 
@@ -15,13 +16,13 @@ struct python_site {
     const char *path;
     char **names;
     size_t n;
-    bool unreadable; /* it is there and could not be listed: what it lacks is not known */
+    bool unreadable; /* it exists but could not be listed: what it lacks is unknown */
 };
 
 /* A directory that cannot be listed is an empty one. */
 void python_site_read(struct python_site *s, const struct root *root, struct arena *a, const char *path);
 bool python_site_has(const struct python_site *s, const char *name);
-/* Is there surely no such path below it?  False where that cannot be told. */
+/* Is there certainly no such path below it? False if unknown. */
 bool python_site_lacks(const struct python_site *s, const char *relative);
 /* "<site>/<name>" */
 const char *python_site_path(const struct python_site *s, const char *name);

@@ -132,7 +132,7 @@ static bool add_prefix(struct search *s, const char *dir, const char *how)
     return true;
 }
 
-/* Directories in `dir` whose name starts so, newest first. */
+/* Directories in `dir` whose name has this prefix, newest first. */
 static void add_inside(struct search *s, const char *dir, const char *start)
 {
     char **names;
@@ -232,7 +232,7 @@ int rocm_find(struct facts *f, const struct facts_options *o, struct cairn_error
     }
     struct pythons found = { 0 };
     struct cairn_error unused = { 0 };
-    if (pythons_find(f, o, &live, &found, &unused)) /* a wrong --torch is torch_find's to tell */
+    if (pythons_find(f, o, &live, &found, &unused)) /* torch_find reports a wrong --torch */
         return 0;
     for (size_t i = 0; i < found.n; i++)
         for (size_t k = 0; k < found.item[i].n_sites; k++) {

@@ -37,7 +37,8 @@ static int compare_targets(const void *a, const void *b)
     return str_compare_natural(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Joins: a list that was not known becomes known.  Sorts what is added, which comes from an unsorted folder. */
+/* Joins: a list that was not known becomes known. Sorts what is added, which comes from an unsorted
+ * folder. */
 static void targets_join(struct targets *t, struct arena *a, struct targets *more)
 {
     if (!t->from)
@@ -91,8 +92,8 @@ static bool read_tensile(struct dir *d, const char *path, struct targets *out)
     return true;
 }
 
-/* "<lib>/rocblas/library", and "<lib>/rocblas/<version>/library" as Debian has it.  False only if there is no
- * such directory: one that cannot be read may hold anything. */
+/* "<lib>/rocblas/library", and "<lib>/rocblas/<version>/library" as on Debian. False only if there is no such
+ * directory: an unreadable one may contain anything. */
 static bool read_kernels(struct dir *d, const char *lib, const char *name, struct targets *out)
 {
     const char *top = arena_printf(d->scratch, "%s/%s", lib, name);
@@ -120,7 +121,7 @@ static void read_miopen_db(struct dir *d, const char *prefix, struct targets *ou
     targets_join(out, d->a, &t);
 }
 
-/* Whether a file is this library, and what stands behind ".so" in its name.  Wheels may put a hash into it:
+/* Whether a file is this library, and the part of its name after ".so". Wheels may put a hash into it:
  * "libamdhip64-1a2b3c4d.so". */
 static bool is_library(const char *file, const char *name, const char **rest)
 {
@@ -138,8 +139,8 @@ static bool is_library(const char *file, const char *name, const char **rest)
     return str_starts(file, ".so") && (!**rest || **rest == '.');
 }
 
-/* A library in a listed directory, named without ".so": the name with one number is what programs are linked to, so
- * it is preferred, and of several the newest; else the plain name, or any. */
+/* A library in a listed directory, named without ".so": the name with one number is what programs are linked
+ * to, so it is preferred, and of several the newest; else the plain name, or any. */
 static const char *find_library(const struct dir *d, const char *name)
 {
     const char *best = NULL, *any = NULL, *rest;
@@ -155,7 +156,7 @@ static const char *find_library(const struct dir *d, const char *name)
     return best ? best : any;
 }
 
-/* What the numbers behind ".so." say, of the file that a name leads to: "6.4.60401". */
+/* The version after ".so." of the file that a name resolves to: "6.4.60401". */
 static const char *library_version(const struct dir *d, const char *name)
 {
     const char *real = root_resolve(d->root, d->scratch, arena_printf(d->scratch, "%s/%s", d->path, name));
@@ -190,7 +191,8 @@ static void read_hip(struct dir *d, struct rocm_prefix_facts *io)
     io->hip_version = (struct text){ version, path };
 }
 
-/* AMD's compatibility matrices: https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html */
+/* AMD's compatibility matrices:
+ * https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html */
 static const struct {
     int major, minor;
     const char *miopen;
@@ -209,7 +211,7 @@ struct text rocm_prefix_miopen_by_rocm(struct arena *a, struct version rocm)
     return (struct text){ 0 };
 }
 
-/* The number in "#define MIOPEN_VERSION_MAJOR 3"; -1 if it is not there. */
+/* The number in "#define MIOPEN_VERSION_MAJOR 3"; -1 if it is missing. */
 static int header_number(const char *text, const char *name)
 {
     const char *at = strstr(text, name);

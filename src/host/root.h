@@ -32,8 +32,8 @@ int root_open_file(const struct root *r, const char *path);
 int root_stat(const struct root *r, const char *path, struct stat *st); /* follows links */
 bool root_exists(const struct root *r, const char *path);
 bool root_is_dir(const struct root *r, const char *path);
-/* The text of a small file, cut at ROOT_TEXT_MAX, NUL-terminated, white space at the end removed.  *len (may
- * be NULL) is the length, which strlen does not tell when the file holds NUL bytes. */
+/* The text of a small file, truncated at ROOT_TEXT_MAX, NUL-terminated, trailing white space removed. *len
+ * (may be NULL) is the length, which differs from strlen if the file contains NUL bytes. */
 char *root_read(const struct root *r, struct arena *a, const char *path, size_t *len);
 /* The names in a directory in natural order ("node2" before "node10"), without . and .. */
 int root_list(const struct root *r, struct arena *a, const char *path, char ***names, size_t *n);

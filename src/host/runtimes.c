@@ -77,7 +77,7 @@ static void find_places(struct places *p)
 
 /* ---- what there is ---- */
 
-/* The number in "libamdhip64.so.7", for a ROCm that does not tell its version otherwise. */
+/* The number in "libamdhip64.so.7", for a ROCm without other version information. */
 static struct version version_of_file(const char *hip)
 {
     struct version v = { 0 };

@@ -13,7 +13,7 @@ struct level {
     bool taken;       /* one of its branches surely runs, and no other does */
     bool may_be;      /* one of them may */
     struct word word; /* of a case */
-    const char *cwd;  /* of who started a subshell */
+    const char *cwd;  /* of the shell that started a subshell */
 };
 enum { MOST_LEVELS = 32 };
 
@@ -22,7 +22,7 @@ struct result {
     struct command_python found;
     bool trains;                 /* it is given a script or a module */
     struct command_python asked; /* one that is given a text, which may be a check or all there is */
-    const char *lost;            /* a command behind `found` that could not be followed */
+    const char *lost;            /* a command after `found` that could not be followed */
 };
 
 struct reading {
@@ -34,8 +34,8 @@ struct reading {
     bool ended;        /* by exit, or for a function by return */
     bool exits;        /* by exit */
     enum tri last;     /* did the last statement succeed? */
-    bool assumed;      /* nobody can tell, but most commands do */
-    enum ends before;  /* what stands before this statement */
+    bool assumed;      /* unknown, but most commands do */
+    enum ends before;  /* what precedes this statement */
     struct result *result;
 };
 enum { MOST_CALLS = 16 };
@@ -88,7 +88,8 @@ static void pop(struct reading *r, int kind)
         r->n_levels--;
 }
 
-/* --- what a statement does ------------------------------------------------------------------------------------ */
+/* --- what a statement does
+ * ------------------------------------------------------------------------------------ */
 
 static void assign(struct reading *r, const struct word *word)
 {
@@ -150,7 +151,7 @@ static bool is_asked(const char *name, const struct statement *st)
     return walk_is_python_name(name) && st->n > 1 && str_list_has("-c -", ' ', st->words[1].text);
 }
 
-/* A Python that installs, or tells its version. */
+/* A Python that installs something, or prints its version. */
 static bool is_aside(const char *name, const struct statement *st)
 {
     const char *first = st->n > 1 ? st->words[1].text : "";
@@ -241,7 +242,7 @@ static void shift(struct reading *r)
         r->s.args++;
 }
 
-/* The words behind assignments and what does not matter before a command. */
+/* The words after assignments and irrelevant prefixes of a command. */
 static struct statement without_lead(struct reading *r, struct statement st)
 {
     while (st.n && script_assigned(st.words[0].text)) {
@@ -319,9 +320,10 @@ static enum tri perform(struct reading *r, struct statement st)
     return run(r, &st);
 }
 
-/* --- the shell's own words ------------------------------------------------------------------------------------ */
+/* --- the shell's own words
+ * ------------------------------------------------------------------------------------ */
 
-/* A branch whose condition is known to hold, or not, or not known. */
+/* A branch whose condition is true, false, or unknown. */
 static void branch(struct level *l, enum tri holds)
 {
     l->runs = l->taken || holds == TRI_NO ? RUNS_NOT : holds == TRI_YES && !l->may_be ? RUNS : RUNS_MAYBE;

@@ -62,7 +62,8 @@ enum tri script_test(struct walk *w, const struct word *words, size_t n)
         return words[0].unknown ? TRI_UNKNOWN : as_tri(*words[0].text != '\0');
     if (n != 3 || words[0].unknown || words[2].unknown)
         return TRI_UNKNOWN;
-    /* Between [[ and ]] the right side is a pattern; elsewhere one with stars in it is none that holds. */
+    /* Between [[ and ]] the right side is a pattern; elsewhere a star is literal, so that it does not match.
+     * */
     bool same = !fnmatch(words[2].text, words[0].text, 0);
     if (!strcmp(words[1].text, "=") || !strcmp(words[1].text, "=="))
         return as_tri(same);

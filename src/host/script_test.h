@@ -6,7 +6,7 @@
 #include "host/facts.h"
 #include "host/script_words.h"
 
-/* What stands behind [, [[ or test; one condition. */
+/* The words after [, [[ or test; one condition. */
 enum tri script_test(struct walk *w, const struct word *words, size_t n);
 
 #endif

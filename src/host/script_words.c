@@ -28,7 +28,8 @@ static void add_value(struct builder *b, const char *value)
     str_add(&b->text, value ? value : "");
 }
 
-/* --- $(command) ----------------------------------------------------------------------------------------------- */
+/* --- $(command)
+ * ----------------------------------------------------------------------------------------------- */
 
 /* What one statement of a substitution prints; NULL: nothing, or not known. */
 static const char *printed_by(struct script *s, const struct statement *st)
@@ -81,7 +82,7 @@ static void substitute(struct builder *b, const char *text)
     add_value(b, printed);
 }
 
-/* The text up to the sign that closes one that was opened; steps behind it. */
+/* The text up to the matching closing sign; steps past it. */
 static const char *until_closed(struct script *s, char open, char close)
 {
     const char *start = s->at;
@@ -104,7 +105,8 @@ static const char *until_closed(struct script *s, char open, char close)
     return text;
 }
 
-/* --- $name ---------------------------------------------------------------------------------------------------- */
+/* --- $name
+ * ---------------------------------------------------------------------------------------------------- */
 
 static const char *argument(const struct script *s, size_t i)
 {
@@ -213,7 +215,8 @@ static void expand_dollar(struct builder *b)
     }
 }
 
-/* --- words ---------------------------------------------------------------------------------------------------- */
+/* --- words
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void read_quoted(struct builder *b)
 {
@@ -371,7 +374,7 @@ static void skip_heredoc(struct script *s)
     }
 }
 
-/* "$@" alone stands for all arguments. */
+/* "$@" alone means all arguments. */
 static bool take_arguments(struct script *s, struct statement *st)
 {
     static const char *const forms[] = { "\"$@\"", "$@", "\"${@}\"", "\"$*\"", "$*", "\"${@:1}\"" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Words of a shell script, expanded as far as that can be done without a shell; private to script*.c.
  *
- * Variables, `~`, the usual ways to write the script's own folder, and a few substitutions are known.  A word with
- * anything else in it is marked as unknown; what it was built from so far is kept. */
+ * Variables, `~`, the usual ways to write the script's own folder, and a few substitutions are
+ * known.  A word with anything else in it is marked as unknown; what it was built from so far is kept. */
 #ifndef CAIRN_HOST_SCRIPT_WORDS_H
 #define CAIRN_HOST_SCRIPT_WORDS_H
 
@@ -13,7 +13,7 @@ struct script {
     const char *at;          /* what comes next */
     const char *name;        /* $0; NULL: a text without a file */
     const char *const *args; /* $1 … */
-    const char *heredoc;     /* its lines come behind this one, up to this word; NULL: none do */
+    const char *heredoc;     /* its here-document follows this line, up to this word; NULL: none */
     int depth;               /* of substitutions inside of substitutions */
 };
 
@@ -32,9 +32,11 @@ struct statement {
     enum ends ends;
 };
 
-/* False behind the last.  Redirections and comments are left out; "$@" is as many words as it stands for. */
+/* False after the last. Redirections and comments are skipped; "$@" expands to as many words as there are
+ * arguments. */
 bool script_next(struct script *s, struct statement *out);
-/* The body of a function whose name was read, and steps behind it; begun: its brace was read too.  NULL: there is none. */
+/* The body of a function whose name was read; steps past it; begun: its brace was read too. NULL: there is
+ * none. */
 const char *script_body(struct script *s, bool begun);
 /* NAME=value: the length of the name; 0: the word is no assignment. */
 size_t script_assigned(const char *word);

@@ -25,8 +25,8 @@ static const struct place still[] = {
     { "mem_info_gtt_used", offsetof(struct gpu_facts, gtt_used_bytes), 0, 64 * TIB },
 };
 
-/* Reading these wakes a sleeping card on a hybrid laptop, the link too: newer kernels power the card to read its
- * configuration space (pci_config_pm_runtime_get). */
+/* Reading these wakes a sleeping card on a hybrid laptop, the link too: newer kernels power the card to read
+ * its configuration space (pci_config_pm_runtime_get). */
 static const struct place live[] = {
     { "current_link_width", offsetof(struct gpu_facts, link_width), 1, 64 },
     { "max_link_width", offsetof(struct gpu_facts, link_width_max), 1, 64 },
@@ -35,7 +35,7 @@ static const struct place live[] = {
     { "mem_busy_percent", offsetof(struct gpu_facts, memory_busy_percent), 0, 100 },
 };
 
-/* In order of preference: the first file that is there wins. */
+/* In order of preference: the first file that exists is used. */
 static const struct place hwmon[] = {
     { "temp1_input", offsetof(struct gpu_facts, temperature_mc), -100000, 300000 },
     { "power1_average", offsetof(struct gpu_facts, power_uw), 0, 5000000000 },

@@ -22,8 +22,8 @@ struct reading {
     struct python_site lib;         /* …/torch/lib */
 };
 
-/* The value of "name = 'text'", "name: Optional[str] = 'text'" or "name = None" at the start of a line; `found`
- * tells None from absent. */
+/* The value of "name = 'text'", "name: Optional[str] = 'text'" or "name = None" at the start of a line;
+ * `found` tells None from absent. */
 static const char *python_value(struct arena *a, const char *text, const char *name, bool *found)
 {
     size_t n = strlen(name);
@@ -52,7 +52,7 @@ static struct text value_from(struct arena *a, const char *text, const char *nam
     return v ? (struct text){ v, path } : (struct text){ 0 };
 }
 
-/* What the part behind "+" says: "+rocm6.4", "+cu128", "+cpu", "+xpu". */
+/* The local version, after "+": "+rocm6.4", "+cu128", "+cpu", "+xpu". */
 static enum torch_build build_from_version(const char *version)
 {
     static const struct {
@@ -71,7 +71,7 @@ static enum torch_build build_from_version(const char *version)
     return TORCH_BUILD_UNKNOWN;
 }
 
-/* Reads torch/version.py.  What it says of HIP and CUDA decides; a wheel's name can be anything. */
+/* Reads torch/version.py. Its HIP and CUDA fields decide; a wheel's name can be anything. */
 static void read_version(struct reading *r)
 {
     struct torch_facts *t = r->t;
@@ -102,7 +102,7 @@ static void read_version(struct reading *r)
         t->build = TORCH_CPU;
 }
 
-/* Opens a library; one that is there and cannot be read is a problem. */
+/* Opens a library; one that exists but is not readable is a problem. */
 static int open_library(struct reading *r, const char *name, const char **path)
 {
     if (!python_site_has(&r->lib, name))
@@ -123,8 +123,8 @@ static void read_arch_list(struct reading *r)
         problems_add(&r->t->problems, r->a, "%s", err.msg);
 }
 
-/* Looked at even when the targets are known: it tells whether the device code is elsewhere, and a damaged
- * one is worth a word. */
+/* Examined even if the targets are known: it shows whether the device code is elsewhere, and a damaged one is
+ * worth reporting. */
 static void read_hip_library(struct reading *r)
 {
     const char *path;
@@ -167,7 +167,7 @@ static bool archive_is_lost(struct reading *r, const char *info)
     return false;
 }
 
-/* "gfx1151"; wheels of a family ("gfx115x", "gfx12_0") hold attention kernels only. */
+/* "gfx1151"; wheels of a family ("gfx115x", "gfx12_0") contain only attention kernels. */
 static void take_wheel(void *context, const char *rest, size_t len, const char *info)
 {
     struct wheel_list *w = context;
@@ -295,7 +295,7 @@ static bool has_torch(const struct python_site *s)
     return python_site_has(s, "torch") && python_is_torch(s->root, s->a, python_site_path(s, "torch"));
 }
 
-/* The path without links, or as it is where that cannot be told. */
+/* The path with links resolved, or unchanged if that fails. */
 static const char *real_path(const struct python_site *s, const char *path)
 {
     const char *real = root_resolve(s->root, s->a, path);

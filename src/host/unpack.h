@@ -23,13 +23,13 @@ struct unpack_block {
     uint64_t at, end;
 };
 
-/* The first `want` bytes of the block; *got is less if it holds less. */
+/* The first `want` bytes of the block; *got is less if the block is shorter. */
 int unpack_start(struct unpack *u, const struct unpack_block *k, void *out, size_t want, size_t *got,
                  struct cairn_error *err);
 void unpack_release(struct unpack *u);
 
-/* All of a gzip file, or of one that is none, as it is.  One that is cut short gives what it has, and is no error; *cut
- * (or NULL) is set then, and else left alone.  Closes fd; path is for messages. */
+/* All of a gzip file, or of any other file, unchanged. A truncated one yields what it has, without an error;
+ * *cut (or NULL) is then set, and else left alone. Closes fd; path is for messages. */
 int unpack_gzip(int fd, const char *path, void (*take)(void *to, const char *bytes, size_t n), void *to,
                 bool *cut, struct cairn_error *err);
 

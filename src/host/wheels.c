@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* pytorch.org's own releases are "2.9.1+rocm6.4"; other builders add more, or have none of it.  Gives the
- * text behind "+rocm", or NULL. */
+/* pytorch.org's own releases are "2.9.1+rocm6.4"; other builders add more, or omit it. Returns the text after
+ * "+rocm", or NULL. */
 static const char *upstream_rocm(const char *version)
 {
     const char *plus = strchr(version, '+');
@@ -52,7 +52,7 @@ struct text wheels_aotriton(struct arena *a, struct version torch)
     return (struct text){ 0 };
 }
 
-/* Does "gfx1151" fit "gfx115x"?  Each x stands for one character. */
+/* Does "gfx1151" match "gfx115x"? Each x matches one character. */
 static bool fits(const char *gfx, const char *pattern)
 {
     for (; *gfx && *pattern; gfx++, pattern++)
@@ -67,13 +67,13 @@ void wheels_aotriton_targets(struct arena *a, const char *dir, struct version ao
         return;
     const char *pattern = dir + strlen("amd-");
     size_t len = gfxname_span(pattern, strlen(pattern));
-    if (len) { /* a target by its own name, perhaps with a module behind it: "gfx942_mod0" */
+    if (len) { /* a target by its own name, perhaps with a module suffix: "gfx942_mod0" */
         targets_add(out, a, pattern, len);
         return;
     }
     char family[16];
     snprintf(family, sizeof(family), "%.*s", (int)strcspn(pattern, "_"), pattern);
-    /* Families share a directory.  The first three letters are "gfx", whose x is no placeholder. */
+    /* Families share a directory. The first three letters are "gfx", whose x is not a placeholder. */
     for (const struct gfx_chip *c = gfx_table(); c->gfx; c++)
         if (gfx_in_aotriton(c, aotriton) && fits(c->gfx + 3, family + 3))
             targets_add(out, a, c->gfx, strlen(c->gfx));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is known about PyTorch's wheels by their version, for where their files do not tell. */
+ * What is known about PyTorch's wheels by version, if their files do not show it. */
 #ifndef CAIRN_HOST_WHEELS_H
 #define CAIRN_HOST_WHEELS_H
 
@@ -11,8 +11,8 @@
 void wheels_targets(struct arena *a, const char *version, struct targets *out);
 /* The AOTriton of this release; unknown for releases that are not in the table. */
 struct text wheels_aotriton(struct arena *a, struct version torch);
-/* Adds the targets that an image directory of AOTriton ("amd-gfx11xx", "amd-gfx90a") serves, as of this version
- * of AOTriton (not known: as of the newest in the table). */
+/* Adds the targets that an image directory of AOTriton ("amd-gfx11xx", "amd-gfx90a") serves, as of this
+ * version of AOTriton (not known: as of the newest in the table). */
 void wheels_aotriton_targets(struct arena *a, const char *dir, struct version aotriton, struct targets *out);
 
 #endif

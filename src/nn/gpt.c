@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { VOCAB_MULTIPLE = 64 }; /* matrix cores like whole tiles */
+enum { VOCAB_MULTIPLE = 64 }; /* matrix cores work best on whole tiles */
 
 size_t gpt_head_size(const struct gpt_shape *s)
 {
@@ -161,7 +161,7 @@ static struct weights_blocks frozen_blocks(const struct gpt *m)
         return (struct weights_blocks){ 0 };
     const struct param *first = &m->params.list[m->blocks[0].linear[GPT_QKV].w];
     const struct param *head = &m->params.list[m->head];
-    bool behind = !m->shape.tied && head->kind == first->kind; /* a head of its own lies behind them */
+    bool behind = !m->shape.tied && head->kind == first->kind; /* a separate head follows them */
     size_t end = behind ? head->at : m->params.numbers[first->kind];
     return (struct weights_blocks){ first->kind, first->at, (end - first->at) / m->shape.layers,
                                     m->shape.layers };

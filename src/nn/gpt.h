@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPT: a transformer that predicts the next token, as GPT-2 is (learned positions, layer norm, GELU, biases) or as Llama
- * is (rotary positions, RMS norm, SwiGLU, fewer heads for keys and values), or anything between.
+ * GPT: a transformer that predicts the next token, as GPT-2 is (learned positions, layer norm, GELU,
+ * biases) or as Llama is (rotary positions, RMS norm, SwiGLU, fewer heads for keys and values), or
+ * anything between.
  *
- * Blocks are x += attention(norm(x)); x += mlp(norm(x)).  Parameters have the names and the layout ([out, in]) of
- * nanoGPT; files of others are for gpt_file.h.  q, k and v of a block are one matrix, one above the other.
+ * Blocks are x += attention(norm(x)); x += mlp(norm(x)).  Parameters have the names and the layout
+ * ([out, in]) of nanoGPT; gpt_file.h handles other formats.  q, k and v of a block are one matrix, one
+ * above the other.
  *
  * A model holds weights; a workspace (gpt_work.h) holds what passes over a batch need. */
 #ifndef CAIRN_NN_GPT_H
@@ -72,17 +74,17 @@ enum gpt_quantize { GPT_QUANTIZE_NONE, GPT_QUANTIZE_INT8, GPT_QUANTIZE_FP8 };
 struct gpt_options {
     enum gpt_quantize quantize;      /* of the blocks' matrices */
     const struct lora_options *lora; /* may be NULL */
-    bool blocks_on_host;             /* with LoRA: the matrices of the blocks come over as they are needed */
+    bool blocks_on_host; /* with LoRA: the matrices of the blocks are streamed from the host as needed */
 };
-/* With weights of zero. */
+/* With zeroed weights. */
 int gpt_open(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
              struct cairn_error *err);
-/* Without memory, for those who ask how much it takes; then model_alloc. */
+/* Without allocating, to compute the size; then model_alloc. */
 int gpt_new(struct nn *nn, const struct gpt_shape *s, const struct gpt_options *o, struct gpt **out,
             struct cairn_error *err);
 void gpt_close(struct gpt *m); /* accepts NULL */
-/* New weights as GPT-2 has them: normal numbers of init_std, less for what is added to the residual; norms 1, biases 0.
- * From the seed alone, whatever the device.  gpt_init_lora: a normal, b zero. */
+/* New weights as GPT-2 has them: normal values with init_std, smaller for what is added to the residual;
+ * norms 1, biases 0. From the seed alone, whatever the device. gpt_init_lora: a normal, b zero. */
 int gpt_init(struct gpt *m, float init_std, uint64_t seed, struct cairn_error *err);
 int gpt_init_lora(struct gpt *m, uint64_t seed, struct cairn_error *err);
 

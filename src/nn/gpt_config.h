@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The shape of a GPT in a config.json, as Hugging Face's transformers writes and reads it: model_type gpt2 or llama
- * (mistral is read too), or our own cairn-gpt for a mixture that neither can express.
+ * The shape of a GPT in a config.json, as Hugging Face's transformers writes and reads it: model_type
+ * gpt2 or llama (mistral is read too), or our own cairn-gpt for a mixture that neither can express.
  *
  * A shape that cannot be computed here is refused, with the key that asks for it. */
 #ifndef CAIRN_NN_GPT_CONFIG_H

@@ -23,7 +23,8 @@ struct naming {
         *inner; /* what stands before "lm_head", and before all other names: "", "transformer." */
 };
 
-/* What Llama calls what lies outside the matrices of a block.  Learned positions and biases are only in our mixtures. */
+/* What Llama calls what lies outside the matrices of a block. Learned positions and biases are only in our
+ * mixtures. */
 static const char llama_tokens[] = "embed_tokens", llama_positions[] = "embed_positions",
                   llama_norm[] = "norm";
 static const char *const llama_norms[] = { "input_layernorm", "post_attention_layernorm" };
@@ -232,7 +233,7 @@ static bool has_rank(const struct st_tensor *t, int rank)
     return true;
 }
 
-/* Are these the same numbers?  nanoGPT stores what is tied under both names. */
+/* Are these the same values?  nanoGPT stores what is tied under both names. */
 static int same_numbers(const struct tensor_source *s, const struct st_tensor *x, const struct st_tensor *y,
                         bool *same, struct cairn_error *err)
 {
@@ -380,7 +381,8 @@ static const struct lora_pair *pair_of(const struct gpt *m, size_t layer, int ma
     return NULL;
 }
 
-/* PEFT takes "attn.c_attn" for that module of every block.  Where blocks differ each module is named in full. */
+/* PEFT takes "attn.c_attn" for that module of every block. Where blocks differ each module is named in
+ * full. */
 static bool blocks_differ(const struct gpt *m, int matrix, const struct gpt_part *part)
 {
     for (size_t i = 1; i < m->shape.layers; i++)
@@ -410,7 +412,7 @@ static void add_targets(struct json *list, const struct gpt *m)
     }
 }
 
-/* PEFT expects a whole number, but takes any. */
+/* PEFT expects an integer, but takes any. */
 static void add_alpha(struct json *c, float alpha)
 {
     if (alpha == floorf(alpha) && fabsf(alpha) < 1 << 24)

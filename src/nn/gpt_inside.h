@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a workspace is made of, for the files that know: gpt_work.c plans it, gpt_pass.c goes through it, and gpt_score.c
- * makes scores and losses of it. */
+ * What a workspace is made of, for the files that know: gpt_work.c plans it, gpt_pass.c goes through
+ * it, and gpt_score.c makes scores and losses of it. */
 #ifndef CAIRN_NN_GPT_INSIDE_H
 #define CAIRN_NN_GPT_INSIDE_H
 
@@ -8,7 +8,7 @@
 
 extern const struct model_ops gpt_model_ops; /* gpt_model.c */
 
-/* What a block computes on the way, in the storage format; statistics are f32. */
+/* What a block computes, in the storage format; statistics are f32. */
 struct activations {
     void *norm[2], *qkv, *attention, *middle, *fc, *up, *act;
     float *mean[2], *rstd[2], *lse;
@@ -55,7 +55,7 @@ void *gpt_table(const struct gpt *m, size_t index);
 /* Queues the scores of `rows` tokens from `first`, into r->scores. */
 int gpt_score(const struct gpt_work *r, size_t first, size_t rows, struct cairn_error *err);
 
-/* A matrix in the storage format, of whose rows the first `columns` numbers are wanted.  Waits for them. */
+/* A matrix in the storage format, of whose rows the first `columns` values are wanted.  Waits for them. */
 struct gpt_result {
     const void *at;
     size_t rows, columns, stride;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPT behind the contract of nn/model.h. */
+ * GPT as an implementation of nn/model.h. */
 #include "gpu/rope.h"
 #include "nn/gpt_file.h"
 #include "nn/gpt_inside.h"

@@ -60,7 +60,7 @@ static struct lora_call lora_of(const struct at *at, enum gpt_matrix which, cons
 struct linear {
     const void *x;
     void *y;
-    void *before; /* gets what GELU is given */
+    void *before; /* gets the input of GELU */
     const void *residual;
 };
 
@@ -203,7 +203,8 @@ static int rope(const struct at *at, void *qkv, bool back, struct cairn_error *e
     return 0;
 }
 
-/* All of a block but its last matrix, so that the backward pass has what that is given: from x[layer] to `act`. */
+/* All of a block but its last matrix, so that the backward pass has the input of that: from x[layer] to
+ * `act`. */
 static int block_inside(const struct at *at, struct cairn_error *err)
 {
     const struct gpt_work *r = at->work;
@@ -229,7 +230,7 @@ static int block_inside(const struct at *at, struct cairn_error *err)
                : 0;
 }
 
-/* From ids to what the head is given.  The next block comes over from the host while one is computed. */
+/* From ids to the input of the head.  The next block is uploaded while one is computed. */
 static int forward(struct at *at, const int *ids, struct cairn_error *err)
 {
     const struct gpt_work *r = at->work;
@@ -285,12 +286,12 @@ static float *grad_matrix(const struct at *at, size_t index)
 /* From dy to the gradients of a matrix, its bias, its pairs and x. */
 struct linear_back {
     const void *dy, *x;
-    const void *before; /* where x came out of GELU: what that was given, and dx is the gradient of it */
+    const void *before; /* where x came out of GELU: the input of GELU, and dx is its gradient */
     void *dx;
-    bool add; /* to what is in dx */
+    bool add; /* to the contents of dx */
 };
 
-/* What LoRA adds to the gradient of x has to be there before GELU's slope. */
+/* What LoRA adds to the gradient of x must be added before GELU's slope. */
 static int linear_back(const struct at *at, enum gpt_matrix which, struct linear_back io,
                        struct cairn_error *err)
 {
@@ -486,7 +487,7 @@ static int backward(struct at *at, struct cairn_error *err)
     if (norm_back(at, &last, &r->m->norm, false, err))
         return -1;
     for (size_t i = r->m->shape.layers; i-- > 0;) {
-        bool recompute = r->o.recompute && i + 1 < r->m->shape.layers; /* the last block's are still there */
+        bool recompute = r->o.recompute && i + 1 < r->m->shape.layers; /* the last block's are still valid */
         at->layer = i;
         if (weights_need(w, stream, i, i ? i - 1 : 0, err) || (recompute && block_inside(at, err)) ||
             mlp_back(at, err) || attention_back(at, err) || weights_passed(w, stream, i, err))

@@ -15,7 +15,7 @@ enum { ALIGN = 256 };
 /* ---- the plan ---- */
 
 struct plan {
-    char *base; /* NULL: only the size is wanted */
+    char *base; /* NULL: only the size is needed */
     size_t used;
 };
 
@@ -45,8 +45,8 @@ static void plan_activations(struct plan *p, const struct gpt_work *r, struct ac
     k->act = plan_add(p, wide);
 }
 
-/* Each block keeps what it made if it is needed on the way back; else all share one.  q, k and v are what later tokens
- * look at when text is generated. */
+/* Each block keeps what it made if it is needed in the backward pass; else all share one. q, k and v are what
+ * later tokens look at when text is generated. */
 static void plan_blocks(struct plan *p, struct gpt_work *r)
 {
     const struct gpt_shape *s = &r->m->shape;
@@ -124,8 +124,8 @@ static void plan_work(struct plan *p, struct gpt_work *r)
 
 /* ---- opening ---- */
 
-/* Scores of so many bytes are made at once: all of them would be the largest tensor by far.  Many rows make products fast; a
- * small GPU has other uses for that memory. */
+/* Scores of this many bytes are computed at once: all of them would be the largest tensor by far. Many rows
+ * make matmuls fast; a small GPU has other uses for that memory. */
 static size_t scores_bytes(const struct gpu_info *g)
 {
     uint64_t share = g->total_bytes / 64, least = 128 << 20, most = 1 << 30;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Passes of a GPT over batches, and their workspace: planned ahead, allocated once.
  *
- * Forward and backward are queued, not waited for; gpt_loss waits.  The same weights, batch, seed and device give the same
- * bits.  A workspace belongs to its model's device and thread. */
+ * Forward and backward are queued, not waited for; gpt_loss waits.  The same weights, batch, seed and
+ * device give the same bits.  A workspace belongs to its model's device and thread. */
 #ifndef CAIRN_NN_GPT_WORK_H
 #define CAIRN_NN_GPT_WORK_H
 
@@ -11,12 +11,12 @@
 struct gpt_work;
 struct gpt_work_options {
     size_t samples, tokens;
-    size_t slots;   /* batches that are there at once: the micro-batches of a step; 0 counts as 1 */
+    size_t slots;   /* batches held at once: the micro-batches of a step; 0 counts as 1 */
     bool train;     /* for the backward pass too */
     bool recompute; /* gradient checkpointing: keep the inputs of blocks, and compute the rest again */
 };
-/* Bytes that a workspace takes of the device; and those that all workspaces of a device share: partial sums, and on the CPU
- * packed operands of products and attention. */
+/* Device memory of a workspace in bytes; and those that all workspaces of a device share: partial sums, and
+ * on the CPU packed operands of matmuls and attention. */
 size_t gpt_work_bytes(const struct gpt *m, const struct gpt_work_options *o);
 size_t gpt_work_sums_bytes(const struct gpt *m, const struct gpt_work_options *o);
 size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options *o);
@@ -40,13 +40,13 @@ int gpt_run(struct gpt_work *r, const struct gpt_pass *p, const struct weights *
 /* Waits.  The sum of the losses of a slot's targets, and how many there are. */
 int gpt_loss(struct gpt_work *r, size_t slot, double *sum, size_t *targets, struct cairn_error *err);
 
-/* Goes over `tokens` ids that follow `past` ones given before, and returns the scores of the next token, `vocab` numbers.
- * For a workspace of one sample, without train and recompute. */
+/* Goes over `tokens` ids that follow `past` ones given before, and returns the scores of the next token,
+ * `vocab` values. For a workspace of one sample, without train and recompute. */
 int gpt_next(struct gpt_work *r, const int *ids, size_t tokens, size_t past, float *scores,
              struct cairn_error *err);
 
-/* For tests, after gpt_run without gradients: the scores of every token; and the output of a block, 0 being the input of
- * the first. */
+/* For tests, after gpt_run without gradients: the scores of every token; and the output of a block, 0 being
+ * the input of the first. */
 int gpt_scores(struct gpt_work *r, float *scores, struct cairn_error *err);
 int gpt_between(struct gpt_work *r, size_t block, bool before_mlp, float *out, struct cairn_error *err);
 

@@ -102,16 +102,16 @@ int lora_forward(struct nn *nn, const struct lora_call *c, void *y, struct cairn
     return 0;
 }
 
-/* The way back through the pairs of a site. */
+/* The backward pass through the pairs of a site. */
 struct back {
     const struct lora_call *call;
-    const void *x, *dy; /* x behind its dropout */
+    const void *x, *dy; /* x after its dropout */
     void *dx;           /* may be NULL */
     const struct weights *grads;
 };
 
-/* small = x aᵀ again; db = scale dyᵀ small; small_back = scale dy b; da = small_backᵀ x; dx = small_back a, added to what
- * is there where `add`. */
+/* small = x aᵀ again; db = scale dyᵀ small; small_back = scale dy b; da = small_backᵀ x; dx = small_back a,
+ * added to what is there where `add`. */
 static int back_pair(struct nn *nn, const struct back *k, const struct lora_pair *p, bool add,
                      struct cairn_error *err)
 {
@@ -151,7 +151,8 @@ static int back_pair(struct nn *nn, const struct back *k, const struct lora_pair
     return nn_linear_back(nn, &down_back, err);
 }
 
-/* With dropout the gradient of x passes through it: it is collected apart, behind the dropped x, and added then. */
+/* With dropout the gradient of x passes through it: it is collected separately, after the dropped x, and
+ * added then. */
 int lora_back(struct nn *nn, const struct lora_call *c, const void *dy, void *dx, const struct weights *grads,
               struct cairn_error *err)
 {

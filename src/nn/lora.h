@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * LoRA: a frozen matrix w learns a product of two small ones, y = x wᵀ + scale (x aᵀ) bᵀ, where a is rank × in, b
- * out × rank and scale alpha / rank (Hu and others, 2021, https://arxiv.org/abs/2106.09685).
+ * LoRA: a frozen matrix w learns a product of two small ones, y = x wᵀ + scale (x aᵀ) bᵀ, where a is
+ * rank × in, b out × rank and scale alpha / rank (Hu and others, 2021,
+ * https://arxiv.org/abs/2106.09685).
  *
- * A site is one matrix of a model.  It may have several pairs, each for some of its rows: q, k and v can lie in one matrix
- * here, and have pairs of their own in the files of others. */
+ * A site is one matrix of a model.  It may have several pairs, each for some of its rows: q, k and v
+ * can lie in one matrix here, and have pairs of their own in other formats. */
 #ifndef CAIRN_NN_LORA_H
 #define CAIRN_NN_LORA_H
 
@@ -41,8 +42,8 @@ bool lora_is_target(const struct lora_options *o, const char *module);
 void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t first, size_t rows,
               size_t in);
 
-/* On the CPU: how many numbers of packed operands the products of a linear take, forward and, with train, back to its
- * input and to its pairs; with rank 0, to its own matrix. */
+/* On the CPU: how many values of packed operands the matmuls of a linear take, forward and, with train, back
+ * to its input and to its pairs; with rank 0, to its own matrix. */
 struct lora_linear {
     size_t rows, in, out, rank;
     bool train;

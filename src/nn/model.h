@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A network that can be trained, as the training engine sees it.
  *
- * A model has one or two bases: tables of parameters with their weights, such as the two experts of a video model.  LoRAs
- * may lie over them; then the bases are frozen and the LoRAs are trained.  What is trained comes in sets, one per LoRA
- * (or per base without LoRA): each set has its own optimizer and its own file, and a step trains one set.
+ * A model has one or two bases: tables of parameters with their weights, such as the two experts of a
+ * video model.  LoRAs may lie over them; then the bases are frozen and the LoRAs are trained.  What is
+ * trained comes in sets, one per LoRA (or per base without LoRA): each set has its own optimizer and
+ * its own file, and a step trains one set.
  *
- * A concrete model (gpt.h) embeds struct model as its first member and fills it in.  The functions below serve every model;
- * what differs is in model_ops.  A model belongs to its device's thread. */
+ * A concrete model (gpt.h) embeds struct model as its first member and fills it in.  The functions
+ * below serve every model; what differs is in model_ops.  A model belongs to its device's thread. */
 #ifndef CAIRN_NN_MODEL_H
 #define CAIRN_NN_MODEL_H
 
@@ -28,27 +29,29 @@ struct model_base {
     const struct weights_blocks *blocks; /* that may be offloaded to the host; pieces 0: none */
 };
 
-/* A workspace is opened for the largest batch.  A task fills its slots and says how much of each a batch uses. */
+/* A workspace is opened for the largest batch. A task fills its slots and says how much of each a batch
+ * uses. */
 struct work_options {
     size_t samples; /* of a micro-batch */
     size_t extent;  /* positions of the largest sample: tokens, latent cells */
-    size_t slots;   /* micro-batches that are there at once; 0 counts as 1 */
+    size_t slots;   /* micro-batches held at once; 0 counts as 1 */
     bool train;     /* for the backward pass too */
     bool recompute; /* gradient checkpointing: keep the inputs of blocks, and compute the rest again */
 };
 
-/* What a workspace takes of the device. */
+/* The device memory of a workspace. */
 struct work_bytes {
     size_t own;    /* activations and batches */
     size_t sums;   /* of partial sums; all workspaces of a device share them */
-    size_t packed; /* on the CPU: packed operands of matrix products; shared too */
+    size_t packed; /* on the CPU: packed operands of matmuls; shared too */
 };
 
 struct model_pass {
     size_t slot;
     float scale; /* of the loss's gradient: the loss scale / all units of the step */
-    /* Of dropout; each training pass has a stream of its own, which changes with the size of the micro-batches.  What
-     * belongs to a sample, such as its noise, follows from a number that the task puts in with the batch. */
+    /* Of dropout; each training pass has a stream of its own, which changes with the size of the
+     * micro-batches. What belongs to a sample, such as its noise, follows from a number that the task puts in
+     * with the batch. */
     uint64_t seed, stream;
     bool learn; /* a training pass, with dropout */
 };
@@ -59,8 +62,8 @@ struct model_save {
     const char *dir; /* exists */
     bool average;    /* the moving average: the tensors alone, under its own name */
     enum dtype dtype;
-    const struct param_getter *from; /* where the numbers come from */
-    const char *base;                /* what a LoRA was trained on, for its file; NULL: not said */
+    const struct param_getter *from; /* where the values come from */
+    const char *base;                /* what a LoRA was trained on, for its file; NULL: unknown */
 };
 
 struct model_ops {
@@ -108,15 +111,15 @@ uint64_t model_trained_parameters(const struct model *m); /* of all sets */
 
 /* ---- memory ---- */
 
-/* What the weights take of the device, and of the host. */
+/* The device and host memory of the weights. */
 size_t model_bytes(const struct model *m, bool blocks_on_host, size_t *host);
-/* Zeroed weights.  Half of it may be there after a failure: model_release. */
+/* Zeroed weights.  After a failure some may be allocated: call model_release. */
 int model_alloc(struct model *m, bool blocks_on_host, struct cairn_error *err);
 void model_release(struct model *m);
 void model_close(struct model *m); /* accepts NULL */
 bool model_is_allocated(const struct model *m);
 
-/* Blocks of frozen weights can live on the host and come over one by one. */
+/* Blocks of frozen weights can live on the host and are streamed to the device one by one. */
 bool model_can_offload(const struct model *m);
 bool model_is_offloaded(const struct model *m); /* any base */
 /* All bases or, on failure, none where that is possible: ask model_is_offloaded. */

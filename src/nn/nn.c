@@ -14,7 +14,8 @@
 
 enum { IGNORE = -1 };
 
-/* Sums over rows are made in parts: enough of them to keep a device busy, few enough to be added up quickly. */
+/* Sums over rows are made in parts: enough of them to keep a device busy, few enough to be added up
+ * quickly. */
 static size_t rows_per_part(size_t rows)
 {
     enum { LEAST = 64, PARTS = 128 };

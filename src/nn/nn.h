@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The ops that models are made of, forward and backward, queued on one device.
  *
- * Tensors are plain pointers to device memory in the storage format; rows are tokens.  Gradients of parameters are f32,
- * and are added to what is there.  Ops allocate nothing and wait for nothing, so that a step is a fixed list of launches.
- * Errors name the part of the model that nn_at set before. */
+ * Tensors are plain pointers to device memory in the storage format; rows are tokens.  Gradients of
+ * parameters are f32, and are accumulated.  Ops allocate nothing and wait for nothing, so that a step
+ * is a fixed list of launches. Errors name the part of the model that nn_at set before. */
 #ifndef CAIRN_NN_NN_H
 #define CAIRN_NN_NN_H
 
@@ -25,7 +25,7 @@ struct nn_event {
     const char *where; /* "h.3.attn" */
     struct nn_output out[NN_OUTPUTS];
     enum gpu_storage storage;
-    double flops, bytes; /* the least that the op computes and moves */
+    double flops, bytes; /* the minimum that the op computes and moves */
 };
 struct nn_watcher {
     int (*after)(struct nn_watcher *w, struct nn *nn, const struct nn_event *e, struct cairn_error *err);
@@ -45,7 +45,8 @@ struct nn {
 
 int nn_open(struct nn *nn, struct gpu *g, enum gpu_storage storage, struct cairn_error *err);
 void nn_close(struct nn *nn);
-/* Reserves scratch for the gradients of vectors (biases, weights of norms) of up to `columns` numbers, over so many rows. */
+/* Reserves scratch for the gradients of vectors (biases, weights of norms) of up to `columns` values, over so
+ * many rows. */
 int nn_reserve(struct nn *nn, size_t rows, size_t columns, struct cairn_error *err);
 size_t nn_reserve_bytes(size_t rows, size_t columns);
 /* The same where each set of so many rows has a vector of its own, as in a modulated norm or a gate. */
@@ -53,22 +54,22 @@ int nn_reserve_sets(struct nn *nn, size_t sets, size_t rows, size_t columns, str
 /* Says which part of the model the next ops belong to: "h.3.attn". */
 void nn_at(struct nn *nn, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* y = x wᵀ + bias + residual.  x is rows × in, w out × in.  Where `before` is given, y = GELU(x wᵀ + bias) + residual, and
- * `before` gets the input of GELU. */
+/* y = x wᵀ + bias + residual. x is rows × in, w out × in. Where `before` is given, y = GELU(x wᵀ + bias) +
+ * residual, and `before` gets the input of GELU. */
 struct nn_linear {
     const void *x, *w;
     const float *bias;    /* may be NULL */
     void *y, *before;     /* before may be NULL */
     const void *residual; /* may be NULL */
     size_t rows, in, out;
-    size_t y_stride; /* from row to row of y, in numbers; 0: out */
+    size_t y_stride; /* from row to row of y, in elements; 0: out */
     float alpha;     /* 0 counts as 1 */
-    bool add;        /* to what is in y */
+    bool add;        /* to the contents of y */
 };
 int nn_linear(struct nn *nn, const struct nn_linear *l, struct cairn_error *err);
 
-/* From dy, rows × out, to the gradients of x, w and bias; NULL: not wanted.  Where x is the output of GELU, slope_of is the
- * input of GELU, and dx becomes its gradient. */
+/* From dy, rows × out, to the gradients of x, w and bias; NULL: not needed. Where x is the output of GELU,
+ * slope_of is the input of GELU, and dx becomes its gradient. */
 struct nn_linear_back {
     const void *dy, *x, *w;
     const void *slope_of; /* may be NULL; not with `add` */
@@ -77,12 +78,12 @@ struct nn_linear_back {
     size_t rows, in, out;
     size_t dy_stride; /* 0: out */
     float alpha;      /* of the forward; 0 counts as 1 */
-    bool add;         /* to what is in dx */
+    bool add;         /* to the contents of dx */
 };
 int nn_linear_back(struct nn *nn, const struct nn_linear_back *l, struct cairn_error *err);
 
-/* y = xhat (w + w_plus) + b over each row.  A modulated layer of a diffusion transformer has a w (scale) and a b (shift)
- * for each sample, and w_plus 1. */
+/* y = xhat (w + w_plus) + b over each row. A modulated layer of a diffusion transformer has a w (scale) and a
+ * b (shift) for each sample, and w_plus 1. */
 enum nn_norm_kind { NN_NORM_LAYER, NN_NORM_RMS };
 struct nn_norm {
     enum nn_norm_kind kind;
@@ -91,7 +92,7 @@ struct nn_norm {
     const float *w, *b; /* NULL: 1 and 0 */
     float *mean, *rstd; /* out, one per row; mean is not used by RMS norm */
     size_t rows, columns;
-    size_t rows_per_w; /* each so many rows have a w and b, one behind the other; 0: one for all */
+    size_t rows_per_w; /* each so many rows have a w and b, one after the other; 0: one for all */
     float epsilon, w_plus;
 };
 int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err);
@@ -99,23 +100,24 @@ int nn_norm(struct nn *nn, const struct nn_norm *n, struct cairn_error *err);
 struct nn_norm_back {
     const void *dy;
     void *dx;
-    bool add;       /* to what is in dx */
-    float *dw, *db; /* added to; NULL: not wanted */
+    bool add;       /* to the contents of dx */
+    float *dw, *db; /* added to; NULL: not needed */
 };
 int nn_norm_back(struct nn *nn, const struct nn_norm *n, const struct nn_norm_back *b,
                  struct cairn_error *err);
 
-/* Heads of tokens: sample 0, token 0, head 0 begins at `at`, and strides, in numbers, lead to the others.  The numbers
- * of a head are neighbours. */
+/* Heads of tokens: sample 0, token 0, head 0 begins at `at`, and strides, in elements, lead to the others.
+ * The values of a head are neighbours. */
 struct nn_heads {
     void *at;
     struct attention_stride by;
 };
-/* Tokens are `row` numbers apart, the heads of a token follow each other, and so do the samples. */
+/* Tokens are `row` elements apart, the heads of a token follow each other, and so do the samples. */
 struct nn_heads nn_heads_in_rows(void *at, size_t tokens, size_t row, size_t size);
 
-/* o = softmax(q kᵀ / sqrt(size)) v, as attention.h says.  Self attention has as many keys as queries, cross attention
- * keys of its own; several heads of q may share one of k and v.  With `causal`, query i sees the keys up to past + i. */
+/* o = softmax(q kᵀ / sqrt(size)) v, as attention.h says. Self attention has as many keys as queries, cross
+ * attention keys of its own; several heads of q may share one of k and v. With `causal`, query i sees the
+ * keys up to past + i. */
 struct nn_attention {
     struct nn_heads q, k, v; /* k and v have kv_heads heads */
     struct nn_heads o;       /* out */
@@ -135,14 +137,15 @@ struct nn_attention_back {
 int nn_attention_back(struct nn *nn, const struct nn_attention *a, const struct nn_attention_back *b,
                       struct cairn_error *err);
 
-/* Rotates heads in place by the positions of their tokens.  Tables of rope.h begin at the first token's position; all
- * samples have the same.  The heads of a token follow each other, and so do the samples. */
+/* Rotates heads in place by the positions of their tokens. Tables of rope.h begin at the first token's
+ * position; all samples have the same. The heads of a token follow each other, and so do the samples. */
 struct nn_rope {
     struct nn_heads x;
     size_t samples, tokens, heads, size;
     const float *cos_, *sin_;
     bool
-        pairs; /* numbers 2i and 2i + 1 make a pair, as in GPT-J and Wan; else i and i + size / 2, as in Llama */
+        /* values 2i and 2i + 1 make a pair, as in GPT-J and Wan; else i and i + size / 2, as in Llama */
+        pairs;
     bool back; /* the gradient: the inverse rotation */
 };
 int nn_rope(struct nn *nn, const struct nn_rope *r, struct cairn_error *err);
@@ -160,8 +163,8 @@ struct nn_swiglu_back {
 };
 int nn_swiglu_back(struct nn *nn, const struct nn_swiglu_back *s, struct cairn_error *err);
 int nn_add(struct nn *nn, void *y, const void *x, const void *z, size_t n, struct cairn_error *err);
-/* y = x with a share of the numbers dropped and the rest scaled up; the same call with dy is the gradient.  A rate of 0
- * copies, or does nothing in place. */
+/* y = x with a share of the values dropped and the rest scaled up; the same call with dy is the gradient. A
+ * rate of 0 copies, or does nothing in place. */
 struct nn_drop {
     float rate;
     uint64_t seed, stream;
@@ -192,11 +195,11 @@ int nn_embedding_back(struct nn *nn, const struct nn_embedding_back *e, struct c
 /* The loss of each row, and the gradient of its logits. */
 struct nn_cross_entropy {
     float *loss;
-    void *dlogits; /* NULL: not wanted; may be logits */
+    void *dlogits; /* NULL: not needed; may be logits */
     const void *logits;
     const int *targets; /* -1: the row has no loss */
     size_t rows, columns;
-    size_t stride;   /* from row to row of logits, in numbers */
+    size_t stride;   /* from row to row of logits, in elements */
     float scale;     /* of the gradient */
     float smoothing; /* of the labels */
 };
@@ -217,19 +220,20 @@ int nn_gate(struct nn *nn, const struct nn_gate *g, struct cairn_error *err);
 /* dz = gate dy, and dgate += the sums of dy z.  The gradient of x is dy. */
 struct nn_gate_back {
     const void *dy;
-    void *dz;     /* NULL: not wanted; may be dy or z */
-    float *dgate; /* NULL: not wanted */
+    void *dz;     /* NULL: not needed; may be dy or z */
+    float *dgate; /* NULL: not needed */
 };
 int nn_gate_back(struct nn *nn, const struct nn_gate *g, const struct nn_gate_back *b,
                  struct cairn_error *err);
 
-/* Patch embedding: a convolution whose stride is its kernel.  x is [sample][channels][in.t][in.h][in.w]; the sizes of
- * `in` are multiples of those of `patch`.  Each patch becomes a row of y, in the order of t, h and w. */
+/* Patch embedding: a convolution whose stride is its kernel. x is [sample][channels][in.t][in.h][in.w];
+ * the sizes of `in` are multiples of those of `patch`. Each patch becomes a row of y, in the order of t, h
+ * and w. */
 struct nn_patches {
     const void *x;
     const void *w;     /* out × (channels × patch) */
     const float *bias; /* may be NULL */
-    void *y;           /* samples × patches rows of `out` numbers */
+    void *y;           /* samples × patches rows of `out` values */
     void *scratch;     /* nn_patches_scratch bytes */
     size_t samples, channels, out;
     struct conv_place in, patch;
@@ -239,18 +243,19 @@ int nn_patches(struct nn *nn, const struct nn_patches *p, struct cairn_error *er
 /* The gradients of w and bias; x, the input of the model, has none. */
 struct nn_patches_back {
     const void *dy;
-    float *dw, *dbias; /* added to; NULL: not wanted */
+    float *dw, *dbias; /* added to; NULL: not needed */
 };
 int nn_patches_back(struct nn *nn, const struct nn_patches *p, const struct nn_patches_back *b,
                     struct cairn_error *err);
 
-/* The squared error of each sample, in nn_square_error_parts(n) sums that the caller adds up; and its gradient. */
+/* The squared error of each sample, in nn_square_error_parts(n) sums that the caller adds up; and its
+ * gradient. */
 struct nn_square_error {
     float *parts; /* out, [sample][part] */
-    void *dx;     /* out, 2 scale (x - target); NULL: not wanted; may be x */
+    void *dx;     /* out, 2 scale (x - target); NULL: not needed; may be x */
     const void *x;
     const float *target;
-    size_t samples, n; /* n numbers each */
+    size_t samples, n; /* n values each */
     float scale;       /* of the gradient */
 };
 size_t nn_square_error_parts(size_t n);

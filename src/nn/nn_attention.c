@@ -25,22 +25,22 @@ static size_t kv_numbers(const struct nn_attention *a)
     return a->samples * a->keys * a->kv_heads * a->size;
 }
 
-/* Of both products of a pass.  Where a mask is causal, half of the queries see a key. */
+/* Of both matmuls of a pass.  Where a mask is causal, half of the queries see a key. */
 static double attention_flops(const struct nn_attention *a)
 {
     double twice_seen = a->causal ? (double)(a->queries + 2 * a->past) : 2.0 * (double)a->keys;
     return 2.0 * (double)(a->samples * a->heads * a->size * a->queries) * twice_seen;
 }
 
-/* Where heads end, in numbers from their first. */
+/* Where heads end, in elements from their first. */
 static size_t extent(const struct nn_attention *a, struct attention_stride by, size_t tokens, size_t heads)
 {
     return (a->samples - 1) * (size_t)by.sample + (tokens - 1) * (size_t)by.token +
            (heads - 1) * (size_t)by.head + a->size;
 }
 
-/* Outputs that a watcher can read as arrays: each that is packed; or all as one, where they are interleaved and leave no
- * gap, as q, k and v of one projection do. */
+/* Outputs that a watcher can read as arrays: each that is packed; or all as one, where they are interleaved
+ * and leave no gap, as q, k and v of one projection do. */
 static void list_outputs(const struct nn *nn, const struct nn_attention *a, const struct nn_attention_back *b,
                          struct nn_output out[NN_OUTPUTS])
 {

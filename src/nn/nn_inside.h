@@ -5,7 +5,7 @@
 
 #include "nn/nn.h"
 
-/* A kernel to launch, and what it leaves: n numbers at `out`, while it moves `arrays` arrays of that size. */
+/* A kernel to launch, and what it leaves: n values at `out`, while it moves `arrays` arrays of that size. */
 struct nn_launch {
     const char *kernel;
     enum gpu_storage storage;
@@ -34,7 +34,7 @@ int nn_tell(struct nn *nn, struct nn_event e, struct cairn_error *err);
 /* Puts the place and the op before the message; always -1. */
 int nn_fail_at(struct nn *nn, const char *op, struct cairn_error *err);
 
-/* A product of matrices; slope_of as in nn_linear_back. */
+/* A matmul; slope_of as in nn_linear_back. */
 int nn_gemm(struct nn *nn, const char *op, const struct gemm_args *args, const void *slope_of,
             struct cairn_error *err);
 /* y[set] += the sum of the rows of x, or of x z, in sets of rows_per_set rows; 0: all are one set. */
@@ -46,7 +46,7 @@ struct nn_sums {
 int nn_add_sums(struct nn *nn, const struct nn_sums *s, struct cairn_error *err);
 
 size_t nn_elem_bytes(const struct nn *nn);
-/* A group for every few of n numbers. */
+/* A group for every few of n values. */
 struct gpu_grid nn_grid_over(size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two watchers of a model's ops: one finds the first op whose output has a NaN or an infinity, one measures how long each
- * op takes.  Both wait for the device after each op. */
+ * Two watchers of a model's ops: one finds the first op whose output has a NaN or an infinity, one
+ * measures how long each op takes.  Both wait for the device after each op. */
 #ifndef CAIRN_NN_OP_TRACE_H
 #define CAIRN_NN_OP_TRACE_H
 
@@ -11,7 +11,7 @@ struct nan_finder {
     struct nn_watcher watcher;
     bool found;
     char where[64], op[32];
-    long long nan, infinite; /* how many of the n numbers of its output */
+    long long nan, infinite; /* how many of the n values of its output */
     size_t n;
     void *parts; /* on the device */
     size_t parts_bytes;

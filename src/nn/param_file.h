@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parameters in files of tensors: a list says which tensor holds which rows of which parameter, and two functions move
- * the numbers, one parameter at a time and in pieces on all cores.
+ * Parameters in files of tensors: a list says which tensor holds which rows of which parameter, and two
+ * functions move the values, one parameter at a time and in pieces on all cores.
  *
- * A parameter is a matrix or a vector; its tensor in a file may have more dimensions, which the list then names, as
- * [5120, 16, 1, 2, 2] for the 5120 × 64 matrix of a convolution.  A file must have exactly that shape, and gets it.
+ * A parameter is a matrix or a vector; its tensor in a file may have more dimensions, which the list
+ * then names, as [5120, 16, 1, 2, 2] for the 5120 × 64 matrix of a convolution.  A file must have
+ * exactly that shape, and gets it.
  *
- * NaN and infinity are refused in both directions, with the name of the tensor: such a model is of no use. */
+ * NaN and infinity are refused in both directions, with the name of the tensor: such a model is useless. */
 #ifndef CAIRN_NN_PARAM_FILE_H
 #define CAIRN_NN_PARAM_FILE_H
 
@@ -17,7 +18,7 @@ enum { PARAM_DIMS = 8 };
 struct param_tensor {
     const char *name;
     const struct param *param;
-    size_t first, rows; /* of a matrix; of a vector, its numbers */
+    size_t first, rows; /* of a matrix; of a vector, its values */
     bool transposed;    /* columns × rows in the file */
     int rank;           /* dimensions in the file; 0: a matrix has two, a vector one */
     uint64_t shape[PARAM_DIMS];
@@ -28,19 +29,20 @@ struct param_tensors {
     struct param_tensor *list;
     size_t n;
 };
-/* A shape must have as many numbers as the rows, and is not for one that is transposed. */
+/* A shape must have as many values as the rows, and is not for one that is transposed. */
 void param_tensors_add(struct param_tensors *t, const struct param_tensor *tensor, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 /* All of a parameter. */
 struct param_tensor param_tensor_whole(const struct param *p);
 void param_tensors_release(struct param_tensors *t);
 
-/* Where numbers come from, if not from the weights: a moving average of them, say. */
+/* Where values come from, if not from the weights: a moving average of them, say. */
 struct param_getter {
     int (*get)(void *context, const struct param *p, float *into, struct cairn_error *err);
     void *context;
 };
-/* Writes a safetensors file in the order of the list, for torch, as f32, f16 or bf16.  It appears whole or not at all. */
+/* Writes a safetensors file in the order of the list, for torch, as f32, f16 or bf16. It appears whole or not
+ * at all. */
 int param_file_write(const struct param_tensors *t, const struct weights *w,
                      const struct param_getter *getter, enum dtype dtype, const char *path,
                      struct cairn_error *err);
@@ -59,7 +61,8 @@ struct param_file_rules {
     const char *under;         /* the prefix of the model's names; others are ignored */
     const char *const *unused; /* patterns of names to skip; NULL at the end */
 };
-/* Checks all names, types and shapes before it reads.  After a later failure some of the weights are the file's. */
+/* Checks all names, types and shapes before it reads. After a later failure some of the weights are the
+ * file's. */
 int param_file_read(const struct param_tensors *t, const struct weights *w, const struct tensor_source *s,
                     const struct param_file_rules *rules, struct param_report *report,
                     struct cairn_error *err);

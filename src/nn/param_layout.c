@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    PIECE = 1 << 18, /* numbers, or one row of the file if that is longer */
+    PIECE = 1 << 18, /* values, or one row of the file if that is longer */
     TILE = 32,       /* of a matrix that is transposed */
 };
 

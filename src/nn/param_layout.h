@@ -23,7 +23,7 @@ bool param_layout_is_finite(const void *numbers, enum dtype t, size_t n);
 
 /* How many tensors the parameter of tensor `at`, its first, has. */
 size_t param_tensors_of(const struct param_tensors *t, size_t at);
-/* Memory for the numbers of a parameter; NULL on failure. */
+/* Memory for the values of a parameter; NULL on failure. */
 float *param_alloc(const struct param *p, struct cairn_error *err);
 
 #endif

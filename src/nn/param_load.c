@@ -9,7 +9,7 @@
 
 enum { WHOLE_MOST = 64 << 20 }; /* bytes that one thread transposes by itself */
 
-/* ---- numbers of the file ---- */
+/* ---- values of the file ---- */
 
 struct reading {
     const struct tensor_source *source;
@@ -75,7 +75,7 @@ static bool is_strided(const struct tensor_source *s, const struct st_tensor *fo
     return !source_place(s, found, &fd, &at);
 }
 
-/* A parameter on its way to the device: its tensors, and its type there. */
+/* A parameter on its way to the device: its tensors, and its type on the device. */
 struct loading {
     const struct tensor_source *source;
     const struct param_tensor *tensors;
@@ -116,7 +116,7 @@ static int read_numbers(const struct reading *r, size_t first, size_t n, enum dt
     return 0;
 }
 
-/* Some numbers of a parameter whose tensors lie in the file as they do on the device. */
+/* Some values of a parameter whose tensors lie in the file as they do on the device. */
 static int load_some(void *loading, uint64_t at, size_t n, void *bytes, struct cairn_error *err)
 {
     const struct loading *l = loading;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parameters from a file to the device, for param_file.c.  All threads read straight into the pieces that are copied
- * (gpu/transfer.h), and transpose them there where the file has them transposed. */
+ * Parameters from a file to the device, for param_file.c.  All threads read straight into the pieces
+ * that are copied (gpu/transfer.h), and transpose them there where the file has them transposed. */
 #ifndef CAIRN_NN_PARAM_LOAD_H
 #define CAIRN_NN_PARAM_LOAD_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parameters of a model: one table of names and shapes, each with its place in memory (weights.h).
  *
- * Matrices lie one after the other, and so do vectors (biases, weights of norms), and so do quantized matrices.  Each
- * begins at a multiple of PARAMS_ALIGN numbers; the padding between them is zero and stays zero, so that an optimizer can
- * walk over all of a kind in one launch.  A matrix may be padded with rows that its shape does not count; these are zero
- * too. */
+ * Matrices lie one after the other, and so do vectors (biases, weights of norms), and so do quantized
+ * matrices.  Each begins at a multiple of PARAMS_ALIGN values; the padding between them is zero and
+ * stays zero, so that an optimizer can walk over all of a kind in one launch.  A matrix may be padded
+ * with rows that its shape does not count; these are zero too. */
 #ifndef CAIRN_NN_PARAMS_H
 #define CAIRN_NN_PARAMS_H
 
@@ -43,7 +43,7 @@ size_t params_add(struct params *p, enum param_kind kind, size_t rows, size_t co
 size_t params_add_padded(struct params *p, size_t rows, size_t columns, size_t rows_padded, const char *name);
 /* NULL: no such parameter. */
 const struct param *params_find(const struct params *p, const char *name);
-size_t params_count(const struct params *p); /* numbers, without padding */
+size_t params_count(const struct params *p); /* values, without padding */
 void params_release(struct params *p);
 
 #endif

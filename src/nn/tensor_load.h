@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loads tensors of a file into the memory of a device.  Several threads read and convert while others copy. */
+ * Loads tensors of a file into the memory of a device.  Several threads read and convert while others
+ * copy. */
 #ifndef CAIRN_NN_TENSOR_LOAD_H
 #define CAIRN_NN_TENSOR_LOAD_H
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Memory on a device for the parameters of a table, or for their gradients (f32, never quantized).
  *
- * A quantized matrix is int8 or fp8 (e4m3) with a scale for each row; the row's largest magnitude becomes the largest
- * code.  A product needs it in the storage format: weights_matrix dequantizes it just before, into one buffer that all
- * of them share.  Where the device has no working kernel for that, the host does it, slowly and with the same bits. */
+ * A quantized matrix is int8 or fp8 (e4m3) with a scale for each row; the row's largest magnitude
+ * becomes the largest code.  A product needs it in the storage format: weights_matrix dequantizes it
+ * just before, into one buffer that all of them share.  Where the device has no working kernel for
+ * that, the host does it, slowly and with the same bits. */
 #ifndef CAIRN_NN_WEIGHTS_H
 #define CAIRN_NN_WEIGHTS_H
 
@@ -13,11 +14,11 @@
 
 enum weights_format { WEIGHTS_INT8, WEIGHTS_FP8 }; /* of quantized matrices */
 
-/* Matrices that can be offloaded to the host: a run of one kind, divided into pieces of the same length.  No other
- * parameter of that kind lies between them. */
+/* Matrices that can be offloaded to the host: a run of one kind, divided into pieces of the same length. No
+ * other parameter of that kind lies between them. */
 struct weights_blocks {
     enum param_kind kind;
-    size_t first, numbers, pieces; /* the first number; numbers of a piece; 0 pieces: none */
+    size_t first, numbers, pieces; /* the first number; values of a piece; 0 pieces: none */
 };
 
 /* Whether the host dequantizes, and since which error of the device. */
@@ -62,8 +63,9 @@ size_t weights_size(const struct params *p, enum gpu_storage storage);
 size_t weights_size_offloaded(const struct params *p, enum gpu_storage storage,
                               const struct weights_blocks *b, size_t *host);
 
-/* Moves the blocks with their numbers.  All calls work on offloaded blocks too.  Before their matrices are asked for,
- * weights_need brings a piece to the device (and then `next`, if it is another), and weights_passed lets it go. */
+/* Moves the blocks with their values. All calls work on offloaded blocks too. Before their matrices are asked
+ * for, weights_need brings a piece to the device (and then `next`, if it is another), and weights_passed lets
+ * it go. */
 int weights_move_blocks(struct weights *w, bool to_host, struct cairn_error *err);
 int weights_need(const struct weights *w, struct gpu_stream *s, size_t piece, size_t next,
                  struct cairn_error *err);
@@ -72,7 +74,7 @@ int weights_clear(const struct weights *w, const struct params *p, struct gpu_st
                   struct cairn_error *err);
 
 float *weights_vector(const struct weights *w, const struct param *p);
-/* Call it before numbers on the host are changed: after it no copy of them is under way or on the device. */
+/* Call it before values on the host are changed: after it no copy of them is under way or on the device. */
 int weights_change(const struct weights *w, struct cairn_error *err);
 /* Where a parameter lies, on the device or on the host, and its type there (not of a quantized one). */
 void *weights_place(const struct weights *w, const struct param *p, enum dtype *t, bool *on_host);
@@ -80,7 +82,7 @@ void *weights_place(const struct weights *w, const struct param *p, enum dtype *
 int weights_matrix(const struct weights *w, struct gpu_stream *s, const struct param *p, void **out,
                    struct cairn_error *err);
 
-/* Copies the numbers of a parameter from and to the host, in f32, and waits. */
+/* Copies the values of a parameter from and to the host, in f32, and waits. */
 int weights_put(const struct weights *w, const struct param *p, const float *from, struct cairn_error *err);
 int weights_get(const struct weights *w, const struct param *p, float *into, struct cairn_error *err);
 

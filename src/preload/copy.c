@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Copies to the device from memory that is not pinned.  The runtime would pin the source for the time of the copy, which
- * for a mapped file is slow, fails, or never ends; here the bytes pass through buffers that are pinned for good, one of
- * which is filled while the others are on their way.
+ * Copies to the device from memory that is not pinned.  The runtime would pin the source for the time
+ * of the copy, which for a mapped file is slow, fails, or never ends; here the bytes pass through
+ * buffers that are pinned for good, one of which is filled while the others are on their way.
  *
- * A call takes buffers out of the pool and has them alone, so no lock is held while it works.  As with the runtime, an
- * asynchronous copy that is short reads its source at the call and returns, and a longer one waits for its stream; in older
- * runtimes all wait. */
+ * A call takes buffers out of the pool and has them alone, so no lock is held while it works.  As with
+ * the runtime, an asynchronous copy that is short reads its source at the call and returns, and a
+ * longer one waits for its stream; in older runtimes all wait. */
 #include "preload/preload.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ struct buffer {
     void *events[MOST_DEVICES]; /* made when needed */
 };
 
-/* All is under the lock, which nobody holds while the runtime is called. */
+/* All of it is under the lock, which no thread holds while it calls the runtime. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     struct buffer buffers[MOST_BUFFERS]; /* that no call has */
@@ -78,7 +78,7 @@ void copy_reset(void)
     pthread_mutex_unlock(&capture_lock);
 }
 
-/* One for which there is no room the runtime itself is asked about. */
+/* If the table is full, the runtime itself is asked. */
 void copy_capture_begins(void *stream)
 {
     pthread_mutex_lock(&capture_lock);
@@ -116,17 +116,18 @@ static int copy_piece(const struct copy *c, size_t at, size_t n)
     return ((copy_stream_fn *)c->real)(to, from, n, c->stream);
 }
 
-/* --- what must not be seen of our own calls -------------------------------------------------------------------------- */
+/* --- what must not be seen of our own calls ------------------------------------------------------------ */
 
-/* A runtime remembers the last error until somebody asks for it.  One of the program's own could not be put back. */
+/* A runtime remembers the last error until somebody asks for it. One of the program's own could not be put
+ * back. */
 static int last_error(enum call which)
 {
     int (*ask)(void) = (int (*)(void))real_get(which);
     return ask ? ask() : GPU_OK;
 }
 
-/* While another thread captures a stream, most calls are forbidden to all that do not say this.  The mode before; -1: it
- * was not changed, and need not be put back. */
+/* While another thread captures a stream, most calls are forbidden to all that do not say this. The mode
+ * before; -1: it was not changed, and need not be put back. */
 static int set_capture_mode(int mode)
 {
     int (*exchange)(int *) = (int (*)(int *))real_get(HELP_CAPTURE_MODE);
@@ -158,7 +159,7 @@ static bool is_captured(void *stream)
 static bool is_known(const struct told *t, const void *p)
 {
     int (*ask)(void *, const void *) = (int (*)(void *, const void *))real_get(HELP_POINTER);
-    int about[64] = { 0 }; /* first the type; more room than any version needs */
+    int about[64] = { 0 }; /* first the type; larger than any version needs */
     if (!ask)
         return true;
     return !ask(about, p) && (about[0] || t->runtime < TYPED);
@@ -170,7 +171,7 @@ static bool may_stage(const struct copy *c, const struct told *t)
     return !is_captured(c->stream) && !is_known(t, c->from) && !is_known(t, (const char *)c->from + c->n - 1);
 }
 
-/* --- the pool -------------------------------------------------------------------------------------------------------- */
+/* --- the pool ------------------------------------------------------------------------------------------ */
 
 static bool has_passed(const struct buffer *b)
 {
@@ -178,7 +179,8 @@ static bool has_passed(const struct buffer *b)
     return !b->copied || (ask && !ask(b->copied));
 }
 
-/* The one that was used last, since it is in the cache, of those that are known to be free; otherwise the oldest. */
+/* The one that was used last, since it is in the cache, of those that are known to be free; otherwise the
+ * oldest. */
 static bool pick(struct buffer *b)
 {
     pthread_mutex_lock(&lock);
@@ -245,8 +247,8 @@ static void note_answer(size_t n, unsigned age, bool given)
     pthread_mutex_unlock(&lock);
 }
 
-/* Without a crash where the source is no memory of the host after all.  Old kernels cannot be asked to make pages
- * present; there, and for odd mappings, the kernel copies. */
+/* Without a crash where the source is no memory of the host after all. Old kernels cannot be asked to make
+ * pages present; there, and for odd mappings, the kernel copies. */
 static bool read_source(char *to, const char *from, size_t n)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)from & ~(page - 1);
@@ -260,7 +262,7 @@ static bool read_source(char *to, const char *from, size_t n)
     return process_vm_readv(getpid(), &into, 1, &out_of, 1, 0) == (ssize_t)n;
 }
 
-/* --- the way through the buffers --------------------------------------------------------------------------------------- */
+/* --- the way through the buffers ----------------------------------------------------------------------- */
 
 struct way {
     const struct copy *copy;
@@ -341,7 +343,7 @@ static bool wait_for(struct buffer *b)
     return true;
 }
 
-/* Where no event can tell, as for a stream of another device. */
+/* If no event can show it, as for a stream of another device. */
 static bool wait_for_stream(const struct copy *c)
 {
     stream_fn *wait = (stream_fn *)real_get(CALL_hipStreamSynchronize);
@@ -363,7 +365,7 @@ static bool send(struct buffer *b, const struct way *w, size_t at, size_t n)
 {
     copy_kind_stream_fn *copy = (copy_kind_stream_fn *)real_get(CALL_hipMemcpyAsync);
     int code = copy((char *)w->copy->to + at, b->bytes, n, COPY_TO_DEVICE, w->copy->stream);
-    return mark_or_wait(b, w) && !code; /* also when it failed: who knows */
+    return mark_or_wait(b, w) && !code; /* also after a failure: the state is unknown */
 }
 
 /* One buffer is filled while the copies from the others run. */
@@ -388,8 +390,9 @@ static bool wait_for_all(struct way *w)
     return good;
 }
 
-/* Where the call waits, it first waits for what was there before it, which may be about to write the source: a function of
- * the host, or a kernel of a GPU that can.  Where it does not, an event must be able to tell when a buffer is free. */
+/* If the call waits, it first waits for earlier work, which may be about to write the source: a host
+ * function, or a kernel of a GPU that can. If it does not, an event must be able to show when a buffer is
+ * free. */
 static bool begin(struct way *w)
 {
     struct buffer *b = &w->buffers[0];
@@ -418,7 +421,8 @@ static bool waits(const struct copy *c, const struct told *t)
     return !is_async || c->n > SHORT || c->n > t->piece_bytes || t->runtime < READS_AT_ONCE;
 }
 
-/* False: nothing that the caller could see has happened, apart from bytes that the real copy will write again. */
+/* False: nothing that the caller could see has happened, apart from bytes that the real copy will write
+ * again. */
 static bool stage(const struct copy *c, const struct told *t)
 {
     int (*ask)(int *) = (int (*)(int *))real_get(HELP_DEVICE);
@@ -441,10 +445,10 @@ static bool wants_staging(const struct copy *c, const struct told *t)
            ranges_is_pageable(c->from, c->n) && ranges_place(c->to, c->n) == PLACE_DEVICE;
 }
 
-/* --- once more, in pieces ---------------------------------------------------------------------------------------------- */
+/* --- once more, in pieces ------------------------------------------------------------------------------ */
 
-/* In pieces a copy that is too long would go on in what lies behind: every side must be in one allocation of the device, or
- * clear of all. */
+/* Split into chunks, a copy that is too long would run into the memory after it: each side must lie in one
+ * allocation of the device, or outside of all. */
 static bool has_room(const struct copy *c)
 {
     enum place to = ranges_place(c->to, c->n), from = ranges_place(c->from, c->n);
@@ -471,7 +475,8 @@ static bool piece_again(const struct copy *c, const struct told *t, size_t at, s
     return c->kind == COPY_TO_DEVICE && ranges_is_pageable(piece.from, n) && stage(&piece, t);
 }
 
-/* A piece may be short enough to be read at the call, where the whole would have waited for what was before it. */
+/* A piece may be short enough to be read at the call, where the whole would have waited for what was before
+ * it. */
 static bool retry(const struct copy *c, const struct told *t)
 {
     struct record_counts *counts = recorder_counts();
@@ -499,8 +504,8 @@ static bool retry_apart(const struct copy *c, const struct told *t)
     return done;
 }
 
-/* Who has an error to ask for gets the copy as it is, since ours would take its place.  A copy that failed is made once
- * more when nothing helped, so that its error is the last. */
+/* Who has an error to ask for gets the copy as it is, since ours would take its place. A copy that failed is
+ * made once more when nothing helped, so that its error is the last. */
 int copy_run(const struct copy *c, const struct told *t)
 {
     if (!t || c->n < LEAST || !(t->switches & (SWITCH_STAGE | SWITCH_RETRY)) || last_error(HELP_PEEK_ERROR))

@@ -49,7 +49,7 @@ static struct host read_host(const struct told *t)
     return h;
 }
 
-/* A fifth, but no more than 16 GiB, unless we were told. */
+/* A fifth, but no more than 16 GiB, unless configured. */
 static uint64_t reserve_bytes(const struct told *t, const struct host *h)
 {
     if (t->reserve_bytes)
@@ -143,7 +143,8 @@ static enum answer answer_now(const struct told *t, size_t n, int self)
     return less(left, flying(self)) < n ? IS_CROWDED : FITS;
 }
 
-/* What is on its way may be in the host's figure already, or in part: only who comes back makes that clear. */
+/* The host's figure may already include pending allocations, fully or in part: only their return settles it.
+ * */
 bool memory_refuses(const struct told *t, size_t n)
 {
     if (n < SMALL)
@@ -177,11 +178,11 @@ void memory_returned(size_t n)
     pthread_mutex_unlock(&lock);
 }
 
-/* --- pools of the runtime ----------------------------------------------------------------------------------------------- */
+/* --- pools of the runtime ------------------------------------------------------------------------------ */
 
 enum { POOL_RESERVED = 5, POOL_USED = 7 }; /* attributes */
 
-/* An error of a call of ours is nobody's business. */
+/* Errors of our own calls are not reported. */
 static bool is_good(int code)
 {
     int (*take_back)(void) = (int (*)(void))real_get(HELP_LAST_ERROR);
@@ -243,7 +244,7 @@ void memory_pool_settle(const struct memory_pool *p)
     state_own(false);
 }
 
-/* --- what is told ------------------------------------------------------------------------------------------------------- */
+/* --- what is reported ---------------------------------------------------------------------------------- */
 
 /* Where not all is known that was taken, the runtime may know of less. */
 void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes)

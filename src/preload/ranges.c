@@ -19,7 +19,7 @@ static struct range
 static size_t n_ranges;
 /* Written with the lock, read without. */
 static _Atomic uint64_t device_bytes;
-static _Atomic size_t n_lost; /* for which there was no room, and that were not given back since */
+static _Atomic size_t n_lost; /* that did not fit the table, and were not freed since */
 
 static bool takes_memory(enum range_kind k)
 {
@@ -71,7 +71,7 @@ static bool is_mapped(uintptr_t handle)
     return false;
 }
 
-/* The memory behind a handle is given back when it is released and nowhere mapped. */
+/* The memory of a handle is freed when the handle is released and nothing maps it. */
 static bool drop_handle(uintptr_t handle, bool is_released)
 {
     for (size_t i = n_ranges; i-- > 0;) {
@@ -94,7 +94,7 @@ void ranges_release(const void *handle)
     pthread_mutex_unlock(&lock);
 }
 
-/* Runtimes give back either kind with either function. */
+/* Runtimes free either kind with either function. */
 static size_t find_to_free(enum range_kind k, uintptr_t at)
 {
     size_t found = MOST;

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* A program in a container may stand on an older glibc, whose loader does not start it with a library that asks for
- * newer versions.  There these are in a library of their own, which every process that opens others has. */
+/* A program in a container may use an older glibc, whose loader refuses a library that needs newer symbol
+ * versions. There these functions are in a separate library, which every process that opens others has. */
 #if defined(__x86_64__) && defined(__GLIBC__)
 __asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
@@ -31,12 +31,12 @@ static struct runtime runtimes[MOST_RUNTIMES];
 static _Atomic size_t n_runtimes;
 static real_clock_fn *_Atomic clock_found;
 
-/* A place that calls come from, and the runtime that they go to, in one word that is read without a lock: the number of its
- * first page, how many pages it has, which runtime.  0: none. */
+/* A place that calls come from, and the runtime that they go to, in one word that is read without a lock: the
+ * number of its first page, how many pages it has, which runtime. 0: none. */
 enum { WHICH_BITS = 8, COUNT_BITS = 20, FIRST_BITS = 36 };
 enum { GONE = 1 }; /* no pages; others may follow it */
 static _Atomic uint64_t objects[MOST_OBJECTS];
-/* Pages of no object, since the code was made at run time, or of one whose end is not known. */
+/* Pages of no object, because the code was generated at run time, or of one whose end is unknown. */
 static _Atomic uint64_t pages[MOST_PAGES];
 
 const char *const call_names[N_REAL] = {
@@ -69,7 +69,7 @@ const char *const call_names[N_REAL] = {
     [HELP_POOL_TRIM] = TEXT(FN(hipMemPoolTrimTo, cudaMemPoolTrimTo)),
 };
 
-/* --- the loaded objects ------------------------------------------------------------------------------------------------- */
+/* --- the loaded objects -------------------------------------------------------------------------------- */
 
 /* What the loader has put at an address. */
 struct object {
@@ -78,9 +78,9 @@ struct object {
     size_t n; /* 0: not known */
 };
 
-/* Where the file's own table says that the object begins and ends, if that is in the first page: elsewhere it need not be
- * in memory.  dl_iterate_phdr would tell, too, but never returns in a child of fork when a thread of the parent was in
- * it. */
+/* Where the object begins and ends according to the file's own table, if that is in the first page: elsewhere
+ * it need not be in memory. dl_iterate_phdr would show it too, but never returns in a child of fork if a
+ * thread of the parent was in it. */
 static bool object_at(const void *p, struct object *out)
 {
     Dl_info info;
@@ -117,7 +117,7 @@ static bool is_named(const char *path, const char *begins)
 }
 
 struct search {
-    const char *begins; /* with this the file's name; "" is any, behind our own */
+    const char *begins; /* the file name, if given; "" is any, after our own */
     size_t skip;
     bool behind_us;
     char path[PATH_MAX];
@@ -151,10 +151,10 @@ static void *open_path(const char *path)
     return path[0] ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 }
 
-/* --- runtimes ------------------------------------------------------------------------------------------------------------ */
+/* --- runtimes ------------------------------------------------------------------------------------------ */
 
-/* The handle is kept: a GPU runtime is never closed.  Everything comes from one object, and what it does not have is not
- * looked for again. */
+/* The handle is kept: a GPU runtime is never closed. Everything comes from one object, and what it does not
+ * have is not looked for again. */
 static bool fill(struct runtime *r, const char *path)
 {
     void *handle = open_path(path);
@@ -180,17 +180,17 @@ static bool fill_by_name(struct runtime *r, const char *begins)
     }
 }
 
-/* A function that we do not stand before shows where the loader would have found them all.  Not in a tool that
- * stands before the runtime as we do: it may be the one that calls us. */
+/* A function that we do not wrap shows where the loader would have found them all. Not in a tool that wraps
+ * the runtime as we do: it may be our caller. */
 static bool fill_by_function(struct runtime *r, const void *function)
 {
     struct object o;
     return function && object_at(function, &o) && is_named(o.path, RUNTIME_FILE) && fill(r, o.path);
 }
 
-/* Every object has the runtime that is there for all, or else the one that it brought along: what came in as a dependency
- * of something that was opened with RTLD_LOCAL, as Python opens extensions, nobody else sees.  One of an unknown name is
- * looked for only behind us, since another copy of this library may be before. */
+/* Every object uses the global runtime, or else the one that it bundles: a dependency of something opened
+ * with RTLD_LOCAL, as Python opens extensions, is invisible to all others. One of an unknown name is searched
+ * only after us, because another copy of this library may come before. */
 static bool fill_for(struct runtime *r, const char *caller)
 {
     if (fill_by_function(r, dlsym(RTLD_DEFAULT, call_names[HELP_LAST_ERROR])))
@@ -206,7 +206,7 @@ static bool fill_for(struct runtime *r, const char *caller)
     return n_runtimes > 0 || fill_by_name(r, RUNTIME_FILE) || fill_by_name(r, "");
 }
 
-/* --- who calls ----------------------------------------------------------------------------------------------------------- */
+/* --- callers ------------------------------------------------------------------------------------------- */
 
 /* 0: it has no place in a word. */
 static uint64_t word_of(uintptr_t at, size_t n, size_t which)
@@ -250,7 +250,7 @@ static void clear(_Atomic uint64_t *table, size_t n, uint64_t word)
             table[i] = GONE;
 }
 
-/* Without room the one that came first is forgotten, and will be asked for again. */
+/* If the table is full, the oldest entry is dropped, and will be looked up again. */
 static void keep_object(uint64_t word)
 {
     static size_t oldest;
@@ -291,7 +291,7 @@ real_clock_fn *real_clock(void)
     return clock_found;
 }
 
-/* The loader is asked without our lock: its own may be held by somebody who waits for ours. */
+/* The loader is called without our lock: another thread may hold its lock and wait for ours. */
 static COLD const struct runtime *find(const void *caller)
 {
     struct object o = { "", 0, 0 };
@@ -312,7 +312,7 @@ static COLD const struct runtime *find(const void *caller)
         found = &runtimes[which];
         state_unlock();
     }
-    dlerror(); /* ours, and nobody's business */
+    dlerror(); /* our own call; not reported */
     state_own(false);
     return found;
 }

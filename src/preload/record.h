@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The file in which a process keeps its last GPU calls.  The library inside the process writes it through a mapping, so
- * that it is whole whatever ends the process; the supervisor reads it at any time.
+ * The file in which a process keeps its last GPU calls.  The library inside the process writes it
+ * through a mapping, so that it is whole whatever ends the process; the supervisor reads it at any
+ * time.
  *
- * A call is written twice: when it begins, and when it has returned.  One that has not returned is where the process
- * is, or where it died. */
+ * A call is written twice: when it begins, and when it has returned.  One that has not returned is
+ * where the process is, or where it died. */
 #ifndef CAIRN_PRELOAD_RECORD_H
 #define CAIRN_PRELOAD_RECORD_H
 
@@ -24,7 +25,8 @@ enum {
     RECORD_REFUSED = 1, /* by the guard: the runtime was not to blame */
 };
 
-/* What a file counts time in.  Ticks are the CPU's, which are read without a look at memory; the kernel has to trust them. */
+/* What a file counts time in. Ticks are the CPU's, which are read without a look at memory; the kernel has to
+ * trust them. */
 enum record_clock { RECORD_NS /* of CLOCK_MONOTONIC */, RECORD_TICKS };
 
 static inline uint64_t record_ticks(void)
@@ -47,7 +49,8 @@ struct record_call {
     union {
         uint16_t kernel; /* of a launch: its number; 0: not known */
         uint16_t
-            kind; /* of a copy that has one, as the runtime counts them; of an allocation: RECORD_REFUSED or 0 */
+            /* of a copy that has one, as the runtime counts them; of an allocation: RECORD_REFUSED or 0 */
+            kind;
     };
     _Atomic uint32_t returned;
     uint64_t unused[2];
@@ -61,17 +64,17 @@ struct record_counts {
     _Atomic uint64_t refused, refused_bytes;
 };
 
-/* Kernels are numbered as they come, and the newest take the places of the oldest: number % RECORD_KERNELS.  A call whose
- * kernel's number is not in its place any more is of one that was forgotten.  None comes without a call, so of the calls
- * that are kept none is so old that its number came again. */
+/* Kernels are numbered in order, and the newest replace the oldest: number % RECORD_KERNELS. A call whose
+ * kernel number is no longer in its slot belongs to a dropped kernel. No kernel comes without a call, so no
+ * kept call is so old that its number was reused. */
 struct record_kernel {
     _Atomic uint32_t number; /* 0: empty, or being written */
     char name[RECORD_KERNEL_BYTES - 4];
 };
 
-/* What the process had in its environment at its first call, which its program may have changed since its start:
- * "NAME=value", or "NAME" where it is not set, each with a 0 behind it.  Only these names; a value that is too long is left
- * out with its name. */
+/* The environment of the process at its first call, which the program may have changed since its start:
+ * "NAME=value", or "NAME" if it is not set, each terminated by a 0. Only these names; a value that is too
+ * long is omitted with its name. */
 #define RECORD_WATCHED                                                                                  \
     "HSA_OVERRIDE_GFX_VERSION", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",  \
         "AMD_SERIALIZE_KERNEL", "AMD_SERIALIZE_COPY", "HIP_LAUNCH_BLOCKING", "AMD_LOG_LEVEL",           \
@@ -84,7 +87,7 @@ struct record {
     char magic[8];
     uint32_t version, pid;
     uint32_t switches;
-    int32_t runtime; /* as the runtime tells its version; 0: was not asked */
+    int32_t runtime; /* as the runtime reports its version; 0: not asked */
     struct record_counts counts;
     char function[RECORD_FUNCTIONS][RECORD_FUNCTION_BYTES];
     uint32_t clock;    /* enum record_clock */
@@ -96,7 +99,7 @@ struct record {
 _Static_assert(sizeof(struct record_call) == 64 && offsetof(struct record, call) % 64 == 0,
                "a call is one line");
 
-/* How many calls there were: nobody counts them in the file, whose head would be one more page to touch. */
+/* How many calls there were: not counted in the file, whose head would be one more page to touch. */
 static inline uint64_t record_n_calls(const struct record *r)
 {
     uint64_t n = 0;
@@ -135,7 +138,7 @@ static inline unsigned record_switch(const char *word, size_t n)
     return n == 3 && !strncmp(word, "all", n) ? SWITCH_ALL : 0;
 }
 
-/* Words that are not known count for nothing. */
+/* Unknown words are ignored. */
 static inline unsigned record_switches(const char *list)
 {
     unsigned bits = 0;

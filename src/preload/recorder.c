@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 4096 }; /* a power of two, with room to spare over RECORD_KERNELS */
+enum { SLOTS = 4096 }; /* a power of two, well above RECORD_KERNELS */
 
 static struct record *mapped; /* state.record, which a child of fork does not have */
 static struct record_counts nowhere;
@@ -63,8 +63,8 @@ static int make_file(const char *path)
     return fd < 0 && errno == EEXIST && !unlink(path) ? open(path, flags, 0600) : fd;
 }
 
-/* On a tmpfs of an older kernel a signal ends it half done, and a profiler's come so often that no second try would be
- * better. */
+/* On a tmpfs of an older kernel a signal ends it half done, and a profiler's come so often that no second try
+ * would be better. */
 static int take_blocks(int fd)
 {
     sigset_t all, before;
@@ -75,7 +75,7 @@ static int take_blocks(int fd)
     return failed;
 }
 
-/* With all its blocks: a write into a mapping that the disk has no room for would kill the process. */
+/* With all its blocks allocated: a write into a mapping on a full disk would kill the process. */
 static struct record *map_file(const char *path)
 {
     int fd = may_be_so_long(sizeof(struct record)) ? make_file(path) : -1;
@@ -193,7 +193,7 @@ HOT void recorder_end(struct seen s, int code)
     atomic_store_explicit(&s.call->returned, 1, memory_order_release);
 }
 
-/* Whoever looks for one of its functions meanwhile finds the old number, which then stands for no name. */
+/* A concurrent lookup of one of its functions finds the old number, which then has no name. */
 static void forget_number(uint16_t number)
 {
     for (size_t i = 0; i < SLOTS; i++)
@@ -238,7 +238,7 @@ static unsigned add_kernel(const char *name)
     return last_kernel;
 }
 
-/* One that is not there, or was taken out meanwhile, is looked for once more with the lock. */
+/* One that is missing, or was removed meanwhile, is looked up again with the lock. */
 static bool look(uint64_t function, size_t *at, unsigned *kernel)
 {
     size_t i = (function >> 4) * 0x9e3779b97f4a7c15U >> 52;

@@ -13,7 +13,7 @@ enum { OLDEST = 5, NEWEST = 7, NEWEST_CUDA = 13, PIECE_BYTES = 1 << 20, LEAST_PI
 
 struct state state;
 static _Atomic int starting,
-    keeping; /* the process whose thread is at it; a child of fork finds its parent's */
+    keeping; /* the process whose thread initializes; a child of fork finds its parent's */
 __thread struct state_thread state_thread __attribute__((tls_model("initial-exec")));
 
 void state_own(bool on)
@@ -53,7 +53,7 @@ static void read_text(const char *name, char *text, size_t size)
         strcpy(text, given);
 }
 
-/* Of a version that nobody has seen yet the calls are written down at most. */
+/* For an unknown future version, calls are recorded at most. */
 static bool runtime_is_known(int *version)
 {
     int (*ask)(int *) = (int (*)(int *))real_get(HELP_VERSION);
@@ -83,7 +83,7 @@ static void read_told(struct told *t)
         t->switches &= SWITCH_RECORD;
 }
 
-/* Whatever the parent's other threads held when it forked is nobody's now. */
+/* Locks that the parent's other threads held at fork have no owner now. */
 static void forget(void)
 {
     recorder_forget();

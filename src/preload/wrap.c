@@ -28,8 +28,8 @@ static uint64_t volume(struct size3 a, struct size3 b)
     return (uint64_t)a.x * a.y * a.z * b.x * b.y * b.z;
 }
 
-/* Inside a function: the real one, which is fetched meanwhile, or the answer of a process that has none; and what we were
- * told. */
+/* Inside a function: the real one, looked up meanwhile, or the answer of a process that has none; and our
+ * configuration. */
 #define ENTER(id, params)                                                          \
     const struct runtime *runtime = real_runtime(__builtin_return_address(0));     \
     int(*real) params = runtime ? (int(*) params)runtime->found[CALL_##id] : NULL; \
@@ -60,11 +60,11 @@ static uint64_t volume(struct size3 a, struct size3 b)
 #define HIP_PASS(hip, params, args, size) IF_HIP(BODY(hip, hip, params, args, size))
 #include "preload/calls.def"
 
-/* --- memory that is taken and given back ---------------------------------------------------------------------------- */
+/* --- memory that is allocated and freed ------------------------------------------------------------------ */
 
 static bool guards(const struct told *t, void **p)
 {
-    /* A GPU that nobody told a budget of has memory of its own. */
+    /* A GPU without a configured budget has memory of its own. */
     return p && t && t->switches & SWITCH_GUARD && t->budget_bytes;
 }
 
@@ -94,8 +94,8 @@ static bool refuses(const struct told *t, size_t n, void **p, struct memory_pool
     return true;
 }
 
-/* The runtime was asked for what nobody has, so that hipGetLastError tells; whatever its answer was, this is ours.  Who does
- * not look at the code finds no place, as with the runtime. */
+/* The runtime was asked for an impossible size, so that hipGetLastError reports it; whatever it returned,
+ * this is our result. A caller that ignores the code gets no address, as from the runtime. */
 static int refusal(int code, void **p)
 {
     (void)code;
@@ -111,8 +111,8 @@ static void took(const struct told *t, size_t n, void **p, const struct memory_p
     memory_changed();
 }
 
-/* n: bytes, as far as can be told before; p: where the result is put; got: bytes, then; from: a pool; too_much: makes the
- * arguments such. */
+/* n: bytes, as far as known before; p: where the result goes; got: bytes, afterwards; from: a pool; too_much:
+ * makes the arguments impossible. */
 #define TAKE_SOME(id, name, params, args, n, p, got, kind, guarded, from, too_much) \
     EXPORT int name params;                                                         \
     EXPORT int name params                                                          \
@@ -233,7 +233,7 @@ EXPORT int FN(hipDeviceReset, cudaDeviceReset)(void)
     return code;
 }
 
-/* --- copies ------------------------------------------------------------------------------------------------------------ */
+/* --- copies -------------------------------------------------------------------------------------------- */
 
 #define COPY(id, name, params, in_shape, in_kind, in_stream)   \
     EXPORT int name params;                                    \
@@ -262,7 +262,7 @@ COPY(hipMemcpyHtoDAsync, hipMemcpyHtoDAsync, (void *to, const void *from, size_t
      COPY_STREAM, COPY_TO_DEVICE, stream)
 #endif
 
-/* --- what the runtime says of memory ------------------------------------------------------------------------------------ */
+/* --- what the runtime reports about memory ------------------------------------------------------------- */
 
 static bool tells(const struct told *t, int code)
 {
@@ -279,7 +279,7 @@ EXPORT int FN(hipMemGetInfo, cudaMemGetInfo)(size_t *free_bytes, size_t *total)
     return code;
 }
 
-/* The field stands at the same place in every version of a layout. */
+/* The field is at the same offset in every version of a layout. */
 #define PROPERTIES(id, name, at)                                                    \
     EXPORT int name(void *properties, int device);                                  \
     EXPORT int name(void *properties, int device)                                   \
@@ -298,7 +298,7 @@ PROPERTIES(hipGetDevicePropertiesR0600, hipGetDevicePropertiesR0600, 288)
 PROPERTIES(hipDeviceTotalMem, hipDeviceTotalMem, 0)
 #endif
 
-/* --- kernels -------------------------------------------------------------------------------------------------------------- */
+/* --- kernels ------------------------------------------------------------------------------------------- */
 
 #ifdef PRELOAD_CUDA
 static const char *name_by_stub(const void *stub)
@@ -372,7 +372,7 @@ EXPORT int hipModuleUnload(void *module)
 }
 #endif
 
-/* --- captures ----------------------------------------------------------------------------------------------------------- */
+/* --- captures ------------------------------------------------------------------------------------------ */
 
 /* Known before it begins: another thread must not see a moment between. */
 #define BEGIN_CAPTURE(id, name, params, args) \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ladders.  Rungs of one class stand in the order in which they are to be tried; each changes one thing. */
+ * The ladders.  Rungs of one class stand in the order in which they are to be tried; each changes one
+ * thing. */
 #include "rules/issue_rules.h"
 
 #define PERSON DIAGNOSE_ACT_NONE
@@ -53,7 +54,8 @@
 #define SET(issue, when, variable, text) { issue, DIAGNOSE_ACT_ENV, when, variable, NULL, text, FIX_ON_ANY }
 #define SET_WINDOWS(issue, variable, text) { issue, DIAGNOSE_ACT_ENV, FIX_ALWAYS, variable, NULL, text, FIX_ON_WINDOWS }
 #define HIDE(issue, when) { issue, OTHER, when, "{visible_name}={best_gpu}", "{visible_others}", OTHER_GPU, FIX_ON_ANY }
-/* Before the wheel with the chip's own code an override is second best, so that it stands behind it in every ladder. */
+/* Before the wheel with the chip's own code an override is second best, so that it stands behind it in every
+ * ladder. */
 #define WHEEL(issue, when, text) { issue, PERSON, when, NULL, NULL, text "[\nunset {overrides}]", FIX_ON_ANY }
 #define OVERRIDE(issue, when, text) { issue, DIAGNOSE_ACT_ENV, when, FIX_OVERRIDE, NULL, text, FIX_ON_LINUX }
 #define NO_OVERRIDE(issue, when, text) { issue, DIAGNOSE_ACT_ENV, when, NULL, "{overrides}", text, FIX_ON_LINUX }

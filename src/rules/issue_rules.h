@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What failures look like: the classes, the texts that identify them in a log, and the ladder of fixes of each.
- * Everything here is data; rules/diagnose.c is the loop over it. */
+ * What failures look like: the classes, the texts that identify them in a log, and the ladder of fixes
+ * of each. Everything here is data; rules/diagnose.c is the loop over it. */
 #ifndef CAIRN_RULES_ISSUE_RULES_H
 #define CAIRN_RULES_ISSUE_RULES_H
 
@@ -72,8 +72,9 @@ enum issue_flags {
     RULE_GUESS = 2048,   /* by log_guess: no row knows the line */
 };
 
-/* A line holds `text`, and one of `with`, and none of `without` (both separated by '|', NULL: no condition).  score is
- * how sure the class is when nothing else is known, in percent; it never says which row it was, flags do. */
+/* A line holds `text`, and one of `with`, and none of `without` (both separated by '|', NULL: no condition).
+ * score is how sure the class is when nothing else is known, in percent; it never says which row it was,
+ * flags do. */
 struct issue_rule {
     const char *text, *with, *without;
     enum issue issue;
@@ -82,8 +83,8 @@ struct issue_rule {
     const char *source; /* who prints it */
 };
 
-/* A name of HIP's errors in both spellings, hipErrorNoDevice and, as TensorFlow prints it, HIP_ERROR_NoDevice: the first
- * two fields of a row. */
+/* A name of HIP's errors in both spellings, hipErrorNoDevice and, as TensorFlow prints it,
+ * HIP_ERROR_NoDevice: the first two fields of a row. */
 #define HIP_ERROR(name) name, "hipError" name "|HIP_ERROR_" name
 
 /* The rows of one file; each table ends with a row whose text is NULL. */
@@ -104,16 +105,16 @@ struct issue_sign {
 };
 extern const struct issue_sign issue_signs[];
 
-/* Lines that healthy runs have too: an optional part is not there, or the program helps itself.  A line holds one of
- * `words`, separated by '|'. */
+/* Lines that healthy runs have too: an optional part is not there, or the program helps itself. A line holds
+ * one of `words`, separated by '|'. */
 struct issue_noise {
     const char *words;
     const char *source; /* who prints it */
 };
 extern const struct issue_noise issue_noises[]; /* ends with a row of NULLs */
 
-/* A rung of a class's ladder.  The text has {keys} and [brackets] as above, and a row with a key outside of brackets that
- * is not known is left out, as is one whose condition is not met. */
+/* A rung of a class's ladder. The text has {keys} and [brackets] as above, and a row with a key outside of
+ * brackets that is not known is left out, as is one whose condition is not met. */
 enum fix_when {
     FIX_ALWAYS,
     FIX_EXPANDABLE,   /* expandable segments are on */
@@ -152,8 +153,9 @@ enum fix_when {
     FIX_NO_DUMP,     /* nobody has written down where it stood */
     FIX_MAY_HANG,    /* judge_may_hang */
     FIX_END_UNKNOWN, /* nobody said how the run ended */
-    FIX_ATTENTION_PACKAGE, /* a package of attention (flash_attn, xformers, …) is demanded, and missing or of no use */
-    FIX_FLASH,             /* it is flash_attn */
+    /* a package of attention (flash_attn, xformers, …) is demanded, and missing or of no use */
+    FIX_ATTENTION_PACKAGE,
+    FIX_FLASH,         /* it is flash_attn */
     FIX_ATTENTION_OWN, /* it is PyTorch's own attention */
     FIX_NO_TRITON,     /* Triton is not installed */
     FIX_TRITON_THERE,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a log says of the machine and of the run, beside its errors: chips, versions, variables, figures, progress.
+ * What a log says of the machine and of the run, beside its errors: chips, versions, variables,
+ * figures, progress.
  *
  * Fixed size; text that does not fit is cut.  Fed by the diagnoser with the pieces of log_lines. */
 #ifndef CAIRN_RULES_LOG_FACTS_H

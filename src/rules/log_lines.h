@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A log as lines, whatever wrote it: bytes in any pieces in, clean text out.
  *
- * A carriage return starts its line anew, as a progress bar does, so each state of the bar is given on its own, with the
- * number of the line that it is part of.  Escape sequences of terminals are taken out, and typographic quotes become
- * plain ones.  UTF-16 with its mark, which PowerShell writes, becomes UTF-8.  A piece is at most LOG_PIECE bytes: a longer one is given in parts that overlap, so
- * that what is looked for is not cut in two.  Memory is bounded by that.  Bytes are not otherwise judged: they may
- * be no UTF-8, and may hold zeros. */
+ * A carriage return starts its line anew, as a progress bar does, so each state of the bar is given on
+ * its own, with the number of the line that it is part of.  Escape sequences of terminals are taken
+ * out, and typographic quotes become plain ones.  UTF-16 with its mark, which PowerShell writes,
+ * becomes UTF-8.  A piece is at most LOG_PIECE bytes: a longer one is given in parts that overlap, so
+ * that what is looked for is not cut in two.  Memory is bounded by that.  Bytes are not otherwise
+ * judged: they may be no UTF-8, and may hold zeros. */
 #ifndef CAIRN_RULES_LOG_LINES_H
 #define CAIRN_RULES_LOG_LINES_H
 

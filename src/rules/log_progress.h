@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The training in a log: its steps, losses that are no longer numbers, and how far it had come when the log ends. */
+ * The training in a log: its steps, losses that are no longer numbers, and how far it had come when the
+ * log ends. */
 #ifndef CAIRN_RULES_LOG_PROGRESS_H
 #define CAIRN_RULES_LOG_PROGRESS_H
 
 #include "rules/issue_rules.h"
 
-/* What the last telling line spoke of.  Silence is not success: only steps and what is finished speak for a run whose
- * end is not known. */
+/* What the last telling line spoke of. Silence is not success: only steps and what is finished speak for a
+ * run whose end is not known. */
 enum log_stage {
     LOG_STAGE_NONE,  /* no line told */
     LOG_STAGE_BUSY,  /* something began that takes long: loading, warming up, compiling */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The Python behind a log: its tracebacks name files of the environment that failed, and so where a package is to be
- * installed. */
+ * The Python behind a log: its tracebacks name files of the environment that failed, and so where a
+ * package is to be installed. */
 #ifndef CAIRN_RULES_LOG_PYTHON_H
 #define CAIRN_RULES_LOG_PYTHON_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The extractors of log_facts.c that read what a log says of its machine: chips, versions, variables, figures, and what
- * root sees.  Each is called where its text was found at a place of a piece; private to log_*.c. */
+ * The extractors of log_facts.c that read what a log says of its machine: chips, versions, variables,
+ * figures, and what root sees.  Each is called where its text was found at a place of a piece; private
+ * to log_*.c. */
 #ifndef CAIRN_RULES_LOG_SEE_H
 #define CAIRN_RULES_LOG_SEE_H
 

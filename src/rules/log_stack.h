@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The stack that a crash left in the log: Python's frames by faulthandler, and the call of a library below them. */
+ * The stack that a crash left in the log: Python's frames by faulthandler, and the call of a library
+ * below them. */
 #ifndef CAIRN_RULES_LOG_STACK_H
 #define CAIRN_RULES_LOG_STACK_H
 

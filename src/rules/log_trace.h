@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a log says of errors that no table knows: the exception at the end of a Python traceback, and lines that look
- * like an error.
+ * What a log says of errors that no table knows: the exception at the end of a Python traceback, and
+ * lines that look like an error.
  *
- * A traceback's last line stands in the column in which the traceback began, whatever prefix a launcher wrote before
- * both. */
+ * A traceback's last line stands in the column in which the traceback began, whatever prefix a launcher
+ * wrote before both. */
 #ifndef CAIRN_RULES_LOG_TRACE_H
 #define CAIRN_RULES_LOG_TRACE_H
 

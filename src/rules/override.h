@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * HSA_OVERRIDE_GFX_VERSION on one chip and one PyTorch: is it needed, which value fits, what is wrong with
- * the current one.  The plan, the checks and the diagnosis all use these functions (docs/rules/override.md). */
+ * HSA_OVERRIDE_GFX_VERSION on one chip and one PyTorch: is it needed, which value fits, what is wrong
+ * with the current one.  The plan, the checks and the diagnosis all use these functions
+ * (docs/rules/override.md). */
 #ifndef CAIRN_RULES_OVERRIDE_H
 #define CAIRN_RULES_OVERRIDE_H
 
