@@ -205,12 +205,34 @@ static int kill_until_done(const char *dir, double whole_s, const char *last, co
     return resumed;
 }
 
+/* At step 1 the second set has not been trained yet. */
+static void a_finished_run_can_be_made_longer(void)
+{
+    const char *whole = train(KEYS("lora.experts=each"));
+    const char *dir = train(KEYS("lora.experts=each", "train.steps=1"));
+    CHECK(exists(dir, "checkpoints/step-1/lora_low.safetensors"));
+    for (int steps = 2; steps <= 4; steps++)
+        if (try_to_train(dir, true, 0, KEYS("lora.experts=each", steps_key(steps))))
+            CHECK_FAIL_("%s", err.msg);
+    check_same_run(dir, whole, 4);
+}
+
+/* The file of one LoRA is not one of two. */
+static void a_run_is_not_resumed_as_another_kind(void)
+{
+    const char *dir = train(KEYS("lora.experts=shared", "train.steps=2"));
+    CHECK_INT(try_to_train(dir, true, 0, KEYS("lora.experts=each")), -1);
+    CHECK(err.msg[0]);
+}
+
 static void a_killed_run_makes_the_same_bits(void)
 {
     int steps = steps_here(40, 8), rounds = steps_here(3, 1);
-    const char *jobs[][6] = {
-        { steps_key(steps), "lora.experts=each", "train.ema=0.9", "lora.dropout=0.1", "train.accumulate=2" },
-        { steps_key(steps), "lora.experts=shared", "model.quantize=int8", "eval.every=5" },
+    const char *jobs[][7] = {
+        { steps_key(steps), "lora.experts=each", "train.ema=0.9", "lora.dropout=0.1", "train.accumulate=2",
+          on_gpu() ? "train.dtype=f32" : "train.dtype=f16" },
+        { steps_key(steps), "lora.experts=shared", "model.quantize=int8", "eval.every=5",
+          on_gpu() ? "train.dtype=f32" : "train.dtype=bf16" },
     };
     char last[32];
     snprintf(last, sizeof(last), "checkpoints/step-%d", steps);
@@ -322,6 +344,8 @@ static void run_all(void)
     RUN(a_quantized_base_learns);
     RUN(the_file_of_a_run_is_read_back);
     RUN(evaluations_are_alike);
+    RUN(a_finished_run_can_be_made_longer);
+    RUN(a_run_is_not_resumed_as_another_kind);
     RUN(a_killed_run_makes_the_same_bits);
     RUN(samples_are_written_and_the_helper_is_freed);
     RUN(a_saved_model_has_all_its_sets);
