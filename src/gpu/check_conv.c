@@ -24,7 +24,7 @@ static const struct conv_case cases[] = {
     { CAUSAL(2, 2, 4, 4, 1), 3, 1, true },
     /* 1 × 1 × 1, as it is in memory */
     { { 6, 0, { 2, 5, 3 }, { 1, 1, 1 }, { 1, 1, 1 }, { 0, 0, 0 }, { 2, 5, 3 } }, 4, 0, false },
-    /* rows and columns halved, padded behind; then time halved */
+    /* rows and columns halved, padded at the end; then time halved */
     { { 3, 0, { 2, 6, 8 }, { 1, 3, 3 }, { 1, 2, 2 }, { 0, 0, 0 }, { 2, 3, 4 } }, 3, 1, false },
     { { 3, 0, { 5, 3, 2 }, { 3, 1, 1 }, { 2, 1, 1 }, { 0, 0, 0 }, { 2, 3, 2 } }, 3, 1, false },
     { CAUSAL(16, 3, 20, 20, 0), 24, 2, false },

@@ -30,7 +30,7 @@ static const struct shape {
     size_t rows, columns, per_row;
 } shapes[] = { { 1, 1, 0 }, { 16, 16, 0 }, { 7, 65, 1 }, { 70 * 3, 64, 1 }, { 3, 4001, 1 } };
 
-/* All 256 codes come where there is room; the numbers are exact before the last rounding, so they must be
+/* All 256 codes occur if they fit; the values are exact before the last rounding, so they must be
  * equal. */
 static void dequantise_shape(struct check *c, const struct shape *s, const char *kernel,
                              double (*decode)(uint8_t))

@@ -235,7 +235,7 @@ static struct chunk *alloc_large(struct pool *p, size_t n, struct cairn_error *e
     return c;
 }
 
-/* 0 with nothing made: there is no room for a block. */
+/* 0 with nothing made: no memory for a block. */
 static int make_small_block(struct pool *p, struct cairn_error *err)
 {
     struct cairn_error full = { 0 };

@@ -63,8 +63,8 @@ void pool_remove_stream(struct pool *p, struct gpu_stream *s);
 void pool_note_wait(struct pool *p, struct gpu_stream *s); /* all that was queued on it is done */
 
 /* Memory that may change its place while it is not pinned, and that may be sent to the host if it is
- * offloadable.  The owner is told of each change: now is NULL while it is on the host.  It must not call the
- * pool from there. */
+ * offloadable.  The owner is notified of each change: now is NULL while it is on the host.  It must not call
+ * the pool from there. */
 struct pool_owner {
     void (*moved)(void *context, void *now);
     void *context;

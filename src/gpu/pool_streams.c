@@ -37,8 +37,8 @@ int pool_wait_all(struct pool *p, struct cairn_error *err)
     return 0;
 }
 
-/* A stream that was closed has done its work.  A piece that was merged with a neighbour may name it with the neighbour's
- * later stamp. */
+/* A stream that was closed has done its work.  A piece that was merged with a neighbour may name it with the
+ * neighbour's later stamp. */
 static uint64_t working_streams(const struct pool *p, const struct chunk *c)
 {
     return c->streams & pool_open_queues(p);

@@ -222,7 +222,7 @@ static int start_threads(struct job *j, pthread_t threads[MOST_THREADS])
 
 /* ---- the caller's thread: all calls to the device ---- */
 
-/* The next stretch of a piece that is one on the device; *task is moved behind it. */
+/* The next range of a piece that is contiguous on the device; *task is moved past it. */
 static struct transfer_run next_run(const struct job *j, size_t *task)
 {
     const struct task *first = &j->tasks[*task];

@@ -19,7 +19,7 @@ static struct {
 } watch;
 
 static struct {
-    pthread_mutex_t lock; /* held while `slow` is told */
+    pthread_mutex_t lock; /* held while `slow` is called */
     struct watch_work w;
     int64_t spent_ms;
     bool on, told;

@@ -22,7 +22,7 @@ void watch_leave(void);
 /* Work with limits of its own, such as a step of training. */
 struct watch_work {
     const char *what;     /* "step 12"; stays as it is until the end */
-    double slow_s, end_s; /* after these `slow` and `stuck` are told; 0: never */
+    double slow_s, end_s; /* after these `slow` and `stuck` are called; 0: never */
     /* Once, from the watch's thread; the end of the work waits for it.  call: what the driver was asked for
      * and has not answered; NULL: it is in no call. */
     void (*slow)(void *to, double spent_s, const char *call);

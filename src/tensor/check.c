@@ -97,7 +97,7 @@ static int check_small(void *context, size_t i, struct cairn_error *err)
     return 0;
 }
 
-/* A file with numbers that nobody looked at is not called healthy. */
+/* A file with unchecked values is not called healthy. */
 static void count(struct checked_files *out)
 {
     for (size_t i = 0; i < out->n; i++) {

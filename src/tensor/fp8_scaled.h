@@ -20,22 +20,22 @@ bool fp8_is(enum dtype t);
 #define FP8_MARKER "scaled_fp8"
 #define FP8_METADATA "_quantization_metadata" /* describes the codes; goes with them */
 
-/* Scales, marker and hints: part of how weights are kept, no weights themselves. */
+/* Whether it is a scale, marker or hint, not a weight. */
 bool fp8_is_bookkeeping(const char *name);
-/* What is quantised when nobody says otherwise: matrices of the blocks' linear layers. */
+/* What is quantized by default: matrices of the blocks' linear layers. */
 bool fp8_is_target(const struct st_tensor *t);
 /* "X.scale_weight" for "X.weight"; NULL if the name does not end so. */
 const char *fp8_scale_name(struct arena *a, const char *weight);
-/* The other way, from a scale or a hint; NULL if the name is neither. */
+/* The reverse, for a scale or a hint; NULL if the name is neither. */
 const char *fp8_weight_name(struct arena *a, const char *bookkeeping);
 /* The scales of a weight; NULL: it has none. */
 const struct st_tensor *fp8_scale_of(const struct tensor_source *s, const struct st_tensor *weight);
 
-/* How many elements share a scale, for scales that are there; an error names both shapes. */
+/* How many elements share an existing scale; an error names both shapes. */
 int fp8_block_of(const struct st_tensor *weight, const struct st_tensor *scale, uint64_t *block,
                  struct cairn_error *err);
-/* The same for scales to be made.  A grain that does not fit the shape gives way to the next coarser one:
- * 64 columns to rows, rows to the whole tensor. */
+/* The same for new scales.  If a granularity does not fit the shape, the next coarser one is used: rows
+ * instead of 64 columns, the whole tensor instead of rows. */
 uint64_t fp8_block_for(const struct st_tensor *weight, enum fp8_grain grain);
 /* The tensor that will hold them: name, dtype, shape, bytes. */
 void fp8_scale_tensor(struct arena *a, const struct st_tensor *weight, uint64_t block, struct st_tensor *out);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * LoRA files: which modules they change and by how much, and their dialects rewritten into one another.
+ * LoRA files: which modules they change and by how much, and conversion between their dialects.
  *
  * A module's weight changes by scale * up * down.  scale is alpha / rank (alpha / sqrt(rank) for rslora),
- * with alpha from the file, else from the adapter_config.json of PEFT beside it, else taken as the rank.  The
- * dialect is told by the keys.  A file is refused, by name of the key, when it mixes dialects or experts,
- * when a part is missing or there twice, when shapes do not fit or the configuration contradicts them, and
- * when a key is no part of a LoRA. */
+ * with alpha from the file, else from the adapter_config.json of PEFT beside it, else the rank.  The keys
+ * show the dialect.  Errors, which name the key: mixed dialects or experts, a missing or duplicate part,
+ * shapes that do not fit or contradict the configuration, and a key that is not part of a LoRA. */
 #ifndef CAIRN_TENSOR_LORA_H
 #define CAIRN_TENSOR_LORA_H
 
@@ -17,28 +16,28 @@
 struct lora_module {
     const char *name;                              /* the model's own name: "blocks.3.self_attn.q" */
     bool known;                                    /* has a name in every dialect */
-    const struct st_tensor *part[LORA_PART_COUNT]; /* NULL: not there; down and up come together */
+    const struct st_tensor *part[LORA_PART_COUNT]; /* NULL: missing; down and up come together */
     bool embedding;                                /* its weight is [in, out] */
     uint64_t rank, in, out;                        /* of down [rank, in] and up [out, rank] */
-    double scale;                                  /* the factor of up * down; 1 where nobody says it */
+    double scale;                                  /* the factor of up * down; 1 if not given */
 };
 
-/* What a reader of the result should know: where the strength came from, and what had to be guessed. */
+/* Remarks for the user: where the scale came from, and what was guessed. */
 struct lora_basis {
     char config[300];       /* the adapter_config.json, or metadata, that was used; "": none */
     bool config_ignored;    /* there is one, but the keys are not PEFT's */
-    size_t alpha_guessed;   /* modules whose alpha nobody says: taken as the rank */
-    bool alpha_default;     /* adapter_config.json does not say it: PEFT's default is taken */
+    size_t alpha_guessed;   /* modules without alpha: the rank is assumed */
+    bool alpha_default;     /* adapter_config.json has none: PEFT's default is assumed */
     char unknown_keys[200]; /* of adapter_config.json, that are set; "": none */
 };
 
 struct lora_file {
     struct tensor_source source;
-    enum lora_dialect dialect;   /* LORA_ANY when no key tells */
+    enum lora_dialect dialect;   /* LORA_ANY if no key shows it */
     struct lora_module *modules; /* in the order of the file */
     size_t n_modules;
     struct lora_basis basis;
-    struct adapter_config config; /* zeroed where none is used */
+    struct adapter_config config; /* zeroed if none is used */
 };
 
 /* path: a file, or the folder of an adapter.  Names and modules belong to l and die with it. */
@@ -60,7 +59,7 @@ struct lora_report {
     enum lora_dialect from;
     size_t modules, folded; /* folded: those whose matrices were scaled */
     struct lora_basis basis;
-    uint64_t odd; /* values that are NaN or Inf, as they were */
+    uint64_t odd; /* NaN and Inf values, unchanged */
 };
 int lora_convert(const char *in, const char *out, const struct lora_rewrite *o, struct lora_report *report,
                  struct cairn_error *err);

@@ -41,16 +41,16 @@ enum lora_part {
 };
 
 struct lora_name {
-    char module[LORA_NAME_MAX]; /* the model's own name where known, else as it stands in the key */
+    char module[LORA_NAME_MAX]; /* the model's own name if known, else as in the key */
     bool known;                 /* in the table of modules */
     bool embedding;             /* a table that is indexed: its weight is [in, out] */
     enum lora_part part;
     enum lora_dialect dialect;
-    int expert; /* models of two experts in one file: 1 high noise, 2 low noise; 0: not said */
+    int expert; /* models of two experts in one file: 1 high noise, 2 low noise; 0: not given */
 };
 
 const char *lora_dialect_name(enum lora_dialect d); /* "musubi" */
-/* Also takes "kohya", "comfyui", "peft"; LORA_ANY if it is none. */
+/* Also accepts "kohya", "comfyui", "peft"; LORA_ANY if unknown. */
 enum lora_dialect lora_dialect_parse(const char *name);
 
 /* Fails on a key that is no part of a LoRA, or of a kind that is not plain LoRA (DoRA, LoHa, LoKr), and names
@@ -60,7 +60,7 @@ int lora_name_parse(const char *key, struct lora_name *out, struct cairn_error *
  * none. */
 bool lora_name_parse_whole(const char *key, struct lora_name *out);
 /* The module by the name that PEFT knows it by, "transformer.h.0.attn.c_attn": the key of a part without what
- * PEFT puts before and behind it.  path holds LORA_NAME_MAX bytes. */
+ * PEFT puts before and after it.  path holds LORA_NAME_MAX bytes. */
 void lora_name_path(const char *key, char *path);
 /* The key of a known module's part; into size bytes.  Fails where the dialect has no such key. */
 int lora_name_format(const char *module, enum lora_part part, enum lora_dialect d, char *key, size_t size,
@@ -69,7 +69,8 @@ int lora_name_format(const char *module, enum lora_part part, enum lora_dialect 
 /* The module of a base model's "….weight" or "….bias", whichever prefix and spelling the checkpoint has;
  * false for other keys.  module holds LORA_NAME_MAX bytes. */
 bool lora_base_name(const char *key, char *module, bool *is_bias);
-/* Are two module names the same but for '.' and '_', which the musubi dialect does not tell apart? */
+/* Whether two module names are equal except for '.' and '_', which the musubi dialect does not
+ * distinguish. */
 int lora_module_compare(const char *a, const char *b);
 
 #endif

@@ -23,7 +23,7 @@ size_t lowrank_packed(size_t cols, size_t rank)
 }
 
 /* A panel is COLS columns side by side, to a depth of DEEP: in the matrix itself they are often a power of
- * two apart, which fills one set of the cache.  Columns behind the edge are zero. */
+ * two apart, which fills one set of the cache.  Columns past the edge are zero. */
 static void pack_panel(float *panel, const float *down, size_t cols, size_t at, size_t deep)
 {
     size_t n = at_most(cols - at, COLS);
@@ -41,7 +41,7 @@ void lowrank_pack(float *packed, const float *down, size_t cols, size_t rank)
     }
 }
 
-/* ROWS rows by two vectors of the product; rows behind the last repeat the first.  The sums have names, since
+/* ROWS rows by two vectors of the product; rows past the last repeat the first.  The sums have names, since
  * gcc keeps an array of them in memory. */
 #define DEFINE_TILE(name, vec)                                                                               \
     INLINE void name(float *out, const float *up, size_t rank, size_t rows, const float *panel, size_t deep) \

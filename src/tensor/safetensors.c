@@ -235,7 +235,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*(const struct st_tensor *const *)a)->name, (*(const struct st_tensor *const *)b)->name);
 }
 
-/* Within one file the parser refuses a name that comes twice; two shards may still hold the same one. */
+/* Within one file the parser refuses a duplicate name; two shards may still have the same one. */
 static int sort_names(struct st_file *f, struct cairn_error *err)
 {
     f->by_name = ARENA_NEW(&f->arena, const struct st_tensor *, f->n_tensors);

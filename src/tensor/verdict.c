@@ -12,7 +12,7 @@
 
 enum part {
     PART_WEIGHT,
-    PART_CACHE, /* what a trainer computed once and stored: never zero, never constant */
+    PART_CACHE, /* computed once and cached by a trainer: never zero, never constant */
     PART_LORA,
     PART_LORA_UP, /* zero until the first step */
     PART_STATE,   /* of an optimizer, and gradients: any size of number, zero at first */
@@ -128,7 +128,7 @@ static const char *count_text(struct arena *a, uint64_t n, const struct scan_sta
 
 typedef bool rule(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v);
 
-/* Sets a verdict and says that a rule has spoken. */
+/* Sets a verdict; returns true: the rule applied. */
 static bool say(struct tensor_verdict *v, enum tensor_health verdict, bool damaged, const char *why)
 {
     *v = (struct tensor_verdict){ verdict, damaged, why };
@@ -246,8 +246,8 @@ static bool is_half_zero(const struct tensor_facts *l, struct arena *a, struct t
                             edge == l->s->zero_tail ? "last" : "first", 100 * share(edge, l->s)));
 }
 
-/* Formats with eight exponent bits or more hold numbers that no weight has; bytes of another format, read as
- * one of these, give them. */
+/* Formats with eight exponent bits or more can represent values that no weight has; bytes of another format,
+ * read as one of these, give them. */
 static bool is_absurd(const struct tensor_facts *l, struct arena *a, struct tensor_verdict *v)
 {
     static const double most = 1e15, most_subnormal = 0.01;
@@ -265,7 +265,7 @@ static bool is_absurd(const struct tensor_facts *l, struct arena *a, struct tens
                             100 * share(l->s->subnormal, l->s)));
 }
 
-/* The first rule that speaks decides. */
+/* The first rule that applies decides. */
 static rule *const rules[] = {
     has_wrong_sum, cannot_scan, not_judged,      has_nan,      has_inf,      is_scalar, is_zero,
     is_constant,   is_odd_kind, cache_has_zeros, cache_is_off, is_half_zero, is_absurd,
@@ -284,7 +284,7 @@ static bool is_flat(const struct tensor_verdict *v)
     return v->verdict == TENSOR_ALL_ZERO || v->verdict == TENSOR_CONSTANT;
 }
 
-/* Tensors that speak for the file: several floating values, not free to be zero. */
+/* Tensors that represent the file: several floating-point values that must not all be zero. */
 static bool counts(const struct tensor_facts *l)
 {
     return l->s->n > 1 && dtype_is_float(l->t->dtype) && (l->part == PART_WEIGHT || l->part == PART_LORA);

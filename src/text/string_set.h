@@ -16,7 +16,7 @@ struct string_set_entry {
 
 /* {0} is an empty set. */
 struct string_set {
-    struct str text; /* all strings, one behind the other */
+    struct str text; /* all strings, concatenated */
     struct string_set_entry *list;
     size_t n, cap;
     size_t *slots; /* index in the list plus one; 0: free */
