@@ -84,7 +84,7 @@ def pinned_memory_may_be_refused():
     with Home() as home:
         run(home, 'pinned', **keys)
         done = run(home, 'refused', 'pinned=1', **keys)
-        if done.returncode or done.stderr.count('copies go through ordinary memory') != 1:
+        if done.returncode or done.stderr.count('pageable memory') != 1:
             yield f'exit {done.returncode}: {done.stderr}'
         yield from differences(home, 'refused', 'pinned', 4)
 
