@@ -50,15 +50,16 @@ static struct sample_options options_of(const struct options *w, const struct jo
 /* Text is printed as it comes; for JSON all of it is collected first. */
 static int sample(const struct options *w, struct loaded_model *t, struct arena *a, struct cairn_error *err)
 {
-    bool own = w->prompts.n > 0;
-    const struct config_list *prompts = &gpt_keys(&t->config)->sample.prompts;
-    size_t n = own ? w->prompts.n : prompts->n, n_samples = 0;
     struct sample_text *samples = NULL;
+    size_t n_samples = 0;
     struct sampler *sampler;
     fprintf(stderr, "%s, on %s\n", t->weights, gpu_info(t->options.g)->name);
     print_runtime(stderr, gpu_info(t->options.g), "  ");
     if (task_gpt_sampler(t->job.task, &sampler, err))
         return -1;
+    bool own = w->prompts.n > 0;
+    const struct config_list *prompts = &gpt_keys(&t->config)->sample.prompts;
+    size_t n = own ? w->prompts.n : prompts->n;
     for (size_t i = 0; i < n; i++) {
         CLEANUP(str_release) struct str text = { 0 };
         const char *prompt = own ? w->prompts.item[i] : prompts->item[i];
