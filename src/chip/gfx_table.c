@@ -452,7 +452,7 @@ bool gfx_in_aotriton(const struct gfx_chip *c, struct version aotriton)
     return v[1] && (!aotriton.n || version_at_least(aotriton, v[0], v[1], v[2]));
 }
 
-bool gfx_is_on_trial(const struct gfx_chip *c, struct version aotriton)
+bool gfx_is_experimental(const struct gfx_chip *c, struct version aotriton)
 {
     const int *v = c->aotriton_stable;
     return aotriton.n && gfx_in_aotriton(c, aotriton) && (!v[1] || version_below(aotriton, v[0], v[1], v[2]));

@@ -92,7 +92,7 @@ bool gfx_in_wheel(const struct gfx_chip *c, struct version torch, int rocm);
 /* Does this AOTriton have images for the chip? An unknown version counts as the newest. */
 bool gfx_in_aotriton(const struct gfx_chip *c, struct version aotriton);
 /* It has, but calls the chip experimental, so that PyTorch keeps fused attention off. */
-bool gfx_is_on_trial(const struct gfx_chip *c, struct version aotriton);
+bool gfx_is_experimental(const struct gfx_chip *c, struct version aotriton);
 
 /* Can code compiled for `code` run on the chip `gfx`?  Exact, or its generic target.  A code object that
  * demands page-fault retry ("gfx90a:xnack+") does not run in an ordinary process. */

@@ -120,7 +120,7 @@ int codeobj_read(int fd, const char *path, struct arena *a, struct codeobj *out,
     return read_file(fd, path, a, true, out, err);
 }
 
-int codeobj_look(int fd, const char *path, struct arena *a, struct codeobj *out, struct cairn_error *err)
+int codeobj_inspect(int fd, const char *path, struct arena *a, struct codeobj *out, struct cairn_error *err)
 {
     return read_file(fd, path, a, false, out, err);
 }

@@ -34,7 +34,7 @@ struct codeobj {
 int codeobj_read(int fd, const char *path, struct arena *a, struct codeobj *out, struct cairn_error *err);
 /* Only what kind of file it is and what it is linked to, from its headers; the bundles of a library that is
  * not in memory yet are hundreds of places on the disk. */
-int codeobj_look(int fd, const char *path, struct arena *a, struct codeobj *out, struct cairn_error *err);
+int codeobj_inspect(int fd, const char *path, struct arena *a, struct codeobj *out, struct cairn_error *err);
 
 /* The list of targets that PyTorch compiles into libtorch_python.so as text: the longest run of two or more
  * names with one space or semicolon between them, in read-only data.  out->from stays NULL if there is none.

@@ -63,7 +63,7 @@ static const struct {
     { "uvx pipx", "creates a separate environment for it", false },
 };
 
-bool command_leads_away(const char *program)
+bool command_is_remote(const char *program)
 {
     for (size_t i = 0; i < ARRAY_LEN(closed); i++)
         if (closed[i].away && str_list_has(closed[i].names, ' ', str_file_name(program)))

@@ -29,6 +29,6 @@ void command_python(const struct root *r, struct arena *a, const char *const *ar
                     const char *cwd, struct command_python *out);
 /* Does a program of this name hand its work to a container, a service or another machine, whose processes,
  * memory and GPU are not visible from here? */
-bool command_leads_away(const char *program);
+bool command_is_remote(const char *program);
 
 #endif

@@ -134,7 +134,7 @@ static void read_hip_library(struct reading *r)
     if (fd < 0)
         return;
     bool known = r->t->compiled.from != NULL;
-    if (known ? codeobj_look(fd, path, r->a, &c, &err) : codeobj_read(fd, path, r->a, &c, &err)) {
+    if (known ? codeobj_inspect(fd, path, r->a, &c, &err) : codeobj_read(fd, path, r->a, &c, &err)) {
         problems_add(&r->t->problems, r->a, "%s", err.msg);
         return;
     }

@@ -247,7 +247,7 @@ size_t gpt_work_packed_bytes(const struct gpt *m, const struct gpt_work_options 
             .rank = m->lora.rank,
             .train = o->train,
         };
-        most = at_least(most, lora_packed_numbers(m->nn, &l));
+        most = at_least(most, lora_packed_elements(m->nn, &l));
     }
     return most * sizeof(float);
 }

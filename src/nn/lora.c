@@ -32,7 +32,7 @@ void lora_add(struct lora *l, struct lora_site *site, const char *module, size_t
     l->most_in = at_least(in, l->most_in);
 }
 
-size_t lora_packed_numbers(const struct nn *nn, const struct lora_linear *l)
+size_t lora_packed_elements(const struct nn *nn, const struct lora_linear *l)
 {
     size_t most = gemm_cpu_scratch(nn->g, l->rows, l->out, l->in);
     if (!l->train)

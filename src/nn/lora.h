@@ -48,7 +48,7 @@ struct lora_linear {
     size_t rows, in, out, rank;
     bool train;
 };
-size_t lora_packed_numbers(const struct nn *nn, const struct lora_linear *l);
+size_t lora_packed_elements(const struct nn *nn, const struct lora_linear *l);
 
 /* Scratch memory for a pass. */
 struct lora_scratch {

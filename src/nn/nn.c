@@ -87,7 +87,7 @@ int nn_fail_at(struct nn *nn, const char *op, struct cairn_error *err)
     return cairn_wrap(err, "%s, %s", nn->where, op);
 }
 
-int nn_tell(struct nn *nn, struct nn_event e, struct cairn_error *err)
+int nn_report_op(struct nn *nn, struct nn_event e, struct cairn_error *err)
 {
     if (!nn->watcher)
         return 0;
@@ -117,7 +117,7 @@ int nn_launch(struct nn *nn, const struct nn_launch *l, struct cairn_error *err)
         .storage = l->storage,
         .bytes = (double)l->n * (double)l->arrays * (l->storage == GPU_F32 ? 4 : 2),
     };
-    return nn_tell(nn, e, err);
+    return nn_report_op(nn, e, err);
 }
 
 /* ---- linear ---- */
@@ -137,7 +137,7 @@ int nn_gemm(struct nn *nn, const char *op, const struct gemm_args *args, const v
         .flops = 2 * m * n * k,
         .bytes = (m * k + k * n) * elem + m * n * ((args->c_f32 ? 4 : elem) + (slope_of ? elem : 0)),
     };
-    return nn_tell(nn, e, err);
+    return nn_report_op(nn, e, err);
 }
 
 static float or_one(float alpha)

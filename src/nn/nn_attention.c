@@ -93,7 +93,7 @@ int nn_attention(struct nn *nn, const struct nn_attention *a, struct cairn_error
         .flops = attention_flops(a),
         .bytes = 2.0 * (double)((q_numbers(a) + kv_numbers(a)) * nn_elem_bytes(nn)),
     };
-    return nn_tell(nn, e, err);
+    return nn_report_op(nn, e, err);
 }
 
 int nn_attention_back(struct nn *nn, const struct nn_attention *a, const struct nn_attention_back *b,
@@ -136,7 +136,7 @@ int nn_attention_back(struct nn *nn, const struct nn_attention *a, const struct 
         .bytes = 4.0 * (double)((q_numbers(a) + kv_numbers(a)) * nn_elem_bytes(nn)),
     };
     list_outputs(nn, a, b, e.out);
-    return nn_tell(nn, e, err);
+    return nn_report_op(nn, e, err);
 }
 
 /* ---- rotary positions ---- */

@@ -30,7 +30,7 @@ int nn_launch(struct nn *nn, const struct nn_launch *l, struct cairn_error *err)
               err)
 
 /* Tells the watcher, if there is one, about an op that was queued by other means; fills in e->where. */
-int nn_tell(struct nn *nn, struct nn_event e, struct cairn_error *err);
+int nn_report_op(struct nn *nn, struct nn_event e, struct cairn_error *err);
 /* Puts the place and the op before the message; always -1. */
 int nn_fail_at(struct nn *nn, const char *op, struct cairn_error *err);
 

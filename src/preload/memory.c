@@ -247,7 +247,7 @@ void memory_pool_settle(const struct memory_pool *p)
 /* --- what is reported ---------------------------------------------------------------------------------- */
 
 /* Where not all is known that was taken, the runtime may know of less. */
-void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes)
+void memory_report(const struct told *t, size_t *free_bytes, size_t *total_bytes)
 {
     if (free_bytes) {
         uint64_t said = *free_bytes;

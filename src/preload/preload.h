@@ -171,7 +171,7 @@ struct range_gone {
     size_t n; /* 0: it was not known */
 };
 struct range_gone ranges_remove(enum range_kind k, const void *p);
-void ranges_given_back(const void *p, struct range_gone gone, bool failed);
+void ranges_freed(const void *p, struct range_gone gone, bool failed);
 /* Not pinned, as far as known; false if the table is incomplete. */
 bool ranges_is_pageable(const void *p, size_t n);
 /* Of the device, as far as went through us: wholly inside one allocation, clear of all, or neither. */
@@ -206,7 +206,7 @@ void memory_pool_settle(const struct memory_pool *p);
 /* The program took memory of the device, or gave some back. */
 void memory_changed(void);
 /* Corrects what the runtime reported; either may be NULL. */
-void memory_tell(const struct told *t, size_t *free_bytes, size_t *total_bytes);
+void memory_report(const struct told *t, size_t *free_bytes, size_t *total_bytes);
 void memory_forget(void); /* in a child of fork */
 
 /* --- copy.c -------------------------------------------------------------------------------------------- */

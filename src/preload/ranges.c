@@ -121,7 +121,7 @@ struct range_gone ranges_remove(enum range_kind k, const void *p)
     return gone;
 }
 
-void ranges_given_back(const void *p, struct range_gone gone, bool failed)
+void ranges_freed(const void *p, struct range_gone gone, bool failed)
 {
     if (failed)
         ranges_add(gone.kind, p, gone.n);

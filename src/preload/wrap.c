@@ -60,7 +60,7 @@ static uint64_t volume(struct size3 a, struct size3 b)
 #define HIP_PASS(hip, params, args, size) IF_HIP(BODY(hip, hip, params, args, size))
 #include "preload/calls.def"
 
-/* --- memory that is allocated and freed ------------------------------------------------------------------ */
+/* --- memory that is allocated and freed ----------------------------------------------------------------- */
 
 static bool guards(const struct told *t, void **p)
 {
@@ -146,7 +146,7 @@ static void took(const struct told *t, size_t n, void **p, const struct memory_p
             gone = ranges_remove(kind, p);    \
         RECORDED(id, 0, 0, real args);        \
         if (tracks(told))                     \
-            ranges_given_back(p, gone, code); \
+            ranges_freed(p, gone, code);      \
         memory_changed();                     \
         return code;                          \
     }
@@ -275,20 +275,20 @@ EXPORT int FN(hipMemGetInfo, cudaMemGetInfo)(size_t *free_bytes, size_t *total)
     ENTER(hipMemGetInfo, (size_t *, size_t *));
     RECORDED(hipMemGetInfo, 0, 0, real(free_bytes, total));
     if (tells(told, code))
-        memory_tell(told, free_bytes, total);
+        memory_report(told, free_bytes, total);
     return code;
 }
 
 /* The field is at the same offset in every version of a layout. */
-#define PROPERTIES(id, name, at)                                                    \
-    EXPORT int name(void *properties, int device);                                  \
-    EXPORT int name(void *properties, int device)                                   \
-    {                                                                               \
-        ENTER(id, (void *, int));                                                   \
-        RECORDED(id, 0, 0, real(properties, device));                               \
-        if (tells(told, code) && properties)                                        \
-            memory_tell(told, NULL, (size_t *)(void *)((char *)properties + (at))); \
-        return code;                                                                \
+#define PROPERTIES(id, name, at)                                                      \
+    EXPORT int name(void *properties, int device);                                    \
+    EXPORT int name(void *properties, int device)                                     \
+    {                                                                                 \
+        ENTER(id, (void *, int));                                                     \
+        RECORDED(id, 0, 0, real(properties, device));                                 \
+        if (tells(told, code) && properties)                                          \
+            memory_report(told, NULL, (size_t *)(void *)((char *)properties + (at))); \
+        return code;                                                                  \
     }
 PROPERTIES(hipGetDeviceProperties, FN(hipGetDeviceProperties, cudaGetDeviceProperties), FN(256, 288))
 #ifdef PRELOAD_CUDA

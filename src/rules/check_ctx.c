@@ -40,7 +40,7 @@ const char *ctx_bytes(const struct check_ctx *l, int64_t bytes)
     return ctx_text(l, "%lld.%lld GiB", (long long)(tenths / 10), (long long)(tenths % 10));
 }
 
-const char *ctx_word(const struct check_ctx *l, const char *s)
+const char *ctx_shell_word(const struct check_ctx *l, const char *s)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+@,=-";
     if (*s && strspn(s, plain) == strlen(s))
@@ -95,7 +95,7 @@ int64_t sum_bytes(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-bool ctx_told(const struct check_ctx *l)
+bool ctx_gfx_given(const struct check_ctx *l)
 {
     return l->gpu && str_eq(l->gpu->gfx.from, "--gfx") && !l->gpu->kfd_node.from && !l->gpu->pci.s;
 }
@@ -126,7 +126,7 @@ bool ctx_is(const struct check_ctx *l, const char *gfx)
     return l->gpu && str_eq(l->gpu->gfx.s, gfx);
 }
 
-bool ctx_carries(const struct targets *t, const char *gfx)
+bool ctx_has_code(const struct targets *t, const char *gfx)
 {
     return env_targets_cover(t, gfx) == TRI_YES;
 }

@@ -19,7 +19,7 @@ struct check_ctx check_ctx_of(const struct facts *f, const struct plan *p, struc
 char *ctx_text(const struct check_ctx *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 const char *ctx_bytes(const struct check_ctx *l, int64_t bytes); /* "512 MiB", "112 GiB", "62.5 GiB" */
 /* One shell word, quoted if it contains anything but plain characters: users paste remedies. */
-const char *ctx_word(const struct check_ctx *l, const char *s);
+const char *ctx_shell_word(const struct check_ctx *l, const char *s);
 /* "GPU 0 (AMD Radeon 8060S, gfx1151)" */
 const char *ctx_gpu(const struct check_ctx *l, const struct gpu_facts *g);
 
@@ -31,14 +31,14 @@ struct finding found(enum check_status status, const char *fact, const char *why
 int64_t sum_bytes(int64_t a, int64_t b); /* saturates: a damaged file may hold any number */
 
 /* Facts in the form that several checks need. */
-bool ctx_told(const struct check_ctx *l); /* the GPU is only a target that the user gave with --gfx */
+bool ctx_gfx_given(const struct check_ctx *l); /* the GPU is only a target that the user gave with --gfx */
 bool ctx_integrated(const struct check_ctx *l);
 size_t ctx_capable(const struct check_ctx *l); /* how many GPUs KFD can use */
 /* Some GPU has a gfx target, or its chip is unknown; KFD never supports chips without a target. */
 bool ctx_may_have_target(const struct check_ctx *l);
 bool ctx_is(const struct check_ctx *l, const char *gfx);
 /* Can code for these targets run on gfx? */
-bool ctx_carries(const struct targets *t, const char *gfx);
+bool ctx_has_code(const struct targets *t, const char *gfx);
 /* " --gpu 1" where the plan is for a GPU that it would not choose by default, " --gfx gfx1031" where the user
  * named the chip, else "": for commands to type. */
 const char *ctx_gpu_option(const struct check_ctx *l);

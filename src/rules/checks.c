@@ -135,7 +135,7 @@ static void run_checks(const struct check_ctx *l, struct doctor *d)
     const struct check *table = checks_table(&d->n);
     d->lines = ARENA_NEW(l->arena, struct doctor_line, d->n);
     for (size_t i = 0; i < d->n; i++) {
-        d->lines[i] = (struct doctor_line){ &table[i], table[i].look(l) };
+        d->lines[i] = (struct doctor_line){ &table[i], table[i].run(l) };
         d->counts[d->lines[i].found.status]++;
     }
 }

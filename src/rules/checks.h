@@ -55,7 +55,7 @@ enum check_flags {
 struct check {
     const char *id, *group, *what, *source;
     unsigned flags;
-    struct finding (*look)(const struct check_ctx *l);
+    struct finding (*run)(const struct check_ctx *l);
 };
 const struct check *checks_table(size_t *n);
 bool checks_has_group(const char *group);

@@ -19,7 +19,7 @@ static struct finding judge_disk(const struct check_ctx *l, const char *what, in
     if (d->free_bytes.v >= warn_gib * GIB)
         return found_ok(l, "%s", fact);
     return found(d->free_bytes.v < fail_gib * GIB ? CHECK_FAIL : CHECK_WARN, fact, why,
-                 ctx_text(l, "du -xh --max-depth=2 %s | sort -h | tail", ctx_word(l, d->path)));
+                 ctx_text(l, "du -xh --max-depth=2 %s | sort -h | tail", ctx_shell_word(l, d->path)));
 }
 
 struct finding check_disk_cache(const struct check_ctx *l)

@@ -18,7 +18,7 @@ static bool is_preload(const char *name)
 static const char *replace_line(const struct check_ctx *l, const struct plan_var *bad)
 {
     const struct plan_var *v = plan_find(l->plan->set, l->plan->n_set, bad->name);
-    return v ? ctx_text(l, "export %s=%s", v->name, ctx_word(l, v->value))
+    return v ? ctx_text(l, "export %s=%s", v->name, ctx_shell_word(l, v->value))
              : ctx_text(l, "unset %s", bad->name);
 }
 
@@ -36,7 +36,7 @@ static bool found_harmful(const struct check_ctx *l, bool (*is)(const char *), s
         if (!is(v->name))
             continue;
         const char *between = facts.len ? "; " : "";
-        str_addf(&facts, "%s%s=%s", facts.len ? ", " : "", v->name, ctx_word(l, v->value));
+        str_addf(&facts, "%s%s=%s", facts.len ? ", " : "", v->name, ctx_shell_word(l, v->value));
         str_addf(&why, "%s%s%s%s", between, n > 1 ? v->name : "", n > 1 ? ": " : "", v->why);
         str_addf(&remedy, "%s%s", remedy.len ? "\n" : "", replace_line(l, v));
         if (v->fatal && l->gpu)

@@ -65,7 +65,7 @@ static const char *driver_remedy(const struct check_ctx *l, const struct gpu_fac
     if (str_eq(g->driver.s, "radeon"))
         return remedy_kernel_add(
             l, "radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1");
-    if (!g->pci.s || !str_eq(g->driver.s, "vfio-pci") || ctx_word(l, g->pci.s) != g->pci.s)
+    if (!g->pci.s || !str_eq(g->driver.s, "vfio-pci") || ctx_shell_word(l, g->pci.s) != g->pci.s)
         return "lspci -nnk -d 1002:";
     return ctx_text(l,
                     "sudo sh -c 'echo > /sys/bus/pci/devices/%s/driver_override; echo %s > "
@@ -196,7 +196,7 @@ struct finding check_gpu_asleep(const struct check_ctx *l)
         "reading them would wake the GPU; it wakes by itself at first use",
         l->gpu->pci.s
             ? ctx_text(l, "echo on | sudo tee /sys/bus/pci/devices/%s/power/control    # keeps it awake",
-                       ctx_word(l, l->gpu->pci.s))
+                       ctx_shell_word(l, l->gpu->pci.s))
             : NULL);
 }
 
@@ -244,7 +244,7 @@ struct finding check_pcie_atomics(const struct check_ctx *l)
         "signals from GPU to CPU (printf, assert, some synchronisation) do not work, and KFD skips older "
         "GPUs altogether; slots wired to the CPU have atomics",
         g->pci.s ? ctx_text(l, "sudo lspci -vvv -s %s | grep -i atomicops    # then move the card",
-                            ctx_word(l, g->pci.s))
+                            ctx_shell_word(l, g->pci.s))
                  : NULL);
 }
 
@@ -269,7 +269,7 @@ struct finding check_pcie_link(const struct check_ctx *l)
         CHECK_WARN, fact,
         "fewer lanes than the card supports: copies between RAM and VRAM (offload, block swap, loading) are "
         "slower; check the slot, the riser, or a second card that shares the lanes",
-        g->pci.s ? ctx_text(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", ctx_word(l, g->pci.s))
+        g->pci.s ? ctx_text(l, "sudo lspci -vv -s %s | grep -E 'LnkCap|LnkSta'", ctx_shell_word(l, g->pci.s))
                  : NULL);
 }
 

@@ -39,7 +39,7 @@ struct finding check_amdgpu_module(const struct check_ctx *l)
 struct finding check_kfd_topology(const struct check_ctx *l)
 {
     const struct host_facts *h = &l->facts->host;
-    if (!ctx_may_have_target(l) || h->wsl || ctx_told(l))
+    if (!ctx_may_have_target(l) || h->wsl || ctx_gfx_given(l))
         return found_skip("no GPU that KFD supports");
     if (h->kfd_present == TRI_YES)
         return found_ok(l, "KFD is available");
@@ -50,7 +50,7 @@ struct finding check_kfd_topology(const struct check_ctx *l)
         CHECK_FAIL, "KFD, the kernel's compute driver, is missing",
         "the kernel was built without CONFIG_HSA_AMD, or amdgpu found no GPU that KFD supports",
         ctx_text(l, "grep HSA_AMD /boot/config-%s    # must be =y; the distribution's own kernel has it",
-                 h->kernel.s ? ctx_word(l, h->kernel.s) : "$(uname -r)"));
+                 h->kernel.s ? ctx_shell_word(l, h->kernel.s) : "$(uname -r)"));
 }
 
 /* Kernels before these hang on the chip. */

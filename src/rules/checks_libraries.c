@@ -20,7 +20,7 @@ static struct finding judge_library(const struct check_ctx *l, const char *name,
     if (!t->from)
         return found_unknown(ctx_text(l, "%s: unknown whether it has kernels for %s", name, target),
                              "its files were not found", NULL);
-    if (ctx_carries(t, target))
+    if (ctx_has_code(t, target))
         return found_ok(l, "%s has kernels for %s", name, target);
     return found(without, ctx_text(l, "%s has no kernels for %s", name, target), why, remedy);
 }
@@ -116,7 +116,7 @@ struct finding check_miopen_cache(const struct check_ctx *l)
         if (cache_is_of(cache->version[i], used))
             continue;
         str_addf(&names, " %s", cache->version[i]);
-        str_addf(&paths, " %s", ctx_word(l, ctx_text(l, "%s/%s", cache->dir, cache->version[i])));
+        str_addf(&paths, " %s", ctx_shell_word(l, ctx_text(l, "%s/%s", cache->dir, cache->version[i])));
     }
     if (!names.len)
         return found_ok(l, "MIOpen's cache is from %s, the version in use", l->torch->miopen_version.s);
@@ -138,7 +138,7 @@ static struct finding judge_package(const struct check_ctx *l, const char *name,
     if (p->fits == TRI_NO)
         return found(CHECK_WARN, ctx_text(l, "%s does not fit this PyTorch", say_package(l, name, p)), p->why,
                      remedy);
-    if (gfx && p->targets.from && p->targets.n && !ctx_carries(&p->targets, gfx))
+    if (gfx && p->targets.from && p->targets.n && !ctx_has_code(&p->targets, gfx))
         return found(CHECK_WARN, ctx_text(l, "%s has no code for %s", say_package(l, name, p), gfx),
                      "its kernels fail with \"invalid device function\" on this GPU", remedy);
     if (p->fits == TRI_UNKNOWN)

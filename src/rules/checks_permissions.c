@@ -12,7 +12,7 @@ static const char *missing_remedy(const struct check_ctx *l)
 struct finding check_kfd_access(const struct check_ctx *l)
 {
     const struct dev_node *d = &l->facts->host.kfd_node;
-    if (!l->facts->n_gpus || l->facts->host.wsl || ctx_told(l))
+    if (!l->facts->n_gpus || l->facts->host.wsl || ctx_gfx_given(l))
         return found_skip("no GPU that KFD supports");
     switch (d->access) {
     case NODE_OPEN:

@@ -116,9 +116,9 @@ struct finding check_torch_target(const struct check_ctx *l)
     if (!code->from)
         return found_unknown(ctx_text(l, "PyTorch: unknown whether it has code for %s", gfx),
                              "its list of targets is not readable", "cairn doctor --probe");
-    if (ctx_carries(code, gfx))
+    if (ctx_has_code(code, gfx))
         return found_ok(l, "this PyTorch has code for %s (from %s)", gfx, code->from);
-    if (!str_eq(target, gfx) && ctx_carries(code, target))
+    if (!str_eq(target, gfx) && ctx_has_code(code, target))
         return judge_override(l, target);
     CLEANUP(str_release) struct str list = { 0 };
     for (size_t i = 0; i < code->n; i++)
@@ -139,7 +139,7 @@ struct finding check_torch_device_wheels(const struct check_ctx *l)
     const char *gfx = l->gpu->gfx.s;
     if (!t->device_wheels.from)
         return found_unknown("device wheels: unknown which are installed", NULL, NULL);
-    if (ctx_carries(&t->device_wheels, gfx))
+    if (ctx_has_code(&t->device_wheels, gfx))
         return found_ok(l, "the device wheel for %s is installed", gfx);
     return found(CHECK_FAIL, ctx_text(l, "the device wheel for %s is not installed", gfx),
                  "the libraries load without it but fail at the first kernel", remedy_torch(l));

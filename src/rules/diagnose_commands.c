@@ -9,7 +9,7 @@
 #include "rules/remedy.h"
 #include <string.h>
 
-static struct check_ctx look_of(const struct judgement *j)
+static struct check_ctx ctx_of_log(const struct judgement *j)
 {
     return check_ctx_of(j->ctx->facts, j->ctx->plan, j->a);
 }
@@ -40,7 +40,7 @@ bool diagnose_limit_suffices(const struct judgement *j)
     int64_t limit;
     if (!ram_bytes(j))
         return false;
-    struct check_ctx l = look_of(j);
+    struct check_ctx l = ctx_of_log(j);
     return ctx_ttm_limit(&l, &limit) && limit >= memory_wanted_limit(ram_bytes(j));
 }
 
@@ -55,7 +55,7 @@ static const char *key_cmd_pages(const struct judgement *j)
 {
     if (!ram_bytes(j))
         return NULL;
-    struct check_ctx l = look_of(j);
+    struct check_ctx l = ctx_of_log(j);
     return remedy_limit(&l, memory_wanted_limit(ram_bytes(j)));
 }
 
@@ -86,28 +86,28 @@ static const char *key_cmd_node(const struct judgement *j)
 {
     if (!denied_node(j))
         return NULL;
-    struct check_ctx l = look_of(j);
+    struct check_ctx l = ctx_of_log(j);
     return remedy_node_access(&l, denied_node(j));
 }
 
 static const char *key_cmd_container(const struct judgement *j)
 {
     static const struct facts nobody = { .host = { .render_gid = -1 } };
-    struct check_ctx l = j->ctx->facts ? look_of(j) : check_ctx_of(&nobody, NULL, j->a);
+    struct check_ctx l = j->ctx->facts ? ctx_of_log(j) : check_ctx_of(&nobody, NULL, j->a);
     return remedy_container(&l);
 }
 
 /* Of this machine if the log is from it, else of none. */
-static struct check_ctx look_anywhere(const struct judgement *j)
+static struct check_ctx ctx_of_log_or_none(const struct judgement *j)
 {
     static const struct facts nobody;
-    return j->same_machine ? look_of(j) : check_ctx_of(&nobody, NULL, j->a);
+    return j->same_machine ? ctx_of_log(j) : check_ctx_of(&nobody, NULL, j->a);
 }
 
 /* Where a package of the failing environment is installed. The log's own paths are the best source. */
-static struct check_ctx look_for_pip(const struct judgement *j)
+static struct check_ctx ctx_for_pip(const struct judgement *j)
 {
-    struct check_ctx l = look_anywhere(j);
+    struct check_ctx l = ctx_of_log_or_none(j);
     l.python = j->log->python.weight ? arena_strdup(j->a, j->log->python.exe) : NULL;
     l.torch = l.torch ? l.torch : j->torch;
     l.foreign = !l.torch;
@@ -116,21 +116,21 @@ static struct check_ctx look_for_pip(const struct judgement *j)
 
 static const char *key_python(const struct judgement *j)
 {
-    struct check_ctx l = look_for_pip(j);
+    struct check_ctx l = ctx_for_pip(j);
     const char *python = l.python ? l.python : l.torch ? l.torch->python : NULL;
-    return python ? ctx_word(&l, python) : "python3";
+    return python ? ctx_shell_word(&l, python) : "python3";
 }
 
 static const char *key_cmd_torch(const struct judgement *j)
 {
-    struct check_ctx l = look_for_pip(j);
+    struct check_ctx l = ctx_for_pip(j);
     l.chip = j->family ? NULL : j->chip;
     return j->windows ? remedy_torch_windows(&l) : remedy_torch(&l);
 }
 
 static const char *key_cmd_bnb(const struct judgement *j)
 {
-    struct check_ctx l = look_for_pip(j);
+    struct check_ctx l = ctx_for_pip(j);
     return (j->windows ? remedy_pip_windows : remedy_pip)(&l, "--upgrade bitsandbytes");
 }
 
@@ -138,7 +138,7 @@ static const char *key_cmd_kernel(const struct judgement *j)
 {
     if (!j->same_machine)
         return NULL;
-    struct check_ctx l = look_of(j);
+    struct check_ctx l = ctx_of_log(j);
     return remedy_kernel_newer(&l);
 }
 
@@ -146,19 +146,19 @@ static const char *key_cmd_firmware(const struct judgement *j)
 {
     if (!j->same_machine)
         return NULL;
-    struct check_ctx l = look_of(j);
+    struct check_ctx l = ctx_of_log(j);
     return remedy_firmware_newer(&l);
 }
 
 static const char *key_cmd_cxx_headers(const struct judgement *j)
 {
-    struct check_ctx l = look_anywhere(j);
+    struct check_ctx l = ctx_of_log_or_none(j);
     return j->windows || !diagnose_lacks_cxx_header(j) ? NULL : remedy_cxx_headers(&l);
 }
 
 static const char *key_cmd_python_headers(const struct judgement *j)
 {
-    struct check_ctx l = look_anywhere(j);
+    struct check_ctx l = ctx_of_log_or_none(j);
     return j->windows || !str_eq(j->log->header, "Python.h") ? NULL : remedy_python_headers(&l);
 }
 
@@ -181,8 +181,8 @@ static const char *move_aside(const struct judgement *j, const char *variable, c
                       : j->same_machine ? facts_env(j->ctx->facts, variable)
                                         : NULL;
     if (own && *own)
-        return arena_printf(j->a, "mv %s %s", ctx_word(&l, own),
-                            ctx_word(&l, arena_printf(j->a, "%s.old", own)));
+        return arena_printf(j->a, "mv %s %s", ctx_shell_word(&l, own),
+                            ctx_shell_word(&l, arena_printf(j->a, "%s.old", own)));
     return arena_printf(j->a, "mv ~/%s ~/%s.old", below_home, below_home);
 }
 

@@ -101,7 +101,7 @@ static bool counts(const struct judgement *j, enum issue i, const struct hits *h
 static bool is_hard(const struct judgement *j, enum issue i, enum wording words)
 {
     const struct hits *h = &j->d->hits[i][WEIGHT_HARD][words];
-    return h->seen && !h->recovered && counts(j, i, h, words) && !kernel_tells_of_another(j, i);
+    return h->seen && !h->recovered && counts(j, i, h, words) && !kernel_reports_another(j, i);
 }
 
 static uint64_t first_order(const struct judgement *j)
@@ -148,7 +148,7 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, enum wo
     bool caught = w == WEIGHT_SOFT && h->outlived && j->ctx->exit_code <= 0;
     if (h->recovered || caught)
         score /= 3;
-    if (score > ELSEWHERE && kernel_tells_of_another(j, i))
+    if (score > ELSEWHERE && kernel_reports_another(j, i))
         score = ELSEWHERE;
     if (!counts(j, i, h, words)) {
         judge_raise(j, ISSUE_NOT_ROCM, score);

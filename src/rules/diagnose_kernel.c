@@ -94,7 +94,7 @@ static bool killed_own(const struct judgement *j)
            (j->log->killed.trainer && !has_other_end(j, ISSUE_HOST_OOM, false));
 }
 
-bool kernel_tells_of_another(const struct judgement *j, enum issue event)
+bool kernel_reports_another(const struct judgement *j, enum issue event)
 {
     int64_t code = j->ctx->exit_code;
     if ((!ends_one(event) && !is_of_gpu(event)) || is_in_log(j, event) || exit_fits(j, event))

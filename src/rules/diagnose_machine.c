@@ -187,5 +187,5 @@ void judge_machine(struct judgement *j)
     pick_chip(j);
     prefer_planned(j);
     judge_plan(j); /* now that the GPU in question is known */
-    j->carried = j->chip && !j->family ? override_carries(&j->wheel, j->chip->gfx) : TRI_UNKNOWN;
+    j->carried = j->chip && !j->family ? override_has_code(&j->wheel, j->chip->gfx) : TRI_UNKNOWN;
 }

@@ -161,7 +161,7 @@ static bool runs_on(const struct judgement *j, const char *gfx)
 /* Every PyTorch for ROCm that may be in use has code for it. */
 static bool is_always_carried(const struct judgement *j, const struct gfx_chip *c)
 {
-    enum tri carried = override_carries(&j->wheel, c->gfx);
+    enum tri carried = override_has_code(&j->wheel, c->gfx);
     return carried == TRI_YES || (carried == TRI_UNKNOWN && c->wheel_major == 2 && c->wheel_minor <= 5);
 }
 
@@ -178,7 +178,7 @@ static bool lacks_code_for_integrated(const struct judgement *j)
         return judge_is_integrated(failing) && (j->igpu || j->has_card || j->card_hidden || desktop);
     if (!j->igpu)
         return j->card_hidden || desktop;
-    if (override_carries(&j->wheel, j->igpu->gfx) == TRI_YES || j->log->current || j->log->used.n)
+    if (override_has_code(&j->wheel, j->igpu->gfx) == TRI_YES || j->log->current || j->log->used.n)
         return false;
     if (j->same_machine && j->igpu_first)
         return true;
@@ -190,7 +190,7 @@ static bool lacks_code_for_integrated(const struct judgement *j)
 static bool may_be_integrated(const struct judgement *j)
 {
     return j->igpu && !j->log->failing[0] && !j->log->current && !j->log->used.n &&
-           override_carries(&j->wheel, j->igpu->gfx) != TRI_YES;
+           override_has_code(&j->wheel, j->igpu->gfx) != TRI_YES;
 }
 
 static void rule_wrong_gpu(struct judgement *j)

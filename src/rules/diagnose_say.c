@@ -145,7 +145,7 @@ static bool speaks_for(const struct judgement *j, int issue, enum weight w)
         j->verdict == ISSUE_NOT_ROCM && issue == ISSUE_UNKNOWN && j->score[ISSUE_NOT_ROCM] < JUDGE_LEAST;
     return issue == (int)j->verdict || own_words ||
            (j->verdict == ISSUE_NOT_ROCM && !quiet && !issue_classes[issue].any_machine &&
-            !kernel_tells_of_another(j, issue));
+            !kernel_reports_another(j, issue));
 }
 
 bool diagnose_has_evidence(const struct judgement *j)

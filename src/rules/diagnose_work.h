@@ -130,7 +130,7 @@ void judge_raise(struct judgement *j, enum issue i, int score); /* to at least t
 enum issue judge_top(const struct judgement *j, enum issue but);
 bool judge_stopped_by_person(int64_t exit_code);
 /* Only the kernel reports it, and the program's end does not match. */
-bool kernel_tells_of_another(const struct judgement *j, enum issue event);
+bool kernel_reports_another(const struct judgement *j, enum issue event);
 void rulings_apply(struct judgement *j);
 
 struct diagnose_key_row {

@@ -31,7 +31,7 @@ static const struct env_rule rules[] = {
 
     /* AOTriton 0.11 lists gfx1100 too, because its kernels lose accuracy there: see the note below. */
     { .name = AOTRITON, .value = "1", .why = AOTRITON_WHY, .source = DOC_AOTRITON,
-      .when = { .on_trial = true, .library = ENV_LIBRARY_AOTRITON } },
+      .when = { .experimental = true, .library = ENV_LIBRARY_AOTRITON } },
 
     { .name = "FLASH_ATTENTION_TRITON_AMD_ENABLE", .value = "TRUE",
       .when = { .family = "RDNA2 RDNA3 RDNA3.5 RDNA4", .os = ENV_OS_LINUX, .flash_attn = true },
@@ -145,7 +145,7 @@ bool env_when_met(const struct env_when *w, const struct situation *s)
         return false;
     if (w->family && !(family && str_list_has(w->family, ' ', family)))
         return false;
-    if (w->on_trial && !(s->chip && gfx_is_on_trial(s->chip, s->aotriton)))
+    if (w->experimental && !(s->chip && gfx_is_experimental(s->chip, s->aotriton)))
         return false;
     if (w->unified && w->unified != s->unified)
         return false;

@@ -21,7 +21,7 @@ struct env_when {
     const char *torch_from, *torch_below;
     const char *rocm_from, *rocm_below;
     const char *aotriton_from, *aotriton_below;
-    bool on_trial; /* the AOTriton calls the chip experimental */
+    bool experimental; /* the AOTriton calls the chip experimental */
     const char *kernel_from, *kernel_below;
     enum env_os os;
     enum env_gpus gpus;       /* GPUs that stay visible */

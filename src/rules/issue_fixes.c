@@ -19,10 +19,10 @@
 #define CACHING_ON \
     "turn PyTorch's caching allocator back on: without it memory fragments, and every allocation waits"
 #define NO_AOTRITON "disable experimental attention"
-#define STOP_GAP                                                                                                \
+#define OVERRIDE_WORKAROUND                                                                                     \
     "as a workaround, until you install a PyTorch with native code: make the runtime treat {taken_for}, whose " \
     "code it runs[, although {foreign_code} can hang or fault]"
-#define FITTING                                                                                                \
+#define OVERRIDE_FITTING                                                                                       \
     "as a workaround: set the override to the value that fits, which makes the runtime treat {taken_for}; it " \
     "must be three numbers with dots, and exported"
 #define INSTEAD_OF_OVERRIDE                                                                              \
@@ -66,7 +66,7 @@ const struct issue_fix issue_fixes[] = {
     HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_FIRST),
     WHEEL(ISSUE_NO_KERNEL_IMAGE, FIX_NOT_CARRIED, "install a PyTorch with code for {gfx}:\n{cmd_torch}"),
     NO_OVERRIDE(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_FLAWED, DROP_OVERRIDE),
-    OVERRIDE(ISSUE_NO_KERNEL_IMAGE, FIX_ALWAYS, STOP_GAP),
+    OVERRIDE(ISSUE_NO_KERNEL_IMAGE, FIX_ALWAYS, OVERRIDE_WORKAROUND),
     HIDE(ISSUE_NO_KERNEL_IMAGE, FIX_HIDE_LATER),
     NO_OVERRIDE(ISSUE_NO_KERNEL_IMAGE, FIX_OVERRIDE_SET, DROP_OVERRIDE),
     ON_LINUX_WHEN(ISSUE_NO_KERNEL_IMAGE, FIX_CARRIED_ELSEWHERE,
@@ -92,7 +92,7 @@ const struct issue_fix issue_fixes[] = {
     WHEEL(ISSUE_TENSILE_MISSING, FIX_NOT_CARRIED,
           "install a PyTorch whose rocBLAS supports "
           "{gfx}:\n{cmd_torch}"),
-    OVERRIDE(ISSUE_TENSILE_MISSING, FIX_ALWAYS, STOP_GAP),
+    OVERRIDE(ISSUE_TENSILE_MISSING, FIX_ALWAYS, OVERRIDE_WORKAROUND),
     HIDE(ISSUE_TENSILE_MISSING, FIX_HIDE_LATER),
     UNSET(ISSUE_TENSILE_MISSING, FIX_ALWAYS, "ROCBLAS_TENSILE_LIBPATH",
           "remove ROCBLAS_TENSILE_LIBPATH, if it is set: a value from an old guide points rocBLAS to missing "
@@ -104,9 +104,9 @@ const struct issue_fix issue_fixes[] = {
     DO(ISSUE_TENSILE_MISSING, CPU, ON_CPU),
 
     WHEEL(ISSUE_OVERRIDE_BAD, FIX_LACKS_CODE, OWN_WHEEL),
-    OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, FITTING),
+    OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_NEEDS_OVERRIDE, OVERRIDE_FITTING),
     NO_OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_MAY_NEED_NONE, "run without {overrides}"),
-    OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_ALWAYS, FITTING),
+    OVERRIDE(ISSUE_OVERRIDE_BAD, FIX_ALWAYS, OVERRIDE_FITTING),
     ON_LINUX(
         ISSUE_OVERRIDE_BAD,
         "look for it in shell profiles, /etc/environment, environment.d, service and compose files; an empty "
@@ -323,7 +323,7 @@ const struct issue_fix issue_fixes[] = {
     WHEEL(ISSUE_NATIVE_CRASH, FIX_OVERRIDDEN, INSTEAD_OF_OVERRIDE),
     SET(ISSUE_NATIVE_CRASH, FIX_NO_STACK, "PYTHONFAULTHANDLER=1",
         "run again and let Python print the line that crashes"),
-    OVERRIDE(ISSUE_NATIVE_CRASH, FIX_NEEDS_OVERRIDE, STOP_GAP),
+    OVERRIDE(ISSUE_NATIVE_CRASH, FIX_NEEDS_OVERRIDE, OVERRIDE_WORKAROUND),
     UNSET(ISSUE_NATIVE_CRASH, FIX_SECOND_ROCM, "LD_LIBRARY_PATH",
           "remove LD_LIBRARY_PATH: it mixes a second ROCm into the process"),
     SET(ISSUE_NATIVE_CRASH, FIX_NOT_STARTING, "TORCHDYNAMO_DISABLE=1",
@@ -437,7 +437,7 @@ const struct issue_fix issue_fixes[] = {
     ON_WINDOWS(ISSUE_RCCL, "there is no RCCL for Windows: train on one GPU, or with the gloo backend"),
 
     HIDE(ISSUE_WRONG_GPU, FIX_ALWAYS),
-    OVERRIDE(ISSUE_WRONG_GPU, FIX_NEEDS_OVERRIDE, STOP_GAP),
+    OVERRIDE(ISSUE_WRONG_GPU, FIX_NEEDS_OVERRIDE, OVERRIDE_WORKAROUND),
     ON_LINUX(
         ISSUE_WRONG_GPU,
         "set HIP_VISIBLE_DEVICES to the index of the card (cairn gpu), or ROCR_VISIBLE_DEVICES to its UUID"),

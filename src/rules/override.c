@@ -23,7 +23,7 @@ struct override_wheel override_wheel_of(const struct torch_facts *t)
     };
 }
 
-enum tri override_carries(const struct override_wheel *w, const char *gfx)
+enum tri override_has_code(const struct override_wheel *w, const char *gfx)
 {
     return env_targets_cover(&w->code, gfx);
 }
@@ -32,7 +32,7 @@ enum tri override_carries(const struct override_wheel *w, const char *gfx)
 static bool is_carried(const void *data, const struct gfx_chip *c)
 {
     const struct override_wheel *w = data;
-    return override_carries(w, c->gfx) == TRI_YES && env_targets_cover(&w->rocblas, c->gfx) != TRI_NO;
+    return override_has_code(w, c->gfx) == TRI_YES && env_targets_cover(&w->rocblas, c->gfx) != TRI_NO;
 }
 
 /* In a release of pytorch.org's wheels older than the chip. */
@@ -55,7 +55,7 @@ struct targets override_code_before(const struct gfx_chip *real, struct arena *a
 
 const struct gfx_chip *override_stand_in(const struct override_wheel *w, const struct gfx_chip *real)
 {
-    return override_carries(w, real->gfx) == TRI_NO ? gfx_stand_in(real, is_carried, w) : NULL;
+    return override_has_code(w, real->gfx) == TRI_NO ? gfx_stand_in(real, is_carried, w) : NULL;
 }
 
 static bool same_generation(const struct gfx_chip *a, const struct gfx_chip *b)
@@ -68,7 +68,7 @@ static bool same_generation(const struct gfx_chip *a, const struct gfx_chip *b)
 static enum override_flaw judge_by_wheel(const struct override_wheel *w, const struct gfx_chip *as,
                                          const struct gfx_chip *real)
 {
-    enum tri native = override_carries(w, real->gfx), foreign = override_carries(w, as->gfx);
+    enum tri native = override_has_code(w, real->gfx), foreign = override_has_code(w, as->gfx);
     if (native == TRI_YES)
         return foreign == TRI_NO ? OVERRIDE_NATIVE_ONLY : OVERRIDE_NATIVE;
     if (foreign == TRI_NO)

@@ -20,7 +20,7 @@ struct override_wheel {
 };
 /* NULL: unknown. If the device code comes in separate wheels, those count. */
 struct override_wheel override_wheel_of(const struct torch_facts *t);
-enum tri override_carries(const struct override_wheel *w, const char *gfx);
+enum tri override_has_code(const struct override_wheel *w, const char *gfx);
 
 /* The chips that pytorch.org's wheels supported before they supported this one: what a PyTorch without code
  * for it may have. */

@@ -17,7 +17,7 @@ static struct override_wheel wheel_of(const struct work *w)
 static enum tri has_code(const struct work *w, const char *gfx)
 {
     const struct override_wheel wheel = wheel_of(w);
-    return override_carries(&wheel, gfx);
+    return override_has_code(&wheel, gfx);
 }
 
 static const struct gfx_chip *chip_of(const struct gpu_facts *g)

@@ -251,7 +251,8 @@ static const char *on_cmdline(const struct check_ctx *l, const char *name)
         if ((at != line && at[-1] != ' ') || (at[n] != '=' && at[n] != ' ' && at[n]))
             continue;
         const char *whole = arena_strndup(l->arena, at, strcspn(at, " \n"));
-        return ctx_word(l, whole) == whole ? whole : name; /* do not paste a value with quotes into a shell */
+        return ctx_shell_word(l, whole) == whole ? whole
+                                                 : name; /* do not paste a value with quotes into a shell */
     }
     return NULL;
 }
@@ -390,7 +391,7 @@ const char *remedy_container(const struct check_ctx *l)
 const char *remedy_node_access(const struct check_ctx *l, const struct dev_node *node)
 {
     const struct host_facts *h = &l->facts->host;
-    const char *user = h->user ? ctx_word(l, h->user) : "$USER";
+    const char *user = h->user ? ctx_shell_word(l, h->user) : "$USER";
     if (h->container.s)
         return remedy_container(l);
     const char *group = node->group;
@@ -401,7 +402,7 @@ const char *remedy_node_access(const struct check_ctx *l, const struct dev_node 
             "/etc/udev/rules.d/70-kfd.rules && sudo udevadm control --reload && sudo udevadm trigger && sudo "
             "usermod -aG render %s",
             user);
-    group = ctx_word(l, group);
+    group = ctx_shell_word(l, group);
     return ctx_text(l, "sudo usermod -aG %s %s && newgrp %s    # or log out and in again", group, user,
                     group);
 }
@@ -442,7 +443,7 @@ const char *remedy_pip(const struct check_ctx *l, const char *arguments)
 {
     const char *python = known_python(l);
     if (python && !python_is_system(python))
-        return ctx_text(l, "%s -m pip install %s", ctx_word(l, python), arguments);
+        return ctx_text(l, "%s -m pip install %s", ctx_shell_word(l, python), arguments);
     if (l->foreign)
         return ctx_text(
             l, "# with the Python of the environment that the trainer runs in:\npython3 -m pip install %s",

@@ -476,7 +476,7 @@ int attempt_run(const struct attempt_options *o, struct attempt *out, struct cai
     memory_monitor_end(o->monitor);
     finish(&l);
     l.result.memory = o->monitor->memory;
-    if (l.elsewhere || command_leads_away(o->argv[0]))
+    if (l.elsewhere || command_is_remote(o->argv[0]))
         l.result.memory.host_least_bytes = -1; /* of this host; the limit may be another's */
     l.result.seconds = clock_s() - l.start;
     if (!r)

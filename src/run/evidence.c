@@ -257,7 +257,7 @@ enum diagnose_gpu_use evidence_gpu_use(const struct tree *t, const char *proc, c
 bool evidence_leads_away(const struct tree *t)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (command_leads_away(t->process[i].name))
+        if (command_is_remote(t->process[i].name))
             return true;
     return false;
 }

@@ -99,9 +99,9 @@ static void wheels_and_aotriton_grow(void)
     CHECK(gfx_in_wheel(halo, version("2.10.0"), 6) && !gfx_in_wheel(halo, version("2.8.0"), 7));
     CHECK(!gfx_in_aotriton(halo, version("0.9.2")) && gfx_in_aotriton(halo, version("0.10.0")));
     CHECK(gfx_in_aotriton(halo, (struct version){ 0 }) && !gfx_in_aotriton(none, (struct version){ 0 }));
-    CHECK(gfx_is_on_trial(halo, version("0.11.2")) && !gfx_is_on_trial(halo, version("0.13")));
-    CHECK(!gfx_is_on_trial(halo, (struct version){ 0 }) && !gfx_is_on_trial(none, version("0.11")));
-    CHECK(!gfx_is_on_trial(gfx_find("gfx90a"), version("0.4")));
+    CHECK(gfx_is_experimental(halo, version("0.11.2")) && !gfx_is_experimental(halo, version("0.13")));
+    CHECK(!gfx_is_experimental(halo, (struct version){ 0 }) && !gfx_is_experimental(none, version("0.11")));
+    CHECK(!gfx_is_experimental(gfx_find("gfx90a"), version("0.4")));
 }
 
 static void graphics_block_is_not_the_target(void)

@@ -406,10 +406,9 @@ static void scripts_that_explode(void)
 
 static void some_programs_lead_away(void)
 {
-    CHECK(command_leads_away("docker") && command_leads_away("/usr/bin/ssh") &&
-          command_leads_away("kubectl"));
-    CHECK(!command_leads_away("sshd-notes.py") && !command_leads_away("python3"));
-    CHECK(!command_leads_away("apptainer")); /* what it starts is a process below it */
+    CHECK(command_is_remote("docker") && command_is_remote("/usr/bin/ssh") && command_is_remote("kubectl"));
+    CHECK(!command_is_remote("sshd-notes.py") && !command_is_remote("python3"));
+    CHECK(!command_is_remote("apptainer")); /* what it starts is a process below it */
 }
 
 int main(void)

@@ -182,10 +182,10 @@ static bool lacks_code(struct trial *t)
                             &t->p.arena, &seen);
     bool lacks = true;
     for (size_t i = 0; i < n; i++)
-        lacks &= seen[i]->gfx.s && override_carries(&wheel, seen[i]->gfx.s) == TRI_NO;
+        lacks &= seen[i]->gfx.s && override_has_code(&wheel, seen[i]->gfx.s) == TRI_NO;
     for (size_t i = 0; !n && i < t->p.plan.n_visible; i++)
         lacks &=
-            t->p.plan.visible[i]->gfx.s && override_carries(&wheel, t->p.plan.visible[i]->gfx.s) == TRI_NO;
+            t->p.plan.visible[i]->gfx.s && override_has_code(&wheel, t->p.plan.visible[i]->gfx.s) == TRI_NO;
     return lacks;
 }
 

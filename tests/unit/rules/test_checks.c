@@ -73,7 +73,7 @@ static void rows_are_whole_and_unique(void)
     size_t n;
     const struct check *t = checks_table(&n);
     for (size_t i = 0; i < n; i++) {
-        CHECK(t[i].id && t[i].what && t[i].look && t[i].id[0] && t[i].what[0]);
+        CHECK(t[i].id && t[i].what && t[i].run && t[i].id[0] && t[i].what[0]);
         if (!t[i].source || !strstr(t[i].source, "https://"))
             CHECK_FAIL_("%s has no public source", t[i].id);
         for (size_t k = 0; k < i; k++)

@@ -150,7 +150,7 @@ static void conditions_mean_what_they_say(void)
     CHECK(env_when_met(&(struct env_when){ 0 }, &s));
     CHECK(env_when_met(&(struct env_when){ .gfx = "gfx1151" }, &s));
     CHECK(!env_when_met(&(struct env_when){ .gfx = "gfx1150" }, &s));
-    CHECK(env_when_met(&(struct env_when){ .on_trial = true }, &s));
+    CHECK(env_when_met(&(struct env_when){ .experimental = true }, &s));
     CHECK(env_when_met(&(struct env_when){ .family = "RDNA3.5" }, &s));
     CHECK(!env_when_met(&(struct env_when){ .family = "RDNA3 RDNA4" }, &s));
     CHECK(!env_when_met(&(struct env_when){ .unified = TRI_YES }, &s));
@@ -172,7 +172,7 @@ static void what_is_not_known_meets_no_range(void)
 {
     struct situation s = situation(NULL, NULL, NULL, NULL);
     CHECK(!env_when_met(&(struct env_when){ .gfx = "gfx1151" }, &s));
-    CHECK(!env_when_met(&(struct env_when){ .on_trial = true }, &s));
+    CHECK(!env_when_met(&(struct env_when){ .experimental = true }, &s));
     CHECK(!env_when_met(&(struct env_when){ .torch_below = "9.0" }, &s));
     CHECK(!env_when_met(&(struct env_when){ .torch_from = "0" }, &s));
     CHECK(!env_when_met(&(struct env_when){ .kernel_below = "99" }, &s));

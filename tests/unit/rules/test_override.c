@@ -52,7 +52,7 @@ static void wheels_from_before_the_chip(void)
         const struct override_wheel w = { .code = override_code_before(real, &a) };
         const struct gfx_chip *c = override_stand_in(&w, real);
         CHECK_STR(c ? c->gfx : "none", rows[i].want ? rows[i].want : "none");
-        CHECK_INT(override_carries(&w, real->gfx), TRI_NO);
+        CHECK_INT(override_has_code(&w, real->gfx), TRI_NO);
     }
 }
 
@@ -105,9 +105,9 @@ static void device_wheels_count_where_code_is_split_off(void)
         .device_wheels = { .name = device, .n = 1, .from = "device wheels" },
     };
     struct override_wheel w = override_wheel_of(&t);
-    CHECK(override_carries(&w, "gfx1151") == TRI_YES && override_carries(&w, "gfx1100") == TRI_NO);
+    CHECK(override_has_code(&w, "gfx1151") == TRI_YES && override_has_code(&w, "gfx1100") == TRI_NO);
     w = override_wheel_of(NULL);
-    CHECK(override_carries(&w, "gfx1151") == TRI_UNKNOWN);
+    CHECK(override_has_code(&w, "gfx1151") == TRI_UNKNOWN);
 }
 
 int main(void)

@@ -160,7 +160,7 @@ static size_t packed_bytes(const struct toy *m, const struct work_options *o)
             .rank = m->loras[0].rank,
             .train = o->train,
         };
-        size_t n = lora_packed_numbers(m->model.nn, &l);
+        size_t n = lora_packed_elements(m->model.nn, &l);
         most = at_least(most, n);
     }
     return most * sizeof(float);
