@@ -100,7 +100,7 @@ def the_workaround_is_remembered():
             yield f'exit {done.returncode}, {run_json(home, "run")}: {done.stderr}'
             return
         info = run_json(home, 'run')
-        for state, words in ('crashed', 'it is kept'), ('finished', 'it is tried without'):
+        for state, words in ('crashed', 'keeping it'), ('finished', 'without it'):
             with open(home.path + '/run/run.json', 'w', encoding='utf-8') as f:
                 json.dump({**info, 'state': state}, f)
             done = home.train('run', '--hang-after=1', '--resume', env=fake(home, told), train__steps=18 + (state == 'finished'), **KEYS)
