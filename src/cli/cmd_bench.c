@@ -19,7 +19,7 @@ static bool is_stopped(void)
     return *stopped != 0;
 }
 
-/* The line is rewritten in place, and gone at the end. */
+/* The progress line is rewritten in place and erased at the end. */
 static void show_progress(const char *name, const char *format, size_t done, size_t all)
 {
     fprintf(stderr, "\rbench  %zu of %zu  %s %s\033[K", done + 1, all, name, format);

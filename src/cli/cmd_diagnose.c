@@ -79,7 +79,7 @@ static int run_diagnose(struct diagnose_options *o, int n, char **paths)
     return show(o, &out, &calls);
 }
 
-/* "gfx1031", "gfx1031+gfx90c", "gfx120X".  A target that is not in the table is no error: nothing is known of it. */
+/* "gfx1031", "gfx1031+gfx90c", "gfx120X".  A target that is not in the table is unknown, not an error. */
 static bool is_gfx_list(const char *text)
 {
     for (const char *p = text;; p++) {
@@ -92,7 +92,7 @@ static bool is_gfx_list(const char *text)
     }
 }
 
-/* 139; and as Windows says it, 3221225477, 0xC0000005 or -1073741819. */
+/* 139; or a Windows status: 3221225477, 0xC0000005 or -1073741819. */
 static bool parse_exit(const char *text, int64_t *out)
 {
     enum { NTSTATUS_LEAST = -0x40000000, NTSTATUS_MOST = -0x30000001 }; /* 0xC… */

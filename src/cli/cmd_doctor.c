@@ -16,12 +16,12 @@ struct doctor_options {
     bool json, list, verbose, all, probe;
 };
 
-/* The rule of the exit code: 3 without a GPU that KFD can use, 1 when something fails, else 0. */
+/* Exit code: 3 without a GPU that KFD can use, 1 if a check fails, else 0. */
 static int exit_code(const struct doctor_view *v)
 {
     enum verdict verdict = doctor_verdict(v);
     if (v->probe && v->probe->reality != VERDICT_UNKNOWN && verdict != VERDICT_BROKEN)
-        return EXIT_FINE; /* it was seen to work */
+        return EXIT_FINE; /* the probe worked */
     if (v->doctor->lacks_gpu)
         return EXIT_LACKS;
     return verdict == VERDICT_BROKEN ? EXIT_TROUBLE : EXIT_FINE;
@@ -37,7 +37,7 @@ static int show(const struct doctor_options *o, const struct doctor *d, const st
     return exit_code(&v);
 }
 
-/* Ends as the signal would have ended us, so that a shell loop stops too. */
+/* Ends by the signal itself, so that a shell loop stops too. */
 static int stop_by(int sig)
 {
     raise(sig);
@@ -82,7 +82,7 @@ static int run_doctor(const struct doctor_options *o)
 
 #define GROUPS "hardware, kernel, permissions, memory, rocm, pytorch, libraries, environment or disk"
 
-/* What people call a group. */
+/* Other names of groups. */
 static const char *group_name(const char *word)
 {
     static const char *const other[][2] = { { "torch", "pytorch" }, { "env", "environment" } };

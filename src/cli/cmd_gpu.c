@@ -68,7 +68,7 @@ static void print_details(const struct gpu_facts *g)
     }
 }
 
-/* Of a narrow terminal the name gets what the other columns leave, and clock and kind (-v tells it) are left out. */
+/* On a narrow terminal the name gets the remaining columns, and clock and kind (shown by -v) are omitted. */
 struct layout {
     bool wide;
     int name;
@@ -127,7 +127,7 @@ static void print_host(const struct facts *f)
         print_note("problem:", COLOR_YELLOW, f->problems.text[i]);
 }
 
-/* They depend on the chip only: a line for each kind of chip. */
+/* They depend only on the chip: one line per kind of chip. */
 static void print_libraries(const struct facts *f, const struct gpu_libraries *libraries, struct arena *a)
 {
     for (size_t i = 0; i < f->n_gpus; i++) {
@@ -160,7 +160,7 @@ static void print_table(const struct facts *f, const struct gpu_libraries *libra
            print_color(COLOR_PLAIN));
     for (size_t i = 0; i < f->n_gpus; i++)
         print_gpu(f, i, l, verbose);
-    /* They are cairn's own; who trains with PyTorch needs no word about them. */
+    /* They are cairn's own and do not matter for PyTorch. */
     if (verbose || !facts_torch(f))
         print_libraries(f, libraries, a);
     print_host(f);
@@ -183,7 +183,7 @@ static int show_once(const struct facts_options *o, bool json, bool verbose)
     return f.n_gpus ? EXIT_FINE : EXIT_LACKS;
 }
 
-/* Like watch(1): the screen is redrawn in place, and Ctrl-C ends it. */
+/* Like watch(1): redraws the screen in place until Ctrl-C. */
 static int show_again(const struct facts_options *o, bool json, bool verbose, double seconds)
 {
     const volatile sig_atomic_t *stopped = stop_catch();

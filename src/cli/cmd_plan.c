@@ -60,7 +60,7 @@ static int plan(const struct config_changes *w, const char *file, bool json, str
     int r =
         watch_calls(WATCH_DEFAULT_S, NULL, &stderr_messages, &err) || start_open_device(&config, a, &o, &err);
     if (!r) {
-        o.stop = stop_catch(); /* the cache of tokens is not left half written */
+        o.stop = stop_catch(); /* so that the token cache is not left incomplete */
         r = train_plan(&o, &p, &err);
     }
     if (!r && json)

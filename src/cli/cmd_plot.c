@@ -34,7 +34,7 @@ static void comparison_release(struct comparison *c)
     arena_release(&c->a);
 }
 
-/* Runs of the same name are told apart by their folders. */
+/* Runs of the same name are distinguished by their folders. */
 static void name_runs(struct comparison *c)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -91,7 +91,7 @@ static int name_width(const struct comparison *c)
 
 static const enum print_color colors[] = { COLOR_CYAN, COLOR_YELLOW, COLOR_GREEN, COLOR_RED };
 
-/* More runs than there are colours are told apart by letters. */
+/* If there are more runs than colors, letters distinguish them. */
 static const char *color_of(const struct comparison *c, size_t run)
 {
     return c->n > ARRAY_LEN(colors) ? "" : print_color(colors[run]);
@@ -125,7 +125,7 @@ static int chart_width(void)
     return width < 60 ? width : 60;
 }
 
-/* A terminal has fewer columns than a picture, so only the smoothed curve is drawn. */
+/* A terminal has few columns, so only the smoothed curve is drawn. */
 static void print_chart(const struct comparison *c, const struct options *w)
 {
     CLEANUP(str_release) struct str text = { 0 };
@@ -173,7 +173,7 @@ static double memory_unit(const struct comparison *c)
     return most >= GIB ? GIB : MIB;
 }
 
-/* One run: each kind that it has.  Several: what each has reserved. */
+/* One run: each kind of memory.  Several runs: reserved memory of each. */
 static size_t memory_curves(const struct comparison *c, double unit, struct chart_line *lines,
                             struct str *legend)
 {
@@ -195,7 +195,7 @@ static size_t memory_curves(const struct comparison *c, double unit, struct char
     return n;
 }
 
-/* The steps with trouble; what they had is added to `list`. */
+/* The steps with events, which are added to `list`. */
 static double *marked_steps(const struct comparison *c, size_t *n, struct str *list)
 {
     double *steps = NULL;
@@ -263,7 +263,7 @@ static void warn_of_bad_lines(const struct comparison *c)
                     c->runs[i].series.bad_lines, c->runs[i].series.bad_lines == 1 ? "" : "s");
 }
 
-/* One run has a picture of its own, which is brought up to date if that can be. */
+/* A single run has its own plot, which is updated if possible. */
 static const char *svg_path(struct comparison *c, const struct options *w)
 {
     if (w->out || w->json || c->n > 1)

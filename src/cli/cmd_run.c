@@ -33,7 +33,7 @@ static struct json *describe_machine(const struct facts *f)
     return report_gpus(f, NULL);
 }
 
-/* 1 and such are the trainer's to give. */
+/* Exit codes such as 1 are reserved for the trainer. */
 static int own_error(const struct cairn_error *err)
 {
     int code = print_error(err);
@@ -57,7 +57,7 @@ static int run_here(struct run_options *o, int parent)
     return code;
 }
 
-/* Returns in the parent when the run has started, or with its exit code if it did not come so far. */
+/* The parent returns when the run has started, or with its exit code if it failed before. */
 static int run_detached(struct run_options *o)
 {
     int fds[2], status = 0;
@@ -85,7 +85,7 @@ static int run_detached(struct run_options *o)
     return WIFEXITED(status) ? WEXITSTATUS(status) : RUN_CODE_OURS;
 }
 
-/* A file that cannot be written is told before anything is started.  The reader of a pipe would be gone after it. */
+/* Reports a file that cannot be written before the command starts.  Opening a pipe would end its reader. */
 static int check_file(const char *option, const char *path)
 {
     struct cairn_error err = { 0 };

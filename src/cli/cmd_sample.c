@@ -23,7 +23,7 @@ struct options {
     bool json;
 };
 
-/* For a terminal: lines and tabs stay, what it might obey does not. */
+/* For a terminal: keeps newlines and tabs, replaces other control characters. */
 static void print_text(const struct str *text)
 {
     CLEANUP(str_release) struct str shown = { 0 };
@@ -47,7 +47,7 @@ static struct sample_options options_of(const struct options *w, const struct jo
     };
 }
 
-/* Text is printed as it comes; for JSON all of it is collected first. */
+/* Text is printed as it is generated; for JSON all of it is collected first. */
 static int sample(const struct options *w, struct loaded_model *t, struct arena *a, struct cairn_error *err)
 {
     struct sample_text *samples = NULL;

@@ -75,7 +75,7 @@ static int show(void *with, bool first)
     return code;
 }
 
-/* csv is all there is, so it may be left out. */
+/* csv is the only format, so it may be omitted. */
 static int parse_format(const char *format, struct smi_query *q)
 {
     q->header = q->units = true;
@@ -115,7 +115,7 @@ static int parse_query(const struct smi_options *o, struct arena *a, struct smi_
                : OPTIONS_GO;
 }
 
-/* -l without a number is every five seconds. */
+/* -l without a number means every five seconds. */
 static int parse_period(struct smi_options *o)
 {
     const char *text = str_eq(o->loop, "") ? "5" : o->loop ? o->loop : o->loop_ms;
@@ -142,7 +142,7 @@ static int parse_display(struct smi_options *o, struct arena *a)
     return OPTIONS_GO;
 }
 
-/* Words that need another one, or do not go with it. */
+/* Options that need or exclude another one. */
 static const char *wrong_together(const struct smi_options *o)
 {
     bool query = false;
@@ -208,7 +208,7 @@ static int run(struct smi_options *o)
     return o->period_ms ? smi_repeat(o->period_ms, 0, show, &answer) : show(&answer, true);
 }
 
-/* Its long options are words that getopt would take for several short ones. */
+/* nvidia-smi's long options with one dash, which getopt would take for several short ones. */
 static void long_words(int argc, char **argv)
 {
     static char loop_ms[] = "--loop-ms", query[] = "--query";
@@ -219,7 +219,7 @@ static void long_words(int argc, char **argv)
             argv[i] = query;
 }
 
-/* Some programs take the version out of the first line of its help. */
+/* Some programs parse the version from the first line of the help. */
 static void print_title(void)
 {
     CLEANUP(smi_release) struct smi s;
@@ -306,7 +306,7 @@ static bool is_command(const char *word)
     return false;
 }
 
-/* --root, which nvidia-smi has not, may stand before such a word: the word goes first. */
+/* --root, which nvidia-smi does not have, may precede such a command: move the command first. */
 static void command_first(int argc, char **argv)
 {
     int at = str_eq(argv[1], "--root") ? 3 : str_starts(argv[1], "--root=") ? 2 : argc;

@@ -74,7 +74,7 @@ static void print_commands(void)
     }
 }
 
-/* What stands before a sub-command: --help and the like. */
+/* Options before a sub-command, such as --help. */
 static int own_options(int argc, char **argv)
 {
     const struct opt_row rows[] = { OPT_END };

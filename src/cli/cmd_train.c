@@ -92,8 +92,8 @@ static bool is_run(struct arena *a, const char *dir)
     return os_is_folder(dir) && !access(path_join(a, dir, "config.yaml"), R_OK);
 }
 
-/* The configuration to read; a resumed run has its own.  "--resume RUN" is taken as "--resume=RUN".  Returns NULL after
- * it reported an error. */
+/* The configuration to read; a resumed run has its own.  "--resume RUN" is taken as "--resume=RUN".
+ * Returns NULL after it reported an error. */
 static const char *configuration(struct train_args *args, int n, char **names, struct arena *a)
 {
     const char *file = n ? names[0] : NULL;

@@ -43,10 +43,10 @@ static void print_variables(const struct diagnose_fix *f, enum shell shell)
                print_color(COLOR_PLAIN));
 }
 
-/* A sentence, and behind it what to type. */
+/* A sentence, then the commands. */
 static void print_fix(const char *text, enum shell shell)
 {
-    /* PowerShell goes on in the next line in another way; a terminal breaks lines, too. */
+    /* PowerShell continues lines differently, so let the terminal break them. */
     int width = shell == SHELL_POWERSHELL ? INT_MAX : print_width() - NUMBER;
     CLEANUP(str_release) struct str sentence = { 0 }, lines = { 0 };
     str_addn(&sentence, text, strcspn(text, "\n"));
@@ -96,7 +96,7 @@ void diagnose_print_text(const struct diagnosis *d)
 {
     const char *word = d->severity == DIAGNOSE_WARNING ? ", not a failure by itself" : "";
     printf("%s%s%s", print_color(severity_color(d->severity)), d->class_id, print_color(COLOR_PLAIN));
-    if (!str_eq(d->class_id, "unknown")) /* nobody is sure of not knowing */
+    if (!str_eq(d->class_id, "unknown")) /* "unknown" has no confidence */
         printf("  (%.0f %% sure%s)", 100 * d->confidence, word);
     putchar('\n');
     print_wrapped(stdout, d->cause, 0, print_width());

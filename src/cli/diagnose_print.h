@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a diagnosis looks: for a person, and as JSON. */
+ * Prints a diagnosis as text. */
 #ifndef CAIRN_CLI_DIAGNOSE_PRINT_H
 #define CAIRN_CLI_DIAGNOSE_PRINT_H
 
@@ -7,7 +7,7 @@
 #include "run/gpu_calls.h"
 
 void diagnose_print_text(const struct diagnosis *d);
-/* Every process of it, however many there are. */
+/* All of its processes. */
 void diagnose_print_calls(const struct gpu_calls *c);
 
 /* The classes. */

@@ -25,7 +25,7 @@ static void print_mark(enum check_status s)
     printf("  %s%-4s%s ", print_color(marks[s].color), marks[s].mark, print_color(COLOR_PLAIN));
 }
 
-/* An arrow stands before the first line of a remedy, and nothing before the others. */
+/* Only the first line of a remedy has an arrow. */
 static void print_lead(bool *first)
 {
     const char *arrow = tty_knows_utf8() ? "→" : ">";
@@ -59,7 +59,7 @@ static void print_finding(const struct finding *f, const char *head)
         print_remedy(f->remedy);
 }
 
-/* What a person has to read: findings, and what the verdict rests on. */
+/* Lines to show by default: findings, and the one that decides the verdict. */
 static bool is_finding(const struct doctor_view *v, const struct doctor_line *line)
 {
     enum check_status s = line->found.status;
@@ -88,7 +88,7 @@ static void print_probe(const struct probe_report *r)
     print_wrapped(stdout, r->summary, 0, print_width());
 }
 
-/* The lines of one group, which stand together from `at` on. */
+/* The lines of one group, which are adjacent and begin at `at`. */
 struct group {
     const char *name;
     size_t at, n, findings;
@@ -124,7 +124,8 @@ static void add_counts(const size_t counts[CHECK_UNKNOWN + 1], struct str *out)
     }
 }
 
-/* One command may cure several findings; it is printed once.  The line that has it already, or NULL. */
+/* One command may fix several findings; it is printed once.  Returns the line that has it already, or
+ * NULL. */
 static const struct doctor_line *told_at(const struct doctor_view *v, const struct doctor_line *line)
 {
     for (const struct doctor_line *l = v->doctor->lines; l < line && line->found.remedy; l++)
@@ -162,7 +163,7 @@ static void print_findings(const struct doctor_view *v, bool everything)
     }
 }
 
-/* A line for each group in which nothing was found. */
+/* One line per group without findings. */
 static void print_healthy(const struct doctor_view *v)
 {
     struct group g = { 0 };
@@ -190,7 +191,7 @@ static void print_total(const struct doctor_view *v, bool everything)
     print_wrapped(stdout, text.s, 0, print_width());
 }
 
-/* What to type for the finding that decided; where variables are all that it takes, cairn itself sets them. */
+/* The command for the finding that decides; if environment variables are enough, cairn sets them. */
 static void print_cure(const struct doctor *d)
 {
     CLEANUP(str_release) struct str text = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the doctor found, for people. */
+ * Prints the doctor's findings as text. */
 #ifndef CAIRN_CLI_DOCTOR_PRINT_H
 #define CAIRN_CLI_DOCTOR_PRINT_H
 

@@ -17,7 +17,7 @@ static void remark(enum shell s, const char *fmt, ...)
     va_end(ap);
 }
 
-/* A page of our own is printed by the program itself; anything else is an address. */
+/* The program itself prints cairn's own pages; other sources are addresses. */
 static const char *source_text(const char *source, struct arena *a)
 {
     static const char folder[] = "docs/rules/";
@@ -64,7 +64,7 @@ static void print_set(const struct plan *p, enum shell s)
     }
 }
 
-/* Where a shell evaluates the lines, nobody sees the remarks in them. */
+/* If a shell evaluates the lines, the user does not see the comments in them. */
 static void say_aloud(const struct plan *p)
 {
     CLEANUP(arena_release) struct arena a = { 0 };

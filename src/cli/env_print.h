@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The planned environment as lines for a shell, and what is known of a variable, for people. */
+ * Prints the planned environment as lines for a shell, and explanations of variables as text. */
 #ifndef CAIRN_CLI_ENV_PRINT_H
 #define CAIRN_CLI_ENV_PRINT_H
 
@@ -10,6 +10,6 @@
 
 void env_print_shell(const struct facts *f, const struct plan *p, enum shell s);
 void env_explain_text(const struct env_explanation *e);
-void env_names_text(void); /* every variable that is known */
+void env_names_text(void); /* all known variables */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The options that every command about the machine has: which one, and what is on it. */
+ * The options of all commands about the machine: --root, --torch, --rocm. */
 #ifndef CAIRN_CLI_MACHINE_H
 #define CAIRN_CLI_MACHINE_H
 
@@ -9,7 +9,7 @@
 struct machine_options {
     const char *root, *torch_dir, *rocm_dir;
     const char *gfx;            /* a row of the command's own, if it has one */
-    const char *const *command; /* that is to be started; NULL: none */
+    const char *const *command; /* to be started; NULL: none */
 };
 
 /* Rows of a table of options. */
@@ -18,7 +18,7 @@ struct machine_options {
         OPT_STR(0, "rocm", &(m)->rocm_dir, "DIR", "the ROCm in this directory"),                             \
         OPT_STR(0, "root", &(m)->root, "DIR", "read the tree DIR instead of this machine's /")
 
-/* Everything there is to know, with this process's environment. */
+/* All facts, with the environment of this process. */
 int machine_read(const struct machine_options *m, struct facts *out, struct cairn_error *err);
 
 #endif

@@ -75,7 +75,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* Also words that are no commands, as "help", and options of the program itself. */
+/* Suggests commands, words such as "help", and options of the program itself. */
 static int unknown_command(const char *name)
 {
     static const char *const others[] = { "help", "version", "--help", "--version" };
@@ -144,7 +144,7 @@ static int cmd_help(int argc, char **argv)
     return c->run(argc > 2 ? 3 : 2, args);
 }
 
-/* The hash is of all the text that a kernel is made of. */
+/* The hash covers the whole source of a kernel. */
 static void print_kernels(void)
 {
     char hash[33];
@@ -194,7 +194,7 @@ static int run(int argc, char **argv)
     return c ? c->run(argc - 1, argv + 1) : unknown_command(word);
 }
 
-/* A full disk must not look like success; a reader that has seen enough (head) may leave. */
+/* A full disk must not look like success; a reader (head) may close the pipe. */
 static int flush_output(int code)
 {
     if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
@@ -209,6 +209,6 @@ int main(int argc, char **argv)
     os_fill_standard();
     int code = flush_output(run(argc, argv));
     if (watch_saw_hang())
-        _exit(code); /* not through the cleanup of a runtime that would wait for its device */
+        _exit(code); /* skip the exit handlers of a runtime that would wait for its device */
     return code;
 }

@@ -12,21 +12,21 @@
 
 enum { LEAST_WIDTH = 40, WIDTH = 100, LEAD = 7 /* "cairn: " */ };
 
-/* Of the terminal that we talk to; where it is none, or a wide one, as much as is good to read. */
+/* Width of the terminal on stderr, at most what is good to read. */
 static int talk_width(void)
 {
     int width = isatty(STDERR_FILENO) ? tty_width(stderr) : WIDTH;
     return width < LEAST_WIDTH ? LEAST_WIDTH : width > WIDTH ? WIDTH : width;
 }
 
-/* The trainer's keys make the terminal raw, and then a line feed alone does not go to the left. */
+/* While the trainer gets the keys, the terminal is raw and needs \r\n. */
 static const char *line_end(void)
 {
     struct termios t;
     return !tcgetattr(STDERR_FILENO, &t) && !(t.c_oflag & OPOST) ? "\r\n" : "\n";
 }
 
-/* In one write, so that the trainer's own lines do not come between. */
+/* In one write, so that the trainer's output does not interleave. */
 static void put_lines(const char *lines, int indent)
 {
     CLEANUP(str_release) struct str out = { 0 };
@@ -37,7 +37,7 @@ static void put_lines(const char *lines, int indent)
         fputs(out.s, stderr);
 }
 
-/* A word longer than a line stays whole, so that a path can be copied. */
+/* A word longer than a line is not broken, so that a path can be copied. */
 void messages_say(const char *text)
 {
     CLEANUP(str_release) struct str clean = { 0 }, out = { 0 };

@@ -40,12 +40,12 @@ int options_error(const char *command, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     fprintf(stderr, "cairn %s: ", command);
-    print_padded(stderr, text, 0); /* words of the user are in it */
+    print_padded(stderr, text, 0); /* it contains text from the user */
     fprintf(stderr, "\n  try: cairn %s --help\n", command);
     return EXIT_USAGE;
 }
 
-/* Where the words of an option begin: on a narrow terminal in a line of their own. */
+/* The column of the help text; on a narrow terminal it has its own line. */
 static int help_column(void)
 {
     return print_width() < 72 ? 8 : 31;
@@ -93,7 +93,7 @@ static void print_help(const struct opt_row *rows, const struct opt_usage *usage
         printf("\nexamples:\n%s", usage->examples);
 }
 
-/* For completion and for the test of the man page: name, argument (or -), help; a tab between. */
+/* For completion and for the test of the man page: name, argument (or -), help, separated by tabs. */
 static void print_list(const struct opt_row *rows)
 {
     for (const struct opt_row *r = rows; r->type; r++)
@@ -101,7 +101,7 @@ static void print_list(const struct opt_row *rows)
     puts("--color\tWHEN\tauto, always or never\n--help\t-\tshow this help");
 }
 
-/* A file or a folder has a name.  "-" is none where it would be taken for one: few options can write to stdout. */
+/* Rejects empty names of files and folders, and "-" for options that cannot write to stdout. */
 static int check_name(const char *command, const struct opt_row *row, const char *value)
 {
     if (!*value && (str_starts(row->arg, "FILE") || str_eq(row->arg, "DIR")))
@@ -235,7 +235,7 @@ static int parse(int argc, char **argv, const struct opt_row *rows, const struct
     if (argc > 1 && !strcmp(argv[1], "--list-options"))
         return print_list(rows), EXIT_FINE;
     build_table(rows, usage->mixed, &t);
-    optind = 0; /* GNU: start anew */
+    optind = 0; /* GNU: reset */
     opterr = 0;
     for (int code, at = 1; (code = getopt_long(argc, argv, t.shorts, t.longs, NULL)) != -1; at = optind) {
         if (code == 'h' || code == CODE_HELP)
@@ -265,7 +265,7 @@ static int parse(int argc, char **argv, const struct opt_row *rows, const struct
         return refuse(argv[optind], optind == 1);
     if (!rest && optind < argc)
         return options_error(argv[0], "unexpected argument \"%s\"", argv[optind]);
-    for (int i = optind; usage->mixed && i < argc; i++) /* else they are words of another command */
+    for (int i = optind; usage->mixed && i < argc; i++) /* else they belong to another command */
         if (!*argv[i])
             return options_error(argv[0], "the name is empty");
     if (rest)

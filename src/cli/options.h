@@ -24,7 +24,7 @@ enum opt_type {
     OPT_TYPE_STR,      /* const char ** */
     OPT_TYPE_LIST,     /* struct opt_list *: may be given several times */
     OPT_TYPE_OPTIONAL, /* const char **: an argument may follow, -w2 and -w 2; "" when none does */
-    OPT_TYPE_SEPARATE, /* the same, but nothing may stand right behind its letter */
+    OPT_TYPE_SEPARATE, /* the same, but not attached to its letter */
     OPT_TYPE_ATTACHED, /* the same, but only as --name=ARG, so that an operand may follow --name */
 };
 
@@ -59,19 +59,18 @@ struct opt_usage {
     const char *synopsis;         /* "cairn env [options]" */
     const char *about;            /* a paragraph for --help */
     const char *examples;         /* lines, or NULL */
-    bool mixed;                   /* options may also stand after operands: convert IN OUT --dtype f32 */
-    void (*print_commands)(void); /* those below it; NULL: none */
+    bool mixed;                   /* options may follow operands: convert IN OUT --dtype f32 */
+    void (*print_commands)(void); /* lists its sub-commands; NULL: none */
 };
 
 enum { OPTIONS_GO = -1 };
 
-/* OPTIONS_GO: go on; *rest is the index of the first operand in argv (NULL: the command takes none, and one is
- * wrong usage).  Otherwise the exit code, and lists are empty again.  Every command also has --help and --color, which
- * are handled here.
- * With --list-options (for completion) the rows are printed, one a line. */
+/* OPTIONS_GO: continue; *rest is the index of the first operand in argv (NULL: operands are wrong usage).
+ * Otherwise the exit code, and lists are empty.  Handles --help and --color, which every command has. With
+ * --list-options (for completion) it prints the rows, one per line. */
 int options_parse(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
                   int *rest);
-/* The same, but `refuse` says that a word of the command line is wrong, and returns the exit code; NULL: as above. */
+/* The same, but `refuse` reports a wrong argument and returns the exit code; NULL: as above. */
 typedef int (*options_refuse)(const char *word, bool first);
 int options_parse_as(int argc, char **argv, const struct opt_row *rows, const struct opt_usage *usage,
                      int *rest, options_refuse refuse);

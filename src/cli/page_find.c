@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include <string.h>
 
-/* What follows "folder/" in a page's name; NULL: it is in another one. */
+/* What follows "folder/" in a page's name; NULL: it is in another folder. */
 static const char *below(const char *folder, const struct page *p)
 {
     size_t n = strlen(folder);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts that travel inside the program: the evidence behind its rules, and jobs to start from.  So they are there
- * wherever the program is. */
+ * Texts embedded in the program: the evidence for its rules, and example configurations. */
 #ifndef CAIRN_CLI_PAGES_H
 #define CAIRN_CLI_PAGES_H
 
@@ -11,9 +10,9 @@ struct page {
 /* Ends with a row whose name is NULL. */
 extern const struct page pages[];
 
-/* The text of folder/name; NULL: there is none. */
+/* The text of folder/name, or NULL. */
 const char *page_find(const char *folder, const char *name);
-/* The names in a folder, with commas between; memory is the caller's. */
+/* The names in a folder, separated by commas; the caller frees it. */
 char *page_names(const char *folder);
 
 #endif

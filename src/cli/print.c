@@ -103,7 +103,7 @@ void print_cut(FILE *out, const char *text, int width)
 
 void print_wrapped_at(FILE *out, const char *text, int column, int indent, int width)
 {
-    bool begins = true; /* nothing stands before the next word that a space would part it from */
+    bool begins = true; /* the next word starts the line, so it needs no space */
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, " \n");
         int w = columns(p, n);
@@ -137,8 +137,7 @@ int print_width(void)
     return width < 40 ? 40 : width > 100 ? 100 : width;
 }
 
-/* Names of files are part of it, so a line feed in it is none of ours; and a line that somebody searches in a file stays
- * whole. */
+/* Newlines may come from file names, so they are escaped.  In a file the message stays one line, for grep. */
 static void print_message(const char *before, const char *text)
 {
     CLEANUP(str_release) struct str clean = { 0 };

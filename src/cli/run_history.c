@@ -42,7 +42,7 @@ static const char *duration(double s, char *buf, size_t size)
     return buf;
 }
 
-/* In one line; cut with a mark, unless width is 0. */
+/* On one line; cut with "...", unless width is 0. */
 static void print_last(const char *text, int width)
 {
     CLEANUP(str_release) struct str line = { 0 };
@@ -125,7 +125,7 @@ static void print_bytes_of(void *context, const char *bytes, size_t n)
     fwrite(bytes, 1, n, stdout);
 }
 
-/* The first and the last parts are there of one that was rotated. */
+/* Of a rotated log, the first and the last parts exist. */
 int run_log(const char *name)
 {
     static const char *const parts[] = { "log.first", "log.previous", "log" };

@@ -30,7 +30,7 @@ static void print_cell_of(const struct check_result *r)
     printf("  %s%8s%s", print_color(r->ok ? COLOR_GREEN : COLOR_RED), text, print_color(COLOR_PLAIN));
 }
 
-/* The results of a kernel stand together, in the order of the formats. */
+/* The results of a kernel are adjacent, in the order of the formats. */
 static size_t print_kernel(const struct selftest *t, size_t at)
 {
     const char *name = t->results[at].kernel;
@@ -65,7 +65,7 @@ static void print_conversions(const struct selftest *t)
     }
 }
 
-/* One failure after another mostly has the same remedy. */
+/* Adjacent failures mostly have the same remedy; print it once. */
 static void print_hints(const struct selftest *t)
 {
     const char *last = "";

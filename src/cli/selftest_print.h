@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `cairn selftest` found, as a table to paste into a report and as JSON. */
+ * Prints the results of `cairn selftest` as a table for bug reports. */
 #ifndef CAIRN_CLI_SELFTEST_PRINT_H
 #define CAIRN_CLI_SELFTEST_PRINT_H
 

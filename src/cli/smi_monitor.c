@@ -30,7 +30,7 @@ static int show(void *with, bool first)
     return EXIT_FINE;
 }
 
-/* What was given, as long as it is a number within its bounds. */
+/* The argument, if it is a number within its bounds. */
 static bool take_number(const char *text, long most, long *out)
 {
     uint64_t n;
@@ -46,7 +46,7 @@ struct words {
     const char *delay, *count, *options, *file;
 };
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *take_words(struct monitor *m, const struct words *w)
 {
     if (!take_number(w->delay, 86400, &m->seconds))

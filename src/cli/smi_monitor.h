@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `cairn smi dmon` and `cairn smi pmon`: a line a GPU, or a process, again and again. */
+ * `cairn smi dmon` and `cairn smi pmon`: one line per GPU or process, repeatedly. */
 #ifndef CAIRN_CLI_SMI_MONITOR_H
 #define CAIRN_CLI_SMI_MONITOR_H
 

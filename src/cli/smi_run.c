@@ -24,7 +24,7 @@ int smi_begin(struct smi *s, const struct smi_target *t)
     return s->n_gpus ? EXIT_FINE : SMI_EXIT_NOT_FOUND;
 }
 
-/* False where nobody reads any more, which a write would only tell if there were something to say. */
+/* False if the reader has closed the pipe; without output, no write would detect that. */
 static bool wait_ms(long ms)
 {
     struct pollfd out = { .fd = fileno(stdout) };
@@ -46,7 +46,7 @@ int smi_repeat(long period_ms, long times, int (*show)(void *with, bool first), 
     return code;
 }
 
-/* Words of the command line may hold what a terminal obeys; line feeds here are our own. */
+/* Arguments may contain control characters; the newlines here are our own. */
 static void put_clean(const char *text)
 {
     CLEANUP(str_release) struct str clean = { 0 };

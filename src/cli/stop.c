@@ -16,7 +16,7 @@ static void on_stop(int sig)
 const volatile sig_atomic_t *stop_catch(void)
 {
     os_stop_catch(on_stop, false);
-    os_ignore_file_limit(); /* an error of writing is cleaned up after */
+    os_ignore_file_limit(); /* so that a failed write is cleaned up */
     return &stopped;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cairn tensor check: scans files on all cores, judges them, and tells which are damaged. */
+ * cairn tensor check: scans files on all cores and reports damaged ones. */
 #include "cli/tensor_check.h"
 
 #include "base/progress.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `cairn tensor check` found, as a table. */
+ * Prints the results of `cairn tensor check` as a table. */
 #ifndef CAIRN_CLI_TENSOR_CHECK_H
 #define CAIRN_CLI_TENSOR_CHECK_H
 

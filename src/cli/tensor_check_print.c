@@ -34,7 +34,7 @@ static void print_why(const char *name, const char *why)
     print_wrapped(stdout, why, 12, print_width());
 }
 
-/* The worst, then some of the others; --verbose and --json have all. */
+/* The worst tensor, then a few others; --verbose and --json have all. */
 static void print_damage(const struct checked_file *f)
 {
     enum { SHOWN = 3 };
@@ -94,7 +94,7 @@ static void print_file(const struct checked_file *f, bool verbose)
         print_tensor(&f->tensors[i], &f->stats[i], &f->verdicts[i]);
 }
 
-/* Healthy files that were found in a folder are only counted: there are thousands. */
+/* Healthy files found in a folder are only counted: there may be thousands. */
 void check_print_table(const struct checked_files *c, bool verbose)
 {
     const struct checked_file *files = c->file;

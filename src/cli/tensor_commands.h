@@ -21,8 +21,8 @@ int tensor_diff(int argc, char **argv);
 int tensor_extract(int argc, char **argv);
 int tensor_merge(int argc, char **argv);
 
-/* `convert IN OUT --lora DIALECT`: rewrites the names and folds alpha; in tensor_lora.c.  dtype NULL keeps each
- * tensor's own. */
+/* `convert IN OUT --lora DIALECT`: rewrites the names and folds alpha; in tensor_lora.c.  dtype NULL keeps
+ * each tensor's own. */
 int tensor_lora_convert(const char *in, const char *out, const char *dialect, const char *dtype, bool force,
                         bool json);
 
@@ -30,14 +30,15 @@ int tensor_lora_convert(const char *in, const char *out, const char *dialect, co
 void tensor_print_notes(const struct tensor_notes *n);
 
 enum { TENSOR_SHAPE_TEXT = 64 };
-/* "[16, 21, 60, 104]"; one that is too long ends in "...]".  buf holds TENSOR_SHAPE_TEXT bytes and is returned. */
+/* "[16, 21, 60, 104]"; one that is too long ends in "...]".  buf holds TENSOR_SHAPE_TEXT bytes and is
+ * returned. */
 const char *tensor_shape_text(const struct st_tensor *t, char *buf);
 
-/* Fails if one of the patterns of --only fits no tensor of the sources: that is a typing error. */
+/* Fails if a pattern of --only matches no tensor of the sources: probably a typing error. */
 int tensor_check_patterns(const struct tensor_source *sources, size_t n, const struct opt_list *only,
                           struct cairn_error *err);
 
-/* Says what is wrong when fewer or more than `want` operands are there; 0 if all is well, else the exit code. */
+/* Reports an error unless there are exactly `want` operands; returns 0 or the exit code. */
 int tensor_operands(int argc, char **argv, int rest, int want, const char *what);
 
 #endif

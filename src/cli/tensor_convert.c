@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cairn tensor convert: the options, and what is said afterwards. */
+ * cairn tensor convert: options and messages. */
 #include "base/parse.h"
 #include "base/progress.h"
 #include "base/str.h"
@@ -28,7 +28,7 @@ static bool parse_number(const char *text, double *out)
     return end != text && !*end;
 }
 
-/* -1: all is well; otherwise the exit code. */
+/* -1: no error; otherwise the exit code. */
 static int read_options(const char *command, const struct options *w, struct convert_options *o)
 {
     o->to = w->dtype ? dtype_parse(w->dtype) : DTYPE_OTHER;
@@ -56,7 +56,7 @@ static void note(uint64_t n, const char *text)
         fprintf(stderr, "cairn: %" PRIu64 " %s\n", n, text);
 }
 
-/* What the user would want to have been told. */
+/* Notes on the result. */
 static void print_notes(const struct convert_options *o, const struct convert_report *r)
 {
     bool plain_fp8 = fp8_is(o->to) && o->scaled == FP8_PLAIN;
@@ -86,7 +86,7 @@ static void print_summary(const char *out, const struct convert_report *r)
            bytes_text((int64_t)r->bytes_out, after));
 }
 
-/* Another format, or one file of many, is a request by itself. */
+/* Converting to safetensors, or merging shards into one file, needs no option. */
 static bool has_nothing_to_do(const struct options *w, const struct tensor_source *src)
 {
     return !w->dtype && !w->clamp && !w->nan && str_eq(src->format, "safetensors") && src->n_files == 1;

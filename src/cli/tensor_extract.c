@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cairn tensor extract: a conversion that keeps every dtype and leaves tensors out. */
+ * cairn tensor extract: a conversion that keeps every dtype and omits tensors. */
 #include "base/progress.h"
 #include "base/str.h"
 #include "cli/commands.h"

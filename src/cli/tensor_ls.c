@@ -91,7 +91,7 @@ static void show(const struct tensor_source *s, size_t n, bool several, const st
         print_tables(s, n, several, w);
 }
 
-/* Those that cannot be read are told, and the others are listed all the same. */
+/* Reports files that cannot be read, and still lists the others. */
 static int open_all(struct tensor_source *s, size_t *opened, char **paths, size_t n)
 {
     int code = EXIT_FINE;

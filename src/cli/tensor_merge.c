@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cairn tensor merge: a LoRA made part of its base model. */
+ * cairn tensor merge: adds a LoRA to its base model. */
 #include "base/progress.h"
 #include "base/str.h"
 #include "cli/commands.h"
@@ -67,7 +67,7 @@ static int merge(const struct merge_paths *p, struct merge_options *o, bool json
     return EXIT_FINE;
 }
 
-/* 0: all is well; otherwise the exit code. */
+/* 0: no error; otherwise the exit code. */
 static int read_options(const char *command, const char *scale, const char *dtype, struct merge_options *o)
 {
     char *end = NULL;

@@ -32,7 +32,7 @@ static enum print_color color_of(enum run_state s)
                                : COLOR_YELLOW;
 }
 
-/* As narrow as what is in them allows: a terminal has 80 columns, and the folder comes last. */
+/* Columns are as narrow as possible: a terminal has 80 columns, and the folder comes last. */
 struct widths {
     int name, model, steps;
 };

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Prints the runs in dir; NULL: in the usual places.  Returns the exit code. */
+/* Prints the runs in dir; NULL: in the default folders.  Returns the exit code. */
 int train_list(const char *dir, bool json);
 
 #endif

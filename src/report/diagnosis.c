@@ -15,7 +15,7 @@ static void add_fix(struct json *list, const struct diagnose_fix *f)
         json_add_text(unset, NULL, f->unset[i]);
 }
 
-/* Two digits are more than is known. */
+/* More than two digits would be false precision. */
 static double rounded(double confidence)
 {
     return (double)(int)(confidence * 100 + 0.5) / 100;

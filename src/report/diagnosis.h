@@ -7,7 +7,7 @@
 #include "rules/diagnose.h"
 #include "run/gpu_calls.h"
 
-/* d NULL: there are only records of GPU calls.  Every process of c is listed.  The caller frees it. */
+/* d NULL: only records of GPU calls.  Lists every process of c.  The caller frees it. */
 struct json *report_diagnosis(const struct diagnosis *d, const struct gpu_calls *c);
 struct json *report_classes(void); /* the caller frees it */
 

@@ -19,7 +19,7 @@ enum verdict doctor_verdict(const struct doctor_view *v)
     if (!v->probe || v->probe->reality == VERDICT_UNKNOWN)
         return v->doctor->verdict;
     bool limits = v->probe->prediction == VERDICT_DEGRADED && v->probe->reality == VERDICT_WORKS;
-    return limits ? VERDICT_DEGRADED : v->probe->reality; /* it computes, and the warnings stand */
+    return limits ? VERDICT_DEGRADED : v->probe->reality; /* it computes, but the warnings still apply */
 }
 
 static void add_finding(struct json *o, const struct finding *f)

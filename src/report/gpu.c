@@ -7,7 +7,7 @@
 
 enum shape { NUMBER, THOUSANDTH, MILLIONTH, HEX16, HEX8, HEX32 };
 
-/* Numbers that go out as they are, in the order of the keys. */
+/* Numbers that are printed unchanged, in the order of the keys. */
 static const struct row {
     const char *key;
     size_t at;

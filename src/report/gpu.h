@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The GPUs and the host: the keys of `cairn gpu --json`.  What is not known is null. */
+ * The GPUs and the host: the keys of `cairn gpu --json`.  Unknown values are null. */
 #ifndef CAIRN_REPORT_GPU_H
 #define CAIRN_REPORT_GPU_H
 
@@ -7,7 +7,7 @@
 #include "host/facts.h"
 #include "rules/gpu_libraries.h"
 
-/* The caller frees it.  libraries: one element per GPU; NULL leaves the key out. */
+/* The caller frees it.  libraries: one element per GPU; NULL omits the key. */
 struct json *report_gpus(const struct facts *f, const struct gpu_libraries *libraries);
 
 #endif

@@ -8,7 +8,7 @@
 #include "tensor/lora.h"
 #include "tensor/merge.h"
 
-/* A remark on a result: programs read the id, people the text. */
+/* A note on a result: an id for programs, a text for people. */
 struct tensor_note {
     const char *id, *text;
 };
@@ -16,7 +16,7 @@ struct tensor_notes {
     struct tensor_note *note;
     size_t n;
 };
-/* What was guessed, and what the numbers do not tell.  Memory is the arena's. */
+/* Guesses and other remarks on the result.  In the arena. */
 struct tensor_notes lora_notes(const struct lora_report *r, struct arena *a);
 struct tensor_notes merge_notes(const char *base, double scale, const struct merge_report *r,
                                 struct arena *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What came of training runs: the keys of `cairn plot --json`. */
+ * Results of training runs: the keys of `cairn plot --json`. */
 #ifndef CAIRN_REPORT_PLOT_H
 #define CAIRN_REPORT_PLOT_H
 
@@ -11,15 +11,15 @@ struct run_curves {
     struct series series;
 };
 
-/* The figures of one run; NULL where the log has none. */
+/* The results of one run; NULL if the log has none. */
 struct run_figures {
     const struct step_record *loss, *best, *val, *best_val, *memory, *time;
-    double tokens_per_s; /* NaN: not known */
+    double tokens_per_s; /* NaN: unknown */
     uint64_t steps;
 };
 struct run_figures run_figures(const struct series *s);
 
-/* svg: the picture that was written; NULL: none.  The caller frees it. */
+/* svg: the plot that was written; NULL: none.  The caller frees it. */
 struct json *report_plot(const struct run_curves *runs, size_t n, const char *svg);
 
 #endif

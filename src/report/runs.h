@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "record/runs.h"
 
-/* Both take them as run_list gives them, newest first; the caller frees what they return.
- * now: seconds since 1970.  The native ones are listed oldest first. */
+/* Both take the runs in the order of run_list, newest first; the caller frees the result.
+ * now: seconds since 1970.  Native runs are listed oldest first. */
 struct json *report_train_runs(const struct run_entry *runs, size_t n, int64_t now);
 struct json *report_run_history(const struct run_entry *runs, size_t n);
 

@@ -7,11 +7,11 @@
 
 struct sample_text {
     const char *prompt;
-    const char *text; /* NUL-terminated, and may hold more of them before its end */
+    const char *text; /* NUL-terminated; may contain other NULs */
     size_t len;
 };
 
-/* step 0: not known.  The caller frees it. */
+/* step 0: unknown.  The caller frees it. */
 struct json *report_samples(const char *weights, uint64_t step, const struct sample_text *samples, size_t n);
 
 #endif

@@ -15,7 +15,7 @@ struct tensor_total {
     uint64_t elements, bytes;
 };
 struct tensor_total tensor_total(const struct tensor_source *s, const char *const *only, size_t n_only);
-/* One file is the object itself; several were asked for: a list of such. */
+/* One file: an object; several: a list of objects. */
 struct json *report_tensor_list(const struct tensor_source *s, size_t n, bool several,
                                 const char *const *only, size_t n_only);
 

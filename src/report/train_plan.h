@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a training job needs of memory: the keys of `cairn plan --json`. */
+ * Memory of a training job: the keys of `cairn plan --json`. */
 #ifndef CAIRN_REPORT_TRAIN_PLAN_H
 #define CAIRN_REPORT_TRAIN_PLAN_H
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a trainer wrote: the safetensors files that are younger than its start, scanned for numbers that
- * got lost.
+ * Scans the safetensors files that a trainer wrote for damaged values.
  *
- * A cache of latents that is all zero trains without a word of complaint, so a run that ends well is not
- * yet a good one.  Looked at are the working folder and the folders that the command and its job files
- * (job_file.h) name; the walk is bounded, does not follow links, and ends at a number of files.  Unless
- * all files are asked for, it also ends after some time and some bytes. */
+ * Training on a cache of latents that is all zero gives no error, so exit status 0 is not enough.  The scan
+ * covers the working folder and the folders that the command and its job files (job_file.h) name.  It does
+ * not follow links and has a limit on the number of files, and without --check-outputs also on time and
+ * bytes. */
 #ifndef CAIRN_RUN_OUTPUTS_H
 #define CAIRN_RUN_OUTPUTS_H
 
@@ -22,9 +21,9 @@ struct outputs_finding {
 };
 
 struct outputs {
-    size_t n_files; /* that were looked at */
-    size_t n_left;  /* that were not, since the time, the bytes or the user's patience were over */
-    bool cut;       /* there was more than the walk looks at */
+    size_t n_files; /* checked */
+    size_t n_left;  /* skipped because of the limits or Ctrl-C */
+    bool cut;       /* there were more files than the limit */
     struct outputs_finding *damaged;
     size_t n_damaged;
 };
@@ -36,8 +35,7 @@ struct outputs_options {
     char *const *argv;
     struct timespec since;
     bool all; /* every safetensors file; otherwise those in folders of caches and latents */
-    /* Both may be NULL.  stopped is asked now and then, from any thread; slow is called once, when it
-     * takes a while. */
+    /* Both may be NULL.  stopped is polled from any thread; slow is called once if it takes a while. */
     bool (*stopped)(void *context);
     void (*slow)(void *context);
     void *context;

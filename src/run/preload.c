@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #define LIBRARY "libcairn-preload.so"
-/* In memory: a file system that copies on write could run out of room under a mapping. */
+/* In memory: on a copy-on-write file system a mapping could hit a full disk. */
 #define SHARED "/dev/shm"
-enum { FEW_PROCESSES = 8 }; /* a trainer may have one for each of so many GPUs */
+enum { FEW_PROCESSES = 8 }; /* a trainer may have one per GPU */
 
 static const char *const names[] = {
 #define AS_NAME(bit, name) [bit] = name,
@@ -96,7 +96,7 @@ static bool is_shared(const struct facts *f, const struct plan *p, const char *c
     return all || sees_one(f, env);
 }
 
-/* What is of no use here.  What a process took of one GPU is not told from what it took of another. */
+/* Features that are useless here.  Allocations are not counted per GPU. */
 static unsigned useless_here(const struct facts *f, const char *const *env, bool shared)
 {
     return shared ? (sees_one(f, env) ? 0 : SWITCH_MEMORY) : SWITCH_MEMORY | SWITCH_GUARD;
@@ -114,7 +114,7 @@ static const char *find_library(struct arena *a)
     return NULL;
 }
 
-/* -1: another holds it, perhaps a run whose process has no number here. */
+/* -1: another process has it locked, perhaps one in another pid namespace. */
 static int lock_folder(const char *path)
 {
     int fd = os_open(path, OS_READ | OS_FOLDER | OS_NO_LINK);
@@ -124,7 +124,7 @@ static int lock_folder(const char *path)
     return -1;
 }
 
-/* What a killed run left: its process is no more, and nobody holds the folder. */
+/* Removes folders of killed runs: their process is gone, and the folder is not locked. */
 static void remove_stale(void)
 {
     CLEANUP(os_list_close) struct os_list *l = os_list_open(SHARED, 0);
@@ -185,7 +185,7 @@ static void tell(struct telling *t, const char *name, const char *value)
     t->set[t->n++] = (struct plan_var){ .name = name, .value = value };
 }
 
-/* As the supervisor's own guard: where memory is short already, the reserve would refuse everything. */
+/* Like the supervisor's guard: if memory is already short, the reserve would refuse every allocation. */
 static int64_t reserve_now(const struct facts *f)
 {
     int64_t reserve = memory_reserve(f->host.memory_total_bytes.v);
@@ -193,7 +193,7 @@ static int64_t reserve_now(const struct facts *f)
     return left->from && left->v <= reserve ? left->v / 2 : reserve;
 }
 
-/* What the GPU may use, and the host has left.  0 would mean that nobody told. */
+/* What the GPU may use and the host has available.  0 would mean unknown. */
 static void tell_memory(struct telling *t, const struct facts *f, const struct plan *p)
 {
     int64_t reserve = reserve_now(f), budget = p->gpu->usable_bytes.v;
@@ -204,7 +204,7 @@ static void tell_memory(struct telling *t, const struct facts *f, const struct p
     tell(t, "CAIRN_PRELOAD_RESERVE", arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
 }
 
-/* A run inside of another finds the library there already, perhaps another one of this name. */
+/* A nested run finds the library in LD_PRELOAD already, perhaps another copy. */
 static const char *without_library(const char *list, struct arena *a)
 {
     CLEANUP(str_release) struct str s = { 0 };

@@ -19,7 +19,7 @@ extern const char probe_script[]; /* probe.py */
 
 enum { RESULT_FD = 3, RESULT_MOST = 1 << 20, TALK_MOST = 64 * 1024, KILL_WAIT_MS = 5000 };
 
-/* A signal that ends us ends the child first. */
+/* A signal that ends cairn ends the child first. */
 static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
 
 struct pipe_pair {
@@ -80,7 +80,7 @@ static int spawn(const struct probe_options *o, const struct signals *w, const s
     return r;
 }
 
-/* Takes what is there now; keeps the beginning (the end, if it is talk) when there is too much. */
+/* Reads what is available; keeps the beginning (of stderr the end) if there is too much. */
 static void drain(int fd, struct str *into, bool keep_end)
 {
     char buf[8192];
@@ -117,7 +117,7 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == pid;
 }
 
-/* The signal that tells us to stop, or 0. */
+/* The signal that interrupts cairn, or 0. */
 static int read_stop(const struct signals *w)
 {
     int sig;
@@ -126,7 +126,7 @@ static int read_stop(const struct signals *w)
     return sig;
 }
 
-/* Until the child ends, the time is over (*end is PROBE_HUNG), or we are stopped. */
+/* Until the child ends, the time is over (*end is PROBE_HUNG), or a signal arrives. */
 static void attend(struct child *c, const struct signals *w, double until, struct probe *p)
 {
     struct pollfd fds[] = { { w->fd, POLLIN, 0 }, { c->result.in, POLLIN, 0 }, { c->talk.in, POLLIN, 0 } };
@@ -141,7 +141,7 @@ static void attend(struct child *c, const struct signals *w, double until, struc
         drain(c->talk.in, &c->talk_text, true);
         for (size_t i = 1; i < ARRAY_LEN(fds); i++)
             if (fds[i].revents & POLLHUP)
-                fds[i].fd = -1; /* closed: SIGCHLD tells the rest */
+                fds[i].fd = -1; /* closed: wait for SIGCHLD */
         p->code = read_stop(w);
         if (p->code) {
             p->end = PROBE_INTERRUPTED;
@@ -150,13 +150,13 @@ static void attend(struct child *c, const struct signals *w, double until, struc
     }
 }
 
-/* Ends the whole group while its leader still holds the number, then collects the leader. */
+/* Kills the whole group before reaping the leader, while the group ID is still valid. */
 static int finish(struct child *c, struct probe *p)
 {
     int status = 0;
     kill(-c->pid, SIGKILL);
     for (int waited = 0; !has_ended(c->pid) && waited < KILL_WAIT_MS; waited += 20)
-        poll(NULL, 0, 20); /* one that sleeps inside the driver takes its time, or for ever */
+        poll(NULL, 0, 20); /* a process that sleeps in the driver takes long, or never ends */
     p->stuck = !has_ended(c->pid);
     waitpid(c->pid, &status, WNOHANG);
     drain(c->result.in, &c->result_text, false);
@@ -164,7 +164,7 @@ static int finish(struct child *c, struct probe *p)
     return status;
 }
 
-/* The last whole line that is JSON decides; before it come the stages. */
+/* The last complete line of JSON is the result; the lines before it are the stages. */
 static void read_lines(const struct str *text, struct arena *a, struct probe *p)
 {
     const char *at = text->s ? text->s : "";

@@ -35,7 +35,7 @@ static const char *python_of(const struct judge *j)
     return j->torch && j->torch->python ? j->torch->python : "python3";
 }
 
-/* What a step said when it failed, or NULL. */
+/* The error message of a step, or NULL. */
 static const char *error_at(const struct judge *j, const char *stage)
 {
     const struct json *errors = json_get(j->result, "errors");
@@ -45,7 +45,7 @@ static const char *error_at(const struct judge *j, const char *stage)
     return NULL;
 }
 
-/* The child ended without a result: where, and what it said last. */
+/* The child ended without a result: at which stage, and its last line. */
 static const char *describe_end(const struct judge *j)
 {
     const struct probe *p = j->probe;
@@ -137,7 +137,7 @@ static void judge_target(struct judge *j)
     line->found.why = "the runtime uses another target, or PyTorch uses another GPU";
 }
 
-/* Does the list of the running torch hold exactly what its files promised? */
+/* Does torch report exactly the targets that its files contain? */
 static bool same_targets(const struct json *archs, const struct targets *t)
 {
     if (json_length(archs) != t->n)
@@ -188,7 +188,7 @@ static void judge_memory(struct judge *j)
     line->found.why = "PyTorch goes by its own figure";
 }
 
-/* One line for each thing that was computed on the device and compared. */
+/* One line per computation on the device that was compared. */
 static void judge_computed(struct judge *j, const char *key, const char *id, const char *format)
 {
     const struct json *rows = json_get(j->result, key);
@@ -292,7 +292,7 @@ void probe_judge(const struct probe *p, const struct facts *f, const struct doct
     *out = j.report;
 }
 
-/* The doctor's word for the environment that the probe's child gets, which is the planned one. */
+/* The doctor's verdict for the planned environment, which the child gets. */
 static void predict(int gpu, const struct facts *f, const char *const *env, struct arena *a,
                     struct doctor *out)
 {

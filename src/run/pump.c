@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { PIECE_BYTES = 256 << 10, PIPE_BYTES = 1 << 20, MOST_LATE_BYTES = 8 << 20 };
-/* A flood: so many pieces smaller than that, in so long a time. */
+/* A flood: this many reads smaller than that within this time. */
 enum { FLOOD_PIECES = 32, FLOOD_PIECE_BYTES = 4096, FLOOD_MS = 2, PAUSE_MS = 1 };
 
 struct pump {
@@ -27,7 +27,7 @@ struct pump {
     atomic_uint_fast64_t bytes;
     atomic_int error;
     atomic_bool left;    /* the reader has */
-    atomic_bool writing; /* which takes as long as the reader likes */
+    atomic_bool writing; /* blocks as long as the reader does */
     char piece[PIECE_BYTES];
 };
 
@@ -36,7 +36,7 @@ static bool write_whole(int fd, const char *bytes, size_t n)
     while (n) {
         ssize_t done = write(fd, bytes, n);
         if (done < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){ fd, POLLOUT, 0 }, 1, -1); /* somebody else made it so */
+            poll(&(struct pollfd){ fd, POLLOUT, 0 }, 1, -1); /* another process made it non-blocking */
         else if (done < 0 && errno != EINTR)
             return false;
         if (done > 0) {
@@ -55,7 +55,7 @@ static bool pass_on(struct pump *p, size_t n)
     return done;
 }
 
-/* Waits for bytes; false when hurried and there are none. */
+/* Waits for bytes; false if hurried and there are none. */
 static bool wait_for_bytes(const struct pump *p, bool *hurried)
 {
     struct pollfd fds[] = { { p->from, POLLIN, 0 }, { *hurried ? -1 : p->hurry, POLLIN, 0 } };
@@ -65,12 +65,12 @@ static bool wait_for_bytes(const struct pump *p, bool *hurried)
     return fds[0].revents || !*hurried;
 }
 
-/* Reads without asking first whether there is something, as there mostly is; -1 or 0: the end. */
+/* Reads without polling first, since there is mostly something to read; -1 or 0: the end. */
 static ssize_t next_piece(struct pump *p, bool *hurried)
 {
     for (;;) {
         ssize_t n = read(p->from, p->piece, sizeof(p->piece));
-        if (n >= 0 || (errno != EAGAIN && errno != EINTR)) /* EIO: nobody has the terminal any more */
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR)) /* EIO: no process has the terminal open */
             return n;
         if (errno == EAGAIN && !wait_for_bytes(p, hurried))
             return -1;
@@ -84,7 +84,7 @@ static int64_t now_ns(void)
     return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
 }
 
-/* Lines come faster than it takes to carry one. */
+/* Lines arrive faster than they can be copied. */
 static bool is_flood(struct pump *p, size_t n)
 {
     if (p->in_flood || n >= FLOOD_PIECE_BYTES)
@@ -97,8 +97,8 @@ static bool is_flood(struct pump *p, size_t n)
     return now - before < FLOOD_MS * 1000000;
 }
 
-/* Each piece wakes us up, which costs the writer more than the bytes do, so in a flood we let them
- * gather.  A terminal holds too little for that. */
+/* Each wake-up costs the writer more than the bytes do, so in a flood let them gather.  The buffer of a
+ * terminal is too small for that. */
 static void let_gather(struct pump *p, size_t n)
 {
     p->in_flood = p->is_pipe && is_flood(p, n);
@@ -106,7 +106,7 @@ static void let_gather(struct pump *p, size_t n)
         poll(&(struct pollfd){ p->hurry, POLLIN, 0 }, 1, PAUSE_MS);
 }
 
-/* What is said next begins a line of its own.  A raw terminal does not go to the left by itself. */
+/* cairn's next message must start on a new line.  A raw terminal needs \r for that. */
 static void end_line(const struct pump *p, char last)
 {
     if (last != '\n' && !p->error && isatty(p->to))

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Carries bytes from the trainer to where they belong and shows them to the recorder, on a thread of its
- * own: a reader that does not read holds up the trainer, as it would without us, but never us.
+ * A thread that copies the trainer's output to cairn's stdout or stderr and to the recorder.  A blocked
+ * reader blocks the trainer, as it would without cairn, but never cairn itself.
  *
- * When the reader has left (head), the trainer's end is closed as well, so that it learns of it in the
- * usual way. */
+ * If the reader has left (head), the trainer's pipe is closed too, so that it gets SIGPIPE as usual. */
 #ifndef CAIRN_RUN_PUMP_H
 #define CAIRN_RUN_PUMP_H
 
@@ -14,19 +13,18 @@
 
 struct pump; /* opaque */
 
-/* Takes over `from`, and reads it until its end; `to` is borrowed.  done is an eventfd that counts the
- * pumps that have ended. */
+/* Owns `from` and reads it to its end; `to` is borrowed.  done is an eventfd that counts pumps that have
+ * ended. */
 int pump_start(struct pump **out, int from, int to, struct recorder *r, int done, struct cairn_error *err);
 uint64_t pump_bytes(const struct pump *p); /* so far */
-/* errno, if the reader takes no more for another reason than having left; what comes is recorded all the
- * same. */
+/* errno of a failed write, unless the reader has left; further output still goes to the recorder. */
 int pump_error(const struct pump *p);
 bool pump_reader_left(const struct pump *p);
-/* It waits for a reader that does not read, or is just writing. */
+/* It is writing, perhaps to a blocked reader. */
 bool pump_is_held_up(const struct pump *p);
-/* No more is to come: what is in the pipe is still carried, then it ends. */
+/* Ends when the pipe is empty: no more output will come. */
 void pump_hurry(struct pump *p);
-/* Waits for its end and frees it; NULL is fine. */
+/* Waits for its end and frees it; p may be NULL. */
 void pump_join(struct pump *p);
 
 #endif

@@ -29,7 +29,7 @@ struct reader {
     struct recorder *recorder;
     void (*keep)(struct recorder *r, const char *bytes, size_t n);
     void (*idle)(struct recorder *r); /* all was read */
-    long gather_ms; /* it sleeps so long for more, since to wake up for each line costs the trainer */
+    long gather_ms; /* waits this long for more bytes, since a wake-up per line slows the trainer */
     pthread_t thread;
     bool started;
     pthread_cond_t filled;
@@ -46,7 +46,7 @@ struct recorder {
     /* Under the lock. */
     uint64_t put; /* bytes so far; byte i lies at i % RECORDER_RING_BYTES */
     uint64_t lost, lost_said;
-    bool impatient;     /* the readers had their second; nobody waits until there is room again */
+    bool impatient;     /* the wait for space timed out; do not wait again until there is some */
     const void *writer; /* of the last byte */
     bool in_line;       /* that was no end of a line */
     bool stop, trouble_said;
@@ -55,7 +55,7 @@ struct recorder {
     char ring[RECORDER_RING_BYTES];
 };
 
-/* The file is closed and forgotten; the reason is kept for who asks. */
+/* Closes the file for good and keeps the reason for recorder_trouble. */
 static void give_up(struct recorder *r, struct log_file *f, const char *what)
 {
     int e = errno;
@@ -118,7 +118,7 @@ static void write_logs(struct recorder *r, const char *bytes, size_t n)
     log_write(r, &r->copy, bytes, n);
 }
 
-/* Says in the log itself that something is missing there. */
+/* Marks the gap in the log itself. */
 static void write_gap(struct recorder *r)
 {
     char text[128];
@@ -150,7 +150,7 @@ static struct timespec after_ms(long ms)
     return t;
 }
 
-/* Under the lock: waits for a byte, then a while for more of them. */
+/* Under the lock: waits for a byte, then a while for more. */
 static void wait_for_bytes(struct recorder *r, struct reader *me)
 {
     while (!r->stop && r->put == me->at)
@@ -161,7 +161,7 @@ static void wait_for_bytes(struct recorder *r, struct reader *me)
             return;
 }
 
-/* Under the lock: room behind the slowest reader. */
+/* Under the lock: free space, by the slowest reader. */
 static size_t room_in(const struct recorder *r)
 {
     size_t room = RECORDER_RING_BYTES;
@@ -207,7 +207,7 @@ static void *read_all(void *context)
     return NULL;
 }
 
-/* Under the lock: waits for room, within reason. */
+/* Under the lock: waits for space, at most one second. */
 static void wait_for_room(struct recorder *r)
 {
     if (room_in(r))
@@ -217,8 +217,8 @@ static void wait_for_room(struct recorder *r)
         r->impatient = pthread_cond_timedwait(&r->emptied, &r->lock, &until) == ETIMEDOUT;
 }
 
-/* Under the lock: when all was read, the ring is used from its start again, so that little of it is ever
- * touched. */
+/* Under the lock: when all was read, starts again at the beginning of the ring, so that few of its pages
+ * are used. */
 static void rewind_if_empty(struct recorder *r)
 {
     if (room_in(r) < RECORDER_RING_BYTES)

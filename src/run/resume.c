@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A trainer is known by its folder or by the name of its script; the first row that fits counts. */
+/* A trainer is recognized by its folder or by the name of its script; the first matching row counts. */
 struct known {
     const char *trainer;
     const char *folder;  /* a part of a path; NULL: any */
@@ -38,11 +38,11 @@ static const struct known known[] = {
       "train_dreambooth*.py train_text_to_image*.py train_controlnet*.py run_clm.py run_mlm.py run_sft.py sft.py" },
 };
 
-/* What each does when it is started again.  Without an option it finds its state itself. */
+/* How each trainer resumes.  Without an option it finds its state itself. */
 struct habit {
     const char *trainer;
     const char *option;    /* takes the folder of the state */
-    const char *folder_is; /* the option that names where states lie */
+    const char *folder_is; /* the option that names the folder of the states */
     const char *state;     /* pattern of a state's folder */
     const char
         *whole; /* files of a whole state, the last one written included; with '|', either of two sets */
@@ -73,8 +73,7 @@ static bool matches_word(const char *patterns, const char *name)
     return false;
 }
 
-/* The script or module that a command line starts, behind whatever launchers and their options; else its
- * program. */
+/* The script or module that a command line starts, after launchers and their options; else its program. */
 static const char *script_of(char *const *argv)
 {
     for (char *const *arg = argv; *arg; arg++) {
@@ -98,7 +97,7 @@ const char *resume_trainer(char *const *argv)
     char whole[PATH_MAX];
     const char *script = script_of(argv);
     if (str_ends(script, ".py") && realpath(script, whole))
-        script = whole; /* "python run.py" in a folder that tells more */
+        script = whole; /* "python run.py": the working folder names the trainer */
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (row_fits(&known[i], script))
             return known[i].trainer;
@@ -170,7 +169,7 @@ static bool is_whole(const char *dir, const char *sets, struct arena *a, struct 
     }
 }
 
-/* The state whose last file is the youngest; NULL if there is no whole one. */
+/* The state whose last file is the newest; NULL if none is complete. */
 static const char *newest_state(const struct habit *h, const char *dir, struct arena *a)
 {
     const char *best = NULL;

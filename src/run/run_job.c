@@ -25,16 +25,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a run needs from its beginning to its end. */
+/* The state of a run from start to end. */
 struct stage {
     const struct run_job_options *o;
     struct facts *facts;
     struct plan_options planning;
     struct plan plan;
-    const char *state;         /* NULL: there is no folder to remember in */
-    struct known_good_key key; /* trainer NULL: nothing to remember */
-    struct known_good known;   /* what this plan took from an earlier run; trainer NULL: nothing */
-    struct timespec since;     /* files that are younger may be the trainer's */
+    const char *state;         /* the state folder; NULL: none */
+    struct known_good_key key; /* trainer NULL: nothing to save */
+    struct known_good known;   /* used from an earlier run; trainer NULL: none */
+    struct timespec since;     /* newer files may be the trainer's */
     struct journal journal;
     const char *const *env; /* of the first attempt */
     const char *const *keep;
@@ -154,7 +154,7 @@ static void note_job_files(struct stage *s)
     }
 }
 
-/* As it was told, or as the command shows it: by itself, or in what a start script starts. */
+/* From --trainer, or from the command or the start script. */
 static const char *trainer_of(const struct stage *s)
 {
     const char *trainer = s->o->trainer ? s->o->trainer : resume_trainer(s->o->argv);
@@ -184,7 +184,7 @@ static int make_plan(struct stage *s, struct cairn_error *err)
     return 0;
 }
 
-/* False: --strict, and something is wrong. */
+/* False: --strict, and a check failed. */
 static bool preflight(struct stage *s)
 {
     struct doctor d = { 0 };
@@ -398,7 +398,7 @@ static void say_detached(struct stage *s)
     message_commands(s->o->messages, arena_printf(&s->arena, "kill %d", (int)getpid()));
 }
 
-/* The one who started us may go; from here on we talk to the journal alone. */
+/* The parent may exit; from now on messages go to the journal only. */
 static void detach(struct stage *s)
 {
     if (s->o->parent < 0)
@@ -451,10 +451,10 @@ static int train(struct stage *s, int *code, struct cairn_error *err)
         supervise(&so, &s->arena, &result, err))
         return -1;
     while (signals_read(&signals))
-        ; /* those that came too late for the trainer */
+        ; /* signals that came too late for the trainer */
     struct outputs outputs = { 0 };
     look_at_outputs(s, &signals, &result, &outputs);
-    if (!outputs.n_damaged) /* what wrote zeros did not work */
+    if (!outputs.n_damaged) /* an environment that wrote zeros did not work */
         learn(s, &result);
     close_journal(s, &result, &outputs);
     if (!o->quiet || is_bad_end(&result))
@@ -465,7 +465,7 @@ static int train(struct stage *s, int *code, struct cairn_error *err)
     return 0;
 }
 
-/* In full the first time, and whenever something has changed. */
+/* In full the first time and after any change. */
 static void say_summary(struct stage *s)
 {
     struct run_summary summary = run_summarize(s->facts, &s->plan, !s->o->no_env, &s->arena);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One `cairn run` from the facts of the machine to the verdict: plan, pre-flight, summary, the run itself,
- * and what is learned from it. */
+ * One `cairn run`: plan, pre-flight check, summary, the run itself, its verdict, and saving what worked. */
 #ifndef CAIRN_RUN_RUN_JOB_H
 #define CAIRN_RUN_RUN_JOB_H
 
@@ -20,14 +19,14 @@ struct run_job_options {
     bool hang_explicit; /* the user gave hang_after_s */
     bool debug, no_env, strict, no_preflight, allow_cpu, detach, check_outputs, with_smi, quiet;
     struct preload_choice preload;
-    int parent; /* a pipe to whoever waits for our start, who gets a byte and is then alone; -1: nobody does */
+    int parent; /* --detach: a pipe to the parent, which exits when it gets a byte; -1: none */
     const struct message_sink *messages;
     struct json *(*describe_machine)(const struct facts *f); /* what facts.json holds */
 };
 
-enum { RUN_CODE_OURS = 125 }; /* it could not be started, for a reason of our own */
+enum { RUN_CODE_OURS = 125 }; /* cairn itself failed to start the command */
 
-/* f was read with argv as its command.  *code: the exit code, where it returns 0. */
+/* f was read with argv as its command.  *code: the exit code, if it returns 0. */
 int run_job(const struct run_job_options *o, struct facts *f, int *code, struct cairn_error *err);
 
 #endif

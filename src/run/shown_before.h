@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the user has read before, so that it need not be said at every start: the hashes of texts, in the
+ * Texts that the user has seen, so that cairn does not repeat them at every start: their hashes, in the
  * file `told` of the state folder, newest last. */
 #ifndef CAIRN_RUN_SHOWN_BEFORE_H
 #define CAIRN_RUN_SHOWN_BEFORE_H
@@ -8,8 +8,7 @@
 
 enum { SHOWN_KEEP = 64 };
 
-/* Was this text told to the user of this trainer before?  From now on it was.  Where nothing can be
- * remembered it never was. */
+/* Whether this text was shown for this trainer before; records it.  False if the file cannot be written. */
 bool shown_before(const char *state, const char *trainer, const char *text);
 
 #endif

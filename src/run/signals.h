@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signals as something to read: while a child lives, those that would end us arrive on a descriptor
- * instead, so that it never outlives us.
+ * Signals on a file descriptor: while a child runs, those that would kill cairn arrive there instead, so
+ * that the child never outlives it.
  *
- * A signal that is ignored (nohup) stays ignored.  SIGCHLD is set to its default, since an ignored one
- * would take the exit status away. */
+ * An ignored signal (nohup) stays ignored.  SIGCHLD is set to its default: if it is ignored, the kernel
+ * discards the exit status. */
 #ifndef CAIRN_RUN_SIGNALS_H
 #define CAIRN_RUN_SIGNALS_H
 
@@ -18,8 +18,8 @@ struct signals {
 };
 
 int signals_open(struct signals *s, const int *list, size_t n, struct cairn_error *err);
-/* The next one that has arrived, or 0. */
+/* The next signal, or 0. */
 int signals_read(const struct signals *s);
-void signals_close(struct signals *s); /* as it was before; accepts one that is not open */
+void signals_close(struct signals *s); /* restores the handlers; accepts one that is not open */
 
 #endif

@@ -78,8 +78,7 @@ static bool has_pid(const struct tree_process *p, size_t n, pid_t pid)
     return false;
 }
 
-/* Moves the descendants to the front, generation by generation; processes are few thousand, the tree is
- * small. */
+/* Moves the descendants to the front, generation by generation; quadratic, but the tree is small. */
 static void keep_descendants(struct tree *t, pid_t root)
 {
     size_t kept = 0;
@@ -161,7 +160,7 @@ bool tree_waits_for_input(const struct tree *t, const char *proc)
     return false;
 }
 
-/* Ports that the kernel gives to who does not care for one. */
+/* The ephemeral ports. */
 struct ports {
     unsigned low, high;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the journal of a run holds in the end: verdict.json, and the file `env`. */
+ * Files of a finished journal: verdict.json and `env`. */
 #ifndef CAIRN_RUN_VERDICT_H
 #define CAIRN_RUN_VERDICT_H
 
@@ -9,9 +9,9 @@
 /* verdict.json; the caller frees it. */
 struct json *verdict_json(const struct supervise_result *r, const struct outputs *o, char *const *argv,
                           const struct facts *f);
-/* Which PyTorch was planned for, and how it was found: "torch" of an object; null without one. */
+/* Adds "torch": the PyTorch of the plan and how it was found; null without one. */
 void verdict_add_torch(struct json *into, const struct facts *f);
-/* What makes one environment of another, as lines for a shell; the caller frees it. */
+/* The difference of two environments, as lines for a shell; the caller frees it. */
 char *verdict_env_text(const char *const *before, const char *const *after);
 
 #endif

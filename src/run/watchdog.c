@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/watchdog.h"
 
-/* A sleeping Python wakes now and then; a desktop draws; a pinned GPU is not always read as 100. */
+/* Tolerances: an idle Python wakes now and then, a desktop draws, and a busy GPU does not always read 100
+ * %. */
 static const double cpu_idle_share = 0.01;
 enum { CPU_IDLE_TICKS = 2, GPU_IDLE_PERCENT = 2, GPU_PINNED_PERCENT = 99 };
 

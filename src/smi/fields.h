@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The columns that nvidia-smi has, filled from our facts.
  *
- * A column has the names, the unit and the look that the tool of NVIDIA gives it, since programs parse them.  What
- * nothing tells on an AMD GPU is a column all the same, without a value: one name that is not there would fail a whole
- * query. */
+ * A column has the names, the unit and the look that the tool of NVIDIA gives it, since programs parse
+ * them.  What nothing tells on an AMD GPU is a column all the same, without a value: one name that is not
+ * there would fail a whole query. */
 #ifndef CAIRN_SMI_FIELDS_H
 #define CAIRN_SMI_FIELDS_H
 
@@ -34,7 +34,8 @@ struct smi_field {
     int decimals;
 };
 
-/* What can be asked for with --query-NAME.  The last three list what AMD GPUs do not tell: their answer has no lines. */
+/* What can be asked for with --query-NAME.  The last three list what AMD GPUs do not tell: their answer
+ * has no lines. */
 enum smi_query_kind { SMI_GPU, SMI_APPS, SMI_CLOCKS, SMI_ACCOUNTED, SMI_RETIRED, SMI_TABLES };
 struct smi_table {
     const char *query; /* "gpu" */

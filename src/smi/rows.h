@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `nvidia-smi -q` and `nvidia-smi -q -x` say of a GPU: one list for both, in the order of driver 550, the last
- * whose power readings every monitor knows. */
+ * What `nvidia-smi -q` and `nvidia-smi -q -x` say of a GPU: one list for both, in the order of driver 550,
+ * the last whose power readings every monitor knows. */
 #ifndef CAIRN_SMI_ROWS_H
 #define CAIRN_SMI_ROWS_H
 

@@ -139,7 +139,7 @@ def copies_that_stay_refused_walk_the_ladder():
             yield from the_same_end(home, name, done, name + '-whole', starts)
             if starts == 3 and run_json(home, name)['workaround'] != 'no-sdma':
                 yield run_json(home, name)
-        for word in 'copy 16384 bytes to the device', 'started again with own kernels, and copies without':
+        for word in 'copy 16384 bytes to the device', 'HSA_ENABLE_SDMA=0':
             if word not in restarts(home, 'state')[-1]['note']:
                 yield restarts(home, 'state')
 
