@@ -89,6 +89,8 @@ struct task_ops {
     void (*summary)(const struct task *t);
     /* What the user can change when no fallback is left; one line. */
     const char *shrink_hint;
+    /* The command that tries the result, followed by the run's folder: "cairn sample".  NULL: there is none. */
+    const char *try_command;
 };
 
 /* The task of model.kind. */

@@ -484,6 +484,7 @@ const struct task_ops task_gpt = {
     .keep = keep,
     .label = label,
     .summary = summary,
+    .try_command = "cairn sample",
     .shrink_hint = "a shorter train.seq, a smaller model, model.quantize with LoRA, or "
                    "train.optimizer: adafactor",
 };

@@ -135,7 +135,8 @@ static int finish(struct job *j, enum train_end end, struct cairn_error *err)
     if (end == TRAIN_STOPPED)
         job_say(j, "to resume: cairn train --resume=%s", dir.s);
     job_say(j, "to see it: cairn plot %s", dir.s);
-    job_say(j, "to try it: cairn sample %s", dir.s);
+    if (j->task->ops->try_command)
+        job_say(j, "to try it: %s %s", j->task->ops->try_command, dir.s);
     return 0;
 }
 
