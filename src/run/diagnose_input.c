@@ -18,7 +18,7 @@ static void feed(void *to, const char *bytes, size_t n)
     diagnoser_feed(to, bytes, n);
 }
 
-/* The rest of a file; the lines before it count, and that is all. */
+/* Feeds the rest of a file; earlier lines are only counted. */
 struct rest {
     struct diagnoser *d;
     uint64_t skip_bytes;
@@ -79,7 +79,7 @@ static void take_verdict(struct diagnose_context *ctx, const struct json *v, con
     ctx->gpu_use = gpu_use_of(json_text(json_get(last, "gpu_use")));
 }
 
-/* What was set for an attempt is there in all behind it. */
+/* A variable that was set for an attempt is set in all later ones too. */
 static void feed_changes(struct diagnoser *d, const struct json *tries)
 {
     for (size_t i = 0; i < json_length(tries); i++) {
@@ -90,8 +90,8 @@ static void feed_changes(struct diagnoser *d, const struct json *tries)
     }
 }
 
-/* A folder is a journal of `cairn run`: what it changed in the environment, and the log and the end of the
- * last attempt. Of a log that was rotated nobody knows where that begins. */
+/* A folder is a journal of `cairn run`: reads the changed variables, and log and end of the last attempt.
+ * In a rotated log the beginning of that attempt is unknown. */
 static int read_journal(const struct diagnose_input *in, const char *dir, struct arena *a,
                         struct cairn_error *err)
 {
@@ -114,7 +114,7 @@ static int read_journal(const struct diagnose_input *in, const char *dir, struct
     ctx->hang_file = ctx->hung && os_is_file(hang) ? hang : NULL;
     CLEANUP(json_cleanup) struct json *known = read_json(arena_printf(a, "%s/" CONTEXT_FILE, dir));
     if (in->wants_machine || !context_take(known, a, in->facts, ctx)) {
-        /* As far as it is told in texts. */
+        /* As far as it is in text files. */
         if (os_is_file(env) && read_log(in, env, err))
             return -1;
         feed_changes(d, tries);
@@ -138,7 +138,7 @@ int diagnose_input_read(const struct diagnose_input *in, const char *path, struc
     struct stat st;
     bool there = !str_eq(path, "-") && !stat(path, &st), folder = there && S_ISDIR(st.st_mode);
     const char *journal = folder ? path : journal_of(path, a);
-    if (!there && history_dir(path, a, &journal, err)) /* a file of that name comes first */
+    if (!there && history_dir(path, a, &journal, err)) /* a file of that name takes precedence */
         return -1;
     return journal ? read_journal(in, journal, a, err) : read_log(in, path, err);
 }

@@ -29,7 +29,7 @@ enum {
     KERNEL_BYTES = 16 << 10,
     KLOG_READ_ALL = 3
 };
-/* For the stacks of Python, of all processes together. */
+/* Limits for the Python stacks of all processes together. */
 enum { STACKS_S = 5, STACKS_BYTES = 256 << 10 };
 
 static void file_close(FILE **f)
@@ -53,7 +53,7 @@ static void add_file(struct str *out, const char *proc, const char *what)
         str_add(out, "\n");
 }
 
-/* A line a thread: where it waits, and in which call of the kernel. */
+/* One line per thread: where it waits, and in which system call. */
 static void add_threads(struct str *out, const char *proc, int pid)
 {
     static const char *const files[] = { "comm", "wchan", "syscall" };
@@ -88,7 +88,7 @@ static void add_process(struct str *out, const char *proc, const struct tree_pro
     add_threads(out, proc, (int)p->pid);
 }
 
-/* Where the stacks of Python have to end. */
+/* Limits of the Python stacks. */
 struct limits {
     double until;
     size_t most_len; /* of the whole text */
@@ -99,7 +99,7 @@ static bool is_reached(const struct limits *l, const struct str *out)
     return clock_s() >= l->until || out->len >= l->most_len;
 }
 
-/* What a program prints, until it ends or a limit is reached; then it is killed. */
+/* The output of a program until it ends or a limit is reached; then kills it. */
 static void add_output(struct str *out, int from, pid_t pid, const struct limits *l)
 {
     char text[4096];
@@ -117,7 +117,7 @@ static void add_output(struct str *out, int from, pid_t pid, const struct limits
     waitpid(pid, NULL, 0);
 }
 
-/* The stack as Python sees it, of a program that py-spy may look into.  False: there is no py-spy. */
+/* The Python stack of a process, from py-spy.  False: py-spy is not installed. */
 static bool add_python_stack(struct str *out, int pid, const struct limits *l)
 {
     char number[16], spy[] = "py-spy", dump[] = "dump", option[] = "--pid";

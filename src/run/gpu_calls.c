@@ -14,7 +14,7 @@
 
 enum { JSON_CALLS = 16, MANY_FILES = 16, OUT_OF_MEMORY = 2 };
 
-/* The numbers are the same in all versions of HIP. */
+/* These values are the same in all versions of HIP. */
 static const struct {
     int code;
     const char *name;
@@ -48,7 +48,7 @@ static const char *error_name(int code)
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-/* The process may write meanwhile; nothing in the file is believed, nor that it is one. */
+/* The process may be writing; trust nothing in the file. */
 static struct record *read_file(const char *path)
 {
     CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_LINK | OS_NO_WAIT);
@@ -81,13 +81,13 @@ static const char *text_of(const char *text, size_t width, struct arena *a)
     return arena_strndup(a, text, strnlen(text, width));
 }
 
-/* How late it is by one of the clocks. */
+/* The time by one of the clocks. */
 struct moment {
     uint64_t now;
     double per_s;
 };
 
-/* Both clocks at one moment: the closest of several tries, since something may come between. */
+/* Both clocks at the same time: the closest of several tries, since the thread may be preempted. */
 static uint64_t ticks_at(double *s)
 {
     uint64_t best = UINT64_MAX, at = 0;
@@ -104,7 +104,7 @@ static uint64_t ticks_at(double *s)
     return at;
 }
 
-/* How fast they are nobody says.  Measured once, within 10 ms. */
+/* The tick rate is unknown, so it is measured once, within 10 ms. */
 static double ticks_per_s(void)
 {
     static double known;
@@ -175,7 +175,7 @@ static void add_calls(const struct record *r, struct gpu_call_process *p, struct
     }
 }
 
-/* Whether the guard, and not the runtime, refused what the process asked for last and did not get. */
+/* Whether the guard, not the runtime, refused the last failed allocation of the process. */
 static bool is_guards_doing(const struct record *r, uint64_t n_calls)
 {
     char function[RECORD_FUNCTION_BYTES + 1] = "";
@@ -187,7 +187,7 @@ static bool is_guards_doing(const struct record *r, uint64_t n_calls)
         if (takes_memory(function))
             return e->kind == RECORD_REFUSED;
     }
-    return true; /* it is long ago */
+    return true; /* no longer in the ring, so long ago */
 }
 
 static void add_process(const char *path, struct arena *a, struct gpu_calls *out)
@@ -228,7 +228,7 @@ static bool is_wait(const struct gpu_call *c)
     return strstr(c->function, "Synchronize") || (strstr(c->function, "Memcpy") && !gpu_calls_is_copy(c));
 }
 
-/* How much a process explains: a call that failed, or that it is inside of, more than a wait. */
+/* How well a process explains the failure: a failed or unfinished call more than a wait. */
 static int weight_of(const struct gpu_call_process *p)
 {
     int most = 0;
@@ -292,8 +292,7 @@ void gpu_calls_remove(const char *prefix)
 
 /* --- what they tell ----------------------------------------------------------------------------------------------- */
 
-/* A process that sleeps in a wait for the GPU is not inside anything of its own doing, but may be all
- * there is. */
+/* A process that waits for the GPU is not the cause, but may be the only one. */
 const struct gpu_call *gpu_calls_culprit(const struct gpu_calls *c, bool stood_still)
 {
     const struct gpu_call *failed = NULL, *inside = NULL;
@@ -351,7 +350,7 @@ const struct gpu_call *gpu_calls_last_kernel(const struct gpu_calls *c, const st
     return NULL;
 }
 
-/* The names at the front of "_ZN2at6native13reduce_kernelI…"; what follows are arguments of templates. */
+/* The names at the front of "_ZN2at6native13reduce_kernelI…"; template arguments follow. */
 const char *gpu_calls_readable(const char *kernel, struct arena *a)
 {
     CLEANUP(str_release) struct str text = { 0 };

@@ -12,7 +12,7 @@ bool gpu_calls_file_is(const char *path)
 {
     struct stat st;
     char magic[sizeof(RECORD_MAGIC) - 1];
-    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* a pipe is not opened: its writer would lose us */
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* do not open a pipe: closing it would break its writer */
         return false;
     CLEANUP(fd_close) int fd = os_open(path, OS_READ | OS_NO_WAIT);
     return fd >= 0 && os_read_at(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&

@@ -30,13 +30,13 @@ static void report(int fd, enum guardian_event event, int value)
     (void)!send(fd, &r, sizeof(r), MSG_NOSIGNAL);
 }
 
-/* In the trainer-to-be.  Only what may be called between fork and exec. */
+/* In the child, between fork and exec: async-signal-safe calls only. */
 static void become_trainer(const struct guardian_spec *s, pid_t guardian, int trouble)
 {
     if (!s->detached) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != guardian)
-            _exit(125); /* it died before the kernel knew */
+            _exit(125); /* the guardian died before PR_SET_PDEATHSIG was set */
     }
     setpgid(0, 0);
     if (s->session)
@@ -70,7 +70,7 @@ static int start_trainer(const struct guardian_spec *s, pid_t *pid)
     if (*pid == 0)
         become_trainer(s, guardian, pipes[1]);
     close(pipes[1]);
-    setpgid(*pid, *pid); /* both do it: the first signal may come before the trainer has run at all */
+    setpgid(*pid, *pid); /* both do it: a signal may come before the child has run */
     while (read(pipes[0], &e, sizeof(e)) < 0 && errno == EINTR)
         ;
     close(pipes[0]);
@@ -86,7 +86,7 @@ static void signal_all(int sig)
     tree_release(&t);
 }
 
-/* The end of everything below, also where /proc cannot be read: then the group has to do, without us. */
+/* Kills all descendants; if /proc cannot be read, the process group. */
 static void kill_all(pid_t trainer)
 {
     setpgid(0, 0);
@@ -95,7 +95,7 @@ static void kill_all(pid_t trainer)
     tree_kill(getpid(), "/proc", KILL_WAIT_MS);
 }
 
-/* Collects whoever ended, orphans included.  *trainer becomes 0 when its number is free. */
+/* Reaps ended children, including orphans.  *trainer becomes 0 when its pid is free. */
 static void collect(int fd, pid_t *trainer)
 {
     int status;
@@ -118,7 +118,7 @@ static bool give_own_terminal(pid_t trainer)
     return fd >= 0 && !tcsetpgrp(fd, trainer);
 }
 
-/* We go with it, to hear what the terminal sends. */
+/* The guardian joins the foreground group, to get the terminal's signals. */
 static bool give_users_terminal(const struct terminal *t, pid_t trainer)
 {
     if (!t || setpgid(0, trainer))
@@ -134,14 +134,14 @@ static void bring_to_front(const struct guardian_spec *s, pid_t trainer)
         kill(-trainer, SIGCONT);
 }
 
-/* False when it is time to go. */
+/* False: exit. */
 static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
 {
     struct order o;
     ssize_t n = recv(fd, &o, sizeof(o), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
-    if (n != (ssize_t)sizeof(o)) { /* our owner died */
+    if (n != (ssize_t)sizeof(o)) { /* cairn died */
         if (s->terminal)
             terminal_restore(s->terminal);
         if (s->terminal && tcgetpgrp(s->terminal->fd) == trainer)
@@ -163,7 +163,7 @@ static bool obey(const struct guardian_spec *s, int fd, pid_t trainer)
     return true;
 }
 
-/* Keeps only the socket and the terminal: whoever reads from our pipes must see them end. */
+/* Keeps only the socket and the terminal open, so that readers of the pipes see their end. */
 static void close_others(int fd, int terminal)
 {
     int low = fd < terminal || terminal < 0 ? fd : terminal, high = fd < terminal ? terminal : fd;
@@ -185,8 +185,8 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Of those that came to the group that we listen in, what the terminal sent; we send some ourselves.  A
- * hangup comes from the process that caused it. */
+/* Whether the terminal sent this signal; cairn sends some itself.  A hangup comes from the process that
+ * caused it. */
 static void hear(int fd, int signals)
 {
     struct signalfd_siginfo info;
@@ -202,7 +202,7 @@ static void guard(const struct guardian_spec *s, int fd)
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    signal(SIGCHLD, SIG_DFL); /* an ignored one would take the exit status away */
+    signal(SIGCHLD, SIG_DFL); /* if ignored, the kernel discards the exit status */
     if (s->session) {
         setsid();
         ioctl(s->out, TIOCSCTTY, 0);
@@ -298,7 +298,7 @@ bool guardian_end(struct guardian *g)
     }
     if (!ended)
         kill(g->pid, SIGKILL);
-    /* Whatever the guardian could not end, or left because it was killed, is below us now. */
+    /* Processes that the guardian could not kill, or left because it was killed, are our children now. */
     bool clean = tree_kill(getpid(), "/proc", ended ? 200 : KILL_WAIT_MS);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;

@@ -38,7 +38,7 @@ static int64_t seconds_since_1970(const char *utc)
     return end && !*end ? (int64_t)timegm(&tm) : 0;
 }
 
-/* The first event says when and what. */
+/* The first event has time and command. */
 static void read_start(const struct root *r, struct run_entry *out, struct arena *a)
 {
     const char *text = root_read(r, a, path_join(a, out->dir, "events.jsonl"), NULL);
@@ -49,7 +49,7 @@ static void read_start(const struct root *r, struct run_entry *out, struct arena
     out->state = journal_is_running(start) ? RUN_RUNNING : RUN_CRASHED;
 }
 
-/* A file may say anything: what no run can have counts as not said. */
+/* The file is not trusted: impossible values count as missing. */
 static double seconds_of(const struct json *attempt)
 {
     double s = json_number(json_get(attempt, "seconds"), 0);
@@ -86,7 +86,7 @@ static void read_verdict(const struct root *r, struct run_entry *out, struct are
     out->touched += (int64_t)out->seconds;
 }
 
-/* The folders, oldest first, as their names sort. */
+/* The folders sorted by name, so oldest first. */
 static size_t list_runs(const struct root *here, const char *state, struct arena *a, struct run_entry **out)
 {
     const char *dir = path_join(a, state, "runs");
@@ -130,7 +130,7 @@ size_t history_read(const char *state, struct arena *a, struct run_entry **out)
     return n;
 }
 
-/* 1 is the newest; 0: it is no number. */
+/* 1 is the newest; 0: not a number. */
 static uint64_t number_of(const char *name)
 {
     uint64_t n;

@@ -12,7 +12,7 @@ static bool has_pid(const struct tree *t, int pid)
     return false;
 }
 
-/* Some process that lives. */
+/* Some living process. */
 static bool is_inside_call(const struct tree *t, const char *prefix, double seconds)
 {
     CLEANUP(arena_release) struct arena a = { 0 };
@@ -30,7 +30,7 @@ static bool is_inside_call(const struct tree *t, const char *prefix, double seco
 bool idle_is_expected(const struct tree *t, const char *calls, double seconds)
 {
     if (tree_has_name(t, GUARDIAN_NAME))
-        return true; /* a run inside of ours watches, and sees more */
+        return true; /* a nested run watches, and sees more */
     if (tree_waits_for_input(t, "/proc"))
         return true;
     return tree_serves(t, "/proc") && !tree_has_variable(t, "/proc", "MASTER_PORT") &&

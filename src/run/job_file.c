@@ -58,7 +58,7 @@ static const char *with_name(struct reading *r, const char *path, const char *na
     return at ? arena_printf(r->a, "%.*s%s%s", (int)(at - path), path, name, at + strlen("[name]")) : path;
 }
 
-/* Latents and texts go to _latent_cache and _t_e_cache beside the media. */
+/* Caches of latents and text embeddings are in _latent_cache and _t_e_cache beside the media. */
 static bool read_ai_toolkit(struct reading *r)
 {
     const struct yaml_node *config = member(r->root, "config"), *process = member(config, "process");
@@ -190,7 +190,7 @@ size_t job_files_of(char *const *argv, struct arena *a, struct job_file **out)
     *out = NULL;
     for (char *const *arg = argv; *arg; arg++) {
         for (size_t i = 0; i < ARRAY_LEN(options);
-             i++) /* accelerate has one of the same name before the trainer's */
+             i++) /* accelerate has an option of the same name before the trainer's */
             if (str_starts(*arg, options[i]))
                 add_file(out, &n, resume_option(arg, options[i]), a);
         for (size_t i = 0; i < ARRAY_LEN(ends); i++)
@@ -221,7 +221,7 @@ const char *job_file_command(const struct job_file *f, struct arena *a)
     return NULL;
 }
 
-/* What ends in 8bit is of bitsandbytes, but for Prodigy, which ai-toolkit has itself. */
+/* Names that end in 8bit are from bitsandbytes, except Prodigy, which ai-toolkit has itself. */
 const char *job_file_optimizer(const struct job_file *f, struct arena *a)
 {
     static const struct {

@@ -38,7 +38,7 @@ static void troubled(struct journal *j, const char *what, const struct cairn_err
 }
 static const char journal_is_not_kept[] = "the journal is not written";
 
-/* <time>-<pid>, and a letter where that name is taken. */
+/* <time>-<pid>, with a letter if that name exists. */
 static int make_new(const struct own_dir *runs, struct own_dir *out, struct cairn_error *err)
 {
     char stamp[32], name[64];
@@ -112,7 +112,7 @@ struct json *journal_event(const char *name)
     return v;
 }
 
-/* "BOOT TICKS": which boot, and when in it the process began; false where /proc does not tell. */
+/* "BOOT TICKS": boot ID and start time of the process; false if /proc cannot be read. */
 static bool process_mark(int64_t pid, char out[96])
 {
     char path[64], text[1024], boot[64];
@@ -120,7 +120,7 @@ static bool process_mark(int64_t pid, char out[96])
     os_read_start(path, text, sizeof(text));
     os_read_start("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
     boot[strcspn(boot, "\n")] = '\0';
-    const char *at = strrchr(text, ')'); /* the name may hold anything */
+    const char *at = strrchr(text, ')'); /* the name may contain anything */
     unsigned long long ticks;
     if (!at || !boot[0] ||
         sscanf(at + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
@@ -190,7 +190,7 @@ void journal_tell_outer(const struct journal *j, const char *outer)
     if (asprintf(&path, "%s/inner", outer) < 0)
         abort();
     CLEANUP(fd_close) int fd = os_open(path, OS_APPEND | OS_CREATE | OS_PRIVATE | OS_NO_LINK);
-    if (fd >= 0) /* it may be long gone */
+    if (fd >= 0) /* the outer run may be gone */
         dprintf(fd, "%s\n", j->dir ? j->dir : "");
 }
 
@@ -225,7 +225,7 @@ static bool may_go(const struct root *here, const char *dir, const char *name)
     return !os_is_alive((pid_t)atol(pid + 1));
 }
 
-/* One level deep: a run's folder holds files only, once that link is gone.  Links are removed, never
+/* One level deep: a run's folder has only files after the link is removed.  Links are removed, never
  * followed. */
 static void remove_run(const struct own_dir *runs, const char *name)
 {

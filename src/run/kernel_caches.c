@@ -89,14 +89,14 @@ static const struct {
     { "TRITON_CACHE_DIR", ".triton/cache", is_of_triton },
 };
 
-/* What a folder holds of a library's, and how much else there is. */
+/* The library's files in a folder, and the number of other files. */
 struct found {
     const char *path;
     char **names;
     size_t n, others;
 };
 
-/* Nothing where there is no folder.  A link is left alone: what it leads to may be somebody else's. */
+/* Empty if there is no folder.  Does not follow a link: its target may belong to others. */
 static struct found look(const char *const *env, size_t i, struct arena *a)
 {
     const char *own = str_env(env, places[i].variable), *home = str_env(env, "HOME");
@@ -130,7 +130,7 @@ bool kernel_caches_exist(const char *const *env)
 
 /* ---- moving ---- */
 
-/* Is `path` the folder `inner`, or one above it?  Also where it is not known. */
+/* Is `path` the folder `inner` or a parent of it?  True if unknown. */
 static bool holds(const char *path, const char *inner)
 {
     CLEANUP(mem_free) char *one = realpath(path, NULL), *other = inner ? realpath(inner, NULL) : NULL;
@@ -148,7 +148,7 @@ static int move_folder(const struct found *f, const char *suffix, struct arena *
     return os_rename(out->from, out->to);
 }
 
-/* Into a folder within, so that what is not the library's stays where it is. */
+/* Moves them to a folder inside, so that other files stay in place. */
 static int move_entries(const struct found *f, const char *suffix, struct arena *a, struct cache_move *out)
 {
     *out = (struct cache_move){

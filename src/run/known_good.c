@@ -61,8 +61,8 @@ void known_good_key_for(const struct facts *f, const struct gpu_facts *gpu, cons
 
 static const char file_name[] = "known-good.json", lock_name[] = "known-good.lock";
 
-/* *out is NULL when there is no file, or a damaged one: what worked will be found again.  Fails when there
- * is one that cannot be read, which must not be written over. */
+/* *out is NULL if there is no file or it is damaged: cairn will find the fix again.  Fails if the file
+ * cannot be read, since it must not be overwritten then. */
 static int load(const struct own_dir *d, struct json **out, struct cairn_error *err)
 {
     CLEANUP(mem_free) char *text = NULL;
@@ -99,7 +99,7 @@ static bool holds(const struct json *e, const struct known_good_key *k)
     return true;
 }
 
-/* A file may say anything: only what a fix of cairn's would do is taken from it. */
+/* The file is not trusted: only changes that a fix of cairn makes are used. */
 static bool is_text(const char *s)
 {
     for (; s && *s; s++)
@@ -173,7 +173,7 @@ static int write_json(const struct own_dir *d, const struct json *root, struct c
     return own_file_write(d, file_name, text, strlen(text), err);
 }
 
-/* The old entries without that of this machine and trainer, and the new one (or NULL) behind them. */
+/* The old entries without that of this machine and trainer, then the new one (or NULL). */
 static int replace(const char *state, const struct known_good_key *key, const struct known_good *entry,
                    struct cairn_error *err)
 {

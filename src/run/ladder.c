@@ -89,7 +89,7 @@ static bool touches_kept(const struct diagnose_fix *fix, const char *const *keep
 }
 
 /* May cairn do it, and would it change anything? */
-static bool applies(const struct ladder *l, const struct diagnose_fix *fix, const struct ladder_look *look)
+static bool applies(const struct ladder *l, const struct diagnose_fix *fix, const struct ladder_input *look)
 {
     if (touches_kept(fix, look->keep))
         return false;
@@ -113,7 +113,7 @@ static bool applies(const struct ladder *l, const struct diagnose_fix *fix, cons
     return false;
 }
 
-static const struct diagnose_fix *next_fix(const struct ladder *l, const struct ladder_look *look,
+static const struct diagnose_fix *next_fix(const struct ladder *l, const struct ladder_input *look,
                                            struct arena *a)
 {
     const struct diagnosis *d = look->diagnosis;
@@ -124,7 +124,7 @@ static const struct diagnose_fix *next_fix(const struct ladder *l, const struct 
 }
 
 /* The fix that only needs --allow-cpu. */
-static const struct diagnose_fix *on_cpu(const struct ladder_look *look)
+static const struct diagnose_fix *on_cpu(const struct ladder_input *look)
 {
     const struct diagnosis *d = look->diagnosis;
     for (size_t i = 0; i < d->n_fixes && !look->allow_cpu; i++)
@@ -133,7 +133,7 @@ static const struct diagnose_fix *on_cpu(const struct ladder_look *look)
     return NULL;
 }
 
-struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look *look, struct arena *a)
+struct ladder_step ladder_next(const struct ladder *l, const struct ladder_input *look, struct arena *a)
 {
     if (look->diagnosis->severity != DIAGNOSE_ERROR)
         return (struct ladder_step){ LADDER_STOP, NULL, NULL };

@@ -19,7 +19,7 @@ struct ladder {
     bool on_cpu; /* the last resort was tried */
 };
 
-struct ladder_look {
+struct ladder_input {
     const struct diagnosis *diagnosis;
     const char *const *env;  /* that it ran with */
     const char *const *keep; /* names of variables not to change; NULL-terminated or NULL */
@@ -41,7 +41,7 @@ struct ladder_step {
     const char *why;                /* of a suggestion; NULL for the others */
 };
 
-struct ladder_step ladder_next(const struct ladder *l, const struct ladder_look *look, struct arena *a);
+struct ladder_step ladder_next(const struct ladder *l, const struct ladder_input *look, struct arena *a);
 /* env: before the fix. */
 void ladder_note(struct ladder *l, const struct diagnose_fix *fix, const char *const *env, struct arena *a);
 /* "HSA_OVERRIDE_GFX_VERSION=10.3.0, without HSA_ENABLE_SDMA": what a fix changes, for people and journals. */

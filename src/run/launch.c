@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The trainer's ends; ours are in struct launch. */
+/* The trainer's ends of the pipes; cairn's are in struct launch. */
 struct ends {
     int in, out, err, null;
 };
@@ -48,13 +48,13 @@ static bool open_terminal(struct launch *l, struct ends *e)
     if (l->screen.fd < 0 || !terminal_new_pair(&l->screen, &l->master, &e->out))
         return false;
     l->out = fcntl(l->master, F_DUPFD_CLOEXEC, 3);
-    fcntl(l->master, F_SETFL, O_RDWR | O_NONBLOCK); /* a trainer that does not read must not hold us up */
+    fcntl(l->master, F_SETFL, O_RDWR | O_NONBLOCK); /* a trainer that does not read must not block cairn */
     if (l->keys.fd >= 0)
         e->in = e->out;
     return true;
 }
 
-/* What is written to two of ours comes to one place, in one order. */
+/* stdout and stderr are the same file. */
 static bool is_same_file(int a, int b)
 {
     struct stat one, other;
@@ -80,7 +80,7 @@ static int open_ends(struct launch *l, const struct launch_options *o, struct en
     return 0;
 }
 
-/* A trainer without a terminal of its own may ask for a password at ours, whatever its input is. */
+/* A trainer without its own terminal may ask for a password on the user's, whatever its stdin is. */
 static void find_terminal(struct terminal *t)
 {
     int fd = os_open_tty();

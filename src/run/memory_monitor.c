@@ -9,8 +9,7 @@
 
 enum { LOW_READINGS = 2 };
 
-/* Of a GPU that sleeps the live figures are not among the facts, but where they are is known from the
- * others. */
+/* The facts of a sleeping GPU have no live values, but other values show where their files are. */
 static void find_files(struct memory_monitor *g, const struct gpu_facts *gpu)
 {
     const char *total = gpu ? gpu->vram_total_bytes.from : NULL;
@@ -30,7 +29,7 @@ void memory_monitor_init(struct memory_monitor *g, const struct facts *f, const 
     memory_monitor_begin(g);
 }
 
-/* "oom_kill 3" in a line of its own. */
+/* "oom_kill 3" on its own line. */
 static int64_t counter(const struct root *root, struct arena *a, const char *path)
 {
     long long n;
@@ -82,7 +81,7 @@ static int64_t read_number(const struct memory_monitor *g, struct arena *a, cons
     return text && cairn_parse_i64(text, &v) && v >= 0 ? v : -1;
 }
 
-/* To ask a sleeping GPU for its load wakes it up. */
+/* Reading the load would wake a sleeping GPU. */
 static bool is_awake(const struct memory_monitor *g, struct arena *a)
 {
     const char *status =
@@ -100,7 +99,7 @@ static int64_t less(int64_t a, int64_t b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Keeps the least of both kinds; returns what the host has available. */
+/* Keeps the minimum of both kinds; returns the available host memory. */
 static int64_t read_host(struct memory_monitor *g)
 {
     struct facts f = { .root = *g->root };

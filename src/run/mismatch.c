@@ -6,7 +6,7 @@
 #include "rules/env_names.h"
 #include <string.h>
 
-/* A shell adds to these as it goes; what harms in them the plan tells. */
+/* Shells extend these variables; the plan judges their content. */
 static bool is_list(const char *name)
 {
     return str_list_has("PATH LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH", ' ', name);
@@ -14,7 +14,7 @@ static bool is_list(const char *name)
 
 /* --- where it is set ------------------------------------------------------------------------------------------ */
 
-/* NAME=, NAME", NAME']: set in a shell's way or in Python's, and not behind a comment's mark. */
+/* NAME=, NAME", NAME']: an assignment in shell or Python, not in a comment. */
 static bool sets(const char *line, size_t n, const char *name)
 {
     size_t len = strlen(name);
@@ -75,7 +75,7 @@ static void add(struct finding_list *l, const char *name, const char *value, con
     };
 }
 
-/* What the plan would remove of it, and the command was started without. */
+/* Variables that the plan removed and the command restored. */
 static void add_harmful(struct finding_list *l, const struct observed *o)
 {
     struct facts seen = *l->v->facts;
@@ -89,7 +89,7 @@ static void add_harmful(struct finding_list *l, const struct observed *o)
             add(l, plan.unset[i].name, plan.unset[i].value, plan.unset[i].why);
 }
 
-/* What the plan set, and the trainer has otherwise or not at all.  A helper of the run may well have less. */
+/* Variables that the plan set and the trainer has changed or removed.  A helper process may have fewer. */
 static void add_changed(struct finding_list *l, const struct observed *o)
 {
     const struct plan *p = l->v->plan;
@@ -139,7 +139,7 @@ static bool is_among(const char *const *names, const char *name)
     return false;
 }
 
-/* Brings one variable to what the new plan and the user want it to be. */
+/* Changes one variable to the value of the new plan or the user. */
 static void settle(const struct mismatch_view *v, const char *const *changed, const char *name,
                    const char *want, struct arena *a, struct replan *out)
 {

@@ -90,7 +90,7 @@ static void tell(struct observe *o, struct observe_process *p, enum observe_stag
         o->notice(o->context, now);
 }
 
-/* Its own environment, with what the library inside of it saw. */
+/* Its environment, with what the preload library recorded. */
 static const char *const *merge(const char *const *env, const char *const *called, struct arena *a)
 {
     const char **out = NULL;
@@ -147,7 +147,7 @@ static bool is_in(const struct tree *t, int pid)
     return false;
 }
 
-/* A start script, or pip that compiles, starts hundreds of programs before the trainer comes. */
+/* A start script or pip may start hundreds of programs before the trainer. */
 static void forget_ended(struct observe *o, const struct tree *t)
 {
     size_t n = 0;

@@ -19,17 +19,17 @@
 
 enum { MOST_DEPTH = 8, MOST_ENTRIES = 50000, MOST_FILES = 2000, SLOW_S = 2, SLOW_BYTES = 1 << 30 };
 
-/* Options of the known trainers that name a folder which they write to. */
+/* Options of the known trainers that name an output folder. */
 static const char *const folder_options[] = { "--output_dir", "--cache_directory", "--cache_dir",
                                               "--save_dir", "--logging_dir" };
 
 struct walk {
     const struct outputs_options *o;
     double began;
-    uint64_t bytes; /* that were read */
+    uint64_t bytes; /* read so far */
     bool stopped, slow_said;
     size_t entries;
-    const char **seen; /* folders that were walked, resolved */
+    const char **seen; /* resolved paths of the folders visited */
     size_t n_seen;
     struct arena *a;
     struct outputs *out;
@@ -52,7 +52,7 @@ static bool is_cache_name(const char *name)
     return at > name && at[-1] == '_';
 }
 
-/* "cache", "latents_cache", ".cache/latents": a part of the path says so. */
+/* "cache", "latents_cache", ".cache/latents": by a component of the path. */
 static bool looks_like_cache(const char *path)
 {
     return strcasestr(path, "cache") || strcasestr(path, "latent");
@@ -94,7 +94,7 @@ static int judge(const char *path, struct walk *w, struct file_verdict *out, str
     return 0;
 }
 
-/* A file of this size would be read now. */
+/* Is there enough time and budget left for a file of this size? */
 static bool may_read(struct walk *w, uint64_t bytes)
 {
     if (is_stopped(w) || (!w->o->all && bytes > outputs_most_bytes - w->bytes))
@@ -141,7 +141,7 @@ static bool was_seen(struct walk *w, const char *dir)
     return false;
 }
 
-/* How much of what is in a folder counts. */
+/* Which files of a folder to check. */
 enum scope { CACHES, EVERYTHING };
 
 static void walk_folder(struct walk *w, const char *dir, int depth, enum scope scope)
@@ -151,7 +151,7 @@ static void walk_folder(struct walk *w, const char *dir, int depth, enum scope s
     CLEANUP(os_list_close) struct os_list *l = os_list_open(dir, 0);
     for (const char *name; l && (name = os_list_next(l));) {
         struct stat st;
-        if (name[0] == '.') /* downloads of models lie in hidden folders */
+        if (name[0] == '.') /* hidden folders have downloaded models */
             continue;
         if (w->entries++ >= MOST_ENTRIES) {
             w->out->cut = true;

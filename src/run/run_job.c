@@ -253,39 +253,39 @@ static void learn(struct stage *s, const struct supervise_result *r)
 
 /* The check of the outputs after the trainer has ended.  A signal cuts it short; the exit status is known
  * already. */
-struct after_look {
+struct output_check {
     struct stage *stage;
     const struct signals *signals;
     bool stopped; /* atomic */
 };
 
-static bool look_is_stopped(void *context)
+static bool check_is_stopped(void *context)
 {
-    struct after_look *l = context;
+    struct output_check *l = context;
     int sig = signals_read(l->signals);
     if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT)
         __atomic_store_n(&l->stopped, true, __ATOMIC_RELAXED);
     return __atomic_load_n(&l->stopped, __ATOMIC_RELAXED);
 }
 
-static void look_is_slow(void *context)
+static void check_is_slow(void *context)
 {
-    const struct after_look *l = context;
+    const struct output_check *l = context;
     if (!l->stage->o->quiet)
         message_say(l->stage->o->messages,
                     "checking the safetensors files that the trainer wrote; Ctrl-C skips the rest");
 }
 
-static void look_at_outputs(struct stage *s, const struct signals *signals, struct supervise_result *r,
-                            struct outputs *out)
+static void check_outputs(struct stage *s, const struct signals *signals, struct supervise_result *r,
+                          struct outputs *out)
 {
-    struct after_look look = { .stage = s, .signals = signals };
+    struct output_check look = { .stage = s, .signals = signals };
     const struct outputs_options oo = {
         .argv = s->o->argv,
         .since = s->since,
         .all = s->o->check_outputs,
-        .stopped = look_is_stopped,
-        .slow = look_is_slow,
+        .stopped = check_is_stopped,
+        .slow = check_is_slow,
         .context = &look,
     };
     if (r->code)
@@ -453,7 +453,7 @@ static int train(struct stage *s, int *code, struct cairn_error *err)
     while (signals_read(&signals))
         ; /* signals that came too late for the trainer */
     struct outputs outputs = { 0 };
-    look_at_outputs(s, &signals, &result, &outputs);
+    check_outputs(s, &signals, &result, &outputs);
     if (!outputs.n_damaged) /* an environment that wrote zeros did not work */
         learn(s, &result);
     close_journal(s, &result, &outputs);

@@ -21,7 +21,7 @@ static void line_of(const char *trainer, const char *text, char out[LINE + 1])
     out[LINE] = '\0';
 }
 
-/* The newest lines that may stay beside a new one. */
+/* Reads the file; returns its length, 0 if it cannot be read. */
 static size_t read_lines(const struct own_dir *d, char *into, size_t size)
 {
     CLEANUP(fd_close) int fd = -1;

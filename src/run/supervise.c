@@ -270,7 +270,7 @@ static void resume_from_state(struct run *r)
 }
 
 /* The trainer loaded another PyTorch than the plan was made for; that may be the cause. */
-static bool replan(struct run *r, const struct ladder_look *look)
+static bool replan(struct run *r, const struct ladder_input *look)
 {
     const char **changed = NULL;
     size_t n = 0;
@@ -314,7 +314,7 @@ static bool climb(struct run *r, const struct supervise_try *t)
         return false;
     }
     resume_find(r->original, r->o->trainer, r->o->resume_cmd, r->a, &resume);
-    const struct ladder_look look = {
+    const struct ladder_input look = {
         .diagnosis = &t->diagnosis,
         .env = actual_env(&r->actual),
         .keep = actual_kept(&r->actual, r->o->keep),

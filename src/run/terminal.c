@@ -52,7 +52,7 @@ ssize_t terminal_read(struct terminal *t, char *keys, size_t size)
     return n;
 }
 
-/* Whoever changes a terminal from the background is stopped by the kernel, unless the signal is blocked. */
+/* The kernel stops a background process that changes a terminal, unless SIGTTOU is blocked. */
 static void block_stopping(sigset_t *before)
 {
     sigset_t stop;

@@ -52,7 +52,7 @@ static void add_line(struct json *list, const struct smi_query *q, const struct 
     }
 }
 
-/* Calls one of the two for each line of the answer. */
+/* Calls one of the two functions for each line of the output. */
 static void each_line(struct smi *s, const struct smi_query *q, struct json *list, struct str *out)
 {
     for (size_t i = 0; i < s->n_gpus; i++) {
@@ -82,8 +82,7 @@ struct json *smi_json(struct smi *s, const struct smi_query *q)
     return top;
 }
 
-/* A column of one GPU as it stands in the list and in the table: a text, or a number with its unit,
- * "628W". */
+/* A column of one GPU for the list and the table: a text, or a number with its unit, "628W". */
 static const char *cell(struct smi *s, const struct smi_gpu *g, const char *name, const char *unit)
 {
     const struct smi_line l = { .smi = s, .gpu = g };
@@ -115,8 +114,7 @@ static void add_rule(struct str *out, char left, char fill, const int *width, in
 
 static const int columns[] = { 41, 24, 22 }, all[] = { 89 };
 
-/* Programs look for the words, and count them, so they are those of nvidia-smi: its version is the
- * driver's. */
+/* Programs parse these words, so they are those of nvidia-smi; its version is the driver's. */
 static void add_head(struct str *out, struct smi *s)
 {
     const char *known = smi_driver_version(s), *version = known ? known : "N/A";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The answers of nvidia-smi: a query as lines of CSV or as JSON, the list of GPUs, and the table. */
+ * Output of nvidia-smi: a query as CSV or JSON, the list of GPUs, and the table. */
 #ifndef CAIRN_SMI_ANSWER_H
 #define CAIRN_SMI_ANSWER_H
 
@@ -9,13 +9,13 @@
 
 /* Columns of one table. */
 struct smi_query {
-    const struct smi_table *table; /* NULL: nothing is asked */
+    const struct smi_table *table; /* NULL: no query */
     const struct smi_field **field;
     size_t n;
     bool header, units;
 };
 
-/* Names with commas between; *bad is the first that is none, or NULL. */
+/* Names separated by commas; *bad is the first unknown one, or NULL. */
 void smi_query_parse(struct smi_query *q, const struct smi_table *t, const char *names, struct arena *a,
                      const char **bad);
 
@@ -24,7 +24,7 @@ void smi_header_text(const struct smi_query *q, struct str *out);
 void smi_csv_text(struct smi *s, const struct smi_query *q, struct str *out);
 void smi_list_text(struct smi *s, struct str *out);
 void smi_table_text(struct smi *s, struct str *out);
-/* The columns that can be asked for, each in quotes at the beginning of a line. */
+/* The columns of a query, each in quotes at the beginning of a line. */
 void smi_fields_text(const struct smi_table *t, struct str *out);
 
 struct json *smi_json(struct smi *s, const struct smi_query *q); /* the caller frees it */

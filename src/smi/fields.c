@@ -167,7 +167,7 @@ static struct smi_cell get_memory_free(const struct smi_line *l)
     return mebibytes(l->gpu->memory.free);
 }
 
-/* A GPU that is suspended computes nothing; to ask it would wake it. */
+/* A suspended GPU is idle; reading its load would wake it. */
 static struct smi_cell percent(const struct smi_line *l, struct num v)
 {
     return str_eq(l->gpu->facts->runtime_status.s, "suspended") ? whole(0) : number(v, 1, 0);
@@ -307,7 +307,7 @@ static const struct smi_field gpu_rows[] = {
     { "clocks.max.graphics", "clocks.max.gr", "MHz", "maximum shader clock", NUM(clock_max_mhz, 1, 0) },
     { "clocks.max.sm", "", "MHz", "same as clocks.max.graphics", NUM(clock_max_mhz, 1, 0) },
     { "clocks.max.memory", "clocks.max.mem", "MHz", "maximum memory clock", NUM(memory_clock_max_mhz, 1, 0) },
-    /* What only NVIDIA's chips and driver have, or what amdgpu does not tell in sysfs. */
+    /* Only on NVIDIA GPUs, or not in amdgpu's sysfs. */
     NEVER("pcie.link.gen.hostmax", "", NULL),
     NEVER("display_mode", "", NULL),
     NEVER("display_attached", "", NULL),
@@ -425,7 +425,7 @@ static const struct smi_field gpu_rows[] = {
     NEVER("hostname", "", NULL),
 };
 
-/* What --query-gpu does not have. */
+/* Columns that --query-gpu does not have. */
 static const struct smi_field more_rows[] = {
     { "architecture", "", NULL, "family of the chip", GET(get_architecture) },
     { "pcie.replays", "", NULL, "retransmitted PCIe packets", NUM(pcie_replays, 1, 0) },
@@ -522,7 +522,7 @@ const char *smi_field_header(const struct smi_field *f, struct arena *a)
     return f->unit ? arena_printf(a, "%s [%s]", f->name, f->unit) : f->name;
 }
 
-/* A name from outside must not look like two columns, or move a terminal's cursor. */
+/* An untrusted name must not look like two columns or contain control characters. */
 static const char *one_column(const char *s, struct arena *a)
 {
     CLEANUP(str_release) struct str clean = { 0 };
@@ -540,6 +540,6 @@ const char *smi_cell_text(const struct smi_field *f, struct smi_cell c, bool uni
     if (c.kind == SMI_NUMBER)
         return arena_printf(a, "%.*f%s%s", c.decimals, c.number, units && f->unit ? " " : "",
                             units && f->unit ? f->unit : "");
-    /* The tool of NVIDIA has this one without brackets. */
+    /* nvidia-smi prints this one without brackets. */
     return !strcmp(f->name, "temperature.memory") ? "N/A" : "[N/A]";
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The columns that nvidia-smi has, filled from our facts.
+ * The columns of nvidia-smi, filled from cairn's facts.
  *
- * A column has the names, the unit and the look that the tool of NVIDIA gives it, since programs parse
- * them.  What nothing tells on an AMD GPU is a column all the same, without a value: one name that is not
- * there would fail a whole query. */
+ * A column has nvidia-smi's names, unit and format, since programs parse them.  Columns that no AMD GPU
+ * reports exist too, without a value: one unknown name would fail the whole query. */
 #ifndef CAIRN_SMI_FIELDS_H
 #define CAIRN_SMI_FIELDS_H
 
 #include "smi/smi.h"
 
-/* What a line of the answer is about. */
+/* The subject of an output line. */
 struct smi_line {
     struct smi *smi;
     const struct smi_gpu *gpu;
@@ -27,15 +26,14 @@ struct smi_cell {
 struct smi_field {
     const char *name, *alias;                         /* alias: "" if it has none */
     const char *unit;                                 /* "MiB"; or NULL */
-    const char *about;                                /* NULL: never known here */
+    const char *about;                                /* NULL: not available on AMD GPUs */
     struct smi_cell (*get)(const struct smi_line *l); /* NULL: what is at `at` in struct gpu_facts */
     size_t at;
-    double divide; /* the number there by this; 0: it is a text */
+    double divide; /* divides the number; 0: it is a text */
     int decimals;
 };
 
-/* What can be asked for with --query-NAME.  The last three list what AMD GPUs do not tell: their answer
- * has no lines. */
+/* The tables of --query-NAME.  AMD GPUs have no data for the last three, so their output has no lines. */
 enum smi_query_kind { SMI_GPU, SMI_APPS, SMI_CLOCKS, SMI_ACCOUNTED, SMI_RETIRED, SMI_TABLES };
 struct smi_table {
     const char *query; /* "gpu" */
@@ -45,9 +43,9 @@ struct smi_table {
 };
 extern const struct smi_table smi_tables[SMI_TABLES];
 
-/* By its name or its alias; NULL if there is none. */
+/* By name or alias; NULL if unknown. */
 const struct smi_field *smi_field_find(const struct smi_table *t, const char *name, size_t len);
-/* The same for what -q and the monitors tell of a GPU or, where the line has one, of a process. */
+/* The same for the columns of -q and the monitors, of a GPU or, if the line has one, a process. */
 const struct smi_field *smi_field_of(const struct smi_line *l, const char *name);
 struct smi_cell smi_field_get(const struct smi_field *f, const struct smi_line *l);
 /* "memory.total [MiB]" */

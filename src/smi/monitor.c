@@ -35,7 +35,7 @@ static const struct metric of_gpu[] = {
     { 0, NULL, NULL, NULL },
 };
 
-/* amdgpu does not tell what a process computes, only what it holds. */
+/* amdgpu reports the memory of a process, but not its load. */
 static const struct metric of_process[] = {
     { 'u', "sm", "%", "" },
     { 'u', "mem", "%", "" },
@@ -70,7 +70,7 @@ static void add_header(struct str *out, const struct smi_monitor *m, bool units)
     str_add(out, !m->processes ? "\n" : units ? "    name \n" : "    command \n");
 }
 
-/* "-" where nothing tells it. */
+/* "-" if unknown. */
 static const char *metric_text(const struct metric *k, const struct smi_line *l)
 {
     const struct smi_field *f = smi_field_of(l, k->column);
@@ -99,7 +99,7 @@ static void add_metrics(struct str *out, const struct smi_monitor *m, const stru
                 str_addf(out, m->processes ? " %6s" : "%6s ", metric_text(k, l));
 }
 
-/* A GPU without processes has a line, too. */
+/* A GPU without processes has a line too. */
 static void add_process(struct str *out, const struct smi_monitor *m, const struct smi_line *l)
 {
     char pid[24] = "-";

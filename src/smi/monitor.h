@@ -12,7 +12,7 @@ struct smi_monitor {
     const char *select; /* letters, in the order of the columns */
 };
 
-/* Are all letters those of columns? */
+/* Does every letter select columns? */
 bool smi_monitor_has(const struct smi_monitor *m);
 void smi_monitor_text(const struct smi_monitor *m, struct smi *s, bool header, struct str *out);
 

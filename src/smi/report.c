@@ -9,7 +9,7 @@
 
 enum { LABEL_WIDTH = 42, DEEPEST = 8 };
 
-/* "N/A" where it is not known; made safe for a terminal, and for XML but for its markup. */
+/* "N/A" if unknown; without control characters, but not yet escaped for XML. */
 static const char *row_value(const struct smi_row *r, const struct smi_line *l)
 {
     struct arena *a = &l->smi->facts.arena;
@@ -25,7 +25,7 @@ static const char *row_value(const struct smi_row *r, const struct smi_line *l)
     return arena_printf(a, "%s%s", clean.s, r->suffix ? r->suffix : "");
 }
 
-/* Behind row i and all that stands beneath it. */
+/* The row after row i and its children. */
 static size_t skip_row(const struct smi_row *rows, size_t n, size_t i)
 {
     int depth = rows[i].depth;
@@ -52,7 +52,7 @@ static void add_text_processes(struct str *out, struct smi *s, const struct smi_
     }
 }
 
-/* A row of depth 1 says for all beneath it whether they are shown. */
+/* A row of depth 1 decides for its children whether they are shown. */
 static bool is_shown(const struct smi_row *r, unsigned sections)
 {
     if (!r->label)
@@ -79,7 +79,7 @@ static void add_text_gpu(struct str *out, struct smi *s, const struct smi_gpu *g
     }
 }
 
-/* What stands before the GPUs. */
+/* The lines before the GPUs. */
 struct head {
     const char *label, *element, *value;
 };
@@ -121,7 +121,7 @@ static void add_tabs(struct str *out, int n)
         str_add(out, "\t");
 }
 
-/* Two characters that UTF-8 can write are none in XML: U+FFFE and U+FFFF. */
+/* XML does not allow U+FFFE and U+FFFF. */
 static void add_escaped(struct str *out, const char *s)
 {
     static const char marks[] = "&<>\"'", *const names[] = { "amp", "lt", "gt", "quot", "apos" };
@@ -167,7 +167,7 @@ static void add_xml_processes(struct str *out, struct smi *s, const struct smi_g
 static void add_xml_row(struct str *out, const struct smi_row *r, const struct smi_line *l)
 {
     const char *value = row_value(r, l);
-    /* The text has hexadecimal numbers with their mark, XML without. */
+    /* Hexadecimal numbers have 0x in text, but not in XML. */
     if (str_starts(r->element, "pci_") && str_starts(value, "0x"))
         value += 2;
     if (!str_eq(r->element, "mig_devices")) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The long answer, `nvidia-smi -q`: as text or, with -x, as XML. */
+ * `nvidia-smi -q`: as text or, with -x, as XML. */
 #ifndef CAIRN_SMI_REPORT_H
 #define CAIRN_SMI_REPORT_H
 

@@ -47,7 +47,7 @@ unsigned smi_section(const char *name, size_t len)
 #define HEAD(depth, in, label, element) { depth, in, label, element, NULL, NULL, false }
 #define ROW(depth, in, label, element, column) { depth, in, label, element, column, NULL, false }
 #define WITH(depth, label, element, column, suffix) { depth, 0, label, element, column, suffix, false }
-/* What NVIDIA's driver gathers over time; XML leaves it out. */
+/* Statistics of NVIDIA's driver; not in XML. */
 #define SAMPLES(in, label) \
     { 1, in, label, NULL, NULL, NULL, true }, \
     ROW(2, 0, "Duration", NULL, ""), \
@@ -75,7 +75,7 @@ const struct smi_row smi_gpu_rows[] = {
     ROW(2, 0, "Pending", "pending_dm", "driver_model.pending"),
     ROW(1, 0, "Serial Number", "serial", "serial"),
     ROW(1, 0, "GPU UUID", "uuid", "uuid"),
-    /* Those who read it take it for the index. */
+    /* Programs take it for the index. */
     ROW(1, 0, "Minor Number", "minor_number", "index"),
     ROW(1, 0, "VBIOS Version", "vbios_version", "vbios_version"),
     ROW(1, 0, "MultiGPU Board", "multigpu_board", ""),
@@ -290,7 +290,7 @@ const struct smi_row smi_gpu_rows[] = {
     HEAD(2, 0, "Health", "health"),
     ROW(3, 0, "Bandwidth", "bandwidth", ""),
     { 1, SUPPORTED_CLOCKS, "Supported Clocks", "supported_clocks", "", NULL, true },
-    /* The processes stand beneath this one. */
+    /* The processes are children of this row. */
     HEAD(1, PIDS, "Processes", "processes"),
     { 1, ACCOUNTING, "Accounted Processes", NULL, "=None", NULL, true },
     HEAD(1, ACCOUNTING, NULL, "accounted_processes"),

@@ -12,16 +12,16 @@ struct smi_row {
     unsigned sections;   /* of -d; rows beneath a heading go with it */
     const char *label;   /* in the text; NULL: only in XML */
     const char *element; /* in XML; NULL: only in the text */
-    const char *column;  /* of smi_fields.h; "=word": the same for all; "": never told */
-    const char *suffix;  /* behind a value; NULL: none */
-    bool asked;          /* in the text only where its section is asked for */
+    const char *column;  /* of smi/fields.h; "=word": a constant; "": not available */
+    const char *suffix;  /* follows the value; NULL: none */
+    bool asked;          /* in the text only if -d selects its section */
 };
 
-/* A GPU's, and of one of its processes. */
+/* The rows of a GPU, and of one of its processes. */
 extern const struct smi_row smi_gpu_rows[], smi_process_rows[];
 extern const size_t smi_n_gpu_rows, smi_n_process_rows;
 
-/* The bit of a section, such as "MEMORY", in capitals or not; 0 if it is none. */
+/* The bit of a section such as "MEMORY", ignoring case; 0 if unknown. */
 unsigned smi_section(const char *name, size_t len);
 
 #endif

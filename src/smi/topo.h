@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nvidia-smi topo -m`: how each GPU reaches each other one. */
+ * `nvidia-smi topo -m`: the connection of each pair of GPUs. */
 #ifndef CAIRN_SMI_TOPO_H
 #define CAIRN_SMI_TOPO_H
 

@@ -28,7 +28,7 @@ static void takes_the_first_that_is_automatic_and_changes_something(void)
 {
     struct arena a = { 0 };
     struct ladder l = { 0 };
-    const struct ladder_look look = { .diagnosis = &diagnosis, .env = plain, .retries_left = 2 };
+    const struct ladder_input look = { .diagnosis = &diagnosis, .env = plain, .retries_left = 2 };
     struct ladder_step s = ladder_next(&l, &look, &a);
     CHECK_INT(s.word, LADDER_RETRY);
     CHECK_STR(s.fix->text, "override");
@@ -50,7 +50,7 @@ static void a_value_that_is_set_already_is_no_change(void)
     struct ladder l = { 0 };
     static const char *const env[] = { "HSA_OVERRIDE_GFX_VERSION=10.3.0", "PYTORCH_NO_HIP_MEMORY_CACHING=1",
                                        NULL };
-    const struct ladder_look look = { .diagnosis = &diagnosis, .env = env, .retries_left = 2 };
+    const struct ladder_input look = { .diagnosis = &diagnosis, .env = env, .retries_left = 2 };
     CHECK_STR(ladder_next(&l, &look, &a).fix->text, "no caching");
     arena_release(&a);
 }
@@ -60,7 +60,7 @@ static void what_the_user_keeps_stays(void)
     struct arena a = { 0 };
     struct ladder l = { 0 };
     static const char *const keep[] = { "HSA_OVERRIDE_GFX_VERSION", NULL };
-    const struct ladder_look look = {
+    const struct ladder_input look = {
         .diagnosis = &diagnosis, .env = plain, .keep = keep, .retries_left = 2
     };
     CHECK_STR(ladder_next(&l, &look, &a).fix->text, "sdma");
@@ -71,7 +71,7 @@ static void some_steps_need_leave(void)
 {
     struct arena a = { 0 };
     struct ladder l = { 0 };
-    struct ladder_look look = { .diagnosis = &diagnosis, .env = plain, .retries_left = 9 };
+    struct ladder_input look = { .diagnosis = &diagnosis, .env = plain, .retries_left = 9 };
     ladder_note(&l, &fixes[1], plain, &a);
     ladder_note(&l, &fixes[3], plain, &a);
     CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_SUGGEST);
@@ -101,7 +101,7 @@ static void does_not_go_back(void)
         .class_id = "memory-fault", .severity = DIAGNOSE_ERROR, .fixes = &away, .n_fixes = 1
     };
     static const char *const env[] = { "HSA_OVERRIDE_GFX_VERSION=10.3.0", NULL };
-    const struct ladder_look look = { .diagnosis = &d, .env = env, .retries_left = 2 };
+    const struct ladder_input look = { .diagnosis = &d, .env = env, .retries_left = 2 };
     CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_RETRY); /* the user's */
     ladder_note(&l, &fixes[1], env, &a);
     CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_RETRY); /* it was there, with another value */
@@ -114,7 +114,7 @@ static void never_destroys_work(void)
 {
     struct arena a = { 0 };
     struct ladder l = { 0 };
-    struct ladder_look look = { .diagnosis = &diagnosis, .env = plain, .retries_left = 2, .saw_step = true };
+    struct ladder_input look = { .diagnosis = &diagnosis, .env = plain, .retries_left = 2, .saw_step = true };
     struct ladder_step s = ladder_next(&l, &look, &a);
     CHECK_INT(s.word, LADDER_SUGGEST);
     CHECK_STR(s.fix->text, "override");
@@ -128,7 +128,7 @@ static void ends_with_the_retries(void)
 {
     struct arena a = { 0 };
     struct ladder l = { 0 };
-    const struct ladder_look look = { .diagnosis = &diagnosis, .env = plain };
+    const struct ladder_input look = { .diagnosis = &diagnosis, .env = plain };
     struct ladder_step s = ladder_next(&l, &look, &a);
     CHECK_INT(s.word, LADDER_SUGGEST);
     CHECK_HAS(s.why, "no retries left");
@@ -141,7 +141,7 @@ static void a_warning_is_no_reason(void)
     struct ladder l = { 0 };
     struct diagnosis mild = diagnosis;
     mild.severity = DIAGNOSE_WARNING;
-    const struct ladder_look look = { .diagnosis = &mild, .env = plain, .retries_left = 2 };
+    const struct ladder_input look = { .diagnosis = &mild, .env = plain, .retries_left = 2 };
     CHECK_INT(ladder_next(&l, &look, &a).word, LADDER_STOP);
     arena_release(&a);
 }
