@@ -126,7 +126,7 @@ static void add_counts(const size_t counts[CHECK_UNKNOWN + 1], struct str *out)
 
 /* One command may fix several findings; it is printed once.  Returns the line that has it already, or
  * NULL. */
-static const struct doctor_line *told_at(const struct doctor_view *v, const struct doctor_line *line)
+static const struct doctor_line *printed_at(const struct doctor_view *v, const struct doctor_line *line)
 {
     for (const struct doctor_line *l = v->doctor->lines; l < line && line->found.remedy; l++)
         if (doctor_view_covers(v, l) && (l->found.status == CHECK_WARN || l->found.status == CHECK_FAIL) &&
@@ -139,10 +139,10 @@ static void print_line(const struct doctor_view *v, const struct doctor_line *li
 {
     CLEANUP(str_release) struct str where = { 0 };
     struct finding f = line->found;
-    const struct doctor_line *told = told_at(v, line);
-    if (told)
-        str_addf(&where, "# the command under %s: %s", told->check->group, told->found.fact);
-    f.remedy = told ? where.s : f.remedy;
+    const struct doctor_line *printed = printed_at(v, line);
+    if (printed)
+        str_addf(&where, "# the command under %s: %s", printed->check->group, printed->found.fact);
+    f.remedy = printed ? where.s : f.remedy;
     print_finding(&f, NULL);
 }
 

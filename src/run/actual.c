@@ -14,7 +14,7 @@ static bool is_same_place(const char *a, const char *b)
     return str_eq(a, b) || (realpath(a, one) && realpath(b, other) && !strcmp(one, other));
 }
 
-/* --- variables ------------------------------------------------------------------------------------------------ */
+/* ---- variables ---- */
 
 static void journal_undone(struct actual *x, int pid, const struct mismatch *m)
 {
@@ -69,7 +69,7 @@ static void compare(struct actual *x, const struct observed *o)
     }
 }
 
-/* --- PyTorch -------------------------------------------------------------------------------------------------- */
+/* ---- PyTorch ---- */
 
 /* These facts live as long as the run. */
 static bool prefer(struct actual *x, const char *torch)
@@ -133,7 +133,7 @@ static void notice(void *context, const struct observed *o)
     compare(x, o);
 }
 
-/* --- for the supervisor --------------------------------------------------------------------------------------- */
+/* ---- for the supervisor ---- */
 
 void actual_init(struct actual *x, const struct mismatch_view *v, struct journal *j,
                  const struct message_sink *t, const char *calls, struct arena *a)

@@ -218,7 +218,7 @@ static void on_report(struct life *l)
     }
 }
 
-/* --- once a second ------------------------------------------------------------------------------------------- */
+/* ---- once a second ---- */
 
 static void say_memory(struct life *l, double now)
 {
@@ -271,7 +271,7 @@ static void on_tick(struct life *l, double now)
     step_down(l, clock_s());
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static void handle(struct life *l, const struct pollfd *fds)
 {

@@ -46,7 +46,7 @@ static const char *error_name(int code)
     return NULL;
 }
 
-/* --- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* The process may be writing; trust nothing in the file. */
 static struct record *read_file(const char *path)
@@ -290,7 +290,7 @@ void gpu_calls_remove(const char *prefix)
     each_file(prefix, visit_remove, NULL);
 }
 
-/* --- what they tell ----------------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 /* A process that waits for the GPU is not the cause, but may be the only one. */
 const struct gpu_call *gpu_calls_culprit(const struct gpu_calls *c, bool stood_still)

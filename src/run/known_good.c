@@ -57,7 +57,7 @@ void known_good_key_for(const struct facts *f, const struct gpu_facts *gpu, cons
     };
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 static const char file_name[] = "known-good.json", lock_name[] = "known-good.lock";
 
@@ -225,7 +225,7 @@ const char *known_good_text(const struct known_good *g, struct arena *a)
     return ladder_describe(&same, a);
 }
 
-/* --- in a plan ------------------------------------------------------------------------------------------------ */
+/* ---- in a plan ---- */
 
 /* --with NAME=VALUE or --keep NAME */
 static bool asked_for(const struct plan_options *o, const char *name)

@@ -12,7 +12,7 @@ static bool is_list(const char *name)
     return str_list_has("PATH LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH", ' ', name);
 }
 
-/* --- where it is set ------------------------------------------------------------------------------------------ */
+/* ---- where it is set ---- */
 
 /* NAME=, NAME", NAME']: an assignment in shell or Python, not in a comment. */
 static bool sets(const char *line, size_t n, const char *name)
@@ -52,7 +52,7 @@ const char *mismatch_place(char *const *argv, const char *name, struct arena *a)
     return NULL;
 }
 
-/* --- what differs --------------------------------------------------------------------------------------------- */
+/* ---- what differs ---- */
 
 struct finding_list {
     const struct mismatch_view *v;
@@ -129,7 +129,7 @@ const char *const *mismatch_env(const char *const *given, const struct observed 
     return plan_change(given, set, n_set, unset, n_unset, a);
 }
 
-/* --- another PyTorch ------------------------------------------------------------------------------------------ */
+/* ---- another PyTorch ---- */
 
 static bool is_among(const char *const *names, const char *name)
 {

@@ -28,7 +28,7 @@ static const char *const names[] = {
     RECORD_SWITCHES(AS_NAME)
 };
 
-/* --- which --------------------------------------------------------------------------------------------------------- */
+/* ---- which ---- */
 
 static int parse_words(const char *at, unsigned *out, struct cairn_error *err)
 {
@@ -102,7 +102,7 @@ static unsigned useless_here(const struct facts *f, const char *const *env, bool
     return shared ? (sees_one(f, env) ? 0 : SWITCH_MEMORY) : SWITCH_MEMORY | SWITCH_GUARD;
 }
 
-/* --- where --------------------------------------------------------------------------------------------------------- */
+/* ---- where ---- */
 
 static const char *find_library(struct arena *a)
 {
@@ -172,15 +172,15 @@ static const char *make_folder(struct arena *a, int *held)
     return arena_printf(a, "%s/calls", path);
 }
 
-/* --- told how ------------------------------------------------------------------------------------------------------ */
+/* ---- environment variables ---- */
 
-struct telling {
+struct settings {
     struct plan_var set[6];
     size_t n;
     struct arena *a;
 };
 
-static void tell(struct telling *t, const char *name, const char *value)
+static void add_setting(struct settings *t, const char *name, const char *value)
 {
     t->set[t->n++] = (struct plan_var){ .name = name, .value = value };
 }
@@ -194,14 +194,15 @@ static int64_t reserve_now(const struct facts *f)
 }
 
 /* What the GPU may use and the host has available.  0 would mean unknown. */
-static void tell_memory(struct telling *t, const struct facts *f, const struct plan *p)
+static void add_memory_settings(struct settings *t, const struct facts *f, const struct plan *p)
 {
     int64_t reserve = reserve_now(f), budget = p->gpu->usable_bytes.v;
     const struct num *left = &f->host.memory_available_bytes;
     if (left->from && left->v - reserve < budget)
         budget = left->v - reserve;
-    tell(t, "CAIRN_PRELOAD_BUDGET", arena_printf(t->a, "%lld", (long long)(budget > 0 ? budget : 1)));
-    tell(t, "CAIRN_PRELOAD_RESERVE", arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
+    add_setting(t, "CAIRN_PRELOAD_BUDGET", arena_printf(t->a, "%lld", (long long)(budget > 0 ? budget : 1)));
+    add_setting(t, "CAIRN_PRELOAD_RESERVE",
+                arena_printf(t->a, "%lld", (long long)(reserve > 0 ? reserve : 1)));
 }
 
 /* A nested run finds the library in LD_PRELOAD already, perhaps another copy. */
@@ -251,7 +252,7 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
                                            : "the GPU is not known to share the host's memory");
     if (useless && !switches)
         return;
-    struct telling t = { .a = a };
+    struct settings t = { .a = a };
     bool records = switches & (SWITCH_RECORD | SWITCH_GUARD); /* refused allocations are recorded too */
     if (records)
         out->file = make_folder(a, &out->held);
@@ -260,12 +261,12 @@ void preload_prepare(const struct preload_choice *c, const struct facts *f, cons
     else if (out->file && !out->trouble)
         out->trouble = lack_of_space(a);
     out->list = list_of(switches, a);
-    tell(&t, "LD_PRELOAD", others[0] ? arena_printf(a, "%s:%s", others, library) : library);
-    tell(&t, "CAIRN_PRELOAD", out->list);
+    add_setting(&t, "LD_PRELOAD", others[0] ? arena_printf(a, "%s:%s", others, library) : library);
+    add_setting(&t, "CAIRN_PRELOAD", out->list);
     if (out->file)
-        tell(&t, "CAIRN_PRELOAD_FILE", out->file);
+        add_setting(&t, "CAIRN_PRELOAD_FILE", out->file);
     if (shared)
-        tell_memory(&t, f, p);
+        add_memory_settings(&t, f, p);
     if (shared && c->way == PRELOAD_AUTO)
         out->why =
             "the GPU shares the host's memory: an allocation that would leave the host too little fails, "

@@ -16,7 +16,7 @@
  * 0: that of a kill. */
 enum { CODE_HUNG = 124, CODE_KILLED = 137, SETTLE_MS = 3000 };
 
-/* --- before an attempt ---------------------------------------------------------------------------------------- */
+/* ---- before an attempt ---- */
 
 static void add_argv(struct json *event, char *const *argv)
 {
@@ -42,7 +42,7 @@ static int64_t log_bytes(const struct journal *j)
     return path && !stat(path, &st) ? (int64_t)st.st_size : 0;
 }
 
-/* --- after an attempt ----------------------------------------------------------------------------------------- */
+/* ---- after an attempt ---- */
 
 static void journal_verdict(struct run *r, const struct supervise_try *t)
 {
@@ -170,7 +170,7 @@ static int one_attempt(struct run *r, struct supervise_try *t, struct cairn_erro
     return failed;
 }
 
-/* --- between two attempts ------------------------------------------------------------------------------------- */
+/* ---- between two attempts ---- */
 
 /* The environment of the next attempt, and one list of all changes, each name once. */
 static void change_env(struct run *r, const struct diagnose_fix *fix)

@@ -8,7 +8,7 @@
 
 enum { MOST_REMEDIES = 3 };
 
-/* --- how an attempt ended ------------------------------------------------------------------------------------- */
+/* ---- how an attempt ended ---- */
 
 /* As in a shell; a program may also exit with a larger status. */
 static bool is_signal(int code)
@@ -85,7 +85,7 @@ void supervise_say_verdict(struct run *r, const struct supervise_try *t)
     say_calls(r, t);
 }
 
-/* --- what comes next ------------------------------------------------------------------------------------------ */
+/* ---- what comes next ---- */
 
 static bool changes_something(const struct diagnose_fix *fix)
 {
