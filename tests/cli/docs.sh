@@ -58,7 +58,7 @@ run_page()
     mkdir -p empty
     run_merged run --root empty -- python3 train.py
     status_is 0
-    shows "$pages/run.md" "\$ cairn run -- python3" '^cairn: (exit status|the host had|journal)'
+    shows "$pages/run.md" "\$ cairn run -- python3" '^cairn: (exit status|lowest available host memory|journal)'
     run_merged run --root empty -- python3 train.py
     sed -i 's/ on [0-9-]*,/ on 2026-11-15,/' "$out"
     shows "$pages/run.md" 'cairn: set HSA_OVERRIDE_GFX_VERSION=10.3.0: train.py worked'
