@@ -28,15 +28,15 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
     CLEANUP(str_release) struct str device = { 0 };
     str_addf(&device, "%s, %s: %s", g->name, g->title, o->why_device);
     print_wrapped(stdout, device.s, 2, print_width());
-    printf("%.2f M parameters, %.2f M of them trained, in %s\n\n", (double)p->parameters / 1e6,
+    printf("%.2f M parameters, %.2f M trained, in %s\n\n", (double)p->parameters / 1e6,
            (double)p->trained / 1e6, p->storage);
     printf("%-16s %12s %12s\n", "", "DEVICE", "HOST");
     for (size_t i = 0; i < p->n_parts; i++)
         print_row(p->parts[i].name, p->parts[i].device_bytes, p->parts[i].host_bytes);
-    print_row("all", p->device_bytes, p->host_bytes);
+    print_row("total", p->device_bytes, p->host_bytes);
     if (p->budget_bytes)
         printf("%-16s %12s%s\n", "available", bytes_text((int64_t)p->budget_bytes, text),
-               one ? "              for both: device and host share memory" : "");
+               one ? "  shared by device and host" : "");
     if (p->budget_bytes && bound <= p->budget_bytes)
         printf("%-16s %12s\n", "left", bytes_text((int64_t)(p->budget_bytes - bound), text));
     printf("\n%llu micro-batch%s of %llu sample%s per step%s; optimizer state on the %s%s\n",
@@ -44,7 +44,11 @@ static void print_plan(const struct train_plan *p, const struct train_options *o
            p->micro == 1 ? "" : "s", p->recompute ? ", gradient checkpointing" : "",
            p->optim_on_host ? "host" : "device", p->blocks_on_host ? ", weights of the blocks too" : "");
     for (size_t i = 0; i < p->n_fallbacks; i++)
-        printf("%s %s\n", i ? "                " : "to make it fit: ", p->fallbacks[i]);
+        printf("%s %s\n",
+               i              ? "                "
+               : p->lack.code ? "not enough:     "
+                              : "to make it fit: ",
+               p->fallbacks[i]);
 }
 
 static int plan(const struct config_changes *w, const char *file, bool json, struct arena *a)

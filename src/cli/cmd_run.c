@@ -177,8 +177,8 @@ static int run_command(struct run_options *o, int argc, char **argv)
     const struct opt_usage usage = {
         .synopsis = "cairn run [options] [--] COMMAND [arguments]",
         .about = "Starts a trainer with the environment that this machine needs, logs its output, watches "
-                 "it, and diagnoses a failure. If that cannot destroy work, it retries with one change at "
-                 "a time. Exit status: that of the trainer, or 128 plus the signal that ended it; 127 if "
+                 "it, and diagnoses a failure. It retries, one change at a time, if no work can be lost. "
+                 "Exit status: that of the trainer, or 128 plus the signal that ended it; 127 if "
                  "there is no such command, 126 if it cannot be executed, 124 if it hung and cairn ended "
                  "it.",
         .examples = "  cairn run -- python train.py --config my.yaml\n"

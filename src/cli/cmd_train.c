@@ -107,7 +107,8 @@ static const char *configuration(struct train_args *args, int n, char **names, s
     if (!n && args->start.resume && args->start.resume[0] && is_run(a, args->start.resume))
         return path_join(a, args->start.resume, "config.yaml");
     if (!n && args->start.resume && args->start.resume[0])
-        options_error("train", "--resume=%s: it has no config.yaml; give the configuration",
+        options_error("train",
+                      "--resume=%s: no run there (no config.yaml); cairn train --list lists the runs",
                       args->start.resume);
     else if (!n)
         options_error("train", args->start.resume

@@ -122,9 +122,10 @@ void diagnose_print_calls(const struct gpu_calls *c)
 
 void diagnose_list_text(void)
 {
-    for (size_t i = 0; diagnose_class(i).id; i++)
-        printf("%s%-24s%s %s\n", print_color(COLOR_BOLD), diagnose_class(i).id, print_color(COLOR_PLAIN),
-               diagnose_class(i).about);
+    for (size_t i = 0; diagnose_class(i).id; i++) {
+        printf("%s%-24s%s ", print_color(COLOR_BOLD), diagnose_class(i).id, print_color(COLOR_PLAIN));
+        print_wrapped(stdout, diagnose_class(i).about, 25, print_width());
+    }
 }
 
 void diagnose_list_markdown(void)

@@ -135,8 +135,9 @@ void env_names_text(void)
     printf("%s%-43s %-18s %s%s\n", print_color(COLOR_BOLD), "VARIABLE", "CAIRN", "EFFECT",
            print_color(COLOR_PLAIN));
     const struct env_name *r;
+    bool narrow = print_width() < 90; /* the effect gets a line of its own */
     for (size_t i = 0; (r = env_name_at(i)); i++) {
-        printf("%-43s %-18s ", r->name, env_verdict_name(r->verdict));
-        print_wrapped(stdout, r->effect, 63, print_width() < 90 ? 90 : print_width());
+        printf("%-43s %-18s%s", r->name, env_verdict_name(r->verdict), narrow ? "\n    " : " ");
+        print_wrapped(stdout, r->effect, narrow ? 4 : 63, print_width());
     }
 }

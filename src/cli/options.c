@@ -87,7 +87,7 @@ static void print_help(const struct opt_row *rows, const struct opt_usage *usage
     puts("\noptions:");
     for (const struct opt_row *r = rows; r->type; r++)
         print_row(r->short_name, r->name, r->arg, is_optional(r), r->help);
-    print_row(0, "color", "WHEN", false, "auto, always or never");
+    print_row(0, "color", "WHEN", false, "color the output: auto, always or never");
     print_row('h', "help", NULL, false, "show this help");
     if (usage->examples)
         printf("\nexamples:\n%s", usage->examples);

@@ -96,8 +96,8 @@ static void print_runs(const struct run_entry *runs, size_t n, bool all, const c
     if (shown < n)
         printf("\n%zu of %zu runs; --all lists every one.", shown, n);
     printf("\nThe folders are in %s/runs.\n", state);
-    puts("Explain a run: cairn diagnose last, or cairn diagnose '#2'.\n"
-         "Print its log: cairn run --log '#2'.");
+    puts("Explain a run: cairn diagnose last, or cairn diagnose '#1'.\n"
+         "Print its log: cairn run --log '#1'.");
 }
 
 int run_history(bool all, bool json)

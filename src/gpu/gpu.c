@@ -72,7 +72,7 @@ static int find_device(const char *name, struct gpu_info *out, struct cairn_erro
             return 0;
         }
     for (size_t i = 0; i < n; i++)
-        str_addf(&why, "%s%s", i ? ", " : "there are ", infos[i].name);
+        str_addf(&why, "%s%s", i ? ", " : "available: ", infos[i].name);
     for (size_t i = 0; i < n_reasons; i++)
         str_addf(&why, "; %s", reasons[i]);
     cairn_fail(err, is_name(name) ? CAIRN_ELACK : CAIRN_EUSAGE, "no device %s", name);

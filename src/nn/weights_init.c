@@ -15,7 +15,7 @@ int weights_init_open(struct weights_init *k, const struct params *p, const stru
     k->numbers = os_aligned(64, most * sizeof(float));
     if (k->numbers)
         return 0;
-    gpu_close(k->cpu);
+    weights_init_close(k);
     return cairn_fail(err, CAIRN_ENOMEM, "no memory for %zu new weights", most);
 }
 
@@ -23,6 +23,7 @@ void weights_init_close(struct weights_init *k)
 {
     os_free_aligned(k->numbers);
     gpu_close(k->cpu);
+    *k = (struct weights_init){ 0 };
 }
 
 int weights_init_normal(const struct weights_init *m, const struct param *p, float std, uint64_t stream,

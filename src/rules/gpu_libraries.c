@@ -76,9 +76,8 @@ const char *gpu_libraries_text(const struct gpu_libraries *l, struct arena *a)
             str_addf(&gemm, "%s, ", row->name);
     }
     if (!hip || !compiler)
-        return arena_printf(
-            a, "cairn train and cairn bench cannot compute on it: no %s was found; PyTorch is not affected",
-            hip ? "compiler (libhiprtc)" : "HIP runtime (libamdhip64)");
+        return arena_printf(a, "cairn train cannot use it: no %s found",
+                            hip ? "compiler (libhiprtc)" : "HIP runtime (libamdhip64)");
     return arena_printf(
         a, "cairn train computes with %s (%s); compiles with %s; matrices by %scairn's own kernels", hip,
         from, compiler, gemm.s ? gemm.s : "");

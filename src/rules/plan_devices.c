@@ -385,7 +385,7 @@ int devices_plan(struct work *w, struct cairn_error *err)
         if (all.gpu[i]->hip_index == w->o->gpu)
             asked = all.gpu[i];
     if (w->o->gpu >= 0 && all.n && !asked)
-        return cairn_fail(err, CAIRN_EUSAGE, "there is no GPU %d (%zu GPUs, counted from 0)", w->o->gpu,
+        return cairn_fail(err, CAIRN_EUSAGE, "no GPU %d: this machine has %zu, numbered from 0", w->o->gpu,
                           all.n);
     struct choice c = user_choice(w, &all);
     if (!all.n)

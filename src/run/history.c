@@ -176,6 +176,6 @@ int history_dir(const char *name, struct arena *a, const char **dir, struct cair
     *dir = history_find(state, name, a);
     if (*dir)
         return 0;
-    cairn_fail(err, CAIRN_EUSAGE, "no run %s", name);
-    return cairn_hint(err, "cairn run --history lists the runs");
+    cairn_fail(err, CAIRN_EUSAGE, "no run named %s", name);
+    return cairn_hint(err, "cairn run --history lists the runs; cairn run -- COMMAND starts one");
 }

@@ -490,7 +490,9 @@ void verdict_unread(const char *path, const struct cairn_error *err, struct aren
         .verdict = v,
         .damaged = true,
         .why = arena_strdup(a, has_path ? err->msg + n + 2 : err->msg),
-        .todo = err->code == CAIRN_EFORMAT ? remedy(v, cache ? PART_CACHE : PART_WEIGHT)
-                                           : "check the path and its permissions",
+        .todo = err->code != CAIRN_EFORMAT ? "check the path and its permissions"
+                : v == TENSOR_UNREADABLE && err->hint[0]
+                    ? arena_strdup(a, err->hint) /* a reader that knows */
+                    : remedy(v, cache ? PART_CACHE : PART_WEIGHT),
     };
 }

@@ -22,7 +22,7 @@ const struct config_section config_sections[] = {
     { "train", "batches, optimizer, learning rate and number formats" },
     { "memory", "limits, and what is offloaded when memory is short" },
     { "eval", "loss on the validation data" },
-    { "sample", "text generated during training" },
+    { "sample", "samples generated during training" },
     { "checkpoint", "what --resume continues from" },
     { "run", "where the run's files are written" },
 };
@@ -41,7 +41,7 @@ const struct config_key config_keys[] = {
     KEY(lora.targets, "[]", "names of linear layers, with * and ?; []: every linear layer of the blocks"),
 
     KEY(train.steps, "1000", "optimizer steps", UNIT("steps"), FROM(1, MANY)),
-    KEY(train.batch, "8", "sequences per forward pass", UNIT("sequences"), FROM(1, 1000000)),
+    KEY(train.batch, "8", "samples per forward pass", UNIT("samples"), FROM(1, 1000000)),
     KEY(train.accumulate, "1", "gradient accumulation: batches per optimizer step", UNIT("batches"), FROM(1, 1000000)),
     KEY(train.lr, "3e-4", "peak learning rate; prodigy multiplies its own estimate by it and defaults to 1",
         ABOVE_0(100)),

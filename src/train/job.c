@@ -10,6 +10,7 @@
 #include "os/file.h"
 #include "os/memory.h"
 #include "train/load_line.h"
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -188,7 +189,9 @@ int job_open_saved(struct job *j, const struct task_saved *s, struct cairn_error
 size_t job_set(const struct job *j)
 {
     const struct task_ops *ops = j->task->ops;
-    return ops->set_of_step ? ops->set_of_step(j->task, j->state.step) : 0;
+    size_t set = ops->set_of_step ? ops->set_of_step(j->task, j->state.step) : 0;
+    assert(set < model_sets(j->task->model));
+    return set;
 }
 
 /* ---- the model and its optimizers ---- */
@@ -200,6 +203,7 @@ static int open_optimizers(struct job *j, struct cairn_error *err)
     o.on_host = j->state.layout.optim_on_host;
     uint64_t before = used_now(j), grads = 0;
     for (size_t i = 0; i < model_sets(m); i++) {
+        o.seed = j->memory.job.optim.seed + i * 0x9e3779b97f4a7c15u; /* each set draws its own numbers */
         if (optim_open(j->o->g, model_trained(m, i), model_trained_weights(m, i), &o, &j->optim[i], err))
             return -1;
         grads += weights_size(model_trained(m, i), GPU_F32);
@@ -343,7 +347,8 @@ int job_sample(struct job *j, void *to, struct cairn_error *err)
 {
     (void)to;
     CLEANUP(str_release) struct str text = { 0 }, clean = { 0 };
-    char *dir = arena_printf(&j->arena, "%s/samples", j->o->dir);
+    char dir[4096];
+    snprintf(dir, sizeof(dir), "%s/samples", j->o->dir);
     uint64_t before = used_now(j);
     bool was_open = j->task->ops->sample_is_open(j->task);
     if (os_make_dir(dir, 0777) && errno != EEXIST)

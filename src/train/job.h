@@ -131,6 +131,8 @@ void job_say_used(struct job *j);
 
 /* Runs from the step of j->state to the last, with evaluations, samples and checkpoints. */
 int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err);
+/* Makes samples; a full disk costs only them. */
+int job_try_sample(struct job *j, struct cairn_error *err);
 /* Profiles every op of a few steps; saves nothing. */
 int job_profile(struct job *j, struct cairn_error *err);
 /* After a failure: saves a last checkpoint if the weights are known to be intact. */

@@ -414,8 +414,7 @@ void job_say_plan(struct job *j)
     }
     double there = mib(budget ? budget : total);
     job_say(j, "memory    %.1f MiB planned%s; %.1f %s %s", mib(memory_plan_sum(p->device)), device.s,
-            there < 1024 ? there : there / 1024, there < 1024 ? "MiB" : "GiB",
-            budget ? "may be used" : "available");
+            there < 1024 ? there : there / 1024, there < 1024 ? "MiB" : "GiB", "available");
     job_say(j, "          %.1f MiB of host memory%s", mib(memory_plan_sum(p->host)), host.s);
 }
 

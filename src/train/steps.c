@@ -278,11 +278,13 @@ static int save(struct job *j, bool wait, struct cairn_error *err)
 static struct step_record record_of(struct job *j, const struct step *s)
 {
     struct step_record m = { .step = j->state.step, .event = j->event, .note = j->event ? j->note : NULL };
-    bool per_second = j->task->speed != METRIC_S_PER_IT;
     step_record_set(&m, METRIC_LOSS, s->loss);
     step_record_set(&m, METRIC_LR, s->rate);
     step_record_set(&m, METRIC_GRAD_NORM, s->norm);
-    step_record_set(&m, j->task->speed, per_second ? j->task->step_units / s->seconds : s->seconds);
+    if (j->task->speed == TASK_TOKENS_PER_S)
+        step_record_set(&m, METRIC_TOKENS_PER_S, j->task->step_units / s->seconds);
+    else
+        step_record_set(&m, METRIC_S_PER_IT, s->seconds);
     step_record_set(&m, METRIC_MEM_BYTES, (double)job_memory_bytes(j));
     job_record_memory(j, &m);
     if (j->nn.storage == GPU_F16)
@@ -317,11 +319,29 @@ static void warn_copies(struct job *j)
 
 /* ---- the loop ---- */
 
+/* A full disk costs a sample, not the run. */
+int job_try_sample(struct job *j, struct cairn_error *err)
+{
+    struct cairn_error why = { 0 };
+    if (!job_retry_smaller(j, job_sample, NULL, &why))
+        return 0;
+    if (why.code != CAIRN_EIO || gpu_lost(j->o->g)) {
+        *err = why;
+        return -1;
+    }
+    job_event(j, "sample-failed", "%s", why.msg);
+    job_say(j, "cannot write a sample: %s", why.msg);
+    return 0;
+}
+
 static int do_what_is_due(struct job *j, struct step_record *m, struct cairn_error *err)
 {
+    char note[sizeof(j->note)]; /* an OOM in the evaluation writes its own */
+    if (m->note)
+        m->note = memcpy(note, m->note, sizeof(note));
     int r = evaluate_if_due(j, m, err);
     emit(j, m);
-    if (r || (j->state.sample_due && job_retry_smaller(j, job_sample, NULL, err)))
+    if (r || (j->state.sample_due && job_try_sample(j, err)))
         return -1;
     j->state.sample_due = false;
     return 0;
@@ -331,10 +351,10 @@ static int do_what_is_due(struct job *j, struct step_record *m, struct cairn_err
  * follows. */
 static int catch_up(struct job *j, bool *stop_early, struct cairn_error *err)
 {
-    bool eval = j->state.eval_due, text = j->state.sample_due;
+    bool eval = j->state.eval_due, sample = j->state.sample_due;
     note_due(j); /* by the current configuration */
     j->state.eval_due = j->state.eval_due && eval;
-    j->state.sample_due = j->state.sample_due && text;
+    j->state.sample_due = j->state.sample_due && sample;
     bool due = j->state.eval_due || j->state.sample_due;
     if (!due && (!j->event || j->state.step < (uint64_t)j->c->train.steps))
         return 0;
@@ -386,14 +406,21 @@ int job_run_steps(struct job *j, enum train_end *end, struct cairn_error *err)
     return checkpoints_wait(j->checkpoints, NULL, err);
 }
 
+static bool any_half_done(const struct job *j)
+{
+    for (size_t i = 0; i < MODEL_SETS && j->optim[i]; i++)
+        if (optim_is_half_done(j->optim[i]))
+            return true;
+    return false;
+}
+
 /* Saves if the device refused a call or the data became unreadable: the weights of the last step are still
  * intact. Not if queued work failed, because it is unknown which. */
 void job_save_after_failure(struct job *j, const struct cairn_error *why)
 {
     struct cairn_error ignored = { 0 };
-    if ((why->code == CAIRN_EDEVICE || j->task->data_failed) && gpu_is_sound(j->o->g) &&
-        !optim_is_half_done(optim_of(j)) && (j->saved_step != j->state.step || j->unsaved) &&
-        !save(j, true, &ignored))
+    if ((why->code == CAIRN_EDEVICE || j->task->data_failed) && gpu_is_sound(j->o->g) && !any_half_done(j) &&
+        (j->saved_step != j->state.step || j->unsaved) && !save(j, true, &ignored))
         job_say(j, "%s; saved a checkpoint of step %" PRIu64,
                 j->task->data_failed ? "the data cannot be read" : "the device failed", j->state.step);
 }

@@ -35,20 +35,25 @@ struct task_saved {
     const char *tokenizer; /* a file named by the user; NULL: the model's own */
 };
 
+/* s_per_it: seconds per step; tokens_per_s: step_units per second. */
+enum task_speed { TASK_S_PER_IT, TASK_TOKENS_PER_S };
+
 struct task {
     const struct task_ops *ops;
     struct task_env env;
     struct model *model;
 
     /* Set by open or new_model. */
-    double step_units;  /* units (tokens, pixels) per step; the loss is their mean */
-    enum metric speed;  /* METRIC_TOKENS_PER_S: step_units per second; METRIC_S_PER_IT: seconds per step */
-    size_t extent;      /* positions of the largest sample: tokens, latent cells */
-    size_t hidden_size; /* values per position: with extent, how much work a sample is */
+    double step_units;     /* units (tokens, pixels) per step; the loss is their mean */
+    enum task_speed speed; /* what the log says of it */
+    size_t extent;         /* positions of the largest sample: tokens, latent cells */
+    size_t hidden_size;    /* values per position: with extent, how much work a sample is */
 
     bool data_failed; /* set by put if the data became unreadable */
 };
 
+/* Every function is there unless its comment says NULL.  put runs inside a watched step: it must not use env.sink.
+ * env.arena lives as long as the job: not for work that repeats. */
 struct task_ops {
     const struct config_schema *schema; /* its kind is the word for model.kind */
 

@@ -213,7 +213,7 @@ static int new_task(const struct task_env *e, struct gpt_task **out, struct cair
         .ops = &task_gpt,
         .env = *e,
         .step_units = (double)(e->config->train.batch * e->config->train.accumulate * k->train.seq),
-        .speed = METRIC_TOKENS_PER_S,
+        .speed = TASK_TOKENS_PER_S,
         .extent = (size_t)k->train.seq,
         .hidden_size = (size_t)k->model.width,
     };
@@ -415,8 +415,9 @@ static int sample(struct task *task, const char *dir, uint64_t step, struct str 
             return -1;
         str_add(text, "\n");
     }
-    return file_write(arena_printf(task->env.arena, "%s/step-%" PRIu64 ".txt", dir, step), text->s,
-                      strlen(text->s), err);
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/step-%" PRIu64 ".txt", dir, step);
+    return file_write(path, text->s, strlen(text->s), err);
 }
 
 static void sample_close(struct task *task)

@@ -317,7 +317,7 @@ refuses_wrong_usage()
     status_is 2
     run env --root "$mi100" --gpu 3
     status_is 2
-    err_has "there is no GPU 3"
+    err_has "no GPU 3"
     run env --root "$mi100" --trainer musubi-tunr
     status_is 2
     err_has "musubi-tuner"

@@ -118,7 +118,7 @@ several_devices()
     json_is '[x["name"] for x in d["devices"]] == ["hip:0", "hip:1", "cpu"]'
     CAIRN_FAKE_HIP=devices=2 run selftest --device hip:2
     status_is 3
-    err_has 'there are hip:0, hip:1, cpu'
+    err_has 'hip:0, hip:1, cpu'
 }
 
 no_device_and_an_old_library()

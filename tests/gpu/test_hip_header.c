@@ -35,7 +35,6 @@ static void numbers_are_those_of_the_header(void)
     CHECK_INT(codes.none[1], hipErrorInvalidDevice);
     CHECK_INT(codes.units, hipDeviceAttributeMultiprocessorCount);
     CHECK_INT(codes.wave, hipDeviceAttributeWarpSize);
-    CHECK_INT(codes.shared, hipDeviceAttributeMaxSharedMemoryPerBlock);
     CHECK_INT(codes.unified, hipDeviceAttributeIntegrated);
     CHECK_INT(ATTRIBUTE_PHYSICAL_UNITS, hipDeviceAttributePhysicalMultiProcessorCount);
     CHECK_INT(codes.bad_memory, hipErrorECCNotCorrectable);

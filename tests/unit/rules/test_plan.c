@@ -87,9 +87,9 @@ static const struct plan_case cases[] = {
     { "an empty list of the runtime", RX6600, .env = { "ROCR_VISIBLE_DEVICES= " },
       .want = { "unset ROCR_VISIBLE_DEVICES: hides every GPU", "set ROCR_VISIBLE_DEVICES=0" } },
     { "an index that does not exist", MI100, .env = { "CUDA_VISIBLE_DEVICES=1" },
-      .want = { "gpu 0", "unset CUDA_VISIBLE_DEVICES: there is no GPU 1" } },
+      .want = { "gpu 0", "unset CUDA_VISIBLE_DEVICES: no GPU 1" } },
     { "an index that does not exist behind one that does", MI210, .env = { "ROCR_VISIBLE_DEVICES=3,9" },
-      .want = { "gpu 3", "unset ROCR_VISIBLE_DEVICES: there is no GPU 9", "set ROCR_VISIBLE_DEVICES=3" } },
+      .want = { "gpu 3", "unset ROCR_VISIBLE_DEVICES: no GPU 9", "set ROCR_VISIBLE_DEVICES=3" } },
     { "a minus hides all", MI210, .env = { "CUDA_VISIBLE_DEVICES=-1" },
       .want = { "unset CUDA_VISIBLE_DEVICES: neither an index", "noset ROCR_VISIBLE_DEVICES" } },
     { "an index named twice", MI210, .env = { "HIP_VISIBLE_DEVICES=1,1" },
@@ -97,11 +97,11 @@ static const struct plan_case cases[] = {
     { "both names with the same list", RX6600, .env = { "HIP_VISIBLE_DEVICES=0", "CUDA_VISIBLE_DEVICES=0" },
       .want = { "keep HIP_VISIBLE_DEVICES: your choice", "keep CUDA_VISIBLE_DEVICES: redundant" } },
     { "both names with the same mistake", RX6600, .env = { "HIP_VISIBLE_DEVICES=5", "CUDA_VISIBLE_DEVICES=5" },
-      .want = { "unset HIP_VISIBLE_DEVICES: there is no GPU 5", "unset CUDA_VISIBLE_DEVICES: there is no GPU 5" } },
+      .want = { "unset HIP_VISIBLE_DEVICES: no GPU 5", "unset CUDA_VISIBLE_DEVICES: there is no GPU 5" } },
     { "both names with different lists", RX6600, .env = { "HIP_VISIBLE_DEVICES=0", "CUDA_VISIBLE_DEVICES=1" },
       .want = { "gpu 0", "keep HIP_VISIBLE_DEVICES: your choice", "unset CUDA_VISIBLE_DEVICES: contradicts" } },
     { "an index within a reduced list", RX6600, .env = { "ROCR_VISIBLE_DEVICES=1", "HIP_VISIBLE_DEVICES=1" },
-      .want = { "gpu 1", "unset HIP_VISIBLE_DEVICES: there is no GPU 1", "keep ROCR_VISIBLE_DEVICES: your choice" } },
+      .want = { "gpu 1", "unset HIP_VISIBLE_DEVICES: no GPU 1", "keep ROCR_VISIBLE_DEVICES: your choice" } },
     { "two filters become one", MI210, .env = { "ROCR_VISIBLE_DEVICES=4,5", "HIP_VISIBLE_DEVICES=1" },
       .want = { "gpu 5", "unset HIP_VISIBLE_DEVICES: count within", "unset ROCR_VISIBLE_DEVICES: narrows",
                 "set ROCR_VISIBLE_DEVICES=5" } },
@@ -490,7 +490,7 @@ static void fails(struct plan_options o, const char *message, const char *hint)
 static void wrong_usage_is_an_error(void)
 {
     const char *without[] = { "NAME", NULL }, *odd[] = { "NA ME=1", NULL };
-    fails((struct plan_options){ .gpu = 2 }, "there is no GPU 2", "");
+    fails((struct plan_options){ .gpu = 2 }, "no GPU 2", "");
     fails((struct plan_options){ .gpu = -1, .trainer = "musubi-tunr" }, "musubi-tunr", "musubi-tuner");
     fails((struct plan_options){ .gpu = -1, .with = without }, "NAME=VALUE", "");
     fails((struct plan_options){ .gpu = -1, .with = odd }, "variable name", "");

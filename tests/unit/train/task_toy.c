@@ -273,7 +273,7 @@ static int open_saved(const struct task_env *e, const struct task_saved *s, stru
         .ops = &task_toy,
         .env = *e,
         .step_units = (double)(e->config->train.batch * e->config->train.accumulate),
-        .speed = METRIC_S_PER_IT,
+        .speed = TASK_S_PER_IT,
         .extent = (size_t)k->data.large,
         .hidden_size = (size_t)k->model.width,
     };
