@@ -106,9 +106,9 @@ void step_record_add_line(const struct step_record *m, struct str *out)
 /* NULL: not an event that plots mark. */
 static const char *find_event(const char *word, size_t len)
 {
-    static const char *const events[] = { "oom",       "memory-back", "fragmentation",     "host-memory",
-                                          "slow-step", "restart",     "checkpoint-failed", "weights-by-host",
-                                          "copies" };
+    static const char *const events[] = { "oom",       "memory-back",  "fragmentation",     "host-memory",
+                                          "slow-step", "restart",      "checkpoint-failed", "weights-by-host",
+                                          "copies",    "sample-failed" };
     for (size_t i = 0; i < ARRAY_LEN(events); i++)
         if (strlen(events[i]) == len && !memcmp(events[i], word, len))
             return events[i];
