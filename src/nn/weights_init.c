@@ -26,19 +26,31 @@ void weights_init_close(struct weights_init *k)
     *k = (struct weights_init){ 0 };
 }
 
-int weights_init_normal(const struct weights_init *m, const struct param *p, float std, uint64_t stream,
-                        struct cairn_error *err)
+static int put_random(const struct weights_init *m, const char *kernel, const struct param *p, float shift,
+                      float scale, uint64_t stream, struct cairn_error *err)
 {
     size_t n = p->rows * p->columns;
     const struct gpu_kernel *k;
     struct random_args args = {
-        .y = m->numbers, .n = (k_i64)n, .seed = m->seed, .stream = stream, .scale = std
+        .y = m->numbers, .n = (k_i64)n, .seed = m->seed, .stream = stream, .shift = shift, .scale = scale
     };
     struct gpu_grid grid = { .x = (unsigned)K_GROUPS(n) };
-    if (gpu_kernel(m->cpu, "random_normal", GPU_F32, &k, err) ||
+    if (gpu_kernel(m->cpu, kernel, GPU_F32, &k, err) ||
         gpu_launch(m->cpu, NULL, k, grid, &args, sizeof(args), err) || gpu_wait(m->cpu, NULL, err))
         return -1;
     return weights_put(m->w, p, m->numbers, err);
+}
+
+int weights_init_normal(const struct weights_init *m, const struct param *p, float std, uint64_t stream,
+                        struct cairn_error *err)
+{
+    return put_random(m, "random_normal", p, 0, std, stream, err);
+}
+
+int weights_init_uniform(const struct weights_init *m, const struct param *p, float limit, uint64_t stream,
+                         struct cairn_error *err)
+{
+    return put_random(m, "random_uniform", p, -limit, 2 * limit, stream, err);
 }
 
 int weights_init_value(const struct weights_init *m, const struct param *p, float value,

@@ -18,6 +18,9 @@ void weights_init_close(struct weights_init *k);
 /* Normal values; each parameter has a stream of its own. */
 int weights_init_normal(const struct weights_init *k, const struct param *p, float std, uint64_t stream,
                         struct cairn_error *err);
+/* Between -limit and limit. */
+int weights_init_uniform(const struct weights_init *k, const struct param *p, float limit, uint64_t stream,
+                         struct cairn_error *err);
 int weights_init_value(const struct weights_init *k, const struct param *p, float value,
                        struct cairn_error *err);
 
