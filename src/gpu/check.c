@@ -43,6 +43,7 @@ static const struct {
     { checks_random, &n_checks_random },
     { checks_reduce, &n_checks_reduce },
     { checks_rope, &n_checks_rope },
+    { checks_small_linear, &n_checks_small_linear },
     { checks_softmax, &n_checks_softmax },
 };
 

@@ -63,6 +63,37 @@ static void gate_shape(struct check *c, const struct shape *s)
     }
 }
 
+/* A row to add for each part of a set, and one for all of its parts. */
+static void modulation(struct check *c)
+{
+    static const struct {
+        size_t sets, parts, add_parts, columns;
+    } cases[] = { { 1, 6, 6, 7 }, { 3, 6, 6, 1536 }, { 2, 2, 1, 5121 }, { 70, 2, 0, 33 } };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        size_t sets = cases[i].sets, parts = cases[i].parts, columns = cases[i].columns;
+        size_t each = cases[i].add_parts == parts ? parts : 1, rows = sets * parts;
+        struct check_tensor x = check_input_f32(c, parts * columns, 1),
+                            add = check_input_f32(c, sets * each * columns, 1),
+                            y = check_output_f32(c, rows * columns);
+        struct modulation_args args = { .y = y.device,
+                                        .x = x.device,
+                                        .add = add.device,
+                                        .sets = (k_i64)sets,
+                                        .parts = (k_i64)parts,
+                                        .add_parts = (k_i64)cases[i].add_parts,
+                                        .columns = (k_i64)columns };
+        CHECK_LAUNCH(c, "modulation", ((struct gpu_grid){ .x = (unsigned)K_ROW_GROUPS(rows, columns) }),
+                     args);
+        double *want = check_doubles(c, y.n);
+        for (size_t k = 0; k < y.n; k++) {
+            size_t part = k / columns / sets, set = k / columns % sets, column = k % columns;
+            want[k] = (double)x.host[part * columns + column] +
+                      add.host[(set * each + (each == parts ? part : 0)) * columns + column];
+        }
+        check_compare(c, &y, want, 1);
+    }
+}
+
 /* Both passes, twice: the second time added to the first. */
 static void sum_shape(struct check *c, const struct shape *s, const char *kernel, bool dot)
 {
@@ -129,6 +160,7 @@ static void fold(struct check *c)
 const struct check_case checks_columns[] = {
     { "bias", bias, false },
     { "gate", gate, false },
+    { "modulation", modulation, true },
     { "column_sum", column_sum, false },
     { "column_dot", column_dot, false },
     { "fold", fold, false },

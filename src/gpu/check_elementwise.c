@@ -182,6 +182,11 @@ static double gelu_of(double x)
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
+static double gelu_erf_of(double x)
+{
+    return 0.5 * x * erfc(-x / sqrt(2));
+}
+
 static double gelu_slope_of(double x)
 {
     double k = sqrt(2 / M_PI), t = tanh(k * (x + 0.044715 * x * x * x));
@@ -230,6 +235,11 @@ static void map_backward(struct check *c, const char *kernel, double (*slope)(do
 static void gelu(struct check *c)
 {
     map(c, "gelu", gelu_of);
+}
+
+static void gelu_erf(struct check *c)
+{
+    map(c, "gelu_erf", gelu_erf_of);
 }
 
 static void silu(struct check *c)
@@ -285,12 +295,20 @@ static void swiglu_backward(struct check *c)
 }
 
 const struct check_case checks_elementwise[] = {
-    { "fill", fill, false },     { "copy", copy, false },
-    { "widen", widen, false },   { "narrow", narrow, false },
-    { "add", add, false },       { "mul", mul, false },
-    { "scale", scale, false },   { "add_scaled", add_scaled, false },
-    { "gelu", gelu, false },     { "gelu_backward", gelu_backward, false },
-    { "silu", silu, false },     { "silu_backward", silu_backward, false },
-    { "swiglu", swiglu, false }, { "swiglu_backward", swiglu_backward, false },
+    { "fill", fill, false },
+    { "copy", copy, false },
+    { "widen", widen, false },
+    { "narrow", narrow, false },
+    { "add", add, false },
+    { "mul", mul, false },
+    { "scale", scale, false },
+    { "add_scaled", add_scaled, false },
+    { "gelu", gelu, false },
+    { "gelu_backward", gelu_backward, false },
+    { "gelu_erf", gelu_erf, false },
+    { "silu", silu, false },
+    { "silu_backward", silu_backward, false },
+    { "swiglu", swiglu, false },
+    { "swiglu_backward", swiglu_backward, false },
 };
 const size_t n_checks_elementwise = ARRAY_LEN(checks_elementwise);

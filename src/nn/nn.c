@@ -114,8 +114,10 @@ int nn_launch(struct nn *nn, const struct nn_launch *l, struct cairn_error *err)
     struct nn_event e = {
         .op = l->kernel,
         .out = { { l->out, l->n } },
-        .storage = l->storage,
-        .bytes = (double)l->n * (double)l->arrays * (l->storage == GPU_F32 ? 4 : 2),
+        .storage = l->f32_out ? GPU_F32 : l->storage,
+        .flops = l->flops,
+        .bytes =
+            l->bytes != 0 ? l->bytes : (double)l->n * (double)l->arrays * (l->storage == GPU_F32 ? 4 : 2),
     };
     return nn_report_op(nn, e, err);
 }
@@ -348,6 +350,12 @@ int nn_gelu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t 
 {
     struct map_backward_args args = { .dx = dx, .dy = dy, .x = x, .n = (k_i64)n };
     return NN_LAUNCH(nn, "gelu_backward", nn_grid_over(n), args, NN_OUT(dx, n, 3), err);
+}
+
+int nn_gelu_erf(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err)
+{
+    struct map_args args = { .y = y, .x = x, .n = (k_i64)n };
+    return NN_LAUNCH(nn, "gelu_erf", nn_grid_over(n), args, NN_OUT(y, n, 2), err);
 }
 
 int nn_silu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err)

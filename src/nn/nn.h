@@ -153,6 +153,8 @@ int nn_rope(struct nn *nn, const struct nn_rope *r, struct cairn_error *err);
 /* y = gelu(x) and dx = dy gelu'(x), which may be in place; the same for silu(x) = x sigmoid(x). */
 int nn_gelu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
 int nn_gelu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err);
+/* GELU in its exact form, by the error function. */
+int nn_gelu_erf(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
 int nn_silu(struct nn *nn, void *y, const void *x, size_t n, struct cairn_error *err);
 int nn_silu_back(struct nn *nn, void *dx, const void *dy, const void *x, size_t n, struct cairn_error *err);
 int nn_swiglu(struct nn *nn, void *y, const void *gate, const void *up, size_t n, struct cairn_error *err);
@@ -206,6 +208,29 @@ struct nn_cross_entropy {
 int nn_cross_entropy(struct nn *nn, const struct nn_cross_entropy *c, struct cairn_error *err);
 
 /* ---- diffusion transformers ---- */
+
+/* y = x wᵀ + bias for few rows, as of embeddings of times: x, y, bias and the sums are f32, w, out × in, has the
+ * storage format.  Rows share what is read of w. */
+struct nn_small_linear {
+    const float *x; /* rows × in */
+    const void *w;
+    const float *bias; /* may be NULL */
+    float *y;          /* rows × out; not x */
+    size_t rows, in, out;
+    bool silu; /* of x first */
+};
+int nn_small_linear(struct nn *nn, const struct nn_small_linear *l, struct cairn_error *err);
+
+/* y[part][set][column] = x[part][column] + add[set][part][column], all f32: what a block learned, plus what the
+ * time of each set says; each part is a w, a b or a gate for all sets.  Where add_parts is 0 or 1, add is
+ * [set][column], for every part. */
+struct nn_modulation {
+    float *y;
+    const float *x, *add;
+    size_t sets, parts, columns;
+    size_t add_parts; /* 0, 1 or parts */
+};
+int nn_modulation(struct nn *nn, const struct nn_modulation *m, struct cairn_error *err);
 
 /* y = x + gate z: what a block adds, gated.  One gate for all rows, or for each rows_per_gate of them. */
 struct nn_gate {

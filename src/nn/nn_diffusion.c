@@ -1,8 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/kernels/columns.h"
+#include "gpu/kernels/small_linear.h"
 #include "gpu/kernels/square_error.h"
 #include "nn/nn_inside.h"
 #include <assert.h>
+
+/* ---- times ---- */
+
+int nn_small_linear(struct nn *nn, const struct nn_small_linear *l, struct cairn_error *err)
+{
+    double rows = (double)l->rows, in = (double)l->in, out = (double)l->out;
+    struct small_linear_args args = {
+        .y = l->y,
+        .x = l->x,
+        .w = l->w,
+        .bias = l->bias,
+        .rows = (k_i64)l->rows,
+        .in = (k_i64)l->in,
+        .out = (k_i64)l->out,
+        .silu = l->silu,
+    };
+    struct nn_launch launch = {
+        .kernel = "small_linear",
+        .storage = nn->storage,
+        .grid = { .x = (unsigned)SMALL_LINEAR_GROUPS(l->out, SMALL_LINEAR_COLUMNS),
+                  .y = (unsigned)SMALL_LINEAR_GROUPS(l->rows, SMALL_LINEAR_ROWS) },
+        .args = &args,
+        .args_size = sizeof(args),
+        .out = l->y,
+        .n = l->rows * l->out,
+        .f32_out = true,
+        .flops = 2 * rows * in * out,
+        .bytes = in * out * (double)nn_elem_bytes(nn) + 4 * rows * (in + out),
+    };
+    return nn_launch(nn, &launch, err);
+}
+
+int nn_modulation(struct nn *nn, const struct nn_modulation *m, struct cairn_error *err)
+{
+    assert(m->add_parts <= 1 || m->add_parts == m->parts);
+    struct modulation_args args = {
+        .y = m->y,
+        .x = m->x,
+        .add = m->add,
+        .sets = (k_i64)m->sets,
+        .parts = (k_i64)m->parts,
+        .add_parts = (k_i64)m->add_parts,
+        .columns = (k_i64)m->columns,
+    };
+    size_t rows = m->sets * m->parts;
+    struct nn_launch launch = {
+        .kernel = "modulation",
+        .storage = GPU_F32,
+        .grid = { .x = (unsigned)K_ROW_GROUPS(rows, m->columns) },
+        .args = &args,
+        .args_size = sizeof(args),
+        NN_OUT(m->y, rows * m->columns, 2),
+    };
+    return nn_launch(nn, &launch, err);
+}
 
 /* ---- gates ---- */
 

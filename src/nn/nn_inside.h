@@ -14,6 +14,8 @@ struct nn_launch {
     size_t args_size;
     const void *out; /* NULL: nothing to look at */
     size_t n, arrays;
+    bool f32_out;        /* out is f32, whatever the storage */
+    double flops, bytes; /* bytes 0: what the arrays have */
 };
 int nn_launch(struct nn *nn, const struct nn_launch *l, struct cairn_error *err);
 

@@ -25,6 +25,15 @@ struct gate_args {
     k_i64 rows, columns, rows_per_gate;
 };
 
+/* modulation: y[part][set] = x[part] + add[set][part], rows of `columns` numbers; where add_parts is not `parts`, each
+ * set has one row to add to all parts.  K_ROW_GROUPS(parts * sets, columns) groups. */
+struct modulation_args {
+    struct k_fault *fault;
+    float *y;
+    const float *x, *add;
+    k_i64 sets, parts, add_parts, columns;
+};
+
 /* column_sum of x; column_dot of x z.  In parts, for fold (types.h). */
 struct column_sum_args {
     struct k_fault *fault;

@@ -14,7 +14,7 @@ struct fill_args {
     float value;
 };
 
-/* copy (bit for bit), gelu (the tanh form), silu */
+/* copy (bit for bit), gelu (the tanh form), gelu_erf (the exact one), silu */
 struct map_args {
     struct k_fault *fault;
     void *y;

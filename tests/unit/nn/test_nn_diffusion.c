@@ -74,6 +74,63 @@ static double *doubles(size_t n)
     return ARENA_NEW(&rig.arena, double, n);
 }
 
+/* ---- times ---- */
+
+static void run_small_linear(size_t rows, size_t in, size_t out, bool silu)
+{
+    float *x = numbers(rows * in), *w = numbers(out * in), *bias = numbers(out), *y = zeros(rows * out);
+    double *want = doubles(rows * out);
+    for (size_t i = 0; i < rows * out; i++) {
+        want[i] = (double)bias[i % out];
+        for (size_t k = 0; k < in; k++) {
+            double v = (double)x[i / out * in + k];
+            want[i] += (silu ? v / (1 + exp(-v)) : v) * (double)w[i % out * in + k];
+        }
+    }
+    struct nn_small_linear l = { x, stored(w, out * in), bias, y, rows, in, out, silu };
+    CHECK(!nn_small_linear(&rig.nn, &l, &err));
+    compare("y", y, want, rows * out, 1e-5);
+}
+
+/* The sums are f32 whatever the storage. */
+static void small_linears_sum_in_f32(void)
+{
+    static const enum gpu_storage storages[] = { GPU_F32, GPU_BF16, GPU_F16 };
+    for (size_t i = 0; i < ARRAY_LEN(storages); i++) {
+        open_rig(storages[i]);
+        run_small_linear(1, 256, 1536, false);
+        run_small_linear(3, 1536, 130, true);
+        run_small_linear(7, 5, 3, true);
+        run_small_linear(21, 700, 45, false);
+        close_rig();
+    }
+}
+
+static void run_modulation(size_t sets, size_t parts, size_t add_parts, size_t columns)
+{
+    size_t each = add_parts > 1 ? parts : 1, n = parts * sets * columns;
+    float *x = numbers(parts * columns), *add = numbers(sets * each * columns), *y = zeros(n);
+    double *want = doubles(n);
+    for (size_t p = 0; p < parts; p++)
+        for (size_t s = 0; s < sets; s++)
+            for (size_t c = 0; c < columns; c++)
+                want[(p * sets + s) * columns + c] =
+                    (double)x[p * columns + c] + (double)add[(s * each + (each > 1 ? p : 0)) * columns + c];
+    struct nn_modulation m = { y, x, add, sets, parts, columns, add_parts };
+    CHECK(!nn_modulation(&rig.nn, &m, &err));
+    compare("y", y, want, n, 1e-7);
+}
+
+static void modulations_are_made_for_each_set(void)
+{
+    open_rig(GPU_BF16); /* all of it is f32 */
+    run_modulation(1, 6, 6, 1536);
+    run_modulation(3, 6, 6, 40);
+    run_modulation(5, 2, 1, 33);
+    run_modulation(2, 2, 0, 24);
+    close_rig();
+}
+
 /* ---- modulated norms ---- */
 
 struct norm_case {
@@ -211,7 +268,47 @@ static void gates_are_there_and_back(void)
     every_gate(GPU_BF16);
 }
 
-/* ---- SiLU ---- */
+/* ---- activations ---- */
+
+static double gelu_erf_of(double x)
+{
+    return 0.5 * x * erfc(-x / sqrt(2));
+}
+
+/* Its error is less than 1e-6, of x where that is more than 1. */
+static void exact_gelu_is_exact(void)
+{
+    enum { N = 40001 };
+    open_rig(GPU_F32);
+    float *x = zeros(N), *y = zeros(N);
+    for (size_t i = 0; i < N; i++)
+        x[i] = ((float)i - 20000) / 1500;
+    CHECK(!nn_gelu_erf(&rig.nn, y, x, N, &err));
+    for (size_t i = 0; i < N; i++) {
+        double want = gelu_erf_of((double)x[i]), off = fabs((double)y[i] - want);
+        if (!(off <= 1e-6 * fmax(1, fabs(want))) || (x[i] < 0 && x[i] > -8 && !(off < 1e-5 * fabs(want))))
+            CHECK_FAIL_("gelu(%g) is off by %g", (double)x[i], off);
+    }
+    float edges[] = { -1e30f, 1e30f, -60, 60, 0, INFINITY };
+    CHECK(!nn_gelu_erf(&rig.nn, edges, edges, ARRAY_LEN(edges), &err));
+    CHECK(edges[0] == 0 && edges[1] == 1e30f && edges[2] == 0 && edges[3] == 60 && edges[4] == 0);
+    CHECK(isinf(edges[5]));
+    close_rig();
+}
+
+static void exact_gelu_is_stored(void)
+{
+    enum { N = 5003 };
+    open_rig(GPU_BF16);
+    float *x = numbers(N);
+    double *want = doubles(N);
+    for (size_t i = 0; i < N; i++)
+        want[i] = gelu_erf_of((double)x[i]);
+    void *y = stored(x, N);
+    CHECK(!nn_gelu_erf(&rig.nn, y, y, N, &err));
+    compare_stored("y", y, want, N);
+    close_rig();
+}
 
 static void every_silu(enum gpu_storage storage)
 {
@@ -361,8 +458,12 @@ static void squared_error_has_a_gradient(void)
 
 int main(void)
 {
+    RUN(small_linears_sum_in_f32);
+    RUN(modulations_are_made_for_each_set);
     RUN(norms_are_modulated_in_sets);
     RUN(gates_are_there_and_back);
+    RUN(exact_gelu_is_exact);
+    RUN(exact_gelu_is_stored);
     RUN(silu_is_there_and_back);
     RUN(patches_become_rows);
     RUN(squared_error_has_a_gradient);
