@@ -305,6 +305,14 @@ int lora_name_format(const char *module, enum lora_part part, enum lora_dialect 
     return 0;
 }
 
+bool lora_module_diffusers(const char *module, char *name, size_t size)
+{
+    const char *number = NULL;
+    unsigned spelling;
+    const struct module_row *row = find_module(module, '.', &number, &spelling);
+    return row && (spelling & SPELLED_OWN) && fill(row->diffusers, number, '.', name, size);
+}
+
 bool lora_base_name(const char *key, char *module, bool *is_bias)
 {
     static const char *const ends[] = { ".weight", ".bias" };

@@ -66,6 +66,10 @@ void lora_name_path(const char *key, char *path);
 int lora_name_format(const char *module, enum lora_part part, enum lora_dialect d, char *key, size_t size,
                      struct cairn_error *err);
 
+/* The name that diffusers has for a known module of the base model: "blocks.3.attn1.to_q" for
+ * "blocks.3.self_attn.q".  False if it is in no table or longer than size. */
+bool lora_module_diffusers(const char *module, char *name, size_t size);
+
 /* The module of a base model's "….weight" or "….bias", whichever prefix and spelling the checkpoint has;
  * false for other keys.  module holds LORA_NAME_MAX bytes. */
 bool lora_base_name(const char *key, char *module, bool *is_bias);

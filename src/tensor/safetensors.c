@@ -289,6 +289,46 @@ int st_open(struct st_file *f, const char *path, struct cairn_error *err)
     return 0;
 }
 
+/* Digits that are followed by `end`; returns what comes after, or NULL. */
+static const char *read_number(const char *text, const char *end, unsigned *out)
+{
+    size_t n = strspn(text, "0123456789");
+    if (!n || n > 6 || !str_starts(text + n, end))
+        return NULL;
+    *out = (unsigned)strtoul(text, NULL, 10);
+    return text + n + strlen(end);
+}
+
+bool st_is_shard(const char *path, unsigned *number, unsigned *of, size_t *at)
+{
+    for (const char *dash = strchr(path_name(path), '-'); dash; dash = strchr(dash + 1, '-')) {
+        const char *total = read_number(dash + 1, "-of-", number);
+        const char *end = total ? read_number(total, ".safetensors", of) : NULL;
+        *at = (size_t)(dash + 1 - path);
+        if (end && !*end && *number && *number <= *of)
+            return true;
+    }
+    return false;
+}
+
+int st_open_siblings(struct st_file *f, const char *path, struct cairn_error *err)
+{
+    unsigned number, of;
+    size_t at;
+    if (!st_is_shard(path, &number, &of, &at))
+        return st_open(f, path, err);
+    *f = (struct st_file){ 0 };
+    int digits = (int)strspn(path + at, "0123456789"), r = 0;
+    for (unsigned i = 1; i <= of && !r; i++)
+        r = open_shard(f, arena_printf(&f->arena, "%.*s%0*u%s", (int)at, path, digits, i, path + at + digits),
+                       err);
+    if (r || sort_names(f, err)) {
+        st_close(f);
+        return r ? cairn_hint(err, "%s is one of %u shards, and all are needed", path_name(path), of) : -1;
+    }
+    return 0;
+}
+
 void st_close(struct st_file *f)
 {
     for (size_t i = 0; i < f->n_shards; i++)

@@ -63,6 +63,10 @@ struct st_file {
 };
 
 int st_open(struct st_file *f, const char *path, struct cairn_error *err);
+/* The same; a path that ends with "-00002-of-00006.safetensors" opens all six. */
+int st_open_siblings(struct st_file *f, const char *path, struct cairn_error *err);
+/* Whether a path ends so: which shard it is, of how many, and where the number begins in the path. */
+bool st_is_shard(const char *path, unsigned *number, unsigned *of, size_t *at);
 void st_close(struct st_file *f);
 const struct st_tensor *st_find(const struct st_file *f, const char *name); /* NULL: no such tensor */
 const char *st_meta_find(const struct st_file *f, const char *key);

@@ -27,7 +27,7 @@ struct source_format {
 static int safetensors_open(struct tensor_source *s, struct cairn_error *err)
 {
     struct st_file *f = ARENA_NEW(&s->arena, struct st_file, 1);
-    if (st_open(f, s->path, err))
+    if (s->siblings ? st_open_siblings(f, s->path, err) : st_open(f, s->path, err))
         return -1;
     s->file = f;
     s->tensors = f->tensors;
@@ -201,9 +201,9 @@ static int take_stamps(struct tensor_source *s, struct cairn_error *err)
     return 0;
 }
 
-int source_open(struct tensor_source *s, const char *path, struct cairn_error *err)
+static int open_source(struct tensor_source *s, const char *path, bool siblings, struct cairn_error *err)
 {
-    *s = (struct tensor_source){ 0 };
+    *s = (struct tensor_source){ .siblings = siblings };
     s->path = arena_strdup(&s->arena, path);
     if (choose_format(s, err) || s->how->open(s, err) || take_stamps(s, err)) {
         source_close(s);
@@ -211,6 +211,16 @@ int source_open(struct tensor_source *s, const char *path, struct cairn_error *e
     }
     sort_names(s);
     return 0;
+}
+
+int source_open(struct tensor_source *s, const char *path, struct cairn_error *err)
+{
+    return open_source(s, path, false, err);
+}
+
+int source_open_model(struct tensor_source *s, const char *path, struct cairn_error *err)
+{
+    return open_source(s, path, true, err);
 }
 
 void source_close(struct tensor_source *s)

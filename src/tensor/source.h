@@ -24,6 +24,7 @@ struct tensor_source {
     bool scattered; /* the elements of a large tensor are out of order; use pieces of many MiB if possible */
 
     /* Private. */
+    bool siblings; /* of a shard are opened with it */
     const struct source_format *how;
     void *file;
     struct arena arena;
@@ -32,6 +33,8 @@ struct tensor_source {
 };
 
 int source_open(struct tensor_source *s, const char *path, struct cairn_error *err);
+/* The same; one shard ("…-00002-of-00006.safetensors") opens all of its model. */
+int source_open_model(struct tensor_source *s, const char *path, struct cairn_error *err);
 void source_close(struct tensor_source *s); /* accepts a zeroed one; for CLEANUP */
 
 /* Requests direct reads, before the first read; false if a file system refuses or a tensor is scattered: then

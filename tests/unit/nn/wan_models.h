@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Wan models for tests of their files, and changed copies of tensor files. */
+#ifndef CAIRN_TESTS_UNIT_NN_WAN_MODELS_H
+#define CAIRN_TESTS_UNIT_NN_WAN_MODELS_H
+
+#include "models.h"
+#include "nn/wan_file.h"
+
+enum { CLIP_HEADS = 2 };
+static const char official[] = "wan/official.safetensors";
+static const char diffusers[] = "wan/diffusers.safetensors";
+static const char fp8_scaled[] = "wan/fp8_scaled.safetensors";
+
+static inline struct wan *open_wan(struct nn *nn, const struct wan_shape *s, const struct wan_options *o)
+{
+    static const struct wan_options one = { .experts = 1 };
+    struct cairn_error err = { 0 };
+    struct wan *m = NULL;
+    if (wan_new(nn, s, o ? o : &one, &m, &err) || model_alloc(&m->model, false, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(99);
+    }
+    return m;
+}
+
+/* The official names, f32. */
+static inline void save_wan(const struct wan *m, const char *path)
+{
+    CLEANUP(param_tensors_release) struct param_tensors t = { 0 };
+    struct cairn_error err = { 0 };
+    for (size_t i = 0; i < m->params[0].n; i++) {
+        struct param_tensor whole = param_tensor_whole(&m->params[0].list[i]);
+        if (i == m->patch.w) {
+            whole.rank = 5;
+            memcpy(whole.shape, (uint64_t[]){ m->shape.width, m->shape.in, 1, 2, 2 }, 5 * sizeof(uint64_t));
+        } else if (str_ends(whole.param->name, "modulation")) {
+            whole.rank = 3;
+            memcpy(whole.shape, (uint64_t[]){ 1, whole.rows / m->shape.width, m->shape.width },
+                   3 * sizeof(uint64_t));
+        }
+        param_tensors_add(&t, &whole, "%s", whole.param->name);
+    }
+    if (param_file_write(&t, &m->weights[0], NULL, DTYPE_F32, path, &err))
+        CHECK_FAIL_("%s", err.msg);
+}
+
+static inline struct wan_shape shape_of(const char *path)
+{
+    struct cairn_error err = { 0 };
+    struct wan_file_info info;
+    if (wan_file_read_info(path, 0, &info, &err) && wan_file_read_info(path, CLIP_HEADS, &info, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(99);
+    }
+    return info.shape;
+}
+
+/* A file in a model of its shape. */
+static inline struct wan *load_wan(struct nn *nn, const char *path, const struct wan_options *o)
+{
+    struct cairn_error err = { 0 };
+    struct param_report report;
+    struct wan_shape s = shape_of(path);
+    struct wan *m = open_wan(nn, &s, o);
+    if (wan_file_load(m, 0, path, &report, &err))
+        CHECK_FAIL_("%s", err.msg);
+    param_report_release(&report);
+    return m;
+}
+
+/* What a copy of a file has that the file has not. */
+struct changes {
+    const char *prefix;            /* before every name */
+    const char *drop;              /* the tensor that is left out */
+    const char *rename, *to;       /* the tensor with another name */
+    const char *from_end, *to_end; /* how names end, and end then */
+    const char *add;               /* one more: f32, one number */
+    size_t first, n;               /* the tensors; n 0: all */
+};
+
+static inline bool name_of(const struct changes *c, const char *name, char *out, size_t size)
+{
+    const char *end = c->from_end && str_ends(name, c->from_end) ? c->from_end : "";
+    if (c->drop && !strcmp(name, c->drop))
+        return false;
+    if (c->rename && !strcmp(name, c->rename))
+        snprintf(out, size, "%s%s", c->prefix ? c->prefix : "", c->to);
+    else
+        snprintf(out, size, "%s%.*s%s", c->prefix ? c->prefix : "", (int)(strlen(name) - strlen(end)), name,
+                 *end ? c->to_end : "");
+    return true;
+}
+
+static inline void copy_changed(const char *from, const char *path, const struct changes *c)
+{
+    static const uint64_t one = 1;
+    struct cairn_error err = { 0 };
+    CLEANUP(arena_release) struct arena a = { 0 };
+    struct st_file f;
+    struct st_writer w;
+    REQUIRE(!st_open(&f, from, &err));
+    struct st_tensor *list = ARENA_NEW(&a, struct st_tensor, f.n_tensors + 1);
+    const struct st_tensor **source = ARENA_NEW(&a, const struct st_tensor *, f.n_tensors + 1);
+    size_t n = 0, end = c->n ? c->first + c->n : f.n_tensors;
+    for (size_t i = c->first; i < end && i < f.n_tensors; i++) {
+        char name[256];
+        if (!name_of(c, f.tensors[i].name, name, sizeof(name)))
+            continue;
+        source[n] = &f.tensors[i];
+        list[n] = f.tensors[i];
+        list[n++].name = arena_strdup(&a, name);
+    }
+    if (c->add)
+        list[n++] = (struct st_tensor){ .name = c->add,
+                                        .dtype_text = "F32",
+                                        .shape = &one,
+                                        .rank = 1,
+                                        .elements = 1,
+                                        .bytes = 4,
+                                        .dtype = DTYPE_F32 };
+    const struct st_contents contents = { list, n, NULL, 0, ST_ORDER_GIVEN };
+    REQUIRE(!st_writer_open(&w, path, &contents, true, &err));
+    for (size_t i = 0; i < n; i++) {
+        char *bytes = calloc(1, list[i].bytes + 1);
+        if (source[i])
+            CHECK(!st_read(&f, source[i], 0, source[i]->elements, bytes, &err));
+        CHECK(!st_writer_put(&w, i, 0, bytes, list[i].bytes, &err));
+        free(bytes);
+    }
+    CHECK(!st_writer_commit(&w, &err));
+    st_close(&f);
+}
+
+#endif
