@@ -153,32 +153,42 @@ void match_set_find(const struct match_set *m, const char *text, size_t n,
         compare_at(m, hash_at(text + i), text, n, i, found, to);
 }
 
-/* Whether the string occurs with this first byte. */
-static bool begins_with(const char *text, size_t n, char first, const char *s, size_t len)
+/* Where the string occurs with this first byte; NULL: nowhere. */
+static const char *find_with(const char *text, size_t n, char first, const char *s, size_t len)
 {
     const char *end = text + (n - len) + 1;
     for (const char *p = text; (p = memchr(p, first, (size_t)(end - p))); p++)
         if (is_same(p, s, len))
-            return true;
-    return false;
+            return p;
+    return NULL;
 }
 
 /* One search per spelling of the first byte: memchr is far faster than a loop that folds each byte. */
-static bool match_one(const char *text, size_t n, const char *s, size_t len)
+static const char *find_one(const char *text, size_t n, const char *s, size_t len)
 {
     char small = fold(*s), large = (char)(small >= 'a' && small <= 'z' ? small - 0x20 : '\0');
     const char letter[] = { small, large, '\0' };
-    for (const char *first = is_quote(*s) ? "'\"`" : letter; len && len <= n && *first; first++)
-        if (begins_with(text, n, *first, s, len))
-            return true;
-    return false;
+    const char *best = NULL;
+    for (const char *first = is_quote(*s) ? "'\"`" : letter; len && len <= n && *first; first++) {
+        const char *at = find_with(text, n, *first, s, len);
+        if (at) { /* only an earlier one with the other spelling is better */
+            best = at;
+            n = (size_t)(at - text) + len - 1;
+        }
+    }
+    return best;
+}
+
+const char *match_find(const char *text, size_t n, const char *s)
+{
+    return *s ? find_one(text, n, s, strlen(s)) : text;
 }
 
 bool match_any(const char *text, size_t n, const char *alternatives)
 {
     for (const char *p = alternatives; *p;) {
         size_t len = strcspn(p, "|");
-        if (match_one(text, n, p, len))
+        if (find_one(text, n, p, len))
             return true;
         p += len + (p[len] == '|');
     }

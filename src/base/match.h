@@ -28,5 +28,7 @@ void match_set_find(const struct match_set *m, const char *text, size_t n,
 
 /* Whether the text contains one of several alternatives, separated by '|'. */
 bool match_any(const char *text, size_t n, const char *alternatives);
+/* Where the text contains the string for the first time; NULL: nowhere. An empty one is at the start. */
+const char *match_find(const char *text, size_t n, const char *s);
 
 #endif

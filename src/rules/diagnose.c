@@ -91,6 +91,9 @@ static bool is_runtime_trace(const char *s, size_t n)
 static void add_hit(struct diagnoser *d, enum issue issue, uint8_t score, uint16_t flags, size_t at)
 {
     bool echo = flags & RULE_ECHO || is_runtime_trace(d->text, d->n);
+    /* Python's own word for what it went on from. */
+    if (issue_classes[issue].often_caught && match_any(d->text, d->n, "UserWarning: |FutureWarning: "))
+        flags |= RULE_SOFT;
     enum weight w = flags & RULE_WARN   ? WEIGHT_WARN
                     : echo              ? WEIGHT_ECHO
                     : flags & RULE_SOFT ? WEIGHT_SOFT

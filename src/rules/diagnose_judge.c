@@ -34,10 +34,16 @@ bool judge_expandable(const struct judgement *j)
 {
     for (int v = LOG_ALLOC_HIP; v <= LOG_ALLOC_NEW; v++) {
         const char *value = judge_var(j, v);
-        if (value && (strstr(value, "expandable_segments:True") || strstr(value, "expandable_segments:true")))
+        if (value && match_any(value, strlen(value), "expandable_segments:True"))
             return true;
     }
     return false;
+}
+
+bool judge_is_other_build(const struct judgement *j)
+{
+    bool other = (j->log->build == TORCH_CUDA && !j->log->zluda) || j->log->build == TORCH_CPU;
+    return other && j->n_chips > 0 && !j->nvidia_device;
 }
 
 bool judge_says(const struct judgement *j, enum issue i, const char *words)
@@ -83,8 +89,7 @@ static void find_vendor(struct judgement *j)
 
 static bool says_cuda(const struct hit *h)
 {
-    return strstr(h->text, "CUDA") || strstr(h->text, "cuda") || strstr(h->text, "NCCL") ||
-           strstr(h->text, ".cu");
+    return match_any(h->text, strlen(h->text), "CUDA|NCCL|.cu");
 }
 
 /* Do these hits support their own class, and not another vendor's GPU? */
@@ -94,8 +99,7 @@ static bool counts(const struct judgement *j, enum issue i, const struct hits *h
         return true;
     if (j->vendor == VENDOR_NVIDIA)
         return i == ISSUE_TORCH_NOT_ROCM && !j->nvidia_device;
-    /* RCCL is NCCL without AMD's name in its messages: they do not identify the vendor. */
-    return words == WORDING_ROCM || j->vendor == VENDOR_AMD || i == ISSUE_RCCL || !says_cuda(&h->best);
+    return words == WORDING_ROCM || j->vendor == VENDOR_AMD || !says_cuda(&h->best);
 }
 
 static bool is_hard(const struct judgement *j, enum issue i, enum wording words)
@@ -157,8 +161,9 @@ static void score_hits(struct judgement *j, enum issue i, enum weight w, enum wo
         return;
     }
     bool unsure = words == WORDING_SHARED && j->vendor == VENDOR_UNKNOWN;
-    if (i == ISSUE_RCCL && unsure)
-        judge_raise(j, ISSUE_NOT_ROCM, score - 2 * UNSURE_LOSS);
+    if (i == ISSUE_TORCH_NOT_ROCM &&
+        j->vendor != VENDOR_AMD) /* nothing says that the machine has an AMD GPU */
+        judge_raise(j, ISSUE_NOT_ROCM, score - 3 * UNSURE_LOSS);
     judge_raise(j, i, unsure ? score - UNSURE_LOSS : score);
 }
 
@@ -332,17 +337,18 @@ static bool override_cannot_work(const struct judgement *j)
 /* The ending is unknown: neither the user nor the log states it. */
 static void conclude_silent(struct judgement *j)
 {
-    bool busy = j->log->progress.stage == LOG_STAGE_BUSY,
-         other = j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU;
+    enum { LAST = 2 }; /* lines that may follow the one that says what takes long */
+    bool busy = j->log->progress.stage == LOG_STAGE_BUSY && j->log->progress.behind_busy <= LAST,
+         passed = j->log->progress.stage == LOG_STAGE_BUSY && !busy;
     j->reason = !j->d->any_text ? "the log is empty"
                 : busy          ? "the log ends while the program loads or compiles something, without an "
                                   "error"
                                 : "the log has no error, and does not say how the run ended";
-    if (busy)
+    if (busy || passed)
         judge_raise(j, ISSUE_HANG, MAY_BE);
     if (j->override)
         judge_raise(j, ISSUE_OVERRIDE_BAD, MAY_BE);
-    if (other && j->n_chips && !j->nvidia_device)
+    if (judge_is_other_build(j))
         conclude(j, ISSUE_TORCH_NOT_ROCM, DIAGNOSE_WARNING, 0.6);
     else if (j->vendor == VENDOR_NVIDIA)
         conclude(j, ISSUE_NOT_ROCM, DIAGNOSE_NONE, 0.5);
@@ -350,6 +356,8 @@ static void conclude_silent(struct judgement *j)
         conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.6);
     else if (busy)
         conclude(j, ISSUE_HANG, DIAGNOSE_WARNING, 0.45);
+    else if (passed || j->log->ready)
+        conclude(j, ISSUE_NO_FAILURE, DIAGNOSE_NONE, 0.55);
     else
         conclude(j, ISSUE_UNKNOWN, DIAGNOSE_NONE, j->d->any_text ? 0.5 : 0.9);
 }
@@ -364,8 +372,6 @@ static void conclude_quiet(struct judgement *j)
 {
     enum issue warning = top_warning(j);
     bool renamed = j->log->misnamed && judge_var(j, LOG_OVERRIDE);
-    bool other =
-        (j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU) && j->n_chips && !j->nvidia_device;
     bool ended = j->ctx->exit_code == 0, bad = looks_bad(j) && j->log->progress.stage != LOG_STAGE_DONE;
     /* MIOpen's warnings are in every log with convolutions: ignore them while training makes progress. */
     bool noise = warning == ISSUE_MIOPEN && went_on(j);
@@ -373,7 +379,8 @@ static void conclude_quiet(struct judgement *j)
         conclude(j, ISSUE_OVERRIDE_BAD, DIAGNOSE_WARNING, 0.75);
     } else if (warning != ISSUE_UNKNOWN && !noise) {
         conclude(j, warning, DIAGNOSE_WARNING, 0.75);
-    } else if (other && !went_on(j)) { /* nothing ran, and nothing could have run on the GPU */
+    } else if (judge_is_other_build(j) &&
+               !went_on(j)) { /* nothing ran, and nothing could have run on the GPU */
         conclude(j, ISSUE_TORCH_NOT_ROCM, DIAGNOSE_WARNING, 0.6);
     } else if (!ended && bad) {
         j->reason = "a line looks like an error, but no rule matches it";

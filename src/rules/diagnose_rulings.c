@@ -18,8 +18,9 @@ static bool is_shared_size(double total)
 /* The reserved but unused memory of the allocator would have been enough. */
 static bool is_reserved(const struct log_oom *o)
 {
+    const double much = 2.0 * (1 << 30);
     return o->want > 0 && o->total > 0 && o->unused >= o->want &&
-           o->unused > 0.05 * o->total; /* a full card always has a little left */
+           (o->unused > 0.05 * o->total || o->unused > much); /* a full card always has a little left */
 }
 
 /* The same, or together with the free memory it would have been, or much was free. */
@@ -28,7 +29,7 @@ static bool is_fragmented(const struct log_oom *o)
     if (o->want <= 0 || o->total <= 0)
         return false;
     return is_reserved(o) || (o->unused > 0.1 * o->total && o->unused + o->free >= o->want) ||
-           (o->free > 2 * o->want && o->free > 0.05 * o->total);
+           (o->free > 2 * o->want && o->free > 0.25 * o->total);
 }
 
 /* The BIOS carve-out of an APU is so large that the kernel's limit was not reached; and it is in use. */
@@ -247,8 +248,7 @@ static void rule_permission(struct judgement *j)
 /* A PyTorch that cannot use this GPU explains every later error. */
 static void rule_build(struct judgement *j)
 {
-    bool amd_hardware = j->n_chips > 0, wrong = j->log->build == TORCH_CUDA || j->log->build == TORCH_CPU;
-    if (wrong && amd_hardware && !j->nvidia_device && (judge_any_error(j) || j->ctx->exit_code > 0)) {
+    if (judge_is_other_build(j) && (judge_any_error(j) || j->ctx->exit_code > 0)) {
         judge_raise(j, ISSUE_TORCH_NOT_ROCM, 88);
         j->score[ISSUE_NO_DEVICE] /= 2;
     }

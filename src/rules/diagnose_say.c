@@ -202,8 +202,11 @@ static void add_other(const struct judgement *j, struct diagnosis *out, enum iss
 static void find_others(const struct judgement *j, struct diagnosis *out)
 {
     enum { MOST = 3, WORTH = 35 };
+    const double SURE = 0.7;
     if (j->severity == DIAGNOSE_WARNING)
         add_other(j, out, ISSUE_NO_FAILURE, 1 - j->confidence);
+    if (j->verdict == ISSUE_NO_FAILURE && j->ctx->exit_code < 0 && j->confidence < SURE)
+        add_other(j, out, ISSUE_UNKNOWN, 1 - j->confidence);
     if (j->if_amd != ISSUE_UNKNOWN && j->score[j->if_amd] < WORTH)
         add_other(j, out, j->if_amd, 1 - j->confidence);
     for (int i = 0; i < ISSUE_NO_FAILURE; i++)

@@ -100,6 +100,8 @@ struct judgement {
 enum { JUDGE_LEAST = 40 }; /* below this score no class is named */
 
 void judge(struct judgement *j);
+/* PyTorch is known to be a build that cannot use the AMD GPU of the log. */
+bool judge_is_other_build(const struct judgement *j);
 /* Which GPUs and which PyTorch it is about. */
 void judge_machine(struct judgement *j);
 /* The plan for the program of the log: from what is known before the verdict, and, if it is unknown what its

@@ -97,12 +97,18 @@ const struct issue_rule issue_rules_device[] = {
     { "invalid target ID 'gfx", NULL, NULL, ISSUE_NO_KERNEL_IMAGE, 74, 0, "clang" },
     { "is not compatible with the current PyTorch installation", "gfx", NULL, ISSUE_NO_KERNEL_IMAGE, 78,
       RULE_SOFT, "PyTorch, torch/cuda" },
+    { "not in the list of compiled arch", NULL, NULL, ISSUE_NO_KERNEL_IMAGE, 80, 0, "HIP programs" },
+    { "kernel image for gfx", "ail|not |no |missing", NULL, ISSUE_NO_KERNEL_IMAGE, 80, 0, "HIP programs" },
+    { "only supports gfx", NULL, "attention", ISSUE_NO_KERNEL_IMAGE, 74, 0, "AITER, Composable Kernel" },
+    { "GPU is required to", NULL, NULL, ISSUE_NO_DEVICE, 70, RULE_CUDA, "transformers, auto-gptq" },
     { "unsupported HIP gpu architecture", NULL, NULL, ISSUE_NO_KERNEL_IMAGE, 82, 0, "clang" },
 
     /* tensile-missing */
     { "rocBLAS error: Cannot read", NULL, NULL, ISSUE_TENSILE_MISSING, 95, 0, "rocBLAS, tensile_host.cpp" },
     { "TensileLibrary", "No such file|Illegal seek|Cannot read|not found|No paths matched",
       "hipblaslt|rocblaslt", ISSUE_TENSILE_MISSING, 90, 0, "rocBLAS, tensile_host.cpp" },
+    { "rocBLAS error: Could not load", "TensileLibrary.dat", NULL, ISSUE_TENSILE_MISSING, 86, 0,
+      "rocBLAS, tensile_host.cpp" },
     { "rocBLAS warning: No paths matched", NULL, NULL, ISSUE_TENSILE_MISSING, 85, 0,
       "rocBLAS, tensile_host.cpp" },
     { "rocBLAS error: No Tensile solution found", NULL, NULL, ISSUE_TENSILE_MISSING, 82, 0, "rocBLAS" },

@@ -71,7 +71,9 @@ const struct issue_rule issue_rules_library[] = {
     { "amdhip64", "not found|was not found|missing|Could not|cannot", NULL, ISSUE_LIB_LOAD, 86, 0,
       "Windows" },
     { "hiprtc0", "not found|missing|Could not|cannot", NULL, ISSUE_LIB_LOAD, 88, 0, "Windows" },
-    { "rocBLAS error: Could not load", NULL, NULL, ISSUE_LIB_LOAD, 86, 0, "rocBLAS, tensile_host.cpp" },
+    /* A file of the chip's own exists, but is of another version. */
+    { "rocBLAS error: Could not load", NULL, "TensileLibrary.dat", ISSUE_LIB_LOAD, 86, 0,
+      "rocBLAS, tensile_host.cpp" },
     { "Unable to find libamd_smi.so", NULL, NULL, ISSUE_LIB_LOAD, 70, RULE_SOFT, "amdsmi" },
     { "libamd_comgr", "not found|failed to load|could not", NULL, ISSUE_LIB_LOAD, 84, 0, "HIP" },
     { "Failed to load", "libamdhip|libhsa|libhiprtc|amdhip64", NULL, ISSUE_LIB_LOAD, 84, 0, "HIP programs" },
@@ -295,6 +297,8 @@ const struct issue_rule issue_rules_library[] = {
     { "hipblaslt", "No such file|Cannot read|cannot open|not found|Could not load", NULL, ISSUE_HIPBLASLT, 88,
       RULE_SOFT, "hipBLASLt" },
 
+    { "no heuristic function available", NULL, NULL, ISSUE_HIPBLASLT, 78, RULE_SOFT,
+      "programs for hipBLASLt" },
     { "hipblaslt", "does not support|not supported|unsupported|no solution|any hipblaslt solution|failed",
       "STATUS|Attempting|Will attempt|Overriding", ISSUE_HIPBLASLT, 82, RULE_SOFT, "hipBLASLt" },
     { "rocblaslt", "unsupported|failed", "No paths matched", ISSUE_HIPBLASLT, 72, RULE_SOFT, "hipBLASLt" },
@@ -412,6 +416,7 @@ const struct issue_rule issue_rules_library[] = {
     { "couldn't allocate output reg", NULL, NULL, ISSUE_TRITON, 84, RULE_CUDA, "LLVM" },
     { "undefined reference to ", "hsa_|'hip|amdhip|rocblas|miopen", "hip_utils", ISSUE_LIB_LOAD, 80, 0,
       "ld" },
+    { "cannot be converted to LLVM IR", NULL, NULL, ISSUE_TRITON, 84, RULE_CUDA, "MLIR" },
     { "failed to legalize operation", NULL, NULL, ISSUE_TRITON, 84, RULE_CUDA, "MLIR" },
     { "hip_utils", "error|fatal|failed", NULL, ISSUE_TRITON, 84, 0, "Triton, backends/amd/driver.py" },
     { "hsaco", "ailed|rror", "blaslt|rocblas|Tensile|Kernels.so", ISSUE_TRITON, 86, 0,

@@ -206,7 +206,6 @@ const struct issue_rule issue_rules_not_rocm[] = {
     /* Another vendor's device. */
     { "privateuseone", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "torch-directml" },
     { "torch_directml", NULL, NULL, ISSUE_NOT_ROCM, 60, RULE_SOFT, "torch-directml" },
-    { "not enough GPU video memory", NULL, NULL, ISSUE_NOT_ROCM, 84, 0, "torch-directml" },
     { "MPS backend", "rror|out of memory|not ", NULL, ISSUE_NOT_ROCM, 84, 0, "PyTorch on macOS" },
     { "UR_RESULT_ERROR_", NULL, NULL, ISSUE_NOT_ROCM, 86, 0, "SYCL" },
     { "NPU function error", NULL, NULL, ISSUE_NOT_ROCM, 90, 0, "torch_npu" },

@@ -24,15 +24,23 @@ static struct log_find see_step(struct log_facts *f, const char *s, size_t n, si
     return nothing;
 }
 
+/* Many programs announce the first epoch before its first step. */
 static struct log_find see_epoch(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    log_progress_count(&f->progress, s, n, at + strlen("epoch"));
+    size_t i = at + strlen("epoch");
+    while (i < n && strchr(" :=#[(", s[i]))
+        i++;
+    bool first = i < n && s[i] == '1' && (i + 1 == n || !isdigit((unsigned char)s[i + 1]));
+    if (!first)
+        log_progress_count(&f->progress, s, n, at + strlen("epoch"));
     return nothing;
 }
 
 static struct log_find see_busy(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    (void)at;
+    /* A remark behind a bar, which says more; and what has ended. */
+    if (match_any(s, at, "it/s|s/it") || match_any(s, n, " took "))
+        return nothing;
     f->loading =
         match_any(s, n, "load") && !match_any(s, n, "100%") &&
         match_any(s, n, "shards|weights|state dict|safetensors|components|model|transformer|checkpoint");
@@ -46,6 +54,14 @@ static struct log_find see_done(struct log_facts *f, const char *s, size_t n, si
     if (!match_any(s, n, "not |fail|error|nothing |will be |if |% complete"))
         log_progress_stage(&f->progress, LOG_STAGE_DONE);
     (void)at;
+    return nothing;
+}
+
+/* The GPU is there, or a part of the program is up: it got so far without a complaint. */
+static struct log_find see_ready(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)at;
+    f->ready |= !match_any(s, n, "not |no |fail|error|unable|0 devices");
     return nothing;
 }
 
@@ -107,6 +123,13 @@ static struct log_find see_status(struct log_facts *f, const char *s, size_t n, 
 static struct log_find see_drive(struct log_facts *f, const char *s, size_t n, size_t at)
 {
     f->windows |= log_windows_has_path(s, n, at + strlen(" C"));
+    return nothing;
+}
+
+static struct log_find see_zluda(struct log_facts *f, const char *s, size_t n, size_t at)
+{
+    (void)s, (void)n, (void)at;
+    f->zluda = true;
     return nothing;
 }
 
@@ -311,6 +334,19 @@ static const struct {
     { "test result: ok", see_done },
     { "initialized amdgpu", see_done },
     { "added device", see_done },
+    { "found device 0 with properties", see_ready },
+    { "adding visible gpu devices", see_ready },
+    { "started server process", see_ready },
+    { "linking cxx executable", see_ready },
+    { "linking hip", see_ready },
+    { "HSA System Attributes", see_ready },
+    { "board name:", see_ready },
+    { "marketing name:", see_ready },
+    { "loaded completely", see_ready },
+    { "model loaded in", see_ready },
+    { "loaded the model in", see_ready },
+    { "init engine (", see_ready },
+    { "host active wait for signal", see_busy },
     { "current device: ", log_see_current },
     { "by GPU node-", log_see_node },
     { "ROCm1 ", log_see_second },
@@ -358,6 +394,7 @@ static const struct {
     { "32283", see_status },
     { "microsoft-standard-WSL", see_wsl },
     { "WSL2", see_wsl },
+    { "ZLUDA", see_zluda },
     { "WSL environment detected", see_wsl },
     { "Traceback (most recent call last)", see_traceback },
     { "  File \"", see_traceback },

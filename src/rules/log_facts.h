@@ -64,6 +64,7 @@ struct log_facts {
     } vars[LOG_N_VARS];
     bool override_asked; /* somebody asked the environment for the override */
     bool windows, wsl;
+    bool zluda; /* runs PyTorch's build for CUDA on an AMD GPU */
     struct log_trace trace;
     struct log_stack stack;
     bool accelerate;          /* is in a traceback */
@@ -71,6 +72,7 @@ struct log_facts {
     struct log_oom oom;
     struct log_progress progress;
     bool loading; /* of LOG_STAGE_BUSY: it is weights that are loaded */
+    bool ready;   /* a GPU was found, or what was loaded is there */
     bool prompt_failed;
     struct log_killed killed;
     int asked_for; /* lines in which the answer to "is there a GPU" may come */

@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct log_find nothing;
 
 static bool has(const char *s, size_t n, const char *part)
 {
-    return memmem(s, n, part, strlen(part)) != NULL;
+    return match_find(s, n, part) != NULL;
 }
 
 static void copy_text(char *to, size_t size, const char *s, size_t n)
@@ -75,7 +76,7 @@ static bool is_failing(const char *s, size_t n, size_t at)
 /* "Device 1: AMD Radeon Graphics, gfx1036", as ggml lists what it runs on, and others' words for the same. */
 static bool is_used(const char *s, size_t at)
 {
-    const char *device = memmem(s, at, "Device ", strlen("Device "));
+    const char *device = match_find(s, at, "Device ");
     size_t i = device ? (size_t)(device - s) + strlen("Device ") : at;
     return has(s, at, "AMD arch:") || has(s, at, "sing device") || has(s, at, "cuda:0") ||
            (i + 1 < at && isdigit((unsigned char)s[i]) && s[i + 1] == ':');
@@ -88,7 +89,9 @@ static bool is_product_of(const struct gfx_chip *c, const char *text)
         size_t len = strcspn(p, "/,");
         const char *word = p + (!strncmp(p, "Radeon ", 7) ? 7 : 0);
         len -= (size_t)(word - p);
-        const char *at = len >= 4 ? memmem(text, strlen(text), word, len) : NULL;
+        char product[LOG_TEXT];
+        copy_text(product, sizeof(product), word, len);
+        const char *at = len >= 4 ? match_find(text, strlen(text), product) : NULL;
         if (at && !isalnum((unsigned char)at[len])) /* "RX 6800" is not in "RX 6800M" */
             return true;
         p = word + len;
@@ -110,10 +113,13 @@ static bool is_misnamed(const char *gfx, const char *product)
 
 struct log_find log_see_gfx(struct log_facts *f, const char *s, size_t n, size_t at)
 {
-    char name[LOG_GFX];
-    size_t len = gfxname_span(s + at, n - at);
-    copy_text(name, sizeof(name), s + at, len);
-    if (!len || len >= sizeof(name) || !gfx_find(name))
+    char name[LOG_GFX + 1];
+    copy_text(name, sizeof(name), s + at, n - at);
+    for (char *c = name; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    size_t len = gfxname_span(name, strlen(name));
+    name[len] = '\0';
+    if (!len || len >= LOG_GFX || !gfx_find(name))
         return nothing;
     copy_text(f->last_gfx, sizeof(f->last_gfx), name, len);
     if (f->board[0] && has(s, at, "Name:")) {
@@ -182,7 +188,9 @@ struct log_find log_see_torch(struct log_facts *f, const char *s, size_t n, size
         has(s, n, "ninstalled"))
         return nothing;
     copy_text(f->torch, sizeof(f->torch), s + from, to - from);
-    f->build = s[at + 1] == 'r' ? TORCH_ROCM : s[at + 2] == 'u' ? TORCH_CUDA : TORCH_CPU;
+    f->build = tolower((unsigned char)s[at + 1]) == 'r'   ? TORCH_ROCM
+               : tolower((unsigned char)s[at + 2]) == 'u' ? TORCH_CUDA
+                                                          : TORCH_CPU;
     return nothing;
 }
 
@@ -270,7 +278,7 @@ struct log_find log_see_variable(struct log_facts *f, const char *s, size_t n, s
 {
     for (int v = 0; v < LOG_N_VARS; v++) {
         size_t len = strlen(variables[v]), from, value;
-        if (n - at < len || memcmp(s + at, variables[v], len) != 0 || is_advice(s, n))
+        if (n - at < len || strncasecmp(s + at, variables[v], len) != 0 || is_advice(s, n))
             continue;
         if (v == LOG_OVERRIDE)
             f->override_asked |= has(s, at, "grep ") || has(s, at, "printenv ") || (at && s[at - 1] == '$');
@@ -290,14 +298,15 @@ static double bytes_after(const char *s, size_t n, const char *word)
         double bytes;
     } units[] = { { " GiB", 1 << 30 }, { " MiB", 1 << 20 }, { " KiB", 1 << 10 }, { " bytes", 1 } };
     static const double most = 1e18; /* an int64_t holds it */
-    const char *at = memmem(s, n, word, strlen(word));
+    const char *at = match_find(s, n, word);
     if (!at)
         return -1;
     at += strlen(word);
     size_t left = n - (size_t)(at - s), used = 0;
     double v = number_at(at, left, &used);
     for (size_t i = 0; v >= 0 && i < ARRAY_LEN(units); i++)
-        if (left - used >= strlen(units[i].unit) && !memcmp(at + used, units[i].unit, strlen(units[i].unit)))
+        if (left - used >= strlen(units[i].unit) &&
+            !strncasecmp(at + used, units[i].unit, strlen(units[i].unit)))
             return v * units[i].bytes < most ? v * units[i].bytes : -1;
     return -1;
 }
@@ -305,7 +314,7 @@ static double bytes_after(const char *s, size_t n, const char *word)
 /* "7.10 GiB is reserved": the number stands before the word. */
 static double bytes_before(const char *s, size_t n, const char *word)
 {
-    const char *at = memmem(s, n, word, strlen(word));
+    const char *at = match_find(s, n, word);
     if (!at)
         return -1;
     const char *p = at;
@@ -345,7 +354,7 @@ static struct log_find judge_current(const struct log_facts *f)
 /* The number of the device that failed, behind a word. */
 static void see_failed_device(struct log_facts *f, const char *s, size_t n, const char *word)
 {
-    const char *at = memmem(s, n, word, strlen(word));
+    const char *at = match_find(s, n, word);
     size_t used = 0, from = at ? (size_t)(at - s) + strlen(word) : n;
     double number = from < n ? number_at(s + from, n - from, &used) : -1;
     f->current = number >= 0 && number < LOG_MOST_GFX ? (int)number + 1 : 0;
@@ -417,11 +426,22 @@ static bool ends_with_word(const char *s, size_t n, const char *word)
 {
     enum { LONGEST = 60 };
     size_t len = strlen(word);
-    return n >= len && n < LONGEST && !memcmp(s + n - len, word, len) && (n == len || s[n - len - 1] == ' ');
+    return n >= len && n < LONGEST && !strncasecmp(s + n - len, word, len) &&
+           (n == len || s[n - len - 1] == ' ');
+}
+
+/* What the runtime and Python print on the way to the answer: ":3:rocdevice.cpp ...", a warning and the line of
+ * code that it quotes. */
+static bool is_between(const char *s, size_t n)
+{
+    return (n > 3 && s[0] == ':' && isdigit((unsigned char)s[1]) && s[2] == ':') ||
+           match_any(s, n, "Warning: |return torch._C.|MIOpen(HIP)");
 }
 
 struct log_find log_facts_answer(struct log_facts *f, const char *s, size_t n)
 {
+    if (is_between(s, n))
+        return nothing;
     f->asked_for--;
     bool no = ends_with_word(s, n, "False") || (n == 1 && *s == '0'), yes = ends_with_word(s, n, "True");
     if (!no && !yes)

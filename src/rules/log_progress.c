@@ -60,7 +60,7 @@ void log_progress_bar(struct log_progress *p, const char *s, size_t n, size_t at
     if (done == 1 && (!has_letters(s, title) || has_title_of_training(s, title)))
         count_step(p);
     else if (done >= 0)
-        p->stage = done == 0 || has_title_of_loading(s, title) ? LOG_STAGE_BUSY : LOG_STAGE_STEPS;
+        log_progress_stage(p, done == 0 || has_title_of_loading(s, title) ? LOG_STAGE_BUSY : LOG_STAGE_STEPS);
 }
 
 /* "step=510", "Step 7/20", "epoch [3/100]": a number above 0.  Settings that are only named so have no such number, or it
@@ -97,18 +97,21 @@ static void see_row(struct log_progress *p, const char *s, size_t n)
 void log_progress_line(struct log_progress *p, const char *s, size_t n)
 {
     enum { DOTS = 3, SHORTEST = 8 };
+    p->behind_busy += n > 0;
     if (p->table)
         see_row(p, s, n);
     bool dots =
         n >= SHORTEST && s[n - 1] == '.' && !memcmp(s + n - DOTS, "...", DOTS) && s[n - DOTS - 1] != '.';
     if (dots && p->stage != LOG_STAGE_STEPS)
-        p->stage = LOG_STAGE_BUSY;
+        log_progress_stage(p, LOG_STAGE_BUSY);
 }
 
 void log_progress_stage(struct log_progress *p, enum log_stage stage)
 {
     p->stage = stage;
     p->ends += stage == LOG_STAGE_DONE;
+    if (stage == LOG_STAGE_BUSY)
+        p->behind_busy = 0;
 }
 
 /* Or infinite. */

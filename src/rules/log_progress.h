@@ -18,6 +18,7 @@ enum log_stage {
 struct log_progress {
     enum log_stage stage;
     bool table;           /* the last line was the head of a table of losses, whose rows have no names */
+    uint64_t behind_busy; /* lines behind the last that told of LOG_STAGE_BUSY */
     uint64_t steps;       /* training steps seen */
     uint64_t ends;        /* lines that tell of LOG_STAGE_DONE */
     bool loss_fine;       /* the last loss was a number other than 0 */

@@ -134,6 +134,13 @@ static void case_and_quotes_do_not_count(void)
     CHECK_INT(none.n, 0);
     match_set_free(m);
     CHECK(match_any("Out Of Memory", 13, "disk|out of memory"));
+    static const char text[] = "B b abC";
+    CHECK(match_find(text, 7, "AB") == text + 4);
+    CHECK(match_find(text, 7, "b") == text);
+    CHECK(match_find(text, 7, "B") == text);
+    CHECK(match_find(text, 7, "abc") == text + 4);
+    CHECK(match_find(text, 6, "abc") == NULL);
+    CHECK(match_find(text, 7, "") == text);
     CHECK(match_any("the `file'", 10, "\"FILE\""));
     CHECK(!match_any("the [file]", 10, "{file}"));
 }

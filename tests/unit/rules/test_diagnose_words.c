@@ -305,7 +305,8 @@ static void facts_beat_symptoms(void)
            "llama runner process has terminated: exit status 0xc0000005\n",
            -1, "gfx1103", "native-crash"),
         OF("torch 2.4.1+cu121\nusing the CPU\n", -1, "gfx1030", "torch-not-rocm"),
-        OF("RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled cuda error\n", 1, NULL, "rccl-error"),
+        OF("RuntimeError: NCCL error in: NCCLUtils.hpp:219, unhandled cuda error\n", 1, "gfx1100",
+           "rccl-error"),
         OF("ImportError: FlashAttention2 has been toggled on, but the package flash_attn seems to be not "
            "installed.\n",
            1, NULL, "attention-experimental"),
